@@ -1,0 +1,11 @@
+# make install: headers, both libraries, the program, pkg-config file, man page.
+configure_file(cmake/renyi.pc.in renyi.pc @ONLY)
+install(DIRECTORY include/renyi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS renyi_static renyi_shared
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET renyi)
+  install(TARGETS renyi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(FILES ${CMAKE_BINARY_DIR}/renyi.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(GLOB man_pages ${CMAKE_SOURCE_DIR}/docs/man/*.1)
+install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -1,0 +1,262 @@
+/* renyi.h - run Vision Transformers, exactly and fast, and drop the tokens they do not need.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Life of a program:  renyi_model_open -> renyi_session_new -> renyi_run* -> free in reverse order.
+ *
+ * Threads   one model may be shared by many sessions; one session belongs to one thread at a time.
+ * Memory    every *_open/_new/_decode has one matching *_free; *_free(NULL) is a no-op.
+ *           renyi_run* allocate nothing once the session exists.
+ * Errors    every fallible call returns a renyi_status; pass a renyi_error to learn where and why.
+ * State     the library has no writable globals, prints nothing, reads no environment, never exits.
+ * Structs   zero means "the sane default" in every option; set struct_size to sizeof the struct.
+ */
+#ifndef RENYI_RENYI_H
+#define RENYI_RENYI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define RENYI_API __attribute__((visibility("default")))
+#define RENYI_CHECK __attribute__((warn_unused_result))
+#else
+#define RENYI_API
+#define RENYI_CHECK
+#endif
+
+#define RENYI_VERSION_MAJOR 0
+#define RENYI_VERSION_MINOR 1
+#define RENYI_VERSION_PATCH 0
+
+/* ---- errors ------------------------------------------------------------------------------- */
+
+typedef enum renyi_status {
+    RENYI_OK = 0,
+    RENYI_ERR_ARG = -1,         /* the caller broke a documented precondition */
+    RENYI_ERR_NOMEM = -2,       /* an allocation failed */
+    RENYI_ERR_IO = -3,          /* the system refused to read or write */
+    RENYI_ERR_FORMAT = -4,      /* the bytes are not what the format promises */
+    RENYI_ERR_UNSUPPORTED = -5, /* valid, but not something this build does */
+    RENYI_ERR_LIMIT = -6,       /* larger than renyi_limits allows */
+    RENYI_ERR_ABORTED = -7      /* a progress callback asked to stop */
+} renyi_status;
+
+typedef struct renyi_error {
+    renyi_status code;
+    int64_t offset;    /* byte offset in the input, or -1 */
+    char message[496]; /* one line, no newline, always NUL-terminated; names the file if there is one */
+} renyi_error;
+
+/* Static string, never NULL. */
+RENYI_API const char *renyi_status_name(renyi_status s);
+
+/* "0.1.0". Static string. */
+RENYI_API const char *renyi_version(void);
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+/* All or none of the two functions. alloc returns memory aligned to `align` (a power of two) or
+ * NULL; release gets back exactly the size it was asked for. Called from the thread that calls the
+ * library, never from workers. */
+typedef struct renyi_allocator {
+    void *(*alloc)(void *user, size_t size, size_t align);
+    void (*release)(void *user, void *ptr, size_t size);
+    void *user;
+} renyi_allocator;
+
+typedef struct renyi_limits {
+    uint64_t max_file_bytes;   /* of a model file; 0 = 64 GiB */
+    uint64_t max_header_bytes; /* JSON header, config or pickle; 0 = 100 MB (safetensors' own limit) */
+    uint64_t max_image_bytes;  /* of an encoded image; 0 = 256 MiB */
+    uint64_t max_pixels;       /* width x height of a decoded image; 0 = 178,956,970 (Pillow's) */
+    uint32_t max_image_side;   /* 0 = 32768 */
+} renyi_limits;
+
+/* CPU levels, each including those before. */
+typedef enum renyi_cpu {
+    RENYI_CPU_AUTO = 0,   /* the best of this machine */
+    RENYI_CPU_SCALAR = 1, /* plain C: the specification of every kernel */
+    RENYI_CPU_AVX2 = 2,   /* AVX2 + FMA + F16C */
+    RENYI_CPU_AVX512 = 3  /* AVX-512 F/BW/DQ/VL */
+} renyi_cpu;
+
+/* Best level of this machine (CPUID and operating system asked). */
+RENYI_API renyi_cpu renyi_cpu_detect(void);
+RENYI_API const char *renyi_cpu_name(renyi_cpu level); /* "scalar", "avx2", "avx512" */
+
+/* Called from time to time in long work with how far it is; return 0 to go on, anything else to
+ * stop: the call then returns RENYI_ERR_ABORTED. */
+typedef int (*renyi_progress)(void *user, uint64_t done, uint64_t total);
+
+typedef struct renyi_options {
+    uint32_t struct_size; /* sizeof(renyi_options) */
+    renyi_cpu cpu;        /* 0 = best; RENYI_ERR_UNSUPPORTED if the machine does not have it */
+    uint32_t image_size;  /* input side in pixels; 0 = what the model was made for */
+    renyi_limits limits;
+    renyi_allocator allocator;
+    renyi_progress progress; /* while weights are loaded and packed */
+    void *progress_user;
+} renyi_options;
+
+/* ---- images ------------------------------------------------------------------------------- */
+
+/* A picture: 8-bit interleaved RGB rows. As an argument it is borrowed for the call. */
+typedef struct renyi_image {
+    const uint8_t *rgb; /* [height, stride] */
+    uint32_t width, height;
+    size_t stride; /* bytes from one row to the next; 0 = 3 * width */
+} renyi_image;
+
+typedef enum renyi_image_format {
+    RENYI_IMAGE_UNKNOWN = 0,
+    RENYI_IMAGE_JPEG = 1,
+    RENYI_IMAGE_PNG = 2,
+    RENYI_IMAGE_WEBP = 3,
+    RENYI_IMAGE_PPM = 4
+} renyi_image_format;
+
+typedef struct renyi_image_options {
+    uint32_t struct_size;
+    uint32_t apply_exif; /* 1 = turn the picture as its EXIF orientation says (timm does not) */
+    renyi_limits limits;
+    renyi_allocator allocator;
+} renyi_image_options;
+
+/* Decode JPEG, PNG, WebP or binary PPM/PGM; the bytes decide the format, not a file name. On success
+ * out->rgb is owned by the caller (renyi_image_free with the same options). */
+RENYI_API RENYI_CHECK renyi_status renyi_image_decode(renyi_image *out, const void *bytes, size_t size,
+                                                      const renyi_image_options *opt,
+                                                      renyi_error *err);
+RENYI_API void renyi_image_free(renyi_image *image, const renyi_image_options *opt);
+RENYI_API renyi_image_format renyi_image_sniff(const void *bytes, size_t size);
+
+typedef enum renyi_interpolation {
+    RENYI_BICUBIC = 0, /* Pillow's: a = -0.5, antialiased */
+    RENYI_BILINEAR = 1,
+    RENYI_LANCZOS = 2
+} renyi_interpolation;
+
+typedef enum renyi_crop_mode {
+    RENYI_CROP_CENTER = 0, /* shorter side to size / crop_pct, centre crop (timm "center") */
+    RENYI_CROP_SQUASH = 1, /* both sides to size / crop_pct, then centre crop (timm "squash") */
+    RENYI_CROP_BORDER = 2  /* longer side to size / crop_pct, grey border, then crop (timm "border") */
+} renyi_crop_mode;
+
+/* From a photo to the model's input. */
+typedef struct renyi_preprocess {
+    uint32_t size; /* side of the input in pixels */
+    renyi_crop_mode crop_mode;
+    renyi_interpolation interpolation;
+    double crop_pct;
+    double mean[3], std[3]; /* of pixel / 255 */
+} renyi_preprocess;
+
+/* Resize and crop to [size, size, 3] bytes in `out`; stride 3 * size. */
+RENYI_API RENYI_CHECK renyi_status renyi_image_fit(uint8_t *out, const renyi_image *image,
+                                                   const renyi_preprocess *spec,
+                                                   const renyi_allocator *allocator,
+                                                   renyi_error *err);
+
+/* ---- model -------------------------------------------------------------------------------- */
+
+typedef struct renyi_model renyi_model; /* weights and shape; immutable after open */
+
+typedef struct renyi_model_info {
+    const char *family;       /* "vit", "deit", "deit-distilled" */
+    const char *layout;       /* whose names the file uses: "timm", "huggingface" */
+    const char *architecture; /* e.g. "vit_tiny_patch16_224", from the config or from the shapes */
+    uint32_t image_size, patch_size, n_patches;
+    uint32_t n_prefix; /* class (and distillation) tokens in front of the patches */
+    uint32_t dim, n_blocks, n_heads, mlp_dim, n_classes;
+    double norm_eps;
+    uint64_t n_params;
+    double macs; /* multiply-accumulates of one image, dense (docs/PRUNING.md, cost) */
+    renyi_preprocess preprocess;
+    const char *preprocess_source; /* where it comes from: "config.json (pretrained_cfg)", ... */
+    renyi_cpu cpu;                 /* level the model was packed for */
+} renyi_model_info; /* strings are borrowed until renyi_model_free */
+
+typedef struct renyi_tensor_info {
+    const char *name;  /* borrowed until renyi_model_free */
+    const char *dtype; /* "F32", "F16", "BF16", ...; static */
+    uint32_t n_dims;
+    uint64_t shape[8];
+    uint64_t bytes;
+} renyi_tensor_info;
+
+/* Open a checkpoint: a .safetensors file, a PyTorch zip (.pth, .bin, .pt), or a directory with
+ * config.json and model.safetensors (or shards with model.safetensors.index.json, or
+ * pytorch_model.bin). A config.json beside a single file is read too.
+ * On success *out is owned by the caller (renyi_model_free). On failure *out is NULL. */
+RENYI_API RENYI_CHECK renyi_status renyi_model_open(renyi_model **out, const char *path,
+                                                    const renyi_options *opt, renyi_error *err);
+RENYI_API void renyi_model_free(renyi_model *m);
+RENYI_API void renyi_model_get_info(const renyi_model *m, renyi_model_info *info);
+/* The tensors of the checkpoint as stored, in file order. NULL-safe range: i < count. */
+RENYI_API size_t renyi_model_tensor_count(const renyi_model *m);
+RENYI_API void renyi_model_tensor(const renyi_model *m, size_t i, renyi_tensor_info *info);
+/* Name of class i if the checkpoint's config carries labels (id2label), else NULL. Borrowed. */
+RENYI_API const char *renyi_model_label(const renyi_model *m, uint32_t i);
+
+/* Write a random model (timm names, truncated normal 0.02) of an architecture such as
+ * "vit_small_patch16_224", "deit_tiny_patch16_224", "deit_base_distilled_patch16_384" to a
+ * .safetensors file. The same seed gives the same bytes. The file appears only when complete. */
+typedef struct renyi_init_options {
+    uint32_t struct_size;
+    uint64_t seed;
+    uint32_t n_classes; /* 0 = 1000 */
+    uint32_t dim, n_blocks, n_heads, mlp_dim; /* 0 = as the name says */
+} renyi_init_options;
+RENYI_API RENYI_CHECK renyi_status renyi_model_init_file(const char *path, const char *architecture,
+                                                         const renyi_init_options *opt,
+                                                         renyi_error *err);
+
+/* ---- session ------------------------------------------------------------------------------ */
+
+typedef struct renyi_session renyi_session; /* a plan and its activations; for one caller at a time */
+
+typedef struct renyi_session_options {
+    uint32_t struct_size;
+    uint32_t max_batch; /* images per call; 0 = 1 */
+    uint32_t n_threads; /* 0 = as many as there are physical cores */
+    const char *policy; /* pruning policy text (docs/PRUNING.md); NULL = "none"; copied */
+    renyi_progress progress; /* during a run: blocks done of all blocks */
+    void *progress_user;
+} renyi_session_options;
+
+/* Borrows m: it must outlive the session. Everything a run needs is allocated here. */
+RENYI_API RENYI_CHECK renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
+                                                     const renyi_session_options *opt,
+                                                     renyi_error *err);
+RENYI_API void renyi_session_free(renyi_session *s);
+
+/* Bytes of activations and scratch that the session holds. */
+RENYI_API size_t renyi_session_bytes(const renyi_session *s);
+
+/* Preprocess and classify n <= max_batch pictures. logits: [n, n_classes], caller's memory. */
+RENYI_API RENYI_CHECK renyi_status renyi_run(renyi_session *s, const renyi_image *images, uint32_t n,
+                                             float *logits, renyi_error *err);
+
+/* The same for pictures already fitted by renyi_image_fit: pixels [n, size, size, 3] bytes. */
+RENYI_API RENYI_CHECK renyi_status renyi_run_pixels(renyi_session *s, const uint8_t *pixels,
+                                                    uint32_t n, float *logits, renyi_error *err);
+
+/* The same for tensors the caller normalised: [n, 3, size, size] floats. */
+RENYI_API RENYI_CHECK renyi_status renyi_run_tensor(renyi_session *s, const float *chw, uint32_t n,
+                                                    float *logits, renyi_error *err);
+
+/* ---- measuring ---------------------------------------------------------------------------- */
+
+/* Best f32 matrix-product speed of this machine in GFLOP/s over `n_threads` threads, measured
+ * now (about a second) with oneDNN on the shapes of ViT-B. */
+RENYI_API RENYI_CHECK renyi_status renyi_measure_peak(uint32_t n_threads, double *gflops,
+                                                      renyi_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,60 @@
+/* alloc.c - heap blocks with their size in front. SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* madvise */
+#include "base/alloc.h"
+
+#include "base/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Large blocks are aligned to huge pages and the kernel is asked for them: weights and activations
+ * are streamed, and with 4 KiB pages the TLB misses cost several percent. */
+#define HUGE_PAGE ((size_t)2 << 20)
+
+static void *system_alloc(size_t size, size_t align)
+{
+    void *p = NULL;
+    if (size >= 4 * HUGE_PAGE) align = HUGE_PAGE;
+    if (posix_memalign(&p, align, size)) return NULL;
+    if (align == HUGE_PAGE) madvise(p, size & ~(HUGE_PAGE - 1), MADV_HUGEPAGE); /* only a hint */
+    return p;
+}
+
+void *ry_alloc(const renyi_allocator *al, size_t count, size_t size)
+{
+    size_t bytes;
+    if (!ry_mul_size(count, size, &bytes) || !ry_add_size(bytes, RY_ALIGN, &bytes)) return NULL;
+    unsigned char *base = al && al->alloc ? al->alloc(al->user, bytes, RY_ALIGN)
+                                          : system_alloc(bytes, RY_ALIGN);
+    if (!base) return NULL;
+    memcpy(base, &bytes, sizeof bytes);
+    return base + RY_ALIGN;
+}
+
+void *ry_calloc(const renyi_allocator *al, size_t count, size_t size)
+{
+    void *p = ry_alloc(al, count, size);
+    if (p) memset(p, 0, count * size); /* the product was checked by ry_alloc */
+    return p;
+}
+
+void ry_free(const renyi_allocator *al, void *ptr)
+{
+    if (!ptr) return;
+    unsigned char *base = (unsigned char *)ptr - RY_ALIGN;
+    size_t bytes;
+    memcpy(&bytes, base, sizeof bytes);
+    if (al && al->alloc)
+        al->release(al->user, base, bytes);
+    else
+        free(base);
+}
+
+char *ry_strdup(const renyi_allocator *al, const char *s)
+{
+    const size_t n = strlen(s) + 1;
+    char *copy = ry_alloc(al, n, 1);
+    if (copy) memcpy(copy, s, n);
+    return copy;
+}

@@ -1,0 +1,30 @@
+/* checked.h - arithmetic on sizes that come from files: every product and sum may overflow.
+ * Each returns 1 and sets *out when the result fits, 0 otherwise.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_BASE_CHECKED_H
+#define RY_BASE_CHECKED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+static inline int ry_mul_size(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline int ry_add_size(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline int ry_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline int ry_add_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* tensor.h - named tensors as a file stores them, and the set that keeps their bytes alive.
+ * Readers of every format fill a ry_tensors; nobody above knows which format it was.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_FORMATS_TENSOR_H
+#define RY_FORMATS_TENSOR_H
+
+#include "renyi/renyi.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RY_MAX_DIMS 8
+
+typedef enum ry_dtype {
+    RY_BOOL, RY_U8, RY_I8, RY_U16, RY_I16, RY_U32, RY_I32, RY_U64, RY_I64,
+    RY_F16, RY_BF16, RY_F32, RY_F64
+} ry_dtype;
+
+size_t ry_dtype_size(ry_dtype t);
+const char *ry_dtype_name(ry_dtype t); /* "F32", as safetensors spells it */
+
+typedef struct ry_tensor {
+    const char *name;
+    ry_dtype dtype;
+    uint32_t n_dims;
+    uint64_t shape[RY_MAX_DIMS];
+    const void *data; /* any alignment; row-major */
+    uint64_t bytes;   /* = product(shape) * dtype size, checked by the reader */
+} ry_tensor;
+
+typedef struct ry_tensors ry_tensors;
+
+size_t ry_tensors_count(const ry_tensors *set);
+const ry_tensor *ry_tensors_at(const ry_tensors *set, size_t i);
+const ry_tensor *ry_tensors_find(const ry_tensors *set, const char *name); /* NULL if absent */
+const char *ry_tensors_meta(const ry_tensors *set, const char *key);       /* NULL if absent */
+void ry_tensors_free(ry_tensors *set);
+
+/* The bytes of `t` will not be read again: their pages may go. Keeps the peak of loading at one
+ * copy of the weights. Only a hint; reading again stays correct. */
+void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t);
+
+/* Number of elements. */
+uint64_t ry_tensor_elements(const ry_tensor *t);
+
+/* Copy F32, F16, BF16 or F64 elements into out [elements] as floats; any other type is an error that
+ * names the tensor. */
+renyi_status ry_tensor_to_f32(const ry_tensor *t, float *out, renyi_error *err) RENYI_CHECK;
+
+#endif

@@ -1,0 +1,58 @@
+/* vit.h - a Vision Transformer in memory: its configuration and its packed weights.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_MODEL_VIT_H
+#define RY_MODEL_VIT_H
+
+#include "formats/checkpoint.h"
+#include "kernels/linear.h"
+#include "renyi/renyi.h"
+
+typedef enum ry_layout { RY_LAYOUT_TIMM, RY_LAYOUT_HF } ry_layout;
+
+typedef struct ry_vit_config {
+    ry_layout layout;
+    const char *family;       /* "vit", "deit", "deit-distilled"; static */
+    char architecture[128];   /* from the config or made from the shapes */
+    uint32_t image_size;      /* side the session runs at */
+    uint32_t patch_size;
+    uint32_t dim, n_blocks, n_heads, mlp_dim, n_classes;
+    uint32_t n_prefix;        /* class (and distillation) tokens */
+    double norm_eps;
+    ry_epilogue activation;   /* RY_EPI_GELU */
+    renyi_preprocess preprocess;
+    const char *preprocess_source; /* static text for people */
+} ry_vit_config;
+
+typedef struct ry_vit_block {
+    float *norm1_w, *norm1_b; /* [C] */
+    ry_linear *qkv;           /* C -> 3C; rows: all of q, then k, then v; inside each head-major */
+    ry_linear *proj;          /* C -> C, RY_EPI_RESIDUAL */
+    float *norm2_w, *norm2_b; /* [C] */
+    ry_linear *fc1;           /* C -> M, activation */
+    ry_linear *fc2;           /* M -> C, RY_EPI_RESIDUAL */
+} ry_vit_block;
+
+typedef struct ry_vit {
+    ry_vit_config config;
+    uint32_t n_patches;     /* of image_size */
+    ry_linear *patch_embed; /* 3*p*p -> C; input order channel, row, column */
+    float *prefix;          /* [n_prefix, C] class (and distillation) token + its position */
+    float *pos;             /* [n_patches, C] positions of the patches, at image_size */
+    ry_vit_block *blocks;   /* [n_blocks] */
+    float *norm_w, *norm_b; /* [C] final LayerNorm */
+    ry_linear *head;        /* C -> n_classes; NULL if the checkpoint has no classifier */
+    ry_linear *head_dist;   /* second head of a distilled DeiT, or NULL */
+    uint64_t n_params;      /* elements of all tensors that belong to the model */
+} ry_vit;
+
+/* Find out what the checkpoint is: layout, sizes from the shapes, heads and preprocessing from the
+ * configs or from timm's defaults. `image_size` 0 = what the position embedding fits. */
+renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uint32_t image_size,
+                              renyi_error *err) RENYI_CHECK;
+
+/* Check every tensor (all faults named at once), then convert and pack. */
+renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_checkpoint *ckpt,
+                         const renyi_options *opt, renyi_cpu level, renyi_error *err) RENYI_CHECK;
+void ry_vit_free(ry_vit *v, const renyi_allocator *al); /* any partly built state */
+
+#endif
