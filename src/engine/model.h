@@ -1,0 +1,22 @@
+/* model.h - what stands behind a renyi_model: packed weights and the facts about the file.
+ * Immutable after open, so sessions of several threads may share it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_ENGINE_MODEL_H
+#define RY_ENGINE_MODEL_H
+
+#include "model/vit.h"
+#include "renyi/renyi.h"
+
+struct renyi_model {
+    renyi_allocator al; /* of everything below, and of the sessions of this model */
+    renyi_cpu level;    /* the CPU level the weights are packed for; never AUTO */
+    ry_vit vit;
+    double macs;                /* of one image, dense, without LayerNorm */
+    renyi_tensor_info *tensors; /* [n_tensors] of the checkpoint, in file order */
+    size_t n_tensors;
+    char *tensor_names;  /* one block that tensors[].name point into */
+    const char **labels; /* [n_classes], NULL where the config has none; NULL = no labels at all */
+    char *label_text;    /* one block that labels[] point into */
+};
+
+#endif
