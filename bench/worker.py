@@ -1,0 +1,188 @@
+# worker.py - one engine, one model, one batch size, one thread count, in a process of its own.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Commands on stdin, one JSON line back for each:
+#   run N    N timed iterations after one that is not timed -> {"ms": [per image, ...]}
+#   logits   the answer to the common input                 -> {"logits": [[...], ...]}
+#   rss      peak memory of the process in MB               -> {"rss_mb": ...}
+# The first line comes unasked when the engine has answered once: {"ready": engine and version}.
+import argparse
+import ctypes
+import json
+import os
+import sys
+import time
+
+import numpy as np
+
+
+def common_input(batch):
+    """The same numbers in every engine: [batch, 3, 224, 224]."""
+    return np.random.default_rng(7).standard_normal((batch, 3, 224, 224), dtype=np.float32)
+
+
+class Engine:
+    """`once` answers the common input with logits [batch, classes]; `version` is what to print."""
+
+    in_flight = 1  # requests that run at the same time in `many`
+
+    def __init__(self, a):
+        self.x = common_input(a.batch)
+
+    def many(self, n):
+        """Seconds of each of n iterations."""
+        out = []
+        for _ in range(n):
+            start = time.perf_counter()
+            self.once()
+            out.append(time.perf_counter() - start)
+        return out
+
+
+class Renyi(Engine):
+    """librenyi.so through ctypes; the structs are those of include/renyi/renyi.h."""
+
+    class Error(ctypes.Structure):
+        _fields_ = [("code", ctypes.c_int), ("offset", ctypes.c_int64), ("message", ctypes.c_char * 496)]
+
+    class SessionOptions(ctypes.Structure):
+        _fields_ = [("struct_size", ctypes.c_uint32), ("max_batch", ctypes.c_uint32),
+                    ("n_threads", ctypes.c_uint32), ("policy", ctypes.c_char_p),
+                    ("progress", ctypes.c_void_p), ("progress_user", ctypes.c_void_p)]
+
+    def __init__(self, a):
+        super().__init__(a)
+        self.lib, self.err = ctypes.CDLL(a.library), self.Error()
+        self.lib.renyi_version.restype = ctypes.c_char_p
+        self.version = "renyi " + self.lib.renyi_version().decode()
+        model, self.session = ctypes.c_void_p(), ctypes.c_void_p()
+        self.check(self.lib.renyi_model_open(ctypes.byref(model), a.file.encode(), None,
+                                             ctypes.byref(self.err)))
+        opt = self.SessionOptions(ctypes.sizeof(self.SessionOptions), a.batch, a.threads)
+        self.check(self.lib.renyi_session_new(ctypes.byref(self.session), model, ctypes.byref(opt),
+                                              ctypes.byref(self.err)))
+        self.logits = np.empty((a.batch, a.classes), np.float32)
+
+    def check(self, status):
+        if status != 0:
+            raise RuntimeError(self.err.message.decode())
+
+    def once(self):
+        self.check(self.lib.renyi_run_tensor(
+            self.session, self.x.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint32(len(self.x)),
+            self.logits.ctypes.data_as(ctypes.c_void_p), ctypes.byref(self.err)))
+        return self.logits
+
+
+class OpenVino(Engine):
+    hint = "LATENCY"
+
+    def __init__(self, a):
+        import openvino as ov
+
+        super().__init__(a)
+        self.version = "OpenVINO " + ov.__version__.split("-")[0]
+        self.compiled = ov.Core().compile_model(a.file, "CPU", {
+            "PERFORMANCE_HINT": self.hint, "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_NUM_THREADS": a.threads})
+        self.request = self.compiled.create_infer_request()
+
+    def once(self):
+        return self.request.infer({0: self.x}, share_inputs=True, share_outputs=True)[0]
+
+
+class OpenVinoThroughput(OpenVino):
+    """As many requests in flight as OpenVINO says it wants; time is the whole divided by the number."""
+
+    hint = "THROUGHPUT"
+
+    def __init__(self, a):
+        import openvino as ov
+
+        super().__init__(a)
+        self.queue = ov.AsyncInferQueue(self.compiled)
+        self.in_flight = len(self.queue)
+
+    def many(self, n):
+        start = time.perf_counter()
+        for _ in range(n * self.in_flight):
+            self.queue.start_async({0: self.x}, share_inputs=True)
+        self.queue.wait_all()
+        return [(time.perf_counter() - start) / (n * self.in_flight)]
+
+
+class OnnxRuntime(Engine):
+    def __init__(self, a):
+        import onnxruntime as ort
+
+        super().__init__(a)
+        self.version = "ONNX Runtime " + ort.__version__
+        opt = ort.SessionOptions()
+        opt.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+        opt.intra_op_num_threads = a.threads
+        self.session = ort.InferenceSession(a.file, opt, providers=["CPUExecutionProvider"])
+
+    def once(self):
+        return self.session.run(None, {"x": self.x})[0]
+
+
+class PyTorch(Engine):
+    """Eager timm model; its attention is torch's fused scaled_dot_product_attention."""
+
+    def __init__(self, a):
+        import timm
+        import torch
+        from export import load_timm
+
+        super().__init__(a)
+        self.version = f"PyTorch {torch.__version__.split('+')[0]} (timm {timm.__version__})"
+        torch.set_num_threads(a.threads)
+        self.torch, self.model = torch, load_timm(a.arch, a.file)
+        self.tensor = torch.from_numpy(self.x)
+
+    def once(self):
+        with self.torch.inference_mode():
+            return self.model(self.tensor).numpy()
+
+
+ENGINES = {"renyi": Renyi, "openvino": OpenVino, "openvino-throughput": OpenVinoThroughput,
+           "onnxruntime": OnnxRuntime, "pytorch": PyTorch}
+
+
+def peak_rss_mb():
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM:")) / 1024
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("engine", choices=ENGINES)
+    p.add_argument("--arch", required=True)
+    p.add_argument("--file", required=True, help="weights or exported model, as the engine wants it")
+    p.add_argument("--library", help="librenyi.so")
+    p.add_argument("--batch", type=int, required=True)
+    p.add_argument("--threads", type=int, required=True)
+    p.add_argument("--classes", type=int, default=1000)
+    a = p.parse_args()
+
+    # Libraries print what they like on fd 1; the answers go out on a copy of it made before.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+
+    engine = ENGINES[a.engine](a)
+    engine.once()
+    print(json.dumps({"ready": engine.version, "in_flight": engine.in_flight}), file=answers)
+    for line in sys.stdin:
+        word, *args = line.split()
+        if word == "run":
+            engine.once()
+            reply = {"ms": [1e3 * t / a.batch for t in engine.many(int(args[0]))]}
+        elif word == "logits":
+            reply = {"logits": np.asarray(engine.once(), np.float64).tolist()}
+        else:
+            reply = {"rss_mb": peak_rss_mb()}
+        print(json.dumps(reply), file=answers)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
