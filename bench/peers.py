@@ -3,6 +3,7 @@
 #
 # Started by bench/run, which makes the virtual environment; see bench/README.md for what is measured.
 import argparse
+import glob
 import json
 import os
 import platform
@@ -196,14 +197,11 @@ def cold_start(a, photo, runs=15):
 
 
 def a_photo(a):
-    """--photo, or 640 x 480 pixels of colour ramps as PPM."""
-    if a.photo:
-        return a.photo
-    path = f"{a.work}/ramps.ppm"
-    with open(path, "wb") as f:
-        f.write(b"P6\n640 480\n255\n")
-        f.write(bytes(v for y in range(480) for x in range(640) for v in (x * 255 // 640, y * 255 // 480, (x ^ y) & 255)))
-    return path
+    """--photo, or one of the demo's, or one of the project's drawn pictures."""
+    found = sorted(glob.glob(f"{a.build}/demo/photos/*.jpg")) or sorted(glob.glob(f"{HERE}/../assets/*.png"))
+    if not a.photo and not found:
+        raise RuntimeError("no picture; name one with --photo")
+    return a.photo or found[0]
 
 
 def cpu_model():
@@ -262,7 +260,7 @@ def arguments():
     p.add_argument("--rounds", type=int, default=9, help="turns of each engine in each line (9)")
     p.add_argument("--only", type=words(list(TITLES)), default=list(TITLES), metavar="ENGINES", help=", ".join(TITLES))
     p.add_argument("--quick", action="store_true", help="ViT-Ti and ViT-S, 3 rounds")
-    p.add_argument("--photo", metavar="FILE", help="for the cold start; without it a drawn picture")
+    p.add_argument("--photo", metavar="FILE", help="for the cold start; else one of the demo's")
     p.add_argument("--json", metavar="FILE", help="everything measured, for machines")
     p.add_argument("--build", default="build", help=argparse.SUPPRESS)
     a = p.parse_args()
