@@ -18,6 +18,7 @@ typedef enum ry_dtype {
 
 size_t ry_dtype_size(ry_dtype t);
 const char *ry_dtype_name(ry_dtype t); /* "F32", as safetensors spells it */
+int ry_dtype_parse(const char *name, ry_dtype *out); /* the reverse; 0 if there is no such type */
 
 typedef struct ry_tensor {
     const char *name;

@@ -1,0 +1,188 @@
+/* checkpoint.c - finds the weights and the configs that belong to a path.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "formats/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/mapped_file.h"
+#include "base/status.h"
+#include "formats/safetensors.h"
+#include "formats/shards.h"
+#include "formats/sniff.h"
+#include "formats/torch_zip.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- which file ----------------------------------------------------------------------------- */
+
+/* In this order; the first that exists is the model. */
+static const char *const usual_names[] = {"model.safetensors", "model.safetensors.index.json",
+                                          "pytorch_model.bin"};
+
+/* Otherwise the only file of the first kind of which there is one. */
+static const char *const usual_tails[][3] = {{".safetensors", NULL, NULL}, {".pth", ".pt", ".bin"}};
+
+static int exists(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st);
+}
+
+static int is_folder(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* folder + "/" + name, as a new string. */
+static char *in_folder(const renyi_allocator *al, const char *folder, const char *name)
+{
+    const size_t size = strlen(folder) + strlen(name) + 2;
+    char *out = ry_alloc(al, size, 1);
+    if (out) snprintf(out, size, "%s/%s", folder, name);
+    return out;
+}
+
+static int has_tail(const char *name, const char *const tails[3])
+{
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < 3 && tails[i]; i++) {
+        const size_t m = strlen(tails[i]);
+        if (n > m && !strcmp(name + n - m, tails[i])) return 1;
+    }
+    return 0;
+}
+
+/* How many files of the folder have one of the tails; *found is the last of them, owned. */
+static int count_tails(DIR *dir, const char *folder, const char *const tails[3], char **found,
+                       const renyi_allocator *al)
+{
+    int n = 0;
+    rewinddir(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (!has_tail(e->d_name, tails)) continue;
+        ry_free(al, *found);
+        *found = in_folder(al, folder, e->d_name);
+        n++;
+    }
+    return n;
+}
+
+static renyi_status fail_no_model(const char *folder, int candidates, renyi_error *err)
+{
+    return ry_fail(err, RENYI_ERR_IO, -1,
+                   "%s: no model in this folder: looked for model.safetensors, "
+                   "model.safetensors.index.json, pytorch_model.bin, then for exactly one "
+                   "*.safetensors, or one *.pth, *.pt or *.bin (%d such files); name the file",
+                   folder, candidates);
+}
+
+static renyi_status find_single(char **out, const char *folder, const renyi_allocator *al,
+                                renyi_error *err)
+{
+    DIR *dir = opendir(folder);
+    if (!dir) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", folder, strerror(errno));
+    int n = 0;
+    for (size_t i = 0; !n && i < sizeof usual_tails / sizeof *usual_tails; i++)
+        n = count_tails(dir, folder, usual_tails[i], out, al);
+    closedir(dir);
+    if (n == 1) return *out ? RENYI_OK : ry_fail_nomem(err, strlen(folder) + 256);
+    ry_free(al, *out);
+    *out = NULL;
+    return fail_no_model(folder, n, err);
+}
+
+/* The file to read for a folder; owned by the caller. */
+static renyi_status find_weights(char **out, const char *folder, const renyi_allocator *al,
+                                 renyi_error *err)
+{
+    for (size_t i = 0; i < sizeof usual_names / sizeof *usual_names; i++) {
+        *out = in_folder(al, folder, usual_names[i]);
+        if (!*out) return ry_fail_nomem(err, strlen(folder) + 64);
+        if (exists(*out)) return RENYI_OK;
+        ry_free(al, *out);
+        *out = NULL;
+    }
+    return find_single(out, folder, al, err);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static renyi_status sniff_file(ry_file_kind *kind, const char *path, const renyi_limits *limits,
+                               renyi_error *err)
+{
+    ry_mapped_file file;
+    RY_TRY(ry_mapped_file_open(&file, path, ry_limits(limits).max_file_bytes, err));
+    const renyi_status st = ry_sniff(kind, path, file.data, file.size, err);
+    ry_mapped_file_close(&file);
+    return st;
+}
+
+static renyi_status read_tensors(ry_checkpoint *c, const renyi_limits *limits,
+                                 const renyi_allocator *al, renyi_error *err)
+{
+    ry_file_kind kind;
+    RY_TRY(sniff_file(&kind, c->tensors_path, limits, err));
+    switch (kind) {
+    case RY_FILE_SAFETENSORS:
+        return ry_safetensors_open(&c->tensors, c->tensors_path, limits, al, err);
+    case RY_FILE_TORCH_ZIP: return ry_torch_open(&c->tensors, c->tensors_path, limits, al, err);
+    case RY_FILE_SHARD_INDEX: break;
+    }
+    return ry_shards_open(&c->tensors, c->tensors_path, limits, al, err);
+}
+
+/* A JSON object beside the weights; *out stays NULL when there is no such file. */
+static renyi_status read_config(json_t **out, const ry_checkpoint *c, const char *name,
+                                const renyi_limits *limits, const renyi_allocator *al,
+                                renyi_error *err)
+{
+    renyi_status st = RENYI_OK;
+    char *path = ry_path_beside(al, c->tensors_path, name);
+    if (!path) return ry_fail_nomem(err, strlen(c->tensors_path) + strlen(name) + 1);
+    if (exists(path)) {
+        st = ry_json_load_file(out, path, limits, err);
+        if (!st && !json_is_object(*out))
+            st = ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: a JSON object expected", path);
+    }
+    ry_free(al, path);
+    return st;
+}
+
+static renyi_status open_parts(ry_checkpoint *c, const char *path, const renyi_limits *limits,
+                               const renyi_allocator *al, renyi_error *err)
+{
+    if (is_folder(path)) {
+        RY_TRY(find_weights(&c->tensors_path, path, al, err));
+    } else {
+        c->tensors_path = ry_strdup(al, path);
+        if (!c->tensors_path) return ry_fail_nomem(err, strlen(path) + 1);
+    }
+    RY_TRY(read_tensors(c, limits, al, err));
+    RY_TRY(read_config(&c->config, c, "config.json", limits, al, err));
+    return read_config(&c->preprocessor_config, c, "preprocessor_config.json", limits, al, err);
+}
+
+renyi_status ry_checkpoint_open(ry_checkpoint *out, const char *path, const renyi_limits *limits,
+                                const renyi_allocator *al, renyi_error *err)
+{
+    memset(out, 0, sizeof *out);
+    const renyi_status st = open_parts(out, path, limits, al, err);
+    if (st) ry_checkpoint_close(out, al);
+    return st;
+}
+
+void ry_checkpoint_close(ry_checkpoint *c, const renyi_allocator *al)
+{
+    ry_tensors_free(c->tensors);
+    json_decref(c->config);
+    json_decref(c->preprocessor_config);
+    ry_free(al, c->tensors_path);
+    memset(c, 0, sizeof *c);
+}

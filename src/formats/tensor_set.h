@@ -1,0 +1,45 @@
+/* tensor_set.h - how a reader of some format fills a ry_tensors; only src/formats sees it.
+ * Life: new -> add*, adopt -> finish; on any failure ry_tensors_free.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_FORMATS_TENSOR_SET_H
+#define RY_FORMATS_TENSOR_SET_H
+
+#include "base/mapped_file.h"
+#include "formats/tensor.h"
+
+#define RY_MAX_TENSORS 100000
+#define RY_MAX_TENSOR_NAME 1024 /* bytes, without the NUL */
+
+/* `al` is copied. */
+renyi_status ry_tensors_new(ry_tensors **out, const renyi_allocator *al,
+                            renyi_error *err) RENYI_CHECK;
+
+/* Copies *t and its name; t->data must stay alive as long as the set (see adopt). `where` names the
+ * file in messages. */
+renyi_status ry_tensors_add(ry_tensors *set, const ry_tensor *t, const char *where,
+                            renyi_error *err) RENYI_CHECK;
+renyi_status ry_tensors_add_meta(ry_tensors *set, const char *key, const char *value,
+                                 renyi_error *err) RENYI_CHECK; /* both copied */
+
+/* A block of the set's own for bytes that no file holds in order. NULL when memory is short. */
+void *ry_tensors_own(ry_tensors *set, size_t bytes);
+
+/* Move the mapping into the set: it is unmapped by ry_tensors_free. On failure it stays with the
+ * caller. */
+renyi_status ry_tensors_adopt(ry_tensors *set, ry_mapped_file *file, renyi_error *err) RENYI_CHECK;
+
+/* Move all tensors, blocks and mappings of *from to `set` and free *from; on failure both stay
+ * valid. Metadata of the first of two equal keys wins. */
+renyi_status ry_tensors_absorb(ry_tensors *set, ry_tensors **from, const char *where,
+                               renyi_error *err) RENYI_CHECK;
+
+/* Build the index behind ry_tensors_find; two tensors of one name are an error. */
+renyi_status ry_tensors_finish(ry_tensors *set, const char *where, renyi_error *err) RENYI_CHECK;
+
+/* Bytes that `t` must have: product(shape) * element size; 0 if that overflows. */
+int ry_tensor_wanted_bytes(const ry_tensor *t, uint64_t *bytes);
+
+/* "[2, 3]" into buf; cut short with "..." if it does not fit. Returns buf. */
+const char *ry_tensor_shape_text(const ry_tensor *t, char *buf, size_t size);
+
+#endif
