@@ -1,6 +1,11 @@
 /* linear.h - y = x W^T + b with weights packed once: the matrix products of the model.
- * One interface, three bodies: plain C (linear_scalar.c, the specification), our packed AVX2 kernel
+ * One interface, three bodies: plain C (linear_scalar.c, the specification), our packed kernel
  * (linear_avx2.c) and oneDNN (linear_onednn.c, the one file that knows it) from AVX-512 on.
+ * Why not oneDNN everywhere: without AVX-512 its f32 product packs the weights anew in every call;
+ * ours runs at 95 % of the FMA peak there against 80-93 % (docs/SPEED.md).
+ *
+ * A linear bound to a number of rows is an *op*; an op is cut into tiles that threads take one by
+ * one. The bits of a result do not depend on the number of tiles, threads or images.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_KERNELS_LINEAR_H
 #define RY_KERNELS_LINEAR_H
@@ -9,7 +14,8 @@
 
 #include <stddef.h>
 
-typedef struct ry_linear ry_linear; /* immutable after new; may be shared by threads */
+typedef struct ry_linear ry_linear;       /* packed weights; immutable, may be shared by threads */
+typedef struct ry_linear_op ry_linear_op; /* a linear on so many rows; belongs to one plan */
 
 /* What happens to a row after the product and the bias. */
 typedef enum ry_epilogue {
@@ -18,6 +24,11 @@ typedef enum ry_epilogue {
     RY_EPI_RESIDUAL, /* y += xW + b */
     RY_EPI_QUICKGELU /* y = v * sigmoid(1.702 v), v = xW + b */
 } ry_epilogue;
+
+typedef enum ry_linear_backend { RY_LINEAR_SCALAR, RY_LINEAR_AVX2, RY_LINEAR_ONEDNN } ry_linear_backend;
+
+/* Which body serves a CPU level. */
+ry_linear_backend ry_linear_backend_for(renyi_cpu level);
 
 /* w: [n_out, n_in] row-major; bias: [n_out] or NULL. Both are copied (packed). A linear has one
  * epilogue for life, because a backend may compile it in. */
@@ -29,8 +40,27 @@ typedef struct ry_linear_spec {
 
 renyi_status ry_linear_new(ry_linear **out, const ry_linear_spec *spec, renyi_cpu level,
                            const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
+                                   ry_linear_backend backend, const renyi_allocator *al,
+                                   renyi_error *err) RENYI_CHECK;
 void ry_linear_free(ry_linear *l, const renyi_allocator *al);
 size_t ry_linear_out(const ry_linear *l);
 size_t ry_linear_in(const ry_linear *l);
+
+/* Rows of x and y: image i, row r starts at base + i*image + r*row floats. */
+typedef struct ry_rows {
+    size_t row, image;
+} ry_rows;
+
+renyi_status ry_linear_op_new(ry_linear_op **out, const ry_linear *l, size_t rows_per_image,
+                              ry_rows x, ry_rows y, unsigned n_threads, const renyi_allocator *al,
+                              renyi_error *err) RENYI_CHECK;
+void ry_linear_op_free(ry_linear_op *op, const renyi_allocator *al);
+
+/* Tiles of a run over n_images; tile t of them, computed by thread `thread` < n_threads. Tiles may
+ * run at the same time, in any order. */
+size_t ry_linear_op_tiles(const ry_linear_op *op, size_t n_images);
+void ry_linear_op_tile(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread,
+                       const float *x, float *y);
 
 #endif

@@ -1,0 +1,34 @@
+/* kernels.h - the table of our own kernels. Scalar first, then each CPU level overwrites what it
+ * improves; the table is filled once per model and read-only after.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_KERNELS_KERNELS_H
+#define RY_KERNELS_KERNELS_H
+
+#include "kernels/attention.h"
+#include "renyi/renyi.h"
+
+#include <stddef.h>
+
+/* y[r] = (x[r] - mean) / sqrt(var + eps) * w + b over rows of n floats; x and y may be the same. */
+#define RY_DECL_LAYERNORM(fn)                                                                     \
+    void fn(float *y, size_t y_row, const float *x, size_t x_row, size_t rows, size_t n,          \
+            const float *w, const float *b, float eps)
+
+typedef struct ry_kernels {
+    renyi_cpu level;
+    RY_DECL_LAYERNORM((*layernorm));
+    RY_DECL_ATTENTION((*attention));
+    size_t attention_rows; /* query rows of an attention block */
+} ry_kernels;
+
+void ry_kernels_init(ry_kernels *k, renyi_cpu level);
+
+/* The exported symbols of the files in kernels/. */
+void ry_layernorm_init(ry_kernels *k);
+void ry_layernorm_init_avx2(ry_kernels *k);
+void ry_layernorm_init_avx512(ry_kernels *k);
+void ry_attention_init(ry_kernels *k);
+void ry_attention_init_avx2(ry_kernels *k);
+void ry_attention_init_avx512(ry_kernels *k);
+
+#endif

@@ -1,0 +1,92 @@
+/* linear.c - picks the body of a linear and forwards to it. SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/linear.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "kernels/linear_body.h"
+
+ry_linear_backend ry_linear_backend_for(renyi_cpu level)
+{
+    if (level >= RENYI_CPU_AVX512) return RY_LINEAR_ONEDNN;
+    return level == RENYI_CPU_AVX2 ? RY_LINEAR_AVX2 : RY_LINEAR_SCALAR;
+}
+
+renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
+                                   ry_linear_backend backend, const renyi_allocator *al,
+                                   renyi_error *err)
+{
+    static const ry_linear_vtable *const bodies[] = {&ry_linear_scalar, &ry_linear_avx2,
+                                                     &ry_linear_onednn};
+    *out = NULL;
+    ry_linear *l = ry_calloc(al, 1, sizeof *l);
+    if (!l) return ry_fail_nomem(err, sizeof *l);
+    l->vt = bodies[backend];
+    l->n_out = spec->n_out;
+    l->n_in = spec->n_in;
+    l->epilogue = spec->epilogue;
+    const renyi_status st = l->vt->pack(l, spec, al, err);
+    if (st) {
+        ry_linear_free(l, al);
+        return st;
+    }
+    *out = l;
+    return RENYI_OK;
+}
+
+renyi_status ry_linear_new(ry_linear **out, const ry_linear_spec *spec, renyi_cpu level,
+                           const renyi_allocator *al, renyi_error *err)
+{
+    return ry_linear_new_backend(out, spec, ry_linear_backend_for(level), al, err);
+}
+
+void ry_linear_free(ry_linear *l, const renyi_allocator *al)
+{
+    if (!l) return;
+    l->vt->unpack(l, al);
+    ry_free(al, l->packed);
+    ry_free(al, l->bias);
+    ry_free(al, l);
+}
+
+size_t ry_linear_out(const ry_linear *l) { return l->n_out; }
+size_t ry_linear_in(const ry_linear *l) { return l->n_in; }
+
+renyi_status ry_linear_op_new(ry_linear_op **out, const ry_linear *l, size_t rows_per_image,
+                              ry_rows x, ry_rows y, unsigned n_threads, const renyi_allocator *al,
+                              renyi_error *err)
+{
+    *out = NULL;
+    ry_linear_op *op = ry_calloc(al, 1, sizeof *op);
+    if (!op) return ry_fail_nomem(err, sizeof *op);
+    op->l = l;
+    op->rows = rows_per_image;
+    op->x = x;
+    op->y = y;
+    op->n_threads = n_threads;
+    const renyi_status st = l->vt->bind(op, al, err);
+    if (st) {
+        ry_linear_op_free(op, al);
+        return st;
+    }
+    *out = op;
+    return RENYI_OK;
+}
+
+void ry_linear_op_free(ry_linear_op *op, const renyi_allocator *al)
+{
+    if (!op) return;
+    op->l->vt->unbind(op, al);
+    ry_free(al, op->scratch);
+    ry_free(al, op);
+}
+
+size_t ry_linear_op_tiles(const ry_linear_op *op, size_t n_images)
+{
+    return op->l->vt->tiles(op, n_images);
+}
+
+void ry_linear_op_tile(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread,
+                       const float *x, float *y)
+{
+    op->l->vt->tile(op, t, n_images, thread, x, y);
+}

@@ -1,0 +1,199 @@
+/* linear_avx2.c - our own packed f32 product for machines without AVX-512.
+ *
+ * Weights: panels of 16 outputs, panel p at packed + p * n_in * 16, inside it k-major: [n_in, 16].
+ * A tile is a block of rows by some panels. k runs in chunks of KC, so that a chunk of a panel
+ * (24 KiB) stays in the first-level cache while all rows of the block pass over it, and the block's
+ * own chunk (rows x KC) in the second. SPDX-License-Identifier: Apache-2.0 */
+#define RY_SIMD_AVX2
+#include "kernels/simd.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "kernels/activation.h"
+#include "kernels/linear_body.h"
+#include "kernels/micro.h"
+
+#include <string.h>
+
+enum {
+    PANEL = 2 * VL,   /* outputs of a panel */
+    KC = 384,         /* depth of a chunk */
+    ROWS = 96,        /* rows of a block, at most */
+    MAX_PANELS = 12,  /* panels of a tile, at most */
+    MIN_TILES = 12    /* per thread, if there are enough panels: the end of an op is a wait */
+};
+
+typedef struct grid {
+    size_t rows_per_block, blocks, panels_per_tile, panel_tiles;
+} grid;
+
+static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
+                         renyi_error *err)
+{
+    const size_t n_panels = (spec->n_out + PANEL - 1) / PANEL;
+    l->packed = ry_alloc(al, n_panels * PANEL * spec->n_in, sizeof(float));
+    l->bias = ry_calloc(al, n_panels * PANEL, sizeof(float));
+    if (!l->packed || !l->bias)
+        return ry_fail_nomem(err, n_panels * PANEL * spec->n_in * sizeof(float));
+    if (spec->bias) memcpy(l->bias, spec->bias, spec->n_out * sizeof(float));
+    for (size_t p = 0; p < n_panels; p++) {
+        float *panel = l->packed + p * PANEL * spec->n_in;
+        for (size_t lane = 0; lane < PANEL; lane++) {
+            const size_t j = p * PANEL + lane;
+            const float *w = spec->w + j * spec->n_in;
+            for (size_t k = 0; k < spec->n_in; k++)
+                panel[k * PANEL + lane] = j < spec->n_out ? w[k] : 0.0f;
+        }
+    }
+    return RENYI_OK;
+}
+
+static void unpack(ry_linear *l, const renyi_allocator *al)
+{
+    (void)l;
+    (void)al;
+}
+
+static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
+{
+    op->scratch_each = (size_t)(ROWS + RY_MR) * MAX_PANELS * PANEL;
+    op->scratch = ry_alloc(al, op->n_threads * op->scratch_each, sizeof(float));
+    return op->scratch ? RENYI_OK
+                       : ry_fail_nomem(err, op->n_threads * op->scratch_each * sizeof(float));
+}
+
+static void unbind(ry_linear_op *op, const renyi_allocator *al)
+{
+    (void)op;
+    (void)al;
+}
+
+/* Rows that lie one after the other over all images count as one image. */
+static size_t total_rows(const ry_linear_op *op, size_t n_images, size_t *images)
+{
+    const int dense = op->x.image == op->rows * op->x.row && op->y.image == op->rows * op->y.row;
+    *images = dense ? 1 : n_images;
+    return dense ? op->rows * n_images : op->rows;
+}
+
+static grid make_grid(const ry_linear_op *op, size_t rows, size_t images)
+{
+    grid g;
+    const size_t n_panels = (op->l->n_out + PANEL - 1) / PANEL;
+    g.blocks = (rows + ROWS - 1) / ROWS;
+    g.rows_per_block = (rows + g.blocks - 1) / g.blocks;
+    g.rows_per_block = (g.rows_per_block + RY_MR - 1) / RY_MR * RY_MR;
+    g.blocks = (rows + g.rows_per_block - 1) / g.rows_per_block;
+    g.panels_per_tile = MAX_PANELS < n_panels ? MAX_PANELS : n_panels;
+    while (g.panels_per_tile > 1 &&
+           images * g.blocks * ((n_panels + g.panels_per_tile - 1) / g.panels_per_tile) <
+               MIN_TILES * op->n_threads)
+        g.panels_per_tile--;
+    g.panel_tiles = (n_panels + g.panels_per_tile - 1) / g.panels_per_tile;
+    return g;
+}
+
+static size_t tiles(const ry_linear_op *op, size_t n_images)
+{
+    size_t images;
+    const size_t rows = total_rows(op, n_images, &images);
+    const grid g = make_grid(op, rows, images);
+    return images * g.blocks * g.panel_tiles;
+}
+
+/* c[mr, PANEL] = or += x[mr, depth] * panel[depth, PANEL] */
+RY_INLINE void product_rows(const int mr, const ry_operands *op, float *c, size_t c_row, int add)
+{
+    vf acc[RY_MR][2];
+    if (add) {
+        RY_UNROLL
+        for (int i = 0; i < mr; i++) {
+            acc[i][0] = vf_load(c + (size_t)i * c_row);
+            acc[i][1] = vf_load(c + (size_t)i * c_row + VL);
+        }
+    } else {
+        RY_UNROLL
+        for (int i = 0; i < mr; i++) acc[i][0] = acc[i][1] = vf_zero();
+    }
+    ry_micro_sum(mr, 2, op, VL, acc);
+    RY_UNROLL
+    for (int i = 0; i < mr; i++) {
+        vf_store(c + (size_t)i * c_row, acc[i][0]);
+        vf_store(c + (size_t)i * c_row + VL, acc[i][1]);
+    }
+}
+
+static void product_tail(size_t mr, const ry_operands *op, float *c, size_t c_row, int add)
+{
+    switch (mr) {
+    case 1: product_rows(1, op, c, c_row, add); break;
+    case 2: product_rows(2, op, c, c_row, add); break;
+    case 3: product_rows(3, op, c, c_row, add); break;
+    case 4: product_rows(4, op, c, c_row, add); break;
+    case 5: product_rows(5, op, c, c_row, add); break;
+    default: break;
+    }
+}
+
+/* c[rows, n_panels * PANEL] = x[rows, n_in] * panels */
+static void product(const ry_linear *l, const float *x, size_t x_row, size_t rows, size_t panel0,
+                    size_t n_panels, float *c, size_t c_row)
+{
+    for (size_t k = 0; k < l->n_in; k += KC) {
+        const size_t depth = l->n_in - k < KC ? l->n_in - k : KC;
+        for (size_t p = 0; p < n_panels; p++) {
+            ry_operands op = {x + k, x_row, 1, l->packed + ((panel0 + p) * l->n_in + k) * PANEL,
+                              PANEL, depth};
+            float *out = c + p * PANEL;
+            size_t r = 0;
+            for (; r + RY_MR <= rows; r += RY_MR, op.a += RY_MR * x_row, out += RY_MR * c_row)
+                product_rows(RY_MR, &op, out, c_row, k > 0);
+            product_tail(rows - r, &op, out, c_row, k > 0);
+        }
+    }
+}
+
+/* One row: bias, activation or residual, from c into y; both may be the same memory. */
+RY_INLINE void finish_row(ry_epilogue epilogue, float *y, const float *c, const float *bias, size_t n)
+{
+    for (size_t j = 0; j < n; j += VL) {
+        const size_t left = n - j;
+        vf v = vf_add(vf_load_upto(c + j, left), vf_load(bias + j));
+        switch (epilogue) {
+        case RY_EPI_NONE: break;
+        case RY_EPI_GELU: v = vf_gelu(v); break;
+        case RY_EPI_RESIDUAL: v = vf_add(v, vf_load_upto(y + j, left)); break;
+        case RY_EPI_QUICKGELU: v = vf_quick_gelu(v); break;
+        }
+        vf_store_upto(y + j, v, left);
+    }
+}
+
+static void tile(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread, const float *x,
+                 float *y)
+{
+    const ry_linear *l = op->l;
+    size_t images;
+    const size_t all_rows = total_rows(op, n_images, &images);
+    const grid g = make_grid(op, all_rows, images);
+    const size_t image = t / (g.blocks * g.panel_tiles);
+    const size_t row0 = t / g.panel_tiles % g.blocks * g.rows_per_block;
+    const size_t panel0 = t % g.panel_tiles * g.panels_per_tile, col0 = panel0 * PANEL;
+    const size_t rows = all_rows - row0 < g.rows_per_block ? all_rows - row0 : g.rows_per_block;
+    size_t cols = l->n_out - col0;
+    if (cols > g.panels_per_tile * PANEL) cols = g.panels_per_tile * PANEL;
+    const size_t n_panels = (cols + PANEL - 1) / PANEL;
+
+    x += image * op->x.image + row0 * op->x.row;
+    y += image * op->y.image + row0 * op->y.row + col0;
+    /* The sums may grow in y itself unless y holds the residual or ends inside a panel. */
+    const int in_place = l->epilogue != RY_EPI_RESIDUAL && cols % PANEL == 0;
+    float *c = in_place ? y : op->scratch + thread * op->scratch_each;
+    const size_t c_row = in_place ? op->y.row : n_panels * PANEL;
+
+    product(l, x, op->x.row, rows, panel0, n_panels, c, c_row);
+    for (size_t r = 0; r < rows; r++)
+        finish_row(l->epilogue, y + r * op->y.row, c + r * c_row, l->bias + col0, cols);
+}
+
+const ry_linear_vtable ry_linear_avx2 = {pack, unpack, bind, unbind, tiles, tile};

@@ -1,0 +1,42 @@
+/* linear_body.h - what the bodies of linear.h share: the structs behind the handles and the table
+ * of a backend. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_KERNELS_LINEAR_BODY_H
+#define RY_KERNELS_LINEAR_BODY_H
+
+#include "kernels/linear.h"
+
+typedef struct ry_linear_vtable {
+    /* Pack spec into l->packed / l->bias (or l->impl). */
+    renyi_status (*pack)(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
+                         renyi_error *err);
+    void (*unpack)(ry_linear *l, const renyi_allocator *al);
+    /* Choose the tiles; allocate what a run needs. */
+    renyi_status (*bind)(ry_linear_op *op, const renyi_allocator *al, renyi_error *err);
+    void (*unbind)(ry_linear_op *op, const renyi_allocator *al);
+    size_t (*tiles)(const ry_linear_op *op, size_t n_images);
+    void (*tile)(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread, const float *x,
+                 float *y);
+} ry_linear_vtable;
+
+struct ry_linear {
+    const ry_linear_vtable *vt;
+    size_t n_out, n_in;
+    ry_epilogue epilogue;
+    float *packed; /* layout of the backend */
+    float *bias;   /* [n_out], zeros if the model has none; padded by the backend */
+    void *impl;    /* oneDNN's objects */
+};
+
+struct ry_linear_op {
+    const ry_linear *l;
+    size_t rows; /* per image */
+    ry_rows x, y;
+    unsigned n_threads;
+    float *scratch;        /* [n_threads, scratch_each] partial sums of a tile */
+    size_t scratch_each;
+    void *impl;
+};
+
+extern const ry_linear_vtable ry_linear_scalar, ry_linear_avx2, ry_linear_onednn;
+
+#endif

@@ -1,0 +1,76 @@
+/* linear_scalar.c - y = x W^T + b in plain C: the specification of the faster bodies.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/status.h"
+#include "kernels/activation.h"
+#include "kernels/linear_body.h"
+
+#include <string.h>
+
+static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
+                         renyi_error *err)
+{
+    l->packed = ry_alloc(al, spec->n_out * spec->n_in, sizeof(float)); /* as it came: [n_out, n_in] */
+    l->bias = ry_calloc(al, spec->n_out, sizeof(float));
+    if (!l->packed || !l->bias) return ry_fail_nomem(err, spec->n_out * spec->n_in * sizeof(float));
+    memcpy(l->packed, spec->w, spec->n_out * spec->n_in * sizeof(float));
+    if (spec->bias) memcpy(l->bias, spec->bias, spec->n_out * sizeof(float));
+    return RENYI_OK;
+}
+
+static void unpack(ry_linear *l, const renyi_allocator *al)
+{
+    (void)l;
+    (void)al;
+}
+
+static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
+{
+    (void)op;
+    (void)al;
+    (void)err;
+    return RENYI_OK;
+}
+
+static void unbind(ry_linear_op *op, const renyi_allocator *al)
+{
+    (void)op;
+    (void)al;
+}
+
+static size_t tiles(const ry_linear_op *op, size_t n_images) { return op->rows * n_images; }
+
+/* Eight sums side by side, so that the compiler may use what vectors the baseline has. */
+static float dot(const float *a, const float *b, size_t n)
+{
+    float s[8] = {0};
+    size_t k = 0;
+    for (; k + 8 <= n; k += 8)
+        for (size_t i = 0; i < 8; i++) s[i] += a[k + i] * b[k + i];
+    for (; k < n; k++) s[0] += a[k] * b[k];
+    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+}
+
+/* A tile is one row of x. */
+static void tile(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread, const float *x,
+                 float *y)
+{
+    (void)n_images;
+    (void)thread;
+    const ry_linear *l = op->l;
+    const size_t image = t / op->rows, row = t % op->rows;
+    const float *xr = x + image * op->x.image + row * op->x.row;
+    float *yr = y + image * op->y.image + row * op->y.row;
+
+    for (size_t j = 0; j < l->n_out; j++) {
+        const float v = dot(xr, l->packed + j * l->n_in, l->n_in) + l->bias[j];
+        switch (l->epilogue) {
+        case RY_EPI_NONE: yr[j] = v; break;
+        case RY_EPI_GELU: yr[j] = ry_gelu(v); break;
+        case RY_EPI_RESIDUAL: yr[j] += v; break;
+        case RY_EPI_QUICKGELU: yr[j] = ry_quick_gelu(v); break;
+        }
+    }
+}
+
+const ry_linear_vtable ry_linear_scalar = {pack, unpack, bind, unbind, tiles, tile};

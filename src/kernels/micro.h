@@ -1,0 +1,49 @@
+/* micro.h - the inner loop of every matrix product we write ourselves: a tile of mr rows by nv
+ * vectors kept in registers while k runs. Accumulation is one chain of fused multiply-adds per
+ * element in the order of k, so the bits of an element do not depend on the tile it fell into.
+ * Include after choosing the vector width (simd.h).
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_KERNELS_MICRO_H
+#define RY_KERNELS_MICRO_H
+
+#include "kernels/simd.h"
+
+/* Registers: AVX2 has 16, AVX-512 has 32. MR x 2 sums, 2 of b, 1 of a. */
+#if VL == 8
+#define RY_MR 6
+#else
+#define RY_MR 12
+#endif
+
+/* How a tile reads its operands: a(i, k) = a[i*a_row + k*a_k], b(k, lane) = b[k*b_k + lane]. */
+typedef struct ry_operands {
+    const float *a;
+    size_t a_row, a_k;
+    const float *b;
+    size_t b_k;
+    size_t depth;
+} ry_operands;
+
+/* acc[i][v] += sum_k a(i,k) * b(k, v*VL + lane). mr and nv are constants at every call. `last` is
+ * the number of valid lanes of the last vector (VL = all). */
+RY_INLINE void ry_micro_sum(const int mr, const int nv, const ry_operands *op, const size_t last,
+                            vf acc[RY_MR][2])
+{
+    const float *a = op->a, *b = op->b;
+    const size_t a_row = op->a_row, a_k = op->a_k, b_k = op->b_k;
+
+    for (size_t k = 0; k < op->depth; k++, a += a_k, b += b_k) {
+        vf bv[2];
+        RY_UNROLL
+        for (int v = 0; v < nv; v++)
+            bv[v] = v == nv - 1 && last != VL ? vf_load_n(b + v * VL, last) : vf_load(b + v * VL);
+        RY_UNROLL
+        for (int i = 0; i < mr; i++) {
+            const vf ai = vf_bcast(a + (size_t)i * a_row);
+            RY_UNROLL
+            for (int v = 0; v < nv; v++) acc[i][v] = vf_fma(ai, bv[v], acc[i][v]);
+        }
+    }
+}
+
+#endif

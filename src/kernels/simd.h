@@ -1,0 +1,173 @@
+/* simd.h - the few vector operations our kernels are written in, so that one body serves every
+ * vector width. A kernel file defines RY_SIMD_AVX2, RY_SIMD_AVX512 or RY_SIMD_EMU16 before it
+ * includes this. EMU16 has AVX-512's width in plain C: with it the tests run the 16-lane bodies on
+ * machines that lack the instructions. Everything is static inline: a file built with ISA flags must
+ * not leave shared symbols behind.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_KERNELS_SIMD_H
+#define RY_KERNELS_SIMD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RY_INLINE static inline __attribute__((always_inline, unused))
+#if defined(__clang__)
+#define RY_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define RY_UNROLL _Pragma("GCC unroll 32")
+#endif
+
+#if defined(RY_SIMD_AVX2)
+#include <immintrin.h>
+#define VL 8
+typedef __m256 vf;
+
+RY_INLINE vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
+RY_INLINE void vf_store(float *p, vf v) { _mm256_storeu_ps(p, v); }
+RY_INLINE vf vf_set1(float x) { return _mm256_set1_ps(x); }
+RY_INLINE vf vf_bcast(const float *p) { return _mm256_broadcast_ss(p); }
+RY_INLINE vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
+RY_INLINE vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+RY_INLINE vf vf_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+RY_INLINE vf vf_div(vf a, vf b) { return _mm256_div_ps(a, b); }
+RY_INLINE vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }
+RY_INLINE vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+RY_INLINE vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+RY_INLINE vf vf_round(vf a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+/* 2^n for whole n in [-126, 127] */
+RY_INLINE vf vf_pow2(vf n)
+{
+    const __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(e, 23));
+}
+RY_INLINE __m256i vf_mask(size_t n)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
+}
+/* Only the first n < VL lanes touch memory; the others read as 0. */
+RY_INLINE vf vf_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, vf_mask(n)); }
+RY_INLINE void vf_store_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, vf_mask(n), v); }
+
+#elif defined(RY_SIMD_AVX512)
+#include <immintrin.h>
+#define VL 16
+typedef __m512 vf;
+
+RY_INLINE vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
+RY_INLINE void vf_store(float *p, vf v) { _mm512_storeu_ps(p, v); }
+RY_INLINE vf vf_set1(float x) { return _mm512_set1_ps(x); }
+RY_INLINE vf vf_bcast(const float *p) { return _mm512_set1_ps(*p); }
+RY_INLINE vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+RY_INLINE vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+RY_INLINE vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+RY_INLINE vf vf_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+RY_INLINE vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+RY_INLINE vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
+RY_INLINE vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+RY_INLINE vf vf_round(vf a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+RY_INLINE vf vf_pow2(vf n)
+{
+    const __m512i e = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(e, 23));
+}
+RY_INLINE vf vf_load_n(const float *p, size_t n)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
+}
+RY_INLINE void vf_store_n(float *p, vf v, size_t n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), v);
+}
+
+#elif defined(RY_SIMD_EMU16)
+#include <math.h>
+#include <string.h>
+#define VL 16
+typedef struct vf {
+    float f[VL];
+} vf;
+#define RY_LANES(expr)                        \
+    do {                                      \
+        vf r_;                                \
+        for (int i = 0; i < VL; i++) r_.f[i] = (expr); \
+        return r_;                            \
+    } while (0)
+
+RY_INLINE vf vf_load(const float *p) { RY_LANES(p[i]); }
+RY_INLINE void vf_store(float *p, vf v) { memcpy(p, v.f, sizeof v.f); }
+RY_INLINE vf vf_set1(float x) { RY_LANES(x); }
+RY_INLINE vf vf_bcast(const float *p) { RY_LANES(*p); }
+RY_INLINE vf vf_add(vf a, vf b) { RY_LANES(a.f[i] + b.f[i]); }
+RY_INLINE vf vf_sub(vf a, vf b) { RY_LANES(a.f[i] - b.f[i]); }
+RY_INLINE vf vf_mul(vf a, vf b) { RY_LANES(a.f[i] * b.f[i]); }
+RY_INLINE vf vf_div(vf a, vf b) { RY_LANES(a.f[i] / b.f[i]); }
+RY_INLINE vf vf_max(vf a, vf b) { RY_LANES(a.f[i] > b.f[i] ? a.f[i] : b.f[i]); }
+RY_INLINE vf vf_min(vf a, vf b) { RY_LANES(a.f[i] < b.f[i] ? a.f[i] : b.f[i]); }
+RY_INLINE vf vf_fma(vf a, vf b, vf c) { RY_LANES(fmaf(a.f[i], b.f[i], c.f[i])); }
+RY_INLINE vf vf_round(vf a) { RY_LANES(nearbyintf(a.f[i])); }
+RY_INLINE vf vf_pow2(vf n) { RY_LANES(ldexpf(1.0f, (int)n.f[i])); }
+RY_INLINE vf vf_load_n(const float *p, size_t n) { RY_LANES((size_t)i < n ? p[i] : 0.0f); }
+RY_INLINE void vf_store_n(float *p, vf v, size_t n) { memcpy(p, v.f, n * sizeof(float)); }
+
+#else
+#error "define RY_SIMD_AVX2, RY_SIMD_AVX512 or RY_SIMD_EMU16"
+#endif
+
+RY_INLINE vf vf_zero(void) { return vf_set1(0.0f); }
+
+/* Load or store the lanes of a row that ends `left` elements from here. */
+RY_INLINE vf vf_load_upto(const float *p, size_t left)
+{
+    return left >= VL ? vf_load(p) : vf_load_n(p, left);
+}
+RY_INLINE void vf_store_upto(float *p, vf v, size_t left)
+{
+    if (left >= VL)
+        vf_store(p, v);
+    else
+        vf_store_n(p, v, left);
+}
+
+/* Horizontal sum and maximum, always in the same order: pairs at half the distance. */
+RY_INLINE float vf_sum(vf v)
+{
+    float f[VL];
+    vf_store(f, v);
+    for (int half = VL / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) f[i] += f[i + half];
+    return f[0];
+}
+RY_INLINE float vf_hmax(vf v)
+{
+    float f[VL];
+    vf_store(f, v);
+    for (int i = 1; i < VL; i++) f[0] = f[i] > f[0] ? f[i] : f[0];
+    return f[0];
+}
+
+/* e^x for x <= 88; below -87 the result is 0 up to the smallest normal. Cody-Waite reduction to
+ * |r| <= ln2/2, then a minimax polynomial of degree 6 (3e-9 before rounding). */
+RY_INLINE vf vf_exp(vf x)
+{
+    x = vf_max(x, vf_set1(-87.0f));
+    const vf n = vf_round(vf_mul(x, vf_set1(1.44269504f)));
+    vf r = vf_fma(n, vf_set1(-0.693359375f), x);
+    r = vf_fma(n, vf_set1(2.12194440e-4f), r);
+    vf p = vf_set1(1.3814599e-3f);
+    p = vf_fma(p, r, vf_set1(8.36871723e-3f));
+    p = vf_fma(p, r, vf_set1(4.16683881e-2f));
+    p = vf_fma(p, r, vf_set1(1.66665206e-1f));
+    p = vf_fma(p, r, vf_set1(0.499999934f));
+    p = vf_fma(p, r, vf_set1(1.0f));
+    p = vf_fma(p, r, vf_set1(1.0f));
+    return vf_mul(p, vf_pow2(n));
+}
+
+#endif
