@@ -1,0 +1,204 @@
+/* vit_forward.c - runs a plan: patch embedding, blocks of attention and MLP, head.
+ *
+ * All threads run through forward() together. A step is a set of tiles that threads draw tickets for;
+ * a barrier ends it. Which thread computes a tile does not change its bits.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/status.h"
+#include "image/patches.h"
+#include "model/vit_plan.h"
+
+#include <omp.h>
+#include <string.h>
+
+typedef struct run {
+    ry_vit_plan *p;
+    const ry_vit_input *in;
+    float *logits;
+    int stop; /* written by thread 0 between barriers */
+} run;
+
+typedef struct worker {
+    run *r;
+    unsigned thread;
+    size_t ticket; /* index of the next step's ticket; the same in every thread */
+} worker;
+
+/* for (each tile of this step that falls to this thread) */
+#define FOR_TILES(w, t, count)                                                                  \
+    for (size_t t, n_ = (count), k_ = (w)->ticket++;                                            \
+         (t = atomic_fetch_add_explicit(&(w)->r->p->tickets[k_].next, 1, memory_order_relaxed)) < n_;)
+
+static void end_step(void)
+{
+#pragma omp barrier
+}
+
+static void linear(worker *w, const ry_linear_op *op, const float *x, float *y)
+{
+    const size_t n = w->r->in->n;
+    FOR_TILES(w, t, ry_linear_op_tiles(op, n)) ry_linear_op_tile(op, t, n, w->thread, x, y);
+    end_step();
+}
+
+/* h = LayerNorm(x), rows of all images, 16 at a time. */
+static void layernorm(worker *w, uint32_t n_tokens, const float *weight, const float *bias)
+{
+    enum { ROWS = 16 };
+    const ry_vit_plan *p = w->r->p;
+    const size_t C = p->vit->config.dim, rows = (size_t)w->r->in->n * n_tokens;
+    FOR_TILES(w, t, (rows + ROWS - 1) / ROWS) {
+        const size_t first = t * ROWS, count = rows - first < ROWS ? rows - first : ROWS;
+        p->kernels.layernorm(p->h + first * C, C, p->x + first * C, C, count, C, weight, bias,
+                             (float)p->vit->config.norm_eps);
+    }
+    end_step();
+}
+
+/* x = [prefix, patches W + b] + positions */
+static void embed(worker *w)
+{
+    ry_vit_plan *p = w->r->p;
+    const ry_vit_input *in = w->r->in;
+    const ry_vit_config *c = &p->vit->config;
+    const size_t C = c->dim, P = p->vit->n_patches, N = P + c->n_prefix, S = c->image_size;
+    const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
+
+    FOR_TILES(w, i, in->n) {
+        float *x = p->x + i * N * C, *rows = p->wide + i * P * patch;
+        memcpy(x, p->vit->prefix, c->n_prefix * C * sizeof(float));
+        memcpy(x + c->n_prefix * C, p->vit->pos, P * C * sizeof(float));
+        if (in->pixels)
+            ry_patches_from_pixels(rows, in->pixels + i * S * S * 3, c->image_size, c->patch_size, in->lut);
+        else
+            ry_patches_from_chw(rows, in->chw + i * 3 * S * S, c->image_size, c->patch_size);
+    }
+    end_step();
+    linear(w, p->patch_embed, p->wide, p->x + c->n_prefix * C); /* += : positions are there already */
+}
+
+/* What attention has to hand out for image i of block b; nothing in a dense run. */
+static ry_attention attention_of(const ry_vit_plan *p, const ry_block_plan *b, size_t i)
+{
+    const size_t C = p->vit->config.dim, N = b->n_in, H = p->vit->config.n_heads;
+    ry_attention at = {.n_tokens = N, .n_heads = H, .head = C / H, .order = b->needs.order};
+    at.qkv = p->wide + i * N * 3 * C;
+    at.out = p->h + i * N * C;
+    if (b->needs.what & RY_NEED_CLASS_ROW) at.class_row = p->class_row + i * N;
+    if (b->needs.what & RY_NEED_COLUMNS)
+        at.column_parts = p->column_parts + i * N * ry_attention_blocks(N, p->kernels.attention_rows);
+    return at;
+}
+
+static void attention(worker *w, const ry_block_plan *b)
+{
+    const ry_vit_plan *p = w->r->p;
+    const size_t blocks = ry_attention_blocks(b->n_in, p->kernels.attention_rows);
+    FOR_TILES(w, t, w->r->in->n * blocks) {
+        const ry_attention at = attention_of(p, b, t / blocks);
+        p->kernels.attention(&at, t % blocks, p->attention + w->thread * p->attention_each);
+    }
+    end_step();
+}
+
+/* Between attention and MLP: let the hook see each image and shorten its token list. */
+static void cut(worker *w, uint32_t index, const ry_block_plan *b)
+{
+    ry_vit_plan *p = w->r->p;
+    const ry_vit_config *c = &p->vit->config;
+    const size_t N = b->n_in, C = c->dim;
+    const size_t blocks = ry_attention_blocks(N, p->kernels.attention_rows);
+
+    FOR_TILES(w, i, w->r->in->n) {
+        const ry_attention at = attention_of(p, b, i);
+        float *columns = p->columns + i * N;
+        if (at.column_parts) ry_attention_scores(columns, at.column_parts, blocks, N, at.order);
+        const ry_block_view view = {index, (uint32_t)i, b->n_in, c->dim, c->n_heads, c->n_prefix,
+                                    at.class_row, at.column_parts ? columns : NULL, p->x + i * N * C};
+        if (p->hook->watch) p->hook->watch(p->hook->self, &view);
+        if (b->n_out != b->n_in) p->hook->reduce(p->hook->self, &view, p->h + i * b->n_out * C);
+    }
+    end_step();
+    if (b->n_out == b->n_in) return;
+    FOR_TILES(w, i, w->r->in->n)
+        memcpy(p->x + i * b->n_out * C, p->h + i * b->n_out * C, b->n_out * C * sizeof(float));
+    end_step();
+}
+
+static void block(worker *w, uint32_t i)
+{
+    ry_vit_plan *p = w->r->p;
+    const ry_block_plan *b = &p->blocks[i];
+    const ry_vit_block *weights = &p->vit->blocks[i];
+
+    layernorm(w, b->n_in, weights->norm1_w, weights->norm1_b);
+    linear(w, b->qkv, p->h, p->wide);
+    attention(w, b);
+    linear(w, b->proj, p->h, p->x);
+    if (b->needs.what) cut(w, i, b);
+    layernorm(w, b->n_out, weights->norm2_w, weights->norm2_b);
+    linear(w, b->fc1, p->h, p->wide);
+    linear(w, b->fc2, p->wide, p->x);
+}
+
+/* Only the class (and distillation) rows are read after the last block. */
+static void head(worker *w, uint32_t n_tokens)
+{
+    ry_vit_plan *p = w->r->p;
+    const ry_vit_config *c = &p->vit->config;
+    const size_t C = c->dim, rows = c->n_prefix;
+
+    FOR_TILES(w, i, w->r->in->n)
+        p->kernels.layernorm(p->pooled + i * rows * C, C, p->x + i * n_tokens * C, C, rows, C,
+                             p->vit->norm_w, p->vit->norm_b, (float)c->norm_eps);
+    end_step();
+    linear(w, p->head, p->pooled, w->r->logits);
+    if (!p->head_dist) return;
+    linear(w, p->head_dist, p->pooled + C, p->logits_dist);
+    FOR_TILES(w, i, w->r->in->n)
+        for (size_t j = i * c->n_classes; j < (i + 1) * c->n_classes; j++)
+            w->r->logits[j] = 0.5f * (w->r->logits[j] + p->logits_dist[j]);
+    end_step();
+}
+
+/* Thread 0 speaks to the outside between two barriers. */
+static int report(worker *w, uint32_t index, uint32_t n_tokens)
+{
+    run *r = w->r;
+    if (!r->in->progress && !r->in->tap) return 0;
+    const uint32_t L = r->p->vit->config.n_blocks;
+    if (w->thread == 0) {
+        if (r->in->tap) r->in->tap(r->in->tap_user, index, r->p->x, n_tokens);
+        if (r->in->progress && index < L)
+            r->stop = r->in->progress(r->in->progress_user, index + 1, L) != 0;
+    }
+    end_step();
+    return r->stop;
+}
+
+static void forward(worker *w)
+{
+    const ry_vit_plan *p = w->r->p;
+    const uint32_t L = p->vit->config.n_blocks;
+    uint32_t tokens = p->vit->n_patches + p->vit->config.n_prefix;
+
+    embed(w);
+    if (report(w, L, tokens)) return;
+    for (uint32_t i = 0; i < L; i++) {
+        block(w, i);
+        tokens = p->blocks[i].n_out;
+        if (report(w, i, tokens)) return;
+    }
+    head(w, tokens);
+}
+
+renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *logits)
+{
+    run r = {p, in, logits, 0};
+    for (size_t i = 0; i < p->n_tickets; i++) atomic_init(&p->tickets[i].next, 0);
+#pragma omp parallel num_threads(p->n_threads)
+    {
+        worker w = {&r, (unsigned)omp_get_thread_num(), 0};
+        forward(&w);
+    }
+    return r.stop ? RENYI_ERR_ABORTED : RENYI_OK;
+}

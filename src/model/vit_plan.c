@@ -1,0 +1,143 @@
+/* vit_plan.c - makes a plan: token counts, bound products, the arena.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/vit_plan.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/status.h"
+
+#include <string.h>
+
+static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
+
+/* The only place that knows the order and the size of the buffers. */
+static void layout(ry_arena *a, ry_vit_plan *p)
+{
+    const ry_vit_config *c = &p->vit->config;
+    const size_t B = p->max_batch, N = p->vit->n_patches + c->n_prefix, C = c->dim;
+    const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
+    const size_t wide = max_size(max_size(3 * C, c->mlp_dim), patch);
+    const size_t parts = ry_attention_blocks(N, p->kernels.attention_rows);
+
+    p->x = RY_TAKE(a, float, B *N *C);
+    p->h = RY_TAKE(a, float, B *N *C);
+    p->wide = RY_TAKE(a, float, B *N *wide);
+    p->pooled = RY_TAKE(a, float, B *c->n_prefix *C);
+    p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
+    p->attention_each = ry_attention_scratch(N, C / c->n_heads, p->kernels.attention_rows);
+    p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
+    p->attention = RY_TAKE(a, float, p->n_threads *p->attention_each);
+    p->tickets = RY_TAKE(a, ry_ticket, p->n_tickets);
+    p->class_row = p->columns = NULL;
+    p->column_parts = NULL;
+    if (p->hook) {
+        p->class_row = RY_TAKE(a, float, B *N);
+        p->columns = RY_TAKE(a, float, B *N);
+        p->column_parts = RY_TAKE(a, double, B *parts *N);
+    }
+}
+
+static renyi_status take_arena(ry_vit_plan *p, const renyi_allocator *al, renyi_error *err)
+{
+    ry_arena measure = {0};
+    layout(&measure, p);
+    if (measure.overflow)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "a batch of %u images does not fit in memory",
+                       (unsigned)p->max_batch);
+    p->arena_bytes = measure.used;
+    p->arena = ry_alloc(al, measure.used, 1);
+    if (!p->arena) return ry_fail_nomem(err, measure.used);
+    ry_arena bind = {p->arena, 0, measure.used, 0};
+    layout(&bind, p);
+    return RENYI_OK;
+}
+
+/* Token counts: what each block's cut leaves is known before an image is seen. */
+static void count_tokens(ry_vit_plan *p)
+{
+    const ry_vit_config *c = &p->vit->config;
+    uint32_t tokens = p->vit->n_patches + c->n_prefix;
+    for (uint32_t i = 0; i < c->n_blocks; i++) {
+        ry_block_plan *b = &p->blocks[i];
+        if (p->hook) p->hook->needs(p->hook->self, i, tokens, &b->needs);
+        b->n_in = tokens;
+        b->n_out = b->needs.n_after ? b->needs.n_after : tokens;
+        tokens = b->n_out;
+    }
+}
+
+static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator *al, renyi_error *err)
+{
+    const ry_vit_config *c = &p->vit->config;
+    const ry_vit_block *w = &p->vit->blocks[i];
+    ry_block_plan *b = &p->blocks[i];
+    const size_t C = c->dim, M = c->mlp_dim, in = b->n_in, out = b->n_out;
+    const unsigned t = p->n_threads;
+#define ROWS(width, count) ((ry_rows){(width), (width) * (count)})
+    RY_TRY(ry_linear_op_new(&b->qkv, w->qkv, in, ROWS(C, in), ROWS(3 * C, in), t, al, err));
+    RY_TRY(ry_linear_op_new(&b->proj, w->proj, in, ROWS(C, in), ROWS(C, in), t, al, err));
+    RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, ROWS(C, out), ROWS(M, out), t, al, err));
+    return ry_linear_op_new(&b->fc2, w->fc2, out, ROWS(M, out), ROWS(C, out), t, al, err);
+#undef ROWS
+}
+
+static renyi_status bind_ends(ry_vit_plan *p, const renyi_allocator *al, renyi_error *err)
+{
+    const ry_vit *v = p->vit;
+    const ry_vit_config *c = &v->config;
+    const size_t C = c->dim, P = v->n_patches, N = P + c->n_prefix;
+    const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
+    const ry_rows pooled = {C, c->n_prefix * C}, logits = {c->n_classes, c->n_classes};
+
+    RY_TRY(ry_linear_op_new(&p->patch_embed, v->patch_embed, P, (ry_rows){patch, patch * P},
+                            (ry_rows){C, C * N}, p->n_threads, al, err));
+    RY_TRY(ry_linear_op_new(&p->head, v->head, 1, pooled, logits, p->n_threads, al, err));
+    if (!v->head_dist) return RENYI_OK;
+    return ry_linear_op_new(&p->head_dist, v->head_dist, 1, pooled, logits, p->n_threads, al, err);
+}
+
+renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, renyi_cpu level,
+                             const ry_token_hook *hook, uint32_t max_batch, unsigned n_threads,
+                             const renyi_allocator *al, renyi_error *err)
+{
+    renyi_status st = RENYI_OK;
+    *out = NULL;
+    ry_vit_plan *p = ry_calloc(al, 1, sizeof *p);
+    if (!p) return ry_fail_nomem(err, sizeof *p);
+    p->vit = vit;
+    p->hook = hook;
+    p->max_batch = max_batch;
+    p->n_threads = n_threads;
+    p->n_tickets = 9 * (size_t)vit->config.n_blocks + 8;
+    ry_kernels_init(&p->kernels, level);
+    p->blocks = ry_calloc(al, vit->config.n_blocks, sizeof *p->blocks);
+    if (!p->blocks) st = ry_fail_nomem(err, vit->config.n_blocks * sizeof *p->blocks);
+    if (!st) count_tokens(p);
+    if (!st) st = take_arena(p, al, err);
+    if (!st) st = bind_ends(p, al, err);
+    for (uint32_t i = 0; i < vit->config.n_blocks && !st; i++) st = bind_block(p, i, al, err);
+    if (st) {
+        ry_vit_plan_free(p, al);
+        return st;
+    }
+    *out = p;
+    return RENYI_OK;
+}
+
+void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al)
+{
+    if (!p) return;
+    for (uint32_t i = 0; p->blocks && i < p->vit->config.n_blocks; i++) {
+        ry_block_plan *b = &p->blocks[i];
+        ry_linear_op_free(b->qkv, al);
+        ry_linear_op_free(b->proj, al);
+        ry_linear_op_free(b->fc1, al);
+        ry_linear_op_free(b->fc2, al);
+    }
+    ry_linear_op_free(p->patch_embed, al);
+    ry_linear_op_free(p->head, al);
+    ry_linear_op_free(p->head_dist, al);
+    ry_free(al, p->blocks);
+    ry_free(al, p->arena);
+    ry_free(al, p);
+}

@@ -1,0 +1,72 @@
+/* vit_plan.h - everything a run of a Vision Transformer needs, fixed beforehand: the token count of
+ * every block, every matrix product bound to its rows, one arena of activations. A run then
+ * allocates nothing and makes no decision but which tokens stay.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_MODEL_VIT_PLAN_H
+#define RY_MODEL_VIT_PLAN_H
+
+#include "kernels/kernels.h"
+#include "model/hook.h"
+#include "model/vit.h"
+
+#include <stdatomic.h>
+
+typedef struct ry_block_plan {
+    uint32_t n_in, n_out; /* tokens that enter the block, and that leave its cut for the MLP */
+    ry_block_needs needs;
+    ry_linear_op *qkv, *proj, *fc1, *fc2;
+} ry_block_plan;
+
+/* A counter that threads draw tile numbers from; alone on its cache line. */
+typedef struct ry_ticket {
+    _Alignas(64) atomic_size_t next;
+} ry_ticket;
+
+typedef struct ry_vit_plan {
+    const ry_vit *vit;
+    ry_kernels kernels;
+    const ry_token_hook *hook; /* NULL = dense; borrowed */
+    uint32_t max_batch;
+    unsigned n_threads;
+    ry_linear_op *patch_embed, *head, *head_dist;
+    ry_block_plan *blocks; /* [L] */
+    size_t n_tickets;
+
+    /* Activations, B = max_batch, N = tokens of the first block. */
+    void *arena;
+    size_t arena_bytes;
+    float *x;             /* [B, N, C] residual stream */
+    float *h;             /* [B, N, C] normalised rows; attention's output; rows after a cut */
+    float *wide;          /* [B, N, max(3C, M)] qkv, then the MLP's inside; at first the patches */
+    float *pooled;        /* [B, n_prefix, C] normalised class (and distillation) rows */
+    float *logits_dist;   /* [B, classes] of the second head */
+    float *attention;     /* [threads, attention_each] scratch */
+    size_t attention_each;
+    float *class_row;     /* [B, N] */
+    float *columns;       /* [B, N] */
+    double *column_parts; /* [B, row blocks, N] */
+    ry_ticket *tickets;   /* [n_tickets] */
+} ry_vit_plan;
+
+renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, renyi_cpu level,
+                             const ry_token_hook *hook, uint32_t max_batch, unsigned n_threads,
+                             const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al);
+
+/* One call of the model. Exactly one of pixels and chw is given. */
+typedef struct ry_vit_input {
+    const uint8_t *pixels; /* [n, S, S, 3], normalised through lut */
+    const float (*lut)[256]; /* [3] */
+    const float *chw;      /* [n, 3, S, S] */
+    uint32_t n;
+    renyi_progress progress; /* after every block; may be NULL */
+    void *progress_user;
+    /* For tests: called after the embedding (block = L) and after each block; may be NULL. */
+    void (*tap)(void *user, uint32_t block, const float *x, uint32_t n_tokens);
+    void *tap_user;
+} ry_vit_input;
+
+/* logits: [n, classes]. RENYI_ERR_ABORTED when the progress callback said so. */
+renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *logits) RENYI_CHECK;
+
+#endif
