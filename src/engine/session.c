@@ -51,7 +51,7 @@ renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
     RY_TRY(check_options(&o, err));
     if (!m->vit.head)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "the model has no classifier head");
-    const renyi_allocator *al = &m->allocator;
+    const renyi_allocator *al = &m->al;
     renyi_session *s = ry_calloc(al, 1, sizeof *s);
     if (!s) return ry_fail_nomem(err, sizeof *s);
     s->model = m;
@@ -63,7 +63,7 @@ renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
     const size_t bytes = (size_t)o.max_batch * c->image_size * c->image_size * 3;
     s->pixels = ry_alloc(al, bytes, 1);
     renyi_status st = s->pixels ? RENYI_OK : ry_fail_nomem(err, bytes);
-    if (!st) st = ry_vit_plan_new(&s->plan, &m->vit, m->cpu, NULL, o.max_batch, o.n_threads, al, err);
+    if (!st) st = ry_vit_plan_new(&s->plan, &m->vit, m->level, NULL, o.max_batch, o.n_threads, al, err);
     if (st) {
         renyi_session_free(s);
         return st;
@@ -75,7 +75,7 @@ renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
 void renyi_session_free(renyi_session *s)
 {
     if (!s) return;
-    const renyi_allocator *al = &s->model->allocator;
+    const renyi_allocator *al = &s->model->al;
     ry_vit_plan_free(s->plan, al);
     ry_free(al, s->pixels);
     ry_free(al, s);
@@ -123,7 +123,7 @@ renyi_status renyi_run(renyi_session *s, const renyi_image *images, uint32_t n, 
     const ry_vit_config *c = &s->model->vit.config;
     const size_t each = (size_t)c->image_size * c->image_size * 3;
     for (uint32_t i = 0; i < n; i++)
-        RY_TRY(renyi_image_fit(s->pixels + i * each, &images[i], &c->preprocess, &s->model->allocator, err));
+        RY_TRY(renyi_image_fit(s->pixels + i * each, &images[i], &c->preprocess, &s->model->al, err));
     return renyi_run_pixels(s, s->pixels, n, logits, err);
 }
 
