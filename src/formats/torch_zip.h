@@ -1,10 +1,10 @@
-/* torch_zip.h - PyTorch's zip checkpoints (torch.save since 1.6), tensors only: the pickle inside is
- * run by a machine that can build tensors and nothing else.
+/* torch_zip.h - PyTorch's zip checkpoints (torch.save since 1.6), tensors only: the pickle inside
+ * is run by a machine that can build tensors and nothing else.
  *
  * Archive: stored (uncompressed) entries <name>/data.pkl, <name>/data/<key> (one storage each),
- * <name>/byteorder, <name>/version. A top-level key `model`, `state_dict`, `module` or `model_state` is
- * followed. TorchScript archives and the format from before 1.6 are refused with a clear line.
- * SPDX-License-Identifier: Apache-2.0 */
+ * <name>/byteorder, <name>/version. A top-level key `model`, `state_dict`, `module` or
+ * `model_state` is followed. TorchScript archives and the format from before 1.6 are refused with a
+ * clear line. SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_FORMATS_TORCH_ZIP_H
 #define RY_FORMATS_TORCH_ZIP_H
 
