@@ -4,6 +4,7 @@
 #ifndef RY_ENGINE_MODEL_H
 #define RY_ENGINE_MODEL_H
 
+#include "engine/labels.h"
 #include "model/vit.h"
 #include "renyi/renyi.h"
 
@@ -14,9 +15,8 @@ struct renyi_model {
     double macs;                /* of one image, dense, without LayerNorm */
     renyi_tensor_info *tensors; /* [n_tensors] of the checkpoint, in file order */
     size_t n_tensors;
-    char *tensor_names;  /* one block that tensors[].name point into */
-    const char **labels; /* [n_classes], NULL where the config has none; NULL = no labels at all */
-    char *label_text;    /* one block that labels[] point into */
+    char *tensor_names; /* one block that tensors[].name point into */
+    ry_labels labels;   /* [n_classes] */
 };
 
 #endif

@@ -11,14 +11,14 @@ typedef enum ry_layout { RY_LAYOUT_TIMM, RY_LAYOUT_HF } ry_layout;
 
 typedef struct ry_vit_config {
     ry_layout layout;
-    const char *family;       /* "vit", "deit", "deit-distilled"; static */
-    char architecture[128];   /* from the config or made from the shapes */
-    uint32_t image_size;      /* side the session runs at */
+    const char *family;     /* "vit", "deit", "deit-distilled"; static */
+    char architecture[128]; /* from the config or made from the shapes */
+    uint32_t image_size;    /* side the session runs at */
     uint32_t patch_size;
     uint32_t dim, n_blocks, n_heads, mlp_dim, n_classes;
-    uint32_t n_prefix;        /* class (and distillation) tokens */
+    uint32_t n_prefix; /* class (and distillation) tokens */
     double norm_eps;
-    ry_epilogue activation;   /* RY_EPI_GELU */
+    ry_epilogue activation; /* RY_EPI_GELU */
     renyi_preprocess preprocess;
     const char *preprocess_source; /* static text for people */
 } ry_vit_config;
@@ -46,11 +46,13 @@ typedef struct ry_vit {
 } ry_vit;
 
 /* Find out what the checkpoint is: layout, sizes from the shapes, heads and preprocessing from the
- * configs or from timm's defaults. `image_size` 0 = what the position embedding fits. */
+ * configs or from timm's defaults. Checks name, shape and type of every tensor; all faults are
+ * named at once. `image_size` 0 = what the position embedding fits. */
 renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uint32_t image_size,
                               renyi_error *err) RENYI_CHECK;
 
-/* Check every tensor (all faults named at once), then convert and pack. */
+/* Convert and pack; `config` is what ry_vit_configure said of this checkpoint. NaN and infinity are
+ * errors that name tensor and element. On failure *out is freed and zero. */
 renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_checkpoint *ckpt,
                          const renyi_options *opt, renyi_cpu level, renyi_error *err) RENYI_CHECK;
 void ry_vit_free(ry_vit *v, const renyi_allocator *al); /* any partly built state */

@@ -1,0 +1,161 @@
+/* model.c - opening a model and answering questions about it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/model.h"
+
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/status.h"
+#include "prune/cost.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- open -------------------------------------------------------------------------------------
+ */
+
+/* A complete copy of what the caller gave; NULL = all defaults. */
+static renyi_status read_options(renyi_options *out, const renyi_options *opt, renyi_error *err)
+{
+    *out = (renyi_options){.struct_size = sizeof *out};
+    if (!opt) return RENYI_OK;
+    if (opt->struct_size != sizeof *out)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "renyi_options.struct_size is %u; sizeof(renyi_options) is %zu",
+                       opt->struct_size, sizeof *out);
+    if (!opt->allocator.alloc != !opt->allocator.release)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "renyi_options.allocator has one of alloc and release; both or none wanted");
+    *out = *opt;
+    return RENYI_OK;
+}
+
+/* Names and shapes outlive the mapping of the file. */
+static renyi_status copy_tensor_list(renyi_model *m, const ry_tensors *set, renyi_error *err)
+{
+    const size_t n = ry_tensors_count(set);
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++) bytes += strlen(ry_tensors_at(set, i)->name) + 1;
+    m->tensors = ry_alloc(&m->al, n, sizeof *m->tensors);
+    m->tensor_names = ry_alloc(&m->al, bytes, 1);
+    if (!m->tensors || !m->tensor_names) return ry_fail_nomem(err, bytes + n * sizeof *m->tensors);
+    char *at = m->tensor_names;
+    for (size_t i = 0; i < n; i++) {
+        const ry_tensor *t = ry_tensors_at(set, i);
+        const size_t length = strlen(t->name) + 1;
+        renyi_tensor_info *info = &m->tensors[i];
+        *info = (renyi_tensor_info){
+            memcpy(at, t->name, length), ry_dtype_name(t->dtype), t->n_dims, {0}, t->bytes};
+        memcpy(info->shape, t->shape, t->n_dims * sizeof t->shape[0]);
+        at += length;
+    }
+    m->n_tensors = n;
+    return RENYI_OK;
+}
+
+static double dense_macs(const ry_vit *v)
+{
+    const ry_vit_config *c = &v->config;
+    const ry_cost_shape shape = {v->n_patches, 3 * c->patch_size * c->patch_size,
+                                 c->dim,       c->mlp_dim,
+                                 c->n_blocks,  c->n_classes * (v->head_dist ? 2 : 1)};
+    const ry_cost cost = ry_cost_dense(&shape, v->n_patches + c->n_prefix);
+    return ry_cost_macs(&cost);
+}
+
+static renyi_status fill_model(renyi_model *m, const ry_checkpoint *ckpt, const renyi_options *opt,
+                               renyi_error *err)
+{
+    ry_vit_config config;
+    RY_TRY(ry_vit_configure(&config, ckpt, opt->image_size, err));
+    RY_TRY(ry_vit_load(&m->vit, &config, ckpt, opt, m->level, err));
+    RY_TRY(copy_tensor_list(m, ckpt->tensors, err));
+    RY_TRY(ry_labels_read(&m->labels, ckpt->config, config.n_classes, &m->al, err));
+    m->macs = dense_macs(&m->vit);
+    return RENYI_OK;
+}
+
+renyi_status renyi_model_open(renyi_model **out, const char *path, const renyi_options *options,
+                              renyi_error *err)
+{
+    renyi_options opt;
+    renyi_cpu level;
+    ry_checkpoint ckpt = {0};
+    if (!out || !path)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_open: %s is NULL",
+                       out ? "path" : "out");
+    *out = NULL;
+    RY_TRY(read_options(&opt, options, err));
+    RY_TRY(ry_cpu_choose(opt.cpu, &level, err));
+
+    renyi_model *m = ry_calloc(&opt.allocator, 1, sizeof *m);
+    if (!m) return ry_fail_in(err, ry_fail_nomem(err, sizeof *m), path);
+    m->al = opt.allocator;
+    m->level = level;
+    renyi_status st = ry_checkpoint_open(&ckpt, path, &opt.limits, &m->al, err);
+    if (st == RENYI_OK) {
+        st = fill_model(m, &ckpt, &opt, err);
+        if (st != RENYI_OK) st = ry_fail_in(err, st, path);
+    }
+    ry_checkpoint_close(&ckpt, &m->al);
+    if (st != RENYI_OK) {
+        renyi_model_free(m);
+        return st;
+    }
+    *out = m;
+    return RENYI_OK;
+}
+
+void renyi_model_free(renyi_model *m)
+{
+    if (!m) return;
+    const renyi_allocator al = m->al;
+    ry_vit_free(&m->vit, &al);
+    ry_labels_free(&m->labels, &al);
+    ry_free(&al, m->tensors);
+    ry_free(&al, m->tensor_names);
+    ry_free(&al, m);
+}
+
+/* ---- questions ---------------------------------------------------------------------------------
+ */
+
+void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
+{
+    const ry_vit *v = &m->vit;
+    const ry_vit_config *c = &v->config;
+    *info = (renyi_model_info){
+        .family = c->family,
+        .layout = c->layout == RY_LAYOUT_TIMM ? "timm" : "huggingface",
+        .architecture = c->architecture,
+        .image_size = c->image_size,
+        .patch_size = c->patch_size,
+        .n_patches = v->n_patches,
+        .n_prefix = c->n_prefix,
+        .dim = c->dim,
+        .n_blocks = c->n_blocks,
+        .n_heads = c->n_heads,
+        .mlp_dim = c->mlp_dim,
+        .n_classes = c->n_classes,
+        .norm_eps = c->norm_eps,
+        .n_params = v->n_params,
+        .macs = m->macs,
+        .preprocess = c->preprocess,
+        .preprocess_source = c->preprocess_source,
+        .cpu = m->level,
+    };
+}
+
+size_t renyi_model_tensor_count(const renyi_model *m)
+{
+    return m->n_tensors;
+}
+
+void renyi_model_tensor(const renyi_model *m, size_t i, renyi_tensor_info *info)
+{
+    *info = i < m->n_tensors ? m->tensors[i] : (renyi_tensor_info){.name = "", .dtype = ""};
+}
+
+const char *renyi_model_label(const renyi_model *m, uint32_t i)
+{
+    return m->labels.names && i < m->vit.config.n_classes ? m->labels.names[i] : NULL;
+}

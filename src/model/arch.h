@@ -1,0 +1,28 @@
+/* arch.h - names of architectures, such as "deit_base_distilled_patch16_384", and the sizes behind
+ * them. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_MODEL_ARCH_H
+#define RY_MODEL_ARCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ry_arch {
+    int is_deit, is_distilled;
+    uint32_t dim, n_blocks, n_heads, mlp_dim;
+    uint32_t patch_size, image_size;
+} ry_arch;
+
+/* (vit|deit)_(tiny|small|base|large|huge)[_distilled]_patch(N)_(S); 1 when `name` is one of these,
+ * with S a multiple of N. What is allowed, for messages: ry_arch_allowed. */
+int ry_arch_parse(ry_arch *out, const char *name);
+const char *ry_arch_allowed(void);
+
+/* The name that the sizes deserve: "vit_small_patch16_224", or with unusual sizes
+ * "vit_d96_l4_patch8_64". */
+void ry_arch_write(char *out, size_t room, const ry_arch *a);
+
+/* Heads by the rule of the published models: 64 values a head, but for the three widest. 0 when the
+ * rule gives none. */
+uint32_t ry_arch_heads(uint32_t dim);
+
+#endif

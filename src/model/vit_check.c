@@ -1,0 +1,232 @@
+/* vit_check.c - all faults of a checkpoint in one line. SPDX-License-Identifier: Apache-2.0 */
+#include "model/vit_check.h"
+
+#include "base/status.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- a list that stays within a message ------------------------------------------------------ */
+
+enum { LIST_ROOM = 300, LIST_ITEM = RY_NAME_MAX + 96 }; /* the message also carries the path */
+
+typedef struct list {
+    char text[LIST_ROOM];
+    size_t used;
+    unsigned count, left_out;
+    const char *kind; /* of the last item: written once in front of its run */
+} list;
+
+static void list_add(list *l, const char *kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void list_add(list *l, const char *kind, const char *fmt, ...)
+{
+    char item[LIST_ITEM], joined[LIST_ITEM + 32];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(item, sizeof item, fmt, ap);
+    va_end(ap);
+    const char *joint = !l->used ? "" : l->kind == kind ? ", " : "; ";
+    const int n =
+        snprintf(joined, sizeof joined, "%s%s%s", joint, l->kind == kind ? "" : kind, item);
+    l->count++;
+    if (l->left_out || n < 0 || l->used + (size_t)n >= sizeof l->text) {
+        l->left_out++;
+        return;
+    }
+    memcpy(l->text + l->used, joined, (size_t)n + 1);
+    l->used += (size_t)n;
+    l->kind = kind;
+}
+
+/* "a, b and 3 more" */
+static const char *list_text(list *l, char out[LIST_ROOM + 32])
+{
+    snprintf(out, LIST_ROOM + 32, "%s", l->text);
+    if (l->left_out) snprintf(out, LIST_ROOM + 32, "%s and %u more", l->text, l->left_out);
+    return out;
+}
+
+/* ---- another architecture -------------------------------------------------------------------- */
+
+/* Parts of names that belong to relatives of the ViT, and what they mean. */
+static const struct relative {
+    const char *part, *what;
+} relatives[] = {
+    {"ls1.gamma", "layer scale"},
+    {"ls2.gamma", "layer scale"},
+    {"gamma_1", "layer scale"},
+    {"layer_scale", "layer scale"},
+    {"lambda_1", "layer scale"},
+    {"q_norm.", "normalised queries"},
+    {"k_norm.", "normalised keys"},
+    {"norm_pre.", "a LayerNorm before the blocks"},
+    {"fc_norm.", "average pooling"},
+    {"attn_pool.", "attention pooling"},
+    {"reg_token", "register tokens"},
+    {"register_tokens", "register tokens"},
+    {"rel_pos", "relative positions"},
+    {"relative_position", "relative positions"},
+    {"mlp.fc1_g.", "a gated MLP"},
+    {"mlp.fc1_x.", "a gated MLP"},
+    {"mlp.w12.", "a gated MLP"},
+    {"mlp.w1.", "a gated MLP"},
+    {"mlp.weights_in.", "a gated MLP"},
+    {"mlp.norm.", "a LayerNorm inside the MLP"},
+    {"attn.norm.", "a LayerNorm inside the attention"},
+    {"pre_logits.", "a representation layer before the head"},
+    {"patch_embed.backbone.", "a convolutional stem"},
+    {"patch_embeddings.backbone.", "a convolutional stem"},
+    {"patch_embed.norm.", "a LayerNorm after the patches"},
+    {"patch_embed.conv", "a convolutional stem"},
+    {"downsample.", "a pyramid of stages"},
+    {"decoder.", "a decoder"},
+    {"detection_tokens", "detection tokens"},
+};
+
+static uint64_t square_root(uint64_t n)
+{
+    uint64_t r = 0;
+    while ((r + 1) * (r + 1) <= n) r++;
+    return r;
+}
+
+/* Without class token but with a position for each patch: not damaged, but averaging its patches.
+ */
+static int averages_patches(const ry_vit_naming *n, const ry_tensors *set)
+{
+    const ry_tensor *pos = ry_vit_tensor(n, set, RY_POS_EMBED, 0);
+    if (ry_vit_tensor(n, set, RY_CLS_TOKEN, 0) || !pos || pos->n_dims != 3) return 0;
+    if (pos->shape[1] > (1u << 24)) return 0;
+    const uint64_t side = square_root(pos->shape[1]);
+    return side * side == pos->shape[1];
+}
+
+renyi_status ry_vit_check_family(const ry_vit_naming *n, const ry_tensors *set, renyi_error *err)
+{
+    for (size_t i = 0; i < ry_tensors_count(set); i++) {
+        const char *name = ry_tensors_at(set, i)->name;
+        for (size_t k = 0; k < sizeof relatives / sizeof relatives[0]; k++)
+            if (strstr(name, relatives[k].part))
+                return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                               "unsupported model: tensor '%.100s' means %s, which this build does "
+                               "not run (plain ViT and DeiT only)",
+                               name, relatives[k].what);
+    }
+    if (averages_patches(n, set))
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "unsupported model: no cls_token, so it averages its patches, which this "
+                       "build does not run");
+    if (n->layout == RY_LAYOUT_HF && (n->groups & RY_GROUP_HEAD) && (n->groups & RY_GROUP_TEACHER))
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "unsupported model: both 'classifier' and 'cls_classifier' are there");
+    return RENYI_OK;
+}
+
+renyi_status ry_vit_not_found(const ry_tensors *set, renyi_error *err)
+{
+    list found = {0};
+    char text[LIST_ROOM + 32];
+    for (size_t i = 0; i < ry_tensors_count(set); i++)
+        list_add(&found, "", "'%.80s'", ry_tensors_at(set, i)->name);
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                   "not a Vision Transformer: looked for %s; found %s", ry_vit_naming_looked_for(),
+                   found.count ? list_text(&found, text) : "no tensors at all");
+}
+
+/* ---- every tensor in its place --------------------------------------------------------------- */
+
+/* "[384, ?, 3]" */
+static void shape_text(char out[96], const uint64_t *shape, uint32_t n_dims)
+{
+    size_t used = 0;
+    out[used++] = '[';
+    for (uint32_t i = 0; i < n_dims && used < 72; i++) {
+        const int n = shape[i]
+                          ? snprintf(out + used, 96 - used, "%s%" PRIu64, i ? ", " : "", shape[i])
+                          : snprintf(out + used, 96 - used, "%s?", i ? ", " : "");
+        used += (size_t)n;
+    }
+    strcpy(out + used, "]");
+}
+
+static void check_shape(list *faults, const char *name, const ry_tensor *t, const ry_vit_name *row,
+                        const uint64_t extents[RY_X_COUNT])
+{
+    uint64_t want[4];
+    uint32_t n_dims = 0;
+    for (; n_dims < 4 && row->shape[n_dims] != RY_X_END; n_dims++)
+        want[n_dims] = extents[row->shape[n_dims]];
+    int fits = t->n_dims == n_dims;
+    for (uint32_t i = 0; fits && i < n_dims; i++)
+        fits = t->shape[i] && (!want[i] || t->shape[i] == want[i]);
+    if (fits) return;
+    char is[96], should[96];
+    shape_text(is, t->shape, t->n_dims);
+    shape_text(should, want, n_dims);
+    list_add(faults, "wrong shape ", "%s %s instead of %s", name, is, should);
+}
+
+static int is_float(ry_dtype t)
+{
+    return t == RY_F32 || t == RY_F16 || t == RY_BF16 || t == RY_F64;
+}
+
+typedef enum pass { PASS_MISSING, PASS_SHAPE, PASS_TYPE, N_PASSES } pass;
+
+static void check_one(list *faults, const ry_vit_naming *n, const ry_vit_name *row, uint32_t block,
+                      const uint64_t extents[RY_X_COUNT], const ry_tensors *set, pass what)
+{
+    char name[RY_NAME_MAX];
+    ry_vit_name_write(name, n, row, block);
+    const ry_tensor *t = ry_tensors_find(set, name);
+    if (!t && what == PASS_MISSING) list_add(faults, "missing ", "%s", name);
+    if (t && what == PASS_SHAPE) check_shape(faults, name, t, row, extents);
+    if (t && what == PASS_TYPE && !is_float(t->dtype))
+        list_add(faults, "not a float type ", "%s %s", name, ry_dtype_name(t->dtype));
+}
+
+/* Buffers and leftovers of training that no forward pass reads. */
+static int is_harmless(const char *name)
+{
+    static const char *const parts[] = {"position_ids", "num_batches_tracked", "pooler.dense.",
+                                        "mask_token"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (strstr(name, parts[i])) return 1;
+    return 0;
+}
+
+static void check_unknown(list *faults, const ry_vit_naming *n, const ry_tensors *set)
+{
+    for (size_t i = 0; i < ry_tensors_count(set); i++) {
+        const char *name = ry_tensors_at(set, i)->name;
+        uint32_t block;
+        if (!ry_vit_name_match(n, name, &block) && !is_harmless(name))
+            list_add(faults, "unknown ", "%.120s", name);
+    }
+}
+
+renyi_status ry_vit_check_tensors(const ry_vit_naming *n, const uint64_t extents[RY_X_COUNT],
+                                  const ry_tensors *set, renyi_error *err)
+{
+    list faults = {0};
+    if (n->n_blocks == 0)
+        list_add(&faults, "missing ", "all blocks (%s0...)",
+                 n->layout == RY_LAYOUT_TIMM ? "blocks." : "encoder.layer.");
+    for (pass what = PASS_MISSING; what < N_PASSES; what++)
+        for (size_t i = 0; i < n->n_names; i++) {
+            const ry_vit_name *row = &n->table[i];
+            const uint32_t count = ry_vit_name_in_block(row) ? n->n_blocks : 1;
+            if (!(row->group & n->groups)) continue;
+            for (uint32_t b = 0; b < count; b++) check_one(&faults, n, row, b, extents, set, what);
+        }
+    check_unknown(&faults, n, set);
+    if (!faults.count) return RENYI_OK;
+    char text[LIST_ROOM + 32];
+    return ry_fail(err, RENYI_ERR_FORMAT, -1, "%u tensor%s not as a ViT in %s names has them: %s",
+                   faults.count, faults.count == 1 ? "" : "s",
+                   n->layout == RY_LAYOUT_TIMM ? "timm" : "Hugging Face", list_text(&faults, text));
+}

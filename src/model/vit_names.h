@@ -1,0 +1,104 @@
+/* vit_names.h - what timm and Hugging Face call the tensors of a Vision Transformer, and what shape
+ * each has. One table a layout; everybody above speaks of roles.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_MODEL_VIT_NAMES_H
+#define RY_MODEL_VIT_NAMES_H
+
+#include "formats/tensor.h"
+#include "model/vit.h"
+
+typedef enum ry_vit_role {
+    RY_CLS_TOKEN,
+    RY_DIST_TOKEN,
+    RY_POS_EMBED,
+    RY_PATCH_W,
+    RY_PATCH_B,
+    RY_NORM_W,
+    RY_NORM_B,
+    RY_HEAD_W,
+    RY_HEAD_B,
+    RY_HEAD_DIST_W,
+    RY_HEAD_DIST_B,
+    /* one of each in every block; a layout has either qkv or q, k and v */
+    RY_NORM1_W,
+    RY_NORM1_B,
+    RY_QKV_W,
+    RY_QKV_B,
+    RY_Q_W,
+    RY_Q_B,
+    RY_K_W,
+    RY_K_B,
+    RY_V_W,
+    RY_V_B,
+    RY_PROJ_W,
+    RY_PROJ_B,
+    RY_NORM2_W,
+    RY_NORM2_B,
+    RY_FC1_W,
+    RY_FC1_B,
+    RY_FC2_W,
+    RY_FC2_B
+} ry_vit_role;
+
+/* Tensors that come together or not at all: as soon as one is there, all are wanted. */
+typedef enum ry_vit_group {
+    RY_GROUP_CORE = 1u << 0, /* always wanted */
+    RY_GROUP_QKV_BIAS = 1u << 1,
+    RY_GROUP_HEAD = 1u << 2,
+    RY_GROUP_DISTILLED = 1u << 3, /* second prefix token */
+    RY_GROUP_TEACHER = 1u << 4 /* its head; Hugging Face then has another name for the first too */
+} ry_vit_group;
+
+typedef enum ry_vit_extent {
+    RY_X_END,
+    RY_X_1,
+    RY_X_RGB,
+    RY_X_PATCH,
+    RY_X_TOKENS,
+    RY_X_DIM,
+    RY_X_3DIM,
+    RY_X_MLP,
+    RY_X_CLASSES,
+    RY_X_COUNT
+} ry_vit_extent;
+
+typedef struct ry_vit_name {
+    ry_vit_role role;
+    ry_vit_group group;
+    const char *pattern;    /* '#' stands for the number of the block */
+    unsigned char shape[4]; /* ry_vit_extent, RY_X_END after the last */
+} ry_vit_name;
+
+enum { RY_NAME_MAX = 192, RY_PREFIX_MAX = 64, RY_MAX_BLOCKS = 1024 };
+
+/* How one checkpoint spells the names. */
+typedef struct ry_vit_naming {
+    ry_layout layout;
+    const ry_vit_name *table;
+    size_t n_names;
+    char body[RY_PREFIX_MAX]; /* in front of every name but those of the heads: "", "model.", "vit."
+                               */
+    char outer[RY_PREFIX_MAX]; /* in front of the names of the heads */
+    uint32_t n_blocks;         /* highest number found + 1 */
+    unsigned groups;           /* ry_vit_group bits that are there */
+} ry_vit_naming;
+
+/* 1 when the patch embedding of a known layout is among the tensors, 0 otherwise. */
+int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set);
+
+/* "timm's patch_embed.proj.weight, ...": what ry_vit_naming_find looks for, for messages. */
+const char *ry_vit_naming_looked_for(void);
+
+/* Name of a table row in this checkpoint; `block` matters only where the pattern has one. */
+void ry_vit_name_write(char out[RY_NAME_MAX], const ry_vit_naming *n, const ry_vit_name *row,
+                       uint32_t block);
+int ry_vit_name_in_block(const ry_vit_name *row);
+
+/* NULL when the layout has no such role, or the checkpoint no such tensor. */
+const ry_tensor *ry_vit_tensor(const ry_vit_naming *n, const ry_tensors *set, ry_vit_role role,
+                               uint32_t block);
+
+/* The row that a tensor's name belongs to, with the number of its block; NULL if none. */
+const ry_vit_name *ry_vit_name_match(const ry_vit_naming *n, const char *name, uint32_t *block);
+
+#endif
