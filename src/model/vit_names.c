@@ -224,6 +224,17 @@ int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set)
     return 0;
 }
 
+ry_vit_naming ry_vit_naming_timm(uint32_t n_blocks, int is_distilled)
+{
+    ry_vit_naming n = {.layout = RY_LAYOUT_TIMM,
+                       .table = timm_names,
+                       .n_names = sizeof timm_names / sizeof timm_names[0],
+                       .n_blocks = n_blocks,
+                       .groups = RY_GROUP_CORE | RY_GROUP_QKV_BIAS | RY_GROUP_HEAD};
+    if (is_distilled) n.groups |= RY_GROUP_DISTILLED | RY_GROUP_TEACHER;
+    return n;
+}
+
 const ry_tensor *ry_vit_tensor(const ry_vit_naming *n, const ry_tensors *set, ry_vit_role role,
                                uint32_t block)
 {

@@ -86,6 +86,9 @@ typedef struct ry_vit_naming {
 /* 1 when the patch embedding of a known layout is among the tensors, 0 otherwise. */
 int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set);
 
+/* The naming of a timm model that is about to be written. */
+ry_vit_naming ry_vit_naming_timm(uint32_t n_blocks, int is_distilled);
+
 /* "timm's patch_embed.proj.weight, ...": what ry_vit_naming_find looks for, for messages. */
 const char *ry_vit_naming_looked_for(void);
 
