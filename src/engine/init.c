@@ -175,20 +175,22 @@ static renyi_status write_model(const char *path, plan *p, const shape *s, renyi
 }
 
 renyi_status renyi_model_init_file(const char *path, const char *architecture,
-                                   const renyi_init_options *opt, renyi_error *err)
+                                   const renyi_init_options *options, renyi_error *err)
 {
-    const renyi_init_options defaults = {.struct_size = sizeof defaults};
+    renyi_init_options opt = {0};
     shape s;
     if (!path || !architecture)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_init_file: %s is NULL",
                        path ? "architecture" : "path");
-    if (!opt) opt = &defaults;
-    if (opt->struct_size != sizeof *opt)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "renyi_init_options.struct_size is %u; sizeof(renyi_init_options) is %zu",
-                       opt->struct_size, sizeof *opt);
-    RY_TRY(read_shape(&s, architecture, opt, err));
-    plan p = {.seed = opt->seed};
+    if (options) {
+        if (options->struct_size < sizeof opt.struct_size || options->struct_size > sizeof opt)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "renyi_init_options: struct_size %u, this library knows %zu",
+                           options->struct_size, sizeof opt);
+        memcpy(&opt, options, options->struct_size);
+    }
+    RY_TRY(read_shape(&s, architecture, &opt, err));
+    plan p = {.seed = opt.seed};
     renyi_status st = plan_tensors(&p, &s, err);
     if (st == RENYI_OK) st = write_model(path, &p, &s, err);
     plan_free(&p);

@@ -7,25 +7,26 @@
 #include "base/status.h"
 #include "prune/cost.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- open -------------------------------------------------------------------------------------
  */
 
-/* A complete copy of what the caller gave; NULL = all defaults. */
+/* A complete copy of what the caller gave, shorter structs of older callers filled up with zeros;
+ * NULL = all defaults. */
 static renyi_status read_options(renyi_options *out, const renyi_options *opt, renyi_error *err)
 {
-    *out = (renyi_options){.struct_size = sizeof *out};
+    *out = (renyi_options){0};
     if (!opt) return RENYI_OK;
-    if (opt->struct_size != sizeof *out)
+    if (opt->struct_size < sizeof opt->struct_size || opt->struct_size > sizeof *out)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "renyi_options.struct_size is %u; sizeof(renyi_options) is %zu",
-                       opt->struct_size, sizeof *out);
-    if (!opt->allocator.alloc != !opt->allocator.release)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "renyi_options.allocator has one of alloc and release; both or none wanted");
-    *out = *opt;
+                       "renyi_options: struct_size %u, this library knows %zu", opt->struct_size,
+                       sizeof *out);
+    memcpy(out, opt, opt->struct_size);
+    if (!out->allocator.alloc != !out->allocator.release)
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "renyi_options: allocator has one of alloc and release; both or none wanted");
     return RENYI_OK;
 }
 
