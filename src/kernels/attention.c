@@ -47,7 +47,7 @@ void ry_attention_scores(float *scores, const double *parts, size_t n_blocks, si
 /* p[N] = softmax of query row i of head h against all keys. */
 static void probabilities(const ry_attention *at, size_t h, size_t i, float *p)
 {
-    const size_t C = at->n_heads * at->head, row = 3 * C;
+    const size_t C = at->n_heads * at->head, row = at->qkv_row;
     const float *q = at->qkv + i * row + h * at->head;
     float top = -INFINITY, sum = 0.0f;
 
@@ -64,8 +64,8 @@ static void probabilities(const ry_attention *at, size_t h, size_t i, float *p)
 
 static void weigh_values(const ry_attention *at, size_t h, size_t i, const float *p)
 {
-    const size_t C = at->n_heads * at->head, row = 3 * C;
-    float *out = at->out + i * C + h * at->head;
+    const size_t C = at->n_heads * at->head, row = at->qkv_row;
+    float *out = at->out + i * at->out_row + h * at->head;
     memset(out, 0, at->head * sizeof(float));
     for (size_t j = 0; j < at->n_tokens; j++) {
         const float *v = at->qkv + j * row + 2 * C + h * at->head;

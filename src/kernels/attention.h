@@ -16,6 +16,7 @@ typedef struct ry_attention {
     size_t n_heads, head;   /* H, and d: floats of one head */
     const float *qkv;       /* [N, 3*H*d] of one image: q, k, v of all heads, head-major in each */
     float *out;             /* [N, H*d] */
+    size_t qkv_row, out_row; /* floats from one row to the next */
     const float *key_bias;  /* [N] added to the logits of each key (log of merged sizes), or NULL */
     /* Scores, when somebody asked; both NULL in a dense run, which then pays nothing. */
     float *class_row;       /* [N] head mean of row 0 */

@@ -26,7 +26,7 @@ typedef struct block_view {
 static void pack_queries(const block_view *b, size_t h)
 {
     const ry_attention *at = b->at;
-    const size_t row = 3 * at->n_heads * at->head;
+    const size_t row = at->qkv_row;
     const float scale = 1.0f / sqrtf((float)at->head);
     const float *q = at->qkv + b->row0 * row + h * at->head;
 
@@ -39,7 +39,7 @@ static void pack_queries(const block_view *b, size_t h)
 RY_INLINE void logits_of_keys(const int mr, const int nv, const block_view *b, const float *k, size_t j)
 {
     const ry_attention *at = b->at;
-    const ry_operands op = {k, 3 * at->n_heads * at->head, 1, b->q, (size_t)nv * VL, at->head};
+    const ry_operands op = {k, at->qkv_row, 1, b->q, (size_t)nv * VL, at->head};
     vf acc[RY_MR][2];
     RY_UNROLL
     for (int i = 0; i < mr; i++)
@@ -57,8 +57,8 @@ RY_INLINE void logits(const int nv, const block_view *b, size_t h)
     const size_t C = at->n_heads * at->head;
     const float *k = at->qkv + C + h * at->head;
     size_t j = 0;
-    for (; j + RY_MR <= at->n_tokens; j += RY_MR) logits_of_keys(RY_MR, nv, b, k + j * 3 * C, j);
-    for (; j < at->n_tokens; j++) logits_of_keys(1, nv, b, k + j * 3 * C, j);
+    for (; j + RY_MR <= at->n_tokens; j += RY_MR) logits_of_keys(RY_MR, nv, b, k + j * at->qkv_row, j);
+    for (; j < at->n_tokens; j++) logits_of_keys(1, nv, b, k + j * at->qkv_row, j);
 }
 
 /* p = exp(p - max over keys); inverse = 1 / sum over keys */
@@ -107,8 +107,7 @@ RY_INLINE void values_of_rows(const int mr, const int nv, size_t last, const blo
                               const float *v0, float *out, size_t i)
 {
     const ry_attention *at = b->at;
-    const size_t C = at->n_heads * at->head;
-    const ry_operands op = {b->p + i, 1, b->width, v0, 3 * C, at->n_tokens};
+    const ry_operands op = {b->p + i, 1, b->width, v0, at->qkv_row, at->n_tokens};
     vf acc[RY_MR][2];
     RY_UNROLL
     for (int r = 0; r < mr; r++) acc[r][0] = acc[r][1] = vf_zero();
@@ -118,7 +117,7 @@ RY_INLINE void values_of_rows(const int mr, const int nv, size_t last, const blo
         const vf s = vf_bcast(b->inverse + i + r);
         RY_UNROLL
         for (int v = 0; v < nv; v++) {
-            float *y = out + (i + (size_t)r) * C + v * VL;
+            float *y = out + (i + (size_t)r) * at->out_row + v * VL;
             const vf value = vf_mul(acc[r][v], s);
             if (v == nv - 1 && last != VL)
                 vf_store_n(y, value, last);
@@ -147,7 +146,7 @@ static void values(const block_view *b, size_t h)
     const ry_attention *at = b->at;
     const size_t C = at->n_heads * at->head;
     const float *v0 = at->qkv + 2 * C + h * at->head;
-    float *out = at->out + b->row0 * C + h * at->head;
+    float *out = at->out + b->row0 * at->out_row + h * at->head;
     size_t i = 0;
     for (; i + RY_MR <= b->rows; i += RY_MR) values_of_group(RY_MR, b, v0, out, i);
     for (; i + 4 <= b->rows; i += 4) values_of_group(4, b, v0, out, i);

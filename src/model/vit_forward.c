@@ -45,10 +45,11 @@ static void layernorm(worker *w, uint32_t n_tokens, const float *weight, const f
 {
     enum { ROWS = 16 };
     const ry_vit_plan *p = w->r->p;
-    const size_t C = p->vit->config.dim, rows = (size_t)w->r->in->n * n_tokens;
+    const size_t C = p->vit->config.dim, h = ry_padded_row(C);
+    const size_t rows = (size_t)w->r->in->n * n_tokens;
     FOR_TILES(w, t, (rows + ROWS - 1) / ROWS) {
         const size_t first = t * ROWS, count = rows - first < ROWS ? rows - first : ROWS;
-        p->kernels.layernorm(p->h + first * C, C, p->x + first * C, C, count, C, weight, bias,
+        p->kernels.layernorm(p->h + first * h, h, p->x + first * C, C, count, C, weight, bias,
                              (float)p->vit->config.norm_eps);
     }
     end_step();
@@ -81,8 +82,10 @@ static ry_attention attention_of(const ry_vit_plan *p, const ry_block_plan *b, s
 {
     const size_t C = p->vit->config.dim, N = b->n_in, H = p->vit->config.n_heads;
     ry_attention at = {.n_tokens = N, .n_heads = H, .head = C / H, .order = b->needs.order};
-    at.qkv = p->wide + i * N * 3 * C;
-    at.out = p->h + i * N * C;
+    at.qkv_row = ry_padded_row(3 * C);
+    at.out_row = ry_padded_row(C);
+    at.qkv = p->wide + i * N * at.qkv_row;
+    at.out = p->h + i * N * at.out_row;
     if (b->needs.what & RY_NEED_CLASS_ROW) at.class_row = p->class_row + i * N;
     if (b->needs.what & RY_NEED_COLUMNS)
         at.column_parts = p->column_parts + i * N * ry_attention_blocks(N, p->kernels.attention_rows);

@@ -20,8 +20,8 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     const size_t parts = ry_attention_blocks(N, p->kernels.attention_rows);
 
     p->x = RY_TAKE(a, float, B *N *C);
-    p->h = RY_TAKE(a, float, B *N *C);
-    p->wide = RY_TAKE(a, float, B *N *wide);
+    p->h = RY_TAKE(a, float, B *N *ry_padded_row(C));
+    p->wide = RY_TAKE(a, float, B *N *ry_padded_row(wide));
     p->pooled = RY_TAKE(a, float, B *c->n_prefix *C);
     p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
     p->attention_each = ry_attention_scratch(N, C / c->n_heads, p->kernels.attention_rows);
@@ -66,6 +66,8 @@ static void count_tokens(ry_vit_plan *p)
     }
 }
 
+static ry_rows rows(size_t row, size_t count) { return (ry_rows){row, row * count}; }
+
 static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator *al, renyi_error *err)
 {
     const ry_vit_config *c = &p->vit->config;
@@ -73,12 +75,11 @@ static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator
     ry_block_plan *b = &p->blocks[i];
     const size_t C = c->dim, M = c->mlp_dim, in = b->n_in, out = b->n_out;
     const unsigned t = p->n_threads;
-#define ROWS(width, count) ((ry_rows){(width), (width) * (count)})
-    RY_TRY(ry_linear_op_new(&b->qkv, w->qkv, in, ROWS(C, in), ROWS(3 * C, in), t, al, err));
-    RY_TRY(ry_linear_op_new(&b->proj, w->proj, in, ROWS(C, in), ROWS(C, in), t, al, err));
-    RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, ROWS(C, out), ROWS(M, out), t, al, err));
-    return ry_linear_op_new(&b->fc2, w->fc2, out, ROWS(M, out), ROWS(C, out), t, al, err);
-#undef ROWS
+    const size_t h = ry_padded_row(C), qkv = ry_padded_row(3 * C), mlp = ry_padded_row(M);
+    RY_TRY(ry_linear_op_new(&b->qkv, w->qkv, in, rows(h, in), rows(qkv, in), t, al, err));
+    RY_TRY(ry_linear_op_new(&b->proj, w->proj, in, rows(h, in), rows(C, in), t, al, err));
+    RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, rows(h, out), rows(mlp, out), t, al, err));
+    return ry_linear_op_new(&b->fc2, w->fc2, out, rows(mlp, out), rows(C, out), t, al, err);
 }
 
 static renyi_status bind_ends(ry_vit_plan *p, const renyi_allocator *al, renyi_error *err)

@@ -11,6 +11,11 @@
 
 #include <stdatomic.h>
 
+/* Floats from one row to the next in the buffers between the products. Widths of transformers are
+ * multiples of 1024 bytes; rows that far apart fall into the same few cache sets, so each gets a
+ * cache line more. */
+static inline size_t ry_padded_row(size_t width) { return width + 16; }
+
 typedef struct ry_block_plan {
     uint32_t n_in, n_out; /* tokens that enter the block, and that leave its cut for the MLP */
     ry_block_needs needs;
@@ -36,8 +41,8 @@ typedef struct ry_vit_plan {
     void *arena;
     size_t arena_bytes;
     float *x;             /* [B, N, C] residual stream */
-    float *h;             /* [B, N, C] normalised rows; attention's output; rows after a cut */
-    float *wide;          /* [B, N, max(3C, M)] qkv, then the MLP's inside; at first the patches */
+    float *h;             /* [B, N, C padded] normalised rows; attention's output; rows after a cut */
+    float *wide;          /* [B, N, 3C or M padded] qkv, then the MLP's inside; at first the patches */
     float *pooled;        /* [B, n_prefix, C] normalised class (and distillation) rows */
     float *logits_dist;   /* [B, classes] of the second head */
     float *attention;     /* [threads, attention_each] scratch */

@@ -72,7 +72,7 @@ static void solve(problem *p, const ry_kernels *k, double order, int scores)
     float *scratch = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
     double *parts = malloc(blocks * p->N * sizeof(double));
     ry_attention at = {.n_tokens = p->N, .n_heads = p->H, .head = p->d, .qkv = p->qkv, .out = p->out,
-                       .key_bias = p->key_bias, .order = order};
+                       .qkv_row = 3 * p->H * p->d, .out_row = p->H * p->d, .key_bias = p->key_bias, .order = order};
     if (scores) {
         at.class_row = p->class_row;
         at.column_parts = parts;
@@ -178,7 +178,7 @@ static void test_specification_matrix(void **state)
             double parts[5];
             _Alignas(64) float scratch[4096];
             ry_attention at = {.n_tokens = N, .n_heads = 1, .head = d, .qkv = qkv, .out = out,
-                               .class_row = class_row, .column_parts = parts, .order = rows[r].n};
+                               .qkv_row = 3 * d, .out_row = d, .class_row = class_row, .column_parts = parts, .order = rows[r].n};
             assert_true(ry_attention_scratch(N, d, k.attention_rows) <= 4096);
             k.attention(&at, 0, scratch);
             ry_attention_scores(columns, parts, 1, N, rows[r].n);
