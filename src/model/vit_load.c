@@ -189,7 +189,7 @@ static renyi_status load_all(loader *ld)
     const ry_vit_config *c = &v->config;
     const size_t patch_in = (size_t)3 * c->patch_size * c->patch_size;
     const linear_source patches =
-        one_pair(RY_PATCH_W, RY_PATCH_B, 0, c->dim, patch_in, RY_EPI_NONE);
+        one_pair(RY_PATCH_W, RY_PATCH_B, 0, c->dim, patch_in, RY_EPI_RESIDUAL);
     v->blocks = ry_calloc(ld->al, c->n_blocks, sizeof *v->blocks);
     if (!v->blocks) return ry_fail_nomem(ld->err, c->n_blocks * sizeof *v->blocks);
     RY_TRY(load_linear(ld, &patches, &v->patch_embed));

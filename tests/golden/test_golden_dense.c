@@ -1,0 +1,204 @@
+/* test_golden_dense.c - the dense forward pass against the reference's logits, block outputs and
+ * scores on real photos, at every CPU level; and the same bits for any batch and thread count.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/model.h"
+#include "formats/safetensors.h"
+#include "image/patches.h"
+#include "model/vit_plan.h"
+#include "shared.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PHOTOS = 12, CLASSES = 1000 };
+
+typedef struct golden {
+    const char *model, *taps; /* below shared/ */
+} golden;
+
+static const golden goldens[] = {
+    {"models/vit_tiny_patch16_224.augreg_in21k_ft_in1k", "golden/vit_tiny.safetensors"},
+    {"models/deit_tiny_patch16_224.fb_in1k", "golden/deit_tiny.safetensors"}};
+
+typedef struct opened {
+    renyi_model *model;
+    ry_tensors *taps;
+    float lut[3][256];
+} opened;
+
+static int open_golden(opened *o, const golden *g, renyi_cpu level)
+{
+    renyi_error err = {0};
+    const char *model = shared_path(g->model), *taps = shared_path(g->taps);
+    if (!model || !taps) return 0;
+    const renyi_options opt = {.struct_size = sizeof opt, .cpu = level};
+    if (renyi_model_open(&o->model, model, &opt, &err)) fail_msg("%s", err.message);
+    if (ry_safetensors_open(&o->taps, taps, NULL, NULL, &err)) fail_msg("%s", err.message);
+    ry_normalize_lut(o->lut, o->model->vit.config.preprocess.mean, o->model->vit.config.preprocess.std);
+    return 1;
+}
+
+static void close_golden(opened *o)
+{
+    renyi_model_free(o->model);
+    ry_tensors_free(o->taps);
+}
+
+static const void *tap(const opened *o, const char *name)
+{
+    const ry_tensor *t = ry_tensors_find(o->taps, name);
+    if (!t) fail_msg("golden file has no %s", name);
+    return t->data;
+}
+
+/* Largest difference relative to the largest reference value. */
+static double relative_error(const float *got, const float *want, size_t n)
+{
+    double worst = 0.0, top = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
+        if (isnan(got[i])) return INFINITY;
+        top = fmax(top, fabs((double)want[i]));
+    }
+    return worst / top;
+}
+
+/* ---- logits ------------------------------------------------------------------------------------ */
+
+static void run_pixels(const opened *o, uint32_t batch, uint32_t threads, float *logits)
+{
+    renyi_session *s;
+    renyi_error err = {0};
+    const renyi_session_options opt = {.struct_size = sizeof opt, .max_batch = batch, .n_threads = threads};
+    const uint8_t *pixels = tap(o, "images.pixels");
+    if (renyi_session_new(&s, o->model, &opt, &err)) fail_msg("%s", err.message);
+    for (uint32_t i = 0; i < PHOTOS; i += batch) {
+        const uint32_t n = PHOTOS - i < batch ? PHOTOS - i : batch;
+        if (renyi_run_pixels(s, pixels + (size_t)i * 224 * 224 * 3, n, logits + (size_t)i * CLASSES, &err))
+            fail_msg("%s", err.message);
+    }
+    renyi_session_free(s);
+}
+
+static void test_logits(void **state)
+{
+    (void)state;
+    static float logits[PHOTOS * CLASSES];
+    for (size_t g = 0; g < 2; g++)
+        for (int level = RENYI_CPU_SCALAR; level <= (int)renyi_cpu_detect(); level++) {
+            opened o;
+            if (!open_golden(&o, &goldens[g], (renyi_cpu)level)) continue;
+            run_pixels(&o, 4, 2, logits);
+            const double e = relative_error(logits, tap(&o, "dense.logits"), PHOTOS * CLASSES);
+            printf("%s %s: logits within %.2g of the largest\n", goldens[g].taps,
+                   renyi_cpu_name((renyi_cpu)level), e);
+            assert_true(e < 2e-4);
+            close_golden(&o);
+        }
+}
+
+static void test_same_bits(void **state)
+{
+    (void)state;
+    static float one[PHOTOS * CLASSES], other[PHOTOS * CLASSES];
+    static const uint32_t plans[][2] = {{1, 2}, {8, 1}, {8, 2}, {5, 3}}; /* batch, threads */
+    for (int level = RENYI_CPU_AVX2; level <= (int)renyi_cpu_detect(); level++) {
+        opened o;
+        if (!open_golden(&o, &goldens[0], (renyi_cpu)level)) return;
+        run_pixels(&o, 1, 1, one);
+        for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+            run_pixels(&o, plans[p][0], plans[p][1], other);
+            assert_memory_equal(one, other, sizeof one);
+        }
+        close_golden(&o);
+    }
+}
+
+/* ---- taps and scores of photo 0 ------------------------------------------------------------------ */
+
+typedef struct watcher {
+    const opened *o;
+    const char *columns; /* "col4" */
+    double order;
+    double worst_block, worst_score;
+} watcher;
+
+static void needs_scores(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
+{
+    (void)block;
+    (void)n_tokens;
+    out->what = RY_NEED_CLASS_ROW | RY_NEED_COLUMNS;
+    out->order = ((const watcher *)self)->order;
+}
+
+static void compare_scores(void *self, const ry_block_view *v)
+{
+    watcher *w = self;
+    char name[32];
+    snprintf(name, sizeof name, "tap.%s.%u", w->columns, (unsigned)v->block);
+    /* Candidates only: the class token is never one, and its column dwarfs the others. */
+    const float *want = tap(w->o, name);
+    for (uint32_t j = 0; j < v->n_tokens; j++)
+        w->worst_score = fmax(w->worst_score, fabs((double)v->columns[j] / (double)want[j] - 1.0));
+    snprintf(name, sizeof name, "tap.cls.%u", (unsigned)v->block);
+    want = tap(w->o, name);
+    for (uint32_t j = 0; j < v->n_tokens; j++)
+        w->worst_score = fmax(w->worst_score, fabs((double)v->class_row[j] / (double)want[j] - 1.0));
+}
+
+static void compare_block(void *self, uint32_t block, const float *x, uint32_t n_tokens)
+{
+    watcher *w = self;
+    char name[32];
+    if (block == w->o->model->vit.config.n_blocks)
+        snprintf(name, sizeof name, "tap.embed");
+    else
+        snprintf(name, sizeof name, "tap.block.%u", (unsigned)block);
+    const double e = relative_error(x, tap(w->o, name), (size_t)n_tokens * w->o->model->vit.config.dim);
+    w->worst_block = fmax(w->worst_block, e);
+}
+
+static void test_taps(void **state)
+{
+    (void)state;
+    static const struct { const char *name; double n; } metrics[] = {
+        {"col1", 1}, {"col2", 2}, {"col3", 3}, {"col4", 4}, {"colinf", INFINITY}};
+    float logits[CLASSES];
+    for (size_t g = 0; g < 2; g++)
+        for (int level = RENYI_CPU_SCALAR; level <= (int)renyi_cpu_detect(); level++) {
+            opened o;
+            if (!open_golden(&o, &goldens[g], (renyi_cpu)level)) continue;
+            for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++) {
+                watcher w = {&o, metrics[m].name, metrics[m].n, 0.0, 0.0};
+                const ry_token_hook hook = {needs_scores, NULL, compare_scores, &w};
+                const ry_vit_input in = {.pixels = tap(&o, "images.pixels"),
+                                         .lut = (const float(*)[256])o.lut, .n = 1,
+                                         .tap = compare_block, .tap_user = &w};
+                ry_vit_plan *plan;
+                assert_int_equal(ry_vit_plan_new(&plan, &o.model->vit, (renyi_cpu)level, &hook, 1, 2,
+                                                 NULL, NULL), RENYI_OK);
+                assert_int_equal(ry_vit_forward(plan, &in, logits), RENYI_OK);
+                ry_vit_plan_free(plan, NULL);
+                if (m == 3)
+                    printf("%s %s: blocks within %.2g, scores within %.2g\n", goldens[g].taps,
+                           renyi_cpu_name((renyi_cpu)level), w.worst_block, w.worst_score);
+                assert_true(w.worst_block < 2e-4);
+                assert_true(w.worst_score < 2e-3);
+            }
+            close_golden(&o);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_logits), cmocka_unit_test(test_same_bits),
+                                       cmocka_unit_test(test_taps)};
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed ? failed : *shared_missing() ? SHARED_SKIPPED : 0;
+}
