@@ -1,0 +1,169 @@
+/* decode.c - which format the bytes are in, limits, and the public door to the readers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "image/decode.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/limits.h"
+#include "base/status.h"
+#include "image/exif.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int has(const uint8_t *bytes, size_t size, size_t at, const char *magic, size_t n)
+{
+    return size >= at + n && !memcmp(bytes + at, magic, n);
+}
+
+static int is_space(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+renyi_image_format renyi_image_sniff(const void *bytes, size_t size)
+{
+    const uint8_t *b = bytes;
+    if (!b) return RENYI_IMAGE_UNKNOWN;
+    if (has(b, size, 0, "\xff\xd8\xff", 3)) return RENYI_IMAGE_JPEG;
+    if (has(b, size, 0, "\x89PNG\r\n\x1a\n", 8)) return RENYI_IMAGE_PNG;
+    if (has(b, size, 0, "RIFF", 4) && has(b, size, 8, "WEBP", 4)) return RENYI_IMAGE_WEBP;
+    if (size >= 3 && b[0] == 'P' && (b[1] == '5' || b[1] == '6') && is_space(b[2]))
+        return RENYI_IMAGE_PPM;
+    return RENYI_IMAGE_UNKNOWN;
+}
+
+/* What else people hand over: named, so that the message can say what to do. */
+static const struct known_format {
+    const char *name;
+    const char *magic;
+    uint8_t size, at;
+} KNOWN[] = {
+    {"GIF", "GIF8", 4, 0},
+    {"TIFF", "II*\0", 4, 0},
+    {"TIFF", "MM\0*", 4, 0},
+    {"BigTIFF", "II+\0", 4, 0},
+    {"AVIF", "ftypavi", 7, 4},
+    {"HEIC", "ftyphei", 7, 4},
+    {"HEIC", "ftypmif1", 8, 4},
+    {"HEIC", "ftypmsf1", 8, 4},
+    {"JPEG 2000", "\0\0\0\x0cjP  ", 8, 0},
+    {"JPEG 2000", "\xff\x4f\xff\x51", 4, 0},
+    {"JPEG XL", "\xff\x0a", 2, 0},
+    {"JPEG XL", "\0\0\0\x0cJXL ", 8, 0},
+    {"Photoshop", "8BPS", 4, 0},
+    {"Windows icon", "\0\0\1\0", 4, 0},
+    {"PDF", "%PDF", 4, 0},
+    {"SVG", "<svg", 4, 0},
+    {"BMP", "BM", 2, 0},
+    {"plain PBM", "P1", 2, 0},
+    {"plain PGM", "P2", 2, 0},
+    {"plain PPM", "P3", 2, 0},
+    {"PBM", "P4", 2, 0},
+    {"PAM", "P7", 2, 0},
+    {"PFM", "Pf", 2, 0},
+    {"PFM", "PF", 2, 0},
+};
+
+static renyi_status decode_unknown(renyi_image *out, const ry_encoded *in, renyi_error *err)
+{
+    (void)out;
+    if (!in->size)
+        return ry_fail(err, RENYI_ERR_FORMAT, 0, "empty: there is no picture in 0 bytes");
+    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
+        if (has(in->bytes, in->size, KNOWN[i].at, KNOWN[i].magic, KNOWN[i].size))
+            return ry_fail(err, RENYI_ERR_UNSUPPORTED, 0,
+                           "%s is not supported; convert to PNG or JPEG", KNOWN[i].name);
+    char hex[3 * 8 + 1] = "";
+    for (size_t i = 0; i < 8 && i < in->size; i++) {
+        const uint8_t c = in->bytes[i];
+        hex[3 * i] = ' ';
+        hex[3 * i + 1] = "0123456789abcdef"[c >> 4];
+        hex[3 * i + 2] = "0123456789abcdef"[c & 15];
+        hex[3 * i + 3] = 0;
+    }
+    return ry_fail(err, RENYI_ERR_FORMAT, 0,
+                   "not a picture: starts with%s; JPEG, PNG, WebP and binary PPM are known", hex);
+}
+
+static ry_image_reader *reader_of(renyi_image_format format)
+{
+    switch (format) {
+    case RENYI_IMAGE_JPEG: return ry_decode_jpeg;
+    case RENYI_IMAGE_PNG: return ry_decode_png;
+    case RENYI_IMAGE_WEBP: return ry_decode_webp;
+    case RENYI_IMAGE_PPM: return ry_decode_ppm;
+    case RENYI_IMAGE_UNKNOWN: break;
+    }
+    return decode_unknown;
+}
+
+renyi_status ry_image_check_size(const ry_encoded *in, const char *format, uint64_t width,
+                                 uint64_t height, renyi_error *err)
+{
+    const renyi_limits *l = &in->limits;
+    uint64_t pixels;
+    if (!width || !height)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: %" PRIu64 " x %" PRIu64 " has no pixels",
+                       format, width, height);
+    if (width > l->max_image_side || height > l->max_image_side)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                       "%s: %" PRIu64 " x %" PRIu64 " pixels; a side may have %" PRIu32
+                       " (limits.max_image_side)",
+                       format, width, height, l->max_image_side);
+    if (!ry_mul_u64(width, height, &pixels) || pixels > l->max_pixels)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                       "%s: %" PRIu64 " x %" PRIu64 " pixels; %" PRIu64
+                       " are allowed (limits.max_pixels)",
+                       format, width, height, l->max_pixels);
+    return RENYI_OK;
+}
+
+renyi_status ry_image_new(renyi_image *out, uint8_t **rgb, const ry_encoded *in, uint32_t width,
+                          uint32_t height, renyi_error *err)
+{
+    const size_t stride = 3 * (size_t)width;
+    *rgb = ry_alloc(in->allocator, height, stride);
+    if (!*rgb) return ry_fail_nomem(err, height * stride);
+    *out = (renyi_image){*rgb, width, height, stride};
+    return RENYI_OK;
+}
+
+renyi_status renyi_image_decode(renyi_image *out, const void *bytes, size_t size,
+                                const renyi_image_options *opt, renyi_error *err)
+{
+    if (!out || (!bytes && size))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_decode: NULL argument");
+    *out = (renyi_image){0};
+    if (opt && opt->struct_size && opt->struct_size != sizeof *opt)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "renyi_image_options of %" PRIu32 " bytes; %zu wanted", opt->struct_size,
+                       sizeof *opt);
+    const ry_encoded in = {bytes, size, ry_limits(opt ? &opt->limits : NULL),
+                           opt ? &opt->allocator : NULL};
+    if (size > in.limits.max_image_bytes)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                       "%zu bytes; a picture file may have %" PRIu64 " (limits.max_image_bytes)",
+                       size, in.limits.max_image_bytes);
+    const renyi_image_format format = renyi_image_sniff(bytes, size);
+    renyi_image decoded;
+    RY_TRY(reader_of(format)(&decoded, &in, err));
+    const uint32_t orientation =
+        opt && opt->apply_exif ? ry_exif_orientation(bytes, size, format) : 1;
+    if (orientation != 1) {
+        const renyi_status st = ry_image_turn(&decoded, orientation, in.allocator, err);
+        if (st != RENYI_OK) {
+            renyi_image_free(&decoded, opt);
+            return st;
+        }
+    }
+    *out = decoded;
+    return RENYI_OK;
+}
+
+void renyi_image_free(renyi_image *image, const renyi_image_options *opt)
+{
+    if (!image) return;
+    ry_free(opt ? &opt->allocator : NULL, (uint8_t *)(uintptr_t)image->rgb);
+    *image = (renyi_image){0};
+}

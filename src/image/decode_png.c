@@ -1,0 +1,191 @@
+/* decode_png.c - PNG through libspng: every colour type and depth, interlaced or not. Of an
+ * animated PNG the default picture is read. Samples become bytes as in Pillow: one to four bits are
+ * spread over 0..255, of 16-bit colours the high byte is kept, 16-bit grey is cut off at 255
+ * (Pillow reads it as whole numbers). SPDX-License-Identifier: Apache-2.0 */
+#include "image/decode.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+#include <string.h>
+
+#include <spng.h>
+
+/* Of one ancillary chunk (profiles, texts), and of all that are kept. */
+#define MAX_CHUNK_BYTES ((size_t)16 << 20)
+#define MAX_CACHE_BYTES ((size_t)32 << 20)
+
+/* Deflate cannot make more than 1032 bytes of one: fewer bytes than that cannot hold the picture,
+ * so a lying header costs no memory. */
+#define MAX_DEFLATE_RATIO 1032
+
+typedef struct png_job {
+    spng_ctx *lib;
+    const ry_encoded *in;
+    renyi_error *err;
+    struct spng_ihdr head;
+    size_t row_bytes;        /* of one row as stored */
+    uint8_t palette[256][3]; /* of indexed pictures; black where the file has no entry */
+    renyi_image image;
+    uint8_t *rgb; /* owned until the end */
+    uint8_t *raw; /* one row, or the whole picture when interlaced */
+} png_job;
+
+static renyi_status fail(const png_job *job, int code)
+{
+    const renyi_status status = code == SPNG_EMEM            ? RENYI_ERR_NOMEM
+                                : code == SPNG_ECHUNK_LIMITS ? RENYI_ERR_LIMIT
+                                                             : RENYI_ERR_FORMAT;
+    if (code == SPNG_IO_EOF || code == SPNG_EOF)
+        return ry_fail(job->err, status, (int64_t)job->in->size,
+                       "PNG: truncated: the picture does not end within %zu bytes", job->in->size);
+    return ry_fail(job->err, status, -1, "PNG: %s", spng_strerror(code));
+}
+
+static uint32_t channels_of(uint8_t color_type)
+{
+    switch (color_type) {
+    case SPNG_COLOR_TYPE_TRUECOLOR: return 3;
+    case SPNG_COLOR_TYPE_GRAYSCALE_ALPHA: return 2;
+    case SPNG_COLOR_TYPE_TRUECOLOR_ALPHA: return 4;
+    default: return 1;
+    }
+}
+
+/* ---- one row to RGB ----------------------------------------------------------------------------
+ */
+
+/* Sample x of a row with 1, 2, 4 or 8 bits a sample, leftmost in the high bits. */
+static uint32_t sample_at(const uint8_t *row, size_t x, uint32_t depth)
+{
+    const size_t bit = x * depth;
+    return (uint32_t)row[bit >> 3] >> (8 - depth - (bit & 7)) & ((1u << depth) - 1);
+}
+
+static void grey_row(uint8_t *rgb, const uint8_t *row, size_t width, uint32_t depth)
+{
+    const uint32_t spread = 255 / ((1u << (depth > 8 ? 8 : depth)) - 1);
+    for (size_t x = 0; x < width; x++) {
+        uint32_t v;
+        if (depth == 16)
+            v = row[2 * x] ? 255 : row[2 * x + 1];
+        else
+            v = sample_at(row, x, depth) * spread;
+        memset(rgb + 3 * x, (int)v, 3);
+    }
+}
+
+static void indexed_row(uint8_t *rgb, const uint8_t *row, size_t width, const png_job *job)
+{
+    for (size_t x = 0; x < width; x++)
+        memcpy(rgb + 3 * x, job->palette[sample_at(row, x, job->head.bit_depth)], 3);
+}
+
+/* Channels of 8 or 16 bits (`step` bytes); the first of them, or the first three, are the colour.
+ */
+static void colour_row(uint8_t *rgb, const uint8_t *row, size_t width, uint32_t channels,
+                       size_t step)
+{
+    for (size_t x = 0; x < width; x++, row += channels * step) {
+        rgb[3 * x] = row[0];
+        rgb[3 * x + 1] = channels > 2 ? row[step] : row[0];
+        rgb[3 * x + 2] = channels > 2 ? row[2 * step] : row[0];
+    }
+}
+
+static void convert_row(const png_job *job, uint32_t y, const uint8_t *row)
+{
+    const struct spng_ihdr *h = &job->head;
+    uint8_t *rgb = job->rgb + y * job->image.stride;
+    if (h->color_type == SPNG_COLOR_TYPE_INDEXED)
+        indexed_row(rgb, row, h->width, job);
+    else if (h->color_type == SPNG_COLOR_TYPE_GRAYSCALE)
+        grey_row(rgb, row, h->width, h->bit_depth);
+    else
+        colour_row(rgb, row, h->width, channels_of(h->color_type), h->bit_depth / 8);
+}
+
+/* ---- steps -------------------------------------------------------------------------------------
+ */
+
+static renyi_status read_header(png_job *job)
+{
+    int code = spng_set_png_buffer(job->lib, job->in->bytes, job->in->size);
+    if (!code) code = spng_set_chunk_limits(job->lib, MAX_CHUNK_BYTES, MAX_CACHE_BYTES);
+    if (!code) code = spng_get_ihdr(job->lib, &job->head);
+    if (code) return fail(job, code);
+    const struct spng_ihdr *h = &job->head;
+    RY_TRY(ry_image_check_size(job->in, "PNG", h->width, h->height, job->err));
+    const uint64_t bits = (uint64_t)h->width * channels_of(h->color_type) * h->bit_depth;
+    job->row_bytes = (size_t)((bits + 7) / 8);
+    if ((uint64_t)job->row_bytes * h->height / MAX_DEFLATE_RATIO > job->in->size)
+        return ry_fail(job->err, RENYI_ERR_FORMAT, (int64_t)job->in->size,
+                       "PNG: truncated: %zu bytes cannot hold %u x %u pixels", job->in->size,
+                       (unsigned)h->width, (unsigned)h->height);
+    return RENYI_OK;
+}
+
+static renyi_status read_palette(png_job *job)
+{
+    struct spng_plte plte;
+    if (job->head.color_type != SPNG_COLOR_TYPE_INDEXED) return RENYI_OK;
+    const int code = spng_get_plte(job->lib, &plte);
+    if (code == SPNG_ECHUNKAVAIL)
+        return ry_fail(job->err, RENYI_ERR_FORMAT, -1, "PNG: an indexed picture without palette");
+    if (code) return fail(job, code);
+    for (uint32_t i = 0; i < plte.n_entries && i < 256; i++) {
+        job->palette[i][0] = plte.entries[i].red;
+        job->palette[i][1] = plte.entries[i].green;
+        job->palette[i][2] = plte.entries[i].blue;
+    }
+    return RENYI_OK;
+}
+
+/* Rows arrive from top to bottom: one is enough. */
+static renyi_status read_rows(png_job *job)
+{
+    int code = spng_decode_image(job->lib, NULL, 0, SPNG_FMT_RAW, SPNG_DECODE_PROGRESSIVE);
+    for (uint32_t y = 0; y < job->head.height; y++) {
+        if (!code) code = spng_decode_row(job->lib, job->raw, job->row_bytes);
+        if (code && !(code == SPNG_EOI && y + 1 == job->head.height)) return fail(job, code);
+        convert_row(job, y, job->raw);
+    }
+    return RENYI_OK;
+}
+
+static renyi_status read_interlaced(png_job *job)
+{
+    const size_t size = job->row_bytes * job->head.height;
+    const int code = spng_decode_image(job->lib, job->raw, size, SPNG_FMT_RAW, 0);
+    if (code) return fail(job, code);
+    for (uint32_t y = 0; y < job->head.height; y++)
+        convert_row(job, y, job->raw + y * job->row_bytes);
+    return RENYI_OK;
+}
+
+static renyi_status read_all(png_job *job)
+{
+    RY_TRY(read_header(job));
+    RY_TRY(read_palette(job));
+    RY_TRY(
+        ry_image_new(&job->image, &job->rgb, job->in, job->head.width, job->head.height, job->err));
+    const int interlaced = job->head.interlace_method != SPNG_INTERLACE_NONE;
+    const size_t rows = interlaced ? job->head.height : 1;
+    job->raw = ry_alloc(job->in->allocator, rows, job->row_bytes);
+    if (!job->raw) return ry_fail_nomem(job->err, rows * job->row_bytes);
+    return interlaced ? read_interlaced(job) : read_rows(job);
+}
+
+renyi_status ry_decode_png(renyi_image *out, const ry_encoded *in, renyi_error *err)
+{
+    png_job job = {.lib = spng_ctx_new(0), .in = in, .err = err};
+    if (!job.lib) return ry_fail(err, RENYI_ERR_NOMEM, -1, "PNG: out of memory");
+    const renyi_status st = read_all(&job);
+    spng_ctx_free(job.lib);
+    ry_free(in->allocator, job.raw);
+    if (st != RENYI_OK)
+        ry_free(in->allocator, job.rgb);
+    else
+        *out = job.image;
+    return st;
+}
