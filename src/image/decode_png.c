@@ -171,7 +171,7 @@ static renyi_status read_all(png_job *job)
         ry_image_new(&job->image, &job->rgb, job->in, job->head.width, job->head.height, job->err));
     const int interlaced = job->head.interlace_method != SPNG_INTERLACE_NONE;
     const size_t rows = interlaced ? job->head.height : 1;
-    job->raw = ry_alloc(job->in->allocator, rows, job->row_bytes);
+    job->raw = ry_calloc(job->in->allocator, rows, job->row_bytes); /* bits are or-ed into it */
     if (!job->raw) return ry_fail_nomem(job->err, rows * job->row_bytes);
     return interlaced ? read_interlaced(job) : read_rows(job);
 }
