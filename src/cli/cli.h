@@ -1,0 +1,67 @@
+/* cli.h - what every verb of the program shares: exit codes, messages, output, memory.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Results go to stdout, everything else to stderr. Only this room may print, read the
+ * environment or end the process.
+ */
+#ifndef RENYI_CLI_H
+#define RENYI_CLI_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum cli_exit {
+    CLI_OK = 0,
+    CLI_FAILED = 1,
+    CLI_USAGE = 2,
+    CLI_PARTIAL = 3 /* some inputs failed, the others are done */
+};
+
+/* One verb: argv[0] is its name. Returns an exit code. */
+typedef int cli_verb(int argc, char **argv);
+cli_verb cmd_classify, cmd_bench, cmd_inspect, cmd_init, cmd_pull;
+
+/* ---- messages on stderr ("renyi: ..."), one line each, control characters made harmless ------ */
+
+#define CLI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+void cli_error(const char *fmt, ...) CLI_PRINTF(1, 2);
+void cli_warn(const char *fmt, ...) CLI_PRINTF(1, 2);
+void cli_note(const char *fmt, ...) CLI_PRINTF(1, 2);   /* not with --quiet */
+void cli_detail(const char *fmt, ...) CLI_PRINTF(1, 2); /* only with --verbose */
+void cli_set_verbosity(int level);                      /* -1 quiet, 0, 1 verbose */
+int cli_is_quiet(void);
+
+/* ---- stdout ---------------------------------------------------------------------------------- */
+
+/* Text from files (names, labels): control characters become '?', so no terminal is hijacked. */
+void cli_put_clean(FILE *stream, const char *text);
+/* Flush stdout; an error turns `code` into CLI_FAILED and is reported once. */
+int cli_finish_output(int code);
+
+/* Escape sequences, or "" when the stream is no terminal or NO_COLOR is set. */
+const char *cli_bold(FILE *stream);
+const char *cli_green(FILE *stream);
+const char *cli_plain(FILE *stream);
+
+/* ---- memory: the program ends with a message when there is none -------------------------------
+ */
+
+void *cli_alloc(size_t count, size_t size); /* zeroed */
+void *cli_grow(void *ptr, size_t count, size_t size);
+char *cli_copy(const char *text);
+char *cli_format(const char *fmt, ...) CLI_PRINTF(1, 2);
+
+/* A list of strings that owns them. */
+typedef struct cli_strings {
+    char **items;
+    size_t count, capacity;
+} cli_strings;
+void cli_strings_add(cli_strings *list, char *owned);
+void cli_strings_free(cli_strings *list);
+
+/* Monotonic time in milliseconds. */
+double cli_now_ms(void);
+
+#endif

@@ -1,0 +1,174 @@
+/* cmd_inspect.c - renyi inspect: what a checkpoint is, before anything is run.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "json_out.h"
+#include "model_path.h"
+#include "options.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct inspect_arguments {
+    int json, tensors;
+    uint64_t image_size;
+} inspect_arguments;
+
+/* "12 x 197 x 64"; "scalar" without dimensions. */
+static void shape_text(const renyi_tensor_info *t, char *out, size_t size)
+{
+    size_t at = 0;
+
+    snprintf(out, size, "scalar");
+    for (uint32_t i = 0; i < t->n_dims && i < 8 && at < size; i++) {
+        const int n = snprintf(out + at, size - at, "%s%" PRIu64, i ? " x " : "", t->shape[i]);
+        at += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void put_tensors(const renyi_model *model)
+{
+    const size_t count = renyi_model_tensor_count(model);
+    char shape[200];
+
+    printf("\n%-44s %-6s %-22s %12s\n", "tensor", "dtype", "shape", "bytes");
+    for (size_t i = 0; i < count; i++) {
+        renyi_tensor_info t;
+        renyi_model_tensor(model, i, &t);
+        shape_text(&t, shape, sizeof shape);
+        const size_t length = strlen(t.name);
+        cli_put_clean(stdout, t.name);
+        printf("%*s %-6s %-22s %12" PRIu64 "\n", length < 44 ? (int)(44 - length) : 0, "", t.dtype,
+               shape, t.bytes);
+    }
+}
+
+/* "148 x F32" or "100 x F16, 52 x F32": what the weights are stored as. */
+static void put_dtypes(const renyi_model *model)
+{
+    enum { MAX_KINDS = 16 };
+    const char *kinds[MAX_KINDS];
+    size_t counts[MAX_KINDS] = {0}, n_kinds = 0;
+
+    for (size_t i = 0; i < renyi_model_tensor_count(model); i++) {
+        renyi_tensor_info t;
+        size_t k = 0;
+        renyi_model_tensor(model, i, &t);
+        while (k < n_kinds && strcmp(kinds[k], t.dtype) != 0) k++;
+        if (k == MAX_KINDS) continue;
+        if (k == n_kinds) kinds[n_kinds++] = t.dtype;
+        counts[k]++;
+    }
+    printf("tensors         ");
+    for (size_t k = 0; k < n_kinds; k++) printf("%s%zu x %s", k ? ", " : "", counts[k], kinds[k]);
+    putchar('\n');
+}
+
+static void put_text(const renyi_model *model, int tensors)
+{
+    renyi_model_info i;
+
+    renyi_model_get_info(model, &i);
+    const renyi_preprocess *p = &i.preprocess;
+    printf("architecture    ");
+    cli_put_clean(stdout, i.architecture);
+    printf("\nfamily          %s, names as in %s\n", i.family, i.layout);
+    printf("input           %u x %u, patches of %u: %u tokens + %u in front\n", i.image_size,
+           i.image_size, i.patch_size, i.n_patches, i.n_prefix);
+    printf("width           %u, %u heads, hidden %u, %u blocks, eps %g\n", i.dim, i.n_heads,
+           i.mlp_dim, i.n_blocks, i.norm_eps);
+    printf("classes         %u\n", i.n_classes);
+    printf("parameters      %" PRIu64 " (%.2f M)\n", i.n_params, (double)i.n_params * 1e-6);
+    printf("MACs per image  %.3f G\n", i.macs * 1e-9);
+    put_dtypes(model);
+    printf("preprocessing   crop %g (%s), %s, mean %g %g %g, std %g %g %g\n", p->crop_pct,
+           crop_mode_name(p->crop_mode), interpolation_name(p->interpolation), p->mean[0],
+           p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2]);
+    printf("  taken from    %s\n", i.preprocess_source);
+    if (tensors) put_tensors(model);
+}
+
+static json_t *tensors_json(const renyi_model *model)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < renyi_model_tensor_count(model); i++) {
+        renyi_tensor_info t;
+        json_t *shape = json_array();
+        renyi_model_tensor(model, i, &t);
+        for (uint32_t d = 0; d < t.n_dims && d < 8; d++)
+            json_array_append_new(shape, json_integer((json_int_t)t.shape[d]));
+        json_array_append_new(list,
+                              json_pack("{s:o, s:s, s:o, s:I}", "name", json_text(t.name), "dtype",
+                                        t.dtype, "shape", shape, "bytes", (json_int_t)t.bytes));
+    }
+    return list;
+}
+
+static void put_json(const renyi_model *model, const char *word)
+{
+    renyi_model_info i;
+
+    renyi_model_get_info(model, &i);
+    json_t *document = json_pack(
+        "{s:o, s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:I, s:f}", "model",
+        json_text(word), "architecture", json_text(i.architecture), "family", i.family, "layout",
+        i.layout, "image_size", (int)i.image_size, "patch_size", (int)i.patch_size, "n_patches",
+        (int)i.n_patches, "n_prefix", (int)i.n_prefix, "dim", (int)i.dim, "n_blocks",
+        (int)i.n_blocks, "n_heads", (int)i.n_heads, "mlp_dim", (int)i.mlp_dim, "n_classes",
+        (int)i.n_classes, "norm_eps", i.norm_eps, "parameters", (json_int_t)i.n_params, "macs",
+        i.macs);
+    if (document) {
+        json_object_set_new(document, "preprocessing",
+                            json_preprocess(&i.preprocess, i.preprocess_source));
+        json_object_set_new(document, "tensors", tensors_json(model));
+    }
+    json_print(document);
+}
+
+static int run(const inspect_arguments *a, const char *word)
+{
+    const renyi_options opt = {.struct_size = sizeof opt, .image_size = (uint32_t)a->image_size};
+    renyi_model *model = model_open_reported(word, &opt);
+
+    if (!model) return CLI_FAILED;
+    if (a->json)
+        put_json(model, word);
+    else
+        put_text(model, a->tensors);
+    renyi_model_free(model);
+    return CLI_OK;
+}
+
+int cmd_inspect(int argc, char **argv)
+{
+    inspect_arguments a = {0};
+    cli_strings words = {0};
+    const option table[] = {
+        {"json", 0, OPTION_FLAG, &a.json, "", "one JSON document, tensors included", 0, 0},
+        {"tensors", 0, OPTION_FLAG, &a.tensors, "", "list every tensor with dtype, shape and bytes",
+         0, 0},
+        {"image-size", 0, OPTION_COUNT, &a.image_size, "N", "as if run at this input size", 1,
+         16384},
+    };
+    const verb_syntax syntax = {
+        "inspect", "MODEL [options]",
+        "Describes a checkpoint: family, sizes, parameters, multiply-accumulates, preprocessing "
+        "and\n"
+        "where it comes from, tensors. MODEL is a .safetensors or PyTorch file, a directory, or "
+        "the\n"
+        "name of a Hugging Face repository in the cache.",
+        "  renyi inspect model.safetensors --tensors\n"
+        "  renyi inspect timm/vit_small_patch16_224.augreg_in21k_ft_in1k --json\n",
+        OPTIONS_OF(table)};
+    const option_outcome outcome = options_parse(&syntax, argc, argv, &words);
+    int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
+
+    if (outcome == OPTIONS_GO) {
+        if (words.count == 1)
+            code = run(&a, words.items[0]);
+        else
+            options_usage_error("inspect", "one MODEL is needed, %zu given", words.count);
+    }
+    cli_strings_free(&words);
+    return code;
+}

@@ -1,0 +1,113 @@
+/* main.c - the program: finds the verb, keeps stdout honest.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli.h"
+#include "options.h"
+
+#include <fcntl.h>
+#include <renyi/renyi.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    cli_verb *run;
+    const char *summary;
+} verbs[] = {
+    {"classify", cmd_classify, "name what photos show"},
+    {"bench", cmd_bench, "measure speed and memory of a model on this machine"},
+    {"inspect", cmd_inspect, "describe a model: family, sizes, preprocessing, tensors"},
+    {"init", cmd_init, "write a model with random weights"},
+    {"pull", cmd_pull, "fetch a model from Hugging Face"},
+};
+enum { N_VERBS = sizeof verbs / sizeof *verbs };
+
+static void put_help(FILE *stream)
+{
+    fputs("Usage: renyi VERB [options]\n\n"
+          "Runs Vision Transformers on the CPU, exactly and fast.\n\nVerbs:\n",
+          stream);
+    for (int i = 0; i < N_VERBS; i++)
+        fprintf(stream, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
+    fputs("  help       this page; 'renyi help VERB' or 'renyi VERB --help' for one verb\n"
+          "\n'renyi --version' prints the version and the CPU level in use.\n"
+          "Results go to stdout, all else to stderr.\n"
+          "Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 some inputs failed.\n"
+          "\nExamples:\n"
+          "  renyi pull timm/vit_small_patch16_224.augreg_in21k_ft_in1k\n"
+          "  renyi classify -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k photo.jpg\n"
+          "  renyi bench --arch vit_small_patch16_224 -b 1,8 -t 1,2\n",
+          stream);
+}
+
+static int unknown_verb(const char *name)
+{
+    const char *names[N_VERBS];
+
+    for (int i = 0; i < N_VERBS; i++) names[i] = verbs[i].name;
+    const char *nearest = nearest_word(name, names, N_VERBS);
+    if (nearest)
+        cli_error("unknown verb '%s', did you mean '%s'? See 'renyi help'", name, nearest);
+    else
+        cli_error("unknown verb '%s'; see 'renyi help'", name);
+    return CLI_USAGE;
+}
+
+static cli_verb *find_verb(const char *name)
+{
+    for (int i = 0; i < N_VERBS; i++)
+        if (strcmp(name, verbs[i].name) == 0) return verbs[i].run;
+    return NULL;
+}
+
+static int put_version(void)
+{
+    printf("renyi %s\ncpu level: %s\n", renyi_version(), renyi_cpu_name(renyi_cpu_detect()));
+    return CLI_OK;
+}
+
+static int help(int argc, char **argv)
+{
+    if (argc < 3) {
+        put_help(stdout);
+        return CLI_OK;
+    }
+    cli_verb *run = find_verb(argv[2]);
+    if (!run) return unknown_verb(argv[2]);
+    char flag[] = "--help";
+    char *verb_argv[] = {argv[2], flag, NULL};
+    return run(2, verb_argv);
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        put_help(stderr);
+        return CLI_USAGE;
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) return put_version();
+    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return help(argc, argv);
+    cli_verb *run = find_verb(word);
+    return run ? run(argc - 1, argv + 1) : unknown_verb(word);
+}
+
+/* Were stdin, stdout or stderr closed by the caller, the next file opened would take their place
+ * and results would be written into it. Filled read-only, so that writing still fails. */
+static void occupy_standard_streams(void)
+{
+    int fd;
+    do fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO) close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    occupy_standard_streams();
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file size limit */
+    return cli_finish_output(dispatch(argc, argv));
+}

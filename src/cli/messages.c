@@ -1,0 +1,110 @@
+/* messages.c - lines on stderr, care for stdout, colours.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int verbosity;
+
+void cli_set_verbosity(int level)
+{
+    verbosity = level;
+}
+
+int cli_is_quiet(void)
+{
+    return verbosity < 0;
+}
+
+void cli_put_clean(FILE *stream, const char *text)
+{
+    for (; *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+        putc(c < 0x20 || c == 0x7f ? '?' : c, stream);
+    }
+}
+
+static void put_line(const char *prefix, const char *fmt, va_list args)
+{
+    char line[4096];
+
+    vsnprintf(line, sizeof line, fmt, args);
+    fputs(prefix, stderr);
+    cli_put_clean(stderr, line);
+    putc('\n', stderr);
+}
+
+void cli_error(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put_line("renyi: ", fmt, args);
+    va_end(args);
+}
+
+void cli_warn(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put_line("renyi: warning: ", fmt, args);
+    va_end(args);
+}
+
+void cli_note(const char *fmt, ...)
+{
+    va_list args;
+    if (verbosity < 0) return;
+    va_start(args, fmt);
+    put_line("", fmt, args);
+    va_end(args);
+}
+
+void cli_detail(const char *fmt, ...)
+{
+    va_list args;
+    if (verbosity < 1) return;
+    va_start(args, fmt);
+    put_line("", fmt, args);
+    va_end(args);
+}
+
+int cli_finish_output(int code)
+{
+    const int failed_before = ferror(stdout);
+
+    errno = 0;
+    if (fflush(stdout) == 0 && !failed_before) return code;
+    if (errno)
+        cli_error("cannot write the results: %s", strerror(errno));
+    else
+        cli_error("cannot write the results to standard output");
+    return CLI_FAILED;
+}
+
+static int has_colour(FILE *stream)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+
+    if (no_color && *no_color) return 0;
+    if (term && strcmp(term, "dumb") == 0) return 0;
+    return isatty(fileno(stream));
+}
+
+const char *cli_bold(FILE *stream)
+{
+    return has_colour(stream) ? "\033[1m" : "";
+}
+const char *cli_green(FILE *stream)
+{
+    return has_colour(stream) ? "\033[32m" : "";
+}
+const char *cli_plain(FILE *stream)
+{
+    return has_colour(stream) ? "\033[0m" : "";
+}

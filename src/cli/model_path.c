@@ -1,0 +1,83 @@
+/* model_path.c - see model_path.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "model_path.h"
+
+#include "hub_cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char *find_in_cache(const char *repo)
+{
+    char *root = hub_cache_root();
+    char *snapshot = root ? hub_find_snapshot(root, repo, "main") : NULL;
+    free(root);
+    return snapshot;
+}
+
+char *model_path_resolve(const char *word)
+{
+    struct stat st;
+
+    if (stat(word, &st) == 0) return cli_copy(word);
+    const int why = errno;
+    if (!hub_is_repo_name(word) || !strchr(word, '/') || strstr(word, ".safetensors")) {
+        cli_error("%s: %s", word, strerror(why));
+        return NULL;
+    }
+    char *snapshot = find_in_cache(word);
+    if (!snapshot)
+        cli_error(
+            "%s: no such file, and not in the Hugging Face cache; to fetch it:  renyi pull %s",
+            word, word);
+    return snapshot;
+}
+
+static char *last_part(const char *path, size_t length)
+{
+    while (length > 1 && path[length - 1] == '/') length--;
+    size_t start = length;
+    while (start > 0 && path[start - 1] != '/') start--;
+    return cli_format("%.*s", (int)(length - start), path + start);
+}
+
+char *model_path_title(const char *word)
+{
+    char *name = last_part(word, strlen(word));
+    const char *slash = strrchr(word, '/');
+
+    /* Every checkpoint directory holds a "model.safetensors": its directory says which. */
+    if (slash && slash > word &&
+        (strcmp(name, "model.safetensors") == 0 || strcmp(name, "pytorch_model.bin") == 0)) {
+        free(name);
+        name = last_part(word, (size_t)(slash - word));
+    }
+    return name;
+}
+
+renyi_model *model_open_reported(const char *word, const renyi_options *opt)
+{
+    char *path = model_path_resolve(word);
+    renyi_model *model = NULL;
+    renyi_error err = {0};
+
+    if (!path) return NULL;
+    if (renyi_model_open(&model, path, opt, &err) != RENYI_OK) {
+        cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
+        model = NULL;
+    }
+    free(path);
+    return model;
+}
+
+renyi_cpu cpu_from_name(const char *name)
+{
+    static const renyi_cpu levels[] = {RENYI_CPU_SCALAR, RENYI_CPU_AVX2, RENYI_CPU_AVX512};
+
+    for (size_t i = 0; name && i < sizeof levels / sizeof *levels; i++)
+        if (strcmp(name, renyi_cpu_name(levels[i])) == 0) return levels[i];
+    return RENYI_CPU_AUTO;
+}

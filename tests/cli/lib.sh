@@ -1,0 +1,57 @@
+# lib.sh - what the tests of the program share; sourced, not run.
+# SPDX-License-Identifier: Apache-2.0
+#
+# RENYI is the program under test. Every test works in its own empty directory, which is removed.
+set -euo pipefail
+
+: "${RENYI:?the program under test}"
+RENYI=$(realpath "$RENYI")
+RENYI_SRC=${RENYI_SRC:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+cd "$WORK"
+export HOME=$WORK/home NO_COLOR=1
+unset HF_HOME HF_HUB_CACHE HF_ENDPOINT HF_TOKEN HF_HUB_OFFLINE XDG_CACHE_HOME
+mkdir -p "$HOME"
+
+fail() {
+  echo "FAILED: $*" >&2
+  [ -f out ] && sed 's/^/  stdout: /' out | head -20 >&2
+  [ -f err ] && sed 's/^/  stderr: /' err | head -20 >&2
+  exit 1
+}
+
+# run CODE COMMAND...: the command ends with that exit code; output in ./out, messages in ./err.
+run() {
+  local want=$1 got=0
+  shift
+  "$@" >out 2>err </dev/null || got=$?
+  [ "$got" -eq "$want" ] || fail "exit code $got, expected $want: $*"
+}
+
+out_has() { grep -qF -- "$1" out || fail "stdout lacks: $1"; }
+err_has() { grep -qF -- "$1" err || fail "stderr lacks: $1"; }
+out_empty() { [ ! -s out ] || fail "stdout should be empty"; }
+err_lines() { [ "$(grep -c '^renyi: ' err)" -eq "$1" ] || fail "stderr should have $1 error line(s)"; }
+
+# json EXPRESSION: a Python expression over `d`, the document in ./out, that must be true.
+json() {
+  command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; return 0; }
+  python3 -c 'import json,sys
+d = json.load(open("out"))
+sys.exit(0 if eval(sys.argv[1]) else 1)' "$1" || fail "JSON: not true: $1"
+}
+
+# A model that loads in a moment: 224 pixels, 2 blocks, width 64.
+make_toy() {
+  "$RENYI" init -q --arch vit_tiny_patch16_224 --dim 64 --heads 2 --blocks 2 --classes "${2:-10}" \
+    --seed 1 "${1:-toy.safetensors}"
+}
+
+# make_ppm FILE RED GREEN BLUE: a plain 40 x 30 picture.
+make_ppm() {
+  { printf 'P6\n40 30\n255\n'
+    local i
+    for ((i = 0; i < 1200; i++)); do printf "\\x$(printf %02x "$2")\\x$(printf %02x "$3")\\x$(printf %02x "$4")"; done
+  } >"$1"
+}
