@@ -237,6 +237,11 @@ RENYI_API void renyi_session_free(renyi_session *s);
 /* Bytes of activations and scratch that the session holds. */
 RENYI_API size_t renyi_session_bytes(const renyi_session *s);
 
+/* Multiply-accumulates that a run of this session really does per image. Less than the `macs` of
+ * renyi_model_info even without pruning: in the last block only the rows that the head reads are
+ * finished. */
+RENYI_API double renyi_session_macs(const renyi_session *s);
+
 /* Preprocess and classify n <= max_batch pictures. logits: [n, n_classes], caller's memory. */
 RENYI_API RENYI_CHECK renyi_status renyi_run(renyi_session *s, const renyi_image *images, uint32_t n,
                                              float *logits, renyi_error *err);

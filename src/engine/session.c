@@ -63,7 +63,8 @@ renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
     const size_t bytes = (size_t)o.max_batch * c->image_size * c->image_size * 3;
     s->pixels = ry_alloc(al, bytes, 1);
     renyi_status st = s->pixels ? RENYI_OK : ry_fail_nomem(err, bytes);
-    if (!st) st = ry_vit_plan_new(&s->plan, &m->vit, m->level, NULL, o.max_batch, o.n_threads, al, err);
+    const ry_vit_plan_options plan = {.level = m->level, .max_batch = o.max_batch, .n_threads = o.n_threads};
+    if (!st) st = ry_vit_plan_new(&s->plan, &m->vit, &plan, al, err);
     if (st) {
         renyi_session_free(s);
         return st;
@@ -82,6 +83,8 @@ void renyi_session_free(renyi_session *s)
 }
 
 size_t renyi_session_bytes(const renyi_session *s) { return s ? s->plan->arena_bytes : 0; }
+
+double renyi_session_macs(const renyi_session *s) { return s ? ry_vit_plan_macs(s->plan) : 0.0; }
 
 static renyi_status check_run(const renyi_session *s, const void *input, uint32_t n,
                               const float *logits, renyi_error *err)

@@ -40,16 +40,16 @@ static void linear(worker *w, const ry_linear_op *op, const float *x, float *y)
     end_step();
 }
 
-/* h = LayerNorm(x), rows of all images, 16 at a time. */
-static void layernorm(worker *w, uint32_t n_tokens, const float *weight, const float *bias)
+/* h [rows, C padded] = LayerNorm of x [rows, C], 16 rows at a time */
+static void layernorm(worker *w, float *h, const float *x, size_t rows, const float *weight,
+                      const float *bias)
 {
     enum { ROWS = 16 };
     const ry_vit_plan *p = w->r->p;
-    const size_t C = p->vit->config.dim, h = ry_padded_row(C);
-    const size_t rows = (size_t)w->r->in->n * n_tokens;
+    const size_t C = p->vit->config.dim, h_row = ry_padded_row(C);
     FOR_TILES(w, t, (rows + ROWS - 1) / ROWS) {
         const size_t first = t * ROWS, count = rows - first < ROWS ? rows - first : ROWS;
-        p->kernels.layernorm(p->h + first * h, h, p->x + first * C, C, count, C, weight, bias,
+        p->kernels.layernorm(h + first * h_row, h_row, x + first * C, C, count, C, weight, bias,
                              (float)p->vit->config.norm_eps);
     }
     end_step();
@@ -95,7 +95,8 @@ static ry_attention attention_of(const ry_vit_plan *p, const ry_block_plan *b, s
 static void attention(worker *w, const ry_block_plan *b)
 {
     const ry_vit_plan *p = w->r->p;
-    const size_t blocks = ry_attention_blocks(b->n_in, p->kernels.attention_rows);
+    const size_t rows = b->prefix_only ? p->vit->config.n_prefix : b->n_in;
+    const size_t blocks = ry_attention_blocks(rows, p->kernels.attention_rows);
     FOR_TILES(w, t, w->r->in->n * blocks) {
         const ry_attention at = attention_of(p, b, t / blocks);
         p->kernels.attention(&at, t % blocks, p->attention + w->thread * p->attention_each);
@@ -127,36 +128,74 @@ static void cut(worker *w, uint32_t index, const ry_block_plan *b)
     end_step();
 }
 
-static void block(worker *w, uint32_t i)
+/* x += attention(LayerNorm x) up to the projection; h then holds attention's output. */
+static void attend(worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
     const ry_block_plan *b = &p->blocks[i];
     const ry_vit_block *weights = &p->vit->blocks[i];
 
-    layernorm(w, b->n_in, weights->norm1_w, weights->norm1_b);
+    layernorm(w, p->h, p->x, (size_t)w->r->in->n * b->n_in, weights->norm1_w, weights->norm1_b);
     linear(w, b->qkv, p->h, p->wide);
     attention(w, b);
-    linear(w, b->proj, p->h, p->x);
-    if (b->needs.what) cut(w, i, b);
-    layernorm(w, b->n_out, weights->norm2_w, weights->norm2_b);
-    linear(w, b->fc1, p->h, p->wide);
-    linear(w, b->fc2, p->wide, p->x);
 }
 
-/* Only the class (and distillation) rows are read after the last block. */
-static void head(worker *w, uint32_t n_tokens)
+/* x += MLP(LayerNorm x) over `rows` rows of all images */
+static void mlp(worker *w, uint32_t i, float *x, float *h, size_t rows)
+{
+    const ry_block_plan *b = &w->r->p->blocks[i];
+    const ry_vit_block *weights = &w->r->p->vit->blocks[i];
+
+    layernorm(w, h, x, rows, weights->norm2_w, weights->norm2_b);
+    linear(w, b->fc1, h, w->r->p->wide);
+    linear(w, b->fc2, w->r->p->wide, x);
+}
+
+/* Copy the class (and distillation) rows of every image; `row` floats from one row to the next. */
+static void gather_prefix(worker *w, float *to, const float *from, size_t row, size_t n_tokens)
+{
+    const size_t K = w->r->p->vit->config.n_prefix;
+    FOR_TILES(w, i, w->r->in->n) memcpy(to + i * K * row, from + i * n_tokens * row, K * row * sizeof(float));
+    end_step();
+}
+
+static void block(worker *w, uint32_t i)
+{
+    ry_vit_plan *p = w->r->p;
+    const ry_block_plan *b = &p->blocks[i];
+
+    attend(w, i);
+    linear(w, b->proj, p->h, p->x);
+    if (b->needs.what) cut(w, i, b);
+    mlp(w, i, p->x, p->h, (size_t)w->r->in->n * b->n_out);
+}
+
+/* After the last block only the class (and distillation) rows are read. They need the keys and
+ * values of all tokens, but no other row needs its attention, projection or MLP: the same result for
+ * three quarters of a block less. */
+static void last_block(worker *w, uint32_t i)
+{
+    ry_vit_plan *p = w->r->p;
+    const ry_block_plan *b = &p->blocks[i];
+    const size_t C = p->vit->config.dim;
+
+    gather_prefix(w, p->prefix_x, p->x, C, b->n_in);
+    attend(w, i);
+    gather_prefix(w, p->prefix_h, p->h, ry_padded_row(C), b->n_in);
+    linear(w, b->proj, p->prefix_h, p->prefix_x);
+    mlp(w, i, p->prefix_x, p->prefix_h, (size_t)w->r->in->n * p->vit->config.n_prefix);
+}
+
+static void head(worker *w)
 {
     ry_vit_plan *p = w->r->p;
     const ry_vit_config *c = &p->vit->config;
-    const size_t C = c->dim, rows = c->n_prefix;
 
-    FOR_TILES(w, i, w->r->in->n)
-        p->kernels.layernorm(p->pooled + i * rows * C, C, p->x + i * n_tokens * C, C, rows, C,
-                             p->vit->norm_w, p->vit->norm_b, (float)c->norm_eps);
-    end_step();
-    linear(w, p->head, p->pooled, w->r->logits);
+    layernorm(w, p->prefix_h, p->prefix_x, (size_t)w->r->in->n * c->n_prefix, p->vit->norm_w,
+              p->vit->norm_b);
+    linear(w, p->head, p->prefix_h, w->r->logits);
     if (!p->head_dist) return;
-    linear(w, p->head_dist, p->pooled + C, p->logits_dist);
+    linear(w, p->head_dist, p->prefix_h + ry_padded_row(c->dim), p->logits_dist);
     FOR_TILES(w, i, w->r->in->n)
         for (size_t j = i * c->n_classes; j < (i + 1) * c->n_classes; j++)
             w->r->logits[j] = 0.5f * (w->r->logits[j] + p->logits_dist[j]);
@@ -187,11 +226,15 @@ static void forward(worker *w)
     embed(w);
     if (report(w, L, tokens)) return;
     for (uint32_t i = 0; i < L; i++) {
-        block(w, i);
+        if (p->blocks[i].prefix_only)
+            last_block(w, i);
+        else
+            block(w, i);
         tokens = p->blocks[i].n_out;
         if (report(w, i, tokens)) return;
     }
-    head(w, tokens);
+    if (!p->blocks[L - 1].prefix_only) gather_prefix(w, p->prefix_x, p->x, p->vit->config.dim, tokens);
+    head(w);
 }
 
 renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *logits)

@@ -22,7 +22,8 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     p->x = RY_TAKE(a, float, B *N *C);
     p->h = RY_TAKE(a, float, B *N *ry_padded_row(C));
     p->wide = RY_TAKE(a, float, B *N *ry_padded_row(wide));
-    p->pooled = RY_TAKE(a, float, B *c->n_prefix *C);
+    p->prefix_x = RY_TAKE(a, float, B *c->n_prefix *C);
+    p->prefix_h = RY_TAKE(a, float, B *c->n_prefix *ry_padded_row(C));
     p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
     p->attention_each = ry_attention_scratch(N, C / c->n_heads, p->kernels.attention_rows);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
@@ -53,7 +54,7 @@ static renyi_status take_arena(ry_vit_plan *p, const renyi_allocator *al, renyi_
 }
 
 /* Token counts: what each block's cut leaves is known before an image is seen. */
-static void count_tokens(ry_vit_plan *p)
+static void count_tokens(ry_vit_plan *p, int all_rows)
 {
     const ry_vit_config *c = &p->vit->config;
     uint32_t tokens = p->vit->n_patches + c->n_prefix;
@@ -62,6 +63,7 @@ static void count_tokens(ry_vit_plan *p)
         if (p->hook) p->hook->needs(p->hook->self, i, tokens, &b->needs);
         b->n_in = tokens;
         b->n_out = b->needs.n_after ? b->needs.n_after : tokens;
+        b->prefix_only = i == c->n_blocks - 1 && !b->needs.what && !all_rows;
         tokens = b->n_out;
     }
 }
@@ -73,11 +75,13 @@ static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator
     const ry_vit_config *c = &p->vit->config;
     const ry_vit_block *w = &p->vit->blocks[i];
     ry_block_plan *b = &p->blocks[i];
-    const size_t C = c->dim, M = c->mlp_dim, in = b->n_in, out = b->n_out;
+    const size_t C = c->dim, M = c->mlp_dim, in = b->n_in;
+    const size_t mid = b->prefix_only ? c->n_prefix : in; /* rows that attention's projection does */
+    const size_t out = b->prefix_only ? c->n_prefix : b->n_out;
     const unsigned t = p->n_threads;
     const size_t h = ry_padded_row(C), qkv = ry_padded_row(3 * C), mlp = ry_padded_row(M);
     RY_TRY(ry_linear_op_new(&b->qkv, w->qkv, in, rows(h, in), rows(qkv, in), t, al, err));
-    RY_TRY(ry_linear_op_new(&b->proj, w->proj, in, rows(h, in), rows(C, in), t, al, err));
+    RY_TRY(ry_linear_op_new(&b->proj, w->proj, mid, rows(h, mid), rows(C, mid), t, al, err));
     RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, rows(h, out), rows(mlp, out), t, al, err));
     return ry_linear_op_new(&b->fc2, w->fc2, out, rows(mlp, out), rows(C, out), t, al, err);
 }
@@ -88,7 +92,8 @@ static renyi_status bind_ends(ry_vit_plan *p, const renyi_allocator *al, renyi_e
     const ry_vit_config *c = &v->config;
     const size_t C = c->dim, P = v->n_patches, N = P + c->n_prefix;
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
-    const ry_rows pooled = {C, c->n_prefix * C}, logits = {c->n_classes, c->n_classes};
+    const size_t h = ry_padded_row(C);
+    const ry_rows pooled = {h, c->n_prefix * h}, logits = {c->n_classes, c->n_classes};
 
     RY_TRY(ry_linear_op_new(&p->patch_embed, v->patch_embed, P, (ry_rows){patch, patch * P},
                             (ry_rows){C, C * N}, p->n_threads, al, err));
@@ -97,8 +102,21 @@ static renyi_status bind_ends(ry_vit_plan *p, const renyi_allocator *al, renyi_e
     return ry_linear_op_new(&p->head_dist, v->head_dist, 1, pooled, logits, p->n_threads, al, err);
 }
 
-renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, renyi_cpu level,
-                             const ry_token_hook *hook, uint32_t max_batch, unsigned n_threads,
+double ry_vit_plan_macs(const ry_vit_plan *p)
+{
+    const ry_vit_config *c = &p->vit->config;
+    const double C = c->dim, M = c->mlp_dim, heads = p->head_dist ? 2 : 1;
+    double macs = p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * C + heads * C * c->n_classes;
+    for (uint32_t i = 0; i < c->n_blocks; i++) {
+        const ry_block_plan *b = &p->blocks[i];
+        const double in = b->n_in, mid = b->prefix_only ? c->n_prefix : in;
+        const double out = b->prefix_only ? c->n_prefix : b->n_out;
+        macs += 3.0 * in * C * C + 2.0 * mid * in * C + mid * C * C + 2.0 * out * C * M;
+    }
+    return macs;
+}
+
+renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_plan_options *opt,
                              const renyi_allocator *al, renyi_error *err)
 {
     renyi_status st = RENYI_OK;
@@ -106,14 +124,14 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, renyi_cpu lev
     ry_vit_plan *p = ry_calloc(al, 1, sizeof *p);
     if (!p) return ry_fail_nomem(err, sizeof *p);
     p->vit = vit;
-    p->hook = hook;
-    p->max_batch = max_batch;
-    p->n_threads = n_threads;
+    p->hook = opt->hook;
+    p->max_batch = opt->max_batch;
+    p->n_threads = opt->n_threads;
     p->n_tickets = 9 * (size_t)vit->config.n_blocks + 8;
-    ry_kernels_init(&p->kernels, level);
+    ry_kernels_init(&p->kernels, opt->level);
     p->blocks = ry_calloc(al, vit->config.n_blocks, sizeof *p->blocks);
     if (!p->blocks) st = ry_fail_nomem(err, vit->config.n_blocks * sizeof *p->blocks);
-    if (!st) count_tokens(p);
+    if (!st) count_tokens(p, opt->all_rows);
     if (!st) st = take_arena(p, al, err);
     if (!st) st = bind_ends(p, al, err);
     for (uint32_t i = 0; i < vit->config.n_blocks && !st; i++) st = bind_block(p, i, al, err);

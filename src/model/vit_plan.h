@@ -18,6 +18,7 @@ static inline size_t ry_padded_row(size_t width) { return width + 16; }
 
 typedef struct ry_block_plan {
     uint32_t n_in, n_out; /* tokens that enter the block, and that leave its cut for the MLP */
+    int prefix_only;      /* the last block, when only the head reads it: see vit_forward.c */
     ry_block_needs needs;
     ry_linear_op *qkv, *proj, *fc1, *fc2;
 } ry_block_plan;
@@ -43,7 +44,8 @@ typedef struct ry_vit_plan {
     float *x;             /* [B, N, C] residual stream */
     float *h;             /* [B, N, C padded] normalised rows; attention's output; rows after a cut */
     float *wide;          /* [B, N, 3C or M padded] qkv, then the MLP's inside; at first the patches */
-    float *pooled;        /* [B, n_prefix, C] normalised class (and distillation) rows */
+    float *prefix_x;      /* [B, n_prefix, C] residual stream of the prefix rows in the last block */
+    float *prefix_h;      /* [B, n_prefix, C padded] their normalised rows */
     float *logits_dist;   /* [B, classes] of the second head */
     float *attention;     /* [threads, attention_each] scratch */
     size_t attention_each;
@@ -53,10 +55,20 @@ typedef struct ry_vit_plan {
     ry_ticket *tickets;   /* [n_tickets] */
 } ry_vit_plan;
 
-renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, renyi_cpu level,
-                             const ry_token_hook *hook, uint32_t max_batch, unsigned n_threads,
+typedef struct ry_vit_plan_options {
+    renyi_cpu level;
+    const ry_token_hook *hook; /* NULL = dense */
+    uint32_t max_batch;
+    unsigned n_threads;
+    int all_rows; /* finish every row of the last block, for those who look at it */
+} ry_vit_plan_options;
+
+renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_plan_options *opt,
                              const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al);
+
+/* Multiply-accumulates of the matrix products that a run really does, per image. */
+double ry_vit_plan_macs(const ry_vit_plan *p);
 
 /* One call of the model. Exactly one of pixels and chw is given. */
 typedef struct ry_vit_input {
@@ -66,7 +78,7 @@ typedef struct ry_vit_input {
     uint32_t n;
     renyi_progress progress; /* after every block; may be NULL */
     void *progress_user;
-    /* For tests: called after the embedding (block = L) and after each block; may be NULL. */
+    /* For tests, with all_rows: called after the embedding (block = L) and after each block. */
     void (*tap)(void *user, uint32_t block, const float *x, uint32_t n_tokens);
     void *tap_user;
 } ry_vit_input;
