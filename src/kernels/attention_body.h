@@ -23,16 +23,19 @@ typedef struct block_view {
     float *inverse;    /* [width] 1 / sum of the exponentials */
 } block_view;
 
+/* q[c, i] = query row i, column c, times 1/sqrt(d); lanes without a row are 0 */
 static void pack_queries(const block_view *b, size_t h)
 {
     const ry_attention *at = b->at;
-    const size_t row = at->qkv_row;
     const float scale = 1.0f / sqrtf((float)at->head);
-    const float *q = at->qkv + b->row0 * row + h * at->head;
+    const float *rows[BLOCK];
 
-    if (b->rows < b->width) memset(b->q, 0, at->head * b->width * sizeof(float));
-    for (size_t i = 0; i < b->rows; i++)
-        for (size_t c = 0; c < at->head; c++) b->q[c * b->width + i] = q[i * row + c] * scale;
+    for (size_t i = 0; i < b->width; i++) /* a lane too many repeats the last row: never read back */
+        rows[i] = at->qkv + (b->row0 + (i < b->rows ? i : b->rows - 1)) * at->qkv_row + h * at->head;
+    for (size_t c = 0; c < at->head; c++) {
+        float *q = b->q + c * b->width;
+        for (size_t i = 0; i < b->width; i++) q[i] = rows[i][c] * scale;
+    }
 }
 
 /* p[j .. j+mr, :] = k_j . q + bias_j */
