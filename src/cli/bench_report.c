@@ -9,17 +9,17 @@
 #include <string.h>
 
 /* Figures that follow from the measured ones. */
+double bench_row_gflops(const bench_row *r)
+{
+    return 2.0 * r->numbers.macs / (r->numbers.ms_median * 1e6);
+}
 static double images_per_second(const bench_row *r)
 {
     return 1e3 / r->numbers.ms_median;
 }
-static double gflops(const bench_row *r)
-{
-    return 2.0 * r->numbers.macs / (r->numbers.ms_median * 1e6);
-}
 static double peak_share(const bench_row *r)
 {
-    return gflops(r) / r->peak_gflops;
+    return bench_row_gflops(r) / r->peak_gflops;
 }
 
 char *bench_cpu_name(void)
@@ -56,7 +56,7 @@ static void put_md(const bench_report *report)
         printf(
             "| %s | f32 | none | %u | %u | %.2f | %.2f | %.2f | %.1f | %.1f | %.1f %% | %.0f |\n",
             r->model, r->batch, r->threads, r->numbers.ms_median, r->numbers.ms_p10,
-            r->numbers.ms_p90, images_per_second(r), gflops(r), 100.0 * peak_share(r),
+            r->numbers.ms_p90, images_per_second(r), bench_row_gflops(r), 100.0 * peak_share(r),
             r->numbers.peak_rss_mb);
     }
     free(cpu);
@@ -91,7 +91,7 @@ static void put_csv(const bench_report *report)
         put_field(r->model);
         printf(",f32,none,%u,%u,%.4f,%.4f,%.4f,%.3f,%.3f,%.4f,%.1f\n", r->batch, r->threads,
                r->numbers.ms_median, r->numbers.ms_p10, r->numbers.ms_p90, images_per_second(r),
-               gflops(r), peak_share(r), r->numbers.peak_rss_mb);
+               bench_row_gflops(r), peak_share(r), r->numbers.peak_rss_mb);
     }
     free(cpu);
 }
@@ -103,7 +103,7 @@ static json_t *row_json(const bench_row *r)
                      "threads", (int)r->threads, "ms_median", json_number(r->numbers.ms_median),
                      "ms_p10", json_number(r->numbers.ms_p10), "ms_p90",
                      json_number(r->numbers.ms_p90), "images_per_second",
-                     json_number(images_per_second(r)), "gflops", json_number(gflops(r)),
+                     json_number(images_per_second(r)), "gflops", json_number(bench_row_gflops(r)),
                      "peak_share", json_number(peak_share(r)), "peak_rss_mb",
                      json_number(r->numbers.peak_rss_mb));
 }

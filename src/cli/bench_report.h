@@ -22,6 +22,7 @@ typedef struct bench_report {
     uint32_t repetitions;
 } bench_report;
 
+double bench_row_gflops(const bench_row *row); /* two operations a multiply-accumulate */
 /* format: "md", "csv" or "json". */
 void bench_report_print(const bench_report *report, const char *format);
 /* Model name of the CPU as the system gives it. Owned. */

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# renyi init and renyi inspect.
+# SPDX-License-Identifier: Apache-2.0
+. "$(dirname "$0")/lib.sh"
+
+# --- the same seed gives the same bytes ---
+make_toy a.safetensors
+make_toy b.safetensors
+cmp a.safetensors b.safetensors
+"$RENYI" init -q --arch vit_tiny_patch16_224 --dim 64 --heads 2 --blocks 2 --classes 10 --seed 2 c.safetensors
+! cmp -s a.safetensors c.safetensors || fail "two seeds, one model"
+run 1 "$RENYI" init --arch vit_enormous out.safetensors
+err_lines 1
+run 1 "$RENYI" init --arch vit_tiny_patch16_224 no/such/folder/out.safetensors
+err_lines 1
+run 1 "$RENYI" init --arch vit_tiny_patch16_224 /dev/full
+[ -z "$(ls out.safetensors* 2>/dev/null)" ] || fail "a failed init left a file"
+limited() { (ulimit -f 100 && exec "$RENYI" init --arch vit_tiny_patch16_224 big.safetensors); }
+run 1 limited
+[ -z "$(ls big.safetensors* 2>/dev/null)" ] || fail "a full disk left a file"
+
+# --- inspect: text and JSON ---
+run 0 "$RENYI" inspect a.safetensors
+for text in "input           224 x 224, patches of 16" "classes         10" "parameters      162634" "taken from"; do out_has "$text"; done
+! grep -q blocks.0 out || fail "tensors without --tensors"
+run 0 "$RENYI" inspect a.safetensors --tensors
+out_has "blocks.1.mlp.fc2.weight"
+run 0 "$RENYI" inspect --json a.safetensors
+json 'd["dim"] == 64 and d["n_blocks"] == 2 and d["n_heads"] == 2 and d["n_classes"] == 10 and d["mlp_dim"] == 256'
+json 'd["parameters"] == 162634 and d["macs"] > 3e7 and d["preprocessing"]["source"]'
+json 'd["tensors"][0]["shape"] and sum(t["bytes"] for t in d["tensors"]) == 4 * 162634'
+run 0 "$RENYI" inspect --json --image-size 112 a.safetensors
+json 'd["image_size"] == 112 and d["n_patches"] == 49'
+run 1 "$RENYI" inspect absent.safetensors
+run 1 "$RENYI" inspect .
+err_lines 1
+head -c 1000 a.safetensors >cut.safetensors
+run 1 "$RENYI" inspect cut.safetensors
+err_has cut.safetensors
+err_lines 1
+
+# --- the models people have, where they lie beside the project ---
+shared=${RENYI_SHARED:-$RENYI_SRC/../shared}
+if [ -d "$shared/models" ]; then
+  run 0 "$RENYI" inspect --json "$shared"/models/vit_tiny*
+  json 'd["architecture"].startswith("vit_tiny_patch16_224") and 5.7e6 < d["parameters"] < 5.8e6 and d["n_classes"] == 1000'
+else
+  echo "SKIP: inspect of real models: no ../shared (1)"
+fi
+echo "models: ok"
