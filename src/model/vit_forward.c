@@ -1,9 +1,10 @@
 /* vit_forward.c - runs a plan: patch embedding, blocks of attention and MLP, head.
  *
- * All threads run through forward() together. A step is a set of tiles that threads draw tickets for;
- * a barrier ends it. Which thread computes a tile does not change its bits.
+ * All threads run through forward() and share the tiles of every step (base/steps.h). Which thread
+ * computes a tile does not change its bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
+#include "base/steps.h"
 #include "image/patches.h"
 #include "model/vit_plan.h"
 
@@ -14,30 +15,26 @@ typedef struct run {
     ry_vit_plan *p;
     const ry_vit_input *in;
     float *logits;
-    int stop; /* written by thread 0 between barriers */
+    int stop; /* written by thread 0 inside report() */
 } run;
 
 typedef struct worker {
     run *r;
     unsigned thread;
-    size_t ticket; /* index of the next step's ticket; the same in every thread */
+    size_t ticket; /* index of the next step's ticket: every thread counts the same steps */
 } worker;
 
-/* for (each tile of this step that falls to this thread) */
-#define FOR_TILES(w, t, count)                                                                  \
-    for (size_t t, n_ = (count), k_ = (w)->ticket++;                                            \
-         (t = atomic_fetch_add_explicit(&(w)->r->p->tickets[k_].next, 1, memory_order_relaxed)) < n_;)
-
-static void end_step(void)
+static ry_step begin(worker *w, size_t tiles)
 {
-#pragma omp barrier
+    return (ry_step){&w->r->p->tickets[w->ticket++], tiles, 0};
 }
 
 static void linear(worker *w, const ry_linear_op *op, const float *x, float *y)
 {
     const size_t n = w->r->in->n;
-    FOR_TILES(w, t, ry_linear_op_tiles(op, n)) ry_linear_op_tile(op, t, n, w->thread, x, y);
-    end_step();
+    ry_step step = begin(w, ry_linear_op_tiles(op, n));
+    for (size_t t; ry_step_next(&step, &t);) ry_linear_op_tile(op, t, n, w->thread, x, y);
+    ry_step_end(&step);
 }
 
 /* h [rows, C padded] = LayerNorm of x [rows, C], 16 rows at a time */
@@ -47,12 +44,13 @@ static void layernorm(worker *w, float *h, const float *x, size_t rows, const fl
     enum { ROWS = 16 };
     const ry_vit_plan *p = w->r->p;
     const size_t C = p->vit->config.dim, h_row = ry_padded_row(C);
-    FOR_TILES(w, t, (rows + ROWS - 1) / ROWS) {
+    ry_step step = begin(w, (rows + ROWS - 1) / ROWS);
+    for (size_t t; ry_step_next(&step, &t);) {
         const size_t first = t * ROWS, count = rows - first < ROWS ? rows - first : ROWS;
         p->kernels.layernorm(h + first * h_row, h_row, x + first * C, C, count, C, weight, bias,
                              (float)p->vit->config.norm_eps);
     }
-    end_step();
+    ry_step_end(&step);
 }
 
 /* x = [prefix, patches W + b] + positions */
@@ -64,7 +62,8 @@ static void embed(worker *w)
     const size_t C = c->dim, P = p->vit->n_patches, N = P + c->n_prefix, S = c->image_size;
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
 
-    FOR_TILES(w, i, in->n) {
+    ry_step step = begin(w, in->n);
+    for (size_t i; ry_step_next(&step, &i);) {
         float *x = p->x + i * N * C, *rows = p->wide + i * P * patch;
         memcpy(x, p->vit->prefix, c->n_prefix * C * sizeof(float));
         memcpy(x + c->n_prefix * C, p->vit->pos, P * C * sizeof(float));
@@ -73,7 +72,7 @@ static void embed(worker *w)
         else
             ry_patches_from_chw(rows, in->chw + i * 3 * S * S, c->image_size, c->patch_size);
     }
-    end_step();
+    ry_step_end(&step);
     linear(w, p->patch_embed, p->wide, p->x + c->n_prefix * C); /* += : positions are there already */
 }
 
@@ -97,11 +96,12 @@ static void attention(worker *w, const ry_block_plan *b)
     const ry_vit_plan *p = w->r->p;
     const size_t rows = b->prefix_only ? p->vit->config.n_prefix : b->n_in;
     const size_t blocks = ry_attention_blocks(rows, p->kernels.attention_rows);
-    FOR_TILES(w, t, w->r->in->n * blocks) {
+    ry_step step = begin(w, w->r->in->n * blocks);
+    for (size_t t; ry_step_next(&step, &t);) {
         const ry_attention at = attention_of(p, b, t / blocks);
         p->kernels.attention(&at, t % blocks, p->attention + w->thread * p->attention_each);
     }
-    end_step();
+    ry_step_end(&step);
 }
 
 /* Between attention and MLP: let the hook see each image and shorten its token list. */
@@ -112,7 +112,8 @@ static void cut(worker *w, uint32_t index, const ry_block_plan *b)
     const size_t N = b->n_in, C = c->dim;
     const size_t blocks = ry_attention_blocks(N, p->kernels.attention_rows);
 
-    FOR_TILES(w, i, w->r->in->n) {
+    ry_step step = begin(w, w->r->in->n);
+    for (size_t i; ry_step_next(&step, &i);) {
         const ry_attention at = attention_of(p, b, i);
         float *columns = p->columns + i * N;
         if (at.column_parts) ry_attention_scores(columns, at.column_parts, blocks, N, at.order);
@@ -121,11 +122,12 @@ static void cut(worker *w, uint32_t index, const ry_block_plan *b)
         if (p->hook->watch) p->hook->watch(p->hook->self, &view);
         if (b->n_out != b->n_in) p->hook->reduce(p->hook->self, &view, p->h + i * b->n_out * C);
     }
-    end_step();
+    ry_step_end(&step);
     if (b->n_out == b->n_in) return;
-    FOR_TILES(w, i, w->r->in->n)
+    step = begin(w, w->r->in->n);
+    for (size_t i; ry_step_next(&step, &i);)
         memcpy(p->x + i * b->n_out * C, p->h + i * b->n_out * C, b->n_out * C * sizeof(float));
-    end_step();
+    ry_step_end(&step);
 }
 
 /* x += attention(LayerNorm x) up to the projection; h then holds attention's output. */
@@ -155,8 +157,10 @@ static void mlp(worker *w, uint32_t i, float *x, float *h, size_t rows)
 static void gather_prefix(worker *w, float *to, const float *from, size_t row, size_t n_tokens)
 {
     const size_t K = w->r->p->vit->config.n_prefix;
-    FOR_TILES(w, i, w->r->in->n) memcpy(to + i * K * row, from + i * n_tokens * row, K * row * sizeof(float));
-    end_step();
+    ry_step step = begin(w, w->r->in->n);
+    for (size_t i; ry_step_next(&step, &i);)
+        memcpy(to + i * K * row, from + i * n_tokens * row, K * row * sizeof(float));
+    ry_step_end(&step);
 }
 
 static void block(worker *w, uint32_t i)
@@ -196,24 +200,27 @@ static void head(worker *w)
     linear(w, p->head, p->prefix_h, w->r->logits);
     if (!p->head_dist) return;
     linear(w, p->head_dist, p->prefix_h + ry_padded_row(c->dim), p->logits_dist);
-    FOR_TILES(w, i, w->r->in->n)
+    ry_step step = begin(w, w->r->in->n);
+    for (size_t i; ry_step_next(&step, &i);)
         for (size_t j = i * c->n_classes; j < (i + 1) * c->n_classes; j++)
             w->r->logits[j] = 0.5f * (w->r->logits[j] + p->logits_dist[j]);
-    end_step();
+    ry_step_end(&step);
 }
 
-/* Thread 0 speaks to the outside between two barriers. */
+/* Thread 0, the caller's, speaks to the outside while the others wait. */
 static int report(worker *w, uint32_t index, uint32_t n_tokens)
 {
     run *r = w->r;
     if (!r->in->progress && !r->in->tap) return 0;
     const uint32_t L = r->p->vit->config.n_blocks;
+    ry_step step = begin(w, 1);
     if (w->thread == 0) {
+        step.mine = 1;
         if (r->in->tap) r->in->tap(r->in->tap_user, index, r->p->x, n_tokens);
         if (r->in->progress && index < L)
             r->stop = r->in->progress(r->in->progress_user, index + 1, L) != 0;
     }
-    end_step();
+    ry_step_end(&step);
     return r->stop;
 }
 
@@ -240,7 +247,7 @@ static void forward(worker *w)
 renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *logits)
 {
     run r = {p, in, logits, 0};
-    for (size_t i = 0; i < p->n_tickets; i++) atomic_init(&p->tickets[i].next, 0);
+    for (size_t i = 0; i < p->n_tickets; i++) ry_ticket_reset(&p->tickets[i]);
 #pragma omp parallel num_threads(p->n_threads)
     {
         worker w = {&r, (unsigned)omp_get_thread_num(), 0};

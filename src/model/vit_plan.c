@@ -127,7 +127,7 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
     p->hook = opt->hook;
     p->max_batch = opt->max_batch;
     p->n_threads = opt->n_threads;
-    p->n_tickets = 9 * (size_t)vit->config.n_blocks + 8;
+    p->n_tickets = 10 * (size_t)vit->config.n_blocks + 10; /* steps of a run, at most: vit_forward.c */
     ry_kernels_init(&p->kernels, opt->level);
     p->blocks = ry_calloc(al, vit->config.n_blocks, sizeof *p->blocks);
     if (!p->blocks) st = ry_fail_nomem(err, vit->config.n_blocks * sizeof *p->blocks);

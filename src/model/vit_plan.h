@@ -5,11 +5,10 @@
 #ifndef RY_MODEL_VIT_PLAN_H
 #define RY_MODEL_VIT_PLAN_H
 
+#include "base/steps.h"
 #include "kernels/kernels.h"
 #include "model/hook.h"
 #include "model/vit.h"
-
-#include <stdatomic.h>
 
 /* Floats from one row to the next in the buffers between the products. Widths of transformers are
  * multiples of 1024 bytes; rows that far apart fall into the same few cache sets, so each gets a
@@ -22,11 +21,6 @@ typedef struct ry_block_plan {
     ry_block_needs needs;
     ry_linear_op *qkv, *proj, *fc1, *fc2;
 } ry_block_plan;
-
-/* A counter that threads draw tile numbers from; alone on its cache line. */
-typedef struct ry_ticket {
-    _Alignas(64) atomic_size_t next;
-} ry_ticket;
 
 typedef struct ry_vit_plan {
     const ry_vit *vit;

@@ -1,0 +1,53 @@
+/* steps.h - how the threads of a run share work. A run is a list of steps, a step a number of tiles.
+ * Threads draw tile numbers; a step is over when all its tiles are done, not when all threads have
+ * come by. So a thread that the system has put to sleep holds up the others only if it sleeps inside
+ * a tile, and one that wakes late walks through the finished steps. With barriers instead, every step
+ * of a run on a busy machine waits for the slowest thread (docs/SPEED.md).
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_BASE_STEPS_H
+#define RY_BASE_STEPS_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* The shared part of a step: which tile comes next, how many are done; on a cache line each. */
+typedef struct ry_ticket {
+    _Alignas(64) atomic_size_t next;
+    _Alignas(64) atomic_size_t done;
+} ry_ticket;
+
+/* One thread's part of a step. */
+typedef struct ry_step {
+    ry_ticket *ticket;
+    size_t count, mine; /* tiles of the step, and those this thread has done */
+} ry_step;
+
+static inline void ry_ticket_reset(ry_ticket *t)
+{
+    atomic_init(&t->next, 0);
+    atomic_init(&t->done, 0);
+}
+
+/* for (size_t t; ry_step_next(&step, &t);) { do tile t } */
+static inline int ry_step_next(ry_step *s, size_t *tile)
+{
+    *tile = atomic_fetch_add_explicit(&s->ticket->next, 1, memory_order_relaxed);
+    return *tile < s->count ? (int)++s->mine > 0 : 0;
+}
+
+/* Returns when every tile of the step is done, by whichever thread; all their writes are visible. */
+static inline void ry_step_end(ry_step *s)
+{
+    enum { SPINS = 4000 }; /* about 0.1 ms: longer than most tiles, shorter than a time slice */
+    atomic_fetch_add_explicit(&s->ticket->done, s->mine, memory_order_release);
+    for (unsigned spins = 0;
+         atomic_load_explicit(&s->ticket->done, memory_order_acquire) < s->count; spins++) {
+        if (spins > SPINS)
+            sched_yield();
+        else
+            __builtin_ia32_pause();
+    }
+}
+
+#endif
