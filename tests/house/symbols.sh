@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# The static library defines only renyi_ and ry_ names, the shared one exports only renyi_; nothing
+# writable stands at file scope.
+bad=0
+names=$(nm -g --defined-only "$RENYI_BUILD/librenyi.a" | awk 'NF==3 {print $3}')
+[ "$(wc -l <<<"$names")" -gt 50 ] || { echo "no symbols seen"; bad=1; }
+while IFS= read -r s; do echo "librenyi.a defines $s"; bad=1; done \
+  < <(grep -vE '^(renyi_|ry_|__asan|__ubsan|__odr_asan|_)' <<<"$names")
+while IFS= read -r s; do echo "librenyi.so exports $s"; bad=1; done \
+  < <(nm -D --defined-only "$RENYI_BUILD/librenyi.so" | awk 'NF==3 {print $3}' | grep -vE '^renyi_|^__|^_')
+if ! nm "$RENYI_BUILD/librenyi.a" | grep -q asan; then # the sanitizer adds variables of its own
+  while IFS= read -r s; do echo "writable at file scope: $s"; bad=1; done \
+    < <(nm "$RENYI_BUILD/librenyi.a" | awk 'NF==3 && $2 ~ /^[bBdDC]$/ {print $3}')
+fi
+exit $bad
