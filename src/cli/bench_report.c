@@ -13,14 +13,8 @@ double bench_row_gflops(const bench_row *r)
 {
     return 2.0 * r->numbers.macs / (r->numbers.ms_median * 1e6);
 }
-static double images_per_second(const bench_row *r)
-{
-    return 1e3 / r->numbers.ms_median;
-}
-static double peak_share(const bench_row *r)
-{
-    return bench_row_gflops(r) / r->peak_gflops;
-}
+static double images_per_second(const bench_row *r) { return 1e3 / r->numbers.ms_median; }
+static double peak_share(const bench_row *r) { return bench_row_gflops(r) / r->peak_gflops; }
 
 char *bench_cpu_name(void)
 {
@@ -37,29 +31,36 @@ char *bench_cpu_name(void)
     return name ? name : cli_copy("unknown");
 }
 
-static void put_md(const bench_report *report)
+static void put_heading(const bench_report *report)
 {
     char *cpu = bench_cpu_name();
 
-    printf("CPU: %s, %s\nMeasured f32 matrix-product peak:", cpu,
-           report->count ? report->rows[0].numbers.cpu_level : "");
+    printf("CPU: %s, %s\n", cpu, report->count ? report->rows[0].numbers.cpu_level : "");
+    if (report->n_threads) printf("Measured f32 matrix-product peak:");
     for (size_t i = 0; i < report->n_threads; i++)
         printf("%s %.1f GFLOP/s on %llu thread%s", i ? "," : "", report->peaks[i],
                (unsigned long long)report->threads[i], report->threads[i] == 1 ? "" : "s");
-    printf("\nMedian, 10th and 90th percentile of %u runs after a warm-up, ms per image.\n\n",
+    if (report->n_threads) putchar('\n');
+    printf("Median, 10th and 90th percentile of %u runs after a warm-up, ms per image.\n\n",
            report->repetitions);
-    printf("| model | dtype | policy | batch | threads | ms | p10 | p90 | images/s | GFLOP/s | of "
-           "peak | "
-           "RSS MB |\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+    free(cpu);
+}
+
+static void put_md(const bench_report *report)
+{
+    put_heading(report);
+    fputs("| model | dtype | policy | batch | threads | ms | p10 | p90 | images/s | GFLOP/s | ",
+          stdout);
+    fputs("of peak | RSS MB |\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n", stdout);
     for (size_t i = 0; i < report->count; i++) {
         const bench_row *r = &report->rows[i];
-        printf(
-            "| %s | f32 | none | %u | %u | %.2f | %.2f | %.2f | %.1f | %.1f | %.1f %% | %.0f |\n",
-            r->model, r->batch, r->threads, r->numbers.ms_median, r->numbers.ms_p10,
-            r->numbers.ms_p90, images_per_second(r), bench_row_gflops(r), 100.0 * peak_share(r),
-            r->numbers.peak_rss_mb);
+        const bench_numbers *n = &r->numbers;
+        char share[32] = "-";
+        if (r->peak_gflops > 0.0) snprintf(share, sizeof share, "%.1f %%", 100.0 * peak_share(r));
+        printf("| %s | f32 | none | %u | %u | %.2f | %.2f | %.2f | %.1f | %.1f | %s | %.0f |\n",
+               r->model, r->batch, r->threads, n->ms_median, n->ms_p10, n->ms_p90,
+               images_per_second(r), bench_row_gflops(r), share, n->peak_rss_mb);
     }
-    free(cpu);
 }
 
 /* A CSV field: quoted when it must be. */
@@ -81,17 +82,22 @@ static void put_csv(const bench_report *report)
 {
     char *cpu = bench_cpu_name();
 
-    puts("cpu,peak_gflops,model,dtype,policy,batch,threads,ms_median,ms_p10,ms_p90,images_per_"
-         "second,"
-         "gflops,peak_share,peak_rss_mb");
+    fputs("cpu,peak_gflops,model,dtype,policy,batch,threads,", stdout);
+    puts("ms_median,ms_p10,ms_p90,images_per_second,gflops,peak_share,peak_rss_mb");
     for (size_t i = 0; i < report->count; i++) {
         const bench_row *r = &report->rows[i];
+        const bench_numbers *n = &r->numbers;
+        char peak[32] = "", share[32] = "";
+        if (r->peak_gflops > 0.0) {
+            snprintf(peak, sizeof peak, "%.3f", r->peak_gflops);
+            snprintf(share, sizeof share, "%.4f", peak_share(r));
+        }
         put_field(cpu);
-        printf(",%.3f,", r->peak_gflops);
+        printf(",%s,", peak);
         put_field(r->model);
-        printf(",f32,none,%u,%u,%.4f,%.4f,%.4f,%.3f,%.3f,%.4f,%.1f\n", r->batch, r->threads,
-               r->numbers.ms_median, r->numbers.ms_p10, r->numbers.ms_p90, images_per_second(r),
-               bench_row_gflops(r), peak_share(r), r->numbers.peak_rss_mb);
+        printf(",f32,none,%u,%u,%.4f,%.4f,%.4f,%.3f,%.3f,%s,%.1f\n", r->batch, r->threads,
+               n->ms_median, n->ms_p10, n->ms_p90, images_per_second(r), bench_row_gflops(r), share,
+               n->peak_rss_mb);
     }
     free(cpu);
 }
@@ -121,10 +127,11 @@ static void put_json(const bench_report *report)
         json_object_set_new(by_threads, threads, json_number(report->peaks[i]));
         if (report->peaks[i] > best) best = report->peaks[i];
     }
-    json_print(json_pack("{s:o, s:s, s:s, s:f, s:o, s:i, s:o}", "cpu", json_text(cpu), "cpu_level",
+    json_print(json_pack("{s:o, s:s, s:s, s:o, s:o, s:i, s:o}", "cpu", json_text(cpu), "cpu_level",
                          report->count ? report->rows[0].numbers.cpu_level : "", "version",
-                         renyi_version(), "peak_gflops", best, "peak_gflops_by_threads", by_threads,
-                         "repetitions", (int)report->repetitions, "results", results));
+                         renyi_version(), "peak_gflops", best > 0.0 ? json_real(best) : json_null(),
+                         "peak_gflops_by_threads", by_threads, "repetitions",
+                         (int)report->repetitions, "results", results));
     free(cpu);
 }
 

@@ -9,7 +9,7 @@
 typedef struct bench_row {
     char *model; /* owned */
     uint32_t batch, threads;
-    double peak_gflops; /* at this number of threads */
+    double peak_gflops; /* at this number of threads; 0 = not measured */
     bench_numbers numbers;
 } bench_row;
 

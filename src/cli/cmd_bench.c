@@ -14,6 +14,7 @@ typedef struct bench_arguments {
     option_counts batches, threads;
     uint64_t repetitions, image_size;
     const char *format, *cpu;
+    int no_peak;
 } bench_arguments;
 
 /* Every batch size on every number of threads, appended to the report. */
@@ -62,10 +63,10 @@ static size_t measure_all(const bench_arguments *a, bench_report *report)
 enum { MAX_PEAK_TRIES = 3 };
 
 /* The peak of each number of threads, into the rows. Measured again where a model was faster: on a
- * machine with neighbours one moment may be a slow one. Not at all when nothing was measured. */
+ * machine with neighbours one moment may be a slow one. */
 static int measure_peaks(const bench_arguments *a, bench_report *report, double *peaks)
 {
-    for (size_t t = 0; report->count && t < a->threads.count; t++) {
+    for (size_t t = 0; report->count && !a->no_peak && t < a->threads.count; t++) {
         const uint32_t threads = (uint32_t)a->threads.values[t];
         double fastest = 0.0;
         for (size_t i = 0; i < report->count; i++)
@@ -88,7 +89,7 @@ static int run(const bench_arguments *a)
     double peaks[OPTION_MAX_COUNTS] = {0};
     bench_report report = {.threads = a->threads.values,
                            .peaks = peaks,
-                           .n_threads = a->threads.count,
+                           .n_threads = a->no_peak ? 0 : a->threads.count,
                            .repetitions = (uint32_t)a->repetitions};
     const size_t n_failed = measure_all(a, &report);
     int code = !report.count ? CLI_FAILED : n_failed ? CLI_PARTIAL : CLI_OK;
@@ -112,6 +113,8 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
         {"repetitions", 'r', OPTION_COUNT, &a->repetitions, "N", "measured runs of each (20)", 1,
          100000},
         {"output", 'o', OPTION_CHOICE, &a->format, "md|csv|json", "form of the results (md)", 0, 0},
+        {"no-peak", 0, OPTION_FLAG, &a->no_peak, "", "leave out the peak: quicker, no share of it",
+         0, 0},
         {"image-size", 0, OPTION_COUNT, &a->image_size, "N", "input side in pixels (the model's)",
          1, 16384},
         {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},

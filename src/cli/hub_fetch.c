@@ -224,7 +224,10 @@ int hub_file_fetch(const hub_source *source, const hub_file *file)
         if (!rc) rc = transfer(&d);
         if (!rc) rc = verify(&d);
         if (!rc) rc = publish(&d, blob);
-        if (!rc) cli_note("%s: %.1f MB", file->name, (double)d.size * 1e-6);
+        if (!rc && d.size < 1000000)
+            cli_note("%s: %.1f kB", file->name, (double)d.size * 1e-3);
+        else if (!rc)
+            cli_note("%s: %.1f MB", file->name, (double)d.size * 1e-6);
     }
     if (rc && d.fd >= 0 && d.size == 0) unlink(d.path); /* nothing in it to resume */
     if (d.fd >= 0) close(d.fd);
