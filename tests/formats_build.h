@@ -31,7 +31,8 @@ static inline void put(bytes *b, const void *p, size_t n)
 
 static inline void put_uint(bytes *b, uint64_t v, int width)
 {
-    for (int i = 0; i < width; i++) put(b, &(unsigned char){(unsigned char)(v >> 8 * i)}, 1);
+    for (int i = 0; i < width; i++)
+        put(b, &(unsigned char){(unsigned char)(i < 8 ? v >> 8 * i : 0)}, 1);
 }
 
 /* Parsers get a block of exactly this size, so that the sanitizers see a read behind it. */
@@ -112,10 +113,7 @@ static inline void zip_end(zip_builder *z)
 /* ---- pickle -----------------------------------------------------------------------------------
  */
 
-static inline void pk(bytes *b, const char *opcodes)
-{
-    put(b, opcodes, strlen(opcodes));
-}
+static inline void pk(bytes *b, const char *opcodes) { put(b, opcodes, strlen(opcodes)); }
 
 static inline void pk_text(bytes *b, const char *s)
 {

@@ -23,7 +23,7 @@
 
 /* In this order; the first that exists is the model. */
 static const char *const usual_names[] = {"model.safetensors", "model.safetensors.index.json",
-                                          "pytorch_model.bin"};
+                                          "pytorch_model.bin", "pytorch_model.bin.index.json"};
 
 /* Otherwise the only file of the first kind of which there is one. */
 static const char *const usual_tails[][3] = {{".safetensors", NULL, NULL}, {".pth", ".pt", ".bin"}};

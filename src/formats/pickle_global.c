@@ -58,7 +58,4 @@ int ry_pickle_global_find(const unsigned char *module, size_t module_length,
     return -1;
 }
 
-const ry_pickle_global *ry_pickle_global_at(int index)
-{
-    return &globals[index];
-}
+const ry_pickle_global *ry_pickle_global_at(int index) { return &globals[index]; }

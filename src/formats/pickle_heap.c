@@ -115,22 +115,10 @@ const char *ry_heap_append(ry_pickle *p, uint32_t container, uint32_t item)
 
 /* ---- looking at the result ------------------------------------------------------------------- */
 
-const ry_pickle_node *ry_pickle_root(const ry_pickle *p)
-{
-    return &p->nodes[p->root];
-}
-const ry_pickle_node *ry_pickle_at(const ry_pickle *p, uint32_t node)
-{
-    return &p->nodes[node];
-}
-uint32_t ry_pickle_first(const ry_pickle_node *n)
-{
-    return n->count ? n->value.items.first : 0;
-}
-uint32_t ry_pickle_next(const ry_pickle *p, uint32_t cell)
-{
-    return p->cells[cell].next;
-}
+const ry_pickle_node *ry_pickle_root(const ry_pickle *p) { return &p->nodes[p->root]; }
+const ry_pickle_node *ry_pickle_at(const ry_pickle *p, uint32_t node) { return &p->nodes[node]; }
+uint32_t ry_pickle_first(const ry_pickle_node *n) { return n->count ? n->value.items.first : 0; }
+uint32_t ry_pickle_next(const ry_pickle *p, uint32_t cell) { return p->cells[cell].next; }
 
 const ry_pickle_node *ry_pickle_item(const ry_pickle *p, uint32_t cell)
 {

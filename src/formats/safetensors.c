@@ -132,7 +132,9 @@ static renyi_status check_extent(const reader *r, located *l)
                        "%s: tensor '%.120s': %s %s needs %llu bytes, data_offsets give %llu",
                        r->what, l->t.name, ry_dtype_name(l->t.dtype), shape, (ull)wanted,
                        (ull)(l->end - l->begin));
-    if (wanted && l->begin % ry_dtype_size(l->t.dtype))
+    /* whole numbers (position_ids and the like) are never weights: old writers placed them anywhere
+     */
+    if (wanted && l->t.dtype >= RY_F16 && l->begin % ry_dtype_size(l->t.dtype))
         return ry_fail(
             r->err, RENYI_ERR_FORMAT, -1,
             "%s: tensor '%.120s': misaligned: %s data at offset %llu; save it again with "

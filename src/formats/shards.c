@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "formats/safetensors.h"
 #include "formats/tensor_set.h"
+#include "formats/torch_zip.h"
 
 #include <string.h>
 
@@ -63,12 +64,21 @@ static renyi_status check_listed(const opener *o, const ry_tensors *set, const c
     return RENYI_OK;
 }
 
+static int is_safetensors(const char *name)
+{
+    static const char tail[] = ".safetensors";
+    const size_t n = strlen(name), m = sizeof tail - 1;
+    return n > m && !strcmp(name + n - m, tail);
+}
+
 static renyi_status add_shard(const opener *o, ry_tensors *all, const char *shard)
 {
     ry_tensors *set = NULL;
     char *path = ry_path_beside(o->al, o->index_path, shard);
     if (!path) return ry_fail_nomem(o->err, strlen(o->index_path) + strlen(shard) + 2);
-    renyi_status st = ry_safetensors_open(&set, path, o->limits, o->al, o->err);
+    renyi_status st = is_safetensors(shard)
+                          ? ry_safetensors_open(&set, path, o->limits, o->al, o->err)
+                          : ry_torch_open(&set, path, o->limits, o->al, o->err);
     ry_free(o->al, path);
     if (!st) st = check_listed(o, set, shard);
     if (!st) st = ry_tensors_absorb(all, &set, o->index_path, o->err);

@@ -1,4 +1,5 @@
-/* shards.h - several safetensors files that are one model, tied by model.safetensors.index.json:
+/* shards.h - several safetensors files (or PyTorch zips) that are one model, tied by
+ * model.safetensors.index.json (pytorch_model.bin.index.json):
  *   { "metadata": {...}, "weight_map": { "tensor name": "shard file name", ... } }
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_FORMATS_SHARDS_H

@@ -19,14 +19,8 @@ static const struct {
     [RY_F64] = {"F64", 8},
 };
 
-size_t ry_dtype_size(ry_dtype t)
-{
-    return dtypes[t].size;
-}
-const char *ry_dtype_name(ry_dtype t)
-{
-    return dtypes[t].name;
-}
+size_t ry_dtype_size(ry_dtype t) { return dtypes[t].size; }
+const char *ry_dtype_name(ry_dtype t) { return dtypes[t].name; }
 
 int ry_dtype_parse(const char *name, ry_dtype *out)
 {

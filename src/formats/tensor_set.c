@@ -178,10 +178,7 @@ renyi_status ry_tensors_finish(ry_tensors *set, const char *where, renyi_error *
     return RENYI_OK;
 }
 
-size_t ry_tensors_count(const ry_tensors *set)
-{
-    return set->tensors.count;
-}
+size_t ry_tensors_count(const ry_tensors *set) { return set->tensors.count; }
 
 const ry_tensor *ry_tensors_at(const ry_tensors *set, size_t i)
 {

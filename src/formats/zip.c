@@ -19,18 +19,9 @@ enum {
     FLAG_ENCRYPTED = 1
 };
 
-static uint16_t u16(const unsigned char *p)
-{
-    return (uint16_t)(p[0] | p[1] << 8);
-}
-static uint32_t u32(const unsigned char *p)
-{
-    return u16(p) | (uint32_t)u16(p + 2) << 16;
-}
-static uint64_t u64(const unsigned char *p)
-{
-    return u32(p) | (uint64_t)u32(p + 4) << 32;
-}
+static uint16_t u16(const unsigned char *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static uint32_t u32(const unsigned char *p) { return u16(p) | (uint32_t)u16(p + 2) << 16; }
+static uint64_t u64(const unsigned char *p) { return u32(p) | (uint64_t)u32(p + 4) << 32; }
 
 typedef struct directory {
     const char *what;

@@ -187,6 +187,12 @@ static void test_shards(void **state)
     assert_true(*(const float *)b->data == 1.0f);
     ry_checkpoint_close(&c, NULL);
     expect_open(FOLDER "/model.safetensors.index.json", "a", NULL);
+
+    assert_int_equal(fresh_folder(NULL), 0); /* PyTorch's own kind of shards */
+    assert_int_equal(
+        system("cp '" RENYI_SOURCE_DIR "/tests/formats/training.pth' '" FOLDER "/part-1.bin'"), 0);
+    put_text("pytorch_model.bin.index.json", "{\"weight_map\": {\"w\": \"part-1.bin\"}}");
+    expect_open(FOLDER, "b", FOLDER "/pytorch_model.bin.index.json");
 }
 
 static void test_bad_shards(void **state)

@@ -64,6 +64,15 @@ static renyi_status read_folder(const renyi_allocator *al, renyi_error *err)
     return st;
 }
 
+/* A folder with one .pth of any name. */
+static renyi_status read_single(const renyi_allocator *al, renyi_error *err)
+{
+    ry_checkpoint c;
+    const renyi_status st = ry_checkpoint_open(&c, FOLDER "/single", NULL, al, err);
+    ry_checkpoint_close(&c, al);
+    return st;
+}
+
 static renyi_status fill_zero(void *user, const ry_tensor *t, uint64_t at, void *out, size_t n,
                               renyi_error *err)
 {
@@ -139,6 +148,7 @@ static void test_torch(void **state)
 static void test_folder(void **state)
 {
     (void)state;
+    sweep_library(read_single);
     sweep_library(read_folder);
     sweep_jansson(read_folder);
 }
@@ -160,7 +170,8 @@ static int make_folder(void **state)
     static const char *const meta[] = {"format", "pt", NULL};
     const float value[2] = {1, 2};
     (void)state;
-    if (system("rm -rf '" FOLDER "' && mkdir -p '" FOLDER "'")) return 1;
+    if (system("rm -rf '" FOLDER "' && mkdir -p '" FOLDER "/single'")) return 1;
+    if (system("cp '" FILES "module_state.pth' '" FOLDER "/single/'")) return 1;
     for (int i = 0; i < 2; i++) {
         const ry_tensor t = {i ? "b" : "a", RY_F32, 2, {2, 1}, value, 0};
         const ry_safetensors_content content = {&t, 1, meta, NULL, NULL};

@@ -45,6 +45,14 @@ static void test_good(void **state)
     ry_tensors_free(set);
     free(data);
 
+    build_safetensors(&b,
+                      "{\"u\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+                      "\"i\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[1,9]}}",
+                      9); /* whole numbers may lie anywhere */
+    assert_int_equal(ry_safetensors_parse(&set, b.data, b.size, "m", NULL, NULL, &err), RENYI_OK);
+    assert_int_equal(ry_tensors_find(set, "i")->bytes, 8);
+    ry_tensors_free(set);
+
     build_safetensors(&b, "{}", 0);
     assert_int_equal(ry_safetensors_parse(&set, b.data, b.size, "m", NULL, NULL, &err), RENYI_OK);
     assert_int_equal(ry_tensors_count(set), 0);
