@@ -48,6 +48,7 @@ void ry_linear_free(ry_linear *l, const renyi_allocator *al)
     ry_free(al, l);
 }
 
+size_t ry_linear_row(const ry_linear *l, size_t width) { return width + l->vt->row_padding; }
 size_t ry_linear_out(const ry_linear *l) { return l->n_out; }
 size_t ry_linear_in(const ry_linear *l) { return l->n_in; }
 

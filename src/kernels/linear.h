@@ -52,6 +52,12 @@ typedef struct ry_rows {
     size_t row, image;
 } ry_rows;
 
+/* How far apart rows of `width` floats should lie around products of l's kind. Widths of transformers are
+ * multiples of 1024 bytes, and rows that far apart fall into the same few cache sets: our kernel wants
+ * a cache line more. oneDNN accepts only rows that lie one after the other: without that it leaves
+ * its blocked kernels. */
+size_t ry_linear_row(const ry_linear *l, size_t width);
+
 renyi_status ry_linear_op_new(ry_linear_op **out, const ry_linear *l, size_t rows_per_image,
                               ry_rows x, ry_rows y, unsigned n_threads, const renyi_allocator *al,
                               renyi_error *err) RENYI_CHECK;

@@ -196,4 +196,4 @@ static void tile(const ry_linear_op *op, size_t t, size_t n_images, unsigned thr
         finish_row(l->epilogue, y + r * op->y.row, c + r * c_row, l->bias + col0, cols);
 }
 
-const ry_linear_vtable ry_linear_avx2 = {pack, unpack, bind, unbind, tiles, tile};
+const ry_linear_vtable ry_linear_avx2 = {pack, unpack, bind, unbind, tiles, tile, 16};

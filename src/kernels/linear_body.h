@@ -16,6 +16,7 @@ typedef struct ry_linear_vtable {
     size_t (*tiles)(const ry_linear_op *op, size_t n_images);
     void (*tile)(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread, const float *x,
                  float *y);
+    size_t row_padding; /* floats between the rows that the body likes: ry_linear_row */
 } ry_linear_vtable;
 
 struct ry_linear {

@@ -73,4 +73,4 @@ static void tile(const ry_linear_op *op, size_t t, size_t n_images, unsigned thr
     }
 }
 
-const ry_linear_vtable ry_linear_scalar = {pack, unpack, bind, unbind, tiles, tile};
+const ry_linear_vtable ry_linear_scalar = {pack, unpack, bind, unbind, tiles, tile, 0};

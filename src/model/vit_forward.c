@@ -43,7 +43,7 @@ static void layernorm(worker *w, float *h, const float *x, size_t rows, const fl
 {
     enum { ROWS = 16 };
     const ry_vit_plan *p = w->r->p;
-    const size_t C = p->vit->config.dim, h_row = ry_padded_row(C);
+    const size_t C = p->vit->config.dim, h_row = ry_vit_row(p, C);
     ry_step step = begin(w, (rows + ROWS - 1) / ROWS);
     for (size_t t; ry_step_next(&step, &t);) {
         const size_t first = t * ROWS, count = rows - first < ROWS ? rows - first : ROWS;
@@ -81,8 +81,8 @@ static ry_attention attention_of(const ry_vit_plan *p, const ry_block_plan *b, s
 {
     const size_t C = p->vit->config.dim, N = b->n_in, H = p->vit->config.n_heads;
     ry_attention at = {.n_tokens = N, .n_heads = H, .head = C / H, .order = b->needs.order};
-    at.qkv_row = ry_padded_row(3 * C);
-    at.out_row = ry_padded_row(C);
+    at.qkv_row = ry_vit_row(p, 3 * C);
+    at.out_row = ry_vit_row(p, C);
     at.qkv = p->wide + i * N * at.qkv_row;
     at.out = p->h + i * N * at.out_row;
     if (b->needs.what & RY_NEED_CLASS_ROW) at.class_row = p->class_row + i * N;
@@ -185,7 +185,7 @@ static void last_block(worker *w, uint32_t i)
 
     gather_prefix(w, p->prefix_x, p->x, C, b->n_in);
     attend(w, i);
-    gather_prefix(w, p->prefix_h, p->h, ry_padded_row(C), b->n_in);
+    gather_prefix(w, p->prefix_h, p->h, ry_vit_row(p, C), b->n_in);
     linear(w, b->proj, p->prefix_h, p->prefix_x);
     mlp(w, i, p->prefix_x, p->prefix_h, (size_t)w->r->in->n * p->vit->config.n_prefix);
 }
@@ -199,7 +199,7 @@ static void head(worker *w)
               p->vit->norm_b);
     linear(w, p->head, p->prefix_h, w->r->logits);
     if (!p->head_dist) return;
-    linear(w, p->head_dist, p->prefix_h + ry_padded_row(c->dim), p->logits_dist);
+    linear(w, p->head_dist, p->prefix_h + ry_vit_row(p, c->dim), p->logits_dist);
     ry_step step = begin(w, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);)
         for (size_t j = i * c->n_classes; j < (i + 1) * c->n_classes; j++)
@@ -251,6 +251,7 @@ renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *logit
 #pragma omp parallel num_threads(p->n_threads)
     {
         worker w = {&r, (unsigned)omp_get_thread_num(), 0};
+        omp_set_num_threads(1); /* for this region's tasks: a tile never spawns threads of its own */
         forward(&w);
     }
     return r.stop ? RENYI_ERR_ABORTED : RENYI_OK;

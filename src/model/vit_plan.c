@@ -20,10 +20,10 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     const size_t parts = ry_attention_blocks(N, p->kernels.attention_rows);
 
     p->x = RY_TAKE(a, float, B *N *C);
-    p->h = RY_TAKE(a, float, B *N *ry_padded_row(C));
-    p->wide = RY_TAKE(a, float, B *N *ry_padded_row(wide));
+    p->h = RY_TAKE(a, float, B *N *ry_vit_row(p, C));
+    p->wide = RY_TAKE(a, float, B *N *ry_vit_row(p, wide));
     p->prefix_x = RY_TAKE(a, float, B *c->n_prefix *C);
-    p->prefix_h = RY_TAKE(a, float, B *c->n_prefix *ry_padded_row(C));
+    p->prefix_h = RY_TAKE(a, float, B *c->n_prefix *ry_vit_row(p, C));
     p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
     p->attention_each = ry_attention_scratch(N, C / c->n_heads, p->kernels.attention_rows);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
@@ -79,7 +79,7 @@ static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator
     const size_t mid = b->prefix_only ? c->n_prefix : in; /* rows that attention's projection does */
     const size_t out = b->prefix_only ? c->n_prefix : b->n_out;
     const unsigned t = p->n_threads;
-    const size_t h = ry_padded_row(C), qkv = ry_padded_row(3 * C), mlp = ry_padded_row(M);
+    const size_t h = ry_vit_row(p, C), qkv = ry_vit_row(p, 3 * C), mlp = ry_vit_row(p, M);
     RY_TRY(ry_linear_op_new(&b->qkv, w->qkv, in, rows(h, in), rows(qkv, in), t, al, err));
     RY_TRY(ry_linear_op_new(&b->proj, w->proj, mid, rows(h, mid), rows(C, mid), t, al, err));
     RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, rows(h, out), rows(mlp, out), t, al, err));
@@ -92,7 +92,7 @@ static renyi_status bind_ends(ry_vit_plan *p, const renyi_allocator *al, renyi_e
     const ry_vit_config *c = &v->config;
     const size_t C = c->dim, P = v->n_patches, N = P + c->n_prefix;
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
-    const size_t h = ry_padded_row(C);
+    const size_t h = ry_vit_row(p, C);
     const ry_rows pooled = {h, c->n_prefix * h}, logits = {c->n_classes, c->n_classes};
 
     RY_TRY(ry_linear_op_new(&p->patch_embed, v->patch_embed, P, (ry_rows){patch, patch * P},

@@ -10,11 +10,6 @@
 #include "model/hook.h"
 #include "model/vit.h"
 
-/* Floats from one row to the next in the buffers between the products. Widths of transformers are
- * multiples of 1024 bytes; rows that far apart fall into the same few cache sets, so each gets a
- * cache line more. */
-static inline size_t ry_padded_row(size_t width) { return width + 16; }
-
 typedef struct ry_block_plan {
     uint32_t n_in, n_out; /* tokens that enter the block, and that leave its cut for the MLP */
     int prefix_only;      /* the last block, when only the head reads it: see vit_forward.c */
@@ -60,6 +55,12 @@ typedef struct ry_vit_plan_options {
 renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_plan_options *opt,
                              const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al);
+
+/* Floats from one row of `width` to the next in h and wide. */
+static inline size_t ry_vit_row(const ry_vit_plan *p, size_t width)
+{
+    return ry_linear_row(p->vit->patch_embed, width);
+}
 
 /* Multiply-accumulates of the matrix products that a run really does, per image. */
 double ry_vit_plan_macs(const ry_vit_plan *p);

@@ -120,6 +120,37 @@ static void test_same_bits(void **state)
     }
 }
 
+/* oneDNN serves AVX-512 machines, but its body runs on any: the weights packed as for them, the other
+ * kernels of this machine. */
+static void test_onednn(void **state)
+{
+    (void)state;
+    static float logits[PHOTOS * CLASSES], again[PHOTOS * CLASSES];
+    opened o;
+    renyi_error err = {0};
+    ry_checkpoint ckpt;
+    ry_vit vit = {0};
+    if (!open_golden(&o, &goldens[0], RENYI_CPU_AUTO)) return;
+    const renyi_options none = {.struct_size = sizeof none};
+    if (ry_checkpoint_open(&ckpt, shared_path(goldens[0].model), NULL, NULL, &err)) fail_msg("%s", err.message);
+    if (ry_vit_load(&vit, &o.model->vit.config, &ckpt, &none, RENYI_CPU_AVX512, &err)) fail_msg("%s", err.message);
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        ry_vit_plan *plan;
+        const ry_vit_plan_options opt = {.level = renyi_cpu_detect(), .max_batch = PHOTOS, .n_threads = threads};
+        const ry_vit_input all = {.pixels = tap(&o, "images.pixels"), .lut = (const float(*)[256])o.lut, .n = PHOTOS};
+        assert_int_equal(ry_vit_plan_new(&plan, &vit, &opt, NULL, &err), RENYI_OK);
+        assert_int_equal(ry_vit_forward(plan, &all, threads == 1 ? logits : again), RENYI_OK);
+        ry_vit_plan_free(plan, NULL);
+    }
+    const double e = relative_error(logits, tap(&o, "dense.logits"), PHOTOS * CLASSES);
+    printf("%s oneDNN: logits within %.2g of the largest\n", goldens[0].taps, e);
+    assert_true(e < 2e-4);
+    assert_memory_equal(logits, again, sizeof logits);
+    ry_vit_free(&vit, NULL);
+    ry_checkpoint_close(&ckpt, NULL);
+    close_golden(&o);
+}
+
 /* ---- taps and scores of photo 0 ------------------------------------------------------------------ */
 
 typedef struct watcher {
@@ -201,6 +232,7 @@ static void test_taps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_logits), cmocka_unit_test(test_same_bits),
+                                       cmocka_unit_test(test_onednn),
                                        cmocka_unit_test(test_taps)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed ? failed : *shared_missing() ? SHARED_SKIPPED : 0;
