@@ -12,12 +12,23 @@
 #define RY_MAX_DIMS 8
 
 typedef enum ry_dtype {
-    RY_BOOL, RY_U8, RY_I8, RY_U16, RY_I16, RY_U32, RY_I32, RY_U64, RY_I64,
-    RY_F16, RY_BF16, RY_F32, RY_F64
+    RY_BOOL,
+    RY_U8,
+    RY_I8,
+    RY_U16,
+    RY_I16,
+    RY_U32,
+    RY_I32,
+    RY_U64,
+    RY_I64,
+    RY_F16,
+    RY_BF16,
+    RY_F32,
+    RY_F64
 } ry_dtype;
 
 size_t ry_dtype_size(ry_dtype t);
-const char *ry_dtype_name(ry_dtype t); /* "F32", as safetensors spells it */
+const char *ry_dtype_name(ry_dtype t);               /* "F32", as safetensors spells it */
 int ry_dtype_parse(const char *name, ry_dtype *out); /* the reverse; 0 if there is no such type */
 
 typedef struct ry_tensor {
@@ -44,8 +55,8 @@ void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t);
 /* Number of elements. */
 uint64_t ry_tensor_elements(const ry_tensor *t);
 
-/* Copy F32, F16, BF16 or F64 elements into out [elements] as floats; any other type is an error that
- * names the tensor. */
+/* Copy F32, F16, BF16 or F64 elements into out [elements] as floats; any other type is an error
+ * that names the tensor. */
 renyi_status ry_tensor_to_f32(const ry_tensor *t, float *out, renyi_error *err) RENYI_CHECK;
 
 #endif
