@@ -5,7 +5,7 @@
  *
  * Threads   one model may be shared by many sessions; one session belongs to one thread at a time.
  * Memory    every *_open/_new/_decode has one matching *_free; *_free(NULL) is a no-op.
- *           renyi_run* allocate nothing once the session exists.
+ *           renyi_run_pixels and renyi_run_tensor allocate nothing.
  * Errors    every fallible call returns a renyi_status; pass a renyi_error to learn where and why.
  * State     the library has no writable globals, prints nothing, reads no environment, never exits.
  * Structs   zero means "the sane default" in every option; set struct_size to sizeof the struct.
