@@ -132,8 +132,30 @@ static inline const char *fix_write(const fixture *f, const char *name)
     return path;
 }
 
-/* The same weights under Hugging Face's names; q, k and v apart. `prefix` is "vit." or "deit.". */
-static inline void fix_to_hf(fixture *f, const char *prefix)
+/* ---- the same weights under Hugging Face's names ----------------------------------------------
+ */
+
+/* Tensor i, a packed qkv of `layer`, becomes three; `kind` is "weight" or "bias". */
+static inline void fix_split_qkv(fixture *f, size_t i, const char *layer, const char *kind)
+{
+    static const char *const parts[] = {"query", "key", "value"};
+    const ry_tensor whole = f->t[i];
+    const size_t third = whole.bytes / 3;
+    char old[96];
+    strcpy(old, f->names[i]);
+    for (size_t k = 0; k < 3; k++) {
+        char name[192];
+        const uint64_t shape[2] = {whole.shape[0] / 3, whole.shape[1]};
+        void *data = malloc(third);
+        memcpy(data, (const char *)whole.data + k * third, third);
+        snprintf(name, sizeof name, "%sattention.attention.%s.%s", layer, parts[k], kind);
+        fix_add(f, name, whole.n_dims, shape, data);
+    }
+    fix_remove(f, old);
+}
+
+/* Hugging Face's spelling of `tail`, a name without "blocks.N.", into out. */
+static inline void fix_hf_name(char out[96], const char *layer, const char *tail, int distilled)
 {
     static const char *const words[][2] = {
         {"cls_token", "embeddings.cls_token"},
@@ -147,43 +169,32 @@ static inline void fix_to_hf(fixture *f, const char *prefix)
         {"mlp.fc1.", "intermediate.dense."},
         {"mlp.fc2.", "output.dense."},
     };
-    static const char *const parts[] = {"query", "key", "value"};
+    if (strncmp(tail, "head_dist.", 10) == 0)
+        snprintf(out, 96, "distillation_classifier.%s", tail + 10);
+    if (strncmp(tail, "head.", 5) == 0)
+        snprintf(out, 96, "%sclassifier.%s", distilled ? "cls_" : "", tail + 5);
+    for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
+        if (strncmp(tail, words[k][0], strlen(words[k][0])) == 0)
+            snprintf(out, 96, "%s%s%s", layer, words[k][1], tail + strlen(words[k][0]));
+}
+
+/* `prefix` is "vit." or "deit.". */
+static inline void fix_to_hf(fixture *f, const char *prefix)
+{
     int distilled = 0;
     for (size_t i = 0; i < f->n; i++) distilled |= strcmp(f->names[i], "dist_token") == 0;
     for (size_t i = f->n; i-- > 0;) {
-        char old[96], in_block[32] = "";
-        const char *tail = old;
+        char old[96], layer[64];
         unsigned block;
         int skip = 0;
         strcpy(old, f->names[i]);
-        if (sscanf(old, "blocks.%u.%n", &block, &skip) == 1) {
-            snprintf(in_block, sizeof in_block, "encoder.layer.%u.", block);
-            tail = old + skip;
-        }
-        if (strncmp(tail, "attn.qkv.", 9) == 0) {
-            const ry_tensor whole = f->t[i];
-            const size_t third = whole.bytes / 3;
-            for (size_t k = 0; k < 3; k++) {
-                char name[128];
-                uint64_t shape[2] = {whole.shape[0] / 3, whole.shape[1]};
-                void *data = malloc(third);
-                memcpy(data, (const char *)whole.data + k * third, third);
-                snprintf(name, sizeof name, "%s%sattention.attention.%s.%s", prefix, in_block,
-                         parts[k], tail + 9);
-                fix_add(f, name, whole.n_dims, shape, data);
-            }
-            fix_remove(f, old);
-            continue;
-        }
-        if (strncmp(tail, "head_dist.", 10) == 0)
-            snprintf(f->names[i], sizeof f->names[i], "distillation_classifier.%s", tail + 10);
-        if (strncmp(tail, "head.", 5) == 0)
-            snprintf(f->names[i], sizeof f->names[i], "%sclassifier.%s", distilled ? "cls_" : "",
-                     tail + 5);
-        for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
-            if (strncmp(tail, words[k][0], strlen(words[k][0])) == 0)
-                snprintf(f->names[i], sizeof f->names[i], "%s%s%s%s", prefix, in_block, words[k][1],
-                         tail + strlen(words[k][0]));
+        snprintf(layer, sizeof layer, "%s", prefix);
+        if (sscanf(old, "blocks.%u.%n", &block, &skip) == 1)
+            snprintf(layer, sizeof layer, "%sencoder.layer.%u.", prefix, block);
+        if (strncmp(old + skip, "attn.qkv.", 9) == 0)
+            fix_split_qkv(f, i, layer, old + skip + 9);
+        else
+            fix_hf_name(f->names[i], layer, old + skip, distilled);
     }
 }
 
