@@ -95,6 +95,7 @@ class Case:
         self.arch = f"vit_{model}_patch16_224"
         self.ms = {}  # engine -> [round][sample] in ms per image
         self.other = []  # share of the machine that others took, per turn
+        self.peak = None  # GFLOP/s of oneDNN's f32 matrix products with these threads
         self.rss, self.first_answer, self.difference, self.failed = {}, {}, {}, {}
 
     def start(self, engines, files, library, work):
@@ -132,6 +133,8 @@ class Case:
                 self.other.append((busy_seconds() - busy - worker.cpu_seconds() + own) / capacity)
         for engine, worker in workers.items():
             self.rss[engine] = worker.ask("rss")["rss_mb"]
+        if "renyi" in workers:
+            self.peak = statistics.median(workers["renyi"].ask("peak")["gflops"] for _ in range(3))
 
     def median(self, engine):
         return statistics.median(sum(self.ms[engine], []))
@@ -142,14 +145,17 @@ class Case:
                   for p, r in zip(self.ms[peer], self.ms["renyi"])]
         return self.median(peer) / self.median("renyi"), statistics.median(rounds)
 
+    def gflops(self, engine):
+        return gflop(MODELS[self.model]) / self.median(engine) * 1e3
+
     def record(self):
-        out = dict(model=self.arch, batch=self.batch, threads=self.threads, failed=self.failed,
+        out = dict(model=self.arch, batch=self.batch, threads=self.threads, failed=self.failed, peak_gflops=self.peak,
                    other_load=statistics.median(self.other) if self.other else None, engines={})
         for engine in self.ms:
             entry = dict(ms_median=self.median(engine), ms_rounds=[statistics.median(r) for r in self.ms[engine]],
                          peak_rss_mb=self.rss[engine], first_answer_s=self.first_answer[engine],
                          difference=self.difference[engine],
-                         gflops=gflop(MODELS[self.model]) / self.median(engine) * 1e3)
+                         gflops=self.gflops(engine))
             if engine != "renyi" and "renyi" in self.ms:
                 entry["ratio_of_medians"], entry["median_of_ratios"] = self.ratio(engine)
             out["engines"][engine] = entry
@@ -217,10 +223,11 @@ def cpu_model():
 def report(cases, engines, out):
     shown = [e for e in engines if any(e in c.ms for c in cases)]
     peers = [e for e in shown if e != "renyi"]
-    print("| model | batch | threads | " + " | ".join(TITLES[e] for e in shown) + " | fastest peer / renyi |", file=out)
-    print("|---" * (len(shown) + 4) + "|", file=out)
+    print("| model | batch | threads | " + " | ".join(TITLES[e] for e in shown) + " | fastest peer / renyi | renyi of oneDNN's peak |", file=out)
+    print("|---" * (len(shown) + 5) + "|", file=out)
     for c in cases:
         cells, best = [], "-"
+        share = f"{100 * c.gflops('renyi') / c.peak:.0f} % of {c.peak:.0f} GFLOP/s" if c.peak else "-"
         for e in shown:
             ratio = f" ({c.ratio(e)[0]:.2f}x)" if e in peers and e in c.ms and "renyi" in c.ms else ""
             cells.append(f"{c.median(e):.2f}{ratio}" if e in c.ms else "-")
@@ -228,7 +235,7 @@ def report(cases, engines, out):
         if ran and "renyi" in c.ms:
             fastest = min(ran, key=c.median)
             best = "{:.2f}x (rounds {:.2f}x), {}".format(*c.ratio(fastest), TITLES[fastest])
-        print(f"| {SHORT[c.model]} | {c.batch} | {c.threads} | " + " | ".join(cells) + f" | {best} |", file=out)
+        print(f"| {SHORT[c.model]} | {c.batch} | {c.threads} | " + " | ".join(cells) + f" | {best} | {share} |", file=out)
 
 
 def run_cases(a, engines):

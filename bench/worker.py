@@ -5,6 +5,7 @@
 #   run N    N timed iterations after one that is not timed -> {"ms": [per image, ...]}
 #   logits   the answer to the common input                 -> {"logits": [[...], ...]}
 #   rss      peak memory of the process in MB               -> {"rss_mb": ...}
+#   peak     GFLOP/s of oneDNN's f32 products (renyi only)  -> {"gflops": ...}
 # The first line comes unasked when the engine has answered once: {"ready": engine and version}.
 import argparse
 import ctypes
@@ -27,7 +28,7 @@ class Engine:
     in_flight = 1  # requests that run at the same time in `many`
 
     def __init__(self, a):
-        self.x = common_input(a.batch)
+        self.x, self.threads = common_input(a.batch), a.threads
 
     def many(self, n):
         """Seconds of each of n iterations."""
@@ -72,6 +73,12 @@ class Renyi(Engine):
             self.session, self.x.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint32(len(self.x)),
             self.logits.ctypes.data_as(ctypes.c_void_p), ctypes.byref(self.err)))
         return self.logits
+
+    def peak(self):
+        gflops = ctypes.c_double()
+        self.check(self.lib.renyi_measure_peak(ctypes.c_uint32(self.threads), ctypes.byref(gflops),
+                                               ctypes.byref(self.err)))
+        return gflops.value
 
 
 class OpenVino(Engine):
@@ -179,6 +186,8 @@ def main():
             reply = {"ms": [1e3 * t / a.batch for t in engine.many(int(args[0]))]}
         elif word == "logits":
             reply = {"logits": np.asarray(engine.once(), np.float64).tolist()}
+        elif word == "peak":
+            reply = {"gflops": engine.peak()}
         else:
             reply = {"rss_mb": peak_rss_mb()}
         print(json.dumps(reply), file=answers)
