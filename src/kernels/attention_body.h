@@ -105,8 +105,8 @@ RY_INLINE void add_to_mean(const int nv, const block_view *b, int first_head)
         }
 }
 
-/* out[i .. i+mr, c .. c+nv*VL] = p[:, i]^T v / sum; `last` lanes of the last vector are real */
-RY_INLINE void values_of_rows(const int mr, const int nv, size_t last, const block_view *b,
+/* out[i .. i+mr, 0 .. nv*VL] = p[:, i]^T v / sum; `last` lanes of the last vector are real */
+RY_INLINE void values_of_rows(const int mr, const int nv, const size_t last, const block_view *b,
                               const float *v0, float *out, size_t i)
 {
     const ry_attention *at = b->at;
@@ -118,30 +118,22 @@ RY_INLINE void values_of_rows(const int mr, const int nv, size_t last, const blo
     RY_UNROLL
     for (int r = 0; r < mr; r++) {
         const vf s = vf_bcast(b->inverse + i + r);
+        float *y = out + (i + (size_t)r) * at->out_row;
         RY_UNROLL
         for (int v = 0; v < nv; v++) {
-            float *y = out + (i + (size_t)r) * at->out_row + v * VL;
-            const vf value = vf_mul(acc[r][v], s);
-            if (v == nv - 1 && last != VL)
-                vf_store_n(y, value, last);
-            else
-                vf_store(y, value);
+            const size_t lanes = v == nv - 1 ? last : VL;
+            vf_store_upto(y + v * VL, vf_mul(acc[r][v], s), lanes);
         }
     }
 }
 
-/* One group of mr rows over all columns of the head. */
+/* One group of mr rows over all columns of the head: pairs of vectors, then what is left. */
 RY_INLINE void values_of_group(const int mr, const block_view *b, const float *v0, float *out, size_t i)
 {
     const size_t d = b->at->head;
     size_t c = 0;
     for (; c + 2 * VL <= d; c += 2 * VL) values_of_rows(mr, 2, VL, b, v0 + c, out + c, i);
-    if (c + VL < d)
-        values_of_rows(mr, 2, d - c - VL, b, v0 + c, out + c, i);
-    else if (c + VL == d)
-        values_of_rows(mr, 1, VL, b, v0 + c, out + c, i);
-    else if (c < d)
-        values_of_rows(mr, 1, d - c, b, v0 + c, out + c, i);
+    for (; c < d; c += VL) values_of_rows(mr, 1, d - c < VL ? d - c : VL, b, v0 + c, out + c, i);
 }
 
 static void values(const block_view *b, size_t h)
