@@ -11,6 +11,7 @@ import argparse
 import ctypes
 import json
 import os
+import signal
 import sys
 import time
 
@@ -172,6 +173,9 @@ def main():
     p.add_argument("--classes", type=int, default=1000)
     a = p.parse_args()
 
+    # A stopped process would outlive a driver that was killed: ask the kernel to end it too.
+    PR_SET_PDEATHSIG = 1
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     # Libraries print what they like on fd 1; the answers go out on a copy of it made before.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
