@@ -30,7 +30,7 @@ asan: | deps
 	@tools/run-tests $(BUILD)/asan
 
 fuzz: | deps
-	@tools/run-fuzz $(BUILD)/fuzz
+	@tools/run-fuzz $(BUILD)/libfuzzer
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
