@@ -16,10 +16,7 @@ static int has(const uint8_t *bytes, size_t size, size_t at, const char *magic, 
     return size >= at + n && !memcmp(bytes + at, magic, n);
 }
 
-static int is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
+static int is_space(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 renyi_image_format renyi_image_sniff(const void *bytes, size_t size)
 {

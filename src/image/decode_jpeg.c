@@ -33,10 +33,7 @@ typedef struct jpeg_job {
     uint8_t *cmyk; /* [width, 4] or NULL */
 } jpeg_job;
 
-static jpeg_job *job_of(j_common_ptr lib)
-{
-    return (jpeg_job *)lib->client_data;
-}
+static jpeg_job *job_of(j_common_ptr lib) { return (jpeg_job *)lib->client_data; }
 
 static int64_t position(const jpeg_job *job)
 {
@@ -57,10 +54,7 @@ static void on_error(j_common_ptr lib)
     longjmp(job->on_error, 1);
 }
 
-static void on_message(j_common_ptr lib)
-{
-    (void)lib;
-} /* the library would print */
+static void on_message(j_common_ptr lib) { (void)lib; } /* the library would print */
 
 static void on_progress(j_common_ptr lib)
 {
@@ -72,10 +66,7 @@ static void on_progress(j_common_ptr lib)
     longjmp(job->on_error, 1);
 }
 
-static void source_nothing(j_decompress_ptr lib)
-{
-    (void)lib;
-}
+static void source_nothing(j_decompress_ptr lib) { (void)lib; }
 static boolean source_empty(j_decompress_ptr lib)
 {
     (void)lib;

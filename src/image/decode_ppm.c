@@ -13,10 +13,7 @@ typedef struct reader {
     size_t at, end;
 } reader;
 
-static int is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
+static int is_space(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 /* A decimal number and the one white space behind it; comments run from # to the end of the line.
  */

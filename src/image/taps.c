@@ -34,10 +34,7 @@ static double sinc(double x)
     return sin(x) / x;
 }
 
-static double lanczos(double x)
-{
-    return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
-}
+static double lanczos(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
 
 typedef struct kernel {
     double (*at)(double x);

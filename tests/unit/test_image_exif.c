@@ -14,10 +14,18 @@
 #include <cmocka.h>
 
 /* A JPEG up to its Exif segment: SOI, APP1 with one directory of one entry. */
-static const uint8_t BIG[] = "\xff\xd8\xff\xe1\0\x22" "Exif\0\0" "MM\0*\0\0\0\x08"
-                             "\0\1" "\x01\x12\0\3\0\0\0\1\0\6\0\0" "\0\0\0\0";
-static const uint8_t LITTLE[] = "\xff\xd8\xff\xe1\0\x22" "Exif\0\0" "II*\0\x08\0\0\0"
-                                "\1\0" "\x12\x01\3\0\1\0\0\0\x08\0\0\0" "\0\0\0\0";
+static const uint8_t BIG[] = "\xff\xd8\xff\xe1\0\x22"
+                             "Exif\0\0"
+                             "MM\0*\0\0\0\x08"
+                             "\0\1"
+                             "\x01\x12\0\3\0\0\0\1\0\6\0\0"
+                             "\0\0\0\0";
+static const uint8_t LITTLE[] = "\xff\xd8\xff\xe1\0\x22"
+                                "Exif\0\0"
+                                "II*\0\x08\0\0\0"
+                                "\1\0"
+                                "\x12\x01\3\0\1\0\0\0\x08\0\0\0"
+                                "\0\0\0\0";
 enum { SIZE = sizeof BIG - 1 };
 
 static uint32_t read_tag(const uint8_t *bytes, size_t size)

@@ -15,10 +15,7 @@
 
 #include <cmocka.h>
 
-static uint32_t below(ry_rng *rng, uint32_t n)
-{
-    return (uint32_t)(ry_rng_next(rng) % n);
-}
+static uint32_t below(ry_rng *rng, uint32_t n) { return (uint32_t)(ry_rng_next(rng) % n); }
 
 static ry_axis random_axis(ry_rng *rng, uint32_t in_size)
 {
