@@ -17,7 +17,8 @@ static int run_file(const char *path)
     fseek(f, 0, SEEK_END);
     const long size = ftell(f);
     rewind(f);
-    uint8_t *data = malloc(size > 0 ? (size_t)size : 1); /* exact size: the sanitizer sees overreads */
+    uint8_t *data =
+        malloc(size > 0 ? (size_t)size : 1); /* exact size: the sanitizer sees overreads */
     const size_t got = data && size > 0 ? fread(data, 1, (size_t)size, f) : 0;
     fclose(f);
     if (data) LLVMFuzzerTestOneInput(data, got);

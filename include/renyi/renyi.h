@@ -48,7 +48,8 @@ typedef enum renyi_status {
 typedef struct renyi_error {
     renyi_status code;
     int64_t offset;    /* byte offset in the input, or -1 */
-    char message[496]; /* one line, no newline, always NUL-terminated; names the file if there is one */
+    char message[496]; /* one line, no newline, always NUL-terminated; names the file if there is
+                          one */
 } renyi_error;
 
 /* Static string, never NULL. */
@@ -69,11 +70,12 @@ typedef struct renyi_allocator {
 } renyi_allocator;
 
 typedef struct renyi_limits {
-    uint64_t max_file_bytes;   /* of a model file; 0 = 64 GiB */
-    uint64_t max_header_bytes; /* JSON header, config or pickle; 0 = 100 MB (safetensors' own limit) */
-    uint64_t max_image_bytes;  /* of an encoded image; 0 = 256 MiB */
-    uint64_t max_pixels;       /* width x height of a decoded image; 0 = 178,956,970 (Pillow's) */
-    uint32_t max_image_side;   /* 0 = 32768 */
+    uint64_t max_file_bytes; /* of a model file; 0 = 64 GiB */
+    uint64_t
+        max_header_bytes; /* JSON header, config or pickle; 0 = 100 MB (safetensors' own limit) */
+    uint64_t max_image_bytes; /* of an encoded image; 0 = 256 MiB */
+    uint64_t max_pixels;      /* width x height of a decoded image; 0 = 178,956,970 (Pillow's) */
+    uint32_t max_image_side;  /* 0 = 32768 */
 } renyi_limits;
 
 /* CPU levels, each including those before. */
@@ -126,10 +128,10 @@ typedef struct renyi_image_options {
     renyi_allocator allocator;
 } renyi_image_options;
 
-/* Decode JPEG, PNG, WebP or binary PPM/PGM; the bytes decide the format, not a file name. On success
- * out->rgb is owned by the caller (renyi_image_free with the same options). */
-RENYI_API RENYI_CHECK renyi_status renyi_image_decode(renyi_image *out, const void *bytes, size_t size,
-                                                      const renyi_image_options *opt,
+/* Decode JPEG, PNG, WebP or binary PPM/PGM; the bytes decide the format, not a file name. On
+ * success out->rgb is owned by the caller (renyi_image_free with the same options). */
+RENYI_API RENYI_CHECK renyi_status renyi_image_decode(renyi_image *out, const void *bytes,
+                                                      size_t size, const renyi_image_options *opt,
                                                       renyi_error *err);
 RENYI_API void renyi_image_free(renyi_image *image, const renyi_image_options *opt);
 RENYI_API renyi_image_format renyi_image_sniff(const void *bytes, size_t size);
@@ -143,7 +145,8 @@ typedef enum renyi_interpolation {
 typedef enum renyi_crop_mode {
     RENYI_CROP_CENTER = 0, /* shorter side to size / crop_pct, centre crop (timm "center") */
     RENYI_CROP_SQUASH = 1, /* both sides to size / crop_pct, then centre crop (timm "squash") */
-    RENYI_CROP_BORDER = 2  /* longer side to size / crop_pct, grey border, then crop (timm "border") */
+    RENYI_CROP_BORDER =
+        2 /* longer side to size / crop_pct, grey border, then crop (timm "border") */
 } renyi_crop_mode;
 
 /* From a photo to the model's input. */
@@ -178,7 +181,7 @@ typedef struct renyi_model_info {
     renyi_preprocess preprocess;
     const char *preprocess_source; /* where it comes from: "config.json (pretrained_cfg)", ... */
     renyi_cpu cpu;                 /* level the model was packed for */
-} renyi_model_info; /* strings are borrowed until renyi_model_free */
+} renyi_model_info;                /* strings are borrowed until renyi_model_free */
 
 typedef struct renyi_tensor_info {
     const char *name;  /* borrowed until renyi_model_free */
@@ -208,7 +211,7 @@ RENYI_API const char *renyi_model_label(const renyi_model *m, uint32_t i);
 typedef struct renyi_init_options {
     uint32_t struct_size;
     uint64_t seed;
-    uint32_t n_classes; /* 0 = 1000 */
+    uint32_t n_classes;                       /* 0 = 1000 */
     uint32_t dim, n_blocks, n_heads, mlp_dim; /* 0 = as the name says */
 } renyi_init_options;
 RENYI_API RENYI_CHECK renyi_status renyi_model_init_file(const char *path, const char *architecture,
@@ -217,13 +220,14 @@ RENYI_API RENYI_CHECK renyi_status renyi_model_init_file(const char *path, const
 
 /* ---- session ------------------------------------------------------------------------------ */
 
-typedef struct renyi_session renyi_session; /* a plan and its activations; for one caller at a time */
+typedef struct renyi_session
+    renyi_session; /* a plan and its activations; for one caller at a time */
 
 typedef struct renyi_session_options {
     uint32_t struct_size;
-    uint32_t max_batch; /* images per call; 0 = 1 */
-    uint32_t n_threads; /* 0 = as many as there are physical cores */
-    const char *policy; /* pruning policy text (docs/PRUNING.md); NULL = "none"; copied */
+    uint32_t max_batch;      /* images per call; 0 = 1 */
+    uint32_t n_threads;      /* 0 = as many as there are physical cores */
+    const char *policy;      /* pruning policy text (docs/PRUNING.md); NULL = "none"; copied */
     renyi_progress progress; /* during a run: blocks done of all blocks */
     void *progress_user;
 } renyi_session_options;
@@ -243,8 +247,8 @@ RENYI_API size_t renyi_session_bytes(const renyi_session *s);
 RENYI_API double renyi_session_macs(const renyi_session *s);
 
 /* Preprocess and classify n <= max_batch pictures. logits: [n, n_classes], caller's memory. */
-RENYI_API RENYI_CHECK renyi_status renyi_run(renyi_session *s, const renyi_image *images, uint32_t n,
-                                             float *logits, renyi_error *err);
+RENYI_API RENYI_CHECK renyi_status renyi_run(renyi_session *s, const renyi_image *images,
+                                             uint32_t n, float *logits, renyi_error *err);
 
 /* The same for pictures already fitted by renyi_image_fit: pixels [n, size, size, 3] bytes. */
 RENYI_API RENYI_CHECK renyi_status renyi_run_pixels(renyi_session *s, const uint8_t *pixels,

@@ -25,8 +25,8 @@ void *ry_alloc(const renyi_allocator *al, size_t count, size_t size)
 {
     size_t bytes;
     if (!ry_mul_size(count, size, &bytes) || !ry_add_size(bytes, RY_ALIGN, &bytes)) return NULL;
-    unsigned char *base = al && al->alloc ? al->alloc(al->user, bytes, RY_ALIGN)
-                                          : system_alloc(bytes, RY_ALIGN);
+    unsigned char *base =
+        al && al->alloc ? al->alloc(al->user, bytes, RY_ALIGN) : system_alloc(bytes, RY_ALIGN);
     if (!base) return NULL;
     memcpy(base, &bytes, sizeof bytes);
     return base + RY_ALIGN;

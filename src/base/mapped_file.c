@@ -17,14 +17,12 @@ static renyi_status map_fd(ry_mapped_file *out, int fd, const char *path, uint64
                            renyi_error *err)
 {
     struct stat st;
-    if (fstat(fd, &st))
-        return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return ry_fail(err, RENYI_ERR_IO, -1, "%s: not a regular file", path);
+    if (fstat(fd, &st)) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(st.st_mode)) return ry_fail(err, RENYI_ERR_IO, -1, "%s: not a regular file", path);
     const uint64_t size = (uint64_t)st.st_size;
     if (max_bytes && size > max_bytes)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: file of %llu bytes; at most %llu accepted", path,
-                       (unsigned long long)size, (unsigned long long)max_bytes);
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: file of %llu bytes; at most %llu accepted",
+                       path, (unsigned long long)size, (unsigned long long)max_bytes);
     out->data = empty_file;
     if (size) {
         void *p = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);

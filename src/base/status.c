@@ -53,7 +53,7 @@ const char *renyi_status_name(renyi_status s)
 }
 
 #define STR2(x) #x
-#define STR(x)  STR2(x)
+#define STR(x) STR2(x)
 
 const char *renyi_version(void)
 {

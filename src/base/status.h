@@ -17,9 +17,9 @@ renyi_status ry_fail_in(renyi_error *err, renyi_status code, const char *what);
 renyi_status ry_fail_nomem(renyi_error *err, size_t bytes);
 
 /* Only where nothing needs undoing. */
-#define RY_TRY(expr)                         \
-    do {                                     \
-        const renyi_status ry_st_ = (expr);  \
+#define RY_TRY(expr)                           \
+    do {                                       \
+        const renyi_status ry_st_ = (expr);    \
         if (ry_st_ != RENYI_OK) return ry_st_; \
     } while (0)
 

@@ -1,8 +1,8 @@
-/* steps.h - how the threads of a run share work. A run is a list of steps, a step a number of tiles.
- * Threads draw tile numbers; a step is over when all its tiles are done, not when all threads have
- * come by. So a thread that the system has put to sleep holds up the others only if it sleeps inside
- * a tile, and one that wakes late walks through the finished steps. With barriers instead, every step
- * of a run on a busy machine waits for the slowest thread (docs/SPEED.md).
+/* steps.h - how the threads of a run share work. A run is a list of steps, a step a number of
+ * tiles. Threads draw tile numbers; a step is over when all its tiles are done, not when all
+ * threads have come by. So a thread that the system has put to sleep holds up the others only if it
+ * sleeps inside a tile, and one that wakes late walks through the finished steps. With barriers
+ * instead, every step of a run on a busy machine waits for the slowest thread (docs/SPEED.md).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_BASE_STEPS_H
 #define RY_BASE_STEPS_H
@@ -36,7 +36,8 @@ static inline int ry_step_next(ry_step *s, size_t *tile)
     return *tile < s->count ? (int)++s->mine > 0 : 0;
 }
 
-/* Returns when every tile of the step is done, by whichever thread; all their writes are visible. */
+/* Returns when every tile of the step is done, by whichever thread; all their writes are visible.
+ */
 static inline void ry_step_end(ry_step *s)
 {
     enum { SPINS = 4000 }; /* about 0.1 ms: longer than most tiles, shorter than a time slice */

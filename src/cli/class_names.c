@@ -62,7 +62,4 @@ const char *class_name(class_names *l, uint32_t index)
     return l->fallback;
 }
 
-void class_names_free(class_names *l)
-{
-    cli_strings_free(&l->lines);
-}
+void class_names_free(class_names *l) { cli_strings_free(&l->lines); }

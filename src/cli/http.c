@@ -46,10 +46,7 @@ void http_client_free(http_client *client)
     free(client);
 }
 
-const char *http_error(const http_client *client)
-{
-    return client->error;
-}
+const char *http_error(const http_client *client) { return client->error; }
 
 /* ---- replies ----------------------------------------------------------------------------------
  */

@@ -39,10 +39,7 @@ static int is_plain(const char *text, size_t length)
     return strspn(text, allowed) >= length;
 }
 
-int hub_is_plain_name(const char *text)
-{
-    return is_plain(text, strlen(text));
-}
+int hub_is_plain_name(const char *text) { return is_plain(text, strlen(text)); }
 
 static int is_plain_path(const char *text, int max_parts)
 {
@@ -56,15 +53,9 @@ static int is_plain_path(const char *text, int max_parts)
     return 0;
 }
 
-int hub_is_repo_name(const char *text)
-{
-    return is_plain_path(text, 2) && !strstr(text, "--");
-}
+int hub_is_repo_name(const char *text) { return is_plain_path(text, 2) && !strstr(text, "--"); }
 
-int hub_is_revision(const char *text)
-{
-    return is_plain_path(text, 8);
-}
+int hub_is_revision(const char *text) { return is_plain_path(text, 8); }
 
 int hub_is_commit(const char *text)
 {

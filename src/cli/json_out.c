@@ -44,10 +44,7 @@ json_t *json_text(const char *text)
     return repaired;
 }
 
-json_t *json_number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
+json_t *json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 const char *crop_mode_name(renyi_crop_mode mode)
 {

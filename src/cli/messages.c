@@ -11,15 +11,9 @@
 
 static int verbosity;
 
-void cli_set_verbosity(int level)
-{
-    verbosity = level;
-}
+void cli_set_verbosity(int level) { verbosity = level; }
 
-int cli_is_quiet(void)
-{
-    return verbosity < 0;
-}
+int cli_is_quiet(void) { return verbosity < 0; }
 
 void cli_put_clean(FILE *stream, const char *text)
 {
@@ -96,15 +90,6 @@ static int has_colour(FILE *stream)
     return isatty(fileno(stream));
 }
 
-const char *cli_bold(FILE *stream)
-{
-    return has_colour(stream) ? "\033[1m" : "";
-}
-const char *cli_green(FILE *stream)
-{
-    return has_colour(stream) ? "\033[32m" : "";
-}
-const char *cli_plain(FILE *stream)
-{
-    return has_colour(stream) ? "\033[0m" : "";
-}
+const char *cli_bold(FILE *stream) { return has_colour(stream) ? "\033[1m" : ""; }
+const char *cli_green(FILE *stream) { return has_colour(stream) ? "\033[32m" : ""; }
+const char *cli_plain(FILE *stream) { return has_colour(stream) ? "\033[0m" : ""; }

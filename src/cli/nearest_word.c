@@ -7,10 +7,7 @@
 
 enum { MAX_WORD = 40 };
 
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Levenshtein distance with one row; words longer than MAX_WORD count as far away. */
 static size_t edit_distance(const char *a, const char *b)

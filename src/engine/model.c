@@ -146,10 +146,7 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
     };
 }
 
-size_t renyi_model_tensor_count(const renyi_model *m)
-{
-    return m->n_tensors;
-}
+size_t renyi_model_tensor_count(const renyi_model *m) { return m->n_tensors; }
 
 void renyi_model_tensor(const renyi_model *m, size_t i, renyi_tensor_info *info)
 {

@@ -27,7 +27,8 @@ static renyi_status check_options(renyi_session_options *o, renyi_error *err)
     if (!o->max_batch) o->max_batch = 1;
     if (!o->n_threads) o->n_threads = ry_cpu_cores();
     if (o->max_batch > MAX_BATCH)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "batch of %u images; at most %d", o->max_batch, MAX_BATCH);
+        return ry_fail(err, RENYI_ERR_ARG, -1, "batch of %u images; at most %d", o->max_batch,
+                       MAX_BATCH);
     if (o->n_threads > MAX_THREADS)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%u threads; at most %d", o->n_threads, MAX_THREADS);
     if (o->policy && strcmp(o->policy, "none") != 0)
@@ -44,7 +45,8 @@ renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
     *out = NULL;
     if (opt) {
         if (opt->struct_size < sizeof o.struct_size || opt->struct_size > sizeof o)
-            return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_session_options: struct_size %u, this library knows %zu",
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "renyi_session_options: struct_size %u, this library knows %zu",
                            opt->struct_size, sizeof o);
         memcpy(&o, opt, opt->struct_size);
     }
@@ -63,7 +65,8 @@ renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
     const size_t bytes = (size_t)o.max_batch * c->image_size * c->image_size * 3;
     s->pixels = ry_alloc(al, bytes, 1);
     renyi_status st = s->pixels ? RENYI_OK : ry_fail_nomem(err, bytes);
-    const ry_vit_plan_options plan = {.level = m->level, .max_batch = o.max_batch, .n_threads = o.n_threads};
+    const ry_vit_plan_options plan = {
+        .level = m->level, .max_batch = o.max_batch, .n_threads = o.n_threads};
     if (!st) st = ry_vit_plan_new(&s->plan, &m->vit, &plan, al, err);
     if (st) {
         renyi_session_free(s);
@@ -91,7 +94,8 @@ static renyi_status check_run(const renyi_session *s, const void *input, uint32_
 {
     if (!s || !input || !logits) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_run: NULL argument");
     if (n == 0 || n > s->max_batch)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "%u images; the session takes 1 to %u", n, s->max_batch);
+        return ry_fail(err, RENYI_ERR_ARG, -1, "%u images; the session takes 1 to %u", n,
+                       s->max_batch);
     return RENYI_OK;
 }
 
@@ -126,7 +130,8 @@ renyi_status renyi_run(renyi_session *s, const renyi_image *images, uint32_t n, 
     const ry_vit_config *c = &s->model->vit.config;
     const size_t each = (size_t)c->image_size * c->image_size * 3;
     for (uint32_t i = 0; i < n; i++)
-        RY_TRY(renyi_image_fit(s->pixels + i * each, &images[i], &c->preprocess, &s->model->al, err));
+        RY_TRY(
+            renyi_image_fit(s->pixels + i * each, &images[i], &c->preprocess, &s->model->al, err));
     return renyi_run_pixels(s, s->pixels, n, logits, err);
 }
 

@@ -1,9 +1,9 @@
 /* attention_body.h - attention with scores for any vector width.
  *
  * Everything is kept transposed: a block has BLOCK query rows, one per lane, and row j of the
- * probabilities holds key j for all of them. So the softmax runs down the lanes without a horizontal
- * step or a tail, keys and values are read where the qkv product left them, and a column norm is the
- * sum over one such row. SPDX-License-Identifier: Apache-2.0 */
+ * probabilities holds key j for all of them. So the softmax runs down the lanes without a
+ * horizontal step or a tail, keys and values are read where the qkv product left them, and a column
+ * norm is the sum over one such row. SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 #include "kernels/micro.h"
 #include "kernels/simd.h"
@@ -30,8 +30,10 @@ static void pack_queries(const block_view *b, size_t h)
     const float scale = 1.0f / sqrtf((float)at->head);
     const float *rows[BLOCK];
 
-    for (size_t i = 0; i < b->width; i++) /* a lane too many repeats the last row: never read back */
-        rows[i] = at->qkv + (b->row0 + (i < b->rows ? i : b->rows - 1)) * at->qkv_row + h * at->head;
+    for (size_t i = 0; i < b->width;
+         i++) /* a lane too many repeats the last row: never read back */
+        rows[i] =
+            at->qkv + (b->row0 + (i < b->rows ? i : b->rows - 1)) * at->qkv_row + h * at->head;
     for (size_t c = 0; c < at->head; c++) {
         float *q = b->q + c * b->width;
         for (size_t i = 0; i < b->width; i++) q[i] = rows[i][c] * scale;
@@ -39,7 +41,8 @@ static void pack_queries(const block_view *b, size_t h)
 }
 
 /* p[j .. j+mr, :] = k_j . q + bias_j */
-RY_INLINE void logits_of_keys(const int mr, const int nv, const block_view *b, const float *k, size_t j)
+RY_INLINE void logits_of_keys(const int mr, const int nv, const block_view *b, const float *k,
+                              size_t j)
 {
     const ry_attention *at = b->at;
     const ry_operands op = {k, at->qkv_row, 1, b->q, (size_t)nv * VL, at->head};
@@ -49,9 +52,8 @@ RY_INLINE void logits_of_keys(const int mr, const int nv, const block_view *b, c
         acc[i][0] = acc[i][1] = at->key_bias ? vf_bcast(at->key_bias + j + i) : vf_zero();
     ry_micro_sum(mr, nv, &op, VL, acc);
     RY_UNROLL
-    for (int i = 0; i < mr; i++)
-        RY_UNROLL
-        for (int v = 0; v < nv; v++) vf_store(b->p + (j + (size_t)i) * nv * VL + v * VL, acc[i][v]);
+    for (int i = 0; i < mr; i++) RY_UNROLL
+    for (int v = 0; v < nv; v++) vf_store(b->p + (j + (size_t)i) * nv * VL + v * VL, acc[i][v]);
 }
 
 RY_INLINE void logits(const int nv, const block_view *b, size_t h)
@@ -60,7 +62,8 @@ RY_INLINE void logits(const int nv, const block_view *b, size_t h)
     const size_t C = at->n_heads * at->head;
     const float *k = at->qkv + C + h * at->head;
     size_t j = 0;
-    for (; j + RY_MR <= at->n_tokens; j += RY_MR) logits_of_keys(RY_MR, nv, b, k + j * at->qkv_row, j);
+    for (; j + RY_MR <= at->n_tokens; j += RY_MR)
+        logits_of_keys(RY_MR, nv, b, k + j * at->qkv_row, j);
     for (; j < at->n_tokens; j++) logits_of_keys(1, nv, b, k + j * at->qkv_row, j);
 }
 
@@ -74,17 +77,15 @@ RY_INLINE void exponentials(const int nv, const block_view *b)
         top[v] = vf_load(b->p + v * VL);
         sum[v] = vf_zero();
     }
-    for (size_t j = 1; j < N; j++)
-        RY_UNROLL
-        for (int v = 0; v < nv; v++) top[v] = vf_max(top[v], vf_load(b->p + (j * nv + v) * VL));
-    for (size_t j = 0; j < N; j++)
-        RY_UNROLL
-        for (int v = 0; v < nv; v++) {
-            float *at = b->p + (j * nv + v) * VL;
-            const vf e = vf_exp(vf_sub(vf_load(at), top[v]));
-            sum[v] = vf_add(sum[v], e);
-            vf_store(at, e);
-        }
+    for (size_t j = 1; j < N; j++) RY_UNROLL
+    for (int v = 0; v < nv; v++) top[v] = vf_max(top[v], vf_load(b->p + (j * nv + v) * VL));
+    for (size_t j = 0; j < N; j++) RY_UNROLL
+    for (int v = 0; v < nv; v++) {
+        float *at = b->p + (j * nv + v) * VL;
+        const vf e = vf_exp(vf_sub(vf_load(at), top[v]));
+        sum[v] = vf_add(sum[v], e);
+        vf_store(at, e);
+    }
     RY_UNROLL
     for (int v = 0; v < nv; v++) vf_store(b->inverse + v * VL, vf_div(vf_set1(1.0f), sum[v]));
 }
@@ -96,13 +97,12 @@ RY_INLINE void add_to_mean(const int nv, const block_view *b, int first_head)
     vf scale[2];
     RY_UNROLL
     for (int v = 0; v < nv; v++) scale[v] = vf_mul(vf_load(b->inverse + v * VL), vf_set1(share));
-    for (size_t j = 0; j < b->at->n_tokens; j++)
-        RY_UNROLL
-        for (int v = 0; v < nv; v++) {
-            const size_t at = (j * nv + v) * VL;
-            const vf old = first_head ? vf_zero() : vf_load(b->mean + at);
-            vf_store(b->mean + at, vf_fma(vf_load(b->p + at), scale[v], old));
-        }
+    for (size_t j = 0; j < b->at->n_tokens; j++) RY_UNROLL
+    for (int v = 0; v < nv; v++) {
+        const size_t at = (j * nv + v) * VL;
+        const vf old = first_head ? vf_zero() : vf_load(b->mean + at);
+        vf_store(b->mean + at, vf_fma(vf_load(b->p + at), scale[v], old));
+    }
 }
 
 /* out[i .. i+mr, 0 .. nv*VL] = p[:, i]^T v / sum; `last` lanes of the last vector are real */
@@ -128,7 +128,8 @@ RY_INLINE void values_of_rows(const int mr, const int nv, const size_t last, con
 }
 
 /* One group of mr rows over all columns of the head: pairs of vectors, then what is left. */
-RY_INLINE void values_of_group(const int mr, const block_view *b, const float *v0, float *out, size_t i)
+RY_INLINE void values_of_group(const int mr, const block_view *b, const float *v0, float *out,
+                               size_t i)
 {
     const size_t d = b->at->head;
     size_t c = 0;

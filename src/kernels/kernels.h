@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 /* y[r] = (x[r] - mean) / sqrt(var + eps) * w + b over rows of n floats; x and y may be the same. */
-#define RY_DECL_LAYERNORM(fn)                                                                     \
-    void fn(float *y, size_t y_row, const float *x, size_t x_row, size_t rows, size_t n,          \
+#define RY_DECL_LAYERNORM(fn)                                                            \
+    void fn(float *y, size_t y_row, const float *x, size_t x_row, size_t rows, size_t n, \
             const float *w, const float *b, float eps)
 
 typedef struct ry_kernels {

@@ -11,8 +11,7 @@ static RY_DECL_LAYERNORM(layernorm)
         const double mean = sum / (double)n;
         for (size_t i = 0; i < n; i++) square += ((double)x[i] - mean) * ((double)x[i] - mean);
         const double scale = 1.0 / sqrt(square / (double)n + (double)eps);
-        for (size_t i = 0; i < n; i++)
-            y[i] = (float)(((double)x[i] - mean) * scale) * w[i] + b[i];
+        for (size_t i = 0; i < n; i++) y[i] = (float)(((double)x[i] - mean) * scale) * w[i] + b[i];
     }
 }
 

@@ -1,5 +1,5 @@
-/* layernorm_body.h - LayerNorm for any vector width: mean, then the variance of the differences (the
- * one-pass form loses digits when the mean is large), then the scaled row.
+/* layernorm_body.h - LayerNorm for any vector width: mean, then the variance of the differences
+ * (the one-pass form loses digits when the mean is large), then the scaled row.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 #include "kernels/simd.h"

@@ -25,7 +25,11 @@ typedef enum ry_epilogue {
     RY_EPI_QUICKGELU /* y = v * sigmoid(1.702 v), v = xW + b */
 } ry_epilogue;
 
-typedef enum ry_linear_backend { RY_LINEAR_SCALAR, RY_LINEAR_AVX2, RY_LINEAR_ONEDNN } ry_linear_backend;
+typedef enum ry_linear_backend {
+    RY_LINEAR_SCALAR,
+    RY_LINEAR_AVX2,
+    RY_LINEAR_ONEDNN
+} ry_linear_backend;
 
 /* Which body serves a CPU level. */
 ry_linear_backend ry_linear_backend_for(renyi_cpu level);
@@ -52,10 +56,10 @@ typedef struct ry_rows {
     size_t row, image;
 } ry_rows;
 
-/* How far apart rows of `width` floats should lie around products of l's kind. Widths of transformers are
- * multiples of 1024 bytes, and rows that far apart fall into the same few cache sets: our kernel wants
- * a cache line more. oneDNN accepts only rows that lie one after the other: without that it leaves
- * its blocked kernels. */
+/* How far apart rows of `width` floats should lie around products of l's kind. Widths of
+ * transformers are multiples of 1024 bytes, and rows that far apart fall into the same few cache
+ * sets: our kernel wants a cache line more. oneDNN accepts only rows that lie one after the other:
+ * without that it leaves its blocked kernels. */
 size_t ry_linear_row(const ry_linear *l, size_t width);
 
 renyi_status ry_linear_op_new(ry_linear_op **out, const ry_linear *l, size_t rows_per_image,

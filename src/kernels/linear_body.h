@@ -33,7 +33,7 @@ struct ry_linear_op {
     size_t rows; /* per image */
     ry_rows x, y;
     unsigned n_threads;
-    float *scratch;        /* [n_threads, scratch_each] partial sums of a tile */
+    float *scratch; /* [n_threads, scratch_each] partial sums of a tile */
     size_t scratch_each;
     void *impl;
 };

@@ -1,11 +1,13 @@
 /* linear_onednn.c - linears on oneDNN: weights reordered once into its blocked layout, bias,
- * activation and residual as post-ops. With peak.c the only file that knows oneDNN; written for 2.6 and 3.x.
+ * activation and residual as post-ops. With peak.c the only file that knows oneDNN; written for 2.6
+ * and 3.x.
  *
- * oneDNN picks its blocking of k by the shape it is given, and that decides the rounding. So that an
- * image has the same bits in any batch and on any number of threads, every image is cut into the
+ * oneDNN picks its blocking of k by the shape it is given, and that decides the rounding. So that
+ * an image has the same bits in any batch and on any number of threads, every image is cut into the
  * same tiles (row blocks of equal height, all columns) and each tile is one sequential primitive;
- * threads only share out the tiles. Rows must lie one after the other (x.row = n_in, y.row = n_out):
- * with any other stride oneDNN 2.6 leaves its blocked kernels. SPDX-License-Identifier: Apache-2.0 */
+ * threads only share out the tiles. Rows must lie one after the other (x.row = n_in, y.row =
+ * n_out): with any other stride oneDNN 2.6 leaves its blocked kernels. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernels/linear_body.h"
@@ -36,18 +38,19 @@ typedef struct thread_memory { /* memory objects are written to, so every thread
     unsigned char *scratch_bytes;
 } thread_memory;
 
-typedef struct bound { /* ry_linear_op.impl */
+typedef struct bound {           /* ry_linear_op.impl */
     size_t blocks, tall, height; /* the first `tall` blocks have height + 1 rows */
     tile_kind kinds[2];          /* [1] = tall */
     thread_memory *threads;      /* [n_threads] */
 } bound;
 
-#define CHECK(call)                                                                             \
-    do {                                                                                        \
-        const dnnl_status_t s_ = (call);                                                        \
-        if (s_ != dnnl_success)                                                                 \
-            return ry_fail(err, s_ == dnnl_out_of_memory ? RENYI_ERR_NOMEM : RENYI_ERR_UNSUPPORTED, \
-                           -1, "oneDNN: status %d in %s", (int)s_, #call);                      \
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        const dnnl_status_t s_ = (call);                                                           \
+        if (s_ != dnnl_success)                                                                    \
+            return ry_fail(err,                                                                    \
+                           s_ == dnnl_out_of_memory ? RENYI_ERR_NOMEM : RENYI_ERR_UNSUPPORTED, -1, \
+                           "oneDNN: status %d in %s", (int)s_, #call);                             \
     } while (0)
 
 static renyi_status make_attr(dnnl_primitive_attr_t *attr, ry_epilogue epilogue, renyi_error *err)

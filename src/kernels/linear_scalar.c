@@ -10,7 +10,8 @@
 static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
                          renyi_error *err)
 {
-    l->packed = ry_alloc(al, spec->n_out * spec->n_in, sizeof(float)); /* as it came: [n_out, n_in] */
+    l->packed =
+        ry_alloc(al, spec->n_out * spec->n_in, sizeof(float)); /* as it came: [n_out, n_in] */
     l->bias = ry_calloc(al, spec->n_out, sizeof(float));
     if (!l->packed || !l->bias) return ry_fail_nomem(err, spec->n_out * spec->n_in * sizeof(float));
     memcpy(l->packed, spec->w, spec->n_out * spec->n_in * sizeof(float));

@@ -35,8 +35,7 @@ RY_INLINE void ry_micro_sum(const int mr, const int nv, const ry_operands *op, c
     for (size_t k = 0; k < op->depth; k++, a += a_k, b += b_k) {
         vf bv[2];
         RY_UNROLL
-        for (int v = 0; v < nv; v++)
-            bv[v] = vf_load_upto(b + v * VL, v == nv - 1 ? last : VL);
+        for (int v = 0; v < nv; v++) bv[v] = vf_load_upto(b + v * VL, v == nv - 1 ? last : VL);
         RY_UNROLL
         for (int i = 0; i < mr; i++) {
             const vf ai = vf_bcast(a + (size_t)i * a_row);

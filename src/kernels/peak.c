@@ -14,7 +14,7 @@ typedef struct product {
     dnnl_stream_t stream;
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t primitive;
-    ry_md md[4];          /* x, w, bias, y */
+    ry_md md[4]; /* x, w, bias, y */
     dnnl_memory_t mem[4];
     float *data[4];
 } product;
@@ -40,14 +40,16 @@ static dnnl_status_t product_make(product *p, size_t rows, size_t cols, size_t d
     if (!st) st = ry_md_any(&p->md[1], depth, cols);
     if (!st) st = ry_md_strided(&p->md[2], 1, cols, cols);
     if (!st) st = ry_md_strided(&p->md[3], rows, cols, cols);
-    if (!st) st = ry_dnnl_matmul(&p->pd, p->engine, &p->md[0], &p->md[1], &p->md[2], &p->md[3], NULL);
+    if (!st)
+        st = ry_dnnl_matmul(&p->pd, p->engine, &p->md[0], &p->md[1], &p->md[2], &p->md[3], NULL);
     if (st) return st;
     ry_md_free(&p->md[1]);
     st = ry_md_query(&p->md[1], p->pd, dnnl_query_weights_md);
     if (!st) st = dnnl_primitive_create(&p->primitive, p->pd);
     for (int i = 0; i < 4 && !st; i++) {
         p->data[i] = ry_calloc(NULL, ry_md_bytes(&p->md[i]), 1);
-        st = p->data[i] ? ry_memory(&p->mem[i], &p->md[i], p->engine, p->data[i]) : dnnl_out_of_memory;
+        st = p->data[i] ? ry_memory(&p->mem[i], &p->md[i], p->engine, p->data[i])
+                        : dnnl_out_of_memory;
     }
     return st;
 }
@@ -84,7 +86,8 @@ renyi_status ry_measure_peak(unsigned n_threads, double *gflops, renyi_error *er
         double seconds = 0.0;
         st = product_make(&p, shapes[i][0], shapes[i][1], shapes[i][2]);
         if (!st) st = product_time(&p, 6, &seconds);
-        const double flops = 2.0 * (double)shapes[i][0] * (double)shapes[i][1] * (double)shapes[i][2];
+        const double flops =
+            2.0 * (double)shapes[i][0] * (double)shapes[i][1] * (double)shapes[i][2];
         if (!st && flops / seconds * 1e-9 > *gflops) *gflops = flops / seconds * 1e-9;
         product_free(&p);
     }

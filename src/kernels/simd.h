@@ -1,9 +1,8 @@
 /* simd.h - the few vector operations our kernels are written in, so that one body serves every
  * vector width. A kernel file defines RY_SIMD_AVX2, RY_SIMD_AVX512 or RY_SIMD_EMU16 before it
  * includes this. EMU16 has AVX-512's width in plain C: with it the tests run the 16-lane bodies on
- * machines that lack the instructions. Everything is static inline: a file built with ISA flags must
- * not leave shared symbols behind.
- * SPDX-License-Identifier: Apache-2.0 */
+ * machines that lack the instructions. Everything is static inline: a file built with ISA flags
+ * must not leave shared symbols behind. SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_KERNELS_SIMD_H
 #define RY_KERNELS_SIMD_H
 
@@ -93,11 +92,11 @@ RY_INLINE void vf_store_n(float *p, vf v, size_t n)
 typedef struct vf {
     float f[VL];
 } vf;
-#define RY_LANES(expr)                        \
-    do {                                      \
-        vf r_;                                \
+#define RY_LANES(expr)                                 \
+    do {                                               \
+        vf r_;                                         \
         for (int i = 0; i < VL; i++) r_.f[i] = (expr); \
-        return r_;                            \
+        return r_;                                     \
     } while (0)
 
 RY_INLINE vf vf_load(const float *p) { RY_LANES(p[i]); }

@@ -19,7 +19,8 @@ typedef struct ry_block_needs {
     uint32_t n_after; /* tokens that leave the cut of this block; 0 = all of them */
 } ry_block_needs;
 
-/* What a block shows between attention and MLP, for one image. Pointers are borrowed for the call. */
+/* What a block shows between attention and MLP, for one image. Pointers are borrowed for the call.
+ */
 typedef struct ry_block_view {
     uint32_t block, image;
     uint32_t n_tokens, dim, n_heads;

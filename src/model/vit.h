@@ -34,10 +34,11 @@ typedef struct ry_vit_block {
 
 typedef struct ry_vit {
     ry_vit_config config;
-    uint32_t n_patches;     /* of image_size */
-    ry_linear *patch_embed; /* 3*p*p -> C, RY_EPI_RESIDUAL (onto the positions); channel, row, column */
-    float *prefix;          /* [n_prefix, C] class (and distillation) token + its position */
-    float *pos;             /* [n_patches, C] positions of the patches, at image_size */
+    uint32_t n_patches; /* of image_size */
+    ry_linear
+        *patch_embed; /* 3*p*p -> C, RY_EPI_RESIDUAL (onto the positions); channel, row, column */
+    float *prefix;    /* [n_prefix, C] class (and distillation) token + its position */
+    float *pos;       /* [n_patches, C] positions of the patches, at image_size */
     ry_vit_block *blocks;   /* [n_blocks] */
     float *norm_w, *norm_b; /* [C] final LayerNorm */
     ry_linear *head;        /* C -> n_classes; NULL if the checkpoint has no classifier */

@@ -68,12 +68,14 @@ static void embed(worker *w)
         memcpy(x, p->vit->prefix, c->n_prefix * C * sizeof(float));
         memcpy(x + c->n_prefix * C, p->vit->pos, P * C * sizeof(float));
         if (in->pixels)
-            ry_patches_from_pixels(rows, in->pixels + i * S * S * 3, c->image_size, c->patch_size, in->lut);
+            ry_patches_from_pixels(rows, in->pixels + i * S * S * 3, c->image_size, c->patch_size,
+                                   in->lut);
         else
             ry_patches_from_chw(rows, in->chw + i * 3 * S * S, c->image_size, c->patch_size);
     }
     ry_step_end(&step);
-    linear(w, p->patch_embed, p->wide, p->x + c->n_prefix * C); /* += : positions are there already */
+    linear(w, p->patch_embed, p->wide,
+           p->x + c->n_prefix * C); /* += : positions are there already */
 }
 
 /* What attention has to hand out for image i of block b; nothing in a dense run. */
@@ -87,7 +89,8 @@ static ry_attention attention_of(const ry_vit_plan *p, const ry_block_plan *b, s
     at.out = p->h + i * N * at.out_row;
     if (b->needs.what & RY_NEED_CLASS_ROW) at.class_row = p->class_row + i * N;
     if (b->needs.what & RY_NEED_COLUMNS)
-        at.column_parts = p->column_parts + i * N * ry_attention_blocks(N, p->kernels.attention_rows);
+        at.column_parts =
+            p->column_parts + i * N * ry_attention_blocks(N, p->kernels.attention_rows);
     return at;
 }
 
@@ -117,8 +120,10 @@ static void cut(worker *w, uint32_t index, const ry_block_plan *b)
         const ry_attention at = attention_of(p, b, i);
         float *columns = p->columns + i * N;
         if (at.column_parts) ry_attention_scores(columns, at.column_parts, blocks, N, at.order);
-        const ry_block_view view = {index, (uint32_t)i, b->n_in, c->dim, c->n_heads, c->n_prefix,
-                                    at.class_row, at.column_parts ? columns : NULL, p->x + i * N * C};
+        const ry_block_view view = {
+            index,           (uint32_t)i, b->n_in,      c->dim,
+            c->n_heads,      c->n_prefix, at.class_row, at.column_parts ? columns : NULL,
+            p->x + i * N * C};
         if (p->hook->watch) p->hook->watch(p->hook->self, &view);
         if (b->n_out != b->n_in) p->hook->reduce(p->hook->self, &view, p->h + i * b->n_out * C);
     }
@@ -175,8 +180,8 @@ static void block(worker *w, uint32_t i)
 }
 
 /* After the last block only the class (and distillation) rows are read. They need the keys and
- * values of all tokens, but no other row needs its attention, projection or MLP: the same result for
- * three quarters of a block less. */
+ * values of all tokens, but no other row needs its attention, projection or MLP: the same result
+ * for three quarters of a block less. */
 static void last_block(worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
@@ -240,7 +245,8 @@ static void forward(worker *w)
         tokens = p->blocks[i].n_out;
         if (report(w, i, tokens)) return;
     }
-    if (!p->blocks[L - 1].prefix_only) gather_prefix(w, p->prefix_x, p->x, p->vit->config.dim, tokens);
+    if (!p->blocks[L - 1].prefix_only)
+        gather_prefix(w, p->prefix_x, p->x, p->vit->config.dim, tokens);
     head(w);
 }
 
@@ -251,7 +257,8 @@ renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *logit
 #pragma omp parallel num_threads(p->n_threads)
     {
         worker w = {&r, (unsigned)omp_get_thread_num(), 0};
-        omp_set_num_threads(1); /* for this region's tasks: a tile never spawns threads of its own */
+        omp_set_num_threads(
+            1); /* for this region's tasks: a tile never spawns threads of its own */
         forward(&w);
     }
     return r.stop ? RENYI_ERR_ABORTED : RENYI_OK;

@@ -203,10 +203,7 @@ static renyi_status load_all(loader *ld)
 /* ---- the whole --------------------------------------------------------------------------------
  */
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 /* Floats that the largest matrix with its bias, or the positions, need. configure bounded every
  * factor, so nothing overflows. */

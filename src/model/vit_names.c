@@ -128,10 +128,7 @@ static int is_head(const ry_vit_name *row)
     return row->role >= RY_HEAD_W && row->role <= RY_HEAD_DIST_B;
 }
 
-int ry_vit_name_in_block(const ry_vit_name *row)
-{
-    return row->role >= RY_NORM1_W;
-}
+int ry_vit_name_in_block(const ry_vit_name *row) { return row->role >= RY_NORM1_W; }
 
 void ry_vit_name_write(char out[RY_NAME_MAX], const ry_vit_naming *n, const ry_vit_name *row,
                        uint32_t block)

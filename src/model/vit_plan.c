@@ -22,12 +22,12 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     p->x = RY_TAKE(a, float, B *N *C);
     p->h = RY_TAKE(a, float, B *N *ry_vit_row(p, C));
     p->wide = RY_TAKE(a, float, B *N *ry_vit_row(p, wide));
-    p->prefix_x = RY_TAKE(a, float, B *c->n_prefix *C);
-    p->prefix_h = RY_TAKE(a, float, B *c->n_prefix *ry_vit_row(p, C));
+    p->prefix_x = RY_TAKE(a, float, B * c->n_prefix * C);
+    p->prefix_h = RY_TAKE(a, float, B * c->n_prefix * ry_vit_row(p, C));
     p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
     p->attention_each = ry_attention_scratch(N, C / c->n_heads, p->kernels.attention_rows);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
-    p->attention = RY_TAKE(a, float, p->n_threads *p->attention_each);
+    p->attention = RY_TAKE(a, float, p->n_threads * p->attention_each);
     p->tickets = RY_TAKE(a, ry_ticket, p->n_tickets);
     p->class_row = p->columns = NULL;
     p->column_parts = NULL;
@@ -70,13 +70,15 @@ static void count_tokens(ry_vit_plan *p, int all_rows)
 
 static ry_rows rows(size_t row, size_t count) { return (ry_rows){row, row * count}; }
 
-static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator *al, renyi_error *err)
+static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator *al,
+                               renyi_error *err)
 {
     const ry_vit_config *c = &p->vit->config;
     const ry_vit_block *w = &p->vit->blocks[i];
     ry_block_plan *b = &p->blocks[i];
     const size_t C = c->dim, M = c->mlp_dim, in = b->n_in;
-    const size_t mid = b->prefix_only ? c->n_prefix : in; /* rows that attention's projection does */
+    const size_t mid =
+        b->prefix_only ? c->n_prefix : in; /* rows that attention's projection does */
     const size_t out = b->prefix_only ? c->n_prefix : b->n_out;
     const unsigned t = p->n_threads;
     const size_t h = ry_vit_row(p, C), qkv = ry_vit_row(p, 3 * C), mlp = ry_vit_row(p, M);
@@ -106,7 +108,8 @@ double ry_vit_plan_macs(const ry_vit_plan *p)
 {
     const ry_vit_config *c = &p->vit->config;
     const double C = c->dim, M = c->mlp_dim, heads = p->head_dist ? 2 : 1;
-    double macs = p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * C + heads * C * c->n_classes;
+    double macs =
+        p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * C + heads * C * c->n_classes;
     for (uint32_t i = 0; i < c->n_blocks; i++) {
         const ry_block_plan *b = &p->blocks[i];
         const double in = b->n_in, mid = b->prefix_only ? c->n_prefix : in;
@@ -127,7 +130,8 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
     p->hook = opt->hook;
     p->max_batch = opt->max_batch;
     p->n_threads = opt->n_threads;
-    p->n_tickets = 10 * (size_t)vit->config.n_blocks + 10; /* steps of a run, at most: vit_forward.c */
+    p->n_tickets =
+        10 * (size_t)vit->config.n_blocks + 10; /* steps of a run, at most: vit_forward.c */
     ry_kernels_init(&p->kernels, opt->level);
     p->blocks = ry_calloc(al, vit->config.n_blocks, sizeof *p->blocks);
     if (!p->blocks) st = ry_fail_nomem(err, vit->config.n_blocks * sizeof *p->blocks);

@@ -30,13 +30,13 @@ typedef struct ry_vit_plan {
     /* Activations, B = max_batch, N = tokens of the first block. */
     void *arena;
     size_t arena_bytes;
-    float *x;             /* [B, N, C] residual stream */
-    float *h;             /* [B, N, C padded] normalised rows; attention's output; rows after a cut */
-    float *wide;          /* [B, N, 3C or M padded] qkv, then the MLP's inside; at first the patches */
-    float *prefix_x;      /* [B, n_prefix, C] residual stream of the prefix rows in the last block */
-    float *prefix_h;      /* [B, n_prefix, C padded] their normalised rows */
-    float *logits_dist;   /* [B, classes] of the second head */
-    float *attention;     /* [threads, attention_each] scratch */
+    float *x;        /* [B, N, C] residual stream */
+    float *h;        /* [B, N, C padded] normalised rows; attention's output; rows after a cut */
+    float *wide;     /* [B, N, 3C or M padded] qkv, then the MLP's inside; at first the patches */
+    float *prefix_x; /* [B, n_prefix, C] residual stream of the prefix rows in the last block */
+    float *prefix_h; /* [B, n_prefix, C padded] their normalised rows */
+    float *logits_dist; /* [B, classes] of the second head */
+    float *attention;   /* [threads, attention_each] scratch */
     size_t attention_each;
     float *class_row;     /* [B, N] */
     float *columns;       /* [B, N] */
@@ -67,9 +67,9 @@ double ry_vit_plan_macs(const ry_vit_plan *p);
 
 /* One call of the model. Exactly one of pixels and chw is given. */
 typedef struct ry_vit_input {
-    const uint8_t *pixels; /* [n, S, S, 3], normalised through lut */
+    const uint8_t *pixels;   /* [n, S, S, 3], normalised through lut */
     const float (*lut)[256]; /* [3] */
-    const float *chw;      /* [n, 3, S, S] */
+    const float *chw;        /* [n, 3, S, S] */
     uint32_t n;
     renyi_progress progress; /* after every block; may be NULL */
     void *progress_user;

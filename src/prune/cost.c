@@ -42,7 +42,4 @@ double ry_cost_macs(const ry_cost *c)
     return c->patch_embed + c->projections + c->attention + c->mlp + c->head;
 }
 
-double ry_cost_macs_with_norm(const ry_cost *c)
-{
-    return ry_cost_macs(c) + c->norm;
-}
+double ry_cost_macs_with_norm(const ry_cost *c) { return ry_cost_macs(c) + c->norm; }

@@ -40,7 +40,8 @@ static int open_golden(opened *o, const golden *g, renyi_cpu level)
     const renyi_options opt = {.struct_size = sizeof opt, .cpu = level};
     if (renyi_model_open(&o->model, model, &opt, &err)) fail_msg("%s", err.message);
     if (ry_safetensors_open(&o->taps, taps, NULL, NULL, &err)) fail_msg("%s", err.message);
-    ry_normalize_lut(o->lut, o->model->vit.config.preprocess.mean, o->model->vit.config.preprocess.std);
+    ry_normalize_lut(o->lut, o->model->vit.config.preprocess.mean,
+                     o->model->vit.config.preprocess.std);
     return 1;
 }
 
@@ -69,18 +70,21 @@ static double relative_error(const float *got, const float *want, size_t n)
     return worst / top;
 }
 
-/* ---- logits ------------------------------------------------------------------------------------ */
+/* ---- logits ------------------------------------------------------------------------------------
+ */
 
 static void run_pixels(const opened *o, uint32_t batch, uint32_t threads, float *logits)
 {
     renyi_session *s;
     renyi_error err = {0};
-    const renyi_session_options opt = {.struct_size = sizeof opt, .max_batch = batch, .n_threads = threads};
+    const renyi_session_options opt = {
+        .struct_size = sizeof opt, .max_batch = batch, .n_threads = threads};
     const uint8_t *pixels = tap(o, "images.pixels");
     if (renyi_session_new(&s, o->model, &opt, &err)) fail_msg("%s", err.message);
     for (uint32_t i = 0; i < PHOTOS; i += batch) {
         const uint32_t n = PHOTOS - i < batch ? PHOTOS - i : batch;
-        if (renyi_run_pixels(s, pixels + (size_t)i * 224 * 224 * 3, n, logits + (size_t)i * CLASSES, &err))
+        if (renyi_run_pixels(s, pixels + (size_t)i * 224 * 224 * 3, n, logits + (size_t)i * CLASSES,
+                             &err))
             fail_msg("%s", err.message);
     }
     renyi_session_free(s);
@@ -120,8 +124,8 @@ static void test_same_bits(void **state)
     }
 }
 
-/* oneDNN serves AVX-512 machines, but its body runs on any: the weights packed as for them, the other
- * kernels of this machine. */
+/* oneDNN serves AVX-512 machines, but its body runs on any: the weights packed as for them, the
+ * other kernels of this machine. */
 static void test_onednn(void **state)
 {
     (void)state;
@@ -132,12 +136,16 @@ static void test_onednn(void **state)
     ry_vit vit = {0};
     if (!open_golden(&o, &goldens[0], RENYI_CPU_AUTO)) return;
     const renyi_options none = {.struct_size = sizeof none};
-    if (ry_checkpoint_open(&ckpt, shared_path(goldens[0].model), NULL, NULL, &err)) fail_msg("%s", err.message);
-    if (ry_vit_load(&vit, &o.model->vit.config, &ckpt, &none, RENYI_CPU_AVX512, &err)) fail_msg("%s", err.message);
+    if (ry_checkpoint_open(&ckpt, shared_path(goldens[0].model), NULL, NULL, &err))
+        fail_msg("%s", err.message);
+    if (ry_vit_load(&vit, &o.model->vit.config, &ckpt, &none, RENYI_CPU_AVX512, &err))
+        fail_msg("%s", err.message);
     for (unsigned threads = 1; threads <= 2; threads++) {
         ry_vit_plan *plan;
-        const ry_vit_plan_options opt = {.level = renyi_cpu_detect(), .max_batch = PHOTOS, .n_threads = threads};
-        const ry_vit_input all = {.pixels = tap(&o, "images.pixels"), .lut = (const float(*)[256])o.lut, .n = PHOTOS};
+        const ry_vit_plan_options opt = {
+            .level = renyi_cpu_detect(), .max_batch = PHOTOS, .n_threads = threads};
+        const ry_vit_input all = {
+            .pixels = tap(&o, "images.pixels"), .lut = (const float(*)[256])o.lut, .n = PHOTOS};
         assert_int_equal(ry_vit_plan_new(&plan, &vit, &opt, NULL, &err), RENYI_OK);
         assert_int_equal(ry_vit_forward(plan, &all, threads == 1 ? logits : again), RENYI_OK);
         ry_vit_plan_free(plan, NULL);
@@ -151,7 +159,8 @@ static void test_onednn(void **state)
     close_golden(&o);
 }
 
-/* ---- taps and scores of photo 0 ------------------------------------------------------------------ */
+/* ---- taps and scores of photo 0
+ * ------------------------------------------------------------------ */
 
 typedef struct watcher {
     const opened *o;
@@ -180,7 +189,8 @@ static void compare_scores(void *self, const ry_block_view *v)
     snprintf(name, sizeof name, "tap.cls.%u", (unsigned)v->block);
     want = tap(w->o, name);
     for (uint32_t j = 0; j < v->n_tokens; j++)
-        w->worst_score = fmax(w->worst_score, fabs((double)v->class_row[j] / (double)want[j] - 1.0));
+        w->worst_score =
+            fmax(w->worst_score, fabs((double)v->class_row[j] / (double)want[j] - 1.0));
 }
 
 static void compare_block(void *self, uint32_t block, const float *x, uint32_t n_tokens)
@@ -191,15 +201,18 @@ static void compare_block(void *self, uint32_t block, const float *x, uint32_t n
         snprintf(name, sizeof name, "tap.embed");
     else
         snprintf(name, sizeof name, "tap.block.%u", (unsigned)block);
-    const double e = relative_error(x, tap(w->o, name), (size_t)n_tokens * w->o->model->vit.config.dim);
+    const double e =
+        relative_error(x, tap(w->o, name), (size_t)n_tokens * w->o->model->vit.config.dim);
     w->worst_block = fmax(w->worst_block, e);
 }
 
 static void test_taps(void **state)
 {
     (void)state;
-    static const struct { const char *name; double n; } metrics[] = {
-        {"col1", 1}, {"col2", 2}, {"col3", 3}, {"col4", 4}, {"colinf", INFINITY}};
+    static const struct {
+        const char *name;
+        double n;
+    } metrics[] = {{"col1", 1}, {"col2", 2}, {"col3", 3}, {"col4", 4}, {"colinf", INFINITY}};
     float logits[CLASSES];
     for (size_t g = 0; g < 2; g++)
         for (int level = RENYI_CPU_SCALAR; level <= (int)renyi_cpu_detect(); level++) {
@@ -209,15 +222,21 @@ static void test_taps(void **state)
                 watcher w = {&o, metrics[m].name, metrics[m].n, 0.0, 0.0};
                 const ry_token_hook hook = {needs_scores, NULL, compare_scores, &w};
                 const ry_vit_input in = {.pixels = tap(&o, "images.pixels"),
-                                         .lut = (const float(*)[256])o.lut, .n = 1,
-                                         .tap = compare_block, .tap_user = &w};
+                                         .lut = (const float(*)[256])o.lut,
+                                         .n = 1,
+                                         .tap = compare_block,
+                                         .tap_user = &w};
                 ry_vit_plan *plan;
-                const ry_vit_plan_options opt = {.level = (renyi_cpu)level, .hook = &hook,
-                                                 .max_batch = 1, .n_threads = 2, .all_rows = 1};
+                const ry_vit_plan_options opt = {.level = (renyi_cpu)level,
+                                                 .hook = &hook,
+                                                 .max_batch = 1,
+                                                 .n_threads = 2,
+                                                 .all_rows = 1};
                 assert_int_equal(ry_vit_plan_new(&plan, &o.model->vit, &opt, NULL, NULL), RENYI_OK);
                 assert_int_equal(ry_vit_forward(plan, &in, logits), RENYI_OK);
                 ry_vit_plan_free(plan, NULL);
-                /* Here every row of the last block was finished; a session skips what nobody reads. */
+                /* Here every row of the last block was finished; a session skips what nobody reads.
+                 */
                 assert_true(relative_error(logits, tap(&o, "dense.logits"), CLASSES) < 2e-4);
                 if (m == 3)
                     printf("%s %s: blocks within %.2g, scores within %.2g\n", goldens[g].taps,
@@ -231,9 +250,9 @@ static void test_taps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_logits), cmocka_unit_test(test_same_bits),
-                                       cmocka_unit_test(test_onednn),
-                                       cmocka_unit_test(test_taps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_logits),
+                                       cmocka_unit_test(test_same_bits),
+                                       cmocka_unit_test(test_onednn), cmocka_unit_test(test_taps)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed ? failed : *shared_missing() ? SHARED_SKIPPED : 0;
 }

@@ -1,5 +1,5 @@
-/* test_golden_val500.c - from the JPEG files to the answer: top-1 of 500 validation photos equals the
- * reference's, photo by photo, except where the reference itself was undecided.
+/* test_golden_val500.c - from the JPEG files to the answer: top-1 of 500 validation photos equals
+ * the reference's, photo by photo, except where the reference itself was undecided.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/mapped_file.h"
@@ -24,7 +24,8 @@ static void decode_file(renyi_image *out, const char *folder, const char *name)
     renyi_error err = {0};
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if (ry_mapped_file_open(&file, path, 0, &err)) fail_msg("%s", err.message);
-    if (renyi_image_decode(out, file.data, file.size, NULL, &err)) fail_msg("%s: %s", path, err.message);
+    if (renyi_image_decode(out, file.data, file.size, NULL, &err))
+        fail_msg("%s: %s", path, err.message);
     ry_mapped_file_close(&file);
 }
 
@@ -40,7 +41,8 @@ static size_t best_class(const float *logits)
 static int count_other_answers(renyi_session *s, json_t *names, json_t *want, const char *folder)
 {
     static float logits[BATCH * CLASSES];
-    json_t *prediction = json_object_get(want, "prediction"), *margin = json_object_get(want, "margin");
+    json_t *prediction = json_object_get(want, "prediction"),
+           *margin = json_object_get(want, "margin");
     int others = 0;
     for (size_t i = 0; i < json_array_size(names); i += BATCH) {
         renyi_image images[BATCH];
@@ -79,8 +81,10 @@ static void check_model(const char *name)
     if (ry_json_load_file(&golden, file, NULL, &err)) fail_msg("%s", err.message);
     if (renyi_model_open(&model, path, NULL, &err)) fail_msg("%s", err.message);
     if (renyi_session_new(&session, model, &opt, &err)) fail_msg("%s", err.message);
-    json_t *want = json_object_get(json_object_get(json_object_get(golden, "models"), name), "none");
-    const int others = count_other_answers(session, json_object_get(golden, "images"), want, photos);
+    json_t *want =
+        json_object_get(json_object_get(json_object_get(golden, "models"), name), "none");
+    const int others =
+        count_other_answers(session, json_object_get(golden, "images"), want, photos);
     printf("%s: %zu photos, %d other than the reference\n", name,
            json_array_size(json_object_get(golden, "images")), others);
     assert_true(json_array_size(json_object_get(golden, "images")) == 500);

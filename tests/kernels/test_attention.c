@@ -1,7 +1,7 @@
 /* test_attention.c - attention and its scores at every level against double arithmetic; the
- * specification's own test matrix; scores cost no bit of the output. The 16-lane body is also run in
- * plain C, so that its logic is tested where AVX-512 is missing.
- * SPDX-License-Identifier: Apache-2.0 */
+ * specification's own test matrix; scores cost no bit of the output. The 16-lane body is also run
+ * in plain C, so that its logic is tested where AVX-512 is missing. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "kernel_test.h"
 
 #define RY_SIMD_EMU16
@@ -71,8 +71,15 @@ static void solve(problem *p, const ry_kernels *k, double order, int scores)
     const size_t floats = ry_attention_scratch(p->N, p->d, k->attention_rows);
     float *scratch = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
     double *parts = malloc(blocks * p->N * sizeof(double));
-    ry_attention at = {.n_tokens = p->N, .n_heads = p->H, .head = p->d, .qkv = p->qkv, .out = p->out,
-                       .qkv_row = 3 * p->H * p->d, .out_row = p->H * p->d, .key_bias = p->key_bias, .order = order};
+    ry_attention at = {.n_tokens = p->N,
+                       .n_heads = p->H,
+                       .head = p->d,
+                       .qkv = p->qkv,
+                       .out = p->out,
+                       .qkv_row = 3 * p->H * p->d,
+                       .out_row = p->H * p->d,
+                       .key_bias = p->key_bias,
+                       .order = order};
     if (scores) {
         at.class_row = p->class_row;
         at.column_parts = parts;
@@ -117,11 +124,19 @@ static void check(const ry_kernels *k, size_t N, size_t H, size_t d, int with_bi
 
 static void check_all(const ry_kernels *k)
 {
-    static const size_t shapes[][3] = {/* N, H, d */ {1, 1, 4},   {2, 1, 64},  {5, 2, 3},
-                                       {16, 1, 8},   {17, 3, 20}, {31, 2, 64}, {33, 1, 24},
-                                       {50, 2, 80},  {64, 1, 16}, {71, 2, 40}};
+    static const size_t shapes[][3] = {/* N, H, d */ {1, 1, 4},
+                                       {2, 1, 64},
+                                       {5, 2, 3},
+                                       {16, 1, 8},
+                                       {17, 3, 20},
+                                       {31, 2, 64},
+                                       {33, 1, 24},
+                                       {50, 2, 80},
+                                       {64, 1, 16},
+                                       {71, 2, 40}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (int bias = 0; bias < 2; bias++) check(k, shapes[s][0], shapes[s][1], shapes[s][2], bias);
+        for (int bias = 0; bias < 2; bias++)
+            check(k, shapes[s][0], shapes[s][1], shapes[s][2], bias);
 }
 
 static void run_level(renyi_cpu level)
@@ -154,16 +169,20 @@ static void test_sixteen_lanes(void **state)
 static void test_specification_matrix(void **state)
 {
     (void)state;
-    static const double A[5][5] = {{.10, .40, .20, .20, .10}, {.05, .70, .05, .10, .10},
-                                   {.20, .10, .10, .50, .10}, {.10, .05, .05, .60, .20},
+    static const double A[5][5] = {{.10, .40, .20, .20, .10},
+                                   {.05, .70, .05, .10, .10},
+                                   {.20, .10, .10, .50, .10},
+                                   {.10, .05, .05, .60, .20},
                                    {.30, .15, .15, .25, .15}};
-    static const struct { double n; double want[5]; } rows[] = {
-        {1.0, {.75, 1.40, .55, 1.65, .65}},
-        {2.0, {.390512, .827647, .278388, .850000, .304138}},
-        {3.0, {.333597, .743801, .232850, .715065, .243147}},
-        {4.0, {.315484, .718370, .217034, .666815, .221480}},
-        {8.0, {.301450, .700990, .202490, .615956, .202668}},
-        {INFINITY, {.30, .70, .20, .60, .20}}};
+    static const struct {
+        double n;
+        double want[5];
+    } rows[] = {{1.0, {.75, 1.40, .55, 1.65, .65}},
+                {2.0, {.390512, .827647, .278388, .850000, .304138}},
+                {3.0, {.333597, .743801, .232850, .715065, .243147}},
+                {4.0, {.315484, .718370, .217034, .666815, .221480}},
+                {8.0, {.301450, .700990, .202490, .615956, .202668}},
+                {INFINITY, {.30, .70, .20, .60, .20}}};
     const size_t N = 5, d = 5;
     float qkv[5 * 15] = {0}, out[25], columns[5], class_row[5];
     for (size_t i = 0; i < N; i++) {
@@ -177,8 +196,16 @@ static void test_specification_matrix(void **state)
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
             double parts[5];
             _Alignas(64) float scratch[4096];
-            ry_attention at = {.n_tokens = N, .n_heads = 1, .head = d, .qkv = qkv, .out = out,
-                               .qkv_row = 3 * d, .out_row = d, .class_row = class_row, .column_parts = parts, .order = rows[r].n};
+            ry_attention at = {.n_tokens = N,
+                               .n_heads = 1,
+                               .head = d,
+                               .qkv = qkv,
+                               .out = out,
+                               .qkv_row = 3 * d,
+                               .out_row = d,
+                               .class_row = class_row,
+                               .column_parts = parts,
+                               .order = rows[r].n};
             assert_true(ry_attention_scratch(N, d, k.attention_rows) <= 4096);
             k.attention(&at, 0, scratch);
             ry_attention_scores(columns, parts, 1, N, rows[r].n);
@@ -194,8 +221,8 @@ static void test_specification_matrix(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scalar), cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_sixteen_lanes), cmocka_unit_test(test_specification_matrix)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scalar), cmocka_unit_test(test_levels),
+                                       cmocka_unit_test(test_sixteen_lanes),
+                                       cmocka_unit_test(test_specification_matrix)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,8 @@
 #include "kernel_test.h"
 #include "kernels/kernels.h"
 
-static void check_row(const float *y, const float *x, size_t n, const float *w, const float *b, double eps)
+static void check_row(const float *y, const float *x, size_t n, const float *w, const float *b,
+                      double eps)
 {
     double mean = 0.0, var = 0.0;
     for (size_t i = 0; i < n; i++) mean += (double)x[i] / (double)n;
@@ -22,7 +23,8 @@ static void run_level(renyi_cpu level)
     for (size_t n = 1; n <= 200; n += n < 40 ? 1 : 7)
         for (size_t shift = 0; shift < 16; shift += 5) {
             const size_t rows = 3, x_row = n + 2, y_row = n + 1;
-            guarded x = guard_new(rows * x_row, shift), y = guard_new((rows - 1) * y_row + n, shift);
+            guarded x = guard_new(rows * x_row, shift),
+                    y = guard_new((rows - 1) * y_row + n, shift);
             guarded w = guard_new(n, shift), b = guard_new(n, shift);
             fill(w.data, n);
             fill(b.data, n);
@@ -30,7 +32,8 @@ static void run_level(renyi_cpu level)
                 for (size_t i = 0; i < n; i++) x.data[r * x_row + i] = unit() + 10.0f * (float)r;
             k.layernorm(y.data, y_row, x.data, x_row, rows, n, w.data, b.data, 1e-6f);
             for (size_t r = 0; r < rows; r++)
-                if (n > 1) check_row(y.data + r * y_row, x.data + r * x_row, n, w.data, b.data, 1e-6);
+                if (n > 1)
+                    check_row(y.data + r * y_row, x.data + r * x_row, n, w.data, b.data, 1e-6);
             for (size_t r = 0; r + 1 < rows; r++) assert_true(isnan(y.data[r * y_row + n]));
             assert_true(guard_intact(&y));
             guard_free(&x), guard_free(&y), guard_free(&w), guard_free(&b);
@@ -51,6 +54,7 @@ static void test_levels(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scalar), cmocka_unit_test(test_levels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scalar),
+                                       cmocka_unit_test(test_levels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

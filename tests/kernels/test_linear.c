@@ -1,6 +1,6 @@
-/* test_linear.c - every body of linear.h against double arithmetic: shapes with tails, strides wider
- * than the row, every epilogue; and the promise that tiles, threads and images do not change bits.
- * SPDX-License-Identifier: Apache-2.0 */
+/* test_linear.c - every body of linear.h against double arithmetic: shapes with tails, strides
+ * wider than the row, every epilogue; and the promise that tiles, threads and images do not change
+ * bits. SPDX-License-Identifier: Apache-2.0 */
 #include "base/cpu.h"
 #include "kernel_test.h"
 #include "kernels/linear.h"
@@ -19,11 +19,12 @@ typedef struct problem {
     float *x, *w, *bias, *y0; /* y0: what y holds before the run */
 } problem;
 
-static problem problem_new(ry_linear_backend b, size_t images, size_t rows, size_t n_out, size_t n_in,
-                           ry_epilogue e)
+static problem problem_new(ry_linear_backend b, size_t images, size_t rows, size_t n_out,
+                           size_t n_in, ry_epilogue e)
 {
     problem p = {images, rows, n_in, n_out, n_in, n_out, e, NULL, NULL, NULL, NULL};
-    if (b != RY_LINEAR_ONEDNN) p.x_row += 3, p.y_row += 5; /* oneDNN takes only rows without a gap */
+    if (b != RY_LINEAR_ONEDNN)
+        p.x_row += 3, p.y_row += 5; /* oneDNN takes only rows without a gap */
     p.x = malloc(images * rows * p.x_row * sizeof(float));
     p.w = malloc(n_out * n_in * sizeof(float));
     p.bias = malloc(n_out * sizeof(float));
@@ -35,10 +36,7 @@ static problem problem_new(ry_linear_backend b, size_t images, size_t rows, size
     return p;
 }
 
-static void problem_free(problem *p)
-{
-    free(p->x), free(p->w), free(p->bias), free(p->y0);
-}
+static void problem_free(problem *p) { free(p->x), free(p->w), free(p->bias), free(p->y0); }
 
 /* y for the first n images, computed with so many "threads" (called in turn, tiles backwards). */
 static float *solve(const problem *p, ry_linear_backend backend, unsigned threads, size_t n)
@@ -100,8 +98,8 @@ static void test_against_double(void **state)
 {
     (void)state;
     static const size_t shapes[][4] = {/* images, rows, n_out, n_in */
-                                       {1, 1, 1, 1},     {1, 7, 16, 8},     {2, 13, 17, 5},
-                                       {1, 5, 100, 64},  {3, 11, 33, 400},  {1, 97, 48, 24},
+                                       {1, 1, 1, 1},      {1, 7, 16, 8},     {2, 13, 17, 5},
+                                       {1, 5, 100, 64},   {3, 11, 33, 400},  {1, 97, 48, 24},
                                        {1, 6, 1000, 192}, {2, 50, 192, 768}, {1, 65, 800, 40}};
     for (size_t b = 0; b < 3; b++) {
         if (!backend_here(backends[b])) continue;

@@ -88,10 +88,7 @@ static const struct evit_row {
 };
 
 /* true when `macs`, written in G with three decimals, reads like `want`. */
-static int reads(double macs, double want)
-{
-    return fabs(macs / 1e9 - want) <= 0.0005 + 1e-9;
-}
+static int reads(double macs, double want) { return fabs(macs / 1e9 - want) <= 0.0005 + 1e-9; }
 
 /* Token counts of a plan with `after[l]` tokens left by the cut of block l. */
 static ry_cost cost_after(const ry_cost_shape *s, const uint32_t *after, int mid)

@@ -54,8 +54,13 @@ static int make_model(void **state)
 {
     (void)state;
     renyi_error err = {0};
-    const renyi_init_options opt = {.struct_size = sizeof opt, .seed = 7, .n_classes = CLASSES,
-                                    .dim = 48, .n_blocks = 2, .n_heads = 3, .mlp_dim = 100};
+    const renyi_init_options opt = {.struct_size = sizeof opt,
+                                    .seed = 7,
+                                    .n_classes = CLASSES,
+                                    .dim = 48,
+                                    .n_blocks = 2,
+                                    .n_heads = 3,
+                                    .mlp_dim = 100};
     for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 37 % 251);
     if (!mkdtemp(folder)) return -1;
     snprintf(path, sizeof path, "%s/m.safetensors", folder);
@@ -76,7 +81,8 @@ static void test_allocation_failures(void **state)
         counter c = {0};
         renyi_model *m = open_model(&c, (renyi_cpu)cpu);
         const size_t loaded = c.live;
-        const renyi_session_options opt = {.struct_size = sizeof opt, .max_batch = BATCH, .n_threads = 2};
+        const renyi_session_options opt = {
+            .struct_size = sizeof opt, .max_batch = BATCH, .n_threads = 2};
         for (size_t n = 1;; n++) {
             renyi_session *s = (renyi_session *)pixels; /* must become NULL on failure */
             renyi_error err = {0};
@@ -107,7 +113,8 @@ static void test_run_allocates_nothing(void **state)
     renyi_session *s;
     renyi_error err = {0};
     renyi_model *m = open_model(&c, RENYI_CPU_AUTO);
-    const renyi_session_options opt = {.struct_size = sizeof opt, .max_batch = BATCH, .n_threads = 2};
+    const renyi_session_options opt = {
+        .struct_size = sizeof opt, .max_batch = BATCH, .n_threads = 2};
     assert_int_equal(renyi_session_new(&s, m, &opt, &err), RENYI_OK);
     assert_true(renyi_session_bytes(s) > 0);
     const size_t calls = c.calls;
@@ -159,8 +166,8 @@ static void test_progress_stops(void **state)
     renyi_error err = {0};
     uint64_t stop = 1;
     renyi_model *m = open_model(NULL, RENYI_CPU_AUTO);
-    const renyi_session_options opt = {.struct_size = sizeof opt, .n_threads = 2,
-                                       .progress = stop_after, .progress_user = &stop};
+    const renyi_session_options opt = {
+        .struct_size = sizeof opt, .n_threads = 2, .progress = stop_after, .progress_user = &stop};
     assert_int_equal(renyi_session_new(&s, m, &opt, &err), RENYI_OK);
     assert_int_equal(renyi_run_pixels(s, pixels, 1, logits, &err), RENYI_ERR_ABORTED);
     stop = 3; /* a stopped session can be used again */
@@ -192,7 +199,8 @@ static void test_three_doors(void **state)
     for (size_t p = 0; p < SIDE * SIDE; p++)
         for (size_t k = 0; k < 3; k++) {
             const float v = (float)fitted[p * 3 + k] / 255.0f;
-            chw[k * SIDE * SIDE + p] = (v - (float)info.preprocess.mean[k]) / (float)info.preprocess.std[k];
+            chw[k * SIDE * SIDE + p] =
+                (v - (float)info.preprocess.mean[k]) / (float)info.preprocess.std[k];
         }
     assert_int_equal(renyi_run_tensor(s, chw, 1, c, &err), RENYI_OK);
     assert_memory_equal(a, b, sizeof a);

@@ -23,10 +23,7 @@ static renyi_status load(ry_vit *v, const fixture *f, const renyi_options *opt, 
     return st;
 }
 
-static const float *data_of(fixture *f, const char *name)
-{
-    return fix_find(f, name)->data;
-}
+static const float *data_of(fixture *f, const char *name) { return fix_find(f, name)->data; }
 
 static void prefix_and_positions(void **state)
 {
