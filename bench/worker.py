@@ -5,7 +5,7 @@
 #   run N    N timed iterations after one that is not timed -> {"ms": [per image, ...]}
 #   logits   the answer to the common input                 -> {"logits": [[...], ...]}
 #   rss      peak memory of the process in MB               -> {"rss_mb": ...}
-#   peak     GFLOP/s of oneDNN's f32 products (renyi only)  -> {"gflops": ...}
+#   peak     GFLOP/s of oneDNN's f32 products, GFLOP of an image (renyi only) -> {"gflops": ..., "gflop": ...}
 # The first line comes unasked when the engine has answered once: {"ready": engine and version}.
 import argparse
 import ctypes
@@ -80,6 +80,10 @@ class Renyi(Engine):
         self.check(self.lib.renyi_measure_peak(ctypes.c_uint32(self.threads), ctypes.byref(gflops),
                                                ctypes.byref(self.err)))
         return gflops.value
+
+    def gflop(self):
+        self.lib.renyi_session_macs.restype = ctypes.c_double
+        return 2e-9 * self.lib.renyi_session_macs(self.session)
 
 
 class OpenVino(Engine):
@@ -191,7 +195,7 @@ def main():
         elif word == "logits":
             reply = {"logits": np.asarray(engine.once(), np.float64).tolist()}
         elif word == "peak":
-            reply = {"gflops": engine.peak()}
+            reply = {"gflops": engine.peak(), "gflop": engine.gflop()}
         else:
             reply = {"rss_mb": peak_rss_mb()}
         print(json.dumps(reply), file=answers)

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* ---- bytes ---------------------------------------------------------------------------- */
+/* ---- bytes --------------------------------------------------------------------------------- */
 
 typedef struct bytes {
     unsigned char data[1 << 16];
@@ -56,7 +56,7 @@ static inline void write_file(const char *path, const void *p, size_t n)
     assert_int_equal(fclose(f), 0);
 }
 
-/* ---- safetensors ---------------------------------------------------------------------- */
+/* ---- safetensors --------------------------------------------------------------------------- */
 
 /* Header text, then n_data bytes 0, 1, 2, ... */
 static inline void build_safetensors(bytes *b, const char *json, size_t n_data)
@@ -67,7 +67,7 @@ static inline void build_safetensors(bytes *b, const char *json, size_t n_data)
     for (size_t i = 0; i < n_data; i++) put_uint(b, i, 1);
 }
 
-/* ---- zip ------------------------------------------------------------------------------ */
+/* ---- zip ----------------------------------------------------------------------------------- */
 
 typedef struct zip_builder {
     bytes out, directory;
@@ -107,7 +107,7 @@ static inline void zip_end(zip_builder *z)
     put_uint(&z->out, 0, 2);
 }
 
-/* ---- pickle --------------------------------------------------------------------------- */
+/* ---- pickle -------------------------------------------------------------------------------- */
 
 static inline void pk(bytes *b, const char *opcodes) { put(b, opcodes, strlen(opcodes)); }
 
@@ -164,7 +164,7 @@ static inline void pk_put_tensor(bytes *b, const pk_tensor *t)
     pk(b, ")RtR");
 }
 
-/* ---- allocators ----------------------------------------------------------------------- */
+/* ---- allocators ---------------------------------------------------------------------------- */
 
 /* Hands out `left` blocks, then NULL; `live` must be 0 in the end. */
 typedef struct counted_heap {

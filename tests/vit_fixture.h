@@ -132,8 +132,7 @@ static inline const char *fix_write(const fixture *f, const char *name)
     return path;
 }
 
-/* ---- the same weights under Hugging Face's names ----------------------------------------------
- */
+/* ---- the same weights under Hugging Face's names ------------------------------------------- */
 
 /* Tensor i, a packed qkv of `layer`, becomes three; `kind` is "weight" or "bias". */
 static inline void fix_split_qkv(fixture *f, size_t i, const char *layer, const char *kind)

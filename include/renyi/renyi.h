@@ -32,7 +32,7 @@ extern "C" {
 #define RENYI_VERSION_MINOR 1
 #define RENYI_VERSION_PATCH 0
 
-/* ---- errors ------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------- */
 
 typedef enum renyi_status {
     RENYI_OK = 0,
@@ -58,7 +58,7 @@ RENYI_API const char *renyi_status_name(renyi_status s);
 /* "0.1.0". Static string. */
 RENYI_API const char *renyi_version(void);
 
-/* ---- options ------------------------------------------------------------------------------ */
+/* ---- options ------------------------------------------------------------------------------- */
 
 /* All or none of the two functions. alloc returns memory aligned to `align` (a power of two) or
  * NULL; release gets back exactly the size it was asked for. Called from the thread that calls the
@@ -104,7 +104,7 @@ typedef struct renyi_options {
     void *progress_user;
 } renyi_options;
 
-/* ---- images ------------------------------------------------------------------------------- */
+/* ---- images -------------------------------------------------------------------------------- */
 
 /* A picture: 8-bit interleaved RGB rows. As an argument it is borrowed for the call. */
 typedef struct renyi_image {
@@ -164,7 +164,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_image_fit(uint8_t *out, const renyi_ima
                                                    const renyi_allocator *allocator,
                                                    renyi_error *err);
 
-/* ---- model -------------------------------------------------------------------------------- */
+/* ---- model --------------------------------------------------------------------------------- */
 
 typedef struct renyi_model renyi_model; /* weights and shape; immutable after open */
 
@@ -218,7 +218,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_model_init_file(const char *path, const
                                                          const renyi_init_options *opt,
                                                          renyi_error *err);
 
-/* ---- session ------------------------------------------------------------------------------ */
+/* ---- session ------------------------------------------------------------------------------- */
 
 typedef struct renyi_session
     renyi_session; /* a plan and its activations; for one caller at a time */
@@ -258,7 +258,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_run_pixels(renyi_session *s, const uint
 RENYI_API RENYI_CHECK renyi_status renyi_run_tensor(renyi_session *s, const float *chw, uint32_t n,
                                                     float *logits, renyi_error *err);
 
-/* ---- measuring ---------------------------------------------------------------------------- */
+/* ---- measuring ----------------------------------------------------------------------------- */
 
 /* Best f32 matrix-product speed of this machine in GFLOP/s over `n_threads` threads, measured
  * now (about a second) with oneDNN on the shapes of ViT-B. */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- parsing -------------------------------------------------------------------------- */
+/* ---- parsing ------------------------------------------------------------------------------- */
 
 /* How much a text holds, found without building anything. */
 typedef struct census {
@@ -106,7 +106,7 @@ renyi_status ry_json_load_file(json_t **out, const char *path, const renyi_limit
     return st;
 }
 
-/* ---- typed members -------------------------------------------------------------------- */
+/* ---- typed members ------------------------------------------------------------------------- */
 
 static const json_t *member(const json_t *obj, const char *key)
 {

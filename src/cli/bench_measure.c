@@ -60,7 +60,7 @@ static renyi_status time_runs(renyi_session *session, const bench_config *c,
 }
 
 static void fill_numbers(bench_numbers *out, double *ms, uint32_t count,
-                         const renyi_model_info *info)
+                         const renyi_model_info *info, const renyi_session *session)
 {
     struct rusage usage;
 
@@ -68,7 +68,7 @@ static void fill_numbers(bench_numbers *out, double *ms, uint32_t count,
     out->ms_median = bench_quantile(ms, count, 0.5);
     out->ms_p10 = bench_quantile(ms, count, 0.1);
     out->ms_p90 = bench_quantile(ms, count, 0.9);
-    out->macs = info->macs;
+    out->macs = renyi_session_macs(session); /* what is really computed, not the nominal count */
     getrusage(RUSAGE_SELF, &usage);
     out->peak_rss_mb = (double)usage.ru_maxrss * 1024e-6; /* Linux counts in KiB */
     snprintf(out->architecture, sizeof out->architecture, "%s", info->architecture);
@@ -93,7 +93,7 @@ static int measure_here(const void *argument, void *result)
         status = time_runs(session, c, &info, ms, &err);
     }
     if (status == RENYI_OK)
-        fill_numbers(result, ms, c->repetitions, &info);
+        fill_numbers(result, ms, c->repetitions, &info, session);
     else
         cli_error("%s", err.message[0] ? err.message : renyi_status_name(status));
     renyi_session_free(session);

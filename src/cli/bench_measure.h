@@ -15,8 +15,8 @@ typedef struct bench_config {
 } bench_config;
 
 typedef struct bench_numbers {
-    double ms_median, ms_p10, ms_p90; /* per image */
-    double macs;                      /* per image */
+    double ms_median, ms_p10, ms_p90; /* per image, that a run really does */
+    double macs;                      /* per image, that a run really does */
     double peak_rss_mb;               /* of the whole process that ran it */
     char architecture[64];
     char cpu_level[16];

@@ -22,7 +22,7 @@ enum cli_exit {
 typedef int cli_verb(int argc, char **argv);
 cli_verb cmd_classify, cmd_bench, cmd_inspect, cmd_init, cmd_pull;
 
-/* ---- messages on stderr ("renyi: ..."), one line each, control characters made harmless ------ */
+/* ---- messages on stderr ("renyi: ..."), one line each, control characters made harmless ---- */
 
 #define CLI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
@@ -33,7 +33,7 @@ void cli_detail(const char *fmt, ...) CLI_PRINTF(1, 2); /* only with --verbose *
 void cli_set_verbosity(int level);                      /* -1 quiet, 0, 1 verbose */
 int cli_is_quiet(void);
 
-/* ---- stdout ---------------------------------------------------------------------------------- */
+/* ---- stdout -------------------------------------------------------------------------------- */
 
 /* Text from files (names, labels): control characters become '?', so no terminal is hijacked. */
 void cli_put_clean(FILE *stream, const char *text);
@@ -45,8 +45,7 @@ const char *cli_bold(FILE *stream);
 const char *cli_green(FILE *stream);
 const char *cli_plain(FILE *stream);
 
-/* ---- memory: the program ends with a message when there is none -------------------------------
- */
+/* ---- memory: the program ends with a message when there is none ---------------------------- */
 
 void *cli_alloc(size_t count, size_t size); /* zeroed */
 void *cli_grow(void *ptr, size_t count, size_t size);

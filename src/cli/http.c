@@ -48,8 +48,7 @@ void http_client_free(http_client *client)
 
 const char *http_error(const http_client *client) { return client->error; }
 
-/* ---- replies ----------------------------------------------------------------------------------
- */
+/* ---- replies ------------------------------------------------------------------------------- */
 
 /* ETags come quoted, some with W/ in front: "abc", W/"abc". */
 static void copy_etag(char *to, size_t size, const char *value)
@@ -116,8 +115,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *user)
     return 0;
 }
 
-/* ---- one request ------------------------------------------------------------------------------
- */
+/* ---- one request --------------------------------------------------------------------------- */
 
 static int is_same_origin(const char *a, const char *b)
 {
@@ -187,8 +185,7 @@ static http_result perform(http_client *c, const char *url, int is_head, uint64_
     return x->sink_stopped || is_hopeless(code) ? HTTP_REFUSED : HTTP_CUT;
 }
 
-/* ---- redirects --------------------------------------------------------------------------------
- */
+/* ---- redirects ----------------------------------------------------------------------------- */
 
 static int is_redirect(const http_reply *r)
 {

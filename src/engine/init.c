@@ -17,8 +17,7 @@
 
 enum { MAX_DIM = 1 << 14, MAX_MLP = 1 << 16, MAX_CLASSES = 1 << 20 };
 
-/* ---- sizes ------------------------------------------------------------------------------------
- */
+/* ---- sizes --------------------------------------------------------------------------------- */
 
 typedef struct shape {
     ry_arch arch;
@@ -60,8 +59,7 @@ static renyi_status read_shape(shape *out, const char *architecture, const renyi
     return check_shape(out, err);
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------
- */
+/* ---- tensors ------------------------------------------------------------------------------- */
 
 typedef char name_text[RY_NAME_MAX];
 
@@ -159,8 +157,7 @@ static renyi_status fill(void *user, const ry_tensor *t, uint64_t at, void *out,
     return RENYI_OK;
 }
 
-/* ---- the file ----------------------------------------------------------------------------------
- */
+/* ---- the file ------------------------------------------------------------------------------ */
 
 static renyi_status write_model(const char *path, plan *p, const shape *s, renyi_error *err)
 {

@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-/* ---- open -------------------------------------------------------------------------------------
- */
+/* ---- open ---------------------------------------------------------------------------------- */
 
 /* A complete copy of what the caller gave, shorter structs of older callers filled up with zeros;
  * NULL = all defaults. */
@@ -117,8 +116,7 @@ void renyi_model_free(renyi_model *m)
     ry_free(&al, m);
 }
 
-/* ---- questions ---------------------------------------------------------------------------------
- */
+/* ---- questions ----------------------------------------------------------------------------- */
 
 void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
 {

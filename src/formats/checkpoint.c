@@ -19,7 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- which file ----------------------------------------------------------------------- */
+/* ---- which file ---------------------------------------------------------------------------- */
 
 /* In this order; the first that exists is the model. */
 static const char *const usual_names[] = {"model.safetensors", "model.safetensors.index.json",
@@ -112,7 +112,7 @@ static renyi_status find_weights(char **out, const char *folder, const renyi_all
     return find_single(out, folder, al, err);
 }
 
-/* ---- reading -------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------- */
 
 static renyi_status sniff_file(ry_file_kind *kind, const char *path, const renyi_limits *limits,
                                renyi_error *err)

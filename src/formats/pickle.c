@@ -12,7 +12,7 @@
 
 typedef renyi_status (*handler)(ry_machine *m, unsigned char op);
 
-/* ---- errors and input ----------------------------------------------------------------- */
+/* ---- errors and input ---------------------------------------------------------------------- */
 
 renyi_status ry_machine_stop(const ry_machine *m, renyi_status code, const char *why)
 {
@@ -70,7 +70,7 @@ ry_pickle_node ry_machine_node(ry_pickle_kind kind)
     return n;
 }
 
-/* ---- constants ------------------------------------------------------------------------ */
+/* ---- constants ----------------------------------------------------------------------------- */
 
 static renyi_status do_protocol(ry_machine *m, unsigned char op)
 {
@@ -138,7 +138,7 @@ static renyi_status do_text(ry_machine *m, unsigned char op)
     return ry_machine_push(m, n);
 }
 
-/* ---- containers ----------------------------------------------------------------------- */
+/* ---- containers ---------------------------------------------------------------------------- */
 
 static renyi_status do_empty(ry_machine *m, unsigned char op)
 {
@@ -222,7 +222,7 @@ static renyi_status do_pop(ry_machine *m, unsigned char op)
     return RENYI_OK;
 }
 
-/* ---- memo ----------------------------------------------------------------------------- */
+/* ---- memo ---------------------------------------------------------------------------------- */
 
 static renyi_status do_put(ry_machine *m, unsigned char op)
 {

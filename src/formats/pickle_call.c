@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- globals -------------------------------------------------------------------------- */
+/* ---- globals ------------------------------------------------------------------------------- */
 
 static renyi_status push_global(ry_machine *m, const unsigned char *module, size_t module_length,
                                 const unsigned char *name, size_t name_length)
@@ -55,7 +55,7 @@ renyi_status ry_machine_stack_global(ry_machine *m, unsigned char op)
     return push_global(m, a->value.text, a->count, b->value.text, b->count);
 }
 
-/* ---- tensors -------------------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------------------------- */
 
 static int is_text(const ry_pickle_node *n, const char *wanted)
 {
@@ -134,7 +134,7 @@ static renyi_status rebuild_parameter(ry_machine *m, uint32_t args)
     return RENYI_OK;
 }
 
-/* ---- calls ---------------------------------------------------------------------------- */
+/* ---- calls --------------------------------------------------------------------------------- */
 
 /* REDUCE and NEWOBJ: a global of the list and a tuple of arguments. */
 renyi_status ry_machine_call(ry_machine *m, unsigned char op)

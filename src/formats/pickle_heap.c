@@ -113,7 +113,7 @@ const char *ry_heap_append(ry_pickle *p, uint32_t container, uint32_t item)
     return NULL;
 }
 
-/* ---- looking at the result ------------------------------------------------------------ */
+/* ---- looking at the result ----------------------------------------------------------------- */
 
 const ry_pickle_node *ry_pickle_root(const ry_pickle *p) { return &p->nodes[p->root]; }
 const ry_pickle_node *ry_pickle_at(const ry_pickle *p, uint32_t node) { return &p->nodes[node]; }

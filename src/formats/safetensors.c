@@ -34,7 +34,7 @@ static renyi_status bad(const reader *r, const char *name, const char *what)
     return ry_fail(r->err, RENYI_ERR_FORMAT, -1, "%s: tensor '%.120s': %s", r->what, name, what);
 }
 
-/* ---- the header ----------------------------------------------------------------------- */
+/* ---- the header ---------------------------------------------------------------------------- */
 
 static uint64_t u64_le(const unsigned char *p)
 {
@@ -89,7 +89,7 @@ static renyi_status read_meta(const reader *r, ry_tensors *set, json_t *meta)
     return RENYI_OK;
 }
 
-/* ---- one tensor ----------------------------------------------------------------------- */
+/* ---- one tensor ---------------------------------------------------------------------------- */
 
 static int to_u64(const json_t *v, uint64_t *out)
 {
@@ -164,7 +164,7 @@ static renyi_status read_tensor(const reader *r, located *l, const char *name, c
     return check_extent(r, l);
 }
 
-/* ---- all tensors ---------------------------------------------------------------------- */
+/* ---- all tensors --------------------------------------------------------------------------- */
 
 static int by_place(const void *a, const void *b)
 {

@@ -13,7 +13,7 @@
 
 enum { PIECE_BYTES = 1 << 20 }; /* a multiple of every element size */
 
-/* ---- the header ----------------------------------------------------------------------- */
+/* ---- the header ---------------------------------------------------------------------------- */
 
 /* {"dtype", "shape", "data_offsets"}; advances *at to the end of the tensor. */
 static renyi_status describe(json_t *header, const ry_tensor *t, uint64_t *at, renyi_error *err)
@@ -84,7 +84,7 @@ static renyi_status build_header(json_t *header, const ry_safetensors_content *c
     return RENYI_OK;
 }
 
-/* ---- the data ------------------------------------------------------------------------- */
+/* ---- the data ------------------------------------------------------------------------------ */
 
 static renyi_status write_tensor(ry_output_file *f, const ry_safetensors_content *content,
                                  const ry_tensor *t, void *piece, renyi_error *err)

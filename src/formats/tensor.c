@@ -60,7 +60,7 @@ const char *ry_tensor_shape_text(const ry_tensor *t, char *buf, size_t size)
     return buf;
 }
 
-/* ---- to floats ------------------------------------------------------------------------ */
+/* ---- to floats ----------------------------------------------------------------------------- */
 
 static float float_of_bits(uint32_t bits)
 {

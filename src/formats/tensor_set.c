@@ -153,7 +153,7 @@ renyi_status ry_tensors_absorb(ry_tensors *set, ry_tensors **from, const char *w
     return RENYI_OK;
 }
 
-/* ---- finding -------------------------------------------------------------------------- */
+/* ---- finding ------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -208,7 +208,7 @@ const char *ry_tensors_meta(const ry_tensors *set, const char *key)
     return NULL;
 }
 
-/* ---- pages ---------------------------------------------------------------------------- */
+/* ---- pages --------------------------------------------------------------------------------- */
 
 void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t)
 {

@@ -34,7 +34,7 @@ static renyi_status bad(const state *s, const view *v, const char *what)
                    what);
 }
 
-/* ---- the storage ---------------------------------------------------------------------- */
+/* ---- the storage --------------------------------------------------------------------------- */
 
 const ry_zip_entry *ry_torch_entry(const ry_torch_archive *a, const char *name, size_t length)
 {
@@ -73,7 +73,7 @@ static renyi_status find_storage(const state *s, view *v, const ry_pickle_node *
     return RENYI_OK;
 }
 
-/* ---- the view ------------------------------------------------------------------------- */
+/* ---- the view ------------------------------------------------------------------------------ */
 
 static void read_extent(const ry_pickle *p, const ry_pickle_node *n, uint64_t out[RY_MAX_DIMS])
 {
@@ -172,7 +172,7 @@ static renyi_status read_view(state *s, view *v, const ry_pickle_node *tensor)
     return RENYI_OK;
 }
 
-/* ---- the dict ------------------------------------------------------------------------- */
+/* ---- the dict ------------------------------------------------------------------------------ */
 
 /* Names go into messages and JSON: UTF-8 without control characters. */
 static int is_clean_name(const unsigned char *s, size_t n)

@@ -35,7 +35,7 @@ static renyi_status bad(const directory *d, uint64_t at, const char *what)
                    (ull)at, what);
 }
 
-/* ---- where the directory is ----------------------------------------------------------- */
+/* ---- where the directory is ---------------------------------------------------------------- */
 
 /* The end record is the last thing in the file but for a comment whose length it holds. */
 static int find_end(const ry_zip *z, size_t *at)
@@ -97,7 +97,7 @@ static renyi_status find_directory(directory *d, const ry_zip *z)
     return RENYI_OK;
 }
 
-/* ---- entries -------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------- */
 
 typedef struct sizes {
     uint64_t packed, unpacked, header;

@@ -40,8 +40,7 @@ static int64_t position(const jpeg_job *job)
     return (int64_t)(job->in->size - job->source.bytes_in_buffer);
 }
 
-/* ---- callbacks of the library ------------------------------------------------------------------
- */
+/* ---- callbacks of the library -------------------------------------------------------------- */
 
 static void on_error(j_common_ptr lib)
 {
@@ -82,8 +81,7 @@ static void source_skip(j_decompress_ptr lib, long n)
     lib->src->bytes_in_buffer -= step;
 }
 
-/* ---- steps; all of them may leave through on_error ---------------------------------------------
- */
+/* ---- steps; all of them may leave through on_error ----------------------------------------- */
 
 static renyi_status truncated(jpeg_job *job)
 {

@@ -52,8 +52,7 @@ static uint32_t channels_of(uint8_t color_type)
     }
 }
 
-/* ---- one row to RGB ----------------------------------------------------------------------------
- */
+/* ---- one row to RGB ------------------------------------------------------------------------ */
 
 /* Sample x of a row with 1, 2, 4 or 8 bits a sample, leftmost in the high bits. */
 static uint32_t sample_at(const uint8_t *row, size_t x, uint32_t depth)
@@ -105,8 +104,7 @@ static void convert_row(const png_job *job, uint32_t y, const uint8_t *row)
         colour_row(rgb, row, h->width, channels_of(h->color_type), h->bit_depth / 8);
 }
 
-/* ---- steps -------------------------------------------------------------------------------------
- */
+/* ---- steps --------------------------------------------------------------------------------- */
 
 static renyi_status read_header(png_job *job)
 {

@@ -15,7 +15,7 @@ static int32_t pair_at(const int16_t *k)
     return two;
 }
 
-/* ---- across: four rows at a time, so that the weights are arranged once for all of them ------ */
+/* ---- across: four rows at a time, so that the weights are arranged once for all of them ---- */
 
 enum { ROWS = 4 };
 
@@ -107,8 +107,7 @@ static void across_avx2(uint8_t *out, size_t out_stride, const ry_pixels *in, co
     }
 }
 
-/* ---- down: 32 bytes of two rows at a time -----------------------------------------------------
- */
+/* ---- down: 32 bytes of two rows at a time -------------------------------------------------- */
 
 typedef struct sums {
     __m256i hi[4], lo[4];

@@ -160,7 +160,7 @@ static void unpack(ry_linear *l, const renyi_allocator *al)
     ry_free(al, p);
 }
 
-/* ---- ops ------------------------------------------------------------------------------------- */
+/* ---- ops ----------------------------------------------------------------------------------- */
 
 static renyi_status make_kind(ry_linear_op *op, bound *b, int tall, renyi_error *err)
 {

@@ -74,7 +74,7 @@ static renyi_status check(const renyi_preprocess *p, const char *file, const cha
     return RENYI_OK;
 }
 
-/* ---- timm ------------------------------------------------------------------------------------ */
+/* ---- timm ---------------------------------------------------------------------------------- */
 
 static renyi_status check_input_size(const json_t *cfg, renyi_error *err)
 {
@@ -108,7 +108,7 @@ static renyi_status read_timm(renyi_preprocess *p, const json_t *cfg, renyi_erro
     return check(p, TIMM_FILE, "mean", "std", err);
 }
 
-/* ---- Hugging Face ---------------------------------------------------------------------------- */
+/* ---- Hugging Face -------------------------------------------------------------------------- */
 
 typedef struct hf_size {
     uint32_t side;
@@ -214,7 +214,7 @@ static renyi_status read_hf(renyi_preprocess *p, const json_t *cfg, uint32_t ima
     return check(p, HF_FILE, "image_mean", "image_std", err);
 }
 
-/* ---- which of them --------------------------------------------------------------------------- */
+/* ---- which of them ------------------------------------------------------------------------- */
 
 renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt, int is_deit,
                                      renyi_error *err)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- a list that stays within a message ------------------------------------------------------ */
+/* ---- a list that stays within a message ---------------------------------------------------- */
 
 enum { LIST_ROOM = 300, LIST_ITEM = RY_NAME_MAX + 96 }; /* the message also carries the path */
 
@@ -50,7 +50,7 @@ static const char *list_text(list *l, char out[LIST_ROOM + 32])
     return out;
 }
 
-/* ---- another architecture -------------------------------------------------------------------- */
+/* ---- another architecture ------------------------------------------------------------------ */
 
 /* Parts of names that belong to relatives of the ViT, and what they mean. */
 static const struct relative {
@@ -137,7 +137,7 @@ renyi_status ry_vit_not_found(const ry_tensors *set, renyi_error *err)
                    found.count ? list_text(&found, text) : "no tensors at all");
 }
 
-/* ---- every tensor in its place --------------------------------------------------------------- */
+/* ---- every tensor in its place ------------------------------------------------------------- */
 
 /* "[384, ?, 3]" */
 static void shape_text(char out[96], const uint64_t *shape, uint32_t n_dims)

@@ -26,7 +26,7 @@ enum {
     MAX_IMAGE = 4096
 };
 
-/* ---- sizes ----------------------------------------------------------------------------------- */
+/* ---- sizes --------------------------------------------------------------------------------- */
 
 /* Extent `axis` of a tensor of `n_dims` dimensions; 0 when it is absent or has another rank. */
 static uint64_t extent(const ry_vit_naming *n, const ry_tensors *set, ry_vit_role role,
@@ -92,7 +92,7 @@ static renyi_status sizes_from_tensors(ry_vit_config *c, ry_vit_naming *n, uint6
     return RENYI_OK;
 }
 
-/* ---- input size ------------------------------------------------------------------------------ */
+/* ---- input size ---------------------------------------------------------------------------- */
 
 static renyi_status wrong_image_size(uint32_t wanted, uint32_t patch, renyi_error *err)
 {
@@ -134,8 +134,7 @@ static renyi_status choose_image_size(ry_vit_config *c, uint64_t n_positions, ui
     return RENYI_OK;
 }
 
-/* ---- what only the configs know ---------------------------------------------------------------
- */
+/* ---- what only the configs know ------------------------------------------------------------ */
 
 /* A config that belongs to other weights would give the wrong number of heads without a word. */
 static renyi_status check_width(const ry_vit_config *c, const json_t *config, renyi_error *err)
@@ -224,7 +223,7 @@ static renyi_status choose_eps(ry_vit_config *c, const json_t *config, renyi_err
     return RENYI_OK;
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------- */
 
 /* "deit" in the last two parts of a path: all that tells a DeiT .pth from a ViT. */
 static int path_says_deit(const char *path)

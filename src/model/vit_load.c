@@ -22,7 +22,7 @@ typedef struct loader {
     renyi_error *err;
 } loader;
 
-/* ---- one tensor ------------------------------------------------------------------------------ */
+/* ---- one tensor ---------------------------------------------------------------------------- */
 
 /* Index of the first NaN or infinity, or n. Whole blocks first: that loop has no branch. */
 static size_t first_not_finite(const float *x, size_t n)
@@ -76,7 +76,7 @@ static renyi_status load_vector(loader *ld, ry_vit_role role, uint32_t block, fl
     return read_tensor(ld, t, *out);
 }
 
-/* ---- one matrix ------------------------------------------------------------------------------ */
+/* ---- one matrix ---------------------------------------------------------------------------- */
 
 /* Where the weights and biases of a linear come from: one pair, or three stacked (q, k, v). */
 typedef struct linear_source {
@@ -119,8 +119,7 @@ static linear_source qkv_source(const loader *ld, uint32_t block)
         {RY_Q_W, RY_K_W, RY_V_W}, {RY_Q_B, RY_K_B, RY_V_B}, 3, block, 3 * dim, dim, RY_EPI_NONE};
 }
 
-/* ---- the parts of the model -------------------------------------------------------------------
- */
+/* ---- the parts of the model ---------------------------------------------------------------- */
 
 static renyi_status load_block(loader *ld, uint32_t i)
 {
@@ -200,8 +199,7 @@ static renyi_status load_all(loader *ld)
     return load_heads(ld);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------
- */
+/* ---- the whole ----------------------------------------------------------------------------- */
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 

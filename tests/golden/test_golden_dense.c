@@ -70,8 +70,7 @@ static double relative_error(const float *got, const float *want, size_t n)
     return worst / top;
 }
 
-/* ---- logits ------------------------------------------------------------------------------------
- */
+/* ---- logits -------------------------------------------------------------------------------- */
 
 static void run_pixels(const opened *o, uint32_t batch, uint32_t threads, float *logits)
 {

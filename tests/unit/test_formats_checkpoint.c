@@ -63,7 +63,7 @@ static void refuse(const char *path, renyi_status code, const char *needle)
     expect_message(&err, needle);
 }
 
-/* ---- single files and folders --------------------------------------------------------- */
+/* ---- single files and folders -------------------------------------------------------------- */
 
 static void test_folders(void **state)
 {
@@ -162,7 +162,7 @@ static void test_strangers(void **state)
                      RENYI_ERR_LIMIT);
 }
 
-/* ---- shards --------------------------------------------------------------------------- */
+/* ---- shards -------------------------------------------------------------------------------- */
 
 static const char good_index[] =
     "{\"metadata\": {\"total_size\": 8}, \"weight_map\": {\"a\": \"s-1.safetensors\","
@@ -236,7 +236,7 @@ static void test_bad_shards(void **state)
     refuse(path, RENYI_ERR_FORMAT, "line 1");
 }
 
-/* ---- the real ones -------------------------------------------------------------------- */
+/* ---- the real ones ------------------------------------------------------------------------- */
 
 static void test_real_models(void **state)
 {

@@ -11,7 +11,7 @@
 #define FILES RENYI_SOURCE_DIR "/tests/formats/"
 #define FOLDER RENYI_BINARY_DIR "/test_formats_nomem.tmp"
 
-/* ---- a heap for jansson --------------------------------------------------------------- */
+/* ---- a heap for jansson -------------------------------------------------------------------- */
 
 static counted_heap json_heap;
 
@@ -31,7 +31,7 @@ static void json_release(void *p)
     free(p);
 }
 
-/* ---- what is tried -------------------------------------------------------------------- */
+/* ---- what is tried ------------------------------------------------------------------------- */
 
 typedef renyi_status (*attempt)(const renyi_allocator *al, renyi_error *err);
 
@@ -87,7 +87,7 @@ static renyi_status write_model(const renyi_allocator *al, renyi_error *err)
     return ry_safetensors_write(FOLDER "/out.safetensors", &content, al, err);
 }
 
-/* ---- sweeps --------------------------------------------------------------------------- */
+/* ---- sweeps -------------------------------------------------------------------------------- */
 
 static void sweep_library(attempt try)
 {

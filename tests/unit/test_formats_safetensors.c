@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* ---- good files ----------------------------------------------------------------------- */
+/* ---- good files ---------------------------------------------------------------------------- */
 
 static const char good[] = "{\"__metadata__\":{\"format\":\"pt\"},"
                            "\"b\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[8,16]},"
@@ -58,7 +58,7 @@ static void test_good(void **state)
     ry_tensors_free(set);
 }
 
-/* ---- bad files ------------------------------------------------------------------------ */
+/* ---- bad files ----------------------------------------------------------------------------- */
 
 static void refuse_bytes(const void *p, size_t n, renyi_status code, const char *needle)
 {
@@ -239,7 +239,7 @@ static void test_mutations(void **state)
     }
 }
 
-/* ---- the writer ----------------------------------------------------------------------- */
+/* ---- the writer ---------------------------------------------------------------------------- */
 
 #define FOLDER RENYI_BINARY_DIR "/test_formats_safetensors.tmp"
 

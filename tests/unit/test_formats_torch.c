@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "formats/torch_zip.h"
 
-/* ---- files that torch.save wrote (tools/make-test-checkpoints.py) --------------------- */
+/* ---- files that torch.save wrote (tools/make-test-checkpoints.py) -------------------------- */
 
 #define FILES RENYI_SOURCE_DIR "/tests/formats/"
 
@@ -115,7 +115,7 @@ static void test_refused_files(void **state)
     refuse_file("/no/such.pth", RENYI_ERR_IO, "No such file");
 }
 
-/* ---- archives made here --------------------------------------------------------------- */
+/* ---- archives made here -------------------------------------------------------------------- */
 
 static const unsigned char eight_floats[32];
 
@@ -371,7 +371,7 @@ static void test_copy_bomb(void **state)
     refuse_bytes(z.out.data, z.out.size, RENYI_ERR_LIMIT, "copies of strided tensors exceed");
 }
 
-/* ---- the archive itself --------------------------------------------------------------- */
+/* ---- the archive itself -------------------------------------------------------------------- */
 
 static void test_bad_zips(void **state)
 {

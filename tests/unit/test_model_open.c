@@ -5,8 +5,7 @@
 
 #include <sys/stat.h>
 
-/* ---- an allocator that counts and fails -------------------------------------------------------
- */
+/* ---- an allocator that counts and fails ---------------------------------------------------- */
 
 typedef struct counter {
     size_t calls, live_blocks, live_bytes, fail_at; /* fail_at 0 = never */
@@ -78,8 +77,7 @@ static void allocation_failures(void **state)
     fix_free(&f);
 }
 
-/* ---- arguments --------------------------------------------------------------------------------
- */
+/* ---- arguments ----------------------------------------------------------------------------- */
 
 static void bad_options(void **state)
 {
@@ -119,8 +117,7 @@ static void bad_options(void **state)
     fix_free(&f);
 }
 
-/* ---- facts ------------------------------------------------------------------------------------
- */
+/* ---- facts --------------------------------------------------------------------------------- */
 
 static void info_and_tensors(void **state)
 {
@@ -201,8 +198,7 @@ static void labels(void **state)
     fix_free(&f);
 }
 
-/* ---- random models ----------------------------------------------------------------------------
- */
+/* ---- random models ------------------------------------------------------------------------- */
 
 static int same_file(const char *a, const char *b)
 {
@@ -258,8 +254,7 @@ static void random_models(void **state)
     unlink(a);
 }
 
-/* ---- real models ------------------------------------------------------------------------------
- */
+/* ---- real models --------------------------------------------------------------------------- */
 
 static void check_tiny(const char *rel, const char *family, double mean)
 {
