@@ -20,7 +20,7 @@ enum {
     KC = 384,        /* depth of a chunk */
     ROWS = 96,       /* rows of a block, at most */
     MAX_PANELS = 12, /* panels of a tile, at most */
-    MIN_TILES = 12   /* per thread, if there are enough panels: the end of an op is a wait */
+    MIN_TILES = 24   /* per thread, if there are enough panels: the end of an op is a wait */
 };
 
 typedef struct grid {
