@@ -11,6 +11,8 @@ LEFT, WIDTH, BAR, GAP = 120, 470, 16, 22
 def bars(case, y):
     """One group: its own scale, because ViT-B takes fourteen times as long as ViT-Ti."""
     ms = {e: case["engines"][e]["ms_median"] for e in TITLES if e in case["engines"]}
+    if "openvino-throughput" in case["engines"]:  # the better of its two hints
+        ms["openvino"] = min(ms["openvino"], case["engines"]["openvino-throughput"]["ms_median"])
     top = max(ms.values())
     out = [f'<text x="0" y="{y - 6}" font-weight="bold">{MODELS[case["model"]]}</text>']
     for engine, value in ms.items():
