@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# What `make install` puts in place is enough to build and run a program with pkg-config.
+set -euo pipefail
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+cmake --install "$RENYI_BUILD" --prefix "$place" >/dev/null
+for wanted in bin/renyi include/renyi/renyi.h share/man/man1/renyi.1; do
+  [ -s "$place/$wanted" ] || { echo "$wanted is not installed"; exit 1; }
+done
+pc=$(find "$place" -name renyi.pc)
+lib=$(dirname "$(dirname "$pc")")
+[ -e "$lib/librenyi.a" ] && [ -e "$lib/librenyi.so" ] || { echo "a library is missing in $lib"; exit 1; }
+if nm -D "$lib/librenyi.so" | grep -q __asan; then exit 0; fi # a sanitized library wants a sanitized program
+export PKG_CONFIG_PATH=$lib/pkgconfig
+# shellcheck disable=SC2046
+${CC:-cc} "$RENYI_SRC/examples/classify.c" $(pkg-config --cflags --libs renyi) -o "$place/classify"
+"$place/bin/renyi" init -q --arch vit_tiny_patch16_224 --classes 10 --seed 3 "$place/m.safetensors"
+LD_LIBRARY_PATH=$lib "$place/classify" "$place/m.safetensors" "$RENYI_SRC/assets/wall_clock.png"
