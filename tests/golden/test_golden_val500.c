@@ -15,6 +15,11 @@
 #include <cmocka.h>
 
 enum { BATCH = 8, CLASSES = 1000, MAX_UNDECIDED = 2 };
+#ifdef RENYI_SANITIZED
+enum { EVERY = 20 }; /* photos: the plain build sees them all */
+#else
+enum { EVERY = 1 };
+#endif
 #define UNDECIDED 1e-3 /* the two best logits of the reference are closer than this */
 
 static void decode_file(renyi_image *out, const char *folder, const char *name)
@@ -44,7 +49,7 @@ static int count_other_answers(renyi_session *s, json_t *names, json_t *want, co
     json_t *prediction = json_object_get(want, "prediction"),
            *margin = json_object_get(want, "margin");
     int others = 0;
-    for (size_t i = 0; i < json_array_size(names); i += BATCH) {
+    for (size_t i = 0; i < json_array_size(names); i += (size_t)BATCH * EVERY) {
         renyi_image images[BATCH];
         renyi_error err = {0};
         size_t n = json_array_size(names) - i;
@@ -85,7 +90,7 @@ static void check_model(const char *name)
         json_object_get(json_object_get(json_object_get(golden, "models"), name), "none");
     const int others =
         count_other_answers(session, json_object_get(golden, "images"), want, photos);
-    printf("%s: %zu photos, %d other than the reference\n", name,
+    printf("%s: one in %d of %zu photos, %d other than the reference\n", name, EVERY,
            json_array_size(json_object_get(golden, "images")), others);
     assert_true(json_array_size(json_object_get(golden, "images")) == 500);
     assert_true(others <= MAX_UNDECIDED);
