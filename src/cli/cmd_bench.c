@@ -119,16 +119,14 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
          1, 16384},
         {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
     };
-    const verb_syntax syntax = {"bench", "-m MODEL [-m MODEL...] [options]",
-                                "Measures models on random input: median, p10 and p90 in ms per "
-                                "image, images/s, GFLOP/s, the share\n"
-                                "of this machine's own matrix-product peak (measured too), and "
-                                "peak memory. Every configuration\n"
-                                "runs in a process of its own, after a warm-up.",
-                                "  renyi bench -m model.safetensors -b 1,8 -t 1,2 -r 20\n"
-                                "  renyi bench --arch vit_small_patch16_224 --arch "
-                                "vit_base_patch16_224 -o json > bench.json\n",
-                                OPTIONS_OF(table)};
+    const verb_syntax syntax = {
+        "bench", "-m MODEL [-m MODEL...] [options]",
+        "Measures models on random input: median, p10 and p90 in ms per image, images/s, GFLOP/s, the share\n"
+        "of this machine's own matrix-product peak (measured too), and peak memory. Every configuration\n"
+        "runs in a process of its own, after a warm-up.",
+        "  renyi bench -m model.safetensors -b 1,8 -t 1,2 -r 20\n"
+        "  renyi bench --arch vit_small_patch16_224 --arch vit_base_patch16_224 -o json > bench.json\n",
+        OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, words);
 }
 

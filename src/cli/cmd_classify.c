@@ -118,10 +118,8 @@ static option_outcome parse(classify_arguments *a, int argc, char **argv, cli_st
     };
     const verb_syntax syntax = {
         "classify", "-m MODEL [options] IMAGES...",
-        "Names what photos show. IMAGES are files (JPEG, PNG, WebP, PPM), directories, or '-' for "
-        "an image\n"
-        "on stdin. The preprocessing comes from the model unless changed here; what was used is "
-        "printed on\n"
+        "Names what photos show. IMAGES are files (JPEG, PNG, WebP, PPM), directories, or '-' for an image\n"
+        "on stdin. The preprocessing comes from the model unless changed here; what was used is printed on\n"
         "stderr. Files that cannot be read are named, the others go on, and the exit code is 3.",
         "  renyi classify -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k cat.jpg dog.png\n"
         "  renyi classify -m model.safetensors -k 1 --json photos/ > answers.json\n"

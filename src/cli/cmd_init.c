@@ -46,12 +46,10 @@ int cmd_init(int argc, char **argv)
     };
     const verb_syntax syntax = {
         "init", "--arch NAME [options] OUT.safetensors",
-        "Writes a model of any size with random weights (truncated normal, 0.02) under timm's "
-        "names.\n"
+        "Writes a model of any size with random weights (truncated normal, 0.02) under timm's names.\n"
         "Names: vit|deit _ tiny|small|base|large [_distilled] _patch8|14|16|32 _224|384|...",
         "  renyi init --arch vit_small_patch16_224 --seed 1 small.safetensors\n"
-        "  renyi init --arch vit_tiny_patch16_224 --classes 10 --dim 64 --heads 2 --blocks 2 "
-        "toy.safetensors\n",
+        "  renyi init --arch vit_tiny_patch16_224 --classes 10 --dim 64 --heads 2 --blocks 2 toy.safetensors\n",
         OPTIONS_OF(table)};
     const option_outcome outcome = options_parse(&syntax, argc, argv, &words);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;

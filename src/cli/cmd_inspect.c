@@ -152,10 +152,8 @@ int cmd_inspect(int argc, char **argv)
     };
     const verb_syntax syntax = {
         "inspect", "MODEL [options]",
-        "Describes a checkpoint: family, sizes, parameters, multiply-accumulates, preprocessing "
-        "and\n"
-        "where it comes from, tensors. MODEL is a .safetensors or PyTorch file, a directory, or "
-        "the\n"
+        "Describes a checkpoint: family, sizes, parameters, multiply-accumulates, preprocessing and\n"
+        "where it comes from, tensors. MODEL is a .safetensors or PyTorch file, a directory, or the\n"
         "name of a Hugging Face repository in the cache.",
         "  renyi inspect model.safetensors --tensors\n"
         "  renyi inspect timm/vit_small_patch16_224.augreg_in21k_ft_in1k --json\n",
