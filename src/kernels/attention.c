@@ -30,17 +30,23 @@ double ry_column_power(const float *mean, size_t width, double scale, double ord
     return sum;
 }
 
-void ry_attention_scores(float *scores, const double *parts, size_t n_blocks, size_t n_tokens,
-                         double order)
+size_t ry_column_sets(const ry_column_spec *spec, size_t n_heads)
 {
-    for (size_t j = 0; j < n_tokens; j++) {
+    return (spec->each_head ? n_heads : 1) * (spec->kind == RY_COLUMN_ENTROPY ? 2 : 1);
+}
+
+void ry_attention_scores(float *scores, const ry_attention *at, size_t n_blocks)
+{
+    const size_t N = at->n_tokens;
+    const double order = at->columns.order;
+    for (size_t j = 0; j < N; j++) {
         double sum = 0.0;
         for (size_t b = 0; b < n_blocks; b++) {
-            const double part = parts[b * n_tokens + j];
+            const double part = at->column_parts[b * N + j];
             sum = isinf(order) ? (part > sum ? part : sum) : sum + part;
         }
         const double root = isinf(order) || order == 1.0 ? sum : pow(sum, 1.0 / order);
-        scores[j] = (float)(root / (double)n_tokens);
+        scores[j] = (float)(root / (double)N);
     }
 }
 
@@ -91,8 +97,8 @@ static RY_DECL_ATTENTION(attention_block)
         if (at->class_row && i == 0) memcpy(at->class_row, mean, N * sizeof(float));
         if (!part) continue;
         for (size_t j = 0; j < N; j++) {
-            const double v = ry_column_power(mean + j, 1, (double)N, at->order);
-            part[j] = isinf(at->order) ? (v > part[j] ? v : part[j]) : part[j] + v;
+            const double v = ry_column_power(mean + j, 1, (double)N, at->columns.order);
+            part[j] = isinf(at->columns.order) ? (v > part[j] ? v : part[j]) : part[j] + v;
         }
     }
 }

@@ -155,7 +155,7 @@ RY_INLINE double column_part(const block_view *b, size_t j)
 {
     const ry_attention *at = b->at;
     const float *m = b->mean + j * b->width;
-    const double n = at->order;
+    const double n = at->columns.order;
     const vf scale = vf_set1((float)at->n_tokens);
     vf sum = vf_zero();
 

@@ -82,7 +82,7 @@ static void embed(worker *w)
 static ry_attention attention_of(const ry_vit_plan *p, const ry_block_plan *b, size_t i)
 {
     const size_t C = p->vit->config.dim, N = b->n_in, H = p->vit->config.n_heads;
-    ry_attention at = {.n_tokens = N, .n_heads = H, .head = C / H, .order = b->needs.order};
+    ry_attention at = {.n_tokens = N, .n_heads = H, .head = C / H, .columns = b->needs.columns};
     at.qkv_row = ry_vit_row(p, 3 * C);
     at.out_row = ry_vit_row(p, C);
     at.qkv = p->wide + i * N * at.qkv_row;
@@ -119,19 +119,20 @@ static void cut(worker *w, uint32_t index, const ry_block_plan *b)
     for (size_t i; ry_step_next(&step, &i);) {
         const ry_attention at = attention_of(p, b, i);
         float *columns = p->columns + i * N;
-        if (at.column_parts) ry_attention_scores(columns, at.column_parts, blocks, N, at.order);
-        const ry_block_view view = {
-            index,           (uint32_t)i, b->n_in,      c->dim,
-            c->n_heads,      c->n_prefix, at.class_row, at.column_parts ? columns : NULL,
-            p->x + i * N * C};
-        if (p->hook->watch) p->hook->watch(p->hook->self, &view);
-        if (b->n_out != b->n_in) p->hook->reduce(p->hook->self, &view, p->h + i * b->n_out * C);
+        if (at.column_parts) ry_attention_scores(columns, &at, blocks);
+        const ry_block_view view = {.block = index,
+                                    .image = (uint32_t)i,
+                                    .n_tokens = b->n_in,
+                                    .dim = c->dim,
+                                    .n_heads = c->n_heads,
+                                    .n_prefix = c->n_prefix,
+                                    .class_row = at.class_row,
+                                    .columns = at.column_parts ? columns : NULL,
+                                    .qkv = at.qkv,
+                                    .qkv_row = at.qkv_row,
+                                    .x = p->x + i * N * C};
+        if (p->hook->watch) p->hook->watch(p->hook->self, &view, NULL);
     }
-    ry_step_end(&step);
-    if (b->n_out == b->n_in) return;
-    step = begin(w, w->r->in->n);
-    for (size_t i; ry_step_next(&step, &i);)
-        memcpy(p->x + i * b->n_out * C, p->h + i * b->n_out * C, b->n_out * C * sizeof(float));
     ry_step_end(&step);
 }
 

@@ -178,11 +178,13 @@ static void needs_scores(const void *self, uint32_t block, uint32_t n_tokens, ry
     (void)block;
     (void)n_tokens;
     out->what = RY_NEED_CLASS_ROW | RY_NEED_COLUMNS;
-    out->order = ((const watcher *)self)->order;
+    out->look = 1;
+    out->columns.order = ((const watcher *)self)->order;
 }
 
-static void compare_scores(void *self, const ry_block_view *v)
+static void compare_scores(void *self, const ry_block_view *v, const ry_cut *cut)
 {
+    (void)cut;
     watcher *w = self;
     char name[32];
     snprintf(name, sizeof name, "tap.%s.%u", w->columns, (unsigned)v->block);
@@ -224,7 +226,8 @@ static void test_taps(void **state)
             if (!open_golden(&o, &goldens[g], (renyi_cpu)level)) continue;
             for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++) {
                 watcher w = {&o, metrics[m].name, metrics[m].n, 0.0, 0.0};
-                const ry_token_hook hook = {needs_scores, NULL, compare_scores, &w};
+                const ry_token_hook hook = {
+                    .needs = needs_scores, .watch = compare_scores, .self = &w};
                 const ry_vit_input in = {.pixels = tap(&o, "images.pixels"),
                                          .lut = (const float(*)[256])o.lut,
                                          .n = 1,

@@ -79,13 +79,13 @@ static void solve(problem *p, const ry_kernels *k, double order, int scores)
                        .qkv_row = 3 * p->H * p->d,
                        .out_row = p->H * p->d,
                        .key_bias = p->key_bias,
-                       .order = order};
+                       .columns = {.order = order}};
     if (scores) {
         at.class_row = p->class_row;
         at.column_parts = parts;
     }
     for (size_t b = blocks; b-- > 0;) k->attention(&at, b, scratch);
-    if (scores) ry_attention_scores(p->columns, parts, blocks, p->N, order);
+    if (scores) ry_attention_scores(p->columns, &at, blocks);
     free(parts);
     free(scratch);
 }
@@ -205,10 +205,10 @@ static void test_specification_matrix(void **state)
                                .out_row = d,
                                .class_row = class_row,
                                .column_parts = parts,
-                               .order = rows[r].n};
+                               .columns = {.order = rows[r].n}};
             assert_true(ry_attention_scratch(N, d, k.attention_rows) <= 4096);
             k.attention(&at, 0, scratch);
-            ry_attention_scores(columns, parts, 1, N, rows[r].n);
+            ry_attention_scores(columns, &at, 1);
             for (size_t j = 0; j < N; j++) {
                 assert_true(fabs((double)columns[j] - rows[r].want[j]) < 2e-6);
                 assert_true(fabs((double)class_row[j] - A[0][j]) < 1e-6);

@@ -1,0 +1,106 @@
+/* policy.h - one pruning policy as a struct, and the text it comes from and goes to.
+ *
+ *   none
+ *   naive   p=8 layers=0-5 metric=col n=4
+ *   evit    keep=0.7 layers=0,3,6 metric=correct n=2 c=0.8 fuse
+ *   mosaic  keep=0.7 layers=0,3,6
+ *   tome    r=13
+ *   ats     tokens=0.7 layers=3,6,9
+ *
+ * A policy does not know a model; ry_policy_check ties the two. Rates are always what is *kept*, p
+ * is what is *removed* per layer. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_PRUNE_POLICY_H
+#define RY_PRUNE_POLICY_H
+
+#include "renyi/renyi.h"
+
+#include <stdint.h>
+
+enum {
+    RY_MAX_CUTS = 64,          /* layers a policy may name; no encoder of the field is deeper */
+    RY_MAX_POLICY_TEXT = 1024, /* bytes of a policy, as typed and as printed */
+};
+
+typedef enum ry_rule { RY_RULE_NONE, RY_RULE_NAIVE, RY_RULE_EVIT, RY_RULE_MOSAIC, RY_RULE_TOME, RY_RULE_ATS } ry_rule;
+
+typedef enum ry_metric {
+    RY_METRIC_CLS,     /* head-mean attention of the class token */
+    RY_METRIC_COL,     /* Col-Ln */
+    RY_METRIC_CORRECT, /* class attention first, then a share c rescued by Col-Ln (Algorithm 2) */
+    RY_METRIC_RANDOM,
+    RY_METRIC_RENYI,   /* smallest Renyi entropy of order n of the normalised column */
+    RY_METRIC_SHANNON, /* its limit n -> 1 */
+    RY_METRIC_COLV     /* Col-Ln times the l2 norm of the token's value vector */
+} ry_metric;
+
+typedef enum ry_reduce { RY_REDUCE_DROP, RY_REDUCE_FUSE, RY_REDUCE_MERGE } ry_reduce;
+typedef enum ry_rounding { RY_ROUND_CODE, RY_ROUND_PAPER } ry_rounding; /* trunc(K*c) for Col; floor(K*(1-c)) for cls */
+typedef enum ry_heads { RY_HEADS_MEAN, RY_HEADS_EACH } ry_heads;        /* mean before the norm; norm of each, then mean */
+typedef enum ry_fuse_weights { RY_FUSE_CLS, RY_FUSE_SCORE } ry_fuse_weights;
+typedef enum ry_place { RY_PLACE_MID, RY_PLACE_END } ry_place; /* between attention and MLP; after the block */
+typedef enum ry_order { RY_ORDER_SCORE, RY_ORDER_POSITION } ry_order; /* of the kept tokens */
+
+/* How many tokens stay, per cut. */
+typedef enum ry_budget {
+    RY_BUDGET_KEEP, /* ceil(keep * patches) */
+    RY_BUDGET_DROP, /* patches - p */
+    RY_BUDGET_COUNT /* exactly so many */
+} ry_budget;
+
+typedef struct ry_policy_cut {
+    uint32_t layer;
+    double keep;     /* RY_BUDGET_KEEP; a double for ever: a float breaks ceil(0.8 * 10) */
+    uint32_t count;  /* RY_BUDGET_DROP: p, or tome's r; RY_BUDGET_COUNT: tokens */
+    ry_reduce reduce;
+} ry_policy_cut;
+
+typedef struct ry_policy {
+    ry_rule rule;
+    ry_metric metric;
+    double n;            /* order of col, correct, renyi, colv; >= 1 or INFINITY */
+    double c;            /* rescue ratio of correct: share of the kept that Col-Ln chooses */
+    ry_rounding rounding;
+    ry_heads heads;
+    int class_row;       /* rows of the prefix tokens count in a column */
+    int diagonal;        /* a token's attention to itself counts in its column */
+    ry_fuse_weights weights;
+    ry_place place;
+    ry_order order;
+    uint64_t seed;       /* of random */
+    ry_budget budget;
+    int every_layer;     /* layers=all, or a rule that was given none and cuts everywhere: n_cuts is then 1, its layer 0, until ry_policy_check */
+    uint32_t n_cuts;
+    ry_policy_cut cuts[RY_MAX_CUTS]; /* ascending layers, none twice */
+} ry_policy;
+
+/* What a policy must know of the encoder it is for. */
+typedef struct ry_policy_shape {
+    uint32_t n_blocks, n_patches, n_prefix;
+    uint32_t grid; /* patches per side */
+} ry_policy_shape;
+
+/* Reads text (or a preset's name, "paper:..."). Defaults are filled in; RENYI_ERR_ARG names the word
+ * at fault, what is allowed, and its offset in the text. */
+renyi_status ry_policy_parse(ry_policy *out, const char *text, renyi_error *err) RENYI_CHECK;
+
+/* The policy in full, every default said; parses back to the same struct. */
+void ry_policy_print(char out[RY_MAX_POLICY_TEXT], const ry_policy *p);
+
+/* Resolves every_layer and checks layers and counts against an encoder: layers inside it, at least
+ * one patch left by every cut, no metric that needs a class token where there is none. */
+renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape, renyi_error *err) RENYI_CHECK;
+
+/* Tokens (prefix and fused counted in) that leave cut `i` when n_tokens enter it. Equal to n_tokens:
+ * the cut does nothing. For ats an upper bound. */
+uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_tokens, uint32_t n_prefix);
+
+/* How many of the kept are chosen by the class row and by Col-Ln (Algorithm 2). */
+void ry_policy_split(const ry_policy *p, uint32_t kept, uint32_t *by_class, uint32_t *by_column);
+
+/* Named policies: the rows of the paper, and the recommended ones. */
+typedef struct ry_preset {
+    const char *name, *text, *about;
+} ry_preset;
+const ry_preset *ry_presets(size_t *count);
+
+#endif
