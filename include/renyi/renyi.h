@@ -230,6 +230,7 @@ typedef struct renyi_session_options {
     const char *policy;      /* pruning policy text (docs/PRUNING.md); NULL = "none"; copied */
     renyi_progress progress; /* during a run: blocks done of all blocks */
     void *progress_user;
+    uint32_t trace; /* 1 = remember what every cut decided: renyi_session_cut */
 } renyi_session_options;
 
 /* Borrows m: it must outlive the session. Everything a run needs is allocated here. */
@@ -257,6 +258,71 @@ RENYI_API RENYI_CHECK renyi_status renyi_run_pixels(renyi_session *s, const uint
 /* The same for tensors the caller normalised: [n, 3, size, size] floats. */
 RENYI_API RENYI_CHECK renyi_status renyi_run_tensor(renyi_session *s, const float *chw, uint32_t n,
                                                     float *logits, renyi_error *err);
+
+/* ---- pruning ------------------------------------------------------------------------------- */
+
+/* Read a policy such as "mosaic keep=0.7 layers=0,3,6" or a preset's name and print it in full,
+ * every default said, into `full` (RENYI_POLICY_MAX bytes are enough). RENYI_ERR_ARG: err->message
+ * names the word at fault and what is allowed, err->offset is its place in the text. With a model,
+ * layers and counts are checked against it too; m may be NULL. */
+#define RENYI_POLICY_MAX 1024
+RENYI_API RENYI_CHECK renyi_status renyi_policy_check(const char *text, const renyi_model *m,
+                                                      char *full, size_t size, renyi_error *err);
+
+/* Policies that have a name: each row of the paper, and the recommended ones. Static strings. */
+typedef struct renyi_preset {
+    const char *name, *policy, *about;
+} renyi_preset;
+RENYI_API size_t renyi_preset_count(void);
+RENYI_API void renyi_preset_get(size_t i, renyi_preset *out);
+
+/* The session's policy in full. Borrowed until renyi_session_free. */
+RENYI_API const char *renyi_session_policy(const renyi_session *s);
+
+/* What one cut did to one image. Tokens are numbered as they entered the cut; the first n_prefix of
+ * them are the class (and distillation) token. Arrays are borrowed until the next run. */
+typedef struct renyi_cut {
+    uint32_t block;
+    uint32_t n_prefix, n_in, n_out; /* tokens before and after, prefix and fused counted in */
+    const int32_t *position; /* [n_in] patch that token i was (raster order) or, merged, grew from;
+                                RENYI_PREFIX or RENYI_FUSED */
+    const float *score;      /* [n_in] what the tokens were ranked by; NaN for the prefix */
+    const uint8_t *rescued;  /* [n_in] 1 = kept by Col-Ln, not by class attention (Algorithm 2) */
+    const uint32_t *source;  /* [n_out] token that row r continues; RENYI_NONE for a fused one */
+    const uint32_t *target;  /* [n_in] row that token i went into; RENYI_NONE = dropped */
+    const float *size;       /* [n_out] patches that row r stands for; 1 where nothing merged */
+} renyi_cut;
+#define RENYI_PREFIX (-1)
+#define RENYI_FUSED (-2)
+#define RENYI_NONE UINT32_MAX
+
+/* Cuts of the policy, and what cut i did to picture `image` of the last run. The session must have
+ * been made with trace = 1. */
+RENYI_API size_t renyi_session_cut_count(const renyi_session *s);
+RENYI_API RENYI_CHECK renyi_status renyi_session_cut(const renyi_session *s, uint32_t image,
+                                                     size_t i, renyi_cut *out, renyi_error *err);
+
+/* What a policy costs, from token counts alone. */
+typedef struct renyi_layer_cost {
+    uint32_t tokens_in, tokens_out; /* that enter the block, and that leave it */
+    uint32_t tokens_mlp;            /* that enter its MLP */
+    uint64_t n_params;
+    double macs_paper;    /* products and 5 per element of LayerNorm: the papers' "GFLOPs" */
+    double macs;          /* products */
+    double macs_executed; /* products that a session really does */
+} renyi_layer_cost;
+
+typedef struct renyi_cost {
+    renyi_layer_cost embed, head, total; /* before the blocks, after them, everything */
+    uint32_t n_blocks;
+} renyi_cost;
+
+/* Of a model, or (m = NULL) of an architecture by name. layers: [max_layers] or NULL; filled up to
+ * n_blocks. Token counts of a policy that adapts to the picture are its upper bound. */
+RENYI_API RENYI_CHECK renyi_status renyi_policy_cost(const renyi_model *m, const char *architecture,
+                                                     const char *policy, renyi_cost *out,
+                                                     renyi_layer_cost *layers, size_t max_layers,
+                                                     renyi_error *err);
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 

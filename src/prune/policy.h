@@ -21,7 +21,14 @@ enum {
     RY_MAX_POLICY_TEXT = 1024, /* bytes of a policy, as typed and as printed */
 };
 
-typedef enum ry_rule { RY_RULE_NONE, RY_RULE_NAIVE, RY_RULE_EVIT, RY_RULE_MOSAIC, RY_RULE_TOME, RY_RULE_ATS } ry_rule;
+typedef enum ry_rule {
+    RY_RULE_NONE,
+    RY_RULE_NAIVE,
+    RY_RULE_EVIT,
+    RY_RULE_MOSAIC,
+    RY_RULE_TOME,
+    RY_RULE_ATS
+} ry_rule;
 
 typedef enum ry_metric {
     RY_METRIC_CLS,     /* head-mean attention of the class token */
@@ -34,10 +41,19 @@ typedef enum ry_metric {
 } ry_metric;
 
 typedef enum ry_reduce { RY_REDUCE_DROP, RY_REDUCE_FUSE, RY_REDUCE_MERGE } ry_reduce;
-typedef enum ry_rounding { RY_ROUND_CODE, RY_ROUND_PAPER } ry_rounding; /* trunc(K*c) for Col; floor(K*(1-c)) for cls */
-typedef enum ry_heads { RY_HEADS_MEAN, RY_HEADS_EACH } ry_heads;        /* mean before the norm; norm of each, then mean */
+typedef enum ry_rounding {
+    RY_ROUND_CODE,
+    RY_ROUND_PAPER
+} ry_rounding; /* trunc(K*c) for Col; floor(K*(1-c)) for cls */
+typedef enum ry_heads {
+    RY_HEADS_MEAN,
+    RY_HEADS_EACH
+} ry_heads; /* mean before the norm; norm of each, then mean */
 typedef enum ry_fuse_weights { RY_FUSE_CLS, RY_FUSE_SCORE } ry_fuse_weights;
-typedef enum ry_place { RY_PLACE_MID, RY_PLACE_END } ry_place; /* between attention and MLP; after the block */
+typedef enum ry_place {
+    RY_PLACE_MID,
+    RY_PLACE_END
+} ry_place; /* between attention and MLP; after the block */
 typedef enum ry_order { RY_ORDER_SCORE, RY_ORDER_POSITION } ry_order; /* of the kept tokens */
 
 /* How many tokens stay, per cut. */
@@ -49,26 +65,27 @@ typedef enum ry_budget {
 
 typedef struct ry_policy_cut {
     uint32_t layer;
-    double keep;     /* RY_BUDGET_KEEP; a double for ever: a float breaks ceil(0.8 * 10) */
-    uint32_t count;  /* RY_BUDGET_DROP: p, or tome's r; RY_BUDGET_COUNT: tokens */
+    double keep;    /* RY_BUDGET_KEEP; a double for ever: a float breaks ceil(0.8 * 10) */
+    uint32_t count; /* RY_BUDGET_DROP: p, or tome's r; RY_BUDGET_COUNT: tokens */
     ry_reduce reduce;
 } ry_policy_cut;
 
 typedef struct ry_policy {
     ry_rule rule;
     ry_metric metric;
-    double n;            /* order of col, correct, renyi, colv; >= 1 or INFINITY */
-    double c;            /* rescue ratio of correct: share of the kept that Col-Ln chooses */
+    double n; /* order of col, correct, renyi, colv; >= 1 or INFINITY */
+    double c; /* rescue ratio of correct: share of the kept that Col-Ln chooses */
     ry_rounding rounding;
     ry_heads heads;
-    int class_row;       /* rows of the prefix tokens count in a column */
-    int diagonal;        /* a token's attention to itself counts in its column */
+    int class_row; /* rows of the prefix tokens count in a column */
+    int diagonal;  /* a token's attention to itself counts in its column */
     ry_fuse_weights weights;
     ry_place place;
     ry_order order;
-    uint64_t seed;       /* of random */
+    uint64_t seed; /* of random */
     ry_budget budget;
-    int every_layer;     /* layers=all, or a rule that was given none and cuts everywhere: n_cuts is then 1, its layer 0, until ry_policy_check */
+    int every_layer; /* layers=all, or a rule that was given none and cuts everywhere: n_cuts is
+                        then 1, its layer 0, until ry_policy_check */
     uint32_t n_cuts;
     ry_policy_cut cuts[RY_MAX_CUTS]; /* ascending layers, none twice */
 } ry_policy;
@@ -79,8 +96,8 @@ typedef struct ry_policy_shape {
     uint32_t grid; /* patches per side */
 } ry_policy_shape;
 
-/* Reads text (or a preset's name, "paper:..."). Defaults are filled in; RENYI_ERR_ARG names the word
- * at fault, what is allowed, and its offset in the text. */
+/* Reads text (or a preset's name, "paper:..."). Defaults are filled in; RENYI_ERR_ARG names the
+ * word at fault, what is allowed, and its offset in the text. */
 renyi_status ry_policy_parse(ry_policy *out, const char *text, renyi_error *err) RENYI_CHECK;
 
 /* The policy in full, every default said; parses back to the same struct. */
@@ -88,11 +105,13 @@ void ry_policy_print(char out[RY_MAX_POLICY_TEXT], const ry_policy *p);
 
 /* Resolves every_layer and checks layers and counts against an encoder: layers inside it, at least
  * one patch left by every cut, no metric that needs a class token where there is none. */
-renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape, renyi_error *err) RENYI_CHECK;
+renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape,
+                             renyi_error *err) RENYI_CHECK;
 
-/* Tokens (prefix and fused counted in) that leave cut `i` when n_tokens enter it. Equal to n_tokens:
- * the cut does nothing. For ats an upper bound. */
-uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_tokens, uint32_t n_prefix);
+/* Tokens (prefix and fused counted in) that leave cut `i` when n_tokens enter it. Equal to
+ * n_tokens: the cut does nothing. For ats an upper bound. */
+uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_tokens,
+                                uint32_t n_prefix);
 
 /* How many of the kept are chosen by the class row and by Col-Ln (Algorithm 2). */
 void ry_policy_split(const ry_policy *p, uint32_t kept, uint32_t *by_class, uint32_t *by_column);

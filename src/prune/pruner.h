@@ -1,0 +1,31 @@
+/* pruner.h - a policy at work on one encoder: the token hook that a plan is made with.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_PRUNE_PRUNER_H
+#define RY_PRUNE_PRUNER_H
+
+#include "model/hook.h"
+#include "prune/policy.h"
+
+typedef struct ry_pruner ry_pruner;
+
+typedef struct ry_pruner_spec {
+    const ry_policy *policy; /* checked against shape; copied */
+    ry_policy_shape shape;
+    uint32_t dim, n_heads;
+    uint32_t max_batch; /* 0 = only needs() will be asked (counting tokens, no run) */
+    renyi_cpu level;
+} ry_pruner_spec;
+
+/* Everything the rule needs in a run is allocated here. */
+renyi_status ry_pruner_new(ry_pruner **out, const ry_pruner_spec *spec, const renyi_allocator *al,
+                           renyi_error *err) RENYI_CHECK;
+void ry_pruner_free(ry_pruner *p, const renyi_allocator *al);
+
+/* The hook, valid as long as the pruner; its watch() is free for the caller to set. */
+ry_token_hook ry_pruner_hook(ry_pruner *p);
+
+/* Numbers of an image in the stream of all images a session has seen, for `random`: set before a
+ * run to the number of images before it, so that a batch draws what single runs would. */
+void ry_pruner_first_image(ry_pruner *p, uint64_t index);
+
+#endif
