@@ -37,6 +37,7 @@ typedef struct ry_block_needs {
                          attention adds log(size) to the logits of their keys */
     int mean_length;  /* scale every merged row to the mean length of its members; needs TOKENS */
     int look;         /* call work() and watch() although place is RY_CUT_NONE */
+    double macs;      /* multiply-accumulates that the rule itself does, per image */
 } ry_block_needs;
 
 /* What a block shows of one image, borrowed for the call. */
