@@ -5,6 +5,7 @@
 #define RY_KERNELS_KERNELS_H
 
 #include "kernels/attention.h"
+#include "kernels/gram.h"
 #include "renyi/renyi.h"
 
 #include <stddef.h>
@@ -19,6 +20,8 @@ typedef struct ry_kernels {
     RY_DECL_LAYERNORM((*layernorm));
     RY_DECL_ATTENTION((*attention));
     size_t attention_rows; /* query rows of an attention block */
+    RY_DECL_GRAM((*gram));
+    size_t gram_rows; /* rows of a block of dot products */
 } ry_kernels;
 
 void ry_kernels_init(ry_kernels *k, renyi_cpu level);
@@ -30,5 +33,6 @@ void ry_layernorm_init_avx512(ry_kernels *k);
 void ry_attention_init(ry_kernels *k);
 void ry_attention_init_avx2(ry_kernels *k);
 void ry_attention_init_avx512(ry_kernels *k);
+void ry_gram_init(ry_kernels *k);
 
 #endif
