@@ -51,6 +51,7 @@ void ry_linear_free(ry_linear *l, const renyi_allocator *al)
 size_t ry_linear_row(const ry_linear *l, size_t width) { return width + l->vt->row_padding; }
 size_t ry_linear_out(const ry_linear *l) { return l->n_out; }
 size_t ry_linear_in(const ry_linear *l) { return l->n_in; }
+const float *ry_linear_bias(const ry_linear *l) { return l->bias; }
 
 renyi_status ry_linear_op_new(ry_linear_op **out, const ry_linear *l, size_t rows_per_image,
                               ry_rows x, ry_rows y, unsigned n_threads, const renyi_allocator *al,

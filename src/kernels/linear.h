@@ -50,6 +50,7 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
 void ry_linear_free(ry_linear *l, const renyi_allocator *al);
 size_t ry_linear_out(const ry_linear *l);
 size_t ry_linear_in(const ry_linear *l);
+const float *ry_linear_bias(const ry_linear *l); /* [n_out]; zeros if it was made without */
 
 /* Rows of x and y: image i, row r starts at base + i*image + r*row floats. */
 typedef struct ry_rows {

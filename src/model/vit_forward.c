@@ -1,50 +1,29 @@
 /* vit_forward.c - runs a plan: patch embedding, blocks of attention and MLP, head.
- *
- * All threads run through forward() and share the tiles of every step (base/steps.h). Which thread
- * computes a tile does not change its bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "base/steps.h"
 #include "image/patches.h"
-#include "model/vit_plan.h"
+#include "model/vit_run.h"
 
 #include <omp.h>
 #include <string.h>
 
-typedef struct run {
-    ry_vit_plan *p;
-    const ry_vit_input *in;
-    float *logits;
-    int stop; /* written by thread 0 inside report() */
-} run;
-
-typedef struct worker {
-    run *r;
-    unsigned thread;
-    size_t ticket; /* index of the next step's ticket: every thread counts the same steps */
-} worker;
-
-static ry_step begin(worker *w, size_t tiles)
-{
-    return (ry_step){&w->r->p->tickets[w->ticket++], tiles, 0};
-}
-
-static void linear(worker *w, const ry_linear_op *op, const float *x, float *y)
+static void linear(ry_worker *w, const ry_linear_op *op, const float *x, float *y)
 {
     const size_t n = w->r->in->n;
-    ry_step step = begin(w, ry_linear_op_tiles(op, n));
+    ry_step step = ry_begin(w, ry_linear_op_tiles(op, n));
     for (size_t t; ry_step_next(&step, &t);) ry_linear_op_tile(op, t, n, w->thread, x, y);
     ry_step_end(&step);
 }
 
 /* h [rows, C padded] = LayerNorm of x [rows, C], 16 rows at a time */
-static void layernorm(worker *w, float *h, const float *x, size_t rows, const float *weight,
+static void layernorm(ry_worker *w, float *h, const float *x, size_t rows, const float *weight,
                       const float *bias)
 {
     enum { ROWS = 16 };
     const ry_vit_plan *p = w->r->p;
     const size_t C = p->vit->config.dim, h_row = ry_vit_row(p, C);
-    ry_step step = begin(w, (rows + ROWS - 1) / ROWS);
+    ry_step step = ry_begin(w, (rows + ROWS - 1) / ROWS);
     for (size_t t; ry_step_next(&step, &t);) {
         const size_t first = t * ROWS, count = rows - first < ROWS ? rows - first : ROWS;
         p->kernels.layernorm(h + first * h_row, h_row, x + first * C, C, count, C, weight, bias,
@@ -54,7 +33,7 @@ static void layernorm(worker *w, float *h, const float *x, size_t rows, const fl
 }
 
 /* x = [prefix, patches W + b] + positions */
-static void embed(worker *w)
+static void embed(ry_worker *w)
 {
     ry_vit_plan *p = w->r->p;
     const ry_vit_input *in = w->r->in;
@@ -62,9 +41,9 @@ static void embed(worker *w)
     const size_t C = c->dim, P = p->vit->n_patches, N = P + c->n_prefix, S = c->image_size;
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
 
-    ry_step step = begin(w, in->n);
+    ry_step step = ry_begin(w, in->n);
     for (size_t i; ry_step_next(&step, &i);) {
-        float *x = p->x + i * N * C, *rows = p->wide + i * P * patch;
+        float *x = p->x[0] + i * N * C, *rows = p->wide + i * P * patch;
         memcpy(x, p->vit->prefix, c->n_prefix * C * sizeof(float));
         memcpy(x + c->n_prefix * C, p->vit->pos, P * C * sizeof(float));
         if (in->pixels)
@@ -75,128 +54,119 @@ static void embed(worker *w)
     }
     ry_step_end(&step);
     linear(w, p->patch_embed, p->wide,
-           p->x + c->n_prefix * C); /* += : positions are there already */
+           p->x[0] + c->n_prefix * C); /* += : positions are there already */
 }
 
-/* What attention has to hand out for image i of block b; nothing in a dense run. */
-static ry_attention attention_of(const ry_vit_plan *p, const ry_block_plan *b, size_t i)
+ry_attention ry_attention_of(const ry_worker *w, const ry_block_rows *b, size_t i)
 {
-    const size_t C = p->vit->config.dim, N = b->n_in, H = p->vit->config.n_heads;
+    const ry_vit_plan *p = w->r->p;
+    const size_t C = p->vit->config.dim, N = b->in, H = p->vit->config.n_heads;
     ry_attention at = {.n_tokens = N, .n_heads = H, .head = C / H, .columns = b->needs.columns};
     at.qkv_row = ry_vit_row(p, 3 * C);
     at.out_row = ry_vit_row(p, C);
     at.qkv = p->wide + i * N * at.qkv_row;
-    at.out = p->h + i * N * at.out_row;
-    if (b->needs.what & RY_NEED_CLASS_ROW) at.class_row = p->class_row + i * N;
-    if (b->needs.what & RY_NEED_COLUMNS)
-        at.column_parts =
-            p->column_parts + i * N * ry_attention_blocks(N, p->kernels.attention_rows);
+    at.out = p->h + i * (b->way == RY_WAY_LISTED ? b->attend : N) * at.out_row;
+    if (b->sized) {
+        at.key_bias = p->cuts.log_sizes + i * N;
+        at.row_weight = p->cuts.sizes[w->sizes_now] + i * N;
+    } else {
+        at.columns.row_weights = 0; /* all 1 */
+    }
+    if (!b->decide) return at;
+    if (b->needs.what & RY_NEED_CLASS_ROW) at.class_row = p->cuts.class_row + i * N;
+    if (b->needs.what & RY_NEED_COLUMNS) {
+        const size_t blocks = ry_attention_blocks(N, p->kernels.attention_rows);
+        at.column_parts = p->cuts.column_parts + i * N * blocks * ry_column_sets(&at.columns, H);
+    }
     return at;
 }
 
-static void attention(worker *w, const ry_block_plan *b)
+static void attention(ry_worker *w, const ry_block_rows *b)
 {
     const ry_vit_plan *p = w->r->p;
-    const size_t rows = b->prefix_only ? p->vit->config.n_prefix : b->n_in;
-    const size_t blocks = ry_attention_blocks(rows, p->kernels.attention_rows);
-    ry_step step = begin(w, w->r->in->n * blocks);
+    const size_t blocks = ry_attention_blocks(b->attend, p->kernels.attention_rows);
+    const size_t N0 = p->vit->n_patches + p->vit->config.n_prefix;
+    ry_step step = ry_begin(w, w->r->in->n * blocks);
     for (size_t t; ry_step_next(&step, &t);) {
-        const ry_attention at = attention_of(p, b, t / blocks);
+        ry_attention at = ry_attention_of(w, b, t / blocks);
+        if (b->way == RY_WAY_LISTED) {
+            at.rows = p->cuts.source + t / blocks * N0;
+            at.n_rows = b->attend;
+            at.class_row = NULL; /* it was made for the decision */
+        }
         p->kernels.attention(&at, t % blocks, p->attention + w->thread * p->attention_each);
     }
     ry_step_end(&step);
 }
 
-/* Between attention and MLP: let the hook see each image and shorten its token list. */
-static void cut(worker *w, uint32_t index, const ry_block_plan *b)
+/* wide = queries, keys and values of x */
+static void project_qkv(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
-    const ry_vit_config *c = &p->vit->config;
-    const size_t N = b->n_in, C = c->dim;
-    const size_t blocks = ry_attention_blocks(N, p->kernels.attention_rows);
-
-    ry_step step = begin(w, w->r->in->n);
-    for (size_t i; ry_step_next(&step, &i);) {
-        const ry_attention at = attention_of(p, b, i);
-        float *columns = p->columns + i * N;
-        if (at.column_parts) ry_attention_scores(columns, &at, blocks);
-        const ry_block_view view = {.block = index,
-                                    .image = (uint32_t)i,
-                                    .n_tokens = b->n_in,
-                                    .dim = c->dim,
-                                    .n_heads = c->n_heads,
-                                    .n_prefix = c->n_prefix,
-                                    .class_row = at.class_row,
-                                    .columns = at.column_parts ? columns : NULL,
-                                    .qkv = at.qkv,
-                                    .qkv_row = at.qkv_row,
-                                    .x = p->x + i * N * C};
-        if (p->hook->watch) p->hook->watch(p->hook->self, &view, NULL);
-    }
-    ry_step_end(&step);
-}
-
-/* x += attention(LayerNorm x) up to the projection; h then holds attention's output. */
-static void attend(worker *w, uint32_t i)
-{
-    ry_vit_plan *p = w->r->p;
-    const ry_block_plan *b = &p->blocks[i];
     const ry_vit_block *weights = &p->vit->blocks[i];
-
-    layernorm(w, p->h, p->x, (size_t)w->r->in->n * b->n_in, weights->norm1_w, weights->norm1_b);
-    linear(w, b->qkv, p->h, p->wide);
-    attention(w, b);
+    layernorm(w, p->h, ry_tokens(w), (size_t)w->r->in->n * p->rows[i].in, weights->norm1_w,
+              weights->norm1_b);
+    linear(w, p->ops[i].qkv, p->h, p->wide);
 }
 
-/* x += MLP(LayerNorm x) over `rows` rows of all images */
-static void mlp(worker *w, uint32_t i, float *x, float *h, size_t rows)
+/* x += MLP(LayerNorm x) over the block's rows of all images */
+static void mlp(ry_worker *w, uint32_t i, float *x, float *h)
 {
-    const ry_block_plan *b = &w->r->p->blocks[i];
-    const ry_vit_block *weights = &w->r->p->vit->blocks[i];
+    ry_vit_plan *p = w->r->p;
+    const ry_vit_block *weights = &p->vit->blocks[i];
+    const size_t rows = (size_t)w->r->in->n * p->rows[i].mlp;
 
     layernorm(w, h, x, rows, weights->norm2_w, weights->norm2_b);
-    linear(w, b->fc1, h, w->r->p->wide);
-    linear(w, b->fc2, w->r->p->wide, x);
+    linear(w, p->ops[i].fc1, h, p->wide);
+    linear(w, p->ops[i].fc2, p->wide, x);
 }
 
 /* Copy the class (and distillation) rows of every image; `row` floats from one row to the next. */
-static void gather_prefix(worker *w, float *to, const float *from, size_t row, size_t n_tokens)
+static void gather_prefix(ry_worker *w, float *to, const float *from, size_t row, size_t n_tokens)
 {
     const size_t K = w->r->p->vit->config.n_prefix;
-    ry_step step = begin(w, w->r->in->n);
+    ry_step step = ry_begin(w, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);)
         memcpy(to + i * K * row, from + i * n_tokens * row, K * row * sizeof(float));
     ry_step_end(&step);
 }
 
-static void block(worker *w, uint32_t i)
+static void block(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
-    const ry_block_plan *b = &p->blocks[i];
+    const ry_block_rows *b = &p->rows[i];
+    const int by_tokens = (b->needs.what & RY_NEED_TOKENS) != 0;
 
-    attend(w, i);
-    linear(w, b->proj, p->h, p->x);
-    if (b->needs.what) cut(w, i, b);
-    mlp(w, i, p->x, p->h, (size_t)w->r->in->n * b->n_out);
+    project_qkv(w, i);
+    if (b->way == RY_WAY_LISTED) ry_cut_decide(w, i);
+    attention(w, b);
+    if (b->decide && b->way != RY_WAY_LISTED && !by_tokens) ry_cut_decide(w, i);
+    if (b->way == RY_WAY_LISTED) ry_cut_reduce(w, i, 0);
+    if (b->way == RY_WAY_BEFORE) ry_cut_reduce(w, i, 1);
+    linear(w, p->ops[i].proj, b->way == RY_WAY_BEFORE ? p->wide : p->h, ry_tokens(w));
+    if (b->decide && by_tokens) ry_cut_decide(w, i);
+    if (b->way == RY_WAY_AFTER) ry_cut_reduce(w, i, 0);
+    mlp(w, i, ry_tokens(w), p->h);
+    if (b->way == RY_WAY_END) ry_cut_reduce(w, i, 0);
 }
 
 /* After the last block only the class (and distillation) rows are read. They need the keys and
  * values of all tokens, but no other row needs its attention, projection or MLP: the same result
  * for three quarters of a block less. */
-static void last_block(worker *w, uint32_t i)
+static void last_block(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
-    const ry_block_plan *b = &p->blocks[i];
-    const size_t C = p->vit->config.dim;
+    const ry_block_rows *b = &p->rows[i];
 
-    gather_prefix(w, p->prefix_x, p->x, C, b->n_in);
-    attend(w, i);
-    gather_prefix(w, p->prefix_h, p->h, ry_vit_row(p, C), b->n_in);
-    linear(w, b->proj, p->prefix_h, p->prefix_x);
-    mlp(w, i, p->prefix_x, p->prefix_h, (size_t)w->r->in->n * p->vit->config.n_prefix);
+    gather_prefix(w, p->prefix_x, ry_tokens(w), p->vit->config.dim, b->in);
+    project_qkv(w, i);
+    attention(w, b);
+    gather_prefix(w, p->prefix_h, p->h, ry_vit_row(p, p->vit->config.dim), b->in);
+    linear(w, p->ops[i].proj, p->prefix_h, p->prefix_x);
+    mlp(w, i, p->prefix_x, p->prefix_h);
 }
 
-static void head(worker *w)
+static void head(ry_worker *w)
 {
     ry_vit_plan *p = w->r->p;
     const ry_vit_config *c = &p->vit->config;
@@ -206,7 +176,7 @@ static void head(worker *w)
     linear(w, p->head, p->prefix_h, w->r->logits);
     if (!p->head_dist) return;
     linear(w, p->head_dist, p->prefix_h + ry_vit_row(p, c->dim), p->logits_dist);
-    ry_step step = begin(w, w->r->in->n);
+    ry_step step = ry_begin(w, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);)
         for (size_t j = i * c->n_classes; j < (i + 1) * c->n_classes; j++)
             w->r->logits[j] = 0.5f * (w->r->logits[j] + p->logits_dist[j]);
@@ -214,15 +184,15 @@ static void head(worker *w)
 }
 
 /* Thread 0, the caller's, speaks to the outside while the others wait. */
-static int report(worker *w, uint32_t index, uint32_t n_tokens)
+static int report(ry_worker *w, uint32_t index, uint32_t n_tokens)
 {
-    run *r = w->r;
+    ry_vit_run *r = w->r;
     if (!r->in->progress && !r->in->tap) return 0;
     const uint32_t L = r->p->vit->config.n_blocks;
-    ry_step step = begin(w, 1);
+    ry_step step = ry_begin(w, 1);
     if (w->thread == 0) {
         step.mine = 1;
-        if (r->in->tap) r->in->tap(r->in->tap_user, index, r->p->x, n_tokens);
+        if (r->in->tap) r->in->tap(r->in->tap_user, index, ry_tokens(w), n_tokens);
         if (r->in->progress && index < L)
             r->stop = r->in->progress(r->in->progress_user, index + 1, L) != 0;
     }
@@ -230,7 +200,7 @@ static int report(worker *w, uint32_t index, uint32_t n_tokens)
     return r->stop;
 }
 
-static void forward(worker *w)
+static void forward(ry_worker *w)
 {
     const ry_vit_plan *p = w->r->p;
     const uint32_t L = p->vit->config.n_blocks;
@@ -239,25 +209,25 @@ static void forward(worker *w)
     embed(w);
     if (report(w, L, tokens)) return;
     for (uint32_t i = 0; i < L; i++) {
-        if (p->blocks[i].prefix_only)
+        if (p->rows[i].way == RY_WAY_PREFIX)
             last_block(w, i);
         else
             block(w, i);
-        tokens = p->blocks[i].n_out;
+        tokens = p->rows[i].out;
         if (report(w, i, tokens)) return;
     }
-    if (!p->blocks[L - 1].prefix_only)
-        gather_prefix(w, p->prefix_x, p->x, p->vit->config.dim, tokens);
+    if (p->rows[L - 1].way != RY_WAY_PREFIX)
+        gather_prefix(w, p->prefix_x, ry_tokens(w), p->vit->config.dim, tokens);
     head(w);
 }
 
 renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *logits)
 {
-    run r = {p, in, logits, 0};
+    ry_vit_run r = {p, in, logits, 0};
     for (size_t i = 0; i < p->n_tickets; i++) ry_ticket_reset(&p->tickets[i]);
 #pragma omp parallel num_threads(p->n_threads)
     {
-        worker w = {&r, (unsigned)omp_get_thread_num(), 0};
+        ry_worker w = {.r = &r, .thread = (unsigned)omp_get_thread_num()};
         omp_set_num_threads(
             1); /* for this region's tasks: a tile never spawns threads of its own */
         forward(&w);

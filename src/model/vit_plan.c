@@ -10,6 +10,36 @@
 
 static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
 
+/* Sums per column that the greediest block wants. */
+static size_t most_column_sets(const ry_vit_plan *p)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < p->vit->config.n_blocks; i++) {
+        const ry_block_needs *n = &p->rows[i].needs;
+        if (n->what & RY_NEED_COLUMNS)
+            most = max_size(most, ry_column_sets(&n->columns, p->vit->config.n_heads));
+    }
+    return most;
+}
+
+static void layout_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
+{
+    const size_t N = p->vit->n_patches + p->vit->config.n_prefix;
+    const size_t parts = ry_attention_blocks(N, p->kernels.attention_rows) * most_column_sets(p);
+    ry_vit_cuts *c = &p->cuts;
+
+    c->class_row = RY_TAKE(a, float, tokens);
+    c->columns = RY_TAKE(a, float, tokens);
+    c->column_parts = RY_TAKE(a, double, tokens *parts);
+    c->source = RY_TAKE(a, uint32_t, tokens);
+    c->target = RY_TAKE(a, uint32_t, tokens);
+    c->weight = RY_TAKE(a, float, tokens);
+    c->score = RY_TAKE(a, float, tokens);
+    c->rescued = RY_TAKE(a, uint8_t, tokens);
+    for (int i = 0; i < 2; i++) c->sizes[i] = RY_TAKE(a, float, tokens);
+    c->log_sizes = RY_TAKE(a, float, tokens);
+}
+
 /* The only place that knows the order and the size of the buffers. */
 static void layout(ry_arena *a, ry_vit_plan *p)
 {
@@ -17,9 +47,9 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     const size_t B = p->max_batch, N = p->vit->n_patches + c->n_prefix, C = c->dim;
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
     const size_t wide = max_size(max_size(3 * C, c->mlp_dim), patch);
-    const size_t parts = ry_attention_blocks(N, p->kernels.attention_rows);
 
-    p->x = RY_TAKE(a, float, B *N *C);
+    p->x[0] = RY_TAKE(a, float, B *N *C);
+    p->x[1] = RY_TAKE(a, float, p->hook ? B *N *C : 0);
     p->h = RY_TAKE(a, float, B *N *ry_vit_row(p, C));
     p->wide = RY_TAKE(a, float, B *N *ry_vit_row(p, wide));
     p->prefix_x = RY_TAKE(a, float, B * c->n_prefix * C);
@@ -29,13 +59,7 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
     p->attention = RY_TAKE(a, float, p->n_threads * p->attention_each);
     p->tickets = RY_TAKE(a, ry_ticket, p->n_tickets);
-    p->class_row = p->columns = NULL;
-    p->column_parts = NULL;
-    if (p->hook) {
-        p->class_row = RY_TAKE(a, float, B *N);
-        p->columns = RY_TAKE(a, float, B *N);
-        p->column_parts = RY_TAKE(a, double, B *parts *N);
-    }
+    if (p->hook) layout_cuts(a, p, B * N);
 }
 
 static renyi_status take_arena(ry_vit_plan *p, const renyi_allocator *al, renyi_error *err)
@@ -53,39 +77,23 @@ static renyi_status take_arena(ry_vit_plan *p, const renyi_allocator *al, renyi_
     return RENYI_OK;
 }
 
-/* Token counts: what each block's cut leaves is known before an image is seen. */
-static void count_tokens(ry_vit_plan *p, int all_rows)
-{
-    const ry_vit_config *c = &p->vit->config;
-    uint32_t tokens = p->vit->n_patches + c->n_prefix;
-    for (uint32_t i = 0; i < c->n_blocks; i++) {
-        ry_block_plan *b = &p->blocks[i];
-        if (p->hook) p->hook->needs(p->hook->self, i, tokens, &b->needs);
-        b->n_in = tokens;
-        b->n_out = b->needs.n_after ? b->needs.n_after : tokens;
-        b->prefix_only = i == c->n_blocks - 1 && !b->needs.what && !all_rows;
-        tokens = b->n_out;
-    }
-}
-
-static ry_rows rows(size_t row, size_t count) { return (ry_rows){row, row * count}; }
+static ry_rows packed(size_t row, size_t count) { return (ry_rows){row, row * count}; }
 
 static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator *al,
                                renyi_error *err)
 {
     const ry_vit_config *c = &p->vit->config;
     const ry_vit_block *w = &p->vit->blocks[i];
-    ry_block_plan *b = &p->blocks[i];
-    const size_t C = c->dim, M = c->mlp_dim, in = b->n_in;
-    const size_t mid =
-        b->prefix_only ? c->n_prefix : in; /* rows that attention's projection does */
-    const size_t out = b->prefix_only ? c->n_prefix : b->n_out;
+    const ry_block_rows *r = &p->rows[i];
+    ry_block_ops *b = &p->ops[i];
+    const size_t C = c->dim, M = c->mlp_dim;
+    const size_t in = r->in, mid = r->project, out = r->mlp;
     const unsigned t = p->n_threads;
     const size_t h = ry_vit_row(p, C), qkv = ry_vit_row(p, 3 * C), mlp = ry_vit_row(p, M);
-    RY_TRY(ry_linear_op_new(&b->qkv, w->qkv, in, rows(h, in), rows(qkv, in), t, al, err));
-    RY_TRY(ry_linear_op_new(&b->proj, w->proj, mid, rows(h, mid), rows(C, mid), t, al, err));
-    RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, rows(h, out), rows(mlp, out), t, al, err));
-    return ry_linear_op_new(&b->fc2, w->fc2, out, rows(mlp, out), rows(C, out), t, al, err);
+    RY_TRY(ry_linear_op_new(&b->qkv, w->qkv, in, packed(h, in), packed(qkv, in), t, al, err));
+    RY_TRY(ry_linear_op_new(&b->proj, w->proj, mid, packed(h, mid), packed(C, mid), t, al, err));
+    RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, packed(h, out), packed(mlp, out), t, al, err));
+    return ry_linear_op_new(&b->fc2, w->fc2, out, packed(mlp, out), packed(C, out), t, al, err);
 }
 
 static renyi_status bind_ends(ry_vit_plan *p, const renyi_allocator *al, renyi_error *err)
@@ -107,22 +115,17 @@ static renyi_status bind_ends(ry_vit_plan *p, const renyi_allocator *al, renyi_e
 double ry_vit_plan_macs(const ry_vit_plan *p)
 {
     const ry_vit_config *c = &p->vit->config;
-    const double C = c->dim, M = c->mlp_dim, heads = p->head_dist ? 2 : 1;
+    const double C = c->dim, heads = p->head_dist ? 2 : 1;
     double macs =
         p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * C + heads * C * c->n_classes;
-    for (uint32_t i = 0; i < c->n_blocks; i++) {
-        const ry_block_plan *b = &p->blocks[i];
-        const double in = b->n_in, mid = b->prefix_only ? c->n_prefix : in;
-        const double out = b->prefix_only ? c->n_prefix : b->n_out;
-        macs += 3.0 * in * C * C + 2.0 * mid * in * C + mid * C * C + 2.0 * out * C * M;
-    }
+    for (uint32_t i = 0; i < c->n_blocks; i++) macs += ry_block_rows_macs(&p->rows[i], c);
     return macs;
 }
 
 renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_plan_options *opt,
                              const renyi_allocator *al, renyi_error *err)
 {
-    renyi_status st = RENYI_OK;
+    const uint32_t L = vit->config.n_blocks;
     *out = NULL;
     ry_vit_plan *p = ry_calloc(al, 1, sizeof *p);
     if (!p) return ry_fail_nomem(err, sizeof *p);
@@ -130,15 +133,16 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
     p->hook = opt->hook;
     p->max_batch = opt->max_batch;
     p->n_threads = opt->n_threads;
-    p->n_tickets =
-        10 * (size_t)vit->config.n_blocks + 10; /* steps of a run, at most: vit_forward.c */
+    p->n_tickets = RY_STEPS_PER_BLOCK * (size_t)L + 10;
     ry_kernels_init(&p->kernels, opt->level);
-    p->blocks = ry_calloc(al, vit->config.n_blocks, sizeof *p->blocks);
-    if (!p->blocks) st = ry_fail_nomem(err, vit->config.n_blocks * sizeof *p->blocks);
-    if (!st) count_tokens(p, opt->all_rows);
+    p->rows = ry_calloc(al, L, sizeof *p->rows);
+    p->ops = ry_calloc(al, L, sizeof *p->ops);
+    renyi_status st = p->rows && p->ops ? RENYI_OK : ry_fail_nomem(err, L * sizeof *p->ops);
+    const ry_rows_options rows = {p->hook, opt->all_rows};
+    if (!st) ry_vit_rows(p->rows, &vit->config, vit->n_patches, &rows);
     if (!st) st = take_arena(p, al, err);
     if (!st) st = bind_ends(p, al, err);
-    for (uint32_t i = 0; i < vit->config.n_blocks && !st; i++) st = bind_block(p, i, al, err);
+    for (uint32_t i = 0; i < L && !st; i++) st = bind_block(p, i, al, err);
     if (st) {
         ry_vit_plan_free(p, al);
         return st;
@@ -150,8 +154,8 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
 void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al)
 {
     if (!p) return;
-    for (uint32_t i = 0; p->blocks && i < p->vit->config.n_blocks; i++) {
-        ry_block_plan *b = &p->blocks[i];
+    for (uint32_t i = 0; p->ops && i < p->vit->config.n_blocks; i++) {
+        ry_block_ops *b = &p->ops[i];
         ry_linear_op_free(b->qkv, al);
         ry_linear_op_free(b->proj, al);
         ry_linear_op_free(b->fc1, al);
@@ -160,7 +164,8 @@ void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al)
     ry_linear_op_free(p->patch_embed, al);
     ry_linear_op_free(p->head, al);
     ry_linear_op_free(p->head_dist, al);
-    ry_free(al, p->blocks);
+    ry_free(al, p->rows);
+    ry_free(al, p->ops);
     ry_free(al, p->arena);
     ry_free(al, p);
 }

@@ -7,15 +7,28 @@
 
 #include "base/steps.h"
 #include "kernels/kernels.h"
-#include "model/hook.h"
-#include "model/vit.h"
+#include "model/vit_rows.h"
 
-typedef struct ry_block_plan {
-    uint32_t n_in, n_out; /* tokens that enter the block, and that leave its cut for the MLP */
-    int prefix_only;      /* the last block, when only the head reads it: see vit_forward.c */
-    ry_block_needs needs;
+/* Steps of a block: nine of its own, and those of a cut (vit_cut.c). */
+enum { RY_MAX_PHASES = 8, RY_STEPS_PER_BLOCK = 9 + 3 + RY_MAX_PHASES };
+
+typedef struct ry_block_ops {
     ry_linear_op *qkv, *proj, *fc1, *fc2;
-} ry_block_plan;
+} ry_block_ops;
+
+/* What the cuts of a run are made of; all NULL in a dense plan. */
+typedef struct ry_vit_cuts {
+    float *class_row;     /* [B, N] */
+    float *columns;       /* [B, N] */
+    double *column_parts; /* [B, row blocks, sets, N] */
+    uint32_t *source;     /* [B, N] decisions: hook.h, ry_cut */
+    uint32_t *target;     /* [B, N] */
+    float *weight;        /* [B, N] */
+    float *score;         /* [B, N] */
+    uint8_t *rescued;     /* [B, N] */
+    float *sizes[2];      /* [B, N] patches that tokens stand for, before and after a cut */
+    float *log_sizes;     /* [B, N] */
+} ry_vit_cuts;
 
 typedef struct ry_vit_plan {
     const ry_vit *vit;
@@ -24,24 +37,24 @@ typedef struct ry_vit_plan {
     uint32_t max_batch;
     unsigned n_threads;
     ry_linear_op *patch_embed, *head, *head_dist;
-    ry_block_plan *blocks; /* [L] */
+    ry_block_rows *rows; /* [L] */
+    ry_block_ops *ops;   /* [L] */
     size_t n_tickets;
 
     /* Activations, B = max_batch, N = tokens of the first block. */
     void *arena;
     size_t arena_bytes;
-    float *x;        /* [B, N, C] residual stream */
-    float *h;        /* [B, N, C padded] normalised rows; attention's output; rows after a cut */
-    float *wide;     /* [B, N, 3C or M padded] qkv, then the MLP's inside; at first the patches */
+    float *x[2];     /* [B, N, C] residual stream; a cut reduces it from one to the other */
+    float *h;        /* [B, N, C padded] normalised rows; attention's output */
+    float *wide;     /* [B, N, 3C or M padded] qkv, then reduced rows of h for the projection, then
+                        the MLP's inside; at first the patches */
     float *prefix_x; /* [B, n_prefix, C] residual stream of the prefix rows in the last block */
     float *prefix_h; /* [B, n_prefix, C padded] their normalised rows */
     float *logits_dist; /* [B, classes] of the second head */
     float *attention;   /* [threads, attention_each] scratch */
     size_t attention_each;
-    float *class_row;     /* [B, N] */
-    float *columns;       /* [B, N] */
-    double *column_parts; /* [B, row blocks, N] */
-    ry_ticket *tickets;   /* [n_tickets] */
+    ry_vit_cuts cuts;
+    ry_ticket *tickets; /* [n_tickets] */
 } ry_vit_plan;
 
 typedef struct ry_vit_plan_options {

@@ -1,0 +1,33 @@
+/* rows.c - plain loops that the compiler turns into vectors by itself.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+void ry_row_scale(float *y, const float *x, float w, size_t n)
+{
+    if (w == 1.0f) {
+        memcpy(y, x, n * sizeof *y);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) y[i] = w * x[i];
+}
+
+void ry_row_add(float *y, const float *x, float w, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] += w * x[i];
+}
+
+/* Sixteen sums side by side: one alone would wait for its own last addition. */
+float ry_row_length(const float *x, size_t n)
+{
+    enum { SUMS = 16 };
+    float sum[SUMS] = {0}, total = 0.0f;
+    size_t i = 0;
+    for (; i + SUMS <= n; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++) sum[k] += x[i + k] * x[i + k];
+    for (; i < n; i++) sum[0] += x[i] * x[i];
+    for (size_t k = 0; k < SUMS; k++) total += sum[k];
+    return sqrtf(total);
+}

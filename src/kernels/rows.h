@@ -1,0 +1,12 @@
+/* rows.h - the small arithmetic of whole token rows that cuts are made of.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_KERNELS_ROWS_H
+#define RY_KERNELS_ROWS_H
+
+#include <stddef.h>
+
+void ry_row_scale(float *y, const float *x, float w, size_t n); /* y = w x; exactly x for w = 1 */
+void ry_row_add(float *y, const float *x, float w, size_t n);   /* y += w x */
+float ry_row_length(const float *x, size_t n);                  /* |x| */
+
+#endif

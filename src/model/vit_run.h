@@ -1,0 +1,44 @@
+/* vit_run.h - a run of a plan as its threads see it; between vit_forward.c and vit_cut.c.
+ *
+ * All threads go through the same steps and share the tiles of each (base/steps.h). Which thread
+ * computes a tile does not change its bits. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_MODEL_VIT_RUN_H
+#define RY_MODEL_VIT_RUN_H
+
+#include "model/vit_plan.h"
+
+typedef struct ry_vit_run {
+    ry_vit_plan *p;
+    const ry_vit_input *in;
+    float *logits;
+    int stop; /* written by thread 0 inside report() */
+} ry_vit_run;
+
+/* One thread. The fields below `thread` take the same values in all threads. */
+typedef struct ry_worker {
+    ry_vit_run *r;
+    unsigned thread;
+    size_t ticket;  /* index of the next step's ticket */
+    int x_now;      /* which of the plan's two streams holds the tokens */
+    int sizes_now;  /* which of the two lists of sizes is theirs */
+} ry_worker;
+
+static inline ry_step ry_begin(ry_worker *w, size_t tiles)
+{
+    return (ry_step){&w->r->p->tickets[w->ticket++], tiles, 0};
+}
+
+static inline float *ry_tokens(const ry_worker *w) { return w->r->p->x[w->x_now]; }
+
+/* What attention has to hand out for image i of a block; nothing in a dense run. */
+ry_attention ry_attention_of(const ry_worker *w, const ry_block_rows *b, size_t i);
+
+/* The decision of a block's cut for every image of the batch, and whoever watches it. With
+ * RY_WAY_LISTED attention has not run yet, and only the class row is made here. */
+void ry_cut_decide(ry_worker *w, uint32_t block);
+
+/* The rows of the streams after the decision; the other stream is then the current one. With
+ * `heads` also the rows of attention's output, from h to wide, for the projection. */
+void ry_cut_reduce(ry_worker *w, uint32_t block, int heads);
+
+#endif
