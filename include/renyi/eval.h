@@ -1,0 +1,218 @@
+/* eval.h - what a pruning policy costs and what it buys, on a user's own photos.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Life of a program:
+ *   renyi_model_open -> renyi_dataset_open -> renyi_eval_new -> renyi_eval_run -> results -> free.
+ *
+ * Threads   an evaluation belongs to one thread at a time; callbacks come from the thread that is
+ *           in renyi_eval_run. Photos are decoded on threads of the evaluation's own as well.
+ * Memory    photos are decoded in the C heap; all else comes from the allocator of the options.
+ * Results   depend on the model, the data and the policies alone: not on threads, not on the batch
+ *           size, not on whether a run was interrupted and resumed. Times do, of course.
+ * The rest is as in renyi.h.
+ */
+#ifndef RENYI_EVAL_H
+#define RENYI_EVAL_H
+
+#include "renyi/renyi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- datasets ------------------------------------------------------------------------------ */
+
+typedef struct renyi_dataset renyi_dataset; /* names of photos and their classes; immutable */
+
+/* How a photo's class was found. */
+typedef enum renyi_class_rule {
+    RENYI_CLASS_UNKNOWN = 0,  /* no class; ReaL labels may tell */
+    RENYI_CLASS_BY_INDEX = 1, /* "006" is class 6 */
+    RENYI_CLASS_BY_WNID = 2,  /* "n01440764" is class 0 of ImageNet's 1000 */
+    RENYI_CLASS_BY_NAME = 3,  /* the model's own label names */
+    RENYI_CLASS_BY_MAP = 4,   /* the class map file */
+    RENYI_CLASS_BY_ORDER = 5  /* the i-th folder in byte order is class i (ImageFolder) */
+} renyi_class_rule;
+
+/* Paths are borrowed for the call. */
+typedef struct renyi_dataset_options {
+    uint32_t struct_size;
+    uint32_t n_classes;       /* of the model; 0 = the model's, or 1000 without one */
+    const char *ground_truth; /* classes of a flat folder: one a line in the order of the file
+                                 names, or "name class" lines; NULL = folders are classes */
+    const char *class_map;    /* one class name a line (line 0 = class 0), "name index" lines, or a
+                                 JSON object {"name": index} or {"index": name}; NULL = none */
+    const char *real_labels;  /* ImageNet-ReaL's JSON: a list of classes for each validation photo;
+                                 any of them is right, photos without one are left out */
+    const char *valid_labels; /* one class a line: only these can be predicted (ImageNet-A, -R) */
+    uint64_t limit;           /* at most so many photos, after shuffling; 0 = all */
+    uint32_t shuffle;         /* 1 = in an order that `seed` decides */
+    uint32_t shard,
+        n_shards; /* photos shard, shard + n_shards, ... of the rest; n_shards 0 = all */
+    uint64_t seed;
+    uint64_t max_images;     /* more is an error; 0 = 16,777,216 */
+    uint64_t max_list_bytes; /* of a list, label or map file; 0 = 1 GiB */
+    renyi_allocator allocator;
+} renyi_dataset_options;
+
+/* What `path` may be:
+ *   a folder of folders  DIR/class/...jpg; with DIR/val beside DIR/train, DIR/val is taken
+ *   a folder             of photos, with ground_truth or real_labels
+ *   a list               .csv (file,label; a header names the columns), .jsonl ({"file", "label"})
+ *                        or .txt ("name class" lines); names are relative to the list's folder
+ * Photos are files that end in .jpg .jpeg .png .webp .ppm .pgm .pnm, any case; a list may name any.
+ * m (may be NULL) tells the number of classes and their names. On success *out is owned by the
+ * caller (renyi_dataset_free) and has at least one photo. Errors name file and line. */
+RENYI_API RENYI_CHECK renyi_status renyi_dataset_open(renyi_dataset **out, const char *path,
+                                                      const renyi_model *m,
+                                                      const renyi_dataset_options *opt,
+                                                      renyi_error *err);
+RENYI_API void renyi_dataset_free(renyi_dataset *d);
+
+typedef struct renyi_dataset_info {
+    uint64_t n_images;     /* that will be run */
+    uint64_t n_found;      /* before limit and shard */
+    uint64_t n_unlabelled; /* found, but without a class: left out */
+    uint32_t n_classes;    /* labels are below this */
+    uint32_t n_folders;    /* classes that have a folder; 0 = not in folders */
+    renyi_class_rule rule;
+    const uint32_t *valid; /* [n_valid] classes that can be predicted, ascending; NULL = all */
+    uint32_t n_valid;
+    int has_real_labels;
+} renyi_dataset_info; /* pointers are borrowed until renyi_dataset_free */
+RENYI_API void renyi_dataset_get_info(const renyi_dataset *d, renyi_dataset_info *info);
+
+#define RENYI_NO_CLASS UINT32_MAX
+
+typedef struct renyi_dataset_image {
+    const char *path; /* to open */
+    const char *file; /* the part of it below the dataset's folder */
+    uint64_t index;   /* its place before shuffle, limit and shard */
+    uint32_t label;   /* RENYI_NO_CLASS = unknown; the loss is over this one */
+    uint32_t n_right;
+    const uint32_t *right; /* [n_right] classes that count as right; without ReaL just label */
+} renyi_dataset_image;     /* pointers are borrowed until renyi_dataset_free */
+RENYI_API void renyi_dataset_get_image(const renyi_dataset *d, size_t i, renyi_dataset_image *out);
+
+/* ---- evaluation ---------------------------------------------------------------------------- */
+
+typedef struct renyi_eval renyi_eval; /* sessions, one per policy, and what they answered */
+
+/* What a policy answered for one photo. */
+typedef struct renyi_eval_sample {
+    const char *file;    /* borrowed from the dataset */
+    uint64_t index;      /* renyi_dataset_image.index */
+    uint32_t policy;     /* place in the list of policies */
+    uint32_t label;      /* RENYI_NO_CLASS = unknown */
+    uint32_t prediction; /* best class; equal logits: the lower index */
+    uint32_t n_top;
+    uint32_t top[5];           /* [n_top] best first; top[0] = prediction */
+    uint32_t is_top1, is_top5; /* a right class is first, or among the top */
+    double margin;             /* best logit minus second; NaN with a single class */
+    double loss;               /* cross entropy at label; NaN without one */
+    double ms;                 /* model time, a batch's shared evenly */
+} renyi_eval_sample;
+
+typedef struct renyi_eval_options {
+    uint32_t struct_size;
+    uint32_t n_policies;         /* 0 = the one policy "none" */
+    const char *const *policies; /* [n_policies] policy texts; copied. No two may mean the same */
+    uint32_t batch;              /* photos run together; 0 = 8 */
+    uint32_t n_threads;          /* of the model; 0 = physical cores */
+    uint32_t n_workers;          /* threads that decode beside the running model; 0 = the cores that
+                                    n_threads leaves free. While the model has nothing to do, all
+                                    cores decode */
+    uint32_t apply_exif;         /* 1 = turn photos as their EXIF orientation says */
+    const renyi_preprocess *preprocess; /* NULL = the model's; size must be the model's */
+    const char *name;    /* of the model, for the log; copied; NULL = its architecture */
+    const char *log;     /* JSONL file for every sample; NULL = none */
+    uint32_t resume;     /* 1 = what the log holds already is not run again. 0: a log that is not
+                            empty is an error, so that no work is lost by a forgotten option */
+    renyi_limits limits; /* of photos */
+    renyi_allocator allocator;
+    void *user; /* first argument of the callbacks; each may be NULL */
+    void (*on_sample)(void *user, const renyi_eval_sample *sample); /* in dataset order; not for
+                                                                       those from the log */
+    void (*on_failure)(void *user, const char *file, const char *message); /* photo skipped */
+    renyi_progress progress; /* after every batch: photos done of all; with `user`. Non-zero stops:
+                                renyi_eval_run returns RENYI_ERR_ABORTED, results so far hold */
+} renyi_eval_options;
+
+/* Borrows m and d: both must outlive the evaluation. Makes one session per policy and reads the
+ * log. On success *out is owned by the caller (renyi_eval_free). */
+RENYI_API RENYI_CHECK renyi_status renyi_eval_new(renyi_eval **out, const renyi_model *m,
+                                                  const renyi_dataset *d,
+                                                  const renyi_eval_options *opt, renyi_error *err);
+RENYI_API void renyi_eval_free(renyi_eval *e);
+
+/* Run what is not done yet. A photo that cannot be read is reported, counted and skipped. */
+RENYI_API RENYI_CHECK renyi_status renyi_eval_run(renyi_eval *e, renyi_error *err);
+
+typedef struct renyi_interval {
+    double low, high;
+} renyi_interval;
+
+/* Totals of one policy; any time, also from a callback. */
+typedef struct renyi_eval_result {
+    const char *policy; /* in full; borrowed until renyi_eval_free */
+    uint64_t images;    /* answered */
+    uint64_t failed;    /* unreadable photos, and answers that are not numbers */
+    uint64_t n_top1, n_top5;
+    double top1, top5;                     /* per cent; NaN without images */
+    renyi_interval top1_range, top5_range; /* 95 % intervals, per cent */
+    double loss;                           /* mean; NaN without labels */
+    double gmacs;                          /* nominal, per photo, 1e9 multiply-accumulates */
+    double gmacs_executed;                 /* what the session really does */
+    double ms_model;                       /* per photo, mean over all batches but the first */
+    double ms_total; /* the same and all that is not the model: what the run took, per photo */
+    double images_per_second; /* 1000 / ms_total */
+} renyi_eval_result;
+
+RENYI_API uint32_t renyi_eval_policy_count(const renyi_eval *e);
+RENYI_API void renyi_eval_get_result(const renyi_eval *e, uint32_t policy, renyi_eval_result *out);
+
+/* Two policies on the photos that both answered. */
+typedef struct renyi_eval_pair {
+    uint64_t both, only_a, only_b, none; /* right at top 1 */
+    uint64_t same;                       /* predictions that are equal */
+    double difference;                   /* accuracy of b minus that of a, in points */
+    double p_value;                      /* McNemar's exact test, two-sided */
+    int is_noise;                        /* p_value >= 0.05: not told apart by these photos */
+} renyi_eval_pair;
+RENYI_API void renyi_eval_get_pair(const renyi_eval *e, uint32_t a, uint32_t b,
+                                   renyi_eval_pair *out);
+
+/* Sample of policy p for photo i of the dataset; returns 0 if there is none (yet). */
+RENYI_API int renyi_eval_get_sample(const renyi_eval *e, uint32_t policy, size_t i,
+                                    renyi_eval_sample *out);
+
+/* Photos that could not be used. */
+typedef struct renyi_eval_failure {
+    const char *file, *message; /* borrowed until renyi_eval_free */
+} renyi_eval_failure;
+RENYI_API size_t renyi_eval_failure_count(const renyi_eval *e);
+RENYI_API void renyi_eval_get_failure(const renyi_eval *e, size_t i, renyi_eval_failure *out);
+
+/* How the time of renyi_eval_run went. */
+typedef struct renyi_eval_times {
+    uint64_t images;       /* read and run now */
+    uint64_t resumed;      /* taken from the log */
+    double seconds;        /* wall clock */
+    double seconds_model;  /* of it in the model, all policies */
+    double seconds_decode; /* work of the decoding threads, in sum */
+} renyi_eval_times;
+RENYI_API void renyi_eval_get_times(const renyi_eval *e, renyi_eval_times *out);
+
+/* ---- statistics ---------------------------------------------------------------------------- */
+
+/* Wilson's 95 % interval of a share: k of n. Shares in [0, 1]; n = 0 gives [0, 1]. k <= n. */
+RENYI_API renyi_interval renyi_stats_interval(uint64_t k, uint64_t n);
+
+/* McNemar's exact two-sided p-value: how likely a split of b + c discordant pairs at least as
+ * uneven is when both sides are equally likely. Exact for any counts; 1 when b = c. */
+RENYI_API double renyi_stats_mcnemar(uint64_t b, uint64_t c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,72 @@
+/* stats.c - how sure an accuracy is, and whether two of them differ.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "renyi/eval.h"
+
+#include <math.h>
+
+#define Z95 1.959963984540054 /* 97.5 % point of the normal distribution */
+#define PI 3.14159265358979323846
+
+renyi_interval renyi_stats_interval(uint64_t k, uint64_t n)
+{
+    if (n == 0) return (renyi_interval){0.0, 1.0};
+    const double N = (double)n, p = (double)k / N, z2 = Z95 * Z95;
+    const double centre = (p + z2 / (2 * N)) / (1 + z2 / N);
+    const double half = Z95 / (1 + z2 / N) * sqrt(p * (1 - p) / N + z2 / (4 * N * N));
+    /* At the ends the formula is exact but rounding is not. */
+    return (renyi_interval){k == 0 ? 0.0 : fmax(0.0, centre - half),
+                            k == n ? 1.0 : fmin(1.0, centre + half)};
+}
+
+/* log(n!) minus Stirling's sqrt(2 pi n) (n/e)^n. */
+static double stirling_error(double n)
+{
+    enum { EXACT = 16 };
+    if (n < EXACT) {
+        double factorial = 1.0;
+        for (double i = 2; i <= n; i++) factorial *= i;
+        return log(factorial) - (n > 0 ? 0.5 * log(2 * PI * n) + n * log(n) - n : 0.0);
+    }
+    const double n2 = n * n; /* the series is good to 1e-16 from 16 on */
+    return (1.0 / 12 - (1.0 / 360 - (1.0 / 1260 - (1.0 / 1680 - 1.0 / 1188 / n2) / n2) / n2) / n2) /
+           n;
+}
+
+/* x log(x / m) + m - x without the cancellation near x = m. */
+static double deviance(double x, double m)
+{
+    const double d = (x - m) / (x + m);
+    if (fabs(d) >= 0.1) return x * log(x / m) + m - x;
+    double sum = (x - m) * d, power = 2 * x * d;
+    for (int j = 3; j < 60; j += 2) { /* log(x / m) = 2 atanh d as a series */
+        power *= d * d;
+        const double next = sum + power / j;
+        if (next == sum) break;
+        sum = next;
+    }
+    return sum;
+}
+
+/* C(n, k) / 2^n in Loader's form (2000), which keeps its digits for any n, k. */
+static double half_binomial(double n, double k)
+{
+    if (k == 0) return exp(-n * log(2.0));
+    const double m = n / 2;
+    return exp(stirling_error(n) - stirling_error(k) - stirling_error(n - k) - deviance(k, m) -
+               deviance(n - k, m)) *
+           sqrt(n / (2 * PI * k * (n - k)));
+}
+
+double renyi_stats_mcnemar(uint64_t b, uint64_t c)
+{
+    if (b == c) return 1.0;
+    const double n = (double)b + (double)c;
+    double k = (double)(b < c ? b : c), term = half_binomial(n, k), tail = 0.0;
+    /* The lower tail from its largest term down; each is k / (n - k + 1) of the one above. */
+    for (; term > tail * 0x1p-60; k--) {
+        tail += term;
+        if (k == 0) break;
+        term *= k / (n - k + 1);
+    }
+    return fmin(1.0, 2 * tail);
+}
