@@ -5,10 +5,11 @@
  *   evit    keep=0.7 layers=0,3,6 metric=correct n=2 c=0.8 fuse
  *   mosaic  keep=0.7 layers=0,3,6
  *   tome    r=13
- *   ats     tokens=0.7 layers=3,6,9
+ *   ats     keep=0.7 layers=3,6,9
  *
- * A policy does not know a model; ry_policy_check ties the two. Rates are always what is *kept*, p
- * is what is *removed* per layer. SPDX-License-Identifier: Apache-2.0 */
+ * First a rule or a preset's name, then key=value in any order (policy_keys.c lists them). A policy
+ * does not know a model; ry_policy_check ties the two. Rates are always what is *kept*, p is what
+ * is *removed* per layer. SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PRUNE_POLICY_H
 #define RY_PRUNE_POLICY_H
 
@@ -49,7 +50,11 @@ typedef enum ry_heads {
     RY_HEADS_MEAN,
     RY_HEADS_EACH
 } ry_heads; /* mean before the norm; norm of each, then mean */
-typedef enum ry_fuse_weights { RY_FUSE_CLS, RY_FUSE_SCORE } ry_fuse_weights;
+typedef enum ry_fuse_weights {
+    RY_FUSE_CLS,
+    RY_FUSE_SCORE,
+    RY_FUSE_AUTO /* cls where the encoder has a class token, else score; ry_policy_check decides */
+} ry_fuse_weights;
 typedef enum ry_place {
     RY_PLACE_MID,
     RY_PLACE_END
@@ -58,22 +63,23 @@ typedef enum ry_order { RY_ORDER_SCORE, RY_ORDER_POSITION } ry_order; /* of the 
 
 /* How many tokens stay, per cut. */
 typedef enum ry_budget {
-    RY_BUDGET_KEEP, /* ceil(keep * patches) */
-    RY_BUDGET_DROP, /* patches - p */
+    RY_BUDGET_KEEP, /* ceil(keep * patches); ats: round(keep * tokens), at least 8 */
+    RY_BUDGET_DROP, /* patches - p, or tome's r */
     RY_BUDGET_COUNT /* exactly so many */
 } ry_budget;
 
 typedef struct ry_policy_cut {
     uint32_t layer;
-    double keep;    /* RY_BUDGET_KEEP; a double for ever: a float breaks ceil(0.8 * 10) */
-    uint32_t count; /* RY_BUDGET_DROP: p, or tome's r; RY_BUDGET_COUNT: tokens */
-    ry_reduce reduce;
+    double keep;      /* RY_BUDGET_KEEP; a double for ever: a float breaks ceil(0.8 * 10) */
+    uint32_t count;   /* RY_BUDGET_DROP: p, or tome's r; RY_BUDGET_COUNT: tokens */
+    ry_reduce reduce; /* merge for mosaic and tome, drop for ats */
 } ry_policy_cut;
 
+/* Fields that the rule or the metric has no use for are zero (class_row and diagonal: one). */
 typedef struct ry_policy {
     ry_rule rule;
     ry_metric metric;
-    double n; /* order of col, correct, renyi, colv; >= 1 or INFINITY */
+    double n; /* order of col, correct, renyi, colv; >= 1 or INFINITY; 1 for shannon */
     double c; /* rescue ratio of correct: share of the kept that Col-Ln chooses */
     ry_rounding rounding;
     ry_heads heads;
@@ -84,8 +90,9 @@ typedef struct ry_policy {
     ry_order order;
     uint64_t seed; /* of random */
     ry_budget budget;
-    int every_layer; /* layers=all, or a rule that was given none and cuts everywhere: n_cuts is
-                        then 1, its layer 0, until ry_policy_check */
+    double inflection; /* tome: slope of r over the cuts, -1 to 1; 0 after ry_policy_check */
+    int every_layer;   /* layers=all: until ry_policy_check, which clears it, n_cuts is 1, or the
+                          length of a list that says something for each layer */
     uint32_t n_cuts;
     ry_policy_cut cuts[RY_MAX_CUTS]; /* ascending layers, none twice */
 } ry_policy;
@@ -103,13 +110,15 @@ renyi_status ry_policy_parse(ry_policy *out, const char *text, renyi_error *err)
 /* The policy in full, every default said; parses back to the same struct. */
 void ry_policy_print(char out[RY_MAX_POLICY_TEXT], const ry_policy *p);
 
-/* Resolves every_layer and checks layers and counts against an encoder: layers inside it, at least
- * one patch left by every cut, no metric that needs a class token where there is none. */
+/* Resolves every_layer, inflection and weights=auto and checks the policy against an encoder:
+ * layers inside it, at least one patch left by every cut, nothing that needs a class token where
+ * there is none. */
 renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape,
                              renyi_error *err) RENYI_CHECK;
 
 /* Tokens (prefix and fused counted in) that leave cut `i` when n_tokens enter it. Equal to
- * n_tokens: the cut does nothing. For ats an upper bound. */
+ * n_tokens: the cut does nothing; so it is too where fusing would remove one token to add one.
+ * For ats an upper bound. */
 uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_tokens,
                                 uint32_t n_prefix);
 
