@@ -1,0 +1,124 @@
+/* pruner.c - finds the cut of a block and hands it to the policy's rule.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "prune/pruner.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/status.h"
+#include "prune/rule.h"
+
+#include <assert.h>
+
+static const ry_rule_body *body_of(ry_rule rule)
+{
+    switch (rule) {
+    case RY_RULE_NAIVE:
+    case RY_RULE_EVIT: return &ry_rule_select;
+    case RY_RULE_TOME: return &ry_rule_tome;
+    case RY_RULE_NONE:
+    case RY_RULE_MOSAIC:
+    case RY_RULE_ATS: break;
+    }
+    return NULL;
+}
+
+/* The cut of a block, or n_cuts when it has none or one that changes nothing: such a cut asks for
+ * nothing, and the run is the dense one bit for bit. */
+static uint32_t cut_of(const ry_pruner *p, uint32_t block)
+{
+    const uint32_t n = p->policy.n_cuts;
+    for (uint32_t i = 0; p->body && i < n; i++)
+        if (p->policy.cuts[i].layer == block) return p->tokens_out[i] == p->tokens_in[i] ? n : i;
+    return n;
+}
+
+static void hook_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
+{
+    const ry_pruner *p = self;
+    const uint32_t cut = cut_of(p, block);
+    *out = (ry_block_needs){.n_after = n_tokens};
+    if (cut == p->policy.n_cuts) return;
+    assert(n_tokens == p->tokens_in[cut]);
+    out->place = p->policy.place == RY_PLACE_END ? RY_CUT_END : RY_CUT_MID;
+    out->n_after = p->tokens_out[cut];
+    p->body->needs(p, cut, out);
+}
+
+static uint32_t hook_tiles(const void *self, uint32_t block, uint32_t phase)
+{
+    const ry_pruner *p = self;
+    const uint32_t cut = cut_of(p, block);
+    return cut == p->policy.n_cuts ? 0 : p->body->tiles(p, cut, p->tokens_in[cut], phase);
+}
+
+static void hook_work(void *self, const ry_block_view *view, ry_cut *out, uint32_t phase,
+                      uint32_t tile)
+{
+    ry_pruner *p = self;
+    const uint32_t cut = cut_of(p, view->block);
+    assert(cut < p->policy.n_cuts && view->image < p->max_batch);
+    p->body->work(p, cut, view, out, phase, tile);
+}
+
+static void count_tokens(ry_pruner *p)
+{
+    uint32_t n = p->shape.n_prefix + p->shape.n_patches;
+    for (uint32_t i = 0; i < p->policy.n_cuts; i++) {
+        p->tokens_in[i] = n;
+        p->tokens_out[i] = n = ry_policy_tokens_after(&p->policy, i, n, p->shape.n_prefix);
+    }
+}
+
+static renyi_status take_scratch(ry_pruner *p, const renyi_allocator *al, renyi_error *err)
+{
+    size_t total;
+    p->scratch_each = p->body->scratch ? p->body->scratch(p) : 0;
+    if (!ry_add_size(p->scratch_each, RY_ALIGN - 1, &p->scratch_each) ||
+        !ry_mul_size(p->scratch_each &= ~(size_t)(RY_ALIGN - 1), p->max_batch, &total))
+        return ry_fail_nomem(err, SIZE_MAX);
+    p->scratch = ry_alloc(al, total, 1);
+    return p->scratch ? RENYI_OK : ry_fail_nomem(err, total);
+}
+
+renyi_status ry_pruner_new(ry_pruner **out, const ry_pruner_spec *spec, const renyi_allocator *al,
+                           renyi_error *err)
+{
+    *out = NULL;
+    const ry_rule_body *body = body_of(spec->policy->rule);
+    if (!body && spec->policy->rule != RY_RULE_NONE)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "this build has no rule for the policy; it has naive, evit and tome");
+    ry_pruner *p = ry_calloc(al, 1, sizeof *p);
+    if (!p) return ry_fail_nomem(err, sizeof *p);
+    p->policy = *spec->policy;
+    p->shape = spec->shape;
+    p->dim = spec->dim;
+    p->n_heads = spec->n_heads;
+    p->max_batch = spec->max_batch;
+    p->body = body;
+    ry_kernels_init(&p->kernels, spec->level);
+    count_tokens(p);
+    if (body && p->max_batch) {
+        const renyi_status st = take_scratch(p, al, err);
+        if (st != RENYI_OK) {
+            ry_pruner_free(p, al);
+            return st;
+        }
+    }
+    *out = p;
+    return RENYI_OK;
+}
+
+void ry_pruner_free(ry_pruner *p, const renyi_allocator *al)
+{
+    if (!p) return;
+    ry_free(al, p->scratch);
+    ry_free(al, p);
+}
+
+ry_token_hook ry_pruner_hook(ry_pruner *p)
+{
+    return (ry_token_hook){hook_needs, hook_tiles, hook_work, NULL, p};
+}
+
+void ry_pruner_first_image(ry_pruner *p, uint64_t index) { p->first_image = index; }
