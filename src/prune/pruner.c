@@ -14,9 +14,9 @@ static const ry_rule_body *body_of(ry_rule rule)
     switch (rule) {
     case RY_RULE_NAIVE:
     case RY_RULE_EVIT: return &ry_rule_select;
+    case RY_RULE_MOSAIC: return &ry_rule_mosaic;
     case RY_RULE_TOME: return &ry_rule_tome;
     case RY_RULE_NONE:
-    case RY_RULE_MOSAIC:
     case RY_RULE_ATS: break;
     }
     return NULL;
@@ -86,8 +86,9 @@ renyi_status ry_pruner_new(ry_pruner **out, const ry_pruner_spec *spec, const re
     *out = NULL;
     const ry_rule_body *body = body_of(spec->policy->rule);
     if (!body && spec->policy->rule != RY_RULE_NONE)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "this build has no rule for the policy; it has naive, evit and tome");
+        return ry_fail(
+            err, RENYI_ERR_UNSUPPORTED, -1,
+            "this build has no rule for the policy; it has naive, evit, mosaic and tome");
     ry_pruner *p = ry_calloc(al, 1, sizeof *p);
     if (!p) return ry_fail_nomem(err, sizeof *p);
     p->policy = *spec->policy;
