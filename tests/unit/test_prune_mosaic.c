@@ -239,8 +239,7 @@ static void assert_like_plain(const bench *b, const plain *w)
         double best = -2.0;
         size[row] += b->view.sizes ? b->sizes[prefix + g] : 1.0f;
         if (b->source[row] == prefix + g) continue;
-        for (uint32_t k = 0; k < K; k++)
-            best = fmax(best, w->S[g][b->source[prefix + k] - prefix]);
+        for (uint32_t k = 0; k < K; k++) best = fmax(best, w->S[g][b->source[prefix + k] - prefix]);
         assert_true(w->S[g][b->source[row] - prefix] > best - 2e-6);
     }
     for (uint32_t g = 0; g < w->P; g++) {
@@ -251,10 +250,10 @@ static void assert_like_plain(const bench *b, const plain *w)
 
 static void merge_at(renyi_cpu level)
 {
-    static const shape shapes[] = {
-        {14, 1, 96, 3, 196, 138}, {14, 1, 64, 6, 138, 97}, {14, 2, 33, 3, 196, 79},
-        {14, 0, 17, 3, 195, 20},  {5, 1, 3, 3, 25, 24},    {5, 1, 100, 1, 7, 1},
-        {1, 1, 8, 3, 1, 1},       {16, 0, 16, 9, 256, 256}};
+    static const shape shapes[] = {{14, 1, 96, 3, 196, 138}, {14, 1, 64, 6, 138, 97},
+                                   {14, 2, 33, 3, 196, 79},  {14, 0, 17, 3, 195, 20},
+                                   {5, 1, 3, 3, 25, 24},     {5, 1, 100, 1, 7, 1},
+                                   {1, 1, 8, 3, 1, 1},       {16, 0, 16, 9, 256, 256}};
     plain *w = calloc(1, sizeof *w);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         bench *b = bench_new(shapes[i], level);
