@@ -4,6 +4,8 @@
 #include "base/cpu.h"
 #include "base/status.h"
 #include "engine/model.h"
+#include "engine/policy.h"
+#include "engine/trace.h"
 #include "image/patches.h"
 #include "kernels/peak.h"
 #include "model/vit_plan.h"
@@ -12,8 +14,12 @@
 
 struct renyi_session {
     const renyi_model *model; /* borrowed */
+    char policy[RY_MAX_POLICY_TEXT]; /* in full */
+    ry_pruner *pruner;               /* NULL: dense */
+    ry_trace *trace;                 /* NULL: nobody asked */
+    ry_token_hook hook;              /* the pruner's */
     ry_vit_plan *plan;
-    uint32_t max_batch;
+    uint32_t max_batch, n_last; /* images per run, and of the last one */
     renyi_progress progress;
     void *progress_user;
     float lut[3][256]; /* normalised value of each byte, per channel */
@@ -31,10 +37,46 @@ static renyi_status check_options(renyi_session_options *o, renyi_error *err)
                        MAX_BATCH);
     if (o->n_threads > MAX_THREADS)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%u threads; at most %d", o->n_threads, MAX_THREADS);
-    if (o->policy && strcmp(o->policy, "none") != 0)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "policy \"%s\" is not known; allowed: none",
-                       o->policy);
     return RENYI_OK;
+}
+
+/* The policy's hook, with a trace in front of it if asked for; *hook is NULL for a dense run. */
+static renyi_status make_hook(renyi_session *s, const renyi_session_options *o,
+                              const ry_token_hook **hook, renyi_error *err)
+{
+    const renyi_model *m = s->model;
+    const ry_vit_config *c = &m->vit.config;
+    ry_policy policy;
+    *hook = NULL;
+    RY_TRY(ry_policy_for(&policy, o->policy, c, m->vit.n_patches, err));
+    ry_policy_print(s->policy, &policy);
+    RY_TRY(ry_policy_pruner(&s->pruner, &policy, c, m->vit.n_patches, o->max_batch, m->level,
+                            &m->al, err));
+    if (!s->pruner) return RENYI_OK;
+    s->hook = ry_pruner_hook(s->pruner);
+    *hook = &s->hook;
+    if (!o->trace) return RENYI_OK;
+    RY_TRY(ry_trace_new(&s->trace, &s->hook, c, m->vit.n_patches, o->max_batch, &m->al, err));
+    *hook = ry_trace_hook(s->trace);
+    return RENYI_OK;
+}
+
+static renyi_status fill_session(renyi_session *s, const renyi_model *m,
+                                 const renyi_session_options *o, renyi_error *err)
+{
+    const ry_vit_config *c = &m->vit.config;
+    const size_t bytes = (size_t)o->max_batch * c->image_size * c->image_size * 3;
+    ry_vit_plan_options plan = {
+        .level = m->level, .max_batch = o->max_batch, .n_threads = o->n_threads};
+    s->model = m;
+    s->max_batch = o->max_batch;
+    s->progress = o->progress;
+    s->progress_user = o->progress_user;
+    ry_normalize_lut(s->lut, c->preprocess.mean, c->preprocess.std);
+    s->pixels = ry_alloc(&m->al, bytes, 1);
+    if (!s->pixels) return ry_fail_nomem(err, bytes);
+    RY_TRY(make_hook(s, o, &plan.hook, err));
+    return ry_vit_plan_new(&s->plan, &m->vit, &plan, &m->al, err);
 }
 
 renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
@@ -53,21 +95,9 @@ renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
     RY_TRY(check_options(&o, err));
     if (!m->vit.head)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "the model has no classifier head");
-    const renyi_allocator *al = &m->al;
-    renyi_session *s = ry_calloc(al, 1, sizeof *s);
+    renyi_session *s = ry_calloc(&m->al, 1, sizeof *s);
     if (!s) return ry_fail_nomem(err, sizeof *s);
-    s->model = m;
-    s->max_batch = o.max_batch;
-    s->progress = o.progress;
-    s->progress_user = o.progress_user;
-    const ry_vit_config *c = &m->vit.config;
-    ry_normalize_lut(s->lut, c->preprocess.mean, c->preprocess.std);
-    const size_t bytes = (size_t)o.max_batch * c->image_size * c->image_size * 3;
-    s->pixels = ry_alloc(al, bytes, 1);
-    renyi_status st = s->pixels ? RENYI_OK : ry_fail_nomem(err, bytes);
-    const ry_vit_plan_options plan = {
-        .level = m->level, .max_batch = o.max_batch, .n_threads = o.n_threads};
-    if (!st) st = ry_vit_plan_new(&s->plan, &m->vit, &plan, al, err);
+    const renyi_status st = fill_session(s, m, &o, err);
     if (st) {
         renyi_session_free(s);
         return st;
@@ -81,6 +111,8 @@ void renyi_session_free(renyi_session *s)
     if (!s) return;
     const renyi_allocator *al = &s->model->al;
     ry_vit_plan_free(s->plan, al);
+    ry_trace_free(s->trace, al);
+    ry_pruner_free(s->pruner, al);
     ry_free(al, s->pixels);
     ry_free(al, s);
 }
@@ -88,6 +120,29 @@ void renyi_session_free(renyi_session *s)
 size_t renyi_session_bytes(const renyi_session *s) { return s ? s->plan->arena_bytes : 0; }
 
 double renyi_session_macs(const renyi_session *s) { return s ? ry_vit_plan_macs(s->plan) : 0.0; }
+
+const char *renyi_session_policy(const renyi_session *s) { return s ? s->policy : ""; }
+
+size_t renyi_session_cut_count(const renyi_session *s)
+{
+    return s && s->trace ? ry_trace_cuts(s->trace) : 0;
+}
+
+renyi_status renyi_session_cut(const renyi_session *s, uint32_t image, size_t i, renyi_cut *out,
+                               renyi_error *err)
+{
+    if (!s || !out) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_session_cut: NULL argument");
+    if (!s->trace)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       s->pruner ? "the session keeps no trace; set renyi_session_options.trace"
+                                 : "the session prunes nothing");
+    if (i >= ry_trace_cuts(s->trace))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "cut %zu of %zu", i, ry_trace_cuts(s->trace));
+    if (image >= s->n_last)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "image %u; the last run had %u", image, s->n_last);
+    ry_trace_get(s->trace, image, i, out);
+    return RENYI_OK;
+}
 
 static renyi_status check_run(const renyi_session *s, const void *input, uint32_t n,
                               const float *logits, renyi_error *err)
@@ -101,10 +156,13 @@ static renyi_status check_run(const renyi_session *s, const void *input, uint32_
 
 static renyi_status forward(renyi_session *s, ry_vit_input *in, float *logits, renyi_error *err)
 {
+    s->n_last = 0;
     in->progress = s->progress;
     in->progress_user = s->progress_user;
     const renyi_status st = ry_vit_forward(s->plan, in, logits);
-    return st ? ry_fail(err, st, -1, "stopped by the progress callback") : RENYI_OK;
+    if (st) return ry_fail(err, st, -1, "stopped by the progress callback");
+    s->n_last = in->n;
+    return RENYI_OK;
 }
 
 renyi_status renyi_run_pixels(renyi_session *s, const uint8_t *pixels, uint32_t n, float *logits,

@@ -4,8 +4,7 @@
 
 #define NORM_PER_ELEMENT 5.0
 
-/* Everything of a cost that does not depend on the blocks. */
-static ry_cost outside_blocks(const ry_cost_shape *s, uint32_t last)
+ry_cost ry_cost_ends(const ry_cost_shape *s, uint32_t last)
 {
     const double d = s->dim;
     return (ry_cost){.patch_embed = (double)s->n_patches * s->patch_in * d,
@@ -23,16 +22,23 @@ static void add_block(ry_cost *c, const ry_cost_shape *s, double n, double m)
     c->norm += NORM_PER_ELEMENT * d * (n + m);
 }
 
+ry_cost ry_cost_block(const ry_cost_shape *s, uint32_t attn, uint32_t mlp)
+{
+    ry_cost c = {0};
+    add_block(&c, s, attn, mlp);
+    return c;
+}
+
 ry_cost ry_cost_of(const ry_cost_shape *s, const ry_cost_tokens *t)
 {
-    ry_cost c = outside_blocks(s, t->last);
+    ry_cost c = ry_cost_ends(s, t->last);
     for (uint32_t l = 0; l < s->n_blocks; l++) add_block(&c, s, t->attn[l], t->mlp[l]);
     return c;
 }
 
 ry_cost ry_cost_dense(const ry_cost_shape *s, uint32_t n_tokens)
 {
-    ry_cost c = outside_blocks(s, n_tokens);
+    ry_cost c = ry_cost_ends(s, n_tokens);
     for (uint32_t l = 0; l < s->n_blocks; l++) add_block(&c, s, n_tokens, n_tokens);
     return c;
 }

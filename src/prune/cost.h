@@ -33,6 +33,10 @@ typedef struct ry_cost {
         norm; /* LayerNorm at 5 per element, the convention of fvcore and of the paper's tables */
 } ry_cost;
 
+/* One block with so many tokens in its attention and its MLP, and what is outside the blocks. */
+ry_cost ry_cost_block(const ry_cost_shape *s, uint32_t attn, uint32_t mlp);
+ry_cost ry_cost_ends(const ry_cost_shape *s, uint32_t last);
+
 ry_cost ry_cost_of(const ry_cost_shape *s, const ry_cost_tokens *t);
 
 /* Every block sees the same number of tokens. */

@@ -1,0 +1,18 @@
+/* policy.h - a policy text made ready for one encoder: read, checked, and as a token hook.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_ENGINE_POLICY_H
+#define RY_ENGINE_POLICY_H
+
+#include "model/vit.h"
+#include "prune/pruner.h"
+
+/* Reads text (NULL = "none") and checks it against an encoder with these patches. */
+renyi_status ry_policy_for(ry_policy *out, const char *text, const ry_vit_config *config,
+                           uint32_t n_patches, renyi_error *err) RENYI_CHECK;
+
+/* The pruner of a checked policy; *out is NULL for "none". max_batch 0 = only for counting. */
+renyi_status ry_policy_pruner(ry_pruner **out, const ry_policy *policy, const ry_vit_config *config,
+                              uint32_t n_patches, uint32_t max_batch, renyi_cpu level,
+                              const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+
+#endif
