@@ -42,10 +42,14 @@ static char *other_words(const char *verb, const prune_options *o)
     const struct {
         const char *option, *key, *value;
     } words[] = {
-        {"keep-rate", "keep", o->keep_rate}, {"keep-tokens", "tokens", o->keep_tokens},
-        {"p", "p", o->p},                    {"r", "r", o->r},
-        {"drop-loc", "layers", layers},      {"metric", "metric", o->metric},
-        {"norm", "n", o->norm},              {"rescue", "c", o->rescue},
+        {"keep-rate", "keep", o->keep_rate},
+        {"keep-tokens", "tokens", o->keep_tokens},
+        {"p", "p", o->p},
+        {"r", "r", o->r},
+        {"drop-loc", "layers", layers},
+        {"metric", "metric", o->metric},
+        {"norm", "n", o->norm},
+        {"rescue", "c", o->rescue},
     };
     char *text = cli_copy("");
 

@@ -76,14 +76,14 @@ static void end_costs(const encoder *e, renyi_cost *out, uint32_t last)
     const ry_cost ends = ry_cost_ends(&shape, last);
     const uint64_t C = e->config.dim, tokens = e->n_patches + e->config.n_prefix;
     const uint32_t first = (uint32_t)tokens;
-    out->embed = (renyi_layer_cost){.tokens_in = e->n_patches,
-                                    .tokens_mlp = first,
-                                    .tokens_out = first,
-                                    .n_params = shape.patch_in * C + C + tokens * C +
-                                                e->config.n_prefix * C,
-                                    .macs_paper = ends.patch_embed,
-                                    .macs = ends.patch_embed,
-                                    .macs_executed = ends.patch_embed};
+    out->embed =
+        (renyi_layer_cost){.tokens_in = e->n_patches,
+                           .tokens_mlp = first,
+                           .tokens_out = first,
+                           .n_params = shape.patch_in * C + C + tokens * C + e->config.n_prefix * C,
+                           .macs_paper = ends.patch_embed,
+                           .macs = ends.patch_embed,
+                           .macs_executed = ends.patch_embed};
     out->head = (renyi_layer_cost){.tokens_in = last,
                                    .tokens_mlp = last,
                                    .tokens_out = last,
@@ -131,7 +131,8 @@ renyi_status renyi_policy_cost(const renyi_model *m, const char *architecture, c
     RY_TRY(find_encoder(&e, m, architecture, err));
     RY_TRY(ry_policy_for(&parsed, policy, &e.config, e.n_patches, err));
     const renyi_allocator *al = m ? &m->al : NULL;
-    RY_TRY(ry_policy_pruner(&pruner, &parsed, &e.config, e.n_patches, 0, RENYI_CPU_SCALAR, al, err));
+    RY_TRY(
+        ry_policy_pruner(&pruner, &parsed, &e.config, e.n_patches, 0, RENYI_CPU_SCALAR, al, err));
     ry_block_rows *rows = ry_calloc(al, e.config.n_blocks, sizeof *rows);
     if (rows) {
         const ry_token_hook hook = pruner ? ry_pruner_hook(pruner) : (ry_token_hook){0};

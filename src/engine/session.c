@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "engine/model.h"
 #include "engine/policy.h"
@@ -13,11 +14,12 @@
 #include <string.h>
 
 struct renyi_session {
-    const renyi_model *model; /* borrowed */
+    const renyi_model *model;        /* borrowed */
     char policy[RY_MAX_POLICY_TEXT]; /* in full */
     ry_pruner *pruner;               /* NULL: dense */
     ry_trace *trace;                 /* NULL: nobody asked */
     ry_token_hook hook;              /* the pruner's */
+    uint64_t *image_keys;            /* [max_batch] for a pruner that draws; else NULL */
     ry_vit_plan *plan;
     uint32_t max_batch, n_last; /* images per run, and of the last one */
     renyi_progress progress;
@@ -55,6 +57,10 @@ static renyi_status make_hook(renyi_session *s, const renyi_session_options *o,
     if (!s->pruner) return RENYI_OK;
     s->hook = ry_pruner_hook(s->pruner);
     *hook = &s->hook;
+    if (policy.metric == RY_METRIC_RANDOM) {
+        s->image_keys = ry_calloc(&m->al, o->max_batch, sizeof *s->image_keys);
+        if (!s->image_keys) return ry_fail_nomem(err, o->max_batch * sizeof *s->image_keys);
+    }
     if (!o->trace) return RENYI_OK;
     RY_TRY(ry_trace_new(&s->trace, &s->hook, c, m->vit.n_patches, o->max_batch, &m->al, err));
     *hook = ry_trace_hook(s->trace);
@@ -113,6 +119,7 @@ void renyi_session_free(renyi_session *s)
     ry_vit_plan_free(s->plan, al);
     ry_trace_free(s->trace, al);
     ry_pruner_free(s->pruner, al);
+    ry_free(al, s->image_keys);
     ry_free(al, s->pixels);
     ry_free(al, s);
 }
@@ -154,6 +161,20 @@ static renyi_status check_run(const renyi_session *s, const void *input, uint32_
     return RENYI_OK;
 }
 
+/* An image is known by its bytes, so that it draws the same random numbers wherever it comes up. */
+static void name_images(renyi_session *s, const void *input, size_t bytes_each, uint32_t n)
+{
+    if (!s->image_keys) return;
+    for (uint32_t i = 0; i < n; i++)
+        s->image_keys[i] = ry_hash((const unsigned char *)input + i * bytes_each, bytes_each);
+    ry_pruner_name_images(s->pruner, s->image_keys, n);
+}
+
+static size_t input_values(const renyi_session *s)
+{
+    return (size_t)3 * s->model->vit.config.image_size * s->model->vit.config.image_size;
+}
+
 static renyi_status forward(renyi_session *s, ry_vit_input *in, float *logits, renyi_error *err)
 {
     s->n_last = 0;
@@ -169,6 +190,7 @@ renyi_status renyi_run_pixels(renyi_session *s, const uint8_t *pixels, uint32_t 
                               renyi_error *err)
 {
     RY_TRY(check_run(s, pixels, n, logits, err));
+    name_images(s, pixels, input_values(s), n);
     ry_vit_input in = {.pixels = pixels, .lut = (const float(*)[256])s->lut, .n = n};
     return forward(s, &in, logits, err);
 }
@@ -177,6 +199,7 @@ renyi_status renyi_run_tensor(renyi_session *s, const float *chw, uint32_t n, fl
                               renyi_error *err)
 {
     RY_TRY(check_run(s, chw, n, logits, err));
+    name_images(s, chw, input_values(s) * sizeof *chw, n);
     ry_vit_input in = {.chw = chw, .n = n};
     return forward(s, &in, logits, err);
 }

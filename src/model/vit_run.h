@@ -18,9 +18,9 @@ typedef struct ry_vit_run {
 typedef struct ry_worker {
     ry_vit_run *r;
     unsigned thread;
-    size_t ticket;  /* index of the next step's ticket */
-    int x_now;      /* which of the plan's two streams holds the tokens */
-    int sizes_now;  /* which of the two lists of sizes is theirs */
+    size_t ticket; /* index of the next step's ticket */
+    int x_now;     /* which of the plan's two streams holds the tokens */
+    int sizes_now; /* which of the two lists of sizes is theirs */
 } ry_worker;
 
 static inline ry_step ry_begin(ry_worker *w, size_t tiles)

@@ -42,7 +42,7 @@ static ry_rng draw_for(uint64_t seed, uint64_t image, uint32_t block)
 
 static void score_random(const ry_pruner *p, const ry_block_view *v, float *score)
 {
-    ry_rng r = draw_for(p->policy.seed, p->first_image + v->image, v->block);
+    ry_rng r = draw_for(p->policy.seed, p->image_keys[v->image], v->block);
     memset(score, 0, v->n_prefix * sizeof *score);
     for (uint32_t j = v->n_prefix; j < v->n_tokens; j++)
         score[j] = (float)(ry_rng_next(&r) >> 40) * 0x1p-24f; /* 24 bits: exact, never 1 */

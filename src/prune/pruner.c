@@ -5,7 +5,9 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/status.h"
+
 #include "prune/rule.h"
+#include <string.h>
 
 #include <assert.h>
 
@@ -77,7 +79,8 @@ static renyi_status take_scratch(ry_pruner *p, const renyi_allocator *al, renyi_
         !ry_mul_size(p->scratch_each &= ~(size_t)(RY_ALIGN - 1), p->max_batch, &total))
         return ry_fail_nomem(err, SIZE_MAX);
     p->scratch = ry_alloc(al, total, 1);
-    return p->scratch ? RENYI_OK : ry_fail_nomem(err, total);
+    p->image_keys = ry_calloc(al, p->max_batch, sizeof *p->image_keys);
+    return p->scratch && p->image_keys ? RENYI_OK : ry_fail_nomem(err, total);
 }
 
 renyi_status ry_pruner_new(ry_pruner **out, const ry_pruner_spec *spec, const renyi_allocator *al,
@@ -114,6 +117,7 @@ void ry_pruner_free(ry_pruner *p, const renyi_allocator *al)
 {
     if (!p) return;
     ry_free(al, p->scratch);
+    ry_free(al, p->image_keys);
     ry_free(al, p);
 }
 
@@ -122,4 +126,7 @@ ry_token_hook ry_pruner_hook(ry_pruner *p)
     return (ry_token_hook){hook_needs, hook_tiles, hook_work, NULL, p};
 }
 
-void ry_pruner_first_image(ry_pruner *p, uint64_t index) { p->first_image = index; }
+void ry_pruner_name_images(ry_pruner *p, const uint64_t *keys, uint32_t n)
+{
+    memcpy(p->image_keys, keys, n * sizeof *keys);
+}

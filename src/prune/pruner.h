@@ -24,8 +24,10 @@ void ry_pruner_free(ry_pruner *p, const renyi_allocator *al);
 /* The hook, valid as long as the pruner; its watch() is free for the caller to set. */
 ry_token_hook ry_pruner_hook(ry_pruner *p);
 
-/* Numbers of an image in the stream of all images a session has seen, for `random`: set before a
- * run to the number of images before it, so that a batch draws what single runs would. */
-void ry_pruner_first_image(ry_pruner *p, uint64_t index);
+/* What tells the images of the next run apart, for `random`: keys [n], such as a hash of the
+ * pixels. An image then draws the same numbers in any batch, order and process. Without it all keys
+ * are 0.
+ */
+void ry_pruner_name_images(ry_pruner *p, const uint64_t *keys, uint32_t n);
 
 #endif

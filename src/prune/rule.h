@@ -25,7 +25,7 @@ struct ry_pruner {
     ry_kernels kernels;
     const ry_rule_body *body;
     uint32_t tokens_in[RY_MAX_CUTS], tokens_out[RY_MAX_CUTS]; /* of each cut */
-    uint64_t first_image;
+    uint64_t *image_keys;                                     /* [max_batch] */
     unsigned char *scratch; /* [max_batch, scratch_each], each 64-byte aligned */
     size_t scratch_each;
 };

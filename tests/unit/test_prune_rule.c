@@ -63,13 +63,15 @@ static void ties_and_nan(void **state)
         }
 }
 
-/* The draw of image i of the stream at a block, from a pruner that has seen `before` images. */
-static void draw(ry_policy *p, uint32_t at, uint64_t before, uint32_t image, decision *d)
+/* The draw at a block of the image with this key, in any place of the batch. */
+static void draw(ry_policy *p, uint32_t at, uint64_t key, uint32_t image, decision *d)
 {
     p->cuts[0].layer = at;
     ry_pruner *pruner = pruner_for(p, &block, image + 1);
     const ry_token_hook hook = ry_pruner_hook(pruner);
-    ry_pruner_first_image(pruner, before);
+    uint64_t keys[8] = {0};
+    keys[image] = key;
+    ry_pruner_name_images(pruner, keys, image + 1);
     hook.needs(hook.self, at, block.n, &d->needs);
     block_show(&block, &d->needs);
     const ry_block_view view = block_view(&block, at, image);
@@ -85,11 +87,11 @@ static void draws(void **state)
     ry_policy p = plain_policy(RY_RULE_EVIT, RY_METRIC_RANDOM, 50);
     block_random(&block, 100, 1, 1, 4, 3);
     p.seed = 9;
-    draw(&p, 3, 0, 5, &got);
+    draw(&p, 3, 5, 0, &got);
     assert_int_equal(got.needs.what, 0);
-    draw(&p, 3, 5, 0, &other);
+    draw(&p, 3, 5, 7, &other);
     assert_true(same_draw());
-    draw(&p, 3, 3, 2, &other);
+    draw(&p, 3, 5, 2, &other);
     assert_true(same_draw());
     draw(&p, 3, 4, 0, &other);
     assert_false(same_draw());
