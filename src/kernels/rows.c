@@ -8,7 +8,7 @@
 void ry_row_scale(float *y, const float *x, float w, size_t n)
 {
     if (w == 1.0f) {
-        memcpy(y, x, n * sizeof *y);
+        memmove(y, x, n * sizeof *y); /* they may be the same */
         return;
     }
     for (size_t i = 0; i < n; i++) y[i] = w * x[i];

@@ -6,6 +6,7 @@
  * Rows are put in the order of falling importance before the Gram matrix is taken. Then "every more
  * important patch" is "every row above", and the half below the diagonal is all there is to know.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/rows.h"
 #include "prune/mosaic.h"
 #include "prune/select.h"
 
@@ -52,41 +53,20 @@ static void mean_of_columns(const ry_mosaic *m, const ry_block_view *view, uint3
     for (uint32_t c = 0; c < count; c++) m->mean[first + c] = (float)(sum[c] / m->n);
 }
 
-/* z = x - mean; the length of z */
-static float centre(float *z, const float *x, const float *mean, size_t dim)
-{
-    float sum[LANES] = {0};
-    double total = 0.0;
-    size_t c = 0;
-
-    for (; c + LANES <= dim; c += LANES)
-        for (size_t l = 0; l < LANES; l++) {
-            const float d = x[c + l] - mean[c + l];
-            z[c + l] = d;
-            sum[l] += d * d;
-        }
-    for (; c < dim; c++) {
-        z[c] = x[c] - mean[c];
-        total += (double)z[c] * (double)z[c];
-    }
-    for (size_t l = 0; l < LANES; l++) total += (double)sum[l];
-    return (float)sqrt(total);
-}
-
 /* One row of z. A row without a direction (all zero, or not finite) becomes zero: it resembles
  * nothing, and nothing that is no number gets into the matrix. */
 static void unit_row(const ry_mosaic *m, const ry_block_view *view, uint32_t row)
 {
-    const float *x = view->x + (size_t)(view->n_prefix + m->rows[row]) * view->dim;
+    const size_t dim = view->dim;
+    const float *x = view->x + (view->n_prefix + m->rows[row]) * dim, *mean = m->mean;
     float *z = m->z + row * m->z_row;
-    const float length = centre(z, x, m->mean, view->dim);
 
-    if (!(length >= FLT_MIN && length <= FLT_MAX)) {
-        memset(z, 0, view->dim * sizeof *z);
-        return;
-    }
-    const float scale = 1.0f / length;
-    for (uint32_t c = 0; c < view->dim; c++) z[c] *= scale;
+    for (size_t c = 0; c < dim; c++) z[c] = x[c] - mean[c];
+    const float length = ry_row_length(z, dim);
+    if (length >= FLT_MIN && length <= FLT_MAX)
+        ry_row_scale(z, z, 1.0f / length, dim);
+    else
+        memset(z, 0, dim * sizeof *z);
 }
 
 static float largest(const float *x, size_t n)
