@@ -15,7 +15,7 @@
 /* What a score makes of the column of a token: the attention it receives from every row. */
 typedef enum ry_column_kind {
     RY_COLUMN_NORM,   /* (sum_i a^n)^(1/n); the largest entry for n = infinity */
-    RY_COLUMN_POWER,  /* sum_i a^n, without the root */
+    RY_COLUMN_POWER,  /* sum_i a^n, without the root; as NORM for infinity */
     RY_COLUMN_ENTROPY /* Renyi entropy of order n of a / sum a; Shannon's for n = 1, min-entropy for
                          infinity */
 } ry_column_kind;
@@ -56,12 +56,9 @@ size_t ry_attention_blocks(size_t n_rows, size_t rows);
 /* Sums that a block keeps per column: one or two for the mean of the heads, or for each head. */
 size_t ry_column_sets(const ry_column_spec *spec, size_t n_heads);
 
-/* The scores of all columns from the parts of n_blocks blocks. */
+/* The scores of all columns from the parts of n_blocks blocks, added in their order. A column that
+ * no row attends to scores 0, and in entropy as much as a column can have; one with a NaN scores
+ * NaN. */
 void ry_attention_scores(float *scores, const ry_attention *at, size_t n_blocks);
-
-/* Adds (or, for infinity, maximises) a row of `width` head-mean values of one column into a part;
- * scaled by N so that powers neither underflow nor overflow in floats. Shared by all levels for
- * orders that have no loop of their own. */
-double ry_column_power(const float *mean, size_t width, double scale, double order);
 
 #endif

@@ -45,4 +45,24 @@ RY_INLINE void ry_micro_sum(const int mr, const int nv, const ry_operands *op, c
     }
 }
 
+/* to[k * width + i] = rows[i][k] * scale: `width` rows, whole vectors of them, become the lanes of
+ * operand b. */
+RY_INLINE void ry_micro_pack(float *to, size_t width, const float *const *rows, size_t depth,
+                             float scale)
+{
+    const vf factor = vf_set1(scale);
+    for (size_t lane = 0; lane < width; lane += VL)
+        for (size_t k = 0; k < depth; k += VL) {
+            const size_t left = depth - k < VL ? depth - k : VL;
+            vf r[VL];
+            RY_UNROLL
+            for (int i = 0; i < VL; i++)
+                r[i] = vf_mul(vf_load_upto(rows[lane + (size_t)i] + k, left), factor);
+            vf_transpose(r);
+            RY_UNROLL
+            for (int i = 0; i < VL; i++)
+                if ((size_t)i < left) vf_store(to + (k + (size_t)i) * width + lane, r[i]);
+        }
+}
+
 #endif

@@ -9,11 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(RY_SIMD_EMU16) /* no registers to fill: unrolled it would take minutes to compile */
+#define RY_INLINE static inline __attribute__((unused))
+#define RY_UNROLL
+#else
 #define RY_INLINE static inline __attribute__((always_inline, unused))
 #if defined(__clang__)
 #define RY_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define RY_UNROLL _Pragma("GCC unroll 32")
+#endif
 #endif
 
 #if defined(RY_SIMD_AVX2)
@@ -50,6 +55,34 @@ RY_INLINE __m256i vf_mask(size_t n)
 /* Only the first n < VL lanes touch memory; the others read as 0. */
 RY_INLINE vf vf_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, vf_mask(n)); }
 RY_INLINE void vf_store_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, vf_mask(n), v); }
+/* Rows of VL vectors become columns. Four rows at a time are interleaved within the 128-bit
+ * quarters, then the quarters are put in order. */
+RY_INLINE void vf_transpose(vf r[VL])
+{
+    vf t[VL];
+    RY_UNROLL
+    for (int g = 0; g < VL; g += 4) {
+        const vf a = _mm256_unpacklo_ps(r[g], r[g + 1]), b = _mm256_unpackhi_ps(r[g], r[g + 1]);
+        const vf c = _mm256_unpacklo_ps(r[g + 2], r[g + 3]),
+                 d = _mm256_unpackhi_ps(r[g + 2], r[g + 3]);
+        t[g] = _mm256_shuffle_ps(a, c, 0x44), t[g + 1] = _mm256_shuffle_ps(a, c, 0xee);
+        t[g + 2] = _mm256_shuffle_ps(b, d, 0x44), t[g + 3] = _mm256_shuffle_ps(b, d, 0xee);
+    }
+    RY_UNROLL
+    for (int c = 0; c < 4; c++) {
+        r[c] = _mm256_permute2f128_ps(t[c], t[4 + c], 0x20);
+        r[4 + c] = _mm256_permute2f128_ps(t[c], t[4 + c], 0x31);
+    }
+}
+/* x = m * 2^e with m in [sqrt(1/2), sqrt(2)), for normal x > 0; returns m. 0x3f3504f3 is sqrt(1/2):
+ * what the bits exceed it by carries into the exponent exactly where m would reach sqrt(2). */
+RY_INLINE vf vf_split(vf x, vf *e)
+{
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i n = _mm256_srai_epi32(_mm256_sub_epi32(bits, _mm256_set1_epi32(0x3f3504f3)), 23);
+    *e = _mm256_cvtepi32_ps(n);
+    return _mm256_castsi256_ps(_mm256_sub_epi32(bits, _mm256_slli_epi32(n, 23)));
+}
 
 #elif defined(RY_SIMD_AVX512)
 #include <immintrin.h>
@@ -84,6 +117,36 @@ RY_INLINE void vf_store_n(float *p, vf v, size_t n)
 {
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), v);
 }
+RY_INLINE void vf_transpose(vf r[VL])
+{
+    vf t[VL];
+    RY_UNROLL
+    for (int g = 0; g < VL; g += 4) {
+        const vf a = _mm512_unpacklo_ps(r[g], r[g + 1]), b = _mm512_unpackhi_ps(r[g], r[g + 1]);
+        const vf c = _mm512_unpacklo_ps(r[g + 2], r[g + 3]),
+                 d = _mm512_unpackhi_ps(r[g + 2], r[g + 3]);
+        t[g] = _mm512_shuffle_ps(a, c, 0x44), t[g + 1] = _mm512_shuffle_ps(a, c, 0xee);
+        t[g + 2] = _mm512_shuffle_ps(b, d, 0x44), t[g + 3] = _mm512_shuffle_ps(b, d, 0xee);
+    }
+    RY_UNROLL
+    for (int c = 0; c < 4; c++) { /* 0x88 takes the even quarters of both, 0xdd the odd ones */
+        const vf even0 = _mm512_shuffle_f32x4(t[c], t[4 + c], 0x88),
+                 even1 = _mm512_shuffle_f32x4(t[8 + c], t[12 + c], 0x88),
+                 odd0 = _mm512_shuffle_f32x4(t[c], t[4 + c], 0xdd),
+                 odd1 = _mm512_shuffle_f32x4(t[8 + c], t[12 + c], 0xdd);
+        r[c] = _mm512_shuffle_f32x4(even0, even1, 0x88);
+        r[4 + c] = _mm512_shuffle_f32x4(odd0, odd1, 0x88);
+        r[8 + c] = _mm512_shuffle_f32x4(even0, even1, 0xdd);
+        r[12 + c] = _mm512_shuffle_f32x4(odd0, odd1, 0xdd);
+    }
+}
+RY_INLINE vf vf_split(vf x, vf *e)
+{
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i n = _mm512_srai_epi32(_mm512_sub_epi32(bits, _mm512_set1_epi32(0x3f3504f3)), 23);
+    *e = _mm512_cvtepi32_ps(n);
+    return _mm512_castsi512_ps(_mm512_sub_epi32(bits, _mm512_slli_epi32(n, 23)));
+}
 
 #elif defined(RY_SIMD_EMU16)
 #include <math.h>
@@ -114,6 +177,26 @@ RY_INLINE vf vf_round(vf a) { RY_LANES(nearbyintf(a.f[i])); }
 RY_INLINE vf vf_pow2(vf n) { RY_LANES(ldexpf(1.0f, (int)n.f[i])); }
 RY_INLINE vf vf_load_n(const float *p, size_t n) { RY_LANES((size_t)i < n ? p[i] : 0.0f); }
 RY_INLINE void vf_store_n(float *p, vf v, size_t n) { memcpy(p, v.f, n * sizeof(float)); }
+RY_INLINE void vf_transpose(vf r[VL])
+{
+    for (int i = 0; i < VL; i++)
+        for (int j = 0; j < i; j++) {
+            const float t = r[i].f[j];
+            r[i].f[j] = r[j].f[i];
+            r[j].f[i] = t;
+        }
+}
+RY_INLINE vf vf_split(vf x, vf *e)
+{
+    for (int i = 0; i < VL; i++) {
+        int n;
+        const float m = frexpf(x.f[i], &n); /* in [1/2, 1) */
+        const int low = m < 0.70710678f;
+        x.f[i] = low ? 2.0f * m : m;
+        e->f[i] = (float)(n - low);
+    }
+    return x;
+}
 
 #else
 #error "define RY_SIMD_AVX2, RY_SIMD_AVX512 or RY_SIMD_EMU16"
@@ -134,20 +217,13 @@ RY_INLINE void vf_store_upto(float *p, vf v, size_t left)
         vf_store_n(p, v, left);
 }
 
-/* Horizontal sum and maximum, always in the same order: pairs at half the distance. */
+/* Horizontal sum, always in the same order: pairs at half the distance. */
 RY_INLINE float vf_sum(vf v)
 {
     float f[VL];
     vf_store(f, v);
     for (int half = VL / 2; half; half /= 2)
         for (int i = 0; i < half; i++) f[i] += f[i + half];
-    return f[0];
-}
-RY_INLINE float vf_hmax(vf v)
-{
-    float f[VL];
-    vf_store(f, v);
-    for (int i = 1; i < VL; i++) f[0] = f[i] > f[0] ? f[i] : f[0];
     return f[0];
 }
 
@@ -167,6 +243,21 @@ RY_INLINE vf vf_exp(vf x)
     p = vf_fma(p, r, vf_set1(1.0f));
     p = vf_fma(p, r, vf_set1(1.0f));
     return vf_mul(p, vf_pow2(n));
+}
+
+/* log x for normal x > 0, to some 2 ulp: 2 artanh(s) with s = (m - 1) / (m + 1), |s| <= 0.172,
+ * where the series to s^9 leaves 2e-9. */
+RY_INLINE vf vf_log(vf x)
+{
+    vf e;
+    const vf m = vf_split(x, &e);
+    const vf s = vf_div(vf_sub(m, vf_set1(1.0f)), vf_add(m, vf_set1(1.0f))), z = vf_mul(s, s);
+    vf p = vf_set1(2.0f / 9.0f);
+    p = vf_fma(p, z, vf_set1(2.0f / 7.0f));
+    p = vf_fma(p, z, vf_set1(2.0f / 5.0f));
+    p = vf_fma(p, z, vf_set1(2.0f / 3.0f));
+    p = vf_fma(p, vf_mul(z, s), vf_fma(e, vf_set1(-2.12194440e-4f), vf_add(s, s)));
+    return vf_fma(e, vf_set1(0.693359375f), p);
 }
 
 #endif
