@@ -1,0 +1,58 @@
+/* fuzz_labels.c - any bytes as a list, label or class map file; the first byte says which.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "eval/dataset.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { CLASSES = 1000, PHOTOS = 3 };
+
+static void make(renyi_dataset *d, renyi_error *err)
+{
+    static const char *const names[PHOTOS] = {"a.jpg", "ILSVRC2012_val_00000002.JPEG", "c d.png"};
+    d->pool.al = &d->al;
+    d->max_images = 1000;
+    d->info.n_classes = CLASSES;
+    if (ry_classes_open(&d->classes, CLASSES, NULL, &d->al, err)) abort();
+    for (int i = 0; i < PHOTOS; i++)
+        if (ry_dataset_add(d, ry_text_of("folder"), ry_text_of(names[i]), RENYI_NO_CLASS, err))
+            abort();
+}
+
+static renyi_status read(renyi_dataset *d, int form, const uint8_t *bytes, size_t n, renyi_error *e)
+{
+    switch (form) {
+    case 'c': return ry_dataset_list(d, "x/list.csv", bytes, n, e);
+    case 'j': return ry_dataset_list(d, "x/list.jsonl", bytes, n, e);
+    case 'p': return ry_dataset_list(d, "x/list.txt", bytes, n, e);
+    case 't': return ry_dataset_truth(d, "truth.txt", bytes, n, e);
+    case 'r': return ry_dataset_real(d, "real.json", bytes, n, e);
+    case 'v': return ry_dataset_valid(d, "valid.txt", bytes, n, e);
+    default: return ry_classes_map(&d->classes, "map.txt", bytes, n, e);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    renyi_error err = {0};
+    renyi_dataset *d = ry_calloc(NULL, 1, sizeof *d);
+    if (!d || !size) return ry_free(NULL, d), 0;
+    make(d, &err);
+    const renyi_status st = read(d, data[0], data + 1, size - 1, &err);
+    if (st && !err.message[0]) abort();
+    for (size_t i = 0; i < d->count; i++) {
+        const ry_photo *p = &d->photos[i];
+        if (p->label != RENYI_NO_CLASS && p->label >= CLASSES) abort();
+        for (uint32_t j = 0; j < p->n_right; j++)
+            if (p->right[j] >= CLASSES) abort();
+    }
+    uint32_t class;
+    if (ry_classes_find(&d->classes, (ry_text){(const char *)data, size}, &class) &&
+        class >= CLASSES)
+        abort();
+    ry_classes_free(&d->classes);
+    renyi_dataset_free(d);
+    return 0;
+}

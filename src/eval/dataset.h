@@ -1,0 +1,61 @@
+/* dataset.h - what the readers of folders and lists fill: names of photos and their classes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_EVAL_DATASET_H
+#define RY_EVAL_DATASET_H
+
+#include "eval/classes.h"
+
+typedef struct ry_photo {
+    const char *path; /* in the pool */
+    uint32_t file_at; /* where the part below the dataset's folder begins */
+    uint32_t label;   /* RENYI_NO_CLASS = unknown */
+    uint64_t index;   /* place in the listing */
+    const uint32_t *right;
+    uint32_t n_right; /* 0 with right == NULL: only label is right */
+} ry_photo;
+
+struct renyi_dataset {
+    renyi_allocator al;
+    ry_pool pool;
+    ry_photo *photos;
+    size_t count, capacity;
+    uint64_t max_images, max_list_bytes;
+    uint32_t *valid;       /* ascending */
+    uint32_t *valid_order; /* as in the file: class i of ImageFolder's order */
+    renyi_dataset_info info;
+    ry_classes classes; /* only while opening */
+};
+
+/* A copy of the path goes to the pool. */
+renyi_status ry_dataset_add(renyi_dataset *d, ry_text folder, ry_text name, uint32_t label,
+                            renyi_error *err) RENYI_CHECK;
+
+/* Does the file name end like a photo's? */
+int ry_is_photo_name(ry_text name);
+
+/* Number of an ImageNet validation photo by its name (ILSVRC2012_val_00000293.JPEG), from 1; 0 if
+ * it is none. */
+uint32_t ry_imagenet_number(const char *path);
+
+/* dataset_folder.c: DIR/class/... (or, with flat = 1, the photos of DIR itself, without labels) */
+renyi_status ry_dataset_folder(renyi_dataset *d, const char *path, int flat,
+                               renyi_error *err) RENYI_CHECK;
+
+/* dataset_list.c: a list with classes; `file` tells form and folder, `bytes` are its contents. */
+renyi_status ry_dataset_list(renyi_dataset *d, const char *file, const void *bytes, size_t size,
+                             renyi_error *err) RENYI_CHECK;
+
+/* dataset_labels.c: classes for photos that are listed already. */
+renyi_status ry_dataset_truth(renyi_dataset *d, const char *file, const void *bytes, size_t size,
+                              renyi_error *err) RENYI_CHECK;
+renyi_status ry_dataset_real(renyi_dataset *d, const char *file, const void *bytes, size_t size,
+                             renyi_error *err) RENYI_CHECK;
+/* Before the photos are listed: ImageFolder's order may need it. */
+renyi_status ry_dataset_valid(renyi_dataset *d, const char *file, const void *bytes, size_t size,
+                              renyi_error *err) RENYI_CHECK;
+
+/* A word that is no class: says what would be one. `line` 0 = not in a file of lines. */
+renyi_status ry_fail_class(const renyi_dataset *d, const char *file, uint64_t line, ry_text word,
+                           renyi_error *err);
+
+#endif
