@@ -1,25 +1,35 @@
-/* keys.h - how alike two tokens are: the cosine of their keys, averaged over the heads.
+/* keys.h - which token another is most like, by the cosine of their keys averaged over the heads.
+ * Of a list of tokens the first ones are looked at by the others.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PRUNE_KEYS_H
 #define RY_PRUNE_KEYS_H
 
+#include "base/arena.h"
+#include "kernels/kernels.h"
 #include "model/hook.h"
 
-/* Rows of head-mean keys in one piece of memory; a row is padded with zeros to `row` floats. */
+/* One image's memory for a list of up to n tokens. */
 typedef struct ry_keys {
-    float *unit; /* [N, row] of length 1; all 0 where a key has no direction */
-    size_t row;
+    uint32_t *list;    /* [n] tokens, filled by the caller: first those that may be joined */
+    uint32_t *partner; /* [n] for each of the others the place of the one it is most like */
+    float *alike;      /* [n] and their cosine */
+    float *unit;       /* [n, unit_row] keys of length 1; 0 where a key has no direction */
+    float *gram;       /* [n, gram_row] their products */
+    float *pack;       /* [tiles, pack_each] for the kernel */
+    size_t head, unit_row, gram_row, pack_each;
 } ry_keys;
 
-/* Floats from one row to the next for heads of `head` floats. */
-size_t ry_keys_row(size_t head);
+ry_keys ry_keys_layout(ry_arena *a, const ry_kernels *kernels, size_t n, size_t head);
 
-/* Fills the rows [from, to). Rows may be filled at the same time by several threads. */
-void ry_keys_fill(const ry_keys *k, const ry_block_view *view, uint32_t from, uint32_t to);
+/* Keys of a tile of a list of n tokens; tiles may be filled at the same time. */
+uint32_t ry_keys_fill_tiles(uint32_t n);
+void ry_keys_fill(const ry_keys *k, const ry_block_view *view, uint32_t n, uint32_t tile);
 
-/* The place in `among` [n >= 1] of the token most like `token`; the earlier one of equals, and the
- * first when nothing can be compared (NaN). *cosine: how alike, -2 when nothing compared. */
-uint32_t ry_keys_nearest(const ry_keys *k, uint32_t token, const uint32_t *among, uint32_t n,
-                         float *cosine);
+/* When all are filled: partner[i] and alike[i] of the tokens list[among + i], each looking for the
+ * place < among of the token most like it: the earlier of equals, and place 0 with -2 when nothing
+ * compares (NaN). Tiles may run at the same time. */
+uint32_t ry_keys_match_tiles(const ry_kernels *kernels, uint32_t n, uint32_t among);
+void ry_keys_match(const ry_keys *k, const ry_kernels *kernels, uint32_t n, uint32_t among,
+                   uint32_t tile);
 
 #endif

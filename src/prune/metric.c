@@ -3,6 +3,7 @@
 #include "prune/metric.h"
 
 #include "base/rng.h"
+#include "kernels/rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,23 +49,11 @@ static void score_random(const ry_pruner *p, const ry_block_view *v, float *scor
         score[j] = (float)(ry_rng_next(&r) >> 40) * 0x1p-24f; /* 24 bits: exact, never 1 */
 }
 
-static float length(const float *x, uint32_t n)
-{
-    enum { LANES = 16 };
-    float part[LANES] = {0};
-    uint32_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (unsigned l = 0; l < LANES; l++) part[l] += x[i + l] * x[i + l];
-    for (; i < n; i++) part[i % LANES] += x[i] * x[i];
-    double sum = 0.0;
-    for (unsigned l = 0; l < LANES; l++) sum += (double)part[l];
-    return (float)sqrt(sum);
-}
-
 static void score_colv(const ry_block_view *v, float *score)
 {
     for (uint32_t j = 0; j < v->n_tokens; j++)
-        score[j] = v->columns[j] * length(v->qkv + j * v->qkv_row + 2 * (size_t)v->dim, v->dim);
+        score[j] =
+            v->columns[j] * ry_row_length(v->qkv + j * v->qkv_row + 2 * (size_t)v->dim, v->dim);
 }
 
 void ry_metric_score(const ry_pruner *p, const ry_block_view *v, float *score)

@@ -31,17 +31,6 @@ void ry_reduce_fuse(const ry_block_view *v, ry_cut *out, const float *weight)
     }
 }
 
-void ry_reduce_nearest(const ry_block_view *v, ry_cut *out, const ry_keys *keys,
-                       const uint32_t *gone, uint32_t from, uint32_t to)
-{
-    const uint32_t first = v->n_prefix;
-    for (uint32_t i = from; i < to; i++) {
-        float cosine;
-        out->target[gone[i]] = first + ry_keys_nearest(keys, gone[i], out->source + first,
-                                                       out->n_out - first, &cosine);
-    }
-}
-
 void ry_reduce_mean(const ry_block_view *v, ry_cut *out, float *sum)
 {
     memset(sum, 0, out->n_out * sizeof *sum);

@@ -1,10 +1,10 @@
 /* reduce.h - what becomes of the tokens that a cut does not keep, once that is chosen: nothing, a
- * share of one fused token, or a share of the kept token most like them.
+ * share of one fused token, or a share of the mean of several.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PRUNE_REDUCE_H
 #define RY_PRUNE_REDUCE_H
 
-#include "prune/keys.h"
+#include "model/hook.h"
 
 /* Writes rows 0 .. n_prefix-1 for the prefix and the next ones for `kept` [n_kept] (counted from
  * the first patch); all other tokens go nowhere. */
@@ -13,11 +13,6 @@ void ry_reduce_drop(const ry_block_view *view, ry_cut *out, const uint32_t *kept
 /* After ry_reduce_drop: what went nowhere goes to the last row, token j with weight[j] (EViT: the
  * plain weighted sum, not divided by the sum of the weights). weight: [N]. */
 void ry_reduce_fuse(const ry_block_view *view, ry_cut *out, const float *weight);
-
-/* After ry_reduce_drop: the tokens gone[from .. to) go to the kept patch with the nearest key. The
- * prefix receives nothing. Parts may run at the same time. */
-void ry_reduce_nearest(const ry_block_view *view, ry_cut *out, const ry_keys *keys,
-                       const uint32_t *gone, uint32_t from, uint32_t to);
 
 /* When every token has its row: weights that make each row the mean of its tokens, each counted as
  * many times as the patches it stands for. sum: [n_out] scratch. */

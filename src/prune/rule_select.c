@@ -1,26 +1,27 @@
 /* rule_select.c - the rule behind `naive` and `evit`: rank the patches by a metric, keep the best,
  * and drop, fuse or merge the rest. The two differ only in how many stay, which the policy knows.
  *
- * Phases of a cut: 0 the choice, and in tiles beside it the keys that a merge will compare; only
- * for a merge: 1 the nearest kept token of each that goes, 2 the weights.
+ * Phases of a cut: the choice; and only for a merge the keys of all patches, the nearest kept
+ * patch of each that goes, the weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
+#include "prune/keys.h"
 #include "prune/metric.h"
 #include "prune/reduce.h"
 #include "prune/select.h"
 
 #include <string.h>
 
-enum { TILE = 32 }; /* tokens of a tile: some microseconds of work */
+enum { PHASE_CHOOSE, PHASE_KEYS, PHASE_NEAREST, PHASE_WEIGHTS };
 
 /* One image's memory. N tokens enter the cut, M of them patches. */
 typedef struct memory {
     uint64_t *radix;               /* [2M] */
     uint32_t *order, *class_order; /* [M] rankings */
-    uint32_t *kept, *gone;         /* [M] */
+    uint32_t *kept;                /* [M] */
     uint8_t *taken;                /* [M] */
     float *floats;                 /* [N] weights of a fused token, or sums of sizes */
-    ry_keys keys;                  /* [N] */
+    ry_keys keys;                  /* of the patches, kept ones first */
 } memory;
 
 static size_t layout(const ry_pruner *p, void *base, memory *m)
@@ -31,11 +32,9 @@ static size_t layout(const ry_pruner *p, void *base, memory *m)
     m->order = RY_TAKE(&a, uint32_t, n);
     m->class_order = RY_TAKE(&a, uint32_t, n);
     m->kept = RY_TAKE(&a, uint32_t, n);
-    m->gone = RY_TAKE(&a, uint32_t, n);
     m->taken = RY_TAKE(&a, uint8_t, n);
     m->floats = RY_TAKE(&a, float, n);
-    m->keys.row = ry_keys_row(p->dim / p->n_heads);
-    m->keys.unit = RY_TAKE(&a, float, n * m->keys.row);
+    m->keys = ry_keys_layout(&a, &p->kernels, n, p->dim / p->n_heads);
     return a.overflow ? SIZE_MAX : a.used;
 }
 
@@ -64,15 +63,15 @@ static void needs(const ry_pruner *p, uint32_t cut, ry_block_needs *out)
     out->macs = kept * gone * (p->dim / p->n_heads);
 }
 
-static uint32_t tiles_of(uint32_t n) { return (n + TILE - 1) / TILE; }
-
 static uint32_t tiles(const ry_pruner *p, uint32_t cut, uint32_t n_tokens, uint32_t phase)
 {
-    const int merge = p->policy.cuts[cut].reduce == RY_REDUCE_MERGE;
+    const uint32_t n = n_tokens - p->shape.n_prefix;
+    if (phase == PHASE_CHOOSE) return 1;
+    if (p->policy.cuts[cut].reduce != RY_REDUCE_MERGE) return 0;
     switch (phase) {
-    case 0: return merge ? 1 + tiles_of(n_tokens) : 1;
-    case 1: return merge ? tiles_of(n_tokens - p->tokens_out[cut]) : 0;
-    case 2: return merge ? 1 : 0;
+    case PHASE_KEYS: return ry_keys_fill_tiles(n);
+    case PHASE_NEAREST: return ry_keys_match_tiles(&p->kernels, n, n_kept(p, cut));
+    case PHASE_WEIGHTS: return 1;
     default: return 0;
     }
 }
@@ -108,28 +107,33 @@ static void decide(const ry_pruner *p, uint32_t cut, const memory *m, const ry_b
         if (by_score) ry_metric_weights(p, out->score, v->n_tokens, m->floats);
         ry_reduce_fuse(v, out, by_score ? m->floats : v->class_row);
     } else if (p->policy.cuts[cut].reduce == RY_REDUCE_MERGE) {
-        for (uint32_t j = v->n_prefix, g = 0; j < v->n_tokens; j++)
-            if (out->target[j] == RY_NO_TOKEN) m->gone[g++] = j;
+        uint32_t k = kept;
+        memcpy(m->keys.list, out->source + v->n_prefix, kept * sizeof *m->keys.list);
+        for (uint32_t j = v->n_prefix; j < v->n_tokens; j++)
+            if (out->target[j] == RY_NO_TOKEN) m->keys.list[k++] = j;
     }
 }
 
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+/* Every patch that goes joins its partner. */
+static void merge(const memory *m, const ry_block_view *v, ry_cut *out)
+{
+    const uint32_t kept = out->n_out - v->n_prefix, gone = v->n_tokens - out->n_out;
+    for (uint32_t i = 0; i < gone; i++)
+        out->target[m->keys.list[kept + i]] = v->n_prefix + m->keys.partner[i];
+    ry_reduce_mean(v, out, m->floats);
+}
 
 static void work(ry_pruner *p, uint32_t cut, const ry_block_view *v, ry_cut *out, uint32_t phase,
                  uint32_t tile)
 {
+    const uint32_t n = v->n_tokens - v->n_prefix;
     memory m;
     (void)layout(p, ry_pruner_scratch(p, v->image), &m);
-    if (phase == 0 && tile == 0) {
-        decide(p, cut, &m, v, out);
-    } else if (phase == 0) {
-        const uint32_t from = (tile - 1) * TILE;
-        ry_keys_fill(&m.keys, v, from, least(from + TILE, v->n_tokens));
-    } else if (phase == 1) {
-        const uint32_t from = tile * TILE, gone = v->n_tokens - out->n_out;
-        ry_reduce_nearest(v, out, &m.keys, m.gone, from, least(from + TILE, gone));
-    } else {
-        ry_reduce_mean(v, out, m.floats);
+    switch (phase) {
+    case PHASE_CHOOSE: decide(p, cut, &m, v, out); break;
+    case PHASE_KEYS: ry_keys_fill(&m.keys, v, n, tile); break;
+    case PHASE_NEAREST: ry_keys_match(&m.keys, &p->kernels, n, n_kept(p, cut), tile); break;
+    default: merge(&m, v, out); break;
     }
 }
 

@@ -6,24 +6,22 @@
  * the cosine with its best partner (the r largest go); 0 for all that cannot go.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
+#include "prune/keys.h"
 #include "prune/reduce.h"
 #include "prune/rule.h"
 #include "prune/select.h"
 
 #include <string.h>
 
-enum { TILE = 32 };
+enum { PHASE_LIST, PHASE_KEYS, PHASE_MATCH, PHASE_MERGE };
 
-/* One image's memory; even and odd count the tokens at such places after the prefix. */
+/* One image's memory. */
 typedef struct memory {
-    uint64_t *radix;      /* [2 * even] */
-    uint32_t *order;      /* [even] by similarity */
-    uint32_t *partner;    /* [even] place in odd */
-    uint32_t *even, *odd; /* tokens */
-    uint8_t *merged;      /* [even] */
-    float *alike;         /* [even] cosine with the partner */
-    float *sum;           /* [n_out] */
-    ry_keys keys;         /* [N] */
+    uint64_t *radix; /* [2 * even] */
+    uint32_t *order; /* [even] by similarity */
+    uint8_t *merged; /* [even] */
+    float *sum;      /* [n_out] */
+    ry_keys keys;    /* of the tokens after the prefix: at odd places, then at even ones */
 } memory;
 
 static size_t layout(const ry_pruner *p, void *base, memory *m)
@@ -32,14 +30,9 @@ static size_t layout(const ry_pruner *p, void *base, memory *m)
     ry_arena a = {base, 0, base ? p->scratch_each : 0, 0};
     m->radix = RY_TAKE(&a, uint64_t, 2 * n);
     m->order = RY_TAKE(&a, uint32_t, n);
-    m->partner = RY_TAKE(&a, uint32_t, n);
-    m->even = RY_TAKE(&a, uint32_t, n);
-    m->odd = RY_TAKE(&a, uint32_t, n);
     m->merged = RY_TAKE(&a, uint8_t, n);
-    m->alike = RY_TAKE(&a, float, n);
     m->sum = RY_TAKE(&a, float, n);
-    m->keys.row = ry_keys_row(p->dim / p->n_heads);
-    m->keys.unit = RY_TAKE(&a, float, n * m->keys.row);
+    m->keys = ry_keys_layout(&a, &p->kernels, n, p->dim / p->n_heads);
     return a.overflow ? SIZE_MAX : a.used;
 }
 
@@ -60,36 +53,24 @@ static void needs(const ry_pruner *p, uint32_t cut, ry_block_needs *out)
     out->macs = (double)n_even(n, first) * n_odd(n, first) * (p->dim / p->n_heads);
 }
 
-static uint32_t tiles_of(uint32_t n) { return (n + TILE - 1) / TILE; }
-
 static uint32_t tiles(const ry_pruner *p, uint32_t cut, uint32_t n_tokens, uint32_t phase)
 {
+    const uint32_t first = p->shape.n_prefix, n = n_tokens - first;
     (void)cut;
     switch (phase) {
-    case 0: return tiles_of(n_tokens);
-    case 1: return tiles_of(n_even(n_tokens, p->shape.n_prefix));
-    case 2: return 1;
+    case PHASE_LIST: return 1;
+    case PHASE_KEYS: return ry_keys_fill_tiles(n);
+    case PHASE_MATCH: return ry_keys_match_tiles(&p->kernels, n, n_odd(n_tokens, first));
+    case PHASE_MERGE: return 1;
     default: return 0;
     }
 }
 
-/* Keys of a tile of tokens, and their place in the two lists. */
-static void prepare(const memory *m, const ry_block_view *v, uint32_t from, uint32_t to)
+static void list_tokens(const memory *m, const ry_block_view *v)
 {
-    const uint32_t even = (v->n_prefix + 1) / 2, odd = v->n_prefix / 2; /* prefix tokens left out */
-    ry_keys_fill(&m->keys, v, from, to);
-    for (uint32_t j = from < v->n_prefix ? v->n_prefix : from; j < to; j++)
-        if (j % 2)
-            m->odd[j / 2 - odd] = j;
-        else
-            m->even[j / 2 - even] = j;
-}
-
-static void match(const memory *m, const ry_block_view *v, uint32_t from, uint32_t to)
-{
-    const uint32_t partners = n_odd(v->n_tokens, v->n_prefix);
-    for (uint32_t i = from; i < to; i++)
-        m->partner[i] = ry_keys_nearest(&m->keys, m->even[i], m->odd, partners, &m->alike[i]);
+    uint32_t k = 0;
+    for (uint32_t j = v->n_prefix | 1; j < v->n_tokens; j += 2) m->keys.list[k++] = j;
+    for (uint32_t j = v->n_prefix + v->n_prefix % 2; j < v->n_tokens; j += 2) m->keys.list[k++] = j;
 }
 
 static void place(ry_cut *out, uint32_t token, uint32_t row)
@@ -103,7 +84,7 @@ static void merge(const memory *m, const ry_block_view *v, ry_cut *out)
 {
     const uint32_t even = n_even(v->n_tokens, v->n_prefix), odd = n_odd(v->n_tokens, v->n_prefix);
     const uint32_t r = v->n_tokens - out->n_out, first_odd = v->n_prefix + even - r;
-    ry_rank(m->order, m->alike, even, m->radix);
+    ry_rank(m->order, m->keys.alike, even, m->radix);
     memset(m->merged, 0, even);
     for (uint32_t i = 0; i < r; i++) m->merged[m->order[i]] = 1;
     memset(out->rescued, 0, v->n_tokens);
@@ -112,28 +93,28 @@ static void merge(const memory *m, const ry_block_view *v, ry_cut *out)
     uint32_t row = 0;
     for (; row < v->n_prefix; row++) place(out, row, row);
     for (uint32_t i = 0; i < even; i++) {
-        out->score[m->even[i]] = m->alike[i];
+        const uint32_t token = m->keys.list[odd + i];
+        out->score[token] = m->keys.alike[i];
         if (m->merged[i])
-            out->target[m->even[i]] = first_odd + m->partner[i];
+            out->target[token] = first_odd + m->keys.partner[i];
         else
-            place(out, m->even[i], row++);
+            place(out, token, row++);
     }
-    for (uint32_t i = 0; i < odd; i++) place(out, m->odd[i], row++);
+    for (uint32_t i = 0; i < odd; i++) place(out, m->keys.list[i], row++);
     ry_reduce_mean(v, out, m->sum);
 }
-
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static void work(ry_pruner *p, uint32_t cut, const ry_block_view *v, ry_cut *out, uint32_t phase,
                  uint32_t tile)
 {
-    (void)cut;
-    const uint32_t from = tile * TILE;
+    const uint32_t n = v->n_tokens - v->n_prefix, odd = n_odd(v->n_tokens, v->n_prefix);
     memory m;
+    (void)cut;
     (void)layout(p, ry_pruner_scratch(p, v->image), &m);
     switch (phase) {
-    case 0: prepare(&m, v, from, least(from + TILE, v->n_tokens)); break;
-    case 1: match(&m, v, from, least(from + TILE, n_even(v->n_tokens, v->n_prefix))); break;
+    case PHASE_LIST: list_tokens(&m, v); break;
+    case PHASE_KEYS: ry_keys_fill(&m.keys, v, n, tile); break;
+    case PHASE_MATCH: ry_keys_match(&m.keys, &p->kernels, n, odd, tile); break;
     default: merge(&m, v, out); break;
     }
 }
