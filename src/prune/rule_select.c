@@ -21,8 +21,15 @@ typedef struct memory {
     uint32_t *kept;                /* [M] */
     uint8_t *taken;                /* [M] */
     float *floats;                 /* [N] weights of a fused token, or sums of sizes */
-    ry_keys keys;                  /* of the patches, kept ones first */
+    ry_keys keys;                  /* for a merge: of the patches, kept ones first */
 } memory;
+
+static int merges(const ry_pruner *p)
+{
+    for (uint32_t i = 0; i < p->policy.n_cuts; i++)
+        if (p->policy.cuts[i].reduce == RY_REDUCE_MERGE) return 1;
+    return 0;
+}
 
 static size_t layout(const ry_pruner *p, void *base, memory *m)
 {
@@ -34,7 +41,7 @@ static size_t layout(const ry_pruner *p, void *base, memory *m)
     m->kept = RY_TAKE(&a, uint32_t, n);
     m->taken = RY_TAKE(&a, uint8_t, n);
     m->floats = RY_TAKE(&a, float, n);
-    m->keys = ry_keys_layout(&a, &p->kernels, n, p->dim / p->n_heads);
+    if (merges(p)) m->keys = ry_keys_layout(&a, &p->kernels, n, p->dim / p->n_heads);
     return a.overflow ? SIZE_MAX : a.used;
 }
 
