@@ -42,8 +42,9 @@ static const ry_name order_names[] = {
 static const ry_name yes_no[] = {{"yes", 1}, {"no", 0}, {NULL, 0}};
 
 const ry_key_info ry_keys[RY_N_KEYS] = {
-    [RY_KEY_KEEP] = {"keep", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS), 0, NULL,
-                     "the share of patches that stay, above 0 and at most 1, or one per layer"},
+    [RY_KEY_KEEP] =
+        {"keep", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS), 0, NULL,
+         "the share of patches that stay, a plain decimal above 0 and at most 1, or one per layer"},
     [RY_KEY_P] = {"p", RULE(NAIVE) | RULE(MOSAIC), 0, NULL,
                   "the number of patches removed in each layer, 0 to 999999, or one per layer"},
     [RY_KEY_TOKENS] = {"tokens", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS), 0, NULL,
@@ -51,12 +52,13 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_R] = {"r", RULE(TOME), 0, NULL,
                   "the number of tokens merged in each layer, 0 to 999999, or one per layer"},
     [RY_KEY_INFLECTION] = {"inflection", RULE(TOME), 0, NULL,
-                           "a number from -1 (r falls from 2r to 0) to 1 (it rises)"},
-    [RY_KEY_LAYERS] = {"layers", CUTTING, 0, NULL,
-                       "blocks such as 3 or 0-5 or 0,3,6 or (0, 3, 6), or early (0-5), or all"},
+                           "a plain decimal from -1 (r falls from 2r to 0) to 1 (it rises)"},
+    [RY_KEY_LAYERS] =
+        {"layers", CUTTING, 0, NULL,
+         "a list of blocks such as 3 or 0-5 or 0,3,6 or (0, 3, 6), or early (0-5), or all"},
     [RY_KEY_METRIC] = {"metric", RANKED, 0, metric_names, NULL},
-    [RY_KEY_N] = {"n", RANKED, ORDERED, NULL, "a number of at least 1, or inf"},
-    [RY_KEY_C] = {"c", RANKED, METRIC(CORRECT), NULL, "a number from 0 to 1"},
+    [RY_KEY_N] = {"n", RANKED, ORDERED, NULL, "a plain decimal of at least 1, or inf"},
+    [RY_KEY_C] = {"c", RANKED, METRIC(CORRECT), NULL, "a plain decimal from 0 to 1"},
     [RY_KEY_ROUNDING] = {"rounding", RANKED, METRIC(CORRECT), rounding_names, NULL},
     [RY_KEY_HEADS] = {"heads", RANKED, COLUMNS, heads_names, NULL},
     [RY_KEY_CLASS_ROW] = {"class_row", RANKED, COLUMNS, yes_no, NULL},
@@ -135,4 +137,11 @@ void ry_nearest_offer(ry_nearest *n, const char *word, size_t len, const char *c
     if (n->best && n->distance <= d) return;
     n->best = candidate;
     n->distance = d;
+}
+
+const char *ry_nearest_hint(ry_nearest *n)
+{
+    n->hint[0] = '\0';
+    if (n->best) snprintf(n->hint, sizeof n->hint, " (did you mean %s?)", n->best);
+    return n->hint;
 }

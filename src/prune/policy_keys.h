@@ -63,12 +63,15 @@ void ry_name_list(char *out, size_t size, const ry_name *names, uint32_t mask);
 /* "keep, tokens, layers, ..." that a rule takes. */
 void ry_key_list(char *out, size_t size, ry_rule rule);
 
-/* Of two spellings the one nearer to `word`: keeps in *best (NULL at first) the candidate with the
- * fewest letters changed, if they are few enough to be a slip. */
+/* Guessing what a misspelt word was meant to be: offer all candidates, then take the hint. */
 typedef struct ry_nearest {
     const char *best;
     size_t distance;
+    char hint[64];
 } ry_nearest;
 void ry_nearest_offer(ry_nearest *n, const char *word, size_t len, const char *candidate);
+
+/* " (did you mean keep?)", or nothing when no candidate is near enough to be a slip. */
+const char *ry_nearest_hint(ry_nearest *n);
 
 #endif

@@ -15,7 +15,7 @@ static renyi_status bad_value(ry_key key, const ry_slice *item, renyi_error *err
 {
     const ry_key_info *info = &ry_keys[key];
     char list[128];
-    ry_nearest near = {NULL, 0};
+    ry_nearest near = {0};
 
     if (!info->words)
         return ry_fail(err, RENYI_ERR_ARG, item->offset, "%s=%.*s: %s is %s", info->name,
@@ -23,9 +23,8 @@ static renyi_status bad_value(ry_key key, const ry_slice *item, renyi_error *err
     ry_name_list(list, sizeof list, info->words, UINT32_MAX);
     for (const ry_name *n = info->words; n->name; n++)
         ry_nearest_offer(&near, item->at, item->len, n->name);
-    return ry_fail(err, RENYI_ERR_ARG, item->offset, "%s=%.*s%s%s%s: %s is one of %s", info->name,
-                   RY_SHOW(item), near.best ? " (did you mean " : "", near.best ? near.best : "",
-                   near.best ? "?)" : "", info->name, list);
+    return ry_fail(err, RENYI_ERR_ARG, item->offset, "%s=%.*s%s: %s is one of %s", info->name,
+                   RY_SHOW(item), ry_nearest_hint(&near), info->name, list);
 }
 
 /* A key whose value is one word of its table. */

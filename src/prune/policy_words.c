@@ -57,7 +57,7 @@ static const char *rule_name(ry_rule rule) { return ry_name_of(ry_rule_names, (i
 static renyi_status unknown_key(const ry_slice *key, ry_rule rule, renyi_error *err)
 {
     char list[256];
-    ry_nearest near = {NULL, 0};
+    ry_nearest near = {0};
 
     ry_key_list(list, sizeof list, rule);
     for (ry_key k = 0; k < RY_N_KEYS; k++)
@@ -65,9 +65,8 @@ static renyi_status unknown_key(const ry_slice *key, ry_rule rule, renyi_error *
     if (!list[0])
         return ry_fail(err, RENYI_ERR_ARG, key->offset, "'%.*s': the rule none takes no words",
                        RY_SHOW(key));
-    return ry_fail(err, RENYI_ERR_ARG, key->offset, "unknown word '%.*s'%s%s%s; %s takes %s",
-                   RY_SHOW(key), near.best ? ": did you mean " : "", near.best ? near.best : "",
-                   near.best ? "?" : "", rule_name(rule), list);
+    return ry_fail(err, RENYI_ERR_ARG, key->offset, "unknown word '%.*s'%s; %s takes %s",
+                   RY_SHOW(key), ry_nearest_hint(&near), rule_name(rule), list);
 }
 
 /* Two budgets by the same voice, or the same key twice. */
@@ -115,6 +114,22 @@ static renyi_status give_bare(ry_words *w, const ry_slice *word, ry_voice voice,
     return unknown_key(word, w->rule, err);
 }
 
+/* "3," of "3, 6, 9" and "(3, 6" of "(3, 6 9": said here, where the value still has its blanks. */
+static renyi_status check_shape(const ry_slice *name, const ry_slice *value, renyi_error *err)
+{
+    const int open = memchr(value->at, '(', value->len) != NULL;
+    const char *fault = NULL;
+    if (!value->len)
+        fault = "has no value";
+    else if (value->at[value->len - 1] == ',')
+        fault = "ends with a comma; a list is 3,6,9 or (3, 6, 9)";
+    else if (open && value->at[value->len - 1] != ')')
+        fault = "has a '(' without its ')' at the end";
+    if (!fault) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_ARG, value->offset, "%.*s=%.*s %s", RY_SHOW(name), RY_SHOW(value),
+                   fault);
+}
+
 static renyi_status give_word(ry_words *w, const ry_slice *word, ry_voice voice, renyi_error *err)
 {
     const char *equal = memchr(word->at, '=', word->len);
@@ -126,6 +141,7 @@ static renyi_status give_word(ry_words *w, const ry_slice *word, ry_voice voice,
     char list[256];
     for (ry_key k = 0; k < RY_N_KEYS; k++) {
         if (!same(&name, ry_keys[k].name)) continue;
+        RY_TRY(check_shape(&name, &value, err));
         if (ry_key_for_rule(k, w->rule)) return give(w, k, &value, voice, word->offset, err);
         if (w->rule == RY_RULE_NONE) break;
         ry_key_list(list, sizeof list, w->rule);
@@ -160,7 +176,7 @@ static renyi_status unknown_rule(const ry_slice *word, renyi_error *err)
     char list[96];
     size_t count;
     const ry_preset *presets = ry_presets(&count);
-    ry_nearest near = {NULL, 0};
+    ry_nearest near = {0};
 
     ry_name_list(list, sizeof list, ry_rule_names, UINT32_MAX);
     if (!word->len || memchr(word->at, '=', word->len))
@@ -171,10 +187,9 @@ static renyi_status unknown_rule(const ry_slice *word, renyi_error *err)
     for (size_t i = 0; i < count; i++)
         ry_nearest_offer(&near, word->at, word->len, presets[i].name);
     return ry_fail(err, RENYI_ERR_ARG, word->offset,
-                   "unknown rule '%.*s'%s%s%s; rules are %s, or a preset such as fast or "
+                   "unknown rule '%.*s'%s; rules are %s, or a preset such as fast or "
                    "paper:evit-ours",
-                   RY_SHOW(word), near.best ? ": did you mean " : "", near.best ? near.best : "",
-                   near.best ? "?" : "", list);
+                   RY_SHOW(word), ry_nearest_hint(&near), list);
 }
 
 renyi_status ry_words_read(ry_words *out, const char *text, renyi_error *err)
@@ -212,8 +227,6 @@ renyi_status ry_items_read(ry_items *out, ry_key key, const ry_slice *value, ren
         while (at < stop && is_blank(*at)) at++;
         while (stop > at && is_blank(stop[-1])) stop--;
         const int64_t offset = value->offset + (at - value->at);
-        if (at == stop && value->len == 0)
-            return ry_fail(err, RENYI_ERR_ARG, offset, "%s= has no value", ry_keys[key].name);
         if (at == stop)
             return ry_fail(err, RENYI_ERR_ARG, offset,
                            "%s=%.*s has an empty place; write a,b,c without blanks or (a, b, c)",
