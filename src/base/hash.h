@@ -11,7 +11,7 @@ static inline uint64_t ry_hash(const void *bytes, size_t size)
 {
     const unsigned char *at = bytes;
     ry_rng h = ry_rng_new(size);
-    for (size_t left = size; left; ) {
+    for (size_t left = size; left;) {
         const size_t take = left < 8 ? left : 8;
         uint64_t word = 0;
         for (size_t i = 0; i < take; i++) word |= (uint64_t)at[i] << (8 * i);

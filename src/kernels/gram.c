@@ -8,8 +8,11 @@ enum { ROWS = 16 }; /* rows of a block at the scalar level */
 
 size_t ry_gram_blocks(size_t n, size_t rows) { return (n + rows - 1) / rows; }
 
-/* The block's rows transposed [dim, rows], its products transposed [n, rows] padded by a tile. */
-size_t ry_gram_scratch(size_t n, size_t dim, size_t rows) { return (dim + n + 16) * rows; }
+/* Some columns of the block's rows transposed, and its products transposed [n, rows]. */
+size_t ry_gram_scratch(size_t n, size_t dim, size_t rows)
+{
+    return ((dim < RY_GRAM_DEPTH ? dim : RY_GRAM_DEPTH) + n) * rows;
+}
 
 static RY_DECL_GRAM(gram)
 {

@@ -15,6 +15,9 @@
     void fn(float *out, size_t out_row, const float *z, size_t z_row, size_t n, size_t dim, \
             size_t block, float *scratch)
 
+/* Columns of z that are taken at a time, so that the packed ones stay in the nearest cache. */
+enum { RY_GRAM_DEPTH = 384 };
+
 /* Blocks of n rows, and floats of scratch for one thread, with blocks of `rows` of them. */
 size_t ry_gram_blocks(size_t n, size_t rows);
 size_t ry_gram_scratch(size_t n, size_t dim, size_t rows);

@@ -10,7 +10,9 @@ void ry_kernels_init(ry_kernels *k, renyi_cpu level)
     if (level < RENYI_CPU_AVX2) return;
     ry_layernorm_init_avx2(k);
     ry_attention_init_avx2(k);
+    ry_gram_init_avx2(k);
     if (level < RENYI_CPU_AVX512) return;
     ry_layernorm_init_avx512(k);
     ry_attention_init_avx512(k);
+    ry_gram_init_avx512(k);
 }

@@ -34,5 +34,7 @@ void ry_attention_init(ry_kernels *k);
 void ry_attention_init_avx2(ry_kernels *k);
 void ry_attention_init_avx512(ry_kernels *k);
 void ry_gram_init(ry_kernels *k);
+void ry_gram_init_avx512(ry_kernels *k);
+void ry_gram_init_avx2(ry_kernels *k);
 
 #endif
