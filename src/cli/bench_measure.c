@@ -1,20 +1,26 @@
 /* bench_measure.c - see bench_measure.h.
  * SPDX-License-Identifier: Apache-2.0
- *
- * The parent never touches a model: a child's high-water mark of memory is then that of one
- * configuration, and no thread pool is carried across fork.
  */
 #include "bench_measure.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "bench_child.h"
 
-enum { WARM_UP_RUNS = 3 };
+#include <stdlib.h>
+#include <sys/resource.h>
+
+/* Warm-up ends after so many rounds, or after the first that is later than this. */
+enum { WARM_UP_ROUNDS = 3, WARM_UP_MS = 2000 };
+
+/* The policies of one model and what they run on. */
+typedef struct contest {
+    const bench_config *config;
+    renyi_model *model;
+    renyi_model_info info;
+    renyi_session **sessions; /* [n_policies] */
+    uint8_t *pixels;          /* [batch, size, size, 3] */
+    float *logits;            /* [batch, n_classes] */
+    double *ms;               /* [repetitions, n_policies] per image */
+} contest;
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -22,14 +28,15 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double bench_quantile(const double *sorted, size_t count, double q)
+/* The q-quantile (0..1) of sorted values, linear between neighbours. */
+static double quantile(const double *sorted, size_t count, double q)
 {
     const double at = q * (double)(count - 1);
     const size_t low = (size_t)at, high = low + 1 < count ? low + 1 : low;
     return sorted[low] + (at - (double)low) * (sorted[high] - sorted[low]);
 }
 
-/* Any bytes will do: the time of a dense pass does not depend on them. Same bytes in every run. */
+/* Any bytes will do: the time of a pass does not depend on them. Same bytes in every run. */
 static void fill_pixels(uint8_t *pixels, size_t count)
 {
     uint32_t state = 1;
@@ -40,126 +47,151 @@ static void fill_pixels(uint8_t *pixels, size_t count)
     }
 }
 
-static renyi_status time_runs(renyi_session *session, const bench_config *c,
-                              const renyi_model_info *info, double *ms, renyi_error *err)
+/* The model, and a session for every policy. */
+static renyi_status contest_open(contest *c, renyi_error *err)
 {
-    const size_t n_pixels = (size_t)c->batch * info->image_size * info->image_size * 3;
-    uint8_t *pixels = cli_alloc(n_pixels, 1);
-    float *logits = cli_alloc((size_t)c->batch * info->n_classes, sizeof *logits);
-    renyi_status status = RENYI_OK;
+    const bench_config *config = c->config;
 
-    fill_pixels(pixels, n_pixels);
-    for (uint32_t i = 0; status == RENYI_OK && i < WARM_UP_RUNS + c->repetitions; i++) {
-        const double start = cli_now_ms();
-        status = renyi_run_pixels(session, pixels, c->batch, logits, err);
-        if (i >= WARM_UP_RUNS) ms[i - WARM_UP_RUNS] = (cli_now_ms() - start) / c->batch;
+    renyi_status status = renyi_model_open(&c->model, config->path, &config->model_options, err);
+    if (status != RENYI_OK) return status;
+    renyi_model_get_info(c->model, &c->info);
+    c->sessions = cli_alloc(config->n_policies, sizeof *c->sessions);
+    for (size_t i = 0; status == RENYI_OK && i < config->n_policies; i++) {
+        const renyi_session_options opt = {.struct_size = sizeof opt,
+                                           .max_batch = config->batch,
+                                           .n_threads = config->threads,
+                                           .policy = config->policies[i]};
+        status = renyi_session_new(&c->sessions[i], c->model, &opt, err);
     }
-    free(logits);
-    free(pixels);
     return status;
 }
 
-static void fill_numbers(bench_numbers *out, double *ms, uint32_t count,
-                         const renyi_model_info *info, const renyi_session *session)
+static void contest_close(contest *c)
 {
-    struct rusage usage;
+    for (size_t i = 0; c->sessions && i < c->config->n_policies; i++)
+        renyi_session_free(c->sessions[i]);
+    free(c->sessions);
+    renyi_model_free(c->model);
+    free(c->pixels);
+    free(c->logits);
+    free(c->ms);
+}
 
-    qsort(ms, count, sizeof *ms, compare_doubles);
-    out->ms_median = bench_quantile(ms, count, 0.5);
-    out->ms_p10 = bench_quantile(ms, count, 0.1);
-    out->ms_p90 = bench_quantile(ms, count, 0.9);
-    out->macs = renyi_session_macs(session); /* what is really computed, not the nominal count */
+/* Every policy runs once; ms: [n_policies] per image. */
+static renyi_status run_round(contest *c, double *ms, renyi_error *err)
+{
+    const uint32_t batch = c->config->batch;
+
+    for (size_t i = 0; i < c->config->n_policies; i++) {
+        const double start = cli_now_ms();
+        const renyi_status status =
+            renyi_run_pixels(c->sessions[i], c->pixels, batch, c->logits, err);
+        if (status != RENYI_OK) return status;
+        ms[i] = (cli_now_ms() - start) / batch;
+    }
+    return RENYI_OK;
+}
+
+/* Warm-up, then the rounds that count. */
+static renyi_status contest_run(contest *c, renyi_error *err)
+{
+    const size_t n_pixels = (size_t)c->config->batch * c->info.image_size * c->info.image_size * 3;
+    const size_t n_policies = c->config->n_policies;
+    renyi_status status = RENYI_OK;
+
+    c->pixels = cli_alloc(n_pixels, 1);
+    c->logits = cli_alloc((size_t)c->config->batch * c->info.n_classes, sizeof *c->logits);
+    c->ms = cli_alloc(c->config->repetitions * n_policies, sizeof *c->ms);
+    fill_pixels(c->pixels, n_pixels);
+    const double start = cli_now_ms();
+    for (int i = 0; status == RENYI_OK && i < WARM_UP_ROUNDS; i++) {
+        if (i && cli_now_ms() - start > WARM_UP_MS) break;
+        status = run_round(c, c->ms, err);
+    }
+    for (uint32_t r = 0; status == RENYI_OK && r < c->config->repetitions; r++)
+        status = run_round(c, c->ms + r * n_policies, err);
+    return status;
+}
+
+/* The rounds' times of a policy, or their ratios to the first policy in the same round: those are
+ * blind to a machine that drifts from round to round. out: [repetitions], ascending. */
+static void sorted_times(const contest *c, size_t policy, int as_ratio, double *out)
+{
+    const uint32_t rounds = c->config->repetitions;
+
+    for (uint32_t r = 0; r < rounds; r++) {
+        const double *ms = c->ms + r * c->config->n_policies;
+        out[r] = as_ratio ? ms[policy] / ms[0] : ms[policy];
+    }
+    qsort(out, rounds, sizeof *out, compare_doubles);
+}
+
+static void fill_times(const contest *c, size_t policy, bench_numbers *out)
+{
+    const uint32_t rounds = c->config->repetitions;
+    double *sorted = cli_alloc(rounds, sizeof *sorted);
+
+    sorted_times(c, policy, 0, sorted);
+    out->ms_median = quantile(sorted, rounds, 0.5);
+    out->ms_p10 = quantile(sorted, rounds, 0.1);
+    out->ms_p90 = quantile(sorted, rounds, 0.9);
+    sorted_times(c, policy, 1, sorted);
+    out->time_ratio = quantile(sorted, rounds, 0.5);
+    free(sorted);
+}
+
+static renyi_status fill_numbers(const contest *c, size_t policy, bench_numbers *out,
+                                 renyi_error *err)
+{
+    const char *text = renyi_session_policy(c->sessions[policy]);
+    struct rusage usage;
+    renyi_cost cost;
+
+    const renyi_status status = renyi_policy_cost(c->model, NULL, text, &cost, NULL, 0, err);
+    if (status != RENYI_OK) return status;
+    fill_times(c, policy, out);
+    out->macs_plain = cost.total.macs;
+    out->macs = renyi_session_macs(c->sessions[policy]);
     getrusage(RUSAGE_SELF, &usage);
     out->peak_rss_mb = (double)usage.ru_maxrss * 1024e-6; /* Linux counts in KiB */
-    snprintf(out->architecture, sizeof out->architecture, "%s", info->architecture);
-    snprintf(out->cpu_level, sizeof out->cpu_level, "%s", renyi_cpu_name(info->cpu));
+    snprintf(out->policy, sizeof out->policy, "%s", text);
+    snprintf(out->architecture, sizeof out->architecture, "%s", c->info.architecture);
+    snprintf(out->cpu_level, sizeof out->cpu_level, "%s", renyi_cpu_name(c->info.cpu));
+    return RENYI_OK;
 }
 
 static int measure_here(const void *argument, void *result)
 {
-    const bench_config *c = argument;
-    const renyi_session_options session_options = {
-        .struct_size = sizeof session_options, .max_batch = c->batch, .n_threads = c->threads};
-    double *ms = cli_alloc(c->repetitions, sizeof *ms);
-    renyi_session *session = NULL;
-    renyi_model *model = NULL;
-    renyi_model_info info;
+    contest c = {.config = argument};
+    bench_numbers *numbers = result;
     renyi_error err = {0};
 
-    renyi_status status = renyi_model_open(&model, c->path, &c->model_options, &err);
-    if (status == RENYI_OK) status = renyi_session_new(&session, model, &session_options, &err);
-    if (status == RENYI_OK) {
-        renyi_model_get_info(model, &info);
-        status = time_runs(session, c, &info, ms, &err);
-    }
-    if (status == RENYI_OK)
-        fill_numbers(result, ms, c->repetitions, &info, session);
-    else
+    renyi_status status = contest_open(&c, &err);
+    const int is_misfit = status == RENYI_ERR_ARG && c.sessions && c.sessions[0];
+    if (status == RENYI_OK) status = contest_run(&c, &err);
+    for (size_t i = 0; status == RENYI_OK && i < c.config->n_policies; i++)
+        status = fill_numbers(&c, i, &numbers[i], &err);
+    if (status != RENYI_OK)
         cli_error("%s", err.message[0] ? err.message : renyi_status_name(status));
-    renyi_session_free(session);
-    renyi_model_free(model);
-    free(ms);
-    return status == RENYI_OK ? 0 : -1;
+    contest_close(&c);
+    return status == RENYI_OK ? CLI_OK : is_misfit ? CLI_USAGE : CLI_FAILED;
 }
 
 static int peak_here(const void *argument, void *result)
 {
     renyi_error err = {0};
 
-    if (renyi_measure_peak(*(const uint32_t *)argument, result, &err) == RENYI_OK) return 0;
+    if (renyi_measure_peak(*(const uint32_t *)argument, result, &err) == RENYI_OK) return CLI_OK;
     cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
-    return -1;
-}
-
-/* All of `size` bytes, or -1. */
-static int read_exactly(int fd, void *to, size_t size)
-{
-    for (size_t done = 0; done < size;) {
-        const ssize_t n = read(fd, (char *)to + done, size - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return -1;
-        done += (size_t)n;
-    }
-    return 0;
-}
-
-/* Run work(argument, result) in a child and carry `size` bytes of result over. */
-static int in_child(int (*work)(const void *, void *), const void *argument, void *result,
-                    size_t size)
-{
-    int ends[2], status = 0;
-
-    fflush(NULL);
-    if (pipe(ends)) {
-        cli_error("cannot make a pipe: %s", strerror(errno));
-        return -1;
-    }
-    const pid_t child = fork();
-    if (child == 0) {
-        signal(SIGINT, SIG_DFL); /* cleaning up is the parent's */
-        signal(SIGTERM, SIG_DFL);
-        close(ends[0]);
-        int rc = work(argument, result);
-        if (rc == 0 && write(ends[1], result, size) != (ssize_t)size) rc = -1;
-        fflush(stderr);
-        _exit(rc ? CLI_FAILED : CLI_OK);
-    }
-    close(ends[1]);
-    const int rc = child > 0 ? read_exactly(ends[0], result, size) : -1;
-    close(ends[0]);
-    if (child < 0) cli_error("cannot start a process: %s", strerror(errno));
-    if (child > 0) waitpid(child, &status, 0);
-    if (WIFSIGNALED(status))
-        cli_error("the measuring process was ended by signal %d", WTERMSIG(status));
-    return rc;
+    return CLI_FAILED;
 }
 
 int bench_measure(const bench_config *config, bench_numbers *out)
 {
-    return in_child(measure_here, config, out, sizeof *out);
+    return bench_in_child(measure_here, config, out, config->n_policies * sizeof *out);
 }
 
 int bench_measure_peak(uint32_t threads, double *gflops)
 {
-    return in_child(peak_here, &threads, gflops, sizeof *gflops);
+    return bench_in_child(peak_here, &threads, gflops, sizeof *gflops);
 }

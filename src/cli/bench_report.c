@@ -1,20 +1,24 @@
-/* bench_report.c - see bench_report.h.
+/* bench_report.c - see bench_report.h. The table is in bench_table.c.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "bench_report.h"
 
 #include "json_out.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Figures that follow from the measured ones. */
 double bench_row_gflops(const bench_row *r)
 {
     return 2.0 * r->numbers.macs / (r->numbers.ms_median * 1e6);
 }
-static double images_per_second(const bench_row *r) { return 1e3 / r->numbers.ms_median; }
-static double peak_share(const bench_row *r) { return bench_row_gflops(r) / r->peak_gflops; }
+
+double bench_row_images_per_second(const bench_row *r) { return 1e3 / r->numbers.ms_median; }
+
+double bench_row_peak_share(const bench_row *r) { return bench_row_gflops(r) / r->peak_gflops; }
+
+int bench_row_is_pruned(const bench_row *r) { return !isnan(r->mac_ratio); }
 
 char *bench_cpu_name(void)
 {
@@ -31,87 +35,77 @@ char *bench_cpu_name(void)
     return name ? name : cli_copy("unknown");
 }
 
-static void put_heading(const bench_report *report)
-{
-    char *cpu = bench_cpu_name();
-
-    printf("CPU: %s, %s\n", cpu, report->count ? report->rows[0].numbers.cpu_level : "");
-    if (report->n_threads) printf("Measured f32 matrix-product peak:");
-    for (size_t i = 0; i < report->n_threads; i++)
-        printf("%s %.1f GFLOP/s on %llu thread%s", i ? "," : "", report->peaks[i],
-               (unsigned long long)report->threads[i], report->threads[i] == 1 ? "" : "s");
-    if (report->n_threads) putchar('\n');
-    printf("Median, 10th and 90th percentile of %u runs after a warm-up, ms per image.\n\n",
-           report->repetitions);
-    free(cpu);
-}
-
-static void put_md(const bench_report *report)
-{
-    put_heading(report);
-    fputs("| model | dtype | policy | batch | threads | ms | p10 | p90 | images/s | GFLOP/s | ",
-          stdout);
-    fputs("of peak | RSS MB |\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n", stdout);
-    for (size_t i = 0; i < report->count; i++) {
-        const bench_row *r = &report->rows[i];
-        const bench_numbers *n = &r->numbers;
-        char share[32] = "-";
-        if (r->peak_gflops > 0.0) snprintf(share, sizeof share, "%.1f %%", 100.0 * peak_share(r));
-        printf("| %s | f32 | none | %u | %u | %.2f | %.2f | %.2f | %.1f | %.1f | %s | %.0f |\n",
-               r->model, r->batch, r->threads, n->ms_median, n->ms_p10, n->ms_p90,
-               images_per_second(r), bench_row_gflops(r), share, n->peak_rss_mb);
-    }
-}
-
-/* A CSV field: quoted when it must be. */
+/* A CSV field and its comma: quoted when it must be. */
 static void put_field(const char *text)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, stdout);
-        return;
-    }
-    putchar('"');
+    const int is_quoted = strpbrk(text, ",\"\r\n") != NULL;
+
+    if (is_quoted) putchar('"');
     for (; *text; text++) {
         if (*text == '"') putchar('"');
         putchar(*text);
     }
-    putchar('"');
+    fputs(is_quoted ? "\"," : ",", stdout);
+}
+
+static void put_csv_row(const bench_row *r, const char *cpu)
+{
+    const bench_numbers *n = &r->numbers;
+    char peak[32] = "", share[32] = "", ratios[64] = ",";
+
+    if (r->peak_gflops > 0.0) {
+        snprintf(peak, sizeof peak, "%.3f", r->peak_gflops);
+        snprintf(share, sizeof share, "%.4f", bench_row_peak_share(r));
+    }
+    if (bench_row_is_pruned(r))
+        snprintf(ratios, sizeof ratios, "%.4f,%.4f", n->time_ratio, r->mac_ratio);
+    put_field(cpu);
+    put_field(peak);
+    put_field(r->model);
+    put_field("f32");
+    put_field(n->policy);
+    printf("%u,%u,%.6f,%.6f,%.4f,%.4f,%.4f,%.3f,%.3f,%s,%.1f,%s\n", r->batch, r->threads,
+           n->macs * 1e-9, n->macs_plain * 1e-9, n->ms_median, n->ms_p10, n->ms_p90,
+           bench_row_images_per_second(r), bench_row_gflops(r), share, n->peak_rss_mb, ratios);
 }
 
 static void put_csv(const bench_report *report)
 {
     char *cpu = bench_cpu_name();
 
-    fputs("cpu,peak_gflops,model,dtype,policy,batch,threads,", stdout);
-    puts("ms_median,ms_p10,ms_p90,images_per_second,gflops,peak_share,peak_rss_mb");
-    for (size_t i = 0; i < report->count; i++) {
-        const bench_row *r = &report->rows[i];
-        const bench_numbers *n = &r->numbers;
-        char peak[32] = "", share[32] = "";
-        if (r->peak_gflops > 0.0) {
-            snprintf(peak, sizeof peak, "%.3f", r->peak_gflops);
-            snprintf(share, sizeof share, "%.4f", peak_share(r));
-        }
-        put_field(cpu);
-        printf(",%s,", peak);
-        put_field(r->model);
-        printf(",f32,none,%u,%u,%.4f,%.4f,%.4f,%.3f,%.3f,%s,%.1f\n", r->batch, r->threads,
-               n->ms_median, n->ms_p10, n->ms_p90, images_per_second(r), bench_row_gflops(r), share,
-               n->peak_rss_mb);
-    }
+    fputs("cpu,peak_gflops,model,dtype,policy,batch,threads,gmacs,gmacs_plain,", stdout);
+    fputs("ms_median,ms_p10,ms_p90,images_per_second,gflops,peak_share,peak_rss_mb,", stdout);
+    puts("time_ratio,mac_ratio");
+    for (size_t i = 0; i < report->count; i++) put_csv_row(&report->rows[i], cpu);
     free(cpu);
 }
 
 static json_t *row_json(const bench_row *r)
 {
-    return json_pack("{s:o, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model",
-                     json_text(r->model), "dtype", "f32", "policy", "none", "batch", (int)r->batch,
-                     "threads", (int)r->threads, "ms_median", json_number(r->numbers.ms_median),
-                     "ms_p10", json_number(r->numbers.ms_p10), "ms_p90",
-                     json_number(r->numbers.ms_p90), "images_per_second",
-                     json_number(images_per_second(r)), "gflops", json_number(bench_row_gflops(r)),
-                     "peak_share", json_number(peak_share(r)), "peak_rss_mb",
-                     json_number(r->numbers.peak_rss_mb));
+    const bench_numbers *n = &r->numbers;
+    json_t *row = json_pack("{s:o, s:s, s:o, s:i, s:i}", "model", json_text(r->model), "dtype",
+                            "f32", "policy", json_text(n->policy), "batch", (int)r->batch,
+                            "threads", (int)r->threads);
+    const struct {
+        const char *key;
+        double value;
+    } figures[] = {
+        {"gmacs", n->macs * 1e-9},
+        {"gmacs_plain", n->macs_plain * 1e-9},
+        {"ms_median", n->ms_median},
+        {"ms_p10", n->ms_p10},
+        {"ms_p90", n->ms_p90},
+        {"images_per_second", bench_row_images_per_second(r)},
+        {"gflops", bench_row_gflops(r)},
+        {"peak_share", bench_row_peak_share(r)},
+        {"peak_rss_mb", n->peak_rss_mb},
+        {"time_ratio", bench_row_is_pruned(r) ? n->time_ratio : NAN},
+        {"mac_ratio", r->mac_ratio},
+    };
+
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        json_object_set_new(row, figures[i].key, json_number(figures[i].value));
+    return row;
 }
 
 static void put_json(const bench_report *report)
@@ -142,5 +136,5 @@ void bench_report_print(const bench_report *report, const char *format)
     else if (strcmp(format, "json") == 0)
         put_json(report);
     else
-        put_md(report);
+        bench_table_print(report);
 }

@@ -7,9 +7,11 @@
 #include "bench_measure.h"
 
 typedef struct bench_row {
-    char *model; /* owned */
+    char *model;        /* owned */
+    const char *policy; /* as it was asked for; numbers.policy has it in full */
     uint32_t batch, threads;
     double peak_gflops; /* at this number of threads; 0 = not measured */
+    double mac_ratio;   /* to the dense row measured with it; NaN: this is the dense row */
     bench_numbers numbers;
 } bench_row;
 
@@ -22,9 +24,15 @@ typedef struct bench_report {
     uint32_t repetitions;
 } bench_report;
 
+/* Figures that follow from the measured ones. */
 double bench_row_gflops(const bench_row *row); /* two operations a multiply-accumulate */
+double bench_row_images_per_second(const bench_row *row);
+double bench_row_peak_share(const bench_row *row);
+int bench_row_is_pruned(const bench_row *row); /* compared with a dense row */
+
 /* format: "md", "csv" or "json". */
 void bench_report_print(const bench_report *report, const char *format);
+void bench_table_print(const bench_report *report); /* "md" */
 /* Model name of the CPU as the system gives it. Owned. */
 char *bench_cpu_name(void);
 

@@ -8,56 +8,98 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct bench_arguments {
-    cli_strings models, archs;
+    cli_strings models, archs, prune;
     option_counts batches, threads;
     uint64_t repetitions, image_size;
     const char *format, *cpu;
     int no_peak;
+    const char **policies; /* [n_policies] "none", then those of --prune */
+    size_t n_policies;
 } bench_arguments;
 
-/* Every batch size on every number of threads, appended to the report. */
+/* "none" first, whether it was asked for or not; 0, or CLI_USAGE after reporting a policy that no
+ * model could have. */
+static int list_policies(bench_arguments *a)
+{
+    char full[RENYI_POLICY_MAX];
+    renyi_error err = {0};
+
+    a->policies = cli_alloc(a->prune.count + 1, sizeof *a->policies);
+    a->policies[a->n_policies++] = "none";
+    for (size_t i = 0; i < a->prune.count; i++) {
+        const char *text = a->prune.items[i];
+        if (renyi_policy_check(text, NULL, full, sizeof full, &err) != RENYI_OK)
+            return options_usage_error("bench", "--prune: %s", err.message);
+        if (strcmp(full, "none") != 0) a->policies[a->n_policies++] = text;
+    }
+    return 0;
+}
+
+/* The rows of one measurement, appended to the report. */
+static void add_rows(bench_report *report, const bench_config *config, const char *title,
+                     const bench_numbers *numbers)
+{
+    for (size_t i = 0; i < config->n_policies; i++) {
+        const bench_row row = {.model = cli_copy(title),
+                               .policy = config->policies[i],
+                               .batch = config->batch,
+                               .threads = config->threads,
+                               .mac_ratio = i ? numbers[i].macs / numbers[0].macs : (double)NAN,
+                               .numbers = numbers[i]};
+        report->rows = cli_grow(report->rows, report->count + 1, sizeof row);
+        report->rows[report->count++] = row;
+    }
+}
+
+/* Every batch size on every number of threads; an exit code. */
 static int measure_model(const bench_arguments *a, const char *path, const char *title,
                          bench_report *report)
 {
-    bench_config config = {.path = path, .repetitions = (uint32_t)a->repetitions};
+    bench_config config = {.path = path,
+                           .repetitions = (uint32_t)a->repetitions,
+                           .policies = a->policies,
+                           .n_policies = a->n_policies};
+    bench_numbers *numbers = cli_alloc(a->n_policies, sizeof *numbers);
+    int code = CLI_OK;
 
     config.model_options = (renyi_options){.struct_size = sizeof(renyi_options),
                                            .cpu = cpu_from_name(a->cpu),
                                            .image_size = (uint32_t)a->image_size};
-    for (size_t t = 0; t < a->threads.count; t++)
-        for (size_t b = 0; b < a->batches.count; b++) {
-            bench_row row = {0};
-            row.batch = config.batch = (uint32_t)a->batches.values[b];
-            row.threads = config.threads = (uint32_t)a->threads.values[t];
-            cli_detail("measuring %s, batch %u, %u threads", title, row.batch, row.threads);
-            if (bench_measure(&config, &row.numbers)) return -1;
-            row.model = cli_copy(title);
-            report->rows = cli_grow(report->rows, report->count + 1, sizeof row);
-            report->rows[report->count++] = row;
+    for (size_t t = 0; code == CLI_OK && t < a->threads.count; t++)
+        for (size_t b = 0; code == CLI_OK && b < a->batches.count; b++) {
+            config.batch = (uint32_t)a->batches.values[b];
+            config.threads = (uint32_t)a->threads.values[t];
+            cli_detail("measuring %s, batch %u, %u threads", title, config.batch, config.threads);
+            code = bench_measure(&config, numbers);
+            if (code == CLI_OK) add_rows(report, &config, title, numbers);
         }
-    return 0;
+    free(numbers);
+    return code;
 }
 
-/* Returns how many models failed. */
-static size_t measure_all(const bench_arguments *a, bench_report *report)
+/* Returns the exit code of the whole: the first failure's if no model was measured. */
+static int measure_all(const bench_arguments *a, bench_report *report)
 {
-    size_t n_failed = 0;
+    int failure = CLI_OK;
 
     for (size_t i = 0; i < a->models.count; i++) {
         char *path = model_path_resolve(a->models.items[i]);
         char *title = model_path_title(a->models.items[i]);
-        n_failed += !path || measure_model(a, path, title, report);
+        const int code = path ? measure_model(a, path, title, report) : CLI_FAILED;
+        if (!failure) failure = code;
         free(title);
         free(path);
     }
     for (size_t i = 0; i < a->archs.count; i++) {
         const char *path = temporary_model_make(a->archs.items[i]);
-        n_failed += !path || measure_model(a, path, a->archs.items[i], report);
+        const int code = path ? measure_model(a, path, a->archs.items[i], report) : CLI_FAILED;
+        if (!failure) failure = code;
         temporary_model_remove();
     }
-    return n_failed;
+    return failure && report->count ? CLI_PARTIAL : failure;
 }
 
 enum { MAX_PEAK_TRIES = 3 };
@@ -91,11 +133,10 @@ static int run(const bench_arguments *a)
                            .peaks = peaks,
                            .n_threads = a->no_peak ? 0 : a->threads.count,
                            .repetitions = (uint32_t)a->repetitions};
-    const size_t n_failed = measure_all(a, &report);
-    int code = !report.count ? CLI_FAILED : n_failed ? CLI_PARTIAL : CLI_OK;
+    int code = measure_all(a, &report);
 
     if (measure_peaks(a, &report, peaks)) code = CLI_FAILED;
-    if (code != CLI_FAILED) bench_report_print(&report, a->format);
+    if (report.count && code != CLI_FAILED) bench_report_print(&report, a->format);
     for (size_t i = 0; i < report.count; i++) free(report.rows[i].model);
     free(report.rows);
     return code;
@@ -108,6 +149,8 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
          0, 0},
         {"arch", 'a', OPTION_STRINGS, &a->archs, "NAME",
          "the same with random weights (renyi init --help)", 0, 0},
+        {"prune", 0, OPTION_STRINGS, &a->prune, "POLICY",
+         "pruning policy beside the dense model; may be given again", 0, 0},
         {"batch-size", 'b', OPTION_COUNTS, &a->batches, "N,...", "batch sizes (1,8)", 1, 1024},
         {"threads", 't', OPTION_COUNTS, &a->threads, "N,...", "numbers of threads (1,2)", 1, 1024},
         {"repetitions", 'r', OPTION_COUNT, &a->repetitions, "N", "measured runs of each (20)", 1,
@@ -123,8 +166,10 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
         "bench", "-m MODEL [-m MODEL...] [options]",
         "Measures models on random input: median, p10 and p90 in ms per image, images/s, GFLOP/s, the share\n"
         "of this machine's own matrix-product peak (measured too), and peak memory. Every configuration\n"
-        "runs in a process of its own, after a warm-up.",
+        "runs in a process of its own, after a warm-up. With --prune the dense model and every policy run\n"
+        "in turn in one process; time/dense and MACs/dense say how much of the saving arrives.",
         "  renyi bench -m model.safetensors -b 1,8 -t 1,2 -r 20\n"
+        "  renyi bench -m model.safetensors --prune \"mosaic keep=0.7 layers=0,3,6\" --prune \"naive p=16 layers=0-5\"\n"
         "  renyi bench --arch vit_small_patch16_224 --arch vit_base_patch16_224 -o json > bench.json\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, words);
@@ -144,9 +189,11 @@ int cmd_bench(int argc, char **argv)
                                 words.items[0]);
         else if (!a.models.count && !a.archs.count)
             options_usage_error("bench", "-m MODEL or --arch NAME is missing");
-        else
+        else if (!list_policies(&a))
             code = run(&a);
     }
+    free(a.policies);
+    cli_strings_free(&a.prune);
     cli_strings_free(&a.models);
     cli_strings_free(&a.archs);
     cli_strings_free(&words);

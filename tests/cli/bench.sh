@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi bench: the three forms, the keys of the JSON, random models that leave nothing behind.
+# renyi bench: the three forms, the keys of the JSON, random models that leave nothing behind, policies in turn.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 
@@ -9,7 +9,7 @@ export TMPDIR=$WORK/tmp
 bench() { "$RENYI" bench -b 1 -t 1 -r 2 "$@"; }
 run 0 bench -m toy.safetensors -b 1,2 -o json
 json 'set(d) >= {"cpu", "peak_gflops", "results"} and d["peak_gflops"] > 0 and len(d["results"]) == 2'
-json 'all(list(r) == "model dtype policy batch threads ms_median ms_p10 ms_p90 images_per_second gflops peak_share peak_rss_mb".split() for r in d["results"])'
+json 'all(list(r) == "model dtype policy batch threads gmacs gmacs_plain ms_median ms_p10 ms_p90 images_per_second gflops peak_share peak_rss_mb time_ratio mac_ratio".split() for r in d["results"])'
 json 'all(r["ms_p10"] <= r["ms_median"] <= r["ms_p90"] and r["peak_rss_mb"] > 1 and r["peak_share"] > 0 for r in d["results"])'
 json '[r["batch"] for r in d["results"]] == [1, 2] and d["results"][0]["model"] == "toy.safetensors"'
 # The rest without the peak, which takes its second or two.
@@ -25,4 +25,31 @@ err_has "absent.safetensors"
 run 1 bench --arch vit_nonsense
 [ -z "$(ls -A tmp)" ] || fail "a temporary model stayed"
 out_empty
+
+# Policies: the dense model first, all in one process, the ratios to it, the policy in full.
+quick() { bench --no-peak -m toy.safetensors "$@"; }
+run 0 quick -r 3 --prune "naive p=16 layers=0" --prune "evit keep=0.5 layers=0,1" -o json
+json '[r["policy"].split()[0] for r in d["results"]] == ["none", "naive", "evit"]'
+json 'd["results"][0]["time_ratio"] is None and d["results"][0]["mac_ratio"] is None'
+json 'all("layers=" in r["policy"] and "metric=" in r["policy"] and r["time_ratio"] > 0 for r in d["results"][1:])'
+json 'all(abs(r["mac_ratio"] - r["gmacs"] / d["results"][0]["gmacs"]) < 1e-6 for r in d["results"][1:])'
+json 'all(r["gmacs"] <= r["gmacs_plain"] < d["results"][0]["gmacs_plain"] for r in d["results"][1:])'
+run 0 quick -b 1,2 --prune "mosaic keep=0.7 layers=0" --prune none -o csv
+[ "$(wc -l <out)" -eq 5 ] || fail "csv: none twice, or a row is missing"
+[ "$(awk -F'"' 'NF > 1' out | wc -l)" -le 4 ] && out_has "time_ratio,mac_ratio" || fail "csv"
+run 0 quick --prune "naive p=16 layers=0"
+out_has "time/dense | MACs/dense | x |"
+out_has "| toy.safetensors | f32 | naive p=16 layers=0 | 1 | 1 |"
+out_has "naive p=16 layers=0: naive "
+# Policies that cannot be: exit code 2, one line, no result; a model they do not fit is one failure among others.
+run 2 quick --prune "naive q=16"
+err_lines 1
+err_has "--prune"
+run 2 quick --prune "naive p=16 layers=5"
+err_lines 1
+out_empty
+"$RENYI" init -q --arch vit_tiny_patch16_224 --dim 64 --heads 2 --blocks 6 --classes 10 --seed 1 deep.safetensors
+run 3 quick -m deep.safetensors --prune "naive p=16 layers=5"
+err_lines 1
+out_has "| deep.safetensors | f32 | naive p=16 layers=5 |"
 echo "bench: ok"
