@@ -50,7 +50,8 @@ class Renyi(Engine):
     class SessionOptions(ctypes.Structure):
         _fields_ = [("struct_size", ctypes.c_uint32), ("max_batch", ctypes.c_uint32),
                     ("n_threads", ctypes.c_uint32), ("policy", ctypes.c_char_p),
-                    ("progress", ctypes.c_void_p), ("progress_user", ctypes.c_void_p)]
+                    ("progress", ctypes.c_void_p), ("progress_user", ctypes.c_void_p),
+                    ("trace", ctypes.c_uint32)]
 
     def __init__(self, a):
         super().__init__(a)
@@ -60,7 +61,7 @@ class Renyi(Engine):
         model, self.session = ctypes.c_void_p(), ctypes.c_void_p()
         self.check(self.lib.renyi_model_open(ctypes.byref(model), a.file.encode(), None,
                                              ctypes.byref(self.err)))
-        opt = self.SessionOptions(ctypes.sizeof(self.SessionOptions), a.batch, a.threads)
+        opt = self.SessionOptions(ctypes.sizeof(self.SessionOptions), a.batch, a.threads, a.policy.encode())
         self.check(self.lib.renyi_session_new(ctypes.byref(self.session), model, ctypes.byref(opt),
                                               ctypes.byref(self.err)))
         self.logits = np.empty((a.batch, a.classes), np.float32)
@@ -149,16 +150,41 @@ class PyTorch(Engine):
         super().__init__(a)
         self.version = f"PyTorch {torch.__version__.split('+')[0]} (timm {timm.__version__})"
         torch.set_num_threads(a.threads)
-        self.torch, self.model = torch, load_timm(a.arch, a.file)
+        self.torch, self.model = torch, self.rule(load_timm(a.arch, a.file), a.policy)
         self.tensor = torch.from_numpy(self.x)
+
+    def rule(self, vit, policy):
+        return vit
 
     def once(self):
         with self.torch.inference_mode():
             return self.model(self.tensor).numpy()
 
 
+class PyTorchEViT(PyTorch):
+    def rule(self, vit, policy):
+        from torch_rules import evit_of
+
+        return evit_of(vit, policy)
+
+
+class PyTorchEViTFused(PyTorch):
+    def rule(self, vit, policy):
+        from torch_rules import evit_of
+
+        return evit_of(vit, policy, fused=True)
+
+
+class PyTorchToMe(PyTorch):
+    def rule(self, vit, policy):
+        from torch_rules import tome_of
+
+        return tome_of(vit, policy)
+
+
 ENGINES = {"renyi": Renyi, "openvino": OpenVino, "openvino-throughput": OpenVinoThroughput,
-           "onnxruntime": OnnxRuntime, "pytorch": PyTorch}
+           "onnxruntime": OnnxRuntime, "pytorch": PyTorch, "pytorch-evit": PyTorchEViT,
+           "pytorch-evit-fused": PyTorchEViTFused, "pytorch-tome": PyTorchToMe}
 
 
 def peak_rss_mb():
@@ -172,6 +198,7 @@ def main():
     p.add_argument("--arch", required=True)
     p.add_argument("--file", required=True, help="weights or exported model, as the engine wants it")
     p.add_argument("--library", help="librenyi.so")
+    p.add_argument("--policy", default="none", help="of the engines that prune")
     p.add_argument("--batch", type=int, required=True)
     p.add_argument("--threads", type=int, required=True)
     p.add_argument("--classes", type=int, default=1000)

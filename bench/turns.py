@@ -1,0 +1,190 @@
+# turns.py - engines that take turns on one machine: their processes, and what was measured.
+# SPDX-License-Identifier: Apache-2.0
+#
+# See bench/README.md for what is measured and why. peers.py and prune.py make tables of it.
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHORT = {"tiny": "ViT-Ti", "small": "ViT-S", "base": "ViT-B", "large": "ViT-L"}
+TITLES = {"renyi": "renyi", "openvino": "OpenVINO latency", "openvino-throughput": "OpenVINO throughput",
+          "onnxruntime": "ONNX Runtime", "pytorch": "PyTorch", "pytorch-evit": "PyTorch EViT",
+          "pytorch-evit-fused": "PyTorch EViT, fused attention", "pytorch-tome": "PyTorch ToMe"}
+TURN_SECONDS = 0.4     # how long one engine works before the next one has its turn
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def busy_seconds():
+    """CPU time of the whole machine that was not idle, stolen time included."""
+    with open("/proc/stat") as f:
+        user, nice, system, _idle, _wait, irq, soft, steal = map(int, f.readline().split()[1:9])
+    return (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
+
+
+class Worker:
+    """A worker process; asleep (SIGSTOP) unless it is asked something, so that it cannot spin."""
+
+    def __init__(self, engine, case, files, library, log):
+        command = [sys.executable, os.path.join(HERE, "worker.py"), engine, "--arch", case.arch,
+                   "--file", files[engine], "--batch", str(case.batch), "--threads", str(case.threads),
+                   "--library", library, "--policy", case.policy]
+        self.log = log
+        self.started = time.perf_counter()
+        with open(log, "w") as err:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=err, text=True)
+        ready = self.answer()
+        self.first_answer = time.perf_counter() - self.started
+        self.version, self.in_flight = ready["ready"], ready["in_flight"]
+        self.sleep()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            with open(self.log) as f:
+                last = (f.read().strip().splitlines() or ["no message"])[-1]
+            raise RuntimeError(last)
+        return json.loads(line)
+
+    def ask(self, command):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        reply = self.answer()
+        self.sleep()
+        return reply
+
+    def sleep(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def cpu_seconds(self):
+        with open(f"/proc/{self.process.pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+class Case:
+    """One line of a table: a model, a batch size, a thread count, a policy, and the engines that ran it."""
+
+    def __init__(self, model, batch, threads, policy="none"):
+        self.model, self.batch, self.threads, self.policy = model, batch, threads, policy
+        self.arch = f"vit_{model}_patch16_224"
+        self.ms = {}  # engine -> [round][sample] in ms per image
+        self.other = []  # share of the machine that others took, per turn
+        self.peak = None  # GFLOP/s of oneDNN's f32 matrix products with these threads
+        self.executed = None  # GFLOP that renyi really computes per image
+        self.rss, self.first_answer, self.difference, self.failed = {}, {}, {}, {}
+
+    def start(self, engines, files, library, work):
+        workers = {}
+        for engine in engines:
+            try:
+                workers[engine] = Worker(engine, self, files, library, f"{work}/{engine}.log")
+                self.first_answer[engine] = workers[engine].first_answer
+            except (RuntimeError, KeyError) as e:
+                self.failed[engine] = str(e)
+                say(f"  {TITLES[engine]} does not run: {e}")
+        return workers
+
+    def compare(self, workers):
+        """Largest difference of the logits from the reference, relative to its largest logit."""
+        answers = {e: sum(w.ask("logits")["logits"], []) for e, w in workers.items()}
+        if not answers:
+            return
+        reference = answers.get("pytorch") or next(iter(answers.values()))
+        largest = max(map(abs, reference))
+        for engine, got in answers.items():
+            self.difference[engine] = max(abs(a - b) for a, b in zip(got, reference)) / largest
+
+    def measure(self, workers, rounds):
+        """Every engine has its turn in every round; the order rotates."""
+        turns = {}
+        for engine, worker in workers.items():  # warm-up, and how many iterations fill a turn
+            ms = min(worker.ask("run 2")["ms"])
+            turns[engine] = max(1, round(TURN_SECONDS * 1e3 / (ms * self.batch * worker.in_flight)))
+            self.ms[engine] = []
+        order = list(workers)
+        for r in range(rounds):
+            for engine in order[r % len(order):] + order[:r % len(order)]:
+                worker = workers[engine]
+                start, busy, own = time.perf_counter(), busy_seconds(), worker.cpu_seconds()
+                self.ms[engine].append(worker.ask(f"run {turns[engine]}")["ms"])
+                capacity = (time.perf_counter() - start) * os.cpu_count()
+                self.other.append((busy_seconds() - busy - worker.cpu_seconds() + own) / capacity)
+        for engine, worker in workers.items():
+            self.rss[engine] = worker.ask("rss")["rss_mb"]
+
+    def measure_peak(self, workers):
+        """What oneDNN's products reach on this machine, and what renyi computes per image."""
+        if "renyi" in workers:
+            answers = [workers["renyi"].ask("peak") for _ in range(3)]
+            self.peak, self.executed = statistics.median(a["gflops"] for a in answers), answers[0]["gflop"]
+
+    def median(self, engine):
+        return statistics.median(sum(self.ms[engine], []))
+
+    def ratio(self, peer):
+        """peer / renyi: of the medians, and the median of the rounds' own ratios."""
+        rounds = [statistics.median(p) / statistics.median(r)
+                  for p, r in zip(self.ms[peer], self.ms["renyi"])]
+        return self.median(peer) / self.median("renyi"), statistics.median(rounds)
+
+    def gflops(self):
+        """By renyi's own count of what it computes, which is less than the model's: see its last block."""
+        return self.executed / self.median("renyi") * 1e3
+
+    def load(self):
+        """Share of the machine that others took."""
+        return max(0.0, statistics.median(self.other)) if self.other else None
+
+    def record(self):
+        out = dict(model=self.arch, policy=self.policy, batch=self.batch, threads=self.threads, failed=self.failed,
+                   peak_gflops=self.peak, other_load=self.load(), engines={})
+        for engine in self.ms:
+            entry = dict(ms_median=self.median(engine), ms_rounds=[statistics.median(r) for r in self.ms[engine]],
+                         peak_rss_mb=self.rss[engine], first_answer_s=self.first_answer[engine],
+                         difference=self.difference[engine])
+            if engine == "renyi" and self.executed:
+                entry["gflops"] = self.gflops()
+            if engine != "renyi" and "renyi" in self.ms:
+                entry["ratio_of_medians"], entry["median_of_ratios"] = self.ratio(engine)
+            out["engines"][engine] = entry
+        return out
+
+
+def run_case(case, engines, files, a, rounds, peak=False):
+    """Starts the engines, compares their answers, lets them take turns. Returns their versions."""
+    workers = case.start(engines, files, a.library, a.work)
+    try:
+        case.compare(workers)
+        case.measure(workers, rounds)
+        if peak:
+            case.measure_peak(workers)
+        versions = {e: w.version for e, w in workers.items()}
+    finally:
+        for w in workers.values():
+            w.close()
+    say("  " + ", ".join(f"{TITLES[e]} {case.median(e):.2f} ms" for e in case.ms)
+        + f"; others took {100 * (case.load() or 0.0):.0f} % of the machine")
+    return versions
+
+
+def weights_of(a, arch):
+    """The random weights that every engine gets; made once and kept under build/bench."""
+    path = f"{a.work}/{arch}.seed1.safetensors"
+    if not os.path.exists(path):
+        subprocess.run([f"{a.build}/renyi", "init", "--arch", arch, "--seed", "1", path],
+                       check=True, stdout=subprocess.DEVNULL)
+    return path
