@@ -70,11 +70,11 @@ RENYI_API RENYI_CHECK renyi_status renyi_dataset_open(renyi_dataset **out, const
 RENYI_API void renyi_dataset_free(renyi_dataset *d);
 
 typedef struct renyi_dataset_info {
-    uint64_t n_images;     /* that will be run */
-    uint64_t n_found;      /* before limit and shard */
+    uint64_t n_images;   /* that will be run */
+    uint64_t n_found;    /* before limit and shard */
     uint64_t n_left_out; /* found, but without a class or with one outside valid_labels */
-    uint32_t n_classes;    /* labels are below this */
-    uint32_t n_folders;    /* classes that have a folder; 0 = not in folders */
+    uint32_t n_classes;  /* labels are below this */
+    uint32_t n_folders;  /* classes that have a folder; 0 = not in folders */
     renyi_class_rule rule;
     const uint32_t *valid; /* [n_valid] classes that can be predicted, ascending; NULL = all */
     uint32_t n_valid;

@@ -65,7 +65,7 @@ ry_attention ry_attention_of(const ry_worker *w, const ry_block_rows *b, size_t 
     at.qkv_row = ry_vit_row(p, 3 * C);
     at.out_row = ry_vit_row(p, C);
     at.qkv = p->wide + i * N * at.qkv_row;
-    at.out = p->h + i * (b->way == RY_WAY_LISTED ? b->attend : N) * at.out_row;
+    at.out = p->h + i * b->attend * at.out_row;
     if (b->sized) {
         at.key_bias = p->cuts.log_sizes + i * N;
         at.row_weight = p->cuts.sizes[w->sizes_now] + i * N;
@@ -81,16 +81,22 @@ ry_attention ry_attention_of(const ry_worker *w, const ry_block_rows *b, size_t 
     return at;
 }
 
+/* The query rows of a block that does not need them all: those its cut chose, or the prefix. */
+static const uint32_t *rows_of(const ry_vit_plan *p, const ry_block_rows *b, size_t image)
+{
+    const size_t N = p->vit->n_patches + p->vit->config.n_prefix;
+    return b->way == RY_WAY_LISTED ? p->cuts.source + image * N : p->prefix_rows;
+}
+
 static void attention(ry_worker *w, const ry_block_rows *b)
 {
     const ry_vit_plan *p = w->r->p;
     const size_t blocks = ry_attention_blocks(b->attend, p->kernels.attention_rows);
-    const size_t N0 = p->vit->n_patches + p->vit->config.n_prefix;
     ry_step step = ry_begin(w, w->r->in->n * blocks);
     for (size_t t; ry_step_next(&step, &t);) {
         ry_attention at = ry_attention_of(w, b, t / blocks);
-        if (b->way == RY_WAY_LISTED) {
-            at.rows = p->cuts.source + t / blocks * N0;
+        if (b->attend < b->in) {
+            at.rows = rows_of(p, b, t / blocks);
             at.n_rows = b->attend;
             at.class_row = NULL; /* it was made for the decision */
         }
@@ -121,13 +127,15 @@ static void mlp(ry_worker *w, uint32_t i, float *x, float *h)
     linear(w, p->ops[i].fc2, p->wide, x);
 }
 
-/* Copy the class (and distillation) rows of every image; `row` floats from one row to the next. */
-static void gather_prefix(ry_worker *w, float *to, const float *from, size_t row, size_t n_tokens)
+/* prefix_x = the class (and distillation) rows of every image */
+static void gather_prefix(ry_worker *w, size_t n_tokens)
 {
-    const size_t K = w->r->p->vit->config.n_prefix;
+    const ry_vit_plan *p = w->r->p;
+    const size_t K = p->vit->config.n_prefix, row = p->vit->config.dim;
+    const float *from = ry_tokens(w);
     ry_step step = ry_begin(w, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);)
-        memcpy(to + i * K * row, from + i * n_tokens * row, K * row * sizeof(float));
+        memcpy(p->prefix_x + i * K * row, from + i * n_tokens * row, K * row * sizeof(float));
     ry_step_end(&step);
 }
 
@@ -158,11 +166,10 @@ static void last_block(ry_worker *w, uint32_t i)
     ry_vit_plan *p = w->r->p;
     const ry_block_rows *b = &p->rows[i];
 
-    gather_prefix(w, p->prefix_x, ry_tokens(w), p->vit->config.dim, b->in);
+    gather_prefix(w, b->in);
     project_qkv(w, i);
-    attention(w, b);
-    gather_prefix(w, p->prefix_h, p->h, ry_vit_row(p, p->vit->config.dim), b->in);
-    linear(w, p->ops[i].proj, p->prefix_h, p->prefix_x);
+    attention(w, b); /* of the prefix rows, one image after the other in h */
+    linear(w, p->ops[i].proj, p->h, p->prefix_x);
     mlp(w, i, p->prefix_x, p->prefix_h);
 }
 
@@ -216,8 +223,7 @@ static void forward(ry_worker *w)
         tokens = p->rows[i].out;
         if (report(w, i, tokens)) return;
     }
-    if (p->rows[L - 1].way != RY_WAY_PREFIX)
-        gather_prefix(w, p->prefix_x, ry_tokens(w), p->vit->config.dim, tokens);
+    if (p->rows[L - 1].way != RY_WAY_PREFIX) gather_prefix(w, tokens);
     head(w);
 }
 

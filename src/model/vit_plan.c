@@ -54,6 +54,7 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     p->wide = RY_TAKE(a, float, B *N *ry_vit_row(p, wide));
     p->prefix_x = RY_TAKE(a, float, B * c->n_prefix * C);
     p->prefix_h = RY_TAKE(a, float, B * c->n_prefix * ry_vit_row(p, C));
+    p->prefix_rows = RY_TAKE(a, uint32_t, c->n_prefix);
     p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
     p->attention_each = ry_attention_scratch(N, C / c->n_heads, p->kernels.attention_rows);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
@@ -74,6 +75,7 @@ static renyi_status take_arena(ry_vit_plan *p, const renyi_allocator *al, renyi_
     if (!p->arena) return ry_fail_nomem(err, measure.used);
     ry_arena bind = {p->arena, 0, measure.used, 0};
     layout(&bind, p);
+    for (uint32_t i = 0; i < p->vit->config.n_prefix; i++) p->prefix_rows[i] = i;
     return RENYI_OK;
 }
 

@@ -50,8 +50,9 @@ typedef struct ry_vit_plan {
                         the MLP's inside; at first the patches */
     float *prefix_x; /* [B, n_prefix, C] residual stream of the prefix rows in the last block */
     float *prefix_h; /* [B, n_prefix, C padded] their normalised rows */
-    float *logits_dist; /* [B, classes] of the second head */
-    float *attention;   /* [threads, attention_each] scratch */
+    uint32_t *prefix_rows; /* [n_prefix] 0, 1, ...: the rows of the last block */
+    float *logits_dist;    /* [B, classes] of the second head */
+    float *attention;      /* [threads, attention_each] scratch */
     size_t attention_each;
     ry_vit_cuts cuts;
     ry_ticket *tickets; /* [n_tickets] */
