@@ -63,6 +63,7 @@ ry_mosaic ry_mosaic_layout(const ry_pruner *p, uint32_t cut, void *base, size_t 
     m.order = RY_TAKE(&a, uint32_t, P);
     if (ry_mosaic_thins(p, cut)) {
         m.squares = RY_TAKE(&a, uint32_t, P);
+        m.stays = RY_TAKE(&a, uint8_t, P);
     } else {
         m.z_row = padded(p->dim);
         m.gram_row = padded(P);
@@ -73,7 +74,7 @@ ry_mosaic ry_mosaic_layout(const ry_pruner *p, uint32_t cut, void *base, size_t 
         m.gone = RY_TAKE(&a, uint32_t, P);
         m.closeness = RY_TAKE(&a, float, P);
         m.overlap = RY_TAKE(&a, float, P);
-        m.size = RY_TAKE(&a, float, P);
+        m.sizes = RY_TAKE(&a, float, P + p->shape.n_prefix);
         m.mean = RY_TAKE(&a, float, p->dim);
         m.z = RY_TAKE(&a, float, P *m.z_row);
         m.gram = RY_TAKE(&a, float, P *m.gram_row);

@@ -7,11 +7,13 @@
 
 /* One image's memory from the first to the last phase of a cut. P patches enter it. */
 typedef struct ry_mosaic {
-    uint32_t n;        /* P */
-    float *value;      /* [P] what is ranked */
-    uint64_t *keys;    /* [2P] for the ranking */
-    uint32_t *order;   /* [P] best first */
-    uint32_t *squares; /* [P] thin: the patches of one colour */
+    uint32_t n;      /* P */
+    float *value;    /* [P] what is ranked */
+    uint64_t *keys;  /* [2P] for the ranking */
+    uint32_t *order; /* [P] best first */
+    /* Only for thinning. */
+    uint32_t *squares; /* [P] the patches of one colour */
+    uint8_t *stays;    /* [P] */
     /* Only for a merge. Rows are patches in the order of falling importance. */
     uint32_t *rows;   /* [P] the patch of each row */
     uint32_t *place;  /* [P] the row of the new list that each row continues or joins */
@@ -19,7 +21,7 @@ typedef struct ry_mosaic {
     uint32_t *gone;   /* [P] ... and those removed */
     float *closeness; /* [P] of each removed row to the kept one it joins */
     float *overlap;   /* [P] largest cosine with a more important row; -2 for the first */
-    float *size;      /* [P] patches in each group */
+    float *sizes;     /* [n_prefix + P] patches in each new row */
     float *mean;      /* [dim] of all patches */
     float *z;         /* [P, z_row] centred rows of length 1; 0 where there is no direction */
     float *gram;      /* [P, gram_row] z z^T, up to the diagonal */

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows.h"
 #include "prune/mosaic.h"
+#include "prune/reduce.h"
 #include "prune/select.h"
 
 #include <float.h>
@@ -94,25 +95,17 @@ static void keep_peaks(const ry_pruner *p, const ry_mosaic *m, const ry_block_vi
                        ry_cut *out)
 {
     const float *a = importance(p, view);
-    const uint32_t prefix = view->n_prefix, K = out->n_out - prefix;
+    const uint32_t prefix = view->n_prefix;
 
     for (uint32_t r = 0; r < m->n; r++) {
         const uint32_t j = m->rows[r];
         m->value[j] = cost_of(a[j], m->overlap[r]);
     }
     ry_rank(m->order, m->value, m->n, m->keys);
-    for (uint32_t j = 0; j < prefix; j++) {
-        out->source[j] = out->target[j] = j;
-        out->score[j] = 0.0f;
-    }
-    for (uint32_t j = 0; j < m->n; j++) {
-        out->score[prefix + j] = m->value[j];
-        out->target[prefix + j] = RY_NO_TOKEN;
-    }
-    for (uint32_t k = 0; k < K; k++) {
-        out->source[prefix + k] = prefix + m->order[k];
-        out->target[prefix + m->order[k]] = prefix + k;
-    }
+    memset(out->score, 0, prefix * sizeof *out->score);
+    memcpy(out->score + prefix, m->value, m->n * sizeof *out->score);
+    memset(out->rescued, 0, view->n_tokens);
+    ry_reduce_drop(view, out, m->order, out->n_out - prefix);
 }
 
 /* Row g, removed, may join the kept row that is now in place `place`; equal ones: the earlier. */
@@ -126,7 +119,7 @@ static inline void offer(const ry_mosaic *m, uint32_t g, uint32_t place, float c
 }
 
 /* Each pair of a kept and a removed row is met once, on the way down the lower half. */
-static void join_nearest(const ry_mosaic *m, const ry_block_view *view, const ry_cut *out)
+static void join_nearest(const ry_mosaic *m, const ry_block_view *view, ry_cut *out)
 {
     uint32_t kept = 0, gone = 0;
 
@@ -145,21 +138,6 @@ static void join_nearest(const ry_mosaic *m, const ry_block_view *view, const ry
         }
     }
     for (uint32_t r = 0; r < m->n; r++) out->target[view->n_prefix + m->rows[r]] = m->place[r];
-}
-
-/* Every token's share of its group, by the patches it stands for. */
-static void share(const ry_mosaic *m, const ry_block_view *view, ry_cut *out)
-{
-    const uint32_t prefix = view->n_prefix;
-
-    for (uint32_t k = 0; k < out->n_out - prefix; k++) m->size[k] = 0.0f;
-    for (uint32_t j = prefix; j < view->n_tokens; j++)
-        m->size[out->target[j] - prefix] += view->sizes ? view->sizes[j] : 1.0f;
-    for (uint32_t j = 0; j < view->n_tokens; j++) {
-        const float size = view->sizes ? view->sizes[j] : 1.0f;
-        out->weight[j] = j < prefix ? 1.0f : size / m->size[out->target[j] - prefix];
-        out->rescued[j] = 0;
-    }
 }
 
 static void phase_mean(const ry_pruner *p, const ry_mosaic *m, const ry_block_view *view,
@@ -195,6 +173,6 @@ void ry_mosaic_merge(const ry_pruner *p, const ry_mosaic *m, const ry_block_view
     } else {
         keep_peaks(p, m, view, out);
         join_nearest(m, view, out);
-        share(m, view, out);
+        ry_reduce_mean(view, out, m->sizes);
     }
 }
