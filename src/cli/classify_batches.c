@@ -70,6 +70,7 @@ static int64_t batch_flush(batch *b, const batch_job *job, image_inputs *inputs,
                               "the model answered with values that are not numbers");
             continue;
         }
+        if (job->trace && trace_photo(job->trace, b->files[i], job->session, i)) return -1;
         report_photo(report, &(photo_result){b->files[i], b->top, n_top, ms, b->ms_decode[i]});
         done++;
     }

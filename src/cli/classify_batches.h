@@ -5,11 +5,13 @@
 #define RENYI_CLI_CLASSIFY_BATCHES_H
 
 #include "classify_report.h"
+#include "trace_file.h"
 
 typedef struct batch_job {
     renyi_session *session;
     const photo_spec *spec;
     uint32_t n_classes, max_batch, top_k;
+    trace_file *trace; /* NULL = none */
 } batch_job;
 
 /* Images that cannot be read are reported, added to inputs->failed, and skipped. Returns the number

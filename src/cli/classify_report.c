@@ -82,17 +82,19 @@ static json_t *failed_json(const image_inputs *inputs)
     return list;
 }
 
-void report_end(classify_report *report, const char *model, const renyi_model_info *info,
-                const photo_spec *spec, const image_inputs *inputs)
+void report_end(classify_report *report, const classify_header *header, const image_inputs *inputs)
 {
+    const photo_spec *spec = header->spec;
+
     if (!report->results) return;
     json_t *preprocessing = json_preprocess(&spec->preprocess, spec->source);
     if (preprocessing)
         json_object_set_new(preprocessing, "changed_by_command_line",
                             json_boolean(spec->is_overridden));
-    json_print(json_pack("{s:o, s:o, s:s, s:o, s:o, s:o}", "model", json_text(model),
-                         "architecture", json_text(info->architecture), "cpu_level",
-                         renyi_cpu_name(info->cpu), "preprocessing", preprocessing, "results",
-                         report->results, "failed", failed_json(inputs)));
+    json_print(json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:o}", "model", json_text(header->model),
+                         "architecture", json_text(header->info->architecture), "policy",
+                         header->policy, "cpu_level", renyi_cpu_name(header->info->cpu),
+                         "preprocessing", preprocessing, "results", report->results, "failed",
+                         failed_json(inputs)));
     report->results = NULL;
 }

@@ -33,8 +33,16 @@ typedef struct classify_report {
 } classify_report;
 
 void report_photo(classify_report *report, const photo_result *result);
+
+/* What holds for all pictures of a run. */
+typedef struct classify_header {
+    const char *model; /* the word after -m */
+    const renyi_model_info *info;
+    const photo_spec *spec;
+    const char *policy; /* in full */
+} classify_header;
+
 /* Prints the document; nothing for people. */
-void report_end(classify_report *report, const char *model, const renyi_model_info *info,
-                const photo_spec *spec, const image_inputs *inputs);
+void report_end(classify_report *report, const classify_header *header, const image_inputs *inputs);
 
 #endif

@@ -17,6 +17,8 @@ static const struct {
 } verbs[] = {
     {"classify", cmd_classify, "name what photos show"},
     {"bench", cmd_bench, "measure speed and memory of a model on this machine"},
+    {"flops", cmd_flops, "count tokens and multiply-accumulates of pruning policies"},
+    {"policies", cmd_policies, "list the pruning policies that --prune takes"},
     {"inspect", cmd_inspect, "describe a model: family, sizes, preprocessing, tensors"},
     {"init", cmd_init, "write a model with random weights"},
     {"pull", cmd_pull, "fetch a model from Hugging Face"},
@@ -25,9 +27,11 @@ enum { N_VERBS = sizeof verbs / sizeof *verbs };
 
 static void put_help(FILE *stream)
 {
-    fputs("Usage: renyi VERB [options]\n\n"
-          "Runs Vision Transformers on the CPU, exactly and fast.\n\nVerbs:\n",
-          stream);
+    fputs(
+        "Usage: renyi VERB [options]\n\n"
+        "Runs Vision Transformers on the CPU, exactly and fast, and drops the tokens they do not need."
+        "\n\nVerbs:\n",
+        stream);
     for (int i = 0; i < N_VERBS; i++)
         fprintf(stream, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
     fputs("  help       this page; 'renyi help VERB' or 'renyi VERB --help' for one verb\n"
@@ -37,6 +41,7 @@ static void put_help(FILE *stream)
           "\nExamples:\n"
           "  renyi pull timm/vit_small_patch16_224.augreg_in21k_ft_in1k\n"
           "  renyi classify -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k photo.jpg\n"
+          "  renyi classify -m model.safetensors --prune 'mosaic keep=0.7 layers=3,6,9' photo.jpg\n"
           "  renyi bench --arch vit_small_patch16_224 -b 1,8 -t 1,2\n",
           stream);
 }

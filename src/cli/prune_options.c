@@ -89,4 +89,27 @@ int prune_texts(const char *verb, const prune_options *o, cli_strings *texts)
     return 0;
 }
 
+int prune_error(const char *verb, const char *text, const renyi_error *err)
+{
+    enum { SHOWN = 160 }; /* of the text: the line must have room for what is wrong with it */
+    const char *what = err->message[0] ? err->message : renyi_status_name(err->code);
+
+    if (err->code != RENYI_ERR_ARG) {
+        cli_error("%s", what);
+        return CLI_FAILED;
+    }
+    cli_error("%s: policy '%.*s%s': %s; see 'renyi policies'", verb, SHOWN, text,
+              strlen(text) > SHOWN ? "..." : "", what);
+    return CLI_USAGE;
+}
+
+int prune_check(const char *verb, const char *text, const renyi_model *model,
+                char full[RENYI_POLICY_MAX])
+{
+    renyi_error err = {0};
+
+    if (renyi_policy_check(text, model, full, RENYI_POLICY_MAX, &err) == RENYI_OK) return CLI_OK;
+    return prune_error(verb, text, &err);
+}
+
 void prune_options_free(prune_options *o) { cli_strings_free(&o->policies); }

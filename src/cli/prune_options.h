@@ -45,8 +45,15 @@ typedef struct prune_options {
 
 /* What was meant, into the empty list `texts`: every --prune with the other words appended; without
  * one, the rule that the words belong to; "none" without any. 0, or -1 after reporting wrong usage.
- * The texts are not judged here. */
+ * The texts are not judged: see prune_check. */
 int prune_texts(const char *verb, const prune_options *o, cli_strings *texts);
+
+/* The policy in full, every default said. With a model its layers and counts are checked too.
+ * CLI_OK; CLI_USAGE or CLI_FAILED after reporting. */
+int prune_check(const char *verb, const char *text, const renyi_model *model,
+                char full[RENYI_POLICY_MAX]);
+/* Report an error of the library that a policy caused; returns the exit code. */
+int prune_error(const char *verb, const char *text, const renyi_error *err);
 void prune_options_free(prune_options *o);
 
 #endif
