@@ -3,7 +3,7 @@
  */
 #include "bench_report.h"
 #include "model_path.h"
-#include "options.h"
+#include "prune_options.h"
 #include "temporary_model.h"
 
 #include <math.h>
@@ -11,31 +11,33 @@
 #include <string.h>
 
 typedef struct bench_arguments {
-    cli_strings models, archs, prune;
+    cli_strings models, archs;
+    prune_options prune;
     option_counts batches, threads;
     uint64_t repetitions, image_size;
     const char *format, *cpu;
     int no_peak;
-    const char **policies; /* [n_policies] "none", then those of --prune */
+    cli_strings texts;     /* of the pruning options */
+    const char **policies; /* [n_policies] "none", then those of them that prune */
     size_t n_policies;
 } bench_arguments;
 
-/* "none" first, whether it was asked for or not; 0, or CLI_USAGE after reporting a policy that no
- * model could have. */
+/* "none" first, whether it was asked for or not; CLI_OK, or another exit code after reporting a
+ * policy that no model could have. */
 static int list_policies(bench_arguments *a)
 {
     char full[RENYI_POLICY_MAX];
-    renyi_error err = {0};
 
-    a->policies = cli_alloc(a->prune.count + 1, sizeof *a->policies);
+    if (prune_texts("bench", &a->prune, &a->texts)) return CLI_USAGE;
+    a->policies = cli_alloc(a->texts.count + 1, sizeof *a->policies);
     a->policies[a->n_policies++] = "none";
-    for (size_t i = 0; i < a->prune.count; i++) {
-        const char *text = a->prune.items[i];
-        if (renyi_policy_check(text, NULL, full, sizeof full, &err) != RENYI_OK)
-            return options_usage_error("bench", "--prune: %s", err.message);
+    for (size_t i = 0; i < a->texts.count; i++) {
+        const char *text = a->texts.items[i];
+        const int code = prune_check("bench", text, NULL, full);
+        if (code != CLI_OK) return code;
         if (strcmp(full, "none") != 0) a->policies[a->n_policies++] = text;
     }
-    return 0;
+    return CLI_OK;
 }
 
 /* The rows of one measurement, appended to the report. */
@@ -149,8 +151,6 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
          0, 0},
         {"arch", 'a', OPTION_STRINGS, &a->archs, "NAME",
          "the same with random weights (renyi init --help)", 0, 0},
-        {"prune", 0, OPTION_STRINGS, &a->prune, "POLICY",
-         "pruning policy beside the dense model; may be given again", 0, 0},
         {"batch-size", 'b', OPTION_COUNTS, &a->batches, "N,...", "batch sizes (1,8)", 1, 1024},
         {"threads", 't', OPTION_COUNTS, &a->threads, "N,...", "numbers of threads (1,2)", 1, 1024},
         {"repetitions", 'r', OPTION_COUNT, &a->repetitions, "N", "measured runs of each (20)", 1,
@@ -161,13 +161,14 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
         {"image-size", 0, OPTION_COUNT, &a->image_size, "N", "input side in pixels (the model's)",
          1, 16384},
         {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
+        PRUNE_OPTION_ROWS(&a->prune),
     };
     const verb_syntax syntax = {
         "bench", "-m MODEL [-m MODEL...] [options]",
         "Measures models on random input: median, p10 and p90 in ms per image, images/s, GFLOP/s, the share\n"
         "of this machine's own matrix-product peak (measured too), and peak memory. Every configuration\n"
-        "runs in a process of its own, after a warm-up. With --prune the dense model and every policy run\n"
-        "in turn in one process; time/dense and MACs/dense say how much of the saving arrives.",
+        "runs in a process of its own, after a warm-up. With --prune, given once or more, the dense model and\n"
+        "every policy run in turn in one process; time/dense and MACs/dense say how much of the saving arrives.",
         "  renyi bench -m model.safetensors -b 1,8 -t 1,2 -r 20\n"
         "  renyi bench -m model.safetensors --prune \"mosaic keep=0.7 layers=0,3,6\" --prune \"naive p=16 layers=0-5\"\n"
         "  renyi bench --arch vit_small_patch16_224 --arch vit_base_patch16_224 -o json > bench.json\n",
@@ -189,11 +190,12 @@ int cmd_bench(int argc, char **argv)
                                 words.items[0]);
         else if (!a.models.count && !a.archs.count)
             options_usage_error("bench", "-m MODEL or --arch NAME is missing");
-        else if (!list_policies(&a))
+        else if ((code = list_policies(&a)) == CLI_OK)
             code = run(&a);
     }
     free(a.policies);
-    cli_strings_free(&a.prune);
+    cli_strings_free(&a.texts);
+    prune_options_free(&a.prune);
     cli_strings_free(&a.models);
     cli_strings_free(&a.archs);
     cli_strings_free(&words);

@@ -6,16 +6,17 @@
 /* The three columns of the paper's EViT tables at one choice of layers. "Ours" is Algorithm 2; the
  * paper's Table 16 says c = 0.8, the published code 0.2 (evit-ours-code), no text says which made
  * the tables. */
-#define EVIT_ROWS(suffix, layers, tables)                                                         \
-    {"paper:evit" suffix, "evit keep=0.7 layers=" layers " metric=cls fuse",                      \
-     tables ", column CLS (plain EViT); other rows: keep=0.8, keep=0.9"},                         \
-        {"paper:evit-ours" suffix,                                                                \
-         "evit keep=0.7 layers=" layers " metric=correct n=2 c=0.8 fuse",                         \
-         tables ", column Ours: class attention, 80 % of the kept by Col-L2; other rows: keep="}, \
-    {                                                                                             \
-        "paper:evit-random" suffix, "evit keep=0.7 layers=" layers " metric=random fuse",         \
-            tables                                                                                \
-            ", column Random; the fused token is weighted by the random scores, as the code"      \
+#define EVIT_ROWS(suffix, layers, tables)                                                       \
+    {"paper:evit" suffix, "evit keep=0.7 layers=" layers " metric=cls fuse",                    \
+     tables ", column CLS (plain EViT); other rows: keep=0.8, keep=0.9"},                       \
+        {"paper:evit-ours" suffix,                                                              \
+         "evit keep=0.7 layers=" layers " metric=correct n=2 c=0.8 fuse",                       \
+         tables                                                                                 \
+         ", column Ours: class attention, 80 % of the kept by Col-L2; other rows as above"},    \
+    {                                                                                           \
+        "paper:evit-random" suffix, "evit keep=0.7 layers=" layers " metric=random fuse",       \
+            tables                                                                              \
+            ", column Random; the fused token is weighted by the random scores, as in the code" \
     }
 
 static const ry_preset presets[] = {

@@ -41,10 +41,12 @@ run 0 quick --prune "naive p=16 layers=0"
 out_has "time/dense | MACs/dense | x |"
 out_has "| toy.safetensors | f32 | naive p=16 layers=0 | 1 | 1 |"
 out_has "naive p=16 layers=0: naive "
+run 0 quick -p 16 --drop-loc 0 # the field's words
+out_has "naive p=16 layers=0"
 # Policies that cannot be: exit code 2, one line, no result; a model they do not fit is one failure among others.
 run 2 quick --prune "naive q=16"
 err_lines 1
-err_has "--prune"
+err_has "policy 'naive q=16'"
 run 2 quick --prune "naive p=16 layers=5"
 err_lines 1
 out_empty

@@ -57,24 +57,25 @@ for flags in "-b 1 -t 1" "-b 2 -t 2"; do
 done
 
 # --- traces ---
-# trace EXPRESSION: true for every line `d` of t.jsonl; `cuts` are its cuts.
+# trace EXPRESSION...: each true for every line `d` of t.jsonl; `cuts` are its cuts.
 trace() {
   command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; return 0; }
   python3 -c 'import json,sys
 for line in open("t.jsonl"):
     d = json.loads(line)
     cuts = d["cuts"]
-    if not eval(sys.argv[1]): sys.exit(1)' "$1" || fail "trace: not true: $1"
+    for expression in sys.argv[1:]:
+        if not eval(expression): sys.exit("not true: " + expression)' "$@" || fail "the trace"
 }
 # What holds for every rule: each token of a list is in the next one, dropped, fused or merged.
 trace_adds_up() {
-  trace 'set(d) == {"file", "policy", "tokens", "cuts"} and len(d["tokens"]) == 13 and d["tokens"][0] == 197'
-  trace 'all(set(c) == {"layer", "tokens_in", "tokens_out", "kept", "scores", "sizes", "rescued", "dropped", "fused", "merged"} for c in cuts)'
-  trace 'all(d["tokens"][c["layer"]] == c["tokens_in"] and d["tokens"][c["layer"] + 1] == c["tokens_out"] for c in cuts)'
-  trace 'all(len(c["kept"]) == len(c["scores"]) == len(c["sizes"]) == c["tokens_out"] - 1 for c in cuts)'
-  trace 'all(sorted([p for p in c["kept"] + c["dropped"] + c["fused"] + [m[0] for m in c["merged"]] if p is not None]) == sorted(p for p in before if p is not None)
-    for before, c in zip([list(range(196))] + [c["kept"] for c in cuts], cuts))'
-  trace 'all(set(c["rescued"]) <= set(c["kept"]) and {m[1] for m in c["merged"]} <= set(c["kept"]) for c in cuts)'
+  trace 'set(d) == {"file", "policy", "tokens", "cuts"} and len(d["tokens"]) == 13 and d["tokens"][0] == 197' \
+    'all(set(c) == {"layer", "tokens_in", "tokens_out", "kept", "scores", "sizes", "rescued", "dropped", "fused", "merged"} for c in cuts)' \
+    'all(d["tokens"][c["layer"]] == c["tokens_in"] and d["tokens"][c["layer"] + 1] == c["tokens_out"] for c in cuts)' \
+    'all(len(c["kept"]) == len(c["scores"]) == len(c["sizes"]) == c["tokens_out"] - 1 for c in cuts)' \
+    'all(sorted(p for p in c["kept"] + c["dropped"] + c["fused"] + [m[0] for m in c["merged"]] if p is not None) ==
+      sorted(p for p in before if p is not None) for before, c in zip([range(196)] + [c["kept"] for c in cuts], cuts))' \
+    'all(set(c["rescued"]) <= set(c["kept"]) and {m[1] for m in c["merged"]} <= set(c["kept"]) for c in cuts)'
 }
 run 0 classify --trace t.jsonl --prune 'evit keep=0.7 layers=0,3,6 metric=correct c=0.2 fuse' red.ppm noise.ppm
 [ "$(wc -l <t.jsonl)" -eq 2 ] || fail "a line for each image"
