@@ -123,12 +123,14 @@ static inline ry_policy plain_policy(ry_rule rule, ry_metric metric, uint32_t p)
                        .cuts = {{.layer = 0, .count = p}}};
 }
 
+static renyi_cpu fixture_level = RENYI_CPU_SCALAR; /* of the kernels that rules use */
+
 static inline ry_pruner *pruner_for(const ry_policy *policy, const plain_block *b, uint32_t batch)
 {
     ry_pruner *p = NULL;
     const ry_pruner_spec spec = {
-        policy,          {12, b->n - b->prefix, b->prefix, 0}, b->heads * b->head, b->heads, batch,
-        RENYI_CPU_SCALAR};
+        policy,       {12, b->n - b->prefix, b->prefix, 0}, b->heads * b->head, b->heads, batch,
+        fixture_level};
     renyi_error err;
     assert_int_equal(ry_pruner_new(&p, &spec, NULL, &err), RENYI_OK);
     return p;

@@ -5,11 +5,10 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/status.h"
-
 #include "prune/rule.h"
-#include <string.h>
 
 #include <assert.h>
+#include <string.h>
 
 static const ry_rule_body *body_of(ry_rule rule)
 {
@@ -24,8 +23,9 @@ static const ry_rule_body *body_of(ry_rule rule)
     return NULL;
 }
 
-/* The cut of a block, or n_cuts when it has none or one that changes nothing: such a cut asks for
- * nothing, and the run is the dense one bit for bit. */
+/* The cut of a block, or n_cuts when it has none or one that leaves as many tokens as came: such a
+ * cut asks for nothing, and the run is the dense one bit for bit. (Fusing a single token would
+ * leave as many too; EViT's code does it, we do not: it scales a token down and saves nothing.) */
 static uint32_t cut_of(const ry_pruner *p, uint32_t block)
 {
     const uint32_t n = p->policy.n_cuts;
@@ -128,5 +128,7 @@ ry_token_hook ry_pruner_hook(ry_pruner *p)
 
 void ry_pruner_name_images(ry_pruner *p, const uint64_t *keys, uint32_t n)
 {
-    memcpy(p->image_keys, keys, n * sizeof *keys);
+    assert(n <= p->max_batch);
+    if (p->image_keys)
+        memcpy(p->image_keys, keys, n * sizeof *keys); /* none: no rule to use them */
 }

@@ -23,8 +23,9 @@ static const setting settings[] = {{"mosaic-0.7-036", "mosaic keep=0.7 layers=0,
 
 /* What was found for one image; each has its own, as images are judged on several threads. */
 typedef struct finding {
-    double score_error;     /* largest, relative to the largest score of the cut */
-    uint32_t choices, swapped; /* kept tokens of all cuts; those in another place than the reference */
+    double score_error; /* largest, relative to the largest score of the cut */
+    uint32_t choices,
+        swapped;            /* kept tokens of all cuts; those in another place than the reference */
     uint32_t groups, moved; /* tokens that joined another; those that joined a different one */
     double swap_margin, move_margin; /* largest margin of the reference where we differ */
     int sizes_differ;
@@ -44,7 +45,8 @@ static double cosine(const ry_block_view *v, uint32_t a, uint32_t b)
         double mean = 0.0;
         for (uint32_t j = v->n_prefix; j < v->n_tokens; j++) mean += (double)v->x[j * v->dim + c];
         mean /= v->n_tokens - v->n_prefix;
-        const double x = (double)v->x[a * v->dim + c] - mean, y = (double)v->x[b * v->dim + c] - mean;
+        const double x = (double)v->x[a * v->dim + c] - mean,
+                     y = (double)v->x[b * v->dim + c] - mean;
         ab += x * y;
         aa += x * x;
         bb += y * y;
@@ -203,7 +205,8 @@ static void test_against_reference(void **state)
             snprintf(taps, sizeof taps, "golden/mosaic_%s.safetensors", golden_models[m].name);
             if (!golden_open(&g, &golden_models[m], taps, (renyi_cpu)level)) continue;
             printf("%s %s\n", golden_models[m].name, renyi_cpu_name((renyi_cpu)level));
-            for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) replay(&g, &settings[s]);
+            for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
+                replay(&g, &settings[s]);
             golden_close(&g);
         }
 }

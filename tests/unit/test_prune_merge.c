@@ -187,5 +187,10 @@ int main(void)
         cmocka_unit_test(tome_by_hand),  cmocka_unit_test(tome_random),
         cmocka_unit_test(tome_edges),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = 0;
+    for (int level = RENYI_CPU_SCALAR; level <= (int)renyi_cpu_detect(); level++) {
+        fixture_level = (renyi_cpu)level;
+        failed += cmocka_run_group_tests_name(renyi_cpu_name(fixture_level), tests, NULL, NULL);
+    }
+    return failed;
 }

@@ -160,6 +160,13 @@ static void nothing_to_do(void **state)
         }
         ry_pruner_free(pruner, NULL);
     }
+    ry_policy single = plain_policy(RY_RULE_EVIT, RY_METRIC_COL, 1); /* one token fused: no gain */
+    single.cuts[0].reduce = RY_REDUCE_FUSE;
+    ry_pruner *fuse = pruner_for(&single, &block, 1);
+    ry_pruner_hook(fuse).needs(fuse, 0, 30, &got.needs);
+    assert_true(got.needs.n_after == 30 && got.needs.place == RY_CUT_NONE && !got.needs.what);
+    ry_pruner_free(fuse, NULL);
+
     ry_policy none = {.rule = RY_RULE_NONE};
     ry_pruner *pruner = pruner_for(&none, &block, 2);
     const ry_token_hook hook = ry_pruner_hook(pruner);
@@ -189,11 +196,49 @@ static void counts(void **state)
     ry_pruner_free(pruner, NULL);
 }
 
+/* An allocator that gives `left` blocks and then no more. */
+static void *give(void *user, size_t size, size_t align)
+{
+    int *left = user;
+    return (*left)-- > 0 ? aligned_alloc(align, (size + align - 1) / align * align) : NULL;
+}
+
+static void take_back(void *user, void *ptr, size_t size)
+{
+    (void)user, (void)size;
+    free(ptr);
+}
+
+static void short_of_memory(void **state)
+{
+    (void)state;
+    ry_policy policy = plain_policy(RY_RULE_EVIT, RY_METRIC_COL, 9);
+    policy.cuts[0].reduce = RY_REDUCE_MERGE;
+    const ry_pruner_spec spec = {&policy, {12, 99, 1, 0}, 64, 4, 8, RENYI_CPU_SCALAR};
+    for (int blocks = 0;; blocks++) {
+        int left = blocks;
+        const renyi_allocator al = {give, take_back, &left};
+        ry_pruner *p = NULL;
+        renyi_error err = {0};
+        const renyi_status st = ry_pruner_new(&p, &spec, &al, &err);
+        if (st != RENYI_OK) {
+            assert_int_equal(st, RENYI_ERR_NOMEM);
+            assert_null(p);
+            continue;
+        }
+        assert_true(blocks > 1);
+        ry_pruner_free(p, &al);
+        break;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prefix_stays),  cmocka_unit_test(ties_and_nan),  cmocka_unit_test(draws),
-        cmocka_unit_test(fused_weights), cmocka_unit_test(nothing_to_do), cmocka_unit_test(counts),
+        cmocka_unit_test(prefix_stays),    cmocka_unit_test(ties_and_nan),
+        cmocka_unit_test(draws),           cmocka_unit_test(fused_weights),
+        cmocka_unit_test(nothing_to_do),   cmocka_unit_test(counts),
+        cmocka_unit_test(short_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
