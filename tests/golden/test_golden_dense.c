@@ -170,6 +170,7 @@ typedef struct watcher {
     const opened *o;
     const char *columns; /* "col4" */
     double order;
+    int replay; /* every block starts from the reference's tokens, not from our own */
     double worst_block, worst_score;
 } watcher;
 
@@ -210,8 +211,34 @@ static void compare_block(void *self, uint32_t block, const float *x, uint32_t n
     const double e =
         relative_error(x, tap(w->o, name), (size_t)n_tokens * w->o->model->vit.config.dim);
     w->worst_block = fmax(w->worst_block, e);
+    if (w->replay)
+        memcpy((float *)(uintptr_t)x, tap(w->o, name),
+               (size_t)n_tokens * w->o->model->vit.config.dim * sizeof *x);
 }
 
+/* Photo 0 with one metric; every row of the last block is finished, where a session skips what
+ * nobody reads. */
+static void run_taps(watcher *w, renyi_cpu level)
+{
+    float logits[CLASSES];
+    const opened *o = w->o;
+    const ry_token_hook hook = {.needs = needs_scores, .watch = compare_scores, .self = w};
+    const ry_vit_input in = {.pixels = tap(o, "images.pixels"),
+                             .lut = (const float(*)[256])o->lut,
+                             .n = 1,
+                             .tap = compare_block,
+                             .tap_user = w};
+    ry_vit_plan *plan;
+    const ry_vit_plan_options opt = {
+        .level = level, .hook = &hook, .max_batch = 1, .n_threads = 2, .all_rows = 1};
+    assert_int_equal(ry_vit_plan_new(&plan, &o->model->vit, &opt, NULL, NULL), RENYI_OK);
+    assert_int_equal(ry_vit_forward(plan, &in, logits), RENYI_OK);
+    ry_vit_plan_free(plan, NULL);
+    assert_true(relative_error(logits, tap(o, "dense.logits"), CLASSES) < 2e-4);
+}
+
+/* Given the same tokens, scores agree to 1e-5; on our own tokens, small ones late in the network
+ * carry the rounding of all the blocks before. */
 static void test_taps(void **state)
 {
     (void)state;
@@ -219,38 +246,26 @@ static void test_taps(void **state)
         const char *name;
         double n;
     } metrics[] = {{"col1", 1}, {"col2", 2}, {"col3", 3}, {"col4", 4}, {"colinf", INFINITY}};
-    float logits[CLASSES];
     for (size_t g = 0; g < 2; g++)
         for (int level = FIRST_LEVEL; level <= (int)renyi_cpu_detect(); level++) {
             opened o;
+            double blocks = 0.0, scores = 0.0, replayed = 0.0;
             if (!open_golden(&o, &goldens[g], (renyi_cpu)level)) continue;
             for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++) {
-                watcher w = {&o, metrics[m].name, metrics[m].n, 0.0, 0.0};
-                const ry_token_hook hook = {
-                    .needs = needs_scores, .watch = compare_scores, .self = &w};
-                const ry_vit_input in = {.pixels = tap(&o, "images.pixels"),
-                                         .lut = (const float(*)[256])o.lut,
-                                         .n = 1,
-                                         .tap = compare_block,
-                                         .tap_user = &w};
-                ry_vit_plan *plan;
-                const ry_vit_plan_options opt = {.level = (renyi_cpu)level,
-                                                 .hook = &hook,
-                                                 .max_batch = 1,
-                                                 .n_threads = 2,
-                                                 .all_rows = 1};
-                assert_int_equal(ry_vit_plan_new(&plan, &o.model->vit, &opt, NULL, NULL), RENYI_OK);
-                assert_int_equal(ry_vit_forward(plan, &in, logits), RENYI_OK);
-                ry_vit_plan_free(plan, NULL);
-                /* Here every row of the last block was finished; a session skips what nobody reads.
-                 */
-                assert_true(relative_error(logits, tap(&o, "dense.logits"), CLASSES) < 2e-4);
-                if (m == 3)
-                    printf("%s %s: blocks within %.2g, scores within %.2g\n", goldens[g].taps,
-                           renyi_cpu_name((renyi_cpu)level), w.worst_block, w.worst_score);
-                assert_true(w.worst_block < 2e-4);
-                assert_true(w.worst_score < 2e-3);
+                watcher w = {.o = &o, .columns = metrics[m].name, .order = metrics[m].n};
+                run_taps(&w, (renyi_cpu)level);
+                blocks = fmax(blocks, w.worst_block);
+                scores = fmax(scores, w.worst_score);
+                w.replay = 1;
+                w.worst_score = 0.0;
+                run_taps(&w, (renyi_cpu)level);
+                replayed = fmax(replayed, w.worst_score);
             }
+            printf("%s %s: blocks within %.2g, scores within %.2g, of equal tokens within %.2g\n",
+                   goldens[g].taps, renyi_cpu_name((renyi_cpu)level), blocks, scores, replayed);
+            assert_true(blocks < 2e-4);
+            assert_true(scores < 1e-3);
+            assert_true(replayed < 1e-5);
             close_golden(&o);
         }
 }
