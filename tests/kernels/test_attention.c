@@ -1,228 +1,130 @@
-/* test_attention.c - attention and its scores at every level against double arithmetic; the
- * specification's own test matrix; scores cost no bit of the output. The 16-lane body is also run
- * in plain C, so that its logic is tested where AVX-512 is missing. SPDX-License-Identifier:
- * Apache-2.0 */
-#include "kernel_test.h"
+/* test_attention.c - attention at every level against double arithmetic; a list of rows, or scores
+ * asked for or not, change no bit of what else is computed. SPDX-License-Identifier: Apache-2.0 */
+#include "attention_test.h"
 
-#define RY_SIMD_EMU16
-#include "kernels/attention_body.h"
+/* Room for the largest problem below. */
+enum { TOKENS = 128, WIDTH = 192 };
 
-typedef struct problem {
-    size_t N, H, d;
-    float *qkv, *out, *class_row, *columns, *key_bias;
-    double *mean; /* [N, N] head mean in double */
-    double *want; /* [N, H*d] */
-} problem;
+static const size_t shapes[][3] = {/* N, H, d */ {1, 1, 4},
+                                   {2, 1, 64},
+                                   {5, 2, 3},
+                                   {16, 1, 8},
+                                   {17, 3, 20},
+                                   {31, 2, 64},
+                                   {33, 1, 24},
+                                   {50, 2, 80},
+                                   {64, 1, 16},
+                                   {71, 2, 40}};
+enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
-static void reference(problem *p)
+static void check_outputs(const ry_kernels *k)
 {
-    const size_t C = p->H * p->d;
-    double *row = malloc(p->N * sizeof(double));
-    for (size_t h = 0; h < p->H; h++)
-        for (size_t i = 0; i < p->N; i++) {
-            double top = -INFINITY, sum = 0.0;
-            for (size_t j = 0; j < p->N; j++) {
-                double dot = 0.0;
-                for (size_t c = 0; c < p->d; c++)
-                    dot += (double)p->qkv[i * 3 * C + h * p->d + c] *
-                           (double)p->qkv[j * 3 * C + C + h * p->d + c];
-                row[j] = dot / sqrt((double)p->d) + (p->key_bias ? (double)p->key_bias[j] : 0.0);
-                top = fmax(top, row[j]);
-            }
-            for (size_t j = 0; j < p->N; j++) sum += row[j] = exp(row[j] - top);
-            for (size_t j = 0; j < p->N; j++) {
-                p->mean[i * p->N + j] += row[j] / sum / (double)p->H;
-                for (size_t c = 0; c < p->d; c++)
-                    p->want[i * C + h * p->d + c] +=
-                        row[j] / sum * (double)p->qkv[j * 3 * C + 2 * C + h * p->d + c];
-            }
-        }
-    free(row);
-}
-
-static problem problem_new(size_t N, size_t H, size_t d, int with_bias)
-{
-    const size_t C = H * d;
-    problem p = {.N = N, .H = H, .d = d};
-    p.qkv = malloc(N * 3 * C * sizeof(float));
-    p.out = calloc(N * C, sizeof(float));
-    p.class_row = calloc(N, sizeof(float));
-    p.columns = calloc(N, sizeof(float));
-    p.mean = calloc(N * N, sizeof(double));
-    p.want = calloc(N * C, sizeof(double));
-    for (size_t i = 0; i < N * 3 * C; i++) p.qkv[i] = 3.0f * unit();
-    if (with_bias) {
-        p.key_bias = malloc(N * sizeof(float));
-        for (size_t j = 0; j < N; j++) p.key_bias[j] = logf(1.0f + (float)(j % 5));
-    }
-    reference(&p);
-    return p;
-}
-
-static void problem_free(problem *p)
-{
-    free(p->qkv), free(p->out), free(p->class_row), free(p->columns), free(p->key_bias);
-    free(p->mean), free(p->want);
-}
-
-static void solve(problem *p, const ry_kernels *k, double order, int scores)
-{
-    const size_t blocks = ry_attention_blocks(p->N, k->attention_rows);
-    const size_t floats = ry_attention_scratch(p->N, p->d, k->attention_rows);
-    float *scratch = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
-    double *parts = malloc(blocks * p->N * sizeof(double));
-    ry_attention at = {.n_tokens = p->N,
-                       .n_heads = p->H,
-                       .head = p->d,
-                       .qkv = p->qkv,
-                       .out = p->out,
-                       .qkv_row = 3 * p->H * p->d,
-                       .out_row = p->H * p->d,
-                       .key_bias = p->key_bias,
-                       .columns = {.order = order}};
-    if (scores) {
-        at.class_row = p->class_row;
-        at.column_parts = parts;
-    }
-    for (size_t b = blocks; b-- > 0;) k->attention(&at, b, scratch);
-    if (scores) ry_attention_scores(p->columns, &at, blocks);
-    free(parts);
-    free(scratch);
-}
-
-static double column_norm(const problem *p, size_t j, double n)
-{
-    double sum = 0.0;
-    for (size_t i = 0; i < p->N; i++) {
-        const double m = p->mean[i * p->N + j];
-        sum = isinf(n) ? fmax(sum, m) : sum + pow(m, n);
-    }
-    return isinf(n) ? sum : pow(sum, 1.0 / n);
-}
-
-static void check(const ry_kernels *k, size_t N, size_t H, size_t d, int with_bias)
-{
-    static const double orders[] = {1.0, 2.0, 3.0, 4.0, 2.5, 7.0, INFINITY};
-    const size_t C = H * d;
-    problem p = problem_new(N, H, d, with_bias);
-    float *plain = malloc(N * C * sizeof(float));
-    solve(&p, k, 1.0, 0);
-    memcpy(plain, p.out, N * C * sizeof(float));
-    for (size_t i = 0; i < N * C; i++) assert_true(fabs((double)plain[i] - p.want[i]) <= 1e-5);
-    for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
-        solve(&p, k, orders[o], 1);
-        assert_memory_equal(plain, p.out, N * C * sizeof(float)); /* asking costs no bit */
+    static float out[TOKENS * WIDTH], class_row[TOKENS];
+    for (size_t s = 0; s < 2 * N_SHAPES; s++) {
+        const size_t *shape = shapes[s / 2], N = shape[0], H = shape[1];
+        problem p = problem_new(N, H, shape[2], s % 2);
+        solve(&p, k, &(request){.out = out, .class_row = class_row});
+        for (size_t i = 0; i < N * H * shape[2]; i++)
+            assert_true(fabs((double)out[i] - p.out[i]) <= 1e-5);
         for (size_t j = 0; j < N; j++) {
-            const double want = column_norm(&p, j, orders[o]);
-            assert_true(fabs((double)p.columns[j] - want) <= 2e-5 * want + 1e-9);
-            assert_true(fabs((double)p.class_row[j] - p.mean[j]) <= 2e-5 * p.mean[j] + 1e-9);
+            double mean = 0.0;
+            for (size_t h = 0; h < H; h++) mean += p.a[h * N * N + j] / (double)H;
+            assert_true(fabs((double)class_row[j] - mean) <= 2e-5 * mean + 1e-9);
         }
+        problem_free(&p);
     }
-    free(plain);
-    problem_free(&p);
 }
 
-static void check_all(const ry_kernels *k)
-{
-    static const size_t shapes[][3] = {/* N, H, d */ {1, 1, 4},
-                                       {2, 1, 64},
-                                       {5, 2, 3},
-                                       {16, 1, 8},
-                                       {17, 3, 20},
-                                       {31, 2, 64},
-                                       {33, 1, 24},
-                                       {50, 2, 80},
-                                       {64, 1, 16},
-                                       {71, 2, 40}};
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (int bias = 0; bias < 2; bias++)
-            check(k, shapes[s][0], shapes[s][1], shapes[s][2], bias);
-}
-
-static void run_level(renyi_cpu level)
-{
-    ry_kernels k;
-    ry_kernels_init(&k, level);
-    check_all(&k);
-}
-
-static void test_scalar(void **state)
+static void test_outputs(void **state)
 {
     (void)state;
-    run_level(RENYI_CPU_SCALAR);
+    at_every_level(check_outputs);
 }
 
-static void test_levels(void **state)
+/* Any number of tokens about the sizes of tiles, and dropping to the sizes of pruned runs. */
+static void check_tails(const ry_kernels *k)
 {
-    (void)state;
-    for_levels(run_level);
-}
-
-static void test_sixteen_lanes(void **state)
-{
-    (void)state;
-    const ry_kernels k = {.attention = attention_block, .attention_rows = BLOCK};
-    check_all(&k);
-}
-
-/* The 5 x 5 matrix of the specification: logits are the logarithms of the wanted probabilities. */
-static void test_specification_matrix(void **state)
-{
-    (void)state;
-    static const double A[5][5] = {{.10, .40, .20, .20, .10},
-                                   {.05, .70, .05, .10, .10},
-                                   {.20, .10, .10, .50, .10},
-                                   {.10, .05, .05, .60, .20},
-                                   {.30, .15, .15, .25, .15}};
-    static const struct {
-        double n;
-        double want[5];
-    } rows[] = {{1.0, {.75, 1.40, .55, 1.65, .65}},
-                {2.0, {.390512, .827647, .278388, .850000, .304138}},
-                {3.0, {.333597, .743801, .232850, .715065, .243147}},
-                {4.0, {.315484, .718370, .217034, .666815, .221480}},
-                {8.0, {.301450, .700990, .202490, .615956, .202668}},
-                {INFINITY, {.30, .70, .20, .60, .20}}};
-    const size_t N = 5, d = 5;
-    float qkv[5 * 15] = {0}, out[25], columns[5], class_row[5];
-    for (size_t i = 0; i < N; i++) {
-        for (size_t j = 0; j < N; j++) qkv[i * 15 + j] = (float)(log(A[i][j]) * sqrt(5.0));
-        qkv[i * 15 + 5 + i] = 1.0f;  /* keys: unit vectors, so that the logit is q[j] */
-        qkv[i * 15 + 10 + i] = 1.0f; /* values: unit vectors, so that out is A */
+    static float out[TOKENS * WIDTH];
+    for (size_t N = 1; N <= 70; N++) {
+        problem p = problem_new(N, 1, 8, 0);
+        solve(&p, k, &(request){.out = out});
+        for (size_t i = 0; i < N * 8; i++) assert_true(fabs((double)out[i] - p.out[i]) <= 1e-5);
+        problem_free(&p);
     }
-    for (int level = RENYI_CPU_SCALAR; level <= (int)renyi_cpu_detect(); level++) {
-        ry_kernels k;
-        ry_kernels_init(&k, (renyi_cpu)level);
-        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-            double parts[5];
-            _Alignas(64) float scratch[4096];
-            ry_attention at = {.n_tokens = N,
-                               .n_heads = 1,
-                               .head = d,
-                               .qkv = qkv,
-                               .out = out,
-                               .qkv_row = 3 * d,
-                               .out_row = d,
-                               .class_row = class_row,
-                               .column_parts = parts,
-                               .columns = {.order = rows[r].n}};
-            assert_true(ry_attention_scratch(N, d, k.attention_rows) <= 4096);
-            k.attention(&at, 0, scratch);
-            ry_attention_scores(columns, &at, 1);
-            for (size_t j = 0; j < N; j++) {
-                assert_true(fabs((double)columns[j] - rows[r].want[j]) < 2e-6);
-                assert_true(fabs((double)class_row[j] - A[0][j]) < 1e-6);
-                for (size_t i = 0; i < N; i++)
-                    assert_true(fabs((double)out[i * 5 + j] - A[i][j]) < 1e-6);
-            }
+}
+
+static void test_tails(void **state)
+{
+    (void)state;
+    at_every_level(check_tails);
+}
+
+/* Scores of every kind leave the output alone, and no output leaves the scores alone. */
+static void check_independence(const ry_kernels *k)
+{
+    static float plain[TOKENS * WIDTH], out[TOKENS * WIDTH];
+    static const ry_column_spec specs[] = {{RY_COLUMN_NORM, 4.0, 0, 0, 0, 0},
+                                           {RY_COLUMN_NORM, 2.5, 1, 0, 1, 0},
+                                           {RY_COLUMN_POWER, 1.0, 0, 0, 0, 1},
+                                           {RY_COLUMN_ENTROPY, 2.0, 1, 1, 0, 0}};
+    float with[TOKENS], without[TOKENS], class_with[TOKENS], class_without[TOKENS];
+    for (size_t s = 0; s < N_SHAPES; s++) {
+        const size_t N = shapes[s][0], bytes = N * shapes[s][1] * shapes[s][2] * sizeof(float);
+        problem p = problem_new(N, shapes[s][1], shapes[s][2], 1);
+        solve(&p, k, &(request){.out = plain});
+        solve(&p, k, &(request){.class_row = class_without});
+        for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+            solve(&p, k, &(request){out, class_with, with, specs[i], NULL, 0});
+            solve(&p, k, &(request){.columns = without, .spec = specs[i]});
+            assert_memory_equal(plain, out, bytes);
+            assert_memory_equal(with, without, N * sizeof(float));
+            assert_memory_equal(class_with, class_without, N * sizeof(float));
         }
+        problem_free(&p);
     }
+}
+
+static void test_independence(void **state)
+{
+    (void)state;
+    at_every_level(check_independence);
+}
+
+/* Some rows, in any order, are the same rows of the whole. */
+static void check_rows(const ry_kernels *k)
+{
+    static float whole[TOKENS * WIDTH], out[TOKENS * WIDTH];
+    float class_whole[TOKENS], class_row[TOKENS];
+    for (size_t s = 0; s < N_SHAPES; s++) {
+        const size_t N = shapes[s][0], C = shapes[s][1] * shapes[s][2];
+        problem p = problem_new(N, shapes[s][1], shapes[s][2], 0);
+        solve(&p, k, &(request){.out = whole, .class_row = class_whole});
+        for (size_t count = 1; count <= N; count += count < 8 ? 1 : 11) {
+            uint32_t rows[TOKENS] = {0}; /* the class row, then a walk through the others */
+            for (size_t r = 1; r < count; r++) rows[r] = (uint32_t)(1 + (r * 7 + s) % (N - 1));
+            memset(out, 0xff, sizeof out);
+            solve(&p, k,
+                  &(request){.out = out, .class_row = class_row, .rows = rows, .n_rows = count});
+            for (size_t r = 0; r < count; r++)
+                assert_memory_equal(out + r * C, whole + rows[r] * C, C * sizeof(float));
+            for (size_t i = count * C; i < sizeof out / sizeof *out; i++)
+                assert_true(isnan(out[i])); /* nothing after the last row */
+            assert_memory_equal(class_row, class_whole, N * sizeof(float));
+        }
+        problem_free(&p);
+    }
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    at_every_level(check_rows);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scalar), cmocka_unit_test(test_levels),
-                                       cmocka_unit_test(test_sixteen_lanes),
-                                       cmocka_unit_test(test_specification_matrix)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_outputs), cmocka_unit_test(test_tails),
+                                       cmocka_unit_test(test_independence),
+                                       cmocka_unit_test(test_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
