@@ -1,0 +1,233 @@
+/* evaluation.c - bodies of eval.h: making an evaluation and taking up what a log holds.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "eval/evaluation.h"
+
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/limits.h"
+#include "base/status.h"
+
+#include <string.h>
+
+enum { DEFAULT_BATCH = 8, MAX_POLICIES = 1024, MAX_WORKERS = 1024 };
+
+/* ---- sessions ------------------------------------------------------------------------------ */
+
+static renyi_status open_policy(renyi_eval *e, uint32_t i, renyi_error *err)
+{
+    const renyi_session_options o = {.struct_size = sizeof o,
+                                     .max_batch = e->o.batch,
+                                     .n_threads = e->o.n_threads,
+                                     .policy = e->o.policies ? e->o.policies[i] : "none"};
+    ry_eval_policy *p = &e->policies[i];
+    renyi_cost cost;
+    RY_TRY(renyi_session_new(&p->session, e->model, &o, err));
+    const char *full = renyi_session_policy(p->session);
+    for (uint32_t j = 0; j < i; j++)
+        if (strcmp(full, renyi_session_policy(e->policies[j].session)) == 0)
+            return ry_fail(err, RENYI_ERR_ARG, -1, "policy \"%s\" is given twice", full);
+    RY_TRY(renyi_policy_cost(e->model, NULL, full, &cost, NULL, 0, err));
+    p->gmacs = cost.total.macs * 1e-9;
+    return RENYI_OK;
+}
+
+/* ---- what an answer depends on ------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) /* FNV-1a */
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+    return mix(hash, text, strlen(text) + 1);
+}
+
+/* Field by field: padding has no defined value. */
+static uint64_t run_number(const renyi_eval *e, const char *name)
+{
+    const renyi_preprocess *p = &e->spec.preprocess;
+    const uint32_t numbers[] = {p->size, (uint32_t)p->crop_mode, (uint32_t)p->interpolation,
+                                e->spec.apply_exif, e->choice.n};
+    renyi_model_info info;
+    renyi_model_get_info(e->model, &info);
+    uint64_t hash = mix_text(mix_text(0xcbf29ce484222325u, name), info.architecture);
+    hash = mix(hash, &info.n_params, sizeof info.n_params);
+    hash = mix(hash, numbers, sizeof numbers);
+    hash = mix(hash, &p->crop_pct, sizeof p->crop_pct);
+    hash = mix(hash, p->mean, sizeof p->mean);
+    hash = mix(hash, p->std, sizeof p->std);
+    return mix(hash, e->choice.valid, e->choice.n_valid * sizeof *e->choice.valid);
+}
+
+/* ---- resuming ------------------------------------------------------------------------------ */
+
+typedef struct resumer {
+    renyi_eval *e;
+    uint32_t *place; /* [n_found] by index in the listing: photo + 1 */
+    uint64_t n_found;
+} resumer;
+
+static int find_policy(const renyi_eval *e, const char *text)
+{
+    for (uint32_t i = 0; i < e->o.n_policies; i++)
+        if (strcmp(text, renyi_session_policy(e->policies[i].session)) == 0) return (int)i;
+    return -1;
+}
+
+static int fits(const renyi_eval *e, const ry_logged *line, const renyi_dataset_image *photo)
+{
+    if (line->label != photo->label) return 0;
+    for (uint32_t i = 0; i < line->answer.n_top; i++)
+        if (line->answer.top[i] >= e->choice.n) return 0;
+    /* A name that is not UTF-8 is not the same in the log; index and label must do then. */
+    return strcmp(line->file, photo->file) == 0 || strstr(line->file, "\xef\xbf\xbd") != NULL;
+}
+
+static void take(void *user, const ry_logged *line)
+{
+    const resumer *r = user;
+    const int policy = find_policy(r->e, line->policy);
+    if (policy < 0 || line->index >= r->n_found || !r->place[line->index]) return;
+    const size_t i = r->place[line->index] - 1u;
+    renyi_dataset_image photo;
+    renyi_dataset_get_image(r->e->data, i, &photo);
+    if (fits(r->e, line, &photo)) *ry_eval_answer(r->e, (uint32_t)policy, i) = line->answer;
+}
+
+static renyi_status open_log(renyi_eval *e, renyi_error *err)
+{
+    renyi_dataset_info data;
+    renyi_model_info model;
+    renyi_dataset_get_info(e->data, &data);
+    renyi_model_get_info(e->model, &model);
+    const char *name = e->o.name ? e->o.name : model.architecture;
+    resumer r = {e, NULL, data.n_found};
+    if (e->o.log && e->o.resume) {
+        r.place = ry_calloc(&e->al, (size_t)data.n_found, sizeof *r.place);
+        if (!r.place) return ry_fail_nomem(err, (size_t)data.n_found * sizeof *r.place);
+        for (size_t i = 0; i < e->n_images; i++) {
+            renyi_dataset_image photo;
+            renyi_dataset_get_image(e->data, i, &photo);
+            r.place[photo.index] = (uint32_t)i + 1;
+        }
+    }
+    const renyi_status st = ry_sample_log_open(&e->log, e->o.log, run_number(e, name), name,
+                                               e->o.resume != 0, take, &r, &e->al, err);
+    ry_free(&e->al, r.place);
+    return st;
+}
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+static renyi_status check_preprocess(renyi_eval *e, renyi_error *err)
+{
+    renyi_model_info info;
+    renyi_model_get_info(e->model, &info);
+    const renyi_preprocess *p = e->o.preprocess ? e->o.preprocess : &info.preprocess;
+    if (p->size != info.image_size)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "photos of %u pixels for a model that takes %u; open the model with that "
+                       "image_size",
+                       p->size, info.image_size);
+    e->spec = (ry_photo_spec){*p, ry_limits(&e->o.limits), e->o.apply_exif};
+    e->normalise = memcmp(p->mean, info.preprocess.mean, sizeof p->mean) != 0 ||
+                   memcmp(p->std, info.preprocess.std, sizeof p->std) != 0;
+    return RENYI_OK;
+}
+
+static renyi_status check_classes(renyi_eval *e, renyi_error *err)
+{
+    renyi_dataset_info data;
+    renyi_model_info model;
+    renyi_dataset_get_info(e->data, &data);
+    renyi_model_get_info(e->model, &model);
+    e->n_images = (size_t)data.n_images;
+    e->choice = (ry_choice){model.n_classes, data.n_valid, data.valid};
+    if (data.n_classes == model.n_classes) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_ARG, -1, "the dataset has %u classes, the model %u",
+                   data.n_classes, model.n_classes);
+}
+
+static renyi_status check_options(renyi_eval_options *o, renyi_error *err)
+{
+    if (o->n_policies && !o->policies)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_eval_options: policies is NULL");
+    if (!o->n_policies) o->policies = NULL, o->n_policies = 1;
+    if (!o->batch) o->batch = DEFAULT_BATCH;
+    if (!o->n_threads) o->n_threads = ry_cpu_cores();
+    if (o->n_policies > MAX_POLICIES)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u policies; at most %d", o->n_policies,
+                       MAX_POLICIES);
+    if (o->n_workers > MAX_WORKERS)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u workers; at most %d", o->n_workers,
+                       MAX_WORKERS);
+    return RENYI_OK;
+}
+
+static renyi_status fill(renyi_eval *e, renyi_error *err)
+{
+    RY_TRY(check_options(&e->o, err));
+    RY_TRY(check_classes(e, err));
+    RY_TRY(check_preprocess(e, err));
+    const size_t n_answers = e->n_images * e->o.n_policies; /* 2^24 photos x 2^10 policies fit */
+    e->policies = ry_calloc(&e->al, e->o.n_policies, sizeof *e->policies);
+    e->answers = ry_calloc(&e->al, n_answers, sizeof *e->answers);
+    if (!e->policies || !e->answers) return ry_fail_nomem(err, n_answers * sizeof *e->answers);
+    for (uint32_t i = 0; i < e->o.n_policies; i++) RY_TRY(open_policy(e, i, err));
+    const size_t n_logits = (size_t)e->o.batch * e->choice.n; /* the session checked the batch */
+    e->logits = ry_alloc(&e->al, n_logits, sizeof *e->logits);
+    if (!e->logits) return ry_fail_nomem(err, n_logits * sizeof *e->logits);
+    return open_log(e, err);
+}
+
+renyi_status renyi_eval_new(renyi_eval **out, const renyi_model *m, const renyi_dataset *d,
+                            const renyi_eval_options *opt, renyi_error *err)
+{
+    renyi_eval_options o = {0};
+    if (!out || !m || !d) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_eval_new: NULL argument");
+    *out = NULL;
+    if (opt) {
+        if (opt->struct_size < sizeof o.struct_size || opt->struct_size > sizeof o)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "renyi_eval_options: struct_size %u, this library knows %zu",
+                           opt->struct_size, sizeof o);
+        memcpy(&o, opt, opt->struct_size);
+    }
+    renyi_eval *e = ry_calloc(&o.allocator, 1, sizeof *e);
+    if (!e) return ry_fail_nomem(err, sizeof *e);
+    e->al = o.allocator;
+    e->o = o;
+    e->model = m;
+    e->data = d;
+    e->pool.al = &e->al;
+    e->log = (ry_sample_log){.al = &e->al, .fd = -1};
+    const renyi_status st = fill(e, err);
+    /* Borrowed for the call only. */
+    e->o.policies = NULL;
+    e->o.preprocess = NULL;
+    e->o.name = e->o.log = NULL;
+    if (st) {
+        renyi_eval_free(e);
+        return st;
+    }
+    *out = e;
+    return RENYI_OK;
+}
+
+void renyi_eval_free(renyi_eval *e)
+{
+    if (!e) return;
+    const renyi_allocator al = e->al;
+    for (uint32_t i = 0; e->policies && i < e->o.n_policies; i++)
+        renyi_session_free(e->policies[i].session);
+    ry_sample_log_close(&e->log);
+    ry_free(&al, e->policies);
+    ry_free(&al, e->answers);
+    ry_free(&al, e->logits);
+    ry_free(&al, e->failures);
+    ry_pool_free(&e->pool);
+    ry_free(&al, e);
+}

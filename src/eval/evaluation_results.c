@@ -1,0 +1,109 @@
+/* evaluation_results.c - totals, pairs and samples of an evaluation. Everything is added up in
+ * dataset order from what each photo got, so an interrupted run ends with the same totals.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "eval/evaluation.h"
+
+#include <math.h>
+
+uint32_t renyi_eval_policy_count(const renyi_eval *e) { return e->o.n_policies; }
+
+int renyi_eval_get_sample(const renyi_eval *e, uint32_t policy, size_t i, renyi_eval_sample *out)
+{
+    if (policy >= e->o.n_policies || i >= e->n_images) return 0;
+    const ry_answer *a = ry_eval_answer(e, policy, i);
+    if (a->state != RY_ANSWER_GIVEN) return 0;
+    renyi_dataset_image photo;
+    renyi_dataset_get_image(e->data, i, &photo);
+    *out = (renyi_eval_sample){.file = photo.file,
+                               .index = photo.index,
+                               .policy = policy,
+                               .label = photo.label,
+                               .prediction = a->top[0],
+                               .n_top = a->n_top,
+                               .is_top1 = (uint32_t)ry_answer_is_right(a, &photo, 1),
+                               .is_top5 = (uint32_t)ry_answer_is_right(a, &photo, RY_TOP),
+                               .margin = (double)a->margin,
+                               .loss = a->loss,
+                               .ms = (double)a->ms};
+    for (uint32_t k = 0; k < a->n_top; k++) out->top[k] = a->top[k];
+    return 1;
+}
+
+/* What a policy's answers add up to. */
+typedef struct sums {
+    uint64_t n_nan, n_loss, n_ms, n_warm;
+    double loss, ms, warm_ms;
+} sums;
+
+static void add_up(const renyi_eval *e, uint32_t policy, renyi_eval_result *out, sums *s)
+{
+    for (size_t i = 0; i < e->n_images; i++) {
+        const ry_answer *a = ry_eval_answer(e, policy, i);
+        renyi_eval_sample sample;
+        s->n_nan += a->state == RY_ANSWER_NAN;
+        if (!renyi_eval_get_sample(e, policy, i, &sample)) continue;
+        out->images++;
+        out->n_top1 += sample.is_top1;
+        out->n_top5 += sample.is_top5;
+        if (!isnan(a->loss)) s->n_loss++, s->loss += a->loss;
+        if (isnan(a->ms)) continue;
+        s->n_ms++, s->ms += (double)a->ms;
+        if (!a->is_cold) s->n_warm++, s->warm_ms += (double)a->ms;
+    }
+}
+
+static double per_cent(uint64_t k, uint64_t n) { return n ? 100.0 * (double)k / (double)n : NAN; }
+
+static renyi_interval per_cent_range(uint64_t k, uint64_t n)
+{
+    const renyi_interval r = renyi_stats_interval(k, n);
+    return (renyi_interval){100.0 * r.low, 100.0 * r.high};
+}
+
+void renyi_eval_get_result(const renyi_eval *e, uint32_t policy, renyi_eval_result *out)
+{
+    const ry_eval_policy *p = &e->policies[policy];
+    sums s = {0};
+    *out = (renyi_eval_result){.policy = renyi_session_policy(p->session),
+                               .gmacs = p->gmacs,
+                               .gmacs_executed = renyi_session_macs(p->session) * 1e-9};
+    add_up(e, policy, out, &s);
+    out->failed = e->n_unreadable + s.n_nan;
+    out->top1 = per_cent(out->n_top1, out->images);
+    out->top5 = per_cent(out->n_top5, out->images);
+    out->top1_range = per_cent_range(out->n_top1, out->images);
+    out->top5_range = per_cent_range(out->n_top5, out->images);
+    out->loss = s.n_loss ? s.loss / (double)s.n_loss : NAN;
+    out->ms_model = s.n_warm ? s.warm_ms / (double)s.n_warm : s.n_ms ? s.ms / (double)s.n_ms : NAN;
+    const renyi_eval_times *t = &e->times;
+    const double rest = t->images ? 1e3 * (t->seconds - t->seconds_model) / (double)t->images : NAN;
+    out->ms_total = out->ms_model + rest;
+    out->images_per_second = 1e3 / out->ms_total;
+}
+
+void renyi_eval_get_pair(const renyi_eval *e, uint32_t a, uint32_t b, renyi_eval_pair *out)
+{
+    *out = (renyi_eval_pair){0};
+    for (size_t i = 0; i < e->n_images; i++) {
+        renyi_eval_sample x, y;
+        if (!renyi_eval_get_sample(e, a, i, &x) || !renyi_eval_get_sample(e, b, i, &y)) continue;
+        out->both += x.is_top1 && y.is_top1;
+        out->only_a += x.is_top1 && !y.is_top1;
+        out->only_b += !x.is_top1 && y.is_top1;
+        out->none += !x.is_top1 && !y.is_top1;
+        out->same += x.prediction == y.prediction;
+    }
+    const uint64_t n = out->both + out->only_a + out->only_b + out->none;
+    out->difference = n ? 100.0 * ((double)out->only_b - (double)out->only_a) / (double)n : NAN;
+    out->p_value = renyi_stats_mcnemar(out->only_a, out->only_b);
+    out->is_noise = !(out->p_value < 0.05);
+}
+
+size_t renyi_eval_failure_count(const renyi_eval *e) { return e->n_failures; }
+
+void renyi_eval_get_failure(const renyi_eval *e, size_t i, renyi_eval_failure *out)
+{
+    *out = e->failures[i];
+}
+
+void renyi_eval_get_times(const renyi_eval *e, renyi_eval_times *out) { *out = e->times; }

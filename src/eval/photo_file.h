@@ -1,0 +1,25 @@
+/* photo_file.h - from the name of a photo to the pixels a model takes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_EVAL_PHOTO_FILE_H
+#define RY_EVAL_PHOTO_FILE_H
+
+#include "renyi/renyi.h"
+
+typedef struct ry_photo_spec {
+    renyi_preprocess preprocess;
+    renyi_limits limits; /* defaults filled in */
+    uint32_t apply_exif;
+} ry_photo_spec;
+
+/* Read, decode, resize, crop into pixels [size, size, 3]. From the C heap, so any thread may call
+ * it. The message leaves the file's name to the caller. */
+renyi_status ry_photo_load(uint8_t *pixels, const char *path, const ry_photo_spec *spec,
+                           renyi_error *err) RENYI_CHECK;
+
+/* Ask the system to have the file in memory soon; waits for nothing and may do nothing. */
+void ry_photo_prefetch(const char *path);
+
+/* pixels [size, size, 3] -> floats [3, size, size] = (pixel / 255 - mean) / std */
+void ry_photo_normalise(float *chw, const uint8_t *pixels, const renyi_preprocess *spec);
+
+#endif
