@@ -96,6 +96,13 @@ trace 'all(not c["dropped"] and sum(c["sizes"]) == 138 for c in cuts[1:])'
 run 0 classify --trace t.jsonl --prune 'tome r=13' noise.ppm
 trace_adds_up
 trace 'len(cuts) == 12 and all(len(c["merged"]) == 13 and sum(c["sizes"]) == 196 for c in cuts)'
+if classify -q --prune ats red.ppm >/dev/null 2>&1; then # a number of tokens that adapts, never above the budget
+  run 0 classify --trace t.jsonl --prune 'ats keep=0.7 layers=3,6,9' noise.ppm red.ppm
+  trace_adds_up
+  trace 'd["tokens"][4] <= 139 and d["tokens"][7] <= 99 and d["tokens"][10] <= 71 and min(d["tokens"]) > 1'
+else
+  echo "SKIP: this build has no rule ats"
+fi
 run 0 classify --trace t.jsonl noise.ppm
 trace 'd["policy"] == "none" and d["tokens"] == [197] * 13 and cuts == []'
 run 3 classify --trace t.jsonl --prune mosaic absent.jpg noise.ppm
