@@ -160,6 +160,7 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
          0, 0},
         {"image-size", 0, OPTION_COUNT, &a->image_size, "N", "input side in pixels (the model's)",
          1, 16384},
+        {"img-size", 0, OPTION_COUNT, &a->image_size, "N", "the same", 1, 16384},
         {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
         PRUNE_OPTION_ROWS(&a->prune),
     };

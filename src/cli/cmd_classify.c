@@ -77,7 +77,7 @@ static int classify_with(const classify_arguments *a, const renyi_model *model,
     renyi_model_get_info(model, &info);
     int code = prune_check("classify", a->policy, model, policy);
     if (code != CLI_OK) return code;
-    if (photo_spec_make(&spec, &info, &a->over)) return CLI_USAGE;
+    if (photo_spec_make(&spec, "classify", &info, &a->over)) return CLI_USAGE;
     spec.apply_exif = a->exif;
     photo_spec_note(&spec);
     if (strcmp(policy, "none") != 0) cli_note("policy: %s", policy);
@@ -145,6 +145,7 @@ static option_outcome parse(classify_arguments *a, int argc, char **argv, cli_st
         {"labels", 0, OPTION_STRING, &a->labels, "FILE", "class names, one a line", 0, 0},
         {"image-size", 0, OPTION_COUNT, &a->image_size, "N", "input side in pixels (the model's)",
          1, 16384},
+        {"img-size", 0, OPTION_COUNT, &a->image_size, "N", "the same", 1, 16384},
         {"crop-pct", 0, OPTION_REAL, &a->over.crop_pct, "X",
          "share of the resized image that is kept", 0, 0},
         {"crop-mode", 0, OPTION_CHOICE, &a->over.crop_mode, "center|squash|border",

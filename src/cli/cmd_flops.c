@@ -104,6 +104,7 @@ static option_outcome parse(flops_arguments *a, int argc, char **argv, cli_strin
          "an architecture by its name, e.g. vit_small_patch16_224", 0, 0},
         {"image-size", 0, OPTION_COUNT, &a->image_size, "N", "input side in pixels (the model's)",
          1, 16384},
+        {"img-size", 0, OPTION_COUNT, &a->image_size, "N", "the same", 1, 16384},
         {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document", 0, 0},
         PRUNE_OPTION_ROWS(&a->prune),
     };

@@ -149,6 +149,7 @@ int cmd_inspect(int argc, char **argv)
          0, 0},
         {"image-size", 0, OPTION_COUNT, &a.image_size, "N", "as if run at this input size", 1,
          16384},
+        {"img-size", 0, OPTION_COUNT, &a.image_size, "N", "the same", 1, 16384},
     };
     const verb_syntax syntax = {
         "inspect", "MODEL [options]",

@@ -16,6 +16,7 @@ static const struct {
     const char *summary;
 } verbs[] = {
     {"classify", cmd_classify, "name what photos show"},
+    {"eval", cmd_eval, "accuracy, MACs and milliseconds of pruning policies on your photos"},
     {"bench", cmd_bench, "measure speed and memory of a model on this machine"},
     {"flops", cmd_flops, "count tokens and multiply-accumulates of pruning policies"},
     {"policies", cmd_policies, "list the pruning policies that --prune takes"},

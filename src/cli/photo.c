@@ -23,29 +23,29 @@ static renyi_interpolation interpolation_from(const char *name)
     return strcmp(name, "lanczos") == 0 ? RENYI_LANCZOS : RENYI_BICUBIC;
 }
 
-static int check_overrides(const photo_overrides *over)
+static int check_overrides(const char *verb, const photo_overrides *over)
 {
     const double crop = over->crop_pct.values[0];
 
     if (over->crop_pct.given && !(crop > 0.0 && crop <= 1.0)) {
-        options_usage_error("classify", "option '--crop-pct': %g is not above 0 and at most 1",
-                            crop);
+        options_usage_error(verb, "option '--crop-pct': %g is not above 0 and at most 1", crop);
         return -1;
     }
     for (int i = 0; over->std.given && i < 3; i++) {
         if (over->std.values[i] > 0.0) continue;
-        options_usage_error("classify", "option '--std': %g is not above 0", over->std.values[i]);
+        options_usage_error(verb, "option '--std': %g is not above 0", over->std.values[i]);
         return -1;
     }
     return 0;
 }
 
-int photo_spec_make(photo_spec *out, const renyi_model_info *info, const photo_overrides *over)
+int photo_spec_make(photo_spec *out, const char *verb, const renyi_model_info *info,
+                    const photo_overrides *over)
 {
     renyi_preprocess *p = &out->preprocess;
 
     *out = (photo_spec){.preprocess = info->preprocess, .source = info->preprocess_source};
-    if (check_overrides(over)) return -1;
+    if (check_overrides(verb, over)) return -1;
     out->own_normalising = over->mean.given || over->std.given;
     out->is_overridden =
         out->own_normalising || over->crop_pct.given || over->crop_mode || over->interpolation;

@@ -22,8 +22,9 @@ typedef struct photo_spec {
     int apply_exif;
 } photo_spec;
 
-/* The model's preprocessing with the overrides; -1 after reporting wrong usage. */
-int photo_spec_make(photo_spec *out, const renyi_model_info *info, const photo_overrides *over);
+/* The model's preprocessing with the overrides; -1 after reporting wrong usage of `verb`. */
+int photo_spec_make(photo_spec *out, const char *verb, const renyi_model_info *info,
+                    const photo_overrides *over);
 void photo_spec_note(const photo_spec *spec); /* one line on stderr */
 
 /* Read, decode, resize, crop into pixels [size, size, 3]. On failure returns -1 and *why (owned)

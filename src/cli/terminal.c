@@ -5,6 +5,7 @@
 
 #include "cli.h"
 
+#include <stdarg.h>
 #include <unistd.h>
 
 enum { BAR_WIDTH = 24 };
@@ -36,14 +37,29 @@ static void draw(const progress_bar *bar, uint64_t done, double now)
                 (double)bar->total * 1e-6, speed * 1e-6);
     else
         fprintf(stderr, "] %llu of %llu", (unsigned long long)done, (unsigned long long)bar->total);
+    fputs(bar->words, stderr);
     fflush(stderr);
+}
+
+int progress_is_due(const progress_bar *bar)
+{
+    return bar->is_on && cli_now_ms() - bar->shown_ms >= 100.0;
+}
+
+void progress_words(progress_bar *bar, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(bar->words, sizeof bar->words, fmt, args);
+    va_end(args);
 }
 
 void progress_update(progress_bar *bar, uint64_t done)
 {
     const double now = cli_now_ms();
 
-    if (!bar->is_on || now - bar->shown_ms < 100.0) return;
+    if (!progress_is_due(bar)) return;
     bar->shown_ms = now;
     draw(bar, done, now);
 }

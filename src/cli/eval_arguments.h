@@ -1,0 +1,27 @@
+/* eval_arguments.h - what renyi eval was asked to do.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef RENYI_CLI_EVAL_ARGUMENTS_H
+#define RENYI_CLI_EVAL_ARGUMENTS_H
+
+#include "photo.h"
+#include "prune_options.h"
+
+#include <renyi/eval.h>
+
+typedef struct eval_arguments {
+    const char *model, *data, *cpu;
+    const char *ground_truth, *class_map, *real_labels, *valid_labels, *shard;
+    const char *results_file, *results_format, *log_samples;
+    uint64_t batch, threads, workers, image_size, limit, seed, log_freq;
+    uint32_t shard_index, n_shards; /* from `shard`; 0 shards = all */
+    int json, exif, shuffle, resume;
+    photo_overrides over;
+    prune_options prune;
+    cli_strings policies; /* what they mean, as typed */
+} eval_arguments;
+
+/* Open model and data, run, report. Returns an exit code. */
+int eval_execute(const eval_arguments *a);
+
+#endif

@@ -1,0 +1,185 @@
+/* eval_results.c - renyi eval for machines: the JSON document and the --results-file.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "eval_report.h"
+#include "json_out.h"
+#include "model_path.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static json_t *result_json(const renyi_eval_result *p)
+{
+    return json_pack(
+        "{s:s, s:I, s:I, s:o, s:[f,f], s:o, s:[f,f], s:o, s:o, s:o, s:o, s:o, s:o}", "policy",
+        p->policy, "images", (json_int_t)p->images, "failed", (json_int_t)p->failed, "top1",
+        json_number(p->top1), "top1_range", p->top1_range.low, p->top1_range.high, "top5",
+        json_number(p->top5), "top5_range", p->top5_range.low, p->top5_range.high, "loss",
+        json_number(p->loss), "gmacs", json_number(p->gmacs), "gmacs_executed",
+        json_number(p->gmacs_executed), "ms_model", json_number(p->ms_model), "ms_total",
+        json_number(p->ms_total), "images_per_second", json_number(p->images_per_second));
+}
+
+static json_t *results_json(const renyi_eval *e)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < renyi_eval_policy_count(e); i++) {
+        renyi_eval_result p;
+        renyi_eval_get_result(e, i, &p);
+        json_array_append_new(list, result_json(&p));
+    }
+    return list;
+}
+
+static json_t *pairs_json(const renyi_eval *e)
+{
+    json_t *list = json_array();
+    const uint32_t n = renyi_eval_policy_count(e);
+
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = a + 1; b < n; b++) {
+            renyi_eval_pair p;
+            renyi_eval_get_pair(e, a, b, &p);
+            json_array_append_new(
+                list,
+                json_pack("{s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:b}", "a", (int)a, "b",
+                          (int)b, "both", (json_int_t)p.both, "only_a", (json_int_t)p.only_a,
+                          "only_b", (json_int_t)p.only_b, "neither", (json_int_t)p.none, "same",
+                          (json_int_t)p.same, "difference", json_number(p.difference), "p_value",
+                          p.p_value, "noise", p.is_noise));
+        }
+    return list;
+}
+
+static json_t *failed_json(const renyi_eval *e)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < renyi_eval_failure_count(e); i++) {
+        renyi_eval_failure f;
+        renyi_eval_get_failure(e, i, &f);
+        json_array_append_new(list, json_pack("{s:o, s:o}", "file", json_text(f.file), "error",
+                                              json_text(f.message)));
+    }
+    return list;
+}
+
+json_t *eval_report_json(const eval_report *r)
+{
+    renyi_eval_times t;
+
+    renyi_eval_get_times(r->eval, &t);
+    return json_pack(
+        "{s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:o}",
+        "model", json_text(r->a->model), "architecture", json_text(r->model->architecture),
+        "cpu_level", renyi_cpu_name(r->model->cpu), "preprocessing",
+        json_preprocess(&r->spec->preprocess, r->spec->source), "data", json_text(r->a->data),
+        "photos", (json_int_t)r->data->n_images, "found", (json_int_t)r->data->n_found, "left_out",
+        (json_int_t)r->data->n_left_out, "interrupted", r->is_interrupted, "resumed",
+        (json_int_t)t.resumed, "seconds", t.seconds, "seconds_model", t.seconds_model,
+        "seconds_decode", t.seconds_decode, "peak_rss_mb", r->peak_rss_mb, "results",
+        results_json(r->eval), "pairs", pairs_json(r->eval), "failed", failed_json(r->eval));
+}
+
+/* ---- CSV ----------------------------------------------------------------------------------- */
+
+static void put_cell(FILE *f, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, f);
+        return;
+    }
+    putc('"', f);
+    for (; *text; text++) {
+        if (*text == '"') putc('"', f);
+        putc(*text, f);
+    }
+    putc('"', f);
+}
+
+static void put_real(FILE *f, int digits, double value)
+{
+    putc(',', f);
+    if (isfinite(value)) fprintf(f, "%.*f", digits, value); /* else empty */
+}
+
+static void put_row(FILE *f, const eval_report *r, const char *title, const renyi_eval_result *p)
+{
+    const renyi_preprocess *spec = &r->spec->preprocess;
+
+    put_cell(f, title);
+    fprintf(f, ",%u", spec->size);
+    put_real(f, 3, p->top1);
+    put_real(f, 3, 100.0 - p->top1);
+    put_real(f, 3, p->top5);
+    put_real(f, 3, 100.0 - p->top5);
+    fprintf(f, ",%.2f,%g,%s,", (double)r->model->n_params * 1e-6, spec->crop_pct,
+            interpolation_name(spec->interpolation));
+    put_cell(f, p->policy);
+    fprintf(f, ",%llu,%llu", (unsigned long long)p->images, (unsigned long long)p->failed);
+    put_real(f, 3, p->top1_range.low);
+    put_real(f, 3, p->top1_range.high);
+    put_real(f, 6, p->loss);
+    put_real(f, 6, p->gmacs);
+    put_real(f, 6, p->gmacs_executed);
+    put_real(f, 4, p->ms_model);
+    put_real(f, 4, p->ms_total);
+    put_real(f, 3, p->images_per_second);
+    put_real(f, 1, r->peak_rss_mb);
+    fprintf(f, ",%llu,%llu\n", (unsigned long long)r->a->threads, (unsigned long long)r->a->batch);
+}
+
+/* timm's columns first, under timm's names. */
+static void put_csv(FILE *f, const eval_report *r)
+{
+    char *title = model_path_title(r->a->model);
+
+    fputs("model,img_size,top1,top1_err,top5,top5_err,param_count,crop_pct,interpolation,policy,"
+          "images,failed,top1_low,top1_high,loss,gmacs,gmacs_executed,ms_model,ms_total,img_per_s,"
+          "peak_rss_mb,threads,batch_size\n",
+          f);
+    for (uint32_t i = 0; i < renyi_eval_policy_count(r->eval); i++) {
+        renyi_eval_result p;
+        renyi_eval_get_result(r->eval, i, &p);
+        put_row(f, r, title, &p);
+    }
+    free(title);
+}
+
+static int fail_file(const eval_arguments *a)
+{
+    cli_error("%s: %s", a->results_file, strerror(errno));
+    return -1;
+}
+
+int eval_results_check(const eval_arguments *a)
+{
+    if (!a->results_file) return 0;
+    FILE *f = fopen(a->results_file, "a");
+    if (!f) return fail_file(a);
+    fclose(f);
+    return 0;
+}
+
+int eval_results_write(const eval_report *r)
+{
+    if (!r->a->results_file) return 0;
+    FILE *f = fopen(r->a->results_file, "w");
+    if (!f) return fail_file(r->a);
+    if (strcmp(r->a->results_format, "json") == 0) {
+        json_t *document = eval_report_json(r);
+        if (!document || json_dumpf(document, f, JSON_INDENT(2) | JSON_REAL_PRECISION(9)))
+            errno = ENOMEM;
+        putc('\n', f);
+        json_decref(document);
+    } else {
+        put_csv(f, r);
+    }
+    const int is_bad = ferror(f);
+    return fclose(f) || is_bad ? fail_file(r->a) : 0;
+}

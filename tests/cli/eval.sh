@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# renyi eval: datasets, several policies, results for people and machines, resuming, bad photos.
+# SPDX-License-Identifier: Apache-2.0
+. "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
+
+make_toy
+mkdir -p photos
+for i in {0..11}; do
+  mkdir -p "photos/00$((i % 4))"
+  make_ppm "photos/00$((i % 4))/$i.ppm" $((i * 20)) $((250 - i * 9)) $((i * 37 % 251))
+done
+eval_toy() { "$RENYI" eval -m toy.safetensors "$@"; }
+prune=(--prune none --prune 'evit keep=0.5 layers=0 metric=col n=4' --prune 'naive p=20 layers=0,1 metric=cls')
+
+# --- one policy: a table on stdout, the rest on stderr ---
+run 0 eval_toy --data-dir photos
+[ "$(grep -c '  none$' out)" -eq 1 ] || fail "one row"
+out_has "12 photos, 10 classes"
+err_has "data: 12 photos of photos; a class is an index"
+err_has "preprocessing: 224 x 224"
+! grep -q "photo by photo" out || fail "no pairs with one policy"
+run 0 eval_toy -q photos
+[ ! -s err ] || fail "-q"
+run 0 eval_toy photos --log-freq 4
+[ "$(grep -c '^Test: \[.*Acc@1:.*Acc@5:' err)" -eq 2 ] || fail "lines of progress"
+
+# --- several: totals and pairs agree ---
+run 0 eval_toy --data-dir photos --json "${prune[@]}" --csv results.csv
+json 'len(d["results"]) == 3 and len(d["pairs"]) == 3 and d["failed"] == [] and d["photos"] == 12'
+json 'all(set("policy images failed top1 top5 loss gmacs ms_model ms_total images_per_second".split()) <= set(r) for r in d["results"])'
+json 'all(r["images"] == 12 and r["failed"] == 0 and r["ms_total"] >= r["ms_model"] > 0 and r["top1"] <= r["top5"] for r in d["results"])'
+json 'all(r["top1_range"][0] <= r["top1"] <= r["top1_range"][1] for r in d["results"])'
+json 'd["results"][0]["gmacs"] > d["results"][1]["gmacs"] and d["results"][1]["policy"].startswith("evit keep=0.5")'
+json 'all(p["both"] + p["only_a"] + p["only_b"] + p["neither"] == 12 and 0 < p["p_value"] <= 1 for p in d["pairs"])'
+json 'all(abs((p["both"] + p["only_a"]) / 12 * 100 - d["results"][p["a"]]["top1"]) < 1e-6 for p in d["pairs"])'
+[ "$(wc -l <results.csv)" -eq 4 ] || fail "rows of the CSV"
+head -1 results.csv | grep -q '^model,img_size,top1,top1_err,top5,top5_err,param_count,crop_pct,interpolation,policy' || fail "timm's columns"
+run 0 eval_toy photos "${prune[@]}" --results-file results.json --results-format json
+out_has "photo by photo"
+out_has "within the noise"
+python3 -c 'import json; json.load(open("results.json"))["results"]' || fail "results.json"
+
+# --- the same answers for any batch, threads, workers ---
+answers() { sed -E 's/"ms":[^,]*,//' "$1"; }
+for flags in "-b 1 -t 1" "-b 5 -t 2 -j 2" "-b 64"; do
+  rm -f samples.jsonl
+  run 0 eval_toy photos "${prune[@]}" $flags --log-samples samples.jsonl
+  [ ! -f first.jsonl ] && answers samples.jsonl >first.jsonl
+  answers samples.jsonl | cmp -s - first.jsonl || fail "other answers with $flags"
+done
+[ "$(wc -l <samples.jsonl)" -eq 36 ] || fail "a line for every photo and policy"
+python3 - <<'P' || fail "samples"
+import json
+want = {"file", "policy", "label", "prediction", "top5", "margin", "ms"}
+for line in open("samples.jsonl"):
+    s = json.loads(line)
+    assert want <= set(s) and s["top5"][0] == s["prediction"] and len(s["top5"]) == 5
+    assert s["label"] == int(s["file"][:3]) and s["margin"] >= 0
+P
+
+# --- resuming: not by accident, from any torn end, with the same totals ---
+totals() { python3 -c 'import json; print([[r[k] for k in ("policy", "images", "failed", "top1", "top5", "loss")] for r in json.load(open("out"))["results"]], [list(p.values()) for p in json.load(open("out"))["pairs"]])'; }
+run 0 eval_toy photos "${prune[@]}" --json
+totals >want
+run 2 eval_toy photos "${prune[@]}" --log-samples samples.jsonl
+err_has "resume continues them"
+size=$(stat -c %s samples.jsonl)
+for cut in 0 1 $((size / 3)) $((size / 2)) $((size - 1)) $size; do
+  head -c "$cut" samples.jsonl >torn.jsonl
+  run 0 eval_toy photos "${prune[@]}" --json --log-samples torn.jsonl --resume
+  totals | cmp -s - want || fail "other totals after a cut at $cut"
+done
+run 0 eval_toy photos "${prune[@]}" --json --log-samples torn.jsonl --resume
+json 'd["resumed"] == 12'
+run 2 eval_toy photos --resume
+err_has "--resume needs --log-samples"
+
+# --- an interrupted run keeps what it has ---
+for i in {12..400}; do cp photos/000/0.ppm "photos/001/$i.ppm"; done
+"$RENYI" eval -m toy.safetensors photos -b 1 --json --log-samples stopped.jsonl >out 2>err &
+for _ in {1..200}; do [ -s stopped.jsonl ] && break; sleep 0.05; done
+kill -INT $! && code=0 && wait $! || code=$?
+if [ "$code" -ne 0 ]; then # quick machines may have finished
+  [ "$code" -eq 1 ] || fail "exit code $code after an interruption"
+  err_has "with --resume goes on"
+  json 'd["interrupted"] and 0 < d["results"][0]["images"] < 401'
+fi
+run 0 eval_toy photos --json --log-samples stopped.jsonl --resume
+json 'd["results"][0]["images"] == 401 and d["resumed"] > 0'
+rm photos/001/{12..400}.ppm
+
+# --- photos that cannot be read are named, counted, skipped ---
+head -c 30 photos/000/0.ppm >photos/002/cut.ppm
+: >photos/003/empty.jpg
+run 3 eval_toy photos --json --log-samples bad.jsonl
+json 'd["results"][0]["images"] == 12 and d["results"][0]["failed"] == 2'
+json '[f["file"] for f in d["failed"]] == ["002/cut.ppm", "003/empty.jpg"]'
+err_has "002/cut.ppm: "
+err_has "003/empty.jpg: "
+err_lines 2
+run 3 eval_toy photos --json --log-samples bad.jsonl --resume
+json 'd["resumed"] == 12 and d["results"][0]["failed"] == 2'
+rm photos/002/cut.ppm photos/003/empty.jpg
+mkdir -p bad/000
+: >bad/000/a.jpg
+run 1 eval_toy bad
+
+# --- other forms of data ---
+mkdir flat
+cp photos/000/0.ppm flat/b.ppm
+cp photos/001/1.ppm flat/a.ppm
+printf '3\n4\n' >truth
+run 0 eval_toy flat --ground-truth truth --log-samples flat.jsonl
+grep -q '"file":"a.ppm".*"label":3' flat.jsonl && grep -q '"file":"b.ppm".*"label":4' flat.jsonl || fail "ground truth"
+printf 'file,label\nflat/a.ppm,1\nphotos/002/2.ppm,zebra\n' >list.csv
+run 1 eval_toy list.csv
+err_has 'list.csv:3: "zebra" is no class'
+printf 'horse\nzebra\n' >map
+run 0 eval_toy list.csv --class-map map --json
+json 'd["results"][0]["images"] == 2'
+printf '1\n3\n' >valid
+run 0 eval_toy photos --valid-labels valid --log-samples valid.jsonl --json
+json 'd["photos"] == 6 and d["left_out"] == 6'
+! grep -qE '"prediction":(0|2|[4-9])' valid.jsonl || fail "a class that is not valid"
+printf '[[1, 2], []]' >real.json
+run 0 eval_toy flat --real-labels real.json --json
+json 'd["photos"] == 1 and d["results"][0]["loss"] is None'
+run 1 eval_toy flat
+err_has "none with a class"
+run 1 eval_toy absent
+err_has "absent: No such file"
+
+# --- choosing photos ---
+files() { sed -E 's/.*"file":"([^"]*)".*/\1/' "$1"; }
+run 0 eval_toy photos --limit 5 --shuffle --seed 3 --log-samples a.jsonl
+run 0 eval_toy photos --limit 5 --shuffle --seed 3 --log-samples b.jsonl
+run 0 eval_toy photos --limit 5 --shuffle --seed 4 --log-samples c.jsonl
+[ "$(files a.jsonl)" = "$(files b.jsonl)" ] && [ "$(files a.jsonl)" != "$(files c.jsonl)" ] || fail "--seed"
+for i in 1 2 3; do run 0 eval_toy photos --shard "$i/3" --log-samples "part$i.jsonl"; done
+[ "$(cat part?.jsonl | wc -l)" -eq 12 ] && [ "$(files <(cat part?.jsonl) | sort -u | wc -l)" -eq 12 ] || fail "--shard"
+run 0 eval_toy photos --img-size 112 --crop-pct 1 --mean 0.4 0.4 0.4 --json
+json 'd["preprocessing"]["size"] == 112'
+
+# --- wrong usage ---
+run 2 eval_toy
+err_has "--data-dir DIR is missing"
+run 2 "$RENYI" eval --data-dir photos
+run 2 eval_toy photos --prune 'evit keep=1.5 layers=0'
+run 2 eval_toy photos --prune 'evit keep=0.5 layers=9'
+run 2 eval_toy photos --prune none --prune none
+err_has "given twice"
+run 2 eval_toy photos --shard 4/3
+run 2 eval_toy photos --shard x
+run 2 eval_toy photos --crop-pct 2
+err_has "eval: option '--crop-pct'"
+run 2 eval_toy photos --seed 3
+run 2 eval_toy photos more
+run 1 eval_toy photos --csv nowhere/results.csv
+run 1 eval_toy photos --log-samples nowhere/log
+full() { eval_toy photos >/dev/full; }
+run 1 full
+for verb in classify bench inspect flops; do "$RENYI" $verb --help >help && grep -q -- --img-size help || fail "$verb --img-size"; done
+echo "eval: ok"
