@@ -10,7 +10,7 @@ import sys
 import time
 from importlib.util import find_spec
 
-from turns import HERE, SHORT, TITLES, Case, busy_seconds, run_case, say, weights_of
+from turns import HERE, SHORT, TITLES, Case, busy_seconds, run_case, say, verdict, weights_of
 
 POLICIES = ["naive p=16 layers=0-5",
             "evit keep=0.7 layers=3,6,9", "evit keep=0.7 layers=0,3,6",
@@ -72,7 +72,7 @@ def saved(a, threads):
         ratios = "- | - | - | -"
         if r["time_ratio"]:
             quotient = r["time_ratio"] / r["mac_ratio"]
-            bound = f"{r['bound']:.2f} {'yes' if quotient <= r['bound'] else 'NO'}" if r["bound"] else "-"
+            bound = f"{r['bound']:.2f} {verdict(quotient <= r['bound'], r['other_load'])}" if r["bound"] else "-"
             ratios = f"{r['time_ratio']:.3f} | {r['mac_ratio']:.3f} | {quotient:.3f} | {bound}"
         print(f"| {r['short']} | {r['batch']} | {r['asked']} | {r['gmacs']:.3f} | {r['ms_median']:.2f} | "
               f"{r['images_per_second']:.1f} | {ratios} |")
@@ -106,7 +106,7 @@ def report(cases):
             cells.append(f"{c.median(e):.2f}{ratio}" if e in c.ms else "-")
         wanted = TARGETS.get((c.model, c.batch))
         if wanted and "pytorch-evit" in c.ms and "renyi" in c.ms:
-            target = f"{wanted:.2f}x {'yes' if c.ratio('pytorch-evit')[1] >= wanted else 'NO'}"
+            target = f"{wanted:.2f}x {verdict(c.ratio('pytorch-evit')[1] >= wanted, c.load() or 0.0)}"
         print(f"| {SHORT[c.model]} | {c.batch} | {c.policy} | " + " | ".join(cells) + f" | {target} |")
     worst = max((d for c in cases for d in c.difference.values()), default=0.0)
     print(f"\n(x) = PyTorch / renyi, median of the rounds; largest difference of the logits {worst:.1e}")

@@ -15,11 +15,17 @@ SHORT = {"tiny": "ViT-Ti", "small": "ViT-S", "base": "ViT-B", "large": "ViT-L"}
 TITLES = {"renyi": "renyi", "openvino": "OpenVINO latency", "openvino-throughput": "OpenVINO throughput",
           "onnxruntime": "ONNX Runtime", "pytorch": "PyTorch", "pytorch-evit": "PyTorch EViT",
           "pytorch-evit-fused": "PyTorch EViT, fused attention", "pytorch-tome": "PyTorch ToMe"}
+QUIET = 0.05           # share of the machine others may take before a figure says nothing
 TURN_SECONDS = 0.4     # how long one engine works before the next one has its turn
 
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
+
+
+def verdict(reached, other_load):
+    """Of a target; none while others work too: they slow one engine more than another."""
+    return "?" if other_load > QUIET else "yes" if reached else "NO"
 
 
 def busy_seconds():
