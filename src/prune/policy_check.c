@@ -95,13 +95,13 @@ static void resolve_inflection(ry_policy *p)
 
 static renyi_status check_class_token(ry_policy *p, const ry_policy_shape *s, renyi_error *err)
 {
-    const char *what = NULL, *instead = "metric=col";
+    const char *what = NULL, *instead = "metric=col, colv, renyi, shannon or random";
 
     if (p->weights == RY_FUSE_AUTO) p->weights = s->n_prefix ? RY_FUSE_CLS : RY_FUSE_SCORE;
     if (s->n_prefix) return RENYI_OK;
     if (p->rule == RY_RULE_ATS) {
         what = "the rule ats";
-        instead = "mosaic or tome";
+        instead = "mosaic, tome, or naive or evit with metric=col";
     } else if (p->rule == RY_RULE_NAIVE || p->rule == RY_RULE_EVIT) {
         if (p->metric == RY_METRIC_CLS) what = "metric=cls";
         if (p->metric == RY_METRIC_CORRECT) what = "metric=correct";

@@ -193,11 +193,12 @@ static const struct {
     {"naive p=9 layers=all", &vit_large, "layer 21: p=9 leaves no token, only 7"},
     {"tome r=16,12,8", &vit, "a list of 3 values with layers=all: the model has 12 blocks"},
     {"evit", &no_class,
-     "metric=cls looks at the class token, and this model has none; use metric=col"},
+     "metric=cls looks at the class token, and this model has none; use metric=col, colv, renyi, "
+     "shannon or random"},
     {"naive metric=correct", &no_class, "metric=correct looks at the class token"},
     {"evit metric=col weights=cls", &no_class, "use weights=score"},
     {"ats", &no_class,
-     "the rule ats looks at the class token, and this model has none; use mosaic"},
+     "the rule ats looks at the class token, and this model has none; use mosaic, tome"},
 };
 
 static void test_refusals(void **state)
