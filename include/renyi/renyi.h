@@ -173,7 +173,7 @@ typedef struct renyi_model_info {
     const char *layout;       /* whose names the file uses: "timm", "huggingface" */
     const char *architecture; /* e.g. "vit_tiny_patch16_224", from the config or from the shapes */
     uint32_t image_size, patch_size, n_patches;
-    uint32_t n_prefix; /* class (and distillation) tokens in front of the patches */
+    uint32_t n_prefix; /* class (and distillation) tokens in front of the patches; 0 = none */
     uint32_t dim, n_blocks, n_heads, mlp_dim, n_classes;
     double norm_eps;
     uint64_t n_params;
@@ -181,7 +181,8 @@ typedef struct renyi_model_info {
     renyi_preprocess preprocess;
     const char *preprocess_source; /* where it comes from: "config.json (pretrained_cfg)", ... */
     renyi_cpu cpu;                 /* level the model was packed for */
-} renyi_model_info;                /* strings are borrowed until renyi_model_free */
+    const char *pool; /* what the head reads: "token", or "avg", the mean of the patches; static */
+} renyi_model_info;   /* strings are borrowed until renyi_model_free */
 
 typedef struct renyi_tensor_info {
     const char *name;  /* borrowed until renyi_model_free */
@@ -206,8 +207,9 @@ RENYI_API void renyi_model_tensor(const renyi_model *m, size_t i, renyi_tensor_i
 RENYI_API const char *renyi_model_label(const renyi_model *m, uint32_t i);
 
 /* Write a random model (timm names, truncated normal 0.02) of an architecture such as
- * "vit_small_patch16_224", "deit_tiny_patch16_224", "deit_base_distilled_patch16_384" to a
- * .safetensors file. The same seed gives the same bytes. The file appears only when complete. */
+ * "vit_small_patch16_224", "deit_tiny_patch16_224", "deit_base_distilled_patch16_384", or
+ * "vit_tiny_patch16_gap_224" (no class token, mean of the patches), to a .safetensors file. The
+ * same seed gives the same bytes. The file appears only when complete. */
 typedef struct renyi_init_options {
     uint32_t struct_size;
     uint64_t seed;

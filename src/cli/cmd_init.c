@@ -47,7 +47,8 @@ int cmd_init(int argc, char **argv)
     const verb_syntax syntax = {
         "init", "--arch NAME [options] OUT.safetensors",
         "Writes a model of any size with random weights (truncated normal, 0.02) under timm's names.\n"
-        "Names: vit|deit _ tiny|small|base|large [_distilled] _patch8|14|16|32 _224|384|...",
+        "Names: vit|deit _ tiny|small|base|large|huge [_distilled] _patch8|14|16|32 [_gap] _224|384|...\n"
+        "(gap: no class token, the head reads the mean of the patches)",
         "  renyi init --arch vit_small_patch16_224 --seed 1 small.safetensors\n"
         "  renyi init --arch vit_tiny_patch16_224 --classes 10 --dim 64 --heads 2 --blocks 2 toy.safetensors\n",
         OPTIONS_OF(table)};

@@ -72,11 +72,18 @@ static void put_text(const renyi_model *model, int tensors)
     printf("architecture    ");
     cli_put_clean(stdout, i.architecture);
     printf("\nfamily          %s, names as in %s\n", i.family, i.layout);
-    printf("input           %u x %u, patches of %u: %u tokens + %u in front\n", i.image_size,
-           i.image_size, i.patch_size, i.n_patches, i.n_prefix);
+    printf("input           %u x %u, patches of %u: %u tokens", i.image_size, i.image_size,
+           i.patch_size, i.n_patches);
+    if (i.n_prefix)
+        printf(" + %u in front\n", i.n_prefix);
+    else
+        printf(", no class token\n");
     printf("width           %u, %u heads, hidden %u, %u blocks, eps %g\n", i.dim, i.n_heads,
            i.mlp_dim, i.n_blocks, i.norm_eps);
-    printf("classes         %u\n", i.n_classes);
+    printf("classes         %u%s\n", i.n_classes,
+           !i.n_classes                   ? ""
+           : strcmp(i.pool, "token") == 0 ? ", from the class token"
+                                          : ", from the mean of the patches");
     printf("parameters      %" PRIu64 " (%.2f M)\n", i.n_params, (double)i.n_params * 1e-6);
     printf("MACs per image  %.3f G\n", i.macs * 1e-9);
     put_dtypes(model);
@@ -118,6 +125,7 @@ static void put_json(const renyi_model *model, const char *word)
         (int)i.n_classes, "norm_eps", i.norm_eps, "parameters", (json_int_t)i.n_params, "macs",
         i.macs);
     if (document) {
+        json_object_set_new(document, "pool", json_string(i.pool));
         json_object_set_new(document, "preprocessing",
                             json_preprocess(&i.preprocess, i.preprocess_source));
         json_object_set_new(document, "tensors", tensors_json(model));

@@ -96,12 +96,12 @@ static renyi_status plan_tensors(plan *p, const shape *s, renyi_error *err)
 {
     const ry_arch *a = &s->arch;
     const uint32_t side = a->image_size / a->patch_size;
-    const ry_vit_naming n = ry_vit_naming_timm(a->n_blocks, a->is_distilled);
+    const ry_vit_naming n = ry_vit_naming_timm(a->n_blocks, a->n_prefix);
     const uint64_t extents[RY_X_COUNT] = {
         [RY_X_1] = 1,
         [RY_X_RGB] = 3,
         [RY_X_PATCH] = a->patch_size,
-        [RY_X_TOKENS] = (uint64_t)side * side + (a->is_distilled ? 2 : 1),
+        [RY_X_TOKENS] = (uint64_t)side * side + a->n_prefix,
         [RY_X_DIM] = a->dim,
         [RY_X_3DIM] = 3 * a->dim,
         [RY_X_MLP] = a->mlp_dim,

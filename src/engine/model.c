@@ -141,6 +141,7 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
         .preprocess = c->preprocess,
         .preprocess_source = c->preprocess_source,
         .cpu = m->level,
+        .pool = c->pool == RY_POOL_TOKEN ? "token" : "avg",
     };
 }
 

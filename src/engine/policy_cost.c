@@ -37,9 +37,10 @@ static renyi_status find_encoder(encoder *out, const renyi_model *m, const char 
                                   .n_heads = arch.n_heads,
                                   .mlp_dim = arch.mlp_dim,
                                   .n_classes = 1000,
-                                  .n_prefix = arch.is_distilled ? 2 : 1};
+                                  .n_prefix = arch.n_prefix,
+                                  .pool = arch.n_prefix ? RY_POOL_TOKEN : RY_POOL_MEAN};
     out->n_patches = (arch.image_size / arch.patch_size) * (arch.image_size / arch.patch_size);
-    out->n_heads_out = arch.is_distilled ? 2 : 1;
+    out->n_heads_out = arch.n_prefix == 2 ? 2 : 1;
     return RENYI_OK;
 }
 
@@ -73,7 +74,8 @@ static renyi_layer_cost block_cost(const encoder *e, const ry_block_rows *r)
 static void end_costs(const encoder *e, renyi_cost *out, uint32_t last)
 {
     const ry_cost_shape shape = cost_shape(e);
-    const ry_cost ends = ry_cost_ends(&shape, last);
+    /* rows that the final LayerNorm sees */
+    const ry_cost ends = ry_cost_ends(&shape, e->config.pool == RY_POOL_MEAN ? 1 : last);
     const uint64_t C = e->config.dim, tokens = e->n_patches + e->config.n_prefix;
     const uint32_t first = (uint32_t)tokens;
     out->embed =

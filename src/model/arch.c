@@ -21,8 +21,8 @@ enum { MAX_IMAGE = 4096 };
 
 const char *ry_arch_allowed(void)
 {
-    return "(vit|deit)_(tiny|small|base|large|huge)[_distilled]_patch(8|14|16|32)_(input side, a "
-           "multiple of the patch)";
+    return "(vit|deit)_(tiny|small|base|large|huge)[_distilled]_patch(8|14|16|32)[_gap]_(input "
+           "side, a multiple of the patch)";
 }
 
 /* Step over `word` when it stands at *at. */
@@ -70,8 +70,9 @@ int ry_arch_parse(ry_arch *out, const char *name)
     out->is_deit = skip(&name, "deit_");
     if (!out->is_deit && !skip(&name, "vit_")) return 0;
     if (!skip_size(&name, out)) return 0;
-    out->is_distilled = skip(&name, "_distilled");
+    out->n_prefix = skip(&name, "_distilled") ? 2 : 1;
     if (!skip(&name, "_patch") || !skip_number(&name, &out->patch_size)) return 0;
+    if (out->n_prefix == 1 && skip(&name, "_gap")) out->n_prefix = 0;
     if (!skip(&name, "_") || !skip_number(&name, &out->image_size)) return 0;
     return *name == '\0' && is_known_patch(out->patch_size) &&
            out->image_size % out->patch_size == 0;
@@ -86,8 +87,9 @@ void ry_arch_write(char *out, size_t room, const ry_arch *a)
         if (sizes[i].dim == a->dim && sizes[i].n_blocks == a->n_blocks &&
             sizes[i].n_heads == a->n_heads && 4 * a->dim == a->mlp_dim)
             size = sizes[i].name;
-    snprintf(out, room, "%s_%s%s_patch%u_%u", a->is_deit ? "deit" : "vit", size,
-             a->is_distilled ? "_distilled" : "", a->patch_size, a->image_size);
+    snprintf(out, room, "%s_%s%s_patch%u%s_%u", a->is_deit ? "deit" : "vit", size,
+             a->n_prefix == 2 ? "_distilled" : "", a->patch_size, a->n_prefix ? "" : "_gap",
+             a->image_size);
 }
 
 uint32_t ry_arch_heads(uint32_t dim)

@@ -7,13 +7,15 @@
 #include <stdint.h>
 
 typedef struct ry_arch {
-    int is_deit, is_distilled;
+    int is_deit;
+    uint32_t n_prefix; /* 2 distilled, 1, or 0: no class token, the mean of the patches ("gap") */
     uint32_t dim, n_blocks, n_heads, mlp_dim;
     uint32_t patch_size, image_size;
 } ry_arch;
 
-/* (vit|deit)_(tiny|small|base|large|huge)[_distilled]_patch(N)_(S); 1 when `name` is one of these,
- * with S a multiple of N. What is allowed, for messages: ry_arch_allowed. */
+/* (vit|deit)_(tiny|small|base|large|huge)[_distilled]_patch(N)[_gap]_(S); 1 when `name` is one of
+ * these, with S a multiple of N and not both words in brackets. What is allowed, for messages:
+ * ry_arch_allowed. */
 int ry_arch_parse(ry_arch *out, const char *name);
 const char *ry_arch_allowed(void);
 

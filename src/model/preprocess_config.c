@@ -220,7 +220,12 @@ renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt
                                      renyi_error *err)
 {
     const json_t *timm = ry_json_object(ckpt->config, "pretrained_cfg");
-    renyi_preprocess p = c->layout == RY_LAYOUT_HF ? hf_vit : is_deit ? timm_deit : timm_vit;
+    /* A class token, and yet the mean through fc_norm: a fine-tuned MAE, which sees the colours of
+     * DeiT. */
+    const int is_mae = c->pool == RY_POOL_MEAN && c->n_prefix > 0;
+    renyi_preprocess p = c->layout == RY_LAYOUT_HF ? hf_vit
+                         : is_deit || is_mae       ? timm_deit
+                                                   : timm_vit;
     if (!timm && json_object_get(ckpt->config, "mean")) timm = ckpt->config; /* before timm 0.9 */
 
     if (c->layout == RY_LAYOUT_HF && ckpt->preprocessor_config) {
@@ -232,7 +237,8 @@ renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt
     } else if (c->layout == RY_LAYOUT_HF) {
         c->preprocess_source = "Hugging Face's default for ViT (no preprocessor_config.json)";
     } else {
-        c->preprocess_source = is_deit
+        c->preprocess_source = is_mae ? "timm's default for MAE (no pretrained_cfg in config.json)"
+                               : is_deit
                                    ? "timm's default for DeiT (no pretrained_cfg in config.json)"
                                    : "timm's default for ViT (no pretrained_cfg in config.json)";
     }

@@ -9,6 +9,13 @@
 
 typedef enum ry_layout { RY_LAYOUT_TIMM, RY_LAYOUT_HF } ry_layout;
 
+/* What the head reads. */
+typedef enum ry_pool {
+    RY_POOL_TOKEN,    /* the class (and distillation) token, after the final LayerNorm */
+    RY_POOL_MEAN,     /* LayerNorm of the mean of the patch tokens (timm's fc_norm) */
+    RY_POOL_NORM_MEAN /* mean of the patch tokens after the final LayerNorm */
+} ry_pool;
+
 typedef struct ry_vit_config {
     ry_layout layout;
     const char *family;     /* "vit", "deit", "deit-distilled"; static */
@@ -16,7 +23,8 @@ typedef struct ry_vit_config {
     uint32_t image_size;    /* side the session runs at */
     uint32_t patch_size;
     uint32_t dim, n_blocks, n_heads, mlp_dim, n_classes;
-    uint32_t n_prefix; /* class (and distillation) tokens */
+    uint32_t n_prefix; /* class (and distillation) tokens; 0 = only patches */
+    ry_pool pool;
     double norm_eps;
     ry_epilogue activation; /* RY_EPI_GELU */
     renyi_preprocess preprocess;
@@ -45,6 +53,12 @@ typedef struct ry_vit {
     ry_linear *head_dist;   /* second head of a distilled DeiT, or NULL */
     uint64_t n_params;      /* elements of all tensors that belong to the model */
 } ry_vit;
+
+/* Rows of an image that the head reads. */
+static inline uint32_t ry_vit_pooled_rows(const ry_vit_config *c)
+{
+    return c->pool == RY_POOL_TOKEN ? c->n_prefix : 1;
+}
 
 /* Find out what the checkpoint is: layout, sizes from the shapes, heads and preprocessing from the
  * configs or from timm's defaults. Checks name, shape and type of every tensor; all faults are

@@ -64,7 +64,6 @@ static const struct relative {
     {"q_norm.", "normalised queries"},
     {"k_norm.", "normalised keys"},
     {"norm_pre.", "a LayerNorm before the blocks"},
-    {"fc_norm.", "average pooling"},
     {"attn_pool.", "attention pooling"},
     {"reg_token", "register tokens"},
     {"register_tokens", "register tokens"},
@@ -87,22 +86,22 @@ static const struct relative {
     {"detection_tokens", "detection tokens"},
 };
 
-static uint64_t square_root(uint64_t n)
+/* Two of a kind where a model has one. */
+static renyi_status check_choices(const ry_vit_naming *n, renyi_error *err)
 {
-    uint64_t r = 0;
-    while ((r + 1) * (r + 1) <= n) r++;
-    return r;
-}
-
-/* Without class token but with a position for each patch: not damaged, but averaging its patches.
- */
-static int averages_patches(const ry_vit_naming *n, const ry_tensors *set)
-{
-    const ry_tensor *pos = ry_vit_tensor(n, set, RY_POS_EMBED, 0);
-    if (ry_vit_tensor(n, set, RY_CLS_TOKEN, 0) || !pos || pos->n_dims != 3) return 0;
-    if (pos->shape[1] > (1u << 24)) return 0;
-    const uint64_t side = square_root(pos->shape[1]);
-    return side * side == pos->shape[1];
+    static const struct {
+        unsigned groups;
+        const char *what;
+    } pairs[] = {
+        {RY_GROUP_HEAD | RY_GROUP_TEACHER, "'classifier' and 'cls_classifier'"}, /* HF only */
+        {RY_GROUP_NORM | RY_GROUP_FC_NORM, "'norm.' and 'fc_norm.'"},
+        {RY_GROUP_DISTILLED | RY_GROUP_FC_NORM, "'dist_token' and 'fc_norm.'"},
+    };
+    for (size_t i = n->layout == RY_LAYOUT_HF ? 0 : 1; i < sizeof pairs / sizeof pairs[0]; i++)
+        if ((n->groups & pairs[i].groups) == pairs[i].groups)
+            return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "unsupported model: both %s are there",
+                           pairs[i].what);
+    return RENYI_OK;
 }
 
 renyi_status ry_vit_check_family(const ry_vit_naming *n, const ry_tensors *set, renyi_error *err)
@@ -116,14 +115,7 @@ renyi_status ry_vit_check_family(const ry_vit_naming *n, const ry_tensors *set, 
                                "not run (plain ViT and DeiT only)",
                                name, relatives[k].what);
     }
-    if (averages_patches(n, set))
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "unsupported model: no cls_token, so it averages its patches, which this "
-                       "build does not run");
-    if (n->layout == RY_LAYOUT_HF && (n->groups & RY_GROUP_HEAD) && (n->groups & RY_GROUP_TEACHER))
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "unsupported model: both 'classifier' and 'cls_classifier' are there");
-    return RENYI_OK;
+    return check_choices(n, err);
 }
 
 renyi_status ry_vit_not_found(const ry_tensors *set, renyi_error *err)

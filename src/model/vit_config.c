@@ -87,7 +87,7 @@ static renyi_status sizes_from_tensors(ry_vit_config *c, ry_vit_naming *n, uint6
     c->mlp_dim = (uint32_t)x[RY_X_MLP];
     c->n_classes = (uint32_t)x[RY_X_CLASSES];
     c->n_blocks = n->n_blocks;
-    c->n_prefix = n->groups & RY_GROUP_DISTILLED ? 2 : 1;
+    c->n_prefix = (n->groups & RY_GROUP_CLASS ? 1 : 0) + (n->groups & RY_GROUP_DISTILLED ? 1 : 0);
     *n_positions = x[RY_X_TOKENS];
     return RENYI_OK;
 }
@@ -197,18 +197,27 @@ static renyi_status choose_activation(ry_vit_config *c, const json_t *config, re
     return RENYI_OK;
 }
 
-static renyi_status check_pooling(const ry_vit_config *c, const json_t *config, renyi_error *err)
+/* The tensors say most: fc_norm is there for a mean, and without a class token there is nothing
+ * else to read. A config may say otherwise where both are possible. */
+static renyi_status choose_pooling(ry_vit_config *c, const ry_vit_naming *n, const json_t *config,
+                                   renyi_error *err)
 {
-    const char *pool = "token";
+    static const char *const allowed[] = {"'avg'", "'token' and 'avg'", "'token'"};
+    const int fc_norm = (n->groups & RY_GROUP_FC_NORM) != 0;
+    const char *usual = c->n_prefix && !fc_norm ? "token" : "avg", *pool = usual;
     RY_TRY(ry_json_string(config, "global_pool", &pool, CONFIG_FILE, err));
     RY_TRY(ry_json_string(ry_json_object(config, "model_args"), "global_pool", &pool, CONFIG_FILE,
                           err));
-    if (c->n_classes && strcmp(pool, "token") != 0)
+    if (!c->n_classes) pool = usual; /* without a head nobody pools */
+    if (strcmp(pool, "token") == 0 && c->n_prefix)
+        c->pool = RY_POOL_TOKEN;
+    else if (strcmp(pool, "avg") == 0 && c->n_prefix < 2)
+        c->pool = fc_norm ? RY_POOL_MEAN : RY_POOL_NORM_MEAN;
+    else
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       CONFIG_FILE
-                       ": global_pool '%.40s'; this build classifies by the class token "
-                       "only ('token')",
-                       pool);
+                       CONFIG_FILE ": global_pool '%.40s'; of a model with %u token%s before its "
+                                   "patches this build runs %s",
+                       pool, c->n_prefix, c->n_prefix == 1 ? "" : "s", allowed[c->n_prefix]);
     return RENYI_OK;
 }
 
@@ -254,8 +263,8 @@ static renyi_status choose_names(ry_vit_config *c, const ry_checkpoint *ckpt, ui
         snprintf(c->architecture, sizeof c->architecture, "%s", name);
     else
         ry_arch_write(c->architecture, sizeof c->architecture,
-                      &(ry_arch){*is_deit, c->n_prefix == 2, c->dim, c->n_blocks, c->n_heads,
-                                 c->mlp_dim, c->patch_size, native});
+                      &(ry_arch){*is_deit, c->n_prefix, c->dim, c->n_blocks, c->n_heads, c->mlp_dim,
+                                 c->patch_size, native});
     c->family = c->n_prefix == 2 ? "deit-distilled" : *is_deit ? "deit" : "vit";
     return RENYI_OK;
 }
@@ -273,7 +282,7 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     RY_TRY(check_width(out, ckpt->config, err));
     RY_TRY(choose_heads(out, ckpt, err));
     RY_TRY(choose_activation(out, ckpt->config, err));
-    RY_TRY(check_pooling(out, ckpt->config, err));
+    RY_TRY(choose_pooling(out, &naming, ckpt->config, err));
     RY_TRY(choose_eps(out, ckpt->config, err));
     RY_TRY(choose_names(out, ckpt, native, &is_deit, err));
     return ry_preprocess_configure(out, ckpt, is_deit, err);

@@ -127,7 +127,7 @@ static void mlp(ry_worker *w, uint32_t i, float *x, float *h)
     linear(w, p->ops[i].fc2, p->wide, x);
 }
 
-/* prefix_x = the class (and distillation) rows of every image */
+/* pooled_x = the class (and distillation) rows of every image */
 static void gather_prefix(ry_worker *w, size_t n_tokens)
 {
     const ry_vit_plan *p = w->r->p;
@@ -135,7 +135,7 @@ static void gather_prefix(ry_worker *w, size_t n_tokens)
     const float *from = ry_tokens(w);
     ry_step step = ry_begin(w, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);)
-        memcpy(p->prefix_x + i * K * row, from + i * n_tokens * row, K * row * sizeof(float));
+        memcpy(p->pooled_x + i * K * row, from + i * n_tokens * row, K * row * sizeof(float));
     ry_step_end(&step);
 }
 
@@ -169,8 +169,25 @@ static void last_block(ry_worker *w, uint32_t i)
     gather_prefix(w, b->in);
     project_qkv(w, i);
     attention(w, b); /* of the prefix rows, one image after the other in h */
-    linear(w, p->ops[i].proj, p->h, p->prefix_x);
-    mlp(w, i, p->prefix_x, p->prefix_h);
+    linear(w, p->ops[i].proj, p->h, p->pooled_x);
+    mlp(w, i, p->pooled_x, p->pooled_h);
+}
+
+/* The rows that the head reads, when the last block went through all of them. */
+static void pool(ry_worker *w, size_t n_tokens)
+{
+    ry_vit_plan *p = w->r->p;
+    const ry_vit *v = p->vit;
+    const size_t C = v->config.dim;
+
+    switch (v->config.pool) {
+    case RY_POOL_TOKEN: gather_prefix(w, n_tokens); break;
+    case RY_POOL_MEAN: ry_pool_mean(w, p->pooled_x, ry_tokens(w), C, n_tokens); break;
+    case RY_POOL_NORM_MEAN:
+        layernorm(w, p->h, ry_tokens(w), w->r->in->n * n_tokens, v->norm_w, v->norm_b);
+        ry_pool_mean(w, p->pooled_h, p->h, ry_vit_row(p, C), n_tokens);
+        break;
+    }
 }
 
 static void head(ry_worker *w)
@@ -178,11 +195,12 @@ static void head(ry_worker *w)
     ry_vit_plan *p = w->r->p;
     const ry_vit_config *c = &p->vit->config;
 
-    layernorm(w, p->prefix_h, p->prefix_x, (size_t)w->r->in->n * c->n_prefix, p->vit->norm_w,
-              p->vit->norm_b);
-    linear(w, p->head, p->prefix_h, w->r->logits);
+    if (c->pool != RY_POOL_NORM_MEAN)
+        layernorm(w, p->pooled_h, p->pooled_x, (size_t)w->r->in->n * ry_vit_pooled_rows(c),
+                  p->vit->norm_w, p->vit->norm_b);
+    linear(w, p->head, p->pooled_h, w->r->logits);
     if (!p->head_dist) return;
-    linear(w, p->head_dist, p->prefix_h + ry_vit_row(p, c->dim), p->logits_dist);
+    linear(w, p->head_dist, p->pooled_h + ry_vit_row(p, c->dim), p->logits_dist);
     ry_step step = ry_begin(w, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);)
         for (size_t j = i * c->n_classes; j < (i + 1) * c->n_classes; j++)
@@ -223,7 +241,7 @@ static void forward(ry_worker *w)
         tokens = p->rows[i].out;
         if (report(w, i, tokens)) return;
     }
-    if (p->rows[L - 1].way != RY_WAY_PREFIX) gather_prefix(w, tokens);
+    if (p->rows[L - 1].way != RY_WAY_PREFIX) pool(w, tokens);
     head(w);
 }
 

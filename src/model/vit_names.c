@@ -31,7 +31,7 @@
 static const ry_vit_name timm_names[] = {
     {RY_PATCH_W, RY_GROUP_CORE, "patch_embed.proj.weight", SHAPE_PATCH},
     {RY_PATCH_B, RY_GROUP_CORE, "patch_embed.proj.bias", SHAPE_DIM},
-    {RY_CLS_TOKEN, RY_GROUP_CORE, "cls_token", SHAPE_TOKEN},
+    {RY_CLS_TOKEN, RY_GROUP_CLASS, "cls_token", SHAPE_TOKEN},
     {RY_DIST_TOKEN, RY_GROUP_DISTILLED, "dist_token", SHAPE_TOKEN},
     {RY_POS_EMBED, RY_GROUP_CORE, "pos_embed", SHAPE_POS},
     {RY_NORM1_W, RY_GROUP_CORE, "blocks.#.norm1.weight", SHAPE_DIM},
@@ -46,8 +46,10 @@ static const ry_vit_name timm_names[] = {
     {RY_FC1_B, RY_GROUP_CORE, "blocks.#.mlp.fc1.bias", {RY_X_MLP}},
     {RY_FC2_W, RY_GROUP_CORE, "blocks.#.mlp.fc2.weight", {RY_X_DIM, RY_X_MLP}},
     {RY_FC2_B, RY_GROUP_CORE, "blocks.#.mlp.fc2.bias", SHAPE_DIM},
-    {RY_NORM_W, RY_GROUP_CORE, "norm.weight", SHAPE_DIM},
-    {RY_NORM_B, RY_GROUP_CORE, "norm.bias", SHAPE_DIM},
+    {RY_NORM_W, RY_GROUP_NORM, "norm.weight", SHAPE_DIM},
+    {RY_NORM_B, RY_GROUP_NORM, "norm.bias", SHAPE_DIM},
+    {RY_NORM_W, RY_GROUP_FC_NORM, "fc_norm.weight", SHAPE_DIM},
+    {RY_NORM_B, RY_GROUP_FC_NORM, "fc_norm.bias", SHAPE_DIM},
     {RY_HEAD_W, RY_GROUP_HEAD, "head.weight", SHAPE_HEAD},
     {RY_HEAD_B, RY_GROUP_HEAD, "head.bias", {RY_X_CLASSES}},
     {RY_HEAD_DIST_W, RY_GROUP_TEACHER, "head_dist.weight", SHAPE_HEAD},
@@ -58,7 +60,7 @@ static const ry_vit_name timm_names[] = {
 static const ry_vit_name hf_names[] = {
     {RY_PATCH_W, RY_GROUP_CORE, "embeddings.patch_embeddings.projection.weight", SHAPE_PATCH},
     {RY_PATCH_B, RY_GROUP_CORE, "embeddings.patch_embeddings.projection.bias", SHAPE_DIM},
-    {RY_CLS_TOKEN, RY_GROUP_CORE, "embeddings.cls_token", SHAPE_TOKEN},
+    {RY_CLS_TOKEN, RY_GROUP_CLASS, "embeddings.cls_token", SHAPE_TOKEN},
     {RY_DIST_TOKEN, RY_GROUP_DISTILLED, "embeddings.distillation_token", SHAPE_TOKEN},
     {RY_POS_EMBED, RY_GROUP_CORE, "embeddings.position_embeddings", SHAPE_POS},
     {RY_NORM1_W, RY_GROUP_CORE, LAYER "layernorm_before.weight", SHAPE_DIM},
@@ -77,8 +79,8 @@ static const ry_vit_name hf_names[] = {
     {RY_FC1_B, RY_GROUP_CORE, LAYER "intermediate.dense.bias", {RY_X_MLP}},
     {RY_FC2_W, RY_GROUP_CORE, LAYER "output.dense.weight", {RY_X_DIM, RY_X_MLP}},
     {RY_FC2_B, RY_GROUP_CORE, LAYER "output.dense.bias", SHAPE_DIM},
-    {RY_NORM_W, RY_GROUP_CORE, "layernorm.weight", SHAPE_DIM},
-    {RY_NORM_B, RY_GROUP_CORE, "layernorm.bias", SHAPE_DIM},
+    {RY_NORM_W, RY_GROUP_NORM, "layernorm.weight", SHAPE_DIM},
+    {RY_NORM_B, RY_GROUP_NORM, "layernorm.bias", SHAPE_DIM},
     {RY_HEAD_W, RY_GROUP_HEAD, "classifier.weight", SHAPE_HEAD},
     {RY_HEAD_B, RY_GROUP_HEAD, "classifier.bias", {RY_X_CLASSES}},
     {RY_HEAD_W, RY_GROUP_TEACHER, "cls_classifier.weight", SHAPE_HEAD},
@@ -179,13 +181,26 @@ const ry_vit_name *ry_vit_name_match(const ry_vit_naming *n, const char *name, u
     return NULL;
 }
 
+/* One position for each patch of a square, and none to spare for a class token. */
+static int positions_are_square(const ry_vit_naming *n, const ry_tensors *set)
+{
+    const ry_tensor *pos = ry_vit_tensor(n, set, RY_POS_EMBED, 0);
+    if (!pos || pos->n_dims != 3 || pos->shape[1] > (1u << 24)) return 0;
+    uint64_t side = 1;
+    while (side * side < pos->shape[1]) side++;
+    return side * side == pos->shape[1];
+}
+
 /* Groups that others cannot do without. */
-static void complete_groups(ry_vit_naming *n)
+static void complete_groups(ry_vit_naming *n, const ry_tensors *set)
 {
     const unsigned both = RY_GROUP_HEAD | RY_GROUP_DISTILLED;
     if (n->layout == RY_LAYOUT_TIMM && (n->groups & both) == both) n->groups |= RY_GROUP_TEACHER;
-    if (!(n->groups & RY_GROUP_TEACHER)) return;
-    n->groups |= n->layout == RY_LAYOUT_TIMM ? both : RY_GROUP_DISTILLED;
+    if (n->groups & RY_GROUP_TEACHER)
+        n->groups |= n->layout == RY_LAYOUT_TIMM ? both : RY_GROUP_DISTILLED;
+    if ((n->groups & RY_GROUP_DISTILLED) || !positions_are_square(n, set))
+        n->groups |= RY_GROUP_CLASS;
+    if (!(n->groups & RY_GROUP_FC_NORM)) n->groups |= RY_GROUP_NORM;
 }
 
 /* Which optional groups are there, and how many blocks. */
@@ -201,7 +216,7 @@ static void take_stock(ry_vit_naming *out, const ry_tensors *set)
         if (ry_vit_name_in_block(row) && block >= out->n_blocks)
             out->n_blocks = block < UINT32_MAX ? block + 1 : block;
     }
-    complete_groups(out);
+    complete_groups(out, set);
 }
 
 int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set)
@@ -221,14 +236,15 @@ int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set)
     return 0;
 }
 
-ry_vit_naming ry_vit_naming_timm(uint32_t n_blocks, int is_distilled)
+ry_vit_naming ry_vit_naming_timm(uint32_t n_blocks, uint32_t n_prefix)
 {
     ry_vit_naming n = {.layout = RY_LAYOUT_TIMM,
                        .table = timm_names,
                        .n_names = sizeof timm_names / sizeof timm_names[0],
                        .n_blocks = n_blocks,
                        .groups = RY_GROUP_CORE | RY_GROUP_QKV_BIAS | RY_GROUP_HEAD};
-    if (is_distilled) n.groups |= RY_GROUP_DISTILLED | RY_GROUP_TEACHER;
+    n.groups |= n_prefix ? RY_GROUP_CLASS | RY_GROUP_NORM : RY_GROUP_FC_NORM;
+    if (n_prefix == 2) n.groups |= RY_GROUP_DISTILLED | RY_GROUP_TEACHER;
     return n;
 }
 

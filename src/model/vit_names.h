@@ -46,7 +46,10 @@ typedef enum ry_vit_group {
     RY_GROUP_QKV_BIAS = 1u << 1,
     RY_GROUP_HEAD = 1u << 2,
     RY_GROUP_DISTILLED = 1u << 3, /* second prefix token */
-    RY_GROUP_TEACHER = 1u << 4 /* its head; Hugging Face then has another name for the first too */
+    RY_GROUP_TEACHER = 1u << 4, /* its head; Hugging Face then has another name for the first too */
+    RY_GROUP_CLASS = 1u << 5,   /* class token: wanted unless there is a position for each patch */
+    RY_GROUP_NORM = 1u << 6,    /* final LayerNorm: wanted unless the next is there */
+    RY_GROUP_FC_NORM = 1u << 7  /* timm: LayerNorm of the mean of the patches */
 } ry_vit_group;
 
 typedef enum ry_vit_extent {
@@ -86,8 +89,9 @@ typedef struct ry_vit_naming {
 /* 1 when the patch embedding of a known layout is among the tensors, 0 otherwise. */
 int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set);
 
-/* The naming of a timm model that is about to be written. */
-ry_vit_naming ry_vit_naming_timm(uint32_t n_blocks, int is_distilled);
+/* The naming of a timm model that is about to be written, with 0, 1 or 2 tokens before the patches;
+ * without any it averages its patches. */
+ry_vit_naming ry_vit_naming_timm(uint32_t n_blocks, uint32_t n_prefix);
 
 /* "timm's patch_embed.proj.weight, ...": what ry_vit_naming_find looks for, for messages. */
 const char *ry_vit_naming_looked_for(void);

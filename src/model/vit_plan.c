@@ -47,13 +47,14 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     const size_t B = p->max_batch, N = p->vit->n_patches + c->n_prefix, C = c->dim;
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
     const size_t wide = max_size(max_size(3 * C, c->mlp_dim), patch);
+    const size_t pooled = ry_vit_pooled_rows(c);
 
     p->x[0] = RY_TAKE(a, float, B *N *C);
     p->x[1] = RY_TAKE(a, float, p->hook ? B *N *C : 0);
     p->h = RY_TAKE(a, float, B *N *ry_vit_row(p, C));
     p->wide = RY_TAKE(a, float, B *N *ry_vit_row(p, wide));
-    p->prefix_x = RY_TAKE(a, float, B * c->n_prefix * C);
-    p->prefix_h = RY_TAKE(a, float, B * c->n_prefix * ry_vit_row(p, C));
+    p->pooled_x = RY_TAKE(a, float, B *pooled *C);
+    p->pooled_h = RY_TAKE(a, float, B *pooled *ry_vit_row(p, C));
     p->prefix_rows = RY_TAKE(a, uint32_t, c->n_prefix);
     p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
     p->attention_each = ry_attention_scratch(N, C / c->n_heads, p->kernels.attention_rows);
@@ -105,7 +106,7 @@ static renyi_status bind_ends(ry_vit_plan *p, const renyi_allocator *al, renyi_e
     const size_t C = c->dim, P = v->n_patches, N = P + c->n_prefix;
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
     const size_t h = ry_vit_row(p, C);
-    const ry_rows pooled = {h, c->n_prefix * h}, logits = {c->n_classes, c->n_classes};
+    const ry_rows pooled = {h, ry_vit_pooled_rows(c) * h}, logits = {c->n_classes, c->n_classes};
 
     RY_TRY(ry_linear_op_new(&p->patch_embed, v->patch_embed, P, (ry_rows){patch, patch * P},
                             (ry_rows){C, C * N}, p->n_threads, al, err));

@@ -48,8 +48,9 @@ typedef struct ry_vit_plan {
     float *h;        /* [B, N, C padded] normalised rows; attention's output */
     float *wide;     /* [B, N, 3C or M padded] qkv, then reduced rows of h for the projection, then
                         the MLP's inside; at first the patches */
-    float *prefix_x; /* [B, n_prefix, C] residual stream of the prefix rows in the last block */
-    float *prefix_h; /* [B, n_prefix, C padded] their normalised rows */
+    float *pooled_x; /* [B, pooled rows, C] what the head reads: the residual stream of the prefix
+                        rows in the last block, or the mean of the patch rows */
+    float *pooled_h; /* [B, pooled rows, C padded] the same, normalised */
     uint32_t *prefix_rows; /* [n_prefix] 0, 1, ...: the rows of the last block */
     float *logits_dist;    /* [B, classes] of the second head */
     float *attention;      /* [threads, attention_each] scratch */

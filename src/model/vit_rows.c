@@ -38,8 +38,10 @@ void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_pa
         *r = (ry_block_rows){.in = tokens, .sized = sized};
         if (hook) hook->needs(hook->self, i, tokens, &r->needs);
         r->decide = r->needs.place != RY_CUT_NONE || r->needs.look;
-        /* In the last block a cut changes no result: it is made only for those who watch. */
-        const int last = i == config->n_blocks - 1 && !opt->all_rows && config->n_prefix > 0;
+        /* In the last block, with a head that reads the prefix alone, a cut changes no result: it
+         * is made only for those who watch. */
+        const int last =
+            i == config->n_blocks - 1 && !opt->all_rows && config->pool == RY_POOL_TOKEN;
         const int only_prefix = last && !(r->decide && hook->watch);
         if (only_prefix) r->decide = 0;
         r->way = way_of(&r->needs, only_prefix);

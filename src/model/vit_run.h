@@ -41,4 +41,8 @@ void ry_cut_decide(ry_worker *w, uint32_t block);
  * `heads` also the rows of attention's output, from h to wide, for the projection. */
 void ry_cut_reduce(ry_worker *w, uint32_t block, int heads);
 
+/* The mean of the patch rows of every image after the last block: to [B, row] from rows
+ * [B, n_tokens, row]. A token counts as often as the patches it stands for; a fused one once. */
+void ry_pool_mean(ry_worker *w, float *to, const float *rows, size_t row, size_t n_tokens);
+
 #endif

@@ -31,6 +31,11 @@ json 'd["parameters"] == 162634 and d["macs"] > 3e7 and d["preprocessing"]["sour
 json 'd["tensors"][0]["shape"] and sum(t["bytes"] for t in d["tensors"]) == 4 * 162634'
 run 0 "$RENYI" inspect --json --image-size 112 a.safetensors
 json 'd["image_size"] == 112 and d["n_patches"] == 49'
+"$RENYI" init -q --arch vit_tiny_patch16_gap_224 --dim 64 --heads 2 --blocks 2 --classes 10 gap.safetensors
+run 0 "$RENYI" inspect gap.safetensors
+for text in "196 tokens, no class token" "10, from the mean of the patches" "parameters      162506"; do out_has "$text"; done
+run 0 "$RENYI" inspect --json gap.safetensors
+json 'd["n_prefix"] == 0 and d["pool"] == "avg" and d["architecture"] == "vit_d64_l2_patch16_gap_224"'
 run 1 "$RENYI" inspect absent.safetensors
 run 1 "$RENYI" inspect .
 err_lines 1

@@ -56,6 +56,19 @@ for flags in "-b 1 -t 1" "-b 2 -t 2"; do
   cmp -s answer first || fail "another answer or trace with $flags"
 done
 
+# --- an encoder without class token: rules that need one are refused with what to use instead ---
+"$RENYI" init -q --arch vit_tiny_patch16_gap_224 --dim 64 --heads 2 --blocks 12 --classes 10 gap.safetensors
+for policy in 'evit keep=0.7 metric=col fuse' 'naive p=8 metric=renyi' 'mosaic keep=0.7' 'tome r=8'; do
+  run 0 "$RENYI" classify -m gap.safetensors --json --prune "$policy" red.ppm
+done
+for policy in evit 'naive p=8 metric=correct'; do
+  run 2 "$RENYI" classify -m gap.safetensors --prune "$policy" red.ppm
+  err_has "looks at the class token, and this model has none; use metric=col, colv, renyi, shannon or random"
+  err_lines 1
+done
+run 0 "$RENYI" flops --arch vit_tiny_patch16_gap_224 --json --prune 'mosaic keep=0.7 layers=0,3,6'
+json 'd["layers"][0]["tokens_in"] == 196'
+
 # --- traces ---
 # trace EXPRESSION...: each true for every line `d` of t.jsonl; `cuts` are its cuts.
 trace() {

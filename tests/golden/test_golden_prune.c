@@ -16,7 +16,8 @@ enum { MAX_TOKENS = 197, POLICIES = 24 };
 /* Scores of equal tokens are equal to 4e-6 (test_golden_dense.c). Here tokens come through all the
  * blocks before, and a small score late in a deep network shows the rounding of every one of them:
  * the reference itself, in float32, is up to 3e-4 from the same run in float64. */
-#define SCORE_FIRST 1e-5  /* relative, in block 0; and the margin inside which choices may differ \
+#define SCORE_FIRST                                                                               \
+    1e-5                  /* relative, in block 0; and the margin inside which choices may differ \
                            */
 #define SCORE_LATER 5e-4  /* in any block */
 #define MARGIN_LATER 1e-4 /* of the reference, after block 0 */

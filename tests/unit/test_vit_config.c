@@ -78,7 +78,6 @@ static void config_json(void **state)
     assert_int_equal(c.activation, RY_EPI_QUICKGELU);
 
     must_fail(RENYI_ERR_UNSUPPORTED, &f, "{\"hidden_act\": \"relu\"}", 0, "'relu'");
-    must_fail(RENYI_ERR_UNSUPPORTED, &f, "{\"global_pool\": \"avg\"}", 0, "global_pool 'avg'");
     must_fail(RENYI_ERR_FORMAT, &f, "{\"num_attention_heads\": 5}", 0, "5 heads");
     must_fail(RENYI_ERR_FORMAT, &f, "{\"num_attention_heads\": \"four\"}", 0,
               "num_attention_heads");
@@ -113,7 +112,6 @@ static void other_architectures(void **state)
         "blocks.1.attn.q_norm.weight",
         "norm_pre.weight",
         "reg_token",
-        "fc_norm.weight",
         "blocks.0.mlp.fc1_g.weight",
         "patch_embed.backbone.x",
         "attn_pool.latent",
@@ -141,7 +139,57 @@ static void no_class_token(void **state)
     ry_tensor *pos = fix_find(&f, "pos_embed");
     pos->shape[1] = 16;
     pos->bytes = 4 * ry_tensor_elements(pos);
-    must_fail(RENYI_ERR_UNSUPPORTED, &f, NULL, 0, "averages its patches");
+    must_fail(RENYI_ERR_UNSUPPORTED, &f, "{\"global_pool\": \"token\"}", 0,
+              "0 tokens before its patches this build runs 'avg'");
+    ry_vit_config c;
+    assert_ok(configure(&c, &f, NULL, 0, err));
+    assert_int_equal(c.n_prefix, 0);
+    assert_int_equal(c.pool, RY_POOL_NORM_MEAN);
+    assert_int_equal(c.image_size, 32);
+    assert_string_equal(c.architecture, "vit_d32_l2_patch8_gap_32");
+    fix_free(&f);
+}
+
+/* What the head reads: by the tensors, and by a config where they leave a choice. */
+static void pooling(void **state)
+{
+    (void)state;
+    fixture f;
+    ry_vit_config c;
+    fix_make(&f, "vit_tiny_patch8_32");
+    assert_ok(configure(&c, &f, NULL, 0, err));
+    assert_int_equal(c.pool, RY_POOL_TOKEN);
+    assert_ok(configure(&c, &f, "{\"global_pool\": \"avg\"}", 0, err));
+    assert_int_equal(c.pool, RY_POOL_NORM_MEAN);
+    must_fail(RENYI_ERR_UNSUPPORTED, &f, "{\"model_args\": {\"global_pool\": \"max\"}}", 0,
+              "global_pool 'max'; of a model with 1 token before its patches this build runs "
+              "'token' and 'avg'");
+    fix_add_zeros(&f, "fc_norm.bias", FIX_DIM);
+    must_fail(RENYI_ERR_UNSUPPORTED, &f, NULL, 0, "both 'norm.' and 'fc_norm.'");
+    fix_remove(&f, "norm.bias");
+    fix_remove(&f, "norm.weight");
+    must_fail(RENYI_ERR_FORMAT, &f, NULL, 0, "missing fc_norm.weight");
+    fix_add_zeros(&f, "fc_norm.weight", FIX_DIM);
+    assert_ok(configure(&c, &f, NULL, 0, err)); /* a fine-tuned MAE */
+    assert_int_equal(c.pool, RY_POOL_MEAN);
+    assert_int_equal(c.n_prefix, 1);
+    assert_non_null(strstr(c.preprocess_source, "MAE"));
+    assert_true(c.preprocess.mean[0] == 0.485);
+    assert_ok(configure(&c, &f, "{\"global_pool\": \"token\"}", 0, err));
+    assert_int_equal(c.pool, RY_POOL_TOKEN);
+    fix_free(&f);
+
+    fix_make(&f, "deit_tiny_distilled_patch8_32");
+    must_fail(RENYI_ERR_UNSUPPORTED, &f, "{\"global_pool\": \"avg\"}", 0, "runs 'token'");
+    fix_rename(&f, "norm.weight", "fc_norm.weight");
+    fix_rename(&f, "norm.bias", "fc_norm.bias");
+    must_fail(RENYI_ERR_UNSUPPORTED, &f, NULL, 0, "both 'dist_token' and 'fc_norm.'");
+    fix_free(&f);
+
+    fix_make(&f, "vit_tiny_patch8_gap_32");
+    assert_ok(configure(&c, &f, NULL, 0, err));
+    assert_int_equal(c.pool, RY_POOL_MEAN);
+    assert_int_equal(c.n_prefix, 0);
     fix_free(&f);
 }
 
@@ -228,9 +276,9 @@ static void without_head(void **state)
 static void architecture_names(void **state)
 {
     (void)state;
-    static const char *const good[] = {"vit_tiny_patch16_224", "deit_base_distilled_patch16_384",
-                                       "vit_huge_patch14_224", "vit_small_patch8_64",
-                                       "vit_large_patch32_384"};
+    static const char *const good[] = {"vit_tiny_patch16_224",  "deit_base_distilled_patch16_384",
+                                       "vit_huge_patch14_224",  "vit_small_patch8_64",
+                                       "vit_large_patch32_384", "vit_tiny_patch16_gap_224"};
     static const char *const bad[] = {"",
                                       "vit_",
                                       "vit_tiny",
@@ -241,7 +289,10 @@ static void architecture_names(void **state)
                                       "vit_tiny_patch7_224",
                                       "swin_tiny_patch16_224",
                                       "vit_tiny_patch16_99999999999",
-                                      "vit_tiny_patch16_0"};
+                                      "vit_tiny_patch16_0",
+                                      "vit_tiny_gap_patch16_224",
+                                      "vit_tiny_patch16_gap",
+                                      "deit_tiny_distilled_patch16_gap_224"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         ry_arch a;
         char back[128];
@@ -261,9 +312,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_from_shapes),  cmocka_unit_test(config_json),
         cmocka_unit_test(input_sizes),        cmocka_unit_test(other_architectures),
-        cmocka_unit_test(no_class_token),     cmocka_unit_test(not_a_vit),
-        cmocka_unit_test(all_faults_at_once), cmocka_unit_test(lying_sizes),
-        cmocka_unit_test(without_head),       cmocka_unit_test(architecture_names),
+        cmocka_unit_test(no_class_token),     cmocka_unit_test(pooling),
+        cmocka_unit_test(not_a_vit),          cmocka_unit_test(all_faults_at_once),
+        cmocka_unit_test(lying_sizes),        cmocka_unit_test(without_head),
+        cmocka_unit_test(architecture_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
