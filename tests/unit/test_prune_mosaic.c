@@ -104,7 +104,7 @@ static void assert_kept(const bench *b, const uint32_t *patches, uint32_t n)
         assert_int_equal(b->source[b->view.n_prefix + i], b->view.n_prefix + patches[i]);
 }
 
-/* 0 .3 .2 .1 | the even squares are 0 2 | 5 7 | 8 10 | 13 15 */
+/* The even squares of a board of 4 by 4: 0 2, 5 7, 8 10, 13 15. */
 static void test_thin_even_squares_first(void **state)
 {
     (void)state;
