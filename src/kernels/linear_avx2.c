@@ -82,8 +82,6 @@ static grid make_grid(const ry_linear_op *op, size_t rows, size_t images)
     const size_t n_panels = (op->l->n_out + PANEL - 1) / PANEL;
     g.blocks = (rows + ROWS - 1) / ROWS;
     g.rows_per_block = (rows + g.blocks - 1) / g.blocks;
-    g.rows_per_block = (g.rows_per_block + RY_MR - 1) / RY_MR * RY_MR;
-    g.blocks = (rows + g.rows_per_block - 1) / g.rows_per_block;
     g.panels_per_tile = MAX_PANELS < n_panels ? MAX_PANELS : n_panels;
     while (g.panels_per_tile > 1 &&
            images * g.blocks * ((n_panels + g.panels_per_tile - 1) / g.panels_per_tile) <
@@ -123,7 +121,7 @@ RY_INLINE void product_rows(const int mr, const ry_operands *op, float *c, size_
     }
 }
 
-static void product_tail(size_t mr, const ry_operands *op, float *c, size_t c_row, int add)
+static void product_group(size_t mr, const ry_operands *op, float *c, size_t c_row, int add)
 {
     switch (mr) {
     case 1: product_rows(1, op, c, c_row, add); break;
@@ -131,7 +129,7 @@ static void product_tail(size_t mr, const ry_operands *op, float *c, size_t c_ro
     case 3: product_rows(3, op, c, c_row, add); break;
     case 4: product_rows(4, op, c, c_row, add); break;
     case 5: product_rows(5, op, c, c_row, add); break;
-    default: break;
+    default: product_rows(RY_MR, op, c, c_row, add); break;
     }
 }
 
@@ -142,24 +140,28 @@ RY_INLINE void prefetch(const float *weights, size_t floats)
     for (size_t i = 0; i < floats; i += 16) __builtin_prefetch(weights + i, 0, 3);
 }
 
-/* c[rows, n_panels * PANEL] = x[rows, n_in] * panels */
+/* c[rows, n_panels * PANEL] = x[rows, n_in] * panels
+ * Rows go in groups that differ by one at most. Groups of 4 and 5 keep the multipliers as busy as
+ * those of 6; what would be left over after groups of 6 alone, 1 to 3 rows, would not: it costs as
+ * much as 4. Pruning makes every count of rows occur. */
 static void product(const ry_linear *l, const float *x, size_t x_row, size_t rows, size_t panel0,
                     size_t n_panels, float *c, size_t c_row)
 {
+    const size_t groups = (rows + RY_MR - 1) / RY_MR, least = rows / groups, more = rows % groups;
     for (size_t k = 0; k < l->n_in; k += KC) {
         const size_t depth = l->n_in - k < KC ? l->n_in - k : KC;
-        const size_t share = depth * PANEL / (rows / RY_MR + 1) / 16 * 16;
+        const size_t share = depth * PANEL / groups / 16 * 16;
         for (size_t p = 0; p < n_panels; p++) {
             ry_operands op = {x + k, x_row, 1, l->packed + ((panel0 + p) * l->n_in + k) * PANEL,
                               PANEL, depth};
             const float *next = op.b + (p + 1 < n_panels ? l->n_in * PANEL : 0);
             float *out = c + p * PANEL;
-            size_t r = 0;
-            for (; r + RY_MR <= rows; r += RY_MR, op.a += RY_MR * x_row, out += RY_MR * c_row) {
+            for (size_t g = 0; g < groups; g++) {
+                const size_t mr = least + (g < more);
                 prefetch(next, share), next += share;
-                product_rows(RY_MR, &op, out, c_row, k > 0);
+                product_group(mr, &op, out, c_row, k > 0);
+                op.a += mr * x_row, out += mr * c_row;
             }
-            product_tail(rows - r, &op, out, c_row, k > 0);
         }
     }
 }
