@@ -9,8 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-/* What one cut did to one image; arrays of n_in or n_out. */
+/* What one cut did to one image; arrays of n_in or n_out, with room for those of the plan. */
 typedef struct record {
+    uint32_t n_in, n_out; /* the plan's, or fewer */
     int32_t *position;
     float *score, *size;
     uint8_t *rescued;
@@ -18,7 +19,7 @@ typedef struct record {
 } record;
 
 typedef struct cut_shape {
-    uint32_t block, n_in, n_out;
+    uint32_t block, n_in, n_out; /* of the plan */
 } cut_shape;
 
 struct ry_trace {
@@ -36,14 +37,13 @@ struct ry_trace {
 /* The place in the picture of every token that enters cut `c`: those the cut before it left. */
 static void enter(const ry_trace *t, size_t c, uint32_t image, record *r)
 {
-    const cut_shape *s = &t->cuts[c];
     if (c == 0) {
-        for (uint32_t j = 0; j < s->n_in; j++)
+        for (uint32_t j = 0; j < r->n_in; j++)
             r->position[j] = j < t->n_prefix ? RENYI_PREFIX : (int32_t)(j - t->n_prefix);
         return;
     }
     const record *before = &t->records[(c - 1) * t->max_batch + image];
-    for (uint32_t j = 0; j < s->n_in; j++) {
+    for (uint32_t j = 0; j < r->n_in; j++) {
         const uint32_t from = before->source[j];
         r->position[j] = from == RENYI_NONE ? RENYI_FUSED : before->position[from];
     }
@@ -51,10 +51,9 @@ static void enter(const ry_trace *t, size_t c, uint32_t image, record *r)
 
 static void add_sizes(const ry_trace *t, size_t c, uint32_t image, record *r)
 {
-    const cut_shape *s = &t->cuts[c];
     const record *before = c ? &t->records[(c - 1) * t->max_batch + image] : NULL;
-    for (uint32_t i = 0; i < s->n_out; i++) r->size[i] = r->source[i] == RENYI_NONE ? 1.0f : 0.0f;
-    for (uint32_t j = 0; j < s->n_in; j++) {
+    for (uint32_t i = 0; i < r->n_out; i++) r->size[i] = r->source[i] == RENYI_NONE ? 1.0f : 0.0f;
+    for (uint32_t j = 0; j < r->n_in; j++) {
         const uint32_t to = r->target[j];
         if (to != RENYI_NONE && r->source[to] != RENYI_NONE)
             r->size[to] += before ? before->size[j] : 1.0f;
@@ -67,7 +66,7 @@ static void watch(void *self, const ry_block_view *view, const ry_cut *cut)
     const uint32_t c = t->cut_of[view->block];
     if (c == RENYI_NONE) return;
     record *r = &t->records[c * t->max_batch + view->image];
-    const uint32_t in = t->cuts[c].n_in, out = t->cuts[c].n_out;
+    const uint32_t in = r->n_in = view->n_tokens, out = r->n_out = cut->n_out;
 
     memcpy(r->score, cut->score, in * sizeof *r->score);
     memcpy(r->rescued, cut->rescued, in * sizeof *r->rescued);
@@ -105,7 +104,9 @@ static void layout(ry_arena *a, ry_trace *t)
     for (size_t c = 0; c < t->n_cuts; c++)
         for (uint32_t i = 0; i < t->max_batch; i++) {
             const uint32_t in = t->cuts[c].n_in, out = t->cuts[c].n_out;
-            const record r = {.position = RY_TAKE(a, int32_t, in),
+            const record r = {.n_in = in,
+                              .n_out = out,
+                              .position = RY_TAKE(a, int32_t, in),
                               .score = RY_TAKE(a, float, in),
                               .size = RY_TAKE(a, float, out),
                               .rescued = RY_TAKE(a, uint8_t, in),
@@ -188,12 +189,11 @@ size_t ry_trace_cuts(const ry_trace *t) { return t->n_cuts; }
 
 void ry_trace_get(const ry_trace *t, uint32_t image, size_t cut, renyi_cut *out)
 {
-    const cut_shape *s = &t->cuts[cut];
     const record *r = &t->records[cut * t->max_batch + image];
-    *out = (renyi_cut){.block = s->block,
+    *out = (renyi_cut){.block = t->cuts[cut].block,
                        .n_prefix = t->n_prefix,
-                       .n_in = s->n_in,
-                       .n_out = s->n_out,
+                       .n_in = r->n_in,
+                       .n_out = r->n_out,
                        .position = r->position,
                        .score = r->score,
                        .rescued = r->rescued,

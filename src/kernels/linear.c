@@ -5,6 +5,8 @@
 #include "base/status.h"
 #include "kernels/linear_body.h"
 
+#include <assert.h>
+
 ry_linear_backend ry_linear_backend_for(renyi_cpu level)
 {
     if (level >= RENYI_CPU_AVX512) return RY_LINEAR_ONEDNN;
@@ -82,13 +84,14 @@ void ry_linear_op_free(ry_linear_op *op, const renyi_allocator *al)
     ry_free(al, op);
 }
 
-size_t ry_linear_op_tiles(const ry_linear_op *op, size_t n_images)
+size_t ry_linear_op_tiles(const ry_linear_op *op, ry_extent run)
 {
-    return op->l->vt->tiles(op, n_images);
+    assert(run.rows <= op->rows);
+    return op->l->vt->tiles(op, run);
 }
 
-void ry_linear_op_tile(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread,
+void ry_linear_op_tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
                        const float *x, float *y)
 {
-    op->l->vt->tile(op, t, n_images, thread, x, y);
+    op->l->vt->tile(op, t, run, thread, x, y);
 }

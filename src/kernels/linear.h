@@ -68,10 +68,17 @@ renyi_status ry_linear_op_new(ry_linear_op **out, const ry_linear *l, size_t row
                               renyi_error *err) RENYI_CHECK;
 void ry_linear_op_free(ry_linear_op *op, const renyi_allocator *al);
 
-/* Tiles of a run over n_images; tile t of them, computed by thread `thread` < n_threads. Tiles may
- * run at the same time, in any order. */
-size_t ry_linear_op_tiles(const ry_linear_op *op, size_t n_images);
-void ry_linear_op_tile(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread,
+/* A run of an op: the first `rows` rows of each of n_images, at most as many as it is bound to.
+ * oneDNN rounds them up to whole tiles of its binding: what it writes into the rows of y between
+ * `rows` and those bound means nothing. */
+typedef struct ry_extent {
+    size_t n_images, rows;
+} ry_extent;
+
+/* Tiles of a run; tile t of them, computed by thread `thread` < n_threads. Tiles may run at the
+ * same time, in any order. */
+size_t ry_linear_op_tiles(const ry_linear_op *op, ry_extent run);
+void ry_linear_op_tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
                        const float *x, float *y);
 
 #endif

@@ -69,11 +69,11 @@ static void unbind(ry_linear_op *op, const renyi_allocator *al)
 }
 
 /* Rows that lie one after the other over all images count as one image. */
-static size_t total_rows(const ry_linear_op *op, size_t n_images, size_t *images)
+static size_t total_rows(const ry_linear_op *op, ry_extent run, size_t *images)
 {
-    const int dense = op->x.image == op->rows * op->x.row && op->y.image == op->rows * op->y.row;
-    *images = dense ? 1 : n_images;
-    return dense ? op->rows * n_images : op->rows;
+    const int dense = op->x.image == run.rows * op->x.row && op->y.image == run.rows * op->y.row;
+    *images = dense ? 1 : run.n_images;
+    return dense ? run.rows * run.n_images : run.rows;
 }
 
 static grid make_grid(const ry_linear_op *op, size_t rows, size_t images)
@@ -91,10 +91,10 @@ static grid make_grid(const ry_linear_op *op, size_t rows, size_t images)
     return g;
 }
 
-static size_t tiles(const ry_linear_op *op, size_t n_images)
+static size_t tiles(const ry_linear_op *op, ry_extent run)
 {
     size_t images;
-    const size_t rows = total_rows(op, n_images, &images);
+    const size_t rows = total_rows(op, run, &images);
     const grid g = make_grid(op, rows, images);
     return images * g.blocks * g.panel_tiles;
 }
@@ -183,12 +183,12 @@ RY_INLINE void finish_row(ry_epilogue epilogue, float *y, const float *c, const 
     }
 }
 
-static void tile(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread, const float *x,
+static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread, const float *x,
                  float *y)
 {
     const ry_linear *l = op->l;
     size_t images;
-    const size_t all_rows = total_rows(op, n_images, &images);
+    const size_t all_rows = total_rows(op, run, &images);
     const grid g = make_grid(op, all_rows, images);
     const size_t image = t / (g.blocks * g.panel_tiles);
     const size_t row0 = t / g.panel_tiles % g.blocks * g.rows_per_block;

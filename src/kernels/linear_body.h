@@ -13,8 +13,8 @@ typedef struct ry_linear_vtable {
     /* Choose the tiles; allocate what a run needs. */
     renyi_status (*bind)(ry_linear_op *op, const renyi_allocator *al, renyi_error *err);
     void (*unbind)(ry_linear_op *op, const renyi_allocator *al);
-    size_t (*tiles)(const ry_linear_op *op, size_t n_images);
-    void (*tile)(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread, const float *x,
+    size_t (*tiles)(const ry_linear_op *op, ry_extent run);
+    void (*tile)(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread, const float *x,
                  float *y);
     size_t row_padding; /* floats between the rows that the body likes: ry_linear_row */
 } ry_linear_vtable;
@@ -30,7 +30,7 @@ struct ry_linear {
 
 struct ry_linear_op {
     const ry_linear *l;
-    size_t rows; /* per image */
+    size_t rows; /* per image, at most */
     ry_rows x, y;
     unsigned n_threads;
     float *scratch; /* [n_threads, scratch_each] partial sums of a tile */

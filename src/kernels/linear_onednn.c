@@ -236,19 +236,32 @@ static void unbind(ry_linear_op *op, const renyi_allocator *al)
     ry_free(al, b);
 }
 
-static size_t tiles(const ry_linear_op *op, size_t n_images)
+/* The first row of a block; block b->blocks is where the rows end. */
+static size_t first_row(const bound *b, size_t block)
 {
-    return n_images * ((const bound *)op->impl)->blocks;
+    return block * b->height + (block < b->tall ? block : b->tall);
 }
 
-static void tile(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread, const float *x,
+/* Blocks that hold the first `rows` rows: a block is computed whole or not at all. */
+static size_t blocks_of(const bound *b, size_t rows)
+{
+    size_t n = b->blocks;
+    while (n > 0 && first_row(b, n - 1) >= rows) n--;
+    return n;
+}
+
+static size_t tiles(const ry_linear_op *op, ry_extent run)
+{
+    return run.n_images * blocks_of(op->impl, run.rows);
+}
+
+static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread, const float *x,
                  float *y)
 {
-    (void)n_images;
     const bound *b = op->impl;
     const packed_weights *w = op->l->impl;
-    const size_t image = t / b->blocks, block = t % b->blocks;
-    const size_t row = block * b->height + (block < b->tall ? block : b->tall);
+    const size_t blocks = blocks_of(b, run.rows), image = t / blocks, block = t % blocks;
+    const size_t row = first_row(b, block);
     const int kind = block < b->tall;
     const thread_memory *m = &b->threads[thread];
 

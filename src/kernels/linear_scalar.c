@@ -39,7 +39,11 @@ static void unbind(ry_linear_op *op, const renyi_allocator *al)
     (void)al;
 }
 
-static size_t tiles(const ry_linear_op *op, size_t n_images) { return op->rows * n_images; }
+static size_t tiles(const ry_linear_op *op, ry_extent run)
+{
+    (void)op;
+    return run.rows * run.n_images;
+}
 
 /* Eight sums side by side, so that the compiler may use what vectors the baseline has. */
 static float dot(const float *a, const float *b, size_t n)
@@ -53,13 +57,12 @@ static float dot(const float *a, const float *b, size_t n)
 }
 
 /* A tile is one row of x. */
-static void tile(const ry_linear_op *op, size_t t, size_t n_images, unsigned thread, const float *x,
+static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread, const float *x,
                  float *y)
 {
-    (void)n_images;
     (void)thread;
     const ry_linear *l = op->l;
-    const size_t image = t / op->rows, row = t % op->rows;
+    const size_t image = t / run.rows, row = t % run.rows;
     const float *xr = x + image * op->x.image + row * op->x.row;
     float *yr = y + image * op->y.image + row * op->y.row;
 

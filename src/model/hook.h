@@ -32,6 +32,8 @@ typedef struct ry_block_needs {
     ry_column_spec columns;
     ry_cut_place place;
     uint32_t n_after; /* tokens that leave the cut */
+    int adaptive;     /* n_after is only the most that may leave: the rule says in ry_cut.n_out how
+                         many it is for this image. Cuts of later blocks are adaptive too */
     int drops;        /* the cut only drops: no token that goes has a weight anywhere */
     int sizes;        /* from here on tokens stand for several patches: carry sizes, and later
                          attention adds log(size) to the logits of their keys */
@@ -43,7 +45,8 @@ typedef struct ry_block_needs {
 /* What a block shows of one image, borrowed for the call. */
 typedef struct ry_block_view {
     uint32_t block, image;
-    uint32_t n_tokens, dim, n_heads;
+    uint32_t n_tokens; /* N: the plan's, or after an adaptive cut at most those */
+    uint32_t dim, n_heads;
     uint32_t n_prefix;      /* leading tokens that must stay: class, distillation */
     const float *class_row; /* [N] with RY_NEED_CLASS_ROW */
     const float *columns;   /* [N] with RY_NEED_COLUMNS */
@@ -57,7 +60,8 @@ typedef struct ry_block_view {
 
 /* The decision, in memory of the model. The prefix keeps its rows 0 .. n_prefix-1 and weight 1. */
 typedef struct ry_cut {
-    uint32_t n_out;   /* the plan's n_after */
+    uint32_t n_out;   /* the plan's n_after; an adaptive rule may make it less in its last phase,
+                         one of one tile */
     uint32_t *source; /* [n_out] the token that row r continues, or RY_NO_TOKEN for a fused one */
     uint32_t *target; /* [N] the row that token j goes to, or RY_NO_TOKEN */
     float *weight;    /* [N] its share of that row; 1 for a token that stays as it is */

@@ -10,11 +10,12 @@
 #include <math.h>
 #include <string.h>
 
-static ry_cut cut_of(const ry_vit_plan *p, const ry_block_rows *b, size_t image)
+static ry_cut cut_of(const ry_worker *w, size_t image)
 {
+    const ry_vit_plan *p = w->r->p;
     const ry_vit_cuts *c = &p->cuts;
     const size_t at = image * (p->vit->n_patches + p->vit->config.n_prefix);
-    return (ry_cut){.n_out = b->out,
+    return (ry_cut){.n_out = w->now.out,
                     .source = c->source + at,
                     .target = c->target + at,
                     .weight = c->weight + at,
@@ -28,11 +29,11 @@ static ry_block_view view_of(const ry_worker *w, uint32_t block, size_t image)
 {
     const ry_vit_plan *p = w->r->p;
     const ry_vit_config *c = &p->vit->config;
-    const ry_block_rows *b = &p->rows[block];
-    const ry_attention at = ry_attention_of(w, b, image);
+    const ry_block_rows *b = &w->now;
+    const ry_attention at = ry_attention_of(w, image);
     const size_t first = image * b->in;
     return (ry_block_view){.block = block,
-                           .image = (uint32_t)image,
+                           .image = w->r->turn + (uint32_t)image,
                            .n_tokens = b->in,
                            .dim = c->dim,
                            .n_heads = c->n_heads,
@@ -46,10 +47,11 @@ static ry_block_view view_of(const ry_worker *w, uint32_t block, size_t image)
 }
 
 /* Scores of the columns from the parts that attention left, or the class row alone. */
-static void finish_scores(ry_worker *w, const ry_block_rows *b)
+static void finish_scores(ry_worker *w)
 {
     static const uint32_t first_row[] = {0};
     const ry_vit_plan *p = w->r->p;
+    const ry_block_rows *b = &w->now;
     const size_t blocks = ry_attention_blocks(b->in, p->kernels.attention_rows);
     const int columns = (b->needs.what & RY_NEED_COLUMNS) != 0;
     const int class_row = b->way == RY_WAY_LISTED && (b->needs.what & RY_NEED_CLASS_ROW);
@@ -57,7 +59,7 @@ static void finish_scores(ry_worker *w, const ry_block_rows *b)
 
     ry_step step = ry_begin(w, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);) {
-        ry_attention at = ry_attention_of(w, b, i);
+        ry_attention at = ry_attention_of(w, i);
         if (columns) ry_attention_scores(p->cuts.columns + i * b->in, &at, blocks);
         if (!class_row) continue;
         at.rows = first_row;
@@ -68,30 +70,40 @@ static void finish_scores(ry_worker *w, const ry_block_rows *b)
     ry_step_end(&step);
 }
 
-void ry_cut_decide(ry_worker *w, uint32_t block)
+/* The phases of the hook's decision. */
+static void ask(ry_worker *w, uint32_t block)
 {
     ry_vit_plan *p = w->r->p;
-    const ry_block_rows *b = &p->rows[block];
     const ry_token_hook *hook = p->hook;
-    const size_t n = w->r->in->n;
+    const int adaptive = w->now.needs.adaptive;
 
-    finish_scores(w, b);
     for (uint32_t phase = 0; hook->work && phase < RY_MAX_PHASES; phase++) {
         const size_t tiles = hook->tiles(hook->self, block, phase);
         if (!tiles) break;
-        ry_step step = ry_begin(w, n * tiles);
+        ry_step step = ry_begin(w, w->r->in->n * tiles);
         for (size_t t; ry_step_next(&step, &t);) {
             const ry_block_view view = view_of(w, block, t / tiles);
-            ry_cut cut = cut_of(p, b, t / tiles);
+            ry_cut cut = cut_of(w, t / tiles);
             hook->work(hook->self, &view, &cut, phase, (uint32_t)(t % tiles));
+            if (adaptive && tiles == 1) p->cuts.n_out[block] = cut.n_out;
         }
         ry_step_end(&step);
     }
+    if (adaptive)
+        ry_block_rows_fit(&w->now, p->vit->config.n_prefix, w->now.in, p->cuts.n_out[block]);
+}
+
+void ry_cut_decide(ry_worker *w, uint32_t block)
+{
+    const ry_token_hook *hook = w->r->p->hook;
+
+    finish_scores(w);
+    ask(w, block);
     if (!hook->watch) return;
-    ry_step step = ry_begin(w, n);
+    ry_step step = ry_begin(w, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);) {
         const ry_block_view view = view_of(w, block, i);
-        const ry_cut cut = cut_of(p, b, i);
+        const ry_cut cut = cut_of(w, i);
         hook->watch(hook->self, &view, &cut);
     }
     ry_step_end(&step);
@@ -181,10 +193,10 @@ static void reduce_sizes(ry_worker *w, const ry_block_rows *b, const ry_cut *cut
 static void reduce_chunk(ry_worker *w, uint32_t block, int heads, size_t image, uint32_t first)
 {
     ry_vit_plan *p = w->r->p;
-    const ry_block_rows *b = &p->rows[block];
+    const ry_block_rows *b = &w->now;
     const size_t C = p->vit->config.dim, h_row = ry_vit_row(p, C);
     const uint32_t last = first + CHUNK < b->out ? first + CHUNK : b->out;
-    const ry_cut cut = cut_of(p, b, image);
+    const ry_cut cut = cut_of(w, image);
     const row_lists x = {p->x[w->x_now] + image * b->in * C, p->x[!w->x_now] + image * b->out * C,
                          C, C};
 
@@ -201,8 +213,7 @@ static void reduce_chunk(ry_worker *w, uint32_t block, int heads, size_t image, 
 
 void ry_cut_reduce(ry_worker *w, uint32_t block, int heads)
 {
-    const ry_vit_plan *p = w->r->p;
-    const ry_block_rows *b = &p->rows[block];
+    const ry_block_rows *b = &w->now;
     const size_t chunks = (b->out + CHUNK - 1) / CHUNK;
     const int sizes = b->sized || b->needs.sizes;
 
@@ -210,7 +221,7 @@ void ry_cut_reduce(ry_worker *w, uint32_t block, int heads)
     for (size_t t; ry_step_next(&step, &t);) {
         const size_t image = t / chunks, chunk = t % chunks;
         if (chunk == 0 && sizes) {
-            const ry_cut cut = cut_of(p, b, image);
+            const ry_cut cut = cut_of(w, image);
             reduce_sizes(w, b, &cut, image);
         }
         reduce_chunk(w, block, heads, image, (uint32_t)(chunk * CHUNK));

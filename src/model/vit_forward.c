@@ -8,11 +8,12 @@
 #include <omp.h>
 #include <string.h>
 
-static void linear(ry_worker *w, const ry_linear_op *op, const float *x, float *y)
+/* rows: of each image */
+static void linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
 {
-    const size_t n = w->r->in->n;
-    ry_step step = ry_begin(w, ry_linear_op_tiles(op, n));
-    for (size_t t; ry_step_next(&step, &t);) ry_linear_op_tile(op, t, n, w->thread, x, y);
+    const ry_extent run = {w->r->in->n, rows};
+    ry_step step = ry_begin(w, ry_linear_op_tiles(op, run));
+    for (size_t t; ry_step_next(&step, &t);) ry_linear_op_tile(op, t, run, w->thread, x, y);
     ry_step_end(&step);
 }
 
@@ -53,13 +54,14 @@ static void embed(ry_worker *w)
             ry_patches_from_chw(rows, in->chw + i * 3 * S * S, c->image_size, c->patch_size);
     }
     ry_step_end(&step);
-    linear(w, p->patch_embed, p->wide,
+    linear(w, p->patch_embed, P, p->wide,
            p->x[0] + c->n_prefix * C); /* += : positions are there already */
 }
 
-ry_attention ry_attention_of(const ry_worker *w, const ry_block_rows *b, size_t i)
+ry_attention ry_attention_of(const ry_worker *w, size_t i)
 {
     const ry_vit_plan *p = w->r->p;
+    const ry_block_rows *b = &w->now;
     const size_t C = p->vit->config.dim, N = b->in, H = p->vit->config.n_heads;
     ry_attention at = {.n_tokens = N, .n_heads = H, .head = C / H, .columns = b->needs.columns};
     at.qkv_row = ry_vit_row(p, 3 * C);
@@ -88,14 +90,15 @@ static const uint32_t *rows_of(const ry_vit_plan *p, const ry_block_rows *b, siz
     return b->way == RY_WAY_LISTED ? p->cuts.source + image * N : p->prefix_rows;
 }
 
-static void attention(ry_worker *w, const ry_block_rows *b)
+static void attention(ry_worker *w)
 {
     const ry_vit_plan *p = w->r->p;
+    const ry_block_rows *b = &w->now;
     const size_t blocks = ry_attention_blocks(b->attend, p->kernels.attention_rows);
     ry_step step = ry_begin(w, w->r->in->n * blocks);
     for (size_t t; ry_step_next(&step, &t);) {
-        ry_attention at = ry_attention_of(w, b, t / blocks);
-        if (b->attend < b->in) {
+        ry_attention at = ry_attention_of(w, t / blocks);
+        if (b->way == RY_WAY_LISTED || b->way == RY_WAY_PREFIX) {
             at.rows = rows_of(p, b, t / blocks);
             at.n_rows = b->attend;
             at.class_row = NULL; /* it was made for the decision */
@@ -110,9 +113,9 @@ static void project_qkv(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
     const ry_vit_block *weights = &p->vit->blocks[i];
-    layernorm(w, p->h, ry_tokens(w), (size_t)w->r->in->n * p->rows[i].in, weights->norm1_w,
+    layernorm(w, p->h, ry_tokens(w), (size_t)w->r->in->n * w->now.in, weights->norm1_w,
               weights->norm1_b);
-    linear(w, p->ops[i].qkv, p->h, p->wide);
+    linear(w, p->ops[i].qkv, w->now.in, p->h, p->wide);
 }
 
 /* x += MLP(LayerNorm x) over the block's rows of all images */
@@ -120,11 +123,11 @@ static void mlp(ry_worker *w, uint32_t i, float *x, float *h)
 {
     ry_vit_plan *p = w->r->p;
     const ry_vit_block *weights = &p->vit->blocks[i];
-    const size_t rows = (size_t)w->r->in->n * p->rows[i].mlp;
+    const size_t rows = (size_t)w->r->in->n * w->now.mlp;
 
     layernorm(w, h, x, rows, weights->norm2_w, weights->norm2_b);
-    linear(w, p->ops[i].fc1, h, p->wide);
-    linear(w, p->ops[i].fc2, p->wide, x);
+    linear(w, p->ops[i].fc1, w->now.mlp, h, p->wide);
+    linear(w, p->ops[i].fc2, w->now.mlp, p->wide, x);
 }
 
 /* pooled_x = the class (and distillation) rows of every image */
@@ -142,16 +145,16 @@ static void gather_prefix(ry_worker *w, size_t n_tokens)
 static void block(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
-    const ry_block_rows *b = &p->rows[i];
+    const ry_block_rows *b = &w->now;
     const int by_tokens = (b->needs.what & RY_NEED_TOKENS) != 0;
 
     project_qkv(w, i);
     if (b->way == RY_WAY_LISTED) ry_cut_decide(w, i);
-    attention(w, b);
+    attention(w);
     if (b->decide && b->way != RY_WAY_LISTED && !by_tokens) ry_cut_decide(w, i);
     if (b->way == RY_WAY_LISTED) ry_cut_reduce(w, i, 0);
     if (b->way == RY_WAY_BEFORE) ry_cut_reduce(w, i, 1);
-    linear(w, p->ops[i].proj, b->way == RY_WAY_BEFORE ? p->wide : p->h, ry_tokens(w));
+    linear(w, p->ops[i].proj, b->project, b->way == RY_WAY_BEFORE ? p->wide : p->h, ry_tokens(w));
     if (b->decide && by_tokens) ry_cut_decide(w, i);
     if (b->way == RY_WAY_AFTER) ry_cut_reduce(w, i, 0);
     mlp(w, i, ry_tokens(w), p->h);
@@ -164,12 +167,12 @@ static void block(ry_worker *w, uint32_t i)
 static void last_block(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
-    const ry_block_rows *b = &p->rows[i];
+    const ry_block_rows *b = &w->now;
 
     gather_prefix(w, b->in);
     project_qkv(w, i);
-    attention(w, b); /* of the prefix rows, one image after the other in h */
-    linear(w, p->ops[i].proj, p->h, p->pooled_x);
+    attention(w); /* of the prefix rows, one image after the other in h */
+    linear(w, p->ops[i].proj, b->project, p->h, p->pooled_x);
     mlp(w, i, p->pooled_x, p->pooled_h);
 }
 
@@ -198,9 +201,9 @@ static void head(ry_worker *w)
     if (c->pool != RY_POOL_NORM_MEAN)
         layernorm(w, p->pooled_h, p->pooled_x, (size_t)w->r->in->n * ry_vit_pooled_rows(c),
                   p->vit->norm_w, p->vit->norm_b);
-    linear(w, p->head, p->pooled_h, w->r->logits);
+    linear(w, p->head, 1, p->pooled_h, w->r->logits);
     if (!p->head_dist) return;
-    linear(w, p->head_dist, p->pooled_h + ry_vit_row(p, c->dim), p->logits_dist);
+    linear(w, p->head_dist, 1, p->pooled_h + ry_vit_row(p, c->dim), p->logits_dist);
     ry_step step = ry_begin(w, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);)
         for (size_t j = i * c->n_classes; j < (i + 1) * c->n_classes; j++)
@@ -219,42 +222,82 @@ static int report(ry_worker *w, uint32_t index, uint32_t n_tokens)
         step.mine = 1;
         if (r->in->tap) r->in->tap(r->in->tap_user, index, ry_tokens(w), n_tokens);
         if (r->in->progress && index < L)
-            r->stop = r->in->progress(r->in->progress_user, index + 1, L) != 0;
+            r->stop = r->in->progress(r->in->progress_user, (uint64_t)r->turn * L + index + 1,
+                                      (uint64_t)r->turns * L) != 0;
     }
     ry_step_end(&step);
     return r->stop;
 }
 
-static void forward(ry_worker *w)
+/* The plan's rows of block i; after an adaptive cut this image has fewer. */
+static void begin_block(ry_worker *w, uint32_t i, uint32_t tokens)
 {
     const ry_vit_plan *p = w->r->p;
+    w->now = p->rows[i];
+    if (tokens == w->now.in) return;
+    const uint32_t most = w->now.needs.n_after;
+    ry_block_rows_fit(&w->now, p->vit->config.n_prefix, tokens, tokens < most ? tokens : most);
+}
+
+static void forward(ry_worker *w)
+{
+    ry_vit_run *r = w->r;
+    const ry_vit_plan *p = r->p;
     const uint32_t L = p->vit->config.n_blocks;
     uint32_t tokens = p->vit->n_patches + p->vit->config.n_prefix;
 
     embed(w);
     if (report(w, L, tokens)) return;
     for (uint32_t i = 0; i < L; i++) {
-        if (p->rows[i].way == RY_WAY_PREFIX)
+        begin_block(w, i, tokens);
+        if (w->now.way == RY_WAY_PREFIX)
             last_block(w, i);
         else
             block(w, i);
-        tokens = p->rows[i].out;
+        tokens = w->now.out;
+        if (w->thread == 0) r->block_macs += ry_block_rows_macs(&w->now, &p->vit->config);
         if (report(w, i, tokens)) return;
     }
-    if (p->rows[L - 1].way != RY_WAY_PREFIX) pool(w, tokens);
+    if (w->now.way != RY_WAY_PREFIX) pool(w, tokens);
     head(w);
 }
 
-renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *logits)
+static void run_threads(ry_vit_run *r)
 {
-    ry_vit_run r = {p, in, logits, 0};
+    ry_vit_plan *p = r->p;
     for (size_t i = 0; i < p->n_tickets; i++) ry_ticket_reset(&p->tickets[i]);
 #pragma omp parallel num_threads(p->n_threads)
     {
-        ry_worker w = {.r = &r, .thread = (unsigned)omp_get_thread_num()};
+        ry_worker w = {.r = r, .thread = (unsigned)omp_get_thread_num()};
         omp_set_num_threads(
             1); /* for this region's tasks: a tile never spawns threads of its own */
         forward(&w);
     }
-    return r.stop ? RENYI_ERR_ABORTED : RENYI_OK;
+}
+
+/* Image i of a batch alone. */
+static ry_vit_input only_image(const ry_vit_plan *p, const ry_vit_input *in, uint32_t i)
+{
+    const size_t each = (size_t)3 * p->vit->config.image_size * p->vit->config.image_size;
+    ry_vit_input one = *in;
+    one.n = 1;
+    if (in->pixels) one.pixels += i * each;
+    if (in->chw) one.chw += i * each;
+    return one;
+}
+
+renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *logits)
+{
+    ry_vit_run r = {.p = p, .in = in, .logits = logits, .turns = p->one_by_one ? in->n : 1};
+    for (; r.turn < r.turns && !r.stop; r.turn++) {
+        const ry_vit_input one = only_image(p, in, r.turn);
+        if (p->one_by_one) {
+            r.in = &one;
+            r.logits = logits + (size_t)r.turn * p->vit->config.n_classes;
+        }
+        run_threads(&r);
+    }
+    if (r.stop) return RENYI_ERR_ABORTED;
+    p->last_macs = ry_vit_ends_macs(p) + r.block_macs / r.turns;
+    return RENYI_OK;
 }

@@ -36,6 +36,7 @@ static void layout_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
     c->weight = RY_TAKE(a, float, tokens);
     c->score = RY_TAKE(a, float, tokens);
     c->rescued = RY_TAKE(a, uint8_t, tokens);
+    c->n_out = RY_TAKE(a, uint32_t, p->vit->config.n_blocks);
     for (int i = 0; i < 2; i++) c->sizes[i] = RY_TAKE(a, float, tokens);
     c->log_sizes = RY_TAKE(a, float, tokens);
 }
@@ -115,12 +116,17 @@ static renyi_status bind_ends(ry_vit_plan *p, const renyi_allocator *al, renyi_e
     return ry_linear_op_new(&p->head_dist, v->head_dist, 1, pooled, logits, p->n_threads, al, err);
 }
 
-double ry_vit_plan_macs(const ry_vit_plan *p)
+double ry_vit_ends_macs(const ry_vit_plan *p)
 {
     const ry_vit_config *c = &p->vit->config;
     const double C = c->dim, heads = p->head_dist ? 2 : 1;
-    double macs =
-        p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * C + heads * C * c->n_classes;
+    return p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * C + heads * C * c->n_classes;
+}
+
+double ry_vit_plan_macs(const ry_vit_plan *p)
+{
+    const ry_vit_config *c = &p->vit->config;
+    double macs = ry_vit_ends_macs(p);
     for (uint32_t i = 0; i < c->n_blocks; i++) macs += ry_block_rows_macs(&p->rows[i], c);
     return macs;
 }
@@ -143,6 +149,8 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
     renyi_status st = p->rows && p->ops ? RENYI_OK : ry_fail_nomem(err, L * sizeof *p->ops);
     const ry_rows_options rows = {p->hook, opt->all_rows};
     if (!st) ry_vit_rows(p->rows, &vit->config, vit->n_patches, &rows);
+    for (uint32_t i = 0; i < L && !st; i++)
+        p->one_by_one |= p->rows[i].decide && p->rows[i].needs.adaptive;
     if (!st) st = take_arena(p, al, err);
     if (!st) st = bind_ends(p, al, err);
     for (uint32_t i = 0; i < L && !st; i++) st = bind_block(p, i, al, err);

@@ -26,6 +26,8 @@ typedef struct ry_vit_cuts {
     float *weight;        /* [B, N] */
     float *score;         /* [B, N] */
     uint8_t *rescued;     /* [B, N] */
+    uint32_t *n_out;      /* [L] rows that adaptive cuts leave of the image at work; one for each
+                             block, since a thread may still be reading it when others are in the next */
     float *sizes[2];      /* [B, N] patches that tokens stand for, before and after a cut */
     float *log_sizes;     /* [B, N] */
 } ry_vit_cuts;
@@ -36,6 +38,8 @@ typedef struct ry_vit_plan {
     const ry_token_hook *hook; /* NULL = dense; borrowed */
     uint32_t max_batch;
     unsigned n_threads;
+    int one_by_one;   /* a cut is adaptive: images of a batch run one after the other */
+    double last_macs; /* per image, of the last run that was not stopped */
     ry_linear_op *patch_embed, *head, *head_dist;
     ry_block_rows *rows; /* [L] */
     ry_block_ops *ops;   /* [L] */
@@ -77,8 +81,10 @@ static inline size_t ry_vit_row(const ry_vit_plan *p, size_t width)
     return ry_linear_row(p->vit->patch_embed, width);
 }
 
-/* Multiply-accumulates of the matrix products that a run really does, per image. */
+/* Multiply-accumulates of the matrix products that a run really does, per image; at most, if a cut
+ * is adaptive. */
 double ry_vit_plan_macs(const ry_vit_plan *p);
+double ry_vit_ends_macs(const ry_vit_plan *p); /* of the patch embedding and the heads among them */
 
 /* One call of the model. Exactly one of pixels and chw is given. */
 typedef struct ry_vit_input {

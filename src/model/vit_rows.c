@@ -1,6 +1,8 @@
 /* vit_rows.c - see vit_rows.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/vit_rows.h"
 
+#include <assert.h>
+
 static ry_block_way way_of(const ry_block_needs *n, int only_prefix_is_read)
 {
     if (only_prefix_is_read) return RY_WAY_PREFIX;
@@ -24,6 +26,15 @@ static void count_steps(ry_block_rows *r, uint32_t n_prefix)
     case RY_WAY_WHOLE:
     case RY_WAY_END: break;
     }
+}
+
+void ry_block_rows_fit(ry_block_rows *r, uint32_t n_prefix, uint32_t in, uint32_t after)
+{
+    assert(n_prefix <= in && in <= r->in);
+    assert(r->needs.place == RY_CUT_NONE || (n_prefix <= after && after <= r->needs.n_after));
+    r->in = in;
+    r->needs.n_after = after;
+    count_steps(r, n_prefix);
 }
 
 void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_patches,

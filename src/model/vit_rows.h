@@ -31,6 +31,10 @@ typedef struct ry_rows_options {
     int all_rows;              /* finish every row of the last block */
 } ry_rows_options;
 
+/* A block of a plan as one image goes through it, when an adaptive cut before it left only `in`
+ * tokens, or one in it leaves `after`: at most those of the plan. Without a cut `after` is idle. */
+void ry_block_rows_fit(ry_block_rows *r, uint32_t n_prefix, uint32_t in, uint32_t after);
+
 /* rows: [config->n_blocks] */
 void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_patches,
                  const ry_rows_options *opt);

@@ -11,16 +11,19 @@ typedef struct ry_vit_run {
     ry_vit_plan *p;
     const ry_vit_input *in;
     float *logits;
-    int stop; /* written by thread 0 inside report() */
+    uint32_t turn, turns; /* images that run one by one: which, of how many; else 0 of 1 */
+    double block_macs;    /* per image, of all turns; written by thread 0 */
+    int stop;             /* written by thread 0 inside report() */
 } ry_vit_run;
 
 /* One thread. The fields below `thread` take the same values in all threads. */
 typedef struct ry_worker {
     ry_vit_run *r;
     unsigned thread;
-    size_t ticket; /* index of the next step's ticket */
-    int x_now;     /* which of the plan's two streams holds the tokens */
-    int sizes_now; /* which of the two lists of sizes is theirs */
+    size_t ticket;     /* index of the next step's ticket */
+    int x_now;         /* which of the plan's two streams holds the tokens */
+    int sizes_now;     /* which of the two lists of sizes is theirs */
+    ry_block_rows now; /* the block at work: the plan's, with the rows this image really has */
 } ry_worker;
 
 static inline ry_step ry_begin(ry_worker *w, size_t tiles)
@@ -31,7 +34,7 @@ static inline ry_step ry_begin(ry_worker *w, size_t tiles)
 static inline float *ry_tokens(const ry_worker *w) { return w->r->p->x[w->x_now]; }
 
 /* What attention has to hand out for image i of a block; nothing in a dense run. */
-ry_attention ry_attention_of(const ry_worker *w, const ry_block_rows *b, size_t i);
+ry_attention ry_attention_of(const ry_worker *w, size_t i);
 
 /* The decision of a block's cut for every image of the batch, and whoever watches it. With
  * RY_WAY_LISTED attention has not run yet, and only the class row is made here. */

@@ -51,8 +51,9 @@ static float *solve(const problem *p, ry_linear_backend backend, unsigned thread
     assert_int_equal(ry_linear_op_new(&op, l, p->rows, (ry_rows){p->x_row, p->rows * p->x_row},
                                       (ry_rows){p->y_row, p->rows * p->y_row}, threads, NULL, NULL),
                      RENYI_OK);
-    for (size_t t = ry_linear_op_tiles(op, n); t-- > 0;)
-        ry_linear_op_tile(op, t, n, (unsigned)(t % threads), p->x, y);
+    const ry_extent run = {n, p->rows};
+    for (size_t t = ry_linear_op_tiles(op, run); t-- > 0;)
+        ry_linear_op_tile(op, t, run, (unsigned)(t % threads), p->x, y);
     ry_linear_op_free(op, NULL);
     ry_linear_free(l, NULL);
     return y;
