@@ -246,8 +246,11 @@ RENYI_API size_t renyi_session_bytes(const renyi_session *s);
 
 /* Multiply-accumulates that a run of this session really does per image. Less than the `macs` of
  * renyi_model_info even without pruning: in the last block only the rows that the head reads are
- * finished. */
+ * finished. With a rule that keeps a different number of tokens of every picture (ats) this is the
+ * most it may be; renyi_session_last_macs is the mean over the pictures of the last run, and 0
+ * before the first. */
 RENYI_API double renyi_session_macs(const renyi_session *s);
+RENYI_API double renyi_session_last_macs(const renyi_session *s);
 
 /* Preprocess and classify n <= max_batch pictures. logits: [n, n_classes], caller's memory. */
 RENYI_API RENYI_CHECK renyi_status renyi_run(renyi_session *s, const renyi_image *images,
@@ -304,7 +307,7 @@ RENYI_API size_t renyi_session_cut_count(const renyi_session *s);
 RENYI_API RENYI_CHECK renyi_status renyi_session_cut(const renyi_session *s, uint32_t image,
                                                      size_t i, renyi_cut *out, renyi_error *err);
 
-/* What a policy costs, from token counts alone. */
+/* What a policy costs, from token counts alone; for ats, from the most that may stay. */
 typedef struct renyi_layer_cost {
     uint32_t tokens_in, tokens_out; /* that enter the block, and that leave it */
     uint32_t tokens_mlp;            /* that enter its MLP */

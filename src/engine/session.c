@@ -128,6 +128,8 @@ size_t renyi_session_bytes(const renyi_session *s) { return s ? s->plan->arena_b
 
 double renyi_session_macs(const renyi_session *s) { return s ? ry_vit_plan_macs(s->plan) : 0.0; }
 
+double renyi_session_last_macs(const renyi_session *s) { return s ? s->plan->last_macs : 0.0; }
+
 const char *renyi_session_policy(const renyi_session *s) { return s ? s->policy : ""; }
 
 size_t renyi_session_cut_count(const renyi_session *s)

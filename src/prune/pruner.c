@@ -17,8 +17,8 @@ static const ry_rule_body *body_of(ry_rule rule)
     case RY_RULE_EVIT: return &ry_rule_select;
     case RY_RULE_MOSAIC: return &ry_rule_mosaic;
     case RY_RULE_TOME: return &ry_rule_tome;
-    case RY_RULE_NONE:
-    case RY_RULE_ATS: break;
+    case RY_RULE_ATS: return &ry_rule_ats;
+    case RY_RULE_NONE: break;
     }
     return NULL;
 }
@@ -88,10 +88,6 @@ renyi_status ry_pruner_new(ry_pruner **out, const ry_pruner_spec *spec, const re
 {
     *out = NULL;
     const ry_rule_body *body = body_of(spec->policy->rule);
-    if (!body && spec->policy->rule != RY_RULE_NONE)
-        return ry_fail(
-            err, RENYI_ERR_UNSUPPORTED, -1,
-            "this build has no rule for the policy; it has naive, evit, mosaic and tome");
     ry_pruner *p = ry_calloc(al, 1, sizeof *p);
     if (!p) return ry_fail_nomem(err, sizeof *p);
     p->policy = *spec->policy;
