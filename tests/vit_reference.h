@@ -57,14 +57,16 @@ static inline void ref_embed(const reference *r, ref_rows x, const float *chw)
         size_t n = 0;
         for (uint32_t ch = 0; ch < 3; ch++)
             for (uint32_t i = 0; i < p * p; i++)
-                patch[n++] = chw[((size_t)ch * S + j / side * p + i / p) * S + j % side * p + i % p];
+                patch[n++] =
+                    chw[((size_t)ch * S + j / side * p + i / p) * S + j % side * p + i % p];
         ref_linear(r, "patch_embed.proj", x[K + j], FIX_DIM, patch, n);
     }
     if (K) {
         const float *token = fix_find(r->f, "cls_token")->data;
         for (int k = 0; k < FIX_DIM; k++) x[0][k] = token[k];
     }
-    for (uint32_t j = 0; j < (K + side * side) * FIX_DIM; j++) x[j / FIX_DIM][j % FIX_DIM] += pos[j];
+    for (uint32_t j = 0; j < (K + side * side) * FIX_DIM; j++)
+        x[j / FIX_DIM][j % FIX_DIM] += pos[j];
 }
 
 /* out [D] of token i in head h */
@@ -88,8 +90,8 @@ static inline void ref_block(const reference *r, uint32_t block, ref_rows x, uin
 {
     static double qkv[REF_TOKENS][3 * FIX_DIM];
     char names[6][64];
-    static const char *const parts[] = {"norm1",    "attn.qkv", "attn.proj",
-                                        "norm2",    "mlp.fc1",  "mlp.fc2"};
+    static const char *const parts[] = {"norm1", "attn.qkv", "attn.proj",
+                                        "norm2", "mlp.fc1",  "mlp.fc2"};
     double h[FIX_DIM], y[REF_WIDEST];
     for (int k = 0; k < 6; k++) snprintf(names[k], 64, "blocks.%u.%s", block, parts[k]);
     for (uint32_t i = 0; i < n; i++) {

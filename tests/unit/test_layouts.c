@@ -81,6 +81,22 @@ static void distilled(void **state)
     both_layouts_agree("deit_tiny_distilled_patch16_32", "deit.");
 }
 
+/* No class token, the mean after the final LayerNorm: Hugging Face has I-JEPA in this form. */
+static void without_class_token(void **state)
+{
+    (void)state;
+    fixture f;
+    float timm[IMAGES * FIX_CLASSES], hf[IMAGES * FIX_CLASSES];
+    fix_make(&f, "vit_tiny_patch8_gap_32");
+    fix_rename(&f, "fc_norm.weight", "norm.weight");
+    fix_rename(&f, "fc_norm.bias", "norm.bias");
+    run_fixture(&f, 0, timm);
+    fix_to_hf(&f, "ijepa.");
+    run_hf_directory(&f, hf);
+    assert_memory_equal(timm, hf, sizeof timm);
+    fix_free(&f);
+}
+
 static void module_prefix(void **state)
 {
     (void)state;
@@ -136,7 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vit),           cmocka_unit_test(distilled),
         cmocka_unit_test(module_prefix), cmocka_unit_test(without_qkv_bias),
-        cmocka_unit_test(other_sizes),
+        cmocka_unit_test(other_sizes),   cmocka_unit_test(without_class_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
