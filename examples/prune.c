@@ -1,0 +1,107 @@
+/* prune.c - one photo, all of it and then pruned: the answers, the arithmetic, and what every cut
+ * did. SPDX-License-Identifier: Apache-2.0
+ *
+ *   cc prune.c $(pkg-config --cflags --libs renyi) -o prune
+ *   ./prune model.safetensors photo.jpg
+ *   ./prune model.safetensors photo.jpg "evit keep=0.7 layers=3,6,9 fuse"
+ */
+#include <renyi/renyi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The bytes of a file; free() them. NULL if it cannot be read. */
+static void *read_all(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    char *bytes = NULL;
+    long end = 0;
+
+    if (file && fseek(file, 0, SEEK_END) == 0 && (end = ftell(file)) >= 0) {
+        rewind(file);
+        bytes = malloc((size_t)end + 1);
+        *size = bytes ? fread(bytes, 1, (size_t)end, file) : 0;
+    }
+    if (file) fclose(file);
+    return bytes;
+}
+
+/* Tokens are numbered as they entered the cut; position says which patch each of them is. */
+static void print_cut(const renyi_cut *cut)
+{
+    uint32_t patches = 0, kept = 0, dropped = 0;
+
+    for (uint32_t j = cut->n_prefix; j < cut->n_in; j++) {
+        const uint32_t row = cut->target[j];
+        if (cut->position[j] == RENYI_FUSED) continue; /* made by an earlier cut */
+        patches++;
+        dropped += row == RENYI_NONE;
+        kept += row != RENYI_NONE && cut->source[row] == j;
+    }
+    printf("  block %u: %u of %u patches stay, %u dropped, %u joined others\n", cut->block, kept,
+           patches, dropped, patches - kept - dropped);
+}
+
+/* Runs the photo under a policy and prints what came of it. logits: [n_classes]. */
+static renyi_status run(const renyi_model *model, const renyi_image *photo, const char *policy,
+                        float *logits, renyi_error *err)
+{
+    const renyi_session_options options = {
+        .struct_size = sizeof options, .policy = policy, .trace = 1};
+    renyi_session *session = NULL;
+    renyi_model_info info;
+    renyi_cut cut;
+
+    renyi_status status = renyi_session_new(&session, model, &options, err);
+    if (!status) status = renyi_run(session, photo, 1, logits, err);
+    if (!status) {
+        uint32_t best = 0;
+        renyi_model_get_info(model, &info);
+        for (uint32_t i = 1; i < info.n_classes; i++)
+            if (logits[i] > logits[best]) best = i;
+        const char *label = renyi_model_label(model, best);
+        printf("%s\n  class %u %s\n", renyi_session_policy(session), best, label ? label : "");
+        printf("  %.3f GMACs\n", renyi_session_last_macs(session) / 1e9);
+    }
+    for (size_t i = 0; !status && i < renyi_session_cut_count(session); i++) {
+        status = renyi_session_cut(session, 0, i, &cut, err);
+        if (!status) print_cut(&cut);
+    }
+    renyi_session_free(session);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    renyi_model *model = NULL;
+    renyi_image photo = {0};
+    renyi_model_info info;
+    renyi_error err = {0};
+    float *logits = NULL;
+    size_t size = 0;
+    int code = 1;
+
+    if (argc != 3 && argc != 4) {
+        fprintf(stderr, "usage: prune MODEL PHOTO [POLICY]\n");
+        return 2;
+    }
+    void *bytes = read_all(argv[2], &size);
+    if (!bytes) {
+        perror(argv[2]);
+        return 1;
+    }
+    if (renyi_model_open(&model, argv[1], NULL, &err)) goto done;
+    if (renyi_image_decode(&photo, bytes, size, NULL, &err)) goto done;
+    renyi_model_get_info(model, &info);
+    logits = calloc(info.n_classes, sizeof *logits);
+    if (!logits || run(model, &photo, "none", logits, &err)) goto done;
+    if (run(model, &photo, argc == 4 ? argv[3] : "mosaic keep=0.7 layers=0,3,6", logits, &err))
+        goto done;
+    code = 0;
+done:
+    if (code) fprintf(stderr, "%s: %s\n", renyi_status_name(err.code), err.message);
+    free(logits);
+    renyi_image_free(&photo, NULL);
+    renyi_model_free(model);
+    free(bytes);
+    return code;
+}
