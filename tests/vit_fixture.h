@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { FIX_MAX = 128, FIX_DIM = 32, FIX_BLOCKS = 2, FIX_HEADS = 4, FIX_MLP = 48, FIX_CLASSES = 5 };
+enum { FIX_MAX = 192, FIX_DIM = 32, FIX_BLOCKS = 2, FIX_HEADS = 4, FIX_MLP = 48, FIX_CLASSES = 5 };
 
 typedef struct fixture {
     char names[FIX_MAX][96];
@@ -96,14 +96,14 @@ static inline void fix_free(fixture *f)
 }
 
 /* A timm model; `architecture` gives patch, input and whether it is distilled. */
-static inline void fix_make(fixture *f, const char *architecture)
+static inline void fix_make_deep(fixture *f, const char *architecture, uint32_t n_blocks)
 {
     const char *path = fix_path("made.safetensors");
     const renyi_init_options opt = {.struct_size = sizeof opt,
                                     .seed = 3,
                                     .n_classes = FIX_CLASSES,
                                     .dim = FIX_DIM,
-                                    .n_blocks = FIX_BLOCKS,
+                                    .n_blocks = n_blocks,
                                     .n_heads = FIX_HEADS,
                                     .mlp_dim = FIX_MLP};
     ry_tensors *set = NULL;
@@ -122,6 +122,11 @@ static inline void fix_make(fixture *f, const char *architecture)
     unlink(path);
     f->meta[0] = "num_heads";
     f->meta[1] = "4";
+}
+
+static inline void fix_make(fixture *f, const char *architecture)
+{
+    fix_make_deep(f, architecture, FIX_BLOCKS);
 }
 
 static inline const char *fix_write(const fixture *f, const char *name)
