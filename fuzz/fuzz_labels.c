@@ -1,7 +1,8 @@
-/* fuzz_labels.c - any bytes as a list, label or class map file; the first byte says which.
- * SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_labels.c - any bytes as a list, label, class map or sample log file; the first byte says
+ * which. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "eval/dataset.h"
+#include "eval/sample_log.h"
 
 #include <stdlib.h>
 
@@ -21,6 +22,23 @@ static void make(renyi_dataset *d, renyi_error *err)
             abort();
 }
 
+static void take(void *user, const ry_logged *line)
+{
+    (void)user;
+    if (!line->file || !line->policy || line->answer.n_top < 1 || line->answer.n_top > RY_TOP)
+        abort();
+}
+
+static renyi_status read_log(const uint8_t *bytes, size_t n, renyi_error *e)
+{
+    char path[] = "log.jsonl";
+    const ry_sample_log log = {.path = path, .run = "0000000000000001"};
+    size_t whole = 0;
+    const renyi_status st = ry_sample_log_read(&log, (const char *)bytes, n, &whole, take, NULL, e);
+    if (whole > n) abort();
+    return st;
+}
+
 static renyi_status read(renyi_dataset *d, int form, const uint8_t *bytes, size_t n, renyi_error *e)
 {
     switch (form) {
@@ -30,6 +48,7 @@ static renyi_status read(renyi_dataset *d, int form, const uint8_t *bytes, size_
     case 't': return ry_dataset_truth(d, "truth.txt", bytes, n, e);
     case 'r': return ry_dataset_real(d, "real.json", bytes, n, e);
     case 'v': return ry_dataset_valid(d, "valid.txt", bytes, n, e);
+    case 'l': return read_log(bytes, n, e);
     default: return ry_classes_map(&d->classes, "map.txt", bytes, n, e);
     }
 }
