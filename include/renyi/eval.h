@@ -162,7 +162,7 @@ typedef struct renyi_eval_result {
     renyi_interval top1_range, top5_range; /* 95 % intervals, per cent */
     double loss;                           /* mean; NaN without labels */
     double gmacs;                          /* nominal, per photo, 1e9 multiply-accumulates */
-    double gmacs_executed;                 /* what the session really does */
+    double gmacs_executed;                 /* what the session really did */
     double ms_model;                       /* per photo, mean over all batches but the first */
     double ms_total; /* the same and all that is not the model: what the run took, per photo */
     double images_per_second; /* 1000 / ms_total */

@@ -151,7 +151,7 @@ static renyi_status fill_numbers(const contest *c, size_t policy, bench_numbers 
     if (status != RENYI_OK) return status;
     fill_times(c, policy, out);
     out->macs_plain = cost.total.macs;
-    out->macs = renyi_session_macs(c->sessions[policy]);
+    out->macs = renyi_session_last_macs(c->sessions[policy]);
     getrusage(RUSAGE_SELF, &usage);
     out->peak_rss_mb = (double)usage.ru_maxrss * 1024e-6; /* Linux counts in KiB */
     snprintf(out->policy, sizeof out->policy, "%s", text);

@@ -11,6 +11,8 @@ typedef struct ry_eval_policy {
     renyi_session *session;
     double gmacs;
     double seconds; /* in the model, this run */
+    double macs;    /* in the model, of the n_run photos of this run */
+    uint64_t n_run;
 } ry_eval_policy;
 
 struct renyi_eval {

@@ -34,6 +34,8 @@ static renyi_status run_policy(renyi_eval *e, uint32_t policy, const ry_batch *b
                   : renyi_run_pixels(p->session, b->pixels, b->n, e->logits, err));
     const double seconds = ry_clock() - start;
     p->seconds += seconds;
+    p->macs += renyi_session_last_macs(p->session) * b->n;
+    p->n_run += b->n;
     e->times.seconds_model += seconds;
     for (uint32_t i = 0; i < b->n; i++) {
         ry_answer *a = ry_eval_answer(e, policy, b->photos[i]);
