@@ -241,7 +241,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_session_new(renyi_session **out, const 
                                                      renyi_error *err);
 RENYI_API void renyi_session_free(renyi_session *s);
 
-/* Bytes of activations and scratch that the session holds. */
+/* Bytes that the session holds: activations, scratch of the pruning rule, trace, pixels. */
 RENYI_API size_t renyi_session_bytes(const renyi_session *s);
 
 /* Multiply-accumulates that a run of this session really does per image. Less than the `macs` of
@@ -269,7 +269,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_run_tensor(renyi_session *s, const floa
 /* Read a policy such as "mosaic keep=0.7 layers=0,3,6" or a preset's name and print it in full,
  * every default said, into `full` (RENYI_POLICY_MAX bytes are enough). RENYI_ERR_ARG: err->message
  * names the word at fault and what is allowed, err->offset is its place in the text. With a model,
- * layers and counts are checked against it too; m may be NULL. */
+ * layers and counts are checked against it too (err->offset is then -1); m may be NULL. */
 #define RENYI_POLICY_MAX 1024
 RENYI_API RENYI_CHECK renyi_status renyi_policy_check(const char *text, const renyi_model *m,
                                                       char *full, size_t size, renyi_error *err);

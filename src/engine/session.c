@@ -124,7 +124,13 @@ void renyi_session_free(renyi_session *s)
     ry_free(al, s);
 }
 
-size_t renyi_session_bytes(const renyi_session *s) { return s ? s->plan->arena_bytes : 0; }
+size_t renyi_session_bytes(const renyi_session *s)
+{
+    if (!s) return 0;
+    const size_t side = s->model->vit.config.image_size;
+    return s->plan->arena_bytes + s->max_batch * side * side * 3 +
+           (s->pruner ? ry_pruner_bytes(s->pruner) : 0) + (s->trace ? ry_trace_bytes(s->trace) : 0);
+}
 
 double renyi_session_macs(const renyi_session *s) { return s ? ry_vit_plan_macs(s->plan) : 0.0; }
 

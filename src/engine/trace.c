@@ -30,6 +30,7 @@ struct ry_trace {
     uint32_t *cut_of;     /* [n_blocks] index of the block's cut, or RENYI_NONE */
     record *records;      /* [n_cuts, max_batch] */
     unsigned char *arena; /* behind the records */
+    size_t arena_bytes;
 };
 
 /* ---- watching ------------------------------------------------------------------------------ */
@@ -141,6 +142,7 @@ static renyi_status take_memory(ry_trace *t, const ry_block_rows *rows, const re
     layout(&measure, t);
     t->arena = ry_alloc(al, measure.used ? measure.used : 1, 1);
     if (measure.overflow || !t->arena) return ry_fail_nomem(err, measure.used);
+    t->arena_bytes = measure.used;
     ry_arena bind = {t->arena, 0, measure.used, 0};
     layout(&bind, t);
     return RENYI_OK;
@@ -184,6 +186,8 @@ void ry_trace_free(ry_trace *t, const renyi_allocator *al)
 }
 
 const ry_token_hook *ry_trace_hook(const ry_trace *t) { return &t->hook; }
+
+size_t ry_trace_bytes(const ry_trace *t) { return t->arena_bytes; }
 
 size_t ry_trace_cuts(const ry_trace *t) { return t->n_cuts; }
 

@@ -17,6 +17,7 @@ void ry_trace_free(ry_trace *t, const renyi_allocator *al);
 /* inner, watched; valid as long as the trace. */
 const ry_token_hook *ry_trace_hook(const ry_trace *t);
 
+size_t ry_trace_bytes(const ry_trace *t);
 size_t ry_trace_cuts(const ry_trace *t);
 void ry_trace_get(const ry_trace *t, uint32_t image, size_t cut, renyi_cut *out);
 

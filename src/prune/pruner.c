@@ -117,6 +117,8 @@ void ry_pruner_free(ry_pruner *p, const renyi_allocator *al)
     ry_free(al, p);
 }
 
+size_t ry_pruner_bytes(const ry_pruner *p) { return p->scratch_each * p->max_batch; }
+
 ry_token_hook ry_pruner_hook(ry_pruner *p)
 {
     return (ry_token_hook){hook_needs, hook_tiles, hook_work, NULL, p};

@@ -21,6 +21,9 @@ renyi_status ry_pruner_new(ry_pruner **out, const ry_pruner_spec *spec, const re
                            renyi_error *err) RENYI_CHECK;
 void ry_pruner_free(ry_pruner *p, const renyi_allocator *al);
 
+/* Bytes that the rule holds for its runs. */
+size_t ry_pruner_bytes(const ry_pruner *p);
+
 /* The hook, valid as long as the pruner; its watch() is free for the caller to set. */
 ry_token_hook ry_pruner_hook(ry_pruner *p);
 
