@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "renyi/eval.h"
+#include "test_heap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -276,26 +277,6 @@ static void test_choice(void **state)
 
 /* ---- every allocation may fail ------------------------------------------------------------- */
 
-typedef struct failing {
-    int left, live;
-} failing;
-
-static void *failing_alloc(void *user, size_t size, size_t align)
-{
-    failing *f = user;
-    void *p = NULL;
-    if (f->left-- <= 0 || posix_memalign(&p, align, size)) return NULL;
-    f->live++;
-    return p;
-}
-
-static void failing_release(void *user, void *p, size_t size)
-{
-    (void)size;
-    ((failing *)user)->live--;
-    free(p);
-}
-
 static void test_no_memory(void **state)
 {
     (void)state;
@@ -306,10 +287,10 @@ static void test_no_memory(void **state)
     for (int which = 0; which < 3; which++) {
         if (which == 2) o.ground_truth = put("t", "7\n8\n9\n10\n");
         for (int allowed = 0;; allowed++) {
-            failing f = {allowed, 0};
+            test_heap f = {.fail_at = (size_t)allowed + 1, .fail_on = 1};
             renyi_error err = {0};
             renyi_dataset *d;
-            o.allocator = (renyi_allocator){failing_alloc, failing_release, &f};
+            o.allocator = test_heap_of(&f);
             const renyi_status st = renyi_dataset_open(&d, paths[which], NULL, &o, &err);
             renyi_dataset_free(d);
             assert_int_equal(f.live, 0);

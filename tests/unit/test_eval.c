@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "eval/answer.h"
 #include "renyi/eval.h"
+#include "test_heap.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -350,39 +351,19 @@ static void test_answers(void **state)
 
 /* ---- every allocation may fail ------------------------------------------------------------- */
 
-typedef struct failing {
-    int left, live;
-} failing;
-
-static void *failing_alloc(void *user, size_t size, size_t align)
-{
-    failing *f = user;
-    void *p = NULL;
-    if (f->left-- <= 0 || posix_memalign(&p, align, size)) return NULL;
-    f->live++;
-    return p;
-}
-
-static void failing_release(void *user, void *p, size_t size)
-{
-    (void)size;
-    ((failing *)user)->live--;
-    free(p);
-}
-
 static void test_no_memory(void **state)
 {
     (void)state;
     int good = 0;
     for (int allowed = 0; !good; allowed++) {
-        failing f = {allowed, 0};
+        test_heap f = {.fail_at = (size_t)allowed + 1, .fail_on = 1};
         renyi_error err = {0};
         renyi_eval_options o = options();
         renyi_eval *e;
         remove(at("memory.jsonl"));
         o.log = at("memory.jsonl");
         o.resume = 1;
-        o.allocator = (renyi_allocator){failing_alloc, failing_release, &f};
+        o.allocator = test_heap_of(&f);
         renyi_status st = renyi_eval_new(&e, model, data, &o, &err);
         if (!st) st = renyi_eval_run(e, &err);
         renyi_eval_free(e);

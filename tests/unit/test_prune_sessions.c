@@ -3,38 +3,19 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* posix_memalign */
 #include "prune_model.h"
+#include "test_heap.h"
 
 enum { LOGITS = PM_IMAGES * FIX_CLASSES };
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* An allocator that counts, and fails at the n-th call when told to. */
-typedef struct counter {
-    size_t calls, fail_at, live;
-} counter;
-
-static void *count_alloc(void *user, size_t size, size_t align)
+static renyi_model *counted_model(test_heap *c)
 {
-    counter *c = user;
-    void *p = NULL;
-    if (++c->calls == c->fail_at || posix_memalign(&p, align, size)) return NULL;
-    c->live += size;
-    return p;
-}
-
-static void count_release(void *user, void *p, size_t size)
-{
-    ((counter *)user)->live -= size;
-    free(p);
-}
-
-static renyi_model *counted_model(counter *c)
-{
-    const renyi_allocator al = {count_alloc, count_release, c};
+    const renyi_allocator al = test_heap_of(c);
     return pm_open(PM_VIT, &al, RENYI_CPU_AUTO);
 }
 
-static void fail_everywhere(const renyi_model *m, counter *c, const char *policy)
+static void fail_everywhere(const renyi_model *m, test_heap *c, const char *policy)
 {
     const size_t loaded = c->live;
     for (size_t n = 1;; n++) {
@@ -69,7 +50,7 @@ static void test_allocation_failures(void **state)
                                            "evit keep=0.7 layers=0,3,6 metric=random fuse",
                                            "mosaic keep=0.7 layers=0,3,6", "tome r=5",
                                            "ats keep=0.7 layers=3,6,9"};
-    counter c = {0};
+    test_heap c = {0};
     renyi_model *m = counted_model(&c);
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
         fail_everywhere(m, &c, policies[i]);
@@ -80,7 +61,7 @@ static void test_allocation_failures(void **state)
 static void test_runs_allocate_nothing(void **state)
 {
     (void)state;
-    counter c = {0};
+    test_heap c = {0};
     renyi_model *m = counted_model(&c);
     for (size_t i = 0; i < PM_POLICIES; i++) {
         float logits[LOGITS];

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* mkdtemp */
 #include "renyi/renyi.h"
+#include "test_heap.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -20,32 +21,12 @@ enum { SIDE = 32, CLASSES = 10, BATCH = 3 };
 static char folder[] = "/tmp/renyi-session-XXXXXX", path[64];
 static uint8_t pixels[BATCH * SIDE * SIDE * 3];
 
-/* An allocator that counts, and fails from the n-th call on when told to. */
-typedef struct counter {
-    size_t calls, fail_at, live;
-} counter;
-
-static void *count_alloc(void *user, size_t size, size_t align)
-{
-    counter *c = user;
-    void *p = NULL;
-    if (++c->calls == c->fail_at || posix_memalign(&p, align, size)) return NULL;
-    c->live += size;
-    return p;
-}
-
-static void count_release(void *user, void *p, size_t size)
-{
-    ((counter *)user)->live -= size;
-    free(p);
-}
-
-static renyi_model *open_model(counter *c, renyi_cpu cpu)
+static renyi_model *open_model(test_heap *c, renyi_cpu cpu)
 {
     renyi_model *m = NULL;
     renyi_error err = {0};
     renyi_options opt = {.struct_size = sizeof opt, .cpu = cpu};
-    if (c) opt.allocator = (renyi_allocator){count_alloc, count_release, c};
+    if (c) opt.allocator = test_heap_of(c);
     if (renyi_model_open(&m, path, &opt, &err)) fail_msg("%s", err.message);
     return m;
 }
@@ -78,7 +59,7 @@ static void test_allocation_failures(void **state)
 {
     (void)state;
     for (int cpu = RENYI_CPU_SCALAR; cpu <= (int)renyi_cpu_detect(); cpu++) {
-        counter c = {0};
+        test_heap c = {0};
         renyi_model *m = open_model(&c, (renyi_cpu)cpu);
         const size_t loaded = c.live;
         const renyi_session_options opt = {
@@ -108,7 +89,7 @@ static void test_allocation_failures(void **state)
 static void test_run_allocates_nothing(void **state)
 {
     (void)state;
-    counter c = {0};
+    test_heap c = {0};
     float logits[BATCH * CLASSES];
     renyi_session *s;
     renyi_error err = {0};
