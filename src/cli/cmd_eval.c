@@ -1,29 +1,8 @@
 /* cmd_eval.c - renyi eval: the command line; the work is in eval_execute.c.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "eval_arguments.h"
+#include "eval_job.h"
 #include "model_path.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-/* "2/3" -> the second of three. */
-static int take_shard(eval_arguments *a)
-{
-    char *end = NULL;
-    const unsigned long i = a->shard ? strtoul(a->shard, &end, 10) : 0;
-    const unsigned long n = end && *end == '/' ? strtoul(end + 1, &end, 10) : 0;
-
-    if (!a->shard) return 0;
-    if (i < 1 || i > n || n > 1000000 || *end ||
-        strspn(a->shard, "0123456789/") != strlen(a->shard)) {
-        options_usage_error("eval", "option '--shard': '%s' is not I/N, such as 1/4", a->shard);
-        return -1;
-    }
-    a->shard_index = (uint32_t)(i - 1);
-    a->n_shards = (uint32_t)n;
-    return 0;
-}
 
 /* The policies of the command line, judged before anything is opened. */
 static int take_policies(eval_arguments *a)
@@ -46,48 +25,16 @@ static int check(eval_arguments *a, const cli_strings *words)
     if (words->count > 1 || (words->count && a->data != words->items[0]))
         return options_usage_error("eval", "unexpected '%s': one folder or list at a time",
                                    words->items[words->count - 1]);
-    if (a->resume && !a->log_samples)
-        return options_usage_error("eval", "--resume needs --log-samples FILE, to resume from");
-    if (a->shuffle == 0 && a->seed != 0)
-        return options_usage_error("eval", "--seed is for --shuffle");
-    if (take_shard(a)) return CLI_USAGE;
+    if (eval_arguments_check("eval", a)) return CLI_USAGE;
     return take_policies(a);
 }
 
 /* clang-format off */
-#define DATA_OPTION_ROWS(a) \
-    {"data-dir", 0, OPTION_STRING, &(a)->data, "DIR", "folder DIR/class/*.jpg, or a list (.csv .jsonl .txt)", 0, 0}, \
-    {"ground-truth", 0, OPTION_STRING, &(a)->ground_truth, "FILE", "classes of a flat folder, one a line or 'name class'", 0, 0}, \
-    {"class-map", 0, OPTION_STRING, &(a)->class_map, "FILE", "class names: one a line, 'name index', or JSON", 0, 0}, \
-    {"real-labels", 0, OPTION_STRING, &(a)->real_labels, "FILE", "ImageNet-ReaL's JSON: any label of a photo's set is right", 0, 0}, \
-    {"valid-labels", 0, OPTION_STRING, &(a)->valid_labels, "FILE", "classes that can be predicted, one a line (ImageNet-A, -R)", 0, 0}, \
-    {"limit", 0, OPTION_COUNT, &(a)->limit, "N", "at most N photos", 1, 0}, \
-    {"shuffle", 0, OPTION_FLAG, &(a)->shuffle, "", "in random order, before --limit", 0, 0}, \
-    {"seed", 0, OPTION_COUNT, &(a)->seed, "N", "of --shuffle (0)", 0, 0}, \
-    {"shard", 0, OPTION_STRING, &(a)->shard, "I/N", "part I of N of the photos: 1/4, 2/4, ...", 0, 0}
-
-#define PHOTO_OPTION_ROWS(a) \
-    {"img-size", 0, OPTION_COUNT, &(a)->image_size, "N", "input side in pixels (the model's); --image-size too", 1, 16384}, \
-    {"image-size", 0, OPTION_COUNT, &(a)->image_size, "N", "the same", 1, 16384}, \
-    {"crop-pct", 0, OPTION_REAL, &(a)->over.crop_pct, "X", "share of the resized image that is kept", 0, 0}, \
-    {"crop-mode", 0, OPTION_CHOICE, &(a)->over.crop_mode, "center|squash|border", "how it is cut out", 0, 0}, \
-    {"interpolation", 0, OPTION_CHOICE, &(a)->over.interpolation, "bicubic|bilinear|lanczos", "how it is resized", 0, 0}, \
-    {"mean", 0, OPTION_REALS3, &(a)->over.mean, "R G B", "subtracted from pixel / 255", 0, 0}, \
-    {"std", 0, OPTION_REALS3, &(a)->over.std, "R G B", "what that is divided by", 0, 0}, \
-    {"exif", 0, OPTION_FLAG, &(a)->exif, "", "turn photos as their EXIF orientation says", 0, 0}
-
-#define RUN_OPTION_ROWS(a) \
-    {"batch-size", 'b', OPTION_COUNT, &(a)->batch, "N", "photos run together (8)", 1, 1024}, \
-    {"threads", 't', OPTION_COUNT, &(a)->threads, "N", "threads of the model (physical cores)", 1, 1024}, \
-    {"workers", 'j', OPTION_COUNT, &(a)->workers, "N", "threads that decode beside the model (cores that -t leaves free)", 1, 1024}, \
-    {"cpu", 0, OPTION_CHOICE, &(a)->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0}, \
+#define RESULT_OPTION_ROWS(a) \
     {"json", 0, OPTION_FLAG, &(a)->json, "", "one JSON document on stdout", 0, 0}, \
     {"results-file", 0, OPTION_STRING, &(a)->results_file, "FILE", "also write the results to FILE; --csv FILE is the same", 0, 0}, \
     {"csv", 0, OPTION_STRING, &(a)->results_file, "FILE", "the same", 0, 0}, \
-    {"results-format", 0, OPTION_CHOICE, &(a)->results_format, "csv|json", "form of that file (csv)", 0, 0}, \
-    {"log-samples", 0, OPTION_STRING, &(a)->log_samples, "FILE", "write a line of JSON for every photo and policy", 0, 0}, \
-    {"resume", 0, OPTION_FLAG, &(a)->resume, "", "go on from what --log-samples FILE holds", 0, 0}, \
-    {"log-freq", 0, OPTION_COUNT, &(a)->log_freq, "N", "without a terminal, a line every N photos (100)", 1, 0}
+    {"results-format", 0, OPTION_CHOICE, &(a)->results_format, "csv|json", "form of that file (csv)", 0, 0}
 /* clang-format on */
 
 static option_outcome parse(eval_arguments *a, int argc, char **argv, cli_strings *words)
@@ -97,6 +44,7 @@ static option_outcome parse(eval_arguments *a, int argc, char **argv, cli_string
          "file, directory, or Hugging Face name in the cache", 0, 0},
         DATA_OPTION_ROWS(a),
         PRUNE_OPTION_ROWS(&a->prune),
+        RESULT_OPTION_ROWS(a),
         RUN_OPTION_ROWS(a),
         PHOTO_OPTION_ROWS(a),
     };
