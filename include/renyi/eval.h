@@ -98,6 +98,23 @@ RENYI_API void renyi_dataset_get_image(const renyi_dataset *d, size_t i, renyi_d
 
 typedef struct renyi_eval renyi_eval; /* sessions, one per policy, and what they answered */
 
+/* Several processes ("ranks") that share one evaluation, on one machine or many. The library knows
+ * no MPI: the caller says how bytes get from everyone to everyone. */
+typedef struct renyi_ranks {
+    uint32_t struct_size;
+    uint32_t rank, n_ranks; /* rank < n_ranks */
+    uint32_t n_sharing; /* ranks that run on this one's cores, itself included; 0 = 1. What threads
+                           default to is divided by it */
+    void *user;         /* first argument of both functions */
+    /* Begin to gather: the `size` bytes at `mine` of every rank come to `all` [n_ranks, size], rank
+     * 0 first. All ranks call it equally often and with the same size; the buffers are in use until
+     * `finish` says that it is done, and only then it is called again. It may do all the work at
+     * once, but then the ranks run in step. */
+    renyi_status (*start)(void *user, const void *mine, size_t size, void *all, renyi_error *err);
+    /* *is_done = 1: what was started is complete. With wait = 1 it returns only then. */
+    renyi_status (*finish)(void *user, int wait, int *is_done, renyi_error *err);
+} renyi_ranks;
+
 /* What a policy answered for one photo. */
 typedef struct renyi_eval_sample {
     const char *file;    /* borrowed from the dataset */
@@ -134,8 +151,9 @@ typedef struct renyi_eval_options {
     void (*on_sample)(void *user, const renyi_eval_sample *sample); /* in dataset order; not for
                                                                        those from the log */
     void (*on_failure)(void *user, const char *file, const char *message); /* photo skipped */
-    renyi_progress progress; /* after every batch: photos done of all; with `user`. Non-zero stops:
-                                renyi_eval_run returns RENYI_ERR_ABORTED, results so far hold */
+    renyi_progress progress;  /* after every batch: photos done of all; with `user`. Non-zero stops:
+                                 renyi_eval_run returns RENYI_ERR_ABORTED, results so far hold */
+    const renyi_ranks *ranks; /* borrowed until renyi_eval_free; NULL = alone. See renyi_eval_run */
 } renyi_eval_options;
 
 /* Borrows m and d: both must outlive the evaluation. Makes one session per policy and reads the
@@ -145,7 +163,15 @@ RENYI_API RENYI_CHECK renyi_status renyi_eval_new(renyi_eval **out, const renyi_
                                                   const renyi_eval_options *opt, renyi_error *err);
 RENYI_API void renyi_eval_free(renyi_eval *e);
 
-/* Run what is not done yet. A photo that cannot be read is reported, counted and skipped. */
+/* Run what is not done yet. A photo that cannot be read is reported, counted and skipped.
+ *
+ * With ranks, all of them call it with the same model, data, policies and log name. Each runs its
+ * share of the photos that no rank has an answer for, and in the end every rank has all answers,
+ * failures and times: the same totals as one process. on_sample and on_failure tell of a rank's own
+ * photos, progress of everyone's. When one rank fails or is stopped, the others stop after their
+ * batch and all return an error. The log: rank 0 writes FILE, rank r FILE.rank<r> as it goes; in
+ * the end rank 0 brings everything into FILE and the others are removed. `resume` reads FILE and
+ * every FILE.rank<r>, with any number of ranks and alone. */
 RENYI_API RENYI_CHECK renyi_status renyi_eval_run(renyi_eval *e, renyi_error *err);
 
 typedef struct renyi_interval {
@@ -165,7 +191,7 @@ typedef struct renyi_eval_result {
     double gmacs_executed;                 /* what the session really did */
     double ms_model;                       /* per photo, mean over all batches but the first */
     double ms_total; /* the same and all that is not the model: what the run took, per photo */
-    double images_per_second; /* 1000 / ms_total */
+    double images_per_second; /* ranks x 1000 / ms_total */
 } renyi_eval_result;
 
 RENYI_API uint32_t renyi_eval_policy_count(const renyi_eval *e);
@@ -195,11 +221,12 @@ RENYI_API void renyi_eval_get_failure(const renyi_eval *e, size_t i, renyi_eval_
 
 /* How the time of renyi_eval_run went. */
 typedef struct renyi_eval_times {
-    uint64_t images;       /* read and run now */
+    uint64_t images;       /* read and run now, by all ranks */
     uint64_t resumed;      /* taken from the log */
-    double seconds;        /* wall clock */
-    double seconds_model;  /* of it in the model, all policies */
+    double seconds;        /* wall clock; of the slowest rank */
+    double seconds_model;  /* of it in the model, all policies; sum of all ranks */
     double seconds_decode; /* work of the decoding threads, in sum */
+    uint32_t n_ranks;      /* 1 = alone */
 } renyi_eval_times;
 RENYI_API void renyi_eval_get_times(const renyi_eval *e, renyi_eval_times *out);
 

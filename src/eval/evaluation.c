@@ -161,6 +161,8 @@ static renyi_status check_options(renyi_eval_options *o, renyi_error *err)
     if (o->n_policies > MAX_POLICIES)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u policies; at most %d", o->n_policies,
                        MAX_POLICIES);
+    if (o->ranks && o->ranks->n_ranks > 1)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "ranks are not shared out yet");
     if (o->n_workers > MAX_WORKERS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u workers; at most %d", o->n_workers,
                        MAX_WORKERS);

@@ -118,7 +118,7 @@ renyi_status renyi_eval_run(renyi_eval *e, renyi_error *err)
     e->started = ry_clock();
     const uint32_t cores = ry_cpu_cores();
     const uint32_t spare = cores > e->o.n_threads ? cores - e->o.n_threads : 0;
-    e->times = (renyi_eval_times){0};
+    e->times = (renyi_eval_times){.n_ranks = 1};
     e->n_failures = e->n_unreadable = 0;
     RY_TRY(list_todo(e, &todo, &n_todo, err));
     const ry_pipeline_options o = {.data = e->data,
