@@ -45,26 +45,31 @@ int eval_error(const char *verb, const renyi_error *err)
     return CLI_FAILED;
 }
 
+renyi_dataset_options eval_data_options(const eval_arguments *a)
+{
+    return (renyi_dataset_options){.struct_size = sizeof(renyi_dataset_options),
+                                   .ground_truth = a->ground_truth,
+                                   .class_map = a->class_map,
+                                   .real_labels = a->real_labels,
+                                   .valid_labels = a->valid_labels,
+                                   .limit = a->limit,
+                                   .shuffle = a->shuffle != 0,
+                                   .shard = a->shard_index,
+                                   .n_shards = a->n_shards,
+                                   .seed = a->seed};
+}
+
 int eval_open_data(const char *verb, const eval_arguments *a, const renyi_model *model,
                    renyi_dataset **out)
 {
-    const renyi_dataset_options o = {.struct_size = sizeof o,
-                                     .ground_truth = a->ground_truth,
-                                     .class_map = a->class_map,
-                                     .real_labels = a->real_labels,
-                                     .valid_labels = a->valid_labels,
-                                     .limit = a->limit,
-                                     .shuffle = a->shuffle != 0,
-                                     .shard = a->shard_index,
-                                     .n_shards = a->n_shards,
-                                     .seed = a->seed};
+    const renyi_dataset_options o = eval_data_options(a);
     renyi_error err = {0};
 
     return renyi_dataset_open(out, a->data, model, &o, &err) == RENYI_OK ? CLI_OK
                                                                          : eval_error(verb, &err);
 }
 
-static void note_data(const eval_job *job)
+void eval_note_data(const eval_arguments *a, const renyi_dataset_info *found)
 {
     static const char *const rules[] = {"unknown",
                                         "an index",
@@ -72,14 +77,12 @@ static void note_data(const eval_job *job)
                                         "a name of the model's",
                                         "a name of the class map",
                                         "its folder's place among all in byte order"};
-    renyi_dataset_info d;
 
-    renyi_dataset_get_info(job->data, &d);
-    cli_note("data: %llu photos of %s; a class is %s%s", (unsigned long long)d.n_images,
-             job->a->data, d.has_real_labels ? "a ReaL set; its folder " : "", rules[d.rule]);
-    if (d.n_left_out)
+    cli_note("data: %llu photos of %s; a class is %s%s", (unsigned long long)found->n_images,
+             a->data, found->has_real_labels ? "a ReaL set; its folder " : "", rules[found->rule]);
+    if (found->n_left_out)
         cli_note("%llu more are left out: no class that can be predicted",
-                 (unsigned long long)d.n_left_out);
+                 (unsigned long long)found->n_left_out);
 }
 
 static int run(const eval_job *job, renyi_eval *e, eval_progress *progress, int *is_interrupted)
@@ -98,14 +101,16 @@ int eval_job_run(const eval_job *job, renyi_eval **out, photo_spec *spec, int *i
 {
     const eval_arguments *a = job->a;
     renyi_model_info info;
+    renyi_dataset_info found;
     eval_progress progress;
     renyi_error err = {0};
 
     *out = NULL;
     renyi_model_get_info(job->model, &info);
+    renyi_dataset_get_info(job->data, &found);
     if (photo_spec_make(spec, job->verb, &info, &a->over)) return CLI_USAGE;
     photo_spec_note(spec);
-    note_data(job);
+    eval_note_data(a, &found);
     eval_progress_init(&progress, job->n_policies, a->log_freq);
     char *name = model_path_title(job->model_word);
     const renyi_eval_options o = {.struct_size = sizeof o,

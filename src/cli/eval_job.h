@@ -20,9 +20,11 @@
     {"seed", 0, OPTION_COUNT, &(a)->seed, "N", "of --shuffle (0)", 0, 0}, \
     {"shard", 0, OPTION_STRING, &(a)->shard, "I/N", "part I of N of the photos: 1/4, 2/4, ...", 0, 0}
 
-#define PHOTO_OPTION_ROWS(a) \
+#define SIZE_OPTION_ROWS(a) \
     {"img-size", 0, OPTION_COUNT, &(a)->image_size, "N", "input side in pixels (the model's); --image-size too", 1, 16384}, \
-    {"image-size", 0, OPTION_COUNT, &(a)->image_size, "N", "the same", 1, 16384}, \
+    {"image-size", 0, OPTION_COUNT, &(a)->image_size, "N", "the same", 1, 16384}
+
+#define FIT_OPTION_ROWS(a) \
     {"crop-pct", 0, OPTION_REAL, &(a)->over.crop_pct, "X", "share of the resized image that is kept", 0, 0}, \
     {"crop-mode", 0, OPTION_CHOICE, &(a)->over.crop_mode, "center|squash|border", "how it is cut out", 0, 0}, \
     {"interpolation", 0, OPTION_CHOICE, &(a)->over.interpolation, "bicubic|bilinear|lanczos", "how it is resized", 0, 0}, \
@@ -30,14 +32,20 @@
     {"std", 0, OPTION_REALS3, &(a)->over.std, "R G B", "what that is divided by", 0, 0}, \
     {"exif", 0, OPTION_FLAG, &(a)->exif, "", "turn photos as their EXIF orientation says", 0, 0}
 
-#define RUN_OPTION_ROWS(a) \
+#define PHOTO_OPTION_ROWS(a) SIZE_OPTION_ROWS(a), FIT_OPTION_ROWS(a)
+
+#define SPEED_OPTION_ROWS(a) \
     {"batch-size", 'b', OPTION_COUNT, &(a)->batch, "N", "photos run together (8)", 1, 1024}, \
     {"threads", 't', OPTION_COUNT, &(a)->threads, "N", "threads of the model (physical cores)", 1, 1024}, \
     {"workers", 'j', OPTION_COUNT, &(a)->workers, "N", "threads that decode beside the model (cores that -t leaves free)", 1, 1024}, \
     {"cpu", 0, OPTION_CHOICE, &(a)->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0}, \
-    {"log-samples", 0, OPTION_STRING, &(a)->log_samples, "FILE", "write a line of JSON for every photo and policy", 0, 0}, \
-    {"resume", 0, OPTION_FLAG, &(a)->resume, "", "go on from what --log-samples FILE holds", 0, 0}, \
     {"log-freq", 0, OPTION_COUNT, &(a)->log_freq, "N", "without a terminal, a line every N photos (100)", 1, 0}
+
+#define LOG_OPTION_ROWS(a) \
+    {"log-samples", 0, OPTION_STRING, &(a)->log_samples, "FILE", "write a line of JSON for every photo and policy", 0, 0}, \
+    {"resume", 0, OPTION_FLAG, &(a)->resume, "", "go on from what --log-samples FILE holds", 0, 0}
+
+#define RUN_OPTION_ROWS(a) SPEED_OPTION_ROWS(a), LOG_OPTION_ROWS(a)
 /* clang-format on */
 
 /* Faults among these words alone, and --shard taken apart. 0, or -1 after reporting. */
@@ -45,6 +53,12 @@ int eval_arguments_check(const char *verb, eval_arguments *a);
 
 /* A fault of what was asked for is wrong usage, anything else a failure: reported, exit code. */
 int eval_error(const char *verb, const renyi_error *err);
+
+/* What the words about photos mean; borrows their texts. */
+renyi_dataset_options eval_data_options(const eval_arguments *a);
+
+/* One line on stderr: how many photos there are and how their classes were found. */
+void eval_note_data(const eval_arguments *a, const renyi_dataset_info *found);
 
 /* The photos of a->data for this model; an exit code. The caller frees *out. */
 int eval_open_data(const char *verb, const eval_arguments *a, const renyi_model *model,
@@ -62,8 +76,8 @@ typedef struct eval_job {
     int resume;
 } eval_job;
 
-/* Run with progress on stderr; Ctrl-C stops it after a batch. CLI_OK: *out (the caller frees it) has
- * results, of all photos or, *is_interrupted, of some; *spec says how photos were prepared. */
+/* Run with progress on stderr; Ctrl-C stops it after a batch. CLI_OK: *out (the caller frees it)
+ * has results, of all photos or, *is_interrupted, of some; *spec says how photos were prepared. */
 int eval_job_run(const eval_job *job, renyi_eval **out, photo_spec *spec, int *is_interrupted);
 
 #endif
