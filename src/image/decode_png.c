@@ -1,7 +1,8 @@
 /* decode_png.c - PNG through libspng: every colour type and depth, interlaced or not. Of an
  * animated PNG the default picture is read. Samples become bytes as in Pillow: one to four bits are
  * spread over 0..255, of 16-bit colours the high byte is kept, 16-bit grey is cut off at 255
- * (Pillow reads it as whole numbers). SPDX-License-Identifier: Apache-2.0 */
+ * (Pillow reads it as whole numbers). Masks are read as the numbers that are stored.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "image/decode.h"
 
 #include "base/alloc.h"
@@ -27,8 +28,11 @@ typedef struct png_job {
     size_t row_bytes;        /* of one row as stored */
     uint8_t palette[256][3]; /* of indexed pictures; black where the file has no entry */
     renyi_image image;
-    uint8_t *rgb; /* owned until the end */
-    uint8_t *raw; /* one row, or the whole picture when interlaced */
+    uint8_t *rgb;    /* owned until the end */
+    uint8_t *values; /* [height, width] instead of rgb, owned until the end */
+    int as_plane;    /* that is what is wanted */
+    uint16_t odd;    /* a 16-bit value that has no place in a plane; 0 = none */
+    uint8_t *raw;    /* one row, or the whole picture when interlaced */
 } png_job;
 
 static renyi_status fail(const png_job *job, int code)
@@ -92,9 +96,26 @@ static void colour_row(uint8_t *rgb, const uint8_t *row, size_t width, uint32_t 
     }
 }
 
-static void convert_row(const png_job *job, uint32_t y, const uint8_t *row)
+static void plane_row(png_job *job, uint8_t *values, const uint8_t *row)
+{
+    for (size_t x = 0; x < job->head.width; x++) {
+        if (job->head.bit_depth != 16) {
+            values[x] = (uint8_t)sample_at(row, x, job->head.bit_depth);
+            continue;
+        }
+        const uint16_t v = (uint16_t)(row[2 * x] << 8 | row[2 * x + 1]);
+        values[x] = v < 256 ? (uint8_t)v : 255;
+        if (v > 255 && v != UINT16_MAX) job->odd = v;
+    }
+}
+
+static void convert_row(png_job *job, uint32_t y, const uint8_t *row)
 {
     const struct spng_ihdr *h = &job->head;
+    if (job->as_plane) {
+        plane_row(job, job->values + (size_t)y * h->width, row);
+        return;
+    }
     uint8_t *rgb = job->rgb + y * job->image.stride;
     if (h->color_type == SPNG_COLOR_TYPE_INDEXED)
         indexed_row(rgb, row, h->width, job);
@@ -161,29 +182,61 @@ static renyi_status read_interlaced(png_job *job)
     return RENYI_OK;
 }
 
+/* Memory for what the picture becomes. */
+static renyi_status take_output(png_job *job)
+{
+    const struct spng_ihdr *h = &job->head;
+    if (!job->as_plane)
+        return ry_image_new(&job->image, &job->rgb, job->in, h->width, h->height, job->err);
+    if (channels_of(h->color_type) != 1)
+        return ry_fail(job->err, RENYI_ERR_UNSUPPORTED, -1,
+                       "PNG: %s instead of one number a pixel; save it as grey or with a palette",
+                       h->color_type == SPNG_COLOR_TYPE_TRUECOLOR ? "RGB" : "an alpha channel");
+    job->values = ry_alloc(job->in->allocator, h->height, h->width);
+    return job->values ? RENYI_OK : ry_fail_nomem(job->err, (size_t)h->height * h->width);
+}
+
 static renyi_status read_all(png_job *job)
 {
     RY_TRY(read_header(job));
     RY_TRY(read_palette(job));
-    RY_TRY(
-        ry_image_new(&job->image, &job->rgb, job->in, job->head.width, job->head.height, job->err));
+    RY_TRY(take_output(job));
     const int interlaced = job->head.interlace_method != SPNG_INTERLACE_NONE;
     const size_t rows = interlaced ? job->head.height : 1;
     job->raw = ry_calloc(job->in->allocator, rows, job->row_bytes); /* bits are or-ed into it */
     if (!job->raw) return ry_fail_nomem(job->err, rows * job->row_bytes);
-    return interlaced ? read_interlaced(job) : read_rows(job);
+    RY_TRY(interlaced ? read_interlaced(job) : read_rows(job));
+    if (!job->odd) return RENYI_OK;
+    return ry_fail(job->err, RENYI_ERR_UNSUPPORTED, -1,
+                   "PNG: a 16-bit value of %u; 0 to 255 and 65535 are understood",
+                   (unsigned)job->odd);
+}
+
+static renyi_status decode(png_job *job)
+{
+    job->lib = spng_ctx_new(0);
+    if (!job->lib) return ry_fail(job->err, RENYI_ERR_NOMEM, -1, "PNG: out of memory");
+    const renyi_status st = read_all(job);
+    spng_ctx_free(job->lib);
+    ry_free(job->in->allocator, job->raw);
+    if (st == RENYI_OK) return st;
+    ry_free(job->in->allocator, job->rgb);
+    ry_free(job->in->allocator, job->values);
+    return st;
 }
 
 renyi_status ry_decode_png(renyi_image *out, const ry_encoded *in, renyi_error *err)
 {
-    png_job job = {.lib = spng_ctx_new(0), .in = in, .err = err};
-    if (!job.lib) return ry_fail(err, RENYI_ERR_NOMEM, -1, "PNG: out of memory");
-    const renyi_status st = read_all(&job);
-    spng_ctx_free(job.lib);
-    ry_free(in->allocator, job.raw);
-    if (st != RENYI_OK)
-        ry_free(in->allocator, job.rgb);
-    else
-        *out = job.image;
-    return st;
+    png_job job = {.in = in, .err = err};
+    RY_TRY(decode(&job));
+    *out = job.image;
+    return RENYI_OK;
+}
+
+renyi_status ry_decode_png_plane(ry_plane *out, const ry_encoded *in, renyi_error *err)
+{
+    png_job job = {.in = in, .err = err, .as_plane = 1};
+    RY_TRY(decode(&job));
+    *out = (ry_plane){job.values, job.head.width, job.head.height};
+    return RENYI_OK;
 }

@@ -114,24 +114,47 @@ static const struct {
     {1, 0, 0}, {1, 0, 1}, {1, 1, 1}, {1, 1, 0},            /* 5, 6, 7, 8: on its side */
 };
 
-renyi_status ry_image_turn(renyi_image *image, uint32_t orientation, const renyi_allocator *al,
-                           renyi_error *err)
+/* Pixels of `each` bytes: `from`, rows `stride` apart, to dense rows in *out, owned. */
+static renyi_status turn(uint8_t **out, const uint8_t *from, size_t stride, uint32_t *width,
+                         uint32_t *height, size_t each, uint32_t orientation,
+                         const renyi_allocator *al, renyi_error *err)
 {
-    const uint32_t w = image->width, h = image->height;
+    const uint32_t w = *width, h = *height;
     const int swap = TURN[orientation].swap;
     const uint32_t new_w = swap ? h : w, new_h = swap ? w : h;
-    uint8_t *turned = ry_alloc(al, new_h, 3 * (size_t)new_w);
-    if (!turned) return ry_fail_nomem(err, new_h * 3 * (size_t)new_w);
-    uint8_t *to = turned;
+    uint8_t *to = *out = ry_alloc(al, new_h, each * new_w);
+    if (!to) return ry_fail_nomem(err, new_h * each * new_w);
     for (uint32_t y = 0; y < new_h; y++) {
-        for (uint32_t x = 0; x < new_w; x++, to += 3) {
+        for (uint32_t x = 0; x < new_w; x++, to += each) {
             uint32_t sx = swap ? y : x, sy = swap ? x : y;
             if (TURN[orientation].flip_x) sx = w - 1 - sx;
             if (TURN[orientation].flip_y) sy = h - 1 - sy;
-            memcpy(to, image->rgb + sy * image->stride + 3 * (size_t)sx, 3);
+            memcpy(to, from + sy * stride + each * sx, each);
         }
     }
+    *width = new_w;
+    *height = new_h;
+    return RENYI_OK;
+}
+
+renyi_status ry_image_turn(renyi_image *image, uint32_t orientation, const renyi_allocator *al,
+                           renyi_error *err)
+{
+    uint32_t w = image->width, h = image->height;
+    uint8_t *turned;
+    RY_TRY(turn(&turned, image->rgb, image->stride, &w, &h, 3, orientation, al, err));
     ry_free(al, (uint8_t *)(uintptr_t)image->rgb);
-    *image = (renyi_image){turned, new_w, new_h, 3 * (size_t)new_w};
+    *image = (renyi_image){turned, w, h, 3 * (size_t)w};
+    return RENYI_OK;
+}
+
+renyi_status ry_plane_turn(ry_plane *plane, uint32_t orientation, const renyi_allocator *al,
+                           renyi_error *err)
+{
+    uint32_t w = plane->width, h = plane->height;
+    uint8_t *turned;
+    RY_TRY(turn(&turned, plane->values, w, &w, &h, 1, orientation, al, err));
+    ry_free(al, plane->values);
+    *plane = (ry_plane){turned, w, h};
     return RENYI_OK;
 }

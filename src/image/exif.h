@@ -3,7 +3,7 @@
 #ifndef RY_IMAGE_EXIF_H
 #define RY_IMAGE_EXIF_H
 
-#include "renyi/renyi.h"
+#include "image/decode.h"
 
 /* 1 to 8 from JPEG's APP1, PNG's eXIf or WebP's EXIF chunk; 1 (upright) when there is none or it
  * makes no sense: a broken tag never makes a picture unreadable. Any bytes are fine. */
@@ -11,6 +11,8 @@ uint32_t ry_exif_orientation(const uint8_t *bytes, size_t size, renyi_image_form
 
 /* Replace the pixels of a dense picture by the turned ones. On failure it is unchanged. */
 renyi_status ry_image_turn(renyi_image *image, uint32_t orientation, const renyi_allocator *al,
+                           renyi_error *err) RENYI_CHECK;
+renyi_status ry_plane_turn(ry_plane *plane, uint32_t orientation, const renyi_allocator *al,
                            renyi_error *err) RENYI_CHECK;
 
 #endif

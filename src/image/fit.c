@@ -10,17 +10,11 @@
 
 #define MAX_SIDE (1u << 24) /* Pillow holds a box side in a float */
 
-/* Where one axis of the square comes from. */
-typedef struct placed {
-    ry_axis axis;
-    uint32_t pad; /* pixels of border before */
-} placed;
-
 /* torchvision's centre crop: cut what is too long at round((long - size) / 2), where Python rounds
  * halves to even; put a border round what is too short. */
-static placed place(uint32_t in_size, uint32_t resized, uint32_t size)
+static ry_placed place(uint32_t in_size, uint32_t resized, uint32_t size)
 {
-    placed p = {{in_size, resized, 0, size}, 0};
+    ry_placed p = {{in_size, resized, 0, size}, 0};
     if (resized < size) {
         p.axis.n = resized;
         p.pad = (size - resized) / 2;
@@ -52,12 +46,7 @@ static renyi_status check_spec(const renyi_preprocess *spec, double *scale_size,
 
 static renyi_status check_image(const renyi_image *image, renyi_error *err)
 {
-    if (!image || !image->rgb || !image->width || !image->height)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "a picture without pixels");
-    if (image->width > MAX_SIDE || image->height > MAX_SIDE)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                       "a picture of %" PRIu32 " x %" PRIu32 "; sides up to %u can be resized",
-                       image->width, image->height, MAX_SIDE);
+    if (!image || !image->rgb) return ry_fail(err, RENYI_ERR_ARG, -1, "a picture without pixels");
     if (image->stride && image->stride < 3 * (size_t)image->width)
         return ry_fail(err, RENYI_ERR_ARG, -1, "stride of %zu bytes for %" PRIu32 " RGB pixels",
                        image->stride, image->width);
@@ -65,10 +54,9 @@ static renyi_status check_image(const renyi_image *image, renyi_error *err)
 }
 
 /* Width and height after the resize, before the crop. */
-static void resized_size(const renyi_image *im, renyi_crop_mode mode, double scale_size, double *w,
+static void resized_size(double iw, double ih, renyi_crop_mode mode, double scale_size, double *w,
                          double *h)
 {
-    const double iw = im->width, ih = im->height;
     if (mode == RENYI_CROP_SQUASH) {
         *w = *h = scale_size;
     } else if (mode == RENYI_CROP_BORDER) {
@@ -101,19 +89,32 @@ static void border_colour(const renyi_preprocess *spec, uint8_t colour[3])
     }
 }
 
-renyi_status ry_fit(uint8_t *out, const renyi_image *image, const renyi_preprocess *spec,
-                    const ry_resize_kernels *kernels, const renyi_allocator *al, renyi_error *err)
+renyi_status ry_fit_place(ry_placed *x, ry_placed *y, uint32_t width, uint32_t height,
+                          const renyi_preprocess *spec, renyi_error *err)
 {
     double scale_size = 0.0, w, h;
     RY_TRY(check_spec(spec, &scale_size, err));
-    RY_TRY(check_image(image, err));
-    resized_size(image, spec->crop_mode, scale_size, &w, &h);
+    if (!width || !height) return ry_fail(err, RENYI_ERR_ARG, -1, "a picture without pixels");
+    if (width > MAX_SIDE || height > MAX_SIDE)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                       "a picture of %" PRIu32 " x %" PRIu32 "; sides up to %u can be resized",
+                       width, height, MAX_SIDE);
+    resized_size(width, height, spec->crop_mode, scale_size, &w, &h);
     if (w > INT32_MAX || h > INT32_MAX)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "a picture of %" PRIu32 " x %" PRIu32 " becomes %.0f x %.0f when resized",
-                       image->width, image->height, w, h);
-    const placed x = place(image->width, (uint32_t)w, spec->size);
-    const placed y = place(image->height, (uint32_t)h, spec->size);
+                       width, height, w, h);
+    *x = place(width, (uint32_t)w, spec->size);
+    *y = place(height, (uint32_t)h, spec->size);
+    return RENYI_OK;
+}
+
+renyi_status ry_fit(uint8_t *out, const renyi_image *image, const renyi_preprocess *spec,
+                    const ry_resize_kernels *kernels, const renyi_allocator *al, renyi_error *err)
+{
+    ry_placed x, y;
+    RY_TRY(check_image(image, err));
+    RY_TRY(ry_fit_place(&x, &y, image->width, image->height, spec, err));
     const size_t stride = 3 * (size_t)spec->size;
     if (x.axis.n < spec->size || y.axis.n < spec->size) {
         uint8_t colour[3];
