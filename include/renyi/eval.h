@@ -53,6 +53,8 @@ typedef struct renyi_dataset_options {
     uint64_t max_images;     /* more is an error; 0 = 16,777,216 */
     uint64_t max_list_bytes; /* of a list, label or map file; 0 = 1 GiB */
     renyi_allocator allocator;
+    uint32_t unlabelled; /* 1 = classes do not matter (masks.h): every photo at and below a folder,
+                            every line of a list whatever its class; no label files */
 } renyi_dataset_options;
 
 /* What `path` may be:

@@ -76,6 +76,7 @@ static int is_valid_class(const renyi_dataset *d, uint32_t class)
 /* Can the model be right about it at all? */
 static int has_answer(const renyi_dataset *d, const ry_photo *p)
 {
+    if (d->unlabelled) return 1;
     if (!p->right) return p->label != RENYI_NO_CLASS && is_valid_class(d, p->label);
     for (uint32_t i = 0; i < p->n_right; i++)
         if (is_valid_class(d, p->right[i])) return 1;
@@ -152,7 +153,7 @@ static renyi_status list_photos(renyi_dataset *d, const char *path, const renyi_
                            path);
         return read_with(d, ry_dataset_list, path, err);
     }
-    RY_TRY(ry_dataset_folder(d, path, o->ground_truth != NULL, err));
+    RY_TRY(ry_dataset_folder(d, path, o->ground_truth || d->unlabelled, err));
     return read_with(d, ry_dataset_truth, o->ground_truth, err);
 }
 
@@ -203,10 +204,14 @@ renyi_status renyi_dataset_open(renyi_dataset **out, const char *path, const ren
     if (o.n_shards && o.shard >= o.n_shards)
         return ry_fail(err, RENYI_ERR_ARG, -1, "shard %u of %u; allowed: 0 to %u", o.shard,
                        o.n_shards, o.n_shards - 1);
+    if (o.unlabelled && (o.ground_truth || o.class_map || o.real_labels || o.valid_labels))
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "renyi_dataset_options: label files for photos that need no labels");
     renyi_dataset *d = ry_calloc(&o.allocator, 1, sizeof *d);
     if (!d) return ry_fail_nomem(err, sizeof *d);
     d->al = o.allocator;
     d->pool.al = &d->al;
+    d->unlabelled = o.unlabelled != 0;
     d->max_images = o.max_images ? o.max_images : 1u << 24;
     d->max_list_bytes = o.max_list_bytes ? o.max_list_bytes : 1u << 30;
     const renyi_status st = fill(d, path, m, &o, err);

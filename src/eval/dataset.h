@@ -20,6 +20,7 @@ struct renyi_dataset {
     ry_photo *photos;
     size_t count, capacity;
     uint64_t max_images, max_list_bytes;
+    int unlabelled;        /* photos need no class */
     uint32_t *valid;       /* ascending */
     uint32_t *valid_order; /* as in the file: class i of ImageFolder's order */
     renyi_dataset_info info;

@@ -19,12 +19,13 @@ static ry_text folder_of(const char *file)
 static renyi_status add(renyi_dataset *d, const char *file, uint64_t line, ry_text name,
                         ry_text class, renyi_error *err)
 {
-    uint32_t label;
+    uint32_t label = RENYI_NO_CLASS;
     if (!name.n)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s:%llu: no file name", file,
                        (unsigned long long)line);
-    const renyi_class_rule rule = ry_classes_find(&d->classes, class, &label);
-    if (!rule) return ry_fail_class(d, file, line, class, err);
+    const renyi_class_rule rule =
+        d->unlabelled ? RENYI_CLASS_UNKNOWN : ry_classes_find(&d->classes, class, &label);
+    if (!rule && !d->unlabelled) return ry_fail_class(d, file, line, class, err);
     if (!d->count) d->info.rule = rule;
     return ry_dataset_add(d, folder_of(file), name, label, err);
 }

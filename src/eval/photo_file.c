@@ -38,30 +38,51 @@ static renyi_status read_fd(int fd, uint8_t **bytes, size_t *size, uint64_t max_
     return RENYI_OK;
 }
 
-static renyi_status fit_bytes(uint8_t *pixels, const uint8_t *bytes, size_t size,
-                              const ry_photo_spec *spec, renyi_error *err)
+static renyi_status fit_bytes(uint8_t *pixels, uint32_t original[2], const uint8_t *bytes,
+                              size_t size, const ry_photo_spec *spec, renyi_error *err)
 {
     const renyi_image_options opt = {
         .struct_size = sizeof opt, .apply_exif = spec->apply_exif, .limits = spec->limits};
     renyi_image image;
     RY_TRY(renyi_image_decode(&image, bytes, size, &opt, err));
+    original[0] = image.width;
+    original[1] = image.height;
     const renyi_status st = renyi_image_fit(pixels, &image, &spec->preprocess, NULL, err);
     renyi_image_free(&image, &opt);
+    return st;
+}
+
+renyi_status ry_photo_read(uint8_t **bytes, size_t *size, const char *path, uint64_t max_bytes,
+                           int *is_missing, renyi_error *err)
+{
+    *bytes = NULL;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang us */
+    if (is_missing) *is_missing = fd < 0 && errno == ENOENT;
+    if (fd < 0) return fail_errno(err);
+    const renyi_status st = read_fd(fd, bytes, size, max_bytes, err);
+    close(fd);
+    if (!st) return st;
+    ry_free(NULL, *bytes);
+    *bytes = NULL;
+    return st;
+}
+
+renyi_status ry_photo_load_sized(uint8_t *pixels, uint32_t size[2], const char *path,
+                                 const ry_photo_spec *spec, renyi_error *err)
+{
+    uint8_t *bytes;
+    size_t n_bytes;
+    RY_TRY(ry_photo_read(&bytes, &n_bytes, path, spec->limits.max_image_bytes, NULL, err));
+    const renyi_status st = fit_bytes(pixels, size, bytes, n_bytes, spec, err);
+    ry_free(NULL, bytes);
     return st;
 }
 
 renyi_status ry_photo_load(uint8_t *pixels, const char *path, const ry_photo_spec *spec,
                            renyi_error *err)
 {
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang us */
-    if (fd < 0) return fail_errno(err);
-    renyi_status st = read_fd(fd, &bytes, &size, spec->limits.max_image_bytes, err);
-    close(fd);
-    if (!st) st = fit_bytes(pixels, bytes, size, spec, err);
-    ry_free(NULL, bytes);
-    return st;
+    uint32_t size[2];
+    return ry_photo_load_sized(pixels, size, path, spec, err);
 }
 
 void ry_photo_prefetch(const char *path)
