@@ -1,8 +1,12 @@
 /* sweep.h - many models, sizes and policies on the same photos.
  * SPDX-License-Identifier: Apache-2.0
  *
- * A grid is what to try: models x image sizes x policies, written down briefly. The rest is as in
- * renyi.h and eval.h.
+ * Life of a program:
+ *   renyi_grid_new -> renyi_sweep_new -> renyi_sweep_run -> points and pairs -> free in reverse
+ * order.
+ *
+ * A grid is what to try: models x image sizes x policies, written down briefly. A sweep runs it.
+ * The rest is as in renyi.h and eval.h.
  */
 #ifndef RENYI_SWEEP_H
 #define RENYI_SWEEP_H
@@ -75,6 +79,91 @@ typedef struct renyi_grid_info {
     const char *const *policies;
 } renyi_grid_info; /* borrowed until renyi_grid_free */
 RENYI_API void renyi_grid_get_info(const renyi_grid *g, renyi_grid_info *out);
+
+/* ---- sweeps -------------------------------------------------------------------------------- */
+
+typedef struct renyi_sweep renyi_sweep; /* what every point of a grid answered to every photo */
+
+/* How far renyi_sweep_run is. A pass is one model at one size over all photos with as many of the
+ * policies as memory allows. */
+typedef struct renyi_sweep_progress {
+    const char *model;
+    uint32_t image_size, n_policies; /* of this pass */
+    uint32_t pass, n_passes;         /* from 0; those of models still to come are a guess */
+    uint64_t photos, n_photos;       /* done in this pass, of all */
+    double share;                    /* of all arithmetic, 0 to 1 */
+    double share_now; /* what of it was not in the log: as much took the time so far */
+} renyi_sweep_progress;
+
+typedef struct renyi_sweep_options {
+    uint32_t struct_size;
+    uint32_t batch, n_threads, n_workers, apply_exif; /* as in renyi_eval_options */
+    const char *data;                                 /* path for renyi_dataset_open; copied */
+    const renyi_dataset_options *dataset;             /* borrowed for renyi_sweep_new */
+    const char *log;     /* as in renyi_eval_options; all points share it. Copied */
+    uint32_t resume;     /* 1 = what the log holds already is not run again */
+    uint64_t max_bytes;  /* of sessions that live together; what is more runs in another pass over
+                            the photos; 0 = 1 GiB */
+    renyi_limits limits; /* of photos */
+    renyi_allocator allocator;
+    void *user; /* first argument of the callbacks */
+    /* Open a model of the grid at a size (0 = its own); the sweep frees it. *preprocess comes with
+     * size 0; left so, the model's is used. Called more than once for each model and size. */
+    renyi_status (*open_model)(void *user, const char *model, uint32_t image_size,
+                               renyi_model **out, renyi_preprocess *preprocess, renyi_error *err);
+    void (*on_failure)(void *user, const char *file, const char *message); /* once a photo */
+    /* After every batch; non-zero stops: renyi_sweep_run returns RENYI_ERR_ABORTED. */
+    int (*progress)(void *user, const renyi_sweep_progress *p);
+    const renyi_ranks *ranks; /* borrowed until renyi_sweep_free; NULL = alone */
+} renyi_sweep_options;
+
+/* Borrows g until renyi_sweep_free. Opens every model at every size to see that it can be done, and
+ * the data: all points run on the same photos with the same classes. Policies that a model cannot
+ * run at a size (too few patches, fewer blocks) are left out and listed; no point at all is an
+ * error. On success *out is owned by the caller (renyi_sweep_free). */
+RENYI_API RENYI_CHECK renyi_status renyi_sweep_new(renyi_sweep **out, const renyi_grid *g,
+                                                   const renyi_sweep_options *opt,
+                                                   renyi_error *err);
+RENYI_API void renyi_sweep_free(renyi_sweep *s);
+
+/* Run what is not done yet. Results are those of renyi_eval, each point's as if it were alone. */
+RENYI_API RENYI_CHECK renyi_status renyi_sweep_run(renyi_sweep *s, renyi_error *err);
+
+/* One point; result.images is 0 before it is run. */
+typedef struct renyi_sweep_point {
+    const char *model;        /* as in the grid */
+    const char *architecture; /* renyi_model_info */
+    uint32_t image_size;      /* that it runs at */
+    uint32_t native_size;     /* that the model was made for */
+    uint64_t n_params;
+    renyi_preprocess preprocess;
+    uint32_t n_blocks;
+    const uint32_t *tokens;   /* [n_blocks] that leave each block, class token counted in */
+    int is_bound;             /* tokens and gmacs are the most it may be: the policy adapts (ats) */
+    renyi_eval_result result; /* result.policy: in full, for this model */
+} renyi_sweep_point;          /* pointers are borrowed until renyi_sweep_free */
+
+RENYI_API size_t renyi_sweep_count(const renyi_sweep *s);
+RENYI_API void renyi_sweep_get(const renyi_sweep *s, size_t i, renyi_sweep_point *out);
+
+/* Two points on the photos that both answered, also of different models and sizes. */
+RENYI_API void renyi_sweep_get_pair(const renyi_sweep *s, size_t a, size_t b, renyi_eval_pair *out);
+
+/* Points of the grid that cannot be run. */
+typedef struct renyi_sweep_skip {
+    const char *model, *policy, *message;
+    uint32_t image_size;
+} renyi_sweep_skip; /* borrowed until renyi_sweep_free */
+RENYI_API size_t renyi_sweep_skip_count(const renyi_sweep *s);
+RENYI_API void renyi_sweep_get_skip(const renyi_sweep *s, size_t i, renyi_sweep_skip *out);
+
+/* Photos that could not be used by at least one point. */
+RENYI_API size_t renyi_sweep_failure_count(const renyi_sweep *s);
+RENYI_API void renyi_sweep_get_failure(const renyi_sweep *s, size_t i, renyi_eval_failure *out);
+
+/* Sums over all passes; `images` and `resumed` count a photo once a pass. */
+RENYI_API void renyi_sweep_get_times(const renyi_sweep *s, renyi_eval_times *out);
+RENYI_API void renyi_sweep_get_data(const renyi_sweep *s, renyi_dataset_info *out);
 
 #ifdef __cplusplus
 }

@@ -41,4 +41,8 @@ static inline ry_answer *ry_eval_answer(const renyi_eval *e, uint32_t policy, si
     return &e->answers[policy * e->n_images + i];
 }
 
+/* One photo more that both answered; then, after the last, what the counts mean. */
+void ry_pair_add(renyi_eval_pair *out, uint32_t a_right, uint32_t b_right, int is_same);
+void ry_pair_finish(renyi_eval_pair *out);
+
 #endif

@@ -89,12 +89,22 @@ void renyi_eval_get_pair(const renyi_eval *e, uint32_t a, uint32_t b, renyi_eval
     for (size_t i = 0; i < e->n_images; i++) {
         renyi_eval_sample x, y;
         if (!renyi_eval_get_sample(e, a, i, &x) || !renyi_eval_get_sample(e, b, i, &y)) continue;
-        out->both += x.is_top1 && y.is_top1;
-        out->only_a += x.is_top1 && !y.is_top1;
-        out->only_b += !x.is_top1 && y.is_top1;
-        out->none += !x.is_top1 && !y.is_top1;
-        out->same += x.prediction == y.prediction;
+        ry_pair_add(out, x.is_top1, y.is_top1, x.prediction == y.prediction);
     }
+    ry_pair_finish(out);
+}
+
+void ry_pair_add(renyi_eval_pair *out, uint32_t a_right, uint32_t b_right, int is_same)
+{
+    out->both += a_right && b_right;
+    out->only_a += a_right && !b_right;
+    out->only_b += !a_right && b_right;
+    out->none += !a_right && !b_right;
+    out->same += is_same != 0;
+}
+
+void ry_pair_finish(renyi_eval_pair *out)
+{
     const uint64_t n = out->both + out->only_a + out->only_b + out->none;
     out->difference = n ? 100.0 * ((double)out->only_b - (double)out->only_a) / (double)n : NAN;
     out->p_value = renyi_stats_mcnemar(out->only_a, out->only_b);
