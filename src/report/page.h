@@ -1,0 +1,27 @@
+/* page.h - the HTML page. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_REPORT_PAGE_H
+#define RY_REPORT_PAGE_H
+
+#include "report/view.h"
+
+
+typedef struct ry_pairs {
+    renyi_report_pair *items; /* [n] each with a < b; by a, then b */
+    size_t n;
+    int is_partial; /* there were too many: only those with a dense run or a front are left */
+} ry_pairs;
+
+renyi_status ry_pairs_new(ry_pairs *p, const ry_view *v, renyi_error *err);
+void ry_pairs_free(ry_pairs *p, const ry_view *v);
+/* The pair of two points, seen from a: 1 and *out, or 0 if it is not known. */
+int ry_pairs_find(const ry_pairs *p, uint32_t a, uint32_t b, renyi_report_pair *out);
+
+renyi_status ry_page(ry_sink *s, const ry_view *v, renyi_error *err);
+
+/* Its parts, in the order of the page. */
+void ry_page_verdict(ry_sink *s, const ry_view *v, const ry_pairs *p); /* what it means */
+void ry_page_results(ry_sink *s, const ry_view *v);                    /* table of all points */
+void ry_page_tests(ry_sink *s, const ry_view *v, const ry_pairs *p);   /* against the baseline */
+void ry_page_data(ry_sink *s, const ry_view *v, const ry_pairs *p);    /* all pairs, for page.js */
+
+#endif

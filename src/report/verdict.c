@@ -1,0 +1,79 @@
+/* verdict.c - what the numbers mean, in sentences. page.js says the same for another baseline.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "report/page.h"
+
+#include <math.h>
+
+typedef struct choice {
+    uint32_t point;
+    renyi_report_pair pair;
+    int is_there;
+} choice;
+
+/* The cheapest point of the baseline's model that the photos do not tell from it. */
+static choice cheapest_like(const ry_view *v, const ry_pairs *p, uint32_t *n_tests,
+                            uint32_t *n_noise)
+{
+    const double limit = v->points[v->baseline].of->gmacs;
+    choice best = {.point = v->n};
+    double least = limit;
+    *n_tests = *n_noise = 0;
+    for (uint32_t i = 0; i < v->n; i++) {
+        renyi_report_pair pair;
+        if (i == v->baseline || !ry_pairs_find(p, v->baseline, i, &pair)) continue;
+        ++*n_tests;
+        if (!pair.is_noise) continue;
+        ++*n_noise;
+        if (!(v->points[i].of->gmacs < least)) continue;
+        least = v->points[i].of->gmacs;
+        best = (choice){i, pair, 1};
+    }
+    return best;
+}
+
+static void put_point(ry_sink *s, const ry_view *v, uint32_t i)
+{
+    const ry_view_point *p = &v->points[i];
+    ry_putf(s, "<a href=\"#r%u\">#%u %s", i + 1, i + 1, p->is_dense ? "dense" : p->policy);
+    if (v->n_models > 1) ry_putf(s, ", %s", p->model);
+    if (p->is_resized) ry_putf(s, ", %u px", p->of->image_size);
+    ry_put(s, "</a>");
+}
+
+void ry_page_verdict(ry_sink *s, const ry_view *v, const ry_pairs *p)
+{
+    uint32_t n_tests, n_noise;
+    if (!v->n) return;
+    const choice best = cheapest_like(v, p, &n_tests, &n_noise);
+    const renyi_report_point *base = v->points[v->baseline].of;
+    ry_put(s, "<p id=\"verdict\" class=\"verdict\" aria-live=\"polite\">");
+    if (!n_tests) {
+        ry_put(s, "No paired tests against ");
+        put_point(s, v, v->baseline);
+        ry_put(s, " are known.</p>\n");
+        return;
+    }
+    if (best.is_there) {
+        const renyi_report_point *b = v->points[best.point].of;
+        ry_put(s, "Cheapest that these photos do not tell from ");
+        put_point(s, v, v->baseline);
+        ry_put(s, ": <b>");
+        put_point(s, v, best.point);
+        ry_putf(s, "</b>, with <b>%.0f %%</b> of its GMACs and <b>", 100 * b->gmacs / base->gmacs);
+        ry_put_signed(s, best.pair.difference, 2);
+        ry_put(s, "</b> points of accuracy, p = ");
+        ry_put_p_value(s, best.pair.p_value);
+        ry_put(s, ".");
+    } else {
+        ry_put(s, "Every cheaper point answers measurably differently from ");
+        put_point(s, v, v->baseline);
+        ry_put(s, ".");
+    }
+    ry_putf(s, " <span>Not told apart is not the same as equal: %u of %u tests are within the noise "
+               "of %llu photos",
+            n_noise, n_tests, (unsigned long long)base->images);
+    if (isfinite(base->top1_high - base->top1_low))
+        ry_putf(s, ", whose accuracies are each known to about ± %.1f points",
+                (base->top1_high - base->top1_low) / 2);
+    ry_put(s, ".</span></p>\n");
+}
