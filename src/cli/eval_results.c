@@ -1,12 +1,12 @@
 /* eval_results.c - renyi eval for machines: the JSON document and the --results-file.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "csv_out.h"
 #include "eval_report.h"
 #include "json_out.h"
 #include "model_path.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,49 +88,29 @@ json_t *eval_report_json(const eval_report *r)
 
 /* ---- CSV ----------------------------------------------------------------------------------- */
 
-static void put_cell(FILE *f, const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, f);
-        return;
-    }
-    putc('"', f);
-    for (; *text; text++) {
-        if (*text == '"') putc('"', f);
-        putc(*text, f);
-    }
-    putc('"', f);
-}
-
-static void put_real(FILE *f, int digits, double value)
-{
-    putc(',', f);
-    if (isfinite(value)) fprintf(f, "%.*f", digits, value); /* else empty */
-}
-
 static void put_row(FILE *f, const eval_report *r, const char *title, const renyi_eval_result *p)
 {
     const renyi_preprocess *spec = &r->spec->preprocess;
 
-    put_cell(f, title);
+    csv_cell(f, title);
     fprintf(f, ",%u", spec->size);
-    put_real(f, 3, p->top1);
-    put_real(f, 3, 100.0 - p->top1);
-    put_real(f, 3, p->top5);
-    put_real(f, 3, 100.0 - p->top5);
+    csv_real(f, 3, p->top1);
+    csv_real(f, 3, 100.0 - p->top1);
+    csv_real(f, 3, p->top5);
+    csv_real(f, 3, 100.0 - p->top5);
     fprintf(f, ",%.2f,%g,%s,", (double)r->model->n_params * 1e-6, spec->crop_pct,
             interpolation_name(spec->interpolation));
-    put_cell(f, p->policy);
+    csv_cell(f, p->policy);
     fprintf(f, ",%llu,%llu", (unsigned long long)p->images, (unsigned long long)p->failed);
-    put_real(f, 3, p->top1_range.low);
-    put_real(f, 3, p->top1_range.high);
-    put_real(f, 6, p->loss);
-    put_real(f, 6, p->gmacs);
-    put_real(f, 6, p->gmacs_executed);
-    put_real(f, 4, p->ms_model);
-    put_real(f, 4, p->ms_total);
-    put_real(f, 3, p->images_per_second);
-    put_real(f, 1, r->peak_rss_mb);
+    csv_real(f, 3, p->top1_range.low);
+    csv_real(f, 3, p->top1_range.high);
+    csv_real(f, 6, p->loss);
+    csv_real(f, 6, p->gmacs);
+    csv_real(f, 6, p->gmacs_executed);
+    csv_real(f, 4, p->ms_model);
+    csv_real(f, 4, p->ms_total);
+    csv_real(f, 3, p->images_per_second);
+    csv_real(f, 1, r->peak_rss_mb);
     fprintf(f, ",%llu,%llu\n", (unsigned long long)r->a->threads, (unsigned long long)r->a->batch);
 }
 
