@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "eval_job.h"
+#include "eval_masks.h"
 #include "model_path.h"
 
 /* The policies of the command line, judged before anything is opened. */
@@ -25,7 +26,7 @@ static int check(eval_arguments *a, const cli_strings *words)
     if (words->count > 1 || (words->count && a->data != words->items[0]))
         return options_usage_error("eval", "unexpected '%s': one folder or list at a time",
                                    words->items[words->count - 1]);
-    if (eval_arguments_check("eval", a)) return CLI_USAGE;
+    if (eval_masks_check(a) || eval_arguments_check("eval", a)) return CLI_USAGE;
     return take_policies(a);
 }
 
@@ -45,6 +46,7 @@ static option_outcome parse(eval_arguments *a, int argc, char **argv, cli_string
         DATA_OPTION_ROWS(a),
         PRUNE_OPTION_ROWS(&a->prune),
         RESULT_OPTION_ROWS(a),
+        MASK_OPTION_ROWS(a),
         RUN_OPTION_ROWS(a),
         PHOTO_OPTION_ROWS(a),
     };
@@ -54,11 +56,13 @@ static option_outcome parse(eval_arguments *a, int argc, char **argv, cli_string
         "labelled photos. Policies share one decoding of each photo and are compared photo by photo; a\n"
         "difference that these photos cannot tell from chance is marked as noise. A class folder is named by\n"
         "class index, WordNet id or class name. Photos that cannot be read are named and skipped, and the\n"
-        "exit code is 3.",
+        "exit code is 3. With --masks photos need no labels: the question is then how well metrics rank the\n"
+        "patches of the object above those of the background, and what each policy does to both.",
         "  renyi eval -m model.safetensors --data-dir imagenet/val\n"
         "  renyi eval -m model.safetensors --data-dir photos --prune none --prune 'mosaic keep=0.7 layers=0,3,6'\n"
         "  renyi eval -m model.safetensors --data-dir val --limit 1000 --shuffle --log-samples run.jsonl --resume\n"
-        "  renyi eval -m model.safetensors --data-dir ILSVRC2012_val --ground-truth val.txt --csv results.csv\n",
+        "  renyi eval -m model.safetensors --data-dir ILSVRC2012_val --ground-truth val.txt --csv results.csv\n"
+        "  renyi eval -m model.safetensors --data-dir pets/images --masks pets/trimaps --metrics 'cls,col n=4'\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, words);
 }

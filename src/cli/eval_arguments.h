@@ -9,6 +9,12 @@
 
 #include <renyi/eval.h>
 
+/* The words of --masks (eval_masks.h). */
+typedef struct masks_arguments {
+    const char *folder, *metrics, *kind, *border; /* folder NULL: no masks */
+    option_reals keep;
+} masks_arguments;
+
 typedef struct eval_arguments {
     const char *model, *data, *cpu;
     const char *ground_truth, *class_map, *real_labels, *valid_labels, *shard;
@@ -16,6 +22,7 @@ typedef struct eval_arguments {
     uint64_t batch, threads, workers, image_size, limit, seed, log_freq;
     uint32_t shard_index, n_shards; /* from `shard`; 0 shards = all */
     int json, exif, shuffle, resume;
+    masks_arguments masks;
     photo_overrides over;
     prune_options prune;
     cli_strings policies; /* what they mean, as typed */

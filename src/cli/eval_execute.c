@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "eval_job.h"
+#include "eval_masks.h"
 #include "eval_report.h"
 #include "json_out.h"
 #include "model_path.h"
@@ -83,8 +84,12 @@ int eval_execute(const eval_arguments *a)
     int code = model ? CLI_OK : CLI_FAILED;
     for (size_t i = 0; code == CLI_OK && i < a->policies.count; i++)
         code = prune_check("eval", a->policies.items[i], model, full);
-    if (code == CLI_OK) code = eval_open_data("eval", a, model, &data);
-    if (code == CLI_OK) code = evaluate(a, model, data);
+    if (code == CLI_OK && a->masks.folder) {
+        code = eval_masks_execute(a, model);
+    } else {
+        if (code == CLI_OK) code = eval_open_data("eval", a, model, &data);
+        if (code == CLI_OK) code = evaluate(a, model, data);
+    }
     renyi_dataset_free(data);
     renyi_model_free(model);
     return code;

@@ -18,6 +18,8 @@ static void note_interrupt(int signal_number)
     is_interrupted = 1;
 }
 
+int eval_is_interrupted(void) { return is_interrupted; }
+
 void eval_catch_interrupt(void)
 {
     struct sigaction action;

@@ -31,5 +31,6 @@ int eval_on_progress(void *user, uint64_t done, uint64_t total);
 
 /* From now on the first Ctrl-C stops an evaluation after its batch; the second ends the program. */
 void eval_catch_interrupt(void);
+int eval_is_interrupted(void);
 
 #endif
