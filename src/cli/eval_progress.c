@@ -104,12 +104,13 @@ static void show_bar(eval_progress *p, uint64_t done, uint64_t total)
     progress_update(&p->bar, done);
 }
 
-/* timm's words, a line for each policy. */
+/* timm's words, a line for each of the first policies. */
 static void show_line(const eval_progress *p, uint64_t done, uint64_t total)
 {
+    enum { SHOWN = 8 };
     const double n = p->n_images ? (double)p->n_images : NAN;
 
-    for (uint32_t i = 0; i < p->n_policies; i++) {
+    for (uint32_t i = 0; i < p->n_policies && i < SHOWN; i++) {
         char which[32] = "";
         if (p->n_policies > 1) snprintf(which, sizeof which, "  policy %u:", i + 1);
         cli_note("Test: [%*llu/%llu]%s  Time: %.1fs (%.1f/s)  Loss: %.4f  Acc@1: %.3f  Acc@5: %.3f",

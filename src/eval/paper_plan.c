@@ -178,10 +178,16 @@ static renyi_status find_subject(subject *s, const renyi_model *m, const char *a
                                  renyi_error *err)
 {
     renyi_model_info info;
-    renyi_cost cost;
+    renyi_cost cost, named;
     RY_TRY(renyi_policy_cost(m, architecture, "none", &cost, NULL, 0, err));
-    if (m) renyi_model_get_info(m, &info);
-    *s = (subject){m, m ? info.architecture : architecture, cost.n_blocks};
+    *s = (subject){m, architecture, cost.n_blocks};
+    if (!m) return RENYI_OK;
+    renyi_model_get_info(m, &info);
+    s->architecture = info.architecture;
+    /* Of that name, but with other classes or at another image size: not the paper's model. */
+    if (renyi_policy_cost(NULL, info.architecture, "none", &named, NULL, 0, NULL) != RENYI_OK ||
+        fabs(named.total.macs - cost.total.macs) > 0.5)
+        s->architecture = "";
     return RENYI_OK;
 }
 

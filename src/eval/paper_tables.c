@@ -166,8 +166,8 @@ static const ry_paper_row table_15[] = {
     "c=0.8 as in the paper's Table 16; its published code has c=0.2, and nothing says which " \
     "made this table. n=2 as in the code"
 #define ABOUT_RANDOM "one draw, seed 0; the paper names no seed and does not say how many draws"
-#define ABOUT_LARGE "21.5 at ViT-L, p=24, follows from no way of counting that fits the other rows"
-#define ABOUT_SMALL "2.9 at ViT-S, p=12, looks rounded twice: 2.850, not 2.9"
+#define ABOUT_LARGE "ViT-L, p=24: 21.5 follows from no way of counting that fits the other rows"
+#define ABOUT_SMALL "ViT-S, p=12, costs 2.8498, which becomes 2.9 only by way of 2.85"
 #define ABOUT_BASE \
     "the GFLOPs printed here are DeiT-S's, copied from Table 14; DeiT-B costs about four times that"
 #define ABOUT_PHOTOS                                                                             \

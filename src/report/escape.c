@@ -71,8 +71,7 @@ static const char *json_escape(uint32_t c)
     }
 }
 
-static void put_text(ry_sink *s, const char *text, size_t size,
-                     const char *(*escape)(uint32_t))
+static void put_text(ry_sink *s, const char *text, size_t size, const char *(*escape)(uint32_t))
 {
     for (size_t i = 0, n; i < size; i += n) {
         const char *other = escape(ry_utf8_next(text + i, &n));
@@ -98,7 +97,10 @@ double ry_text_width(const char *text, double most, const char **cut)
     for (size_t n; *text; text += n) {
         const uint32_t c = ry_utf8_next(text, &n);
         const int is_narrow = c < 0x80 && strchr("ijlt.,:;|!'()[]- f", (int)c) != NULL;
-        const double more = c >= 0x1100 ? 1.05 : is_narrow ? 0.38 : c == 'm' || c == 'w' ? 0.9 : 0.62;
+        const double more = c >= 0x1100            ? 1.05
+                            : is_narrow            ? 0.38
+                            : c == 'm' || c == 'w' ? 0.9
+                                                   : 0.62;
         if (width + more > most) break;
         width += more;
     }

@@ -17,7 +17,9 @@ void ry_canvas_open(ry_canvas *c, const ry_view *v, const ry_frame *frame)
     const char *title = v->report->title;
     ry_putf(c->s,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"rc%s\" viewBox=\"0 0 %.0f %.0f\"",
-            c->form == RY_FORM_NARROW ? " rc-phone" : c->form == RY_FORM_WIDE ? " rc-desk" : "",
+            c->form == RY_FORM_NARROW ? " rc-phone"
+            : c->form == RY_FORM_WIDE ? " rc-desk"
+                                      : "",
             c->width, c->height);
     if (c->form == RY_FORM_FILE)
         ry_putf(c->s, " width=\"%.0f\" height=\"%.0f\"", c->width, c->height);

@@ -1,4 +1,5 @@
-/* labels.c - labels that find a free place beside their marks. SPDX-License-Identifier: Apache-2.0 */
+/* labels.c - labels that find a free place beside their marks. SPDX-License-Identifier: Apache-2.0
+ */
 #include "report/chart.h"
 
 #include <math.h>
@@ -6,12 +7,13 @@
 enum { MARK_RADIUS = 6, TEXT_UP = 11, TEXT_DOWN = 4 };
 
 /* Where a label may stand, as an offset of its baseline from the mark and which side of the text is
- * there: -1 its end, 0 its middle, 1 its start. Best first: left above the front nothing is drawn. */
+ * there: -1 its end, 0 its middle, 1 its start. Best first: left above the front nothing is drawn.
+ */
 static const struct candidate {
     signed char dx, dy, side;
-} candidates[] = {{-9, -7, -1}, {0, -12, 0},   {-11, 4, -1},  {9, -7, 1},    {11, 4, 1},
-                  {9, 15, 1},   {-9, 15, -1},  {0, 21, 0},    {-16, -22, -1}, {16, -22, 1},
-                  {-30, -40, -1}, {0, -40, 0}, {30, -40, 1},  {22, 30, 1},   {-22, 30, -1},
+} candidates[] = {{-9, -7, -1},   {0, -12, 0},  {-11, 4, -1}, {9, -7, 1},     {11, 4, 1},
+                  {9, 15, 1},     {-9, 15, -1}, {0, 21, 0},   {-16, -22, -1}, {16, -22, 1},
+                  {-30, -40, -1}, {0, -40, 0},  {30, -40, 1}, {22, 30, 1},    {-22, 30, -1},
                   {-44, -62, -1}, {44, -62, 1}, {40, 48, 1},  {-60, -90, -1}, {60, -90, 1}};
 
 static int overlap(const ry_box *a, const ry_box *b)
@@ -57,8 +59,10 @@ static void write_label(const ry_labels *l, ry_place mark, const struct candidat
         ry_putf(l->c->s, "<path class=\"rc-lead\" d=\"M%.1f %.1fL%.1f %.1f\"/>", mark.x, mark.y,
                 mark.x + k->dx, mark.y + k->dy + (k->dy < 0 ? 4 : -11));
     ry_putf(l->c->s, "<text class=\"rc-label %s%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", style,
-            k->side < 0 ? " rc-end" : k->side ? "" : " rc-mid", mark.x + k->dx, mark.y + k->dy,
-            text);
+            k->side < 0 ? " rc-end"
+            : k->side   ? ""
+                        : " rc-mid",
+            mark.x + k->dx, mark.y + k->dy, text);
 }
 
 int ry_label_put(ry_labels *l, ry_place mark, const char *text, const char *style, int may_cover)

@@ -5,9 +5,12 @@
 
 const char *ry_shape_path(uint32_t shape)
 {
-    static const char *const paths[RY_SHAPES] = {
-        "M-5 0a5 5 0 1 1 10 0a5 5 0 1 1-10 0z", "M-4.5-4.5h9v9h-9z", "M0-6L5.6 4.2H-5.6z",
-        "M0-6.3L6.3 0L0 6.3L-6.3 0z",           "M0 6L5.6-4.2H-5.6z", "M-5.5 0L-2.8-4.8H2.8L5.5 0L2.8 4.8H-2.8z"};
+    static const char *const paths[RY_SHAPES] = {"M-5 0a5 5 0 1 1 10 0a5 5 0 1 1-10 0z",
+                                                 "M-4.5-4.5h9v9h-9z",
+                                                 "M0-6L5.6 4.2H-5.6z",
+                                                 "M0-6.3L6.3 0L0 6.3L-6.3 0z",
+                                                 "M0 6L5.6-4.2H-5.6z",
+                                                 "M-5.5 0L-2.8-4.8H2.8L5.5 0L2.8 4.8H-2.8z"};
     return paths[shape % RY_SHAPES];
 }
 
@@ -58,7 +61,8 @@ void ry_legend_add_families(ry_legend *l, const ry_view *v, renyi_chart chart)
 static void draw_item(ry_canvas *c, const ry_legend_item *item, double x, double y)
 {
     if (item->kind == RY_LEGEND_MARK)
-        ry_putf(c->s, "<g class=\"rc-k c%u %s\" transform=\"translate(%.1f %.1f)\"><path d=\"%s\"/></g>",
+        ry_putf(c->s,
+                "<g class=\"rc-k c%u %s\" transform=\"translate(%.1f %.1f)\"><path d=\"%s\"/></g>",
                 item->colour, item->style, x + 7, y - 4, ry_shape_path(item->shape));
     else if (item->kind == RY_LEGEND_LINE)
         ry_putf(c->s, "<path class=\"%s c%u\" d=\"M%.1f %.1fh18\"/>", item->style, item->colour,

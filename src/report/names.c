@@ -25,7 +25,8 @@ void ry_put_short_model(ry_sink *s, const char *model)
 /* Words that tell policies apart at a glance stay even where they are defaults. */
 static int is_leading(const char *word, size_t n)
 {
-    static const char *const keys[] = {"keep=", "p=", "r=", "tokens=", "layers=", "metric=", "n=", "c="};
+    static const char *const keys[] = {
+        "keep=", "p=", "r=", "tokens=", "layers=", "metric=", "n=", "c="};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (n >= strlen(keys[i]) && !memcmp(word, keys[i], strlen(keys[i]))) return 1;
     return 0;

@@ -99,11 +99,12 @@ static void put_results(ry_sink *s, const ry_view *v)
 
 static void put_tests(ry_sink *s, const ry_view *v, const ry_pairs *p)
 {
-    ry_put(s, "<section>\n<h2>Photo by photo</h2>\n"
-              "<p>The same photos, two answers each: <b>p</b> is McNemar's exact test, how likely a "
-              "split as uneven is if both were equally good. Rows in grey are within the noise: "
-              "these photos do not tell them from the baseline. Of a hundred tests of equals about "
-              "five come out below 0.05 by chance.</p>\n");
+    ry_put(s,
+           "<section>\n<h2>Photo by photo</h2>\n"
+           "<p>The same photos, two answers each: <b>p</b> is McNemar's exact test, how likely a "
+           "split as uneven is if both were equally good. Rows in grey are within the noise: "
+           "these photos do not tell them from the baseline. Of a hundred tests of equals about "
+           "five come out below 0.05 by chance.</p>\n");
     if (p->is_partial)
         ry_put(s, "<p>So many pairs were tested that only those with a dense run or a point of a "
                   "front are here.</p>\n");
@@ -120,17 +121,19 @@ renyi_status ry_page(ry_sink *s, const ry_view *v, renyi_error *err)
     put_head(s, v);
     put_headline(s, v, &pairs);
     ry_put(s, "<main>\n");
-    put_chart(s, v, RENYI_CHART_GMACS, "Accuracy against arithmetic",
-              "Further left is cheaper, further up is better. Of two marks whose intervals overlap, "
-              "see the paired tests before you call one better.");
+    put_chart(
+        s, v, RENYI_CHART_GMACS, "Accuracy against arithmetic",
+        "Further left is cheaper, further up is better. Of two marks whose intervals overlap, "
+        "see the paired tests before you call one better.");
     put_chart(s, v, RENYI_CHART_MS, "Accuracy against time",
               "The same points by what the model took on this machine.");
     put_results(s, v);
     put_chart(s, v, RENYI_CHART_TOKENS, "Tokens left after each block",
               "The points of the first chart's front.");
     put_tests(s, v, &pairs);
-    ry_putf(s, "</main>\n<footer>Made by renyi %s. This file needs nothing else: it can be moved, "
-               "mailed and kept.</footer>\n<div id=\"tip\" role=\"status\" hidden></div>\n",
+    ry_putf(s,
+            "</main>\n<footer>Made by renyi %s. This file needs nothing else: it can be moved, "
+            "mailed and kept.</footer>\n<div id=\"tip\" role=\"status\" hidden></div>\n",
             renyi_version());
     ry_page_data(s, v, &pairs);
     ry_put(s, "<script>\n");

@@ -4,7 +4,6 @@
 
 #include "report/view.h"
 
-
 typedef struct ry_pairs {
     renyi_report_pair *items; /* [n] each with a < b; by a, then b */
     size_t n;

@@ -41,11 +41,13 @@ static void put_row(ry_sink *s, const ry_view *v, uint32_t i, uint64_t most_imag
         ry_put(s, "–");
     ry_putf(s, "</td><td class=\"po\" title=\"%s\"><i></i><a href=\"#r%u\">%s</a></td>",
             o->policy ? o->policy : "none", i + 1, p->policy);
-    ry_putf(s, "<td class=\"t1\"><b>%.2f</b> <small>%.1f – %.1f", o->top1, o->top1_low, o->top1_high);
+    ry_putf(s, "<td class=\"t1\"><b>%.2f</b> <small>%.1f – %.1f", o->top1, o->top1_low,
+            o->top1_high);
     if (o->images != most_images) ry_putf(s, ", %llu photos", (unsigned long long)o->images);
     ry_putf(s, "</small></td><td>%.2f</td><td>%.3f</td><td class=\"g\">%.3f</td>", o->top5, o->loss,
             o->gmacs);
-    ry_putf(s, "<td title=\"%.2f with reading and decoding\">%.2f</td><td>%.1f</td><td class=\"fr\">",
+    ry_putf(s,
+            "<td title=\"%.2f with reading and decoding\">%.2f</td><td>%.1f</td><td class=\"fr\">",
             o->ms_total, o->ms_model, o->images_per_second);
     if (p->on_front[RENYI_CHART_GMACS]) ry_put(s, "<em>GMACs</em> ");
     if (p->on_front[RENYI_CHART_MS]) ry_put(s, "<em>ms</em>");
@@ -60,8 +62,9 @@ void ry_page_results(ry_sink *s, const ry_view *v)
     uint64_t most_images = 0;
     for (uint32_t i = 0; i < v->n; i++)
         if (v->points[i].of->images > most_images) most_images = v->points[i].of->images;
-    ry_putf(s, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"All points\">"
-               "<table id=\"points\" class=\"%s\">\n<caption>",
+    ry_putf(s,
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"All points\">"
+            "<table id=\"points\" class=\"%s\">\n<caption>",
             v->n_models > 1 ? "many" : "one");
     ry_put(s, "All points</caption>\n<thead><tr><th scope=\"col\">#</th><th scope=\"col\" "
               "class=\"mo\">model</th><th scope=\"col\">size</th><th scope=\"col\">policy</th>"
@@ -80,15 +83,19 @@ static void put_test(ry_sink *s, const ry_view *v, uint32_t i, const renyi_repor
     const double n = (double)p->both + (double)p->only_a + (double)p->only_b + (double)p->neither;
     ry_putf(s, "<tr class=\"c%u%s\" data-i=\"%u\"><td>%u</td>", v->points[i].colour,
             p->is_noise ? " noise" : "", i, i + 1);
-    ry_putf(s, "<td class=\"po\"><i></i><a href=\"#r%u\">%s</a></td><td class=\"g\">%.3f</td><td><b>",
+    ry_putf(s,
+            "<td class=\"po\"><i></i><a href=\"#r%u\">%s</a></td><td class=\"g\">%.3f</td><td><b>",
             i + 1, v->points[i].policy, v->points[i].of->gmacs);
     ry_put_signed(s, p->difference, 2);
     ry_putf(s, "</b></td><td>%llu</td><td>%llu</td><td>%llu</td><td>%llu</td><td>%.1f</td><td>",
             (unsigned long long)p->both, (unsigned long long)p->only_a,
-            (unsigned long long)p->only_b, (unsigned long long)p->neither, 100 * (double)p->same / n);
+            (unsigned long long)p->only_b, (unsigned long long)p->neither,
+            100 * (double)p->same / n);
     ry_put_p_value(s, p->p_value);
     ry_putf(s, "</td><td>%s</td></tr>\n",
-            p->is_noise ? "within the noise" : p->difference < 0 ? "worse" : "better");
+            p->is_noise         ? "within the noise"
+            : p->difference < 0 ? "worse"
+                                : "better");
 }
 
 void ry_page_tests(ry_sink *s, const ry_view *v, const ry_pairs *p)

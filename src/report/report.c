@@ -29,7 +29,8 @@ renyi_status renyi_report_svg(renyi_report_text *out, const renyi_report *r, ren
     if (!out) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_report_svg: NULL argument");
     memset(out, 0, sizeof *out);
     if (chart != RENYI_CHART_GMACS && chart != RENYI_CHART_MS && chart != RENYI_CHART_TOKENS)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_report_svg: there is no chart %d", (int)chart);
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_report_svg: there is no chart %d",
+                       (int)chart);
     RY_TRY(ry_view_new(&v, r, err));
     ry_sink s = {.al = v.al};
     if (chart == RENYI_CHART_TOKENS)

@@ -21,7 +21,10 @@ typedef struct scatter {
     uint32_t n_shown, n_line;
 } scatter;
 
-static const ry_view_point *point(const scatter *s, uint32_t i) { return &s->v->points[s->order[i]]; }
+static const ry_view_point *point(const scatter *s, uint32_t i)
+{
+    return &s->v->points[s->order[i]];
+}
 
 static int on_front(const scatter *s, uint32_t i) { return point(s, i)->on_front[s->chart]; }
 
@@ -249,10 +252,10 @@ static void describe(ry_sink *s, const ry_view *v, renyi_chart chart)
 static void describe_gmacs(ry_sink *s, const ry_view *v) { describe(s, v, RENYI_CHART_GMACS); }
 static void describe_ms(ry_sink *s, const ry_view *v) { describe(s, v, RENYI_CHART_MS); }
 
-static const ry_frame frames[2] = {{"Accuracy against arithmetic", "GMACs per photo",
-                                    "top-1 accuracy, %", describe_gmacs},
-                                   {"Accuracy against time", "milliseconds of the model per photo",
-                                    "top-1 accuracy, %", describe_ms}};
+static const ry_frame frames[2] = {
+    {"Accuracy against arithmetic", "GMACs per photo", "top-1 accuracy, %", describe_gmacs},
+    {"Accuracy against time", "milliseconds of the model per photo", "top-1 accuracy, %",
+     describe_ms}};
 
 static void draw(scatter *s)
 {

@@ -7,7 +7,8 @@
 
 #include <stddef.h>
 
-/* Once memory is short the text stays as it is and `failed` is set: callers ask once, at the end. */
+/* Once memory is short the text stays as it is and `failed` is set: callers ask once, at the end.
+ */
 typedef struct ry_sink {
     const renyi_allocator *al;
     char *bytes; /* [capacity] */

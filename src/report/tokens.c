@@ -1,4 +1,5 @@
-/* tokens.c - how many tokens are left after each block, as stairs. SPDX-License-Identifier: Apache-2.0 */
+/* tokens.c - how many tokens are left after each block, as stairs. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "report/chart.h"
 
 #include <stdio.h>
@@ -45,7 +46,8 @@ static void describe(ry_sink *s, const ry_view *v)
     for (uint32_t i = 0; i < t.n; i++) {
         const ry_view_point *p = &v->points[t.chosen[i]];
         ry_putf(s, " %s:", p->policy);
-        for (uint32_t b = 0; b < p->of->n_blocks && b < 64; b++) ry_putf(s, " %u", p->of->tokens[b]);
+        for (uint32_t b = 0; b < p->of->n_blocks && b < 64; b++)
+            ry_putf(s, " %u", p->of->tokens[b]);
         ry_put(s, ".");
     }
 }

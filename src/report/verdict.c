@@ -69,8 +69,9 @@ void ry_page_verdict(ry_sink *s, const ry_view *v, const ry_pairs *p)
         put_point(s, v, v->baseline);
         ry_put(s, ".");
     }
-    ry_putf(s, " <span>Not told apart is not the same as equal: %u of %u tests are within the noise "
-               "of %llu photos",
+    ry_putf(s,
+            " <span>Not told apart is not the same as equal: %u of %u tests are within the noise "
+            "of %llu photos",
             n_noise, n_tests, (unsigned long long)base->images);
     if (isfinite(base->top1_high - base->top1_low))
         ry_putf(s, ", whose accuracies are each known to about ± %.1f points",

@@ -38,7 +38,7 @@ static const char *or_text(const char *text, const char *otherwise)
 
 static uint32_t colour_of(const char *family, size_t n, uint32_t index)
 {
-    static const char *const known[] = {"none", "naive", "evit", "mosaic", "tome",
+    static const char *const known[] = {"none", "naive", "evit",     "mosaic",   "tome",
                                         "ats",  "tca",   "prumerge", "vispruner"};
     _Static_assert(sizeof known / sizeof *known == RY_COLOURS, "a colour each");
     for (uint32_t i = 0; i < RY_COLOURS; i++)
@@ -69,8 +69,8 @@ static void number_point(ry_view *v, uint32_t i)
     v->n_models += p->model_index == v->n_models;
     p->colour = colour_of(p->family, p->family_size, p->family_index);
     p->is_dense = p->family_size == 4 && !memcmp(p->family, "none", 4);
-    p->is_resized = p->of->image_size && p->of->native_size &&
-                    p->of->image_size != p->of->native_size;
+    p->is_resized =
+        p->of->image_size && p->of->native_size && p->of->image_size != p->of->native_size;
     v->has_resized |= p->is_resized;
 }
 
@@ -137,7 +137,8 @@ renyi_status ry_view_new(ry_view *v, const renyi_report *r, renyi_error *err)
         p->shape = (v->n_models > 1 ? p->model_index : p->family_index) % RY_SHAPES;
     }
     for (int c = 0; v->n && c < 2; c++)
-        ry_front_mark(r->points, v->n, (renyi_chart)c, &v->points[0].on_front[c], sizeof *v->points);
+        ry_front_mark(r->points, v->n, (renyi_chart)c, &v->points[0].on_front[c],
+                      sizeof *v->points);
     v->baseline = find_baseline(v);
     return RENYI_OK;
 }

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# renyi paper: the tables alone, for a random model on made-up photos, for machines, from the cache.
+# SPDX-License-Identifier: Apache-2.0
+. "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
+paper() { "$RENYI" paper "$@"; }
+cells='[c for t in d["tables"] for b in t["blocks"] for r in b["rows"] for c in r["cells"]]'
+
+# --- a fresh clone: no weights, no photos ---
+run 0 paper
+[ "$(grep -c '^Table ' out)" -eq 10 ] || fail "ten tables"
+[ "$(grep -c 'no weights (renyi pull timm/' out)" -eq 18 ] || fail "eighteen parts without weights"
+out_has "  4.6 c 17.58  82.0 no weights"
+out_has "copied from Table 14"
+out_has "its published code has c=0.2"
+out_has "|   mosaic d"
+[ "$(awk 'length > 100' out | wc -l)" -eq 0 ] || fail "wider than 100 columns"
+err_has "Accuracies: renyi paper -m MODEL --data-dir DIR"
+run 0 paper -q --table 11 --no-mosaic
+! grep -q mosaic out || fail "--no-mosaic"
+[ ! -s err ] || fail "-q"
+run 0 paper --table 2,1 --table 2
+[ "$(grep -c '^Table ' out)" -eq 2 ] || fail "two tables"
+run 0 paper --table 3 --markdown
+out_has "## Table 3"
+out_has "| p | GFLOPs | here | CLS | here | Ours a | here | mosaic d |"
+out_has "| 12 | 2.9 c | 2.85 | 78.10 | no weights |"
+
+# --- for machines ---
+run 0 paper --json --csv cells.csv
+json '[t["table"] for t in d["tables"]] == [1, 2, 3, 7, 8, 9, 10, 11, 14, 15]'
+json 'all(set("method name policy gmacs gmacs_paper paper_top1 state fault".split()) <= set(c) for c in '"$cells"')'
+json 'all(c["state"] == "no weights" and "top1" not in c and c["gmacs"] > 1 for c in '"$cells"')'
+json 'sum(c["paper_top1"] is not None for c in '"$cells"') == 252'
+json 'sum(r["paper_gflops_are_off"] for t in d["tables"] for b in t["blocks"] for r in b["rows"]) == 7 + 4'
+json 'all(abs(c["gmacs_paper"] - r["paper_gflops"]) <= 0.05 for t in d["tables"] for b in t["blocks"] for r in b["rows"] for c in r["cells"] if c["method"] != "mosaic" and r["paper_gflops"] and not r["paper_gflops_are_off"])'
+json 'd["tables"][8]["blocks"][0]["weights"] == "timm/deit_small_patch16_224.fb_in1k"'
+python3 - <<'P' || fail "CSV"
+import csv
+rows = list(csv.DictReader(open("cells.csv")))
+assert len(rows) == 252 + 109 and {r["state"] for r in rows} == {"no weights"}, len(rows)
+assert all(None not in r and None not in r.values() for r in rows)
+first = rows[0]
+assert (first["table"], first["method"], first["paper_top1"]) == ("1", "cls", "66.1") and "layers=0,3,6" in first["policy"]
+P
+
+# --- a model that is not the paper's ---
+"$RENYI" init -q --arch vit_tiny_patch16_224 --dim 64 --heads 2 --classes 4 --seed 1 small.safetensors
+for i in {0..7}; do
+  mkdir -p "photos/$((i % 4))"
+  make_ppm "photos/$((i % 4))/$i.ppm" $((i * 30)) $((250 - i * 9)) $((i * 37 % 251))
+done
+run 0 paper --table 2 -m small.safetensors
+out_has "small.safetensors beside the paper's ViT-S/16, 0 photos"
+out_has "no photos"
+here=(--table 1 --table 11 -m small.safetensors --data-dir photos)
+run 0 paper "${here[@]}" --log-samples log.jsonl
+out_has "small.safetensors beside the paper's ViT-S/16 (augreg), 8 photos"
+out_has "photo by photo, points"
+out_has "Random-CLS"
+out_has "mosaic-Ours"
+out_has "ViT-S/16: no weights"
+err_has "small.safetensors: 27 policies"
+cp out want
+run 2 paper "${here[@]}" --log-samples log.jsonl
+head -c 5000 log.jsonl >torn.jsonl
+run 0 paper "${here[@]}" --log-samples torn.jsonl --resume
+cmp -s out want || fail "another table after resuming"
+run 0 paper "${here[@]}" --json --csv cells.csv
+json 'all(c["state"] == "measured" and c["images"] == 8 and c["top1_range"][0] <= c["top1"] <= c["top1_range"][1] for t in d["tables"] for b in t["blocks"] if b["model"] for r in b["rows"] for c in r["cells"])'
+json 'all(p["both"] + p["only_a"] + p["only_b"] + p["neither"] == 8 for t in d["tables"] for b in t["blocks"] for r in b["rows"] for p in r["pairs"])'
+json 'sum(len(r["pairs"]) for t in d["tables"] for b in t["blocks"] for r in b["rows"]) == 3 * 2 + 5 * 3'
+json 'not any(b["is_papers_model"] for t in d["tables"] for b in t["blocks"] if b["model"])'
+grep -q '^1,ViT-S/16,mosaic,"mosaic keep=0.7 layers=0,3,6",,,small.safetensors,.*,measured,' cells.csv || fail "a measured cell in the CSV"
+run 0 paper "${here[@]}" --markdown --limit 4
+out_has "**small.safetensors beside the paper's ViT-S/16, 4 photos**"
+
+# --- two models, one log; a photo that cannot be read ---
+"$RENYI" init -q --arch deit_tiny_patch16_224 --dim 64 --heads 2 --classes 4 --seed 2 other.safetensors
+: >photos/3/empty.jpg
+run 3 paper "${here[@]}" -m other.safetensors --json --log-samples both.jsonl
+json 'len(d["tables"][0]["blocks"]) == 3 and len(d["failed"]) == 2'
+[ "$(grep -c '"prediction"' both.jsonl)" -eq $((2 * 27 * 8)) ] || fail "lines of the log"
+rm photos/3/empty.jpg
+
+# --- layers that a model does not have are marked, not run ---
+make_toy toy.safetensors 4
+run 0 paper --table 1 --table 3 -m toy.safetensors --data-dir photos --json
+json '{c["state"] for b in d["tables"][0]["blocks"] if b["model"] for r in b["rows"] for c in r["cells"]} == {"not fit"}'
+json 'all(c["state"] == "measured" for b in d["tables"][1]["blocks"] if b["model"] for r in b["rows"] for c in r["cells"])'
+
+# --- the paper's own model, from the Hugging Face cache ---
+repo=$HOME/.cache/huggingface/hub/models--timm--deit_small_patch16_224.fb_in1k commit=0123456789abcdef0123456789abcdef01234567
+mkdir -p "$repo/refs" "$repo/snapshots/$commit"
+printf %s $commit >"$repo/refs/main"
+"$RENYI" init -q --arch deit_small_patch16_224 --seed 3 "$repo/snapshots/$commit/model.safetensors"
+printf '{"architecture": "deit_small_patch16_224"}' >"$repo/snapshots/$commit/config.json"
+run 0 paper --table 14 --json
+json 'd["tables"][0]["blocks"][0]["state"] == "no photos" and d["tables"][0]["blocks"][0]["is_papers_model"]'
+run 0 paper --table 14 --no-mosaic --data-dir photos --limit 1
+out_has "deit_small_patch16_224.fb_in1k as the paper's DeiT-S/16, 1 photos"
+out_has "!"
+run 0 paper --table 14 -m small.safetensors
+out_has "DeiT-S/16: not run (renyi paper -m timm/deit_small_patch16_224.fb_in1k)"
+
+# --- wrong usage ---
+run 2 paper --table 4
+err_has "Table 4 is about CLIP"
+run 2 paper --table 12
+err_has "LLaVA"
+run 2 paper --table 13
+run 2 paper --table 99
+err_has "no Table 99"
+run 2 paper --table x
+run 2 paper --table 1,
+run 2 paper photos
+run 2 paper --json --markdown
+run 2 paper --resume
+run 2 paper --log-samples log.jsonl
+run 2 paper -m small.safetensors -m small.safetensors
+run 1 paper -m absent.safetensors
+run 1 paper --csv nowhere/cells.csv
+run 1 paper --table 1 -m small.safetensors --data-dir absent
+full() { paper --table 1 >/dev/full; }
+run 1 full
+echo "paper: ok"
