@@ -241,6 +241,11 @@ RENYI_API renyi_interval renyi_stats_interval(uint64_t k, uint64_t n);
  * uneven is when both sides are equally likely. Exact for any counts; 1 when b = c. */
 RENYI_API double renyi_stats_mcnemar(uint64_t b, uint64_t c);
 
+/* 95 % interval of the difference of two shares of the same n photos: those of which only a is
+ * right minus those of which only b is. Agresti and Min's (2005): Wald's, half a photo added to
+ * each of the four cells. In [-1, 1] and never empty; n = 0 gives [-1, 1]. only_a + only_b <= n. */
+RENYI_API renyi_interval renyi_stats_difference(uint64_t only_a, uint64_t only_b, uint64_t n);
+
 #ifdef __cplusplus
 }
 #endif

@@ -103,15 +103,20 @@ static uint64_t draw_below(ry_rng *rng, uint64_t n)
     return r % n;
 }
 
+void ry_photos_shuffle(ry_photo *photos, size_t n, uint64_t seed)
+{
+    ry_rng rng = ry_rng_new(seed);
+    for (size_t i = n; i > 1; i--) { /* Fisher and Yates */
+        const size_t j = (size_t)draw_below(&rng, i);
+        const ry_photo swapped = photos[i - 1];
+        photos[i - 1] = photos[j];
+        photos[j] = swapped;
+    }
+}
+
 static void choose(renyi_dataset *d, const renyi_dataset_options *o)
 {
-    ry_rng rng = ry_rng_new(o->seed);
-    for (size_t i = d->count; o->shuffle && i > 1; i--) { /* Fisher and Yates */
-        const size_t j = (size_t)draw_below(&rng, i);
-        const ry_photo swapped = d->photos[i - 1];
-        d->photos[i - 1] = d->photos[j];
-        d->photos[j] = swapped;
-    }
+    if (o->shuffle) ry_photos_shuffle(d->photos, d->count, o->seed);
     if (o->limit && o->limit < d->count) d->count = (size_t)o->limit;
     if (!o->n_shards) return;
     size_t kept = 0;

@@ -31,6 +31,9 @@ struct renyi_dataset {
 renyi_status ry_dataset_add(renyi_dataset *d, ry_text folder, ry_text name, uint32_t label,
                             renyi_error *err) RENYI_CHECK;
 
+/* An order that `seed` decides, the same on every machine. */
+void ry_photos_shuffle(ry_photo *photos, size_t n, uint64_t seed);
+
 /* Does the file name end like a photo's? */
 int ry_is_photo_name(ry_text name);
 

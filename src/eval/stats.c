@@ -18,6 +18,15 @@ renyi_interval renyi_stats_interval(uint64_t k, uint64_t n)
                             k == n ? 1.0 : fmin(1.0, centre + half)};
 }
 
+renyi_interval renyi_stats_difference(uint64_t only_a, uint64_t only_b, uint64_t n)
+{
+    if (n == 0) return (renyi_interval){-1.0, 1.0};
+    const double a = (double)only_a, b = (double)only_b, N = (double)n + 2;
+    const double centre = (a - b) / N;
+    const double half = Z95 * sqrt((a + b + 1) / N - centre * centre) / sqrt(N);
+    return (renyi_interval){fmax(-1.0, centre - half), fmin(1.0, centre + half)};
+}
+
 /* log(n!) minus Stirling's sqrt(2 pi n) (n/e)^n. */
 static double stirling_error(double n)
 {

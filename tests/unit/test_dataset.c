@@ -212,6 +212,21 @@ static void test_ground_truth(void **state)
     renyi_dataset_free(d);
 }
 
+static void test_unlabelled(void **state)
+{
+    (void)state;
+    put("any/b.jpg", "");
+    put("any/what/ever/a.jpg", "");
+    renyi_dataset *d = open_ok(at("any"), OPTIONS(.unlabelled = 1));
+    renyi_dataset_info info;
+    renyi_dataset_image image;
+    renyi_dataset_get_info(d, &info);
+    renyi_dataset_get_image(d, 1, &image);
+    assert_true(info.n_images == 2 && info.n_left_out == 0 && image.label == RENYI_NO_CLASS);
+    assert_string_equal(image.file, "what/ever/a.jpg");
+    renyi_dataset_free(d);
+}
+
 static void test_real_and_valid(void **state)
 {
     (void)state;
@@ -318,9 +333,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders),        cmocka_unit_test(test_class_maps),
-        cmocka_unit_test(test_lists),          cmocka_unit_test(test_ground_truth),
-        cmocka_unit_test(test_real_and_valid), cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_no_memory)};
+        cmocka_unit_test(test_folders),    cmocka_unit_test(test_class_maps),
+        cmocka_unit_test(test_lists),      cmocka_unit_test(test_ground_truth),
+        cmocka_unit_test(test_unlabelled), cmocka_unit_test(test_real_and_valid),
+        cmocka_unit_test(test_choice),     cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

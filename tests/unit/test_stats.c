@@ -42,6 +42,25 @@ static void test_interval(void **state)
     }
 }
 
+static void test_difference(void **state)
+{
+    (void)state;
+    /* (a - b) / (n + 2) +- z sqrt((a + b + 1) - (a - b)^2 / (n + 2)) / (n + 2) */
+    const renyi_interval r = renyi_stats_difference(25, 10, 250);
+    assert_near(r.low, 0.013440326762200992, 1e-12);
+    assert_near(r.high, 0.10560729228541804, 1e-12);
+    assert_true(renyi_stats_difference(0, 0, 0).low == -1 &&
+                renyi_stats_difference(0, 0, 0).high == 1);
+    for (uint64_t a = 0; a <= 20; a++)
+        for (uint64_t b = 0; a + b <= 20; b++) { /* holds the difference; mirrored when swapped */
+            const renyi_interval x = renyi_stats_difference(a, b, 20);
+            const renyi_interval y = renyi_stats_difference(b, a, 20);
+            const double d = ((double)a - (double)b) / 20;
+            assert_true(x.low <= d && d <= x.high && x.low < x.high);
+            assert_true(x.low == -y.high && x.high == -y.low);
+        }
+}
+
 static void test_mcnemar_known(void **state)
 {
     (void)state;
@@ -85,8 +104,8 @@ static void test_mcnemar_all_small(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_interval),
-                                       cmocka_unit_test(test_mcnemar_known),
-                                       cmocka_unit_test(test_mcnemar_all_small)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_interval), cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_mcnemar_known), cmocka_unit_test(test_mcnemar_all_small)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
