@@ -91,6 +91,7 @@ typedef struct renyi_sweep_progress {
     uint32_t image_size, n_policies; /* of this pass */
     uint32_t pass, n_passes;         /* from 0; those of models still to come are a guess */
     uint64_t photos, n_photos;       /* done in this pass, of all */
+    uint64_t answers, n_answers;     /* photos x points, of the whole sweep */
     double share;                    /* of all arithmetic, 0 to 1 */
     double share_now; /* what of it was not in the log: as much took the time so far */
 } renyi_sweep_progress;

@@ -18,8 +18,6 @@ static void note_interrupt(int signal_number)
     is_interrupted = 1;
 }
 
-int eval_is_interrupted(void) { return is_interrupted; }
-
 void eval_catch_interrupt(void)
 {
     struct sigaction action;
@@ -31,6 +29,8 @@ void eval_catch_interrupt(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
+
+int eval_is_interrupted(void) { return is_interrupted; }
 
 void eval_progress_init(eval_progress *p, uint32_t n_policies, uint64_t log_freq)
 {

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -116,8 +117,17 @@ static renyi_status fill_point(renyi_sweep *s, const ry_sweep_group *g, const re
     ry_free(&s->al, layers);
     p->tokens = tokens;
     p->is_bound = strncmp(p->policy, "ats", 3) == 0;
-    p->result.policy = p->policy;
-    p->result.gmacs = cost.total.macs * 1e-9;
+    p->result = (renyi_eval_result){.policy = p->policy,
+                                    .top1 = NAN,
+                                    .top5 = NAN,
+                                    .top1_range = {0, 100},
+                                    .top5_range = {0, 100},
+                                    .loss = NAN,
+                                    .gmacs = cost.total.macs * 1e-9,
+                                    .gmacs_executed = cost.total.macs_executed * 1e-9,
+                                    .ms_model = NAN,
+                                    .ms_total = NAN,
+                                    .images_per_second = NAN};
     s->gmacs += p->result.gmacs;
     return st;
 }

@@ -14,9 +14,10 @@ typedef struct pass {
     renyi_sweep *s;
     const ry_sweep_group *group;
     const renyi_eval *eval;
-    size_t first, count; /* points */
-    double gmacs;        /* of them */
-    double *share, *share_now;
+    size_t first, count;     /* points */
+    double gmacs;            /* of them */
+    double share, share_now; /* of all passes before */
+    uint64_t answers;        /* likewise */
     uint32_t number, n_passes;
 } pass;
 
@@ -37,8 +38,10 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
                                       .n_passes = p->n_passes,
                                       .photos = done,
                                       .n_photos = total,
-                                      .share = *p->share + part * (double)done,
-                                      .share_now = *p->share_now + part * (double)t.images};
+                                      .answers = p->answers + done * p->count,
+                                      .n_answers = total * s->n_points,
+                                      .share = p->share + part * (double)done,
+                                      .share_now = p->share_now + part * (double)t.images};
     return s->o.progress(s->o.user, &say);
 }
 
@@ -64,7 +67,7 @@ static void on_failure(void *user, const char *file, const char *message)
 
 /* ---- one pass ------------------------------------------------------------------------------ */
 
-static void take_results(renyi_sweep *s, const pass *p)
+static void take_results(renyi_sweep *s, pass *p)
 {
     renyi_dataset_info data;
     renyi_eval_times t;
@@ -87,8 +90,9 @@ static void take_results(renyi_sweep *s, const pass *p)
     s->times.seconds_decode += t.seconds_decode;
     s->times.n_ranks = t.n_ranks;
     const double part = p->gmacs / s->gmacs;
-    *p->share += part;
-    *p->share_now += data.n_images ? part * (double)t.images / (double)data.n_images : 0.0;
+    p->answers += data.n_images * p->count;
+    p->share += part;
+    p->share_now += data.n_images ? part * (double)t.images / (double)data.n_images : 0.0;
 }
 
 static renyi_status run_pass(pass *p, const renyi_model *m, const char **policies, renyi_error *err)
@@ -161,9 +165,8 @@ static renyi_status run_group(pass *p, const renyi_model *m, const char **polici
 
 renyi_status renyi_sweep_run(renyi_sweep *s, renyi_error *err)
 {
-    double share = 0, share_now = 0;
     if (!s) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_sweep_run: NULL argument");
-    pass p = {.s = s, .share = &share, .share_now = &share_now, .n_passes = (uint32_t)s->n_groups};
+    pass p = {.s = s, .n_passes = (uint32_t)s->n_groups};
     const char **policies = ry_alloc(&s->al, MAX_TOGETHER, sizeof *policies);
     if (!policies) return ry_fail_nomem(err, MAX_TOGETHER * sizeof *policies);
     renyi_status st = RENYI_OK;

@@ -4,6 +4,7 @@
 #include "renyi/sweep.h"
 #include "test_heap.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,6 +64,7 @@ static int on_progress(void *user, const renyi_sweep_progress *p)
     listener *l = user;
     assert_true(p->share >= l->share && p->share <= 1 + 1e-9 && p->share_now <= p->share + 1e-9);
     assert_true(p->photos <= p->n_photos && p->n_photos == PHOTOS && p->pass < p->n_passes);
+    assert_true(p->answers <= p->n_answers && p->n_answers % PHOTOS == 0);
     l->share = p->share;
     l->share_now = p->share_now;
     l->n_passes = p->n_passes;
@@ -201,6 +203,7 @@ static void test_points(void **state)
     renyi_sweep_get(s, 0, &p);
     assert_true(p.image_size == 64 && p.native_size == 224 && p.n_blocks == 2 && !p.is_bound);
     assert_true(p.tokens[0] == 17 && p.tokens[1] == 17 && p.result.images == 0);
+    assert_true(isnan(p.result.top1) && isnan(p.result.ms_model));
     renyi_sweep_get(s, 4, &p);
     assert_true(p.image_size == 96 && p.tokens[0] == 1 + 18 + 1 && p.tokens[1] == p.tokens[0]);
     assert_true(p.result.gmacs > 0 && p.n_params > 0 && p.preprocess.size == 96);
