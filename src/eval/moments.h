@@ -21,7 +21,7 @@ static inline void ry_moments_add(ry_moments *m, double x)
 /* The mean with Student's 95 % interval; without numbers all NaN, with one an infinite interval. */
 renyi_estimate ry_moments_estimate(const ry_moments *m);
 
-/* 97.5 % point of Student's t distribution with `df` >= 1 degrees of freedom, to 1e-4. */
+/* 97.5 % point of Student's t distribution with `df` >= 1 degrees of freedom, to 2e-4. */
 double ry_student_975(uint64_t df);
 
 #endif
