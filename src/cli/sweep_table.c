@@ -10,24 +10,38 @@
 /* Words that always stay: they are what one looks for. */
 static int is_telling(const char *word)
 {
-    static const char *const kept[] = {"keep=", "p=", "tokens=", "r=", "layers=", "metric="};
+    static const char *const kept[] = {
+        "keep=", "p=", "tokens=", "r=", "layers=", "metric=", "n=", "c="};
 
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (strncmp(word, kept[i], strlen(kept[i])) == 0) return 1;
     return 0;
 }
 
+/* Does a text mean `full`? The weights of a fused token are "auto" until a model says which. */
+static int means(const char *text, const char *full)
+{
+    char got[RENYI_POLICY_MAX];
+    const char *automatic;
+
+    if (renyi_policy_check(text, NULL, got, sizeof got, NULL) != RENYI_OK) return 0;
+    if (strcmp(got, full) == 0) return 1;
+    if (!(automatic = strstr(got, " weights=auto"))) return 0;
+    char *resolved = cli_format("%.*s weights=cls%s", (int)(automatic - got), got,
+                                automatic + strlen(" weights=auto"));
+    const int is_same = strcmp(resolved, full) == 0;
+    free(resolved);
+    return is_same;
+}
+
 char *sweep_short_policy(const char *full)
 {
-    char *text = cli_copy(full), want[RENYI_POLICY_MAX], got[RENYI_POLICY_MAX];
+    char *text = cli_copy(full);
 
-    if (renyi_policy_check(text, NULL, want, sizeof want, NULL) != RENYI_OK) return text;
     for (const char *blank = strchr(text, ' '); blank;) {
         const char *end = blank + 1 + strcspn(blank + 1, " ");
         char *without = cli_format("%.*s%s", (int)(blank - text), text, end);
-        if (!is_telling(blank + 1) &&
-            renyi_policy_check(without, NULL, got, sizeof got, NULL) == RENYI_OK &&
-            strcmp(want, got) == 0) {
+        if (!is_telling(blank + 1) && means(without, full)) {
             const ptrdiff_t at = blank - text;
             free(text);
             text = without;
@@ -92,11 +106,12 @@ static void put_summary(const sweep_view *v)
 
     renyi_sweep_get_data(v->sweep, &d);
     renyi_sweep_get_times(v->sweep, &t);
-    printf(
-        "\nM T   on the Pareto front of accuracy against GMACs, against milliseconds of the model\n"
-        "diff  points against the same model, dense, at its own size; ~ within the noise of these "
-        "photos\n\n");
-    printf("%zu points on %llu photos", v->n, (unsigned long long)d.n_images);
+    if (!v->a->dry_run)
+        printf(
+            "\nM T   on the Pareto front of accuracy against GMACs, against milliseconds of the model\n"
+            "diff  points against the same model, dense, at its own size; ~ within the noise of these "
+            "photos\n");
+    printf("\n%zu points on %llu photos", v->n, (unsigned long long)d.n_images);
     if (renyi_sweep_failure_count(v->sweep))
         printf(", %zu of them unreadable", renyi_sweep_failure_count(v->sweep));
     if (renyi_sweep_skip_count(v->sweep))
