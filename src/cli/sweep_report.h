@@ -16,15 +16,15 @@ typedef struct sweep_view {
     const renyi_sweep *sweep;
     size_t n;
     renyi_sweep_point *points; /* [n] in the order of the sweep, as are all arrays here */
-    size_t *baseline;          /* [n] the same model, dense, at its own size; SWEEP_NO_POINT */
+    size_t *baseline;          /* [n] the same model, dense, at its own size or else the largest */
     uint8_t *on_gmacs, *on_ms; /* [n] on the Pareto front */
     size_t *order;             /* [n] dear points first: GMACs, then accuracy */
     char **titles;             /* [n] owned: short names of the models */
     renyi_report_point *drawn; /* [n] for the library's charts */
     renyi_report_pair *pairs;  /* [n_pairs] all of them, or those that matter if there are many */
     size_t n_pairs;
-    renyi_report report;       /* of these */
-    char *machine, *data_text; /* owned */
+    renyi_report report;               /* of these */
+    char *title, *machine, *data_text; /* owned */
     double peak_rss_mb;
     int is_interrupted;
 } sweep_view;

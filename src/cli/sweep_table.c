@@ -85,7 +85,7 @@ static void put_row(const sweep_view *v, size_t i, int width)
 
     printf("%s%s%s  ", front ? cli_green(stdout) : "", v->on_gmacs[i] ? "M" : " ",
            v->on_ms[i] ? "T" : " ");
-    printf("%-*.*s %5u", width, width, v->titles[i], p->image_size);
+    printf("%4zu  %-*.*s %5u", i + 1, width, width, v->titles[i], p->image_size);
     put_real(9, 2, r->top1);
     if (r->images)
         printf("  %5.1f to %5.1f", r->top1_range.low, r->top1_range.high);
@@ -109,8 +109,8 @@ static void put_summary(const sweep_view *v)
     if (!v->a->dry_run)
         printf(
             "\nM T   on the Pareto front of accuracy against GMACs, against milliseconds of the model\n"
-            "diff  points against the same model, dense, at its own size; ~ within the noise of these "
-            "photos\n");
+            "diff  points against the same model, dense, at its own size (or the largest); ~ within the "
+            "noise of these photos\n");
     printf("\n%zu points on %llu photos", v->n, (unsigned long long)d.n_images);
     if (renyi_sweep_failure_count(v->sweep))
         printf(", %zu of them unreadable", renyi_sweep_failure_count(v->sweep));
@@ -130,7 +130,7 @@ void sweep_table(const sweep_view *v)
         if ((int)strlen(v->titles[i]) > width) width = (int)strlen(v->titles[i]);
     if (width > 44) width = 44;
     printf(
-        "%s    %-*s  size  top-1 %%      95 %% range     diff  top-5 %%   GMACs ms model  policy%s\n",
+        "%s       #  %-*s  size  top-1 %%      95 %% range     diff  top-5 %%   GMACs ms model  policy%s\n",
         cli_bold(stdout), width, "model", cli_plain(stdout));
     for (size_t i = 0; i < v->n; i++) put_row(v, v->order[i], width);
     put_summary(v);

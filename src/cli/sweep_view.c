@@ -33,14 +33,22 @@ static char *title_of(const sweep_view *v, size_t i)
 
 static int is_dense(const renyi_sweep_point *p) { return strcmp(p->result.policy, "none") == 0; }
 
+/* Is a better baseline than b: the model's own size, else the largest. */
+static int is_nearer(const renyi_sweep_point *a, const renyi_sweep_point *b)
+{
+    if (b->image_size == b->native_size) return 0;
+    return a->image_size == a->native_size || a->image_size > b->image_size;
+}
+
 static void find_baselines(sweep_view *v)
 {
     for (size_t i = 0; i < v->n; i++) {
-        v->baseline[i] = SWEEP_NO_POINT;
+        size_t *best = &v->baseline[i];
+        *best = SWEEP_NO_POINT;
         for (size_t k = 0; k < v->n; k++)
-            if (is_dense(&v->points[k]) && v->points[k].image_size == v->points[k].native_size &&
-                strcmp(v->points[k].model, v->points[i].model) == 0)
-                v->baseline[i] = k;
+            if (is_dense(&v->points[k]) && strcmp(v->points[k].model, v->points[i].model) == 0 &&
+                (*best == SWEEP_NO_POINT || is_nearer(&v->points[k], &v->points[*best])))
+                *best = k;
     }
 }
 
@@ -144,7 +152,8 @@ static char *machine_text(const sweep_view *v)
 {
     char *cpu = bench_cpu_name();
     char *threads = v->a->e.threads
-                        ? cli_format("%llu threads", (unsigned long long)v->a->e.threads)
+                        ? cli_format("%llu thread%s", (unsigned long long)v->a->e.threads,
+                                     v->a->e.threads > 1 ? "s" : "")
                         : cli_copy("all physical cores");
     char *text =
         cli_format("%s; %s, batches of %llu; renyi %s", cpu, threads,
@@ -193,12 +202,14 @@ int sweep_view_make(sweep_view *v, const sweep_arguments *a, const renyi_sweep *
     take_points(v);
     find_baselines(v);
     sort(v);
+    v->title = cli_format("Sweep of %zu points", v->n);
     v->machine = machine_text(v);
     v->data_text = data_text(v);
     v->report = (renyi_report){.struct_size = sizeof v->report,
                                .n_points = (uint32_t)v->n,
                                .points = v->drawn,
-                               .title = "Sweep",
+                               .baseline = (uint32_t)(v->baseline[0] + 1), /* none: 0 */
+                               .title = v->title,
                                .command = a->command,
                                .machine = v->machine,
                                .data = v->data_text,
@@ -225,6 +236,7 @@ void sweep_view_free(sweep_view *v)
     free(v->on_gmacs);
     free(v->on_ms);
     free(v->pairs);
+    free(v->title);
     free(v->machine);
     free(v->data_text);
 }

@@ -23,7 +23,7 @@ sweep() { "$RENYI" sweep "$@" --data-dir photos; }
 # --- a table on stdout, files in the folder, the rest on stderr ---
 run 0 sweep grid.txt -o out1
 [ "$(grep -c 'evit keep=0\.[57] layers=0 metric=col' out)" -eq 8 ] || fail "eight rows of evit"
-[ "$(grep -cE '^[M ][T ]  [ab].safetensors +(64|96) .*  none$' out)" -eq 4 ] || fail "four rows of none"
+[ "$(grep -cE '^[M ][T ] +[0-9]+  [ab].safetensors +(64|96) .*  none$' out)" -eq 4 ] || fail "four rows of none"
 grep -qE '^MT|^M |^ T' out || fail "no front"
 out_has "12 points on 12 photos"
 err_has "grid: 12 points; 2 models, 2 sizes, 3 policies"
