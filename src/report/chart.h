@@ -56,7 +56,7 @@ typedef struct ry_legend {
 } ry_legend;
 
 void ry_legend_add(ry_legend *l, ry_legend_item item, const char *text, size_t size);
-void ry_legend_add_families(ry_legend *l, const ry_view *v, renyi_chart chart);
+void ry_legend_add_families(ry_legend *l, const ry_view *v);
 /* Draws from plot.y0 on and moves plot.y0 below it. */
 void ry_legend_draw(ry_canvas *c, const ry_legend *l);
 
@@ -81,8 +81,9 @@ typedef struct ry_labels {
     int n_taken;
 } ry_labels;
 
-/* Writes `text` beside a mark, in class `style`; 0 if there is no room. */
-int ry_label_put(ry_labels *l, ry_place mark, const char *text, const char *style, int may_cover);
+/* Writes `text` beside a mark, in class `style`; 0 if there is no room. A mark that would be hidden
+ * costs 12, a piece of the line 9, distance up to 30: more than `limit` is no room. */
+int ry_label_put(ry_labels *l, ry_place mark, const char *text, const char *style, double limit);
 
 /* ---- the charts ---- */
 

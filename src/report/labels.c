@@ -65,7 +65,7 @@ static void write_label(const ry_labels *l, ry_place mark, const struct candidat
             mark.x + k->dx, mark.y + k->dy, text);
 }
 
-int ry_label_put(ry_labels *l, ry_place mark, const char *text, const char *style, int may_cover)
+int ry_label_put(ry_labels *l, ry_place mark, const char *text, const char *style, double limit)
 {
     const size_t n = sizeof candidates / sizeof *candidates;
     const double width = ry_text_width(text, 1e9, NULL) * (l->c->font - 1);
@@ -77,7 +77,7 @@ int ry_label_put(ry_labels *l, ry_place mark, const char *text, const char *styl
         const double cost = price(l, &box) + (double)i * 1.5;
         if (cost < best) best = cost, chosen = i;
     }
-    if (!(best < (may_cover ? 60 : 14))) return 0;
+    if (!(best < limit)) return 0;
     l->taken[l->n_taken++] = box_of(mark, &candidates[chosen], width);
     write_label(l, mark, &candidates[chosen], text, style);
     return 1;

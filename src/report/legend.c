@@ -34,21 +34,20 @@ void ry_legend_add(ry_legend *l, ry_legend_item item, const char *text, size_t s
 }
 
 /* A family is a colour; with several models shapes are theirs, else the family's too. */
-void ry_legend_add_families(ry_legend *l, const ry_view *v, renyi_chart chart)
+void ry_legend_add_families(ry_legend *l, const ry_view *v)
 {
     uint32_t next_family = 0, next_model = 0;
     for (uint32_t i = 0; i < v->n && l->n < RY_LEGEND_MAX - 10; i++) {
         const ry_view_point *p = &v->points[i];
         if (p->family_index < next_family) continue;
         next_family++;
-        const ry_legend_item item = {.kind = chart == RENYI_CHART_TOKENS ? RY_LEGEND_LINE
-                                                                         : RY_LEGEND_MARK,
-                                     .style = chart == RENYI_CHART_TOKENS ? "rc-steps" : "",
+        const ry_legend_item item = {.kind = RY_LEGEND_MARK,
+                                     .style = "",
                                      .colour = p->colour,
                                      .shape = v->n_models > 1 ? 0 : p->shape};
         ry_legend_add(l, item, p->is_dense ? "dense" : p->family, p->is_dense ? 5 : p->family_size);
     }
-    if (v->n_models < 2 || chart == RENYI_CHART_TOKENS) return;
+    if (v->n_models < 2) return;
     for (uint32_t i = 0; i < v->n && l->n < RY_LEGEND_MAX - 4; i++) {
         const ry_view_point *p = &v->points[i];
         if (p->model_index < next_model) continue;

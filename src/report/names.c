@@ -51,5 +51,7 @@ void ry_put_short_policy(ry_sink *s, const char *policy)
             !strcmp(again, full))
             memcpy(now, without, strlen(without) + 1);
     }
+    char *reduce = strstr(now, " reduce="); /* "fuse" alone means the same */
+    if (reduce) memmove(reduce + 1, reduce + 8, strlen(reduce + 8) + 1);
     ry_put_bytes(s, now, strlen(now) + 1);
 }

@@ -1,6 +1,6 @@
 // page.js - the page's script. SPDX-License-Identifier: Apache-2.0
-// tables that sort and filter, marks and rows that find each other, and the
-// paired tests against any baseline. Without it the page shows the same, standing still.
+// Tables that sort and filter, marks and rows that find each other, and the paired tests against
+// any baseline. Without it the page shows the same, standing still.
 'use strict';
 (() => {
 const all = (where, what) => [...where.querySelectorAll(what)];
@@ -248,8 +248,10 @@ function say(base, list) {
     verdict.replaceChildren('Every cheaper point answers measurably differently from ', link(base), '. ');
   }
   const noise = list.filter(({ p }) => p.isNoise).length;
+  const range = cell(base, 't1').querySelector('small').textContent.split(' – ').map(number);
   verdict.append(make('span', { textContent: `Not told apart is not the same as equal: ${noise} of ${list.length} tests are within `
-    + `the noise of ${data.images[base]} photos.` }));
+    + `the noise of ${data.images[base]} photos${range.every((v) => v >= 0) ? ', whose accuracies are each known to about ± '
+    + ((range[1] - range[0]) / 2).toFixed(1) + ' points' : ''}.` }));
 }
 
 function compareWith(base) {

@@ -34,13 +34,13 @@ static void put_row(ry_sink *s, const ry_view *v, uint32_t i, uint64_t most_imag
     const renyi_report_point *o = p->of;
     ry_putf(s, "<tr id=\"r%u\" class=\"c%u\" data-i=\"%u\" data-f=\"", i + 1, p->colour, i);
     ry_put_escaped_part(s, p->family, p->family_size);
-    ry_putf(s, "\"><td>%u</td><td class=\"mo\">%s</td><td class=\"si\">", i + 1, p->model);
+    ry_putf(s, "\"><td>%u</td><td class=\"po\" title=\"%s\"><i></i><a href=\"#r%u\">%s</a></td>",
+            i + 1, o->policy ? o->policy : "none", i + 1, p->policy);
+    ry_putf(s, "<td class=\"mo\">%s</td><td class=\"si\">", p->model);
     if (o->image_size || o->native_size)
-        ry_putf(s, "%u", o->image_size ? o->image_size : o->native_size);
+        ry_putf(s, "%u</td>", o->image_size ? o->image_size : o->native_size);
     else
-        ry_put(s, "–");
-    ry_putf(s, "</td><td class=\"po\" title=\"%s\"><i></i><a href=\"#r%u\">%s</a></td>",
-            o->policy ? o->policy : "none", i + 1, p->policy);
+        ry_put(s, "–</td>");
     ry_putf(s, "<td class=\"t1\"><b>%.2f</b> <small>%.1f – %.1f", o->top1, o->top1_low,
             o->top1_high);
     if (o->images != most_images) ry_putf(s, ", %llu photos", (unsigned long long)o->images);
@@ -66,12 +66,19 @@ void ry_page_results(ry_sink *s, const ry_view *v)
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"All points\">"
             "<table id=\"points\" class=\"%s\">\n<caption>",
             v->n_models > 1 ? "many" : "one");
-    ry_put(s, "All points</caption>\n<thead><tr><th scope=\"col\">#</th><th scope=\"col\" "
-              "class=\"mo\">model</th><th scope=\"col\">size</th><th scope=\"col\">policy</th>"
-              "<th scope=\"col\" data-down>top-1 %, 95 % interval</th><th scope=\"col\" "
-              "data-down>top-5 %</th><th scope=\"col\">loss</th><th scope=\"col\">GMACs</th>"
-              "<th scope=\"col\">ms</th><th scope=\"col\" data-down>images/s</th>"
-              "<th scope=\"col\" data-down>front</th><th scope=\"col\">tokens after each block</th>"
+    ry_put(s, "All points</caption>\n<thead><tr>"
+              "<th scope=\"col\">#</th>"
+              "<th scope=\"col\">policy</th>"
+              "<th scope=\"col\" class=\"mo\">model</th>"
+              "<th scope=\"col\">size</th>"
+              "<th scope=\"col\" data-down>top-1 %, 95 % interval</th>"
+              "<th scope=\"col\" data-down>top-5 %</th>"
+              "<th scope=\"col\">loss</th>"
+              "<th scope=\"col\">GMACs</th>"
+              "<th scope=\"col\">ms</th>"
+              "<th scope=\"col\" data-down>images/s</th>"
+              "<th scope=\"col\" data-down>front</th>"
+              "<th scope=\"col\">tokens left</th>"
               "</tr></thead>\n<tbody>\n");
     for (uint32_t i = 0; i < v->n; i++) put_row(s, v, i, most_images, most);
     ry_put(s, "</tbody></table></div>\n");

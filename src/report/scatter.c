@@ -7,8 +7,9 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Above so many points only the front and the dense runs show their intervals. */
-enum { MOST_WHISKERS = 80 };
+/* Above so many points only the front and the dense runs show their intervals, and only dense runs
+ * the size of their picture. */
+enum { MOST_WHISKERS = 80, MOST_SIZES = 50 };
 
 typedef struct scatter {
     const ry_view *v;
@@ -19,6 +20,7 @@ typedef struct scatter {
     ry_place *places; /* [n_shown] where, in that order */
     ry_place *line;   /* [n_line] corners of the front's stairs */
     uint32_t n_shown, n_line;
+    uint32_t n_below; /* points below the axis, drawn on its edge */
 } scatter;
 
 static const ry_view_point *point(const scatter *s, uint32_t i)
@@ -52,6 +54,22 @@ static void sort_by_cost(scatter *s)
         }
 }
 
+/* Where the accuracy axis begins. A few points far below everything else would squeeze the rest:
+ * when they are at most a tenth and leaving them out gains a quarter, they are drawn on the edge.
+ */
+static double lowest_shown(scatter *s, double y0, double y1)
+{
+    double low = y1;
+    uint32_t n_below = 0;
+    for (uint32_t i = 0; i < s->n_shown; i++)
+        if (on_front(s, i) || point(s, i)->is_dense)
+            low = fmin(low, fmin(point(s, i)->of->top1, point(s, i)->of->top1_low));
+    for (uint32_t i = 0; i < s->n_shown; i++) n_below += point(s, i)->of->top1 < low;
+    if (n_below * 10 > s->n_shown || y1 - low > 0.75 * (y1 - y0)) return y0;
+    s->n_below = n_below;
+    return low;
+}
+
 static void make_scales(scatter *s)
 {
     double x0 = INFINITY, x1 = -INFINITY, y0 = INFINITY, y1 = -INFINITY;
@@ -63,9 +81,11 @@ static void make_scales(scatter *s)
         y1 = fmax(y1, fmax(p->top1, p->top1_high));
     }
     if (!isfinite(y0) || !isfinite(y1)) y0 = 0, y1 = 100;
+    y0 = lowest_shown(s, y0, y1);
     const double room = x0 > 0 && x1 > 6 * x0 ? 0 : 0.1 * (x1 - x0); /* for labels at the left */
     s->x = ry_scale_of(x0 - room > 0 ? x0 - room : x0, x1, 1, s->c.form == RY_FORM_NARROW ? 6 : 11);
     s->y = ry_scale_of(y0, y1, 0, s->c.form == RY_FORM_NARROW ? 7 : 10);
+    if (y0 >= 0 && s->y.low < 0) s->y.low = 0;
     s->x.from = s->c.plot.x0, s->x.to = s->c.plot.x1;
     s->y.from = s->c.plot.y1, s->y.to = s->c.plot.y0;
 }
@@ -92,7 +112,7 @@ static void make_places(scatter *s)
 static void draw_legend(scatter *s)
 {
     ry_legend l = {.n = 0};
-    ry_legend_add_families(&l, s->v, s->chart);
+    ry_legend_add_families(&l, s->v);
     if (s->v->has_resized) {
         ry_legend_add(&l, (ry_legend_item){RY_LEGEND_MARK, "rc-any rc-hollow", RY_COLOURS, 0, ""},
                       "another picture size", 20);
@@ -152,6 +172,12 @@ static void describe_point(scatter *s, uint32_t i)
     if (p->is_resized) ry_putf(s->c.s, ", %u pixels", p->of->image_size);
 }
 
+/* A smaller picture is a smaller mark. */
+static double mark_scale(const renyi_report_point *p)
+{
+    return fmin(1.3, fmax(0.55, (double)p->image_size / p->native_size));
+}
+
 /* In the page a mark leads to its row, with or without the script. */
 static void draw_mark(scatter *s, uint32_t i)
 {
@@ -169,7 +195,9 @@ static void draw_mark(scatter *s, uint32_t i)
         ry_put(s->c.s, "</title>");
     }
     if (is_dense_mark(p)) ry_put(s->c.s, "<circle class=\"rc-ring\" r=\"10\"/>");
-    ry_putf(s->c.s, "<path d=\"%s\"/></%s>\n", ry_shape_path(p->shape), is_file ? "g" : "a");
+    ry_putf(s->c.s, "<path d=\"%s\"", ry_shape_path(p->shape));
+    if (p->is_resized) ry_putf(s->c.s, " transform=\"scale(%.2f)\"", mark_scale(p->of));
+    ry_putf(s->c.s, "/></%s>\n", is_file ? "g" : "a");
 }
 
 static void draw_marks(scatter *s)
@@ -187,16 +215,64 @@ static void label_text(const scatter *s, uint32_t i, double most, char out[160])
     const ry_view_point *p = point(s, i);
     const char *cut;
     ry_text_width(p->policy, most, &cut);
-    const int bytes = cut - p->policy < 100 ? (int)(cut - p->policy) : 0;
+    const int bytes = cut - p->policy < 120 ? (int)(cut - p->policy) : 0;
     int n = snprintf(out, 160, "#%u", s->order[i] + 1);
     if (is_dense_mark(p))
         n += snprintf(out + n, 160 - (size_t)n, " dense");
     else if (bytes && most > 0)
         n += snprintf(out + n, 160 - (size_t)n, " %.*s%s", bytes, p->policy, *cut ? "…" : "");
-    if (p->is_resized) snprintf(out + n, 160 - (size_t)n, ", %u px", p->of->image_size);
+    if (p->is_resized && s->c.form != RY_FORM_NARROW)
+        snprintf(out + n, 160 - (size_t)n, ", %u px", p->of->image_size);
 }
 
-/* First what must be said, then what fits: dense runs, the front, sizes of pictures. */
+static void label_front(scatter *s, ry_labels *l)
+{
+    static const double lengths[] = {36, 23, 0}; /* the whole policy, its beginning, the number */
+    const int first = s->c.form == RY_FORM_NARROW ? 2 : 0;
+    char text[160];
+    for (uint32_t i = s->n_shown; i-- > 0;) { /* the most accurate first */
+        if (!on_front(s, i) || is_dense_mark(point(s, i))) continue;
+        for (int k = first, done = 0; k < 3 && !done; k++) {
+            label_text(s, i, lengths[k], text);
+            done =
+                ry_label_put(l, s->places[i], text, "rc-strong", lengths[k] > 0 || first ? 14 : 30);
+        }
+    }
+}
+
+/* Pixels of resized pictures, and accuracies that are below the axis. */
+static void label_rest(scatter *s, ry_labels *l)
+{
+    char text[160];
+    for (int dense = 1; dense >= 0; dense--)
+        for (uint32_t i = 0; i < s->n_shown; i++) {
+            const ry_view_point *p = point(s, i);
+            const int is_below = p->of->top1 < s->y.low;
+            if (is_below && !dense) {
+                char number[RY_NUMBER_MAX];
+                number[ry_number(number, p->of->top1, 1)] = 0;
+                snprintf(text, sizeof text, "▾ %.20s %%", number);
+            } else if (p->is_resized && !on_front(s, i) && p->is_dense == dense &&
+                       (dense || s->n_shown <= MOST_SIZES)) {
+                snprintf(text, sizeof text, dense ? "%u px" : "%u", p->of->image_size);
+            } else {
+                continue;
+            }
+            ry_label_put(l, s->places[i], text, "rc-size", dense ? 60 : 14);
+        }
+}
+
+static void note_below(scatter *s, ry_labels *l)
+{
+    const ry_box *plot = &s->c.plot;
+    ry_putf(s->c.s,
+            "<text class=\"rc-label rc-size rc-end\" x=\"%.1f\" y=\"%.1f\">%u below this range, "
+            "drawn on its edge</text>\n",
+            plot->x1 - 4, plot->y1 - 8, s->n_below);
+    l->taken[l->n_taken++] = (ry_box){plot->x1 - 190, plot->y1 - 20, plot->x1, plot->y1 - 4};
+}
+
+/* First what must be said, then what fits. */
 static void draw_labels(scatter *s)
 {
     ry_labels l = {.c = &s->c,
@@ -204,28 +280,16 @@ static void draw_labels(scatter *s)
                    .n_marks = s->n_shown,
                    .line = s->line,
                    .n_line = s->n_line};
-    const double most = s->c.form == RY_FORM_NARROW ? 0 : 22;
     char text[160];
     ry_put(s->c.s, "<g class=\"rc-labels\" aria-hidden=\"true\">\n");
+    if (s->n_below) note_below(s, &l);
     for (uint32_t i = 0; i < s->n_shown; i++) {
         if (!is_dense_mark(point(s, i))) continue;
-        label_text(s, i, most, text);
-        ry_label_put(&l, s->places[i], text, "rc-strong", 1);
+        label_text(s, i, 1, text);
+        ry_label_put(&l, s->places[i], text, "rc-strong", 60);
     }
-    for (uint32_t i = s->n_shown; i-- > 0;) {
-        if (!on_front(s, i) || is_dense_mark(point(s, i))) continue;
-        label_text(s, i, most, text);
-        if (ry_label_put(&l, s->places[i], text, "rc-strong", 0)) continue;
-        label_text(s, i, 0, text);
-        ry_label_put(&l, s->places[i], text, "rc-strong", 1);
-    }
-    for (uint32_t i = 0; i < 2 * s->n_shown; i++) { /* dense ones first */
-        const uint32_t k = i % s->n_shown;
-        const ry_view_point *p = point(s, k);
-        if (!p->is_resized || on_front(s, k) || p->is_dense != (i < s->n_shown)) continue;
-        snprintf(text, sizeof text, p->is_dense ? "%u px" : "%u", p->of->image_size);
-        ry_label_put(&l, s->places[k], text, "rc-size", p->is_dense);
-    }
+    label_front(s, &l);
+    label_rest(s, &l);
     ry_put(s->c.s, "</g>\n");
 }
 

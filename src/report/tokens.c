@@ -52,16 +52,25 @@ static void describe(ry_sink *s, const ry_view *v)
     }
 }
 
-static void draw_stairs(token_chart *t, const ry_view_point *p)
+/* Lines of one colour are told apart by their dashes. */
+static uint32_t dashes_of(const token_chart *t, uint32_t line)
 {
-    ry_putf(t->c.s, "<path class=\"rc-steps c%u%s\" d=\"M%.1f %.1f", p->colour,
-            p->is_resized ? " rc-dashed" : "", ry_scale_at(&t->x, 0),
-            ry_scale_at(&t->y, p->of->tokens[0]));
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < line; i++)
+        before += t->v->points[t->chosen[i]].colour == t->v->points[t->chosen[line]].colour;
+    return before % 4;
+}
+
+static void draw_stairs(token_chart *t, uint32_t line)
+{
+    const ry_view_point *p = &t->v->points[t->chosen[line]];
+    ry_putf(t->c.s, "<path class=\"rc-steps c%u rc-d%u\" d=\"M%.1f %.1f", p->colour,
+            dashes_of(t, line), ry_scale_at(&t->x, -0.5), ry_scale_at(&t->y, p->of->tokens[0]));
     for (uint32_t b = 0; b < p->of->n_blocks; b++) {
         if (b && p->of->tokens[b] != p->of->tokens[b - 1])
             ry_putf(t->c.s, "V%.1f", ry_scale_at(&t->y, p->of->tokens[b]));
         if (b + 1 == p->of->n_blocks || p->of->tokens[b + 1] != p->of->tokens[b])
-            ry_putf(t->c.s, "H%.1f", ry_scale_at(&t->x, b + 1));
+            ry_putf(t->c.s, "H%.1f", ry_scale_at(&t->x, b + 0.5));
     }
     ry_put(t->c.s, "\"/>\n");
 }
@@ -82,15 +91,15 @@ static void draw_labels(token_chart *t)
         }
         done[next] = 1;
         const ry_view_point *p = &t->v->points[t->chosen[next]];
-        const double x = ry_scale_at(&t->x, p->of->n_blocks);
+        const double x = ry_scale_at(&t->x, p->of->n_blocks - 0.5);
         const double y = highest < lowest + 16 ? lowest + 16 : highest;
         const char *cut;
         lowest = y;
         ry_text_width(p->policy, is_narrow ? 0 : 23, &cut);
-        ry_putf(t->c.s, "<path class=\"rc-lead\" d=\"M%.1f %.1fL%.1f %.1f\"/>", x, highest, x + 12,
-                y);
+        ry_putf(t->c.s, "<path class=\"rc-steps c%u rc-d%u\" d=\"M%.1f %.1fL%.1f %.1f\"/>",
+                p->colour, dashes_of(t, next), x, highest, x + 16, y);
         ry_putf(t->c.s, "<text class=\"rc-label c%u rc-own\" x=\"%.1f\" y=\"%.1f\">#%u ", p->colour,
-                x + 15, y + 4, t->chosen[next] + 1);
+                x + 20, y + 4, t->chosen[next] + 1);
         if (p->is_dense && !is_narrow)
             ry_put(t->c.s, "dense");
         else if (!is_narrow)
@@ -101,27 +110,36 @@ static void draw_labels(token_chart *t)
     }
 }
 
+/* Blocks have whole numbers, and each is as wide as the next. */
+static ry_scale block_scale(uint32_t n_blocks, int most_ticks)
+{
+    static const uint32_t steps[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000};
+    ry_scale x = {.low = -0.5, .high = n_blocks - 0.5, .step = 1};
+    int i = 0;
+    while (i < 9 && n_blocks > steps[i] * (uint32_t)most_ticks) i++;
+    for (uint32_t b = 0; b < n_blocks && x.n_ticks < most_ticks; b += steps[i])
+        x.ticks[x.n_ticks++] = b;
+    return x;
+}
+
 static void draw(token_chart *t, const ry_frame *frame)
 {
-    ry_legend l = {.n = 0};
-    ry_legend_add_families(&l, t->v, RENYI_CHART_TOKENS);
-    ry_legend_draw(&t->c, &l);
+    t->c.plot.y0 += 24;
     t->c.plot.x1 -= t->c.form == RY_FORM_NARROW ? 44 : 270;
-    t->x = ry_scale_of(0, t->n_blocks, 0, t->c.form == RY_FORM_NARROW ? 7 : 13);
-    t->x.low = 0, t->x.high = t->n_blocks;
+    t->x = block_scale(t->n_blocks, t->c.form == RY_FORM_NARROW ? 6 : 12);
     t->y = ry_scale_of(0, t->most, 0, 8);
     t->y.low = 0;
     t->x.from = t->c.plot.x0, t->x.to = t->c.plot.x1;
     t->y.from = t->c.plot.y1, t->y.to = t->c.plot.y0;
     ry_draw_axes(&t->c, frame, &t->x, &t->y);
-    for (uint32_t i = 0; i < t->n; i++) draw_stairs(t, &t->v->points[t->chosen[i]]);
+    for (uint32_t i = 0; i < t->n; i++) draw_stairs(t, i);
     draw_labels(t);
 }
 
 void ry_chart_tokens(ry_sink *s, const ry_view *v, ry_form form)
 {
-    static const ry_frame frame = {"Tokens left after each block", "after so many blocks", "tokens",
-                                   describe};
+    static const ry_frame frame = {"Tokens left after each block", "block",
+                                   "tokens that leave the block", describe};
     token_chart t = {.v = v, .c = ry_canvas_of(s, form)};
     choose(&t);
     ry_canvas_open(&t.c, v, &frame);

@@ -10,7 +10,7 @@ typedef struct choice {
     int is_there;
 } choice;
 
-/* The cheapest point of the baseline's model that the photos do not tell from it. */
+/* The cheapest point below the baseline's cost that the photos do not tell from it. */
 static choice cheapest_like(const ry_view *v, const ry_pairs *p, uint32_t *n_tests,
                             uint32_t *n_noise)
 {
