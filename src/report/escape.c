@@ -31,7 +31,7 @@ uint32_t ry_utf8_next(const char *at, size_t *n)
     const size_t length = promise((unsigned char)*at, &c);
     *n = 1;
     if (!length) return REPLACEMENT;
-    if (c == '\t' || c == '\n' || c == '\r') return ' ';
+    if (length == 1 && (c == '\t' || c == '\n' || c == '\r')) return ' ';
     for (size_t i = 1; i < length; i++) { /* a NUL is no continuation: never read past it */
         const unsigned char next = (unsigned char)at[i];
         if ((next & 0xc0) != 0x80) return REPLACEMENT;

@@ -10,7 +10,7 @@ void ry_put_short_model(ry_sink *s, const char *model)
                                           ".bin"};
     size_t n = strlen(model), start;
     while (n > 1 && model[n - 1] == '/') n--;
-    for (start = n; start && model[start - 1] != '/'; start--) {}
+    for (start = n; start && (start == n || model[start - 1] != '/'); start--) {}
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         const size_t e = strlen(endings[i]);
         if (n - start > e && !memcmp(model + n - e, endings[i], e)) {

@@ -17,6 +17,9 @@ int ry_pairs_find(const ry_pairs *p, uint32_t a, uint32_t b, renyi_report_pair *
 
 renyi_status ry_page(ry_sink *s, const ry_view *v, renyi_error *err);
 
+/* "#3 mosaic keep=0.7, vit_tiny, 160 px": what it takes to know a point. page.js does the same. */
+void ry_page_title(ry_sink *s, const ry_view *v, uint32_t i);
+
 /* Its parts, in the order of the page. */
 void ry_page_verdict(ry_sink *s, const ry_view *v, const ry_pairs *p); /* what it means */
 void ry_page_results(ry_sink *s, const ry_view *v);                    /* table of all points */

@@ -17,13 +17,13 @@ const rows = all(points.tBodies[0], 'tr');       // by number of the point: the 
 const marks = rows.map(() => []);                // marks[i]: those of point i in all charts
 for (const mark of all(document, 'a.rc-m')) marks[mark.dataset.i].push(mark);
 const cell = (i, name) => rows[i].querySelector('.' + name);
-const number = (text) => { const v = parseFloat(text.replace('\u2212', '-').replace('< ', '')); return v; };
+const number = (text) => parseFloat(text.replace('\u2212', '-').replace('< ', ''));
 const gmacs = rows.map((_, i) => number(cell(i, 'g').textContent));
 const models = rows.map((_, i) => cell(i, 'mo').textContent);
 const isMany = new Set(models).size > 1;
 const size = (i) => cell(i, 'si').textContent;
-const title = (i) => '#' + (i + 1) + ' ' + cell(i, 'po').textContent + (isMany ? ', ' + models[i] + ' ' + size(i) + ' px'
-  : rows.some((_, k) => size(k) !== size(i)) ? ', ' + size(i) + ' px' : '');
+const title = (i) => '#' + (i + 1) + ' ' + (rows[i].dataset.f === 'none' ? 'dense' : cell(i, 'po').textContent)
+  + (isMany ? ', ' + models[i] : '') + (cell(i, 'si').matches('.rs') ? ', ' + size(i) + ' px' : '');
 
 // ---- sorting ------------------------------------------------------------------------------------
 

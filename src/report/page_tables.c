@@ -36,7 +36,7 @@ static void put_row(ry_sink *s, const ry_view *v, uint32_t i, uint64_t most_imag
     ry_put_escaped_part(s, p->family, p->family_size);
     ry_putf(s, "\"><td>%u</td><td class=\"po\" title=\"%s\"><i></i><a href=\"#r%u\">%s</a></td>",
             i + 1, o->policy ? o->policy : "none", i + 1, p->policy);
-    ry_putf(s, "<td class=\"mo\">%s</td><td class=\"si\">", p->model);
+    ry_putf(s, "<td class=\"mo\">%s</td><td class=\"si%s\">", p->model, p->is_resized ? " rs" : "");
     if (o->image_size || o->native_size)
         ry_putf(s, "%u</td>", o->image_size ? o->image_size : o->native_size);
     else
@@ -109,10 +109,9 @@ void ry_page_tests(ry_sink *s, const ry_view *v, const ry_pairs *p)
 {
     ry_put(s, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Paired tests\">"
               "<table id=\"tests\">\n<caption>Photo by photo against ");
-    if (v->n) {
-        ry_putf(s, "<span id=\"against\">#%u %s</span>", v->baseline + 1,
-                v->points[v->baseline].policy);
-    }
+    ry_put(s, "<span id=\"against\">");
+    if (v->n) ry_page_title(s, v, v->baseline);
+    ry_put(s, "</span>");
     ry_put(s, "</caption>\n<thead><tr><th scope=\"col\">#</th><th scope=\"col\">policy</th>"
               "<th scope=\"col\">GMACs</th><th scope=\"col\" data-down>points</th><th "
               "scope=\"col\">both right</th><th scope=\"col\">only baseline</th><th "

@@ -31,12 +31,18 @@ static choice cheapest_like(const ry_view *v, const ry_pairs *p, uint32_t *n_tes
     return best;
 }
 
-static void put_point(ry_sink *s, const ry_view *v, uint32_t i)
+void ry_page_title(ry_sink *s, const ry_view *v, uint32_t i)
 {
     const ry_view_point *p = &v->points[i];
-    ry_putf(s, "<a href=\"#r%u\">#%u %s", i + 1, i + 1, p->is_dense ? "dense" : p->policy);
+    ry_putf(s, "#%u %s", i + 1, p->is_dense ? "dense" : p->policy);
     if (v->n_models > 1) ry_putf(s, ", %s", p->model);
     if (p->is_resized) ry_putf(s, ", %u px", p->of->image_size);
+}
+
+static void put_point(ry_sink *s, const ry_view *v, uint32_t i)
+{
+    ry_putf(s, "<a href=\"#r%u\">", i + 1);
+    ry_page_title(s, v, i);
     ry_put(s, "</a>");
 }
 
