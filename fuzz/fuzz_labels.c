@@ -22,19 +22,21 @@ static void make(renyi_dataset *d, renyi_error *err)
             abort();
 }
 
-static void take(void *user, const ry_logged *line)
+static renyi_status take(void *user, const ry_logged *line, int *is_ours, renyi_error *e)
 {
-    (void)user;
-    if (!line->file || !line->policy || line->answer.n_top < 1 || line->answer.n_top > RY_TOP)
+    (void)user, (void)is_ours, (void)e;
+    if (!line->file || !line->run.model) abort();
+    if (!line->error && (!line->policy || line->answer.n_top < 1 || line->answer.n_top > RY_TOP))
         abort();
+    return RENYI_OK;
 }
 
 static renyi_status read_log(const uint8_t *bytes, size_t n, renyi_error *e)
 {
-    char path[] = "log.jsonl";
-    const ry_sample_log log = {.path = path, .run = "0000000000000001"};
     size_t whole = 0;
-    const renyi_status st = ry_sample_log_read(&log, (const char *)bytes, n, &whole, take, NULL, e);
+    uint64_t n_foreign = 0;
+    const renyi_status st =
+        ry_sample_log_read("log.jsonl", (const char *)bytes, n, &whole, &n_foreign, take, NULL, e);
     if (whole > n) abort();
     return st;
 }

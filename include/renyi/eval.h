@@ -81,7 +81,9 @@ typedef struct renyi_dataset_info {
     const uint32_t *valid; /* [n_valid] classes that can be predicted, ascending; NULL = all */
     uint32_t n_valid;
     int has_real_labels;
-} renyi_dataset_info; /* pointers are borrowed until renyi_dataset_free */
+    uint64_t n_chosen;        /* after limit, before shard */
+    uint32_t shard, n_shards; /* as asked for; n_shards 0 = all */
+} renyi_dataset_info;         /* pointers are borrowed until renyi_dataset_free */
 RENYI_API void renyi_dataset_get_info(const renyi_dataset *d, renyi_dataset_info *info);
 
 #define RENYI_NO_CLASS UINT32_MAX

@@ -36,10 +36,10 @@ void ry_answer_read(ry_answer *out, const float *logits, const ry_choice *choice
     out->margin = out->n_top > 1 ? logits[out->top[0]] - logits[out->top[1]] : NAN;
 }
 
-int ry_answer_is_right(const ry_answer *a, const renyi_dataset_image *photo, uint32_t k)
+void ry_answer_judge(ry_answer *a, const renyi_dataset_image *photo)
 {
-    for (uint32_t i = 0; i < a->n_top && i < k; i++)
+    a->right = 0;
+    for (uint8_t i = 0; i < a->n_top && !a->right; i++)
         for (uint32_t j = 0; j < photo->n_right; j++)
-            if (a->top[i] == photo->right[j]) return 1;
-    return 0;
+            if (a->top[i] == photo->right[j]) a->right = (uint8_t)(i + 1);
 }

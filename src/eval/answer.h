@@ -16,9 +16,13 @@ typedef enum ry_answer_state {
 typedef struct ry_answer {
     double loss; /* NaN without a label */
     float margin, ms;
+    float ms_rest; /* what the photo took beside the model, all policies together */
     uint32_t top[RY_TOP];
     uint8_t n_top, state;
-    uint8_t is_cold; /* from the first batch of a run, which pays for fresh memory */
+    uint8_t right;     /* place of the first right class among the top, from 1; 0 = none is */
+    uint8_t is_cold;   /* from the first batch of a run, which pays for fresh memory */
+    uint8_t is_fresh;  /* of this run and rank */
+    uint8_t is_logged; /* stands in the log of rank 0 */
 } ry_answer;
 
 /* Classes that may be predicted: all `n`, or the `n_valid` listed. */
@@ -27,10 +31,11 @@ typedef struct ry_choice {
     const uint32_t *valid; /* [n_valid] ascending; NULL = all */
 } ry_choice;
 
-/* Larger logit first, equal ones to the lower class. ms is left as it is. */
+/* Larger logit first, equal ones to the lower class. Times and marks are left as they are, and
+ * `right` is for ry_answer_judge. */
 void ry_answer_read(ry_answer *out, const float *logits, const ry_choice *choice, uint32_t label);
 
-/* Is one of the first k classes of the answer right for the photo? */
-int ry_answer_is_right(const ry_answer *a, const renyi_dataset_image *photo, uint32_t k);
+/* Which of the answer's classes is right for the photo? Fills `right`. */
+void ry_answer_judge(ry_answer *a, const renyi_dataset_image *photo);
 
 #endif

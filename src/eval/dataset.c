@@ -118,6 +118,9 @@ static void choose(renyi_dataset *d, const renyi_dataset_options *o)
 {
     if (o->shuffle) ry_photos_shuffle(d->photos, d->count, o->seed);
     if (o->limit && o->limit < d->count) d->count = (size_t)o->limit;
+    d->info.n_chosen = d->count;
+    d->info.shard = o->shard;
+    d->info.n_shards = o->n_shards;
     if (!o->n_shards) return;
     size_t kept = 0;
     for (size_t i = o->shard; i < d->count; i += o->n_shards) d->photos[kept++] = d->photos[i];

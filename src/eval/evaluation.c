@@ -1,4 +1,4 @@
-/* evaluation.c - bodies of eval.h: making an evaluation and taking up what a log holds.
+/* evaluation.c - bodies of eval.h: making an evaluation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/evaluation.h"
 
@@ -10,6 +10,12 @@
 #include <string.h>
 
 enum { DEFAULT_BATCH = 8, MAX_POLICIES = 1024, MAX_WORKERS = 1024 };
+
+uint32_t ry_eval_cores(const renyi_eval *e)
+{
+    const uint32_t cores = ry_cpu_cores() / e->ranks.r.n_sharing;
+    return cores ? cores : 1;
+}
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
@@ -23,101 +29,13 @@ static renyi_status open_policy(renyi_eval *e, uint32_t i, renyi_error *err)
     renyi_cost cost;
     RY_TRY(renyi_session_new(&p->session, e->model, &o, err));
     const char *full = renyi_session_policy(p->session);
+    p->text = full;
     for (uint32_t j = 0; j < i; j++)
-        if (strcmp(full, renyi_session_policy(e->policies[j].session)) == 0)
+        if (strcmp(full, e->policies[j].text) == 0)
             return ry_fail(err, RENYI_ERR_ARG, -1, "policy \"%s\" is given twice", full);
     RY_TRY(renyi_policy_cost(e->model, NULL, full, &cost, NULL, 0, err));
     p->gmacs = cost.total.macs * 1e-9;
     return RENYI_OK;
-}
-
-/* ---- what an answer depends on ------------------------------------------------------------- */
-
-static uint64_t mix(uint64_t hash, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) /* FNV-1a */
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
-    return hash;
-}
-
-static uint64_t mix_text(uint64_t hash, const char *text)
-{
-    return mix(hash, text, strlen(text) + 1);
-}
-
-/* Field by field: padding has no defined value. */
-static uint64_t run_number(const renyi_eval *e, const char *name)
-{
-    const renyi_preprocess *p = &e->spec.preprocess;
-    const uint32_t numbers[] = {p->size, (uint32_t)p->crop_mode, (uint32_t)p->interpolation,
-                                e->spec.apply_exif, e->choice.n};
-    renyi_model_info info;
-    renyi_model_get_info(e->model, &info);
-    uint64_t hash = mix_text(mix_text(0xcbf29ce484222325u, name), info.architecture);
-    hash = mix(hash, &info.n_params, sizeof info.n_params);
-    hash = mix(hash, numbers, sizeof numbers);
-    hash = mix(hash, &p->crop_pct, sizeof p->crop_pct);
-    hash = mix(hash, p->mean, sizeof p->mean);
-    hash = mix(hash, p->std, sizeof p->std);
-    return mix(hash, e->choice.valid, e->choice.n_valid * sizeof *e->choice.valid);
-}
-
-/* ---- resuming ------------------------------------------------------------------------------ */
-
-typedef struct resumer {
-    renyi_eval *e;
-    uint32_t *place; /* [n_found] by index in the listing: photo + 1 */
-    uint64_t n_found;
-} resumer;
-
-static int find_policy(const renyi_eval *e, const char *text)
-{
-    for (uint32_t i = 0; i < e->o.n_policies; i++)
-        if (strcmp(text, renyi_session_policy(e->policies[i].session)) == 0) return (int)i;
-    return -1;
-}
-
-static int fits(const renyi_eval *e, const ry_logged *line, const renyi_dataset_image *photo)
-{
-    if (line->label != photo->label) return 0;
-    for (uint32_t i = 0; i < line->answer.n_top; i++)
-        if (line->answer.top[i] >= e->choice.n) return 0;
-    /* A name that is not UTF-8 is not the same in the log; index and label must do then. */
-    return strcmp(line->file, photo->file) == 0 || strstr(line->file, "\xef\xbf\xbd") != NULL;
-}
-
-static void take(void *user, const ry_logged *line)
-{
-    const resumer *r = user;
-    const int policy = find_policy(r->e, line->policy);
-    if (policy < 0 || line->index >= r->n_found || !r->place[line->index]) return;
-    const size_t i = r->place[line->index] - 1u;
-    renyi_dataset_image photo;
-    renyi_dataset_get_image(r->e->data, i, &photo);
-    if (fits(r->e, line, &photo)) *ry_eval_answer(r->e, (uint32_t)policy, i) = line->answer;
-}
-
-static renyi_status open_log(renyi_eval *e, renyi_error *err)
-{
-    renyi_dataset_info data;
-    renyi_model_info model;
-    renyi_dataset_get_info(e->data, &data);
-    renyi_model_get_info(e->model, &model);
-    const char *name = e->o.name ? e->o.name : model.architecture;
-    resumer r = {e, NULL, data.n_found};
-    if (e->o.log && e->o.resume) {
-        r.place = ry_calloc(&e->al, (size_t)data.n_found, sizeof *r.place);
-        if (!r.place) return ry_fail_nomem(err, (size_t)data.n_found * sizeof *r.place);
-        for (size_t i = 0; i < e->n_images; i++) {
-            renyi_dataset_image photo;
-            renyi_dataset_get_image(e->data, i, &photo);
-            r.place[photo.index] = (uint32_t)i + 1;
-        }
-    }
-    const renyi_status st = ry_sample_log_open(&e->log, e->o.log, run_number(e, name), name,
-                                               e->o.resume != 0, take, &r, &e->al, err);
-    ry_free(&e->al, r.place);
-    return st;
 }
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -157,12 +75,9 @@ static renyi_status check_options(renyi_eval_options *o, renyi_error *err)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_eval_options: policies is NULL");
     if (!o->n_policies) o->policies = NULL, o->n_policies = 1;
     if (!o->batch) o->batch = DEFAULT_BATCH;
-    if (!o->n_threads) o->n_threads = ry_cpu_cores();
     if (o->n_policies > MAX_POLICIES)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u policies; at most %d", o->n_policies,
                        MAX_POLICIES);
-    if (o->ranks && o->ranks->n_ranks > 1)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "ranks are not shared out yet");
     if (o->n_workers > MAX_WORKERS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u workers; at most %d", o->n_workers,
                        MAX_WORKERS);
@@ -172,6 +87,8 @@ static renyi_status check_options(renyi_eval_options *o, renyi_error *err)
 static renyi_status fill(renyi_eval *e, renyi_error *err)
 {
     RY_TRY(check_options(&e->o, err));
+    RY_TRY(ry_ranks_open(&e->ranks, e->o.ranks, &e->al, err));
+    if (!e->o.n_threads) e->o.n_threads = ry_eval_cores(e);
     RY_TRY(check_classes(e, err));
     RY_TRY(check_preprocess(e, err));
     const size_t n_answers = e->n_images * e->o.n_policies; /* 2^24 photos x 2^10 policies fit */
@@ -182,7 +99,9 @@ static renyi_status fill(renyi_eval *e, renyi_error *err)
     const size_t n_logits = (size_t)e->o.batch * e->choice.n; /* the session checked the batch */
     e->logits = ry_alloc(&e->al, n_logits, sizeof *e->logits);
     if (!e->logits) return ry_fail_nomem(err, n_logits * sizeof *e->logits);
-    return open_log(e, err);
+    renyi_model_info info;
+    renyi_model_get_info(e->model, &info);
+    return ry_eval_open_log(e, e->o.name ? e->o.name : info.architecture, err);
 }
 
 renyi_status renyi_eval_new(renyi_eval **out, const renyi_model *m, const renyi_dataset *d,
@@ -211,6 +130,7 @@ renyi_status renyi_eval_new(renyi_eval **out, const renyi_model *m, const renyi_
     e->o.policies = NULL;
     e->o.preprocess = NULL;
     e->o.name = e->o.log = NULL;
+    e->o.ranks = NULL; /* copied */
     if (st) {
         renyi_eval_free(e);
         return st;
@@ -226,6 +146,7 @@ void renyi_eval_free(renyi_eval *e)
     for (uint32_t i = 0; e->policies && i < e->o.n_policies; i++)
         renyi_session_free(e->policies[i].session);
     ry_sample_log_close(&e->log);
+    ry_ranks_close(&e->ranks, &al);
     ry_free(&al, e->policies);
     ry_free(&al, e->answers);
     ry_free(&al, e->logits);

@@ -4,22 +4,44 @@
 
 #include "eval/answer.h"
 #include "eval/photo_file.h"
+#include "eval/ranks.h"
 #include "eval/sample_log.h"
 #include "eval/text.h"
 
-typedef struct ry_eval_policy {
-    renyi_session *session;
-    double gmacs;
-    double seconds; /* in the model, this run */
-    double macs;    /* in the model, of the n_run photos of this run */
+/* What a model was seen to do. */
+typedef struct ry_work {
+    double macs; /* of the n_run photos of this run */
     uint64_t n_run;
+} ry_work;
+
+typedef struct ry_eval_policy {
+    const char *text;       /* in full; the session's, or in the pool */
+    renyi_session *session; /* NULL in a merged evaluation */
+    double gmacs;
+    ry_work own, others; /* this rank's, and what the other ranks reported */
 } ry_eval_policy;
+
+#define RY_ALL_POLICIES UINT32_MAX
+
+typedef struct ry_failure {
+    renyi_eval_failure shown;
+    size_t photo;
+    uint32_t policy; /* whose answer is no number; RY_ALL_POLICIES = the photo cannot be read */
+} ry_failure;
+
+/* A photo of a merged evaluation, which has no dataset. */
+typedef struct ry_merged_photo {
+    const char *file; /* in the pool */
+    uint64_t index, place;
+    uint32_t label;
+} ry_merged_photo;
 
 struct renyi_eval {
     renyi_allocator al;
     renyi_eval_options o; /* defaults filled in; its strings are not used after renyi_eval_new */
-    const renyi_model *model;  /* borrowed */
-    const renyi_dataset *data; /* borrowed */
+    const renyi_model *model;      /* borrowed; NULL in a merged evaluation, as data */
+    const renyi_dataset *data;     /* borrowed */
+    const ry_merged_photo *merged; /* [n_images]; NULL unless merged */
     size_t n_images;
     ry_choice choice;
     ry_photo_spec spec;
@@ -28,11 +50,12 @@ struct renyi_eval {
     ry_answer *answers;       /* [o.n_policies, n_images] */
     float *logits;            /* [batch, n_classes] */
     ry_pool pool;             /* texts of failures */
-    renyi_eval_failure *failures;
+    ry_failure *failures;
     size_t n_failures, failure_capacity;
-    size_t n_unreadable; /* photos; a failure may also be an answer that is no number */
+    ry_ranks ranks;
+    uint64_t run; /* stands for all that an answer depends on but photo and policy */
     ry_sample_log log;
-    double started; /* clock at the start of the run */
+    double started, batch_end; /* clock at the start of the run and after the last batch */
     renyi_eval_times times;
 };
 
@@ -44,5 +67,27 @@ static inline ry_answer *ry_eval_answer(const renyi_eval *e, uint32_t policy, si
 /* One photo more that both answered; then, after the last, what the counts mean. */
 void ry_pair_add(renyi_eval_pair *out, uint32_t a_right, uint32_t b_right, int is_same);
 void ry_pair_finish(renyi_eval_pair *out);
+
+/* Cores for this rank, at least 1. */
+uint32_t ry_eval_cores(const renyi_eval *e);
+
+/* evaluation_log.c: reads what the log holds. */
+renyi_status ry_eval_open_log(renyi_eval *e, const char *name, renyi_error *err) RENYI_CHECK;
+/* Lines; written out by the next flush. */
+renyi_status ry_eval_put_answer(renyi_eval *e, uint32_t policy, size_t photo,
+                                renyi_error *err) RENYI_CHECK;
+renyi_status ry_eval_put_failure(renyi_eval *e, const ry_failure *f, renyi_error *err) RENYI_CHECK;
+/* Rank 0: bring what the other ranks found into the log, to the disk. */
+renyi_status ry_eval_complete_log(renyi_eval *e, renyi_error *err) RENYI_CHECK;
+
+/* evaluation_share.c, collective: do all ranks mean the same? Then what their logs hold is known to
+ * all. */
+renyi_status ry_eval_meet(renyi_eval *e, renyi_error *err) RENYI_CHECK;
+/* Collective: what this rank ran goes to all others, and theirs comes here; rank 0 puts failures of
+ * others into its log. */
+renyi_status ry_eval_share(renyi_eval *e, renyi_error *err) RENYI_CHECK;
+
+/* Adds a failure with a copy of the message; the caller reports it. NULL = no memory. */
+ry_failure *ry_eval_add_failure(renyi_eval *e, size_t photo, uint32_t policy, const char *message);
 
 #endif

@@ -7,21 +7,29 @@
 
 uint32_t renyi_eval_policy_count(const renyi_eval *e) { return e->o.n_policies; }
 
+/* File, index and label of photo i. */
+static ry_merged_photo photo_of(const renyi_eval *e, size_t i)
+{
+    renyi_dataset_image photo;
+    if (e->merged) return e->merged[i];
+    renyi_dataset_get_image(e->data, i, &photo);
+    return (ry_merged_photo){photo.file, photo.index, i, photo.label};
+}
+
 int renyi_eval_get_sample(const renyi_eval *e, uint32_t policy, size_t i, renyi_eval_sample *out)
 {
     if (policy >= e->o.n_policies || i >= e->n_images) return 0;
     const ry_answer *a = ry_eval_answer(e, policy, i);
     if (a->state != RY_ANSWER_GIVEN) return 0;
-    renyi_dataset_image photo;
-    renyi_dataset_get_image(e->data, i, &photo);
+    const ry_merged_photo photo = photo_of(e, i);
     *out = (renyi_eval_sample){.file = photo.file,
                                .index = photo.index,
                                .policy = policy,
                                .label = photo.label,
                                .prediction = a->top[0],
                                .n_top = a->n_top,
-                               .is_top1 = (uint32_t)ry_answer_is_right(a, &photo, 1),
-                               .is_top5 = (uint32_t)ry_answer_is_right(a, &photo, RY_TOP),
+                               .is_top1 = a->right == 1,
+                               .is_top5 = a->right > 0,
                                .margin = (double)a->margin,
                                .loss = a->loss,
                                .ms = (double)a->ms};
@@ -31,20 +39,20 @@ int renyi_eval_get_sample(const renyi_eval *e, uint32_t policy, size_t i, renyi_
 
 /* What a policy's answers add up to. */
 typedef struct sums {
-    uint64_t n_nan, n_loss, n_ms, n_warm;
-    double loss, ms, warm_ms;
+    uint64_t n_nan, n_loss, n_ms, n_warm, n_rest;
+    double loss, ms, warm_ms, rest_ms;
 } sums;
 
 static void add_up(const renyi_eval *e, uint32_t policy, renyi_eval_result *out, sums *s)
 {
     for (size_t i = 0; i < e->n_images; i++) {
         const ry_answer *a = ry_eval_answer(e, policy, i);
-        renyi_eval_sample sample;
         s->n_nan += a->state == RY_ANSWER_NAN;
-        if (!renyi_eval_get_sample(e, policy, i, &sample)) continue;
+        if (a->state != RY_ANSWER_GIVEN) continue;
         out->images++;
-        out->n_top1 += sample.is_top1;
-        out->n_top5 += sample.is_top5;
+        out->n_top1 += a->right == 1;
+        out->n_top5 += a->right > 0;
+        if (!isnan(a->ms_rest)) s->n_rest++, s->rest_ms += (double)a->ms_rest;
         if (!isnan(a->loss)) s->n_loss++, s->loss += a->loss;
         if (isnan(a->ms)) continue;
         s->n_ms++, s->ms += (double)a->ms;
@@ -60,27 +68,46 @@ static renyi_interval per_cent_range(uint64_t k, uint64_t n)
     return (renyi_interval){100.0 * r.low, 100.0 * r.high};
 }
 
+/* Of photos that an earlier run did only what is possible is known: the same but for ats. */
+static double executed_macs(const ry_eval_policy *p)
+{
+    const uint64_t n = p->own.n_run + p->others.n_run;
+    if (n) return (p->own.macs + p->others.macs) / (double)n;
+    return p->session ? renyi_session_macs(p->session) : NAN;
+}
+
+static uint64_t count_unreadable(const renyi_eval *e)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < e->n_failures; i++) n += e->failures[i].policy == RY_ALL_POLICIES;
+    return n;
+}
+
+/* Milliseconds per photo that are not the model's: of this run, or as the logs say. */
+static double rest_ms(const renyi_eval *e, const sums *s)
+{
+    const renyi_eval_times *t = &e->times;
+    if (e->merged) return s->n_rest ? s->rest_ms / (double)s->n_rest : NAN;
+    if (!t->images) return NAN;
+    return 1e3 * (t->n_ranks * t->seconds - t->seconds_model) / (double)t->images;
+}
+
 void renyi_eval_get_result(const renyi_eval *e, uint32_t policy, renyi_eval_result *out)
 {
     const ry_eval_policy *p = &e->policies[policy];
-    /* Of photos that an earlier run did only what is possible is known: the same but for ats. */
-    const double macs = p->n_run ? p->macs / (double)p->n_run : renyi_session_macs(p->session);
     sums s = {0};
-    *out = (renyi_eval_result){.policy = renyi_session_policy(p->session),
-                               .gmacs = p->gmacs,
-                               .gmacs_executed = macs * 1e-9};
+    *out = (renyi_eval_result){
+        .policy = p->text, .gmacs = p->gmacs, .gmacs_executed = executed_macs(p) * 1e-9};
     add_up(e, policy, out, &s);
-    out->failed = e->n_unreadable + s.n_nan;
+    out->failed = count_unreadable(e) + s.n_nan;
     out->top1 = per_cent(out->n_top1, out->images);
     out->top5 = per_cent(out->n_top5, out->images);
     out->top1_range = per_cent_range(out->n_top1, out->images);
     out->top5_range = per_cent_range(out->n_top5, out->images);
     out->loss = s.n_loss ? s.loss / (double)s.n_loss : NAN;
     out->ms_model = s.n_warm ? s.warm_ms / (double)s.n_warm : s.n_ms ? s.ms / (double)s.n_ms : NAN;
-    const renyi_eval_times *t = &e->times;
-    const double rest = t->images ? 1e3 * (t->seconds - t->seconds_model) / (double)t->images : NAN;
-    out->ms_total = out->ms_model + rest;
-    out->images_per_second = 1e3 / out->ms_total;
+    out->ms_total = out->ms_model + rest_ms(e, &s);
+    out->images_per_second = (e->merged ? 1 : e->times.n_ranks) * 1e3 / out->ms_total;
 }
 
 void renyi_eval_get_pair(const renyi_eval *e, uint32_t a, uint32_t b, renyi_eval_pair *out)
@@ -115,7 +142,7 @@ size_t renyi_eval_failure_count(const renyi_eval *e) { return e->n_failures; }
 
 void renyi_eval_get_failure(const renyi_eval *e, size_t i, renyi_eval_failure *out)
 {
-    *out = e->failures[i];
+    *out = e->failures[i].shown;
 }
 
 void renyi_eval_get_times(const renyi_eval *e, renyi_eval_times *out) { *out = e->times; }

@@ -1,18 +1,15 @@
-/* sample_log.c - see sample_log.h: opening and writing. SPDX-License-Identifier: Apache-2.0 */
+/* sample_log.c - see sample_log.h: writing lines. SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/sample_log.h"
 
 #include "base/alloc.h"
-#include "base/mapped_file.h"
 #include "base/status.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- text ---------------------------------------------------------------------------------- */
@@ -93,50 +90,61 @@ static int put_string(ry_sample_log *log, const char *text)
     return 1;
 }
 
-static int put_start(ry_sample_log *log, const char *file, uint64_t index)
-{
-    return put(log, "{\"file\":") && put_string(log, file) &&
-           put(log, ",\"index\":%llu", (unsigned long long)index);
-}
-
-static int put_end(ry_sample_log *log)
-{
-    const size_t n = strlen(log->model);
-    if (!put(log, ",\"model\":") || !reserve(log, n)) return 0;
-    memcpy(log->buffer + log->used, log->model, n);
-    log->used += n;
-    return put(log, ",\"run\":\"%s\"}\n", log->run);
-}
-
 /* ---- lines --------------------------------------------------------------------------------- */
 
-static int put_sample(ry_sample_log *log, const renyi_eval_sample *s, const char *policy)
+renyi_status ry_sample_log_suffix(ry_sample_log *log, const ry_log_run *run, renyi_error *err)
 {
-    int ok =
-        put_start(log, s->file, s->index) && put(log, ",\"policy\":") && put_string(log, policy);
-    ok = ok && (s->label == RENYI_NO_CLASS ? put(log, ",\"label\":null")
-                                           : put(log, ",\"label\":%u", s->label));
-    ok = ok && put(log, ",\"prediction\":%u,\"top5\":[", s->prediction);
-    for (uint32_t i = 0; ok && i < s->n_top; i++) ok = put(log, "%s%u", i ? "," : "", s->top[i]);
+    int ok = put(log, ",\"img_size\":%u,\"classes\":%u,\"photos\":%llu", run->image_size,
+                 run->n_classes, (unsigned long long)run->photos);
+    if (run->n_shards) ok = ok && put(log, ",\"shard\":\"%u/%u\"", run->shard + 1, run->n_shards);
+    ok = ok && put(log, ",\"model\":") && put_string(log, run->model) &&
+         put(log, ",\"run\":\"%s\"}\n", run->id) && reserve(log, 1);
+    if (ok) {
+        log->buffer[log->used] = 0;
+        log->suffix = ry_strdup(log->al, log->buffer);
+    }
+    log->used = 0;
+    return log->suffix ? RENYI_OK : ry_fail_nomem(err, 6 * strlen(run->model));
+}
+
+static int put_answer(ry_sample_log *log, const ry_logged *line)
+{
+    const ry_answer *a = &line->answer;
+    int ok = line->label == RENYI_NO_CLASS ? put(log, ",\"label\":null")
+                                           : put(log, ",\"label\":%u", line->label);
+    ok = ok && put(log, ",\"prediction\":%u,\"top5\":[", a->top[0]);
+    for (uint32_t i = 0; ok && i < a->n_top; i++) ok = put(log, "%s%u", i ? "," : "", a->top[i]);
     /* As many digits as bring back the same number. */
-    return ok && put(log, "]") && put_real(log, "margin", 9, s->margin) &&
-           put_real(log, "loss", 17, s->loss) && put_real(log, "ms", 6, s->ms) && put_end(log);
+    return ok && put(log, "],\"right\":%u", a->right) &&
+           put_real(log, "margin", 9, (double)a->margin) && put_real(log, "loss", 17, a->loss) &&
+           put_real(log, "ms", 6, (double)a->ms) &&
+           put_real(log, "ms_rest", 6, (double)a->ms_rest) &&
+           put_real(log, "gmacs", 12, line->gmacs) &&
+           put_real(log, "gmacs_executed", 12, line->gmacs_executed);
 }
 
-renyi_status ry_sample_log_put(ry_sample_log *log, const renyi_eval_sample *sample,
-                               const char *policy, renyi_error *err)
+static int put_line(ry_sample_log *log, const ry_logged *line)
 {
-    if (log->fd < 0 || put_sample(log, sample, policy)) return RENYI_OK;
-    return ry_fail_nomem(err, log->capacity);
+    int ok = put(log, "{\"file\":") && put_string(log, line->file) &&
+             put(log, ",\"index\":%llu,\"place\":%llu", (unsigned long long)line->index,
+                 (unsigned long long)line->place);
+    if (line->policy) ok = ok && put(log, ",\"policy\":") && put_string(log, line->policy);
+    if (line->error)
+        ok = ok && put(log, ",\"error\":") && put_string(log, line->error);
+    else
+        ok = ok && put_answer(log, line);
+    const size_t n = strlen(log->suffix);
+    if (!ok || !reserve(log, n)) return 0;
+    memcpy(log->buffer + log->used, log->suffix, n);
+    log->used += n;
+    return 1;
 }
 
-renyi_status ry_sample_log_fault(ry_sample_log *log, const renyi_dataset_image *photo,
-                                 const char *message, renyi_error *err)
+renyi_status ry_sample_log_put(ry_sample_log *log, const ry_logged *line, renyi_error *err)
 {
-    if (log->fd < 0) return RENYI_OK;
-    if (put_start(log, photo->file, photo->index) && put(log, ",\"error\":") &&
-        put_string(log, message) && put_end(log))
-        return RENYI_OK;
+    const size_t start = log->used;
+    if (log->fd < 0 || put_line(log, line)) return RENYI_OK;
+    log->used = start; /* never half a line */
     return ry_fail_nomem(err, log->capacity);
 }
 
@@ -157,58 +165,11 @@ renyi_status ry_sample_log_flush(ry_sample_log *log, renyi_error *err)
     return RENYI_OK;
 }
 
-/* ---- opening ------------------------------------------------------------------------------- */
-
-static renyi_status resume_from(ry_sample_log *log, ry_logged_take *take, void *user,
-                                renyi_error *err)
+renyi_status ry_sample_log_sync(ry_sample_log *log, renyi_error *err)
 {
-    ry_mapped_file f;
-    size_t whole = 0;
-    RY_TRY(ry_mapped_file_open(&f, log->path, 0, err));
-    const renyi_status st =
-        ry_sample_log_read(log, (const char *)f.data, f.size, &whole, take, user, err);
-    const int is_torn = whole < f.size;
-    ry_mapped_file_close(&f);
-    if (st) return st;
-    return is_torn && ftruncate(log->fd, (off_t)whole) ? fail_errno(log, err) : RENYI_OK;
-}
-
-static renyi_status prepare(ry_sample_log *log, const char *path, const char *model,
-                            renyi_error *err)
-{
-    log->path = ry_strdup(log->al, path);
-    if (!log->path || !put_string(log, model) || !reserve(log, 1))
-        return ry_fail_nomem(err, strlen(path) + 6 * strlen(model));
-    log->buffer[log->used] = 0;
-    log->model = ry_strdup(log->al, log->buffer);
-    log->used = 0;
-    return log->model ? RENYI_OK : ry_fail_nomem(err, strlen(model));
-}
-
-renyi_status ry_sample_log_open(ry_sample_log *log, const char *path, uint64_t run,
-                                const char *model, int resume, ry_logged_take *take, void *user,
-                                const renyi_allocator *al, renyi_error *err)
-{
-    struct stat st;
-    *log = (ry_sample_log){.al = al, .fd = -1};
-    if (!path) return RENYI_OK;
-    RY_TRY(prepare(log, path, model, err));
-    snprintf(log->run, sizeof log->run, "%016llx", (unsigned long long)run);
-    log->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (log->fd < 0 || fstat(log->fd, &st)) return fail_errno(log, err);
-    if (!S_ISREG(st.st_mode) || st.st_size == 0) return RENYI_OK;
-    if (resume) return resume_from(log, take, user, err);
-    return ry_fail(err, RENYI_ERR_ARG, -1,
-                   "%s: there are results in this file already; resume continues them, another "
-                   "name or removing it starts afresh",
-                   path);
-}
-
-void ry_sample_log_close(ry_sample_log *log)
-{
-    if (log->fd >= 0) close(log->fd);
-    ry_free(log->al, log->path);
-    ry_free(log->al, log->model);
-    ry_free(log->al, log->buffer);
-    *log = (ry_sample_log){.fd = -1};
+    RY_TRY(ry_sample_log_flush(log, err));
+    /* A pipe or a device cannot be waited for. */
+    if (log->fd >= 0 && fsync(log->fd) && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
+        return fail_errno(log, err);
+    return RENYI_OK;
 }

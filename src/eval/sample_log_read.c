@@ -35,54 +35,115 @@ static int read_real(const json_t *o, const char *key, double *out)
     return json_is_number(value) || json_is_null(value);
 }
 
-/* 1 = an answer, 0 = something else that is fine, -1 = neither. */
-static int read_line(const ry_sample_log *log, const json_t *o, ry_logged *out)
+/* 0 = there, but no such number. */
+static int read_count(const json_t *o, const char *key, uint64_t *out)
 {
-    const char *run = json_string_value(json_object_get(o, "run"));
-    const json_t *index = json_object_get(o, "index"), *label = json_object_get(o, "label");
-    double margin, ms;
-    if (!run) return -1;
-    if (strcmp(run, log->run) != 0 || json_object_get(o, "error")) return 0;
-    *out = (ry_logged){.file = json_string_value(json_object_get(o, "file")),
-                       .policy = json_string_value(json_object_get(o, "policy")),
-                       .label = RENYI_NO_CLASS,
-                       .answer = {.state = RY_ANSWER_GIVEN}};
-    if (!out->file || !out->policy || !json_is_integer(index) || json_integer_value(index) < 0)
-        return -1;
-    out->index = (uint64_t)json_integer_value(index);
-    if (!json_is_null(label) && !read_class(label, &out->label)) return -1;
-    if (!read_top(json_object_get(o, "top5"), &out->answer) || !read_real(o, "margin", &margin) ||
-        !read_real(o, "loss", &out->answer.loss) || !read_real(o, "ms", &ms))
-        return -1;
-    out->answer.margin = (float)margin;
-    out->answer.ms = (float)ms;
+    const json_t *value = json_object_get(o, key);
+    if (!value) return 1;
+    if (!json_is_integer(value) || json_integer_value(value) < 0) return 0;
+    *out = (uint64_t)json_integer_value(value);
     return 1;
 }
 
-static renyi_status take_line(const ry_sample_log *log, ry_text line, uint64_t number,
-                              ry_logged_take *take, void *user, renyi_error *err)
+/* "2/3" -> the second of three, counted from 0. */
+static int read_shard(const json_t *o, ry_log_run *run)
+{
+    const json_t *value = json_object_get(o, "shard");
+    const char *text = json_string_value(value), *slash = text ? strchr(text, '/') : NULL;
+    uint32_t shard;
+    if (!value) return 1;
+    if (!slash || !ry_text_number((ry_text){text, (size_t)(slash - text)}, &shard) ||
+        !ry_text_number(ry_text_of(slash + 1), &run->n_shards) || shard < 1 ||
+        shard > run->n_shards)
+        return 0;
+    run->shard = shard - 1;
+    return 1;
+}
+
+static int read_run(const json_t *o, ry_log_run *run)
+{
+    const char *id = json_string_value(json_object_get(o, "run"));
+    uint64_t size = 0, classes = 0;
+    run->model = json_string_value(json_object_get(o, "model"));
+    if (!id || strlen(id) >= sizeof run->id || !run->model) return 0;
+    memcpy(run->id, id, strlen(id) + 1);
+    if (!read_count(o, "photos", &run->photos) || !read_count(o, "img_size", &size) ||
+        !read_count(o, "classes", &classes) || size > UINT32_MAX || classes > UINT32_MAX)
+        return 0;
+    run->image_size = (uint32_t)size;
+    run->n_classes = (uint32_t)classes;
+    return read_shard(o, run);
+}
+
+static int read_answer(const json_t *o, ry_logged *out)
+{
+    const json_t *label = json_object_get(o, "label");
+    ry_answer *a = &out->answer;
+    double margin, ms, rest = NAN;
+    uint64_t right = 0;
+    *a = (ry_answer){.state = RY_ANSWER_GIVEN};
+    out->gmacs = out->gmacs_executed = NAN;
+    if (!json_is_null(label) && !read_class(label, &out->label)) return 0;
+    if (!read_top(json_object_get(o, "top5"), a) || !read_real(o, "margin", &margin) ||
+        !read_real(o, "loss", &a->loss) || !read_real(o, "ms", &ms) ||
+        !read_count(o, "right", &right) || right > a->n_top)
+        return 0;
+    read_real(o, "ms_rest", &rest);
+    read_real(o, "gmacs", &out->gmacs);
+    read_real(o, "gmacs_executed", &out->gmacs_executed);
+    a->right = (uint8_t)right;
+    a->margin = (float)margin;
+    a->ms = (float)ms;
+    a->ms_rest = (float)rest;
+    return 1;
+}
+
+static int read_line(const json_t *o, ry_logged *out)
+{
+    const json_t *policy = json_object_get(o, "policy"), *error = json_object_get(o, "error");
+    out->file = json_string_value(json_object_get(o, "file"));
+    out->policy = json_string_value(policy);
+    out->error = json_string_value(error);
+    out->label = RENYI_NO_CLASS;
+    out->place = RY_NO_PLACE;
+    if (!read_run(o, &out->run) || !out->file || (policy && !out->policy) ||
+        (error && !out->error) || !json_object_get(o, "index") ||
+        !read_count(o, "index", &out->index) || !read_count(o, "place", &out->place))
+        return 0;
+    return out->error || (out->policy && read_answer(o, out));
+}
+
+static renyi_status take_line(ry_logged *logged, ry_text line, ry_logged_take *take, void *user,
+                              int *is_ours, renyi_error *err)
 {
     const ry_json_limits limits = {1 << 20, 1000, 4};
     char where[512];
-    ry_logged logged;
     json_t *o;
-    snprintf(where, sizeof where, "%.480s:%llu", log->path, (unsigned long long)number);
+    snprintf(where, sizeof where, "%.480s:%llu", logged->path, (unsigned long long)logged->line);
     RY_TRY(ry_json_parse(&o, line.at, line.n, where, &limits, err));
-    const int kind = read_line(log, o, &logged);
-    if (kind > 0) take(user, &logged);
+    const renyi_status st =
+        read_line(o, logged)
+            ? take(user, logged, is_ours, err)
+            : ry_fail(err, RENYI_ERR_FORMAT, -1,
+                      "%s: no line of a sample log; is this the right file?", where);
     json_decref(o);
-    if (kind >= 0) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "%s: no line of a sample log; is this the right file?", where);
+    return st;
 }
 
-renyi_status ry_sample_log_read(const ry_sample_log *log, const char *bytes, size_t size,
-                                size_t *whole, ry_logged_take *take, void *user, renyi_error *err)
+renyi_status ry_sample_log_read(const char *path, const char *bytes, size_t size, size_t *whole,
+                                uint64_t *n_foreign, ry_logged_take *take, void *user,
+                                renyi_error *err)
 {
     while (size && bytes[size - 1] != '\n') size--; /* a line that was being written */
     *whole = size;
+    *n_foreign = 0;
     ry_lines l = ry_lines_of(bytes, size);
-    for (ry_text line; ry_lines_next(&l, &line);)
-        if (ry_text_trim(line).n) RY_TRY(take_line(log, line, l.number, take, user, err));
+    for (ry_text line; ry_lines_next(&l, &line);) {
+        ry_logged logged = {.path = path, .line = l.number};
+        int is_ours = 1;
+        if (!ry_text_trim(line).n) continue;
+        RY_TRY(take_line(&logged, line, take, user, &is_ours, err));
+        *n_foreign += !is_ours;
+    }
     return RENYI_OK;
 }

@@ -42,7 +42,7 @@ out_has "within the noise"
 python3 -c 'import json; json.load(open("results.json"))["results"]' || fail "results.json"
 
 # --- the same answers for any batch, threads, workers ---
-answers() { sed -E 's/"ms":[^,]*,//' "$1"; }
+answers() { sed -E 's/"ms(_rest)?":[^,]*,//g' "$1"; }
 for flags in "-b 1 -t 1" "-b 5 -t 2 -j 2" "-b 64"; do
   rm -f samples.jsonl
   run 0 eval_toy photos "${prune[@]}" $flags --log-samples samples.jsonl

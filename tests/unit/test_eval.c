@@ -2,67 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/answer.h"
-#include "renyi/eval.h"
+#include "eval_fixture.h"
 #include "test_heap.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-enum { PHOTOS = 23, BROKEN = 2, CLASSES = 10 };
 static const char *const policies[] = {"none", "evit keep=0.5 layers=0 metric=col n=4"};
-static char root[] = "/tmp/renyi_eval_XXXXXX";
-static renyi_model *model;
-static renyi_dataset *data;
-
-static const char *at(const char *name)
-{
-    static char paths[8][512];
-    static unsigned next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", root, name);
-    return path;
-}
-
-/* A small picture of noise; number 7 is no picture and 11 is cut short. */
-static void make_photo(int i)
-{
-    char name[64];
-    snprintf(name, sizeof name, "photos/%03d", i % CLASSES);
-    mkdir(at(name), 0777);
-    snprintf(name, sizeof name, "photos/%03d/%02d.ppm", i % CLASSES, i);
-    FILE *f = fopen(at(name), "wb");
-    assert_non_null(f);
-    uint32_t state = (uint32_t)i + 1;
-    if (i == 7)
-        fputs("no picture", f);
-    else
-        fputs("P6\n20 20\n255\n", f);
-    for (int k = 0; k < (i == 11 ? 300 : i == 7 ? 0 : 1200); k++) {
-        state = state * 1664525u + 1013904223u;
-        putc((int)((state >> 24) * (unsigned)(i % 5 + 1) / 5), f);
-    }
-    fclose(f);
-}
-
-static char *read_all(const char *path)
-{
-    FILE *f = fopen(path, "rb");
-    char *text = calloc(1, 1 << 20);
-    assert_true(f && text);
-    assert_true(fread(text, 1, (1 << 20) - 1, f) > 0);
-    fclose(f);
-    return text;
-}
 
 static renyi_eval_options options(void)
 {
@@ -77,7 +22,7 @@ static renyi_eval *new_ok(const renyi_eval_options *o)
 {
     renyi_error err = {0};
     renyi_eval *e;
-    if (renyi_eval_new(&e, model, data, o, &err)) fail_msg("%s", err.message);
+    if (renyi_eval_new(&e, fixture.model, fixture.data, o, &err)) fail_msg("%s", err.message);
     return e;
 }
 
@@ -87,32 +32,6 @@ static renyi_eval *run_ok(const renyi_eval_options *o)
     renyi_eval *e = new_ok(o);
     if (renyi_eval_run(e, &err)) fail_msg("%s", err.message);
     return e;
-}
-
-/* All that must not depend on how it was run: 17 digits of the loss, every answer. */
-static char *totals(const renyi_eval *e)
-{
-    char *text = calloc(1, 1 << 16), *to = text;
-    for (uint32_t p = 0; p < renyi_eval_policy_count(e); p++) {
-        renyi_eval_result r;
-        renyi_eval_get_result(e, p, &r);
-        to += sprintf(to, "%s: %d of %d, %d, %d failed, loss %.17g\n", r.policy, (int)r.n_top1,
-                      (int)r.images, (int)r.n_top5, (int)r.failed, r.loss);
-        for (size_t i = 0; i < PHOTOS; i++) {
-            renyi_eval_sample s;
-            if (!renyi_eval_get_sample(e, p, i, &s)) continue;
-            to += sprintf(to, "%s %u %u %u %u %.9g %.17g\n", s.file, s.label, s.prediction,
-                          s.top[1], s.top[4], s.margin, s.loss);
-        }
-    }
-    return text;
-}
-
-static void assert_totals(const renyi_eval *e, const char *want)
-{
-    char *got = totals(e);
-    assert_string_equal(got, want);
-    free(got);
 }
 
 static char *reference(void)
@@ -198,7 +117,7 @@ static void test_interrupted(void **state)
     assert_true(r.images + r.failed == 12); /* whole batches */
     renyi_eval_free(e);
     o.progress = NULL;
-    assert_int_equal(renyi_eval_new(&e, model, data, &o, &err), RENYI_ERR_ARG);
+    assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_ERR_ARG);
     assert_non_null(strstr(err.message, "results in this file already"));
     o.resume = 1;
     e = run_ok(&o);
@@ -272,11 +191,12 @@ static void test_other_logs(void **state)
         fprintf(f, "\n%s", wrong[i]);
         fclose(f);
         o.log = at("wrong.jsonl");
-        assert_int_equal(renyi_eval_new(&e, model, data, &o, &err), RENYI_ERR_FORMAT);
+        assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err),
+                         RENYI_ERR_FORMAT);
         assert_non_null(strstr(err.message, "wrong.jsonl:2"));
     }
     o.log = at("nowhere/log.jsonl");
-    assert_int_equal(renyi_eval_new(&e, model, data, &o, &err), RENYI_ERR_IO);
+    assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_ERR_IO);
     o.log = "/dev/full";
     e = new_ok(&o);
     assert_int_equal(renyi_eval_run(e, &err), RENYI_ERR_IO);
@@ -294,18 +214,18 @@ static void test_bad_options(void **state)
     renyi_model_info info;
     renyi_eval *e;
     o.policies = twice;
-    assert_int_equal(renyi_eval_new(&e, model, data, &o, &err), RENYI_ERR_ARG);
+    assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_ERR_ARG);
     assert_non_null(strstr(err.message, "given twice"));
     o.policies = bad;
     o.n_policies = 1;
-    assert_int_equal(renyi_eval_new(&e, model, data, &o, &err), RENYI_ERR_ARG);
+    assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_ERR_ARG);
     assert_null(e);
     o = options();
-    renyi_model_get_info(model, &info);
+    renyi_model_get_info(fixture.model, &info);
     renyi_preprocess p = info.preprocess;
     o.preprocess = &p;
     p.size = 160;
-    assert_int_equal(renyi_eval_new(&e, model, data, &o, &err), RENYI_ERR_ARG);
+    assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_ERR_ARG);
     p = info.preprocess; /* the same normalisation by another road: floats */
     p.mean[0] += 1e-17;
     p.std[0] = nextafter(p.std[0], 1);
@@ -316,7 +236,7 @@ static void test_bad_options(void **state)
     free(want);
     free(got);
     o.struct_size = 1u << 20;
-    assert_int_equal(renyi_eval_new(&e, model, data, &o, &err), RENYI_ERR_ARG);
+    assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_ERR_ARG);
 }
 
 static void test_answers(void **state)
@@ -340,7 +260,8 @@ static void test_answers(void **state)
     assert_true(isnan(a.loss));
     const uint32_t right[2] = {4, 9};
     const renyi_dataset_image photo = {.right = right, .n_right = 2};
-    assert_true(!ry_answer_is_right(&a, &photo, 1) && ry_answer_is_right(&a, &photo, 5));
+    ry_answer_judge(&a, &photo);
+    assert_int_equal(a.right, 2);
     const float nan[2] = {NAN, 1}, huge[2] = {INFINITY, 1};
     const ry_choice two = {2, 0, NULL};
     ry_answer_read(&a, nan, &two, 0);
@@ -364,7 +285,7 @@ static void test_no_memory(void **state)
         o.log = at("memory.jsonl");
         o.resume = 1;
         o.allocator = test_heap_of(&f);
-        renyi_status st = renyi_eval_new(&e, model, data, &o, &err);
+        renyi_status st = renyi_eval_new(&e, fixture.model, fixture.data, &o, &err);
         if (!st) st = renyi_eval_run(e, &err);
         renyi_eval_free(e);
         assert_int_equal(f.live, 0);
@@ -372,37 +293,6 @@ static void test_no_memory(void **state)
         if (!good) assert_int_equal(st, RENYI_ERR_NOMEM);
         assert_true(allowed < 300);
     }
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    const renyi_init_options init = {.struct_size = sizeof init,
-                                     .seed = 1,
-                                     .n_classes = CLASSES,
-                                     .dim = 64,
-                                     .n_blocks = 2,
-                                     .n_heads = 2};
-    renyi_error err = {0};
-    if (!mkdtemp(root) || mkdir(at("photos"), 0777)) return -1;
-    for (int i = 0; i < PHOTOS; i++) make_photo(i);
-    if (renyi_model_init_file(at("m.safetensors"), "vit_tiny_patch16_224", &init, &err) ||
-        renyi_model_open(&model, at("m.safetensors"), NULL, &err) ||
-        renyi_dataset_open(&data, at("photos"), model, NULL, &err)) {
-        printf("%s\n", err.message);
-        return -1;
-    }
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    char command[600];
-    (void)state;
-    renyi_dataset_free(data);
-    renyi_model_free(model);
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
 }
 
 int main(void)
@@ -415,5 +305,5 @@ int main(void)
                                        cmocka_unit_test(test_bad_options),
                                        cmocka_unit_test(test_answers),
                                        cmocka_unit_test(test_no_memory)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }
