@@ -197,9 +197,9 @@ static void put_heading(const paper_block *b, int is_markdown)
         line = cli_format("%s: %s (renyi %s %s)", r.model, paper_state_name(s->state),
                           s->state == PAPER_NO_WEIGHTS ? "pull" : "paper -m", r.weights);
     else
-        line = cli_format("%s%s%s, %llu photos", s->title,
+        line = cli_format("%s%s%s, %llu photo%s", s->title,
                           b->shape.is_own ? " as the paper's " : " beside the paper's ", r.model,
-                          (unsigned long long)s->photos);
+                          (unsigned long long)s->photos, s->photos == 1 ? "" : "s");
     puts("");
     fputs(is_markdown ? "**" : "", stdout);
     cli_put_clean(stdout, line);

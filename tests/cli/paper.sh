@@ -45,7 +45,7 @@ assert (first["table"], first["method"], first["paper_top1"]) == ("1", "cls", "6
 P
 
 # --- a model that is not the paper's ---
-"$RENYI" init -q --arch vit_tiny_patch16_224 --dim 64 --heads 2 --classes 4 --seed 1 small.safetensors
+"$RENYI" init -q --arch vit_tiny_patch16_112 --dim 64 --heads 2 --classes 4 --seed 1 small.safetensors
 for i in {0..7}; do
   mkdir -p "photos/$((i % 4))"
   make_ppm "photos/$((i % 4))/$i.ppm" $((i * 30)) $((250 - i * 9)) $((i * 37 % 251))
@@ -76,7 +76,7 @@ run 0 paper "${here[@]}" --markdown --limit 4
 out_has "**small.safetensors beside the paper's ViT-S/16, 4 photos**"
 
 # --- two models, one log; a photo that cannot be read ---
-"$RENYI" init -q --arch deit_tiny_patch16_224 --dim 64 --heads 2 --classes 4 --seed 2 other.safetensors
+"$RENYI" init -q --arch deit_tiny_patch16_112 --dim 64 --heads 2 --classes 4 --seed 2 other.safetensors
 : >photos/3/empty.jpg
 run 3 paper "${here[@]}" -m other.safetensors --json --log-samples both.jsonl
 json 'len(d["tables"][0]["blocks"]) == 3 and len(d["failed"]) == 2'
@@ -97,8 +97,8 @@ printf %s $commit >"$repo/refs/main"
 printf '{"architecture": "deit_small_patch16_224"}' >"$repo/snapshots/$commit/config.json"
 run 0 paper --table 14 --json
 json 'd["tables"][0]["blocks"][0]["state"] == "no photos" and d["tables"][0]["blocks"][0]["is_papers_model"]'
-run 0 paper --table 14 --no-mosaic --data-dir photos --limit 1
-out_has "deit_small_patch16_224.fb_in1k as the paper's DeiT-S/16, 1 photos"
+run 0 paper --table 14 --no-mosaic --data-dir photos --limit 1 -b 1
+out_has "deit_small_patch16_224.fb_in1k as the paper's DeiT-S/16, 1 photo"
 out_has "!"
 run 0 paper --table 14 -m small.safetensors
 out_has "DeiT-S/16: not run (renyi paper -m timm/deit_small_patch16_224.fb_in1k)"

@@ -61,7 +61,7 @@ static int setup(void **state)
     assert_non_null(mkdtemp(root));
     mkdir(at("photos"), 0777);
     for (int i = 0; i < PHOTOS; i++) make_photo(i);
-    if (renyi_model_init_file(at("m.safetensors"), "vit_tiny_patch16_224", &o, &err) ||
+    if (renyi_model_init_file(at("m.safetensors"), "vit_tiny_patch16_112", &o, &err) ||
         renyi_model_open(&model, at("m.safetensors"), NULL, &err) ||
         renyi_dataset_open(&data, at("photos"), model, NULL, &err))
         fail_msg("%s", err.message);
