@@ -9,7 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIXTURE_MAX = 300, FIXTURE_PAIRS = FIXTURE_MAX * (FIXTURE_MAX - 1) / 2, FIXTURE_BLOCKS = 12 };
+enum {
+    FIXTURE_MAX = 300,
+    FIXTURE_PAIRS = FIXTURE_MAX * (FIXTURE_MAX - 1) / 2,
+    FIXTURE_BLOCKS = 12
+};
 
 typedef struct report_fixture {
     renyi_report report;
@@ -88,7 +92,8 @@ static inline void fixture_fill(report_fixture *f, uint32_t n)
 }
 
 /* Names that want to be markup, end scripts, or are no text at all. */
-#define NASTY "</script><script>alert(1)</script><b a='\"'>&amp; \x01\x7f\xff\xc3\x28\xed\xa0\x80\xe2\x80\xae --> ]]>"
+#define NASTY \
+    "</script><script>alert(1)</script><b a='\"'>&amp; \x01\x7f\xff\xc3\x28\xed\xa0\x80\xe2\x80\xae --> ]]>"
 
 static inline void fixture_spoil(report_fixture *f)
 {
@@ -105,7 +110,8 @@ static inline void fixture_spoil(report_fixture *f)
         if (i % 7 == 3) p->ms_model = p->top1_low = p->top1_high = p->loss = NAN;
         if (i % 7 == 4) p->tokens = NULL, p->model = NULL, p->policy = NULL, p->image_size = 0;
     }
-    for (size_t i = 0; i < f->report.n_pairs; i += 3) f->pairs[i].p_value = f->pairs[i].difference = NAN;
+    for (size_t i = 0; i < f->report.n_pairs; i += 3)
+        f->pairs[i].p_value = f->pairs[i].difference = NAN;
 }
 
 #endif

@@ -78,7 +78,7 @@ void ry_legend_draw(ry_canvas *c, const ry_legend *l)
     double x = left, y = c->plot.y0 + 14;
     ry_put(c->s, "<g class=\"rc-legend\" aria-hidden=\"true\">\n");
     for (int i = 0; i < l->n; i++) {
-        const double width = 20 + ry_text_width(l->items[i].text, 1e9, NULL) * c->font + 16;
+        const double width = 34 + 0.93 * c->font * ry_text_width(l->items[i].text, 1e9, NULL);
         if (x > left && x + width > c->width) {
             x = left;
             y += 20;

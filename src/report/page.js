@@ -22,8 +22,9 @@ const gmacs = rows.map((_, i) => number(cell(i, 'g').textContent));
 const models = rows.map((_, i) => cell(i, 'mo').textContent);
 const isMany = new Set(models).size > 1;
 const size = (i) => cell(i, 'si').textContent;
-const title = (i) => '#' + (i + 1) + ' ' + (rows[i].dataset.f === 'none' ? 'dense' : cell(i, 'po').textContent)
-  + (isMany ? ', ' + models[i] : '') + (cell(i, 'si').matches('.rs') ? ', ' + size(i) + ' px' : '');
+const extra = (i) => (isMany ? ', ' + models[i] : '') + (cell(i, 'si').matches('.rs') ? ', ' + size(i) + ' px' : '');
+const policy = (i) => cell(i, 'po').textContent;
+const title = (i) => '#' + (i + 1) + ' ' + (rows[i].dataset.f === 'none' ? 'dense' : policy(i)) + extra(i);
 
 // ---- sorting ------------------------------------------------------------------------------------
 
@@ -212,11 +213,11 @@ function pair(base, other) {
   const neither = f.length > 4 ? +f[5] : data.images[a] - both - onlyA - onlyB;
   const onlyBase = base < other ? onlyA : onlyB, onlyThis = base < other ? onlyB : onlyA;
   const n = both + onlyA + onlyB + neither, p = f[3].replace('~', '');
-  return { both, neither, onlyBase, onlyThis, same: 100 * f[2] / n, isNoise: f[3].endsWith('~'),
-    points: 100 * (onlyThis - onlyBase) / n, p: p === '-' ? '–' : p === '0' ? '< 0.0001' : (p / 1e4).toFixed(4) };
+  return { both, neither, onlyBase, onlyThis, same: n ? (100 * f[2] / n).toFixed(1) : '–', isNoise: f[3].endsWith('~'),
+    points: n ? 100 * (onlyThis - onlyBase) / n : NaN, p: p === '-' ? '–' : p === '0' ? '< 0.0001' : (p / 1e4).toFixed(4) };
 }
 
-const signed = (v) => (v < -0.005 ? '\u2212' : v >= 0.005 ? '+' : '') + Math.abs(v).toFixed(2);
+const signed = (v) => Number.isNaN(v) ? '–' : (v < -0.005 ? '\u2212' : v >= 0.005 ? '+' : '') + Math.abs(v).toFixed(2);
 const link = (i) => make('a', { href: '#r' + (i + 1), textContent: title(i) });
 
 function testRow(i, p) {
@@ -224,10 +225,11 @@ function testRow(i, p) {
   row.dataset.i = i;
   const td = (text) => row.append(make('td', { textContent: text }));
   td(i + 1);
-  row.append(make('td', { className: 'po' }, make('i'), make('a', { href: '#r' + (i + 1), textContent: cell(i, 'po').textContent })));
+  row.append(make('td', { className: 'po' }, make('i'), make('a', { href: '#r' + (i + 1), textContent: policy(i) }),
+    make('small', { textContent: extra(i) })));
   row.append(make('td', { className: 'g', textContent: cell(i, 'g').textContent }));
   row.append(make('td', {}, make('b', { textContent: signed(p.points) })));
-  [p.both, p.onlyBase, p.onlyThis, p.neither, p.same.toFixed(1), p.p].forEach(td);
+  [p.both, p.onlyBase, p.onlyThis, p.neither, p.same, p.p].forEach(td);
   td(p.isNoise ? 'within the noise' : p.points < 0 ? 'worse' : 'better');
   return row;
 }

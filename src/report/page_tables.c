@@ -88,11 +88,13 @@ void ry_page_results(ry_sink *s, const ry_view *v)
 static void put_test(ry_sink *s, const ry_view *v, uint32_t i, const renyi_report_pair *p)
 {
     const double n = (double)p->both + (double)p->only_a + (double)p->only_b + (double)p->neither;
-    ry_putf(s, "<tr class=\"c%u%s\" data-i=\"%u\"><td>%u</td>", v->points[i].colour,
+    const ry_view_point *point = &v->points[i];
+    ry_putf(s, "<tr class=\"c%u%s\" data-i=\"%u\"><td>%u</td>", point->colour,
             p->is_noise ? " noise" : "", i, i + 1);
-    ry_putf(s,
-            "<td class=\"po\"><i></i><a href=\"#r%u\">%s</a></td><td class=\"g\">%.3f</td><td><b>",
-            i + 1, v->points[i].policy, v->points[i].of->gmacs);
+    ry_putf(s, "<td class=\"po\"><i></i><a href=\"#r%u\">%s</a><small>", i + 1, point->policy);
+    if (v->n_models > 1) ry_putf(s, ", %s", point->model);
+    if (point->is_resized) ry_putf(s, ", %u px", point->of->image_size);
+    ry_putf(s, "</small></td><td class=\"g\">%.3f</td><td><b>", point->of->gmacs);
     ry_put_signed(s, p->difference, 2);
     ry_putf(s, "</b></td><td>%llu</td><td>%llu</td><td>%llu</td><td>%llu</td><td>%.1f</td><td>",
             (unsigned long long)p->both, (unsigned long long)p->only_a,

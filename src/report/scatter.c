@@ -9,7 +9,7 @@
 
 /* Above so many points only the front and the dense runs show their intervals, and only dense runs
  * the size of their picture. */
-enum { MOST_WHISKERS = 80, MOST_SIZES = 50 };
+enum { MOST_WHISKERS = 80, MOST_SIZES = 50, MOST_LABELLED = 12 };
 
 typedef struct scatter {
     const ry_view *v;
@@ -72,10 +72,11 @@ static double lowest_shown(scatter *s, double y0, double y1)
 
 static void make_scales(scatter *s)
 {
-    double x0 = INFINITY, x1 = -INFINITY, y0 = INFINITY, y1 = -INFINITY;
+    double x0 = INFINITY, x1 = -INFINITY, y0 = INFINITY, y1 = -INFINITY, least = INFINITY;
     for (uint32_t i = 0; i < s->n_shown; i++) {
         const renyi_report_point *p = point(s, i)->of;
         const double cost = ry_point_cost(p, s->chart);
+        least = fmin(least, p->top1);
         x0 = fmin(x0, cost), x1 = fmax(x1, cost);
         y0 = fmin(y0, fmin(p->top1, p->top1_low)); /* fmin passes over NaN */
         y1 = fmax(y1, fmax(p->top1, p->top1_high));
@@ -85,7 +86,7 @@ static void make_scales(scatter *s)
     const double room = x0 > 0 && x1 > 6 * x0 ? 0 : 0.1 * (x1 - x0); /* for labels at the left */
     s->x = ry_scale_of(x0 - room > 0 ? x0 - room : x0, x1, 1, s->c.form == RY_FORM_NARROW ? 6 : 11);
     s->y = ry_scale_of(y0, y1, 0, s->c.form == RY_FORM_NARROW ? 7 : 10);
-    if (y0 >= 0 && s->y.low < 0) s->y.low = 0;
+    if (least >= 0 && s->y.low < 0) s->y.low = 0;
     s->x.from = s->c.plot.x0, s->x.to = s->c.plot.x1;
     s->y.from = s->c.plot.y1, s->y.to = s->c.plot.y0;
 }
@@ -225,17 +226,19 @@ static void label_text(const scatter *s, uint32_t i, double most, char out[160])
         snprintf(out + n, 160 - (size_t)n, ", %u px", p->of->image_size);
 }
 
+/* Of a short front every point gets its label, if need be with a line that leads to it. */
 static void label_front(scatter *s, ry_labels *l)
 {
     static const double lengths[] = {36, 23, 0}; /* the whole policy, its beginning, the number */
-    const int first = s->c.form == RY_FORM_NARROW ? 2 : 0;
+    const int is_narrow = s->c.form == RY_FORM_NARROW;
+    const int is_long = s->n_line > 2 * MOST_LABELLED - 1; /* two corners a point, less one */
     char text[160];
     for (uint32_t i = s->n_shown; i-- > 0;) { /* the most accurate first */
         if (!on_front(s, i) || is_dense_mark(point(s, i))) continue;
-        for (int k = first, done = 0; k < 3 && !done; k++) {
+        for (int k = is_narrow ? 2 : 0, done = 0; k < 3 && !done; k++) {
+            const double limit = is_long ? 11 : is_narrow || lengths[k] > 0 ? 14 : 30;
             label_text(s, i, lengths[k], text);
-            done =
-                ry_label_put(l, s->places[i], text, "rc-strong", lengths[k] > 0 || first ? 14 : 30);
+            done = ry_label_put(l, s->places[i], text, "rc-strong", limit);
         }
     }
 }

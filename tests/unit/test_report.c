@@ -48,9 +48,9 @@ static void test_front(void **state)
     static const struct {
         double gmacs, top1;
         uint8_t on;
-    } known[] = {{1, 50, 1},      {2, 60, 1}, {2, 59, 0},   {3, 60, 0},       {2, 60, 1}, /* equals stay */
-                 {4, 70, 1},      {NAN, 99, 0}, {0, NAN, 0}, {-INFINITY, 80, 0}, {5, INFINITY, 0},
-                 {0.5, 10, 1}};
+    } known[] = {
+        {1, 50, 1}, {2, 60, 1},   {2, 59, 0},  {3, 60, 0},         {2, 60, 1}, /* equals stay */
+        {4, 70, 1}, {NAN, 99, 0}, {0, NAN, 0}, {-INFINITY, 80, 0}, {5, INFINITY, 0}, {0.5, 10, 1}};
     enum { N = sizeof known / sizeof *known };
     renyi_report_point points[N];
     const renyi_report r = {.struct_size = sizeof r, .n_points = N, .points = points};
@@ -95,7 +95,8 @@ static void test_marks(void **state)
     assert_int_equal(count(t.bytes, "<a class=\"rc-m "), 4 * 150); /* two charts, wide and narrow */
     assert_int_equal(count(t.bytes, "<tr id=\"r"), 150);
     assert_int_equal(count(t.bytes, "so it is</th>"), 1);
-    assert_int_equal(count(t.bytes, "http://www.w3.org/2000/svg"), count(t.bytes, "://")); /* no links */
+    assert_int_equal(count(t.bytes, "http://www.w3.org/2000/svg"),
+                     count(t.bytes, "://")); /* no links */
     renyi_report_text_free(&t);
 }
 
@@ -150,12 +151,14 @@ static void test_size_and_bytes(void **state)
     assert_int_equal(a.size, b.size);
     assert_memory_equal(a.bytes, b.bytes, a.size);
     renyi_report_text_free(&b);
-    for (size_t i = 0; i < fixture.report.n_pairs / 2; i++) { /* another order, the other way round */
-        renyi_report_pair *p = &fixture.pairs[i], *q = &fixture.pairs[fixture.report.n_pairs - 1 - i];
+    for (size_t i = 0; i < fixture.report.n_pairs / 2;
+         i++) { /* another order, the other way round */
+        renyi_report_pair *p = &fixture.pairs[i],
+                          *q = &fixture.pairs[fixture.report.n_pairs - 1 - i];
         const renyi_report_pair was = *p;
         *p = *q;
-        *q = (renyi_report_pair){was.b, was.a, was.both, was.only_b, was.only_a, was.neither, was.same,
-                                 -was.difference, was.p_value, was.is_noise};
+        *q = (renyi_report_pair){was.b,       was.a,    was.both,        was.only_b,  was.only_a,
+                                 was.neither, was.same, -was.difference, was.p_value, was.is_noise};
     }
     b = html(&fixture.report);
     assert_int_equal(a.size, b.size);
@@ -249,7 +252,8 @@ static int write_files(void)
         const char *name;
         uint32_t n;
         int is_nasty;
-    } files[] = {{"empty", 0, 0}, {"single", 1, 0}, {"plain", 40, 0}, {"nasty", 100, 1}, {"large", 300, 0}};
+    } files[] = {
+        {"empty", 0, 0}, {"single", 1, 0}, {"plain", 40, 0}, {"nasty", 100, 1}, {"large", 300, 0}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         fixture_fill(&fixture, files[i].n);
         if (files[i].is_nasty) fixture_spoil(&fixture);
@@ -261,10 +265,12 @@ static int write_files(void)
 int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "write")) return write_files();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_front), cmocka_unit_test(test_marks),
-        cmocka_unit_test(test_few),   cmocka_unit_test(test_nasty),
-        cmocka_unit_test(test_size_and_bytes), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_front),
+                                       cmocka_unit_test(test_marks),
+                                       cmocka_unit_test(test_few),
+                                       cmocka_unit_test(test_nasty),
+                                       cmocka_unit_test(test_size_and_bytes),
+                                       cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

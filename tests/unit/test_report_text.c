@@ -43,11 +43,11 @@ static void test_escape(void **state)
         {"\x01\x1f\x7f", "\uFFFD\uFFFD\uFFFD", "\uFFFD\uFFFD\uFFFD"},
         {"Rényi 图 😀", "Rényi 图 😀", "Rényi 图 😀"},
         {"\xff\xc3(\xe2\x82", "\uFFFD\uFFFD(\uFFFD\uFFFD", "\uFFFD\uFFFD(\uFFFD\uFFFD"},
-        {"\xc0\xaf\xf8", "\uFFFD\uFFFD\uFFFD", "\uFFFD\uFFFD\uFFFD"},  /* overlong, impossible */
-        {"\xed\xa0\x80", "\uFFFD", "\uFFFD"},                          /* half a surrogate pair */
-        {"\xf4\x90\x80\x80", "\uFFFD", "\uFFFD"},                      /* beyond Unicode */
-        {"\xef\xbf\xbf", "\uFFFD", "\uFFFD"},                          /* not for XML */
-        {"\xe2\x80\xaegpj.exe", "\uFFFDgpj.exe", "\uFFFDgpj.exe"},     /* turns the writing round */
+        {"\xc0\xaf\xf8", "\uFFFD\uFFFD\uFFFD", "\uFFFD\uFFFD\uFFFD"}, /* overlong, impossible */
+        {"\xed\xa0\x80", "\uFFFD", "\uFFFD"},                         /* half a surrogate pair */
+        {"\xf4\x90\x80\x80", "\uFFFD", "\uFFFD"},                     /* beyond Unicode */
+        {"\xef\xbf\xbf", "\uFFFD", "\uFFFD"},                         /* not for XML */
+        {"\xe2\x80\xaegpj.exe", "\uFFFDgpj.exe", "\uFFFDgpj.exe"},    /* turns the writing round */
         {"\xe2\x80\xa8", "\u2028", "\\u2028"},
         {"", "", ""}};
     ry_sink s = {0};
@@ -65,8 +65,8 @@ static void test_template(void **state)
     (void)state;
     ry_sink s = {0};
     char out[200];
-    ry_putf(&s, "%s|%u|%zu|%llu|%.0f|%.3f|100 %%", "<&>", 7u, (size_t)8, 18446744073709551615ull, 2.5,
-            -1.0005);
+    ry_putf(&s, "%s|%u|%zu|%llu|%.0f|%.3f|100 %%", "<&>", 7u, (size_t)8, 18446744073709551615ull,
+            2.5, -1.0005);
     assert_string_equal(taken(&s, out, sizeof out),
                         "&lt;&amp;&gt;|7|8|18446744073709551615|2|-1.000|100 %");
     ry_put_signed(&s, -1.25, 1);
@@ -93,10 +93,17 @@ static void test_numbers(void **state)
         double v;
         int decimals;
         const char *text;
-    } known[] = {{0, 0, "0"},           {0, 2, "0.00"},          {74.2, 2, "74.20"},
-                 {-0.004, 2, "0.00"},   {-0.006, 2, "-0.01"},    {0.9996, 3, "1.000"},
-                 {1e6, 1, "1000000.0"}, {1234567.891, 3, "1234567.891"},
-                 {1e20, 2, "100000000000000000000"}, {NAN, 2, "\u2013"}, {INFINITY, 0, "\u2013"}};
+    } known[] = {{0, 0, "0"},
+                 {0, 2, "0.00"},
+                 {74.2, 2, "74.20"},
+                 {-0.004, 2, "0.00"},
+                 {-0.006, 2, "-0.01"},
+                 {0.9996, 3, "1.000"},
+                 {1e6, 1, "1000000.0"},
+                 {1234567.891, 3, "1234567.891"},
+                 {1e20, 2, "100000000000000000000"},
+                 {NAN, 2, "\u2013"},
+                 {INFINITY, 0, "\u2013"}};
     static const char *const commas[] = {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "C.UTF-8"};
     for (size_t l = 0; l < 2; l++) {
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -114,7 +121,8 @@ static void check_scale(double least, double most, int may_be_log, int ticks)
     assert_true(isfinite(s.low) && isfinite(s.high) && s.low < s.high);
     assert_true(s.n_ticks <= ticks);
     for (int i = 0; i < s.n_ticks; i++) {
-        assert_true(s.ticks[i] >= s.low - 1e-6 * fabs(s.low) && s.ticks[i] <= s.high + 1e-6 * fabs(s.high));
+        assert_true(s.ticks[i] >= s.low - 1e-6 * fabs(s.low) &&
+                    s.ticks[i] <= s.high + 1e-6 * fabs(s.high));
         assert_true(!i || s.ticks[i] > s.ticks[i - 1]);
         assert_in_range(ry_scale_decimals(&s, i), 0, 6);
     }
@@ -126,8 +134,9 @@ static void check_scale(double least, double most, int may_be_log, int ticks)
 static void test_scales(void **state)
 {
     (void)state;
-    static const double ends[] = {0,   1e-300, 1e-9, 0.3,      1,      7.25, 99.9,   100,  12345,
-                                  1e9, 1e300,  -1,   -1e9, INFINITY, -INFINITY, NAN, -1e308, 1e308};
+    static const double ends[] = {0,    1e-300,   1e-9,      0.3, 1,      7.25,
+                                  99.9, 100,      12345,     1e9, 1e300,  -1,
+                                  -1e9, INFINITY, -INFINITY, NAN, -1e308, 1e308};
     const size_t n = sizeof ends / sizeof *ends;
     for (size_t a = 0; a < n; a++)
         for (size_t b = 0; b < n; b++)
@@ -182,14 +191,15 @@ static void test_width(void **state)
     const double all = ry_text_width(text, 100, &cut);
     assert_true(*cut == 0 && all > 1.5 && all < 4);
     assert_true(ry_text_width(text, 1.3, &cut) <= 1.3 && cut == text + 2);
-    assert_true(ry_text_width("", 1, &cut) == 0 && ry_text_width(text, 0, &cut) == 0 && cut == text);
+    assert_true(ry_text_width("", 1, &cut) == 0 && ry_text_width(text, 0, &cut) == 0 &&
+                cut == text);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escape),  cmocka_unit_test(test_template),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_escape),      cmocka_unit_test(test_template),
+        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_scales),
         cmocka_unit_test(test_short_names), cmocka_unit_test(test_width)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
