@@ -79,7 +79,8 @@ typedef struct renyi_report {
 typedef enum renyi_chart {
     RENYI_CHART_GMACS = 0, /* accuracy against multiply-accumulates */
     RENYI_CHART_MS = 1,    /* accuracy against milliseconds of the model per photo */
-    RENYI_CHART_TOKENS = 2 /* tokens after each block, for the points of the first chart's front */
+    RENYI_CHART_TOKENS =
+        2 /* tokens after each block: dense, and points of the first chart's front */
 } renyi_chart;
 
 /* ---- texts --------------------------------------------------------------------------------- */

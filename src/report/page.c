@@ -129,7 +129,7 @@ renyi_status ry_page(ry_sink *s, const ry_view *v, renyi_error *err)
               "The same points by what the model took on this machine.");
     put_results(s, v);
     put_chart(s, v, RENYI_CHART_TOKENS, "Tokens left after each block",
-              "The points of the first chart's front.");
+              "Dense, and the most accurate points of the first chart's front.");
     put_tests(s, v, &pairs);
     ry_putf(s,
             "</main>\n<footer>Made by renyi %s. This file needs nothing else: it can be moved, "

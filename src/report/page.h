@@ -15,6 +15,11 @@ void ry_pairs_free(ry_pairs *p, const ry_view *v);
 /* The pair of two points, seen from a: 1 and *out, or 0 if it is not known. */
 int ry_pairs_find(const ry_pairs *p, uint32_t a, uint32_t b, renyi_report_pair *out);
 
+/* 95 % interval of the difference b - a on paired photos, in points (Agresti and Min 2005: Wald's
+ * with half a photo more in each cell, which also serves when few answers differ). */
+void ry_pair_interval(const renyi_report_pair *p, double *low, double *high);
+void ry_put_interval(ry_sink *s, const renyi_report_pair *p); /* "−18.4 to +2.0" */
+
 renyi_status ry_page(ry_sink *s, const ry_view *v, renyi_error *err);
 
 /* "#3 mosaic keep=0.7, vit_tiny, 160 px": what it takes to know a point. page.js does the same. */

@@ -214,10 +214,20 @@ function pair(base, other) {
   const onlyBase = base < other ? onlyA : onlyB, onlyThis = base < other ? onlyB : onlyA;
   const n = both + onlyA + onlyB + neither, p = f[3].replace('~', '');
   return { both, neither, onlyBase, onlyThis, same: n ? (100 * f[2] / n).toFixed(1) : '–', isNoise: f[3].endsWith('~'),
-    points: n ? 100 * (onlyThis - onlyBase) / n : NaN, p: p === '-' ? '–' : p === '0' ? '< 0.0001' : (p / 1e4).toFixed(4) };
+    points: n ? 100 * (onlyThis - onlyBase) / n : NaN, range: interval(onlyBase, onlyThis, n),
+    p: p === '-' ? '–' : p === '0' ? '< 0.0001' : (p / 1e4).toFixed(4) };
 }
 
-const signed = (v) => Number.isNaN(v) ? '–' : (v < -0.005 ? '\u2212' : v >= 0.005 ? '+' : '') + Math.abs(v).toFixed(2);
+// As ry_pair_interval.
+function interval(onlyBase, onlyThis, n) {
+  const change = onlyThis - onlyBase, half = 1.959964 * Math.sqrt(onlyThis + onlyBase + 1 - change ** 2 / (n + 2));
+  return signed(100 * Math.max(-1, (change - half) / (n + 2)), 1) + ' to ' + signed(100 * Math.min(1, (change + half) / (n + 2)), 1);
+}
+
+function signed(v, decimals) {
+  const text = Math.abs(v).toFixed(decimals);
+  return Number.isNaN(v) ? '–' : (+text === 0 ? '' : v < 0 ? '\u2212' : '+') + text;
+}
 const link = (i) => make('a', { href: '#r' + (i + 1), textContent: title(i) });
 
 function testRow(i, p) {
@@ -228,7 +238,7 @@ function testRow(i, p) {
   row.append(make('td', { className: 'po' }, make('i'), make('a', { href: '#r' + (i + 1), textContent: policy(i) }),
     make('small', { textContent: extra(i) })));
   row.append(make('td', { className: 'g', textContent: cell(i, 'g').textContent }));
-  row.append(make('td', {}, make('b', { textContent: signed(p.points) })));
+  row.append(make('td', {}, make('b', { textContent: signed(p.points, 2) }), ' ', make('small', { textContent: p.range })));
   [p.both, p.onlyBase, p.onlyThis, p.neither, p.same, p.p].forEach(td);
   td(p.isNoise ? 'within the noise' : p.points < 0 ? 'worse' : 'better');
   return row;
@@ -245,15 +255,13 @@ function say(base, list) {
   if (best) {
     verdict.replaceChildren('Cheapest that these photos do not tell from ', link(base), ': ', make('b', {}, link(best.i)), ', with ',
       make('b', { textContent: (100 * gmacs[best.i] / gmacs[base]).toFixed(0) + ' %' }), ' of its GMACs and ',
-      make('b', { textContent: signed(best.p.points) }), ` points of accuracy, p = ${best.p.p}. `);
+      make('b', { textContent: signed(best.p.points, 2) }), ` points of accuracy (95 % interval: ${best.p.range}), p = ${best.p.p}. `);
   } else {
     verdict.replaceChildren('Every cheaper point answers measurably differently from ', link(base), '. ');
   }
   const noise = list.filter(({ p }) => p.isNoise).length;
-  const range = cell(base, 't1').querySelector('small').textContent.split(' – ').map(number);
-  verdict.append(make('span', { textContent: `Not told apart is not the same as equal: ${noise} of ${list.length} tests are within `
-    + `the noise of ${data.images[base]} photos${range.every((v) => v >= 0) ? ', whose accuracies are each known to about ± '
-    + ((range[1] - range[0]) / 2).toFixed(1) + ' points' : ''}.` }));
+  verdict.append(make('span', { textContent: 'Not told apart is not the same as equal: the interval says what may be lost. '
+    + `${noise} of ${list.length} tests are within the noise of ${data.images[base]} photos.` }));
 }
 
 function compareWith(base) {

@@ -96,7 +96,9 @@ static void put_test(ry_sink *s, const ry_view *v, uint32_t i, const renyi_repor
     if (point->is_resized) ry_putf(s, ", %u px", point->of->image_size);
     ry_putf(s, "</small></td><td class=\"g\">%.3f</td><td><b>", point->of->gmacs);
     ry_put_signed(s, p->difference, 2);
-    ry_putf(s, "</b></td><td>%llu</td><td>%llu</td><td>%llu</td><td>%llu</td><td>%.1f</td><td>",
+    ry_put(s, "</b> <small>");
+    ry_put_interval(s, p);
+    ry_putf(s, "</small></td><td>%llu</td><td>%llu</td><td>%llu</td><td>%llu</td><td>%.1f</td><td>",
             (unsigned long long)p->both, (unsigned long long)p->only_a,
             (unsigned long long)p->only_b, (unsigned long long)p->neither,
             100 * (double)p->same / n);
@@ -114,12 +116,13 @@ void ry_page_tests(ry_sink *s, const ry_view *v, const ry_pairs *p)
     ry_put(s, "<span id=\"against\">");
     if (v->n) ry_page_title(s, v, v->baseline);
     ry_put(s, "</span>");
-    ry_put(s, "</caption>\n<thead><tr><th scope=\"col\">#</th><th scope=\"col\">policy</th>"
-              "<th scope=\"col\">GMACs</th><th scope=\"col\" data-down>points</th><th "
-              "scope=\"col\">both right</th><th scope=\"col\">only baseline</th><th "
-              "scope=\"col\">only this</th><th scope=\"col\">neither</th><th scope=\"col\" "
-              "data-down>same answer %</th><th scope=\"col\">p</th><th scope=\"col\">so it is</th>"
-              "</tr></thead>\n<tbody>\n");
+    ry_put(s,
+           "</caption>\n<thead><tr><th scope=\"col\">#</th><th scope=\"col\">policy</th>"
+           "<th scope=\"col\">GMACs</th><th scope=\"col\" data-down>points, 95 % interval</th><th "
+           "scope=\"col\">both right</th><th scope=\"col\">only baseline</th><th "
+           "scope=\"col\">only this</th><th scope=\"col\">neither</th><th scope=\"col\" "
+           "data-down>same answer %</th><th scope=\"col\">p</th><th scope=\"col\">so it is</th>"
+           "</tr></thead>\n<tbody>\n");
     for (uint32_t i = 0; i < v->n; i++) {
         renyi_report_pair pair;
         if (i != v->baseline && ry_pairs_find(p, v->baseline, i, &pair)) put_test(s, v, i, &pair);

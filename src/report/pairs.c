@@ -71,6 +71,27 @@ int ry_pairs_find(const ry_pairs *p, uint32_t a, uint32_t b, renyi_report_pair *
     return 1;
 }
 
+/* ---- how large the difference may be ---- */
+
+void ry_pair_interval(const renyi_report_pair *p, double *low, double *high)
+{
+    const double only_a = (double)p->only_a + 0.5, only_b = (double)p->only_b + 0.5;
+    const double n = only_a + only_b + (double)p->both + (double)p->neither + 1;
+    const double change = only_b - only_a;
+    const double half = 1.959964 * sqrt(only_a + only_b - change * change / n);
+    *low = 100 * fmax(-1, (change - half) / n);
+    *high = 100 * fmin(1, (change + half) / n);
+}
+
+void ry_put_interval(ry_sink *s, const renyi_report_pair *p)
+{
+    double low, high;
+    ry_pair_interval(p, &low, &high);
+    ry_put_signed(s, low, 1);
+    ry_put(s, " to ");
+    ry_put_signed(s, high, 1);
+}
+
 /* ---- for page.js ---- */
 
 /* Do the counts follow from those of the two points? Then two numbers need not be written. */

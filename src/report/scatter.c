@@ -9,7 +9,7 @@
 
 /* Above so many points only the front and the dense runs show their intervals, and only dense runs
  * the size of their picture. */
-enum { MOST_WHISKERS = 80, MOST_SIZES = 50, MOST_LABELLED = 12 };
+enum { MOST_WHISKERS = 80, MOST_SIZES = 24, MOST_LABELLED = 12 };
 
 typedef struct scatter {
     const ry_view *v;

@@ -65,7 +65,7 @@ void ry_put_signed(ry_sink *s, double v, int decimals)
         ry_put_bytes(s, number + 1, n - 1);
         return;
     }
-    if (v > 0 && isfinite(v)) ry_put(s, "+");
+    if (v > 0 && isfinite(v) && strspn(number, "0.") < n) ry_put(s, "+");
     ry_put_bytes(s, number, n);
 }
 

@@ -4,13 +4,13 @@
 
 #include <stdio.h>
 
-enum { MOST_LINES = 12 };
+enum { MOST_LINES = 8 };
 
 typedef struct token_chart {
     const ry_view *v;
     ry_canvas c;
     ry_scale x, y;
-    uint32_t chosen[MOST_LINES]; /* points, in the order of the list */
+    uint32_t chosen[MOST_LINES]; /* points, the most accurate first */
     uint32_t n, n_blocks, most;
 } token_chart;
 
@@ -22,16 +22,29 @@ static int has_same_tokens(const renyi_report_point *a, const renyi_report_point
     return 1;
 }
 
-/* Points of the front; of equal lines the first. */
+/* Could it be the next line? On the front or dense, and unlike those that are chosen. */
+static int is_new(const token_chart *t, uint32_t i)
+{
+    const ry_view_point *p = &t->v->points[i];
+    if (!p->of->tokens || !p->of->n_blocks) return 0;
+    if (!p->on_front[RENYI_CHART_GMACS] && (!p->is_dense || p->is_resized)) return 0;
+    for (uint32_t j = 0; j < t->n; j++)
+        if (has_same_tokens(p->of, t->v->points[t->chosen[j]].of)) return 0;
+    return 1;
+}
+
+/* Dense runs and the front, from the most accurate down. */
 static void choose(token_chart *t)
 {
-    for (uint32_t i = 0; i < t->v->n && t->n < MOST_LINES; i++) {
-        const renyi_report_point *p = t->v->points[i].of;
-        int is_new = t->v->points[i].on_front[RENYI_CHART_GMACS] && p->tokens && p->n_blocks;
-        for (uint32_t j = 0; is_new && j < t->n; j++)
-            is_new = !has_same_tokens(p, t->v->points[t->chosen[j]].of);
-        if (!is_new) continue;
-        t->chosen[t->n++] = i;
+    while (t->n < MOST_LINES) {
+        uint32_t best = t->v->n;
+        for (uint32_t i = 0; i < t->v->n; i++)
+            if (is_new(t, i) &&
+                (best == t->v->n || t->v->points[i].of->top1 > t->v->points[best].of->top1))
+                best = i;
+        if (best == t->v->n) return;
+        const renyi_report_point *p = t->v->points[best].of;
+        t->chosen[t->n++] = best;
         if (p->n_blocks > t->n_blocks) t->n_blocks = p->n_blocks;
         for (uint32_t b = 0; b < p->n_blocks; b++)
             if (p->tokens[b] > t->most) t->most = p->tokens[b];
@@ -75,39 +88,45 @@ static void draw_stairs(token_chart *t, uint32_t line)
     ry_put(t->c.s, "\"/>\n");
 }
 
-/* Labels at the right ends, pushed apart: from the top line down, each at least a line lower. */
+static void draw_label(token_chart *t, uint32_t line, double from, double y)
+{
+    const ry_view_point *p = &t->v->points[t->chosen[line]];
+    const double x = ry_scale_at(&t->x, p->of->n_blocks - 0.5);
+    const char *name = p->is_dense ? "dense" : p->policy, *cut;
+    ry_text_width(name, t->c.form == RY_FORM_NARROW ? 0 : 23, &cut);
+    ry_putf(t->c.s, "<path class=\"rc-steps c%u rc-d%u\" d=\"M%.1f %.1fL%.1f %.1f\"/>", p->colour,
+            dashes_of(t, line), x, from, x + 16, y);
+    ry_putf(t->c.s, "<text class=\"rc-label c%u rc-own\" x=\"%.1f\" y=\"%.1f\">#%u", p->colour,
+            x + 20, y + 4, t->chosen[line] + 1);
+    if (t->c.form != RY_FORM_NARROW) {
+        ry_put(t->c.s, " ");
+        ry_put_escaped_part(t->c.s, name, (size_t)(cut - name));
+        if (*cut) ry_put(t->c.s, "…");
+        if (p->is_resized) ry_putf(t->c.s, ", %u px", p->of->image_size);
+    }
+    ry_put(t->c.s, "</text>\n");
+}
+
+/* Labels at the right ends, pushed apart: downwards, then up again from the bottom. */
 static void draw_labels(token_chart *t)
 {
-    uint8_t done[MOST_LINES] = {0};
-    const int is_narrow = t->c.form == RY_FORM_NARROW;
-    double lowest = t->c.plot.y0 - 16;
-    for (uint32_t k = 0; k < t->n; k++) {
-        uint32_t next = 0;
-        double highest = 1e9;
-        for (uint32_t i = 0; i < t->n; i++) {
-            const renyi_report_point *p = t->v->points[t->chosen[i]].of;
-            const double at = ry_scale_at(&t->y, p->tokens[p->n_blocks - 1]);
-            if (!done[i] && at < highest) highest = at, next = i;
-        }
-        done[next] = 1;
-        const ry_view_point *p = &t->v->points[t->chosen[next]];
-        const double x = ry_scale_at(&t->x, p->of->n_blocks - 0.5);
-        const double y = highest < lowest + 16 ? lowest + 16 : highest;
-        const char *cut;
-        lowest = y;
-        ry_text_width(p->policy, is_narrow ? 0 : 23, &cut);
-        ry_putf(t->c.s, "<path class=\"rc-steps c%u rc-d%u\" d=\"M%.1f %.1fL%.1f %.1f\"/>",
-                p->colour, dashes_of(t, next), x, highest, x + 16, y);
-        ry_putf(t->c.s, "<text class=\"rc-label c%u rc-own\" x=\"%.1f\" y=\"%.1f\">#%u ", p->colour,
-                x + 20, y + 4, t->chosen[next] + 1);
-        if (p->is_dense && !is_narrow)
-            ry_put(t->c.s, "dense");
-        else if (!is_narrow)
-            ry_put_escaped_part(t->c.s, p->policy, (size_t)(cut - p->policy));
-        if (!p->is_dense && !is_narrow && *cut) ry_put(t->c.s, "…");
-        if (p->is_resized) ry_putf(t->c.s, " %upx", p->of->image_size);
-        ry_put(t->c.s, "</text>\n");
+    enum { APART = 16 };
+    uint32_t order[MOST_LINES]; /* lines by the place of their ends, highest first */
+    double ends[MOST_LINES], y[MOST_LINES];
+    for (uint32_t i = 0; i < t->n; i++) {
+        const renyi_report_point *p = t->v->points[t->chosen[i]].of;
+        const double end = ry_scale_at(&t->y, p->tokens[p->n_blocks - 1]);
+        uint32_t k = i;
+        for (; k && ends[k - 1] > end; k--) ends[k] = ends[k - 1], order[k] = order[k - 1];
+        ends[k] = end, order[k] = i;
     }
+    for (uint32_t k = 0; k < t->n; k++)
+        y[k] = k && ends[k] < y[k - 1] + APART ? y[k - 1] + APART : ends[k];
+    for (uint32_t k = t->n; k-- > 0;) {
+        const double most = k + 1 < t->n ? y[k + 1] - APART : t->c.plot.y1;
+        if (y[k] > most) y[k] = most;
+    }
+    for (uint32_t k = 0; k < t->n; k++) draw_label(t, order[k], ends[k], y[k]);
 }
 
 /* Blocks have whole numbers, and each is as wide as the next. */

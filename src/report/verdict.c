@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report/page.h"
 
-#include <math.h>
-
 typedef struct choice {
     uint32_t point;
     renyi_report_pair pair;
@@ -67,7 +65,9 @@ void ry_page_verdict(ry_sink *s, const ry_view *v, const ry_pairs *p)
         put_point(s, v, best.point);
         ry_putf(s, "</b>, with <b>%.0f %%</b> of its GMACs and <b>", 100 * b->gmacs / base->gmacs);
         ry_put_signed(s, best.pair.difference, 2);
-        ry_put(s, "</b> points of accuracy, p = ");
+        ry_put(s, "</b> points of accuracy (95 % interval: ");
+        ry_put_interval(s, &best.pair);
+        ry_put(s, "), p = ");
         ry_put_p_value(s, best.pair.p_value);
         ry_put(s, ".");
     } else {
@@ -76,11 +76,7 @@ void ry_page_verdict(ry_sink *s, const ry_view *v, const ry_pairs *p)
         ry_put(s, ".");
     }
     ry_putf(s,
-            " <span>Not told apart is not the same as equal: %u of %u tests are within the noise "
-            "of %llu photos",
+            " <span>Not told apart is not the same as equal: the interval says what may be lost. "
+            "%u of %u tests are within the noise of %llu photos.</span></p>\n",
             n_noise, n_tests, (unsigned long long)base->images);
-    if (isfinite(base->top1_high - base->top1_low))
-        ry_putf(s, ", whose accuracies are each known to about ± %.1f points",
-                (base->top1_high - base->top1_low) / 2);
-    ry_put(s, ".</span></p>\n");
 }

@@ -1,5 +1,6 @@
 /* test_report_text.c - what reports are made of: escaped text, numbers in any locale, round ticks,
  * short names. SPDX-License-Identifier: Apache-2.0 */
+#include "report/page.h"
 #include "report/scale.h"
 #include "report/view.h"
 
@@ -195,11 +196,32 @@ static void test_width(void **state)
                 cut == text);
 }
 
+static void test_interval(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t both, only_a, only_b, neither;
+        double low, high;
+    } known[] = {{324, 47, 10, 119, -10.273207, -4.467829},
+                 {500, 0, 0, 0, -0.390431, 0.390431},
+                 {0, 5, 0, 0, -100, -27.794524} /* cut at -100 */};
+    for (size_t i = 0; i < 3; i++) {
+        const renyi_report_pair p = {.both = known[i].both,
+                                     .only_a = known[i].only_a,
+                                     .only_b = known[i].only_b,
+                                     .neither = known[i].neither};
+        double low, high;
+        ry_pair_interval(&p, &low, &high);
+        assert_true(fabs(low - known[i].low) < 1e-5 && fabs(high - known[i].high) < 1e-5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_escape),      cmocka_unit_test(test_template),
         cmocka_unit_test(test_numbers),     cmocka_unit_test(test_scales),
-        cmocka_unit_test(test_short_names), cmocka_unit_test(test_width)};
+        cmocka_unit_test(test_short_names), cmocka_unit_test(test_width),
+        cmocka_unit_test(test_interval)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
