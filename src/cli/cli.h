@@ -33,6 +33,8 @@ void cli_note(const char *fmt, ...) CLI_PRINTF(1, 2);   /* not with --quiet */
 void cli_detail(const char *fmt, ...) CLI_PRINTF(1, 2); /* only with --verbose */
 void cli_set_verbosity(int level);                      /* -1 quiet, 0, 1 verbose */
 int cli_is_quiet(void);
+/* Words in front of all errors and warnings ("rank 2: "); notes are not shown any more. */
+void cli_set_speaker(const char *words);
 
 /* ---- stdout -------------------------------------------------------------------------------- */
 

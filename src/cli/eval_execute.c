@@ -6,6 +6,7 @@
 #include "eval_report.h"
 #include "json_out.h"
 #include "model_path.h"
+#include "ranks.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -39,7 +40,7 @@ static int report(eval_report *r)
         json_print(eval_report_json(r));
     else
         eval_report_table(r);
-    if (r->is_interrupted)
+    if (r->is_interrupted && !ranks_number())
         cli_error("interrupted; %s", r->a->log_samples
                                          ? "the same command with --resume goes on from here"
                                          : "with --log-samples FILE a run can be resumed");
@@ -66,6 +67,7 @@ static int evaluate(const eval_arguments *a, const renyi_model *model, const ren
     renyi_dataset_get_info(data, &found);
     int code = eval_job_run(&job, &e, &spec, &r.is_interrupted);
     r.eval = e;
+    if (e) ranks_settle(); /* it ran, and all ranks know how that went */
     if (code == CLI_OK) code = report(&r);
     renyi_eval_free(e);
     return code;
@@ -79,6 +81,8 @@ int eval_execute(const eval_arguments *a)
     char full[RENYI_POLICY_MAX];
     renyi_dataset *data = NULL;
 
+    if (a->masks.folder && ranks_get())
+        return options_usage_error("eval", "--masks is not shared over ranks; run it alone");
     if (eval_results_check(a)) return CLI_FAILED;
     renyi_model *model = model_open_reported(a->model, &opt);
     int code = model ? CLI_OK : CLI_FAILED;

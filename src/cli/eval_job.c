@@ -5,6 +5,7 @@
 
 #include "eval_progress.h"
 #include "model_path.h"
+#include "ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,9 @@ int eval_job_run(const eval_job *job, renyi_eval **out, photo_spec *spec, int *i
     if (photo_spec_make(spec, job->verb, &info, &a->over)) return CLI_USAGE;
     photo_spec_note(spec);
     eval_note_data(a, &found);
+    if (ranks_get())
+        cli_note("%u ranks share the photos; accuracies on the way are those of the first one's",
+                 ranks_get()->n_ranks);
     eval_progress_init(&progress, job->n_policies, a->log_freq);
     char *name = model_path_title(job->model_word);
     const renyi_eval_options o = {.struct_size = sizeof o,
@@ -127,7 +131,8 @@ int eval_job_run(const eval_job *job, renyi_eval **out, photo_spec *spec, int *i
                                   .user = &progress,
                                   .on_sample = eval_on_sample,
                                   .on_failure = eval_on_failure,
-                                  .progress = eval_on_progress};
+                                  .progress = eval_on_progress,
+                                  .ranks = ranks_get()};
     int code = renyi_eval_new(out, job->model, job->data, &o, &err) == RENYI_OK
                    ? run(job, *out, &progress, is_interrupted)
                    : eval_error(job->verb, &err);

@@ -69,6 +69,7 @@ void eval_report_table(const eval_report *r)
     if (t.resumed) printf(", %llu of them from the log", (unsigned long long)t.resumed);
     if (first.failed) printf(", %llu failed", (unsigned long long)first.failed);
     printf(", %u classes", r->data->n_valid ? r->data->n_valid : r->data->n_classes);
-    printf("; %.1f s, %.1f of them in the model; peak memory %.0f MB\n", t.seconds, t.seconds_model,
-           r->peak_rss_mb);
+    printf("; %.1f s, %.1f of them in the model; ", t.seconds, t.seconds_model / t.n_ranks);
+    if (t.n_ranks > 1) printf("%u ranks, ", t.n_ranks);
+    printf("peak memory %.0f MB%s\n", r->peak_rss_mb, t.n_ranks > 1 ? " of the first" : "");
 }

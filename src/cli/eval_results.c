@@ -5,6 +5,7 @@
 #include "eval_report.h"
 #include "json_out.h"
 #include "model_path.h"
+#include "ranks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -75,15 +76,16 @@ json_t *eval_report_json(const eval_report *r)
 
     renyi_eval_get_times(r->eval, &t);
     return json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:o}",
+        "{s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:o}",
         "model", json_text(r->a->model), "architecture", json_text(r->model->architecture),
         "cpu_level", renyi_cpu_name(r->model->cpu), "preprocessing",
         json_preprocess(&r->spec->preprocess, r->spec->source), "data", json_text(r->a->data),
         "photos", (json_int_t)r->data->n_images, "found", (json_int_t)r->data->n_found, "left_out",
         (json_int_t)r->data->n_left_out, "interrupted", r->is_interrupted, "resumed",
-        (json_int_t)t.resumed, "seconds", t.seconds, "seconds_model", t.seconds_model,
-        "seconds_decode", t.seconds_decode, "peak_rss_mb", r->peak_rss_mb, "results",
-        results_json(r->eval), "pairs", pairs_json(r->eval), "failed", failed_json(r->eval));
+        (json_int_t)t.resumed, "ranks", (json_int_t)t.n_ranks, "seconds", t.seconds,
+        "seconds_model", t.seconds_model, "seconds_decode", t.seconds_decode, "peak_rss_mb",
+        r->peak_rss_mb, "results", results_json(r->eval), "pairs", pairs_json(r->eval), "failed",
+        failed_json(r->eval));
 }
 
 /* ---- CSV ----------------------------------------------------------------------------------- */
@@ -139,7 +141,7 @@ static int fail_file(const eval_arguments *a)
 
 int eval_results_check(const eval_arguments *a)
 {
-    if (!a->results_file) return 0;
+    if (!a->results_file || ranks_number()) return 0;
     FILE *f = fopen(a->results_file, "a");
     if (!f) return fail_file(a);
     fclose(f);
@@ -148,7 +150,7 @@ int eval_results_check(const eval_arguments *a)
 
 int eval_results_write(const eval_report *r)
 {
-    if (!r->a->results_file) return 0;
+    if (!r->a->results_file || ranks_number()) return 0;
     FILE *f = fopen(r->a->results_file, "w");
     if (!f) return fail_file(r->a);
     if (strcmp(r->a->results_format, "json") == 0) {

@@ -3,6 +3,7 @@
  */
 #include "cli.h"
 #include "options.h"
+#include "ranks.h"
 
 #include <fcntl.h>
 #include <renyi/renyi.h>
@@ -88,6 +89,17 @@ static int help(int argc, char **argv)
     return run(2, verb_argv);
 }
 
+/* mpirun -n 4 renyi eval: these share their work. Other verbs run in every copy. */
+static int run_verb(cli_verb *run, int argc, char **argv)
+{
+    static cli_verb *const sharing[] = {cmd_eval, cmd_sweep, cmd_paper};
+    int is_sharing = 0;
+
+    for (size_t i = 0; i < sizeof sharing / sizeof *sharing; i++) is_sharing |= run == sharing[i];
+    if (is_sharing && ranks_open() != CLI_OK) return CLI_FAILED;
+    return run(argc, argv);
+}
+
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
@@ -99,7 +111,7 @@ static int dispatch(int argc, char **argv)
     if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return help(argc, argv);
     cli_verb *run = find_verb(word);
-    return run ? run(argc - 1, argv + 1) : unknown_verb(word);
+    return run ? run_verb(run, argc - 1, argv + 1) : unknown_verb(word);
 }
 
 /* Were stdin, stdout or stderr closed by the caller, the next file opened would take their place
@@ -117,5 +129,5 @@ int main(int argc, char **argv)
     occupy_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message */
     signal(SIGXFSZ, SIG_IGN); /* so is a file size limit */
-    return cli_finish_output(dispatch(argc, argv));
+    return ranks_close(cli_finish_output(dispatch(argc, argv)));
 }

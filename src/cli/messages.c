@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli.h"
+#include "ranks.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -10,10 +11,13 @@
 #include <unistd.h>
 
 static int verbosity;
+static char speaker[32];
 
 void cli_set_verbosity(int level) { verbosity = level; }
 
-int cli_is_quiet(void) { return verbosity < 0; }
+int cli_is_quiet(void) { return verbosity < 0 || speaker[0]; }
+
+void cli_set_speaker(const char *words) { snprintf(speaker, sizeof speaker, "%s", words); }
 
 void cli_put_clean(FILE *stream, const char *text)
 {
@@ -29,6 +33,7 @@ static void put_line(const char *prefix, const char *fmt, va_list args)
 
     vsnprintf(line, sizeof line, fmt, args);
     fputs(prefix, stderr);
+    fputs(speaker, stderr);
     cli_put_clean(stderr, line);
     putc('\n', stderr);
 }
@@ -52,7 +57,7 @@ void cli_warn(const char *fmt, ...)
 void cli_note(const char *fmt, ...)
 {
     va_list args;
-    if (verbosity < 0) return;
+    if (cli_is_quiet()) return;
     va_start(args, fmt);
     put_line("", fmt, args);
     va_end(args);
@@ -61,7 +66,7 @@ void cli_note(const char *fmt, ...)
 void cli_detail(const char *fmt, ...)
 {
     va_list args;
-    if (verbosity < 1) return;
+    if (verbosity < 1 || speaker[0]) return;
     va_start(args, fmt);
     put_line("", fmt, args);
     va_end(args);
@@ -82,6 +87,7 @@ int cli_finish_output(int code)
 
 static int has_colour(FILE *stream)
 {
+    if (ranks_get()) return 0; /* mpirun hands out terminals and writes to files */
     const char *no_color = getenv("NO_COLOR");
     const char *term = getenv("TERM");
 

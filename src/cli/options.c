@@ -4,6 +4,7 @@
 #include "options.h"
 
 #include "option_values.h"
+#include "ranks.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ int options_usage_error(const char *verb, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
+    ranks_let_first_speak();
     cli_error("%s: %s; see 'renyi %s --help'", verb, what, verb);
     return CLI_USAGE;
 }

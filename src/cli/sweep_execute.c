@@ -4,6 +4,7 @@
 #include "eval_progress.h"
 #include "json_out.h"
 #include "model_path.h"
+#include "ranks.h"
 #include "sweep_report.h"
 
 #include <math.h>
@@ -116,9 +117,10 @@ static int report(const driver *d, const renyi_sweep *s, int is_interrupted)
             json_print(sweep_json(&v));
         else
             sweep_table(&v);
-        code = d->a->dry_run || sweep_folder_write(&v) == 0 ? exit_code(&v) : CLI_FAILED;
+        const int is_silent = d->a->dry_run || ranks_number();
+        code = is_silent || sweep_folder_write(&v) == 0 ? exit_code(&v) : CLI_FAILED;
     }
-    if (is_interrupted)
+    if (is_interrupted && !ranks_number())
         cli_error("interrupted; %s", d->a->output
                                          ? "the same command with --resume goes on from here"
                                          : "with -o DIR a sweep can be resumed");
@@ -169,6 +171,7 @@ static int run(driver *d, renyi_sweep *s)
         progress_end(&d->bar);
     }
     if (status != RENYI_OK && status != RENYI_ERR_ABORTED) return fail(&err);
+    ranks_settle();
     return report(d, s, status == RENYI_ERR_ABORTED);
 }
 
@@ -189,7 +192,8 @@ static int sweep(driver *d, const renyi_grid *grid)
                                    .user = d,
                                    .open_model = open_model,
                                    .on_failure = on_failure,
-                                   .progress = on_progress};
+                                   .progress = on_progress,
+                                   .ranks = ranks_get()};
     renyi_error err = {0};
     renyi_sweep *s;
 

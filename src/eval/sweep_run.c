@@ -45,24 +45,39 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
     return s->o.progress(s->o.user, &say);
 }
 
-/* Every pass meets the same broken photos in the same order; they are told once. */
-static void on_failure(void *user, const char *file, const char *message)
+/* Every pass meets the same broken photos in the same order. */
+static int is_known(renyi_sweep *s, const char *file)
 {
-    renyi_sweep *s = ((pass *)user)->s;
     for (size_t k = 0; k < s->n_failures; k++) {
         const size_t i = (s->failure_cursor + k) % s->n_failures;
         if (strcmp(s->failures[i].file, file) != 0) continue;
         s->failure_cursor = i + 1;
-        return;
+        return 1;
     }
-    char *copy = ry_pool_copy(&s->pool, ry_text_of(message));
-    char *name = ry_pool_copy(&s->pool, ry_text_of(file));
-    if (copy && name &&
-        ry_grow(&s->al, (void **)&s->failures, &s->failure_capacity, s->n_failures,
-                sizeof *s->failures)) /* without memory it is told, but not listed */
-        s->failures[s->n_failures++] = (renyi_eval_failure){name, copy};
-    s->failure_cursor = s->n_failures;
-    if (s->o.on_failure) s->o.on_failure(s->o.user, file, message);
+    return 0;
+}
+
+/* Told once; listed when the pass is over, together with those that other ranks met. */
+static void on_failure(void *user, const char *file, const char *message)
+{
+    renyi_sweep *s = ((pass *)user)->s;
+    if (s->o.on_failure && !is_known(s, file)) s->o.on_failure(s->o.user, file, message);
+}
+
+static void list_failures(renyi_sweep *s, const renyi_eval *e)
+{
+    for (size_t i = 0; i < renyi_eval_failure_count(e); i++) {
+        renyi_eval_failure f;
+        renyi_eval_get_failure(e, i, &f);
+        if (is_known(s, f.file)) continue;
+        const char *message = ry_pool_copy(&s->pool, ry_text_of(f.message));
+        const char *name = ry_pool_copy(&s->pool, ry_text_of(f.file));
+        if (message && name &&
+            ry_grow(&s->al, (void **)&s->failures, &s->failure_capacity, s->n_failures,
+                    sizeof *s->failures)) /* without memory it was told, but is not listed */
+            s->failures[s->n_failures++] = (renyi_eval_failure){name, message};
+        s->failure_cursor = s->n_failures;
+    }
 }
 
 /* ---- one pass ------------------------------------------------------------------------------ */
@@ -82,6 +97,7 @@ static void take_results(renyi_sweep *s, pass *p)
                 point->answers[i] = 2 * sample.prediction + sample.is_top1;
         }
     }
+    list_failures(s, p->eval);
     renyi_eval_get_times(p->eval, &t);
     s->times.images += t.images;
     s->times.resumed += t.resumed;

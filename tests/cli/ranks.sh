@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# mpirun -n K renyi eval: the results of one process, whatever dies; refused where there is no MPI.
+# SPDX-License-Identifier: Apache-2.0
+. "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
+
+make_toy
+mkdir -p photos
+for i in {0..25}; do
+  mkdir -p "photos/00$((i % 4))"
+  make_ppm "photos/00$((i % 4))/$i.ppm" $((i * 9)) $((250 - i * 9)) $((i * 37 % 251))
+done
+head -c 30 photos/000/0.ppm >photos/002/cut.ppm
+prune=(--prune none --prune 'evit keep=0.5 layers=0 metric=col n=4')
+evaluate=("$RENYI" eval -m toy.safetensors photos "${prune[@]}" --json)
+
+# The document without what depends on time and machine.
+timeless() {
+  python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+for k in ("seconds", "seconds_model", "seconds_decode", "peak_rss_mb", "ranks", "resumed"): del d[k]
+for r in d["results"]:
+    for k in ("ms_model", "ms_total", "images_per_second"): del r[k]
+print(json.dumps(d, indent=1))' "$1"
+}
+run 3 "${evaluate[@]}"
+timeless out >want
+
+# --- a launcher, but no module: refused, not run as so many copies ---
+mkdir -p bare/bin
+cp "$RENYI" bare/bin/renyi
+run 1 env OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 bare/bin/renyi eval -m toy.safetensors photos
+err_has "a launcher started 3 of us, but this build has no MPI"
+err_has "renyi merge"
+out_empty
+run 3 env OMPI_COMM_WORLD_SIZE=3 RENYI_MPI=off bare/bin/renyi eval -m toy.safetensors photos
+run 3 env OMPI_COMM_WORLD_SIZE=1 bare/bin/renyi eval -m toy.safetensors photos
+run 0 env OMPI_COMM_WORLD_SIZE=3 bare/bin/renyi policies
+printf 'this is no library' >bare/bin/renyi-mpi.so
+run 1 env OMPI_COMM_WORLD_SIZE=3 bare/bin/renyi eval -m toy.safetensors photos
+err_has "cannot load the MPI module"
+
+# --- with MPI ---
+[ -f "$RENYI_BUILD/renyi-mpi.so" ] || { echo "SKIP: built without MPI; ranks not tested (1)"; exit 77; }
+# Everything an ordinary user, root, a container and two versions of Open MPI need.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
+command -v ssh >/dev/null || export OMPI_MCA_plm=isolated
+export ASAN_OPTIONS=detect_leaks=0 # MPI keeps what it has until the end
+ranks() { timeout 120 mpirun -n "$1" --oversubscribe "${@:2}"; }
+timeout 60 mpirun -n 2 --oversubscribe true >out 2>err </dev/null ||
+  { cat err; echo "SKIP: mpirun cannot start anything here; ranks not tested (1)"; exit 77; }
+
+# --- any number of ranks: the same bytes ---
+for n in 1 2 3; do
+  rm -f log.jsonl*
+  run 3 ranks "$n" "${evaluate[@]}" -b 2 -t 1 --log-samples log.jsonl --csv results.csv
+  json "d['ranks'] == $n and d['results'][0]['images'] == 26 and d['results'][0]['failed'] == 1"
+  timeless out | cmp -s - want || fail "other results with $n ranks"
+  [ "$(grep -c 'cut.ppm: ' err)" -eq 1 ] || fail "a bad photo is named once"
+  [ "$(wc -l <log.jsonl)" -eq 53 ] && [ "$(ls log.jsonl* | wc -l)" -eq 1 ] || fail "one whole log"
+  [ "$(wc -l <results.csv)" -eq 3 ] || fail "one CSV"
+done
+# The log of ranks holds what that of one process holds.
+rm -f alone.jsonl
+run 3 "${evaluate[@]}" --log-samples alone.jsonl
+answers() { sed -E 's/"ms(_rest)?":[^,]*,//g' "$1" | sort; }
+cmp -s <(answers alone.jsonl) <(answers log.jsonl) || fail "other lines in the log"
+run 2 ranks 2 "${evaluate[@]}" --log-samples log.jsonl
+err_has "resume continues them"
+run 3 ranks 2 "${evaluate[@]}" --log-samples log.jsonl --resume
+json 'd["resumed"] == 26'
+timeless out | cmp -s - want || fail "other results when all is in the log"
+
+# --- a rank is killed in the middle: finished work is kept for any number of ranks ---
+for i in {26..1000}; do ln -s ../000/0.ppm "photos/001/$i.ppm"; done
+run 3 "${evaluate[@]}"
+timeless out >want
+json 'd["results"][0]["images"] == 1001'
+pid_of_rank() {
+  local p
+  for p in /proc/[0-9]*; do
+    if { tr '\0' '\n' <"$p/cmdline" | grep -qx "$WORK/killed.jsonl" &&
+      tr '\0' '\n' <"$p/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1"; } 2>/dev/null; then
+      echo "${p#/proc/}"
+      return
+    fi
+  done
+}
+ranks 3 "${evaluate[@]}" -b 1 -t 1 --log-samples "$WORK/killed.jsonl" >out 2>err </dev/null &
+for _ in {1..600}; do [ -s killed.jsonl.rank2 ] && break; sleep 0.05; done
+victim=$(pid_of_rank 2)
+[ -n "$victim" ] || fail "no rank 2 to kill"
+kill -9 "$victim"
+code=0 && wait $! || code=$?
+[ "$code" -ne 0 ] || fail "a killed rank went unnoticed"
+[ -s killed.jsonl.rank1 ] && [ -s killed.jsonl.rank2 ] || fail "parts of the log are gone"
+mkdir left
+mv killed.jsonl* left
+for n in alone 2; do
+  cp left/* .
+  if [ "$n" = alone ]; then
+    run 3 "${evaluate[@]}" --log-samples killed.jsonl --resume
+  else
+    run 3 ranks "$n" "${evaluate[@]}" --log-samples killed.jsonl --resume
+  fi
+  json '0 < d["resumed"] < 1001'
+  timeless out | cmp -s - want || fail "other results after a rank was killed"
+  [ "$(ls killed.jsonl* | wc -l)" -eq 1 ] || fail "parts of the log are left"
+  rm killed.jsonl
+done
+
+# --- one rank is interrupted: all stop, and what there is is shown ---
+ranks 2 "${evaluate[@]}" -b 1 -t 1 --log-samples "$WORK/killed.jsonl" >out 2>err </dev/null &
+for _ in {1..600}; do [ -s killed.jsonl.rank1 ] && break; sleep 0.05; done
+kill -INT "$(pid_of_rank 1)"
+code=0 && wait $! || code=$?
+[ "$code" -eq 1 ] || fail "exit code $code after an interruption"
+json 'd["interrupted"] and 0 < d["results"][0]["images"] < 1001'
+[ "$(grep -c 'with --resume goes on' err)" -eq 1 ] || fail "the interruption is told once"
+rm photos/001/{26..1000}.ppm
+
+# --- faults are told by one, and nobody hangs ---
+run 2 ranks 3 "$RENYI" eval -m toy.safetensors photos --bogus
+[ "$(grep -c 'unknown option' err)" -eq 1 ] || fail "wrong usage is told once"
+run 1 ranks 2 "$RENYI" eval -m absent.safetensors photos
+mkdir -p folder.jsonl.rank1
+run 1 ranks 2 "${evaluate[@]}" --log-samples folder.jsonl --resume
+err_has "folder.jsonl.rank1: "
+# Only the second rank has another list of photos.
+run 2 ranks 2 bash -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- --limit 5; fi; exec "$0" eval -m toy.safetensors photos "$@"' "$RENYI"
+err_has "rank 1 sees other photos or classes (5 photos) than rank 0 (27)"
+run 1 ranks 2 bash -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- -m absent; else set -- -m toy.safetensors; fi; exec "$0" eval photos "$@"' "$RENYI"
+err_has "rank 1: absent"
+
+# --- a sweep shares its photos too ---
+sweep=("$RENYI" sweep -m toy.safetensors --data-dir photos --prune 'none' --prune 'evit keep=0.5|0.7 layers=0 metric=cls')
+run 3 "${sweep[@]}" -o one
+run 3 ranks 2 "${sweep[@]}" -o two
+python3 - <<'P' || fail "other results of a sweep with 2 ranks"
+import csv
+rows = [[{k: v for k, v in r.items() if not any(t in k for t in ("ms", "img_per_s", "rss", "command", "pareto"))} for r in csv.DictReader(open(f + "/results.csv"))] for f in ("one", "two")]
+assert rows[0] == rows[1] and len(rows[0]) == 3, rows
+P
+echo "ranks: ok"
