@@ -14,6 +14,11 @@
 #include <cmocka.h>
 
 enum { PHOTOS = 4, METRICS = 9, BLOCKS = 3 };
+#ifdef RENYI_SANITIZED
+enum { MODELS = 1, TAKEN = 2 }; /* everything is tenfold slower there */
+#else
+enum { MODELS = 2, TAKEN = METRICS };
+#endif
 static const char *const metrics[METRICS] = {"cls",      "col n=1",   "col n=2",
                                              "col n=3",  "col n=4",   "col n=inf",
                                              "colv n=4", "renyi n=2", "shannon"};
@@ -103,7 +108,7 @@ static void check_model(const golden *g)
     const renyi_masks_options o = {.struct_size = sizeof o,
                                    .folder = masks,
                                    .metrics = metrics,
-                                   .n_metrics = METRICS,
+                                   .n_metrics = TAKEN,
                                    .batch = PHOTOS};
     renyi_error err = {0};
     renyi_dataset *data;
@@ -119,7 +124,7 @@ static void check_model(const golden *g)
     assert_int_equal(info.images, PHOTOS);
     assert_int_equal(info.n_trimap, PHOTOS);
     assert_true(info.object == 43.5 && info.background == 123.5 && info.left_out == 29.0);
-    for (uint32_t m = 0; m < METRICS; m++)
+    for (uint32_t m = 0; m < TAKEN; m++)
         for (size_t b = 0; b < BLOCKS; b++) {
             renyi_masks_ranking r;
             renyi_masks_get_ranking(s, m, blocks[b], &r);
@@ -139,7 +144,7 @@ static void check_model(const golden *g)
 static void test_areas(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) check_model(&goldens[i]);
+    for (size_t i = 0; i < MODELS; i++) check_model(&goldens[i]);
 }
 
 int main(void)
