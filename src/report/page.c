@@ -99,12 +99,14 @@ static void put_results(ry_sink *s, const ry_view *v)
 
 static void put_tests(ry_sink *s, const ry_view *v, const ry_pairs *p)
 {
-    ry_put(s,
-           "<section>\n<h2>Photo by photo</h2>\n"
-           "<p>The same photos, two answers each: <b>p</b> is McNemar's exact test, how likely a "
-           "split as uneven is if both were equally good. Rows in grey are within the noise: "
-           "these photos do not tell them from the baseline. Of a hundred tests of equals about "
-           "five come out below 0.05 by chance.</p>\n");
+    ry_put(
+        s,
+        "<section>\n<h2>Photo by photo</h2>\n"
+        "<p>The same photos, two answers each: <b>p</b> is McNemar's exact test, how likely a "
+        "split as uneven is if both were equally good. Rows in grey are within the noise: "
+        "these photos do not tell them from the baseline. Of a hundred tests of equals about "
+        "five come out below 0.05 by chance. The intervals are approximate: one that just misses "
+        "zero does not overrule the exact test.</p>\n");
     if (p->is_partial)
         ry_put(s, "<p>So many pairs were tested that only those with a dense run or a point of a "
                   "front are here.</p>\n");
