@@ -57,8 +57,7 @@ typedef struct renyi_tune_options {
     renyi_tune_goal goal;
     double bound;           /* points, ms or GMACs */
     const renyi_grid *grid; /* candidates: its sizes x policies, its models are not looked at; read
-                               by renyi_tune_new. NULL = the default policies at 4/7, 5/7, 6/7 of
-                               the model's size and at that itself */
+                               by renyi_tune_new. NULL = the default policies at the usual sizes */
     uint32_t batch;         /* photos run together when times are measured; 0 = 1 */
     uint32_t n_threads;     /* of the model; 0 = physical cores */
     uint32_t n_workers;     /* as in renyi_eval_options, as all fields below */
@@ -81,6 +80,11 @@ typedef struct renyi_tune_options {
     void (*on_failure)(void *user, const char *file, const char *message); /* photo skipped */
     int (*progress)(void *user, const renyi_tune_progress *now); /* non-zero stops: ABORTED */
 } renyi_tune_options;
+
+/* Sides of a square picture worth trying: 0 (the model's own), and 6/7, 5/7, 4/7 of it in whole
+ * patches, where those differ. Returns how many. */
+#define RENYI_TUNE_SIZES 4
+RENYI_API uint32_t renyi_tune_usual_sizes(const renyi_model *m, uint32_t sizes[RENYI_TUNE_SIZES]);
 
 /* Borrows m and d, which must outlive the tuning. At least 16 photos. Policies of the grid that do
  * not fit the model are candidates without a chance, not an error. */

@@ -9,12 +9,14 @@
 
 /* Rows of an option table that fill `a`, an eval_arguments *. */
 /* clang-format off */
-#define DATA_OPTION_ROWS(a) \
+#define LABEL_OPTION_ROWS(a) \
     {"data-dir", 0, OPTION_STRING, &(a)->data, "DIR", "folder DIR/class/*.jpg, or a list (.csv .jsonl .txt)", 0, 0}, \
     {"ground-truth", 0, OPTION_STRING, &(a)->ground_truth, "FILE", "classes of a flat folder, one a line or 'name class'", 0, 0}, \
     {"class-map", 0, OPTION_STRING, &(a)->class_map, "FILE", "class names: one a line, 'name index', or JSON", 0, 0}, \
     {"real-labels", 0, OPTION_STRING, &(a)->real_labels, "FILE", "ImageNet-ReaL's JSON: any label of a photo's set is right", 0, 0}, \
-    {"valid-labels", 0, OPTION_STRING, &(a)->valid_labels, "FILE", "classes that can be predicted, one a line (ImageNet-A, -R)", 0, 0}, \
+    {"valid-labels", 0, OPTION_STRING, &(a)->valid_labels, "FILE", "classes that can be predicted, one a line (ImageNet-A, -R)", 0, 0}
+
+#define DATA_OPTION_ROWS(a) LABEL_OPTION_ROWS(a), \
     {"limit", 0, OPTION_COUNT, &(a)->limit, "N", "at most N photos", 1, 0}, \
     {"shuffle", 0, OPTION_FLAG, &(a)->shuffle, "", "in random order, before --limit", 0, 0}, \
     {"seed", 0, OPTION_COUNT, &(a)->seed, "N", "of --shuffle (0)", 0, 0}, \

@@ -19,6 +19,7 @@ static const struct {
     {"classify", cmd_classify, "name what photos show"},
     {"eval", cmd_eval, "accuracy, MACs and milliseconds of pruning policies on your photos"},
     {"sweep", cmd_sweep, "models x sizes x policies on the same photos: table, charts, page"},
+    {"tune", cmd_tune, "find the fastest policy within a loss, or the most accurate within a time"},
     {"paper", cmd_paper, "the paper's tables beside what this machine computes"},
     {"bench", cmd_bench, "measure speed and memory of a model on this machine"},
     {"flops", cmd_flops, "count tokens and multiply-accumulates of pruning policies"},

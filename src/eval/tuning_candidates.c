@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_CANDIDATES = 4096, DEFAULT_SIZES = 3 };
+enum { MAX_CANDIDATES = 4096 };
 
 renyi_status ry_tune_open(const renyi_tune *t, uint32_t image_size, const renyi_model **out,
                           renyi_preprocess *preprocess, renyi_error *err)
@@ -116,16 +116,17 @@ static renyi_status add_size(renyi_tune *t, const renyi_grid_info *grid, uint32_
 
 /* ---- the usual grid ------------------------------------------------------------------------ */
 
-/* 4/7, 5/7 and 6/7 of the side, whole patches: 128, 160, 192 of 224. */
-static uint32_t usual_sizes(const renyi_tune *t, uint32_t sizes[DEFAULT_SIZES + 1])
+uint32_t renyi_tune_usual_sizes(const renyi_model *m, uint32_t sizes[RENYI_TUNE_SIZES])
 {
-    const uint32_t patches = t->info.image_size / t->info.patch_size;
-    uint32_t n = 0;
+    renyi_model_info info;
+    renyi_model_get_info(m, &info);
+    const uint32_t patches = info.image_size / info.patch_size;
+    uint32_t n = 0, last = patches;
     sizes[n++] = 0;
-    for (uint32_t k = 4; t->o.open_model && k < 7; k++) {
-        const uint32_t side = (patches * k + 3) / 7;
-        if (side > 1 && side < patches && side * t->info.patch_size != sizes[n - 1])
-            sizes[n++] = side * t->info.patch_size;
+    for (uint32_t k = 6; k >= 4; k--) {
+        const uint32_t side = (patches * k + 3) / 7; /* to the nearest */
+        if (side > 1 && side < last) sizes[n++] = side * info.patch_size;
+        last = side;
     }
     return n;
 }
@@ -133,11 +134,12 @@ static uint32_t usual_sizes(const renyi_tune *t, uint32_t sizes[DEFAULT_SIZES + 
 static renyi_status usual_grid(const renyi_tune *t, renyi_grid **out, renyi_error *err)
 {
     static const char *const models[] = {"model"}; /* a grid must have one */
-    uint32_t sizes[DEFAULT_SIZES + 1];
+    uint32_t sizes[RENYI_TUNE_SIZES];
     const renyi_grid_options o = {.struct_size = sizeof o,
                                   .n_models = 1,
                                   .models = models,
-                                  .n_sizes = usual_sizes(t, sizes),
+                                  .n_sizes =
+                                      t->o.open_model ? renyi_tune_usual_sizes(t->model, sizes) : 0,
                                   .sizes = sizes,
                                   .allocator = t->al};
     return renyi_grid_new(out, &o, err);
