@@ -1,14 +1,13 @@
 /* fuzz_mask.c - any bytes as a PNG mask of any kind, turned as its EXIF says, to the sides of
- * patches. Checksums are not made right here: fuzz_png does that, and both share the reader.
+ * patches; then the same with right checksums.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "eval/mask.h"
-
-#include <stdlib.h>
+#include "png_repair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void read_mask(const uint8_t *data, size_t size)
 {
     static const renyi_limits small = {.max_pixels = 1u << 18, .max_image_side = 4096};
     uint32_t photo[2] = {0, 0};
@@ -30,5 +29,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (int p = 0; p < 16; p++)
             if (sides[p] > RY_OBJECT) abort();
     }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    read_mask(data, size);
+    uint8_t *copy = png_repaired(data, size);
+    if (copy) read_mask(copy, size);
+    free(copy);
     return 0;
 }

@@ -1,41 +1,15 @@
 /* fuzz_png.c - any bytes as PNG; then the same with the checksum of every chunk made right, because
  * otherwise hardly a changed byte gets past it. SPDX-License-Identifier: Apache-2.0 */
 #include "image_target.h"
-
-#include <string.h>
+#include "png_repair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static uint32_t crc32_of(const uint8_t *bytes, size_t n)
-{
-    uint32_t crc = 0xffffffffu;
-    for (size_t i = 0; i < n; i++) {
-        crc ^= bytes[i];
-        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-    }
-    return ~crc;
-}
-
-/* Chunks from byte 8 on: length, name, data, CRC of name and data. */
-static void repair(uint8_t *png, size_t size)
-{
-    for (size_t at = 8; size >= 12 && at <= size - 12;) {
-        const size_t length = (size_t)png[at] << 24 | (size_t)png[at + 1] << 16 |
-                              (size_t)png[at + 2] << 8 | png[at + 3];
-        if (length > size - at - 12) break;
-        const uint32_t crc = crc32_of(png + at + 4, length + 4);
-        for (size_t i = 0; i < 4; i++) png[at + 8 + length + i] = (uint8_t)(crc >> (24 - 8 * i));
-        at += 12 + length;
-    }
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fuzz_image(ry_decode_png, RENYI_IMAGE_PNG, data, size);
-    uint8_t *copy = malloc(size ? size : 1);
+    uint8_t *copy = png_repaired(data, size);
     if (!copy) return 0;
-    if (size) memcpy(copy, data, size);
-    repair(copy, size);
     fuzz_image(ry_decode_png, RENYI_IMAGE_PNG, copy, size);
     free(copy);
     return 0;

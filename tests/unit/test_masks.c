@@ -324,6 +324,31 @@ static void test_faults(void **state)
     renyi_masks_free(s);
 }
 
+/* Photos without classes: from a list too, whatever its classes are; label files do not go with
+ * it. */
+static void test_unlabelled(void **state)
+{
+    static const char list[] = "file,label\nphotos/0/00.ppm,zebra\nphotos/1/01.ppm,\n";
+    renyi_dataset_options o = {.struct_size = sizeof o, .unlabelled = 1};
+    renyi_dataset_info info;
+    renyi_dataset_image image;
+    renyi_error err = {0};
+    renyi_dataset *d;
+    (void)state;
+    write_file("list.csv", list, sizeof list - 1);
+    if (renyi_dataset_open(&d, at("list.csv"), model, &o, &err)) fail_msg("%s", err.message);
+    renyi_dataset_get_info(d, &info);
+    renyi_dataset_get_image(d, 1, &image);
+    assert_int_equal(info.n_images, 2);
+    assert_int_equal(info.n_left_out, 0);
+    assert_int_equal(image.label, RENYI_NO_CLASS);
+    assert_string_equal(image.file, "photos/1/01.ppm");
+    renyi_dataset_free(d);
+    o.class_map = "map";
+    assert_int_equal(renyi_dataset_open(&d, at("photos"), model, &o, &err), RENYI_ERR_ARG);
+    assert_non_null(strstr(err.message, "label files"));
+}
+
 static int stop_soon(void *user, uint64_t done, uint64_t total)
 {
     (void)user;
@@ -457,11 +482,16 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),   cmocka_unit_test(test_same_numbers),
-        cmocka_unit_test(test_policies), cmocka_unit_test(test_rankings),
-        cmocka_unit_test(test_scores),   cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_stop),     cmocka_unit_test(test_options),
-        cmocka_unit_test(test_memory),   cmocka_unit_test(test_memory_of_scores)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts),
+                                       cmocka_unit_test(test_same_numbers),
+                                       cmocka_unit_test(test_policies),
+                                       cmocka_unit_test(test_rankings),
+                                       cmocka_unit_test(test_scores),
+                                       cmocka_unit_test(test_faults),
+                                       cmocka_unit_test(test_stop),
+                                       cmocka_unit_test(test_unlabelled),
+                                       cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_memory),
+                                       cmocka_unit_test(test_memory_of_scores)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
