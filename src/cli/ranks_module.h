@@ -14,8 +14,8 @@ enum { RANKS_MODULE_VERSION = 1 }; /* of this interface: both sides must agree *
 typedef struct ranks_module {
     uint32_t version;
     renyi_ranks ranks;
-    void (*close)(void *user);             /* leave together: waits for the others */
-    void (*abort)(void *user, int code);   /* end all ranks, now */
+    void (*close)(void *user);           /* leave together: waits for the others */
+    void (*abort)(void *user, int code); /* end all ranks, now */
 } ranks_module;
 
 /* Joins the others. 0, or -1 and a message. */

@@ -23,8 +23,8 @@ typedef struct sweep_view {
     renyi_report_point *drawn; /* [n] for the library's charts */
     renyi_report_pair *pairs;  /* [n_pairs] all of them, or those that matter if there are many */
     size_t n_pairs;
-    renyi_report report;               /* of these */
-    char *title, *machine, *data_text; /* owned */
+    renyi_report report;                      /* of these */
+    char *title, *note, *machine, *data_text; /* owned; note may be NULL */
     double peak_rss_mb;
     int is_interrupted;
 } sweep_view;

@@ -14,6 +14,10 @@
  * 512 points have 130,816 pairs. */
 enum { ALL_PAIRS_UP_TO = 512 };
 
+/* Small pictures run at up to a fifth less of the machine's speed than large ones. */
+#define UNEVEN 1.5
+enum { ENOUGH = 32 }; /* photos, to tell that from a moment's hiccup */
+
 /* The last part of the path, or all of it if another model has the same. Owned. */
 static char *title_of(const sweep_view *v, size_t i)
 {
@@ -132,6 +136,56 @@ static void sort(sweep_view *v)
     }
 }
 
+/* ---- a quiet machine ----------------------------------------------------------------------- */
+
+/* Milliseconds per GMAC over all points of the group that begins at `first`, whose end is *end. */
+static double pace(const sweep_view *v, size_t first, size_t *end)
+{
+    double ms = 0, gmacs = 0;
+    size_t i = first;
+
+    for (; i < v->n && v->points[i].image_size == v->points[first].image_size &&
+           strcmp(v->points[i].model, v->points[first].model) == 0;
+         i++)
+        ms += v->points[i].result.ms_model, gmacs += v->points[i].result.gmacs_executed;
+    *end = i;
+    return ms / gmacs;
+}
+
+/* Sizes run one after another. Where the arithmetic of a model takes far longer at one of them than
+ * at another, something else ran beside: the largest such ratio. */
+static double unevenness(const sweep_view *v)
+{
+    double worst = 1.0, low = INFINITY, high = 0.0;
+
+    for (size_t i = 0, end; i < v->n; i = end) {
+        if (i && strcmp(v->points[i].model, v->points[i - 1].model) != 0)
+            low = INFINITY, high = 0.0;
+        const double p = pace(v, i, &end);
+        if (!isfinite(p) || v->points[i].result.images < ENOUGH) continue;
+        low = fmin(low, p);
+        high = fmax(high, p);
+        worst = fmax(worst, high / low);
+    }
+    return worst;
+}
+
+static void find_note(sweep_view *v)
+{
+    const double ratio = unevenness(v);
+
+    if (v->is_interrupted) {
+        v->note = cli_copy("Interrupted: not all was run.");
+    } else if (ratio >= UNEVEN) {
+        v->note =
+            cli_format("The machine was not quiet, or runs with other threads were resumed: the "
+                       "same arithmetic took %.1f times as long at one size as at another. "
+                       "Milliseconds compare within a model and size only.",
+                       ratio);
+        cli_note("%s", v->note);
+    }
+}
+
 /* ---- all ----------------------------------------------------------------------------------- */
 
 static char *data_text(const sweep_view *v)
@@ -203,6 +257,7 @@ int sweep_view_make(sweep_view *v, const sweep_arguments *a, const renyi_sweep *
     find_baselines(v);
     sort(v);
     v->title = cli_format("Sweep of %zu points", v->n);
+    find_note(v);
     v->machine = machine_text(v);
     v->data_text = data_text(v);
     v->report = (renyi_report){.struct_size = sizeof v->report,
@@ -213,7 +268,7 @@ int sweep_view_make(sweep_view *v, const sweep_arguments *a, const renyi_sweep *
                                .command = a->command,
                                .machine = v->machine,
                                .data = v->data_text,
-                               .note = is_interrupted ? "Interrupted: not all was run." : NULL};
+                               .note = v->note};
     if (renyi_report_front(&v->report, RENYI_CHART_GMACS, v->on_gmacs, &err) ||
         renyi_report_front(&v->report, RENYI_CHART_MS, v->on_ms, &err)) {
         cli_error("%s", err.message);
@@ -237,6 +292,7 @@ void sweep_view_free(sweep_view *v)
     free(v->on_ms);
     free(v->pairs);
     free(v->title);
+    free(v->note);
     free(v->machine);
     free(v->data_text);
 }

@@ -40,6 +40,8 @@ typedef struct reader {
     char where[RY_N_KEYS + 1][160]; /* last line of each key; of the frameworks */
 } reader;
 
+static int is_replaced(const reader *r, int word) { return (int)(r->replaced >> word & 1u); }
+
 /* ---- words and values ---------------------------------------------------------------------- */
 
 static int find_word(ry_text word)
@@ -212,7 +214,7 @@ static renyi_status take_line(reader *r, ry_text line, const char *where, renyi_
     const ry_text first = ry_grid_next_word(&rest);
     const int word = find_word(first);
     if (word < 0) return unknown_word(first, err);
-    if (r->replaced >> word & 1u) return RENYI_OK;
+    if (is_replaced(r, word)) return RENYI_OK;
     r->said |= (uint64_t)1 << word;
     rest = ry_text_trim(rest);
     if (!rest.n) return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' has no values", RY_SHOWN(first));
@@ -306,6 +308,8 @@ static renyi_status cross(reader *r, renyi_error *err)
         RY_TRY(cross_framework(r, ry_grid_alternative(r->frameworks, i), err));
     for (ry_key k = 0; k < RY_N_KEYS; k++) {
         if (!r->keys[k].values.n || r->keys[k].is_used) continue;
+        /* The file's values were for the file's frameworks. */
+        if (is_replaced(r, WORD_FRAMEWORKS) && !is_replaced(r, WORD_KEYS + (int)k)) continue;
         const ry_text f = r->frameworks.n ? r->frameworks : none;
         if (!f.n)
             return ry_fail(err, RENYI_ERR_FORMAT, -1,

@@ -38,9 +38,9 @@ static renyi_status start(void *user, const void *mine, size_t size, void *all, 
 {
     line *l = user;
 
-    return check(MPI_Iallgather(mine, (int)size, MPI_BYTE, all, (int)size, MPI_BYTE, l->world,
-                                &l->request),
-                 "MPI_Iallgather", err);
+    return check(
+        MPI_Iallgather(mine, (int)size, MPI_BYTE, all, (int)size, MPI_BYTE, l->world, &l->request),
+        "MPI_Iallgather", err);
 }
 
 /* MPI_Wait would spin on a core that the other ranks of this machine may need. */
@@ -115,7 +115,8 @@ int renyi_mpi_open(ranks_module *out, char *message, size_t room)
     line *l = calloc(1, sizeof *l);
 
     if (!l) return refuse(message, room, "no memory");
-    if (out->version != RANKS_MODULE_VERSION || MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level)) {
+    if (out->version != RANKS_MODULE_VERSION ||
+        MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level)) {
         free(l);
         return refuse(message, room,
                       out->version != RANKS_MODULE_VERSION

@@ -241,6 +241,15 @@ static void test_options_replace(void **state)
     assert_string_equal(info.policies[2], "mosaic keep=0.5 layers=0,3,6");
     renyi_grid_free(g);
 
+    static const char *const rule[] = {"frameworks evit"}; /* has no use for the file's p */
+    const renyi_grid_options r = {.struct_size = sizeof r,
+                                  .file = spec_file("models a\nframeworks naive\nkeep 0.5\np 8\n"),
+                                  .n_lines = 1,
+                                  .lines = rule};
+    g = grid_ok(&r);
+    assert_int_equal(renyi_grid_count(g), 1);
+    renyi_grid_free(g);
+
     static const char *const bad[] = {"evit keep=2", "keep two", "evit\n", ""};
     for (size_t i = 0; i < 4; i++) {
         renyi_error err = {0};
