@@ -90,18 +90,18 @@ json '{c["state"] for b in d["tables"][0]["blocks"] if b["model"] for r in b["ro
 json 'all(c["state"] == "measured" for b in d["tables"][1]["blocks"] if b["model"] for r in b["rows"] for c in r["cells"])'
 
 # --- the paper's own model, from the Hugging Face cache ---
-repo=$HOME/.cache/huggingface/hub/models--timm--deit_small_patch16_224.fb_in1k commit=0123456789abcdef0123456789abcdef01234567
+repo=$HOME/.cache/huggingface/hub/models--timm--vit_small_patch16_224.augreg_in21k_ft_in1k commit=0123456789abcdef0123456789abcdef01234567
 mkdir -p "$repo/refs" "$repo/snapshots/$commit"
 printf %s $commit >"$repo/refs/main"
-"$RENYI" init -q --arch deit_small_patch16_224 --seed 3 "$repo/snapshots/$commit/model.safetensors"
-printf '{"architecture": "deit_small_patch16_224"}' >"$repo/snapshots/$commit/config.json"
-run 0 paper --table 14 --json
+"$RENYI" init -q --arch vit_small_patch16_224 --seed 3 "$repo/snapshots/$commit/model.safetensors"
+printf '{"architecture": "vit_small_patch16_224"}' >"$repo/snapshots/$commit/config.json"
+run 0 paper --table 1 --json
 json 'd["tables"][0]["blocks"][0]["state"] == "no photos" and d["tables"][0]["blocks"][0]["is_papers_model"]'
-run 0 paper --table 14 --no-mosaic --data-dir photos --limit 1 -b 1
-out_has "deit_small_patch16_224.fb_in1k as the paper's DeiT-S/16, 1 photo"
+run 0 paper --table 1 --no-mosaic --data-dir photos --limit 1 -b 1
+out_has "vit_small_patch16_224.augreg_in21k_ft_in1k as the paper's ViT-S/16, 1 photo"
 out_has "!"
-run 0 paper --table 14 -m small.safetensors
-out_has "DeiT-S/16: not run (renyi paper -m timm/deit_small_patch16_224.fb_in1k)"
+run 0 paper --table 1 -m small.safetensors
+out_has "ViT-S/16: not run (renyi paper -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k)"
 
 # --- wrong usage ---
 run 2 paper --table 4
