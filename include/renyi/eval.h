@@ -83,6 +83,7 @@ typedef struct renyi_dataset_info {
     int has_real_labels;
     uint64_t n_chosen;        /* after limit, before shard */
     uint32_t shard, n_shards; /* as asked for; n_shards 0 = all */
+    uint64_t fingerprint;     /* of names and classes of the n_chosen photos */
 } renyi_dataset_info;         /* pointers are borrowed until renyi_dataset_free */
 RENYI_API void renyi_dataset_get_info(const renyi_dataset *d, renyi_dataset_info *info);
 
@@ -233,6 +234,46 @@ typedef struct renyi_eval_times {
     uint32_t n_ranks;      /* 1 = alone */
 } renyi_eval_times;
 RENYI_API void renyi_eval_get_times(const renyi_eval *e, renyi_eval_times *out);
+
+/* ---- merging ------------------------------------------------------------------------------- */
+
+typedef struct renyi_merge_options {
+    uint32_t struct_size;
+    const char *run;      /* take only lines of this run; NULL = there may be only one */
+    uint64_t max_samples; /* of all logs; 0 = 67,108,864 */
+    renyi_allocator allocator;
+} renyi_merge_options;
+
+/* Results of one evaluation whose photos were run in parts (renyi_dataset_options.shard), from the
+ * logs of the parts alone. The evaluation cannot be run; it answers everything else as one that ran
+ * over all photos: the same totals, pairs, samples and failures in the same order. Times per photo
+ * are means over the logs. A sample that is there twice and says the same counts once; lines that
+ * contradict each other, or belong to another run, model, dataset or version, are RENYI_ERR_FORMAT
+ * and the message names files and lines. Photos may be missing: see below. */
+RENYI_API RENYI_CHECK renyi_status renyi_eval_merge(renyi_eval **out, const char *const *logs,
+                                                    size_t n_logs, const renyi_merge_options *opt,
+                                                    renyi_error *err);
+
+typedef struct renyi_merge_info {
+    const char *model, *run; /* of the logs; borrowed until renyi_eval_free */
+    uint32_t image_size;
+    uint32_t n_classes;  /* that can be predicted */
+    uint32_t n_shards;   /* that the logs speak of; 0 = of none, or of different numbers */
+    uint64_t n_photos;   /* of the whole run */
+    uint64_t n_missing;  /* of them: some policy neither answered nor failed */
+    uint64_t n_repeated; /* samples that were there more than once */
+} renyi_merge_info;
+/* Of an evaluation that renyi_eval_merge made; others give zeros. */
+RENYI_API void renyi_eval_get_merge_info(const renyi_eval *e, renyi_merge_info *out);
+
+/* The first missing photo at or after place `from` in the order of the whole run; returns 0 if
+ * there is none. Shard i of n holds places i, i + n, i + 2n, ... */
+RENYI_API int renyi_eval_next_missing(const renyi_eval *e, uint64_t from, uint64_t *place);
+
+/* Write a merged evaluation as a log of its own, which can be resumed and merged. The file must be
+ * absent or empty. */
+RENYI_API RENYI_CHECK renyi_status renyi_eval_write_log(const renyi_eval *e, const char *path,
+                                                        renyi_error *err);
 
 /* ---- statistics ---------------------------------------------------------------------------- */
 

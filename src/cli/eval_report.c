@@ -14,14 +14,14 @@ static void put_real(int width, int digits, double value)
         printf("%*s", width, "-");
 }
 
-static void put_policies(const eval_report *r)
+void eval_table_policies(const renyi_eval *e)
 {
     printf("%s  #   top-1 %%      95 %% range    top-5 %%    loss   GMACs   ms model   ms total   "
            "images/s  policy%s\n",
            cli_bold(stdout), cli_plain(stdout));
-    for (uint32_t i = 0; i < renyi_eval_policy_count(r->eval); i++) {
+    for (uint32_t i = 0; i < renyi_eval_policy_count(e); i++) {
         renyi_eval_result p;
-        renyi_eval_get_result(r->eval, i, &p);
+        renyi_eval_get_result(e, i, &p);
         printf("%3u", i + 1);
         put_real(10, 2, p.top1);
         printf("   %5.2f to %6.2f", p.top1_range.low, p.top1_range.high);
@@ -35,10 +35,11 @@ static void put_policies(const eval_report *r)
     }
 }
 
-static void put_pairs(const eval_report *r)
+void eval_table_pairs(const renyi_eval *e)
 {
-    const uint32_t n = renyi_eval_policy_count(r->eval);
+    const uint32_t n = renyi_eval_policy_count(e);
 
+    if (n < 2) return;
     printf("\n%sphoto by photo   points   both right   only first   only second   neither   same "
            "answer        p%s\n",
            cli_bold(stdout), cli_plain(stdout));
@@ -46,7 +47,7 @@ static void put_pairs(const eval_report *r)
         for (uint32_t b = a + 1; b < n; b++) {
             renyi_eval_pair p;
             char names[32], p_value[24];
-            renyi_eval_get_pair(r->eval, a, b, &p);
+            renyi_eval_get_pair(e, a, b, &p);
             snprintf(names, sizeof names, "%u -> %u", a + 1, b + 1);
             snprintf(p_value, sizeof p_value, p.p_value < 1e-4 ? "%.1e" : "%.4f", p.p_value);
             printf("%14s   %+6.2f   %10llu   %10llu   %11llu   %7llu   %11llu  %7s%s\n", names,
@@ -63,8 +64,8 @@ void eval_report_table(const eval_report *r)
 
     renyi_eval_get_result(r->eval, 0, &first);
     renyi_eval_get_times(r->eval, &t);
-    put_policies(r);
-    if (renyi_eval_policy_count(r->eval) > 1) put_pairs(r);
+    eval_table_policies(r->eval);
+    eval_table_pairs(r->eval);
     printf("\n%llu photos", (unsigned long long)first.images);
     if (t.resumed) printf(", %llu of them from the log", (unsigned long long)t.resumed);
     if (first.failed) printf(", %llu failed", (unsigned long long)first.failed);

@@ -21,6 +21,26 @@ typedef struct eval_report {
 void eval_report_table(const eval_report *r);
 json_t *eval_report_json(const eval_report *r); /* owned; NULL = no memory */
 
+/* Parts of them, also for evaluations that did not run here: a row for each policy; policies photo
+ * by photo, nothing with one; and the same for machines. */
+void eval_table_policies(const renyi_eval *e);
+void eval_table_pairs(const renyi_eval *e);
+json_t *eval_results_json(const renyi_eval *e);
+json_t *eval_pairs_json(const renyi_eval *e);
+json_t *eval_failed_json(const renyi_eval *e);
+
+/* Columns of the CSV that no result has; what is not known (NaN, NULL) stays empty. */
+typedef struct eval_csv_frame {
+    const char *title, *interpolation;
+    uint32_t image_size;
+    double params, crop_pct, peak_rss_mb, threads, batch;
+} eval_csv_frame;
+
+/* Write a document (taken; NULL = no memory) or, with format "csv", the rows. -1 after reporting.
+ */
+int eval_results_put(const char *path, const char *format, json_t *document, const renyi_eval *e,
+                     const eval_csv_frame *frame);
+
 /* The --results-file: -1 after reporting. `eval_results_check` finds out before a long run whether
  * it can be written. */
 int eval_results_check(const eval_arguments *a);

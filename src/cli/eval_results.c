@@ -8,6 +8,7 @@
 #include "ranks.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static json_t *result_json(const renyi_eval_result *p)
         json_number(p->ms_total), "images_per_second", json_number(p->images_per_second));
 }
 
-static json_t *results_json(const renyi_eval *e)
+json_t *eval_results_json(const renyi_eval *e)
 {
     json_t *list = json_array();
 
@@ -37,7 +38,7 @@ static json_t *results_json(const renyi_eval *e)
     return list;
 }
 
-static json_t *pairs_json(const renyi_eval *e)
+json_t *eval_pairs_json(const renyi_eval *e)
 {
     json_t *list = json_array();
     const uint32_t n = renyi_eval_policy_count(e);
@@ -57,7 +58,7 @@ static json_t *pairs_json(const renyi_eval *e)
     return list;
 }
 
-static json_t *failed_json(const renyi_eval *e)
+json_t *eval_failed_json(const renyi_eval *e)
 {
     json_t *list = json_array();
 
@@ -84,24 +85,24 @@ json_t *eval_report_json(const eval_report *r)
         (json_int_t)r->data->n_left_out, "interrupted", r->is_interrupted, "resumed",
         (json_int_t)t.resumed, "ranks", (json_int_t)t.n_ranks, "seconds", t.seconds,
         "seconds_model", t.seconds_model, "seconds_decode", t.seconds_decode, "peak_rss_mb",
-        r->peak_rss_mb, "results", results_json(r->eval), "pairs", pairs_json(r->eval), "failed",
-        failed_json(r->eval));
+        r->peak_rss_mb, "results", eval_results_json(r->eval), "pairs", eval_pairs_json(r->eval),
+        "failed", eval_failed_json(r->eval));
 }
 
 /* ---- CSV ----------------------------------------------------------------------------------- */
 
-static void put_row(FILE *f, const eval_report *r, const char *title, const renyi_eval_result *p)
+static void put_row(FILE *f, const eval_csv_frame *frame, const renyi_eval_result *p)
 {
-    const renyi_preprocess *spec = &r->spec->preprocess;
-
-    csv_cell(f, title);
-    fprintf(f, ",%u", spec->size);
+    csv_cell(f, frame->title);
+    fprintf(f, ",%u", frame->image_size);
     csv_real(f, 3, p->top1);
     csv_real(f, 3, 100.0 - p->top1);
     csv_real(f, 3, p->top5);
     csv_real(f, 3, 100.0 - p->top5);
-    fprintf(f, ",%.2f,%g,%s,", (double)r->model->n_params * 1e-6, spec->crop_pct,
-            interpolation_name(spec->interpolation));
+    csv_real(f, 2, frame->params * 1e-6);
+    putc(',', f);
+    if (isfinite(frame->crop_pct)) fprintf(f, "%g", frame->crop_pct);
+    fprintf(f, ",%s,", frame->interpolation ? frame->interpolation : "");
     csv_cell(f, p->policy);
     fprintf(f, ",%llu,%llu", (unsigned long long)p->images, (unsigned long long)p->failed);
     csv_real(f, 3, p->top1_range.low);
@@ -112,30 +113,31 @@ static void put_row(FILE *f, const eval_report *r, const char *title, const reny
     csv_real(f, 4, p->ms_model);
     csv_real(f, 4, p->ms_total);
     csv_real(f, 3, p->images_per_second);
-    csv_real(f, 1, r->peak_rss_mb);
-    fprintf(f, ",%llu,%llu\n", (unsigned long long)r->a->threads, (unsigned long long)r->a->batch);
+    csv_real(f, 1, frame->peak_rss_mb);
+    csv_real(f, 0, frame->threads);
+    csv_real(f, 0, frame->batch);
+    putc('\n', f);
 }
 
 /* timm's columns first, under timm's names. */
-static void put_csv(FILE *f, const eval_report *r)
+static void put_csv(FILE *f, const renyi_eval *e, const eval_csv_frame *frame)
 {
-    char *title = model_path_title(r->a->model);
-
     fputs("model,img_size,top1,top1_err,top5,top5_err,param_count,crop_pct,interpolation,policy,"
           "images,failed,top1_low,top1_high,loss,gmacs,gmacs_executed,ms_model,ms_total,img_per_s,"
           "peak_rss_mb,threads,batch_size\n",
           f);
-    for (uint32_t i = 0; i < renyi_eval_policy_count(r->eval); i++) {
+    for (uint32_t i = 0; i < renyi_eval_policy_count(e); i++) {
         renyi_eval_result p;
-        renyi_eval_get_result(r->eval, i, &p);
-        put_row(f, r, title, &p);
+        renyi_eval_get_result(e, i, &p);
+        put_row(f, frame, &p);
     }
-    free(title);
 }
 
-static int fail_file(const eval_arguments *a)
+/* ---- the file ------------------------------------------------------------------------------ */
+
+static int fail_file(const char *path)
 {
-    cli_error("%s: %s", a->results_file, strerror(errno));
+    cli_error("%s: %s", path, strerror(errno));
     return -1;
 }
 
@@ -143,25 +145,45 @@ int eval_results_check(const eval_arguments *a)
 {
     if (!a->results_file || ranks_number()) return 0;
     FILE *f = fopen(a->results_file, "a");
-    if (!f) return fail_file(a);
+    if (!f) return fail_file(a->results_file);
     fclose(f);
     return 0;
 }
 
+int eval_results_put(const char *path, const char *format, json_t *document, const renyi_eval *e,
+                     const eval_csv_frame *frame)
+{
+    FILE *f = fopen(path, "w");
+    int is_bad = !f;
+
+    if (f && strcmp(format, "json") == 0) {
+        is_bad = !document || json_dumpf(document, f, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+        if (is_bad) errno = ENOMEM;
+        putc('\n', f);
+    } else if (f) {
+        put_csv(f, e, frame);
+    }
+    json_decref(document);
+    if (f) is_bad |= ferror(f) | fclose(f);
+    return is_bad ? fail_file(path) : 0;
+}
+
 int eval_results_write(const eval_report *r)
 {
+    const renyi_preprocess *spec = &r->spec->preprocess;
+
     if (!r->a->results_file || ranks_number()) return 0;
-    FILE *f = fopen(r->a->results_file, "w");
-    if (!f) return fail_file(r->a);
-    if (strcmp(r->a->results_format, "json") == 0) {
-        json_t *document = eval_report_json(r);
-        if (!document || json_dumpf(document, f, JSON_INDENT(2) | JSON_REAL_PRECISION(9)))
-            errno = ENOMEM;
-        putc('\n', f);
-        json_decref(document);
-    } else {
-        put_csv(f, r);
-    }
-    const int is_bad = ferror(f);
-    return fclose(f) || is_bad ? fail_file(r->a) : 0;
+    char *title = model_path_title(r->a->model);
+    const eval_csv_frame frame = {.title = title,
+                                  .interpolation = interpolation_name(spec->interpolation),
+                                  .image_size = spec->size,
+                                  .params = (double)r->model->n_params,
+                                  .crop_pct = spec->crop_pct,
+                                  .peak_rss_mb = r->peak_rss_mb,
+                                  .threads = (double)r->a->threads,
+                                  .batch = (double)r->a->batch};
+    const int code = eval_results_put(r->a->results_file, r->a->results_format, eval_report_json(r),
+                                      r->eval, &frame);
+    free(title);
+    return code;
 }

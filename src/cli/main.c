@@ -18,6 +18,7 @@ static const struct {
 } verbs[] = {
     {"classify", cmd_classify, "name what photos show"},
     {"eval", cmd_eval, "accuracy, MACs and milliseconds of pruning policies on your photos"},
+    {"merge", cmd_merge, "one result from the logs of an evaluation that ran in parts"},
     {"sweep", cmd_sweep, "models x sizes x policies on the same photos: table, charts, page"},
     {"tune", cmd_tune, "find the fastest policy within a loss, or the most accurate within a time"},
     {"paper", cmd_paper, "the paper's tables beside what this machine computes"},
@@ -90,14 +91,24 @@ static int help(int argc, char **argv)
     return run(2, verb_argv);
 }
 
-/* mpirun -n 4 renyi eval: these share their work. Other verbs run in every copy. */
+static int is_one_of(cli_verb *run, cli_verb *const *verb_list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (run == verb_list[i]) return 1;
+    return 0;
+}
+
+/* mpirun -n 4 renyi eval: some verbs share their work, some would only get in each other's way.
+ * The others run in every copy. */
 static int run_verb(cli_verb *run, int argc, char **argv)
 {
     static cli_verb *const sharing[] = {cmd_eval, cmd_sweep, cmd_paper};
-    int is_sharing = 0;
+    static cli_verb *const lonely[] = {cmd_tune, cmd_merge};
 
-    for (size_t i = 0; i < sizeof sharing / sizeof *sharing; i++) is_sharing |= run == sharing[i];
-    if (is_sharing && ranks_open() != CLI_OK) return CLI_FAILED;
+    if (is_one_of(run, sharing, sizeof sharing / sizeof *sharing) && ranks_open() != CLI_OK)
+        return CLI_FAILED;
+    if (is_one_of(run, lonely, sizeof lonely / sizeof *lonely) && ranks_is_launched())
+        return options_usage_error(argv[0], "not under mpirun or srun: its work is not shared");
     return run(argc, argv);
 }
 

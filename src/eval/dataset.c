@@ -7,6 +7,7 @@
 #include "base/mapped_file.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "eval/fnv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -114,11 +115,24 @@ void ry_photos_shuffle(ry_photo *photos, size_t n, uint64_t seed)
     }
 }
 
+static uint64_t fingerprint(const renyi_dataset *d)
+{
+    uint64_t hash = RY_FNV_START;
+    for (size_t i = 0; i < d->count; i++) {
+        const ry_photo *p = &d->photos[i];
+        hash = ry_fnv_text(hash, p->path + p->file_at);
+        hash = ry_fnv(hash, &p->label, sizeof p->label);
+        if (p->right) hash = ry_fnv(hash, p->right, p->n_right * sizeof *p->right);
+    }
+    return hash;
+}
+
 static void choose(renyi_dataset *d, const renyi_dataset_options *o)
 {
     if (o->shuffle) ry_photos_shuffle(d->photos, d->count, o->seed);
     if (o->limit && o->limit < d->count) d->count = (size_t)o->limit;
     d->info.n_chosen = d->count;
+    d->info.fingerprint = fingerprint(d);
     d->info.shard = o->shard;
     d->info.n_shards = o->n_shards;
     if (!o->n_shards) return;

@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "eval/merge.h"
 
 #include <string.h>
 
@@ -147,6 +148,7 @@ void renyi_eval_free(renyi_eval *e)
         renyi_session_free(e->policies[i].session);
     ry_sample_log_close(&e->log);
     ry_ranks_close(&e->ranks, &al);
+    ry_merged_free(e->merged, &al);
     ry_free(&al, e->policies);
     ry_free(&al, e->answers);
     ry_free(&al, e->logits);

@@ -29,19 +29,12 @@ typedef struct ry_failure {
     uint32_t policy; /* whose answer is no number; RY_ALL_POLICIES = the photo cannot be read */
 } ry_failure;
 
-/* A photo of a merged evaluation, which has no dataset. */
-typedef struct ry_merged_photo {
-    const char *file; /* in the pool */
-    uint64_t index, place;
-    uint32_t label;
-} ry_merged_photo;
-
 struct renyi_eval {
     renyi_allocator al;
     renyi_eval_options o; /* defaults filled in; its strings are not used after renyi_eval_new */
-    const renyi_model *model;      /* borrowed; NULL in a merged evaluation, as data */
-    const renyi_dataset *data;     /* borrowed */
-    const ry_merged_photo *merged; /* [n_images]; NULL unless merged */
+    const renyi_model *model;  /* borrowed; NULL in a merged evaluation, as data */
+    const renyi_dataset *data; /* borrowed */
+    struct ry_merged *merged;  /* merge.h; NULL unless merged */
     size_t n_images;
     ry_choice choice;
     ry_photo_spec spec;

@@ -108,6 +108,7 @@ renyi_status ry_eval_open_log(renyi_eval *e, const char *name, renyi_error *err)
                         .user = &r};
     e->run = run_number(e, name);
     snprintf(o.run.id, sizeof o.run.id, "%016llx", (unsigned long long)e->run);
+    snprintf(o.run.data, sizeof o.run.data, "%016llx", (unsigned long long)data.fingerprint);
     r.run = &o.run;
     RY_TRY(index_photos(&r, err));
     const renyi_status st = ry_sample_log_open(&e->log, &o, &e->al, err);

@@ -2,26 +2,22 @@
  * dataset order from what each photo got, so an interrupted run ends with the same totals.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/evaluation.h"
+#include "eval/merge.h"
 
 #include <math.h>
 
 uint32_t renyi_eval_policy_count(const renyi_eval *e) { return e->o.n_policies; }
-
-/* File, index and label of photo i. */
-static ry_merged_photo photo_of(const renyi_eval *e, size_t i)
-{
-    renyi_dataset_image photo;
-    if (e->merged) return e->merged[i];
-    renyi_dataset_get_image(e->data, i, &photo);
-    return (ry_merged_photo){photo.file, photo.index, i, photo.label};
-}
 
 int renyi_eval_get_sample(const renyi_eval *e, uint32_t policy, size_t i, renyi_eval_sample *out)
 {
     if (policy >= e->o.n_policies || i >= e->n_images) return 0;
     const ry_answer *a = ry_eval_answer(e, policy, i);
     if (a->state != RY_ANSWER_GIVEN) return 0;
-    const ry_merged_photo photo = photo_of(e, i);
+    renyi_dataset_image photo = {0};
+    if (e->merged)
+        ry_merged_get_photo(e->merged, i, &photo);
+    else
+        renyi_dataset_get_image(e->data, i, &photo);
     *out = (renyi_eval_sample){.file = photo.file,
                                .index = photo.index,
                                .policy = policy,

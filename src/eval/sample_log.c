@@ -94,8 +94,8 @@ static int put_string(ry_sample_log *log, const char *text)
 
 renyi_status ry_sample_log_suffix(ry_sample_log *log, const ry_log_run *run, renyi_error *err)
 {
-    int ok = put(log, ",\"img_size\":%u,\"classes\":%u,\"photos\":%llu", run->image_size,
-                 run->n_classes, (unsigned long long)run->photos);
+    int ok = put(log, ",\"img_size\":%u,\"classes\":%u,\"photos\":%llu,\"data\":\"%s\"",
+                 run->image_size, run->n_classes, (unsigned long long)run->photos, run->data);
     if (run->n_shards) ok = ok && put(log, ",\"shard\":\"%u/%u\"", run->shard + 1, run->n_shards);
     ok = ok && put(log, ",\"model\":") && put_string(log, run->model) &&
          put(log, ",\"run\":\"%s\"}\n", run->id) && reserve(log, 1);

@@ -4,7 +4,7 @@
  * {"file": "006/a.jpg", "index": 3, "place": 1, "policy": "none", "label": 6, "prediction": 6,
  *  "top5": [6, 1, 2, 3, 4], "right": 1, "margin": 1.5, "loss": 0.25, "ms": 12.5, "ms_rest": 2.1,
  *  "gmacs": 1.25, "gmacs_executed": 1.2, "img_size": 224, "classes": 10, "photos": 12,
- *  "shard": "2/3", "model": "vit", "run": "..."}
+ *  "data": "...", "shard": "2/3", "model": "vit", "run": "..."}
  * {"file": "006/b.jpg", "index": 4, "place": 2, "error": "what was wrong", ...}
  *
  * `run` stands for all that an answer depends on but file and policy. A line of another run or
@@ -21,6 +21,7 @@ typedef struct ry_log_run {
     char id[17];       /* `run`: 16 hexadecimal digits */
     const char *model; /* name; borrowed */
     uint64_t photos;   /* of the whole, before it was cut into shards; 0 = not said */
+    char data[17];     /* stands for their names and classes: 16 hexadecimal digits */
     uint32_t image_size, n_classes;
     uint32_t shard, n_shards; /* n_shards 0 = not cut */
 } ry_log_run;

@@ -60,13 +60,24 @@ static int read_shard(const json_t *o, ry_log_run *run)
     return 1;
 }
 
+/* Digits of a hash; lines of old have none. */
+static int read_hash(const json_t *o, const char *key, char out[17])
+{
+    const json_t *value = json_object_get(o, key);
+    const char *text = json_string_value(value);
+    if (!value) return 1;
+    if (!text || strlen(text) > 16 || strspn(text, "0123456789abcdef") != strlen(text)) return 0;
+    memcpy(out, text, strlen(text) + 1);
+    return 1;
+}
+
 static int read_run(const json_t *o, ry_log_run *run)
 {
-    const char *id = json_string_value(json_object_get(o, "run"));
     uint64_t size = 0, classes = 0;
     run->model = json_string_value(json_object_get(o, "model"));
-    if (!id || strlen(id) >= sizeof run->id || !run->model) return 0;
-    memcpy(run->id, id, strlen(id) + 1);
+    if (!run->model || !json_object_get(o, "run") || !read_hash(o, "run", run->id) ||
+        !read_hash(o, "data", run->data))
+        return 0;
     if (!read_count(o, "photos", &run->photos) || !read_count(o, "img_size", &size) ||
         !read_count(o, "classes", &classes) || size > UINT32_MAX || classes > UINT32_MAX)
         return 0;
