@@ -90,6 +90,23 @@ typedef enum renyi_cpu {
 RENYI_API renyi_cpu renyi_cpu_detect(void);
 RENYI_API const char *renyi_cpu_name(renyi_cpu level); /* "scalar", "avx2", "avx512" */
 
+/* In what numbers the matrix products of the blocks are computed. All else is f32: LayerNorm,
+ * softmax, scores, the residual stream; and so are patch embedding and head. */
+typedef enum renyi_dtype {
+    RENYI_DTYPE_DEFAULT = 0, /* what the file was made for: f32, or int8 if it is quantised */
+    RENYI_DTYPE_F32 = 1,
+    RENYI_DTYPE_BF16 = 2,
+    RENYI_DTYPE_INT8 = 3, /* weights per channel, activations per token */
+    RENYI_DTYPE_AUTO = 4  /* the fastest of this machine */
+} renyi_dtype;
+
+RENYI_API const char *renyi_dtype_name(renyi_dtype dtype); /* "f32", "bf16", "int8", "auto" */
+
+/* RENYI_OK if products of this kind are faster than f32 at this CPU level, else
+ * RENYI_ERR_UNSUPPORTED with the reason. cpu 0 = the best of this machine. */
+RENYI_API RENYI_CHECK renyi_status renyi_dtype_check(renyi_dtype dtype, renyi_cpu cpu,
+                                                     renyi_error *err);
+
 /* Called from time to time in long work with how far it is; return 0 to go on, anything else to
  * stop: the call then returns RENYI_ERR_ABORTED. */
 typedef int (*renyi_progress)(void *user, uint64_t done, uint64_t total);
@@ -102,6 +119,7 @@ typedef struct renyi_options {
     renyi_allocator allocator;
     renyi_progress progress; /* while weights are loaded and packed */
     void *progress_user;
+    renyi_dtype dtype; /* RENYI_ERR_UNSUPPORTED if this machine gains nothing by it */
 } renyi_options;
 
 /* ---- images -------------------------------------------------------------------------------- */
@@ -182,6 +200,7 @@ typedef struct renyi_model_info {
     const char *preprocess_source; /* where it comes from: "config.json (pretrained_cfg)", ... */
     renyi_cpu cpu;                 /* level the model was packed for */
     const char *pool; /* what the head reads: "token", or "avg", the mean of the patches; static */
+    renyi_dtype dtype; /* of the matrix products in the blocks */
 } renyi_model_info;   /* strings are borrowed until renyi_model_free */
 
 typedef struct renyi_tensor_info {

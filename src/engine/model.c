@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"
+#include "engine/dtype.h"
 #include "prune/cost.h"
 
 #include <string.h>
@@ -67,7 +68,7 @@ static renyi_status fill_model(renyi_model *m, const ry_checkpoint *ckpt, const 
 {
     ry_vit_config config;
     RY_TRY(ry_vit_configure(&config, ckpt, opt->image_size, err));
-    RY_TRY(ry_vit_load(&m->vit, &config, ckpt, opt, m->level, err));
+    RY_TRY(ry_vit_load(&m->vit, &config, ckpt, opt, m->level, m->dtype, err));
     RY_TRY(copy_tensor_list(m, ckpt->tensors, err));
     RY_TRY(ry_labels_read(&m->labels, ckpt->config, config.n_classes, &m->al, err));
     m->macs = dense_macs(&m->vit);
@@ -79,6 +80,7 @@ renyi_status renyi_model_open(renyi_model **out, const char *path, const renyi_o
 {
     renyi_options opt;
     renyi_cpu level;
+    renyi_dtype dtype;
     ry_checkpoint ckpt = {0};
     if (!out || !path)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_open: %s is NULL",
@@ -86,11 +88,13 @@ renyi_status renyi_model_open(renyi_model **out, const char *path, const renyi_o
     *out = NULL;
     RY_TRY(read_options(&opt, options, err));
     RY_TRY(ry_cpu_choose(opt.cpu, &level, err));
+    RY_TRY(ry_dtype_choose(opt.dtype, level, &dtype, err));
 
     renyi_model *m = ry_calloc(&opt.allocator, 1, sizeof *m);
     if (!m) return ry_fail_in(err, ry_fail_nomem(err, sizeof *m), path);
     m->al = opt.allocator;
     m->level = level;
+    m->dtype = dtype;
     renyi_status st = ry_checkpoint_open(&ckpt, path, &opt.limits, &m->al, err);
     if (st == RENYI_OK) {
         st = fill_model(m, &ckpt, &opt, err);
@@ -142,6 +146,7 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
         .preprocess_source = c->preprocess_source,
         .cpu = m->level,
         .pool = c->pool == RY_POOL_TOKEN ? "token" : "avg",
+        .dtype = m->dtype,
     };
 }
 

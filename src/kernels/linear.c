@@ -7,8 +7,10 @@
 
 #include <assert.h>
 
-ry_linear_backend ry_linear_backend_for(renyi_cpu level)
+ry_linear_backend ry_linear_backend_for(renyi_cpu level, renyi_dtype dtype)
 {
+    if (dtype == RENYI_DTYPE_INT8)
+        return level >= RENYI_CPU_AVX2 ? RY_LINEAR_INT8_AVX2 : RY_LINEAR_INT8_SCALAR;
     if (level >= RENYI_CPU_AVX512) return RY_LINEAR_ONEDNN;
     return level == RENYI_CPU_AVX2 ? RY_LINEAR_AVX2 : RY_LINEAR_SCALAR;
 }
@@ -18,7 +20,8 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
                                    renyi_error *err)
 {
     static const ry_linear_vtable *const bodies[] = {&ry_linear_scalar, &ry_linear_avx2,
-                                                     &ry_linear_onednn};
+                                                     &ry_linear_onednn, &ry_linear_int8_scalar,
+                                                     &ry_linear_int8_avx2};
     *out = NULL;
     ry_linear *l = ry_calloc(al, 1, sizeof *l);
     if (!l) return ry_fail_nomem(err, sizeof *l);
@@ -38,7 +41,7 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
 renyi_status ry_linear_new(ry_linear **out, const ry_linear_spec *spec, renyi_cpu level,
                            const renyi_allocator *al, renyi_error *err)
 {
-    return ry_linear_new_backend(out, spec, ry_linear_backend_for(level), al, err);
+    return ry_linear_new_backend(out, spec, ry_linear_backend_for(level, spec->dtype), al, err);
 }
 
 void ry_linear_free(ry_linear *l, const renyi_allocator *al)
@@ -47,6 +50,8 @@ void ry_linear_free(ry_linear *l, const renyi_allocator *al)
     l->vt->unpack(l, al);
     ry_free(al, l->packed);
     ry_free(al, l->bias);
+    ry_free(al, l->scale);
+    ry_free(al, l->sum);
     ry_free(al, l);
 }
 
@@ -91,7 +96,26 @@ size_t ry_linear_op_tiles(const ry_linear_op *op, ry_extent run)
 }
 
 void ry_linear_op_tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
-                       const float *x, float *y)
+                       const void *x, float *y)
 {
     op->l->vt->tile(op, t, run, thread, x, y);
+}
+
+size_t ry_linear_input_bytes(const ry_linear *l, size_t rows)
+{
+    return l->vt->input_bytes ? l->vt->input_bytes(l, rows) : 0;
+}
+
+int ry_linear_op_converts(const ry_linear_op *op) { return op->l->vt->convert != NULL; }
+
+void ry_linear_op_convert(const ry_linear_op *op, size_t t, ry_extent run, const float *x, void *to)
+{
+    const size_t rows = run.n_images * run.rows, first = t * RY_CONVERT_ROWS;
+    size_t end = first + RY_CONVERT_ROWS < rows ? first + RY_CONVERT_ROWS : rows;
+    for (size_t row = first, count; row < end; row += count) { /* images may lie apart */
+        const size_t image = row / run.rows, inside = row % run.rows;
+        count = end - row < run.rows - inside ? end - row : run.rows - inside;
+        op->l->vt->convert(op->l, to, rows, row, count,
+                           x + image * op->x.image + inside * op->x.row, op->x.row);
+    }
 }

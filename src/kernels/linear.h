@@ -28,11 +28,13 @@ typedef enum ry_epilogue {
 typedef enum ry_linear_backend {
     RY_LINEAR_SCALAR,
     RY_LINEAR_AVX2,
-    RY_LINEAR_ONEDNN
+    RY_LINEAR_ONEDNN,
+    RY_LINEAR_INT8_SCALAR,
+    RY_LINEAR_INT8_AVX2
 } ry_linear_backend;
 
 /* Which body serves a CPU level. */
-ry_linear_backend ry_linear_backend_for(renyi_cpu level);
+ry_linear_backend ry_linear_backend_for(renyi_cpu level, renyi_dtype dtype);
 
 /* w: [n_out, n_in] row-major; bias: [n_out] or NULL. Both are copied (packed). A linear has one
  * epilogue for life, because a backend may compile it in. */
@@ -40,6 +42,7 @@ typedef struct ry_linear_spec {
     const float *w, *bias;
     size_t n_out, n_in;
     ry_epilogue epilogue;
+    renyi_dtype dtype; /* of the product: F32 (or 0) or INT8; ry_linear_new picks the body by it */
 } ry_linear_spec;
 
 renyi_status ry_linear_new(ry_linear **out, const ry_linear_spec *spec, renyi_cpu level,
@@ -79,6 +82,15 @@ typedef struct ry_extent {
  * same time, in any order. */
 size_t ry_linear_op_tiles(const ry_linear_op *op, ry_extent run);
 void ry_linear_op_tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
-                       const float *x, float *y);
+                       const void *x, float *y);
+
+/* Bodies of fewer bits do not take floats: x is then what ry_linear_op_convert made of them, in a
+ * buffer of ry_linear_input_bytes (0 = x are the floats themselves). Conversion has tiles of its
+ * own, RY_CONVERT_ROWS rows each; rows of all images count through. */
+enum { RY_CONVERT_ROWS = 16 };
+size_t ry_linear_input_bytes(const ry_linear *l, size_t rows);
+int ry_linear_op_converts(const ry_linear_op *op);
+void ry_linear_op_convert(const ry_linear_op *op, size_t t, ry_extent run, const float *x,
+                          void *to);
 
 #endif

@@ -37,7 +37,7 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_a
         return ry_fail_nomem(err, n_panels * PANEL * spec->n_in * sizeof(float));
     if (spec->bias) memcpy(l->bias, spec->bias, spec->n_out * sizeof(float));
     for (size_t p = 0; p < n_panels; p++) {
-        float *panel = l->packed + p * PANEL * spec->n_in;
+        float *panel = (float *)l->packed + p * PANEL * spec->n_in;
         for (size_t lane = 0; lane < PANEL; lane++) {
             const size_t j = p * PANEL + lane;
             const float *w = spec->w + j * spec->n_in;
@@ -152,7 +152,7 @@ static void product(const ry_linear *l, const float *x, size_t x_row, size_t row
         const size_t depth = l->n_in - k < KC ? l->n_in - k : KC;
         const size_t share = depth * PANEL / groups / 16 * 16;
         for (size_t p = 0; p < n_panels; p++) {
-            ry_operands op = {x + k, x_row, 1, l->packed + ((panel0 + p) * l->n_in + k) * PANEL,
+            ry_operands op = {x + k, x_row, 1, (const float *)l->packed + ((panel0 + p) * l->n_in + k) * PANEL,
                               PANEL, depth};
             const float *next = op.b + (p + 1 < n_panels ? l->n_in * PANEL : 0);
             float *out = c + p * PANEL;
@@ -183,9 +183,10 @@ RY_INLINE void finish_row(ry_epilogue epilogue, float *y, const float *c, const 
     }
 }
 
-static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread, const float *x,
-                 float *y)
+static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
+                 const void *input, float *y)
 {
+    const float *x = input;
     const ry_linear *l = op->l;
     size_t images;
     const size_t all_rows = total_rows(op, run, &images);
@@ -210,4 +211,4 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
         finish_row(l->epilogue, y + r * op->y.row, c + r * c_row, l->bias + col0, cols);
 }
 
-const ry_linear_vtable ry_linear_avx2 = {pack, unpack, bind, unbind, tiles, tile, 16};
+const ry_linear_vtable ry_linear_avx2 = {pack, unpack, bind, unbind, tiles, tile, 16, NULL, NULL};

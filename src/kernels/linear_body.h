@@ -4,6 +4,7 @@
 #define RY_KERNELS_LINEAR_BODY_H
 
 #include "kernels/linear.h"
+#include "kernels/quant.h"
 
 typedef struct ry_linear_vtable {
     /* Pack spec into l->packed / l->bias (or l->impl). */
@@ -14,18 +15,27 @@ typedef struct ry_linear_vtable {
     renyi_status (*bind)(ry_linear_op *op, const renyi_allocator *al, renyi_error *err);
     void (*unbind)(ry_linear_op *op, const renyi_allocator *al);
     size_t (*tiles)(const ry_linear_op *op, ry_extent run);
-    void (*tile)(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread, const float *x,
+    void (*tile)(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread, const void *x,
                  float *y);
     size_t row_padding; /* floats between the rows that the body likes: ry_linear_row */
+    /* Bodies that do not take floats: bytes of so many rows, and `count` of `rows` rows from
+     * `first` on. NULL = x is read as it is. */
+    size_t (*input_bytes)(const ry_linear *l, size_t rows);
+    void (*convert)(const ry_linear *l, void *to, size_t rows, size_t first, size_t count,
+                    const float *x, size_t x_row);
 } ry_linear_vtable;
 
 struct ry_linear {
     const ry_linear_vtable *vt;
     size_t n_out, n_in;
     ry_epilogue epilogue;
-    float *packed; /* layout of the backend */
-    float *bias;   /* [n_out], zeros if the model has none; padded by the backend */
-    void *impl;    /* oneDNN's objects */
+    void *packed; /* layout of the backend */
+    float *bias;  /* [n_out], zeros if the model has none; padded by the backend */
+    void *impl;   /* oneDNN's objects */
+    /* of 8-bit weights, padded like bias: quant.h */
+    float *scale, *sum;
+    int has_range;
+    ry_quant_range range;
 };
 
 struct ry_linear_op {
@@ -38,6 +48,7 @@ struct ry_linear_op {
     void *impl;
 };
 
-extern const ry_linear_vtable ry_linear_scalar, ry_linear_avx2, ry_linear_onednn;
+extern const ry_linear_vtable ry_linear_scalar, ry_linear_avx2, ry_linear_onednn,
+    ry_linear_int8_scalar, ry_linear_int8_avx2;
 
 #endif

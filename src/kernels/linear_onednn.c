@@ -255,9 +255,10 @@ static size_t tiles(const ry_linear_op *op, ry_extent run)
     return run.n_images * blocks_of(op->impl, run.rows);
 }
 
-static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread, const float *x,
-                 float *y)
+static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
+                 const void *input, float *y)
 {
+    const float *x = input;
     const bound *b = op->impl;
     const packed_weights *w = op->l->impl;
     const size_t blocks = blocks_of(b, run.rows), image = t / blocks, block = t % blocks;
@@ -278,4 +279,4 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
     dnnl_primitive_execute(b->kinds[kind].primitive, m->stream, 5, args);
 }
 
-const ry_linear_vtable ry_linear_onednn = {pack, unpack, bind, unbind, tiles, tile, 0};
+const ry_linear_vtable ry_linear_onednn = {pack, unpack, bind, unbind, tiles, tile, 0, NULL, NULL};

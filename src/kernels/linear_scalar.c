@@ -57,9 +57,10 @@ static float dot(const float *a, const float *b, size_t n)
 }
 
 /* A tile is one row of x. */
-static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread, const float *x,
-                 float *y)
+static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
+                 const void *input, float *y)
 {
+    const float *x = input;
     (void)thread;
     const ry_linear *l = op->l;
     const size_t image = t / run.rows, row = t % run.rows;
@@ -67,7 +68,7 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
     float *yr = y + image * op->y.image + row * op->y.row;
 
     for (size_t j = 0; j < l->n_out; j++) {
-        const float v = dot(xr, l->packed + j * l->n_in, l->n_in) + l->bias[j];
+        const float v = dot(xr, (const float *)l->packed + j * l->n_in, l->n_in) + l->bias[j];
         switch (l->epilogue) {
         case RY_EPI_NONE: yr[j] = v; break;
         case RY_EPI_GELU: yr[j] = ry_gelu(v); break;
@@ -77,4 +78,4 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
     }
 }
 
-const ry_linear_vtable ry_linear_scalar = {pack, unpack, bind, unbind, tiles, tile, 0};
+const ry_linear_vtable ry_linear_scalar = {pack, unpack, bind, unbind, tiles, tile, 0, NULL, NULL};

@@ -52,6 +52,18 @@ RY_INLINE __m256i vf_mask(size_t n)
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
 }
+RY_INLINE vf vf_from_i32(const int32_t *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+/* The first n <= VL lanes as bytes; they hold whole numbers in 0 .. 255. */
+RY_INLINE void vf_store_u8(uint8_t *p, vf v, size_t n)
+{
+    const __m256i i = _mm256_cvtps_epi32(v);
+    const __m128i w = _mm_packus_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
+    const uint64_t bytes = (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(w, w));
+    __builtin_memcpy(p, &bytes, n);
+}
 /* Only the first n < VL lanes touch memory; the others read as 0. */
 RY_INLINE vf vf_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, vf_mask(n)); }
 RY_INLINE void vf_store_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, vf_mask(n), v); }
@@ -108,6 +120,12 @@ RY_INLINE vf vf_pow2(vf n)
 {
     const __m512i e = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
     return _mm512_castsi512_ps(_mm512_slli_epi32(e, 23));
+}
+RY_INLINE vf vf_from_i32(const int32_t *p) { return _mm512_cvtepi32_ps(_mm512_loadu_si512(p)); }
+RY_INLINE void vf_store_u8(uint8_t *p, vf v, size_t n)
+{
+    const __m128i bytes = _mm512_cvtusepi32_epi8(_mm512_cvtps_epi32(v));
+    __builtin_memcpy(p, &bytes, n);
 }
 RY_INLINE vf vf_load_n(const float *p, size_t n)
 {
@@ -175,6 +193,11 @@ RY_INLINE vf vf_min(vf a, vf b) { RY_LANES(a.f[i] < b.f[i] ? a.f[i] : b.f[i]); }
 RY_INLINE vf vf_fma(vf a, vf b, vf c) { RY_LANES(fmaf(a.f[i], b.f[i], c.f[i])); }
 RY_INLINE vf vf_round(vf a) { RY_LANES(nearbyintf(a.f[i])); }
 RY_INLINE vf vf_pow2(vf n) { RY_LANES(ldexpf(1.0f, (int)n.f[i])); }
+RY_INLINE vf vf_from_i32(const int32_t *p) { RY_LANES((float)p[i]); }
+RY_INLINE void vf_store_u8(uint8_t *p, vf v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) p[i] = (uint8_t)v.f[i];
+}
 RY_INLINE vf vf_load_n(const float *p, size_t n) { RY_LANES((size_t)i < n ? p[i] : 0.0f); }
 RY_INLINE void vf_store_n(float *p, vf v, size_t n) { memcpy(p, v.f, n * sizeof(float)); }
 RY_INLINE void vf_transpose(vf r[VL])

@@ -69,7 +69,8 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
 /* Convert and pack; `config` is what ry_vit_configure said of this checkpoint. NaN and infinity are
  * errors that name tensor and element. On failure *out is freed and zero. */
 renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_checkpoint *ckpt,
-                         const renyi_options *opt, renyi_cpu level, renyi_error *err) RENYI_CHECK;
+                         const renyi_options *opt, renyi_cpu level, renyi_dtype dtype,
+                         renyi_error *err) RENYI_CHECK;
 void ry_vit_free(ry_vit *v, const renyi_allocator *al); /* any partly built state */
 
 #endif

@@ -8,8 +8,8 @@
 #include <omp.h>
 #include <string.h>
 
-/* rows: of each image */
-static void linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
+/* y = op of rows that are there in the form that it reads. rows: of each image */
+static void product(ry_worker *w, const ry_linear_op *op, size_t rows, const void *x, float *y)
 {
     const ry_extent run = {w->r->in->n, rows};
     ry_step step = ry_begin(w, ry_linear_op_tiles(op, run));
@@ -17,20 +17,45 @@ static void linear(ry_worker *w, const ry_linear_op *op, size_t rows, const floa
     ry_step_end(&step);
 }
 
-/* h [rows, C padded] = LayerNorm of x [rows, C], 16 rows at a time */
-static void layernorm(ry_worker *w, float *h, const float *x, size_t rows, const float *weight,
-                      const float *bias)
+static void linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
 {
-    enum { ROWS = 16 };
+    if (!ry_linear_op_converts(op)) {
+        product(w, op, rows, x, y);
+        return;
+    }
+    const ry_extent run = {w->r->in->n, rows};
+    ry_step step = ry_begin(w, (run.n_images * rows + RY_CONVERT_ROWS - 1) / RY_CONVERT_ROWS);
+    for (size_t t; ry_step_next(&step, &t);) ry_linear_op_convert(op, t, run, x, w->r->p->low);
+    ry_step_end(&step);
+    product(w, op, rows, w->r->p->low, y);
+}
+
+/* h [rows, C padded] = LayerNorm of x [rows, C], some rows at a time. `next` reads them: if it
+ * wants another form, they get it while they are warm; NULL = nobody asks. */
+static void layernorm(ry_worker *w, float *h, const float *x, size_t rows, const float *weight,
+                      const float *bias, const ry_linear_op *next)
+{
+    enum { ROWS = RY_CONVERT_ROWS };
     const ry_vit_plan *p = w->r->p;
+    const int converts = next && ry_linear_op_converts(next);
+    const ry_extent run = {w->r->in->n, rows / w->r->in->n};
     const size_t C = p->vit->config.dim, h_row = ry_vit_row(p, C);
     ry_step step = ry_begin(w, (rows + ROWS - 1) / ROWS);
     for (size_t t; ry_step_next(&step, &t);) {
         const size_t first = t * ROWS, count = rows - first < ROWS ? rows - first : ROWS;
         p->kernels.layernorm(h + first * h_row, h_row, x + first * C, C, count, C, weight, bias,
                              (float)p->vit->config.norm_eps);
+        if (converts) ry_linear_op_convert(next, t, run, h, p->low);
     }
     ry_step_end(&step);
+}
+
+/* y = op(LayerNorm x), with the normalised rows in h. rows: of each image */
+static void norm_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x,
+                        const float *weight, const float *bias, float *h, float *y)
+{
+    layernorm(w, h, x, w->r->in->n * rows, weight, bias, op);
+    product(w, op, rows, ry_linear_op_converts(op) ? w->r->p->low : h, y);
 }
 
 /* x = [prefix, patches W + b] + positions */
@@ -113,9 +138,8 @@ static void project_qkv(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
     const ry_vit_block *weights = &p->vit->blocks[i];
-    layernorm(w, p->h, ry_tokens(w), (size_t)w->r->in->n * w->now.in, weights->norm1_w,
-              weights->norm1_b);
-    linear(w, p->ops[i].qkv, w->now.in, p->h, p->wide);
+    norm_linear(w, p->ops[i].qkv, w->now.in, ry_tokens(w), weights->norm1_w, weights->norm1_b, p->h,
+                p->wide);
 }
 
 /* x += MLP(LayerNorm x) over the block's rows of all images */
@@ -123,10 +147,8 @@ static void mlp(ry_worker *w, uint32_t i, float *x, float *h)
 {
     ry_vit_plan *p = w->r->p;
     const ry_vit_block *weights = &p->vit->blocks[i];
-    const size_t rows = (size_t)w->r->in->n * w->now.mlp;
 
-    layernorm(w, h, x, rows, weights->norm2_w, weights->norm2_b);
-    linear(w, p->ops[i].fc1, w->now.mlp, h, p->wide);
+    norm_linear(w, p->ops[i].fc1, w->now.mlp, x, weights->norm2_w, weights->norm2_b, h, p->wide);
     linear(w, p->ops[i].fc2, w->now.mlp, p->wide, x);
 }
 
@@ -187,7 +209,8 @@ static void pool(ry_worker *w, size_t n_tokens)
     case RY_POOL_TOKEN: gather_prefix(w, n_tokens); break;
     case RY_POOL_MEAN: ry_pool_mean(w, p->pooled_x, ry_tokens(w), C, n_tokens); break;
     case RY_POOL_NORM_MEAN:
-        layernorm(w, p->h, ry_tokens(w), w->r->in->n * n_tokens, v->norm_w, v->norm_b);
+        layernorm(w, p->h, ry_tokens(w), w->r->in->n * n_tokens, v->norm_w, v->norm_b,
+                  NULL);
         ry_pool_mean(w, p->pooled_h, p->h, ry_vit_row(p, C), n_tokens);
         break;
     }
@@ -200,7 +223,7 @@ static void head(ry_worker *w)
 
     if (c->pool != RY_POOL_NORM_MEAN)
         layernorm(w, p->pooled_h, p->pooled_x, (size_t)w->r->in->n * ry_vit_pooled_rows(c),
-                  p->vit->norm_w, p->vit->norm_b);
+                  p->vit->norm_w, p->vit->norm_b, NULL);
     linear(w, p->head, 1, p->pooled_h, w->r->logits);
     if (!p->head_dist) return;
     linear(w, p->head_dist, 1, p->pooled_h + ry_vit_row(p, c->dim), p->logits_dist);

@@ -17,6 +17,7 @@ typedef struct loader {
     const renyi_options *opt;
     const renyi_allocator *al;
     renyi_cpu level;
+    renyi_dtype dtype; /* of the blocks' products */
     float *scratch;       /* room for the largest matrix and its bias */
     uint64_t done, total; /* tensors */
     renyi_error *err;
@@ -86,6 +87,12 @@ typedef struct linear_source {
     ry_epilogue epilogue;
 } linear_source;
 
+/* Patch embedding and heads stay f32: a hundredth of the work, and all precision passes them. */
+static int is_end(const linear_source *s)
+{
+    return s->w[0] == RY_PATCH_W || s->w[0] == RY_HEAD_W || s->w[0] == RY_HEAD_DIST_W;
+}
+
 static renyi_status load_linear(loader *ld, const linear_source *s, ry_linear **out)
 {
     float *w = ld->scratch, *bias = w + s->n_out * s->n_in;
@@ -99,7 +106,9 @@ static renyi_status load_linear(loader *ld, const linear_source *s, ry_linear **
         RY_TRY(read_tensor(ld, b, bias + i * rows));
         has_bias = 1;
     }
-    const ry_linear_spec spec = {w, has_bias ? bias : NULL, s->n_out, s->n_in, s->epilogue};
+    const ry_linear_spec spec = {
+        w,       has_bias ? bias : NULL, s->n_out,
+        s->n_in, s->epilogue,            is_end(s) ? RENYI_DTYPE_F32 : ld->dtype};
     return ry_linear_new(out, &spec, ld->level, ld->al, ld->err);
 }
 
@@ -227,13 +236,14 @@ static uint64_t count_tensors(const loader *ld)
 }
 
 renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_checkpoint *ckpt,
-                         const renyi_options *opt, renyi_cpu level, renyi_error *err)
+                         const renyi_options *opt, renyi_cpu level, renyi_dtype dtype, renyi_error *err)
 {
     loader ld = {.v = out,
                  .set = ckpt->tensors,
                  .opt = opt,
                  .al = &opt->allocator,
                  .level = level,
+                 .dtype = dtype,
                  .err = err};
     *out = (ry_vit){.config = *config};
     if (!ry_vit_naming_find(&ld.naming, ld.set)) /* configure has found it in the same set */

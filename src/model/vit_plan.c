@@ -41,6 +41,18 @@ static void layout_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
     c->log_sizes = RY_TAKE(a, float, tokens);
 }
 
+/* Bytes of the converted rows of any product in the blocks. */
+static size_t low_bytes(const ry_vit *v, size_t rows)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < v->config.n_blocks; i++) {
+        const ry_vit_block *b = &v->blocks[i];
+        const ry_linear *const linears[] = {b->qkv, b->proj, b->fc1, b->fc2};
+        for (int k = 0; k < 4; k++) most = max_size(most, ry_linear_input_bytes(linears[k], rows));
+    }
+    return most;
+}
+
 /* The only place that knows the order and the size of the buffers. */
 static void layout(ry_arena *a, ry_vit_plan *p)
 {
@@ -54,6 +66,7 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     p->x[1] = RY_TAKE(a, float, p->hook ? B *N *C : 0);
     p->h = RY_TAKE(a, float, B *N *ry_vit_row(p, C));
     p->wide = RY_TAKE(a, float, B *N *ry_vit_row(p, wide));
+    p->low = RY_TAKE(a, uint8_t, low_bytes(p->vit, B * N));
     p->pooled_x = RY_TAKE(a, float, B *pooled *C);
     p->pooled_h = RY_TAKE(a, float, B *pooled *ry_vit_row(p, C));
     p->prefix_rows = RY_TAKE(a, uint32_t, c->n_prefix);

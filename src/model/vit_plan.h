@@ -9,8 +9,8 @@
 #include "kernels/kernels.h"
 #include "model/vit_rows.h"
 
-/* Steps of a block: nine of its own, and those of a cut (vit_cut.c). */
-enum { RY_MAX_PHASES = 8, RY_STEPS_PER_BLOCK = 9 + 3 + RY_MAX_PHASES };
+/* Steps of a block: eleven of its own, and those of a cut (vit_cut.c). */
+enum { RY_MAX_PHASES = 8, RY_STEPS_PER_BLOCK = 11 + 3 + RY_MAX_PHASES };
 
 typedef struct ry_block_ops {
     ry_linear_op *qkv, *proj, *fc1, *fc2;
@@ -52,6 +52,7 @@ typedef struct ry_vit_plan {
     float *h;        /* [B, N, C padded] normalised rows; attention's output */
     float *wide;     /* [B, N, 3C or M padded] qkv, then reduced rows of h for the projection, then
                         the MLP's inside; at first the patches */
+    void *low;       /* rows of h or wide in fewer bits, for products that do not take floats */
     float *pooled_x; /* [B, pooled rows, C] what the head reads: the residual stream of the prefix
                         rows in the last block, or the mean of the patch rows */
     float *pooled_h; /* [B, pooled rows, C padded] the same, normalised */

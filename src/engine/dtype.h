@@ -1,0 +1,11 @@
+/* dtype.h - which numbers a machine multiplies fastest. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_ENGINE_DTYPE_H
+#define RY_ENGINE_DTYPE_H
+
+#include "renyi/renyi.h"
+
+/* F32, BF16 or INT8 for what was wanted; an error that says why not. */
+renyi_status ry_dtype_choose(renyi_dtype wanted, renyi_cpu level, renyi_dtype *out,
+                             renyi_error *err) RENYI_CHECK;
+
+#endif

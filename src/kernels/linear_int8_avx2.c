@@ -1,0 +1,213 @@
+/* linear_int8_avx2.c - the 8-bit product for machines without VNNI.
+ *
+ * vpmaddubsw multiplies bytes without and with sign and adds pairs of products in 16 bits, where
+ * 2 * 127 * 127 just fits: hence rows of 7 bits (0 .. 127) and weights of 8 (-127 .. 127), and every
+ * sum is exact. Twice the f32 product at best: both multiply steps use the ports of FMA.
+ *
+ * Weights: panels of 16 outputs; panel p at packed + p * depth * 16, inside it [depth / 4, 16, 4]
+ * with depth = n_in rounded up to 4, zeros behind. A tile is a block of rows by some panels; a
+ * panel is finished before the next begins, so its sums (rows x 16) stay in the first-level cache.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define RY_SIMD_AVX2
+#include "kernels/quant_body.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "kernels/linear_int8.h"
+
+#include <string.h>
+
+enum {
+    LEVELS = 127,
+    PANEL = 16,      /* outputs of a panel */
+    KC = 1024,       /* depth of a chunk: 16 KiB of a panel */
+    MR = 4,          /* rows of a group */
+    ROWS = 96,       /* rows of a block, at most */
+    MAX_PANELS = 12, /* panels of a tile, at most */
+    MIN_TILES = 24   /* per thread, if there are enough panels: the end of an op is a wait */
+};
+
+static size_t depth_of(const ry_linear *l) { return (l->n_in + 3) / 4 * 4; }
+static size_t panels_of(const ry_linear *l) { return (l->n_out + PANEL - 1) / PANEL; }
+
+static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
+                         renyi_error *err)
+{
+    const size_t depth = depth_of(l), n_panels = panels_of(l);
+    RY_TRY(ry_int8_columns(l, spec, n_panels * PANEL, al, err));
+    int8_t *packed = l->packed = ry_calloc(al, n_panels * PANEL, depth);
+    int8_t *channel = ry_alloc(al, l->n_in, 1);
+    if (packed && channel)
+        for (size_t j = 0; j < l->n_out; j++) {
+            int8_t *to = packed + j / PANEL * PANEL * depth + j % PANEL * 4;
+            ry_int8_channel(l, spec, j, channel);
+            for (size_t k = 0; k < l->n_in; k++) to[k / 4 * PANEL * 4 + k % 4] = channel[k];
+        }
+    ry_free(al, channel);
+    return packed && channel ? RENYI_OK : ry_fail_nomem(err, n_panels * PANEL * depth);
+}
+
+static void unpack(ry_linear *l, const renyi_allocator *al)
+{
+    (void)l;
+    (void)al;
+}
+
+static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
+{
+    (void)op;
+    (void)al;
+    (void)err;
+    return RENYI_OK;
+}
+
+static void unbind(ry_linear_op *op, const renyi_allocator *al)
+{
+    (void)op;
+    (void)al;
+}
+
+typedef struct grid {
+    size_t rows_per_block, blocks, panels_per_tile, panel_tiles;
+} grid;
+
+static grid make_grid(const ry_linear_op *op, size_t rows)
+{
+    grid g;
+    const size_t n_panels = panels_of(op->l);
+    g.blocks = (rows + ROWS - 1) / ROWS;
+    g.rows_per_block = (rows + g.blocks - 1) / g.blocks;
+    g.panels_per_tile = MAX_PANELS < n_panels ? MAX_PANELS : n_panels;
+    while (g.panels_per_tile > 1 &&
+           g.blocks * ((n_panels + g.panels_per_tile - 1) / g.panels_per_tile) <
+               MIN_TILES * op->n_threads)
+        g.panels_per_tile--;
+    g.panel_tiles = (n_panels + g.panels_per_tile - 1) / g.panels_per_tile;
+    return g;
+}
+
+static size_t tiles(const ry_linear_op *op, ry_extent run)
+{
+    const grid g = make_grid(op, run.n_images * run.rows);
+    return g.blocks * g.panel_tiles;
+}
+
+/* Products of four bytes each, summed into 8 lanes of 32 bits. */
+RY_INLINE __m256i dot4(__m256i sum, __m256i x, __m256i w)
+{
+    const __m256i pairs = _mm256_maddubs_epi16(x, w);
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+/* sums[mr, PANEL] = or += x[mr, depth] * panel[depth, PANEL] */
+RY_INLINE void product_rows(const int mr, const uint8_t *x, size_t x_row, const int8_t *w,
+                            size_t depth, int32_t *sums, int add)
+{
+    __m256i acc[MR][2];
+    RY_UNROLL
+    for (int i = 0; i < mr; i++) {
+        const __m256i *from = (const __m256i *)(sums + i * PANEL);
+        acc[i][0] = add ? _mm256_loadu_si256(from) : _mm256_setzero_si256();
+        acc[i][1] = add ? _mm256_loadu_si256(from + 1) : _mm256_setzero_si256();
+    }
+    for (size_t k = 0; k < depth; k += 4, w += 4 * PANEL) {
+        const __m256i w0 = _mm256_loadu_si256((const __m256i *)w);
+        const __m256i w1 = _mm256_loadu_si256((const __m256i *)(w + 32));
+        RY_UNROLL
+        for (int i = 0; i < mr; i++) {
+            int32_t four;
+            memcpy(&four, x + (size_t)i * x_row + k, 4);
+            const __m256i xi = _mm256_set1_epi32(four);
+            acc[i][0] = dot4(acc[i][0], xi, w0);
+            acc[i][1] = dot4(acc[i][1], xi, w1);
+        }
+    }
+    RY_UNROLL
+    for (int i = 0; i < mr; i++) {
+        __m256i *to = (__m256i *)(sums + i * PANEL);
+        _mm256_storeu_si256(to, acc[i][0]);
+        _mm256_storeu_si256(to + 1, acc[i][1]);
+    }
+}
+
+static void product_group(size_t mr, const uint8_t *x, size_t x_row, const int8_t *w, size_t depth,
+                          int32_t *sums, int add)
+{
+    switch (mr) {
+    case 1: product_rows(1, x, x_row, w, depth, sums, add); break;
+    case 2: product_rows(2, x, x_row, w, depth, sums, add); break;
+    case 3: product_rows(3, x, x_row, w, depth, sums, add); break;
+    default: product_rows(MR, x, x_row, w, depth, sums, add); break;
+    }
+}
+
+/* Ask for a share of the weights that come next while a group of rows computes. */
+RY_INLINE void prefetch(const int8_t *weights, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(weights + i, 0, 3);
+}
+
+/* sums[rows, PANEL] = x[rows, depth] * panel; groups of rows differ by one at most */
+static void product(const uint8_t *x, size_t depth, size_t rows, const int8_t *panel,
+                    const int8_t *next, int32_t *sums)
+{
+    const size_t groups = (rows + MR - 1) / MR, least = rows / groups, more = rows % groups;
+    const size_t share = depth * PANEL / groups / 64 * 64;
+    for (size_t k = 0; k < depth; k += KC) {
+        const size_t chunk = depth - k < KC ? depth - k : KC;
+        const uint8_t *from = x + k;
+        int32_t *to = sums;
+        for (size_t g = 0; g < groups; g++) {
+            const size_t mr = least + (g < more);
+            if (k == 0) prefetch(next, share), next += share;
+            product_group(mr, from, depth, panel + k * PANEL, chunk, to, k > 0);
+            from += mr * depth, to += mr * PANEL;
+        }
+    }
+}
+
+static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
+                 const void *input, float *y)
+{
+    (void)thread;
+    const ry_linear *l = op->l;
+    const size_t all_rows = run.n_images * run.rows, depth = depth_of(l);
+    const grid g = make_grid(op, all_rows);
+    const size_t row0 = t / g.panel_tiles * g.rows_per_block;
+    const size_t rows = all_rows - row0 < g.rows_per_block ? all_rows - row0 : g.rows_per_block;
+    const size_t panel0 = t % g.panel_tiles * g.panels_per_tile;
+    size_t end = panel0 + g.panels_per_tile;
+    if (end > panels_of(l)) end = panels_of(l);
+    const ry_quant *quant = (const ry_quant *)input + row0;
+    const uint8_t *x = (const uint8_t *)input + ry_quant_offset(all_rows) + row0 * depth;
+    int32_t sums[ROWS * PANEL];
+
+    for (size_t p = panel0; p < end; p++) {
+        const size_t col = p * PANEL, cols = l->n_out - col < PANEL ? l->n_out - col : PANEL;
+        const int8_t *panel = (const int8_t *)l->packed + col * depth;
+        const ry_quant_columns columns = {l->scale + col, l->sum + col, l->bias + col};
+        product(x, depth, rows, panel, p + 1 < end ? panel + PANEL * depth : panel, sums);
+        for (size_t r = 0; r < rows; r++) {
+            const size_t image = (row0 + r) / run.rows, row = (row0 + r) % run.rows;
+            finish(y + image * op->y.image + row * op->y.row + col, sums + r * PANEL,
+                                 quant[r], &columns, cols, l->epilogue);
+        }
+    }
+}
+
+static size_t input_bytes(const ry_linear *l, size_t rows)
+{
+    return ry_quant_offset(rows) + rows * depth_of(l);
+}
+
+static void convert(const ry_linear *l, void *to, size_t rows, size_t first, size_t count,
+                    const float *x, size_t x_row)
+{
+    const size_t depth = depth_of(l);
+    quantise((uint8_t *)to + ry_quant_offset(rows) + first * depth, depth,
+                           (ry_quant *)to + first, x, x_row, count, l->n_in, LEVELS,
+                           l->has_range ? &l->range : NULL);
+}
+
+const ry_linear_vtable ry_linear_int8_avx2 = {pack, unpack, bind, unbind,      tiles,
+                                              tile, 0,      input_bytes, convert};

@@ -1,0 +1,62 @@
+/* quant.c - 8-bit rows and channels in plain C. SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/quant.h"
+
+#include <math.h>
+#include <string.h>
+
+static ry_quant row_quant(const float *x, size_t n, float levels, const ry_quant_range *range)
+{
+    float low = INFINITY, high = -INFINITY, probe = 0.0f;
+    for (size_t k = 0; k < n; k++) {
+        low = x[k] < low ? x[k] : low;
+        high = x[k] > high ? x[k] : high;
+        probe += x[k] * 0.0f;
+    }
+    if (isnan(probe)) return (ry_quant){NAN, NAN};
+    if (range) low = range->low, high = range->high;
+    return (ry_quant){(high - low) / levels, low};
+}
+
+static RY_DECL_QUANTISE(quantise)
+{
+    for (size_t r = 0; r < rows; r++, x += x_row, q += q_row) {
+        par[r] = row_quant(x, n, levels, range);
+        const float inverse = par[r].scale > 0.0f ? 1.0f / par[r].scale : 0.0f;
+        for (size_t k = 0; k < n; k++) {
+            const float v = nearbyintf((x[k] - par[r].low) * inverse);
+            q[k] = v > 0.0f ? (uint8_t)(v < levels ? v : levels) : 0; /* NaN: 0 */
+        }
+    }
+}
+
+static RY_DECL_QUANT_FINISH(finish)
+{
+    for (size_t j = 0; j < n; j++) {
+        const float v = fmaf((float)sums[j] * row.scale, c->scale[j],
+                             fmaf(row.low, c->sum[j], c->bias[j]));
+        switch (epilogue) {
+        case RY_EPI_NONE: y[j] = v; break;
+        case RY_EPI_GELU: y[j] = ry_gelu(v); break;
+        case RY_EPI_RESIDUAL: y[j] += v; break;
+        case RY_EPI_QUICKGELU: y[j] = ry_quick_gelu(v); break;
+        }
+    }
+}
+
+const ry_quant_kernels ry_quant_scalar = {quantise, finish};
+
+float ry_quant_channel(int8_t *q, const float *w, size_t n_in)
+{
+    float most = 0.0f;
+    for (size_t k = 0; k < n_in; k++) most = fabsf(w[k]) > most ? fabsf(w[k]) : most;
+    if (most == 0.0f) {
+        memset(q, 0, n_in);
+        return 0.0f;
+    }
+    const float scale = most / 127.0f, inverse = 127.0f / most;
+    for (size_t k = 0; k < n_in; k++) {
+        const float v = nearbyintf(w[k] * inverse);
+        q[k] = (int8_t)(v < -127.0f ? -127.0f : v > 127.0f ? 127.0f : v);
+    }
+    return scale;
+}

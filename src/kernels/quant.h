@@ -1,0 +1,61 @@
+/* quant.h - numbers of 8 bits: rows of activations and channels of weights.
+ *
+ * A row of activations:   x[k] ~ low + scale * q[k],  q in 0 .. levels, one (scale, low) a row
+ * A channel of weights:   w[j][k] ~ scale[j] * q[j][k],  q in -127 .. 127
+ * Their product, with integer sums:
+ *   sum_k x[k] w[j][k] ~ scale[j] * (row.scale * sum_k qx qw + row.low * sum_k qw)
+ * where the last sum belongs to the weights alone.
+ *
+ * Rows that hold NaN or infinity get scale = low = NaN: what comes of them is NaN, as with floats.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_KERNELS_QUANT_H
+#define RY_KERNELS_QUANT_H
+
+#include "kernels/activation.h"
+#include "kernels/linear.h"
+
+#include <stdint.h>
+
+typedef struct ry_quant { /* of a row */
+    float scale, low;
+} ry_quant;
+
+/* A range that is known beforehand, from calibration; low < high. */
+typedef struct ry_quant_range {
+    float low, high;
+} ry_quant_range;
+
+/* q [rows, q_row] and par [rows] from x [rows, x_row]; n numbers a row, bytes from n to q_row stay.
+ * range NULL = each row its own. */
+#define RY_DECL_QUANTISE(fn)                                                                    \
+    void fn(uint8_t *q, size_t q_row, ry_quant *par, const float *x, size_t x_row, size_t rows, \
+            size_t n, float levels, const ry_quant_range *range)
+
+/* y[j] = epilogue of a row of integer sums; all but y are padded to whole vectors. */
+typedef struct ry_quant_columns {
+    const float *scale; /* [n] of the weights */
+    const float *sum;   /* [n] scale * sum of the channel's q */
+    const float *bias;  /* [n] */
+} ry_quant_columns;
+#define RY_DECL_QUANT_FINISH(fn)                                                                \
+    void fn(float *y, const int32_t *sums, ry_quant row, const ry_quant_columns *c, size_t n,   \
+            ry_epilogue epilogue)
+
+typedef struct ry_quant_kernels {
+    RY_DECL_QUANTISE((*quantise));
+    RY_DECL_QUANT_FINISH((*finish));
+} ry_quant_kernels;
+
+extern const ry_quant_kernels ry_quant_scalar, ry_quant_avx512;
+
+/* scale = largest |w| / 127; q = w / scale, rounded to nearest, ties to even. A channel of zeros
+ * has scale 0. w, q: [n_in] */
+float ry_quant_channel(int8_t *q, const float *w, size_t n_in);
+
+/* Converted rows as an op reads them: par of all rows, then their bytes. */
+static inline size_t ry_quant_offset(size_t rows)
+{
+    return (rows * sizeof(ry_quant) + 63) / 64 * 64;
+}
+
+#endif
