@@ -199,9 +199,9 @@ typedef struct renyi_model_info {
     renyi_preprocess preprocess;
     const char *preprocess_source; /* where it comes from: "config.json (pretrained_cfg)", ... */
     renyi_cpu cpu;                 /* level the model was packed for */
-    const char *pool; /* what the head reads: "token", or "avg", the mean of the patches; static */
+    const char *pool;  /* what the head reads: "token", or "avg", the mean of the patches; static */
     renyi_dtype dtype; /* of the matrix products in the blocks */
-} renyi_model_info;   /* strings are borrowed until renyi_model_free */
+} renyi_model_info;    /* strings are borrowed until renyi_model_free */
 
 typedef struct renyi_tensor_info {
     const char *name;  /* borrowed until renyi_model_free */

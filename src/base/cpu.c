@@ -22,6 +22,24 @@ renyi_cpu renyi_cpu_detect(void)
     return RENYI_CPU_SCALAR;
 }
 
+int ry_cpu_has_vnni(void)
+{
+#if defined(__x86_64__)
+    return renyi_cpu_detect() == RENYI_CPU_AVX512 && __builtin_cpu_supports("avx512vnni");
+#else
+    return 0;
+#endif
+}
+
+int ry_cpu_has_bf16(void)
+{
+#if defined(__x86_64__)
+    return renyi_cpu_detect() == RENYI_CPU_AVX512 && __builtin_cpu_supports("avx512bf16");
+#else
+    return 0;
+#endif
+}
+
 const char *renyi_cpu_name(renyi_cpu level)
 {
     switch (level) {

@@ -8,6 +8,11 @@
  * is RENYI_ERR_UNSUPPORTED. */
 renyi_status ry_cpu_choose(renyi_cpu wanted, renyi_cpu *out, renyi_error *err) RENYI_CHECK;
 
+/* Instructions beyond the levels: products of bytes, and of bf16, summed in 32 bits. Both at
+ * AVX-512's width. */
+int ry_cpu_has_vnni(void);
+int ry_cpu_has_bf16(void);
+
 /* Physical cores this process may run on, at least 1. */
 unsigned ry_cpu_cores(void);
 

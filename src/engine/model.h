@@ -11,7 +11,7 @@
 struct renyi_model {
     renyi_allocator al; /* of everything below, and of the sessions of this model */
     renyi_cpu level;
-    renyi_dtype dtype;    /* the CPU level the weights are packed for; never AUTO */
+    renyi_dtype dtype; /* the CPU level the weights are packed for; never AUTO */
     ry_vit vit;
     double macs;                /* of one image, dense, without LayerNorm */
     renyi_tensor_info *tensors; /* [n_tensors] of the checkpoint, in file order */

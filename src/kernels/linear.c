@@ -9,8 +9,11 @@
 
 ry_linear_backend ry_linear_backend_for(renyi_cpu level, renyi_dtype dtype)
 {
-    if (dtype == RENYI_DTYPE_INT8)
-        return level >= RENYI_CPU_AVX2 ? RY_LINEAR_INT8_AVX2 : RY_LINEAR_INT8_SCALAR;
+    if (dtype == RENYI_DTYPE_BF16) return RY_LINEAR_ONEDNN_BF16;
+    if (dtype == RENYI_DTYPE_INT8) {
+        if (level >= RENYI_CPU_AVX512) return RY_LINEAR_ONEDNN_INT8;
+        return level == RENYI_CPU_AVX2 ? RY_LINEAR_INT8_AVX2 : RY_LINEAR_INT8_SCALAR;
+    }
     if (level >= RENYI_CPU_AVX512) return RY_LINEAR_ONEDNN;
     return level == RENYI_CPU_AVX2 ? RY_LINEAR_AVX2 : RY_LINEAR_SCALAR;
 }
@@ -19,9 +22,9 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
                                    ry_linear_backend backend, const renyi_allocator *al,
                                    renyi_error *err)
 {
-    static const ry_linear_vtable *const bodies[] = {&ry_linear_scalar, &ry_linear_avx2,
-                                                     &ry_linear_onednn, &ry_linear_int8_scalar,
-                                                     &ry_linear_int8_avx2};
+    static const ry_linear_vtable *const bodies[] = {
+        &ry_linear_scalar,    &ry_linear_avx2,        &ry_linear_onednn,     &ry_linear_int8_scalar,
+        &ry_linear_int8_avx2, &ry_linear_onednn_bf16, &ry_linear_onednn_int8};
     *out = NULL;
     ry_linear *l = ry_calloc(al, 1, sizeof *l);
     if (!l) return ry_fail_nomem(err, sizeof *l);

@@ -30,7 +30,9 @@ typedef enum ry_linear_backend {
     RY_LINEAR_AVX2,
     RY_LINEAR_ONEDNN,
     RY_LINEAR_INT8_SCALAR,
-    RY_LINEAR_INT8_AVX2
+    RY_LINEAR_INT8_AVX2,
+    RY_LINEAR_ONEDNN_BF16,
+    RY_LINEAR_ONEDNN_INT8
 } ry_linear_backend;
 
 /* Which body serves a CPU level. */

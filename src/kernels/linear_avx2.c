@@ -152,8 +152,9 @@ static void product(const ry_linear *l, const float *x, size_t x_row, size_t row
         const size_t depth = l->n_in - k < KC ? l->n_in - k : KC;
         const size_t share = depth * PANEL / groups / 16 * 16;
         for (size_t p = 0; p < n_panels; p++) {
-            ry_operands op = {x + k, x_row, 1, (const float *)l->packed + ((panel0 + p) * l->n_in + k) * PANEL,
-                              PANEL, depth};
+            ry_operands op = {
+                x + k, x_row, 1, (const float *)l->packed + ((panel0 + p) * l->n_in + k) * PANEL,
+                PANEL, depth};
             const float *next = op.b + (p + 1 < n_panels ? l->n_in * PANEL : 0);
             float *out = c + p * PANEL;
             for (size_t g = 0; g < groups; g++) {

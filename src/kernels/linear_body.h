@@ -49,6 +49,6 @@ struct ry_linear_op {
 };
 
 extern const ry_linear_vtable ry_linear_scalar, ry_linear_avx2, ry_linear_onednn,
-    ry_linear_int8_scalar, ry_linear_int8_avx2;
+    ry_linear_int8_scalar, ry_linear_int8_avx2, ry_linear_onednn_bf16, ry_linear_onednn_int8;
 
 #endif

@@ -74,7 +74,8 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
     const ry_linear *l = op->l;
     const size_t image = t / run.rows, row = t % run.rows;
     const ry_quant quant = ((const ry_quant *)input)[t];
-    const uint8_t *x = (const uint8_t *)input + ry_quant_offset(run.n_images * run.rows) + t * l->n_in;
+    const uint8_t *x =
+        (const uint8_t *)input + ry_quant_offset(run.n_images * run.rows) + t * l->n_in;
     float *yr = y + image * op->y.image + row * op->y.row;
 
     for (size_t j = 0; j < l->n_out; j++) {
@@ -99,5 +100,5 @@ static void convert(const ry_linear *l, void *to, size_t rows, size_t first, siz
                              l->has_range ? &l->range : NULL);
 }
 
-const ry_linear_vtable ry_linear_int8_scalar = {pack, unpack, bind, unbind,      tiles,
+const ry_linear_vtable ry_linear_int8_scalar = {pack, unpack, bind,        unbind, tiles,
                                                 tile, 0,      input_bytes, convert};

@@ -1,8 +1,8 @@
 /* linear_int8_avx2.c - the 8-bit product for machines without VNNI.
  *
  * vpmaddubsw multiplies bytes without and with sign and adds pairs of products in 16 bits, where
- * 2 * 127 * 127 just fits: hence rows of 7 bits (0 .. 127) and weights of 8 (-127 .. 127), and every
- * sum is exact. Twice the f32 product at best: both multiply steps use the ports of FMA.
+ * 2 * 127 * 127 just fits: hence rows of 7 bits (0 .. 127) and weights of 8 (-127 .. 127), and
+ * every sum is exact. Twice the f32 product at best: both multiply steps use the ports of FMA.
  *
  * Weights: panels of 16 outputs; panel p at packed + p * depth * 16, inside it [depth / 4, 16, 4]
  * with depth = n_in rounded up to 4, zeros behind. A tile is a block of rows by some panels; a
@@ -189,8 +189,8 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
         product(x, depth, rows, panel, p + 1 < end ? panel + PANEL * depth : panel, sums);
         for (size_t r = 0; r < rows; r++) {
             const size_t image = (row0 + r) / run.rows, row = (row0 + r) % run.rows;
-            finish(y + image * op->y.image + row * op->y.row + col, sums + r * PANEL,
-                                 quant[r], &columns, cols, l->epilogue);
+            finish(y + image * op->y.image + row * op->y.row + col, sums + r * PANEL, quant[r],
+                   &columns, cols, l->epilogue);
         }
     }
 }
@@ -204,10 +204,9 @@ static void convert(const ry_linear *l, void *to, size_t rows, size_t first, siz
                     const float *x, size_t x_row)
 {
     const size_t depth = depth_of(l);
-    quantise((uint8_t *)to + ry_quant_offset(rows) + first * depth, depth,
-                           (ry_quant *)to + first, x, x_row, count, l->n_in, LEVELS,
-                           l->has_range ? &l->range : NULL);
+    quantise((uint8_t *)to + ry_quant_offset(rows) + first * depth, depth, (ry_quant *)to + first,
+             x, x_row, count, l->n_in, LEVELS, l->has_range ? &l->range : NULL);
 }
 
-const ry_linear_vtable ry_linear_int8_avx2 = {pack, unpack, bind, unbind,      tiles,
+const ry_linear_vtable ry_linear_int8_avx2 = {pack, unpack, bind,        unbind, tiles,
                                               tile, 0,      input_bytes, convert};

@@ -20,40 +20,41 @@ typedef struct ry_md {
 #define RY_MD(m) (&(m)->md)
 #endif
 
-static inline dnnl_status_t ry_md_make(ry_md *m, size_t rows, size_t cols, size_t row_stride,
-                                       size_t col_stride)
+static inline dnnl_status_t ry_md_make(ry_md *m, dnnl_data_type_t type, size_t rows, size_t cols,
+                                       size_t row_stride, size_t col_stride)
 {
     const dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols};
     const dnnl_dims_t strides = {(dnnl_dim_t)row_stride, (dnnl_dim_t)col_stride};
     m->set = 1;
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_memory_desc_create_with_strides(&m->md, 2, dims, dnnl_f32, strides);
+    return dnnl_memory_desc_create_with_strides(&m->md, 2, dims, type, strides);
 #else
-    return dnnl_memory_desc_init_by_strides(&m->md, 2, dims, dnnl_f32, strides);
+    return dnnl_memory_desc_init_by_strides(&m->md, 2, dims, type, strides);
 #endif
 }
 
-/* [rows, cols] whose rows start `stride` floats apart. */
-static inline dnnl_status_t ry_md_strided(ry_md *m, size_t rows, size_t cols, size_t stride)
+/* [rows, cols], row after row. */
+static inline dnnl_status_t ry_md_plain(ry_md *m, dnnl_data_type_t type, size_t rows, size_t cols)
 {
-    return ry_md_make(m, rows, cols, stride, 1);
+    return ry_md_make(m, type, rows, cols, cols, 1);
 }
 
 /* Logical [rows, cols] stored as [cols, rows]. */
-static inline dnnl_status_t ry_md_transposed(ry_md *m, size_t rows, size_t cols)
+static inline dnnl_status_t ry_md_transposed(ry_md *m, dnnl_data_type_t type, size_t rows,
+                                             size_t cols)
 {
-    return ry_md_make(m, rows, cols, 1, rows);
+    return ry_md_make(m, type, rows, cols, 1, rows);
 }
 
 /* [rows, cols] in the layout oneDNN likes best. */
-static inline dnnl_status_t ry_md_any(ry_md *m, size_t rows, size_t cols)
+static inline dnnl_status_t ry_md_any(ry_md *m, dnnl_data_type_t type, size_t rows, size_t cols)
 {
     const dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols};
     m->set = 1;
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_memory_desc_create_with_tag(&m->md, 2, dims, dnnl_f32, dnnl_format_tag_any);
+    return dnnl_memory_desc_create_with_tag(&m->md, 2, dims, type, dnnl_format_tag_any);
 #else
-    return dnnl_memory_desc_init_by_tag(&m->md, 2, dims, dnnl_f32, dnnl_format_tag_any);
+    return dnnl_memory_desc_init_by_tag(&m->md, 2, dims, type, dnnl_format_tag_any);
 #endif
 }
 
@@ -118,15 +119,18 @@ static inline dnnl_status_t ry_dnnl_sum(dnnl_post_ops_t ops)
 #endif
 }
 
+/* bias NULL = none */
 static inline dnnl_status_t ry_dnnl_matmul(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
                                            const ry_md *x, const ry_md *w, const ry_md *bias,
                                            const ry_md *y, const_dnnl_primitive_attr_t attr)
 {
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_matmul_primitive_desc_create(pd, engine, x->md, w->md, bias->md, y->md, attr);
+    return dnnl_matmul_primitive_desc_create(pd, engine, x->md, w->md, bias ? bias->md : NULL,
+                                             y->md, attr);
 #else
     dnnl_matmul_desc_t desc;
-    const dnnl_status_t st = dnnl_matmul_desc_init(&desc, &x->md, &w->md, &bias->md, &y->md);
+    const dnnl_status_t st =
+        dnnl_matmul_desc_init(&desc, &x->md, &w->md, bias ? &bias->md : NULL, &y->md);
     return st ? st : dnnl_primitive_desc_create(pd, &desc, attr, engine, NULL);
 #endif
 }

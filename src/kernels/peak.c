@@ -36,10 +36,10 @@ static dnnl_status_t product_make(product *p, size_t rows, size_t cols, size_t d
 {
     dnnl_status_t st = dnnl_engine_create(&p->engine, dnnl_cpu, 0);
     if (!st) st = dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags);
-    if (!st) st = ry_md_strided(&p->md[0], rows, depth, depth);
-    if (!st) st = ry_md_any(&p->md[1], depth, cols);
-    if (!st) st = ry_md_strided(&p->md[2], 1, cols, cols);
-    if (!st) st = ry_md_strided(&p->md[3], rows, cols, cols);
+    if (!st) st = ry_md_plain(&p->md[0], dnnl_f32, rows, depth);
+    if (!st) st = ry_md_any(&p->md[1], dnnl_f32, depth, cols);
+    if (!st) st = ry_md_plain(&p->md[2], dnnl_f32, 1, cols);
+    if (!st) st = ry_md_plain(&p->md[3], dnnl_f32, rows, cols);
     if (!st)
         st = ry_dnnl_matmul(&p->pd, p->engine, &p->md[0], &p->md[1], &p->md[2], &p->md[3], NULL);
     if (st) return st;

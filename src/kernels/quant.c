@@ -32,8 +32,8 @@ static RY_DECL_QUANTISE(quantise)
 static RY_DECL_QUANT_FINISH(finish)
 {
     for (size_t j = 0; j < n; j++) {
-        const float v = fmaf((float)sums[j] * row.scale, c->scale[j],
-                             fmaf(row.low, c->sum[j], c->bias[j]));
+        const float v =
+            fmaf((float)sums[j] * row.scale, c->scale[j], fmaf(row.low, c->sum[j], c->bias[j]));
         switch (epilogue) {
         case RY_EPI_NONE: y[j] = v; break;
         case RY_EPI_GELU: y[j] = ry_gelu(v); break;
@@ -43,7 +43,23 @@ static RY_DECL_QUANT_FINISH(finish)
     }
 }
 
-const ry_quant_kernels ry_quant_scalar = {quantise, finish};
+/* The upper half of a float; half of the lower half's range is added before, and one more if the
+ * upper half is odd: ties go to even. */
+static uint16_t bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (isnan(x)) return (uint16_t)(bits >> 16 | 0x40); /* quiet; a payload below may be lost */
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static RY_DECL_TO_BF16(to_bf16)
+{
+    for (size_t r = 0; r < rows; r++, x += x_row, y += y_row)
+        for (size_t k = 0; k < n; k++) y[k] = bf16(x[k]);
+}
+
+const ry_quant_kernels ry_quant_scalar = {quantise, finish, to_bf16};
 
 float ry_quant_channel(int8_t *q, const float *w, size_t n_in)
 {

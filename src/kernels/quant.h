@@ -1,4 +1,4 @@
-/* quant.h - numbers of 8 bits: rows of activations and channels of weights.
+/* quant.h - numbers of fewer bits: rows of activations and channels of weights.
  *
  * A row of activations:   x[k] ~ low + scale * q[k],  q in 0 .. levels, one (scale, low) a row
  * A channel of weights:   w[j][k] ~ scale[j] * q[j][k],  q in -127 .. 127
@@ -37,13 +37,19 @@ typedef struct ry_quant_columns {
     const float *sum;   /* [n] scale * sum of the channel's q */
     const float *bias;  /* [n] */
 } ry_quant_columns;
-#define RY_DECL_QUANT_FINISH(fn)                                                                \
-    void fn(float *y, const int32_t *sums, ry_quant row, const ry_quant_columns *c, size_t n,   \
+#define RY_DECL_QUANT_FINISH(fn)                                                              \
+    void fn(float *y, const int32_t *sums, ry_quant row, const ry_quant_columns *c, size_t n, \
             ry_epilogue epilogue)
+
+/* y [rows, y_row] = x [rows, x_row] as bfloat16, rounded to nearest, ties to even; NaN stays NaN.
+ */
+#define RY_DECL_TO_BF16(fn) \
+    void fn(uint16_t *y, size_t y_row, const float *x, size_t x_row, size_t rows, size_t n)
 
 typedef struct ry_quant_kernels {
     RY_DECL_QUANTISE((*quantise));
     RY_DECL_QUANT_FINISH((*finish));
+    RY_DECL_TO_BF16((*to_bf16));
 } ry_quant_kernels;
 
 extern const ry_quant_kernels ry_quant_scalar, ry_quant_avx512;

@@ -209,8 +209,7 @@ static void pool(ry_worker *w, size_t n_tokens)
     case RY_POOL_TOKEN: gather_prefix(w, n_tokens); break;
     case RY_POOL_MEAN: ry_pool_mean(w, p->pooled_x, ry_tokens(w), C, n_tokens); break;
     case RY_POOL_NORM_MEAN:
-        layernorm(w, p->h, ry_tokens(w), w->r->in->n * n_tokens, v->norm_w, v->norm_b,
-                  NULL);
+        layernorm(w, p->h, ry_tokens(w), w->r->in->n * n_tokens, v->norm_w, v->norm_b, NULL);
         ry_pool_mean(w, p->pooled_h, p->h, ry_vit_row(p, C), n_tokens);
         break;
     }

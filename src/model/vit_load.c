@@ -17,7 +17,7 @@ typedef struct loader {
     const renyi_options *opt;
     const renyi_allocator *al;
     renyi_cpu level;
-    renyi_dtype dtype; /* of the blocks' products */
+    renyi_dtype dtype;    /* of the blocks' products */
     float *scratch;       /* room for the largest matrix and its bias */
     uint64_t done, total; /* tensors */
     renyi_error *err;
@@ -106,9 +106,9 @@ static renyi_status load_linear(loader *ld, const linear_source *s, ry_linear **
         RY_TRY(read_tensor(ld, b, bias + i * rows));
         has_bias = 1;
     }
-    const ry_linear_spec spec = {
-        w,       has_bias ? bias : NULL, s->n_out,
-        s->n_in, s->epilogue,            is_end(s) ? RENYI_DTYPE_F32 : ld->dtype};
+    const ry_linear_spec spec = {w,           has_bias ? bias : NULL,
+                                 s->n_out,    s->n_in,
+                                 s->epilogue, is_end(s) ? RENYI_DTYPE_F32 : ld->dtype};
     return ry_linear_new(out, &spec, ld->level, ld->al, ld->err);
 }
 
@@ -236,7 +236,8 @@ static uint64_t count_tensors(const loader *ld)
 }
 
 renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_checkpoint *ckpt,
-                         const renyi_options *opt, renyi_cpu level, renyi_dtype dtype, renyi_error *err)
+                         const renyi_options *opt, renyi_cpu level, renyi_dtype dtype,
+                         renyi_error *err)
 {
     loader ld = {.v = out,
                  .set = ckpt->tensors,
