@@ -18,17 +18,15 @@ renyi_status ry_int8_columns(ry_linear *l, const ry_linear_spec *spec, size_t n_
     return RENYI_OK;
 }
 
-void ry_int8_channel(ry_linear *l, const ry_linear_spec *spec, size_t j, int8_t *q)
+void ry_int8_channel(ry_linear *l, const ry_linear_spec *spec, size_t j, int8_t *q, int pairs)
 {
     int64_t sum = 0;
-    l->scale[j] = ry_quant_channel(q, spec->w + j * spec->n_in, spec->n_in);
+    l->scale[j] = ry_quant_channel(q, spec->w + j * spec->n_in, spec->n_in, pairs);
     for (size_t k = 0; k < spec->n_in; k++) sum += q[k];
     l->sum[j] = l->scale[j] * (float)sum;
 }
 
 /* ---- plain C: packed [n_out, n_in] --------------------------------------------------------- */
-
-enum { LEVELS = 127 };
 
 static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
                          renyi_error *err)
@@ -36,7 +34,7 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_a
     RY_TRY(ry_int8_columns(l, spec, spec->n_out, al, err));
     int8_t *q = l->packed = ry_alloc(al, spec->n_out, spec->n_in);
     if (!q) return ry_fail_nomem(err, spec->n_out * spec->n_in);
-    for (size_t j = 0; j < spec->n_out; j++) ry_int8_channel(l, spec, j, q + j * spec->n_in);
+    for (size_t j = 0; j < spec->n_out; j++) ry_int8_channel(l, spec, j, q + j * spec->n_in, 0);
     return RENYI_OK;
 }
 
@@ -96,7 +94,7 @@ static void convert(const ry_linear *l, void *to, size_t rows, size_t first, siz
                     const float *x, size_t x_row)
 {
     ry_quant_scalar.quantise((uint8_t *)to + ry_quant_offset(rows) + first * l->n_in, l->n_in,
-                             (ry_quant *)to + first, x, x_row, count, l->n_in, LEVELS,
+                             (ry_quant *)to + first, x, x_row, count, l->n_in,
                              l->has_range ? &l->range : NULL);
 }
 

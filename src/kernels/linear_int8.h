@@ -8,7 +8,7 @@
 renyi_status ry_int8_columns(ry_linear *l, const ry_linear_spec *spec, size_t n_padded,
                              const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
-/* Channel j of spec as integers q [n_in]; its scale and sum go to l. */
-void ry_int8_channel(ry_linear *l, const ry_linear_spec *spec, size_t j, int8_t *q);
+/* Channel j of spec as integers q [n_in]; its scale and sum go to l. pairs: ry_quant_channel */
+void ry_int8_channel(ry_linear *l, const ry_linear_spec *spec, size_t j, int8_t *q, int pairs);
 
 #endif

@@ -1,8 +1,8 @@
 /* linear_int8_avx2.c - the 8-bit product for machines without VNNI.
  *
- * vpmaddubsw multiplies bytes without and with sign and adds pairs of products in 16 bits, where
- * 2 * 127 * 127 just fits: hence rows of 7 bits (0 .. 127) and weights of 8 (-127 .. 127), and
- * every sum is exact. Twice the f32 product at best: both multiply steps use the ports of FMA.
+ * vpmaddubsw multiplies bytes without sign by bytes with sign and adds pairs of products in 16
+ * bits. Weights are scaled so that no pair can overflow (quant.h), so every sum is exact. Twice the
+ * f32 product at best: the two multiplying steps of 32 products use the ports of two FMAs of 8.
  *
  * Weights: panels of 16 outputs; panel p at packed + p * depth * 16, inside it [depth / 4, 16, 4]
  * with depth = n_in rounded up to 4, zeros behind. A tile is a block of rows by some panels; a
@@ -18,7 +18,6 @@
 #include <string.h>
 
 enum {
-    LEVELS = 127,
     PANEL = 16,      /* outputs of a panel */
     KC = 1024,       /* depth of a chunk: 16 KiB of a panel */
     MR = 4,          /* rows of a group */
@@ -40,7 +39,7 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_a
     if (packed && channel)
         for (size_t j = 0; j < l->n_out; j++) {
             int8_t *to = packed + j / PANEL * PANEL * depth + j % PANEL * 4;
-            ry_int8_channel(l, spec, j, channel);
+            ry_int8_channel(l, spec, j, channel, 1);
             for (size_t k = 0; k < l->n_in; k++) to[k / 4 * PANEL * 4 + k % 4] = channel[k];
         }
     ry_free(al, channel);
@@ -205,7 +204,7 @@ static void convert(const ry_linear *l, void *to, size_t rows, size_t first, siz
 {
     const size_t depth = depth_of(l);
     quantise((uint8_t *)to + ry_quant_offset(rows) + first * depth, depth, (ry_quant *)to + first,
-             x, x_row, count, l->n_in, LEVELS, l->has_range ? &l->range : NULL);
+             x, x_row, count, l->n_in, l->has_range ? &l->range : NULL);
 }
 
 const ry_linear_vtable ry_linear_int8_avx2 = {pack, unpack, bind,        unbind, tiles,

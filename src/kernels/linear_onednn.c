@@ -25,7 +25,6 @@
 enum {
     TILE_ROWS = 64,      /* rows of a tile, at most */
     TILE_ROWS_INT8 = 32, /* its sums should stay in the second-level cache */
-    LEVELS = 255,        /* of 8-bit rows */
     LANES = 16           /* an epilogue reads whole vectors */
 };
 
@@ -159,7 +158,7 @@ static renyi_status reorder_int8(ry_linear *l, const packed_weights *p, const ry
 {
     int8_t *q = ry_alloc(al, l->n_out, l->n_in);
     if (!q) return ry_fail_nomem(err, l->n_out * l->n_in);
-    for (size_t j = 0; j < l->n_out; j++) ry_int8_channel(l, spec, j, q + j * l->n_in);
+    for (size_t j = 0; j < l->n_out; j++) ry_int8_channel(l, spec, j, q + j * l->n_in, 0);
     const renyi_status st = reorder(l, p, dnnl_s8, q, err);
     ry_free(al, q);
     return st;
@@ -420,7 +419,7 @@ static void convert_int8(const ry_linear *l, void *to, size_t rows, size_t first
     const packed_weights *w = l->impl;
     uint8_t *q = (uint8_t *)to + ry_quant_offset(rows);
     w->quant->quantise(q + first * l->n_in, l->n_in, (ry_quant *)to + first, x, x_row, count,
-                       l->n_in, LEVELS, l->has_range ? &l->range : NULL);
+                       l->n_in, l->has_range ? &l->range : NULL);
 }
 
 const ry_linear_vtable ry_linear_onednn = {pack_f32, unpack, bind, unbind, tiles,

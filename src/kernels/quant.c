@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static ry_quant row_quant(const float *x, size_t n, float levels, const ry_quant_range *range)
+static ry_quant row_quant(const float *x, size_t n, const ry_quant_range *range)
 {
     float low = INFINITY, high = -INFINITY, probe = 0.0f;
     for (size_t k = 0; k < n; k++) {
@@ -14,17 +14,17 @@ static ry_quant row_quant(const float *x, size_t n, float levels, const ry_quant
     }
     if (isnan(probe)) return (ry_quant){NAN, NAN};
     if (range) low = range->low, high = range->high;
-    return (ry_quant){(high - low) / levels, low};
+    return (ry_quant){(high - low) / 255.0f, low};
 }
 
 static RY_DECL_QUANTISE(quantise)
 {
     for (size_t r = 0; r < rows; r++, x += x_row, q += q_row) {
-        par[r] = row_quant(x, n, levels, range);
+        par[r] = row_quant(x, n, range);
         const float inverse = par[r].scale > 0.0f ? 1.0f / par[r].scale : 0.0f;
         for (size_t k = 0; k < n; k++) {
             const float v = nearbyintf((x[k] - par[r].low) * inverse);
-            q[k] = v > 0.0f ? (uint8_t)(v < levels ? v : levels) : 0; /* NaN: 0 */
+            q[k] = v > 0.0f ? (uint8_t)(v < 255.0f ? v : 255.0f) : 0; /* NaN: 0 */
         }
     }
 }
@@ -61,10 +61,16 @@ static RY_DECL_TO_BF16(to_bf16)
 
 const ry_quant_kernels ry_quant_scalar = {quantise, finish, to_bf16};
 
-float ry_quant_channel(int8_t *q, const float *w, size_t n_in)
+static float larger(float a, float b) { return a > b ? a : b; }
+
+float ry_quant_channel(int8_t *q, const float *w, size_t n_in, int pairs)
 {
     float most = 0.0f;
-    for (size_t k = 0; k < n_in; k++) most = fabsf(w[k]) > most ? fabsf(w[k]) : most;
+    for (size_t k = 0; k < n_in; k++) most = larger(most, fabsf(w[k]));
+    for (size_t k = 0; pairs && k + 1 < n_in; k += 2) {
+        most = larger(most, larger(w[k], 0.0f) + larger(w[k + 1], 0.0f));
+        most = larger(most, larger(-w[k], 0.0f) + larger(-w[k + 1], 0.0f));
+    }
     if (most == 0.0f) {
         memset(q, 0, n_in);
         return 0.0f;

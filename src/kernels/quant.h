@@ -1,6 +1,6 @@
 /* quant.h - numbers of fewer bits: rows of activations and channels of weights.
  *
- * A row of activations:   x[k] ~ low + scale * q[k],  q in 0 .. levels, one (scale, low) a row
+ * A row of activations:   x[k] ~ low + scale * q[k],  q in 0 .. 255, one (scale, low) a row
  * A channel of weights:   w[j][k] ~ scale[j] * q[j][k],  q in -127 .. 127
  * Their product, with integer sums:
  *   sum_k x[k] w[j][k] ~ scale[j] * (row.scale * sum_k qx qw + row.low * sum_k qw)
@@ -29,7 +29,7 @@ typedef struct ry_quant_range {
  * range NULL = each row its own. */
 #define RY_DECL_QUANTISE(fn)                                                                    \
     void fn(uint8_t *q, size_t q_row, ry_quant *par, const float *x, size_t x_row, size_t rows, \
-            size_t n, float levels, const ry_quant_range *range)
+            size_t n, const ry_quant_range *range)
 
 /* y[j] = epilogue of a row of integer sums; all but y are padded to whole vectors. */
 typedef struct ry_quant_columns {
@@ -55,8 +55,12 @@ typedef struct ry_quant_kernels {
 extern const ry_quant_kernels ry_quant_scalar, ry_quant_avx512;
 
 /* scale = largest |w| / 127; q = w / scale, rounded to nearest, ties to even. A channel of zeros
- * has scale 0. w, q: [n_in] */
-float ry_quant_channel(int8_t *q, const float *w, size_t n_in);
+ * has scale 0. w, q: [n_in]
+ *
+ * With `pairs` the scale is that of the largest sum of two neighbours of one sign (2i and 2i + 1)
+ * if that is larger: then 255 times two neighbours always fits in 16 bits, as the instruction of
+ * AVX2 needs. The largest pair is seldom much more than the largest weight, so little is lost. */
+float ry_quant_channel(int8_t *q, const float *w, size_t n_in, int pairs);
 
 /* Converted rows as an op reads them: par of all rows, then their bytes. */
 static inline size_t ry_quant_offset(size_t rows)

@@ -14,7 +14,7 @@ RY_INLINE float lanes_min(vf v)
 }
 
 /* The probe is 0 * x summed up: 0 if all are finite, else NaN. */
-RY_INLINE ry_quant row_quant(const float *x, size_t n, float levels, const ry_quant_range *range)
+RY_INLINE ry_quant row_quant(const float *x, size_t n, const ry_quant_range *range)
 {
     vf low = vf_set1(INFINITY), high = vf_set1(INFINITY), probe = vf_zero(); /* high: of -x */
     size_t k = 0;
@@ -32,14 +32,14 @@ RY_INLINE ry_quant row_quant(const float *x, size_t n, float levels, const ry_qu
     }
     if (isnan(bad)) return (ry_quant){NAN, NAN};
     if (range) least = range->low, most = range->high;
-    return (ry_quant){(most - least) / levels, least};
+    return (ry_quant){(most - least) / 255.0f, least};
 }
 
 static RY_DECL_QUANTISE(quantise)
 {
-    const vf top = vf_set1(levels);
+    const vf top = vf_set1(255.0f);
     for (size_t r = 0; r < rows; r++, x += x_row, q += q_row) {
-        par[r] = row_quant(x, n, levels, range);
+        par[r] = row_quant(x, n, range);
         const float inverse = par[r].scale > 0.0f ? 1.0f / par[r].scale : 0.0f;
         const vf low = vf_set1(par[r].low), factor = vf_set1(inverse);
         for (size_t k = 0; k < n; k += VL) {

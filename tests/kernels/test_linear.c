@@ -29,15 +29,9 @@ static int backend_here(ry_linear_backend b)
     }
 }
 
-/* Levels of 8-bit rows; 0 = not 8 bits. */
-static float levels_of(ry_linear_backend b)
+static int is_int8(ry_linear_backend b)
 {
-    switch (b) {
-    case RY_LINEAR_INT8_SCALAR:
-    case RY_LINEAR_INT8_AVX2: return 127.0f;
-    case RY_LINEAR_ONEDNN_INT8: return 255.0f;
-    default: return 0.0f;
-    }
+    return b == RY_LINEAR_INT8_SCALAR || b == RY_LINEAR_INT8_AVX2 || b == RY_LINEAR_ONEDNN_INT8;
 }
 
 typedef struct problem {
@@ -62,13 +56,13 @@ static void see(double *to, const float *row, size_t n, ry_linear_backend b, int
     uint8_t *bytes = malloc(n);
     uint16_t *halves = malloc(n * sizeof *halves);
     ry_quant quant;
-    const float scale = ry_quant_channel(weight, row, n);
-    ry_quant_scalar.quantise(bytes, n, &quant, row, n, 1, n, levels_of(b), NULL);
+    const float scale = ry_quant_channel(weight, row, n, b == RY_LINEAR_INT8_AVX2);
+    ry_quant_scalar.quantise(bytes, n, &quant, row, n, 1, n, NULL);
     ry_quant_scalar.to_bf16(halves, n, row, n, 1, n);
     for (size_t k = 0; k < n; k++) {
         if (b == RY_LINEAR_ONEDNN_BF16)
             to[k] = from_bf16(halves[k]);
-        else if (levels_of(b) == 0.0f)
+        else if (!is_int8(b))
             to[k] = (double)row[k];
         else if (is_weight)
             to[k] = (double)scale * weight[k];
