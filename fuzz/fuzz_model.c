@@ -31,7 +31,7 @@ static void load(const ry_checkpoint *ckpt)
         if (!err.message[0]) abort();
         return;
     }
-    if (ry_vit_load(&vit, &config, ckpt, &opt, RENYI_CPU_SCALAR, &err)) {
+    if (ry_vit_load(&vit, &config, ckpt, &opt, RENYI_CPU_SCALAR, RENYI_DTYPE_F32, &err)) {
         if (!err.message[0] || vit.blocks) abort();
         return;
     }

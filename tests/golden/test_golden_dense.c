@@ -143,7 +143,8 @@ static void test_onednn(void **state)
     const renyi_options none = {.struct_size = sizeof none};
     if (ry_checkpoint_open(&ckpt, shared_path(goldens[0].model), NULL, NULL, &err))
         fail_msg("%s", err.message);
-    if (ry_vit_load(&vit, &o.model->vit.config, &ckpt, &none, RENYI_CPU_AVX512, &err))
+    if (ry_vit_load(&vit, &o.model->vit.config, &ckpt, &none, RENYI_CPU_AVX512, RENYI_DTYPE_F32,
+                    &err))
         fail_msg("%s", err.message);
     for (unsigned threads = 1; threads <= 2; threads++) {
         ry_vit_plan *plan;

@@ -17,7 +17,7 @@ static renyi_status load(ry_vit *v, const fixture *f, const renyi_options *opt, 
     assert_ok(ry_cpu_choose(RENYI_CPU_AUTO, &level, err));
     assert_ok(ry_safetensors_open(&ckpt.tensors, path, NULL, NULL, err));
     assert_ok(ry_vit_configure(&c, &ckpt, 0, err));
-    const renyi_status st = ry_vit_load(v, &c, &ckpt, opt, level, err);
+    const renyi_status st = ry_vit_load(v, &c, &ckpt, opt, level, RENYI_DTYPE_F32, err);
     ry_tensors_free(ckpt.tensors);
     unlink(path);
     return st;
