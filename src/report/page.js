@@ -245,7 +245,7 @@ function testRow(i, p) {
 }
 
 function say(base, list) {
-  const cheaper = list.filter(({ i, p }) => p.isNoise && gmacs[i] < gmacs[base]);
+  const cheaper = list.filter(({ i, p }) => p.points >= -1 && gmacs[i] < gmacs[base]);
   const best = cheaper.reduce((a, b) => (a && gmacs[a.i] <= gmacs[b.i] ? a : b), null);
   const verdict = byId('verdict');
   if (!list.length) {
@@ -253,14 +253,14 @@ function say(base, list) {
     return;
   }
   if (best) {
-    verdict.replaceChildren('Cheapest that these photos do not tell from ', link(base), ': ', make('b', {}, link(best.i)), ', with ',
+    verdict.replaceChildren('Cheapest within one point of ', link(base), ': ', make('b', {}, link(best.i)), ', with ',
       make('b', { textContent: (100 * gmacs[best.i] / gmacs[base]).toFixed(0) + ' %' }), ' of its GMACs and ',
       make('b', { textContent: signed(best.p.points, 2) }), ` points of accuracy (95 % interval: ${best.p.range}), p = ${best.p.p}. `);
   } else {
-    verdict.replaceChildren('Every cheaper point answers measurably differently from ', link(base), '. ');
+    verdict.replaceChildren('Nothing cheaper comes within one point of ', link(base), '. ');
   }
   const noise = list.filter(({ p }) => p.isNoise).length;
-  verdict.append(make('span', { textContent: 'Not told apart is not the same as equal: the interval says what may be lost. '
+  verdict.append(make('span', { textContent: 'The interval says what may be lost: with these photos more cannot be told. '
     + `${noise} of ${list.length} tests are within the noise of ${data.images[base]} photos.` }));
 }
 

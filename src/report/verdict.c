@@ -8,8 +8,9 @@ typedef struct choice {
     int is_there;
 } choice;
 
-/* The cheapest point below the baseline's cost that the photos do not tell from it. */
-static choice cheapest_like(const ry_view *v, const ry_pairs *p, uint32_t *n_tests,
+/* The cheapest point that answers at most a point worse than the baseline. "Not told apart" would
+ * be the wrong rule: with few photos it picks what lost most and still could not be proven to. */
+static choice cheapest_near(const ry_view *v, const ry_pairs *p, uint32_t *n_tests,
                             uint32_t *n_noise)
 {
     const double limit = v->points[v->baseline].of->gmacs;
@@ -20,9 +21,8 @@ static choice cheapest_like(const ry_view *v, const ry_pairs *p, uint32_t *n_tes
         renyi_report_pair pair;
         if (i == v->baseline || !ry_pairs_find(p, v->baseline, i, &pair)) continue;
         ++*n_tests;
-        if (!pair.is_noise) continue;
-        ++*n_noise;
-        if (!(v->points[i].of->gmacs < least)) continue;
+        *n_noise += pair.is_noise != 0;
+        if (!(pair.difference >= -1.0) || !(v->points[i].of->gmacs < least)) continue;
         least = v->points[i].of->gmacs;
         best = (choice){i, pair, 1};
     }
@@ -48,7 +48,7 @@ void ry_page_verdict(ry_sink *s, const ry_view *v, const ry_pairs *p)
 {
     uint32_t n_tests, n_noise;
     if (!v->n) return;
-    const choice best = cheapest_like(v, p, &n_tests, &n_noise);
+    const choice best = cheapest_near(v, p, &n_tests, &n_noise);
     const renyi_report_point *base = v->points[v->baseline].of;
     ry_put(s, "<p id=\"verdict\" class=\"verdict\" aria-live=\"polite\">");
     if (!n_tests) {
@@ -59,7 +59,7 @@ void ry_page_verdict(ry_sink *s, const ry_view *v, const ry_pairs *p)
     }
     if (best.is_there) {
         const renyi_report_point *b = v->points[best.point].of;
-        ry_put(s, "Cheapest that these photos do not tell from ");
+        ry_put(s, "Cheapest within one point of ");
         put_point(s, v, v->baseline);
         ry_put(s, ": <b>");
         put_point(s, v, best.point);
@@ -71,12 +71,12 @@ void ry_page_verdict(ry_sink *s, const ry_view *v, const ry_pairs *p)
         ry_put_p_value(s, best.pair.p_value);
         ry_put(s, ".");
     } else {
-        ry_put(s, "Every cheaper point answers measurably differently from ");
+        ry_put(s, "Nothing cheaper comes within one point of ");
         put_point(s, v, v->baseline);
         ry_put(s, ".");
     }
     ry_putf(s,
-            " <span>Not told apart is not the same as equal: the interval says what may be lost. "
+            " <span>The interval says what may be lost: with these photos more cannot be told. "
             "%u of %u tests are within the noise of %llu photos.</span></p>\n",
             n_noise, n_tests, (unsigned long long)base->images);
 }
