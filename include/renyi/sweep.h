@@ -142,6 +142,7 @@ typedef struct renyi_sweep_point {
     const uint32_t *tokens;   /* [n_blocks] that leave each block, class token counted in */
     int is_bound;             /* tokens and gmacs are the most it may be: the policy adapts (ats) */
     renyi_eval_result result; /* result.policy: in full, for this model */
+    renyi_dtype dtype;        /* of the matrix products in the blocks */
 } renyi_sweep_point;          /* pointers are borrowed until renyi_sweep_free */
 
 RENYI_API size_t renyi_sweep_count(const renyi_sweep *s);

@@ -11,15 +11,16 @@
 /* Warm-up ends after so many rounds, or after the first that is later than this. */
 enum { WARM_UP_ROUNDS = 3, WARM_UP_MS = 2000 };
 
-/* The policies of one model and what they run on. */
+/* The formats and policies of one model and what they run on. */
 typedef struct contest {
     const bench_config *config;
-    renyi_model *model;
-    renyi_model_info info;
-    renyi_session **sessions; /* [n_policies] */
+    size_t n;                 /* who takes part: n_dtypes * n_policies */
+    renyi_model **models;     /* [n_dtypes] */
+    renyi_model_info info;    /* of the first */
+    renyi_session **sessions; /* [n_dtypes, n_policies] */
     uint8_t *pixels;          /* [batch, size, size, 3] */
     float *logits;            /* [batch, n_classes] */
-    double *ms;               /* [repetitions, n_policies] per image */
+    double *ms;               /* [repetitions, n] per image */
 } contest;
 
 static int compare_doubles(const void *a, const void *b)
@@ -47,42 +48,55 @@ static void fill_pixels(uint8_t *pixels, size_t count)
     }
 }
 
-/* The model, and a session for every policy. */
-static renyi_status contest_open(contest *c, renyi_error *err)
+/* The model in one format, and a session for every policy. */
+static renyi_status open_format(contest *c, size_t dtype, renyi_error *err)
 {
     const bench_config *config = c->config;
+    renyi_options opt = config->model_options;
 
-    renyi_status status = renyi_model_open(&c->model, config->path, &config->model_options, err);
-    if (status != RENYI_OK) return status;
-    renyi_model_get_info(c->model, &c->info);
-    c->sessions = cli_alloc(config->n_policies, sizeof *c->sessions);
+    opt.dtype = config->dtypes[dtype];
+    renyi_status status = renyi_model_open(&c->models[dtype], config->path, &opt, err);
     for (size_t i = 0; status == RENYI_OK && i < config->n_policies; i++) {
-        const renyi_session_options opt = {.struct_size = sizeof opt,
-                                           .max_batch = config->batch,
-                                           .n_threads = config->threads,
-                                           .policy = config->policies[i]};
-        status = renyi_session_new(&c->sessions[i], c->model, &opt, err);
+        const renyi_session_options session = {.struct_size = sizeof session,
+                                               .max_batch = config->batch,
+                                               .n_threads = config->threads,
+                                               .policy = config->policies[i]};
+        status = renyi_session_new(&c->sessions[dtype * config->n_policies + i], c->models[dtype],
+                                   &session, err);
     }
+    return status;
+}
+
+static renyi_status contest_open(contest *c, renyi_error *err)
+{
+    renyi_status status = RENYI_OK;
+
+    c->n = c->config->n_dtypes * c->config->n_policies;
+    c->models = cli_alloc(c->config->n_dtypes, sizeof *c->models);
+    c->sessions = cli_alloc(c->n, sizeof *c->sessions);
+    for (size_t i = 0; status == RENYI_OK && i < c->config->n_dtypes; i++)
+        status = open_format(c, i, err);
+    if (status == RENYI_OK) renyi_model_get_info(c->models[0], &c->info);
     return status;
 }
 
 static void contest_close(contest *c)
 {
-    for (size_t i = 0; c->sessions && i < c->config->n_policies; i++)
-        renyi_session_free(c->sessions[i]);
+    for (size_t i = 0; i < c->n; i++) renyi_session_free(c->sessions[i]);
+    for (size_t i = 0; i < c->config->n_dtypes; i++) renyi_model_free(c->models[i]);
     free(c->sessions);
-    renyi_model_free(c->model);
+    free(c->models);
     free(c->pixels);
     free(c->logits);
     free(c->ms);
 }
 
-/* Every policy runs once; ms: [n_policies] per image. */
+/* Everyone runs once; ms: [n] per image. */
 static renyi_status run_round(contest *c, double *ms, renyi_error *err)
 {
     const uint32_t batch = c->config->batch;
 
-    for (size_t i = 0; i < c->config->n_policies; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         const double start = cli_now_ms();
         const renyi_status status =
             renyi_run_pixels(c->sessions[i], c->pixels, batch, c->logits, err);
@@ -96,12 +110,11 @@ static renyi_status run_round(contest *c, double *ms, renyi_error *err)
 static renyi_status contest_run(contest *c, renyi_error *err)
 {
     const size_t n_pixels = (size_t)c->config->batch * c->info.image_size * c->info.image_size * 3;
-    const size_t n_policies = c->config->n_policies;
     renyi_status status = RENYI_OK;
 
     c->pixels = cli_alloc(n_pixels, 1);
     c->logits = cli_alloc((size_t)c->config->batch * c->info.n_classes, sizeof *c->logits);
-    c->ms = cli_alloc(c->config->repetitions * n_policies, sizeof *c->ms);
+    c->ms = cli_alloc(c->config->repetitions * c->n, sizeof *c->ms);
     fill_pixels(c->pixels, n_pixels);
     const double start = cli_now_ms();
     for (int i = 0; status == RENYI_OK && i < WARM_UP_ROUNDS; i++) {
@@ -109,54 +122,60 @@ static renyi_status contest_run(contest *c, renyi_error *err)
         status = run_round(c, c->ms, err);
     }
     for (uint32_t r = 0; status == RENYI_OK && r < c->config->repetitions; r++)
-        status = run_round(c, c->ms + r * n_policies, err);
+        status = run_round(c, c->ms + r * c->n, err);
     return status;
 }
 
-/* The rounds' times of a policy, or their ratios to the first policy in the same round: those are
- * blind to a machine that drifts from round to round. out: [repetitions], ascending. */
-static void sorted_times(const contest *c, size_t policy, int as_ratio, double *out)
+/* The rounds' times of `who`, or their ratios to `other` in the same round: those are blind to a
+ * machine that drifts from round to round. out: [repetitions], ascending. */
+static void sorted_times(const contest *c, size_t who, const size_t *other, double *out)
 {
     const uint32_t rounds = c->config->repetitions;
 
     for (uint32_t r = 0; r < rounds; r++) {
-        const double *ms = c->ms + r * c->config->n_policies;
-        out[r] = as_ratio ? ms[policy] / ms[0] : ms[policy];
+        const double *ms = c->ms + r * c->n;
+        out[r] = other ? ms[who] / ms[*other] : ms[who];
     }
     qsort(out, rounds, sizeof *out, compare_doubles);
 }
 
-static void fill_times(const contest *c, size_t policy, bench_numbers *out)
+static void fill_times(const contest *c, size_t who, bench_numbers *out)
 {
+    const size_t policy = who % c->config->n_policies, dense = who - policy;
     const uint32_t rounds = c->config->repetitions;
     double *sorted = cli_alloc(rounds, sizeof *sorted);
 
-    sorted_times(c, policy, 0, sorted);
+    sorted_times(c, who, NULL, sorted);
     out->ms_median = quantile(sorted, rounds, 0.5);
     out->ms_p10 = quantile(sorted, rounds, 0.1);
     out->ms_p90 = quantile(sorted, rounds, 0.9);
-    sorted_times(c, policy, 1, sorted);
+    sorted_times(c, who, &dense, sorted);
     out->time_ratio = quantile(sorted, rounds, 0.5);
+    sorted_times(c, who, &policy, sorted); /* the first format's */
+    out->speedup = 1.0 / quantile(sorted, rounds, 0.5);
     free(sorted);
 }
 
-static renyi_status fill_numbers(const contest *c, size_t policy, bench_numbers *out,
-                                 renyi_error *err)
+static renyi_status fill_numbers(const contest *c, size_t who, bench_numbers *out, renyi_error *err)
 {
-    const char *text = renyi_session_policy(c->sessions[policy]);
+    const char *text = renyi_session_policy(c->sessions[who]);
+    const renyi_model *model = c->models[who / c->config->n_policies];
+    renyi_model_info info;
     struct rusage usage;
     renyi_cost cost;
 
-    const renyi_status status = renyi_policy_cost(c->model, NULL, text, &cost, NULL, 0, err);
+    const renyi_status status = renyi_policy_cost(model, NULL, text, &cost, NULL, 0, err);
     if (status != RENYI_OK) return status;
-    fill_times(c, policy, out);
+    renyi_model_get_info(model, &info);
+    fill_times(c, who, out);
     out->macs_plain = cost.total.macs;
-    out->macs = renyi_session_last_macs(c->sessions[policy]);
+    out->macs = renyi_session_last_macs(c->sessions[who]);
     getrusage(RUSAGE_SELF, &usage);
     out->peak_rss_mb = (double)usage.ru_maxrss * 1024e-6; /* Linux counts in KiB */
     snprintf(out->policy, sizeof out->policy, "%s", text);
-    snprintf(out->architecture, sizeof out->architecture, "%s", c->info.architecture);
-    snprintf(out->cpu_level, sizeof out->cpu_level, "%s", renyi_cpu_name(c->info.cpu));
+    snprintf(out->architecture, sizeof out->architecture, "%s", info.architecture);
+    snprintf(out->cpu_level, sizeof out->cpu_level, "%s", renyi_cpu_name(info.cpu));
+    snprintf(out->dtype, sizeof out->dtype, "%s", renyi_dtype_name(info.dtype));
     return RENYI_OK;
 }
 
@@ -167,9 +186,9 @@ static int measure_here(const void *argument, void *result)
     renyi_error err = {0};
 
     renyi_status status = contest_open(&c, &err);
-    const int is_misfit = status == RENYI_ERR_ARG && c.sessions && c.sessions[0];
+    const int is_misfit = status == RENYI_ERR_ARG && c.sessions[0];
     if (status == RENYI_OK) status = contest_run(&c, &err);
-    for (size_t i = 0; status == RENYI_OK && i < c.config->n_policies; i++)
+    for (size_t i = 0; status == RENYI_OK && i < c.n; i++)
         status = fill_numbers(&c, i, &numbers[i], &err);
     if (status != RENYI_OK)
         cli_error("%s", err.message[0] ? err.message : renyi_status_name(status));
@@ -188,7 +207,8 @@ static int peak_here(const void *argument, void *result)
 
 int bench_measure(const bench_config *config, bench_numbers *out)
 {
-    return bench_in_child(measure_here, config, out, config->n_policies * sizeof *out);
+    return bench_in_child(measure_here, config, out,
+                          config->n_dtypes * config->n_policies * sizeof *out);
 }
 
 int bench_measure_peak(uint32_t threads, double *gflops)

@@ -20,6 +20,8 @@ double bench_row_peak_share(const bench_row *r) { return bench_row_gflops(r) / r
 
 int bench_row_is_pruned(const bench_row *r) { return !isnan(r->mac_ratio); }
 
+int bench_row_is_f32(const bench_row *r) { return strcmp(r->numbers.dtype, "f32") == 0; }
+
 char *bench_cpu_name(void)
 {
     FILE *file = fopen("/proc/cpuinfo", "r");
@@ -51,7 +53,7 @@ static void put_field(const char *text)
 static void put_csv_row(const bench_row *r, const char *cpu)
 {
     const bench_numbers *n = &r->numbers;
-    char peak[32] = "", share[32] = "", ratios[64] = ",";
+    char peak[32] = "", share[32] = "", ratios[64] = ",", speedup[32] = "";
 
     if (r->peak_gflops > 0.0) {
         snprintf(peak, sizeof peak, "%.3f", r->peak_gflops);
@@ -59,14 +61,16 @@ static void put_csv_row(const bench_row *r, const char *cpu)
     }
     if (bench_row_is_pruned(r))
         snprintf(ratios, sizeof ratios, "%.4f,%.4f", n->time_ratio, r->mac_ratio);
+    if (r->faster_than) snprintf(speedup, sizeof speedup, "%.4f", n->speedup);
     put_field(cpu);
     put_field(peak);
     put_field(r->model);
-    put_field("f32");
+    put_field(n->dtype);
     put_field(n->policy);
-    printf("%u,%u,%.6f,%.6f,%.4f,%.4f,%.4f,%.3f,%.3f,%s,%.1f,%s\n", r->batch, r->threads,
+    printf("%u,%u,%.6f,%.6f,%.4f,%.4f,%.4f,%.3f,%.3f,%s,%.1f,%s,%s\n", r->batch, r->threads,
            n->macs * 1e-9, n->macs_plain * 1e-9, n->ms_median, n->ms_p10, n->ms_p90,
-           bench_row_images_per_second(r), bench_row_gflops(r), share, n->peak_rss_mb, ratios);
+           bench_row_images_per_second(r), bench_row_gflops(r), share, n->peak_rss_mb, ratios,
+           speedup);
 }
 
 static void put_csv(const bench_report *report)
@@ -75,7 +79,7 @@ static void put_csv(const bench_report *report)
 
     fputs("cpu,peak_gflops,model,dtype,policy,batch,threads,gmacs,gmacs_plain,", stdout);
     fputs("ms_median,ms_p10,ms_p90,images_per_second,gflops,peak_share,peak_rss_mb,", stdout);
-    puts("time_ratio,mac_ratio");
+    puts("time_ratio,mac_ratio,speedup");
     for (size_t i = 0; i < report->count; i++) put_csv_row(&report->rows[i], cpu);
     free(cpu);
 }
@@ -84,7 +88,7 @@ static json_t *row_json(const bench_row *r)
 {
     const bench_numbers *n = &r->numbers;
     json_t *row = json_pack("{s:o, s:s, s:o, s:i, s:i}", "model", json_text(r->model), "dtype",
-                            "f32", "policy", json_text(n->policy), "batch", (int)r->batch,
+                            n->dtype, "policy", json_text(n->policy), "batch", (int)r->batch,
                             "threads", (int)r->threads);
     const struct {
         const char *key;
@@ -101,6 +105,7 @@ static json_t *row_json(const bench_row *r)
         {"peak_rss_mb", n->peak_rss_mb},
         {"time_ratio", bench_row_is_pruned(r) ? n->time_ratio : NAN},
         {"mac_ratio", r->mac_ratio},
+        {"speedup", r->faster_than ? n->speedup : NAN},
     };
 
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)

@@ -10,8 +10,9 @@ typedef struct bench_row {
     char *model;        /* owned */
     const char *policy; /* as it was asked for; numbers.policy has it in full */
     uint32_t batch, threads;
-    double peak_gflops; /* at this number of threads; 0 = not measured */
-    double mac_ratio;   /* to the dense row measured with it; NaN: this is the dense row */
+    double peak_gflops;      /* at this number of threads; 0 = not measured */
+    const char *faster_than; /* the format that numbers.speedup is over; NULL: this is it */
+    double mac_ratio;        /* to the dense row measured with it; NaN: this is the dense row */
     bench_numbers numbers;
 } bench_row;
 
@@ -29,6 +30,7 @@ double bench_row_gflops(const bench_row *row); /* two operations a multiply-accu
 double bench_row_images_per_second(const bench_row *row);
 double bench_row_peak_share(const bench_row *row);
 int bench_row_is_pruned(const bench_row *row); /* compared with a dense row */
+int bench_row_is_f32(const bench_row *row);
 
 /* format: "md", "csv" or "json". */
 void bench_report_print(const bench_report *report, const char *format);

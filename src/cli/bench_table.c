@@ -31,7 +31,13 @@ static void put_cell(const char *text)
     fputs(" | ", stdout);
 }
 
-static void put_row(const bench_row *r, int has_ratios)
+/* What the columns beyond the usual ones are about. */
+typedef struct extras {
+    int has_ratios;          /* a policy beside the dense model */
+    const char *faster_than; /* a format beside this one, or NULL */
+} extras;
+
+static void put_row(const bench_row *r, const extras *x)
 {
     const bench_numbers *n = &r->numbers;
     char share[32] = "-";
@@ -40,15 +46,19 @@ static void put_row(const bench_row *r, int has_ratios)
         snprintf(share, sizeof share, "%.1f %%", 100.0 * bench_row_peak_share(r));
     fputs("| ", stdout);
     put_cell(r->model);
-    fputs("f32 | ", stdout);
+    put_cell(n->dtype);
     put_cell(r->policy);
     printf("%u | %u | %.3f | %.2f | %.2f | %.2f | %.1f | %.1f | %s | %.0f |", r->batch, r->threads,
            n->macs * 1e-9, n->ms_median, n->ms_p10, n->ms_p90, bench_row_images_per_second(r),
            bench_row_gflops(r), share, n->peak_rss_mb);
-    if (has_ratios && bench_row_is_pruned(r))
+    if (x->has_ratios && bench_row_is_pruned(r))
         printf(" %.3f | %.3f | %.3f |", n->time_ratio, r->mac_ratio, n->time_ratio / r->mac_ratio);
-    else if (has_ratios)
+    else if (x->has_ratios)
         fputs(" - | - | - |", stdout);
+    if (x->faster_than && r->faster_than)
+        printf(" %.2f |", n->speedup);
+    else if (x->faster_than)
+        fputs(" - |", stdout);
     putchar('\n');
 }
 
@@ -65,21 +75,35 @@ static void put_policies(const bench_report *report)
     }
 }
 
+static extras find_extras(const bench_report *report)
+{
+    extras x = {0};
+
+    for (size_t i = 0; i < report->count; i++) {
+        x.has_ratios |= bench_row_is_pruned(&report->rows[i]);
+        if (report->rows[i].faster_than) x.faster_than = report->rows[i].faster_than;
+    }
+    return x;
+}
+
 void bench_table_print(const bench_report *report)
 {
-    int has_ratios = 0;
+    const extras x = find_extras(report);
 
-    for (size_t i = 0; i < report->count; i++) has_ratios |= bench_row_is_pruned(&report->rows[i]);
     put_heading(report);
-    if (has_ratios)
+    if (x.has_ratios)
         puts(
             "Policies of one batch size and thread count take turns; x = (time / dense) / (MACs / dense).");
+    if (x.faster_than)
+        printf("So do number formats; 'x %s' is how many times as fast as that.\n", x.faster_than);
     fputs("\n| model | dtype | policy | batch | threads | GMACs | ms | p10 | p90 | images/s | ",
           stdout);
     fputs("GFLOP/s | of peak | RSS MB |", stdout);
-    if (has_ratios) fputs(" time/dense | MACs/dense | x |", stdout);
+    if (x.has_ratios) fputs(" time/dense | MACs/dense | x |", stdout);
+    if (x.faster_than) printf(" x %s |", x.faster_than);
     fputs("\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|", stdout);
-    puts(has_ratios ? "--:|--:|--:|" : "");
-    for (size_t i = 0; i < report->count; i++) put_row(&report->rows[i], has_ratios);
-    if (has_ratios) put_policies(report);
+    fputs(x.has_ratios ? "--:|--:|--:|" : "", stdout);
+    puts(x.faster_than ? "--:|" : "");
+    for (size_t i = 0; i < report->count; i++) put_row(&report->rows[i], &x);
+    if (x.has_ratios) put_policies(report);
 }

@@ -91,10 +91,11 @@ void report_end(classify_report *report, const classify_header *header, const im
     if (preprocessing)
         json_object_set_new(preprocessing, "changed_by_command_line",
                             json_boolean(spec->is_overridden));
-    json_print(json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:o}", "model", json_text(header->model),
-                         "architecture", json_text(header->info->architecture), "policy",
-                         header->policy, "cpu_level", renyi_cpu_name(header->info->cpu),
-                         "preprocessing", preprocessing, "results", report->results, "failed",
-                         failed_json(inputs)));
+    json_print(json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "model",
+                         json_text(header->model), "architecture",
+                         json_text(header->info->architecture), "policy", header->policy,
+                         "cpu_level", renyi_cpu_name(header->info->cpu), "dtype",
+                         renyi_dtype_name(header->info->dtype), "preprocessing", preprocessing,
+                         "results", report->results, "failed", failed_json(inputs)));
     report->results = NULL;
 }

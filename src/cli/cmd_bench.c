@@ -10,17 +10,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_DTYPES = 8 };
+
 typedef struct bench_arguments {
     cli_strings models, archs;
     prune_options prune;
     option_counts batches, threads;
     uint64_t repetitions, image_size;
-    const char *format, *cpu;
+    const char *format, *cpu, *dtype_words;
+    renyi_dtype dtypes[MAX_DTYPES];
+    size_t n_dtypes;
     int no_peak;
     cli_strings texts;     /* of the pruning options */
     const char **policies; /* [n_policies] "none", then those of them that prune */
     size_t n_policies;
 } bench_arguments;
+
+/* "f32,int8" into the list; without it, what each file was made for. */
+static int list_dtypes(bench_arguments *a)
+{
+    const char *at = a->dtype_words;
+
+    if (!at) {
+        a->dtypes[a->n_dtypes++] = RENYI_DTYPE_DEFAULT;
+        return CLI_OK;
+    }
+    for (size_t length; a->n_dtypes < MAX_DTYPES; at += length + 1) {
+        char word[8];
+        length = strcspn(at, ",");
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        const renyi_dtype dtype = length < sizeof word ? dtype_from_name(word) : 0;
+        if (dtype == RENYI_DTYPE_DEFAULT)
+            return options_usage_error("bench", "option '--dtype': '%.*s' is not one of %s",
+                                       (int)length, at, DTYPE_CHOICES);
+        a->dtypes[a->n_dtypes++] = dtype;
+        if (!at[length]) return CLI_OK;
+    }
+    return options_usage_error("bench", "option '--dtype': more than %d", MAX_DTYPES);
+}
 
 /* "none" first, whether it was asked for or not; CLI_OK, or another exit code after reporting a
  * policy that no model could have. */
@@ -44,13 +71,17 @@ static int list_policies(bench_arguments *a)
 static void add_rows(bench_report *report, const bench_config *config, const char *title,
                      const bench_numbers *numbers)
 {
-    for (size_t i = 0; i < config->n_policies; i++) {
-        const bench_row row = {.model = cli_copy(title),
-                               .policy = config->policies[i],
-                               .batch = config->batch,
-                               .threads = config->threads,
-                               .mac_ratio = i ? numbers[i].macs / numbers[0].macs : (double)NAN,
-                               .numbers = numbers[i]};
+    for (size_t i = 0; i < config->n_dtypes * config->n_policies; i++) {
+        const size_t policy = i % config->n_policies;
+        const bench_row row = {
+            .model = cli_copy(title),
+            .policy = config->policies[policy],
+            .batch = config->batch,
+            .threads = config->threads,
+            .faster_than =
+                i < config->n_policies ? NULL : renyi_dtype_name(dtype_from_name(numbers[0].dtype)),
+            .mac_ratio = policy ? numbers[i].macs / numbers[i - policy].macs : (double)NAN,
+            .numbers = numbers[i]};
         report->rows = cli_grow(report->rows, report->count + 1, sizeof row);
         report->rows[report->count++] = row;
     }
@@ -63,8 +94,10 @@ static int measure_model(const bench_arguments *a, const char *path, const char 
     bench_config config = {.path = path,
                            .repetitions = (uint32_t)a->repetitions,
                            .policies = a->policies,
-                           .n_policies = a->n_policies};
-    bench_numbers *numbers = cli_alloc(a->n_policies, sizeof *numbers);
+                           .n_policies = a->n_policies,
+                           .dtypes = a->dtypes,
+                           .n_dtypes = a->n_dtypes};
+    bench_numbers *numbers = cli_alloc(a->n_dtypes * a->n_policies, sizeof *numbers);
     int code = CLI_OK;
 
     config.model_options = (renyi_options){.struct_size = sizeof(renyi_options),
@@ -106,7 +139,7 @@ static int measure_all(const bench_arguments *a, bench_report *report)
 
 enum { MAX_PEAK_TRIES = 3 };
 
-/* The peak of each number of threads, into the rows. Measured again where a model was faster: on a
+/* The f32 peak of each number of threads, into the rows. Measured again where f32 was faster: on a
  * machine with neighbours one moment may be a slow one. */
 static int measure_peaks(const bench_arguments *a, bench_report *report, double *peaks)
 {
@@ -114,7 +147,7 @@ static int measure_peaks(const bench_arguments *a, bench_report *report, double 
         const uint32_t threads = (uint32_t)a->threads.values[t];
         double fastest = 0.0;
         for (size_t i = 0; i < report->count; i++)
-            if (report->rows[i].threads == threads)
+            if (report->rows[i].threads == threads && bench_row_is_f32(&report->rows[i]))
                 fastest = fmax(fastest, bench_row_gflops(&report->rows[i]));
         for (int i = 0; i < MAX_PEAK_TRIES && peaks[t] <= fastest; i++) {
             double gflops = 0.0;
@@ -162,6 +195,8 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
          1, 16384},
         {"img-size", 0, OPTION_COUNT, &a->image_size, "N", "the same", 1, 16384},
         {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
+        {"dtype", 0, OPTION_STRING, &a->dtype_words, "D,...",
+         "numbers that the blocks multiply, of " DTYPE_CHOICES " (the file's)", 0, 0},
         PRUNE_OPTION_ROWS(&a->prune),
     };
     const verb_syntax syntax = {
@@ -169,9 +204,11 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
         "Measures models on random input: median, p10 and p90 in ms per image, images/s, GFLOP/s, the share\n"
         "of this machine's own matrix-product peak (measured too), and peak memory. Every configuration\n"
         "runs in a process of its own, after a warm-up. With --prune, given once or more, the dense model and\n"
-        "every policy run in turn in one process; time/dense and MACs/dense say how much of the saving arrives.",
+        "every policy run in turn in one process; time/dense and MACs/dense say how much of the saving arrives.\n"
+        "With several --dtype the formats take turns as well; the last column is the gain over the first.",
         "  renyi bench -m model.safetensors -b 1,8 -t 1,2 -r 20\n"
         "  renyi bench -m model.safetensors --prune \"mosaic keep=0.7 layers=0,3,6\" --prune \"naive p=16 layers=0-5\"\n"
+        "  renyi bench -m model.safetensors --dtype f32,int8 -b 8 -t 2\n"
         "  renyi bench --arch vit_small_patch16_224 --arch vit_base_patch16_224 -o json > bench.json\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, words);
@@ -191,7 +228,7 @@ int cmd_bench(int argc, char **argv)
                                 words.items[0]);
         else if (!a.models.count && !a.archs.count)
             options_usage_error("bench", "-m MODEL or --arch NAME is missing");
-        else if ((code = list_policies(&a)) == CLI_OK)
+        else if ((code = list_dtypes(&a)) == CLI_OK && (code = list_policies(&a)) == CLI_OK)
             code = run(&a);
     }
     free(a.policies);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct classify_arguments {
-    const char *model, *labels, *list, *cpu, *trace;
+    const char *model, *labels, *list, *cpu, *dtype, *trace;
     uint64_t top_k, batch, threads, image_size;
     int json, exif, recursive;
     photo_overrides over;
@@ -99,7 +99,8 @@ static int run(const classify_arguments *a, const cli_strings *words)
     if (inputs.paths.count) {
         const renyi_options opt = {.struct_size = sizeof opt,
                                    .cpu = cpu_from_name(a->cpu),
-                                   .image_size = (uint32_t)a->image_size};
+                                   .image_size = (uint32_t)a->image_size,
+                                   .dtype = dtype_from_name(a->dtype)};
         renyi_model *model = model_open_reported(a->model, &opt);
         if (model) code = classify_with(a, model, &inputs);
         renyi_model_free(model);
@@ -155,7 +156,7 @@ static option_outcome parse(classify_arguments *a, int argc, char **argv, cli_st
         {"mean", 0, OPTION_REALS3, &a->over.mean, "R G B", "subtracted from pixel / 255", 0, 0},
         {"std", 0, OPTION_REALS3, &a->over.std, "R G B", "what that is divided by", 0, 0},
         {"exif", 0, OPTION_FLAG, &a->exif, "", "turn photos as their EXIF orientation says", 0, 0},
-        {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
+        ENGINE_OPTION_ROWS(a),
         PRUNE_OPTION_ROWS(&a->prune),
         {"trace", 0, OPTION_STRING, &a->trace, "FILE.jsonl",
          "write what every cut kept and removed, a line for each image", 0, 0},

@@ -11,6 +11,7 @@
 typedef struct inspect_arguments {
     int json, tensors;
     uint64_t image_size;
+    const char *dtype;
 } inspect_arguments;
 
 /* "12 x 197 x 64"; "scalar" without dimensions. */
@@ -66,7 +67,9 @@ static void put_dtypes(const renyi_model *model)
 static void put_text(const renyi_model *model, int tensors)
 {
     renyi_model_info i;
+    char formats[32];
 
+    dtypes_here(formats);
     renyi_model_get_info(model, &i);
     const renyi_preprocess *p = &i.preprocess;
     printf("architecture    ");
@@ -87,6 +90,7 @@ static void put_text(const renyi_model *model, int tensors)
     printf("parameters      %" PRIu64 " (%.2f M)\n", i.n_params, (double)i.n_params * 1e-6);
     printf("MACs per image  %.3f G\n", i.macs * 1e-9);
     put_dtypes(model);
+    printf("products        in %s; this CPU has %s\n", renyi_dtype_name(i.dtype), formats);
     printf("preprocessing   crop %g (%s), %s, mean %g %g %g, std %g %g %g\n", p->crop_pct,
            crop_mode_name(p->crop_mode), interpolation_name(p->interpolation), p->mean[0],
            p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2]);
@@ -125,6 +129,7 @@ static void put_json(const renyi_model *model, const char *word)
         (int)i.n_classes, "norm_eps", i.norm_eps, "parameters", (json_int_t)i.n_params, "macs",
         i.macs);
     if (document) {
+        json_object_set_new(document, "dtype", json_string(renyi_dtype_name(i.dtype)));
         json_object_set_new(document, "pool", json_string(i.pool));
         json_object_set_new(document, "preprocessing",
                             json_preprocess(&i.preprocess, i.preprocess_source));
@@ -135,7 +140,9 @@ static void put_json(const renyi_model *model, const char *word)
 
 static int run(const inspect_arguments *a, const char *word)
 {
-    const renyi_options opt = {.struct_size = sizeof opt, .image_size = (uint32_t)a->image_size};
+    const renyi_options opt = {.struct_size = sizeof opt,
+                               .image_size = (uint32_t)a->image_size,
+                               .dtype = dtype_from_name(a->dtype)};
     renyi_model *model = model_open_reported(word, &opt);
 
     if (!model) return CLI_FAILED;
@@ -158,6 +165,7 @@ int cmd_inspect(int argc, char **argv)
         {"image-size", 0, OPTION_COUNT, &a.image_size, "N", "as if run at this input size", 1,
          16384},
         {"img-size", 0, OPTION_COUNT, &a.image_size, "N", "the same", 1, 16384},
+        DTYPE_OPTION_ROW(&a),
     };
     const verb_syntax syntax = {
         "inspect", "MODEL [options]",

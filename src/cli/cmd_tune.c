@@ -70,7 +70,7 @@ static int check(tune_arguments *a, const cli_strings *words)
     {"batch-size", 'b', OPTION_COUNT, &(a)->batch, "N", "photos run together when times are measured (1)", 1, 1024}, \
     {"threads", 't', OPTION_COUNT, &(a)->threads, "N", "threads of the model (physical cores)", 1, 1024}, \
     {"workers", 'j', OPTION_COUNT, &(a)->workers, "N", "threads that decode beside the model (cores that -t leaves free)", 1, 1024}, \
-    {"cpu", 0, OPTION_CHOICE, &(a)->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0}, \
+    ENGINE_OPTION_ROWS(a), \
     {"json", 0, OPTION_FLAG, &(a)->json, "", "one JSON document on stdout", 0, 0}
 /* clang-format on */
 

@@ -16,7 +16,7 @@ typedef struct masks_arguments {
 } masks_arguments;
 
 typedef struct eval_arguments {
-    const char *model, *data, *cpu;
+    const char *model, *data, *cpu, *dtype;
     const char *ground_truth, *class_map, *real_labels, *valid_labels, *shard;
     const char *results_file, *results_format, *log_samples;
     uint64_t batch, threads, workers, image_size, limit, seed, log_freq;

@@ -77,7 +77,8 @@ int eval_execute(const eval_arguments *a)
 {
     const renyi_options opt = {.struct_size = sizeof opt,
                                .cpu = cpu_from_name(a->cpu),
-                               .image_size = (uint32_t)a->image_size};
+                               .image_size = (uint32_t)a->image_size,
+                               .dtype = dtype_from_name(a->dtype)};
     char full[RENYI_POLICY_MAX];
     renyi_dataset *data = NULL;
 

@@ -40,7 +40,7 @@
     {"batch-size", 'b', OPTION_COUNT, &(a)->batch, "N", "photos run together (8)", 1, 1024}, \
     {"threads", 't', OPTION_COUNT, &(a)->threads, "N", "threads of the model (physical cores)", 1, 1024}, \
     {"workers", 'j', OPTION_COUNT, &(a)->workers, "N", "threads that decode beside the model (cores that -t leaves free)", 1, 1024}, \
-    {"cpu", 0, OPTION_CHOICE, &(a)->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0}, \
+    ENGINE_OPTION_ROWS(a), \
     {"log-freq", 0, OPTION_COUNT, &(a)->log_freq, "N", "without a terminal, a line every N photos (100)", 1, 0}
 
 #define LOG_OPTION_ROWS(a) \

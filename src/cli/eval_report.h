@@ -31,7 +31,7 @@ json_t *eval_failed_json(const renyi_eval *e);
 
 /* Columns of the CSV that no result has; what is not known (NaN, NULL) stays empty. */
 typedef struct eval_csv_frame {
-    const char *title, *interpolation;
+    const char *title, *interpolation, *dtype;
     uint32_t image_size;
     double params, crop_pct, peak_rss_mb, threads, batch;
 } eval_csv_frame;

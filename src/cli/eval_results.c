@@ -77,16 +77,16 @@ json_t *eval_report_json(const eval_report *r)
 
     renyi_eval_get_times(r->eval, &t);
     return json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:o}",
+        "{s:o, s:o, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:o}",
         "model", json_text(r->a->model), "architecture", json_text(r->model->architecture),
-        "cpu_level", renyi_cpu_name(r->model->cpu), "preprocessing",
-        json_preprocess(&r->spec->preprocess, r->spec->source), "data", json_text(r->a->data),
-        "photos", (json_int_t)r->data->n_images, "found", (json_int_t)r->data->n_found, "left_out",
-        (json_int_t)r->data->n_left_out, "interrupted", r->is_interrupted, "resumed",
-        (json_int_t)t.resumed, "ranks", (json_int_t)t.n_ranks, "seconds", t.seconds,
-        "seconds_model", t.seconds_model, "seconds_decode", t.seconds_decode, "peak_rss_mb",
-        r->peak_rss_mb, "results", eval_results_json(r->eval), "pairs", eval_pairs_json(r->eval),
-        "failed", eval_failed_json(r->eval));
+        "cpu_level", renyi_cpu_name(r->model->cpu), "dtype", renyi_dtype_name(r->model->dtype),
+        "preprocessing", json_preprocess(&r->spec->preprocess, r->spec->source), "data",
+        json_text(r->a->data), "photos", (json_int_t)r->data->n_images, "found",
+        (json_int_t)r->data->n_found, "left_out", (json_int_t)r->data->n_left_out, "interrupted",
+        r->is_interrupted, "resumed", (json_int_t)t.resumed, "ranks", (json_int_t)t.n_ranks,
+        "seconds", t.seconds, "seconds_model", t.seconds_model, "seconds_decode", t.seconds_decode,
+        "peak_rss_mb", r->peak_rss_mb, "results", eval_results_json(r->eval), "pairs",
+        eval_pairs_json(r->eval), "failed", eval_failed_json(r->eval));
 }
 
 /* ---- CSV ----------------------------------------------------------------------------------- */
@@ -116,7 +116,7 @@ static void put_row(FILE *f, const eval_csv_frame *frame, const renyi_eval_resul
     csv_real(f, 1, frame->peak_rss_mb);
     csv_real(f, 0, frame->threads);
     csv_real(f, 0, frame->batch);
-    putc('\n', f);
+    fprintf(f, ",%s\n", frame->dtype ? frame->dtype : "");
 }
 
 /* timm's columns first, under timm's names. */
@@ -124,7 +124,7 @@ static void put_csv(FILE *f, const renyi_eval *e, const eval_csv_frame *frame)
 {
     fputs("model,img_size,top1,top1_err,top5,top5_err,param_count,crop_pct,interpolation,policy,"
           "images,failed,top1_low,top1_high,loss,gmacs,gmacs_executed,ms_model,ms_total,img_per_s,"
-          "peak_rss_mb,threads,batch_size\n",
+          "peak_rss_mb,threads,batch_size,dtype\n",
           f);
     for (uint32_t i = 0; i < renyi_eval_policy_count(e); i++) {
         renyi_eval_result p;
@@ -176,6 +176,7 @@ int eval_results_write(const eval_report *r)
     char *title = model_path_title(r->a->model);
     const eval_csv_frame frame = {.title = title,
                                   .interpolation = interpolation_name(spec->interpolation),
+                                  .dtype = renyi_dtype_name(r->model->dtype),
                                   .image_size = spec->size,
                                   .params = (double)r->model->n_params,
                                   .crop_pct = spec->crop_pct,

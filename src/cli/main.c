@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli.h"
+#include "model_path.h"
 #include "options.h"
 #include "ranks.h"
 
@@ -41,7 +42,7 @@ static void put_help(FILE *stream)
     for (int i = 0; i < N_VERBS; i++)
         fprintf(stream, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
     fputs("  help       this page; 'renyi help VERB' or 'renyi VERB --help' for one verb\n"
-          "\n'renyi --version' prints the version and the CPU level in use.\n"
+          "\n'renyi --version' prints the version, the CPU level in use and its number formats.\n"
           "Results go to stdout, all else to stderr.\n"
           "Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 some inputs failed.\n"
           "\nExamples:\n"
@@ -74,7 +75,11 @@ static cli_verb *find_verb(const char *name)
 
 static int put_version(void)
 {
-    printf("renyi %s\ncpu level: %s\n", renyi_version(), renyi_cpu_name(renyi_cpu_detect()));
+    char formats[32];
+
+    dtypes_here(formats);
+    printf("renyi %s\ncpu level: %s\ndtypes: %s\n", renyi_version(),
+           renyi_cpu_name(renyi_cpu_detect()), formats);
     return CLI_OK;
 }
 

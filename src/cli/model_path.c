@@ -58,6 +58,15 @@ char *model_path_title(const char *word)
     return name;
 }
 
+static void note_dtype(const renyi_model *model)
+{
+    renyi_model_info info;
+
+    renyi_model_get_info(model, &info);
+    if (info.dtype != RENYI_DTYPE_F32)
+        cli_note("dtype: the blocks multiply in %s", renyi_dtype_name(info.dtype));
+}
+
 renyi_model *model_open_reported(const char *word, const renyi_options *opt)
 {
     char *path = model_path_resolve(word);
@@ -69,6 +78,7 @@ renyi_model *model_open_reported(const char *word, const renyi_options *opt)
         cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
         model = NULL;
     }
+    if (model) note_dtype(model);
     free(path);
     return model;
 }
@@ -80,4 +90,26 @@ renyi_cpu cpu_from_name(const char *name)
     for (size_t i = 0; name && i < sizeof levels / sizeof *levels; i++)
         if (strcmp(name, renyi_cpu_name(levels[i])) == 0) return levels[i];
     return RENYI_CPU_AUTO;
+}
+
+static const renyi_dtype dtypes[] = {RENYI_DTYPE_F32, RENYI_DTYPE_BF16, RENYI_DTYPE_INT8,
+                                     RENYI_DTYPE_AUTO};
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+
+renyi_dtype dtype_from_name(const char *name)
+{
+    for (int i = 0; name && i < N_DTYPES; i++)
+        if (strcmp(name, renyi_dtype_name(dtypes[i])) == 0) return dtypes[i];
+    return RENYI_DTYPE_DEFAULT;
+}
+
+void dtypes_here(char out[32])
+{
+    size_t at = 0;
+
+    for (int i = 0; i < N_DTYPES; i++)
+        if (dtypes[i] != RENYI_DTYPE_AUTO &&
+            renyi_dtype_check(dtypes[i], RENYI_CPU_AUTO, NULL) == RENYI_OK)
+            at += (size_t)snprintf(out + at, 32 - at, "%s%s", at ? ", " : "",
+                                   renyi_dtype_name(dtypes[i]));
 }

@@ -84,11 +84,12 @@ static json_t *block_json(const paper_block *b)
     renyi_paper_get_row(b->shape.table, b->shape.first_row, &r);
     for (uint32_t row = 0; row < b->shape.n_rows; row++)
         json_array_append_new(rows, row_json(b, row));
-    return json_pack(
-        "{s:s, s:s, s:b, s:o, s:o, s:s, s:I, s:o}", "paper_model", r.model, "weights", r.weights,
-        "is_papers_model", b->shape.is_own, "model", json_text(b->subject->word), "architecture",
-        json_text(b->subject->architecture), "state", paper_state_name(b->subject->state), "photos",
-        (json_int_t)b->subject->photos, "rows", rows);
+    return json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:s, s:I, s:o}", "paper_model", r.model,
+                     "weights", r.weights, "is_papers_model", b->shape.is_own, "model",
+                     json_text(b->subject->word), "architecture",
+                     json_text(b->subject->architecture), "dtype", json_text(b->subject->dtype),
+                     "state", paper_state_name(b->subject->state), "photos",
+                     (json_int_t)b->subject->photos, "rows", rows);
 }
 
 static json_t *table_json(const paper_block *blocks, size_t count)

@@ -107,13 +107,15 @@ static int do_model(paper_subjects *list, paper_subject *s, const paper_argument
 {
     const renyi_options opt = {.struct_size = sizeof opt,
                                .cpu = cpu_from_name(a->run.cpu),
-                               .image_size = (uint32_t)a->run.image_size};
+                               .image_size = (uint32_t)a->run.image_size,
+                               .dtype = dtype_from_name(a->run.dtype)};
     renyi_model_info info;
     renyi_model *model = model_open_reported(s->word, &opt);
 
     if (!model) return CLI_FAILED;
     renyi_model_get_info(model, &info);
     s->architecture = cli_copy(info.architecture);
+    s->dtype = renyi_dtype_name(info.dtype);
     s->state = list->is_interrupted ? PAPER_NOT_RUN : PAPER_NO_PHOTOS;
     int code = make_plan(s, model, a, own_only);
     if (code == CLI_OK && a->run.data && !list->is_interrupted) code = measure(list, s, model, a);

@@ -33,6 +33,7 @@ typedef struct paper_subject {
     char *word;          /* after -m, or name in the cache; NULL = no weights */
     char *title;         /* short */
     char *architecture;  /* owned, all three */
+    const char *dtype;   /* that it computes in; static, NULL without weights */
     const char *weights; /* what to pull for it; NULL = not one of the paper's */
     renyi_paper *paper;
     paper_state state;

@@ -29,8 +29,10 @@ static renyi_status open_model(void *user, const char *model, uint32_t image_siz
                                renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
 {
     const driver *d = user;
-    const renyi_options o = {
-        .struct_size = sizeof o, .cpu = cpu_from_name(d->a->e.cpu), .image_size = image_size};
+    const renyi_options o = {.struct_size = sizeof o,
+                             .cpu = cpu_from_name(d->a->e.cpu),
+                             .image_size = image_size,
+                             .dtype = dtype_from_name(d->a->e.dtype)};
     renyi_model_info info;
     photo_spec spec;
     uint32_t i = 0;

@@ -23,13 +23,14 @@ static json_t *point_json(const sweep_view *v, size_t i)
 {
     const renyi_sweep_point *p = &v->points[i];
     const renyi_eval_result *r = &p->result;
-    json_t *object = json_pack(
-        "{s:o, s:o, s:i, s:i, s:s, s:I, s:I, s:o, s:[f,f], s:o, s:[f,f], s:o}", "model",
-        json_text(p->model), "architecture", json_text(p->architecture), "img_size",
-        (int)p->image_size, "native_size", (int)p->native_size, "policy", r->policy, "images",
-        (json_int_t)r->images, "failed", (json_int_t)r->failed, "top1", json_number(r->top1),
-        "top1_range", r->top1_range.low, r->top1_range.high, "top5", json_number(r->top5),
-        "top5_range", r->top5_range.low, r->top5_range.high, "loss", json_number(r->loss));
+    json_t *object =
+        json_pack("{s:o, s:o, s:s, s:i, s:i, s:s, s:I, s:I, s:o, s:[f,f], s:o, s:[f,f], s:o}",
+                  "model", json_text(p->model), "architecture", json_text(p->architecture), "dtype",
+                  renyi_dtype_name(p->dtype), "img_size", (int)p->image_size, "native_size",
+                  (int)p->native_size, "policy", r->policy, "images", (json_int_t)r->images,
+                  "failed", (json_int_t)r->failed, "top1", json_number(r->top1), "top1_range",
+                  r->top1_range.low, r->top1_range.high, "top5", json_number(r->top5), "top5_range",
+                  r->top5_range.low, r->top5_range.high, "loss", json_number(r->loss));
     json_t *rest =
         json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:b, s:b, s:b}", "gmacs",
                   json_number(r->gmacs), "gmacs_executed", json_number(r->gmacs_executed),
@@ -133,7 +134,7 @@ static void put_row(FILE *f, const sweep_view *v, size_t i)
     csv_real(f, 3, r->images_per_second);
     fprintf(f, ",%d,%d,", v->on_gmacs[i], v->on_ms[i]);
     for (uint32_t b = 0; b < p->n_blocks; b++) fprintf(f, "%s%u", b ? " " : "", p->tokens[b]);
-    putc('\n', f);
+    fprintf(f, ",%s\n", renyi_dtype_name(p->dtype));
 }
 
 /* The columns of renyi eval (timm's first), then the fronts and the tokens after each block. */
@@ -146,7 +147,7 @@ char *sweep_csv(const sweep_view *v)
     if (!f) return cli_copy("");
     fputs("model,img_size,top1,top1_err,top5,top5_err,param_count,crop_pct,interpolation,policy,"
           "images,failed,top1_low,top1_high,loss,gmacs,gmacs_executed,ms_model,ms_total,img_per_s,"
-          "front_gmacs,front_ms,tokens\n",
+          "front_gmacs,front_ms,tokens,dtype\n",
           f);
     for (size_t i = 0; i < v->n; i++) put_row(f, v, i);
     fclose(f);

@@ -209,9 +209,10 @@ static char *machine_text(const sweep_view *v)
                         ? cli_format("%llu thread%s", (unsigned long long)v->a->e.threads,
                                      v->a->e.threads > 1 ? "s" : "")
                         : cli_copy("all physical cores");
-    char *text =
-        cli_format("%s; %s, batches of %llu; renyi %s", cpu, threads,
-                   (unsigned long long)(v->a->e.batch ? v->a->e.batch : 8), renyi_version());
+    char *text = cli_format("%s; %s, batches of %llu%s%s; renyi %s", cpu, threads,
+                            (unsigned long long)(v->a->e.batch ? v->a->e.batch : 8),
+                            v->a->e.dtype ? ", dtype " : "", v->a->e.dtype ? v->a->e.dtype : "",
+                            renyi_version());
     free(cpu);
     free(threads);
     return text;

@@ -23,8 +23,10 @@ static renyi_status open_model(void *user, const char *name, uint32_t image_size
                                renyi_preprocess *preprocess, renyi_error *err)
 {
     const driver *d = user;
-    const renyi_options o = {
-        .struct_size = sizeof o, .cpu = cpu_from_name(d->a->e.cpu), .image_size = image_size};
+    const renyi_options o = {.struct_size = sizeof o,
+                             .cpu = cpu_from_name(d->a->e.cpu),
+                             .image_size = image_size,
+                             .dtype = dtype_from_name(d->a->e.dtype)};
 
     (void)name;
     (void)preprocess; /* the same but for the size */
@@ -190,7 +192,9 @@ static int open_data(const tune_arguments *a, const renyi_model *model, renyi_da
 
 int tune_execute(const tune_arguments *a)
 {
-    const renyi_options opt = {.struct_size = sizeof opt, .cpu = cpu_from_name(a->e.cpu)};
+    const renyi_options opt = {.struct_size = sizeof opt,
+                               .cpu = cpu_from_name(a->e.cpu),
+                               .dtype = dtype_from_name(a->e.dtype)};
     driver d = {.a = a};
     renyi_dataset *data = NULL;
     renyi_grid *grid = NULL;

@@ -13,9 +13,13 @@ enum { MAX_ROWS = 12 };
 /* What to add to a command line for this candidate; owned. */
 static char *arguments_of(const tune_report *r, const renyi_tune_candidate *c)
 {
+    const char *dtype = r->a->e.dtype ? renyi_dtype_name(r->model->dtype) : "";
+    const char *flag = *dtype ? " --dtype " : "";
+
     return c->image_size == r->model->image_size
-               ? cli_format("--prune '%s'", c->policy)
-               : cli_format("--prune '%s' --img-size %u", c->policy, c->image_size);
+               ? cli_format("--prune '%s'%s%s", c->policy, flag, dtype)
+               : cli_format("--prune '%s' --img-size %u%s%s", c->policy, c->image_size, flag,
+                            dtype);
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */
@@ -242,13 +246,13 @@ json_t *tune_report_json(const tune_report *r)
 
     renyi_tune_get_result(r->tune, &t);
     return json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:s, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:b, s:i, s:o, "
+        "{s:o, s:o, s:s, s:s, s:o, s:o, s:s, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:b, s:i, s:o, "
         "s:o, s:o}",
         "model", json_text(r->a->e.model), "architecture", json_text(r->model->architecture),
-        "cpu_level", renyi_cpu_name(r->model->cpu), "preprocessing",
-        json_preprocess(&r->spec->preprocess, r->spec->source), "data", json_text(r->a->e.data),
-        "goal", goals[r->a->goal], "bound", r->a->bound, "unlabelled", r->a->unlabelled,
-        "batch_size", (json_int_t)(r->a->e.batch ? r->a->e.batch : 1), "photos",
+        "cpu_level", renyi_cpu_name(r->model->cpu), "dtype", renyi_dtype_name(r->model->dtype),
+        "preprocessing", json_preprocess(&r->spec->preprocess, r->spec->source), "data",
+        json_text(r->a->e.data), "goal", goals[r->a->goal], "bound", r->a->bound, "unlabelled",
+        r->a->unlabelled, "batch_size", (json_int_t)(r->a->e.batch ? r->a->e.batch : 1), "photos",
         (json_int_t)r->data->n_images, "photos_search", (json_int_t)t.n_search, "photos_confirm",
         (json_int_t)t.n_confirm, "failed", (json_int_t)t.n_failed, "seconds", t.seconds,
         "interrupted", r->is_interrupted, "found", t.is_found, "looks", (int)t.looks, "chosen",

@@ -24,6 +24,8 @@ static uint64_t run_number(const renyi_eval *e, const char *name)
     hash = ry_fnv(hash, &p->crop_pct, sizeof p->crop_pct);
     hash = ry_fnv(hash, p->mean, sizeof p->mean);
     hash = ry_fnv(hash, p->std, sizeof p->std);
+    if (info.dtype != RENYI_DTYPE_F32) /* f32 as ever: older logs can be resumed */
+        hash = ry_fnv_text(hash, renyi_dtype_name(info.dtype));
     return ry_fnv(hash, e->choice.valid, e->choice.n_valid * sizeof *e->choice.valid);
 }
 

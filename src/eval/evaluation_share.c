@@ -66,8 +66,8 @@ static renyi_status compare(const greeting *a, const greeting *b, uint32_t i, re
         return ry_fail(err, RENYI_ERR_ARG, -1, "rank %u runs another build than rank 0", i);
     if (a->run != b->run)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "rank %u has another model, preprocessing or list of valid classes than "
-                       "rank 0",
+                       "rank %u has another model, dtype, preprocessing or list of valid classes "
+                       "than rank 0",
                        i);
     if (a->photos != b->photos)
         return ry_fail(err, RENYI_ERR_ARG, -1,

@@ -165,6 +165,7 @@ static renyi_status add_points(renyi_sweep *s, ry_sweep_group *g, const renyi_mo
     g->architecture = ry_pool_copy(&s->pool, ry_text_of(info.architecture));
     if (!g->architecture) return ry_fail_nomem(err, strlen(info.architecture));
     g->n_params = info.n_params;
+    g->dtype = info.dtype;
     g->n_blocks = info.n_blocks;
     g->first = s->n_points;
     if (g->n_blocks > MAX_BLOCKS)

@@ -12,6 +12,7 @@ typedef struct ry_sweep_group {
     uint32_t asked_size;      /* as in the grid: 0 = the model's own */
     uint32_t image_size, native_size, n_blocks;
     uint64_t n_params;
+    renyi_dtype dtype;
     renyi_preprocess preprocess;
     const renyi_dataset *data; /* one of renyi_sweep.datasets */
     size_t first, count;       /* points */

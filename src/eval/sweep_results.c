@@ -17,7 +17,8 @@ void renyi_sweep_get(const renyi_sweep *s, size_t i, renyi_sweep_point *out)
                                .n_blocks = g->n_blocks,
                                .tokens = p->tokens,
                                .is_bound = p->is_bound,
-                               .result = p->result};
+                               .result = p->result,
+                               .dtype = g->dtype};
 }
 
 void renyi_sweep_get_pair(const renyi_sweep *s, size_t a, size_t b, renyi_eval_pair *out)

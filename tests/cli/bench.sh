@@ -9,7 +9,7 @@ export TMPDIR=$WORK/tmp
 bench() { "$RENYI" bench -b 1 -t 1 -r 2 "$@"; }
 run 0 bench -m toy.safetensors -b 1,2 -o json
 json 'set(d) >= {"cpu", "peak_gflops", "results"} and d["peak_gflops"] > 0 and len(d["results"]) == 2'
-json 'all(list(r) == "model dtype policy batch threads gmacs gmacs_plain ms_median ms_p10 ms_p90 images_per_second gflops peak_share peak_rss_mb time_ratio mac_ratio".split() for r in d["results"])'
+json 'all(list(r) == "model dtype policy batch threads gmacs gmacs_plain ms_median ms_p10 ms_p90 images_per_second gflops peak_share peak_rss_mb time_ratio mac_ratio speedup".split() for r in d["results"])'
 json 'all(r["ms_p10"] <= r["ms_median"] <= r["ms_p90"] and r["peak_rss_mb"] > 1 and r["peak_share"] > 0 for r in d["results"])'
 json '[r["batch"] for r in d["results"]] == [1, 2] and d["results"][0]["model"] == "toy.safetensors"'
 # The rest without the peak, which takes its second or two.
