@@ -88,10 +88,10 @@ renyi_status ry_tune_judge(renyi_tune *t, const uint32_t *list, size_t n, size_t
 
 /* ---- tuning_score.c: pure arithmetic ---- */
 
-/* A photo that is answered otherwise than dense does: what that costs, from -1 (dense was wrong, it
- * is right) to 1, on average over all candidates, and the variance. */
+/* What a photo costs that is answered otherwise than dense does, from -1 (dense was wrong, it is
+ * right) to 1, over all candidates: a line in the share of such photos, and the variance. */
 typedef struct ry_pooled {
-    double cost, variance;
+    double at_zero, slope, variance;
 } ry_pooled;
 ry_pooled ry_tune_pool(const ry_candidate *candidates, const uint32_t *list, size_t n);
 /* Estimated loss in points and its standard deviation. */

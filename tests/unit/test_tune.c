@@ -19,7 +19,12 @@
 
 #include <cmocka.h>
 
-enum { PHOTOS = 150, BROKEN = 2, CLASSES = 10 };
+#ifdef RENYI_SANITIZED /* some ten times slower */
+enum { PHOTOS = 60 };
+#else
+enum { PHOTOS = 150 }; /* two rungs */
+#endif
+enum { BROKEN = 2, CLASSES = 10 };
 static char root[] = "/tmp/renyi_tune_XXXXXX";
 static renyi_model *model;
 static renyi_dataset *data; /* labelled by the model itself */
@@ -489,7 +494,7 @@ static void test_rungs(void **state)
 static void test_estimate(void **state)
 {
     (void)state;
-    const ry_pooled pooled = {0.45, 0.5475};
+    const ry_pooled pooled = {0.25, 1.0, 0.5475};
     ry_tally t = {.n = 100000, .other = 20000, .only_dense = 12000, .only_it = 3000};
     double mean, deviation;
     ry_tune_estimate(&t, &pooled, &mean, &deviation);
@@ -498,11 +503,30 @@ static void test_estimate(void **state)
     assert_true(fabs(deviation - 100 * sqrt((0.15 - 0.0081) / 1e5)) < 0.02 * deviation);
     t = (ry_tally){.n = 27, .other = 5};
     ry_tune_estimate(&t, &pooled, &mean, &deviation);
-    assert_true(mean > 0 && mean < 100 * 5.5 / 28 * 0.45 && deviation > 1);
+    assert_true(mean > 7 && mean < 100 * 5.5 / 28 * (0.25 + 5.5 / 28) && deviation > 1);
     t = (ry_tally){.n = 27};
     ry_tune_estimate(&t, &pooled, &mean, &deviation);
     assert_true(mean > 0 && mean < 1 && deviation > 0);
     assert_true(isnan(ry_tune_drop(&(ry_tally){0})));
+}
+
+/* Candidates whose changes cost 0.1 + 1.5 x (their share): the line is found. */
+static void test_pool(void **state)
+{
+    (void)state;
+    ry_candidate candidates[40] = {0};
+    uint32_t list[40];
+    for (uint32_t i = 0; i < 40; i++) {
+        ry_tally *t = &candidates[i].search;
+        list[i] = i;
+        t->n = 100000;
+        t->other = 1000 * (i + 1);
+        t->only_dense = (uint64_t)((double)t->other * (0.1 + 1.5 * (double)(i + 1) / 100) + 0.5);
+    }
+    const ry_pooled p = ry_tune_pool(candidates, list, 40);
+    assert_true(fabs(p.at_zero - 0.1) < 1e-3 && fabs(p.slope - 1.5) < 1e-2 && p.variance > 0.2);
+    const ry_pooled none = ry_tune_pool(candidates, list, 0);
+    assert_true(fabs(none.at_zero - 0.2) < 1e-12 && fabs(none.slope - 1.0) < 1e-12);
 }
 
 /* ---- every allocation may fail ------------------------------------------------------------- */
@@ -570,11 +594,11 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rungs),      cmocka_unit_test(test_estimate),
-        cmocka_unit_test(test_max_drop),   cmocka_unit_test(test_targets),
-        cmocka_unit_test(test_same_again), cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_resume),     cmocka_unit_test(test_real_times),
-        cmocka_unit_test(test_candidates), cmocka_unit_test(test_bad_options),
-        cmocka_unit_test(test_no_memory)};
+        cmocka_unit_test(test_rungs),       cmocka_unit_test(test_estimate),
+        cmocka_unit_test(test_pool),        cmocka_unit_test(test_max_drop),
+        cmocka_unit_test(test_targets),     cmocka_unit_test(test_same_again),
+        cmocka_unit_test(test_progress),    cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_real_times),  cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_bad_options), cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
