@@ -10,6 +10,8 @@
 
 enum { MAX_ROWS = 12 };
 
+static const char unseen[] = " that the search never saw";
+
 /* What to add to a command line for this candidate; owned. */
 static char *arguments_of(const tune_report *r, const renyi_tune_candidate *c)
 {
@@ -48,11 +50,11 @@ static void put_confirmed(const renyi_tune_loss *l)
 
 static void put_row(const tune_report *r, const renyi_tune_candidate *c, int is_dense)
 {
-    const char mark = c->fate == RENYI_TUNE_CHOSEN    ? '*'
-                      : c->fate == RENYI_TUNE_REFUTED ? 'x'
-                                                      : ' ';
+    static const char marks[] = {
+        [RENYI_TUNE_COSTLY] = '-', [RENYI_TUNE_REFUTED] = 'x', [RENYI_TUNE_CHOSEN] = '*'};
+    const char mark = is_dense && c->fate != RENYI_TUNE_CHOSEN ? ' ' : marks[c->fate];
 
-    printf("%c", mark);
+    printf("%c", mark ? mark : ' ');
     put_real(8, 2, c->ms);
     put_real(9, 2, c->speedup);
     put_real(8, 2, c->gmacs);
@@ -80,7 +82,8 @@ static void put_table(const tune_report *r, const renyi_tune_result *result)
     for (size_t i = 0, rows = 0; i < renyi_tune_count(r->tune) && rows < MAX_ROWS; i++) {
         renyi_tune_candidate c;
         renyi_tune_get(r->tune, i, &c);
-        if (i && c.fate < RENYI_TUNE_FINALIST) continue;
+        const int is_missed = c.fate == RENYI_TUNE_COSTLY && c.rungs; /* when timed again */
+        if (i && c.fate < RENYI_TUNE_FINALIST && !is_missed) continue;
         put_row(r, &c, i == 0);
         rows++;
     }
@@ -114,14 +117,16 @@ static void put_speed(const tune_report *r, const renyi_tune_candidate *c)
            c->speedup, c->ms, dense.ms, (unsigned long long)(r->a->e.batch ? r->a->e.batch : 1));
 }
 
-static void put_loss(const tune_report *r, const renyi_tune_loss *l)
+/* Which photos: " that the search never saw". */
+static void put_loss(const tune_report *r, const renyi_tune_loss *l, const char *which)
 {
     if (r->a->unlabelled)
-        printf("%.2f %% of %llu photos answered otherwise (95 %% range %.2f to %.2f)", l->drop,
-               (unsigned long long)l->images, l->range.low, l->range.high);
+        printf("%.2f %% of %llu photos%s answered otherwise (95 %% range %.2f to %.2f)", l->drop,
+               (unsigned long long)l->images, which, l->range.low, l->range.high);
     else
-        printf("%.2f points below dense on %llu photos (95 %% range %.2f to %.2f, p = %.2g)",
-               l->drop, (unsigned long long)l->images, l->range.low, l->range.high, l->p_value);
+        printf("%.2f points below dense on %llu photos%s (95 %% range %.2f to %.2f, p = %.2g)",
+               l->drop, (unsigned long long)l->images, which, l->range.low, l->range.high,
+               l->p_value);
 }
 
 static void put_chosen(const tune_report *r, const renyi_tune_result *result,
@@ -130,13 +135,14 @@ static void put_chosen(const tune_report *r, const renyi_tune_result *result,
     printf("Found: ");
     put_speed(r, c);
     printf(";\n       ");
-    put_loss(r, &c->confirmed);
-    printf(" that the search never saw.\n");
+    put_loss(r, &c->confirmed, unseen);
+    printf(".\n");
     if (result->looks > 1)
-        printf("Note: %u candidates were tried on these photos, and the first ones lost more than "
-               "%g there.\n      The best of several looks better than it is: its range and p do "
-               "not account for that.\n",
-               result->looks, r->a->bound);
+        printf(
+            "Note: it is number %u that was tried on these photos; those before lost more than %g "
+            "there.\n      Who is picked from several looks better than it is: range and p do "
+            "not account for that.\n",
+            result->looks, r->a->bound);
     if (r->a->goal == RENYI_TUNE_MAX_DROP && c->confirmed.range.high > r->a->bound)
         printf("Note: these photos do not rule out a loss of more than %g; more of them would tell."
                "\n",
@@ -157,8 +163,10 @@ static void put_nearest(const tune_report *r, const renyi_tune_result *result)
         printf("%.2f GMACs", c.gmacs);
     if (c.confirmed.images || c.search.images) {
         printf(";\n         ");
-        put_loss(r, c.confirmed.images ? &c.confirmed : &c.search);
-        printf("%s", c.confirmed.images ? "" : " of the search");
+        if (c.confirmed.images)
+            put_loss(r, &c.confirmed, unseen);
+        else
+            put_loss(r, &c.search, " of the search");
     }
     printf(".\n");
 }

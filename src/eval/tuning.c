@@ -121,6 +121,7 @@ void renyi_tune_free(renyi_tune *t)
     ry_free(&al, t->dense);
     ry_free(&al, t->candidates);
     ry_free(&al, t->alive);
+    ry_free(&al, t->dense_times);
     ry_pool_free(&t->pool);
     ry_free(&al, t);
 }

@@ -48,7 +48,9 @@ struct renyi_tune {
     size_t count, capacity;
     uint32_t *alive; /* [n_alive] candidates still in the race, best first once they were scored */
     size_t n_alive;
-    double dense_ms; /* median; NaN = not measured */
+    double dense_ms;     /* median of dense_times; NaN = not measured */
+    double *dense_times; /* [n_times] of all rounds so far, any order */
+    size_t n_times, times_capacity;
     int is_log_begun;
     renyi_tune_progress now;
     renyi_tune_result result;

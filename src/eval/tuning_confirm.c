@@ -92,14 +92,42 @@ static void find_nearest(renyi_tune *t)
     }
 }
 
-renyi_status ry_tune_confirm(renyi_tune *t, renyi_error *err)
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static renyi_status try_all(renyi_tune *t, renyi_error *err)
 {
     for (size_t at = 0; at < t->n_alive && !t->result.is_found && t->result.looks < MAX_LOOKS;) {
         const size_t n = t->n_alive - at < TOGETHER ? t->n_alive - at : TOGETHER;
         RY_TRY(try_some(t, t->alive + at, n, err));
         at += n;
     }
-    if (!t->result.is_found && t->o.goal == RENYI_TUNE_MAX_DROP) choose(t, 0);
+    return RENYI_OK;
+}
+
+/* The longer measurement found the finalists, the dearest of all that were within the target, to
+ * miss it: those that left the race last come back, most accurate first. */
+static void revive(renyi_tune *t)
+{
+    uint32_t last = 0;
+    t->n_alive = 0;
+    for (size_t i = 1; i < t->count; i++)
+        if (t->candidates[i].fate == RENYI_TUNE_BEATEN && t->candidates[i].rungs > last)
+            last = t->candidates[i].rungs;
+    for (size_t i = 1; i < t->count; i++)
+        if (t->candidates[i].fate == RENYI_TUNE_BEATEN && t->candidates[i].rungs == last)
+            t->alive[t->n_alive++] = (uint32_t)i;
+    ry_tune_rank(t, t->alive, t->n_alive);
+}
+
+renyi_status ry_tune_confirm(renyi_tune *t, renyi_error *err)
+{
+    RY_TRY(try_all(t, err));
+    if (t->o.goal == RENYI_TUNE_MAX_DROP && !t->result.is_found) choose(t, 0);
+    while (!t->result.is_found) {
+        revive(t);
+        if (!t->n_alive) break;
+        RY_TRY(try_all(t, err)); /* each is chosen or too costly: this ends */
+    }
     if (t->candidates[0].fate == RENYI_TUNE_CHOSEN || !t->result.is_found) find_nearest(t);
     return RENYI_OK;
 }

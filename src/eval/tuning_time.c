@@ -2,7 +2,7 @@
  *
  * A machine drifts: its clock, its neighbours. Hence every round runs dense and a few candidates
  * one after the other, a candidate's figure is the median over rounds of its ratio to dense, and
- * its time that ratio times dense's median over all rounds.
+ * its time that ratio times dense's median over all rounds since the start.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -28,11 +28,9 @@ typedef struct stopwatch {
     uint32_t batch, n_pictures, rounds;
     runner dense, group[GROUP];
     uint8_t *dense_pixels, *pixels;
-    float *logits;   /* [batch, n_classes] */
-    double *ratios;  /* [GROUP, rounds] */
-    double *seconds; /* [n_seconds] of dense, all rounds of all groups */
-    size_t n_seconds, seconds_capacity;
-    uint64_t done; /* rounds */
+    float *logits;  /* [batch, n_classes] */
+    double *ratios; /* [GROUP, rounds] */
+    uint64_t done;  /* rounds */
 } stopwatch;
 
 double ry_tune_ms(const renyi_tune *t, const ry_candidate *c) { return c->ratio * t->dense_ms; }
@@ -110,11 +108,12 @@ static renyi_status run_round(stopwatch *w, size_t n, uint32_t round, int counts
         w->ratios[i * w->rounds + round] = seconds / dense;
     }
     if (!counts) return RENYI_OK;
-    if (!ry_grow(&w->t->al, (void **)&w->seconds, &w->seconds_capacity, w->n_seconds,
-                 sizeof *w->seconds))
-        return ry_fail_nomem(err, w->n_seconds * sizeof *w->seconds);
-    w->seconds[w->n_seconds++] = dense;
-    return ry_tune_tell(w->t, ++w->done, err);
+    renyi_tune *t = w->t;
+    if (!ry_grow(&t->al, (void **)&t->dense_times, &t->times_capacity, t->n_times,
+                 sizeof *t->dense_times))
+        return ry_fail_nomem(err, t->n_times * sizeof *t->dense_times);
+    t->dense_times[t->n_times++] = 1e3 * dense / w->batch;
+    return ry_tune_tell(t, ++w->done, err);
 }
 
 static renyi_status time_group(stopwatch *w, const renyi_model *m, const uint32_t *list, size_t n,
@@ -173,7 +172,7 @@ static renyi_status time_all(stopwatch *w, const ry_size_list *list, renyi_error
     RY_TRY(ry_tune_tell(t, 0, err));
     if (!list->n) RY_TRY(time_group(w, t->model, NULL, 0, err));
     for (size_t at = 0; at < list->n;) RY_TRY(time_size(w, list, &at, err));
-    t->dense_ms = 1e3 * median(w->seconds, w->n_seconds) / w->batch;
+    t->dense_ms = median(t->dense_times, t->n_times);
     return RENYI_OK;
 }
 
@@ -203,7 +202,6 @@ renyi_status ry_tune_time(renyi_tune *t, const uint32_t *list, size_t n, uint32_
     ry_free(&t->al, w.dense_pixels);
     ry_free(&t->al, w.logits);
     ry_free(&t->al, w.ratios);
-    ry_free(&t->al, w.seconds);
     ry_free(&t->al, sorted.items);
     return st;
 }
