@@ -1,6 +1,7 @@
 /* ranks.c - see ranks.h: finds out about a launcher, loads the MPI module, leaves in good order.
  * SPDX-License-Identifier: Apache-2.0
  */
+#define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
 #include "ranks.h"
 
 #include "cli.h"
@@ -9,6 +10,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -125,6 +127,19 @@ static void mute(uint32_t rank)
     cli_set_speaker(name);
 }
 
+/* mpirun binds up to two ranks to a core each, whatever the machine has. */
+static void note_binding(const renyi_ranks *r)
+{
+    cpu_set_t set;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1 && cores > r->n_ranks)
+        cli_note("the launcher binds each rank to one of %ld cores; mpirun --bind-to none, or "
+                 "--map-by slot:PE=N, gives it more",
+                 cores);
+}
+
 int ranks_open(void)
 {
     const unsigned long count = launched_count();
@@ -138,7 +153,10 @@ int ranks_open(void)
                   count, r->n_ranks);
         return CLI_FAILED;
     }
-    if (r->rank) mute(r->rank);
+    if (r->rank)
+        mute(r->rank);
+    else
+        note_binding(r);
     return CLI_OK;
 }
 

@@ -7,6 +7,10 @@ cmake --install "$RENYI_BUILD" --prefix "$place" >/dev/null
 for wanted in bin/renyi include/renyi/renyi.h share/man/man1/renyi.1; do
   [ -s "$place/$wanted" ] || { echo "$wanted is not installed"; exit 1; }
 done
+if [ -f "$RENYI_BUILD/renyi-mpi.so" ] && [ ! -s "$place/libexec/renyi/renyi-mpi.so" ]; then
+  echo "renyi-mpi.so is not where the installed program looks for it"
+  exit 1
+fi
 pc=$(find "$place" -name renyi.pc)
 lib=$(dirname "$(dirname "$pc")")
 [ -e "$lib/librenyi.a" ] && [ -e "$lib/librenyi.so" ] || { echo "a library is missing in $lib"; exit 1; }
