@@ -73,16 +73,17 @@ json 'd["resumed"] == 26'
 timeless out | cmp -s - want || fail "other results when all is in the log"
 
 # --- a rank is killed in the middle: finished work is kept for any number of ranks ---
-for i in {26..1000}; do ln -s ../000/0.ppm "photos/001/$i.ppm"; done
+many=1000 # enough to be in the middle for a while
+grep -q __asan_init "$RENYI" && many=200
+for ((i = 26; i < many; i++)); do ln -s ../000/0.ppm "photos/001/$i.ppm"; done
 run 3 "${evaluate[@]}"
 timeless out >want
-json 'd["results"][0]["images"] == 1001'
+json "d['results'][0]['images'] == $many"
 pid_of_rank() {
-  local p
-  for p in /proc/[0-9]*; do
-    if { tr '\0' '\n' <"$p/cmdline" | grep -qx "$WORK/killed.jsonl" &&
-      tr '\0' '\n' <"$p/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1"; } 2>/dev/null; then
-      echo "${p#/proc/}"
+  local file
+  for file in $(grep -lzx -- "$WORK/killed.jsonl" /proc/[0-9]*/cmdline 2>/dev/null); do
+    if grep -qzx "OMPI_COMM_WORLD_RANK=$1" "${file%/*}/environ" 2>/dev/null; then
+      basename "${file%/*}"
       return
     fi
   done
@@ -104,7 +105,7 @@ for n in alone 2; do
   else
     run 3 ranks "$n" "${evaluate[@]}" --log-samples killed.jsonl --resume
   fi
-  json '0 < d["resumed"] < 1001'
+  json "0 < d['resumed'] < $many"
   timeless out | cmp -s - want || fail "other results after a rank was killed"
   [ "$(ls killed.jsonl* | wc -l)" -eq 1 ] || fail "parts of the log are left"
   rm killed.jsonl
@@ -116,9 +117,9 @@ for _ in {1..600}; do [ -s killed.jsonl.rank1 ] && break; sleep 0.05; done
 kill -INT "$(pid_of_rank 1)"
 code=0 && wait $! || code=$?
 [ "$code" -eq 1 ] || fail "exit code $code after an interruption"
-json 'd["interrupted"] and 0 < d["results"][0]["images"] < 1001'
+json "d['interrupted'] and 0 < d['results'][0]['images'] < $many"
 [ "$(grep -c 'with --resume goes on' err)" -eq 1 ] || fail "the interruption is told once"
-rm photos/001/{26..1000}.ppm
+find photos -type l -delete
 
 # --- faults are told by one, and nobody hangs ---
 run 2 ranks 3 "$RENYI" eval -m toy.safetensors photos --bogus
