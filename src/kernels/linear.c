@@ -32,6 +32,8 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
     l->n_out = spec->n_out;
     l->n_in = spec->n_in;
     l->epilogue = spec->epilogue;
+    l->has_range = spec->range != NULL;
+    if (spec->range) l->range = *spec->range;
     const renyi_status st = l->vt->pack(l, spec, al, err);
     if (st) {
         ry_linear_free(l, al);
@@ -91,6 +93,9 @@ void ry_linear_op_free(ry_linear_op *op, const renyi_allocator *al)
     ry_free(al, op->scratch);
     ry_free(al, op);
 }
+
+const ry_linear *ry_linear_op_of(const ry_linear_op *op) { return op->l; }
+ry_rows ry_linear_op_input(const ry_linear_op *op) { return op->x; }
 
 size_t ry_linear_op_tiles(const ry_linear_op *op, ry_extent run)
 {

@@ -38,6 +38,11 @@ typedef enum ry_linear_backend {
 /* Which body serves a CPU level. */
 ry_linear_backend ry_linear_backend_for(renyi_cpu level, renyi_dtype dtype);
 
+/* Where the numbers of an input lie, known beforehand from calibration; low < high. */
+typedef struct ry_quant_range {
+    float low, high;
+} ry_quant_range;
+
 /* w: [n_out, n_in] row-major; bias: [n_out] or NULL. Both are copied (packed). A linear has one
  * epilogue for life, because a backend may compile it in. */
 typedef struct ry_linear_spec {
@@ -45,6 +50,7 @@ typedef struct ry_linear_spec {
     size_t n_out, n_in;
     ry_epilogue epilogue;
     renyi_dtype dtype; /* of the product: F32 (or 0) or INT8; ry_linear_new picks the body by it */
+    const ry_quant_range *range; /* of x, for bodies of 8 bits; NULL = every row has its own */
 } ry_linear_spec;
 
 renyi_status ry_linear_new(ry_linear **out, const ry_linear_spec *spec, renyi_cpu level,
@@ -72,6 +78,8 @@ renyi_status ry_linear_op_new(ry_linear_op **out, const ry_linear *l, size_t row
                               ry_rows x, ry_rows y, unsigned n_threads, const renyi_allocator *al,
                               renyi_error *err) RENYI_CHECK;
 void ry_linear_op_free(ry_linear_op *op, const renyi_allocator *al);
+const ry_linear *ry_linear_op_of(const ry_linear_op *op);
+ry_rows ry_linear_op_input(const ry_linear_op *op);
 
 /* A run of an op: the first `rows` rows of each of n_images, at most as many as it is bound to.
  * oneDNN rounds them up to whole tiles of its binding: what it writes into the rows of y between

@@ -63,6 +63,9 @@ const ry_quant_kernels ry_quant_scalar = {quantise, finish, to_bf16};
 
 static float larger(float a, float b) { return a > b ? a : b; }
 
+/* Below it 127 / x is infinite. */
+#define SMALLEST 0x1p-120f
+
 float ry_quant_channel(int8_t *q, const float *w, size_t n_in, int pairs)
 {
     float most = 0.0f;
@@ -71,7 +74,7 @@ float ry_quant_channel(int8_t *q, const float *w, size_t n_in, int pairs)
         most = larger(most, larger(w[k], 0.0f) + larger(w[k + 1], 0.0f));
         most = larger(most, larger(-w[k], 0.0f) + larger(-w[k + 1], 0.0f));
     }
-    if (most == 0.0f) {
+    if (most < SMALLEST) {
         memset(q, 0, n_in);
         return 0.0f;
     }

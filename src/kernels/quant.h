@@ -20,11 +20,6 @@ typedef struct ry_quant { /* of a row */
     float scale, low;
 } ry_quant;
 
-/* A range that is known beforehand, from calibration; low < high. */
-typedef struct ry_quant_range {
-    float low, high;
-} ry_quant_range;
-
 /* q [rows, q_row] and par [rows] from x [rows, x_row]; n numbers a row, bytes from n to q_row stay.
  * range NULL = each row its own. */
 #define RY_DECL_QUANTISE(fn)                                                                    \
@@ -55,7 +50,7 @@ typedef struct ry_quant_kernels {
 extern const ry_quant_kernels ry_quant_scalar, ry_quant_avx512;
 
 /* scale = largest |w| / 127; q = w / scale, rounded to nearest, ties to even. A channel of zeros
- * has scale 0. w, q: [n_in]
+ * (or of numbers below 1e-36, which nothing can be divided by) has scale 0. w, q: [n_in]
  *
  * With `pairs` the scale is that of the largest sum of two neighbours of one sign (2i and 2i + 1)
  * if that is larger: then 255 times two neighbours always fits in 16 bits, as the instruction of
