@@ -31,6 +31,8 @@ static renyi_status map_fd(ry_mapped_file *out, int fd, const char *path, uint64
         out->data = p;
     }
     out->size = (size_t)size;
+    out->device = (uint64_t)st.st_dev;
+    out->inode = (uint64_t)st.st_ino;
     return RENYI_OK;
 }
 
@@ -43,6 +45,12 @@ renyi_status ry_mapped_file_open(ry_mapped_file *out, const char *path, uint64_t
     const renyi_status st = map_fd(out, fd, path, max_bytes, err);
     close(fd);
     return st;
+}
+
+int ry_mapped_file_is(const ry_mapped_file *f, const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && (uint64_t)st.st_dev == f->device && (uint64_t)st.st_ino == f->inode;
 }
 
 void ry_mapped_file_close(ry_mapped_file *f)

@@ -24,7 +24,7 @@ const char *renyi_grid_default_spec(void)
 
 static renyi_status fill(renyi_grid *g, const renyi_grid_options *o, renyi_error *err)
 {
-    ry_mapped_file file = {NULL, 0};
+    ry_mapped_file file = {0};
     if ((o->n_models && !o->models) || (o->n_sizes && !o->sizes) ||
         (o->n_policies && !o->policies) || (o->n_lines && !o->lines))
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_grid_options: a list is NULL");

@@ -138,19 +138,34 @@ static renyi_status read_tensors(ry_checkpoint *c, const renyi_limits *limits,
     return ry_shards_open(&c->tensors, c->tensors_path, limits, al, err);
 }
 
-/* A JSON object beside the weights; *out stays NULL when there is no such file. */
+/* The text of such a file in the metadata of the weights: a model in one file. */
+static renyi_status parse_meta(json_t **out, const ry_checkpoint *c, const char *name,
+                               const renyi_limits *limits, renyi_error *err)
+{
+    const char *text = ry_tensors_meta(c->tensors, name);
+    const ry_json_limits json = {ry_limits(limits).max_header_bytes, 0, 0};
+    char what[64];
+    if (!text) return RENYI_OK;
+    snprintf(what, sizeof what, "__metadata__ (%s)", name);
+    renyi_status st = ry_json_parse(out, text, strlen(text), what, &json, err);
+    if (!st && !json_is_object(*out))
+        st = ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: a JSON object expected", what);
+    return st ? ry_fail_in(err, st, c->tensors_path) : RENYI_OK;
+}
+
+/* A JSON object beside the weights, or else in their metadata; *out stays NULL when there is none.
+ */
 static renyi_status read_config(json_t **out, const ry_checkpoint *c, const char *name,
                                 const renyi_limits *limits, const renyi_allocator *al,
                                 renyi_error *err)
 {
-    renyi_status st = RENYI_OK;
     char *path = ry_path_beside(al, c->tensors_path, name);
     if (!path) return ry_fail_nomem(err, strlen(c->tensors_path) + strlen(name) + 1);
-    if (exists(path)) {
-        st = ry_json_load_file(out, path, limits, err);
-        if (!st && !json_is_object(*out))
-            st = ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: a JSON object expected", path);
-    }
+    const int is_file = exists(path);
+    renyi_status st =
+        is_file ? ry_json_load_file(out, path, limits, err) : parse_meta(out, c, name, limits, err);
+    if (!st && is_file && !json_is_object(*out))
+        st = ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: a JSON object expected", path);
     ry_free(al, path);
     return st;
 }

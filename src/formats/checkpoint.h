@@ -9,8 +9,9 @@
 
 typedef struct ry_checkpoint {
     ry_tensors *tensors;
-    json_t *config;              /* config.json beside the weights; NULL if there is none */
-    json_t *preprocessor_config; /* preprocessor_config.json; NULL if there is none */
+    json_t *config;              /* config.json beside the weights, or their metadata of that name;
+                                    NULL if there is none */
+    json_t *preprocessor_config; /* preprocessor_config.json, likewise */
     char *tensors_path;          /* the file (or index) the tensors came from, for messages */
 } ry_checkpoint;
 

@@ -48,6 +48,12 @@ const ry_tensor *ry_tensors_find(const ry_tensors *set, const char *name); /* NU
 const char *ry_tensors_meta(const ry_tensors *set, const char *key);       /* NULL if absent */
 void ry_tensors_free(ry_tensors *set);
 
+/* The metadata in file order; NULL key behind the last. */
+const char *ry_tensors_meta_key(const ry_tensors *set, size_t i);
+
+/* 1 when the file at `path` is one that the set reads its tensors from, by whatever name. */
+int ry_tensors_reads(const ry_tensors *set, const char *path);
+
 /* The bytes of `t` will not be read again: their pages may go. Keeps the peak of loading at one
  * copy of the weights. Only a hint; reading again stays correct. */
 void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t);

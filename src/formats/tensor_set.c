@@ -208,6 +208,19 @@ const char *ry_tensors_meta(const ry_tensors *set, const char *key)
     return NULL;
 }
 
+const char *ry_tensors_meta_key(const ry_tensors *set, size_t i)
+{
+    return i < set->metas.count ? ((const meta_pair *)set->metas.items)[i].key : NULL;
+}
+
+int ry_tensors_reads(const ry_tensors *set, const char *path)
+{
+    const ry_mapped_file *files = set->files.items;
+    for (size_t i = 0; i < set->files.count; i++)
+        if (ry_mapped_file_is(&files[i], path)) return 1;
+    return 0;
+}
+
 /* ---- pages --------------------------------------------------------------------------------- */
 
 void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t)
