@@ -201,7 +201,8 @@ typedef struct renyi_model_info {
     renyi_cpu cpu;                 /* level the model was packed for */
     const char *pool;  /* what the head reads: "token", or "avg", the mean of the patches; static */
     renyi_dtype dtype; /* of the matrix products in the blocks */
-} renyi_model_info;    /* strings are borrowed until renyi_model_free */
+    const char *quantization; /* how the file's 8-bit weights were made; NULL = it has none */
+} renyi_model_info;           /* strings are borrowed until renyi_model_free */
 
 typedef struct renyi_tensor_info {
     const char *name;  /* borrowed until renyi_model_free */

@@ -51,6 +51,11 @@ renyi_status ry_dtype_choose(renyi_dtype wanted, renyi_cpu level, renyi_dtype *o
                    reason, renyi_cpu_name(level), renyi_dtype_name(fastest(level)));
 }
 
+renyi_dtype ry_dtype_of_quantised(renyi_cpu level)
+{
+    return why_not(RENYI_DTYPE_INT8, level) ? RENYI_DTYPE_F32 : RENYI_DTYPE_INT8;
+}
+
 renyi_status renyi_dtype_check(renyi_dtype dtype, renyi_cpu cpu, renyi_error *err)
 {
     renyi_cpu level;

@@ -8,4 +8,7 @@
 renyi_status ry_dtype_choose(renyi_dtype wanted, renyi_cpu level, renyi_dtype *out,
                              renyi_error *err) RENYI_CHECK;
 
+/* What RENYI_DTYPE_DEFAULT means for a file of 8-bit weights: INT8, or F32 where that is faster. */
+renyi_dtype ry_dtype_of_quantised(renyi_cpu level);
+
 #endif

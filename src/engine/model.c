@@ -68,6 +68,8 @@ static renyi_status fill_model(renyi_model *m, const ry_checkpoint *ckpt, const 
 {
     ry_vit_config config;
     RY_TRY(ry_vit_configure(&config, ckpt, opt->image_size, err));
+    if (opt->dtype == RENYI_DTYPE_DEFAULT && config.n_quantised)
+        m->dtype = ry_dtype_of_quantised(m->level);
     RY_TRY(ry_vit_load(&m->vit, &config, ckpt, opt, m->level, m->dtype, err));
     RY_TRY(copy_tensor_list(m, ckpt->tensors, err));
     RY_TRY(ry_labels_read(&m->labels, ckpt->config, config.n_classes, &m->al, err));
@@ -147,6 +149,7 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
         .cpu = m->level,
         .pool = c->pool == RY_POOL_TOKEN ? "token" : "avg",
         .dtype = m->dtype,
+        .quantization = c->n_quantised ? c->quantization : NULL,
     };
 }
 

@@ -29,6 +29,8 @@ typedef struct ry_vit_config {
     ry_epilogue activation; /* RY_EPI_GELU */
     renyi_preprocess preprocess;
     const char *preprocess_source; /* static text for people */
+    uint32_t n_quantised;          /* 8-bit weights in the file */
+    char quantization[160];        /* how, for people; "" if there are none */
 } ry_vit_config;
 
 typedef struct ry_vit_block {

@@ -2,6 +2,7 @@
 #include "model/vit_check.h"
 
 #include "base/status.h"
+#include "model/vit_quant.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@ typedef struct list {
     size_t used;
     unsigned count, left_out;
     const char *kind; /* of the last item: written once in front of its run */
+    int quantised;    /* a fault of 8-bit weights is among them */
 } list;
 
 static void list_add(list *l, const char *kind, const char *fmt, ...)
@@ -169,6 +171,28 @@ static int is_float(ry_dtype t)
 
 typedef enum pass { PASS_MISSING, PASS_SHAPE, PASS_TYPE, N_PASSES } pass;
 
+/* What belongs to an 8-bit weight: a scale for each of its rows and, if its input was calibrated, a
+ * range. */
+static void check_beside(list *faults, const ry_tensor *weight, const ry_tensors *set, pass what)
+{
+    const unsigned before = faults->count;
+    for (ry_vit_beside k = 0; k < RY_N_BESIDE; k++) {
+        char name[RY_NAME_MAX + RY_BESIDE_MAX], is[96];
+        const uint64_t want = k == RY_BESIDE_SCALE ? weight->shape[0] : 2;
+        ry_vit_beside_name(name, weight->name, k);
+        const ry_tensor *t = ry_tensors_find(set, name);
+        if (!t && what == PASS_MISSING && k == RY_BESIDE_SCALE)
+            list_add(faults, "missing ", "%s", name);
+        if (t && what == PASS_SHAPE && (t->n_dims != 1 || t->shape[0] != want)) {
+            shape_text(is, t->shape, t->n_dims);
+            list_add(faults, "wrong shape ", "%s %s instead of [%" PRIu64 "]", name, is, want);
+        }
+        if (t && what == PASS_TYPE && t->dtype != RY_F32)
+            list_add(faults, "not F32 ", "%s %s", name, ry_dtype_name(t->dtype));
+    }
+    faults->quantised |= faults->count > before;
+}
+
 static void check_one(list *faults, const ry_vit_naming *n, const ry_vit_name *row, uint32_t block,
                       const uint64_t extents[RY_X_COUNT], const ry_tensors *set, pass what)
 {
@@ -177,7 +201,9 @@ static void check_one(list *faults, const ry_vit_naming *n, const ry_vit_name *r
     const ry_tensor *t = ry_tensors_find(set, name);
     if (!t && what == PASS_MISSING) list_add(faults, "missing ", "%s", name);
     if (t && what == PASS_SHAPE) check_shape(faults, name, t, row, extents);
-    if (t && what == PASS_TYPE && !is_float(t->dtype))
+    if (t && t->dtype == RY_I8 && ry_vit_is_product(row->role))
+        check_beside(faults, t, set, what);
+    else if (t && what == PASS_TYPE && !is_float(t->dtype))
         list_add(faults, "not a float type ", "%s %s", name, ry_dtype_name(t->dtype));
 }
 
@@ -196,8 +222,11 @@ static void check_unknown(list *faults, const ry_vit_naming *n, const ry_tensors
     for (size_t i = 0; i < ry_tensors_count(set); i++) {
         const char *name = ry_tensors_at(set, i)->name;
         uint32_t block;
-        if (!ry_vit_name_match(n, name, &block) && !is_harmless(name))
-            list_add(faults, "unknown ", "%.120s", name);
+        if (ry_vit_name_match(n, name, &block) || is_harmless(name)) continue;
+        const ry_tensor *weight = ry_vit_beside_weight(n, name, set);
+        if (weight && weight->dtype == RY_I8) continue;
+        faults->quantised |= weight != NULL;
+        list_add(faults, weight ? "beside a weight that is not I8 " : "unknown ", "%.120s", name);
     }
 }
 
@@ -218,7 +247,8 @@ renyi_status ry_vit_check_tensors(const ry_vit_naming *n, const uint64_t extents
     check_unknown(&faults, n, set);
     if (!faults.count) return RENYI_OK;
     char text[LIST_ROOM + 32];
-    return ry_fail(err, RENYI_ERR_FORMAT, -1, "%u tensor%s not as a ViT in %s names has them: %s",
+    return ry_fail(err, RENYI_ERR_FORMAT, -1, "%u tensor%s not as a ViT in %s names has them: %s%s",
                    faults.count, faults.count == 1 ? "" : "s",
-                   n->layout == RY_LAYOUT_TIMM ? "timm" : "Hugging Face", list_text(&faults, text));
+                   n->layout == RY_LAYOUT_TIMM ? "timm" : "Hugging Face", list_text(&faults, text),
+                   faults.quantised ? "; " RY_QUANTISE_AGAIN : "");
 }

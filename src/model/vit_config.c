@@ -8,6 +8,7 @@
 #include "model/vit.h"
 #include "model/vit_check.h"
 #include "model/vit_names.h"
+#include "model/vit_quant.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,6 +82,7 @@ static renyi_status sizes_from_tensors(ry_vit_config *c, ry_vit_naming *n, uint6
     read_extents(x, n, set);
     RY_TRY(check_extents(x, err));
     RY_TRY(ry_vit_check_tensors(n, x, set, err));
+    RY_TRY(ry_vit_quant_describe(c, n, set, err));
     c->layout = n->layout;
     c->dim = (uint32_t)x[RY_X_DIM];
     c->patch_size = (uint32_t)x[RY_X_PATCH];

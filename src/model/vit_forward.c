@@ -17,8 +17,22 @@ static void product(ry_worker *w, const ry_linear_op *op, size_t rows, const voi
     ry_step_end(&step);
 }
 
+/* Shows the floats that a product is about to read to whoever asked for them. */
+static void watch(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x)
+{
+    const ry_vit_input *in = w->r->in;
+    if (!in->watch) return;
+    ry_step step = ry_begin(w, 1);
+    if (w->thread == 0) {
+        step.mine = 1;
+        in->watch(in->watch_user, op, (ry_extent){in->n, rows}, x);
+    }
+    ry_step_end(&step);
+}
+
 static void linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
 {
+    watch(w, op, rows, x);
     if (!ry_linear_op_converts(op)) {
         product(w, op, rows, x, y);
         return;
@@ -55,6 +69,7 @@ static void norm_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const
                         const float *weight, const float *bias, float *h, float *y)
 {
     layernorm(w, h, x, w->r->in->n * rows, weight, bias, op);
+    watch(w, op, rows, h);
     product(w, op, rows, ry_linear_op_converts(op) ? w->r->p->low : h, y);
 }
 

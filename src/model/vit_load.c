@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "model/pos_embed.h"
 #include "model/vit.h"
-#include "model/vit_names.h"
+#include "model/vit_quant.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -47,7 +47,8 @@ static size_t first_not_finite(const float *x, size_t n)
 static renyi_status read_tensor(loader *ld, const ry_tensor *t, float *out)
 {
     const size_t n = (size_t)ry_tensor_elements(t);
-    RY_TRY(ry_tensor_to_f32(t, out, ld->err));
+    RY_TRY(t->dtype == RY_I8 ? ry_vit_dequantise(out, t, ld->set, ld->err)
+                             : ry_tensor_to_f32(t, out, ld->err));
     const size_t bad = first_not_finite(out, n);
     if (bad < n)
         return ry_fail(ld->err, RENYI_ERR_FORMAT, -1,
@@ -93,11 +94,32 @@ static int is_end(const linear_source *s)
     return s->w[0] == RY_PATCH_W || s->w[0] == RY_HEAD_W || s->w[0] == RY_HEAD_DIST_W;
 }
 
+/* The calibrated range of the product's input, if there is one; q, k and v read the same input. */
+static renyi_status load_range(loader *ld, const linear_source *s, ry_quant_range *out, int *has)
+{
+    const ry_tensor *first = find(ld, s->w[0], s->block);
+    RY_TRY(ry_vit_quant_range(out, has, first, ld->set, ld->err));
+    for (uint32_t i = 1; i < s->parts; i++) {
+        const ry_tensor *t = find(ld, s->w[i], s->block);
+        ry_quant_range r = *out;
+        int its;
+        RY_TRY(ry_vit_quant_range(&r, &its, t, ld->set, ld->err));
+        if (its != *has || r.low != out->low || r.high != out->high)
+            return ry_fail(ld->err, RENYI_ERR_FORMAT, -1,
+                           "'%.120s' and '%.120s' read the same numbers, but do not have the same "
+                           "range: " RY_QUANTISE_AGAIN,
+                           first->name, t->name);
+    }
+    return RENYI_OK;
+}
+
 static renyi_status load_linear(loader *ld, const linear_source *s, ry_linear **out)
 {
     float *w = ld->scratch, *bias = w + s->n_out * s->n_in;
     const size_t rows = s->n_out / s->parts;
-    int has_bias = 0;
+    ry_quant_range range = {0.0f, 0.0f};
+    int has_bias = 0, has_range = 0;
+    RY_TRY(load_range(ld, s, &range, &has_range));
     memset(bias, 0, s->n_out * sizeof *bias);
     for (uint32_t i = 0; i < s->parts; i++) {
         const ry_tensor *b = find(ld, s->b[i], s->block);
@@ -106,9 +128,13 @@ static renyi_status load_linear(loader *ld, const linear_source *s, ry_linear **
         RY_TRY(read_tensor(ld, b, bias + i * rows));
         has_bias = 1;
     }
-    const ry_linear_spec spec = {w,           has_bias ? bias : NULL,
-                                 s->n_out,    s->n_in,
-                                 s->epilogue, is_end(s) ? RENYI_DTYPE_F32 : ld->dtype};
+    const ry_linear_spec spec = {.w = w,
+                                 .bias = has_bias ? bias : NULL,
+                                 .n_out = s->n_out,
+                                 .n_in = s->n_in,
+                                 .epilogue = s->epilogue,
+                                 .dtype = is_end(s) ? RENYI_DTYPE_F32 : ld->dtype,
+                                 .range = has_range ? &range : NULL};
     return ry_linear_new(out, &spec, ld->level, ld->al, ld->err);
 }
 

@@ -105,6 +105,13 @@ int ry_vit_name_in_block(const ry_vit_name *row);
 const ry_tensor *ry_vit_tensor(const ry_vit_naming *n, const ry_tensors *set, ry_vit_role role,
                                uint32_t block);
 
+/* The weights of a block's products: the only ones that may be 8-bit (vit_quant.h). */
+static inline int ry_vit_is_product(ry_vit_role role)
+{
+    return role == RY_QKV_W || role == RY_Q_W || role == RY_K_W || role == RY_V_W ||
+           role == RY_PROJ_W || role == RY_FC1_W || role == RY_FC2_W;
+}
+
 /* The row that a tensor's name belongs to, with the number of its block; NULL if none. */
 const ry_vit_name *ry_vit_name_match(const ry_vit_naming *n, const char *name, uint32_t *block);
 

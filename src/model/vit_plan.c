@@ -155,7 +155,7 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
     p->hook = opt->hook;
     p->max_batch = opt->max_batch;
     p->n_threads = opt->n_threads;
-    p->n_tickets = RY_STEPS_PER_BLOCK * (size_t)L + 10;
+    p->n_tickets = RY_STEPS_PER_BLOCK * (size_t)L + 13;
     ry_kernels_init(&p->kernels, opt->level);
     p->rows = ry_calloc(al, L, sizeof *p->rows);
     p->ops = ry_calloc(al, L, sizeof *p->ops);

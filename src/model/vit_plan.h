@@ -9,8 +9,8 @@
 #include "kernels/kernels.h"
 #include "model/vit_rows.h"
 
-/* Steps of a block: eleven of its own, and those of a cut (vit_cut.c). */
-enum { RY_MAX_PHASES = 8, RY_STEPS_PER_BLOCK = 11 + 3 + RY_MAX_PHASES };
+/* Steps of a block: eleven of its own, four to watch, and those of a cut (vit_cut.c). */
+enum { RY_MAX_PHASES = 8, RY_STEPS_PER_BLOCK = 11 + 4 + 3 + RY_MAX_PHASES };
 
 typedef struct ry_block_ops {
     ry_linear_op *qkv, *proj, *fc1, *fc2;
@@ -98,6 +98,10 @@ typedef struct ry_vit_input {
     /* For tests, with all_rows: called after the embedding (block = L) and after each block. */
     void (*tap)(void *user, uint32_t block, const float *x, uint32_t n_tokens);
     void *tap_user;
+    /* For calibration: every product's input, just before it is multiplied; NULL = none. x: rows
+     * as ry_linear_op_input(op) says. Called by the caller's thread while the others wait. */
+    void (*watch)(void *user, const ry_linear_op *op, ry_extent run, const float *x);
+    void *watch_user;
 } ry_vit_input;
 
 /* logits: [n, classes]. RENYI_ERR_ABORTED when the progress callback said so. */
