@@ -90,6 +90,11 @@ static void put_text(const renyi_model *model, int tensors)
     printf("parameters      %" PRIu64 " (%.2f M)\n", i.n_params, (double)i.n_params * 1e-6);
     printf("MACs per image  %.3f G\n", i.macs * 1e-9);
     put_dtypes(model);
+    if (i.quantization) {
+        printf("quantised       ");
+        cli_put_clean(stdout, i.quantization);
+        putchar('\n');
+    }
     printf("products        in %s; this CPU has %s\n", renyi_dtype_name(i.dtype), formats);
     printf("preprocessing   crop %g (%s), %s, mean %g %g %g, std %g %g %g\n", p->crop_pct,
            crop_mode_name(p->crop_mode), interpolation_name(p->interpolation), p->mean[0],
@@ -131,6 +136,7 @@ static void put_json(const renyi_model *model, const char *word)
     if (document) {
         json_object_set_new(document, "dtype", json_string(renyi_dtype_name(i.dtype)));
         json_object_set_new(document, "pool", json_string(i.pool));
+        json_object_set_new(document, "quantization", json_text(i.quantization));
         json_object_set_new(document, "preprocessing",
                             json_preprocess(&i.preprocess, i.preprocess_source));
         json_object_set_new(document, "tensors", tensors_json(model));
