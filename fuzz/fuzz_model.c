@@ -1,5 +1,6 @@
 /* fuzz_model.c - any safetensors file as a model: configured and loaded as renyi_model_open does.
- * The configs beside it travel in the file's own metadata, under "config" and "preprocessor".
+ * The configs beside it travel in the file's own metadata, under "config" and "preprocessor"; those
+ * inside it under their own names.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "engine/labels.h"
@@ -12,15 +13,17 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* NULL when there is no such text or it is not JSON. */
-static json_t *config_of(const ry_tensors *set, const char *key)
+static json_t *config_of(const ry_tensors *set, const char *key, const char *file)
 {
-    const char *text = ry_tensors_meta(set, key);
+    const char *beside = ry_tensors_meta(set, key);
+    const char *text = beside ? beside : ry_tensors_meta(set, file);
     json_t *j = NULL;
     if (text && ry_json_parse(&j, text, strlen(text), key, NULL, NULL)) return NULL;
     return j;
 }
 
-static void load(const ry_checkpoint *ckpt)
+/* In floats and in 8 bits, from weights of either kind. */
+static void load(const ry_checkpoint *ckpt, renyi_dtype dtype)
 {
     const renyi_options opt = {.struct_size = sizeof opt};
     ry_vit_config config;
@@ -31,7 +34,7 @@ static void load(const ry_checkpoint *ckpt)
         if (!err.message[0]) abort();
         return;
     }
-    if (ry_vit_load(&vit, &config, ckpt, &opt, RENYI_CPU_SCALAR, RENYI_DTYPE_F32, &err)) {
+    if (ry_vit_load(&vit, &config, ckpt, &opt, RENYI_CPU_SCALAR, dtype, &err)) {
         if (!err.message[0] || vit.blocks) abort();
         return;
     }
@@ -46,9 +49,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[] = "fuzz";
     ry_checkpoint ckpt = {.tensors_path = path};
     if (ry_safetensors_parse(&ckpt.tensors, data, size, path, &limits, NULL, NULL)) return 0;
-    ckpt.config = config_of(ckpt.tensors, "config");
-    ckpt.preprocessor_config = config_of(ckpt.tensors, "preprocessor");
-    load(&ckpt);
+    ckpt.config = config_of(ckpt.tensors, "config", "config.json");
+    ckpt.preprocessor_config = config_of(ckpt.tensors, "preprocessor", "preprocessor_config.json");
+    load(&ckpt, RENYI_DTYPE_F32);
+    load(&ckpt, RENYI_DTYPE_INT8);
     json_decref(ckpt.config);
     json_decref(ckpt.preprocessor_config);
     ry_tensors_free(ckpt.tensors);

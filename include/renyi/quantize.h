@@ -67,10 +67,10 @@ typedef enum renyi_product {
 
 /* From what was seen to the range of an input. Numbers outside it are clipped. */
 typedef enum renyi_range_rule {
-    RENYI_RANGE_MAX = 0, /* from the smallest to the largest number of all tokens */
-    RENYI_RANGE_PERCENTILE =
-        1 /* `percentile` per cent of the tokens have their largest number
-             below the high end, and as many their smallest above the low end */
+    RENYI_RANGE_PERCENTILE = 0, /* `percentile` per cent of the tokens have their largest number
+                                   below the high end, and as many their smallest above the low
+                                   end */
+    RENYI_RANGE_MAX = 1         /* from the smallest to the largest number of all tokens */
 } renyi_range_rule;
 
 typedef struct renyi_calibrated_range {

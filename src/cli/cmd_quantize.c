@@ -135,6 +135,17 @@ static int write_file(const quantize_arguments *a, const char *path, const renyi
     return st == RENYI_OK ? CLI_OK : failure(&err);
 }
 
+/* Said before the photos are run; without them the library says it. */
+static int is_quantised(const renyi_model *m, const char *word)
+{
+    renyi_model_info info;
+
+    renyi_model_get_info(m, &info);
+    if (info.quantization)
+        cli_error("%s is quantised already (%s); take the original", word, info.quantization);
+    return info.quantization != NULL;
+}
+
 static int quantize_calibrated(const quantize_arguments *a, const char *path,
                                renyi_quantize_result *result)
 {
@@ -148,6 +159,10 @@ static int quantize_calibrated(const quantize_arguments *a, const char *path,
     renyi_error err = {0};
     renyi_status st = renyi_model_open(&m, path, &open, &err);
 
+    if (st == RENYI_OK && is_quantised(m, a->model)) {
+        renyi_model_free(m);
+        return CLI_FAILED;
+    }
     if (st == RENYI_OK) st = renyi_calibration_new(&c, m, &o, &err);
     if (st == RENYI_OK) st = run_photos(a, c, m, &p, &err);
     int code = st == RENYI_OK ? write_file(a, path, c, result) : failure(&err);
@@ -183,18 +198,15 @@ static option_outcome parse(quantize_arguments *a, int argc, char **argv, cli_st
          "file, directory, or Hugging Face repository in the cache", 0, 0},
         {"output", 'o', OPTION_STRING, &a->out, "FILE", "the .safetensors file to write", 0, 0},
         {"calib", 0, OPTION_STRING, &a->calib, "PHOTOS",
-         "folder or list of photos that tell the ranges of the activations; without it every\n"
-         "token has a range of its own while the model runs",
-         0, 0},
+         "folder or list of photos that tell the ranges of activations (each token its own)", 0, 0},
         {"calib-photos", 0, OPTION_COUNT, &a->photos, "N", "so many of them, at random (128)", 1,
          1000000},
         {"calib-range", 0, OPTION_CHOICE, &a->range, "max|percentile",
-         "from the smallest to the largest number seen, or clipped (max)", 0, 0},
+         "all numbers that were seen, or those of most tokens (percentile)", 0, 0},
         {"percentile", 0, OPTION_REAL, &a->percentile, "P",
-         "per cent of the tokens that a clipped range holds at either end (99.9)", 0, 0},
+         "per cent of the tokens that the range holds at either end (99.9)", 0, 0},
         {"calib-spread", 0, OPTION_REAL, &a->spread, "R",
-         "products whose range is more than R times that of the median token stay per token (8)", 0,
-         0},
+         "products with a range R times that of the median token stay per token (8)", 0, 0},
         {"seed", 0, OPTION_COUNT, &a->seed, "N", "of the choice of photos (0)", 0, 0},
         {"batch-size", 'b', OPTION_COUNT, &a->batch, "N", "photos run together (8)", 1, 4096},
         {"threads", 't', OPTION_COUNT, &a->threads, "N", "threads (physical cores)", 1, 1024},
@@ -207,7 +219,7 @@ static option_outcome parse(quantize_arguments *a, int argc, char **argv, cli_st
         "faster. The file holds everything (preprocessing, labels), and every verb takes it as -m.",
         "  renyi quantize -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k -o small-int8.safetensors\n"
         "  renyi quantize -m model.safetensors --calib photos/ --calib-photos 256 -o int8.safetensors\n"
-        "  renyi quantize -m model.safetensors --calib list.csv --calib-range percentile -o int8.safetensors\n"
+        "  renyi quantize -m model.safetensors --calib list.csv --calib-range max -o int8.safetensors\n"
         "  renyi inspect int8.safetensors\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, words);
@@ -227,14 +239,14 @@ static int check(const quantize_arguments *a, const cli_strings *words)
         return options_usage_error("quantize", "--percentile %g: above 50, at most 100", p);
     if (a->spread.given && !(a->spread.values[0] >= 1.0))
         return options_usage_error("quantize", "--calib-spread %g: 1 or more", a->spread.values[0]);
-    if (!a->calib && (a->percentile.given || a->spread.given || strcmp(a->range, "max") != 0))
+    if (!a->calib && (a->percentile.given || a->spread.given || rule_of(a) == RENYI_RANGE_MAX))
         return options_usage_error("quantize", "--calib PHOTOS is missing: they tell the ranges");
     return 0;
 }
 
 int cmd_quantize(int argc, char **argv)
 {
-    quantize_arguments a = {.range = "max", .photos = 128};
+    quantize_arguments a = {.range = "percentile", .photos = 128};
     cli_strings words = {0};
     const option_outcome outcome = parse(&a, argc, argv, &words);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;

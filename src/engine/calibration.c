@@ -147,7 +147,7 @@ renyi_status renyi_calibration_range(const renyi_calibration *c, uint32_t block,
         return ry_fail(err, RENYI_ERR_ARG, -1, "product %d of block %u; the model has %u blocks",
                        (int)product, block, c->model->vit.config.n_blocks);
     if (percentile == 0.0) percentile = 99.9;
-    if ((unsigned)rule > RENYI_RANGE_PERCENTILE || !(percentile > 50.0 && percentile <= 100.0))
+    if ((unsigned)rule > RENYI_RANGE_MAX || !(percentile > 50.0 && percentile <= 100.0))
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "rule %d, percentile %g; a percentile above 50 and at most 100 is allowed",
                        (int)rule, percentile);
