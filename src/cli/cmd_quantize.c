@@ -198,7 +198,7 @@ static option_outcome parse(quantize_arguments *a, int argc, char **argv, cli_st
          "file, directory, or Hugging Face repository in the cache", 0, 0},
         {"output", 'o', OPTION_STRING, &a->out, "FILE", "the .safetensors file to write", 0, 0},
         {"calib", 0, OPTION_STRING, &a->calib, "PHOTOS",
-         "folder or list of photos that tell the ranges of activations (each token its own)", 0, 0},
+         "photos that tell the ranges of activations: folder or list (each token its own)", 0, 0},
         {"calib-photos", 0, OPTION_COUNT, &a->photos, "N", "so many of them, at random (128)", 1,
          1000000},
         {"calib-range", 0, OPTION_CHOICE, &a->range, "max|percentile",
