@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Started by bench/run, which makes the virtual environment; see bench/README.md for what is measured.
-# The pruned rows are in prune.py.
+# The pruned rows are in prune.py, those of bf16 and 8 bits in formats.py.
 import argparse
 import glob
 import json
@@ -13,12 +13,14 @@ import subprocess
 import sys
 import time
 
+import formats
 import prune
-from turns import HERE, SHORT, TITLES, Case, run_case, say, weights_of
+from turns import HERE, SHORT, TITLES, Case, newer, run_case, say, weights_of
 
 MODULES = {"openvino": "openvino", "openvino-throughput": "openvino", "onnxruntime": "onnxruntime",
            "pytorch": "timm"}
 ENGINES = ["renyi", *MODULES]
+PARTS = [*ENGINES, "prune", "formats"]
 MAX_DIFFERENCE = 1e-3  # of the logits, relative to the largest
 
 
@@ -39,10 +41,6 @@ def prepare(a, case, engines):
             say("  export failed: " + (done.stderr.strip().splitlines() or ["?"])[-1])
             del files[engine]
     return files
-
-
-def newer(path, than):
-    return os.path.exists(path) and os.path.getmtime(path) >= os.path.getmtime(than)
 
 
 def cold_start(a, photo, runs=15):
@@ -147,12 +145,12 @@ def arguments():
     words = lambda allowed: lambda s: [w for w in s.split(",") if w in allowed or p.error(f"{w}: not one of {', '.join(allowed)}")]
     numbers = lambda s: [int(n) for n in s.split(",")]
     p.add_argument("--models", type=words(list(SHORT)), default=list(SHORT), metavar=",".join(SHORT),
-                   help="large only among the pruned rows")
+                   help="large only among the pruned rows; formats: small, base")
     p.add_argument("--batches", type=numbers, default=[1, 8], metavar="1,8")
     p.add_argument("--threads", type=numbers, default=[1, 2], metavar="1,2", help="pruned rows: the largest of them")
     p.add_argument("--rounds", type=int, default=5, help="turns of each engine in each line (5)")
-    p.add_argument("--only", type=words([*ENGINES, "prune"]), default=[*ENGINES, "prune"], metavar="PARTS",
-                   help=", ".join(ENGINES) + " (dense), prune (the pruned rows)")
+    p.add_argument("--only", type=words(PARTS), default=PARTS, metavar="PARTS",
+                   help=", ".join(ENGINES) + " (dense), prune (the pruned rows), formats (bf16 and int8)")
     p.add_argument("--quick", action="store_true", help="ViT-Ti and ViT-S, at most 3 rounds")
     p.add_argument("--photo", metavar="FILE", help="for the cold start; else one of the demo's")
     p.add_argument("--json", metavar="FILE", help="everything measured, for machines")
@@ -169,12 +167,14 @@ def main():
     os.makedirs(a.work, exist_ok=True)
     result, faults = dict(cpu=cpu_model()), []
     print(f"{cpu_model()}; Linux {platform.release()}")
-    if a.only != ["prune"]:
+    if any(e in a.only for e in ENGINES):
         more, faults = dense(a)
         result.update(more)
     if "prune" in a.only:
         result["pruned"], more = prune.run(a)
         faults += more
+    if "formats" in a.only:
+        result["formats"] = formats.run(a, prepare)
     if a.json:
         with open(a.json, "w") as f:
             json.dump(result, f, indent=1)

@@ -14,7 +14,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SHORT = {"tiny": "ViT-Ti", "small": "ViT-S", "base": "ViT-B", "large": "ViT-L"}
 TITLES = {"renyi": "renyi", "openvino": "OpenVINO latency", "openvino-throughput": "OpenVINO throughput",
           "onnxruntime": "ONNX Runtime", "pytorch": "PyTorch", "pytorch-evit": "PyTorch EViT",
-          "pytorch-evit-fused": "PyTorch EViT, fused attention", "pytorch-tome": "PyTorch ToMe"}
+          "pytorch-evit-fused": "PyTorch EViT, fused attention", "pytorch-tome": "PyTorch ToMe",
+          "renyi-f32": "renyi f32", "renyi-bf16": "renyi bf16", "renyi-int8": "renyi int8", "renyi-int8-pruned": "renyi int8 pruned",
+          "openvino-int8": "OpenVINO int8", "onnxruntime-dynamic": "ONNX Runtime int8 dynamic",
+          "onnxruntime-static": "ONNX Runtime int8 static"}
 QUIET = 0.05           # share of the machine others may take before a figure says nothing
 TURN_SECONDS = 0.4     # how long one engine works before the next one has its turn
 
@@ -57,7 +60,7 @@ class Worker:
         if not line:
             with open(self.log) as f:
                 last = (f.read().strip().splitlines() or ["no message"])[-1]
-            raise RuntimeError(last)
+            raise RuntimeError(last.removeprefix("RuntimeError: "))
         return json.loads(line)
 
     def ask(self, command):
@@ -141,11 +144,11 @@ class Case:
     def median(self, engine):
         return statistics.median(sum(self.ms[engine], []))
 
-    def ratio(self, peer):
-        """peer / renyi: of the medians, and the median of the rounds' own ratios."""
+    def ratio(self, peer, ours="renyi"):
+        """peer / ours: of the medians, and the median of the rounds' own ratios."""
         rounds = [statistics.median(p) / statistics.median(r)
-                  for p, r in zip(self.ms[peer], self.ms["renyi"])]
-        return self.median(peer) / self.median("renyi"), statistics.median(rounds)
+                  for p, r in zip(self.ms[peer], self.ms[ours])]
+        return self.median(peer) / self.median(ours), statistics.median(rounds)
 
     def gflops(self):
         """By renyi's own count of what it computes, which is less than the model's: see its last block."""
@@ -185,6 +188,10 @@ def run_case(case, engines, files, a, rounds, peak=False):
     say("  " + ", ".join(f"{TITLES[e]} {case.median(e):.2f} ms" for e in case.ms)
         + f"; others took {100 * (case.load() or 0.0):.0f} % of the machine")
     return versions
+
+
+def newer(path, than):
+    return os.path.exists(path) and os.path.getmtime(path) >= os.path.getmtime(than)
 
 
 def weights_of(a, arch):

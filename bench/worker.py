@@ -47,11 +47,19 @@ class Renyi(Engine):
     class Error(ctypes.Structure):
         _fields_ = [("code", ctypes.c_int), ("offset", ctypes.c_int64), ("message", ctypes.c_char * 496)]
 
+    class Options(ctypes.Structure):
+        _fields_ = [("struct_size", ctypes.c_uint32), ("cpu", ctypes.c_int), ("image_size", ctypes.c_uint32),
+                    ("limits", ctypes.c_uint64 * 5), ("allocator", ctypes.c_void_p * 3),
+                    ("progress", ctypes.c_void_p), ("progress_user", ctypes.c_void_p), ("dtype", ctypes.c_int)]
+
     class SessionOptions(ctypes.Structure):
         _fields_ = [("struct_size", ctypes.c_uint32), ("max_batch", ctypes.c_uint32),
                     ("n_threads", ctypes.c_uint32), ("policy", ctypes.c_char_p),
                     ("progress", ctypes.c_void_p), ("progress_user", ctypes.c_void_p),
                     ("trace", ctypes.c_uint32)]
+
+    dtype = 0  # RENYI_DTYPE_DEFAULT
+    prunes = True  # by the policy of the command line
 
     def __init__(self, a):
         super().__init__(a)
@@ -59,9 +67,11 @@ class Renyi(Engine):
         self.lib.renyi_version.restype = ctypes.c_char_p
         self.version = "renyi " + self.lib.renyi_version().decode()
         model, self.session = ctypes.c_void_p(), ctypes.c_void_p()
-        self.check(self.lib.renyi_model_open(ctypes.byref(model), a.file.encode(), None,
+        opt = self.Options(struct_size=ctypes.sizeof(self.Options), dtype=self.dtype)
+        self.check(self.lib.renyi_model_open(ctypes.byref(model), a.file.encode(), ctypes.byref(opt),
                                              ctypes.byref(self.err)))
-        opt = self.SessionOptions(ctypes.sizeof(self.SessionOptions), a.batch, a.threads, a.policy.encode())
+        policy = a.policy if self.prunes else "none"
+        opt = self.SessionOptions(ctypes.sizeof(self.SessionOptions), a.batch, a.threads, policy.encode())
         self.check(self.lib.renyi_session_new(ctypes.byref(self.session), model, ctypes.byref(opt),
                                               ctypes.byref(self.err)))
         self.logits = np.empty((a.batch, a.classes), np.float32)
@@ -87,8 +97,25 @@ class Renyi(Engine):
         return 2e-9 * self.lib.renyi_session_macs(self.session)
 
 
+class RenyiF32(Renyi):
+    dtype, prunes = 1, False  # enum renyi_dtype
+
+
+class RenyiBf16(Renyi):
+    dtype, prunes = 2, False
+
+
+class RenyiInt8(Renyi):
+    dtype, prunes = 3, False
+
+
+class RenyiInt8Pruned(Renyi):
+    dtype = 3
+
+
 class OpenVino(Engine):
     hint = "LATENCY"
+    precision = {"INFERENCE_PRECISION_HINT": "f32"}
 
     def __init__(self, a):
         import openvino as ov
@@ -96,12 +123,17 @@ class OpenVino(Engine):
         super().__init__(a)
         self.version = "OpenVINO " + ov.__version__.split("-")[0]
         self.compiled = ov.Core().compile_model(a.file, "CPU", {
-            "PERFORMANCE_HINT": self.hint, "INFERENCE_PRECISION_HINT": "f32",
-            "INFERENCE_NUM_THREADS": a.threads})
+            "PERFORMANCE_HINT": self.hint, "INFERENCE_NUM_THREADS": a.threads, **self.precision})
         self.request = self.compiled.create_infer_request()
 
     def once(self):
         return self.request.infer({0: self.x}, share_inputs=True, share_outputs=True)[0]
+
+
+class OpenVinoInt8(OpenVino):
+    """A quantised model; what is not in 8 bits is in whatever OpenVINO thinks best here."""
+
+    precision = {}
 
 
 class OpenVinoThroughput(OpenVino):
@@ -184,7 +216,10 @@ class PyTorchToMe(PyTorch):
 
 ENGINES = {"renyi": Renyi, "openvino": OpenVino, "openvino-throughput": OpenVinoThroughput,
            "onnxruntime": OnnxRuntime, "pytorch": PyTorch, "pytorch-evit": PyTorchEViT,
-           "pytorch-evit-fused": PyTorchEViTFused, "pytorch-tome": PyTorchToMe}
+           "pytorch-evit-fused": PyTorchEViTFused, "pytorch-tome": PyTorchToMe,
+           "renyi-f32": RenyiF32, "renyi-bf16": RenyiBf16, "renyi-int8": RenyiInt8,
+           "renyi-int8-pruned": RenyiInt8Pruned, "openvino-int8": OpenVinoInt8,
+           "onnxruntime-dynamic": OnnxRuntime, "onnxruntime-static": OnnxRuntime}
 
 
 def peak_rss_mb():
