@@ -214,7 +214,8 @@ typedef struct renyi_tensor_info {
 
 /* Open a checkpoint: a .safetensors file, a PyTorch zip (.pth, .bin, .pt), or a directory with
  * config.json and model.safetensors (or shards with model.safetensors.index.json, or
- * pytorch_model.bin). A config.json beside a single file is read too.
+ * pytorch_model.bin). A config.json beside a single file is read too; without one, the text under
+ * that name in a safetensors file's metadata.
  * On success *out is owned by the caller (renyi_model_free). On failure *out is NULL. */
 RENYI_API RENYI_CHECK renyi_status renyi_model_open(renyi_model **out, const char *path,
                                                     const renyi_options *opt, renyi_error *err);

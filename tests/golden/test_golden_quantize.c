@@ -45,8 +45,7 @@ static void quantise(const char *from, const char *to, const char *photos)
 {
     renyi_model *m = open_model(from, RENYI_DTYPE_F32);
     renyi_dataset *data = open_photos(
-        photos, m,
-        (renyi_dataset_options){.unlabelled = 1, .shuffle = 1, .limit = CALIBRATION});
+        photos, m, (renyi_dataset_options){.unlabelled = 1, .shuffle = 1, .limit = CALIBRATION});
     renyi_calibration *c = NULL;
     renyi_quantize_result result;
     renyi_error err = {0};
