@@ -13,6 +13,9 @@
 
 #define MAX_SPREAD 8.0 /* renyi_quantize_options.max_spread */
 
+/* Integers whose pairs fit in 16 bits: all CPU levels then compute with the same. */
+enum { FOR_ALL_CPUS = 1 };
+
 typedef enum item_kind { ITEM_COPY, ITEM_WEIGHT, ITEM_SCALE, ITEM_RANGE } item_kind;
 
 typedef struct item { /* where the bytes of a tensor come from */
@@ -61,7 +64,7 @@ static renyi_status take_row(job *b, const ry_tensor *w, size_t j, renyi_error *
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
                            "tensor '%.120s' holds %s in row %zu; finite weights wanted", w->name,
                            isnan(b->row[k]) ? "NaN" : "infinity", j);
-    b->scale = ry_quant_channel(b->q, b->row, n, 0);
+    b->scale = ry_quant_channel(b->q, b->row, n, FOR_ALL_CPUS);
     b->row_of = w;
     b->row_at = j;
     return RENYI_OK;

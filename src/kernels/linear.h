@@ -51,6 +51,8 @@ typedef struct ry_linear_spec {
     ry_epilogue epilogue;
     renyi_dtype dtype; /* of the product: F32 (or 0) or INT8; ry_linear_new picks the body by it */
     const ry_quant_range *range; /* of x, for bodies of 8 bits; NULL = every row has its own */
+    const float *scale; /* [n_out] if row j of w is integers times scale[j] already: bodies of 8
+                           bits then take just these integers, if they can; NULL = to be found */
 } ry_linear_spec;
 
 renyi_status ry_linear_new(ry_linear **out, const ry_linear_spec *spec, renyi_cpu level,

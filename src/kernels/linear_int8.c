@@ -21,7 +21,9 @@ renyi_status ry_int8_columns(ry_linear *l, const ry_linear_spec *spec, size_t n_
 void ry_int8_channel(ry_linear *l, const ry_linear_spec *spec, size_t j, int8_t *q, int pairs)
 {
     int64_t sum = 0;
-    l->scale[j] = ry_quant_channel(q, spec->w + j * spec->n_in, spec->n_in, pairs);
+    const float *w = spec->w + j * spec->n_in, known = spec->scale ? spec->scale[j] : 0.0f;
+    const int fits = spec->scale && ry_quant_channel_as(q, w, spec->n_in, known, pairs);
+    l->scale[j] = fits ? known : ry_quant_channel(q, w, spec->n_in, pairs);
     for (size_t k = 0; k < spec->n_in; k++) sum += q[k];
     l->sum[j] = l->scale[j] * (float)sum;
 }

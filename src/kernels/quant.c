@@ -2,6 +2,7 @@
 #include "kernels/quant.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static ry_quant row_quant(const float *x, size_t n, const ry_quant_range *range)
@@ -84,4 +85,20 @@ float ry_quant_channel(int8_t *q, const float *w, size_t n_in, int pairs)
         q[k] = (int8_t)(v < -127.0f ? -127.0f : v > 127.0f ? 127.0f : v);
     }
     return scale;
+}
+
+int ry_quant_channel_as(int8_t *q, const float *w, size_t n_in, float scale, int pairs)
+{
+    const float inverse = scale >= SMALLEST ? 1.0f / scale : 0.0f;
+    float most = 0.0f;
+    if (inverse == 0.0f) return 0;
+    for (size_t k = 0; k < n_in; k++) {
+        const float v = nearbyintf(w[k] * inverse);
+        most = larger(most, fabsf(v));
+        q[k] = (int8_t)(v < -127.0f ? -127.0f : v > 127.0f ? 127.0f : v);
+    }
+    int fits = most <= 127.0f;
+    for (size_t k = 0; pairs && k + 1 < n_in; k += 2) /* 255 x 128 fits in 16 bits */
+        fits &= (q[k] ^ q[k + 1]) < 0 || abs(q[k] + q[k + 1]) <= 128;
+    return fits;
 }

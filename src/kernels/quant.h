@@ -57,6 +57,9 @@ extern const ry_quant_kernels ry_quant_scalar, ry_quant_avx512;
  * AVX2 needs. The largest pair is seldom much more than the largest weight, so little is lost. */
 float ry_quant_channel(int8_t *q, const float *w, size_t n_in, int pairs);
 
+/* 1 and q if w / scale, rounded, are numbers that the function above may give; else 0. */
+int ry_quant_channel_as(int8_t *q, const float *w, size_t n_in, float scale, int pairs);
+
 /* Converted rows as an op reads them: par of all rows, then their bytes. */
 static inline size_t ry_quant_offset(size_t rows)
 {

@@ -18,7 +18,7 @@ typedef struct loader {
     const renyi_allocator *al;
     renyi_cpu level;
     renyi_dtype dtype;    /* of the blocks' products */
-    float *scratch;       /* room for the largest matrix and its bias */
+    float *scratch;       /* room for the largest matrix, its bias and scale */
     uint64_t done, total; /* tensors */
     renyi_error *err;
 } loader;
@@ -115,15 +115,16 @@ static renyi_status load_range(loader *ld, const linear_source *s, ry_quant_rang
 
 static renyi_status load_linear(loader *ld, const linear_source *s, ry_linear **out)
 {
-    float *w = ld->scratch, *bias = w + s->n_out * s->n_in;
+    float *w = ld->scratch, *bias = w + s->n_out * s->n_in, *scale = bias + s->n_out;
     const size_t rows = s->n_out / s->parts;
     ry_quant_range range = {0.0f, 0.0f};
-    int has_bias = 0, has_range = 0;
+    int has_bias = 0, has_range = 0, has_scale = 1;
     RY_TRY(load_range(ld, s, &range, &has_range));
     memset(bias, 0, s->n_out * sizeof *bias);
     for (uint32_t i = 0; i < s->parts; i++) {
-        const ry_tensor *b = find(ld, s->b[i], s->block);
-        RY_TRY(read_tensor(ld, find(ld, s->w[i], s->block), w + i * rows * s->n_in));
+        const ry_tensor *b = find(ld, s->b[i], s->block), *t = find(ld, s->w[i], s->block);
+        RY_TRY(read_tensor(ld, t, w + i * rows * s->n_in));
+        has_scale &= ry_vit_quant_scale(scale + i * rows, t, ld->set);
         if (!b) continue;
         RY_TRY(read_tensor(ld, b, bias + i * rows));
         has_bias = 1;
@@ -134,7 +135,8 @@ static renyi_status load_linear(loader *ld, const linear_source *s, ry_linear **
                                  .n_in = s->n_in,
                                  .epilogue = s->epilogue,
                                  .dtype = is_end(s) ? RENYI_DTYPE_F32 : ld->dtype,
-                                 .range = has_range ? &range : NULL};
+                                 .range = has_range ? &range : NULL,
+                                 .scale = has_scale ? scale : NULL};
     return ry_linear_new(out, &spec, ld->level, ld->al, ld->err);
 }
 
@@ -238,18 +240,18 @@ static renyi_status load_all(loader *ld)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Floats that the largest matrix with its bias, or the positions, need. configure bounded every
- * factor, so nothing overflows. */
+/* Floats that the largest matrix with its bias and scale, or the positions, need. configure bounded
+ * every factor, so nothing overflows. */
 static size_t scratch_floats(const loader *ld)
 {
     const ry_vit_config *c = &ld->v->config;
     const size_t dim = c->dim, patch_in = (size_t)3 * c->patch_size * c->patch_size;
     size_t n = (size_t)ry_tensor_elements(find(ld, RY_POS_EMBED, 0));
-    n = larger(n, 3 * dim * (dim + 1));
-    n = larger(n, c->mlp_dim * (dim + 1));
-    n = larger(n, dim * ((size_t)c->mlp_dim + 1));
-    n = larger(n, dim * (patch_in + 1));
-    return larger(n, c->n_classes * (dim + 1));
+    n = larger(n, 3 * dim * (dim + 2));
+    n = larger(n, c->mlp_dim * (dim + 2));
+    n = larger(n, dim * ((size_t)c->mlp_dim + 2));
+    n = larger(n, dim * (patch_in + 2));
+    return larger(n, c->n_classes * (dim + 2));
 }
 
 static uint64_t count_tensors(const loader *ld)

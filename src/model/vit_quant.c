@@ -138,6 +138,13 @@ renyi_status ry_vit_dequantise(float *out, const ry_tensor *weight, const ry_ten
     return RENYI_OK;
 }
 
+int ry_vit_quant_scale(float *out, const ry_tensor *weight, const ry_tensors *set)
+{
+    if (weight->dtype != RY_I8) return 0;
+    memcpy(out, beside(set, weight, RY_BESIDE_SCALE)->data, (size_t)weight->shape[0] * sizeof *out);
+    return 1;
+}
+
 renyi_status ry_vit_quant_range(ry_quant_range *out, int *has, const ry_tensor *weight,
                                 const ry_tensors *set, renyi_error *err)
 {

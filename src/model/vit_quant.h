@@ -35,6 +35,9 @@ renyi_status ry_vit_quant_describe(ry_vit_config *c, const ry_vit_naming *n, con
 renyi_status ry_vit_dequantise(float *out, const ry_tensor *weight, const ry_tensors *set,
                                renyi_error *err) RENYI_CHECK;
 
+/* 1 and out [out] = the scales of an I8 weight, which ry_vit_dequantise found good; else 0. */
+int ry_vit_quant_scale(float *out, const ry_tensor *weight, const ry_tensors *set);
+
 /* 1 and *out if the weight has a range, else 0. */
 renyi_status ry_vit_quant_range(ry_quant_range *out, int *has, const ry_tensor *weight,
                                 const ry_tensors *set, renyi_error *err) RENYI_CHECK;
