@@ -21,8 +21,7 @@ enum { SHARE = 125 };
 enum { SHARE = 10 };
 #endif
 enum { N_POLICIES = 2 };
-static const char *const policies[N_POLICIES] = {"none",
-                                                 "evit keep=0.7 layers=3,6,9 metric=col n=4"};
+static const char *const policies[N_POLICIES] = {"none", "evit keep=0.7 layers=3,6,9 metric=col"};
 
 static uint32_t share(void) { return getenv("RENYI_TEST_FULL") ? 1 : SHARE; }
 
