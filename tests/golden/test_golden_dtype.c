@@ -15,10 +15,15 @@
 
 #include <cmocka.h>
 
+/* 97 % of the tokens is the promise; four photos may be unlucky. */
 #ifdef RENYI_SANITIZED
 enum { SHARE = 125 };
+#define ENOUGH_TOKENS 0.9
+#define ENOUGH_ANSWERS 0.5
 #else
 enum { SHARE = 10 };
+#define ENOUGH_TOKENS 0.97
+#define ENOUGH_ANSWERS 0.9
 #endif
 enum { N_POLICIES = 2 };
 static const char *const policies[N_POLICIES] = {"none", "evit keep=0.7 layers=3,6,9 metric=col"};
@@ -108,7 +113,7 @@ static void check_tokens(const char *name, renyi_model *const m[2], const renyi_
         sum.same += k[i].same;
         sum.all += k[i].all;
     }
-    assert_true((double)sum.same >= 0.97 * (double)sum.all);
+    assert_true((double)sum.same >= ENOUGH_TOKENS * (double)sum.all);
     free(pixels), free(logits);
     renyi_session_free(s[0]), renyi_session_free(s[1]);
 }
@@ -146,7 +151,7 @@ static void check_answers(const char *name, renyi_model *const m[2], const renyi
         printf("%s: %.2f %% against %.2f %% in f32, %llu of %llu answers the same, p %.3f; %s\n",
                name, r[1].top1, r[0].top1, (unsigned long long)same,
                (unsigned long long)r[0].images, renyi_stats_mcnemar(only[0], only[1]), r[0].policy);
-        assert_true((double)same >= 0.9 * (double)r[0].images);
+        assert_true((double)same >= ENOUGH_ANSWERS * (double)r[0].images);
         if (share() == 1) assert_true(fabs(r[1].top1 - r[0].top1) <= points);
     }
     renyi_eval_free(e[0]), renyi_eval_free(e[1]);
