@@ -95,7 +95,8 @@ void bench_table_print(const bench_report *report)
         puts(
             "Policies of one batch size and thread count take turns; x = (time / dense) / (MACs / dense).");
     if (x.faster_than)
-        printf("So do number formats; 'x %s' is how many times as fast as that.\n", x.faster_than);
+        printf("Number formats take turns; 'x %s' is how many times as fast as that.\n",
+               x.faster_than);
     fputs("\n| model | dtype | policy | batch | threads | GMACs | ms | p10 | p90 | images/s | ",
           stdout);
     fputs("GFLOP/s | of peak | RSS MB |", stdout);
