@@ -52,7 +52,7 @@ renyi_status ry_linear_new(ry_linear **out, const ry_linear_spec *spec, renyi_cp
 void ry_linear_free(ry_linear *l, const renyi_allocator *al)
 {
     if (!l) return;
-    l->vt->unpack(l, al);
+    if (l->vt->unpack) l->vt->unpack(l, al);
     ry_free(al, l->packed);
     ry_free(al, l->bias);
     ry_free(al, l->scale);
@@ -77,7 +77,7 @@ renyi_status ry_linear_op_new(ry_linear_op **out, const ry_linear *l, size_t row
     op->x = x;
     op->y = y;
     op->n_threads = n_threads;
-    const renyi_status st = l->vt->bind(op, al, err);
+    const renyi_status st = l->vt->bind ? l->vt->bind(op, al, err) : RENYI_OK;
     if (st) {
         ry_linear_op_free(op, al);
         return st;
@@ -89,7 +89,7 @@ renyi_status ry_linear_op_new(ry_linear_op **out, const ry_linear *l, size_t row
 void ry_linear_op_free(ry_linear_op *op, const renyi_allocator *al)
 {
     if (!op) return;
-    op->l->vt->unbind(op, al);
+    if (op->l->vt->unbind) op->l->vt->unbind(op, al);
     ry_free(al, op->scratch);
     ry_free(al, op);
 }

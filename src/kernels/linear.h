@@ -49,7 +49,7 @@ typedef struct ry_linear_spec {
     const float *w, *bias;
     size_t n_out, n_in;
     ry_epilogue epilogue;
-    renyi_dtype dtype; /* of the product: F32 (or 0) or INT8; ry_linear_new picks the body by it */
+    renyi_dtype dtype;           /* of the product, 0 = F32; ry_linear_new picks the body by it */
     const ry_quant_range *range; /* of x, for bodies of 8 bits; NULL = every row has its own */
     const float *scale; /* [n_out] if row j of w is integers times scale[j] already: bodies of 8
                            bits then take just these integers, if they can; NULL = to be found */

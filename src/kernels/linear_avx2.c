@@ -48,24 +48,12 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_a
     return RENYI_OK;
 }
 
-static void unpack(ry_linear *l, const renyi_allocator *al)
-{
-    (void)l;
-    (void)al;
-}
-
 static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
 {
     op->scratch_each = (size_t)(ROWS + RY_MR) * MAX_PANELS * PANEL;
     op->scratch = ry_alloc(al, op->n_threads * op->scratch_each, sizeof(float));
     return op->scratch ? RENYI_OK
                        : ry_fail_nomem(err, op->n_threads * op->scratch_each * sizeof(float));
-}
-
-static void unbind(ry_linear_op *op, const renyi_allocator *al)
-{
-    (void)op;
-    (void)al;
 }
 
 /* Rows that lie one after the other over all images count as one image. */
@@ -212,4 +200,5 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
         finish_row(l->epilogue, y + r * op->y.row, c + r * c_row, l->bias + col0, cols);
 }
 
-const ry_linear_vtable ry_linear_avx2 = {pack, unpack, bind, unbind, tiles, tile, 16, NULL, NULL};
+const ry_linear_vtable ry_linear_avx2 = {
+    .pack = pack, .bind = bind, .tiles = tiles, .tile = tile, .row_padding = 16};

@@ -6,6 +6,7 @@
 #include "kernels/linear.h"
 #include "kernels/quant.h"
 
+/* unpack, bind and unbind may be NULL: nothing to do. What linear.c allocates it frees itself. */
 typedef struct ry_linear_vtable {
     /* Pack spec into l->packed / l->bias (or l->impl). */
     renyi_status (*pack)(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,

@@ -40,26 +40,6 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_a
     return RENYI_OK;
 }
 
-static void unpack(ry_linear *l, const renyi_allocator *al)
-{
-    (void)l;
-    (void)al;
-}
-
-static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
-{
-    (void)op;
-    (void)al;
-    (void)err;
-    return RENYI_OK;
-}
-
-static void unbind(ry_linear_op *op, const renyi_allocator *al)
-{
-    (void)op;
-    (void)al;
-}
-
 static size_t tiles(const ry_linear_op *op, ry_extent run)
 {
     (void)op;
@@ -100,5 +80,5 @@ static void convert(const ry_linear *l, void *to, size_t rows, size_t first, siz
                              l->has_range ? &l->range : NULL);
 }
 
-const ry_linear_vtable ry_linear_int8_scalar = {pack, unpack, bind,        unbind, tiles,
-                                                tile, 0,      input_bytes, convert};
+const ry_linear_vtable ry_linear_int8_scalar = {
+    .pack = pack, .tiles = tiles, .tile = tile, .input_bytes = input_bytes, .convert = convert};

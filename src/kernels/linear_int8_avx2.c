@@ -46,26 +46,6 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_a
     return packed && channel ? RENYI_OK : ry_fail_nomem(err, n_panels * PANEL * depth);
 }
 
-static void unpack(ry_linear *l, const renyi_allocator *al)
-{
-    (void)l;
-    (void)al;
-}
-
-static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
-{
-    (void)op;
-    (void)al;
-    (void)err;
-    return RENYI_OK;
-}
-
-static void unbind(ry_linear_op *op, const renyi_allocator *al)
-{
-    (void)op;
-    (void)al;
-}
-
 typedef struct grid {
     size_t rows_per_block, blocks, panels_per_tile, panel_tiles;
 } grid;
@@ -207,5 +187,5 @@ static void convert(const ry_linear *l, void *to, size_t rows, size_t first, siz
              x, x_row, count, l->n_in, l->has_range ? &l->range : NULL);
 }
 
-const ry_linear_vtable ry_linear_int8_avx2 = {pack, unpack, bind,        unbind, tiles,
-                                              tile, 0,      input_bytes, convert};
+const ry_linear_vtable ry_linear_int8_avx2 = {
+    .pack = pack, .tiles = tiles, .tile = tile, .input_bytes = input_bytes, .convert = convert};

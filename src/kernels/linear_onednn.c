@@ -164,6 +164,17 @@ static renyi_status reorder_int8(ry_linear *l, const packed_weights *p, const ry
     return st;
 }
 
+static renyi_status pack_columns(ry_linear *l, const ry_linear_spec *spec,
+                                 const renyi_allocator *al, renyi_error *err)
+{
+    if (is_int8(l))
+        return ry_int8_columns(l, spec, (l->n_out + LANES - 1) / LANES * LANES, al, err);
+    l->bias = ry_calloc(al, l->n_out, sizeof(float));
+    if (!l->bias) return ry_fail_nomem(err, l->n_out * sizeof(float));
+    if (spec->bias) memcpy(l->bias, spec->bias, l->n_out * sizeof(float));
+    return RENYI_OK;
+}
+
 static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const formats *types,
                          const renyi_allocator *al, renyi_error *err)
 {
@@ -171,7 +182,7 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const formats
     if (!p) return ry_fail_nomem(err, sizeof *p);
     p->types = types;
     p->quant = renyi_cpu_detect() >= RENYI_CPU_AVX512 ? &ry_quant_avx512 : &ry_quant_scalar;
-    RY_TRY(ry_int8_columns(l, spec, (l->n_out + LANES - 1) / LANES * LANES, al, err));
+    RY_TRY(pack_columns(l, spec, al, err));
     CHECK(dnnl_engine_create(&p->engine, dnnl_cpu, 0));
     dnnl_primitive_desc_t pd = NULL;
     RY_TRY(make_pd(&pd, l, tile_rows(l), NULL, err)); /* asked with the usual tile height */

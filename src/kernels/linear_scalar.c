@@ -19,26 +19,6 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_a
     return RENYI_OK;
 }
 
-static void unpack(ry_linear *l, const renyi_allocator *al)
-{
-    (void)l;
-    (void)al;
-}
-
-static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
-{
-    (void)op;
-    (void)al;
-    (void)err;
-    return RENYI_OK;
-}
-
-static void unbind(ry_linear_op *op, const renyi_allocator *al)
-{
-    (void)op;
-    (void)al;
-}
-
 static size_t tiles(const ry_linear_op *op, ry_extent run)
 {
     (void)op;
@@ -78,4 +58,4 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
     }
 }
 
-const ry_linear_vtable ry_linear_scalar = {pack, unpack, bind, unbind, tiles, tile, 0, NULL, NULL};
+const ry_linear_vtable ry_linear_scalar = {.pack = pack, .tiles = tiles, .tile = tile};

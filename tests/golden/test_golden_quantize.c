@@ -15,7 +15,10 @@
 #include <cmocka.h>
 
 #ifdef RENYI_SANITIZED
-enum { SHARE = 125, CALIBRATION = 4 }; /* so few photos may be unlucky */
+enum {
+    SHARE = 125,
+    CALIBRATION = 4
+}; /* for memory faults; answers are judged in the plain build */
 #define ENOUGH_ANSWERS 0.25
 #else
 enum { SHARE = 12, CALIBRATION = 32 };
