@@ -103,14 +103,14 @@ RENYI_API void renyi_dataset_get_image(const renyi_dataset *d, size_t i, renyi_d
 
 typedef struct renyi_eval renyi_eval; /* sessions, one per policy, and what they answered */
 
-/* Several processes ("ranks") that share one evaluation, on one machine or many. The library knows
- * no MPI: the caller says how bytes get from everyone to everyone. */
+/* Several processes ("ranks") that share one evaluation or training, on one machine or many. The
+ * library knows no MPI: the caller says how bytes get from everyone to everyone. */
 typedef struct renyi_ranks {
     uint32_t struct_size;
     uint32_t rank, n_ranks; /* rank < n_ranks */
     uint32_t n_sharing; /* ranks that run on this one's cores, itself included; 0 = 1. What threads
                            default to is divided by it */
-    void *user;         /* first argument of both functions */
+    void *user;         /* first argument of the functions */
     /* Begin to gather: the `size` bytes at `mine` of every rank come to `all` [n_ranks, size], rank
      * 0 first. All ranks call it equally often and with the same size; the buffers are in use until
      * `finish` says that it is done, and only then it is called again. It may do all the work at
@@ -118,6 +118,10 @@ typedef struct renyi_ranks {
     renyi_status (*start)(void *user, const void *mine, size_t size, void *all, renyi_error *err);
     /* *is_done = 1: what was started is complete. With wait = 1 it returns only then. */
     renyi_status (*finish)(void *user, int wait, int *is_done, renyi_error *err);
+    /* `values` [n] of every rank become the sum over all ranks, for training. All ranks must get
+     * the same bits, in every run: say, added in the order of the ranks. NULL = the library gathers
+     * and adds, which sends n_ranks times as much. Not called between start and finish. */
+    renyi_status (*sum)(void *user, float *values, size_t n, renyi_error *err);
 } renyi_ranks;
 
 /* What a policy answered for one photo. */

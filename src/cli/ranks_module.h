@@ -9,7 +9,7 @@
 
 #define RANKS_MODULE_FILE "renyi-mpi.so"
 #define RANKS_MODULE_SYMBOL "renyi_mpi_open"
-enum { RANKS_MODULE_VERSION = 1 }; /* of this interface: both sides must agree */
+enum { RANKS_MODULE_VERSION = 2 }; /* of this interface: both sides must agree */
 
 typedef struct ranks_module {
     uint32_t version;

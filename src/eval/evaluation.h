@@ -2,9 +2,9 @@
 #ifndef RY_EVAL_EVALUATION_H
 #define RY_EVAL_EVALUATION_H
 
+#include "base/ranks.h"
 #include "eval/answer.h"
 #include "eval/photo_file.h"
-#include "eval/ranks.h"
 #include "eval/sample_log.h"
 #include "eval/text.h"
 

@@ -8,12 +8,17 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 typedef struct line {
     MPI_Comm world; /* a copy: messages of the library are its own */
     MPI_Request request;
+    size_t n_ranks, piece;     /* numbers that a rank adds up at a time */
+    float *send, *got, *added; /* [n_ranks, piece], [n_ranks, piece], [piece] */
 } line;
+
+enum { SUM_AT_ONCE = 1 << 20 }; /* numbers of a rank that are under way */
 
 int renyi_mpi_open(ranks_module *out, char *message, size_t room);
 
@@ -59,6 +64,74 @@ static renyi_status finish(void *user, int wait, int *is_done, renyi_error *err)
     }
 }
 
+/* ---- adding -------------------------------------------------------------------------------- */
+
+static renyi_status complete(line *l, int code, const char *what, renyi_error *err)
+{
+    int is_done = 0;
+    const renyi_status st = check(code, what, err);
+
+    return st ? st : finish(l, 1, &is_done, err);
+}
+
+/* In the order of the ranks, in double: what MPI_Allreduce gives depends on its algorithm. */
+static void add_pieces(line *l, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (size_t r = 0; r < l->n_ranks; r++) sum += (double)l->got[r * n + i];
+        l->added[i] = (float)sum;
+    }
+}
+
+/* At most n_ranks x piece numbers: every rank gets a piece of everyone's, adds them up and gives
+ * the sum to all. So each number goes out and comes back once, however many ranks there are. */
+static renyi_status sum_part(line *l, float *values, size_t n, renyi_error *err)
+{
+    const size_t piece = (n + l->n_ranks - 1) / l->n_ranks;
+    const int count = (int)piece;
+    renyi_status st;
+
+    memcpy(l->send, values, n * sizeof *values);
+    memset(l->send + n, 0, (l->n_ranks * piece - n) * sizeof *values);
+    st = complete(
+        l,
+        MPI_Ialltoall(l->send, count, MPI_FLOAT, l->got, count, MPI_FLOAT, l->world, &l->request),
+        "MPI_Ialltoall", err);
+    if (st) return st;
+    add_pieces(l, piece);
+    st = complete(l,
+                  MPI_Iallgather(l->added, count, MPI_FLOAT, l->send, count, MPI_FLOAT, l->world,
+                                 &l->request),
+                  "MPI_Iallgather", err);
+    if (st) return st;
+    memcpy(values, l->send, n * sizeof *values);
+    return RENYI_OK;
+}
+
+static renyi_status sum(void *user, float *values, size_t n, renyi_error *err)
+{
+    line *l = user;
+    const size_t most = l->n_ranks * l->piece;
+
+    for (size_t at = 0; at < n; at += most) {
+        const renyi_status st = sum_part(l, values + at, n - at < most ? n - at : most, err);
+        if (st) return st;
+    }
+    return RENYI_OK;
+}
+
+/* Before anyone waits for anyone: 12 MB that are touched only if something is added. */
+static int make_room(line *l, int count)
+{
+    l->n_ranks = (size_t)count;
+    l->piece = SUM_AT_ONCE / l->n_ranks ? SUM_AT_ONCE / l->n_ranks : 1;
+    l->send = calloc(l->n_ranks * l->piece, sizeof *l->send);
+    l->got = calloc(l->n_ranks * l->piece, sizeof *l->got);
+    l->added = calloc(l->piece, sizeof *l->added);
+    return l->send && l->got && l->added ? 0 : -1;
+}
+
 /* ---- cores --------------------------------------------------------------------------------- */
 
 /* Ranks of this machine that may run on a core of ours, ourselves included. A launcher that binds
@@ -88,13 +161,21 @@ static uint32_t count_sharing(MPI_Comm world)
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
+static void drop(line *l)
+{
+    free(l->send);
+    free(l->got);
+    free(l->added);
+    free(l);
+}
+
 static void leave(void *user)
 {
     line *l = user;
 
     MPI_Comm_free(&l->world);
     MPI_Finalize();
-    free(l);
+    drop(l);
 }
 
 static void end_all(void *user, int code)
@@ -130,13 +211,18 @@ int renyi_mpi_open(ranks_module *out, char *message, size_t room)
     MPI_Comm_set_errhandler(l->world, MPI_ERRORS_RETURN);
     MPI_Comm_rank(l->world, &rank);
     MPI_Comm_size(l->world, &count);
+    if (make_room(l, count)) {
+        drop(l);
+        return refuse(message, room, "no memory");
+    }
     out->ranks = (renyi_ranks){.struct_size = sizeof out->ranks,
                                .rank = (uint32_t)rank,
                                .n_ranks = (uint32_t)count,
                                .n_sharing = count_sharing(l->world),
                                .user = l,
                                .start = start,
-                               .finish = finish};
+                               .finish = finish,
+                               .sum = sum};
     out->close = leave;
     out->abort = end_all;
     return 0;

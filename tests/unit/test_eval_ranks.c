@@ -2,11 +2,10 @@
  * left waiting when another stops, fails or lacks memory. SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval_fixture.h"
+#include "rank_threads.h"
 #include "test_heap.h"
 
-#include <pthread.h>
-
-enum { MAX_RANKS = 4, MAX_BYTES = 1 << 16 };
+enum { MAX_RANKS = 4 };
 #ifdef RENYI_SANITIZED /* tenfold slower: a sample */
 enum { MEMORY_STEP = 7, INTERRUPTED_MAX = 2 };
 #else
@@ -14,61 +13,6 @@ enum { MEMORY_STEP = 1, INTERRUPTED_MAX = 3 };
 #endif
 static const char *const policies[] = {"none", "evit keep=0.5 layers=0 metric=col n=4"};
 static const char *const others[] = {"none", "naive p=20 layers=0"};
-
-/* ---- ranks that are threads ---------------------------------------------------------------- */
-
-/* A rank is at most one round ahead of another, so two rounds are kept. */
-typedef struct hub {
-    pthread_mutex_t lock;
-    pthread_cond_t change;
-    uint32_t n_ranks;
-    uint32_t n_posted[2];
-    size_t size[2];
-    unsigned char *bytes[2]; /* [n_ranks, MAX_BYTES] */
-    uint64_t first[2];       /* the round that the slot holds */
-} hub;
-
-typedef struct seat {
-    hub *hub;
-    uint32_t rank;
-    uint64_t round;
-    void *all;
-} seat;
-
-static renyi_status start(void *user, const void *mine, size_t size, void *all, renyi_error *err)
-{
-    seat *s = user;
-    hub *h = s->hub;
-    const int slot = (int)(s->round % 2);
-    (void)err;
-    pthread_mutex_lock(&h->lock);
-    if (h->first[slot] != s->round) h->first[slot] = s->round, h->n_posted[slot] = 0;
-    if (size > MAX_BYTES || (h->n_posted[slot] && h->size[slot] != size)) abort();
-    h->size[slot] = size;
-    memcpy(h->bytes[slot] + s->rank * (size_t)MAX_BYTES, mine, size);
-    h->n_posted[slot]++;
-    s->all = all;
-    pthread_cond_broadcast(&h->change);
-    pthread_mutex_unlock(&h->lock);
-    return RENYI_OK;
-}
-
-static renyi_status finish(void *user, int wait, int *is_done, renyi_error *err)
-{
-    seat *s = user;
-    hub *h = s->hub;
-    const int slot = (int)(s->round % 2);
-    (void)err;
-    pthread_mutex_lock(&h->lock);
-    while (wait && h->n_posted[slot] < h->n_ranks) pthread_cond_wait(&h->change, &h->lock);
-    *is_done = h->n_posted[slot] == h->n_ranks;
-    for (uint32_t i = 0; *is_done && i < h->n_ranks; i++)
-        memcpy((unsigned char *)s->all + i * h->size[slot], h->bytes[slot] + i * (size_t)MAX_BYTES,
-               h->size[slot]);
-    s->round += (uint64_t)*is_done;
-    pthread_mutex_unlock(&h->lock);
-    return RENYI_OK;
-}
 
 /* ---- one run of all ranks ------------------------------------------------------------------ */
 
@@ -91,18 +35,11 @@ typedef struct crew {
 static void crew_open(crew *c, uint32_t n)
 {
     memset(c, 0, sizeof *c);
-    c->n = c->hub.n_ranks = n;
-    pthread_mutex_init(&c->hub.lock, NULL);
-    pthread_cond_init(&c->hub.change, NULL);
-    for (int i = 0; i < 2; i++) {
-        c->hub.bytes[i] = malloc((size_t)n * MAX_BYTES);
-        c->hub.first[i] = UINT64_MAX;
-        assert_non_null(c->hub.bytes[i]);
-    }
+    c->n = n;
+    hub_open(&c->hub, n);
     for (uint32_t i = 0; i < n; i++) {
         member *m = &c->members[i];
-        m->seat = (seat){&c->hub, i, 0, NULL};
-        m->ranks = (renyi_ranks){sizeof m->ranks, i, n, n, &m->seat, start, finish};
+        m->ranks = seat_take(&m->seat, &c->hub, i);
         m->o = (renyi_eval_options){.struct_size = sizeof m->o,
                                     .policies = policies,
                                     .n_policies = 2,
@@ -139,9 +76,7 @@ static int crew_run(crew *c)
 static void crew_close(crew *c)
 {
     for (uint32_t i = 0; i < c->n; i++) renyi_eval_free(c->members[i].e);
-    for (int i = 0; i < 2; i++) free(c->hub.bytes[i]);
-    pthread_mutex_destroy(&c->hub.lock);
-    pthread_cond_destroy(&c->hub.change);
+    hub_close(&c->hub);
 }
 
 static void crew_log(crew *c, const char *log, int resume)
@@ -436,7 +371,7 @@ static void test_broken_line(void **state)
     crew_open(&c, 2);
     for (uint32_t i = 0; i < 2; i++)
         c.members[i].ranks =
-            (renyi_ranks){sizeof c.members[i].ranks, i, 2, 0, &c.members[i], nothing, broken};
+            (renyi_ranks){sizeof c.members[i].ranks, i, 2, 0, &c.members[i], nothing, broken, NULL};
     assert_true(crew_run(&c));
     for (uint32_t i = 0; i < 2; i++) assert_int_equal(c.members[i].st, RENYI_ERR_IO);
     crew_close(&c);

@@ -1,5 +1,5 @@
 /* ranks.c - see ranks.h. SPDX-License-Identifier: Apache-2.0 */
-#include "eval/ranks.h"
+#include "base/ranks.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
@@ -45,7 +45,8 @@ static renyi_status check(const renyi_ranks *r, renyi_error *err)
 renyi_status ry_ranks_open(ry_ranks *k, const renyi_ranks *given, const renyi_allocator *al,
                            renyi_error *err)
 {
-    const renyi_ranks alone = {sizeof alone, 0, 1, 1, NULL, start_alone, finish_alone};
+    const renyi_ranks alone = {
+        .struct_size = sizeof alone, .n_ranks = 1, .start = start_alone, .finish = finish_alone};
     *k = (ry_ranks){.r = alone};
     if (given) {
         RY_TRY(check(given, err));

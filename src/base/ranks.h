@@ -5,8 +5,8 @@
  * of the caller's own `start` or `finish` ends the talk: from then on everything here fails.
  * Buffers are made beforehand: a lack of memory shows before anyone waits. SPDX-License-Identifier:
  * Apache-2.0 */
-#ifndef RY_EVAL_RANKS_H
-#define RY_EVAL_RANKS_H
+#ifndef RY_BASE_RANKS_H
+#define RY_BASE_RANKS_H
 
 #include "renyi/eval.h"
 
@@ -33,6 +33,12 @@ renyi_status ry_ranks_gather(ry_ranks *k, size_t size, renyi_error *err) RENYI_C
 /* Every rank brings a status: OK only if all are. A rank that is fine gets the message of the first
  * that is not, with its number in front. */
 renyi_status ry_ranks_agree(ry_ranks *k, renyi_status mine, renyi_error *err) RENYI_CHECK;
+
+/* ranks_sum.c: every rank's values become the sum over all ranks. Added in double in the order of
+ * the ranks, then rounded once: the same bits on every rank and in every run with as many ranks. */
+renyi_status ry_ranks_sum(ry_ranks *k, float *values, size_t n, renyi_error *err) RENYI_CHECK;
+renyi_status ry_ranks_sum_doubles(ry_ranks *k, double *values, size_t n,
+                                  renyi_error *err) RENYI_CHECK;
 
 /* How far a rank is. */
 typedef struct ry_beat {
