@@ -1,0 +1,257 @@
+/* train.h - train a Vision Transformer, with pruned tokens if wanted, from scratch or from weights.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Life of a program:
+ *   renyi_train_defaults -> renyi_train_recipe, renyi_train_set -> renyi_train_new
+ *     -> renyi_train_run -> renyi_train_get_result -> renyi_train_free.
+ *
+ * Settings  are fields of renyi_train_options; each also has a name, a text and a line of help
+ *           (renyi_train_get_setting), so that a program can show and read all of them. Unlike in
+ *           the other option structs 0 means 0: begin with renyi_train_defaults.
+ * Files     a run lives in one folder: log.jsonl, checkpoint.safetensors, model.safetensors,
+ *           model-ema.safetensors, best.safetensors (docs/TRAINING.md). Each appears under its name
+ *           only when it is complete; a failure leaves the older one as it was.
+ * Results   depend on settings and data alone: not on threads or workers, not on whether a run was
+ *           interrupted and resumed. Times do, of course.
+ * The rest is as in renyi.h and eval.h.
+ */
+#ifndef RENYI_TRAIN_H
+#define RENYI_TRAIN_H
+
+#include "renyi/eval.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- what a run reports -------------------------------------------------------------------- */
+
+typedef struct renyi_train_step {
+    uint64_t epoch, step;            /* from 0; updates done, this one counted in */
+    uint64_t step_in_epoch, n_steps; /* of the epoch, this one counted in */
+    uint64_t total_steps;            /* of the whole run */
+    uint64_t samples;                /* of this update */
+    double loss, lr, keep;           /* mean over the samples; share of tokens that a cut keeps */
+    double grad_norm;                /* before clipping */
+    double seconds, images_per_second;
+} renyi_train_step;
+
+/* Answers on the photos of `val`; top-1 and top-5 in per cent. NaN: not evaluated. */
+typedef struct renyi_train_score {
+    double loss, top1, top5;
+} renyi_train_score;
+
+typedef struct renyi_train_epoch {
+    uint64_t epoch, step; /* that ended; updates so far */
+    double train_loss, lr, keep;
+    renyi_train_score val, ema;
+    uint32_t is_best; /* 1 = best.safetensors is from now */
+    double seconds;   /* since the run began, without the time between its parts */
+} renyi_train_epoch;
+
+/* ---- settings ------------------------------------------------------------------------------ */
+
+typedef enum renyi_train_schedule {
+    RENYI_SCHEDULE_STEP = 0, /* the rate changes with every update */
+    RENYI_SCHEDULE_EPOCH = 1 /* once an epoch, as timm and EViT do: epochs 0 and 1 have the same */
+} renyi_train_schedule;
+
+typedef enum renyi_train_distill {
+    RENYI_DISTILL_SOFT = 0, /* KL divergence from the teacher's softened answer */
+    RENYI_DISTILL_HARD = 1  /* cross entropy at the teacher's best class */
+} renyi_train_distill;
+
+typedef enum renyi_train_features {
+    RENYI_FEATURES_SMOOTH_L1 = 0, /* of tokens whose mean and deviation were taken out */
+    RENYI_FEATURES_MSE = 1,       /* likewise */
+    RENYI_FEATURES_COSINE = 2     /* 1 - cosine */
+} renyi_train_features;
+
+typedef enum renyi_train_crop { /* renyi_crop_mode, or what the model says */
+                                RENYI_TRAIN_CROP_MODEL = 0,
+                                RENYI_TRAIN_CROP_CENTER = 1,
+                                RENYI_TRAIN_CROP_SQUASH = 2,
+                                RENYI_TRAIN_CROP_BORDER = 3
+} renyi_train_crop;
+
+typedef enum renyi_save_dtype { RENYI_SAVE_F32 = 0, RENYI_SAVE_F16 = 1 } renyi_save_dtype;
+
+/* Texts are borrowed until renyi_train_new returns; NULL = not said. "auto" is 0, or what the
+ * comment says. */
+typedef struct renyi_train_options {
+    uint32_t struct_size;
+    uint32_t
+        resume;         /* 1 = go on with the run in `out`: settings come from its checkpoint, and
+                           of those given with renyi_train_set only some may be others (`may_change`) */
+    const char *out;    /* folder of the run; made if absent, and empty unless resumed */
+    const char *recipe; /* name of the last renyi_train_recipe; static */
+    uint64_t given[2];  /* bit i: setting i was given with renyi_train_set */
+
+    /* model: weights to begin with, or an architecture to begin at random */
+    const char *model, *arch;
+    uint64_t dim, depth, heads, mlp, patch; /* with arch; 0 = as its name says */
+    uint64_t classes;                       /* 0 = the model's where they fit, else the folders */
+    uint64_t image_size;                    /* 0 = the model's */
+    double mean[3], std[3];                 /* of pixel / 255; std 0 = the model's */
+    renyi_train_crop crop_mode;             /* of photos that are evaluated */
+    double crop_pct;                        /* likewise; 0 = the model's */
+    const char *freeze;        /* parameters that stay: names or patterns with *, by commas */
+    const char *freeze_layers; /* blocks that stay: "0-5,7" */
+
+    /* data */
+    const char *data, *val; /* as renyi_dataset_open takes them; DIR/train and DIR/val of DIR */
+    const char *class_map;
+    uint64_t limit, val_limit; /* photos, drawn at random; 0 = all */
+
+    /* length */
+    uint64_t epochs;
+    uint64_t steps;       /* stop after so many updates in all; 0 = at the end of the epochs */
+    uint64_t batch;       /* samples of an update */
+    uint64_t micro_batch; /* of them at a time; 0 = about 1600 tokens, a divisor of batch */
+
+    /* learning rate */
+    double lr, min_lr, warmup_lr;
+    double warmup_epochs;
+    uint32_t lr_scale; /* 1 = lr times batch / 512; the other two are not scaled */
+    renyi_train_schedule schedule;
+
+    /* optimiser: AdamW */
+    double weight_decay, betas[2], eps;
+    double clip; /* of the gradient's length over all parameters; 0 = none */
+    double ema;  /* decay of the average of the weights; 0 = none */
+
+    /* regularisation */
+    double drop_path, smoothing;
+    double mixup, cutmix; /* their alpha; 0 = off */
+    double mixup_prob, mixup_switch;
+
+    /* augmentation */
+    double crop_scale[2], crop_ratio[2]; /* of the random resized crop */
+    double flip;
+    const char *randaugment; /* timm's words, "m9-mstd0.5-inc1"; NULL or "none" = off */
+    double erasing;
+    uint64_t repeats; /* of each photo in an epoch; the epoch stays as long */
+
+    /* pruning */
+    const char *prune;                  /* policy; NULL = none */
+    double shrink_start, shrink_epochs; /* keep rate: 1 before, then down to the policy's */
+
+    /* distillation */
+    const char *teacher; /* model; NULL = none */
+    renyi_train_distill distill;
+    double distill_alpha, distill_tau; /* share of the loss; temperature */
+    const char *teacher_classes;       /* "0,217,...": its class for each of ours; NULL = by the
+                                          names of the photos' folders, or the same */
+    double features_weight;            /* of the loss between tokens; 0 = none */
+    renyi_train_features features;
+    renyi_dtype teacher_dtype;
+
+    /* run */
+    uint64_t seed;
+    renyi_dtype dtype;
+    uint64_t threads, workers;       /* 0 = physical cores; 0 = the loader's choice */
+    uint32_t checkpoint_activations; /* 1 = keep only what enters a block; slower, less memory */
+    uint64_t eval_every;             /* epochs; 0 = only at the end */
+    uint64_t checkpoint_every;   /* updates; besides, at the end of every epoch. 0 = only then */
+    renyi_save_dtype save_dtype; /* of model files */
+
+    /* not settings */
+    renyi_cpu cpu;
+    renyi_limits limits;
+    renyi_allocator allocator;
+    const renyi_ranks *ranks; /* borrowed until renyi_train_free; NULL = alone */
+    void *user;               /* first argument of the callbacks; each may be NULL */
+    /* After every update; non-zero stops: a checkpoint is written, RENYI_ERR_ABORTED. */
+    int (*on_step)(void *user, const renyi_train_step *step);
+    void (*on_epoch)(void *user, const renyi_train_epoch *epoch);
+    renyi_progress on_eval;                        /* photos evaluated of all; non-zero stops */
+    void (*on_note)(void *user, const char *text); /* what the user should know, one line */
+} renyi_train_options;
+
+/* Every field gets its default. */
+RENYI_API void renyi_train_defaults(renyi_train_options *opt);
+
+/* A recipe's settings on top of what is there. RENYI_ERR_ARG lists the names. */
+RENYI_API RENYI_CHECK renyi_status renyi_train_recipe(renyi_train_options *opt, const char *name,
+                                                      renyi_error *err);
+typedef struct renyi_recipe {
+    const char *name, *about;
+    const char *settings; /* "epochs=30 batch-size=2048 ..." */
+} renyi_recipe;           /* static strings */
+RENYI_API size_t renyi_recipe_count(void);
+RENYI_API void renyi_recipe_get(size_t i, renyi_recipe *out);
+
+typedef enum renyi_setting_kind {
+    RENYI_SETTING_TEXT = 0,
+    RENYI_SETTING_COUNT = 1,
+    RENYI_SETTING_REAL = 2, /* `n` numbers, by commas */
+    RENYI_SETTING_FLAG = 3, /* "1" or "0" */
+    RENYI_SETTING_CHOICE = 4
+} renyi_setting_kind;
+
+typedef struct renyi_train_setting {
+    const char *name;  /* "batch-size" */
+    const char *group; /* "length" */
+    renyi_setting_kind kind;
+    uint32_t n;           /* numbers of a REAL: 1, 2 or 3 */
+    const char *argument; /* its name in a help page; the words of a CHOICE: "soft|hard" */
+    const char *help;
+    uint32_t may_change; /* when a run is resumed */
+} renyi_train_setting;   /* static strings */
+RENYI_API size_t renyi_train_setting_count(void);
+RENYI_API void renyi_train_get_setting(size_t i, renyi_train_setting *out);
+
+/* Read a setting from text and mark it as given. Texts are borrowed. RENYI_ERR_ARG names the
+ * setting and what is allowed. */
+RENYI_API RENYI_CHECK renyi_status renyi_train_set(renyi_train_options *opt, const char *name,
+                                                   const char *text, renyi_error *err);
+/* Setting i as the text that renyi_train_set reads back; "" for a text that was not said. */
+#define RENYI_SETTING_MAX 4096
+RENYI_API void renyi_train_show(const renyi_train_options *opt, size_t i, char *out, size_t room);
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+typedef struct renyi_train renyi_train;
+
+/* Opens model, data and teacher, checks every setting, makes the folder. With `resume` reads the
+ * checkpoint. On success *out is owned by the caller (renyi_train_free). */
+RENYI_API RENYI_CHECK renyi_status renyi_train_new(renyi_train **out,
+                                                   const renyi_train_options *opt,
+                                                   renyi_error *err);
+RENYI_API void renyi_train_free(renyi_train *t);
+
+/* The settings as they are used: "auto" resolved, those of the checkpoint when resumed. Texts are
+ * borrowed until renyi_train_free. */
+RENYI_API const renyi_train_options *renyi_train_settings(const renyi_train *t);
+
+typedef struct renyi_train_info {
+    const char *architecture; /* borrowed until renyi_train_free */
+    uint32_t image_size, n_tokens, n_classes;
+    uint64_t n_params, n_trained; /* numbers; those that are not frozen */
+    uint64_t n_photos, n_val;
+    uint64_t steps_per_epoch, total_steps, first_step; /* first_step > 0: resumed */
+    uint64_t bytes_activations, bytes_total;           /* of one process, photos left out */
+    double macs_forward;                               /* of one image, at the policy's keep rate */
+    const char *policy;                                /* in full; "none" */
+} renyi_train_info;
+RENYI_API void renyi_train_get_info(const renyi_train *t, renyi_train_info *out);
+
+/* Until the end of the settings' length, or until stopped. NaN or infinity in the loss is an error
+ * that names the update; the checkpoint is then the last good one. */
+RENYI_API RENYI_CHECK renyi_status renyi_train_run(renyi_train *t, renyi_error *err);
+
+typedef struct renyi_train_result {
+    uint64_t epochs, steps; /* done in all */
+    double train_loss;      /* of the last whole epoch; NaN = none */
+    renyi_train_score val, ema;
+    double best_top1; /* NaN = never evaluated */
+    uint64_t best_epoch;
+    double seconds;
+    uint32_t is_complete; /* nothing is left to do */
+} renyi_train_result;
+RENYI_API void renyi_train_get_result(const renyi_train *t, renyi_train_result *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
