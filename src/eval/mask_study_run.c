@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/whole_file.h"
 #include "eval/mask_study.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static renyi_status read_mask_file(const renyi_masks *s, const char *file, uint8
         char *path = mask_path(s->folder, names[i]);
         if (!path) return ry_fail_nomem(err, strlen(names[i]));
         const renyi_status st =
-            ry_photo_read(bytes, size, path, s->mask.limits.max_image_bytes, &is_missing, err);
+            ry_file_read(bytes, size, path, s->mask.limits.max_image_bytes, &is_missing, err);
         ry_free(NULL, path);
         if (!is_missing) return st;
     }

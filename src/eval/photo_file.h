@@ -20,14 +20,6 @@ renyi_status ry_photo_load(uint8_t *pixels, const char *path, const ry_photo_spe
 renyi_status ry_photo_load_sized(uint8_t *pixels, uint32_t size[2], const char *path,
                                  const ry_photo_spec *spec, renyi_error *err) RENYI_CHECK;
 
-/* All bytes of a regular file, in the C heap (ry_free with NULL); ENOENT of a missing file goes to
- * *is_missing, which may be NULL. */
-renyi_status ry_photo_read(uint8_t **bytes, size_t *size, const char *path, uint64_t max_bytes,
-                           int *is_missing, renyi_error *err) RENYI_CHECK;
-
-/* Ask the system to have the file in memory soon; waits for nothing and may do nothing. */
-void ry_photo_prefetch(const char *path);
-
 /* pixels [size, size, 3] -> floats [3, size, size] = (pixel / 255 - mean) / std */
 void ry_photo_normalise(float *chw, const uint8_t *pixels, const renyi_preprocess *spec);
 

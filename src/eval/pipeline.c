@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/whole_file.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -92,7 +93,7 @@ static void fetch_once(ry_pipeline *p)
     renyi_dataset_image image;
     pthread_mutex_unlock(&p->lock);
     renyi_dataset_get_image(p->o.data, p->o.todo[place], &image);
-    ry_photo_prefetch(image.path);
+    ry_file_prefetch(image.path);
     pthread_mutex_lock(&p->lock);
 }
 

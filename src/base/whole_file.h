@@ -1,0 +1,17 @@
+/* whole_file.h - all bytes of a small file in the heap. Read, not mapped: a file that is cut short
+ * meanwhile must be a failed read, not a signal. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_BASE_WHOLE_FILE_H
+#define RY_BASE_WHOLE_FILE_H
+
+#include "renyi/renyi.h"
+
+/* All bytes of a regular file, in the C heap (ry_free with NULL), so any thread may call it; ENOENT
+ * of a missing file goes to *is_missing, which may be NULL. The message leaves the file's name to
+ * the caller. */
+renyi_status ry_file_read(uint8_t **bytes, size_t *size, const char *path, uint64_t max_bytes,
+                          int *is_missing, renyi_error *err) RENYI_CHECK;
+
+/* Ask the system to have the file in memory soon; waits for nothing and may do nothing. */
+void ry_file_prefetch(const char *path);
+
+#endif
