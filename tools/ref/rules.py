@@ -1,0 +1,161 @@
+# rules.py - the pruning rules as PyTorch sees them: which tokens stay is decided on detached numbers, what they become
+# is differentiated. Every decision also tells its margin, so that a golden file can be refused whose choice rounding
+# might turn. SPDX-License-Identifier: Apache-2.0
+import math
+
+import torch
+
+from tiny_vit import Tokens
+
+
+def ranked(score, margins, cut=None):
+    """Indices by falling score, ties to the lower. Neighbours closer than rounding would be no golden test."""
+    order = sorted(range(len(score)), key=lambda j: (-score[j], j))
+    gaps = [abs(score[a] - score[b]) / max(abs(score[a]), 1e-30) for a, b in zip(order, order[1:])]
+    if gaps:
+        margins.append(min(gaps) if cut is None else gaps[cut - 1] if 0 < cut <= len(gaps) else 1.0)
+    return order
+
+
+def cosines(a, b):
+    return (a / a.norm(dim=1, keepdim=True)) @ (b / b.norm(dim=1, keepdim=True)).T
+
+
+def nearest(cos, margins):
+    """The column of the largest entry of each row."""
+    if cos.shape[1] > 1:
+        top = cos.topk(2, dim=1).values
+        margins += (top[:, 0] - top[:, 1]).tolist()
+    return cos.argmax(1).tolist()
+
+
+class Policy:
+    """Text of the grammar of `renyi policies`; every key that a rule reads must be said."""
+
+    def __init__(self, text):
+        self.text, words = text, text.split()
+        self.rule, self.margins = words[0], []
+        self.words = dict(w.split("=", 1) if "=" in w else ("reduce", w) for w in words[1:])
+        layers = self.words["layers"]
+        self.layers = None if layers == "all" else [int(n) for n in layers.split(",")]
+
+    def cuts(self, i):
+        return self.layers is None or i in self.layers
+
+    def reduce_of(self, i):
+        words = self.words["reduce"].split(",")
+        return words[self.layers.index(i)] if len(words) > 1 else words[0]
+
+    def n_kept(self, patches):
+        if "keep" in self.words:
+            return math.ceil(float(self.words["keep"]) * patches)
+        return patches - int(self.words["p"])
+
+    def cut(self, c, i, t, v):
+        """(rows, tokens) after the cut; rows carry the gradient, tokens the sizes and patches."""
+        if self.rule == "tome":
+            return tome(self, c, t, v)
+        if self.rule == "mosaic":
+            thin = i == 0 and len(t.x) - c.n_prefix == c.grid**2
+            return mosaic_thin(self, c, t, v) if thin else mosaic_merge(self, c, t, v)
+        return select(self, c, i, t, v)
+
+
+# ---- naive and evit -----------------------------------------------------------------------------------------------
+
+def column_norm(words, c, a):
+    """(sum_i A_ij^n)^(1/n) over the rows that count."""
+    n, count = float(words["n"]), torch.ones_like(a)
+    if words.get("class_row", "yes") == "no":
+        count[:c.n_prefix] = 0
+    if words.get("diagonal", "yes") == "no":
+        count.fill_diagonal_(0)
+    return (a**n * count).sum(0)**(1.0 / n)
+
+
+def choose(policy, c, score, class_row, kept):
+    """Patches (counted without the prefix) that stay, in the order of the new list."""
+    by_score = score[c.n_prefix:].tolist()
+    if policy.words["metric"] != "correct":
+        return ranked(by_score, policy.margins, kept)[:kept]
+    by_column = int(float(policy.words["c"]) * kept)
+    out = ranked(class_row[c.n_prefix:].tolist(), policy.margins, kept - by_column)[:kept - by_column]
+    rest = [j for j in range(len(by_score)) if j not in out]
+    return out + [rest[k] for k in ranked([by_score[j] for j in rest], policy.margins, by_column)[:by_column]]
+
+
+def select(policy, c, i, t, v):
+    words, P, n = policy.words, c.n_prefix, len(t.x)
+    score = v.a[0] if words["metric"] == "cls" else column_norm(words, c, v.a)
+    keep = [P + j for j in choose(policy, c, score.detach(), v.a[0].detach(), policy.n_kept(n - P))]
+    stay = list(range(P)) + keep
+    gone = [j for j in range(P, n) if j not in keep]
+    patch = [t.patch[j] for j in stay]
+    reduce = policy.reduce_of(i)
+    if reduce == "drop":
+        return v.y[stay], Tokens(None, t.size[stay], patch)
+    if reduce == "fuse":
+        weight = v.a[0] if words["weights"] == "cls" else score if words["metric"] == "cls" else score / (score.sum() + 1e-6)
+        fused = weight[gone] @ v.y[gone]
+        return torch.cat([v.y[stay], fused[None]]), Tokens(None, torch.cat([t.size[stay], t.size.new_ones(1)]), patch + [None])
+    keys = v.keys.detach()
+    partner = nearest(cosines(keys[gone], keys[keep]), policy.margins)
+    return merge(t, v.y, stay, {g: P + k for g, k in zip(gone, partner)})
+
+
+# ---- merging ------------------------------------------------------------------------------------------------------
+
+def merge(t, y, stay, joins, mean_length=False):
+    """Token g goes to row joins[g]: means weighted by the patches that tokens stand for."""
+    share = torch.zeros(len(stay), len(y), dtype=y.dtype)
+    for row, j in enumerate(stay):
+        share[row, j] = t.size[j]
+    for j, row in joins.items():
+        share[row, j] = t.size[j]
+    size = share.sum(1)
+    share = share / size[:, None]
+    rows = share @ y
+    if mean_length:  # of the members
+        rows = rows * ((share @ y.norm(dim=1)) / rows.norm(dim=1))[:, None]
+    return rows, Tokens(None, size, [t.patch[j] for j in stay])
+
+
+def tome(policy, c, t, v):
+    P, n, r = c.n_prefix, len(t.x), int(policy.words["r"])
+    even, odd = [j for j in range(P, n) if j % 2 == 0], [j for j in range(P, n) if j % 2 == 1]
+    cos = cosines(v.keys.detach()[even], v.keys.detach()[odd])
+    partner = nearest(cos, policy.margins)
+    go = set(ranked(cos.max(1).values.tolist(), policy.margins, r)[:r])
+    staying = [j for k, j in enumerate(even) if k not in go]
+    stay = list(range(P)) + staying + odd
+    return merge(t, v.y, stay, {even[k]: P + len(staying) + partner[k] for k in go})
+
+
+def mosaic_thin(policy, c, t, v):
+    P, n = c.n_prefix, len(t.x) - c.n_prefix
+    q = (v.a.detach()**4).sum(0)[P:].tolist()
+    drops, goes = n - policy.n_kept(n), []
+    for colour in (0, 1):
+        squares = [j for j in range(n) if (j // c.grid + j % c.grid) % 2 == colour]
+        count = min(drops - len(goes), len(squares))
+        goes += [squares[k] for k in ranked([-q[j] for j in squares], policy.margins, count)[:count]]
+    stay = list(range(P)) + [P + j for j in range(n) if j not in goes]
+    return v.y[stay], Tokens(None, t.size[stay], [t.patch[j] for j in stay])
+
+
+def mosaic_merge(policy, c, t, v):
+    P, n = c.n_prefix, len(t.x) - c.n_prefix
+    a = v.a.detach()
+    importance = (a[0] if P else t.size @ a)[P:]
+    y = v.y.detach()[P:]
+    cos = cosines(y - y.mean(0), y - y.mean(0))
+    order = ranked(importance.tolist(), policy.margins)
+    most = [-2.0] * n
+    for k, j in enumerate(order):
+        if k:
+            most[j] = max(cos[j, i].item() for i in order[:k])
+    value = [math.sqrt(importance[j].item()) * max(1.0 - most[j], 1e-6) for j in range(n)]
+    keep = ranked(value, policy.margins)[:policy.n_kept(n)]
+    gone = [j for j in range(n) if j not in keep]
+    partner = nearest(cos[gone][:, keep], policy.margins)
+    return merge(t, v.y, list(range(P)) + [P + j for j in keep], {P + g: P + k for g, k in zip(gone, partner)}, mean_length=True)

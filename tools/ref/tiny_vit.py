@@ -1,0 +1,154 @@
+# tiny_vit.py - a small Vision Transformer with pruned tokens, written for PyTorch's autograd: what the trainer's
+# gradients are held against. One picture at a time, float64, plain functions; docs/PRUNING.md says what each rule does.
+# SPDX-License-Identifier: Apache-2.0
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+EPS = 1e-6  # of LayerNorm
+
+
+# ---- numbers that C computes too ----------------------------------------------------------------------------------
+
+def splitmix(seed, n):
+    """The first n numbers of base/rng.h's ry_rng_uniform, in [0, 1)."""
+    with np.errstate(over="ignore"):
+        z = np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15) * np.arange(1, n + 1, dtype=np.uint64)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def noise(seed, *shape):
+    """Uniform in [-2, 2), rounded to float32: pictures."""
+    return (4.0 * splitmix(seed, math.prod(shape)) - 2.0).astype(np.float32).reshape(shape)
+
+
+# ---- the model ----------------------------------------------------------------------------------------------------
+
+@dataclass
+class Config:
+    name: str
+    n_prefix: int = 1  # class, distillation token
+    mean_pool: bool = False  # the head reads LayerNorm of the mean of the patches
+    dim: int = 16
+    blocks: int = 3
+    heads: int = 2
+    mlp: int = 24
+    patch: int = 4
+    side: int = 20
+    classes: int = 5
+
+    @property
+    def grid(self):
+        return self.side // self.patch
+
+
+def shapes(c):
+    """timm's names and shapes."""
+    D, n = c.dim, c.grid**2
+    out = {"cls_token": (1, 1, D)} if c.n_prefix else {}
+    if c.n_prefix == 2:
+        out["dist_token"] = (1, 1, D)
+    out |= {"pos_embed": (1, c.n_prefix + n, D), "patch_embed.proj.weight": (D, 3, c.patch, c.patch),
+            "patch_embed.proj.bias": (D,)}
+    for i in range(c.blocks):
+        for name, rows, columns in (("attn.qkv", 3 * D, D), ("attn.proj", D, D), ("mlp.fc1", c.mlp, D), ("mlp.fc2", D, c.mlp)):
+            out |= {f"blocks.{i}.{name}.weight": (rows, columns), f"blocks.{i}.{name}.bias": (rows,)}
+        for name in ("norm1", "norm2"):
+            out |= {f"blocks.{i}.{name}.weight": (D,), f"blocks.{i}.{name}.bias": (D,)}
+    norm = "fc_norm" if c.mean_pool else "norm"
+    out |= {f"{norm}.weight": (D,), f"{norm}.bias": (D,), "head.weight": (c.classes, D), "head.bias": (c.classes,)}
+    if c.n_prefix == 2:
+        out |= {"head_dist.weight": (c.classes, D), "head_dist.bias": (c.classes,)}
+    return out
+
+
+def weights(c, seed):
+    """Seeded weights, exact in float16; large enough for attention to prefer some tokens clearly."""
+    out = {}
+    for k, (name, shape) in enumerate(shapes(c).items()):
+        u = 2.0 * splitmix(seed + 1000 * k, math.prod(shape)) - 1.0
+        if "norm" in name and name.endswith("weight"):
+            u = 1.0 + 0.3 * u
+        elif len(shape) == 1:
+            u = 0.3 * u
+        elif name.endswith("weight"):
+            gain = 2.0 if "qkv" in name else 1.0
+            u = gain * math.sqrt(3.0 / math.prod(shape[1:])) * u
+        out[name] = torch.tensor(u.reshape(shape).astype(np.float16).astype(np.float64), requires_grad=True)
+    return out
+
+
+def norm(p, name, x):
+    return F.layer_norm(x, x.shape[-1:], p[f"{name}.weight"], p[f"{name}.bias"], EPS)
+
+
+def linear(p, name, x):
+    return F.linear(x, p[f"{name}.weight"], p[f"{name}.bias"])
+
+
+def embed(p, c, chw):
+    x = F.conv2d(chw[None], p["patch_embed.proj.weight"], p["patch_embed.proj.bias"], stride=c.patch)
+    x = x.flatten(2)[0].T
+    tokens = [p[name][0] for name in ("cls_token", "dist_token")[:c.n_prefix]]
+    return torch.cat(tokens + [x]) + p["pos_embed"][0]
+
+
+@dataclass
+class Tokens:
+    """The list on its way through the blocks."""
+    x: torch.Tensor  # [N, D]
+    size: torch.Tensor  # [N] patches each stands for
+    patch: list  # [N] the patch each is or continues; None for prefix and fused tokens
+
+
+@dataclass
+class View:
+    """What a rule sees of a block."""
+    a: torch.Tensor  # [N, N] attention, mean over heads
+    keys: torch.Tensor  # [N, d] mean over heads
+    y: torch.Tensor  # [N, D] after the attention residual
+
+
+def attend(p, c, name, t):
+    """Attention of all tokens, and what rules see of it. log(size) is added to the logits of each key."""
+    n, d = len(t.x), c.dim // c.heads
+    q, k, v = linear(p, f"{name}.attn.qkv", norm(p, f"{name}.norm1", t.x)).reshape(n, 3, c.heads, d).permute(1, 2, 0, 3)
+    a = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(d) + t.size.log(), dim=-1)
+    out = linear(p, f"{name}.attn.proj", (a @ v).transpose(0, 1).reshape(n, c.dim))
+    return out, a.mean(0), k.mean(0)
+
+
+def block(p, c, i, t, policy, branch):
+    """branch: factors of the two residual branches (stochastic depth)."""
+    name = f"blocks.{i}"
+    h, a, keys = attend(p, c, name, t)
+    y = t.x + branch[0] * h
+    mid = policy and policy.cuts(i) and policy.words.get("at", "mid") == "mid"
+    end = policy and policy.cuts(i) and not mid
+    view = View(a, keys, y)
+    if mid:
+        y, t = policy.cut(c, i, t, view)
+    z = y + branch[1] * linear(p, f"{name}.mlp.fc2", F.gelu(linear(p, f"{name}.mlp.fc1", norm(p, f"{name}.norm2", y))))
+    if end:
+        z, t = policy.cut(c, i, t, View(a, keys, z))
+    return Tokens(z, t.size, t.patch)
+
+
+def forward(p, c, chw, policy=None, branch=None):
+    """chw: [3, S, S]. Returns logits of each head, and the tokens after the last block."""
+    x = embed(p, c, chw)
+    n = len(x)
+    t = Tokens(x, torch.ones(n, dtype=x.dtype), [None] * c.n_prefix + list(range(n - c.n_prefix)))
+    for i in range(c.blocks):
+        t = block(p, c, i, t, policy, (1.0, 1.0) if branch is None else (branch[2 * i], branch[2 * i + 1]))
+    if c.mean_pool:
+        x, s = t.x[c.n_prefix:], t.size[c.n_prefix:]
+        return [linear(p, "head", norm(p, "fc_norm", s @ x / s.sum()))], t
+    x = norm(p, "norm", t.x)
+    return [linear(p, head, x[k]) for k, head in enumerate(("head", "head_dist")[:c.n_prefix])], t

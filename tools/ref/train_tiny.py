@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# train_tiny.py - writes tests/golden_train/: tiny models, and for each case (a policy, a loss) the logits, the loss and
+# the gradient of every parameter by PyTorch's autograd in float64. The files are kept in the repository; this script
+# says how they were made (PyTorch 2.x, NumPy, safetensors) and is no part of the build. Gradients of a case are one
+# list, parameters in the order of their names, and `step` has the unit of each.
+#
+#   python3 tools/ref/train_tiny.py [--check build/librenyi.so] [tests/golden_train]
+#
+# With --check the logits are also held against those that the library itself gives for the same weights and policy.
+# SPDX-License-Identifier: Apache-2.0
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors.numpy import save_file
+
+from rules import Policy
+from tiny_vit import Config, forward, noise, norm, splitmix, weights
+
+IMAGES = 4
+FEATURE_DIM = 6
+MODELS = {c.name: c for c in (Config("class"), Config("distilled", n_prefix=2, blocks=2),
+                              Config("mean", n_prefix=0, mean_pool=True, blocks=3))}
+# case -> model, policy, and what else is special about it
+CASES = {
+    "dense": ("class", None, {}),
+    "soft": ("class", None, {"targets": "soft", "branch": True}),
+    "evit_cls": ("class", "evit keep=0.7 layers=0,1 metric=cls reduce=fuse weights=cls", {"targets": "soft", "branch": True}),
+    "evit_score": ("class", "evit keep=0.7 layers=0,1 metric=col n=2 reduce=fuse weights=score", {}),
+    "evit_rows": ("class", "evit keep=0.7 layers=0,1 metric=col n=3 class_row=no diagonal=no reduce=fuse weights=score", {}),
+    "evit_correct": ("class", "evit keep=0.7 layers=0,1 metric=correct n=2 c=0.4 reduce=fuse weights=cls", {}),
+    "evit_merge": ("class", "evit keep=0.7 layers=0,1 metric=col n=4 reduce=merge", {}),
+    "naive": ("class", "naive p=5 layers=0,1 metric=col n=4 reduce=drop", {}),
+    "naive_end": ("class", "naive p=5 layers=0,1 metric=cls reduce=drop at=end", {}),
+    "mosaic": ("class", "mosaic keep=0.7 layers=0,1", {}),
+    "tome": ("class", "tome r=4 inflection=0 layers=all", {}),
+    "features": ("class", "evit keep=0.7 layers=0,2 metric=cls reduce=fuse weights=cls", {"features": True}),
+    "distilled": ("distilled", "evit keep=0.7 layers=0 metric=cls reduce=fuse weights=cls", {}),
+    "mean": ("mean", "mosaic keep=0.7 layers=0,1,2", {}),
+    "mean_fuse": ("mean", "evit keep=0.7 layers=0,2 metric=col n=2 reduce=merge,fuse weights=score", {}),
+}
+
+
+def picture_seed(model):
+    return 1 + list(MODELS).index(model)
+
+
+def targets_of(kind, seed, classes):
+    """[IMAGES, classes]: one class each, or shares of all."""
+    if kind == "soft":
+        t = splitmix(seed, IMAGES * classes).reshape(IMAGES, classes)**2
+        return (t / t.sum(1, keepdims=True)).astype(np.float32)
+    return np.eye(classes, dtype=np.float32)[np.arange(IMAGES) * 3 % classes]
+
+
+def cross_entropy(logits, target):
+    """Mean over the pictures."""
+    return -(torch.tensor(target, dtype=torch.float64) * F.log_softmax(logits, 1)).sum(1).mean()
+
+
+def feature_parameters():
+    w = (2.0 * splitmix(77, FEATURE_DIM * 16).reshape(FEATURE_DIM, 16) - 1.0).astype(np.float32)
+    b = (2.0 * splitmix(78, FEATURE_DIM) - 1.0).astype(np.float32)
+    return {"feature.weight": torch.tensor(w, dtype=torch.float64, requires_grad=True),
+            "feature.bias": torch.tensor(b, dtype=torch.float64, requires_grad=True)}
+
+
+def feature_loss(p, c, tokens, out):
+    """Features and a loss that is linear in them, with coefficients from a formula."""
+    rows = torch.stack([norm(p, "norm", t.x[c.n_prefix:]) @ p["feature.weight"].T + p["feature.bias"] for t in tokens])
+    pull = (2.0 * splitmix(79, rows.numel()) - 1.0).astype(np.float32).reshape(rows.shape)
+    out["features"] = rows.detach().numpy().astype(np.float32)
+    out["dfeatures"] = pull
+    out["patch"] = np.array([[-1 if j is None else j for j in t.patch[c.n_prefix:]] for t in tokens], np.int32)
+    return (rows * torch.tensor(pull, dtype=torch.float64)).sum()
+
+
+def quantised(grad):
+    """16-bit steps of 1/32767 of the largest: an error below a sixth of the tolerance, at half the size."""
+    assert np.abs(grad).max() > 0
+    step = np.float32(np.abs(grad).max() / 32767)
+    return np.round(grad / step).astype(np.int16), step
+
+
+def run_case(name):
+    model, text, special = CASES[name]
+    c = MODELS[model]
+    p = weights(c, 100 * picture_seed(model))
+    pictures = torch.tensor(noise(picture_seed(model), IMAGES, 3, c.side, c.side), dtype=torch.float64)
+    policy = Policy(text) if text else None
+    out = {}
+    branch = None
+    if special.get("branch"):  # 0 or 1 / 0.8, as stochastic depth has them
+        branch = np.where(splitmix(55, 2 * c.blocks * IMAGES) < 0.2, 0.0, 1.25).astype(np.float32).reshape(-1, IMAGES)
+        out["branch"] = branch
+    if special.get("features"):
+        p |= feature_parameters()
+        out |= {k: v.detach().numpy().astype(np.float32) for k, v in p.items() if k.startswith("feature.")}
+    ran = [forward(p, c, x, policy, None if branch is None else branch[:, i].tolist()) for i, x in enumerate(pictures)]
+    loss = 0.0
+    for h, suffix in enumerate(("", "_dist")[:max(1, c.n_prefix)]):
+        logits = torch.stack([heads[h] for heads, _ in ran])
+        out["logits" + suffix] = logits.detach().numpy().astype(np.float32)
+        out["target" + suffix] = targets_of(special.get("targets", "soft" if h else "hard"), 40 + h, c.classes)
+        loss = loss + cross_entropy(logits, out["target" + suffix])
+    if special.get("features"):
+        loss = loss + feature_loss(p, c, [t for _, t in ran], out)
+    loss.backward()
+    out["loss"] = np.array([loss.item()], np.float32)
+    grads = [quantised(p[k].grad.numpy()) for k in sorted(p)]
+    out["grad"] = np.concatenate([g.ravel() for g, _ in grads])
+    out["step"] = np.array([step for _, step in grads], np.float32)
+    return out, policy
+
+
+def write_models(folder):
+    for name, c in MODELS.items():
+        tensors = {k: v.detach().numpy().astype(np.float16) for k, v in weights(c, 100 * picture_seed(name)).items()}
+        save_file(tensors, folder / f"{name}.safetensors", {"num_heads": str(c.heads)})
+
+
+def engine_logits(library, path, c, policy, pictures):
+    """What `renyi_run_tensor` gives: the mean of two heads for a distilled model."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+    import worker
+
+    worker.common_input = lambda batch: pictures
+    return worker.Renyi(argparse.Namespace(library=library, file=str(path), batch=IMAGES, threads=1, classes=c.classes,
+                                           policy=policy or "none")).once()
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("folder", nargs="?", default="tests/golden_train", type=Path)
+    a.add_argument("--check", metavar="LIBRENYI_SO")
+    a = a.parse_args()
+    a.folder.mkdir(parents=True, exist_ok=True)
+    write_models(a.folder)
+    for name, (model, text, special) in CASES.items():
+        c, (out, policy) = MODELS[model], run_case(name)
+        if policy and min(policy.margins) < 2e-5:
+            raise SystemExit(f"{name}: a choice is as close as {min(policy.margins):.1e}; take another seed")
+        save_file(out, a.folder / f"case_{name}.safetensors", {"model": model, "policy": text or "none",
+                                                               "picture_seed": str(picture_seed(model))})
+        line = f"{name:14} loss {out['loss'][0]:.5f}  closest choice {min(policy.margins) if policy else 1:.1e}"
+        if a.check and "branch" not in out:
+            pictures = noise(picture_seed(model), IMAGES, 3, c.side, c.side)
+            got = engine_logits(a.check, a.folder / f"{model}.safetensors", c, text, pictures)
+            want = np.mean([v for k, v in out.items() if k.startswith("logits")], axis=0)
+            line += f"  engine differs by {np.abs(got - want).max() / np.abs(want).max():.1e}"
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
