@@ -6,6 +6,7 @@
 #include "kernels/linear_body.h"
 
 #include <assert.h>
+#include <string.h>
 
 ry_linear_backend ry_linear_backend_for(renyi_cpu level, renyi_dtype dtype)
 {
@@ -58,6 +59,17 @@ void ry_linear_free(ry_linear *l, const renyi_allocator *al)
     ry_free(al, l->scale);
     ry_free(al, l->sum);
     ry_free(al, l);
+}
+
+renyi_status ry_linear_update(ry_linear *l, const float *w, int transposed, const float *bias,
+                              renyi_error *err)
+{
+    if (!l->vt->update)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "weights of 8 bits cannot be changed in place: use f32 or bf16");
+    memset(l->bias, 0, l->n_out * sizeof(float));
+    if (bias) memcpy(l->bias, bias, l->n_out * sizeof(float));
+    return l->vt->update(l, w, transposed, err);
 }
 
 size_t ry_linear_row(const ry_linear *l, size_t width) { return width + l->vt->row_padding; }

@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-typedef struct ry_linear ry_linear;       /* packed weights; immutable, may be shared by threads */
+typedef struct ry_linear ry_linear; /* packed weights; may be shared by threads that only run it */
 typedef struct ry_linear_op ry_linear_op; /* a linear on so many rows; belongs to one plan */
 
 /* What happens to a row after the product and the bias. */
@@ -43,8 +43,9 @@ typedef struct ry_quant_range {
     float low, high;
 } ry_quant_range;
 
-/* w: [n_out, n_in] row-major; bias: [n_out] or NULL. Both are copied (packed). A linear has one
- * epilogue for life, because a backend may compile it in. */
+/* w: [n_out, n_in] row-major; bias: [n_out] or NULL. Both are copied (packed). w NULL: zeros until
+ * ry_linear_update, not for int8. A linear has one epilogue for life, because a backend may compile
+ * it in. */
 typedef struct ry_linear_spec {
     const float *w, *bias;
     size_t n_out, n_in;
@@ -61,6 +62,12 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
                                    ry_linear_backend backend, const renyi_allocator *al,
                                    renyi_error *err) RENYI_CHECK;
 void ry_linear_free(ry_linear *l, const renyi_allocator *al);
+
+/* Other weights of the same shape, packed in place: the linear is then as if it had been made of
+ * them, and the ops on it stay valid. w: [n_out, n_in], or [n_in, n_out] if transposed; bias NULL =
+ * zeros. Bodies of 8 bits refuse. Nobody may run the linear meanwhile. */
+renyi_status ry_linear_update(ry_linear *l, const float *w, int transposed, const float *bias,
+                              renyi_error *err) RENYI_CHECK;
 size_t ry_linear_out(const ry_linear *l);
 size_t ry_linear_in(const ry_linear *l);
 const float *ry_linear_bias(const ry_linear *l); /* [n_out]; zeros if it was made without */

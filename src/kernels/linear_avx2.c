@@ -27,25 +27,42 @@ typedef struct grid {
     size_t rows_per_block, blocks, panels_per_tile, panel_tiles;
 } grid;
 
+/* panel[n_in, PANEL] of outputs j .. j + count; lanes beyond them stay as they are */
+static void pack_panel(float *panel, const ry_linear *l, const float *w, int transposed, size_t j,
+                       size_t count)
+{
+    const float *rows[PANEL];
+    if (transposed) {
+        for (size_t k = 0; k < l->n_in; k++)
+            memcpy(panel + k * PANEL, w + k * l->n_out + j, count * sizeof(float));
+    } else if (count == PANEL) {
+        for (size_t lane = 0; lane < PANEL; lane++) rows[lane] = w + (j + lane) * l->n_in;
+        ry_micro_pack(panel, PANEL, rows, l->n_in, 1.0f);
+    } else {
+        for (size_t lane = 0; lane < count; lane++)
+            for (size_t k = 0; k < l->n_in; k++)
+                panel[k * PANEL + lane] = w[(j + lane) * l->n_in + k];
+    }
+}
+
+static renyi_status update(ry_linear *l, const float *w, int transposed, renyi_error *err)
+{
+    (void)err;
+    for (size_t j = 0; j < l->n_out; j += PANEL)
+        pack_panel((float *)l->packed + j * l->n_in, l, w, transposed, j,
+                   l->n_out - j < PANEL ? l->n_out - j : PANEL);
+    return RENYI_OK;
+}
+
 static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
                          renyi_error *err)
 {
-    const size_t n_panels = (spec->n_out + PANEL - 1) / PANEL;
-    l->packed = ry_alloc(al, n_panels * PANEL * spec->n_in, sizeof(float));
-    l->bias = ry_calloc(al, n_panels * PANEL, sizeof(float));
-    if (!l->packed || !l->bias)
-        return ry_fail_nomem(err, n_panels * PANEL * spec->n_in * sizeof(float));
+    const size_t padded = (spec->n_out + PANEL - 1) / PANEL * PANEL;
+    l->packed = ry_calloc(al, padded * spec->n_in, sizeof(float));
+    l->bias = ry_calloc(al, padded, sizeof(float));
+    if (!l->packed || !l->bias) return ry_fail_nomem(err, padded * spec->n_in * sizeof(float));
     if (spec->bias) memcpy(l->bias, spec->bias, spec->n_out * sizeof(float));
-    for (size_t p = 0; p < n_panels; p++) {
-        float *panel = (float *)l->packed + p * PANEL * spec->n_in;
-        for (size_t lane = 0; lane < PANEL; lane++) {
-            const size_t j = p * PANEL + lane;
-            const float *w = spec->w + j * spec->n_in;
-            for (size_t k = 0; k < spec->n_in; k++)
-                panel[k * PANEL + lane] = j < spec->n_out ? w[k] : 0.0f;
-        }
-    }
-    return RENYI_OK;
+    return spec->w ? update(l, spec->w, 0, err) : RENYI_OK;
 }
 
 static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
@@ -201,4 +218,4 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
 }
 
 const ry_linear_vtable ry_linear_avx2 = {
-    .pack = pack, .bind = bind, .tiles = tiles, .tile = tile, .row_padding = 16};
+    .pack = pack, .update = update, .bind = bind, .tiles = tiles, .tile = tile, .row_padding = 16};

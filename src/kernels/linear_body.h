@@ -12,6 +12,8 @@ typedef struct ry_linear_vtable {
     renyi_status (*pack)(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
                          renyi_error *err);
     void (*unpack)(ry_linear *l, const renyi_allocator *al);
+    /* Fill l->packed anew: ry_linear_update, which sees to the bias. NULL = refuses. */
+    renyi_status (*update)(ry_linear *l, const float *w, int transposed, renyi_error *err);
     /* Choose the tiles; allocate what a run needs. */
     renyi_status (*bind)(ry_linear_op *op, const renyi_allocator *al, renyi_error *err);
     void (*unbind)(ry_linear_op *op, const renyi_allocator *al);

@@ -119,9 +119,10 @@ static renyi_status make_pd(dnnl_primitive_desc_t *pd, const ry_linear *l, size_
     return RENYI_OK;
 }
 
-/* Reorder plain [n_out, n_in] weights of a type into the blocked layout at l->packed. */
+/* Reorder plain weights of a type, [n_out, n_in] or [n_in, n_out] if transposed, into the blocked
+ * layout at l->packed. */
 static renyi_status reorder(const ry_linear *l, const packed_weights *p, dnnl_data_type_t type,
-                            const void *w, renyi_error *err)
+                            const void *w, int transposed, renyi_error *err)
 {
     ry_md plain = {0};
     const dnnl_engine_t engine = p->engine;
@@ -129,7 +130,8 @@ static renyi_status reorder(const ry_linear *l, const packed_weights *p, dnnl_da
     dnnl_stream_t stream = NULL;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_t primitive = NULL;
-    dnnl_status_t st = ry_md_transposed(&plain, type, l->n_in, l->n_out); /* [n_in, n_out] */
+    dnnl_status_t st = transposed ? ry_md_plain(&plain, type, l->n_in, l->n_out)
+                                  : ry_md_transposed(&plain, type, l->n_in, l->n_out);
     if (!st) st = ry_memory(&from_mem, &plain, engine, (void *)(uintptr_t)w);
     if (!st) st = ry_memory(&to_mem, &p->md, engine, l->packed);
     if (!st) st = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
@@ -159,7 +161,7 @@ static renyi_status reorder_int8(ry_linear *l, const packed_weights *p, const ry
     int8_t *q = ry_alloc(al, l->n_out, l->n_in);
     if (!q) return ry_fail_nomem(err, l->n_out * l->n_in);
     for (size_t j = 0; j < l->n_out; j++) ry_int8_channel(l, spec, j, q + j * l->n_in, 0);
-    const renyi_status st = reorder(l, p, dnnl_s8, q, err);
+    const renyi_status st = reorder(l, p, dnnl_s8, q, 0, err);
     ry_free(al, q);
     return st;
 }
@@ -190,9 +192,12 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const formats
     dnnl_primitive_desc_destroy(pd);
     CHECK(st);
     const size_t bytes = ry_md_bytes(&p->md);
-    l->packed = ry_alloc(al, bytes, 1);
+    l->packed = ry_calloc(al, bytes, 1);
     if (!l->packed) return ry_fail_nomem(err, bytes);
-    RY_TRY(is_int8(l) ? reorder_int8(l, p, spec, al, err) : reorder(l, p, dnnl_f32, spec->w, err));
+    if (is_int8(l))
+        RY_TRY(reorder_int8(l, p, spec, al, err));
+    else if (spec->w)
+        RY_TRY(reorder(l, p, dnnl_f32, spec->w, 0, err));
     CHECK(ry_memory(&p->weights, &p->md, p->engine, l->packed));
     ry_md bias = {0};
     st = ry_md_plain(&bias, dnnl_f32, 1, l->n_out);
@@ -218,6 +223,11 @@ static renyi_status pack_int8(ry_linear *l, const ry_linear_spec *spec, const re
                               renyi_error *err)
 {
     return pack(l, spec, &int8_formats, al, err);
+}
+
+static renyi_status update(ry_linear *l, const float *w, int transposed, renyi_error *err)
+{
+    return reorder(l, l->impl, dnnl_f32, w, transposed, err);
 }
 
 static void unpack(ry_linear *l, const renyi_allocator *al)
@@ -433,9 +443,27 @@ static void convert_int8(const ry_linear *l, void *to, size_t rows, size_t first
                        l->n_in, l->has_range ? &l->range : NULL);
 }
 
-const ry_linear_vtable ry_linear_onednn = {pack_f32, unpack, bind, unbind, tiles,
-                                           tile,     0,      NULL, NULL};
-const ry_linear_vtable ry_linear_onednn_bf16 = {pack_bf16, unpack, bind,       unbind,      tiles,
-                                                tile_bf16, 0,      bytes_bf16, convert_bf16};
-const ry_linear_vtable ry_linear_onednn_int8 = {pack_int8, unpack, bind,       unbind,      tiles,
-                                                tile_int8, 0,      bytes_int8, convert_int8};
+const ry_linear_vtable ry_linear_onednn = {.pack = pack_f32,
+                                           .unpack = unpack,
+                                           .update = update,
+                                           .bind = bind,
+                                           .unbind = unbind,
+                                           .tiles = tiles,
+                                           .tile = tile};
+const ry_linear_vtable ry_linear_onednn_bf16 = {.pack = pack_bf16,
+                                                .unpack = unpack,
+                                                .update = update,
+                                                .bind = bind,
+                                                .unbind = unbind,
+                                                .tiles = tiles,
+                                                .tile = tile_bf16,
+                                                .input_bytes = bytes_bf16,
+                                                .convert = convert_bf16};
+const ry_linear_vtable ry_linear_onednn_int8 = {.pack = pack_int8,
+                                                .unpack = unpack,
+                                                .bind = bind,
+                                                .unbind = unbind,
+                                                .tiles = tiles,
+                                                .tile = tile_int8,
+                                                .input_bytes = bytes_int8,
+                                                .convert = convert_int8};

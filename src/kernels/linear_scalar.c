@@ -7,16 +7,25 @@
 
 #include <string.h>
 
+/* packed as it came: [n_out, n_in] */
+static renyi_status update(ry_linear *l, const float *w, int transposed, renyi_error *err)
+{
+    float *to = l->packed;
+    (void)err;
+    for (size_t j = 0; j < l->n_out; j++)
+        for (size_t k = 0; k < l->n_in; k++)
+            to[j * l->n_in + k] = transposed ? w[k * l->n_out + j] : w[j * l->n_in + k];
+    return RENYI_OK;
+}
+
 static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
                          renyi_error *err)
 {
-    l->packed =
-        ry_alloc(al, spec->n_out * spec->n_in, sizeof(float)); /* as it came: [n_out, n_in] */
+    l->packed = ry_calloc(al, spec->n_out * spec->n_in, sizeof(float));
     l->bias = ry_calloc(al, spec->n_out, sizeof(float));
     if (!l->packed || !l->bias) return ry_fail_nomem(err, spec->n_out * spec->n_in * sizeof(float));
-    memcpy(l->packed, spec->w, spec->n_out * spec->n_in * sizeof(float));
     if (spec->bias) memcpy(l->bias, spec->bias, spec->n_out * sizeof(float));
-    return RENYI_OK;
+    return spec->w ? update(l, spec->w, 0, err) : RENYI_OK;
 }
 
 static size_t tiles(const ry_linear_op *op, ry_extent run)
@@ -58,4 +67,5 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
     }
 }
 
-const ry_linear_vtable ry_linear_scalar = {.pack = pack, .tiles = tiles, .tile = tile};
+const ry_linear_vtable ry_linear_scalar = {
+    .pack = pack, .update = update, .tiles = tiles, .tile = tile};
