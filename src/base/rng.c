@@ -14,3 +14,12 @@ double ry_rng_normal(ry_rng *r)
     } while (s >= 1.0 || s == 0.0);
     return u * sqrt(-2.0 * log(s) / s);
 }
+
+double ry_rng_truncated_normal(ry_rng *r)
+{
+    double x;
+    do {
+        x = ry_rng_normal(r);
+    } while (fabs(x) > 2.0);
+    return x;
+}

@@ -23,6 +23,7 @@ static inline uint64_t ry_rng_next(ry_rng *r)
 /* Uniform in [0, 1) with 53 bits. */
 static inline double ry_rng_uniform(ry_rng *r) { return (double)(ry_rng_next(r) >> 11) * 0x1p-53; }
 
-double ry_rng_normal(ry_rng *r); /* mean 0, deviation 1 */
+double ry_rng_normal(ry_rng *r);           /* mean 0, deviation 1 */
+double ry_rng_truncated_normal(ry_rng *r); /* the same, drawn again beyond two deviations */
 
 #endif

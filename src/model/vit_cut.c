@@ -5,10 +5,8 @@
  * row whose weights do not sum to 1 (EViT's fused token): it gets (sum - 1) b on top.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows.h"
+#include "model/token_rows.h"
 #include "model/vit_run.h"
-
-#include <math.h>
-#include <string.h>
 
 static ry_cut cut_of(const ry_worker *w, size_t image)
 {
@@ -111,83 +109,21 @@ void ry_cut_decide(ry_worker *w, uint32_t block)
 
 /* ---- reducing ------------------------------------------------------------------------------ */
 
-enum { CHUNK = 16 }; /* new rows of a tile */
-
-/* One list of rows and the list it becomes. */
-typedef struct row_lists {
-    const float *from; /* [N, row] */
-    float *to;         /* [n_out, row] */
-    size_t row, width; /* floats from one row to the next, and those that count */
-} row_lists;
-
-/* New rows first .. last-1: each the token it continues times its weight, plus those that join. */
-static void reduce_rows(const row_lists *l, const ry_cut *cut, uint32_t n_tokens, uint32_t first,
-                        uint32_t last)
-{
-    for (uint32_t r = first; r < last; r++) {
-        float *to = l->to + r * l->row;
-        const uint32_t s = cut->source[r];
-        if (s == RY_NO_TOKEN)
-            memset(to, 0, l->width * sizeof *to);
-        else
-            ry_row_scale(to, l->from + s * l->row, cut->weight[s], l->width);
-    }
-    for (uint32_t j = 0; j < n_tokens; j++) {
-        const uint32_t r = cut->target[j];
-        if (r < first || r >= last || cut->source[r] == j) continue;
-        ry_row_add(l->to + r * l->row, l->from + j * l->row, cut->weight[j], l->width);
-    }
-}
-
 /* Bias that fused rows would have had: every token's projection adds it once, times its weight. */
 static void add_fused_bias(float *x, const float *bias, size_t dim, const ry_cut *cut,
                            uint32_t n_tokens, uint32_t first, uint32_t last)
 {
-    for (uint32_t r = first; r < last; r++) {
-        if (cut->source[r] != RY_NO_TOKEN) continue;
-        float sum = 0.0f;
-        for (uint32_t j = 0; j < n_tokens; j++)
-            if (cut->target[j] == r) sum += cut->weight[j];
-        ry_row_add(x + r * dim, bias, sum - 1.0f, dim);
-    }
+    for (uint32_t r = first; r < last; r++)
+        if (cut->source[r] == RY_NO_TOKEN)
+            ry_row_add(x + r * dim, bias, ry_token_weight_sum(cut, n_tokens, r) - 1.0f, dim);
 }
 
-/* Rows that several tokens went into: to the mean length of these, as the mean of vectors that do
- * not point the same way is shorter than each. */
-static void restore_lengths(const row_lists *l, const ry_cut *cut, uint32_t n_tokens,
-                            uint32_t first, uint32_t last)
-{
-    float mean[CHUNK] = {0};
-    uint32_t members[CHUNK] = {0};
-    for (uint32_t j = 0; j < n_tokens; j++)
-        if (cut->target[j] >= first && cut->target[j] < last) members[cut->target[j] - first]++;
-    for (uint32_t j = 0; j < n_tokens; j++) {
-        const uint32_t r = cut->target[j];
-        if (r < first || r >= last || members[r - first] < 2) continue;
-        mean[r - first] += cut->weight[j] * ry_row_length(l->from + j * l->row, l->width);
-    }
-    for (uint32_t r = first; r < last; r++) {
-        if (members[r - first] < 2) continue;
-        float *row = l->to + r * l->row;
-        const float length = ry_row_length(row, l->width);
-        if (length > 0.0f) ry_row_scale(row, row, mean[r - first] / length, l->width);
-    }
-}
-
-/* Patches that the new rows stand for; a fused token counts as one. */
 static void reduce_sizes(ry_worker *w, const ry_block_rows *b, const ry_cut *cut, size_t image)
 {
     const ry_vit_cuts *c = &w->r->p->cuts;
-    const float *from = c->sizes[w->sizes_now] + image * b->in;
-    float *to = c->sizes[!w->sizes_now] + image * b->out;
-    float *log_to = c->log_sizes + image * b->out;
-
-    for (uint32_t r = 0; r < b->out; r++) to[r] = cut->source[r] == RY_NO_TOKEN ? 1.0f : 0.0f;
-    for (uint32_t j = 0; j < b->in; j++) {
-        const uint32_t r = cut->target[j];
-        if (r != RY_NO_TOKEN && cut->source[r] != RY_NO_TOKEN) to[r] += b->sized ? from[j] : 1.0f;
-    }
-    for (uint32_t r = 0; r < b->out; r++) log_to[r] = logf(to[r]);
+    const float *from = b->sized ? c->sizes[w->sizes_now] + image * b->in : NULL;
+    ry_token_sizes(c->sizes[!w->sizes_now] + image * b->out, c->log_sizes + image * b->out, from,
+                   cut, b->in);
 }
 
 static void reduce_chunk(ry_worker *w, uint32_t block, int heads, size_t image, uint32_t first)
@@ -195,26 +131,26 @@ static void reduce_chunk(ry_worker *w, uint32_t block, int heads, size_t image, 
     ry_vit_plan *p = w->r->p;
     const ry_block_rows *b = &w->now;
     const size_t C = p->vit->config.dim, h_row = ry_vit_row(p, C);
-    const uint32_t last = first + CHUNK < b->out ? first + CHUNK : b->out;
+    const uint32_t last = first + RY_TOKEN_CHUNK < b->out ? first + RY_TOKEN_CHUNK : b->out;
     const ry_cut cut = cut_of(w, image);
-    const row_lists x = {p->x[w->x_now] + image * b->in * C, p->x[!w->x_now] + image * b->out * C,
-                         C, C};
+    const ry_row_lists x = {p->x[w->x_now] + image * b->in * C,
+                            p->x[!w->x_now] + image * b->out * C, C, C};
 
-    reduce_rows(&x, &cut, b->in, first, last);
+    ry_token_reduce(&x, &cut, b->in, first, last);
     if (heads) {
-        const row_lists h = {p->h + image * b->in * h_row, p->wide + image * b->out * h_row, h_row,
-                             C};
+        const ry_row_lists h = {p->h + image * b->in * h_row, p->wide + image * b->out * h_row,
+                                h_row, C};
         const float *bias = ry_linear_bias(p->vit->blocks[block].proj);
-        reduce_rows(&h, &cut, b->in, first, last);
+        ry_token_reduce(&h, &cut, b->in, first, last);
         add_fused_bias(x.to, bias, C, &cut, b->in, first, last);
     }
-    if (b->needs.mean_length) restore_lengths(&x, &cut, b->in, first, last);
+    if (b->needs.mean_length) ry_token_lengths(&x, &cut, b->in, first, last);
 }
 
 void ry_cut_reduce(ry_worker *w, uint32_t block, int heads)
 {
     const ry_block_rows *b = &w->now;
-    const size_t chunks = (b->out + CHUNK - 1) / CHUNK;
+    const size_t chunks = (b->out + RY_TOKEN_CHUNK - 1) / RY_TOKEN_CHUNK;
     const int sizes = b->sized || b->needs.sizes;
 
     ry_step step = ry_begin(w, w->r->in->n * chunks);
@@ -224,7 +160,7 @@ void ry_cut_reduce(ry_worker *w, uint32_t block, int heads)
             const ry_cut cut = cut_of(w, image);
             reduce_sizes(w, b, &cut, image);
         }
-        reduce_chunk(w, block, heads, image, (uint32_t)(chunk * CHUNK));
+        reduce_chunk(w, block, heads, image, (uint32_t)(chunk * RY_TOKEN_CHUNK));
     }
     ry_step_end(&step);
     w->x_now = !w->x_now;

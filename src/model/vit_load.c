@@ -5,6 +5,7 @@
 #include "model/pos_embed.h"
 #include "model/vit.h"
 #include "model/vit_quant.h"
+#include "model/vit_read.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -25,35 +26,11 @@ typedef struct loader {
 
 /* ---- one tensor ---------------------------------------------------------------------------- */
 
-/* Index of the first NaN or infinity, or n. Whole blocks first: that loop has no branch. */
-static size_t first_not_finite(const float *x, size_t n)
-{
-    enum { BLOCK = 4096 };
-    for (size_t at = 0; at < n; at += BLOCK) {
-        const size_t end = n - at < BLOCK ? n : at + BLOCK;
-        unsigned bad = 0;
-        for (size_t i = at; i < end; i++) {
-            uint32_t bits;
-            memcpy(&bits, x + i, sizeof bits);
-            bad |= (bits & 0x7f800000u) == 0x7f800000u;
-        }
-        for (size_t i = at; bad && i < end; i++)
-            if (!isfinite(x[i])) return i;
-    }
-    return n;
-}
-
 /* The tensor of a role as floats into out [elements]. NULL stands for an absent bias: zeros. */
 static renyi_status read_tensor(loader *ld, const ry_tensor *t, float *out)
 {
     const size_t n = (size_t)ry_tensor_elements(t);
-    RY_TRY(t->dtype == RY_I8 ? ry_vit_dequantise(out, t, ld->set, ld->err)
-                             : ry_tensor_to_f32(t, out, ld->err));
-    const size_t bad = first_not_finite(out, n);
-    if (bad < n)
-        return ry_fail(ld->err, RENYI_ERR_FORMAT, -1,
-                       "tensor '%.120s' holds %s at element %zu of %zu; finite weights wanted",
-                       t->name, isnan(out[bad]) ? "NaN" : "infinity", bad, n);
+    RY_TRY(ry_vit_read(out, t, ld->set, ld->err));
     ry_tensors_drop_pages(ld->set, t);
     ld->done++;
     ld->v->n_params += n;

@@ -143,6 +143,38 @@ void ry_vit_name_write(char out[RY_NAME_MAX], const ry_vit_naming *n, const ry_v
         snprintf(out, RY_NAME_MAX, "%s%s", prefix, row->pattern);
 }
 
+void ry_vit_extents(uint64_t out[RY_X_COUNT], const ry_vit_config *c)
+{
+    const uint64_t side = c->image_size / c->patch_size;
+    const uint64_t extents[RY_X_COUNT] = {
+        [RY_X_1] = 1,
+        [RY_X_RGB] = 3,
+        [RY_X_PATCH] = c->patch_size,
+        [RY_X_TOKENS] = side * side + c->n_prefix,
+        [RY_X_DIM] = c->dim,
+        [RY_X_3DIM] = 3 * (uint64_t)c->dim,
+        [RY_X_MLP] = c->mlp_dim,
+        [RY_X_CLASSES] = c->n_classes,
+    };
+    memcpy(out, extents, sizeof extents);
+}
+
+void ry_vit_names_each(const ry_vit_naming *n, ry_vit_see_name see, void *user)
+{
+    for (size_t i = 0; i < n->n_names; i++) {
+        if (!ry_vit_name_in_block(&n->table[i])) {
+            if (n->table[i].group & n->groups) see(user, n, &n->table[i], 0);
+            continue;
+        }
+        size_t end = i;
+        while (end < n->n_names && ry_vit_name_in_block(&n->table[end])) end++;
+        for (uint32_t b = 0; b < n->n_blocks; b++)
+            for (size_t k = i; k < end; k++)
+                if (n->table[k].group & n->groups) see(user, n, &n->table[k], b);
+        i = end - 1;
+    }
+}
+
 /* Decimal number without sign or leading zero at *at, moved behind it; 0 when there is none. */
 static int read_number(const char **at, uint32_t *out)
 {

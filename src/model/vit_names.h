@@ -65,6 +65,9 @@ typedef enum ry_vit_extent {
     RY_X_COUNT
 } ry_vit_extent;
 
+/* What the extents are in a model of this configuration. */
+void ry_vit_extents(uint64_t out[RY_X_COUNT], const ry_vit_config *config);
+
 typedef struct ry_vit_name {
     ry_vit_role role;
     ry_vit_group group;
@@ -100,6 +103,12 @@ const char *ry_vit_naming_looked_for(void);
 void ry_vit_name_write(char out[RY_NAME_MAX], const ry_vit_naming *n, const ry_vit_name *row,
                        uint32_t block);
 int ry_vit_name_in_block(const ry_vit_name *row);
+
+/* Every tensor that a model of this naming has, in the order of the table, the blocks one after the
+ * other where the rows of a block stand. */
+typedef void (*ry_vit_see_name)(void *user, const ry_vit_naming *n, const ry_vit_name *row,
+                                uint32_t block);
+void ry_vit_names_each(const ry_vit_naming *n, ry_vit_see_name see, void *user);
 
 /* NULL when the layout has no such role, or the checkpoint no such tensor. */
 const ry_tensor *ry_vit_tensor(const ry_vit_naming *n, const ry_tensors *set, ry_vit_role role,
