@@ -52,9 +52,17 @@ typedef struct renyi_train_epoch {
 /* ---- settings ------------------------------------------------------------------------------ */
 
 typedef enum renyi_train_schedule {
-    RENYI_SCHEDULE_STEP = 0, /* the rate changes with every update */
-    RENYI_SCHEDULE_EPOCH = 1 /* once an epoch, as timm and EViT do: epochs 0 and 1 have the same */
+    RENYI_SCHEDULE_STEP = 0,      /* the learning rate changes with every update */
+    RENYI_SCHEDULE_EPOCH = 1,     /* once an epoch */
+    RENYI_SCHEDULE_EPOCH_LATE = 2 /* once an epoch, by the epoch before, as DeiT and EViT do: epochs
+                                     0 and 1 have the same */
 } renyi_train_schedule;
+
+typedef enum renyi_train_shape {
+    RENYI_SHAPE_COSINE = 0,
+    RENYI_SHAPE_LINEAR = 1,
+    RENYI_SHAPE_CONSTANT = 2
+} renyi_train_shape;
 
 typedef enum renyi_train_distill {
     RENYI_DISTILL_SOFT = 0, /* KL divergence from the teacher's softened answer */
@@ -62,7 +70,7 @@ typedef enum renyi_train_distill {
 } renyi_train_distill;
 
 typedef enum renyi_train_features {
-    RENYI_FEATURES_SMOOTH_L1 = 0, /* of tokens whose mean and deviation were taken out */
+    RENYI_FEATURES_SMOOTH_L1 = 0, /* teacher's tokens have mean 0 and deviation 1 */
     RENYI_FEATURES_MSE = 1,       /* likewise */
     RENYI_FEATURES_COSINE = 2     /* 1 - cosine */
 } renyi_train_features;
@@ -101,6 +109,8 @@ typedef struct renyi_train_options {
     /* data */
     const char *data, *val; /* as renyi_dataset_open takes them; DIR/train and DIR/val of DIR */
     const char *class_map;
+    uint32_t exif;             /* 1 = turn photos as their EXIF orientation says */
+    uint64_t cache_mb;         /* of decoded photos that are kept; 0 = none */
     uint64_t limit, val_limit; /* photos, drawn at random; 0 = all */
 
     /* length */
@@ -112,8 +122,11 @@ typedef struct renyi_train_options {
     /* learning rate */
     double lr, min_lr, warmup_lr;
     double warmup_epochs;
-    uint32_t lr_scale; /* 1 = lr times batch / 512; the other two are not scaled */
+    uint32_t warmup_prefix; /* 1 = the shape begins after the warm-up */
+    uint32_t lr_scale;      /* 1 = lr times batch / 512; the other two are not scaled */
     renyi_train_schedule schedule;
+    renyi_train_shape shape;
+    double layer_decay; /* factor of the rate from each block to the one before; 1 = none */
 
     /* optimiser: AdamW */
     double weight_decay, betas[2], eps;
@@ -129,12 +142,14 @@ typedef struct renyi_train_options {
     double crop_scale[2], crop_ratio[2]; /* of the random resized crop */
     double flip;
     const char *randaugment; /* timm's words, "m9-mstd0.5-inc1"; NULL or "none" = off */
+    double color_jitter;
+    uint32_t three_augment; /* 1 = one of grey, solarize, blur (DeiT III) */
     double erasing;
     uint64_t repeats; /* of each photo in an epoch; the epoch stays as long */
 
     /* pruning */
-    const char *prune;                  /* policy; NULL = none */
-    double shrink_start, shrink_epochs; /* keep rate: 1 before, then down to the policy's */
+    const char *prune;                    /* policy; NULL = none */
+    uint64_t shrink_start, shrink_epochs; /* keep rate: 1 before, then down to the policy's */
 
     /* distillation */
     const char *teacher; /* model; NULL = none */
@@ -171,13 +186,14 @@ typedef struct renyi_train_options {
 /* Every field gets its default. */
 RENYI_API void renyi_train_defaults(renyi_train_options *opt);
 
-/* A recipe's settings on top of what is there. RENYI_ERR_ARG lists the names. */
+/* A recipe's settings on top of what is there, but for those that were given with renyi_train_set.
+ * RENYI_ERR_ARG lists the names. */
 RENYI_API RENYI_CHECK renyi_status renyi_train_recipe(renyi_train_options *opt, const char *name,
                                                       renyi_error *err);
 typedef struct renyi_recipe {
     const char *name, *about;
-    const char *settings; /* "epochs=30 batch-size=2048 ..." */
-} renyi_recipe;           /* static strings */
+    const char *const *settings; /* name, text, name, text, ..., NULL */
+} renyi_recipe;                  /* static strings */
 RENYI_API size_t renyi_recipe_count(void);
 RENYI_API void renyi_recipe_get(size_t i, renyi_recipe *out);
 
@@ -185,7 +201,7 @@ typedef enum renyi_setting_kind {
     RENYI_SETTING_TEXT = 0,
     RENYI_SETTING_COUNT = 1,
     RENYI_SETTING_REAL = 2, /* `n` numbers, by commas */
-    RENYI_SETTING_FLAG = 3, /* "1" or "0" */
+    RENYI_SETTING_FLAG = 3, /* "on" or "off" */
     RENYI_SETTING_CHOICE = 4
 } renyi_setting_kind;
 
@@ -196,12 +212,13 @@ typedef struct renyi_train_setting {
     uint32_t n;           /* numbers of a REAL: 1, 2 or 3 */
     const char *argument; /* its name in a help page; the words of a CHOICE: "soft|hard" */
     const char *help;
+    const char *fallback; /* its default, as text */
     uint32_t may_change; /* when a run is resumed */
 } renyi_train_setting;   /* static strings */
 RENYI_API size_t renyi_train_setting_count(void);
 RENYI_API void renyi_train_get_setting(size_t i, renyi_train_setting *out);
 
-/* Read a setting from text and mark it as given. Texts are borrowed. RENYI_ERR_ARG names the
+/* Read a setting from text and mark it as given; "recipe" also applies it. Texts are borrowed. RENYI_ERR_ARG names the
  * setting and what is allowed. */
 RENYI_API RENYI_CHECK renyi_status renyi_train_set(renyi_train_options *opt, const char *name,
                                                    const char *text, renyi_error *err);

@@ -1,0 +1,26 @@
+/* settings_use.h - what settings mean to the parts of the trainer.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_TRAIN_SETTINGS_USE_H
+#define RY_TRAIN_SETTINGS_USE_H
+
+#include "renyi/train.h"
+#include "train/augment.h"
+#include "train/params.h"
+#include "train/schedule.h"
+
+/* The transforms; reads the words of randaugment, "[rand-]m9-mstd0.5-inc1-n2-p0.5". */
+renyi_status ry_settings_augment(ry_augment *out, const renyi_train_options *o,
+                                 renyi_error *err) RENYI_CHECK;
+
+ry_lr_schedule ry_settings_lr(const renyi_train_options *o);
+
+/* Sets `frozen` of what `freeze` and `freeze-layers` name. A pattern that fits nothing is an error.
+ */
+renyi_status ry_settings_freeze(ry_params *params, uint32_t n_blocks, const renyi_train_options *o,
+                                renyi_error *err) RENYI_CHECK;
+
+/* "0,217,..." -> [n]: exactly n whole numbers. */
+renyi_status ry_settings_class_list(uint32_t *out, uint32_t n, const char *text,
+                                    renyi_error *err) RENYI_CHECK;
+
+#endif
