@@ -213,13 +213,13 @@ typedef struct renyi_train_setting {
     const char *argument; /* its name in a help page; the words of a CHOICE: "soft|hard" */
     const char *help;
     const char *fallback; /* its default, as text */
-    uint32_t may_change; /* when a run is resumed */
-} renyi_train_setting;   /* static strings */
+    uint32_t may_change;  /* when a run is resumed */
+} renyi_train_setting;    /* static strings */
 RENYI_API size_t renyi_train_setting_count(void);
 RENYI_API void renyi_train_get_setting(size_t i, renyi_train_setting *out);
 
-/* Read a setting from text and mark it as given; "recipe" also applies it. Texts are borrowed. RENYI_ERR_ARG names the
- * setting and what is allowed. */
+/* Read a setting from text and mark it as given; "recipe" also applies it. Texts are borrowed.
+ * RENYI_ERR_ARG names the setting and what is allowed. */
 RENYI_API RENYI_CHECK renyi_status renyi_train_set(renyi_train_options *opt, const char *name,
                                                    const char *text, renyi_error *err);
 /* Setting i as the text that renyi_train_set reads back; "" for a text that was not said. */

@@ -26,8 +26,9 @@ static renyi_status read_count(const ry_setting *s, void *field, const char *tex
     uint64_t value;
     if (!ry_read_whole(text, strlen(text), most, &value) || (double)value < s->low) {
         if (s->high > 0)
-            return ry_fail(err, RENYI_ERR_ARG, -1, "%s: '%.60s' is not a whole number from %g to %g%s",
-                           s->name, text, s->low, s->high, s->flags & RY_SETTING_AUTO ? ", or auto" : "");
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "%s: '%.60s' is not a whole number from %g to %g%s", s->name, text,
+                           s->low, s->high, s->flags & RY_SETTING_AUTO ? ", or auto" : "");
         return ry_fail(err, RENYI_ERR_ARG, -1, "%s: '%.60s' is not a whole number%s", s->name, text,
                        s->flags & RY_SETTING_AUTO ? ", or auto" : "");
     }

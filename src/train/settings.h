@@ -16,9 +16,9 @@ enum {
 typedef struct ry_setting {
     const char *name, *group;
     renyi_setting_kind kind;
-    uint32_t n;         /* numbers of a REAL */
-    size_t offset;      /* in renyi_train_options */
-    double low, high;   /* COUNT and REAL; high 0 = no limit of a COUNT */
+    uint32_t n;       /* numbers of a REAL */
+    size_t offset;    /* in renyi_train_options */
+    double low, high; /* COUNT and REAL; high 0 = no limit of a COUNT */
     const char *argument;
     unsigned flags;
     const char *fallback; /* its default */

@@ -44,8 +44,10 @@ static renyi_status check_shares(const renyi_train_options *o, renyi_error *err)
     const struct {
         const char *name;
         double value;
-    } below_one[] = {{"betas", o->betas[0]},      {"betas", o->betas[1]},
-                     {"ema", o->ema},             {"drop-path", o->drop_path},
+    } below_one[] = {{"betas", o->betas[0]},
+                     {"betas", o->betas[1]},
+                     {"ema", o->ema},
+                     {"drop-path", o->drop_path},
                      {"smoothing", o->smoothing}};
     for (size_t i = 0; i < sizeof below_one / sizeof *below_one; i++)
         if (!(below_one[i].value < 1))

@@ -78,7 +78,8 @@ renyi_status ry_settings_from_json(ry_settings_owned *s, const json_t *object, c
     const ry_setting *list = ry_settings(&n);
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
         if (!ry_setting_find(key, NULL))
             return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: unknown setting '%.60s'", where, key);
     }

@@ -183,10 +183,13 @@ renyi_status ry_settings_class_list(uint32_t *out, uint32_t n, const char *text,
         if (i >= n || !ry_read_whole(at, length, UINT32_MAX - 1, &value)) break;
         out[i] = (uint32_t)value;
         at += length;
-        if (!*at++) return i + 1 == n ? RENYI_OK
-                                      : ry_fail(err, RENYI_ERR_ARG, -1,
-                                                "teacher-classes: %u numbers for %u classes", i + 1, n);
+        if (!*at++)
+            return i + 1 == n ? RENYI_OK
+                              : ry_fail(err, RENYI_ERR_ARG, -1,
+                                        "teacher-classes: %u numbers for %u classes", i + 1, n);
     }
-    return ry_fail(err, RENYI_ERR_ARG, -1, "teacher-classes: %u whole numbers by commas wanted, in "
-                   "the order of the classes", n);
+    return ry_fail(err, RENYI_ERR_ARG, -1,
+                   "teacher-classes: %u whole numbers by commas wanted, in "
+                   "the order of the classes",
+                   n);
 }
