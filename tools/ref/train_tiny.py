@@ -27,8 +27,7 @@ MODELS = {c.name: c for c in (Config("class"), Config("distilled", n_prefix=2, b
 # case -> model, policy, and what else is special about it
 CASES = {
     "dense": ("class", None, {}),
-    "soft": ("class", None, {"targets": "soft", "branch": True}),
-    "evit_cls": ("class", "evit keep=0.7 layers=0,1 metric=cls reduce=fuse weights=cls", {"targets": "soft", "branch": True}),
+    "evit_cls": ("class", "evit keep=0.7 layers=0,1 metric=cls reduce=fuse weights=cls", {"soft": True, "branch": True}),
     "evit_score": ("class", "evit keep=0.7 layers=0,1 metric=col n=2 reduce=fuse weights=score", {}),
     "evit_rows": ("class", "evit keep=0.7 layers=0,1 metric=col n=3 class_row=no diagonal=no reduce=fuse weights=score", {}),
     "evit_correct": ("class", "evit keep=0.7 layers=0,1 metric=correct n=2 c=0.4 reduce=fuse weights=cls", {}),
@@ -37,46 +36,71 @@ CASES = {
     "naive_end": ("class", "naive p=5 layers=0,1 metric=cls reduce=drop at=end", {}),
     "mosaic": ("class", "mosaic keep=0.7 layers=0,1", {}),
     "tome": ("class", "tome r=4 inflection=0 layers=all", {}),
-    "features": ("class", "evit keep=0.7 layers=0,2 metric=cls reduce=fuse weights=cls", {"features": True}),
-    "distilled": ("distilled", "evit keep=0.7 layers=0 metric=cls reduce=fuse weights=cls", {}),
+    "features": ("class", "evit keep=0.7 layers=0,2 metric=cls reduce=fuse weights=cls", {"distil": "soft", "features": True}),
+    "two_heads": ("distilled", "evit keep=0.7 layers=0 metric=cls reduce=fuse weights=cls", {"distil": "hard"}),
+    "two_heads_labels": ("distilled", "mosaic keep=0.7 layers=0", {"soft": True}),
     "mean": ("mean", "mosaic keep=0.7 layers=0,1,2", {}),
     "mean_fuse": ("mean", "evit keep=0.7 layers=0,2 metric=col n=2 reduce=merge,fuse weights=score", {}),
 }
+ALPHA, TEMPERATURE, FEATURE_WEIGHT = 0.3, 3.0, 2.0
 
 
 def picture_seed(model):
     return 1 + list(MODELS).index(model)
 
 
-def targets_of(kind, seed, classes):
+# ---- losses: means over the pictures, as src/train/loss.h defines them ------------------------------------------------
+
+def targets_of(soft, classes):
     """[IMAGES, classes]: one class each, or shares of all."""
-    if kind == "soft":
-        t = splitmix(seed, IMAGES * classes).reshape(IMAGES, classes)**2
-        return (t / t.sum(1, keepdims=True)).astype(np.float32)
-    return np.eye(classes, dtype=np.float32)[np.arange(IMAGES) * 3 % classes]
+    if not soft:
+        return np.eye(classes, dtype=np.float32)[np.arange(IMAGES) * 3 % classes]
+    t = splitmix(40, IMAGES * classes).reshape(IMAGES, classes)**2
+    return (t / t.sum(1, keepdims=True)).astype(np.float32)
 
 
 def cross_entropy(logits, target):
-    """Mean over the pictures."""
-    return -(torch.tensor(target, dtype=torch.float64) * F.log_softmax(logits, 1)).sum(1).mean()
+    return -(target * F.log_softmax(logits, 1)).sum(1).mean()
 
 
-def feature_parameters():
-    w = (2.0 * splitmix(77, FEATURE_DIM * 16).reshape(FEATURE_DIM, 16) - 1.0).astype(np.float32)
-    b = (2.0 * splitmix(78, FEATURE_DIM) - 1.0).astype(np.float32)
+def teacher_loss(kind, logits, teacher):
+    if kind == "hard":
+        return F.cross_entropy(logits, teacher.argmax(1))
+    log_p, log_q = F.log_softmax(teacher / TEMPERATURE, 1), F.log_softmax(logits / TEMPERATURE, 1)
+    return TEMPERATURE**2 * (log_p.exp() * (log_p - log_q)).sum(1).mean()
+
+
+def answer_loss(heads, kind, out):
+    """The labels teach the first head and the teacher the last; without a teacher the labels teach their mean."""
+    target = torch.tensor(out["target"], dtype=torch.float64)
+    if not kind:
+        return cross_entropy(sum(heads) / len(heads), target)
+    out["teacher"] = noise(41, *heads[0].shape)
+    teacher = torch.tensor(out["teacher"], dtype=torch.float64)
+    return (1 - ALPHA) * cross_entropy(heads[0], target) + ALPHA * teacher_loss(kind, heads[-1], teacher)
+
+
+def feature_parameters(dim):
+    w, b = noise(77, FEATURE_DIM, dim), noise(78, FEATURE_DIM)
     return {"feature.weight": torch.tensor(w, dtype=torch.float64, requires_grad=True),
             "feature.bias": torch.tensor(b, dtype=torch.float64, requires_grad=True)}
 
 
 def feature_loss(p, c, tokens, out):
-    """Features and a loss that is linear in them, with coefficients from a formula."""
-    rows = torch.stack([norm(p, "norm", t.x[c.n_prefix:]) @ p["feature.weight"].T + p["feature.bias"] for t in tokens])
-    pull = (2.0 * splitmix(79, rows.numel()) - 1.0).astype(np.float32).reshape(rows.shape)
-    out["features"] = rows.detach().numpy().astype(np.float32)
-    out["dfeatures"] = pull
-    out["patch"] = np.array([[-1 if j is None else j for j in t.patch[c.n_prefix:]] for t in tokens], np.int32)
-    return (rows * torch.tensor(pull, dtype=torch.float64)).sum()
+    """Smooth L1 between the rows that are patches and a teacher's tokens of these patches."""
+    teacher = torch.tensor(noise(79, IMAGES, c.grid**2, FEATURE_DIM), dtype=torch.float64)
+    rows = [norm(p, "norm", t.x[c.n_prefix:]) @ p["feature.weight"].T + p["feature.bias"] for t in tokens]
+    patches = [t.patch[c.n_prefix:] for t in tokens]
+    out["features"] = torch.stack(rows).detach().numpy().astype(np.float32)
+    out["patch"] = np.array([[-1 if j is None else j for j in list_] for list_ in patches], np.int32)
+    loss = 0.0
+    for r, list_, t in zip(rows, patches, teacher):
+        here = [k for k, j in enumerate(list_) if j is not None]
+        loss = loss + F.smooth_l1_loss(r[here], t[[list_[k] for k in here]])
+    return loss / IMAGES
 
+
+# ---- cases ----------------------------------------------------------------------------------------------------------
 
 def quantised(grad):
     """16-bit steps of 1/32767 of the largest: an error below a sixth of the tolerance, at half the size."""
@@ -97,17 +121,15 @@ def run_case(name):
         branch = np.where(splitmix(55, 2 * c.blocks * IMAGES) < 0.2, 0.0, 1.25).astype(np.float32).reshape(-1, IMAGES)
         out["branch"] = branch
     if special.get("features"):
-        p |= feature_parameters()
-        out |= {k: v.detach().numpy().astype(np.float32) for k, v in p.items() if k.startswith("feature.")}
+        p |= feature_parameters(c.dim)
     ran = [forward(p, c, x, policy, None if branch is None else branch[:, i].tolist()) for i, x in enumerate(pictures)]
-    loss = 0.0
-    for h, suffix in enumerate(("", "_dist")[:max(1, c.n_prefix)]):
-        logits = torch.stack([heads[h] for heads, _ in ran])
-        out["logits" + suffix] = logits.detach().numpy().astype(np.float32)
-        out["target" + suffix] = targets_of(special.get("targets", "soft" if h else "hard"), 40 + h, c.classes)
-        loss = loss + cross_entropy(logits, out["target" + suffix])
+    heads = [torch.stack(rows) for rows in zip(*(h for h, _ in ran))]
+    for rows, suffix in zip(heads, ("", "_dist")):
+        out["logits" + suffix] = rows.detach().numpy().astype(np.float32)
+    out["target"] = targets_of(special.get("soft"), c.classes)
+    loss = answer_loss(heads, special.get("distil"), out)
     if special.get("features"):
-        loss = loss + feature_loss(p, c, [t for _, t in ran], out)
+        loss = loss + FEATURE_WEIGHT * feature_loss(p, c, [t for _, t in ran], out)
     loss.backward()
     out["loss"] = np.array([loss.item()], np.float32)
     grads = [quantised(p[k].grad.numpy()) for k in sorted(p)]
@@ -143,8 +165,8 @@ def main():
         c, (out, policy) = MODELS[model], run_case(name)
         if policy and min(policy.margins) < 2e-5:
             raise SystemExit(f"{name}: a choice is as close as {min(policy.margins):.1e}; take another seed")
-        save_file(out, a.folder / f"case_{name}.safetensors", {"model": model, "policy": text or "none",
-                                                               "picture_seed": str(picture_seed(model))})
+        meta = {"model": model, "policy": text or "none", "pictures": str(picture_seed(model)), "distil": special.get("distil", "none")}
+        save_file(out, a.folder / f"case_{name}.safetensors", meta)
         line = f"{name:14} loss {out['loss'][0]:.5f}  closest choice {min(policy.margins) if policy else 1:.1e}"
         if a.check and "branch" not in out:
             pictures = noise(picture_seed(model), IMAGES, 3, c.side, c.side)
