@@ -44,8 +44,7 @@ typedef struct ry_augment_target {
 } ry_augment_target;
 
 /* One photo -> chw [3, size, size], normalised, erased where chance says so; not mixed. pixels:
- * scratch of 2 * 3 * size * size bytes; its first half holds the picture before normalising on
- * return. Heap: the C library's, so any thread may call it. */
+ * scratch of 2 * 3 * size * size bytes. Heap: the C library's, so any thread may call it. */
 renyi_status ry_augment_picture(float *chw, uint8_t *pixels, const renyi_image *photo,
                                 const ry_augment *a, const ry_augment_target *target, ry_rng *rng,
                                 renyi_error *err) RENYI_CHECK;
