@@ -1,11 +1,14 @@
 /* test_linear.c - every body of linear.h against double arithmetic: shapes with tails, strides
  * wider than the row, every epilogue; and the promise that tiles, threads and images do not change
  * bits. Bodies of fewer bits are held to the same: the reference then takes the numbers that they
- * see, rounded to bf16 or to 8 bits. SPDX-License-Identifier: Apache-2.0 */
+ * see, rounded to bf16 or to 8 bits. Weights that were changed in place are as good as new ones.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
 #include "base/cpu.h"
 #include "kernel_test.h"
 #include "kernels/linear.h"
 #include "kernels/quant.h"
+#include "test_heap.h"
 
 enum { N_BACKENDS = RY_LINEAR_ONEDNN_INT8 + 1 };
 static const char *const backend_names[] = {"scalar",    "avx2",        "oneDNN",     "int8 scalar",
@@ -100,16 +103,13 @@ static void problem_free(problem *p)
 
 /* y for the first rows of the first n images, computed with so many "threads" (called in turn,
  * tiles backwards). */
-static float *solve_rows(const problem *p, ry_linear_backend backend, unsigned threads, size_t n,
+static float *run_linear(const problem *p, const ry_linear *l, unsigned threads, size_t n,
                          size_t rows)
 {
-    ry_linear *l;
     ry_linear_op *op;
-    const ry_linear_spec spec = {p->w, p->bias, p->n_out, p->n_in, p->epilogue, 0};
     const size_t floats = p->images * p->rows * p->y_row;
     float *y = malloc(floats * sizeof(float));
     memcpy(y, p->y0, floats * sizeof(float));
-    assert_int_equal(ry_linear_new_backend(&l, &spec, backend, NULL, NULL), RENYI_OK);
     assert_int_equal(ry_linear_op_new(&op, l, p->rows, (ry_rows){p->x_row, p->rows * p->x_row},
                                       (ry_rows){p->y_row, p->rows * p->y_row}, threads, NULL, NULL),
                      RENYI_OK);
@@ -123,6 +123,16 @@ static float *solve_rows(const problem *p, ry_linear_backend backend, unsigned t
         ry_linear_op_tile(op, t, run, (unsigned)(t % threads), low ? low : p->x, y);
     free(low);
     ry_linear_op_free(op, NULL);
+    return y;
+}
+
+static float *solve_rows(const problem *p, ry_linear_backend backend, unsigned threads, size_t n,
+                         size_t rows)
+{
+    ry_linear *l;
+    const ry_linear_spec spec = {p->w, p->bias, p->n_out, p->n_in, p->epilogue, 0};
+    assert_int_equal(ry_linear_new_backend(&l, &spec, backend, NULL, NULL), RENYI_OK);
+    float *y = run_linear(p, l, threads, n, rows);
     ry_linear_free(l, NULL);
     return y;
 }
@@ -259,10 +269,65 @@ static void test_rows_are_apart(void **state)
     }
 }
 
+/* A linear made without weights, then given those of p twice: first others, then as they are or
+ * transposed. Nothing is allocated for it by our own bodies. */
+static void check_update(const problem *p, ry_linear_backend b, int transposed)
+{
+    const ry_linear_spec spec = {NULL, NULL, p->n_out, p->n_in, p->epilogue, 0};
+    test_heap heap = {0};
+    const renyi_allocator al = test_heap_of(&heap);
+    ry_linear *l;
+    const size_t n = p->n_out * p->n_in;
+    float *w = malloc(n * sizeof(float));
+    for (size_t i = 0; i < n; i++) w[i] = NAN;
+    assert_int_equal(ry_linear_new_backend(&l, &spec, b, &al, NULL), RENYI_OK);
+    const size_t calls = heap.calls;
+    assert_int_equal(ry_linear_update(l, w, 0, p->bias, NULL), RENYI_OK);
+    for (size_t i = 0; i < n; i++)
+        w[i] = p->w[transposed ? i % p->n_out * p->n_in + i / p->n_out : i];
+    assert_int_equal(ry_linear_update(l, w, transposed, p->bias, NULL), RENYI_OK);
+    assert_int_equal(heap.calls, calls);
+    float *want = solve(p, b, 1, p->images);
+    float *y = run_linear(p, l, 1, p->images, p->rows);
+    assert_memory_equal(y, want, p->images * p->rows * p->y_row * sizeof(float));
+    ry_linear_free(l, &al);
+    assert_int_equal(heap.live, 0);
+    free(w), free(want), free(y);
+}
+
+static void test_update(void **state)
+{
+    (void)state;
+    for (ry_linear_backend b = 0; b < N_BACKENDS; b++) {
+        if (!backend_here(b) || is_int8(b)) continue;
+        static const size_t shapes[][2] = {{1, 1}, {16, 8}, {17, 5}, {100, 64}, {45, 403}};
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            for (int transposed = 0; transposed < 2; transposed++) {
+                problem p = problem_new(b, 1, 13, shapes[s][0], shapes[s][1], RY_EPI_NONE);
+                check_update(&p, b, transposed);
+                problem_free(&p);
+            }
+    }
+}
+
+static void test_update_refuses_int8(void **state)
+{
+    (void)state;
+    const float w[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+    const ry_linear_spec spec = {w, NULL, 2, 2, RY_EPI_NONE, RENYI_DTYPE_INT8};
+    ry_linear *l;
+    renyi_error err;
+    assert_int_equal(ry_linear_new_backend(&l, &spec, RY_LINEAR_INT8_SCALAR, NULL, NULL), RENYI_OK);
+    assert_int_equal(ry_linear_update(l, w, 0, NULL, &err), RENYI_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "8 bits"));
+    ry_linear_free(l, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_double), cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_fewer_rows), cmocka_unit_test(test_rows_are_apart)};
+        cmocka_unit_test(test_fewer_rows),     cmocka_unit_test(test_rows_are_apart),
+        cmocka_unit_test(test_update),         cmocka_unit_test(test_update_refuses_int8)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,103 @@
+/* test_grad_activation.c - activations against double arithmetic, their derivatives against finite
+ * differences in double: the whole range of arguments, every tail and alignment, in place.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "grad_test.h"
+
+static double gelu_double(double u) { return 0.5 * u * (1.0 + erf(u / sqrt(2.0))); }
+static double quick_gelu_double(double u) { return u / (1.0 + exp(-1.702 * u)); }
+
+static double gelu_loss(const double *u, const void *unused)
+{
+    (void)unused;
+    return gelu_double(*u);
+}
+
+static double quick_gelu_loss(const double *u, const void *unused)
+{
+    (void)unused;
+    return quick_gelu_double(*u);
+}
+
+typedef struct pair { /* a function, its derivative, and what they should be */
+    RY_DECL_ACTIVATION((*value));
+    RY_DECL_ACTIVATION_GRAD((*slope));
+    loss_fn want;
+} pair;
+
+static void check_slope(const pair *p, float u, float dy, float got)
+{
+    double x = (double)u;
+    const double want = (double)dy * slope_of(p->want, &x, 0, NULL);
+    if (!(fabs((double)got - want) <= 2e-6))
+        fail_msg("slope at %g: %.9g, want %.9g", (double)u, (double)got, want);
+}
+
+static void check_range(const pair *p)
+{
+    enum { N = 4001 };
+    static float u[N], y[N], dy[N], du[N];
+    for (int i = 0; i < N; i++) u[i] = (float)(i - N / 2) * 0.01f, dy[i] = unit();
+    p->value(y, u, N);
+    p->slope(du, dy, u, N);
+    for (int i = 0; i < N; i++) {
+        const double x = (double)u[i], want = p->want(&x, NULL);
+        assert_true(fabs((double)y[i] - want) <= 1e-6 * (1.0 + fabs(want)));
+        check_slope(p, u[i], dy[i], du[i]);
+    }
+}
+
+/* Far out the function is 0 or the identity, its slope 0 or 1. */
+static void check_far(const pair *p)
+{
+    const float u[4] = {-1e4f, 1e4f, -60.0f, 60.0f}, dy[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+    float y[4], du[4];
+    p->value(y, u, 4);
+    p->slope(du, dy, u, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_true(fabsf(y[i] - (u[i] > 0.0f ? u[i] : 0.0f)) <= 1e-6f);
+        assert_true(fabsf(du[i] - (u[i] > 0.0f ? 1.0f : 0.0f)) <= 1e-6f);
+    }
+}
+
+static void check_tails(const pair *p)
+{
+    for (size_t n = 0; n <= 50; n++) {
+        guarded u = guard_new(n, n % 16), y = guard_new(n, n % 16), dy = guard_new(n, n % 16),
+                du = guard_new(n, n % 16);
+        fill(u.data, n);
+        fill(dy.data, n);
+        p->value(y.data, u.data, n);
+        p->slope(du.data, dy.data, u.data, n);
+        assert_true(guard_intact(&y) && guard_intact(&du));
+        for (size_t i = 0; i < n; i++) check_slope(p, u.data[i], dy.data[i], du.data[i]);
+        p->slope(dy.data, dy.data, u.data, n); /* in place: the same bits */
+        p->value(u.data, u.data, n);
+        if (n) assert_memory_equal(dy.data, du.data, n * sizeof(float));
+        if (n) assert_memory_equal(u.data, y.data, n * sizeof(float));
+        assert_true(guard_intact(&u) && guard_intact(&dy));
+        guard_free(&u), guard_free(&y), guard_free(&dy), guard_free(&du);
+    }
+}
+
+static void check_all(const ry_grad_kernels *k)
+{
+    const pair pairs[] = {{k->gelu, k->gelu_grad, gelu_loss},
+                          {k->quick_gelu, k->quick_gelu_grad, quick_gelu_loss}};
+    for (int i = 0; i < 2; i++) {
+        check_range(&pairs[i]);
+        check_far(&pairs[i]);
+        check_tails(&pairs[i]);
+    }
+}
+
+static void test_differences(void **state)
+{
+    (void)state;
+    at_every_level(check_all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_differences)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
