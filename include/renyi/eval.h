@@ -99,6 +99,16 @@ typedef struct renyi_dataset_image {
 } renyi_dataset_image;     /* pointers are borrowed until renyi_dataset_free */
 RENYI_API void renyi_dataset_get_image(const renyi_dataset *d, size_t i, renyi_dataset_image *out);
 
+/* Name of the folder that holds the photos of a class (the first, if several do); NULL if none
+ * does. Borrowed until renyi_dataset_free. */
+RENYI_API const char *renyi_dataset_class_name(const renyi_dataset *d, uint32_t label);
+
+/* Which class of m each of n words means: an index, a WordNet id (of 1000 classes), one of the
+ * model's label names. out: [n]; RENYI_NO_CLASS for a word that means none, or NULL. */
+RENYI_API RENYI_CHECK renyi_status renyi_classes_find(const renyi_model *m,
+                                                      const char *const *words, uint32_t n,
+                                                      uint32_t *out, renyi_error *err);
+
 /* ---- evaluation ---------------------------------------------------------------------------- */
 
 typedef struct renyi_eval renyi_eval; /* sessions, one per policy, and what they answered */

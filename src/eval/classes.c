@@ -127,3 +127,20 @@ renyi_class_rule ry_classes_find(const ry_classes *c, ry_text word, uint32_t *ou
     }
     return RENYI_CLASS_UNKNOWN;
 }
+
+renyi_status renyi_classes_find(const renyi_model *m, const char *const *words, uint32_t n,
+                                uint32_t *out, renyi_error *err)
+{
+    const renyi_allocator heap = {0};
+    renyi_model_info info;
+    ry_classes classes;
+    if (!m || (n && (!words || !out)))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_classes_find: NULL argument");
+    renyi_model_get_info(m, &info);
+    const renyi_status st = ry_classes_open(&classes, info.n_classes, m, &heap, err);
+    for (uint32_t i = 0; !st && i < n; i++)
+        if (!words[i] || !ry_classes_find(&classes, ry_text_of(words[i]), &out[i]))
+            out[i] = RENYI_NO_CLASS;
+    ry_classes_free(&classes);
+    return st;
+}

@@ -269,3 +269,18 @@ void renyi_dataset_get_image(const renyi_dataset *d, size_t i, renyi_dataset_ima
                                  .n_right = p->right ? p->n_right : 1,
                                  .right = p->right ? p->right : &p->label};
 }
+
+const char *renyi_dataset_class_name(const renyi_dataset *d, uint32_t label)
+{
+    for (uint32_t low = 0, high = d ? d->info.n_folders : 0; low < high;) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (d->folders[middle].label < label)
+            low = middle + 1;
+        else if (d->folders[middle].label > label ||
+                 (middle && d->folders[middle - 1].label == label))
+            high = middle;
+        else
+            return d->folders[middle].name;
+    }
+    return NULL;
+}

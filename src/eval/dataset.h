@@ -14,15 +14,22 @@ typedef struct ry_photo {
     uint32_t n_right; /* 0 with right == NULL: only label is right */
 } ry_photo;
 
+/* A folder of photos and its class. */
+typedef struct ry_class_folder {
+    const char *name; /* in the pool */
+    uint32_t label;
+} ry_class_folder;
+
 struct renyi_dataset {
     renyi_allocator al;
     ry_pool pool;
     ry_photo *photos;
     size_t count, capacity;
     uint64_t max_images, max_list_bytes;
-    int unlabelled;        /* photos need no class */
-    uint32_t *valid;       /* ascending */
-    uint32_t *valid_order; /* as in the file: class i of ImageFolder's order */
+    int unlabelled;           /* photos need no class */
+    uint32_t *valid;          /* ascending */
+    uint32_t *valid_order;    /* as in the file: class i of ImageFolder's order */
+    ry_class_folder *folders; /* [info.n_folders] by label, then name; in the pool */
     renyi_dataset_info info;
     ry_classes classes; /* only while opening */
 };

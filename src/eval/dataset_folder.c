@@ -138,6 +138,30 @@ static renyi_status label_folders(renyi_dataset *d, const char *path, const entr
     return RENYI_OK;
 }
 
+static int compare_folders(const void *a, const void *b)
+{
+    const ry_class_folder *x = a, *y = b;
+    return x->label != y->label ? (x->label > y->label) - (x->label < y->label)
+                                : strcmp(x->name, y->name);
+}
+
+/* Which folder is which class, for those who ask later. */
+static renyi_status name_classes(renyi_dataset *d, const entries *folders, const uint32_t *labels,
+                                 renyi_error *err)
+{
+    const size_t n = folders->count;
+    d->folders = ry_pool_take(&d->pool, n * sizeof *d->folders);
+    if (!d->folders) return ry_fail_nomem(err, n * sizeof *d->folders);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = ry_pool_copy(&d->pool, ry_text_of(folders->items[i].name));
+        if (!name) return ry_fail_nomem(err, strlen(folders->items[i].name));
+        d->folders[i] = (ry_class_folder){name, labels[i]};
+    }
+    qsort(d->folders, n, sizeof *d->folders, compare_folders);
+    d->info.n_folders = (uint32_t)n;
+    return RENYI_OK;
+}
+
 static renyi_status add_classes(renyi_dataset *d, const char *path, const entries *folders,
                                 renyi_error *err)
 {
@@ -149,7 +173,7 @@ static renyi_status add_classes(renyi_dataset *d, const char *path, const entrie
     const level top = {NULL, st ? 0 : s.st_dev, st ? 0 : s.st_ino, 0};
     for (size_t i = 0; !st && i < folders->count; i++)
         st = add_folder(d, path, folders->items[i].name, labels[i], &top, err);
-    d->info.n_folders = (uint32_t)folders->count;
+    if (!st) st = name_classes(d, folders, labels, err);
     ry_free(&d->al, labels);
     return st;
 }

@@ -41,11 +41,18 @@ double ry_teacher_macs(const ry_teacher *t); /* multiply-accumulates per image *
 renyi_status ry_teacher_run(ry_teacher *t, const float *chw, uint32_t n, float *logits,
                             float *tokens, renyi_error *err) RENYI_CHECK;
 
-/* The teacher's class of each student class by its name: a WordNet id of ImageNet's 1000 (a folder
- * like n01440764) or a label of the teacher. names: [n]; may be NULL, or hold NULLs. When no name
- * tells anything, n classes of n are taken to be the same. RENYI_ERR_ARG names the class that the
- * teacher does not know. map: [n] */
+/* teacher_classes.c: the teacher's class of each of the student's n. map: [n].
+ *
+ * By name: a WordNet id of ImageNet's 1000 (a folder like n01440764) or a label of the teacher.
+ * names: [n]; may be NULL, or hold NULLs. When no name tells anything, n classes of n are taken to
+ * be the same. RENYI_ERR_ARG names the class that the teacher does not know. */
 renyi_status ry_teacher_classes(uint32_t *map, const renyi_model *teacher, const char *const *names,
-                                uint32_t n, renyi_error *err) RENYI_CHECK;
+                                uint32_t n, const renyi_allocator *al,
+                                renyi_error *err) RENYI_CHECK;
+
+/* By a list of n words between commas, each an index, a WordNet id or a label: "0,217,482". */
+renyi_status ry_teacher_class_list(uint32_t *map, const renyi_model *teacher, const char *list,
+                                   uint32_t n, const renyi_allocator *al,
+                                   renyi_error *err) RENYI_CHECK;
 
 #endif

@@ -107,6 +107,9 @@ static void test_folders(void **state)
     put("wnid/val/n15075141/b.jpg", "");
     d = open_ok(at("wnid"), NULL);
     assert_photos(d, "n01440764/a.jpg=0 n15075141/b.jpg=999");
+    assert_string_equal(renyi_dataset_class_name(d, 999), "n15075141");
+    assert_string_equal(renyi_dataset_class_name(d, 0), "n01440764");
+    assert_null(renyi_dataset_class_name(d, 1));
     assert_int_equal(rule_of(d), RENYI_CLASS_BY_WNID);
     renyi_dataset_free(d);
     d = open_ok(at("wnid"), OPTIONS(.n_classes = 2)); /* a model of its own: ImageFolder's order */
