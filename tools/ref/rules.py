@@ -63,14 +63,15 @@ class Policy:
 
 # ---- naive and evit -----------------------------------------------------------------------------------------------
 
-def column_norm(words, c, a):
-    """(sum_i A_ij^n)^(1/n) over the rows that count."""
-    n, count = float(words["n"]), torch.ones_like(a)
+def column_norm(words, c, v):
+    """(sum_i A_ij^n)^(1/n) over the rows that count; heads=each: the mean of the norms of the heads."""
+    a = v.each if words.get("heads", "mean") == "each" else v.a[None]
+    n, count = float(words["n"]), torch.ones_like(v.a)
     if words.get("class_row", "yes") == "no":
         count[:c.n_prefix] = 0
     if words.get("diagonal", "yes") == "no":
         count.fill_diagonal_(0)
-    return (a**n * count).sum(0)**(1.0 / n)
+    return ((a**n * count).sum(1)**(1.0 / n)).mean(0)
 
 
 def choose(policy, c, score, class_row, kept):
@@ -86,7 +87,7 @@ def choose(policy, c, score, class_row, kept):
 
 def select(policy, c, i, t, v):
     words, P, n = policy.words, c.n_prefix, len(t.x)
-    score = v.a[0] if words["metric"] == "cls" else column_norm(words, c, v.a)
+    score = v.a[0] if words["metric"] == "cls" else column_norm(words, c, v)
     keep = [P + j for j in choose(policy, c, score.detach(), v.a[0].detach(), policy.n_kept(n - P))]
     stay = list(range(P)) + keep
     gone = [j for j in range(P, n) if j not in keep]

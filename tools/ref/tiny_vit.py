@@ -110,9 +110,14 @@ class Tokens:
 @dataclass
 class View:
     """What a rule sees of a block."""
-    a: torch.Tensor  # [N, N] attention, mean over heads
+    each: torch.Tensor  # [H, N, N] attention
     keys: torch.Tensor  # [N, d] mean over heads
     y: torch.Tensor  # [N, D] after the attention residual
+
+    @property
+    def a(self):
+        """[N, N] mean over heads."""
+        return self.each.mean(0)
 
 
 def attend(p, c, name, t):
@@ -121,7 +126,7 @@ def attend(p, c, name, t):
     q, k, v = linear(p, f"{name}.attn.qkv", norm(p, f"{name}.norm1", t.x)).reshape(n, 3, c.heads, d).permute(1, 2, 0, 3)
     a = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(d) + t.size.log(), dim=-1)
     out = linear(p, f"{name}.attn.proj", (a @ v).transpose(0, 1).reshape(n, c.dim))
-    return out, a.mean(0), k.mean(0)
+    return out, a, k.mean(0)
 
 
 def block(p, c, i, t, policy, branch):

@@ -40,7 +40,7 @@ CASES = {
     "two_heads": ("distilled", "evit keep=0.7 layers=0 metric=cls reduce=fuse weights=cls", {"distil": "hard"}),
     "two_heads_labels": ("distilled", "mosaic keep=0.7 layers=0", {"soft": True}),
     "mean": ("mean", "mosaic keep=0.7 layers=0,1,2", {}),
-    "mean_fuse": ("mean", "evit keep=0.7 layers=0,2 metric=col n=2 reduce=merge,fuse weights=score", {}),
+    "mean_fuse": ("mean", "evit keep=0.7 layers=0,2 metric=col n=2 heads=each reduce=merge,fuse weights=score", {}),
 }
 ALPHA, TEMPERATURE, FEATURE_WEIGHT = 0.3, 3.0, 2.0
 
