@@ -98,6 +98,56 @@ RENYI_API RENYI_CHECK renyi_status renyi_report_html(renyi_report_text *out, con
                                                      renyi_error *err);
 RENYI_API void renyi_report_text_free(renyi_report_text *t); /* an empty one is fine */
 
+/* ---- training runs as curves --------------------------------------------------------------- */
+
+typedef struct renyi_report_curve {
+    uint32_t run;      /* place in the list of runs: the same colour, dashes and shape everywhere */
+    uint32_t is_faint; /* 1 = thin, behind the others and without a label: values before smoothing.
+                          The y axis is made for the others */
+    const double *x, *y; /* [n] x never falls; where one is not finite the line has a gap */
+    size_t n;            /* at most RENYI_REPORT_MAX_CURVE */
+} renyi_report_curve;
+
+/* One chart. */
+typedef struct renyi_report_panel {
+    const char *title, *caption; /* "Training loss"; a sentence about it, in the page */
+    const char *x_label, *y_label;
+    uint32_t x_decimals, y_decimals; /* of values that are said, 0 to 6 */
+    uint32_t n_curves;
+    const renyi_report_curve *curves; /* [n_curves] */
+} renyi_report_panel;
+
+/* One column of the table of runs. */
+typedef struct renyi_report_column {
+    const char *name;
+    const char *const *cells; /* [n_runs] a NULL is shown as a dash */
+    uint32_t is_text;         /* 0 = numbers */
+} renyi_report_column;
+
+#define RENYI_REPORT_MAX_RUNS 24
+#define RENYI_REPORT_MAX_PANELS 16
+#define RENYI_REPORT_MAX_CURVE 100000
+
+/* All pointers are borrowed for the call; a text that is NULL is left out. */
+typedef struct renyi_report_curves {
+    uint32_t struct_size;
+    uint32_t n_runs, n_panels, n_columns;
+    const char *const *runs;            /* [n_runs] names */
+    const renyi_report_panel *panels;   /* [n_panels] charts, one below the other */
+    const renyi_report_column *columns; /* [n_columns] of the page's table, behind the names */
+    const char *title, *note, *command, *date;
+    renyi_allocator allocator;
+} renyi_report_curves;
+
+/* All charts as one SVG file; a page with the charts, values where the pointer is, and the table.
+ * On success *out is owned by the caller (renyi_report_text_free); otherwise it is empty. */
+RENYI_API RENYI_CHECK renyi_status renyi_report_curves_svg(renyi_report_text *out,
+                                                           const renyi_report_curves *r,
+                                                           renyi_error *err);
+RENYI_API RENYI_CHECK renyi_status renyi_report_curves_html(renyi_report_text *out,
+                                                            const renyi_report_curves *r,
+                                                            renyi_error *err);
+
 /* ---- the Pareto front ---------------------------------------------------------------------- */
 
 /* on_front[i] = 1 if no other point is at least as accurate (top1) for at most the cost, and

@@ -21,7 +21,7 @@ enum cli_exit {
 /* One verb: argv[0] is its name. Returns an exit code. */
 typedef int cli_verb(int argc, char **argv);
 cli_verb cmd_classify, cmd_eval, cmd_merge, cmd_sweep, cmd_tune, cmd_paper, cmd_bench, cmd_flops,
-    cmd_policies, cmd_inspect, cmd_quantize, cmd_init, cmd_pull;
+    cmd_policies, cmd_inspect, cmd_quantize, cmd_init, cmd_pull, cmd_plot;
 
 /* ---- messages on stderr ("renyi: ..."), one line each, control characters made harmless ---- */
 
@@ -54,6 +54,7 @@ void *cli_alloc(size_t count, size_t size); /* zeroed */
 void *cli_grow(void *ptr, size_t count, size_t size);
 char *cli_copy(const char *text);
 char *cli_format(const char *fmt, ...) CLI_PRINTF(1, 2);
+char *cli_command_line(int argc, char **argv); /* "renyi sweep -m 'a b'", as a shell takes it */
 
 /* A list of strings that owns them. */
 typedef struct cli_strings {

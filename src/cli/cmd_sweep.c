@@ -71,22 +71,6 @@ static option_outcome parse(sweep_arguments *a, int argc, char **argv, cli_strin
     return options_parse(&syntax, argc, argv, words);
 }
 
-/* "renyi sweep -m 'a b'", as a shell would take it. Owned. */
-static char *command_line(int argc, char **argv)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "-_=./,:+@%";
-    char *text = cli_copy("renyi");
-
-    for (int i = 0; i < argc; i++) {
-        const char *quote = argv[i][strspn(argv[i], plain)] || !*argv[i] ? "'" : "";
-        char *longer = cli_format("%s %s%s%s", text, quote, argv[i], quote);
-        free(text);
-        text = longer;
-    }
-    return text;
-}
-
 static void arguments_free(sweep_arguments *a)
 {
     cli_strings *lists[] = {&a->models,  &a->sizes, &a->policies, &a->frameworks,
@@ -100,7 +84,7 @@ static void arguments_free(sweep_arguments *a)
 
 int cmd_sweep(int argc, char **argv)
 {
-    sweep_arguments a = {.e = {.log_freq = 100}, .command = command_line(argc, argv)};
+    sweep_arguments a = {.e = {.log_freq = 100}, .command = cli_command_line(argc, argv)};
     cli_strings words = {0};
     const option_outcome outcome = parse(&a, argc, argv, &words);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;

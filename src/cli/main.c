@@ -22,6 +22,7 @@ static const struct {
     {"merge", cmd_merge, "one result from the logs of an evaluation that ran in parts"},
     {"sweep", cmd_sweep, "models x sizes x policies on the same photos: table, charts, page"},
     {"tune", cmd_tune, "find the fastest policy within a loss, or the most accurate within a time"},
+    {"plot", cmd_plot, "loss and accuracy curves of training runs"},
     {"paper", cmd_paper, "the paper's tables beside what this machine computes"},
     {"bench", cmd_bench, "measure speed and memory of a model on this machine"},
     {"flops", cmd_flops, "count tokens and multiply-accumulates of pruning policies"},

@@ -74,3 +74,18 @@ double cli_now_ms(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
+
+char *cli_command_line(int argc, char **argv)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-_=./,:+@%";
+    char *text = cli_copy("renyi");
+
+    for (int i = 0; i < argc; i++) {
+        const char *quote = argv[i][strspn(argv[i], plain)] || !*argv[i] ? "'" : "";
+        char *longer = cli_format("%s %s%s%s", text, quote, argv[i], quote);
+        free(text);
+        text = longer;
+    }
+    return text;
+}

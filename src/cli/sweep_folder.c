@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "sweep_report.h"
+#include "write_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,23 +16,12 @@ static int fail(const char *path)
     return -1;
 }
 
-/* Under another name first: a reader never sees half of it. */
 static int write_file(const sweep_view *v, const char *name, const char *bytes, size_t size)
 {
     char *path = cli_format("%s/%s", v->a->output, name);
-    char *part = cli_format("%s.part", path);
-    FILE *f = fopen(part, "wb");
-    int code = f ? 0 : fail(part);
+    const int code = write_whole_file(path, bytes, size);
 
-    if (f) {
-        const int is_bad = fwrite(bytes, 1, size, f) != size;
-        if (fclose(f) || is_bad || rename(part, path)) {
-            code = fail(path);
-            unlink(part);
-        }
-    }
     free(path);
-    free(part);
     return code;
 }
 

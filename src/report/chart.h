@@ -28,11 +28,12 @@ typedef struct ry_canvas {
 
 typedef struct ry_frame {
     const char *title, *x_label, *y_label;
-    void (*describe)(ry_sink *s, const ry_view *v); /* for people who hear the chart */
+    void (*describe)(ry_sink *s, const void *of); /* for people who hear the chart */
 } ry_frame;
 
 ry_canvas ry_canvas_of(ry_sink *s, ry_form form);
-void ry_canvas_open(ry_canvas *c, const ry_view *v, const ry_frame *frame); /* <svg> and title */
+/* <svg> and title; `subtitle` may be NULL, `of` is for describe. */
+void ry_canvas_open(ry_canvas *c, const ry_frame *frame, const char *subtitle, const void *of);
 void ry_canvas_close(ry_canvas *c);
 void ry_draw_axes(ry_canvas *c, const ry_frame *frame, const ry_scale *x, const ry_scale *y);
 void ry_draw_nothing(ry_canvas *c, const char *why); /* instead of a chart */
@@ -84,6 +85,10 @@ typedef struct ry_labels {
 /* Writes `text` beside a mark, in class `style`; 0 if there is no room. A mark that would be hidden
  * costs 12, a piece of the line 9, distance up to 30: more than `limit` is no room. */
 int ry_label_put(ry_labels *l, ry_place mark, const char *text, const char *style, double limit);
+
+/* Places of `n` labels one above the other, given from the top down: moved until they are `apart`
+ * and, if there is room, none is below `most`. */
+void ry_spread(double *y, uint32_t n, double apart, double most);
 
 /* ---- the charts ---- */
 

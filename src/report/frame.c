@@ -12,9 +12,8 @@ ry_canvas ry_canvas_of(ry_sink *s, ry_form form)
     return c;
 }
 
-void ry_canvas_open(ry_canvas *c, const ry_view *v, const ry_frame *frame)
+void ry_canvas_open(ry_canvas *c, const ry_frame *frame, const char *subtitle, const void *of)
 {
-    const char *title = v->report->title;
     ry_putf(c->s,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"rc%s\" viewBox=\"0 0 %.0f %.0f\"",
             c->form == RY_FORM_NARROW ? " rc-phone"
@@ -25,7 +24,7 @@ void ry_canvas_open(ry_canvas *c, const ry_view *v, const ry_frame *frame)
         ry_putf(c->s, " width=\"%.0f\" height=\"%.0f\"", c->width, c->height);
     ry_putf(c->s, " role=\"%s\" aria-label=\"%s\">\n<title>%s</title>\n<desc>",
             c->form == RY_FORM_FILE ? "img" : "group", frame->title, frame->title);
-    frame->describe(c->s, v);
+    frame->describe(c->s, of);
     ry_put(c->s, "</desc>\n");
     if (c->form != RY_FORM_FILE) return;
     ry_put(c->s, "<style>\n");
@@ -33,11 +32,11 @@ void ry_canvas_open(ry_canvas *c, const ry_view *v, const ry_frame *frame)
     ry_put(c->s, "</style>\n");
     ry_putf(c->s, "<rect class=\"rc-bg\" width=\"%.0f\" height=\"%.0f\"/>\n", c->width, c->height);
     ry_putf(c->s, "<text class=\"rc-title\" x=\"20\" y=\"30\">%s</text>\n", frame->title);
-    if (title && *title) {
+    if (subtitle && *subtitle) {
         const char *cut;
-        ry_text_width(title, (c->width - 40) / c->font, &cut);
+        ry_text_width(subtitle, (c->width - 40) / c->font, &cut);
         ry_put(c->s, "<text class=\"rc-note\" x=\"20\" y=\"50\">");
-        ry_put_escaped_part(c->s, title, (size_t)(cut - title));
+        ry_put_escaped_part(c->s, subtitle, (size_t)(cut - subtitle));
         ry_put(c->s, *cut ? "…</text>\n" : "</text>\n");
     }
 }

@@ -82,3 +82,9 @@ int ry_label_put(ry_labels *l, ry_place mark, const char *text, const char *styl
     write_label(l, mark, &candidates[chosen], text, style);
     return 1;
 }
+
+void ry_spread(double *y, uint32_t n, double apart, double most)
+{
+    for (uint32_t k = 1; k < n; k++) y[k] = fmax(y[k], y[k - 1] + apart);
+    for (uint32_t k = n; k-- > 0; most -= apart) y[k] = fmin(y[k], most);
+}

@@ -6,7 +6,7 @@
 
 static int has_text(const char *text) { return text && *text; }
 
-static void put_head(ry_sink *s, const ry_view *v)
+void ry_page_head(ry_sink *s, const char *title)
 {
     ry_putf(s,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -16,13 +16,13 @@ static void put_head(ry_sink *s, const ry_view *v)
             "'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
             "<meta name=\"generator\" content=\"renyi %s\">\n<link rel=\"icon\" href=\"data:,\">\n"
             "<title>%s</title>\n<style>\n",
-            renyi_version(), has_text(v->report->title) ? v->report->title : "renyi report");
+            renyi_version(), has_text(title) ? title : "renyi report");
     ry_put(s, ry_chart_css);
     ry_put(s, ry_page_css);
     ry_put(s, "</style>\n</head>\n<body>\n");
 }
 
-static void put_fact(ry_sink *s, const char *name, const char *text)
+void ry_page_fact(ry_sink *s, const char *name, const char *text)
 {
     if (has_text(text)) ry_putf(s, "<div><dt>%s</dt><dd>%s</dd></div>\n", name, text);
 }
@@ -62,10 +62,10 @@ static void put_headline(ry_sink *s, const ry_view *v, const ry_pairs *p)
     ry_put(s, "<dl class=\"facts\">\n");
     if (v->n) put_models(s, v);
     if (v->n) put_photos(s, v);
-    put_fact(s, "data", r->data);
+    ry_page_fact(s, "data", r->data);
     ry_putf(s, "<div><dt>points</dt><dd>%u</dd></div>\n", v->n);
-    put_fact(s, "machine", r->machine);
-    put_fact(s, "date", r->date);
+    ry_page_fact(s, "machine", r->machine);
+    ry_page_fact(s, "date", r->date);
     ry_put(s, "</dl>\n");
     if (has_text(r->command))
         ry_putf(s, "<pre class=\"command\" tabindex=\"0\"><code>%s</code></pre>\n", r->command);
@@ -115,12 +115,27 @@ static void put_tests(ry_sink *s, const ry_view *v, const ry_pairs *p)
     ry_put(s, "</section>\n");
 }
 
+void ry_page_foot(ry_sink *s)
+{
+    ry_putf(s,
+            "</main>\n<footer>Made by renyi %s. This file needs nothing else: it can be moved, "
+            "mailed and kept.</footer>\n<div id=\"tip\" role=\"status\" hidden></div>\n",
+            renyi_version());
+}
+
+void ry_page_script(ry_sink *s, const char *script)
+{
+    ry_put(s, "<script>\n");
+    ry_put(s, script);
+    ry_put(s, "</script>\n</body>\n</html>\n");
+}
+
 renyi_status ry_page(ry_sink *s, const ry_view *v, renyi_error *err)
 {
     ry_pairs pairs;
     const renyi_status status = ry_pairs_new(&pairs, v, err);
     if (status != RENYI_OK) return status;
-    put_head(s, v);
+    ry_page_head(s, v->report->title);
     put_headline(s, v, &pairs);
     ry_put(s, "<main>\n");
     put_chart(
@@ -133,14 +148,9 @@ renyi_status ry_page(ry_sink *s, const ry_view *v, renyi_error *err)
     put_chart(s, v, RENYI_CHART_TOKENS, "Tokens left after each block",
               "Dense, and the most accurate points of the first chart's front.");
     put_tests(s, v, &pairs);
-    ry_putf(s,
-            "</main>\n<footer>Made by renyi %s. This file needs nothing else: it can be moved, "
-            "mailed and kept.</footer>\n<div id=\"tip\" role=\"status\" hidden></div>\n",
-            renyi_version());
+    ry_page_foot(s);
     ry_page_data(s, v, &pairs);
-    ry_put(s, "<script>\n");
-    ry_put(s, ry_page_js);
-    ry_put(s, "</script>\n</body>\n</html>\n");
+    ry_page_script(s, ry_page_js);
     ry_pairs_free(&pairs, v);
     return RENYI_OK;
 }

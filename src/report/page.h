@@ -22,6 +22,13 @@ void ry_put_interval(ry_sink *s, const renyi_report_pair *p); /* "−18.4 to +2.
 
 renyi_status ry_page(ry_sink *s, const ry_view *v, renyi_error *err);
 
+/* What every page has: everything up to <body>, a fact of its head (NULL = left out), everything
+ * behind <main>, and its end with the script. */
+void ry_page_head(ry_sink *s, const char *title);
+void ry_page_fact(ry_sink *s, const char *name, const char *text);
+void ry_page_foot(ry_sink *s);
+void ry_page_script(ry_sink *s, const char *script);
+
 /* "#3 mosaic keep=0.7, vit_tiny, 160 px": what it takes to know a point. page.js does the same. */
 void ry_page_title(ry_sink *s, const ry_view *v, uint32_t i);
 

@@ -316,8 +316,8 @@ static void describe(ry_sink *s, const ry_view *v, renyi_chart chart)
     ry_put(s, ".");
 }
 
-static void describe_gmacs(ry_sink *s, const ry_view *v) { describe(s, v, RENYI_CHART_GMACS); }
-static void describe_ms(ry_sink *s, const ry_view *v) { describe(s, v, RENYI_CHART_MS); }
+static void describe_gmacs(ry_sink *s, const void *v) { describe(s, v, RENYI_CHART_GMACS); }
+static void describe_ms(ry_sink *s, const void *v) { describe(s, v, RENYI_CHART_MS); }
 
 static const ry_frame frames[2] = {
     {"Accuracy against arithmetic", "GMACs per photo", "top-1 accuracy, %", describe_gmacs},
@@ -350,7 +350,7 @@ void ry_chart_scatter(ry_sink *out, const ry_view *v, renyi_chart chart, ry_form
         for (uint32_t i = 0; i < v->n; i++)
             if (ry_point_is_shown(v->points[i].of, chart)) s.order[s.n_shown++] = i;
         sort_by_cost(&s);
-        ry_canvas_open(&s.c, v, &frames[chart]);
+        ry_canvas_open(&s.c, &frames[chart], v->report->title, v);
         if (s.n_shown)
             draw(&s);
         else

@@ -51,8 +51,9 @@ static void choose(token_chart *t)
     }
 }
 
-static void describe(ry_sink *s, const ry_view *v)
+static void describe(ry_sink *s, const void *of)
 {
+    const ry_view *v = of;
     token_chart t = {.v = v};
     choose(&t);
     ry_put(s, "Tokens that leave each block.");
@@ -120,12 +121,8 @@ static void draw_labels(token_chart *t)
         for (; k && ends[k - 1] > end; k--) ends[k] = ends[k - 1], order[k] = order[k - 1];
         ends[k] = end, order[k] = i;
     }
-    for (uint32_t k = 0; k < t->n; k++)
-        y[k] = k && ends[k] < y[k - 1] + APART ? y[k - 1] + APART : ends[k];
-    for (uint32_t k = t->n; k-- > 0;) {
-        const double most = k + 1 < t->n ? y[k + 1] - APART : t->c.plot.y1;
-        if (y[k] > most) y[k] = most;
-    }
+    for (uint32_t k = 0; k < t->n; k++) y[k] = ends[k];
+    ry_spread(y, t->n, APART, t->c.plot.y1);
     for (uint32_t k = 0; k < t->n; k++) draw_label(t, order[k], ends[k], y[k]);
 }
 
@@ -161,7 +158,7 @@ void ry_chart_tokens(ry_sink *s, const ry_view *v, ry_form form)
                                    "tokens that leave the block", describe};
     token_chart t = {.v = v, .c = ry_canvas_of(s, form)};
     choose(&t);
-    ry_canvas_open(&t.c, v, &frame);
+    ry_canvas_open(&t.c, &frame, v->report->title, v);
     if (t.n)
         draw(&t, &frame);
     else
