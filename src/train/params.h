@@ -21,7 +21,8 @@ typedef struct ry_param {
     uint32_t block;   /* for roles inside blocks */
     int decay;        /* 0: bias, LayerNorm, position embedding, class or distillation token */
     int is_model;     /* 0: a help of training alone, not for the model's file */
-    int frozen;       /* the caller's to set: its gradient stays as it is, and work is saved */
+    int frozen;       /* the caller's to set: the optimiser leaves it alone, and where weight and
+                         bias are both frozen their gradients are not computed */
 } ry_param;
 
 typedef struct ry_params {
