@@ -102,6 +102,8 @@ void ry_grad_kernels_init(ry_grad_kernels *k, renyi_cpu level);
 
 /* The exported symbols of the files in kernels/. */
 void ry_outer_init(ry_grad_kernels *k);
+void ry_outer_init_avx2(ry_grad_kernels *k);
+void ry_outer_init_avx512(ry_grad_kernels *k);
 void ry_attention_grad_init(ry_grad_kernels *k);
 void ry_layernorm_grad_init(ry_grad_kernels *k);
 void ry_activation_grad_init(ry_grad_kernels *k);

@@ -7,7 +7,7 @@ enum {
     IN_STEP = 32,
     MIN_OUT = 48, /* tiles smaller than this read more than they compute */
     MIN_IN = 96,
-    MIN_TILES = 4 /* per thread, if there are enough: the end of an op is a wait */
+    MIN_TILES = 3 /* per thread, if there are enough: the end of an op is a wait */
 };
 
 typedef struct grid {
@@ -47,8 +47,11 @@ static grid make_grid(const ry_outer *o)
 
 size_t ry_outer_tiles(const ry_outer *o) { return make_grid(o).tiles; }
 
-/* Both operands of a tile, packed. */
-size_t ry_outer_scratch(void) { return (size_t)RY_OUTER_DEPTH * (RY_OUTER_OUT + RY_OUTER_IN); }
+/* A chunk of dy in panels with a gap behind each, and one panel of x; the widest vectors decide. */
+size_t ry_outer_scratch(void)
+{
+    return (size_t)RY_OUTER_DEPTH * (RY_OUTER_OUT + 32) + (RY_OUTER_OUT / 6 + 1) * 16;
+}
 
 ry_outer_tile ry_outer_tile_of(const ry_outer *o, size_t tile)
 {

@@ -33,9 +33,13 @@ static inline float *scratch_new(size_t floats)
     return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
 }
 
-/* Calls check for every level that this machine has; says what it leaves out. */
-static inline void at_every_level(void (*check)(const ry_grad_kernels *k))
+/* Calls check for every level that this machine has; says what it leaves out. `sixteen` are the
+ * 16-lane bodies compiled in plain C, so that their logic is tested where AVX-512 is missing; NULL
+ * = none. */
+static inline void at_every_level(void (*check)(const ry_grad_kernels *k),
+                                  const ry_grad_kernels *sixteen)
 {
+    if (sixteen) check(sixteen);
     for (int level = RENYI_CPU_SCALAR; level <= RENYI_CPU_AVX512; level++) {
         ry_grad_kernels k;
         ry_grad_kernels_init(&k, (renyi_cpu)level);

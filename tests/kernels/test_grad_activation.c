@@ -93,7 +93,7 @@ static void check_all(const ry_grad_kernels *k)
 static void test_differences(void **state)
 {
     (void)state;
-    at_every_level(check_all);
+    at_every_level(check_all, NULL);
 }
 
 int main(void)

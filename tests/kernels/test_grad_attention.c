@@ -238,19 +238,19 @@ static void check_mean(const ry_grad_kernels *k)
 static void test_shapes(void **state)
 {
     (void)state;
-    at_every_level(check_shapes);
+    at_every_level(check_shapes, NULL);
 }
 
 static void test_differences(void **state)
 {
     (void)state;
-    at_every_level(check_differences);
+    at_every_level(check_differences, NULL);
 }
 
 static void test_mean(void **state)
 {
     (void)state;
-    at_every_level(check_mean);
+    at_every_level(check_mean, NULL);
 }
 
 int main(void)

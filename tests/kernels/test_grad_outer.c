@@ -3,6 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "grad_test.h"
 
+#define RY_SIMD_EMU16
+#include "kernels/outer_body.h"
+
+static const ry_grad_kernels sixteen = {.outer = outer};
+
 typedef struct problem {
     size_t rows, n_out, n_in, dy_row, x_row;
     guarded dy, x, dw, db;
@@ -131,19 +136,19 @@ static void check_differences(const ry_grad_kernels *k)
 static void test_against_double(void **state)
 {
     (void)state;
-    at_every_level(check_all);
+    at_every_level(check_all, &sixteen);
 }
 
 static void test_cut(void **state)
 {
     (void)state;
-    at_every_level(check_cut);
+    at_every_level(check_cut, &sixteen);
 }
 
 static void test_differences(void **state)
 {
     (void)state;
-    at_every_level(check_differences);
+    at_every_level(check_differences, &sixteen);
 }
 
 int main(void)
