@@ -116,27 +116,24 @@ static ry_net_matrix *matrix_at(ry_net *net, uint32_t k)
     return of_block[k % 4];
 }
 
+static renyi_status pack(ry_net *net, uint32_t k, renyi_error *err)
+{
+    const ry_net_matrix *m = matrix_at(net, k);
+    if (m->ahead)
+        RY_TRY(
+            ry_linear_update(m->ahead, ry_net_value(net, m->w), 0, ry_net_value(net, m->b), err));
+    return m->back ? ry_linear_update(m->back, ry_net_value(net, m->w), 1, NULL, err) : RENYI_OK;
+}
+
 renyi_status ry_net_update(ry_net *net, renyi_error *err)
 {
     const int count = 4 + 4 * (int)net->config.n_blocks;
-    renyi_status worst = RENYI_OK;
+    int failed = 0;
     net->n_last = 0;
-#pragma omp parallel for num_threads(net->n_threads) schedule(dynamic)
-    for (int k = 0; k < count; k++) {
-        const ry_net_matrix *m = matrix_at(net, (uint32_t)k);
-        renyi_error e = {0};
-        renyi_status st = RENYI_OK;
-        if (m->ahead)
-            st =
-                ry_linear_update(m->ahead, ry_net_value(net, m->w), 0, ry_net_value(net, m->b), &e);
-        if (!st && m->back) st = ry_linear_update(m->back, ry_net_value(net, m->w), 1, NULL, &e);
-#pragma omp critical(ry_net_update)
-        if (st && !worst) {
-            worst = st;
-            if (err) *err = e;
-        }
-    }
-    return worst;
+#pragma omp parallel for num_threads(net->n_threads) schedule(dynamic) reduction(| : failed)
+    for (int k = 0; k < count; k++) failed |= pack(net, (uint32_t)k, NULL) != RENYI_OK;
+    for (int k = 0; failed && k < count; k++) RY_TRY(pack(net, (uint32_t)k, err)); /* which, why */
+    return RENYI_OK;
 }
 
 void ry_net_zero_grad(ry_net *net)
