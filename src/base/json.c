@@ -1,6 +1,7 @@
 /* json.c - SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
+#include "base/alloc.h"
 #include "base/limits.h"
 #include "base/mapped_file.h"
 #include "base/status.h"
@@ -200,4 +201,19 @@ const json_t *ry_json_object(const json_t *obj, const char *key)
 {
     const json_t *v = member(obj, key);
     return json_is_object(v) ? v : NULL;
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+renyi_status ry_json_text(char **out, json_t *json, const renyi_allocator *al, renyi_error *err)
+{
+    const size_t size = json ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
+    *out = size ? ry_alloc(al, size + 1, 1) : NULL;
+    if (*out) {
+        (void)json_dumpb(json, *out, size, JSON_COMPACT);
+        (*out)[size] = '\0';
+    }
+    const int failed = json && !*out;
+    json_decref(json);
+    return failed ? ry_fail_nomem(err, size + 1) : RENYI_OK;
 }

@@ -39,6 +39,11 @@ renyi_status ry_json_bool(const json_t *obj, const char *key, int *value, const 
 renyi_status ry_json_double3(const json_t *obj, const char *key, double value[3], const char *where,
                              renyi_error *err) RENYI_CHECK; /* an array of exactly 3 numbers */
 
+/* Compact text of `json`, with a NUL; owned by the caller (ry_free). Takes over `json`; NULL gives
+ * NULL. */
+renyi_status ry_json_text(char **out, json_t *json, const renyi_allocator *al,
+                          renyi_error *err) RENYI_CHECK;
+
 /* Member `key` if it is an object, else NULL; obj may be NULL. Borrowed. */
 const json_t *ry_json_object(const json_t *obj, const char *key);
 

@@ -2,6 +2,7 @@
 #include "engine/quantize_meta.h"
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/status.h"
 
 #include <jansson.h>
@@ -11,20 +12,6 @@
 static const char *const own_keys[] = {RY_QUANT_KEY, "config.json", "preprocessor_config.json",
                                        "num_heads", "architecture"};
 enum { N_OWN = sizeof own_keys / sizeof *own_keys };
-
-/* Takes over `json`; NULL stays NULL. */
-static renyi_status to_text(char **out, json_t *json, const renyi_allocator *al, renyi_error *err)
-{
-    const size_t size = json ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
-    *out = size ? ry_alloc(al, size + 1, 1) : NULL;
-    if (*out) {
-        (void)json_dumpb(json, *out, size, JSON_COMPACT);
-        (*out)[size] = '\0';
-    }
-    const int failed = json && !*out;
-    json_decref(json);
-    return failed ? ry_fail_nomem(err, size + 1) : RENYI_OK;
-}
 
 static renyi_status scheme_text(char **out, const ry_quantize_scheme *s, const renyi_allocator *al,
                                 renyi_error *err)
@@ -40,7 +27,7 @@ static renyi_status scheme_text(char **out, const ry_quantize_scheme *s, const r
         "int8, symmetric, per output channel", "activations", activations, "calibration_photos",
         (json_int_t)s->n_photos, "products", "qkv", "proj", "fc1", "fc2", "renyi", renyi_version());
     if (!json) return ry_fail(err, RENYI_ERR_NOMEM, -1, "out of memory for the metadata");
-    return to_text(out, json, al, err);
+    return ry_json_text(out, json, al, err);
 }
 
 static int is_own(const char *key)
@@ -81,8 +68,8 @@ renyi_status ry_quantize_meta_make(ry_quantize_meta *out, const ry_checkpoint *c
 {
     *out = (ry_quantize_meta){0};
     RY_TRY(scheme_text(&out->texts[0], scheme, al, err));
-    RY_TRY(to_text(&out->texts[1], json_incref(ckpt->config), al, err));
-    RY_TRY(to_text(&out->texts[2], json_incref(ckpt->preprocessor_config), al, err));
+    RY_TRY(ry_json_text(&out->texts[1], json_incref(ckpt->config), al, err));
+    RY_TRY(ry_json_text(&out->texts[2], json_incref(ckpt->preprocessor_config), al, err));
     snprintf(out->heads, sizeof out->heads, "%u", config->n_heads);
     const char *const values[N_OWN] = {out->texts[0], out->texts[1], out->texts[2], out->heads,
                                        config->architecture};

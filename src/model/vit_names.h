@@ -75,6 +75,9 @@ typedef struct ry_vit_name {
     unsigned char shape[4]; /* ry_vit_extent, RY_X_END after the last */
 } ry_vit_name;
 
+/* In front of tensors of a checkpoint that only training reads. */
+#define RY_TRAINING_PREFIX "training."
+
 enum { RY_NAME_MAX = 192, RY_PREFIX_MAX = 64, RY_MAX_BLOCKS = 1024 };
 
 /* How one checkpoint spells the names. */
