@@ -28,6 +28,8 @@ static const struct {
     {"flops", cmd_flops, "count tokens and multiply-accumulates of pruning policies"},
     {"policies", cmd_policies, "list the pruning policies that --prune takes"},
     {"inspect", cmd_inspect, "describe a model: family, sizes, preprocessing, tensors"},
+    {"train", cmd_train,
+     "train a model, from scratch or from weights, with pruned tokens if wanted"},
     {"quantize", cmd_quantize, "write a model with 8-bit weights"},
     {"init", cmd_init, "write a model with random weights"},
     {"pull", cmd_pull, "fetch a model from Hugging Face"},
@@ -110,7 +112,7 @@ static int is_one_of(cli_verb *run, cli_verb *const *verb_list, size_t n)
 static int run_verb(cli_verb *run, int argc, char **argv)
 {
     static cli_verb *const sharing[] = {cmd_eval, cmd_sweep, cmd_paper};
-    static cli_verb *const lonely[] = {cmd_tune, cmd_merge, cmd_quantize};
+    static cli_verb *const lonely[] = {cmd_tune, cmd_merge, cmd_quantize, cmd_train};
 
     if (is_one_of(run, sharing, sizeof sharing / sizeof *sharing) && ranks_open() != CLI_OK)
         return CLI_FAILED;

@@ -23,10 +23,15 @@ static void put_option(char letter, const char *name, const char *argument, cons
 
 void options_help(const verb_syntax *syntax)
 {
-    printf("Usage: renyi %s %s\n\n%s\n\nOptions:\n", syntax->name, syntax->usage, syntax->summary);
+    const int has_headings = syntax->n_options && syntax->options[0].kind == OPTION_HEADING;
+    printf("Usage: renyi %s %s\n\n%s\n\n%s", syntax->name, syntax->usage, syntax->summary,
+           has_headings ? "" : "Options:\n");
     for (size_t i = 0; i < syntax->n_options; i++) {
         const option *o = &syntax->options[i];
-        put_option(o->letter, o->name, o->kind == OPTION_FLAG ? "" : o->argument, o->help);
+        if (o->kind == OPTION_HEADING)
+            printf("%s%s:\n", i ? "\n" : "", o->help);
+        else
+            put_option(o->letter, o->name, o->kind == OPTION_FLAG ? "" : o->argument, o->help);
     }
     put_option('q', "quiet", "", "results and errors only");
     put_option('v', "verbose", "", "say more on stderr");

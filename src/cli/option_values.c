@@ -106,7 +106,8 @@ int option_store(const char *verb, const option *o, const char *text)
     case OPTION_REAL:
     case OPTION_REALS3: return store_reals(verb, o, text);
     case OPTION_CHOICE: return store_choice(verb, o, text);
-    case OPTION_FLAG: break;
+    case OPTION_FLAG:
+    case OPTION_HEADING: break;
     }
     return 0;
 }

@@ -33,12 +33,13 @@ int options_usage_error(const char *verb, const char *fmt, ...)
 
 static int unknown_option(const cursor *c, const char *name)
 {
-    enum { MAX_NAMES = 64 };
+    enum { MAX_NAMES = 128 };
     const char *names[MAX_NAMES] = {"help", "quiet", "verbose"};
     size_t count = 3;
 
     for (size_t i = 0; i < c->syntax->n_options && count < MAX_NAMES; i++)
-        names[count++] = c->syntax->options[i].name;
+        if (c->syntax->options[i].kind != OPTION_HEADING)
+            names[count++] = c->syntax->options[i].name;
     const char *nearest = nearest_word(name, names, count);
     if (nearest)
         options_usage_error(c->syntax->name, "unknown option '--%s' (did you mean '--%s'?)", name,
@@ -52,6 +53,7 @@ static const option *find_long(const verb_syntax *syntax, const char *name, size
 {
     for (size_t i = 0; i < syntax->n_options; i++) {
         const option *o = &syntax->options[i];
+        if (o->kind == OPTION_HEADING) continue;
         if (strlen(o->name) == length && memcmp(o->name, name, length) == 0) return o;
     }
     return NULL;
@@ -60,7 +62,7 @@ static const option *find_long(const verb_syntax *syntax, const char *name, size
 static const option *find_letter(const verb_syntax *syntax, char letter)
 {
     for (size_t i = 0; i < syntax->n_options; i++)
-        if (syntax->options[i].letter == letter) return &syntax->options[i];
+        if (letter && syntax->options[i].letter == letter) return &syntax->options[i];
     return NULL;
 }
 

@@ -17,7 +17,8 @@ typedef enum option_kind {
     OPTION_COUNTS,  /* option_counts: "1,8" */
     OPTION_REAL,    /* option_reals with one value */
     OPTION_REALS3,  /* option_reals with three: "a b c" or "a,b,c" */
-    OPTION_CHOICE   /* const char *: one of `choices`, separated by '|' */
+    OPTION_CHOICE,  /* const char *: one of `choices`, separated by '|' */
+    OPTION_HEADING  /* no option: `help` is a line above the next rows of the help page */
 } option_kind;
 
 enum { OPTION_MAX_COUNTS = 16 };

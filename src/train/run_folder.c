@@ -50,9 +50,10 @@ void ry_run_folder_free(ry_run_folder *f, const renyi_allocator *al)
 
 static int is_dots(const char *name) { return !strcmp(name, ".") || !strcmp(name, ".."); }
 
-renyi_status ry_run_folder_make(const char *path, renyi_error *err)
+renyi_status ry_run_folder_make(const char *path, int *made, renyi_error *err)
 {
-    if (!mkdir(path, 0777)) return RENYI_OK;
+    *made = !mkdir(path, 0777);
+    if (*made) return RENYI_OK;
     if (errno != EEXIST) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
     DIR *dir = opendir(path);
     if (!dir) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
@@ -64,6 +65,13 @@ renyi_status ry_run_folder_make(const char *path, renyi_error *err)
                    "%s is not empty: --resume goes on with the run in it; a new run needs a folder "
                    "of its own",
                    path);
+}
+
+void ry_run_folder_undo(const ry_run_folder *f, const char *path, int made)
+{
+    const char *const files[] = {f->log, f->checkpoint, f->model, f->model_ema, f->best};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) (void)unlink(files[i]);
+    if (made) (void)rmdir(path);
 }
 
 static int is_leftover(const char *name)

@@ -18,9 +18,12 @@ renyi_status ry_run_folder_name(ry_run_folder *f, const char *path, const renyi_
                                 renyi_error *err) RENYI_CHECK;
 void ry_run_folder_free(ry_run_folder *f, const renyi_allocator *al);
 
-/* Make it, or take it if it is empty: a folder with anything in it is an error that names --resume.
- */
-renyi_status ry_run_folder_make(const char *path, renyi_error *err) RENYI_CHECK;
+/* Make it (*made = 1), or take it if it is empty: a folder with anything in it is an error that
+ * names --resume. */
+renyi_status ry_run_folder_make(const char *path, int *made, renyi_error *err) RENYI_CHECK;
+
+/* A run that could not begin leaves no files, and no folder if it was made for it. */
+void ry_run_folder_undo(const ry_run_folder *f, const char *path, int made);
 
 /* Remove what a killed process left half-written: NAME.safetensors.*.tmp of our names. */
 void ry_run_folder_sweep(const char *path, const renyi_allocator *al);
