@@ -19,7 +19,8 @@ typedef struct rows {
 static const struct {
     const char *name;
     char letter;
-} letters[] = {{"model", 'm'}, {"batch-size", 'b'}, {"threads", 't'}, {"workers", 'j'}, {"seed", 's'}};
+} letters[] = {
+    {"model", 'm'}, {"batch-size", 'b'}, {"threads", 't'}, {"workers", 'j'}, {"seed", 's'}};
 
 static char letter_of(const char *name)
 {
@@ -49,7 +50,7 @@ static void add_setting(rows *r, train_arguments *a, size_t i, const renyi_train
 {
     const int is_flag = s->kind == RENYI_SETTING_FLAG;
     char *help = *s->fallback ? cli_format("%s (%s)", s->help, s->fallback) : cli_copy(s->help);
-    const option_kind kind = is_flag                             ? OPTION_FLAG
+    const option_kind kind = is_flag                           ? OPTION_FLAG
                              : s->kind == RENYI_SETTING_CHOICE ? OPTION_CHOICE
                                                                : OPTION_STRING;
 
@@ -113,21 +114,25 @@ static option_outcome parse(train_arguments *a, int argc, char **argv, cli_strin
     make_rows(r, a);
     const char *recipes = keep_text(r, recipes_text());
     const char *summary = keep_text(
-        r, cli_format(
-               "Trains a Vision Transformer, from weights (-m) or from scratch (--arch), with cuts (--prune) and a\n"
-               "teacher if wanted. A batch is run in parts, so that its size costs no memory. Every setting is\n"
-               "printed at the start and stands in the first line of RUN_DIR/log.jsonl. A run that was stopped or\n"
-               "killed goes on with --resume -o RUN_DIR and ends as if nothing had happened; of its settings only\n"
-               "--epochs, --steps, --data-dir, --val-dir, --teacher, --threads, --workers and those that change\n"
-               "no number may be others then. Defaults are in brackets.\n\n%s",
-               recipes));
+        r,
+        cli_format(
+            "Trains a Vision Transformer, from weights (-m) or from scratch (--arch), with cuts (--prune) and a\n"
+            "teacher if wanted. A batch is run in parts, so that its size costs no memory. Every setting is\n"
+            "printed at the start and stands in the first line of RUN_DIR/log.jsonl. A run that was stopped or\n"
+            "killed goes on with --resume -o RUN_DIR and ends as if nothing had happened; of its settings only\n"
+            "--epochs, --steps, --data-dir, --val-dir, --teacher, --threads, --workers and those that change\n"
+            "no number may be others then. Defaults are in brackets.\n\n%s",
+            recipes));
     const verb_syntax syntax = {
-        "train", "-m MODEL | --arch NAME --data-dir DIR [--val-dir DIR] [options] -o RUN_DIR", summary,
+        "train",
+        "-m MODEL | --arch NAME --data-dir DIR [--val-dir DIR] [options] -o RUN_DIR",
+        summary,
         "  renyi train --recipe small --arch vit_tiny_patch16_160 --data-dir imagenette -o run\n"
         "  renyi train --recipe finetune -m model.safetensors --data-dir photos/train --val-dir photos/val -o run\n"
         "  renyi train --recipe paper-evit -m vit_small.safetensors --data-dir imagenet --micro-batch 8 -o run\n"
         "  renyi train --resume -o run\n",
-        r->items, r->count};
+        r->items,
+        r->count};
     const option_outcome outcome = options_parse(&syntax, argc, argv, words);
     cli_strings_free(&r->texts);
     free(r);
@@ -161,8 +166,10 @@ static int take_settings(train_arguments *a)
         const char *text = a->texts[i];
         if (a->is_on[i] || a->is_off[i]) text = a->is_off[i] ? "off" : "on";
         if (a->is_on[i] && a->is_off[i])
-            return options_usage_error("train", "--%s and --no-%s exclude each other", s.name, s.name);
-        const int is_model = strcmp(s.name, "model") == 0, is_teacher = strcmp(s.name, "teacher") == 0;
+            return options_usage_error("train", "--%s and --no-%s exclude each other", s.name,
+                                       s.name);
+        const int is_model = strcmp(s.name, "model") == 0,
+                  is_teacher = strcmp(s.name, "teacher") == 0;
         if ((is_model && !a->resume) || is_teacher)
             if (resolve(&text, is_model ? &a->model : &a->teacher) != CLI_OK) return CLI_FAILED;
         if (text && renyi_train_set(&a->opt, s.name, text, &err) != RENYI_OK) return refuse(&err);
@@ -175,14 +182,14 @@ static int take_settings(train_arguments *a)
 
 static int check(const train_arguments *a, const cli_strings *words)
 {
-    if (words->count)
-        return options_usage_error("train", "unexpected '%s'", words->items[0]);
+    if (words->count) return options_usage_error("train", "unexpected '%s'", words->items[0]);
     if (!a->out && !a->dry_run)
         return options_usage_error("train", "the folder of the run is missing: -o RUN_DIR");
     if (a->opt.resume || a->dry_run) return CLI_OK;
     if (!a->opt.model == !a->opt.arch)
-        return options_usage_error("train", "-m MODEL (weights to begin with) or --arch NAME (random "
-                                            "weights) is needed, and only one of them");
+        return options_usage_error("train",
+                                   "-m MODEL (weights to begin with) or --arch NAME (random "
+                                   "weights) is needed, and only one of them");
     if (!a->opt.data) return options_usage_error("train", "--data-dir DIR is missing");
     return CLI_OK;
 }

@@ -8,11 +8,11 @@
 
 typedef struct train_progress {
     progress_bar bar;
-    const char *title;    /* of the bar that is shown; NULL = none */
+    const char *title; /* of the bar that is shown; NULL = none */
     uint64_t log_freq;
-    uint64_t begun;       /* update that this process began with */
+    uint64_t begun; /* update that this process began with */
     double start_ms;
-    double loss;          /* smoothed, for eyes */
+    double loss; /* smoothed, for eyes */
 } train_progress;
 
 static void show(train_progress *p, const char *title, uint64_t total)
@@ -35,7 +35,8 @@ static const char *duration(char out[32], double seconds)
     const double s = seconds > 0 && seconds < 1e9 ? floor(seconds) : 0;
 
     if (s >= 3600)
-        snprintf(out, 32, "%.0f:%02.0f:%02.0f", floor(s / 3600), floor(fmod(s, 3600) / 60), fmod(s, 60));
+        snprintf(out, 32, "%.0f:%02.0f:%02.0f", floor(s / 3600), floor(fmod(s, 3600) / 60),
+                 fmod(s, 60));
     else
         snprintf(out, 32, "%.0f:%02.0f", floor(s / 60), fmod(s, 60));
     return out;
@@ -59,7 +60,8 @@ static int on_step(void *user, const renyi_train_step *s)
     if (!p->bar.is_on && (s->step % p->log_freq == 0 || s->step == 1))
         cli_note("Train: %llu [%llu/%llu]  Loss: %.4f  LR: %.3e  Keep: %.3f  %.1f/s  left: %s",
                  (unsigned long long)s->epoch, (unsigned long long)s->step_in_epoch,
-                 (unsigned long long)s->n_steps, s->loss, s->lr, s->keep, s->images_per_second, left);
+                 (unsigned long long)s->n_steps, s->loss, s->lr, s->keep, s->images_per_second,
+                 left);
     return eval_is_interrupted();
 }
 
@@ -81,13 +83,12 @@ static void on_epoch(void *user, const renyi_train_epoch *e)
     char score[160] = "", mean[64] = "", time[32];
 
     hide(user);
-    if (!isnan(e->ema.top1))
-        snprintf(mean, sizeof mean, ", its mean's %.2f %%", e->ema.top1);
+    if (!isnan(e->ema.top1)) snprintf(mean, sizeof mean, ", its mean's %.2f %%", e->ema.top1);
     if (!isnan(e->val.top1))
-        snprintf(score, sizeof score, "; val loss %.4f, top-1 %.2f %%%s, top-5 %.2f %%%s", e->val.loss,
-                 e->val.top1, mean, e->val.top5, e->is_best ? ", the best" : "");
-    cli_note("epoch %llu: loss %.4f, lr %.3g%s; %s", (unsigned long long)e->epoch, e->train_loss, e->lr,
-             score, duration(time, e->seconds));
+        snprintf(score, sizeof score, "; val loss %.4f, top-1 %.2f %%%s, top-5 %.2f %%%s",
+                 e->val.loss, e->val.top1, mean, e->val.top5, e->is_best ? ", the best" : "");
+    cli_note("epoch %llu: loss %.4f, lr %.3g%s; %s", (unsigned long long)e->epoch, e->train_loss,
+             e->lr, score, duration(time, e->seconds));
 }
 
 static void on_note(void *user, const char *text)

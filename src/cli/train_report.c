@@ -45,8 +45,8 @@ void train_put_settings(const renyi_train *t, const char *folder, int is_resumed
 
     if (cli_is_quiet()) return;
     renyi_train_get_info(t, &info);
-    cli_note("%s: %s, %u px, %u tokens, %u classes, %.2f M parameters, %.2f M of them trained", folder,
-             info.architecture, info.image_size, info.n_tokens, info.n_classes,
+    cli_note("%s: %s, %u px, %u tokens, %u classes, %.2f M parameters, %.2f M of them trained",
+             folder, info.architecture, info.image_size, info.n_tokens, info.n_classes,
              (double)info.n_params * 1e-6, (double)info.n_trained * 1e-6);
     cli_note("%llu photos, %llu to evaluate on; %llu updates an epoch, %llu in all%s",
              (unsigned long long)info.n_photos, (unsigned long long)info.n_val,

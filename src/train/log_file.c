@@ -77,7 +77,7 @@ static renyi_status write_all(ry_log_file *log, const char *text, size_t n, reny
 }
 
 renyi_status ry_log_file_put(ry_log_file *log, json_t *line, const renyi_allocator *al,
-                            renyi_error *err)
+                             renyi_error *err)
 {
     char *text = NULL;
     if (!line) return ry_fail(err, RENYI_ERR_NOMEM, -1, "out of memory for a line of the log");

@@ -17,12 +17,12 @@ typedef struct ry_log_file {
  * from. A shorter file is kept up to its last whole line. Another process that has the log open is
  * an error. */
 renyi_status ry_log_file_open(ry_log_file *log, const char *path, uint64_t keep,
-                             renyi_error *err) RENYI_CHECK;
+                              renyi_error *err) RENYI_CHECK;
 void ry_log_file_close(ry_log_file *log);
 
 /* Takes over `line` (NULL = there was no memory for it); it is in the file when this returns. */
 renyi_status ry_log_file_put(ry_log_file *log, json_t *line, const renyi_allocator *al,
-                            renyi_error *err) RENYI_CHECK;
+                             renyi_error *err) RENYI_CHECK;
 renyi_status ry_log_file_sync(ry_log_file *log, renyi_error *err) RENYI_CHECK; /* to the disk */
 
 /* A number, or null where JSON has none. */

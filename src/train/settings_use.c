@@ -171,25 +171,3 @@ renyi_status ry_settings_freeze(ry_params *params, uint32_t n_blocks, const reny
         if (!params->list[i].frozen) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_ARG, -1, "freeze: no parameter is left to train");
 }
-
-/* ---- classes ------------------------------------------------------------------------------- */
-
-renyi_status ry_settings_class_list(uint32_t *out, uint32_t n, const char *text, renyi_error *err)
-{
-    uint32_t i = 0;
-    for (const char *at = text;; i++) {
-        const size_t length = strcspn(at, ",");
-        uint64_t value = 0;
-        if (i >= n || !ry_read_whole(at, length, UINT32_MAX - 1, &value)) break;
-        out[i] = (uint32_t)value;
-        at += length;
-        if (!*at++)
-            return i + 1 == n ? RENYI_OK
-                              : ry_fail(err, RENYI_ERR_ARG, -1,
-                                        "teacher-classes: %u numbers for %u classes", i + 1, n);
-    }
-    return ry_fail(err, RENYI_ERR_ARG, -1,
-                   "teacher-classes: %u whole numbers by commas wanted, in "
-                   "the order of the classes",
-                   n);
-}

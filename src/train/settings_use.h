@@ -19,8 +19,4 @@ ry_lr_schedule ry_settings_lr(const renyi_train_options *o);
 renyi_status ry_settings_freeze(ry_params *params, uint32_t n_blocks, const renyi_train_options *o,
                                 renyi_error *err) RENYI_CHECK;
 
-/* "0,217,..." -> [n]: exactly n whole numbers. */
-renyi_status ry_settings_class_list(uint32_t *out, uint32_t n, const char *text,
-                                    renyi_error *err) RENYI_CHECK;
-
 #endif

@@ -77,7 +77,7 @@ void renyi_train_free(renyi_train *t)
     renyi_dataset_free(t->val);
     free_buffers(&t->buffers, &al);
     ry_class_labels_free(&t->labels, &al);
-    ry_run_log_close(&t->log);
+    ry_log_file_close(&t->log);
     ry_run_folder_free(&t->folder, &al);
     ry_settings_free(&t->s, &al);
     ry_free(&al, t);

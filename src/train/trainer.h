@@ -5,10 +5,10 @@
 
 #include "prune/policy.h"
 #include "train/loader.h"
+#include "train/log_file.h"
 #include "train/net.h"
 #include "train/optim.h"
 #include "train/run_folder.h"
-#include "train/run_log.h"
 #include "train/run_state.h"
 #include "train/schedule.h"
 #include "train/settings.h"
@@ -45,7 +45,7 @@ struct renyi_train {
     renyi_model *teacher_model;
     ry_teacher *teacher;
     ry_step_buffers buffers;
-    ry_run_log log;
+    ry_log_file log;
     /* pruning */
     ry_policy policy; /* checked; as the settings say */
     ry_policy now;    /* with the keep rates of now */

@@ -43,7 +43,7 @@ renyi_status ry_train_log_config(renyi_train *t, renyi_error *err)
     add(line, "cpu", json_string(renyi_cpu_name(t->level)));
     add(line, "policy", json_string(t->policy_text));
     add(line, "settings", ry_settings_json(ry_train_opt(t)));
-    return ry_run_log_put(&t->log, line, &t->al, err);
+    return ry_log_file_put(&t->log, line, &t->al, err);
 }
 
 renyi_status ry_train_log_step(renyi_train *t, const renyi_train_step *s, renyi_error *err)
@@ -57,7 +57,7 @@ renyi_status ry_train_log_step(renyi_train *t, const renyi_train_step *s, renyi_
     add(line, "grad_norm", ry_log_number(s->grad_norm));
     add(line, "images_per_second", rough(s->images_per_second, 100));
     add(line, "seconds", rough(s->seconds, 1000));
-    return ry_run_log_put(&t->log, line, &t->al, err);
+    return ry_log_file_put(&t->log, line, &t->al, err);
 }
 
 static void add_score(json_t *line, const char *who, const renyi_train_score *s)
@@ -85,5 +85,5 @@ renyi_status ry_train_log_epoch(renyi_train *t, const char *kind, const renyi_tr
     add(line, "keep", ry_log_number(e->keep));
     add(line, "best", json_boolean(e->is_best));
     add(line, "seconds", rough(e->seconds, 1000));
-    return ry_run_log_put(&t->log, line, &t->al, err);
+    return ry_log_file_put(&t->log, line, &t->al, err);
 }

@@ -176,8 +176,10 @@ static renyi_status map_classes(renyi_train *t, uint32_t *map, renyi_error *err)
 {
     const uint32_t n = t->config.n_classes;
     if (t->s.opt.teacher_classes)
-        return ry_settings_class_list(map, n, t->s.opt.teacher_classes, err);
-    return ry_teacher_classes(map, t->teacher_model, (const char *const *)t->labels.names, n, err);
+        return ry_teacher_class_list(map, t->teacher_model, t->s.opt.teacher_classes, n, &t->al,
+                                     err);
+    return ry_teacher_classes(map, t->teacher_model, (const char *const *)t->labels.names, n,
+                              &t->al, err);
 }
 
 static renyi_status make_teacher(renyi_train *t, uint32_t *map, renyi_error *err)

@@ -53,7 +53,7 @@ static uint64_t fingerprint_of(const renyi_train *t)
 
 static renyi_status fill_folder(renyi_train *t, renyi_error *err)
 {
-    RY_TRY(ry_run_log_open(&t->log, t->folder.log, 0, err));
+    RY_TRY(ry_log_file_open(&t->log, t->folder.log, 0, err));
     RY_TRY(ry_train_save_models(t, err));
     RY_TRY(ry_train_val(t, t->folder.model, err));
     RY_TRY(ry_train_log_config(t, err));
@@ -125,7 +125,7 @@ static renyi_status begin_resumed(renyi_train *t, const renyi_train_options *giv
     RY_TRY(ry_net_update(t->net, err));
     RY_TRY(ry_train_val(t, t->folder.checkpoint, err));
     ry_run_folder_sweep(t->s.opt.out, &t->al);
-    return ry_run_log_open(&t->log, t->folder.log, t->state.log_bytes, err);
+    return ry_log_file_open(&t->log, t->folder.log, t->state.log_bytes, err);
 }
 
 /* ---- either -------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@ renyi_status ry_train_save_checkpoint(renyi_train *t, renyi_error *err)
                              .optim = t->optim,
                              .state = &t->state,
                              .settings = ry_train_opt(t)};
-    RY_TRY(ry_run_log_sync(&t->log, err));
+    RY_TRY(ry_log_file_sync(&t->log, err));
     t->state.log_bytes = t->log.bytes;
     t->state.seconds = ry_train_seconds(t);
     return ry_save_point_write(t->folder.checkpoint, &s, &t->al, err);
