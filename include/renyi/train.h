@@ -41,6 +41,8 @@ typedef struct renyi_train_score {
     double loss, top1, top5;
 } renyi_train_score;
 
+#define RENYI_TRAIN_START UINT64_MAX /* the "epoch" before the first; -1 in the log */
+
 typedef struct renyi_train_epoch {
     uint64_t epoch, step; /* that ended; updates so far */
     double train_loss, lr, keep;
@@ -167,6 +169,7 @@ typedef struct renyi_train_options {
     uint64_t threads, workers;       /* 0 = physical cores; 0 = the loader's choice */
     uint32_t checkpoint_activations; /* 1 = keep only what enters a block; slower, less memory */
     uint64_t eval_every;             /* epochs; 0 = only at the end */
+    uint32_t eval_start;             /* 1 = before the first update too: epoch RENYI_TRAIN_START */
     uint64_t checkpoint_every;   /* updates; besides, at the end of every epoch. 0 = only then */
     renyi_save_dtype save_dtype; /* of model files */
 

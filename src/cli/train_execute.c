@@ -87,8 +87,11 @@ static void on_epoch(void *user, const renyi_train_epoch *e)
     if (!isnan(e->val.top1))
         snprintf(score, sizeof score, "; val loss %.4f, top-1 %.2f %%%s, top-5 %.2f %%%s",
                  e->val.loss, e->val.top1, mean, e->val.top5, e->is_best ? ", the best" : "");
-    cli_note("epoch %llu: loss %.4f, lr %.3g%s; %s", (unsigned long long)e->epoch, e->train_loss,
-             e->lr, score, duration(time, e->seconds));
+    if (e->epoch == RENYI_TRAIN_START)
+        cli_note("before the first update%s", score);
+    else
+        cli_note("epoch %llu: loss %.4f, lr %.3g%s; %s", (unsigned long long)e->epoch,
+                 e->train_loss, e->lr, score, duration(time, e->seconds));
 }
 
 static void on_note(void *user, const char *text)

@@ -98,6 +98,7 @@ static const ry_setting table[] = {
     {"workers", "run", COUNT, AT(workers), 0, 1024, "N", AUTO | CHANGES, "auto", "that prepare photos beside it"},
     {"checkpoint-activations", "run", FLAG, AT(checkpoint_activations), 0, 0, "", CHANGES, "off", "less memory, more time: blocks run forward twice"},
     {"eval-every", "run", COUNT, AT(eval_every), 0, 1000000, "N", CHANGES, "1", "evaluate after every N epochs; 0: at the end"},
+    {"eval-start", "run", FLAG, AT(eval_start), 0, 0, "", CHANGES, "off", "evaluate before the first update too"},
     {"checkpoint-every", "run", COUNT, AT(checkpoint_every), 0, 1e12, "N", CHANGES, "200", "updates between checkpoints; each epoch ends with one too; 0: only those"},
     {"save-dtype", "run", CHOICE, AT(save_dtype), 0, 0, "f32|f16", CHANGES, "f32", "of model files"},
 };

@@ -39,9 +39,9 @@ static renyi_status report(renyi_train *t, const char *kind, int evaluates, reny
     s->val = s->ema = none;
     if (evaluates) {
         RY_TRY(ry_train_evaluate(t, err));
-        RY_TRY(keep_best(t, &is_best, err));
+        if (s->step) RY_TRY(keep_best(t, &is_best, err));
     }
-    const renyi_train_epoch e = {.epoch = s->epoch,
+    const renyi_train_epoch e = {.epoch = s->step ? s->epoch : RENYI_TRAIN_START,
                                  .step = s->step,
                                  .train_loss = s->loss_sum / (double)s->step_in_epoch,
                                  .lr = ry_lr_at(&t->lr, ry_train_moment(t)),
@@ -99,6 +99,7 @@ static renyi_status stop_early(renyi_train *t, renyi_error *err)
 static renyi_status run(renyi_train *t, renyi_error *err)
 {
     const uint64_t total = total_steps(t);
+    if (t->s.opt.eval_start && !t->state.step) RY_TRY(report(t, "epoch", 1, err));
     for (;;) {
         if (t->state.step_in_epoch >= t->steps_per_epoch)
             RY_TRY(end_epoch(t, err));
