@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Times need no 17 digits. */
+/* Times need no 17 digits: multiples of a power of two print short. */
 static json_t *rough(double x, double unit)
 {
     return isfinite(x) ? json_real(nearbyint(x * unit) / unit) : json_null();
@@ -39,7 +39,7 @@ renyi_status ry_train_log_config(renyi_train *t, renyi_error *err)
     add(line, "photos", json_integer((json_int_t)info.n_photos));
     add(line, "val_photos", json_integer((json_int_t)info.n_val));
     add(line, "steps_per_epoch", json_integer((json_int_t)info.steps_per_epoch));
-    add(line, "gmacs_forward", rough(info.macs_forward * 1e-9, 1e6));
+    add(line, "gmacs_forward", rough(info.macs_forward * 1e-9, 65536));
     add(line, "cpu", json_string(renyi_cpu_name(t->level)));
     add(line, "policy", json_string(t->policy_text));
     add(line, "settings", ry_settings_json(ry_train_opt(t)));
@@ -55,8 +55,8 @@ renyi_status ry_train_log_step(renyi_train *t, const renyi_train_step *s, renyi_
     add(line, "lr", ry_log_number(s->lr));
     add(line, "keep", ry_log_number(s->keep));
     add(line, "grad_norm", ry_log_number(s->grad_norm));
-    add(line, "images_per_second", rough(s->images_per_second, 100));
-    add(line, "seconds", rough(s->seconds, 1000));
+    add(line, "images_per_second", rough(s->images_per_second, 8));
+    add(line, "seconds", rough(s->seconds, 64));
     return ry_log_file_put(&t->log, line, &t->al, err);
 }
 
@@ -84,6 +84,6 @@ renyi_status ry_train_log_epoch(renyi_train *t, const char *kind, const renyi_tr
     add(line, "lr", ry_log_number(e->lr));
     add(line, "keep", ry_log_number(e->keep));
     add(line, "best", json_boolean(e->is_best));
-    add(line, "seconds", rough(e->seconds, 1000));
+    add(line, "seconds", rough(e->seconds, 64));
     return ry_log_file_put(&t->log, line, &t->al, err);
 }

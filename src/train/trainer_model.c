@@ -52,10 +52,11 @@ static void take_preprocess(ry_vit_config *c, renyi_train_options *o)
     p->size = c->image_size;
     if (o->crop_mode) p->crop_mode = (renyi_crop_mode)(o->crop_mode - RENYI_TRAIN_CROP_CENTER);
     if (o->crop_pct > 0) p->crop_pct = o->crop_pct;
-    const int has_mean = o->std[0] > 0 || o->mean[0] != 0 || o->mean[1] != 0 || o->mean[2] != 0;
+    const int has_std = o->std[0] > 0;
+    const int has_mean = has_std || o->mean[0] != 0 || o->mean[1] != 0 || o->mean[2] != 0;
     for (int i = 0; i < 3; i++) {
         if (has_mean) p->mean[i] = o->mean[i];
-        if (o->std[0] > 0) p->std[i] = o->std[i];
+        if (has_std) p->std[i] = o->std[i];
         o->mean[i] = p->mean[i];
         o->std[i] = p->std[i];
     }
