@@ -23,7 +23,9 @@ static void check(const renyi_run_log *r)
                 abort();
             if (c.n > 7) abort();
             for (size_t i = 0; i < c.n; i++)
-                if (!isfinite(c.x[i]) || (i && c.x[i] < c.x[i - 1] * (1 - 1e-9))) abort();
+                if (!isfinite(c.x[i]) || !isfinite(c.y[i]) ||
+                    (i && c.x[i] < c.x[i - 1] * (1 - 1e-9)))
+                    abort();
             renyi_run_curve_free(&c);
         }
 }

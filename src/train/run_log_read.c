@@ -11,12 +11,12 @@
 
 /* ---- one line ------------------------------------------------------------------------------ */
 
-/* NaN: absent, null (what is not finite is written so), or no number. */
+/* NaN: absent, null (what is not finite is written so), no number, or too large to add up. */
 static double real_of(const json_t *o, const char *key)
 {
     const json_t *value = json_object_get(o, key);
     const double v = json_is_number(value) ? json_number_value(value) : NAN;
-    return isfinite(v) ? v : NAN;
+    return fabs(v) < 1e100 ? v : NAN;
 }
 
 /* A whole number from `least` on that a double can hold. */
