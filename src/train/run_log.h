@@ -20,6 +20,7 @@ typedef struct ry_run_step {
 typedef struct ry_run_epoch {
     ry_run_when when;
     int64_t epoch;
+    int is_stop; /* the run ended inside the epoch */
     double train_loss, val_loss, top1, top5, ema_top1;
 } ry_run_epoch;
 

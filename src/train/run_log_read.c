@@ -94,14 +94,16 @@ static renyi_status take_step(renyi_run_log *r, const json_t *o, int *is_good, r
     return RENYI_OK;
 }
 
-/* Epoch -1: measured before the first update. */
-static renyi_status take_epoch(renyi_run_log *r, const json_t *o, int *is_good, renyi_error *err)
+/* Epoch -1: measured before the first update. With is_stop it was measured inside that epoch. */
+static renyi_status take_epoch(renyi_run_log *r, const json_t *o, int is_stop, int *is_good,
+                               renyi_error *err)
 {
     ry_run_epoch e = {.train_loss = real_of(o, "train_loss"),
                       .val_loss = real_of(o, "val_loss"),
                       .top1 = real_of(o, "val_top1"),
                       .top5 = real_of(o, "val_top5"),
                       .ema_top1 = real_of(o, "ema_top1"),
+                      .is_stop = is_stop,
                       .when = {NAN, real_of(o, "step"), real_of(o, "seconds")}};
     *is_good = count_of(o, "epoch", -1, &e.epoch);
     if (!*is_good) return RENYI_OK;
@@ -127,8 +129,8 @@ static renyi_status take_line(renyi_run_log *r, const char *name, uint64_t numbe
         is_good = 0, st = RENYI_OK;
     else if (kind && strcmp(kind, "step") == 0)
         st = take_step(r, o, &is_good, err);
-    else if (kind && strcmp(kind, "epoch") == 0)
-        st = take_epoch(r, o, &is_good, err);
+    else if (kind && (strcmp(kind, "epoch") == 0 || strcmp(kind, "stop") == 0))
+        st = take_epoch(r, o, *kind == 's', &is_good, err);
     else if (kind && strcmp(kind, "config") == 0)
         st = take_config(r, o, err);
     else
@@ -145,7 +147,7 @@ static double find_per_epoch(const renyi_run_log *r)
 {
     double most = 0;
     for (size_t i = r->n_epochs; i-- > r->first_epoch;)
-        if (r->epochs[i].when.step >= 1 && r->epochs[i].epoch >= 0)
+        if (r->epochs[i].when.step >= 1 && r->epochs[i].epoch >= 0 && !r->epochs[i].is_stop)
             return r->epochs[i].when.step / (double)(r->epochs[i].epoch + 1);
     for (size_t i = r->first_step; i < r->n_steps; i++) {
         const int is_last = i + 1 == r->n_steps;
@@ -175,7 +177,8 @@ static void set_times(renyi_run_log *r)
     }
     for (size_t i = r->first_epoch; i < r->n_epochs; i++) {
         ry_run_epoch *to = &r->epochs[i];
-        to->when.epoch = later(&e.epoch, from.epoch, (double)(to->epoch + 1));
+        const double whole = (double)(to->epoch + 1), part = to->when.step / per_epoch;
+        to->when.epoch = later(&e.epoch, from.epoch, to->is_stop ? fmin(whole, part) : whole);
         to->when.step = later(&e.step, from.step, to->when.step);
         to->when.seconds = later(&e.seconds, from.seconds, to->when.seconds);
     }

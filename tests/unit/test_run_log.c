@@ -133,6 +133,20 @@ static void test_length_of_epochs(void **state)
         open_text(STEP(0, 10, 4) STEP(0, 20, 3) STEP(1, 30, 3) STEP(1, 40, 3) STEP(2, 45, 3), &i);
     assert_float_equal(i.epochs, 2.25, 1e-12);
     renyi_run_log_free(r);
+    r = open_text(
+        CONFIG
+        "{\"kind\":\"epoch\",\"epoch\":-1,\"step\":0,\"train_loss\":null,\"val_top1\":40}\n" STEP(
+            0, 1, 4) STEP(0, 2, 3) EPOCH(0, 2, 50)
+            STEP(1, 3,
+                 3) "{\"kind\":\"stop\",\"epoch\":1,\"step\":3,\"train_loss\":2,\"val_top1\":55}\n",
+        &i);
+    assert_float_equal(i.epochs, 1.5, 1e-12);
+    renyi_run_curve c = curve(r, RENYI_RUN_TOP1, RENYI_RUN_BY_EPOCH, 1, 0);
+    assert_int_equal(c.n, 3); /* before the first update, after an epoch, where it was stopped */
+    assert_float_equal(c.x[0], 0, 0);
+    assert_float_equal(c.x[2], 1.5, 1e-12);
+    renyi_run_curve_free(&c);
+    renyi_run_log_free(r);
     r = open_text(STEP(0, 10, 4) STEP(0, 20, 3), &i);
     assert_float_equal(i.epochs, 1, 1e-12);
     renyi_run_log_free(r);
