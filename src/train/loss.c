@@ -171,18 +171,19 @@ ry_loss_sum ry_loss(const ry_loss_spec *spec, const ry_loss_batch *b, double sca
     const ry_logits second = {b->logits_dist ? b->logits_dist : b->logits, b->n, b->n_classes};
     float *d_second = b->logits_dist ? d_dist : d;
     const double alpha = spec->distil == RY_DISTIL_NONE ? 0.0 : spec->alpha;
+    const ry_distil kind = alpha == 0.0 ? RY_DISTIL_NONE : spec->distil;
     ry_loss_sum sum = {0};
 
     if (d) memset(d, 0, bytes);
     if (d_dist) memset(d_dist, 0, bytes);
-    if (spec->distil == RY_DISTIL_NONE)
+    if (kind == RY_DISTIL_NONE)
         sum.labels = loss_of_mean(b, scale, d, d_dist);
     else
         sum.labels = ry_loss_soft(&first, b->target, scale * (1.0 - alpha), d);
-    if (spec->distil == RY_DISTIL_SOFT)
+    if (kind == RY_DISTIL_SOFT)
         sum.teacher =
             ry_loss_teacher_soft(&second, b->teacher, spec->temperature, scale * alpha, d_second);
-    if (spec->distil == RY_DISTIL_HARD)
+    if (kind == RY_DISTIL_HARD)
         sum.teacher = ry_loss_teacher_hard(&second, b->teacher, scale * alpha, d_second);
     sum.total = (1.0 - alpha) * sum.labels + alpha * sum.teacher;
     return sum;

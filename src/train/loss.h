@@ -39,7 +39,7 @@ typedef enum ry_distil { RY_DISTIL_NONE, RY_DISTIL_SOFT, RY_DISTIL_HARD } ry_dis
 
 typedef struct ry_loss_spec {
     ry_distil distil;
-    double alpha;       /* (1 - alpha) * labels + alpha * teacher */
+    double alpha;       /* (1 - alpha) * labels + alpha * teacher; 0 is as without a teacher */
     double temperature; /* of soft distillation */
 } ry_loss_spec;
 

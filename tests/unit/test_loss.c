@@ -125,6 +125,10 @@ static void test_two_heads(void **state)
                 1e-12);
     assert_memory_equal(d, want, sizeof d);
     assert_memory_equal(d2, want, sizeof d2);
+    s = (ry_loss_spec){RY_DISTIL_SOFT, 0.0, 1.0}; /* a teacher without a say, of tokens only */
+    const ry_loss_sum silent = ry_loss(&s, &b, 1.0, d, d2);
+    assert_true(silent.teacher == 0.0 && silent.total == silent.labels);
+    assert_memory_equal(d2, want, sizeof d2);
 }
 
 /* Anything that is no number gives no number, and large numbers do no harm. */
