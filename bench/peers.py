@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Started by bench/run, which makes the virtual environment; see bench/README.md for what is measured.
-# The pruned rows are in prune.py, those of bf16 and 8 bits in formats.py.
+# The pruned rows are in prune.py, those of bf16 and 8 bits in formats.py, training steps in train.py.
 import argparse
 import glob
 import json
@@ -15,12 +15,13 @@ import time
 
 import formats
 import prune
+import train
 from turns import HERE, SHORT, TITLES, Case, newer, run_case, say, weights_of
 
 MODULES = {"openvino": "openvino", "openvino-throughput": "openvino", "onnxruntime": "onnxruntime",
            "pytorch": "timm"}
 ENGINES = ["renyi", *MODULES]
-PARTS = [*ENGINES, "prune", "formats"]
+PARTS = [*ENGINES, "prune", "formats", "train"]
 MAX_DIFFERENCE = 1e-3  # of the logits, relative to the largest
 
 
@@ -150,7 +151,7 @@ def arguments():
     p.add_argument("--threads", type=numbers, default=[1, 2], metavar="1,2", help="pruned rows: the largest of them")
     p.add_argument("--rounds", type=int, default=5, help="turns of each engine in each line (5)")
     p.add_argument("--only", type=words(PARTS), default=PARTS, metavar="PARTS",
-                   help=", ".join(ENGINES) + " (dense), prune (the pruned rows), formats (bf16 and int8)")
+                   help=", ".join(ENGINES) + " (dense), prune (the pruned rows), formats (bf16 and int8), train (a training step)")
     p.add_argument("--quick", action="store_true", help="ViT-Ti and ViT-S, at most 3 rounds")
     p.add_argument("--photo", metavar="FILE", help="for the cold start; else one of the demo's")
     p.add_argument("--json", metavar="FILE", help="everything measured, for machines")
@@ -175,6 +176,9 @@ def main():
         faults += more
     if "formats" in a.only:
         result["formats"] = formats.run(a, prepare)
+    if "train" in a.only:
+        result["train"], more = train.run(a)
+        faults += more
     if a.json:
         with open(a.json, "w") as f:
             json.dump(result, f, indent=1)

@@ -17,7 +17,8 @@ TITLES = {"renyi": "renyi", "openvino": "OpenVINO latency", "openvino-throughput
           "pytorch-evit-fused": "PyTorch EViT, fused attention", "pytorch-tome": "PyTorch ToMe",
           "renyi-f32": "renyi f32", "renyi-bf16": "renyi bf16", "renyi-int8": "renyi int8", "renyi-int8-pruned": "renyi int8 pruned",
           "openvino-int8": "OpenVINO int8", "onnxruntime-dynamic": "ONNX Runtime int8 dynamic",
-          "onnxruntime-static": "ONNX Runtime int8 static"}
+          "onnxruntime-static": "ONNX Runtime int8 static", "renyi-step": "renyi step", "renyi-step-pruned": "renyi pruned step",
+          "renyi-step-checkpointed": "renyi step, activations computed twice", "pytorch-step": "PyTorch step"}
 QUIET = 0.05           # share of the machine others may take before a figure says nothing
 TURN_SECONDS = 0.4     # how long one engine works before the next one has its turn
 
@@ -164,7 +165,7 @@ class Case:
         for engine in self.ms:
             entry = dict(ms_median=self.median(engine), ms_rounds=[statistics.median(r) for r in self.ms[engine]],
                          peak_rss_mb=self.rss[engine], first_answer_s=self.first_answer[engine],
-                         difference=self.difference[engine])
+                         difference=self.difference.get(engine))
             if engine == "renyi" and self.executed:
                 entry["gflops"] = self.gflops()
             if engine != "renyi" and "renyi" in self.ms:

@@ -5,6 +5,7 @@
 #   run N    N timed iterations after one that is not timed -> {"ms": [per image, ...]}
 #   logits   the answer to the common input                 -> {"logits": [[...], ...]}
 #   rss      peak memory of the process in MB               -> {"rss_mb": ...}
+#   info     what a training step takes (renyi's only)      -> {"gmacs": ..., "activations_mb": ..., "micro_batch": ...}
 #   peak     GFLOP/s of oneDNN's f32 products, GFLOP of an image (renyi only) -> {"gflops": ..., "gflop": ...}
 # The first line comes unasked when the engine has answered once: {"ready": engine and version}.
 import argparse
@@ -113,6 +114,65 @@ class RenyiInt8Pruned(Renyi):
     dtype = 3
 
 
+class RenyiStep(Engine):
+    """A training step through include/renyi/learner.h. Two steps that change the weights come first, so that the logits
+    tell whether they were the same as the peer's; the timed ones have a rate of 0 and do everything else."""
+
+    class Options(ctypes.Structure):
+        _fields_ = [("struct_size", ctypes.c_uint32), ("micro_batch", ctypes.c_uint32), ("n_threads", ctypes.c_uint32),
+                    ("image_size", ctypes.c_uint32), ("dtype", ctypes.c_int), ("cpu", ctypes.c_int),
+                    ("checkpoint_activations", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
+                    ("policy", ctypes.c_char_p), ("weight_decay", ctypes.c_double), ("clip", ctypes.c_double),
+                    ("smoothing", ctypes.c_double), ("allocator", ctypes.c_void_p * 3)]
+
+    class Info(ctypes.Structure):
+        _fields_ = [("image_size", ctypes.c_uint32), ("n_tokens", ctypes.c_uint32), ("n_classes", ctypes.c_uint32),
+                    ("micro_batch", ctypes.c_uint32), ("n_params", ctypes.c_uint64), ("bytes_activations", ctypes.c_uint64),
+                    ("bytes_parameters", ctypes.c_uint64), ("macs_forward", ctypes.c_double), ("policy", ctypes.c_char * 1024)]
+
+    prunes = checkpoints = False
+
+    def __init__(self, a):
+        super().__init__(a)
+        self.lib, self.err, self.learner = ctypes.CDLL(a.library), Renyi.Error(), ctypes.c_void_p()
+        self.lib.renyi_version.restype = ctypes.c_char_p
+        self.version = "renyi " + self.lib.renyi_version().decode()
+        policy = (a.policy if self.prunes else "none").encode()
+        opt = self.Options(struct_size=ctypes.sizeof(self.Options), n_threads=a.threads, policy=policy,
+                           weight_decay=STEP_DECAY, checkpoint_activations=self.checkpoints)
+        self.check(self.lib.renyi_learner_new(ctypes.byref(self.learner), a.file.encode(), ctypes.byref(opt), ctypes.byref(self.err)))
+        self.labels = np.arange(a.batch, dtype=np.uint32) % a.classes
+        self.logits = np.empty((a.batch, a.classes), np.float32)
+        for _ in range(2):
+            self.step(STEP_RATE)
+        self.check(self.lib.renyi_learner_forward(self.learner, self.x.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint32(a.batch),
+                                                  self.logits.ctypes.data_as(ctypes.c_void_p), ctypes.byref(self.err)))
+
+    check = Renyi.check
+
+    def step(self, rate):
+        self.check(self.lib.renyi_learner_step(
+            self.learner, self.x.ctypes.data_as(ctypes.c_void_p), self.labels.ctypes.data_as(ctypes.c_void_p),
+            ctypes.c_uint32(len(self.x)), ctypes.c_double(rate), None, ctypes.byref(self.err)))
+
+    def once(self):
+        self.step(0.0)
+        return self.logits
+
+    def info(self):
+        info = self.Info()
+        self.lib.renyi_learner_get_info(self.learner, ctypes.byref(info))
+        return {"gmacs": info.macs_forward * 1e-9, "activations_mb": info.bytes_activations * 1e-6, "micro_batch": info.micro_batch}
+
+
+class RenyiStepPruned(RenyiStep):
+    prunes = True
+
+
+class RenyiStepCheckpointed(RenyiStep):
+    checkpoints = True
+
+
 class OpenVino(Engine):
     hint = "LATENCY"
     precision = {"INFERENCE_PRECISION_HINT": "f32"}
@@ -193,6 +253,33 @@ class PyTorch(Engine):
             return self.model(self.tensor).numpy()
 
 
+class PyTorchStep(PyTorch):
+    """Forward, backward, fused AdamW; attention is the fused one, as in PyTorch above."""
+
+    def __init__(self, a):
+        super().__init__(a)
+        torch = self.torch
+        self.model.train()  # timm's ViT has no dropout of its own
+        decays = lambda name, p: p.ndim > 1 and name not in ("pos_embed", "cls_token")
+        groups = [{"params": [p for n, p in self.model.named_parameters() if decays(n, p) == d], "weight_decay": STEP_DECAY * d}
+                  for d in (True, False)]
+        self.optimiser = torch.optim.AdamW(groups, lr=STEP_RATE, fused=True)
+        self.labels = torch.arange(a.batch) % a.classes
+        for _ in range(2):
+            self.once()
+        with torch.inference_mode():
+            self.logits = self.model(self.tensor).numpy()
+        for g in self.optimiser.param_groups:
+            g["lr"] = 0.0
+
+    def once(self):
+        loss = self.torch.nn.functional.cross_entropy(self.model(self.tensor), self.labels)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimiser.step()
+        return getattr(self, "logits", None)
+
+
 class PyTorchEViT(PyTorch):
     def rule(self, vit, policy):
         from torch_rules import evit_of
@@ -214,11 +301,15 @@ class PyTorchToMe(PyTorch):
         return tome_of(vit, policy)
 
 
+STEP_RATE, STEP_DECAY = 1e-4, 0.05  # of the training steps that change the weights
+
 ENGINES = {"renyi": Renyi, "openvino": OpenVino, "openvino-throughput": OpenVinoThroughput,
            "onnxruntime": OnnxRuntime, "pytorch": PyTorch, "pytorch-evit": PyTorchEViT,
            "pytorch-evit-fused": PyTorchEViTFused, "pytorch-tome": PyTorchToMe,
            "renyi-f32": RenyiF32, "renyi-bf16": RenyiBf16, "renyi-int8": RenyiInt8,
            "renyi-int8-pruned": RenyiInt8Pruned, "openvino-int8": OpenVinoInt8,
+           "renyi-step": RenyiStep, "renyi-step-pruned": RenyiStepPruned, "renyi-step-checkpointed": RenyiStepCheckpointed,
+           "pytorch-step": PyTorchStep,
            "onnxruntime-dynamic": OnnxRuntime, "onnxruntime-static": OnnxRuntime}
 
 
@@ -256,6 +347,8 @@ def main():
             reply = {"ms": [1e3 * t / a.batch for t in engine.many(int(args[0]))]}
         elif word == "logits":
             reply = {"logits": np.asarray(engine.once(), np.float64).tolist()}
+        elif word == "info":
+            reply = engine.info()
         elif word == "peak":
             reply = {"gflops": engine.peak(), "gflop": engine.gflop()}
         else:

@@ -29,12 +29,13 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The q-quantile (0..1) of sorted values, linear between neighbours. */
-static double quantile(const double *sorted, size_t count, double q)
+double bench_quantile(double *values, size_t count, double q)
 {
     const double at = q * (double)(count - 1);
     const size_t low = (size_t)at, high = low + 1 < count ? low + 1 : low;
-    return sorted[low] + (at - (double)low) * (sorted[high] - sorted[low]);
+
+    qsort(values, count, sizeof *values, compare_doubles);
+    return values[low] + (at - (double)low) * (values[high] - values[low]);
 }
 
 /* Any bytes will do: the time of a pass does not depend on them. Same bytes in every run. */
@@ -127,8 +128,8 @@ static renyi_status contest_run(contest *c, renyi_error *err)
 }
 
 /* The rounds' times of `who`, or their ratios to `other` in the same round: those are blind to a
- * machine that drifts from round to round. out: [repetitions], ascending. */
-static void sorted_times(const contest *c, size_t who, const size_t *other, double *out)
+ * machine that drifts from round to round. out: [repetitions] */
+static void list_times(const contest *c, size_t who, const size_t *other, double *out)
 {
     const uint32_t rounds = c->config->repetitions;
 
@@ -136,24 +137,23 @@ static void sorted_times(const contest *c, size_t who, const size_t *other, doub
         const double *ms = c->ms + r * c->n;
         out[r] = other ? ms[who] / ms[*other] : ms[who];
     }
-    qsort(out, rounds, sizeof *out, compare_doubles);
 }
 
 static void fill_times(const contest *c, size_t who, bench_numbers *out)
 {
     const size_t policy = who % c->config->n_policies, dense = who - policy;
     const uint32_t rounds = c->config->repetitions;
-    double *sorted = cli_alloc(rounds, sizeof *sorted);
+    double *times = cli_alloc(rounds, sizeof *times);
 
-    sorted_times(c, who, NULL, sorted);
-    out->ms_median = quantile(sorted, rounds, 0.5);
-    out->ms_p10 = quantile(sorted, rounds, 0.1);
-    out->ms_p90 = quantile(sorted, rounds, 0.9);
-    sorted_times(c, who, &dense, sorted);
-    out->time_ratio = quantile(sorted, rounds, 0.5);
-    sorted_times(c, who, &policy, sorted); /* the first format's */
-    out->speedup = 1.0 / quantile(sorted, rounds, 0.5);
-    free(sorted);
+    list_times(c, who, NULL, times);
+    out->ms_median = bench_quantile(times, rounds, 0.5);
+    out->ms_p10 = bench_quantile(times, rounds, 0.1);
+    out->ms_p90 = bench_quantile(times, rounds, 0.9);
+    list_times(c, who, &dense, times);
+    out->time_ratio = bench_quantile(times, rounds, 0.5);
+    list_times(c, who, &policy, times); /* the first format's */
+    out->speedup = 1.0 / bench_quantile(times, rounds, 0.5);
+    free(times);
 }
 
 static renyi_status fill_numbers(const contest *c, size_t who, bench_numbers *out, renyi_error *err)

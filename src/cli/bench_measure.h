@@ -39,4 +39,7 @@ typedef struct bench_numbers {
 int bench_measure(const bench_config *config, bench_numbers *out);
 int bench_measure_peak(uint32_t threads, double *gflops);
 
+/* The q-quantile (0..1), linear between neighbours; sorts the values. */
+double bench_quantile(double *values, size_t count, double q);
+
 #endif

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "bench_report.h"
+#include "bench_train.h"
 #include "model_path.h"
 #include "prune_options.h"
 #include "temporary_model.h"
@@ -20,7 +21,7 @@ typedef struct bench_arguments {
     const char *format, *cpu, *dtype_words;
     renyi_dtype dtypes[MAX_DTYPES];
     size_t n_dtypes;
-    int no_peak;
+    int no_peak, train;
     cli_strings texts;     /* of the pruning options */
     const char **policies; /* [n_policies] "none", then those of them that prune */
     size_t n_policies;
@@ -67,6 +68,13 @@ static int list_policies(bench_arguments *a)
     return CLI_OK;
 }
 
+/* All that was measured: answers, or training steps. */
+typedef struct bench_results {
+    bench_report report;
+    bench_train_row *train; /* [n_train] */
+    size_t n_train;
+} bench_results;
+
 /* The rows of one measurement, appended to the report. */
 static void add_rows(bench_report *report, const bench_config *config, const char *title,
                      const bench_numbers *numbers)
@@ -87,9 +95,39 @@ static void add_rows(bench_report *report, const bench_config *config, const cha
     }
 }
 
+static int measure_answers(const bench_config *config, const char *title, bench_results *results)
+{
+    bench_numbers *numbers = cli_alloc(config->n_dtypes * config->n_policies, sizeof *numbers);
+    const int code = bench_measure(config, numbers);
+
+    if (code == CLI_OK) add_rows(&results->report, config, title, numbers);
+    free(numbers);
+    return code;
+}
+
+static int measure_steps(const bench_config *config, const char *title, bench_results *results)
+{
+    bench_train_numbers *numbers = cli_alloc(config->n_policies, sizeof *numbers);
+    const int code = bench_train_measure(config, numbers);
+
+    for (size_t i = 0; code == CLI_OK && i < config->n_policies; i++) {
+        const bench_train_row row = {.model = cli_copy(title),
+                                     .policy = config->policies[i],
+                                     .batch = config->batch,
+                                     .threads = config->threads,
+                                     .mac_ratio =
+                                         i ? numbers[i].macs / numbers[0].macs : (double)NAN,
+                                     .numbers = numbers[i]};
+        results->train = cli_grow(results->train, results->n_train + 1, sizeof row);
+        results->train[results->n_train++] = row;
+    }
+    free(numbers);
+    return code;
+}
+
 /* Every batch size on every number of threads; an exit code. */
 static int measure_model(const bench_arguments *a, const char *path, const char *title,
-                         bench_report *report)
+                         bench_results *results)
 {
     bench_config config = {.path = path,
                            .repetitions = (uint32_t)a->repetitions,
@@ -97,7 +135,6 @@ static int measure_model(const bench_arguments *a, const char *path, const char 
                            .n_policies = a->n_policies,
                            .dtypes = a->dtypes,
                            .n_dtypes = a->n_dtypes};
-    bench_numbers *numbers = cli_alloc(a->n_dtypes * a->n_policies, sizeof *numbers);
     int code = CLI_OK;
 
     config.model_options = (renyi_options){.struct_size = sizeof(renyi_options),
@@ -108,33 +145,31 @@ static int measure_model(const bench_arguments *a, const char *path, const char 
             config.batch = (uint32_t)a->batches.values[b];
             config.threads = (uint32_t)a->threads.values[t];
             cli_detail("measuring %s, batch %u, %u threads", title, config.batch, config.threads);
-            code = bench_measure(&config, numbers);
-            if (code == CLI_OK) add_rows(report, &config, title, numbers);
+            code = (a->train ? measure_steps : measure_answers)(&config, title, results);
         }
-    free(numbers);
     return code;
 }
 
 /* Returns the exit code of the whole: the first failure's if no model was measured. */
-static int measure_all(const bench_arguments *a, bench_report *report)
+static int measure_all(const bench_arguments *a, bench_results *results)
 {
     int failure = CLI_OK;
 
     for (size_t i = 0; i < a->models.count; i++) {
         char *path = model_path_resolve(a->models.items[i]);
         char *title = model_path_title(a->models.items[i]);
-        const int code = path ? measure_model(a, path, title, report) : CLI_FAILED;
+        const int code = path ? measure_model(a, path, title, results) : CLI_FAILED;
         if (!failure) failure = code;
         free(title);
         free(path);
     }
     for (size_t i = 0; i < a->archs.count; i++) {
         const char *path = temporary_model_make(a->archs.items[i]);
-        const int code = path ? measure_model(a, path, a->archs.items[i], report) : CLI_FAILED;
+        const int code = path ? measure_model(a, path, a->archs.items[i], results) : CLI_FAILED;
         if (!failure) failure = code;
         temporary_model_remove();
     }
-    return failure && report->count ? CLI_PARTIAL : failure;
+    return failure && results->report.count + results->n_train ? CLI_PARTIAL : failure;
 }
 
 enum { MAX_PEAK_TRIES = 3 };
@@ -164,16 +199,21 @@ static int measure_peaks(const bench_arguments *a, bench_report *report, double 
 static int run(const bench_arguments *a)
 {
     double peaks[OPTION_MAX_COUNTS] = {0};
-    bench_report report = {.threads = a->threads.values,
-                           .peaks = peaks,
-                           .n_threads = a->no_peak ? 0 : a->threads.count,
-                           .repetitions = (uint32_t)a->repetitions};
-    int code = measure_all(a, &report);
+    bench_results results = {.report = {.threads = a->threads.values,
+                                        .peaks = peaks,
+                                        .n_threads = a->no_peak ? 0 : a->threads.count,
+                                        .repetitions = (uint32_t)a->repetitions}};
+    const bench_report *report = &results.report;
+    int code = measure_all(a, &results);
 
-    if (measure_peaks(a, &report, peaks)) code = CLI_FAILED;
-    if (report.count && code != CLI_FAILED) bench_report_print(&report, a->format);
-    for (size_t i = 0; i < report.count; i++) free(report.rows[i].model);
-    free(report.rows);
+    if (measure_peaks(a, &results.report, peaks)) code = CLI_FAILED;
+    if (report->count && code != CLI_FAILED) bench_report_print(report, a->format);
+    if (results.n_train)
+        bench_train_print(results.train, results.n_train, report->repetitions, a->format);
+    for (size_t i = 0; i < report->count; i++) free(report->rows[i].model);
+    for (size_t i = 0; i < results.n_train; i++) free(results.train[i].model);
+    free(results.report.rows);
+    free(results.train);
     return code;
 }
 
@@ -189,6 +229,8 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
         {"repetitions", 'r', OPTION_COUNT, &a->repetitions, "N", "measured runs of each (20)", 1,
          100000},
         {"output", 'o', OPTION_CHOICE, &a->format, "md|csv|json", "form of the results (md)", 0, 0},
+        {"train", 0, OPTION_FLAG, &a->train, "",
+         "training steps instead of answers (then -b 32, -t 2, -r 5)", 0, 0},
         {"no-peak", 0, OPTION_FLAG, &a->no_peak, "", "leave out the peak: quicker, no share of it",
          0, 0},
         {"image-size", 0, OPTION_COUNT, &a->image_size, "N", "input side in pixels (the model's)",
@@ -205,29 +247,43 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
         "of this machine's own matrix-product peak (measured too), and peak memory. Every configuration\n"
         "runs in a process of its own, after a warm-up. With --prune, given once or more, the dense model and\n"
         "every policy run in turn in one process; time/dense and MACs/dense say how much of the saving arrives.\n"
-        "With several --dtype the formats take turns as well; the last column is the gain over the first.",
+        "With several --dtype the formats take turns as well; the last column is the gain over the first.\n"
+        "With --train a training step (forward, backward, AdamW) is measured beside the forward pass.",
         "  renyi bench -m model.safetensors -b 1,8 -t 1,2 -r 20\n"
         "  renyi bench -m model.safetensors --prune \"mosaic keep=0.7 layers=0,3,6\" --prune \"naive p=16 layers=0-5\"\n"
         "  renyi bench -m model.safetensors --dtype f32,int8 -b 8 -t 2\n"
+        "  renyi bench --train --arch vit_small_patch16_224 -t 2 --prune \"evit keep=0.7 layers=0,3,6\"\n"
         "  renyi bench --arch vit_small_patch16_224 --arch vit_base_patch16_224 -o json > bench.json\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, words);
 }
 
+/* What was not said. */
+static void set_defaults(bench_arguments *a)
+{
+    if (!a->batches.count)
+        a->batches = a->train ? (option_counts){{32}, 1} : (option_counts){{1, 8}, 2};
+    if (!a->threads.count)
+        a->threads = a->train ? (option_counts){{2}, 1} : (option_counts){{1, 2}, 2};
+    if (!a->repetitions) a->repetitions = a->train ? 5 : 20;
+}
+
 int cmd_bench(int argc, char **argv)
 {
-    bench_arguments a = {
-        .batches = {{1, 8}, 2}, .threads = {{1, 2}, 2}, .repetitions = 20, .format = "md"};
+    bench_arguments a = {.format = "md"};
     cli_strings words = {0};
     const option_outcome outcome = parse(&a, argc, argv, &words);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
+        set_defaults(&a);
         if (words.count)
             options_usage_error("bench", "unexpected '%s' (models are given with -m)",
                                 words.items[0]);
         else if (!a.models.count && !a.archs.count)
             options_usage_error("bench", "-m MODEL or --arch NAME is missing");
+        else if (a.train && a.dtype_words && strchr(a.dtype_words, ','))
+            options_usage_error("bench", "--train takes one --dtype");
         else if ((code = list_dtypes(&a)) == CLI_OK && (code = list_policies(&a)) == CLI_OK)
             code = run(&a);
     }

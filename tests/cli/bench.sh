@@ -54,4 +54,20 @@ out_empty
 run 3 quick -m deep.safetensors --prune "naive p=16 layers=5"
 err_lines 1
 out_has "| deep.safetensors | f32 | naive p=16 layers=5 |"
+
+# Training steps: one row a policy, ratios to the dense one, memory that does not grow with the batch.
+steps() { "$RENYI" bench --train -m toy.safetensors -t 1 -r 2 "$@"; }
+run 0 steps -b 4 --prune "evit keep=0.5 layers=0" -o json
+json '[r["policy"].split()[0] for r in d["train"]] == ["none", "evit"] and d["train"][0]["time_ratio"] is None'
+json 'all(r["step_ms"] > 0 and r["step_forward"] > 0 and r["activations_mb"] > 0 and r["batch"] == 4 for r in d["train"])'
+json 'd["train"][1]["mac_ratio"] < 1 and d["train"][1]["quotient"] > 0'
+run 0 steps -b 40,80 -o csv
+[ "$(wc -l <out)" -eq 3 ] && out_has "step_forward" || fail "csv of --train"
+[ "$(cut -d, -f13 out | tail -2 | uniq | wc -l)" -eq 1 ] || fail "activations grow with the batch"
+run 0 steps -b 2
+out_has "step/forward"
+run 2 steps --dtype f32,bf16
+err_has "one --dtype"
+run 2 steps --prune "naive p=16 layers=5"
+err_lines 1
 echo "bench: ok"
