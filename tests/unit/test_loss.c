@@ -1,5 +1,6 @@
 /* test_loss.c - losses and their gradients against PyTorch's in double, and every gradient against
  * finite differences of the loss. SPDX-License-Identifier: Apache-2.0 */
+#include "base/rng.h"
 #include "model/hook.h"
 #include "train/loss.h"
 #include "train/loss_features.h"
@@ -159,6 +160,38 @@ static void test_bad_numbers(void **state)
     assert_true(isfinite(d[0]) && isfinite(d[1]));
 }
 
+/* Random rows of every magnitude: finite losses that are no less than 0, gradients that sum to 0.
+ */
+static void test_properties(void **state)
+{
+    ry_rng rng = ry_rng_new(11);
+    (void)state;
+    for (int k = 0; k < 4000; k++) {
+        float x[6], q[6], t[6], d[3][6] = {{0}};
+        const uint32_t n = 1 + (uint32_t)(ry_rng_next(&rng) % 6);
+        const double size = pow(10.0, 44.0 * ry_rng_uniform(&rng) - 8.0);
+        const double temperature = pow(10.0, 4.0 * ry_rng_uniform(&rng) - 2.0);
+        float sum = 0.0f;
+        for (uint32_t i = 0; i < n; i++) {
+            x[i] = (float)(size * (ry_rng_uniform(&rng) - 0.5));
+            t[i] = (float)(size * (ry_rng_uniform(&rng) - 0.5));
+            sum += q[i] = (float)ry_rng_uniform(&rng);
+        }
+        for (uint32_t i = 0; i < n; i++) q[i] /= sum;
+        const ry_logits row = {x, 1, n};
+        const double loss[] = {ry_loss_soft(&row, q, 1.0, d[0]),
+                               ry_loss_teacher_soft(&row, t, temperature, 1.0, d[1]),
+                               ry_loss_teacher_hard(&row, t, 1.0, d[2])};
+        for (int l = 0; l < 3; l++) {
+            double balance = 0.0, length = 0.0;
+            for (uint32_t i = 0; i < n; i++)
+                balance += (double)d[l][i], length += fabs((double)d[l][i]);
+            assert_true(isfinite(loss[l]) && loss[l] >= -1e-9 * (1.0 + temperature * temperature));
+            assert_true(fabs(balance) <= 1e-6 * length + 1e-6 * temperature);
+        }
+    }
+}
+
 /* ---- token features ------------------------------------------------------------------------ */
 
 static const float rows2[] = {0.5f, -1.5f, 2.0f, 1.0f, 0.25f, -0.75f};
@@ -247,10 +280,10 @@ static void test_features_edges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_torch),          cmocka_unit_test(test_slopes),
-        cmocka_unit_test(test_two_heads),      cmocka_unit_test(test_bad_numbers),
-        cmocka_unit_test(test_features_torch), cmocka_unit_test(test_features_slopes),
-        cmocka_unit_test(test_features_edges),
+        cmocka_unit_test(test_torch),           cmocka_unit_test(test_slopes),
+        cmocka_unit_test(test_two_heads),       cmocka_unit_test(test_bad_numbers),
+        cmocka_unit_test(test_properties),      cmocka_unit_test(test_features_torch),
+        cmocka_unit_test(test_features_slopes), cmocka_unit_test(test_features_edges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
