@@ -33,6 +33,12 @@ static inline const char *net_write(const net_case *c)
 {
     fixture f;
     fix_make_deep(&f, c->arch, c->n_blocks);
+    for (size_t i = 0; i < f.n; i++) { /* tame, but with attention that has favourites */
+        const int qkv = strstr(f.names[i], "qkv.weight") != NULL;
+        const int norm = strstr(f.names[i], "norm") && strstr(f.names[i], "weight");
+        float *x = (float *)(uintptr_t)f.t[i].data;
+        for (size_t k = 0; k < f.t[i].bytes / 4; k++) x[k] *= norm ? 0.2f : qkv ? 2.0f : 0.6f;
+    }
     if (c->pool) {
         f.meta[2] = "config";
         f.meta[3] = "{\"global_pool\": \"avg\", \"num_attention_heads\": 4}";
