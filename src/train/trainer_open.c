@@ -87,17 +87,17 @@ static renyi_status begin_new(renyi_train *t, ry_checkpoint *source, renyi_error
 static renyi_status check_place(const renyi_train *t, renyi_error *err)
 {
     const ry_run_state *s = &t->state;
+    if (s->fingerprint != fingerprint_of(t))
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "%s: the photos are not those that the run began with (names or classes "
+                       "differ); give the same with --data-dir",
+                       t->s.opt.data);
     if (s->step_in_epoch > t->steps_per_epoch ||
         s->step != s->epoch * t->steps_per_epoch + s->step_in_epoch)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        "%s: update %llu in epoch %llu does not go with %llu updates an epoch",
                        t->folder.checkpoint, (unsigned long long)s->step,
                        (unsigned long long)s->epoch, (unsigned long long)t->steps_per_epoch);
-    if (s->fingerprint != fingerprint_of(t))
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "%s: the photos are not those that the run began with (names or classes "
-                       "differ); give the same with --data-dir",
-                       t->s.opt.data);
     return RENYI_OK;
 }
 
