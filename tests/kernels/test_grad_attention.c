@@ -4,6 +4,12 @@
  * of the head-mean matrix; nothing read or written outside. SPDX-License-Identifier: Apache-2.0 */
 #include "grad_test.h"
 
+#define RY_SIMD_EMU16
+#include "kernels/attention_grad_body.h"
+
+static const ry_grad_kernels sixteen = {.attention_grad = attention_grad,
+                                        .attention_mean = attention_mean};
+
 typedef struct problem {
     size_t N, H, d, n_rows;
     size_t qkv_row, dqkv_row, dout_row;
@@ -72,7 +78,7 @@ static void solve(const problem *p, const ry_grad_kernels *k)
 }
 
 /* a[N] of query i in head h; qkv: [N, 3*H*d] without gaps */
-static void probabilities(const problem *p, const double *qkv, size_t h, size_t i, double *a)
+static void exact_row(const problem *p, const double *qkv, size_t h, size_t i, double *a)
 {
     const size_t C = p->H * p->d;
     double top = -INFINITY, sum = 0.0;
@@ -103,7 +109,7 @@ static double loss(const double *qkv, const void *problem_)
     double *a = malloc(p->N * sizeof *a), sum = 0.0;
     for (size_t h = 0; h < p->H; h++)
         for (size_t i = 0; i < p->n_rows; i++) {
-            probabilities(p, qkv, h, i, a);
+            exact_row(p, qkv, h, i, a);
             for (size_t j = 0; j < p->N; j++) {
                 double value = worth(p, i, j);
                 for (size_t c = 0; c < p->d; c++)
@@ -126,7 +132,7 @@ static double *reference(const problem *p, const double *qkv)
         for (size_t i = 0; i < p->n_rows; i++) {
             const float *dout = p->dout.data + i * p->dout_row + h * d;
             double mean = 0.0;
-            probabilities(p, qkv, h, i, a);
+            exact_row(p, qkv, h, i, a);
             for (size_t j = 0; j < N; j++) {
                 ds[j] = worth(p, i, j);
                 for (size_t c = 0; c < d; c++) {
@@ -217,7 +223,7 @@ static void check_mean_of(const ry_grad_kernels *k, size_t N, size_t H, size_t d
     for (size_t i = 0; i < n_rows; i++) {
         for (size_t j = 0; j < N; j++) want[j] = 0.0;
         for (size_t h = 0; h < H; h++) {
-            probabilities(&p, qkv, h, i, a);
+            exact_row(&p, qkv, h, i, a);
             for (size_t j = 0; j < N; j++) want[j] += a[j] / (double)H;
         }
         for (size_t j = 0; j < N; j++)
@@ -238,19 +244,19 @@ static void check_mean(const ry_grad_kernels *k)
 static void test_shapes(void **state)
 {
     (void)state;
-    at_every_level(check_shapes, NULL);
+    at_every_level(check_shapes, &sixteen);
 }
 
 static void test_differences(void **state)
 {
     (void)state;
-    at_every_level(check_differences, NULL);
+    at_every_level(check_differences, &sixteen);
 }
 
 static void test_mean(void **state)
 {
     (void)state;
-    at_every_level(check_mean, NULL);
+    at_every_level(check_mean, &sixteen);
 }
 
 int main(void)
