@@ -88,7 +88,7 @@ static renyi_status check_place(const renyi_train *t, renyi_error *err)
 {
     const ry_run_state *s = &t->state;
     if (s->fingerprint != fingerprint_of(t))
-        return ry_fail(err, RENYI_ERR_ARG, -1,
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        "%s: the photos are not those that the run began with (names or classes "
                        "differ); give the same with --data-dir",
                        t->s.opt.data);

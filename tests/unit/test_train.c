@@ -249,7 +249,7 @@ static void test_what_may_change(void **state)
     assert_non_null(strstr(r.err.message, "lr is '0.002' in the checkpoint and '0.001' now"));
     toy_set(&opt, "lr", "2e-3"); /* to repeat one is fine */
     toy_set(&opt, "data-dir", at("val"));
-    assert_int_equal(toy_train(&opt, &r), RENYI_ERR_ARG);
+    assert_int_equal(toy_train(&opt, &r), RENYI_ERR_FORMAT);
     assert_non_null(strstr(r.err.message, "not those that the run began with"));
     toy_set(&opt, "data-dir", at("train"));
     toy_set(&opt, "epochs", "1");
