@@ -111,8 +111,8 @@ static int is_one_of(cli_verb *run, cli_verb *const *verb_list, size_t n)
  * The others run in every copy. */
 static int run_verb(cli_verb *run, int argc, char **argv)
 {
-    static cli_verb *const sharing[] = {cmd_eval, cmd_sweep, cmd_paper};
-    static cli_verb *const lonely[] = {cmd_tune, cmd_merge, cmd_quantize, cmd_train};
+    static cli_verb *const sharing[] = {cmd_eval, cmd_sweep, cmd_paper, cmd_train};
+    static cli_verb *const lonely[] = {cmd_tune, cmd_merge, cmd_quantize};
 
     if (is_one_of(run, sharing, sizeof sharing / sizeof *sharing) && ranks_open() != CLI_OK)
         return CLI_FAILED;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "eval_progress.h"
+#include "ranks.h"
 #include "train_arguments.h"
 
 #include <math.h>
@@ -100,8 +101,10 @@ static void on_note(void *user, const char *text)
     cli_note("%s", text);
 }
 
+/* Ranks fail together: the first speaks for all, and its message says whose fault it was. */
 static int failure(const renyi_error *err)
 {
+    if (ranks_number() && err->code != RENYI_ERR_NOMEM) return CLI_FAILED;
     if (err->code == RENYI_ERR_ARG) return options_usage_error("train", "%s", err->message);
     cli_error("%s", err->message[0] ? err->message : renyi_status_name(err->code));
     return CLI_FAILED;
@@ -124,7 +127,8 @@ static int run(const train_arguments *a, renyi_train *t, train_progress *p)
     if (status != RENYI_OK && status != RENYI_ERR_ABORTED) return failure(&err);
     train_put_result(a, t, status == RENYI_ERR_ABORTED);
     if (status == RENYI_OK) return CLI_OK;
-    cli_error("interrupted; 'renyi train --resume -o %s' goes on from here", a->out);
+    if (!ranks_number())
+        cli_error("interrupted; 'renyi train --resume -o %s' goes on from here", a->out);
     return CLI_FAILED;
 }
 
@@ -157,7 +161,10 @@ int train_execute(const train_arguments *a)
     opt.on_eval = on_eval;
     opt.on_epoch = on_epoch;
     opt.on_note = on_note;
-    if (renyi_train_new(&t, &opt, &err) != RENYI_OK) return failure(&err);
+    opt.ranks = ranks_get();
+    const renyi_status status = renyi_train_new(&t, &opt, &err);
+    if (status != RENYI_ERR_NOMEM) ranks_settle(); /* from here on all ranks fail together */
+    if (status != RENYI_OK) return failure(&err);
     train_put_settings(t, a->out, a->resume);
     const int code = run(a, t, &p);
     renyi_train_free(t);

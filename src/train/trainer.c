@@ -48,7 +48,8 @@ renyi_status renyi_train_new(renyi_train **out, const renyi_train_options *opt, 
     if (!t) return ry_fail_nomem(err, sizeof *t);
     t->al = opt->allocator;
     t->log.fd = -1;
-    const renyi_status st = ry_train_open(t, opt, err);
+    renyi_status st = ry_ranks_open(&t->ranks, opt->ranks, &t->al, err);
+    if (!st) st = ry_train_open(t, opt, err);
     if (st) {
         renyi_train_free(t);
         return st;
@@ -80,6 +81,7 @@ void renyi_train_free(renyi_train *t)
     ry_log_file_close(&t->log);
     ry_run_folder_free(&t->folder, &al);
     ry_settings_free(&t->s, &al);
+    ry_ranks_close(&t->ranks, &al);
     ry_free(&al, t);
 }
 

@@ -3,6 +3,7 @@
 #ifndef RY_TRAIN_TRAINER_H
 #define RY_TRAIN_TRAINER_H
 
+#include "base/ranks.h"
 #include "prune/policy.h"
 #include "train/loader.h"
 #include "train/log_file.h"
@@ -34,6 +35,8 @@ struct renyi_train {
     ry_settings_owned s; /* as used: autos resolved */
     renyi_cpu level;
     unsigned n_threads;
+    ry_ranks ranks;  /* alone: one */
+    int shares_eval; /* all ranks have the photos of val and see the files of the first */
     ry_run_folder folder;
     /* parts */
     ry_vit_config config;
@@ -69,6 +72,21 @@ void ry_train_note(const renyi_train *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 double ry_train_seconds(const renyi_train *t);
+
+/* ---- trainer_ranks.c: all of it collective, as in base/ranks.h --------------------------------
+ */
+
+int ry_train_is_first(const renyi_train *t); /* the rank that writes files */
+renyi_status ry_train_agree(renyi_train *t, renyi_status mine, renyi_error *err) RENYI_CHECK;
+/* Every rank has the same settings, photos, weights and CPU level, or an error that names one. */
+renyi_status ry_train_compare(renyi_train *t, renyi_error *err) RENYI_CHECK;
+/* Gradients and *loss become the sums over all ranks. */
+renyi_status ry_train_sum(renyi_train *t, double *loss, renyi_error *err) RENYI_CHECK;
+/* *is_seen = 1: all ranks read the same bytes at `path`. */
+renyi_status ry_train_see(renyi_train *t, const char *path, int *is_seen,
+                          renyi_error *err) RENYI_CHECK;
+/* What the first rank has in *score. */
+renyi_status ry_train_tell(renyi_train *t, renyi_train_score *score, renyi_error *err) RENYI_CHECK;
 
 /* ---- trainer_open.c ------------------------------------------------------------------------- */
 

@@ -207,7 +207,7 @@ renyi_status ry_train_val(renyi_train *t, const char *path, renyi_error *err)
 renyi_status ry_train_loader(renyi_train *t, renyi_error *err)
 {
     const renyi_train_options *o = ry_train_opt(t);
-    const unsigned cores = ry_cpu_cores();
+    const unsigned cores = ry_cpu_cores() / t->ranks.r.n_sharing;
     ry_loader_options l = {
         .image_size = t->config.image_size,
         .seed = o->seed,
@@ -219,6 +219,8 @@ renyi_status ry_train_loader(renyi_train *t, renyi_error *err)
         .n_workers =
             o->workers ? (uint32_t)o->workers : (cores > t->n_threads ? cores - t->n_threads : 0),
         .n_threads = t->n_threads,
+        .rank = t->ranks.r.rank,
+        .n_ranks = t->ranks.r.n_ranks,
         .apply_exif = o->exif,
         .cache_bytes = o->cache_mb << 20,
         .limits = o->limits,

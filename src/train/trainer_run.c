@@ -34,7 +34,7 @@ static renyi_status report(renyi_train *t, const char *kind, int evaluates, reny
     const renyi_train_score none = {NAN, NAN, NAN};
     ry_run_state *s = &t->state;
     uint32_t is_best = 0;
-    RY_TRY(ry_train_prune(t, err));
+    RY_TRY(ry_train_agree(t, ry_train_prune(t, err), err));
     RY_TRY(ry_train_save_models(t, err));
     s->val = s->ema = none;
     if (evaluates) {
@@ -50,7 +50,7 @@ static renyi_status report(renyi_train *t, const char *kind, int evaluates, reny
                                  .ema = s->ema,
                                  .is_best = is_best,
                                  .seconds = ry_train_seconds(t)};
-    RY_TRY(ry_train_log_epoch(t, kind, &e, err));
+    RY_TRY(ry_train_agree(t, ry_train_log_epoch(t, kind, &e, err), err));
     if (o->on_epoch) o->on_epoch(o->user, &e);
     return RENYI_OK;
 }
@@ -71,20 +71,32 @@ static renyi_status end_epoch(renyi_train *t, renyi_error *err)
 
 /* ---- updates ------------------------------------------------------------------------------- */
 
-static renyi_status one_step(renyi_train *t, renyi_error *err)
+/* The update and its line. RENYI_ERR_ABORTED: made, but the caller wants no more. */
+static renyi_status make_step(renyi_train *t, renyi_train_step *step, renyi_error *err)
 {
     const renyi_train_options *o = ry_train_opt(t);
-    renyi_train_step step;
-    RY_TRY(ry_train_step(t, &step, err));
-    step.total_steps = total_steps(t);
-    RY_TRY(ry_train_log_step(t, &step, err));
-    if (o->on_step && o->on_step(o->user, &step)) {
-        RY_TRY(ry_train_save_checkpoint(t, err));
+    RY_TRY(ry_train_step(t, step, err));
+    step->total_steps = total_steps(t);
+    RY_TRY(ry_train_log_step(t, step, err));
+    if (o->on_step && o->on_step(o->user, step))
         return ry_fail(err, RENYI_ERR_ABORTED, -1, "stopped after update %llu",
-                       (unsigned long long)step.step);
+                       (unsigned long long)step->step);
+    return RENYI_OK;
+}
+
+static renyi_status one_step(renyi_train *t, renyi_error *err)
+{
+    const uint64_t every = t->s.opt.checkpoint_every;
+    renyi_train_step step = {0};
+    renyi_error late = {0};
+    const renyi_status st = ry_train_agree(t, make_step(t, &step, err), err);
+    if (st == RENYI_ERR_ABORTED) {
+        const renyi_status saved = ry_train_save_checkpoint(t, &late);
+        if (saved && err) *err = late;
+        return saved ? saved : st;
     }
-    if (o->checkpoint_every && step.step % o->checkpoint_every == 0 &&
-        step.step_in_epoch < step.n_steps)
+    if (st) return st;
+    if (every && step.step % every == 0 && step.step_in_epoch < step.n_steps)
         return ry_train_save_checkpoint(t, err);
     return RENYI_OK;
 }

@@ -1,11 +1,12 @@
-/* trainer_save.c - the files of a run, written. SPDX-License-Identifier: Apache-2.0 */
+/* trainer_save.c - the files of a run, written by its first rank. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "base/status.h"
 #include "train/model_file.h"
 #include "train/save_point.h"
 #include "train/trainer.h"
 
 /* The log goes to the disk first: a checkpoint never speaks of lines that are lost. */
-renyi_status ry_train_save_checkpoint(renyi_train *t, renyi_error *err)
+static renyi_status save_checkpoint(renyi_train *t, renyi_error *err)
 {
     const ry_save_point s = {.config = &t->config,
                              .labels = (const char *const *)t->labels.names,
@@ -18,6 +19,11 @@ renyi_status ry_train_save_checkpoint(renyi_train *t, renyi_error *err)
     return ry_save_point_write(t->folder.checkpoint, &s, &t->al, err);
 }
 
+renyi_status ry_train_save_checkpoint(renyi_train *t, renyi_error *err)
+{
+    return ry_train_agree(t, ry_train_is_first(t) ? save_checkpoint(t, err) : RENYI_OK, err);
+}
+
 static renyi_status save_model(renyi_train *t, const char *path, const float *values,
                                renyi_error *err)
 {
@@ -26,7 +32,8 @@ static renyi_status save_model(renyi_train *t, const char *path, const float *va
                              .params = ry_net_params(t->net),
                              .values = values,
                              .dtype = ry_train_opt(t)->save_dtype};
-    return ry_model_file_write(path, &m, &t->al, err);
+    const int writes = ry_train_is_first(t);
+    return ry_train_agree(t, writes ? ry_model_file_write(path, &m, &t->al, err) : RENYI_OK, err);
 }
 
 renyi_status ry_train_save_models(renyi_train *t, renyi_error *err)

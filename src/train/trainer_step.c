@@ -149,18 +149,27 @@ static renyi_status micro_batch(renyi_train *t, const ry_train_batch *b, double 
     return ry_net_backward(t->net, u->d, u->d_dist, u->d_features, err);
 }
 
-/* All micro-batches of the step: gradients of the mean loss are in the parameters. */
-static renyi_status gradients(renyi_train *t, double *loss, uint32_t *samples, renyi_error *err)
+/* This rank's micro-batches of the step. */
+static renyi_status own_gradients(renyi_train *t, double *sum, uint32_t *samples, renyi_error *err)
 {
     ry_train_batch b;
-    double sum = 0;
+    RY_TRY(ry_train_prune(t, err));
     ry_net_zero_grad(t->net);
     do {
         RY_TRY(ry_loader_next(t->loader, &b, err));
-        if (b.n) RY_TRY(micro_batch(t, &b, &sum, err));
+        if (b.n) RY_TRY(micro_batch(t, &b, sum, err));
     } while (!b.last_of_step);
     *samples = b.batch;
-    *loss = sum / b.batch;
+    return RENYI_OK;
+}
+
+/* All micro-batches of the step: gradients of the mean loss are in the parameters. */
+static renyi_status gradients(renyi_train *t, double *loss, uint32_t *samples, renyi_error *err)
+{
+    double sum = 0;
+    RY_TRY(ry_train_agree(t, own_gradients(t, &sum, samples, err), err));
+    RY_TRY(ry_train_sum(t, &sum, err));
+    *loss = sum / *samples;
     return RENYI_OK;
 }
 
@@ -183,7 +192,6 @@ renyi_status ry_train_step(renyi_train *t, renyi_train_step *out, renyi_error *e
     const double lr = ry_lr_at(&t->lr, ry_train_moment(t)), begun = ry_clock();
     uint32_t samples = 0;
     double loss = 0;
-    RY_TRY(ry_train_prune(t, err));
     RY_TRY(gradients(t, &loss, &samples, err));
     if (!isfinite(loss)) return fail_number(t, "loss", loss, lr, err);
     const double norm = ry_optim_norm(t->optim, 1.0);
