@@ -12,7 +12,11 @@ void ry_grad_kernels_init(ry_grad_kernels *k, renyi_cpu level)
     if (level < RENYI_CPU_AVX2) return;
     ry_outer_init_avx2(k);
     ry_attention_grad_init_avx2(k);
+    ry_layernorm_grad_init_avx2(k);
+    ry_activation_grad_init_avx2(k);
     if (level < RENYI_CPU_AVX512) return;
     ry_outer_init_avx512(k);
     ry_attention_grad_init_avx512(k);
+    ry_layernorm_grad_init_avx512(k);
+    ry_activation_grad_init_avx512(k);
 }

@@ -108,6 +108,10 @@ void ry_attention_grad_init(ry_grad_kernels *k);
 void ry_attention_grad_init_avx2(ry_grad_kernels *k);
 void ry_attention_grad_init_avx512(ry_grad_kernels *k);
 void ry_layernorm_grad_init(ry_grad_kernels *k);
+void ry_layernorm_grad_init_avx2(ry_grad_kernels *k);
+void ry_layernorm_grad_init_avx512(ry_grad_kernels *k);
 void ry_activation_grad_init(ry_grad_kernels *k);
+void ry_activation_grad_init_avx2(ry_grad_kernels *k);
+void ry_activation_grad_init_avx512(ry_grad_kernels *k);
 
 #endif

@@ -1,0 +1,81 @@
+/* layernorm_grad_body.h - the backward pass of LayerNorm for any vector width: three passes over a
+ * row that stays in the nearest cache. SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/grad.h"
+#include "kernels/simd.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct row_moments {
+    float mean, scale; /* of x; scale = 1 / sqrt(var + eps) */
+    float e, ez;       /* means of e = dy w and of e z */
+} row_moments;
+
+/* sum of x, then of (x - mean)^2: the one-pass form loses digits when the mean is large */
+static void statistics(const float *x, size_t n, float eps, row_moments *m)
+{
+    vf sum = vf_zero(), square = vf_zero();
+    float rest = 0.0f;
+    size_t i = 0;
+    for (; i + VL <= n; i += VL) sum = vf_add(sum, vf_load(x + i));
+    if (i < n) sum = vf_add(sum, vf_load_n(x + i, n - i));
+    m->mean = vf_sum(sum) / (float)n;
+    const vf mean = vf_set1(m->mean);
+    for (i = 0; i + VL <= n; i += VL) {
+        const vf d = vf_sub(vf_load(x + i), mean);
+        square = vf_fma(d, d, square);
+    }
+    for (; i < n; i++) rest += (x[i] - m->mean) * (x[i] - m->mean);
+    m->scale = 1.0f / sqrtf((vf_sum(square) + rest) / (float)n + eps);
+}
+
+/* z = (x - mean) scale. Lanes beyond the row: whatever is multiplied with dy, and that is 0. */
+RY_INLINE vf normal(const float *x, const row_moments *m, size_t left)
+{
+    return vf_mul(vf_sub(vf_load_upto(x, left), vf_set1(m->mean)), vf_set1(m->scale));
+}
+
+/* dw += dy z, db += dy; and the means of e and e z */
+static void sums(const float *x, const float *dy, const float *w, size_t n, float *dw, float *db,
+                 row_moments *m)
+{
+    vf e_sum = vf_zero(), ez_sum = vf_zero();
+    for (size_t i = 0; i < n; i += VL) {
+        const size_t left = n - i;
+        const vf g = vf_load_upto(dy + i, left), z = normal(x + i, m, left);
+        const vf e = vf_mul(g, vf_load_upto(w + i, left));
+        e_sum = vf_add(e_sum, e);
+        ez_sum = vf_fma(e, z, ez_sum);
+        vf_store_upto(dw + i, vf_fma(g, z, vf_load_upto(dw + i, left)), left);
+        vf_store_upto(db + i, vf_add(g, vf_load_upto(db + i, left)), left);
+    }
+    m->e = vf_sum(e_sum) / (float)n;
+    m->ez = vf_sum(ez_sum) / (float)n;
+}
+
+/* dx += (e - mean(e) - z mean(e z)) scale */
+static void add_dx(float *dx, const float *x, const float *dy, const float *w, size_t n,
+                   const row_moments *m)
+{
+    const vf scale = vf_set1(m->scale), e_mean = vf_set1(m->e), ez_mean = vf_set1(-m->ez);
+    for (size_t i = 0; i < n; i += VL) {
+        const size_t left = n - i;
+        const vf e = vf_mul(vf_load_upto(dy + i, left), vf_load_upto(w + i, left));
+        const vf inner = vf_fma(normal(x + i, m, left), ez_mean, vf_sub(e, e_mean));
+        vf_store_upto(dx + i, vf_fma(inner, scale, vf_load_upto(dx + i, left)), left);
+    }
+}
+
+static RY_DECL_LAYERNORM_GRAD(layernorm_grad)
+{
+    const size_t first = block * RY_LAYERNORM_GRAD_ROWS, n = g->n;
+    float *dw = g->parts + block * 2 * n, *db = dw + n;
+    memset(dw, 0, 2 * n * sizeof(float));
+    for (size_t r = first; r < g->rows && r < first + RY_LAYERNORM_GRAD_ROWS; r++) {
+        const float *x = g->x + r * g->x_row, *dy = g->dy + r * g->dy_row;
+        row_moments m;
+        statistics(x, n, g->eps, &m);
+        sums(x, dy, g->w, n, dw, db, &m);
+        add_dx(g->dx + r * g->dx_row, x, dy, g->w, n, &m);
+    }
+}
