@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -34,6 +35,32 @@ static void test_operations(void **state)
                      k->width, k->height, k->argument, (int)k->filter);
         free(rgb);
         free(other);
+    }
+}
+
+/* The level that test_operations does not see on this machine. */
+static void test_affine_levels_agree(void **state)
+{
+    (void)state;
+    if (renyi_cpu_detect() < RENYI_CPU_AVX2) {
+        printf("SKIP: no AVX2 on this machine\n");
+        skip();
+    }
+    const uint32_t sides[][2] = {{1, 1}, {3, 2}, {5, 9}, {61, 47}};
+    for (int i = 0; i < 200; i++) {
+        const ry_op_size size = {sides[i % 4][0], sides[i % 4][1]};
+        const size_t bytes = 3 * (size_t)size.width * size.height;
+        uint8_t *rgb = draw(size.width, size.height), *a = malloc(bytes), *b = malloc(bytes);
+        ry_op_affine_spec spec = {.filter = i % 3 ? RENYI_BICUBIC : RENYI_BILINEAR,
+                                  .fill = {1, 2, 3}};
+        ry_op_rotation(spec.m, size, 1.7 * i);
+        if (i % 5 == 0) spec.m[2] = 0.3 * i - 30.0;
+        ry_op_affine_plain(a, rgb, size, &spec);
+        ry_op_affine_avx2(b, rgb, size, &spec);
+        assert_memory_equal(a, b, bytes);
+        free(rgb);
+        free(a);
+        free(b);
     }
 }
 
@@ -90,9 +117,8 @@ static void test_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_crops),
-        cmocka_unit_test(test_blurs),
+        cmocka_unit_test(test_operations), cmocka_unit_test(test_affine_levels_agree),
+        cmocka_unit_test(test_crops),      cmocka_unit_test(test_blurs),
         cmocka_unit_test(test_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
