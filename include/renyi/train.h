@@ -233,7 +233,12 @@ RENYI_API void renyi_train_show(const renyi_train_options *opt, size_t i, char *
 
 typedef struct renyi_train renyi_train;
 
-/* Opens model, data and teacher, checks every setting, makes the folder. With `resume` reads the
+/* With ranks, all of them call renyi_train_new and renyi_train_run with the same settings. Each
+ * runs its share of the micro-batches; gradients are added up over all, so that all make the update
+ * that one process would make, to rounding. Files are written by rank 0. When one rank fails or is
+ * stopped, all return an error; only RENYI_ERR_NOMEM of renyi_train_new may be one rank's own.
+ *
+ * Opens model, data and teacher, checks every setting, makes the folder. With `resume` reads the
  * checkpoint. On success *out is owned by the caller (renyi_train_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_train_new(renyi_train **out,
                                                    const renyi_train_options *opt,

@@ -66,12 +66,19 @@ static renyi_status finish(void *user, int wait, int *is_done, renyi_error *err)
 
 /* ---- adding -------------------------------------------------------------------------------- */
 
+/* Much is under way, and MPI moves it only while it is asked: no naps until it takes long, when
+ * some rank must be late. */
 static renyi_status complete(line *l, int code, const char *what, renyi_error *err)
 {
+    enum { PATIENCE = 100000 };
+    renyi_status st = check(code, what, err);
     int is_done = 0;
-    const renyi_status st = check(code, what, err);
 
-    return st ? st : finish(l, 1, &is_done, err);
+    for (int i = 0; i < PATIENCE && !st && !is_done; i++) {
+        st = finish(l, 0, &is_done, err);
+        if (!is_done) sched_yield();
+    }
+    return st || is_done ? st : finish(l, 1, &is_done, err);
 }
 
 /* In the order of the ranks, in double: what MPI_Allreduce gives depends on its algorithm. */
