@@ -22,7 +22,10 @@ static RY_DECL_ACTIVATION(gelu)
 
 static RY_DECL_ACTIVATION_GRAD(gelu_grad)
 {
-    for (size_t i = 0; i < n; i++) du[i] = dy[i] * gelu_slope(u[i]);
+    for (size_t i = 0; i < n; i++) {
+        du[i] = dy[i] * gelu_slope(u[i]);
+        y[i] = ry_gelu(u[i]);
+    }
 }
 
 static RY_DECL_ACTIVATION(quick_gelu)
@@ -32,7 +35,10 @@ static RY_DECL_ACTIVATION(quick_gelu)
 
 static RY_DECL_ACTIVATION_GRAD(quick_gelu_grad)
 {
-    for (size_t i = 0; i < n; i++) du[i] = dy[i] * quick_gelu_slope(u[i]);
+    for (size_t i = 0; i < n; i++) {
+        du[i] = dy[i] * quick_gelu_slope(u[i]);
+        y[i] = ry_quick_gelu(u[i]);
+    }
 }
 
 void ry_activation_grad_init(ry_grad_kernels *k)

@@ -5,36 +5,10 @@
 
 #include "kernels/activation.h"
 
-/* Phi(u) + u phi(u): the normal distribution and its density */
-RY_INLINE vf gelu_slope(vf u)
-{
-    const vf cdf = vf_fma(vf_erf(vf_mul(u, vf_set1(0.70710678f))), vf_set1(0.5f), vf_set1(0.5f));
-    const vf density = vf_exp(vf_mul(vf_mul(u, u), vf_set1(-0.5f)));
-    return vf_fma(vf_mul(u, vf_set1(0.39894228f)), density, cdf);
-}
-
-/* s + 1.702 u s (1 - s), s = sigmoid(1.702 u) */
-RY_INLINE vf quick_gelu_slope(vf u)
-{
-    const vf one = vf_set1(1.0f), t = vf_mul(u, vf_set1(1.702f));
-    /* beyond 87 s is 0 and 1 - s, which u is multiplied with, too */
-    const vf e = vf_exp(vf_min(vf_sub(vf_zero(), t), vf_set1(87.0f)));
-    const vf s = vf_div(one, vf_add(one, e));
-    return vf_fma(vf_mul(t, s), vf_mul(e, s), s);
-}
-
 static RY_DECL_ACTIVATION(gelu)
 {
     for (size_t i = 0; i < n; i += VL)
         vf_store_upto(y + i, vf_gelu(vf_load_upto(u + i, n - i)), n - i);
-}
-
-static RY_DECL_ACTIVATION_GRAD(gelu_grad)
-{
-    for (size_t i = 0; i < n; i += VL) {
-        const vf slope = gelu_slope(vf_load_upto(u + i, n - i));
-        vf_store_upto(du + i, vf_mul(vf_load_upto(dy + i, n - i), slope), n - i);
-    }
 }
 
 static RY_DECL_ACTIVATION(quick_gelu)
@@ -43,10 +17,42 @@ static RY_DECL_ACTIVATION(quick_gelu)
         vf_store_upto(y + i, vf_quick_gelu(vf_load_upto(u + i, n - i)), n - i);
 }
 
+/* Phi(u) + u phi(u): the normal distribution and its density; y as vf_gelu has it */
+RY_INLINE vf gelu_slope(vf u, vf *y)
+{
+    const vf half = vf_set1(0.5f), erf_u = vf_erf(vf_mul(u, vf_set1(0.70710678f)));
+    const vf density = vf_exp(vf_mul(vf_mul(u, u), vf_set1(-0.5f)));
+    *y = vf_fma(vf_mul(u, half), erf_u, vf_mul(u, half));
+    return vf_fma(vf_mul(u, vf_set1(0.39894228f)), density, vf_fma(erf_u, half, half));
+}
+
+/* s + 1.702 u s (1 - s), s = sigmoid(1.702 u); y as vf_quick_gelu has it */
+RY_INLINE vf quick_gelu_slope(vf u, vf *y)
+{
+    const vf one = vf_set1(1.0f), t = vf_mul(u, vf_set1(1.702f));
+    /* beyond 87 s is 0 to the last bit, and so is its part of the slope */
+    const vf e = vf_exp(vf_min(vf_sub(vf_zero(), t), vf_set1(87.0f)));
+    const vf s = vf_div(one, vf_add(one, e));
+    *y = vf_div(u, vf_add(one, e));
+    return vf_fma(vf_mul(t, s), vf_mul(e, s), s);
+}
+
+static RY_DECL_ACTIVATION_GRAD(gelu_grad)
+{
+    for (size_t i = 0; i < n; i += VL) {
+        vf value;
+        const vf slope = gelu_slope(vf_load_upto(u + i, n - i), &value);
+        vf_store_upto(du + i, vf_mul(vf_load_upto(dy + i, n - i), slope), n - i);
+        vf_store_upto(y + i, value, n - i);
+    }
+}
+
 static RY_DECL_ACTIVATION_GRAD(quick_gelu_grad)
 {
     for (size_t i = 0; i < n; i += VL) {
-        const vf slope = quick_gelu_slope(vf_load_upto(u + i, n - i));
+        vf value;
+        const vf slope = quick_gelu_slope(vf_load_upto(u + i, n - i), &value);
         vf_store_upto(du + i, vf_mul(vf_load_upto(dy + i, n - i), slope), n - i);
+        vf_store_upto(y + i, value, n - i);
     }
 }

@@ -83,8 +83,10 @@ void ry_layernorm_grad_sum(float *dw, float *db, const float *parts, size_t n_bl
 
 /* y = f(u); y and u may be the same */
 #define RY_DECL_ACTIVATION(fn) void fn(float *y, const float *u, size_t n)
-/* du = dy f'(u); du may be dy or u */
-#define RY_DECL_ACTIVATION_GRAD(fn) void fn(float *du, const float *dy, const float *u, size_t n)
+/* du = dy f'(u), and y = f(u) again, which shares most of the work: the bits that the other has. du
+ * may be dy, and y may be u. */
+#define RY_DECL_ACTIVATION_GRAD(fn) \
+    void fn(float *du, float *y, const float *dy, const float *u, size_t n)
 
 typedef struct ry_grad_kernels {
     renyi_cpu level;

@@ -11,22 +11,35 @@ typedef struct row_moments {
     float e, ez;       /* means of e = dy w and of e z */
 } row_moments;
 
-/* sum of x, then of (x - mean)^2: the one-pass form loses digits when the mean is large */
-static void statistics(const float *x, size_t n, float eps, row_moments *m)
+/* Four chains of additions, because each waits for the one before it. */
+RY_INLINE float chains_sum(const vf sum[4])
 {
-    vf sum = vf_zero(), square = vf_zero();
+    return vf_sum(vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
+}
+
+static float row_mean(const float *x, size_t n)
+{
+    vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+    size_t i = 0;
+    for (; i + 4 * VL <= n; i += 4 * VL) RY_UNROLL
+    for (int s = 0; s < 4; s++) sum[s] = vf_add(sum[s], vf_load(x + i + s * VL));
+    for (; i < n; i += VL) sum[0] = vf_add(sum[0], vf_load_upto(x + i, n - i));
+    return chains_sum(sum) / (float)n;
+}
+
+/* mean of (x - mean)^2: the form without a pass of its own loses digits when the mean is large */
+static float row_variance(const float *x, size_t n, float mean)
+{
+    vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
     float rest = 0.0f;
     size_t i = 0;
-    for (; i + VL <= n; i += VL) sum = vf_add(sum, vf_load(x + i));
-    if (i < n) sum = vf_add(sum, vf_load_n(x + i, n - i));
-    m->mean = vf_sum(sum) / (float)n;
-    const vf mean = vf_set1(m->mean);
-    for (i = 0; i + VL <= n; i += VL) {
-        const vf d = vf_sub(vf_load(x + i), mean);
-        square = vf_fma(d, d, square);
+    for (; i + 4 * VL <= n; i += 4 * VL) RY_UNROLL
+    for (int s = 0; s < 4; s++) {
+        const vf d = vf_sub(vf_load(x + i + s * VL), vf_set1(mean));
+        sum[s] = vf_fma(d, d, sum[s]);
     }
-    for (; i < n; i++) rest += (x[i] - m->mean) * (x[i] - m->mean);
-    m->scale = 1.0f / sqrtf((vf_sum(square) + rest) / (float)n + eps);
+    for (; i < n; i++) rest += (x[i] - mean) * (x[i] - mean);
+    return (chains_sum(sum) + rest) / (float)n;
 }
 
 /* z = (x - mean) scale. Lanes beyond the row: whatever is multiplied with dy, and that is 0. */
@@ -73,8 +86,8 @@ static RY_DECL_LAYERNORM_GRAD(layernorm_grad)
     memset(dw, 0, 2 * n * sizeof(float));
     for (size_t r = first; r < g->rows && r < first + RY_LAYERNORM_GRAD_ROWS; r++) {
         const float *x = g->x + r * g->x_row, *dy = g->dy + r * g->dy_row;
-        row_moments m;
-        statistics(x, n, g->eps, &m);
+        row_moments m = {.mean = row_mean(x, n)};
+        m.scale = 1.0f / sqrtf(row_variance(x, n, m.mean) + g->eps);
         sums(x, dy, g->w, n, dw, db, &m);
         add_dx(g->dx + r * g->dx_row, x, dy, g->w, n, &m);
     }

@@ -20,8 +20,7 @@ static void activation_back(ry_net_worker *w, uint32_t i)
         for (size_t r = t * RY_NET_CHUNK; r < rows && r < (t + 1) * RY_NET_CHUNK; r++) {
             const float *u = b->u + r * row;
             float *du = net->wide + r * row;
-            net->activation(net->g + r * row, u, M);
-            net->activation_grad(du, du, u, M);
+            net->activation_grad(du, net->g + r * row, du, u, M);
         }
     ry_step_end(&step);
 }

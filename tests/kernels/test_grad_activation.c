@@ -43,10 +43,11 @@ static void check_slope(const pair *p, float u, float dy, float got)
 static void check_range(const pair *p)
 {
     enum { N = 4001 };
-    static float u[N], y[N], dy[N], du[N];
+    static float u[N], y[N], again[N], dy[N], du[N];
     for (int i = 0; i < N; i++) u[i] = (float)(i - N / 2) * 0.01f, dy[i] = unit();
     p->value(y, u, N);
-    p->slope(du, dy, u, N);
+    p->slope(du, again, dy, u, N);
+    assert_memory_equal(again, y, sizeof y);
     for (int i = 0; i < N; i++) {
         const double x = (double)u[i], want = p->want(&x, NULL);
         assert_true(fabs((double)y[i] - want) <= 1e-6 * (1.0 + fabs(want)));
@@ -59,8 +60,7 @@ static void check_far(const pair *p)
 {
     const float u[4] = {-1e4f, 1e4f, -60.0f, 60.0f}, dy[4] = {1.0f, 1.0f, 1.0f, 1.0f};
     float y[4], du[4];
-    p->value(y, u, 4);
-    p->slope(du, dy, u, 4);
+    p->slope(du, y, dy, u, 4);
     for (int i = 0; i < 4; i++) {
         assert_true(fabsf(y[i] - (u[i] > 0.0f ? u[i] : 0.0f)) <= 1e-6f);
         assert_true(fabsf(du[i] - (u[i] > 0.0f ? 1.0f : 0.0f)) <= 1e-6f);
@@ -71,19 +71,19 @@ static void check_tails(const pair *p)
 {
     for (size_t n = 0; n <= 50; n++) {
         guarded u = guard_new(n, n % 16), y = guard_new(n, n % 16), dy = guard_new(n, n % 16),
-                du = guard_new(n, n % 16);
+                du = guard_new(n, n % 16), again = guard_new(n, n % 16);
         fill(u.data, n);
         fill(dy.data, n);
         p->value(y.data, u.data, n);
-        p->slope(du.data, dy.data, u.data, n);
-        assert_true(guard_intact(&y) && guard_intact(&du));
+        p->slope(du.data, again.data, dy.data, u.data, n);
+        assert_true(guard_intact(&y) && guard_intact(&again) && guard_intact(&du));
         for (size_t i = 0; i < n; i++) check_slope(p, u.data[i], dy.data[i], du.data[i]);
-        p->slope(dy.data, dy.data, u.data, n); /* in place: the same bits */
-        p->value(u.data, u.data, n);
+        p->slope(dy.data, u.data, dy.data, u.data, n); /* in place: the same bits */
         if (n) assert_memory_equal(dy.data, du.data, n * sizeof(float));
         if (n) assert_memory_equal(u.data, y.data, n * sizeof(float));
+        if (n) assert_memory_equal(again.data, y.data, n * sizeof(float));
         assert_true(guard_intact(&u) && guard_intact(&dy));
-        guard_free(&u), guard_free(&y), guard_free(&dy), guard_free(&du);
+        guard_free(&u), guard_free(&y), guard_free(&dy), guard_free(&du), guard_free(&again);
     }
 }
 
