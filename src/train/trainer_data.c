@@ -79,6 +79,7 @@ static renyi_status folders_to_classes(renyi_train *t, uint32_t *n, renyi_error 
     const char *path = t->s.opt.data;
     uint64_t count = 0, highest = 0;
     if (access(path, F_OK)) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
+    if (access(path, F_OK)) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
     if (!ry_is_folder(path))
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "%s is a list: how many classes there are must be said (classes)", path);
