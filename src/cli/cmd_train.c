@@ -45,11 +45,13 @@ static void add_heading(rows *r, const char *group)
     add_row(r, (option){"", 0, OPTION_HEADING, NULL, "", keep_text(r, title), 0, 0});
 }
 
-/* "peak (5e-4)" */
+/* "peak (5e-4)"; what "auto" means is said in the help itself */
 static void add_setting(rows *r, train_arguments *a, size_t i, const renyi_train_setting *s)
 {
     const int is_flag = s->kind == RENYI_SETTING_FLAG;
-    char *help = *s->fallback ? cli_format("%s (%s)", s->help, s->fallback) : cli_copy(s->help);
+    char *help = *s->fallback && strcmp(s->fallback, "auto") != 0
+                     ? cli_format("%s (%s)", s->help, s->fallback)
+                     : cli_copy(s->help);
     const option_kind kind = is_flag                           ? OPTION_FLAG
                              : s->kind == RENYI_SETTING_CHOICE ? OPTION_CHOICE
                                                                : OPTION_STRING;
@@ -170,8 +172,10 @@ static int take_settings(train_arguments *a)
                                        s.name);
         const int is_model = strcmp(s.name, "model") == 0,
                   is_teacher = strcmp(s.name, "teacher") == 0;
-        if ((is_model && !a->resume) || is_teacher)
-            if (resolve(&text, is_model ? &a->model : &a->teacher) != CLI_OK) return CLI_FAILED;
+        if (is_model && a->resume) continue; /* the weights are in the checkpoint */
+        if ((is_model || is_teacher) &&
+            resolve(&text, is_model ? &a->model : &a->teacher) != CLI_OK)
+            return CLI_FAILED;
         if (text && renyi_train_set(&a->opt, s.name, text, &err) != RENYI_OK) return refuse(&err);
     }
     a->opt.out = a->out;
