@@ -38,7 +38,7 @@ RY_INLINE void prefetch_dy(const chunk *c, size_t k, size_t end)
 RY_INLINE void prefetch_x(const chunk *c, size_t j, size_t k, size_t end)
 {
     const float *from = c->o->x + c->first * c->o->x_row + c->t.in + j;
-    for (; k < end; k++) __builtin_prefetch(from + k * c->o->x_row, 0, 3);
+    for (; k < end; k++) __builtin_prefetch(from + k * c->o->x_row, 0, 2);
 }
 
 /* A row of RY_MR is stored as whole vectors: what they hold too many is overwritten by the next row
