@@ -1,0 +1,202 @@
+/* viz.h - what a model looks at in one photo and what pruning drops of it, as plain numbers.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Life of a program:  renyi_model_open -> renyi_viz_new -> renyi_viz_run* -> draw -> free.
+ *
+ * A result holds everything that a figure or a page needs, copies of all names included: it lives
+ * on without the photo, the renyi_viz and the model. One forward pass of the unpruned model gives
+ * all metrics, layers and orders, the prediction and the attention; every policy is one run more.
+ *
+ * Patches are counted in raster order, row * grid + column, whatever was cut away before. Layers
+ * are blocks of the encoder, from 0. The same photo and options give the same result, but for the
+ * times (`ms`), which are NaN unless they are asked for. The rest is as in renyi.h.
+ */
+#ifndef RENYI_VIZ_H
+#define RENYI_VIZ_H
+
+#include "renyi/renyi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- what is to be seen -------------------------------------------------------------------- */
+
+typedef struct renyi_viz renyi_viz;
+
+#define RENYI_VIZ_MAX_METRICS 16
+#define RENYI_VIZ_MAX_ORDERS 16
+#define RENYI_VIZ_MAX_KEEPS 32
+#define RENYI_VIZ_MAX_ROWS 64
+#define RENYI_VIZ_MAX_TOP 20
+
+/* Texts and lists are borrowed for the call of renyi_viz_new. */
+typedef struct renyi_viz_options {
+    uint32_t struct_size;
+    uint32_t n_metrics;         /* 0 = cls (with a class token), col n=4, random */
+    const char *const *metrics; /* [n_metrics] what a policy says behind metric=: "col n=4"; order
+                                   does not matter but is kept */
+    uint32_t n_layers;          /* 0 = the first six blocks, or all if there are fewer */
+    const uint32_t *layers;     /* [n_layers] ascending */
+    uint32_t n_orders;          /* 0 = 1, 2, 3, 4, infinity */
+    const double *orders;       /* [n_orders] of Col-Ln: each >= 1 or INFINITY */
+    uint32_t n_keeps;           /* 0 = 0.3, 0.4 ... 0.9 */
+    const double *keeps;        /* [n_keeps] keep rates, ascending, each above 0 and at most 1 */
+    const char *rule;           /* the policy of each metric's row, without metric=: NULL = naive
+                                   with p such that half of the patches are gone at the end, cutting
+                                   in all layers shown but at most six. "" = no such rows */
+    uint32_t n_policies;        /* rows below those of the metrics */
+    const char *const *policies; /* [n_policies] policies in their own words */
+    uint32_t sweep;        /* 1 = run "evit keep=K layers=.. metric=M reduce=drop" for every metric
+                              and keep rate: n_metrics x n_keeps runs more. The layers are those where
+                              `rule` cuts */
+    uint32_t attention;    /* 1 = fill renyi_viz_result.attention */
+    uint32_t has_query;    /* 0 = the class token, or the patch in the middle without one */
+    uint32_t query;        /* patch whose attention row is shown */
+    uint32_t has_token;    /* 0 = the patch that Col-L4 likes best in the last of the layers */
+    uint32_t token;        /* patch whose received column is shown */
+    uint32_t n_top;        /* classes of each prediction; 0 = 5 */
+    const char *const *class_names; /* [n_classes of the model], copied; NULL = the model's own
+                                       labels, else "class N" */
+    uint32_t time;      /* so many timed runs of each policy after one to warm up: `ms` is the
+                           fastest. 0 = no times, and each policy runs once */
+    uint32_t n_threads; /* 0 = physical cores */
+    renyi_allocator allocator;
+} renyi_viz_options;
+
+/* Borrows m. On success *out is owned by the caller. RENYI_ERR_ARG names the metric, layer, order,
+ * keep rate or policy at fault and what is allowed. */
+RENYI_API RENYI_CHECK renyi_status renyi_viz_new(renyi_viz **out, const renyi_model *m,
+                                                 const renyi_viz_options *opt, renyi_error *err);
+RENYI_API void renyi_viz_free(renyi_viz *v);
+
+/* ---- what there is to see ------------------------------------------------------------------ */
+
+/* The photo as the model sees it: resized and cropped, not normalised. */
+typedef struct renyi_viz_photo {
+    const char *name;
+    const uint8_t *rgb; /* [size, size, 3] */
+    uint32_t size;      /* pixels a side = grid * patch */
+    uint32_t grid;      /* patches a side */
+    uint32_t patch;     /* pixels of a patch a side */
+} renyi_viz_photo;
+
+/* One metric at one layer of the unpruned model. Exact. */
+typedef struct renyi_viz_map {
+    const float *score;   /* [n_patches] larger is better; of any scale */
+    const uint32_t *rank; /* [n_patches] 0 = best; equal scores: the lower place first. A single cut
+                             here at keeps[k] leaves the patches of rank < kept[k]: this is what a
+                             policy with this one cut does. With cuts before it, it is a preview */
+    float low, high; /* 1st and 99th percentile of the scores: the ends of a colour scale. low <=
+                        high, equal if all scores are; finite */
+} renyi_viz_map;
+
+typedef struct renyi_viz_metric {
+    const char *name;          /* in full, every word that is not a default: "col n=4" */
+    const char *label;         /* for people: "Col-L4", "class attention", "random" */
+    double order;              /* n of the metric; NaN if it has none */
+    const renyi_viz_map *maps; /* [n_layers] */
+} renyi_viz_metric;
+
+typedef struct renyi_viz_guess {
+    uint32_t index;   /* class */
+    const char *name; /* never NULL */
+    float probability;
+} renyi_viz_guess;
+
+typedef struct renyi_viz_answer {
+    uint32_t n_top;
+    const renyi_viz_guess *top; /* [n_top] most likely first */
+    double macs;                /* multiply-accumulates in all (`macs` of renyi_layer_cost) */
+    double ms;                  /* of the model; NaN = not measured */
+} renyi_viz_answer;
+
+/* What has become of a patch. A fused token is no patch: those in it are FUSED, and it is counted
+ * in n_tokens alone. */
+typedef enum renyi_viz_state {
+    RENYI_VIZ_KEPT = 0,   /* a token of its own */
+    RENYI_VIZ_MERGED = 1, /* in a token with other patches */
+    RENYI_VIZ_FUSED = 2,  /* in a token that all leftovers of a cut went into */
+    RENYI_VIZ_DROPPED = 3 /* gone */
+} renyi_viz_state;
+
+/* A policy after one layer, all cuts so far counted: what really ran, no preview. */
+typedef struct renyi_viz_step {
+    uint32_t layer;
+    uint32_t is_cut;         /* 1 = this layer cuts */
+    const uint8_t *state;    /* [n_patches] renyi_viz_state */
+    const uint8_t *rescued;  /* [n_patches] 1 = in a token that the last cut kept by Col-Ln though
+                                class attention had not chosen it (metric=correct) */
+    const uint32_t *group;   /* [n_patches] patch that the token it is in grew from: itself if KEPT;
+                                patches of equal group are one token. RENYI_NONE = fused, dropped */
+    const uint32_t *gone_at; /* [n_patches] layer where it was fused or dropped; else RENYI_NONE */
+    const float *score;      /* [n_patches] what this layer's cut ranked the patch's token by; NaN
+                                for one that did not enter it as its token's own patch, or
+                                without a cut */
+    uint32_t n_kept, n_merged, n_fused, n_dropped; /* patches; their sum is n_patches */
+    uint32_t n_rescued;
+    uint32_t n_groups; /* tokens that stand for patches of the picture, fused ones left out */
+    uint32_t n_tokens; /* tokens that leave the layer, prefix and fused ones counted in */
+    double macs;       /* from the picture to the end of this layer */
+} renyi_viz_step;
+
+typedef struct renyi_viz_row {
+    const char *policy; /* in full */
+    const char *label;  /* for people: the metric's label, or the policy as it was given */
+    uint32_t metric;    /* place in metrics; RENYI_NONE = a policy in its own words */
+    double keep;        /* of a row of the sweep; else NaN */
+    uint32_t merges;    /* 1 = some cut joins patches into tokens: a mosaic can be drawn */
+    uint32_t adaptive;  /* 1 = token counts depend on the photo (ats): macs is the most it may be */
+    const renyi_viz_step *steps; /* [n_layers] */
+    renyi_viz_answer answer;
+} renyi_viz_row;
+
+/* Attention of the unpruned model at one layer, per head. Token t is patch t - n_prefix. */
+typedef struct renyi_viz_attention_layer {
+    const float *row;         /* [n_heads, n_tokens] from the query to every token; sums to 1 */
+    const float *column;      /* [n_heads, n_tokens] from every token to the chosen one */
+    const float *row_mean;    /* [n_tokens] over heads */
+    const float *column_mean; /* [n_tokens] over heads: the norm of it is Col-Ln of the token */
+} renyi_viz_attention_layer;
+
+typedef struct renyi_viz_attention {
+    uint32_t n_heads, n_tokens, n_prefix;
+    int32_t query; /* patch, or RENYI_PREFIX: the class token */
+    int32_t token; /* patch */
+    const renyi_viz_attention_layer *layers; /* [n_layers] */
+} renyi_viz_attention;
+
+typedef struct renyi_viz_result {
+    renyi_viz_photo photo;
+    const char *model; /* architecture */
+    uint32_t n_blocks, n_patches, n_prefix, n_heads;
+    uint32_t n_layers;
+    const uint32_t *layers; /* [n_layers] ascending: the columns of every figure */
+    uint32_t n_metrics;
+    const renyi_viz_metric *metrics; /* [n_metrics] rows of the heat maps */
+    uint32_t n_norms;
+    const renyi_viz_metric *norms; /* [n_norms] rows of the norm-order figure: cls if there is a
+                                      class token, then col of each order */
+    uint32_t n_keeps;
+    const double *keeps;  /* [n_keeps] */
+    const uint32_t *kept; /* [n_keeps] patches that one cut at this rate leaves: ceil(keep x P) */
+    uint32_t n_rows;
+    const renyi_viz_row *rows; /* [n_rows] of the pruning overlay: one per metric, then policies */
+    uint32_t n_sweep;
+    const renyi_viz_row *sweep; /* [n_sweep = n_metrics * n_keeps] row m * n_keeps + k is metric m at
+                                   keeps[k]; or 0 and NULL */
+    renyi_viz_answer dense;
+    const renyi_viz_attention *attention; /* NULL = not asked for */
+} renyi_viz_result;
+
+/* One photo, any size. name: shown, any bytes; NULL = "photo". On success *out is owned by the
+ * caller (renyi_viz_result_free). One call at a time. */
+RENYI_API RENYI_CHECK renyi_status renyi_viz_run(renyi_viz *v, const renyi_image *photo,
+                                                 const char *name, renyi_viz_result **out,
+                                                 renyi_error *err);
+RENYI_API void renyi_viz_result_free(renyi_viz_result *r);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
