@@ -83,6 +83,9 @@ typedef struct ry_rows {
  * without that it leaves its blocked kernels. */
 size_t ry_linear_row(const ry_linear *l, size_t width);
 
+/* Ops of images whose rows are a multiple of this cut them into tiles of one height. */
+enum { RY_LINEAR_TILE = 64 };
+
 renyi_status ry_linear_op_new(ry_linear_op **out, const ry_linear *l, size_t rows_per_image,
                               ry_rows x, ry_rows y, unsigned n_threads, const renyi_allocator *al,
                               renyi_error *err) RENYI_CHECK;

@@ -23,9 +23,9 @@
 #include <string.h>
 
 enum {
-    TILE_ROWS = 64,      /* rows of a tile, at most */
-    TILE_ROWS_INT8 = 32, /* its sums should stay in the second-level cache */
-    LANES = 16           /* an epilogue reads whole vectors */
+    TILE_ROWS = RY_LINEAR_TILE, /* rows of a tile, at most */
+    TILE_ROWS_INT8 = 32,        /* its sums should stay in the second-level cache */
+    LANES = 16                  /* an epilogue reads whole vectors */
 };
 
 typedef struct formats {

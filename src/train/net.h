@@ -11,8 +11,8 @@
  * are constants, and so are the sizes of merged tokens and their logarithms in attention. Mosaic's
  * scaling of merged rows to the mean length of their members is differentiated.
  *
- * The same bits for any number of threads, and with or without checkpoint_activations.
- * SPDX-License-Identifier: Apache-2.0 */
+ * The same bits for any number of threads, for a micro-batch with room to spare, and with or
+ * without checkpoint_activations. SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TRAIN_NET_H
 #define RY_TRAIN_NET_H
 
@@ -47,9 +47,9 @@ uint32_t ry_net_patches(const ry_net *net);
 uint32_t ry_net_micro_batch(const ry_net *net); /* images, what 0 was made of */
 int ry_net_is_distilled(const ry_net *net);     /* there is a second head */
 
-/* timm's: weights, positions and tokens from a normal of deviation .02 cut off at two of them
- * (class and distillation token 1e-6 and .02 as timm), biases 0, LayerNorm 1. Each parameter has
- * its own generator, seeded by seed and its name. */
+/* Weights, positions and tokens from a normal of deviation .02 cut off at two of them, biases 0,
+ * LayerNorm 1, as timm and DeiT do. Each parameter has its own generator, seeded by seed and its
+ * name. */
 void ry_net_init(ry_net *net, uint64_t seed);
 
 /* From any checkpoint that ry_vit_load reads: layouts, 8-bit weights; positions are resampled to

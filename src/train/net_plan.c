@@ -22,6 +22,12 @@ typedef struct binding {
     int back;
 } binding;
 
+/* With rows that fill its tiles a body cuts a micro-batch of any size alike: the same bits. */
+static size_t whole_tiles(size_t rows)
+{
+    return (rows + RY_LINEAR_TILE - 1) / RY_LINEAR_TILE * RY_LINEAR_TILE;
+}
+
 static ry_rows flat(size_t row, size_t rows) { return (ry_rows){row, row * rows}; }
 
 static renyi_status make(ry_net *net, ry_net_matrix *m, const binding *b, renyi_error *err)
@@ -42,7 +48,7 @@ static renyi_status make(ry_net *net, ry_net_matrix *m, const binding *b, renyi_
 static renyi_status make_block(ry_net *net, ry_net_block *b, renyi_error *err)
 {
     const size_t C = net->config.dim, M = net->config.mlp_dim;
-    const size_t rows = (size_t)net->max_batch * net->n_tokens;
+    const size_t rows = net->max_rows;
     const ry_rows x = flat(C, rows), h = flat(ry_net_row(net, C), rows);
     const ry_rows qkv = flat(ry_net_row(net, 3 * C), rows), u = flat(ry_net_row(net, M), rows);
     const binding to_qkv = {rows, h, qkv, qkv, h, RY_EPI_NONE, net->dtype, 1};
@@ -69,6 +75,7 @@ renyi_status ry_net_make_linears(ry_net *net, renyi_error *err)
 {
     const ry_vit_config *c = &net->config;
     const size_t P = net->n_patches, N = net->n_tokens, C = c->dim;
+    net->max_rows = whole_tiles(net->max_batch * N);
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
     const binding embed = {.rows = P,
                            .x = flat(patch, P),
@@ -80,7 +87,7 @@ renyi_status ry_net_make_linears(ry_net *net, renyi_error *err)
     RY_TRY(make_head(net, &net->head[0], err));
     if (net->head[1].w) RY_TRY(make_head(net, &net->head[1], err));
     if (!net->feature_dim) return RENYI_OK;
-    const size_t rows = net->max_batch * P;
+    const size_t rows = whole_tiles(net->max_batch * P);
     const ry_rows h = flat(ry_net_row(net, C), rows), f = flat(net->feature_dim, rows);
     const binding feature = {rows, h, f, f, h, RY_EPI_NONE, RENYI_DTYPE_F32, 1};
     return make(net, &net->feature, &feature, err);
@@ -124,7 +131,7 @@ static size_t low_bytes(const ry_net *net, size_t rows)
 
 static void layout_block(ry_arena *a, const ry_net *net, ry_net_block *b)
 {
-    const size_t rows = (size_t)net->max_batch * net->n_tokens, C = net->config.dim;
+    const size_t rows = net->max_rows, C = net->config.dim;
     const int fresh = b == net->blocks || !net->checkpoint_activations;
     b->qkv_rows = fresh ? RY_TAKE(a, float, rows *ry_net_row(net, 3 * C)) : net->blocks[0].qkv_rows;
     b->heads = fresh ? RY_TAKE(a, float, rows *ry_net_row(net, C)) : net->blocks[0].heads;
@@ -138,7 +145,7 @@ static void layout_block(ry_arena *a, const ry_net *net, ry_net_block *b)
 
 static void layout_tokens(ry_arena *a, const ry_net *net, ry_net_tokens *t)
 {
-    const size_t rows = (size_t)net->max_batch * net->n_tokens;
+    const size_t rows = net->max_rows;
     t->x = RY_TAKE(a, float, rows * net->config.dim);
     t->sizes = RY_TAKE(a, float, rows);
     t->log_sizes = RY_TAKE(a, float, rows);
@@ -147,7 +154,7 @@ static void layout_tokens(ry_arena *a, const ry_net *net, ry_net_tokens *t)
 
 static void layout_gradients(ry_arena *a, ry_net *net)
 {
-    const size_t rows = (size_t)net->max_batch * net->n_tokens, C = net->config.dim;
+    const size_t rows = net->max_rows, C = net->config.dim;
     const size_t h = ry_net_row(net, C);
     for (int i = 0; i < 2; i++) net->d[i] = RY_TAKE(a, float, rows *h);
     for (int i = 0; i < 2; i++) net->dheads[i] = RY_TAKE(a, float, rows *h);
@@ -161,7 +168,7 @@ static void layout_ends(ry_arena *a, ry_net *net)
 {
     const ry_vit_config *c = &net->config;
     const size_t B = net->max_batch, P = net->n_patches, h = ry_net_row(net, c->dim);
-    const size_t feature_rows = net->feature_dim ? B * P : 0;
+    const size_t feature_rows = net->feature_dim ? whole_tiles(B * P) : 0;
     net->patches = RY_TAKE(a, float, B *P * 3 * c->patch_size * c->patch_size);
     net->pooled_x = RY_TAKE(a, float, B * c->dim);
     for (int k = 0; k < 2; k++) {
@@ -207,7 +214,7 @@ static void layout_scratch(ry_arena *a, ry_net *net)
 static void layout(ry_arena *a, ry_net *net)
 {
     const uint32_t L = net->config.n_blocks;
-    const size_t rows = (size_t)net->max_batch * net->n_tokens;
+    const size_t rows = net->max_rows;
     for (uint32_t i = 0; i < L; i++) layout_block(a, net, &net->blocks[i]);
     for (uint32_t i = 0; i <= L; i++) layout_tokens(a, net, &net->tokens[i]);
     net->pre = RY_TAKE(a, float, rows * net->config.dim);

@@ -2,8 +2,8 @@
  *
  * Letters as everywhere: B images of a micro-batch at most, N tokens of an image before any cut, C
  * width, M width of the MLP, L blocks, K prefix tokens. The rows of all images of a pass lie one
- * after the other in every buffer, n x rows of them; buffers have room for B x N.
- * SPDX-License-Identifier: Apache-2.0 */
+ * after the other in every buffer, n x rows of them; buffers of products have room for B x N and
+ * the tile that begins there. SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TRAIN_NET_STATE_H
 #define RY_TRAIN_NET_STATE_H
 
@@ -66,6 +66,7 @@ struct ry_net {
     renyi_dtype dtype;
     unsigned n_threads;
     uint32_t max_batch, n_patches, n_tokens; /* B, P, N */
+    size_t max_rows;                         /* B x N and what fills the last tile of a product */
     uint32_t feature_dim;
     int checkpoint_activations;
     ry_kernels kernels;

@@ -162,6 +162,12 @@ static void check_case(const net_case *c, renyi_cpu level, int branch)
     unlink(path);
 }
 
+/* oneDNN's way to pack other weights is slow, and here they change 8000 times. */
+static renyi_cpu best_level_of_ours(void)
+{
+    return renyi_cpu_detect() < RENYI_CPU_AVX2 ? RENYI_CPU_SCALAR : RENYI_CPU_AVX2;
+}
+
 static void test_differences(void **state)
 {
     (void)state;
@@ -171,7 +177,7 @@ static void test_differences(void **state)
     const size_t step = 1;
 #endif
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k += step)
-        check_case(&cases[k], RENYI_CPU_AUTO, k % 4 == 2);
+        check_case(&cases[k], best_level_of_ours(), k % 4 == 2);
 }
 
 int main(void)
