@@ -33,29 +33,29 @@ typedef struct renyi_viz renyi_viz;
 /* Texts and lists are borrowed for the call of renyi_viz_new. */
 typedef struct renyi_viz_options {
     uint32_t struct_size;
-    uint32_t n_metrics;         /* 0 = cls (with a class token), col n=4, random */
-    const char *const *metrics; /* [n_metrics] what a policy says behind metric=: "col n=4"; order
-                                   does not matter but is kept */
-    uint32_t n_layers;          /* 0 = the first six blocks, or all if there are fewer */
-    const uint32_t *layers;     /* [n_layers] ascending */
-    uint32_t n_orders;          /* 0 = 1, 2, 3, 4, infinity */
-    const double *orders;       /* [n_orders] of Col-Ln: each >= 1 or INFINITY */
-    uint32_t n_keeps;           /* 0 = 0.3, 0.4 ... 0.9 */
-    const double *keeps;        /* [n_keeps] keep rates, ascending, each above 0 and at most 1 */
-    const char *rule;           /* the policy of each metric's row, without metric=: NULL = naive
-                                   with p such that half of the patches are gone at the end, cutting
-                                   in all layers shown but at most six. "" = no such rows */
-    uint32_t n_policies;        /* rows below those of the metrics */
+    uint32_t n_metrics;          /* 0 = cls (with a class token), col n=4, random */
+    const char *const *metrics;  /* [n_metrics] what a policy says behind metric=: "col n=4"; order
+                                    does not matter but is kept */
+    uint32_t n_layers;           /* 0 = the first six blocks, or all if there are fewer */
+    const uint32_t *layers;      /* [n_layers] ascending */
+    uint32_t n_orders;           /* 0 = 1, 2, 3, 4, infinity */
+    const double *orders;        /* [n_orders] of Col-Ln: each >= 1 or INFINITY */
+    uint32_t n_keeps;            /* 0 = 0.3, 0.4 ... 0.9 */
+    const double *keeps;         /* [n_keeps] keep rates, ascending, each above 0 and at most 1 */
+    const char *rule;            /* the policy of each metric's row, without metric=: NULL = naive
+                                    with p such that half of the patches are gone at the end, cutting
+                                    in all layers shown but at most six. "" = no such rows */
+    uint32_t n_policies;         /* rows below those of the metrics */
     const char *const *policies; /* [n_policies] policies in their own words */
-    uint32_t sweep;        /* 1 = run "evit keep=K layers=.. metric=M reduce=drop" for every metric
-                              and keep rate: n_metrics x n_keeps runs more. The layers are those where
-                              `rule` cuts */
-    uint32_t attention;    /* 1 = fill renyi_viz_result.attention */
-    uint32_t has_query;    /* 0 = the class token, or the patch in the middle without one */
-    uint32_t query;        /* patch whose attention row is shown */
-    uint32_t has_token;    /* 0 = the patch that Col-L4 likes best in the last of the layers */
-    uint32_t token;        /* patch whose received column is shown */
-    uint32_t n_top;        /* classes of each prediction; 0 = 5 */
+    uint32_t sweep;     /* 1 = run "evit keep=K layers=.. metric=M reduce=drop" for every metric
+                           and keep rate: n_metrics x n_keeps runs more. The layers are those where
+                           `rule` cuts */
+    uint32_t attention; /* 1 = fill renyi_viz_result.attention */
+    uint32_t has_query; /* 0 = the class token, or the patch in the middle without one */
+    uint32_t query;     /* patch whose attention row is shown */
+    uint32_t has_token; /* 0 = the patch that Col-L4 likes best in the last of the layers */
+    uint32_t token;     /* patch whose received column is shown */
+    uint32_t n_top;     /* classes of each prediction; 0 = 5 */
     const char *const *class_names; /* [n_classes of the model], copied; NULL = the model's own
                                        labels, else "class N" */
     uint32_t time;      /* so many timed runs of each policy after one to warm up: `ms` is the
@@ -161,8 +161,8 @@ typedef struct renyi_viz_attention_layer {
 
 typedef struct renyi_viz_attention {
     uint32_t n_heads, n_tokens, n_prefix;
-    int32_t query; /* patch, or RENYI_PREFIX: the class token */
-    int32_t token; /* patch */
+    int32_t query;                           /* patch, or RENYI_PREFIX: the class token */
+    int32_t token;                           /* patch */
     const renyi_viz_attention_layer *layers; /* [n_layers] */
 } renyi_viz_attention;
 
@@ -183,8 +183,8 @@ typedef struct renyi_viz_result {
     uint32_t n_rows;
     const renyi_viz_row *rows; /* [n_rows] of the pruning overlay: one per metric, then policies */
     uint32_t n_sweep;
-    const renyi_viz_row *sweep; /* [n_sweep = n_metrics * n_keeps] row m * n_keeps + k is metric m at
-                                   keeps[k]; or 0 and NULL */
+    const renyi_viz_row *sweep; /* [n_sweep = n_metrics * n_keeps] row m * n_keeps + k is metric m
+                                   at keeps[k]; or 0 and NULL */
     renyi_viz_answer dense;
     const renyi_viz_attention *attention; /* NULL = not asked for */
 } renyi_viz_result;

@@ -34,7 +34,11 @@ static renyi_status read_options(ry_net *net, const ry_net_options *opt, renyi_e
 {
     const uint32_t usual = (USUAL_ROWS + net->n_tokens / 2) / net->n_tokens;
     RY_TRY(ry_cpu_choose(opt->level, &net->level, err));
-    RY_TRY(ry_dtype_choose(opt->dtype, net->level, &net->dtype, err));
+    const int best = opt->dtype == RENYI_DTYPE_AUTO;
+    const renyi_dtype wanted = best ? RENYI_DTYPE_BF16 : opt->dtype;
+    const renyi_status st = ry_dtype_choose(wanted, net->level, &net->dtype, err);
+    if (st && !best) return st;
+    if (st) net->dtype = RENYI_DTYPE_F32;
     if (net->dtype == RENYI_DTYPE_INT8)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "dtype int8 does not train; f32 and bf16 do");

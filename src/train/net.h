@@ -25,8 +25,9 @@ typedef struct ry_net ry_net;
 
 typedef struct ry_net_options {
     renyi_cpu level;            /* RENYI_CPU_AUTO = the best there is */
-    renyi_dtype dtype;          /* of the blocks' products with weights: f32 (0 too) or bf16; the
-                                   gradients of weights are summed in f32 */
+    renyi_dtype dtype;          /* of the blocks' products with weights: f32 (0 too), bf16, or auto:
+                                   bf16 where it is faster; the gradients of weights are summed in
+                                   f32 */
     unsigned n_threads;         /* 0 = physical cores */
     uint32_t micro_batch;       /* most images of a forward pass; 0 = as many as make 1600 rows */
     int checkpoint_activations; /* keep only the blocks' inputs, compute the rest twice */

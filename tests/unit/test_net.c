@@ -278,6 +278,9 @@ static void test_refused(void **state)
     assert_int_equal(ry_net_new(&none, &config, &int8, NULL, &e), RENYI_ERR_UNSUPPORTED);
     assert_int_equal(ry_net_new(&none, &config, &bf16, NULL, &e), RENYI_ERR_UNSUPPORTED);
     assert_says(&e, "bf16");
+    const ry_net_options best = {.dtype = RENYI_DTYPE_AUTO, .level = RENYI_CPU_SCALAR};
+    assert_ok(ry_net_new(&none, &config, &best, NULL, err));
+    ry_net_free(none);
     config.n_classes = 0;
     assert_int_equal(ry_net_new(&none, &config, &plain, NULL, &e), RENYI_ERR_ARG);
     assert_null(none);
