@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Commands on stdin, one JSON line back for each:
-#   run N    N timed iterations after one that is not timed -> {"ms": [per image, ...]}
+#   run N    N timed iterations after one that is not timed (training steps, of seconds: without) -> {"ms": [per image, ...]}
 #   logits   the answer to the common input                 -> {"logits": [[...], ...]}
 #   rss      peak memory of the process in MB               -> {"rss_mb": ...}
 #   info     what a training step takes (renyi's only)      -> {"gmacs": ..., "activations_mb": ..., "micro_batch": ...}
@@ -28,6 +28,7 @@ class Engine:
     """`once` answers the common input with logits [batch, classes]; `version` is what to print."""
 
     in_flight = 1  # requests that run at the same time in `many`
+    is_long = False  # an iteration warms itself up
 
     def __init__(self, a):
         self.x, self.threads = common_input(a.batch), a.threads
@@ -131,6 +132,7 @@ class RenyiStep(Engine):
                     ("bytes_parameters", ctypes.c_uint64), ("macs_forward", ctypes.c_double), ("policy", ctypes.c_char * 1024)]
 
     prunes = checkpoints = False
+    is_long = True
 
     def __init__(self, a):
         super().__init__(a)
@@ -157,7 +159,6 @@ class RenyiStep(Engine):
 
     def once(self):
         self.step(0.0)
-        return self.logits
 
     def info(self):
         info = self.Info()
@@ -256,6 +257,8 @@ class PyTorch(Engine):
 class PyTorchStep(PyTorch):
     """Forward, backward, fused AdamW; attention is the fused one, as in PyTorch above."""
 
+    is_long = True
+
     def __init__(self, a):
         super().__init__(a)
         torch = self.torch
@@ -277,7 +280,6 @@ class PyTorchStep(PyTorch):
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         self.optimiser.step()
-        return getattr(self, "logits", None)
 
 
 class PyTorchEViT(PyTorch):
@@ -338,15 +340,18 @@ def main():
     os.dup2(2, 1)
 
     engine = ENGINES[a.engine](a)
-    engine.once()
+    if not engine.is_long:
+        engine.once()
     print(json.dumps({"ready": engine.version, "in_flight": engine.in_flight}), file=answers)
     for line in sys.stdin:
         word, *args = line.split()
         if word == "run":
-            engine.once()
+            if not engine.is_long:
+                engine.once()
             reply = {"ms": [1e3 * t / a.batch for t in engine.many(int(args[0]))]}
         elif word == "logits":
-            reply = {"logits": np.asarray(engine.once(), np.float64).tolist()}
+            logits = engine.logits if engine.is_long else engine.once()
+            reply = {"logits": np.asarray(logits, np.float64).tolist()}
         elif word == "info":
             reply = engine.info()
         elif word == "peak":
