@@ -49,11 +49,11 @@ typedef struct renyi_figure_options {
     uint32_t struct_size;
     renyi_figure_kind kind;
     renyi_colours colours;
-    uint32_t is_dark; /* 1 = light text on a dark ground */
-    uint32_t cell;    /* side of a small picture in units, 48 to 1024; 0 = about 150. Rounded to a
-                         whole number of units per patch where the grid allows */
-    double scale;     /* pixels of a PNG per unit, 0.25 to 8; 0 = 2: print */
-    double opacity;   /* of heat over the photo, above 0 to 1; 0 = 0.7 */
+    uint32_t is_dark;  /* 1 = light text on a dark ground */
+    uint32_t cell;     /* side of a small picture in units, 48 to 1024; 0 = about 150. Rounded to a
+                          whole number of units per patch where the grid allows */
+    double scale;      /* pixels of a PNG per unit, 0.25 to 8; 0 = 2: print */
+    double opacity;    /* of heat over the photo, above 0 to 1; 0 = 0.7 */
     const char *title; /* NULL = made of the model's and the photo's name; "" = none */
     renyi_allocator allocator;
 } renyi_figure_options;
@@ -93,10 +93,9 @@ typedef enum renyi_terminal {
 /* The figure as bytes to print. columns: width of the terminal in characters, 20 to 1000; 0 = 80.
  * With half blocks the pictures are drawn small, and labels are characters; otherwise the figure
  * is the PNG one, as wide as the terminal. */
-RENYI_API RENYI_CHECK renyi_status
-renyi_figure_terminal(renyi_figure_file *out, const renyi_viz_result *const *results,
-                      size_t n_results, const renyi_figure_options *opt, renyi_terminal terminal,
-                      uint32_t columns, renyi_error *err);
+RENYI_API RENYI_CHECK renyi_status renyi_figure_terminal(
+    renyi_figure_file *out, const renyi_viz_result *const *results, size_t n_results,
+    const renyi_figure_options *opt, renyi_terminal terminal, uint32_t columns, renyi_error *err);
 
 RENYI_API void renyi_figure_free(renyi_figure_file *f); /* an empty one is fine */
 
