@@ -219,6 +219,14 @@ typedef struct renyi_tensor_info {
  * On success *out is owned by the caller (renyi_model_free). On failure *out is NULL. */
 RENYI_API RENYI_CHECK renyi_status renyi_model_open(renyi_model **out, const char *path,
                                                     const renyi_options *opt, renyi_error *err);
+
+/* As a path: the small model inside the library. A file of that name is "./builtin". */
+#define RENYI_MODEL_BUILTIN "builtin"
+
+/* Open a safetensors file that is in memory; the bytes are not needed after the call. */
+RENYI_API RENYI_CHECK renyi_status renyi_model_open_bytes(renyi_model **out, const void *bytes,
+                                                          size_t size, const renyi_options *opt,
+                                                          renyi_error *err);
 RENYI_API void renyi_model_free(renyi_model *m);
 RENYI_API void renyi_model_get_info(const renyi_model *m, renyi_model_info *info);
 /* The tensors of the checkpoint as stored, in file order. NULL-safe range: i < count. */

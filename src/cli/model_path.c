@@ -22,7 +22,7 @@ char *model_path_resolve(const char *word)
 {
     struct stat st;
 
-    if (stat(word, &st) == 0) return cli_copy(word);
+    if (strcmp(word, RENYI_MODEL_BUILTIN) == 0 || stat(word, &st) == 0) return cli_copy(word);
     const int why = errno;
     if (!hub_is_repo_name(word) || !strchr(word, '/') || strstr(word, ".safetensors")) {
         cli_error("%s: %s", word, strerror(why));

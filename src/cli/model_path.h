@@ -8,8 +8,8 @@
 
 #include <renyi/renyi.h>
 
-/* An existing file or directory, else a Hugging Face repository that is in the cache (its "main").
- * Owned; NULL after saying what to do. */
+/* "builtin", an existing file or directory, else a Hugging Face repository that is in the cache
+ * (its "main"). Owned; NULL after saying what to do. */
 char *model_path_resolve(const char *word);
 
 /* Short name for tables: the last part of the path that says something. Owned. */

@@ -77,30 +77,41 @@ static renyi_status fill_model(renyi_model *m, const ry_checkpoint *ckpt, const 
     return RENYI_OK;
 }
 
-renyi_status renyi_model_open(renyi_model **out, const char *path, const renyi_options *options,
-                              renyi_error *err)
+/* Where a checkpoint comes from: a path, or bytes. */
+typedef struct source {
+    const char *name; /* the path, or what messages say instead */
+    const void *bytes;
+    size_t size;
+} source;
+
+static renyi_status open_checkpoint(ry_checkpoint *out, const source *from, const renyi_limits *lim,
+                                    const renyi_allocator *al, renyi_error *err)
+{
+    if (!from->bytes) return ry_checkpoint_open(out, from->name, lim, al, err);
+    return ry_checkpoint_parse(out, from->bytes, from->size, from->name, lim, al, err);
+}
+
+static renyi_status open_model(renyi_model **out, const source *from, const renyi_options *options,
+                               renyi_error *err)
 {
     renyi_options opt;
     renyi_cpu level;
     renyi_dtype dtype;
     ry_checkpoint ckpt = {0};
-    if (!out || !path)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_open: %s is NULL",
-                       out ? "path" : "out");
     *out = NULL;
     RY_TRY(read_options(&opt, options, err));
     RY_TRY(ry_cpu_choose(opt.cpu, &level, err));
     RY_TRY(ry_dtype_choose(opt.dtype, level, &dtype, err));
 
     renyi_model *m = ry_calloc(&opt.allocator, 1, sizeof *m);
-    if (!m) return ry_fail_in(err, ry_fail_nomem(err, sizeof *m), path);
+    if (!m) return ry_fail_in(err, ry_fail_nomem(err, sizeof *m), from->name);
     m->al = opt.allocator;
     m->level = level;
     m->dtype = dtype;
-    renyi_status st = ry_checkpoint_open(&ckpt, path, &opt.limits, &m->al, err);
+    renyi_status st = open_checkpoint(&ckpt, from, &opt.limits, &m->al, err);
     if (st == RENYI_OK) {
         st = fill_model(m, &ckpt, &opt, err);
-        if (st != RENYI_OK) st = ry_fail_in(err, st, path);
+        if (st != RENYI_OK) st = ry_fail_in(err, st, from->name);
     }
     ry_checkpoint_close(&ckpt, &m->al);
     if (st != RENYI_OK) {
@@ -109,6 +120,26 @@ renyi_status renyi_model_open(renyi_model **out, const char *path, const renyi_o
     }
     *out = m;
     return RENYI_OK;
+}
+
+renyi_status renyi_model_open(renyi_model **out, const char *path, const renyi_options *options,
+                              renyi_error *err)
+{
+    if (!out || !path)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_open: %s is NULL",
+                       out ? "path" : "out");
+    const source from = {.name = path};
+    return open_model(out, &from, options, err);
+}
+
+renyi_status renyi_model_open_bytes(renyi_model **out, const void *bytes, size_t size,
+                                    const renyi_options *options, renyi_error *err)
+{
+    if (!out || !bytes)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_open_bytes: %s is NULL",
+                       out ? "bytes" : "out");
+    const source from = {"bytes in memory", bytes, size};
+    return open_model(out, &from, options, err);
 }
 
 void renyi_model_free(renyi_model *m)

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/mapped_file.h"
 #include "base/status.h"
+#include "formats/builtin.h"
 #include "formats/safetensors.h"
 #include "formats/shards.h"
 #include "formats/sniff.h"
@@ -184,10 +185,47 @@ static renyi_status open_parts(ry_checkpoint *c, const char *path, const renyi_l
     return read_config(&c->preprocessor_config, c, "preprocessor_config.json", limits, al, err);
 }
 
+static renyi_status parse_parts(ry_checkpoint *c, const void *bytes, size_t size, const char *what,
+                                const renyi_limits *limits, const renyi_allocator *al,
+                                renyi_error *err)
+{
+    const uint64_t most = ry_limits(limits).max_file_bytes;
+    if (most && size > most)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: %zu bytes; at most %llu accepted", what, size,
+                       (unsigned long long)most);
+    c->tensors_path = ry_strdup(al, what);
+    if (!c->tensors_path) return ry_fail_nomem(err, strlen(what) + 1);
+    RY_TRY(ry_safetensors_parse(&c->tensors, bytes, size, what, limits, al, err));
+    RY_TRY(parse_meta(&c->config, c, "config.json", limits, err));
+    return parse_meta(&c->preprocessor_config, c, "preprocessor_config.json", limits, err);
+}
+
+renyi_status ry_checkpoint_parse(ry_checkpoint *out, const void *bytes, size_t size,
+                                 const char *what, const renyi_limits *limits,
+                                 const renyi_allocator *al, renyi_error *err)
+{
+    memset(out, 0, sizeof *out);
+    const renyi_status st = parse_parts(out, bytes, size, what, limits, al, err);
+    if (st) ry_checkpoint_close(out, al);
+    return st;
+}
+
+static renyi_status open_builtin(ry_checkpoint *out, const renyi_limits *limits,
+                                 const renyi_allocator *al, renyi_error *err)
+{
+    size_t size;
+    const void *bytes = ry_builtin_file(&size);
+    if (!bytes)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       RENYI_MODEL_BUILTIN ": this build has no model inside (RENYI_BUILTIN=OFF)");
+    return ry_checkpoint_parse(out, bytes, size, RENYI_MODEL_BUILTIN, limits, al, err);
+}
+
 renyi_status ry_checkpoint_open(ry_checkpoint *out, const char *path, const renyi_limits *limits,
                                 const renyi_allocator *al, renyi_error *err)
 {
     memset(out, 0, sizeof *out);
+    if (!strcmp(path, RENYI_MODEL_BUILTIN)) return open_builtin(out, limits, al, err);
     const renyi_status st = open_parts(out, path, limits, al, err);
     if (st) ry_checkpoint_close(out, al);
     return st;

@@ -17,9 +17,16 @@ typedef struct ry_checkpoint {
 
 /* `path`: a .safetensors file, a PyTorch zip, or a directory (config.json + model.safetensors, or
  * model.safetensors.index.json + shards, or pytorch_model.bin / *.pth when it is the only one). The
- * bytes decide the format of a file, not its name. */
+ * bytes decide the format of a file, not its name. RENYI_MODEL_BUILTIN is the checkpoint inside
+ * the library. */
 renyi_status ry_checkpoint_open(ry_checkpoint *out, const char *path, const renyi_limits *limits,
                                 const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+
+/* A safetensors file in memory, which must stay alive as long as the checkpoint; `what` stands for
+ * it in messages. Configs come from its metadata alone. */
+renyi_status ry_checkpoint_parse(ry_checkpoint *out, const void *bytes, size_t size,
+                                 const char *what, const renyi_limits *limits,
+                                 const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_checkpoint_close(ry_checkpoint *c, const renyi_allocator *al); /* a zeroed one is fine */
 
 #endif

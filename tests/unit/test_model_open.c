@@ -77,6 +77,72 @@ static void allocation_failures(void **state)
     fix_free(&f);
 }
 
+/* ---- bytes in memory ----------------------------------------------------------------------- */
+
+static unsigned char *read_bytes(const char *path, size_t *size)
+{
+    FILE *f = fopen(path, "rb");
+    struct stat st;
+    assert_non_null(f);
+    assert_int_equal(fstat(fileno(f), &st), 0);
+    *size = (size_t)st.st_size;
+    unsigned char *bytes = aligned_alloc(64, (*size + 63) / 64 * 64);
+    assert_int_equal(fread(bytes, 1, *size, f), *size);
+    fclose(f);
+    return bytes;
+}
+
+/* The same model from the file and from its bytes, which may go after the call. */
+static void bytes_are_a_file(void **state)
+{
+    (void)state;
+    fixture f;
+    size_t size;
+    renyi_error e = {0};
+    renyi_model *from_file = NULL, *from_bytes = NULL;
+    fix_make(&f, "vit_tiny_patch8_32");
+    const char *path = fix_write(&f, "bytes.safetensors");
+    unsigned char *bytes = read_bytes(path, &size);
+    assert_int_equal(renyi_model_open(&from_file, path, NULL, NULL), RENYI_OK);
+    assert_int_equal(renyi_model_open_bytes(&from_bytes, bytes, size, NULL, &e), RENYI_OK);
+    memset(bytes, 0xff, size);
+    free(bytes);
+    unlink(path);
+
+    renyi_model *const models[] = {from_file, from_bytes};
+    float *pixels = calloc(3 * 32 * 32, sizeof *pixels), *logits[2];
+    for (int i = 0; i < 3 * 32 * 32; i++) pixels[i] = (float)(i % 97) / 97.0f;
+    for (int i = 0; i < 2; i++) {
+        renyi_model_info info;
+        renyi_session *session = NULL;
+        renyi_model_get_info(models[i], &info);
+        logits[i] = calloc(info.n_classes, sizeof **logits);
+        assert_int_equal(renyi_session_new(&session, models[i], NULL, NULL), RENYI_OK);
+        assert_int_equal(renyi_run_tensor(session, pixels, 1, logits[i], NULL), RENYI_OK);
+        if (i) assert_memory_equal(logits[0], logits[1], info.n_classes * sizeof **logits);
+        renyi_session_free(session);
+        renyi_model_free(models[i]);
+    }
+    free(logits[0]);
+    free(logits[1]);
+    free(pixels);
+    fix_free(&f);
+}
+
+static void bad_bytes(void **state)
+{
+    (void)state;
+    renyi_model *m = (renyi_model *)&m;
+    renyi_error e = {0};
+    assert_int_equal(renyi_model_open_bytes(&m, "short", 5, NULL, &e), RENYI_ERR_FORMAT);
+    assert_null(m);
+    assert_non_null(strstr(e.message, "bytes in memory"));
+    assert_int_equal(renyi_model_open_bytes(&m, NULL, 9, NULL, &e), RENYI_ERR_ARG);
+    assert_int_equal(renyi_model_open_bytes(NULL, "x", 1, NULL, &e), RENYI_ERR_ARG);
+    const renyi_options opt = {.struct_size = sizeof opt, .limits = {.max_file_bytes = 4}};
+    assert_int_equal(renyi_model_open_bytes(&m, "too long", 8, &opt, &e), RENYI_ERR_LIMIT);
+}
+
 /* ---- arguments ----------------------------------------------------------------------------- */
 
 static void bad_options(void **state)
@@ -302,6 +368,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocation_failures),
+        cmocka_unit_test(bytes_are_a_file),
+        cmocka_unit_test(bad_bytes),
         cmocka_unit_test(bad_options),
         cmocka_unit_test(info_and_tensors),
         cmocka_unit_test(labels),

@@ -1,0 +1,11 @@
+/* builtin.h - the checkpoint inside the library: what a model is opened from by the name "builtin".
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_FORMATS_BUILTIN_H
+#define RY_FORMATS_BUILTIN_H
+
+#include <stddef.h>
+
+/* A safetensors file, 64-byte aligned; NULL in a build without one. */
+const void *ry_builtin_file(size_t *size);
+
+#endif
