@@ -33,23 +33,23 @@ typedef struct renyi_viz renyi_viz;
 /* Texts and lists are borrowed for the call of renyi_viz_new. */
 typedef struct renyi_viz_options {
     uint32_t struct_size;
-    uint32_t n_metrics;          /* 0 = cls (with a class token), col n=4, random */
-    const char *const *metrics;  /* [n_metrics] what a policy says behind metric=: "col n=4"; order
-                                    does not matter but is kept */
-    uint32_t n_layers;           /* 0 = the first six blocks, or all if there are fewer */
-    const uint32_t *layers;      /* [n_layers] ascending */
-    uint32_t n_orders;           /* 0 = 1, 2, 3, 4, infinity */
-    const double *orders;        /* [n_orders] of Col-Ln: each >= 1 or INFINITY */
-    uint32_t n_keeps;            /* 0 = 0.3, 0.4 ... 0.9 */
-    const double *keeps;         /* [n_keeps] keep rates, ascending, each above 0 and at most 1 */
-    const char *rule;            /* the policy of each metric's row, without metric=: NULL = naive
-                                    with p such that half of the patches are gone at the end, cutting
-                                    in all layers shown but at most six. "" = no such rows */
-    uint32_t n_policies;         /* rows below those of the metrics */
+    uint32_t n_metrics;         /* 0 = cls (with a class token), col n=4, random */
+    const char *const *metrics; /* [n_metrics] what a policy says behind metric=: "col n=4"; without
+                                   n= it is the rule's, 4 for naive and 2 for evit */
+    uint32_t n_layers;          /* 0 = the first six blocks, or all if there are fewer */
+    const uint32_t *layers;     /* [n_layers] ascending */
+    uint32_t n_orders;          /* 0 = 1, 2, 3, 4, infinity */
+    const double *orders;       /* [n_orders] of Col-Ln: each >= 1 or INFINITY */
+    uint32_t n_keeps;           /* 0 = 0.3, 0.4 ... 0.9 */
+    const double *keeps;        /* [n_keeps] keep rates, ascending, each above 0 and at most 1 */
+    const char *rule;           /* the policy of each metric's row, without metric=; NULL = naive
+                                   with a p that half of the patches are gone by in the end, cutting
+                                   in the layers shown, six at most. "" = no such rows */
+    uint32_t n_policies;        /* rows below those of the metrics */
     const char *const *policies; /* [n_policies] policies in their own words */
-    uint32_t sweep;     /* 1 = run "evit keep=K layers=.. metric=M reduce=drop" for every metric
-                           and keep rate: n_metrics x n_keeps runs more. The layers are those where
-                           `rule` cuts */
+    uint32_t sweep;     /* 1 = run the rule for every metric and keep rate: n_metrics x n_keeps runs
+                           more. A rule that says keep does so at each of its cuts; one that says p
+                           removes as many as leave that share of the patches after its last cut */
     uint32_t attention; /* 1 = fill renyi_viz_result.attention */
     uint32_t has_query; /* 0 = the class token, or the patch in the middle without one */
     uint32_t query;     /* patch whose attention row is shown */

@@ -36,10 +36,12 @@ struct ry_scores {
     metric *metrics; /* [n_metrics] */
     ry_kernels kernels;
     ry_token_hook hook;
+    void (*watch)(void *user, const ry_block_view *view);
+    void *user;
     ry_vit_plan *plan;
     float lut[3][256];
     uint64_t *image_keys; /* [max_batch] */
-    float *logits;        /* [max_batch, classes], idle */
+    float *logits;        /* [max_batch, classes] */
     float *scores;        /* [max_batch, n_metrics, blocks, patches] */
     unsigned char *arena; /* [max_batch, n_metrics, arena_each] */
     size_t arena_each;
@@ -120,10 +122,17 @@ static void work(void *self, const ry_block_view *view, ry_cut *cut, uint32_t ph
            (view->n_tokens - view->n_prefix) * sizeof *mine.score);
 }
 
+static void show(void *self, const ry_block_view *view, const ry_cut *cut)
+{
+    const ry_scores *s = self;
+    (void)cut;
+    s->watch(s->user, view);
+}
+
 /* ---- making -------------------------------------------------------------------------------- */
 
 /* What stands between metric= and reduce= in the policy's text, without the defaults. */
-static void name_metric(metric *m, const ry_policy *policy)
+static void name_metric(char name[RY_MAX_POLICY_TEXT], const ry_policy *policy)
 {
     static const char *const defaults[] = {" heads=mean", " class_row=yes", " diagonal=yes",
                                            " seed=0"};
@@ -136,7 +145,27 @@ static void name_metric(metric *m, const ry_policy *policy)
         char *at = strstr(from, defaults[i]);
         if (at && (at[n] == ' ' || !at[n])) memmove(at, at + n, strlen(at + n) + 1);
     }
-    snprintf(m->name, sizeof m->name, "%s", from ? from + strlen("metric=") : text);
+    snprintf(name, RY_MAX_POLICY_TEXT, "%s", from ? from + strlen("metric=") : text);
+}
+
+renyi_status ry_scores_read(char name[RY_MAX_POLICY_TEXT], ry_policy *policy, const renyi_model *m,
+                            const char *metric, renyi_error *err)
+{
+    char text[RY_MAX_POLICY_TEXT];
+    renyi_error why = {0};
+    const int n =
+        snprintf(text, sizeof text, "evit keep=0.5 layers=0 reduce=drop metric=%s", metric);
+    if (n < 0 || (size_t)n >= sizeof text)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "a metric of %zu bytes", strlen(metric));
+    if (ry_policy_for(policy, text, &m->vit.config, m->vit.n_patches, &why))
+        return ry_fail(err, why.code, -1, "metric \"%.80s\": %.380s", metric, why.message);
+    if (policy->metric == RY_METRIC_CORRECT)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "metric \"%.80s\": correct joins two rankings and is none itself; give the "
+                       "policy, \"evit metric=correct ...\"",
+                       metric);
+    name_metric(name, policy);
+    return RENYI_OK;
 }
 
 static renyi_status open_metric(ry_scores *s, uint32_t i, const ry_scores_options *o,
@@ -144,24 +173,11 @@ static renyi_status open_metric(ry_scores *s, uint32_t i, const ry_scores_option
 {
     const ry_vit *v = &s->model->vit;
     metric *m = &s->metrics[i];
-    char text[RY_MAX_POLICY_TEXT];
     ry_policy policy;
-    renyi_error why = {0};
-    const int n =
-        snprintf(text, sizeof text, "evit keep=0.5 layers=0 reduce=drop metric=%s", o->metrics[i]);
-    if (n < 0 || (size_t)n >= sizeof text)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "a metric of %zu bytes", strlen(o->metrics[i]));
-    if (ry_policy_for(&policy, text, &v->config, v->n_patches, &why))
-        return ry_fail(err, why.code, -1, "metric \"%.80s\": %.380s", o->metrics[i], why.message);
-    if (policy.metric == RY_METRIC_CORRECT)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "metric \"%.80s\": correct joins two rankings and is none itself; give the "
-                       "policy, \"evit metric=correct ...\"",
-                       o->metrics[i]);
+    RY_TRY(ry_scores_read(m->name, &policy, s->model, o->metrics[i], err));
     policy.cuts[0].keep = o->keep;
     s->n_kept = ry_policy_tokens_after(&policy, 0, (uint32_t)s->n_tokens, v->config.n_prefix) -
                 v->config.n_prefix;
-    name_metric(m, &policy);
     for (uint32_t j = 0; j < i; j++)
         if (strcmp(m->name, s->metrics[j].name) == 0)
             return ry_fail(err, RENYI_ERR_ARG, -1, "metric \"%.80s\" is given twice", m->name);
@@ -203,7 +219,9 @@ static renyi_status fill(ry_scores *s, const ry_scores_options *o, renyi_error *
     s->n_metrics = o->n_metrics;
     for (uint32_t i = 0; i < s->n_metrics; i++) RY_TRY(open_metric(s, i, o, err));
     RY_TRY(take_memory(s, err));
-    s->hook = (ry_token_hook){needs, tiles, work, NULL, s};
+    s->watch = o->watch;
+    s->user = o->user;
+    s->hook = (ry_token_hook){needs, tiles, work, o->watch ? show : NULL, s};
     const ry_vit_plan_options plan = {.level = s->model->level,
                                       .hook = &s->hook,
                                       .max_batch = s->max_batch,
@@ -269,6 +287,11 @@ void ry_scores_run(ry_scores *s, const uint8_t *pixels, const float *chw, uint32
 const float *ry_scores_get(const ry_scores *s, uint32_t image, uint32_t m, uint32_t block)
 {
     return place_of(s, image, m, block);
+}
+
+const float *ry_scores_logits(const ry_scores *s, uint32_t image)
+{
+    return s->logits + (size_t)image * s->model->vit.config.n_classes;
 }
 
 uint32_t ry_scores_kept(const ry_scores *s) { return s->n_kept; }
