@@ -34,6 +34,8 @@ typedef struct renyi_train_step {
     double loss, lr, keep;           /* mean over the samples; share of tokens that a cut keeps */
     double grad_norm;                /* before clipping */
     double seconds, images_per_second;
+    double loss_labels, loss_teacher; /* of which `loss` is the mean by distill_alpha, */
+    double loss_tokens;               /* plus this, already weighted; 0 without a teacher */
 } renyi_train_step;
 
 /* Answers on the photos of `val`; top-1 and top-5 in per cent. NaN: not evaluated. */

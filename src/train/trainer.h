@@ -21,6 +21,13 @@ typedef struct ry_class_labels {
     uint32_t n;
 } ry_class_labels;
 
+/* Over the samples of an update: what is minimised, and its parts. */
+typedef struct ry_step_losses {
+    double total;
+    double labels, teacher; /* without weights */
+    double tokens;          /* weighted */
+} ry_step_losses;
+
 /* One micro-batch's numbers, [micro_batch, ...]. */
 typedef struct ry_step_buffers {
     float *logits, *logits_dist, *d, *d_dist; /* [n, classes]; _dist NULL without a second head */
@@ -81,7 +88,7 @@ renyi_status ry_train_agree(renyi_train *t, renyi_status mine, renyi_error *err)
 /* Every rank has the same settings, photos, weights and CPU level, or an error that names one. */
 renyi_status ry_train_compare(renyi_train *t, renyi_error *err) RENYI_CHECK;
 /* Gradients and *loss become the sums over all ranks. */
-renyi_status ry_train_sum(renyi_train *t, double *loss, renyi_error *err) RENYI_CHECK;
+renyi_status ry_train_sum(renyi_train *t, ry_step_losses *sums, renyi_error *err) RENYI_CHECK;
 /* *is_seen = 1: all ranks read the same bytes at `path`. */
 renyi_status ry_train_see(renyi_train *t, const char *path, int *is_seen,
                           renyi_error *err) RENYI_CHECK;

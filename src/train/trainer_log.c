@@ -52,6 +52,11 @@ renyi_status ry_train_log_step(renyi_train *t, const renyi_train_step *s, renyi_
     add(line, "epoch", json_integer((json_int_t)s->epoch));
     add(line, "step", json_integer((json_int_t)s->step));
     add(line, "loss", ry_log_number(s->loss));
+    if (t->teacher) {
+        add(line, "loss_labels", ry_log_number(s->loss_labels));
+        add(line, "loss_teacher", ry_log_number(s->loss_teacher));
+        add(line, "loss_tokens", ry_log_number(s->loss_tokens));
+    }
     add(line, "lr", ry_log_number(s->lr));
     add(line, "keep", ry_log_number(s->keep));
     add(line, "grad_norm", ry_log_number(s->grad_norm));

@@ -70,10 +70,12 @@ renyi_status ry_train_compare(renyi_train *t, renyi_error *err)
 
 /* ---- sums ---------------------------------------------------------------------------------- */
 
-renyi_status ry_train_sum(renyi_train *t, double *loss, renyi_error *err)
+renyi_status ry_train_sum(renyi_train *t, ry_step_losses *sums, renyi_error *err)
 {
     const ry_params *p = t->optim->params;
-    RY_TRY(ry_ranks_sum_doubles(&t->ranks, loss, 1, err));
+    double all[] = {sums->total, sums->labels, sums->teacher, sums->tokens};
+    RY_TRY(ry_ranks_sum_doubles(&t->ranks, all, sizeof all / sizeof *all, err));
+    *sums = (ry_step_losses){all[0], all[1], all[2], all[3]};
     return ry_ranks_sum(&t->ranks, p->grad, p->total, err);
 }
 

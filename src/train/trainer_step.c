@@ -115,8 +115,9 @@ static double feature_loss(renyi_train *t, const ry_train_batch *b, double scale
            ry_loss_features(&spec, &f, scale * o->features_weight, t->buffers.d_features);
 }
 
-/* The samples' losses in sum; gradients of the mean over the whole batch go to the buffers. */
-static double losses(renyi_train *t, const ry_train_batch *b)
+/* The samples' losses, added to `sums`; gradients of the mean over the whole batch go to the
+ * buffers. */
+static void losses(renyi_train *t, const ry_train_batch *b, ry_step_losses *sums)
 {
     const renyi_train_options *o = ry_train_opt(t);
     const double scale = 1.0 / b->batch;
@@ -130,12 +131,15 @@ static double losses(renyi_train *t, const ry_train_batch *b)
                                  .logits_dist = t->buffers.logits_dist,
                                  .target = b->target,
                                  .teacher = t->buffers.teacher};
-    double sum = ry_loss(&spec, &batch, scale, t->buffers.d, t->buffers.d_dist).total;
-    if (t->buffers.d_features) sum += feature_loss(t, b, scale);
-    return sum;
+    const ry_loss_sum of = ry_loss(&spec, &batch, scale, t->buffers.d, t->buffers.d_dist);
+    const double tokens = t->buffers.d_features ? feature_loss(t, b, scale) : 0.0;
+    sums->total += of.total + tokens;
+    sums->labels += of.labels;
+    sums->teacher += of.teacher;
+    sums->tokens += tokens;
 }
 
-static renyi_status micro_batch(renyi_train *t, const ry_train_batch *b, double *loss_sum,
+static renyi_status micro_batch(renyi_train *t, const ry_train_batch *b, ry_step_losses *sums,
                                 renyi_error *err)
 {
     ry_step_buffers *u = &t->buffers;
@@ -145,31 +149,34 @@ static renyi_status micro_batch(renyi_train *t, const ry_train_batch *b, double 
     if (t->teacher)
         RY_TRY(ry_teacher_run(t->teacher, b->chw, b->n, u->teacher, u->teacher_tokens, err));
     RY_TRY(ry_net_forward(t->net, &batch, u->logits, u->logits_dist, err));
-    *loss_sum += losses(t, b);
+    losses(t, b, sums);
     return ry_net_backward(t->net, u->d, u->d_dist, u->d_features, err);
 }
 
 /* This rank's micro-batches of the step. */
-static renyi_status own_gradients(renyi_train *t, double *sum, uint32_t *samples, renyi_error *err)
+static renyi_status own_gradients(renyi_train *t, ry_step_losses *sums, uint32_t *samples,
+                                  renyi_error *err)
 {
     ry_train_batch b;
     RY_TRY(ry_train_prune(t, err));
     ry_net_zero_grad(t->net);
     do {
         RY_TRY(ry_loader_next(t->loader, &b, err));
-        if (b.n) RY_TRY(micro_batch(t, &b, sum, err));
+        if (b.n) RY_TRY(micro_batch(t, &b, sums, err));
     } while (!b.last_of_step);
     *samples = b.batch;
     return RENYI_OK;
 }
 
 /* All micro-batches of the step: gradients of the mean loss are in the parameters. */
-static renyi_status gradients(renyi_train *t, double *loss, uint32_t *samples, renyi_error *err)
+static renyi_status gradients(renyi_train *t, ry_step_losses *mean, uint32_t *samples,
+                              renyi_error *err)
 {
-    double sum = 0;
-    RY_TRY(ry_train_agree(t, own_gradients(t, &sum, samples, err), err));
-    RY_TRY(ry_train_sum(t, &sum, err));
-    *loss = sum / *samples;
+    ry_step_losses sums = {0};
+    RY_TRY(ry_train_agree(t, own_gradients(t, &sums, samples, err), err));
+    RY_TRY(ry_train_sum(t, &sums, err));
+    *mean = (ry_step_losses){sums.total / *samples, sums.labels / *samples, sums.teacher / *samples,
+                             sums.tokens / *samples};
     return RENYI_OK;
 }
 
@@ -191,8 +198,9 @@ renyi_status ry_train_step(renyi_train *t, renyi_train_step *out, renyi_error *e
     const renyi_train_options *o = ry_train_opt(t);
     const double lr = ry_lr_at(&t->lr, ry_train_moment(t)), begun = ry_clock();
     uint32_t samples = 0;
-    double loss = 0;
-    RY_TRY(gradients(t, &loss, &samples, err));
+    ry_step_losses mean = {0};
+    RY_TRY(gradients(t, &mean, &samples, err));
+    const double loss = mean.total;
     if (!isfinite(loss)) return fail_number(t, "loss", loss, lr, err);
     const double norm = ry_optim_norm(t->optim, 1.0);
     if (!isfinite(norm)) return fail_number(t, "gradient", norm, lr, err);
@@ -209,6 +217,9 @@ renyi_status ry_train_step(renyi_train *t, renyi_train_step *out, renyi_error *e
                               .n_steps = t->steps_per_epoch,
                               .samples = samples,
                               .loss = loss,
+                              .loss_labels = mean.labels,
+                              .loss_teacher = mean.teacher,
+                              .loss_tokens = mean.tokens,
                               .lr = lr,
                               .keep = t->keep,
                               .grad_norm = norm,
