@@ -149,21 +149,20 @@ static void name_metric(char name[RY_MAX_POLICY_TEXT], const ry_policy *policy)
 }
 
 renyi_status ry_scores_read(char name[RY_MAX_POLICY_TEXT], ry_policy *policy, const renyi_model *m,
-                            const char *metric, renyi_error *err)
+                            const char *said, renyi_error *err)
 {
     char text[RY_MAX_POLICY_TEXT];
     renyi_error why = {0};
-    const int n =
-        snprintf(text, sizeof text, "evit keep=0.5 layers=0 reduce=drop metric=%s", metric);
+    const int n = snprintf(text, sizeof text, "evit keep=0.5 layers=0 reduce=drop metric=%s", said);
     if (n < 0 || (size_t)n >= sizeof text)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "a metric of %zu bytes", strlen(metric));
+        return ry_fail(err, RENYI_ERR_ARG, -1, "a metric of %zu bytes", strlen(said));
     if (ry_policy_for(policy, text, &m->vit.config, m->vit.n_patches, &why))
-        return ry_fail(err, why.code, -1, "metric \"%.80s\": %.380s", metric, why.message);
+        return ry_fail(err, why.code, -1, "metric \"%.80s\": %.380s", said, why.message);
     if (policy->metric == RY_METRIC_CORRECT)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "metric \"%.80s\": correct joins two rankings and is none itself; give the "
                        "policy, \"evit metric=correct ...\"",
-                       metric);
+                       said);
     name_metric(name, policy);
     return RENYI_OK;
 }

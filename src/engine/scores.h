@@ -25,7 +25,7 @@ typedef struct ry_scores_options {
 /* Reads a metric's text: its name, short as ry_scores_name says it, and what it is in a policy of
  * one cut. `correct` is refused: it joins two rankings and is none. */
 renyi_status ry_scores_read(char name[RY_MAX_POLICY_TEXT], ry_policy *policy, const renyi_model *m,
-                            const char *metric, renyi_error *err) RENYI_CHECK;
+                            const char *said, renyi_error *err) RENYI_CHECK;
 
 /* Borrows m. */
 renyi_status ry_scores_new(ry_scores **out, const renyi_model *m, const ry_scores_options *opt,

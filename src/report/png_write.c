@@ -31,10 +31,8 @@ static int encode(spng_ctx *ctx, ry_sink *out, const uint8_t *rgb, struct spng_i
 renyi_status ry_put_png(ry_sink *out, const uint8_t *rgb, uint32_t width, uint32_t height,
                         uint32_t per_metre, renyi_error *err)
 {
-    struct spng_ihdr head = {.width = width,
-                             .height = height,
-                             .bit_depth = 8,
-                             .color_type = SPNG_COLOR_TYPE_TRUECOLOR};
+    struct spng_ihdr head = {
+        .width = width, .height = height, .bit_depth = 8, .color_type = SPNG_COLOR_TYPE_TRUECOLOR};
     spng_ctx *ctx = spng_ctx_new(SPNG_CTX_ENCODER);
     if (!ctx) return ry_fail_nomem(err, sizeof head);
     const int bad = encode(ctx, out, rgb, &head, per_metre);

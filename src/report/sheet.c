@@ -53,10 +53,9 @@ void ry_sheet_lines(ry_sheet *s, ry_ink ink, double width)
 
 void ry_sheet_show(ry_sheet *s, uint32_t picture, ry_rect place)
 {
-    add_mark(s, (ry_mark){.kind = RY_MARK_PICTURE,
-                          .picture = picture,
-                          .place = place,
-                          .first = s->n_rects});
+    add_mark(s,
+             (ry_mark){
+                 .kind = RY_MARK_PICTURE, .picture = picture, .place = place, .first = s->n_rects});
 }
 
 void ry_sheet_rect(ry_sheet *s, double x0, double y0, double x1, double y1)

@@ -24,7 +24,12 @@ typedef enum ry_face {
 
 typedef enum ry_align { RY_LEFT, RY_CENTRE, RY_RIGHT } ry_align;
 
-typedef enum ry_mark_kind { RY_MARK_FILL, RY_MARK_LINES, RY_MARK_PICTURE, RY_MARK_TEXT } ry_mark_kind;
+typedef enum ry_mark_kind {
+    RY_MARK_FILL,
+    RY_MARK_LINES,
+    RY_MARK_PICTURE,
+    RY_MARK_TEXT
+} ry_mark_kind;
 
 typedef struct ry_mark {
     ry_mark_kind kind;

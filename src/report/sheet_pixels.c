@@ -50,7 +50,8 @@ static void paint_lines(const ry_sheet *s, const ry_mark *m, cairo_t *to)
     cairo_stroke(to); /* all at once: where lines of a translucent ink cross, it is not darker */
 }
 
-static void paint_picture(const ry_sheet *s, const ry_mark *m, cairo_surface_t *picture, cairo_t *to)
+static void paint_picture(const ry_sheet *s, const ry_mark *m, cairo_surface_t *picture,
+                          cairo_t *to)
 {
     const double by = (m->place.x1 - m->place.x0) / s->pictures[m->picture].side;
     cairo_save(to);

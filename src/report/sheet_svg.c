@@ -30,8 +30,14 @@ static void put_attribute(ry_sink *out, const char *name, double v)
 static void put_ink(ry_sink *out, const char *name, ry_ink ink)
 {
     static const char hex[] = "0123456789abcdef";
-    const char colour[] = {'#', hex[ink.r >> 4], hex[ink.r & 15], hex[ink.g >> 4],
-                           hex[ink.g & 15], hex[ink.b >> 4], hex[ink.b & 15], 0};
+    const char colour[] = {'#',
+                           hex[ink.r >> 4],
+                           hex[ink.r & 15],
+                           hex[ink.g >> 4],
+                           hex[ink.g & 15],
+                           hex[ink.b >> 4],
+                           hex[ink.b & 15],
+                           0};
     ry_putf(out, " %s=\"%s\"", name, colour);
     if (ink.a == 255) return;
     ry_putf(out, " %s-opacity=\"%.3f\"", name, ink.a / 255.0);
@@ -90,8 +96,7 @@ static void put_picture(ry_sink *out, const ry_sheet *s, const ry_mark *m, size_
     put_place(out, m->place.x0);
     ry_put(out, " ");
     put_place(out, m->place.y0);
-    ry_putf(out, ") scale(%.6f)\"/>",
-            (m->place.x1 - m->place.x0) / s->pictures[m->picture].side);
+    ry_putf(out, ") scale(%.6f)\"/>", (m->place.x1 - m->place.x0) / s->pictures[m->picture].side);
     ry_put(out, m->n > 0 ? "</g>\n" : "\n");
 }
 
@@ -102,8 +107,7 @@ static void put_text(ry_sink *out, const ry_sheet *s, const ry_mark *m)
     put_attribute(out, "x", m->place.x0);
     put_attribute(out, "y", m->place.y0);
     put_attribute(out, "font-size", ry_type_size(m->face));
-    if (ry_type_weight(m->face) != 400)
-        put_attribute(out, "font-weight", ry_type_weight(m->face));
+    if (ry_type_weight(m->face) != 400) put_attribute(out, "font-weight", ry_type_weight(m->face));
     ry_put(out, anchors[m->align]);
     put_ink(out, "fill", m->ink);
     ry_putf(out, ">%s</text>\n", s->texts.bytes + m->first);

@@ -18,19 +18,13 @@ static const struct {
     double size;
     int weight;
 } faces[RY_N_FACES] = {
-    [RY_FACE_TITLE] = {19, 700}, [RY_FACE_HEAD] = {14.5, 600}, [RY_FACE_STRONG] = {12, 600},
+    [RY_FACE_TITLE] = {19, 700},  [RY_FACE_HEAD] = {14.5, 600},  [RY_FACE_STRONG] = {12, 600},
     [RY_FACE_TEXT] = {11.5, 400}, [RY_FACE_SMALL] = {10.5, 400},
 };
 
-double ry_type_size(ry_face face)
-{
-    return faces[face].size;
-}
+double ry_type_size(ry_face face) { return faces[face].size; }
 
-int ry_type_weight(ry_face face)
-{
-    return faces[face].weight;
-}
+int ry_type_weight(ry_face face) { return faces[face].weight; }
 
 ry_type *ry_type_new(const renyi_allocator *al)
 {
@@ -82,10 +76,7 @@ static double set(ry_type *t, ry_face face, const char *text)
     return (double)width / PANGO_SCALE;
 }
 
-double ry_type_width(ry_type *t, ry_face face, const char *text)
-{
-    return set(t, face, text);
-}
+double ry_type_width(ry_type *t, ry_face face, const char *text) { return set(t, face, text); }
 
 void ry_type_target(ry_type *t, cairo_t *to)
 {

@@ -12,8 +12,8 @@ ry_type *ry_type_new(const renyi_allocator *al);
 void ry_type_free(ry_type *t);
 
 double ry_type_width(ry_type *t, ry_face face, const char *text); /* UTF-8 */
-double ry_type_size(ry_face face);                               /* of the font, units */
-int ry_type_weight(ry_face face);                                /* as in CSS: 400 to 700 */
+double ry_type_size(ry_face face);                                /* of the font, units */
+int ry_type_weight(ry_face face);                                 /* as in CSS: 400 to 700 */
 
 /* Paints a text on `to` at a baseline. Call ry_type_target first, once for each `to`. */
 void ry_type_target(ry_type *t, cairo_t *to);
