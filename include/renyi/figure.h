@@ -53,6 +53,7 @@ typedef struct renyi_figure_options {
     uint32_t cell;     /* side of a small picture in units, 48 to 1024; 0 = about 150. Rounded to a
                           whole number of units per patch where the grid allows */
     double scale;      /* pixels of a PNG per unit, 0.25 to 8; 0 = 2: print */
+    uint32_t head;     /* of the attention figure: 1 + its number; 0 = all */
     double opacity;    /* of heat over the photo, above 0 to 1; 0 = 0.7 */
     const char *title; /* NULL = made of the model's and the photo's name; "" = none */
     renyi_allocator allocator;

@@ -87,23 +87,19 @@ void ry_sheet_outline(ry_sheet *s, ry_ink ink, double width, ry_rect box)
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
-/* `text` without what cannot be shown, NUL-terminated; returns where it begins in s->texts. */
-static size_t put_clean(ry_sheet *s, const char *text)
+void ry_put_clean(ry_sink *out, const char *text)
 {
-    const size_t first = s->texts.size;
     while (*text) {
         size_t n;
         const uint32_t c = ry_utf8_next(text, &n);
         if (c == 0xFFFD)
-            ry_put(&s->texts, "\xEF\xBF\xBD");
+            ry_put(out, "\xEF\xBF\xBD");
         else if (c == ' ')
-            ry_put(&s->texts, " ");
+            ry_put(out, " ");
         else
-            ry_put_bytes(&s->texts, text, n);
+            ry_put_bytes(out, text, n);
         text += n;
     }
-    ry_put_bytes(&s->texts, "", 1);
-    return first;
 }
 
 /* Ends of the first `n` characters of UTF-8 text. */
@@ -143,7 +139,9 @@ double ry_sheet_text(ry_sheet *s, double x, double y, ry_face face, ry_align ali
                      const char *text, double most)
 {
     if (!text || !*text || s->failed) return 0;
-    const size_t first = put_clean(s, text);
+    const size_t first = s->texts.size;
+    ry_put_clean(&s->texts, text);
+    ry_put_bytes(&s->texts, "", 1);
     if (s->texts.failed) return !(s->failed = 1);
     double width = ry_type_width(s->type, face, s->texts.bytes + first);
     if (width > most) width = cut_to_fit(s, first, face, most);

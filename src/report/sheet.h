@@ -86,6 +86,9 @@ void ry_sheet_outline(ry_sheet *s, ry_ink ink, double width, ry_rect box);
 double ry_sheet_text(ry_sheet *s, double x, double y, ry_face face, ry_align align, ry_ink ink,
                      const char *text, double most);
 
+/* Any bytes as UTF-8 without what cannot be shown; pango takes nothing else. */
+void ry_put_clean(ry_sink *out, const char *text);
+
 /* The number of a new picture. rgb is borrowed for the life of the sheet, or (is_owned) from
  * ry_alloc and released with it, even when this fails. */
 uint32_t ry_sheet_picture(ry_sheet *s, const uint8_t *rgb, uint32_t side, int is_owned);

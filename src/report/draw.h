@@ -1,0 +1,91 @@
+/* draw.h - the parts of a figure: cells, sections, the head. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_REPORT_DRAW_H
+#define RY_REPORT_DRAW_H
+
+#include "renyi/figure.h"
+#include "report/sheet.h"
+
+/* Colours of a page. */
+typedef struct ry_look {
+    ry_ink ground, text, faint, rule;
+    ry_ink open;    /* patches that are no more, in a mosaic */
+    ry_ink border;  /* round a token in a mosaic */
+    ry_ink bar;     /* of a probability */
+    ry_ink changed; /* an answer that is not the dense one */
+} ry_look;
+
+enum { RY_MARGIN = 30, RY_GAP = 12, RY_LINE = 15 }; /* units */
+
+/* A result being drawn. */
+typedef struct ry_draw {
+    ry_sheet *s;
+    const renyi_figure_options *opt; /* defaults filled in */
+    const renyi_viz_result *r;
+    ry_look look;
+    double cell;         /* side of a picture */
+    double x, y;         /* left edge; the next free place from the top */
+    double right;        /* right edge */
+    uint32_t n_columns;  /* of pictures, beside the column of labels */
+    uint32_t photo, grey, gone; /* pictures: as it is; without colour; what was dropped */
+    uint8_t *level;             /* [n_patches] scratch */
+    uint32_t *key;              /* [n_patches] scratch */
+    float *sorted;              /* [n_patches] scratch */
+} ry_draw;
+
+/* ---- draw.c ---- */
+
+ry_look ry_look_of(int is_dark);
+double ry_column_x(const ry_draw *d, uint32_t column); /* left edge of a picture */
+void ry_draw_free(ry_draw *d);
+/* Pictures and scratch for d->r. */
+void ry_draw_prepare(ry_draw *d);
+
+/* Words in lines of at most `most`, the first at baseline y; the last of max_lines is cut. Returns
+ * the baseline behind them. */
+double ry_draw_wrapped(ry_draw *d, double x, double y, ry_face face, ry_ink ink, const char *text,
+                       double most, int max_lines);
+
+/* A short text that is put together; cut when full. Nothing is escaped. */
+typedef struct ry_words {
+    char text[160];
+    size_t n;
+} ry_words;
+void ry_say(ry_words *w, const char *text);
+void ry_say_count(ry_words *w, uint64_t v);
+void ry_say_number(ry_words *w, double v, int decimals);
+void ry_say_score(ry_words *w, double v); /* three digits that count: 0.0123, 4.5e-7 */
+void ry_say_macs(ry_words *w, double macs); /* "0.83 GMACs", "12.1 MMACs" */
+
+/* ---- cells.c: one picture each ---- */
+
+void ry_cell_overlay(ry_draw *d, const renyi_viz_step *step, ry_rect place);
+void ry_cell_mosaic(ry_draw *d, const renyi_viz_step *step, ry_rect place);
+void ry_cell_heat(ry_draw *d, const float *score, double low, double high, ry_rect place);
+void ry_cell_ring(ry_draw *d, uint32_t patch, ry_rect place); /* marks a patch */
+/* 1st and 99th percentile of the finite scores (nearest rank); 0 and 0 if there are none. */
+void ry_percentiles(ry_draw *d, const float *score, double *low, double *high);
+
+/* ---- sections ---- */
+
+/* A table of pictures: label(row) at the left, then one cell for each layer. */
+typedef struct ry_table {
+    const char *title, *about;
+    uint32_t n_rows;
+    int n_lines; /* of the caption below a picture */
+    void (*label)(ry_draw *d, const void *of, uint32_t row, double y);
+    /* The picture, and its caption from the bottom of `place` on. */
+    void (*cell)(ry_draw *d, const void *of, uint32_t row, uint32_t column, ry_rect place);
+    void (*legend)(ry_draw *d, const void *of, double y); /* right-aligned, on baseline y */
+    const void *of;
+} ry_table;
+void ry_draw_table(ry_draw *d, const ry_table *t);
+
+void ry_draw_head(ry_draw *d, const char *title, uint32_t n_rows, uint32_t n_top);
+/* Answers that the head shows for a kind of figure: of how many rows, and how many classes. */
+void ry_draw_overlay(ry_draw *d);
+void ry_draw_mosaic(ry_draw *d);
+void ry_draw_heat(ry_draw *d);
+void ry_draw_norms(ry_draw *d);
+void ry_draw_attention(ry_draw *d);
+
+#endif
