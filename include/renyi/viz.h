@@ -49,7 +49,8 @@ typedef struct renyi_viz_options {
     const char *const *policies; /* [n_policies] policies in their own words */
     uint32_t sweep;     /* 1 = run the rule for every metric and keep rate: n_metrics x n_keeps runs
                            more. A rule that says keep does so at each of its cuts; one that says p
-                           removes as many as leave that share of the patches after its last cut */
+                           removes as many as leave that share of the patches after its last cut. 2 =
+                           for every norm too */
     uint32_t attention; /* 1 = fill renyi_viz_result.attention */
     uint32_t has_query; /* 0 = the class token, or the patch in the middle without one */
     uint32_t query;     /* patch whose attention row is shown */
@@ -143,7 +144,8 @@ typedef struct renyi_viz_step {
 typedef struct renyi_viz_row {
     const char *policy; /* in full */
     const char *label;  /* for people: the metric's label, or the policy as it was given */
-    uint32_t metric;    /* place in metrics; RENYI_NONE = a policy in its own words */
+    uint32_t metric;    /* place in metrics; RENYI_NONE = a policy in its own words, or a norm */
+    uint32_t norm;      /* place in norms of a sweep's row that is no metric's; else RENYI_NONE */
     double keep;        /* of a row of the sweep; else NaN */
     uint32_t merges;    /* 1 = some cut joins patches into tokens: a mosaic can be drawn */
     uint32_t adaptive;  /* 1 = token counts depend on the photo (ats): macs is the most it may be */
@@ -183,8 +185,9 @@ typedef struct renyi_viz_result {
     uint32_t n_rows;
     const renyi_viz_row *rows; /* [n_rows] of the pruning overlay: one per metric, then policies */
     uint32_t n_sweep;
-    const renyi_viz_row *sweep; /* [n_sweep = n_metrics * n_keeps] row m * n_keeps + k is metric m
-                                   at keeps[k]; or 0 and NULL */
+    const renyi_viz_row *sweep; /* [n_sweep] row m * n_keeps + k is metric m at keeps[k]; behind
+                                   them likewise the norms that are not among the metrics, if
+                                   asked for. Or 0 and NULL */
     renyi_viz_answer dense;
     const renyi_viz_attention *attention; /* NULL = not asked for */
 } renyi_viz_result;

@@ -16,7 +16,7 @@ typedef struct ry_viz_metric {
 /* One policy to run. */
 typedef struct ry_viz_policy {
     const char *text, *label; /* text in full */
-    uint32_t metric;          /* place in the metrics, or RENYI_NONE */
+    uint32_t metric, norm;    /* place in the metrics, in the norms, or RENYI_NONE */
     double keep;              /* of the sweep, else NaN */
     uint32_t merges, adaptive;
     const double *macs; /* [n_blocks + 1] from the picture to the end of each block; at the end with

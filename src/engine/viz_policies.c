@@ -83,7 +83,7 @@ static renyi_status add_rows(renyi_viz *v, const renyi_viz_options *o, const cha
     ry_viz_policy *out = v->policies + 1;
     for (uint32_t m = 0; *rule && m < v->n_metrics; m++, out++) {
         RY_TRY(rule_with(v, rule, m, &policy, err));
-        *out = (ry_viz_policy){.metric = m, .keep = NAN};
+        *out = (ry_viz_policy){.metric = m, .norm = RENYI_NONE, .keep = NAN};
         RY_TRY(add_policy(v, out, &policy, v->scored[m].label, err));
     }
     for (uint32_t i = 0; i < o->n_policies; i++, out++) {
@@ -92,7 +92,7 @@ static renyi_status add_rows(renyi_viz *v, const renyi_viz_options *o, const cha
         if (read_for(v, o->policies[i], &policy, &why))
             return ry_fail(err, why.code, -1, "policy \"%.80s\": %.380s", o->policies[i],
                            why.message);
-        *out = (ry_viz_policy){.metric = RENYI_NONE, .keep = NAN};
+        *out = (ry_viz_policy){.metric = RENYI_NONE, .norm = RENYI_NONE, .keep = NAN};
         RY_TRY(add_policy(v, out, &policy, o->policies[i], err));
     }
     v->n_rows = (uint32_t)(out - v->policies) - 1;
@@ -118,23 +118,38 @@ static void set_keep(ry_policy *p, double keep, uint32_t patches)
     }
 }
 
-static renyi_status add_sweep(renyi_viz *v, const char *rule, renyi_error *err)
+/* The rule with one of the scored metrics at every keep rate. */
+static renyi_status add_rates(renyi_viz *v, const char *rule, uint32_t scored, ry_viz_policy like,
+                              ry_viz_policy *out, renyi_error *err)
+{
+    for (uint32_t k = 0; k < v->n_keeps; k++, out++) {
+        char text[RY_MAX_POLICY_TEXT];
+        renyi_error why = {0};
+        ry_policy policy;
+        RY_TRY(rule_with(v, rule, scored, &policy, err));
+        set_keep(&policy, v->keeps[k], v->model->vit.n_patches);
+        ry_policy_print(text, &policy);
+        if (read_for(v, text, &policy, &why))
+            return ry_fail(err, why.code, -1, "rule \"%.80s\" at keep rate %g: %.300s", rule,
+                           v->keeps[k], why.message);
+        *out = like;
+        out->keep = v->keeps[k];
+        RY_TRY(add_policy(v, out, &policy, v->scored[scored].label, err));
+    }
+    return RENYI_OK;
+}
+
+static renyi_status add_sweep(renyi_viz *v, const char *rule, int with_norms, renyi_error *err)
 {
     ry_viz_policy *out = v->policies + 1 + v->n_rows;
-    for (uint32_t m = 0; m < v->n_metrics; m++)
-        for (uint32_t k = 0; k < v->n_keeps; k++, out++) {
-            char text[RY_MAX_POLICY_TEXT];
-            renyi_error why = {0};
-            ry_policy policy;
-            RY_TRY(rule_with(v, rule, m, &policy, err));
-            set_keep(&policy, v->keeps[k], v->model->vit.n_patches);
-            ry_policy_print(text, &policy);
-            if (read_for(v, text, &policy, &why))
-                return ry_fail(err, why.code, -1, "rule \"%.80s\" at keep rate %g: %.300s", rule,
-                               v->keeps[k], why.message);
-            *out = (ry_viz_policy){.metric = m, .keep = v->keeps[k]};
-            RY_TRY(add_policy(v, out, &policy, v->scored[m].label, err));
-        }
+    for (uint32_t m = 0; m < v->n_metrics; m++, out += v->n_keeps)
+        RY_TRY(add_rates(v, rule, m, (ry_viz_policy){.metric = m, .norm = RENYI_NONE}, out, err));
+    for (uint32_t i = 0; with_norms && i < v->n_norms; i++) {
+        if (v->norms[i] < v->n_metrics) continue;
+        const ry_viz_policy like = {.metric = RENYI_NONE, .norm = i};
+        RY_TRY(add_rates(v, rule, v->norms[i], like, out, err));
+        out += v->n_keeps;
+    }
     v->n_sweep = (uint32_t)(out - v->policies) - 1 - v->n_rows;
     return RENYI_OK;
 }
@@ -153,12 +168,12 @@ renyi_status ry_viz_read_policies(renyi_viz *v, const renyi_viz_options *o, reny
     if (o->sweep && !*rule)
         return ry_fail(err, RENYI_ERR_ARG, -1, "a sweep over keep rates needs a rule");
     const size_t most = 1 + (size_t)v->n_metrics + o->n_policies +
-                        (o->sweep ? (size_t)v->n_metrics * v->n_keeps : 0);
+                        (o->sweep ? ((size_t)v->n_metrics + v->n_norms) * v->n_keeps : 0);
     v->policies = RY_STASH_TAKE(&v->stash, ry_viz_policy, most);
     if (!v->policies) return ry_fail_nomem(err, most * sizeof *v->policies);
     RY_TRY(read_for(v, NULL, &none, err));
-    v->policies[0] = (ry_viz_policy){.metric = RENYI_NONE, .keep = NAN};
+    v->policies[0] = (ry_viz_policy){.metric = RENYI_NONE, .norm = RENYI_NONE, .keep = NAN};
     RY_TRY(add_policy(v, &v->policies[0], &none, "dense", err));
     RY_TRY(add_rows(v, o, rule, err));
-    return o->sweep ? add_sweep(v, rule, err) : RENYI_OK;
+    return o->sweep ? add_sweep(v, rule, o->sweep > 1, err) : RENYI_OK;
 }

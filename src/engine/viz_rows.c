@@ -49,6 +49,7 @@ static renyi_status read_row(const renyi_viz *v, const ry_viz_policy *p, const r
     *out = (renyi_viz_row){.policy = ry_stash_text(stash, p->text),
                            .label = ry_stash_text(stash, p->label),
                            .metric = p->metric,
+                           .norm = p->norm,
                            .keep = p->keep,
                            .merges = p->merges,
                            .adaptive = p->adaptive,

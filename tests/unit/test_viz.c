@@ -273,6 +273,16 @@ static void test_sweep(void **state)
         }
         renyi_viz_result_free(r);
     }
+    renyi_viz_result *r = see(model, OPTIONS(.n_keeps = 3, .keeps = keeps, .sweep = 2), 0);
+    assert_int_equal(r->n_sweep, 3 * (3 + 4)); /* cls and n = 4 are metrics */
+    for (uint32_t k = 9; k < r->n_sweep; k++) {
+        static const uint32_t norms[] = {1, 2, 3, 5};
+        assert_int_equal(r->sweep[k].metric, RENYI_NONE);
+        assert_int_equal(r->sweep[k].norm, norms[(k - 9) / 3]);
+        assert_string_equal(r->sweep[k].label, r->norms[r->sweep[k].norm].label);
+    }
+    assert_int_equal(r->sweep[8].norm, RENYI_NONE);
+    renyi_viz_result_free(r);
 }
 
 /* ---- attention ----------------------------------------------------------------------------- */
