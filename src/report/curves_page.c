@@ -123,7 +123,7 @@ static void put_data(ry_sink *s, const renyi_report_curves *r)
 
 void ry_curves_page(ry_sink *s, const renyi_report_curves *r)
 {
-    ry_page_head(s, r->title && *r->title ? r->title : "Training runs");
+    ry_page_head(s, r->title && *r->title ? r->title : "Training runs", NULL);
     put_headline(s, r);
     ry_put(s, "<main>\n");
     for (uint32_t i = 0; i < r->n_panels; i++) put_panel(s, r, i);

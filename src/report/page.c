@@ -6,7 +6,7 @@
 
 static int has_text(const char *text) { return text && *text; }
 
-void ry_page_head(ry_sink *s, const char *title)
+void ry_page_head(ry_sink *s, const char *title, const char *css)
 {
     ry_putf(s,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -19,6 +19,7 @@ void ry_page_head(ry_sink *s, const char *title)
             renyi_version(), has_text(title) ? title : "renyi report");
     ry_put(s, ry_chart_css);
     ry_put(s, ry_page_css);
+    if (css) ry_put(s, css);
     ry_put(s, "</style>\n</head>\n<body>\n");
 }
 
@@ -135,7 +136,7 @@ renyi_status ry_page(ry_sink *s, const ry_view *v, renyi_error *err)
     ry_pairs pairs;
     const renyi_status status = ry_pairs_new(&pairs, v, err);
     if (status != RENYI_OK) return status;
-    ry_page_head(s, v->report->title);
+    ry_page_head(s, v->report->title, NULL);
     put_headline(s, v, &pairs);
     ry_put(s, "<main>\n");
     put_chart(

@@ -24,7 +24,7 @@ renyi_status ry_page(ry_sink *s, const ry_view *v, renyi_error *err);
 
 /* What every page has: everything up to <body>, a fact of its head (NULL = left out), everything
  * behind <main>, and its end with the script. */
-void ry_page_head(ry_sink *s, const char *title);
+void ry_page_head(ry_sink *s, const char *title, const char *css); /* more css, or NULL */
 void ry_page_fact(ry_sink *s, const char *name, const char *text);
 void ry_page_foot(ry_sink *s);
 void ry_page_script(ry_sink *s, const char *script);

@@ -1,0 +1,355 @@
+// viz.js - the page's controls and what follows them. SPDX-License-Identifier: Apache-2.0
+// One state; every change of it is drawn whole: the pictures side by side, the strip of all layers,
+// the predictions, attention. The state is in the address too, so that a view can be kept.
+(() => {
+const { data, P, GRID } = viz;
+const byId = (id) => document.getElementById(id);
+const all = (where, what) => [...where.querySelectorAll(what)];
+const make = (tag, props = {}, ...children) => {
+  const { dataset, ...rest } = props, e = Object.assign(document.createElement(tag), rest);
+  Object.assign(e.dataset, dataset);
+  e.append(...children);
+  return e;
+};
+const percent = (v, digits = 0) => (100 * v).toFixed(digits) + ' %';
+const gmacs = (v) => (v / 1e9).toFixed(v < 1e8 ? 3 : 2);
+const orderText = (order) => (order === 'inf' ? '∞' : order);
+const sum = (list) => list.reduce((a, b) => a + b, 0);
+
+// ---- what can be chosen ---------------------------------------------------------------------------
+
+const views = { photo: 'photo', heat: 'heat map', mask: 'mask', mosaic: 'mosaic' };
+const norms = data.norms.filter((m) => data.maps[m].order !== null);
+const hasOwn = data.rows.some((r) => r.map < 0), hasMosaic = data.rows.some((r) => r.merges);
+const isRule = (r) => r.map >= 0 && r.keep === null;
+const cutsWays = [
+  data.rows.some((r) => r.keep !== null) && ['sweep', 'EViT at the keep rate'],
+  data.rows.some(isRule) && ['rule', ruleText(data.rows.find(isRule))],
+  ['once', 'one cut, at this layer'],
+].filter(Boolean);
+
+// The policy of a metric's row without its metric: all such rows share it.
+function ruleText(row) {
+  return row.policy.replace(/ (metric|n|norm|seed|reduce|place)=\S+/g, '');
+}
+
+// Cards: the metrics, then policies in their own words. One with an order follows the slider; of
+// several each keeps its own, and one more follows.
+const ordered = data.cards.filter((m) => data.maps[m].order !== null);
+const cards = data.cards.map((map) => ({ map, follows: ordered.length === 1 && map === ordered[0] && norms.length > 1 }));
+if (ordered.length > 1 && norms.length > 1) cards.push({ map: norms[0], follows: true });
+data.rows.forEach((r, row) => { if (r.map < 0) cards.push({ map: -1, row }); });
+const hasOrders = cards.some((c) => c.follows);
+
+const startOrder = Math.max(0, norms.findIndex((m) => m === ordered[0]));
+const state = {
+  photo: 0, view: 'mask', layer: Math.min(3, data.layers.length - 1), order: startOrder,
+  keep: nearestKeep(0.6), cuts: cutsWays[0][0], colours: 'even', rows: 'cards',
+};
+function nearestKeep(rate) {
+  const far = data.keeps.map((k) => Math.abs(k - rate));
+  return Math.max(0, far.indexOf(Math.min(...far)));
+}
+
+const most = { photo: data.photos.length - 1, layer: data.layers.length - 1, order: norms.length - 1, keep: data.keeps.length - 1 };
+const allowed = {
+  view: Object.keys(views).filter((v) => v !== 'mosaic' || hasMosaic), cuts: cutsWays.map(([name]) => name),
+  colours: Object.keys(data.colours), rows: ['cards', 'norms'],
+};
+function takeAddress() {
+  for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
+    if (name in most && /^\d+$/.test(value) && +value <= most[name]) state[name] = +value;
+    if (allowed[name]?.includes(value)) state[name] = value;
+  }
+}
+function keepAddress() {
+  const text = Object.entries(state).map(([name, value]) => `${name}=${value}`).join('&');
+  try { history.replaceState(null, '', '#' + text); } catch { /* where the address may not change */ }
+}
+
+// ---- what the choice means ------------------------------------------------------------------------
+
+const mapOf = (card) => (card.follows ? norms[state.order] : card.map);
+// A policy in its own words is called by its first; the others stand below.
+const ownWords = (card) => data.rows[card.row].label.match(/^(\S*)\s*(.*)$/s);
+const isLoneWord = (card) => cards.filter((c) => c.map < 0 && ownWords(c)[1] === ownWords(card)[1]).length === 1;
+const labelOf = (card) => (card.map >= 0 ? data.maps[mapOf(card)].label : isLoneWord(card) ? ownWords(card)[1] : data.rows[card.row].label);
+
+// The run that a card shows: place in the rows, or -1 where a preview must do.
+function rowOf(card) {
+  if (card.map < 0) return card.row;
+  const map = mapOf(card), keep = data.keeps[state.keep];
+  if (state.cuts === 'sweep') return data.rows.findIndex((r) => r.map === map && r.keep === keep);
+  return state.cuts === 'rule' ? data.rows.findIndex((r) => r.map === map && r.keep === null) : -1;
+}
+function stepOf(card, layer) {
+  const row = rowOf(card), picture = viz.photo(state.photo);
+  return row >= 0 ? picture.steps(row)[layer] : viz.previewOf(picture.map(mapOf(card), layer), data.kept[state.keep]);
+}
+
+// What a card's heat map shows: the metric on the unpruned model, or what a policy's own cut saw.
+function heatOf(card, layer) {
+  const picture = viz.photo(state.photo);
+  if (card.map >= 0) {
+    const map = picture.map(mapOf(card), layer);
+    return { values: map.score, low: map.low, high: map.high };
+  }
+  const values = picture.steps(card.row)[layer].scores;
+  if (!values) return null;
+  const seen = [...values].filter(Number.isFinite).sort((a, b) => a - b);
+  return { values, low: seen[Math.floor(0.01 * (seen.length - 1))], high: seen[Math.ceil(0.99 * (seen.length - 1))] };
+}
+
+let theme;
+function readTheme() {
+  const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(name).trim();
+  theme = { ground: of('--open'), fade: +of('--fade'), fadeNew: +of('--fade-new'), rescued: of('--rescued'), lines: of('--tile-lines') };
+}
+
+function drawCard(canvas, card, layer, width) {
+  const ctx = viz.fit(canvas, width), picture = viz.photo(state.photo);
+  const heat = state.view === 'heat' && !card.isDense ? heatOf(card, layer) : null;
+  if (card.isDense || state.view === 'photo') viz.drawPhoto(ctx, picture, picture.image);
+  else if (state.view === 'heat' && heat) viz.drawHeat(ctx, picture, heat.values, heat.low, heat.high, state.colours);
+  else if (state.view === 'heat') viz.drawPhoto(ctx, picture, picture.grey);
+  else if (state.view === 'mosaic') viz.drawMosaic(ctx, picture, stepOf(card, layer), theme);
+  else viz.drawMask(ctx, picture, stepOf(card, layer), theme);
+  return ctx;
+}
+
+// ---- side by side ---------------------------------------------------------------------------------
+
+const shown = [{ isDense: true }, ...cards].map((card) => {
+  const canvas = make('canvas', { tabIndex: 0 }), title = make('h3'), sub = make('p', { className: 'sub' });
+  const facts = make('p', { className: 'count' }), answer = make('p', { className: 'answer' });
+  canvas.setAttribute('role', 'img');
+  const box = make('article', { className: card.isDense ? 'card dense' : 'card' }, make('header', {}, title, sub), make('div', { className: 'frame' }, canvas), facts, answer);
+  byId('cards').append(box);
+  return { card, canvas, title, sub, facts, answer, box };
+});
+
+function answerLine(place, answer, dense) {
+  const [, name, p] = answer.top[0] ?? [0, '–', NaN], isSame = !dense || dense.top[0]?.[0] === answer.top[0]?.[0];
+  place.replaceChildren(make('span', { className: isSame ? 'same' : 'other', textContent: name }),
+    make('b', { textContent: percent(p) }));
+  place.title = isSame ? '' : 'not what the unpruned model says';
+}
+
+function countLine(place, step, dense) {
+  const isRun = !step.isPreview, part = isRun ? step.macs / dense : 0;
+  const tokens = step.group ? new Set([...step.group].filter((g) => g !== viz.NONE)).size : step.left;
+  place.replaceChildren(make('b', { textContent: tokens }), ` of ${P} ${step.group ? 'tokens' : 'patches'}`);
+  if (isRun) place.append(make('span', { textContent: `${gmacs(step.macs)} GMACs`, title: 'up to this layer' }));
+  place.dataset.share = part.toFixed(3);
+}
+
+const barText = (v) => (v === 0 ? '0' : Math.abs(v) >= 0.01 && Math.abs(v) < 1000 ? v.toPrecision(3) : v.toExponential(1));
+function colourBar(place, heat) {
+  if (!heat) return place.replaceChildren(make('i', { textContent: 'no cut at this layer' }));
+  const stops = viz.colour[state.colours].filter((_, i) => i % 15 === 0);
+  const bar = make('span', { className: 'bar' });
+  bar.style.background = `linear-gradient(90deg,${stops.join()})`;
+  return place.replaceChildren(make('small', { textContent: barText(heat.low) }), bar, make('small', { textContent: barText(heat.high) }));
+}
+
+function describe({ card, title, canvas }) {
+  const picture = viz.photo(state.photo), layer = data.layers[state.layer];
+  const what = card.isDense || state.view === 'photo' ? 'photo' : `${views[state.view]} at layer ${layer}`;
+  canvas.setAttribute('aria-label', `${picture.name}: ${title.textContent}, ${what}. Arrow keys walk over the patches.`);
+}
+
+function drawCards() {
+  const picture = viz.photo(state.photo), inOwn = (card) => card.map < 0;
+  for (const one of shown) {
+    const { card, canvas, title, sub, facts, answer } = one, row = card.isDense ? -1 : rowOf(card);
+    title.textContent = card.isDense ? 'What the model sees' : labelOf(card);
+    sub.textContent = card.isDense ? `${data.model}, ${picture.size} px` : inOwn(card) ? ownWords(card)[2] : row < 0 ? 'one cut here' : data.rows[row].adaptive ? 'adapts to the photo' : ruleText(data.rows[row]);
+    if (!card.isDense && state.view === 'heat') sub.textContent = inOwn(card) ? 'what its cut saw' : 'score, unpruned model';
+    const ctx = drawCard(canvas, card, state.layer, canvas.parentNode.clientWidth);
+    if (patch.at >= 0) viz.drawMark(ctx, card.isDense || state.view === 'heat' || state.view === 'photo' ? [patch.at] : stepOf(card, state.layer).members(patch.at));
+    facts.className = 'count';
+    if (card.isDense) facts.replaceChildren(make('b', { textContent: P }), ' patches', make('span', { textContent: `${gmacs(picture.dense.total)} GMACs` }));
+    else if (state.view === 'heat') { facts.className = 'count scale'; colourBar(facts, heatOf(card, state.layer)); }
+    else countLine(facts, stepOf(card, state.layer), picture.dense.total);
+    if (card.isDense) answerLine(answer, picture.dense);
+    else if (row >= 0) answerLine(answer, picture.rows[row], picture.dense);
+    else answer.replaceChildren(make('span', { className: 'none', textContent: 'a preview: from ranks alone' }));
+    describe(one);
+  }
+}
+
+const swatch = (name, text) => make('span', { className: 'key' }, make('i', { className: name }), text);
+function drawLegend() {
+  const hasRescued = data.photos.some((p) => p.rows.some((r) => r.rescued?.some((list) => list.length)));
+  const rows = {
+    photo: [],
+    heat: ['Scores of every patch on the unpruned model, coloured between the 1st and the 99th percentile of each map.'],
+    mask: [swatch('kept', 'kept'), state.cuts !== 'once' && swatch('new', 'gone at this layer'), swatch('gone', 'gone before'), hasRescued && swatch('rescued', 'rescued by Col-Ln'), hasMosaic && swatch('merged', 'merged into one token')],
+    mosaic: [swatch('tile', 'one token, in the mean colour of its patches'), swatch('open', 'gone')],
+  }[state.view];
+  byId('legend').replaceChildren(...rows.filter(Boolean));
+  byId('colours-box').hidden = state.view !== 'heat';
+  byId('cuts-box').hidden = cutsWays.length < 2 || state.view === 'heat' || state.view === 'photo';
+}
+
+// ---- every layer ----------------------------------------------------------------------------------
+
+const stripRows = () => (state.rows === 'norms' ? data.norms.map((map) => ({ map, follows: false })) : cards);
+
+function drawStrip() {
+  const table = byId('strip'), rows = stripRows(), view = state.view;
+  const head = make('tr', {}, make('th', { textContent: 'layer', scope: 'col' }), ...data.layers.map((layer, i) =>
+    make('th', { textContent: layer, scope: 'col', className: i === state.layer ? 'on' : '' })));
+  table.replaceChildren(make('caption', { textContent: `Every layer, ${views[view]}` }), make('thead', {}, head), make('tbody', {}, ...rows.map((card) =>
+    make('tr', {}, make('th', { textContent: labelOf(card), scope: 'row' }), ...data.layers.map((layer, i) => {
+      const button = make('button', { type: 'button', tabIndex: -1, title: `${labelOf(card)}, layer ${layer}`, dataset: { layer: i } }, make('canvas'));
+      return make('td', { className: i === state.layer ? 'on' : '' }, button);
+    })))));
+  if (view === 'photo') state.view = 'heat';
+  all(table, 'tbody tr').forEach((tr, r) => all(tr, 'canvas').forEach((canvas, i) => drawCard(canvas, rows[r], i, canvas.clientWidth || 84)));
+  state.view = view;
+  byId('strip-note').textContent = state.rows === 'norms' ? 'Class attention, and Col-Ln from n = 1 to the largest single entry. Choose a picture to go to its layer.'
+    : 'The view above, for all layers. Choose a picture to go to its layer.';
+}
+function markStrip() {
+  for (const tr of byId('strip').rows) [...tr.cells].forEach((cell, i) => cell.classList.toggle('on', i - 1 === state.layer));
+}
+
+// ---- predictions ----------------------------------------------------------------------------------
+
+function drawAnswers() {
+  const picture = viz.photo(state.photo);
+  const runs = [{ label: 'dense', ...picture.dense, tokens: [] }, ...cards.map((card) => [card, rowOf(card)]).filter(([, row]) => row >= 0)
+    .map(([card, row]) => ({ label: labelOf(card), policy: data.rows[row].policy, ...picture.rows[row] }))];
+  const names = new Map();
+  for (const run of runs) for (const [index, name, p] of run.top) names.set(index, { name, p: Math.max(p, names.get(index)?.p ?? 0) });
+  const order = [...names].sort((a, b) => b[1].p - a[1].p).slice(0, 8);
+  const cell = (run, index) => {
+    const found = run.top.find(([i]) => i === index);
+    if (!found) return make('td', { className: 'bar-cell none' }, make('span', { textContent: '·' }));
+    const td = make('td', { className: found === run.top[0] ? 'bar-cell first' : 'bar-cell' }, make('span', { textContent: percent(found[2], 1) }));
+    td.style.setProperty('--p', percent(found[2], 2).replace(' ', ''));
+    return td;
+  };
+  const line = (name, text) => make('tr', { className: 'sum' }, make('th', { textContent: name, scope: 'row' }), ...runs.map((r) => make('td', { textContent: text(r) })));
+  const body = order.map(([index, { name }]) => make('tr', {}, make('th', { textContent: name, scope: 'row' }), ...runs.map((r) => cell(r, index))));
+  body.push(line('GMACs', (r) => gmacs(r.total) + (r.tokens.length ? ` (${percent(r.total / picture.dense.total)})` : '')));
+  if (runs.some((r) => r.ms)) body.push(line('ms', (r) => (r.ms ? r.ms.toFixed(1) : '–')));
+  byId('answers').replaceChildren(make('caption', { textContent: 'Predictions' }),
+    make('thead', {}, make('tr', {}, make('th', { textContent: 'class', scope: 'col' }), ...runs.map((r) => make('th', { textContent: r.label, scope: 'col', title: r.policy ?? '' })))),
+    make('tbody', {}, ...body));
+}
+
+// ---- attention ------------------------------------------------------------------------------------
+
+function drawHeads() {
+  const picture = viz.photo(state.photo), a = picture.attention;
+  byId('attention').hidden = !a;
+  if (!a) return;
+  const place = (p) => `patch ${Math.floor(p / GRID)}, ${p % GRID}`, layer = data.layers[state.layer];
+  const query = a.query < 0 ? 'the class token' : place(a.query), tokens = a.tokens, per = a.heads * tokens;
+  byId('attention-note').textContent = `Layer ${layer} of the unpruned model. Above: where ${query} looks, one picture per head. Below: which patches look at ${place(a.token)}; the norm of the mean of these columns is its Col-Ln.`;
+  const patches = (list, h) => list.subarray(state.layer * per + h * tokens + a.prefix, state.layer * per + (h + 1) * tokens);
+  const mean = (list) => Float32Array.from({ length: P }, (_, p) => sum(Array.from({ length: a.heads }, (_, h) => patches(list, h)[p])) / a.heads);
+  const rows = [[`from ${query}`, a.rows, a.query], [`to ${place(a.token)}`, a.columns, a.token]];
+  const cellOf = (values, mark) => {
+    const canvas = make('canvas'), sorted = [...values].sort((x, y) => x - y), ctx = viz.fit(canvas, 110);
+    viz.drawHeat(ctx, picture, values, sorted[Math.floor(0.01 * P)], sorted[Math.floor(0.99 * P)], state.colours);
+    if (mark >= 0) viz.drawMark(ctx, [mark]);
+    return make('td', {}, canvas);
+  };
+  byId('heads').replaceChildren(make('caption', { textContent: 'Attention by head' }),
+    make('thead', {}, make('tr', {}, make('th', { textContent: '', scope: 'col' }), make('th', { textContent: 'mean', scope: 'col' }), ...Array.from({ length: a.heads }, (_, h) => make('th', { textContent: `head ${h}`, scope: 'col' })))),
+    make('tbody', {}, ...rows.map(([name, list, mark]) => make('tr', {}, make('th', { textContent: name, scope: 'row' }), cellOf(mean(list), mark), ...Array.from({ length: a.heads }, (_, h) => cellOf(patches(list, h), mark))))));
+}
+
+// ---- changes --------------------------------------------------------------------------------------
+
+const outputs = {
+  layer: () => `${data.layers[state.layer]} of ${data.layers[0]}–${data.layers[data.layers.length - 1]}`,
+  order: () => orderText(data.maps[norms[state.order]].order),
+  keep: () => percent(data.keeps[state.keep]),
+};
+function showControls() {
+  for (const name of ['layer', 'order', 'keep']) {
+    const input = byId(name);
+    if (byId(name + '-box').hidden) continue;
+    input.max = most[name];
+    input.value = state[name];
+    input.parentNode.querySelector('output').textContent = outputs[name]();
+    input.setAttribute('aria-valuetext', outputs[name]());
+    input.style.setProperty('--at', most[name] ? percent(state[name] / most[name], 2).replace(' ', '') : '0%');
+  }
+  const isOff = (state.cuts === 'rule' && state.view !== 'heat') || state.view === 'heat' || state.view === 'photo';
+  byId('keep').disabled = isOff;
+  byId('keep-box').classList.toggle('off', isOff);
+  for (const name of ['view', 'rows']) for (const radio of all(document, `input[name=${name}]`)) radio.checked = radio.value === state[name];
+  byId('cuts').value = state.cuts;
+  byId('colours').value = state.colours;
+  all(document, '#photos button').forEach((b, i) => b.setAttribute('aria-pressed', i === state.photo));
+}
+
+let waiting = 0;
+function change(by = {}) {
+  const before = { ...state };
+  Object.assign(state, by);
+  const differs = (...names) => names.some((name) => before[name] !== state[name]);
+  const isAll = !Object.keys(by).length;
+  showControls();
+  drawCards();
+  drawLegend();
+  if (isAll || differs('photo', 'view', 'order', 'keep', 'cuts', 'colours', 'rows')) drawStrip(); else markStrip();
+  if (isAll || differs('photo', 'order', 'keep', 'cuts')) drawAnswers();
+  if (isAll || differs('photo', 'layer', 'colours')) drawHeads();
+  patch.refresh();
+  clearTimeout(waiting);
+  waiting = setTimeout(keepAddress, 200);
+}
+
+function play() {
+  const button = byId('play'), isOn = button.classList.toggle('on');
+  button.setAttribute('aria-label', isOn ? 'Stop' : 'Play the layers');
+  const tick = () => {
+    if (!button.classList.contains('on')) return;
+    change({ layer: (state.layer + 1) % data.layers.length });
+    setTimeout(tick, 700);
+  };
+  if (isOn) tick();
+}
+
+function listen() {
+  for (const name of ['layer', 'order', 'keep']) byId(name).addEventListener('input', (e) => change({ [name]: +e.target.value }));
+  for (const name of ['view', 'rows']) for (const radio of all(document, `input[name=${name}]`)) radio.addEventListener('change', () => change({ [name]: radio.value }));
+  for (const name of ['cuts', 'colours']) byId(name).addEventListener('change', (e) => change({ [name]: e.target.value }));
+  byId('controls').addEventListener('submit', (e) => e.preventDefault());
+  byId('play').addEventListener('click', play);
+  byId('strip').addEventListener('click', (e) => {
+    const button = e.target.closest('button');
+    if (button) change({ layer: +button.dataset.layer });
+  });
+  all(document, '#photos button').forEach((b, i) => b.addEventListener('click', () => change({ photo: i })));
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readTheme(); change(); });
+  addEventListener('hashchange', () => { takeAddress(); change(); });
+  let width = innerWidth;
+  addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; change(); } });
+}
+
+const patch = vizPatch({ state, cards, shown, labelOf, mapOf, rowOf, stepOf, heatOf, make, drawCards, change });
+
+async function start() {
+  await Promise.all(all(document, '#photos img').map((image) => image.decode()));
+  byId('photos').hidden = data.photos.length < 2;
+  byId('views').querySelector('[value=mosaic]').parentNode.hidden = !hasMosaic;
+  byId('order-box').hidden = !hasOrders;
+  byId('keep-box').hidden = data.keeps.length < 2;
+  byId('layer-box').hidden = data.layers.length < 2;
+  byId('rows').hidden = norms.length < 2;
+  byId('cuts').append(...cutsWays.map(([value, text]) => make('option', { value, textContent: text })));
+  takeAddress();
+  readTheme();
+  listen();
+  document.body.classList.add('ready');
+  change();
+}
+start();
+})();
