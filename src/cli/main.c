@@ -23,6 +23,7 @@ static const struct {
     {"sweep", cmd_sweep, "models x sizes x policies on the same photos: table, charts, page"},
     {"tune", cmd_tune, "find the fastest policy within a loss, or the most accurate within a time"},
     {"plot", cmd_plot, "loss and accuracy curves of training runs"},
+    {"viz", cmd_viz, "see what a model looks at in a photo and what pruning drops of it"},
     {"paper", cmd_paper, "the paper's tables beside what this machine computes"},
     {"bench", cmd_bench, "measure speed and memory of a model on this machine"},
     {"flops", cmd_flops, "count tokens and multiply-accumulates of pruning policies"},

@@ -68,29 +68,37 @@ void photo_spec_note(const photo_spec *spec)
              spec->is_overridden ? ", changed by the command line" : "");
 }
 
-static int fit_bytes(uint8_t *pixels, const file_bytes *bytes, const photo_spec *spec,
-                     renyi_error *err)
+static char *reason(const renyi_error *err)
 {
-    const renyi_image_options opt = {.struct_size = sizeof opt,
-                                     .apply_exif = spec->apply_exif != 0};
-    renyi_image image = {0};
+    return cli_copy(err->message[0] ? err->message : renyi_status_name(err->code));
+}
 
-    if (renyi_image_decode(&image, bytes->data, bytes->size, &opt, err) != RENYI_OK) return -1;
-    const renyi_status status = renyi_image_fit(pixels, &image, &spec->preprocess, NULL, err);
-    renyi_image_free(&image, &opt);
+int photo_decode(renyi_image *out, const char *path, int apply_exif, char **why)
+{
+    const renyi_image_options opt = {.struct_size = sizeof opt, .apply_exif = apply_exif != 0};
+    renyi_error err = {0};
+    file_bytes bytes;
+
+    *out = (renyi_image){0};
+    if (read_file(path, max_image_bytes, &bytes, why)) return -1;
+    const renyi_status status = renyi_image_decode(out, bytes.data, bytes.size, &opt, &err);
+    free(bytes.data);
+    if (status != RENYI_OK) *why = reason(&err);
     return status == RENYI_OK ? 0 : -1;
 }
 
 int photo_load(uint8_t *pixels, const char *path, const photo_spec *spec, char **why)
 {
+    const renyi_image_options opt = {.struct_size = sizeof opt,
+                                     .apply_exif = spec->apply_exif != 0};
     renyi_error err = {0};
-    file_bytes bytes;
+    renyi_image image;
 
-    if (read_file(path, max_image_bytes, &bytes, why)) return -1;
-    const int rc = fit_bytes(pixels, &bytes, spec, &err);
-    free(bytes.data);
-    if (rc) *why = cli_copy(err.message[0] ? err.message : renyi_status_name(err.code));
-    return rc;
+    if (photo_decode(&image, path, spec->apply_exif, why)) return -1;
+    const renyi_status status = renyi_image_fit(pixels, &image, &spec->preprocess, NULL, &err);
+    renyi_image_free(&image, &opt);
+    if (status != RENYI_OK) *why = reason(&err);
+    return status == RENYI_OK ? 0 : -1;
 }
 
 void photo_normalise(float *chw, const uint8_t *pixels, size_t n, const renyi_preprocess *spec)

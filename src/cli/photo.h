@@ -31,6 +31,9 @@ void photo_spec_note(const photo_spec *spec); /* one line on stderr */
  * says what is wrong; the path may or may not be in it. */
 int photo_load(uint8_t *pixels, const char *path, const photo_spec *spec, char **why);
 
+/* Read and decode alone. out is owned (renyi_image_free); failure as above. */
+int photo_decode(renyi_image *out, const char *path, int apply_exif, char **why);
+
 /* pixels [n, size, size, 3] -> floats [n, 3, size, size] = (pixel / 255 - mean) / std. */
 void photo_normalise(float *chw, const uint8_t *pixels, size_t n, const renyi_preprocess *spec);
 
