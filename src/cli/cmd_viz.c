@@ -46,6 +46,7 @@ static option_outcome parse(viz_arguments *a, int argc, char **argv, cli_strings
         {"prune", 0, OPTION_STRINGS, &a->policies, "POLICY", "a policy as a further row; any number ('renyi policies')", 0, 0},
         {"orders", 0, OPTION_STRING, &a->orders, "LIST", "orders n of Col-Ln (1,2,3,4,inf)", 0, 0},
         {"keep", 0, OPTION_STRING, &a->keeps, "LIST", "keep rates of the page's slider (0.3,0.4,...,0.9)", 0, 0},
+        {"sweep", 0, OPTION_CHOICE, &a->sweep, "none|metrics|all", "runs at every keep rate: of metrics, and of all orders too\n                              (all for a page, else none)", 0, 0},
         {"attention", 0, OPTION_STRING, &a->attention, "HEAD", "also attention rows and columns of a head, or of 'all'", 0, 0},
         {"query", 0, OPTION_STRING, &a->query, "ROW,COL", "patch whose attention row is shown (the class token)", 0, 0},
         {"token", 0, OPTION_STRING, &a->token, "ROW,COL", "patch whose received column is shown (the best by Col-L4)", 0, 0},

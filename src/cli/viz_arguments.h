@@ -13,7 +13,7 @@
 
 typedef struct viz_arguments {
     const char *model, *labels, *list, *cpu, *dtype;
-    const char *metrics, *layers, *orders, *keeps, *rule;
+    const char *metrics, *layers, *orders, *keeps, *rule, *sweep;
     const char *attention, *query, *token;
     const char *figure, *colours, *graphics, *title;
     cli_strings outputs, policies;
@@ -54,5 +54,9 @@ void viz_table(const viz_view *v);
 int viz_draw(const viz_view *v);
 /* "png", "svg", "html" by the file's ending, or NULL. */
 const char *viz_format(const char *path);
+
+/* viz_terminal.c: by --graphics, else by what the environment says; and its width. */
+renyi_terminal viz_terminal(const char *word);
+uint32_t viz_columns(void);
 
 #endif

@@ -1,15 +1,11 @@
 /* viz_draw.c - renyi viz as files, and in a terminal.
  * SPDX-License-Identifier: Apache-2.0
  */
-#define _DEFAULT_SOURCE /* TIOCGWINSZ */
 #include "viz_arguments.h"
 #include "write_file.h"
 
 #include <renyi/viz_page.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 const char *viz_format(const char *path)
 {
@@ -82,48 +78,12 @@ static int draw_figure(const viz_view *v, const char *path, int is_svg)
 
 /* ---- stdout -------------------------------------------------------------------------------- */
 
-static int is_set(const char *name, const char *value)
-{
-    const char *text = getenv(name);
-
-    return text && (!value || strcmp(text, value) == 0);
-}
-
-static renyi_terminal which_terminal(const char *word)
-{
-    if (word && strcmp(word, "auto") != 0)
-        return strcmp(word, "kitty") == 0    ? RENYI_TERMINAL_KITTY
-               : strcmp(word, "iterm2") == 0 ? RENYI_TERMINAL_ITERM2
-                                             : RENYI_TERMINAL_BLOCKS;
-    if (is_set("TMUX", NULL) || is_set("STY", NULL)) return RENYI_TERMINAL_BLOCKS;
-    if (is_set("KITTY_WINDOW_ID", NULL) || is_set("TERM", "xterm-kitty") ||
-        is_set("TERM", "xterm-ghostty") || is_set("TERM_PROGRAM", "ghostty"))
-        return RENYI_TERMINAL_KITTY;
-    if (is_set("TERM_PROGRAM", "iTerm.app") || is_set("TERM_PROGRAM", "WezTerm") ||
-        is_set("TERM_PROGRAM", "mintty"))
-        return RENYI_TERMINAL_ITERM2;
-    return RENYI_TERMINAL_BLOCKS;
-}
-
-static uint32_t terminal_columns(void)
-{
-    const char *text = getenv("COLUMNS");
-    struct winsize size = {0};
-    long columns = text ? strtol(text, NULL, 10) : 0;
-
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col) columns = size.ws_col;
-    return columns < 20 ? (columns > 0 ? 20 : 80) : columns > 1000 ? 1000 : (uint32_t)columns;
-}
-
 static int draw_out(const viz_view *v)
 {
     const renyi_figure_options o = figure_options(v->a);
     renyi_figure_file file = {0};
     renyi_error err = {0};
-    const renyi_status st =
-        v->a->svg ? renyi_figure_svg(&file, v->photos, v->n, &o, &err)
-                  : renyi_figure_terminal(&file, v->photos, v->n, &o,
-                                          which_terminal(v->a->graphics), terminal_columns(), &err);
+    const renyi_status st = renyi_figure_svg(&file, v->photos, v->n, &o, &err);
 
     if (st) cli_error("%s", err.message);
     if (!st) fwrite(file.bytes, 1, file.size, stdout); /* cli_finish_output reports a failure */

@@ -161,6 +161,16 @@ static int take_names(viz_lists *l, const renyi_model *model, const renyi_model_
     return code;
 }
 
+static uint32_t sweep_of(const viz_arguments *a)
+{
+    uint32_t sweep = 0;
+
+    if (a->sweep) return strcmp(a->sweep, "all") == 0 ? 2 : strcmp(a->sweep, "metrics") == 0;
+    for (size_t i = 0; i < a->outputs.count; i++)
+        if (strcmp(viz_format(a->outputs.items[i]), "html") == 0) sweep = 2;
+    return a->rule && !*a->rule ? 0 : sweep;
+}
+
 int viz_options_make(renyi_viz_options *out, viz_lists *l, const viz_arguments *a,
                      const renyi_model *model)
 {
@@ -174,9 +184,7 @@ int viz_options_make(renyi_viz_options *out, viz_lists *l, const viz_arguments *
                                .n_top = (uint32_t)a->top_k,
                                .time = a->time ? 5 : 0,
                                .n_threads = (uint32_t)a->threads};
-    for (size_t i = 0; i < a->outputs.count; i++)
-        if (strcmp(viz_format(a->outputs.items[i]), "html") == 0) out->sweep = 1;
-    if (out->rule && !*out->rule) out->sweep = 0;
+    out->sweep = sweep_of(a);
     if (a->metrics) split(a->metrics, &l->metrics);
     if (take_layers(l, &out->n_layers, a->layers, &info) ||
         take_reals(l->orders, &out->n_orders, RENYI_VIZ_MAX_ORDERS, "orders", a->orders) ||
