@@ -100,5 +100,6 @@ int viz_draw(const viz_view *v)
                             : draw_figure(v, path, strcmp(format, "svg") == 0);
         if (bad) return -1;
     }
-    return v->a->term || v->a->svg ? draw_out(v) : 0;
+    if (v->a->term) cli_error("--term is not in this build");
+    return v->a->term ? -1 : v->a->svg ? draw_out(v) : 0;
 }
