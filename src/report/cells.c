@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MIN_LINED = 4 }; /* units of a patch that has room for lines round it */
+
 static ry_rect patch_box(const ry_draw *d, ry_rect place, uint32_t patch)
 {
     const uint32_t grid = d->r->photo.grid;
@@ -72,9 +74,10 @@ static void add_edges(ry_draw *d, ry_rect place, uint32_t line, int is_across)
     }
 }
 
-/* Lines wherever d->key changes. */
+/* Lines wherever d->key changes, if there is room for them. */
 static void draw_borders(ry_draw *d, ry_rect place, ry_ink ink, double width)
 {
+    if (place.x1 - place.x0 < MIN_LINED * d->r->photo.grid) return;
     ry_sheet_lines(d->s, ink, width);
     for (uint32_t line = 0; line <= d->r->photo.grid; line++) {
         add_edges(d, place, line, 1);
@@ -82,13 +85,25 @@ static void draw_borders(ry_draw *d, ry_rect place, ry_ink ink, double width)
     }
 }
 
-void ry_cell_ring(ry_draw *d, uint32_t patch, ry_rect place)
+/* Orange with dark edges: seen on any photo. */
+static void draw_ring(ry_draw *d, ry_rect place)
 {
     const double side = (place.x1 - place.x0) / d->r->photo.grid;
-    const double width = fmax(side * 0.14, 0.8);
-    ry_rect box = patch_box(d, place, patch);
-    ry_sheet_outline(d->s, (ry_ink){20, 16, 8, 190}, 2 * width, box); /* seen on any photo */
-    ry_sheet_outline(d->s, (ry_ink){255, 154, 31, 255}, width, box);
+    if (side < MIN_LINED) { /* no room for lines */
+        for (uint32_t i = 0; i < d->r->n_patches; i++) d->level[i] = d->key[i] == 0;
+        ry_sheet_fill(d->s, (ry_ink){255, 154, 31, 120});
+        add_level(d, place, 1);
+        return;
+    }
+    const double width = fmax(side * 0.13, 0.8);
+    draw_borders(d, place, (ry_ink){20, 16, 8, 150}, 2.2 * width);
+    draw_borders(d, place, (ry_ink){255, 154, 31, 255}, width);
+}
+
+void ry_cell_ring(ry_draw *d, uint32_t patch, ry_rect place)
+{
+    for (uint32_t i = 0; i < d->r->n_patches; i++) d->key[i] = i == patch ? 0 : RENYI_NONE;
+    draw_ring(d, place);
 }
 
 /* ---- what is kept -------------------------------------------------------------------------- */
@@ -109,8 +124,10 @@ void ry_cell_overlay(ry_draw *d, const renyi_viz_step *step, ry_rect place)
     }
     if (step->n_merged > 0)
         draw_borders(d, place, (ry_ink){255, 255, 255, 175}, fmax(d->cell / 190, 0.5));
+    if (step->n_rescued == 0) return;
     for (uint32_t i = 0; i < d->r->n_patches; i++)
-        if (step->rescued[i] && d->level[i] == HERE) ry_cell_ring(d, i, place);
+        d->key[i] = step->rescued[i] && d->level[i] == HERE ? 0 : RENYI_NONE;
+    draw_ring(d, place);
 }
 
 /* ---- what was joined ----------------------------------------------------------------------- */
@@ -129,6 +146,20 @@ static void add_patch(sum *to, const renyi_viz_photo *photo, uint32_t patch)
     to->n += (uint64_t)photo->patch * photo->patch;
 }
 
+/* Ground with a stroke through every patch that is in no token: not to be taken for a light one. */
+static void draw_open(ry_draw *d, const renyi_viz_step *step, ry_rect place)
+{
+    ry_sheet_box(d->s, d->look.open, place.x0, place.y0, place.x1, place.y1);
+    if (place.x1 - place.x0 < MIN_LINED * d->r->photo.grid) return;
+    ry_sheet_lines(d->s, d->look.rule, fmax(d->cell / 190, 0.5));
+    for (uint32_t i = 0; i < d->r->n_patches; i++) {
+        const ry_rect b = patch_box(d, place, i);
+        const double in = (b.x1 - b.x0) * 0.28;
+        if (step->group[i] >= d->r->n_patches)
+            ry_sheet_rect(d->s, b.x0 + in, b.y1 - in, b.x1 - in, b.y0 + in);
+    }
+}
+
 void ry_cell_mosaic(ry_draw *d, const renyi_viz_step *step, ry_rect place)
 {
     const uint32_t n = d->r->n_patches;
@@ -137,7 +168,7 @@ void ry_cell_mosaic(ry_draw *d, const renyi_viz_step *step, ry_rect place)
         d->s->failed = 1;
         return;
     }
-    ry_sheet_box(d->s, d->look.open, place.x0, place.y0, place.x1, place.y1);
+    draw_open(d, step, place);
     for (uint32_t i = 0; i < n; i++) {
         d->key[i] = step->group[i];
         if (step->group[i] < n) add_patch(&sums[step->group[i]], &d->r->photo, i);
@@ -194,8 +225,8 @@ void ry_cell_heat(ry_draw *d, const float *score, double low, double high, ry_re
         uint8_t rgb[3];
         if (!occurs[level]) continue;
         renyi_colour(d->opt->colours, (level - 1) / (double)(TOP - 1), rgb);
-        ry_sheet_fill(d->s, (ry_ink){rgb[0], rgb[1], rgb[2],
-                                     (uint8_t)lround(d->opt->opacity * 255)});
+        ry_sheet_fill(d->s,
+                      (ry_ink){rgb[0], rgb[1], rgb[2], (uint8_t)lround(d->opt->opacity * 255)});
         add_level(d, place, (uint8_t)level);
     }
 }

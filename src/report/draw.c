@@ -1,4 +1,5 @@
-/* draw.c - what all parts of a figure share: colours, pictures, words. SPDX-License-Identifier: Apache-2.0 */
+/* draw.c - what all parts of a figure share: colours, pictures, words. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "report/draw.h"
 
 #include "base/alloc.h"
@@ -9,14 +10,22 @@
 
 ry_look ry_look_of(int is_dark)
 {
-    static const ry_look light = {.ground = {255, 255, 255, 255}, .text = {27, 31, 38, 255},
-                                  .faint = {104, 112, 124, 255},  .rule = {221, 225, 231, 255},
-                                  .open = {243, 244, 246, 255},   .border = {255, 255, 255, 230},
-                                  .bar = {20, 116, 165, 255},     .changed = {192, 59, 47, 255}};
-    static const ry_look dark = {.ground = {17, 19, 24, 255},    .text = {232, 235, 240, 255},
-                                 .faint = {150, 158, 170, 255},  .rule = {52, 57, 67, 255},
-                                 .open = {28, 31, 38, 255},      .border = {17, 19, 24, 230},
-                                 .bar = {42, 174, 152, 255},     .changed = {255, 132, 112, 255}};
+    static const ry_look light = {.ground = {255, 255, 255, 255},
+                                  .text = {27, 31, 38, 255},
+                                  .faint = {104, 112, 124, 255},
+                                  .rule = {221, 225, 231, 255},
+                                  .open = {246, 247, 249, 255},
+                                  .border = {255, 255, 255, 230},
+                                  .bar = {20, 116, 165, 255},
+                                  .changed = {192, 59, 47, 255}};
+    static const ry_look dark = {.ground = {17, 19, 24, 255},
+                                 .text = {232, 235, 240, 255},
+                                 .faint = {150, 158, 170, 255},
+                                 .rule = {52, 57, 67, 255},
+                                 .open = {28, 31, 38, 255},
+                                 .border = {17, 19, 24, 230},
+                                 .bar = {42, 174, 152, 255},
+                                 .changed = {255, 132, 112, 255}};
     return is_dark ? dark : light;
 }
 
@@ -87,10 +96,7 @@ void ry_say_number(ry_words *w, double v, int decimals)
     ry_say(w, digits);
 }
 
-void ry_say_count(ry_words *w, uint64_t v)
-{
-    ry_say_number(w, (double)v, 0);
-}
+void ry_say_count(ry_words *w, uint64_t v) { ry_say_number(w, (double)v, 0); }
 
 void ry_say_score(ry_words *w, double v)
 {
@@ -118,6 +124,15 @@ void ry_say_macs(ry_words *w, double macs)
     }
     ry_say_number(w, giga, giga < 9.995 ? 2 : giga < 99.95 ? 1 : 0);
     ry_say(w, " GMACs");
+}
+
+void ry_say_change(ry_words *w, double macs, double dense)
+{
+    if (!(dense > 0)) return;
+    const double change = 100 * (macs / dense - 1);
+    ry_say(w, change < 0 ? ", \xE2\x88\x92" : ", +");
+    ry_say_number(w, fabs(change), 0);
+    ry_say(w, " %");
 }
 
 enum { LINE_MAX_BYTES = 160 };

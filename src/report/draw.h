@@ -22,10 +22,11 @@ typedef struct ry_draw {
     const renyi_figure_options *opt; /* defaults filled in */
     const renyi_viz_result *r;
     ry_look look;
-    double cell;         /* side of a picture */
-    double x, y;         /* left edge; the next free place from the top */
-    double right;        /* right edge */
-    uint32_t n_columns;  /* of pictures, beside the column of labels */
+    double cell;                /* side of a picture */
+    double x, y;                /* left edge; the next free place from the top */
+    double right;               /* right edge */
+    int is_terse;               /* captions are short */
+    uint32_t n_columns;         /* of pictures, beside the column of labels */
     uint32_t photo, grey, gone; /* pictures: as it is; without colour; what was dropped */
     uint8_t *level;             /* [n_patches] scratch */
     uint32_t *key;              /* [n_patches] scratch */
@@ -53,8 +54,9 @@ typedef struct ry_words {
 void ry_say(ry_words *w, const char *text);
 void ry_say_count(ry_words *w, uint64_t v);
 void ry_say_number(ry_words *w, double v, int decimals);
-void ry_say_score(ry_words *w, double v); /* three digits that count: 0.0123, 4.5e-7 */
+void ry_say_score(ry_words *w, double v);   /* three digits that count: 0.0123, 4.5e-7 */
 void ry_say_macs(ry_words *w, double macs); /* "0.83 GMACs", "12.1 MMACs" */
+void ry_say_change(ry_words *w, double macs, double dense); /* ", −39 %" */
 
 /* ---- cells.c: one picture each ---- */
 
@@ -67,25 +69,32 @@ void ry_percentiles(ry_draw *d, const float *score, double *low, double *high);
 
 /* ---- sections ---- */
 
-/* A table of pictures: label(row) at the left, then one cell for each layer. */
-typedef struct ry_table {
-    const char *title, *about;
-    uint32_t n_rows;
-    int n_lines; /* of the caption below a picture */
-    void (*label)(ry_draw *d, const void *of, uint32_t row, double y);
-    /* The picture, and its caption from the bottom of `place` on. */
-    void (*cell)(ry_draw *d, const void *of, uint32_t row, uint32_t column, ry_rect place);
-    void (*legend)(ry_draw *d, const void *of, double y); /* right-aligned, on baseline y */
-    const void *of;
-} ry_table;
-void ry_draw_table(ry_draw *d, const ry_table *t);
+/* A table of pictures: a row's name at the left, then one picture for each layer. */
+typedef struct ry_table ry_table;
+struct ry_table {
+    ry_words title;
+    const char *about;
+    uint32_t n_rows, n_lines; /* lines of the caption below a picture */
+    const void *of;           /* what it is about, and which part of it: for the functions */
+    int part;
+    void (*name)(const ry_draw *d, const ry_table *t, uint32_t row, ry_words *out);
+    void (*more)(ry_draw *d, const ry_table *t, uint32_t row, double y); /* below the name */
+    void (*picture)(ry_draw *d, const ry_table *t, uint32_t row, uint32_t column, ry_rect place);
+    void (*caption)(ry_draw *d, const ry_table *t, uint32_t row, uint32_t column, uint32_t line,
+                    ry_words *out);
+    void (*legend)(ry_draw *d, const ry_table *t,
+                   double y); /* up to d->right, baseline y; or NULL */
+};
+enum { RY_MAX_TABLES = 6 };
 
+void ry_draw_table(ry_draw *d, const ry_table *t);
+/* Photo, title, and the answers of the unpruned model and of the first n_rows rows. */
 void ry_draw_head(ry_draw *d, const char *title, uint32_t n_rows, uint32_t n_top);
-/* Answers that the head shows for a kind of figure: of how many rows, and how many classes. */
-void ry_draw_overlay(ry_draw *d);
-void ry_draw_mosaic(ry_draw *d);
-void ry_draw_heat(ry_draw *d);
-void ry_draw_norms(ry_draw *d);
-void ry_draw_attention(ry_draw *d);
+
+/* The tables of a result in the order of a page, of which d->opt->kind wants some. */
+int ry_tables_of(const ry_draw *d, ry_table out[RY_MAX_TABLES]);
+ry_table ry_table_overlay(const ry_draw *d), ry_table_mosaic(const ry_draw *d),
+    ry_table_heat(const ry_draw *d), ry_table_norms(const ry_draw *d),
+    ry_table_attention(const ry_draw *d, int is_column);
 
 #endif

@@ -74,7 +74,8 @@ static renyi_status check_options(const renyi_figure_options *o, renyi_error *er
     if (!renyi_figure_name(o->kind))
         return ry_fail(err, RENYI_ERR_ARG, -1, "figure: there is no kind %d", (int)o->kind);
     if (o->colours != RENYI_COLOURS_EVEN && o->colours != RENYI_COLOURS_RED_BLUE)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "figure: there is no colour map %d", (int)o->colours);
+        return ry_fail(err, RENYI_ERR_ARG, -1, "figure: there is no colour map %d",
+                       (int)o->colours);
     if (o->cell && (o->cell < 48 || o->cell > 1024))
         return ry_fail(err, RENYI_ERR_ARG, -1, "figure: cell %u; allowed: 48 to 1024", o->cell);
     if (!(o->scale >= 0.25 && o->scale <= 8))
@@ -155,21 +156,12 @@ static void draw_head(ry_draw *d, const char *title)
 
 static void draw_result(ry_draw *d, const char *title)
 {
-    static const struct {
-        renyi_figure_kind kind;
-        void (*draw)(ry_draw *d);
-    } parts[] = {{RENYI_FIGURE_OVERLAY, ry_draw_overlay},
-                 {RENYI_FIGURE_MOSAIC, ry_draw_mosaic},
-                 {RENYI_FIGURE_HEAT, ry_draw_heat},
-                 {RENYI_FIGURE_NORMS, ry_draw_norms},
-                 {RENYI_FIGURE_ATTENTION, ry_draw_attention}};
+    ry_table tables[RY_MAX_TABLES];
     ry_draw_prepare(d);
     if (d->s->failed) return;
     draw_head(d, title);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const int is_wanted = d->opt->kind == RENYI_FIGURE_ALL || d->opt->kind == parts[i].kind;
-        if (is_wanted && renyi_figure_has(d->r, parts[i].kind)) parts[i].draw(d);
-    }
+    const int n = ry_tables_of(d, tables);
+    for (int i = 0; i < n; i++) ry_draw_table(d, &tables[i]);
 }
 
 renyi_status ry_figure_sheet(ry_sheet *out, const ry_figure *f, renyi_error *err)

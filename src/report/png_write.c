@@ -18,8 +18,10 @@ static int encode(spng_ctx *ctx, ry_sink *out, const uint8_t *rgb, struct spng_i
 {
     struct spng_phys dots = {.ppu_x = per_metre, .ppu_y = per_metre, .unit_specifier = 1};
     int bad = spng_set_png_stream(ctx, take, out);
-    /* Level 4 is half the time of 6 for 3 % more bytes on figures with photos. */
+    /* One filter instead of trying all five: two thirds of the time, 0.4 % more bytes on figures
+     * with photos; level 6 would take 30 % longer for 3 % fewer. */
     if (!bad) bad = spng_set_option(ctx, SPNG_IMG_COMPRESSION_LEVEL, 4);
+    if (!bad) bad = spng_set_option(ctx, SPNG_FILTER_CHOICE, SPNG_FILTER_CHOICE_PAETH);
     if (!bad) bad = spng_set_ihdr(ctx, head);
     if (!bad && per_metre) bad = spng_set_phys(ctx, &dots);
     if (!bad)

@@ -55,6 +55,7 @@ static void paint_picture(const ry_sheet *s, const ry_mark *m, cairo_surface_t *
 {
     const double by = (m->place.x1 - m->place.x0) / s->pictures[m->picture].side;
     cairo_save(to);
+    cairo_set_antialias(to, CAIRO_ANTIALIAS_NONE);
     if (m->n > 0) {
         add_boxes(s, m, to);
     } else {
@@ -78,8 +79,10 @@ static void paint(const ry_sheet *s, cairo_surface_t **pictures, cairo_t *to)
     ry_type_target(s->type, to);
     for (size_t i = 0; i < s->n_marks; i++) {
         const ry_mark *m = &s->marks[i];
+        cairo_set_antialias(to, CAIRO_ANTIALIAS_DEFAULT);
         switch (m->kind) {
-        case RY_MARK_FILL:
+        case RY_MARK_FILL: /* whole pixels: no seams between patches */
+            cairo_set_antialias(to, CAIRO_ANTIALIAS_NONE);
             set_ink(to, m->ink);
             add_boxes(s, m, to);
             cairo_fill(to);
