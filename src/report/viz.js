@@ -20,17 +20,17 @@ const sum = (list) => list.reduce((a, b) => a + b, 0);
 
 const views = { photo: 'photo', heat: 'heat map', mask: 'mask', mosaic: 'mosaic' };
 const norms = data.norms.filter((m) => data.maps[m].order !== null);
-const hasOwn = data.rows.some((r) => r.map < 0), hasMosaic = data.rows.some((r) => r.merges);
+const hasMosaic = data.rows.some((r) => r.merges), hasMasks = data.rows.length > 0 || data.keeps.length > 0;
 const isRule = (r) => r.map >= 0 && r.keep === null;
 const cutsWays = [
-  data.rows.some((r) => r.keep !== null) && ['sweep', 'EViT at the keep rate'],
-  data.rows.some(isRule) && ['rule', ruleText(data.rows.find(isRule))],
-  ['once', 'one cut, at this layer'],
+  data.rows.some((r) => r.keep !== null) && ['sweep', 'at the keep rate'],
+  data.rows.some(isRule) && ['rule', 'as given: ' + inShort(data.rows.find(isRule).policy)],
+  data.keeps.length > 0 && ['once', 'one cut, at this layer only'],
 ].filter(Boolean);
 
-// The policy of a metric's row without its metric: all such rows share it.
-function ruleText(row) {
-  return row.policy.replace(/ (metric|n|norm|seed|reduce|place)=\S+/g, '');
+// Of a policy in full: the rule, how much, and where.
+function inShort(policy) {
+  return policy.split(' ').filter((word, i) => !i || /^(p|r|keep|drop|tokens|layers)=/.test(word)).join(' ');
 }
 
 // Cards: the metrics, then policies in their own words. One with an order follows the slider; of
@@ -43,8 +43,8 @@ const hasOrders = cards.some((c) => c.follows);
 
 const startOrder = Math.max(0, norms.findIndex((m) => m === ordered[0]));
 const state = {
-  photo: 0, view: 'mask', layer: Math.min(3, data.layers.length - 1), order: startOrder,
-  keep: nearestKeep(0.6), cuts: cutsWays[0][0], colours: 'even', rows: 'cards',
+  photo: 0, view: hasMasks ? 'mask' : 'heat', layer: Math.min(3, data.layers.length - 1), order: startOrder,
+  keep: nearestKeep(0.6), cuts: cutsWays[0]?.[0] ?? 'once', colours: 'even', scale: 'score', rows: 'cards',
 };
 function nearestKeep(rate) {
   const far = data.keeps.map((k) => Math.abs(k - rate));
@@ -53,8 +53,8 @@ function nearestKeep(rate) {
 
 const most = { photo: data.photos.length - 1, layer: data.layers.length - 1, order: norms.length - 1, keep: data.keeps.length - 1 };
 const allowed = {
-  view: Object.keys(views).filter((v) => v !== 'mosaic' || hasMosaic), cuts: cutsWays.map(([name]) => name),
-  colours: Object.keys(data.colours), rows: ['cards', 'norms'],
+  view: Object.keys(views).filter((v) => v === 'mosaic' ? hasMosaic : v === 'mask' ? hasMasks : true), cuts: cutsWays.map(([name]) => name),
+  colours: Object.keys(data.colours), scale: ['score', 'rank'], rows: ['cards', 'norms'],
 };
 function takeAddress() {
   for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
@@ -84,7 +84,7 @@ function rowOf(card) {
 }
 function stepOf(card, layer) {
   const row = rowOf(card), picture = viz.photo(state.photo);
-  return row >= 0 ? picture.steps(row)[layer] : viz.previewOf(picture.map(mapOf(card), layer), data.kept[state.keep]);
+  return row >= 0 ? picture.steps(row)[layer] : viz.previewOf(picture.map(mapOf(card), layer), data.kept[state.keep] ?? P);
 }
 
 // What a card's heat map shows: the metric on the unpruned model, or what a policy's own cut saw.
@@ -92,6 +92,7 @@ function heatOf(card, layer) {
   const picture = viz.photo(state.photo);
   if (card.map >= 0) {
     const map = picture.map(mapOf(card), layer);
+    if (state.scale === 'rank') return { values: Float32Array.from(map.rank, (r) => P - r), low: 1, high: P, ends: [`rank ${P}`, 'rank 1'] };
     return { values: map.score, low: map.low, high: map.high };
   }
   const values = picture.steps(card.row)[layer].scores;
@@ -130,9 +131,10 @@ const shown = [{ isDense: true }, ...cards].map((card) => {
 
 function answerLine(place, answer, dense) {
   const [, name, p] = answer.top[0] ?? [0, '–', NaN], isSame = !dense || dense.top[0]?.[0] === answer.top[0]?.[0];
-  place.replaceChildren(make('span', { className: isSame ? 'same' : 'other', textContent: name }),
+  place.replaceChildren(make('span', { className: isSame ? 'same' : 'other', textContent: name.split(',')[0], title: name }),
     make('b', { textContent: percent(p) }));
-  place.title = isSame ? '' : 'not what the unpruned model says';
+  if (!isSame) place.title = 'not what the unpruned model says';
+  else place.removeAttribute('title');
 }
 
 function countLine(place, step, dense) {
@@ -147,9 +149,9 @@ const barText = (v) => (v === 0 ? '0' : Math.abs(v) >= 0.01 && Math.abs(v) < 100
 function colourBar(place, heat) {
   if (!heat) return place.replaceChildren(make('i', { textContent: 'no cut at this layer' }));
   const stops = viz.colour[state.colours].filter((_, i) => i % 15 === 0);
-  const bar = make('span', { className: 'bar' });
+  const bar = make('span', { className: 'bar' }), ends = heat.ends ?? [barText(heat.low), barText(heat.high)];
   bar.style.background = `linear-gradient(90deg,${stops.join()})`;
-  return place.replaceChildren(make('small', { textContent: barText(heat.low) }), bar, make('small', { textContent: barText(heat.high) }));
+  return place.replaceChildren(make('small', { textContent: ends[0] }), bar, make('small', { textContent: ends[1] }));
 }
 
 function describe({ card, title, canvas }) {
@@ -163,7 +165,8 @@ function drawCards() {
   for (const one of shown) {
     const { card, canvas, title, sub, facts, answer } = one, row = card.isDense ? -1 : rowOf(card);
     title.textContent = card.isDense ? 'What the model sees' : labelOf(card);
-    sub.textContent = card.isDense ? `${data.model}, ${picture.size} px` : inOwn(card) ? ownWords(card)[2] : row < 0 ? 'one cut here' : data.rows[row].adaptive ? 'adapts to the photo' : ruleText(data.rows[row]);
+    sub.textContent = card.isDense ? `${data.model}, ${picture.size} px` : inOwn(card) && isLoneWord(card) ? ownWords(card)[2] : row < 0 ? 'one cut here' : data.rows[row].adaptive ? 'adapts to the photo' : inShort(data.rows[row].policy);
+    sub.title = row < 0 ? '' : data.rows[row].policy;
     if (!card.isDense && state.view === 'heat') sub.textContent = inOwn(card) ? 'what its cut saw' : 'score, unpruned model';
     const ctx = drawCard(canvas, card, state.layer, canvas.parentNode.clientWidth);
     if (patch.at >= 0) viz.drawMark(ctx, card.isDense || state.view === 'heat' || state.view === 'photo' ? [patch.at] : stepOf(card, state.layer).members(patch.at));
@@ -183,12 +186,12 @@ function drawLegend() {
   const hasRescued = data.photos.some((p) => p.rows.some((r) => r.rescued?.some((list) => list.length)));
   const rows = {
     photo: [],
-    heat: ['Scores of every patch on the unpruned model, coloured between the 1st and the 99th percentile of each map.'],
+    heat: [state.scale === 'rank' ? 'Every patch by its rank on the unpruned model.' : 'Scores on the unpruned model, coloured between the 1st and the 99th percentile of each picture.'],
     mask: [swatch('kept', 'kept'), state.cuts !== 'once' && swatch('new', 'gone at this layer'), swatch('gone', 'gone before'), hasRescued && swatch('rescued', 'rescued by Col-Ln'), hasMosaic && swatch('merged', 'merged into one token')],
     mosaic: [swatch('tile', 'one token, in the mean colour of its patches'), swatch('open', 'gone')],
   }[state.view];
   byId('legend').replaceChildren(...rows.filter(Boolean));
-  byId('colours-box').hidden = state.view !== 'heat';
+  byId('colours-box').hidden = byId('scale-box').hidden = state.view !== 'heat';
   byId('cuts-box').hidden = cutsWays.length < 2 || state.view === 'heat' || state.view === 'photo';
 }
 
@@ -209,7 +212,7 @@ function drawStrip() {
   all(table, 'tbody tr').forEach((tr, r) => all(tr, 'canvas').forEach((canvas, i) => drawCard(canvas, rows[r], i, canvas.clientWidth || 84)));
   state.view = view;
   byId('strip-note').textContent = state.rows === 'norms' ? 'Class attention, and Col-Ln from n = 1 to the largest single entry. Choose a picture to go to its layer.'
-    : 'The view above, for all layers. Choose a picture to go to its layer.';
+    : view === 'photo' ? 'Heat maps of all layers. Choose one to go to its layer.' : 'The view above, for all layers. Choose a picture to go to its layer.';
 }
 function markStrip() {
   for (const tr of byId('strip').rows) [...tr.cells].forEach((cell, i) => cell.classList.toggle('on', i - 1 === state.layer));
@@ -223,7 +226,7 @@ function drawAnswers() {
     .map(([card, row]) => ({ label: labelOf(card), policy: data.rows[row].policy, ...picture.rows[row] }))];
   const names = new Map();
   for (const run of runs) for (const [index, name, p] of run.top) names.set(index, { name, p: Math.max(p, names.get(index)?.p ?? 0) });
-  const order = [...names].sort((a, b) => b[1].p - a[1].p).slice(0, 8);
+  const order = [...names].sort((a, b) => b[1].p - a[1].p).filter(([, { p }], i) => i < 2 || p >= 0.001).slice(0, 8);
   const cell = (run, index) => {
     const found = run.top.find(([i]) => i === index);
     if (!found) return make('td', { className: 'bar-cell none' }, make('span', { textContent: '·' }));
@@ -266,7 +269,7 @@ function drawHeads() {
 // ---- changes --------------------------------------------------------------------------------------
 
 const outputs = {
-  layer: () => `${data.layers[state.layer]} of ${data.layers[0]}–${data.layers[data.layers.length - 1]}`,
+  layer: () => String(data.layers[state.layer]),
   order: () => orderText(data.maps[norms[state.order]].order),
   keep: () => percent(data.keeps[state.keep]),
 };
@@ -286,6 +289,7 @@ function showControls() {
   for (const name of ['view', 'rows']) for (const radio of all(document, `input[name=${name}]`)) radio.checked = radio.value === state[name];
   byId('cuts').value = state.cuts;
   byId('colours').value = state.colours;
+  byId('scale').value = state.scale;
   all(document, '#photos button').forEach((b, i) => b.setAttribute('aria-pressed', i === state.photo));
 }
 
@@ -298,7 +302,7 @@ function change(by = {}) {
   showControls();
   drawCards();
   drawLegend();
-  if (isAll || differs('photo', 'view', 'order', 'keep', 'cuts', 'colours', 'rows')) drawStrip(); else markStrip();
+  if (isAll || differs('photo', 'view', 'order', 'keep', 'cuts', 'colours', 'scale', 'rows')) drawStrip(); else markStrip();
   if (isAll || differs('photo', 'order', 'keep', 'cuts')) drawAnswers();
   if (isAll || differs('photo', 'layer', 'colours')) drawHeads();
   patch.refresh();
@@ -320,7 +324,7 @@ function play() {
 function listen() {
   for (const name of ['layer', 'order', 'keep']) byId(name).addEventListener('input', (e) => change({ [name]: +e.target.value }));
   for (const name of ['view', 'rows']) for (const radio of all(document, `input[name=${name}]`)) radio.addEventListener('change', () => change({ [name]: radio.value }));
-  for (const name of ['cuts', 'colours']) byId(name).addEventListener('change', (e) => change({ [name]: e.target.value }));
+  for (const name of ['cuts', 'colours', 'scale']) byId(name).addEventListener('change', (e) => change({ [name]: e.target.value }));
   byId('controls').addEventListener('submit', (e) => e.preventDefault());
   byId('play').addEventListener('click', play);
   byId('strip').addEventListener('click', (e) => {
@@ -334,12 +338,12 @@ function listen() {
   addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; change(); } });
 }
 
-const patch = vizPatch({ state, cards, shown, labelOf, mapOf, rowOf, stepOf, heatOf, make, drawCards, change });
+const patch = vizPatch({ state, cards, shown, labelOf, mapOf, stepOf, make, drawCards, change });
 
 async function start() {
   await Promise.all(all(document, '#photos img').map((image) => image.decode()));
   byId('photos').hidden = data.photos.length < 2;
-  byId('views').querySelector('[value=mosaic]').parentNode.hidden = !hasMosaic;
+  for (const radio of all(byId('views'), 'input')) radio.parentNode.hidden = !allowed.view.includes(radio.value);
   byId('order-box').hidden = !hasOrders;
   byId('keep-box').hidden = data.keeps.length < 2;
   byId('layer-box').hidden = data.layers.length < 2;

@@ -46,9 +46,10 @@ const photo = memo((at) => {
 // What a row did, layer by layer. `gone` says where a patch left (2 x layer, + 1 if it was fused).
 function stepsOf(row) {
   const gone = shorts(row.gone);
-  let group = null;
+  let last = null;
   return data.layers.map((layer, i) => {
-    if (row.group?.[i]) group = shorts(row.group[i]);
+    const group = row.group?.[i] ? shorts(row.group[i]) : last;
+    last = group;
     const members = new Map();
     group?.forEach((g, p) => { if (g !== NONE) members.set(g, [...(members.get(g) ?? []), p]); });
     const isGone = (p) => gone[p] !== NONE && gone[p] >> 1 <= layer;
@@ -143,7 +144,7 @@ function drawPhoto(ctx, picture, source) {
 }
 
 // values: [P], NaN = left open.
-function drawHeat(ctx, picture, values, low, high, name, strength = 0.74) {
+function drawHeat(ctx, picture, values, low, high, name, strength = 0.7) {
   drawPhoto(ctx, picture, picture.grey);
   ctx.globalAlpha = strength;
   for (let p = 0; p < P; p++) {

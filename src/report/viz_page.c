@@ -33,8 +33,6 @@ static void put_headline(ry_sink *s, const renyi_viz_page *page)
             r->photo.grid, r->photo.patch);
     ry_putf(s, "<div><dt>unpruned</dt><dd>%.2f GMACs</dd></div>\n", r->dense.macs / 1e9);
     ry_put(s, "</dl>\n");
-    if (has_text(page->command))
-        ry_putf(s, "<pre class=\"command\" tabindex=\"0\"><code>%s</code></pre>\n", page->command);
     ry_put(s, "</header>\n");
 }
 
@@ -76,6 +74,23 @@ static void put_noscript(ry_sink *s, const renyi_viz_page *page)
     ry_put(s, "</ul></noscript>\n");
 }
 
+/* The command, and every policy with all its defaults. */
+static void put_what_ran(ry_sink *s, const renyi_viz_page *page)
+{
+    const renyi_viz_result *r = page->photos[0];
+    const uint32_t n = r->n_rows + r->n_sweep;
+    if (!n && !has_text(page->command)) return;
+    ry_put(s, "<section id=\"ran\">\n<h2>What ran</h2>\n");
+    if (has_text(page->command))
+        ry_putf(s, "<pre class=\"command\" tabindex=\"0\"><code>%s</code></pre>\n", page->command);
+    if (n) ry_putf(s, "<details><summary>Policies in full (%u)</summary>\n<ul>\n", n);
+    for (uint32_t i = 0; i < n; i++)
+        ry_putf(s, "<li><code>%s</code></li>\n",
+                i < r->n_rows ? r->rows[i].policy : r->sweep[i - r->n_rows].policy);
+    if (n) ry_put(s, "</ul></details>\n");
+    ry_put(s, "</section>\n");
+}
+
 static renyi_status put_page(ry_sink *s, const renyi_viz_page *page, renyi_error *err)
 {
     ry_page_head(s, has_text(page->title) ? page->title : page->photos[0]->model, ry_viz_css);
@@ -84,6 +99,7 @@ static renyi_status put_page(ry_sink *s, const renyi_viz_page *page, renyi_error
     RY_TRY(put_photos(s, page, err));
     put_noscript(s, page);
     ry_put(s, ry_viz_html);
+    put_what_ran(s, page);
     ry_page_foot(s);
     ry_viz_put_data(s, page);
     ry_put(s, "<script>\n");

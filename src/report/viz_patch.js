@@ -1,6 +1,6 @@
 // viz_patch.js - the patch under the pointer: its score and rank by every metric, what became of
 // it, and how its rank went over the layers. SPDX-License-Identifier: Apache-2.0
-function vizPatch({ state, cards, shown, labelOf, mapOf, stepOf, rowOf, heatOf, make, drawCards, change }) {
+function vizPatch({ state, cards, shown, labelOf, mapOf, stepOf, make, drawCards, change }) {
 const { data, P, GRID } = viz, tip = document.getElementById('tip');
 const patch = { at: -1, on: null, isPinned: false, refresh: () => { if (patch.at >= 0) fill(); } };
 
@@ -46,9 +46,9 @@ function fill() {
   const lines = cards.map((card) => {
     const name = make('th', { textContent: labelOf(card), scope: 'row' }), isOn = shown[patch.on]?.card === card;
     const map = card.map >= 0 ? picture.map(mapOf(card), state.layer) : null;
-    const score = map ? map.score[p] : heatOf(card, state.layer)?.values[p];
-    const place = map ? make('td', {}, make('b', { textContent: map.rank[p] + 1 }), ` of ${P}`) : make('td', { textContent: '–' });
-    const line = row(name, make('td', { className: 'score', textContent: number(score ?? NaN) }), place,
+    const scores = map ? map.score : stepOf(card, state.layer).scores ?? [], isRanked = map || Number.isFinite(scores[p]);
+    const place = isRanked ? make('td', {}, make('b', { textContent: (map?.rank ?? viz.ranked(scores))[p] + 1 }), ` of ${map ? P : scores.filter(Number.isFinite).length}`) : make('td', { textContent: '–' });
+    const line = row(name, make('td', { className: 'score', textContent: number(scores[p] ?? NaN) }), place,
       make('td', {}, map && data.layers.length > 1 ? spark(mapOf(card)) : ''), make('td', { className: 'fate', textContent: fate(card, p) }));
     line.className = isOn ? 'on' : '';
     return line;
