@@ -22,7 +22,7 @@ extern "C" {
 /* Columns are the layers of the results. */
 typedef enum renyi_figure_kind {
     RENYI_FIGURE_ALL = 0,         /* on one page: all below that the results have something for */
-    RENYI_FIGURE_OVERLAY = 1,     /* rows: policies; what is gone so far is grey, what was rescued
+    RENYI_FIGURE_OVERLAY = 1,     /* rows: policies; what is gone so far is dimmed, what was rescued
                                      has an outline; a fused token is no patch */
     RENYI_FIGURE_HEAT = 2,        /* rows: metrics; scores on the unpruned model, over the photo */
     RENYI_FIGURE_MOSAIC = 3,      /* rows: policies that merge; each token in its mean colour */

@@ -52,9 +52,18 @@ static uint8_t *toned(const ry_draw *d, const uint8_t base[3], uint32_t gain)
     return out;
 }
 
+static double mean_luma(const renyi_viz_photo *p)
+{
+    const size_t n = (size_t)p->size * p->size;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += luma(p->rgb + 3 * i);
+    return sum / (double)n;
+}
+
+/* What is gone turns to dusk; in a dark photo, where dusk would not be seen, to mist. */
 void ry_draw_prepare(ry_draw *d)
 {
-    static const uint8_t none[3] = {0, 0, 0}, dusk[3] = {13, 15, 21};
+    static const uint8_t none[3] = {0, 0, 0}, dusk[3] = {13, 15, 21}, mist[3] = {196, 200, 208};
     const uint32_t n = d->r->n_patches, size = d->r->photo.size;
     ry_draw_free(d);
     d->level = ry_alloc(d->s->al, n, sizeof *d->level);
@@ -63,7 +72,9 @@ void ry_draw_prepare(ry_draw *d)
     if (!d->level || !d->key || !d->sorted) d->s->failed = 1;
     d->photo = ry_sheet_picture(d->s, d->r->photo.rgb, size, 0);
     d->grey = ry_sheet_picture(d->s, toned(d, none, 256), size, 1);
-    d->gone = ry_sheet_picture(d->s, toned(d, dusk, 64), size, 1);
+    const int is_dark = mean_luma(&d->r->photo) < 80;
+    d->gone = ry_sheet_picture(d->s, is_dark ? toned(d, mist, 46) : toned(d, dusk, 64), size, 1);
+    d->gone_ink = is_dark ? (ry_ink){219, 223, 231, 255} : (ry_ink){45, 47, 53, 255};
 }
 
 void ry_draw_free(ry_draw *d)

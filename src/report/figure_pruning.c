@@ -116,14 +116,14 @@ static void overlay_legend(ry_draw *d, const ry_table *t, double y)
         ry_sheet_outline(d->s, orange, 2, (ry_rect){x, y - 9, x + 11, y + 2});
         x -= 16;
     }
-    put_swatch(d, x, y, "dropped or fused so far", (ry_ink){45, 47, 53, 255});
+    put_swatch(d, x, y, "dropped or fused so far", d->gone_ink);
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
 ry_table ry_table_overlay(const ry_draw *d)
 {
-    ry_table t = {.about = "One row for each policy, what is gone so far in the dark. Costs are "
+    ry_table t = {.about = "One row for each policy. What is gone so far is veiled. Costs are "
                            "multiply-accumulates from the photo to the end of the layer.",
                   .n_rows = d->r->n_rows,
                   .n_lines = 2,

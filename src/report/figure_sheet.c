@@ -164,12 +164,17 @@ static void draw_result(ry_draw *d, const char *title)
     for (int i = 0; i < n; i++) ry_draw_table(d, &tables[i]);
 }
 
-renyi_status ry_figure_sheet(ry_sheet *out, const ry_figure *f, renyi_error *err)
+renyi_status ry_figure_blank(ry_sheet *out, const ry_figure *f, renyi_error *err)
 {
     const renyi_allocator *al = &f->opt.allocator;
     *out = (ry_sheet){.al = al, .texts.al = al, .title = title_of(f, 0)};
     out->type = ry_type_new(al);
-    if (!out->type) return ry_fail_nomem(err, 4096);
+    return out->type ? RENYI_OK : ry_fail_nomem(err, sizeof *out);
+}
+
+renyi_status ry_figure_sheet(ry_sheet *out, const ry_figure *f, renyi_error *err)
+{
+    RY_TRY(ry_figure_blank(out, f, err));
     ry_draw d = {.s = out, .opt = &f->opt, .look = ry_look_of(f->opt.is_dark != 0)};
     out->ground = d.look.ground;
     d.x = d.y = RY_MARGIN;

@@ -17,6 +17,7 @@ renyi_status ry_figure_check(ry_figure *f, const renyi_viz_result *const *result
 
 /* Borrows f. On failure there is nothing to free. */
 renyi_status ry_figure_sheet(ry_sheet *out, const ry_figure *f, renyi_error *err);
+renyi_status ry_figure_blank(ry_sheet *out, const ry_figure *f, renyi_error *err); /* no marks */
 void ry_figure_sheet_free(ry_sheet *s);
 
 /* figure.c: the figure as PNG; and a finished sink as a file, or on failure nothing. */
