@@ -117,3 +117,4 @@ usage "needs a rule" viz "$photo" --rule '' --sweep all
 usage "all|overlay" viz "$photo" --figure pie
 run 1 "$RENYI" viz -m absent.safetensors "$photo"
 err_has "absent.safetensors"
+echo "viz: ok"
