@@ -104,7 +104,7 @@ function heatOf(card, layer) {
 let theme;
 function readTheme() {
   const style = getComputedStyle(document.documentElement), of = (name) => style.getPropertyValue(name).trim();
-  theme = { ground: of('--open'), fade: +of('--fade'), fadeNew: +of('--fade-new'), rescued: of('--rescued'), lines: of('--tile-lines') };
+  theme = { ground: of('--open'), fade: +of('--fade'), fadeNew: +of('--fade-new'), rescued: of('--rescued'), lines: of('--tile-lines'), hatch: of('--hatch') };
 }
 
 function drawCard(canvas, card, layer, width) {
@@ -123,7 +123,7 @@ function drawCard(canvas, card, layer, width) {
 const shown = [{ isDense: true }, ...cards].map((card) => {
   const canvas = make('canvas', { tabIndex: 0 }), title = make('h3'), sub = make('p', { className: 'sub' });
   const facts = make('p', { className: 'count' }), answer = make('p', { className: 'answer' });
-  canvas.setAttribute('role', 'img');
+  canvas.setAttribute('role', 'application');
   const box = make('article', { className: card.isDense ? 'card dense' : 'card' }, make('header', {}, title, sub), make('div', { className: 'frame' }, canvas), facts, answer);
   byId('cards').append(box);
   return { card, canvas, title, sub, facts, answer, box };
@@ -158,6 +158,12 @@ function describe({ card, title, canvas }) {
   const picture = viz.photo(state.photo), layer = data.layers[state.layer];
   const what = card.isDense || state.view === 'photo' ? 'photo' : `${views[state.view]} at layer ${layer}`;
   canvas.setAttribute('aria-label', `${picture.name}: ${title.textContent}, ${what}. Arrow keys walk over the patches.`);
+}
+
+// As many columns as fit, and rows as even as can be.
+function layOut() {
+  const n = shown.length, room = byId('cards').clientWidth, most = Math.max(1, Math.floor((room + 18) / ((room < 700 ? 150 : 180) + 18)));
+  byId('cards').style.setProperty('--columns', Math.ceil(n / Math.ceil(n / most)));
 }
 
 function drawCards() {
@@ -195,6 +201,13 @@ function drawLegend() {
   byId('cuts-box').hidden = cutsWays.length < 2 || state.view === 'heat' || state.view === 'photo';
 }
 
+// Scrolls a box sideways until one of its children is in sight, right of what covers its left side.
+function bringIn(box, child, covered = 0) {
+  const from = child.offsetLeft - covered - 8, to = child.offsetLeft + child.offsetWidth + 8;
+  if (box.scrollLeft > from) box.scrollLeft = from;
+  else if (box.scrollLeft + box.clientWidth < to) box.scrollLeft = to - box.clientWidth;
+}
+
 // ---- every layer ----------------------------------------------------------------------------------
 
 const stripRows = () => (state.rows === 'norms' ? data.norms.map((map) => ({ map, follows: false })) : cards);
@@ -211,11 +224,14 @@ function drawStrip() {
   if (view === 'photo') state.view = 'heat';
   all(table, 'tbody tr').forEach((tr, r) => all(tr, 'canvas').forEach((canvas, i) => drawCard(canvas, rows[r], i, canvas.clientWidth || 84)));
   state.view = view;
+  markStrip();
   byId('strip-note').textContent = state.rows === 'norms' ? 'Class attention, and Col-Ln from n = 1 to the largest single entry. Choose a picture to go to its layer.'
     : view === 'photo' ? 'Heat maps of all layers. Choose one to go to its layer.' : 'The view above, for all layers. Choose a picture to go to its layer.';
 }
 function markStrip() {
   for (const tr of byId('strip').rows) [...tr.cells].forEach((cell, i) => cell.classList.toggle('on', i - 1 === state.layer));
+  const head = byId('strip').rows[0].cells;
+  bringIn(byId('strip').parentNode, head[state.layer + 1], head[0].offsetWidth);
 }
 
 // ---- predictions ----------------------------------------------------------------------------------
@@ -303,6 +319,7 @@ function change(by = {}) {
   drawCards();
   drawLegend();
   if (isAll || differs('photo', 'view', 'order', 'keep', 'cuts', 'colours', 'scale', 'rows')) drawStrip(); else markStrip();
+  if (isAll || differs('photo')) bringIn(byId('photos'), byId('photos').children[state.photo]);
   if (isAll || differs('photo', 'order', 'keep', 'cuts')) drawAnswers();
   if (isAll || differs('photo', 'layer', 'colours')) drawHeads();
   patch.refresh();
@@ -335,7 +352,7 @@ function listen() {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readTheme(); change(); });
   addEventListener('hashchange', () => { takeAddress(); change(); });
   let width = innerWidth;
-  addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; change(); } });
+  addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; layOut(); change(); } });
 }
 
 const patch = vizPatch({ state, cards, shown, labelOf, mapOf, stepOf, make, drawCards, change });
@@ -353,6 +370,7 @@ async function start() {
   readTheme();
   listen();
   document.body.classList.add('ready');
+  layOut();
   change();
 }
 start();

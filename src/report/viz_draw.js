@@ -168,13 +168,26 @@ function drawMask(ctx, picture, step, theme) {
   ctx.globalAlpha = 1;
   if (step.group) outline(ctx, (p) => !step.isGone(p) && step.members(p).length > 1, (p, q) => step.group[p] === step.group[q], Math.max(1, 1.6 * px), '#fffc');
   const rescued = (p) => step.rescued.has(p) && !step.isGone(p);
-  if (step.rescued.size) outline(ctx, rescued, () => false, Math.max(1.5, 2.4 * px), theme.rescued);
+  if (step.rescued.size) outline(ctx, rescued, () => true, Math.max(1.5, 2.4 * px), theme.rescued);
+}
+
+// Thin lines from corner to corner, so that an open place is no pale tile.
+function hatch(ctx, style) {
+  const side = Math.max(4, Math.round(ctx.canvas.width / 50)), tile = sheet(side).getContext('2d');
+  tile.strokeStyle = style;
+  tile.lineWidth = side / 7;
+  tile.beginPath();
+  for (const by of [-side, 0, side]) { tile.moveTo(by - 1, side + 1); tile.lineTo(by + side + 1, -1); }
+  tile.stroke();
+  return ctx.createPattern(tile.canvas, 'repeat');
 }
 
 // Every token in its mean colour; what is gone is left open.
 function drawMosaic(ctx, picture, step, theme) {
   const px = ctx.canvas.width / 300;
   ctx.fillStyle = theme.ground;
+  ctx.fillRect(0, 0, ctx.canvas.width, ctx.canvas.height);
+  ctx.fillStyle = hatch(ctx, theme.hatch);
   ctx.fillRect(0, 0, ctx.canvas.width, ctx.canvas.height);
   for (let p = 0; p < P; p++) {
     if (step.isGone(p)) continue;
