@@ -83,7 +83,10 @@ static int draw_out(const viz_view *v)
     const renyi_figure_options o = figure_options(v->a);
     renyi_figure_file file = {0};
     renyi_error err = {0};
-    const renyi_status st = renyi_figure_svg(&file, v->photos, v->n, &o, &err);
+    const renyi_status st =
+        v->a->svg ? renyi_figure_svg(&file, v->photos, v->n, &o, &err)
+                  : renyi_figure_terminal(&file, v->photos, v->n, &o, viz_terminal(v->a->graphics),
+                                          viz_columns(), &err);
 
     if (st) cli_error("%s", err.message);
     if (!st) fwrite(file.bytes, 1, file.size, stdout); /* cli_finish_output reports a failure */
@@ -100,6 +103,5 @@ int viz_draw(const viz_view *v)
                             : draw_figure(v, path, strcmp(format, "svg") == 0);
         if (bad) return -1;
     }
-    if (v->a->term) cli_error("--term is not in this build");
-    return v->a->term ? -1 : v->a->svg ? draw_out(v) : 0;
+    return v->a->term || v->a->svg ? draw_out(v) : 0;
 }

@@ -71,6 +71,16 @@ err_has "none/a.png"
 run 1 viz "$photo" -o m.png --figure mosaic
 err_lines 1
 
+# --- terminals ---
+run 0 viz "$photo" --term --figure overlay
+grep -q $'\e\\[48;2;' out || grep -q $'\e\\[38;2;' out || fail "no colours for half blocks"
+run 0 viz "$photo" --term --figure heat --graphics kitty
+grep -q $'\e_G' out || fail "not kitty's protocol"
+run 0 env TERM_PROGRAM=iTerm.app "$RENYI" viz -m toy.safetensors "$photo" --term --figure heat
+grep -q $'\e\\]1337;File=' out || fail "not iTerm2's protocol"
+run 0 env TMUX=x KITTY_WINDOW_ID=1 "$RENYI" viz -m toy.safetensors "$photo" --term --figure heat
+! grep -q $'\e_G' out || fail "tmux passes no pictures on"
+
 # --- photos ---
 make_ppm red.ppm 250 10 10
 echo 'no photo' >bad.jpg
