@@ -1,5 +1,5 @@
-/* figure_fixture.h - a made-up result to draw: 4 x 4 patches of 8 pixels, two layers, three policies
- * (one drops, one rescues, one merges), two heads. SPDX-License-Identifier: Apache-2.0 */
+/* figure_fixture.h - a made-up result to draw: 4 x 4 patches of 8 pixels, two layers, three
+ * policies (one drops, one rescues, one merges), two heads. SPDX-License-Identifier: Apache-2.0 */
 #ifndef FIGURE_FIXTURE_H
 #define FIGURE_FIXTURE_H
 
@@ -71,8 +71,8 @@ static inline void figure_scores(figure_fixture *f)
     for (uint32_t m = 0; m < 3; m++) {
         for (uint32_t l = 0; l < FIG_LAYERS; l++) {
             for (uint32_t i = 0; i < FIG_N; i++) f->score[m][l][i] = (float)(i * (m + 1));
-            f->maps[m][l] = (renyi_viz_map){
-                .score = f->score[m][l], .low = 0, .high = (float)(15 * (m + 1))};
+            f->maps[m][l] =
+                (renyi_viz_map){.score = f->score[m][l], .low = 0, .high = (float)(15 * (m + 1))};
         }
         f->metrics[m] = (renyi_viz_metric){names[m], labels[m], NAN, f->maps[m]};
     }
@@ -95,7 +95,8 @@ static inline void figure_fill(figure_fixture *f)
     memset(f, 0, sizeof *f);
     for (uint32_t y = 0; y < FIG_SIDE; y++)
         for (uint32_t x = 0; x < FIG_SIDE; x++)
-            figure_colour(y / FIG_PATCH * FIG_GRID + x / FIG_PATCH, f->rgb + (y * FIG_SIDE + x) * 3);
+            figure_colour(y / FIG_PATCH * FIG_GRID + x / FIG_PATCH,
+                          f->rgb + (y * FIG_SIDE + x) * 3);
     for (uint32_t l = 0; l < FIG_LAYERS; l++) f->layers[l] = 3 * l;
     f->guesses[0] = (renyi_viz_guess){3, "tabby cat", 0.75F};
     f->guesses[1] = (renyi_viz_guess){4, "tiger cat", 0.125F};
@@ -110,12 +111,22 @@ static inline void figure_fill(figure_fixture *f)
                                        .steps = f->steps[row],
                                        .answer = {2, f->guesses, 7e8, NAN}};
     }
-    f->r = (renyi_viz_result){
-        .photo = {"folder/cat.jpg", f->rgb, FIG_SIDE, FIG_GRID, FIG_PATCH},
-        .model = "vit_test", .n_blocks = 4, .n_patches = FIG_N, .n_prefix = 1, .n_heads = 2,
-        .n_layers = FIG_LAYERS, .layers = f->layers, .n_metrics = 3, .metrics = f->metrics,
-        .n_norms = 2, .norms = f->metrics, .n_rows = FIG_ROWS, .rows = f->rows,
-        .dense = {2, f->guesses, 1e9, NAN}, .attention = &f->attention_of};
+    f->r = (renyi_viz_result){.photo = {"folder/cat.jpg", f->rgb, FIG_SIDE, FIG_GRID, FIG_PATCH},
+                              .model = "vit_test",
+                              .n_blocks = 4,
+                              .n_patches = FIG_N,
+                              .n_prefix = 1,
+                              .n_heads = 2,
+                              .n_layers = FIG_LAYERS,
+                              .layers = f->layers,
+                              .n_metrics = 3,
+                              .metrics = f->metrics,
+                              .n_norms = 2,
+                              .norms = f->metrics,
+                              .n_rows = FIG_ROWS,
+                              .rows = f->rows,
+                              .dense = {2, f->guesses, 1e9, NAN},
+                              .attention = &f->attention_of};
 }
 
 #endif

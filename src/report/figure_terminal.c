@@ -1,5 +1,5 @@
-/* figure_terminal.c - figures in a terminal: as an image by its own protocol, or as half blocks with
- * labels in characters. SPDX-License-Identifier: Apache-2.0 */
+/* figure_terminal.c - figures in a terminal: as an image by its own protocol, or as half blocks
+ * with labels in characters. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "report/draw.h"
@@ -58,7 +58,8 @@ typedef struct band {
 
 static void put_colour(ry_sink *out, const char *ground, const uint8_t *rgb)
 {
-    ry_putf(out, "\033[%s;2;%u;%u;%um", ground, (unsigned)rgb[0], (unsigned)rgb[1], (unsigned)rgb[2]);
+    ry_putf(out, "\033[%s;2;%u;%u;%um", ground, (unsigned)rgb[0], (unsigned)rgb[1],
+            (unsigned)rgb[2]);
 }
 
 /* Two rows of pixels for each line of text: the upper half in the colour of the text, the lower one
@@ -76,7 +77,8 @@ static void put_pixels(ry_sink *out, const band *b, const uint8_t *rgb, size_t w
                 continue;
             }
             if (!last_up || memcmp(up, last_up, 3) != 0) put_colour(out, "38", up);
-            if (down && (!last_down || memcmp(down, last_down, 3) != 0)) put_colour(out, "48", down);
+            if (down && (!last_down || memcmp(down, last_down, 3) != 0))
+                put_colour(out, "48", down);
             ry_put(out, "\xE2\x96\x80");
             last_up = up;
             last_down = down;

@@ -1,5 +1,5 @@
-/* test_figure.c - figures as files: sizes, the same bytes again, words, options, memory that is short.
- * SPDX-License-Identifier: Apache-2.0 */
+/* test_figure.c - figures as files: sizes, the same bytes again, words, options, memory that is
+ * short. SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "figure_fixture.h"
 #include "report/sheet_out.h"
@@ -150,7 +150,8 @@ static void words_of_an_overlay(void **state)
     assert_true(holds(&f, ">11 tokens, 12 patches</text>"));
     assert_true(holds(&f, ">0.30 GMACs, 1 rescued</text>"));
     assert_true(holds(&f, ">0.60 GMACs so far</text>"));
-    assert_true(holds(&f, ">0.70 GMACs, \xE2\x88\x92" "30 %</text>"));
+    assert_true(holds(&f, ">0.70 GMACs, \xE2\x88\x92"
+                          "30 %</text>"));
     assert_true(holds(&f, ">75.0 %</text>"));
     assert_false(holds(&f, " ms"));
     renyi_figure_free(&f);
@@ -168,8 +169,9 @@ static void any_bytes_are_text(void **state)
     renyi_figure_options opt = options(RENYI_FIGURE_ALL);
     (void)state;
     fixture.r.photo.name = "a<b>&\"\xFF\xC3(\033[31m\xE2\x80\xAE.jpg";
-    fixture.rows[2].label = "\xF0\x9F\x98 \xC0\xAF one label that is much longer than its column is "
-                            "wide, so that it must be cut somewhere or go to the next line";
+    fixture.rows[2].label =
+        "\xF0\x9F\x98 \xC0\xAF one label that is much longer than its column is "
+        "wide, so that it must be cut somewhere or go to the next line";
     fixture.guesses[0].name = "\x80";
     renyi_figure_file f = drawn(renyi_figure_svg, &opt);
     assert_true(holds(&f, "a&lt;b&gt;&amp;&quot;\xEF\xBF\xBD\xEF\xBF\xBD("));
@@ -195,8 +197,8 @@ static void terminals(void **state)
     assert_true(holds(&f, "\033\\\033_Gm=0;"));
     renyi_figure_free(&f);
     const renyi_viz_result *results[] = {&fixture.r};
-    assert_int_equal(
-        renyi_figure_terminal(&f, results, 1, &opt, RENYI_TERMINAL_ITERM2, 0, NULL), RENYI_OK);
+    assert_int_equal(renyi_figure_terminal(&f, results, 1, &opt, RENYI_TERMINAL_ITERM2, 0, NULL),
+                     RENYI_OK);
     assert_memory_equal(f.bytes, "\033]1337;File=inline=1;size=", 26);
     assert_true(holds(&f, ";width=80;"));
     renyi_figure_free(&f);
