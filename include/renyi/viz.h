@@ -56,8 +56,6 @@ typedef struct renyi_viz_options {
     uint32_t query;     /* patch whose attention row is shown */
     uint32_t has_token; /* 0 = the patch that Col-L4 likes best in the last of the layers */
     uint32_t token;     /* patch whose received column is shown */
-    uint32_t has_head;  /* 0 = figures show all heads and their mean */
-    uint32_t head;      /* the one that figures are to show; the numbers are there for all */
     uint32_t n_top;     /* classes of each prediction; 0 = 5 */
     const char *const *class_names; /* [n_classes of the model], copied; NULL = the model's own
                                        labels, else "class N" */
@@ -167,7 +165,6 @@ typedef struct renyi_viz_attention {
     uint32_t n_heads, n_tokens, n_prefix;
     int32_t query;                           /* patch, or RENYI_PREFIX: the class token */
     int32_t token;                           /* patch */
-    uint32_t head;                           /* the one to show; RENYI_NONE = all, and their mean */
     const renyi_viz_attention_layer *layers; /* [n_layers] */
 } renyi_viz_attention;
 

@@ -37,6 +37,8 @@ int viz_check(const viz_arguments *a);
 /* viz_lists.c: the words into *out, which borrows from a and lists. 0, or -1 after reporting. */
 int viz_options_make(renyi_viz_options *out, viz_lists *lists, const viz_arguments *a,
                      const renyi_model *model);
+/* The word of --attention: 0 = all heads, 1 + a head, RENYI_NONE = neither. */
+uint32_t viz_head(const char *text);
 void viz_lists_free(viz_lists *lists, const renyi_model *model);
 
 /* What was found. */

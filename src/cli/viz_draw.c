@@ -24,6 +24,7 @@ static renyi_figure_options figure_options(const viz_arguments *a)
                               .cell = (uint32_t)a->cell,
                               .scale = a->scale.given ? a->scale.values[0] : 0.0,
                               .opacity = a->opacity.given ? a->opacity.values[0] : 0.0,
+                              .head = viz_head(a->attention),
                               .title = a->title};
 
     if (a->colours && strcmp(a->colours, "red-blue") == 0) o.colours = RENYI_COLOURS_RED_BLUE;

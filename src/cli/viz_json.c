@@ -126,17 +126,18 @@ static json_t *rows_json(const renyi_viz_result *r, const renyi_viz_row *rows, u
 
 /* ---- attention ----------------------------------------------------------------------------- */
 
-static json_t *heads(const float *values, const renyi_viz_attention *a)
+/* [head] of one head, or of all. */
+static json_t *heads(const float *values, const renyi_viz_attention *a, uint32_t head)
 {
     json_t *list = json_array();
 
     for (uint32_t h = 0; h < a->n_heads; h++)
-        if (a->head == RENYI_NONE || a->head == h)
+        if (!head || head == h + 1)
             json_array_append_new(list, floats(values + (size_t)h * a->n_tokens, a->n_tokens));
     return list;
 }
 
-static json_t *attention_json(const renyi_viz_result *r)
+static json_t *attention_json(const renyi_viz_result *r, uint32_t head)
 {
     const renyi_viz_attention *a = r->attention;
     json_t *layers = json_array();
@@ -147,21 +148,21 @@ static json_t *attention_json(const renyi_viz_result *r)
     }
     for (uint32_t i = 0; i < r->n_layers; i++) {
         const renyi_viz_attention_layer *l = &a->layers[i];
-        json_array_append_new(layers,
-                              json_pack("{s:i, s:o, s:o, s:o, s:o}", "layer", (int)r->layers[i],
-                                        "row", heads(l->row, a), "column", heads(l->column, a),
-                                        "row_mean", floats(l->row_mean, a->n_tokens), "column_mean",
-                                        floats(l->column_mean, a->n_tokens)));
+        json_array_append_new(layers, json_pack("{s:i, s:o, s:o, s:o, s:o}", "layer",
+                                                (int)r->layers[i], "row", heads(l->row, a, head),
+                                                "column", heads(l->column, a, head), "row_mean",
+                                                floats(l->row_mean, a->n_tokens), "column_mean",
+                                                floats(l->column_mean, a->n_tokens)));
     }
     return json_pack("{s:o, s:i, s:o, s:i, s:i, s:o}", "query",
                      a->query < 0 ? json_null() : json_integer(a->query), "token", (int)a->token,
-                     "head", patch_or_none(a->head), "n_tokens", (int)a->n_tokens, "n_prefix",
-                     (int)a->n_prefix, "layers", layers);
+                     "head", head ? json_integer(head - 1) : json_null(), "n_tokens",
+                     (int)a->n_tokens, "n_prefix", (int)a->n_prefix, "layers", layers);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static json_t *photo_json(const renyi_viz_result *r)
+static json_t *photo_json(const renyi_viz_result *r, uint32_t head)
 {
     json_t *keeps = json_array();
 
@@ -175,14 +176,15 @@ static json_t *photo_json(const renyi_viz_result *r)
                      metrics_json(r, r->metrics, r->n_metrics), "norms",
                      metrics_json(r, r->norms, r->n_norms), "keeps", keeps, "rows",
                      rows_json(r, r->rows, r->n_rows), "sweep", rows_json(r, r->sweep, r->n_sweep),
-                     "attention", attention_json(r));
+                     "attention", attention_json(r, head));
 }
 
 json_t *viz_json(const viz_view *v)
 {
+    const uint32_t head = viz_head(v->a->attention);
     json_t *photos = json_array(), *failed = json_array();
 
-    for (size_t i = 0; i < v->n; i++) json_array_append_new(photos, photo_json(v->photos[i]));
+    for (size_t i = 0; i < v->n; i++) json_array_append_new(photos, photo_json(v->photos[i], head));
     for (size_t i = 0; i < v->inputs->failed.count; i++)
         json_array_append_new(failed,
                               json_pack("{s:o, s:o}", "file", json_text(v->inputs->failed.items[i]),

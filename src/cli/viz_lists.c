@@ -36,6 +36,14 @@ static int is_whole(const char *text, const char *end, uint32_t *out)
     return 1;
 }
 
+uint32_t viz_head(const char *text)
+{
+    uint32_t head;
+
+    if (!text || strcmp(text, "all") == 0) return 0;
+    return is_whole(text, text + strlen(text), &head) ? 1 + head : RENYI_NONE;
+}
+
 /* ---- layers -------------------------------------------------------------------------------- */
 
 static int add_layers(viz_lists *l, uint32_t *n, const char *item, const renyi_model_info *info)
@@ -132,13 +140,11 @@ static int take_patch(uint32_t *given, uint32_t *patch, const char *name, const 
     return 0;
 }
 
-static int take_head(renyi_viz_options *o, const char *text, const renyi_model_info *info)
+static int check_head(const char *text, const renyi_model_info *info)
 {
-    if (!text) return 0;
-    o->attention = 1;
-    if (strcmp(text, "all") == 0) return 0;
-    o->has_head = 1;
-    if (is_whole(text, text + strlen(text), &o->head) && o->head < info->n_heads) return 0;
+    const uint32_t head = viz_head(text);
+
+    if (!text || head == 0 || (head != RENYI_NONE && head <= info->n_heads)) return 0;
     options_usage_error(verb, "option '--attention': '%s' is neither a head, 0 to %u, nor 'all'",
                         text, info->n_heads - 1);
     return -1;
@@ -181,6 +187,7 @@ int viz_options_make(renyi_viz_options *out, viz_lists *l, const viz_arguments *
                                .rule = a->rule,
                                .n_policies = (uint32_t)a->policies.count,
                                .policies = (const char *const *)a->policies.items,
+                               .attention = a->attention != NULL,
                                .n_top = (uint32_t)a->top_k,
                                .time = a->time ? 5 : 0,
                                .n_threads = (uint32_t)a->threads};
@@ -189,7 +196,7 @@ int viz_options_make(renyi_viz_options *out, viz_lists *l, const viz_arguments *
     if (take_layers(l, &out->n_layers, a->layers, &info) ||
         take_reals(l->orders, &out->n_orders, RENYI_VIZ_MAX_ORDERS, "orders", a->orders) ||
         take_reals(l->keeps, &out->n_keeps, RENYI_VIZ_MAX_KEEPS, "keep", a->keeps) ||
-        take_head(out, a->attention, &info) ||
+        check_head(a->attention, &info) ||
         take_patch(&out->has_query, &out->query, "query", a->query, &info) ||
         take_patch(&out->has_token, &out->token, "token", a->token, &info) ||
         take_names(l, model, &info, a->labels))

@@ -131,7 +131,6 @@ renyi_status ry_viz_fill_attention(const renyi_viz *v, renyi_viz_result *r, ry_s
                                .n_prefix = c->n_prefix,
                                .query = v->query,
                                .token = v->token < 0 ? best_patch(v) : v->token,
-                               .head = v->head,
                                .layers = layers};
     for (uint32_t i = 0; i < v->n_layers; i++) {
         const matrix m = {.qk = v->seen + i * n * 2 * c->dim,

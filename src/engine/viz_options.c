@@ -187,10 +187,6 @@ static renyi_status read_attention(renyi_viz *v, const renyi_viz_options *o, ren
                        o->has_query && o->query >= m->n_patches ? o->query : o->token,
                        o->has_query && o->query >= m->n_patches ? "query" : "token",
                        m->n_patches - 1);
-    if (o->has_head && o->head >= m->config.n_heads)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "head %u; the model has 0 to %u", o->head,
-                       m->config.n_heads - 1);
-    v->head = o->has_head ? o->head : RENYI_NONE;
     v->query = m->config.n_prefix ? RENYI_PREFIX : (int32_t)middle;
     if (o->has_query) v->query = (int32_t)o->query;
     v->token = o->has_token ? (int32_t)o->token : -1;

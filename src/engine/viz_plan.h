@@ -38,9 +38,9 @@ struct renyi_viz {
     ry_viz_policy *policies;  /* [1 + n_rows + n_sweep] */
     const char **class_names; /* [n_classes] */
     ry_scores *scores;        /* the dense run */
-    uint32_t attention, head; /* head: or RENYI_NONE */
-    int32_t query, token;     /* token: -1 = the best of `liked` in the last layer */
-    float *seen;              /* [n_layers, N, 2C] queries and keys of a run, with attention */
+    uint32_t attention;
+    int32_t query, token; /* token: -1 = the best of `liked` in the last layer */
+    float *seen;          /* [n_layers, N, 2C] queries and keys of a run, with attention */
 };
 
 /* ---- making, viz_options.c, viz_policies.c ---- */

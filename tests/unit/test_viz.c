@@ -314,7 +314,6 @@ static void test_attention(void **state)
     (void)state;
     assert_non_null(r->attention);
     assert_int_equal(r->attention->query, RENYI_PREFIX);
-    assert_int_equal(r->attention->head, RENYI_NONE);
     assert_int_equal(r->norms[4].maps[5].rank[r->attention->token], 0);
     for (uint32_t i = 0; i < r->n_layers; i++) check_attention(r, i);
     renyi_viz_result_free(r);
@@ -372,7 +371,6 @@ static void test_refusals(void **state)
     refused(OPTIONS(.rule = "", .sweep = 1), "needs a rule");
     refused(OPTIONS(.has_query = 1, .query = 121), "patch 121 as query; the picture has 0 to 120");
     refused(OPTIONS(.has_token = 1, .token = 500), "as token");
-    refused(OPTIONS(.attention = 1, .has_head = 1, .head = 4), "head 4; the model has 0 to 3");
     refused(OPTIONS(.n_top = 21), "at most 20");
     refused(&(renyi_viz_options){.struct_size = 9999}, "struct_size");
 }
