@@ -186,8 +186,8 @@ static inline void viz_fixture_attention(viz_fixture_photo *f)
         f->seen[i] = (float)(i % (VIZ_P + 1)) / 136.0f;
     for (uint32_t k = 0; k < VIZ_LAYERS; k++)
         f->attention_layers[k] = (renyi_viz_attention_layer){f->seen, f->seen, f->seen, f->seen};
-    f->attention = (renyi_viz_attention){VIZ_HEADS,  VIZ_P + 1,          1, RENYI_PREFIX, 6,
-                                         RENYI_NONE, f->attention_layers};
+    f->attention =
+        (renyi_viz_attention){VIZ_HEADS, VIZ_P + 1, 1, RENYI_PREFIX, 6, f->attention_layers};
 }
 
 static inline void viz_fixture_photo_of(viz_fixture_photo *f, uint32_t photo)
