@@ -63,6 +63,8 @@ typedef struct renyi_viz_options {
                            fastest. 0 = no times, and each policy runs once */
     uint32_t n_threads; /* 0 = physical cores */
     renyi_allocator allocator;
+    renyi_progress progress; /* in renyi_viz_run: forward passes done of all */
+    void *progress_user;
 } renyi_viz_options;
 
 /* Borrows m. On success *out is owned by the caller. RENYI_ERR_ARG names the metric, layer, order,

@@ -7,8 +7,24 @@
 #include "terminal.h"
 #include "viz_arguments.h"
 
+#include <renyi/viz_page.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Forward passes of all photos; how many one takes is known when the first is done. */
+typedef struct runs_bar {
+    progress_bar bar;
+    size_t photo, n_photos;
+} runs_bar;
+
+static int show_runs(void *user, uint64_t done, uint64_t total)
+{
+    runs_bar *b = user;
+
+    if (!b->bar.title) progress_start(&b->bar, "runs", total * b->n_photos, 1);
+    progress_update(&b->bar, b->photo * total + done);
+    return 0;
+}
 
 static const char *last_part(const char *path)
 {
@@ -53,19 +69,16 @@ static int show(const viz_view *v)
     return v->inputs->n_failed ? CLI_PARTIAL : CLI_OK;
 }
 
-static int look_at_all(const viz_arguments *a, renyi_viz *viz, image_inputs *inputs)
+static int look_at_all(const viz_arguments *a, renyi_viz *viz, image_inputs *inputs, runs_bar *bar)
 {
     viz_view v = {.a = a, .inputs = inputs};
-    progress_bar bar;
     int bad = 0;
 
     v.photos = cli_alloc(inputs->paths.count, sizeof *v.photos);
-    progress_start(&bar, "photos", inputs->paths.count, inputs->paths.count > 1);
-    for (size_t i = 0; !bad && i < inputs->paths.count; i++) {
-        bad = look_at(&v, viz, inputs->paths.items[i], inputs);
-        progress_update(&bar, i + 1);
-    }
-    progress_end(&bar);
+    bar->n_photos = inputs->paths.count;
+    for (; !bad && bar->photo < bar->n_photos; bar->photo++)
+        bad = look_at(&v, viz, inputs->paths.items[bar->photo], inputs);
+    progress_end(&bar->bar);
     const int code = bad ? CLI_FAILED : show(&v);
     for (size_t i = 0; i < v.n; i++)
         renyi_viz_result_free((renyi_viz_result *)(uintptr_t)v.photos[i]);
@@ -79,11 +92,14 @@ static int with_model(const viz_arguments *a, const renyi_model *model, image_in
     renyi_viz_options opt;
     renyi_error err = {0};
     renyi_viz *viz = NULL;
+    runs_bar bar = {0};
     int code = CLI_USAGE;
 
     if (viz_options_make(&opt, &lists, a, model) == 0) {
+        opt.progress = show_runs;
+        opt.progress_user = &bar;
         if (renyi_viz_new(&viz, model, &opt, &err) == RENYI_OK)
-            code = look_at_all(a, viz, inputs);
+            code = look_at_all(a, viz, inputs, &bar);
         else if (err.code == RENYI_ERR_ARG)
             options_usage_error("viz", "%s", err.message);
         else
@@ -94,13 +110,27 @@ static int with_model(const viz_arguments *a, const renyi_model *model, image_in
     return code;
 }
 
+/* More would neither fit in a figure nor in memory. */
+static int are_few(const viz_arguments *a, size_t n)
+{
+    size_t most = RENYI_VIZ_MAX_PHOTOS;
+
+    for (size_t i = 0; i < a->outputs.count; i++)
+        if (strcmp(viz_format(a->outputs.items[i]), "html") != 0) most = RENYI_FIGURE_MAX_RESULTS;
+    if (a->term || a->svg) most = RENYI_FIGURE_MAX_RESULTS;
+    if (n > most) options_usage_error("viz", "%zu photos; at most %zu at a time", n, most);
+    return n <= most;
+}
+
 int viz_execute(const viz_arguments *a, const cli_strings *words)
 {
     image_inputs inputs;
     int code = CLI_FAILED;
 
     image_inputs_collect(&inputs, words, a->list, a->recursive);
-    if (inputs.paths.count) {
+    if (!are_few(a, inputs.paths.count)) {
+        code = CLI_USAGE;
+    } else if (inputs.paths.count) {
         const renyi_options opt = {.struct_size = sizeof opt,
                                    .cpu = cpu_from_name(a->cpu),
                                    .image_size = (uint32_t)a->image_size,

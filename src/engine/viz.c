@@ -57,6 +57,8 @@ renyi_status renyi_viz_new(renyi_viz **out, const renyi_model *m, const renyi_vi
     if (!v) return ry_fail_nomem(err, sizeof *v);
     v->model = m;
     v->stash.al = o.allocator;
+    v->progress = o.progress;
+    v->progress_user = o.progress_user;
     v->n_threads = o.n_threads ? o.n_threads : ry_cpu_cores();
     const renyi_status st = fill(v, &o, err);
     if (st) {

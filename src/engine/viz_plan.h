@@ -27,6 +27,8 @@ struct renyi_viz {
     const renyi_model *model; /* borrowed */
     ry_stash stash;           /* of all lists below */
     uint32_t n_threads, n_top, time;
+    renyi_progress progress; /* or NULL */
+    void *progress_user;
     uint32_t n_layers, *layers;
     uint32_t n_keeps, *kept;
     double *keeps;

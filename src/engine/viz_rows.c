@@ -72,6 +72,13 @@ static renyi_status fill_row(const renyi_viz *v, const ry_viz_policy *p, const u
     return st;
 }
 
+/* The dense run is done when rows are begun. */
+static renyi_status report(const renyi_viz *v, size_t rows_done, size_t rows, renyi_error *err)
+{
+    if (!v->progress || !v->progress(v->progress_user, 1 + rows_done, 1 + rows)) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_ABORTED, -1, "stopped by the progress callback");
+}
+
 static renyi_status fill_all(const renyi_viz *v, renyi_viz_result *r, float *logits,
                              ry_stash *stash, renyi_error *err)
 {
@@ -79,8 +86,11 @@ static renyi_status fill_all(const renyi_viz *v, renyi_viz_result *r, float *log
     renyi_viz_row *rows = RY_STASH_TAKE(stash, renyi_viz_row, n);
     if (!rows) return ry_fail_nomem(err, n * sizeof *rows);
     if (v->time) RY_TRY(time_dense(v, r, logits, err));
-    for (size_t i = 0; i < n; i++)
+    RY_TRY(report(v, 0, n, err));
+    for (size_t i = 0; i < n; i++) {
         RY_TRY(fill_row(v, &v->policies[1 + i], r->photo.rgb, logits, &rows[i], stash, err));
+        RY_TRY(report(v, i + 1, n, err));
+    }
     r->n_rows = v->n_rows;
     r->rows = rows;
     r->n_sweep = v->n_sweep;

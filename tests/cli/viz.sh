@@ -124,6 +124,8 @@ usage "rates are to be ascending" viz "$photo" --keep 0.5,0.4
 usage "policy \"evit keep=2\"" viz "$photo" --prune 'evit keep=2'
 usage "rule \"mosaic keep=0.5 layers=1\"" viz "$photo" --rule 'mosaic keep=0.5 layers=1'
 usage "needs a rule" viz "$photo" --rule '' --sweep all
+for i in {0..64}; do echo "$photo"; done >many.txt
+usage "65 photos; at most 64 at a time" viz --list many.txt --svg
 usage "all|overlay" viz "$photo" --figure pie
 run 1 "$RENYI" viz -m absent.safetensors "$photo"
 err_has "absent.safetensors"

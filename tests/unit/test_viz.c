@@ -418,6 +418,29 @@ static void test_times_and_names(void **state)
     renyi_viz_result_free(NULL);
 }
 
+static int stop_at_third(void *user, uint64_t done, uint64_t total)
+{
+    assert_int_equal(total, 4);
+    assert_int_equal(done, ++*(uint64_t *)user);
+    return done == 3;
+}
+
+static void test_progress(void **state)
+{
+    const renyi_image photo = {pm_pixels(), PM_SIDE, PM_SIDE, 0};
+    uint64_t calls = 0;
+    renyi_viz *v;
+    renyi_viz_result *r = NULL;
+    renyi_error e = {0};
+    (void)state;
+    assert_ok(
+        renyi_viz_new(&v, model, OPTIONS(.progress = stop_at_third, .progress_user = &calls), err));
+    assert_int_equal(renyi_viz_run(v, &photo, NULL, &r, &e), RENYI_ERR_ABORTED);
+    assert_null(r);
+    assert_int_equal(calls, 3);
+    renyi_viz_free(v);
+}
+
 /* Every allocation of the call fails once; nothing is lost. */
 static void test_memory(void **state)
 {
@@ -464,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_attention),       cmocka_unit_test(test_no_class_token),
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_same_again),
         cmocka_unit_test(test_times_and_names), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_progress),
     };
     return cmocka_run_group_tests(tests, make, unmake);
 }
