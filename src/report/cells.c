@@ -41,6 +41,17 @@ static size_t count_level(const ry_draw *d, uint8_t wanted)
     return n;
 }
 
+/* A stroke through every patch with d->level == wanted, from corner to corner. */
+static void hatch_level(ry_draw *d, ry_rect place, uint8_t wanted, ry_ink ink)
+{
+    if (place.x1 - place.x0 < MIN_LINED * d->r->photo.grid) return;
+    ry_sheet_lines(d->s, ink, fmax(d->cell / 190, 0.5));
+    for (uint32_t i = 0; i < d->r->n_patches; i++) {
+        const ry_rect b = patch_box(d, place, i);
+        if (d->level[i] == wanted) ry_sheet_rect(d->s, b.x0, b.y1, b.x1, b.y0);
+    }
+}
+
 /* ---- borders between tokens ---------------------------------------------------------------- */
 
 /* The key on the other side of an edge: that of no patch outside the picture. */
@@ -118,6 +129,7 @@ void ry_cell_overlay(ry_draw *d, const renyi_viz_step *step, ry_rect place)
     }
     const size_t here = count_level(d, HERE);
     ry_sheet_show(d->s, here == d->r->n_patches ? d->photo : d->gone, place);
+    hatch_level(d, place, GONE, d->hatch); /* else not seen where the photo has that colour */
     if (here > 0 && here < d->r->n_patches) {
         ry_sheet_show(d->s, d->photo, place);
         add_level(d, place, HERE);
@@ -146,20 +158,6 @@ static void add_patch(sum *to, const renyi_viz_photo *photo, uint32_t patch)
     to->n += (uint64_t)photo->patch * photo->patch;
 }
 
-/* Ground with a stroke through every patch that is in no token: not to be taken for a light one. */
-static void draw_open(ry_draw *d, const renyi_viz_step *step, ry_rect place)
-{
-    ry_sheet_box(d->s, d->look.open, place.x0, place.y0, place.x1, place.y1);
-    if (place.x1 - place.x0 < MIN_LINED * d->r->photo.grid) return;
-    ry_sheet_lines(d->s, d->look.rule, fmax(d->cell / 190, 0.5));
-    for (uint32_t i = 0; i < d->r->n_patches; i++) {
-        const ry_rect b = patch_box(d, place, i);
-        const double in = (b.x1 - b.x0) * 0.28;
-        if (step->group[i] >= d->r->n_patches)
-            ry_sheet_rect(d->s, b.x0 + in, b.y1 - in, b.x1 - in, b.y0 + in);
-    }
-}
-
 void ry_cell_mosaic(ry_draw *d, const renyi_viz_step *step, ry_rect place)
 {
     const uint32_t n = d->r->n_patches;
@@ -168,11 +166,13 @@ void ry_cell_mosaic(ry_draw *d, const renyi_viz_step *step, ry_rect place)
         d->s->failed = 1;
         return;
     }
-    draw_open(d, step, place);
     for (uint32_t i = 0; i < n; i++) {
         d->key[i] = step->group[i];
+        d->level[i] = step->group[i] < n;
         if (step->group[i] < n) add_patch(&sums[step->group[i]], &d->r->photo, i);
     }
+    ry_sheet_box(d->s, d->look.open, place.x0, place.y0, place.x1, place.y1);
+    hatch_level(d, place, 0, d->look.rule);
     for (uint32_t g = 0; g < n; g++) {
         const sum *m = &sums[g];
         if (!m->n) continue;

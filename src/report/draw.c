@@ -75,6 +75,7 @@ void ry_draw_prepare(ry_draw *d)
     const int is_dark = mean_luma(&d->r->photo) < 80;
     d->gone = ry_sheet_picture(d->s, is_dark ? toned(d, mist, 46) : toned(d, dusk, 64), size, 1);
     d->gone_ink = is_dark ? (ry_ink){219, 223, 231, 255} : (ry_ink){45, 47, 53, 255};
+    d->hatch = is_dark ? (ry_ink){60, 66, 80, 80} : (ry_ink){215, 222, 235, 64};
 }
 
 void ry_draw_free(ry_draw *d)

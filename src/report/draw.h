@@ -28,7 +28,7 @@ typedef struct ry_draw {
     int is_terse;               /* captions are short */
     uint32_t n_columns;         /* of pictures, beside the column of labels */
     uint32_t photo, grey, gone; /* pictures: as it is; without colour; what was dropped */
-    ry_ink gone_ink;            /* about the colour of the last */
+    ry_ink gone_ink, hatch;     /* about the colour of the last, and of strokes through it */
     uint8_t *level;             /* [n_patches] scratch */
     uint32_t *key;              /* [n_patches] scratch */
     float *sorted;              /* [n_patches] scratch */

@@ -116,7 +116,9 @@ static void overlay_legend(ry_draw *d, const ry_table *t, double y)
         ry_sheet_outline(d->s, orange, 2, (ry_rect){x, y - 9, x + 11, y + 2});
         x -= 16;
     }
-    put_swatch(d, x, y, "dropped or fused so far", d->gone_ink);
+    x = put_swatch(d, x, y, "dropped or fused so far", d->gone_ink);
+    ry_sheet_lines(d->s, d->hatch, 1);
+    ry_sheet_rect(d->s, x, y + 2, x + 11, y - 9);
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */

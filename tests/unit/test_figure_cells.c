@@ -72,9 +72,10 @@ static void expect_pixel(uint32_t patch, uint32_t x, uint32_t y, const uint8_t w
                      seen[1], seen[2], wanted[0], wanted[1], wanted[2]);
 }
 
+/* Inside, beside the stroke that goes through patches that are gone. */
 static void expect_middle(uint32_t patch, const uint8_t wanted[3])
 {
-    expect_pixel(patch, PATCH / 2, PATCH / 2, wanted);
+    expect_pixel(patch, PATCH / 2, PATCH / 4, wanted);
 }
 
 static int luma_of(const uint8_t rgb[3])
@@ -99,6 +100,10 @@ static void kept_is_clear_and_gone_is_dim(void **state)
             wanted[2] = (uint8_t)(21 + l / 4);
         }
         expect_middle(i, wanted);
+        if (c.fixture.state[0][1][i] == RENYI_VIZ_DROPPED) { /* the stroke */
+            const size_t row = i / FIG_GRID * PATCH + PATCH / 2, column = i % FIG_GRID * PATCH;
+            assert_true(c.rgb[(row * SIDE + column + PATCH / 2) * 3] > wanted[0] + 1);
+        }
     }
     end();
 }
