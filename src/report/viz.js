@@ -173,7 +173,8 @@ function drawCards() {
     title.textContent = card.isDense ? 'What the model sees' : labelOf(card);
     sub.textContent = card.isDense ? `${data.model}, ${picture.size} px` : inOwn(card) && isLoneWord(card) ? ownWords(card)[2] : row < 0 ? 'one cut here' : data.rows[row].adaptive ? 'adapts to the photo' : inShort(data.rows[row].policy);
     sub.title = row < 0 ? '' : data.rows[row].policy;
-    if (!card.isDense && state.view === 'heat') sub.textContent = inOwn(card) ? 'what its cut saw' : 'score, unpruned model';
+    if (!card.isDense && state.view === 'heat') sub.textContent = inOwn(card) ? 'what its cut saw' : `${state.scale}, unpruned model`;
+    if (card.follows && ordered.length > 1) sub.textContent = 'follows n · ' + sub.textContent;
     const ctx = drawCard(canvas, card, state.layer, canvas.parentNode.clientWidth);
     if (patch.at >= 0) viz.drawMark(ctx, card.isDense || state.view === 'heat' || state.view === 'photo' ? [patch.at] : stepOf(card, state.layer).members(patch.at));
     facts.className = 'count';
@@ -221,6 +222,7 @@ function drawStrip() {
       const button = make('button', { type: 'button', tabIndex: -1, title: `${labelOf(card)}, layer ${layer}`, dataset: { layer: i } }, make('canvas'));
       return make('td', { className: i === state.layer ? 'on' : '' }, button);
     })))));
+  table.style.maxWidth = 100 + 160 * data.layers.length + 'px';
   if (view === 'photo') state.view = 'heat';
   all(table, 'tbody tr').forEach((tr, r) => all(tr, 'canvas').forEach((canvas, i) => drawCard(canvas, rows[r], i, canvas.clientWidth || 84)));
   state.view = view;
