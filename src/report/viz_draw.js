@@ -166,12 +166,14 @@ function drawMask(ctx, picture, step, theme) {
     ctx.fillRect(...boxOf(ctx.canvas, p));
   }
   ctx.globalAlpha = 1;
+  ctx.fillStyle = hatch(ctx, theme.hatch);
+  for (let p = 0; p < P; p++) if (step.isGone(p)) ctx.fillRect(...boxOf(ctx.canvas, p));
   if (step.group) outline(ctx, (p) => !step.isGone(p) && step.members(p).length > 1, (p, q) => step.group[p] === step.group[q], Math.max(1, 1.6 * px), '#fffc');
   const rescued = (p) => step.rescued.has(p) && !step.isGone(p);
   if (step.rescued.size) outline(ctx, rescued, () => true, Math.max(1.5, 2.4 * px), theme.rescued);
 }
 
-// Thin lines from corner to corner, so that an open place is no pale tile.
+// Thin lines from corner to corner, so that what is gone is seen on pale and dark photos alike.
 function hatch(ctx, style) {
   const side = Math.max(4, Math.round(ctx.canvas.width / 50)), tile = sheet(side).getContext('2d');
   tile.strokeStyle = style;
