@@ -50,8 +50,8 @@ typedef struct renyi_figure_options {
     renyi_figure_kind kind;
     renyi_colours colours;
     uint32_t is_dark;  /* 1 = light text on a dark ground */
-    uint32_t cell;     /* side of a small picture in units, 48 to 1024; 0 = about 150. Rounded to a
-                          whole number of units per patch where the grid allows */
+    uint32_t cell;     /* side of a picture in units, 48 to 1024, rounded to whole units per patch;
+                          0 = 112 to 210, smaller the more layers there are */
     double scale;      /* pixels of a PNG per unit, 0.25 to 8; 0 = 2: print */
     uint32_t head;     /* of the attention figure: 1 + its number; 0 = all */
     double opacity;    /* of heat over the photo, above 0 to 1; 0 = 0.7 */

@@ -7,6 +7,19 @@
 
 enum { GUESS = 22 }; /* units for a class and its bar */
 
+/* ImageNet's names are lists of synonyms: where they do not fit, the first one does. */
+static void put_name(ry_draw *d, double x, double y, ry_ink ink, const char *name, double most)
+{
+    ry_words first = {0};
+    const char *comma = strchr(name, ',');
+    const size_t n = comma ? (size_t)(comma - name) : 0;
+    if (n > 0 && n < sizeof first.text && ry_text_width(name, 1e9, NULL) * 10.5 > most) {
+        memcpy(first.text, name, n);
+        name = first.text;
+    }
+    ry_sheet_text(d->s, x, y, RY_FACE_SMALL, RY_LEFT, ink, name, most);
+}
+
 static void draw_guess(ry_draw *d, const renyi_viz_guess *g, double x, double y, ry_ink ink)
 {
     const double p = fmin(fmax((double)g->probability, 0), 1);
@@ -15,7 +28,7 @@ static void draw_guess(ry_draw *d, const renyi_viz_guess *g, double x, double y,
     ry_say(&w, " %");
     const double taken =
         ry_sheet_text(d->s, x + d->cell, y, RY_FACE_SMALL, RY_RIGHT, ink, w.text, 60);
-    ry_sheet_text(d->s, x, y, RY_FACE_SMALL, RY_LEFT, ink, g->name, d->cell - taken - 8);
+    put_name(d, x, y, ink, g->name, d->cell - taken - 8);
     ry_sheet_box(d->s, d->look.rule, x, y + 4, x + d->cell, y + 7);
     ry_sheet_box(d->s, d->look.bar, x, y + 4, x + d->cell * p, y + 7);
 }

@@ -73,7 +73,7 @@ static void row_caption(ry_draw *d, const ry_table *t, uint32_t row, uint32_t co
     ry_say_macs(out, step->macs);
     if (d->is_terse) return;
     say_more(out, step->n_rescued, " rescued");
-    if (!step->n_rescued) ry_say(out, step->is_cut ? " so far" : ", no cut here");
+    if (!step->n_rescued && d->cell > 130) ry_say(out, step->is_cut ? " so far" : ", no cut here");
 }
 
 /* ---- pictures ------------------------------------------------------------------------------ */

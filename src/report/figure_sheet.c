@@ -112,7 +112,8 @@ renyi_status ry_figure_check(ry_figure *f, const renyi_viz_result *const *result
 /* Whole units per patch where that is near what is wanted: then edges of patches fall on pixels. */
 static double cell_of(const ry_figure *f, const renyi_viz_result *r)
 {
-    const double wanted = f->opt.cell ? f->opt.cell : r->n_layers > 8 ? 112 : 154;
+    const double usual = r->n_layers > 8 ? 112 : r->n_layers < 4 ? 210 : 154;
+    const double wanted = f->opt.cell ? f->opt.cell : usual;
     const double whole = round(wanted / r->photo.grid) * r->photo.grid;
     return whole > 0.75 * wanted && whole < 1.25 * wanted ? whole : wanted;
 }
