@@ -114,4 +114,15 @@ static inline void fixture_spoil(report_fixture *f)
         f->pairs[i].p_value = f->pairs[i].difference = NAN;
 }
 
+/* A page or chart as a file for the tests of the program; 0 = done. Frees the text. */
+static inline int write_text(const char *name, renyi_report_text t)
+{
+    FILE *f = fopen(name, "wb");
+    if (!f) return 1;
+    const size_t n = fwrite(t.bytes, 1, t.size, f);
+    const int bad = fclose(f) || n != t.size;
+    renyi_report_text_free(&t);
+    return bad;
+}
+
 #endif

@@ -43,22 +43,24 @@ static void put_ink(ry_sink *out, const char *name, ry_ink ink)
     ry_putf(out, " %s-opacity=\"%.3f\"", name, ink.a / 255.0);
 }
 
-/* M x y h w v h h -w z for every box. */
+/* A letter of a path and the number behind it. */
+static void put_step(ry_sink *out, const char *letter, double place)
+{
+    ry_put(out, letter);
+    put_place(out, place);
+}
+
+/* M x y H x V y H x z for every box. */
 static void put_boxes(ry_sink *out, const ry_sheet *s, const ry_mark *m)
 {
     ry_put(out, "<path d=\"");
     for (size_t i = m->first; i < m->first + m->n; i++) {
         const ry_rect *r = &s->rects[i];
-        ry_put(out, "M");
-        put_place(out, r->x0);
-        ry_put(out, " ");
-        put_place(out, r->y0);
-        ry_put(out, "H");
-        put_place(out, r->x1);
-        ry_put(out, "V");
-        put_place(out, r->y1);
-        ry_put(out, "H");
-        put_place(out, r->x0);
+        put_step(out, "M", r->x0);
+        put_step(out, " ", r->y0);
+        put_step(out, "H", r->x1);
+        put_step(out, "V", r->y1);
+        put_step(out, "H", r->x0);
         ry_put(out, "z");
     }
     ry_put(out, "\"");
@@ -69,14 +71,10 @@ static void put_lines(ry_sink *out, const ry_sheet *s, const ry_mark *m)
     ry_put(out, "<path d=\"");
     for (size_t i = m->first; i < m->first + m->n; i++) {
         const ry_rect *r = &s->rects[i];
-        ry_put(out, "M");
-        put_place(out, r->x0);
-        ry_put(out, " ");
-        put_place(out, r->y0);
-        ry_put(out, "L");
-        put_place(out, r->x1);
-        ry_put(out, " ");
-        put_place(out, r->y1);
+        put_step(out, "M", r->x0);
+        put_step(out, " ", r->y0);
+        put_step(out, "L", r->x1);
+        put_step(out, " ", r->y1);
     }
     ry_put(out, "\" fill=\"none\" stroke-linecap=\"square\"");
     put_attribute(out, "stroke-width", m->width);

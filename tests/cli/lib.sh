@@ -55,3 +55,37 @@ make_ppm() {
   printf -v pixel '\\x%02x\\x%02x\\x%02x' "$2" "$3" "$4"
   { printf 'P6\n40 30\n255\n' && printf "$pixel%.0s" {1..1200}; } >"$1"
 }
+
+# Sets $browser, or skips the test.
+need_browser() {
+  browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+  [ -n "$browser" ] || { echo "SKIP: no chromium to open the page with"; exit 77; }
+}
+
+# browse ARGUMENTS...: one run of the browser, with $look; errors in its console fail.
+look=()
+browse() {
+  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$WORK/profile" \
+    --enable-logging=stderr --virtual-time-budget=6000 ${look[@]+"${look[@]}"} "$@" 2>err || fail "the browser failed: $*"
+  if grep -E 'CONSOLE.*(rror|efused|ncaught)' err >&2; then fail "errors in the console: $*"; fi
+}
+
+# open_page FILE: the document as the browser leaves it, in ./out.
+open_page() {
+  browse --dump-dom "file://$WORK/$1" >out
+  [ -s out ] || fail "the browser shows nothing of $1"
+}
+
+# Skips the test where ranks cannot be started; sets what an ordinary user, root, a container and two versions of Open MPI need.
+need_mpi() {
+  [ -f "$RENYI_BUILD/renyi-mpi.so" ] || { echo "SKIP: built without MPI; ranks not tested (1)"; exit 77; }
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
+  command -v ssh >/dev/null || export OMPI_MCA_plm=isolated
+  export ASAN_OPTIONS=detect_leaks=0 # MPI keeps what it has until the end
+  timeout 60 mpirun -n 2 --oversubscribe true >out 2>err </dev/null ||
+    { cat err; echo "SKIP: mpirun cannot start anything here; ranks not tested (1)"; exit 77; }
+}
+
+# ranks N COMMAND...: so many processes of it.
+ranks() { timeout 120 mpirun -n "$1" --oversubscribe "${@:2}"; }

@@ -2,18 +2,10 @@
 # The page of training runs in a browser: no error, values where the pointer is, one run alone.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
-[ -n "$browser" ] || { echo "SKIP: no chromium to open the page with"; exit 77; }
+need_browser
+look=(--window-size=1200,900)
 
 "$RENYI_BUILD/tests/test_curves" write || fail "no files were written"
-
-# open_page FILE: the document as the browser leaves it, in ./out.
-open_page() {
-  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$WORK/profile" \
-    --window-size=1200,900 --enable-logging=stderr --virtual-time-budget=5000 --dump-dom "file://$WORK/$1" >out 2>err || fail "the browser failed on $1"
-  [ -s out ] || fail "the browser shows nothing of $1"
-  if grep -E 'CONSOLE.*(rror|efused)' err; then fail "errors in the console of $1"; fi
-}
 
 cat >probe.js <<'JS'
 <pre id="result">not run</pre><script>

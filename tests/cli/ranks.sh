@@ -41,15 +41,7 @@ run 1 env OMPI_COMM_WORLD_SIZE=3 bare/bin/renyi eval -m toy.safetensors photos
 err_has "cannot load the MPI module"
 
 # --- with MPI ---
-[ -f "$RENYI_BUILD/renyi-mpi.so" ] || { echo "SKIP: built without MPI; ranks not tested (1)"; exit 77; }
-# Everything an ordinary user, root, a container and two versions of Open MPI need.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
-command -v ssh >/dev/null || export OMPI_MCA_plm=isolated
-export ASAN_OPTIONS=detect_leaks=0 # MPI keeps what it has until the end
-ranks() { timeout 120 mpirun -n "$1" --oversubscribe "${@:2}"; }
-timeout 60 mpirun -n 2 --oversubscribe true >out 2>err </dev/null ||
-  { cat err; echo "SKIP: mpirun cannot start anything here; ranks not tested (1)"; exit 77; }
+need_mpi
 
 # --- any number of ranks: the same bytes ---
 for n in 1 2 3; do

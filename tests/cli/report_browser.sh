@@ -2,18 +2,9 @@
 # The page in a browser: no error, tables sort and filter, marks find their rows, and the paired
 # tests follow the baseline. SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
-[ -n "$browser" ] || { echo "SKIP: no chromium to open the page with"; exit 77; }
+need_browser
 
 "$RENYI_BUILD/tests/test_report" write || fail "no files were written"
-
-# open_page FILE: the document as the browser leaves it, in ./out.
-open_page() {
-  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$WORK/profile" \
-    --enable-logging=stderr --virtual-time-budget=5000 --dump-dom "file://$WORK/$1" >out 2>err || fail "the browser failed on $1"
-  [ -s out ] || fail "the browser shows nothing of $1"
-  if grep -E 'CONSOLE.*(rror|efused)' err; then fail "errors in the console of $1"; fi
-}
 
 cat >probe.js <<'JS'
 <pre id="result">not run</pre><script>

@@ -3,15 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to compare runs"; exit 77; }
-[ -f "$RENYI_BUILD/renyi-mpi.so" ] || { echo "SKIP: built without MPI; ranks not tested (1)"; exit 77; }
-# Everything an ordinary user, root, a container and two versions of Open MPI need.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
-command -v ssh >/dev/null || export OMPI_MCA_plm=isolated
-export ASAN_OPTIONS=detect_leaks=0 # MPI keeps what it has until the end
-ranks() { timeout 120 mpirun -n "$1" --oversubscribe "${@:2}"; }
-timeout 60 mpirun -n 2 --oversubscribe true >out 2>err </dev/null ||
-  { cat err; echo "SKIP: mpirun cannot start anything here; ranks not tested (1)"; exit 77; }
+need_mpi
 
 for i in {0..29}; do
   mkdir -p "photos/00$((i % 3))" "val/00$((i % 3))"

@@ -3,23 +3,10 @@
 # says its score and rank, keys work; and a screenshot shows the colours that it must.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
-[ -n "$browser" ] || { echo "SKIP: no chromium to open the page with"; exit 77; }
+need_browser
+look=(--window-size=1400,1000 --force-device-scale-factor=1 --hide-scrollbars --blink-settings=preferredColorScheme=1) # light
 
 "$RENYI_BUILD/tests/test_viz_page" write || fail "no files were written"
-
-# browse ARGUMENTS...: one run of the browser at a fixed size, in light colours.
-browse() {
-  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$WORK/profile" \
-    --window-size=1400,1000 --force-device-scale-factor=1 --hide-scrollbars --blink-settings=preferredColorScheme=1 \
-    --enable-logging=stderr --virtual-time-budget=6000 "$@" 2>err || fail "the browser failed: $*"
-  if grep -E 'CONSOLE.*(rror|efused|ncaught)' err >&2; then fail "errors in the console: $*"; fi
-}
-# open_page ADDRESS: the document as the browser leaves it, in ./out.
-open_page() {
-  browse --dump-dom "file://$WORK/$1" >out
-  [ -s out ] || fail "the browser shows nothing of $1"
-}
 
 cat >probe.js <<'JS'
 <pre id="result">not run</pre><script>

@@ -245,11 +245,7 @@ static int write_files(void)
         renyi_report_text t;
         const renyi_status st = i < 3 ? renyi_report_curves_html(&t, &fixture.report, NULL)
                                       : renyi_report_curves_svg(&t, &fixture.report, NULL);
-        FILE *f = st ? NULL : fopen(names[i], "wb");
-        if (!f) return 1;
-        const size_t n = fwrite(t.bytes, 1, t.size, f);
-        if (fclose(f) || n != t.size) return 1;
-        renyi_report_text_free(&t);
+        if (st || write_text(names[i], t)) return 1;
     }
     return 0;
 }

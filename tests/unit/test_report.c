@@ -222,16 +222,6 @@ static void test_no_memory(void **state)
 
 /* ---- files for tests/cli/report.sh and report_browser.sh ---- */
 
-static int write_text(const char *name, renyi_report_text t)
-{
-    FILE *f = fopen(name, "wb");
-    if (!f) return 1;
-    const size_t n = fwrite(t.bytes, 1, t.size, f);
-    const int bad = fclose(f) || n != t.size;
-    renyi_report_text_free(&t);
-    return bad;
-}
-
 static int write_all(const char *name)
 {
     static const char *const endings[] = {"gmacs.svg", "ms.svg", "tokens.svg", "html"};

@@ -225,11 +225,7 @@ static int write_files(void)
         if (i == 1) spoil();
         if (i == 2) spare();
         renyi_report_text t;
-        FILE *f = renyi_viz_html(&t, &fixture.page, NULL) ? NULL : fopen(names[i], "wb");
-        if (!f) return 1;
-        const size_t n = fwrite(t.bytes, 1, t.size, f);
-        if (fclose(f) || n != t.size) return 1;
-        renyi_report_text_free(&t);
+        if (renyi_viz_html(&t, &fixture.page, NULL) || write_text(names[i], t)) return 1;
     }
     return 0;
 }
