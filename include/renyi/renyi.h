@@ -187,12 +187,13 @@ RENYI_API RENYI_CHECK renyi_status renyi_image_fit(uint8_t *out, const renyi_ima
 typedef struct renyi_model renyi_model; /* weights and shape; immutable after open */
 
 typedef struct renyi_model_info {
-    const char *family;       /* "vit", "deit", "deit-distilled" */
-    const char *layout;       /* whose names the file uses: "timm", "huggingface" */
+    const char *family;       /* "vit", "deit", "deit-distilled", "clip": the tower of its images */
+    const char *layout;       /* whose names the file uses: "timm", "huggingface", "openai" */
     const char *architecture; /* e.g. "vit_tiny_patch16_224", from the config or from the shapes */
     uint32_t image_size, patch_size, n_patches;
     uint32_t n_prefix; /* class (and distillation) tokens in front of the patches; 0 = none */
-    uint32_t dim, n_blocks, n_heads, mlp_dim, n_classes;
+    uint32_t dim, n_blocks, n_heads, mlp_dim;
+    uint32_t n_classes; /* 0: no classifier, and runs answer with embeddings */
     double norm_eps;
     uint64_t n_params;
     double macs; /* multiply-accumulates of one image, dense (docs/PRUNING.md, cost) */
@@ -202,7 +203,10 @@ typedef struct renyi_model_info {
     const char *pool;  /* what the head reads: "token", or "avg", the mean of the patches; static */
     renyi_dtype dtype; /* of the matrix products in the blocks */
     const char *quantization; /* how the file's 8-bit weights were made; NULL = it has none */
-} renyi_model_info;           /* strings are borrowed until renyi_model_free */
+    uint32_t embed_dim; /* width of an embedding: of CLIP's projection; of a ViT its dim, twice if
+                           it is distilled */
+    const char *activation; /* of the MLPs: "gelu", "quick_gelu"; static */
+} renyi_model_info;         /* strings are borrowed until renyi_model_free */
 
 typedef struct renyi_tensor_info {
     const char *name;  /* borrowed until renyi_model_free */
@@ -237,12 +241,13 @@ RENYI_API const char *renyi_model_label(const renyi_model *m, uint32_t i);
 
 /* Write a random model (timm names, truncated normal 0.02) of an architecture such as
  * "vit_small_patch16_224", "deit_tiny_patch16_224", "deit_base_distilled_patch16_384", or
- * "vit_tiny_patch16_gap_224" (no class token, mean of the patches), to a .safetensors file. The
- * same seed gives the same bytes. The file appears only when complete. */
+ * "vit_tiny_patch16_gap_224" (no class token, mean of the patches), to a .safetensors file. A
+ * "clip_vit_base_patch16_224" has both towers and Hugging Face's names. The same seed gives the
+ * same bytes. The file appears only when complete. */
 typedef struct renyi_init_options {
     uint32_t struct_size;
     uint64_t seed;
-    uint32_t n_classes;                       /* 0 = 1000 */
+    uint32_t n_classes;                       /* 0 = 1000; CLIP has none */
     uint32_t dim, n_blocks, n_heads, mlp_dim; /* 0 = as the name says */
 } renyi_init_options;
 RENYI_API RENYI_CHECK renyi_status renyi_model_init_file(const char *path, const char *architecture,
@@ -254,6 +259,13 @@ RENYI_API RENYI_CHECK renyi_status renyi_model_init_file(const char *path, const
 typedef struct renyi_session
     renyi_session; /* a plan and its activations; for one caller at a time */
 
+/* What a run writes: one row a picture. */
+typedef enum renyi_output {
+    RENYI_OUTPUT_AUTO = 0,     /* logits if the model has a classifier, else the embedding */
+    RENYI_OUTPUT_EMBEDDING = 1 /* what CLIP compares with texts, not normalised (clip.h); of a ViT
+                                  what its head would read */
+} renyi_output;
+
 typedef struct renyi_session_options {
     uint32_t struct_size;
     uint32_t max_batch;      /* images per call; 0 = 1 */
@@ -262,6 +274,7 @@ typedef struct renyi_session_options {
     renyi_progress progress; /* during a run: blocks done of all blocks */
     void *progress_user;
     uint32_t trace; /* 1 = remember what every cut decided: renyi_session_cut */
+    renyi_output output;
 } renyi_session_options;
 
 /* Borrows m: it must outlive the session. Everything a run needs is allocated here. */
@@ -269,6 +282,9 @@ RENYI_API RENYI_CHECK renyi_status renyi_session_new(renyi_session **out, const 
                                                      const renyi_session_options *opt,
                                                      renyi_error *err);
 RENYI_API void renyi_session_free(renyi_session *s);
+
+/* Floats of a row that renyi_run* write: n_classes or embed_dim. */
+RENYI_API uint32_t renyi_session_outputs(const renyi_session *s);
 
 /* Bytes that the session holds: activations, scratch of the pruning rule, trace, pixels. */
 RENYI_API size_t renyi_session_bytes(const renyi_session *s);
@@ -281,17 +297,18 @@ RENYI_API size_t renyi_session_bytes(const renyi_session *s);
 RENYI_API double renyi_session_macs(const renyi_session *s);
 RENYI_API double renyi_session_last_macs(const renyi_session *s);
 
-/* Preprocess and classify n <= max_batch pictures. logits: [n, n_classes], caller's memory. */
+/* Preprocess and run n <= max_batch pictures. out: [n, renyi_session_outputs], logits or
+ * embeddings; caller's memory. */
 RENYI_API RENYI_CHECK renyi_status renyi_run(renyi_session *s, const renyi_image *images,
-                                             uint32_t n, float *logits, renyi_error *err);
+                                             uint32_t n, float *out, renyi_error *err);
 
 /* The same for pictures already fitted by renyi_image_fit: pixels [n, size, size, 3] bytes. */
 RENYI_API RENYI_CHECK renyi_status renyi_run_pixels(renyi_session *s, const uint8_t *pixels,
-                                                    uint32_t n, float *logits, renyi_error *err);
+                                                    uint32_t n, float *out, renyi_error *err);
 
 /* The same for tensors the caller normalised: [n, 3, size, size] floats. */
 RENYI_API RENYI_CHECK renyi_status renyi_run_tensor(renyi_session *s, const float *chw, uint32_t n,
-                                                    float *logits, renyi_error *err);
+                                                    float *out, renyi_error *err);
 
 /* ---- pruning ------------------------------------------------------------------------------- */
 
