@@ -55,7 +55,28 @@ typedef struct renyi_dataset_options {
     renyi_allocator allocator;
     uint32_t unlabelled; /* 1 = classes do not matter (masks.h): every photo at and below a folder,
                             every line of a list whatever its class; no label files */
+    /* Zero-shot: which classes there are is not the model's to say. m may be NULL; if not, it must
+     * have as many classes. No class_map, real_labels, valid_labels, n_classes. */
+    uint32_t own_classes; /* 1 = a class for every folder, in byte order, called like it; WordNet
+                             ids are called as ImageNet calls them. See renyi_dataset_names */
+    const char
+        *collection;         /* a data set by name (collections.h), or "auto": one of those if its
+                                split file or folder name tells, else just a folder; own_classes is 1.
+                                `path` is its folder or the one above, its photos, or its split */
+    const char *class_names; /* names of the classes: one a line, or "n01440764 tench" lines;
+                                own_classes is 1. Folders and lists may name classes by them */
 } renyi_dataset_options;
+
+/* Where the names of own_classes come from. */
+typedef enum renyi_names_from {
+    RENYI_NAMES_NONE = 0,       /* classes are the model's */
+    RENYI_NAMES_FOLDERS = 1,    /* names of the folders */
+    RENYI_NAMES_LIST = 2,       /* class_names */
+    RENYI_NAMES_DATA = 3,       /* the data set's own: its split, its list of variants */
+    RENYI_NAMES_CLASSNAMES = 4, /* classnames.txt beside the photos ("n01440764 tench"; CoOp's has
+                                  the names that CLIP was tested with) */
+    RENYI_NAMES_IMAGENET = 5    /* the first of ImageNet's own names */
+} renyi_names_from;
 
 /* What `path` may be:
  *   a folder of folders  DIR/class/...jpg; with DIR/val beside DIR/train, DIR/val is taken
@@ -84,7 +105,10 @@ typedef struct renyi_dataset_info {
     uint64_t n_chosen;        /* after limit, before shard */
     uint32_t shard, n_shards; /* as asked for; n_shards 0 = all */
     uint64_t fingerprint;     /* of names and classes of the n_chosen photos */
-} renyi_dataset_info;         /* pointers are borrowed until renyi_dataset_free */
+    const char *collection;   /* name of the data set that it was read as; NULL = none */
+    renyi_names_from names_from;
+    uint32_t n_empty; /* with own_classes: classes of which no photo was found */
+} renyi_dataset_info; /* pointers are borrowed until renyi_dataset_free */
 RENYI_API void renyi_dataset_get_info(const renyi_dataset *d, renyi_dataset_info *info);
 
 #define RENYI_NO_CLASS UINT32_MAX
@@ -102,6 +126,10 @@ RENYI_API void renyi_dataset_get_image(const renyi_dataset *d, size_t i, renyi_d
 /* Name of the folder that holds the photos of a class (the first, if several do); NULL if none
  * does. Borrowed until renyi_dataset_free. */
 RENYI_API const char *renyi_dataset_class_name(const renyi_dataset *d, uint32_t label);
+
+/* With own_classes: [*count] names of the classes, as found ('_' is for who makes sentences of them
+ * to replace); *count = n_classes. Else NULL and 0. Borrowed until renyi_dataset_free. */
+RENYI_API const char *const *renyi_dataset_names(const renyi_dataset *d, uint32_t *count);
 
 /* Which class of m each of n words means: an index, a WordNet id (of 1000 classes), one of the
  * model's label names. out: [n]; RENYI_NO_CLASS for a word that means none, or NULL. */
