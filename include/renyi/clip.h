@@ -3,8 +3,9 @@
  *
  * Images:     renyi_model_open -> renyi_session_new -> renyi_run -> renyi_normalise_rows
  * Texts:      renyi_tokenizer_open -> renyi_tokenizer_encode: the ids that the text tower reads
- * Zero-shot:  rows of class names -> renyi_model_zeroshot -> sessions, evaluations, sweeps of it,
- *             as of any other classifier
+ *             renyi_text_open -> renyi_text_session_new -> renyi_text_run -> renyi_normalise_rows
+ * Zero-shot:  class names and templates -> renyi_classifier_new -> renyi_model_zeroshot
+ *             -> sessions, evaluations, sweeps of it, as of any other classifier
  *
  * The rules of renyi.h hold here too.
  */
@@ -74,6 +75,117 @@ RENYI_API RENYI_CHECK renyi_status renyi_tokenizer_decode(const renyi_tokenizer 
 
 /* Every row of [n, dim] to length 1. A row of zeros stays one. */
 RENYI_API void renyi_normalise_rows(float *rows, size_t n, size_t dim);
+
+/* ---- text tower ---------------------------------------------------------------------------- */
+
+typedef struct renyi_text renyi_text; /* weights and shape of a text tower; immutable after open */
+
+typedef struct renyi_text_info {
+    const char *layout;     /* whose names the file uses: "huggingface", "openai"; static */
+    const char *activation; /* of the MLPs: "gelu", "quick_gelu"; static */
+    uint32_t dim, n_blocks, n_heads, mlp_dim;
+    uint32_t vocab;     /* ids are below this */
+    uint32_t context;   /* most ids of a text, start and end among them: 77 */
+    uint32_t embed_dim; /* width of an embedding */
+    double norm_eps;
+    double logit_scale; /* what cosines are multiplied with: exp() of the number in the file */
+    uint64_t n_params;
+    uint64_t
+        fingerprint; /* hash of the tower's tensors and configuration, whatever file they are in */
+    renyi_dtype dtype; /* of the matrix products in the blocks */
+    renyi_cpu cpu;     /* level the weights were packed for */
+} renyi_text_info;
+
+/* Open the text tower of a CLIP; path and options as for renyi_model_open. The tensors of the image
+ * tower are not looked at. A checkpoint without a text tower is RENYI_ERR_UNSUPPORTED. On success
+ * *out is owned by the caller (renyi_text_free). On failure *out is NULL. */
+RENYI_API RENYI_CHECK renyi_status renyi_text_open(renyi_text **out, const char *path,
+                                                   const renyi_options *opt, renyi_error *err);
+RENYI_API void renyi_text_free(renyi_text *t);
+RENYI_API void renyi_text_get_info(const renyi_text *t, renyi_text_info *info);
+
+typedef struct renyi_text_session renyi_text_session; /* for one caller at a time */
+
+typedef struct renyi_text_session_options {
+    uint32_t struct_size;
+    uint32_t
+        max_tokens;     /* computed at the same time: sets the memory; 0 = 1024; at least context */
+    uint32_t n_threads; /* 0 = as many as there are physical cores */
+    renyi_progress progress; /* during a run: texts done of all; non-zero stops */
+    void *progress_user;
+} renyi_text_session_options;
+
+/* Borrows t: it must outlive the session. Everything a run needs is allocated here. */
+RENYI_API RENYI_CHECK renyi_status renyi_text_session_new(renyi_text_session **out,
+                                                          const renyi_text *t,
+                                                          const renyi_text_session_options *opt,
+                                                          renyi_error *err);
+RENYI_API void renyi_text_session_free(renyi_text_session *s);
+RENYI_API size_t renyi_text_session_bytes(const renyi_text_session *s); /* that it holds */
+
+/* Embed any number of texts. ids: [n, context], as renyi_tokenizer_encode writes them; lengths: [n]
+ * ids of each row that count, NULL = all. A text ends with the first of its largest ids (the end of
+ * text); what follows is not looked at. out: [n, embed_dim], not normalised.
+ * Nothing is padded, and what texts of a call have in common at their beginning is computed once;
+ * the bits of a row do not depend on its neighbours or on threads. */
+RENYI_API RENYI_CHECK renyi_status renyi_text_run(renyi_text_session *s, const int32_t *ids,
+                                                  const uint32_t *lengths, uint32_t n, float *out,
+                                                  renyi_error *err);
+/* Tokens that the last run went through; less than there were ids, as common beginnings count
+ * once. */
+RENYI_API uint64_t renyi_text_last_tokens(const renyi_text_session *s);
+
+/* ---- classifiers made of words ------------------------------------------------------------- */
+
+typedef struct renyi_classifier renyi_classifier; /* one row a class; immutable */
+
+typedef struct renyi_classifier_options {
+    uint32_t struct_size;
+    const char *const
+        *templates;       /* [n_templates], each with "{}" once, for the name of the class */
+    uint32_t n_templates; /* 0 = one, "a photo of a {}." */
+    uint32_t truncate;    /* 1 = cut texts that are too long; 0 = they are an error */
+    uint32_t max_tokens, n_threads; /* of the text session */
+    const char *cache; /* file that keeps the rows, or a folder where it has a name of its own; NULL
+                          = none. A file that was made of something else, or that is damaged, is
+                          made anew */
+    renyi_progress progress; /* texts done of all; not called when the rows come from the cache */
+    void *progress_user;
+} renyi_classifier_options;
+
+typedef enum renyi_cache_use {
+    RENYI_CACHE_NONE = 0,    /* no cache was asked for */
+    RENYI_CACHE_READ = 1,    /* the rows come from the file */
+    RENYI_CACHE_WRITTEN = 2, /* they were computed and are in the file now */
+    RENYI_CACHE_FAILED = 3   /* they were computed, but the file could not be written */
+} renyi_cache_use;
+
+typedef struct renyi_classifier_info {
+    uint32_t n_classes, n_templates, embed_dim;
+    double scale; /* logit_scale of the tower */
+    uint64_t
+        key; /* hash of tower, tokens, templates and names: what a cache must have been made of */
+    renyi_cache_use cache;
+    const char *cache_path; /* of the file; "" without one */
+    const char
+        *cache_message;  /* why it was not read or could not be written; "" if nothing to say */
+} renyi_classifier_info; /* strings are borrowed until renyi_classifier_free */
+
+/* For every class: underscores of its name become spaces, every template is filled in, tokenised,
+ * embedded and normalised; the row is their mean, normalised. names: [n_classes]. Text, tokenizer
+ * and names are borrowed for the call. On success *out is owned by the caller
+ * (renyi_classifier_free). */
+RENYI_API RENYI_CHECK renyi_status
+renyi_classifier_new(renyi_classifier **out, const renyi_text *text,
+                     const renyi_tokenizer *tokenizer, const char *const *names, uint32_t n_classes,
+                     const renyi_classifier_options *opt, renyi_error *err);
+RENYI_API void renyi_classifier_free(renyi_classifier *c);
+RENYI_API void renyi_classifier_get_info(const renyi_classifier *c, renyi_classifier_info *info);
+/* [n_classes, embed_dim], each of length 1; borrowed until renyi_classifier_free. */
+RENYI_API const float *renyi_classifier_rows(const renyi_classifier *c);
+
+/* RENYI_OK if "{}" stands in the template once, else RENYI_ERR_ARG. */
+RENYI_API RENYI_CHECK renyi_status renyi_template_check(const char *text, renyi_error *err);
 
 /* ---- zero-shot models ---------------------------------------------------------------------- */
 
