@@ -4,7 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import collections
+import io
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,39 @@ def ramp(*shape, dtype=torch.float32, start=0):
     """start, start + 1, ... divided by 8: exact in every float type used here."""
     n = int(np.prod(shape))
     return ((torch.arange(n, dtype=torch.float64) + start) / 8).reshape(shape).to(dtype)
+
+
+class Tower(torch.nn.Module):
+    """Weights, buffers and other attributes, one module inside another."""
+
+    def __init__(self):
+        super().__init__()
+        self.proj = torch.nn.Parameter(ramp(2, 3))
+        self.inner = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.ReLU())
+        self.register_buffer("side", torch.tensor(224))
+        self.sizes = [1, 2]
+
+    def forward(self, x):
+        return self.inner(x) @ self.proj + len(self.sizes)
+
+
+def script_module():
+    tower = Tower()
+    with torch.no_grad():
+        tower.inner[0].weight.copy_(ramp(2, 2, start=1))
+    return torch.nn.Sequential(collections.OrderedDict(visual=tower)).half()
+
+
+def save_script(module, path):
+    """torch.jit.save without the debug entries, which hold paths of the machine."""
+    buffer = io.BytesIO()
+    torch.jit.save(module, buffer)
+    with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(path, "w") as new:
+        for entry in old.infolist():
+            if not entry.filename.endswith(".debug_pkl"):
+                copy = zipfile.ZipInfo(entry.filename)
+                copy.compress_type = entry.compress_type
+                new.writestr(copy, old.read(entry))
 
 
 def main():
@@ -67,6 +102,8 @@ def main():
     torch.save(module, out / "refused_whole_module.pth")
     torch.save(module.state_dict(), out / "refused_legacy.pth", _use_new_zipfile_serialization=False)
     torch.save({"w": ramp(1, 3).expand(1000, 3)}, out / "refused_expanded.pth")
+
+    save_script(torch.jit.script(script_module()), out / "torchscript.pt")
 
 
 if __name__ == "__main__":

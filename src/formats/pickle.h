@@ -3,8 +3,9 @@
  * The machine knows the opcodes that torch.save uses for dicts, lists, tuples, numbers, text and
  * tensors. A global is looked up in a fixed list (pickle_global.c); anything outside it is refused
  * when it is named, long before it could be called. "Calling" one of the list builds a node; no
- * Python function exists here. The result is a graph that may hold cycles: walk it with care.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Python function exists here. Classes of a TorchScript archive become plain tables of attributes.
+ * The result is a graph that may hold cycles: walk it with care. SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef RY_FORMATS_PICKLE_H
 #define RY_FORMATS_PICKLE_H
 
@@ -22,6 +23,7 @@ typedef enum ry_pickle_kind {
     RY_PICKLE_GLOBAL,  /* tag: a ry_pickle_global */
     RY_PICKLE_STORAGE, /* tag: a ry_dtype; value.node: the tuple (.., .., key, device, elements) */
     RY_PICKLE_TENSOR,  /* value.node: the tuple (storage, offset, sizes, strides, ...), checked */
+    RY_PICKLE_MODULE,  /* of TorchScript; value.node: the dict of its attributes, or a None */
     RY_PICKLE_OPAQUE   /* something harmless that is of no use here */
 } ry_pickle_kind;
 

@@ -136,6 +136,8 @@ static renyi_status rebuild_parameter(ry_machine *m, uint32_t args)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
+enum { NEWOBJ = 0x81 };
+
 /* REDUCE and NEWOBJ: a global of the list and a tuple of arguments. */
 renyi_status ry_machine_call(ry_machine *m, unsigned char op)
 {
@@ -156,20 +158,29 @@ renyi_status ry_machine_call(ry_machine *m, unsigned char op)
         dict.tag = 1; /* an object, so it may have a state: see ry_machine_build */
         return ry_machine_push(m, dict);
     }
+    if (op == NEWOBJ && g->role == RY_ROLE_MODULE && !m->p->nodes[args].count) {
+        ry_pickle_node module = ry_machine_node(RY_PICKLE_MODULE);
+        module.value.node = NODE_NONE;
+        return ry_machine_push(m, module);
+    }
     char why[160];
     snprintf(why, sizeof why, "%s.%s called in an unknown way: refused", g->module, g->name);
     return ry_machine_stop(m, RENYI_ERR_UNSUPPORTED, why);
 }
 
-/* State of an object: of an OrderedDict it is nn.Module's _metadata, of an opaque thing whatever it
- * likes; both are dropped. */
+/* State of an object: of a TorchScript module its attributes, if they are a dict; of an OrderedDict
+ * nn.Module's _metadata, of an opaque thing whatever it likes, and both are dropped. */
 renyi_status ry_machine_build(ry_machine *m, unsigned char op)
 {
     uint32_t state, object;
     (void)op;
     HEAP(ry_heap_pop(m->p, &state));
     HEAP(ry_heap_top(m->p, &object));
-    const ry_pickle_node *n = &m->p->nodes[object];
+    ry_pickle_node *n = &m->p->nodes[object];
+    if (n->kind == RY_PICKLE_MODULE) {
+        if (m->p->nodes[state].kind == RY_PICKLE_DICT) n->value.node = state;
+        return RENYI_OK;
+    }
     if (n->kind == RY_PICKLE_OPAQUE || (n->kind == RY_PICKLE_DICT && n->tag)) return RENYI_OK;
     return ry_machine_stop(m, RENYI_ERR_UNSUPPORTED,
                            "a state set on something that has none: refused");

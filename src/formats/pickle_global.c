@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define TORCHSCRIPT "__torch__"
+
 static const ry_pickle_global globals[] = {
     {"torch._utils", "_rebuild_tensor_v2", RY_ROLE_TENSOR, RY_F32},
     {"torch._utils", "_rebuild_parameter", RY_ROLE_PARAMETER, RY_F32},
@@ -18,6 +20,13 @@ static const ry_pickle_global globals[] = {
     {"torch", "CharStorage", RY_ROLE_STORAGE, RY_I8},
     {"torch", "ByteStorage", RY_ROLE_STORAGE, RY_U8},
     {"torch", "BoolStorage", RY_ROLE_STORAGE, RY_BOOL},
+    {TORCHSCRIPT, "*", RY_ROLE_MODULE, RY_F32},
+    /* typed lists and dicts among a TorchScript module's attributes */
+    {"torch.jit._pickle", "build_intlist", RY_ROLE_INERT, RY_F32},
+    {"torch.jit._pickle", "build_doublelist", RY_ROLE_INERT, RY_F32},
+    {"torch.jit._pickle", "build_boollist", RY_ROLE_INERT, RY_F32},
+    {"torch.jit._pickle", "build_tensorlist", RY_ROLE_INERT, RY_F32},
+    {"torch.jit._pickle", "restore_type_tag", RY_ROLE_INERT, RY_F32},
     /* what training scripts put beside the weights: options, optimizer state, metrics */
     {"argparse", "Namespace", RY_ROLE_INERT, RY_F32},
     {"collections", "defaultdict", RY_ROLE_INERT, RY_F32},
@@ -48,12 +57,21 @@ static int equal(const char *s, const unsigned char *text, size_t length)
     return strlen(s) == length && !memcmp(s, text, length);
 }
 
+/* "__torch__", "__torch__.torch.nn.modules.conv" */
+static int is_torchscript(const unsigned char *module, size_t length)
+{
+    const size_t n = sizeof TORCHSCRIPT - 1;
+    return length >= n && !memcmp(module, TORCHSCRIPT, n) && (length == n || module[n] == '.');
+}
+
 int ry_pickle_global_find(const unsigned char *module, size_t module_length,
                           const unsigned char *name, size_t name_length)
 {
+    const int script = is_torchscript(module, module_length);
     for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)
-        if (equal(globals[i].module, module, module_length) &&
-            equal(globals[i].name, name, name_length))
+        if (script ? globals[i].role == RY_ROLE_MODULE
+                   : equal(globals[i].module, module, module_length) &&
+                         equal(globals[i].name, name, name_length))
             return (int)i;
     return -1;
 }

@@ -10,6 +10,7 @@ typedef enum ry_pickle_role {
     RY_ROLE_PARAMETER, /* torch._utils._rebuild_parameter */
     RY_ROLE_DICT,      /* collections.OrderedDict */
     RY_ROLE_STORAGE,   /* torch.FloatStorage and the like */
+    RY_ROLE_MODULE,    /* any class of module __torch__ or below: TorchScript's own */
     RY_ROLE_INERT      /* plain data of training scripts: becomes an opaque node */
 } ry_pickle_role;
 

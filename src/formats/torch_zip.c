@@ -49,12 +49,6 @@ static renyi_status find_pickle(ry_torch_archive *a, const ry_zip_entry **out, r
 static renyi_status check_archive(const ry_torch_archive *a, const ry_zip_entry *pickle,
                                   uint64_t max, renyi_error *err)
 {
-    if (ry_torch_entry(a, "constants.pkl", 13))
-        return ry_fail(
-            err, RENYI_ERR_UNSUPPORTED, -1,
-            "%s: a TorchScript archive is not supported; save model.state_dict(), or use the "
-            "safetensors file",
-            a->what);
     const ry_zip_entry *order = ry_torch_entry(a, "byteorder", 9);
     if (order && (order->method || order->size != 6 || memcmp(order->data, "little", 6)))
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, (int64_t)order->header_offset,
