@@ -2,55 +2,12 @@
 #include "model/vit_check.h"
 
 #include "base/status.h"
+#include "model/faults.h"
 #include "model/vit_quant.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- a list that stays within a message ---------------------------------------------------- */
-
-enum { LIST_ROOM = 300, LIST_ITEM = RY_NAME_MAX + 96 }; /* the message also carries the path */
-
-typedef struct list {
-    char text[LIST_ROOM];
-    size_t used;
-    unsigned count, left_out;
-    const char *kind; /* of the last item: written once in front of its run */
-    int quantised;    /* a fault of 8-bit weights is among them */
-} list;
-
-static void list_add(list *l, const char *kind, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void list_add(list *l, const char *kind, const char *fmt, ...)
-{
-    char item[LIST_ITEM], joined[LIST_ITEM + 32];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(item, sizeof item, fmt, ap);
-    va_end(ap);
-    const char *joint = !l->used ? "" : l->kind == kind ? ", " : "; ";
-    const int n =
-        snprintf(joined, sizeof joined, "%s%s%s", joint, l->kind == kind ? "" : kind, item);
-    l->count++;
-    if (l->left_out || n < 0 || l->used + (size_t)n >= sizeof l->text) {
-        l->left_out++;
-        return;
-    }
-    memcpy(l->text + l->used, joined, (size_t)n + 1);
-    l->used += (size_t)n;
-    l->kind = kind;
-}
-
-/* "a, b and 3 more" */
-static const char *list_text(list *l, char out[LIST_ROOM + 32])
-{
-    snprintf(out, LIST_ROOM + 32, "%s", l->text);
-    if (l->left_out) snprintf(out, LIST_ROOM + 32, "%s and %u more", l->text, l->left_out);
-    return out;
-}
 
 /* ---- another architecture ------------------------------------------------------------------ */
 
@@ -122,13 +79,13 @@ renyi_status ry_vit_check_family(const ry_vit_naming *n, const ry_tensors *set, 
 
 renyi_status ry_vit_not_found(const ry_tensors *set, renyi_error *err)
 {
-    list found = {0};
-    char text[LIST_ROOM + 32];
+    ry_faults found = {0};
+    char text[RY_FAULTS_TEXT];
     for (size_t i = 0; i < ry_tensors_count(set); i++)
-        list_add(&found, "", "'%.80s'", ry_tensors_at(set, i)->name);
+        ry_faults_add(&found, "", "'%.80s'", ry_tensors_at(set, i)->name);
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                    "not a Vision Transformer: looked for %s; found %s", ry_vit_naming_looked_for(),
-                   found.count ? list_text(&found, text) : "no tensors at all");
+                   found.count ? ry_faults_text(&found, text) : "no tensors at all");
 }
 
 /* ---- every tensor in its place ------------------------------------------------------------- */
@@ -147,8 +104,8 @@ static void shape_text(char out[96], const uint64_t *shape, uint32_t n_dims)
     strcpy(out + used, "]");
 }
 
-static void check_shape(list *faults, const char *name, const ry_tensor *t, const ry_vit_name *row,
-                        const uint64_t extents[RY_X_COUNT])
+static void check_shape(ry_faults *faults, const char *name, const ry_tensor *t,
+                        const ry_vit_name *row, const uint64_t extents[RY_X_COUNT])
 {
     uint64_t want[4];
     uint32_t n_dims = 0;
@@ -161,7 +118,7 @@ static void check_shape(list *faults, const char *name, const ry_tensor *t, cons
     char is[96], should[96];
     shape_text(is, t->shape, t->n_dims);
     shape_text(should, want, n_dims);
-    list_add(faults, "wrong shape ", "%s %s instead of %s", name, is, should);
+    ry_faults_add(faults, "wrong shape ", "%s %s instead of %s", name, is, should);
 }
 
 static int is_float(ry_dtype t)
@@ -173,7 +130,8 @@ typedef enum pass { PASS_MISSING, PASS_SHAPE, PASS_TYPE, N_PASSES } pass;
 
 /* What belongs to an 8-bit weight: a scale for each of its rows and, if its input was calibrated, a
  * range. */
-static void check_beside(list *faults, const ry_tensor *weight, const ry_tensors *set, pass what)
+static void check_beside(ry_faults *faults, const ry_tensor *weight, const ry_tensors *set,
+                         pass what)
 {
     const unsigned before = faults->count;
     for (ry_vit_beside k = 0; k < RY_N_BESIDE; k++) {
@@ -182,29 +140,30 @@ static void check_beside(list *faults, const ry_tensor *weight, const ry_tensors
         ry_vit_beside_name(name, weight->name, k);
         const ry_tensor *t = ry_tensors_find(set, name);
         if (!t && what == PASS_MISSING && k == RY_BESIDE_SCALE)
-            list_add(faults, "missing ", "%s", name);
+            ry_faults_add(faults, "missing ", "%s", name);
         if (t && what == PASS_SHAPE && (t->n_dims != 1 || t->shape[0] != want)) {
             shape_text(is, t->shape, t->n_dims);
-            list_add(faults, "wrong shape ", "%s %s instead of [%" PRIu64 "]", name, is, want);
+            ry_faults_add(faults, "wrong shape ", "%s %s instead of [%" PRIu64 "]", name, is, want);
         }
         if (t && what == PASS_TYPE && t->dtype != RY_F32)
-            list_add(faults, "not F32 ", "%s %s", name, ry_dtype_name(t->dtype));
+            ry_faults_add(faults, "not F32 ", "%s %s", name, ry_dtype_name(t->dtype));
     }
     faults->quantised |= faults->count > before;
 }
 
-static void check_one(list *faults, const ry_vit_naming *n, const ry_vit_name *row, uint32_t block,
-                      const uint64_t extents[RY_X_COUNT], const ry_tensors *set, pass what)
+static void check_one(ry_faults *faults, const ry_vit_naming *n, const ry_vit_name *row,
+                      uint32_t block, const uint64_t extents[RY_X_COUNT], const ry_tensors *set,
+                      pass what)
 {
     char name[RY_NAME_MAX];
     ry_vit_name_write(name, n, row, block);
     const ry_tensor *t = ry_tensors_find(set, name);
-    if (!t && what == PASS_MISSING) list_add(faults, "missing ", "%s", name);
+    if (!t && what == PASS_MISSING) ry_faults_add(faults, "missing ", "%s", name);
     if (t && what == PASS_SHAPE) check_shape(faults, name, t, row, extents);
     if (t && t->dtype == RY_I8 && ry_vit_is_product(row->role))
         check_beside(faults, t, set, what);
     else if (t && what == PASS_TYPE && !is_float(t->dtype))
-        list_add(faults, "not a float type ", "%s %s", name, ry_dtype_name(t->dtype));
+        ry_faults_add(faults, "not a float type ", "%s %s", name, ry_dtype_name(t->dtype));
 }
 
 /* Buffers and leftovers of training that no forward pass reads. */
@@ -217,7 +176,7 @@ static int is_harmless(const char *name)
     return 0;
 }
 
-static void check_unknown(list *faults, const ry_vit_naming *n, const ry_tensors *set)
+static void check_unknown(ry_faults *faults, const ry_vit_naming *n, const ry_tensors *set)
 {
     for (size_t i = 0; i < ry_tensors_count(set); i++) {
         const char *name = ry_tensors_at(set, i)->name;
@@ -226,17 +185,18 @@ static void check_unknown(list *faults, const ry_vit_naming *n, const ry_tensors
         const ry_tensor *weight = ry_vit_beside_weight(n, name, set);
         if (weight && weight->dtype == RY_I8) continue;
         faults->quantised |= weight != NULL;
-        list_add(faults, weight ? "beside a weight that is not I8 " : "unknown ", "%.120s", name);
+        ry_faults_add(faults, weight ? "beside a weight that is not I8 " : "unknown ", "%.120s",
+                      name);
     }
 }
 
 renyi_status ry_vit_check_tensors(const ry_vit_naming *n, const uint64_t extents[RY_X_COUNT],
                                   const ry_tensors *set, renyi_error *err)
 {
-    list faults = {0};
+    ry_faults faults = {0};
     if (n->n_blocks == 0)
-        list_add(&faults, "missing ", "all blocks (%s0...)",
-                 n->layout == RY_LAYOUT_TIMM ? "blocks." : "encoder.layer.");
+        ry_faults_add(&faults, "missing ", "all blocks (%s0...)",
+                      n->layout == RY_LAYOUT_TIMM ? "blocks." : "encoder.layer.");
     for (pass what = PASS_MISSING; what < N_PASSES; what++)
         for (size_t i = 0; i < n->n_names; i++) {
             const ry_vit_name *row = &n->table[i];
@@ -246,9 +206,9 @@ renyi_status ry_vit_check_tensors(const ry_vit_naming *n, const uint64_t extents
         }
     check_unknown(&faults, n, set);
     if (!faults.count) return RENYI_OK;
-    char text[LIST_ROOM + 32];
+    char text[RY_FAULTS_TEXT];
     return ry_fail(err, RENYI_ERR_FORMAT, -1, "%u tensor%s not as a ViT in %s names has them: %s%s",
                    faults.count, faults.count == 1 ? "" : "s",
-                   n->layout == RY_LAYOUT_TIMM ? "timm" : "Hugging Face", list_text(&faults, text),
-                   faults.quantised ? "; " RY_QUANTISE_AGAIN : "");
+                   n->layout == RY_LAYOUT_TIMM ? "timm" : "Hugging Face",
+                   ry_faults_text(&faults, text), faults.quantised ? "; " RY_QUANTISE_AGAIN : "");
 }

@@ -18,7 +18,9 @@ typedef enum ry_vit_role {
     RY_HEAD_W,
     RY_HEAD_B,
     RY_HEAD_DIST_W,
+    RY_LOGIT_SCALE, /* CLIP */
     RY_HEAD_DIST_B,
+    RY_TOKEN_EMBED, /* CLIP's text tower */
     /* one of each in every block; a layout has either qkv or q, k and v */
     RY_NORM1_W,
     RY_NORM1_B,
@@ -62,6 +64,7 @@ typedef enum ry_vit_extent {
     RY_X_3DIM,
     RY_X_MLP,
     RY_X_CLASSES,
+    RY_X_VOCAB, /* ids of a text tower */
     RY_X_COUNT
 } ry_vit_extent;
 
