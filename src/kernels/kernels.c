@@ -6,13 +6,16 @@ void ry_kernels_init(ry_kernels *k, renyi_cpu level)
     k->level = level;
     ry_layernorm_init(k);
     ry_attention_init(k);
+    ry_causal_init(k);
     ry_gram_init(k);
     if (level < RENYI_CPU_AVX2) return;
     ry_layernorm_init_avx2(k);
     ry_attention_init_avx2(k);
+    ry_causal_init_avx2(k);
     ry_gram_init_avx2(k);
     if (level < RENYI_CPU_AVX512) return;
     ry_layernorm_init_avx512(k);
     ry_attention_init_avx512(k);
+    ry_causal_init_avx512(k);
     ry_gram_init_avx512(k);
 }

@@ -5,6 +5,7 @@
 #define RY_KERNELS_KERNELS_H
 
 #include "kernels/attention.h"
+#include "kernels/causal.h"
 #include "kernels/gram.h"
 #include "renyi/renyi.h"
 
@@ -20,6 +21,7 @@ typedef struct ry_kernels {
     RY_DECL_LAYERNORM((*layernorm));
     RY_DECL_ATTENTION((*attention));
     size_t attention_rows; /* query rows of an attention block */
+    RY_DECL_CAUSAL((*causal));
     RY_DECL_GRAM((*gram));
     size_t gram_rows; /* rows of a block of dot products */
 } ry_kernels;
@@ -33,6 +35,9 @@ void ry_layernorm_init_avx512(ry_kernels *k);
 void ry_attention_init(ry_kernels *k);
 void ry_attention_init_avx2(ry_kernels *k);
 void ry_attention_init_avx512(ry_kernels *k);
+void ry_causal_init(ry_kernels *k);
+void ry_causal_init_avx2(ry_kernels *k);
+void ry_causal_init_avx512(ry_kernels *k);
 void ry_gram_init(ry_kernels *k);
 void ry_gram_init_avx512(ry_kernels *k);
 void ry_gram_init_avx2(ry_kernels *k);
