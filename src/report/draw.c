@@ -52,12 +52,18 @@ static uint8_t *toned(const ry_draw *d, const uint8_t base[3], uint32_t gain)
     return out;
 }
 
-static double mean_luma(const renyi_viz_photo *p)
+/* Has the photo more that looks like dusk than what looks like mist? Its mean would not tell: a
+ * black dog on a light ground has that of a grey one. */
+static int is_dark_photo(const renyi_viz_photo *p)
 {
     const size_t n = (size_t)p->size * p->size;
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += luma(p->rgb + 3 * i);
-    return sum / (double)n;
+    size_t dark = 0, light = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t l = luma(p->rgb + 3 * i);
+        dark += l < 60;
+        light += l > 170;
+    }
+    return dark > light;
 }
 
 /* What is gone turns to dusk; in a dark photo, where dusk would not be seen, to mist. */
@@ -72,7 +78,7 @@ void ry_draw_prepare(ry_draw *d)
     if (!d->level || !d->key || !d->sorted) d->s->failed = 1;
     d->photo = ry_sheet_picture(d->s, d->r->photo.rgb, size, 0);
     d->grey = ry_sheet_picture(d->s, toned(d, none, 256), size, 1);
-    const int is_dark = mean_luma(&d->r->photo) < 80;
+    const int is_dark = is_dark_photo(&d->r->photo);
     d->gone = ry_sheet_picture(d->s, is_dark ? toned(d, mist, 46) : toned(d, dusk, 64), size, 1);
     d->gone_ink = is_dark ? (ry_ink){219, 223, 231, 255} : (ry_ink){45, 47, 53, 255};
     d->hatch = is_dark ? (ry_ink){60, 66, 80, 80} : (ry_ink){215, 222, 235, 64};
