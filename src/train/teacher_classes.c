@@ -22,20 +22,22 @@ static renyi_status check_different(const uint32_t *map, uint32_t n, renyi_error
 /* A number names a class of its own data set, not one of the teacher's. */
 static int is_number(const char *name) { return name[strspn(name, "0123456789")] == 0; }
 
+/* Where names do not tell, as many classes as the teacher has are the teacher's, unless a name that
+ * does tell speaks against it. */
 static renyi_status by_names(uint32_t *map, const renyi_model *teacher, const char **names,
                              uint32_t n, renyi_error *err)
 {
     renyi_model_info info;
     uint32_t unknown = n;
-    int any = 0;
+    int same = 1;
     renyi_model_get_info(teacher, &info);
     RY_TRY(renyi_classes_find(teacher, names, n, map, err));
     for (uint32_t i = n; i-- > 0;) {
-        any |= map[i] != RENYI_NO_CLASS;
+        same &= map[i] == RENYI_NO_CLASS || map[i] == i;
         if (map[i] == RENYI_NO_CLASS) unknown = i;
     }
     if (unknown == n) return check_different(map, n, err);
-    if (any || n != info.n_classes)
+    if (!same || n != info.n_classes)
         return ry_fail(
             err, RENYI_ERR_ARG, -1,
             "the teacher has %u classes, but which is the student's class %u (\"%.60s\")? "

@@ -201,7 +201,9 @@ static void test_labels(void **state)
 {
     static const char *const names[] = {"dog", "Honeybee", "cat"}, *const odd[] = {"dog", "cow"},
                              *const twice[] = {"bee", "honeybee"},
-                             *const numbers[] = {"0", "1", "2", "3", "4"};
+                             *const numbers[] = {"0", "1", "2", "3", "4"},
+                             *const some[] = {NULL, "bee", NULL, "dog", NULL},
+                             *const crossed[] = {"dog", "bee", NULL, NULL, NULL};
     uint32_t map[5];
     renyi_error e = {0};
     fixture f;
@@ -213,6 +215,9 @@ static void test_labels(void **state)
     assert_map(map, (const uint32_t[]){0, 1, 2, 3, 4}, 5);
     assert_ok(ry_teacher_classes(map, m, NULL, 5, NULL, err));
     assert_map(map, (const uint32_t[]){0, 1, 2, 3, 4}, 5);
+    assert_ok(ry_teacher_classes(map, m, some, 5, NULL, err));
+    assert_map(map, (const uint32_t[]){0, 1, 2, 3, 4}, 5);
+    assert_int_equal(ry_teacher_classes(map, m, crossed, 5, NULL, &e), RENYI_ERR_ARG);
     assert_int_equal(ry_teacher_classes(map, m, odd, 2, NULL, &e), RENYI_ERR_ARG);
     assert_says(&e, "class 1 (\"cow\")");
     assert_int_equal(ry_teacher_classes(map, m, NULL, 3, NULL, &e), RENYI_ERR_ARG);
