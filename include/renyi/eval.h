@@ -137,6 +137,9 @@ RENYI_API RENYI_CHECK renyi_status renyi_classes_find(const renyi_model *m,
                                                       const char *const *words, uint32_t n,
                                                       uint32_t *out, renyi_error *err);
 
+/* Place of a WordNet id ("n01440764") among the 1000 classes of ImageNet-1k, or RENYI_NO_CLASS. */
+RENYI_API uint32_t renyi_imagenet_class(const char *wnid);
+
 /* ---- evaluation ---------------------------------------------------------------------------- */
 
 typedef struct renyi_eval renyi_eval; /* sessions, one per policy, and what they answered */

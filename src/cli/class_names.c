@@ -5,6 +5,7 @@
 
 #include "read_file.h"
 
+#include <renyi/eval.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +57,10 @@ const char *class_name(class_names *l, uint32_t index)
     if (l->lines.count) return l->lines.items[index];
     const char *own = renyi_model_label(l->model, index);
     /* Hugging Face writes LABEL_0, LABEL_1, ... where nobody gave names. */
-    if (own && strncmp(own, "LABEL_", 6) != 0) return own;
+    if (own && strncmp(own, "LABEL_", 6) != 0) {
+        const uint32_t known = renyi_imagenet_class(own);
+        return known == RENYI_NO_CLASS ? own : imagenet_names[known];
+    }
     if (l->use_imagenet) return imagenet_names[index];
     snprintf(l->fallback, sizeof l->fallback, "class %u", index);
     return l->fallback;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * From --labels FILE, else from the model's own config, else ImageNet's when it has 1000 classes,
- * else "class N".
+ * else "class N". Where a config has WordNet ids, ImageNet's names of them.
  */
 #ifndef RENYI_CLI_CLASS_NAMES_H
 #define RENYI_CLI_CLASS_NAMES_H

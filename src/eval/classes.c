@@ -128,6 +128,11 @@ renyi_class_rule ry_classes_find(const ry_classes *c, ry_text word, uint32_t *ou
     return RENYI_CLASS_UNKNOWN;
 }
 
+uint32_t renyi_imagenet_class(const char *wnid)
+{
+    return wnid ? ry_imagenet_index(ry_text_of(wnid)) : RENYI_NO_CLASS;
+}
+
 renyi_status renyi_classes_find(const renyi_model *m, const char *const *words, uint32_t n,
                                 uint32_t *out, renyi_error *err)
 {
