@@ -31,7 +31,8 @@ typedef enum renyi_class_rule {
     RENYI_CLASS_BY_WNID = 2,  /* "n01440764" is class 0 of ImageNet's 1000 */
     RENYI_CLASS_BY_NAME = 3,  /* the model's own label names */
     RENYI_CLASS_BY_MAP = 4,   /* the class map file */
-    RENYI_CLASS_BY_ORDER = 5  /* the i-th folder in byte order is class i (ImageFolder) */
+    RENYI_CLASS_BY_ORDER = 5, /* the i-th folder in byte order is class i (ImageFolder) */
+    RENYI_CLASS_BY_DATA = 6   /* the data set's own list tells (own_classes) */
 } renyi_class_rule;
 
 /* Paths are borrowed for the call. */
@@ -56,13 +57,12 @@ typedef struct renyi_dataset_options {
     uint32_t unlabelled; /* 1 = classes do not matter (masks.h): every photo at and below a folder,
                             every line of a list whatever its class; no label files */
     /* Zero-shot: which classes there are is not the model's to say. m may be NULL; if not, it must
-     * have as many classes. No class_map, real_labels, valid_labels, n_classes. */
-    uint32_t own_classes; /* 1 = a class for every folder, in byte order, called like it; WordNet
-                             ids are called as ImageNet calls them. See renyi_dataset_names */
-    const char
-        *collection;         /* a data set by name (collections.h), or "auto": one of those if its
-                                split file or folder name tells, else just a folder; own_classes is 1.
-                                `path` is its folder or the one above, its photos, or its split */
+     * have as many classes. Without label files and n_classes. */
+    uint32_t own_classes;    /* 1 = a class for every folder, in byte order, called like it; WordNet
+                                ids are called as ImageNet calls them. See renyi_dataset_names */
+    const char *collection;  /* a data set by name (collections.h), whose folder, photos or split
+                                `path` is, or the folder above; or "auto": the one that the split
+                                file or the folder's name tells, else any folder. own_classes is 1 */
     const char *class_names; /* names of the classes: one a line, or "n01440764 tench" lines;
                                 own_classes is 1. Folders and lists may name classes by them */
 } renyi_dataset_options;
@@ -82,7 +82,8 @@ typedef enum renyi_names_from {
  *   a folder of folders  DIR/class/...jpg; with DIR/val beside DIR/train, DIR/val is taken
  *   a folder             of photos, with ground_truth or real_labels
  *   a list               .csv (file,label; a header names the columns), .jsonl ({"file", "label"})
- *                        or .txt ("name class" lines); names are relative to the list's folder
+ *                        or .txt ("name class" lines); names are relative to the list's folder.
+ *                        With own_classes also .json, CoOp's split, of which the test part is taken
  * Photos are files that end in .jpg .jpeg .png .webp .ppm .pgm .pnm, any case; a list may name any.
  * m (may be NULL) tells the number of classes and their names. On success *out is owned by the
  * caller (renyi_dataset_free) and has at least one photo. Errors name file and line. */

@@ -5,10 +5,12 @@
 
 #include "read_file.h"
 
-#include <renyi/eval.h>
+#include <renyi/collections.h>
+
 #include <stdlib.h>
 #include <string.h>
 
+enum { IMAGENET_CLASSES = 1000 };
 static const size_t max_labels_bytes = 16u << 20;
 
 static void split_lines(cli_strings *lines, char *text)
@@ -59,9 +61,9 @@ const char *class_name(class_names *l, uint32_t index)
     /* Hugging Face writes LABEL_0, LABEL_1, ... where nobody gave names. */
     if (own && strncmp(own, "LABEL_", 6) != 0) {
         const uint32_t known = renyi_imagenet_class(own);
-        return known == RENYI_NO_CLASS ? own : imagenet_names[known];
+        return known == RENYI_NO_CLASS ? own : renyi_imagenet_name(known);
     }
-    if (l->use_imagenet) return imagenet_names[index];
+    if (l->use_imagenet) return renyi_imagenet_name(index);
     snprintf(l->fallback, sizeof l->fallback, "class %u", index);
     return l->fallback;
 }

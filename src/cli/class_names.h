@@ -24,7 +24,4 @@ int class_names_open(class_names *out, const renyi_model *model, const char *pat
 const char *class_name(class_names *l, uint32_t index); /* valid until the next call */
 void class_names_free(class_names *l);
 
-enum { IMAGENET_CLASSES = 1000 };
-extern const char *const imagenet_names[IMAGENET_CLASSES]; /* imagenet_names_tables.c */
-
 #endif

@@ -77,7 +77,8 @@ void eval_note_data(const eval_arguments *a, const renyi_dataset_info *found)
                                         "a WordNet id",
                                         "a name of the model's",
                                         "a name of the class map",
-                                        "its folder's place among all in byte order"};
+                                        "its folder's place among all in byte order",
+                                        "what the data set's own list says"};
 
     cli_note("data: %llu photos of %s; a class is %s%s", (unsigned long long)found->n_images,
              a->data, found->has_real_labels ? "a ReaL set; its folder " : "", rules[found->rule]);

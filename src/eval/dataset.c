@@ -179,8 +179,9 @@ static renyi_status list_photos(renyi_dataset *d, const char *path, const renyi_
     return read_with(d, ry_dataset_truth, o->ground_truth, err);
 }
 
-static renyi_status fill(renyi_dataset *d, const char *path, const renyi_model *m,
-                         const renyi_dataset_options *o, renyi_error *err)
+/* Photos with the classes of a model. */
+static renyi_status list_labelled(renyi_dataset *d, const char *path, const renyi_model *m,
+                                  const renyi_dataset_options *o, renyi_error *err)
 {
     uint32_t n_classes = o->n_classes;
     renyi_model_info info;
@@ -192,7 +193,13 @@ static renyi_status fill(renyi_dataset *d, const char *path, const renyi_model *
     RY_TRY(ry_classes_open(&d->classes, d->info.n_classes, m, &d->al, err));
     RY_TRY(read_with(d, read_class_map, o->class_map, err));
     RY_TRY(read_with(d, ry_dataset_valid, o->valid_labels, err));
-    RY_TRY(list_photos(d, path, o, err));
+    return list_photos(d, path, o, err);
+}
+
+static renyi_status fill(renyi_dataset *d, const char *path, const renyi_model *m,
+                         const renyi_dataset_options *o, renyi_error *err)
+{
+    RY_TRY(d->own.is_on ? ry_dataset_own(d, path, m, o, err) : list_labelled(d, path, m, o, err));
     if (!d->count) return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: no photos here", path);
     RY_TRY(read_with(d, ry_dataset_real, o->real_labels, err));
     leave_out(d);
@@ -234,6 +241,7 @@ renyi_status renyi_dataset_open(renyi_dataset **out, const char *path, const ren
     d->al = o.allocator;
     d->pool.al = &d->al;
     d->unlabelled = o.unlabelled != 0;
+    d->own.is_on = o.own_classes || o.collection || o.class_names;
     d->max_images = o.max_images ? o.max_images : 1u << 24;
     d->max_list_bytes = o.max_list_bytes ? o.max_list_bytes : 1u << 30;
     const renyi_status st = fill(d, path, m, &o, err);

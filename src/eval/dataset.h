@@ -4,6 +4,7 @@
 #define RY_EVAL_DATASET_H
 
 #include "eval/classes.h"
+#include "renyi/collections.h"
 
 typedef struct ry_photo {
     const char *path; /* in the pool */
@@ -20,6 +21,14 @@ typedef struct ry_class_folder {
     uint32_t label;
 } ry_class_folder;
 
+/* Classes that are the data set's own (own_classes), not the model's. */
+typedef struct ry_own {
+    int is_on;
+    renyi_collection set; /* set.name "" = none that is known */
+    const char *root;     /* its folder */
+    const char **names;   /* [info.n_classes] in the pool; NULL = not known yet */
+} ry_own;
+
 struct renyi_dataset {
     renyi_allocator al;
     ry_pool pool;
@@ -31,6 +40,7 @@ struct renyi_dataset {
     uint32_t *valid_order;    /* as in the file: class i of ImageFolder's order */
     ry_class_folder *folders; /* [info.n_folders] by label, then name; in the pool */
     renyi_dataset_info info;
+    ry_own own;
     ry_classes classes; /* only while opening */
 };
 
@@ -64,6 +74,40 @@ renyi_status ry_dataset_real(renyi_dataset *d, const char *file, const void *byt
 /* Before the photos are listed: ImageFolder's order may need it. */
 renyi_status ry_dataset_valid(renyi_dataset *d, const char *file, const void *bytes, size_t size,
                               renyi_error *err) RENYI_CHECK;
+
+/* ---- classes of its own -------------------------------------------------------------------- */
+
+/* dataset_own.c: instead of the model's classes and the listing by them. */
+renyi_status ry_dataset_own(renyi_dataset *d, const char *path, const renyi_model *m,
+                            const renyi_dataset_options *o, renyi_error *err) RENYI_CHECK;
+/* Room for the names of n classes, all NULL; and one of them, copied. */
+renyi_status ry_own_start(renyi_dataset *d, uint32_t n, renyi_error *err) RENYI_CHECK;
+renyi_status ry_own_name(renyi_dataset *d, uint32_t label, ry_text name,
+                         renyi_error *err) RENYI_CHECK;
+/* Are all these photos (there is at least one) absent? Then they lie elsewhere. */
+renyi_status ry_own_check_photos(const renyi_dataset *d, const char *list,
+                                 renyi_error *err) RENYI_CHECK;
+
+/* dataset_own_folders.c: labels [n] of class folders, in byte order, and names for them. */
+renyi_status ry_own_folders(renyi_dataset *d, const char *path, const char *const *folders,
+                            size_t n, uint32_t *labels, renyi_error *err) RENYI_CHECK;
+
+/* dataset_names.c: a list of class names (one a line, or "n01440764 tench"), which says how many
+ * classes there are; the names in CoOp's classnames.txt of those ImageNet classes [n] that the
+ * labels 0, 1, ... stand for. */
+renyi_status ry_own_read_names(renyi_dataset *d, const char *file, const void *bytes, size_t size,
+                               renyi_error *err) RENYI_CHECK;
+renyi_status ry_own_read_classnames(renyi_dataset *d, const uint32_t *imagenet, const char *file,
+                                    const void *bytes, size_t size, renyi_error *err) RENYI_CHECK;
+
+/* dataset_split.c: CoOp's split, whose photos are below `photos`. */
+renyi_status ry_dataset_split(renyi_dataset *d, const char *photos, const char *file,
+                              const void *bytes, size_t size, renyi_error *err) RENYI_CHECK;
+/* dataset_variants.c: FGVC-Aircraft's names of classes, then its list of "0034309 707-320". */
+renyi_status ry_dataset_variants(renyi_dataset *d, const char *file, const void *bytes, size_t size,
+                                 renyi_error *err) RENYI_CHECK;
+renyi_status ry_dataset_variant_list(renyi_dataset *d, const char *photos, const char *file,
+                                     const void *bytes, size_t size, renyi_error *err) RENYI_CHECK;
 
 /* A word that is no class: says what would be one. `line` 0 = not in a file of lines. */
 renyi_status ry_fail_class(const renyi_dataset *d, const char *file, uint64_t line, ry_text word,

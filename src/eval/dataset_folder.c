@@ -121,11 +121,24 @@ static renyi_status label_by_order(renyi_dataset *d, const char *path, const ent
     return RENYI_OK;
 }
 
+/* Classes of its own: as dataset_own_folders.c sees them, unless the user has named them. */
+static renyi_status label_own(renyi_dataset *d, const char *path, const entries *folders,
+                              uint32_t *labels, renyi_error *err)
+{
+    const char **names = ry_alloc(&d->al, folders->count, sizeof *names);
+    if (!names) return ry_fail_nomem(err, folders->count * sizeof *names);
+    for (size_t i = 0; i < folders->count; i++) names[i] = folders->items[i].name;
+    const renyi_status st = ry_own_folders(d, path, names, folders->count, labels, err);
+    ry_free(&d->al, names);
+    return st;
+}
+
 /* One rule must fit all folders; with a class map all must be known. */
 static renyi_status label_folders(renyi_dataset *d, const char *path, const entries *folders,
                                   uint32_t *labels, renyi_error *err)
 {
     renyi_class_rule rule = RENYI_CLASS_UNKNOWN;
+    if (d->own.is_on && !d->own.names) return label_own(d, path, folders, labels, err);
     for (size_t i = 0; i < folders->count; i++) {
         const ry_text name = ry_text_of(folders->items[i].name);
         const renyi_class_rule now = ry_classes_find(&d->classes, name, &labels[i]);
@@ -171,22 +184,48 @@ static renyi_status add_classes(renyi_dataset *d, const char *path, const entrie
     renyi_status st = label_folders(d, path, folders, labels, err);
     if (!st && stat(path, &s)) st = ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
     const level top = {NULL, st ? 0 : s.st_dev, st ? 0 : s.st_ino, 0};
-    for (size_t i = 0; !st && i < folders->count; i++)
+    for (size_t i = 0; !st && i < folders->count; i++) {
+        const size_t before = d->count;
         st = add_folder(d, path, folders->items[i].name, labels[i], &top, err);
+        /* A class that nothing shows would only draw answers to itself. */
+        if (!st && d->own.is_on && d->count == before)
+            st = ry_fail(err, RENYI_ERR_FORMAT, -1,
+                         "%.200s/%.80s: no photos of this class; remove the folder if it is none",
+                         path, folders->items[i].name);
+    }
     if (!st) st = name_classes(d, folders, labels, err);
     ry_free(&d->al, labels);
     return st;
 }
 
+static int is_part(const char *folder)
+{
+    static const char *const parts[] = {"train", "val", "validation", "test"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(folder, parts[i]) == 0) return 1;
+    return 0;
+}
+
+/* Classes of its own need folders, and such that are no parts of a data set. */
+static renyi_status check_own(const char *path, const entries *folders, renyi_error *err)
+{
+    if (!folders->count)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%.200s: no folders here; wanted one for each class, with its photos", path);
+    for (size_t i = 0; i < folders->count; i++)
+        if (!is_part(folders->items[i].name)) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "%.200s: folders like \"%s\" are parts of a data set, not classes; give one of "
+                   "them",
+                   path, folders->items[0].name);
+}
+
 /* DIR/val (or DIR/validation) when DIR holds nothing but the parts of a dataset; else NULL. */
 static const char *validation_part(const entries *folders)
 {
-    static const char *const parts[] = {"train", "val", "validation", "test"};
     const char *found = NULL;
     for (size_t i = 0; i < folders->count; i++) {
-        int is_part = 0;
-        for (size_t j = 0; j < 4; j++) is_part |= strcmp(folders->items[i].name, parts[j]) == 0;
-        if (!is_part) return NULL;
+        if (!is_part(folders->items[i].name)) return NULL;
         if (strncmp(folders->items[i].name, "val", 3) == 0 && !found)
             found = folders->items[i].name;
     }
@@ -215,6 +254,7 @@ renyi_status ry_dataset_folder(renyi_dataset *d, const char *path, int flat, ren
         st = path ? read_entries(d, &folders, path, &scratch, err) : ry_fail_nomem(err, 0);
         keep_folders(&folders);
     }
+    if (!st && d->own.is_on) st = check_own(path, &folders, err);
     if (!st)
         st = folders.count ? add_classes(d, path, &folders, err)
                            : add_folder(d, path, "", RENYI_NO_CLASS, NULL, err);

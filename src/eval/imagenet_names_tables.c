@@ -2,10 +2,11 @@
  * by WordNet identifier. They are facts about the data set.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "class_names.h"
+#include "eval/classes.h"
+#include "renyi/collections.h"
 
 /* clang-format off */
-const char *const imagenet_names[IMAGENET_CLASSES] = {
+static const char *const names[RY_IMAGENET_CLASSES] = {
     "tench, Tinca tinca",
     "goldfish, Carassius auratus",
     "great white shark, white shark, man-eater, man-eating shark, Carcharodon carcharias",
@@ -1008,3 +1009,5 @@ const char *const imagenet_names[IMAGENET_CLASSES] = {
     "toilet tissue, toilet paper, bathroom tissue",
 };
 /* clang-format on */
+
+const char *renyi_imagenet_name(uint32_t i) { return i < RY_IMAGENET_CLASSES ? names[i] : NULL; }
