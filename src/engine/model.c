@@ -6,29 +6,12 @@
 #include "base/cpu.h"
 #include "base/status.h"
 #include "engine/dtype.h"
+#include "engine/options.h"
 #include "prune/cost.h"
 
 #include <string.h>
 
 /* ---- open ---------------------------------------------------------------------------------- */
-
-/* A complete copy of what the caller gave, shorter structs of older callers filled up with zeros;
- * NULL = all defaults. */
-static renyi_status read_options(renyi_options *out, const renyi_options *opt, renyi_error *err)
-{
-    *out = (renyi_options){0};
-    if (!opt) return RENYI_OK;
-    if (opt->struct_size < sizeof opt->struct_size || opt->struct_size > sizeof *out)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "renyi_options: struct_size %u, this library knows %zu", opt->struct_size,
-                       sizeof *out);
-    memcpy(out, opt, opt->struct_size);
-    if (!out->allocator.alloc != !out->allocator.release)
-        return ry_fail(
-            err, RENYI_ERR_ARG, -1,
-            "renyi_options: allocator has one of alloc and release; both or none wanted");
-    return RENYI_OK;
-}
 
 /* Names and shapes outlive the mapping of the file. */
 static renyi_status copy_tensor_list(renyi_model *m, const ry_tensors *set, renyi_error *err)
@@ -99,7 +82,7 @@ static renyi_status open_model(renyi_model **out, const source *from, const reny
     renyi_dtype dtype;
     ry_checkpoint ckpt = {0};
     *out = NULL;
-    RY_TRY(read_options(&opt, options, err));
+    RY_TRY(ry_options_read(&opt, options, err));
     RY_TRY(ry_cpu_choose(opt.cpu, &level, err));
     RY_TRY(ry_dtype_choose(opt.dtype, level, &dtype, err));
 
