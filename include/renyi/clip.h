@@ -63,9 +63,9 @@ RENYI_API RENYI_CHECK renyi_status renyi_tokenizer_count(const renyi_tokenizer *
                                                          size_t size, uint32_t *n,
                                                          renyi_error *err);
 
-/* The text of n ids in UTF-8: words apart by one space, special ids left out, U+FFFD for bytes that
- * make no character. *length: bytes of it without the NUL. `text` [size] gets as much as fits and a
- * NUL; NULL with size 0 asks for the length alone. */
+/* The text of n ids in UTF-8, up to the first eot: words apart by one space, sot left out, U+FFFD
+ * for bytes that make no character. *length: bytes of it without the NUL. `text` [size] gets as
+ * much as fits and a NUL; NULL with size 0 asks for the length alone. */
 RENYI_API RENYI_CHECK renyi_status renyi_tokenizer_decode(const renyi_tokenizer *t,
                                                           const int32_t *ids, size_t n, char *text,
                                                           size_t size, size_t *length,
