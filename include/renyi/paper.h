@@ -1,4 +1,4 @@
-/* paper.h - the paper's tables of Vision Transformers, and the same tables on this machine.
+/* paper.h - the paper's tables of Vision Transformers and of CLIP, and the same on this machine.
  * SPDX-License-Identifier: Apache-2.0
  *
  * What the paper prints is here as figures: tables, rows (a setting), columns (a method). A
@@ -47,7 +47,8 @@ typedef struct renyi_paper_table {
 
 RENYI_API size_t renyi_paper_table_count(void);
 RENYI_API void renyi_paper_get_table(size_t i, renyi_paper_table *out);
-/* Place of the table with this number. RENYI_ERR_ARG: not one of them, and what it is about. */
+/* Place of the table with this number. RENYI_ERR_ARG: not one of them, and what it is about (4 and
+ * 5 are surveys, below). */
 RENYI_API RENYI_CHECK renyi_status renyi_paper_find_table(uint32_t number, size_t *i,
                                                           renyi_error *err);
 
@@ -69,6 +70,45 @@ RENYI_API void renyi_paper_get_row(size_t table, uint32_t row, renyi_paper_row *
 #define RENYI_PAPER_POLICY_MAX 96
 RENYI_API void renyi_paper_policy(size_t table, uint32_t row, renyi_paper_method method,
                                   char out[RENYI_PAPER_POLICY_MAX]);
+
+/* ---- tables over data sets ----------------------------------------------------------------- */
+
+/* Tables 4 and 5: CLIP as it is, and inside TCA with class attention or Col-Ln, one data set a row.
+ * Columns are the same in both. */
+#define RENYI_SURVEY_COLUMNS 5
+
+typedef struct renyi_survey {
+    uint32_t number; /* as the paper counts */
+    const char *label, *title;
+    const char *model, *architecture, *weights; /* as in renyi_paper_row */
+    uint32_t n_rows, digits;
+    /* What is uncertain, for people; each may be NULL. */
+    const char *about_tca;     /* what the paper's keep rate of 0.7 is in TCA's own words */
+    const char *about_ours;    /* parameters of the paper's metric */
+    const char *about_layers;  /* 0,3,6 */
+    const char *about_average; /* averages that are not the mean of their column */
+    const char *about_gflops, *about_figures;
+} renyi_survey; /* strings are static */
+
+typedef struct renyi_survey_column {
+    const char *method; /* "CLIP", "TCA", "Ours" */
+    const char *layers; /* NULL = nothing is cut */
+    const char *policy; /* of the cuts */
+    int is_adapted;     /* with TCA's reservoir, anchors and correction, not cuts alone */
+    double gflops;      /* as Table 4 prints them */
+} renyi_survey_column;  /* strings are static */
+
+typedef struct renyi_survey_row {
+    const char *title;                 /* as the paper calls the data set, or "Average" */
+    const char *collection;            /* its name in collections.h; NULL = the average */
+    double top1[RENYI_SURVEY_COLUMNS]; /* per cent, as printed */
+    int is_off[RENYI_SURVEY_COLUMNS];  /* an average that is not the mean of the column */
+} renyi_survey_row;                    /* strings are static */
+
+RENYI_API size_t renyi_survey_count(void);
+RENYI_API void renyi_survey_get(size_t i, renyi_survey *out);
+RENYI_API void renyi_survey_get_column(size_t column, renyi_survey_column *out);
+RENYI_API void renyi_survey_get_row(size_t i, uint32_t row, renyi_survey_row *out);
 
 /* ---- the same for a model ------------------------------------------------------------------ */
 

@@ -4,12 +4,24 @@
 #include "json_out.h"
 #include "model_path.h"
 #include "paper_report.h"
+#include "paper_survey.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* "9" or "1,2,9" into the list of numbers; -1 after reporting. */
+/* 1 = it is one of the tables over data sets. */
+static int is_survey(uint32_t number)
+{
+    for (size_t i = 0; i < renyi_survey_count(); i++) {
+        renyi_survey s;
+        renyi_survey_get(i, &s);
+        if (s.number == number) return 1;
+    }
+    return 0;
+}
+
+/* "9" or "1,2,9" into the lists of numbers; -1 after reporting. */
 static int take_tables(paper_arguments *a, const char *word)
 {
     renyi_error err = {0};
@@ -23,15 +35,19 @@ static int take_tables(paper_arguments *a, const char *word)
                                 word);
             return -1;
         }
-        if (renyi_paper_find_table((uint32_t)number, &place, &err) != RENYI_OK) {
+        const int over_data = is_survey((uint32_t)number);
+        if (!over_data && renyi_paper_find_table((uint32_t)number, &place, &err) != RENYI_OK) {
             options_usage_error("paper", "option '--table': %s", err.message);
             return -1;
         }
-        if (a->n_tables == PAPER_MAX_TABLES) {
+        if (a->n_tables + a->n_surveys == PAPER_MAX_TABLES) {
             options_usage_error("paper", "option '--table': more than %d", PAPER_MAX_TABLES);
             return -1;
         }
-        a->tables[a->n_tables++] = (uint32_t)number;
+        if (over_data)
+            a->surveys[a->n_surveys++] = (uint32_t)number;
+        else
+            a->tables[a->n_tables++] = (uint32_t)number;
         if (!*end) return 0;
     }
 }
@@ -41,13 +57,16 @@ static int check(paper_arguments *a, const cli_strings *words)
     if (words->count)
         return options_usage_error("paper", "unexpected '%s' (photos are given with --data-dir)",
                                    words->items[0]);
+    for (size_t i = 0; i < a->table_words.count; i++)
+        if (take_tables(a, a->table_words.items[i])) return CLI_USAGE;
     if (a->run.json && a->markdown)
         return options_usage_error("paper", "--json and --markdown exclude each other");
+    if (a->n_surveys && !a->n_tables && (a->models.count || a->run.data))
+        return options_usage_error("paper", "Tables 4 and 5 are run by renyi zeroshot --json; give "
+                                            "what it wrote with --results FILE");
     if (!a->run.data && a->run.log_samples)
         return options_usage_error("paper", "--log-samples needs --data-dir DIR");
     if (eval_arguments_check("paper", &a->run)) return CLI_USAGE;
-    for (size_t i = 0; i < a->table_words.count; i++)
-        if (take_tables(a, a->table_words.items[i])) return CLI_USAGE;
     return CLI_OK;
 }
 
@@ -59,6 +78,8 @@ static option_outcome parse(paper_arguments *a, int argc, char **argv, cli_strin
         {"model", 'm', OPTION_STRINGS, &a->models, "MODEL",
          "file, directory, or Hugging Face name in the cache; may be given again", 0, 0},
         DATA_OPTION_ROWS(&a->run),
+        {"results", 0, OPTION_STRINGS, &a->results, "FILE",
+         "what renyi zeroshot --json wrote, for Tables 4 and 5; may be given again", 0, 0},
         {"no-mosaic", 0, OPTION_FLAG, &a->no_mosaic, "", "only the columns of the paper", 0, 0},
         {"json", 0, OPTION_FLAG, &a->run.json, "", "one JSON document on stdout", 0, 0},
         {"markdown", 0, OPTION_FLAG, &a->markdown, "", "tables in Markdown", 0, 0},
@@ -69,15 +90,18 @@ static option_outcome parse(paper_arguments *a, int argc, char **argv, cli_strin
     };
     const verb_syntax syntax = {
         "paper", "[--table N]... [-m MODEL]... [--data-dir DIR] [options]",
-        "The paper's ViT and DeiT tables (1, 2, 3, 7, 8, 9, 10, 11, 14, 15) with its figures beside what this\n"
+        "The paper's tables of ViT and DeiT (1, 2, 3, 7, 8, 9, 10, 11, 14, 15) with its figures beside what this\n"
         "machine computes: GFLOPs of every row from the token counts, and with photos the accuracies, with\n"
         "their 95 % interval and paired tests, of the models that are given or, without -m, of those of the\n"
         "paper's that are in the Hugging Face cache. For another model the same tables are made beside the\n"
-        "paper's. What could not be run is marked. All policies share one decoding of each photo.",
+        "paper's. What could not be run is marked. All policies share one decoding of each photo.\n"
+        "Tables 4 and 5, CLIP and TCA on fifteen data sets: GFLOPs, and accuracies from the --results that\n"
+        "renyi zeroshot has written, a data set at a time.",
         "  renyi paper\n"
         "  renyi paper --table 9 --table 11 --markdown\n"
         "  renyi paper --table 1,9 -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k --data-dir imagenet/val --limit 2000 --shuffle\n"
-        "  renyi paper -m vit_tiny -m deit_tiny --data-dir val --log-samples run.jsonl --resume --csv tables.csv\n",
+        "  renyi paper -m vit_tiny -m deit_tiny --data-dir val --log-samples run.jsonl --resume --csv tables.csv\n"
+        "  renyi paper --table 4,5 --results pets.json --results dtd.json\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, words);
 }
@@ -97,35 +121,63 @@ static int check_csv(const paper_arguments *a)
     return f && fclose(f) == 0 ? CLI_OK : fail_csv(a);
 }
 
-static int write_csv(const paper_arguments *a, const paper_block *blocks, size_t count)
+static int write_csv(const paper_arguments *a, const paper_block *blocks, size_t count,
+                     const paper_surveys *surveys)
 {
     if (!a->run.results_file) return CLI_OK;
     FILE *f = fopen(a->run.results_file, "w");
     if (!f) return fail_csv(a);
     paper_report_csv(f, blocks, count);
+    paper_survey_csv(f, surveys);
     const int is_bad = ferror(f);
     return fclose(f) || is_bad ? fail_csv(a) : CLI_OK;
 }
 
-static int report(const paper_arguments *a, const paper_subjects *list)
+/* All tables on stdout, and their cells in the CSV file. */
+static int put_tables(const paper_arguments *a, const paper_subjects *list,
+                      const paper_surveys *surveys)
 {
     size_t count;
     paper_block *blocks = paper_blocks(list, &count);
 
-    if (a->run.json)
-        json_print(paper_report_json(list, blocks, count));
-    else
+    if (a->run.json) {
+        json_t *document = paper_report_json(list, blocks, count);
+        json_object_set_new(document, "surveys", paper_survey_json(surveys));
+        json_print(document);
+    } else {
         paper_report_text(blocks, count, a->markdown);
-    const int code = write_csv(a, blocks, count);
+        paper_survey_text(surveys, a->markdown);
+        paper_report_legend(paper_is_measured(blocks, count) || paper_surveys_are_measured(surveys),
+                            a->markdown);
+    }
+    const int code = write_csv(a, blocks, count, surveys);
     free(blocks);
+    return code;
+}
+
+static int report(const paper_arguments *a, const paper_subjects *list,
+                  const paper_surveys *surveys)
+{
+    const int code = put_tables(a, list, surveys);
+
     if (list->is_interrupted)
         cli_error("interrupted; %s", a->run.log_samples
                                          ? "the same command with --resume goes on from here"
                                          : "with --log-samples FILE a run can be resumed");
-    else if (!list->n_started)
+    else if (list->count && !list->n_started)
         cli_note("Accuracies: renyi paper -m MODEL --data-dir DIR; weights: renyi pull %s",
                  "timm/vit_small_patch16_224.augreg_in21k_ft_in1k");
     return code == CLI_OK ? paper_subjects_exit_code(list) : code;
+}
+
+static int make_surveys(paper_surveys *surveys, const paper_arguments *a)
+{
+    int code = CLI_OK;
+
+    paper_surveys_make(surveys, a);
+    for (size_t i = 0; code == CLI_OK && i < a->results.count; i++)
+        code = paper_surveys_take(surveys, a->results.items[i]);
+    return code;
 }
 
 int cmd_paper(int argc, char **argv)
@@ -133,18 +185,22 @@ int cmd_paper(int argc, char **argv)
     paper_arguments a = {.run = {.log_freq = 100}};
     cli_strings words = {0};
     paper_subjects list = {0};
+    paper_surveys surveys = {0};
     const option_outcome outcome = parse(&a, argc, argv, &words);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
         code = check(&a, &words);
         if (code == CLI_OK) code = check_csv(&a);
+        if (code == CLI_OK) code = make_surveys(&surveys, &a); /* before hours of work */
         if (code == CLI_OK) code = paper_subjects_make(&list, &a);
-        if (code == CLI_OK) code = report(&a, &list);
+        if (code == CLI_OK) code = report(&a, &list, &surveys);
     }
+    paper_surveys_free(&surveys);
     paper_subjects_free(&list);
     cli_strings_free(&a.models);
     cli_strings_free(&a.table_words);
+    cli_strings_free(&a.results);
     cli_strings_free(&words);
     return code;
 }

@@ -221,7 +221,7 @@ static void put_block(const paper_block *b, int is_markdown)
 /* ---- a table -----------------------------------------------------------------------------------
  */
 
-static void put_note(const char *mark, const char *text, int is_markdown)
+void paper_put_note(const char *mark, const char *text, int is_markdown)
 {
     if (text) text_put_wrapped(mark, text, is_markdown ? SIZE_MAX : WIDTH);
     if (text && is_markdown) puts(""); /* a paragraph each */
@@ -232,18 +232,18 @@ static void put_notes(const paper_block *b, int is_markdown)
     const renyi_paper_table *t = &b->table;
 
     puts("");
-    put_note("a Ours: ", t->about_ours, is_markdown);
-    put_note("b Random: ", t->about_random, is_markdown);
-    put_note("c GFLOPs: ", t->about_gflops, is_markdown);
+    paper_put_note("a Ours: ", t->about_ours, is_markdown);
+    paper_put_note("b Random: ", t->about_random, is_markdown);
+    paper_put_note("c GFLOPs: ", t->about_gflops, is_markdown);
     if (has_column(b, RENYI_PAPER_MOSAIC))
-        put_note(
+        paper_put_note(
             "d mosaic: ",
             is_naive(b)
                 ? "our own rule, not in the paper, at the same p and GFLOPs"
                 : "our own rule, not in the paper, at the same keep rate; slightly fewer GFLOPs, "
                   "as it fuses no token",
             is_markdown);
-    put_note("Photos: ", t->about_photos, is_markdown);
+    paper_put_note("Photos: ", t->about_photos, is_markdown);
 }
 
 static void put_title(const renyi_paper_table *t, int is_markdown)
@@ -256,26 +256,36 @@ static void put_title(const renyi_paper_table *t, int is_markdown)
 
 void paper_report_text(const paper_block *blocks, size_t count, int is_markdown)
 {
-    int is_measured = 0;
-
     for (size_t i = 0; i < count; i++) {
         const paper_block *b = &blocks[i];
         if (i == 0 || b[-1].shape.table != b->shape.table) put_title(&b->table, is_markdown);
         put_block(b, is_markdown);
-        is_measured |= b->subject->state == PAPER_RUN;
         if (i + 1 < count && b[1].shape.table == b->shape.table) continue;
         put_notes(b, is_markdown);
         puts("");
     }
-    put_note("",
-             "A column is the paper's, 'here' behind it this machine's. GFLOPs are counted as the "
-             "paper does: multiply-accumulates, and 5 for each value that a LayerNorm sees. "
-             "Accuracies are top-1 in per cent.",
-             is_markdown);
+}
+
+int paper_is_measured(const paper_block *blocks, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (blocks[i].subject->state == PAPER_RUN) return 1;
+    return 0;
+}
+
+void paper_report_legend(int is_measured, int is_markdown)
+{
+    paper_put_note(
+        "",
+        "A column is the paper's, 'here' behind it this machine's. GFLOPs are counted as the "
+        "paper does: multiply-accumulates, and 5 for each value that a LayerNorm sees. "
+        "Accuracies are top-1 in per cent.",
+        is_markdown);
     if (is_measured)
-        put_note("",
-                 "± is half of Wilson's 95 % interval; '!': the paper's figure for the same model "
-                 "lies outside of it. p-value: McNemar's exact test; 'noise': 0.05 or more, these "
-                 "photos do not tell the two apart.",
-                 is_markdown);
+        paper_put_note(
+            "",
+            "± is half of Wilson's 95 % interval; '!': the paper's figure for the same model "
+            "lies outside of it. p-value: McNemar's exact test; 'noise': 0.05 or more, these "
+            "photos do not tell the two apart.",
+            is_markdown);
 }

@@ -23,6 +23,10 @@ paper_block *paper_blocks(const paper_subjects *list, size_t *count);
 const char *paper_cell_state(const paper_block *b, const renyi_paper_cell *cell);
 
 void paper_report_text(const paper_block *blocks, size_t count, int is_markdown);
+int paper_is_measured(const paper_block *blocks, size_t count); /* anything of them? */
+void paper_report_legend(int is_measured, int is_markdown);
+/* A remark behind its mark; nothing if text is NULL. */
+void paper_put_note(const char *mark, const char *text, int is_markdown);
 json_t *paper_report_json(const paper_subjects *list, const paper_block *blocks, size_t count);
 void paper_report_csv(FILE *f, const paper_block *blocks, size_t count);
 

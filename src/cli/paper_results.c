@@ -158,13 +158,13 @@ static void put_cell(FILE *f, const paper_block *b, uint32_t row, renyi_paper_me
     } else {
         fputs(",,,,", f);
     }
-    putc('\n', f);
+    fputs(",\n", f);
 }
 
 void paper_report_csv(FILE *f, const paper_block *blocks, size_t count)
 {
     fputs("table,paper_model,method,policy,paper_gflops,paper_top1,model,architecture,state,gmacs,"
-          "gmacs_paper,images,top1,top1_low,top1_high\n",
+          "gmacs_paper,images,top1,top1_low,top1_high,data_set\n",
           f);
     for (size_t i = 0; i < count; i++)
         for (uint32_t row = 0; row < blocks[i].shape.n_rows; row++)

@@ -24,7 +24,7 @@ static paper_subject *add(paper_subjects *list, const char *word)
     return s;
 }
 
-static int is_in_cache(const char *repository)
+int paper_in_cache(const char *repository)
 {
     char *root = hub_cache_root();
     char *snapshot = root ? hub_find_snapshot(root, repository, "main") : NULL;
@@ -150,7 +150,7 @@ static int is_known(const paper_subjects *list, const char *architecture)
 static int add_papers_model(paper_subjects *list, const renyi_paper_row *r,
                             const paper_arguments *a)
 {
-    const int is_cached = is_in_cache(r->weights);
+    const int is_cached = paper_in_cache(r->weights);
     const int is_used = is_cached && !a->models.count;
     paper_subject *s = add(list, is_used ? r->weights : NULL);
 
@@ -210,6 +210,7 @@ int paper_subjects_exit_code(const paper_subjects *list)
 
 int paper_subjects_make(paper_subjects *list, const paper_arguments *a)
 {
+    if (!a->n_tables && a->n_surveys) return CLI_OK; /* only tables over data sets */
     int code = check_words(&a->models);
 
     for (size_t i = 0; code == CLI_OK && i < a->models.count; i++) {

@@ -15,8 +15,11 @@ typedef struct paper_arguments {
     eval_arguments run; /* photos and how to run; results_file = --csv */
     cli_strings models; /* each -m */
     cli_strings table_words;
+    cli_strings results;               /* of renyi zeroshot, for the tables over data sets */
     uint32_t tables[PAPER_MAX_TABLES]; /* numbers */
-    uint32_t n_tables;                 /* 0 = all */
+    uint32_t n_tables;
+    uint32_t surveys[PAPER_MAX_TABLES]; /* numbers of tables over data sets */
+    uint32_t n_surveys;                 /* neither the one nor the other = all */
     int no_mosaic, markdown;
 } paper_arguments;
 
@@ -47,6 +50,8 @@ typedef struct paper_subjects {
     size_t count, n_started; /* of them, evaluations that were begun */
     int is_interrupted;
 } paper_subjects;
+
+int paper_in_cache(const char *repository); /* are its weights in the Hugging Face cache? */
 
 /* Find them all and run what can be run. CLI_OK: there is something to report, interrupted or not;
  * else the exit code after an error was reported. The caller frees. */

@@ -8,8 +8,9 @@ cells='[c for t in d["tables"] for b in t["blocks"] for r in b["rows"] for c in 
 
 # --- a fresh clone: no weights, no photos ---
 run 0 paper
-[ "$(grep -c '^Table ' out)" -eq 10 ] || fail "ten tables"
+[ "$(grep -c '^Table ' out)" -eq 12 ] || fail "twelve tables"
 [ "$(grep -c 'no weights (renyi pull timm/' out)" -eq 18 ] || fail "eighteen parts without weights"
+[ "$(grep -c 'no weights (renyi pull openai/clip' out)" -eq 2 ] || fail "two tables without weights"
 out_has "  4.6 c 17.58  82.0 no weights"
 out_has "copied from Table 14"
 out_has "its published code has c=0.2"
@@ -38,11 +39,55 @@ json 'd["tables"][8]["blocks"][0]["weights"] == "timm/deit_small_patch16_224.fb_
 python3 - <<'P' || fail "CSV"
 import csv
 rows = list(csv.DictReader(open("cells.csv")))
-assert len(rows) == 252 + 109 and {r["state"] for r in rows} == {"no weights"}, len(rows)
+assert len(rows) == 252 + 109 + 17 * 5 and {r["state"] for r in rows} == {"no weights"}, len(rows)
 assert all(None not in r and None not in r.values() for r in rows)
 first = rows[0]
 assert (first["table"], first["method"], first["paper_top1"]) == ("1", "cls", "66.1") and "layers=0,3,6" in first["policy"]
 P
+
+# --- over data sets: CLIP and TCA ---
+run 0 paper --table 4,5 --csv sets.csv
+[ "$(grep -c '^Table ' out)" -eq 2 ] || fail "two tables"
+out_has "  ImageNet-R       77.55 no weights  66.04 no weights    72.10 no weights"
+out_has "58.39 d"
+out_has "  UCF101          62.33 no weights   67.01 no weights"
+out_has "the column's mean is 65.13"
+[ "$(awk 'length > 100' out | wc -l)" -eq 0 ] || fail "wider than 100 columns"
+grep -q '^5,CLIP ViT-B/16,Ours,"tca drop=0.1 layers=0,3,6 metric=col n=4",9.2,43.03,.*,DTD$' sets.csv || fail "a cell of a survey in the CSV"
+run 0 paper --table 9 --json
+json 'len(d["tables"]) == 1 and d["surveys"] == []'
+result() { # COLLECTION TOP1 TOP1: dense, and with TCA
+  printf '{"collection": "%s", "model": "clip", "architecture": "clip_vit_base_patch16_224", "results": [
+    {"policy": "none", "images": 100, "failed": 0, "top1": %s, "top1_range": [%s, 99.5]},
+    {"policy": "tca drop=0.1 layers=3,6,9 metric=cls", "adapt": "tca", "images": 100, "failed": 0, "top1": %s, "top1_range": [10.5, 99.5]},
+    {"policy": "tca drop=0.1 layers=0,3,6 metric=cls", "images": 100, "failed": 0, "top1": 1, "top1_range": [0, 9]}]}' "$1" "$2" "$2" "$3"
+}
+for set in imagenet imagenet-a imagenet-v2 imagenet-r imagenet-sketch; do result $set 80 70.25 >$set.json; done
+files=(--results imagenet.json --results imagenet-a.json --results imagenet-v2.json --results imagenet-r.json --results imagenet-sketch.json)
+run 0 paper --table 4 "${files[@]}"
+out_has "clip as the paper's CLIP ViT-B/16"
+out_has "80.00 ±9.8!"
+out_has "Average          61.24       80.00  56.39       70.25"
+out_has "not run"
+run 0 paper --table 4 "${files[@]}" --json
+json '[c.get("top1") for c in d["surveys"][0]["rows"][1]["cells"]] == [80, 70.25, None, None, None]'
+json '[c["top1"] for c in d["surveys"][0]["rows"][5]["cells"]] == [80, 70.25, None, None, None]'
+json 'd["surveys"][0]["rows"][1]["cells"][0]["state"] == "measured" and d["surveys"][0]["rows"][1]["cells"][3]["state"] == "not run"'
+run 0 paper --table 5 --results imagenet.json
+err_has "imagenet.json: nothing of these tables in it"
+run 1 paper --table 4 --results imagenet.json --results imagenet.json
+err_has "a second result of imagenet"
+sed s/'"clip"'/'"another"'/ imagenet-a.json >other.json
+run 1 paper --table 4 --results imagenet.json --results other.json
+err_has "a table is about one model"
+echo '{"results": []}' >none.json
+run 1 paper --table 4 --results none.json
+err_has "not the JSON that renyi zeroshot writes"
+echo '{' >none.json
+run 1 paper --table 4 --results none.json
+run 1 paper --table 4 --results absent.json
+run 2 paper --table 4 -m absent
+err_has "renyi zeroshot"
 
 # --- a model that is not the paper's ---
 "$RENYI" init -q --arch vit_tiny_patch16_112 --dim 64 --heads 2 --classes 4 --seed 1 small.safetensors
@@ -104,8 +149,6 @@ run 0 paper --table 1 -m small.safetensors
 out_has "ViT-S/16: not run (renyi paper -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k)"
 
 # --- wrong usage ---
-run 2 paper --table 4
-err_has "Table 4 is about CLIP"
 run 2 paper --table 12
 err_has "LLaVA"
 run 2 paper --table 13
