@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/whole_file.h"
+#include "engine/options.h"
 #include "eval/collections.h"
 
 #include <stdio.h>
@@ -170,16 +171,12 @@ renyi_status ry_templates_new(renyi_templates **out, const renyi_allocator *al, 
 renyi_status renyi_templates_open(renyi_templates **out, const char *word, const renyi_options *opt,
                                   renyi_error *err)
 {
-    renyi_options o = {0};
+    renyi_options o;
+    renyi_templates *t;
     if (!out || !word)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_templates_open: NULL argument");
     *out = NULL;
-    if (opt && (opt->struct_size < sizeof o.struct_size || opt->struct_size > sizeof o))
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "renyi_options: struct_size %u, this library knows %zu", opt->struct_size,
-                       sizeof o);
-    if (opt) memcpy(&o, opt, opt->struct_size);
-    renyi_templates *t;
+    RY_TRY(ry_options_read(&o, opt, err));
     RY_TRY(ry_templates_new(&t, &o.allocator, err));
     const renyi_status st = fill(t, word, err);
     if (st) {
