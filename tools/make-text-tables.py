@@ -107,8 +107,8 @@ def entity_tables():
         c = [ord(x) for x in html5[name + ";"]] + [0]
         assert html5.get(name, html5[name + ";"]) == html5[name + ";"] and re.fullmatch("[A-Za-z0-9]+", name)
         items.append(f'{{"{name}", {int(name in html5)}, {{0x{c[0]:x}, 0x{c[1]:x}}}}},')
-    text = f"""/* html_entities_tables.c - the named characters of HTML 5, written by tools/make-text-tables.py; see
- * html_entities.h. SPDX-License-Identifier: Apache-2.0 */
+    text = f"""/* html_entities_tables.c - the named characters of HTML 5, written by tools/make-text-tables.py;
+ * see html_entities.h. SPDX-License-Identifier: Apache-2.0 */
 #include "model/html_entities.h"
 
 /* clang-format off */
