@@ -192,8 +192,8 @@ RENYI_API RENYI_CHECK renyi_status renyi_template_check(const char *text, renyi_
 /* A classifier made of an image tower and one row a class: logit c of a picture with the embedding
  * f is scale * <f/|f|, rows[c]>. rows: [n_classes, embed_dim], each of length 1; copied, and so are
  * the names [n_classes], which become the labels. scale: exp(logit_scale) of the model, 100 for
- * OpenAI's. Borrows clip, which must outlive it; any model with a class token and no second head
- * will do. On success *out is owned by the caller (renyi_model_free). */
+ * OpenAI's. Borrows clip, which must outlive it; any model will do that has such
+ * embeddings. On success *out is owned by the caller (renyi_model_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_model_zeroshot(renyi_model **out, const renyi_model *clip,
                                                         const float *rows, const char *const *names,
                                                         uint32_t n_classes, double scale,

@@ -19,7 +19,7 @@ typedef struct contest {
     renyi_model_info info;    /* of the first */
     renyi_session **sessions; /* [n_dtypes, n_policies] */
     uint8_t *pixels;          /* [batch, size, size, 3] */
-    float *logits;            /* [batch, n_classes] */
+    float *answers;           /* [batch, outputs] */
     double *ms;               /* [repetitions, n] per image */
 } contest;
 
@@ -88,7 +88,7 @@ static void contest_close(contest *c)
     free(c->sessions);
     free(c->models);
     free(c->pixels);
-    free(c->logits);
+    free(c->answers);
     free(c->ms);
 }
 
@@ -100,7 +100,7 @@ static renyi_status run_round(contest *c, double *ms, renyi_error *err)
     for (size_t i = 0; i < c->n; i++) {
         const double start = cli_now_ms();
         const renyi_status status =
-            renyi_run_pixels(c->sessions[i], c->pixels, batch, c->logits, err);
+            renyi_run_pixels(c->sessions[i], c->pixels, batch, c->answers, err);
         if (status != RENYI_OK) return status;
         ms[i] = (cli_now_ms() - start) / batch;
     }
@@ -114,7 +114,8 @@ static renyi_status contest_run(contest *c, renyi_error *err)
     renyi_status status = RENYI_OK;
 
     c->pixels = cli_alloc(n_pixels, 1);
-    c->logits = cli_alloc((size_t)c->config->batch * c->info.n_classes, sizeof *c->logits);
+    c->answers = cli_alloc((size_t)c->config->batch * renyi_session_outputs(c->sessions[0]),
+                           sizeof *c->answers);
     c->ms = cli_alloc(c->config->repetitions * c->n, sizeof *c->ms);
     fill_pixels(c->pixels, n_pixels);
     const double start = cli_now_ms();

@@ -75,6 +75,7 @@ static int classify_with(const classify_arguments *a, const renyi_model *model,
     char policy[RENYI_POLICY_MAX];
 
     renyi_model_get_info(model, &info);
+    if (model_no_classifier(&info)) return CLI_FAILED;
     int code = prune_check("classify", a->policy, model, policy);
     if (code != CLI_OK) return code;
     if (photo_spec_make(&spec, "classify", &info, &a->over)) return CLI_USAGE;

@@ -81,12 +81,13 @@ static void put_text(const renyi_model *model, int tensors)
         printf(" + %u in front\n", i.n_prefix);
     else
         printf(", no class token\n");
-    printf("width           %u, %u heads, hidden %u, %u blocks, eps %g\n", i.dim, i.n_heads,
-           i.mlp_dim, i.n_blocks, i.norm_eps);
-    printf("classes         %u%s\n", i.n_classes,
-           !i.n_classes                   ? ""
-           : strcmp(i.pool, "token") == 0 ? ", from the class token"
-                                          : ", from the mean of the patches");
+    printf("width           %u, %u heads, hidden %u (%s), %u blocks, eps %g\n", i.dim, i.n_heads,
+           i.mlp_dim, i.activation, i.n_blocks, i.norm_eps);
+    const char *from = strcmp(i.pool, "token") == 0 ? "the class token" : "the mean of the patches";
+    if (i.n_classes)
+        printf("classes         %u, from %s\n", i.n_classes, from);
+    else
+        printf("classes         none; embeddings of %u values, from %s\n", i.embed_dim, from);
     printf("parameters      %" PRIu64 " (%.2f M)\n", i.n_params, (double)i.n_params * 1e-6);
     printf("MACs per image  %.3f G\n", i.macs * 1e-9);
     put_dtypes(model);
@@ -136,6 +137,8 @@ static void put_json(const renyi_model *model, const char *word)
     if (document) {
         json_object_set_new(document, "dtype", json_string(renyi_dtype_name(i.dtype)));
         json_object_set_new(document, "pool", json_string(i.pool));
+        json_object_set_new(document, "embed_dim", json_integer(i.embed_dim));
+        json_object_set_new(document, "activation", json_string(i.activation));
         json_object_set_new(document, "quantization", json_text(i.quantization));
         json_object_set_new(document, "preprocessing",
                             json_preprocess(&i.preprocess, i.preprocess_source));

@@ -83,6 +83,18 @@ renyi_model *model_open_reported(const char *word, const renyi_options *opt)
     return model;
 }
 
+int model_no_classifier(const renyi_model_info *info)
+{
+    if (info->n_classes) return 0;
+    if (strcmp(info->family, "clip") == 0)
+        cli_error("%s has no classifier: 'renyi zeroshot' classifies by class names, 'renyi embed' "
+                  "writes embeddings",
+                  info->architecture);
+    else
+        cli_error("%s has no classifier: 'renyi embed' writes embeddings", info->architecture);
+    return 1;
+}
+
 renyi_cpu cpu_from_name(const char *name)
 {
     static const renyi_cpu levels[] = {RENYI_CPU_SCALAR, RENYI_CPU_AVX2, RENYI_CPU_AVX512};

@@ -18,6 +18,9 @@ char *model_path_title(const char *word);
 /* Resolve and open; NULL after reporting the error. Says so if it does not compute in f32. */
 renyi_model *model_open_reported(const char *word, const renyi_options *opt);
 
+/* 1 for a model of embeddings alone, after saying what to use instead. */
+int model_no_classifier(const renyi_model_info *info);
+
 /* "scalar", "avx2", "avx512"; NULL or "auto" = the best. */
 renyi_cpu cpu_from_name(const char *name);
 #define CPU_CHOICES "auto|scalar|avx2|avx512"

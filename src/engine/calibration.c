@@ -29,7 +29,7 @@ struct renyi_calibration {
     uint64_t n_images;
     seen *products; /* [n_blocks, PRODUCTS] */
     float *tokens;  /* [n_blocks, PRODUCTS, 2, MAX_TOKENS] what their lists point into */
-    float *logits;  /* [max_batch, n_classes] nobody reads */
+    float *answers; /* [max_batch, outputs] nobody reads */
     float lut[3][256];
     ry_rng rng;
     int has_nan;
@@ -94,7 +94,7 @@ renyi_status renyi_calibration_run(renyi_calibration *c, const uint8_t *pixels, 
                              .n = n,
                              .watch = watch,
                              .watch_user = c};
-    RY_TRY(ry_vit_forward(c->plan, &in, c->logits));
+    RY_TRY(ry_vit_forward(c->plan, &in, c->answers));
     c->n_images += n;
     if (!c->has_nan) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
@@ -188,8 +188,9 @@ static renyi_status take_memory(renyi_calibration *c, renyi_error *err)
     const size_t n = (size_t)config->n_blocks * PRODUCTS;
     c->products = ry_alloc(al, n, sizeof *c->products);
     c->tokens = ry_alloc(al, n, 2 * MAX_TOKENS * sizeof *c->tokens);
-    c->logits = ry_alloc(al, c->max_batch, config->n_classes * sizeof *c->logits);
-    if (!c->products || !c->tokens || !c->logits)
+    c->answers =
+        ry_alloc(al, c->max_batch, ry_vit_outputs(config, RENYI_OUTPUT_AUTO) * sizeof *c->answers);
+    if (!c->products || !c->tokens || !c->answers)
         return ry_fail_nomem(err, n * 2 * MAX_TOKENS * sizeof *c->tokens);
     for (size_t i = 0; i < n; i++) {
         float *lists = c->tokens + i * 2 * MAX_TOKENS;
@@ -205,8 +206,6 @@ static renyi_status fill(renyi_calibration *c, renyi_error *err)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "the model computes in %s; calibration wants it opened in f32",
                        renyi_dtype_name(m->dtype));
-    if (!m->vit.head)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "the model has no classifier head");
     ry_normalize_lut(c->lut, m->vit.config.preprocess.mean, m->vit.config.preprocess.std);
     RY_TRY(take_memory(c, err));
     const ry_vit_plan_options plan = {
@@ -243,7 +242,7 @@ void renyi_calibration_free(renyi_calibration *c)
     ry_vit_plan_free(c->plan, al);
     ry_free(al, c->products);
     ry_free(al, c->tokens);
-    ry_free(al, c->logits);
+    ry_free(al, c->answers);
     ry_free(al, c);
 }
 

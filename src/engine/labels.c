@@ -19,13 +19,24 @@ static const char *name_of(const json_t *config, uint32_t i)
     return name && *name && strcmp(name, placeholder) != 0 ? name : NULL;
 }
 
-renyi_status ry_labels_read(ry_labels *out, const json_t *config, uint32_t n,
-                            const renyi_allocator *al, renyi_error *err)
+/* Where names come from: a list, or a config. */
+typedef struct source {
+    const char *const *list; /* [n] or NULL */
+    const json_t *config;
+} source;
+
+static const char *name_at(const source *s, uint32_t i)
+{
+    return s->list ? s->list[i] : name_of(s->config, i);
+}
+
+static renyi_status copy(ry_labels *out, const source *s, uint32_t n, const renyi_allocator *al,
+                         renyi_error *err)
 {
     size_t bytes = 0;
     *out = (ry_labels){0};
     for (uint32_t i = 0; i < n; i++) {
-        const char *name = name_of(config, i);
+        const char *name = name_at(s, i);
         if (name) bytes += strlen(name) + 1;
     }
     if (!bytes) return RENYI_OK;
@@ -37,13 +48,25 @@ renyi_status ry_labels_read(ry_labels *out, const json_t *config, uint32_t n,
     }
     char *at = out->text;
     for (uint32_t i = 0; i < n; i++) {
-        const char *name = name_of(config, i);
+        const char *name = name_at(s, i);
         if (!name) continue;
         const size_t length = strlen(name) + 1;
         out->names[i] = memcpy(at, name, length);
         at += length;
     }
     return RENYI_OK;
+}
+
+renyi_status ry_labels_read(ry_labels *out, const json_t *config, uint32_t n,
+                            const renyi_allocator *al, renyi_error *err)
+{
+    return copy(out, &(source){NULL, config}, n, al, err);
+}
+
+renyi_status ry_labels_copy(ry_labels *out, const char *const *names, uint32_t n,
+                            const renyi_allocator *al, renyi_error *err)
+{
+    return copy(out, &(source){names, NULL}, n, al, err);
 }
 
 void ry_labels_free(ry_labels *l, const renyi_allocator *al)

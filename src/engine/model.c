@@ -39,9 +39,12 @@ static renyi_status copy_tensor_list(renyi_model *m, const ry_tensors *set, reny
 static double dense_macs(const ry_vit *v)
 {
     const ry_vit_config *c = &v->config;
-    const ry_cost_shape shape = {v->n_patches, 3 * c->patch_size * c->patch_size,
-                                 c->dim,       c->mlp_dim,
-                                 c->n_blocks,  c->n_classes * (v->head_dist ? 2 : 1)};
+    const ry_cost_shape shape = {.n_patches = v->n_patches,
+                                 .patch_in = 3 * c->patch_size * c->patch_size,
+                                 .dim = c->dim,
+                                 .mlp_dim = c->mlp_dim,
+                                 .n_blocks = c->n_blocks,
+                                 .head_out = ry_vit_head_width(c)};
     const ry_cost cost = ry_cost_dense(&shape, v->n_patches + c->n_prefix);
     return ry_cost_macs(&cost);
 }
@@ -129,10 +132,13 @@ void renyi_model_free(renyi_model *m)
 {
     if (!m) return;
     const renyi_allocator al = m->al;
-    ry_vit_free(&m->vit, &al);
+    ry_linear_free(m->vit.words, &al);
     ry_labels_free(&m->labels, &al);
-    ry_free(&al, m->tensors);
-    ry_free(&al, m->tensor_names);
+    if (!m->tower) {
+        ry_vit_free(&m->vit, &al);
+        ry_free(&al, m->tensors);
+        ry_free(&al, m->tensor_names);
+    }
     ry_free(&al, m);
 }
 
@@ -140,11 +146,12 @@ void renyi_model_free(renyi_model *m)
 
 void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
 {
+    static const char *const layouts[] = {"timm", "huggingface", "openai"};
     const ry_vit *v = &m->vit;
     const ry_vit_config *c = &v->config;
     *info = (renyi_model_info){
         .family = c->family,
-        .layout = c->layout == RY_LAYOUT_TIMM ? "timm" : "huggingface",
+        .layout = layouts[c->layout],
         .architecture = c->architecture,
         .image_size = c->image_size,
         .patch_size = c->patch_size,
@@ -164,6 +171,8 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
         .pool = c->pool == RY_POOL_TOKEN ? "token" : "avg",
         .dtype = m->dtype,
         .quantization = c->n_quantised ? c->quantization : NULL,
+        .embed_dim = ry_vit_embed_dim(c),
+        .activation = c->activation == RY_EPI_QUICKGELU ? "quick_gelu" : "gelu",
     };
 }
 

@@ -18,6 +18,9 @@ struct renyi_model {
     size_t n_tensors;
     char *tensor_names; /* one block that tensors[].name point into */
     ry_labels labels;   /* [n_classes] */
+    /* Of a zero-shot model (zeroshot.c) the model whose tower it borrows: of all above, only the
+     * labels and vit.words are its own. Else NULL. */
+    const renyi_model *tower;
 };
 
 #endif

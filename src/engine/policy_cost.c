@@ -13,7 +13,7 @@
 /* The encoder whose costs are asked for, with or without weights. */
 typedef struct encoder {
     ry_vit_config config;
-    uint32_t n_patches, n_heads_out; /* classifiers */
+    uint32_t n_patches;
 } encoder;
 
 static renyi_status find_encoder(encoder *out, const renyi_model *m, const char *architecture,
@@ -24,7 +24,6 @@ static renyi_status find_encoder(encoder *out, const renyi_model *m, const char 
     if (m) {
         out->config = m->vit.config;
         out->n_patches = m->vit.n_patches;
-        out->n_heads_out = m->vit.head_dist ? 2 : m->vit.head ? 1 : 0;
         return RENYI_OK;
     }
     if (!architecture || !ry_arch_parse(&arch, architecture))
@@ -36,11 +35,12 @@ static renyi_status find_encoder(encoder *out, const renyi_model *m, const char 
                                   .n_blocks = arch.n_blocks,
                                   .n_heads = arch.n_heads,
                                   .mlp_dim = arch.mlp_dim,
-                                  .n_classes = 1000,
+                                  .n_classes = arch.is_clip ? 0 : 1000,
                                   .n_prefix = arch.n_prefix,
+                                  .is_clip = arch.is_clip,
+                                  .proj_dim = arch.embed_dim,
                                   .pool = arch.n_prefix ? RY_POOL_TOKEN : RY_POOL_MEAN};
     out->n_patches = (arch.image_size / arch.patch_size) * (arch.image_size / arch.patch_size);
-    out->n_heads_out = arch.n_prefix == 2 ? 2 : 1;
     return RENYI_OK;
 }
 
@@ -52,7 +52,8 @@ static ry_cost_shape cost_shape(const encoder *e)
                            .dim = c->dim,
                            .mlp_dim = c->mlp_dim,
                            .n_blocks = c->n_blocks,
-                           .head_out = c->n_classes * e->n_heads_out};
+                           .head_out = ry_vit_head_width(c),
+                           .pre_norm = c->is_clip ? e->n_patches + c->n_prefix : 0};
 }
 
 static renyi_layer_cost block_cost(const encoder *e, const ry_block_rows *r)
@@ -75,21 +76,23 @@ static void end_costs(const encoder *e, renyi_cost *out, uint32_t last)
 {
     const ry_cost_shape shape = cost_shape(e);
     /* rows that the final LayerNorm sees */
-    const ry_cost ends = ry_cost_ends(&shape, e->config.pool == RY_POOL_MEAN ? 1 : last);
+    const int clip = e->config.is_clip, one = clip || e->config.pool == RY_POOL_MEAN;
+    const ry_cost ends = ry_cost_ends(&shape, one ? 1 : last);
     const uint64_t C = e->config.dim, tokens = e->n_patches + e->config.n_prefix;
     const uint32_t first = (uint32_t)tokens;
     out->embed =
         (renyi_layer_cost){.tokens_in = e->n_patches,
                            .tokens_mlp = first,
                            .tokens_out = first,
-                           .n_params = shape.patch_in * C + C + tokens * C + e->config.n_prefix * C,
-                           .macs_paper = ends.patch_embed,
+                           .n_params = shape.patch_in * C + (clip ? 2 : 1) * C + tokens * C +
+                                       e->config.n_prefix * C, /* two of LayerNorm, or a bias */
+                           .macs_paper = ends.patch_embed + ends.pre_norm,
                            .macs = ends.patch_embed,
                            .macs_executed = ends.patch_embed};
     out->head = (renyi_layer_cost){.tokens_in = last,
                                    .tokens_mlp = last,
                                    .tokens_out = last,
-                                   .n_params = 2 * C + shape.head_out * (C + 1),
+                                   .n_params = 2 * C + shape.head_out * (C + !clip),
                                    .macs_paper = ends.head + ends.norm,
                                    .macs = ends.head,
                                    .macs_executed = ends.head};

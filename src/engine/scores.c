@@ -196,7 +196,8 @@ static renyi_status take_memory(ry_scores *s, renyi_error *err)
     if (s->arena_each == SIZE_MAX) return ry_fail_nomem(err, SIZE_MAX);
     s->arena = ry_alloc(al, each, s->arena_each);
     s->scores = ry_alloc(al, each, sizeof *s->scores * v->config.n_blocks * v->n_patches);
-    s->logits = ry_alloc(al, s->max_batch, sizeof *s->logits * v->config.n_classes);
+    s->logits = ry_alloc(al, s->max_batch,
+                         sizeof *s->logits * ry_vit_outputs(&v->config, RENYI_OUTPUT_AUTO));
     s->image_keys = ry_calloc(al, s->max_batch, sizeof *s->image_keys);
     if (s->arena && s->scores && s->logits && s->image_keys) return RENYI_OK;
     return ry_fail_nomem(err, each * s->arena_each);
@@ -205,8 +206,6 @@ static renyi_status take_memory(ry_scores *s, renyi_error *err)
 static renyi_status fill(ry_scores *s, const ry_scores_options *o, renyi_error *err)
 {
     const ry_vit *v = &s->model->vit;
-    if (!v->head)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "the model has no classifier head");
     if (!(o->keep > 0.0 && o->keep <= 1.0))
         return ry_fail(err, RENYI_ERR_ARG, -1, "keep %g; above 0 and at most 1 is allowed",
                        o->keep);
@@ -290,7 +289,7 @@ const float *ry_scores_get(const ry_scores *s, uint32_t image, uint32_t m, uint3
 
 const float *ry_scores_logits(const ry_scores *s, uint32_t image)
 {
-    return s->logits + (size_t)image * s->model->vit.config.n_classes;
+    return s->logits + (size_t)image * s->plan->n_outputs;
 }
 
 uint32_t ry_scores_kept(const ry_scores *s) { return s->n_kept; }

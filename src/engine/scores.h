@@ -38,7 +38,7 @@ void ry_scores_run(ry_scores *s, const uint8_t *pixels, const float *chw, uint32
 /* [n_patches] of the last run, in raster order; larger is better. */
 const float *ry_scores_get(const ry_scores *s, uint32_t image, uint32_t metric, uint32_t block);
 
-/* [n_classes] of the last run. */
+/* [n_classes] of the last run; of a model without classifier its embedding. */
 const float *ry_scores_logits(const ry_scores *s, uint32_t image);
 
 /* Patches that a cut at `keep` leaves: the best so many, equal scores to the lower place. */

@@ -39,6 +39,9 @@ static renyi_status check_options(renyi_session_options *o, renyi_error *err)
                        MAX_BATCH);
     if (o->n_threads > MAX_THREADS)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%u threads; at most %d", o->n_threads, MAX_THREADS);
+    if (o->output != RENYI_OUTPUT_AUTO && o->output != RENYI_OUTPUT_EMBEDDING)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "output %d is not one of renyi_output",
+                       (int)o->output);
     return RENYI_OK;
 }
 
@@ -72,8 +75,10 @@ static renyi_status fill_session(renyi_session *s, const renyi_model *m,
 {
     const ry_vit_config *c = &m->vit.config;
     const size_t bytes = (size_t)o->max_batch * c->image_size * c->image_size * 3;
-    ry_vit_plan_options plan = {
-        .level = m->level, .max_batch = o->max_batch, .n_threads = o->n_threads};
+    ry_vit_plan_options plan = {.level = m->level,
+                                .max_batch = o->max_batch,
+                                .n_threads = o->n_threads,
+                                .output = o->output};
     s->model = m;
     s->max_batch = o->max_batch;
     s->progress = o->progress;
@@ -99,8 +104,6 @@ renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
         memcpy(&o, opt, opt->struct_size);
     }
     RY_TRY(check_options(&o, err));
-    if (!m->vit.head)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "the model has no classifier head");
     renyi_session *s = ry_calloc(&m->al, 1, sizeof *s);
     if (!s) return ry_fail_nomem(err, sizeof *s);
     const renyi_status st = fill_session(s, m, &o, err);
@@ -123,6 +126,8 @@ void renyi_session_free(renyi_session *s)
     ry_free(al, s->pixels);
     ry_free(al, s);
 }
+
+uint32_t renyi_session_outputs(const renyi_session *s) { return s ? s->plan->n_outputs : 0; }
 
 size_t renyi_session_bytes(const renyi_session *s)
 {
@@ -160,9 +165,9 @@ renyi_status renyi_session_cut(const renyi_session *s, uint32_t image, size_t i,
 }
 
 static renyi_status check_run(const renyi_session *s, const void *input, uint32_t n,
-                              const float *logits, renyi_error *err)
+                              const float *out, renyi_error *err)
 {
-    if (!s || !input || !logits) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_run: NULL argument");
+    if (!s || !input || !out) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_run: NULL argument");
     if (n == 0 || n > s->max_batch)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%u images; the session takes 1 to %u", n,
                        s->max_batch);
@@ -183,45 +188,45 @@ static size_t input_values(const renyi_session *s)
     return (size_t)3 * s->model->vit.config.image_size * s->model->vit.config.image_size;
 }
 
-static renyi_status forward(renyi_session *s, ry_vit_input *in, float *logits, renyi_error *err)
+static renyi_status forward(renyi_session *s, ry_vit_input *in, float *out, renyi_error *err)
 {
     s->n_last = 0;
     in->progress = s->progress;
     in->progress_user = s->progress_user;
-    const renyi_status st = ry_vit_forward(s->plan, in, logits);
+    const renyi_status st = ry_vit_forward(s->plan, in, out);
     if (st) return ry_fail(err, st, -1, "stopped by the progress callback");
     s->n_last = in->n;
     return RENYI_OK;
 }
 
-renyi_status renyi_run_pixels(renyi_session *s, const uint8_t *pixels, uint32_t n, float *logits,
+renyi_status renyi_run_pixels(renyi_session *s, const uint8_t *pixels, uint32_t n, float *out,
                               renyi_error *err)
 {
-    RY_TRY(check_run(s, pixels, n, logits, err));
+    RY_TRY(check_run(s, pixels, n, out, err));
     name_images(s, pixels, input_values(s), n);
     ry_vit_input in = {.pixels = pixels, .lut = (const float(*)[256])s->lut, .n = n};
-    return forward(s, &in, logits, err);
+    return forward(s, &in, out, err);
 }
 
-renyi_status renyi_run_tensor(renyi_session *s, const float *chw, uint32_t n, float *logits,
+renyi_status renyi_run_tensor(renyi_session *s, const float *chw, uint32_t n, float *out,
                               renyi_error *err)
 {
-    RY_TRY(check_run(s, chw, n, logits, err));
+    RY_TRY(check_run(s, chw, n, out, err));
     name_images(s, chw, input_values(s) * sizeof *chw, n);
     ry_vit_input in = {.chw = chw, .n = n};
-    return forward(s, &in, logits, err);
+    return forward(s, &in, out, err);
 }
 
-renyi_status renyi_run(renyi_session *s, const renyi_image *images, uint32_t n, float *logits,
+renyi_status renyi_run(renyi_session *s, const renyi_image *images, uint32_t n, float *out,
                        renyi_error *err)
 {
-    RY_TRY(check_run(s, images, n, logits, err));
+    RY_TRY(check_run(s, images, n, out, err));
     const ry_vit_config *c = &s->model->vit.config;
     const size_t each = (size_t)c->image_size * c->image_size * 3;
     for (uint32_t i = 0; i < n; i++)
         RY_TRY(
             renyi_image_fit(s->pixels + i * each, &images[i], &c->preprocess, &s->model->al, err));
-    return renyi_run_pixels(s, s->pixels, n, logits, err);
+    return renyi_run_pixels(s, s->pixels, n, out, err);
 }
 
 renyi_status renyi_measure_peak(uint32_t n_threads, double *gflops, renyi_error *err)

@@ -51,8 +51,6 @@ renyi_status renyi_viz_new(renyi_viz **out, const renyi_model *m, const renyi_vi
                            opt->struct_size, sizeof o);
         memcpy(&o, opt, opt->struct_size);
     }
-    if (!m->vit.head)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "the model has no classifier head");
     renyi_viz *v = ry_calloc(&o.allocator, 1, sizeof *v);
     if (!v) return ry_fail_nomem(err, sizeof *v);
     v->model = m;

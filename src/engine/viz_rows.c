@@ -101,9 +101,9 @@ static renyi_status fill_all(const renyi_viz *v, renyi_viz_result *r, float *log
 renyi_status ry_viz_fill_rows(const renyi_viz *v, renyi_viz_result *r, ry_stash *stash,
                               renyi_error *err)
 {
-    const size_t classes = v->model->vit.config.n_classes;
-    float *logits = ry_alloc(&v->stash.al, classes, sizeof *logits);
-    if (!logits) return ry_fail_nomem(err, classes * sizeof *logits);
+    const size_t n = ry_vit_outputs(&v->model->vit.config, RENYI_OUTPUT_AUTO);
+    float *logits = ry_alloc(&v->stash.al, n, sizeof *logits);
+    if (!logits) return ry_fail_nomem(err, n * sizeof *logits);
     const renyi_status st = fill_all(v, r, logits, stash, err);
     ry_free(&v->stash.al, logits);
     return st;

@@ -149,3 +149,12 @@ renyi_status renyi_classes_find(const renyi_model *m, const char *const *words, 
     ry_classes_free(&classes);
     return st;
 }
+
+renyi_status ry_no_classifier(const renyi_model_info *info, renyi_error *err)
+{
+    const int clip = strcmp(info->family, "clip") == 0;
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%.120s has no classifier; %s",
+                   info->architecture,
+                   clip ? "'renyi zeroshot' (renyi_model_zeroshot) makes one of class names"
+                        : "'renyi embed' gives its embeddings (RENYI_OUTPUT_EMBEDDING)");
+}

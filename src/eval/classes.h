@@ -31,6 +31,9 @@ renyi_status ry_classes_open(ry_classes *c, uint32_t n_classes, const renyi_mode
                              const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_classes_free(ry_classes *c);
 
+/* The error of a model that has embeddings only, where classes are wanted: what to use instead. */
+renyi_status ry_no_classifier(const renyi_model_info *info, renyi_error *err);
+
 /* Add the class map in `bytes`; every form that renyi_dataset_options.class_map describes, and the
  * "n02119789 1 kit_fox" lines of ILSVRC's own devkit. `file` names it in messages. */
 renyi_status ry_classes_map(ry_classes *c, const char *file, const void *bytes, size_t size,

@@ -188,6 +188,7 @@ static renyi_status list_labelled(renyi_dataset *d, const char *path, const reny
     if (!n_classes && m) {
         renyi_model_get_info(m, &info);
         n_classes = info.n_classes;
+        if (!n_classes && !d->unlabelled) return ry_no_classifier(&info, err);
     }
     d->info.n_classes = n_classes ? n_classes : DEFAULT_CLASSES;
     RY_TRY(ry_classes_open(&d->classes, d->info.n_classes, m, &d->al, err));

@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "eval/classes.h"
 #include "eval/merge.h"
 
 #include <string.h>
@@ -66,6 +67,7 @@ static renyi_status check_classes(renyi_eval *e, renyi_error *err)
     e->n_images = (size_t)data.n_images;
     e->choice = (ry_choice){model.n_classes, data.n_valid, data.valid};
     if (data.n_classes == model.n_classes) return RENYI_OK;
+    if (!model.n_classes) return ry_no_classifier(&model, err);
     return ry_fail(err, RENYI_ERR_ARG, -1, "the dataset has %u classes, the model %u",
                    data.n_classes, model.n_classes);
 }

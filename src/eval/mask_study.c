@@ -52,7 +52,7 @@ static renyi_status take_model(renyi_masks *s, const renyi_model *m, renyi_error
                        "image_size",
                        p->size, info.image_size);
     s->n_prefix = info.n_prefix;
-    s->n_classes = info.n_classes;
+    s->n_outputs = info.n_classes ? info.n_classes : info.embed_dim;
     s->info.n_blocks = info.n_blocks;
     s->info.n_patches = info.n_patches;
     s->photo = (ry_photo_spec){*p, ry_limits(&s->o.limits), s->o.apply_exif};
@@ -119,7 +119,7 @@ static renyi_status take_memory(renyi_masks *s, renyi_error *err)
     s->pixels = ry_alloc(al, B, values);
     s->sides = ry_alloc(al, B, P);
     s->chw = s->normalise ? ry_alloc(al, B, values * sizeof *s->chw) : NULL;
-    s->logits = ry_alloc(al, B, s->n_classes * sizeof *s->logits);
+    s->logits = ry_alloc(al, B, s->n_outputs * sizeof *s->logits);
     s->order = ry_alloc(al, N, sizeof *s->order);
     s->rows = ry_alloc(al, N, sizeof *s->rows);
     s->members = ry_alloc(al, N, sizeof *s->members);

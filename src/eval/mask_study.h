@@ -39,7 +39,7 @@ struct renyi_masks {
     const renyi_dataset *data; /* borrowed */
     char *folder;
     size_t n_images; /* of the dataset */
-    uint32_t n_prefix, n_classes;
+    uint32_t n_prefix, n_outputs;
     renyi_masks_info info;
     ry_photo_spec photo;
     ry_mask_spec mask;
@@ -54,7 +54,7 @@ struct renyi_masks {
     uint8_t *pixels;     /* [batch, size, size, 3] */
     uint8_t *sides;      /* [batch, patches] */
     float *chw;          /* [batch, 3, size, size], only with `normalise` */
-    float *logits;       /* [batch, n_classes], idle */
+    float *logits;       /* [batch, n_outputs], idle */
     /* Scratch of one photo. */
     uint32_t *order, *rows, *members; /* [tokens] */
     uint64_t *radix;                  /* [2 tokens] */

@@ -31,3 +31,9 @@ float ry_row_length(const float *x, size_t n)
     for (size_t k = 0; k < SUMS; k++) total += sum[k];
     return sqrtf(total);
 }
+
+void ry_row_to_length(float *x, size_t n, double length)
+{
+    const double is = (double)ry_row_length(x, n);
+    if (is > 0.0) ry_row_scale(x, x, (float)(length / is), n);
+}

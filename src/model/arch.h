@@ -7,15 +7,17 @@
 #include <stdint.h>
 
 typedef struct ry_arch {
-    int is_deit;
+    int is_deit, is_clip;
     uint32_t n_prefix; /* 2 distilled, 1, or 0: no class token, the mean of the patches ("gap") */
     uint32_t dim, n_blocks, n_heads, mlp_dim;
     uint32_t patch_size, image_size;
+    /* CLIP only: the width of an embedding, and the text tower */
+    uint32_t embed_dim, text_dim, text_blocks, text_heads;
 } ry_arch;
 
-/* (vit|deit)_(tiny|small|base|large|huge)[_distilled]_patch(N)[_gap]_(S); 1 when `name` is one of
- * these, with S a multiple of N and not both words in brackets. What is allowed, for messages:
- * ry_arch_allowed. */
+/* (vit|deit|clip_vit)_(tiny|small|base|large|huge)[_distilled]_patch(N)[_gap]_(S); 1 when `name` is
+ * one of these, with S a multiple of N, not both words in brackets and none of them for CLIP. What
+ * is allowed, for messages: ry_arch_allowed. */
 int ry_arch_parse(ry_arch *out, const char *name);
 const char *ry_arch_allowed(void);
 

@@ -30,6 +30,12 @@ enum { MAX_SIDE = 4096 };
 static const renyi_preprocess timm_vit = {0, RENYI_CROP_CENTER, RENYI_BICUBIC, 0.9, HALF, HALF};
 static const renyi_preprocess timm_deit = {0,   RENYI_CROP_CENTER, RENYI_BICUBIC,
                                            0.9, IMAGENET_MEAN,     IMAGENET_STD};
+static const renyi_preprocess clip = {0,
+                                      RENYI_CROP_CENTER,
+                                      RENYI_BICUBIC,
+                                      1.0,
+                                      {0.48145466, 0.4578275, 0.40821073},
+                                      {0.26862954, 0.26130258, 0.27577711}};
 static const renyi_preprocess hf_vit = {0, RENYI_CROP_SQUASH, RENYI_BILINEAR, 1.0, HALF, HALF};
 
 /* A word of a config and the value it stands for. */
@@ -127,6 +133,7 @@ static renyi_status read_hf_size(hf_size *out, const json_t *cfg, const char *ke
         out->keeps_shape = 1;
     } else {
         side = 0;
+        out->keeps_shape = 0;
         RY_TRY(ry_json_uint(obj, "height", &side, HF_FILE, err));
         RY_TRY(ry_json_uint(obj, "width", &width, HF_FILE, err));
         if (side != width)
@@ -150,11 +157,12 @@ static double crop_share(uint32_t crop, uint32_t resize)
     return share;
 }
 
-static renyi_status read_hf_geometry(renyi_preprocess *p, const json_t *cfg, uint32_t image_size,
+/* What is not said is as CLIP's processor has it, or ViT's: the one keeps the shape and crops. */
+static renyi_status read_hf_geometry(renyi_preprocess *p, const json_t *cfg, const ry_vit_config *c,
                                      renyi_error *err)
 {
-    hf_size resize = {image_size, 0}, crop = {image_size, 0};
-    int do_resize = 1, do_crop = 0;
+    hf_size resize = {c->image_size, c->is_clip}, crop = {c->image_size, 0};
+    int do_resize = 1, do_crop = c->is_clip;
     RY_TRY(ry_json_bool(cfg, "do_resize", &do_resize, HF_FILE, err));
     RY_TRY(ry_json_bool(cfg, "do_center_crop", &do_crop, HF_FILE, err));
     if (!do_resize)
@@ -189,7 +197,7 @@ static renyi_status read_hf_filter(renyi_preprocess *p, const json_t *cfg, renyi
     }
 }
 
-static renyi_status read_hf(renyi_preprocess *p, const json_t *cfg, uint32_t image_size,
+static renyi_status read_hf(renyi_preprocess *p, const json_t *cfg, const ry_vit_config *c,
                             renyi_error *err)
 {
     int rescale = 1, normalize = 1;
@@ -205,12 +213,12 @@ static renyi_status read_hf(renyi_preprocess *p, const json_t *cfg, uint32_t ima
     RY_TRY(ry_json_double3(cfg, "image_mean", p->mean, HF_FILE, err));
     RY_TRY(ry_json_double3(cfg, "image_std", p->std, HF_FILE, err));
     if (!normalize)
-        for (int c = 0; c < 3; c++) {
-            p->mean[c] = 0.0;
-            p->std[c] = 1.0;
+        for (int i = 0; i < 3; i++) {
+            p->mean[i] = 0.0;
+            p->std[i] = 1.0;
         }
     RY_TRY(read_hf_filter(p, cfg, err));
-    RY_TRY(read_hf_geometry(p, cfg, image_size, err));
+    RY_TRY(read_hf_geometry(p, cfg, c, err));
     return check(p, HF_FILE, "image_mean", "image_std", err);
 }
 
@@ -223,17 +231,20 @@ renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt
     /* A class token, and yet the mean through fc_norm: a fine-tuned MAE, which sees the colours of
      * DeiT. */
     const int is_mae = c->pool == RY_POOL_MEAN && c->n_prefix > 0;
-    renyi_preprocess p = c->layout == RY_LAYOUT_HF ? hf_vit
-                         : is_deit || is_mae       ? timm_deit
-                                                   : timm_vit;
+    renyi_preprocess p = c->is_clip                  ? clip
+                         : c->layout == RY_LAYOUT_HF ? hf_vit
+                         : is_deit || is_mae         ? timm_deit
+                                                     : timm_vit;
     if (!timm && json_object_get(ckpt->config, "mean")) timm = ckpt->config; /* before timm 0.9 */
 
-    if (c->layout == RY_LAYOUT_HF && ckpt->preprocessor_config) {
-        RY_TRY(read_hf(&p, ckpt->preprocessor_config, c->image_size, err));
+    if ((c->layout == RY_LAYOUT_HF || c->is_clip) && ckpt->preprocessor_config) {
+        RY_TRY(read_hf(&p, ckpt->preprocessor_config, c, err));
         c->preprocess_source = HF_FILE;
     } else if (timm) {
         RY_TRY(read_timm(&p, timm, err));
         c->preprocess_source = TIMM_FILE;
+    } else if (c->is_clip) {
+        c->preprocess_source = "CLIP's default (no preprocessor_config.json)";
     } else if (c->layout == RY_LAYOUT_HF) {
         c->preprocess_source = "Hugging Face's default for ViT (no preprocessor_config.json)";
     } else {

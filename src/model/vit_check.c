@@ -56,7 +56,8 @@ static renyi_status check_choices(const ry_vit_naming *n, renyi_error *err)
         {RY_GROUP_NORM | RY_GROUP_FC_NORM, "'norm.' and 'fc_norm.'"},
         {RY_GROUP_DISTILLED | RY_GROUP_FC_NORM, "'dist_token' and 'fc_norm.'"},
     };
-    for (size_t i = n->layout == RY_LAYOUT_HF ? 0 : 1; i < sizeof pairs / sizeof pairs[0]; i++)
+    for (size_t i = n->layout == RY_LAYOUT_HF && !n->is_clip ? 0 : 1;
+         i < sizeof pairs / sizeof pairs[0]; i++)
         if ((n->groups & pairs[i].groups) == pairs[i].groups)
             return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "unsupported model: both %s are there",
                            pairs[i].what);
@@ -67,11 +68,12 @@ renyi_status ry_vit_check_family(const ry_vit_naming *n, const ry_tensors *set, 
 {
     for (size_t i = 0; i < ry_tensors_count(set); i++) {
         const char *name = ry_tensors_at(set, i)->name;
+        if (ry_vit_name_is_other(n, name)) continue;
         for (size_t k = 0; k < sizeof relatives / sizeof relatives[0]; k++)
             if (strstr(name, relatives[k].part))
                 return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                                "unsupported model: tensor '%.100s' means %s, which this build does "
-                               "not run (plain ViT and DeiT only)",
+                               "not run (plain ViT, DeiT and CLIP only)",
                                name, relatives[k].what);
     }
     return check_choices(n, err);
@@ -181,7 +183,9 @@ static void check_unknown(ry_faults *faults, const ry_vit_naming *n, const ry_te
     for (size_t i = 0; i < ry_tensors_count(set); i++) {
         const char *name = ry_tensors_at(set, i)->name;
         uint32_t block;
-        if (ry_vit_name_match(n, name, &block) || is_harmless(name)) continue;
+        if (ry_vit_name_match(n, name, &block) || ry_vit_name_is_other(n, name) ||
+            is_harmless(name))
+            continue;
         const ry_tensor *weight = ry_vit_beside_weight(n, name, set);
         if (weight && weight->dtype == RY_I8) continue;
         faults->quantised |= weight != NULL;
@@ -190,13 +194,19 @@ static void check_unknown(ry_faults *faults, const ry_vit_naming *n, const ry_te
     }
 }
 
+/* The first name that every block would have. */
+static const char *first_in_block(const ry_vit_naming *n)
+{
+    const ry_vit_name *row = n->table;
+    while (!ry_vit_name_in_block(row)) row++;
+    return row->pattern;
+}
+
 renyi_status ry_vit_check_tensors(const ry_vit_naming *n, const uint64_t extents[RY_X_COUNT],
                                   const ry_tensors *set, renyi_error *err)
 {
     ry_faults faults = {0};
-    if (n->n_blocks == 0)
-        ry_faults_add(&faults, "missing ", "all blocks (%s0...)",
-                      n->layout == RY_LAYOUT_TIMM ? "blocks." : "encoder.layer.");
+    if (n->n_blocks == 0) ry_faults_add(&faults, "missing ", "all blocks (%s)", first_in_block(n));
     for (pass what = PASS_MISSING; what < N_PASSES; what++)
         for (size_t i = 0; i < n->n_names; i++) {
             const ry_vit_name *row = &n->table[i];
@@ -207,8 +217,8 @@ renyi_status ry_vit_check_tensors(const ry_vit_naming *n, const uint64_t extents
     check_unknown(&faults, n, set);
     if (!faults.count) return RENYI_OK;
     char text[RY_FAULTS_TEXT];
-    return ry_fail(err, RENYI_ERR_FORMAT, -1, "%u tensor%s not as a ViT in %s names has them: %s%s",
-                   faults.count, faults.count == 1 ? "" : "s",
-                   n->layout == RY_LAYOUT_TIMM ? "timm" : "Hugging Face",
-                   ry_faults_text(&faults, text), faults.quantised ? "; " RY_QUANTISE_AGAIN : "");
+    return ry_fail(err, RENYI_ERR_FORMAT, -1, "%u tensor%s not as a %s in %s names has them: %s%s",
+                   faults.count, faults.count == 1 ? "" : "s", n->is_clip ? "CLIP" : "ViT",
+                   n->of->house, ry_faults_text(&faults, text),
+                   faults.quantised ? "; " RY_QUANTISE_AGAIN : "");
 }

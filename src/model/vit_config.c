@@ -6,137 +6,22 @@
 #include "model/arch.h"
 #include "model/preprocess_config.h"
 #include "model/vit.h"
-#include "model/vit_check.h"
-#include "model/vit_names.h"
-#include "model/vit_quant.h"
+#include "model/vit_sizes.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CONFIG_FILE "config.json"
 
-/* Above these a file lies or is not for this engine; they keep every later product within 64 bits.
- */
-enum {
-    MAX_DIM = 1 << 16,
-    MAX_MLP = 1 << 20,
-    MAX_CLASSES = 1 << 24,
-    MAX_PATCH = 512,
-    MAX_IMAGE = 4096
-};
-
-/* ---- sizes --------------------------------------------------------------------------------- */
-
-/* Extent `axis` of a tensor of `n_dims` dimensions; 0 when it is absent or has another rank. */
-static uint64_t extent(const ry_vit_naming *n, const ry_tensors *set, ry_vit_role role,
-                       uint32_t n_dims, uint32_t axis)
-{
-    const ry_tensor *t = ry_vit_tensor(n, set, role, 0);
-    return t && t->n_dims == n_dims ? t->shape[axis] : 0;
-}
-
-static void read_extents(uint64_t x[RY_X_COUNT], const ry_vit_naming *n, const ry_tensors *set)
-{
-    memset(x, 0, RY_X_COUNT * sizeof *x);
-    x[RY_X_1] = 1;
-    x[RY_X_RGB] = 3;
-    x[RY_X_DIM] = extent(n, set, RY_PATCH_W, 4, 0);
-    x[RY_X_PATCH] = extent(n, set, RY_PATCH_W, 4, 2);
-    x[RY_X_TOKENS] = extent(n, set, RY_POS_EMBED, 3, 1);
-    x[RY_X_MLP] = extent(n, set, RY_FC1_W, 2, 0);
-    x[RY_X_CLASSES] = extent(n, set, RY_HEAD_W, 2, 0);
-    if (x[RY_X_DIM] <= MAX_DIM) x[RY_X_3DIM] = 3 * x[RY_X_DIM];
-}
-
-static renyi_status check_extents(const uint64_t x[RY_X_COUNT], renyi_error *err)
-{
-    static const struct {
-        ry_vit_extent extent;
-        uint64_t max;
-        const char *what;
-    } limits[] = {{RY_X_DIM, MAX_DIM, "width"},
-                  {RY_X_MLP, MAX_MLP, "MLP width"},
-                  {RY_X_CLASSES, MAX_CLASSES, "number of classes"},
-                  {RY_X_PATCH, MAX_PATCH, "patch size"},
-                  {RY_X_TOKENS, (uint64_t)MAX_IMAGE * MAX_IMAGE, "number of positions"}};
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-        if (x[limits[i].extent] > limits[i].max)
-            return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                           "%s of %" PRIu64 "; at most %" PRIu64 " accepted", limits[i].what,
-                           x[limits[i].extent], limits[i].max);
-    return RENYI_OK;
-}
-
-/* Everything that the tensors alone say; all of them are in their place afterwards. */
-static renyi_status sizes_from_tensors(ry_vit_config *c, ry_vit_naming *n, uint64_t *n_positions,
-                                       const ry_tensors *set, renyi_error *err)
-{
-    uint64_t x[RY_X_COUNT];
-    if (!ry_vit_naming_find(n, set)) return ry_vit_not_found(set, err);
-    RY_TRY(ry_vit_check_family(n, set, err));
-    if (n->n_blocks > RY_MAX_BLOCKS)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1, "a tensor of block %u; at most %d blocks accepted",
-                       n->n_blocks - 1, RY_MAX_BLOCKS);
-    read_extents(x, n, set);
-    RY_TRY(check_extents(x, err));
-    RY_TRY(ry_vit_check_tensors(n, x, set, err));
-    RY_TRY(ry_vit_quant_describe(c, n, set, err));
-    c->layout = n->layout;
-    c->dim = (uint32_t)x[RY_X_DIM];
-    c->patch_size = (uint32_t)x[RY_X_PATCH];
-    c->mlp_dim = (uint32_t)x[RY_X_MLP];
-    c->n_classes = (uint32_t)x[RY_X_CLASSES];
-    c->n_blocks = n->n_blocks;
-    c->n_prefix = (n->groups & RY_GROUP_CLASS ? 1 : 0) + (n->groups & RY_GROUP_DISTILLED ? 1 : 0);
-    *n_positions = x[RY_X_TOKENS];
-    return RENYI_OK;
-}
-
-/* ---- input size ---------------------------------------------------------------------------- */
-
-static renyi_status wrong_image_size(uint32_t wanted, uint32_t patch, renyi_error *err)
-{
-    const uint32_t below = wanted / patch * patch, top = MAX_IMAGE / patch * patch;
-    if (wanted > top)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "input side of %u pixels; at most %u accepted",
-                       wanted, top);
-    if (!below || below + patch > top)
-        return ry_fail(
-            err, RENYI_ERR_ARG, -1,
-            "input side of %u pixels is not a multiple of the patch size %u; %u would fit", wanted,
-            patch, below ? below : patch);
-    return ry_fail(
-        err, RENYI_ERR_ARG, -1,
-        "input side of %u pixels is not a multiple of the patch size %u; %u or %u would fit",
-        wanted, patch, below, below + patch);
-}
-
-/* `wanted` 0 = the size that the positions were made for. Sets *native to that size. */
-static renyi_status choose_image_size(ry_vit_config *c, uint64_t n_positions, uint32_t wanted,
-                                      uint32_t *native, renyi_error *err)
-{
-    const uint64_t patches = n_positions > c->n_prefix ? n_positions - c->n_prefix : 0;
-    uint64_t side = 0;
-    while ((side + 1) * (side + 1) <= patches) side++;
-    if (!side || side * side != patches)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "%" PRIu64 " positions, %u of them for prefix tokens: the other %" PRIu64
-                       " do not form a square, and only square inputs are supported",
-                       n_positions, c->n_prefix, patches);
-    if (side * c->patch_size > MAX_IMAGE)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                       "positions for an input of %" PRIu64 " pixels; at most %d accepted",
-                       side * c->patch_size, MAX_IMAGE);
-    *native = (uint32_t)side * c->patch_size;
-    if (wanted && (wanted % c->patch_size || wanted > MAX_IMAGE))
-        return wrong_image_size(wanted, c->patch_size, err);
-    c->image_size = wanted ? wanted : *native;
-    return RENYI_OK;
-}
-
 /* ---- what only the configs know ------------------------------------------------------------ */
+
+/* The part of the config that speaks of the image tower: of a whole CLIP its vision_config. */
+static const json_t *tower_config(const ry_vit_config *c, const json_t *config)
+{
+    const json_t *vision = c->is_clip ? ry_json_object(config, "vision_config") : NULL;
+    return vision ? vision : config;
+}
 
 /* A config that belongs to other weights would give the wrong number of heads without a word. */
 static renyi_status check_width(const ry_vit_config *c, const json_t *config, renyi_error *err)
@@ -154,21 +39,22 @@ static renyi_status check_width(const ry_vit_config *c, const json_t *config, re
     return RENYI_OK;
 }
 
-static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, renyi_error *err)
+static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, const json_t *config,
+                                 renyi_error *err)
 {
     const char *source = CONFIG_FILE " (num_attention_heads)";
     const char *meta = ry_tensors_meta(ckpt->tensors, "num_heads");
     c->n_heads = 0;
-    RY_TRY(ry_json_uint(ckpt->config, "num_attention_heads", &c->n_heads, CONFIG_FILE, err));
+    RY_TRY(ry_json_uint(config, "num_attention_heads", &c->n_heads, CONFIG_FILE, err));
     if (!c->n_heads) {
         source = CONFIG_FILE " (model_args.num_heads)";
-        RY_TRY(ry_json_uint(ry_json_object(ckpt->config, "model_args"), "num_heads", &c->n_heads,
+        RY_TRY(ry_json_uint(ry_json_object(config, "model_args"), "num_heads", &c->n_heads,
                             CONFIG_FILE, err));
     }
     if (!c->n_heads && meta) {
         source = "__metadata__ (num_heads)";
         const unsigned long n = strtoul(meta, NULL, 10);
-        c->n_heads = n > MAX_DIM ? MAX_DIM + 1u : (uint32_t)n;
+        c->n_heads = n > RY_MAX_DIM ? RY_MAX_DIM + 1u : (uint32_t)n;
     }
     if (!c->n_heads) {
         source = "the rule of 64 values a head";
@@ -184,7 +70,7 @@ static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, re
 
 static renyi_status choose_activation(ry_vit_config *c, const json_t *config, renyi_error *err)
 {
-    const char *name = "gelu";
+    const char *name = c->is_clip ? "quick_gelu" : "gelu";
     RY_TRY(ry_json_string(config, "hidden_act", &name, CONFIG_FILE, err));
     RY_TRY(
         ry_json_string(ry_json_object(config, "model_args"), "act_layer", &name, CONFIG_FILE, err));
@@ -225,7 +111,7 @@ static renyi_status choose_pooling(ry_vit_config *c, const ry_vit_naming *n, con
 
 static renyi_status choose_eps(ry_vit_config *c, const json_t *config, renyi_error *err)
 {
-    c->norm_eps = c->layout == RY_LAYOUT_HF ? 1e-12 : 1e-6;
+    c->norm_eps = c->is_clip ? 1e-5 : c->layout == RY_LAYOUT_HF ? 1e-12 : 1e-6;
     RY_TRY(ry_json_double(config, "layer_norm_eps", &c->norm_eps, CONFIG_FILE, err));
     if (!(c->norm_eps >= 0.0 && c->norm_eps < 1.0))
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
@@ -261,13 +147,24 @@ static renyi_status choose_names(ry_vit_config *c, const ry_checkpoint *ckpt, ui
         *is_deit |= strstr(name, "deit") != NULL;
     else if (ckpt->tensors_path)
         *is_deit |= path_says_deit(ckpt->tensors_path);
+    *is_deit = *is_deit && !c->is_clip;
     if (name)
         snprintf(c->architecture, sizeof c->architecture, "%s", name);
     else
         ry_arch_write(c->architecture, sizeof c->architecture,
-                      &(ry_arch){*is_deit, c->n_prefix, c->dim, c->n_blocks, c->n_heads, c->mlp_dim,
-                                 c->patch_size, native});
-    c->family = c->n_prefix == 2 ? "deit-distilled" : *is_deit ? "deit" : "vit";
+                      &(ry_arch){.is_deit = *is_deit,
+                                 .is_clip = c->is_clip,
+                                 .n_prefix = c->n_prefix,
+                                 .dim = c->dim,
+                                 .n_blocks = c->n_blocks,
+                                 .n_heads = c->n_heads,
+                                 .mlp_dim = c->mlp_dim,
+                                 .patch_size = c->patch_size,
+                                 .image_size = native});
+    c->family = c->is_clip         ? "clip"
+                : c->n_prefix == 2 ? "deit-distilled"
+                : *is_deit         ? "deit"
+                                   : "vit";
     return RENYI_OK;
 }
 
@@ -279,13 +176,14 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     uint32_t native = 0;
     int is_deit = 0;
     *out = (ry_vit_config){0};
-    RY_TRY(sizes_from_tensors(out, &naming, &n_positions, ckpt->tensors, err));
-    RY_TRY(choose_image_size(out, n_positions, image_size, &native, err));
-    RY_TRY(check_width(out, ckpt->config, err));
-    RY_TRY(choose_heads(out, ckpt, err));
-    RY_TRY(choose_activation(out, ckpt->config, err));
-    RY_TRY(choose_pooling(out, &naming, ckpt->config, err));
-    RY_TRY(choose_eps(out, ckpt->config, err));
+    RY_TRY(ry_vit_sizes(out, &naming, &n_positions, ckpt->tensors, err));
+    RY_TRY(ry_vit_image_size(out, n_positions, image_size, &native, err));
+    const json_t *config = tower_config(out, ckpt->config);
+    RY_TRY(check_width(out, config, err));
+    RY_TRY(choose_heads(out, ckpt, config, err));
+    RY_TRY(choose_activation(out, config, err));
+    RY_TRY(choose_pooling(out, &naming, config, err));
+    RY_TRY(choose_eps(out, config, err));
     RY_TRY(choose_names(out, ckpt, native, &is_deit, err));
     return ry_preprocess_configure(out, ckpt, is_deit, err);
 }

@@ -30,7 +30,7 @@ static void watch(ry_worker *w, const ry_linear_op *op, size_t rows, const float
     ry_step_end(&step);
 }
 
-static void linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
+void ry_run_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
 {
     watch(w, op, rows, x);
     if (!ry_linear_op_converts(op)) {
@@ -44,16 +44,14 @@ static void linear(ry_worker *w, const ry_linear_op *op, size_t rows, const floa
     product(w, op, rows, w->r->p->low, y);
 }
 
-/* h [rows, C padded] = LayerNorm of x [rows, C], some rows at a time. `next` reads them: if it
- * wants another form, they get it while they are warm; NULL = nobody asks. */
-static void layernorm(ry_worker *w, float *h, const float *x, size_t rows, const float *weight,
-                      const float *bias, const ry_linear_op *next)
+void ry_run_layernorm(ry_worker *w, float *h, size_t h_row, const float *x, size_t rows,
+                      const float *weight, const float *bias, const ry_linear_op *next)
 {
     enum { ROWS = RY_CONVERT_ROWS };
     const ry_vit_plan *p = w->r->p;
     const int converts = next && ry_linear_op_converts(next);
     const ry_extent run = {w->r->in->n, rows / w->r->in->n};
-    const size_t C = p->vit->config.dim, h_row = ry_vit_row(p, C);
+    const size_t C = p->vit->config.dim;
     ry_step step = ry_begin(w, (rows + ROWS - 1) / ROWS);
     for (size_t t; ry_step_next(&step, &t);) {
         const size_t first = t * ROWS, count = rows - first < ROWS ? rows - first : ROWS;
@@ -68,12 +66,13 @@ static void layernorm(ry_worker *w, float *h, const float *x, size_t rows, const
 static void norm_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x,
                         const float *weight, const float *bias, float *h, float *y)
 {
-    layernorm(w, h, x, w->r->in->n * rows, weight, bias, op);
+    const size_t h_row = ry_vit_row(w->r->p, w->r->p->vit->config.dim);
+    ry_run_layernorm(w, h, h_row, x, w->r->in->n * rows, weight, bias, op);
     watch(w, op, rows, h);
     product(w, op, rows, ry_linear_op_converts(op) ? w->r->p->low : h, y);
 }
 
-/* x = [prefix, patches W + b] + positions */
+/* x = [prefix, patches W + b] + positions, in CLIP normalised */
 static void embed(ry_worker *w)
 {
     ry_vit_plan *p = w->r->p;
@@ -94,8 +93,11 @@ static void embed(ry_worker *w)
             ry_patches_from_chw(rows, in->chw + i * 3 * S * S, c->image_size, c->patch_size);
     }
     ry_step_end(&step);
-    linear(w, p->patch_embed, P, p->wide,
-           p->x[0] + c->n_prefix * C); /* += : positions are there already */
+    ry_run_linear(w, p->patch_embed, P, p->wide,
+                  p->x[0] + c->n_prefix * C); /* += : positions are there already */
+    if (p->vit->pre_norm_w)
+        ry_run_layernorm(w, p->x[0], C, p->x[0], in->n * N, p->vit->pre_norm_w, p->vit->pre_norm_b,
+                         NULL);
 }
 
 ry_attention ry_attention_of(const ry_worker *w, size_t i)
@@ -164,19 +166,7 @@ static void mlp(ry_worker *w, uint32_t i, float *x, float *h)
     const ry_vit_block *weights = &p->vit->blocks[i];
 
     norm_linear(w, p->ops[i].fc1, w->now.mlp, x, weights->norm2_w, weights->norm2_b, h, p->wide);
-    linear(w, p->ops[i].fc2, w->now.mlp, p->wide, x);
-}
-
-/* pooled_x = the class (and distillation) rows of every image */
-static void gather_prefix(ry_worker *w, size_t n_tokens)
-{
-    const ry_vit_plan *p = w->r->p;
-    const size_t K = p->vit->config.n_prefix, row = p->vit->config.dim;
-    const float *from = ry_tokens(w);
-    ry_step step = ry_begin(w, w->r->in->n);
-    for (size_t i; ry_step_next(&step, &i);)
-        memcpy(p->pooled_x + i * K * row, from + i * n_tokens * row, K * row * sizeof(float));
-    ry_step_end(&step);
+    ry_run_linear(w, p->ops[i].fc2, w->now.mlp, p->wide, x);
 }
 
 static void block(ry_worker *w, uint32_t i)
@@ -191,7 +181,8 @@ static void block(ry_worker *w, uint32_t i)
     if (b->decide && b->way != RY_WAY_LISTED && !by_tokens) ry_cut_decide(w, i);
     if (b->way == RY_WAY_LISTED) ry_cut_reduce(w, i, 0);
     if (b->way == RY_WAY_BEFORE) ry_cut_reduce(w, i, 1);
-    linear(w, p->ops[i].proj, b->project, b->way == RY_WAY_BEFORE ? p->wide : p->h, ry_tokens(w));
+    ry_run_linear(w, p->ops[i].proj, b->project, b->way == RY_WAY_BEFORE ? p->wide : p->h,
+                  ry_tokens(w));
     if (b->decide && by_tokens) ry_cut_decide(w, i);
     if (b->way == RY_WAY_AFTER) ry_cut_reduce(w, i, 0);
     mlp(w, i, ry_tokens(w), p->h);
@@ -206,46 +197,11 @@ static void last_block(ry_worker *w, uint32_t i)
     ry_vit_plan *p = w->r->p;
     const ry_block_rows *b = &w->now;
 
-    gather_prefix(w, b->in);
+    ry_gather_prefix(w, b->in);
     project_qkv(w, i);
     attention(w); /* of the prefix rows, one image after the other in h */
-    linear(w, p->ops[i].proj, b->project, p->h, p->pooled_x);
+    ry_run_linear(w, p->ops[i].proj, b->project, p->h, p->pooled_x);
     mlp(w, i, p->pooled_x, p->pooled_h);
-}
-
-/* The rows that the head reads, when the last block went through all of them. */
-static void pool(ry_worker *w, size_t n_tokens)
-{
-    ry_vit_plan *p = w->r->p;
-    const ry_vit *v = p->vit;
-    const size_t C = v->config.dim;
-
-    switch (v->config.pool) {
-    case RY_POOL_TOKEN: gather_prefix(w, n_tokens); break;
-    case RY_POOL_MEAN: ry_pool_mean(w, p->pooled_x, ry_tokens(w), C, n_tokens); break;
-    case RY_POOL_NORM_MEAN:
-        layernorm(w, p->h, ry_tokens(w), w->r->in->n * n_tokens, v->norm_w, v->norm_b, NULL);
-        ry_pool_mean(w, p->pooled_h, p->h, ry_vit_row(p, C), n_tokens);
-        break;
-    }
-}
-
-static void head(ry_worker *w)
-{
-    ry_vit_plan *p = w->r->p;
-    const ry_vit_config *c = &p->vit->config;
-
-    if (c->pool != RY_POOL_NORM_MEAN)
-        layernorm(w, p->pooled_h, p->pooled_x, (size_t)w->r->in->n * ry_vit_pooled_rows(c),
-                  p->vit->norm_w, p->vit->norm_b, NULL);
-    linear(w, p->head, 1, p->pooled_h, w->r->logits);
-    if (!p->head_dist) return;
-    linear(w, p->head_dist, 1, p->pooled_h + ry_vit_row(p, c->dim), p->logits_dist);
-    ry_step step = ry_begin(w, w->r->in->n);
-    for (size_t i; ry_step_next(&step, &i);)
-        for (size_t j = i * c->n_classes; j < (i + 1) * c->n_classes; j++)
-            w->r->logits[j] = 0.5f * (w->r->logits[j] + p->logits_dist[j]);
-    ry_step_end(&step);
 }
 
 /* Thread 0, the caller's, speaks to the outside while the others wait. */
@@ -295,8 +251,8 @@ static void forward(ry_worker *w)
         if (w->thread == 0) r->block_macs += ry_block_rows_macs(&w->now, &p->vit->config);
         if (report(w, i, tokens)) return;
     }
-    if (w->now.way != RY_WAY_PREFIX) pool(w, tokens);
-    head(w);
+    if (w->now.way != RY_WAY_PREFIX) ry_pool_rows(w, tokens);
+    ry_head(w);
 }
 
 static void run_threads(ry_vit_run *r)
@@ -323,14 +279,14 @@ static ry_vit_input only_image(const ry_vit_plan *p, const ry_vit_input *in, uin
     return one;
 }
 
-renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *logits)
+renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *out)
 {
-    ry_vit_run r = {.p = p, .in = in, .logits = logits, .turns = p->one_by_one ? in->n : 1};
+    ry_vit_run r = {.p = p, .in = in, .out = out, .turns = p->one_by_one ? in->n : 1};
     for (; r.turn < r.turns && !r.stop; r.turn++) {
         const ry_vit_input one = only_image(p, in, r.turn);
         if (p->one_by_one) {
             r.in = &one;
-            r.logits = logits + (size_t)r.turn * p->vit->config.n_classes;
+            r.out = out + (size_t)r.turn * p->n_outputs;
         }
         run_threads(&r);
     }

@@ -52,7 +52,7 @@ static renyi_status load_positions(loader *ld)
     const ry_vit_config *c = &v->config;
     const ry_tensor *t = ry_loader_find(&ld->base, RY_POS_EMBED, 0);
     const uint32_t side = c->image_size / c->patch_size;
-    const uint32_t stored = (uint32_t)lround(sqrt((double)(t->shape[1] - c->n_prefix)));
+    const uint32_t stored = (uint32_t)lround(sqrt((double)(t->shape[t->n_dims - 2] - c->n_prefix)));
     const ry_pos_filter filter = c->layout == RY_LAYOUT_TIMM ? RY_POS_ANTIALIAS : RY_POS_PLAIN;
     RY_TRY(ry_loader_read(&ld->base, t, ld->base.scratch));
     RY_TRY(load_prefix(ld, ld->base.scratch));
@@ -74,7 +74,11 @@ static renyi_status load_heads(loader *ld)
         RY_TRY(ry_loader_linear(&ld->base, &head, &ld->v->head));
     if (ry_loader_find(&ld->base, RY_HEAD_DIST_W, 0))
         RY_TRY(ry_loader_linear(&ld->base, &dist, &ld->v->head_dist));
-    return RENYI_OK;
+    if (!c->proj_dim) return RENYI_OK;
+    ry_linear_source projection =
+        end_source(RY_EMBED_W, RY_EMBED_B, c->proj_dim, c->dim, RY_EPI_NONE);
+    projection.transposed = c->layout == RY_LAYOUT_OPENAI;
+    return ry_loader_linear(&ld->base, &projection, &ld->v->projection);
 }
 
 static renyi_status load_all(loader *ld)
@@ -88,6 +92,10 @@ static renyi_status load_all(loader *ld)
     if (!v->blocks) return ry_fail_nomem(ld->base.err, c->n_blocks * sizeof *v->blocks);
     RY_TRY(ry_loader_linear(&ld->base, &patches, &v->patch_embed));
     RY_TRY(load_positions(ld));
+    if (c->is_clip) {
+        RY_TRY(ry_loader_vector(&ld->base, RY_PRE_NORM_W, 0, &v->pre_norm_w));
+        RY_TRY(ry_loader_vector(&ld->base, RY_PRE_NORM_B, 0, &v->pre_norm_b));
+    }
     const ry_block_shape shape = {c->dim, c->mlp_dim, c->activation, ld->dtype};
     for (uint32_t i = 0; i < c->n_blocks; i++)
         RY_TRY(ry_loader_block(&ld->base, &shape, i, &v->blocks[i]));
@@ -109,6 +117,7 @@ static size_t scratch_floats(const loader *ld)
     size_t n = (size_t)ry_tensor_elements(ry_loader_find(&ld->base, RY_POS_EMBED, 0));
     n = larger(n, ry_loader_block_floats(dim, c->mlp_dim));
     n = larger(n, ry_loader_floats(dim, patch_in));
+    n = larger(n, ry_loader_floats(c->proj_dim, dim));
     return larger(n, ry_loader_floats(c->n_classes, dim));
 }
 
@@ -138,10 +147,11 @@ void ry_vit_free(ry_vit *v, const renyi_allocator *al)
 {
     for (uint32_t i = 0; v->blocks && i < v->config.n_blocks; i++)
         ry_vit_block_free(&v->blocks[i], al);
-    float *const vectors[] = {v->prefix, v->pos, v->norm_w, v->norm_b};
-    ry_linear *const linears[] = {v->patch_embed, v->head, v->head_dist};
-    for (int k = 0; k < 4; k++) ry_free(al, vectors[k]);
-    for (int k = 0; k < 3; k++) ry_linear_free(linears[k], al);
+    float *const vectors[] = {v->prefix,     v->pos,    v->pre_norm_w,
+                              v->pre_norm_b, v->norm_w, v->norm_b};
+    ry_linear *const linears[] = {v->patch_embed, v->projection, v->head, v->head_dist};
+    for (int k = 0; k < 6; k++) ry_free(al, vectors[k]);
+    for (int k = 0; k < 4; k++) ry_linear_free(linears[k], al);
     ry_free(al, v->blocks);
     *v = (ry_vit){0};
 }

@@ -1,4 +1,4 @@
-/* vit_names.c - the tables of tensor names, and matching against them.
+/* vit_names.c - matching the names of tensors against the tables.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/vit_names.h"
 
@@ -6,104 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHAPE_TOKEN              \
-    {                            \
-        RY_X_1, RY_X_1, RY_X_DIM \
-    }
-#define SHAPE_POS                     \
-    {                                 \
-        RY_X_1, RY_X_TOKENS, RY_X_DIM \
-    }
-#define SHAPE_PATCH                                \
-    {                                              \
-        RY_X_DIM, RY_X_RGB, RY_X_PATCH, RY_X_PATCH \
-    }
-#define SHAPE_DIM \
-    {             \
-        RY_X_DIM  \
-    }
-#define SHAPE_HEAD             \
-    {                          \
-        RY_X_CLASSES, RY_X_DIM \
-    }
-
-/* clang-format off: a table reads by columns */
-static const ry_vit_name timm_names[] = {
-    {RY_PATCH_W, RY_GROUP_CORE, "patch_embed.proj.weight", SHAPE_PATCH},
-    {RY_PATCH_B, RY_GROUP_CORE, "patch_embed.proj.bias", SHAPE_DIM},
-    {RY_CLS_TOKEN, RY_GROUP_CLASS, "cls_token", SHAPE_TOKEN},
-    {RY_DIST_TOKEN, RY_GROUP_DISTILLED, "dist_token", SHAPE_TOKEN},
-    {RY_POS_EMBED, RY_GROUP_CORE, "pos_embed", SHAPE_POS},
-    {RY_NORM1_W, RY_GROUP_CORE, "blocks.#.norm1.weight", SHAPE_DIM},
-    {RY_NORM1_B, RY_GROUP_CORE, "blocks.#.norm1.bias", SHAPE_DIM},
-    {RY_QKV_W, RY_GROUP_CORE, "blocks.#.attn.qkv.weight", {RY_X_3DIM, RY_X_DIM}},
-    {RY_QKV_B, RY_GROUP_QKV_BIAS, "blocks.#.attn.qkv.bias", {RY_X_3DIM}},
-    {RY_PROJ_W, RY_GROUP_CORE, "blocks.#.attn.proj.weight", {RY_X_DIM, RY_X_DIM}},
-    {RY_PROJ_B, RY_GROUP_CORE, "blocks.#.attn.proj.bias", SHAPE_DIM},
-    {RY_NORM2_W, RY_GROUP_CORE, "blocks.#.norm2.weight", SHAPE_DIM},
-    {RY_NORM2_B, RY_GROUP_CORE, "blocks.#.norm2.bias", SHAPE_DIM},
-    {RY_FC1_W, RY_GROUP_CORE, "blocks.#.mlp.fc1.weight", {RY_X_MLP, RY_X_DIM}},
-    {RY_FC1_B, RY_GROUP_CORE, "blocks.#.mlp.fc1.bias", {RY_X_MLP}},
-    {RY_FC2_W, RY_GROUP_CORE, "blocks.#.mlp.fc2.weight", {RY_X_DIM, RY_X_MLP}},
-    {RY_FC2_B, RY_GROUP_CORE, "blocks.#.mlp.fc2.bias", SHAPE_DIM},
-    {RY_NORM_W, RY_GROUP_NORM, "norm.weight", SHAPE_DIM},
-    {RY_NORM_B, RY_GROUP_NORM, "norm.bias", SHAPE_DIM},
-    {RY_NORM_W, RY_GROUP_FC_NORM, "fc_norm.weight", SHAPE_DIM},
-    {RY_NORM_B, RY_GROUP_FC_NORM, "fc_norm.bias", SHAPE_DIM},
-    {RY_HEAD_W, RY_GROUP_HEAD, "head.weight", SHAPE_HEAD},
-    {RY_HEAD_B, RY_GROUP_HEAD, "head.bias", {RY_X_CLASSES}},
-    {RY_HEAD_DIST_W, RY_GROUP_TEACHER, "head_dist.weight", SHAPE_HEAD},
-    {RY_HEAD_DIST_B, RY_GROUP_TEACHER, "head_dist.bias", {RY_X_CLASSES}},
-};
-
-#define LAYER "encoder.layer.#."
-static const ry_vit_name hf_names[] = {
-    {RY_PATCH_W, RY_GROUP_CORE, "embeddings.patch_embeddings.projection.weight", SHAPE_PATCH},
-    {RY_PATCH_B, RY_GROUP_CORE, "embeddings.patch_embeddings.projection.bias", SHAPE_DIM},
-    {RY_CLS_TOKEN, RY_GROUP_CLASS, "embeddings.cls_token", SHAPE_TOKEN},
-    {RY_DIST_TOKEN, RY_GROUP_DISTILLED, "embeddings.distillation_token", SHAPE_TOKEN},
-    {RY_POS_EMBED, RY_GROUP_CORE, "embeddings.position_embeddings", SHAPE_POS},
-    {RY_NORM1_W, RY_GROUP_CORE, LAYER "layernorm_before.weight", SHAPE_DIM},
-    {RY_NORM1_B, RY_GROUP_CORE, LAYER "layernorm_before.bias", SHAPE_DIM},
-    {RY_Q_W, RY_GROUP_CORE, LAYER "attention.attention.query.weight", {RY_X_DIM, RY_X_DIM}},
-    {RY_Q_B, RY_GROUP_QKV_BIAS, LAYER "attention.attention.query.bias", SHAPE_DIM},
-    {RY_K_W, RY_GROUP_CORE, LAYER "attention.attention.key.weight", {RY_X_DIM, RY_X_DIM}},
-    {RY_K_B, RY_GROUP_QKV_BIAS, LAYER "attention.attention.key.bias", SHAPE_DIM},
-    {RY_V_W, RY_GROUP_CORE, LAYER "attention.attention.value.weight", {RY_X_DIM, RY_X_DIM}},
-    {RY_V_B, RY_GROUP_QKV_BIAS, LAYER "attention.attention.value.bias", SHAPE_DIM},
-    {RY_PROJ_W, RY_GROUP_CORE, LAYER "attention.output.dense.weight", {RY_X_DIM, RY_X_DIM}},
-    {RY_PROJ_B, RY_GROUP_CORE, LAYER "attention.output.dense.bias", SHAPE_DIM},
-    {RY_NORM2_W, RY_GROUP_CORE, LAYER "layernorm_after.weight", SHAPE_DIM},
-    {RY_NORM2_B, RY_GROUP_CORE, LAYER "layernorm_after.bias", SHAPE_DIM},
-    {RY_FC1_W, RY_GROUP_CORE, LAYER "intermediate.dense.weight", {RY_X_MLP, RY_X_DIM}},
-    {RY_FC1_B, RY_GROUP_CORE, LAYER "intermediate.dense.bias", {RY_X_MLP}},
-    {RY_FC2_W, RY_GROUP_CORE, LAYER "output.dense.weight", {RY_X_DIM, RY_X_MLP}},
-    {RY_FC2_B, RY_GROUP_CORE, LAYER "output.dense.bias", SHAPE_DIM},
-    {RY_NORM_W, RY_GROUP_NORM, "layernorm.weight", SHAPE_DIM},
-    {RY_NORM_B, RY_GROUP_NORM, "layernorm.bias", SHAPE_DIM},
-    {RY_HEAD_W, RY_GROUP_HEAD, "classifier.weight", SHAPE_HEAD},
-    {RY_HEAD_B, RY_GROUP_HEAD, "classifier.bias", {RY_X_CLASSES}},
-    {RY_HEAD_W, RY_GROUP_TEACHER, "cls_classifier.weight", SHAPE_HEAD},
-    {RY_HEAD_B, RY_GROUP_TEACHER, "cls_classifier.bias", {RY_X_CLASSES}},
-    {RY_HEAD_DIST_W, RY_GROUP_TEACHER, "distillation_classifier.weight", SHAPE_HEAD},
-    {RY_HEAD_DIST_B, RY_GROUP_TEACHER, "distillation_classifier.bias", {RY_X_CLASSES}},
-};
-/* clang-format on */
-
-static const struct layout {
-    ry_layout id;
-    const ry_vit_name *names;
-    size_t count;
-    int heads_outside; /* the last part of the prefix ("vit.") is not in front of the heads */
-} layouts[] = {
-    {RY_LAYOUT_TIMM, timm_names, sizeof timm_names / sizeof timm_names[0], 0},
-    {RY_LAYOUT_HF, hf_names, sizeof hf_names / sizeof hf_names[0], 1},
-};
-
 const char *ry_vit_naming_looked_for(void)
 {
     return "timm's patch_embed.proj.weight, Hugging Face's "
-           "embeddings.patch_embeddings.projection.weight";
+           "embeddings.patch_embeddings.projection.weight, CLIP's embeddings.class_embedding or "
+           "visual.class_embedding";
 }
 
 /* Length of what stands before `tail` in `name`, or -1: "model.a.b" with "a.b" gives 6. */
@@ -127,7 +34,7 @@ static void set_prefixes(ry_vit_naming *out, const char *name, int length, int h
 
 static int is_head(const ry_vit_name *row)
 {
-    return row->role >= RY_HEAD_W && row->role <= RY_HEAD_DIST_B;
+    return row->role >= RY_HEAD_W && row->role <= RY_EMBED_B;
 }
 
 int ry_vit_name_in_block(const ry_vit_name *row) { return row->role >= RY_NORM1_W; }
@@ -155,6 +62,7 @@ void ry_vit_extents(uint64_t out[RY_X_COUNT], const ry_vit_config *c)
         [RY_X_3DIM] = 3 * (uint64_t)c->dim,
         [RY_X_MLP] = c->mlp_dim,
         [RY_X_CLASSES] = c->n_classes,
+        [RY_X_EMBED] = c->proj_dim,
     };
     memcpy(out, extents, sizeof extents);
 }
@@ -251,16 +159,22 @@ static void take_stock(ry_vit_naming *out, const ry_tensors *set)
     complete_groups(out, set);
 }
 
+static ry_vit_naming naming_of(const ry_vit_layout *l)
+{
+    return (ry_vit_naming){
+        .layout = l->id, .is_clip = l->is_clip, .of = l, .table = l->names, .n_names = l->count};
+}
+
 int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set)
 {
     for (size_t i = 0; i < ry_tensors_count(set); i++) {
         const char *name = ry_tensors_at(set, i)->name;
-        for (size_t k = 0; k < sizeof layouts / sizeof layouts[0]; k++) {
-            const int length = length_before(name, layouts[k].names[0].pattern);
+        for (size_t k = 0; k < RY_N_LAYOUTS; k++) {
+            const ry_vit_layout *l = &ry_vit_layouts[k];
+            const int length = length_before(name, l->names[0].pattern);
             if (length < 0) continue;
-            *out = (ry_vit_naming){
-                .layout = layouts[k].id, .table = layouts[k].names, .n_names = layouts[k].count};
-            set_prefixes(out, name, length, layouts[k].heads_outside);
+            *out = naming_of(l);
+            set_prefixes(out, name, length, l->heads_outside);
             take_stock(out, set);
             return 1;
         }
@@ -268,16 +182,39 @@ int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set)
     return 0;
 }
 
+static const ry_vit_layout *layout_of(ry_layout id, int is_clip)
+{
+    const ry_vit_layout *l = ry_vit_layouts;
+    while (l->id != id || l->is_clip != is_clip) l++;
+    return l;
+}
+
 ry_vit_naming ry_vit_naming_timm(uint32_t n_blocks, uint32_t n_prefix)
 {
-    ry_vit_naming n = {.layout = RY_LAYOUT_TIMM,
-                       .table = timm_names,
-                       .n_names = sizeof timm_names / sizeof timm_names[0],
-                       .n_blocks = n_blocks,
-                       .groups = RY_GROUP_CORE | RY_GROUP_QKV_BIAS | RY_GROUP_HEAD};
+    ry_vit_naming n = naming_of(layout_of(RY_LAYOUT_TIMM, 0));
+    n.n_blocks = n_blocks;
+    n.groups = RY_GROUP_CORE | RY_GROUP_QKV_BIAS | RY_GROUP_HEAD;
     n.groups |= n_prefix ? RY_GROUP_CLASS | RY_GROUP_NORM : RY_GROUP_FC_NORM;
     if (n_prefix == 2) n.groups |= RY_GROUP_DISTILLED | RY_GROUP_TEACHER;
     return n;
+}
+
+ry_vit_naming ry_vit_naming_clip(uint32_t n_blocks)
+{
+    ry_vit_naming n = naming_of(layout_of(RY_LAYOUT_HF, 1));
+    n.n_blocks = n_blocks;
+    n.groups = RY_GROUP_CORE | RY_GROUP_CLASS | RY_GROUP_NORM | RY_GROUP_EMBED;
+    strcpy(n.body, "vision_model.");
+    return n;
+}
+
+int ry_vit_name_is_other(const ry_vit_naming *n, const char *name)
+{
+    const size_t length = strlen(n->outer);
+    if (!n->of || strncmp(name, n->outer, length) != 0) return 0;
+    for (const char *const *other = n->of->others; *other; other++)
+        if (strncmp(name + length, *other, strlen(*other)) == 0) return 1;
+    return 0;
 }
 
 const ry_tensor *ry_vit_tensor(const ry_vit_naming *n, const ry_tensors *set, ry_vit_role role,

@@ -1,5 +1,5 @@
-/* vit_names.h - what timm and Hugging Face call the tensors of a Vision Transformer, and what shape
- * each has. One table a layout; everybody above speaks of roles.
+/* vit_names.h - what timm, Hugging Face and OpenAI call the tensors of a Vision Transformer, and
+ * what shape each has. One table a layout; everybody above speaks of roles.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MODEL_VIT_NAMES_H
 #define RY_MODEL_VIT_NAMES_H
@@ -20,6 +20,10 @@ typedef enum ry_vit_role {
     RY_HEAD_DIST_W,
     RY_LOGIT_SCALE, /* CLIP */
     RY_HEAD_DIST_B,
+    RY_EMBED_W, /* CLIP: from the class row to the space of images and texts */
+    RY_EMBED_B, /* no layout has one */
+    RY_PRE_NORM_W,
+    RY_PRE_NORM_B,
     RY_TOKEN_EMBED, /* CLIP's text tower */
     /* one of each in every block; a layout has either qkv or q, k and v */
     RY_NORM1_W,
@@ -51,7 +55,8 @@ typedef enum ry_vit_group {
     RY_GROUP_TEACHER = 1u << 4, /* its head; Hugging Face then has another name for the first too */
     RY_GROUP_CLASS = 1u << 5,   /* class token: wanted unless there is a position for each patch */
     RY_GROUP_NORM = 1u << 6,    /* final LayerNorm: wanted unless the next is there */
-    RY_GROUP_FC_NORM = 1u << 7  /* timm: LayerNorm of the mean of the patches */
+    RY_GROUP_FC_NORM = 1u << 7, /* timm: LayerNorm of the mean of the patches */
+    RY_GROUP_EMBED = 1u << 8    /* CLIP: the projection */
 } ry_vit_group;
 
 typedef enum ry_vit_extent {
@@ -64,6 +69,7 @@ typedef enum ry_vit_extent {
     RY_X_3DIM,
     RY_X_MLP,
     RY_X_CLASSES,
+    RY_X_EMBED,
     RY_X_VOCAB, /* ids of a text tower */
     RY_X_COUNT
 } ry_vit_extent;
@@ -78,6 +84,20 @@ typedef struct ry_vit_name {
     unsigned char shape[4]; /* ry_vit_extent, RY_X_END after the last */
 } ry_vit_name;
 
+/* One family of models in the names of one house. */
+typedef struct ry_vit_layout {
+    ry_layout id;
+    int is_clip;
+    const char *house;        /* for messages */
+    const ry_vit_name *names; /* [count]; the first is what the layout is known by */
+    size_t count;
+    int heads_outside; /* the last part of the prefix ("vit.") is not in front of the heads */
+    const char *const *others; /* NULL-terminated: how names begin that belong to the other tower */
+} ry_vit_layout;
+
+enum { RY_N_LAYOUTS = 4 };
+extern const ry_vit_layout ry_vit_layouts[RY_N_LAYOUTS];
+
 /* In front of tensors of a checkpoint that only training reads. */
 #define RY_TRAINING_PREFIX "training."
 
@@ -86,6 +106,8 @@ enum { RY_NAME_MAX = 192, RY_PREFIX_MAX = 64, RY_MAX_BLOCKS = 1024 };
 /* How one checkpoint spells the names. */
 typedef struct ry_vit_naming {
     ry_layout layout;
+    int is_clip;
+    const ry_vit_layout *of;
     const ry_vit_name *table;
     size_t n_names;
     char body[RY_PREFIX_MAX]; /* in front of every name but those of the heads: "", "model.", "vit."
@@ -101,6 +123,12 @@ int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set);
 /* The naming of a timm model that is about to be written, with 0, 1 or 2 tokens before the patches;
  * without any it averages its patches. */
 ry_vit_naming ry_vit_naming_timm(uint32_t n_blocks, uint32_t n_prefix);
+
+/* The image tower of a CLIP that is about to be written, as Hugging Face names it. */
+ry_vit_naming ry_vit_naming_clip(uint32_t n_blocks);
+
+/* 1 for a tensor that belongs to CLIP's text tower, or to both. */
+int ry_vit_name_is_other(const ry_vit_naming *n, const char *name);
 
 /* "timm's patch_embed.proj.weight, ...": what ry_vit_naming_find looks for, for messages. */
 const char *ry_vit_naming_looked_for(void);

@@ -71,6 +71,7 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     p->pooled_h = RY_TAKE(a, float, B *pooled *ry_vit_row(p, C));
     p->prefix_rows = RY_TAKE(a, uint32_t, c->n_prefix);
     p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
+    p->embedding = RY_TAKE(a, float, p->vit->words ? B *ry_vit_row(p, ry_vit_embed_dim(c)) : 0);
     p->attention_each = ry_attention_scratch(N, C / c->n_heads, p->kernels.attention_rows);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
     p->attention = RY_TAKE(a, float, p->n_threads * p->attention_each);
@@ -113,27 +114,51 @@ static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator
     return ry_linear_op_new(&b->fc2, w->fc2, out, packed(mlp, out), packed(C, out), t, al, err);
 }
 
-static renyi_status bind_ends(ry_vit_plan *p, const renyi_allocator *al, renyi_error *err)
+static renyi_status bind_answer(ry_vit_plan *p, renyi_output output, const renyi_allocator *al,
+                                renyi_error *err)
+{
+    const ry_vit *v = p->vit;
+    const ry_vit_config *c = &v->config;
+    const size_t h = ry_vit_row(p, c->dim), e = ry_vit_row(p, ry_vit_embed_dim(c));
+    const ry_rows pooled = {h, ry_vit_pooled_rows(c) * h}, out = {p->n_outputs, p->n_outputs};
+    const ry_rows embedding = {e, e};
+    const int logits = output == RENYI_OUTPUT_AUTO, words = logits && v->words;
+    const unsigned t = p->n_threads;
+
+    if (logits && v->head) {
+        RY_TRY(ry_linear_op_new(&p->head, v->head, 1, pooled, out, t, al, err));
+        if (!v->head_dist) return RENYI_OK;
+        return ry_linear_op_new(&p->head_dist, v->head_dist, 1, pooled, out, t, al, err);
+    }
+    if (v->projection)
+        RY_TRY(ry_linear_op_new(&p->projection, v->projection, 1, pooled, words ? embedding : out,
+                                t, al, err));
+    return words ? ry_linear_op_new(&p->words, v->words, 1, embedding, out, t, al, err) : RENYI_OK;
+}
+
+static renyi_status bind_ends(ry_vit_plan *p, renyi_output output, const renyi_allocator *al,
+                              renyi_error *err)
 {
     const ry_vit *v = p->vit;
     const ry_vit_config *c = &v->config;
     const size_t C = c->dim, P = v->n_patches, N = P + c->n_prefix;
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
-    const size_t h = ry_vit_row(p, C);
-    const ry_rows pooled = {h, ry_vit_pooled_rows(c) * h}, logits = {c->n_classes, c->n_classes};
 
     RY_TRY(ry_linear_op_new(&p->patch_embed, v->patch_embed, P, (ry_rows){patch, patch * P},
                             (ry_rows){C, C * N}, p->n_threads, al, err));
-    RY_TRY(ry_linear_op_new(&p->head, v->head, 1, pooled, logits, p->n_threads, al, err));
-    if (!v->head_dist) return RENYI_OK;
-    return ry_linear_op_new(&p->head_dist, v->head_dist, 1, pooled, logits, p->n_threads, al, err);
+    return bind_answer(p, output, al, err);
 }
 
 double ry_vit_ends_macs(const ry_vit_plan *p)
 {
     const ry_vit_config *c = &p->vit->config;
-    const double C = c->dim, heads = p->head_dist ? 2 : 1;
-    return p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * C + heads * C * c->n_classes;
+    const ry_linear_op *const ends[] = {p->head, p->head_dist, p->words, p->projection};
+    double macs = p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * c->dim;
+    for (int i = 0; i < 4; i++)
+        if (ends[i])
+            macs += (double)ry_linear_in(ry_linear_op_of(ends[i])) *
+                    (double)ry_linear_out(ry_linear_op_of(ends[i]));
+    return macs;
 }
 
 double ry_vit_plan_macs(const ry_vit_plan *p)
@@ -155,7 +180,8 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
     p->hook = opt->hook;
     p->max_batch = opt->max_batch;
     p->n_threads = opt->n_threads;
-    p->n_tickets = RY_STEPS_PER_BLOCK * (size_t)L + 13;
+    p->n_outputs = ry_vit_outputs(&vit->config, opt->output);
+    p->n_tickets = RY_STEPS_PER_BLOCK * (size_t)L + RY_STEPS_AT_ENDS;
     ry_kernels_init(&p->kernels, opt->level);
     p->rows = ry_calloc(al, L, sizeof *p->rows);
     p->ops = ry_calloc(al, L, sizeof *p->ops);
@@ -165,7 +191,7 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
     for (uint32_t i = 0; i < L && !st; i++)
         p->one_by_one |= p->rows[i].decide && p->rows[i].needs.adaptive;
     if (!st) st = take_arena(p, al, err);
-    if (!st) st = bind_ends(p, al, err);
+    if (!st) st = bind_ends(p, opt->output, al, err);
     for (uint32_t i = 0; i < L && !st; i++) st = bind_block(p, i, al, err);
     if (st) {
         ry_vit_plan_free(p, al);
@@ -185,9 +211,8 @@ void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al)
         ry_linear_op_free(b->fc1, al);
         ry_linear_op_free(b->fc2, al);
     }
-    ry_linear_op_free(p->patch_embed, al);
-    ry_linear_op_free(p->head, al);
-    ry_linear_op_free(p->head_dist, al);
+    ry_linear_op *const ends[] = {p->patch_embed, p->head, p->head_dist, p->words, p->projection};
+    for (int i = 0; i < 5; i++) ry_linear_op_free(ends[i], al);
     ry_free(al, p->rows);
     ry_free(al, p->ops);
     ry_free(al, p->arena);

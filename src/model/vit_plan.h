@@ -9,8 +9,14 @@
 #include "kernels/kernels.h"
 #include "model/vit_rows.h"
 
-/* Steps of a block: eleven of its own, four to watch, and those of a cut (vit_cut.c). */
-enum { RY_MAX_PHASES = 8, RY_STEPS_PER_BLOCK = 11 + 4 + 3 + RY_MAX_PHASES };
+/* Steps of a block: eleven of its own, four to watch, and those of a cut (vit_cut.c). Before the
+ * blocks: patches and their product (two steps with a watcher, three if it converted), LayerNorm, a
+ * report. After them: pooling (two), LayerNorm, two products, and one for what joins them. */
+enum {
+    RY_MAX_PHASES = 8,
+    RY_STEPS_PER_BLOCK = 11 + 4 + 3 + RY_MAX_PHASES,
+    RY_STEPS_AT_ENDS = 1 + 3 + 1 + 1 + 2 + 1 + 2 * 3 + 1
+};
 
 typedef struct ry_block_ops {
     ry_linear_op *qkv, *proj, *fc1, *fc2;
@@ -38,9 +44,13 @@ typedef struct ry_vit_plan {
     const ry_token_hook *hook; /* NULL = dense; borrowed */
     uint32_t max_batch;
     unsigned n_threads;
-    int one_by_one;   /* a cut is adaptive: images of a batch run one after the other */
-    double last_macs; /* per image, of the last run that was not stopped */
-    ry_linear_op *patch_embed, *head, *head_dist;
+    int one_by_one;     /* a cut is adaptive: images of a batch run one after the other */
+    double last_macs;   /* per image, of the last run that was not stopped */
+    uint32_t n_outputs; /* floats of an answer */
+    ry_linear_op *patch_embed;
+    /* A run ends with one of three: the head (or two), the words on the embedding, or nothing more
+     * than the embedding, which may be projected. */
+    ry_linear_op *head, *head_dist, *words, *projection;
     ry_block_rows *rows; /* [L] */
     ry_block_ops *ops;   /* [L] */
     size_t n_tickets;
@@ -58,6 +68,7 @@ typedef struct ry_vit_plan {
     float *pooled_h; /* [B, pooled rows, C padded] the same, normalised */
     uint32_t *prefix_rows; /* [n_prefix] 0, 1, ...: the rows of the last block */
     float *logits_dist;    /* [B, classes] of the second head */
+    float *embedding;      /* [B, embedding padded] that meets the words */
     float *attention;      /* [threads, attention_each] scratch */
     size_t attention_each;
     ry_vit_cuts cuts;
@@ -70,6 +81,7 @@ typedef struct ry_vit_plan_options {
     uint32_t max_batch;
     unsigned n_threads;
     int all_rows; /* finish every row of the last block, for those who look at it */
+    renyi_output output;
 } ry_vit_plan_options;
 
 renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_plan_options *opt,
@@ -104,7 +116,7 @@ typedef struct ry_vit_input {
     void *watch_user;
 } ry_vit_input;
 
-/* logits: [n, classes]. RENYI_ERR_ABORTED when the progress callback said so. */
-renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *logits) RENYI_CHECK;
+/* out: [n, n_outputs]. RENYI_ERR_ABORTED when the progress callback said so. */
+renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *out) RENYI_CHECK;
 
 #endif

@@ -1,4 +1,5 @@
-/* vit_run.h - a run of a plan as its threads see it; between vit_forward.c and vit_cut.c.
+/* vit_run.h - a run of a plan as its threads see it; between vit_forward.c, vit_head.c and
+ * vit_cut.c.
  *
  * All threads go through the same steps and share the tiles of each (base/steps.h). Which thread
  * computes a tile does not change its bits. SPDX-License-Identifier: Apache-2.0 */
@@ -10,7 +11,7 @@
 typedef struct ry_vit_run {
     ry_vit_plan *p;
     const ry_vit_input *in;
-    float *logits;
+    float *out;           /* [n, n_outputs] */
     uint32_t turn, turns; /* images that run one by one: which, of how many; else 0 of 1 */
     double block_macs;    /* per image, of all turns; written by thread 0 */
     int stop;             /* written by thread 0 inside report() */
@@ -43,6 +44,23 @@ void ry_cut_decide(ry_worker *w, uint32_t block);
 /* The rows of the streams after the decision; the other stream is then the current one. With
  * `heads` also the rows of attention's output, from h to wide, for the projection. */
 void ry_cut_reduce(ry_worker *w, uint32_t block, int heads);
+
+/* y = op x, rows of each image; in the form that the product wants. */
+void ry_run_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y);
+
+/* h [rows, h_row] = LayerNorm of x [rows, C], some rows at a time; h may be x. `next` reads them:
+ * if it wants another form, they get it while they are warm; NULL = nobody asks. */
+void ry_run_layernorm(ry_worker *w, float *h, size_t h_row, const float *x, size_t rows,
+                      const float *weight, const float *bias, const ry_linear_op *next);
+
+/* pooled_x = the class (and distillation) rows of every image */
+void ry_gather_prefix(ry_worker *w, size_t n_tokens);
+
+/* The rows that the head reads, when the last block went through all of them. */
+void ry_pool_rows(ry_worker *w, size_t n_tokens);
+
+/* From these rows to the answer. */
+void ry_head(ry_worker *w);
 
 /* The mean of the patch rows of every image after the last block: to [B, row] from rows
  * [B, n_tokens, row]. A token counts as often as the patches it stands for; a fused one once. */

@@ -9,7 +9,8 @@ ry_cost ry_cost_ends(const ry_cost_shape *s, uint32_t last)
     const double d = s->dim;
     return (ry_cost){.patch_embed = (double)s->n_patches * s->patch_in * d,
                      .head = (double)s->head_out * d,
-                     .norm = NORM_PER_ELEMENT * d * last};
+                     .norm = NORM_PER_ELEMENT * d * last,
+                     .pre_norm = NORM_PER_ELEMENT * d * s->pre_norm};
 }
 
 /* One block: n tokens in the attention, m tokens in the MLP. */
@@ -48,4 +49,4 @@ double ry_cost_macs(const ry_cost *c)
     return c->patch_embed + c->projections + c->attention + c->mlp + c->head;
 }
 
-double ry_cost_macs_with_norm(const ry_cost *c) { return ry_cost_macs(c) + c->norm; }
+double ry_cost_macs_with_norm(const ry_cost *c) { return ry_cost_macs(c) + c->norm + c->pre_norm; }

@@ -10,7 +10,9 @@ typedef struct ry_cost_shape {
     uint32_t n_patches; /* before any pruning; each is embedded once */
     uint32_t patch_in;  /* values of a patch: 3 * patch_size^2 */
     uint32_t dim, mlp_dim, n_blocks;
-    uint32_t head_out; /* classes, summed over all classifiers (a distilled DeiT has two) */
+    uint32_t head_out; /* classes, summed over all classifiers (a distilled DeiT has two); of CLIP
+                          the width of its embeddings */
+    uint32_t pre_norm; /* tokens that a LayerNorm before the blocks sees; 0 = there is none */
 } ry_cost_shape;
 
 /* Tokens (class token and fused tokens counted in) at each station. A cut between attention and MLP
@@ -31,6 +33,7 @@ typedef struct ry_cost {
     double head;
     double
         norm; /* LayerNorm at 5 per element, the convention of fvcore and of the paper's tables */
+    double pre_norm; /* the same of the one before the blocks */
 } ry_cost;
 
 /* One block with so many tokens in its attention and its MLP, and what is outside the blocks. */

@@ -58,6 +58,7 @@ static renyi_status load_net(renyi_learner *l, const ry_checkpoint *ckpt, renyi_
                                     .checkpoint_activations = o->checkpoint_activations != 0};
     ry_vit_config config;
     RY_TRY(ry_vit_configure(&config, ckpt, o->image_size, err));
+    RY_TRY(ry_net_trains(&config, err));
     if (!config.n_classes)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "the model has no classifier head, so no loss");

@@ -15,8 +15,16 @@ enum { USUAL_ROWS = 1600, MAX_BATCH = 4096, MAX_THREADS = 1024 };
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
+renyi_status ry_net_trains(const ry_vit_config *c, renyi_error *err)
+{
+    if (!c->is_clip) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%s: CLIP is not trained here; ViT and DeiT are",
+                   c->architecture);
+}
+
 static renyi_status check_config(const ry_vit_config *c, renyi_error *err)
 {
+    RY_TRY(ry_net_trains(c, err));
     if (!c->n_classes || !c->n_blocks || !c->dim || !c->n_heads || c->dim % c->n_heads ||
         !c->patch_size || c->image_size < c->patch_size)
         return ry_fail(err, RENYI_ERR_ARG, -1,

@@ -38,6 +38,9 @@ typedef struct ry_net_options {
 /* config: sizes, pooling, activation, eps; n_classes >= 1 (of the head that is trained). Copied.
  * The layout of its file does not matter: names of parameters are timm's. Values and gradients are
  * zero. */
+/* RENYI_OK if there are gradients of such a model; else the reason. */
+renyi_status ry_net_trains(const ry_vit_config *config, renyi_error *err) RENYI_CHECK;
+
 renyi_status ry_net_new(ry_net **out, const ry_vit_config *config, const ry_net_options *opt,
                         const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_net_free(ry_net *net);

@@ -30,7 +30,7 @@ static renyi_status check(const renyi_model *m, const ry_vit_config *student,
                           const ry_teacher_options *opt, renyi_error *err)
 {
     const ry_vit_config *c = &m->vit.config;
-    if (!m->vit.head) return ry_fail(err, RENYI_ERR_ARG, -1, "the teacher has no classifier head");
+    if (!c->n_classes) return ry_fail(err, RENYI_ERR_ARG, -1, "the teacher has no classifier");
     if (c->image_size != student->image_size)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "the teacher was opened for images of %u pixels, the student sees %u",
