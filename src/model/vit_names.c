@@ -165,12 +165,13 @@ static ry_vit_naming naming_of(const ry_vit_layout *l)
         .layout = l->id, .is_clip = l->is_clip, .of = l, .table = l->names, .n_names = l->count};
 }
 
-int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set)
+int ry_vit_naming_among(ry_vit_naming *out, const ry_tensors *set, const ry_vit_layout *layouts,
+                        size_t n_layouts)
 {
     for (size_t i = 0; i < ry_tensors_count(set); i++) {
         const char *name = ry_tensors_at(set, i)->name;
-        for (size_t k = 0; k < RY_N_LAYOUTS; k++) {
-            const ry_vit_layout *l = &ry_vit_layouts[k];
+        for (size_t k = 0; k < n_layouts; k++) {
+            const ry_vit_layout *l = &layouts[k];
             const int length = length_before(name, l->names[0].pattern);
             if (length < 0) continue;
             *out = naming_of(l);
@@ -180,6 +181,11 @@ int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set)
         }
     }
     return 0;
+}
+
+int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set)
+{
+    return ry_vit_naming_among(out, set, ry_vit_layouts, RY_N_LAYOUTS);
 }
 
 static const ry_vit_layout *layout_of(ry_layout id, int is_clip)

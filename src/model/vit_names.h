@@ -120,6 +120,10 @@ typedef struct ry_vit_naming {
 /* 1 when the patch embedding of a known layout is among the tensors, 0 otherwise. */
 int ry_vit_naming_find(ry_vit_naming *out, const ry_tensors *set);
 
+/* The same with layouts of another tower: 1 when the first name of one of them is there. */
+int ry_vit_naming_among(ry_vit_naming *out, const ry_tensors *set, const ry_vit_layout *layouts,
+                        size_t n_layouts);
+
 /* The naming of a timm model that is about to be written, with 0, 1 or 2 tokens before the patches;
  * without any it averages its patches. */
 ry_vit_naming ry_vit_naming_timm(uint32_t n_blocks, uint32_t n_prefix);

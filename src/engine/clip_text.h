@@ -1,0 +1,16 @@
+/* clip_text.h - what stands behind a renyi_text: a text tower that sessions of several threads may
+ * share. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_ENGINE_CLIP_TEXT_H
+#define RY_ENGINE_CLIP_TEXT_H
+
+#include "model/text.h"
+#include "renyi/clip.h"
+
+struct renyi_text {
+    renyi_allocator al; /* of everything below, and of the sessions */
+    renyi_cpu level;
+    renyi_dtype dtype; /* never AUTO */
+    ry_text tower;
+};
+
+#endif

@@ -1,0 +1,146 @@
+/* text_load.c - the parts of a text tower from the tensors of a checkpoint.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "model/loader.h"
+#include "model/text.h"
+#include "model/text_names.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- fingerprint --------------------------------------------------------------------------- */
+
+typedef struct printer {
+    const ry_tensors *set;
+    uint64_t hash;
+} printer;
+
+static void mix(uint64_t *hash, uint64_t value)
+{
+    ry_rng r = ry_rng_new(*hash ^ value);
+    *hash = ry_rng_next(&r);
+}
+
+static void mix_tensor(void *user, const ry_vit_naming *n, const ry_vit_name *row, uint32_t block)
+{
+    printer *p = user;
+    char name[RY_NAME_MAX];
+    ry_vit_name_write(name, n, row, block);
+    const ry_tensor *t = ry_tensors_find(p->set, name);
+    if (!t) return;
+    mix(&p->hash, (uint64_t)row->role << 32 | block);
+    mix(&p->hash, (uint64_t)t->dtype);
+    mix(&p->hash, ry_hash(t->data, (size_t)t->bytes));
+}
+
+/* Equal for equal towers; of the configuration what no shape says. */
+static uint64_t fingerprint(const ry_text_config *c, const ry_vit_naming *n, const ry_tensors *set)
+{
+    printer p = {set, ry_hash(&c->norm_eps, sizeof c->norm_eps)};
+    mix(&p.hash, c->n_heads);
+    mix(&p.hash, (uint64_t)c->activation);
+    ry_vit_names_each(n, mix_tensor, &p);
+    return p.hash;
+}
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+/* The table of tokens stays as stored, since a text reads a few of its rows; but all of it must be
+ * finite. Looked at in pieces, as large as scratch. */
+static renyi_status check_tokens(ry_loader *ld, const ry_tensor *t, size_t room)
+{
+    const size_t n = (size_t)ry_tensor_elements(t), size = ry_dtype_size(t->dtype);
+    for (size_t at = 0; at < n; at += room) {
+        ry_tensor piece = *t;
+        piece.n_dims = 1;
+        piece.shape[0] = n - at < room ? n - at : room;
+        piece.bytes = piece.shape[0] * size;
+        piece.data = (const char *)t->data + at * size;
+        RY_TRY(ry_tensor_to_f32(&piece, ld->scratch, ld->err));
+        for (size_t i = 0; i < piece.shape[0]; i++)
+            if (!isfinite(ld->scratch[i]))
+                return ry_fail(ld->err, RENYI_ERR_FORMAT, -1,
+                               "tensor '%.120s' holds %s at element %zu of %zu; finite weights "
+                               "wanted",
+                               t->name, isnan(ld->scratch[i]) ? "NaN" : "infinity", at + i, n);
+    }
+    return RENYI_OK;
+}
+
+static renyi_status load_tokens(ry_loader *ld, ry_text *t, size_t room)
+{
+    const ry_tensor *from = ry_loader_find(ld, RY_TOKEN_EMBED, 0);
+    const size_t C = t->config.dim, V = t->config.vocab;
+    const size_t row_bytes = C * ry_dtype_size(from->dtype);
+    RY_TRY(check_tokens(ld, from, room));
+    void *copy = ry_alloc(ld->al, V, row_bytes);
+    if (!copy) return ry_fail_nomem(ld->err, V * row_bytes);
+    memcpy(copy, from->data, V * row_bytes);
+    ry_tensors_drop_pages(ld->set, from);
+    t->tokens = *from;
+    t->tokens.name = "";
+    t->tokens.data = copy;
+    ld->done++;
+    ld->n_params += V * C;
+    return RENYI_OK;
+}
+
+static renyi_status load_all(ry_loader *ld, ry_text *t, renyi_dtype dtype, size_t room)
+{
+    const ry_text_config *c = &t->config;
+    const ry_block_shape shape = {c->dim, c->mlp_dim, c->activation, dtype};
+    const ry_linear_source projection = {.w = {RY_EMBED_W},
+                                         .b = {RY_EMBED_B},
+                                         .parts = 1,
+                                         .n_out = c->embed_dim,
+                                         .n_in = c->dim,
+                                         .epilogue = RY_EPI_NONE,
+                                         .dtype = RENYI_DTYPE_F32,
+                                         .transposed = c->layout == RY_LAYOUT_OPENAI};
+    t->fingerprint = fingerprint(c, &ld->naming, ld->set);
+    t->blocks = ry_calloc(ld->al, c->n_blocks, sizeof *t->blocks);
+    if (!t->blocks) return ry_fail_nomem(ld->err, c->n_blocks * sizeof *t->blocks);
+    RY_TRY(load_tokens(ld, t, room));
+    RY_TRY(ry_loader_vector(ld, RY_POS_EMBED, 0, &t->pos));
+    for (uint32_t i = 0; i < c->n_blocks; i++)
+        RY_TRY(ry_loader_block(ld, &shape, i, &t->blocks[i]));
+    RY_TRY(ry_loader_vector(ld, RY_NORM_W, 0, &t->norm_w));
+    RY_TRY(ry_loader_vector(ld, RY_NORM_B, 0, &t->norm_b));
+    return ry_loader_linear(ld, &projection, &t->projection);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+renyi_status ry_text_load(ry_text *out, const ry_text_config *config, const ry_checkpoint *ckpt,
+                          const renyi_options *opt, renyi_cpu level, renyi_dtype dtype,
+                          renyi_error *err)
+{
+    ry_loader ld = {
+        .set = ckpt->tensors, .opt = opt, .al = &opt->allocator, .level = level, .err = err};
+    const size_t block = ry_loader_block_floats(config->dim, config->mlp_dim);
+    const size_t end = ry_loader_floats(config->embed_dim, config->dim);
+    const size_t room = block > end ? block : end;
+    *out = (ry_text){.config = *config};
+    if (!ry_text_naming_find(&ld.naming, ckpt->tensors)) /* configure has found it there */
+        return ry_fail(err, RENYI_ERR_ARG, -1, "the configuration is of another checkpoint");
+    RY_TRY(ry_loader_begin(&ld, room));
+    const renyi_status st = load_all(&ld, out, dtype, room);
+    ry_loader_end(&ld);
+    out->n_params = ld.n_params;
+    if (st != RENYI_OK) ry_text_free(out, ld.al);
+    return st;
+}
+
+void ry_text_free(ry_text *t, const renyi_allocator *al)
+{
+    for (uint32_t i = 0; t->blocks && i < t->config.n_blocks; i++)
+        ry_vit_block_free(&t->blocks[i], al);
+    ry_free(al, t->blocks);
+    ry_free(al, (void *)(uintptr_t)t->tokens.data);
+    float *const vectors[] = {t->pos, t->norm_w, t->norm_b};
+    for (int k = 0; k < 3; k++) ry_free(al, vectors[k]);
+    ry_linear_free(t->projection, al);
+    *t = (ry_text){0};
+}

@@ -1,0 +1,11 @@
+/* text_names.h - what Hugging Face and OpenAI call the tensors of CLIP's text tower: tables for the
+ * machinery of vit_names.h. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_MODEL_TEXT_NAMES_H
+#define RY_MODEL_TEXT_NAMES_H
+
+#include "model/vit_names.h"
+
+/* 1 when the token embedding of a known layout is among the tensors, 0 otherwise. */
+int ry_text_naming_find(ry_vit_naming *out, const ry_tensors *set);
+
+#endif
