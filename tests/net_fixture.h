@@ -19,6 +19,8 @@ typedef struct net_case {
     const char *policy; /* NULL = none */
     uint32_t feature_dim;
     const char *pool; /* NULL, or "avg": mean of the normalised patches, by a config */
+    uint32_t n_taps;  /* features after these blocks instead of at the end */
+    uint32_t taps[2];
 } net_case;
 
 /* Numbers in [-1, 1). */
@@ -60,6 +62,9 @@ static inline ry_net *net_open(const net_case *c, const char *path, const ry_net
     int new_head = -1;
     if (opt) o = *opt;
     o.feature_dim = c->feature_dim;
+    o.taps = c->taps;
+    o.n_taps = c->n_taps;
+    o.feature_prefix = 1;
     assert_ok(ry_checkpoint_open(&ckpt, path, NULL, NULL, err));
     assert_ok(ry_vit_configure(&config, &ckpt, 0, err));
     assert_ok(ry_net_new(&net, &config, &o, NULL, err));

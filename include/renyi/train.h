@@ -163,6 +163,8 @@ typedef struct renyi_train_options {
                                           names of the photos' folders, or the same */
     double features_weight;            /* of the loss between tokens; 0 = none */
     renyi_train_features features;
+    const char *features_layers; /* blocks after which tokens are compared: "0-11"; NULL = patch
+                                    tokens after the final LayerNorm */
     renyi_dtype teacher_dtype;
 
     /* run */

@@ -38,6 +38,22 @@ static renyi_status check_config(const ry_vit_config *c, renyi_error *err)
     return RENYI_OK;
 }
 
+static renyi_status take_taps(ry_net *net, const ry_net_options *opt, renyi_error *err)
+{
+    if (!opt->n_taps || !opt->feature_dim) return RENYI_OK;
+    net->taps = ry_calloc(&net->al, opt->n_taps, sizeof *net->taps);
+    if (!net->taps) return ry_fail_nomem(err, opt->n_taps * sizeof *net->taps);
+    net->n_taps = opt->n_taps;
+    for (uint32_t i = 0; i < opt->n_taps; i++) {
+        net->taps[i].block = opt->taps[i];
+        if (opt->taps[i] >= net->config.n_blocks || (i && opt->taps[i] <= opt->taps[i - 1]))
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "features after block %u; blocks 0 to %u in ascending order are allowed",
+                           opt->taps[i], net->config.n_blocks - 1);
+    }
+    return RENYI_OK;
+}
+
 static renyi_status read_options(ry_net *net, const ry_net_options *opt, renyi_error *err)
 {
     const uint32_t usual = (USUAL_ROWS + net->n_tokens / 2) / net->n_tokens;
@@ -58,7 +74,8 @@ static renyi_status read_options(ry_net *net, const ry_net_options *opt, renyi_e
                        net->max_batch, net->n_threads, MAX_BATCH, MAX_THREADS);
     net->checkpoint_activations = opt->checkpoint_activations;
     net->feature_dim = opt->feature_dim;
-    return RENYI_OK;
+    net->feature_prefix = opt->feature_prefix;
+    return take_taps(net, opt, err);
 }
 
 static renyi_status fill(ry_net *net, const ry_net_options *opt, renyi_error *err)
@@ -111,18 +128,20 @@ void ry_net_free(ry_net *net)
     ry_free(&al, net->params.grad);
     ry_free(&al, net->blocks);
     ry_free(&al, net->tokens);
+    ry_free(&al, net->taps);
     ry_free(&al, net->arena);
     ry_free(&al, net);
 }
 
 /* ---- weights ------------------------------------------------------------------------------- */
 
-/* Matrix k of a net: the ends, then four a block. */
+/* Matrix k of a net: the ends, then four a block, then the taps. */
 static ry_net_matrix *matrix_at(ry_net *net, uint32_t k)
 {
     if (k == 0) return &net->patch_embed;
     if (k < 3) return &net->head[k - 1];
     if (k == 3) return &net->feature;
+    if (k >= 4 + 4 * net->config.n_blocks) return &net->taps[k - 4 - 4 * net->config.n_blocks].proj;
     ry_net_block *b = &net->blocks[(k - 4) / 4];
     ry_net_matrix *const of_block[] = {&b->qkv, &b->proj, &b->fc1, &b->fc2};
     return of_block[k % 4];
@@ -139,7 +158,7 @@ static renyi_status pack(ry_net *net, uint32_t k, renyi_error *err)
 
 renyi_status ry_net_update(ry_net *net, renyi_error *err)
 {
-    const int count = 4 + 4 * (int)net->config.n_blocks;
+    const int count = 4 + 4 * (int)net->config.n_blocks + (int)net->n_taps;
     int failed = 0;
     net->n_last = 0;
 #pragma omp parallel for num_threads(net->n_threads) schedule(dynamic) reduction(| : failed)
@@ -229,7 +248,9 @@ double ry_net_macs(const ry_net *net)
     const double C = c->dim, heads = ry_net_is_distilled(net) ? 2.0 : 1.0;
     double macs =
         3.0 * c->patch_size * c->patch_size * C * net->n_patches + heads * C * c->n_classes;
-    if (net->feature_dim)
+    for (uint32_t i = 0; i < net->n_taps; i++)
+        macs += (double)net->blocks[net->taps[i].block].rows.out * C * net->feature_dim;
+    if (ry_net_final_features(net))
         macs += (double)(ry_net_last_rows(net) - c->n_prefix) * C * net->feature_dim;
     for (uint32_t i = 0; i < c->n_blocks; i++) macs += ry_block_rows_macs(&net->blocks[i].rows, c);
     return macs;

@@ -33,6 +33,11 @@ typedef struct ry_net_options {
     int checkpoint_activations; /* keep only the blocks' inputs, compute the rest twice */
     uint32_t feature_dim;       /* of the teacher's tokens; 0 = no features. With features the last
                                    block finishes all rows */
+    const uint32_t *taps;       /* [n_taps] blocks after which tokens are compared, ascending, each
+                                   once; copied. None: after the final LayerNorm */
+    uint32_t n_taps;
+    uint32_t feature_prefix; /* with taps: prefix tokens that the teacher has too; its rows are its
+                                patches, then these */
 } ry_net_options;
 
 /* config: sizes, pooling, activation, eps; n_classes >= 1 (of the head that is trained). Copied.
@@ -93,8 +98,15 @@ typedef struct ry_net_features_view {
 } ry_net_features_view;
 void ry_net_features(const ry_net *net, ry_net_features_view *out);
 
+/* With taps instead: all rows after the block of tap k, after a LayerNorm and a projection of the
+ * tap's own; `patch` is n_patches + i for prefix token i that the teacher has, too. */
+uint32_t ry_net_taps(const ry_net *net);
+void ry_net_tap_view(const ry_net *net, uint32_t k, ry_net_features_view *out);
+size_t ry_net_tap_floats(const ry_net *net); /* from one tap's gradients to the next one's */
+
 /* After ry_net_forward: adds the gradients of a loss to params->grad. dlogits, dlogits_dist:
- * [n, classes], dfeatures: [n, n_rows, feature_dim]; a NULL one is zero. */
+ * [n, classes], dfeatures: [n, n_rows, feature_dim], of each tap if there are taps; a NULL one is
+ * zero. */
 renyi_status ry_net_backward(ry_net *net, const float *dlogits, const float *dlogits_dist,
                              const float *dfeatures, renyi_error *err) RENYI_CHECK;
 void ry_net_zero_grad(ry_net *net);

@@ -30,8 +30,12 @@ static void find_lowest(const ry_net *net, inputs *in)
 static void backward(ry_net_worker *w, const void *user)
 {
     const inputs *in = user;
-    ry_net_ends_backward(w, in->dlogits, in->dlogits_dist, in->dfeatures);
-    for (uint32_t i = w->net->config.n_blocks; i-- > in->lowest;) ry_net_block_backward(w, i);
+    const float *final_features = w->net->n_taps ? NULL : in->dfeatures;
+    ry_net_ends_backward(w, in->dlogits, in->dlogits_dist, final_features);
+    for (uint32_t i = w->net->config.n_blocks; i-- > in->lowest;) {
+        ry_net_taps_backward(w, i, in->dfeatures);
+        ry_net_block_backward(w, i);
+    }
     if (in->patches) ry_net_embed_backward(w);
 }
 

@@ -191,7 +191,7 @@ static void gather(const ry_net *net, size_t image)
                                ry_net_value(net, net->norm.w), ry_net_value(net, net->norm.b),
                                (float)c->norm_eps);
     }
-    if (!net->feature_dim) return;
+    if (!ry_net_final_features(net)) return;
     for (size_t j = 0; j < n_rows; j++)
         memcpy(net->feature_in + (image * n_rows + j) * row, h + (K + j) * row, C * sizeof *h);
     memcpy(net->feature_patch + image * n_rows, net->tokens[last->facts].patch + image * rows + K,
@@ -218,17 +218,20 @@ static void forward(ry_net_worker *w, const void *user)
     const ry_net *net = w->net;
     const uint32_t L = net->config.n_blocks;
     embed(w, out->batch);
-    for (uint32_t i = 0; i < L; i++) ry_net_block_forward(w, i, 0);
+    for (uint32_t i = 0; i < L; i++) {
+        ry_net_block_forward(w, i, 0);
+        ry_net_taps_forward(w, i);
+    }
 
     const uint32_t rows = ry_net_last_rows(net);
-    if (net->config.pool != RY_POOL_MEAN || net->feature_dim)
+    if (net->config.pool != RY_POOL_MEAN || ry_net_final_features(net))
         ry_net_normalise(w, &net->norm, (size_t)w->n * rows, net->tokens[L].x, net->h, NULL);
     ry_step step = ry_net_begin(w, w->n);
     for (size_t i; ry_step_next(&step, &i);) gather(net, i);
     ry_step_end(&step);
     head(w, &net->head[0], net->pooled[0], out->logits[0]);
     if (ry_net_is_distilled(net)) head(w, &net->head[1], net->pooled[1], out->logits[1]);
-    if (net->feature_dim)
+    if (ry_net_final_features(net))
         ry_net_product(w, net->feature.ahead_op, (size_t)w->n * (rows - net->config.n_prefix),
                        net->feature_in, net->features);
 }

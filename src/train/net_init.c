@@ -9,7 +9,8 @@
 
 static int is_norm_weight(ry_vit_role role)
 {
-    return role == RY_NORM_W || role == RY_NORM1_W || role == RY_NORM2_W;
+    return role == RY_NORM_W || role == RY_NORM1_W || role == RY_NORM2_W ||
+           role == (ry_vit_role)RY_FEATURE_NORM_W;
 }
 
 void ry_net_init(ry_net *net, uint64_t seed)

@@ -35,17 +35,34 @@ static void add(void *user, const ry_vit_naming *n, const ry_vit_name *row, uint
     close_param(b->p, q);
 }
 
+/* A help of training. shape: [n_dims] */
+static void add_help(ry_params *p, int role, uint32_t tap, const uint64_t *shape, uint32_t n_dims,
+                     const char *name)
+{
+    ry_param *q = &p->list[p->n++];
+    *q =
+        (ry_param){.role = (ry_vit_role)role, .block = tap, .n_dims = n_dims, .decay = n_dims == 2};
+    snprintf(q->name, sizeof q->name, "%s", name);
+    memcpy(q->shape, shape, n_dims * sizeof *shape);
+    close_param(p, q);
+}
+
 static void add_feature(ry_params *p, const ry_net *net)
 {
     const uint64_t shape[2] = {net->feature_dim, net->config.dim};
-    for (uint32_t n_dims = 2; n_dims > 0; n_dims--) {
-        ry_param *q = &p->list[p->n++];
-        *q = (ry_param){.role = n_dims == 2 ? (ry_vit_role)RY_FEATURE_W : (ry_vit_role)RY_FEATURE_B,
-                        .n_dims = n_dims,
-                        .decay = n_dims == 2};
-        snprintf(q->name, sizeof q->name, "feature_proj.%s", n_dims == 2 ? "weight" : "bias");
-        memcpy(q->shape, shape, n_dims * sizeof *shape);
-        close_param(p, q);
+    add_help(p, RY_FEATURE_W, 0, shape, 2, "feature_proj.weight");
+    add_help(p, RY_FEATURE_B, 0, shape, 1, "feature_proj.bias");
+}
+
+static void add_tap(ry_params *p, const ry_net *net, uint32_t tap)
+{
+    static const char *const parts[] = {"norm.weight", "norm.bias", "proj.weight", "proj.bias"};
+    static const int roles[] = {RY_FEATURE_NORM_W, RY_FEATURE_NORM_B, RY_FEATURE_W, RY_FEATURE_B};
+    const uint64_t width[1] = {net->config.dim}, proj[2] = {net->feature_dim, net->config.dim};
+    for (int i = 0; i < 4; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "feature_taps.%u.%s", net->taps[tap].block, parts[i]);
+        add_help(p, roles[i], tap, i < 2 ? width : proj, i == 2 ? 2 : 1, name);
     }
 }
 
@@ -72,8 +89,17 @@ static void point_to(ry_net *net)
     net->head[0].b = ry_params_find(p, RY_HEAD_B, 0);
     net->head[1].w = ry_params_find(p, RY_HEAD_DIST_W, 0);
     net->head[1].b = ry_params_find(p, RY_HEAD_DIST_B, 0);
-    net->feature.w = ry_params_find(p, (ry_vit_role)RY_FEATURE_W, 0);
-    net->feature.b = ry_params_find(p, (ry_vit_role)RY_FEATURE_B, 0);
+    if (ry_net_final_features(net)) {
+        net->feature.w = ry_params_find(p, (ry_vit_role)RY_FEATURE_W, 0);
+        net->feature.b = ry_params_find(p, (ry_vit_role)RY_FEATURE_B, 0);
+    }
+    for (uint32_t i = 0; i < net->n_taps; i++) {
+        ry_net_tap *t = &net->taps[i];
+        t->norm.w = ry_params_find(p, (ry_vit_role)RY_FEATURE_NORM_W, i);
+        t->norm.b = ry_params_find(p, (ry_vit_role)RY_FEATURE_NORM_B, i);
+        t->proj.w = ry_params_find(p, (ry_vit_role)RY_FEATURE_W, i);
+        t->proj.b = ry_params_find(p, (ry_vit_role)RY_FEATURE_B, i);
+    }
     for (uint32_t i = 0; i < net->config.n_blocks; i++) {
         ry_net_block *b = &net->blocks[i];
         b->norm1.w = ry_params_find(p, RY_NORM1_W, i);
@@ -94,14 +120,15 @@ static void point_to(ry_net *net)
 renyi_status ry_net_make_params(ry_net *net, renyi_error *err)
 {
     const ry_vit_naming n = naming_of(&net->config);
-    const size_t most = n.n_names * ((size_t)net->config.n_blocks + 1) + 2;
+    const size_t most = n.n_names * ((size_t)net->config.n_blocks + 1) + 2 + 4 * net->n_taps;
     ry_params *p = &net->params;
     builder b = {.p = p};
     ry_vit_extents(b.extents, &net->config);
     p->list = ry_calloc(&net->al, most, sizeof *p->list);
     if (!p->list) return ry_fail_nomem(err, most * sizeof *p->list);
     ry_vit_names_each(&n, add, &b);
-    if (net->feature_dim) add_feature(p, net);
+    if (ry_net_final_features(net)) add_feature(p, net);
+    for (uint32_t i = 0; i < net->n_taps; i++) add_tap(p, net, i);
     p->value = ry_calloc(&net->al, p->total, sizeof *p->value);
     p->grad = ry_calloc(&net->al, p->total, sizeof *p->grad);
     if (!p->value || !p->grad) return ry_fail_nomem(err, 2 * p->total * sizeof *p->value);

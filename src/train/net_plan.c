@@ -7,7 +7,7 @@
 #include "train/net_state.h"
 
 /* Steps of a block, forward and backward together with a block that is run again: at most. */
-enum { STEPS_PER_BLOCK = 96, STEPS_OF_ENDS = 64 };
+enum { STEPS_PER_BLOCK = 112, STEPS_OF_ENDS = 64 };
 
 static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
 
@@ -86,7 +86,13 @@ renyi_status ry_net_make_linears(ry_net *net, renyi_error *err)
     for (uint32_t i = 0; i < c->n_blocks; i++) RY_TRY(make_block(net, &net->blocks[i], err));
     RY_TRY(make_head(net, &net->head[0], err));
     if (net->head[1].w) RY_TRY(make_head(net, &net->head[1], err));
-    if (!net->feature_dim) return RENYI_OK;
+    for (uint32_t i = 0; i < net->n_taps; i++) {
+        const ry_rows in = flat(ry_net_row(net, C), net->max_rows);
+        const ry_rows out = flat(net->feature_dim, net->max_rows);
+        const binding tap = {net->max_rows, in, out, out, in, RY_EPI_NONE, RENYI_DTYPE_F32, 1};
+        RY_TRY(make(net, &net->taps[i].proj, &tap, err));
+    }
+    if (!ry_net_final_features(net)) return RENYI_OK;
     const size_t rows = whole_tiles(net->max_batch * P);
     const ry_rows h = flat(ry_net_row(net, C), rows), f = flat(net->feature_dim, rows);
     const binding feature = {rows, h, f, f, h, RY_EPI_NONE, RENYI_DTYPE_F32, 1};
@@ -114,6 +120,7 @@ void ry_net_free_linears(ry_net *net)
     free_matrix(&net->head[0], &net->al);
     free_matrix(&net->head[1], &net->al);
     free_matrix(&net->feature, &net->al);
+    for (uint32_t i = 0; i < net->n_taps; i++) free_matrix(&net->taps[i].proj, &net->al);
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -168,7 +175,8 @@ static void layout_ends(ry_arena *a, ry_net *net)
 {
     const ry_vit_config *c = &net->config;
     const size_t B = net->max_batch, P = net->n_patches, h = ry_net_row(net, c->dim);
-    const size_t feature_rows = net->feature_dim ? whole_tiles(B * P) : 0;
+    const size_t feature_rows = ry_net_final_features(net) ? whole_tiles(B * P) : 0;
+    const size_t tap_rows = net->n_taps ? net->max_rows : 0;
     net->patches = RY_TAKE(a, float, B *P * 3 * c->patch_size * c->patch_size);
     net->pooled_x = RY_TAKE(a, float, B * c->dim);
     for (int k = 0; k < 2; k++) {
@@ -177,7 +185,12 @@ static void layout_ends(ry_arena *a, ry_net *net)
     }
     net->feature_in = RY_TAKE(a, float, feature_rows *h);
     net->features = RY_TAKE(a, float, feature_rows * net->feature_dim);
-    net->dfeatures = RY_TAKE(a, float, feature_rows * net->feature_dim);
+    net->dfeatures = RY_TAKE(a, float, max_size(feature_rows, tap_rows) * net->feature_dim);
+    for (uint32_t i = 0; i < net->n_taps; i++) {
+        net->taps[i].in = RY_TAKE(a, float, tap_rows *h);
+        net->taps[i].rows = RY_TAKE(a, float, tap_rows * net->feature_dim);
+        net->taps[i].token = RY_TAKE(a, uint32_t, B * net->n_tokens);
+    }
     net->feature_patch = RY_TAKE(a, uint32_t, feature_rows);
     net->prefix_rows = RY_TAKE(a, uint32_t, c->n_prefix);
 }

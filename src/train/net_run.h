@@ -103,6 +103,13 @@ void ry_net_reduce(ry_net_worker *w, uint32_t i, const float *from, float *to);
  * factors of stochastic depth (`scaled`). NULL y: only the heads. */
 void ry_net_reduce_heads(ry_net_worker *w, uint32_t i, float *y, float *heads, int scaled);
 
+/* ---- taps (net_taps.c) ----------------------------------------------------------------------- */
+
+/* Those after this block: their rows; and the gradient of these into the stream of gradients.
+ * dfeatures: as ry_net_backward got it */
+void ry_net_taps_forward(ry_net_worker *w, uint32_t block);
+void ry_net_taps_backward(ry_net_worker *w, uint32_t block, const float *dfeatures);
+
 /* ---- backward ------------------------------------------------------------------------------- */
 
 static inline float *ry_net_d(const ry_net_worker *w) { return w->net->d[w->d_now]; }

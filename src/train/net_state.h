@@ -59,6 +59,16 @@ typedef struct ry_net_tokens {
                          cut before */
 } ry_net_tokens;
 
+/* A place between two blocks where tokens are compared with a teacher's. */
+typedef struct ry_net_tap {
+    uint32_t block; /* after it */
+    ry_net_norm norm;
+    ry_net_matrix proj; /* C -> feature_dim */
+    float *in;          /* [B N, C padded] normalised */
+    float *rows;        /* [B N, feature_dim] */
+    uint32_t *token;    /* [B, N] the teacher's row, or RY_NO_TOKEN */
+} ry_net_tap;
+
 struct ry_net {
     renyi_allocator al;
     ry_vit_config config;
@@ -67,7 +77,7 @@ struct ry_net {
     unsigned n_threads;
     uint32_t max_batch, n_patches, n_tokens; /* B, P, N */
     size_t max_rows;                         /* B x N and what fills the last tile of a product */
-    uint32_t feature_dim;
+    uint32_t feature_dim, feature_prefix, n_taps;
     int checkpoint_activations;
     ry_kernels kernels;
     ry_grad_kernels grad;
@@ -81,6 +91,7 @@ struct ry_net {
     const ry_param *pos, *token[2]; /* positions; class and distillation token */
     ry_net_block *blocks;           /* [L] */
     ry_net_tokens *tokens;          /* [L + 1] */
+    ry_net_tap *taps;               /* [n_taps] */
 
     ry_policy policy;
     ry_pruner *pruner;    /* NULL: dense */
@@ -109,7 +120,7 @@ struct ry_net {
     float *dpooled[2];       /* [B, C padded] */
     float *feature_in;       /* [B P, C padded] */
     float *features;         /* [B P, feature_dim] */
-    float *dfeatures;        /* [B P, feature_dim] */
+    float *dfeatures;        /* [B P, feature_dim]; with taps [B N, feature_dim] */
     uint32_t *feature_patch; /* [B, P] */
     uint32_t *prefix_rows;   /* [K] 0, 1, ... */
     float *class_row, *columns; /* [B, N] */
@@ -146,6 +157,12 @@ static inline const float *ry_net_value(const ry_net *net, const ry_param *p)
 static inline float *ry_net_grad(const ry_net *net, const ry_param *p)
 {
     return net->params.grad + p->offset;
+}
+
+/* Are patch rows compared after the final LayerNorm? */
+static inline int ry_net_final_features(const ry_net *net)
+{
+    return net->feature_dim && !net->n_taps;
 }
 
 /* Does the last block go through all rows? */

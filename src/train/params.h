@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Parameters that are no part of a Vision Transformer have roles of their own. */
-enum { RY_FEATURE_W = RY_FC2_B + 1, RY_FEATURE_B };
+enum { RY_FEATURE_W = RY_FC2_B + 1, RY_FEATURE_B, RY_FEATURE_NORM_W, RY_FEATURE_NORM_B };
 
 typedef struct ry_param {
     char name[RY_NAME_MAX]; /* timm's */
@@ -18,7 +18,7 @@ typedef struct ry_param {
     uint32_t n_dims;
     uint64_t shape[4];
     ry_vit_role role; /* RY_QKV_W, never RY_Q_W; or RY_FEATURE_* */
-    uint32_t block;   /* for roles inside blocks */
+    uint32_t block;   /* for roles inside blocks; the tap of RY_FEATURE_* */
     int decay;        /* 0: bias, LayerNorm, position embedding, class or distillation token */
     int is_model;     /* 0: a help of training alone, not for the model's file */
     int frozen;       /* the caller's to set: the optimiser leaves it alone, and where weight and

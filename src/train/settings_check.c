@@ -74,6 +74,7 @@ static renyi_status check_teacher(const renyi_train_options *o, renyi_error *err
 {
     if (o->teacher) return RENYI_OK;
     if (o->features_weight > 0) return fail_arg(err, "features need a teacher");
+    if (o->features_layers) return fail_arg(err, "features-layers need a teacher");
     if (o->teacher_classes) return fail_arg(err, "teacher-classes need a teacher");
     return RENYI_OK;
 }

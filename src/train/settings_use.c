@@ -138,22 +138,43 @@ static renyi_status freeze_names(ry_params *params, const char *list, renyi_erro
 
 static int is_in_block(ry_vit_role role) { return role >= RY_NORM1_W && role <= RY_FC2_B; }
 
-static renyi_status freeze_range(ry_params *params, uint32_t n_blocks, const char *text, size_t n,
-                                 renyi_error *err)
+/* "3" or "0-5" of n bytes. `setting` is for the message. */
+static renyi_status read_range(const char *setting, uint32_t n_blocks, const char *text, size_t n,
+                               uint64_t *low, uint64_t *high, renyi_error *err)
 {
     const char *dash = memchr(text, '-', n);
     const size_t first = dash ? (size_t)(dash - text) : n;
-    uint64_t low, high;
-    int ok = n_blocks && ry_read_whole(text, first, n_blocks - 1, &low);
-    if (ok && dash) ok = ry_read_whole(dash + 1, n - first - 1, n_blocks - 1, &high) && high >= low;
-    if (!ok)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "freeze-layers: '%.*s' is no block or range of blocks; there are 0 to %u",
-                       n > 40 ? 40 : (int)n, text, n_blocks - 1);
-    if (!dash) high = low;
+    int ok = n_blocks && ry_read_whole(text, first, n_blocks - 1, low);
+    *high = *low;
+    if (ok && dash)
+        ok = ry_read_whole(dash + 1, n - first - 1, n_blocks - 1, high) && *high >= *low;
+    if (ok) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_ARG, -1,
+                   "%s: '%.*s' is no block or range of blocks; there are 0 to %u", setting,
+                   n > 40 ? 40 : (int)n, text, n_blocks - 1);
+}
+
+renyi_status ry_settings_blocks(const char *setting, const char *list, uint32_t n_blocks,
+                                uint8_t *chosen, renyi_error *err)
+{
+    for (const char *at = list; at && *at;) {
+        const size_t n = strcspn(at, ",");
+        uint64_t low = 0, high = 0;
+        RY_TRY(read_range(setting, n_blocks, at, n, &low, &high, err));
+        memset(chosen + low, 1, (size_t)(high - low + 1));
+        at += n + (at[n] == ',');
+    }
+    return RENYI_OK;
+}
+
+static renyi_status freeze_layers(ry_params *params, uint32_t n_blocks, const char *list,
+                                  renyi_error *err)
+{
+    uint8_t chosen[RY_MAX_BLOCKS] = {0};
+    RY_TRY(ry_settings_blocks("freeze-layers", list, n_blocks, chosen, err));
     for (uint32_t i = 0; i < params->n; i++) {
         ry_param *p = &params->list[i];
-        if (is_in_block(p->role) && p->block >= low && p->block <= high) p->frozen = 1;
+        if (is_in_block(p->role) && chosen[p->block]) p->frozen = 1;
     }
     return RENYI_OK;
 }
@@ -162,11 +183,7 @@ renyi_status ry_settings_freeze(ry_params *params, uint32_t n_blocks, const reny
                                 renyi_error *err)
 {
     if (o->freeze) RY_TRY(freeze_names(params, o->freeze, err));
-    for (const char *at = o->freeze_layers; at && *at;) {
-        const size_t n = strcspn(at, ",");
-        RY_TRY(freeze_range(params, n_blocks, at, n, err));
-        at += n + (at[n] == ',');
-    }
+    RY_TRY(freeze_layers(params, n_blocks, o->freeze_layers, err));
     for (uint32_t i = 0; i < params->n; i++)
         if (!params->list[i].frozen) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_ARG, -1, "freeze: no parameter is left to train");

@@ -21,7 +21,11 @@ struct ry_teacher {
     float *chw;               /* [max_batch, 3, S, S] normalised for the teacher; NULL = as it is */
     float scale[3], shift[3]; /* of each channel, from the student's normalisation */
     float *ones, *zeros;      /* [dim] a LayerNorm without weights; NULL unless white */
-    const float *last;        /* [n, tokens, dim] after the last block, in the plan's memory */
+    uint32_t *taps;           /* [n_taps] */
+    uint32_t n_taps;
+    uint32_t n_now; /* images of the run */
+    float *tokens_now;
+    const float *last; /* [n, tokens, dim] after the last block, in the plan's memory */
 };
 
 /* ---- what it was asked for ----------------------------------------------------------------- */
@@ -40,6 +44,11 @@ static renyi_status check(const renyi_model *m, const ry_vit_config *student,
                        "the teacher's patches are %u pixels wide, the student's %u: their tokens "
                        "cannot be compared; distil logits only",
                        c->patch_size, student->patch_size);
+    for (uint32_t i = 0; i < opt->n_taps; i++)
+        if (opt->taps[i] >= c->n_blocks)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "tokens after block %u of a teacher of %u blocks", opt->taps[i],
+                           c->n_blocks);
     for (uint32_t i = 0; opt->class_map && i < student->n_classes; i++)
         if (opt->class_map[i] >= c->n_classes)
             return ry_fail(err, RENYI_ERR_ARG, -1,
@@ -76,7 +85,9 @@ static renyi_status allocate(ry_teacher *t, const ry_vit_config *student, renyi_
     if (!t->class_map || !t->logits) return ry_fail_nomem(err, B * c->n_classes * sizeof(float));
     if (changes && !(t->chw = ry_alloc(&t->al, B, pixels * sizeof *t->chw)))
         return ry_fail_nomem(err, B * pixels * sizeof *t->chw);
-    if (t->tokens != RY_TOKENS_WHITE) return RENYI_OK;
+    if (t->n_taps && !(t->taps = ry_alloc(&t->al, t->n_taps, sizeof *t->taps)))
+        return ry_fail_nomem(err, t->n_taps * sizeof *t->taps);
+    if (t->tokens != RY_TOKENS_WHITE && !t->n_taps) return RENYI_OK;
     t->ones = ry_alloc(&t->al, c->dim, sizeof *t->ones);
     t->zeros = ry_calloc(&t->al, c->dim, sizeof *t->zeros);
     if (!t->ones || !t->zeros) return ry_fail_nomem(err, c->dim * sizeof *t->ones);
@@ -101,7 +112,9 @@ renyi_status ry_teacher_new(ry_teacher **out, const renyi_model *model,
     t->max_batch = opt->max_batch;
     t->tokens = opt->tokens;
     t->n_classes = student->n_classes;
+    t->n_taps = opt->tokens == RY_TOKENS_NONE ? 0 : opt->n_taps;
     renyi_status st = allocate(t, student, err);
+    for (uint32_t i = 0; !st && i < t->n_taps; i++) t->taps[i] = opt->taps[i];
     for (uint32_t i = 0; !st && i < t->n_classes; i++)
         t->class_map[i] = opt->class_map ? opt->class_map[i] : i;
     if (!st) st = ry_vit_plan_new(&t->plan, &model->vit, &plan, &t->al, err);
@@ -122,6 +135,7 @@ void ry_teacher_free(ry_teacher *t)
     ry_free(&al, t->chw);
     ry_free(&al, t->ones);
     ry_free(&al, t->zeros);
+    ry_free(&al, t->taps);
     ry_free(&al, t);
 }
 
@@ -131,6 +145,13 @@ uint32_t ry_teacher_dim(const ry_teacher *t)
 }
 
 uint32_t ry_teacher_patches(const ry_teacher *t) { return t->model->vit.n_patches; }
+
+uint32_t ry_teacher_prefix(const ry_teacher *t) { return t->model->vit.config.n_prefix; }
+
+uint32_t ry_teacher_rows(const ry_teacher *t)
+{
+    return ry_teacher_patches(t) + (t->n_taps ? ry_teacher_prefix(t) : 0);
+}
 
 double ry_teacher_macs(const ry_teacher *t) { return ry_vit_plan_macs(t->plan); }
 
@@ -151,11 +172,25 @@ static const float *normalise(ry_teacher *t, const float *chw, uint32_t n)
     return t->chw;
 }
 
-/* Of the last call, after the last block: the plan does not write these rows again. */
+/* Rows of all images between two blocks, to mean 0 and variance 1: patches, then the prefix. */
+static void take_rows(const ry_teacher *t, const float *x, float *to)
+{
+    const size_t P = t->model->vit.n_patches, K = ry_teacher_prefix(t), N = P + K;
+    const size_t C = t->model->vit.config.dim;
+    const float eps = (float)t->model->vit.config.norm_eps;
+    for (size_t i = 0; i < t->n_now; i++, x += N * C, to += N * C) {
+        t->plan->kernels.layernorm(to, C, x + K * C, C, P, C, t->ones, t->zeros, eps);
+        t->plan->kernels.layernorm(to + P * C, C, x, C, K, C, t->ones, t->zeros, eps);
+    }
+}
+
+/* Called by one thread while the others wait. Rows after the last block stay as they are. */
 static void tap(void *user, uint32_t block, const float *x, uint32_t n_tokens)
 {
     ry_teacher *t = user;
-    (void)n_tokens;
+    const size_t of_tap = (size_t)t->max_batch * n_tokens * t->model->vit.config.dim;
+    for (uint32_t k = 0; k < t->n_taps; k++)
+        if (t->taps[k] == block) take_rows(t, x, t->tokens_now + k * of_tap);
     if (block + 1 == t->model->vit.config.n_blocks) t->last = x;
 }
 
@@ -185,8 +220,10 @@ renyi_status ry_teacher_run(ry_teacher *t, const float *chw, uint32_t n, float *
         return ry_fail(err, RENYI_ERR_ARG, -1, "a teacher of logits was asked for tokens");
     ry_vit_input in = {.chw = normalise(t, chw, n), .n = n, .tap_user = t};
     if (tokens) in.tap = tap;
+    t->n_now = n;
+    t->tokens_now = tokens;
     RY_TRY(ry_vit_forward(t->plan, &in, t->logits));
-    if (tokens) finish_tokens(t, n, tokens);
+    if (tokens && !t->n_taps) finish_tokens(t, n, tokens);
     for (uint32_t i = 0; logits && i < n; i++)
         for (uint32_t c = 0; c < C; c++)
             logits[(size_t)i * C + c] = t->logits[(size_t)i * all + t->class_map[c]];

@@ -22,6 +22,9 @@ typedef struct ry_teacher_options {
     const uint32_t *class_map; /* [student's classes] the teacher's class of each; copied; NULL =
                                   the same, if there are as many */
     ry_teacher_tokens tokens;
+    const uint32_t *taps; /* [n_taps] its own blocks, ascending: tokens after each of them, each to
+                             mean 0 and variance 1, instead of those of the end; copied */
+    uint32_t n_taps;
 } ry_teacher_options;
 
 /* Borrows model, of any dtype, opened at the student's image size; with tokens it must cut pictures
@@ -33,11 +36,13 @@ void ry_teacher_free(ry_teacher *t);
 
 uint32_t ry_teacher_dim(const ry_teacher *t); /* of its tokens; 0 without */
 uint32_t ry_teacher_patches(const ry_teacher *t);
-double ry_teacher_macs(const ry_teacher *t); /* multiply-accumulates per image */
+uint32_t ry_teacher_prefix(const ry_teacher *t); /* class (and distillation) tokens */
+uint32_t ry_teacher_rows(const ry_teacher *t);   /* of `tokens` for each image and tap */
+double ry_teacher_macs(const ry_teacher *t);     /* multiply-accumulates per image */
 
 /* n <= max_batch pictures as the student sees them: chw [n, 3, S, S], normalised for the student.
- * logits: [n, student's classes]; tokens: [n, patches, dim]; either may be NULL. Allocates nothing.
- */
+ * logits: [n, student's classes]; tokens: [n, patches, dim], with taps [taps, max_batch, patches +
+ * prefix, dim]; either may be NULL. Allocates nothing. */
 renyi_status ry_teacher_run(ry_teacher *t, const float *chw, uint32_t n, float *logits,
                             float *tokens, renyi_error *err) RENYI_CHECK;
 

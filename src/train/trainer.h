@@ -32,8 +32,8 @@ typedef struct ry_step_losses {
 typedef struct ry_step_buffers {
     float *logits, *logits_dist, *d, *d_dist; /* [n, classes]; _dist NULL without a second head */
     float *teacher;                           /* [n, classes] */
-    float *teacher_tokens;                    /* [n, patches, dim of the teacher] */
-    float *d_features;                        /* as many as the student's rows at most */
+    float *teacher_tokens;                    /* [taps or 1, n, teacher's rows, its dim] */
+    float *d_features;                        /* of each tap as many as the student has at most */
     float *branch;                            /* [2 L, n] */
 } ry_step_buffers;
 
@@ -54,6 +54,8 @@ struct renyi_train {
     ry_loader *loader;
     renyi_model *teacher_model;
     ry_teacher *teacher;
+    uint32_t taps[RY_MAX_BLOCKS]; /* [n_taps] blocks after which tokens are compared */
+    uint32_t n_taps;
     ry_step_buffers buffers;
     ry_log_file log;
     /* pruning */

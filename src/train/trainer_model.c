@@ -164,7 +164,10 @@ renyi_status ry_train_net(renyi_train *t, const ry_checkpoint *source, renyi_err
                                 .n_threads = t->n_threads,
                                 .micro_batch = (uint32_t)o->micro_batch,
                                 .checkpoint_activations = o->checkpoint_activations != 0,
-                                .feature_dim = t->teacher ? ry_teacher_dim(t->teacher) : 0};
+                                .feature_dim = t->teacher ? ry_teacher_dim(t->teacher) : 0,
+                                .taps = t->taps,
+                                .n_taps = t->n_taps,
+                                .feature_prefix = t->teacher ? ry_teacher_prefix(t->teacher) : 0};
     RY_TRY(ry_net_new(&t->net, &t->config, &opt, &t->al, err));
     RY_TRY(fill_weights(t, source, err));
     RY_TRY(ry_settings_freeze(ry_net_params(t->net), t->config.n_blocks, o, err));
@@ -184,15 +187,38 @@ static renyi_status map_classes(renyi_train *t, uint32_t *map, renyi_error *err)
                               &t->al, err);
 }
 
+/* Block i of the student is compared with the teacher's that is as deep in it: of[i]. */
+static renyi_status take_taps(renyi_train *t, uint32_t *of, renyi_error *err)
+{
+    const renyi_train_options *o = ry_train_opt(t);
+    const uint32_t L = t->config.n_blocks;
+    uint8_t chosen[RY_MAX_BLOCKS] = {0};
+    renyi_model_info teacher;
+    t->n_taps = 0;
+    if (o->features_weight <= 0) return RENYI_OK;
+    renyi_model_get_info(t->teacher_model, &teacher);
+    RY_TRY(ry_settings_blocks("features-layers", o->features_layers, L, chosen, err));
+    for (uint32_t i = 0; i < L; i++) {
+        if (!chosen[i]) continue;
+        t->taps[t->n_taps] = i;
+        of[t->n_taps++] = ((i + 1) * teacher.n_blocks + L - 1) / L - 1;
+    }
+    return RENYI_OK;
+}
+
 static renyi_status make_teacher(renyi_train *t, uint32_t *map, renyi_error *err)
 {
     const renyi_train_options *o = ry_train_opt(t);
+    uint32_t taps[RY_MAX_BLOCKS];
     RY_TRY(map_classes(t, map, err));
+    RY_TRY(take_taps(t, taps, err));
     const ry_teacher_options opt = {.max_batch = (uint32_t)o->micro_batch,
                                     .n_threads = t->n_threads,
                                     .class_map = map,
                                     .tokens =
-                                        o->features_weight > 0 ? RY_TOKENS_WHITE : RY_TOKENS_NONE};
+                                        o->features_weight > 0 ? RY_TOKENS_WHITE : RY_TOKENS_NONE,
+                                    .taps = taps,
+                                    .n_taps = t->n_taps};
     return ry_teacher_new(&t->teacher, t->teacher_model, &t->config, &opt, &t->al, err);
 }
 

@@ -30,14 +30,16 @@ renyi_status ry_train_buffers(renyi_train *t, renyi_error *err)
 {
     ry_step_buffers *b = &t->buffers;
     const size_t classes = t->config.n_classes;
-    const size_t rows = ry_net_patches(t->net) + 1,
+    const size_t taps = t->n_taps ? t->n_taps : 1;
+    const size_t rows = ry_net_patches(t->net) + 1 + t->config.n_prefix,
                  dim = t->teacher ? ry_teacher_dim(t->teacher) : 0;
     int ok = take(t, &b->logits, classes) && take(t, &b->d, classes);
     if (ry_net_is_distilled(t->net))
         ok = ok && take(t, &b->logits_dist, classes) && take(t, &b->d_dist, classes);
     if (t->teacher) ok = ok && take(t, &b->teacher, classes);
     if (dim)
-        ok = ok && take(t, &b->teacher_tokens, rows * dim) && take(t, &b->d_features, rows * dim);
+        ok = ok && take(t, &b->teacher_tokens, taps * ry_teacher_rows(t->teacher) * dim) &&
+             take(t, &b->d_features, taps * rows * dim);
     if (t->s.opt.drop_path > 0) ok = ok && take(t, &b->branch, 2 * (size_t)t->config.n_blocks);
     return ok ? RENYI_OK : ry_fail_nomem(err, classes * sizeof(float));
 }
@@ -95,24 +97,41 @@ renyi_status ry_train_prune(renyi_train *t, renyi_error *err)
 
 /* ---- a micro-batch ------------------------------------------------------------------------- */
 
-/* Loss between tokens, weighted and summed over images; its gradient goes to d_features. */
-static double feature_loss(renyi_train *t, const ry_train_batch *b, double scale)
+/* Loss between the tokens of tap k, summed over images; its gradient goes to d_features. */
+static double tap_loss(renyi_train *t, uint32_t k, uint32_t n, double scale)
 {
     static const ry_feature_distance distances[] = {RY_FEATURE_SMOOTH_L1, RY_FEATURE_MSE,
                                                     RY_FEATURE_COSINE};
     const renyi_train_options *o = ry_train_opt(t);
     const ry_feature_spec spec = {.distance = distances[o->features]};
+    const uint32_t rows = ry_teacher_rows(t->teacher), dim = ry_teacher_dim(t->teacher);
     ry_net_features_view view;
-    ry_net_features(t->net, &view);
-    const ry_feature_batch f = {.n = b->n,
+    if (t->n_taps)
+        ry_net_tap_view(t->net, k, &view);
+    else
+        ry_net_features(t->net, &view);
+    const ry_feature_batch f = {.n = n,
                                 .n_rows = view.n_rows,
-                                .n_patches = ry_teacher_patches(t->teacher),
-                                .dim = ry_teacher_dim(t->teacher),
+                                .n_patches = rows,
+                                .dim = dim,
                                 .rows = view.rows,
                                 .patch = view.patch,
-                                .teacher = t->buffers.teacher_tokens};
-    return o->features_weight *
-           ry_loss_features(&spec, &f, scale * o->features_weight, t->buffers.d_features);
+                                .teacher =
+                                    t->buffers.teacher_tokens + k * o->micro_batch * rows * dim};
+    return ry_loss_features(&spec, &f, scale,
+                            t->buffers.d_features + k * ry_net_tap_floats(t->net));
+}
+
+/* The mean of the taps' losses, weighted and summed over images. */
+static double feature_loss(renyi_train *t, const ry_train_batch *b, double scale)
+{
+    const int taps = t->n_taps ? (int)t->n_taps : 1;
+    const double weight = ry_train_opt(t)->features_weight / taps;
+    double of_tap[RY_MAX_BLOCKS], sum = 0.0;
+#pragma omp parallel for num_threads(t->n_threads) schedule(dynamic)
+    for (int k = 0; k < taps; k++) of_tap[k] = tap_loss(t, (uint32_t)k, b->n, scale * weight);
+    for (int k = 0; k < taps; k++) sum += weight * of_tap[k];
+    return sum;
 }
 
 /* The samples' losses, added to `sums`; gradients of the mean over the whole batch go to the

@@ -149,6 +149,8 @@ err_has "a batch of 4000 from 35 photos"
 run 2 train "${toy[@]}" --data-dir photos --prune 'evit keep=7' -o no
 run 2 train "${toy[@]}" --data-dir photos --features 1 -o no
 err_has "features need a teacher"
+run 2 train "${toy[@]}" --data-dir photos --features 1 --features-layers 0,9 --teacher run/model.safetensors -o no
+err_has "features-layers: '9' is no block or range of blocks; there are 0 to"
 run 2 train "${toy[@]}" --data-dir photos --lernrate 1 -o no
 run 2 train --resume --lr 1 -o stopped
 err_has "lr is '0.0005' in the checkpoint and '1' now"

@@ -4,7 +4,7 @@
 #include "net_fixture.h"
 #include "net_replay.h"
 
-enum { IMAGES = 2, MAX_ROWS = 36, FEATURES = 8 };
+enum { IMAGES = 2, MAX_ROWS = 38, FEATURES = 8, MAX_TAPS = 2 };
 
 static const net_case cases[] = {
     {"vit_tiny_patch8_48", 2, NULL, 0, NULL},
@@ -36,13 +36,23 @@ static const net_case cases[] = {
     {"vit_tiny_patch8_gap_48", 3, "evit keep=0.6 layers=0,1 metric=col fuse", 0, NULL},
     {"vit_tiny_patch8_gap_48", 3, "mosaic keep=0.6 layers=1", 0, NULL},
     {"deit_tiny_distilled_patch8_48", 3, "evit keep=0.6 layers=0,2 fuse", 0, NULL},
+    {"vit_tiny_patch8_48", 3, NULL, FEATURES, NULL, 2, {0, 2}},
+    {"vit_tiny_patch8_gap_48", 2, NULL, FEATURES, NULL, 1, {0}},
+    {"deit_tiny_distilled_patch8_48",
+     3,
+     "evit keep=0.6 layers=0,1 metric=cls fuse",
+     FEATURES,
+     NULL,
+     2,
+     {0, 1}},
+    {"vit_tiny_patch8_48", 3, "mosaic keep=0.6 layers=1,2", FEATURES, NULL, 2, {1, 2}},
 };
 
 /* A loss that reads everything: a fixed combination of all outputs. */
 typedef struct loss {
     float chw[IMAGES * 3 * NET_SIDE * NET_SIDE];
     float by_logit[2][IMAGES * FIX_CLASSES];
-    float by_feature[IMAGES * MAX_ROWS * FEATURES];
+    float by_feature[MAX_TAPS * IMAGES * MAX_ROWS * FEATURES];
     float branch[2 * 4 * IMAGES];
 } loss;
 
@@ -51,7 +61,7 @@ static void loss_make(loss *l)
     net_fill(l->chw, sizeof l->chw / sizeof *l->chw, 5);
     net_fill(l->by_logit[0], IMAGES * FIX_CLASSES, 6);
     net_fill(l->by_logit[1], IMAGES * FIX_CLASSES, 7);
-    net_fill(l->by_feature, IMAGES * MAX_ROWS * FEATURES, 8);
+    net_fill(l->by_feature, MAX_TAPS * IMAGES * MAX_ROWS * FEATURES, 8);
     for (size_t i = 0; i < 2 * 4 * IMAGES; i++) l->branch[i] = i % 5 == 3 ? 0.0f : 1.25f;
 }
 
@@ -59,24 +69,28 @@ static double loss_value(const loss *l, ry_net *net, int branch)
 {
     const ry_net_batch batch = {l->chw, IMAGES, branch ? l->branch : NULL};
     float logits[2][IMAGES * FIX_CLASSES] = {{0}};
-    ry_net_features_view f = {0};
+    const uint32_t taps = ry_net_taps(net);
     double sum = 0.0;
     assert_ok(ry_net_forward(net, &batch, logits[0], logits[1], err));
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < IMAGES * FIX_CLASSES; i++)
             sum += (double)l->by_logit[k][i] * (double)logits[k][i];
     if (!ry_params_find(ry_net_params(net), (ry_vit_role)RY_FEATURE_W, 0)) return sum;
-    ry_net_features(net, &f);
-    for (size_t i = 0; i < (size_t)IMAGES * f.n_rows * FEATURES; i++)
-        sum += 0.2 * (double)l->by_feature[i] * (double)f.rows[i];
+    for (uint32_t k = 0; k < (taps ? taps : 1); k++) {
+        const float *by = l->by_feature + k * ry_net_tap_floats(net);
+        ry_net_features_view f;
+        taps ? ry_net_tap_view(net, k, &f) : ry_net_features(net, &f);
+        for (size_t i = 0; i < (size_t)IMAGES * f.n_rows * FEATURES; i++)
+            sum += 0.2 * (double)by[i] * (double)f.rows[i];
+    }
     return sum;
 }
 
 static void loss_backward(const loss *l, ry_net *net)
 {
-    static float df[IMAGES * MAX_ROWS * FEATURES];
+    static float df[MAX_TAPS * IMAGES * MAX_ROWS * FEATURES];
     const int features = ry_params_find(ry_net_params(net), (ry_vit_role)RY_FEATURE_W, 0) != NULL;
-    for (size_t i = 0; i < IMAGES * MAX_ROWS * FEATURES; i++) df[i] = 0.2f * l->by_feature[i];
+    for (size_t i = 0; i < sizeof df / sizeof *df; i++) df[i] = 0.2f * l->by_feature[i];
     assert_ok(ry_net_backward(net, l->by_logit[0], ry_net_is_distilled(net) ? l->by_logit[1] : NULL,
                               features ? df : NULL, err));
 }

@@ -100,8 +100,8 @@ static void test_logits(void **state)
     check_logits("vit_tiny_patch8_gap_32");
 }
 
-/* Rows after the last block by the equations, for picture i as the teacher sees it. */
-static void reference_rows(const reference *r, ref_rows x, size_t i)
+/* Rows after so many blocks by the equations, for picture i as the teacher sees it. */
+static void reference_rows(const reference *r, ref_rows x, size_t i, uint32_t n_blocks)
 {
     float own[VALUES];
     for (size_t k = 0; k < VALUES; k++)
@@ -109,7 +109,7 @@ static void reference_rows(const reference *r, ref_rows x, size_t i)
                              255.0 * 2.0 -
                          1.0);
     ref_embed(r, x, own);
-    for (uint32_t b = 0; b < r->c->n_blocks; b++) ref_block(r, b, x, PATCHES + r->c->n_prefix);
+    for (uint32_t b = 0; b < n_blocks; b++) ref_block(r, b, x, PATCHES + r->c->n_prefix);
 }
 
 static void whiten(double *x, double eps)
@@ -137,7 +137,7 @@ static void test_tokens(void **state)
         assert_true(ry_teacher_macs(t) > 0.0);
         assert_ok(ry_teacher_run(t, chw, IMAGES, NULL, tokens, err));
         for (size_t i = 0; i < IMAGES; i++) {
-            reference_rows(&r, x, i);
+            reference_rows(&r, x, i, r.c->n_blocks);
             for (size_t j = 0; j < PATCHES; j++) {
                 double h[FIX_DIM];
                 ref_norm(&r, "norm", h, x[1 + j]);
@@ -149,6 +149,36 @@ static void test_tokens(void **state)
         }
         ry_teacher_free(t);
     }
+    renyi_model_free(m);
+    fix_free(&f);
+}
+
+/* Between the blocks: patches, then the class token, each to mean 0 and variance 1. */
+static void test_taps(void **state)
+{
+    enum { ROWS = PATCHES + 1, TAPS = 2 };
+    static ref_rows x;
+    static float tokens[TAPS * IMAGES * ROWS * FIX_DIM];
+    static const uint32_t taps[TAPS] = {0, 1};
+    const ry_vit_config student = student_of(FIX_CLASSES);
+    fixture f;
+    (void)state;
+    renyi_model *m = open_teacher(&f, "vit_tiny_patch8_32");
+    const reference r = {&f, &m->vit.config, "norm"};
+    ry_teacher *t = new_teacher(
+        m, &student, (ry_teacher_options){.tokens = RY_TOKENS_WHITE, .taps = taps, .n_taps = TAPS});
+    assert_int_equal(ry_teacher_rows(t), ROWS);
+    assert_ok(ry_teacher_run(t, chw, IMAGES, NULL, tokens, err));
+    for (size_t at = 0; at < TAPS * IMAGES * ROWS; at++) {
+        const size_t j = at % ROWS, i = at / ROWS % IMAGES, tap = at / ROWS / IMAGES;
+        if (j == 0) reference_rows(&r, x, i, taps[tap] + 1);
+        double *h = x[j < PATCHES ? 1 + j : 0];
+        whiten(h, m->vit.config.norm_eps);
+        for (int k = 0; k < FIX_DIM; k++)
+            assert_true(fabs((double)tokens[at * FIX_DIM + (size_t)k] - h[k]) <
+                        1e-4 * (1.0 + fabs(h[k])));
+    }
+    ry_teacher_free(t);
     renyi_model_free(m);
     fix_free(&f);
 }
@@ -292,9 +322,10 @@ static void test_nomem(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits),  cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_wordnet), cmocka_unit_test(test_nomem),
+        cmocka_unit_test(test_logits), cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_taps),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_labels), cmocka_unit_test(test_wordnet),
+        cmocka_unit_test(test_nomem),
     };
     return cmocka_run_group_tests(tests, make_pictures, NULL);
 }

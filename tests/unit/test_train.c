@@ -72,6 +72,22 @@ static void test_distillation_and_pruning(void **state)
     ry_tensors_free(ckpt);
 }
 
+/* Tokens compared after every block: the loss between them falls. */
+static void test_layers(void **state)
+{
+    renyi_train_options opt;
+    toy_run a = {0}, r = {0};
+    (void)state;
+    toy_options(&opt, &a, "deep_teacher");
+    train_ok(&opt, &a);
+    toy_options(&opt, &r, "deep_student");
+    toy_set(&opt, "teacher", at("deep_teacher/model.safetensors"));
+    toy_set(&opt, "features", "50");
+    toy_set(&opt, "features-layers", "0,1");
+    train_ok(&opt, &r);
+    assert_true(r.result.is_complete && r.loss[r.last - 1] < 0.95 * r.loss[0]);
+}
+
 /* ---- the same bits ------------------------------------------------------------------------- */
 
 static void compare(const toy_run *a, const toy_run *b, uint64_t from, uint64_t to)
@@ -288,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss_falls),
         cmocka_unit_test(test_distillation_and_pruning),
+        cmocka_unit_test(test_layers),
         cmocka_unit_test(test_resumed_is_uninterrupted),
         cmocka_unit_test(test_threads_do_not_matter),
         cmocka_unit_test(test_micro_batches_add_up),
