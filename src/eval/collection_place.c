@@ -87,6 +87,16 @@ static renyi_status try_root(ry_place *out, const renyi_collection *c, const cha
     return RENYI_OK;
 }
 
+/* The same, and for Aircraft also the folder "data" in it, where its archive has all. */
+static renyi_status try_folder(ry_place *out, const renyi_collection *c, const char *folder,
+                               ry_pool *pool, renyi_error *err)
+{
+    RY_TRY(try_root(out, c, folder, pool, err));
+    if (out->root || c->layout != RENYI_LAYOUT_VARIANTS) return RENYI_OK;
+    const char *data = join(pool, folder, ry_text_of("data"));
+    return data ? try_root(out, c, data, pool, err) : ry_fail_nomem(err, strlen(folder));
+}
+
 /* `path` itself, and below it the names that people give the folder. */
 static renyi_status try_roots(ry_place *out, const renyi_collection *c, const char *path,
                               ry_pool *pool, renyi_error *err)
@@ -96,14 +106,9 @@ static renyi_status try_roots(ry_place *out, const renyi_collection *c, const ch
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         ry_text rest = names[i], word;
         while (!out->root && ry_next_word(&rest, &word)) {
-            const char *root = join(pool, path, word);
-            if (!root) return ry_fail_nomem(err, word.n);
-            RY_TRY(try_root(out, c, root, pool, err));
-            if (out->root || c->layout != RENYI_LAYOUT_VARIANTS || !is_folder(root)) continue;
-            /* Aircraft's archive has all in a folder "data". */
-            root = join(pool, root, ry_text_of("data"));
-            if (!root) return ry_fail_nomem(err, word.n);
-            RY_TRY(try_root(out, c, root, pool, err));
+            const char *folder = join(pool, path, word);
+            if (!folder) return ry_fail_nomem(err, word.n);
+            RY_TRY(try_folder(out, c, folder, pool, err));
         }
     }
     return RENYI_OK;
@@ -198,7 +203,7 @@ static int is_folder_of(const renyi_collection *c, ry_text path)
            ry_same_word(last_part(path), ry_text_of(c->folder));
 }
 
-/* 1 = by its list; 2 = by its folder's name, which needs class folders inside. */
+/* By its list, or by its folder's name if there are class folders inside. */
 static renyi_status judge(int *is_it, const renyi_collection *c, const char *path, ry_text absolute,
                           ry_pool *pool, renyi_error *err)
 {
@@ -209,7 +214,7 @@ static renyi_status judge(int *is_it, const renyi_collection *c, const char *pat
         return RENYI_OK;
     }
     if (!*c->list && !is_folder_of(c, absolute)) return RENYI_OK;
-    RY_TRY(try_root(&place, c, path, pool, err));
+    RY_TRY(try_folder(&place, c, path, pool, err));
     *is_it = place.root != NULL;
     return RENYI_OK;
 }

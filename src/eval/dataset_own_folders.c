@@ -156,7 +156,12 @@ renyi_status ry_own_folders(renyi_dataset *d, const char *path, const char *cons
     uint32_t *classes = ry_alloc(&d->al, n, sizeof *classes);
     if (!classes) return ry_fail_nomem(err, n * sizeof *classes);
     renyi_status st = find_kind(d, path, folders, n, classes, &kind, err);
-    if (!st && kind == NUMBER && !*d->own.set.name)
+    if (!st && n == 1 && !*d->own.set.name)
+        st = ry_fail(err, RENYI_ERR_FORMAT, -1,
+                     "%.160s: only one folder, \"%.80s\", so only one class: is this the folder "
+                     "above the data set?",
+                     path, folders[0]);
+    else if (!st && kind == NUMBER && !*d->own.set.name)
         st = ry_fail(err, RENYI_ERR_FORMAT, -1,
                      "%.160s: folders \"%.20s\", ... are numbers, which say nothing in a sentence: "
                      "give class names, or the data set (imagenet) if they are its indices",

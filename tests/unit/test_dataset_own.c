@@ -87,6 +87,8 @@ static void test_bad_folders(void **state)
     put("numbers/0/a.jpg", "");
     put("numbers/1/a.jpg", "");
     open_bad(at("numbers"), OWN, "are numbers, which say nothing in a sentence");
+    put("above/set/cat/a.jpg", "");
+    open_bad(at("above"), OWN, "only one folder, \"set\", so only one class");
     put("hole/cat/a.jpg", "");
     put("hole/dog/notes.txt", "");
     open_bad(at("hole"), OWN, "hole/dog: no photos of this class");
@@ -293,6 +295,7 @@ static void test_aircraft(void **state)
     }
     assert_classes(open_ok(at("DATA/fgvc_aircraft"), AUTO), "707-320, Boeing 717, F/A-18",
                    RENYI_NAMES_DATA, "aircraft");
+    assert_classes(open_ok(at("archive"), AUTO), NULL, RENYI_NAMES_DATA, "aircraft");
     const char *names = put("names.txt", "a\nb\nc\n");
     renyi_dataset *d = open_ok(at("DATA"), OPTIONS(.collection = "aircraft", .class_names = names));
     assert_photos(d, "0034309.jpg=2 0034958.jpg=1");
