@@ -259,6 +259,8 @@ RENYI_API RENYI_CHECK renyi_status renyi_model_init_file(const char *path, const
 typedef struct renyi_session
     renyi_session; /* a plan and its activations; for one caller at a time */
 
+typedef struct renyi_tca renyi_tca; /* what a session that adapts has learnt: tca.h */
+
 /* What a run writes: one row a picture. */
 typedef enum renyi_output {
     RENYI_OUTPUT_AUTO = 0,     /* logits if the model has a classifier, else the embedding */
@@ -275,6 +277,8 @@ typedef struct renyi_session_options {
     void *progress_user;
     uint32_t trace; /* 1 = remember what every cut decided: renyi_session_cut */
     renyi_output output;
+    renyi_tca *adapt; /* pictures run one after the other, and logits come corrected (tca.h); NULL =
+                         no picture knows of another. Borrowed until renyi_session_free */
 } renyi_session_options;
 
 /* Borrows m: it must outlive the session. Everything a run needs is allocated here. */
