@@ -4,6 +4,7 @@
  * Images:     renyi_model_open -> renyi_session_new -> renyi_run -> renyi_normalise_rows
  * Texts:      renyi_tokenizer_open -> renyi_tokenizer_encode: the ids that the text tower reads
  *             renyi_text_open -> renyi_text_session_new -> renyi_text_run -> renyi_normalise_rows
+ *             (renyi_embed_texts does both)
  * Zero-shot:  class names and templates -> renyi_classifier_new -> renyi_model_zeroshot
  *             -> sessions, evaluations, sweeps of it, as of any other classifier
  *
@@ -135,6 +136,13 @@ RENYI_API RENYI_CHECK renyi_status renyi_text_run(renyi_text_session *s, const i
  * once. */
 RENYI_API uint64_t renyi_text_last_tokens(const renyi_text_session *s);
 
+/* Texts to rows, all steps: tokenised, run, normalised. texts: [n], NUL-terminated; out: [n,
+ * embed_dim], each of length 1. truncate as for renyi_tokenizer_encode. An error names the text. */
+RENYI_API RENYI_CHECK renyi_status renyi_embed_texts(renyi_text_session *s,
+                                                     const renyi_tokenizer *tokenizer,
+                                                     const char *const *texts, uint32_t n,
+                                                     int truncate, float *out, renyi_error *err);
+
 /* ---- classifiers made of words ------------------------------------------------------------- */
 
 typedef struct renyi_classifier renyi_classifier; /* one row a class; immutable */
@@ -198,6 +206,10 @@ RENYI_API RENYI_CHECK renyi_status renyi_model_zeroshot(renyi_model **out, const
                                                         const float *rows, const char *const *names,
                                                         uint32_t n_classes, double scale,
                                                         renyi_error *err);
+
+/* Hand clip, which zeroshot borrows, over to it: renyi_model_free(zeroshot) frees both. For who
+ * must give away one model that looks after itself. */
+RENYI_API void renyi_model_keep_tower(renyi_model *zeroshot, renyi_model *clip);
 
 #ifdef __cplusplus
 }

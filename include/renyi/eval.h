@@ -205,6 +205,8 @@ typedef struct renyi_eval_options {
     renyi_progress progress;  /* after every batch: photos done of all; with `user`. Non-zero stops:
                                  renyi_eval_run returns RENYI_ERR_ABORTED, results so far hold */
     const renyi_ranks *ranks; /* borrowed until renyi_eval_free; NULL = alone. See renyi_eval_run */
+    const char *condition; /* what else answers depend on (the sentences of a zero-shot model): logs
+                              of other conditions are not resumed from. NULL = nothing */
 } renyi_eval_options;
 
 /* Borrows m and d: both must outlive the evaluation. Makes one session per policy and reads the
@@ -247,6 +249,18 @@ typedef struct renyi_eval_result {
 
 RENYI_API uint32_t renyi_eval_policy_count(const renyi_eval *e);
 RENYI_API void renyi_eval_get_result(const renyi_eval *e, uint32_t policy, renyi_eval_result *out);
+
+/* The photos of one class under one policy. */
+typedef struct renyi_eval_class {
+    uint64_t images, n_top1, n_top5;
+    double top1, top5;         /* per cent; NaN without images */
+    renyi_interval top1_range; /* 95 % interval, per cent */
+} renyi_eval_class;
+/* classes: [n_classes]; photos without a class, or with one beyond, are left out. *mean (may be
+ * NULL): of top1 over the classes that have images, per cent: every class counts the same, however
+ * many photos it has; NaN without any. */
+RENYI_API void renyi_eval_get_classes(const renyi_eval *e, uint32_t policy,
+                                      renyi_eval_class *classes, uint32_t n_classes, double *mean);
 
 /* Two policies on the photos that both answered. */
 typedef struct renyi_eval_pair {

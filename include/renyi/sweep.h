@@ -116,6 +116,7 @@ typedef struct renyi_sweep_options {
     /* After every batch; non-zero stops: renyi_sweep_run returns RENYI_ERR_ABORTED. */
     int (*progress)(void *user, const renyi_sweep_progress *p);
     const renyi_ranks *ranks; /* borrowed until renyi_sweep_free; NULL = alone */
+    const char *condition;    /* as in renyi_eval_options. Copied */
 } renyi_sweep_options;
 
 /* Borrows g until renyi_sweep_free. Opens every model at every size to see that it can be done, and

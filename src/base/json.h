@@ -44,6 +44,12 @@ renyi_status ry_json_double3(const json_t *obj, const char *key, double value[3]
 renyi_status ry_json_text(char **out, json_t *json, const renyi_allocator *al,
                           renyi_error *err) RENYI_CHECK;
 
+/* A text of unknown origin: bytes that are not UTF-8 become U+FFFD. NULL = no memory. Owned. */
+json_t *ry_json_clean(const char *text);
+/* ["...", ...] of such texts [n], as ry_json_text gives it. */
+renyi_status ry_json_list_text(char **out, const char *const *texts, size_t n,
+                               const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+
 /* Member `key` if it is an object, else NULL; obj may be NULL. Borrowed. */
 const json_t *ry_json_object(const json_t *obj, const char *key);
 

@@ -36,27 +36,14 @@ typedef struct labels {
     char *names, *templates; /* JSON */
 } labels;
 
-static renyi_status list_text(char **out, const char *const *texts, uint32_t n,
-                              const renyi_allocator *al, renyi_error *err)
-{
-    json_t *list = json_array();
-    for (uint32_t i = 0; list && i < n; i++)
-        if (json_array_append_new(list, json_string(texts[i]))) {
-            json_decref(list);
-            list = NULL;
-        }
-    if (!list) return ry_fail_nomem(err, n);
-    return ry_json_text(out, list, al, err);
-}
-
 static renyi_status make_labels(labels *l, const renyi_classifier *c, const ry_prompts *p,
                                 renyi_error *err)
 {
     *l = (labels){0};
     snprintf(l->key, sizeof l->key, "%016" PRIx64, c->info.key);
     snprintf(l->scale, sizeof l->scale, "%.9g", c->info.scale);
-    RY_TRY(list_text(&l->names, p->names, p->n_classes, &c->al, err));
-    return list_text(&l->templates, p->templates, p->n_templates, &c->al, err);
+    RY_TRY(ry_json_list_text(&l->names, p->names, p->n_classes, &c->al, err));
+    return ry_json_list_text(&l->templates, p->templates, p->n_templates, &c->al, err);
 }
 
 static void free_labels(labels *l, const renyi_allocator *al)

@@ -13,4 +13,6 @@ struct renyi_text {
     ry_text tower;
 };
 
+const renyi_text *ry_text_session_tower(const renyi_text_session *s); /* that it runs; borrowed */
+
 #endif

@@ -72,6 +72,8 @@ void renyi_text_session_free(renyi_text_session *s)
     ry_free(al, s);
 }
 
+const renyi_text *ry_text_session_tower(const renyi_text_session *s) { return s->text; }
+
 size_t renyi_text_session_bytes(const renyi_text_session *s)
 {
     return s ? s->plan->arena_bytes + s->plan->max_tokens * sizeof *s->lines : 0;

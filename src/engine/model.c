@@ -139,6 +139,7 @@ void renyi_model_free(renyi_model *m)
         ry_free(&al, m->tensors);
         ry_free(&al, m->tensor_names);
     }
+    renyi_model_free(m->owned);
     ry_free(&al, m);
 }
 

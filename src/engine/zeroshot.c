@@ -62,6 +62,7 @@ renyi_status renyi_model_zeroshot(renyi_model **out, const renyi_model *clip, co
     if (!m) return ry_fail_nomem(err, sizeof *m);
     *m = *clip;
     m->tower = clip->tower ? clip->tower : clip;
+    m->owned = NULL;
     m->labels = (ry_labels){0};
     const renyi_status st = fill(m, rows, names, n_classes, scale, err);
     if (st) {
@@ -70,4 +71,9 @@ renyi_status renyi_model_zeroshot(renyi_model **out, const renyi_model *clip, co
     }
     *out = m;
     return RENYI_OK;
+}
+
+void renyi_model_keep_tower(renyi_model *zeroshot, renyi_model *clip)
+{
+    if (zeroshot && zeroshot != clip) zeroshot->owned = clip;
 }

@@ -132,7 +132,7 @@ renyi_status renyi_eval_new(renyi_eval **out, const renyi_model *m, const renyi_
     /* Borrowed for the call only. */
     e->o.policies = NULL;
     e->o.preprocess = NULL;
-    e->o.name = e->o.log = NULL;
+    e->o.name = e->o.log = e->o.condition = NULL;
     e->o.ranks = NULL; /* copied */
     if (st) {
         renyi_eval_free(e);

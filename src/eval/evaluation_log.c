@@ -26,6 +26,7 @@ static uint64_t run_number(const renyi_eval *e, const char *name)
     hash = ry_fnv(hash, p->std, sizeof p->std);
     if (info.dtype != RENYI_DTYPE_F32) /* f32 as ever: older logs can be resumed */
         hash = ry_fnv_text(hash, renyi_dtype_name(info.dtype));
+    if (e->o.condition) hash = ry_fnv_text(hash, e->o.condition);
     return ry_fnv(hash, e->choice.valid, e->choice.n_valid * sizeof *e->choice.valid);
 }
 

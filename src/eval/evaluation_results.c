@@ -5,6 +5,7 @@
 #include "eval/merge.h"
 
 #include <math.h>
+#include <string.h>
 
 uint32_t renyi_eval_policy_count(const renyi_eval *e) { return e->o.n_policies; }
 
@@ -104,6 +105,37 @@ void renyi_eval_get_result(const renyi_eval *e, uint32_t policy, renyi_eval_resu
     out->ms_model = s.n_warm ? s.warm_ms / (double)s.n_warm : s.n_ms ? s.ms / (double)s.n_ms : NAN;
     out->ms_total = out->ms_model + rest_ms(e, &s);
     out->images_per_second = (e->merged ? 1 : e->times.n_ranks) * 1e3 / out->ms_total;
+}
+
+/* One pass over the photos; `classes` [n_classes] holds zeros. */
+static void count_classes(const renyi_eval *e, uint32_t policy, renyi_eval_class *classes,
+                          uint32_t n_classes)
+{
+    for (size_t i = 0; i < e->n_images; i++) {
+        renyi_eval_sample s;
+        if (!renyi_eval_get_sample(e, policy, i, &s) || s.label >= n_classes) continue;
+        renyi_eval_class *c = &classes[s.label];
+        c->images++;
+        c->n_top1 += s.is_top1;
+        c->n_top5 += s.is_top5;
+    }
+}
+
+void renyi_eval_get_classes(const renyi_eval *e, uint32_t policy, renyi_eval_class *classes,
+                            uint32_t n_classes, double *mean)
+{
+    double sum = 0.0;
+    uint32_t n = 0;
+    memset(classes, 0, n_classes * sizeof *classes);
+    count_classes(e, policy, classes, n_classes);
+    for (uint32_t i = 0; i < n_classes; i++) {
+        renyi_eval_class *c = &classes[i];
+        c->top1 = per_cent(c->n_top1, c->images);
+        c->top5 = per_cent(c->n_top5, c->images);
+        c->top1_range = per_cent_range(c->n_top1, c->images);
+        if (c->images) sum += c->top1, n++;
+    }
+    if (mean) *mean = n ? sum / n : NAN;
 }
 
 void renyi_eval_get_pair(const renyi_eval *e, uint32_t a, uint32_t b, renyi_eval_pair *out)

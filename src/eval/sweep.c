@@ -224,10 +224,12 @@ static renyi_status add_model(renyi_sweep *s, const char *model, renyi_error *er
 static renyi_status fill(renyi_sweep *s, renyi_error *err)
 {
     renyi_grid_info grid;
+    const int is_conditional = s->o.condition != NULL;
     renyi_grid_get_info(s->grid, &grid);
     s->o.data = ry_pool_copy(&s->pool, ry_text_of(s->o.data));
     if (s->o.log) s->o.log = ry_pool_copy(&s->pool, ry_text_of(s->o.log));
-    if (!s->o.data) return ry_fail_nomem(err, 1);
+    if (s->o.condition) s->o.condition = ry_pool_copy(&s->pool, ry_text_of(s->o.condition));
+    if (!s->o.data || (!s->o.condition && is_conditional)) return ry_fail_nomem(err, 1);
     for (uint32_t i = 0; i < grid.n_models; i++) RY_TRY(add_model(s, grid.models[i], err));
     if (s->n_points) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_ARG, -1, "nothing to run: %s at %u pixels, %s: %s",

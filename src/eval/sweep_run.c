@@ -132,7 +132,8 @@ static renyi_status run_pass(pass *p, const renyi_model *m, const char **policie
                                   .user = p,
                                   .on_failure = on_failure,
                                   .progress = on_progress,
-                                  .ranks = s->o.ranks};
+                                  .ranks = s->o.ranks,
+                                  .condition = s->o.condition};
     RY_TRY(renyi_eval_new(&e, m, p->group->data, &o, err));
     p->eval = e;
     const renyi_status st = renyi_eval_run(e, err);
