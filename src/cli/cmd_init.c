@@ -48,9 +48,11 @@ int cmd_init(int argc, char **argv)
         "init", "--arch NAME [options] OUT.safetensors",
         "Writes a model of any size with random weights (truncated normal, 0.02) under timm's names.\n"
         "Names: vit|deit _ tiny|small|base|large|huge [_distilled] _patch8|14|16|32 [_gap] _224|384|...\n"
-        "(gap: no class token, the head reads the mean of the patches)",
+        "(gap: no class token, the head reads the mean of the patches); clip_vit_ in front is a CLIP, both\n"
+        "towers under Hugging Face's names, to which the sizes below apply alike",
         "  renyi init --arch vit_small_patch16_224 --seed 1 small.safetensors\n"
-        "  renyi init --arch vit_tiny_patch16_224 --classes 10 --dim 64 --heads 2 --blocks 2 toy.safetensors\n",
+        "  renyi init --arch vit_tiny_patch16_224 --classes 10 --dim 64 --heads 2 --blocks 2 toy.safetensors\n"
+        "  renyi init --arch clip_vit_base_patch16_224 clip.safetensors\n",
         OPTIONS_OF(table)};
     const option_outcome outcome = options_parse(&syntax, argc, argv, &words);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;

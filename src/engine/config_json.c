@@ -54,3 +54,41 @@ json_t *ry_config_json(const ry_vit_config *c, const char *const *labels)
     }
     return config;
 }
+
+/* ---- CLIP ----------------------------------------------------------------------------------- */
+
+/* What both towers of a CLIP say of themselves. */
+typedef struct tower {
+    const char *type;
+    uint32_t dim, mlp_dim, n_heads, n_blocks, embed_dim;
+    double norm_eps;
+    ry_epilogue activation;
+} tower;
+
+static json_t *tower_json(const tower *t)
+{
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:s}", "model_type", t->type,
+                     "hidden_size", (int)t->dim, "intermediate_size", (int)t->mlp_dim,
+                     "num_attention_heads", (int)t->n_heads, "num_hidden_layers", (int)t->n_blocks,
+                     "projection_dim", (int)t->embed_dim, "layer_norm_eps", t->norm_eps,
+                     "hidden_act", t->activation == RY_EPI_QUICKGELU ? "quick_gelu" : "gelu");
+}
+
+json_t *ry_clip_config_json(const ry_vit_config *c, const ry_text_config *text)
+{
+    const tower images = {"clip_vision_model", c->dim,      c->mlp_dim,  c->n_heads,
+                          c->n_blocks,         c->proj_dim, c->norm_eps, c->activation};
+    const tower texts = {"clip_text_model", text->dim,       text->mlp_dim,  text->n_heads,
+                         text->n_blocks,    text->embed_dim, text->norm_eps, text->activation};
+    json_t *vision = tower_json(&images), *words = tower_json(&texts);
+    if (!vision || json_object_set_new(vision, "image_size", json_integer(c->image_size)) ||
+        json_object_set_new(vision, "patch_size", json_integer(c->patch_size)) || !words ||
+        json_object_set_new(words, "vocab_size", json_integer(text->vocab)) ||
+        json_object_set_new(words, "max_position_embeddings", json_integer(text->context))) {
+        json_decref(vision);
+        json_decref(words);
+        return NULL;
+    }
+    return json_pack("{s:s, s:i, s:o, s:o}", "model_type", "clip", "projection_dim",
+                     (int)c->proj_dim, "vision_config", vision, "text_config", words);
+}

@@ -3,11 +3,16 @@
 #ifndef RY_ENGINE_NEW_MODEL_H
 #define RY_ENGINE_NEW_MODEL_H
 
-#include "model/vit.h"
+#include "model/text.h"
 
 /* `architecture` as ry_arch_parse reads it, with the sizes that *opt (NULL = none) sets instead;
- * its seed is idle here. Layout, eps, pooling and pictures are timm's. */
+ * its seed is idle here, and its classes are for a CLIP. Layout, eps, pooling and pictures are
+ * timm's, or CLIP's and its layout Hugging Face's. */
 renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
                                  const renyi_init_options *opt, renyi_error *err) RENYI_CHECK;
+
+/* The text tower that belongs to a CLIP of this name; ry_new_model_config has accepted it. */
+renyi_status ry_new_text_config(ry_text_config *out, const char *architecture,
+                                const renyi_init_options *opt, renyi_error *err) RENYI_CHECK;
 
 #endif

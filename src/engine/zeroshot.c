@@ -54,9 +54,9 @@ renyi_status renyi_model_zeroshot(renyi_model **out, const renyi_model *clip, co
                                   const char *const *names, uint32_t n_classes, double scale,
                                   renyi_error *err)
 {
+    if (out) *out = NULL;
     if (!out || !clip || !rows)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_zeroshot: NULL argument");
-    *out = NULL;
     RY_TRY(check(rows, ry_vit_embed_dim(&clip->vit.config), n_classes, scale, err));
     renyi_model *m = ry_calloc(&clip->al, 1, sizeof *m);
     if (!m) return ry_fail_nomem(err, sizeof *m);

@@ -77,3 +77,23 @@ int ry_text_naming_find(ry_vit_naming *out, const ry_tensors *set)
 {
     return ry_vit_naming_among(out, set, layouts, sizeof layouts / sizeof layouts[0]);
 }
+
+ry_vit_naming ry_text_naming_hf(uint32_t n_blocks)
+{
+    return (ry_vit_naming){.layout = RY_LAYOUT_HF,
+                           .is_clip = 1,
+                           .of = &layouts[0],
+                           .table = layouts[0].names,
+                           .n_names = layouts[0].count,
+                           .body = "text_model.",
+                           .n_blocks = n_blocks,
+                           .groups = RY_GROUP_CORE | RY_GROUP_HEAD};
+}
+
+void ry_text_extents(uint64_t out[RY_X_COUNT], const ry_text_config *c)
+{
+    const uint64_t extents[RY_X_COUNT] = {
+        [RY_X_TOKENS] = c->context, [RY_X_DIM] = c->dim,         [RY_X_3DIM] = 3 * (uint64_t)c->dim,
+        [RY_X_MLP] = c->mlp_dim,    [RY_X_EMBED] = c->embed_dim, [RY_X_VOCAB] = c->vocab};
+    for (int i = 0; i < RY_X_COUNT; i++) out[i] = extents[i];
+}

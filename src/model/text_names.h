@@ -3,9 +3,16 @@
 #ifndef RY_MODEL_TEXT_NAMES_H
 #define RY_MODEL_TEXT_NAMES_H
 
+#include "model/text.h"
 #include "model/vit_names.h"
 
 /* 1 when the token embedding of a known layout is among the tensors, 0 otherwise. */
 int ry_text_naming_find(ry_vit_naming *out, const ry_tensors *set);
+
+/* The text tower of a CLIP that is about to be written, as Hugging Face names it. */
+ry_vit_naming ry_text_naming_hf(uint32_t n_blocks);
+
+/* What the extents are in a tower of this configuration. */
+void ry_text_extents(uint64_t out[RY_X_COUNT], const ry_text_config *c);
 
 #endif

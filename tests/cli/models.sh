@@ -44,6 +44,31 @@ run 1 "$RENYI" inspect cut.safetensors
 err_has cut.safetensors
 err_lines 1
 
+# --- CLIP: both towers, no classifier ---
+"$RENYI" init -q --arch clip_vit_tiny_patch16_64 --dim 64 --heads 2 --blocks 2 clip.safetensors
+run 0 "$RENYI" inspect clip.safetensors
+for text in "family          clip, names as in huggingface" "none; embeddings of 64 values" "(quick_gelu)"; do out_has "$text"; done
+run 0 "$RENYI" inspect --json clip.safetensors
+json 'd["n_classes"] == 0 and d["embed_dim"] == 64 and d["activation"] == "quick_gelu" and d["architecture"] == "clip_vit_d64_l2_patch16_64"'
+run 1 "$RENYI" init --arch clip_vit_tiny_patch16_64 --classes 10 out.safetensors
+err_has "a CLIP has none"
+mkdir -p photos/cat
+printf 'P6 8 8 255\n%0192d' 0 >photos/cat/a.ppm
+run 1 "$RENYI" classify -m clip.safetensors photos/cat/a.ppm
+err_has "'renyi zeroshot' classifies by class names"
+err_lines 1
+run 1 "$RENYI" eval -m clip.safetensors --data-dir photos
+err_has "has no classifier; 'renyi zeroshot'"
+err_lines 1
+run 1 "$RENYI" train --model clip.safetensors --data-dir photos --output run
+err_has "CLIP is not trained here"
+run 0 "$RENYI" viz -m clip.safetensors photos/cat/a.ppm --layers 0-1
+! grep -q nan out || fail "a probability without classes"
+run 0 "$RENYI" flops -m clip.safetensors --prune "evit keep=0.7 layers=0"
+run 0 "$RENYI" quantize -m clip.safetensors -o clip8.safetensors
+run 0 "$RENYI" inspect --json clip8.safetensors
+json 'd["embed_dim"] == 64 and d["quantization"]'
+
 # --- the models people have, where they lie beside the project ---
 shared=${RENYI_SHARED:-$RENYI_SRC/../shared}
 if [ -d "$shared/models" ]; then
