@@ -202,6 +202,26 @@ static void tables_of_the_paper(void **state)
     assert_true(n_compared > 200);
 }
 
+/* CLIP's image towers as published: parameters, and MACs with the LayerNorm before the blocks. */
+static void image_towers_of_clip(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t n_params;
+        double paper;
+    } rows[] = {{"clip_vit_base_patch32_224", 87849216, 4.4},
+                {"clip_vit_base_patch16_224", 86192640, 17.6},
+                {"clip_vit_large_patch14_224", 303966208, 81.1},
+                {"clip_vit_large_patch14_336", 304293888, 191.1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const renyi_cost c = cost_of(rows[i].name, "none", NULL);
+        assert_true(c.total.n_params == rows[i].n_params);
+        assert_true(fabs(c.total.macs_paper * 1e-9 - rows[i].paper) < 0.05);
+        assert_true(c.embed.macs_paper > c.embed.macs); /* it is counted there */
+    }
+}
+
 static void faults_are_named(void **state)
 {
     static const struct {
@@ -231,7 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(naive_settings),       cmocka_unit_test(evit_settings),
         cmocka_unit_test(parts_make_the_whole), cmocka_unit_test(tables_of_the_paper),
-        cmocka_unit_test(faults_are_named),
+        cmocka_unit_test(image_towers_of_clip), cmocka_unit_test(faults_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,35 @@ static int resize_side(const renyi_preprocess *p, int crop)
     return (int)floor(crop / p->crop_pct);
 }
 
+/* CLIP's processor keeps the shape and crops, also where a config says so only by its age. */
+static void clip(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        renyi_crop_mode mode;
+        int resize;
+    } rows[] = {
+        {"{\"size\": 224, \"crop_size\": 224, \"do_center_crop\": true}", RENYI_CROP_CENTER, 224},
+        {"{\"size\": {\"shortest_edge\": 248}}", RENYI_CROP_CENTER, 248},
+        {"{\"size\": {\"height\": 224, \"width\": 224}}", RENYI_CROP_SQUASH, 224},
+        {"{}", RENYI_CROP_CENTER, 224},
+        {NULL, RENYI_CROP_CENTER, 224},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ry_checkpoint ckpt = {0};
+        ry_vit_config c = {.layout = RY_LAYOUT_OPENAI, .is_clip = 1, .image_size = 224};
+        if (rows[i].json)
+            assert_non_null(ckpt.preprocessor_config = json_loads(rows[i].json, 0, NULL));
+        assert_ok(ry_preprocess_configure(&c, &ckpt, 0, err));
+        json_decref(ckpt.preprocessor_config);
+        assert_int_equal(c.preprocess.crop_mode, rows[i].mode);
+        assert_int_equal(c.preprocess.interpolation, RENYI_BICUBIC);
+        assert_int_equal(resize_side(&c.preprocess, 224), rows[i].resize);
+        assert_true(c.preprocess.mean[2] == 0.40821073 && c.preprocess.std[0] == 0.26862954);
+    }
+}
+
 static void hugging_face(void **state)
 {
     (void)state;
@@ -146,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hugging_face),
+        cmocka_unit_test(clip),
         cmocka_unit_test(every_resize_comes_back),
         cmocka_unit_test(timm),
         cmocka_unit_test(nonsense_is_named),
