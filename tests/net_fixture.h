@@ -21,6 +21,7 @@ typedef struct net_case {
     const char *pool; /* NULL, or "avg": mean of the normalised patches, by a config */
     uint32_t n_taps;  /* features after these blocks instead of at the end */
     uint32_t taps[2];
+    int direct, forced;
 } net_case;
 
 /* Numbers in [-1, 1). */
@@ -64,6 +65,7 @@ static inline ry_net *net_open(const net_case *c, const char *path, const ry_net
     o.feature_dim = c->feature_dim;
     o.taps = c->taps;
     o.n_taps = c->n_taps;
+    o.direct = c->direct;
     o.feature_prefix = 1;
     assert_ok(ry_checkpoint_open(&ckpt, path, NULL, NULL, err));
     assert_ok(ry_vit_configure(&config, &ckpt, 0, err));

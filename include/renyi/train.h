@@ -79,6 +79,17 @@ typedef enum renyi_train_features {
     RENYI_FEATURES_COSINE = 2     /* 1 - cosine */
 } renyi_train_features;
 
+typedef enum renyi_train_mimic { /* how tokens between the blocks are compared */
+                                 RENYI_MIMIC_PROJECT = 0, /* through a LayerNorm and a projection
+                                                             that learn beside the model */
+                                 RENYI_MIMIC_DIRECT = 1,  /* as they are, in deviations of the
+                                                             teacher's; needs its width */
+                                 RENYI_MIMIC_FORCED =
+                                     2 /* likewise, and every block begins with the teacher's
+                                          tokens, so that it learns by itself; needs its depth too,
+                                          all layers and no cuts */
+} renyi_train_mimic;
+
 typedef enum renyi_train_crop { /* renyi_crop_mode, or what the model says */
                                 RENYI_TRAIN_CROP_MODEL = 0,
                                 RENYI_TRAIN_CROP_CENTER = 1,
@@ -163,6 +174,7 @@ typedef struct renyi_train_options {
                                           names of the photos' folders, or the same */
     double features_weight;            /* of the loss between tokens; 0 = none */
     renyi_train_features features;
+    renyi_train_mimic mimic;     /* with features_layers */
     const char *features_layers; /* blocks after which tokens are compared: "0-11"; NULL = patch
                                     tokens after the final LayerNorm */
     renyi_dtype teacher_dtype;

@@ -7,28 +7,44 @@
 #include <string.h>
 
 /* A row and its gradient times `scale`; d may be NULL. Returns the sum over elements. */
-static double smooth_l1(const float *s, const float *t, size_t n, double beta, double scale,
-                        float *d)
+/* unit: what a difference is multiplied by before it is judged */
+static double smooth_l1(const float *s, const float *t, size_t n, double unit, double beta,
+                        double scale, float *d)
 {
     double sum = 0.0;
     for (size_t i = 0; i < n; i++) {
-        const double e = (double)s[i] - (double)t[i], far = fabs(e);
+        const double e = ((double)s[i] - (double)t[i]) * unit, far = fabs(e);
         const int is_near = far < beta;
         sum += is_near ? 0.5 * e * e / beta : far - 0.5 * beta;
-        if (d) d[i] = (float)(scale * (is_near ? e / beta : e > 0.0 ? 1.0 : e < 0.0 ? -1.0 : e));
+        if (d)
+            d[i] = (float)(scale * unit *
+                           (is_near   ? e / beta
+                            : e > 0.0 ? 1.0
+                            : e < 0.0 ? -1.0
+                                      : e));
     }
     return sum;
 }
 
-static double squares(const float *s, const float *t, size_t n, double scale, float *d)
+static double squares(const float *s, const float *t, size_t n, double unit, double scale, float *d)
 {
     double sum = 0.0;
     for (size_t i = 0; i < n; i++) {
-        const double e = (double)s[i] - (double)t[i];
+        const double e = ((double)s[i] - (double)t[i]) * unit;
         sum += e * e;
-        if (d) d[i] = (float)(2.0 * scale * e);
+        if (d) d[i] = (float)(2.0 * scale * unit * e);
     }
     return sum;
+}
+
+/* 1 / deviation of a row's elements; a row without any counts as it is. */
+static double inverse_deviation(const float *t, size_t n)
+{
+    double mean = 0.0, variance = 0.0;
+    for (size_t i = 0; i < n; i++) mean += (double)t[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        variance += ((double)t[i] - mean) * ((double)t[i] - mean) / (double)n;
+    return variance > 1e-12 ? 1.0 / sqrt(variance) : 1.0;
 }
 
 /* 1 - s t / (|s| |t|); a row of zeros has no direction: 1, without gradient. */
@@ -54,11 +70,12 @@ static double row_distance(const ry_feature_spec *spec, const float *s, const fl
                            double scale, float *d)
 {
     const double inverse = 1.0 / (double)n;
+    const double unit = spec->relative ? inverse_deviation(t, n) : 1.0;
     switch (spec->distance) {
     case RY_FEATURE_SMOOTH_L1:
         return inverse *
-               smooth_l1(s, t, n, spec->beta > 0.0 ? spec->beta : 1.0, scale * inverse, d);
-    case RY_FEATURE_MSE: return inverse * squares(s, t, n, scale * inverse, d);
+               smooth_l1(s, t, n, unit, spec->beta > 0.0 ? spec->beta : 1.0, scale * inverse, d);
+    case RY_FEATURE_MSE: return inverse * squares(s, t, n, unit, scale * inverse, d);
     case RY_FEATURE_COSINE: break;
     }
     return cosine(s, t, n, scale, d);

@@ -22,7 +22,8 @@ typedef struct ry_feature_batch {
 
 typedef struct ry_feature_spec {
     ry_feature_distance distance;
-    double beta; /* of smooth-L1; 0 = 1, PyTorch's */
+    double beta;  /* of smooth-L1; 0 = 1, PyTorch's */
+    int relative; /* differences are in deviations of the teacher's row, not cosine's */
 } ry_feature_spec;
 
 /* Sum over images of each image's mean over its rows that stand for one patch (none: 0). Writes

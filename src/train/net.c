@@ -44,6 +44,10 @@ static renyi_status take_taps(ry_net *net, const ry_net_options *opt, renyi_erro
     net->taps = ry_calloc(&net->al, opt->n_taps, sizeof *net->taps);
     if (!net->taps) return ry_fail_nomem(err, opt->n_taps * sizeof *net->taps);
     net->n_taps = opt->n_taps;
+    if (opt->direct && opt->feature_dim != net->config.dim)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "tokens of %u numbers cannot be compared directly with a teacher's of %u",
+                       net->config.dim, opt->feature_dim);
     for (uint32_t i = 0; i < opt->n_taps; i++) {
         net->taps[i].block = opt->taps[i];
         if (opt->taps[i] >= net->config.n_blocks || (i && opt->taps[i] <= opt->taps[i - 1]))
@@ -75,6 +79,7 @@ static renyi_status read_options(ry_net *net, const ry_net_options *opt, renyi_e
     net->checkpoint_activations = opt->checkpoint_activations;
     net->feature_dim = opt->feature_dim;
     net->feature_prefix = opt->feature_prefix;
+    net->direct = opt->direct && opt->n_taps;
     return take_taps(net, opt, err);
 }
 
@@ -248,7 +253,7 @@ double ry_net_macs(const ry_net *net)
     const double C = c->dim, heads = ry_net_is_distilled(net) ? 2.0 : 1.0;
     double macs =
         3.0 * c->patch_size * c->patch_size * C * net->n_patches + heads * C * c->n_classes;
-    for (uint32_t i = 0; i < net->n_taps; i++)
+    for (uint32_t i = 0; !net->direct && i < net->n_taps; i++)
         macs += (double)net->blocks[net->taps[i].block].rows.out * C * net->feature_dim;
     if (ry_net_final_features(net))
         macs += (double)(ry_net_last_rows(net) - c->n_prefix) * C * net->feature_dim;

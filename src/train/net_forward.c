@@ -219,6 +219,7 @@ static void forward(ry_net_worker *w, const void *user)
     const uint32_t L = net->config.n_blocks;
     embed(w, out->batch);
     for (uint32_t i = 0; i < L; i++) {
+        ry_net_force(w, i);
         ry_net_block_forward(w, i, 0);
         ry_net_taps_forward(w, i);
     }
@@ -253,12 +254,18 @@ renyi_status ry_net_forward(ry_net *net, const ry_net_batch *batch, float *logit
     if (!batch->n || batch->n > net->max_batch)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%u images; the micro-batch takes 1 to %u", batch->n,
                        net->max_batch);
+    if (batch->forced && (!net->direct || net->n_taps != net->config.n_blocks || net->pruner ||
+                          net->feature_prefix != net->config.n_prefix))
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "blocks begin with a teacher's tokens only where all of them are compared "
+                       "directly, prefix included, and nothing is cut");
     if (ry_net_is_distilled(net) && !logits_dist)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "a model with two heads wants room for the logits "
                        "of both");
     name_images(net, batch);
     net->branch = batch->branch;
+    net->forced = batch->forced;
     ry_net_threads(net, batch->n, forward, &out);
     net->n_last = batch->n;
     return RENYI_OK;

@@ -93,7 +93,7 @@ static void point_to(ry_net *net)
         net->feature.w = ry_params_find(p, (ry_vit_role)RY_FEATURE_W, 0);
         net->feature.b = ry_params_find(p, (ry_vit_role)RY_FEATURE_B, 0);
     }
-    for (uint32_t i = 0; i < net->n_taps; i++) {
+    for (uint32_t i = 0; !net->direct && i < net->n_taps; i++) {
         ry_net_tap *t = &net->taps[i];
         t->norm.w = ry_params_find(p, (ry_vit_role)RY_FEATURE_NORM_W, i);
         t->norm.b = ry_params_find(p, (ry_vit_role)RY_FEATURE_NORM_B, i);
@@ -128,7 +128,7 @@ renyi_status ry_net_make_params(ry_net *net, renyi_error *err)
     if (!p->list) return ry_fail_nomem(err, most * sizeof *p->list);
     ry_vit_names_each(&n, add, &b);
     if (ry_net_final_features(net)) add_feature(p, net);
-    for (uint32_t i = 0; i < net->n_taps; i++) add_tap(p, net, i);
+    for (uint32_t i = 0; !net->direct && i < net->n_taps; i++) add_tap(p, net, i);
     p->value = ry_calloc(&net->al, p->total, sizeof *p->value);
     p->grad = ry_calloc(&net->al, p->total, sizeof *p->grad);
     if (!p->value || !p->grad) return ry_fail_nomem(err, 2 * p->total * sizeof *p->value);

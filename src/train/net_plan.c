@@ -86,7 +86,7 @@ renyi_status ry_net_make_linears(ry_net *net, renyi_error *err)
     for (uint32_t i = 0; i < c->n_blocks; i++) RY_TRY(make_block(net, &net->blocks[i], err));
     RY_TRY(make_head(net, &net->head[0], err));
     if (net->head[1].w) RY_TRY(make_head(net, &net->head[1], err));
-    for (uint32_t i = 0; i < net->n_taps; i++) {
+    for (uint32_t i = 0; !net->direct && i < net->n_taps; i++) {
         const ry_rows in = flat(ry_net_row(net, C), net->max_rows);
         const ry_rows out = flat(net->feature_dim, net->max_rows);
         const binding tap = {net->max_rows, in, out, out, in, RY_EPI_NONE, RENYI_DTYPE_F32, 1};
@@ -187,7 +187,7 @@ static void layout_ends(ry_arena *a, ry_net *net)
     net->features = RY_TAKE(a, float, feature_rows * net->feature_dim);
     net->dfeatures = RY_TAKE(a, float, max_size(feature_rows, tap_rows) * net->feature_dim);
     for (uint32_t i = 0; i < net->n_taps; i++) {
-        net->taps[i].in = RY_TAKE(a, float, tap_rows *h);
+        if (!net->direct) net->taps[i].in = RY_TAKE(a, float, tap_rows *h);
         net->taps[i].rows = RY_TAKE(a, float, tap_rows * net->feature_dim);
         net->taps[i].token = RY_TAKE(a, uint32_t, B * net->n_tokens);
     }

@@ -108,6 +108,7 @@ void ry_net_reduce_heads(ry_net_worker *w, uint32_t i, float *y, float *heads, i
 /* Those after this block: their rows; and the gradient of these into the stream of gradients.
  * dfeatures: as ry_net_backward got it */
 void ry_net_taps_forward(ry_net_worker *w, uint32_t block);
+void ry_net_force(ry_net_worker *w, uint32_t block); /* rows that enter it = the teacher's */
 void ry_net_taps_backward(ry_net_worker *w, uint32_t block, const float *dfeatures);
 
 /* ---- backward ------------------------------------------------------------------------------- */

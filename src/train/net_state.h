@@ -78,6 +78,7 @@ struct ry_net {
     uint32_t max_batch, n_patches, n_tokens; /* B, P, N */
     size_t max_rows;                         /* B x N and what fills the last tile of a product */
     uint32_t feature_dim, feature_prefix, n_taps;
+    int direct;
     int checkpoint_activations;
     ry_kernels kernels;
     ry_grad_kernels grad;
@@ -99,6 +100,7 @@ struct ry_net {
     uint64_t *image_keys; /* [B] for `random` */
     uint32_t n_last;      /* images of the last forward pass; 0 = none that fits */
     const float *branch;  /* [2L, n_last] of it */
+    const float *forced;  /* of it */
 
     /* One arena. */
     void *arena;

@@ -67,11 +67,15 @@ static renyi_status check_pruning(const renyi_train_options *o, renyi_error *err
     if ((o->shrink_start || o->shrink_epochs) &&
         (policy.rule == RY_RULE_NONE || policy.budget != RY_BUDGET_KEEP))
         return fail_arg(err, "shrink-start and shrink-epochs need a policy with a keep rate");
+    if (o->mimic == RENYI_MIMIC_FORCED && policy.rule != RY_RULE_NONE)
+        return fail_arg(err, "mimic forced takes no prune: the teacher's tokens are all there");
     return RENYI_OK;
 }
 
 static renyi_status check_teacher(const renyi_train_options *o, renyi_error *err)
 {
+    if (o->mimic != RENYI_MIMIC_PROJECT && (!o->features_layers || o->features_weight <= 0))
+        return fail_arg(err, "mimic direct and forced need features and features-layers");
     if (o->teacher) return RENYI_OK;
     if (o->features_weight > 0) return fail_arg(err, "features need a teacher");
     if (o->features_layers) return fail_arg(err, "features-layers need a teacher");

@@ -91,6 +91,7 @@ static const ry_setting table[] = {
     {"features", "distillation", REAL, AT(features_weight), 0, 1e6, "X", 0, "0", "weight of a loss between the patch tokens of both"},
     {"features-loss", "distillation", CHOICE, AT(features), 0, 0, "smooth-l1|mse|cosine", 0, "smooth-l1", "how they are compared"},
     {"features-layers", "distillation", TEXT, AT(features_layers), 0, 0, "L,...", 0, "", "after these blocks instead of at the end, the class token too; the teacher's are as deep: 0-11"},
+    {"mimic", "distillation", CHOICE, AT(mimic), 0, 0, "project|direct|forced", 0, "project", "those: projected; as they are; with every block begun from the teacher's"},
     {"teacher-dtype", "distillation", CHOICE, AT(teacher_dtype), 0, 0, "file|f32|bf16|int8|auto", 0, "file", "numbers that it computes with"},
 
     {"seed", "run", COUNT, AT(seed), 0, 0, "N", 0, "42", "of all chance"},

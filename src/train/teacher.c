@@ -172,13 +172,18 @@ static const float *normalise(ry_teacher *t, const float *chw, uint32_t n)
     return t->chw;
 }
 
-/* Rows of all images between two blocks, to mean 0 and variance 1: patches, then the prefix. */
+/* Rows of all images between two blocks: patches, then the prefix. */
 static void take_rows(const ry_teacher *t, const float *x, float *to)
 {
     const size_t P = t->model->vit.n_patches, K = ry_teacher_prefix(t), N = P + K;
     const size_t C = t->model->vit.config.dim;
     const float eps = (float)t->model->vit.config.norm_eps;
     for (size_t i = 0; i < t->n_now; i++, x += N * C, to += N * C) {
+        if (t->tokens == RY_TOKENS_RAW) {
+            memcpy(to, x + K * C, P * C * sizeof *to);
+            memcpy(to + P * C, x, K * C * sizeof *to);
+            continue;
+        }
         t->plan->kernels.layernorm(to, C, x + K * C, C, P, C, t->ones, t->zeros, eps);
         t->plan->kernels.layernorm(to + P * C, C, x, C, K, C, t->ones, t->zeros, eps);
     }

@@ -13,7 +13,8 @@ typedef enum ry_teacher_tokens {
     RY_TOKENS_NONE,  /* only logits: the last block does only what the head reads */
     RY_TOKENS_WHITE, /* after the final LayerNorm, then each token to mean 0 and variance 1: a scale
                         that distances can be compared by, whatever the teacher's weights */
-    RY_TOKENS_NORM   /* after the final LayerNorm */
+    RY_TOKENS_NORM,  /* after the final LayerNorm */
+    RY_TOKENS_RAW    /* of taps: as they are */
 } ry_teacher_tokens;
 
 typedef struct ry_teacher_options {
@@ -22,8 +23,8 @@ typedef struct ry_teacher_options {
     const uint32_t *class_map; /* [student's classes] the teacher's class of each; copied; NULL =
                                   the same, if there are as many */
     ry_teacher_tokens tokens;
-    const uint32_t *taps; /* [n_taps] its own blocks, ascending: tokens after each of them, each to
-                             mean 0 and variance 1, instead of those of the end; copied */
+    const uint32_t *taps; /* [n_taps] its own blocks, ascending: tokens after each of them (raw,
+                             or to mean 0 and variance 1) instead of those of the end; copied */
     uint32_t n_taps;
 } ry_teacher_options;
 

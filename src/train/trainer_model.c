@@ -167,6 +167,7 @@ renyi_status ry_train_net(renyi_train *t, const ry_checkpoint *source, renyi_err
                                 .feature_dim = t->teacher ? ry_teacher_dim(t->teacher) : 0,
                                 .taps = t->taps,
                                 .n_taps = t->n_taps,
+                                .direct = o->mimic != RENYI_MIMIC_PROJECT,
                                 .feature_prefix = t->teacher ? ry_teacher_prefix(t->teacher) : 0};
     RY_TRY(ry_net_new(&t->net, &t->config, &opt, &t->al, err));
     RY_TRY(fill_weights(t, source, err));
@@ -203,20 +204,29 @@ static renyi_status take_taps(renyi_train *t, uint32_t *of, renyi_error *err)
         t->taps[t->n_taps] = i;
         of[t->n_taps++] = ((i + 1) * teacher.n_blocks + L - 1) / L - 1;
     }
+    if (o->mimic == RENYI_MIMIC_FORCED &&
+        (t->n_taps != L || teacher.n_blocks != L || teacher.n_prefix != t->config.n_prefix))
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "mimic forced: the student has %u blocks and %u prefix tokens, the teacher %u "
+            "and %u; they must be the same, and features-layers 0-%u",
+            L, t->config.n_prefix, teacher.n_blocks, teacher.n_prefix, L - 1);
     return RENYI_OK;
 }
 
 static renyi_status make_teacher(renyi_train *t, uint32_t *map, renyi_error *err)
 {
     const renyi_train_options *o = ry_train_opt(t);
+    const ry_teacher_tokens tokens = o->features_weight <= 0           ? RY_TOKENS_NONE
+                                     : o->mimic == RENYI_MIMIC_PROJECT ? RY_TOKENS_WHITE
+                                                                       : RY_TOKENS_RAW;
     uint32_t taps[RY_MAX_BLOCKS];
     RY_TRY(map_classes(t, map, err));
     RY_TRY(take_taps(t, taps, err));
     const ry_teacher_options opt = {.max_batch = (uint32_t)o->micro_batch,
                                     .n_threads = t->n_threads,
                                     .class_map = map,
-                                    .tokens =
-                                        o->features_weight > 0 ? RY_TOKENS_WHITE : RY_TOKENS_NONE,
+                                    .tokens = tokens,
                                     .taps = taps,
                                     .n_taps = t->n_taps};
     return ry_teacher_new(&t->teacher, t->teacher_model, &t->config, &opt, &t->al, err);

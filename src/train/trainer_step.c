@@ -103,7 +103,8 @@ static double tap_loss(renyi_train *t, uint32_t k, uint32_t n, double scale)
     static const ry_feature_distance distances[] = {RY_FEATURE_SMOOTH_L1, RY_FEATURE_MSE,
                                                     RY_FEATURE_COSINE};
     const renyi_train_options *o = ry_train_opt(t);
-    const ry_feature_spec spec = {.distance = distances[o->features]};
+    const ry_feature_spec spec = {.distance = distances[o->features],
+                                  .relative = o->mimic != RENYI_MIMIC_PROJECT};
     const uint32_t rows = ry_teacher_rows(t->teacher), dim = ry_teacher_dim(t->teacher);
     ry_net_features_view view;
     if (t->n_taps)
@@ -163,7 +164,8 @@ static renyi_status micro_batch(renyi_train *t, const ry_train_batch *b, ry_step
 {
     ry_step_buffers *u = &t->buffers;
     const ry_drop_path drop = {t->s.opt.drop_path, t->config.n_blocks, t->s.opt.seed};
-    const ry_net_batch batch = {b->chw, b->n, u->branch};
+    const float *forced = ry_train_opt(t)->mimic == RENYI_MIMIC_FORCED ? u->teacher_tokens : NULL;
+    const ry_net_batch batch = {b->chw, b->n, u->branch, forced};
     if (u->branch) ry_drop_path_draw(&drop, ry_train_moment(t), b->sample, b->n, u->branch);
     if (t->teacher)
         RY_TRY(ry_teacher_run(t->teacher, b->chw, b->n, u->teacher, u->teacher_tokens, err));

@@ -149,6 +149,15 @@ err_has "a batch of 4000 from 35 photos"
 run 2 train "${toy[@]}" --data-dir photos --prune 'evit keep=7' -o no
 run 2 train "${toy[@]}" --data-dir photos --features 1 -o no
 err_has "features need a teacher"
+mimic=(--features 1 --features-layers 0,1 --mimic forced --teacher run/model.safetensors)
+run 2 train "${toy[@]}" --data-dir photos "${mimic[@]}" --prune 'evit keep=0.5 layers=0' -o no
+err_has "mimic forced takes no prune"
+run 2 train "${toy[@]}" --data-dir photos "${mimic[@]}" --depth 3 -o no
+err_has "mimic forced: the student has"
+run 2 train "${toy[@]}" --data-dir photos "${mimic[@]}" --dim 64 -o no
+err_has "tokens of 64 numbers cannot be compared directly with a teacher's of 32"
+run 2 train "${toy[@]}" --data-dir photos --mimic direct --teacher run/model.safetensors -o no
+err_has "mimic direct and forced need features and features-layers"
 run 2 train "${toy[@]}" --data-dir photos --features 1 --features-layers 0,9 --teacher run/model.safetensors -o no
 err_has "features-layers: '9' is no block or range of blocks; there are 0 to"
 run 2 train "${toy[@]}" --data-dir photos --lernrate 1 -o no

@@ -205,19 +205,19 @@ static void test_features_torch(void **state)
         ry_feature_spec spec;
         double loss, gradient[6];
     } cases[] = {
-        {{RY_FEATURE_SMOOTH_L1, 0.0},
+        {{RY_FEATURE_SMOOTH_L1, 0.0, 0},
          0.619791666667,
          {0.04166666667, -0.1666666667, 0.04166666667, 0.1666666667, -0.04166666667,
           -0.08333333333}},
-        {{RY_FEATURE_SMOOTH_L1, 2.0},
+        {{RY_FEATURE_SMOOTH_L1, 2.0, 0},
          0.434895833333,
          {0.02083333333, -0.1666666667, 0.02083333333, 0.1666666667, -0.02083333333,
           -0.04166666667}},
-        {{RY_FEATURE_MSE, 0.0},
+        {{RY_FEATURE_MSE, 0.0, 0},
          1.78125,
          {0.08333333333, -0.8333333333, 0.08333333333, 0.6666666667, -0.08333333333,
           -0.1666666667}},
-        {{RY_FEATURE_COSINE, 0.0},
+        {{RY_FEATURE_COSINE, 0.0, 0},
          1.03018633731,
          {-0.008356232589, -0.1439128946, -0.1058456128, 0.1975202273, -0.2073962387,
           0.1942282235}},
@@ -251,10 +251,31 @@ static void test_features_slopes(void **state)
     for (int i = 0; i < IMAGES * PATCHES * DIM; i++) tokens[i] = (float)((i * 11) % 29 - 14) / 8.0f;
     for (int i = 0; i < IMAGES * ROWS * DIM; i++) x[i] = (float)((i * 17) % 31 - 15) / 9.0f;
     for (int kind = RY_FEATURE_SMOOTH_L1; kind <= RY_FEATURE_COSINE; kind++) {
-        feature_spec = (ry_feature_spec){(ry_feature_distance)kind, 0.76}; /* no element is at it */
+        feature_spec =
+            (ry_feature_spec){(ry_feature_distance)kind, 0.76, 0}; /* no element is at it */
         check_slopes(feature_loss, x, IMAGES * ROWS * DIM);
         feature_loss(x, g);
         for (int i = 0; i < DIM; i++) assert_true(g[2 * DIM + i] == 0.0f); /* the fused row */
+    }
+}
+
+/* In deviations of the teacher's row: what scales both by the same changes nothing. */
+static void test_features_relative(void **state)
+{
+    static const uint32_t patch[] = {0, 1};
+    float rows[6], teacher[6];
+    (void)state;
+    for (int i = 0; i < 6; i++) rows[i] = 8.0f * rows2[i], teacher[i] = 8.0f * tokens2[i];
+    for (int kind = RY_FEATURE_SMOOTH_L1; kind <= RY_FEATURE_MSE; kind++) {
+        const ry_feature_spec spec = {(ry_feature_distance)kind, 0.76, 1};
+        const ry_feature_batch a = {1, 2, 2, 3, rows2, patch, tokens2},
+                               b = {1, 2, 2, 3, rows, patch, teacher};
+        assert_near(ry_loss_features(&spec, &b, 1.0, NULL), ry_loss_features(&spec, &a, 1.0, NULL),
+                    1e-9);
+        feature_spec = spec;
+        float x[IMAGES * ROWS * DIM];
+        for (int i = 0; i < IMAGES * ROWS * DIM; i++) x[i] = (float)((i * 17) % 31 - 15) / 9.1f;
+        check_slopes(feature_loss, x, IMAGES * ROWS * DIM);
     }
 }
 
@@ -283,7 +304,8 @@ int main(void)
         cmocka_unit_test(test_torch),           cmocka_unit_test(test_slopes),
         cmocka_unit_test(test_two_heads),       cmocka_unit_test(test_bad_numbers),
         cmocka_unit_test(test_properties),      cmocka_unit_test(test_features_torch),
-        cmocka_unit_test(test_features_slopes), cmocka_unit_test(test_features_edges),
+        cmocka_unit_test(test_features_slopes), cmocka_unit_test(test_features_relative),
+        cmocka_unit_test(test_features_edges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

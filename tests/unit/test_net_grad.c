@@ -4,7 +4,13 @@
 #include "net_fixture.h"
 #include "net_replay.h"
 
-enum { IMAGES = 2, MAX_ROWS = 38, FEATURES = 8, MAX_TAPS = 2 };
+enum {
+    IMAGES = 2,
+    MAX_ROWS = 38,
+    FEATURES = 8,
+    MAX_TAPS = 2,
+    OUTPUTS = MAX_TAPS * IMAGES * MAX_ROWS * FIX_DIM
+};
 
 static const net_case cases[] = {
     {"vit_tiny_patch8_48", 2, NULL, 0, NULL},
@@ -46,28 +52,34 @@ static const net_case cases[] = {
      2,
      {0, 1}},
     {"vit_tiny_patch8_48", 3, "mosaic keep=0.6 layers=1,2", FEATURES, NULL, 2, {1, 2}},
+    {"vit_tiny_patch8_48", 3, "naive p=9 layers=1 metric=cls", FIX_DIM, NULL, 2, {0, 2}, 1, 0},
+    {"vit_tiny_patch8_48", 2, NULL, FIX_DIM, NULL, 2, {0, 1}, 1, 1},
 };
 
 /* A loss that reads everything: a fixed combination of all outputs. */
 typedef struct loss {
     float chw[IMAGES * 3 * NET_SIDE * NET_SIDE];
     float by_logit[2][IMAGES * FIX_CLASSES];
-    float by_feature[MAX_TAPS * IMAGES * MAX_ROWS * FEATURES];
+    float by_feature[OUTPUTS], forced[OUTPUTS];
+    const net_case *c;
     float branch[2 * 4 * IMAGES];
 } loss;
 
-static void loss_make(loss *l)
+static void loss_make(loss *l, const net_case *c)
 {
+    l->c = c;
     net_fill(l->chw, sizeof l->chw / sizeof *l->chw, 5);
     net_fill(l->by_logit[0], IMAGES * FIX_CLASSES, 6);
     net_fill(l->by_logit[1], IMAGES * FIX_CLASSES, 7);
-    net_fill(l->by_feature, MAX_TAPS * IMAGES * MAX_ROWS * FEATURES, 8);
+    net_fill(l->by_feature, OUTPUTS, 8);
+    net_fill(l->forced, OUTPUTS, 9);
     for (size_t i = 0; i < 2 * 4 * IMAGES; i++) l->branch[i] = i % 5 == 3 ? 0.0f : 1.25f;
 }
 
 static double loss_value(const loss *l, ry_net *net, int branch)
 {
-    const ry_net_batch batch = {l->chw, IMAGES, branch ? l->branch : NULL};
+    const ry_net_batch batch = {l->chw, IMAGES, branch ? l->branch : NULL,
+                                l->c->forced ? l->forced : NULL};
     float logits[2][IMAGES * FIX_CLASSES] = {{0}};
     const uint32_t taps = ry_net_taps(net);
     double sum = 0.0;
@@ -75,12 +87,12 @@ static double loss_value(const loss *l, ry_net *net, int branch)
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < IMAGES * FIX_CLASSES; i++)
             sum += (double)l->by_logit[k][i] * (double)logits[k][i];
-    if (!ry_params_find(ry_net_params(net), (ry_vit_role)RY_FEATURE_W, 0)) return sum;
+    if (!l->c->feature_dim) return sum;
     for (uint32_t k = 0; k < (taps ? taps : 1); k++) {
         const float *by = l->by_feature + k * ry_net_tap_floats(net);
         ry_net_features_view f;
         taps ? ry_net_tap_view(net, k, &f) : ry_net_features(net, &f);
-        for (size_t i = 0; i < (size_t)IMAGES * f.n_rows * FEATURES; i++)
+        for (size_t i = 0; i < (size_t)IMAGES * f.n_rows * l->c->feature_dim; i++)
             sum += 0.2 * (double)by[i] * (double)f.rows[i];
     }
     return sum;
@@ -88,11 +100,10 @@ static double loss_value(const loss *l, ry_net *net, int branch)
 
 static void loss_backward(const loss *l, ry_net *net)
 {
-    static float df[MAX_TAPS * IMAGES * MAX_ROWS * FEATURES];
-    const int features = ry_params_find(ry_net_params(net), (ry_vit_role)RY_FEATURE_W, 0) != NULL;
+    static float df[OUTPUTS];
     for (size_t i = 0; i < sizeof df / sizeof *df; i++) df[i] = 0.2f * l->by_feature[i];
     assert_ok(ry_net_backward(net, l->by_logit[0], ry_net_is_distilled(net) ? l->by_logit[1] : NULL,
-                              features ? df : NULL, err));
+                              l->c->feature_dim ? df : NULL, err));
 }
 
 /* The loss when a parameter moves by `by` along a direction. */
@@ -165,7 +176,7 @@ static void check_case(const net_case *c, renyi_cpu level, int branch)
     const char *path = net_write(c);
     ry_net *net = net_open(c, path, &opt, IMAGES);
     ry_params *p = ry_net_params(net);
-    loss_make(&l);
+    loss_make(&l, c);
     replay_begin(&cuts, net);
     ry_net_zero_grad(net);
     (void)loss_value(&l, net, branch);

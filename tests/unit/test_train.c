@@ -72,20 +72,27 @@ static void test_distillation_and_pruning(void **state)
     ry_tensors_free(ckpt);
 }
 
-/* Tokens compared after every block: the loss between them falls. */
+/* Tokens compared after every block, in each way: the loss between them falls. */
 static void test_layers(void **state)
 {
+    static const char *const ways[] = {"project", "direct", "forced"};
     renyi_train_options opt;
-    toy_run a = {0}, r = {0};
+    toy_run a = {0};
     (void)state;
     toy_options(&opt, &a, "deep_teacher");
     train_ok(&opt, &a);
-    toy_options(&opt, &r, "deep_student");
-    toy_set(&opt, "teacher", at("deep_teacher/model.safetensors"));
-    toy_set(&opt, "features", "50");
-    toy_set(&opt, "features-layers", "0,1");
-    train_ok(&opt, &r);
-    assert_true(r.result.is_complete && r.loss[r.last - 1] < 0.95 * r.loss[0]);
+    for (int k = 0; k < 3; k++) {
+        toy_run r = {0};
+        toy_options(&opt, &r, ways[k]);
+        toy_set(&opt, "seed", "9");
+        toy_set(&opt, "drop-path", "0");
+        toy_set(&opt, "teacher", at("deep_teacher/model.safetensors"));
+        toy_set(&opt, "features", "50");
+        toy_set(&opt, "features-layers", "0,1");
+        toy_set(&opt, "mimic", ways[k]);
+        train_ok(&opt, &r);
+        assert_true(r.result.is_complete && r.loss[r.last - 1] < 0.95 * r.loss[0]);
+    }
 }
 
 /* ---- the same bits ------------------------------------------------------------------------- */
