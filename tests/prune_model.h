@@ -50,6 +50,8 @@ static const char *const pm_policies[] = {
     "tome r=5",
     "tome r=8 layers=0-5",
     "ats keep=0.7 layers=3,6,9",
+    "tca drop=0.1 layers=0,3,6 metric=col n=4",
+    "tca drop=0.1 layers=3,6,11 metric=cls start=5",
 };
 enum { PM_POLICIES = sizeof pm_policies / sizeof *pm_policies };
 

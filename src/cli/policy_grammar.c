@@ -12,6 +12,7 @@ const policy_word policy_rules[] = {
     {"naive", NULL, "removes p patches at every listed block (the Col-Ln paper's first setting)"},
     {"tome", NULL, "merges r pairs of similar tokens in every block (Token Merging)"},
     {"ats", NULL, "samples tokens by class attention, a number that adapts to the picture (ATS)"},
+    {"tca", NULL, "keeps the best, merges the next around four centres, fuses the rest (TCA)"},
     {NULL, NULL, NULL},
 };
 
@@ -20,6 +21,7 @@ const policy_word policy_keys[] = {
     {"p", "N", "patches REMOVED by a cut; or one a layer"},
     {"tokens", "N", "patches KEPT by a cut, as a number; or one a layer"},
     {"r", "N", "tokens REMOVED by merging in a block; or one a layer"},
+    {"drop", "R", "tca: share that goes; twice as many are merged, so that more are saved"},
     {"inflection", "X", "how r changes with depth, from -1 (falls) to 1 (rises)"},
     {"layers", "L", "blocks that cut, from 0: 0,3,6 or 0-5 or early (0-5) or all"},
     {"metric", "M", "what ranks tokens: cls col correct random renyi shannon colv"},
@@ -34,5 +36,6 @@ const policy_word policy_keys[] = {
     {"weights", "cls|score|auto", "of the fused token"},
     {"at", "mid|end", "cut between attention and MLP, or after the block"},
     {"order", "score|position", "of the kept tokens"},
+    {"start", "best|SEED", "tca: the first centre, best-scored or drawn"},
     {NULL, NULL, NULL},
 };

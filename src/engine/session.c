@@ -60,7 +60,7 @@ static renyi_status make_hook(renyi_session *s, const renyi_session_options *o,
     if (!s->pruner) return RENYI_OK;
     s->hook = ry_pruner_hook(s->pruner);
     *hook = &s->hook;
-    if (policy.metric == RY_METRIC_RANDOM) {
+    if (ry_policy_draws(&policy)) {
         s->image_keys = ry_calloc(&m->al, o->max_batch, sizeof *s->image_keys);
         if (!s->image_keys) return ry_fail_nomem(err, o->max_batch * sizeof *s->image_keys);
     }

@@ -111,6 +111,8 @@ static void set_keep(ry_policy *p, double keep, uint32_t patches)
         const double so_far = gone * (i + 1) / p->n_cuts;
         if (p->budget == RY_BUDGET_KEEP)
             c->keep = keep;
+        else if (p->budget == RY_BUDGET_SHARE)
+            c->drop = 1.0 - keep;
         else if (p->budget == RY_BUDGET_DROP)
             c->count = (uint32_t)(gone / p->n_cuts);
         else

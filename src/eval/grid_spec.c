@@ -85,7 +85,8 @@ static renyi_status check_value(ry_key key, ry_text value, renyi_error *err)
 {
     const ry_rule rule = ry_key_for_rule(key, RY_RULE_EVIT)    ? RY_RULE_EVIT
                          : ry_key_for_rule(key, RY_RULE_NAIVE) ? RY_RULE_NAIVE
-                                                               : RY_RULE_TOME;
+                         : ry_key_for_rule(key, RY_RULE_TOME)  ? RY_RULE_TOME
+                                                               : RY_RULE_TCA;
     char text[RY_MAX_POLICY_TEXT];
     ry_policy p;
     int metric = RY_METRIC_CLS;

@@ -19,15 +19,42 @@ void ry_row_add(float *y, const float *x, float w, size_t n)
     for (size_t i = 0; i < n; i++) y[i] += w * x[i];
 }
 
-/* Sixteen sums side by side: one alone would wait for its own last addition. */
+/* Sums side by side: one alone would wait for its own last addition. */
+enum { SUMS = 16 };
+
 float ry_row_length(const float *x, size_t n)
 {
-    enum { SUMS = 16 };
     float sum[SUMS] = {0}, total = 0.0f;
     size_t i = 0;
     for (; i + SUMS <= n; i += SUMS)
         for (size_t k = 0; k < SUMS; k++) sum[k] += x[i + k] * x[i + k];
     for (; i < n; i++) sum[0] += x[i] * x[i];
+    for (size_t k = 0; k < SUMS; k++) total += sum[k];
+    return sqrtf(total);
+}
+
+/* The same for two rows. */
+float ry_row_dot(const float *x, const float *y, size_t n)
+{
+    float sum[SUMS] = {0}, total = 0.0f;
+    size_t i = 0;
+    for (; i + SUMS <= n; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++) sum[k] += x[i + k] * y[i + k];
+    for (; i < n; i++) sum[0] += x[i] * y[i];
+    for (size_t k = 0; k < SUMS; k++) total += sum[k];
+    return total;
+}
+
+float ry_row_distance(const float *x, const float *y, size_t n)
+{
+    float sum[SUMS] = {0}, total = 0.0f;
+    size_t i = 0;
+    for (; i + SUMS <= n; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++) {
+            const float d = x[i + k] - y[i + k];
+            sum[k] += d * d;
+        }
+    for (; i < n; i++) sum[0] += (x[i] - y[i]) * (x[i] - y[i]);
     for (size_t k = 0; k < SUMS; k++) total += sum[k];
     return sqrtf(total);
 }

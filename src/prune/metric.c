@@ -34,16 +34,16 @@ void ry_metric_needs(const ry_pruner *p, ry_block_needs *needs)
 
 /* Three words into one generator: each is mixed before the next is added, so that neighbouring
  * images and blocks share nothing. */
-static ry_rng draw_for(uint64_t seed, uint64_t image, uint32_t block)
+ry_rng ry_metric_draw(const ry_pruner *p, const ry_block_view *v)
 {
-    ry_rng r = ry_rng_new(seed);
-    r = ry_rng_new(ry_rng_next(&r) + image);
-    return ry_rng_new(ry_rng_next(&r) + block);
+    ry_rng r = ry_rng_new(p->policy.seed);
+    r = ry_rng_new(ry_rng_next(&r) + p->image_keys[v->image]);
+    return ry_rng_new(ry_rng_next(&r) + v->block);
 }
 
 static void score_random(const ry_pruner *p, const ry_block_view *v, float *score)
 {
-    ry_rng r = draw_for(p->policy.seed, p->image_keys[v->image], v->block);
+    ry_rng r = ry_metric_draw(p, v);
     memset(score, 0, v->n_prefix * sizeof *score);
     for (uint32_t j = v->n_prefix; j < v->n_tokens; j++)
         score[j] = (float)(ry_rng_next(&r) >> 40) * 0x1p-24f; /* 24 bits: exact, never 1 */

@@ -3,6 +3,7 @@
 #ifndef RY_PRUNE_METRIC_H
 #define RY_PRUNE_METRIC_H
 
+#include "base/rng.h"
 #include "prune/rule.h"
 
 /* Adds to *needs what the policy's metric must see of a block. */
@@ -17,6 +18,9 @@ void ry_metric_needs(const ry_pruner *p, ry_block_needs *needs);
  *   colv     column norm times |v_j|, the value rows of all heads together
  *   random   uniform in [0, 1), its own draw for every (seed, image, block) */
 void ry_metric_score(const ry_pruner *p, const ry_block_view *view, float *score);
+
+/* The lots of an image at a block: its own numbers for every (seed, image, block). */
+ry_rng ry_metric_draw(const ry_pruner *p, const ry_block_view *view);
 
 /* What a token weighs in a fused one when the policy says weights=score. Scores that are not
  * already a share of attention are divided by their sum over all tokens, class token included,

@@ -28,7 +28,8 @@ typedef enum ry_rule {
     RY_RULE_EVIT,
     RY_RULE_MOSAIC,
     RY_RULE_TOME,
-    RY_RULE_ATS
+    RY_RULE_ATS,
+    RY_RULE_TCA
 } ry_rule;
 
 typedef enum ry_metric {
@@ -60,19 +61,25 @@ typedef enum ry_place {
     RY_PLACE_END
 } ry_place; /* between attention and MLP; after the block */
 typedef enum ry_order { RY_ORDER_SCORE, RY_ORDER_POSITION } ry_order; /* of the kept tokens */
+typedef enum ry_start {
+    RY_START_BEST,
+    RY_START_RANDOM
+} ry_start; /* tca's first centre: the best-scored of those that merge; drawn by the seed */
 
 /* How many tokens stay, per cut. */
 typedef enum ry_budget {
-    RY_BUDGET_KEEP, /* ceil(keep * patches); ats: round(keep * tokens), at least 8 */
-    RY_BUDGET_DROP, /* patches - p, or tome's r */
-    RY_BUDGET_COUNT /* exactly so many */
+    RY_BUDGET_KEEP,  /* ceil(keep * patches); ats: round(keep * tokens), at least 8 */
+    RY_BUDGET_DROP,  /* patches - p, or tome's r */
+    RY_BUDGET_COUNT, /* exactly so many */
+    RY_BUDGET_SHARE  /* tca: its own count, from the share that goes */
 } ry_budget;
 
 typedef struct ry_policy_cut {
     uint32_t layer;
     double keep;      /* RY_BUDGET_KEEP; a double for ever: a float breaks ceil(0.8 * 10) */
     uint32_t count;   /* RY_BUDGET_DROP: p, or tome's r; RY_BUDGET_COUNT: tokens */
-    ry_reduce reduce; /* merge for mosaic and tome, drop for ats */
+    ry_reduce reduce; /* merge for mosaic, tome and tca, drop for ats */
+    double drop;      /* RY_BUDGET_SHARE; a double too */
 } ry_policy_cut;
 
 /* Fields that the rule or the metric has no use for are zero (class_row and diagonal: one). */
@@ -88,7 +95,8 @@ typedef struct ry_policy {
     ry_fuse_weights weights;
     ry_place place;
     ry_order order;
-    uint64_t seed; /* of random */
+    ry_start start;
+    uint64_t seed; /* of random, and of start */
     ry_budget budget;
     double inflection; /* tome: slope of r over the cuts, -1 to 1; 0 after ry_policy_check */
     int every_layer;   /* layers=all: until ry_policy_check, which clears it, n_cuts is 1, or the
@@ -121,6 +129,18 @@ renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape,
  * For ats an upper bound. */
 uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_tokens,
                                 uint32_t n_prefix);
+
+/* What a cut of tca does with its patches: the best stay, the next are merged into centres, the
+ * rest is fused into one row. */
+enum { RY_TCA_CENTRES = 4 };
+typedef struct ry_tca_split {
+    uint32_t keep, merge, fuse; /* they sum to the patches */
+} ry_tca_split;
+/* Returns 0 when there is nothing to keep; *out is then idle. */
+int ry_policy_tca_split(const ry_policy_cut *cut, uint32_t patches, ry_tca_split *out);
+
+/* Does it draw lots? Images must then have names (ry_pruner_name_images). */
+int ry_policy_draws(const ry_policy *p);
 
 /* How many of the kept are chosen by the class row and by Col-Ln (Algorithm 2). */
 void ry_policy_split(const ry_policy *p, uint32_t kept, uint32_t *by_class, uint32_t *by_column);

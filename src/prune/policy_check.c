@@ -29,6 +29,31 @@ static uint32_t kept_patches(const ry_policy *p, const ry_policy_cut *cut, uint3
     return kept >= (double)patches ? patches : kept < 1 ? 1 : (uint32_t)kept;
 }
 
+/* As the published code counts: left = ceil((1 - drop) P) stay in some form, m = P - left + 1, and
+ * of those that stay 2m are merged. */
+int ry_policy_tca_split(const ry_policy_cut *cut, uint32_t patches, ry_tca_split *out)
+{
+    const uint32_t left = (uint32_t)ceil((1.0 - cut->drop) * (double)patches);
+    const uint32_t m = patches - left + 1;
+    if (left <= 2 * m) return 0;
+    *out = (ry_tca_split){left - 2 * m, 2 * m, patches - left};
+    return 1;
+}
+
+/* Rows are saved from three tokens fused and merged on: below that the cut does nothing. */
+static uint32_t tca_tokens(const ry_policy_cut *cut, uint32_t n_tokens, uint32_t n_prefix)
+{
+    ry_tca_split s;
+    if (!ry_policy_tca_split(cut, n_tokens - n_prefix, &s)) return n_tokens;
+    const uint32_t after = n_prefix + s.keep + RY_TCA_CENTRES + 1;
+    return after < n_tokens ? after : n_tokens;
+}
+
+int ry_policy_draws(const ry_policy *p)
+{
+    return p->metric == RY_METRIC_RANDOM || p->start == RY_START_RANDOM;
+}
+
 uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_tokens,
                                 uint32_t n_prefix)
 {
@@ -39,6 +64,7 @@ uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_token
     if (p->rule == RY_RULE_TOME) /* the even positions merge into the odd ones: half at most */
         return n_tokens - (cut->count < patches / 2 ? cut->count : patches / 2);
     if (p->rule == RY_RULE_ATS) return ats_tokens(p, cut, n_tokens, n_prefix);
+    if (p->rule == RY_RULE_TCA) return tca_tokens(cut, n_tokens, n_prefix);
     const uint32_t kept = kept_patches(p, cut, patches);
     const uint32_t fused = cut->reduce == RY_REDUCE_FUSE && kept < patches;
     return n_prefix + kept + fused;
@@ -102,6 +128,9 @@ static renyi_status check_class_token(ry_policy *p, const ry_policy_shape *s, re
     if (p->rule == RY_RULE_ATS) {
         what = "the rule ats";
         instead = "mosaic, tome, or naive or evit with metric=col";
+    } else if (p->rule == RY_RULE_TCA) {
+        what = p->metric == RY_METRIC_CLS ? "metric=cls" : NULL;
+        instead = "metric=col";
     } else if (p->rule == RY_RULE_NAIVE || p->rule == RY_RULE_EVIT) {
         if (p->metric == RY_METRIC_CLS) what = "metric=cls";
         if (p->metric == RY_METRIC_CORRECT) what = "metric=correct";
@@ -115,13 +144,24 @@ static renyi_status check_class_token(ry_policy *p, const ry_policy_shape *s, re
                    "%s looks at the class token, and this model has none; use %s", what, instead);
 }
 
+static renyi_status nothing_kept(const ry_policy_cut *cut, uint32_t patches, renyi_error *err)
+{
+    return ry_fail(err, RENYI_ERR_ARG, -1,
+                   "layer %u: drop=%g fuses or merges all %u patches that arrive there, and one at "
+                   "least has to stay as it is; 0.1 is usual",
+                   (unsigned)cut->layer, cut->drop, (unsigned)patches);
+}
+
 /* Every cut leaves a patch. */
 static renyi_status check_counts(const ry_policy *p, const ry_policy_shape *s, renyi_error *err)
 {
     uint32_t n = s->n_prefix + s->n_patches;
+    ry_tca_split split;
     for (uint32_t i = 0; i < p->n_cuts; i++) {
         const ry_policy_cut *cut = &p->cuts[i];
         const uint32_t patches = n - s->n_prefix;
+        if (p->rule == RY_RULE_TCA && !ry_policy_tca_split(cut, patches, &split))
+            return nothing_kept(cut, patches, err);
         if (p->budget == RY_BUDGET_DROP && p->rule != RY_RULE_TOME && cut->count >= patches)
             return ry_fail(err, RENYI_ERR_ARG, -1,
                            "layer %u: p=%u leaves no token, only %u of the %u patches arrive there",

@@ -9,19 +9,16 @@
 #define METRIC(x) (1u << RY_METRIC_##x)
 enum {
     RANKED = RULE(NAIVE) | RULE(EVIT), /* rules that rank by a metric and keep the best */
-    CUTTING = RANKED | RULE(MOSAIC) | RULE(TOME) | RULE(ATS),
+    CUTTING = RANKED | RULE(MOSAIC) | RULE(TOME) | RULE(ATS) | RULE(TCA),
     ORDERED = METRIC(COL) | METRIC(CORRECT) | METRIC(RENYI) | METRIC(COLV),
     COLUMNS = ORDERED | METRIC(SHANNON)
 };
 
 const ry_name ry_rule_names[] = {
-    {"none", RY_RULE_NONE},
-    {"naive", RY_RULE_NAIVE},
-    {"evit", RY_RULE_EVIT},
-    {"mosaic", RY_RULE_MOSAIC},
-    {"tome", RY_RULE_TOME},
-    {"ats", RY_RULE_ATS},
-    {NULL, 0},
+    {"none", RY_RULE_NONE}, {"naive", RY_RULE_NAIVE},
+    {"evit", RY_RULE_EVIT}, {"mosaic", RY_RULE_MOSAIC},
+    {"tome", RY_RULE_TOME}, {"ats", RY_RULE_ATS},
+    {"tca", RY_RULE_TCA},   {NULL, 0},
 };
 static const ry_name metric_names[] = {
     {"cls", RY_METRIC_CLS},         {"col", RY_METRIC_COL},
@@ -51,13 +48,16 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
                        "the number of patches that stay, 1 to 999999, or one per layer"},
     [RY_KEY_R] = {"r", RULE(TOME), 0, NULL,
                   "the number of tokens merged in each layer, 0 to 999999, or one per layer"},
+    [RY_KEY_DROP] = {"drop", RULE(TCA), 0, NULL,
+                     "the share of patches that goes, a plain decimal above 0 and below 1, or one "
+                     "per layer"},
     [RY_KEY_INFLECTION] = {"inflection", RULE(TOME), 0, NULL,
                            "a plain decimal from -1 (r falls from 2r to 0) to 1 (it rises)"},
     [RY_KEY_LAYERS] =
         {"layers", CUTTING, 0, NULL,
          "a list of blocks such as 3 or 0-5 or 0,3,6 or (0, 3, 6), or early (0-5), or all"},
-    [RY_KEY_METRIC] = {"metric", RANKED, 0, metric_names, NULL},
-    [RY_KEY_N] = {"n", RANKED, ORDERED, NULL, "a plain decimal of at least 1, or inf"},
+    [RY_KEY_METRIC] = {"metric", RANKED | RULE(TCA), 0, metric_names, NULL},
+    [RY_KEY_N] = {"n", RANKED | RULE(TCA), ORDERED, NULL, "a plain decimal of at least 1, or inf"},
     [RY_KEY_C] = {"c", RANKED, METRIC(CORRECT), NULL, "a plain decimal from 0 to 1"},
     [RY_KEY_ROUNDING] = {"rounding", RANKED, METRIC(CORRECT), rounding_names, NULL},
     [RY_KEY_HEADS] = {"heads", RANKED, COLUMNS, heads_names, NULL},
@@ -69,6 +69,8 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_WEIGHTS] = {"weights", RANKED, 0, weights_names, NULL},
     [RY_KEY_AT] = {"at", RANKED, 0, place_names, NULL},
     [RY_KEY_ORDER] = {"order", RANKED, 0, order_names, NULL},
+    [RY_KEY_START] = {"start", RULE(TCA), 0, NULL,
+                      "best, or a whole number: the seed by which the first centre is drawn"},
 };
 
 const ry_name *ry_name_find(const ry_name *names, const char *word, size_t len)

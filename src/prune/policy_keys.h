@@ -7,10 +7,11 @@
 
 /* In the order in which a policy is printed. */
 typedef enum ry_key {
-    RY_KEY_KEEP, /* the first four are budgets: a policy has one of them */
+    RY_KEY_KEEP, /* the first five are budgets: a policy has one of them */
     RY_KEY_P,
     RY_KEY_TOKENS,
     RY_KEY_R,
+    RY_KEY_DROP,
     RY_KEY_INFLECTION,
     RY_KEY_LAYERS,
     RY_KEY_METRIC,
@@ -25,6 +26,7 @@ typedef enum ry_key {
     RY_KEY_WEIGHTS,
     RY_KEY_AT,
     RY_KEY_ORDER,
+    RY_KEY_START,
     RY_N_KEYS
 } ry_key;
 
@@ -44,7 +46,7 @@ typedef struct ry_key_info {
 extern const ry_key_info ry_keys[RY_N_KEYS];
 extern const ry_name ry_rule_names[]; /* ends with a NULL name */
 
-static inline int ry_key_is_budget(ry_key k) { return k <= RY_KEY_R; }
+static inline int ry_key_is_budget(ry_key k) { return k <= RY_KEY_DROP; }
 static inline int ry_key_for_rule(ry_key k, ry_rule r) { return (int)(ry_keys[k].rules >> r & 1u); }
 static inline int ry_key_for_metric(ry_key k, ry_metric m)
 {

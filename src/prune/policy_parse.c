@@ -120,10 +120,25 @@ static renyi_status read_budget_item(ry_policy_cut *cut, ry_key key, const ry_sl
             return bad_value(key, item, err);
         return RENYI_OK;
     }
+    if (key == RY_KEY_DROP) {
+        if (!ry_read_decimal(item->at, item->len, &cut->drop) || !(cut->drop > 0) || cut->drop >= 1)
+            return bad_value(key, item, err);
+        return RENYI_OK;
+    }
     if (!ry_read_whole(item->at, item->len, MAX_COUNT, &count) || (key == RY_KEY_TOKENS && !count))
         return bad_value(key, item, err);
     cut->count = (uint32_t)count;
     return RENYI_OK;
+}
+
+static ry_budget budget_of(ry_key key)
+{
+    switch (key) {
+    case RY_KEY_KEEP: return RY_BUDGET_KEEP;
+    case RY_KEY_TOKENS: return RY_BUDGET_COUNT;
+    case RY_KEY_DROP: return RY_BUDGET_SHARE;
+    default: return RY_BUDGET_DROP;
+    }
 }
 
 static ry_key budget_key(const ry_words *w)
@@ -140,9 +155,7 @@ static renyi_status read_cuts(ry_policy *p, const ry_words *w, renyi_error *err)
     const int choice = ry_key_for_rule(RY_KEY_REDUCE, w->rule);
     ry_items budgets, reduces = {0};
 
-    p->budget = key == RY_KEY_KEEP     ? RY_BUDGET_KEEP
-                : key == RY_KEY_TOKENS ? RY_BUDGET_COUNT
-                                       : RY_BUDGET_DROP;
+    p->budget = budget_of(key);
     RY_TRY(read_layers(p, w, err));
     RY_TRY(read_list(p, w, key, &budgets, err));
     if (choice) RY_TRY(read_list(p, w, RY_KEY_REDUCE, &reduces, err));
@@ -262,6 +275,23 @@ static renyi_status read_inflection(ry_policy *p, const ry_words *w, renyi_error
     return RENYI_OK;
 }
 
+/* The metric of tca and where its centres begin. */
+static renyi_status read_condensing(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    const ry_slice *metric = ry_words_value(w, RY_KEY_METRIC);
+    const ry_slice *start = ry_words_value(w, RY_KEY_START);
+    if (p->metric != RY_METRIC_CLS && p->metric != RY_METRIC_COL)
+        return ry_fail(err, RENYI_ERR_ARG, metric->offset,
+                       "metric=%.*s: tca ranks by metric=cls or metric=col", RY_SHOW(metric));
+    RY_TRY(check_use(p, w, err));
+    if (p->metric == RY_METRIC_COL) RY_TRY(read_number(w, RY_KEY_N, 1, INFINITY, &p->n, err));
+    if (start->len == 4 && memcmp(start->at, "best", 4) == 0) return RENYI_OK;
+    if (!ry_read_whole(start->at, start->len, UINT64_MAX, &p->seed))
+        return bad_value(RY_KEY_START, start, err);
+    p->start = RY_START_RANDOM;
+    return RENYI_OK;
+}
+
 static renyi_status read_policy(ry_policy *p, const ry_words *w, renyi_error *err)
 {
     int metric = RY_METRIC_CLS;
@@ -273,7 +303,10 @@ static renyi_status read_policy(ry_policy *p, const ry_words *w, renyi_error *er
     p->metric = (ry_metric)metric;
     RY_TRY(read_cuts(p, w, err));
     if (p->rule == RY_RULE_TOME) RY_TRY(read_inflection(p, w, err));
-    if (ry_key_for_rule(RY_KEY_METRIC, p->rule)) RY_TRY(read_ranking(p, w, err));
+    if (p->rule == RY_RULE_TCA)
+        RY_TRY(read_condensing(p, w, err));
+    else if (ry_key_for_rule(RY_KEY_METRIC, p->rule))
+        RY_TRY(read_ranking(p, w, err));
     return sort_cuts(p, w, err);
 }
 

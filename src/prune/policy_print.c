@@ -50,7 +50,9 @@ static void put_layers(writer *w, const ry_policy *p)
 static int same_budget(const ry_policy *p)
 {
     for (uint32_t i = 1; i < p->n_cuts; i++)
-        if (p->cuts[i].keep != p->cuts[0].keep || p->cuts[i].count != p->cuts[0].count) return 0;
+        if (p->cuts[i].keep != p->cuts[0].keep || p->cuts[i].count != p->cuts[0].count ||
+            p->cuts[i].drop != p->cuts[0].drop)
+            return 0;
     return 1;
 }
 
@@ -70,6 +72,8 @@ static void put_budget(writer *w, const ry_policy *p)
         if (i) put(w, ",");
         if (p->budget == RY_BUDGET_KEEP)
             put_decimal(w, p->cuts[i].keep);
+        else if (p->budget == RY_BUDGET_SHARE)
+            put_decimal(w, p->cuts[i].drop);
         else
             put(w, "%" PRIu32, p->cuts[i].count);
     }
@@ -86,6 +90,7 @@ static void put_reduce(writer *w, const ry_policy *p)
 static ry_key budget_key(const ry_policy *p)
 {
     if (p->rule == RY_RULE_TOME) return RY_KEY_R;
+    if (p->rule == RY_RULE_TCA) return RY_KEY_DROP;
     return p->budget == RY_BUDGET_KEEP   ? RY_KEY_KEEP
            : p->budget == RY_BUDGET_DROP ? RY_KEY_P
                                          : RY_KEY_TOKENS;
@@ -121,12 +126,21 @@ static int word_of(const ry_policy *p, ry_key key)
     }
 }
 
+static void put_start(writer *w, const ry_policy *p)
+{
+    if (p->start == RY_START_BEST)
+        put(w, "best");
+    else
+        put(w, "%" PRIu64, p->seed);
+}
+
 static void put_value(writer *w, const ry_policy *p, ry_key key)
 {
     switch (key) {
     case RY_KEY_KEEP:
     case RY_KEY_P:
     case RY_KEY_TOKENS:
+    case RY_KEY_DROP:
     case RY_KEY_R: put_budget(w, p); return;
     case RY_KEY_INFLECTION: put_decimal(w, p->inflection); return;
     case RY_KEY_LAYERS: put_layers(w, p); return;
@@ -134,6 +148,7 @@ static void put_value(writer *w, const ry_policy *p, ry_key key)
     case RY_KEY_C: put_decimal(w, p->c); return;
     case RY_KEY_SEED: put(w, "%" PRIu64, p->seed); return;
     case RY_KEY_REDUCE: put_reduce(w, p); return;
+    case RY_KEY_START: put_start(w, p); return;
     default: put(w, "%s", ry_name_of(ry_keys[key].words, word_of(p, key)));
     }
 }

@@ -24,7 +24,7 @@ typedef struct ry_words {
     } given[RY_N_KEYS];
 } ry_words;
 
-/* Every key that the rule takes has a value afterwards, except three of the four budgets. */
+/* Every key that the rule takes has a value afterwards, except all but one of the budgets. */
 renyi_status ry_words_read(ry_words *out, const char *text, renyi_error *err) RENYI_CHECK;
 
 static inline const ry_slice *ry_words_value(const ry_words *w, ry_key k)

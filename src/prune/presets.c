@@ -47,6 +47,10 @@ static const ry_preset presets[] = {
     EVIT_ROWS("-147", "1,4,7", "Table 11"),
     EVIT_ROWS("-258", "2,5,8", "Table 11"),
     EVIT_ROWS("-4710", "4,7,10", "Table 11"),
+    {"paper:tca", "tca drop=0.1 layers=3,6,9 metric=cls start=1",
+     "Tables 4 and 5, column TCA, without its memory of earlier pictures; also layers=0,3,6"},
+    {"paper:tca-ours", "tca drop=0.1 layers=3,6,9 metric=col n=4 start=1",
+     "Tables 4 and 5, column Ours: Col-L4 in place of class attention; also layers=0,3,6"},
     {"paper:evit-ours-code", "evit keep=0.7 layers=3,6,9 metric=correct n=2 c=0.2 fuse",
      "as paper:evit-ours with the rescue ratio of the published code"},
 };

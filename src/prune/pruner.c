@@ -18,6 +18,7 @@ static const ry_rule_body *body_of(ry_rule rule)
     case RY_RULE_MOSAIC: return &ry_rule_mosaic;
     case RY_RULE_TOME: return &ry_rule_tome;
     case RY_RULE_ATS: return &ry_rule_ats;
+    case RY_RULE_TCA: return &ry_rule_tca;
     case RY_RULE_NONE: break;
     }
     return NULL;
@@ -121,7 +122,7 @@ size_t ry_pruner_bytes(const ry_pruner *p) { return p->scratch_each * p->max_bat
 
 ry_token_hook ry_pruner_hook(ry_pruner *p)
 {
-    return (ry_token_hook){hook_needs, hook_tiles, hook_work, NULL, p};
+    return (ry_token_hook){hook_needs, hook_tiles, hook_work, NULL, p, NULL};
 }
 
 void ry_pruner_name_images(ry_pruner *p, const uint64_t *keys, uint32_t n)

@@ -36,6 +36,6 @@ static inline void *ry_pruner_scratch(const ry_pruner *p, uint32_t image)
 }
 
 extern const ry_rule_body ry_rule_select; /* naive, evit: rank, keep the best, reduce the rest */
-extern const ry_rule_body ry_rule_mosaic, ry_rule_tome, ry_rule_ats;
+extern const ry_rule_body ry_rule_mosaic, ry_rule_tome, ry_rule_ats, ry_rule_tca;
 
 #endif

@@ -214,6 +214,10 @@ renyi_status ry_net_prune(ry_net *net, const ry_policy *policy, renyi_error *err
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "ats keeps a number of tokens that depends on the image; training takes "
                        "rules with a fixed one: naive, evit, mosaic, tome");
+    if (policy->rule == RY_RULE_TCA)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "tca is for models that are not trained; training takes naive, evit, "
+                       "mosaic, tome");
     ry_block_rows *rows = ry_calloc(&net->al, L, sizeof *rows);
     if (!rows) return ry_fail_nomem(err, L * sizeof *rows);
     const renyi_status st = ry_policy_pruner(&pruner, policy, &net->config, net->n_patches,

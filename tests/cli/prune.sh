@@ -135,7 +135,7 @@ out_has "KEPT"
 cp out listed
 run 0 "$RENYI" policies --json
 json 'len(d["presets"]) > 3 and all(p["full"] and p["about"] and p["policy"] for p in d["presets"])'
-json '[r["name"] for r in d["rules"]] == ["none", "mosaic", "evit", "naive", "tome", "ats"] and all(r["full"] for r in d["rules"])'
+json '[r["name"] for r in d["rules"]] == ["none", "mosaic", "evit", "naive", "tome", "ats", "tca"] and all(r["full"] for r in d["rules"])'
 json '{w.split("=")[0] for p in d["presets"] + d["rules"] for w in p["full"].split()[1:]} <= {k["key"] for k in d["keys"]}'
 json 'all(p["name"] in open("listed").read() for p in d["presets"])'
 run 0 "$RENYI" policies --json

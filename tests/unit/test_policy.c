@@ -82,6 +82,10 @@ static const struct {
     {"tome r=8,8 layers=3,6", "tome r=8 inflection=0 layers=3,6"},
     {"ats", "ats keep=0.7 layers=3,6,9"},
     {"ats tokens=100 layers=3", "ats tokens=100 layers=3"},
+    {"tca", "tca drop=0.1 layers=3,6,9 metric=cls start=best"},
+    {"tca metric=col start=7 drop=.035,0.1 layers=0,3",
+     "tca drop=0.035,0.1 layers=0,3 metric=col n=4 start=7"},
+    {"paper:tca-ours layers=(0, 3, 6)", "tca drop=0.1 layers=0,3,6 metric=col n=4 start=1"},
     {"fast", "mosaic keep=0.7 layers=0,3,6"},
     {"fast layers=3 p=9", "mosaic p=9 layers=3"},
     {"paper:evit-ours keep=0.8",
@@ -106,7 +110,7 @@ static const struct {
     int offset;
     const char *says;
 } refusals[] = {
-    {"", 0, "begins with its rule (none, naive, evit, mosaic, tome, ats)"},
+    {"", 0, "begins with its rule (none, naive, evit, mosaic, tome, ats, tca)"},
     {"   ", 3, "begins with its rule"},
     {"keep=0.7", 0, "begins with its rule"},
     {"evitt", 0, "unknown rule 'evitt' (did you mean evit?)"},
@@ -125,7 +129,13 @@ static const struct {
     {"mosaic fuse", 7, "unknown word 'fuse'; mosaic takes"},
     {"tome keep=0.7", 5, "tome takes no keep; it takes r, inflection, layers"},
     {"ats p=3", 4, "ats takes no p; it takes keep, tokens, layers"},
+    {"tca keep=0.7", 4, "tca takes no keep; it takes drop, layers, metric, n, start"},
+    {"tca drop", 4, "'drop' needs a value"},
+    {"evit drop=0.1", 5, "evit takes no drop"},
     /* contradictions */
+    {"tca n=4", 4, "n goes with metric=col"},
+    {"tca metric=correct", 11, "tca ranks by metric=cls or metric=col"},
+    {"tca drop=0.1 drop=0.2", 13, "drop is given twice"},
     {"evit keep=0.7 keep=0.7", 14, "keep is given twice"},
     {"evit layers=3 layers=6", 14, "layers is given twice, as '3' and as '6'"},
     {"evit fuse reduce=merge", 10, "reduce is given twice, as 'fuse' and as 'merge'"},
@@ -167,6 +177,12 @@ static const struct {
     {"naive metric=correct c=1.5", 23, "c is a plain decimal from 0 to 1"},
     {"naive metric=correct c=-0.1", 23, "from 0 to 1"},
     {"naive metric=random seed=18446744073709551616", 25, "seed is a whole number from 0 to"},
+    {"tca drop=0", 9,
+     "drop is the share of patches that goes, a plain decimal above 0 and below 1"},
+    {"tca drop=1", 9, "above 0 and below 1"},
+    {"tca drop=nan", 9, "above 0 and below 1"},
+    {"tca start=first", 10, "start is best, or a whole number"},
+    {"tca start=18446744073709551616", 10, "start is best, or a whole number"},
     {"tome r=8,0.5", 9, "r is the number of tokens merged"},
     {"tome inflection=1.5", 16, "inflection is a plain decimal from -1"},
     {"evit metric=clss", 12, "metric=clss (did you mean cls?): metric is one of cls, col, correct"},
@@ -254,11 +270,15 @@ static int random_value(char *out, ry_key key, ry_rng *r)
 
     while (words && words[n_words].name) n_words++;
     switch (key) {
+    case RY_KEY_DROP:
     case RY_KEY_KEEP: return sprintf(out, "%s", shares[below(r, COUNT(shares))]);
     case RY_KEY_C: return sprintf(out, "%s", shares[below(r, COUNT(shares))]);
     case RY_KEY_N: return sprintf(out, "%s", orders[below(r, COUNT(orders))]);
     case RY_KEY_LAYERS: return sprintf(out, "%s", layers[below(r, COUNT(layers))]);
     case RY_KEY_INFLECTION: return sprintf(out, "%s", slopes[below(r, COUNT(slopes))]);
+    case RY_KEY_START:
+        if (below(r, 2)) return sprintf(out, "best");
+        break;
     default: break;
     }
     if (words) return sprintf(out, "%s", words[below(r, n_words)].name);
@@ -269,12 +289,12 @@ static void random_policy(char *out, ry_rng *r)
 {
     size_t count;
     const ry_preset *presets = ry_presets(&count);
-    const size_t pick = below(r, 8);
-    const char *first = pick < 6 ? ry_rule_names[pick].name : presets[below(r, count)].name;
+    const size_t pick = below(r, 9);
+    const char *first = pick < 7 ? ry_rule_names[pick].name : presets[below(r, count)].name;
     char *end = out + sprintf(out, "%s", first);
 
     for (ry_key k = 0; k < RY_N_KEYS; k++) {
-        if (below(r, 4)) continue;
+        if (below(r, 5)) continue;
         end += sprintf(end, " %s=", ry_keys[k].name);
         end += random_value(end, k, r);
         while (ry_key_is_budget(k) && below(r, 4) == 0) {

@@ -92,6 +92,14 @@ static const struct {
     {"ats", &vit, "138 97 68"},
     {"ats keep=0.01", &vit, "8 8 8"},
     {"ats tokens=100,50,1", &vit, "101 51 2"},
+    /* tca: the published code's counts; a cut that would save nothing is none */
+    {"tca", &vit, "143 104 77"},
+    {"tca drop=0.035", &vit, "182 167 155"},
+    {"tca metric=col", &no_class, "142 103 76"},
+    {"tca drop=0.1 layers=3", &distilled, "144"},
+    {"tca drop=0.005", &vit, "197 197 197"}, /* none fused, two merged into four */
+    {"tca drop=0.01", &vit, "197 197 197"},
+    {"tca drop=0.011", &vit, "194 191 188"},
 };
 
 static void test_counts(void **state)
@@ -179,6 +187,28 @@ static void test_split(void **state)
     }
 }
 
+/* keep, merge, fuse */
+static void test_tca_split(void **state)
+{
+    (void)state;
+    static const struct {
+        double drop;
+        uint32_t patches, keep, merge, fuse;
+    } rows[] = {{0.1, 196, 137, 40, 19},  {0.1, 142, 98, 30, 14},   {0.1, 103, 71, 22, 10},
+                {0.035, 196, 176, 14, 6}, {0.035, 181, 161, 14, 6}, {0.035, 166, 149, 12, 5}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const ry_policy_cut cut = {.drop = rows[i].drop};
+        ry_tca_split s;
+        assert_true(ry_policy_tca_split(&cut, rows[i].patches, &s));
+        assert_int_equal(s.keep, rows[i].keep);
+        assert_int_equal(s.merge, rows[i].merge);
+        assert_int_equal(s.fuse, rows[i].fuse);
+    }
+    const ry_policy_cut all = {.drop = 0.3};
+    ry_tca_split s;
+    assert_false(ry_policy_tca_split(&all, 7, &s));
+}
+
 static const struct {
     const char *text;
     const ry_policy_shape *shape;
@@ -199,6 +229,10 @@ static const struct {
     {"evit metric=col weights=cls", &no_class, "use weights=score"},
     {"ats", &no_class,
      "the rule ats looks at the class token, and this model has none; use mosaic, tome"},
+    {"tca", &no_class,
+     "metric=cls looks at the class token, and this model has none; use metric=col"},
+    {"tca drop=0.3", &vit, "layer 9: drop=0.3 fuses or merges all 7 patches that arrive there"},
+    {"tca drop=0.9 layers=0", &vit, "layer 0: drop=0.9"},
 };
 
 static void test_refusals(void **state)
@@ -242,7 +276,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),      cmocka_unit_test(test_rates_are_exact),
         cmocka_unit_test(test_never_grows), cmocka_unit_test(test_split),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_resolution),
+        cmocka_unit_test(test_tca_split),   cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_resolution),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -207,7 +207,8 @@ static double check_cut(const renyi_cut *c)
 
 static int merges(const char *policy)
 {
-    return strstr(policy, "merge") || strstr(policy, "tome") || strstr(policy, "mosaic");
+    return strstr(policy, "merge") || strstr(policy, "tome") || strstr(policy, "mosaic") ||
+           strstr(policy, "tca");
 }
 
 static void check_traces(const renyi_model *m, const char *policy)

@@ -183,7 +183,8 @@ static void counts(void **state)
     ry_policy p = {.rule = RY_RULE_EVIT, .metric = RY_METRIC_CLS, .budget = RY_BUDGET_KEEP};
     const uint32_t after[] = {140, 100, 72};
     p.n_cuts = 3;
-    for (uint32_t i = 0; i < 3; i++) p.cuts[i] = (ry_policy_cut){3 * i, 0.7, 0, RY_REDUCE_FUSE};
+    for (uint32_t i = 0; i < 3; i++)
+        p.cuts[i] = (ry_policy_cut){.layer = 3 * i, .keep = 0.7, .reduce = RY_REDUCE_FUSE};
     p.place = RY_PLACE_END;
     block_random(&block, 197, 1, 1, 4, 8);
     ry_pruner *pruner = pruner_for(&p, &block, 0); /* only counting: no scratch */
