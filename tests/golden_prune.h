@@ -173,7 +173,7 @@ static inline void golden_watch(void *self, const ry_block_view *view, const ry_
 
 static inline ry_token_hook golden_hook(golden_replay *r)
 {
-    return (ry_token_hook){golden_needs, golden_tiles, golden_work, golden_watch, r};
+    return (ry_token_hook){golden_needs, golden_tiles, golden_work, golden_watch, r, NULL};
 }
 
 /* All photos, `batch` at a time, through a plan with the hook; logits: [photos, classes]. */

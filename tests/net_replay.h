@@ -73,7 +73,8 @@ static inline void replay_begin(replay *r, ry_net *net)
     memset(r, 0, sizeof *r);
     r->net = net;
     r->inner = net->hook;
-    if (net->pruner) net->hook = (ry_token_hook){replay_needs, replay_tiles, replay_work, NULL, r};
+    if (net->pruner)
+        net->hook = (ry_token_hook){replay_needs, replay_tiles, replay_work, NULL, r, NULL};
 }
 
 #endif

@@ -219,7 +219,7 @@ static renyi_status fill(ry_scores *s, const ry_scores_options *o, renyi_error *
     RY_TRY(take_memory(s, err));
     s->watch = o->watch;
     s->user = o->user;
-    s->hook = (ry_token_hook){needs, tiles, work, o->watch ? show : NULL, s};
+    s->hook = (ry_token_hook){needs, tiles, work, o->watch ? show : NULL, s, NULL};
     const ry_vit_plan_options plan = {.level = s->model->level,
                                       .hook = &s->hook,
                                       .max_batch = s->max_batch,

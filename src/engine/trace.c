@@ -159,7 +159,7 @@ renyi_status ry_trace_new(ry_trace **out, const ry_token_hook *inner, const ry_v
     if (!st) {
         const ry_rows_options opt = {inner, 0};
         t->inner = *inner;
-        t->hook = (ry_token_hook){needs, tiles, work, watch, t};
+        t->hook = (ry_token_hook){needs, tiles, work, watch, t, NULL};
         t->n_prefix = config->n_prefix;
         t->n_blocks = config->n_blocks;
         t->max_batch = max_batch;

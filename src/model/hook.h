@@ -38,6 +38,8 @@ typedef struct ry_block_needs {
     int sizes;        /* from here on tokens stand for several patches: carry sizes, and later
                          attention adds log(size) to the logits of their keys */
     int mean_length;  /* scale every merged row to the mean length of its members; needs TOKENS */
+    int anchor;       /* anchor() may add a token to the attention of this block; the images of a
+                         batch then run one after the other */
     int look;         /* call work() and watch() although place is RY_CUT_NONE */
     double macs;      /* multiply-accumulates that the rule itself does, per image */
 } ry_block_needs;
@@ -79,6 +81,10 @@ typedef struct ry_token_hook {
     /* Called once per image with the finished decision, from any thread; may be NULL. */
     void (*watch)(void *self, const ry_block_view *view, const ry_cut *cut);
     void *self;
+    /* With ry_block_needs.anchor, before the block: a row [C] that takes part in its attention as
+     * one more key, or NULL for none; x: [N, C] the tokens that enter. Borrowed for the call. Class
+     * row and columns are still of the N tokens: what goes to the anchor is missing from them. */
+    const float *(*anchor)(void *self, uint32_t block, const float *x);
 } ry_token_hook;
 
 #endif

@@ -104,12 +104,16 @@ ry_attention ry_attention_of(const ry_worker *w, size_t i)
 {
     const ry_vit_plan *p = w->r->p;
     const ry_block_rows *b = &w->now;
-    const size_t C = p->vit->config.dim, N = b->in, H = p->vit->config.n_heads;
+    const size_t C = p->vit->config.dim, N = b->in + (b->anchored != 0), H = p->vit->config.n_heads;
     ry_attention at = {.n_tokens = N, .n_heads = H, .head = C / H, .columns = b->needs.columns};
     at.qkv_row = ry_vit_row(p, 3 * C);
     at.out_row = ry_vit_row(p, C);
     at.qkv = p->wide + i * N * at.qkv_row;
     at.out = p->h + i * b->attend * at.out_row;
+    if (b->anchored) { /* a key that asks nothing */
+        at.rows = p->row_list;
+        at.n_rows = b->in;
+    }
     if (b->sized) {
         at.key_bias = p->cuts.log_sizes + i * N;
         at.row_weight = p->cuts.sizes[w->sizes_now] + i * N;
@@ -119,7 +123,7 @@ ry_attention ry_attention_of(const ry_worker *w, size_t i)
     if (!b->decide) return at;
     if (b->needs.what & RY_NEED_CLASS_ROW) at.class_row = p->cuts.class_row + i * N;
     if (b->needs.what & RY_NEED_COLUMNS) {
-        const size_t blocks = ry_attention_blocks(N, p->kernels.attention_rows);
+        const size_t blocks = ry_attention_blocks(b->in, p->kernels.attention_rows);
         at.column_parts = p->cuts.column_parts + i * N * blocks * ry_column_sets(&at.columns, H);
     }
     return at;
@@ -129,7 +133,7 @@ ry_attention ry_attention_of(const ry_worker *w, size_t i)
 static const uint32_t *rows_of(const ry_vit_plan *p, const ry_block_rows *b, size_t image)
 {
     const size_t N = p->vit->n_patches + p->vit->config.n_prefix;
-    return b->way == RY_WAY_LISTED ? p->cuts.source + image * N : p->prefix_rows;
+    return b->way == RY_WAY_LISTED ? p->cuts.source + image * N : p->row_list;
 }
 
 static void attention(ry_worker *w)
@@ -155,8 +159,9 @@ static void project_qkv(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
     const ry_vit_block *weights = &p->vit->blocks[i];
-    norm_linear(w, p->ops[i].qkv, w->now.in, ry_tokens(w), weights->norm1_w, weights->norm1_b, p->h,
-                p->wide);
+    const int anchored = w->now.anchored != 0;
+    norm_linear(w, anchored ? p->ops[i].qkv_anchored : p->ops[i].qkv, w->now.in + (size_t)anchored,
+                ry_tokens(w), weights->norm1_w, weights->norm1_b, p->h, p->wide);
 }
 
 /* x += MLP(LayerNorm x) over the block's rows of all images */
@@ -213,7 +218,10 @@ static int report(ry_worker *w, uint32_t index, uint32_t n_tokens)
     ry_step step = ry_begin(w, 1);
     if (w->thread == 0) {
         step.mine = 1;
-        if (r->in->tap) r->in->tap(r->in->tap_user, index, ry_tokens(w), n_tokens);
+        if (r->in->tap && index < L && w->now.way == RY_WAY_PREFIX)
+            r->in->tap(r->in->tap_user, index, r->p->pooled_x, r->p->vit->config.n_prefix);
+        else if (r->in->tap)
+            r->in->tap(r->in->tap_user, index, ry_tokens(w), n_tokens);
         if (r->in->progress && index < L)
             r->stop = r->in->progress(r->in->progress_user, (uint64_t)r->turn * L + index + 1,
                                       (uint64_t)r->turns * L) != 0;
@@ -227,9 +235,10 @@ static void begin_block(ry_worker *w, uint32_t i, uint32_t tokens)
 {
     const ry_vit_plan *p = w->r->p;
     w->now = p->rows[i];
-    if (tokens == w->now.in) return;
     const uint32_t most = w->now.needs.n_after;
-    ry_block_rows_fit(&w->now, p->vit->config.n_prefix, tokens, tokens < most ? tokens : most);
+    if (tokens != w->now.in)
+        ry_block_rows_fit(&w->now, p->vit->config.n_prefix, tokens, tokens < most ? tokens : most);
+    if (w->now.anchored) ry_anchor_enter(w, i);
 }
 
 static void forward(ry_worker *w)
@@ -289,6 +298,7 @@ renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *out)
             r.out = out + (size_t)r.turn * p->n_outputs;
         }
         run_threads(&r);
+        if (in->answered && !r.stop) in->answered(in->answered_user, r.turn, r.out);
     }
     if (r.stop) return RENYI_ERR_ABORTED;
     p->last_macs = ry_vit_ends_macs(p) + r.block_macs / r.turns;

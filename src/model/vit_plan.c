@@ -22,6 +22,11 @@ static size_t most_column_sets(const ry_vit_plan *p)
     return most;
 }
 
+static size_t most_keys(const ry_vit_plan *p)
+{
+    return p->vit->n_patches + p->vit->config.n_prefix + (p->has_anchors ? 1 : 0);
+}
+
 static void layout_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
 {
     const size_t N = p->vit->n_patches + p->vit->config.n_prefix;
@@ -58,25 +63,28 @@ static void layout(ry_arena *a, ry_vit_plan *p)
 {
     const ry_vit_config *c = &p->vit->config;
     const size_t B = p->max_batch, N = p->vit->n_patches + c->n_prefix, C = c->dim;
+    const size_t rows = B * N + (p->has_anchors ? 1 : 0);
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
     const size_t wide = max_size(max_size(3 * C, c->mlp_dim), patch);
     const size_t pooled = ry_vit_pooled_rows(c);
 
-    p->x[0] = RY_TAKE(a, float, B *N *C);
-    p->x[1] = RY_TAKE(a, float, p->hook ? B *N *C : 0);
-    p->h = RY_TAKE(a, float, B *N *ry_vit_row(p, C));
-    p->wide = RY_TAKE(a, float, B *N *ry_vit_row(p, wide));
-    p->low = RY_TAKE(a, uint8_t, low_bytes(p->vit, B * N));
+    p->x[0] = RY_TAKE(a, float, rows *C);
+    p->x[1] = RY_TAKE(a, float, p->hook ? rows *C : 0);
+    p->h = RY_TAKE(a, float, rows *ry_vit_row(p, C));
+    p->wide = RY_TAKE(a, float, rows *ry_vit_row(p, wide));
+    p->low = RY_TAKE(a, uint8_t, low_bytes(p->vit, rows));
     p->pooled_x = RY_TAKE(a, float, B *pooled *C);
     p->pooled_h = RY_TAKE(a, float, B *pooled *ry_vit_row(p, C));
-    p->prefix_rows = RY_TAKE(a, uint32_t, c->n_prefix);
+    p->row_list = RY_TAKE(a, uint32_t, p->has_anchors ? N : c->n_prefix);
+    p->anchored = RY_TAKE(a, uint8_t, p->has_anchors ? c->n_blocks : 0);
     p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
     p->embedding = RY_TAKE(a, float, p->vit->words ? B *ry_vit_row(p, ry_vit_embed_dim(c)) : 0);
-    p->attention_each = ry_attention_scratch(N, C / c->n_heads, p->kernels.attention_rows);
+    p->attention_each =
+        ry_attention_scratch(most_keys(p), C / c->n_heads, p->kernels.attention_rows);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
     p->attention = RY_TAKE(a, float, p->n_threads * p->attention_each);
     p->tickets = RY_TAKE(a, ry_ticket, p->n_tickets);
-    if (p->hook) layout_cuts(a, p, B * N);
+    if (p->hook) layout_cuts(a, p, rows);
 }
 
 static renyi_status take_arena(ry_vit_plan *p, const renyi_allocator *al, renyi_error *err)
@@ -91,7 +99,9 @@ static renyi_status take_arena(ry_vit_plan *p, const renyi_allocator *al, renyi_
     if (!p->arena) return ry_fail_nomem(err, measure.used);
     ry_arena bind = {p->arena, 0, measure.used, 0};
     layout(&bind, p);
-    for (uint32_t i = 0; i < p->vit->config.n_prefix; i++) p->prefix_rows[i] = i;
+    const uint32_t prefix = p->vit->config.n_prefix;
+    const uint32_t listed = p->has_anchors ? p->vit->n_patches + prefix : prefix;
+    for (uint32_t i = 0; i < listed; i++) p->row_list[i] = i;
     return RENYI_OK;
 }
 
@@ -109,6 +119,9 @@ static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator
     const unsigned t = p->n_threads;
     const size_t h = ry_vit_row(p, C), qkv = ry_vit_row(p, 3 * C), mlp = ry_vit_row(p, M);
     RY_TRY(ry_linear_op_new(&b->qkv, w->qkv, in, packed(h, in), packed(qkv, in), t, al, err));
+    if (r->anchored)
+        RY_TRY(ry_linear_op_new(&b->qkv_anchored, w->qkv, in + 1, packed(h, in + 1),
+                                packed(qkv, in + 1), t, al, err));
     RY_TRY(ry_linear_op_new(&b->proj, w->proj, mid, packed(h, mid), packed(C, mid), t, al, err));
     RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, packed(h, out), packed(mlp, out), t, al, err));
     return ry_linear_op_new(&b->fc2, w->fc2, out, packed(mlp, out), packed(C, out), t, al, err);
@@ -188,8 +201,11 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
     renyi_status st = p->rows && p->ops ? RENYI_OK : ry_fail_nomem(err, L * sizeof *p->ops);
     const ry_rows_options rows = {p->hook, opt->all_rows};
     if (!st) ry_vit_rows(p->rows, &vit->config, vit->n_patches, &rows);
-    for (uint32_t i = 0; i < L && !st; i++)
+    for (uint32_t i = 0; i < L && !st; i++) {
+        p->has_anchors |= p->rows[i].anchored;
         p->one_by_one |= p->rows[i].decide && p->rows[i].needs.adaptive;
+    }
+    p->one_by_one |= p->has_anchors || opt->one_by_one;
     if (!st) st = take_arena(p, al, err);
     if (!st) st = bind_ends(p, opt->output, al, err);
     for (uint32_t i = 0; i < L && !st; i++) st = bind_block(p, i, al, err);
@@ -207,6 +223,7 @@ void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al)
     for (uint32_t i = 0; p->ops && i < p->vit->config.n_blocks; i++) {
         ry_block_ops *b = &p->ops[i];
         ry_linear_op_free(b->qkv, al);
+        ry_linear_op_free(b->qkv_anchored, al);
         ry_linear_op_free(b->proj, al);
         ry_linear_op_free(b->fc1, al);
         ry_linear_op_free(b->fc2, al);

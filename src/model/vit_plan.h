@@ -9,17 +9,19 @@
 #include "kernels/kernels.h"
 #include "model/vit_rows.h"
 
-/* Steps of a block: eleven of its own, four to watch, and those of a cut (vit_cut.c). Before the
- * blocks: patches and their product (two steps with a watcher, three if it converted), LayerNorm, a
- * report. After them: pooling (two), LayerNorm, two products, and one for what joins them. */
+/* Steps of a block: eleven of its own, four to watch, an anchor, and those of a cut (vit_cut.c).
+ * Before the blocks: patches and their product (two steps with a watcher, three if it converted),
+ * LayerNorm, a report. After them: pooling (two), LayerNorm, two products, and one for what joins
+ * them. */
 enum {
     RY_MAX_PHASES = 8,
-    RY_STEPS_PER_BLOCK = 11 + 4 + 3 + RY_MAX_PHASES,
+    RY_STEPS_PER_BLOCK = 11 + 4 + 1 + 3 + RY_MAX_PHASES,
     RY_STEPS_AT_ENDS = 1 + 3 + 1 + 1 + 2 + 1 + 2 * 3 + 1
 };
 
 typedef struct ry_block_ops {
     ry_linear_op *qkv, *proj, *fc1, *fc2;
+    ry_linear_op *qkv_anchored; /* qkv of one row more; NULL = the block never has an anchor */
 } ry_block_ops;
 
 /* What the cuts of a run are made of; all NULL in a dense plan. */
@@ -44,7 +46,9 @@ typedef struct ry_vit_plan {
     const ry_token_hook *hook; /* NULL = dense; borrowed */
     uint32_t max_batch;
     unsigned n_threads;
-    int one_by_one;     /* a cut is adaptive: images of a batch run one after the other */
+    int one_by_one;     /* images of a batch run one after the other: a cut is adaptive, a block may
+                           have an anchor, or somebody asked for it */
+    int has_anchors;    /* some block may have one */
     double last_macs;   /* per image, of the last run that was not stopped */
     uint32_t n_outputs; /* floats of an answer */
     ry_linear_op *patch_embed;
@@ -55,7 +59,8 @@ typedef struct ry_vit_plan {
     ry_block_ops *ops;   /* [L] */
     size_t n_tickets;
 
-    /* Activations, B = max_batch, N = tokens of the first block. */
+    /* Activations, B = max_batch, N = tokens of the first block. With anchors the lists of tokens
+     * have room for one row more. */
     void *arena;
     size_t arena_bytes;
     float *x[2];     /* [B, N, C] residual stream; a cut reduces it from one to the other */
@@ -66,10 +71,12 @@ typedef struct ry_vit_plan {
     float *pooled_x; /* [B, pooled rows, C] what the head reads: the residual stream of the prefix
                         rows in the last block, or the mean of the patch rows */
     float *pooled_h; /* [B, pooled rows, C padded] the same, normalised */
-    uint32_t *prefix_rows; /* [n_prefix] 0, 1, ...: the rows of the last block */
-    float *logits_dist;    /* [B, classes] of the second head */
-    float *embedding;      /* [B, embedding padded] that meets the words */
-    float *attention;      /* [threads, attention_each] scratch */
+    uint32_t
+        *row_list; /* [n_prefix, with anchors N] 0, 1, ...: queries when they are not all keys */
+    uint8_t *anchored;  /* [L] has the image at work one in this block; as ry_vit_cuts.n_out */
+    float *logits_dist; /* [B, classes] of the second head */
+    float *embedding;   /* [B, embedding padded] that meets the words */
+    float *attention;   /* [threads, attention_each] scratch */
     size_t attention_each;
     ry_vit_cuts cuts;
     ry_ticket *tickets; /* [n_tickets] */
@@ -80,7 +87,8 @@ typedef struct ry_vit_plan_options {
     const ry_token_hook *hook; /* NULL = dense */
     uint32_t max_batch;
     unsigned n_threads;
-    int all_rows; /* finish every row of the last block, for those who look at it */
+    int all_rows;   /* finish every row of the last block, for those who look at it */
+    int one_by_one; /* images of a batch one after the other, whatever the hook says */
     renyi_output output;
 } ry_vit_plan_options;
 
@@ -107,9 +115,14 @@ typedef struct ry_vit_input {
     uint32_t n;
     renyi_progress progress; /* after every block; may be NULL */
     void *progress_user;
-    /* For tests, with all_rows: called after the embedding (block = L) and after each block. */
+    /* Called after the embedding (block = L) and after each block. Without all_rows the last block
+     * may have no more to show than the prefix: n_tokens says it. */
     void (*tap)(void *user, uint32_t block, const float *x, uint32_t n_tokens);
     void *tap_user;
+    /* Of a plan that runs images one by one: called by the caller's thread when one is done, with
+     * its answer [n_outputs], which may be changed. */
+    void (*answered)(void *user, uint32_t image, float *out);
+    void *answered_user;
     /* For calibration: every product's input, just before it is multiplied; NULL = none. x: rows
      * as ry_linear_op_input(op) says. Called by the caller's thread while the others wait. */
     void (*watch)(void *user, const ry_linear_op *op, ry_extent run, const float *x);

@@ -48,6 +48,7 @@ void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_pa
         ry_block_rows *r = &rows[i];
         *r = (ry_block_rows){.in = tokens, .sized = sized};
         if (hook) hook->needs(hook->self, i, tokens, &r->needs);
+        r->anchored = r->needs.anchor;
         r->decide = r->needs.place != RY_CUT_NONE || r->needs.look;
         /* In the last block, with a head that reads the prefix alone, a cut changes no result: it
          * is made only for those who watch. */
@@ -64,9 +65,9 @@ void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_pa
 
 double ry_block_rows_macs(const ry_block_rows *r, const ry_vit_config *config)
 {
-    const double C = config->dim, M = config->mlp_dim, in = r->in;
+    const double C = config->dim, M = config->mlp_dim, keys = r->in + (r->anchored != 0);
     const double class_row = r->way == RY_WAY_LISTED && (r->needs.what & RY_NEED_CLASS_ROW);
     const double rule = r->decide ? r->needs.macs : 0.0;
-    return 3.0 * in * C * C + (2.0 * r->attend + class_row) * in * C + r->project * C * C +
+    return 3.0 * keys * C * C + (2.0 * r->attend + class_row) * keys * C + r->project * C * C +
            2.0 * r->mlp * C * M + rule;
 }

@@ -21,6 +21,7 @@ typedef struct ry_block_rows {
     ry_block_needs needs;
     int decide;                    /* ask the hook in this block */
     int sized;                     /* tokens that enter may stand for several patches */
+    int anchored;                  /* an anchor takes part in attention; of a plan: it may */
     uint32_t in;                   /* tokens that enter */
     uint32_t attend, project, mlp; /* rows of each step */
     uint32_t out;                  /* tokens that leave */

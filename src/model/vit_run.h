@@ -37,6 +37,9 @@ static inline float *ry_tokens(const ry_worker *w) { return w->r->p->x[w->x_now]
 /* What attention has to hand out for image i of a block; nothing in a dense run. */
 ry_attention ry_attention_of(const ry_worker *w, size_t i);
 
+/* Asks the hook for an anchor of this block and puts it behind the tokens. */
+void ry_anchor_enter(ry_worker *w, uint32_t block);
+
 /* The decision of a block's cut for every image of the batch, and whoever watches it. With
  * RY_WAY_LISTED attention has not run yet, and only the class row is made here. */
 void ry_cut_decide(ry_worker *w, uint32_t block);

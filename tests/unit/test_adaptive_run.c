@@ -222,7 +222,7 @@ static void replay_watch(void *self, const ry_block_view *view, const ry_cut *cu
 /* Logits and MACs of a picture with the cuts a trace told. */
 static double run_fixed(const renyi_model *m, replay *r, const uint8_t *picture, float *logits)
 {
-    const ry_token_hook hook = {replay_needs, replay_tiles, replay_work, replay_watch, r};
+    const ry_token_hook hook = {replay_needs, replay_tiles, replay_work, replay_watch, r, NULL};
     const ry_vit_plan_options opt = {
         .level = m->level, .hook = &hook, .max_batch = 1, .n_threads = 2};
     float lut[3][256];
