@@ -220,8 +220,8 @@ static int run(const bench_arguments *a)
 static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strings *words)
 {
     const option table[] = {
-        {"model", 'm', OPTION_STRINGS, &a->models, "MODEL", "model to measure; may be given again",
-         0, 0},
+        {"model", 'm', OPTION_STRINGS, &a->models, "MODEL",
+         "model to measure; may be given again (the small one inside)", 0, 0},
         {"arch", 'a', OPTION_STRINGS, &a->archs, "NAME",
          "the same with random weights (renyi init --help)", 0, 0},
         {"batch-size", 'b', OPTION_COUNTS, &a->batches, "N,...", "batch sizes (1,8)", 1, 1024},
@@ -242,7 +242,7 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
         PRUNE_OPTION_ROWS(&a->prune),
     };
     const verb_syntax syntax = {
-        "bench", "-m MODEL [-m MODEL...] [options]",
+        "bench", "[-m MODEL]... [--arch NAME]... [options]",
         "Measures models on random input: median, p10 and p90 in ms per image, images/s, GFLOP/s, the share\n"
         "of this machine's own matrix-product peak (measured too), and peak memory. Every configuration\n"
         "runs in a process of its own, after a warm-up. With --prune, given once or more, the dense model and\n"
@@ -261,6 +261,8 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
 /* What was not said. */
 static void set_defaults(bench_arguments *a)
 {
+    if (!a->models.count && !a->archs.count)
+        cli_strings_add(&a->models, cli_copy(model_or_builtin(NULL)));
     if (!a->batches.count)
         a->batches = a->train ? (option_counts){{32}, 1} : (option_counts){{1, 8}, 2};
     if (!a->threads.count)
@@ -280,8 +282,6 @@ int cmd_bench(int argc, char **argv)
         if (words.count)
             options_usage_error("bench", "unexpected '%s' (models are given with -m)",
                                 words.items[0]);
-        else if (!a.models.count && !a.archs.count)
-            options_usage_error("bench", "-m MODEL or --arch NAME is missing");
         else if (a.train && a.dtype_words && strchr(a.dtype_words, ','))
             options_usage_error("bench", "--train takes one --dtype");
         else if ((code = list_dtypes(&a)) == CLI_OK && (code = list_policies(&a)) == CLI_OK)

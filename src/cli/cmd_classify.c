@@ -134,7 +134,7 @@ static option_outcome parse(classify_arguments *a, int argc, char **argv, cli_st
 {
     const option table[] = {
         {"model", 'm', OPTION_STRING, &a->model, "MODEL",
-         "file, directory, or Hugging Face name in the cache", 0, 0},
+         "file, directory, or Hugging Face name in the cache (the small one inside)", 0, 0},
         {"topk", 'k', OPTION_COUNT, &a->top_k, "N", "classes to name for each image (5)", 1,
          1000000},
         {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document", 0, 0},
@@ -163,7 +163,7 @@ static option_outcome parse(classify_arguments *a, int argc, char **argv, cli_st
          "write what every cut kept and removed, a line for each image", 0, 0},
     };
     const verb_syntax syntax = {
-        "classify", "-m MODEL [options] IMAGES...",
+        "classify", "[-m MODEL] [options] IMAGES...",
         "Names what photos show. IMAGES are files (JPEG, PNG, WebP, PPM), directories, or '-' for an image\n"
         "on stdin. The preprocessing comes from the model unless changed here; what was used is printed on\n"
         "stderr. Files that cannot be read are named, the others go on, and the exit code is 3. Rates of a\n"
@@ -185,14 +185,14 @@ int cmd_classify(int argc, char **argv)
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
-        if (!a.model)
-            options_usage_error("classify", "-m MODEL is missing");
-        else if (!words.count && !a.list)
+        if (!words.count && !a.list)
             options_usage_error("classify", "no images given");
         else if (a.trace && strcmp(a.trace, "-") == 0)
             options_usage_error("classify", "--trace needs a file: stdout has the results");
-        else if ((code = take_policy(&a)) == CLI_OK)
+        else if ((code = take_policy(&a)) == CLI_OK) {
+            a.model = model_or_builtin(a.model);
             code = run(&a, &words);
+        }
     }
     free(a.policy);
     prune_options_free(&a.prune);

@@ -21,7 +21,6 @@ static int take_policies(eval_arguments *a)
 static int check(eval_arguments *a, const cli_strings *words)
 {
     if (words->count && !a->data) a->data = words->items[0];
-    if (!a->model) return options_usage_error("eval", "-m MODEL is missing");
     if (!a->data) return options_usage_error("eval", "--data-dir DIR is missing");
     if (words->count > 1 || (words->count && a->data != words->items[0]))
         return options_usage_error("eval", "unexpected '%s': one folder or list at a time",
@@ -42,7 +41,7 @@ static option_outcome parse(eval_arguments *a, int argc, char **argv, cli_string
 {
     const option table[] = {
         {"model", 'm', OPTION_STRING, &a->model, "MODEL",
-         "file, directory, or Hugging Face name in the cache", 0, 0},
+         "file, directory, or Hugging Face name in the cache (the small one inside)", 0, 0},
         DATA_OPTION_ROWS(a),
         PRUNE_OPTION_ROWS(&a->prune),
         RESULT_OPTION_ROWS(a),
@@ -51,7 +50,7 @@ static option_outcome parse(eval_arguments *a, int argc, char **argv, cli_string
         PHOTO_OPTION_ROWS(a),
     };
     const verb_syntax syntax = {
-        "eval", "-m MODEL --data-dir DIR [--prune POLICY]... [options]",
+        "eval", "[-m MODEL] --data-dir DIR [--prune POLICY]... [options]",
         "Accuracy with its 95 % interval, loss, MACs and milliseconds of one or more pruning policies on\n"
         "labelled photos. Policies share one decoding of each photo and are compared photo by photo; a\n"
         "difference that these photos cannot tell from chance is marked as noise. A class folder is named by\n"
@@ -74,7 +73,10 @@ int cmd_eval(int argc, char **argv)
     const option_outcome outcome = parse(&a, argc, argv, &words);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
-    if (outcome == OPTIONS_GO && (code = check(&a, &words)) == CLI_OK) code = eval_execute(&a);
+    if (outcome == OPTIONS_GO && (code = check(&a, &words)) == CLI_OK) {
+        a.model = model_or_builtin(a.model);
+        code = eval_execute(&a);
+    }
     prune_options_free(&a.prune);
     cli_strings_free(&a.policies);
     cli_strings_free(&words);

@@ -99,7 +99,7 @@ static option_outcome parse(flops_arguments *a, int argc, char **argv, cli_strin
 {
     const option table[] = {
         {"model", 'm', OPTION_STRING, &a->model, "MODEL",
-         "file, directory, or Hugging Face name in the cache", 0, 0},
+         "file, directory, or Hugging Face name in the cache (the small one inside)", 0, 0},
         {"arch", 'a', OPTION_STRING, &a->arch, "NAME",
          "an architecture by its name, e.g. vit_small_patch16_224", 0, 0},
         {"image-size", 0, OPTION_COUNT, &a->image_size, "N", "input side in pixels (the model's)",
@@ -109,7 +109,7 @@ static option_outcome parse(flops_arguments *a, int argc, char **argv, cli_strin
         PRUNE_OPTION_ROWS(&a->prune),
     };
     const verb_syntax syntax = {
-        "flops", "-m MODEL | --arch NAME [--prune POLICY]... [options]",
+        "flops", "[-m MODEL | --arch NAME] [--prune POLICY]... [options]",
         "Tokens, parameters and multiply-accumulates (MACs) of a policy, layer by layer and in sum; several\n"
         "policies are compared. Three columns: 'paper' counts as the papers' GFLOPs do (products, and 5 for\n"
         "each value a LayerNorm sees), 'plain' the products, 'executed' the products a run really does.",
@@ -131,10 +131,12 @@ int cmd_flops(int argc, char **argv)
         if (words.count)
             options_usage_error("flops", "unexpected '%s' (a model is given with -m)",
                                 words.items[0]);
-        else if (!a.model == !a.arch)
-            options_usage_error("flops", "one of -m MODEL and --arch NAME is needed");
-        else if (prune_texts("flops", &a.prune, &texts) == 0)
+        else if (a.model && a.arch)
+            options_usage_error("flops", "-m MODEL or --arch NAME, not both");
+        else if (prune_texts("flops", &a.prune, &texts) == 0) {
+            if (!a.arch) a.model = model_or_builtin(a.model);
             code = run(&a, &texts);
+        }
     }
     prune_options_free(&a.prune);
     cli_strings_free(&texts);

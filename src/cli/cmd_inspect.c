@@ -177,10 +177,10 @@ int cmd_inspect(int argc, char **argv)
         DTYPE_OPTION_ROW(&a),
     };
     const verb_syntax syntax = {
-        "inspect", "MODEL [options]",
+        "inspect", "[MODEL] [options]",
         "Describes a checkpoint: family, sizes, parameters, multiply-accumulates, preprocessing and\n"
         "where it comes from, tensors. MODEL is a .safetensors or PyTorch file, a directory, or the\n"
-        "name of a Hugging Face repository in the cache.",
+        "name of a Hugging Face repository in the cache; without one, the small model inside the program.",
         "  renyi inspect model.safetensors --tensors\n"
         "  renyi inspect timm/vit_small_patch16_224.augreg_in21k_ft_in1k --json\n",
         OPTIONS_OF(table)};
@@ -188,10 +188,10 @@ int cmd_inspect(int argc, char **argv)
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
-        if (words.count == 1)
-            code = run(&a, words.items[0]);
+        if (words.count <= 1)
+            code = run(&a, model_or_builtin(words.count ? words.items[0] : NULL));
         else
-            options_usage_error("inspect", "one MODEL is needed, %zu given", words.count);
+            options_usage_error("inspect", "one MODEL at a time, %zu given", words.count);
     }
     cli_strings_free(&words);
     return code;

@@ -37,7 +37,7 @@ int viz_check(const viz_arguments *a)
 static option_outcome parse(viz_arguments *a, int argc, char **argv, cli_strings *words)
 {
     const option table[] = {
-        {"model", 'm', OPTION_STRING, &a->model, "MODEL", "file, directory, or Hugging Face name in the cache", 0, 0},
+        {"model", 'm', OPTION_STRING, &a->model, "MODEL", "file, directory, or Hugging Face name in the cache (the small one inside)", 0, 0},
         {"output", 'o', OPTION_STRINGS, &a->outputs, "FILE", "write FILE.html (to play with), FILE.png or FILE.svg; any number", 0, 0},
         {"", 0, OPTION_HEADING, NULL, "", "What is seen", 0, 0},
         {"metrics", 0, OPTION_STRING, &a->metrics, "LIST", "scores to show: cls, col, 'col n=2', random, ... (cls,col n=4,random)", 0, 0},
@@ -74,7 +74,7 @@ static option_outcome parse(viz_arguments *a, int argc, char **argv, cli_strings
         ENGINE_OPTION_ROWS(a),
     };
     const verb_syntax syntax = {
-        "viz", "-m MODEL PHOTOS... [-o FILE.html|FILE.png|FILE.svg] [options]",
+        "viz", "[-m MODEL] PHOTOS... [-o FILE.html|FILE.png|FILE.svg] [options]",
         "Shows what a model looks at in a photo and what pruning drops of it: the patches that each metric\n"
         "loses layer by layer, heat maps of the scores on the unpruned model, what a merging policy joins,\n"
         "the order n of Col-Ln, predictions dense and pruned, attention of single heads. A page has sliders\n"
@@ -101,12 +101,12 @@ int cmd_viz(int argc, char **argv)
 
     a.command = cli_command_line(argc, argv);
     if (outcome == OPTIONS_GO) {
-        if (!a.model)
-            options_usage_error("viz", "-m MODEL is missing");
-        else if (!words.count && !a.list)
+        if (!words.count && !a.list)
             options_usage_error("viz", "no photos given");
-        else if (viz_check(&a) == 0)
+        else if (viz_check(&a) == 0) {
+            a.model = model_or_builtin(a.model);
             code = viz_execute(&a, &words);
+        }
     }
     free(a.command);
     cli_strings_free(&a.outputs);

@@ -36,6 +36,14 @@ char *model_path_resolve(const char *word)
     return snapshot;
 }
 
+const char *model_or_builtin(const char *word)
+{
+    if (word) return word;
+    cli_note("model: the small one inside the program, which knows the ten classes of Imagenette; "
+             "-m MODEL for others");
+    return RENYI_MODEL_BUILTIN;
+}
+
 static char *last_part(const char *path, size_t length)
 {
     while (length > 1 && path[length - 1] == '/') length--;

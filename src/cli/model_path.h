@@ -12,6 +12,9 @@
  * (its "main"). Owned; NULL after saying what to do. */
 char *model_path_resolve(const char *word);
 
+/* The word after -m, or "builtin" where there was none, which is then said. */
+const char *model_or_builtin(const char *word);
+
 /* Short name for tables: the last part of the path that says something. Owned. */
 char *model_path_title(const char *word);
 

@@ -49,6 +49,11 @@ make_toy() {
     --seed 1 "${1:-toy.safetensors}"
 }
 
+# Is there a model inside the program? Says so if not.
+has_builtin() {
+  "$RENYI" inspect -q builtin >/dev/null 2>&1 || { echo "SKIP: no model inside this build"; return 1; }
+}
+
 # make_ppm FILE RED GREEN BLUE: a plain 40 x 30 picture.
 make_ppm() {
   local pixel

@@ -39,8 +39,8 @@ usage "unknown verb 'nope'" help nope
 usage "did you mean '--model'" classify --modle x
 usage "unknown option '--zzzzzz'" classify --zzzzzz
 usage "unknown option '-Z'" bench -Z
-usage "-m MODEL is missing" classify a.jpg
 usage "no images" classify -m x
+usage "no images" classify
 usage "needs a value" classify -m
 usage "takes no value" classify -m x --json=1 a
 usage "from 1 to" classify -m x -k 0 a
@@ -52,14 +52,13 @@ usage "three numbers" classify -m x --std 1,2,x a
 usage "is not a number" classify -m x --crop-pct nan a
 usage "center|squash|border" classify -m x --crop-mode middle a
 usage "auto|scalar" classify -m x --cpu neon a
-usage "is missing" bench
 usage "models are given with -m" bench model.safetensors
 usage "md|csv|json" bench -m x -o xml
 usage "from 1 to" bench -m x -b 1,0
 usage "from 1 to" bench -m x -b ,
 usage "more than" bench -m x -b 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
-usage "one MODEL" inspect
 usage "one MODEL" inspect a b
+usage "not both" flops -m a --arch b
 usage "--arch NAME is missing" init out.safetensors
 usage "one output file" init --arch vit_tiny_patch16_224
 usage "one REPOSITORY" pull

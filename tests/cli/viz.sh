@@ -101,7 +101,6 @@ usage() {
   err_lines 1
   err_has "$message"
 }
-usage "-m MODEL is missing" "$RENYI" viz "$photo"
 usage "no photos given" viz
 usage "'a.gif' ends neither in .html, .png nor .svg" viz "$photo" -o a.gif
 usage "one of them" viz "$photo" --json --svg

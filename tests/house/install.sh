@@ -14,6 +14,10 @@ fi
 pc=$(find "$place" -name renyi.pc)
 lib=$(dirname "$(dirname "$pc")")
 [ -e "$lib/librenyi.a" ] && [ -e "$lib/librenyi.so" ] || { echo "a library is missing in $lib"; exit 1; }
+if (cd / && "$place/bin/renyi" inspect -q builtin >/dev/null 2>&1); then # the model inside needs no file
+  answer=$(cd / && "$place/bin/renyi" classify -q -k 1 "$RENYI_SRC/assets/golf_ball.png")
+  grep -q "golf ball" <<<"$answer" || { echo "the installed program says: $answer"; exit 1; }
+fi
 if grep -q __asan "$lib/librenyi.so"; then exit 0; fi # a sanitized library wants a sanitized program
 export PKG_CONFIG_PATH=$lib/pkgconfig
 # shellcheck disable=SC2046
