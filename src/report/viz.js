@@ -130,7 +130,8 @@ const shown = [{ isDense: true }, ...cards].map((card) => {
 });
 
 function answerLine(place, answer, dense) {
-  const [, name, p] = answer.top[0] ?? [0, '–', NaN], isSame = !dense || dense.top[0]?.[0] === answer.top[0]?.[0];
+  if (!answer.top.length) return place.replaceChildren(); // a model without classes
+  const [, name, p] = answer.top[0], isSame = !dense || dense.top[0]?.[0] === answer.top[0]?.[0];
   place.replaceChildren(make('span', { className: isSame ? 'same' : 'other', textContent: name.split(',')[0], title: name }),
     make('b', { textContent: percent(p) }));
   if (!isSame) place.title = 'not what the unpruned model says';
@@ -256,8 +257,12 @@ function drawAnswers() {
   const body = order.map(([index, { name }]) => make('tr', {}, make('th', { textContent: name, scope: 'row' }), ...runs.map((r) => cell(r, index))));
   body.push(line('GMACs', (r) => gmacs(r.total) + (r.tokens.length ? ` (${percent(r.total / picture.dense.total)})` : '')));
   if (runs.some((r) => r.ms)) body.push(line('ms', (r) => (r.ms ? r.ms.toFixed(1) : '–')));
-  byId('answers').replaceChildren(make('caption', { textContent: 'Predictions' }),
-    make('thead', {}, make('tr', {}, make('th', { textContent: 'class', scope: 'col' }), ...runs.map((r) => make('th', { textContent: r.label, scope: 'col', title: r.policy ?? '' })))),
+  if (!order.length) { // a model without classes
+    byId('answers-title').textContent = 'Costs';
+    byId('answers-text').textContent = 'Multiply-accumulates of the unpruned model, and with the tokens that are left. It has no classes to predict.';
+  }
+  byId('answers').replaceChildren(make('caption', { textContent: order.length ? 'Predictions' : 'Costs' }),
+    make('thead', {}, make('tr', {}, make('th', { textContent: order.length ? 'class' : '', scope: 'col' }), ...runs.map((r) => make('th', { textContent: r.label, scope: 'col', title: r.policy ?? '' })))),
     make('tbody', {}, ...body));
 }
 
