@@ -20,11 +20,12 @@ extern "C" {
 
 typedef struct renyi_embed_options {
     uint32_t struct_size;
-    uint32_t batch;      /* photos run together; 0 = 8 */
-    uint32_t n_threads;  /* of the model; 0 = physical cores */
-    uint32_t n_workers;  /* threads that decode beside it; 0 = the cores that n_threads leaves free */
-    uint32_t apply_exif; /* 1 = turn photos as their EXIF orientation says */
-    const char *policy;  /* of pruning; NULL = "none" */
+    uint32_t batch;     /* photos run together; 0 = 8 */
+    uint32_t n_threads; /* of the model; 0 = physical cores */
+    uint32_t
+        n_workers; /* threads that decode beside it; 0 = the cores that n_threads leaves free */
+    uint32_t apply_exif;                /* 1 = turn photos as their EXIF orientation says */
+    const char *policy;                 /* of pruning; NULL = "none" */
     const renyi_preprocess *preprocess; /* NULL = the model's; size must be the model's */
     renyi_limits limits;                /* of photos */
     renyi_allocator allocator;          /* an update of a gallery uses the gallery's */
@@ -112,18 +113,18 @@ RENYI_API RENYI_CHECK renyi_status renyi_gallery_save(const renyi_gallery *g, co
 
 typedef struct renyi_gallery_info {
     size_t n_photos;
-    uint32_t dim;         /* 0 = nothing was ever put in */
-    const char *folder;   /* as it was called when the gallery was last updated; "" = never */
-    const char *model;    /* name of the model; "" likewise */
-    const char *policy;   /* in full; "" likewise */
-} renyi_gallery_info; /* strings are borrowed until the next update or renyi_gallery_free */
+    uint32_t dim;       /* 0 = nothing was ever put in */
+    const char *folder; /* as it was called when the gallery was last updated; "" = never */
+    const char *model;  /* name of the model; "" likewise */
+    const char *policy; /* in full; "" likewise */
+} renyi_gallery_info;   /* strings are borrowed until the next update or renyi_gallery_free */
 RENYI_API void renyi_gallery_get_info(const renyi_gallery *g, renyi_gallery_info *out);
 
 typedef struct renyi_gallery_photo {
-    const char *file; /* below the folder */
-    uint64_t size;    /* bytes of the file */
-    int64_t time;     /* of its last change, nanoseconds since 1970 */
-    const float *row; /* [dim] of length 1 */
+    const char *file;  /* below the folder */
+    uint64_t size;     /* bytes of the file */
+    int64_t time;      /* of its last change, nanoseconds since 1970 */
+    const float *row;  /* [dim] of length 1 */
 } renyi_gallery_photo; /* pointers are borrowed until the next update or renyi_gallery_free */
 /* In byte order of the names; i < n_photos. */
 RENYI_API void renyi_gallery_get_photo(const renyi_gallery *g, size_t i, renyi_gallery_photo *out);

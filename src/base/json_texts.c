@@ -1,4 +1,5 @@
-/* json_texts.c - texts of unknown origin as JSON: see json.h. SPDX-License-Identifier: Apache-2.0 */
+/* json_texts.c - texts of unknown origin as JSON: see json.h. SPDX-License-Identifier: Apache-2.0
+ */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"

@@ -5,19 +5,6 @@
 #include "eval_masks.h"
 #include "model_path.h"
 
-/* The policies of the command line, judged before anything is opened. */
-static int take_policies(eval_arguments *a)
-{
-    char full[RENYI_POLICY_MAX];
-
-    if (prune_texts("eval", &a->prune, &a->policies)) return CLI_USAGE;
-    for (size_t i = 0; i < a->policies.count; i++) {
-        const int code = prune_check("eval", a->policies.items[i], NULL, full);
-        if (code != CLI_OK) return code;
-    }
-    return CLI_OK;
-}
-
 static int check(eval_arguments *a, const cli_strings *words)
 {
     if (words->count && !a->data) a->data = words->items[0];
@@ -26,16 +13,8 @@ static int check(eval_arguments *a, const cli_strings *words)
         return options_usage_error("eval", "unexpected '%s': one folder or list at a time",
                                    words->items[words->count - 1]);
     if (eval_masks_check(a) || eval_arguments_check("eval", a)) return CLI_USAGE;
-    return take_policies(a);
+    return eval_take_policies("eval", a);
 }
-
-/* clang-format off */
-#define RESULT_OPTION_ROWS(a) \
-    {"json", 0, OPTION_FLAG, &(a)->json, "", "one JSON document on stdout", 0, 0}, \
-    {"results-file", 0, OPTION_STRING, &(a)->results_file, "FILE", "also write the results to FILE; --csv FILE is the same", 0, 0}, \
-    {"csv", 0, OPTION_STRING, &(a)->results_file, "FILE", "the same", 0, 0}, \
-    {"results-format", 0, OPTION_CHOICE, &(a)->results_format, "csv|json", "form of that file (csv)", 0, 0}
-/* clang-format on */
 
 static option_outcome parse(eval_arguments *a, int argc, char **argv, cli_strings *words)
 {

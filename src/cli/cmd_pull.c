@@ -69,6 +69,17 @@ static hub_answer take_shards(pull_state *p)
     return failed ? HUB_FAILED : HUB_FOUND;
 }
 
+/* How texts become ids; only models with a text tower have it. */
+static int take_tokenizer(pull_state *p)
+{
+    const hub_answer whole = take(p, "tokenizer.json");
+    if (whole != HUB_ABSENT) return whole == HUB_FAILED ? -1 : 0;
+
+    hub_answer part = take(p, "vocab.json");
+    if (part == HUB_FOUND) part = take(p, "merges.txt");
+    return part == HUB_FAILED ? -1 : 0;
+}
+
 static int take_all(pull_state *p)
 {
     const hub_answer config = take(p, "config.json");
@@ -88,7 +99,8 @@ static int take_all(pull_state *p)
     if (config == HUB_ABSENT)
         cli_warn("%s has no config.json: heads and preprocessing will be guessed from the shapes",
                  p->source.repo);
-    return take(p, "preprocessor_config.json") == HUB_FAILED ? -1 : 0;
+    if (take(p, "preprocessor_config.json") == HUB_FAILED) return -1;
+    return take_tokenizer(p);
 }
 
 /* Links, then the ref: -m NAME finds the snapshot only when all of it is there. */

@@ -4,6 +4,7 @@
 #include "eval_progress.h"
 #include "json_out.h"
 #include "model_path.h"
+#include "work_progress.h"
 
 #include <renyi/quantize.h>
 #include <stdlib.h>
@@ -15,34 +16,6 @@ typedef struct quantize_arguments {
     option_reals percentile, spread;
     int exif, json;
 } quantize_arguments;
-
-typedef struct progress_state {
-    progress_bar bar;
-    const char *title;
-    int is_started, failed;
-} progress_state;
-
-/* ---- progress ------------------------------------------------------------------------------ */
-
-static int on_progress(void *user, uint64_t done, uint64_t total)
-{
-    progress_state *p = user;
-
-    if (!p->is_started) progress_start(&p->bar, p->title, total, 1);
-    p->is_started = 1;
-    progress_update(&p->bar, done);
-    return eval_is_interrupted();
-}
-
-static void on_failure(void *user, const char *file, const char *message)
-{
-    progress_state *p = user;
-
-    progress_end(&p->bar);
-    cli_error("%s: %s", file, message);
-    p->is_started = 0;
-    p->failed = 1;
-}
 
 static int failure(const renyi_error *err)
 {
@@ -59,7 +32,7 @@ static renyi_range_rule rule_of(const quantize_arguments *a)
 
 /* Photos through the model; the first `photos` of a shuffled order. */
 static renyi_status run_photos(const quantize_arguments *a, renyi_calibration *c,
-                               const renyi_model *m, progress_state *p, renyi_error *err)
+                               const renyi_model *m, work_progress *p, renyi_error *err)
 {
     const renyi_dataset_options d = {.struct_size = sizeof d,
                                      .unlabelled = 1,
@@ -69,13 +42,13 @@ static renyi_status run_photos(const quantize_arguments *a, renyi_calibration *c
     const renyi_calibration_photos_options o = {.struct_size = sizeof o,
                                                 .apply_exif = (uint32_t)a->exif,
                                                 .user = p,
-                                                .on_failure = on_failure,
-                                                .progress = on_progress};
+                                                .on_failure = work_on_failure,
+                                                .progress = work_on_progress};
     renyi_dataset *data = NULL;
     renyi_status st = renyi_dataset_open(&data, a->calib, m, &d, err);
 
     if (st == RENYI_OK) st = renyi_calibration_photos(c, data, &o, err);
-    progress_end(&p->bar);
+    work_progress_end(p);
     renyi_dataset_free(data);
     return st;
 }
@@ -120,18 +93,18 @@ static int check_and_report(const quantize_arguments *a, const renyi_quantize_re
 static int write_file(const quantize_arguments *a, const char *path, const renyi_calibration *c,
                       renyi_quantize_result *result)
 {
-    progress_state p = {.title = "write"};
+    work_progress p = {.title = "write"};
     renyi_error err = {0};
     const renyi_quantize_options o = {.struct_size = sizeof o,
                                       .calibration = c,
                                       .rule = rule_of(a),
                                       .percentile = a->percentile.values[0],
                                       .max_spread = a->spread.values[0],
-                                      .progress = on_progress,
+                                      .progress = work_on_progress,
                                       .progress_user = &p};
     const renyi_status st = renyi_model_quantize(path, a->out, &o, result, &err);
 
-    progress_end(&p.bar);
+    work_progress_free(&p);
     return st == RENYI_OK ? CLI_OK : failure(&err);
 }
 
@@ -153,7 +126,7 @@ static int quantize_calibrated(const quantize_arguments *a, const char *path,
     const renyi_calibration_options o = {.struct_size = sizeof o,
                                          .max_batch = (uint32_t)a->batch,
                                          .n_threads = (uint32_t)a->threads};
-    progress_state p = {.title = "calibrate"};
+    work_progress p = {.title = "calibrate"};
     renyi_calibration *c = NULL;
     renyi_model *m = NULL;
     renyi_error err = {0};
@@ -166,7 +139,8 @@ static int quantize_calibrated(const quantize_arguments *a, const char *path,
     if (st == RENYI_OK) st = renyi_calibration_new(&c, m, &o, &err);
     if (st == RENYI_OK) st = run_photos(a, c, m, &p, &err);
     int code = st == RENYI_OK ? write_file(a, path, c, result) : failure(&err);
-    if (code == CLI_OK && p.failed) code = CLI_PARTIAL;
+    if (code == CLI_OK && p.failed.count) code = CLI_PARTIAL;
+    work_progress_free(&p);
     renyi_calibration_free(c);
     renyi_model_free(m);
     return code;

@@ -18,6 +18,11 @@ static int check(sweep_arguments *a, const cli_strings *words)
         return options_usage_error("sweep", "-m MODEL or a spec file is missing");
     if (a->e.resume && !a->output)
         return options_usage_error("sweep", "--resume needs -o DIR, to resume from");
+    if (a->z.templates.count || a->z.collection || a->z.class_names) {
+        const int code = zeroshot_check("sweep", &a->z);
+        if (code != CLI_OK) return code;
+        a->e.zeroshot = &a->z;
+    }
     if (a->output) a->e.log_samples = cli_format("%s/samples.jsonl", a->output);
     return eval_arguments_check("sweep", &a->e) ? CLI_USAGE : CLI_OK;
 }
@@ -52,8 +57,15 @@ static int check(sweep_arguments *a, const cli_strings *words)
 static option_outcome parse(sweep_arguments *a, int argc, char **argv, cli_strings *words)
 {
     const option table[] = {
-        GRID_OPTION_ROWS(a),      OUTPUT_OPTION_ROWS(a),  DATA_OPTION_ROWS(&a->e),
-        SPEED_OPTION_ROWS(&a->e), FIT_OPTION_ROWS(&a->e),
+        GRID_OPTION_ROWS(a),
+        OUTPUT_OPTION_ROWS(a),
+        DATA_OPTION_ROWS(&a->e),
+        SPEED_OPTION_ROWS(&a->e),
+        FIT_OPTION_ROWS(&a->e),
+        {"", 0, OPTION_HEADING, NULL, "",
+         "CLIPs, as 'renyi zeroshot' does; --templates, --collection or --class-names says so:", 0,
+         0},
+        ZEROSHOT_OPTION_ROWS(&a->z),
     };
     const verb_syntax syntax = {
         "sweep", "[SPEC] -m MODEL... --data-dir DIR [-o DIR] [options]",
@@ -66,7 +78,8 @@ static option_outcome parse(sweep_arguments *a, int argc, char **argv, cli_strin
         "  renyi sweep -m vit.safetensors --data-dir photos --prune none --prune 'mosaic keep=0.5|0.7|0.9' -o out\n"
         "  renyi sweep -m a.safetensors -m b.safetensors --data-dir photos --framework 'evit|naive' --metric 'cls|col' \\\n"
         "    --keep '0.5|0.7' --p '8|16' --limit 200 --shuffle -o out\n"
-        "  renyi sweep grid.txt --data-dir photos -o out --resume\n",
+        "  renyi sweep grid.txt --data-dir photos -o out --resume\n"
+        "  renyi sweep -m openai/clip-vit-base-patch16 --data-dir oxford_pets --templates pets -o out\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, words);
 }
@@ -78,6 +91,7 @@ static void arguments_free(sweep_arguments *a)
                             &a->p,       &a->r,     &a->tokens,   &a->layers};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) cli_strings_free(lists[i]);
+    zeroshot_arguments_free(&a->z);
     free((char *)a->e.log_samples);
     free(a->command);
 }

@@ -6,6 +6,7 @@
 
 #include "photo.h"
 #include "prune_options.h"
+#include "zeroshot_head.h"
 
 #include <renyi/eval.h>
 
@@ -21,14 +22,27 @@ typedef struct eval_arguments {
     const char *results_file, *results_format, *log_samples;
     uint64_t batch, threads, workers, image_size, limit, seed, log_freq;
     uint32_t shard_index, n_shards; /* from `shard`; 0 shards = all */
-    int json, exif, shuffle, resume;
+    int json, exif, shuffle, resume, per_class;
     masks_arguments masks;
     photo_overrides over;
     prune_options prune;
-    cli_strings policies; /* what they mean, as typed */
+    cli_strings policies;               /* what they mean, as typed */
+    const zeroshot_arguments *zeroshot; /* NULL: classes are the model's */
 } eval_arguments;
 
 /* Open model and data, run, report. Returns an exit code. */
 int eval_execute(const eval_arguments *a);
+
+/* What is run and reported. */
+typedef struct eval_subject {
+    const char *verb;
+    const eval_arguments *a;
+    const renyi_model *model;
+    const renyi_dataset *data;
+    const zeroshot_words *words; /* NULL: not zero-shot */
+} eval_subject;
+
+/* The part of it behind the opening. */
+int eval_evaluate(const eval_subject *s);
 
 #endif

@@ -47,28 +47,34 @@ static int report(eval_report *r)
     return eval_results_write(r) ? CLI_FAILED : exit_code(r);
 }
 
-static int evaluate(const eval_arguments *a, const renyi_model *model, const renyi_dataset *data)
+int eval_evaluate(const eval_subject *s)
 {
-    const eval_job job = {.verb = "eval",
+    const eval_arguments *a = s->a;
+    const eval_job job = {.verb = s->verb,
                           .a = a,
                           .model_word = a->model,
-                          .model = model,
-                          .data = data,
+                          .model = s->model,
+                          .data = s->data,
                           .policies = (const char *const *)a->policies.items,
                           .n_policies = (uint32_t)a->policies.count,
-                          .resume = a->resume};
+                          .resume = a->resume,
+                          .condition = s->words ? s->words->condition : NULL};
     renyi_model_info info;
     renyi_dataset_info found;
     photo_spec spec;
     renyi_eval *e = NULL;
-    eval_report r = {.a = a, .model = &info, .data = &found, .spec = &spec};
+    eval_report r = {.a = a, .model = &info, .data = &found, .spec = &spec, .words = s->words};
+    class_names names;
 
-    renyi_model_get_info(model, &info);
-    renyi_dataset_get_info(data, &found);
+    renyi_model_get_info(s->model, &info);
+    renyi_dataset_get_info(s->data, &found);
+    (void)class_names_open(&names, s->model, NULL); /* without a file nothing can fail */
+    r.names = &names;
     int code = eval_job_run(&job, &e, &spec, &r.is_interrupted);
     r.eval = e;
     if (e) ranks_settle(); /* it ran, and all ranks know how that went */
     if (code == CLI_OK) code = report(&r);
+    class_names_free(&names);
     renyi_eval_free(e);
     return code;
 }
@@ -93,7 +99,8 @@ int eval_execute(const eval_arguments *a)
         code = eval_masks_execute(a, model);
     } else {
         if (code == CLI_OK) code = eval_open_data("eval", a, model, &data);
-        if (code == CLI_OK) code = evaluate(a, model, data);
+        const eval_subject subject = {"eval", a, model, data, NULL};
+        if (code == CLI_OK) code = eval_evaluate(&subject);
     }
     renyi_dataset_free(data);
     renyi_model_free(model);

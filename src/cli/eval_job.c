@@ -39,6 +39,18 @@ int eval_arguments_check(const char *verb, eval_arguments *a)
     return -1;
 }
 
+int eval_take_policies(const char *verb, eval_arguments *a)
+{
+    char full[RENYI_POLICY_MAX];
+
+    if (prune_texts(verb, &a->prune, &a->policies)) return CLI_USAGE;
+    for (size_t i = 0; i < a->policies.count; i++) {
+        const int code = prune_check(verb, a->policies.items[i], NULL, full);
+        if (code != CLI_OK) return code;
+    }
+    return CLI_OK;
+}
+
 int eval_error(const char *verb, const renyi_error *err)
 {
     if (err->code == RENYI_ERR_ARG) return options_usage_error(verb, "%s", err->message);
@@ -48,16 +60,19 @@ int eval_error(const char *verb, const renyi_error *err)
 
 renyi_dataset_options eval_data_options(const eval_arguments *a)
 {
-    return (renyi_dataset_options){.struct_size = sizeof(renyi_dataset_options),
-                                   .ground_truth = a->ground_truth,
-                                   .class_map = a->class_map,
-                                   .real_labels = a->real_labels,
-                                   .valid_labels = a->valid_labels,
-                                   .limit = a->limit,
-                                   .shuffle = a->shuffle != 0,
-                                   .shard = a->shard_index,
-                                   .n_shards = a->n_shards,
-                                   .seed = a->seed};
+    renyi_dataset_options o = {.struct_size = sizeof(renyi_dataset_options),
+                               .ground_truth = a->ground_truth,
+                               .class_map = a->class_map,
+                               .real_labels = a->real_labels,
+                               .valid_labels = a->valid_labels,
+                               .limit = a->limit,
+                               .shuffle = a->shuffle != 0,
+                               .shard = a->shard_index,
+                               .n_shards = a->n_shards,
+                               .seed = a->seed};
+
+    if (a->zeroshot) zeroshot_data_options(a->zeroshot, &o);
+    return o;
 }
 
 int eval_open_data(const char *verb, const eval_arguments *a, const renyi_model *model,
@@ -133,7 +148,8 @@ int eval_job_run(const eval_job *job, renyi_eval **out, photo_spec *spec, int *i
                                   .on_sample = eval_on_sample,
                                   .on_failure = eval_on_failure,
                                   .progress = eval_on_progress,
-                                  .ranks = ranks_get()};
+                                  .ranks = ranks_get(),
+                                  .condition = job->condition};
     int code = renyi_eval_new(out, job->model, job->data, &o, &err) == RENYI_OK
                    ? run(job, *out, &progress, is_interrupted)
                    : eval_error(job->verb, &err);

@@ -16,11 +16,20 @@
     {"real-labels", 0, OPTION_STRING, &(a)->real_labels, "FILE", "ImageNet-ReaL's JSON: any label of a photo's set is right", 0, 0}, \
     {"valid-labels", 0, OPTION_STRING, &(a)->valid_labels, "FILE", "classes that can be predicted, one a line (ImageNet-A, -R)", 0, 0}
 
-#define DATA_OPTION_ROWS(a) LABEL_OPTION_ROWS(a), \
+#define CHOICE_OPTION_ROWS(a) \
     {"limit", 0, OPTION_COUNT, &(a)->limit, "N", "at most N photos", 1, 0}, \
     {"shuffle", 0, OPTION_FLAG, &(a)->shuffle, "", "in random order, before --limit", 0, 0}, \
     {"seed", 0, OPTION_COUNT, &(a)->seed, "N", "of --shuffle (0)", 0, 0}, \
     {"shard", 0, OPTION_STRING, &(a)->shard, "I/N", "part I of N of the photos: 1/4, 2/4, ...", 0, 0}
+
+#define DATA_OPTION_ROWS(a) LABEL_OPTION_ROWS(a), CHOICE_OPTION_ROWS(a)
+
+#define RESULT_OPTION_ROWS(a) \
+    {"json", 0, OPTION_FLAG, &(a)->json, "", "one JSON document on stdout", 0, 0}, \
+    {"per-class", 0, OPTION_FLAG, &(a)->per_class, "", "also the accuracy of every class", 0, 0}, \
+    {"results-file", 0, OPTION_STRING, &(a)->results_file, "FILE", "also write the results to FILE; --csv FILE is the same", 0, 0}, \
+    {"csv", 0, OPTION_STRING, &(a)->results_file, "FILE", "the same", 0, 0}, \
+    {"results-format", 0, OPTION_CHOICE, &(a)->results_format, "csv|json", "form of that file (csv)", 0, 0}
 
 #define SIZE_OPTION_ROWS(a) \
     {"img-size", 0, OPTION_COUNT, &(a)->image_size, "N", "input side in pixels (the model's); --image-size too", 1, 16384}, \
@@ -53,6 +62,11 @@
 /* Faults among these words alone, and --shard taken apart. 0, or -1 after reporting. */
 int eval_arguments_check(const char *verb, eval_arguments *a);
 
+/* The policies of the command line into a->policies, judged before anything is opened; an exit
+ * code.
+ */
+int eval_take_policies(const char *verb, eval_arguments *a);
+
 /* A fault of what was asked for is wrong usage, anything else a failure: reported, exit code. */
 int eval_error(const char *verb, const renyi_error *err);
 
@@ -76,6 +90,7 @@ typedef struct eval_job {
     const char *const *policies;
     uint32_t n_policies;
     int resume;
+    const char *condition; /* of renyi_eval_options */
 } eval_job;
 
 /* Run with progress on stderr; Ctrl-C stops it after a batch. CLI_OK: *out (the caller frees it)

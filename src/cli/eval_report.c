@@ -66,6 +66,7 @@ void eval_report_table(const eval_report *r)
     renyi_eval_get_times(r->eval, &t);
     eval_table_policies(r->eval);
     eval_table_pairs(r->eval);
+    if (r->words || r->a->per_class) eval_classes_table(r);
     printf("\n%llu photos", (unsigned long long)first.images);
     if (t.resumed) printf(", %llu of them from the log", (unsigned long long)t.resumed);
     if (first.failed) printf(", %llu failed", (unsigned long long)first.failed);

@@ -4,6 +4,7 @@
 #ifndef RENYI_CLI_EVAL_REPORT_H
 #define RENYI_CLI_EVAL_REPORT_H
 
+#include "class_names.h"
 #include "eval_arguments.h"
 
 #include <jansson.h>
@@ -14,6 +15,8 @@ typedef struct eval_report {
     const renyi_model_info *model;
     const renyi_dataset_info *data;
     const photo_spec *spec;
+    const zeroshot_words *words; /* NULL: not zero-shot */
+    class_names *names;
     double peak_rss_mb;
     int is_interrupted;
 } eval_report;
@@ -28,6 +31,12 @@ void eval_table_pairs(const renyi_eval *e);
 json_t *eval_results_json(const renyi_eval *e);
 json_t *eval_pairs_json(const renyi_eval *e);
 json_t *eval_failed_json(const renyi_eval *e);
+
+/* Class by class (eval_classes.c): the mean over classes of each policy into its object of
+ * `results`, and a list of all; for people the means, and with --per-class a table. */
+void eval_classes_means(const eval_report *r, json_t *results);
+json_t *eval_classes_json(const eval_report *r);
+void eval_classes_table(const eval_report *r);
 
 /* Columns of the CSV that no result has; what is not known (NaN, NULL) stays empty. */
 typedef struct eval_csv_frame {

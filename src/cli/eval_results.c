@@ -71,12 +71,38 @@ json_t *eval_failed_json(const renyi_eval *e)
     return list;
 }
 
+static const char *names_from(renyi_names_from from)
+{
+    static const char *const words[] = {"model", "folders",        "list",
+                                        "data",  "classnames.txt", "imagenet"};
+    return words[from];
+}
+
+/* What makes a classifier of a CLIP. */
+static void add_words(json_t *document, const eval_report *r)
+{
+    const zeroshot_words *w = r->words;
+    json_t *sentences = json_array();
+
+    for (size_t i = 0; i < w->sentences.count; i++)
+        json_array_append_new(sentences, json_text(w->sentences.items[i]));
+    json_object_set_new(document, "collection", json_text(w->data.collection));
+    json_object_set_new(document, "adapt", json_null());
+    json_object_set_new(document, "templates", sentences);
+    json_object_set_new(document, "templates_name", json_text(w->title));
+    json_object_set_new(document, "names_from", json_text(names_from(w->data.names_from)));
+    json_object_set_new(document, "empty_classes", json_integer(w->data.n_empty));
+}
+
 json_t *eval_report_json(const eval_report *r)
 {
     renyi_eval_times t;
+    json_t *results = eval_results_json(r->eval);
+    const int has_classes = r->words || r->a->per_class;
 
     renyi_eval_get_times(r->eval, &t);
-    return json_pack(
+    if (has_classes) eval_classes_means(r, results);
+    json_t *document = json_pack(
         "{s:o, s:o, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:o}",
         "model", json_text(r->a->model), "architecture", json_text(r->model->architecture),
         "cpu_level", renyi_cpu_name(r->model->cpu), "dtype", renyi_dtype_name(r->model->dtype),
@@ -85,8 +111,11 @@ json_t *eval_report_json(const eval_report *r)
         (json_int_t)r->data->n_found, "left_out", (json_int_t)r->data->n_left_out, "interrupted",
         r->is_interrupted, "resumed", (json_int_t)t.resumed, "ranks", (json_int_t)t.n_ranks,
         "seconds", t.seconds, "seconds_model", t.seconds_model, "seconds_decode", t.seconds_decode,
-        "peak_rss_mb", r->peak_rss_mb, "results", eval_results_json(r->eval), "pairs",
-        eval_pairs_json(r->eval), "failed", eval_failed_json(r->eval));
+        "peak_rss_mb", r->peak_rss_mb, "results", results, "pairs", eval_pairs_json(r->eval),
+        "failed", eval_failed_json(r->eval));
+    if (document && r->words) add_words(document, r);
+    if (document && has_classes) json_object_set_new(document, "classes", eval_classes_json(r));
+    return document;
 }
 
 /* ---- CSV ----------------------------------------------------------------------------------- */

@@ -19,6 +19,9 @@ static const struct {
 } verbs[] = {
     {"classify", cmd_classify, "name what photos show"},
     {"eval", cmd_eval, "accuracy, MACs and milliseconds of pruning policies on your photos"},
+    {"zeroshot", cmd_zeroshot, "accuracy of a CLIP with classes made of words"},
+    {"embed", cmd_embed, "photos and texts as rows of numbers, to a file"},
+    {"search", cmd_search, "the photos of a folder that are nearest to words or to a photo"},
     {"merge", cmd_merge, "one result from the logs of an evaluation that ran in parts"},
     {"sweep", cmd_sweep, "models x sizes x policies on the same photos: table, charts, page"},
     {"tune", cmd_tune, "find the fastest policy within a loss, or the most accurate within a time"},
@@ -112,8 +115,8 @@ static int is_one_of(cli_verb *run, cli_verb *const *verb_list, size_t n)
  * The others run in every copy. */
 static int run_verb(cli_verb *run, int argc, char **argv)
 {
-    static cli_verb *const sharing[] = {cmd_eval, cmd_sweep, cmd_paper, cmd_train};
-    static cli_verb *const lonely[] = {cmd_tune, cmd_merge, cmd_quantize};
+    static cli_verb *const sharing[] = {cmd_eval, cmd_zeroshot, cmd_sweep, cmd_paper, cmd_train};
+    static cli_verb *const lonely[] = {cmd_tune, cmd_merge, cmd_quantize, cmd_embed, cmd_search};
 
     if (is_one_of(run, sharing, sizeof sharing / sizeof *sharing) && ranks_open() != CLI_OK)
         return CLI_FAILED;

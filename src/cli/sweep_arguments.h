@@ -15,7 +15,8 @@ typedef struct sweep_arguments {
     int dry_run;
     cli_strings models, sizes, policies; /* each as given */
     cli_strings frameworks, metrics, n, c, keep, p, r, tokens, layers;
-    char *command; /* owned: the command line, for the report */
+    zeroshot_arguments z; /* for CLIPs; used when e.zeroshot points here */
+    char *command;        /* owned: the command line, for the report */
 } sweep_arguments;
 
 /* The grid that spec file and options mean; NULL and *code after reporting. */

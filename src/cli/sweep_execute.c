@@ -15,7 +15,9 @@
 typedef struct driver {
     const sweep_arguments *a;
     renyi_grid_info grid;
-    char **paths; /* [grid.n_models] where each model is */
+    char **paths;             /* [grid.n_models] where each model is */
+    zeroshot_words words;     /* of a sweep of CLIPs */
+    renyi_classifier **heads; /* [grid.n_models] for them, made when first wanted */
     progress_bar bar;
     int is_started;
     uint64_t next_line; /* photos of this pass */
@@ -25,10 +27,37 @@ typedef struct driver {
 
 /* ---- callbacks ----------------------------------------------------------------------------- */
 
+/* Reported already: no message. */
+static renyi_status fail_silently(renyi_error *err, renyi_status code)
+{
+    err->message[0] = 0;
+    return err->code = code;
+}
+
+/* A CLIP becomes a classifier that looks after its tower; others stay what they are. */
+static renyi_status add_words(driver *d, uint32_t i, const renyi_options *o, renyi_model **model,
+                              renyi_error *err)
+{
+    renyi_model *tower = *model;
+    renyi_model_info info;
+
+    renyi_model_get_info(tower, &info);
+    if (!d->a->e.zeroshot || strcmp(info.family, "clip") != 0 || info.n_classes) return RENYI_OK;
+    if (!d->heads[i])
+        d->heads[i] =
+            zeroshot_classifier(d->grid.models[i], d->a->e.zeroshot, &d->words, o, d->a->e.threads);
+    if (!d->heads[i] || zeroshot_model(model, tower, d->heads[i], &d->words) != CLI_OK) {
+        *model = tower;
+        return fail_silently(err, RENYI_ERR_UNSUPPORTED);
+    }
+    renyi_model_keep_tower(*model, tower);
+    return RENYI_OK;
+}
+
 static renyi_status open_model(void *user, const char *model, uint32_t image_size,
                                renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
 {
-    const driver *d = user;
+    driver *d = user;
     const renyi_options o = {.struct_size = sizeof o,
                              .cpu = cpu_from_name(d->a->e.cpu),
                              .image_size = image_size,
@@ -38,14 +67,16 @@ static renyi_status open_model(void *user, const char *model, uint32_t image_siz
     uint32_t i = 0;
 
     while (strcmp(d->grid.models[i], model) != 0) i++;
-    const renyi_status status = renyi_model_open(out, d->paths[i], &o, err);
+    renyi_status status = renyi_model_open(out, d->paths[i], &o, err);
     if (status != RENYI_OK) return status;
     renyi_model_get_info(*out, &info);
-    if (photo_spec_make(&spec, "sweep", &info, &d->a->e.over)) { /* has reported */
+    if (photo_spec_make(&spec, "sweep", &info, &d->a->e.over))
+        status = fail_silently(err, RENYI_ERR_ARG);
+    if (status == RENYI_OK) status = add_words(d, i, &o, out, err);
+    if (status != RENYI_OK) {
         renyi_model_free(*out);
         *out = NULL;
-        err->message[0] = 0;
-        return err->code = RENYI_ERR_ARG;
+        return status;
     }
     *preprocess = spec.preprocess;
     return RENYI_OK;
@@ -151,7 +182,8 @@ static void note_skips(const renyi_sweep *s)
 /* Reported already when there is no message. */
 static int fail(const renyi_error *err)
 {
-    return err->code == RENYI_ERR_ARG && !err->message[0] ? CLI_USAGE : eval_error("sweep", err);
+    if (err->message[0]) return eval_error("sweep", err);
+    return err->code == RENYI_ERR_ARG ? CLI_USAGE : CLI_FAILED;
 }
 
 static int run(driver *d, renyi_sweep *s)
@@ -195,7 +227,8 @@ static int sweep(driver *d, const renyi_grid *grid)
                                    .open_model = open_model,
                                    .on_failure = on_failure,
                                    .progress = on_progress,
-                                   .ranks = ranks_get()};
+                                   .ranks = ranks_get(),
+                                   .condition = d->words.condition};
     renyi_error err = {0};
     renyi_sweep *s;
 
@@ -203,6 +236,32 @@ static int sweep(driver *d, const renyi_grid *grid)
     const int code = run(d, s);
     renyi_sweep_free(s);
     return code;
+}
+
+/* Of CLIPs the words must be known before the first is opened; the sweep opens the data for itself.
+ */
+static int sweep_words(driver *d, const renyi_grid *grid)
+{
+    renyi_dataset *data = NULL;
+    int code = CLI_OK;
+
+    if (!d->a->e.zeroshot) return sweep(d, grid);
+    code = eval_open_data("sweep", &d->a->e, NULL, &data);
+    if (code == CLI_OK) code = zeroshot_words_make(&d->words, "sweep", d->a->e.zeroshot, data);
+    if (code == CLI_OK) code = sweep(d, grid);
+    zeroshot_words_free(&d->words);
+    renyi_dataset_free(data);
+    return code;
+}
+
+static void driver_free(driver *d)
+{
+    for (uint32_t i = 0; i < d->grid.n_models; i++) {
+        free(d->paths[i]);
+        renyi_classifier_free(d->heads[i]);
+    }
+    free(d->paths);
+    free(d->heads);
 }
 
 int sweep_execute(const sweep_arguments *a)
@@ -214,12 +273,12 @@ int sweep_execute(const sweep_arguments *a)
     if (!grid) return code;
     renyi_grid_get_info(grid, &d.grid);
     d.paths = cli_alloc(d.grid.n_models, sizeof *d.paths);
+    d.heads = cli_alloc(d.grid.n_models, sizeof *d.heads);
     for (uint32_t i = 0; code == CLI_OK && i < d.grid.n_models; i++)
         if (!(d.paths[i] = model_path_resolve(d.grid.models[i]))) code = CLI_FAILED;
     if (code == CLI_OK && !a->dry_run && sweep_folder_make(a)) code = CLI_FAILED;
-    if (code == CLI_OK) code = sweep(&d, grid);
-    for (uint32_t i = 0; i < d.grid.n_models; i++) free(d.paths[i]);
-    free(d.paths);
+    if (code == CLI_OK) code = sweep_words(&d, grid);
+    driver_free(&d);
     renyi_grid_free(grid);
     return code;
 }

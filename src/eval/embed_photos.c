@@ -67,15 +67,16 @@ renyi_status ry_embed_session(renyi_session **out, const renyi_model *m,
 static renyi_status list_photos(embedding *e, const char *const *paths, renyi_error *err)
 {
     e->photos = ry_calloc(e->al, 1, sizeof *e->photos);
-    e->todo = ry_alloc(e->al, e->n, sizeof *e->todo);
-    if (!e->photos || !e->todo) return ry_fail_nomem(err, e->n * sizeof *e->todo);
+    if (!e->photos) return ry_fail_nomem(err, sizeof *e->photos);
     e->photos->al = *e->al;
+    e->todo = ry_alloc(e->al, e->n, sizeof *e->todo);
+    if (!e->todo) return ry_fail_nomem(err, e->n * sizeof *e->todo);
     e->photos->pool.al = &e->photos->al;
     e->photos->max_images = e->n;
     for (size_t i = 0; i < e->n; i++) {
         e->todo[i] = i;
-        RY_TRY(ry_dataset_add(e->photos, (ry_text){"", 0}, ry_text_of(paths[i]), RENYI_NO_CLASS,
-                              err));
+        RY_TRY(
+            ry_dataset_add(e->photos, (ry_text){"", 0}, ry_text_of(paths[i]), RENYI_NO_CLASS, err));
     }
     return RENYI_OK;
 }
@@ -97,8 +98,7 @@ static int is_row(const float *row, size_t dim)
 
 static renyi_status run_batch(embedding *e, const ry_batch *b, renyi_error *err)
 {
-    for (uint32_t i = 0; i < b->n_faults; i++)
-        report(e, b->faults[i].photo, b->faults[i].message);
+    for (uint32_t i = 0; i < b->n_faults; i++) report(e, b->faults[i].photo, b->faults[i].message);
     if (!b->n) return RENYI_OK;
     RY_TRY(b->chw ? renyi_run_tensor(e->session, b->chw, b->n, e->answers, err)
                   : renyi_run_pixels(e->session, b->pixels, b->n, e->answers, err));

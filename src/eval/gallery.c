@@ -1,4 +1,5 @@
-/* gallery.c - bodies of gallery.h: making, asking, searching. SPDX-License-Identifier: Apache-2.0 */
+/* gallery.c - bodies of gallery.h: making, asking, searching. SPDX-License-Identifier: Apache-2.0
+ */
 #include "eval/gallery.h"
 
 #include "base/alloc.h"
@@ -95,7 +96,8 @@ renyi_status renyi_gallery_search(const renyi_gallery *g, const float *row, size
     if (g->n && !(length > 0.0 && isfinite(length)))
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_gallery_search: a row of length %g", length);
     for (size_t i = 0; most && i < g->n; i++) {
-        const double score = dot(row, g->rows + i * g->dim, g->dim) / length;
+        const double cosine = dot(row, g->rows + i * g->dim, g->dim) / length;
+        const double score = fmin(1.0, fmax(-1.0, cosine)); /* lengths are 1 but for rounding */
         offer(hits, most, n, (renyi_hit){i, score});
     }
     return RENYI_OK;

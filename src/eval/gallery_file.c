@@ -1,5 +1,6 @@
 /* gallery_file.c - the index of a gallery, read and written. Nothing in a file is believed: names
- * stay below the folder, numbers are numbers, rows have length 1. SPDX-License-Identifier: Apache-2.0
+ * stay below the folder, numbers are numbers, rows have length 1. SPDX-License-Identifier:
+ * Apache-2.0
  */
 #include "base/alloc.h"
 #include "base/json.h"
@@ -78,8 +79,8 @@ static renyi_status take_texts(renyi_gallery *g, const ry_tensors *set, const ch
                  {"recipe", &g->making.recipe}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const char *text = ry_tensors_meta(set, texts[i].key);
-        if (!text) return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: \"%s\" is missing", what,
-                                  texts[i].key);
+        if (!text)
+            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: \"%s\" is missing", what, texts[i].key);
         *texts[i].to = ry_stash_text(&g->stash, text);
         if (!*texts[i].to) return ry_fail_nomem(err, strlen(text));
     }
@@ -96,8 +97,10 @@ static renyi_status find_tensor(const ry_tensor **out, const ry_tensors *set, co
     if (t && t->dtype == dtype && t->n_dims == n_dims && t->shape[0] == rows &&
         (!columns || t->shape[1] == columns))
         return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: tensor \"%s\" is missing, or not as \"files\" "
-                   "and \"image\" want it", what, name);
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "%s: tensor \"%s\" is missing, or not as \"files\" "
+                   "and \"image\" want it",
+                   what, name);
 }
 
 static renyi_status take_rows(float *out, const ry_tensor *t, const char *what, renyi_error *err)
@@ -145,8 +148,7 @@ renyi_status ry_gallery_take(renyi_gallery *g, const ry_tensors *set, const char
                              renyi_error *err)
 {
     const char *version = ry_tensors_meta(set, VERSION_KEY);
-    if (!version)
-        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: this is no index of photos", what);
+    if (!version) return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: this is no index of photos", what);
     if (strcmp(version, VERSION) != 0)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "%s: an index of version \"%.20s\", this library knows " VERSION, what,
@@ -184,11 +186,12 @@ static renyi_status write_file(const renyi_gallery *g, const columns *c, const c
                                renyi_error *err)
 {
     const ry_making *k = &g->making;
-    const char *const meta[] = {VERSION_KEY, VERSION,   "files",  c->files,  "folder",
-                                k->folder,   "model",   k->model, "policy",  k->policy,
+    const char *const meta[] = {VERSION_KEY, VERSION,   "files",  c->files, "folder",
+                                k->folder,   "model",   k->model, "policy", k->policy,
                                 "recipe",    k->recipe, NULL};
     const uint64_t n = g->n, dim = g->dim;
-    const ry_tensor tensors[N_TENSORS] = { /* wide elements first */
+    const ry_tensor tensors[N_TENSORS] = {
+        /* wide elements first */
         {.name = "time", .dtype = RY_I64, .n_dims = 1, .shape = {n}, .data = c->time},
         {.name = "size", .dtype = RY_U64, .n_dims = 1, .shape = {n}, .data = c->size},
         {.name = "image", .dtype = RY_F32, .n_dims = 2, .shape = {n, dim}, .data = g->rows},

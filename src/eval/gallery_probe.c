@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAME_COSINE 0.995 /* f32, bf16 and int8 of one model are nearer than this; models are not */
+#define SAME_COSINE                                                               \
+    0.995 /* f32, bf16 and int8 of one model are nearer than this; models are not \
+           */
 
 /* [size, size, 3]: blocks of random colours over slopes, something for every layer to see. */
 static void draw(uint8_t *pixels, size_t size)

@@ -60,10 +60,10 @@ static void add_photo(update *u, const renyi_dataset_image *image)
         return;
     }
     u->paths[u->n] = image->path;
-    u->pictures[u->n++] = (ry_picture){
-        .file = image->file,
-        .size = (uint64_t)st.st_size,
-        .time = (int64_t)((uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec)};
+    u->pictures[u->n++] = (ry_picture){.file = image->file,
+                                       .size = (uint64_t)st.st_size,
+                                       .time = (int64_t)((uint64_t)st.st_mtim.tv_sec * 1000000000u +
+                                                         (uint64_t)st.st_mtim.tv_nsec)};
 }
 
 /* A photo and its path, to be sorted together. */
@@ -135,8 +135,8 @@ static void compare(update *u)
         }
         if (order == 0) {
             const ry_picture *old = &g->pictures[j];
-            u->is_there[i] = !u->is_anew && old->size == u->pictures[i].size &&
-                             old->time == u->pictures[i].time;
+            u->is_there[i] =
+                !u->is_anew && old->size == u->pictures[i].size && old->time == u->pictures[i].time;
             if (u->is_there[i])
                 memcpy(u->rows + i * u->dim, g->rows + j * u->dim, u->dim * sizeof *u->rows);
             u->changes.kept += u->is_there[i];
@@ -215,9 +215,9 @@ static renyi_status describe(update *u, const char *folder, const renyi_model *m
     u->making.folder = ry_stash_text(&u->stash, folder);
     u->making.model = ry_stash_text(&u->stash, name ? name : info.architecture);
     if (!u->making.folder || !u->making.model) return ry_fail_nomem(err, strlen(folder));
-    u->is_anew = u->old->dim && (u->old->dim != u->dim ||
-                                 strcmp(u->old->making.folder, folder) != 0 ||
-                                 ry_gallery_same(&u->old->making, &u->making, u->dim, NULL));
+    u->is_anew =
+        u->old->dim && (u->old->dim != u->dim || strcmp(u->old->making.folder, folder) != 0 ||
+                        ry_gallery_same(&u->old->making, &u->making, u->dim, NULL));
     u->changes.is_anew = u->is_anew;
     return RENYI_OK;
 }

@@ -16,9 +16,9 @@ static void make_header(char out[HEADER], size_t rows, size_t columns)
     out[8] = (char)(length & 0xff);
     out[9] = (char)(length >> 8);
     char dict[HEADER];
-    const int n = snprintf(dict, sizeof dict,
-                           "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows,
-                           columns);
+    const int n =
+        snprintf(dict, sizeof dict,
+                 "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows, columns);
     memset(out + FIXED, ' ', length);
     memcpy(out + FIXED, dict, (size_t)n); /* two numbers of 20 digits fit */
     out[HEADER - 1] = '\n';

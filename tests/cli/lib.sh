@@ -54,6 +54,12 @@ has_builtin() {
   "$RENYI" inspect -q builtin >/dev/null 2>&1 || { echo "SKIP: no model inside this build"; return 1; }
 }
 
+# A random CLIP of two blocks, and merges that make a few words of it shorter; the tokenizer lies beside the model.
+make_clip() {
+  "$RENYI" init -q --arch clip_vit_tiny_patch32_224 --dim 64 --heads 2 --blocks 2 --seed 1 clip.safetensors
+  printf '#version: 0.2\nc a\nca t</w>\np h\no f</w>\n' >bpe_simple_vocab_16e6.txt
+}
+
 # make_ppm FILE RED GREEN BLUE: a plain 40 x 30 picture.
 make_ppm() {
   local pixel

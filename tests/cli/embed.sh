@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# renyi embed and search: rows in files, and an index that follows its folder.
+# SPDX-License-Identifier: Apache-2.0
+. "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
+
+make_clip
+make_toy vit.safetensors
+mkdir -p photos/sub
+for i in 0 1 2 3; do make_ppm "photos/$i.ppm" $((i * 60)) $((250 - i * 60)) 90; done
+make_ppm photos/sub/4.ppm 10 200 250
+echo "no picture" >photos/bad.ppm
+clip=(-m clip.safetensors -t 1)
+
+# rows FILE: prints the safetensors file as JSON: {"image": [[...]], "text": ..., "meta": {...}}
+cat >rows.py <<'P'
+import array, json, struct, sys
+b = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", b[:8])[0]
+h = json.loads(b[8:8 + n])
+out = {"meta": h.pop("__metadata__")}
+for name, t in h.items():
+    begin, end = t["data_offsets"]
+    if t["dtype"] == "F32":
+        v = array.array("f", b[8 + n + begin:8 + n + end]).tolist()
+        out[name] = [v[i * t["shape"][1]:(i + 1) * t["shape"][1]] for i in range(t["shape"][0])]
+json.dump(out, sys.stdout)
+P
+
+# --- the three files and stdout say the same ---
+words=(--text 'a photo of a cat' --text 'Größe' photos/0.ppm photos/1.ppm)
+run 0 "$RENYI" embed "${clip[@]}" "${words[@]}" -o rows.safetensors
+out_empty
+run 0 python3 rows.py rows.safetensors
+json 'len(d["image"]) == 2 and len(d["text"]) == 2 and len(d["image"][0]) == len(d["text"][0]) == 64'
+json 'all(abs(sum(x * x for x in r) - 1) < 1e-5 for r in d["image"] + d["text"])'
+json 'json.loads(d["meta"]["files"]) == ["photos/0.ppm", "photos/1.ppm"] and json.loads(d["meta"]["texts"]) == ["a photo of a cat", "Größe"]'
+json 'd["meta"]["model"] == "clip.safetensors" and d["meta"]["policy"] == "none"'
+cp out want
+run 0 "$RENYI" embed "${clip[@]}" "${words[@]}" -o rows.jsonl
+run 0 "$RENYI" embed "${clip[@]}" "${words[@]}"
+python3 - <<'P' || fail "the forms differ"
+import array, json
+want = json.load(open("want"))
+rows = want["image"] + want["text"]
+names = [("file", "photos/0.ppm"), ("file", "photos/1.ppm"), ("text", "a photo of a cat"), ("text", "Größe")]
+near = lambda a, b: all(abs(x - y) < 1e-8 for x, y in zip(a, b))
+for path in ("rows.jsonl", "out"):
+    lines = [json.loads(l) for l in open(path)]
+    assert len(lines) == 4
+    for line, row, (key, name) in zip(lines, rows, names):
+        assert line[key] == name and near(line["embedding"], row)
+P
+run 0 "$RENYI" embed "${clip[@]}" "${words[@]}" -o rows.npy --json
+json 'd["dim"] == 64 and [i["file"] for i in d["images"]] == ["photos/0.ppm", "photos/1.ppm"] and len(d["texts"]) == 2 and d["output"] == "rows.npy"'
+python3 - <<'P' || fail "rows.npy"
+import array, json
+b = open("rows.npy", "rb").read()
+want = json.load(open("want"))
+assert b[:8] == b"\x93NUMPY\x01\x00" and eval(b[10:128])["shape"] == (4, 64)
+assert array.array("f", b[128:]).tolist() == sum(want["image"] + want["text"], [])
+P
+
+# --- stdin, folders, lists, bad photos; plain ViTs; pruning ---
+run 0 sh -c '"$0" embed -m clip.safetensors -t 1 --json - photos/1.ppm <photos/0.ppm' "$RENYI"
+json 'd["images"][0]["file"] == "-" and len(d["images"]) == 2'
+python3 - <<'P' || fail "stdin is another row"
+import json
+got, want = json.load(open("out")), json.load(open("want"))
+assert all(abs(a - b) < 1e-7 for i in (0, 1) for a, b in zip(got["images"][i]["embedding"], want["image"][i]))
+P
+run 3 "$RENYI" embed "${clip[@]}" -r photos -o all.safetensors --json
+json '[i["file"] for i in d["images"]] == ["photos/0.ppm", "photos/1.ppm", "photos/2.ppm", "photos/3.ppm", "photos/sub/4.ppm"]'
+json 'd["failed"][0]["file"] == "photos/bad.ppm"'
+run 1 "$RENYI" embed "${clip[@]}" photos/bad.ppm -o no.safetensors
+[ ! -e no.safetensors ] || fail "a file of nothing"
+run 0 "$RENYI" embed -m vit.safetensors -t 1 --prune 'evit keep=0.5 layers=0' photos/0.ppm --json
+json 'd["dim"] == 64 and d["policy"].startswith("evit keep=0.5")'
+printf 'one\r\n\ntwo\n' >texts.txt
+run 0 "$RENYI" embed "${clip[@]}" --text-file texts.txt --json
+json '[t["text"] for t in d["texts"]] == ["one", "two"] and d["images"] == []'
+
+one_line() {
+  err_lines 1
+  err_has "$1"
+  out_empty
+}
+run 1 "$RENYI" embed -q -m vit.safetensors --text 'a cat'
+one_line "text tower"
+run 1 "$RENYI" embed -q "${clip[@]}" --text "$(printf 'very %.0s' {1..90})"
+one_line "--truncate"
+run 0 "$RENYI" embed -q "${clip[@]}" --truncate --text "$(printf 'very %.0s' {1..90})"
+run 1 "$RENYI" embed -q "${clip[@]}" --text $'\xff'
+one_line "text 1"
+run 2 "$RENYI" embed -q "${clip[@]}" photos/0.ppm -o rows.txt
+one_line ".safetensors, .npy or .jsonl"
+run 2 "$RENYI" embed -q "${clip[@]}"
+one_line "no images"
+run 1 "$RENYI" embed -q "${clip[@]}" photos/0.ppm -o /nowhere/rows.npy
+one_line "/nowhere/rows.npy"
+
+# --- search: built, kept, brought up to date ---
+search() { "$RENYI" search "${clip[@]}" photos "$@"; }
+run 3 search --image photos/2.ppm 'a cat' -k 3 --json
+json 'd["photos"] == 5 and d["added"] == 5 and d["kept"] == 0 and d["failed"][0]["file"].endswith("/photos/bad.ppm")'
+json '[q["text"] for q in d["queries"]] == ["a cat", None] and all(len(q["hits"]) == 3 for q in d["queries"])'
+json 'd["queries"][1]["hits"][0]["file"] == "2.ppm" and d["queries"][1]["hits"][0]["path"] == "photos/2.ppm" and d["queries"][1]["hits"][0]["score"] > 0.9999'
+json 'd["index"].startswith("'"$HOME"'/.cache/renyi/galleries/")'
+rm photos/bad.ppm photos/3.ppm
+make_ppm photos/1.ppm 1 2 3
+touch -d @1000000000 photos/1.ppm
+cp photos/2.ppm photos/sub/copy.ppm
+run 0 search --json
+json '(d["kept"], d["added"], d["changed"], d["removed"], d["queries"]) == (3, 1, 1, 1, [])'
+run 0 search --image photos/2.ppm --paths -k 2
+[ "$(cat out)" = $'photos/2.ppm\nphotos/sub/copy.ppm' ] || fail "equal photos come first, by name"
+run 0 search 'a cat' 'a dog'
+[ "$(grep -c '^  ' out)" -eq 10 ] || fail "five photos for each"
+run 0 search --no-update 'a cat' -k 1
+run 0 search --prune 'evit keep=0.5 layers=0' --json
+json 'd["anew"] and d["kept"] == 0'
+run 1 search -q --no-update 'a cat'
+one_line "without --no-update"
+run 0 "$RENYI" search -m vit.safetensors -t 1 photos --image photos/0.ppm --index own.safetensors -k 1 --paths
+[ "$(cat out)" = photos/0.ppm ] || fail "a plain ViT finds photos"
+run 0 "$RENYI" search -m vit.safetensors -t 1 photos --image photos/0.ppm --index none -k 1 --json
+json 'd["index"] is None and d["added"] == 5'
+run 1 "$RENYI" search -q -m vit.safetensors photos 'a cat'
+one_line "text tower"
+run 1 search -q 'a cat' --index vit.safetensors # somebody's model is not overwritten
+one_line "no index of photos"
+head -c 500 own.safetensors >torn.safetensors
+run 1 search -q 'a cat' --index torn.safetensors
+one_line "--index"
+run 1 search -q --image nowhere.ppm
+one_line "nowhere.ppm"
+run 1 "$RENYI" search -q "${clip[@]}" nowhere 'a cat'
+one_line "nowhere"

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# renyi zeroshot: classes put in words, on folders and on data sets by name; sweeps of CLIPs; what is refused.
+# SPDX-License-Identifier: Apache-2.0
+. "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
+
+make_clip
+make_toy vit.safetensors
+for i in {0..8}; do
+  class=$(printf 'golf_ball church cat' | cut -d' ' -f $((i % 3 + 1)))
+  mkdir -p "photos/$class"
+  make_ppm "photos/$class/$i.ppm" $((i * 27)) $((250 - i * 9)) $((i * 37 % 251))
+done
+zeroshot() { "$RENYI" zeroshot -m clip.safetensors -t 1 "$@"; }
+prune=(--prune none --prune 'evit keep=0.5 layers=0 metric=col n=4' --prune 'tome r=8')
+
+# --- folders are classes; several policies, every class, and the classifier kept for the next time ---
+run 0 zeroshot --data-dir photos "${prune[@]}" --per-class
+out_has "photo by photo"
+out_has "9 photos, 3 classes"
+out_has "top-1 %, mean over 3 classes:"
+[ "$(grep -cE '^ +[0-2] +3 .*(cat|church|golf_ball)$' out)" -eq 3 ] || fail "a row a class"
+err_has "classes: 3, names from the folders; templates: simple (1)"
+ls "$HOME"/.cache/renyi/classifiers/classifier-*.safetensors >/dev/null || fail "no cache"
+run 0 zeroshot --data-dir photos "${prune[@]}" --json
+err_has "classes: their rows come from $HOME/.cache/renyi/classifiers/"
+json 'len(d["results"]) == 3 and len(d["pairs"]) == 3 and d["collection"] is None and d["adapt"] is None and d["names_from"] == "folders"'
+json '[c["name"] for c in d["classes"]] == ["cat", "church", "golf_ball"] and all(c["photos"] == 3 and len(c["top1"]) == 3 for c in d["classes"])'
+json 'all(abs(r["top1_class_mean"] - sum(c["top1"][i] for c in d["classes"]) / 3) < 1e-6 for i, r in enumerate(d["results"]))'
+json 'all(r["top5"] == 100 and abs(r["top1_class_mean"] - r["top1"]) < 1e-6 for r in d["results"])' # as many photos of each class
+
+# --- templates: a list inside, a file, sentences; the answers are those of the rows ---
+run 0 zeroshot --data-dir photos --json --templates imagenet80 --cache none
+json 'd["templates_name"] == "imagenet80" and len(d["templates"]) == 80'
+printf '# two of them\na photo of a {}.\n\nan {} of art\n' >templates.txt
+run 0 zeroshot --data-dir photos --json --templates templates.txt --templates '{}!' --cache rows.safetensors
+json 'd["templates"] == ["a photo of a {}.", "an {} of art", "{}!"]'
+[ -f rows.safetensors ] || fail "--cache FILE"
+run 0 zeroshot --data-dir photos --json --cache rows.safetensors -v # made of other sentences: made anew, not believed
+err_has "rows.safetensors: was made of"
+printf 'a cat\nchurch\nball\n' >names.txt
+run 1 zeroshot --data-dir photos --class-names names.txt
+err_lines 1
+printf 'cat\nchurch\ngolf_ball\ndog\n' >names.txt
+run 0 zeroshot --data-dir photos --class-names names.txt --json --log-samples log.jsonl
+err_has "1 of 4 classes have no photos here"
+json 'd["names_from"] == "list" and d["empty_classes"] == 1 and len(d["classes"]) == 4 and d["classes"][3]["top1"] == [None]'
+
+# --- a log is one of these sentences and names ---
+[ "$(wc -l <log.jsonl)" -eq 9 ] || fail "a line a photo"
+run 0 zeroshot --data-dir photos --class-names names.txt --json --log-samples log.jsonl --resume
+json 'd["resumed"] == 9'
+run 0 zeroshot --data-dir photos --class-names names.txt --json --log-samples log.jsonl --resume --templates 'a drawing of a {}.'
+json 'd["resumed"] == 0 and d["results"][0]["images"] == 9'
+for i in 1 2; do run 0 zeroshot --data-dir photos --shard $i/2 --log-samples part$i.jsonl -q; done
+run 0 "$RENYI" merge all.jsonl part1.jsonl part2.jsonl --json
+json 'd["results"][0]["images"] == 9'
+
+# --- a data set by name, and its results in the paper's table ---
+mkdir -p oxford_pets/images
+for i in 0 1 2 3; do cp "photos/cat/2.ppm" "oxford_pets/images/$i.ppm"; done
+echo '{"train": [], "val": [], "test": [["0.ppm", 0, "abyssinian"], ["1.ppm", 1, "basset_hound"], ["2.ppm", 0, "abyssinian"], ["3.ppm", 1, "basset_hound"]]}' \
+  >oxford_pets/split_zhou_OxfordPets.json
+run 0 zeroshot --data-dir oxford_pets --json
+json 'd["collection"] == "pets" and d["templates"] == ["a photo of a {}, a type of pet."] and d["names_from"] == "data" and d["results"][0]["top1"] == 50'
+cp out pets.json
+run 0 "$RENYI" paper --table 5 --results pets.json --json
+run 0 zeroshot --data-dir . --collection OxfordPets --limit 2 --json
+json 'd["collection"] == "pets" and d["photos"] == 2'
+run 2 zeroshot --data-dir photos --collection pots
+err_has "pets"
+
+# --- a sweep of CLIPs ---
+run 0 "$RENYI" sweep -m clip.safetensors --data-dir photos --templates simple -t 1 --img-size 160,model \
+  --prune none --prune 'evit keep=0.5 layers=0' -o swept --json
+json 'len(d["results"]) == 4 and all(r["images"] == 9 for r in d["results"]) and d["pairs"]'
+run 0 "$RENYI" sweep -m clip.safetensors --data-dir photos --templates simple -t 1 --img-size 160,model \
+  --prune none --prune 'evit keep=0.5 layers=0' -o swept --json --resume
+json 'd["resumed"] == 18'
+run 1 "$RENYI" sweep -m clip.safetensors --data-dir photos --prune none
+err_has "has no classifier"
+
+# --- what is refused, one line each ---
+one_line() {
+  err_lines 1
+  err_has "$1"
+  out_empty
+}
+run 1 "$RENYI" zeroshot -q -m vit.safetensors --data-dir photos
+one_line "not a CLIP"
+run 2 zeroshot -q --data-dir photos --templates 'a photo.'
+one_line "{}"
+run 2 zeroshot -q --data-dir photos --templates '{} and {}'
+one_line "{}"
+mkdir -p long/"$(printf 'very_%.0s' {1..45})long"
+cp photos/cat/2.ppm long/very*
+mkdir -p long/cat
+cp photos/cat/2.ppm long/cat
+run 1 zeroshot -q --data-dir long
+one_line "--truncate"
+run 0 zeroshot -q --data-dir long --truncate
+mkdir -p empty/cat empty/dog
+cp photos/cat/2.ppm empty/cat
+run 1 zeroshot -q --data-dir empty
+one_line "empty/dog"
+mkdir -p mixed/n01440764 mixed/church
+cp photos/cat/2.ppm mixed/n01440764
+cp photos/cat/2.ppm mixed/church
+run 1 zeroshot -q --data-dir mixed
+one_line "mixed"
+run 2 zeroshot -q --data-dir photos --adapt magic
+one_line "--adapt"
+run 2 zeroshot -q
+one_line "--data-dir DIR is missing"
+mkdir lone && cp clip.safetensors lone
+run 1 "$RENYI" zeroshot -q -m lone/clip.safetensors --data-dir photos
+one_line "--tokenizer"
+run 0 "$RENYI" zeroshot -q -m lone/clip.safetensors --data-dir photos --tokenizer bpe_simple_vocab_16e6.txt -t 1
+run 1 "$RENYI" classify -q -m clip.safetensors photos/cat/2.ppm
+one_line "renyi zeroshot"
+run 1 "$RENYI" eval -q -m clip.safetensors --data-dir photos
+one_line "renyi zeroshot"
