@@ -166,7 +166,8 @@ static int embed_texts(const embed_options *o, embed_result *r, const renyi_opti
     }
     if (!code) {
         r->texts = cli_alloc(o->texts.count, side.info.embed_dim * sizeof *r->texts);
-        code = text_side_embed(&side, &o->texts, o->text.truncate, (uint32_t)o->a.threads, r->texts);
+        code =
+            text_side_embed(&side, &o->texts, o->text.truncate, (uint32_t)o->a.threads, r->texts);
     }
     text_side_free(&side);
     return code ? CLI_FAILED : CLI_OK;
@@ -239,8 +240,9 @@ static int check(embed_options *o, const cli_strings *words)
     if (!words->count && !o->list && !o->texts.count && !o->text_file)
         return options_usage_error("embed", "no images and no --text given");
     if (o->output && format_of(o->output) < 0)
-        return options_usage_error("embed", "-o %s: the name must end in .safetensors, .npy or "
-                                            ".jsonl",
+        return options_usage_error("embed",
+                                   "-o %s: the name must end in .safetensors, .npy or "
+                                   ".jsonl",
                                    o->output);
     const int code = embed_arguments_check("embed", &o->a);
     if (code != CLI_OK) return code;

@@ -210,8 +210,8 @@ int cmd_pull(int argc, char **argv)
     };
     const verb_syntax syntax = {
         "pull", "REPOSITORY [options]",
-        "Fetches config.json, preprocessor_config.json and the weights (model.safetensors or its shards) of\n"
-        "a Hugging Face repository into the cache that Hugging Face's own tools use ($HF_HUB_CACHE, else\n"
+        "Fetches config.json, preprocessor_config.json, the weights (model.safetensors or its shards) and the\n"
+        "tokenizer, if there is one, of a Hugging Face repository into the cache that Hugging Face's own tools use ($HF_HUB_CACHE, else\n"
         "$HF_HOME/hub, else ~/.cache/huggingface/hub). Interrupted downloads are resumed, size and digest\n"
         "are checked. HF_ENDPOINT names another server, HF_TOKEN opens private repositories. Prints the\n"
         "directory, which -m takes, as it takes the repository's name.",

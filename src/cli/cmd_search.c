@@ -8,8 +8,7 @@ static int check(search_arguments *a, const cli_strings *words)
     if (!a->e.model) return options_usage_error("search", "-m MODEL is missing");
     if (!words->count) return options_usage_error("search", "FOLDER is missing");
     a->folder = words->items[0];
-    for (size_t i = 1; i < words->count; i++)
-        cli_strings_add(&a->texts, cli_copy(words->items[i]));
+    for (size_t i = 1; i < words->count; i++) cli_strings_add(&a->texts, cli_copy(words->items[i]));
     if (a->no_update && !a->texts.count && !a->images.count)
         return options_usage_error("search", "--no-update without a question leaves nothing to do");
     return embed_arguments_check("search", &a->e);

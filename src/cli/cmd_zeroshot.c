@@ -30,8 +30,8 @@ static int is_clip(const char *word, const renyi_model *m)
 
 static void note_words(const zeroshot_words *w)
 {
-    static const char *const from[] = {"the model",      "the folders",    "--class-names",
-                                       "the data set",   "classnames.txt", "ImageNet"};
+    static const char *const from[] = {"the model",    "the folders",    "--class-names",
+                                       "the data set", "classnames.txt", "ImageNet"};
 
     cli_note("classes: %u, names from %s%s%s; templates: %s (%zu)", w->n_classes,
              from[w->data.names_from], w->data.collection ? "; data set " : "",

@@ -55,8 +55,7 @@ void eval_classes_means(const eval_report *r, json_t *results)
     class_grid g = count(r);
 
     for (uint32_t p = 0; p < g.n_policies; p++)
-        json_object_set_new(json_array_get(results, p), "top1_class_mean",
-                            json_number(g.means[p]));
+        json_object_set_new(json_array_get(results, p), "top1_class_mean", json_number(g.means[p]));
     grid_free(&g);
 }
 
@@ -72,10 +71,10 @@ json_t *eval_classes_json(const eval_report *r)
             json_array_append_new(top1, json_number(cell->top1));
             json_array_append_new(top5, json_number(cell->top5));
         }
-        json_array_append_new(list, json_pack("{s:i, s:o, s:I, s:o, s:o}", "class", (int)c, "name",
-                                              json_text(class_name(r->names, c)), "photos",
-                                              (json_int_t)photos_of(&g, c), "top1", top1, "top5",
-                                              top5));
+        json_array_append_new(list,
+                              json_pack("{s:i, s:o, s:I, s:o, s:o}", "class", (int)c, "name",
+                                        json_text(class_name(r->names, c)), "photos",
+                                        (json_int_t)photos_of(&g, c), "top1", top1, "top5", top5));
     }
     grid_free(&g);
     return list;

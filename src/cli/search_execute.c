@@ -50,8 +50,8 @@ static int open_index(renyi_gallery **out, const char *path)
     renyi_error err = {0};
     const int is_there = path && access(path, F_OK) == 0;
 
-    if ((is_there ? renyi_gallery_open(out, path, NULL, &err) : renyi_gallery_new(out, NULL, &err)) ==
-        RENYI_OK)
+    if ((is_there ? renyi_gallery_open(out, path, NULL, &err)
+                  : renyi_gallery_new(out, NULL, &err)) == RENYI_OK)
         return CLI_OK;
     cli_error("%s; remove it, or name another file with --index",
               err.message[0] ? err.message : renyi_status_name(err.code));

@@ -59,9 +59,9 @@ static json_t *answer_json(const search_report *r, const search_answer *answer)
         renyi_gallery_photo photo;
         renyi_gallery_get_photo(r->gallery, answer->hits[i].photo, &photo);
         char *path = path_of(r, photo.file);
-        json_array_append_new(hits, json_pack("{s:o, s:o, s:f}", "file", json_text(photo.file),
-                                              "path", json_text(path), "score",
-                                              answer->hits[i].score));
+        json_array_append_new(hits,
+                              json_pack("{s:o, s:o, s:f}", "file", json_text(photo.file), "path",
+                                        json_text(path), "score", answer->hits[i].score));
         free(path);
     }
     return json_pack("{s:o, s:o, s:o}", "text", json_text(answer->text), "image",

@@ -97,7 +97,7 @@ int zeroshot_words_make(zeroshot_words *out, const char *verb, const zeroshot_ar
     for (size_t i = 0; code == CLI_OK && i < z->templates.count; i++)
         code = add_templates(&out->sentences, verb, z->templates.items[i]);
     out->condition = make_condition(out);
-    if (out->data.n_empty)
+    if (out->data.n_empty && !ranks_number())
         cli_warn("%u of %u classes have no photos here: they can be answered, but never rightly",
                  out->data.n_empty, out->n_classes);
     return code;

@@ -135,4 +135,14 @@ import csv
 rows = [[{k: v for k, v in r.items() if not any(t in k for t in ("ms", "img_per_s", "rss", "command", "pareto"))} for r in csv.DictReader(open(f + "/results.csv"))] for f in ("one", "two")]
 assert rows[0] == rows[1] and len(rows[0]) == 3, rows
 P
+
+# --- and so does a zero-shot evaluation ---
+make_clip
+zeroshot=("$RENYI" zeroshot -m clip.safetensors --data-dir photos --class-names names --json)
+printf 'cat\ndog\nhen\ncow\n' >names
+for i in 0 1 2 3; do mv "photos/00$i" "photos/$(sed -n "$((i + 1))p" names)"; done
+run 3 "${zeroshot[@]}"
+timeless out >want
+run 3 ranks 2 "${zeroshot[@]}"
+timeless out | cmp -s - want || fail "other zero-shot results with 2 ranks"
 echo "ranks: ok"

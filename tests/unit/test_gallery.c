@@ -284,8 +284,7 @@ static int stop_after_two(void *user, uint64_t done, uint64_t total)
 static void a_stop_keeps_what_is_done(void **state)
 {
     (void)state;
-    const renyi_embed_options o = {
-        .struct_size = sizeof o, .batch = 2, .progress = stop_after_two};
+    const renyi_embed_options o = {.struct_size = sizeof o, .batch = 2, .progress = stop_after_two};
     renyi_gallery *g;
     renyi_gallery_changes c;
     renyi_error err = {0};
