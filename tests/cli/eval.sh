@@ -145,7 +145,6 @@ json 'd["preprocessing"]["size"] == 112'
 # --- wrong usage ---
 run 2 eval_toy
 err_has "--data-dir DIR is missing"
-run 2 "$RENYI" eval --data-dir photos
 run 2 eval_toy photos --prune 'evit keep=1.5 layers=0'
 run 2 eval_toy photos --prune 'evit keep=0.5 layers=9'
 run 2 eval_toy photos --prune none --prune none

@@ -213,8 +213,6 @@ bad "policy" "renyi policies" --prune ''
 bad "policy" "renyi policies" --prune "evit layers=$(seq -s, 0 900)"
 run 2 classify --prune evit --prune mosaic red.ppm
 err_has "one --prune POLICY at a time, 2 given"
-run 2 "$RENYI" flops --prune evit
-err_has "one of -m MODEL and --arch NAME"
 run 2 "$RENYI" flops -m toy.safetensors --arch vit_tiny_patch16_224
 run 2 "$RENYI" flops --arch vit_enormous_patch16_224
 err_has "vit_enormous_patch16_224"
