@@ -370,6 +370,8 @@ typedef struct renyi_layer_cost {
 typedef struct renyi_cost {
     renyi_layer_cost embed, head, total; /* before the blocks, after them, everything */
     uint32_t n_blocks;
+    renyi_layer_cost anchors; /* MACs that come on top in a session that adapts (tca.h) once it has
+                                 anchors; not in the total */
 } renyi_cost;
 
 /* Of a model, or (m = NULL) of an architecture by name. layers: [max_layers] or NULL; filled up to

@@ -34,9 +34,9 @@ typedef struct renyi_tca_options {
     uint32_t no_correction; /* 1 = logits stay as they are */
 } renyi_tca_options;
 
-/* For a model with a classifier and a class token; made for its classes and its tower. Borrows m,
- * which must outlive it. The memory of a full reservoir is taken here. On success *out is owned by
- * the caller (renyi_tca_free). */
+/* For a model with a classifier and a class token: for its classes and its tower, so that sessions
+ * of others refuse it. The memory of a full reservoir is taken here; m is not needed after the
+ * call, its allocator is. On success *out is owned by the caller (renyi_tca_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_tca_new(renyi_tca **out, const renyi_model *m,
                                                  const renyi_tca_options *opt, renyi_error *err);
 RENYI_API void renyi_tca_free(renyi_tca *t);

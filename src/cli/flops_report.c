@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static double giga(double macs) { return macs * 1e-9; }
 
@@ -31,6 +32,9 @@ static void put_shares(const renyi_layer_cost *c, const renyi_layer_cost *dense)
            100.0 * c->macs_executed / dense->macs_executed);
 }
 
+/* Only TCA has anchors, and only where it adapts: they stand apart from the total. */
+static int has_anchors(const flops_result *r) { return strncmp(r->policy, "tca ", 4) == 0; }
+
 static void put_one(const flops_report *report)
 {
     const flops_result *r = &report->results[0];
@@ -51,6 +55,10 @@ static void put_one(const flops_report *report)
     printf("%-34s", "total");
     put_macs(&r->cost.total);
     put_shares(&r->cost.total, &report->dense.cost.total);
+    if (!has_anchors(r)) return;
+    printf("%-34s %10s %9.3f %9.3f %9.3f\n", "anchors, when it adapts: on top", "",
+           giga(r->cost.anchors.macs_paper), giga(r->cost.anchors.macs),
+           giga(r->cost.anchors.macs_executed));
 }
 
 static uint32_t tokens_left(const flops_result *r)
@@ -125,6 +133,8 @@ static json_t *result_json(const flops_report *report, const flops_result *r)
     json_object_set_new(out, "embed", add_macs(json_object(), &r->cost.embed));
     json_object_set_new(out, "layers", layers_json(r));
     json_object_set_new(out, "head", add_macs(json_object(), &r->cost.head));
+    if (has_anchors(r))
+        json_object_set_new(out, "anchors", add_macs(json_object(), &r->cost.anchors));
     return out;
 }
 

@@ -21,7 +21,8 @@ struct renyi_model {
     /* Of a zero-shot model (zeroshot.c) the model whose tower it borrows: of all above, only the
      * labels and vit.words are its own. Else NULL. */
     const renyi_model *tower;
-    renyi_model *owned; /* what is freed with it: that tower, or NULL */
+    uint64_t words_hash; /* of the rows of its words; 0 without them */
+    renyi_model *owned;  /* what is freed with it: that tower, or NULL */
 };
 
 #endif

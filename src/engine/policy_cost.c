@@ -71,6 +71,22 @@ static renyi_layer_cost block_cost(const encoder *e, const ry_block_rows *r)
                               .macs_executed = ry_block_rows_macs(r, &e->config)};
 }
 
+/* What an anchor adds to a block: as papers count, a token of attention's products and LayerNorm;
+ * as it is run, its query asks nothing and its row is not projected. */
+static renyi_layer_cost anchor_cost(const encoder *e, const ry_block_rows *r)
+{
+    const ry_cost_shape shape = cost_shape(e);
+    const ry_cost with = ry_cost_block(&shape, r->in + 1, 0),
+                  without = ry_cost_block(&shape, r->in, 0);
+    ry_block_rows anchored = *r;
+    anchored.anchored = 1;
+    return (renyi_layer_cost){.macs_paper =
+                                  ry_cost_macs_with_norm(&with) - ry_cost_macs_with_norm(&without),
+                              .macs = ry_cost_macs(&with) - ry_cost_macs(&without),
+                              .macs_executed = ry_block_rows_macs(&anchored, &e->config) -
+                                               ry_block_rows_macs(r, &e->config)};
+}
+
 /* Before the blocks and after them. */
 static void end_costs(const encoder *e, renyi_cost *out, uint32_t last)
 {
@@ -117,6 +133,9 @@ static void sum_up(const encoder *e, const ry_block_rows *rows, renyi_cost *out,
         const renyi_layer_cost c = block_cost(e, &rows[i]);
         if (layers && i < max_layers) layers[i] = c;
         add(&out->total, &c);
+        if (!i || rows[i].needs.place == RY_CUT_NONE) continue; /* as tca_session.c has it */
+        const renyi_layer_cost anchor = anchor_cost(e, &rows[i]);
+        add(&out->anchors, &anchor);
     }
     add(&out->total, &out->head);
     out->total.tokens_in = rows[0].in;

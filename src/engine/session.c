@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "engine/model.h"
 #include "engine/policy.h"
+#include "engine/tca.h"
 #include "engine/trace.h"
 #include "image/patches.h"
 #include "kernels/peak.h"
@@ -19,6 +20,7 @@ struct renyi_session {
     ry_pruner *pruner;               /* NULL: dense */
     ry_trace *trace;                 /* NULL: nobody asked */
     ry_token_hook hook;              /* the pruner's */
+    ry_tca_run adapt;                /* its tca is NULL: no picture knows of another */
     uint64_t *image_keys;            /* [max_batch] for a pruner that draws; else NULL */
     ry_vit_plan *plan;
     uint32_t max_batch, n_last; /* images per run, and of the last one */
@@ -42,10 +44,14 @@ static renyi_status check_options(renyi_session_options *o, renyi_error *err)
     if (o->output != RENYI_OUTPUT_AUTO && o->output != RENYI_OUTPUT_EMBEDDING)
         return ry_fail(err, RENYI_ERR_ARG, -1, "output %d is not one of renyi_output",
                        (int)o->output);
+    if (o->adapt && o->output != RENYI_OUTPUT_AUTO)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "a session adapts its logits: leave output at RENYI_OUTPUT_AUTO");
     return RENYI_OK;
 }
 
-/* The policy's hook, with a trace in front of it if asked for; *hook is NULL for a dense run. */
+/* The policy's hook, with a trace and anchors in front of it if asked for; *hook is NULL for a
+ * dense run. */
 static renyi_status make_hook(renyi_session *s, const renyi_session_options *o,
                               const ry_token_hook **hook, renyi_error *err)
 {
@@ -64,10 +70,21 @@ static renyi_status make_hook(renyi_session *s, const renyi_session_options *o,
         s->image_keys = ry_calloc(&m->al, o->max_batch, sizeof *s->image_keys);
         if (!s->image_keys) return ry_fail_nomem(err, o->max_batch * sizeof *s->image_keys);
     }
-    if (!o->trace) return RENYI_OK;
-    RY_TRY(ry_trace_new(&s->trace, &s->hook, c, m->vit.n_patches, o->max_batch, &m->al, err));
-    *hook = ry_trace_hook(s->trace);
+    if (o->trace) {
+        RY_TRY(ry_trace_new(&s->trace, &s->hook, c, m->vit.n_patches, o->max_batch, &m->al, err));
+        *hook = ry_trace_hook(s->trace);
+    }
+    if (o->adapt) *hook = ry_tca_hook(&s->adapt, *hook);
     return RENYI_OK;
+}
+
+static renyi_status bind_tca(renyi_session *s, const renyi_session_options *o, renyi_error *err)
+{
+    s->adapt.tca = o->adapt;
+    s->adapt.n_threads = o->n_threads;
+    if (!o->adapt) return RENYI_OK;
+    RY_TRY(ry_tca_check_model(o->adapt, s->model, err));
+    return ry_tca_reserve(o->adapt, o->max_batch, err);
 }
 
 static renyi_status fill_session(renyi_session *s, const renyi_model *m,
@@ -78,7 +95,8 @@ static renyi_status fill_session(renyi_session *s, const renyi_model *m,
     ry_vit_plan_options plan = {.level = m->level,
                                 .max_batch = o->max_batch,
                                 .n_threads = o->n_threads,
-                                .output = o->output};
+                                .output = o->output,
+                                .one_by_one = o->adapt != NULL};
     s->model = m;
     s->max_batch = o->max_batch;
     s->progress = o->progress;
@@ -86,6 +104,7 @@ static renyi_status fill_session(renyi_session *s, const renyi_model *m,
     ry_normalize_lut(s->lut, c->preprocess.mean, c->preprocess.std);
     s->pixels = ry_alloc(&m->al, bytes, 1);
     if (!s->pixels) return ry_fail_nomem(err, bytes);
+    RY_TRY(bind_tca(s, o, err));
     RY_TRY(make_hook(s, o, &plan.hook, err));
     return ry_vit_plan_new(&s->plan, &m->vit, &plan, &m->al, err);
 }
@@ -193,6 +212,12 @@ static renyi_status forward(renyi_session *s, ry_vit_input *in, float *out, reny
     s->n_last = 0;
     in->progress = s->progress;
     in->progress_user = s->progress_user;
+    if (s->adapt.tca) {
+        ry_tca_begin(&s->adapt);
+        in->tap = ry_tca_tap;
+        in->answered = ry_tca_answered;
+        in->tap_user = in->answered_user = &s->adapt;
+    }
     const renyi_status st = ry_vit_forward(s->plan, in, out);
     if (st) return ry_fail(err, st, -1, "stopped by the progress callback");
     s->n_last = in->n;

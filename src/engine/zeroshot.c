@@ -3,6 +3,7 @@
 #include "renyi/clip.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "engine/model.h"
 #include "kernels/rows.h"
@@ -45,6 +46,7 @@ static renyi_status fill(renyi_model *m, const float *rows, const char *const *n
     m->vit.head = m->vit.head_dist = NULL;
     m->vit.words = NULL;
     m->vit.words_scale = scale;
+    m->words_hash = ry_hash(rows, n_classes * spec.n_in * sizeof *rows);
     m->vit.config.n_classes = n_classes;
     RY_TRY(ry_linear_new(&m->vit.words, &spec, m->level, &m->al, err));
     return ry_labels_copy(&m->labels, names, n_classes, &m->al, err);

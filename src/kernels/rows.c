@@ -59,6 +59,26 @@ float ry_row_distance(const float *x, const float *y, size_t n)
     return sqrtf(total);
 }
 
+float ry_row_dot_i16(const int16_t *x, const float *y, size_t n)
+{
+    float sum[SUMS] = {0}, total = 0.0f;
+    size_t i = 0;
+    for (; i + SUMS <= n; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++) sum[k] += (float)x[i + k] * y[i + k];
+    for (; i < n; i++) sum[0] += (float)x[i] * y[i];
+    for (size_t k = 0; k < SUMS; k++) total += sum[k];
+    return total;
+}
+
+float ry_row_to_i16(int16_t *y, const float *x, size_t n)
+{
+    float top = 0.0f;
+    for (size_t i = 0; i < n; i++) top = fabsf(x[i]) > top ? fabsf(x[i]) : top;
+    const float scale = top > 0.0f ? 32767.0f / top : 0.0f;
+    for (size_t i = 0; i < n; i++) y[i] = (int16_t)lrintf(x[i] * scale);
+    return top / 32767.0f;
+}
+
 void ry_row_to_length(float *x, size_t n, double length)
 {
     const double is = (double)ry_row_length(x, n);

@@ -130,6 +130,7 @@ static void parts_make_the_whole(void **state)
 /* "ViT-S/16 (augreg)", "DeiT-B/16"; NULL for encoders of later chapters. */
 static const char *architecture_of(const char *model)
 {
+    if (strcmp(model, "CLIP ViT-B/16") == 0) return "clip_vit_base_patch16_224";
     if (strstr(model, "CLIP")) return NULL;
     const int deit = strncmp(model, "DeiT", 4) == 0;
     if (strstr(model, "-S/16")) return deit ? "deit_small_patch16_224" : architectures[VIT_S];
@@ -153,7 +154,13 @@ static int policy_of(const json_t *setting, char *text, size_t size)
                  (int)json_integer_value(json_array_get(l, 0)),
                  (int)json_integer_value(json_array_get(l, 1)),
                  (int)json_integer_value(json_array_get(l, 2)));
-    else if (framework && strcmp(framework, "EViT") == 0 && keep == 1.0)
+    else if (framework && strcmp(framework, "TCA") == 0 && json_array_size(l) == 3)
+        snprintf(text, size, "tca drop=0.1 layers=%d,%d,%d", /* what its 0.7 is */
+                 (int)json_integer_value(json_array_get(l, 0)),
+                 (int)json_integer_value(json_array_get(l, 1)),
+                 (int)json_integer_value(json_array_get(l, 2)));
+    else if (framework && keep == 1.0 &&
+             (strcmp(framework, "EViT") == 0 || strcmp(framework, "zero-shot CLIP") == 0))
         snprintf(text, size, "none");
     else
         return 0;
@@ -200,6 +207,24 @@ static void tables_of_the_paper(void **state)
     json_decref(tables);
     printf("%zu rows of the paper's tables\n", n_compared);
     assert_true(n_compared > 200);
+}
+
+/* TCA as the paper's "0.7", with and without the anchor in each cut but block 0's. */
+static void condensation(void **state)
+{
+    (void)state;
+    static const char arch[] = "clip_vit_base_patch16_224";
+    const renyi_cost late = cost_of(arch, "tca drop=0.1 layers=3,6,9", NULL);
+    const renyi_cost early = cost_of(arch, "tca drop=0.1 layers=0,3,6 metric=col", NULL);
+    expect("3,6,9", &late, 11.863, 11.876);
+    expect("0,3,6", &early, 9.163, 9.173);
+    assert_int_equal(late.total.tokens_out, 77);
+    assert_true(reads(late.total.macs + late.anchors.macs, 11.871));
+    assert_true(reads(early.total.macs + early.anchors.macs, 9.168));
+    assert_true(late.anchors.macs_executed < late.anchors.macs);
+    assert_true(late.anchors.macs_executed < 0.001 * late.total.macs_executed);
+    const renyi_cost dense = cost_of(arch, "none", NULL);
+    assert_true(dense.anchors.macs == 0.0);
 }
 
 /* CLIP's image towers as published: parameters, and MACs with the LayerNorm before the blocks. */
@@ -251,7 +276,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(naive_settings),       cmocka_unit_test(evit_settings),
         cmocka_unit_test(parts_make_the_whole), cmocka_unit_test(tables_of_the_paper),
-        cmocka_unit_test(image_towers_of_clip), cmocka_unit_test(faults_are_named),
+        cmocka_unit_test(image_towers_of_clip), cmocka_unit_test(condensation),
+        cmocka_unit_test(faults_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
