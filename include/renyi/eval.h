@@ -207,6 +207,10 @@ typedef struct renyi_eval_options {
     const renyi_ranks *ranks; /* borrowed until renyi_eval_free; NULL = alone. See renyi_eval_run */
     const char *condition; /* what else answers depend on (the sentences of a zero-shot model): logs
                               of other conditions are not resumed from. NULL = nothing */
+    renyi_tca *const *adapt; /* [n_policies] what a policy's session learns as it goes (tca.h);
+                                NULL, or NULL entries: nothing. Each policy needs its own. The order
+                                of photos matters then, so ranks and `resume` are refused. Must
+                                outlive the evaluation */
 } renyi_eval_options;
 
 /* Borrows m and d: both must outlive the evaluation. Makes one session per policy and reads the

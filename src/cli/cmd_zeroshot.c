@@ -5,13 +5,14 @@
 #include "eval_job.h"
 #include "eval_report.h"
 #include "model_path.h"
+#include "ranks.h"
 
 #include <string.h>
 
 typedef struct zeroshot_options {
     eval_arguments e;
     zeroshot_arguments z;
-    const char *adapt;
+    adapt_arguments adapt;
 } zeroshot_options;
 
 /* ---- run ----------------------------------------------------------------------------------- */
@@ -43,6 +44,7 @@ static int run_with(const zeroshot_options *o, const renyi_options *opt, const r
 {
     char full[RENYI_POLICY_MAX];
     renyi_model *model = NULL;
+    adaptation adapt = {0};
     int code = CLI_FAILED;
 
     note_words(w);
@@ -50,8 +52,11 @@ static int run_with(const zeroshot_options *o, const renyi_options *opt, const r
     if (c) code = zeroshot_model(&model, tower, c, w);
     for (size_t i = 0; code == CLI_OK && i < o->e.policies.count; i++)
         code = prune_check("zeroshot", o->e.policies.items[i], model, full);
-    const eval_subject subject = {"zeroshot", &o->e, model, data, w};
+    if (code == CLI_OK)
+        code = adapt_open(&adapt, "zeroshot", &o->adapt, w->data.collection, model, &o->e.policies);
+    const eval_subject subject = {"zeroshot", &o->e, model, data, w, &adapt};
     if (code == CLI_OK) code = eval_evaluate(&subject);
+    adapt_free(&adapt);
     renyi_model_free(model);
     renyi_classifier_free(c);
     return code;
@@ -80,6 +85,27 @@ static int run(const zeroshot_options *o)
 
 /* ---- command line -------------------------------------------------------------------------- */
 
+/* What adapts goes through all photos, one after the other, in an order of its own. */
+static int take_adapt(zeroshot_options *o)
+{
+    eval_arguments *e = &o->e;
+    const int code = adapt_check("zeroshot", &o->adapt);
+
+    if (code != CLI_OK || !adapt_is_on(&o->adapt)) return code;
+    if (e->resume || e->shard)
+        return options_usage_error("zeroshot", "--adapt learns from all photos in order: %s",
+                                   e->resume ? "such a run cannot be resumed"
+                                             : "there are no shards of it");
+    if (ranks_get())
+        return options_usage_error("zeroshot", "--adapt is not shared over ranks; run it alone");
+    if (!o->adapt.in_order && !e->shuffle) {
+        e->shuffle = 1;
+        if (!e->seed) e->seed = 1;
+    }
+    if (!e->prune.policies.count) cli_strings_add(&e->prune.policies, cli_copy("tca"));
+    return CLI_OK;
+}
+
 static int check(zeroshot_options *o, const cli_strings *words)
 {
     eval_arguments *e = &o->e;
@@ -90,12 +116,11 @@ static int check(zeroshot_options *o, const cli_strings *words)
     if (words->count > 1 || (words->count && e->data != words->items[0]))
         return options_usage_error("zeroshot", "unexpected '%s': one folder or list at a time",
                                    words->items[words->count - 1]);
-    if (eval_arguments_check("zeroshot", e)) return CLI_USAGE;
-    if (o->adapt && strcmp(o->adapt, "none") != 0)
-        return options_usage_error("zeroshot", "--adapt %s: not built into this version yet",
-                                   o->adapt);
-    const int code = zeroshot_check("zeroshot", &o->z);
-    return code == CLI_OK ? eval_take_policies("zeroshot", e) : code;
+    int code = take_adapt(o);
+    if (code == CLI_OK && eval_arguments_check("zeroshot", e)) code = CLI_USAGE;
+    if (code == CLI_OK) code = zeroshot_check("zeroshot", &o->z);
+    if (code == CLI_OK) code = eval_take_policies("zeroshot", e);
+    return code;
 }
 
 static option_outcome parse(zeroshot_options *o, int argc, char **argv, cli_strings *words)
@@ -109,8 +134,7 @@ static option_outcome parse(zeroshot_options *o, int argc, char **argv, cli_stri
         ZEROSHOT_OPTION_ROWS(&o->z),
         CHOICE_OPTION_ROWS(e),
         PRUNE_OPTION_ROWS(&e->prune),
-        {"adapt", 0, OPTION_STRING, &o->adapt, "tca",
-         "learn from the photos on the way, without labels (none)", 0, 0},
+        ADAPT_OPTION_ROWS(&o->adapt),
         RESULT_OPTION_ROWS(e),
         RUN_OPTION_ROWS(e),
         PHOTO_OPTION_ROWS(e),
@@ -121,9 +145,11 @@ static option_outcome parse(zeroshot_options *o, int argc, char **argv, cli_stri
         "text tower makes one row a class of them, and a photo belongs to the row that is nearest. Names are\n"
         "those of the folders, of a list, or the data set's own. The fifteen data sets of docs/DATASETS.md\n"
         "are known by name, with their templates. Rows are computed once and kept in the user's cache.\n"
-        "Policies, statistics, logs, shards and mpirun are as for 'renyi eval'.",
+        "Policies, statistics, logs, shards and mpirun are as for 'renyi eval'. With --adapt tca every policy\n"
+        "but 'none' learns from the photos it has seen; they come in a random order (--seed), one by one.",
         "  renyi zeroshot -m openai/clip-vit-base-patch16 --data-dir photos\n"
         "  renyi zeroshot -m clip --data-dir oxford_pets --prune none --prune 'evit keep=0.7 metric=col'\n"
+        "  renyi zeroshot -m clip --data-dir oxford_pets --adapt tca --prune none --prune 'tca metric=col n=4'\n"
         "  renyi zeroshot -m clip --data-dir imagenet --templates imagenet80 --limit 1000 --shuffle --json\n"
         "  renyi zeroshot -m clip --data-dir photos --class-names names.txt --templates 'a drawing of a {}.'\n",
         OPTIONS_OF(table)};

@@ -6,6 +6,7 @@
 
 #include "photo.h"
 #include "prune_options.h"
+#include "zeroshot_adapt.h"
 #include "zeroshot_head.h"
 
 #include <renyi/eval.h>
@@ -40,6 +41,7 @@ typedef struct eval_subject {
     const renyi_model *model;
     const renyi_dataset *data;
     const zeroshot_words *words; /* NULL: not zero-shot */
+    const adaptation *adapt;     /* likewise */
 } eval_subject;
 
 /* The part of it behind the opening. */

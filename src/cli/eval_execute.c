@@ -47,9 +47,18 @@ static int report(eval_report *r)
     return eval_results_write(r) ? CLI_FAILED : exit_code(r);
 }
 
+/* What answers depend on beside model and photos; owned, NULL = nothing. */
+static char *condition_of(const eval_subject *s)
+{
+    if (!s->words) return NULL;
+    if (!s->adapt || !s->adapt->condition) return cli_copy(s->words->condition);
+    return cli_format("%s%s", s->words->condition, s->adapt->condition);
+}
+
 int eval_evaluate(const eval_subject *s)
 {
     const eval_arguments *a = s->a;
+    char *condition = condition_of(s);
     const eval_job job = {.verb = s->verb,
                           .a = a,
                           .model_word = a->model,
@@ -58,12 +67,18 @@ int eval_evaluate(const eval_subject *s)
                           .policies = (const char *const *)a->policies.items,
                           .n_policies = (uint32_t)a->policies.count,
                           .resume = a->resume,
-                          .condition = s->words ? s->words->condition : NULL};
+                          .condition = condition,
+                          .adapt = s->adapt ? s->adapt->items : NULL};
     renyi_model_info info;
     renyi_dataset_info found;
     photo_spec spec;
     renyi_eval *e = NULL;
-    eval_report r = {.a = a, .model = &info, .data = &found, .spec = &spec, .words = s->words};
+    eval_report r = {.a = a,
+                     .model = &info,
+                     .data = &found,
+                     .spec = &spec,
+                     .words = s->words,
+                     .adapt = s->adapt};
     class_names names;
 
     renyi_model_get_info(s->model, &info);
@@ -74,7 +89,9 @@ int eval_evaluate(const eval_subject *s)
     r.eval = e;
     if (e) ranks_settle(); /* it ran, and all ranks know how that went */
     if (code == CLI_OK) code = report(&r);
+    if (e && s->adapt && adapt_save(s->adapt) != CLI_OK) code = CLI_FAILED;
     class_names_free(&names);
+    free(condition);
     renyi_eval_free(e);
     return code;
 }
@@ -99,7 +116,7 @@ int eval_execute(const eval_arguments *a)
         code = eval_masks_execute(a, model);
     } else {
         if (code == CLI_OK) code = eval_open_data("eval", a, model, &data);
-        const eval_subject subject = {"eval", a, model, data, NULL};
+        const eval_subject subject = {"eval", a, model, data, NULL, NULL};
         if (code == CLI_OK) code = eval_evaluate(&subject);
     }
     renyi_dataset_free(data);

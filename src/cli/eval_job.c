@@ -149,7 +149,8 @@ int eval_job_run(const eval_job *job, renyi_eval **out, photo_spec *spec, int *i
                                   .on_failure = eval_on_failure,
                                   .progress = eval_on_progress,
                                   .ranks = ranks_get(),
-                                  .condition = job->condition};
+                                  .condition = job->condition,
+                                  .adapt = job->adapt};
     int code = renyi_eval_new(out, job->model, job->data, &o, &err) == RENYI_OK
                    ? run(job, *out, &progress, is_interrupted)
                    : eval_error(job->verb, &err);

@@ -90,7 +90,8 @@ typedef struct eval_job {
     const char *const *policies;
     uint32_t n_policies;
     int resume;
-    const char *condition; /* of renyi_eval_options */
+    const char *condition; /* of renyi_eval_options, as the next */
+    renyi_tca *const *adapt;
 } eval_job;
 
 /* Run with progress on stderr; Ctrl-C stops it after a batch. CLI_OK: *out (the caller frees it)

@@ -67,6 +67,7 @@ void eval_report_table(const eval_report *r)
     eval_table_policies(r->eval);
     eval_table_pairs(r->eval);
     if (r->words || r->a->per_class) eval_classes_table(r);
+    if (r->adapt && r->adapt->items) adapt_table(r->adapt);
     printf("\n%llu photos", (unsigned long long)first.images);
     if (t.resumed) printf(", %llu of them from the log", (unsigned long long)t.resumed);
     if (first.failed) printf(", %llu failed", (unsigned long long)first.failed);

@@ -16,6 +16,7 @@ typedef struct eval_report {
     const renyi_dataset_info *data;
     const photo_spec *spec;
     const zeroshot_words *words; /* NULL: not zero-shot */
+    const adaptation *adapt;     /* likewise */
     class_names *names;
     double peak_rss_mb;
     int is_interrupted;

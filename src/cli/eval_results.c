@@ -87,7 +87,6 @@ static void add_words(json_t *document, const eval_report *r)
     for (size_t i = 0; i < w->sentences.count; i++)
         json_array_append_new(sentences, json_text(w->sentences.items[i]));
     json_object_set_new(document, "collection", json_text(w->data.collection));
-    json_object_set_new(document, "adapt", json_null());
     json_object_set_new(document, "templates", sentences);
     json_object_set_new(document, "templates_name", json_text(w->title));
     json_object_set_new(document, "names_from", json_text(names_from(w->data.names_from)));
@@ -102,6 +101,7 @@ json_t *eval_report_json(const eval_report *r)
 
     renyi_eval_get_times(r->eval, &t);
     if (has_classes) eval_classes_means(r, results);
+    if (r->adapt) adapt_results(r->adapt, results);
     json_t *document = json_pack(
         "{s:o, s:o, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:o}",
         "model", json_text(r->a->model), "architecture", json_text(r->model->architecture),

@@ -26,7 +26,8 @@ static renyi_status open_policy(renyi_eval *e, uint32_t i, renyi_error *err)
     const renyi_session_options o = {.struct_size = sizeof o,
                                      .max_batch = e->o.batch,
                                      .n_threads = e->o.n_threads,
-                                     .policy = e->o.policies ? e->o.policies[i] : "none"};
+                                     .policy = e->o.policies ? e->o.policies[i] : "none",
+                                     .adapt = e->o.adapt ? e->o.adapt[i] : NULL};
     ry_eval_policy *p = &e->policies[i];
     renyi_cost cost;
     RY_TRY(renyi_session_new(&p->session, e->model, &o, err));
@@ -81,6 +82,11 @@ static renyi_status check_options(renyi_eval_options *o, renyi_error *err)
     if (o->n_policies > MAX_POLICIES)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u policies; at most %d", o->n_policies,
                        MAX_POLICIES);
+    for (uint32_t i = 0; o->adapt && i < o->n_policies; i++)
+        if (o->adapt[i] && (o->resume || (o->ranks && o->ranks->n_ranks > 1)))
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "an evaluation that adapts goes through all photos in order: it can "
+                           "neither be resumed nor be shared by ranks");
     if (o->n_workers > MAX_WORKERS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u workers; at most %d", o->n_workers,
                        MAX_WORKERS);
@@ -131,6 +137,7 @@ renyi_status renyi_eval_new(renyi_eval **out, const renyi_model *m, const renyi_
     const renyi_status st = fill(e, err);
     /* Borrowed for the call only. */
     e->o.policies = NULL;
+    e->o.adapt = NULL;
     e->o.preprocess = NULL;
     e->o.name = e->o.log = e->o.condition = NULL;
     e->o.ranks = NULL; /* copied */

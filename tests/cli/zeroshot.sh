@@ -24,7 +24,7 @@ err_has "classes: 3, names from the folders; templates: simple (1)"
 ls "$HOME"/.cache/renyi/classifiers/classifier-*.safetensors >/dev/null || fail "no cache"
 run 0 zeroshot --data-dir photos "${prune[@]}" --json
 err_has "classes: their rows come from $HOME/.cache/renyi/classifiers/"
-json 'len(d["results"]) == 3 and len(d["pairs"]) == 3 and d["collection"] is None and d["adapt"] is None and d["names_from"] == "folders"'
+json 'len(d["results"]) == 3 and len(d["pairs"]) == 3 and d["collection"] is None and "adapt" not in d["results"][0] and d["names_from"] == "folders"'
 json '[c["name"] for c in d["classes"]] == ["cat", "church", "golf_ball"] and all(c["photos"] == 3 and len(c["top1"]) == 3 for c in d["classes"])'
 json 'all(abs(r["top1_class_mean"] - sum(c["top1"][i] for c in d["classes"]) / 3) < 1e-6 for i, r in enumerate(d["results"]))'
 json 'all(r["top5"] == 100 and abs(r["top1_class_mean"] - r["top1"]) < 1e-6 for r in d["results"])' # as many photos of each class
@@ -79,6 +79,31 @@ run 0 "$RENYI" sweep -m clip.safetensors --data-dir photos --templates simple -t
 json 'd["resumed"] == 18'
 run 1 "$RENYI" sweep -m clip.safetensors --data-dir photos --prune none
 err_has "has no classifier"
+
+# --- learning on the way: all but "none"; the same again; going on from what was learnt ---
+adapt=(--data-dir photos --json --adapt 'tca size=2 scale=0.5 lambda=2 beta=6' --prune none --prune 'tca drop=0.1 layers=1')
+run 0 zeroshot "${adapt[@]}" --log-samples adapted.jsonl
+json 'd["results"][0]["adapt"] is None and "tca" not in d["results"][0] and d["results"][1]["adapt"] == "tca" and len(d["pairs"]) == 1'
+json '{k: d["results"][1]["tca"][k] for k in ("size", "scale", "lambda", "beta", "images")} == {"size": 2, "scale": 0.5, "lambda": 2, "beta": 6, "images": 9}'
+answers() { sed -E 's/"ms(_rest)?":[^,]*,//g' "$1"; }
+answers adapted.jsonl >first.jsonl
+rm adapted.jsonl
+run 0 zeroshot "${adapt[@]}" --log-samples adapted.jsonl -b 1
+answers adapted.jsonl | cmp -s - first.jsonl || fail "other answers the second time"
+for n in 9 18; do
+  run 0 zeroshot --data-dir photos --json --adapt tca --drop-loc 1 --adapt-state learnt.safetensors --in-order
+  json 'd["results"][0]["policy"].startswith("tca ") and d["results"][0]["tca"]["images"] == '$n
+done
+run 0 zeroshot --data-dir photos --adapt tca --prune 'tca layers=1'
+out_has "policy 1 adapted: 9 photos seen"
+run 2 zeroshot "${adapt[@]}" --log-samples adapted.jsonl --resume
+err_has "cannot be resumed"
+run 2 zeroshot "${adapt[@]}" --shard 1/2
+err_has "no shards"
+run 2 zeroshot --data-dir photos --adapt 'tca gamma=3'
+err_has "gamma=3"
+run 2 zeroshot --data-dir photos --in-order
+err_has "for --adapt"
 
 # --- what is refused, one line each ---
 one_line() {
