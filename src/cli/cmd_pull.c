@@ -211,10 +211,10 @@ int cmd_pull(int argc, char **argv)
     const verb_syntax syntax = {
         "pull", "REPOSITORY [options]",
         "Fetches config.json, preprocessor_config.json, the weights (model.safetensors or its shards) and the\n"
-        "tokenizer, if there is one, of a Hugging Face repository into the cache that Hugging Face's own tools use ($HF_HUB_CACHE, else\n"
-        "$HF_HOME/hub, else ~/.cache/huggingface/hub). Interrupted downloads are resumed, size and digest\n"
-        "are checked. HF_ENDPOINT names another server, HF_TOKEN opens private repositories. Prints the\n"
-        "directory, which -m takes, as it takes the repository's name.",
+        "tokenizer, if there is one, of a Hugging Face repository into the cache that Hugging Face's own tools\n"
+        "use ($HF_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub). Interrupted downloads are\n"
+        "resumed, size and digest are checked. HF_ENDPOINT names another server, HF_TOKEN opens private\n"
+        "repositories. Prints the directory, which -m takes, as it takes the repository's name.",
         "  renyi pull timm/vit_small_patch16_224.augreg_in21k_ft_in1k\n"
         "  renyi pull facebook/deit-base-distilled-patch16-224 --revision main\n",
         OPTIONS_OF(table)};

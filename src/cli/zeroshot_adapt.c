@@ -19,8 +19,8 @@ static double *value_of(renyi_tca_options *o, const char *word, size_t n, double
     const struct {
         const char *key;
         double *to;
-    } keys[] = {{"size", size},        {"scale", &o->scale},     {"lambda", &o->lambda},
-                {"beta", &o->beta},    {"anchors", anchors},     {"correction", correction}};
+    } keys[] = {{"size", size},     {"scale", &o->scale}, {"lambda", &o->lambda},
+                {"beta", &o->beta}, {"anchors", anchors}, {"correction", correction}};
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strlen(keys[i].key) == n && strncmp(keys[i].key, word, n) == 0) return keys[i].to;
@@ -51,8 +51,9 @@ static int parse(renyi_tca_options *o, const char *verb, const char *text)
         *to = value;
     }
     if (size != floor(size) || size < 2 || size > 1024 || o->scale <= 0)
-        return options_usage_error(verb, "--adapt: size %g and scale %g; 2 to 1024, whole, and "
-                                         "above 0 are allowed",
+        return options_usage_error(verb,
+                                   "--adapt: size %g and scale %g; 2 to 1024, whole, and "
+                                   "above 0 are allowed",
                                    size, o->scale);
     o->size = (uint32_t)size;
     o->no_anchors = anchors == 0;
@@ -111,10 +112,10 @@ int adapt_open(adaptation *out, const char *verb, const adapt_arguments *a, cons
     int code = parse(&out->o, verb, a->text);
     out->n = (uint32_t)policies->count;
     out->items = cli_alloc(out->n, sizeof *out->items);
-    out->condition = cli_format("tca size=%u scale=%g lambda=%g beta=%g%s%s", out->o.size,
-                                out->o.scale, out->o.lambda, out->o.beta,
-                                out->o.no_anchors ? " anchors=0" : "",
-                                out->o.no_correction ? " correction=0" : "");
+    out->condition =
+        cli_format("tca size=%u scale=%g lambda=%g beta=%g%s%s", out->o.size, out->o.scale,
+                   out->o.lambda, out->o.beta, out->o.no_anchors ? " anchors=0" : "",
+                   out->o.no_correction ? " correction=0" : "");
     for (uint32_t i = 0; code == CLI_OK && i < out->n; i++) {
         if (strcmp(policies->items[i], "none") == 0) continue;
         code = open_item(out, i, model);
@@ -159,7 +160,8 @@ void adapt_table(const adaptation *t)
         renyi_tca_get_info(t->items[i], &info);
         printf("policy %u adapted: %llu photos seen, %llu ran with anchors", i + 1,
                (unsigned long long)info.n_images, (unsigned long long)info.n_anchored);
-        if (info.n_anchored) printf(" (from number %llu on)", (unsigned long long)info.first_anchored);
+        if (info.n_anchored)
+            printf(" (from number %llu on)", (unsigned long long)info.first_anchored);
         printf(", %llu answers changed; %u items of %u classes, %u of %u have two\n",
                (unsigned long long)info.n_changed, info.n_items, info.n_seen_classes,
                info.n_ready_classes, info.n_classes);

@@ -19,7 +19,7 @@ typedef struct adapt_arguments {
 /* Rows of an option table that fill `a`, an adapt_arguments *. */
 /* clang-format off */
 #define ADAPT_OPTION_ROWS(a) \
-    {"adapt", 0, OPTION_STRING, &(a)->text, "tca", "learn on the way, without labels; 'tca size=3 scale=0.1 lambda=3 beta=5' (the data set's)", 0, 0}, \
+    {"adapt", 0, OPTION_STRING, &(a)->text, "tca", "learn on the way, without labels: 'tca size=3 scale=0.1 lambda=3 beta=5'", 0, 0}, \
     {"adapt-state", 0, OPTION_STRING, &(a)->state, "FILE", "what was learnt: go on from FILE, if it is there, and write it", 0, 0}, \
     {"in-order", 0, OPTION_FLAG, &(a)->in_order, "", "with --adapt: photos as they are listed, not shuffled", 0, 0}
 /* clang-format on */

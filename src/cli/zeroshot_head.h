@@ -18,8 +18,8 @@ typedef struct zeroshot_arguments {
 /* Rows of an option table that fill `z`, a zeroshot_arguments *. */
 /* clang-format off */
 #define ZEROSHOT_OPTION_ROWS(z) \
-    {"templates", 0, OPTION_STRINGS, &(z)->templates, "NAME|FILE|TEXT", "sentences with {} for the class: imagenet80, a file, 'a photo of a {}.'; again for more", 0, 0}, \
-    {"collection", 0, OPTION_STRING, &(z)->collection, "NAME", "data set that DIR is: imagenet, pets, ... or none (by the name of DIR or its split)", 0, 0}, \
+    {"templates", 0, OPTION_STRINGS, &(z)->templates, "NAME|FILE|TEXT", "sentences with {} for the class: imagenet80, a file, 'a {}.'; again for more", 0, 0}, \
+    {"collection", 0, OPTION_STRING, &(z)->collection, "NAME", "data set that DIR is: pets, ..., or none (by DIR's name or its split)", 0, 0}, \
     {"class-names", 0, OPTION_STRING, &(z)->class_names, "FILE", "names of the classes, one a line, or 'n01440764 tench' (the data set's)", 0, 0}, \
     TEXT_OPTION_ROWS(&(z)->text), \
     {"cache", 0, OPTION_STRING, &(z)->cache, "FILE|DIR|none", "where rows of classes are kept (the user's cache folder)", 0, 0}
