@@ -167,12 +167,12 @@ static void test_state(void **state)
     (void)state;
     const char *path = fix_path("state.safetensors");
     for (uint32_t stop = 0; stop <= STREAM; stop += 4) {
-        answers whole, parts;
+        answers whole, parts, idle;
         renyi_tca *a = new_tca(), *b = new_tca(), *c = new_tca();
         run(a, POLICY, 0, STREAM, 3, 2, whole);
         run(b, POLICY, 0, stop, 3, 2, parts);
         assert_ok(renyi_tca_save(b, path, err));
-        run(c, POLICY, 0, 5, 1, 1, parts + stop * CLASSES); /* is forgotten */
+        run(c, POLICY, 0, 5, 1, 1, idle); /* is forgotten */
         assert_ok(renyi_tca_load(c, path, err));
         const renyi_tca_info saved = info_of(b), loaded = info_of(c);
         assert_true(saved.n_images == loaded.n_images && saved.n_items == loaded.n_items);
