@@ -1,5 +1,5 @@
-/* image_tower_fixture.h - the image tower of a small random CLIP, under Hugging Face's names or OpenAI's.
- * SPDX-License-Identifier: Apache-2.0 */
+/* image_tower_fixture.h - the image tower of a small random CLIP, under Hugging Face's names or
+ * OpenAI's. SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_TESTS_IMAGE_TOWER_FIXTURE_H
 #define RENYI_TESTS_IMAGE_TOWER_FIXTURE_H
 
