@@ -19,7 +19,7 @@ static const char *const paper_evit[] = {
     "prune", "evit keep=0.7 layers=0,3,6 metric=cls fuse", "shrink-start", "0", "shrink-epochs", "0", "seed", "0",
     NULL};
 
-/* As the model of models/ was trained, but for its teacher. */
+/* From runs of a ViT of 2.8 M parameters on 9469 photos, with a teacher. */
 static const char *const small[] = {
     "epochs", "30", "batch-size", "16", "micro-batch", "16",
     "lr", "1e-3", "min-lr", "1e-5", "warmup-epochs", "0.2", "schedule", "step",
