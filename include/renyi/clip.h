@@ -192,9 +192,6 @@ RENYI_API void renyi_classifier_get_info(const renyi_classifier *c, renyi_classi
 /* [n_classes, embed_dim], each of length 1; borrowed until renyi_classifier_free. */
 RENYI_API const float *renyi_classifier_rows(const renyi_classifier *c);
 
-/* RENYI_OK if "{}" stands in the template once, else RENYI_ERR_ARG. */
-RENYI_API RENYI_CHECK renyi_status renyi_template_check(const char *text, renyi_error *err);
-
 /* ---- zero-shot models ---------------------------------------------------------------------- */
 
 /* A classifier made of an image tower and one row a class: logit c of a picture with the embedding

@@ -12,10 +12,10 @@
 
 /* ---- checks -------------------------------------------------------------------------------- */
 
-renyi_status renyi_template_check(const char *text, renyi_error *err)
+static renyi_status check_template(const char *text, renyi_error *err)
 {
     const char *first = text ? strstr(text, PLACE) : NULL;
-    if (!text) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_template_check: NULL argument");
+    if (!text) return ry_fail(err, RENYI_ERR_ARG, -1, "a template is NULL");
     if (first && !strstr(first + strlen(PLACE), PLACE)) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_ARG, -1,
                    "template '%.80s' has " PLACE " %s; once wanted, where the name of the class "
@@ -36,7 +36,7 @@ static renyi_status check(const ry_prompts *p, size_t *longest, renyi_error *err
         name = n > name ? n : name;
     }
     for (uint32_t i = 0; i < p->n_templates; i++) {
-        RY_TRY(renyi_template_check(p->templates[i], err));
+        RY_TRY(check_template(p->templates[i], err));
         const size_t n = strlen(p->templates[i]);
         template = n > template ? n : template;
     }

@@ -1,14 +1,9 @@
 /* test_golden_clip.c - CLIP's image tower against the reference: embeddings, scores of every block,
  * hidden states, and the logits of a classifier made of the reference's texts; at every CPU level.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/model.h"
-#include "formats/safetensors.h"
-#include "image/patches.h"
 #include "model/vit_plan.h"
 #include "renyi/clip.h"
-#include "shared.h"
 
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +11,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "golden_taps.h"
 
 #ifdef RENYI_SANITIZED
 enum { FIRST_LEVEL = RENYI_CPU_AVX2 }; /* plain C is slow there; kernel tests cover it */
@@ -27,54 +24,15 @@ enum { PHOTOS = 8, EMBED = 64, TEXTS = 12 };
 #define MODEL "models/clip_tiny_random"
 #define TAPS "golden/clip_tiny.safetensors"
 
-typedef struct opened {
-    renyi_model *model;
-    ry_tensors *taps;
-    float lut[3][256];
-} opened;
-
-static int open_golden(opened *o, renyi_cpu level)
+static int open_golden(golden_taps *o, renyi_cpu level)
 {
-    renyi_error err = {0};
-    const char *model = shared_path(MODEL), *taps = shared_path(TAPS);
-    if (!model || !taps) return 0;
-    const renyi_options opt = {.struct_size = sizeof opt, .cpu = level};
-    if (renyi_model_open(&o->model, model, &opt, &err)) fail_msg("%s", err.message);
-    if (ry_safetensors_open(&o->taps, taps, NULL, NULL, &err)) fail_msg("%s", err.message);
-    ry_normalize_lut(o->lut, o->model->vit.config.preprocess.mean,
-                     o->model->vit.config.preprocess.std);
-    return 1;
+    return golden_taps_open(o, MODEL, TAPS, level);
 }
 
-static void close_golden(opened *o)
-{
-    renyi_model_free(o->model);
-    ry_tensors_free(o->taps);
-}
+static const void *tap(const golden_taps *o, const char *name) { return golden_tap(o->taps, name); }
 
-static const void *tap(const opened *o, const char *name)
-{
-    const ry_tensor *t = ry_tensors_find(o->taps, name);
-    if (!t) fail_msg("golden file has no %s", name);
-    return t->data;
-}
-
-/* The largest distance of a row from the reference's, relative to the length of that. */
-static double row_error(const float *got, const float *want, size_t rows, size_t n)
-{
-    double worst = 0.0;
-    for (size_t r = 0; r < rows; r++) {
-        double far = 0.0, length = 0.0;
-        for (size_t i = r * n; i < (r + 1) * n; i++) {
-            far += pow((double)got[i] - (double)want[i], 2.0);
-            length += pow((double)want[i], 2.0);
-        }
-        worst = fmax(worst, isfinite(far) ? sqrt(far / length) : INFINITY);
-    }
-    return worst;
-}
-
-static void run(const opened *o, const renyi_model *m, uint32_t batch, uint32_t threads, float *out)
+static void run(const golden_taps *o, const renyi_model *m, uint32_t batch, uint32_t threads,
+                float *out)
 {
     renyi_session *s;
     renyi_error err = {0};
@@ -97,7 +55,7 @@ static void test_embeddings(void **state)
     (void)state;
     static float rows[PHOTOS * EMBED], one[PHOTOS * EMBED];
     for (int level = RENYI_CPU_AVX2; level <= (int)renyi_cpu_detect(); level++) {
-        opened o;
+        golden_taps o;
         renyi_model_info info;
         if (!open_golden(&o, (renyi_cpu)level)) return;
         renyi_model_get_info(o.model, &info);
@@ -106,12 +64,12 @@ static void test_embeddings(void **state)
         assert_int_equal(info.embed_dim, EMBED);
         assert_int_equal(info.n_classes, 0);
         run(&o, o.model, 4, 2, rows);
-        const double e = row_error(rows, tap(&o, "image.embed"), PHOTOS, EMBED);
+        const double e = golden_row_error(rows, tap(&o, "image.embed"), PHOTOS, EMBED);
         printf("%s: embeddings within %.2g of their length\n", renyi_cpu_name((renyi_cpu)level), e);
         assert_true(e < 1e-4);
         run(&o, o.model, 1, 1, one);
         assert_memory_equal(rows, one, sizeof rows);
-        close_golden(&o);
+        golden_taps_close(&o);
     }
 }
 
@@ -121,7 +79,7 @@ static void test_words(void **state)
     (void)state;
     static float words[TEXTS * EMBED], logits[PHOTOS * TEXTS], scale;
     static const char *const names[TEXTS] = {"tench", NULL, "church"};
-    opened o;
+    golden_taps o;
     renyi_model *zero = NULL;
     renyi_error err = {0};
     if (!open_golden(&o, RENYI_CPU_AUTO)) return;
@@ -138,17 +96,17 @@ static void test_words(void **state)
     assert_string_equal(renyi_model_label(zero, 2), "church");
     assert_null(renyi_model_label(zero, 1));
     run(&o, zero, 2, 2, logits);
-    const double e = row_error(logits, tap(&o, "logits"), PHOTOS, TEXTS);
+    const double e = golden_row_error(logits, tap(&o, "logits"), PHOTOS, TEXTS);
     printf("logits of words within %.2g\n", e);
     assert_true(e < 1e-4);
     renyi_model_free(zero);
-    close_golden(&o);
+    golden_taps_close(&o);
 }
 
 /* ---- inside --------------------------------------------------------------------------------- */
 
 typedef struct watcher {
-    const opened *o;
+    const golden_taps *o;
     double scores, hidden; /* the worst */
 } watcher;
 
@@ -171,7 +129,7 @@ static void compare_scores(void *self, const ry_block_view *v, const ry_cut *cut
         snprintf(name, sizeof name, names[k], (unsigned)v->block);
         const float *want = (const float *)tap(w->o, name) + (size_t)v->image * v->n_tokens;
         for (uint32_t j = 0; j < v->n_tokens; j++)
-            w->scores = fmax(w->scores, fabs((double)got[k][j] / (double)want[j] - 1.0));
+            w->scores = golden_worse(w->scores, fabs((double)got[k][j] / (double)want[j] - 1.0));
     }
 }
 
@@ -182,7 +140,7 @@ static void compare_hidden(void *self, uint32_t block, const float *x, uint32_t 
     char name[32];
     snprintf(name, sizeof name, "hidden.%u", (unsigned)block);
     if (!ry_tensors_find(w->o->taps, name)) return;
-    w->hidden = fmax(w->hidden, row_error(x, tap(w->o, name), n_tokens, dim));
+    w->hidden = fmax(w->hidden, golden_row_error(x, tap(w->o, name), n_tokens, dim));
 }
 
 static void test_inside(void **state)
@@ -190,7 +148,7 @@ static void test_inside(void **state)
     (void)state;
     for (int level = FIRST_LEVEL; level <= (int)renyi_cpu_detect(); level++) {
         static float rows[PHOTOS * EMBED];
-        opened o;
+        golden_taps o;
         ry_vit_plan *plan;
         if (!open_golden(&o, (renyi_cpu)level)) return;
         watcher w = {.o = &o};
@@ -212,8 +170,8 @@ static void test_inside(void **state)
                renyi_cpu_name((renyi_cpu)level), w.hidden, w.scores);
         assert_true(w.hidden < 1e-4);
         assert_true(w.scores < 1e-3);
-        assert_true(row_error(rows, tap(&o, "image.embed"), PHOTOS, EMBED) < 1e-4);
-        close_golden(&o);
+        assert_true(golden_row_error(rows, tap(&o, "image.embed"), PHOTOS, EMBED) < 1e-4);
+        golden_taps_close(&o);
     }
 }
 

@@ -1,13 +1,8 @@
 /* test_golden_dense.c - the dense forward pass against the reference's logits, block outputs and
  * scores on real photos, at every CPU level; and the same bits for any batch and thread count.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/model.h"
-#include "formats/safetensors.h"
-#include "image/patches.h"
 #include "model/vit_plan.h"
-#include "shared.h"
 
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +10,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "golden_taps.h"
 
 #ifdef RENYI_SANITIZED
 enum { FIRST_LEVEL = RENYI_CPU_AVX2 }; /* plain C is minutes there; kernel tests cover it */
@@ -32,37 +29,12 @@ static const golden goldens[] = {
     {"models/vit_tiny_patch16_224.augreg_in21k_ft_in1k", "golden/vit_tiny.safetensors"},
     {"models/deit_tiny_patch16_224.fb_in1k", "golden/deit_tiny.safetensors"}};
 
-typedef struct opened {
-    renyi_model *model;
-    ry_tensors *taps;
-    float lut[3][256];
-} opened;
-
-static int open_golden(opened *o, const golden *g, renyi_cpu level)
+static int open_golden(golden_taps *o, const golden *g, renyi_cpu level)
 {
-    renyi_error err = {0};
-    const char *model = shared_path(g->model), *taps = shared_path(g->taps);
-    if (!model || !taps) return 0;
-    const renyi_options opt = {.struct_size = sizeof opt, .cpu = level};
-    if (renyi_model_open(&o->model, model, &opt, &err)) fail_msg("%s", err.message);
-    if (ry_safetensors_open(&o->taps, taps, NULL, NULL, &err)) fail_msg("%s", err.message);
-    ry_normalize_lut(o->lut, o->model->vit.config.preprocess.mean,
-                     o->model->vit.config.preprocess.std);
-    return 1;
+    return golden_taps_open(o, g->model, g->taps, level);
 }
 
-static void close_golden(opened *o)
-{
-    renyi_model_free(o->model);
-    ry_tensors_free(o->taps);
-}
-
-static const void *tap(const opened *o, const char *name)
-{
-    const ry_tensor *t = ry_tensors_find(o->taps, name);
-    if (!t) fail_msg("golden file has no %s", name);
-    return t->data;
-}
+static const void *tap(const golden_taps *o, const char *name) { return golden_tap(o->taps, name); }
 
 /* Largest difference relative to the largest reference value. */
 static double relative_error(const float *got, const float *want, size_t n)
@@ -78,7 +50,7 @@ static double relative_error(const float *got, const float *want, size_t n)
 
 /* ---- logits -------------------------------------------------------------------------------- */
 
-static void run_pixels(const opened *o, uint32_t batch, uint32_t threads, float *logits)
+static void run_pixels(const golden_taps *o, uint32_t batch, uint32_t threads, float *logits)
 {
     renyi_session *s;
     renyi_error err = {0};
@@ -101,14 +73,14 @@ static void test_logits(void **state)
     static float logits[PHOTOS * CLASSES];
     for (size_t g = 0; g < 2; g++)
         for (int level = FIRST_LEVEL; level <= (int)renyi_cpu_detect(); level++) {
-            opened o;
+            golden_taps o;
             if (!open_golden(&o, &goldens[g], (renyi_cpu)level)) continue;
             run_pixels(&o, 4, 2, logits);
             const double e = relative_error(logits, tap(&o, "dense.logits"), PHOTOS * CLASSES);
             printf("%s %s: logits within %.2g of the largest\n", goldens[g].taps,
                    renyi_cpu_name((renyi_cpu)level), e);
             assert_true(e < 2e-4);
-            close_golden(&o);
+            golden_taps_close(&o);
         }
 }
 
@@ -118,14 +90,14 @@ static void test_same_bits(void **state)
     static float one[PHOTOS * CLASSES], other[PHOTOS * CLASSES];
     static const uint32_t plans[][2] = {{1, 2}, {8, 1}, {8, 2}, {5, 3}}; /* batch, threads */
     for (int level = RENYI_CPU_AVX2; level <= (int)renyi_cpu_detect(); level++) {
-        opened o;
+        golden_taps o;
         if (!open_golden(&o, &goldens[0], (renyi_cpu)level)) return;
         run_pixels(&o, 1, 1, one);
         for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
             run_pixels(&o, plans[p][0], plans[p][1], other);
             assert_memory_equal(one, other, sizeof one);
         }
-        close_golden(&o);
+        golden_taps_close(&o);
     }
 }
 
@@ -135,7 +107,7 @@ static void test_onednn(void **state)
 {
     (void)state;
     static float logits[PHOTOS * CLASSES], again[PHOTOS * CLASSES];
-    opened o;
+    golden_taps o;
     renyi_error err = {0};
     ry_checkpoint ckpt;
     ry_vit vit = {0};
@@ -162,14 +134,14 @@ static void test_onednn(void **state)
     assert_memory_equal(logits, again, sizeof logits);
     ry_vit_free(&vit, NULL);
     ry_checkpoint_close(&ckpt, NULL);
-    close_golden(&o);
+    golden_taps_close(&o);
 }
 
 /* ---- taps and scores of photo 0
  * ------------------------------------------------------------------ */
 
 typedef struct watcher {
-    const opened *o;
+    const golden_taps *o;
     const char *columns; /* "col4" */
     double order;
     int replay; /* every block starts from the reference's tokens, not from our own */
@@ -194,12 +166,13 @@ static void compare_scores(void *self, const ry_block_view *v, const ry_cut *cut
     /* Candidates only: the class token is never one, and its column dwarfs the others. */
     const float *want = tap(w->o, name);
     for (uint32_t j = 0; j < v->n_tokens; j++)
-        w->worst_score = fmax(w->worst_score, fabs((double)v->columns[j] / (double)want[j] - 1.0));
+        w->worst_score =
+            golden_worse(w->worst_score, fabs((double)v->columns[j] / (double)want[j] - 1.0));
     snprintf(name, sizeof name, "tap.cls.%u", (unsigned)v->block);
     want = tap(w->o, name);
     for (uint32_t j = 0; j < v->n_tokens; j++)
         w->worst_score =
-            fmax(w->worst_score, fabs((double)v->class_row[j] / (double)want[j] - 1.0));
+            golden_worse(w->worst_score, fabs((double)v->class_row[j] / (double)want[j] - 1.0));
 }
 
 static void compare_block(void *self, uint32_t block, const float *x, uint32_t n_tokens)
@@ -223,7 +196,7 @@ static void compare_block(void *self, uint32_t block, const float *x, uint32_t n
 static void run_taps(watcher *w, renyi_cpu level)
 {
     float logits[CLASSES];
-    const opened *o = w->o;
+    const golden_taps *o = w->o;
     const ry_token_hook hook = {.needs = needs_scores, .watch = compare_scores, .self = w};
     const ry_vit_input in = {.pixels = tap(o, "images.pixels"),
                              .lut = (const float(*)[256])o->lut,
@@ -250,7 +223,7 @@ static void test_taps(void **state)
     } metrics[] = {{"col1", 1}, {"col2", 2}, {"col3", 3}, {"col4", 4}, {"colinf", INFINITY}};
     for (size_t g = 0; g < 2; g++)
         for (int level = FIRST_LEVEL; level <= (int)renyi_cpu_detect(); level++) {
-            opened o;
+            golden_taps o;
             double blocks = 0.0, scores = 0.0, replayed = 0.0;
             if (!open_golden(&o, &goldens[g], (renyi_cpu)level)) continue;
             for (size_t m = FIRST_METRIC; m < sizeof metrics / sizeof *metrics; m++) {
@@ -268,7 +241,7 @@ static void test_taps(void **state)
             assert_true(blocks < 2e-4);
             assert_true(scores < 1e-3);
             assert_true(replayed < 1e-5);
-            close_golden(&o);
+            golden_taps_close(&o);
         }
 }
 

@@ -129,6 +129,7 @@ static void check_model(const golden *g)
             renyi_masks_ranking r;
             renyi_masks_get_ranking(s, m, blocks[b], &r);
             const expected *want = &g->at[m][b];
+            assert_true(isfinite(r.auc.mean));
             worst = fmax(worst, fabs(r.auc.mean - want->auc));
             /* One patch of one photo of four may change places with another. */
             assert_true(fabs(r.kept_object.mean - want->kept_object) < 1.01 / 36 / PHOTOS);

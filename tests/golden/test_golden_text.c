@@ -1,11 +1,8 @@
 /* test_golden_text.c - the text tower against the reference's embeddings of its twelve texts, at
  * every CPU level, and the logits that they make with the reference's image embeddings.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "formats/safetensors.h"
 #include "renyi/clip.h"
-#include "shared.h"
 
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,34 +11,14 @@
 
 #include <cmocka.h>
 
+#include "golden_taps.h"
+
 enum { TEXTS = 12, IMAGES = 8, EMBED = 64 };
-
-static const void *tap(const ry_tensors *set, const char *name)
-{
-    const ry_tensor *t = ry_tensors_find(set, name);
-    if (!t) fail_msg("golden file has no %s", name);
-    return t->data;
-}
-
-/* Largest |got - want| of a row, relative to the length of the wanted row. */
-static double row_error(const float *got, const float *want, size_t n, size_t width)
-{
-    double worst = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        double d = 0.0, length = 0.0;
-        for (size_t k = i * width; k < (i + 1) * width; k++) {
-            d += pow((double)got[k] - (double)want[k], 2.0);
-            length += pow((double)want[k], 2.0);
-        }
-        worst = fmax(worst, sqrt(d / length));
-    }
-    return worst;
-}
 
 static void make_logits(float *out, const float *text, const ry_tensors *taps, double scale)
 {
     float a[IMAGES * EMBED], b[TEXTS * EMBED];
-    memcpy(a, tap(taps, "image.embed"), sizeof a);
+    memcpy(a, golden_tap(taps, "image.embed"), sizeof a);
     memcpy(b, text, sizeof b);
     renyi_normalise_rows(a, IMAGES, EMBED);
     renyi_normalise_rows(b, TEXTS, EMBED);
@@ -69,11 +46,11 @@ static void check_level(const char *model, const ry_tensors *taps, renyi_cpu lev
     renyi_text_get_info(t, &info);
     assert_int_equal(info.embed_dim, EMBED);
     if (renyi_text_session_new(&s, t, NULL, &err)) fail_msg("%s", err.message);
-    if (renyi_text_run(s, tap(taps, "text.ids"), NULL, TEXTS, out, &err))
+    if (renyi_text_run(s, golden_tap(taps, "text.ids"), NULL, TEXTS, out, &err))
         fail_msg("%s", err.message);
     make_logits(logits, out, taps, info.logit_scale);
-    const double e = row_error(out, tap(taps, "text.embed"), TEXTS, EMBED);
-    const double l = row_error(logits, tap(taps, "logits"), IMAGES, TEXTS);
+    const double e = golden_row_error(out, golden_tap(taps, "text.embed"), TEXTS, EMBED);
+    const double l = golden_row_error(logits, golden_tap(taps, "logits"), IMAGES, TEXTS);
     printf("%s %s: embeddings within %.2g, logits within %.2g\n", renyi_cpu_name(level),
            renyi_dtype_name(dtype), e, l);
     assert_true(e < tolerance);
