@@ -8,7 +8,6 @@
 #include "model/vit_check.h"
 #include "model/vit_read.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -39,21 +38,12 @@ static void read_extents(uint64_t x[RY_X_COUNT], const ry_vit_naming *n, const r
 
 static renyi_status check_extents(const uint64_t x[RY_X_COUNT], renyi_error *err)
 {
-    static const struct {
-        ry_vit_extent extent;
-        uint64_t max;
-        const char *what;
-    } limits[] = {{RY_X_DIM, MAX_DIM, "width"},
-                  {RY_X_MLP, MAX_MLP, "MLP width"},
-                  {RY_X_EMBED, MAX_DIM, "width of an embedding"},
-                  {RY_X_VOCAB, MAX_VOCAB, "vocabulary"},
-                  {RY_X_TOKENS, MAX_CONTEXT, "number of positions"}};
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-        if (x[limits[i].extent] > limits[i].max)
-            return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                           "text tower: %s of %" PRIu64 "; at most %" PRIu64 " accepted",
-                           limits[i].what, x[limits[i].extent], limits[i].max);
-    return RENYI_OK;
+    static const ry_extent_limit limits[] = {{RY_X_DIM, MAX_DIM, "width"},
+                                             {RY_X_MLP, MAX_MLP, "MLP width"},
+                                             {RY_X_EMBED, MAX_DIM, "width of an embedding"},
+                                             {RY_X_VOCAB, MAX_VOCAB, "vocabulary"},
+                                             {RY_X_TOKENS, MAX_CONTEXT, "number of positions"}};
+    return ry_vit_extents_check(x, limits, sizeof limits / sizeof *limits, "text tower: ", err);
 }
 
 static int has_8_bits(const ry_vit_naming *n, const ry_tensors *set)

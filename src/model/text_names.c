@@ -2,59 +2,28 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/text_names.h"
 
+#include "model/clip_layer_names.h"
+
 #define SHAPE_DIM \
     {             \
         RY_X_DIM  \
     }
-#define SHAPE_SQUARE       \
-    {                      \
-        RY_X_DIM, RY_X_DIM \
-    }
 
 /* clang-format off: a table reads by columns */
-#define LAYER "encoder.layers.#."
 static const ry_vit_name hf_names[] = {
     {RY_TOKEN_EMBED, RY_GROUP_CORE, "embeddings.token_embedding.weight", {RY_X_VOCAB, RY_X_DIM}},
     {RY_POS_EMBED, RY_GROUP_CORE, "embeddings.position_embedding.weight", {RY_X_TOKENS, RY_X_DIM}},
-    {RY_NORM1_W, RY_GROUP_CORE, LAYER "layer_norm1.weight", SHAPE_DIM},
-    {RY_NORM1_B, RY_GROUP_CORE, LAYER "layer_norm1.bias", SHAPE_DIM},
-    {RY_Q_W, RY_GROUP_CORE, LAYER "self_attn.q_proj.weight", SHAPE_SQUARE},
-    {RY_Q_B, RY_GROUP_CORE, LAYER "self_attn.q_proj.bias", SHAPE_DIM},
-    {RY_K_W, RY_GROUP_CORE, LAYER "self_attn.k_proj.weight", SHAPE_SQUARE},
-    {RY_K_B, RY_GROUP_CORE, LAYER "self_attn.k_proj.bias", SHAPE_DIM},
-    {RY_V_W, RY_GROUP_CORE, LAYER "self_attn.v_proj.weight", SHAPE_SQUARE},
-    {RY_V_B, RY_GROUP_CORE, LAYER "self_attn.v_proj.bias", SHAPE_DIM},
-    {RY_PROJ_W, RY_GROUP_CORE, LAYER "self_attn.out_proj.weight", SHAPE_SQUARE},
-    {RY_PROJ_B, RY_GROUP_CORE, LAYER "self_attn.out_proj.bias", SHAPE_DIM},
-    {RY_NORM2_W, RY_GROUP_CORE, LAYER "layer_norm2.weight", SHAPE_DIM},
-    {RY_NORM2_B, RY_GROUP_CORE, LAYER "layer_norm2.bias", SHAPE_DIM},
-    {RY_FC1_W, RY_GROUP_CORE, LAYER "mlp.fc1.weight", {RY_X_MLP, RY_X_DIM}},
-    {RY_FC1_B, RY_GROUP_CORE, LAYER "mlp.fc1.bias", {RY_X_MLP}},
-    {RY_FC2_W, RY_GROUP_CORE, LAYER "mlp.fc2.weight", {RY_X_DIM, RY_X_MLP}},
-    {RY_FC2_B, RY_GROUP_CORE, LAYER "mlp.fc2.bias", SHAPE_DIM},
+    RY_CLIP_HF_LAYER("encoder.layers.#."),
     {RY_NORM_W, RY_GROUP_CORE, "final_layer_norm.weight", SHAPE_DIM},
     {RY_NORM_B, RY_GROUP_CORE, "final_layer_norm.bias", SHAPE_DIM},
     {RY_EMBED_W, RY_GROUP_CORE, "text_projection.weight", {RY_X_EMBED, RY_X_DIM}},
     {RY_LOGIT_SCALE, RY_GROUP_HEAD, "logit_scale", {RY_X_END}}, /* not in a tower alone */
 };
 
-#undef LAYER
-#define LAYER "transformer.resblocks.#."
 static const ry_vit_name openai_names[] = {
     {RY_TOKEN_EMBED, RY_GROUP_CORE, "token_embedding.weight", {RY_X_VOCAB, RY_X_DIM}},
     {RY_POS_EMBED, RY_GROUP_CORE, "positional_embedding", {RY_X_TOKENS, RY_X_DIM}},
-    {RY_NORM1_W, RY_GROUP_CORE, LAYER "ln_1.weight", SHAPE_DIM},
-    {RY_NORM1_B, RY_GROUP_CORE, LAYER "ln_1.bias", SHAPE_DIM},
-    {RY_QKV_W, RY_GROUP_CORE, LAYER "attn.in_proj_weight", {RY_X_3DIM, RY_X_DIM}},
-    {RY_QKV_B, RY_GROUP_CORE, LAYER "attn.in_proj_bias", {RY_X_3DIM}},
-    {RY_PROJ_W, RY_GROUP_CORE, LAYER "attn.out_proj.weight", SHAPE_SQUARE},
-    {RY_PROJ_B, RY_GROUP_CORE, LAYER "attn.out_proj.bias", SHAPE_DIM},
-    {RY_NORM2_W, RY_GROUP_CORE, LAYER "ln_2.weight", SHAPE_DIM},
-    {RY_NORM2_B, RY_GROUP_CORE, LAYER "ln_2.bias", SHAPE_DIM},
-    {RY_FC1_W, RY_GROUP_CORE, LAYER "mlp.c_fc.weight", {RY_X_MLP, RY_X_DIM}},
-    {RY_FC1_B, RY_GROUP_CORE, LAYER "mlp.c_fc.bias", {RY_X_MLP}},
-    {RY_FC2_W, RY_GROUP_CORE, LAYER "mlp.c_proj.weight", {RY_X_DIM, RY_X_MLP}},
-    {RY_FC2_B, RY_GROUP_CORE, LAYER "mlp.c_proj.bias", SHAPE_DIM},
+    RY_CLIP_OPENAI_LAYER("transformer.resblocks.#."),
     {RY_NORM_W, RY_GROUP_CORE, "ln_final.weight", SHAPE_DIM},
     {RY_NORM_B, RY_GROUP_CORE, "ln_final.bias", SHAPE_DIM},
     {RY_EMBED_W, RY_GROUP_CORE, "text_projection", {RY_X_DIM, RY_X_EMBED}}, /* x * projection */

@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/vit_names.h"
 
+#include "base/status.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,4 +237,15 @@ const ry_tensor *ry_vit_tensor(const ry_vit_naming *n, const ry_tensors *set, ry
         if (t) return t;
     }
     return NULL;
+}
+
+renyi_status ry_vit_extents_check(const uint64_t *x, const ry_extent_limit *limits, size_t n,
+                                  const char *tower, renyi_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (x[limits[i].extent] > limits[i].max)
+            return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                           "%s%s of %" PRIu64 "; at most %" PRIu64 " accepted", tower,
+                           limits[i].what, x[limits[i].extent], limits[i].max);
+    return RENYI_OK;
 }

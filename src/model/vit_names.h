@@ -101,6 +101,17 @@ extern const ry_vit_layout ry_vit_layouts[RY_N_LAYOUTS];
 /* In front of tensors of a checkpoint that only training reads. */
 #define RY_TRAINING_PREFIX "training."
 
+/* Largest extents that a tower may have, for ry_vit_extents_check. */
+typedef struct ry_extent_limit {
+    ry_vit_extent extent;
+    uint64_t max;
+    const char *what; /* "width" */
+} ry_extent_limit;
+
+/* RENYI_ERR_LIMIT names the first of x beyond its limit; `tower` stands before it. */
+renyi_status ry_vit_extents_check(const uint64_t *x, const ry_extent_limit *limits, size_t n,
+                                  const char *tower, renyi_error *err) RENYI_CHECK;
+
 enum { RY_NAME_MAX = 192, RY_PREFIX_MAX = 64, RY_MAX_BLOCKS = 1024 };
 
 /* How one checkpoint spells the names. */

@@ -1,6 +1,6 @@
 /* vit_names_tables.c - the names of all tensors in each layout, and their shapes.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/vit_names.h"
+#include "model/clip_layer_names.h"
 
 #define SHAPE_TOKEN              \
     {                            \
@@ -86,58 +86,25 @@ static const ry_vit_name hf_names[] = {
 };
 
 #undef LAYER
-#define LAYER "encoder.layers.#."
-#define SHAPE_SQUARE       \
-    {                      \
-        RY_X_DIM, RY_X_DIM \
-    }
 static const ry_vit_name hf_clip_names[] = {
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "embeddings.class_embedding", SHAPE_DIM},
     {RY_PATCH_W, RY_GROUP_CORE, "embeddings.patch_embedding.weight", SHAPE_PATCH},
     {RY_POS_EMBED, RY_GROUP_CORE, "embeddings.position_embedding.weight", {RY_X_TOKENS, RY_X_DIM}},
     {RY_PRE_NORM_W, RY_GROUP_CORE, "pre_layrnorm.weight", SHAPE_DIM}, /* spelled so */
     {RY_PRE_NORM_B, RY_GROUP_CORE, "pre_layrnorm.bias", SHAPE_DIM},
-    {RY_NORM1_W, RY_GROUP_CORE, LAYER "layer_norm1.weight", SHAPE_DIM},
-    {RY_NORM1_B, RY_GROUP_CORE, LAYER "layer_norm1.bias", SHAPE_DIM},
-    {RY_Q_W, RY_GROUP_CORE, LAYER "self_attn.q_proj.weight", SHAPE_SQUARE},
-    {RY_Q_B, RY_GROUP_CORE, LAYER "self_attn.q_proj.bias", SHAPE_DIM},
-    {RY_K_W, RY_GROUP_CORE, LAYER "self_attn.k_proj.weight", SHAPE_SQUARE},
-    {RY_K_B, RY_GROUP_CORE, LAYER "self_attn.k_proj.bias", SHAPE_DIM},
-    {RY_V_W, RY_GROUP_CORE, LAYER "self_attn.v_proj.weight", SHAPE_SQUARE},
-    {RY_V_B, RY_GROUP_CORE, LAYER "self_attn.v_proj.bias", SHAPE_DIM},
-    {RY_PROJ_W, RY_GROUP_CORE, LAYER "self_attn.out_proj.weight", SHAPE_SQUARE},
-    {RY_PROJ_B, RY_GROUP_CORE, LAYER "self_attn.out_proj.bias", SHAPE_DIM},
-    {RY_NORM2_W, RY_GROUP_CORE, LAYER "layer_norm2.weight", SHAPE_DIM},
-    {RY_NORM2_B, RY_GROUP_CORE, LAYER "layer_norm2.bias", SHAPE_DIM},
-    {RY_FC1_W, RY_GROUP_CORE, LAYER "mlp.fc1.weight", {RY_X_MLP, RY_X_DIM}},
-    {RY_FC1_B, RY_GROUP_CORE, LAYER "mlp.fc1.bias", {RY_X_MLP}},
-    {RY_FC2_W, RY_GROUP_CORE, LAYER "mlp.fc2.weight", {RY_X_DIM, RY_X_MLP}},
-    {RY_FC2_B, RY_GROUP_CORE, LAYER "mlp.fc2.bias", SHAPE_DIM},
+    RY_CLIP_HF_LAYER("encoder.layers.#."),
     {RY_NORM_W, RY_GROUP_NORM, "post_layernorm.weight", SHAPE_DIM},
     {RY_NORM_B, RY_GROUP_NORM, "post_layernorm.bias", SHAPE_DIM},
     {RY_EMBED_W, RY_GROUP_EMBED, "visual_projection.weight", {RY_X_EMBED, RY_X_DIM}},
 };
 
-#undef LAYER
-#define LAYER "visual.transformer.resblocks.#."
 static const ry_vit_name openai_names[] = {
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "visual.class_embedding", SHAPE_DIM},
     {RY_PATCH_W, RY_GROUP_CORE, "visual.conv1.weight", SHAPE_PATCH},
     {RY_POS_EMBED, RY_GROUP_CORE, "visual.positional_embedding", {RY_X_TOKENS, RY_X_DIM}},
     {RY_PRE_NORM_W, RY_GROUP_CORE, "visual.ln_pre.weight", SHAPE_DIM},
     {RY_PRE_NORM_B, RY_GROUP_CORE, "visual.ln_pre.bias", SHAPE_DIM},
-    {RY_NORM1_W, RY_GROUP_CORE, LAYER "ln_1.weight", SHAPE_DIM},
-    {RY_NORM1_B, RY_GROUP_CORE, LAYER "ln_1.bias", SHAPE_DIM},
-    {RY_QKV_W, RY_GROUP_CORE, LAYER "attn.in_proj_weight", {RY_X_3DIM, RY_X_DIM}},
-    {RY_QKV_B, RY_GROUP_CORE, LAYER "attn.in_proj_bias", {RY_X_3DIM}},
-    {RY_PROJ_W, RY_GROUP_CORE, LAYER "attn.out_proj.weight", SHAPE_SQUARE},
-    {RY_PROJ_B, RY_GROUP_CORE, LAYER "attn.out_proj.bias", SHAPE_DIM},
-    {RY_NORM2_W, RY_GROUP_CORE, LAYER "ln_2.weight", SHAPE_DIM},
-    {RY_NORM2_B, RY_GROUP_CORE, LAYER "ln_2.bias", SHAPE_DIM},
-    {RY_FC1_W, RY_GROUP_CORE, LAYER "mlp.c_fc.weight", {RY_X_MLP, RY_X_DIM}},
-    {RY_FC1_B, RY_GROUP_CORE, LAYER "mlp.c_fc.bias", {RY_X_MLP}},
-    {RY_FC2_W, RY_GROUP_CORE, LAYER "mlp.c_proj.weight", {RY_X_DIM, RY_X_MLP}},
-    {RY_FC2_B, RY_GROUP_CORE, LAYER "mlp.c_proj.bias", SHAPE_DIM},
+    RY_CLIP_OPENAI_LAYER("visual.transformer.resblocks.#."),
     {RY_NORM_W, RY_GROUP_NORM, "visual.ln_post.weight", SHAPE_DIM},
     {RY_NORM_B, RY_GROUP_NORM, "visual.ln_post.bias", SHAPE_DIM},
     {RY_EMBED_W, RY_GROUP_EMBED, "visual.proj", {RY_X_DIM, RY_X_EMBED}}, /* the transpose */

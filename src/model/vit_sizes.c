@@ -40,22 +40,14 @@ static void read_extents(uint64_t x[RY_X_COUNT], const ry_vit_naming *n, const r
 
 static renyi_status check_extents(const uint64_t x[RY_X_COUNT], renyi_error *err)
 {
-    static const struct {
-        ry_vit_extent extent;
-        uint64_t max;
-        const char *what;
-    } limits[] = {{RY_X_DIM, RY_MAX_DIM, "width"},
-                  {RY_X_MLP, MAX_MLP, "MLP width"},
-                  {RY_X_CLASSES, MAX_CLASSES, "number of classes"},
-                  {RY_X_EMBED, RY_MAX_DIM, "width of the embedding"},
-                  {RY_X_PATCH, MAX_PATCH, "patch size"},
-                  {RY_X_TOKENS, (uint64_t)MAX_IMAGE * MAX_IMAGE, "number of positions"}};
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-        if (x[limits[i].extent] > limits[i].max)
-            return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                           "%s of %" PRIu64 "; at most %" PRIu64 " accepted", limits[i].what,
-                           x[limits[i].extent], limits[i].max);
-    return RENYI_OK;
+    static const ry_extent_limit limits[] = {
+        {RY_X_DIM, RY_MAX_DIM, "width"},
+        {RY_X_MLP, MAX_MLP, "MLP width"},
+        {RY_X_CLASSES, MAX_CLASSES, "number of classes"},
+        {RY_X_EMBED, RY_MAX_DIM, "width of the embedding"},
+        {RY_X_PATCH, MAX_PATCH, "patch size"},
+        {RY_X_TOKENS, (uint64_t)MAX_IMAGE * MAX_IMAGE, "number of positions"}};
+    return ry_vit_extents_check(x, limits, sizeof limits / sizeof *limits, "", err);
 }
 
 renyi_status ry_vit_sizes(ry_vit_config *c, ry_vit_naming *n, uint64_t *n_positions,
