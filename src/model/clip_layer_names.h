@@ -1,11 +1,13 @@
-/* clip_layer_names.h - what CLIP's layouts call the parts of a block, the same in both towers; `layer`
- * is the text before them. For the tables of vit_names.h. SPDX-License-Identifier: Apache-2.0 */
+/* clip_layer_names.h - what CLIP's layouts call the parts of a block, the same in both towers;
+ * `layer` is the text before them. For the tables of vit_names.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MODEL_CLIP_LAYER_NAMES_H
 #define RY_MODEL_CLIP_LAYER_NAMES_H
 
 #include "model/vit_names.h"
 
-/* clang-format off: a table reads by columns */
+/* A table reads by columns. */
+/* clang-format off */
 #define RY_CLIP_HF_LAYER(layer) \
     {RY_NORM1_W, RY_GROUP_CORE, layer "layer_norm1.weight", {RY_X_DIM}}, \
     {RY_NORM1_B, RY_GROUP_CORE, layer "layer_norm1.bias", {RY_X_DIM}}, \
