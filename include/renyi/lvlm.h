@@ -16,6 +16,78 @@ extern "C" {
 
 /* ---- language model ------------------------------------------------------------------------ */
 
+/* A Llama decoder: weights and shape; immutable after open, may be shared by sessions. */
+typedef struct renyi_lm renyi_lm;
+
+typedef struct renyi_lm_info {
+    const char *layout; /* whose names the file uses: "llama", "llava", "llava-hf"; static */
+    uint32_t dim, n_layers, n_heads, mlp_dim;
+    uint32_t n_kv_heads; /* of keys and values: n_heads, or a divisor of it */
+    uint32_t head_dim;
+    uint32_t vocab;   /* tokens are below this */
+    uint32_t context; /* positions that it was made for */
+    int32_t bos, eos; /* that the config names; -1 = it names none */
+    int32_t image;    /* token that stands for the picture in a prompt; -1 = none is named */
+    double rope_theta, norm_eps;
+    int tied; /* 1: the table of tokens is also the output matrix */
+    uint64_t n_params;
+    uint64_t bytes;    /* of the weights in memory */
+    renyi_dtype dtype; /* of the matrix products */
+    renyi_cpu cpu;     /* level the weights were packed for */
+} renyi_lm_info;
+
+/* Open a Llama, or the language model of a LLaVA (tower and projector are not looked at): a
+ * directory with config.json and one or several safetensors files, or what else renyi_model_open
+ * takes. Without a config the number of heads is not known: RENYI_ERR_FORMAT. Of `opt` cpu, limits,
+ * allocator, progress and dtype count. On success *out is owned by the caller (renyi_lm_free). On
+ * failure *out is NULL. */
+RENYI_API RENYI_CHECK renyi_status renyi_lm_open(renyi_lm **out, const char *path,
+                                                 const renyi_options *opt, renyi_error *err);
+RENYI_API void renyi_lm_free(renyi_lm *lm);
+RENYI_API void renyi_lm_get_info(const renyi_lm *lm, renyi_lm_info *info);
+
+/* One sequence that grows: its keys and values, and room for a pass. For one caller at a time. */
+typedef struct renyi_lm_session renyi_lm_session;
+
+typedef struct renyi_lm_session_options {
+    uint32_t struct_size;
+    uint32_t max_context; /* most rows of the sequence; 0 = the model's context, which is also the
+                             most. Memory of rows that never come is not touched */
+    uint32_t max_rows;    /* rows computed at a time: sets the memory; 0 = 512 */
+    uint32_t n_threads;   /* 0 = as many as there are physical cores */
+    uint32_t cache_bits;  /* of keys and values: 32 or 16; 0 = 32 with f32 products, else 16 */
+    renyi_progress progress; /* during a feed: rows done of all; non-zero stops */
+    void *progress_user;
+} renyi_lm_session_options;
+
+/* Borrows lm: it must outlive the session. Everything a feed needs is allocated here. */
+RENYI_API RENYI_CHECK renyi_status renyi_lm_session_new(renyi_lm_session **out, const renyi_lm *lm,
+                                                        const renyi_lm_session_options *opt,
+                                                        renyi_error *err);
+RENYI_API void renyi_lm_session_free(renyi_lm_session *s);
+RENYI_API size_t renyi_lm_session_bytes(const renyi_lm_session *s); /* with a full cache */
+
+/* A row of the sequence: a token, or an embedding that stands in its place. */
+typedef struct renyi_lm_input {
+    const float *embedding; /* [dim], borrowed for the call; NULL = the row of `token` */
+    int32_t token;
+} renyi_lm_input;
+
+/* Append n >= 1 rows to the sequence. logits: [vocab] of what follows the last of them, or NULL:
+ * then they are not computed. More rows than the session has room for: RENYI_ERR_LIMIT, and nothing
+ * was appended. Allocates nothing. A row has the same bits however many are fed with it and on any
+ * number of threads, with one exception: from AVX-512 on, where the products are oneDNN's, a row
+ * that is fed alone may differ in the last bits from one in company. If the progress callback
+ * stops it (RENYI_ERR_ABORTED), the rows done so far have been appended. */
+RENYI_API RENYI_CHECK renyi_status renyi_lm_feed(renyi_lm_session *s, const renyi_lm_input *in,
+                                                 uint32_t n, float *logits, renyi_error *err);
+RENYI_API uint32_t renyi_lm_position(const renyi_lm_session *s); /* rows of the sequence so far */
+RENYI_API uint32_t renyi_lm_max_context(const renyi_lm_session *s);
+
+/* Forget all rows but the first `position`, which is at most renyi_lm_position: RENYI_ERR_ARG. */
+RENYI_API RENYI_CHECK renyi_status renyi_lm_rewind(renyi_lm_session *s, uint32_t position,
+                                                   renyi_error *err);
+
 /* ---- visual tokens ------------------------------------------------------------------------- */
 
 typedef struct renyi_visual renyi_visual; /* image tower and projector; immutable after open */
