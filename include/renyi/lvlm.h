@@ -1,6 +1,9 @@
 /* lvlm.h - photos and questions to answers: LLaVA's tower, projector and language model.
  * SPDX-License-Identifier: Apache-2.0
  *
+ * Words:      renyi_lm_tokenizer_open -> renyi_lvlm_prompt: ids, the picture's place among them
+ *             -> ids that a model writes -> renyi_lm_stream_put: text as it comes
+ *
  * The rules of renyi.h hold here too.
  */
 #ifndef RENYI_LVLM_H
@@ -13,6 +16,111 @@ extern "C" {
 #endif
 
 /* ---- tokenizer and prompts ----------------------------------------------------------------- */
+
+/* Llama's tokenizer; immutable, may be shared by threads. */
+typedef struct renyi_lm_tokenizer renyi_lm_tokenizer;
+
+typedef struct renyi_lm_tokenizer_info {
+    const char *source;    /* the file; borrowed until renyi_lm_tokenizer_free */
+    const char *kind;      /* "sentencepiece", "tokenizer.json", "pieces.json"; static */
+    uint32_t n_ids;        /* all ids are below; Llama: 32,000, with LLaVA's added tokens 32,002 */
+    int32_t bos, eos, unk; /* -1 = has none; Llama: 1, 2, 0 */
+    int32_t image;         /* of "<image>", if the vocabulary has it (32,000), else -1 */
+} renyi_lm_tokenizer_info;
+
+/* Open a SentencePiece model of type BPE (tokenizer.model; an added_tokens.json beside it and
+ * "legacy" in tokenizer_config.json count), a tokenizer.json of Llama's kind, a pieces.json ([{
+ * "piece", "score" }]), or a folder or model file with one of these in it or beside it, looked for
+ * in this order: tokenizer.json, tokenizer.model, pieces.json. Of `opt` the allocator and
+ * limits.max_header_bytes count (bytes of a file); it may be NULL. On success *out is owned by the
+ * caller (renyi_lm_tokenizer_free). On failure *out is NULL. */
+RENYI_API RENYI_CHECK renyi_status renyi_lm_tokenizer_open(renyi_lm_tokenizer **out,
+                                                           const char *path,
+                                                           const renyi_options *opt,
+                                                           renyi_error *err);
+RENYI_API void renyi_lm_tokenizer_free(renyi_lm_tokenizer *t);
+RENYI_API void renyi_lm_tokenizer_get_info(const renyi_lm_tokenizer *t,
+                                           renyi_lm_tokenizer_info *info);
+
+enum {
+    RENYI_LM_BOS = 1,    /* encode: bos stands before the text */
+    RENYI_LM_PLAIN = 2,  /* encode: "</s>" or "<image>" in the text are text, not the special ids */
+    RENYI_LM_SPECIAL = 4 /* decode: special ids are written by name, not left out */
+};
+#define RENYI_LM_TEXT_MAX 262144 /* bytes of a text */
+
+/* Ids of a text of `size` bytes of UTF-8. Nothing is trimmed or composed; a text begins with a
+ * blank of its own (Llama's dummy prefix); characters that are no pieces become bytes. *n (may be
+ * NULL): ids that the text needs. ids: [max]; when they are more, RENYI_ERR_LIMIT, and the first
+ * max are there. NULL with max 0 only counts. Bytes that are not UTF-8: RENYI_ERR_FORMAT,
+ * err->offset is their place. */
+RENYI_API RENYI_CHECK renyi_status renyi_lm_tokenizer_encode(const renyi_lm_tokenizer *t,
+                                                             const char *text, size_t size,
+                                                             uint32_t flags, int32_t *ids,
+                                                             size_t max, size_t *n,
+                                                             renyi_error *err);
+
+/* The text of n ids in UTF-8: the blank that encode put in front taken off, special ids left out,
+ * U+2047 between blanks for the unknown one, U+FFFD for every byte that makes no character.
+ * *length: bytes of it without the NUL. `text` [size] gets as many whole characters as fit and a
+ * NUL; NULL with size 0 asks for the length alone. */
+RENYI_API RENYI_CHECK renyi_status renyi_lm_tokenizer_decode(const renyi_lm_tokenizer *t,
+                                                             const int32_t *ids, size_t n,
+                                                             uint32_t flags, char *text,
+                                                             size_t size, size_t *length,
+                                                             renyi_error *err);
+
+/* The same one id at a time, as a model writes them. Zeroed it is at the beginning of a text; set
+ * the flags, leave the rest alone. */
+typedef struct renyi_lm_stream {
+    uint32_t flags;
+    uint8_t waiting[4]; /* bytes of a character that is not complete */
+    uint8_t n_waiting, has_begun;
+} renyi_lm_stream;
+
+/* What the next id adds: whole characters and a NUL, perhaps none yet. Bytes of the text without
+ * the NUL go to *length (may be NULL). */
+enum { RENYI_LM_STREAM_ROOM = 1088 };
+RENYI_API RENYI_CHECK renyi_status renyi_lm_stream_put(const renyi_lm_tokenizer *t,
+                                                       renyi_lm_stream *s, int32_t id,
+                                                       char text[RENYI_LM_STREAM_ROOM],
+                                                       size_t *length, renyi_error *err);
+/* The text is over: U+FFFD for bytes that still wait. The stream is at a beginning again. */
+RENYI_API void renyi_lm_stream_end(renyi_lm_stream *s, char text[RENYI_LM_STREAM_ROOM],
+                                   size_t *length);
+
+/* Where the visual tokens belong in a list of ids; LLaVA's number. */
+#define RENYI_LVLM_IMAGE (-200)
+
+/* A question and, when it has been given, its answer. */
+typedef struct renyi_lvlm_turn {
+    const char *question;
+    const char *answer; /* NULL only in the last turn: what the model is to write */
+} renyi_lvlm_turn;
+
+typedef struct renyi_lvlm_prompt_options {
+    uint32_t struct_size;
+    uint32_t without_image; /* 1 = no picture before the first question */
+    const char *system;     /* first sentences; NULL = vicuna_v1's, "" = none */
+} renyi_lvlm_prompt_options;
+
+/* The ids of a conversation in LLaVA-1.5's template vicuna_v1, the picture before the first
+ * question as one RENYI_LVLM_IMAGE: system, " USER: ", the picture, "\n", question, " ASSISTANT:";
+ * behind an answer eos. What stands before and what stands behind the picture are texts of their
+ * own with a blank in front of each; only the first has bos. Special words in questions and answers
+ * are plain text. turns: [n_turns], at least one; opt may be NULL; ids, max and *n as for
+ * renyi_lm_tokenizer_encode. */
+RENYI_API RENYI_CHECK renyi_status renyi_lvlm_prompt(const renyi_lm_tokenizer *t,
+                                                     const renyi_lvlm_turn *turns, uint32_t n_turns,
+                                                     const renyi_lvlm_prompt_options *opt,
+                                                     int32_t *ids, size_t max, size_t *n,
+                                                     renyi_error *err);
+
+/* What follows when an answer has been written (its own eos not counted): eos and the next
+ * question. For those who kept what the model made of all before it. */
+RENYI_API RENYI_CHECK renyi_status renyi_lvlm_prompt_next(const renyi_lm_tokenizer *t,
+                                                          const char *question, int32_t *ids,
+                                                          size_t max, size_t *n, renyi_error *err);
 
 /* ---- language model ------------------------------------------------------------------------ */
 
