@@ -3,6 +3,8 @@
  *
  * Words:      renyi_lm_tokenizer_open -> renyi_lvlm_prompt: ids, the picture's place among them
  *             -> ids that a model writes -> renyi_lm_stream_put: text as it comes
+ * All in one: renyi_lvlm_open -> renyi_conversation_new -> renyi_conversation_show_file
+ *             -> renyi_conversation_ask, again for more questions -> free in reverse order
  *
  * The rules of renyi.h hold here too.
  */
@@ -283,6 +285,155 @@ RENYI_API RENYI_CHECK renyi_status renyi_visual_run_pixels(renyi_visual_session 
                                                            renyi_error *err);
 
 /* ---- questions and answers ----------------------------------------------------------------- */
+
+/* A LLaVA-1.5 whole: tower and projector, language model, tokenizer. Immutable after open, may be
+ * shared by conversations. */
+typedef struct renyi_lvlm renyi_lvlm;
+
+typedef struct renyi_lvlm_options {
+    uint32_t struct_size;
+    renyi_cpu cpu;           /* 0 = best */
+    renyi_dtype dtype;       /* of the language model; 0 = what the file was made for */
+    renyi_dtype tower_dtype; /* of the image tower; likewise */
+    const char *tower;       /* a CLIP by itself; NULL: see renyi_visual_open */
+    const char *tokenizer;   /* file or folder; NULL = what lies in the folder of the model */
+    renyi_limits limits;
+    renyi_allocator allocator;
+    renyi_progress progress; /* while weights are loaded, language model first; starts over for the
+                                tower */
+    void *progress_user;
+} renyi_lvlm_options;
+
+/* Path as for renyi_lm_open and renyi_visual_open. Without a tokenizer beside the model all works
+ * but questions in words. Parts that do not belong together are RENYI_ERR_FORMAT: rows of another
+ * width than the language model's, a tokenizer of another vocabulary. On success *out is owned by
+ * the caller (renyi_lvlm_free). On failure *out is NULL. */
+RENYI_API RENYI_CHECK renyi_status renyi_lvlm_open(renyi_lvlm **out, const char *path,
+                                                   const renyi_lvlm_options *opt, renyi_error *err);
+RENYI_API void renyi_lvlm_free(renyi_lvlm *m);
+
+/* Its parts; borrowed until renyi_lvlm_free. */
+RENYI_API const renyi_lm *renyi_lvlm_lm(const renyi_lvlm *m);
+RENYI_API const renyi_visual *renyi_lvlm_visual(const renyi_lvlm *m);
+RENYI_API const renyi_lm_tokenizer *renyi_lvlm_tokenizer(const renyi_lvlm *m); /* NULL = none */
+
+/* A photo, questions about it and their answers. What the language model has computed of photo and
+ * history is kept. For one caller at a time. */
+typedef struct renyi_conversation renyi_conversation;
+
+typedef struct renyi_conversation_options {
+    uint32_t struct_size;
+    uint32_t n_threads;   /* 0 = as many as there are physical cores */
+    uint32_t max_context; /* as for renyi_lm_session_new, and so are the next two */
+    uint32_t max_rows, cache_bits;
+    const char *policy;      /* of the visual tokens; NULL = "none"; copied */
+    const char *system;      /* first sentences; NULL = vicuna_v1's; copied */
+    renyi_progress progress; /* during tower and prompt; non-zero stops */
+    void *progress_user;
+} renyi_conversation_options;
+
+/* Borrows m: it must outlive the conversation. */
+RENYI_API RENYI_CHECK renyi_status renyi_conversation_new(renyi_conversation **out,
+                                                          const renyi_lvlm *m,
+                                                          const renyi_conversation_options *opt,
+                                                          renyi_error *err);
+RENYI_API void renyi_conversation_free(renyi_conversation *c);
+/* The policy in full; borrowed until renyi_conversation_free. */
+RENYI_API const char *renyi_conversation_policy(const renyi_conversation *c);
+RENYI_API size_t renyi_conversation_bytes(const renyi_conversation *c); /* with a full cache */
+
+/* The photo that the next questions are about, and a new conversation. Runs the tower. When it
+ * fails there is no photo. Errors of a file name it. */
+RENYI_API RENYI_CHECK renyi_status renyi_conversation_show(renyi_conversation *c,
+                                                           const renyi_image *image,
+                                                           renyi_error *err);
+RENYI_API RENYI_CHECK renyi_status renyi_conversation_show_bytes(renyi_conversation *c,
+                                                                 const void *bytes, size_t size,
+                                                                 renyi_error *err);
+RENYI_API RENYI_CHECK renyi_status renyi_conversation_show_file(renyi_conversation *c,
+                                                                const char *path, renyi_error *err);
+/* The same photo, but what was said about it is forgotten. What the next prompt has in common with
+ * the last one, such as the photo, is not computed again. */
+RENYI_API void renyi_conversation_restart(renyi_conversation *c);
+
+typedef struct renyi_answer_options {
+    uint32_t struct_size;
+    uint32_t max_new_tokens; /* 0 = 512 */
+    double temperature;      /* 0 = greedy: the largest logit, of equals the lowest id */
+    double top_p;            /* sample among the fewest tokens that are so probable together; 0 = 1,
+                                all of them */
+    uint64_t seed;           /* of the samples. Token k of a conversation is drawn with number k of
+                                SplitMix64 from this seed, the same on every machine */
+    uint32_t ignore_eos;     /* 1 = do not stop at the end of the answer; for measuring */
+    float *logits;           /* [vocab] of what follows the prompt; may be NULL */
+    int (*on_text)(void *user, const char *text, size_t size); /* the answer as it comes, in whole
+                                characters, a NUL behind them; non-zero ends it. May be NULL */
+    void *user;
+} renyi_answer_options;
+
+typedef enum renyi_answer_end {
+    RENYI_ANSWER_EOS = 0,     /* the model says that it is complete */
+    RENYI_ANSWER_LENGTH = 1,  /* cut: max_new_tokens */
+    RENYI_ANSWER_CONTEXT = 2, /* cut: there is no more room for the conversation */
+    RENYI_ANSWER_STOPPED = 3  /* cut: on_text wanted it */
+} renyi_answer_end;
+
+typedef struct renyi_answer {
+    const char *text;   /* as it was streamed; "" without a tokenizer */
+    const int32_t *ids; /* [n_ids] what the model wrote, without eos */
+    uint32_t n_ids;
+    renyi_answer_end end;
+    uint32_t n_visual;     /* rows of the photo that the model sees; 0 = no photo in the prompt */
+    const uint32_t *kept;  /* [n_visual] as in renyi_visual_tokens */
+    uint32_t n_prompt;     /* rows of the conversation before the answer, visual ones included */
+    uint32_t n_reused;     /* of them, computed before this call */
+    double vision_ms;      /* from photo to visual tokens; 0 if an earlier answer had it */
+    double prefill_ms;     /* of the n_prompt - n_reused others */
+    double first_token_ms; /* from the photo to the first token: the two above and its choice */
+    double tokens_per_second; /* after the first; 0 = there are none */
+    uint64_t bytes;           /* of weights and conversation in memory */
+} renyi_answer;               /* borrowed until the next call with the conversation */
+
+/* Ask a question: the first behind the photo, if one was shown; another continues what was said.
+ * RENYI_ERR_LIMIT: the prompt alone is longer than the context, and nothing has changed. After any
+ * other error but RENYI_ERR_ARG restart or show. Logits that are no numbers: RENYI_ERR_FORMAT. */
+RENYI_API RENYI_CHECK renyi_status renyi_conversation_ask(renyi_conversation *c,
+                                                          const char *question,
+                                                          const renyi_answer_options *opt,
+                                                          renyi_answer *out, renyi_error *err);
+
+/* The same with a whole prompt in ids [n], after a restart. The photo's place is RENYI_LVLM_IMAGE
+ * or the model's own image token (32,000), once. */
+RENYI_API RENYI_CHECK renyi_status renyi_conversation_ask_ids(renyi_conversation *c,
+                                                              const int32_t *ids, size_t n,
+                                                              const renyi_answer_options *opt,
+                                                              renyi_answer *out, renyi_error *err);
+
+/* ---- for other engines --------------------------------------------------------------------- */
+
+/* Visual tokens of one picture in a file. Borrowed. */
+typedef struct renyi_visual_rows {
+    const char *name;     /* of the picture */
+    uint32_t n;           /* rows */
+    const float *rows;    /* [n, lm_dim] */
+    const uint32_t *kept; /* [n] */
+} renyi_visual_rows;
+
+typedef struct renyi_visual_file {
+    uint32_t struct_size;
+    uint32_t lm_dim;
+    const renyi_visual_rows *pictures; /* [n_pictures] */
+    size_t n_pictures;
+    const char *model, *policy;      /* for the metadata; NULL = not said */
+    uint32_t image_size, patch_size; /* likewise; 0 */
+} renyi_visual_file;
+
+/* A safetensors file: of picture i "tokens.<i>" [n, lm_dim] F32 and "positions.<i>" [n] I32, the
+ * patch of each row or -1 for one made of several; metadata format "renyi.visual_tokens", version,
+ * files (a JSON list of names), model, policy, image_size, patch_size. Whole or not there. */
+RENYI_API RENYI_CHECK renyi_status renyi_visual_write(const char *path,
+                                                      const renyi_visual_file *file,
+                                                      renyi_error *err);
 
 #ifdef __cplusplus
 }
