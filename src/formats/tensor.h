@@ -48,6 +48,11 @@ const ry_tensor *ry_tensors_find(const ry_tensors *set, const char *name); /* NU
 const char *ry_tensors_meta(const ry_tensors *set, const char *key);       /* NULL if absent */
 void ry_tensors_free(ry_tensors *set);
 
+/* Those tensors of `set` whose names begin with `prefix`, and its metadata, as a set of its own
+ * that borrows their bytes: `set` must outlive it. */
+renyi_status ry_tensors_under(ry_tensors **out, const ry_tensors *set, const char *prefix,
+                              const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+
 /* The metadata in file order; NULL key behind the last. */
 const char *ry_tensors_meta_key(const ry_tensors *set, size_t i);
 

@@ -28,6 +28,7 @@ struct ry_tensors {
     list blocks;              /* void *, owned */
     list files;               /* ry_mapped_file, owned */
     const ry_tensor **sorted; /* [tensors.count] by name; NULL before finish */
+    const ry_tensors *lender; /* whose bytes these are (ry_tensors_under); else NULL */
 };
 
 static renyi_status reserve(ry_tensors *set, list *l, size_t item, size_t extra, renyi_error *err)
@@ -225,6 +226,7 @@ int ry_tensors_reads(const ry_tensors *set, const char *path)
 
 void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t)
 {
+    if (set->lender) set = set->lender;
     const ry_mapped_file *files = set->files.items;
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)t->data;
     for (size_t i = 0; i < set->files.count; i++) {
@@ -235,4 +237,31 @@ void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t)
         if (first < last) madvise((void *)first, last - first, MADV_DONTNEED); /* only a hint */
         return;
     }
+}
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+static renyi_status borrow(ry_tensors *to, const ry_tensors *set, const char *prefix,
+                           renyi_error *err)
+{
+    const meta_pair *metas = set->metas.items;
+    to->lender = set->lender ? set->lender : set;
+    for (size_t i = 0; i < ry_tensors_count(set); i++)
+        if (strncmp(ry_tensors_at(set, i)->name, prefix, strlen(prefix)) == 0)
+            RY_TRY(ry_tensors_add(to, ry_tensors_at(set, i), prefix, err));
+    for (size_t i = 0; i < set->metas.count; i++)
+        RY_TRY(ry_tensors_add_meta(to, metas[i].key, metas[i].value, err));
+    return ry_tensors_finish(to, prefix, err);
+}
+
+renyi_status ry_tensors_under(ry_tensors **out, const ry_tensors *set, const char *prefix,
+                              const renyi_allocator *al, renyi_error *err)
+{
+    RY_TRY(ry_tensors_new(out, al, err));
+    const renyi_status st = borrow(*out, set, prefix, err);
+    if (st) {
+        ry_tensors_free(*out);
+        *out = NULL;
+    }
+    return st;
 }

@@ -37,9 +37,10 @@ static const char *const openai_others[] = {"visual.", "input_resolution", "cont
 
 /* OpenAI's first name ends like Hugging Face's: the longer one is asked for first. */
 static const ry_vit_layout layouts[] = {
-    {RY_LAYOUT_HF, 1, "Hugging Face", hf_names, sizeof hf_names / sizeof hf_names[0], 1, hf_others},
+    {RY_LAYOUT_HF, 1, "Hugging Face", hf_names, sizeof hf_names / sizeof hf_names[0], 1, hf_others,
+     NULL},
     {RY_LAYOUT_OPENAI, 1, "OpenAI", openai_names, sizeof openai_names / sizeof openai_names[0], 0,
-     openai_others},
+     openai_others, NULL},
 };
 
 int ry_text_naming_find(ry_vit_naming *out, const ry_tensors *set)

@@ -217,8 +217,8 @@ renyi_status ry_vit_check_tensors(const ry_vit_naming *n, const uint64_t extents
     check_unknown(&faults, n, set);
     if (!faults.count) return RENYI_OK;
     char text[RY_FAULTS_TEXT];
-    return ry_fail(err, RENYI_ERR_FORMAT, -1, "%u tensor%s not as a %s in %s names has them: %s%s",
-                   faults.count, faults.count == 1 ? "" : "s", n->is_clip ? "CLIP" : "ViT",
-                   n->of->house, ry_faults_text(&faults, text),
-                   faults.quantised ? "; " RY_QUANTISE_AGAIN : "");
+    const char *what = n->of->what ? n->of->what : n->is_clip ? "a CLIP" : "a ViT";
+    return ry_fail(err, RENYI_ERR_FORMAT, -1, "%u tensor%s not as %s in %s names has them: %s%s",
+                   faults.count, faults.count == 1 ? "" : "s", what, n->of->house,
+                   ry_faults_text(&faults, text), faults.quantised ? "; " RY_QUANTISE_AGAIN : "");
 }

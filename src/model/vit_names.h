@@ -93,6 +93,7 @@ typedef struct ry_vit_layout {
     size_t count;
     int heads_outside; /* the last part of the prefix ("vit.") is not in front of the heads */
     const char *const *others; /* NULL-terminated: how names begin that belong to the other tower */
+    const char *what;          /* for messages; NULL = "a ViT" or "a CLIP" */
 } ry_vit_layout;
 
 enum { RY_N_LAYOUTS = 4 };

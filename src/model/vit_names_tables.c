@@ -120,8 +120,8 @@ static const char *const none[] = {NULL};
 
 #define TABLE(names) names, sizeof names / sizeof names[0]
 const ry_vit_layout ry_vit_layouts[RY_N_LAYOUTS] = {
-    {RY_LAYOUT_TIMM, 0, "timm", TABLE(timm_names), 0, none},
-    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf_names), 1, none},
-    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_clip_names), 1, hf_others},
-    {RY_LAYOUT_OPENAI, 1, "OpenAI", TABLE(openai_names), 0, openai_others},
+    {RY_LAYOUT_TIMM, 0, "timm", TABLE(timm_names), 0, none, NULL},
+    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf_names), 1, none, NULL},
+    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_clip_names), 1, hf_others, NULL},
+    {RY_LAYOUT_OPENAI, 1, "OpenAI", TABLE(openai_names), 0, openai_others, NULL},
 };
