@@ -1,19 +1,15 @@
 /* tokenizer.c - the tokenizer's part of clip.h: finds and reads its files, then texts and ids.
  * SPDX-License-Identifier: Apache-2.0 */
-#define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 #include "engine/options.h"
-#include "formats/gunzip.h"
+#include "engine/tokenizer_files.h"
 #include "model/bpe.h"
 #include "renyi/clip.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct renyi_tokenizer {
     renyi_allocator al;
@@ -21,125 +17,29 @@ struct renyi_tokenizer {
     char *source;
 };
 
-/* ---- files --------------------------------------------------------------------------------- */
-
-/* A file's bytes, unpacked; in the heap of `al`. */
-typedef struct content {
-    char *text;
-    size_t size;
-} content;
-
-/* What reading needs. */
-typedef struct reader {
-    const renyi_allocator *al;
-    uint64_t max_bytes;
-} reader;
-
-static renyi_status load(const reader *r, const char *path, content *out, renyi_error *err)
-{
-    uint8_t *bytes = NULL, *text = NULL;
-    size_t size = 0;
-    renyi_status st = ry_file_read(&bytes, &size, path, r->max_bytes, NULL, err);
-    if (st) return ry_fail_in(err, st, path);
-    if (ry_is_gzip(bytes, size)) {
-        st = ry_gunzip(&text, &out->size, bytes, size, path, r->max_bytes, r->al, err);
-    } else if ((text = ry_alloc(r->al, size, 1))) {
-        memcpy(text, bytes, size);
-        out->size = size;
-    } else {
-        st = ry_fail_nomem(err, size);
-    }
-    ry_free(NULL, bytes);
-    out->text = (char *)text;
-    return st;
-}
-
-/* folder + "/" + name, where the folder is the first n characters of path; 0 = the working one. */
-static char *beside(const reader *r, const char *path, size_t n, const char *name)
-{
-    const size_t size = n + strlen(name) + 2;
-    char *out = ry_alloc(r->al, size, 1);
-    if (out) snprintf(out, size, "%.*s%s%s", (int)n, path, n ? "/" : "", name);
-    return out;
-}
-
-static size_t folder_length(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
-}
-
-static int is_folder(const char *path)
-{
-    struct stat st;
-    return !stat(path, &st) && S_ISDIR(st.st_mode);
-}
-
-/* Weights, whose tokenizer lies beside them. */
-static int is_weights(const char *path)
-{
-    static const char *const tails[] = {".safetensors", ".pt", ".pth", ".bin"};
-    const size_t n = strlen(path);
-    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
-        const size_t m = strlen(tails[i]);
-        if (n > m && !strcmp(path + n - m, tails[i])) return 1;
-    }
-    return 0;
-}
-
-/* The tokenizer file that belongs to a path; owned by the caller. */
-static renyi_status find(const reader *r, const char *path, char **out, renyi_error *err)
-{
-    static const char *const names[] = {"tokenizer.json", "vocab.json",
-                                        "bpe_simple_vocab_16e6.txt.gz",
-                                        "bpe_simple_vocab_16e6.txt"};
-    const int is_in = is_folder(path);
-    const size_t length = strlen(path);
-    struct stat st;
-    if (!is_in && !is_weights(path)) {
-        *out = ry_strdup(r->al, path);
-        return *out ? RENYI_OK : ry_fail_nomem(err, length + 1);
-    }
-    const size_t n = is_in ? length : folder_length(path);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        *out = beside(r, path, n, names[i]);
-        if (!*out) return ry_fail_nomem(err, n + 64);
-        if (!stat(*out, &st)) return RENYI_OK;
-        ry_free(r->al, *out);
-        *out = NULL;
-    }
-    return ry_fail(
-        err, RENYI_ERR_IO, -1,
-        "%.200s: no tokenizer %s: looked for tokenizer.json, vocab.json with merges.txt, "
-        "bpe_simple_vocab_16e6.txt.gz and bpe_simple_vocab_16e6.txt; put one there or "
-        "name the file",
-        path, is_in ? "in this folder" : "beside it");
-}
+#define LOOKED_FOR                                                                  \
+    "tokenizer.json, vocab.json with merges.txt, bpe_simple_vocab_16e6.txt.gz and " \
+    "bpe_simple_vocab_16e6.txt"
+static const char *const names[] = {"tokenizer.json", "vocab.json", "bpe_simple_vocab_16e6.txt.gz",
+                                    "bpe_simple_vocab_16e6.txt", NULL};
 
 /* ---- kinds --------------------------------------------------------------------------------- */
 
-static int is_json(const content *c)
+static renyi_status read_vocab(const ry_file_reader *r, const json_t *root, const char *path,
+                               ry_bpe **out, renyi_error *err)
 {
-    size_t i = 0;
-    while (i < c->size && strchr(" \t\r\n", c->text[i]) && c->text[i]) i++;
-    return i < c->size && c->text[i] == '{';
-}
-
-static renyi_status read_vocab(const reader *r, const json_t *root, const char *path, ry_bpe **out,
-                               renyi_error *err)
-{
-    char *other = beside(r, path, folder_length(path), "merges.txt");
-    content merges = {0};
+    char *other = ry_file_beside(r, path, "merges.txt");
+    ry_file_text merges = {0};
     if (!other) return ry_fail_nomem(err, strlen(path) + 16);
-    renyi_status st = load(r, other, &merges, err);
+    renyi_status st = ry_file_load(r, other, &merges, err);
     if (!st) st = ry_bpe_read_vocab(out, root, path, merges.text, merges.size, other, r->al, err);
     ry_free(r->al, merges.text);
     ry_free(r->al, other);
     return st;
 }
 
-static renyi_status read_json(const reader *r, const content *c, const char *path, ry_bpe **out,
-                              renyi_error *err)
+static renyi_status read_json(const ry_file_reader *r, const ry_file_text *c, const char *path,
+                              ry_bpe **out, renyi_error *err)
 {
     const ry_json_limits limits = {r->max_bytes, 0, 0};
     json_t *root;
@@ -151,12 +51,14 @@ static renyi_status read_json(const reader *r, const content *c, const char *pat
     return st;
 }
 
-static renyi_status read_file(const reader *r, const char *path, ry_bpe **out, renyi_error *err)
+static renyi_status read_file(const ry_file_reader *r, const char *path, ry_bpe **out,
+                              renyi_error *err)
 {
-    content c = {0};
-    RY_TRY(load(r, path, &c, err));
-    const renyi_status st = is_json(&c) ? read_json(r, &c, path, out, err)
-                                        : ry_bpe_read_merges(out, c.text, c.size, path, r->al, err);
+    ry_file_text c = {0};
+    RY_TRY(ry_file_load(r, path, &c, err));
+    const renyi_status st = ry_file_first(&c) == '{'
+                                ? read_json(r, &c, path, out, err)
+                                : ry_bpe_read_merges(out, c.text, c.size, path, r->al, err);
     ry_free(r->al, c.text);
     return st;
 }
@@ -174,8 +76,8 @@ renyi_status renyi_tokenizer_open(renyi_tokenizer **out, const char *path, const
     renyi_tokenizer *t = ry_calloc(&o.allocator, 1, sizeof *t);
     if (!t) return ry_fail_nomem(err, sizeof *t);
     t->al = o.allocator;
-    const reader r = {&t->al, ry_limits(&o.limits).max_header_bytes};
-    renyi_status st = find(&r, path, &t->source, err);
+    const ry_file_reader r = {&t->al, ry_limits(&o.limits).max_header_bytes};
+    renyi_status st = ry_file_find(&r, path, names, LOOKED_FOR, &t->source, err);
     if (!st) st = read_file(&r, t->source, &t->bpe, err);
     if (st) {
         renyi_tokenizer_free(t);

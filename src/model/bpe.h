@@ -10,6 +10,7 @@
 #define RY_MODEL_BPE_H
 
 #include "base/stash.h"
+#include "model/merge_list.h"
 #include "renyi/clip.h"
 
 #include <jansson.h>
@@ -91,14 +92,14 @@ renyi_status ry_bpe_read_vocab(ry_bpe **out, const json_t *vocab, const char *wh
                                const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 renyi_status ry_bpe_read_tokenizer(ry_bpe **out, const json_t *root, const char *what,
                                    const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+/* Checks that the values of an object are ids; *n_ids grows to the largest + 1. */
+renyi_status ry_bpe_count_ids(const json_t *vocab, const char *what, uint32_t *n_ids,
+                              renyi_error *err) RENYI_CHECK;
+/* The tables of any tokenizer.json of type BPE: vocabulary, added tokens, merges; not finished. */
+renyi_status ry_bpe_read_tables(ry_bpe **out, const json_t *root, const char *what,
+                                const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
 /* ---- use ----------------------------------------------------------------------------------- */
-
-/* bpe_word.c: scratch for one word, which grows with the words; zeroed is empty. */
-typedef struct ry_bpe_scratch {
-    void *block;
-    size_t room; /* bytes of a word that fit */
-} ry_bpe_scratch;
 
 /* Where ids go: the first `room` are stored, all are counted. */
 typedef struct ry_id_sink {
@@ -111,7 +112,10 @@ static inline void ry_id_put(ry_id_sink *out, uint32_t id)
     out->n++;
 }
 
-renyi_status ry_bpe_word(const ry_bpe *b, const char *word, size_t n, ry_bpe_scratch *scratch,
+/* bpe_word.c: the merges as a rule; and all of one word. The scratch grows with the words. */
+int ry_bpe_rule(const void *self, const ry_merge_list *l, uint32_t left, uint32_t right,
+                ry_join *out); /* self: the ry_bpe */
+renyi_status ry_bpe_word(const ry_bpe *b, const char *word, size_t n, ry_merge_list *scratch,
                          ry_id_sink *out, renyi_error *err) RENYI_CHECK;
 
 /* bpe_text.c: all words of a text, at most RENYI_TEXT_MAX bytes; without sot and eot. */

@@ -14,8 +14,7 @@ static ry_symbol symbol_of(const json_t *string)
 
 /* ---- symbols ------------------------------------------------------------------------------- */
 
-/* Checks that ids are ids; *n_ids grows to the largest + 1. */
-static renyi_status count_ids(const json_t *vocab, const char *what, uint32_t *n_ids,
+renyi_status ry_bpe_count_ids(const json_t *vocab, const char *what, uint32_t *n_ids,
                               renyi_error *err)
 {
     const char *key;
@@ -78,7 +77,7 @@ renyi_status ry_bpe_read_vocab(ry_bpe **out, const json_t *vocab, const char *wh
     if (!json_object_size(vocab))
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: an object of symbols and ids expected",
                        what);
-    RY_TRY(count_ids(vocab, what, &n_ids, err));
+    RY_TRY(ry_bpe_count_ids(vocab, what, &n_ids, err));
     RY_TRY(make(out, n_ids, ry_bpe_count_lines(merges, size), what_merges, al, err));
     renyi_status st = add_symbols(*out, vocab, what, err);
     if (!st) st = ry_bpe_join_lines(*out, merges, size, what_merges, RY_BPE_KNOWN, err);
@@ -157,24 +156,35 @@ static renyi_status check_kind(const json_t *model, const char *what, renyi_erro
     return RENYI_OK;
 }
 
-renyi_status ry_bpe_read_tokenizer(ry_bpe **out, const json_t *root, const char *what,
-                                   const renyi_allocator *al, renyi_error *err)
+renyi_status ry_bpe_read_tables(ry_bpe **out, const json_t *root, const char *what,
+                                const renyi_allocator *al, renyi_error *err)
 {
     const json_t *model = ry_json_object(root, "model"), *vocab = ry_json_object(model, "vocab");
     const json_t *merges = json_object_get(model, "merges");
     const json_t *added = json_object_get(root, "added_tokens");
     uint32_t n_ids = 0;
     *out = NULL;
-    RY_TRY(check_kind(model, what, err));
     if (!vocab || !json_is_array(merges))
         return ry_fail(
             err, RENYI_ERR_FORMAT, -1,
             "%s: \"model\" with \"vocab\" (an object) and \"merges\" (an array) expected", what);
-    RY_TRY(count_ids(vocab, what, &n_ids, err));
+    RY_TRY(ry_bpe_count_ids(vocab, what, &n_ids, err));
     RY_TRY(add_tokens(NULL, added, what, &n_ids, err));
     RY_TRY(make(out, n_ids, json_array_size(merges), what, al, err));
     renyi_status st = add_symbols(*out, vocab, what, err);
     if (!st) st = add_tokens(*out, added, what, &n_ids, err);
     if (!st) st = join_all(*out, merges, what, err);
-    return end(out, st, what, err);
+    if (!st) return RENYI_OK;
+    ry_bpe_free(*out);
+    *out = NULL;
+    return st;
+}
+
+renyi_status ry_bpe_read_tokenizer(ry_bpe **out, const json_t *root, const char *what,
+                                   const renyi_allocator *al, renyi_error *err)
+{
+    *out = NULL;
+    RY_TRY(check_kind(ry_json_object(root, "model"), what, err));
+    RY_TRY(ry_bpe_read_tables(out, root, what, al, err));
+    return end(out, RENYI_OK, what, err);
 }

@@ -58,7 +58,7 @@ static void clean(characters *c)
     c->text = lower;
 }
 
-static renyi_status encode_words(const ry_bpe *b, characters *c, ry_bpe_scratch *scratch,
+static renyi_status encode_words(const ry_bpe *b, characters *c, ry_merge_list *scratch,
                                  ry_id_sink *out, renyi_error *err)
 {
     char *bytes = (char *)c->spare; /* free by now, and four bytes a character */
@@ -78,7 +78,7 @@ static renyi_status encode_words(const ry_bpe *b, characters *c, ry_bpe_scratch 
 renyi_status ry_bpe_encode(const ry_bpe *b, const char *text, size_t size, ry_id_sink *out,
                            renyi_error *err)
 {
-    ry_bpe_scratch scratch = {0};
+    ry_merge_list scratch = {0};
     if (size > RENYI_TEXT_MAX)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "a text of %zu bytes; at most %d accepted", size,
                        RENYI_TEXT_MAX);
@@ -91,7 +91,7 @@ renyi_status ry_bpe_encode(const ry_bpe *b, const char *text, size_t size, ry_id
         clean(&c);
         st = encode_words(b, &c, &scratch, out, err);
     }
-    ry_free(&b->al, scratch.block);
+    ry_merge_list_free(&scratch, &b->al);
     ry_free(&b->al, block);
     return st;
 }

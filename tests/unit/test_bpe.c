@@ -293,7 +293,7 @@ static void test_words(void **state)
     enum { FILES = 50, WORDS = 100, LENGTH = 60 };
     static char text[16384];
     ry_rng rng = ry_rng_new(9);
-    ry_bpe_scratch scratch = {0};
+    ry_merge_list scratch = {0};
     (void)state;
     for (int f = 0; f < FILES; f++) {
         ry_bpe *b = random_bpe(&rng, text, sizeof text);
@@ -311,7 +311,7 @@ static void test_words(void **state)
         }
         ry_bpe_free(b);
     }
-    ry_free(NULL, scratch.block);
+    ry_merge_list_free(&scratch, NULL);
 }
 
 /* A word of a hundred thousand letters is a matter of moments too. */
