@@ -37,6 +37,17 @@ static inline size_t ry_utf8_get(const char *at, size_t left, uint32_t *c)
     return length;
 }
 
+/* Bytes of text [n] before the first that make no character; n = all is UTF-8. */
+static inline size_t ry_utf8_valid(const char *text, size_t n)
+{
+    for (size_t i = 0, step; i < n; i += step) {
+        uint32_t c;
+        step = ry_utf8_get(text + i, n - i, &c);
+        if (c == RY_UTF8_BAD) return i;
+    }
+    return n;
+}
+
 /* Writes a character (at most 4 bytes) and returns its bytes. */
 static inline size_t ry_utf8_put(char *out, uint32_t c)
 {
