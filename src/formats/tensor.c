@@ -3,6 +3,7 @@
 #include "formats/tensor.h"
 
 #include "base/checked.h"
+#include "base/half.h"
 #include "base/status.h"
 #include "formats/tensor_set.h"
 
@@ -69,23 +70,12 @@ static float float_of_bits(uint32_t bits)
     return f;
 }
 
-/* IEEE 754 binary16: 1 sign, 5 exponent (bias 15), 10 fraction bits. */
-static float f16_to_f32(uint16_t h)
-{
-    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
-    const uint32_t exponent = (h >> 10) & 0x1fu, fraction = h & 0x3ffu;
-    if (exponent == 31) return float_of_bits(sign | 0x7f800000u | fraction << 13); /* inf, nan */
-    if (exponent) return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
-    const float magnitude = (float)fraction * 0x1p-24f; /* zero and denormals, exact */
-    return sign ? -magnitude : magnitude;
-}
-
 static void f16_run(const unsigned char *in, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint16_t h;
         memcpy(&h, in + 2 * i, sizeof h);
-        out[i] = f16_to_f32(h);
+        out[i] = ry_half_to_float(h);
     }
 }
 

@@ -2,11 +2,11 @@
 #include "train/model_file.h"
 
 #include "base/alloc.h"
+#include "base/half.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "engine/config_json.h"
 #include "formats/safetensors.h"
-#include "train/half.h"
 
 #include <stdio.h>
 #include <string.h>
