@@ -7,6 +7,7 @@
 
 static inline float ry_gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678f)); }
 static inline float ry_quick_gelu(float x) { return x / (1.0f + expf(-1.702f * x)); }
+static inline float ry_silu(float x) { return x / (1.0f + expf(-x)); }
 
 #ifdef RY_KERNELS_SIMD_H
 /* erf on [-3.92, 3.92] as x P(x^2) / Q(x^2), 1 beyond: absolute error below 4e-7 in floats.
@@ -40,6 +41,12 @@ RY_INLINE vf vf_quick_gelu(vf x)
 {
     /* below -51 the exponential would overflow; there the result is 0 to the last bit anyway */
     const vf e = vf_exp(vf_min(vf_mul(x, vf_set1(-1.702f)), vf_set1(87.0f)));
+    return vf_div(x, vf_add(vf_set1(1.0f), e));
+}
+
+RY_INLINE vf vf_silu(vf x)
+{
+    const vf e = vf_exp(vf_min(vf_sub(vf_zero(), x), vf_set1(87.0f))); /* as above, below -87 */
     return vf_div(x, vf_add(vf_set1(1.0f), e));
 }
 #endif

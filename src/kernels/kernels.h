@@ -5,6 +5,7 @@
 #define RY_KERNELS_KERNELS_H
 
 #include "kernels/attention.h"
+#include "kernels/cached.h"
 #include "kernels/causal.h"
 #include "kernels/gram.h"
 #include "renyi/renyi.h"
@@ -16,12 +17,26 @@
     void fn(float *y, size_t y_row, const float *x, size_t x_row, size_t rows, size_t n, \
             const float *w, const float *b, float eps)
 
+/* y[r] = x[r] / sqrt(mean of squares + eps) * w over rows of n floats; x and y may be the same. */
+#define RY_DECL_RMSNORM(fn)                                                              \
+    void fn(float *y, size_t y_row, const float *x, size_t x_row, size_t rows, size_t n, \
+            const float *w, float eps)
+
+/* y[r] = silu(gate) * up over rows of x that hold n floats of gate, then n of up; silu(v) = v *
+ * sigmoid(v). */
+#define RY_DECL_SWIGLU(fn) \
+    void fn(float *y, size_t y_row, const float *x, size_t x_row, size_t rows, size_t n)
+
 typedef struct ry_kernels {
     renyi_cpu level;
     RY_DECL_LAYERNORM((*layernorm));
     RY_DECL_ATTENTION((*attention));
     size_t attention_rows; /* query rows of an attention block */
     RY_DECL_CAUSAL((*causal));
+    RY_DECL_RMSNORM((*rmsnorm));
+    RY_DECL_SWIGLU((*swiglu));
+    RY_DECL_CACHED((*cached));
+    RY_DECL_CACHE_ROW((*cache_row));
     RY_DECL_GRAM((*gram));
     size_t gram_rows; /* rows of a block of dot products */
 } ry_kernels;
@@ -38,6 +53,15 @@ void ry_attention_init_avx512(ry_kernels *k);
 void ry_causal_init(ry_kernels *k);
 void ry_causal_init_avx2(ry_kernels *k);
 void ry_causal_init_avx512(ry_kernels *k);
+void ry_rmsnorm_init(ry_kernels *k);
+void ry_rmsnorm_init_avx2(ry_kernels *k);
+void ry_rmsnorm_init_avx512(ry_kernels *k);
+void ry_swiglu_init(ry_kernels *k);
+void ry_swiglu_init_avx2(ry_kernels *k);
+void ry_swiglu_init_avx512(ry_kernels *k);
+void ry_cached_init(ry_kernels *k);
+void ry_cached_init_avx2(ry_kernels *k);
+void ry_cached_init_avx512(ry_kernels *k);
 void ry_gram_init(ry_kernels *k);
 void ry_gram_init_avx512(ry_kernels *k);
 void ry_gram_init_avx2(ry_kernels *k);

@@ -64,6 +64,15 @@ RY_INLINE void vf_store_u8(uint8_t *p, vf v, size_t n)
     const uint64_t bytes = (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(w, w));
     __builtin_memcpy(p, &bytes, n);
 }
+/* VL halves (base/half.h) */
+RY_INLINE vf vf_load_half(const uint16_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+RY_INLINE void vf_store_half(uint16_t *p, vf v)
+{
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
 /* Only the first n < VL lanes touch memory; the others read as 0. */
 RY_INLINE vf vf_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, vf_mask(n)); }
 RY_INLINE void vf_store_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, vf_mask(n), v); }
@@ -127,6 +136,14 @@ RY_INLINE void vf_store_u8(uint8_t *p, vf v, size_t n)
     const __m128i bytes = _mm512_cvtusepi32_epi8(_mm512_cvtps_epi32(v));
     __builtin_memcpy(p, &bytes, n);
 }
+RY_INLINE vf vf_load_half(const uint16_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+RY_INLINE void vf_store_half(uint16_t *p, vf v)
+{
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
 RY_INLINE vf vf_load_n(const float *p, size_t n)
 {
     return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
@@ -167,6 +184,8 @@ RY_INLINE vf vf_split(vf x, vf *e)
 }
 
 #elif defined(RY_SIMD_EMU16)
+#include "base/half.h"
+
 #include <math.h>
 #include <string.h>
 #define VL 16
@@ -197,6 +216,11 @@ RY_INLINE vf vf_from_i32(const int32_t *p) { RY_LANES((float)p[i]); }
 RY_INLINE void vf_store_u8(uint8_t *p, vf v, size_t n)
 {
     for (size_t i = 0; i < n; i++) p[i] = (uint8_t)v.f[i];
+}
+RY_INLINE vf vf_load_half(const uint16_t *p) { RY_LANES(ry_half_to_float(p[i])); }
+RY_INLINE void vf_store_half(uint16_t *p, vf v)
+{
+    for (int i = 0; i < VL; i++) p[i] = ry_half_of(v.f[i]);
 }
 RY_INLINE vf vf_load_n(const float *p, size_t n) { RY_LANES((size_t)i < n ? p[i] : 0.0f); }
 RY_INLINE void vf_store_n(float *p, vf v, size_t n) { memcpy(p, v.f, n * sizeof(float)); }
