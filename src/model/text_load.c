@@ -6,9 +6,7 @@
 #include "model/loader.h"
 #include "model/text.h"
 #include "model/text_names.h"
-
-#include <math.h>
-#include <string.h>
+#include "model/token_table.h"
 
 /* ---- fingerprint --------------------------------------------------------------------------- */
 
@@ -47,46 +45,6 @@ static uint64_t fingerprint(const ry_text_config *c, const ry_vit_naming *n, con
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-/* The table of tokens stays as stored, since a text reads a few of its rows; but all of it must be
- * finite. Looked at in pieces, as large as scratch. */
-static renyi_status check_tokens(ry_loader *ld, const ry_tensor *t, size_t room)
-{
-    const size_t n = (size_t)ry_tensor_elements(t), size = ry_dtype_size(t->dtype);
-    for (size_t at = 0; at < n; at += room) {
-        ry_tensor piece = *t;
-        piece.n_dims = 1;
-        piece.shape[0] = n - at < room ? n - at : room;
-        piece.bytes = piece.shape[0] * size;
-        piece.data = (const char *)t->data + at * size;
-        RY_TRY(ry_tensor_to_f32(&piece, ld->scratch, ld->err));
-        for (size_t i = 0; i < piece.shape[0]; i++)
-            if (!isfinite(ld->scratch[i]))
-                return ry_fail(ld->err, RENYI_ERR_FORMAT, -1,
-                               "tensor '%.120s' holds %s at element %zu of %zu; finite weights "
-                               "wanted",
-                               t->name, isnan(ld->scratch[i]) ? "NaN" : "infinity", at + i, n);
-    }
-    return RENYI_OK;
-}
-
-static renyi_status load_tokens(ry_loader *ld, ry_text *t, size_t room)
-{
-    const ry_tensor *from = ry_loader_find(ld, RY_TOKEN_EMBED, 0);
-    const size_t C = t->config.dim, V = t->config.vocab;
-    const size_t row_bytes = C * ry_dtype_size(from->dtype);
-    RY_TRY(check_tokens(ld, from, room));
-    void *copy = ry_alloc(ld->al, V, row_bytes);
-    if (!copy) return ry_fail_nomem(ld->err, V * row_bytes);
-    memcpy(copy, from->data, V * row_bytes);
-    ry_tensors_drop_pages(ld->set, from);
-    t->tokens = *from;
-    t->tokens.name = "";
-    t->tokens.data = copy;
-    ld->done++;
-    ld->n_params += V * C;
-    return RENYI_OK;
-}
-
 static renyi_status load_all(ry_loader *ld, ry_text *t, renyi_dtype dtype, size_t room)
 {
     const ry_text_config *c = &t->config;
@@ -102,7 +60,7 @@ static renyi_status load_all(ry_loader *ld, ry_text *t, renyi_dtype dtype, size_
     t->fingerprint = fingerprint(c, &ld->naming, ld->set);
     t->blocks = ry_calloc(ld->al, c->n_blocks, sizeof *t->blocks);
     if (!t->blocks) return ry_fail_nomem(ld->err, c->n_blocks * sizeof *t->blocks);
-    RY_TRY(load_tokens(ld, t, room));
+    RY_TRY(ry_token_table_load(&t->tokens, ld, room));
     RY_TRY(ry_loader_vector(ld, RY_POS_EMBED, 0, &t->pos));
     for (uint32_t i = 0; i < c->n_blocks; i++)
         RY_TRY(ry_loader_block(ld, &shape, i, &t->blocks[i]));
@@ -138,7 +96,7 @@ void ry_text_free(ry_text *t, const renyi_allocator *al)
     for (uint32_t i = 0; t->blocks && i < t->config.n_blocks; i++)
         ry_vit_block_free(&t->blocks[i], al);
     ry_free(al, t->blocks);
-    ry_free(al, (void *)(uintptr_t)t->tokens.data);
+    ry_token_table_free(&t->tokens, al);
     float *const vectors[] = {t->pos, t->norm_w, t->norm_b};
     for (int k = 0; k < 3; k++) ry_free(al, vectors[k]);
     ry_linear_free(t->projection, al);
