@@ -130,13 +130,14 @@ RENYI_API RENYI_CHECK renyi_status renyi_lvlm_prompt_next(const renyi_lm_tokeniz
 typedef struct renyi_lm renyi_lm;
 
 typedef struct renyi_lm_info {
-    const char *layout; /* whose names the file uses: "llama", "llava", "llava-hf"; static */
+    const char *layout; /* whose names the file uses: "llama" (also the first LLaVA's), "llava-hf",
+                           "llava-hf-5" (of transformers 5); static */
     uint32_t dim, n_layers, n_heads, mlp_dim;
     uint32_t n_kv_heads; /* of keys and values: n_heads, or a divisor of it */
     uint32_t head_dim;
     uint32_t vocab;   /* tokens are below this */
     uint32_t context; /* positions that it was made for */
-    int32_t bos, eos; /* that the config names; -1 = it names none */
+    int32_t bos, eos; /* that the config names, 1 and 2 if it is silent; -1 = none */
     int32_t image;    /* token that stands for the picture in a prompt; -1 = none is named */
     double rope_theta, norm_eps;
     int tied; /* 1: the table of tokens is also the output matrix */

@@ -85,17 +85,17 @@ static renyi_status read_parts(ry_loader *ld, const ry_linear_source *s, int *ha
                                int *has_scale)
 {
     float *w = ld->scratch, *bias = w + s->n_out * s->n_in, *scale = bias + s->n_out;
-    const size_t rows = s->n_out / s->parts;
     *has_bias = 0;
     *has_scale = 1;
     memset(bias, 0, s->n_out * sizeof *bias);
-    for (uint32_t i = 0; i < s->parts; i++) {
+    for (size_t i = 0, at = 0, rows; i < s->parts; i++, at += rows) {
         const ry_tensor *b = ry_loader_find(ld, s->b[i], s->block);
         const ry_tensor *t = ry_loader_find(ld, s->w[i], s->block);
-        RY_TRY(ry_loader_read(ld, t, w + i * rows * s->n_in));
-        *has_scale &= ry_vit_quant_scale(scale + i * rows, t, ld->set);
+        rows = s->parts == 1 ? s->n_out : (size_t)t->shape[0];
+        RY_TRY(ry_loader_read(ld, t, w + at * s->n_in));
+        *has_scale &= ry_vit_quant_scale(scale + at, t, ld->set);
         if (!b) continue;
-        RY_TRY(ry_loader_read(ld, b, bias + i * rows));
+        RY_TRY(ry_loader_read(ld, b, bias + at));
         *has_bias = 1;
     }
     return RENYI_OK;

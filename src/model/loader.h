@@ -32,7 +32,8 @@ renyi_status ry_loader_read(ry_loader *ld, const ry_tensor *t, float *out) RENYI
 renyi_status ry_loader_vector(ry_loader *ld, ry_vit_role role, uint32_t block,
                               float **out) RENYI_CHECK;
 
-/* Where the weights and biases of a linear come from: one pair, or three stacked (q, k, v). */
+/* Where the weights and biases of a linear come from: one pair, or up to three stacked (q, k, v).
+ */
 typedef struct ry_linear_source {
     ry_vit_role w[3], b[3]; /* a bias may be absent */
     uint32_t parts, block;

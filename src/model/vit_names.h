@@ -43,7 +43,8 @@ typedef enum ry_vit_role {
     RY_FC1_W,
     RY_FC1_B,
     RY_FC2_W,
-    RY_FC2_B
+    RY_FC2_B,
+    RY_UP_W /* Llama: of the gated MLP, whose gate is fc1 */
 } ry_vit_role;
 
 /* Tensors that come together or not at all: as soon as one is there, all are wanted. */
@@ -71,6 +72,8 @@ typedef enum ry_vit_extent {
     RY_X_CLASSES,
     RY_X_EMBED,
     RY_X_VOCAB, /* ids of a text tower */
+    RY_X_Q,     /* Llama: floats of all heads */
+    RY_X_KV,    /* and of those of keys and values */
     RY_X_COUNT
 } ry_vit_extent;
 
@@ -168,7 +171,7 @@ const ry_tensor *ry_vit_tensor(const ry_vit_naming *n, const ry_tensors *set, ry
 static inline int ry_vit_is_product(ry_vit_role role)
 {
     return role == RY_QKV_W || role == RY_Q_W || role == RY_K_W || role == RY_V_W ||
-           role == RY_PROJ_W || role == RY_FC1_W || role == RY_FC2_W;
+           role == RY_PROJ_W || role == RY_FC1_W || role == RY_FC2_W || role == RY_UP_W;
 }
 
 /* The row that a tensor's name belongs to, with the number of its block; NULL if none. */

@@ -1,0 +1,16 @@
+/* lm.h - what stands behind a renyi_lm: a Llama that sessions of several threads may share.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_ENGINE_LM_H
+#define RY_ENGINE_LM_H
+
+#include "model/llama.h"
+#include "renyi/lvlm.h"
+
+struct renyi_lm {
+    renyi_allocator al; /* of everything below, and of the sessions */
+    renyi_cpu level;
+    renyi_dtype dtype; /* never AUTO */
+    ry_llama model;
+};
+
+#endif
