@@ -20,12 +20,15 @@ typedef struct embed_options {
 
 /* What was asked for, and what came of it. */
 typedef struct embed_result {
-    renyi_model_info info;
-    const char *policy;  /* in full */
-    image_inputs inputs; /* failures among them */
-    float *images;       /* [inputs.paths.count, dim]; rows that are there first */
-    cli_strings files;   /* [n] of those rows */
-    float *texts;        /* [texts->count, dim] */
+    char *architecture; /* of the image tower; NULL if it was not needed */
+    renyi_cpu cpu;
+    renyi_dtype dtype;
+    uint32_t dim;
+    char policy[RENYI_POLICY_MAX]; /* in full */
+    image_inputs inputs;           /* failures among them */
+    float *images;                 /* [inputs.paths.count, dim]; rows that are there first */
+    cli_strings files;             /* [n] of those rows */
+    float *texts;                  /* [texts->count, dim] */
     const cli_strings *words;
 } embed_result;
 
@@ -34,7 +37,7 @@ typedef struct embed_result {
 static renyi_embeddings embeddings_of(const embed_options *o, const embed_result *r)
 {
     return (renyi_embeddings){.struct_size = sizeof(renyi_embeddings),
-                              .dim = r->info.embed_dim,
+                              .dim = r->dim,
                               .n_images = r->files.count,
                               .n_texts = r->words->count,
                               .images = r->images,
@@ -70,7 +73,7 @@ static int write_rows(const embed_options *o, const embed_result *r)
         return CLI_FAILED;
     }
     cli_note("%s: %zu photos, %zu texts, %u numbers each", o->output, r->files.count,
-             r->words->count, r->info.embed_dim);
+             r->words->count, r->dim);
     return CLI_OK;
 }
 
@@ -109,17 +112,16 @@ static json_t *failed_json(const image_inputs *inputs)
 
 static json_t *result_json(const embed_options *o, const embed_result *r)
 {
-    const uint32_t dim = r->info.embed_dim;
+    const uint32_t dim = r->dim;
     const int is_file = o->output != NULL;
 
     return json_pack("{s:o, s:o, s:s, s:s, s:o, s:i, s:o, s:o, s:o, s:o}", "model",
-                     json_text(o->a.model), "architecture", json_text(r->info.architecture),
-                     "cpu_level", renyi_cpu_name(r->info.cpu), "dtype",
-                     renyi_dtype_name(r->info.dtype), "policy", json_text(r->policy), "dim",
-                     (int)dim, "output", json_text(o->output), "images",
-                     names_json("file", &r->files, is_file ? NULL : r->images, dim), "texts",
-                     names_json("text", r->words, is_file ? NULL : r->texts, dim), "failed",
-                     failed_json(&r->inputs));
+                     json_text(o->a.model), "architecture", json_text(r->architecture), "cpu_level",
+                     renyi_cpu_name(r->cpu), "dtype", renyi_dtype_name(r->dtype), "policy",
+                     json_text(r->policy), "dim", (int)dim, "output", json_text(o->output),
+                     "images", names_json("file", &r->files, is_file ? NULL : r->images, dim),
+                     "texts", names_json("text", r->words, is_file ? NULL : r->texts, dim),
+                     "failed", failed_json(&r->inputs));
 }
 
 /* Lines of JSON, as a .jsonl file has them. */
@@ -143,8 +145,8 @@ static int report(const embed_options *o, const embed_result *r)
     if (o->json) {
         json_print(result_json(o, r));
     } else if (!o->output) {
-        put_lines("file", &r->files, r->images, r->info.embed_dim);
-        put_lines("text", r->words, r->texts, r->info.embed_dim);
+        put_lines("file", &r->files, r->images, r->dim);
+        put_lines("text", r->words, r->texts, r->dim);
     }
     if (!n) return CLI_FAILED;
     return r->inputs.n_failed ? CLI_PARTIAL : CLI_OK;
@@ -155,17 +157,18 @@ static int report(const embed_options *o, const embed_result *r)
 static int embed_texts(const embed_options *o, embed_result *r, const renyi_options *opt)
 {
     text_side side;
-    int code = 0;
+    int code = text_side_open(&side, o->a.model, &o->text, opt);
 
-    if (!o->texts.count) return CLI_OK;
-    code = text_side_open(&side, o->a.model, &o->text, opt);
-    if (!code && side.info.embed_dim != r->info.embed_dim) {
-        cli_error("the image tower's embeddings have %u numbers, the text tower's %u",
-                  r->info.embed_dim, side.info.embed_dim);
+    if (!code && r->dim && side.info.embed_dim != r->dim) {
+        cli_error("the image tower's embeddings have %u numbers, the text tower's %u", r->dim,
+                  side.info.embed_dim);
         code = -1;
     }
     if (!code) {
-        r->texts = cli_alloc(o->texts.count, side.info.embed_dim * sizeof *r->texts);
+        r->dim = side.info.embed_dim;
+        r->cpu = side.info.cpu;
+        r->dtype = side.info.dtype;
+        r->texts = cli_alloc(o->texts.count, r->dim * sizeof *r->texts);
         code =
             text_side_embed(&side, &o->texts, o->text.truncate, (uint32_t)o->a.threads, r->texts);
     }
@@ -173,36 +176,52 @@ static int embed_texts(const embed_options *o, embed_result *r, const renyi_opti
     return code ? CLI_FAILED : CLI_OK;
 }
 
-static int run_with(const embed_options *o, embed_result *r, const renyi_model *model,
-                    const renyi_options *opt)
+/* Texts before photos: what is wrong with them shows at once. */
+static int embed_both(const embed_options *o, embed_result *r, const renyi_model *model,
+                      const renyi_options *opt)
 {
+    renyi_model_info info;
     embed_job job;
 
-    renyi_model_get_info(model, &r->info);
+    renyi_model_get_info(model, &info);
+    r->architecture = cli_copy(info.architecture);
+    r->cpu = info.cpu;
+    r->dtype = info.dtype;
+    r->dim = info.embed_dim;
     int code = embed_job_open(&job, "embed", &o->a, model);
-    if (code == CLI_OK) code = embed_texts(o, r, opt);
-    r->policy = job.policy;
+    if (code == CLI_OK && o->texts.count) code = embed_texts(o, r, opt);
     if (code == CLI_OK) code = embed_job_photos(&job, &r->inputs, &r->images, &r->files);
-    if (code == CLI_OK) code = report(o, r);
+    memcpy(r->policy, job.policy, sizeof r->policy);
+    return code;
+}
+
+/* The image tower is not opened for texts alone. */
+static int embed(const embed_options *o, embed_result *r)
+{
+    const renyi_options opt = embed_model_options(&o->a);
+
+    if (!r->inputs.paths.count) return embed_texts(o, r, &opt);
+    renyi_model *model = model_open_reported(o->a.model, &opt);
+    const int code = model ? embed_both(o, r, model, &opt) : CLI_FAILED;
+    renyi_model_free(model);
     return code;
 }
 
 static int run(const embed_options *o, const cli_strings *words)
 {
-    const renyi_options opt = embed_model_options(&o->a);
-    embed_result r = {.words = &o->texts};
+    embed_result r = {.words = &o->texts, .policy = "none"};
     int code = CLI_FAILED;
 
     image_inputs_collect(&r.inputs, words, o->list, o->recursive);
     if (r.inputs.paths.count || o->texts.count) {
-        renyi_model *model = model_open_reported(o->a.model, &opt);
-        if (model) code = run_with(o, &r, model, &opt);
-        renyi_model_free(model);
+        code = embed(o, &r);
+        if (code == CLI_OK) code = report(o, &r);
     } else if (!r.inputs.n_failed) {
         cli_error("nothing to embed: the lists name nothing");
     }
     image_inputs_free(&r.inputs);
     cli_strings_free(&r.files);
+    free(r.architecture);
     free(r.images);
     free(r.texts);
     return code;

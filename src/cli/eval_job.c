@@ -131,7 +131,7 @@ int eval_job_run(const eval_job *job, renyi_eval **out, photo_spec *spec, int *i
     if (ranks_get())
         cli_note("%u ranks share the photos; accuracies on the way are those of the first one's",
                  ranks_get()->n_ranks);
-    eval_progress_init(&progress, job->n_policies, a->log_freq);
+    eval_progress_init(&progress, job->verb, job->n_policies, a->log_freq);
     char *name = model_path_title(job->model_word);
     const renyi_eval_options o = {.struct_size = sizeof o,
                                   .n_policies = job->n_policies,

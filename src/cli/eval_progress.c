@@ -32,9 +32,9 @@ void eval_catch_interrupt(void)
 
 int eval_is_interrupted(void) { return is_interrupted; }
 
-void eval_progress_init(eval_progress *p, uint32_t n_policies, uint64_t log_freq)
+void eval_progress_init(eval_progress *p, const char *verb, uint32_t n_policies, uint64_t log_freq)
 {
-    *p = (eval_progress){.log_freq = log_freq, .n_policies = n_policies};
+    *p = (eval_progress){.verb = verb, .log_freq = log_freq, .n_policies = n_policies};
     p->n_top1 = cli_alloc(n_policies, sizeof *p->n_top1);
     p->n_top5 = cli_alloc(n_policies, sizeof *p->n_top5);
     p->loss = cli_alloc(n_policies, sizeof *p->loss);
@@ -125,7 +125,7 @@ int eval_on_progress(void *user, uint64_t done, uint64_t total)
 {
     eval_progress *p = user;
 
-    if (!p->is_started) progress_start(&p->bar, "eval", total, 1);
+    if (!p->is_started) progress_start(&p->bar, p->verb, total, 1);
     p->is_started = 1;
     if (progress_is_due(&p->bar)) show_bar(p, done, total);
     if (!p->bar.is_on && done >= p->next_line) {

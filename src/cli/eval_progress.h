@@ -10,6 +10,7 @@
 
 typedef struct eval_progress {
     progress_bar bar;
+    const char *verb;             /* names the bar; borrowed */
     uint64_t log_freq, next_line; /* photos */
     uint64_t started_at;          /* photos that were done before */
     double start_ms;
@@ -19,7 +20,7 @@ typedef struct eval_progress {
     int is_started;
 } eval_progress;
 
-void eval_progress_init(eval_progress *p, uint32_t n_policies, uint64_t log_freq);
+void eval_progress_init(eval_progress *p, const char *verb, uint32_t n_policies, uint64_t log_freq);
 /* Start the clock; what a log brought counts as done. */
 void eval_progress_resume(eval_progress *p, const renyi_eval *e);
 void eval_progress_free(eval_progress *p);

@@ -310,12 +310,66 @@ static void test_stopped(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* Every allocation fails once: an error that leaves nothing behind, or, where only the cache is
+ * touched, the same rows. */
+static void sweep(const renyi_text *t, test_heap *heap, const char *cache, const float *want)
+{
+    const size_t live = heap->live;
+    for (size_t fail_at = 1, is_done = 0; !is_done; fail_at++) {
+        const renyi_classifier_options opt = options(cache);
+        renyi_classifier *c = NULL;
+        renyi_error e = {0};
+        heap->calls = 0;
+        heap->fail_at = fail_at;
+        const renyi_status st = renyi_classifier_new(&c, t, tokenizer, names, CLASSES, &opt, &e);
+        is_done = heap->calls < fail_at;
+        assert_int_equal(c == NULL, st != RENYI_OK);
+        if (st) {
+            assert_int_equal(st, RENYI_ERR_NOMEM);
+            assert_false(is_done);
+        } else {
+            assert_memory_equal(renyi_classifier_rows(c), want,
+                                CLASSES * CLIP_EMBED * sizeof(float));
+        }
+        renyi_classifier_free(c);
+        assert_int_equal(heap->live, live);
+    }
+    heap->fail_at = 0;
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    test_heap heap = {0};
+    const renyi_options with = {.struct_size = sizeof with, .allocator = test_heap_of(&heap)};
+    const char *path = fix_path("nomem_cache.safetensors");
+    char cache[512];
+    fixture f;
+    renyi_text *t = NULL;
+    strcpy(cache, path);
+    clip_make(&f);
+    path = fix_write(&f, "nomem.safetensors");
+    assert_ok(renyi_text_open(&t, path, &with, err));
+    unlink(path);
+    fix_free(&f);
+    renyi_classifier_options opt = options(NULL);
+    renyi_classifier *c = make(&opt);
+    const float *want = renyi_classifier_rows(c);
+    sweep(t, &heap, NULL, want);
+    sweep(t, &heap, "/nowhere/at/all.safetensors", want);
+    sweep(t, &heap, cache, want); /* written at some time, read from then on */
+    unlink(cache);
+    renyi_classifier_free(c);
+    renyi_text_free(t);
+    assert_int_equal(heap.live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),         cmocka_unit_test(test_default_template),
         cmocka_unit_test(test_cache),        cmocka_unit_test(test_cache_folder),
         cmocka_unit_test(test_cache_damage), cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_stopped)};
+        cmocka_unit_test(test_stopped),      cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
