@@ -78,7 +78,12 @@ run 0 "$RENYI" embed -m vit.safetensors -t 1 --prune 'evit keep=0.5 layers=0' ph
 json 'd["dim"] == 64 and d["policy"].startswith("evit keep=0.5")'
 printf 'one\r\n\ntwo\n' >texts.txt
 run 0 "$RENYI" embed "${clip[@]}" --text-file texts.txt --json
-json '[t["text"] for t in d["texts"]] == ["one", "two"] and d["images"] == []'
+json '[t["text"] for t in d["texts"]] == ["one", "two"] and d["images"] == [] and d["dim"] == 64'
+mkdir words && cp bpe_simple_vocab_16e6.txt words
+without_tensors clip.safetensors words/clip.safetensors visi # texts alone do not ask for an image tower
+run 0 "$RENYI" embed -m words/clip.safetensors -t 1 --text-file texts.txt --json
+json 'len(d["texts"]) == 2 and d["architecture"] is None and d["policy"] == "none"'
+run 1 "$RENYI" embed -q -m words/clip.safetensors --text one photos/0.ppm
 
 one_line() {
   err_lines 1
@@ -87,6 +92,13 @@ one_line() {
 }
 run 1 "$RENYI" embed -q -m vit.safetensors --text 'a cat'
 one_line "text tower"
+mkdir eyes && cp bpe_simple_vocab_16e6.txt eyes
+without_tensors clip.safetensors eyes/clip.safetensors text_
+run 0 "$RENYI" embed -q -m eyes/clip.safetensors -t 1 photos/0.ppm --json
+run 1 "$RENYI" embed -q -m eyes/clip.safetensors --text 'a cat'
+one_line "no text tower"
+run 1 "$RENYI" search -q -m eyes/clip.safetensors photos 'a cat'
+one_line "no text tower"
 run 1 "$RENYI" embed -q "${clip[@]}" --text "$(printf 'very %.0s' {1..90})"
 one_line "--truncate"
 run 0 "$RENYI" embed -q "${clip[@]}" --truncate --text "$(printf 'very %.0s' {1..90})"

@@ -60,6 +60,26 @@ make_clip() {
   printf '#version: 0.2\nc a\nca t</w>\np h\no f</w>\n' >bpe_simple_vocab_16e6.txt
 }
 
+# without_tensors FROM TO PREFIX: the safetensors file less the tensors whose names begin so.
+without_tensors() {
+  python3 - "$@" <<'P'
+import json, struct, sys
+source, target, prefix = sys.argv[1:]
+b = open(source, "rb").read()
+start = 8 + struct.unpack("<Q", b[:8])[0]
+header, left, data = json.loads(b[8:start]), {}, b""
+for name, t in header.items():
+    if name == "__metadata__":
+        left[name] = t
+    elif not name.startswith(prefix):
+        part = b[start + t["data_offsets"][0]:start + t["data_offsets"][1]]
+        left[name] = dict(t, data_offsets=[len(data), len(data) + len(part)])
+        data += part
+text = json.dumps(left).encode()
+open(target, "wb").write(struct.pack("<Q", len(text)) + text + data)
+P
+}
+
 # make_ppm FILE RED GREEN BLUE: a plain 40 x 30 picture.
 make_ppm() {
   local pixel

@@ -113,10 +113,33 @@ one_line() {
 }
 run 1 "$RENYI" zeroshot -q -m vit.safetensors --data-dir photos
 one_line "not a CLIP"
+mkdir eyes && cp bpe_simple_vocab_16e6.txt eyes
+without_tensors clip.safetensors eyes/clip.safetensors text_
+run 1 "$RENYI" zeroshot -q -m eyes/clip.safetensors --data-dir photos
+one_line "no text tower"
+run 1 "$RENYI" zeroshot -q -m photos --data-dir clip.safetensors # the wrong way round
+one_line "photos"
+run 2 zeroshot -q --data-dir clip.safetensors
+one_line "clip.safetensors"
+mkdir nothing
+run 1 zeroshot -q --data-dir nothing
+one_line "nothing"
+run 1 zeroshot -q --data-dir nowhere
+one_line "nowhere"
+run 1 zeroshot -q --data-dir photos/cat # photos, but no class folders
+one_line "photos/cat"
 run 2 zeroshot -q --data-dir photos --templates 'a photo.'
 one_line "{}"
 run 2 zeroshot -q --data-dir photos --templates '{} and {}'
 one_line "{}"
+printf 'a {}.\nno place\n' >bad.txt
+run 1 zeroshot -q --data-dir photos --templates bad.txt
+one_line "bad.txt"
+: >bad.txt
+run 1 zeroshot -q --data-dir photos --templates bad.txt
+one_line "bad.txt"
+run 1 zeroshot -q --data-dir photos --class-names nowhere.txt
+one_line "nowhere.txt"
 mkdir -p long/"$(printf 'very_%.0s' {1..45})long"
 cp photos/cat/2.ppm long/very*
 mkdir -p long/cat
