@@ -75,9 +75,10 @@ static renyi_status read_list(renyi_dataset *d, const char *photos, const char *
 {
     (void)photos;
     if (d->own.names) return ry_dataset_list(d, file, bytes, size, err);
-    return ry_fail(err, RENYI_ERR_ARG, -1,
-                   "%.200s: a list does not say what its classes are called; give their names",
-                   file);
+    return ry_fail(
+        err, RENYI_ERR_ARG, -1,
+        "%.200s: a list does not say what its classes are called; give their names, one a line",
+        file);
 }
 
 static int is_json(const char *file)
