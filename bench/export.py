@@ -10,11 +10,49 @@ import warnings
 import torch
 
 
+# Hugging Face's names of CLIP's image tower, and timm's.
+CLIP_NAMES = [("vision_model.embeddings.class_embedding", "cls_token"), ("vision_model.embeddings.position_embedding.weight", "pos_embed"),
+              ("vision_model.embeddings.patch_embedding", "patch_embed.proj"), ("vision_model.pre_layrnorm", "norm_pre"),
+              ("vision_model.post_layernorm", "norm"), ("vision_model.encoder.layers", "blocks"), ("layer_norm", "norm"),
+              ("self_attn.q_proj", "attn.qkv"), ("self_attn.out_proj", "attn.proj"), ("visual_projection", "head")]
+
+
+def clip_tensors(tensors):
+    """The image tower of a CLIP under timm's names; queries, keys and values as one matrix."""
+    out = {}
+    for name, t in tensors.items():
+        if name.startswith("text_") or name == "logit_scale" or ".k_proj." in name or ".v_proj." in name:
+            continue
+        if ".q_proj." in name:
+            t = torch.cat([tensors[name.replace(".q_proj.", f".{p}_proj.")] for p in "qkv"])
+        for theirs, ours in CLIP_NAMES:
+            name = name.replace(theirs, ours)
+        out[name] = t
+    out["cls_token"], out["pos_embed"] = out["cls_token"][None, None], out["pos_embed"][None]
+    return out
+
+
+def load_clip(weights):
+    """The image tower as timm has it, projection instead of a classifier; every tensor from the file."""
+    import timm
+    from safetensors.torch import load_file
+
+    tensors = clip_tensors(load_file(weights))
+    width, outputs = tensors["head.weight"].shape[1], tensors["head.weight"].shape[0]
+    model = timm.create_model("vit_base_patch16_clip_quickgelu_224", pretrained=False, num_classes=0, embed_dim=width,
+                              num_heads=width // 64, depth=1 + max(int(n.split(".")[1]) for n in tensors if n.startswith("blocks.")))
+    model.head = torch.nn.Linear(width, outputs, bias=False)
+    model.load_state_dict(tensors, strict=True)
+    return model.eval()
+
+
 def load_timm(arch, weights):
     """The timm model of that name with exactly the tensors of the file: none missing, none left over."""
     import timm
     from safetensors.torch import load_file
 
+    if arch.startswith("clip_"):
+        return load_clip(weights)
     model = timm.create_model(arch, pretrained=False)
     model.load_state_dict(load_file(weights), strict=True)
     return model.eval()

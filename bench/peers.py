@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Started by bench/run, which makes the virtual environment; see bench/README.md for what is measured.
-# The pruned rows are in prune.py, those of bf16 and 8 bits in formats.py, training steps in train.py.
+# The pruned rows are in prune.py, those of bf16 and 8 bits in formats.py, training steps in train.py, CLIP in clip.py.
 import argparse
 import glob
 import json
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+import clip
 import formats
 import prune
 import train
@@ -21,7 +22,7 @@ from turns import HERE, SHORT, TITLES, Case, newer, run_case, say, weights_of
 MODULES = {"openvino": "openvino", "openvino-throughput": "openvino", "onnxruntime": "onnxruntime",
            "pytorch": "timm"}
 ENGINES = ["renyi", *MODULES]
-PARTS = [*ENGINES, "prune", "formats", "train"]
+PARTS = [*ENGINES, "prune", "formats", "train", "clip"]
 MAX_DIFFERENCE = 1e-3  # of the logits, relative to the largest
 
 
@@ -151,8 +152,9 @@ def arguments():
     p.add_argument("--threads", type=numbers, default=[1, 2], metavar="1,2", help="pruned rows: the largest of them")
     p.add_argument("--rounds", type=int, default=5, help="turns of each engine in each line (5)")
     p.add_argument("--only", type=words(PARTS), default=PARTS, metavar="PARTS",
-                   help=", ".join(ENGINES) + " (dense), prune (the pruned rows), formats (bf16 and int8), train (a training step)")
-    p.add_argument("--quick", action="store_true", help="ViT-Ti and ViT-S, at most 3 rounds")
+                   help=", ".join(ENGINES) + " (dense), prune (the pruned rows), formats (bf16 and int8), train (a training step), clip (CLIP and TCA)")
+    p.add_argument("--quick", action="store_true", help="ViT-Ti and ViT-S, at most 3 rounds; clip: ViT-Ti, few texts")
+    p.add_argument("--tokenizer", metavar="FILE", help="CLIP's merges file, for the texts of clip")
     p.add_argument("--photo", metavar="FILE", help="for the cold start; else one of the demo's")
     p.add_argument("--json", metavar="FILE", help="everything measured, for machines")
     p.add_argument("--build", default="build", help=argparse.SUPPRESS)
@@ -178,6 +180,9 @@ def main():
         result["formats"] = formats.run(a, prepare)
     if "train" in a.only:
         result["train"], more = train.run(a)
+        faults += more
+    if "clip" in a.only:
+        result["clip"], more = clip.run(a, prepare)
         faults += more
     if a.json:
         with open(a.json, "w") as f:

@@ -18,7 +18,8 @@ TITLES = {"renyi": "renyi", "openvino": "OpenVINO latency", "openvino-throughput
           "renyi-f32": "renyi f32", "renyi-bf16": "renyi bf16", "renyi-int8": "renyi int8", "renyi-int8-pruned": "renyi int8 pruned",
           "openvino-int8": "OpenVINO int8", "onnxruntime-dynamic": "ONNX Runtime int8 dynamic",
           "onnxruntime-static": "ONNX Runtime int8 static", "renyi-step": "renyi step", "renyi-step-pruned": "renyi pruned step",
-          "renyi-step-checkpointed": "renyi step, activations computed twice", "pytorch-step": "PyTorch step"}
+          "renyi-step-checkpointed": "renyi step, activations computed twice", "pytorch-step": "PyTorch step",
+          "openvino-bf16": "OpenVINO bf16", "renyi-condense": "renyi condensing", "renyi-tca": "renyi condensing and adapting"}
 QUIET = 0.05           # share of the machine others may take before a figure says nothing
 TURN_SECONDS = 0.4     # how long one engine works before the next one has its turn
 
@@ -45,7 +46,7 @@ class Worker:
     def __init__(self, engine, case, files, library, log):
         command = [sys.executable, os.path.join(HERE, "worker.py"), engine, "--arch", case.arch,
                    "--file", files[engine], "--batch", str(case.batch), "--threads", str(case.threads),
-                   "--library", library, "--policy", case.policy]
+                   "--library", library, "--policy", case.policy, "--classes", str(case.outputs)]
         self.log = log
         self.started = time.perf_counter()
         with open(log, "w") as err:
@@ -88,9 +89,9 @@ class Worker:
 class Case:
     """One line of a table: a model, a batch size, a thread count, a policy, and the engines that ran it."""
 
-    def __init__(self, model, batch, threads, policy="none"):
+    def __init__(self, model, batch, threads, policy="none", arch=None, outputs=1000):
         self.model, self.batch, self.threads, self.policy = model, batch, threads, policy
-        self.arch = f"vit_{model}_patch16_224"
+        self.arch, self.outputs = arch or f"vit_{model}_patch16_224", outputs
         self.ms = {}  # engine -> [round][sample] in ms per image
         self.other = []  # share of the machine that others took, per turn
         self.peak = None  # GFLOP/s of oneDNN's f32 matrix products with these threads

@@ -18,160 +18,9 @@ import time
 
 import numpy as np
 
-
-def common_input(batch):
-    """The same numbers in every engine: [batch, 3, 224, 224]."""
-    return np.random.default_rng(7).standard_normal((batch, 3, 224, 224), dtype=np.float32)
-
-
-class Engine:
-    """`once` answers the common input with logits [batch, classes]; `version` is what to print."""
-
-    in_flight = 1  # requests that run at the same time in `many`
-    is_long = False  # an iteration warms itself up
-
-    def __init__(self, a):
-        self.x, self.threads = common_input(a.batch), a.threads
-
-    def many(self, n):
-        """Seconds of each of n iterations."""
-        out = []
-        for _ in range(n):
-            start = time.perf_counter()
-            self.once()
-            out.append(time.perf_counter() - start)
-        return out
-
-
-class Renyi(Engine):
-    """librenyi.so through ctypes; the structs are those of include/renyi/renyi.h."""
-
-    class Error(ctypes.Structure):
-        _fields_ = [("code", ctypes.c_int), ("offset", ctypes.c_int64), ("message", ctypes.c_char * 496)]
-
-    class Options(ctypes.Structure):
-        _fields_ = [("struct_size", ctypes.c_uint32), ("cpu", ctypes.c_int), ("image_size", ctypes.c_uint32),
-                    ("limits", ctypes.c_uint64 * 5), ("allocator", ctypes.c_void_p * 3),
-                    ("progress", ctypes.c_void_p), ("progress_user", ctypes.c_void_p), ("dtype", ctypes.c_int)]
-
-    class SessionOptions(ctypes.Structure):
-        _fields_ = [("struct_size", ctypes.c_uint32), ("max_batch", ctypes.c_uint32),
-                    ("n_threads", ctypes.c_uint32), ("policy", ctypes.c_char_p),
-                    ("progress", ctypes.c_void_p), ("progress_user", ctypes.c_void_p),
-                    ("trace", ctypes.c_uint32)]
-
-    dtype = 0  # RENYI_DTYPE_DEFAULT
-    prunes = True  # by the policy of the command line
-
-    def __init__(self, a):
-        super().__init__(a)
-        self.lib, self.err = ctypes.CDLL(a.library), self.Error()
-        self.lib.renyi_version.restype = ctypes.c_char_p
-        self.version = "renyi " + self.lib.renyi_version().decode()
-        model, self.session = ctypes.c_void_p(), ctypes.c_void_p()
-        opt = self.Options(struct_size=ctypes.sizeof(self.Options), dtype=self.dtype)
-        self.check(self.lib.renyi_model_open(ctypes.byref(model), a.file.encode(), ctypes.byref(opt),
-                                             ctypes.byref(self.err)))
-        policy = a.policy if self.prunes else "none"
-        opt = self.SessionOptions(ctypes.sizeof(self.SessionOptions), a.batch, a.threads, policy.encode())
-        self.check(self.lib.renyi_session_new(ctypes.byref(self.session), model, ctypes.byref(opt),
-                                              ctypes.byref(self.err)))
-        self.logits = np.empty((a.batch, a.classes), np.float32)
-
-    def check(self, status):
-        if status != 0:
-            raise RuntimeError(self.err.message.decode())
-
-    def once(self):
-        self.check(self.lib.renyi_run_tensor(
-            self.session, self.x.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint32(len(self.x)),
-            self.logits.ctypes.data_as(ctypes.c_void_p), ctypes.byref(self.err)))
-        return self.logits
-
-    def peak(self):
-        gflops = ctypes.c_double()
-        self.check(self.lib.renyi_measure_peak(ctypes.c_uint32(self.threads), ctypes.byref(gflops),
-                                               ctypes.byref(self.err)))
-        return gflops.value
-
-    def gflop(self):
-        self.lib.renyi_session_macs.restype = ctypes.c_double
-        return 2e-9 * self.lib.renyi_session_macs(self.session)
-
-
-class RenyiF32(Renyi):
-    dtype, prunes = 1, False  # enum renyi_dtype
-
-
-class RenyiBf16(Renyi):
-    dtype, prunes = 2, False
-
-
-class RenyiInt8(Renyi):
-    dtype, prunes = 3, False
-
-
-class RenyiInt8Pruned(Renyi):
-    dtype = 3
-
-
-class RenyiStep(Engine):
-    """A training step through include/renyi/learner.h. Two steps that change the weights come first, so that the logits
-    tell whether they were the same as the peer's; the timed ones have a rate of 0 and do everything else."""
-
-    class Options(ctypes.Structure):
-        _fields_ = [("struct_size", ctypes.c_uint32), ("micro_batch", ctypes.c_uint32), ("n_threads", ctypes.c_uint32),
-                    ("image_size", ctypes.c_uint32), ("dtype", ctypes.c_int), ("cpu", ctypes.c_int),
-                    ("checkpoint_activations", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
-                    ("policy", ctypes.c_char_p), ("weight_decay", ctypes.c_double), ("clip", ctypes.c_double),
-                    ("smoothing", ctypes.c_double), ("allocator", ctypes.c_void_p * 3)]
-
-    class Info(ctypes.Structure):
-        _fields_ = [("image_size", ctypes.c_uint32), ("n_tokens", ctypes.c_uint32), ("n_classes", ctypes.c_uint32),
-                    ("micro_batch", ctypes.c_uint32), ("n_params", ctypes.c_uint64), ("bytes_activations", ctypes.c_uint64),
-                    ("bytes_parameters", ctypes.c_uint64), ("macs_forward", ctypes.c_double), ("policy", ctypes.c_char * 1024)]
-
-    prunes = checkpoints = False
-    is_long = True
-
-    def __init__(self, a):
-        super().__init__(a)
-        self.lib, self.err, self.learner = ctypes.CDLL(a.library), Renyi.Error(), ctypes.c_void_p()
-        self.lib.renyi_version.restype = ctypes.c_char_p
-        self.version = "renyi " + self.lib.renyi_version().decode()
-        policy = (a.policy if self.prunes else "none").encode()
-        opt = self.Options(struct_size=ctypes.sizeof(self.Options), n_threads=a.threads, policy=policy,
-                           weight_decay=STEP_DECAY, checkpoint_activations=self.checkpoints)
-        self.check(self.lib.renyi_learner_new(ctypes.byref(self.learner), a.file.encode(), ctypes.byref(opt), ctypes.byref(self.err)))
-        self.labels = np.arange(a.batch, dtype=np.uint32) % a.classes
-        self.logits = np.empty((a.batch, a.classes), np.float32)
-        for _ in range(2):
-            self.step(STEP_RATE)
-        self.check(self.lib.renyi_learner_forward(self.learner, self.x.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint32(a.batch),
-                                                  self.logits.ctypes.data_as(ctypes.c_void_p), ctypes.byref(self.err)))
-
-    check = Renyi.check
-
-    def step(self, rate):
-        self.check(self.lib.renyi_learner_step(
-            self.learner, self.x.ctypes.data_as(ctypes.c_void_p), self.labels.ctypes.data_as(ctypes.c_void_p),
-            ctypes.c_uint32(len(self.x)), ctypes.c_double(rate), None, ctypes.byref(self.err)))
-
-    def once(self):
-        self.step(0.0)
-
-    def info(self):
-        info = self.Info()
-        self.lib.renyi_learner_get_info(self.learner, ctypes.byref(info))
-        return {"gmacs": info.macs_forward * 1e-9, "activations_mb": info.bytes_activations * 1e-6, "micro_batch": info.micro_batch}
-
-
-class RenyiStepPruned(RenyiStep):
-    prunes = True
-
-
-class RenyiStepCheckpointed(RenyiStep):
-    checkpoints = True
+from engines_clip import RenyiCondense, RenyiTca
+from engines_renyi import (STEP_DECAY, STEP_RATE, Engine, Renyi, RenyiBf16, RenyiF32, RenyiInt8, RenyiInt8Pruned, RenyiStep,
+                           RenyiStepCheckpointed, RenyiStepPruned)
 
 
 class OpenVino(Engine):
@@ -195,6 +44,10 @@ class OpenVinoInt8(OpenVino):
     """A quantised model; what is not in 8 bits is in whatever OpenVINO thinks best here."""
 
     precision = {}
+
+
+class OpenVinoBf16(OpenVino):
+    precision = {"INFERENCE_PRECISION_HINT": "bf16"}
 
 
 class OpenVinoThroughput(OpenVino):
@@ -303,13 +156,12 @@ class PyTorchToMe(PyTorch):
         return tome_of(vit, policy)
 
 
-STEP_RATE, STEP_DECAY = 1e-4, 0.05  # of the training steps that change the weights
-
 ENGINES = {"renyi": Renyi, "openvino": OpenVino, "openvino-throughput": OpenVinoThroughput,
            "onnxruntime": OnnxRuntime, "pytorch": PyTorch, "pytorch-evit": PyTorchEViT,
            "pytorch-evit-fused": PyTorchEViTFused, "pytorch-tome": PyTorchToMe,
            "renyi-f32": RenyiF32, "renyi-bf16": RenyiBf16, "renyi-int8": RenyiInt8,
-           "renyi-int8-pruned": RenyiInt8Pruned, "openvino-int8": OpenVinoInt8,
+           "renyi-int8-pruned": RenyiInt8Pruned, "openvino-int8": OpenVinoInt8, "openvino-bf16": OpenVinoBf16,
+           "renyi-condense": RenyiCondense, "renyi-tca": RenyiTca,
            "renyi-step": RenyiStep, "renyi-step-pruned": RenyiStepPruned, "renyi-step-checkpointed": RenyiStepCheckpointed,
            "pytorch-step": PyTorchStep,
            "onnxruntime-dynamic": OnnxRuntime, "onnxruntime-static": OnnxRuntime}
