@@ -8,7 +8,7 @@
 ry_csv ry_csv_of(const char *name, const void *bytes, size_t size, ry_pool *pool)
 {
     const ry_lines l = ry_lines_of(bytes, size); /* knows the UTF-8 mark */
-    return (ry_csv){name, l.at, l.end, 0, 1, pool};
+    return (ry_csv){name, ',', l.at, l.end, 0, 1, pool};
 }
 
 static renyi_status fault(const ry_csv *c, renyi_error *err, const char *what)
@@ -20,8 +20,9 @@ static renyi_status fault(const ry_csv *c, renyi_error *err, const char *what)
 static renyi_status plain_field(ry_csv *c, ry_text *out, renyi_error *err)
 {
     const char *start = c->at;
-    while (c->at < c->end && *c->at != ',' && *c->at != '\n') {
-        if (*c->at++ == '"') return fault(c, err, "a quote inside a field that has none around it");
+    while (c->at < c->end && *c->at != c->separator && *c->at != '\n') {
+        if (*c->at++ == '"' && c->separator == ',')
+            return fault(c, err, "a quote inside a field that has none around it");
     }
     *out = (ry_text){start, (size_t)(c->at - start)};
     if ((c->at == c->end || *c->at == '\n') && out->n && start[out->n - 1] == '\r') out->n--;
@@ -44,8 +45,9 @@ static renyi_status quoted_field(ry_csv *c, ry_text *out, renyi_error *err)
     *out = (ry_text){start, (size_t)(c->at - start)};
     c->at++;
     if (c->at < c->end && *c->at == '\r') c->at++;
-    if (c->at < c->end && *c->at != ',' && *c->at != '\n')
-        return fault(c, err, "text behind a closing quote; a comma or the line's end is needed");
+    if (c->at < c->end && *c->at != c->separator && *c->at != '\n')
+        return fault(c, err,
+                     "text behind a closing quote; a separator or the line's end is needed");
     if (!doubled) return RENYI_OK;
     char *copy = ry_pool_take(c->pool, out->n);
     if (!copy) return ry_fail_nomem(err, out->n);
@@ -70,7 +72,7 @@ static renyi_status record(ry_csv *c, ry_text *fields, size_t *n, renyi_error *e
         }
         ++*n;
         if (c->at == c->end) return RENYI_OK;
-        if (*c->at++ == '\n') break; /* else a comma */
+        if (*c->at++ == '\n') break; /* else a separator */
     }
     c->next++;
     return RENYI_OK;

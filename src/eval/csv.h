@@ -9,6 +9,7 @@ enum { RY_CSV_FIELDS = 64 };
 
 typedef struct ry_csv {
     const char *name; /* of the file, for messages */
+    char separator;   /* a comma; with a tab, quotes inside a field mean themselves */
     const char *at, *end;
     uint64_t line; /* where the record last given begins, from 1 */
     uint64_t next; /* where the one after it does */
