@@ -4,76 +4,19 @@
 #include "base/alloc.h"
 #include "base/mapped_file.h"
 #include "base/status.h"
+#include "eval/part_files.h"
 #include "eval/sample_log.h"
 #include "eval/text.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char part_mark[] = ".rank";
-
 static renyi_status fail_errno(const char *path, renyi_error *err)
 {
     return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
-}
-
-/* ---- FILE.rank<r> -------------------------------------------------------------------------- */
-
-/* FILE.rank<r>; owned. NULL = no memory. */
-static char *part_path(const ry_sample_log *log, uint32_t rank)
-{
-    const size_t room = strlen(log->base) + sizeof part_mark + 10;
-    char *path = ry_alloc(log->al, room, 1);
-    if (path) snprintf(path, room, "%s%s%u", log->base, part_mark, rank);
-    return path;
-}
-
-/* The number at the end of "name.rank<r>"; 0 if it is no part of the log `name`. */
-static uint32_t part_number(const char *entry, const char *name)
-{
-    const size_t n = strlen(name);
-    uint32_t number = 0;
-    if (strncmp(entry, name, n) != 0 || strncmp(entry + n, part_mark, sizeof part_mark - 1) != 0)
-        return 0;
-    const char *digits = entry + n + sizeof part_mark - 1;
-    return digits[0] != '0' && ry_text_number(ry_text_of(digits), &number) ? number : 0;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Numbers of the parts beside FILE, ascending; a folder that cannot be listed has none. */
-static renyi_status list_parts(const ry_sample_log *log, uint32_t **numbers, size_t *count,
-                               renyi_error *err)
-{
-    const char *slash = strrchr(log->base, '/');
-    const char *name = slash ? slash + 1 : log->base;
-    char *folder = ry_strdup(log->al, slash ? log->base : ".");
-    size_t capacity = 0;
-    renyi_status st = folder ? RENYI_OK : ry_fail_nomem(err, strlen(log->base));
-    if (folder && slash) folder[slash == log->base ? 1 : slash - log->base] = 0;
-    DIR *dir = folder ? opendir(folder) : NULL;
-    for (const struct dirent *e; dir && !st && (e = readdir(dir));) {
-        const uint32_t number = part_number(e->d_name, name);
-        if (!number) continue;
-        if (ry_grow(log->al, (void **)numbers, &capacity, *count, sizeof **numbers))
-            (*numbers)[(*count)++] = number;
-        else
-            st = ry_fail_nomem(err, capacity * sizeof **numbers);
-    }
-    if (dir) closedir(dir);
-    ry_free(log->al, folder);
-    if (*count) qsort(*numbers, *count, sizeof **numbers, by_number);
-    return st;
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -115,10 +58,10 @@ static renyi_status read_parts(ry_sample_log *log, const ry_log_options *opt, re
 {
     uint32_t *numbers = NULL;
     size_t count = 0;
-    renyi_status st = list_parts(log, &numbers, &count, err);
+    renyi_status st = ry_part_list(log->base, &numbers, &count, log->al, err);
     for (size_t i = 0; i < count && !st; i++) {
         uint64_t n_foreign = 0;
-        char *path = part_path(log, numbers[i]);
+        char *path = ry_part_path(log->base, numbers[i], log->al);
         st = path ? read_file(log, path, opt, &n_foreign, err) : ry_fail_nomem(err, 0);
         if (!st && n_foreign && strcmp(path, log->path) == 0) log->is_kept = 1;
         if (!st && !n_foreign)
@@ -145,7 +88,8 @@ renyi_status ry_sample_log_open(ry_sample_log *log, const ry_log_options *opt,
     *log = (ry_sample_log){.al = al, .fd = -1, .torn_at = UINT64_MAX, .is_part = opt->rank > 0};
     if (!opt->path) return RENYI_OK;
     log->base = ry_strdup(al, opt->path);
-    if (log->base) log->path = opt->rank ? part_path(log, opt->rank) : ry_strdup(al, opt->path);
+    if (log->base)
+        log->path = opt->rank ? ry_part_path(log->base, opt->rank, al) : ry_strdup(al, opt->path);
     if (!log->path) return ry_fail_nomem(err, strlen(opt->path));
     RY_TRY(ry_sample_log_suffix(log, &opt->run, err));
     if (!log->is_part) RY_TRY(open_to_write(log, err));
