@@ -300,8 +300,8 @@ typedef struct renyi_lvlm_options {
     const char *tokenizer;   /* file or folder; NULL = what lies in the folder of the model */
     renyi_limits limits;
     renyi_allocator allocator;
-    renyi_progress progress; /* while weights are loaded, language model first; starts over for the
-                                tower */
+    renyi_progress progress; /* while weights are loaded, the tower's first; starts over for the
+                                language model */
     void *progress_user;
 } renyi_lvlm_options;
 
@@ -396,8 +396,8 @@ typedef struct renyi_answer {
 } renyi_answer;               /* borrowed until the next call with the conversation */
 
 /* Ask a question: the first behind the photo, if one was shown; another continues what was said.
- * RENYI_ERR_LIMIT: the prompt alone is longer than the context, and nothing has changed. After any
- * other error but RENYI_ERR_ARG restart or show. Logits that are no numbers: RENYI_ERR_FORMAT. */
+ * RENYI_ERR_LIMIT: the prompt alone is longer than the context, and nothing has changed. An error
+ * during the work restarts the conversation. Logits that are no numbers: RENYI_ERR_FORMAT. */
 RENYI_API RENYI_CHECK renyi_status renyi_conversation_ask(renyi_conversation *c,
                                                           const char *question,
                                                           const renyi_answer_options *opt,

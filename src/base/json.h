@@ -46,6 +46,9 @@ renyi_status ry_json_text(char **out, json_t *json, const renyi_allocator *al,
 
 /* A text of unknown origin: bytes that are not UTF-8 become U+FFFD. NULL = no memory. Owned. */
 json_t *ry_json_clean(const char *text);
+/* Its bytes, as they may stand in metadata; owned (ry_free). NULL gives NULL. */
+renyi_status ry_json_clean_text(char **out, const char *text, const renyi_allocator *al,
+                                renyi_error *err) RENYI_CHECK;
 /* ["...", ...] of such texts [n], as ry_json_text gives it. */
 renyi_status ry_json_list_text(char **out, const char *const *texts, size_t n,
                                const renyi_allocator *al, renyi_error *err) RENYI_CHECK;

@@ -37,3 +37,12 @@ renyi_status ry_json_list_text(char **out, const char *const *texts, size_t n,
         }
     return list ? ry_json_text(out, list, al, err) : ry_fail_nomem(err, n);
 }
+
+renyi_status ry_json_clean_text(char **out, const char *text, const renyi_allocator *al,
+                                renyi_error *err)
+{
+    json_t *clean = text ? ry_json_clean(text) : NULL;
+    *out = clean ? ry_strdup(al, json_string_value(clean)) : NULL;
+    json_decref(clean);
+    return *out || !text ? RENYI_OK : ry_fail_nomem(err, strlen(text));
+}

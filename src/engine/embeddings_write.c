@@ -24,15 +24,6 @@ static ry_tensor tensor_of(const char *name, const float *rows, size_t n, size_t
                        .bytes = (uint64_t)n * dim * sizeof *rows};
 }
 
-/* Metadata is UTF-8. */
-static renyi_status clean_text(char **out, const char *text, renyi_error *err)
-{
-    json_t *clean = text ? ry_json_clean(text) : NULL;
-    *out = clean ? ry_strdup(NULL, json_string_value(clean)) : NULL;
-    json_decref(clean);
-    return *out || !text ? RENYI_OK : ry_fail_nomem(err, strlen(text));
-}
-
 static renyi_status put_safetensors(const char *path, const renyi_embeddings *e,
                                     const char *const lists[4], renyi_error *err)
 {
@@ -57,8 +48,8 @@ static renyi_status write_safetensors(const char *path, const renyi_embeddings *
     renyi_status st = RENYI_OK;
     if (e->n_images) st = ry_json_list_text(&texts[0], e->files, e->n_images, NULL, err);
     if (!st && e->n_texts) st = ry_json_list_text(&texts[1], e->words, e->n_texts, NULL, err);
-    if (!st) st = clean_text(&texts[2], e->model, err);
-    if (!st) st = clean_text(&texts[3], e->policy, err);
+    if (!st) st = ry_json_clean_text(&texts[2], e->model, NULL, err);
+    if (!st) st = ry_json_clean_text(&texts[3], e->policy, NULL, err);
     if (!st) st = put_safetensors(path, e, (const char *const *)texts, err);
     for (size_t i = 0; i < 4; i++) ry_free(NULL, texts[i]);
     return st;
