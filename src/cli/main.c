@@ -22,6 +22,8 @@ static const struct {
     {"zeroshot", cmd_zeroshot, "accuracy of a CLIP with classes made of words"},
     {"embed", cmd_embed, "photos and texts as rows of numbers, to a file"},
     {"search", cmd_search, "the photos of a folder that are nearest to words or to a photo"},
+    {"ask", cmd_ask, "answer questions about photos with a LLaVA, visual tokens pruned if wanted"},
+    {"encode-image", cmd_encode_image, "the visual tokens of photos, to a file for other engines"},
     {"merge", cmd_merge, "one result from the logs of an evaluation that ran in parts"},
     {"sweep", cmd_sweep, "models x sizes x policies on the same photos: table, charts, page"},
     {"tune", cmd_tune, "find the fastest policy within a loss, or the most accurate within a time"},
@@ -48,8 +50,8 @@ static void put_help(FILE *stream)
         "\n\nVerbs:\n",
         stream);
     for (int i = 0; i < N_VERBS; i++)
-        fprintf(stream, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
-    fputs("  help       this page; 'renyi help VERB' or 'renyi VERB --help' for one verb\n"
+        fprintf(stream, "  %-12s %s\n", verbs[i].name, verbs[i].summary);
+    fputs("  help         this page; 'renyi help VERB' or 'renyi VERB --help' for one verb\n"
           "\n'renyi --version' prints the version, the CPU level in use and its number formats.\n"
           "Results go to stdout, all else to stderr.\n"
           "Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 some inputs failed.\n"
@@ -116,7 +118,8 @@ static int is_one_of(cli_verb *run, cli_verb *const *verb_list, size_t n)
 static int run_verb(cli_verb *run, int argc, char **argv)
 {
     static cli_verb *const sharing[] = {cmd_eval, cmd_zeroshot, cmd_sweep, cmd_paper, cmd_train};
-    static cli_verb *const lonely[] = {cmd_tune, cmd_merge, cmd_quantize, cmd_embed, cmd_search};
+    static cli_verb *const lonely[] = {cmd_tune,   cmd_merge, cmd_quantize,    cmd_embed,
+                                       cmd_search, cmd_ask,   cmd_encode_image};
 
     if (is_one_of(run, sharing, sizeof sharing / sizeof *sharing) && ranks_open() != CLI_OK)
         return CLI_FAILED;

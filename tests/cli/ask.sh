@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# renyi ask and encode-image: answers, chats, files of visual tokens, and what is refused.
+# SPDX-License-Identifier: Apache-2.0
+. "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || { echo "SKIP: no python3 to make a LLaVA and to read JSON"; exit 77; }
+
+python3 "$RENYI_SRC/tests/make_llava.py" llava
+make_ppm a.ppm 200 30 90
+make_ppm b.ppm 20 130 190
+echo "no picture" >bad.ppm
+ask() { "$RENYI" ask -m llava -t 1 --max-new-tokens 8 "$@"; }
+one_line() {
+  err_lines 1
+  err_has "$1"
+  out_empty
+}
+# lines EXPRESSION: a Python expression over `d`, the list of the documents in ./out.
+lines() {
+  python3 -c 'import json,sys
+d = [json.loads(line) for line in open("out")]
+sys.exit(0 if eval(sys.argv[1]) else 1)' "$1" || fail "JSON: not true: $1"
+}
+
+# --- one photo: text on stdout, everything in JSON ---
+run 0 ask a.ppm 'what is this' --json
+json 'd["file"] == "a.ppm" and d["question"] == "what is this" and d["model"] == "llava" and d["policy"] == "none"'
+json 'len(d["tokens"]) == 8 and d["end"] == "length" and d["visual_tokens"] == 16 and d["kept"] == list(range(16))'
+json 'd["prompt_tokens"] > 16 and d["reused_tokens"] == 0 and d["vision_ms"] > 0 and d["prefill_ms"] > 0'
+json 'd["first_token_ms"] >= d["prefill_ms"] + d["vision_ms"] and d["decode_tokens_per_second"] > 0 and d["memory_bytes"] > 0'
+cp out first.json
+run 0 ask a.ppm 'what is this' --stats
+python3 - <<'P' || fail "the streamed text is not the text of --json"
+import json
+want = "".join(c if c >= " " or c in "\n\t" else "?" for c in json.load(open("first.json"))["text"])
+assert open("out", encoding="utf-8", errors="surrogateescape", newline="").read() == want.replace("\x7f", "?") + "\n"
+P
+err_has "16 of 16 visual tokens kept"
+err_has "tokens/s"
+err_has "(--max-new-tokens)"
+run 0 ask -q a.ppm 'what is this'
+[ ! -s err ] || fail "-q speaks"
+
+# --- pruned; ids; several photos; photos that are none ---
+run 0 ask a.ppm 'what is this' --prune 'naive p=4 layers=0' --json
+json 'd["visual_tokens"] == 12 and len(d["kept"]) == 12 and d["policy"].startswith("naive p=4")'
+run 0 ask a.ppm --prompt-ids '1 5 310, 20,21 22' --json
+json 'd["prompt_tokens"] == 5 + 16 and d["question"] is None'
+cp out ids.json
+run 0 ask a.ppm --prompt-ids '1 5 -200 20 21 22' --json
+json 'd["tokens"] == json.load(open("ids.json"))["tokens"]'
+run 0 ask --prompt-ids '1 5 20' --json
+json 'd["file"] is None and d["visual_tokens"] == 0 and d["prompt_tokens"] == 3'
+run 3 ask a.ppm bad.ppm absent.ppm b.ppm 'what is this' --json
+lines '[x["file"] for x in d] == ["a.ppm", "bad.ppm", "absent.ppm", "b.ppm"] and ["error" in x for x in d] == [False, True, True, False]'
+lines 'd[0]["tokens"] == json.load(open("first.json"))["tokens"] and d[3]["reused_tokens"] > 0'
+err_has "bad.ppm"
+err_has "absent.ppm: No such file"
+run 0 ask a.ppm b.ppm 'what is this'
+[ "$(grep -c '^[ab].ppm: ' out)" -eq 2 ] || fail "answers to several photos have names"
+run 1 ask -q absent.ppm 'what is this'
+one_line "absent.ppm"
+run 0 sh -c '"$0" ask -m llava -t 1 --max-new-tokens 8 - "what is this" --json <a.ppm' "$RENYI"
+json 'd["tokens"] == json.load(open("first.json"))["tokens"]'
+
+# --- chance: the same seed says the same ---
+warm() { ask a.ppm 'what is this' --temperature 5 --top-p 0.95 --json "$@"; }
+run 0 warm --seed 7
+cp out seven.json
+run 0 warm --seed 7
+json 'd["tokens"] == json.load(open("seven.json"))["tokens"] and d["seed"] == 7'
+run 0 warm --seed 8
+json 'd["tokens"] != json.load(open("seven.json"))["tokens"]'
+
+# --- a chat remembers; an empty line ends it ---
+chat() { printf 'what is this\nand why\n\nnot asked\n' | "$RENYI" ask -m llava -t 1 --max-new-tokens 8 --chat "$@"; }
+run 0 chat a.ppm --json
+lines 'len(d) == 2 and d[0]["tokens"] == json.load(open("first.json"))["tokens"] and d[1]["question"] == "and why"'
+lines 'd[1]["reused_tokens"] == d[0]["prompt_tokens"] + 7 and d[1]["visual_tokens"] == 16 and d[1]["vision_ms"] == 0'
+run 0 chat a.ppm 'what is this' --json
+lines 'len(d) == 3 and d[1]["reused_tokens"] > 16'
+run 0 chat a.ppm
+run 1 chat -q absent.ppm
+one_line "absent.ppm"
+run 2 chat -q a.ppm b.ppm 'what'
+one_line "one photo"
+run 2 chat -q -
+one_line "stdin"
+
+# --- the context: a prompt that is too long, an answer that is cut ---
+run 1 ask -q a.ppm 'what is this' --max-context 100
+one_line "room for 100"
+n=$(python3 -c 'import json; print(json.load(open("first.json"))["prompt_tokens"] + 3)')
+run 0 ask a.ppm 'what is this' --max-context "$n" --json
+json 'd["end"] == "context" and len(d["tokens"]) == 4'
+err_has "fill the context"
+run 3 chat a.ppm --max-context "$n" --json
+lines 'len(d) == 1'
+err_has "room for $n"
+
+# --- wrong usage ---
+usage() {
+  local message=$1
+  shift
+  run 2 "$RENYI" "$@"
+  one_line "$message"
+}
+usage "-m LLAVA is missing" ask a.ppm what
+usage "a photo and a question" ask -m llava a.ppm
+usage "no photo and no question" ask -m llava
+usage "the question is empty" ask -m llava a.ppm ''
+usage "'--temperature'" ask -m llava a.ppm what --temperature -1
+usage "'--top-p'" ask -m llava a.ppm what --top-p 0
+usage "'x5' is no id" ask -m llava a.ppm --prompt-ids '1 x5'
+usage "no ids" ask -m llava a.ppm --prompt-ids ' '
+usage "not both" ask -m llava a.ppm --prompt-ids 1 --chat
+usage "renyi policies" ask -m llava a.ppm what --prune 'evit keep=2'
+run 1 ask -q a.ppm --prompt-ids '1 999'
+one_line "999"
+run 1 ask -q a.ppm --prompt-ids '1 310 310'
+one_line "2 places"
+
+# --- models that are none, or not whole ---
+make_toy
+run 1 "$RENYI" ask -q -m toy.safetensors a.ppm what
+one_line "toy.safetensors"
+run 1 "$RENYI" ask -q -m nowhere a.ppm what
+one_line "nowhere"
+python3 "$RENYI_SRC/tests/make_llava.py" sharded shards=3
+run 0 "$RENYI" ask -m sharded -t 1 --max-new-tokens 8 a.ppm 'what is this' --json
+json 'd["tokens"] == json.load(open("first.json"))["tokens"]'
+rm sharded/model-00002-of-00003.safetensors
+run 1 "$RENYI" ask -q -m sharded a.ppm what
+one_line "model-00002-of-00003.safetensors"
+python3 "$RENYI_SRC/tests/make_llava.py" mute tokenizer=0
+run 1 "$RENYI" ask -q -m mute a.ppm what
+one_line "tokenizer"
+run 0 "$RENYI" ask -m mute -t 1 --max-new-tokens 3 a.ppm --prompt-ids '1 310 5'
+[ "$(wc -w <out)" -eq 3 ] || fail "without a tokenizer the ids are printed"
+run 0 "$RENYI" ask -q -m mute --tokenizer llava/pieces.json --max-new-tokens 3 a.ppm what
+python3 -c 'import json
+json.dump([{"piece": f"p{i}", "score": 0.0} for i in range(999)], open("other.json", "w"))'
+run 1 "$RENYI" ask -q -m llava --tokenizer other.json a.ppm what
+err_lines 1
+out_empty
+echo '{' >mute/tokenizer.json
+run 1 "$RENYI" ask -q -m mute a.ppm what
+one_line "tokenizer.json"
+
+# --- visual tokens for other engines ---
+encode() { "$RENYI" encode-image -m llava -t 1 "$@"; }
+run 3 encode a.ppm bad.ppm b.ppm --prune 'naive p=4 layers=0' -o tokens.safetensors --json
+json 'd["dim"] == 16 and [i["file"] for i in d["images"]] == ["a.ppm", "b.ppm"] and d["failed"][0]["file"] == "bad.ppm"'
+json 'all(i["visual_tokens"] == 12 and len(i["kept"]) == 12 for i in d["images"])'
+python3 - <<'P' || fail "tokens.safetensors"
+import json, struct
+b = open("tokens.safetensors", "rb").read()
+n = struct.unpack("<Q", b[:8])[0]
+h = json.loads(b[8:8 + n])
+meta = h.pop("__metadata__")
+assert sorted(h) == ["positions.0", "positions.1", "tokens.0", "tokens.1"]
+assert h["tokens.1"]["shape"] == [12, 16] and h["tokens.1"]["dtype"] == "F32" and h["positions.0"]["shape"] == [12]
+assert json.loads(meta["files"]) == ["a.ppm", "b.ppm"] and meta["model"] == "llava" and meta["policy"].startswith("naive p=4")
+kept = json.load(open("out"))["images"][0]["kept"]
+begin, end = h["positions.0"]["data_offsets"]
+assert list(struct.unpack("<12i", b[8 + n + begin:8 + n + end])) == kept
+P
+usage "-o FILE.safetensors is missing" encode-image -m llava a.ppm
+usage "must end in .safetensors" encode-image -m llava a.ppm -o tokens.npy
+usage "no images" encode-image -m llava -o tokens.safetensors
+run 1 encode -q bad.ppm -o none.safetensors
+one_line "bad.ppm"
+[ ! -e none.safetensors ] || fail "a file of nothing"
+run 1 encode -q a.ppm -o /nowhere/tokens.safetensors
+one_line "/nowhere/tokens.safetensors"
+echo "ask: ok"
