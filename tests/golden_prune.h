@@ -109,7 +109,7 @@ static inline ry_pruner *golden_pruner(const golden *g, const char *text, uint32
 {
     const ry_vit *v = &g->model->vit;
     const uint32_t grid = v->config.image_size / v->config.patch_size;
-    const ry_policy_shape shape = {v->config.n_blocks, v->n_patches, v->config.n_prefix, grid};
+    const ry_policy_shape shape = {v->config.n_blocks, v->n_patches, v->config.n_prefix, grid, 0};
     ry_policy policy;
     ry_pruner *p;
     renyi_error err = {0};

@@ -25,6 +25,15 @@ renyi_status ry_policy_for(ry_policy *out, const char *text, const ry_vit_config
     return ry_policy_check(out, &shape, err);
 }
 
+renyi_status ry_policy_for_visual(ry_policy *out, const char *text, const ry_vit_config *config,
+                                  uint32_t n_patches, renyi_error *err)
+{
+    ry_policy_shape shape = shape_of(config, n_patches);
+    shape.visual = 1;
+    RY_TRY(ry_policy_parse(out, text ? text : "none", err));
+    return ry_policy_check(out, &shape, err);
+}
+
 renyi_status ry_policy_pruner(ry_pruner **out, const ry_policy *policy, const ry_vit_config *config,
                               uint32_t n_patches, uint32_t max_batch, renyi_cpu level,
                               const renyi_allocator *al, renyi_error *err)
@@ -36,7 +45,8 @@ renyi_status ry_policy_pruner(ry_pruner **out, const ry_policy *policy, const ry
                                  .max_batch = max_batch,
                                  .level = level};
     *out = NULL;
-    return policy->rule == RY_RULE_NONE ? RENYI_OK : ry_pruner_new(out, &spec, al, err);
+    if (policy->rule == RY_RULE_NONE || ry_policy_is_visual(policy)) return RENYI_OK;
+    return ry_pruner_new(out, &spec, al, err);
 }
 
 renyi_status renyi_policy_check(const char *text, const renyi_model *m, char *full, size_t size,

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "base/steps.h"
 #include "base/whole_file.h"
 #include "engine/options.h"
 #include "engine/policy.h"
@@ -14,7 +15,9 @@
 #include "image/patches.h"
 #include "image/square.h"
 #include "model/visual_plan.h"
+#include "prune/after_tower.h"
 
+#include <omp.h>
 #include <string.h>
 
 struct renyi_visual_session {
@@ -24,7 +27,11 @@ struct renyi_visual_session {
     /* Of a policy that cuts inside the tower; else NULL. */
     ry_pruner *pruner;
     ry_trace *trace;
-    ry_token_hook hook;
+    ry_token_hook hook; /* the pruner's, or one that only looks */
+    /* Of a policy that acts behind it; else NULL. */
+    ry_after *after;
+    ry_after_needs needs;
+    float *class_row, *columns; /* [N] of the tower's last block, for rules that score by it */
     ry_visual_plan *plan;
     renyi_progress progress;
     void *progress_user;
@@ -46,6 +53,50 @@ static uint32_t rows_left(const renyi_visual_session *s)
     for (uint32_t i = 0; i < s->policy.n_cuts; i++)
         n = ry_policy_tokens_after(&s->policy, i, n, prefix);
     return n - prefix;
+}
+
+/* A hook that shows the scores of the last block and changes nothing. */
+static void look_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
+{
+    const renyi_visual_session *s = self;
+    *out = (ry_block_needs){.n_after = n_tokens};
+    if (block + 1 != s->visual->side.config.tower.n_blocks) return;
+    out->look = 1;
+    out->what = RY_NEED_CLASS_ROW | (s->needs.columns ? RY_NEED_COLUMNS : 0);
+    out->columns = s->needs.spec;
+}
+
+static void look_watch(void *self, const ry_block_view *view, const ry_cut *cut)
+{
+    renyi_visual_session *s = self;
+    (void)cut;
+    if (!view->class_row) return;
+    memcpy(s->class_row, view->class_row, view->n_tokens * sizeof(float));
+    if (s->needs.columns) memcpy(s->columns, view->columns, view->n_tokens * sizeof(float));
+}
+
+static renyi_status make_after(renyi_visual_session *s, ry_visual_plan_options *plan,
+                               renyi_error *err)
+{
+    const renyi_visual *v = s->visual;
+    const uint32_t P = v->side.tower.n_patches;
+    const ry_after_spec spec = {&s->policy, P, v->side.config.tower.dim, plan->n_threads, v->level};
+    ry_after_needs_of(&s->needs, &s->policy);
+    if (s->needs.behind && !v->side.qk)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "prumerge scores by the block behind the features, and this model reads "
+                       "those of the last of its %u; use vispruner",
+                       v->side.config.n_blocks);
+    RY_TRY(ry_after_new(&s->after, &spec, &v->al, err));
+    s->n_most = ry_after_most(s->after);
+    plan->look = s->needs.behind;
+    if (s->needs.behind) return RENYI_OK;
+    s->class_row = ry_alloc(&v->al, 2 * ((size_t)P + 1), sizeof(float));
+    if (!s->class_row) return ry_fail_nomem(err, 2 * ((size_t)P + 1) * sizeof(float));
+    s->columns = s->class_row + P + 1;
+    s->hook = (ry_token_hook){look_needs, NULL, NULL, look_watch, s, NULL};
+    plan->hook = &s->hook;
+    return RENYI_OK;
 }
 
 static renyi_status make_hook(renyi_visual_session *s, const ry_token_hook **hook, renyi_error *err)
@@ -72,12 +123,15 @@ static renyi_status fill(renyi_visual_session *s, const renyi_visual_session_opt
     s->progress = o->progress;
     s->progress_user = o->progress_user;
     ry_normalize_lut(s->lut, c->preprocess.mean, c->preprocess.std);
-    RY_TRY(ry_policy_for(&s->policy, o->policy, c, (uint32_t)P, err));
+    RY_TRY(ry_policy_for_visual(&s->policy, o->policy, c, (uint32_t)P, err));
     ry_policy_print(s->policy_text, &s->policy);
     s->pixels = ry_alloc(&v->al, S * S, 3);
     s->kept = ry_alloc(&v->al, P + 1, sizeof *s->kept);
     if (!s->pixels || !s->kept) return ry_fail_nomem(err, S * S * 3);
-    RY_TRY(make_hook(s, &plan.hook, err));
+    if (ry_policy_is_visual(&s->policy))
+        RY_TRY(make_after(s, &plan, err));
+    else
+        RY_TRY(make_hook(s, &plan.hook, err));
     return ry_visual_plan_new(&s->plan, &v->side, &plan, &v->al, err);
 }
 
@@ -111,6 +165,8 @@ void renyi_visual_session_free(renyi_visual_session *s)
     ry_visual_plan_free(s->plan, al);
     ry_trace_free(s->trace, al);
     ry_pruner_free(s->pruner, al);
+    ry_after_free(s->after, al);
+    ry_free(al, s->class_row);
     ry_free(al, s->pixels);
     ry_free(al, s->kept);
     ry_free(al, s);
@@ -121,7 +177,8 @@ size_t renyi_visual_session_bytes(const renyi_visual_session *s)
     if (!s) return 0;
     const size_t side = s->visual->side.config.tower.image_size;
     return ry_visual_plan_bytes(s->plan) + side * side * 3 +
-           (s->pruner ? ry_pruner_bytes(s->pruner) : 0) + (s->trace ? ry_trace_bytes(s->trace) : 0);
+           (s->pruner ? ry_pruner_bytes(s->pruner) : 0) +
+           (s->after ? ry_after_bytes(s->after) : 0) + (s->trace ? ry_trace_bytes(s->trace) : 0);
 }
 
 const char *renyi_visual_session_policy(const renyi_visual_session *s)
@@ -161,6 +218,45 @@ static uint32_t take_all(renyi_visual_session *s)
     return n;
 }
 
+/* What a rule behind the tower may see of the picture that has just gone through it. */
+static ry_after_view view_of(const renyi_visual_session *s)
+{
+    const ry_visual_plan *p = s->plan;
+    const size_t C = s->visual->side.config.tower.dim;
+    const float *class_row = s->needs.behind ? p->class_row : s->class_row;
+    const float *columns = s->needs.behind ? p->columns : s->columns;
+    ry_after_view v = {.x = p->x + C, .class_row = class_row + 1, .columns = columns + 1};
+    v.class_column = columns[0];
+    if (s->needs.behind) {
+        v.key_row = ry_visual_qk_row(p);
+        v.keys = p->qk_rows + v.key_row + C;
+    }
+    return v;
+}
+
+/* The rule's choice, its rows as features; returns how many. */
+static uint32_t choose(renyi_visual_session *s)
+{
+    ry_ticket tickets[RY_AFTER_PHASES];
+    if (s->needs.behind) ry_visual_look(s->plan, s->needs.columns ? &s->needs.spec : NULL);
+    const ry_after_view view = view_of(s);
+    for (int i = 0; i < RY_AFTER_PHASES; i++) ry_ticket_reset(&tickets[i]);
+#pragma omp parallel num_threads(s->plan->n_threads)
+    {
+        const unsigned thread = (unsigned)omp_get_thread_num();
+        omp_set_num_threads(1);
+        for (uint32_t phase = 0; phase < RY_AFTER_PHASES; phase++) {
+            ry_step step = {&tickets[phase], ry_after_tiles(s->after, phase), 0};
+            for (size_t t; ry_step_next(&step, &t);)
+                ry_after_work(s->after, &view, s->plan->features, phase, (uint32_t)t, thread);
+            ry_step_end(&step);
+        }
+    }
+    const uint32_t n = ry_after_count(s->after);
+    memcpy(s->kept, ry_after_kept(s->after), n * sizeof *s->kept);
+    return n;
+}
+
 static renyi_status run(renyi_visual_session *s, const uint8_t *pixels, renyi_visual_tokens *out,
                         renyi_error *err)
 {
@@ -178,14 +274,15 @@ static renyi_status run(renyi_visual_session *s, const uint8_t *pixels, renyi_vi
     }
     if (ry_visual_tower(s->plan, &in))
         return ry_fail(err, RENYI_ERR_ABORTED, -1, "the run was stopped by its progress callback");
-    const uint32_t n = take_all(s);
+    const uint32_t n = s->after ? choose(s) : take_all(s);
     ry_visual_project(s->plan, n);
     *out = (renyi_visual_tokens){.n = n,
                                  .lm_dim = c->lm_dim,
                                  .dim = c->tower.dim,
                                  .rows = s->plan->rows,
                                  .features = s->plan->features,
-                                 .kept = s->kept};
+                                 .kept = s->kept,
+                                 .scores = s->after ? ry_after_scores(s->after) : NULL};
     return RENYI_OK;
 }
 

@@ -6,6 +6,7 @@
  *   mosaic  keep=0.7 layers=0,3,6
  *   tome    r=13
  *   ats     keep=0.7 layers=3,6,9
+ *   prumerge tokens=192 metric=col
  *
  * First a rule or a preset's name, then key=value in any order (policy_keys.c lists them). A policy
  * does not know a model; ry_policy_check ties the two. Rates are always what is *kept*, p is what
@@ -29,7 +30,9 @@ typedef enum ry_rule {
     RY_RULE_MOSAIC,
     RY_RULE_TOME,
     RY_RULE_ATS,
-    RY_RULE_TCA
+    RY_RULE_TCA,
+    RY_RULE_PRUMERGE, /* from here on: rules that act behind the tower of a LLaVA */
+    RY_RULE_VISPRUNER
 } ry_rule;
 
 typedef enum ry_metric {
@@ -68,10 +71,11 @@ typedef enum ry_start {
 
 /* How many tokens stay, per cut. */
 typedef enum ry_budget {
-    RY_BUDGET_KEEP,  /* ceil(keep * patches); ats: round(keep * tokens), at least 8 */
-    RY_BUDGET_DROP,  /* patches - p, or tome's r */
-    RY_BUDGET_COUNT, /* exactly so many */
-    RY_BUDGET_SHARE  /* tca: its own count, from the share that goes */
+    RY_BUDGET_KEEP,    /* ceil(keep * patches); ats: round(keep * tokens), at least 8 */
+    RY_BUDGET_DROP,    /* patches - p, or tome's r */
+    RY_BUDGET_COUNT,   /* exactly so many */
+    RY_BUDGET_SHARE,   /* tca: its own count, from the share that goes */
+    RY_BUDGET_ADAPTIVE /* prumerge: as many as stand out in this picture */
 } ry_budget;
 
 typedef struct ry_policy_cut {
@@ -96,19 +100,26 @@ typedef struct ry_policy {
     ry_place place;
     ry_order order;
     ry_start start;
-    uint64_t seed; /* of random, and of start */
+    uint64_t seed;       /* of random, and of start */
+    int plus;            /* prumerge: also patches at equal distances */
+    uint32_t neighbours; /* prumerge: tokens that each kept one takes in */
+    double important;    /* vispruner: share of the kept that the metric chooses */
+    uint32_t round;      /* vispruner: duplicates that a round removes at most */
+    ry_order residual;   /* vispruner: how the others are listed before the rounds */
     ry_budget budget;
     double inflection; /* tome: slope of r over the cuts, -1 to 1; 0 after ry_policy_check */
     int every_layer;   /* layers=all: until ry_policy_check, which clears it, n_cuts is 1, or the
                           length of a list that says something for each layer */
     uint32_t n_cuts;
-    ry_policy_cut cuts[RY_MAX_CUTS]; /* ascending layers, none twice */
+    ry_policy_cut cuts[RY_MAX_CUTS]; /* ascending layers, none twice. Of a rule behind the tower
+                                        one, whose layer is idle */
 } ry_policy;
 
 /* What a policy must know of the encoder it is for. */
 typedef struct ry_policy_shape {
     uint32_t n_blocks, n_patches, n_prefix;
     uint32_t grid; /* patches per side */
+    int visual;    /* its rows go to a language model: rules behind the tower are welcome */
 } ry_policy_shape;
 
 /* Reads text (or a preset's name, "paper:..."). Defaults are filled in; RENYI_ERR_ARG names the
@@ -138,6 +149,16 @@ typedef struct ry_tca_split {
 } ry_tca_split;
 /* Returns 0 when there is nothing to keep; *out is then idle. */
 int ry_policy_tca_split(const ry_policy_cut *cut, uint32_t patches, ry_tca_split *out);
+
+/* Does it act behind the tower of a LLaVA, on all patches at once? It then cuts no block. */
+static inline int ry_policy_is_visual(const ry_policy *p) { return p->rule >= RY_RULE_PRUMERGE; }
+
+/* Patches that such a rule chooses by its metric (prumerge) or in all (vispruner), as the published
+ * code truncates; 0 with RY_BUDGET_ADAPTIVE. */
+uint32_t ry_policy_visual_count(const ry_policy *p, uint32_t patches);
+
+/* prumerge plus: patches 0, stride, 2 stride ... are kept too when so many stand out; 0 = none. */
+uint32_t ry_policy_plus_stride(uint32_t count, uint32_t patches);
 
 /* Does it draw lots? Images must then have names (ry_pruner_name_images). */
 int ry_policy_draws(const ry_policy *p);

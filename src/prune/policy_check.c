@@ -58,7 +58,7 @@ uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_token
                                 uint32_t n_prefix)
 {
     const ry_policy_cut *cut = &p->cuts[i];
-    if (p->rule == RY_RULE_NONE || n_tokens <= n_prefix) return n_tokens;
+    if (p->rule == RY_RULE_NONE || ry_policy_is_visual(p) || n_tokens <= n_prefix) return n_tokens;
 
     const uint32_t patches = n_tokens - n_prefix;
     if (p->rule == RY_RULE_TOME) /* the even positions merge into the odd ones: half at most */
@@ -176,6 +176,7 @@ renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape, renyi_e
 {
     if (p->rule == RY_RULE_NONE) return RENYI_OK;
     if (!shape->n_patches) return ry_fail(err, RENYI_ERR_ARG, -1, "a model without patches");
+    if (ry_policy_is_visual(p)) return ry_policy_check_visual(p, shape, err);
     RY_TRY(resolve_layers(p, shape, err));
     if (p->rule == RY_RULE_TOME) resolve_inflection(p);
     RY_TRY(check_class_token(p, shape, err));

@@ -10,15 +10,22 @@
 enum {
     RANKED = RULE(NAIVE) | RULE(EVIT), /* rules that rank by a metric and keep the best */
     CUTTING = RANKED | RULE(MOSAIC) | RULE(TOME) | RULE(ATS) | RULE(TCA),
+    VISUAL = RULE(PRUMERGE) | RULE(VISPRUNER), /* rules behind the tower */
     ORDERED = METRIC(COL) | METRIC(CORRECT) | METRIC(RENYI) | METRIC(COLV),
     COLUMNS = ORDERED | METRIC(SHANNON)
 };
 
 const ry_name ry_rule_names[] = {
-    {"none", RY_RULE_NONE}, {"naive", RY_RULE_NAIVE},
-    {"evit", RY_RULE_EVIT}, {"mosaic", RY_RULE_MOSAIC},
-    {"tome", RY_RULE_TOME}, {"ats", RY_RULE_ATS},
-    {"tca", RY_RULE_TCA},   {NULL, 0},
+    {"none", RY_RULE_NONE},
+    {"naive", RY_RULE_NAIVE},
+    {"evit", RY_RULE_EVIT},
+    {"mosaic", RY_RULE_MOSAIC},
+    {"tome", RY_RULE_TOME},
+    {"ats", RY_RULE_ATS},
+    {"tca", RY_RULE_TCA},
+    {"prumerge", RY_RULE_PRUMERGE},
+    {"vispruner", RY_RULE_VISPRUNER},
+    {NULL, 0},
 };
 static const ry_name metric_names[] = {
     {"cls", RY_METRIC_CLS},         {"col", RY_METRIC_COL},
@@ -36,16 +43,21 @@ static const ry_name weights_names[] = {
 static const ry_name place_names[] = {{"mid", RY_PLACE_MID}, {"end", RY_PLACE_END}, {NULL, 0}};
 static const ry_name order_names[] = {
     {"score", RY_ORDER_SCORE}, {"position", RY_ORDER_POSITION}, {NULL, 0}};
+static const ry_name residual_names[] = {{"score", RY_ORDER_SCORE},
+                                         {"position", RY_ORDER_POSITION},
+                                         {"auto", RY_RESIDUAL_AUTO},
+                                         {NULL, 0}};
 static const ry_name yes_no[] = {{"yes", 1}, {"no", 0}, {NULL, 0}};
 
 const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_KEEP] =
-        {"keep", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS), 0, NULL,
+        {"keep", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | VISUAL, 0, NULL,
          "the share of patches that stay, a plain decimal above 0 and at most 1, or one per layer"},
     [RY_KEY_P] = {"p", RULE(NAIVE) | RULE(MOSAIC), 0, NULL,
                   "the number of patches removed in each layer, 0 to 999999, or one per layer"},
-    [RY_KEY_TOKENS] = {"tokens", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS), 0, NULL,
-                       "the number of patches that stay, 1 to 999999, or one per layer"},
+    [RY_KEY_TOKENS] = {"tokens", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | VISUAL, 0, NULL,
+                       "the number of patches that stay, 1 to 999999, or one per layer (prumerge: "
+                       "one number, or adaptive)"},
     [RY_KEY_R] = {"r", RULE(TOME), 0, NULL,
                   "the number of tokens merged in each layer, 0 to 999999, or one per layer"},
     [RY_KEY_DROP] = {"drop", RULE(TCA), 0, NULL,
@@ -53,12 +65,17 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
                      "per layer"},
     [RY_KEY_INFLECTION] = {"inflection", RULE(TOME), 0, NULL,
                            "a plain decimal from -1 (r falls from 2r to 0) to 1 (it rises)"},
+    [RY_KEY_PLUS] = {"plus", RULE(PRUMERGE), 0, yes_no, NULL},
+    [RY_KEY_IMPORTANT] = {"important", RULE(VISPRUNER), 0, NULL,
+                          "the share of the kept patches that the metric chooses, a plain decimal "
+                          "from 0 to 1"},
     [RY_KEY_LAYERS] =
         {"layers", CUTTING, 0, NULL,
          "a list of blocks such as 3 or 0-5 or 0,3,6 or (0, 3, 6), or early (0-5), or all"},
-    [RY_KEY_METRIC] = {"metric", RANKED | RULE(TCA), 0, metric_names, NULL},
-    [RY_KEY_N] = {"n", RANKED | RULE(TCA), ORDERED, NULL, "a plain decimal of at least 1, or inf"},
-    [RY_KEY_C] = {"c", RANKED, METRIC(CORRECT), NULL, "a plain decimal from 0 to 1"},
+    [RY_KEY_METRIC] = {"metric", RANKED | RULE(TCA) | VISUAL, 0, metric_names, NULL},
+    [RY_KEY_N] = {"n", RANKED | RULE(TCA) | VISUAL, ORDERED, NULL,
+                  "a plain decimal of at least 1, or inf"},
+    [RY_KEY_C] = {"c", RANKED | VISUAL, METRIC(CORRECT), NULL, "a plain decimal from 0 to 1"},
     [RY_KEY_ROUNDING] = {"rounding", RANKED, METRIC(CORRECT), rounding_names, NULL},
     [RY_KEY_HEADS] = {"heads", RANKED, COLUMNS, heads_names, NULL},
     [RY_KEY_CLASS_ROW] = {"class_row", RANKED, COLUMNS, yes_no, NULL},
@@ -71,6 +88,11 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_ORDER] = {"order", RANKED, 0, order_names, NULL},
     [RY_KEY_START] = {"start", RULE(TCA), 0, NULL,
                       "best, or a whole number: the seed by which the first centre is drawn"},
+    [RY_KEY_NEIGHBOURS] = {"neighbours", RULE(PRUMERGE), 0, NULL,
+                           "the number of tokens that each kept one takes in, 0 to 999999"},
+    [RY_KEY_ROUND] = {"round", RULE(VISPRUNER), 0, NULL,
+                      "the number of duplicates that a round removes, 1 to 999999"},
+    [RY_KEY_RESIDUAL] = {"residual", RULE(VISPRUNER), 0, residual_names, NULL},
 };
 
 const ry_name *ry_name_find(const ry_name *names, const char *word, size_t len)

@@ -13,6 +13,8 @@ typedef enum ry_key {
     RY_KEY_R,
     RY_KEY_DROP,
     RY_KEY_INFLECTION,
+    RY_KEY_PLUS,
+    RY_KEY_IMPORTANT,
     RY_KEY_LAYERS,
     RY_KEY_METRIC,
     RY_KEY_N,
@@ -27,8 +29,14 @@ typedef enum ry_key {
     RY_KEY_AT,
     RY_KEY_ORDER,
     RY_KEY_START,
+    RY_KEY_NEIGHBOURS,
+    RY_KEY_ROUND,
+    RY_KEY_RESIDUAL,
     RY_N_KEYS
 } ry_key;
+
+/* residual=auto, which is said in full at once: by position with metric=correct, else by score. */
+enum { RY_RESIDUAL_AUTO = 2 };
 
 typedef struct ry_name {
     const char *name;

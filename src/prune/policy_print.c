@@ -68,6 +68,10 @@ static int same_reduce(const ry_policy *p)
 static void put_budget(writer *w, const ry_policy *p)
 {
     const uint32_t n = same_budget(p) && !p->every_layer ? 1 : p->n_cuts;
+    if (p->budget == RY_BUDGET_ADAPTIVE) {
+        put(w, "adaptive");
+        return;
+    }
     for (uint32_t i = 0; i < n; i++) {
         if (i) put(w, ",");
         if (p->budget == RY_BUDGET_KEEP)
@@ -122,6 +126,8 @@ static int word_of(const ry_policy *p, ry_key key)
     case RY_KEY_DIAGONAL: return p->diagonal != 0;
     case RY_KEY_WEIGHTS: return (int)p->weights;
     case RY_KEY_AT: return (int)p->place;
+    case RY_KEY_PLUS: return p->plus != 0;
+    case RY_KEY_RESIDUAL: return (int)p->residual;
     default: return (int)p->order;
     }
 }
@@ -149,6 +155,9 @@ static void put_value(writer *w, const ry_policy *p, ry_key key)
     case RY_KEY_SEED: put(w, "%" PRIu64, p->seed); return;
     case RY_KEY_REDUCE: put_reduce(w, p); return;
     case RY_KEY_START: put_start(w, p); return;
+    case RY_KEY_IMPORTANT: put_decimal(w, p->important); return;
+    case RY_KEY_NEIGHBOURS: put(w, "%" PRIu32, p->neighbours); return;
+    case RY_KEY_ROUND: put(w, "%" PRIu32, p->round); return;
     default: put(w, "%s", ry_name_of(ry_keys[key].words, word_of(p, key)));
     }
 }

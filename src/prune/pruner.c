@@ -19,6 +19,8 @@ static const ry_rule_body *body_of(ry_rule rule)
     case RY_RULE_TOME: return &ry_rule_tome;
     case RY_RULE_ATS: return &ry_rule_ats;
     case RY_RULE_TCA: return &ry_rule_tca;
+    case RY_RULE_PRUMERGE: /* behind the tower: after_tower.h */
+    case RY_RULE_VISPRUNER:
     case RY_RULE_NONE: break;
     }
     return NULL;

@@ -135,7 +135,7 @@ out_has "KEPT"
 cp out listed
 run 0 "$RENYI" policies --json
 json 'len(d["presets"]) > 3 and all(p["full"] and p["about"] and p["policy"] for p in d["presets"])'
-json '[r["name"] for r in d["rules"]] == ["none", "mosaic", "evit", "naive", "tome", "ats", "tca"] and all(r["full"] for r in d["rules"])'
+json '[r["name"] for r in d["rules"]] == ["none", "mosaic", "evit", "naive", "tome", "ats", "tca", "prumerge", "vispruner"] and all(r["full"] for r in d["rules"])'
 json '{w.split("=")[0] for p in d["presets"] + d["rules"] for w in p["full"].split()[1:]} <= {k["key"] for k in d["keys"]}'
 json 'all(p["name"] in open("listed").read() for p in d["presets"])'
 run 0 "$RENYI" policies --json
@@ -145,6 +145,12 @@ if command -v python3 >/dev/null; then
     run 0 "$RENYI" flops --arch vit_base_patch16_224 --prune "$preset"
   done <presets
 fi
+
+# --- rules behind the tower of a LLaVA are refused elsewhere, with what to use instead ---
+run 2 "$RENYI" flops --arch vit_base_patch16_224 --prune "prumerge tokens=64"
+err_has "prumerge chooses among the visual tokens that a LLaVA gives its language model"
+run 2 classify --prune vispruner red.ppm
+err_has "Use naive, evit, mosaic, tome or ats"
 
 # --- flops: the paper's figures ---
 flops() { "$RENYI" flops --json --arch "$@"; }

@@ -12,7 +12,12 @@
 
 #include "golden_taps.h"
 
-enum { PHOTOS = 3, PATCHES = 576, DIM = 64, SIDE = 336 };
+#ifdef RENYI_SANITIZED
+enum { PHOTOS = 1 }; /* ten times slower: one photo through each variant */
+#else
+enum { PHOTOS = 3 };
+#endif
+enum { PATCHES = 576, DIM = 64, SIDE = 336 };
 
 typedef struct golden {
     renyi_visual *visual;
@@ -109,11 +114,213 @@ static void test_files(void **state)
     close_golden(&g);
 }
 
+/* ---- rules behind the tower ---------------------------------------------------------------- */
+
+static const struct variant {
+    const char *name, *policy,
+        *scores; /* scores: of the golden file; NULL = not all in one place */
+} variants[] = {
+    {"prumerge-cls-192", "prumerge tokens=192 metric=cls", "prumerge.cls"},
+    {"prumerge-cls-256", "prumerge tokens=256 metric=cls", "prumerge.cls"},
+    {"prumerge-col-192", "prumerge tokens=192 metric=col n=4", "prumerge.col4"},
+    {"prumerge-col-256", "prumerge keep=0.4444444444444444 metric=col", "prumerge.col4"},
+    {"vispruner-cls-192", "vispruner tokens=192", "block22.cls"},
+    {"vispruner-cls-256", "vispruner tokens=256", "block22.cls"},
+    {"vispruner-correct0.2-192", "vispruner tokens=192 metric=correct c=0.2", "block22.col4"},
+    {"vispruner-correct0.2-256", "vispruner tokens=256 metric=correct c=0.2", "block22.col4"},
+    {"vispruner-correct0.8-192", "vispruner tokens=192 metric=correct c=0.8", "block22.col4"},
+    {"vispruner-correct0.8-256", "vispruner tokens=256 metric=correct c=0.8", "block22.col4"},
+};
+
+static const ry_tensor *tap_of(const golden *g, int photo, const char *variant, const char *what)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%d.%s%s%s", photo, variant, *what ? "." : "", what);
+    return ry_tensors_find(g->taps, name);
+}
+
+/* ---- how close the reference's own choice was ---- */
+
+typedef struct ranked {
+    double score;
+    int index;
+} ranked;
+
+static int by_score(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    return x->index - y->index;
+}
+
+/* List [PATCHES] by score, the best first; returns the smallest relative distance of two. */
+static double rank(int *list, const float *score)
+{
+    ranked r[PATCHES];
+    double least = INFINITY;
+    for (int i = 0; i < PATCHES; i++) r[i] = (ranked){(double)score[i], i};
+    qsort(r, PATCHES, sizeof *r, by_score);
+    for (int i = 0; i < PATCHES; i++) list[i] = r[i].index;
+    for (int i = 1; i < PATCHES; i++)
+        least = fmin(least, (r[i - 1].score - r[i].score) / r[i - 1].score);
+    return least;
+}
+
+static double cosine(const float *x, int i, int j)
+{
+    double dot = 0.0, a = 0.0, b = 0.0;
+    for (int k = 0; k < DIM; k++) {
+        const double u = (double)x[i * DIM + k], w = (double)x[j * DIM + k];
+        dot += u * w, a += u * u, b += w * w;
+    }
+    return dot / sqrt(a * b);
+}
+
+/* One round of VisPruner in double; the smallest distance of two likenesses goes to *margin, since
+ * whichever is the larger of them decides all that follows. */
+static int thin(int *list, int n, int keep, const double *cosines, double *margin)
+{
+    const int even = (n + 1) / 2, most = n - keep < 8 ? n - keep : 8;
+    ranked r[PATCHES];
+    int next[PATCHES], left = 0;
+    for (int i = 0; i < even; i++) {
+        r[i] = (ranked){-2.0, list[2 * i]};
+        for (int b = 1; b < n; b += 2)
+            r[i].score = fmax(r[i].score, cosines[list[2 * i] * PATCHES + list[b]]);
+    }
+    qsort(r, (size_t)even, sizeof *r, by_score);
+    for (int i = 1; i < even; i++) *margin = fmin(*margin, r[i - 1].score - r[i].score);
+    for (int i = most; i < even; i++) next[left++] = r[i].index;
+    for (int b = 1; b < n; b += 2) next[left++] = list[b];
+    memcpy(list, next, (size_t)left * sizeof *list);
+    return left;
+}
+
+#define SCORES 2e-5 /* how far scores may be from the reference's */
+
+/* The margin of a photo's rounds; features are its own, scores the reference's. share: of the
+ * important that columns choose, or below 0 for metric=cls. */
+static double margin_of(const golden *g, int photo, const float *features, int tokens, double share)
+{
+    static double cosines[PATCHES * PATCHES];
+    const int important = tokens / 2, by_column = share < 0 ? 0 : (int)(important * share);
+    int order[PATCHES], columns[PATCHES], list[PATCHES], n = 0, chosen = important - by_column;
+    char taken[PATCHES] = {0};
+    double margin = INFINITY;
+    const double scores = rank(order, tap_of(g, photo, "block22.cls", "")->data);
+    if (share < 0 && scores < SCORES) return 0.0; /* the list itself may begin otherwise */
+    rank(columns, tap_of(g, photo, "block22.col4", "")->data);
+    for (int i = 0; i < chosen; i++) taken[order[i]] = 1;
+    for (int i = 0; chosen < important; i++)
+        if (!taken[columns[i]]) taken[columns[i]] = 1, chosen++;
+    for (int i = 0; i < PATCHES; i++) {
+        const int j = share < 0 ? order[i] : i;
+        if (!taken[j]) list[n++] = j;
+    }
+    for (int i = 0; i < PATCHES; i++)
+        for (int j = 0; j < PATCHES; j++) cosines[i * PATCHES + j] = cosine(features, i, j);
+    while (n > tokens - important) n = thin(list, n, tokens - important, cosines, &margin);
+    return margin;
+}
+
+static int same_kept(const renyi_visual_tokens *t, const ry_tensor *kept)
+{
+    return memcmp(t->kept, kept->data, (size_t)kept->bytes) == 0;
+}
+
+/* VisPruner's list after a round depends on which of two likenesses is larger, down to the last
+ * digit of a float. Where two are that close the reference's choice is a matter of its rounding. */
+enum { MARGIN_E9 = 500 };
+static void excuse(const golden *g, int photo, const struct variant *v, int tokens)
+{
+    const char *share = strstr(v->name, "correct");
+    renyi_visual_session *s = open_session(g, NULL);
+    renyi_visual_tokens t;
+    run_pixels(s, g, photo, &t);
+    const double margin =
+        margin_of(g, photo, t.features, tokens, share ? atof(share + strlen("correct")) : -1.0);
+    renyi_visual_session_free(s);
+    printf("%d %s: another choice; two likenesses were %.1e apart\n", photo, v->name, margin);
+    if (margin > MARGIN_E9 * 1e-9) fail_msg("%d %s: other tokens are kept", photo, v->name);
+}
+
+/* 1 when the same tokens are kept. */
+static int check_variant(const golden *g, renyi_visual_session *s, const struct variant *v,
+                         int photo)
+{
+    renyi_visual_tokens t;
+    run_pixels(s, g, photo, &t);
+    const ry_tensor *kept = tap_of(g, photo, v->name, "kept");
+    const ry_tensor *tokens = tap_of(g, photo, v->name, "tokens");
+    const ry_tensor *scores = tap_of(g, photo, v->scores, "");
+    const uint32_t extra = strncmp(v->name, "prumerge", 8) == 0;
+    assert_non_null(kept);
+    assert_non_null(scores);
+    assert_int_equal(t.n, kept->shape[0] + extra);
+    assert_int_equal(t.n, renyi_visual_session_tokens(s));
+    const double e = golden_row_error(t.scores, scores->data, PATCHES, 1);
+    if (!(e < SCORES)) fail_msg("%d %s: scores differ by %g", photo, v->name, e);
+    if (!same_kept(&t, kept)) {
+        if (extra) fail_msg("%d %s: other tokens are kept", photo, v->name);
+        excuse(g, photo, v, (int)t.n);
+        return 0;
+    }
+    if (extra) assert_int_equal(t.kept[t.n - 1], RENYI_NONE);
+    if (!tokens) return 1;
+    assert_int_equal(tokens->shape[0], t.n);
+    const double r = golden_row_error(t.features, tokens->data, t.n, DIM);
+    printf("%d %s: scores within %.2g, tokens within %.2g\n", photo, v->name, e, r);
+    assert_true(r < 2e-5);
+    return 1;
+}
+
+static void test_variants(void **state)
+{
+    (void)state;
+    golden g;
+    int same = 0;
+    if (!open_golden(&g, RENYI_CPU_AUTO)) return;
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        renyi_visual_session *s = open_session(&g, variants[i].policy);
+        for (int photo = 0; photo < PHOTOS; photo++)
+            same += check_variant(&g, s, &variants[i], photo);
+        renyi_visual_session_free(s);
+    }
+    printf("%d of %d choices are the reference's\n", same, 10 * PHOTOS);
+    assert_true(same >= 10 * PHOTOS - 4);
+    close_golden(&g);
+}
+
+static void test_adaptive(void **state)
+{
+    (void)state;
+    golden g;
+    if (!open_golden(&g, RENYI_CPU_AUTO)) return;
+    for (int col = 0; col < 2; col++) {
+        renyi_visual_session *s =
+            open_session(&g, col ? "prumerge adaptive metric=col" : "prumerge adaptive");
+        for (int photo = 0; photo < PHOTOS; photo++) {
+            renyi_visual_tokens t;
+            run_pixels(s, &g, photo, &t);
+            const ry_tensor *count =
+                tap_of(&g, photo, col ? "prumerge-col-adaptive" : "prumerge-cls-adaptive", "count");
+            assert_non_null(count);
+            printf("%d adaptive %s: %u\n", photo, col ? "col" : "cls", t.n - 1);
+            assert_int_equal(t.n - 1, *(const int32_t *)count->data);
+            assert_true(t.n <= renyi_visual_session_tokens(s));
+        }
+        renyi_visual_session_free(s);
+    }
+    close_golden(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_features),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_adaptive),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed ? failed : *shared_missing() ? SHARED_SKIPPED : 0;

@@ -2,6 +2,7 @@
  * level of this machine. SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
 #include "image/fit.h"
+#include "image/square.h"
 #include "image_test.h"
 
 #include <math.h>
@@ -143,12 +144,52 @@ static void test_memory_runs_out(void **state)
     free(rgb);
 }
 
+/* A photo with a border is fitted as the square that it would be. */
+static void check_square(uint32_t w, uint32_t h, uint32_t size, double crop_pct,
+                         const ry_resize_kernels *kernels)
+{
+    const uint32_t side = w > h ? w : h;
+    renyi_preprocess spec = PLAIN;
+    spec.size = size;
+    spec.crop_pct = crop_pct;
+    uint8_t *rgb = draw(w, h), *square = malloc((size_t)side * side * 3);
+    uint8_t *want = malloc((size_t)size * size * 3), *got = malloc((size_t)size * size * 3);
+    for (size_t i = 0; i < (size_t)side * side * 3; i++)
+        square[i] = (uint8_t)(255 * spec.mean[i % 3]);
+    for (size_t y = 0; y < h; y++)
+        memcpy(square + (((side - h) / 2 + y) * side + (side - w) / 2) * 3, rgb + y * w * 3,
+               (size_t)w * 3);
+    const renyi_image photo = {rgb, w, h, 0}, whole = {square, side, side, 0};
+    assert_int_equal(ry_fit(want, &whole, &spec, kernels, NULL, NULL), RENYI_OK);
+    assert_int_equal(ry_fit_square(got, &photo, &spec, kernels, NULL, NULL), RENYI_OK);
+    assert_memory_equal(got, want, (size_t)size * size * 3);
+    free(rgb);
+    free(square);
+    free(want);
+    free(got);
+}
+
+static void test_square(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[][2] = {{90, 61}, {61, 90}, {64, 64}, {200, 1}, {1, 33}, {48, 47}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        check_square(sizes[i][0], sizes[i][1], 48, 1.0, &ry_resize_scalar);
+        check_square(sizes[i][0], sizes[i][1], 48, 0.8, ry_resize_best());
+        check_square(sizes[i][0], sizes[i][1], 90, 1.0, ry_resize_best());
+    }
+    const renyi_image none = {NULL, 3, 4, 0};
+    uint8_t out[3];
+    assert_int_equal(ry_fit_square(out, &none, &PLAIN, &ry_resize_scalar, NULL, NULL),
+                     RENYI_ERR_ARG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_pillow),   cmocka_unit_test(test_stride),
-        cmocka_unit_test(test_thin_border),     cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_square),    cmocka_unit_test(test_equals_pillow),
+        cmocka_unit_test(test_stride),    cmocka_unit_test(test_thin_border),
+        cmocka_unit_test(test_arguments), cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

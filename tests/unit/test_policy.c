@@ -85,6 +85,16 @@ static const struct {
     {"tca", "tca drop=0.1 layers=3,6,9 metric=cls start=best"},
     {"tca metric=col start=7 drop=.035,0.1 layers=0,3",
      "tca drop=0.035,0.1 layers=0,3 metric=col n=4 start=7"},
+    {"prumerge", "prumerge tokens=192 plus=no metric=cls neighbours=32"},
+    {"prumerge adaptive plus metric=col n=2",
+     "prumerge tokens=adaptive plus=yes metric=col n=2 neighbours=32"},
+    {"prumerge keep=0.5 metric=correct neighbours=0",
+     "prumerge keep=0.5 plus=no metric=correct n=4 c=0.2 neighbours=0"},
+    {"vispruner", "vispruner tokens=192 important=0.5 metric=cls round=8 residual=score"},
+    {"vispruner metric=correct tokens=256 c=0.8",
+     "vispruner tokens=256 important=0.5 metric=correct n=4 c=0.8 round=8 residual=position"},
+    {"vispruner metric=correct residual=score important=1 keep=1 round=1",
+     "vispruner keep=1 important=1 metric=correct n=4 c=0.2 round=1 residual=score"},
     {"paper:tca-ours layers=(0, 3, 6)", "tca drop=0.1 layers=0,3,6 metric=col n=4 start=1"},
     {"fast", "mosaic keep=0.7 layers=0,3,6"},
     {"fast layers=3 p=9", "mosaic p=9 layers=3"},
@@ -110,7 +120,8 @@ static const struct {
     int offset;
     const char *says;
 } refusals[] = {
-    {"", 0, "begins with its rule (none, naive, evit, mosaic, tome, ats, tca)"},
+    {"", 0,
+     "begins with its rule (none, naive, evit, mosaic, tome, ats, tca, prumerge, vispruner)"},
     {"   ", 3, "begins with its rule"},
     {"keep=0.7", 0, "begins with its rule"},
     {"evitt", 0, "unknown rule 'evitt' (did you mean evit?)"},
@@ -118,6 +129,18 @@ static const struct {
     {"zzz", 0, "unknown rule 'zzz'; rules are none, naive"},
     {"paper:evit-our", 0, "(did you mean paper:evit-ours?)"},
     {"none p=3", 5, "the rule none takes no words"},
+    {"prumerge layers=3", 9, "prumerge takes no layers; it takes keep, tokens, plus, metric"},
+    {"prumerge tokens=0", 16, "or adaptive"},
+    {"prumerge tokens=3,4", 16, "tokens=3,4"},
+    {"prumerge adaptive tokens=4", 18, "tokens is given twice"},
+    {"prumerge plus keep", 14, "'keep' needs a value"},
+    {"prumerge metric=random", 16, "prumerge ranks by metric=cls, metric=col or metric=correct"},
+    {"prumerge n=2", 9, "n goes with metric=col"},
+    {"vispruner adaptive", 10, "unknown word 'adaptive'"},
+    {"vispruner tokens=adaptive", 17, "tokens=adaptive"},
+    {"vispruner important=2", 20, "from 0 to 1"},
+    {"vispruner round=0", 16, "1 to 999999"},
+    {"vispruner residual=place", 19, "residual is one of score, position, auto"},
     {"evit kep=0.7", 5, "unknown word 'kep' (did you mean keep?); evit takes keep, tokens"},
     {"evit frobnicate", 5, "unknown word 'frobnicate'; evit takes"},
     {"evit =3", 5, "unknown word ''"},
@@ -289,12 +312,14 @@ static void random_policy(char *out, ry_rng *r)
 {
     size_t count;
     const ry_preset *presets = ry_presets(&count);
-    const size_t pick = below(r, 9);
-    const char *first = pick < 7 ? ry_rule_names[pick].name : presets[below(r, count)].name;
+    const size_t pick = below(r, 11);
+    const char *first = pick < 9 ? ry_rule_names[pick].name : presets[below(r, count)].name;
     char *end = out + sprintf(out, "%s", first);
 
     for (ry_key k = 0; k < RY_N_KEYS; k++) {
         if (below(r, 5)) continue;
+        const int foreign = pick < 9 && !ry_key_for_rule(k, (ry_rule)ry_rule_names[pick].value);
+        if (foreign && below(r, 4)) continue; /* most others would be refused for it */
         end += sprintf(end, " %s=", ry_keys[k].name);
         end += random_value(end, k, r);
         while (ry_key_is_budget(k) && below(r, 4) == 0) {
@@ -309,7 +334,7 @@ static void random_policy(char *out, ry_rng *r)
 static void test_round_trip(void **state)
 {
     (void)state;
-    const ry_policy_shape shape = {12, 196, 1, 14};
+    const ry_policy_shape shape = {12, 196, 1, 14, 1};
     ry_rng rng = ry_rng_new(4);
     int good = 0, checked = 0;
     for (int i = 0; i < 100000; i++) {
@@ -331,7 +356,7 @@ static void test_round_trip(void **state)
 static void test_presets(void **state)
 {
     (void)state;
-    const ry_policy_shape shape = {12, 196, 1, 14};
+    const ry_policy_shape shape = {12, 196, 1, 14, 0};
     size_t count;
     const ry_preset *presets = ry_presets(&count);
     char by_name[RY_MAX_POLICY_TEXT], by_text[RY_MAX_POLICY_TEXT];

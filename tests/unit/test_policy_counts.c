@@ -12,10 +12,10 @@
 
 #define COUNT(x) (sizeof(x) / sizeof *(x))
 
-static const ry_policy_shape vit = {12, 196, 1, 14};       /* ViT-Ti, -S, -B at 224 */
-static const ry_policy_shape vit_large = {24, 196, 1, 14}; /* ViT-L */
-static const ry_policy_shape distilled = {12, 196, 2, 14}; /* DeiT with two prefix tokens */
-static const ry_policy_shape no_class = {12, 196, 0, 14};  /* an encoder of patches alone */
+static const ry_policy_shape vit = {12, 196, 1, 14, 0};       /* ViT-Ti, -S, -B at 224 */
+static const ry_policy_shape vit_large = {24, 196, 1, 14, 0}; /* ViT-L */
+static const ry_policy_shape distilled = {12, 196, 2, 14, 0}; /* DeiT with two prefix tokens */
+static const ry_policy_shape no_class = {12, 196, 0, 14, 0};  /* an encoder of patches alone */
 
 static ry_policy parse(const char *text)
 {
@@ -264,7 +264,7 @@ static void test_resolution(void **state)
     assert_int_equal(check("evit metric=col", &no_class).weights, RY_FUSE_SCORE);
     assert_int_equal(check("evit metric=random", &vit).weights, RY_FUSE_SCORE);
     assert_int_equal(check("tome inflection=0.5", &vit).inflection == 0, 1);
-    const ry_policy_shape deep = {65, 196, 1, 14}, empty = {12, 0, 1, 0};
+    const ry_policy_shape deep = {65, 196, 1, 14, 0}, empty = {12, 0, 1, 0, 0};
     ry_policy p = parse("tome");
     assert_int_equal(ry_policy_check(&p, &deep, NULL), RENYI_ERR_ARG);
     p = parse("tome");

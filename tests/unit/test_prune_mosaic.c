@@ -30,7 +30,7 @@ static bench *bench_new(shape s, renyi_cpu level)
     b->p.policy.rule = RY_RULE_MOSAIC;
     b->p.policy.n_cuts = 1;
     b->p.policy.cuts[0].layer = s.layer;
-    b->p.shape = (ry_policy_shape){12, s.grid * s.grid, s.prefix, s.grid};
+    b->p.shape = (ry_policy_shape){12, s.grid * s.grid, s.prefix, s.grid, 0};
     b->p.dim = s.dim;
     b->p.n_heads = b->p.max_batch = 1;
     b->p.body = &ry_rule_mosaic;

@@ -65,7 +65,7 @@ static ry_pruner *pruner_of(const renyi_model *m, const char *text)
 {
     const ry_vit_config *c = &m->vit.config;
     const ry_policy_shape shape = {c->n_blocks, m->vit.n_patches, c->n_prefix,
-                                   c->image_size / c->patch_size};
+                                   c->image_size / c->patch_size, 0};
     ry_policy policy;
     ry_pruner *p = NULL;
     assert_ok(ry_policy_parse(&policy, text, err));
