@@ -12,6 +12,7 @@
 renyi_status ry_spm_new(ry_spm **out, ry_bpe *bpe, const char *kind, renyi_error *err)
 {
     const renyi_allocator al = bpe->al;
+    const uint32_t n = bpe->n_ids;
     *out = NULL;
     ry_spm *s = ry_calloc(&al, 1, sizeof *s);
     if (!s) {
@@ -19,11 +20,11 @@ renyi_status ry_spm_new(ry_spm **out, ry_bpe *bpe, const char *kind, renyi_error
         return ry_fail_nomem(err, sizeof *s);
     }
     *s = (ry_spm){.al = al, .bpe = bpe, .kind = kind, .bos = -1, .eos = -1, .unk = -1};
-    s->kinds = ry_calloc(&al, bpe->n_ids, sizeof *s->kinds);
-    s->strips = ry_calloc(&al, bpe->n_ids, sizeof *s->strips);
+    s->kinds = ry_calloc(&al, n, sizeof *s->kinds);
+    s->strips = ry_calloc(&al, n, sizeof *s->strips);
     if (!s->kinds || !s->strips) {
         ry_spm_free(s);
-        return ry_fail_nomem(err, bpe->n_ids);
+        return ry_fail_nomem(err, n);
     }
     *out = s;
     return RENYI_OK;
