@@ -97,10 +97,12 @@ typedef enum renyi_dtype {
     RENYI_DTYPE_F32 = 1,
     RENYI_DTYPE_BF16 = 2,
     RENYI_DTYPE_INT8 = 3, /* weights per channel, activations per token */
-    RENYI_DTYPE_AUTO = 4  /* the fastest of this machine */
+    RENYI_DTYPE_AUTO = 4, /* the fastest of this machine */
+    RENYI_DTYPE_INT4 = 5  /* language models only (lvlm.h): weights in groups of 32 */
 } renyi_dtype;
 
-RENYI_API const char *renyi_dtype_name(renyi_dtype dtype); /* "f32", "bf16", "int8", "auto" */
+/* "f32", "bf16", "int8", "int4", "auto" */
+RENYI_API const char *renyi_dtype_name(renyi_dtype dtype);
 
 /* RENYI_OK if products of this kind are faster than f32 at this CPU level, else
  * RENYI_ERR_UNSUPPORTED with the reason. cpu 0 = the best of this machine. */

@@ -12,6 +12,7 @@ const char *renyi_dtype_name(renyi_dtype dtype)
     case RENYI_DTYPE_F32: return "f32";
     case RENYI_DTYPE_BF16: return "bf16";
     case RENYI_DTYPE_INT8: return "int8";
+    case RENYI_DTYPE_INT4: return "int4";
     case RENYI_DTYPE_AUTO: return "auto";
     }
     return "unknown";
@@ -39,8 +40,11 @@ static renyi_dtype fastest(renyi_cpu level)
 renyi_status ry_dtype_choose(renyi_dtype wanted, renyi_cpu level, renyi_dtype *out,
                              renyi_error *err)
 {
-    if ((unsigned)wanted > RENYI_DTYPE_AUTO)
+    if ((unsigned)wanted > RENYI_DTYPE_INT4)
         return ry_fail(err, RENYI_ERR_ARG, -1, "dtype %d is not known", (int)wanted);
+    if (wanted == RENYI_DTYPE_INT4)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "int4 is for language models; a vision model runs in f32, bf16 or int8");
     *out = wanted;
     if (wanted == RENYI_DTYPE_DEFAULT) *out = RENYI_DTYPE_F32;
     if (wanted == RENYI_DTYPE_AUTO) *out = fastest(level);
@@ -49,6 +53,16 @@ renyi_status ry_dtype_choose(renyi_dtype wanted, renyi_cpu level, renyi_dtype *o
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                    "%s; at CPU level %s it would be slower than f32. The fastest here is %s",
                    reason, renyi_cpu_name(level), renyi_dtype_name(fastest(level)));
+}
+
+renyi_status ry_dtype_choose_lm(renyi_dtype wanted, renyi_dtype *out, renyi_error *err)
+{
+    if ((unsigned)wanted > RENYI_DTYPE_INT4)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "dtype %d is not known", (int)wanted);
+    *out = wanted == RENYI_DTYPE_DEFAULT ? RENYI_DTYPE_BF16
+           : wanted == RENYI_DTYPE_AUTO  ? RENYI_DTYPE_INT8
+                                         : wanted;
+    return RENYI_OK;
 }
 
 renyi_dtype ry_dtype_of_quantised(renyi_cpu level)

@@ -8,15 +8,40 @@
 #include <assert.h>
 #include <string.h>
 
-ry_linear_backend ry_linear_backend_for(renyi_cpu level, renyi_dtype dtype)
+/* Bodies of our own at every level, with tiles of columns. */
+static ry_linear_backend own_backend(renyi_cpu level, renyi_dtype dtype)
 {
-    if (dtype == RENYI_DTYPE_BF16) return RY_LINEAR_ONEDNN_BF16;
-    if (dtype == RENYI_DTYPE_INT8) {
-        if (level >= RENYI_CPU_AVX512) return RY_LINEAR_ONEDNN_INT8;
-        return level == RENYI_CPU_AVX2 ? RY_LINEAR_INT8_AVX2 : RY_LINEAR_INT8_SCALAR;
+    const int vectors = level >= RENYI_CPU_AVX2;
+    switch (dtype) {
+    case RENYI_DTYPE_BF16:
+        if (level >= RENYI_CPU_AVX512) return RY_LINEAR_BF16_AVX512;
+        return vectors ? RY_LINEAR_BF16_AVX2 : RY_LINEAR_BF16_SCALAR;
+    case RENYI_DTYPE_INT8: return vectors ? RY_LINEAR_INT8_AVX2 : RY_LINEAR_INT8_SCALAR;
+    case RENYI_DTYPE_INT4: return vectors ? RY_LINEAR_INT4_AVX2 : RY_LINEAR_INT4_SCALAR;
+    default: return vectors ? RY_LINEAR_AVX2 : RY_LINEAR_SCALAR;
     }
-    if (level >= RENYI_CPU_AVX512) return RY_LINEAR_ONEDNN;
-    return level == RENYI_CPU_AVX2 ? RY_LINEAR_AVX2 : RY_LINEAR_SCALAR;
+}
+
+ry_linear_backend ry_linear_backend_for(renyi_cpu level, const ry_linear_spec *spec)
+{
+    if (spec->few_rows || spec->dtype == RENYI_DTYPE_INT4) return own_backend(level, spec->dtype);
+    if (spec->dtype == RENYI_DTYPE_BF16) return RY_LINEAR_ONEDNN_BF16;
+    if (level < RENYI_CPU_AVX512) return own_backend(level, spec->dtype);
+    return spec->dtype == RENYI_DTYPE_INT8 ? RY_LINEAR_ONEDNN_INT8 : RY_LINEAR_ONEDNN;
+}
+
+/* For bodies that want all weights at once. */
+static renyi_status pack_read(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
+                              renyi_error *err)
+{
+    ry_linear_spec whole = *spec;
+    float *w = ry_alloc(al, spec->n_out * spec->n_in, sizeof *w);
+    if (!w) return ry_fail_nomem(err, spec->n_out * spec->n_in * sizeof *w);
+    whole.w = w;
+    renyi_status st = spec->reader->rows(spec->reader->user, 0, spec->n_out, w, err);
+    if (!st) st = l->vt->pack(l, &whole, al, err);
+    ry_free(al, w);
+    return st;
 }
 
 renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
@@ -24,8 +49,10 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
                                    renyi_error *err)
 {
     static const ry_linear_vtable *const bodies[] = {
-        &ry_linear_scalar,    &ry_linear_avx2,        &ry_linear_onednn,     &ry_linear_int8_scalar,
-        &ry_linear_int8_avx2, &ry_linear_onednn_bf16, &ry_linear_onednn_int8};
+        &ry_linear_scalar,      &ry_linear_avx2,        &ry_linear_onednn,
+        &ry_linear_int8_scalar, &ry_linear_int8_avx2,   &ry_linear_onednn_bf16,
+        &ry_linear_onednn_int8, &ry_linear_bf16_scalar, &ry_linear_bf16_avx2,
+        &ry_linear_bf16_avx512, &ry_linear_int4_scalar, &ry_linear_int4_avx2};
     *out = NULL;
     ry_linear *l = ry_calloc(al, 1, sizeof *l);
     if (!l) return ry_fail_nomem(err, sizeof *l);
@@ -35,7 +62,9 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
     l->epilogue = spec->epilogue;
     l->has_range = spec->range != NULL;
     if (spec->range) l->range = *spec->range;
-    const renyi_status st = l->vt->pack(l, spec, al, err);
+    l->few_rows = spec->few_rows || spec->dtype == RENYI_DTYPE_INT4;
+    const int whole = spec->reader && !spec->w && !l->vt->reads;
+    const renyi_status st = whole ? pack_read(l, spec, al, err) : l->vt->pack(l, spec, al, err);
     if (st) {
         ry_linear_free(l, al);
         return st;
@@ -47,14 +76,14 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
 renyi_status ry_linear_new(ry_linear **out, const ry_linear_spec *spec, renyi_cpu level,
                            const renyi_allocator *al, renyi_error *err)
 {
-    return ry_linear_new_backend(out, spec, ry_linear_backend_for(level, spec->dtype), al, err);
+    return ry_linear_new_backend(out, spec, ry_linear_backend_for(level, spec), al, err);
 }
 
 void ry_linear_free(ry_linear *l, const renyi_allocator *al)
 {
     if (!l) return;
     if (l->vt->unpack) l->vt->unpack(l, al);
-    ry_free(al, l->packed);
+    if (!l->borrowed) ry_free(al, l->packed);
     ry_free(al, l->bias);
     ry_free(al, l->scale);
     ry_free(al, l->sum);
@@ -66,7 +95,7 @@ renyi_status ry_linear_update(ry_linear *l, const float *w, int transposed, cons
 {
     if (!l->vt->update)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "weights of 8 bits cannot be changed in place: use f32 or bf16");
+                       "weights of 8 bits or fewer, or for few rows, cannot be changed in place");
     memset(l->bias, 0, l->n_out * sizeof(float));
     if (bias) memcpy(l->bias, bias, l->n_out * sizeof(float));
     return l->vt->update(l, w, transposed, err);
@@ -75,6 +104,7 @@ renyi_status ry_linear_update(ry_linear *l, const float *w, int transposed, cons
 size_t ry_linear_row(const ry_linear *l, size_t width) { return width + l->vt->row_padding; }
 size_t ry_linear_out(const ry_linear *l) { return l->n_out; }
 size_t ry_linear_in(const ry_linear *l) { return l->n_in; }
+size_t ry_linear_bytes(const ry_linear *l) { return l->packed_bytes; }
 const float *ry_linear_bias(const ry_linear *l) { return l->bias; }
 
 renyi_status ry_linear_op_new(ry_linear_op **out, const ry_linear *l, size_t rows_per_image,

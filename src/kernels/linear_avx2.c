@@ -9,23 +9,17 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernels/activation.h"
+#include "kernels/epilogue.h"
 #include "kernels/linear_body.h"
 #include "kernels/micro.h"
+#include "kernels/panel_grid.h"
 
 #include <string.h>
 
 enum {
-    PANEL = 2 * VL,  /* outputs of a panel */
-    KC = 384,        /* depth of a chunk */
-    ROWS = 96,       /* rows of a block, at most */
-    MAX_PANELS = 12, /* panels of a tile, at most */
-    MIN_TILES = 24   /* per thread, if there are enough panels: the end of an op is a wait */
+    PANEL = 2 * VL, /* outputs of a panel */
+    KC = 384        /* depth of a chunk */
 };
-
-typedef struct grid {
-    size_t rows_per_block, blocks, panels_per_tile, panel_tiles;
-} grid;
 
 /* panel[n_in, PANEL] of outputs j .. j + count; lanes beyond them stay as they are */
 static void pack_panel(float *panel, const ry_linear *l, const float *w, int transposed, size_t j,
@@ -58,51 +52,30 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_a
                          renyi_error *err)
 {
     const size_t padded = (spec->n_out + PANEL - 1) / PANEL * PANEL;
-    l->packed = ry_calloc(al, padded * spec->n_in, sizeof(float));
+    RY_TRY(ry_linear_take(l, padded * spec->n_in * sizeof(float), al, err));
     l->bias = ry_calloc(al, padded, sizeof(float));
-    if (!l->packed || !l->bias) return ry_fail_nomem(err, padded * spec->n_in * sizeof(float));
+    if (!l->bias) return ry_fail_nomem(err, padded * sizeof(float));
     if (spec->bias) memcpy(l->bias, spec->bias, spec->n_out * sizeof(float));
     return spec->w ? update(l, spec->w, 0, err) : RENYI_OK;
 }
 
 static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
 {
-    op->scratch_each = (size_t)(ROWS + RY_MR) * MAX_PANELS * PANEL;
+    op->scratch_each = (size_t)(RY_GRID_ROWS + RY_MR) * RY_GRID_PANELS * PANEL;
     op->scratch = ry_alloc(al, op->n_threads * op->scratch_each, sizeof(float));
     return op->scratch ? RENYI_OK
                        : ry_fail_nomem(err, op->n_threads * op->scratch_each * sizeof(float));
 }
 
 /* Rows that lie one after the other over all images count as one image. */
-static size_t total_rows(const ry_linear_op *op, ry_extent run, size_t *images)
+static ry_panel_grid grid_of(const ry_linear_op *op, ry_extent run)
 {
     const int dense = op->x.image == run.rows * op->x.row && op->y.image == run.rows * op->y.row;
-    *images = dense ? 1 : run.n_images;
-    return dense ? run.rows * run.n_images : run.rows;
+    return dense ? ry_panel_grid_new(op, PANEL, run.rows * run.n_images, 1)
+                 : ry_panel_grid_new(op, PANEL, run.rows, run.n_images);
 }
 
-static grid make_grid(const ry_linear_op *op, size_t rows, size_t images)
-{
-    grid g;
-    const size_t n_panels = (op->l->n_out + PANEL - 1) / PANEL;
-    g.blocks = (rows + ROWS - 1) / ROWS;
-    g.rows_per_block = (rows + g.blocks - 1) / g.blocks;
-    g.panels_per_tile = MAX_PANELS < n_panels ? MAX_PANELS : n_panels;
-    while (g.panels_per_tile > 1 &&
-           images * g.blocks * ((n_panels + g.panels_per_tile - 1) / g.panels_per_tile) <
-               MIN_TILES * op->n_threads)
-        g.panels_per_tile--;
-    g.panel_tiles = (n_panels + g.panels_per_tile - 1) / g.panels_per_tile;
-    return g;
-}
-
-static size_t tiles(const ry_linear_op *op, ry_extent run)
-{
-    size_t images;
-    const size_t rows = total_rows(op, run, &images);
-    const grid g = make_grid(op, rows, images);
-    return images * g.blocks * g.panel_tiles;
-}
+static size_t tiles(const ry_linear_op *op, ry_extent run) { return grid_of(op, run).tiles; }
 
 /* c[mr, PANEL] = or += x[mr, depth] * panel[depth, PANEL] */
 RY_INLINE void product_rows(const int mr, const ry_operands *op, float *c, size_t c_row, int add)
@@ -178,14 +151,8 @@ RY_INLINE void finish_row(ry_epilogue epilogue, float *y, const float *c, const 
 {
     for (size_t j = 0; j < n; j += VL) {
         const size_t left = n - j;
-        vf v = vf_add(vf_load_upto(c + j, left), vf_load(bias + j));
-        switch (epilogue) {
-        case RY_EPI_NONE: break;
-        case RY_EPI_GELU: v = vf_gelu(v); break;
-        case RY_EPI_RESIDUAL: v = vf_add(v, vf_load_upto(y + j, left)); break;
-        case RY_EPI_QUICKGELU: v = vf_quick_gelu(v); break;
-        }
-        vf_store_upto(y + j, v, left);
+        const vf v = vf_add(vf_load_upto(c + j, left), vf_load(bias + j));
+        ry_epilogue_store(epilogue, y + j, v, left);
     }
 }
 
@@ -194,26 +161,20 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
 {
     const float *x = input;
     const ry_linear *l = op->l;
-    size_t images;
-    const size_t all_rows = total_rows(op, run, &images);
-    const grid g = make_grid(op, all_rows, images);
-    const size_t image = t / (g.blocks * g.panel_tiles);
-    const size_t row0 = t / g.panel_tiles % g.blocks * g.rows_per_block;
-    const size_t panel0 = t % g.panel_tiles * g.panels_per_tile, col0 = panel0 * PANEL;
-    const size_t rows = all_rows - row0 < g.rows_per_block ? all_rows - row0 : g.rows_per_block;
-    size_t cols = l->n_out - col0;
-    if (cols > g.panels_per_tile * PANEL) cols = g.panels_per_tile * PANEL;
-    const size_t n_panels = (cols + PANEL - 1) / PANEL;
+    const ry_panel_grid g = grid_of(op, run);
+    const ry_panel_place at = ry_panel_place_of(&g, l, t);
+    const size_t col0 = at.panel * PANEL, width = at.panels * PANEL;
+    const size_t cols = l->n_out - col0 < width ? l->n_out - col0 : width;
 
-    x += image * op->x.image + row0 * op->x.row;
-    y += image * op->y.image + row0 * op->y.row + col0;
+    x += at.image * op->x.image + at.row * op->x.row;
+    y += at.image * op->y.image + at.row * op->y.row + col0;
     /* The sums may grow in y itself unless y holds the residual or ends inside a panel. */
     const int in_place = l->epilogue != RY_EPI_RESIDUAL && cols % PANEL == 0;
     float *c = in_place ? y : op->scratch + thread * op->scratch_each;
-    const size_t c_row = in_place ? op->y.row : n_panels * PANEL;
+    const size_t c_row = in_place ? op->y.row : width;
 
-    product(l, x, op->x.row, rows, panel0, n_panels, c, c_row);
-    for (size_t r = 0; r < rows; r++)
+    product(l, x, op->x.row, at.rows, at.panel, at.panels, c, c_row);
+    for (size_t r = 0; r < at.rows; r++)
         finish_row(l->epilogue, y + r * op->y.row, c + r * c_row, l->bias + col0, cols);
 }
 

@@ -21,6 +21,7 @@ typedef struct ry_linear_vtable {
     void (*tile)(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread, const void *x,
                  float *y);
     size_t row_padding; /* floats between the rows that the body likes: ry_linear_row */
+    int reads;          /* packs by ry_linear_each_panel; else linear.c reads all rows for it */
     /* Bodies that do not take floats: bytes of so many rows, and `count` of `rows` rows from
      * `first` on. NULL = x is read as it is. */
     size_t (*input_bytes)(const ry_linear *l, size_t rows);
@@ -33,6 +34,9 @@ struct ry_linear {
     size_t n_out, n_in;
     ry_epilogue epilogue;
     void *packed; /* layout of the backend */
+    size_t packed_bytes;
+    int borrowed; /* packed is somebody else's: ry_linear_stored */
+    int few_rows; /* of the spec */
     float *bias;  /* [n_out], zeros if the model has none; padded by the backend */
     void *impl;   /* oneDNN's objects */
     /* of 8-bit weights, padded like bias: quant.h */
@@ -52,6 +56,22 @@ struct ry_linear_op {
 };
 
 extern const ry_linear_vtable ry_linear_scalar, ry_linear_avx2, ry_linear_onednn,
-    ry_linear_int8_scalar, ry_linear_int8_avx2, ry_linear_onednn_bf16, ry_linear_onednn_int8;
+    ry_linear_int8_scalar, ry_linear_int8_avx2, ry_linear_onednn_bf16, ry_linear_onednn_int8,
+    ry_linear_bf16_scalar, ry_linear_bf16_avx2, ry_linear_bf16_avx512, ry_linear_int4_scalar,
+    ry_linear_int4_avx2;
+
+/* What a body does with `count` <= panel rows of weights from output `first` on; scratch:
+ * [n_in + 64]. */
+typedef void (*ry_panel_packer)(ry_linear *l, const ry_linear_spec *spec, size_t first,
+                                size_t count, const float *rows, float *scratch);
+
+/* Calls it for all weights of the spec, `panel` rows at a time, wherever they come from. */
+renyi_status ry_linear_each_panel(ry_linear *l, const ry_linear_spec *spec, size_t panel,
+                                  ry_panel_packer pack, const renyi_allocator *al,
+                                  renyi_error *err) RENYI_CHECK;
+
+/* Memory of the packed weights, zeros, which linear.c frees. */
+renyi_status ry_linear_take(ry_linear *l, size_t bytes, const renyi_allocator *al,
+                            renyi_error *err) RENYI_CHECK;
 
 #endif

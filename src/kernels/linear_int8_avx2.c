@@ -4,9 +4,8 @@
  * bits. Weights are scaled so that no pair can overflow (quant.h), so every sum is exact. Twice the
  * f32 product at best: the two multiplying steps of 32 products use the ports of two FMAs of 8.
  *
- * Weights: panels of 16 outputs; panel p at packed + p * depth * 16, inside it [depth / 4, 16, 4]
- * with depth = n_in rounded up to 4, zeros behind. A tile is a block of rows by some panels; a
- * panel is finished before the next begins, so its sums (rows x 16) stay in the first-level cache.
+ * Weights: panels.h. A tile is a block of rows by some panels; a panel is finished before the next
+ * begins, so its sums (rows x 16) stay in the first-level cache.
  * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX2
 #include "kernels/quant_body.h"
@@ -14,62 +13,30 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernels/linear_int8.h"
+#include "kernels/panel_grid.h"
 
 #include <string.h>
 
 enum {
-    PANEL = 16,      /* outputs of a panel */
-    KC = 1024,       /* depth of a chunk: 16 KiB of a panel */
-    MR = 4,          /* rows of a group */
-    ROWS = 96,       /* rows of a block, at most */
-    MAX_PANELS = 12, /* panels of a tile, at most */
-    MIN_TILES = 24   /* per thread, if there are enough panels: the end of an op is a wait */
+    PANEL = RY_PANEL,
+    KC = 1024,   /* depth of a chunk: 16 KiB of a panel */
+    MR = 4,      /* rows of a group */
+    AHEAD = 2048 /* bytes: how far in front of a single row its weights are asked for */
 };
-
-static size_t depth_of(const ry_linear *l) { return (l->n_in + 3) / 4 * 4; }
-static size_t panels_of(const ry_linear *l) { return (l->n_out + PANEL - 1) / PANEL; }
 
 static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
                          renyi_error *err)
 {
-    const size_t depth = depth_of(l), n_panels = panels_of(l);
-    RY_TRY(ry_int8_columns(l, spec, n_panels * PANEL, al, err));
-    int8_t *packed = l->packed = ry_calloc(al, n_panels * PANEL, depth);
-    int8_t *channel = ry_alloc(al, l->n_in, 1);
-    if (packed && channel)
-        for (size_t j = 0; j < l->n_out; j++) {
-            int8_t *to = packed + j / PANEL * PANEL * depth + j % PANEL * 4;
-            ry_int8_channel(l, spec, j, channel, 1);
-            for (size_t k = 0; k < l->n_in; k++) to[k / 4 * PANEL * 4 + k % 4] = channel[k];
-        }
-    ry_free(al, channel);
-    return packed && channel ? RENYI_OK : ry_fail_nomem(err, n_panels * PANEL * depth);
+    return ry_int8_pack(l, spec, 1, al, err);
 }
 
-typedef struct grid {
-    size_t rows_per_block, blocks, panels_per_tile, panel_tiles;
-} grid;
-
-static grid make_grid(const ry_linear_op *op, size_t rows)
+/* Rows of all images lie one after the other once they are converted. */
+static ry_panel_grid grid_of(const ry_linear_op *op, ry_extent run)
 {
-    grid g;
-    const size_t n_panels = panels_of(op->l);
-    g.blocks = (rows + ROWS - 1) / ROWS;
-    g.rows_per_block = (rows + g.blocks - 1) / g.blocks;
-    g.panels_per_tile = MAX_PANELS < n_panels ? MAX_PANELS : n_panels;
-    while (g.panels_per_tile > 1 &&
-           g.blocks * ((n_panels + g.panels_per_tile - 1) / g.panels_per_tile) <
-               MIN_TILES * op->n_threads)
-        g.panels_per_tile--;
-    g.panel_tiles = (n_panels + g.panels_per_tile - 1) / g.panels_per_tile;
-    return g;
+    return ry_panel_grid_new(op, PANEL, run.n_images * run.rows, 1);
 }
 
-static size_t tiles(const ry_linear_op *op, ry_extent run)
-{
-    const grid g = make_grid(op, run.n_images * run.rows);
-    return g.blocks * g.panel_tiles;
-}
+static size_t tiles(const ry_linear_op *op, ry_extent run) { return grid_of(op, run).tiles; }
 
 /* Products of four bytes each, summed into 8 lanes of 32 bits. */
 RY_INLINE __m256i dot4(__m256i sum, __m256i x, __m256i w)
@@ -145,29 +112,46 @@ static void product(const uint8_t *x, size_t depth, size_t rows, const int8_t *p
     }
 }
 
+/* sums[PANEL] of a single row: bound by memory, so the panel is read once, front to back, and asked
+ * for beyond its end, where the next one begins. */
+static void product_one(const uint8_t *x, size_t depth, const int8_t *w, int32_t *sums)
+{
+    __m256i acc0 = _mm256_setzero_si256(), acc1 = acc0;
+    for (size_t k = 0; k < depth; k += 4, w += 4 * PANEL) {
+        int32_t four;
+        memcpy(&four, x + k, 4);
+        const __m256i xk = _mm256_set1_epi32(four);
+        __builtin_prefetch(w + AHEAD, 0, 3);
+        acc0 = dot4(acc0, xk, _mm256_loadu_si256((const __m256i *)w));
+        acc1 = dot4(acc1, xk, _mm256_loadu_si256((const __m256i *)(w + 32)));
+    }
+    _mm256_storeu_si256((__m256i *)sums, acc0);
+    _mm256_storeu_si256((__m256i *)(sums + 8), acc1);
+}
+
 static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
                  const void *input, float *y)
 {
     (void)thread;
     const ry_linear *l = op->l;
-    const size_t all_rows = run.n_images * run.rows, depth = depth_of(l);
-    const grid g = make_grid(op, all_rows);
-    const size_t row0 = t / g.panel_tiles * g.rows_per_block;
-    const size_t rows = all_rows - row0 < g.rows_per_block ? all_rows - row0 : g.rows_per_block;
-    const size_t panel0 = t % g.panel_tiles * g.panels_per_tile;
-    size_t end = panel0 + g.panels_per_tile;
-    if (end > panels_of(l)) end = panels_of(l);
-    const ry_quant *quant = (const ry_quant *)input + row0;
-    const uint8_t *x = (const uint8_t *)input + ry_quant_offset(all_rows) + row0 * depth;
-    int32_t sums[ROWS * PANEL];
+    const size_t depth = ry_int8_depth(l->n_in);
+    const ry_panel_grid g = grid_of(op, run);
+    const ry_panel_place at = ry_panel_place_of(&g, l, t);
+    const ry_quant *quant = (const ry_quant *)input + at.row;
+    const uint8_t *x = (const uint8_t *)input + ry_quant_offset(g.rows) + at.row * depth;
+    int32_t sums[RY_GRID_ROWS * PANEL];
 
-    for (size_t p = panel0; p < end; p++) {
+    for (size_t p = at.panel; p < at.panel + at.panels; p++) {
         const size_t col = p * PANEL, cols = l->n_out - col < PANEL ? l->n_out - col : PANEL;
         const int8_t *panel = (const int8_t *)l->packed + col * depth;
+        const int8_t *next = p + 1 < at.panel + at.panels ? panel + PANEL * depth : panel;
         const ry_quant_columns columns = {l->scale + col, l->sum + col, l->bias + col};
-        product(x, depth, rows, panel, p + 1 < end ? panel + PANEL * depth : panel, sums);
-        for (size_t r = 0; r < rows; r++) {
-            const size_t image = (row0 + r) / run.rows, row = (row0 + r) % run.rows;
+        if (at.rows == 1)
+            product_one(x, depth, panel, sums);
+        else
+            product(x, depth, at.rows, panel, next, sums);
+        for (size_t r = 0; r < at.rows; r++) {
+            const size_t image = (at.row + r) / run.rows, row = (at.row + r) % run.rows;
             finish(y + image * op->y.image + row * op->y.row + col, sums + r * PANEL, quant[r],
                    &columns, cols, l->epilogue);
         }
@@ -176,16 +160,20 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
 
 static size_t input_bytes(const ry_linear *l, size_t rows)
 {
-    return ry_quant_offset(rows) + rows * depth_of(l);
+    return ry_quant_offset(rows) + rows * ry_int8_depth(l->n_in);
 }
 
 static void convert(const ry_linear *l, void *to, size_t rows, size_t first, size_t count,
                     const float *x, size_t x_row)
 {
-    const size_t depth = depth_of(l);
+    const size_t depth = ry_int8_depth(l->n_in);
     quantise((uint8_t *)to + ry_quant_offset(rows) + first * depth, depth, (ry_quant *)to + first,
              x, x_row, count, l->n_in, l->has_range ? &l->range : NULL);
 }
 
-const ry_linear_vtable ry_linear_int8_avx2 = {
-    .pack = pack, .tiles = tiles, .tile = tile, .input_bytes = input_bytes, .convert = convert};
+const ry_linear_vtable ry_linear_int8_avx2 = {.pack = pack,
+                                              .reads = 1,
+                                              .tiles = tiles,
+                                              .tile = tile,
+                                              .input_bytes = input_bytes,
+                                              .convert = convert};

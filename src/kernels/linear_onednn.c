@@ -160,7 +160,8 @@ static renyi_status reorder_int8(ry_linear *l, const packed_weights *p, const ry
 {
     int8_t *q = ry_alloc(al, l->n_out, l->n_in);
     if (!q) return ry_fail_nomem(err, l->n_out * l->n_in);
-    for (size_t j = 0; j < l->n_out; j++) ry_int8_channel(l, spec, j, q + j * l->n_in, 0);
+    for (size_t j = 0; j < l->n_out; j++)
+        ry_int8_channel(l, spec, j, spec->w + j * l->n_in, q + j * l->n_in, 0);
     const renyi_status st = reorder(l, p, dnnl_s8, q, 0, err);
     ry_free(al, q);
     return st;
@@ -191,9 +192,7 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const formats
     dnnl_status_t st = ry_md_query(&p->md, pd, dnnl_query_weights_md);
     dnnl_primitive_desc_destroy(pd);
     CHECK(st);
-    const size_t bytes = ry_md_bytes(&p->md);
-    l->packed = ry_calloc(al, bytes, 1);
-    if (!l->packed) return ry_fail_nomem(err, bytes);
+    RY_TRY(ry_linear_take(l, ry_md_bytes(&p->md), al, err));
     if (is_int8(l))
         RY_TRY(reorder_int8(l, p, spec, al, err));
     else if (spec->w)

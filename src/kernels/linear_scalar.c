@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernels/activation.h"
+#include "kernels/epilogue.h"
 #include "kernels/linear_body.h"
 
 #include <string.h>
@@ -21,9 +21,9 @@ static renyi_status update(ry_linear *l, const float *w, int transposed, renyi_e
 static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
                          renyi_error *err)
 {
-    l->packed = ry_calloc(al, spec->n_out * spec->n_in, sizeof(float));
+    RY_TRY(ry_linear_take(l, spec->n_out * spec->n_in * sizeof(float), al, err));
     l->bias = ry_calloc(al, spec->n_out, sizeof(float));
-    if (!l->packed || !l->bias) return ry_fail_nomem(err, spec->n_out * spec->n_in * sizeof(float));
+    if (!l->bias) return ry_fail_nomem(err, spec->n_out * sizeof(float));
     if (spec->bias) memcpy(l->bias, spec->bias, spec->n_out * sizeof(float));
     return spec->w ? update(l, spec->w, 0, err) : RENYI_OK;
 }
@@ -58,12 +58,7 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
 
     for (size_t j = 0; j < l->n_out; j++) {
         const float v = dot(xr, (const float *)l->packed + j * l->n_in, l->n_in) + l->bias[j];
-        switch (l->epilogue) {
-        case RY_EPI_NONE: yr[j] = v; break;
-        case RY_EPI_GELU: yr[j] = ry_gelu(v); break;
-        case RY_EPI_RESIDUAL: yr[j] += v; break;
-        case RY_EPI_QUICKGELU: yr[j] = ry_quick_gelu(v); break;
-        }
+        ry_epilogue_one(l->epilogue, yr + j, v);
     }
 }
 

@@ -1,6 +1,8 @@
 /* quant.c - 8-bit rows and channels in plain C. SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/quant.h"
 
+#include "kernels/epilogue.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +37,7 @@ static RY_DECL_QUANT_FINISH(finish)
     for (size_t j = 0; j < n; j++) {
         const float v =
             fmaf((float)sums[j] * row.scale, c->scale[j], fmaf(row.low, c->sum[j], c->bias[j]));
-        switch (epilogue) {
-        case RY_EPI_NONE: y[j] = v; break;
-        case RY_EPI_GELU: y[j] = ry_gelu(v); break;
-        case RY_EPI_RESIDUAL: y[j] += v; break;
-        case RY_EPI_QUICKGELU: y[j] = ry_quick_gelu(v); break;
-        }
+        ry_epilogue_one(epilogue, y + j, v);
     }
 }
 

@@ -11,7 +11,6 @@
 #ifndef RY_KERNELS_QUANT_H
 #define RY_KERNELS_QUANT_H
 
-#include "kernels/activation.h"
 #include "kernels/linear.h"
 
 #include <stdint.h>

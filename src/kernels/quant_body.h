@@ -1,6 +1,7 @@
 /* quant_body.h - 8-bit rows for any vector width. SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/simd.h"
 
+#include "kernels/epilogue.h"
 #include "kernels/quant.h"
 
 #include <math.h>
@@ -58,13 +59,7 @@ static RY_DECL_QUANT_FINISH(finish)
     for (size_t j = 0; j < n; j += VL) {
         const size_t left = n - j;
         const vf fixed = vf_fma(low, vf_load(c->sum + j), vf_load(c->bias + j));
-        vf v = vf_fma(vf_mul(vf_from_i32(sums + j), scale), vf_load(c->scale + j), fixed);
-        switch (epilogue) {
-        case RY_EPI_NONE: break;
-        case RY_EPI_GELU: v = vf_gelu(v); break;
-        case RY_EPI_RESIDUAL: v = vf_add(v, vf_load_upto(y + j, left)); break;
-        case RY_EPI_QUICKGELU: v = vf_quick_gelu(v); break;
-        }
-        vf_store_upto(y + j, v, left);
+        const vf sum = vf_mul(vf_from_i32(sums + j), scale);
+        ry_epilogue_store(epilogue, y + j, vf_fma(sum, vf_load(c->scale + j), fixed), left);
     }
 }

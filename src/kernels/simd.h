@@ -56,6 +56,12 @@ RY_INLINE vf vf_from_i32(const int32_t *p)
 {
     return _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)p));
 }
+/* VL numbers of bfloat16: the upper halves of floats */
+RY_INLINE vf vf_from_bf16(const uint16_t *p)
+{
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
 /* The first n <= VL lanes as bytes; they hold whole numbers in 0 .. 255. */
 RY_INLINE void vf_store_u8(uint8_t *p, vf v, size_t n)
 {
@@ -131,6 +137,11 @@ RY_INLINE vf vf_pow2(vf n)
     return _mm512_castsi512_ps(_mm512_slli_epi32(e, 23));
 }
 RY_INLINE vf vf_from_i32(const int32_t *p) { return _mm512_cvtepi32_ps(_mm512_loadu_si512(p)); }
+RY_INLINE vf vf_from_bf16(const uint16_t *p)
+{
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
 RY_INLINE void vf_store_u8(uint8_t *p, vf v, size_t n)
 {
     const __m128i bytes = _mm512_cvtusepi32_epi8(_mm512_cvtps_epi32(v));
@@ -213,6 +224,15 @@ RY_INLINE vf vf_fma(vf a, vf b, vf c) { RY_LANES(fmaf(a.f[i], b.f[i], c.f[i])); 
 RY_INLINE vf vf_round(vf a) { RY_LANES(nearbyintf(a.f[i])); }
 RY_INLINE vf vf_pow2(vf n) { RY_LANES(ldexpf(1.0f, (int)n.f[i])); }
 RY_INLINE vf vf_from_i32(const int32_t *p) { RY_LANES((float)p[i]); }
+RY_INLINE vf vf_from_bf16(const uint16_t *p)
+{
+    vf r;
+    for (int i = 0; i < VL; i++) {
+        const uint32_t bits = (uint32_t)p[i] << 16;
+        memcpy(&r.f[i], &bits, sizeof bits);
+    }
+    return r;
+}
 RY_INLINE void vf_store_u8(uint8_t *p, vf v, size_t n)
 {
     for (size_t i = 0; i < n; i++) p[i] = (uint8_t)v.f[i];

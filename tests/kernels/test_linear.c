@@ -8,15 +8,17 @@
 #include "kernel_test.h"
 #include "kernels/linear.h"
 #include "kernels/quant.h"
+#include "kernels/quant4.h"
 #include "test_heap.h"
 
-enum { N_BACKENDS = RY_LINEAR_ONEDNN_INT8 + 1 };
-static const char *const backend_names[] = {"scalar",    "avx2",        "oneDNN",     "int8 scalar",
-                                            "int8 avx2", "bf16 oneDNN", "int8 oneDNN"};
+enum { N_BACKENDS = RY_LINEAR_INT4_AVX2 + 1 };
+static const char *const backend_names[] = {
+    "scalar",      "avx2",        "oneDNN",    "int8 scalar", "int8 avx2",   "bf16 oneDNN",
+    "int8 oneDNN", "bf16 scalar", "bf16 avx2", "bf16 avx512", "int4 scalar", "int4 avx2"};
 
 static int is_onednn(ry_linear_backend b)
 {
-    return b == RY_LINEAR_ONEDNN || b >= RY_LINEAR_ONEDNN_BF16;
+    return b == RY_LINEAR_ONEDNN || b == RY_LINEAR_ONEDNN_BF16 || b == RY_LINEAR_ONEDNN_INT8;
 }
 
 /* oneDNN has bf16 from AVX-512 on. Its 8-bit product exists everywhere, but without VNNI it adds
@@ -25,7 +27,10 @@ static int backend_here(ry_linear_backend b)
 {
     switch (b) {
     case RY_LINEAR_AVX2:
+    case RY_LINEAR_BF16_AVX2:
+    case RY_LINEAR_INT4_AVX2:
     case RY_LINEAR_INT8_AVX2: return renyi_cpu_detect() >= RENYI_CPU_AVX2;
+    case RY_LINEAR_BF16_AVX512:
     case RY_LINEAR_ONEDNN_BF16: return renyi_cpu_detect() >= RENYI_CPU_AVX512;
     case RY_LINEAR_ONEDNN_INT8: return ry_cpu_has_vnni();
     default: return 1;
@@ -35,6 +40,16 @@ static int backend_here(ry_linear_backend b)
 static int is_int8(ry_linear_backend b)
 {
     return b == RY_LINEAR_INT8_SCALAR || b == RY_LINEAR_INT8_AVX2 || b == RY_LINEAR_ONEDNN_INT8;
+}
+
+static int is_int4(ry_linear_backend b)
+{
+    return b == RY_LINEAR_INT4_SCALAR || b == RY_LINEAR_INT4_AVX2;
+}
+
+static int keeps_bf16(ry_linear_backend b)
+{
+    return b >= RY_LINEAR_BF16_SCALAR && b <= RY_LINEAR_BF16_AVX512;
 }
 
 typedef struct problem {
@@ -52,9 +67,29 @@ static double from_bf16(uint16_t half)
     return (double)f;
 }
 
+/* The same for groups of 32. */
+static void see_groups(double *to, const float *row, size_t n, int is_weight)
+{
+    const size_t depth = (n + 63) / 64 * 64;
+    uint8_t *weight = malloc(n);
+    int8_t *bytes = malloc(depth);
+    float *step = malloc(depth / RY_GROUP * sizeof *step);
+    ry_group *groups = malloc(depth / RY_GROUP * sizeof *groups);
+    const float scale = ry_quant4_channel(weight, step, row, n);
+    ry_quant4_row(groups, bytes, row, n, depth);
+    for (size_t k = 0; k < n; k++)
+        to[k] = is_weight ? (double)scale * (double)step[k / RY_GROUP] * (weight[k] - RY_INT4_ZERO)
+                          : (double)groups[k / RY_GROUP].step * bytes[k];
+    free(weight), free(bytes), free(step), free(groups);
+}
+
 /* One row of x or of w as a body of fewer bits sees it. */
 static void see(double *to, const float *row, size_t n, ry_linear_backend b, int is_weight)
 {
+    if (is_int4(b)) {
+        see_groups(to, row, n, is_weight);
+        return;
+    }
     int8_t *weight = malloc(n);
     uint8_t *bytes = malloc(n);
     uint16_t *halves = malloc(n * sizeof *halves);
@@ -63,7 +98,7 @@ static void see(double *to, const float *row, size_t n, ry_linear_backend b, int
     ry_quant_scalar.quantise(bytes, n, &quant, row, n, 1, n, NULL);
     ry_quant_scalar.to_bf16(halves, n, row, n, 1, n);
     for (size_t k = 0; k < n; k++) {
-        if (b == RY_LINEAR_ONEDNN_BF16)
+        if (b == RY_LINEAR_ONEDNN_BF16 || (keeps_bf16(b) && is_weight))
             to[k] = from_bf16(halves[k]);
         else if (!is_int8(b))
             to[k] = (double)row[k];
@@ -299,7 +334,7 @@ static void test_update(void **state)
 {
     (void)state;
     for (ry_linear_backend b = 0; b < N_BACKENDS; b++) {
-        if (!backend_here(b) || is_int8(b)) continue;
+        if (!backend_here(b) || is_int8(b) || b > RY_LINEAR_ONEDNN_INT8) continue;
         static const size_t shapes[][2] = {{1, 1}, {16, 8}, {17, 5}, {100, 64}, {45, 403}};
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (int transposed = 0; transposed < 2; transposed++) {
@@ -319,7 +354,7 @@ static void test_update_refuses_int8(void **state)
     renyi_error err;
     assert_int_equal(ry_linear_new_backend(&l, &spec, RY_LINEAR_INT8_SCALAR, NULL, NULL), RENYI_OK);
     assert_int_equal(ry_linear_update(l, w, 0, NULL, &err), RENYI_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "8 bits"));
+    assert_non_null(strstr(err.message, "8 bits or fewer"));
     ry_linear_free(l, NULL);
 }
 

@@ -1,0 +1,271 @@
+/* test_linear_stored.c - weights of few bits in panels: every body of a format computes with the
+ * same bits; panels that lie in somebody else's memory, and rows that are read as they are packed,
+ * give the linear that floats give; a row alone has the bits that it has among others; what 4 bits
+ * lose. SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "kernel_test.h"
+#include "kernels/linear.h"
+#include "kernels/panels.h"
+#include "kernels/quant4.h"
+#include "test_heap.h"
+
+typedef struct shape {
+    size_t rows, n_out, n_in;
+} shape;
+static const shape shapes[] = {{1, 1, 1},   {3, 16, 32},   {5, 17, 33},    {13, 100, 64},
+                               {2, 40, 95}, {98, 49, 200}, {7, 208, 1100}, {101, 16, 1024}};
+enum { N_SHAPES = sizeof shapes / sizeof *shapes };
+
+typedef struct numbers {
+    float *w, *bias, *x;
+} numbers;
+
+static numbers numbers_new(shape s)
+{
+    numbers n = {malloc(s.n_out * s.n_in * sizeof(float)), malloc(s.n_out * sizeof(float)),
+                 malloc(s.rows * s.n_in * sizeof(float))};
+    fill(n.w, s.n_out * s.n_in);
+    fill(n.bias, s.n_out);
+    fill(n.x, s.rows * s.n_in);
+    return n;
+}
+
+static void numbers_free(numbers *n) { free(n->w), free(n->bias), free(n->x); }
+
+/* y [rows, n_out], some rows at a time */
+static float *run(const ry_linear *l, shape s, const float *x, size_t at_a_time)
+{
+    const ry_rows xr = {s.n_in, s.rows * s.n_in}, yr = {s.n_out, s.rows * s.n_out};
+    float *y = calloc(s.rows * s.n_out, sizeof(float));
+    void *low = malloc(ry_linear_input_bytes(l, s.rows) + 1);
+    ry_linear_op *op;
+    assert_int_equal(ry_linear_op_new(&op, l, s.rows, xr, yr, 2, NULL, NULL), RENYI_OK);
+    for (size_t r = 0; r < s.rows; r += at_a_time) {
+        const ry_extent e = {1, s.rows - r < at_a_time ? s.rows - r : at_a_time};
+        const int converts = ry_linear_op_converts(op);
+        for (size_t t = 0; converts && t * RY_CONVERT_ROWS < e.rows; t++)
+            ry_linear_op_convert(op, t, e, x + r * s.n_in, low);
+        for (size_t t = ry_linear_op_tiles(op, e); t-- > 0;)
+            ry_linear_op_tile(op, t, e, t % 2, converts ? low : x + r * s.n_in, y + r * s.n_out);
+    }
+    ry_linear_op_free(op, NULL);
+    free(low);
+    return y;
+}
+
+static ry_linear *make(const ry_linear_spec *spec, renyi_cpu level)
+{
+    ry_linear *l;
+    assert_int_equal(ry_linear_new(&l, spec, level, NULL, NULL), RENYI_OK);
+    return l;
+}
+
+static ry_linear_spec spec_of(const numbers *n, shape s, renyi_dtype dtype)
+{
+    return (ry_linear_spec){.w = n->w,
+                            .bias = n->bias,
+                            .n_out = s.n_out,
+                            .n_in = s.n_in,
+                            .dtype = dtype,
+                            .few_rows = 1};
+}
+
+/* The same y from another linear; frees both. */
+static void same(const char *what, shape s, float *y, float *want)
+{
+    if (memcmp(y, want, s.rows * s.n_out * sizeof(float)))
+        fail_msg("%s: [%zu x %zu x %zu] other bits", what, s.rows, s.n_out, s.n_in);
+    free(y);
+}
+
+static const renyi_dtype kinds[] = {RENYI_DTYPE_BF16, RENYI_DTYPE_INT8, RENYI_DTYPE_INT4};
+
+static void check_levels(renyi_cpu level)
+{
+    for (size_t i = 0; i < N_SHAPES; i++)
+        for (int k = 0; k < 3; k++) {
+            const shape s = shapes[i];
+            numbers n = numbers_new(s);
+            const ry_linear_spec spec = spec_of(&n, s, kinds[k]);
+            ry_linear *l = make(&spec, level);
+            float *all = run(l, s, n.x, s.rows);
+            same("row by row", s, run(l, s, n.x, 1), all);
+            same("three by three", s, run(l, s, n.x, 3), all);
+            if (kinds[k] != RENYI_DTYPE_INT8) { /* whose weights are others in plain C */
+                ry_linear *scalar = make(&spec, RENYI_CPU_SCALAR);
+                same("plain C", s, run(scalar, s, n.x, s.rows), all);
+                ry_linear_free(scalar, NULL);
+            }
+            free(all);
+            ry_linear_free(l, NULL);
+            numbers_free(&n);
+        }
+}
+
+static void test_levels_have_the_same_bits(void **state)
+{
+    (void)state;
+    for_levels(check_levels);
+}
+
+/* ---- weights from elsewhere ---------------------------------------------------------------- */
+
+typedef struct source {
+    const float *w;
+    size_t n_in, most;
+    int fails;
+} source;
+
+static renyi_status read_rows(void *user, size_t first, size_t count, float *to, renyi_error *err)
+{
+    source *s = user;
+    (void)err;
+    if (count > s->most) s->most = count;
+    memcpy(to, s->w + first * s->n_in, count * s->n_in * sizeof(float));
+    return s->fails ? RENYI_ERR_IO : RENYI_OK;
+}
+
+static void test_reader(void **state)
+{
+    (void)state;
+    const shape s = {4, 77, 130};
+    numbers n = numbers_new(s);
+    for (renyi_cpu level = RENYI_CPU_SCALAR; level <= renyi_cpu_detect(); level++)
+        for (int dtype = RENYI_DTYPE_F32; dtype <= RENYI_DTYPE_INT4; dtype++) {
+            if (dtype == RENYI_DTYPE_AUTO) continue;
+            source from = {n.w, s.n_in, 0, 0};
+            const ry_linear_reader reader = {read_rows, &from};
+            ry_linear_spec spec = spec_of(&n, s, (renyi_dtype)dtype);
+            ry_linear *want = make(&spec, level), *l;
+            float *y = run(want, s, n.x, s.rows);
+            spec.w = NULL;
+            spec.reader = &reader;
+            l = make(&spec, level);
+            same("reader", s, run(l, s, n.x, s.rows), y);
+            if (dtype != RENYI_DTYPE_F32) assert_in_range(from.most, 1, RY_PANEL);
+            free(y);
+            ry_linear_free(l, NULL);
+            ry_linear_free(want, NULL);
+            from.fails = 1;
+            assert_int_equal(ry_linear_new(&l, &spec, level, NULL, NULL), RENYI_ERR_IO);
+            assert_null(l);
+        }
+    numbers_free(&n);
+}
+
+/* Panels as a file would hold them: made row by row, and borrowed from memory that is not aligned.
+ */
+static void check_stored(renyi_cpu level, renyi_dtype dtype, shape s)
+{
+    numbers n = numbers_new(s);
+    ry_linear_spec spec = spec_of(&n, s, dtype);
+    ry_linear *want = make(&spec, level);
+    const size_t bytes = ry_panel_bytes(dtype, s.n_in), n_panels = ry_panels_of(s.n_out);
+    unsigned char *panels = malloc(n_panels * bytes + 8);
+    float *scale = malloc(2 * n_panels * RY_PANEL * sizeof(float)),
+          *sum = scale + n_panels * RY_PANEL;
+    float *scratch = malloc((s.n_in + 64) * sizeof(float));
+    for (size_t p = 0; p < n_panels; p++) {
+        ry_panel panel = {.bytes = panels + 8 + p * bytes};
+        const size_t j = p * RY_PANEL, count = s.n_out - j < RY_PANEL ? s.n_out - j : RY_PANEL;
+        ry_panel_make(&panel, dtype, n.w + j * s.n_in, count, s.n_in, scratch);
+        memcpy(scale + j, panel.scale, sizeof panel.scale);
+        memcpy(sum + j, panel.sum, sizeof panel.sum);
+    }
+    const ry_linear_stored stored = {panels + 8, scale, sum};
+    spec.w = NULL;
+    spec.stored = &stored;
+    ry_linear *l = make(&spec, level);
+    assert_int_equal(ry_linear_bytes(l), n_panels * bytes);
+    assert_int_equal(ry_linear_bytes(want), n_panels * bytes);
+    float *y = run(want, s, n.x, s.rows);
+    if (level > RENYI_CPU_SCALAR || dtype == RENYI_DTYPE_INT4) /* int8 in plain C: other weights */
+        same("stored", s, run(l, s, n.x, s.rows), y);
+    free(y);
+    ry_linear_free(l, NULL);
+    ry_linear_free(want, NULL);
+    free(panels), free(scale), free(scratch);
+    numbers_free(&n);
+}
+
+static void test_stored(void **state)
+{
+    (void)state;
+    for (renyi_cpu level = RENYI_CPU_SCALAR; level <= renyi_cpu_detect(); level++)
+        for (size_t i = 0; i < N_SHAPES; i++)
+            for (int k = 1; k < 3; k++) check_stored(level, kinds[k], shapes[i]);
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    const shape s = {1, 20, 40};
+    numbers n = numbers_new(s);
+    for (int k = 0; k < 3; k++) {
+        const ry_linear_spec spec = spec_of(&n, s, kinds[k]);
+        renyi_status st = RENYI_ERR_NOMEM;
+        for (size_t fail_at = 1; st; fail_at++) {
+            test_heap heap = {.fail_at = fail_at};
+            const renyi_allocator al = test_heap_of(&heap);
+            ry_linear *l;
+            st = ry_linear_new(&l, &spec, renyi_cpu_detect(), &al, NULL);
+            assert_true(st == RENYI_OK || st == RENYI_ERR_NOMEM);
+            ry_linear_free(l, &al);
+            assert_int_equal(heap.live, 0);
+        }
+    }
+    numbers_free(&n);
+}
+
+/* ---- 4 bits -------------------------------------------------------------------------------- */
+
+/* Of normal weights 4 bits with a step of 32 keep all but some 8 per cent; and a group that is
+ * small beside the others of its channel is not lost. */
+static void test_what_4_bits_lose(void **state)
+{
+    (void)state;
+    enum { N = 4096 };
+    float w[N], step[N / RY_GROUP];
+    uint8_t q[N];
+    double lost = 0.0, all = 0.0;
+    for (size_t k = 0; k < N; k++) w[k] = (float)ry_rng_truncated_normal(&test_rng);
+    for (size_t k = 64; k < 96; k++) w[k] *= 0.02f;
+    const float scale = ry_quant4_channel(q, step, w, N);
+    for (size_t k = 0; k < N; k++) {
+        const double seen = (double)scale * (double)step[k / RY_GROUP] * (q[k] - RY_INT4_ZERO);
+        assert_in_range(q[k], 0, 15);
+        lost += (seen - (double)w[k]) * (seen - (double)w[k]);
+        all += (double)w[k] * (double)w[k];
+        if (k / RY_GROUP == 2) assert_true(fabs(seen - (double)w[k]) < 0.008);
+    }
+    assert_true(sqrt(lost / all) < 0.085);
+}
+
+static void test_channels_that_are_odd(void **state)
+{
+    (void)state;
+    float w[40] = {0}, step[2];
+    uint8_t q[40];
+    assert_true(ry_quant4_channel(q, step, w, 40) == 0.0f);
+    w[7] = 1e-38f;
+    assert_true(ry_quant4_channel(q, step, w, 40) == 0.0f);
+    w[7] = NAN;
+    assert_true(isnan(ry_quant4_channel(q, step, w, 40)));
+    w[7] = 1.0f, w[39] = -INFINITY;
+    assert_true(isnan(ry_quant4_channel(q, step, w, 40)));
+    w[39] = -3e38f;
+    assert_true(isfinite(ry_quant4_channel(q, step, w, 40)));
+    assert_int_equal(q[7], RY_INT4_ZERO);
+    assert_in_range(q[39], 0, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels_have_the_same_bits),
+                                       cmocka_unit_test(test_reader),
+                                       cmocka_unit_test(test_stored),
+                                       cmocka_unit_test(test_out_of_memory),
+                                       cmocka_unit_test(test_what_4_bits_lose),
+                                       cmocka_unit_test(test_channels_that_are_odd)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
