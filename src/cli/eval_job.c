@@ -10,21 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "2/3" -> the second of three. */
-static int take_shard(const char *verb, eval_arguments *a)
+int eval_take_shard(const char *verb, const char *text, uint32_t *index, uint32_t *count)
 {
     char *end = NULL;
-    const unsigned long i = a->shard ? strtoul(a->shard, &end, 10) : 0;
+    const unsigned long i = text ? strtoul(text, &end, 10) : 0;
     const unsigned long n = end && *end == '/' ? strtoul(end + 1, &end, 10) : 0;
 
-    if (!a->shard) return 0;
-    if (i < 1 || i > n || n > 1000000 || *end ||
-        strspn(a->shard, "0123456789/") != strlen(a->shard)) {
-        options_usage_error(verb, "option '--shard': '%s' is not I/N, such as 1/4", a->shard);
+    if (!text) return 0;
+    if (i < 1 || i > n || n > 1000000 || *end || strspn(text, "0123456789/") != strlen(text)) {
+        options_usage_error(verb, "option '--shard': '%s' is not I/N, such as 1/4", text);
         return -1;
     }
-    a->shard_index = (uint32_t)(i - 1);
-    a->n_shards = (uint32_t)n;
+    *index = (uint32_t)(i - 1);
+    *count = (uint32_t)n;
     return 0;
 }
 
@@ -35,7 +33,7 @@ int eval_arguments_check(const char *verb, eval_arguments *a)
     else if (a->shuffle == 0 && a->seed != 0)
         options_usage_error(verb, "--seed is for --shuffle");
     else
-        return take_shard(verb, a);
+        return eval_take_shard(verb, a->shard, &a->shard_index, &a->n_shards);
     return -1;
 }
 

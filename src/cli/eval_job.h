@@ -62,6 +62,9 @@
 /* Faults among these words alone, and --shard taken apart. 0, or -1 after reporting. */
 int eval_arguments_check(const char *verb, eval_arguments *a);
 
+/* "2/3" -> the second of three, counted from 0; NULL changes nothing. 0, or -1 after reporting. */
+int eval_take_shard(const char *verb, const char *text, uint32_t *index, uint32_t *count);
+
 /* The policies of the command line into a->policies, judged before anything is opened; an exit
  * code.
  */

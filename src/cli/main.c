@@ -24,6 +24,7 @@ static const struct {
     {"search", cmd_search, "the photos of a folder that are nearest to words or to a photo"},
     {"ask", cmd_ask, "answer questions about photos with a LLaVA, visual tokens pruned if wanted"},
     {"encode-image", cmd_encode_image, "the visual tokens of photos, to a file for other engines"},
+    {"vqa", cmd_vqa, "benchmarks of questions about photos: answers, scores, submissions"},
     {"merge", cmd_merge, "one result from the logs of an evaluation that ran in parts"},
     {"sweep", cmd_sweep, "models x sizes x policies on the same photos: table, charts, page"},
     {"tune", cmd_tune, "find the fastest policy within a loss, or the most accurate within a time"},
@@ -117,7 +118,8 @@ static int is_one_of(cli_verb *run, cli_verb *const *verb_list, size_t n)
  * The others run in every copy. */
 static int run_verb(cli_verb *run, int argc, char **argv)
 {
-    static cli_verb *const sharing[] = {cmd_eval, cmd_zeroshot, cmd_sweep, cmd_paper, cmd_train};
+    static cli_verb *const sharing[] = {cmd_eval,  cmd_zeroshot, cmd_sweep,
+                                        cmd_paper, cmd_train,    cmd_vqa};
     static cli_verb *const lonely[] = {cmd_tune,   cmd_merge, cmd_quantize,    cmd_embed,
                                        cmd_search, cmd_ask,   cmd_encode_image};
 

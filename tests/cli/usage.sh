@@ -11,9 +11,9 @@ out_empty
 err_has "Usage: renyi VERB"
 for help in help --help -h; do
   run 0 "$RENYI" $help
-  for verb in classify zeroshot embed search ask encode-image bench flops policies inspect quantize init pull plot viz; do out_has "  $verb "; done
+  for verb in classify zeroshot embed search ask encode-image vqa bench flops policies inspect quantize init pull plot viz; do out_has "  $verb "; done
 done
-for verb in classify zeroshot embed search ask encode-image bench flops policies inspect quantize init pull plot viz; do
+for verb in classify zeroshot embed search ask encode-image vqa bench flops policies inspect quantize init pull plot viz; do
   run 0 "$RENYI" $verb --help
   out_has "Usage: renyi $verb "
   out_has "Examples:"
