@@ -1,5 +1,5 @@
-/* paper.h - the paper's tables of Vision Transformers and of CLIP, and the same on this machine.
- * SPDX-License-Identifier: Apache-2.0
+/* paper.h - the paper's tables of Vision Transformers, CLIP and LLaVA, and the same on this
+ * machine. SPDX-License-Identifier: Apache-2.0
  *
  * What the paper prints is here as figures: tables, rows (a setting), columns (a method). A
  * renyi_paper is a choice of tables for one model: what every cell costs, and the policies to run.
@@ -13,7 +13,7 @@
 #ifndef RENYI_PAPER_H
 #define RENYI_PAPER_H
 
-#include "renyi/eval.h"
+#include "renyi/vqa.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,7 +48,7 @@ typedef struct renyi_paper_table {
 RENYI_API size_t renyi_paper_table_count(void);
 RENYI_API void renyi_paper_get_table(size_t i, renyi_paper_table *out);
 /* Place of the table with this number. RENYI_ERR_ARG: not one of them, and what it is about (4 and
- * 5 are surveys, below). */
+ * 5 are surveys, 6 and 12 panels, below). */
 RENYI_API RENYI_CHECK renyi_status renyi_paper_find_table(uint32_t number, size_t *i,
                                                           renyi_error *err);
 
@@ -109,6 +109,52 @@ RENYI_API size_t renyi_survey_count(void);
 RENYI_API void renyi_survey_get(size_t i, renyi_survey *out);
 RENYI_API void renyi_survey_get_column(size_t column, renyi_survey_column *out);
 RENYI_API void renyi_survey_get_row(size_t i, uint32_t row, renyi_survey_row *out);
+
+/* ---- tables of LLaVA ------------------------------------------------------------------------ */
+
+/* Tables 6 and 12: LLaVA-1.5-7B with all visual tokens, and with fewer by PruMerge or VisPruner and
+ * by the paper's metric inside them. A row is a benchmark (vqa.h), then Average and Rel. */
+#define RENYI_PANEL_COLUMNS 5
+
+typedef struct renyi_panel {
+    uint32_t number; /* as the paper counts */
+    const char *label, *title;
+    const char *model, *weights; /* as in renyi_paper_row */
+    uint32_t n_rows;
+    /* What is uncertain, for people; each may be NULL. */
+    const char *about_tokens;  /* what the numbers of tokens count */
+    const char *about_ours;    /* parameters of the paper's metric */
+    const char *about_average; /* what it is, and where it is not what is printed */
+    const char *about_figures;
+} renyi_panel; /* strings are static */
+
+typedef struct renyi_panel_column {
+    const char *method; /* "LLaVA-1.5", "PruMerge", "Ours" */
+    uint32_t tokens;    /* visual tokens, as printed */
+    const char *policy;
+} renyi_panel_column; /* strings are static */
+
+typedef enum renyi_panel_kind {
+    RENYI_PANEL_TASK = 0,
+    RENYI_PANEL_AVERAGE = 1, /* see renyi_panel_average */
+    RENYI_PANEL_REL = 2      /* Average in per cent of that of all tokens */
+} renyi_panel_kind;
+
+typedef struct renyi_panel_row {
+    const char *title; /* as the paper calls it: "SQA-IMG" */
+    renyi_panel_kind kind;
+    renyi_vqa_task task; /* of RENYI_PANEL_TASK */
+    uint32_t digits;
+    double figures[RENYI_PANEL_COLUMNS]; /* as printed */
+    int is_off[RENYI_PANEL_COLUMNS];     /* Average or Rel: not what follows from the rows above */
+} renyi_panel_row;                       /* strings are static */
+
+RENYI_API size_t renyi_panel_count(void);
+RENYI_API void renyi_panel_get(size_t i, renyi_panel *out);
+RENYI_API void renyi_panel_get_column(size_t i, size_t column, renyi_panel_column *out);
+RENYI_API void renyi_panel_get_row(size_t i, uint32_t row, renyi_panel_row *out);
+/* The paper's Average of scores by task: their mean, MME's divided by 20; NaN if one is. */
+RENYI_API double renyi_panel_average(const double scores[RENYI_VQA_TASKS]);
 
 /* ---- the same for a model ------------------------------------------------------------------ */
 

@@ -3,6 +3,7 @@
  */
 #include "json_out.h"
 #include "model_path.h"
+#include "paper_panel.h"
 #include "paper_report.h"
 #include "paper_survey.h"
 
@@ -36,16 +37,20 @@ static int take_tables(paper_arguments *a, const char *word)
             return -1;
         }
         const int over_data = is_survey((uint32_t)number);
-        if (!over_data && renyi_paper_find_table((uint32_t)number, &place, &err) != RENYI_OK) {
+        const int of_llava = paper_is_panel((uint32_t)number);
+        if (!over_data && !of_llava &&
+            renyi_paper_find_table((uint32_t)number, &place, &err) != RENYI_OK) {
             options_usage_error("paper", "option '--table': %s", err.message);
             return -1;
         }
-        if (a->n_tables + a->n_surveys == PAPER_MAX_TABLES) {
+        if (a->n_tables + a->n_surveys + a->n_panels == PAPER_MAX_TABLES) {
             options_usage_error("paper", "option '--table': more than %d", PAPER_MAX_TABLES);
             return -1;
         }
         if (over_data)
             a->surveys[a->n_surveys++] = (uint32_t)number;
+        else if (of_llava)
+            a->panels[a->n_panels++] = (uint32_t)number;
         else
             a->tables[a->n_tables++] = (uint32_t)number;
         if (!*end) return 0;
@@ -61,9 +66,11 @@ static int check(paper_arguments *a, const cli_strings *words)
         if (take_tables(a, a->table_words.items[i])) return CLI_USAGE;
     if (a->run.json && a->markdown)
         return options_usage_error("paper", "--json and --markdown exclude each other");
-    if (a->n_surveys && !a->n_tables && (a->models.count || a->run.data))
-        return options_usage_error("paper", "Tables 4 and 5 are run by renyi zeroshot --json; give "
-                                            "what it wrote with --results FILE");
+    if (a->n_surveys + a->n_panels && !a->n_tables && (a->models.count || a->run.data))
+        return options_usage_error("paper",
+                                   "Tables 4 and 5 are run by renyi zeroshot --json, 6 and "
+                                   "12 by renyi vqa --json; give what they wrote with "
+                                   "--results FILE");
     if (!a->run.data && a->run.log_samples)
         return options_usage_error("paper", "--log-samples needs --data-dir DIR");
     if (eval_arguments_check("paper", &a->run)) return CLI_USAGE;
@@ -79,7 +86,7 @@ static option_outcome parse(paper_arguments *a, int argc, char **argv, cli_strin
          "file, directory, or Hugging Face name in the cache; may be given again", 0, 0},
         DATA_OPTION_ROWS(&a->run),
         {"results", 0, OPTION_STRINGS, &a->results, "FILE",
-         "what renyi zeroshot --json wrote, for Tables 4 and 5; may be given again", 0, 0},
+         "what renyi zeroshot or vqa --json wrote, for 4, 5, 6, 12; may be given again", 0, 0},
         {"no-mosaic", 0, OPTION_FLAG, &a->no_mosaic, "", "only the columns of the paper", 0, 0},
         {"json", 0, OPTION_FLAG, &a->run.json, "", "one JSON document on stdout", 0, 0},
         {"markdown", 0, OPTION_FLAG, &a->markdown, "", "tables in Markdown", 0, 0},
@@ -96,15 +103,23 @@ static option_outcome parse(paper_arguments *a, int argc, char **argv, cli_strin
         "paper's that are in the Hugging Face cache. For another model the same tables are made beside the\n"
         "paper's. What could not be run is marked. All policies share one decoding of each photo.\n"
         "Tables 4 and 5, CLIP and TCA on fifteen data sets: GFLOPs, and accuracies from the --results that\n"
-        "renyi zeroshot has written, a data set at a time.",
+        "renyi zeroshot has written, a data set at a time. Tables 6 and 12, LLaVA on ten benchmarks: scores\n"
+        "from the --results that renyi vqa has written.",
         "  renyi paper\n"
         "  renyi paper --table 9 --table 11 --markdown\n"
         "  renyi paper --table 1,9 -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k --data-dir imagenet/val --limit 2000 --shuffle\n"
         "  renyi paper -m vit_tiny -m deit_tiny --data-dir val --log-samples run.jsonl --resume --csv tables.csv\n"
-        "  renyi paper --table 4,5 --results pets.json --results dtd.json\n",
+        "  renyi paper --table 4,5 --results pets.json --results dtd.json\n"
+        "  renyi paper --table 6 --results pope.json --results gqa.json\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, words);
 }
+
+/* Tables whose results are given, not run. */
+typedef struct given_tables {
+    paper_surveys surveys;
+    paper_panels panels;
+} given_tables;
 
 static int fail_csv(const paper_arguments *a)
 {
@@ -122,43 +137,49 @@ static int check_csv(const paper_arguments *a)
 }
 
 static int write_csv(const paper_arguments *a, const paper_block *blocks, size_t count,
-                     const paper_surveys *surveys)
+                     const given_tables *given)
 {
     if (!a->run.results_file) return CLI_OK;
     FILE *f = fopen(a->run.results_file, "w");
     if (!f) return fail_csv(a);
     paper_report_csv(f, blocks, count);
-    paper_survey_csv(f, surveys);
+    paper_survey_csv(f, &given->surveys);
+    paper_panel_csv(f, &given->panels);
     const int is_bad = ferror(f);
     return fclose(f) || is_bad ? fail_csv(a) : CLI_OK;
 }
 
 /* All tables on stdout, and their cells in the CSV file. */
 static int put_tables(const paper_arguments *a, const paper_subjects *list,
-                      const paper_surveys *surveys)
+                      const given_tables *given)
 {
+    const paper_surveys *surveys = &given->surveys;
+    const paper_panels *panels = &given->panels;
     size_t count;
     paper_block *blocks = paper_blocks(list, &count);
 
     if (a->run.json) {
         json_t *document = paper_report_json(list, blocks, count);
         json_object_set_new(document, "surveys", paper_survey_json(surveys));
+        json_object_set_new(document, "panels", paper_panel_json(panels));
         json_print(document);
     } else {
         paper_report_text(blocks, count, a->markdown);
         paper_survey_text(surveys, a->markdown);
-        paper_report_legend(paper_is_measured(blocks, count) || paper_surveys_are_measured(surveys),
+        paper_panel_text(panels, a->markdown);
+        paper_report_legend(paper_is_measured(blocks, count) ||
+                                paper_surveys_are_measured(surveys) ||
+                                paper_panels_are_measured(panels),
                             a->markdown);
     }
-    const int code = write_csv(a, blocks, count, surveys);
+    const int code = write_csv(a, blocks, count, given);
     free(blocks);
     return code;
 }
 
-static int report(const paper_arguments *a, const paper_subjects *list,
-                  const paper_surveys *surveys)
+static int report(const paper_arguments *a, const paper_subjects *list, const given_tables *given)
 {
-    const int code = put_tables(a, list, surveys);
+    const int code = put_tables(a, list, given);
 
     if (list->is_interrupted)
         cli_error("interrupted; %s", a->run.log_samples
@@ -170,13 +191,25 @@ static int report(const paper_arguments *a, const paper_subjects *list,
     return code == CLI_OK ? paper_subjects_exit_code(list) : code;
 }
 
-static int make_surveys(paper_surveys *surveys, const paper_arguments *a)
+static int take_results(given_tables *given, const char *file)
+{
+    json_t *document = paper_results_load(file);
+    if (!document) return CLI_FAILED;
+    const int code = json_object_get(document, "task")
+                         ? paper_panels_take(&given->panels, file, document)
+                         : paper_surveys_take(&given->surveys, file, document);
+    json_decref(document);
+    return code;
+}
+
+static int make_given(given_tables *given, const paper_arguments *a)
 {
     int code = CLI_OK;
 
-    paper_surveys_make(surveys, a);
+    paper_surveys_make(&given->surveys, a);
+    paper_panels_make(&given->panels, a);
     for (size_t i = 0; code == CLI_OK && i < a->results.count; i++)
-        code = paper_surveys_take(surveys, a->results.items[i]);
+        code = take_results(given, a->results.items[i]);
     return code;
 }
 
@@ -185,18 +218,19 @@ int cmd_paper(int argc, char **argv)
     paper_arguments a = {.run = {.log_freq = 100}};
     cli_strings words = {0};
     paper_subjects list = {0};
-    paper_surveys surveys = {0};
+    given_tables given = {0};
     const option_outcome outcome = parse(&a, argc, argv, &words);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
         code = check(&a, &words);
         if (code == CLI_OK) code = check_csv(&a);
-        if (code == CLI_OK) code = make_surveys(&surveys, &a); /* before hours of work */
+        if (code == CLI_OK) code = make_given(&given, &a); /* before hours of work */
         if (code == CLI_OK) code = paper_subjects_make(&list, &a);
-        if (code == CLI_OK) code = report(&a, &list, &surveys);
+        if (code == CLI_OK) code = report(&a, &list, &given);
     }
-    paper_surveys_free(&surveys);
+    paper_surveys_free(&given.surveys);
+    paper_panels_free(&given.panels);
     paper_subjects_free(&list);
     cli_strings_free(&a.models);
     cli_strings_free(&a.table_words);

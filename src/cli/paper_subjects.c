@@ -210,7 +210,8 @@ int paper_subjects_exit_code(const paper_subjects *list)
 
 int paper_subjects_make(paper_subjects *list, const paper_arguments *a)
 {
-    if (!a->n_tables && a->n_surveys) return CLI_OK; /* only tables over data sets */
+    if (!a->n_tables && a->n_surveys + a->n_panels)
+        return CLI_OK; /* only tables of given results */
     int code = check_words(&a->models);
 
     for (size_t i = 0; code == CLI_OK && i < a->models.count; i++) {

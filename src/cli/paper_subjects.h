@@ -15,11 +15,13 @@ typedef struct paper_arguments {
     eval_arguments run; /* photos and how to run; results_file = --csv */
     cli_strings models; /* each -m */
     cli_strings table_words;
-    cli_strings results;               /* of renyi zeroshot, for the tables over data sets */
+    cli_strings results; /* of renyi zeroshot and renyi vqa, for tables that are not run here */
     uint32_t tables[PAPER_MAX_TABLES]; /* numbers */
     uint32_t n_tables;
     uint32_t surveys[PAPER_MAX_TABLES]; /* numbers of tables over data sets */
-    uint32_t n_surveys;                 /* neither the one nor the other = all */
+    uint32_t n_surveys;
+    uint32_t panels[PAPER_MAX_TABLES]; /* numbers of tables of LLaVA */
+    uint32_t n_panels;                 /* none of the three = all */
     int no_mosaic, markdown;
 } paper_arguments;
 

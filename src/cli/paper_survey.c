@@ -11,7 +11,7 @@ static int is_wanted(const paper_arguments *a, uint32_t number)
 {
     for (uint32_t i = 0; i < a->n_surveys; i++)
         if (a->surveys[i] == number) return 1;
-    return a->n_surveys == 0 && a->n_tables == 0;
+    return !a->n_surveys && !a->n_tables && !a->n_panels;
 }
 
 /* Costs need no weights. What this program cannot price stays unknown. */

@@ -33,11 +33,16 @@ typedef struct paper_surveys {
 void paper_surveys_make(paper_surveys *list, const paper_arguments *a);
 void paper_surveys_free(paper_surveys *list);
 
-/* Take what `renyi zeroshot --json` wrote to a file. Of the document it needs `collection` (a name
+/* Take what `renyi zeroshot --json` wrote. Of the document it needs `collection` (a name
  * of collections.h), `model`, `architecture` and `results[]` with `policy`, `images`, `failed`,
  * `top1`, `top1_range` and `adapt` ("tca", or null for cuts alone; may stand in the document
  * instead). Returns CLI_OK, or the exit code after an error was reported. */
-int paper_surveys_take(paper_surveys *list, const char *file);
+int paper_surveys_take(paper_surveys *list, const char *file, const json_t *document);
+
+/* A file of --results; NULL after an error was reported. The caller releases. */
+json_t *paper_results_load(const char *file);
+/* Do both texts mean the same policy, however much of it is written out? */
+int paper_same_policy(const char *a, const char *b);
 
 int paper_survey_is_own(const paper_survey *s); /* are the results the paper's very model's? */
 int paper_surveys_are_measured(const paper_surveys *list);

@@ -23,14 +23,13 @@ static const char *text_of(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-/* Is it this column's policy, however much of it is written out? */
-static int is_policy(const char *text, const renyi_survey_column *column)
+int paper_same_policy(const char *a, const char *b)
 {
     char full[RENYI_POLICY_MAX], wanted[RENYI_POLICY_MAX];
 
-    if (renyi_policy_check(text, NULL, full, sizeof full, NULL) != RENYI_OK ||
-        renyi_policy_check(column->policy, NULL, wanted, sizeof wanted, NULL) != RENYI_OK)
-        return strcmp(text, column->policy) == 0;
+    if (renyi_policy_check(a, NULL, full, sizeof full, NULL) != RENYI_OK ||
+        renyi_policy_check(b, NULL, wanted, sizeof wanted, NULL) != RENYI_OK)
+        return strcmp(a, b) == 0;
     return strcmp(full, wanted) == 0;
 }
 
@@ -39,7 +38,8 @@ static int is_column(const source *s, const json_t *result, const renyi_survey_c
     const char *policy = text_of(result, "policy"), *own = text_of(result, "adapt");
     const int is_adapted = own || text_of(s->document, "adapt");
 
-    return policy && !is_adapted == !column->is_adapted && is_policy(policy, column);
+    return policy && !is_adapted == !column->is_adapted &&
+           paper_same_policy(policy, column->policy);
 }
 
 /* ---- a result -------------------------------------------------------------------------------- */
@@ -132,7 +132,14 @@ static int take_document(paper_surveys *list, source *s)
     return code;
 }
 
-int paper_surveys_take(paper_surveys *list, const char *file)
+int paper_surveys_take(paper_surveys *list, const char *file, const json_t *document)
+{
+    source s = {.file = file, .document = document};
+
+    return take_document(list, &s);
+}
+
+json_t *paper_results_load(const char *file)
 {
     file_bytes bytes;
     json_error_t error;
@@ -141,17 +148,11 @@ int paper_surveys_take(paper_surveys *list, const char *file)
     if (read_file(file, max_bytes, &bytes, &why)) {
         cli_error("%s: %s", file, why);
         free(why);
-        return CLI_FAILED;
+        return NULL;
     }
     json_t *document =
         json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
     free(bytes.data);
-    if (!document) {
-        cli_error("%s:%d: %s", file, error.line, error.text);
-        return CLI_FAILED;
-    }
-    source s = {.file = file, .document = document};
-    const int code = take_document(list, &s);
-    json_decref(document);
-    return code;
+    if (!document) cli_error("%s:%d: %s", file, error.line, error.text);
+    return document;
 }

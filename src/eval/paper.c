@@ -48,13 +48,14 @@ renyi_status renyi_paper_find_table(uint32_t number, size_t *i, renyi_error *err
         if (ry_paper_tables[*i].number == number) return RENYI_OK;
     const char *subject = other_subject(number);
     if (subject)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "Table %u is %s, not one of the ViT and DeiT tables: 1, 2, 3, 7, 8, 9, 10, "
-                       "11, 14, 15; 4 and 5 are those of CLIP on data sets",
-                       number, subject);
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "Table %u is %s, not one of the ViT and DeiT tables: 1, 2, 3, 7, 8, 9, 10, "
+            "11, 14, 15; 4 and 5 are those of CLIP on data sets, 6 and 12 those of LLaVA",
+            number, subject);
     return ry_fail(err, RENYI_ERR_ARG, -1,
                    "the paper has no Table %u; its ViT and DeiT tables are 1, 2, 3, 7, 8, 9, 10, "
-                   "11, 14, 15, those of CLIP 4 and 5",
+                   "11, 14, 15, those of CLIP 4 and 5, of LLaVA 6 and 12",
                    number);
 }
 

@@ -8,7 +8,7 @@ cells='[c for t in d["tables"] for b in t["blocks"] for r in b["rows"] for c in 
 
 # --- a fresh clone: no weights, no photos ---
 run 0 paper
-[ "$(grep -c '^Table ' out)" -eq 12 ] || fail "twelve tables"
+[ "$(grep -c '^Table ' out)" -eq 14 ] || fail "fourteen tables"
 [ "$(grep -c 'no weights (renyi pull timm/' out)" -eq 18 ] || fail "eighteen parts without weights"
 [ "$(grep -c 'no weights (renyi pull openai/clip' out)" -eq 2 ] || fail "two tables without weights"
 out_has "  4.6 c 17.58  82.0 no weights"
@@ -39,7 +39,7 @@ json 'd["tables"][8]["blocks"][0]["weights"] == "timm/deit_small_patch16_224.fb_
 python3 - <<'P' || fail "CSV"
 import csv
 rows = list(csv.DictReader(open("cells.csv")))
-assert len(rows) == 252 + 109 + 17 * 5 and {r["state"] for r in rows} == {"no weights"}, len(rows)
+assert len(rows) == 252 + 109 + 17 * 5 + 2 * 12 * 5 and {r["state"] for r in rows} == {"no weights"}, len(rows)
 assert all(None not in r and None not in r.values() for r in rows)
 first = rows[0]
 assert (first["table"], first["method"], first["paper_top1"]) == ("1", "cls", "66.1") and "layers=0,3,6" in first["policy"]
@@ -149,8 +149,8 @@ run 0 paper --table 1 -m small.safetensors
 out_has "ViT-S/16: not run (renyi paper -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k)"
 
 # --- wrong usage ---
-run 2 paper --table 12
-err_has "LLaVA"
+run 2 paper --table 12 --data-dir photos
+err_has "renyi vqa"
 run 2 paper --table 13
 run 2 paper --table 99
 err_has "no Table 99"
