@@ -1,6 +1,6 @@
 /* visual_forward.c - runs a plan: the tower, a look at the block behind it, the projector.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/linear_steps.h"
+#include "model/runner.h"
 #include "model/visual_plan.h"
 
 #include <omp.h>
@@ -33,25 +33,23 @@ typedef struct job {
     size_t n;                      /* rows to project; 0 = it is a look */
 } job;
 
-/* h = LayerNorm of the features, and the form in which qk reads them. */
-static void normalise(ry_hand *h, const ry_visual_plan *p, size_t rows)
+/* qk_rows = queries and keys of LayerNorm of the features. */
+static void ask(ry_runner *r, const ry_visual_plan *p, size_t rows)
 {
-    enum { ROWS = RY_CONVERT_ROWS };
     const size_t C = p->visual->config.tower.dim, row = ry_linear_row(p->visual->qk, C);
-    const int converts = ry_linear_op_converts(p->qk);
-    ry_step step = ry_hand_begin(h, (rows + ROWS - 1) / ROWS);
+    ry_step step = ry_runner_step(r, ry_row_tiles(rows));
     for (size_t t; ry_step_next(&step, &t);) {
-        const size_t first = t * ROWS, count = rows - first < ROWS ? rows - first : ROWS;
+        const size_t first = t * RY_CONVERT_ROWS, count = ry_row_end(t, rows) - first;
         p->kernels.layernorm(p->h + first * row, row, p->x + first * C, C, count, C,
                              p->visual->norm_w, p->visual->norm_b,
                              (float)p->visual->config.tower.norm_eps);
-        if (converts) ry_linear_op_convert(p->qk, t, (ry_extent){1, rows}, p->h, p->low);
+        ry_runner_convert(r, p->qk, t, rows, p->h);
     }
     ry_step_end(&step);
-    ry_hand_product(h, p->qk, rows, converts ? p->low : (const void *)p->h, p->qk_rows);
+    ry_runner_product(r, p->qk, rows, p->h, p->qk_rows);
 }
 
-static void look(ry_hand *h, const job *j)
+static void look(ry_runner *r, const job *j)
 {
     static const uint32_t first_row[] = {0};
     ry_visual_plan *p = j->p;
@@ -67,14 +65,14 @@ static void look(ry_hand *h, const job *j)
         at.rows = first_row;
         at.n_rows = 1;
     }
-    normalise(h, p, N);
+    ask(r, p, N);
     const size_t blocks = j->columns ? ry_attention_blocks(N, p->kernels.attention_rows) : 1;
-    ry_step step = ry_hand_begin(h, blocks);
+    ry_step step = ry_runner_step(r, blocks);
     for (size_t t; ry_step_next(&step, &t);)
-        p->kernels.attention(&at, t, p->attention + h->thread * p->attention_each);
+        p->kernels.attention(&at, t, p->attention + r->thread * p->attention_each);
     ry_step_end(&step);
     if (!j->columns) return;
-    step = ry_hand_begin(h, 1);
+    step = ry_runner_step(r, 1);
     for (size_t t; ry_step_next(&step, &t);) ry_attention_scores(p->columns, &at, blocks);
     ry_step_end(&step);
 }
@@ -85,13 +83,13 @@ static void run(const job *j)
     for (int i = 0; i < RY_VISUAL_TICKETS; i++) ry_ticket_reset(&p->tickets[i]);
 #pragma omp parallel num_threads(p->n_threads)
     {
-        ry_hand h = {p->tickets, 0, (unsigned)omp_get_thread_num(), p->low};
+        ry_runner r = {p->tickets, RY_VISUAL_TICKETS, 0, (unsigned)omp_get_thread_num(), p->low};
         omp_set_num_threads(1); /* a tile never spawns threads of its own */
         if (j->n) {
-            ry_hand_linear(&h, p->project[0], j->n, p->features, p->mid);
-            ry_hand_linear(&h, p->project[1], j->n, p->mid, p->rows);
+            ry_runner_linear(&r, p->project[0], j->n, p->features, p->mid);
+            ry_runner_linear(&r, p->project[1], j->n, p->mid, p->rows);
         } else {
-            look(&h, j);
+            look(&r, j);
         }
     }
 }
