@@ -143,14 +143,16 @@ typedef struct renyi_lm_info {
     int tied; /* 1: the table of tokens is also the output matrix */
     uint64_t n_params;
     uint64_t bytes;    /* of the weights in memory */
-    renyi_dtype dtype; /* of the matrix products */
+    renyi_dtype dtype; /* of the weights in memory: F32; BF16, multiplied in f32; INT8 per channel,
+                          rows to 8 bits; INT4 in groups of 32, rows to 8 bits a group */
     renyi_cpu cpu;     /* level the weights were packed for */
 } renyi_lm_info;
 
 /* Open a Llama, or the language model of a LLaVA (tower and projector are not looked at): a
  * directory with config.json and one or several safetensors files, or what else renyi_model_open
  * takes. Without a config the number of heads is not known: RENYI_ERR_FORMAT. Of `opt` cpu, limits,
- * allocator, progress and dtype count. On success *out is owned by the caller (renyi_lm_free). On
+ * allocator, progress and dtype count: 0 = f32, AUTO = int8; fewer bits are faster, since every
+ * token reads all weights. On success *out is owned by the caller (renyi_lm_free). On
  * failure *out is NULL. */
 RENYI_API RENYI_CHECK renyi_status renyi_lm_open(renyi_lm **out, const char *path,
                                                  const renyi_options *opt, renyi_error *err);
@@ -187,9 +189,8 @@ typedef struct renyi_lm_input {
 /* Append n >= 1 rows to the sequence. logits: [vocab] of what follows the last of them, or NULL:
  * then they are not computed. More rows than the session has room for: RENYI_ERR_LIMIT, and nothing
  * was appended. Allocates nothing. A row has the same bits however many are fed with it and on any
- * number of threads, with one exception: from AVX-512 on, where the products are oneDNN's, a row
- * that is fed alone may differ in the last bits from one in company. If the progress callback
- * stops it (RENYI_ERR_ABORTED), the rows done so far have been appended. */
+ * number of threads. If the progress callback stops it (RENYI_ERR_ABORTED), the rows done so far
+ * have been appended. */
 RENYI_API RENYI_CHECK renyi_status renyi_lm_feed(renyi_lm_session *s, const renyi_lm_input *in,
                                                  uint32_t n, float *logits, renyi_error *err);
 RENYI_API uint32_t renyi_lm_position(const renyi_lm_session *s); /* rows of the sequence so far */
@@ -197,6 +198,25 @@ RENYI_API uint32_t renyi_lm_max_context(const renyi_lm_session *s);
 
 /* Forget all rows but the first `position`, which is at most renyi_lm_position: RENYI_ERR_ARG. */
 RENYI_API RENYI_CHECK renyi_status renyi_lm_rewind(renyi_lm_session *s, uint32_t position,
+                                                   renyi_error *err);
+
+/* Write a LLaVA with random weights (truncated normal 0.02, F16, llava-hf's names) into a folder,
+ * which is made if it is not there: config.json, preprocessor_config.json, model.safetensors or
+ * shards with their index. For measuring speed and memory at full size: no tokenizer, and answers
+ * mean nothing. `architecture`: "llava-1.5-7b" or "llava-1.5-13b". The same seed gives the same
+ * bytes; little memory is needed. Files of an earlier model in the folder are overwritten. */
+typedef struct renyi_lvlm_init_options {
+    uint32_t struct_size;
+    uint64_t seed;
+    uint32_t dim, n_layers, n_heads, mlp_dim; /* of the language model; 0 = as the name says. The
+                                                 tower, CLIP-L/14 at 336 pixels, becomes as narrow
+                                                 and as shallow, but never wider or deeper */
+    uint64_t shard_bytes;    /* of tensors in a file, at most, unless one alone has more; 0 = 5e9 */
+    renyi_progress progress; /* bytes written of all; non-zero stops */
+    void *progress_user;
+} renyi_lvlm_init_options;
+RENYI_API RENYI_CHECK renyi_status renyi_lvlm_init(const char *folder, const char *architecture,
+                                                   const renyi_lvlm_init_options *opt,
                                                    renyi_error *err);
 
 /* ---- visual tokens ------------------------------------------------------------------------- */

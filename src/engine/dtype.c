@@ -59,7 +59,7 @@ renyi_status ry_dtype_choose_lm(renyi_dtype wanted, renyi_dtype *out, renyi_erro
 {
     if ((unsigned)wanted > RENYI_DTYPE_INT4)
         return ry_fail(err, RENYI_ERR_ARG, -1, "dtype %d is not known", (int)wanted);
-    *out = wanted == RENYI_DTYPE_DEFAULT ? RENYI_DTYPE_BF16
+    *out = wanted == RENYI_DTYPE_DEFAULT ? RENYI_DTYPE_F32
            : wanted == RENYI_DTYPE_AUTO  ? RENYI_DTYPE_INT8
                                          : wanted;
     return RENYI_OK;

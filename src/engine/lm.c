@@ -13,8 +13,6 @@ static renyi_status fill_lm(renyi_lm *lm, const ry_checkpoint *ckpt, const renyi
 {
     ry_llama_config config;
     RY_TRY(ry_llama_configure(&config, ckpt, err));
-    if (opt->dtype == RENYI_DTYPE_DEFAULT && config.quantised)
-        lm->dtype = ry_dtype_of_quantised(lm->level);
     return ry_llama_load(&lm->model, &config, ckpt, opt, lm->level, lm->dtype, err);
 }
 
@@ -30,7 +28,7 @@ renyi_status renyi_lm_open(renyi_lm **out, const char *path, const renyi_options
     *out = NULL;
     RY_TRY(ry_options_read(&opt, options, err));
     RY_TRY(ry_cpu_choose(opt.cpu, &level, err));
-    RY_TRY(ry_dtype_choose(opt.dtype, level, &dtype, err));
+    RY_TRY(ry_dtype_choose_lm(opt.dtype, &dtype, err));
 
     renyi_lm *lm = ry_calloc(&opt.allocator, 1, sizeof *lm);
     if (!lm) return ry_fail_in(err, ry_fail_nomem(err, sizeof *lm), path);

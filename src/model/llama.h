@@ -12,8 +12,7 @@ typedef struct ry_llama_config {
     uint32_t vocab, context; /* ids, and positions that it was made for */
     int32_t bos, eos, image; /* -1 = the config names none */
     double rope_theta, norm_eps;
-    int tied;      /* the table of tokens is also the output matrix */
-    int quantised; /* the file has 8-bit weights */
+    int tied; /* the table of tokens is also the output matrix */
 } ry_llama_config;
 
 /* Widths of a layer's products. */

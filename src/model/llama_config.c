@@ -40,12 +40,6 @@ static renyi_status read_extents(uint64_t x[RY_X_COUNT], const ry_vit_naming *n,
     return ry_vit_extents_check(x, limits, sizeof limits / sizeof *limits, "language model: ", err);
 }
 
-static int has_8_bits(const ry_vit_naming *n, const ry_tensors *set)
-{
-    const ry_tensor *t = ry_vit_tensor(n, set, RY_FC1_W, 0);
-    return t && t->dtype == RY_I8;
-}
-
 static renyi_status sizes_from_tensors(ry_llama_config *c, uint64_t x[RY_X_COUNT],
                                        const ry_tensors *set, renyi_error *err)
 {
@@ -66,7 +60,6 @@ static renyi_status sizes_from_tensors(ry_llama_config *c, uint64_t x[RY_X_COUNT
     c->vocab = (uint32_t)x[RY_X_VOCAB];
     c->n_layers = n.n_blocks;
     c->tied = !(n.groups & RY_GROUP_HEAD);
-    c->quantised = has_8_bits(&n, set);
     return RENYI_OK;
 }
 

@@ -29,18 +29,22 @@ void ry_loader_end(ry_loader *ld)
 
 /* ---- one tensor ---------------------------------------------------------------------------- */
 
-renyi_status ry_loader_read(ry_loader *ld, const ry_tensor *t, float *out)
+renyi_status ry_loader_finished(ry_loader *ld, const ry_tensor *t)
 {
-    const size_t n = (size_t)ry_tensor_elements(t);
-    RY_TRY(ry_vit_read(out, t, ld->set, ld->err));
     ry_tensors_drop_pages(ld->set, t);
     ld->done++;
-    ld->n_params += n;
+    ld->n_params += ry_tensor_elements(t);
     if (ld->opt->progress && ld->opt->progress(ld->opt->progress_user, ld->done, ld->total))
         return ry_fail(ld->err, RENYI_ERR_ABORTED, -1,
                        "loading was stopped after %" PRIu64 " of %" PRIu64 " tensors", ld->done,
                        ld->total);
     return RENYI_OK;
+}
+
+renyi_status ry_loader_read(ry_loader *ld, const ry_tensor *t, float *out)
+{
+    RY_TRY(ry_vit_read(out, t, ld->set, ld->err));
+    return ry_loader_finished(ld, t);
 }
 
 const ry_tensor *ry_loader_find(const ry_loader *ld, ry_vit_role role, uint32_t block)

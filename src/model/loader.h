@@ -28,6 +28,9 @@ const ry_tensor *ry_loader_find(const ry_loader *ld, ry_vit_role role, uint32_t 
 /* A tensor as floats into out [elements]; its pages may then go. */
 renyi_status ry_loader_read(ry_loader *ld, const ry_tensor *t, float *out) RENYI_CHECK;
 
+/* A tensor has been read: its pages may go, and progress is told. */
+renyi_status ry_loader_finished(ry_loader *ld, const ry_tensor *t) RENYI_CHECK;
+
 /* The tensor of a role, which must be there; *out is owned by the caller even on failure. */
 renyi_status ry_loader_vector(ry_loader *ld, ry_vit_role role, uint32_t block,
                               float **out) RENYI_CHECK;
@@ -48,6 +51,10 @@ static inline size_t ry_loader_floats(size_t n_out, size_t n_in) { return n_out 
 
 renyi_status ry_loader_linear(ry_loader *ld, const ry_linear_source *s,
                               ry_linear **out) RENYI_CHECK;
+
+/* The same for few rows (kernels/linear.h) and without scratch: some rows at a time. No biases, and
+ * weights of floats. */
+renyi_status ry_loader_rows(ry_loader *ld, const ry_linear_source *s, ry_linear **out) RENYI_CHECK;
 
 /* What all blocks of a tower have in common. */
 typedef struct ry_block_shape {

@@ -80,7 +80,7 @@ static void test_info(void **state)
     const uint64_t params = LLAMA_DIM * (2 * LLAMA_VOCAB + 1 +
                                          LLAMA_LAYERS * (2 + attention + 3 * (uint64_t)LLAMA_MLP));
     assert_int_equal(info.n_params, params);
-    assert_int_equal(info.bytes, 4 * params);
+    assert_in_range(info.bytes, 4 * params, 6 * params); /* panels are whole */
     renyi_lm_free(lm);
 }
 
@@ -129,13 +129,32 @@ static void test_reference(void **state)
         check_level(&f, (renyi_cpu)level, RENYI_DTYPE_F32, 0, 1e-5);
         check_level(&f, (renyi_cpu)level, RENYI_DTYPE_F32, 16, 1e-2);
         for (int dtype = RENYI_DTYPE_BF16; dtype <= RENYI_DTYPE_INT8; dtype++)
-            if (!renyi_dtype_check((renyi_dtype)dtype, (renyi_cpu)level, NULL))
-                check_level(&f, (renyi_cpu)level, (renyi_dtype)dtype, 0, 0.3); /* of 24 channels */
+            check_level(&f, (renyi_cpu)level, (renyi_dtype)dtype, 0, 0.3); /* of 24 channels */
     }
     fix_free(&f);
 }
 
-/* Below AVX-512 every row has the same bits alone and in any pass; from there on, in any pass. */
+/* 4 bits are too few for 24 channels to be near anything; but all levels lose the same. */
+static void test_int4(void **state)
+{
+    (void)state;
+    float want[LLAMA_VOCAB], got[LLAMA_VOCAB];
+    double exact[LLAMA_VOCAB];
+    for (int level = RENYI_CPU_SCALAR; level <= (int)renyi_cpu_detect(); level++) {
+        const renyi_options opt = {
+            .struct_size = sizeof opt, .cpu = (renyi_cpu)level, .dtype = RENYI_DTYPE_INT4};
+        renyi_lm_info info;
+        renyi_lm *lm = open_default(&opt);
+        renyi_lm_get_info(lm, &info);
+        assert_int_equal(info.dtype, RENYI_DTYPE_INT4);
+        answer(lm, 1, level == RENYI_CPU_SCALAR ? want : got);
+        renyi_lm_free(lm);
+        for (size_t i = 0; i < LLAMA_VOCAB; i++) exact[i] = (double)want[i];
+        if (level > RENYI_CPU_SCALAR) assert_true(distance(got, exact) < 0.1);
+    }
+}
+
+/* Every row has the same bits alone and in any pass. */
 static void test_company(void **state)
 {
     (void)state;
@@ -145,7 +164,7 @@ static void test_company(void **state)
         renyi_lm *lm = open_default(&opt);
         float want[LLAMA_VOCAB], got[LLAMA_VOCAB];
         renyi_lm_session *s = open_session(lm, 0, 1, 0);
-        for (uint32_t i = 0, n = level < RENYI_CPU_AVX512 ? 1 : 2; i < N; i += n)
+        for (uint32_t i = 0, n = 1; i < N; i += n)
             assert_ok(renyi_lm_feed(s, rows + i, n, want, err));
         renyi_lm_session_free(s);
         for (size_t p = 0; p < sizeof plans / sizeof plans[0]; p++) {
@@ -478,13 +497,14 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_info),       cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_company),    cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_tied),       cmocka_unit_test(test_silent_config),
-        cmocka_unit_test(test_embeddings), cmocka_unit_test(test_rewind),
-        cmocka_unit_test(test_overflow),   cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_bad_configs),
-        cmocka_unit_test(test_bad_calls),  cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_info),          cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_int4),          cmocka_unit_test(test_company),
+        cmocka_unit_test(test_layouts),       cmocka_unit_test(test_tied),
+        cmocka_unit_test(test_silent_config), cmocka_unit_test(test_embeddings),
+        cmocka_unit_test(test_rewind),        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_progress),      cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_bad_configs),   cmocka_unit_test(test_bad_calls),
+        cmocka_unit_test(test_memory),
     };
     make_rows();
     return cmocka_run_group_tests(tests, NULL, NULL);
