@@ -40,6 +40,16 @@ int ry_visual_projector_find(ry_vit_naming *out, const char **layout, const ry_t
     return 1;
 }
 
+ry_vit_naming ry_visual_projector_naming(void)
+{
+    return (ry_vit_naming){.layout = RY_LAYOUT_HF,
+                           .of = &layouts[0],
+                           .table = hf_names,
+                           .n_names = sizeof hf_names / sizeof hf_names[0],
+                           .n_blocks = 1, /* that its roles belong to */
+                           .groups = RY_GROUP_CORE};
+}
+
 renyi_status ry_visual_projector_tensors(ry_tensors **out, const ry_vit_naming *n,
                                          const ry_tensors *set, const renyi_allocator *al,
                                          renyi_error *err)

@@ -21,6 +21,9 @@ void ry_visual_tower_close(ry_visual_tower *t);
  * *layout (may be NULL) is then the name of the whole file's layout. */
 int ry_visual_projector_find(ry_vit_naming *out, const char **layout, const ry_tensors *set);
 
+/* That of a LLaVA that is about to be written, as llava-hf names it. */
+ry_vit_naming ry_visual_projector_naming(void);
+
 /* Its tensors alone. */
 renyi_status ry_visual_projector_tensors(ry_tensors **out, const ry_vit_naming *n,
                                          const ry_tensors *set, const renyi_allocator *al,
