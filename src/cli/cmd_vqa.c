@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "eval_job.h"
-#include "model_path.h"
 #include "vqa_arguments.h"
 
 static int check_shards(vqa_arguments *a)
@@ -25,8 +24,8 @@ static int check_shards(vqa_arguments *a)
 /* Of a run that asks a model. */
 static int check_asking(vqa_arguments *a)
 {
-    if (!a->model)
-        return options_usage_error("vqa", "-m MODEL is missing (or --score ANSWERS, to score what "
+    if (!a->lvlm.model)
+        return options_usage_error("vqa", "-m LLAVA is missing (or --score ANSWERS, to score what "
                                           "was answered before)");
     if (!a->images && a->task != RENYI_VQA_MMBENCH && a->task != RENYI_VQA_MMBENCH_CN)
         return options_usage_error("vqa", "--images DIR is missing: the photos of the questions");
@@ -35,7 +34,19 @@ static int check_asking(vqa_arguments *a)
     if (a->reported.given)
         return options_usage_error("vqa",
                                    "--reported belongs to --score, with one file of answers");
-    if (prune_texts("vqa", &a->prune, &a->policies)) return CLI_USAGE;
+    if (!(a->temperature.values[0] >= 0.0 && a->temperature.values[0] <= 1e6))
+        return options_usage_error("vqa", "option '--temperature': %g is not from 0 to 1e6",
+                                   a->temperature.values[0]);
+    if (!(a->top_p.values[0] > 0.0 && a->top_p.values[0] <= 1.0))
+        return options_usage_error("vqa", "option '--top-p': %g is not above 0 and at most 1",
+                                   a->top_p.values[0]);
+    if (!a->max_new_tokens) a->max_new_tokens = a->info.max_new_tokens;
+    return CLI_OK;
+}
+
+static int check_policies(vqa_arguments *a)
+{
+    if (prune_texts("vqa", &a->lvlm.prune, &a->policies)) return CLI_USAGE;
     for (size_t i = 0; i < a->policies.count; i++) {
         char full[RENYI_POLICY_MAX];
         const int code = prune_check("vqa", a->policies.items[i], NULL, full);
@@ -49,7 +60,7 @@ static int check_asking(vqa_arguments *a)
 
 static int check_scoring(const vqa_arguments *a)
 {
-    if (a->model || a->answers || a->resume || a->prune.policies.count)
+    if (a->lvlm.model || a->answers || a->resume || a->lvlm.prune.policies.count)
         return options_usage_error("vqa", "--score reads answers; it takes no model, --answers, "
                                           "--resume or --prune");
     if ((a->submission || a->reported.given) && a->scored.count != 1)
@@ -79,7 +90,9 @@ static int check(vqa_arguments *a, const cli_strings *words)
                                    a->info.name);
     const int code = check_shards(a);
     if (code != CLI_OK) return code;
-    return a->scored.count ? check_scoring(a) : check_asking(a);
+    if (a->scored.count) return check_scoring(a);
+    const int asking = check_asking(a);
+    return asking == CLI_OK ? check_policies(a) : asking;
 }
 
 static option_outcome parse(vqa_arguments *a, int argc, char **argv, cli_strings *words)
@@ -100,21 +113,19 @@ static option_outcome parse(vqa_arguments *a, int argc, char **argv, cli_strings
          "write what the benchmark's server or grader takes", 0, 0},
         {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document on stdout", 0, 0},
         {"", 0, OPTION_HEADING, NULL, "", "Asking a model", 0, 0},
-        {"model", 'm', OPTION_STRING, &a->model, "MODEL", "directory of a LLaVA", 0, 0},
+        LVLM_MODEL_ROWS(&a->lvlm),
+        LVLM_LANGUAGE_ROWS(&a->lvlm),
         {"images", 0, OPTION_STRING, &a->images, "DIR", "folder of the photos", 0, 0},
         {"image-folder", 0, OPTION_STRING, &a->images, "DIR", "the same", 0, 0},
         {"answers", 0, OPTION_STRING, &a->answers, "FILE",
          "write answers as they come; of several policies a folder", 0, 0},
         {"answers-file", 0, OPTION_STRING, &a->answers, "FILE", "the same", 0, 0},
         {"resume", 0, OPTION_FLAG, &a->resume, "", "ask only what --answers FILE lacks", 0, 0},
-        PRUNE_OPTION_ROWS(&a->prune),
         {"max-new-tokens", 0, OPTION_COUNT, &a->max_new_tokens, "N",
          "of an answer, at most (128; sqa, mmbench, mmvet 1024)", 1, 1 << 20},
         {"temperature", 0, OPTION_REAL, &a->temperature, "T", "0 = the likeliest token (0)", 0, 0},
         {"top-p", 0, OPTION_REAL, &a->top_p, "P", "with a temperature: of the likeliest (1)", 0, 0},
         {"seed", 's', OPTION_COUNT, &a->seed, "N", "of the temperature's dice (42)", 0, 0},
-        {"threads", 't', OPTION_COUNT, &a->threads, "N", "threads (physical cores)", 1, 4096},
-        ENGINE_OPTION_ROWS(a),
         {"log-freq", 0, OPTION_COUNT, &a->log_freq, "N",
          "without a terminal, a line every N questions (100)", 1, 0},
         {"", 0, OPTION_HEADING, NULL, "", "Some of the questions", 0, 0},
@@ -127,7 +138,7 @@ static option_outcome parse(vqa_arguments *a, int argc, char **argv, cli_strings
     };
     const verb_syntax syntax = {
         "vqa",
-        "--task NAME --questions FILE {--score ANSWERS... | -m MODEL --images DIR} [options]",
+        "--task NAME --questions FILE {--score ANSWERS... | -m LLAVA --images DIR} [options]",
         "Benchmarks of questions about photos, with the question and answer files of LLaVA's own scripts.\n"
         "Answers are scored here where the benchmark allows it: the figure with its 95 % interval, its\n"
         "categories, and every two runs compared question by question. Where a server or another model\n"
@@ -144,13 +155,14 @@ static option_outcome parse(vqa_arguments *a, int argc, char **argv, cli_strings
 
 int cmd_vqa(int argc, char **argv)
 {
-    vqa_arguments a = {.chunk_idx = VQA_NO_CHUNK, .seed = 42, .log_freq = 100};
+    vqa_arguments a = {
+        .chunk_idx = VQA_NO_CHUNK, .seed = 42, .log_freq = 100, .top_p = {.values = {1}}};
     cli_strings words = {0};
     const option_outcome outcome = parse(&a, argc, argv, &words);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO && (code = check(&a, &words)) == CLI_OK) code = vqa_execute(&a);
-    prune_options_free(&a.prune);
+    lvlm_arguments_free(&a.lvlm);
     cli_strings_free(&a.policies);
     cli_strings_free(&a.scored);
     cli_strings_free(&words);

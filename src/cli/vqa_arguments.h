@@ -4,19 +4,19 @@
 #ifndef RENYI_CLI_VQA_ARGUMENTS_H
 #define RENYI_CLI_VQA_ARGUMENTS_H
 
-#include "prune_options.h"
+#include "lvlm_options.h"
 
 #include <renyi/vqa.h>
 
 #define VQA_NO_CHUNK UINT64_MAX
 
 typedef struct vqa_arguments {
-    const char *model, *task_word, *questions, *annotations, *images;
-    const char *answers, *submission, *shard, *cpu, *dtype;
-    cli_strings scored; /* --score: files of answers; nothing is asked then */
-    prune_options prune;
-    cli_strings policies; /* what they mean, as typed */
-    uint64_t limit, num_chunks, chunk_idx, threads, max_new_tokens, seed, log_freq;
+    lvlm_arguments lvlm; /* its policy is not used: there may be several */
+    const char *task_word, *questions, *annotations, *images;
+    const char *answers, *submission, *shard;
+    cli_strings scored;   /* --score: files of answers; nothing is asked then */
+    cli_strings policies; /* what the words about pruning mean, as typed */
+    uint64_t limit, num_chunks, chunk_idx, max_new_tokens, seed, log_freq;
     option_reals temperature, top_p, reported;
     int json, resume;
     /* what the words mean */

@@ -131,8 +131,8 @@ static int ask_policy(job *j, vqa_model *m, size_t policy)
                                      .policy = m->policy,
                                      .condition = m->condition,
                                      .ranks = ranks_get(),
-                                     .ask = m->ask,
-                                     .ask_user = m->user,
+                                     .ask = vqa_model_ask,
+                                     .ask_user = m,
                                      .user = j,
                                      .on_failure = on_failure,
                                      .progress = on_progress};
@@ -159,7 +159,7 @@ static int ask_all(job *j)
 
     eval_catch_interrupt();
     for (size_t i = 0; code == CLI_OK && i < j->a->policies.count; i++) {
-        code = vqa_model_choose(&m, j->a, i);
+        code = vqa_model_choose(&m, j->a->policies.items[i]);
         if (code == CLI_OK) code = ask_policy(j, &m, i);
     }
     vqa_model_close(&m);

@@ -50,7 +50,8 @@ static json_t *entry(const renyi_vqa_answers *a, size_t i, const char *text)
     switch (a->v->info.task) {
     case RENYI_VQA_GQA:
         return json_pack("{s:o, s:o}", "questionId", ry_vqa_id_json(q), "prediction", said);
-    case RENYI_VQA_VQAV2: return json_pack("{s:o, s:o}", "question_id", ry_vqa_id_json(q), "answer", said);
+    case RENYI_VQA_VQAV2:
+        return json_pack("{s:o, s:o}", "question_id", ry_vqa_id_json(q), "answer", said);
     case RENYI_VQA_VIZWIZ:
         return json_pack("{s:o, s:o}", "image", ry_json_clean(q->image), "answer", said);
     default: return said;

@@ -88,7 +88,7 @@ usage() { local message=$1; shift; run 2 vqa "$@"; err_has "$message"; out_empty
 usage "--task NAME is missing" --questions gqa.jsonl
 usage "no benchmark 'nope'" --task nope --questions gqa.jsonl
 usage "llava_mme.jsonl" --task mme --score said.jsonl
-usage "-m MODEL is missing" --task gqa --questions gqa.jsonl
+usage "-m LLAVA is missing" --task gqa --questions gqa.jsonl
 usage "--images DIR is missing" --task gqa --questions gqa.jsonl -m model
 usage "--resume needs --answers" --task gqa --questions gqa.jsonl -m model --images . --resume
 usage "takes no model" --task gqa --questions gqa.jsonl -m model --score parts

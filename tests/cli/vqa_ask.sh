@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# renyi vqa with a model: answers as renyi ask gives them, resumed, in parts and shared by ranks; photos that are missing or corrupt.
+# SPDX-License-Identifier: Apache-2.0
+. "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || { echo "SKIP: no python3 to make a LLaVA and to read JSON"; exit 77; }
+
+python3 "$RENYI_SRC/tests/make_llava.py" llava
+mkdir photos
+make_ppm photos/a.ppm 200 30 90
+make_ppm photos/b.ppm 20 130 190
+echo "no picture" >photos/bad.ppm
+for i in 1 2 3 4 5; do
+  photo=a.ppm; [ $i -lt 3 ] || photo=b.ppm
+  printf '{"question_id": %d, "image": "%s", "text": "what is %d", "answer": "x"}\n' $i $photo $i
+done >q.jsonl
+vqa() { "$RENYI" vqa --task gqa --questions "$@"; }
+here=(-m llava --images photos -t 1 --max-new-tokens 4)
+
+# --- what is asked is what renyi ask would be asked ---
+run 0 vqa q.jsonl "${here[@]}" --answers all.jsonl --json
+json 'd["results"][0]["answered"] == 5 and d["results"][0]["visual_tokens"] == 16 and d["results"][0]["model"] == "llava" and d["results"][0]["policy"] == "none"'
+"$RENYI" ask -q -m llava -t 1 --max-new-tokens 4 photos/b.ppm $'what is 4\nAnswer the question using a single word or phrase.' --json >asked.json
+python3 - <<'P' || fail "another answer than that of renyi ask"
+import json
+lines = [json.loads(l) for l in open("all.jsonl")]
+assert [l["question_id"] for l in lines] == [1, 2, 3, 4, 5]
+assert set(lines[0]) == {"question_id", "prompt", "text", "answer_id", "model_id", "metadata"}
+assert lines[3]["text"] == json.load(open("asked.json"))["text"].strip(), lines[3]
+P
+run 2 vqa q.jsonl "${here[@]}" --answers all.jsonl
+err_has "resume continues them"
+
+# --- resumed after a torn line, in parts, with a policy ---
+strip() { sed 's/,"ms":[0-9]*//' "$1"; }
+{ head -2 all.jsonl; printf '{"question_id": 3, "pro'; } >torn.jsonl
+run 0 vqa q.jsonl "${here[@]}" --answers torn.jsonl --resume
+cmp -s <(strip torn.jsonl) <(strip all.jsonl) || fail "resumed answers"
+mkdir parts
+for i in 0 1; do run 0 vqa q.jsonl "${here[@]}" --num-chunks 2 --chunk-idx $i --answers parts/2_$i.jsonl; done
+cmp -s <(cat parts/*.jsonl | sed 's/,"ms":[0-9]*//') <(strip all.jsonl) || fail "answers in parts"
+run 2 vqa q.jsonl "${here[@]}" --answers torn.jsonl --resume --prune 'prumerge tokens=5'
+err_has "not of this run"
+run 2 vqa q.jsonl "${here[@]}" --answers torn.jsonl --resume --max-new-tokens 5
+mkdir both
+run 0 vqa q.jsonl "${here[@]}" --answers both --prune none --prune 'prumerge tokens=5 metric=col' --json
+json '[r["visual_tokens"] for r in d["results"]] == [16, 6] and len(d["pairs"]) == 1'
+cmp -s <(strip both/none.jsonl) <(strip all.jsonl) || fail "answers of the first of two policies"
+[ -s both/prumerge_tokens=5_metric=col.jsonl ] || fail "a file for each policy"
+
+# --- photos that are missing or corrupt are named; a later run may find them ---
+{ cat q.jsonl; printf '{"question_id": 6, "image": "bad.ppm", "text": "x"}\n{"question_id": 7, "image": "none.ppm", "text": "x"}\n'; } >seven.jsonl
+run 3 vqa seven.jsonl "${here[@]}" --answers seven.out --json
+json 'd["results"][0]["answered"] == 5 and len(d["failed"]) == 2 and "bad.ppm" in d["failed"][0] and "none.ppm" in d["failed"][1]'
+cmp -s <(strip seven.out) <(strip all.jsonl) || fail "answers beside failures"
+
+# --- questions without a photo ---
+printf '[{"id": "1", "conversations": [{"value": "Which?"}, {"value": "A"}]}, {"id": "2", "image": "a.ppm", "conversations": [{"value": "<image>Which?"}]}]' >sqa.json
+run 0 "$RENYI" vqa --task sqa --questions sqa.json "${here[@]}" --answers sqa.jsonl
+grep -q '"visual_tokens":0' sqa.jsonl && grep -q '"visual_tokens":16' sqa.jsonl || fail "with and without a photo"
+
+# --- what cannot be asked ---
+run 1 vqa q.jsonl -m absent --images photos
+python3 "$RENYI_SRC/tests/make_llava.py" mute tokenizer=0
+run 1 vqa q.jsonl -m mute --images photos
+err_has "no tokenizer.model"
+run 2 vqa q.jsonl "${here[@]}" --prune 'prumerge tokens=17'
+run 2 vqa q.jsonl "${here[@]}" --temperature -1
+run 2 vqa q.jsonl "${here[@]}" --top-p 0
+
+# --- ranks ---
+need_mpi
+run 0 ranks 2 "$RENYI" vqa --task gqa --questions q.jsonl "${here[@]}" --answers ranks.jsonl
+cmp -s <(strip ranks.jsonl) <(strip all.jsonl) || fail "answers of two ranks"
+[ ! -e ranks.jsonl.rank1 ] || fail "a part is left"
+echo "vqa with a model: ok"
