@@ -314,8 +314,8 @@ typedef struct renyi_lvlm renyi_lvlm;
 typedef struct renyi_lvlm_options {
     uint32_t struct_size;
     renyi_cpu cpu;           /* 0 = best */
-    renyi_dtype dtype;       /* of the language model; 0 = what the file was made for */
-    renyi_dtype tower_dtype; /* of the image tower; likewise */
+    renyi_dtype dtype;       /* of the language model: see renyi_lm_open */
+    renyi_dtype tower_dtype; /* of the image tower: see renyi_visual_open */
     const char *tower;       /* a CLIP by itself; NULL: see renyi_visual_open */
     const char *tokenizer;   /* file or folder; NULL = what lies in the folder of the model */
     renyi_limits limits;

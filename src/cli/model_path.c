@@ -113,7 +113,7 @@ renyi_cpu cpu_from_name(const char *name)
 }
 
 static const renyi_dtype dtypes[] = {RENYI_DTYPE_F32, RENYI_DTYPE_BF16, RENYI_DTYPE_INT8,
-                                     RENYI_DTYPE_AUTO};
+                                     RENYI_DTYPE_INT4, RENYI_DTYPE_AUTO};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
 renyi_dtype dtype_from_name(const char *name)

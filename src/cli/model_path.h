@@ -28,9 +28,10 @@ int model_no_classifier(const renyi_model_info *info);
 renyi_cpu cpu_from_name(const char *name);
 #define CPU_CHOICES "auto|scalar|avx2|avx512"
 
-/* "f32", "bf16", "int8", "auto"; NULL = what the file was made for. */
+/* "f32", "bf16", "int8", "int4", "auto"; NULL = what the file was made for. */
 renyi_dtype dtype_from_name(const char *name);
 #define DTYPE_CHOICES "f32|bf16|int8|auto"
+#define LM_DTYPE_CHOICES "f32|bf16|int8|int4|auto" /* of a language model */
 
 /* "f32, int8": the formats that this machine has at its best level. */
 void dtypes_here(char out[32]);

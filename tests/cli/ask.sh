@@ -71,6 +71,12 @@ json 'd["tokens"] == json.load(open("seven.json"))["tokens"] and d["seed"] == 7'
 run 0 warm --seed 8
 json 'd["tokens"] != json.load(open("seven.json"))["tokens"]'
 
+# --- fewer bits ---
+for dtype in bf16 int8 int4; do
+  run 0 ask a.ppm 'what is this' --dtype $dtype --json
+  json 'd["dtype"] == "'$dtype'" and d["tower_dtype"] == "f32" and len(d["tokens"]) == 8'
+done
+
 # --- a chat remembers; an empty line ends it ---
 chat() { printf 'what is this\nand why\n\nnot asked\n' | "$RENYI" ask -m llava -t 1 --max-new-tokens 8 --chat "$@"; }
 run 0 chat a.ppm --json
