@@ -49,6 +49,9 @@ make_toy() {
     --seed 1 "${1:-toy.safetensors}"
 }
 
+# Is this the program under sanitizers, some ten times slower?
+is_sanitized() { grep -q __asan_init "$RENYI"; }
+
 # Is there a model inside the program? Says so if not.
 has_builtin() {
   "$RENYI" inspect -q builtin >/dev/null 2>&1 || { echo "SKIP: no model inside this build"; return 1; }

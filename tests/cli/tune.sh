@@ -38,15 +38,18 @@ json 'd["candidates"][0]["policy"] == "none" and all(c["search"]["only_it"] == 0
 json 'd["chosen"]["search"]["drop"] == min(c["search"]["drop"] for c in d["candidates"] if c["fate"] in ("finalist", "chosen"))'
 
 # --- a bound of the loss: dense always keeps it ---
-run 0 tune_toy list.csv --max-drop 0 "${space[@]}" --json
-json 'd["found"] and (d["chosen"]["policy"] == "none" or d["chosen"]["confirmed"]["drop"] <= 0)'
+if ! is_sanitized; then
+  run 0 tune_toy list.csv --max-drop 0 "${space[@]}" --json
+  json 'd["found"] and (d["chosen"]["policy"] == "none" or d["chosen"]["confirmed"]["drop"] <= 0)'
+fi
 run 0 tune_toy list.csv --max-drop 100 "${space[@]}" --search 0.25 --json
 json 'd["chosen"]["speedup"] > 1 and d["photos_search"] == 10 and d["chosen"]["chance"] > 0.9'
 
 # --- times ---
-run 0 tune_toy list.csv --target-ms 100000 "${space[@]}" -b 4 --json
+few=(--prune 'evit keep=0.3|0.6 layers=0 metric=col n=4')
+run 0 tune_toy list.csv --target-ms 100000 "${few[@]}" -b 4 --json
 json 'd["found"] and d["batch_size"] == 4 and d["candidates"][0]["ms"] > 0'
-run 1 tune_toy list.csv --target-ms 0.00001 "${space[@]}"
+run 1 tune_toy list.csv --target-ms 0.00001 "${few[@]}"
 err_has "nothing takes at most 1e-05 ms"
 out_has "Nearest: "
 run 1 tune_toy list.csv --target-gmacs 0.0001 "${space[@]}" --json

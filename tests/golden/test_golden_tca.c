@@ -255,16 +255,19 @@ static void test_stream(void **state)
 {
     (void)state;
 #ifdef RENYI_SANITIZED
-    const int first = (int)renyi_cpu_detect();
+    const int first = (int)renyi_cpu_detect(),
+              all = 0; /* each metric and each set of layers once */
 #else
-    const int first = RENYI_CPU_AVX2;
+    const int first = RENYI_CPU_AVX2, all = 1;
 #endif
     for (int level = first; level <= (int)renyi_cpu_detect(); level++) {
         worst_of w = {0};
         if (!open_golden((renyi_cpu)level)) return;
         check_stream("tca drop=0.1 layers=3,6,9 metric=cls", "tca.cls.369.", &w);
-        check_stream("tca drop=0.1 layers=0,3,6 metric=cls", "tca.cls.036.", &w);
-        check_stream("tca drop=0.1 layers=3,6,9 metric=col n=4", "tca.col.369.", &w);
+        if (all) {
+            check_stream("tca drop=0.1 layers=0,3,6 metric=cls", "tca.cls.036.", &w);
+            check_stream("tca drop=0.1 layers=3,6,9 metric=col n=4", "tca.col.369.", &w);
+        }
         check_stream("tca drop=0.1 layers=0,3,6 metric=col n=4", "tca.col.036.", &w);
         printf("%s: scores within %.2g, logits %.2g, corrected logits %.2g\n",
                renyi_cpu_name((renyi_cpu)level), w.scores, w.logits, w.corrected);

@@ -6,9 +6,9 @@
 
 enum { LOGITS = PM_IMAGES * FIX_CLASSES };
 #ifdef RENYI_SANITIZED
-enum { EVERY = 4 }; /* policies of the second model and of plain C */
+enum { EVERY = 4, FIRST_PLAN = 3 }; /* policies of the other models and of plain C; two plans */
 #else
-enum { EVERY = 1 };
+enum { EVERY = 1, FIRST_PLAN = 0 };
 #endif
 
 static renyi_model *vit, *distilled, *pooled;
@@ -140,7 +140,7 @@ static int check_same_bits(const renyi_model *m, const char *policy)
                                         {5, 3, 0}};
     float one[LOGITS], other[LOGITS];
     if (!pm_run(m, policy, 1, 1, 0, one)) return 0;
-    for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+    for (size_t p = FIRST_PLAN; p < sizeof plans / sizeof *plans; p++) {
         char what[256];
         snprintf(what, sizeof what, "%s, batch %u, %u threads, trace %u", policy, plans[p][0],
                  plans[p][1], plans[p][2]);
@@ -157,9 +157,9 @@ static void test_same_bits(void **state)
     for (size_t i = 0; i < PM_POLICIES; i++) {
         assert_true(check_same_bits(vit, pm_policies[i]));
         if (i % EVERY == 0) assert_true(check_same_bits(distilled, pm_policies[i]));
-        ran += check_same_bits(pooled, pm_policies[i]);
+        if (i % EVERY == EVERY / 2) ran += check_same_bits(pooled, pm_policies[i]);
     }
-    assert_true(ran >= PM_POLICIES / 2); /* the others need a class token */
+    assert_true(ran >= PM_POLICIES / EVERY / 2); /* the others need a class token */
 }
 
 static void test_same_bits_scalar(void **state)
