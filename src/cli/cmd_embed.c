@@ -72,8 +72,9 @@ static int write_rows(const embed_options *o, const embed_result *r)
         cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
         return CLI_FAILED;
     }
-    cli_note("%s: %zu photos, %zu texts, %u numbers each", o->output, r->files.count,
-             r->words->count, r->dim);
+    cli_note("%s: %zu photo%s, %zu text%s, %u numbers each", o->output, r->files.count,
+             r->files.count == 1 ? "" : "s", r->words->count, r->words->count == 1 ? "" : "s",
+             r->dim);
     return CLI_OK;
 }
 
