@@ -67,10 +67,20 @@ class RenyiTca(RenyiCondense):
         _fields_ = [("struct_size", ctypes.c_uint32), ("size", ctypes.c_uint32), ("scale", ctypes.c_double), ("lambda_", ctypes.c_double),
                     ("beta", ctypes.c_double), ("no_anchors", ctypes.c_uint32), ("no_correction", ctypes.c_uint32)]
 
+    class Info(ctypes.Structure):
+        _fields_ = [("n_classes", ctypes.c_uint32), ("size", ctypes.c_uint32), ("scale", ctypes.c_double), ("lambda_", ctypes.c_double),
+                    ("beta", ctypes.c_double), ("n_images", ctypes.c_uint64), ("n_anchored", ctypes.c_uint64), ("n_changed", ctypes.c_uint64),
+                    ("first_anchored", ctypes.c_uint64), ("n_items", ctypes.c_uint32), ("n_seen_classes", ctypes.c_uint32),
+                    ("n_ready_classes", ctypes.c_uint32), ("has_anchors", ctypes.c_uint32), ("bytes", ctypes.c_size_t)]
+
     def __init__(self, a):
         super().__init__(a)
         self.once()  # leaves an item, from which the others are made
         self.fill(a.classes)
+        info = self.Info()
+        self.lib.renyi_tca_get_info(self.tca, ctypes.byref(info))
+        if not info.has_anchors or info.n_items != ITEMS * a.classes:
+            raise RuntimeError(f"TCA: {info.n_items} items and no anchors")
 
     def adaptation(self, model):
         self.tca = ctypes.c_void_p()
