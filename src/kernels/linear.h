@@ -47,7 +47,7 @@ typedef struct ry_quant_range {
 } ry_quant_range;
 
 /* Weights that are made as they are packed: rows first .. first + count of [n_out, n_in] into `to`.
- * Bodies of our own ask for RY_PANEL rows at a time, so that a matrix of floats need not exist. */
+ * Bodies of our own ask for some panels at a time, so that a matrix of floats need not exist. */
 typedef struct ry_linear_reader {
     renyi_status (*rows)(void *user, size_t first, size_t count, float *to, renyi_error *err);
     void *user;
