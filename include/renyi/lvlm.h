@@ -131,7 +131,8 @@ typedef struct renyi_lm renyi_lm;
 
 typedef struct renyi_lm_info {
     const char *layout; /* whose names the file uses: "llama" (also the first LLaVA's), "llava-hf",
-                           "llava-hf-5" (of transformers 5); static */
+                           "llava-hf-5" (of transformers 5), "renyi" (of renyi_lm_quantize);
+                           static */
     uint32_t dim, n_layers, n_heads, mlp_dim;
     uint32_t n_kv_heads; /* of keys and values: n_heads, or a divisor of it */
     uint32_t head_dim;

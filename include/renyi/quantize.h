@@ -118,6 +118,28 @@ RENYI_API RENYI_CHECK renyi_status renyi_model_quantize(const char *in, const ch
                                                         renyi_quantize_result *result,
                                                         renyi_error *err);
 
+/* ---- language models ------------------------------------------------------------------------ */
+
+typedef struct renyi_lm_quantize_options {
+    uint32_t struct_size;
+    renyi_dtype dtype; /* INT8 (0 too) or INT4 */
+    renyi_limits limits;
+    renyi_allocator allocator;
+    renyi_progress progress; /* bytes written of all; non-zero stops */
+    void *progress_user;
+} renyi_lm_quantize_options;
+
+/* Write `in`, a Llama or a LLaVA (any path that renyi_lm_open takes), to the .safetensors file
+ * `out` with the matrices of the language model in 8 or 4 bits, laid out as the products read them:
+ * it is mapped and runs without conversion. Tower and projector of a LLaVA and all else stay as
+ * they are; configs travel in the metadata, the tokenizer does not: it belongs beside `out`. Some
+ * rows at a time: a model larger than memory is fine. The file appears only when complete. result
+ * may be NULL; its n_quantised counts q, k, v as one, and so gate and up. */
+RENYI_API RENYI_CHECK renyi_status renyi_lm_quantize(const char *in, const char *out,
+                                                     const renyi_lm_quantize_options *opt,
+                                                     renyi_quantize_result *result,
+                                                     renyi_error *err);
+
 #ifdef __cplusplus
 }
 #endif

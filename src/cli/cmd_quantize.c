@@ -1,9 +1,11 @@
-/* cmd_quantize.c - renyi quantize: a model file with 8-bit weights.
+/* cmd_quantize.c - renyi quantize: a model file with 8-bit weights, or a language model with 4-bit
+ * ones.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "eval_progress.h"
 #include "json_out.h"
 #include "model_path.h"
+#include "quantize_lm.h"
 #include "work_progress.h"
 
 #include <renyi/quantize.h>
@@ -11,7 +13,7 @@
 #include <string.h>
 
 typedef struct quantize_arguments {
-    const char *model, *out, *calib, *range;
+    const char *model, *out, *calib, *range, *lm;
     uint64_t photos, seed, batch, threads;
     option_reals percentile, spread;
     int exif, json;
@@ -171,6 +173,8 @@ static option_outcome parse(quantize_arguments *a, int argc, char **argv, cli_st
         {"model", 'm', OPTION_STRING, &a->model, "MODEL",
          "file, directory, or Hugging Face repository in the cache", 0, 0},
         {"output", 'o', OPTION_STRING, &a->out, "FILE", "the .safetensors file to write", 0, 0},
+        {"lm", 0, OPTION_CHOICE, &a->lm, "int8|int4",
+         "the language model of a LLaVA, or a Llama, in so many bits; the rest stays", 0, 0},
         {"calib", 0, OPTION_STRING, &a->calib, "PHOTOS",
          "photos that tell the ranges of activations: folder or list (each token its own)", 0, 0},
         {"calib-photos", 0, OPTION_COUNT, &a->photos, "N", "so many of them, at random (128)", 1,
@@ -190,10 +194,13 @@ static option_outcome parse(quantize_arguments *a, int argc, char **argv, cli_st
     const verb_syntax syntax = {
         "quantize", "-m MODEL [--calib PHOTOS] -o OUT.safetensors [options]",
         "Writes a model with 8-bit weights: a quarter of the size, and it runs in int8 wherever that is\n"
-        "faster. The file holds everything (preprocessing, labels), and every verb takes it as -m.",
+        "faster. The file holds everything (preprocessing, labels), and every verb takes it as -m.\n"
+        "With --lm a language model in 8 or 4 bits, which is mapped and runs without conversion; its\n"
+        "tokenizer belongs beside the file.",
         "  renyi quantize -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k -o small-int8.safetensors\n"
         "  renyi quantize -m model.safetensors --calib photos/ --calib-photos 256 -o int8.safetensors\n"
         "  renyi quantize -m model.safetensors --calib list.csv --calib-range max -o int8.safetensors\n"
+        "  renyi quantize -m llava-1.5-7b-hf/ --lm int4 -o int4/model.safetensors\n"
         "  renyi inspect int8.safetensors\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, words);
@@ -207,6 +214,8 @@ static int check(const quantize_arguments *a, const cli_strings *words)
     if (words->count) return options_usage_error("quantize", "what is '%s'?", words->items[0]);
     if (!a->model) return options_usage_error("quantize", "-m MODEL is missing");
     if (!a->out) return options_usage_error("quantize", "-o OUT.safetensors is missing");
+    if (a->lm && a->calib)
+        return options_usage_error("quantize", "--calib is for vision models, not for --lm");
     if (a->percentile.given && rule_of(a) == RENYI_RANGE_MAX)
         return options_usage_error("quantize", "--percentile goes with --calib-range percentile");
     if (a->percentile.given && !(p > 50.0 && p <= 100.0))
@@ -227,7 +236,7 @@ int cmd_quantize(int argc, char **argv)
 
     if (outcome == OPTIONS_GO) {
         code = check(&a, &words);
-        if (!code) code = run(&a);
+        if (!code) code = a.lm ? quantize_lm(a.model, a.out, a.lm, a.json) : run(&a);
     }
     cli_strings_free(&words);
     return code;

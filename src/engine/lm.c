@@ -8,11 +8,30 @@
 #include "engine/dtype.h"
 #include "engine/options.h"
 
-static renyi_status fill_lm(renyi_lm *lm, const ry_checkpoint *ckpt, const renyi_options *opt,
+static renyi_status choose_stored(renyi_lm *lm, renyi_dtype stored, renyi_dtype wanted,
+                                  renyi_error *err)
+{
+    lm->dtype = stored;
+    if (wanted == RENYI_DTYPE_DEFAULT || wanted == RENYI_DTYPE_AUTO || wanted == stored)
+        return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                   "its weights are %s, ready to run, and cannot become %s; take the original",
+                   renyi_dtype_name(stored), renyi_dtype_name(wanted));
+}
+
+/* A stored model keeps the checkpoint's tensors. */
+static renyi_status fill_lm(renyi_lm *lm, ry_checkpoint *ckpt, const renyi_options *opt,
                             renyi_error *err)
 {
     ry_llama_config config;
     RY_TRY(ry_llama_configure(&config, ckpt, err));
+    if (config.stored) {
+        RY_TRY(choose_stored(lm, config.stored, opt->dtype, err));
+        RY_TRY(ry_llama_load(&lm->model, &config, ckpt, opt, lm->level, lm->dtype, err));
+        lm->kept = ckpt->tensors;
+        ckpt->tensors = NULL;
+        return RENYI_OK;
+    }
     return ry_llama_load(&lm->model, &config, ckpt, opt, lm->level, lm->dtype, err);
 }
 
@@ -54,6 +73,7 @@ void renyi_lm_free(renyi_lm *lm)
     if (!lm) return;
     const renyi_allocator al = lm->al;
     ry_llama_free(&lm->model, &al);
+    ry_tensors_free(lm->kept);
     ry_free(&al, lm);
 }
 

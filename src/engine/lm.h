@@ -11,6 +11,7 @@ struct renyi_lm {
     renyi_cpu level;
     renyi_dtype dtype; /* never AUTO */
     ry_llama model;
+    ry_tensors *kept; /* what a stored model borrows from, or NULL */
 };
 
 #endif

@@ -1,7 +1,6 @@
 /* quantize.c - renyi_model_quantize: a checkpoint with 8-bit weights, written row by row.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/mapped_file.h"
 #include "base/status.h"
 #include "engine/calibration.h"
 #include "engine/quantize_meta.h"
@@ -198,16 +197,6 @@ static renyi_status list_tensors(job *b, renyi_error *err)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static renyi_status check_target(const job *b, const char *out, renyi_error *err)
-{
-    ry_mapped_file file; /* an index of shards is not among the files that tensors come from */
-    RY_TRY(ry_mapped_file_open(&file, b->ckpt.tensors_path, 0, err));
-    const int same = ry_mapped_file_is(&file, out) || ry_tensors_reads(b->ckpt.tensors, out);
-    ry_mapped_file_close(&file);
-    if (!same) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_ARG, -1, "%s is a file of the model itself; name another", out);
-}
-
 static renyi_status check_source(job *b, const char *in, renyi_error *err)
 {
     const renyi_calibration *c = b->opt.calibration;
@@ -230,7 +219,7 @@ static renyi_status quantise(job *b, const char *in, const char *out, renyi_erro
     ry_quantize_meta meta;
     RY_TRY(ry_checkpoint_open(&b->ckpt, in, &o->limits, &o->allocator, err));
     RY_TRY(check_source(b, in, err));
-    RY_TRY(check_target(b, out, err));
+    RY_TRY(ry_quantize_target(&b->ckpt, out, err));
     RY_TRY(list_tensors(b, err));
     renyi_status st =
         ry_quantize_meta_make(&meta, &b->ckpt, &b->config, &scheme, &o->allocator, err);

@@ -3,14 +3,15 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/mapped_file.h"
 #include "base/status.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char *const own_keys[] = {RY_QUANT_KEY, "config.json", "preprocessor_config.json",
-                                       "num_heads", "architecture"};
+static const char *const own_keys[] = {RY_QUANT_KEY, "config.json",  "preprocessor_config.json",
+                                       "num_heads",  "architecture", "renyi.lm_quantization"};
 enum { N_OWN = sizeof own_keys / sizeof *own_keys };
 
 static renyi_status scheme_text(char **out, const ry_quantize_scheme *s, const renyi_allocator *al,
@@ -71,9 +72,38 @@ renyi_status ry_quantize_meta_make(ry_quantize_meta *out, const ry_checkpoint *c
     RY_TRY(ry_json_text(&out->texts[1], json_incref(ckpt->config), al, err));
     RY_TRY(ry_json_text(&out->texts[2], json_incref(ckpt->preprocessor_config), al, err));
     snprintf(out->heads, sizeof out->heads, "%u", config->n_heads);
-    const char *const values[N_OWN] = {out->texts[0], out->texts[1], out->texts[2], out->heads,
-                                       config->architecture};
+    const char *const values[N_OWN] = {out->texts[0], out->texts[1],        out->texts[2],
+                                       out->heads,    config->architecture, NULL};
     return list_pairs(out, ckpt->tensors, values, al, err);
+}
+
+renyi_status ry_quantize_lm_meta(ry_quantize_meta *out, const ry_checkpoint *ckpt,
+                                 renyi_dtype dtype, const renyi_allocator *al, renyi_error *err)
+{
+    const int is_int4 = dtype == RENYI_DTYPE_INT4;
+    *out = (ry_quantize_meta){0};
+    json_t *scheme = json_pack("{s:i, s:s, s:s, s:s}", "version", 1, "weights",
+                               is_int4 ? "int4, symmetric, groups of 32 inputs"
+                                       : "int8, symmetric, per output channel",
+                               "activations", is_int4 ? "int8 per token and group" : "per token",
+                               "renyi", renyi_version());
+    if (!scheme) return ry_fail(err, RENYI_ERR_NOMEM, -1, "out of memory for the metadata");
+    RY_TRY(ry_json_text(&out->texts[0], scheme, al, err));
+    RY_TRY(ry_json_text(&out->texts[1], json_incref(ckpt->config), al, err));
+    RY_TRY(ry_json_text(&out->texts[2], json_incref(ckpt->preprocessor_config), al, err));
+    const char *const values[N_OWN] = {NULL, out->texts[1], out->texts[2],
+                                       NULL, NULL,          out->texts[0]};
+    return list_pairs(out, ckpt->tensors, values, al, err);
+}
+
+renyi_status ry_quantize_target(const ry_checkpoint *ckpt, const char *out, renyi_error *err)
+{
+    ry_mapped_file file; /* an index of shards is not among the files that tensors come from */
+    RY_TRY(ry_mapped_file_open(&file, ckpt->tensors_path, 0, err));
+    const int same = ry_mapped_file_is(&file, out) || ry_tensors_reads(ckpt->tensors, out);
+    ry_mapped_file_close(&file);
+    if (!same) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_ARG, -1, "%s is a file of the model itself; name another", out);
 }
 
 void ry_quantize_meta_free(ry_quantize_meta *m, const renyi_allocator *al)

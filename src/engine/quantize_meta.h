@@ -22,6 +22,14 @@ typedef struct ry_quantize_meta {
 renyi_status ry_quantize_meta_make(ry_quantize_meta *out, const ry_checkpoint *ckpt,
                                    const ry_vit_config *config, const ry_quantize_scheme *scheme,
                                    const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+/* The same of a language model in panels (model/llama_stored.h). */
+renyi_status ry_quantize_lm_meta(ry_quantize_meta *out, const ry_checkpoint *ckpt,
+                                 renyi_dtype dtype, const renyi_allocator *al,
+                                 renyi_error *err) RENYI_CHECK;
 void ry_quantize_meta_free(ry_quantize_meta *m, const renyi_allocator *al);
+
+/* RENYI_ERR_ARG if `out` is a file of the checkpoint itself. */
+renyi_status ry_quantize_target(const ry_checkpoint *ckpt, const char *out,
+                                renyi_error *err) RENYI_CHECK;
 
 #endif

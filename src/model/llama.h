@@ -12,7 +12,8 @@ typedef struct ry_llama_config {
     uint32_t vocab, context; /* ids, and positions that it was made for */
     int32_t bos, eos, image; /* -1 = the config names none */
     double rope_theta, norm_eps;
-    int tied; /* the table of tokens is also the output matrix */
+    int tied;           /* the table of tokens is also the output matrix */
+    renyi_dtype stored; /* INT8 or INT4: matrices are panels (llama_stored.h); DEFAULT = floats */
 } ry_llama_config;
 
 /* Widths of a layer's products. */
@@ -54,8 +55,9 @@ typedef struct ry_llama {
 renyi_status ry_llama_configure(ry_llama_config *out, const ry_checkpoint *ckpt,
                                 renyi_error *err) RENYI_CHECK;
 
-/* Convert and pack; `config` is what ry_llama_configure said of this checkpoint. On failure *out is
- * freed and zero. */
+/* Convert and pack; `config` is what ry_llama_configure said of this checkpoint. If it is stored,
+ * matrices are borrowed from the checkpoint, which must outlive *out; dtype is then idle. On
+ * failure *out is freed and zero. */
 renyi_status ry_llama_load(ry_llama *out, const ry_llama_config *config, const ry_checkpoint *ckpt,
                            const renyi_options *opt, renyi_cpu level, renyi_dtype dtype,
                            renyi_error *err) RENYI_CHECK;

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "model/llama.h"
-#include "model/llama_names.h"
+#include "model/llama_stored.h"
 #include "model/vit_check.h"
 
 #include <string.h>
@@ -23,6 +23,8 @@ static uint64_t extent(const ry_vit_naming *n, const ry_tensors *set, ry_vit_rol
     return t && t->n_dims == 2 ? t->shape[axis] : 0;
 }
 
+static int is_stored(const ry_vit_naming *n) { return strcmp(n->of->house, RY_STORED_LAYOUT) == 0; }
+
 static renyi_status read_extents(uint64_t x[RY_X_COUNT], const ry_vit_naming *n,
                                  const ry_tensors *set, renyi_error *err)
 {
@@ -34,7 +36,7 @@ static renyi_status read_extents(uint64_t x[RY_X_COUNT], const ry_vit_naming *n,
     memset(x, 0, RY_X_COUNT * sizeof *x);
     x[RY_X_VOCAB] = extent(n, set, RY_TOKEN_EMBED, 0);
     x[RY_X_DIM] = extent(n, set, RY_TOKEN_EMBED, 1);
-    x[RY_X_MLP] = extent(n, set, RY_FC1_W, 0);
+    x[RY_X_MLP] = is_stored(n) ? ry_llama_stored_mlp(set) : extent(n, set, RY_FC1_W, 0);
     x[RY_X_Q] = extent(n, set, RY_Q_W, 0);
     x[RY_X_KV] = extent(n, set, RY_K_W, 0);
     return ry_vit_extents_check(x, limits, sizeof limits / sizeof *limits, "language model: ", err);
@@ -59,7 +61,8 @@ static renyi_status sizes_from_tensors(ry_llama_config *c, uint64_t x[RY_X_COUNT
     c->mlp_dim = (uint32_t)x[RY_X_MLP];
     c->vocab = (uint32_t)x[RY_X_VOCAB];
     c->n_layers = n.n_blocks;
-    c->tied = !(n.groups & RY_GROUP_HEAD);
+    c->tied = !is_stored(&n) && !(n.groups & RY_GROUP_HEAD);
+    c->stored = is_stored(&n) ? RENYI_DTYPE_INT8 : RENYI_DTYPE_DEFAULT; /* or int4: later */
     return RENYI_OK;
 }
 
@@ -99,8 +102,12 @@ static renyi_status choose_heads(ry_llama_config *c, const uint64_t x[RY_X_COUNT
     RY_TRY(ry_json_uint(config, "num_key_value_heads", &c->n_kv_heads, CONFIG_FILE, err));
     c->head_dim = c->n_heads ? c->dim / c->n_heads : 0;
     RY_TRY(ry_json_uint(config, "head_dim", &c->head_dim, CONFIG_FILE, err));
-    if ((uint64_t)c->n_heads * c->head_dim != x[RY_X_Q] ||
-        (uint64_t)c->n_kv_heads * c->head_dim != x[RY_X_KV])
+    if (c->n_heads > MAX_DIM || c->n_kv_heads > MAX_DIM || c->head_dim > MAX_DIM || !c->n_kv_heads)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       CONFIG_FILE ": %u heads and %u of keys, %u wide; 1 to %d accepted",
+                       c->n_heads, c->n_kv_heads, c->head_dim, MAX_DIM);
+    if (!c->stored && ((uint64_t)c->n_heads * c->head_dim != x[RY_X_Q] ||
+                       (uint64_t)c->n_kv_heads * c->head_dim != x[RY_X_KV]))
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        CONFIG_FILE ": %u heads and %u of keys, %u wide, but q_proj has %u rows and "
                                    "k_proj %u; num_attention_heads, num_key_value_heads and "
@@ -194,5 +201,5 @@ renyi_status ry_llama_configure(ry_llama_config *out, const ry_checkpoint *ckpt,
     out->eos = token_of(config, "eos_token_id", 2, out->vocab);
     out->image = token_of(root, "image_token_index", -1, out->vocab);
     out->image = token_of(root, "image_token_id", out->image, out->vocab);
-    return RENYI_OK;
+    return out->stored ? ry_llama_stored_check(out, ckpt->tensors, err) : RENYI_OK;
 }

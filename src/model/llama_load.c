@@ -3,11 +3,32 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "model/llama.h"
-#include "model/llama_names.h"
+#include "model/llama_stored.h"
 #include "model/loader.h"
 #include "model/token_table.h"
 
 enum { ROOM = 1 << 16 }; /* floats of scratch: the table of tokens is looked at in such pieces */
+
+/* A matrix from the panels of a stored file. */
+static renyi_status load_stored(ry_loader *ld, const ry_llama_config *c, ry_llama_matrix which,
+                                uint32_t layer, ry_linear **out)
+{
+    const ry_matrix_shape s = ry_llama_shape(c, which);
+    RY_TRY(ry_llama_stored_linear(out, c, ld->set, which, layer, ld->level, ld->al, ld->err));
+    ld->n_params += s.n_out * s.n_in;
+    return RENYI_OK;
+}
+
+static renyi_status load_stored_layer(ry_loader *ld, const ry_llama_config *c, uint32_t i,
+                                      ry_llama_layer *out)
+{
+    RY_TRY(ry_loader_vector(ld, RY_NORM1_W, i, &out->norm1));
+    RY_TRY(ry_loader_vector(ld, RY_NORM2_W, i, &out->norm2));
+    RY_TRY(load_stored(ld, c, RY_LLAMA_QKV, i, &out->qkv));
+    RY_TRY(load_stored(ld, c, RY_LLAMA_PROJ, i, &out->proj));
+    RY_TRY(load_stored(ld, c, RY_LLAMA_GATE_UP, i, &out->gate_up));
+    return load_stored(ld, c, RY_LLAMA_DOWN, i, &out->down);
+}
 
 /* A matrix of one part; Llama has no biases. */
 static ry_linear_source source_of(ry_vit_role role, uint32_t layer, size_t n_out, size_t n_in,
@@ -47,7 +68,8 @@ static renyi_status load_ends(ry_loader *ld, ry_llama *m, renyi_dtype dtype)
     const ry_llama_config *c = &m->config;
     const ry_vit_role role = c->tied ? RY_TOKEN_EMBED : RY_HEAD_W;
     const ry_linear_source head = source_of(role, 0, c->vocab, c->dim, dtype);
-    RY_TRY(ry_loader_rows(ld, &head, &m->head));
+    RY_TRY(c->stored ? load_stored(ld, c, RY_LLAMA_HEAD, 0, &m->head)
+                     : ry_loader_rows(ld, &head, &m->head));
     if (c->tied) ld->done = ld->n_params = 0; /* the table counts once */
     RY_TRY(ry_token_table_load(&m->tokens, ld, ROOM));
     return ry_loader_vector(ld, RY_NORM_W, 0, &m->norm);
@@ -58,7 +80,9 @@ static renyi_status load_layers(ry_loader *ld, ry_llama *m, renyi_dtype dtype)
     const uint32_t L = m->config.n_layers;
     m->layers = ry_calloc(ld->al, L, sizeof *m->layers);
     if (!m->layers) return ry_fail_nomem(ld->err, L * sizeof *m->layers);
-    for (uint32_t i = 0; i < L; i++) RY_TRY(load_layer(ld, &m->config, dtype, i, &m->layers[i]));
+    for (uint32_t i = 0; i < L; i++)
+        RY_TRY(m->config.stored ? load_stored_layer(ld, &m->config, i, &m->layers[i])
+                                : load_layer(ld, &m->config, dtype, i, &m->layers[i]));
     return RENYI_OK;
 }
 

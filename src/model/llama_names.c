@@ -26,8 +26,24 @@ static const ry_vit_name inside_names[] = {
 static const ry_vit_name inside_5_names[] = {
     NAMES("model.language_model.", "model.language_model.layers.#.", "")};
 static const ry_vit_name plain_names[] = {NAMES("model.", "model.layers.#.", "")};
+static const ry_vit_name stored_names[] = {
+    {RY_TOKEN_EMBED, RY_GROUP_CORE, RY_STORED "embed_tokens.weight", {RY_X_VOCAB, RY_X_DIM}},
+    {RY_NORM1_W, RY_GROUP_CORE, RY_STORED "layers.#.input_layernorm.weight", {RY_X_DIM}},
+    {RY_NORM2_W, RY_GROUP_CORE, RY_STORED "layers.#.post_attention_layernorm.weight", {RY_X_DIM}},
+    {RY_NORM_W, RY_GROUP_CORE, RY_STORED "norm.weight", {RY_X_DIM}}};
 /* clang-format on */
 
+/* Its panels are looked at by llama_stored.c; the rest is as in the file that it was made of. */
+static const char *const stored_others[] = {RY_STORED "layers.",
+                                            RY_STORED "head.",
+                                            "vision_tower.",
+                                            "multi_modal_projector.",
+                                            "image_newline",
+                                            "model.vision_tower.",
+                                            "model.multi_modal_projector.",
+                                            "model.mm_projector.",
+                                            "model.image_newline",
+                                            NULL};
 static const char *const inside_others[] = {"vision_tower.", "multi_modal_projector.",
                                             "image_newline", NULL};
 static const char *const inside_5_others[] = {"model.vision_tower.", "model.multi_modal_projector.",
@@ -38,6 +54,11 @@ static const char *const plain_others[] = {"model.vision_tower.", "model.mm_proj
 /* Longer names first: the first one of a plain Llama is the end of another's. */
 #define TABLE(table) .names = table, .count = sizeof table / sizeof table[0]
 static const ry_vit_layout layouts[] = {
+    {.id = RY_LAYOUT_HF,
+     .house = RY_STORED_LAYOUT,
+     TABLE(stored_names),
+     .others = stored_others,
+     .what = "a quantised Llama"},
     {.id = RY_LAYOUT_HF,
      .house = "llava-hf", /* transformers 4 */
      TABLE(inside_names),

@@ -6,11 +6,16 @@
 #include "model/llama.h"
 #include "model/vit_names.h"
 
+/* How names begin in a file with packed matrices (llama_stored.h), and its layout. */
+#define RY_STORED "renyi_lm."
+#define RY_STORED_LAYOUT "renyi"
+
 /* 1 when the table of tokens of a known layout is among the tensors, 0 otherwise. Its group
  * RY_GROUP_HEAD is the output matrix. */
 int ry_llama_naming_find(ry_vit_naming *out, const ry_tensors *set);
 
-/* The naming of a layout that is about to be written: "llama", "llava-hf" or "llava-hf-5". */
+/* The naming of a layout that is about to be written: "llama", "llava-hf", "llava-hf-5" or
+ * RY_STORED_LAYOUT. */
 ry_vit_naming ry_llama_naming(const char *layout, uint32_t n_layers);
 
 /* What the extents are in a model of this configuration. */

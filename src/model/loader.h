@@ -52,7 +52,15 @@ static inline size_t ry_loader_floats(size_t n_out, size_t n_in) { return n_out 
 renyi_status ry_loader_linear(ry_loader *ld, const ry_linear_source *s,
                               ry_linear **out) RENYI_CHECK;
 
-/* The same for few rows (kernels/linear.h) and without scratch: some rows at a time. No biases, and
+/* Matrices of floats below each other, as one. */
+typedef struct ry_parts {
+    const ry_tensor *part[3];
+    uint32_t n;
+} ry_parts;
+renyi_status ry_parts_rows(const ry_parts *p, size_t first, size_t count, float *to,
+                           renyi_error *err) RENYI_CHECK;
+
+/* A linear for few rows (kernels/linear.h), packed as it is read, without scratch. No biases, and
  * weights of floats. */
 renyi_status ry_loader_rows(ry_loader *ld, const ry_linear_source *s, ry_linear **out) RENYI_CHECK;
 

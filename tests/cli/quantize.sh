@@ -56,4 +56,22 @@ run 2 "$RENYI" quantize -m toy.safetensors -o x.safetensors --calib photos --per
 err_has "above 50"
 run 2 "$RENYI" quantize -m toy.safetensors -o x.safetensors --calib photos --calib-range max --percentile 99
 err_has "--calib-range percentile"
+
+# A language model: mapped as it is, tokens as when it is quantised at load.
+run 0 "$RENYI" init --arch llava-1.5-7b --dim 32 --heads 2 --blocks 2 --mlp-dim 96 llava
+for bits in int8 int4; do
+  run 0 "$RENYI" quantize -m llava --lm $bits --json -o llava-$bits.safetensors
+  json "d['dtype'] == '$bits' and d['weights'] == 9 and d['bytes_after'] < d['bytes_before']"
+done
+for model in "llava --dtype int4" llava-int4.safetensors; do
+  run 0 "$RENYI" ask -m $model --prompt-ids "1 319 32000 5" --max-new-tokens 5 --ignore-eos --json photos/1.ppm
+  python3 -c "import json; print(json.load(open('out'))['tokens'])" >>tokens || true
+done
+[ "$(sort -u tokens | wc -l)" -le 1 ] || fail "the file answers otherwise"
+run 1 "$RENYI" quantize -m llava-int4.safetensors --lm int8 -o again.safetensors
+err_has "quantised already"
+run 1 "$RENYI" quantize -m toy.safetensors --lm int8 -o again.safetensors
+err_has "no Llama in it"
+run 2 "$RENYI" quantize -m llava --lm int8 --calib photos -o again.safetensors
+err_has "--calib is for vision models"
 echo "quantize: ok"
