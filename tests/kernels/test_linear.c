@@ -219,9 +219,9 @@ static void test_against_double(void **state)
 {
     (void)state;
     static const size_t shapes[][4] = {/* images, rows, n_out, n_in */
-                                       {1, 1, 1, 1},      {1, 7, 16, 8},     {2, 13, 17, 5},
-                                       {1, 5, 100, 64},   {3, 11, 33, 400},  {1, 97, 48, 24},
-                                       {1, 6, 1000, 192}, {2, 50, 192, 768}, {1, 65, 800, 40}};
+                                       {1, 1, 1, 1},      {1, 7, 16, 8},    {2, 13, 17, 5},
+                                       {1, 5, 100, 64},   {3, 11, 33, 400}, {1, 97, 48, 24},
+                                       {1, 6, 1000, 192}, {2, 50, 96, 768}, {1, 65, 800, 40}};
     for (ry_linear_backend b = 0; b < N_BACKENDS; b++) {
         if (!backend_here(b)) continue;
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
@@ -236,13 +236,21 @@ static void test_against_double(void **state)
     }
 }
 
+/* Of an image; with five of them more than a tile's. Bodies in plain C are slow under sanitizers.
+ */
+#ifdef RENYI_SANITIZED
+enum { SAME_ROWS = 41 };
+#else
+enum { SAME_ROWS = 131 };
+#endif
+
 /* Row by row the same bits, whatever the number of threads and images. */
 static void test_same_bits(void **state)
 {
     (void)state;
     for (ry_linear_backend b = 0; b < N_BACKENDS; b++) {
         if (!backend_here(b)) continue;
-        problem p = problem_new(b, 5, 197, 384, 200, RY_EPI_GELU);
+        problem p = problem_new(b, 5, SAME_ROWS, 384, 200, RY_EPI_GELU);
         float *all = solve(&p, b, 1, 5);
         for (unsigned threads = 2; threads <= 7; threads += 5)
             for (size_t n = 1; n <= 5; n += 2) {
