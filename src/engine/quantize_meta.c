@@ -99,6 +99,7 @@ renyi_status ry_quantize_lm_meta(ry_quantize_meta *out, const ry_checkpoint *ckp
 renyi_status ry_quantize_target(const ry_checkpoint *ckpt, const char *out, renyi_error *err)
 {
     ry_mapped_file file; /* an index of shards is not among the files that tensors come from */
+    if (!strcmp(ckpt->tensors_path, RENYI_MODEL_BUILTIN)) return RENYI_OK; /* not a file */
     RY_TRY(ry_mapped_file_open(&file, ckpt->tensors_path, 0, err));
     const int same = ry_mapped_file_is(&file, out) || ry_tensors_reads(ckpt->tensors, out);
     ry_mapped_file_close(&file);
