@@ -152,13 +152,19 @@ typedef struct renyi_lm_info {
 /* Open a Llama, or the language model of a LLaVA (tower and projector are not looked at): a
  * directory with config.json and one or several safetensors files, or what else renyi_model_open
  * takes. Without a config the number of heads is not known: RENYI_ERR_FORMAT. Of `opt` cpu, limits,
- * allocator, progress and dtype count: 0 = f32, AUTO = int8; fewer bits are faster, since every
- * token reads all weights. On success *out is owned by the caller (renyi_lm_free). On
+ * allocator, progress and dtype count: 0 = f32, but bf16 for halves (F16, BF16) of more than 1e9
+ * parameters; AUTO = int8; a file of renyi_lm_quantize stays what it is. Fewer bits are faster,
+ * since every token reads all weights. On success *out is owned by the caller (renyi_lm_free). On
  * failure *out is NULL. */
 RENYI_API RENYI_CHECK renyi_status renyi_lm_open(renyi_lm **out, const char *path,
                                                  const renyi_options *opt, renyi_error *err);
 RENYI_API void renyi_lm_free(renyi_lm *lm);
 RENYI_API void renyi_lm_get_info(const renyi_lm *lm, renyi_lm_info *info);
+
+/* What renyi_lm_open would make of it, from names, shapes and config: no weights are read, and
+ * `bytes` is right to a few per cent. layout is NULL after a failure if there is no Llama in it. */
+RENYI_API RENYI_CHECK renyi_status renyi_lm_describe(const char *path, const renyi_options *opt,
+                                                     renyi_lm_info *info, renyi_error *err);
 
 /* One sequence that grows: its keys and values, and room for a pass. For one caller at a time. */
 typedef struct renyi_lm_session renyi_lm_session;

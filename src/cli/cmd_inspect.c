@@ -1,6 +1,7 @@
 /* cmd_inspect.c - renyi inspect: what a checkpoint is, before anything is run.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "inspect_lvlm.h"
 #include "json_out.h"
 #include "model_path.h"
 #include "options.h"
@@ -152,8 +153,10 @@ static int run(const inspect_arguments *a, const char *word)
     const renyi_options opt = {.struct_size = sizeof opt,
                                .image_size = (uint32_t)a->image_size,
                                .dtype = dtype_from_name(a->dtype)};
-    renyi_model *model = model_open_reported(word, &opt);
+    int code = CLI_OK;
 
+    if (inspect_lvlm(word, &opt, a->json, &code)) return code;
+    renyi_model *model = model_open_reported(word, &opt);
     if (!model) return CLI_FAILED;
     if (a->json)
         put_json(model, word);
@@ -180,8 +183,11 @@ int cmd_inspect(int argc, char **argv)
         "inspect", "[MODEL] [options]",
         "Describes a checkpoint: family, sizes, parameters, multiply-accumulates, preprocessing and\n"
         "where it comes from, tensors. MODEL is a .safetensors or PyTorch file, a directory, or the\n"
-        "name of a Hugging Face repository in the cache; without one, the small model inside the program.",
+        "name of a Hugging Face repository in the cache; without one, the small model inside the program.\n"
+        "Of a LLaVA or a Llama: image tower, language model with the memory it takes in every number format,\n"
+        "tokenizer; weights of the language model are not read, and tensors are not listed.",
         "  renyi inspect model.safetensors --tensors\n"
+        "  renyi inspect llava-1.5-7b-hf\n"
         "  renyi inspect timm/vit_small_patch16_224.augreg_in21k_ft_in1k --json\n",
         OPTIONS_OF(table)};
     const option_outcome outcome = options_parse(&syntax, argc, argv, &words);

@@ -30,7 +30,7 @@ typedef struct lvlm_arguments {
 
 #define LVLM_LANGUAGE_ROWS(a) \
     {"tokenizer", 0, OPTION_STRING, &(a)->tokenizer, "PATH", "tokenizer.model or tokenizer.json, or its folder (the model's)", 0, 0}, \
-    {"dtype", 0, OPTION_CHOICE, &(a)->dtype, LM_DTYPE_CHOICES, "the language model's weights (f32: 27 GB of 7B; int8 7, int4 4)", 0, 0}
+    {"dtype", 0, OPTION_CHOICE, &(a)->dtype, LM_DTYPE_CHOICES, "the language model's weights (the file's; 7B in bf16: 13 GB, int8 7, int4 4)", 0, 0}
 /* clang-format on */
 
 /* CLI_OK, or CLI_USAGE after reporting. */

@@ -167,6 +167,15 @@ const renyi_ranks *ranks_get(void)
 
 uint32_t ranks_number(void) { return state.is_open ? state.module.ranks.rank : 0; }
 
+uint32_t ranks_threads(uint64_t wanted)
+{
+    const renyi_ranks *r = ranks_get();
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (wanted || !r || r->n_sharing < 2 || cores < 1) return (uint32_t)wanted;
+    return (uint32_t)cores > r->n_sharing ? (uint32_t)cores / r->n_sharing : 1;
+}
+
 void ranks_settle(void) { state.is_settled = 1; }
 
 void ranks_let_first_speak(void)

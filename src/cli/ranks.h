@@ -18,6 +18,10 @@ int ranks_open(void);
 const renyi_ranks *ranks_get(void); /* NULL = alone */
 uint32_t ranks_number(void);        /* 0 alone and for the first rank */
 
+/* Threads of this rank where the user wanted so many; 0 = he did not say: ranks that share cores
+ * share them evenly, and alone it stays 0. */
+uint32_t ranks_threads(uint64_t wanted);
+
 /* From here on all ranks know how the verb went and will end by themselves. Without this a rank
  * that fails ends the others too: they may be waiting for it. */
 void ranks_settle(void);

@@ -4,6 +4,7 @@
 #include "vqa_model.h"
 
 #include "eval_progress.h"
+#include "ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static renyi_status converse(const vqa_model *m, renyi_conversation **out, const
                              renyi_error *err)
 {
     const renyi_conversation_options o = {.struct_size = sizeof o,
-                                          .n_threads = (uint32_t)m->a->lvlm.threads,
+                                          .n_threads = ranks_threads(m->a->lvlm.threads),
                                           .policy = policy,
                                           .progress = on_progress};
     return renyi_conversation_new(out, m->weights, &o, err);

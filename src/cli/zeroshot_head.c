@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- words --------------------------------------------------------------------------------- */
 
@@ -112,16 +111,6 @@ void zeroshot_words_free(zeroshot_words *w)
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* Ranks that share a machine share its cores; 0 = as many as there are. */
-static uint32_t threads_here(uint64_t threads)
-{
-    const renyi_ranks *r = ranks_get();
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-    if (threads || !r || r->n_sharing < 2 || cores < 1) return (uint32_t)threads;
-    return (uint32_t)cores > r->n_sharing ? (uint32_t)cores / r->n_sharing : 1;
-}
-
 static void note_cache(const renyi_classifier_info *info)
 {
     if (info->cache == RENYI_CACHE_READ)
@@ -140,7 +129,7 @@ static renyi_classifier *compute(const text_side *side, const zeroshot_arguments
                                         .templates = (const char *const *)w->sentences.items,
                                         .n_templates = (uint32_t)w->sentences.count,
                                         .truncate = z->text.truncate != 0,
-                                        .n_threads = threads_here(threads),
+                                        .n_threads = ranks_threads(threads),
                                         .cache = cache,
                                         .progress = work_on_progress,
                                         .progress_user = &progress};

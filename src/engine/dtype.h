@@ -9,7 +9,8 @@ renyi_status ry_dtype_choose(renyi_dtype wanted, renyi_cpu level, renyi_dtype *o
                              renyi_error *err) RENYI_CHECK;
 
 /* F32, BF16, INT8 or INT4 for a language model, whose products are bound by the bytes of weights:
- * fewer bits are faster at every CPU level. DEFAULT = F32, AUTO = INT8. */
+ * fewer bits are faster at every CPU level. DEFAULT = F32, which lm.c makes
+ * smaller where it is much; AUTO = INT8. */
 renyi_status ry_dtype_choose_lm(renyi_dtype wanted, renyi_dtype *out, renyi_error *err) RENYI_CHECK;
 
 /* What RENYI_DTYPE_DEFAULT means for a file of 8-bit weights: INT8, or F32 where that is faster. */

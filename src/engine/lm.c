@@ -7,11 +7,15 @@
 #include "base/status.h"
 #include "engine/dtype.h"
 #include "engine/options.h"
+#include "model/llama_names.h"
 
-static renyi_status choose_stored(renyi_lm *lm, renyi_dtype stored, renyi_dtype wanted,
+#define RY_LM_SMALL 1000000000u /* parameters that any machine holds as floats */
+
+/* A file with panels runs as it is. */
+static renyi_status choose_stored(renyi_dtype *out, renyi_dtype stored, renyi_dtype wanted,
                                   renyi_error *err)
 {
-    lm->dtype = stored;
+    *out = stored;
     if (wanted == RENYI_DTYPE_DEFAULT || wanted == RENYI_DTYPE_AUTO || wanted == stored)
         return RENYI_OK;
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
@@ -19,41 +23,64 @@ static renyi_status choose_stored(renyi_lm *lm, renyi_dtype stored, renyi_dtype 
                    renyi_dtype_name(stored), renyi_dtype_name(wanted));
 }
 
+/* Halves become floats only where that is cheap: of a 7B they would take 27 GB. */
+static renyi_dtype usual_dtype(const ry_llama_config *c, const ry_checkpoint *ckpt)
+{
+    ry_vit_naming n;
+    if (ry_llama_params(c) <= RY_LM_SMALL || !ry_llama_naming_find(&n, ckpt->tensors))
+        return RENYI_DTYPE_F32;
+    const ry_tensor *t = ry_vit_tensor(&n, ckpt->tensors, RY_Q_W, 0);
+    return t && (t->dtype == RY_F16 || t->dtype == RY_BF16) ? RENYI_DTYPE_BF16 : RENYI_DTYPE_F32;
+}
+
+static renyi_status configure(renyi_lm *lm, ry_llama_config *config, const ry_checkpoint *ckpt,
+                              const renyi_options *opt, renyi_error *err)
+{
+    RY_TRY(ry_llama_configure(config, ckpt, err));
+    if (config->stored) return choose_stored(&lm->dtype, config->stored, opt->dtype, err);
+    if (opt->dtype == RENYI_DTYPE_DEFAULT) lm->dtype = usual_dtype(config, ckpt);
+    return RENYI_OK;
+}
+
 /* A stored model keeps the checkpoint's tensors. */
 static renyi_status fill_lm(renyi_lm *lm, ry_checkpoint *ckpt, const renyi_options *opt,
                             renyi_error *err)
 {
     ry_llama_config config;
-    RY_TRY(ry_llama_configure(&config, ckpt, err));
+    RY_TRY(configure(lm, &config, ckpt, opt, err));
+    RY_TRY(ry_llama_load(&lm->model, &config, ckpt, opt, lm->level, lm->dtype, err));
     if (config.stored) {
-        RY_TRY(choose_stored(lm, config.stored, opt->dtype, err));
-        RY_TRY(ry_llama_load(&lm->model, &config, ckpt, opt, lm->level, lm->dtype, err));
         lm->kept = ckpt->tensors;
         ckpt->tensors = NULL;
-        return RENYI_OK;
     }
-    return ry_llama_load(&lm->model, &config, ckpt, opt, lm->level, lm->dtype, err);
+    return RENYI_OK;
+}
+
+/* What the options alone say of a model. */
+static renyi_status begin(renyi_lm *lm, renyi_options *opt, const renyi_options *given,
+                          renyi_error *err)
+{
+    *lm = (renyi_lm){0};
+    RY_TRY(ry_options_read(opt, given, err));
+    RY_TRY(ry_cpu_choose(opt->cpu, &lm->level, err));
+    RY_TRY(ry_dtype_choose_lm(opt->dtype, &lm->dtype, err));
+    lm->al = opt->allocator;
+    return RENYI_OK;
 }
 
 renyi_status renyi_lm_open(renyi_lm **out, const char *path, const renyi_options *options,
                            renyi_error *err)
 {
     renyi_options opt;
-    renyi_cpu level;
-    renyi_dtype dtype;
+    renyi_lm start;
     ry_checkpoint ckpt = {0};
     if (!out || !path)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_open: %s is NULL", out ? "path" : "out");
     *out = NULL;
-    RY_TRY(ry_options_read(&opt, options, err));
-    RY_TRY(ry_cpu_choose(opt.cpu, &level, err));
-    RY_TRY(ry_dtype_choose_lm(opt.dtype, &dtype, err));
-
+    RY_TRY(begin(&start, &opt, options, err));
     renyi_lm *lm = ry_calloc(&opt.allocator, 1, sizeof *lm);
     if (!lm) return ry_fail_in(err, ry_fail_nomem(err, sizeof *lm), path);
-    lm->al = opt.allocator;
-    lm->level = level;
-    lm->dtype = dtype;
+    *lm = start;
     renyi_status st = ry_checkpoint_open(&ckpt, path, &opt.limits, &lm->al, err);
     if (st == RENYI_OK) {
         st = fill_lm(lm, &ckpt, &opt, err);
@@ -66,6 +93,40 @@ renyi_status renyi_lm_open(renyi_lm **out, const char *path, const renyi_options
     }
     *out = lm;
     return RENYI_OK;
+}
+
+static renyi_status describe(renyi_lm *lm, const ry_checkpoint *ckpt, const renyi_options *opt,
+                             renyi_error *err)
+{
+    ry_llama *m = &lm->model;
+    ry_vit_naming n;
+    const renyi_status st = configure(lm, &m->config, ckpt, opt, err);
+    if (st || !ry_llama_naming_find(&n, ckpt->tensors)) return st;
+    m->n_params = ry_llama_params(&m->config);
+    m->bytes = ry_llama_bytes(&m->config, lm->dtype,
+                              ry_vit_tensor(&n, ckpt->tensors, RY_TOKEN_EMBED, 0)->bytes);
+    return RENYI_OK;
+}
+
+renyi_status renyi_lm_describe(const char *path, const renyi_options *options, renyi_lm_info *info,
+                               renyi_error *err)
+{
+    renyi_options opt;
+    renyi_lm lm;
+    ry_checkpoint ckpt = {0};
+    if (!info || !path)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_describe: %s is NULL",
+                       info ? "path" : "info");
+    *info = (renyi_lm_info){0};
+    RY_TRY(begin(&lm, &opt, options, err));
+    renyi_status st = ry_checkpoint_open(&ckpt, path, &opt.limits, &lm.al, err);
+    if (st == RENYI_OK) {
+        st = describe(&lm, &ckpt, &opt, err);
+        if (st != RENYI_OK) st = ry_fail_in(err, st, path);
+    }
+    ry_checkpoint_close(&ckpt, &lm.al);
+    renyi_lm_get_info(&lm, info);
+    return st;
 }
 
 void renyi_lm_free(renyi_lm *lm)

@@ -7,6 +7,8 @@
 #include "base/status.h"
 #include "engine/dtype.h"
 #include "engine/options.h"
+#include "model/llama_names.h"
+#include "model/visual.h"
 #include "prune/cost.h"
 
 #include <string.h>
@@ -49,10 +51,25 @@ static double dense_macs(const ry_vit *v)
     return ry_cost_macs(&cost);
 }
 
+/* Of what is for another door that is the thing to say, not which tensors are unknown. */
+static renyi_status refuse_language(const ry_checkpoint *ckpt, renyi_error *err)
+{
+    ry_vit_naming n;
+    if (!ry_llama_naming_find(&n, ckpt->tensors)) return RENYI_OK;
+    if (ry_visual_is_llava(ckpt))
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "this is a LLaVA, which answers questions: 'renyi ask', 'renyi vqa', "
+                       "'renyi encode-image' (renyi_lvlm_open)");
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                   "this is a language model without an image tower (renyi_lm_open); a Vision "
+                   "Transformer is wanted");
+}
+
 static renyi_status fill_model(renyi_model *m, const ry_checkpoint *ckpt, const renyi_options *opt,
                                renyi_error *err)
 {
     ry_vit_config config;
+    RY_TRY(refuse_language(ckpt, err));
     RY_TRY(ry_vit_configure(&config, ckpt, opt->image_size, err));
     if (opt->dtype == RENYI_DTYPE_DEFAULT && config.n_quantised)
         m->dtype = ry_dtype_of_quantised(m->level);

@@ -55,6 +55,11 @@ typedef struct ry_llama {
 renyi_status ry_llama_configure(ry_llama_config *out, const ry_checkpoint *ckpt,
                                 renyi_error *err) RENYI_CHECK;
 
+/* Numbers of a model of this configuration, and about what its weights take in memory; the table
+ * of tokens stays as the file has it. */
+uint64_t ry_llama_params(const ry_llama_config *c);
+uint64_t ry_llama_bytes(const ry_llama_config *c, renyi_dtype dtype, uint64_t table_bytes);
+
 /* Convert and pack; `config` is what ry_llama_configure said of this checkpoint. If it is stored,
  * matrices are borrowed from the checkpoint, which must outlive *out; dtype is then idle. On
  * failure *out is freed and zero. */

@@ -51,12 +51,12 @@ static renyi_status sizes_from_tensors(ry_llama_config *c, uint64_t x[RY_X_COUNT
                        "no Llama in it: neither model.embed_tokens.weight nor LLaVA's "
                        "language_model.model.embed_tokens.weight or "
                        "model.language_model.embed_tokens.weight is there");
+    c->layout = n.of->house;
     if (n.n_blocks > RY_MAX_BLOCKS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "a tensor of layer %u; at most %d layers accepted",
                        n.n_blocks - 1, RY_MAX_BLOCKS);
     RY_TRY(read_extents(x, &n, set, err));
     RY_TRY(ry_vit_check_tensors(&n, x, set, err));
-    c->layout = n.of->house;
     c->dim = (uint32_t)x[RY_X_DIM];
     c->mlp_dim = (uint32_t)x[RY_X_MLP];
     c->vocab = (uint32_t)x[RY_X_VOCAB];

@@ -120,6 +120,9 @@ usage "'x5' is no id" ask -m llava a.ppm --prompt-ids '1 x5'
 usage "no ids" ask -m llava a.ppm --prompt-ids ' '
 usage "not both" ask -m llava a.ppm --prompt-ids 1 --chat
 usage "renyi policies" ask -m llava a.ppm what --prune 'evit keep=2'
+usage "tokens=9999: a picture has 16 patches" ask -q -m llava a.ppm what --prune 'prumerge tokens=9999'
+usage "tokens=9999: a picture has 16 patches" ask -q -m llava a.ppm what --prune 'vispruner tokens=9999'
+usage "tokens=9999: a picture has 16 patches" encode-image -q -m llava a.ppm --prune 'prumerge tokens=9999' -o none.safetensors
 run 1 ask -q a.ppm --prompt-ids '1 999'
 one_line "999"
 run 1 ask -q a.ppm --prompt-ids '1 310 310'
@@ -148,6 +151,12 @@ json.dump([{"piece": f"p{i}", "score": 0.0} for i in range(999)], open("other.js
 run 1 "$RENYI" ask -q -m llava --tokenizer other.json a.ppm what
 err_lines 1
 out_empty
+python3 -c 'import json
+pieces = json.load(open("llava/pieces.json"))
+extra = [{"piece": f"zz{i}", "score": -1e3} for i in range(99)]
+json.dump(pieces + extra, open("large.json", "w"))'
+run 1 "$RENYI" ask -q -m llava --tokenizer large.json a.ppm what
+one_line "is it another model's?"
 echo '{' >mute/tokenizer.json
 run 1 "$RENYI" ask -q -m mute a.ppm what
 one_line "tokenizer.json"

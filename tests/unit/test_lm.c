@@ -84,6 +84,32 @@ static void test_info(void **state)
     renyi_lm_free(lm);
 }
 
+/* What is said without reading weights is what is so when they are read. */
+static void test_describe(void **state)
+{
+    (void)state;
+    static const renyi_dtype all[] = {RENYI_DTYPE_DEFAULT, RENYI_DTYPE_F32, RENYI_DTYPE_BF16,
+                                      RENYI_DTYPE_INT8, RENYI_DTYPE_INT4};
+    fixture f;
+    llama_make(&f);
+    const char *path = fix_write(&f, "llama.safetensors");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const renyi_options opt = {.struct_size = sizeof opt, .dtype = all[i]};
+        renyi_lm_info said, so;
+        renyi_lm *lm;
+        assert_ok(renyi_lm_describe(path, &opt, &said, err));
+        assert_ok(renyi_lm_open(&lm, path, &opt, err));
+        renyi_lm_get_info(lm, &so);
+        assert_int_equal(said.n_params, so.n_params);
+        assert_int_equal(said.dtype, so.dtype);
+        assert_int_equal(said.n_kv_heads, so.n_kv_heads);
+        assert_in_range(said.bytes, so.bytes - so.bytes / 8, so.bytes + so.bytes / 8);
+        renyi_lm_free(lm);
+    }
+    unlink(path);
+    fix_free(&f);
+}
+
 /* ---- arithmetic ---------------------------------------------------------------------------- */
 
 static double distance(const float *got, const double *want)
@@ -504,7 +530,7 @@ int main(void)
         cmocka_unit_test(test_rewind),        cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_progress),      cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_bad_configs),   cmocka_unit_test(test_bad_calls),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory),        cmocka_unit_test(test_describe),
     };
     make_rows();
     return cmocka_run_group_tests(tests, NULL, NULL);
