@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 CMAKE   = cmake -G Ninja -S .
 
-.PHONY: all demo test bench asan fuzz format check-format install deps clean
+.PHONY: all demo test bench bench-lvlm asan fuzz format check-format install deps clean
 
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -23,6 +23,9 @@ test: all
 
 bench: all
 	@bench/run $(BUILD)
+
+bench-lvlm: all
+	@bench/run-lvlm $(BUILD)
 
 asan: | deps
 	@$(CMAKE) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRENYI_SANITIZE=ON > /dev/null

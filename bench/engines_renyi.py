@@ -4,6 +4,7 @@ import ctypes
 import time
 
 import numpy as np
+import renyi_api
 
 STEP_RATE, STEP_DECAY = 1e-4, 0.05  # of the training steps that change the weights
 
@@ -35,13 +36,7 @@ class Engine:
 class Renyi(Engine):
     """librenyi.so through ctypes; the structs are those of include/renyi/renyi.h."""
 
-    class Error(ctypes.Structure):
-        _fields_ = [("code", ctypes.c_int), ("offset", ctypes.c_int64), ("message", ctypes.c_char * 496)]
-
-    class Options(ctypes.Structure):
-        _fields_ = [("struct_size", ctypes.c_uint32), ("cpu", ctypes.c_int), ("image_size", ctypes.c_uint32),
-                    ("limits", ctypes.c_uint64 * 5), ("allocator", ctypes.c_void_p * 3),
-                    ("progress", ctypes.c_void_p), ("progress_user", ctypes.c_void_p), ("dtype", ctypes.c_int)]
+    Error, Options = renyi_api.Error, renyi_api.Options
 
     class SessionOptions(ctypes.Structure):
         _fields_ = [("struct_size", ctypes.c_uint32), ("max_batch", ctypes.c_uint32),

@@ -40,13 +40,10 @@ def busy_seconds():
     return (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
 
 
-class Worker:
+class Process:
     """A worker process; asleep (SIGSTOP) unless it is asked something, so that it cannot spin."""
 
-    def __init__(self, engine, case, files, library, log):
-        command = [sys.executable, os.path.join(HERE, "worker.py"), engine, "--arch", case.arch,
-                   "--file", files[engine], "--batch", str(case.batch), "--threads", str(case.threads),
-                   "--library", library, "--policy", case.policy, "--classes", str(case.outputs)]
+    def __init__(self, command, log):
         self.log = log
         self.started = time.perf_counter()
         with open(log, "w") as err:
@@ -84,6 +81,15 @@ class Worker:
     def close(self):
         self.process.kill()
         self.process.communicate()
+
+
+class Worker(Process):
+    """worker.py with one engine."""
+
+    def __init__(self, engine, case, files, library, log):
+        super().__init__([sys.executable, os.path.join(HERE, "worker.py"), engine, "--arch", case.arch,
+                          "--file", files[engine], "--batch", str(case.batch), "--threads", str(case.threads),
+                          "--library", library, "--policy", case.policy, "--classes", str(case.outputs)], log)
 
 
 class Case:

@@ -1,0 +1,187 @@
+# engines_lm.py - what lm_worker.py runs: renyi's and llama.cpp's language model, renyi from photo to first token, and memory itself.
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything timed is one call into C for a prompt or a token; Python's share of it is microseconds of milliseconds.
+import ctypes
+import math
+import os
+import subprocess
+import time
+
+import renyi_api as api
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CONTEXT = 1024  # room for the prompts here; both engines compute up to 512 rows at a time
+PROBE = [1, 319, 13563, 1546, 263, 12758, 1404, 322, 385, 23116, 21082, 20255]  # the prompt whose logits are compared
+
+
+def tokens_of(n):
+    """Any ids do: no answer is read. Spread over the vocabulary."""
+    return [(7919 * i + 11) % 31999 + 1 for i in range(n)]
+
+
+class LanguageModel:
+    """`clear`, then `feed` ids; the logits of the last one are computed each time."""
+
+    def prefill(self, n):
+        """ms of a prompt of n ids from an empty context."""
+        ids = self.pack(tokens_of(n))
+        self.clear()
+        start = time.perf_counter()
+        self.feed(ids)
+        return 1e3 * (time.perf_counter() - start)
+
+    def decode(self, n):
+        """ms of each of n ids, one at a time from an empty context, in the mean. As llama-bench's tg."""
+        ids = [self.pack([t]) for t in tokens_of(n)]
+        self.clear()
+        start = time.perf_counter()
+        for one in ids:
+            self.feed(one)
+        return 1e3 * (time.perf_counter() - start) / n
+
+    def logits(self):
+        self.clear()
+        self.feed(self.pack(PROBE))
+        out = self.last_logits()
+        if not all(map(math.isfinite, out)):
+            raise RuntimeError("logits are not numbers")
+        return out
+
+
+class Renyi(LanguageModel):
+    """librenyi.so: renyi_lm_feed on a mapped file of `renyi quantize --lm`."""
+
+    def __init__(self, a):
+        self.api, self.info_ = api.Library(a.library), api.LmInfo()
+        opt = api.Options(struct_size=ctypes.sizeof(api.Options))
+        self.lm = self.api.make("renyi_lm_open", a.file.encode(), ctypes.byref(opt))
+        self.api.lib.renyi_lm_get_info(self.lm, ctypes.byref(self.info_))
+        session = api.LmSessionOptions(max_context=CONTEXT, n_threads=a.threads)
+        self.session = self.api.make("renyi_lm_session_new", self.lm, ctypes.byref(session))
+        self.out = (ctypes.c_float * self.info_.vocab)()
+        self.version = self.api.version
+
+    def pack(self, ids):
+        return (api.LmInput * len(ids))(*[api.LmInput(None, t) for t in ids])
+
+    def clear(self):
+        self.api.call("renyi_lm_rewind", self.session, ctypes.c_uint32(0))
+
+    def feed(self, rows):
+        self.api.call("renyi_lm_feed", self.session, rows, ctypes.c_uint32(len(rows)), self.out)
+
+    def last_logits(self):
+        return list(self.out)
+
+    def info(self):
+        """A token reads all weights but the table of tokens (F16), of which it reads one row."""
+        i = self.info_
+        table = 0 if i.tied else 2 * i.vocab * i.dim
+        return dict(layers=i.n_layers, bytes_per_token=i.bytes - table, dtype=i.dtype)
+
+
+class LlamaCpp(LanguageModel):
+    """llama.cpp through llama-cpp-python's bare functions: llama_decode on a GGUF, its own defaults but for threads and context."""
+
+    def __init__(self, a):
+        import llama_cpp as llama
+
+        self.llama, self.a = llama, a
+        llama.llama_backend_init()
+        options = llama.llama_model_default_params()
+        options.n_gpu_layers = 0
+        self.model = llama.llama_model_load_from_file(a.file.encode(), options)
+        if not self.model:
+            raise RuntimeError(f"llama.cpp does not load {a.file}")
+        options = llama.llama_context_default_params()
+        options.n_ctx, options.n_batch, options.n_ubatch = CONTEXT, 512, 512
+        options.n_threads = options.n_threads_batch = a.threads
+        self.context = llama.llama_init_from_model(self.model, options)
+        if not self.context:
+            raise RuntimeError("llama.cpp makes no context")
+        system = " ".join(llama.llama_print_system_info().decode().split())
+        self.version = f"llama-cpp-python {llama.__version__} ({system})"
+
+    def pack(self, ids):
+        return (self.llama.llama_token * len(ids))(*ids)
+
+    def clear(self):
+        self.llama.llama_memory_clear(self.llama.llama_get_memory(self.context), False)
+
+    def feed(self, ids):
+        status = self.llama.llama_decode(self.context, self.llama.llama_batch_get_one(ids, len(ids)))
+        self.llama.llama_synchronize(self.context)
+        if status != 0:
+            raise RuntimeError(f"llama_decode fails: {status}")
+
+    def last_logits(self):
+        return self.llama.llama_get_logits_ith(self.context, -1)[:self.vocab()]
+
+    def vocab(self):
+        return self.llama.llama_vocab_n_tokens(self.llama.llama_model_get_vocab(self.model))
+
+    def info(self):
+        return dict(layers=self.llama.llama_model_n_layer(self.model))
+
+
+class FirstToken:
+    """renyi from a photo to the first token of the answer. A conversation is new each time: nothing is reused."""
+
+    prompt = [1] + tokens_of(34) + [-200] + tokens_of(13)  # as long as vicuna_v1 with a short question
+
+    def __init__(self, a):
+        self.api, self.a = api.Library(a.library), a
+        opt = api.LvlmOptions(tower_dtype=api.DTYPES[a.tower_dtype])
+        self.model = self.api.make("renyi_lvlm_open", a.file.encode(), ctypes.byref(opt))
+        self.version = self.api.version
+
+    def first(self, policy):
+        opt = api.ConversationOptions(n_threads=self.a.threads, policy=policy.encode())
+        talk, answer = self.api.make("renyi_conversation_new", self.model, ctypes.byref(opt)), api.Answer()
+        try:
+            self.api.call("renyi_conversation_show_file", talk, self.a.photo.encode())
+            ids = (ctypes.c_int32 * len(self.prompt))(*self.prompt)
+            self.api.call("renyi_conversation_ask_ids", talk, ids, ctypes.c_size_t(len(ids)),
+                          ctypes.byref(api.AnswerOptions(max_new_tokens=1, ignore_eos=1)), ctypes.byref(answer))
+            if answer.n_reused:
+                raise RuntimeError("rows of an earlier prompt were used again")
+            return dict(ms=answer.first_token_ms, vision_ms=answer.vision_ms, prefill_ms=answer.prefill_ms,
+                        visual_tokens=answer.n_visual, prompt_tokens=answer.n_prompt)
+        finally:
+            self.api.lib.renyi_conversation_free(talk)
+
+    def info(self):
+        return {}
+
+
+class Bandwidth:
+    """bandwidth.c: how fast the same number of threads reads a buffer far larger than the caches."""
+
+    size = 1 << 30
+
+    def __init__(self, a):
+        library = f"{a.scratch}/bandwidth.so"
+        subprocess.run([os.environ.get("CC", "cc"), "-O3", "-march=native", "-pthread", "-shared", "-fPIC",
+                        f"{HERE}/bandwidth.c", "-o", library], check=True)
+        self.lib, self.threads = ctypes.CDLL(library), a.threads
+        self.lib.bandwidth_buffer.restype = ctypes.c_void_p
+        self.lib.bandwidth_read.restype = ctypes.c_double
+        self.buffer = self.lib.bandwidth_buffer(ctypes.c_size_t(self.size))
+        if not self.buffer:
+            raise RuntimeError("no memory for the buffer")
+        self.version = "bandwidth.c"
+
+    def read(self, passes):
+        """Bytes a second."""
+        out = self.lib.bandwidth_read(ctypes.c_void_p(self.buffer), ctypes.c_size_t(self.size),
+                                      ctypes.c_uint(self.threads), ctypes.c_uint(passes))
+        if not out > 0.0:
+            raise RuntimeError("threads do not start")
+        return out
+
+    def info(self):
+        return dict(buffer_bytes=self.size)
+
+
+ENGINES = {"renyi": Renyi, "llama.cpp": LlamaCpp, "first": FirstToken, "bandwidth": Bandwidth}

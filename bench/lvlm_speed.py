@@ -1,0 +1,150 @@
+# lvlm_speed.py - part of lvlm.py: prefill and decode of renyi and llama.cpp at the same width of weights, and what memory allows.
+# SPDX-License-Identifier: Apache-2.0
+import math
+import statistics
+
+from lvlm_files import LAYERS
+from lvlm_turns import Load, lm_worker
+from turns import say, verdict
+
+LEAST_PEER = 1.05    # of llama.cpp's speed
+LEAST_MEMORY = 0.70  # of the bandwidth, in decode
+GGUF_TYPES = {"int8": "Q8_0", "int4": "Q4_0"}
+LEAST_COSINE = {"int8": 0.98, "int4": 0.80}  # of the logits: the same weights, rounded in two ways
+READ_PASSES = 4
+median = statistics.median
+
+
+def cosine(x, y):
+    dot = lambda a, b: math.fsum(p * q for p, q in zip(a, b))
+    return dot(x, y) / math.sqrt(dot(x, x) * dot(y, y))
+
+
+class Width:
+    """One width of weights: who ran, and every round's figures."""
+
+    def __init__(self, name):
+        self.name, self.load = name, Load()
+        self.prefill, self.decode = {}, {}  # engine -> ms a round: of the prompt; of a token
+        self.bandwidth, self.info, self.versions = [], {}, {}
+        self.cosine, self.failed = None, {}
+
+    def start(self, a):
+        engines = {"renyi": a.files.quantised}
+        if a.has_peer:
+            engines["llama.cpp"] = a.files.gguf
+        workers = {}
+        for engine, file in engines.items():
+            try:
+                workers[engine] = lm_worker(engine, a, file=file(self.name))
+                self.versions[engine] = workers[engine].version
+            except RuntimeError as e:
+                self.failed[engine] = str(e)
+                say(f"*** {engine} DOES NOT RUN: {e} ***")
+        return workers
+
+    def compare(self, workers):
+        if len(workers) == 2:
+            self.cosine = cosine(*(w.ask("logits")["logits"] for w in workers.values()))
+
+    def measure(self, workers, memory, a):
+        """Prompts, then tokens, then the bandwidth, in every round; who begins changes. The first round only warms up."""
+        for r in range(-1, a.rounds):
+            order = list(workers)[::1 if r % 2 else -1]
+            for command, figures in ((f"prefill {a.rows}", self.prefill), (f"decode {a.tokens}", self.decode)):
+                for engine in order:
+                    with self.load.of(workers[engine]):
+                        ms = workers[engine].ask(command)["ms"]
+                    if r >= 0:
+                        figures.setdefault(engine, []).append(ms)
+            with self.load.of(memory):
+                read = memory.ask(f"read {READ_PASSES}")["bytes_per_second"]
+            if r >= 0:
+                self.bandwidth.append(read)
+        self.info = {engine: w.ask("info") for engine, w in workers.items()}
+
+    def share(self):
+        """Bytes of weights a second that decode gets through, of the bandwidth; median of the rounds' own."""
+        size = self.info["renyi"]["bytes_per_token"]
+        return median(size * 1e3 / ms / b for ms, b in zip(self.decode["renyi"], self.bandwidth))
+
+    def lead(self, figures):
+        """llama.cpp's time / ours; median of the rounds' own. None: it did not run."""
+        if len(figures) < 2:
+            return None
+        return median(p / r for p, r in zip(figures["llama.cpp"], figures["renyi"]))
+
+    def record(self):
+        return dict(weights=self.name, versions=self.versions, prefill_ms=self.prefill, decode_ms=self.decode, info=self.info,
+                    bandwidth=self.bandwidth, bandwidth_share=self.share() if "renyi" in self.decode else None,
+                    prefill_lead=self.lead(self.prefill), decode_lead=self.lead(self.decode), cosine=self.cosine,
+                    failed=self.failed, other_load=self.load.median())
+
+
+def run_width(name, a):
+    width = Width(name)
+    workers = width.start(a)
+    if not workers:
+        return width
+    memory = lm_worker("bandwidth", a)
+    try:
+        width.compare(workers)
+        width.measure(workers, memory, a)
+    finally:
+        for w in [*workers.values(), memory]:
+            w.close()
+    return width
+
+
+def report(widths, a):
+    print("\n| weights | engine | prefill tokens/s | decode tokens/s | GB of weights a token | of the bandwidth | peak MB |\n|---|---|--:|--:|--:|--:|--:|")
+    for w in widths:
+        for engine in w.decode:
+            size, share = w.info[engine].get("bytes_per_token"), "-"
+            if engine == "renyi":
+                share = f"{100 * w.share():.0f} % of {median(w.bandwidth) * 1e-9:.1f} GB/s"
+            weights = w.name if engine == "renyi" else GGUF_TYPES[w.name]
+            print(f"| {weights} | {engine} | {1e3 * a.rows / median(w.prefill[engine]):.2f} | {1e3 / median(w.decode[engine]):.2f} "
+                  f"| {f'{size * 1e-9:.2f}' if size else '-'} | {share} | {w.info[engine]['rss_mb']:.0f} |")
+
+
+def targets(w):
+    """(what, figure, at least); figure None = there is none."""
+    peer = f"llama.cpp {GGUF_TYPES[w.name]} / renyi {w.name}, time of "
+    return [(peer + "prefill", w.lead(w.prefill), LEAST_PEER), (peer + "decode", w.lead(w.decode), LEAST_PEER),
+            (f"renyi {w.name}: decode of the read bandwidth", w.share(), LEAST_MEMORY)]
+
+
+def report_targets(widths):
+    print("\n| | | wanted |\n|---|--:|---|")
+    for w in widths:
+        for what, figure, least in targets(w) if "renyi" in w.decode else []:
+            text, reached = ("not measured", "-") if figure is None else (f"{figure:.2f}", verdict(figure >= least, w.load.median()))
+            print(f"| {what} | {text} | at least {least:.2f} {reached} |")
+
+
+def faults_of(w):
+    out = [f"{engine}, {w.name}, does not run: {why}" for engine, why in w.failed.items()]
+    if w.cosine is not None and not w.cosine >= LEAST_COSINE[w.name]:
+        out.append(f"{w.name}: renyi and llama.cpp do not compute the same: cosine of the logits {w.cosine:.3f}, at least {LEAST_COSINE[w.name]} is expected")
+    return out
+
+
+def run(a):
+    """Everything; what was measured, and what is wrong."""
+    widths = []
+    for name in a.widths:
+        say(f"prefill and decode: {name}")
+        widths.append(run_width(name, a))
+    print(f"\nThe language model alone, {a.layers} of {LAYERS} layers, {a.threads} thread(s): a prompt of {a.rows} ids, and {a.tokens} ids one at a time; "
+          f"medians of {a.rounds} rounds in turn")
+    print("; ".join(dict.fromkeys(v for w in widths for v in w.versions.values())))
+    if not a.has_peer:
+        print("**llama.cpp is not installed here: left out**")
+    report(widths, a)
+    report_targets(widths)
+    for w in widths:
+        if w.cosine is not None:
+            print(f"\n{w.name}: cosine of renyi's and llama.cpp's logits {w.cosine:.4f}")
+    print(f"\nothers took {100 * max(w.load.median() for w in widths):.0f} % of the machine")
+    return [w.record() for w in widths], [f for w in widths for f in faults_of(w)]

@@ -1,0 +1,35 @@
+# lvlm_turns.py - workers of lvlm.py, and what others took of the machine while they worked.
+# SPDX-License-Identifier: Apache-2.0
+import contextlib
+import os
+import statistics
+import sys
+import time
+
+from turns import HERE, Process, busy_seconds
+
+
+def lm_worker(engine, a, **options):
+    """A process of lm_worker.py; options become its --options."""
+    words = dict(options, threads=a.threads, library=a.library, scratch=a.scratch)
+    command = [sys.executable, os.path.join(HERE, "lm_worker.py"), engine]
+    for name, value in words.items():
+        command += ["--" + name.replace("_", "-"), str(value)]
+    return Process(command, f"{a.scratch}/{engine}.log")
+
+
+class Load:
+    """Share of the machine that others took, turn by turn."""
+
+    def __init__(self):
+        self.turns = []
+
+    @contextlib.contextmanager
+    def of(self, worker):
+        start, busy, own = time.perf_counter(), busy_seconds(), worker.cpu_seconds()
+        yield
+        capacity = (time.perf_counter() - start) * os.cpu_count()
+        self.turns.append((busy_seconds() - busy - worker.cpu_seconds() + own) / capacity)
+
+    def median(self):
+        return max(0.0, statistics.median(self.turns)) if self.turns else 0.0
