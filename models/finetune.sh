@@ -24,7 +24,7 @@ for layers in 0,3,6 3,6,9; do
         --prune "${rule#*:} keep=0.7 layers=$layers" --cache-mb 900 -o "$run"
     fi
   done
-  "$renyi" plot "${runs[@]}" --names cls,correct,random,mosaic --what loss,top1 \
-    --title "EViT at keep 0.7, layers ($layers)" -o "$folder/loss-${layers//,/}.svg"
+  "$renyi" plot "${runs[@]}" --names cls,correct,random,mosaic --what loss,top1 --smooth 25 \
+    --title "EViT and mosaic at keep 0.7, layers ($layers)" -o "$folder/loss-${layers//,/}.svg"
 done
 python3 "$here/finetune_table.py" "$folder" | tee "$folder/table.md"
