@@ -139,7 +139,7 @@ static const ry_tensor *tap_of(const golden *g, int photo, const char *variant, 
     return ry_tensors_find(g->taps, name);
 }
 
-/* ---- how close the reference's own choice was ---- */
+/* ---- whether another choice hangs on rounding ---- */
 
 typedef struct ranked {
     double score;
@@ -153,17 +153,13 @@ static int by_score(const void *a, const void *b)
     return x->index - y->index;
 }
 
-/* List [PATCHES] by score, the best first; returns the smallest relative distance of two. */
-static double rank(int *list, const float *score)
+/* List [PATCHES] by score, the best first. */
+static void rank(int *list, const float *score)
 {
     ranked r[PATCHES];
-    double least = INFINITY;
     for (int i = 0; i < PATCHES; i++) r[i] = (ranked){(double)score[i], i};
     qsort(r, PATCHES, sizeof *r, by_score);
     for (int i = 0; i < PATCHES; i++) list[i] = r[i].index;
-    for (int i = 1; i < PATCHES; i++)
-        least = fmin(least, (r[i - 1].score - r[i].score) / r[i - 1].score);
-    return least;
 }
 
 static double cosine(const float *x, int i, int j)
@@ -176,9 +172,16 @@ static double cosine(const float *x, int i, int j)
     return dot / sqrt(a * b);
 }
 
-/* One round of VisPruner in double; the smallest distance of two likenesses goes to *margin, since
- * whichever is the larger of them decides all that follows. */
-static int thin(int *list, int n, int keep, const double *cosines, double *margin)
+/* VisPruner in double, with one pair of likenesses taken the other way round: of those that lie
+ * closer than TIE, the one number `flip`; 0 = none. */
+#define TIE 5e-7
+typedef struct rounds {
+    const double *cosines; /* [PATCHES, PATCHES] */
+    int flip, n_ties;
+    double margin; /* of the pair that was flipped */
+} rounds;
+
+static int thin(rounds *v, int *list, int n, int keep)
 {
     const int even = (n + 1) / 2, most = n - keep < 8 ? n - keep : 8;
     ranked r[PATCHES];
@@ -186,30 +189,31 @@ static int thin(int *list, int n, int keep, const double *cosines, double *margi
     for (int i = 0; i < even; i++) {
         r[i] = (ranked){-2.0, list[2 * i]};
         for (int b = 1; b < n; b += 2)
-            r[i].score = fmax(r[i].score, cosines[list[2 * i] * PATCHES + list[b]]);
+            r[i].score = fmax(r[i].score, v->cosines[list[2 * i] * PATCHES + list[b]]);
     }
     qsort(r, (size_t)even, sizeof *r, by_score);
-    for (int i = 1; i < even; i++) *margin = fmin(*margin, r[i - 1].score - r[i].score);
+    for (int i = 1; i < even; i++) {
+        if (r[i - 1].score - r[i].score > TIE || ++v->n_ties != v->flip) continue;
+        const ranked other = r[i];
+        v->margin = r[i - 1].score - r[i].score;
+        r[i] = r[i - 1], r[i - 1] = other;
+    }
     for (int i = most; i < even; i++) next[left++] = r[i].index;
     for (int b = 1; b < n; b += 2) next[left++] = list[b];
     memcpy(list, next, (size_t)left * sizeof *list);
     return left;
 }
 
-#define SCORES 2e-5 /* how far scores may be from the reference's */
-
-/* The margin of a photo's rounds; features are its own, scores the reference's. share: of the
- * important that columns choose, or below 0 for metric=cls. */
-static double margin_of(const golden *g, int photo, const float *features, int tokens, double share)
+/* The tokens that are important by the reference's scores go to taken [PATCHES], the others to list
+ * [PATCHES]; returns how many. share: of the important that columns choose; below 0: metric=cls. */
+static int begin_rounds(const golden *g, int photo, int important, double share, char *taken,
+                        int *list)
 {
-    static double cosines[PATCHES * PATCHES];
-    const int important = tokens / 2, by_column = share < 0 ? 0 : (int)(important * share);
-    int order[PATCHES], columns[PATCHES], list[PATCHES], n = 0, chosen = important - by_column;
-    char taken[PATCHES] = {0};
-    double margin = INFINITY;
-    const double scores = rank(order, tap_of(g, photo, "block22.cls", "")->data);
-    if (share < 0 && scores < SCORES) return 0.0; /* the list itself may begin otherwise */
+    int order[PATCHES], columns[PATCHES], n = 0;
+    int chosen = important - (share < 0 ? 0 : (int)(important * share));
+    rank(order, tap_of(g, photo, "block22.cls", "")->data);
     rank(columns, tap_of(g, photo, "block22.col4", "")->data);
+    memset(taken, 0, PATCHES);
     for (int i = 0; i < chosen; i++) taken[order[i]] = 1;
     for (int i = 0; chosen < important; i++)
         if (!taken[columns[i]]) taken[columns[i]] = 1, chosen++;
@@ -217,31 +221,53 @@ static double margin_of(const golden *g, int photo, const float *features, int t
         const int j = share < 0 ? order[i] : i;
         if (!taken[j]) list[n++] = j;
     }
+    return n;
+}
+
+/* 1 when these rounds end with the reference's tokens. */
+static int ends_as(rounds *v, const golden *g, int photo, double share, const ry_tensor *kept)
+{
+    const int tokens = (int)kept->shape[0], important = tokens / 2;
+    const int32_t *want = kept->data;
+    char taken[PATCHES];
+    int list[PATCHES], n = begin_rounds(g, photo, important, share, taken, list);
+    v->n_ties = 0;
+    while (n > tokens - important) n = thin(v, list, n, tokens - important);
+    for (int i = 0; i < n; i++) taken[list[i]] = 1;
+    for (int i = 0; i < tokens; i++)
+        if (!taken[want[i]]) return 0;
+    return 1;
+}
+
+/* VisPruner's list after a round depends on which of two likenesses is larger, down to the last
+ * digit of a float. Another choice than the reference's is accepted if the rounds in double, with
+ * the photo's own features, make the reference's: as they are or with one such pair flipped. */
+static void excuse(const golden *g, int photo, const struct variant *v, const ry_tensor *kept)
+{
+    static double cosines[PATCHES * PATCHES];
+    const char *word = strstr(v->name, "correct");
+    const double share = word ? atof(word + strlen("correct")) : -1.0;
+    renyi_visual_session *s = open_session(g, NULL);
+    renyi_visual_tokens t;
+    rounds r = {.cosines = cosines};
+    run_pixels(s, g, photo, &t);
     for (int i = 0; i < PATCHES; i++)
-        for (int j = 0; j < PATCHES; j++) cosines[i * PATCHES + j] = cosine(features, i, j);
-    while (n > tokens - important) n = thin(list, n, tokens - important, cosines, &margin);
-    return margin;
+        for (int j = 0; j < PATCHES; j++) cosines[i * PATCHES + j] = cosine(t.features, i, j);
+    renyi_visual_session_free(s);
+    int is_explained = ends_as(&r, g, photo, share, kept);
+    const int n_ties = r.n_ties;
+    while (!is_explained && r.flip < n_ties) {
+        r.flip++;
+        is_explained = ends_as(&r, g, photo, share, kept);
+    }
+    if (!is_explained) fail_msg("%d %s: other tokens are kept", photo, v->name);
+    printf("%d %s: another choice; the reference's in double with flip %d of %d, %.1e apart\n",
+           photo, v->name, r.flip, n_ties, r.margin);
 }
 
 static int same_kept(const renyi_visual_tokens *t, const ry_tensor *kept)
 {
     return memcmp(t->kept, kept->data, (size_t)kept->bytes) == 0;
-}
-
-/* VisPruner's list after a round depends on which of two likenesses is larger, down to the last
- * digit of a float. Where two are that close the reference's choice is a matter of its rounding. */
-enum { MARGIN_E9 = 500 };
-static void excuse(const golden *g, int photo, const struct variant *v, int tokens)
-{
-    const char *share = strstr(v->name, "correct");
-    renyi_visual_session *s = open_session(g, NULL);
-    renyi_visual_tokens t;
-    run_pixels(s, g, photo, &t);
-    const double margin =
-        margin_of(g, photo, t.features, tokens, share ? atof(share + strlen("correct")) : -1.0);
-    renyi_visual_session_free(s);
-    printf("%d %s: another choice; two likenesses were %.1e apart\n", photo, v->name, margin);
-    if (margin > MARGIN_E9 * 1e-9) fail_msg("%d %s: other tokens are kept", photo, v->name);
 }
 
 /* 1 when the same tokens are kept. */
@@ -259,10 +285,10 @@ static int check_variant(const golden *g, renyi_visual_session *s, const struct 
     assert_int_equal(t.n, kept->shape[0] + extra);
     assert_int_equal(t.n, renyi_visual_session_tokens(s));
     const double e = golden_row_error(t.scores, scores->data, PATCHES, 1);
-    if (!(e < SCORES)) fail_msg("%d %s: scores differ by %g", photo, v->name, e);
+    if (!(e < 2e-5)) fail_msg("%d %s: scores differ by %g", photo, v->name, e);
     if (!same_kept(&t, kept)) {
         if (extra) fail_msg("%d %s: other tokens are kept", photo, v->name);
-        excuse(g, photo, v, (int)t.n);
+        excuse(g, photo, v, kept);
         return 0;
     }
     if (extra) assert_int_equal(t.kept[t.n - 1], RENYI_NONE);
