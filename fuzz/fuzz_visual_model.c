@@ -1,12 +1,10 @@
 /* fuzz_visual_model.c - any safetensors file as a LLaVA whose visual side is opened, as
  * renyi_visual_open does; config.json travels in the file's metadata.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/json.h"
-#include "formats/safetensors.h"
 #include "model/visual.h"
+#include "model_target.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,16 +28,5 @@ static void load(const ry_checkpoint *ckpt, renyi_dtype dtype)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const renyi_limits limits = {0, 1 << 20, 0, 0, 0};
-    char path[] = "fuzz";
-    ry_checkpoint ckpt = {.tensors_path = path};
-    if (ry_safetensors_parse(&ckpt.tensors, data, size, path, &limits, NULL, NULL)) return 0;
-    const char *config = ry_tensors_meta(ckpt.tensors, "config.json");
-    if (config && ry_json_parse(&ckpt.config, config, strlen(config), "config.json", NULL, NULL))
-        ckpt.config = NULL;
-    load(&ckpt, RENYI_DTYPE_F32);
-    load(&ckpt, RENYI_DTYPE_INT8);
-    json_decref(ckpt.config);
-    ry_tensors_free(ckpt.tensors);
-    return 0;
+    return fuzz_model(load, data, size);
 }
