@@ -2,17 +2,10 @@
  * through the public API; and every figure of the paper itself where its tables are at hand.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "paper_costs.h"
+#include "paper_records.h"
 #include "renyi/renyi.h"
-#include "shared.h"
 
-#include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MAX_BLOCKS = 24 };
 
@@ -194,15 +187,12 @@ static int check_row(const json_t *row)
 
 static void tables_of_the_paper(void **state)
 {
-    const char *path = shared_path("paper/tables.json");
-    json_error_t error;
+    json_t *tables = paper_records();
     size_t i, n_compared = 0;
     json_t *row;
 
     (void)state;
-    if (!path) return;
-    json_t *tables = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (!tables) fail_msg("%s: %s", path, error.text);
+    if (!tables) return;
     json_array_foreach(tables, i, row) n_compared += (size_t)check_row(row);
     json_decref(tables);
     printf("%zu rows of the paper's tables\n", n_compared);
