@@ -137,6 +137,21 @@ static inline const char *fix_write(const fixture *f, const char *name)
     return path;
 }
 
+/* `open`, a call with &it, path and err, refuses the fixture as a file: it gives nothing, and its
+ * message says `word` and names the file. */
+#define assert_refused(f, type, open, code, word)                 \
+    do {                                                          \
+        renyi_error e_ = {0};                                     \
+        renyi_error *const err = &e_;                             \
+        const char *const path = fix_write(f, "bad.safetensors"); \
+        type *it = (type *)&it; /* open must clear it */          \
+        assert_int_equal(open, code);                             \
+        assert_null(it);                                          \
+        assert_says(err, word);                                   \
+        assert_says(err, path);                                   \
+        unlink(path);                                             \
+    } while (0)
+
 /* ---- the same weights under Hugging Face's names ------------------------------------------- */
 
 /* Tensor i, a packed qkv of `layer`, becomes three; `kind` is "weight" or "bias". */

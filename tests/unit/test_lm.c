@@ -389,14 +389,7 @@ static void test_progress(void **state)
 
 static void expect(const fixture *f, renyi_status code, const char *word)
 {
-    renyi_lm *lm;
-    renyi_error e = {0};
-    const char *path = fix_write(f, "bad.safetensors");
-    assert_int_equal(renyi_lm_open(&lm, path, NULL, &e), code);
-    assert_null(lm);
-    assert_says(&e, word);
-    assert_says(&e, "bad.safetensors");
-    unlink(path);
+    assert_refused(f, renyi_lm, renyi_lm_open(&it, path, NULL, err), code, word);
 }
 
 static void test_bad_files(void **state)

@@ -226,14 +226,7 @@ static void test_progress(void **state)
 
 static void expect(const fixture *f, renyi_status code, const char *word)
 {
-    renyi_text *t;
-    renyi_error e = {0};
-    const char *path = fix_write(f, "bad.safetensors");
-    assert_int_equal(renyi_text_open(&t, path, NULL, &e), code);
-    assert_null(t);
-    assert_says(&e, word);
-    assert_says(&e, "bad.safetensors");
-    unlink(path);
+    assert_refused(f, renyi_text, renyi_text_open(&it, path, NULL, err), code, word);
 }
 
 static void test_bad_files(void **state)

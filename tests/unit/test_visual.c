@@ -331,14 +331,7 @@ static void test_memory(void **state)
 
 static void refuse(fixture *f, renyi_status code, const char *says)
 {
-    renyi_visual *v = NULL;
-    renyi_error e = {0};
-    const char *path = fix_write(f, "bad.safetensors");
-    assert_int_equal(renyi_visual_open(&v, path, NULL, NULL, &e), code);
-    assert_null(v);
-    assert_says(&e, path);
-    assert_says(&e, says);
-    unlink(path);
+    assert_refused(f, renyi_visual, renyi_visual_open(&it, path, NULL, NULL, err), code, says);
     fix_free(f);
 }
 
