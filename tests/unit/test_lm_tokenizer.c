@@ -5,41 +5,14 @@
 #include "base/utf8.h"
 #include "renyi/lvlm.h"
 #include "spm_fixture.h"
+#include "test_folder.h"
 #include "test_heap.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <sys/stat.h>
-
-#include <cmocka.h>
 
 #define P(i) (FIRST_PIECE + (i))
 #define TOKENIZER                                                                              \
     "{\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": " \
     "\"" BLANK "\"}, \"model\": {\"unk_token\": \"<unk>\", \"vocab\": {\"<unk>\": 0, \"a\": "  \
     "1, \"b\": 2, \"ab\": 3}, \"merges\": [\"a b\"]}}"
-
-static char root[] = "/tmp/renyi-lm-tokenizer-XXXXXX";
-
-static const char *at(const char *name)
-{
-    static char paths[4][256];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", root, name);
-    return path;
-}
-
-static void put(const char *name, const void *bytes, size_t n)
-{
-    FILE *f = fopen(at(name), "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, n, f), n);
-    assert_int_equal(fclose(f), 0);
-}
-
-static void put_text(const char *name, const char *text) { put(name, text, strlen(text)); }
 
 static void put_pieces(const char *name)
 {
@@ -58,9 +31,7 @@ static int setup(void **state)
     static const char *const folders[] = {"all", "model", "added", "bad", "pieces", "none"};
     static proto p;
     (void)state;
-    if (!mkdtemp(root)) return -1;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        if (mkdir(at(folders[i]), 0777)) return -1;
+    if (folder_make(folders, sizeof folders / sizeof *folders)) return -1;
     put_small(&p, 1);
     put("all/tokenizer.model", p.at, p.n);
     put_text("all/tokenizer.json", TOKENIZER);
@@ -73,14 +44,6 @@ static int setup(void **state)
     put_text("bad/words.txt", "hello");
     put_pieces("pieces/pieces.json");
     return 0;
-}
-
-static int teardown(void **state)
-{
-    char command[300];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    return system(command);
 }
 
 static renyi_lm_tokenizer *open_tokenizer(const char *name)
@@ -393,5 +356,5 @@ int main(void)
         cmocka_unit_test(test_memory), cmocka_unit_test(test_encode),
         cmocka_unit_test(test_decode), cmocka_unit_test(test_any_text),
         cmocka_unit_test(test_prompt), cmocka_unit_test(test_prompt_options)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, folder_remove);
 }

@@ -4,20 +4,11 @@
 #include "base/rng.h"
 #include "base/utf8.h"
 #include "renyi/clip.h"
+#include "test_folder.h"
 #include "test_heap.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
 #include <zlib.h>
-
-#include <cmocka.h>
 
 #define MERGES "#version: 0.2\nt h\nth e</w>\na n\nan d</w>\n\xc3\x83 \xc2\xa9</w>\n"
 #define VOCAB                                                                           \
@@ -27,25 +18,6 @@
 #define TOKENIZER                                                                         \
     "{\"model\": {\"type\": \"BPE\", \"end_of_word_suffix\": \"</w>\", \"vocab\": " VOCAB \
     ", \"merges\": [\"t h\", \"th e</w>\", \"a n\", \"an d</w>\"]}}"
-
-static char root[] = "/tmp/renyi-tokenizer-XXXXXX";
-
-static const char *at(const char *name)
-{
-    static char paths[4][256];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", root, name);
-    return path;
-}
-
-static void put(const char *name, const char *text)
-{
-    FILE *f = fopen(at(name), "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
-    assert_int_equal(fclose(f), 0);
-}
 
 static void put_packed(const char *name, const char *text)
 {
@@ -59,25 +31,15 @@ static int setup(void **state)
 {
     static const char *const folders[] = {"all", "pair", "packed", "plain", "none", "half"};
     (void)state;
-    if (!mkdtemp(root)) return -1;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        if (mkdir(at(folders[i]), 0777)) return -1;
-    put("all/tokenizer.json", TOKENIZER);
-    put("all/vocab.json", "not looked at");
-    put("pair/vocab.json", VOCAB);
-    put("pair/merges.txt", MERGES);
-    put("half/vocab.json", VOCAB);
+    if (folder_make(folders, sizeof folders / sizeof *folders)) return -1;
+    put_text("all/tokenizer.json", TOKENIZER);
+    put_text("all/vocab.json", "not looked at");
+    put_text("pair/vocab.json", VOCAB);
+    put_text("pair/merges.txt", MERGES);
+    put_text("half/vocab.json", VOCAB);
     put_packed("packed/bpe_simple_vocab_16e6.txt.gz", MERGES);
-    put("plain/bpe_simple_vocab_16e6.txt", MERGES);
+    put_text("plain/bpe_simple_vocab_16e6.txt", MERGES);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    char command[300];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    return system(command);
 }
 
 static renyi_tokenizer *open_tokenizer(const char *name)
@@ -351,5 +313,5 @@ int main(void)
         cmocka_unit_test(test_memory),      cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_not_utf8),    cmocka_unit_test(test_decode),
         cmocka_unit_test(test_any_unicode), cmocka_unit_test(test_any_bytes)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, folder_remove);
 }
