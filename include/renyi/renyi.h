@@ -238,6 +238,13 @@ RENYI_API void renyi_model_get_info(const renyi_model *m, renyi_model_info *info
 /* The tensors of the checkpoint as stored, in file order. NULL-safe range: i < count. */
 RENYI_API size_t renyi_model_tensor_count(const renyi_model *m);
 RENYI_API void renyi_model_tensor(const renyi_model *m, size_t i, renyi_tensor_info *info);
+/* The same of any checkpoint, language models too, without opening a model or reading weights.
+ * `each` sees the tensors in file order (names are borrowed for the call); non-zero ends it,
+ * RENYI_ERR_ABORTED. Of `opt` limits and allocator count. */
+typedef int (*renyi_tensor_visitor)(void *user, const renyi_tensor_info *tensor);
+RENYI_API RENYI_CHECK renyi_status renyi_visit_tensors(const char *path, const renyi_options *opt,
+                                                       renyi_tensor_visitor each, void *user,
+                                                       renyi_error *err);
 /* Name of class i if the checkpoint's config carries labels (id2label), else NULL. Borrowed. */
 RENYI_API const char *renyi_model_label(const renyi_model *m, uint32_t i);
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "inspect_lvlm.h"
+#include "inspect_tensors.h"
 #include "json_out.h"
 #include "model_path.h"
 #include "options.h"
@@ -15,57 +16,16 @@ typedef struct inspect_arguments {
     const char *dtype;
 } inspect_arguments;
 
-/* "12 x 197 x 64"; "scalar" without dimensions. */
-static void shape_text(const renyi_tensor_info *t, char *out, size_t size)
+static void list_tensors(tensor_list *list, const renyi_model *model)
 {
-    size_t at = 0;
-
-    snprintf(out, size, "scalar");
-    for (uint32_t i = 0; i < t->n_dims && i < 8 && at < size; i++) {
-        const int n = snprintf(out + at, size - at, "%s%" PRIu64, i ? " x " : "", t->shape[i]);
-        at += n > 0 ? (size_t)n : 0;
-    }
-}
-
-static void put_tensors(const renyi_model *model)
-{
-    const size_t count = renyi_model_tensor_count(model);
-    char shape[200];
-
-    printf("\n%-44s %-6s %-22s %12s\n", "tensor", "dtype", "shape", "bytes");
-    for (size_t i = 0; i < count; i++) {
-        renyi_tensor_info t;
-        renyi_model_tensor(model, i, &t);
-        shape_text(&t, shape, sizeof shape);
-        const size_t length = strlen(t.name);
-        cli_put_clean(stdout, t.name);
-        printf("%*s %-6s %-22s %12" PRIu64 "\n", length < 44 ? (int)(44 - length) : 0, "", t.dtype,
-               shape, t.bytes);
-    }
-}
-
-/* "148 x F32" or "100 x F16, 52 x F32": what the weights are stored as. */
-static void put_dtypes(const renyi_model *model)
-{
-    enum { MAX_KINDS = 16 };
-    const char *kinds[MAX_KINDS];
-    size_t counts[MAX_KINDS] = {0}, n_kinds = 0;
-
     for (size_t i = 0; i < renyi_model_tensor_count(model); i++) {
         renyi_tensor_info t;
-        size_t k = 0;
         renyi_model_tensor(model, i, &t);
-        while (k < n_kinds && strcmp(kinds[k], t.dtype) != 0) k++;
-        if (k == MAX_KINDS) continue;
-        if (k == n_kinds) kinds[n_kinds++] = t.dtype;
-        counts[k]++;
+        tensor_list_add(list, &t);
     }
-    printf("tensors         ");
-    for (size_t k = 0; k < n_kinds; k++) printf("%s%zu x %s", k ? ", " : "", counts[k], kinds[k]);
-    putchar('\n');
 }
 
-static void put_text(const renyi_model *model, int tensors)
+static void put_text(const renyi_model *model, const tensor_list *list, int tensors)
 {
     renyi_model_info i;
     char formats[32];
@@ -91,7 +51,7 @@ static void put_text(const renyi_model *model, int tensors)
         printf("classes         none; embeddings of %u values, from %s\n", i.embed_dim, from);
     printf("parameters      %" PRIu64 " (%.2f M)\n", i.n_params, (double)i.n_params * 1e-6);
     printf("MACs per image  %.3f G\n", i.macs * 1e-9);
-    put_dtypes(model);
+    tensor_list_put_dtypes(list);
     if (i.quantization) {
         printf("quantised       ");
         cli_put_clean(stdout, i.quantization);
@@ -102,27 +62,10 @@ static void put_text(const renyi_model *model, int tensors)
            crop_mode_name(p->crop_mode), interpolation_name(p->interpolation), p->mean[0],
            p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2]);
     printf("  taken from    %s\n", i.preprocess_source);
-    if (tensors) put_tensors(model);
+    if (tensors) tensor_list_put(list);
 }
 
-static json_t *tensors_json(const renyi_model *model)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < renyi_model_tensor_count(model); i++) {
-        renyi_tensor_info t;
-        json_t *shape = json_array();
-        renyi_model_tensor(model, i, &t);
-        for (uint32_t d = 0; d < t.n_dims && d < 8; d++)
-            json_array_append_new(shape, json_integer((json_int_t)t.shape[d]));
-        json_array_append_new(list,
-                              json_pack("{s:o, s:s, s:o, s:I}", "name", json_text(t.name), "dtype",
-                                        t.dtype, "shape", shape, "bytes", (json_int_t)t.bytes));
-    }
-    return list;
-}
-
-static void put_json(const renyi_model *model, const char *word)
+static void put_json(const renyi_model *model, const tensor_list *list, const char *word)
 {
     renyi_model_info i;
 
@@ -143,7 +86,7 @@ static void put_json(const renyi_model *model, const char *word)
         json_object_set_new(document, "quantization", json_text(i.quantization));
         json_object_set_new(document, "preprocessing",
                             json_preprocess(&i.preprocess, i.preprocess_source));
-        json_object_set_new(document, "tensors", tensors_json(model));
+        json_object_set_new(document, "tensors", tensor_list_json(list));
     }
     json_print(document);
 }
@@ -153,15 +96,18 @@ static int run(const inspect_arguments *a, const char *word)
     const renyi_options opt = {.struct_size = sizeof opt,
                                .image_size = (uint32_t)a->image_size,
                                .dtype = dtype_from_name(a->dtype)};
+    tensor_list list = {0};
     int code = CLI_OK;
 
-    if (inspect_lvlm(word, &opt, a->json, &code)) return code;
+    if (inspect_lvlm(word, &opt, a->json, a->tensors, &code)) return code;
     renyi_model *model = model_open_reported(word, &opt);
     if (!model) return CLI_FAILED;
+    list_tensors(&list, model);
     if (a->json)
-        put_json(model, word);
+        put_json(model, &list, word);
     else
-        put_text(model, a->tensors);
+        put_text(model, &list, a->tensors);
+    tensor_list_free(&list);
     renyi_model_free(model);
     return CLI_OK;
 }
@@ -185,7 +131,7 @@ int cmd_inspect(int argc, char **argv)
         "where it comes from, tensors. MODEL is a .safetensors or PyTorch file, a directory, or the\n"
         "name of a Hugging Face repository in the cache; without one, the small model inside the program.\n"
         "Of a LLaVA or a Llama: image tower, language model with the memory it takes in every number format,\n"
-        "tokenizer; weights of the language model are not read, and tensors are not listed.",
+        "tokenizer; weights of the language model are not read.",
         "  renyi inspect model.safetensors --tensors\n"
         "  renyi inspect llava-1.5-7b-hf\n"
         "  renyi inspect timm/vit_small_patch16_224.augreg_in21k_ft_in1k --json\n",

@@ -3,6 +3,7 @@
  */
 #include "inspect_lvlm.h"
 
+#include "inspect_tensors.h"
 #include "json_out.h"
 #include "model_path.h"
 
@@ -22,6 +23,7 @@ typedef struct parts {
     renyi_visual *visual;
     renyi_lm_tokenizer *tokenizer;
     renyi_error no_visual, no_tokenizer;
+    tensor_list tensors; /* of the model's own files */
 } parts;
 
 /* ---- finding them -------------------------------------------------------------------------- */
@@ -39,12 +41,16 @@ static void open_parts(parts *p, const char *path, const renyi_options *opt)
     if (renyi_lm_tokenizer_open(&p->tokenizer, path, NULL, &p->no_tokenizer) != RENYI_OK &&
         p->no_tokenizer.code != RENYI_ERR_IO)
         cli_warn("%s", p->no_tokenizer.message);
+    renyi_error err = {0};
+    if (renyi_visit_tensors(path, NULL, tensor_list_add, &p->tensors, &err) != RENYI_OK)
+        cli_warn("%s", err.message);
 }
 
 static void free_parts(parts *p)
 {
     renyi_visual_free(p->visual);
     renyi_lm_tokenizer_free(p->tokenizer);
+    tensor_list_free(&p->tensors);
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
@@ -102,7 +108,7 @@ static void put_language(const parts *p)
     put_memory(p);
 }
 
-static void put_text(const parts *p)
+static void put_text(const parts *p, int tensors)
 {
     renyi_lm_tokenizer_info t;
 
@@ -118,6 +124,8 @@ static void put_text(const parts *p)
     } else {
         puts("none beside it; --tokenizer PATH of 'renyi ask' says where it is");
     }
+    tensor_list_put_dtypes(&p->tensors);
+    if (tensors) tensor_list_put(&p->tensors);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -167,14 +175,15 @@ static json_t *tokenizer_json(const parts *p)
 
 static void put_json(const parts *p)
 {
-    json_print(json_pack("{s:o, s:s, s:o, s:o, s:o}", "model", json_text(p->word), "architecture",
-                         p->visual ? "LLaVA" : "Llama", "image_tower", visual_json(p),
-                         "language_model", language_json(p), "tokenizer", tokenizer_json(p)));
+    json_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "model", json_text(p->word),
+                         "architecture", p->visual ? "LLaVA" : "Llama", "image_tower",
+                         visual_json(p), "language_model", language_json(p), "tokenizer",
+                         tokenizer_json(p), "tensors", tensor_list_json(&p->tensors)));
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-int inspect_lvlm(const char *word, const renyi_options *opt, int json, int *code)
+int inspect_lvlm(const char *word, const renyi_options *opt, int json, int tensors, int *code)
 {
     parts p = {.word = word};
     renyi_error err = {0};
@@ -188,7 +197,7 @@ int inspect_lvlm(const char *word, const renyi_options *opt, int json, int *code
         if (json)
             put_json(&p);
         else
-            put_text(&p);
+            put_text(&p, tensors);
         *code = CLI_OK;
     } else if (p.lm.layout) {
         cli_error("%s", err.message);

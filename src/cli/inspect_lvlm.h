@@ -7,7 +7,7 @@
 #include <renyi/renyi.h>
 
 /* 0: there is no language model in it, nothing was said. 1: done, *code is the exit code. opt:
- * image size and dtype are the tower's. */
-int inspect_lvlm(const char *word, const renyi_options *opt, int json, int *code);
+ * image size and dtype are the tower's. tensors: list them. */
+int inspect_lvlm(const char *word, const renyi_options *opt, int json, int tensors, int *code);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "engine/dtype.h"
 #include "engine/options.h"
+#include "engine/tensor_list.h"
 #include "model/llama_names.h"
 #include "model/visual.h"
 #include "prune/cost.h"
@@ -28,10 +29,8 @@ static renyi_status copy_tensor_list(renyi_model *m, const ry_tensors *set, reny
     for (size_t i = 0; i < n; i++) {
         const ry_tensor *t = ry_tensors_at(set, i);
         const size_t length = strlen(t->name) + 1;
-        renyi_tensor_info *info = &m->tensors[i];
-        *info = (renyi_tensor_info){
-            memcpy(at, t->name, length), ry_dtype_name(t->dtype), t->n_dims, {0}, t->bytes};
-        memcpy(info->shape, t->shape, t->n_dims * sizeof t->shape[0]);
+        m->tensors[i] = ry_tensor_info(t);
+        m->tensors[i].name = memcpy(at, t->name, length);
         at += length;
     }
     m->n_tensors = n;

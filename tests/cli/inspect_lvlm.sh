@@ -15,13 +15,16 @@ one_line() {
 # --- a LLaVA, and its quantised file ---
 run 0 "$RENYI" inspect llava
 for line in "architecture    LLaVA" "56 x 56, patches of 14: 16 tokens" "2 of 3 blocks are run" "from 16 to 16" \
-  "names as in llava-hf" "image token 310" "pieces.json, 288 ids" "f32 if --dtype is silent"; do
+  "names as in llava-hf" "image token 310" "pieces.json, 288 ids" "f32 if --dtype is silent" "tensors         80 x F32"; do
   out_has "$line"
 done
 run 0 "$RENYI" inspect llava --json
 json 'd["architecture"] == "LLaVA" and d["image_tower"]["n_patches"] == 16 and d["tokenizer"]["ids"] == 288'
 json 'd["language_model"]["vocab"] == 320 and d["language_model"]["parameters"] == 14672'
 json 'list(d["language_model"]["memory_bytes"]) == ["f32", "bf16", "int8", "int4"]'
+json 'd["tensors"][-1] == {"name": "language_model.lm_head.weight", "dtype": "F32", "shape": [320, 16], "bytes": 20480}'
+run 0 "$RENYI" inspect llava --tensors
+grep -Eq '^language_model.lm_head.weight +F32 +320 x 16 +20480$' out || fail "no list of tensors"
 run 0 "$RENYI" quantize -q -m llava --lm int4 -o int4.safetensors
 run 0 "$RENYI" inspect int4.safetensors --json
 json 'd["architecture"] == "LLaVA" and d["language_model"]["dtype"] == "int4" and d["tokenizer"] is None'

@@ -221,6 +221,52 @@ static void info_and_tensors(void **state)
     fix_free(&f);
 }
 
+typedef struct visit {
+    const fixture *f;
+    size_t n, stop_at; /* stop_at 0 = never */
+} visit;
+
+static int on_tensor(void *user, const renyi_tensor_info *t)
+{
+    visit *v = user;
+    const ry_tensor *want = &v->f->t[v->n];
+    assert_string_equal(t->name, v->f->names[v->n]);
+    assert_string_equal(t->dtype, "F32");
+    assert_int_equal(t->n_dims, want->n_dims);
+    assert_memory_equal(t->shape, want->shape, sizeof t->shape);
+    assert_int_equal(t->bytes, want->bytes);
+    return ++v->n == v->stop_at;
+}
+
+/* The same list without a model. */
+static void visited_tensors(void **state)
+{
+    (void)state;
+    fixture f;
+    renyi_error e = {0};
+    fix_make(&f, "vit_tiny_patch8_32");
+    const char *path = fix_write(&f, "visit.safetensors");
+    visit all = {.f = &f}, some = {.f = &f, .stop_at = 2};
+    assert_ok(renyi_visit_tensors(path, NULL, on_tensor, &all, err));
+    assert_int_equal(all.n, f.n);
+    assert_int_equal(renyi_visit_tensors(path, NULL, on_tensor, &some, &e), RENYI_ERR_ABORTED);
+    assert_int_equal(some.n, 2);
+    for (size_t n = 1, ok = 0; !ok; n++) {
+        counter c = {.fail_at = n};
+        const renyi_options opt = counted(&c);
+        visit v = {.f = &f};
+        const renyi_status st = renyi_visit_tensors(path, &opt, on_tensor, &v, &e);
+        ok = st == RENYI_OK;
+        assert_true(ok || st == RENYI_ERR_NOMEM);
+        assert_int_equal(c.live_blocks, 0);
+    }
+    unlink(path);
+    assert_int_equal(renyi_visit_tensors(path, NULL, on_tensor, &all, &e), RENYI_ERR_IO);
+    assert_int_equal(renyi_visit_tensors(path, NULL, NULL, NULL, &e), RENYI_ERR_ARG);
+    assert_int_equal(renyi_visit_tensors(NULL, NULL, on_tensor, &all, &e), RENYI_ERR_ARG);
+    fix_free(&f);
+}
+
 /* A directory with model.safetensors of the fixture and this config.json. */
 static void open_directory(renyi_model **m, const fixture *f, const char *config)
 {
@@ -373,6 +419,7 @@ int main(void)
         cmocka_unit_test(bad_bytes),
         cmocka_unit_test(bad_options),
         cmocka_unit_test(info_and_tensors),
+        cmocka_unit_test(visited_tensors),
         cmocka_unit_test(labels),
         cmocka_unit_test(random_models),
         cmocka_unit_test(real_models),
