@@ -131,8 +131,9 @@ static void put_stats(const ask_output *o, const renyi_answer *r)
 
     if (r->tokens_per_second > 0.0)
         snprintf(speed, sizeof speed, ", then %.2f tokens/s", r->tokens_per_second);
-    cli_note("%u of %u visual tokens kept; prompt of %u, %u of them known; answer of %u tokens",
-             r->n_visual, o->job->visual.n_patches, r->n_prompt, r->n_reused, r->n_ids);
+    cli_note("%u of %u visual tokens kept; prompt of %u, %u of them known; answer of %u token%s",
+             r->n_visual, o->job->visual.n_patches, r->n_prompt, r->n_reused, r->n_ids,
+             r->n_ids == 1 ? "" : "s");
     cli_note("vision %.1f ms, prefill %.1f ms, first token after %.1f ms%s", r->vision_ms,
              r->prefill_ms, r->first_token_ms, speed);
     cli_note("memory: %.2f GB of weights and conversation (with a full context), peak of the "
@@ -143,10 +144,11 @@ static void put_stats(const ask_output *o, const renyi_answer *r)
 static void warn_of_cut(const ask_output *o, const renyi_answer *r)
 {
     if (r->end == RENYI_ANSWER_LENGTH && !o->job->a->ignore_eos)
-        cli_note("the answer was cut after %u tokens (--max-new-tokens)", r->n_ids);
+        cli_note("the answer was cut after %u token%s (--max-new-tokens)", r->n_ids,
+                 r->n_ids == 1 ? "" : "s");
     if (r->end == RENYI_ANSWER_CONTEXT)
-        cli_warn("the answer was cut after %u tokens: prompt and answer fill the context",
-                 r->n_ids);
+        cli_warn("the answer was cut after %u token%s: prompt and answer fill the context",
+                 r->n_ids, r->n_ids == 1 ? "" : "s");
 }
 
 void ask_put_answer(ask_output *o, const renyi_answer *answer)

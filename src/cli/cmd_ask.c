@@ -9,6 +9,24 @@
 
 /* ---- run ----------------------------------------------------------------------------------- */
 
+/* A photo without a place in the prompt would be seen by nobody. */
+static int check_place(const ask_job *job)
+{
+    const ask_arguments *a = job->a;
+    const renyi_lm_tokenizer *tokenizer = renyi_lvlm_tokenizer(job->m);
+    renyi_lm_tokenizer_info words = {.image = -1};
+
+    if (!a->prompt_ids || !job->n_photos) return CLI_OK;
+    if (tokenizer) renyi_lm_tokenizer_get_info(tokenizer, &words);
+    for (size_t i = 0; i < a->n_ids; i++) {
+        const int32_t id = a->ids[i];
+        if (id == RENYI_LVLM_IMAGE) return CLI_OK;
+        if (id >= 0 && (id == job->lm.image || id == words.image)) return CLI_OK;
+    }
+    return options_usage_error("ask", "option '--prompt-ids': no place for the photo, id %d",
+                               job->lm.image >= 0 ? (int)job->lm.image : RENYI_LVLM_IMAGE);
+}
+
 static int run_with(ask_job *job, image_inputs *inputs)
 {
     const ask_arguments *a = job->a;
@@ -20,6 +38,7 @@ static int run_with(ask_job *job, image_inputs *inputs)
 
     renyi_visual_get_info(renyi_lvlm_visual(job->m), &job->visual);
     renyi_lm_get_info(renyi_lvlm_lm(job->m), &job->lm);
+    if (check_place(job) != CLI_OK) return CLI_USAGE;
     if (renyi_conversation_new(&job->talk, job->m, &o, &err) != RENYI_OK)
         return prune_error("ask", a->lvlm.policy, &err);
     const char *policy = renyi_conversation_policy(job->talk);

@@ -132,7 +132,9 @@ static int write_tokens(const encode_options *o, const encode_result *r)
         cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
         return CLI_FAILED;
     }
-    if (r->n) cli_note("%s: %zu photos, rows of %u numbers", o->output, r->n, r->info.lm_dim);
+    if (r->n)
+        cli_note("%s: %zu photo%s, rows of %u numbers", o->output, r->n, r->n == 1 ? "" : "s",
+                 r->info.lm_dim);
     if (o->json) json_print(result_json(o, r));
     if (!r->n) return CLI_FAILED;
     return r->inputs.n_failed ? CLI_PARTIAL : CLI_OK;

@@ -8,6 +8,8 @@
 #include "vqa_report.h"
 #include "work_progress.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,9 +45,9 @@ static int open_questions(job *j)
         cli_error("%s", fault);
         cli_strings_add(&j->failed, cli_copy(fault));
     }
-    cli_note("%llu questions of %s%s; the right answers of %llu are known",
-             (unsigned long long)found->n_questions, a->info.title,
-             found->n_questions < found->n_found ? ", a part" : "",
+    cli_note("%llu question%s of %s%s; the right answers of %llu are known",
+             (unsigned long long)found->n_questions, found->n_questions == 1 ? "" : "s",
+             a->info.title, found->n_questions < found->n_found ? ", a part" : "",
              (unsigned long long)found->n_known);
     if (!found->n_known && a->info.annotations && !a->annotations)
         cli_note("scores need --annotations: %s", a->info.annotations);
@@ -79,8 +81,9 @@ static int read_runs(job *j)
         add_run(j, answers, cli_copy(path));
         const vqa_scored *s = &j->report.runs[i];
         if (s->info.n_foreign)
-            cli_warn("%s: %llu answers are to none of these questions", path,
-                     (unsigned long long)s->info.n_foreign);
+            cli_warn("%s: %llu answer%s to none of these questions", path,
+                     (unsigned long long)s->info.n_foreign,
+                     s->info.n_foreign == 1 ? " is" : "s are");
         if (!s->info.n_answered) {
             cli_error("%s: no answer to any of these questions", path);
             return CLI_FAILED;
@@ -152,9 +155,20 @@ static int ask_policy(job *j, vqa_model *m, size_t policy)
     return j->report.is_interrupted ? CLI_FAILED : eval_error("vqa", &err);
 }
 
+/* Else every question would be named. 0 after reporting. */
+static int has_images(const vqa_arguments *a)
+{
+    DIR *folder = a->images ? opendir(a->images) : NULL;
+
+    if (a->images && !folder) cli_error("%s: %s", a->images, strerror(errno));
+    if (folder) closedir(folder);
+    return !a->images || folder;
+}
+
 static int ask_all(job *j)
 {
     vqa_model m;
+    if (!has_images(j->a)) return CLI_FAILED;
     int code = vqa_model_open(&m, j->a);
 
     eval_catch_interrupt();
@@ -180,6 +194,14 @@ static int write_submission(const job *j)
         return eval_error("vqa", &err);
     cli_note("%s: %s", j->a->submission, j->a->info.submission);
     return CLI_OK;
+}
+
+static uint64_t n_answered(const vqa_report *r)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < r->count; i++) n += r->runs[i].info.n_answered;
+    return n;
 }
 
 static void job_free(job *j)
@@ -212,7 +234,7 @@ int vqa_execute(const vqa_arguments *a)
             vqa_report_table(&j.report);
     }
     if (code == CLI_OK) code = write_submission(&j);
-    if (code == CLI_OK && j.failed.count) code = CLI_PARTIAL;
+    if (code == CLI_OK && j.failed.count) code = n_answered(&j.report) ? CLI_PARTIAL : CLI_FAILED;
     job_free(&j);
     return code;
 }

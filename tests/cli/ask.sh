@@ -37,6 +37,9 @@ P
 err_has "16 of 16 visual tokens kept"
 err_has "tokens/s"
 err_has "(--max-new-tokens)"
+run 0 ask a.ppm 'what is this' --stats --max-new-tokens 1
+err_has "cut after 1 token ("
+err_has "answer of 1 token"
 run 0 ask -q a.ppm 'what is this'
 [ ! -s err ] || fail "-q speaks"
 
@@ -123,10 +126,17 @@ usage "renyi policies" ask -m llava a.ppm what --prune 'evit keep=2'
 usage "tokens=9999: a picture has 16 patches" ask -q -m llava a.ppm what --prune 'prumerge tokens=9999'
 usage "tokens=9999: a picture has 16 patches" ask -q -m llava a.ppm what --prune 'vispruner tokens=9999'
 usage "tokens=9999: a picture has 16 patches" encode-image -q -m llava a.ppm --prune 'prumerge tokens=9999' -o none.safetensors
-run 1 ask -q a.ppm --prompt-ids '1 999'
-one_line "999"
-run 1 ask -q a.ppm --prompt-ids '1 310 310'
+run 1 ask -q a.ppm --prompt-ids '1 310 999'
+one_line "id 999, number 3"
+run 1 ask -q a.ppm --prompt-ids '1 310 -200'
 one_line "2 places"
+usage "no place for the photo, id 310" ask -q -m llava a.ppm --prompt-ids '1 5 20'
+run 1 ask -q --prompt-ids '1 310 5'
+one_line "none was shown"
+run 1 ask -q a.ppm --prompt-ids '1 310 5' --max-context 16
+one_line "18 rows"
+run 1 ask -q a.ppm 'what is this' --max-context 513
+one_line "at most 512 rows"
 
 # --- models that are none, or not whole ---
 make_toy
@@ -138,8 +148,16 @@ python3 "$RENYI_SRC/tests/make_llava.py" sharded shards=3
 run 0 "$RENYI" ask -m sharded -t 1 --max-new-tokens 8 a.ppm 'what is this' --json
 json 'd["tokens"] == json.load(open("first.json"))["tokens"]'
 rm sharded/model-00002-of-00003.safetensors
+for verb in "ask a.ppm what -m" "encode-image a.ppm -o none.safetensors -m" inspect; do
+  run 1 "$RENYI" $verb sharded -q
+  one_line "sharded/model-00002-of-00003.safetensors: No such file"
+done
+cp sharded/model-00001-of-00003.safetensors sharded/model-00002-of-00003.safetensors
 run 1 "$RENYI" ask -q -m sharded a.ppm what
-one_line "model-00002-of-00003.safetensors"
+one_line "should be in 'model-00002-of-00003.safetensors', but is not"
+head -c 500 sharded/model-00003-of-00003.safetensors >sharded/model-00002-of-00003.safetensors
+run 1 "$RENYI" ask -q -m sharded a.ppm what
+one_line "the file is cut short"
 python3 "$RENYI_SRC/tests/make_llava.py" mute tokenizer=0
 run 1 "$RENYI" ask -q -m mute a.ppm what
 one_line "tokenizer"
@@ -149,8 +167,11 @@ run 0 "$RENYI" ask -q -m mute --tokenizer llava/pieces.json --max-new-tokens 3 a
 python3 -c 'import json
 json.dump([{"piece": f"p{i}", "score": 0.0} for i in range(999)], open("other.json", "w"))'
 run 1 "$RENYI" ask -q -m llava --tokenizer other.json a.ppm what
-err_lines 1
-out_empty
+one_line "other.json"
+run 1 "$RENYI" ask -q -m llava --tokenizer bad.ppm a.ppm what
+one_line "bad.ppm"
+run 1 "$RENYI" ask -q -m llava --tokenizer nowhere a.ppm what
+one_line "nowhere: No such file"
 python3 -c 'import json
 pieces = json.load(open("llava/pieces.json"))
 extra = [{"piece": f"zz{i}", "score": -1e3} for i in range(99)]
@@ -179,6 +200,8 @@ kept = json.load(open("out"))["images"][0]["kept"]
 begin, end = h["positions.0"]["data_offsets"]
 assert list(struct.unpack("<12i", b[8 + n + begin:8 + n + end])) == kept
 P
+run 0 encode a.ppm -o one.safetensors
+err_has "one.safetensors: 1 photo, rows of 16 numbers"
 usage "-o FILE.safetensors is missing" encode-image -m llava a.ppm
 usage "must end in .safetensors" encode-image -m llava a.ppm -o tokens.npy
 usage "no images" encode-image -m llava -o tokens.safetensors

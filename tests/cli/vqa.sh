@@ -100,6 +100,12 @@ usage "is not I/N" --task gqa --questions gqa.jsonl --score parts --shard 3/2
 usage "unexpected" --task gqa --questions gqa.jsonl extra
 usage "takes no submission" --task pope --questions coco --score dense.jsonl --submission x.json
 run 1 vqa --task gqa --questions absent.jsonl --score parts
+echo broken >broken.jsonl
+run 1 vqa --task gqa --questions broken.jsonl --score parts
+err_has "no question can be read: broken.jsonl:1"
+: >empty.jsonl
+run 1 vqa --task gqa --questions empty.jsonl --score parts
+err_has "empty.jsonl: no questions"
 run 1 vqa --task gqa --questions gqa.jsonl --score absent.jsonl
 run 1 vqa --task gqa --questions gqa.jsonl --score said.jsonl
 err_has "no answer to any of these questions"

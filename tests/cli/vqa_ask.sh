@@ -53,6 +53,25 @@ run 3 vqa seven.jsonl "${here[@]}" --answers seven.out --json
 json 'd["results"][0]["answered"] == 5 and len(d["failed"]) == 2 and "bad.ppm" in d["failed"][0] and "none.ppm" in d["failed"][1]'
 cmp -s <(strip seven.out) <(strip all.jsonl) || fail "answers beside failures"
 
+tail -2 seven.jsonl >none.jsonl
+run 1 vqa none.jsonl "${here[@]}"
+err_lines 2
+run 1 vqa q.jsonl "${here[@]}" -q --images nowhere
+err_lines 1
+err_has "nowhere: No such file"
+
+# --- lines that are no questions, and a question that is too long for the context ---
+{ printf '{"question_id": 8, "image"\n[]\n{"question_id": 8, "text": "x"}\n{"image": "a.ppm", "text": "x"}\n'
+  cat q.jsonl
+  printf '{"question_id": 9, "image": "a.ppm", "text": "%s"}\n' "$(printf 'on and on %.0s' {1..99})"; } >broken.jsonl
+run 3 vqa broken.jsonl "${here[@]}" --answers broken.out --json
+json 'd["results"][0]["answered"] == 5 and len(d["failed"]) == 5 and d["questions"] == 6'
+for line in "broken.jsonl:1: " "broken.jsonl:2: not an object" "broken.jsonl:3: no image" "broken.jsonl:4: no question_id" \
+  "9: the prompt has" "room for 512"; do
+  err_has "$line"
+done
+cmp -s <(strip broken.out) <(strip all.jsonl) || fail "answers beside broken lines"
+
 # --- questions without a photo ---
 printf '[{"id": "1", "conversations": [{"value": "Which?"}, {"value": "A"}]}, {"id": "2", "image": "a.ppm", "conversations": [{"value": "<image>Which?"}]}]' >sqa.json
 run 0 "$RENYI" vqa --task sqa --questions sqa.json "${here[@]}" --answers sqa.jsonl
@@ -60,6 +79,12 @@ grep -q '"visual_tokens":0' sqa.jsonl && grep -q '"visual_tokens":16' sqa.jsonl 
 
 # --- what cannot be asked ---
 run 1 vqa q.jsonl -m absent --images photos
+python3 "$RENYI_SRC/tests/make_llava.py" sharded shards=2
+rm sharded/model-00002-of-00002.safetensors
+run 1 vqa q.jsonl -m sharded --images photos
+err_has "sharded/model-00002-of-00002.safetensors: No such file"
+run 1 vqa q.jsonl "${here[@]}" --tokenizer photos/bad.ppm
+err_has "photos/bad.ppm"
 python3 "$RENYI_SRC/tests/make_llava.py" mute tokenizer=0
 run 1 vqa q.jsonl -m mute --images photos
 err_has "no tokenizer.model"
