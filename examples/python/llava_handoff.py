@@ -145,7 +145,7 @@ def main():
     if not (a.model or a.gguf):
         return describe(photos, meta)
     if not a.prompt_ids or not 0 <= a.photo < len(photos):
-        parser.error("--prompt-ids is missing" if not a.prompt_ids else f"the file has {len(photos)} photos")
+        parser.error("--prompt-ids is missing" if not a.prompt_ids else f"the file's photos are 0 to {len(photos) - 1}")
     ask = ask_hugging_face if a.model else ask_llama_cpp
     ids = [int(i) for i in a.prompt_ids.replace(",", " ").split()]
     print(*ask(a.model or a.gguf, ids, photos[a.photo]["tokens"], a.max_new_tokens))

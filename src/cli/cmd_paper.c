@@ -167,10 +167,11 @@ static int put_tables(const paper_arguments *a, const paper_subjects *list,
         paper_report_text(blocks, count, a->markdown);
         paper_survey_text(surveys, a->markdown);
         paper_panel_text(panels, a->markdown);
-        paper_report_legend(paper_is_measured(blocks, count) ||
-                                paper_surveys_are_measured(surveys) ||
-                                paper_panels_are_measured(panels),
-                            a->markdown);
+        if (count || surveys->count)
+            paper_report_legend(paper_is_measured(blocks, count) ||
+                                    paper_surveys_are_measured(surveys),
+                                a->markdown);
+        paper_panel_legend(panels, a->markdown);
     }
     const int code = write_csv(a, blocks, count, given);
     free(blocks);

@@ -102,9 +102,9 @@ json_t *tensor_list_json(const tensor_list *list)
         json_t *shape = json_array();
         for (uint32_t d = 0; d < t->n_dims && d < 8; d++)
             json_array_append_new(shape, json_integer((json_int_t)t->shape[d]));
-        json_array_append_new(
-            all, json_pack("{s:o, s:s, s:o, s:I}", "name", json_text(t->name), "dtype", t->dtype,
-                           "shape", shape, "bytes", (json_int_t)t->bytes));
+        json_array_append_new(all,
+                              json_pack("{s:o, s:s, s:o, s:I}", "name", json_text(t->name), "dtype",
+                                        t->dtype, "shape", shape, "bytes", (json_int_t)t->bytes));
     }
     return all;
 }

@@ -21,7 +21,7 @@ typedef struct lvlm_arguments {
 /* Rows of an option table that fill `a`, a lvlm_arguments *. */
 /* clang-format off */
 #define LVLM_MODEL_ROWS(a) \
-    {"model", 'm', OPTION_STRING, &(a)->model, "LLAVA", "directory, or Hugging Face name in the cache", 0, 0}, \
+    {"model", 'm', OPTION_STRING, &(a)->model, "LLAVA", "directory, quantised file, or Hugging Face name in the cache", 0, 0}, \
     {"tower", 0, OPTION_STRING, &(a)->tower, "DIR", "the image tower, if it is not with the model", 0, 0}, \
     {"tower-dtype", 0, OPTION_CHOICE, &(a)->tower_dtype, DTYPE_CHOICES, "numbers that the tower multiplies (the file's)", 0, 0}, \
     {"cpu", 0, OPTION_CHOICE, &(a)->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0}, \

@@ -45,6 +45,7 @@ int paper_panels_are_measured(const paper_panels *list);
 double paper_panel_value(const paper_panel *p, const renyi_panel_row *row, size_t column);
 
 void paper_panel_text(const paper_panels *list, int is_markdown);
+void paper_panel_legend(const paper_panels *list, int is_markdown); /* if there are any */
 json_t *paper_panel_json(const paper_panels *list);
 void paper_panel_csv(FILE *f, const paper_panels *list); /* lines below those of paper_report */
 

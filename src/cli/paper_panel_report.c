@@ -110,6 +110,19 @@ void paper_panel_text(const paper_panels *list, int is_markdown)
     for (size_t i = 0; i < list->count; i++) put_panel(&list->items[i], is_markdown);
 }
 
+void paper_panel_legend(const paper_panels *list, int is_markdown)
+{
+    if (!list->count) return;
+    paper_put_note("",
+                   "LLaVA's tables: a column is the paper's, 'here' behind it what --results gave.",
+                   is_markdown);
+    if (paper_panels_are_measured(list))
+        paper_put_note("",
+                       "± is half of its 95 % interval, as 'renyi vqa' found it; '!': the paper's "
+                       "figure for the same model lies outside of it.",
+                       is_markdown);
+}
+
 /* ---- for machines ---------------------------------------------------------------------------- */
 
 static const char *state_of(const paper_panel *p, const renyi_panel_row *row, size_t c)

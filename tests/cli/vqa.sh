@@ -39,6 +39,8 @@ err_has "5 answers are to none of these questions"
 run 0 "$RENYI" paper --table 6 --results pope.json
 out_has "llava-v1.5-7b as the paper's LLaVA-1.5-7B"
 out_has "75.0 ±"
+out_has "± is half of its 95 % interval, as 'renyi vqa' found it"
+! grep -q 'GFLOPs\|top-1\|McNemar' out || fail "a legend of classifiers below LLaVA's table"
 run 0 "$RENYI" paper --table 6,12 --results pope.json --json --csv cells.csv
 json '[t["table"] for t in d["panels"]] == [6, 12] and d["tables"] == [] and d["surveys"] == []'
 json 'd["panels"][0]["rows"][5]["cells"][0]["state"] == "measured" and d["panels"][0]["rows"][5]["cells"][0]["score"] == 75'
