@@ -9,15 +9,16 @@ import struct
 import gguf
 import numpy as np
 
-TYPES = {"int8": gguf.GGMLQuantizationType.Q8_0, "int4": gguf.GGMLQuantizationType.Q4_0}
-FILE_TYPES = {"int8": gguf.LlamaFileType.MOSTLY_Q8_0, "int4": gguf.LlamaFileType.MOSTLY_Q4_0}
+TYPES = {"int8": gguf.GGMLQuantizationType.Q8_0, "int4": gguf.GGMLQuantizationType.Q4_0, "f32": gguf.GGMLQuantizationType.F32}
+FILE_TYPES = {"int8": gguf.LlamaFileType.MOSTLY_Q8_0, "int4": gguf.LlamaFileType.MOSTLY_Q4_0, "f32": gguf.LlamaFileType.ALL_F32}
+STORED = {"F16": "<f2", "F32": "<f4"}
 OF_LAYER = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
             "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "post_attention_layernorm": "ffn_norm",
             "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
 
 
 def tensors_of(folder):
-    """name -> F16 array on the mapped file, of all safetensors files in the folder."""
+    """name -> array on the mapped file, of all safetensors files in the folder."""
     out = {}
     for name in sorted(os.listdir(folder)):
         if not name.endswith(".safetensors"):
@@ -28,9 +29,9 @@ def tensors_of(folder):
             header = json.loads(f.read(size))
         header.pop("__metadata__", None)
         for tensor, t in header.items():
-            if t["dtype"] != "F16":
-                raise RuntimeError(f"{path}: {tensor} is {t['dtype']}, F16 is expected")
-            out[tensor] = np.memmap(path, "<f2", "r", 8 + size + t["data_offsets"][0], tuple(t["shape"]))
+            if t["dtype"] not in STORED:
+                raise RuntimeError(f"{path}: {tensor} is {t['dtype']}; F16 or F32 is expected")
+            out[tensor] = np.memmap(path, STORED[t["dtype"]], "r", 8 + size + t["data_offsets"][0], tuple(t["shape"]))
     return out
 
 
@@ -67,7 +68,7 @@ def describe(writer, c, width):
 
 
 def write(folder, width, path):
-    """width: int8 (Q8_0) or int4 (Q4_0). The norms are F32."""
+    """width: int8 (Q8_0), int4 (Q4_0) or f32. The norms are F32."""
     with open(os.path.join(folder, "config.json")) as f:
         c = json.load(f)["text_config"]
     source, kind = tensors_of(folder), TYPES[width]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # examples/python/llava_handoff.py: visual tokens of renyi encode-image in other engines. RENYI_PYTHON names a Python
-# with numpy, and with torch and transformers for the whole way.
+# with numpy, and with torch and transformers, or llama-cpp-python and gguf, for the whole way.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 python=${RENYI_PYTHON:-python3}
@@ -69,17 +69,33 @@ err_has "not a file of visual tokens"
 run 2 "$python" "$PYTHONPATH/llava_handoff.py" tokens.safetensors --model llava
 err_has "--prompt-ids is missing"
 
-# --- Hugging Face: the same rows, the same answer ---
-"$python" -c 'import torch, transformers' 2>/dev/null ||
-  { echo "SKIP: no torch and transformers in $python; inputs_embeds not tested (1); RENYI_PYTHON names another"; exit 77; }
-for photo in 0 1; do
-  file=$(cut -c "$((photo + 1))" <<<ab).ppm
-  "$RENYI" ask -q -m llava -t 1 "${prune[@]}" "$file" --prompt-ids '1 5 310 20 21 22' --max-new-tokens 6 --json >ours.json
-  run 0 env HF_HUB_OFFLINE=1 "$python" "$PYTHONPATH/llava_handoff.py" tokens.safetensors --photo $photo --model llava \
-    --prompt-ids '1 5 310 20 21 22' --max-new-tokens 6
+# --- engines that are there: the same rows, the same answer ---
+same_answer() { # PHOTO IMAGE_TOKEN --model|--gguf PATH
+  local file=([0]=a.ppm [1]=b.ppm) ask=(--max-new-tokens 6)
+  "$RENYI" ask -q -m llava -t 1 "${prune[@]}" "${file[$1]}" --prompt-ids '1 5 310 20 21 22' "${ask[@]}" --json >ours.json
+  run 0 env HF_HUB_OFFLINE=1 "$python" "$PYTHONPATH/llava_handoff.py" tokens.safetensors --photo "$1" "$3" "$4" \
+    --prompt-ids "1 5 $2 20 21 22" "${ask[@]}"
   tail -n 1 out >theirs
   "$python" -c 'import json
 ours, theirs = json.load(open("ours.json"))["tokens"], [int(t) for t in open("theirs").read().split()]
-assert ours == [t for t in theirs if t != 2], (ours, theirs)' || fail "Hugging Face answers otherwise"
-done
+assert ours == [t for t in theirs if t != 2], (ours, theirs)' || fail "$3 $4 answers otherwise"
+}
+
+skipped=()
+if "$python" -c 'import torch, transformers' 2>/dev/null; then
+  for photo in 0 1; do same_answer $photo 310 --model llava; done
+else
+  skipped+=("torch and transformers: inputs_embeds not tested")
+fi
+if "$python" -c 'import llama_cpp, gguf' 2>/dev/null; then
+  PYTHONPATH=$RENYI_SRC/bench "$python" -c 'import gguf_llama; gguf_llama.write("llava", "f32", "lm.gguf")'
+  for photo in 0 1; do same_answer $photo -200 --gguf lm.gguf; done
+else
+  skipped+=("llama-cpp-python and gguf: a batch of embeddings not tested")
+fi
+if [[ ${#skipped[@]} -gt 0 ]]; then
+  printf "SKIP: $python lacks %s\n" "${skipped[@]}"
+  echo "(${#skipped[@]} of 2 engines left out; RENYI_PYTHON names another python)"
+  exit 77
+fi
 echo "handoff: ok"
