@@ -94,7 +94,7 @@ else
   skipped+=("llama-cpp-python and gguf: a batch of embeddings not tested")
 fi
 if [[ ${#skipped[@]} -gt 0 ]]; then
-  printf "SKIP: $python lacks %s\n" "${skipped[@]}"
+  for what in "${skipped[@]}"; do echo "SKIP: $python lacks $what"; done
   echo "(${#skipped[@]} of 2 engines left out; RENYI_PYTHON names another python)"
   exit 77
 fi
