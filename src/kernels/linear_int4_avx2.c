@@ -23,7 +23,7 @@ enum {
     GROUPS = KC / RY_GROUP,  /* of a chunk */
     OPEN = RY_GROUP * PANEL, /* bytes of an open group */
     MR = 4,                  /* rows that pass together */
-    AHEAD = 2048             /* how far in front of a single row its weights are asked for */
+    AHEAD = 1024             /* how far in front of a single row its weights are asked for */
 };
 
 typedef struct chunk {                           /* of a panel, open */

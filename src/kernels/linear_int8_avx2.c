@@ -21,7 +21,7 @@ enum {
     PANEL = RY_PANEL,
     KC = 1024,   /* depth of a chunk: 16 KiB of a panel */
     MR = 4,      /* rows of a group */
-    AHEAD = 2048 /* bytes: how far in front of a single row its weights are asked for */
+    AHEAD = 1024 /* bytes: how far in front of a single row its weights are asked for */
 };
 
 static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
