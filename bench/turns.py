@@ -99,6 +99,7 @@ class Case:
         self.model, self.batch, self.threads, self.policy = model, batch, threads, policy
         self.arch, self.outputs = arch or f"vit_{model}_patch16_224", outputs
         self.ms = {}  # engine -> [round][sample] in ms per image
+        self.turns = {}  # engine -> iterations of a turn
         self.other = []  # share of the machine that others took, per turn
         self.peak = None  # GFLOP/s of oneDNN's f32 matrix products with these threads
         self.executed = None  # GFLOP that renyi really computes per image
@@ -125,23 +126,34 @@ class Case:
         for engine, got in answers.items():
             self.difference[engine] = max(abs(a - b) for a, b in zip(got, reference)) / largest
 
-    def measure(self, workers, rounds):
-        """Every engine has its turn in every round; the order rotates."""
-        turns = {}
-        for engine, worker in workers.items():  # warm-up, and how many iterations fill a turn
+    def warm_up(self, workers):
+        """And how many iterations fill a turn."""
+        for engine, worker in workers.items():
             ms = min(worker.ask("run 2")["ms"])
-            turns[engine] = max(1, round(TURN_SECONDS * 1e3 / (ms * self.batch * worker.in_flight)))
+            self.turns[engine] = max(1, round(TURN_SECONDS * 1e3 / (ms * self.batch * worker.in_flight)))
             self.ms[engine] = []
-        order = list(workers)
+
+    def measure(self, workers, rounds):
+        self.warm_up(workers)
         for r in range(rounds):
-            for engine in order[r % len(order):] + order[:r % len(order)]:
-                worker = workers[engine]
-                start, busy, own = time.perf_counter(), busy_seconds(), worker.cpu_seconds()
-                self.ms[engine].append(worker.ask(f"run {turns[engine]}")["ms"])
-                capacity = (time.perf_counter() - start) * os.cpu_count()
-                self.other.append((busy_seconds() - busy - worker.cpu_seconds() + own) / capacity)
+            self.round(workers, r)
+        self.finish(workers)
+
+    def round(self, workers, r):
+        """Every engine has its turn; the order rotates."""
+        order = list(workers)
+        for engine in order[r % len(order):] + order[:r % len(order)] if order else []:
+            worker = workers[engine]
+            start, busy, own = time.perf_counter(), busy_seconds(), worker.cpu_seconds()
+            self.ms[engine].append(worker.ask(f"run {self.turns[engine]}")["ms"])
+            capacity = (time.perf_counter() - start) * os.cpu_count()
+            self.other.append((busy_seconds() - busy - worker.cpu_seconds() + own) / capacity)
+
+    def finish(self, workers):
         for engine, worker in workers.items():
             self.rss[engine] = worker.ask("rss")["rss_mb"]
+        say(f"  {self.arch}: " + ", ".join(f"{TITLES[e]} {self.median(e):.2f} ms" for e in self.ms)
+            + f"; others took {100 * (self.load() or 0.0):.0f} % of the machine")
 
     def measure_peak(self, workers):
         """What oneDNN's products reach on this machine, and what renyi computes per image."""
@@ -181,21 +193,32 @@ class Case:
         return out
 
 
+def run_together(cases, a, rounds, peak=False):
+    """Cases that are compared with each other, (case, engines, files) each: every round has a turn of all. Returns the versions."""
+    started = []
+    try:
+        for case, engines, files in cases:
+            started.append((case, case.start(engines, files, a.library, a.work)))
+        for case, workers in started:
+            case.compare(workers)
+            case.warm_up(workers)
+        for r in range(rounds):
+            for case, workers in started:
+                case.round(workers, r)
+        for case, workers in started:
+            case.finish(workers)
+            if peak:
+                case.measure_peak(workers)
+        return {e: w.version for _, workers in started for e, w in workers.items()}
+    finally:
+        for _, workers in started:
+            for w in workers.values():
+                w.close()
+
+
 def run_case(case, engines, files, a, rounds, peak=False):
     """Starts the engines, compares their answers, lets them take turns. Returns their versions."""
-    workers = case.start(engines, files, a.library, a.work)
-    try:
-        case.compare(workers)
-        case.measure(workers, rounds)
-        if peak:
-            case.measure_peak(workers)
-        versions = {e: w.version for e, w in workers.items()}
-    finally:
-        for w in workers.values():
-            w.close()
-    say("  " + ", ".join(f"{TITLES[e]} {case.median(e):.2f} ms" for e in case.ms)
-        + f"; others took {100 * (case.load() or 0.0):.0f} % of the machine")
-    return versions
+    return run_together([(case, engines, files)], a, rounds, peak)
 
 
 def newer(path, than):
