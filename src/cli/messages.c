@@ -19,23 +19,25 @@ int cli_is_quiet(void) { return verbosity < 0 || speaker[0]; }
 
 void cli_set_speaker(const char *words) { snprintf(speaker, sizeof speaker, "%s", words); }
 
+static char clean(char c) { return (unsigned char)c < 0x20 || c == 0x7f ? '?' : c; }
+
 void cli_put_clean(FILE *stream, const char *text)
 {
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        putc(c < 0x20 || c == 0x7f ? '?' : c, stream);
-    }
+    for (; *text; text++) putc(clean(*text), stream);
 }
 
+/* In one write: lines of other ranks and threads come before or after, never in between. */
 static void put_line(const char *prefix, const char *fmt, va_list args)
 {
-    char line[4096];
+    char line[4096 + 64];
+    const int head = snprintf(line, 64, "%s%s", prefix, speaker);
+    char *const text = line + head;
 
-    vsnprintf(line, sizeof line, fmt, args);
-    fputs(prefix, stderr);
-    fputs(speaker, stderr);
-    cli_put_clean(stderr, line);
-    putc('\n', stderr);
+    vsnprintf(text, sizeof line - (size_t)head - 1, fmt, args);
+    for (char *c = text; *c; c++) *c = clean(*c);
+    const size_t n = strlen(line);
+    line[n] = '\n';
+    fwrite(line, 1, n + 1, stderr);
 }
 
 void cli_error(const char *fmt, ...)
