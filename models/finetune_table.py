@@ -1,4 +1,5 @@
-"""Prints the table of docs/TRAINING.md from the runs of models/finetune.sh. usage: finetune_table.py FOLDER
+"""Prints the two tables of docs/TRAINING.md, one per layer set, from the runs of
+models/finetune.sh. usage: finetune_table.py FOLDER
 SPDX-License-Identifier: Apache-2.0"""
 import json
 import os
@@ -14,7 +15,8 @@ PAPER = {  # top-1 after fine-tuning, Table 13, for each of LAYERS; mosaic is ou
 
 
 def cells(run):
-    """Top-1 before the first update and after the last epoch; mean loss of the first and of the last tenth of the updates."""
+    """Top-1 before the first update and after the last epoch; mean loss of the first and
+    of the last tenth of the updates."""
     with open(os.path.join(run, "log.jsonl")) as file:
         lines = [json.loads(line) for line in file]
     top1 = [line["val_top1"] for line in lines if line["kind"] == "epoch" and "val_top1" in line]
@@ -25,13 +27,13 @@ def cells(run):
 
 
 def main(folder):
-    print("| rule |" + "".join(f" ({layers}): before | after | loss | paper, after |" for layers in LAYERS))
-    print("|---|" + "--:|" * 4 * len(LAYERS))
-    for rule, paper in PAPER.items():
-        row = [f"`{rule}`"]
-        for layers, after in zip(LAYERS, paper):
-            row += [*cells(os.path.join(folder, f"{rule}-{layers.replace(',', '')}")), str(after)]
-        print("| " + " | ".join(row) + " |")
+    for i, layers in enumerate(LAYERS):
+        print(f"| rule | ({layers}): before | after | loss | paper, after |")
+        print("|---|" + "--:|" * 4)
+        for rule, paper in PAPER.items():
+            run = os.path.join(folder, f"{rule}-{layers.replace(',', '')}")
+            print("| " + " | ".join([f"`{rule}`", *cells(run), str(paper[i])]) + " |")
+        print()
 
 
 if __name__ == "__main__":
