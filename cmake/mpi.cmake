@@ -9,7 +9,7 @@ if(RENYI_MPI)
 endif()
 if(RENYI_MPI AND MPI_C_FOUND)
   add_library(renyi_mpi MODULE src/mpi/mpi_module.c)
-  target_include_directories(renyi_mpi PRIVATE include src/cli)
+  target_include_directories(renyi_mpi PRIVATE include src)
   target_include_directories(renyi_mpi SYSTEM PRIVATE ${MPI_C_INCLUDE_DIRS}) # its warnings are not ours
   target_link_libraries(renyi_mpi PRIVATE MPI::MPI_C)
   set_target_properties(renyi_mpi PROPERTIES PREFIX "" OUTPUT_NAME renyi-mpi

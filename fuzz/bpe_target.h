@@ -3,8 +3,8 @@
 #ifndef RENYI_FUZZ_BPE_TARGET_H
 #define RENYI_FUZZ_BPE_TARGET_H
 
-#include "base/utf8.h"
-#include "model/bpe.h"
+#include "text/bpe.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* fuzz_classifier.c - any bytes as the file that keeps a classifier's rows.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/clip_classifier.h"
+#include "engine/clip/clip_classifier.h"
 
 #include <math.h>
 #include <stdlib.h>

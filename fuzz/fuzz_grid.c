@@ -1,7 +1,7 @@
 /* fuzz_grid.c - any bytes as the spec of a sweep: refused with a message, or policies that read
  * back as themselves, none twice. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "eval/grid.h"
+#include "eval/sweep/grid.h"
 
 #include <stdlib.h>
 #include <string.h>

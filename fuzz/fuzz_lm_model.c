@@ -1,7 +1,7 @@
 /* fuzz_lm_model.c - any safetensors file as a Llama that is opened and, if it is small, fed: as
  * renyi_lm_open does; config.json travels in the file's metadata.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/llama_plan.h"
+#include "model/llama/llama_plan.h"
 #include "model_target.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* fuzz_log.c - any bytes as sample logs: what is before and after the first NUL are two of them,
  * merged. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "eval/evaluation.h"
-#include "eval/merge.h"
+#include "eval/run/evaluation.h"
+#include "eval/run/merge.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * patches; then the same with right checksums.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
-#include "eval/mask.h"
+#include "eval/masks/mask.h"
 #include "png_repair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,9 +3,9 @@
  * inside it under their own names.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "engine/labels.h"
+#include "engine/core/label_file.h"
 #include "formats/safetensors.h"
-#include "model/vit.h"
+#include "model/vit/vit.h"
 
 #include <stdlib.h>
 #include <string.h>

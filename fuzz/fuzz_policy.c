@@ -1,7 +1,7 @@
 /* fuzz_policy.c - any bytes as a policy: refused with a message, or printed as a text that reads
  * back as the same policy, before and after a model has had its say.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "prune/policy.h"
+#include "prune/policy/policy_spec.h"
 
 #include <stdlib.h>
 #include <string.h>

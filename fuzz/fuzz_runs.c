@@ -1,7 +1,7 @@
 /* fuzz_runs.c - any bytes as the log of a training run: what is before and after the first NUL are
  * two stages. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "train/run_log.h"
+#include "train/files/run_log.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * settings that print and read back the same, or an error. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
-#include "train/run_state.h"
+#include "train/files/run_state.h"
 
 #include <stdlib.h>
 #include <string.h>

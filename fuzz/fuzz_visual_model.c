@@ -1,7 +1,7 @@
 /* fuzz_visual_model.c - any safetensors file as a LLaVA whose visual side is opened, as
  * renyi_visual_open does; config.json travels in the file's metadata.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/visual.h"
+#include "model/llava/visual.h"
 #include "model_target.h"
 
 #include <stdlib.h>

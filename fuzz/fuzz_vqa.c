@@ -2,7 +2,7 @@
  * the benchmark, the second which of the three. Refused with a message, or every question has what
  * a question has and every answer a worth from 0 to 1. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "eval/vqa.h"
+#include "eval/vqa/vqa_questions.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Draws the tiny pictures of fuzz/seeds/fuzz_{jpeg,png,webp,ppm}, whole and damaged, and writes
-tests/unit/image_expected.h: what Pillow makes of each of them. Nothing here is taken from anywhere:
+tests/unit/image/image_expected.h: what Pillow makes of each of them. Nothing here is taken from anywhere:
 every picture is a formula. Run by hand when the list changes:
 
     python3 -m venv v && v/bin/pip install pillow==13.0.0 numpy

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/unit/pillow_hashes.h: what Pillow, torchvision and timm make of a picture drawn by a
+"""Writes tests/unit/image/pillow_hashes.h: what Pillow, torchvision and timm make of a picture drawn by a
 formula, as hashes, for many sizes, filters and crop modes. Run by hand when the list changes:
 
     python3 -m venv v && v/bin/pip install pillow==13.0.0 torch torchvision timm
-    v/bin/python tools/make-pillow-hashes.py > tests/unit/pillow_hashes.h
+    v/bin/python tools/make-pillow-hashes.py > tests/unit/image/pillow_hashes.h
 
 SPDX-License-Identifier: Apache-2.0"""
 import itertools
@@ -27,7 +27,7 @@ TARGETS = [(224, 0.9), (224, 0.875), (224, 1.0), (31, 0.95), (64, 1.25)]
 
 
 def picture(width, height):
-    """Edges, ramps and noise; the same formula is in tests/unit/test_image_fit.c."""
+    """Edges, ramps and noise; the same formula is in tests/unit/image/test_image_fit.c."""
     y, x, c = np.meshgrid(np.arange(height, dtype=np.uint32), np.arange(width, dtype=np.uint32),
                           np.arange(3, dtype=np.uint32), indexing="ij")
     noise = ((x * np.uint32(73856093)) ^ (y * np.uint32(19349663)) ^ (c * np.uint32(83492791)))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the tables that CLIP's tokenizer needs of the world's writing, from Python's own:
-src/base/unicode_tables.c (classes of characters, lower case, canonical composition) and
-src/model/html_entities_tables.c (names of HTML 5). They are facts of the two standards. Also
-tests/unit/text_expected.h: checksums of what Python makes of every character and every reference.
+src/text/unicode_tables.c (classes of characters, lower case, canonical composition) and
+src/text/html_entities_tables.c (names of HTML 5). They are facts of the two standards. Also
+tests/unit/text/text_expected.h: checksums of what Python makes of every character and every reference.
 Run by hand, with the Python whose Unicode version is wanted:
 
     python3 tools/make-text-tables.py
@@ -89,7 +89,7 @@ def unicode_tables():
     ]
     text = f"""/* unicode_tables.c - facts of Unicode {unicodedata.unidata_version}, written by tools/make-text-tables.py; see
  * unicode_tables.h. SPDX-License-Identifier: Apache-2.0 */
-#include "base/unicode_tables.h"
+#include "text/unicode_tables.h"
 
 /* clang-format off */
 """
@@ -97,7 +97,7 @@ def unicode_tables():
         symbol = name.split()[1]
         text += f"const {name}[] = {{\n{rows(items, per_line)}\n}};\n"
         text += f"const size_t {symbol}_n = sizeof {symbol} / sizeof *{symbol};\n\n"
-    (ROOT / "src/base/unicode_tables.c").write_text(text.rstrip() + "\n/* clang-format on */\n")
+    (ROOT / "src/text/unicode_tables.c").write_text(text.rstrip() + "\n/* clang-format on */\n")
 
 
 def entity_tables():
@@ -109,7 +109,7 @@ def entity_tables():
         items.append(f'{{"{name}", {int(name in html5)}, {{0x{c[0]:x}, 0x{c[1]:x}}}}},')
     text = f"""/* html_entities_tables.c - the named characters of HTML 5, written by tools/make-text-tables.py;
  * see html_entities.h. SPDX-License-Identifier: Apache-2.0 */
-#include "model/html_entities.h"
+#include "text/html_entities.h"
 
 /* clang-format off */
 const ry_html_entity ry_html_entities[] = {{
@@ -118,7 +118,7 @@ const ry_html_entity ry_html_entities[] = {{
 const size_t ry_html_entities_n = sizeof ry_html_entities / sizeof *ry_html_entities;
 /* clang-format on */
 """
-    (ROOT / "src/model/html_entities_tables.c").write_text(text)
+    (ROOT / "src/text/html_entities_tables.c").write_text(text)
 
 
 def checksum(texts):
@@ -129,7 +129,7 @@ def checksum(texts):
 
 
 def expected():
-    """The same questions, asked in the same order, as tests/unit/test_text.c asks them."""
+    """The same questions, asked in the same order, as tests/unit/text/test_unicode.c asks them."""
     nfc, nfd = (lambda t: unicodedata.normalize("NFC", t)), (lambda t: unicodedata.normalize("NFD", t))
     names = sorted({n.rstrip(";") for n in html.entities.html5})
     values = {
@@ -145,7 +145,7 @@ def expected():
  * tools/make-text-tables.py. SPDX-License-Identifier: Apache-2.0 */
 """
     text += "".join(f"#define EXPECTED_{name} {value}\n" for name, value in values.items())
-    (ROOT / "tests/unit/text_expected.h").write_text(text)
+    (ROOT / "tests/unit/text/text_expected.h").write_text(text)
 
 
 unicode_tables()

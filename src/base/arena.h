@@ -1,8 +1,8 @@
 /* arena.h - one block handed out front to back in 64-byte steps. With base == NULL nothing is
  * handed out and only the total is counted, so the same layout code measures and binds.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_ARENA_H
-#define RY_BASE_ARENA_H
+#ifndef RY_ARENA_H
+#define RY_ARENA_H
 
 #include <stddef.h>
 

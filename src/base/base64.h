@@ -1,6 +1,6 @@
 /* base64.h - RFC 4648's alphabet back into bytes. SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_BASE64_H
-#define RY_BASE_BASE64_H
+#ifndef RY_BASE64_H
+#define RY_BASE64_H
 
 #include <stddef.h>
 #include <stdint.h>

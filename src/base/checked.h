@@ -1,8 +1,8 @@
 /* checked.h - arithmetic on sizes that come from files: every product and sum may overflow.
  * Each returns 1 and sets *out when the result fits, 0 otherwise.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_CHECKED_H
-#define RY_BASE_CHECKED_H
+#ifndef RY_CHECKED_H
+#define RY_CHECKED_H
 
 #include <stddef.h>
 #include <stdint.h>

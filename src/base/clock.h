@@ -1,6 +1,6 @@
 /* clock.h - monotonic seconds. SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_CLOCK_H
-#define RY_BASE_CLOCK_H
+#ifndef RY_CLOCK_H
+#define RY_CLOCK_H
 
 double ry_clock(void);
 

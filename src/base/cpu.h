@@ -1,6 +1,6 @@
 /* cpu.h - which instruction sets this machine has. SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_CPU_H
-#define RY_BASE_CPU_H
+#ifndef RY_CPU_H
+#define RY_CPU_H
 
 #include "renyi/renyi.h"
 

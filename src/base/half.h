@@ -1,7 +1,7 @@
 /* half.h - IEEE 754 binary16 (1 sign, 5 exponent bits of bias 15, 10 fraction bits) from and to
  * floats. SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_HALF_H
-#define RY_BASE_HALF_H
+#ifndef RY_HALF_H
+#define RY_HALF_H
 
 #include <math.h>
 #include <stdint.h>

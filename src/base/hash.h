@@ -1,7 +1,7 @@
 /* hash.h - 64 bits that tell byte strings apart, the same on every machine; no defence against
  * somebody who wants two strings to collide. SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_HASH_H
-#define RY_BASE_HASH_H
+#ifndef RY_HASH_H
+#define RY_HASH_H
 
 #include "base/rng.h"
 

@@ -1,7 +1,7 @@
 /* json.h - JSON from untrusted files: limits are checked before jansson builds anything, and the
  * typed accessors say which key of which file is wrong. SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_JSON_H
-#define RY_BASE_JSON_H
+#ifndef RY_JSON_H
+#define RY_JSON_H
 
 #include "renyi/renyi.h"
 

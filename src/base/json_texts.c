@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "base/utf8.h"
+#include "text/utf8.h"
 
 #include <string.h>
 

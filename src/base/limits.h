@@ -1,6 +1,6 @@
 /* limits.h - what the zero fields of renyi_limits mean. SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_LIMITS_H
-#define RY_BASE_LIMITS_H
+#ifndef RY_LIMITS_H
+#define RY_LIMITS_H
 
 #include "renyi/renyi.h"
 

@@ -5,8 +5,8 @@
  * of the caller's own `start` or `finish` ends the talk: from then on everything here fails.
  * Buffers are made beforehand: a lack of memory shows before anyone waits. SPDX-License-Identifier:
  * Apache-2.0 */
-#ifndef RY_BASE_RANKS_H
-#define RY_BASE_RANKS_H
+#ifndef RY_RANKS_H
+#define RY_RANKS_H
 
 #include "renyi/eval.h"
 

@@ -1,7 +1,7 @@
 /* rng.h - small seeded generators: the same seed gives the same numbers on every machine.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_RNG_H
-#define RY_BASE_RNG_H
+#ifndef RY_RNG_H
+#define RY_RNG_H
 
 #include <stdint.h>
 

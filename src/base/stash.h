@@ -1,7 +1,7 @@
 /* stash.h - many small pieces of memory that are given back all at once. Pieces never move.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_STASH_H
-#define RY_BASE_STASH_H
+#ifndef RY_STASH_H
+#define RY_STASH_H
 
 #include "renyi/renyi.h"
 

@@ -1,8 +1,8 @@
 /* status.h - how a function inside the library says what went wrong. The place that detects a
  * fault writes the message with the numbers seen; the ones above only forward.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_STATUS_H
-#define RY_BASE_STATUS_H
+#ifndef RY_STATUS_H
+#define RY_STATUS_H
 
 #include "renyi/renyi.h"
 

@@ -4,8 +4,8 @@
  * sleeps inside a tile, and one that wakes late walks through the finished steps. With barriers
  * instead, every step of a run on a busy machine waits for the slowest thread (docs/SPEED.md).
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_BASE_STEPS_H
-#define RY_BASE_STEPS_H
+#ifndef RY_STEPS_H
+#define RY_STEPS_H
 
 #include <sched.h>
 #include <stdatomic.h>

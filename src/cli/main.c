@@ -1,10 +1,10 @@
 /* main.c - the program: finds the verb, keeps stdout honest.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli.h"
-#include "model_path.h"
-#include "options.h"
-#include "ranks.h"
+#include "cli/kit/cli.h"
+#include "cli/kit/cli_ranks.h"
+#include "cli/kit/options.h"
+#include "cli/shared/model_path.h"
 
 #include <fcntl.h>
 #include <renyi/renyi.h>

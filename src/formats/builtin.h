@@ -1,7 +1,7 @@
 /* builtin.h - the checkpoint inside the library: what a model is opened from by the name "builtin".
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_FORMATS_BUILTIN_H
-#define RY_FORMATS_BUILTIN_H
+#ifndef RY_BUILTIN_H
+#define RY_BUILTIN_H
 
 #include <stddef.h>
 

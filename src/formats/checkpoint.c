@@ -12,7 +12,7 @@
 #include "formats/safetensors.h"
 #include "formats/shards.h"
 #include "formats/sniff.h"
-#include "formats/torch_zip.h"
+#include "formats/torch/torch_zip.h"
 
 #include <dirent.h>
 #include <errno.h>

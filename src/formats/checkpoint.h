@@ -1,7 +1,7 @@
 /* checkpoint.h - a path as the user gives it -> tensors + configs, whatever the format.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_FORMATS_CHECKPOINT_H
-#define RY_FORMATS_CHECKPOINT_H
+#ifndef RY_CHECKPOINT_H
+#define RY_CHECKPOINT_H
 
 #include "formats/tensor.h"
 

@@ -1,7 +1,7 @@
 /* gunzip.h - a gzip file (RFC 1952) in memory, unpacked through zlib.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_FORMATS_GUNZIP_H
-#define RY_FORMATS_GUNZIP_H
+#ifndef RY_GUNZIP_H
+#define RY_GUNZIP_H
 
 #include "renyi/renyi.h"
 

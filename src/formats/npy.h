@@ -1,7 +1,7 @@
 /* npy.h - NumPy's format, written: magic, version 1.0, u16 length of a Python dict, the dict, the
  * numbers row by row. SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_FORMATS_NPY_H
-#define RY_FORMATS_NPY_H
+#ifndef RY_NPY_H
+#define RY_NPY_H
 
 #include "renyi/renyi.h"
 

@@ -1,7 +1,7 @@
 /* output_file.h - a file that appears under its name only when it is complete and on disk.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_FORMATS_OUTPUT_FILE_H
-#define RY_FORMATS_OUTPUT_FILE_H
+#ifndef RY_OUTPUT_FILE_H
+#define RY_OUTPUT_FILE_H
 
 #include "renyi/renyi.h"
 

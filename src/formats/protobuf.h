@@ -1,7 +1,7 @@
 /* protobuf.h - Protocol Buffers as written, field by field; knows no message. Groups, which nobody
  * writes any more, are refused. SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_FORMATS_PROTOBUF_H
-#define RY_FORMATS_PROTOBUF_H
+#ifndef RY_PROTOBUF_H
+#define RY_PROTOBUF_H
 
 #include "renyi/renyi.h"
 

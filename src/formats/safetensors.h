@@ -7,8 +7,8 @@
  * accepts: offsets cover the bytes exactly, without hole or overlap, no duplicate names; and,
  * stricter, every tensor starts at a multiple of its element size. SPDX-License-Identifier:
  * Apache-2.0 */
-#ifndef RY_FORMATS_SAFETENSORS_H
-#define RY_FORMATS_SAFETENSORS_H
+#ifndef RY_SAFETENSORS_H
+#define RY_SAFETENSORS_H
 
 #include "formats/tensor.h"
 

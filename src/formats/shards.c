@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "formats/safetensors.h"
 #include "formats/tensor_set.h"
-#include "formats/torch_zip.h"
+#include "formats/torch/torch_zip.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * model.safetensors.index.json (pytorch_model.bin.index.json):
  *   { "metadata": {...}, "weight_map": { "tensor name": "shard file name", ... } }
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_FORMATS_SHARDS_H
-#define RY_FORMATS_SHARDS_H
+#ifndef RY_SHARDS_H
+#define RY_SHARDS_H
 
 #include "formats/tensor.h"
 

@@ -1,7 +1,7 @@
 /* sniff.h - what kind of model file these bytes are; the name is only asked when they do not say.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_FORMATS_SNIFF_H
-#define RY_FORMATS_SNIFF_H
+#ifndef RY_SNIFF_H
+#define RY_SNIFF_H
 
 #include "renyi/renyi.h"
 

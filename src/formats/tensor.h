@@ -1,8 +1,8 @@
 /* tensor.h - named tensors as a file stores them, and the set that keeps their bytes alive.
  * Readers of every format fill a ry_tensors; nobody above knows which format it was.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_FORMATS_TENSOR_H
-#define RY_FORMATS_TENSOR_H
+#ifndef RY_TENSOR_H
+#define RY_TENSOR_H
 
 #include "renyi/renyi.h"
 

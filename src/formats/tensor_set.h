@@ -1,8 +1,8 @@
 /* tensor_set.h - how a reader of some format fills a ry_tensors; only src/formats sees it.
  * Life: new -> add*, adopt -> finish; on any failure ry_tensors_free.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_FORMATS_TENSOR_SET_H
-#define RY_FORMATS_TENSOR_SET_H
+#ifndef RY_TENSOR_SET_H
+#define RY_TENSOR_SET_H
 
 #include "base/mapped_file.h"
 #include "formats/tensor.h"

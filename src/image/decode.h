@@ -1,8 +1,8 @@
 /* decode.h - encoded bytes to RGB: one signature for every format. Each reader checks the size that
  * the header states against the limits before it allocates anything of that size.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_IMAGE_DECODE_H
-#define RY_IMAGE_DECODE_H
+#ifndef RY_DECODE_H
+#define RY_DECODE_H
 
 #include "renyi/renyi.h"
 

@@ -1,7 +1,7 @@
 /* exif.h - how a camera was held. Cameras store the sensor's rows and a number from 1 to 8 that
  * says how to turn them. SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_IMAGE_EXIF_H
-#define RY_IMAGE_EXIF_H
+#ifndef RY_EXIF_H
+#define RY_EXIF_H
 
 #include "image/decode.h"
 

@@ -1,7 +1,7 @@
 /* fit.h - renyi_image_fit with the kernels named, so that tests can compare CPU levels.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_IMAGE_FIT_H
-#define RY_IMAGE_FIT_H
+#ifndef RY_FIT_H
+#define RY_FIT_H
 
 #include "image/resize.h"
 

@@ -1,8 +1,8 @@
 /* patches.h - from a picture to the matrix that the patch embedding multiplies: one row a patch,
  * patches in raster order, inside a patch channel, row, column (the order of a convolution's
  * weights). SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_IMAGE_PATCHES_H
-#define RY_IMAGE_PATCHES_H
+#ifndef RY_PATCHES_H
+#define RY_PATCHES_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* resize.h - Pillow's resampling of 8-bit RGB, bit for bit: one pass across and one down, bytes
  * rounded between. Only a window of the result is computed, because a crop follows.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_IMAGE_RESIZE_H
-#define RY_IMAGE_RESIZE_H
+#ifndef RY_RESIZE_H
+#define RY_RESIZE_H
 
 #include "image/taps.h"
 #include "renyi/renyi.h"

@@ -1,7 +1,7 @@
 /* square.h - a photo with a border of one colour that makes it square, fitted to the model's side.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_IMAGE_SQUARE_H
-#define RY_IMAGE_SQUARE_H
+#ifndef RY_SQUARE_H
+#define RY_SQUARE_H
 
 #include "image/resize.h"
 

@@ -1,8 +1,8 @@
 /* taps.h - the weights of one axis of a resize: which inputs an output sees and how much of each.
  * Fixed point with 22 fractional bits, rounded as Pillow rounds them, so that sums have its bits.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_IMAGE_TAPS_H
-#define RY_IMAGE_TAPS_H
+#ifndef RY_TAPS_H
+#define RY_TAPS_H
 
 #include "renyi/renyi.h"
 

@@ -1,13 +1,13 @@
 /* kernels.h - the table of our own kernels. Scalar first, then each CPU level overwrites what it
  * improves; the table is filled once per model and read-only after.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_KERNELS_KERNELS_H
-#define RY_KERNELS_KERNELS_H
+#ifndef RY_KERNELS_H
+#define RY_KERNELS_H
 
-#include "kernels/attention.h"
-#include "kernels/cached.h"
-#include "kernels/causal.h"
-#include "kernels/gram.h"
+#include "kernels/attention/attention.h"
+#include "kernels/attention/cached.h"
+#include "kernels/attention/causal.h"
+#include "kernels/attention/gram.h"
 #include "renyi/renyi.h"
 
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * element in the order of k, so the bits of an element do not depend on the tile it fell into.
  * Include after choosing the vector width (simd.h).
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_KERNELS_MICRO_H
-#define RY_KERNELS_MICRO_H
+#ifndef RY_MICRO_H
+#define RY_MICRO_H
 
 #include "kernels/simd.h"
 

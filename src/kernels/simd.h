@@ -3,8 +3,8 @@
  * includes this. EMU16 has AVX-512's width in plain C: with it the tests run the 16-lane bodies on
  * machines that lack the instructions. Everything is static inline: a file built with ISA flags
  * must not leave shared symbols behind. SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_KERNELS_SIMD_H
-#define RY_KERNELS_SIMD_H
+#ifndef RY_SIMD_H
+#define RY_SIMD_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
-#include "ranks_module.h"
+#include "cli/kit/ranks_module.h"
 
 #include <mpi.h>
 #include <sched.h>

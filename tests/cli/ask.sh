@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to make a LLaVA and to read JSON"; exit 77; }
 
-python3 "$RENYI_SRC/tests/make_llava.py" llava
+python3 "$RENYI_SRC/tests/fixtures/make_llava.py" llava
 make_ppm a.ppm 200 30 90
 make_ppm b.ppm 20 130 190
 echo "no picture" >bad.ppm
@@ -144,7 +144,7 @@ run 1 "$RENYI" ask -q -m toy.safetensors a.ppm what
 one_line "toy.safetensors"
 run 1 "$RENYI" ask -q -m nowhere a.ppm what
 one_line "nowhere"
-python3 "$RENYI_SRC/tests/make_llava.py" sharded shards=3
+python3 "$RENYI_SRC/tests/fixtures/make_llava.py" sharded shards=3
 run 0 "$RENYI" ask -m sharded -t 1 --max-new-tokens 8 a.ppm 'what is this' --json
 json 'd["tokens"] == json.load(open("first.json"))["tokens"]'
 rm sharded/model-00002-of-00003.safetensors
@@ -158,7 +158,7 @@ one_line "should be in 'model-00002-of-00003.safetensors', but is not"
 head -c 500 sharded/model-00003-of-00003.safetensors >sharded/model-00002-of-00003.safetensors
 run 1 "$RENYI" ask -q -m sharded a.ppm what
 one_line "the file is cut short"
-python3 "$RENYI_SRC/tests/make_llava.py" mute tokenizer=0
+python3 "$RENYI_SRC/tests/fixtures/make_llava.py" mute tokenizer=0
 run 1 "$RENYI" ask -q -m mute a.ppm what
 one_line "tokenizer"
 run 0 "$RENYI" ask -m mute -t 1 --max-new-tokens 3 a.ppm --prompt-ids '1 310 5'

@@ -8,7 +8,7 @@ python=${RENYI_PYTHON:-python3}
   { echo "SKIP: no numpy in $python; llava_handoff.py not tested (1); RENYI_PYTHON names another"; exit 77; }
 export PYTHONPATH=$RENYI_SRC/examples/python PYTHONDONTWRITEBYTECODE=1
 
-"$python" "$RENYI_SRC/tests/make_llava.py" llava
+"$python" "$RENYI_SRC/tests/fixtures/make_llava.py" llava
 make_ppm a.ppm 200 30 90
 make_ppm b.ppm 20 130 190
 prune=(--prune 'prumerge tokens=7 metric=col')

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to make a LLaVA and to read JSON"; exit 77; }
 
-python3 "$RENYI_SRC/tests/make_llava.py" llava
+python3 "$RENYI_SRC/tests/fixtures/make_llava.py" llava
 make_ppm a.ppm 200 30 90
 one_line() {
   err_lines 1

@@ -2,7 +2,7 @@
 # renyi plot: numbers, charts and page of training runs; logs that are cut, resumed or no logs.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
-. "$RENYI_SRC/tests/run_logs.sh"
+. "$RENYI_SRC/tests/fixtures/run_logs.sh"
 
 make_run runs/cls 1 2.35 1.86 78.9 "evit keep=0.7 layers=0,3,6 metric=cls" 10 60
 make_run runs/col 2 2.10 1.80 79.8 "evit keep=0.7 layers=0,3,6 metric=col n=2" 10 60

@@ -6,7 +6,7 @@ command -v python3 >/dev/null || { echo "SKIP: renyi pull: no python3 to run the
 
 make_toy model.safetensors
 : >log
-python3 "$RENYI_SRC/tests/hub_server.py" model.safetensors log ports &
+python3 "$RENYI_SRC/tests/fixtures/hub_server.py" model.safetensors log ports &
 server=$!
 trap 'kill $server 2>/dev/null; rm -rf "$WORK"' EXIT
 for _ in $(seq 100); do [ -f ports ] && break; sleep 0.1; done

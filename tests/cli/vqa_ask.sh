@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to make a LLaVA and to read JSON"; exit 77; }
 
-python3 "$RENYI_SRC/tests/make_llava.py" llava
+python3 "$RENYI_SRC/tests/fixtures/make_llava.py" llava
 mkdir photos
 make_ppm photos/a.ppm 200 30 90
 make_ppm photos/b.ppm 20 130 190
@@ -79,13 +79,13 @@ grep -q '"visual_tokens":0' sqa.jsonl && grep -q '"visual_tokens":16' sqa.jsonl 
 
 # --- what cannot be asked ---
 run 1 vqa q.jsonl -m absent --images photos
-python3 "$RENYI_SRC/tests/make_llava.py" sharded shards=2
+python3 "$RENYI_SRC/tests/fixtures/make_llava.py" sharded shards=2
 rm sharded/model-00002-of-00002.safetensors
 run 1 vqa q.jsonl -m sharded --images photos
 err_has "sharded/model-00002-of-00002.safetensors: No such file"
 run 1 vqa q.jsonl "${here[@]}" --tokenizer photos/bad.ppm
 err_has "photos/bad.ppm"
-python3 "$RENYI_SRC/tests/make_llava.py" mute tokenizer=0
+python3 "$RENYI_SRC/tests/fixtures/make_llava.py" mute tokenizer=0
 run 1 vqa q.jsonl -m mute --images photos
 err_has "no tokenizer.model"
 run 2 vqa q.jsonl "${here[@]}" --prune 'prumerge tokens=17'

@@ -1,18 +1,14 @@
 /* test_golden_clip.c - CLIP's image tower against the reference: embeddings, scores of every block,
  * hidden states, and the logits of a classifier made of the reference's texts; at every CPU level.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/vit_plan.h"
+#include "model/vit/vit_plan.h"
 #include "renyi/clip.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
-#include "golden_taps.h"
+#include "fixtures/golden_taps.h"
 
 #ifdef RENYI_SANITIZED
 enum { FIRST_LEVEL = RENYI_CPU_AVX2 }; /* plain C is slow there; kernel tests cover it */

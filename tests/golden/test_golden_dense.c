@@ -1,17 +1,13 @@
 /* test_golden_dense.c - the dense forward pass against the reference's logits, block outputs and
  * scores on real photos, at every CPU level; and the same bits for any batch and thread count.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/vit_plan.h"
+#include "model/vit/vit_plan.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
-#include "golden_taps.h"
+#include "fixtures/golden_taps.h"
 
 #ifdef RENYI_SANITIZED
 enum { FIRST_LEVEL = RENYI_CPU_AVX2 }; /* plain C is minutes there; kernel tests cover it */

@@ -2,18 +2,14 @@
  * cut keeps, and the answers. A share of the photos; RENYI_TEST_FULL=1 takes all 500 and also holds
  * the accuracy to the promise. SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
-#include "eval/photo_file.h"
+#include "eval/data/image_file.h"
+#include "fixtures/shared_files.h"
 #include "renyi/eval.h"
-#include "shared.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 /* 97 % of the tokens is the promise; four photos may be unlucky. */
 #ifdef RENYI_SANITIZED

@@ -3,17 +3,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
+#include "fixtures/shared_files.h"
 #include "renyi/eval.h"
-#include "shared.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 enum { MAX_POLICIES = 16, PHOTOS = 500 };
 #ifdef RENYI_SANITIZED

@@ -2,17 +2,13 @@
  * photo the logits behind the prompt and twelve greedy tokens. Reads ../shared; skips loudly
  * without it. SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "engine/conversation.h"
+#include "engine/llava/conversation.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
-#include "golden_taps.h"
+#include "fixtures/golden_taps.h"
 
 enum { PHOTOS = 3, TOKENS = 12, VOCAB = 32064, PATCHES = 576, DIM = 32 };
 

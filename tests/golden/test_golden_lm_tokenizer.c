@@ -1,16 +1,12 @@
 /* test_golden_lm_tokenizer.c - Llama's own pieces: ids as SentencePiece 0.2 gives them, LLaVA's
  * prompt, and the story of a small Llama. SPDX-License-Identifier: Apache-2.0 */
+#include "fixtures/shared_files.h"
 #include "formats/safetensors.h"
 #include "renyi/lvlm.h"
-#include "shared.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 

@@ -1,17 +1,13 @@
 /* test_golden_masks.c - four photos of cats and their trimaps: how well metrics rank the patches of
  * the animal, against an independent computation (timm's attention in float64 arithmetic, patches
  * by NumPy, the area by comparing all pairs). SPDX-License-Identifier: Apache-2.0 */
+#include "fixtures/shared_files.h"
 #include "renyi/masks.h"
-#include "shared.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 enum { PHOTOS = 4, METRICS = 9, BLOCKS = 3 };
 #ifdef RENYI_SANITIZED

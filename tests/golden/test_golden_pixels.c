@@ -2,18 +2,14 @@
  * on. Reads ../shared; skips loudly without it. SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
 #include "base/mapped_file.h"
+#include "fixtures/shared_files.h"
 #include "formats/safetensors.h"
 #include "image/fit.h"
-#include "shared.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 typedef struct golden_set {
     const char *file;

@@ -3,8 +3,8 @@
  * follow from the reference's choice.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "golden_prune.h"
-#include "model/vit_rows.h"
+#include "fixtures/golden_prune.h"
+#include "model/vit/vit_rows.h"
 
 #ifdef RENYI_SANITIZED
 enum { PHOTOS = 1 }; /* everything is tenfold slower there */

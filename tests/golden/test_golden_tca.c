@@ -2,24 +2,20 @@
  * sets of layers: who is kept, centres, scores, when anchors are active, logits before and after
  * the correction. One tie is replayed as the reference has it. SPDX-License-Identifier: Apache-2.0
  */
-#include "engine/model.h"
-#include "engine/policy.h"
-#include "engine/tca.h"
+#include "engine/core/model_handle.h"
+#include "engine/core/policy_api.h"
+#include "engine/tca/tca_adapt.h"
+#include "fixtures/shared_files.h"
 #include "formats/safetensors.h"
 #include "image/patches.h"
-#include "model/vit_plan.h"
+#include "model/vit/vit_plan.h"
 #include "renyi/clip.h"
-#include "shared.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 enum { PHOTOS = 8, STREAM = 32, CLASSES = 4, SIDE = 224, CUTS = 3 };
 #define VALUES ((size_t)3 * SIDE * SIDE)

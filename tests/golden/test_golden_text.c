@@ -3,15 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "renyi/clip.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
-#include "golden_taps.h"
+#include "fixtures/golden_taps.h"
 
 enum { TEXTS = 12, IMAGES = 8, EMBED = 64 };
 

@@ -1,17 +1,13 @@
 /* test_golden_tokenizer.c - CLIP's own merges: the ids of the reference for all its texts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "fixtures/shared_files.h"
 #include "formats/safetensors.h"
 #include "renyi/clip.h"
-#include "shared.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 static void test_ids(void **state)
 {

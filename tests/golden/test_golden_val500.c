@@ -3,17 +3,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/mapped_file.h"
+#include "fixtures/shared_files.h"
 #include "renyi/renyi.h"
-#include "shared.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 enum { CLASSES = 1000, PHOTOS = 500, POLICIES = 10, MODELS = 2 };
 #ifdef RENYI_SANITIZED

@@ -2,15 +2,11 @@
  * merged. Reads ../shared; skips loudly without it. SPDX-License-Identifier: Apache-2.0 */
 #include "renyi/lvlm.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 
-#include "golden_taps.h"
+#include "fixtures/golden_taps.h"
 
 #ifdef RENYI_SANITIZED
 enum { PHOTOS = 1 }; /* ten times slower: one photo through each variant */

@@ -1,6 +1,6 @@
 /* test_attention.c - attention at every level against double arithmetic; a list of rows, or scores
  * asked for or not, change no bit of what else is computed. SPDX-License-Identifier: Apache-2.0 */
-#include "attention_test.h"
+#include "fixtures/attention_test.h"
 
 /* Room for the largest problem below. */
 enum { TOKENS = 128, WIDTH = 192 };

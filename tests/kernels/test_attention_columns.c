@@ -1,7 +1,7 @@
 /* test_attention_columns.c - the column scores of attention at every level: the specification's own
  * matrices to six digits, every kind of score against double arithmetic, limits and hard cases.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "attention_test.h"
+#include "fixtures/attention_test.h"
 
 enum { TOKENS = 128 };
 

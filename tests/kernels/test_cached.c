@@ -2,12 +2,12 @@
  * halves; the same bits however many queries are asked for at once; nothing behind a row's own
  * place is looked at. SPDX-License-Identifier: Apache-2.0 */
 #include "base/half.h"
-#include "kernel_test.h"
+#include "fixtures/kernel_test.h"
 #include "kernels/kernels.h"
 
 #ifndef RENYI_SANITIZED /* it would take a minute to compile */
 #define RY_SIMD_EMU16
-#include "kernels/cached_body.h"
+#include "kernels/attention/cached_template.h"
 #endif
 
 typedef struct problem {

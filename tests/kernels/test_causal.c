@@ -1,9 +1,9 @@
 /* test_causal.c - causal attention against double arithmetic at every level; the same bits however
  * many queries are asked for at once. SPDX-License-Identifier: Apache-2.0 */
-#include "kernel_test.h"
+#include "fixtures/kernel_test.h"
 
 #define RY_SIMD_EMU16
-#include "kernels/causal_body.h"
+#include "kernels/attention/causal_template.h"
 
 typedef struct problem {
     size_t N, H, d, row; /* tokens of the text, heads, floats of each; floats between rows */

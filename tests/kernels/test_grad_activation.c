@@ -1,10 +1,10 @@
 /* test_grad_activation.c - activations against double arithmetic, their derivatives against finite
  * differences in double: the whole range of arguments, every tail and alignment, in place.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "grad_test.h"
+#include "fixtures/grad_test.h"
 
 #define RY_SIMD_EMU16
-#include "kernels/activation_grad_body.h"
+#include "kernels/grad/activation_grad_template.h"
 
 static const ry_grad_kernels sixteen = {.gelu = gelu,
                                         .gelu_grad = gelu_grad,

@@ -2,10 +2,10 @@
  * of a forward pass in double; these also prove the derivative in double that large problems are
  * held to. Head sizes and token counts with every tail, a prefix of rows, biases of keys, gradients
  * of the head-mean matrix; nothing read or written outside. SPDX-License-Identifier: Apache-2.0 */
-#include "grad_test.h"
+#include "fixtures/grad_test.h"
 
 #define RY_SIMD_EMU16
-#include "kernels/attention_grad_body.h"
+#include "kernels/grad/attention_grad_template.h"
 
 static const ry_grad_kernels sixteen = {.attention_grad = attention_grad,
                                         .attention_mean = attention_mean};

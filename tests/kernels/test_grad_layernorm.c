@@ -1,9 +1,9 @@
 /* test_grad_layernorm.c - the backward pass of LayerNorm against finite differences in double:
  * every tail and alignment, rows apart, what dx held before. SPDX-License-Identifier: Apache-2.0 */
-#include "grad_test.h"
+#include "fixtures/grad_test.h"
 
 #define RY_SIMD_EMU16
-#include "kernels/layernorm_grad_body.h"
+#include "kernels/grad/layernorm_grad_template.h"
 
 static const ry_grad_kernels sixteen = {.layernorm_grad = layernorm_grad};
 

@@ -1,10 +1,10 @@
 /* test_grad_outer.c - dw += dy^T x and db against double arithmetic and finite differences: tails,
  * strides, alignments, NaN all round; and the promise that the cut does not change bits.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "grad_test.h"
+#include "fixtures/grad_test.h"
 
 #define RY_SIMD_EMU16
-#include "kernels/outer_body.h"
+#include "kernels/grad/outer_template.h"
 
 static const ry_grad_kernels sixteen = {.outer = outer};
 

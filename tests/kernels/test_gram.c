@@ -1,10 +1,10 @@
 /* test_gram.c - dot products of rows at every level against double arithmetic: every tail, strides
  * wider than a row, nothing read or written outside. The 16-lane body also runs in plain C.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernel_test.h"
+#include "fixtures/kernel_test.h"
 
 #define RY_SIMD_EMU16
-#include "kernels/gram_body.h"
+#include "kernels/attention/gram_template.h"
 
 static void check_block(const ry_kernels *k, const guarded *z, size_t z_row, const guarded *out,
                         size_t out_row, size_t n, size_t dim, size_t block)

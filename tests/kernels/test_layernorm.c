@@ -1,6 +1,6 @@
 /* test_layernorm.c - LayerNorm at every level against double arithmetic, every tail and alignment.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernel_test.h"
+#include "fixtures/kernel_test.h"
 #include "kernels/kernels.h"
 
 static void check_row(const float *y, const float *x, size_t n, const float *w, const float *b,

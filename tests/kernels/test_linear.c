@@ -5,11 +5,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/cpu.h"
-#include "kernel_test.h"
-#include "kernels/linear.h"
-#include "kernels/quant.h"
-#include "kernels/quant4.h"
-#include "test_heap.h"
+#include "fixtures/kernel_test.h"
+#include "fixtures/test_heap.h"
+#include "kernels/linear/linear.h"
+#include "kernels/linear/quant4.h"
+#include "kernels/rows/quant.h"
 
 enum { N_BACKENDS = RY_LINEAR_INT4_AVX2 + 1 };
 static const char *const backend_names[] = {

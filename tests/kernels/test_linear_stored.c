@@ -3,11 +3,11 @@
  * give the linear that floats give; a row alone has the bits that it has among others; what 4 bits
  * lose. SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
-#include "kernel_test.h"
-#include "kernels/linear.h"
-#include "kernels/panels.h"
-#include "kernels/quant4.h"
-#include "test_heap.h"
+#include "fixtures/kernel_test.h"
+#include "fixtures/test_heap.h"
+#include "kernels/linear/linear.h"
+#include "kernels/linear/panels.h"
+#include "kernels/linear/quant4.h"
 
 typedef struct shape {
     size_t rows, n_out, n_in;

@@ -1,13 +1,13 @@
 /* test_llama_rows.c - RMSNorm, the gated activation and rotary positions against doubles, at every
  * level. SPDX-License-Identifier: Apache-2.0 */
-#include "kernel_test.h"
+#include "fixtures/kernel_test.h"
 #include "kernels/kernels.h"
-#include "kernels/rope.h"
+#include "kernels/rows/rope.h"
 
 #ifndef RENYI_SANITIZED /* it would take a minute to compile */
 #define RY_SIMD_EMU16
-#include "kernels/rmsnorm_body.h"
-#include "kernels/swiglu_body.h"
+#include "kernels/rows/rmsnorm_template.h"
+#include "kernels/rows/swiglu_template.h"
 #endif
 
 enum { ROWS = 3, MAX = 70 };

@@ -1,15 +1,11 @@
 /* test_rows.c - sums over rows of floats and of 16-bit integers against doubles, at every length.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
-#include "kernels/rows.h"
+#include "kernels/rows/rows.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "test.h"
 
 enum { MOST = 100 };
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/unit/augment_expected.h: what Pillow makes of a picture drawn by a formula, for every
+"""Writes tests/unit/train/augment_expected.h: what Pillow makes of a picture drawn by a formula, for every
 operation of RandAugment, the crop and the blur, as hashes; and timm's arguments of the operations at
 several magnitudes. Run by hand when the list changes:
 
     python3 -m venv v && v/bin/pip install pillow==13.0.0 torch torchvision timm
-    v/bin/python tools/ref/augment.py > tests/unit/augment_expected.h
+    v/bin/python tools/ref/augment.py > tests/unit/train/augment_expected.h
 
 SPDX-License-Identifier: Apache-2.0"""
 import pathlib

@@ -49,7 +49,7 @@ def picture_seed(model):
     return 1 + list(MODELS).index(model)
 
 
-# ---- losses: means over the pictures, as src/train/loss.h defines them ------------------------------------------------
+# ---- losses: means over the pictures, as src/train/run/loss.h defines them ------------------------------------------------
 
 def targets_of(soft, classes):
     """[IMAGES, classes]: one class each, or shares of all."""

@@ -1,0 +1,218 @@
+/* bench_measure.c - see bench_measure.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/bench/bench_measure.h"
+
+#include "cli/bench/bench_child.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+
+/* Warm-up ends after so many rounds, or after the first that is later than this. */
+enum { WARM_UP_ROUNDS = 3, WARM_UP_MS = 2000 };
+
+/* The formats and policies of one model and what they run on. */
+typedef struct contest {
+    const bench_config *config;
+    size_t n;                 /* who takes part: n_dtypes * n_policies */
+    renyi_model **models;     /* [n_dtypes] */
+    renyi_model_info info;    /* of the first */
+    renyi_session **sessions; /* [n_dtypes, n_policies] */
+    uint8_t *pixels;          /* [batch, size, size, 3] */
+    float *answers;           /* [batch, outputs] */
+    double *ms;               /* [repetitions, n] per image */
+} contest;
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_quantile(double *values, size_t count, double q)
+{
+    const double at = q * (double)(count - 1);
+    const size_t low = (size_t)at, high = low + 1 < count ? low + 1 : low;
+
+    qsort(values, count, sizeof *values, compare_doubles);
+    return values[low] + (at - (double)low) * (values[high] - values[low]);
+}
+
+/* Any bytes will do: the time of a pass does not depend on them. Same bytes in every run. */
+static void fill_pixels(uint8_t *pixels, size_t count)
+{
+    uint32_t state = 1;
+
+    for (size_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u; /* Numerical Recipes' generator */
+        pixels[i] = (uint8_t)(state >> 24);
+    }
+}
+
+/* The model in one format, and a session for every policy. */
+static renyi_status open_format(contest *c, size_t dtype, renyi_error *err)
+{
+    const bench_config *config = c->config;
+    renyi_options opt = config->model_options;
+
+    opt.dtype = config->dtypes[dtype];
+    renyi_status status = renyi_model_open(&c->models[dtype], config->path, &opt, err);
+    for (size_t i = 0; status == RENYI_OK && i < config->n_policies; i++) {
+        const renyi_session_options session = {.struct_size = sizeof session,
+                                               .max_batch = config->batch,
+                                               .n_threads = config->threads,
+                                               .policy = config->policies[i]};
+        status = renyi_session_new(&c->sessions[dtype * config->n_policies + i], c->models[dtype],
+                                   &session, err);
+    }
+    return status;
+}
+
+static renyi_status contest_open(contest *c, renyi_error *err)
+{
+    renyi_status status = RENYI_OK;
+
+    c->n = c->config->n_dtypes * c->config->n_policies;
+    c->models = cli_alloc(c->config->n_dtypes, sizeof *c->models);
+    c->sessions = cli_alloc(c->n, sizeof *c->sessions);
+    for (size_t i = 0; status == RENYI_OK && i < c->config->n_dtypes; i++)
+        status = open_format(c, i, err);
+    if (status == RENYI_OK) renyi_model_get_info(c->models[0], &c->info);
+    return status;
+}
+
+static void contest_close(contest *c)
+{
+    for (size_t i = 0; i < c->n; i++) renyi_session_free(c->sessions[i]);
+    for (size_t i = 0; i < c->config->n_dtypes; i++) renyi_model_free(c->models[i]);
+    free(c->sessions);
+    free(c->models);
+    free(c->pixels);
+    free(c->answers);
+    free(c->ms);
+}
+
+/* Everyone runs once; ms: [n] per image. */
+static renyi_status run_round(contest *c, double *ms, renyi_error *err)
+{
+    const uint32_t batch = c->config->batch;
+
+    for (size_t i = 0; i < c->n; i++) {
+        const double start = cli_now_ms();
+        const renyi_status status =
+            renyi_run_pixels(c->sessions[i], c->pixels, batch, c->answers, err);
+        if (status != RENYI_OK) return status;
+        ms[i] = (cli_now_ms() - start) / batch;
+    }
+    return RENYI_OK;
+}
+
+/* Warm-up, then the rounds that count. */
+static renyi_status contest_run(contest *c, renyi_error *err)
+{
+    const size_t n_pixels = (size_t)c->config->batch * c->info.image_size * c->info.image_size * 3;
+    renyi_status status = RENYI_OK;
+
+    c->pixels = cli_alloc(n_pixels, 1);
+    c->answers = cli_alloc((size_t)c->config->batch * renyi_session_outputs(c->sessions[0]),
+                           sizeof *c->answers);
+    c->ms = cli_alloc(c->config->repetitions * c->n, sizeof *c->ms);
+    fill_pixels(c->pixels, n_pixels);
+    const double start = cli_now_ms();
+    for (int i = 0; status == RENYI_OK && i < WARM_UP_ROUNDS; i++) {
+        if (i && cli_now_ms() - start > WARM_UP_MS) break;
+        status = run_round(c, c->ms, err);
+    }
+    for (uint32_t r = 0; status == RENYI_OK && r < c->config->repetitions; r++)
+        status = run_round(c, c->ms + r * c->n, err);
+    return status;
+}
+
+/* The rounds' times of `who`, or their ratios to `other` in the same round: those are blind to a
+ * machine that drifts from round to round. out: [repetitions] */
+static void list_times(const contest *c, size_t who, const size_t *other, double *out)
+{
+    const uint32_t rounds = c->config->repetitions;
+
+    for (uint32_t r = 0; r < rounds; r++) {
+        const double *ms = c->ms + r * c->n;
+        out[r] = other ? ms[who] / ms[*other] : ms[who];
+    }
+}
+
+static void fill_times(const contest *c, size_t who, bench_numbers *out)
+{
+    const size_t policy = who % c->config->n_policies, dense = who - policy;
+    const uint32_t rounds = c->config->repetitions;
+    double *times = cli_alloc(rounds, sizeof *times);
+
+    list_times(c, who, NULL, times);
+    out->ms_median = bench_quantile(times, rounds, 0.5);
+    out->ms_p10 = bench_quantile(times, rounds, 0.1);
+    out->ms_p90 = bench_quantile(times, rounds, 0.9);
+    list_times(c, who, &dense, times);
+    out->time_ratio = bench_quantile(times, rounds, 0.5);
+    list_times(c, who, &policy, times); /* the first format's */
+    out->speedup = 1.0 / bench_quantile(times, rounds, 0.5);
+    free(times);
+}
+
+static renyi_status fill_numbers(const contest *c, size_t who, bench_numbers *out, renyi_error *err)
+{
+    const char *text = renyi_session_policy(c->sessions[who]);
+    const renyi_model *model = c->models[who / c->config->n_policies];
+    renyi_model_info info;
+    struct rusage usage;
+    renyi_cost cost;
+
+    const renyi_status status = renyi_policy_cost(model, NULL, text, &cost, NULL, 0, err);
+    if (status != RENYI_OK) return status;
+    renyi_model_get_info(model, &info);
+    fill_times(c, who, out);
+    out->macs_plain = cost.total.macs;
+    out->macs = renyi_session_last_macs(c->sessions[who]);
+    getrusage(RUSAGE_SELF, &usage);
+    out->peak_rss_mb = (double)usage.ru_maxrss * 1024e-6; /* Linux counts in KiB */
+    snprintf(out->policy, sizeof out->policy, "%s", text);
+    snprintf(out->architecture, sizeof out->architecture, "%s", info.architecture);
+    snprintf(out->cpu_level, sizeof out->cpu_level, "%s", renyi_cpu_name(info.cpu));
+    snprintf(out->dtype, sizeof out->dtype, "%s", renyi_dtype_name(info.dtype));
+    return RENYI_OK;
+}
+
+static int measure_here(const void *argument, void *result)
+{
+    contest c = {.config = argument};
+    bench_numbers *numbers = result;
+    renyi_error err = {0};
+
+    renyi_status status = contest_open(&c, &err);
+    const int is_misfit = status == RENYI_ERR_ARG && c.sessions[0];
+    if (status == RENYI_OK) status = contest_run(&c, &err);
+    for (size_t i = 0; status == RENYI_OK && i < c.n; i++)
+        status = fill_numbers(&c, i, &numbers[i], &err);
+    if (status != RENYI_OK)
+        cli_error("%s", err.message[0] ? err.message : renyi_status_name(status));
+    contest_close(&c);
+    return status == RENYI_OK ? CLI_OK : is_misfit ? CLI_USAGE : CLI_FAILED;
+}
+
+static int peak_here(const void *argument, void *result)
+{
+    renyi_error err = {0};
+
+    if (renyi_measure_peak(*(const uint32_t *)argument, result, &err) == RENYI_OK) return CLI_OK;
+    cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
+    return CLI_FAILED;
+}
+
+int bench_measure(const bench_config *config, bench_numbers *out)
+{
+    return bench_in_child(measure_here, config, out,
+                          config->n_dtypes * config->n_policies * sizeof *out);
+}
+
+int bench_measure_peak(uint32_t threads, double *gflops)
+{
+    return bench_in_child(peak_here, &threads, gflops, sizeof *gflops);
+}

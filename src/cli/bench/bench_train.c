@@ -1,0 +1,180 @@
+/* bench_train.c - see bench_train.h. The table is in bench_train_report.c.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/bench/bench_train.h"
+
+#include "cli/bench/bench_child.h"
+
+#include <renyi/learner.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+enum { FORWARD, PASS, STEP, TIMES }; /* what is timed of each policy */
+
+/* A model and its policies: for each a session and a learner. */
+typedef struct contest {
+    const bench_config *config;
+    renyi_model *model;
+    renyi_model_info info;
+    renyi_session **sessions; /* [n_policies] */
+    renyi_learner **learners; /* [n_policies] */
+    float *pictures;          /* [batch, 3, size, size] */
+    uint32_t *labels;         /* [batch] */
+    float *logits;            /* [batch, n_classes] */
+    double *ms;               /* [repetitions, n_policies, TIMES] per image */
+} contest;
+
+static renyi_status open_policy(contest *c, size_t i, renyi_error *err)
+{
+    const bench_config *config = c->config;
+    const renyi_session_options session = {.struct_size = sizeof session,
+                                           .max_batch = config->batch,
+                                           .n_threads = config->threads,
+                                           .policy = config->policies[i]};
+    const renyi_learner_options learner = {.struct_size = sizeof learner,
+                                           .n_threads = config->threads,
+                                           .image_size = config->model_options.image_size,
+                                           .dtype = config->dtypes[0],
+                                           .cpu = config->model_options.cpu,
+                                           .policy = config->policies[i],
+                                           .weight_decay = 0.05};
+
+    const renyi_status status = renyi_session_new(&c->sessions[i], c->model, &session, err);
+    if (status != RENYI_OK) return status;
+    return renyi_learner_new(&c->learners[i], config->path, &learner, err);
+}
+
+static renyi_status contest_open(contest *c, renyi_error *err)
+{
+    const bench_config *config = c->config;
+    renyi_options opt = config->model_options;
+
+    opt.dtype = config->dtypes[0];
+    c->sessions = cli_alloc(config->n_policies, sizeof *c->sessions);
+    c->learners = cli_alloc(config->n_policies, sizeof *c->learners);
+    renyi_status status = renyi_model_open(&c->model, config->path, &opt, err);
+    if (status == RENYI_OK) renyi_model_get_info(c->model, &c->info);
+    for (size_t i = 0; status == RENYI_OK && i < config->n_policies; i++)
+        status = open_policy(c, i, err);
+    return status;
+}
+
+static void contest_close(contest *c)
+{
+    for (size_t i = 0; i < c->config->n_policies; i++) {
+        renyi_learner_free(c->learners[i]);
+        renyi_session_free(c->sessions[i]);
+    }
+    renyi_model_free(c->model);
+    free(c->sessions);
+    free(c->learners);
+    free(c->pictures);
+    free(c->labels);
+    free(c->logits);
+    free(c->ms);
+}
+
+/* Noise between -2 and 2, and any labels: the time of a step does not depend on them. */
+static void fill_batch(contest *c)
+{
+    const uint32_t batch = c->config->batch;
+    const size_t n = (size_t)batch * 3 * c->info.image_size * c->info.image_size;
+    uint32_t state = 1;
+
+    c->pictures = cli_alloc(n, sizeof *c->pictures);
+    c->labels = cli_alloc(batch, sizeof *c->labels);
+    c->logits = cli_alloc((size_t)batch * c->info.n_classes, sizeof *c->logits);
+    for (size_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u; /* Numerical Recipes' generator */
+        c->pictures[i] = (float)(state >> 8) * 0x1p-22f - 2.0f;
+    }
+    for (uint32_t i = 0; i < batch; i++) c->labels[i] = i % c->info.n_classes;
+}
+
+/* Everyone does everything once. A rate of 0: the update is computed, but the weights stay, so that
+ * no run ever leaves the range of numbers. ms: [n_policies, TIMES] */
+static renyi_status run_round(contest *c, double *ms, renyi_error *err)
+{
+    const uint32_t n = c->config->batch;
+    renyi_status status = RENYI_OK;
+
+    for (size_t i = 0; i < c->config->n_policies * TIMES && status == RENYI_OK; i++) {
+        const double start = cli_now_ms();
+        renyi_learner *learner = c->learners[i / TIMES];
+        if (i % TIMES == FORWARD)
+            status = renyi_run_tensor(c->sessions[i / TIMES], c->pictures, n, c->logits, err);
+        else if (i % TIMES == PASS)
+            status = renyi_learner_forward(learner, c->pictures, n, c->logits, err);
+        else
+            status = renyi_learner_step(learner, c->pictures, c->labels, n, 0.0, NULL, err);
+        ms[i] = (cli_now_ms() - start) / n;
+    }
+    return status;
+}
+
+/* Median of time `what` of policy `who`, or of its ratio to `other`'s `than` in the same round. */
+static double median_of(const contest *c, size_t who, int what, const size_t *other, int than)
+{
+    const uint32_t rounds = c->config->repetitions;
+    double *values = cli_alloc(rounds, sizeof *values);
+
+    for (uint32_t r = 0; r < rounds; r++) {
+        const double *ms = c->ms + r * c->config->n_policies * TIMES;
+        values[r] = ms[who * TIMES + (size_t)what];
+        if (other) values[r] /= ms[*other * TIMES + (size_t)than];
+    }
+    const double median = bench_quantile(values, rounds, 0.5);
+    free(values);
+    return median;
+}
+
+static void fill_numbers(const contest *c, size_t who, bench_train_numbers *out)
+{
+    static const size_t dense = 0;
+    renyi_learner_info info;
+    struct rusage usage;
+
+    renyi_learner_get_info(c->learners[who], &info);
+    getrusage(RUSAGE_SELF, &usage);
+    *out = (bench_train_numbers){.forward_ms = median_of(c, who, FORWARD, NULL, 0),
+                                 .pass_ms = median_of(c, who, PASS, NULL, 0),
+                                 .step_ms = median_of(c, who, STEP, NULL, 0),
+                                 .step_forward = median_of(c, who, STEP, &who, FORWARD),
+                                 .time_ratio = median_of(c, who, STEP, &dense, STEP),
+                                 .macs = info.macs_forward,
+                                 .activations_mb = (double)info.bytes_activations * 1e-6,
+                                 .parameters_mb = (double)info.bytes_parameters * 1e-6,
+                                 .peak_rss_mb = (double)usage.ru_maxrss * 1024e-6,
+                                 .micro_batch = info.micro_batch};
+    snprintf(out->policy, sizeof out->policy, "%s", info.policy);
+    snprintf(out->cpu_level, sizeof out->cpu_level, "%s", renyi_cpu_name(c->info.cpu));
+    snprintf(out->dtype, sizeof out->dtype, "%s", renyi_dtype_name(c->info.dtype));
+}
+
+static int measure_here(const void *argument, void *result)
+{
+    contest c = {.config = argument};
+    bench_train_numbers *numbers = result;
+    renyi_error err = {0};
+
+    renyi_status status = contest_open(&c, &err);
+    const int is_misfit = status == RENYI_ERR_ARG && c.learners[0];
+    if (status == RENYI_OK) {
+        c.ms = cli_alloc(c.config->repetitions * c.config->n_policies * TIMES, sizeof *c.ms);
+        fill_batch(&c);
+        status = run_round(&c, c.ms, &err); /* warm-up */
+    }
+    for (uint32_t r = 0; status == RENYI_OK && r < c.config->repetitions; r++)
+        status = run_round(&c, c.ms + r * c.config->n_policies * TIMES, &err);
+    for (size_t i = 0; status == RENYI_OK && i < c.config->n_policies; i++)
+        fill_numbers(&c, i, &numbers[i]);
+    if (status != RENYI_OK)
+        cli_error("%s", err.message[0] ? err.message : renyi_status_name(status));
+    contest_close(&c);
+    return status == RENYI_OK ? CLI_OK : is_misfit ? CLI_USAGE : CLI_FAILED;
+}
+
+int bench_train_measure(const bench_config *config, bench_train_numbers *out)
+{
+    return bench_in_child(measure_here, config, out, config->n_policies * sizeof *out);
+}

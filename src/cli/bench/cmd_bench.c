@@ -1,0 +1,297 @@
+/* cmd_bench.c - renyi bench: speed and memory of models on this machine.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/bench/bench_report.h"
+#include "cli/bench/bench_train.h"
+#include "cli/shared/model_path.h"
+#include "cli/shared/prune_options.h"
+#include "cli/shared/temporary_model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DTYPES = 8 };
+
+typedef struct bench_arguments {
+    cli_strings models, archs;
+    prune_options prune;
+    option_counts batches, threads;
+    uint64_t repetitions, image_size;
+    const char *format, *cpu, *dtype_words;
+    renyi_dtype dtypes[MAX_DTYPES];
+    size_t n_dtypes;
+    int no_peak, train;
+    cli_strings texts;     /* of the pruning options */
+    const char **policies; /* [n_policies] "none", then those of them that prune */
+    size_t n_policies;
+} bench_arguments;
+
+/* "f32,int8" into the list; without it, what each file was made for. */
+static int list_dtypes(bench_arguments *a)
+{
+    const char *at = a->dtype_words;
+
+    if (!at) {
+        a->dtypes[a->n_dtypes++] = RENYI_DTYPE_DEFAULT;
+        return CLI_OK;
+    }
+    for (size_t length; a->n_dtypes < MAX_DTYPES; at += length + 1) {
+        char word[8];
+        length = strcspn(at, ",");
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        const renyi_dtype dtype = length < sizeof word ? dtype_from_name(word) : 0;
+        if (dtype == RENYI_DTYPE_DEFAULT)
+            return options_usage_error("bench", "option '--dtype': '%.*s' is not one of %s",
+                                       (int)length, at, DTYPE_CHOICES);
+        a->dtypes[a->n_dtypes++] = dtype;
+        if (!at[length]) return CLI_OK;
+    }
+    return options_usage_error("bench", "option '--dtype': more than %d", MAX_DTYPES);
+}
+
+/* "none" first, whether it was asked for or not; CLI_OK, or another exit code after reporting a
+ * policy that no model could have. */
+static int list_policies(bench_arguments *a)
+{
+    char full[RENYI_POLICY_MAX];
+
+    if (prune_texts("bench", &a->prune, &a->texts)) return CLI_USAGE;
+    a->policies = cli_alloc(a->texts.count + 1, sizeof *a->policies);
+    a->policies[a->n_policies++] = "none";
+    for (size_t i = 0; i < a->texts.count; i++) {
+        const char *text = a->texts.items[i];
+        const int code = prune_check("bench", text, NULL, full);
+        if (code != CLI_OK) return code;
+        if (strcmp(full, "none") != 0) a->policies[a->n_policies++] = text;
+    }
+    return CLI_OK;
+}
+
+/* All that was measured: answers, or training steps. */
+typedef struct bench_results {
+    bench_report report;
+    bench_train_row *train; /* [n_train] */
+    size_t n_train;
+} bench_results;
+
+/* The rows of one measurement, appended to the report. */
+static void add_rows(bench_report *report, const bench_config *config, const char *title,
+                     const bench_numbers *numbers)
+{
+    for (size_t i = 0; i < config->n_dtypes * config->n_policies; i++) {
+        const size_t policy = i % config->n_policies;
+        const bench_row row = {
+            .model = cli_copy(title),
+            .policy = config->policies[policy],
+            .batch = config->batch,
+            .threads = config->threads,
+            .faster_than =
+                i < config->n_policies ? NULL : renyi_dtype_name(dtype_from_name(numbers[0].dtype)),
+            .mac_ratio = policy ? numbers[i].macs / numbers[i - policy].macs : (double)NAN,
+            .numbers = numbers[i]};
+        report->rows = cli_grow(report->rows, report->count + 1, sizeof row);
+        report->rows[report->count++] = row;
+    }
+}
+
+static int measure_answers(const bench_config *config, const char *title, bench_results *results)
+{
+    bench_numbers *numbers = cli_alloc(config->n_dtypes * config->n_policies, sizeof *numbers);
+    const int code = bench_measure(config, numbers);
+
+    if (code == CLI_OK) add_rows(&results->report, config, title, numbers);
+    free(numbers);
+    return code;
+}
+
+static int measure_steps(const bench_config *config, const char *title, bench_results *results)
+{
+    bench_train_numbers *numbers = cli_alloc(config->n_policies, sizeof *numbers);
+    const int code = bench_train_measure(config, numbers);
+
+    for (size_t i = 0; code == CLI_OK && i < config->n_policies; i++) {
+        const bench_train_row row = {.model = cli_copy(title),
+                                     .policy = config->policies[i],
+                                     .batch = config->batch,
+                                     .threads = config->threads,
+                                     .mac_ratio =
+                                         i ? numbers[i].macs / numbers[0].macs : (double)NAN,
+                                     .numbers = numbers[i]};
+        results->train = cli_grow(results->train, results->n_train + 1, sizeof row);
+        results->train[results->n_train++] = row;
+    }
+    free(numbers);
+    return code;
+}
+
+/* Every batch size on every number of threads; an exit code. */
+static int measure_model(const bench_arguments *a, const char *path, const char *title,
+                         bench_results *results)
+{
+    bench_config config = {.path = path,
+                           .repetitions = (uint32_t)a->repetitions,
+                           .policies = a->policies,
+                           .n_policies = a->n_policies,
+                           .dtypes = a->dtypes,
+                           .n_dtypes = a->n_dtypes};
+    int code = CLI_OK;
+
+    config.model_options = (renyi_options){.struct_size = sizeof(renyi_options),
+                                           .cpu = cpu_from_name(a->cpu),
+                                           .image_size = (uint32_t)a->image_size};
+    for (size_t t = 0; code == CLI_OK && t < a->threads.count; t++)
+        for (size_t b = 0; code == CLI_OK && b < a->batches.count; b++) {
+            config.batch = (uint32_t)a->batches.values[b];
+            config.threads = (uint32_t)a->threads.values[t];
+            cli_detail("measuring %s, batch %u, %u threads", title, config.batch, config.threads);
+            code = (a->train ? measure_steps : measure_answers)(&config, title, results);
+        }
+    return code;
+}
+
+/* Returns the exit code of the whole: the first failure's if no model was measured. */
+static int measure_all(const bench_arguments *a, bench_results *results)
+{
+    int failure = CLI_OK;
+
+    for (size_t i = 0; i < a->models.count; i++) {
+        char *path = model_path_resolve(a->models.items[i]);
+        char *title = model_path_title(a->models.items[i]);
+        const int code = path ? measure_model(a, path, title, results) : CLI_FAILED;
+        if (!failure) failure = code;
+        free(title);
+        free(path);
+    }
+    for (size_t i = 0; i < a->archs.count; i++) {
+        const char *path = temporary_model_make(a->archs.items[i]);
+        const int code = path ? measure_model(a, path, a->archs.items[i], results) : CLI_FAILED;
+        if (!failure) failure = code;
+        temporary_model_remove();
+    }
+    return failure && results->report.count + results->n_train ? CLI_PARTIAL : failure;
+}
+
+enum { MAX_PEAK_TRIES = 3 };
+
+/* The f32 peak of each number of threads, into the rows. Measured again where f32 was faster: on a
+ * machine with neighbours one moment may be a slow one. */
+static int measure_peaks(const bench_arguments *a, bench_report *report, double *peaks)
+{
+    for (size_t t = 0; report->count && !a->no_peak && t < a->threads.count; t++) {
+        const uint32_t threads = (uint32_t)a->threads.values[t];
+        double fastest = 0.0;
+        for (size_t i = 0; i < report->count; i++)
+            if (report->rows[i].threads == threads && bench_row_is_f32(&report->rows[i]))
+                fastest = fmax(fastest, bench_row_gflops(&report->rows[i]));
+        for (int i = 0; i < MAX_PEAK_TRIES && peaks[t] <= fastest; i++) {
+            double gflops = 0.0;
+            cli_detail("measuring the peak on %u threads", threads);
+            if (bench_measure_peak(threads, &gflops)) return -1;
+            peaks[t] = fmax(peaks[t], gflops);
+        }
+        for (size_t i = 0; i < report->count; i++)
+            if (report->rows[i].threads == threads) report->rows[i].peak_gflops = peaks[t];
+    }
+    return 0;
+}
+
+static int run(const bench_arguments *a)
+{
+    double peaks[OPTION_MAX_COUNTS] = {0};
+    bench_results results = {.report = {.threads = a->threads.values,
+                                        .peaks = peaks,
+                                        .n_threads = a->no_peak ? 0 : a->threads.count,
+                                        .repetitions = (uint32_t)a->repetitions}};
+    const bench_report *report = &results.report;
+    int code = measure_all(a, &results);
+
+    if (measure_peaks(a, &results.report, peaks)) code = CLI_FAILED;
+    if (report->count && code != CLI_FAILED) bench_report_print(report, a->format);
+    if (results.n_train)
+        bench_train_print(results.train, results.n_train, report->repetitions, a->format);
+    for (size_t i = 0; i < report->count; i++) free(report->rows[i].model);
+    for (size_t i = 0; i < results.n_train; i++) free(results.train[i].model);
+    free(results.report.rows);
+    free(results.train);
+    return code;
+}
+
+static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strings *words)
+{
+    const option table[] = {
+        {"model", 'm', OPTION_STRINGS, &a->models, "MODEL",
+         "model to measure; may be given again (the small one inside)", 0, 0},
+        {"arch", 'a', OPTION_STRINGS, &a->archs, "NAME",
+         "the same with random weights (renyi init --help)", 0, 0},
+        {"batch-size", 'b', OPTION_COUNTS, &a->batches, "N,...", "batch sizes (1,8)", 1, 1024},
+        {"threads", 't', OPTION_COUNTS, &a->threads, "N,...", "numbers of threads (1,2)", 1, 1024},
+        {"repetitions", 'r', OPTION_COUNT, &a->repetitions, "N", "measured runs of each (20)", 1,
+         100000},
+        {"output", 'o', OPTION_CHOICE, &a->format, "md|csv|json", "form of the results (md)", 0, 0},
+        {"train", 0, OPTION_FLAG, &a->train, "",
+         "training steps instead of answers (then -b 32, -t 2, -r 5)", 0, 0},
+        {"no-peak", 0, OPTION_FLAG, &a->no_peak, "", "leave out the peak: quicker, no share of it",
+         0, 0},
+        {"image-size", 0, OPTION_COUNT, &a->image_size, "N", "input side in pixels (the model's)",
+         1, 16384},
+        {"img-size", 0, OPTION_COUNT, &a->image_size, "N", "the same", 1, 16384},
+        {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
+        {"dtype", 0, OPTION_STRING, &a->dtype_words, "D,...",
+         "numbers that the blocks multiply, of " DTYPE_CHOICES " (the file's)", 0, 0},
+        PRUNE_OPTION_ROWS(&a->prune),
+    };
+    const verb_syntax syntax = {
+        "bench", "[-m MODEL]... [--arch NAME]... [options]",
+        "Measures models on random input: median, p10 and p90 in ms per image, images/s, GFLOP/s, the share\n"
+        "of this machine's own matrix-product peak (measured too), and peak memory. Every configuration\n"
+        "runs in a process of its own, after a warm-up. With --prune, given once or more, the dense model and\n"
+        "every policy run in turn in one process; time/dense and MACs/dense say how much of the saving arrives.\n"
+        "With several --dtype the formats take turns as well; the last column is the gain over the first.\n"
+        "With --train a training step (forward, backward, AdamW) is measured beside the forward pass.",
+        "  renyi bench -m model.safetensors -b 1,8 -t 1,2 -r 20\n"
+        "  renyi bench -m model.safetensors --prune \"mosaic keep=0.7 layers=0,3,6\" --prune \"naive p=16 layers=0-5\"\n"
+        "  renyi bench -m model.safetensors --dtype f32,int8 -b 8 -t 2\n"
+        "  renyi bench --train --arch vit_small_patch16_224 -t 2 --prune \"evit keep=0.7 layers=0,3,6\"\n"
+        "  renyi bench --arch vit_small_patch16_224 --arch vit_base_patch16_224 -o json > bench.json\n",
+        OPTIONS_OF(table)};
+    return options_parse(&syntax, argc, argv, words);
+}
+
+/* What was not said. */
+static void set_defaults(bench_arguments *a)
+{
+    if (!a->models.count && !a->archs.count)
+        cli_strings_add(&a->models, cli_copy(model_or_builtin(NULL)));
+    if (!a->batches.count)
+        a->batches = a->train ? (option_counts){{32}, 1} : (option_counts){{1, 8}, 2};
+    if (!a->threads.count)
+        a->threads = a->train ? (option_counts){{2}, 1} : (option_counts){{1, 2}, 2};
+    if (!a->repetitions) a->repetitions = a->train ? 5 : 20;
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    bench_arguments a = {.format = "md"};
+    cli_strings words = {0};
+    const option_outcome outcome = parse(&a, argc, argv, &words);
+    int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
+
+    if (outcome == OPTIONS_GO) {
+        set_defaults(&a);
+        if (words.count)
+            options_usage_error("bench", "unexpected '%s' (models are given with -m)",
+                                words.items[0]);
+        else if (a.train && a.dtype_words && strchr(a.dtype_words, ','))
+            options_usage_error("bench", "--train takes one --dtype");
+        else if ((code = list_dtypes(&a)) == CLI_OK && (code = list_policies(&a)) == CLI_OK)
+            code = run(&a);
+    }
+    free(a.policies);
+    cli_strings_free(&a.texts);
+    prune_options_free(&a.prune);
+    cli_strings_free(&a.models);
+    cli_strings_free(&a.archs);
+    cli_strings_free(&words);
+    return code;
+}

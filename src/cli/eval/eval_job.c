@@ -1,0 +1,158 @@
+/* eval_job.c - see eval_job.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/eval/eval_job.h"
+
+#include "cli/kit/cli_ranks.h"
+#include "cli/kit/progress.h"
+#include "cli/shared/model_path.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int eval_take_shard(const char *verb, const char *text, uint32_t *index, uint32_t *count)
+{
+    char *end = NULL;
+    const unsigned long i = text ? strtoul(text, &end, 10) : 0;
+    const unsigned long n = end && *end == '/' ? strtoul(end + 1, &end, 10) : 0;
+
+    if (!text) return 0;
+    if (i < 1 || i > n || n > 1000000 || *end || strspn(text, "0123456789/") != strlen(text)) {
+        options_usage_error(verb, "option '--shard': '%s' is not I/N, such as 1/4", text);
+        return -1;
+    }
+    *index = (uint32_t)(i - 1);
+    *count = (uint32_t)n;
+    return 0;
+}
+
+int eval_arguments_check(const char *verb, eval_arguments *a)
+{
+    if (a->resume && !a->log_samples)
+        options_usage_error(verb, "--resume needs --log-samples FILE, to resume from");
+    else if (a->shuffle == 0 && a->seed != 0)
+        options_usage_error(verb, "--seed is for --shuffle");
+    else
+        return eval_take_shard(verb, a->shard, &a->shard_index, &a->n_shards);
+    return -1;
+}
+
+int eval_take_policies(const char *verb, eval_arguments *a)
+{
+    char full[RENYI_POLICY_MAX];
+
+    if (prune_texts(verb, &a->prune, &a->policies)) return CLI_USAGE;
+    for (size_t i = 0; i < a->policies.count; i++) {
+        const int code = prune_check(verb, a->policies.items[i], NULL, full);
+        if (code != CLI_OK) return code;
+    }
+    return CLI_OK;
+}
+
+int eval_error(const char *verb, const renyi_error *err)
+{
+    if (err->code == RENYI_ERR_ARG) return options_usage_error(verb, "%s", err->message);
+    cli_error("%s", err->message[0] ? err->message : renyi_status_name(err->code));
+    return CLI_FAILED;
+}
+
+renyi_dataset_options eval_data_options(const eval_arguments *a)
+{
+    renyi_dataset_options o = {.struct_size = sizeof(renyi_dataset_options),
+                               .ground_truth = a->ground_truth,
+                               .class_map = a->class_map,
+                               .real_labels = a->real_labels,
+                               .valid_labels = a->valid_labels,
+                               .limit = a->limit,
+                               .shuffle = a->shuffle != 0,
+                               .shard = a->shard_index,
+                               .n_shards = a->n_shards,
+                               .seed = a->seed};
+
+    if (a->zeroshot) zeroshot_data_options(a->zeroshot, &o);
+    return o;
+}
+
+int eval_open_data(const char *verb, const eval_arguments *a, const renyi_model *model,
+                   renyi_dataset **out)
+{
+    const renyi_dataset_options o = eval_data_options(a);
+    renyi_error err = {0};
+
+    return renyi_dataset_open(out, a->data, model, &o, &err) == RENYI_OK ? CLI_OK
+                                                                         : eval_error(verb, &err);
+}
+
+void eval_note_data(const eval_arguments *a, const renyi_dataset_info *found)
+{
+    static const char *const rules[] = {"unknown",
+                                        "an index",
+                                        "a WordNet id",
+                                        "a name of the model's",
+                                        "a name of the class map",
+                                        "its folder's place among all in byte order",
+                                        "what the data set's own list says"};
+
+    cli_note("data: %llu photos of %s; a class is %s%s", (unsigned long long)found->n_images,
+             a->data, found->has_real_labels ? "a ReaL set; its folder " : "", rules[found->rule]);
+    if (found->n_left_out)
+        cli_note("%llu more are left out: no class that can be predicted",
+                 (unsigned long long)found->n_left_out);
+}
+
+static int run(const eval_job *job, renyi_eval *e, eval_progress *progress, int *is_interrupted)
+{
+    renyi_error err = {0};
+
+    eval_progress_resume(progress, e);
+    eval_catch_interrupt();
+    const renyi_status status = renyi_eval_run(e, &err);
+    progress_end(&progress->bar);
+    *is_interrupted = status == RENYI_ERR_ABORTED;
+    return status == RENYI_OK || *is_interrupted ? CLI_OK : eval_error(job->verb, &err);
+}
+
+int eval_job_run(const eval_job *job, renyi_eval **out, photo_spec *spec, int *is_interrupted)
+{
+    const eval_arguments *a = job->a;
+    renyi_model_info info;
+    renyi_dataset_info found;
+    eval_progress progress;
+    renyi_error err = {0};
+
+    *out = NULL;
+    renyi_model_get_info(job->model, &info);
+    renyi_dataset_get_info(job->data, &found);
+    if (photo_spec_make(spec, job->verb, &info, &a->over)) return CLI_USAGE;
+    photo_spec_note(spec);
+    eval_note_data(a, &found);
+    if (ranks_get())
+        cli_note("%u ranks share the photos; accuracies on the way are those of the first one's",
+                 ranks_get()->n_ranks);
+    eval_progress_init(&progress, job->verb, job->n_policies, a->log_freq);
+    char *name = model_path_title(job->model_word);
+    const renyi_eval_options o = {.struct_size = sizeof o,
+                                  .n_policies = job->n_policies,
+                                  .policies = job->policies,
+                                  .batch = (uint32_t)a->batch,
+                                  .n_threads = (uint32_t)a->threads,
+                                  .n_workers = (uint32_t)a->workers,
+                                  .apply_exif = a->exif != 0,
+                                  .preprocess = &spec->preprocess,
+                                  .name = name,
+                                  .log = a->log_samples,
+                                  .resume = job->resume != 0,
+                                  .user = &progress,
+                                  .on_sample = eval_on_sample,
+                                  .on_failure = eval_on_failure,
+                                  .progress = eval_on_progress,
+                                  .ranks = ranks_get(),
+                                  .condition = job->condition,
+                                  .adapt = job->adapt};
+    int code = renyi_eval_new(out, job->model, job->data, &o, &err) == RENYI_OK
+                   ? run(job, *out, &progress, is_interrupted)
+                   : eval_error(job->verb, &err);
+    eval_progress_free(&progress);
+    free(name);
+    return code;
+}

@@ -1,0 +1,219 @@
+/* eval_results.c - renyi eval for machines: the JSON document and the --results-file.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/eval/eval_report.h"
+#include "cli/kit/cli_ranks.h"
+#include "cli/kit/csv_out.h"
+#include "cli/kit/json_out.h"
+#include "cli/shared/model_path.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static json_t *result_json(const renyi_eval_result *p)
+{
+    return json_pack(
+        "{s:s, s:I, s:I, s:o, s:[f,f], s:o, s:[f,f], s:o, s:o, s:o, s:o, s:o, s:o}", "policy",
+        p->policy, "images", (json_int_t)p->images, "failed", (json_int_t)p->failed, "top1",
+        json_number(p->top1), "top1_range", p->top1_range.low, p->top1_range.high, "top5",
+        json_number(p->top5), "top5_range", p->top5_range.low, p->top5_range.high, "loss",
+        json_number(p->loss), "gmacs", json_number(p->gmacs), "gmacs_executed",
+        json_number(p->gmacs_executed), "ms_model", json_number(p->ms_model), "ms_total",
+        json_number(p->ms_total), "images_per_second", json_number(p->images_per_second));
+}
+
+json_t *eval_results_json(const renyi_eval *e)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < renyi_eval_policy_count(e); i++) {
+        renyi_eval_result p;
+        renyi_eval_get_result(e, i, &p);
+        json_array_append_new(list, result_json(&p));
+    }
+    return list;
+}
+
+json_t *eval_pairs_json(const renyi_eval *e)
+{
+    json_t *list = json_array();
+    const uint32_t n = renyi_eval_policy_count(e);
+
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = a + 1; b < n; b++) {
+            renyi_eval_pair p;
+            renyi_eval_get_pair(e, a, b, &p);
+            json_array_append_new(
+                list,
+                json_pack("{s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:b}", "a", (int)a, "b",
+                          (int)b, "both", (json_int_t)p.both, "only_a", (json_int_t)p.only_a,
+                          "only_b", (json_int_t)p.only_b, "neither", (json_int_t)p.none, "same",
+                          (json_int_t)p.same, "difference", json_number(p.difference), "p_value",
+                          p.p_value, "noise", p.is_noise));
+        }
+    return list;
+}
+
+json_t *eval_failed_json(const renyi_eval *e)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < renyi_eval_failure_count(e); i++) {
+        renyi_eval_failure f;
+        renyi_eval_get_failure(e, i, &f);
+        json_array_append_new(list, json_pack("{s:o, s:o}", "file", json_text(f.file), "error",
+                                              json_text(f.message)));
+    }
+    return list;
+}
+
+static const char *names_from(renyi_names_from from)
+{
+    static const char *const words[] = {"model", "folders",        "list",
+                                        "data",  "classnames.txt", "imagenet"};
+    return words[from];
+}
+
+/* What makes a classifier of a CLIP. */
+static void add_words(json_t *document, const eval_report *r)
+{
+    const zeroshot_words *w = r->words;
+    json_t *sentences = json_array();
+
+    for (size_t i = 0; i < w->sentences.count; i++)
+        json_array_append_new(sentences, json_text(w->sentences.items[i]));
+    json_object_set_new(document, "collection", json_text(w->data.collection));
+    json_object_set_new(document, "templates", sentences);
+    json_object_set_new(document, "templates_name", json_text(w->title));
+    json_object_set_new(document, "names_from", json_text(names_from(w->data.names_from)));
+    json_object_set_new(document, "empty_classes", json_integer(w->data.n_empty));
+}
+
+json_t *eval_report_json(const eval_report *r)
+{
+    renyi_eval_times t;
+    json_t *results = eval_results_json(r->eval);
+    const int has_classes = r->words || r->a->per_class;
+
+    renyi_eval_get_times(r->eval, &t);
+    if (has_classes) eval_classes_means(r, results);
+    if (r->adapt) adapt_results(r->adapt, results);
+    json_t *document = json_pack(
+        "{s:o, s:o, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:o}",
+        "model", json_text(r->a->model), "architecture", json_text(r->model->architecture),
+        "cpu_level", renyi_cpu_name(r->model->cpu), "dtype", renyi_dtype_name(r->model->dtype),
+        "preprocessing", json_preprocess(&r->spec->preprocess, r->spec->source), "data",
+        json_text(r->a->data), "photos", (json_int_t)r->data->n_images, "found",
+        (json_int_t)r->data->n_found, "left_out", (json_int_t)r->data->n_left_out, "interrupted",
+        r->is_interrupted, "resumed", (json_int_t)t.resumed, "ranks", (json_int_t)t.n_ranks,
+        "seconds", t.seconds, "seconds_model", t.seconds_model, "seconds_decode", t.seconds_decode,
+        "peak_rss_mb", r->peak_rss_mb, "results", results, "pairs", eval_pairs_json(r->eval),
+        "failed", eval_failed_json(r->eval));
+    if (document && r->words) add_words(document, r);
+    if (document && has_classes) json_object_set_new(document, "classes", eval_classes_json(r));
+    return document;
+}
+
+/* ---- CSV ----------------------------------------------------------------------------------- */
+
+static void put_row(FILE *f, const eval_csv_frame *frame, const renyi_eval_result *p)
+{
+    csv_cell(f, frame->title);
+    fprintf(f, ",%u", frame->image_size);
+    csv_real(f, 3, p->top1);
+    csv_real(f, 3, 100.0 - p->top1);
+    csv_real(f, 3, p->top5);
+    csv_real(f, 3, 100.0 - p->top5);
+    csv_real(f, 2, frame->params * 1e-6);
+    putc(',', f);
+    if (isfinite(frame->crop_pct)) fprintf(f, "%g", frame->crop_pct);
+    fprintf(f, ",%s,", frame->interpolation ? frame->interpolation : "");
+    csv_cell(f, p->policy);
+    fprintf(f, ",%llu,%llu", (unsigned long long)p->images, (unsigned long long)p->failed);
+    csv_real(f, 3, p->top1_range.low);
+    csv_real(f, 3, p->top1_range.high);
+    csv_real(f, 6, p->loss);
+    csv_real(f, 6, p->gmacs);
+    csv_real(f, 6, p->gmacs_executed);
+    csv_real(f, 4, p->ms_model);
+    csv_real(f, 4, p->ms_total);
+    csv_real(f, 3, p->images_per_second);
+    csv_real(f, 1, frame->peak_rss_mb);
+    csv_real(f, 0, frame->threads);
+    csv_real(f, 0, frame->batch);
+    fprintf(f, ",%s\n", frame->dtype ? frame->dtype : "");
+}
+
+/* timm's columns first, under timm's names. */
+static void put_csv(FILE *f, const renyi_eval *e, const eval_csv_frame *frame)
+{
+    fputs("model,img_size,top1,top1_err,top5,top5_err,param_count,crop_pct,interpolation,policy,"
+          "images,failed,top1_low,top1_high,loss,gmacs,gmacs_executed,ms_model,ms_total,img_per_s,"
+          "peak_rss_mb,threads,batch_size,dtype\n",
+          f);
+    for (uint32_t i = 0; i < renyi_eval_policy_count(e); i++) {
+        renyi_eval_result p;
+        renyi_eval_get_result(e, i, &p);
+        put_row(f, frame, &p);
+    }
+}
+
+/* ---- the file ------------------------------------------------------------------------------ */
+
+static int fail_file(const char *path)
+{
+    cli_error("%s: %s", path, strerror(errno));
+    return -1;
+}
+
+int eval_results_check(const eval_arguments *a)
+{
+    if (!a->results_file || ranks_number()) return 0;
+    FILE *f = fopen(a->results_file, "a");
+    if (!f) return fail_file(a->results_file);
+    fclose(f);
+    return 0;
+}
+
+int eval_results_put(const char *path, const char *format, json_t *document, const renyi_eval *e,
+                     const eval_csv_frame *frame)
+{
+    FILE *f = fopen(path, "w");
+    int is_bad = !f;
+
+    if (f && strcmp(format, "json") == 0) {
+        is_bad = !document || json_dumpf(document, f, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+        if (is_bad) errno = ENOMEM;
+        putc('\n', f);
+    } else if (f) {
+        put_csv(f, e, frame);
+    }
+    json_decref(document);
+    if (f) is_bad |= ferror(f) | fclose(f);
+    return is_bad ? fail_file(path) : 0;
+}
+
+int eval_results_write(const eval_report *r)
+{
+    const renyi_preprocess *spec = &r->spec->preprocess;
+
+    if (!r->a->results_file || ranks_number()) return 0;
+    char *title = model_path_title(r->a->model);
+    const eval_csv_frame frame = {.title = title,
+                                  .interpolation = interpolation_name(spec->interpolation),
+                                  .dtype = renyi_dtype_name(r->model->dtype),
+                                  .image_size = spec->size,
+                                  .params = (double)r->model->n_params,
+                                  .crop_pct = spec->crop_pct,
+                                  .peak_rss_mb = r->peak_rss_mb,
+                                  .threads = (double)r->a->threads,
+                                  .batch = (double)r->a->batch};
+    const int code = eval_results_put(r->a->results_file, r->a->results_format, eval_report_json(r),
+                                      r->eval, &frame);
+    free(title);
+    return code;
+}

@@ -1,0 +1,166 @@
+/* ask_report.c - answers on stdout as they come or as lines of JSON; what they cost on stderr.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/kit/json_out.h"
+#include "cli/llava/ask_job.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+static double peak_bytes(void)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_SELF, &usage)) return 0.0;
+    return (double)usage.ru_maxrss * 1024.0; /* Linux counts in KiB */
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void begin(ask_output *o)
+{
+    if (!o->is_begun && o->job->n_photos > 1) {
+        cli_put_clean(stdout, o->file);
+        fputs(": ", stdout);
+    }
+    o->is_begun = 1;
+}
+
+/* A terminal obeys control characters; of them a text needs two. */
+static void put_clean_text(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        const int is_control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
+        putchar(is_control ? '?' : c);
+    }
+}
+
+/* Nobody reads any more: the answer may end. */
+int ask_on_text(void *user, const char *text, size_t size)
+{
+    ask_output *o = user;
+
+    if (o->job->a->json) return 0;
+    begin(o);
+    put_clean_text(text, size);
+    fflush(stdout);
+    return ferror(stdout);
+}
+
+/* Without a tokenizer there are only ids. */
+static void put_ids(const renyi_answer *answer)
+{
+    for (uint32_t i = 0; i < answer->n_ids; i++) printf("%s%d", i ? " " : "", (int)answer->ids[i]);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static const char *end_name(renyi_answer_end end)
+{
+    static const char *const names[] = {"eos", "length", "context", "stopped"};
+    return names[end];
+}
+
+static json_t *ids_json(const renyi_answer *answer)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < answer->n_ids; i++)
+        json_array_append_new(list, json_integer(answer->ids[i]));
+    return list;
+}
+
+/* null: a token made of several patches */
+static json_t *kept_json(const renyi_answer *answer)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < answer->n_visual; i++)
+        json_array_append_new(list, answer->kept[i] == RENYI_NONE ? json_null()
+                                                                  : json_integer(answer->kept[i]));
+    return list;
+}
+
+static json_t *answer_json(const ask_output *o, const renyi_answer *r)
+{
+    const ask_arguments *a = o->job->a;
+    json_t *line = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:s, s:i, s:o, s:i, s:i, s:o, s:o, s:o, s:o}", "file",
+        json_text(o->file), "question", json_text(o->question), "text", json_text(r->text),
+        "tokens", ids_json(r), "policy", json_text(renyi_conversation_policy(o->job->talk)), "end",
+        end_name(r->end), "visual_tokens", (int)r->n_visual, "kept", kept_json(r), "prompt_tokens",
+        (int)r->n_prompt, "reused_tokens", (int)r->n_reused, "vision_ms", json_number(r->vision_ms),
+        "prefill_ms", json_number(r->prefill_ms), "first_token_ms", json_number(r->first_token_ms),
+        "decode_tokens_per_second",
+        r->tokens_per_second > 0.0 ? json_number(r->tokens_per_second) : json_null());
+
+    if (!line) return NULL;
+    json_object_update_new(
+        line,
+        json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "model",
+                  json_text(a->lvlm.model), "dtype", renyi_dtype_name(o->job->lm.dtype),
+                  "tower_dtype", renyi_dtype_name(o->job->visual.dtype), "cpu_level",
+                  renyi_cpu_name(o->job->lm.cpu), "temperature",
+                  json_number(a->temperature.values[0]), "top_p", json_number(a->top_p.values[0]),
+                  "seed", (json_int_t)a->seed, "memory_bytes", json_integer((json_int_t)r->bytes),
+                  "peak_rss_mb", json_number(peak_bytes() * 1e-6)));
+    return line;
+}
+
+/* A document a line, as soon as it is there. */
+static void put_line(json_t *line)
+{
+    if (line) json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    fflush(stdout);
+    json_decref(line);
+}
+
+void ask_put_failure(const ask_job *job, const char *file, const char *reason)
+{
+    if (job->a->json)
+        put_line(json_pack("{s:o, s:o}", "file", json_text(file), "error", json_text(reason)));
+}
+
+/* ---- what it cost -------------------------------------------------------------------------- */
+
+static void put_stats(const ask_output *o, const renyi_answer *r)
+{
+    char speed[48] = "";
+
+    if (r->tokens_per_second > 0.0)
+        snprintf(speed, sizeof speed, ", then %.2f tokens/s", r->tokens_per_second);
+    cli_note("%u of %u visual tokens kept; prompt of %u, %u of them known; answer of %u token%s",
+             r->n_visual, o->job->visual.n_patches, r->n_prompt, r->n_reused, r->n_ids,
+             r->n_ids == 1 ? "" : "s");
+    cli_note("vision %.1f ms, prefill %.1f ms, first token after %.1f ms%s", r->vision_ms,
+             r->prefill_ms, r->first_token_ms, speed);
+    cli_note("memory: %.2f GB of weights and conversation (with a full context), peak of the "
+             "process %.2f GB",
+             (double)r->bytes * 1e-9, peak_bytes() * 1e-9);
+}
+
+static void warn_of_cut(const ask_output *o, const renyi_answer *r)
+{
+    if (r->end == RENYI_ANSWER_LENGTH && !o->job->a->ignore_eos)
+        cli_note("the answer was cut after %u token%s (--max-new-tokens)", r->n_ids,
+                 r->n_ids == 1 ? "" : "s");
+    if (r->end == RENYI_ANSWER_CONTEXT)
+        cli_warn("the answer was cut after %u token%s: prompt and answer fill the context",
+                 r->n_ids, r->n_ids == 1 ? "" : "s");
+}
+
+void ask_put_answer(ask_output *o, const renyi_answer *answer)
+{
+    if (o->job->a->json) {
+        put_line(answer_json(o, answer));
+    } else {
+        begin(o);
+        if (!renyi_lvlm_tokenizer(o->job->m)) put_ids(answer);
+        putchar('\n');
+        fflush(stdout);
+    }
+    warn_of_cut(o, answer);
+    if (o->job->a->stats) put_stats(o, answer);
+}

@@ -1,0 +1,170 @@
+/* cmd_vqa.c - renyi vqa: the command line; the work is in vqa_execute.c.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/eval/eval_job.h"
+#include "cli/llava/vqa_arguments.h"
+
+static int check_shards(vqa_arguments *a)
+{
+    if (a->shard && a->num_chunks)
+        return options_usage_error("vqa", "--shard and --num-chunks exclude each other");
+    if (!a->num_chunks != (a->chunk_idx == VQA_NO_CHUNK))
+        return options_usage_error("vqa", "--num-chunks and --chunk-idx go together");
+    if (a->num_chunks && a->chunk_idx >= a->num_chunks)
+        return options_usage_error("vqa", "--chunk-idx counts from 0 to %llu",
+                                   (unsigned long long)a->num_chunks - 1);
+    if (eval_take_shard("vqa", a->shard, &a->shard_index, &a->n_shards)) return CLI_USAGE;
+    if (a->num_chunks) {
+        a->shard_index = (uint32_t)a->chunk_idx;
+        a->n_shards = (uint32_t)a->num_chunks;
+    }
+    return CLI_OK;
+}
+
+/* Of a run that asks a model. */
+static int check_asking(vqa_arguments *a)
+{
+    if (!a->lvlm.model)
+        return options_usage_error("vqa", "-m LLAVA is missing (or --score ANSWERS, to score what "
+                                          "was answered before)");
+    if (!a->images && a->task != RENYI_VQA_MMBENCH && a->task != RENYI_VQA_MMBENCH_CN)
+        return options_usage_error("vqa", "--images DIR is missing: the photos of the questions");
+    if (a->resume && !a->answers)
+        return options_usage_error("vqa", "--resume needs --answers FILE, to resume from");
+    if (a->reported.given)
+        return options_usage_error("vqa",
+                                   "--reported belongs to --score, with one file of answers");
+    if (!(a->temperature.values[0] >= 0.0 && a->temperature.values[0] <= 1e6))
+        return options_usage_error("vqa", "option '--temperature': %g is not from 0 to 1e6",
+                                   a->temperature.values[0]);
+    if (!(a->top_p.values[0] > 0.0 && a->top_p.values[0] <= 1.0))
+        return options_usage_error("vqa", "option '--top-p': %g is not above 0 and at most 1",
+                                   a->top_p.values[0]);
+    if (!a->max_new_tokens) a->max_new_tokens = a->info.max_new_tokens;
+    return CLI_OK;
+}
+
+static int check_policies(vqa_arguments *a)
+{
+    if (prune_texts("vqa", &a->lvlm.prune, &a->policies)) return CLI_USAGE;
+    for (size_t i = 0; i < a->policies.count; i++) {
+        char full[RENYI_POLICY_MAX];
+        const int code = prune_check("vqa", a->policies.items[i], NULL, full);
+        if (code != CLI_OK) return code;
+    }
+    if (a->policies.count > 1 && a->submission)
+        return options_usage_error("vqa", "--submission is of one run; %zu policies are given",
+                                   a->policies.count);
+    return CLI_OK;
+}
+
+static int check_scoring(const vqa_arguments *a)
+{
+    if (a->lvlm.model || a->answers || a->resume || a->lvlm.prune.policies.count)
+        return options_usage_error("vqa", "--score reads answers; it takes no model, --answers, "
+                                          "--resume or --prune");
+    if ((a->submission || a->reported.given) && a->scored.count != 1)
+        return options_usage_error("vqa",
+                                   "--submission and --reported are of one run; %zu are "
+                                   "given with --score",
+                                   a->scored.count);
+    return CLI_OK;
+}
+
+static int check(vqa_arguments *a, const cli_strings *words)
+{
+    renyi_error err = {0};
+
+    if (words->count)
+        return options_usage_error("vqa", "unexpected '%s' (questions are given with --questions)",
+                                   words->items[0]);
+    if (!a->task_word) return options_usage_error("vqa", "--task NAME is missing");
+    if (renyi_vqa_find_task(a->task_word, &a->task, &err) != RENYI_OK)
+        return options_usage_error("vqa", "option '--task': %s", err.message);
+    renyi_vqa_get_task(a->task, &a->info);
+    if (!a->questions)
+        return options_usage_error("vqa", "--questions FILE is missing: for %s %s", a->info.name,
+                                   a->info.questions);
+    if (a->submission && !a->info.submission)
+        return options_usage_error("vqa", "%s takes no submission: it is scored from the answers",
+                                   a->info.name);
+    const int code = check_shards(a);
+    if (code != CLI_OK) return code;
+    if (a->scored.count) return check_scoring(a);
+    const int asking = check_asking(a);
+    return asking == CLI_OK ? check_policies(a) : asking;
+}
+
+static option_outcome parse(vqa_arguments *a, int argc, char **argv, cli_strings *words)
+{
+    const option table[] = {
+        {"task", 0, OPTION_STRING, &a->task_word, "NAME",
+         "pope, gqa, vqav2, vizwiz, textvqa, sqa, mme, mmbench, mmbench-cn, mmvet", 0, 0},
+        {"questions", 0, OPTION_STRING, &a->questions, "FILE", "LLaVA's file of its questions", 0,
+         0},
+        {"question-file", 0, OPTION_STRING, &a->questions, "FILE", "the same", 0, 0},
+        {"annotations", 0, OPTION_STRING, &a->annotations, "PATH",
+         "the benchmark's own right answers, a file or a folder", 0, 0},
+        {"score", 0, OPTION_STRINGS, &a->scored, "ANSWERS",
+         "score a file of answers, or a folder of its parts; again: compare", 0, 0},
+        {"reported", 0, OPTION_REAL, &a->reported, "X",
+         "with --score: the figure that the server gave, for the JSON", 0, 0},
+        {"submission", 0, OPTION_STRING, &a->submission, "FILE",
+         "write what the benchmark's server or grader takes", 0, 0},
+        {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document on stdout", 0, 0},
+        {"", 0, OPTION_HEADING, NULL, "", "Asking a model", 0, 0},
+        LVLM_MODEL_ROWS(&a->lvlm),
+        LVLM_LANGUAGE_ROWS(&a->lvlm),
+        {"images", 0, OPTION_STRING, &a->images, "DIR", "folder of the photos", 0, 0},
+        {"image-folder", 0, OPTION_STRING, &a->images, "DIR", "the same", 0, 0},
+        {"answers", 0, OPTION_STRING, &a->answers, "FILE",
+         "write answers as they come; of several policies a folder", 0, 0},
+        {"answers-file", 0, OPTION_STRING, &a->answers, "FILE", "the same", 0, 0},
+        {"resume", 0, OPTION_FLAG, &a->resume, "", "ask only what --answers FILE lacks", 0, 0},
+        {"max-new-tokens", 0, OPTION_COUNT, &a->max_new_tokens, "N",
+         "of an answer, at most (128; sqa, mmbench, mmvet 1024)", 1, 1 << 20},
+        {"temperature", 0, OPTION_REAL, &a->temperature, "T", "0 = the likeliest token (0)", 0, 0},
+        {"top-p", 0, OPTION_REAL, &a->top_p, "P", "with a temperature: of the likeliest (1)", 0, 0},
+        {"seed", 's', OPTION_COUNT, &a->seed, "N", "of the temperature's dice (42)", 0, 0},
+        {"log-freq", 0, OPTION_COUNT, &a->log_freq, "N",
+         "without a terminal, a line every N questions (100)", 1, 0},
+        {"", 0, OPTION_HEADING, NULL, "", "Some of the questions", 0, 0},
+        {"limit", 0, OPTION_COUNT, &a->limit, "N", "the first N", 1, 0},
+        {"shard", 0, OPTION_STRING, &a->shard, "I/N", "part I of N, every N-th: 1/4, 2/4, ...", 0,
+         0},
+        {"num-chunks", 0, OPTION_COUNT, &a->num_chunks, "N", "LLaVA's parts of neighbours", 1,
+         1000000},
+        {"chunk-idx", 0, OPTION_COUNT, &a->chunk_idx, "I", "which of them, from 0", 0, 0},
+    };
+    const verb_syntax syntax = {
+        "vqa",
+        "--task NAME --questions FILE {--score ANSWERS... | -m LLAVA --images DIR} [options]",
+        "Benchmarks of questions about photos, with the question and answer files of LLaVA's own scripts.\n"
+        "Answers are scored here where the benchmark allows it: the figure with its 95 % interval, its\n"
+        "categories, and every two runs compared question by question. Where a server or another model\n"
+        "scores, --submission writes what it takes. Questions that cannot be read and photos that are missing\n"
+        "are named and skipped, and the exit code is 3.",
+        "  renyi vqa --task pope --questions coco --score answers.jsonl\n"
+        "  renyi vqa --task gqa --questions gqa.jsonl --annotations testdev_balanced_questions.json --score a --score b\n"
+        "  renyi vqa --task mmbench --questions mmbench_dev.tsv --score answers.jsonl --submission upload.xlsx\n"
+        "  renyi vqa --task mmvet --questions llava-mm-vet.jsonl --images mm-vet/images -m llava-1.5-7b-hf \\\n"
+        "      --prune 'prumerge tokens=192 metric=col' --answers col192.jsonl --resume --submission col192.json\n",
+        OPTIONS_OF(table)};
+    return options_parse(&syntax, argc, argv, words);
+}
+
+int cmd_vqa(int argc, char **argv)
+{
+    vqa_arguments a = {
+        .chunk_idx = VQA_NO_CHUNK, .seed = 42, .log_freq = 100, .top_p = {.values = {1}}};
+    cli_strings words = {0};
+    const option_outcome outcome = parse(&a, argc, argv, &words);
+    int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
+
+    if (outcome == OPTIONS_GO && (code = check(&a, &words)) == CLI_OK) code = vqa_execute(&a);
+    lvlm_arguments_free(&a.lvlm);
+    cli_strings_free(&a.policies);
+    cli_strings_free(&a.scored);
+    cli_strings_free(&words);
+    return code;
+}

@@ -1,0 +1,103 @@
+/* cmd_init.c - renyi init: a model with random weights, for benchmarks and tests.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/kit/options.h"
+#include "cli/kit/progress.h"
+#include "cli/kit/work_progress.h"
+
+#include <renyi/lvlm.h>
+#include <string.h>
+
+typedef struct init_arguments {
+    const char *arch;
+    uint64_t seed, classes, dim, blocks, heads, mlp;
+} init_arguments;
+
+static int failure(const renyi_error *err)
+{
+    cli_error("%s", err->message[0] ? err->message : renyi_status_name(err->code));
+    return CLI_FAILED;
+}
+
+static int run_llava(const init_arguments *a, const char *folder)
+{
+    work_progress p = {.title = "write"};
+    const renyi_lvlm_init_options opt = {.struct_size = sizeof opt,
+                                         .seed = a->seed,
+                                         .dim = (uint32_t)a->dim,
+                                         .n_layers = (uint32_t)a->blocks,
+                                         .n_heads = (uint32_t)a->heads,
+                                         .mlp_dim = (uint32_t)a->mlp,
+                                         .progress = work_on_progress,
+                                         .progress_user = &p};
+    renyi_error err = {0};
+
+    eval_catch_interrupt();
+    const renyi_status st = renyi_lvlm_init(folder, a->arch, &opt, &err);
+    work_progress_free(&p);
+    if (st != RENYI_OK) return failure(&err);
+    cli_note("wrote %s/: %s with random weights, seed %llu", folder, a->arch,
+             (unsigned long long)a->seed);
+    return CLI_OK;
+}
+
+static int run(const init_arguments *a, const char *path)
+{
+    const renyi_init_options opt = {.struct_size = sizeof opt,
+                                    .seed = a->seed,
+                                    .n_classes = (uint32_t)a->classes,
+                                    .dim = (uint32_t)a->dim,
+                                    .n_blocks = (uint32_t)a->blocks,
+                                    .n_heads = (uint32_t)a->heads,
+                                    .mlp_dim = (uint32_t)a->mlp};
+    renyi_error err = {0};
+
+    if (renyi_model_init_file(path, a->arch, &opt, &err) != RENYI_OK) return failure(&err);
+    cli_note("wrote %s: %s with random weights, seed %llu", path, a->arch,
+             (unsigned long long)a->seed);
+    return CLI_OK;
+}
+
+int cmd_init(int argc, char **argv)
+{
+    init_arguments a = {.seed = 42};
+    cli_strings words = {0};
+    const option table[] = {
+        {"arch", 'a', OPTION_STRING, &a.arch, "NAME", "architecture, e.g. vit_small_patch16_224", 0,
+         0},
+        {"seed", 's', OPTION_COUNT, &a.seed, "N", "the same seed gives the same file (42)", 0, 0},
+        {"classes", 0, OPTION_COUNT, &a.classes, "N", "number of classes (1000)", 1, 1000000},
+        {"dim", 0, OPTION_COUNT, &a.dim, "N", "width (as the name says)", 1, 65536},
+        {"blocks", 0, OPTION_COUNT, &a.blocks, "N", "number of blocks (as the name says)", 1, 1024},
+        {"heads", 0, OPTION_COUNT, &a.heads, "N", "attention heads (as the name says)", 1, 1024},
+        {"mlp-dim", 0, OPTION_COUNT, &a.mlp, "N", "hidden width (four times the width)", 1, 262144},
+    };
+    const verb_syntax syntax = {
+        "init", "--arch NAME [options] OUT",
+        "Writes a model of any size with random weights (truncated normal, 0.02) under timm's names.\n"
+        "Names: vit|deit _ tiny|small|base|large|huge [_distilled] _patch8|14|16|32 [_gap] _224|384|...\n"
+        "(gap: no class token, the head reads the mean of the patches); clip_vit_ in front is a CLIP, both\n"
+        "towers under Hugging Face's names, to which the sizes below apply alike. llava-1.5-7b and -13b are\n"
+        "folders with llava-hf's names (F16, 14 and 27 GB); sizes below are the language model's, and the\n"
+        "image tower follows where they are smaller than its own",
+        "  renyi init --arch vit_small_patch16_224 --seed 1 small.safetensors\n"
+        "  renyi init --arch vit_tiny_patch16_224 --classes 10 --dim 64 --heads 2 --blocks 2 toy.safetensors\n"
+        "  renyi init --arch clip_vit_base_patch16_224 clip.safetensors\n"
+        "  renyi init --arch llava-1.5-7b --blocks 2 llava-2-of-32-layers/\n",
+        OPTIONS_OF(table)};
+    const option_outcome outcome = options_parse(&syntax, argc, argv, &words);
+    int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
+
+    if (outcome == OPTIONS_GO) {
+        if (!a.arch)
+            options_usage_error("init", "--arch NAME is missing");
+        else if (words.count != 1)
+            options_usage_error("init", "one output file or folder is needed, %zu given",
+                                words.count);
+        else
+            code = strncmp(a.arch, "llava", 5) == 0 ? run_llava(&a, words.items[0])
+                                                    : run(&a, words.items[0]);
+    }
+    cli_strings_free(&words);
+    return code;
+}

@@ -1,0 +1,150 @@
+/* cmd_inspect.c - renyi inspect: what a checkpoint is, before anything is run.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/kit/json_out.h"
+#include "cli/kit/options.h"
+#include "cli/model/inspect_llava.h"
+#include "cli/model/inspect_tensors.h"
+#include "cli/shared/model_path.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct inspect_arguments {
+    int json, tensors;
+    uint64_t image_size;
+    const char *dtype;
+} inspect_arguments;
+
+static void list_tensors(tensor_list *list, const renyi_model *model)
+{
+    for (size_t i = 0; i < renyi_model_tensor_count(model); i++) {
+        renyi_tensor_info t;
+        renyi_model_tensor(model, i, &t);
+        tensor_list_add(list, &t);
+    }
+}
+
+static void put_text(const renyi_model *model, const tensor_list *list, int tensors)
+{
+    renyi_model_info i;
+    char formats[32];
+
+    dtypes_here(formats);
+    renyi_model_get_info(model, &i);
+    const renyi_preprocess *p = &i.preprocess;
+    printf("architecture    ");
+    cli_put_clean(stdout, i.architecture);
+    printf("\nfamily          %s, names as in %s\n", i.family, i.layout);
+    printf("input           %u x %u, patches of %u: %u tokens", i.image_size, i.image_size,
+           i.patch_size, i.n_patches);
+    if (i.n_prefix)
+        printf(" + %u in front\n", i.n_prefix);
+    else
+        printf(", no class token\n");
+    printf("width           %u, %u heads, hidden %u (%s), %u blocks, eps %g\n", i.dim, i.n_heads,
+           i.mlp_dim, i.activation, i.n_blocks, i.norm_eps);
+    const char *from = strcmp(i.pool, "token") == 0 ? "the class token" : "the mean of the patches";
+    if (i.n_classes)
+        printf("classes         %u, from %s\n", i.n_classes, from);
+    else
+        printf("classes         none; embeddings of %u values, from %s\n", i.embed_dim, from);
+    printf("parameters      %" PRIu64 " (%.2f M)\n", i.n_params, (double)i.n_params * 1e-6);
+    printf("MACs per image  %.3f G\n", i.macs * 1e-9);
+    tensor_list_put_dtypes(list);
+    if (i.quantization) {
+        printf("quantised       ");
+        cli_put_clean(stdout, i.quantization);
+        putchar('\n');
+    }
+    printf("products        in %s; this CPU has %s\n", renyi_dtype_name(i.dtype), formats);
+    printf("preprocessing   crop %g (%s), %s, mean %g %g %g, std %g %g %g\n", p->crop_pct,
+           crop_mode_name(p->crop_mode), interpolation_name(p->interpolation), p->mean[0],
+           p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2]);
+    printf("  taken from    %s\n", i.preprocess_source);
+    if (tensors) tensor_list_put(list);
+}
+
+static void put_json(const renyi_model *model, const tensor_list *list, const char *word)
+{
+    renyi_model_info i;
+
+    renyi_model_get_info(model, &i);
+    json_t *document = json_pack(
+        "{s:o, s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:I, s:f}", "model",
+        json_text(word), "architecture", json_text(i.architecture), "family", i.family, "layout",
+        i.layout, "image_size", (int)i.image_size, "patch_size", (int)i.patch_size, "n_patches",
+        (int)i.n_patches, "n_prefix", (int)i.n_prefix, "dim", (int)i.dim, "n_blocks",
+        (int)i.n_blocks, "n_heads", (int)i.n_heads, "mlp_dim", (int)i.mlp_dim, "n_classes",
+        (int)i.n_classes, "norm_eps", i.norm_eps, "parameters", (json_int_t)i.n_params, "macs",
+        i.macs);
+    if (document) {
+        json_object_set_new(document, "dtype", json_string(renyi_dtype_name(i.dtype)));
+        json_object_set_new(document, "pool", json_string(i.pool));
+        json_object_set_new(document, "embed_dim", json_integer(i.embed_dim));
+        json_object_set_new(document, "activation", json_string(i.activation));
+        json_object_set_new(document, "quantization", json_text(i.quantization));
+        json_object_set_new(document, "preprocessing",
+                            json_preprocess(&i.preprocess, i.preprocess_source));
+        json_object_set_new(document, "tensors", tensor_list_json(list));
+    }
+    json_print(document);
+}
+
+static int run(const inspect_arguments *a, const char *word)
+{
+    const renyi_options opt = {.struct_size = sizeof opt,
+                               .image_size = (uint32_t)a->image_size,
+                               .dtype = dtype_from_name(a->dtype)};
+    tensor_list list = {0};
+    int code = CLI_OK;
+
+    if (inspect_lvlm(word, &opt, a->json, a->tensors, &code)) return code;
+    renyi_model *model = model_open_reported(word, &opt);
+    if (!model) return CLI_FAILED;
+    list_tensors(&list, model);
+    if (a->json)
+        put_json(model, &list, word);
+    else
+        put_text(model, &list, a->tensors);
+    tensor_list_free(&list);
+    renyi_model_free(model);
+    return CLI_OK;
+}
+
+int cmd_inspect(int argc, char **argv)
+{
+    inspect_arguments a = {0};
+    cli_strings words = {0};
+    const option table[] = {
+        {"json", 0, OPTION_FLAG, &a.json, "", "one JSON document, tensors included", 0, 0},
+        {"tensors", 0, OPTION_FLAG, &a.tensors, "", "list every tensor with dtype, shape and bytes",
+         0, 0},
+        {"image-size", 0, OPTION_COUNT, &a.image_size, "N", "as if run at this input size", 1,
+         16384},
+        {"img-size", 0, OPTION_COUNT, &a.image_size, "N", "the same", 1, 16384},
+        DTYPE_OPTION_ROW(&a),
+    };
+    const verb_syntax syntax = {
+        "inspect", "[MODEL] [options]",
+        "Describes a checkpoint: family, sizes, parameters, multiply-accumulates, preprocessing and\n"
+        "where it comes from, tensors. MODEL is a .safetensors or PyTorch file, a directory, or the\n"
+        "name of a Hugging Face repository in the cache; without one, the small model inside the program.\n"
+        "Of a LLaVA or a Llama: image tower, language model with the memory it takes in every number format,\n"
+        "tokenizer; weights of the language model are not read.",
+        "  renyi inspect model.safetensors --tensors\n"
+        "  renyi inspect llava-1.5-7b-hf\n"
+        "  renyi inspect timm/vit_small_patch16_224.augreg_in21k_ft_in1k --json\n",
+        OPTIONS_OF(table)};
+    const option_outcome outcome = options_parse(&syntax, argc, argv, &words);
+    int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
+
+    if (outcome == OPTIONS_GO) {
+        if (words.count <= 1)
+            code = run(&a, model_or_builtin(words.count ? words.items[0] : NULL));
+        else
+            options_usage_error("inspect", "one MODEL at a time, %zu given", words.count);
+    }
+    cli_strings_free(&words);
+    return code;
+}

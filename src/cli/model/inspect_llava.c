@@ -1,0 +1,208 @@
+/* inspect_llava.c - see inspect_llava.h. Of the language model only names and shapes are looked at.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/model/inspect_llava.h"
+
+#include "cli/kit/json_out.h"
+#include "cli/model/inspect_tensors.h"
+#include "cli/shared/model_path.h"
+
+#include <inttypes.h>
+#include <renyi/lvlm.h>
+#include <stdlib.h>
+
+static const renyi_dtype dtypes[] = {RENYI_DTYPE_F32, RENYI_DTYPE_BF16, RENYI_DTYPE_INT8,
+                                     RENYI_DTYPE_INT4};
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+
+/* The parts of a model; those that are not there are NULL, and `no_...` says why. */
+typedef struct parts {
+    const char *word;
+    renyi_lm_info lm;
+    uint64_t bytes[N_DTYPES]; /* of the language model; 0 = it cannot become that */
+    renyi_visual *visual;
+    renyi_lm_tokenizer *tokenizer;
+    renyi_error no_visual, no_tokenizer;
+    tensor_list tensors; /* of the model's own files */
+} parts;
+
+/* ---- finding them -------------------------------------------------------------------------- */
+
+static void open_parts(parts *p, const char *path, const renyi_options *opt)
+{
+    for (int i = 0; i < N_DTYPES; i++) {
+        const renyi_options o = {.struct_size = sizeof o, .dtype = dtypes[i]};
+        renyi_lm_info info;
+        if (renyi_lm_describe(path, &o, &info, NULL) == RENYI_OK) p->bytes[i] = info.bytes;
+    }
+    if (renyi_visual_open(&p->visual, path, NULL, opt, &p->no_visual) != RENYI_OK &&
+        p->no_visual.code != RENYI_ERR_UNSUPPORTED)
+        cli_warn("%s", p->no_visual.message);
+    if (renyi_lm_tokenizer_open(&p->tokenizer, path, NULL, &p->no_tokenizer) != RENYI_OK &&
+        p->no_tokenizer.code != RENYI_ERR_IO)
+        cli_warn("%s", p->no_tokenizer.message);
+    renyi_error err = {0};
+    if (renyi_visit_tensors(path, NULL, tensor_list_add, &p->tensors, &err) != RENYI_OK)
+        cli_warn("%s", err.message);
+}
+
+static void free_parts(parts *p)
+{
+    renyi_visual_free(p->visual);
+    renyi_lm_tokenizer_free(p->tokenizer);
+    tensor_list_free(&p->tensors);
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void put_memory(const parts *p)
+{
+    const char *between = "";
+
+    printf("  memory        ");
+    for (int i = 0; i < N_DTYPES; i++) {
+        if (!p->bytes[i]) continue;
+        const int is_large = p->bytes[i] >= 1000000000;
+        printf("%s%.2f %s in %s", between, (double)p->bytes[i] * (is_large ? 1e-9 : 1e-6),
+               is_large ? "GB" : "MB", renyi_dtype_name(dtypes[i]));
+        between = ", ";
+    }
+    printf("; %s if --dtype is silent\n", renyi_dtype_name(p->lm.dtype));
+}
+
+static void put_visual(const parts *p)
+{
+    renyi_visual_info v;
+
+    if (!p->visual) {
+        puts("image tower     none");
+        return;
+    }
+    renyi_visual_get_info(p->visual, &v);
+    const renyi_preprocess *pre = &v.preprocess;
+    printf("image tower     CLIP, names as in %s\n", v.layout);
+    printf("  input         %u x %u, patches of %u: %u tokens\n", v.image_size, v.image_size,
+           v.patch_size, v.n_patches);
+    printf("  photos        %s, %s, mean %g %g %g, std %g %g %g\n",
+           v.pad_to_square ? "padded to a square" : "cropped to a square",
+           interpolation_name(pre->interpolation), pre->mean[0], pre->mean[1], pre->mean[2],
+           pre->std[0], pre->std[1], pre->std[2]);
+    printf("  width         %u, %u heads, hidden %u, %u of %u blocks are run, eps %g\n", v.dim,
+           v.n_heads, v.mlp_dim, v.n_blocks_run, v.n_blocks, v.norm_eps);
+    printf("  parameters    %" PRIu64 " (%.2f M) with the projector, products in %s\n", v.n_params,
+           (double)v.n_params * 1e-6, renyi_dtype_name(v.dtype));
+    printf("projector       from %u to %u\n", v.dim, v.lm_dim);
+}
+
+static void put_language(const parts *p)
+{
+    const renyi_lm_info *m = &p->lm;
+
+    printf("language model  Llama, names as in %s\n", m->layout);
+    printf("  width         %u, %u heads of %u (%u of keys), hidden %u, %u layers, eps %g\n",
+           m->dim, m->n_heads, m->head_dim, m->n_kv_heads, m->mlp_dim, m->n_layers, m->norm_eps);
+    printf("  tokens        %u%s, context of %u, rope theta %g", m->vocab,
+           m->tied ? " (one table for input and output)" : "", m->context, m->rope_theta);
+    if (m->image >= 0) printf(", image token %d", m->image);
+    printf("\n  parameters    %" PRIu64 " (%.2f M)\n", m->n_params, (double)m->n_params * 1e-6);
+    put_memory(p);
+}
+
+static void put_text(const parts *p, int tensors)
+{
+    renyi_lm_tokenizer_info t;
+
+    printf("architecture    %s\n", p->visual ? "LLaVA" : "Llama");
+    put_visual(p);
+    put_language(p);
+    printf("tokenizer       ");
+    if (p->tokenizer) {
+        renyi_lm_tokenizer_get_info(p->tokenizer, &t);
+        cli_put_clean(stdout, t.source);
+        printf(": %s, %u ids%s\n", t.kind, t.n_ids,
+               t.n_ids > p->lm.vocab ? ", more than the language model has" : "");
+    } else {
+        puts("none beside it; --tokenizer PATH of 'renyi ask' says where it is");
+    }
+    tensor_list_put_dtypes(&p->tensors);
+    if (tensors) tensor_list_put(&p->tensors);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static json_t *language_json(const parts *p)
+{
+    const renyi_lm_info *m = &p->lm;
+    json_t *memory = json_object();
+
+    for (int i = 0; i < N_DTYPES; i++)
+        if (p->bytes[i])
+            json_object_set_new(memory, renyi_dtype_name(dtypes[i]),
+                                json_integer((json_int_t)p->bytes[i]));
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:b, s:I, s:s, s:o}",
+                     "layout", m->layout, "dim", (int)m->dim, "n_layers", (int)m->n_layers,
+                     "n_heads", (int)m->n_heads, "n_kv_heads", (int)m->n_kv_heads, "head_dim",
+                     (int)m->head_dim, "mlp_dim", (int)m->mlp_dim, "vocab", (int)m->vocab,
+                     "context", (int)m->context, "norm_eps", m->norm_eps, "rope_theta",
+                     m->rope_theta, "tied", m->tied, "parameters", (json_int_t)m->n_params, "dtype",
+                     renyi_dtype_name(m->dtype), "memory_bytes", memory);
+}
+
+static json_t *visual_json(const parts *p)
+{
+    renyi_visual_info v;
+
+    if (!p->visual) return json_null();
+    renyi_visual_get_info(p->visual, &v);
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:I, s:s}", "layout",
+                     v.layout, "image_size", (int)v.image_size, "patch_size", (int)v.patch_size,
+                     "n_patches", (int)v.n_patches, "dim", (int)v.dim, "n_heads", (int)v.n_heads,
+                     "mlp_dim", (int)v.mlp_dim, "n_blocks", (int)v.n_blocks, "n_blocks_run",
+                     (int)v.n_blocks_run, "projected_dim", (int)v.lm_dim, "pad_to_square",
+                     (int)v.pad_to_square, "parameters", (json_int_t)v.n_params, "dtype",
+                     renyi_dtype_name(v.dtype));
+}
+
+static json_t *tokenizer_json(const parts *p)
+{
+    renyi_lm_tokenizer_info t;
+
+    if (!p->tokenizer) return json_null();
+    renyi_lm_tokenizer_get_info(p->tokenizer, &t);
+    return json_pack("{s:o, s:s, s:i}", "file", json_text(t.source), "kind", t.kind, "ids",
+                     (int)t.n_ids);
+}
+
+static void put_json(const parts *p)
+{
+    json_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "model", json_text(p->word),
+                         "architecture", p->visual ? "LLaVA" : "Llama", "image_tower",
+                         visual_json(p), "language_model", language_json(p), "tokenizer",
+                         tokenizer_json(p), "tensors", tensor_list_json(&p->tensors)));
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+int inspect_lvlm(const char *word, const renyi_options *opt, int json, int tensors, int *code)
+{
+    parts p = {.word = word};
+    renyi_error err = {0};
+    char *path = model_path_resolve(word);
+
+    *code = CLI_FAILED;
+    if (!path) return 1;
+    const renyi_status st = renyi_lm_describe(path, NULL, &p.lm, &err);
+    if (st == RENYI_OK) {
+        open_parts(&p, path, opt);
+        if (json)
+            put_json(&p);
+        else
+            put_text(&p, tensors);
+        *code = CLI_OK;
+    } else if (p.lm.layout) {
+        cli_error("%s", err.message);
+    }
+    free_parts(&p);
+    free(path);
+    return st == RENYI_OK || p.lm.layout != NULL;
+}

@@ -1,0 +1,241 @@
+/* cmd_paper.c - renyi paper: the tables of the paper, printed and recomputed.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/kit/json_out.h"
+#include "cli/paper/paper_panel.h"
+#include "cli/paper/paper_report.h"
+#include "cli/paper/paper_survey.h"
+#include "cli/shared/model_path.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 1 = it is one of the tables over data sets. */
+static int is_survey(uint32_t number)
+{
+    for (size_t i = 0; i < renyi_survey_count(); i++) {
+        renyi_survey s;
+        renyi_survey_get(i, &s);
+        if (s.number == number) return 1;
+    }
+    return 0;
+}
+
+/* "9" or "1,2,9" into the lists of numbers; -1 after reporting. */
+static int take_tables(paper_arguments *a, const char *word)
+{
+    renyi_error err = {0};
+    size_t place;
+    char *end;
+
+    for (const char *at = word;; at = end + 1) {
+        const unsigned long number = strtoul(at, &end, 10);
+        if (at[0] < '0' || at[0] > '9' || (*end && *end != ',') || number > 999) {
+            options_usage_error("paper", "option '--table': '%s' is not the number of a table",
+                                word);
+            return -1;
+        }
+        const int over_data = is_survey((uint32_t)number);
+        const int of_llava = paper_is_panel((uint32_t)number);
+        if (!over_data && !of_llava &&
+            renyi_paper_find_table((uint32_t)number, &place, &err) != RENYI_OK) {
+            options_usage_error("paper", "option '--table': %s", err.message);
+            return -1;
+        }
+        if (a->n_tables + a->n_surveys + a->n_panels == PAPER_MAX_TABLES) {
+            options_usage_error("paper", "option '--table': more than %d", PAPER_MAX_TABLES);
+            return -1;
+        }
+        if (over_data)
+            a->surveys[a->n_surveys++] = (uint32_t)number;
+        else if (of_llava)
+            a->panels[a->n_panels++] = (uint32_t)number;
+        else
+            a->tables[a->n_tables++] = (uint32_t)number;
+        if (!*end) return 0;
+    }
+}
+
+static int check(paper_arguments *a, const cli_strings *words)
+{
+    if (words->count)
+        return options_usage_error("paper", "unexpected '%s' (photos are given with --data-dir)",
+                                   words->items[0]);
+    for (size_t i = 0; i < a->table_words.count; i++)
+        if (take_tables(a, a->table_words.items[i])) return CLI_USAGE;
+    if (a->run.json && a->markdown)
+        return options_usage_error("paper", "--json and --markdown exclude each other");
+    if (a->n_surveys + a->n_panels && !a->n_tables && (a->models.count || a->run.data))
+        return options_usage_error("paper",
+                                   "Tables 4 and 5 are run by renyi zeroshot --json, 6 and "
+                                   "12 by renyi vqa --json; give what they wrote with "
+                                   "--results FILE");
+    if (!a->run.data && a->run.log_samples)
+        return options_usage_error("paper", "--log-samples needs --data-dir DIR");
+    if (eval_arguments_check("paper", &a->run)) return CLI_USAGE;
+    return CLI_OK;
+}
+
+static option_outcome parse(paper_arguments *a, int argc, char **argv, cli_strings *words)
+{
+    const option table[] = {
+        {"table", 0, OPTION_STRINGS, &a->table_words, "N", "this table; may be given again (all)",
+         0, 0},
+        {"model", 'm', OPTION_STRINGS, &a->models, "MODEL",
+         "file, directory, or Hugging Face name in the cache; may be given again", 0, 0},
+        DATA_OPTION_ROWS(&a->run),
+        {"results", 0, OPTION_STRINGS, &a->results, "FILE",
+         "what renyi zeroshot or vqa --json wrote, for 4, 5, 6, 12; may be given again", 0, 0},
+        {"no-mosaic", 0, OPTION_FLAG, &a->no_mosaic, "", "only the columns of the paper", 0, 0},
+        {"json", 0, OPTION_FLAG, &a->run.json, "", "one JSON document on stdout", 0, 0},
+        {"markdown", 0, OPTION_FLAG, &a->markdown, "", "tables in Markdown", 0, 0},
+        {"csv", 0, OPTION_STRING, &a->run.results_file, "FILE", "also write every cell to FILE", 0,
+         0},
+        RUN_OPTION_ROWS(&a->run),
+        PHOTO_OPTION_ROWS(&a->run),
+    };
+    const verb_syntax syntax = {
+        "paper", "[--table N]... [-m MODEL]... [--data-dir DIR] [options]",
+        "The paper's tables of ViT and DeiT (1, 2, 3, 7, 8, 9, 10, 11, 14, 15) with its figures beside what this\n"
+        "machine computes: GFLOPs of every row from the token counts, and with photos the accuracies, with\n"
+        "their 95 % interval and paired tests, of the models that are given or, without -m, of those of the\n"
+        "paper's that are in the Hugging Face cache. For another model the same tables are made beside the\n"
+        "paper's. What could not be run is marked. All policies share one decoding of each photo.\n"
+        "Tables 4 and 5, CLIP and TCA on fifteen data sets: GFLOPs, and accuracies from the --results that\n"
+        "renyi zeroshot has written, a data set at a time. Tables 6 and 12, LLaVA on ten benchmarks: scores\n"
+        "from the --results that renyi vqa has written.",
+        "  renyi paper\n"
+        "  renyi paper --table 9 --table 11 --markdown\n"
+        "  renyi paper --table 1,9 -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k --data-dir imagenet/val --limit 2000 --shuffle\n"
+        "  renyi paper -m vit_tiny -m deit_tiny --data-dir val --log-samples run.jsonl --resume --csv tables.csv\n"
+        "  renyi paper --table 4,5 --results pets.json --results dtd.json\n"
+        "  renyi paper --table 6 --results pope.json --results gqa.json\n",
+        OPTIONS_OF(table)};
+    return options_parse(&syntax, argc, argv, words);
+}
+
+/* Tables whose results are given, not run. */
+typedef struct given_tables {
+    paper_surveys surveys;
+    paper_panels panels;
+} given_tables;
+
+static int fail_csv(const paper_arguments *a)
+{
+    cli_error("%s: %s", a->run.results_file, strerror(errno));
+    return CLI_FAILED;
+}
+
+/* Before hours of work: can the file be written? */
+static int check_csv(const paper_arguments *a)
+{
+    FILE *f = a->run.results_file ? fopen(a->run.results_file, "a") : NULL;
+
+    if (!a->run.results_file) return CLI_OK;
+    return f && fclose(f) == 0 ? CLI_OK : fail_csv(a);
+}
+
+static int write_csv(const paper_arguments *a, const paper_block *blocks, size_t count,
+                     const given_tables *given)
+{
+    if (!a->run.results_file) return CLI_OK;
+    FILE *f = fopen(a->run.results_file, "w");
+    if (!f) return fail_csv(a);
+    paper_report_csv(f, blocks, count);
+    paper_survey_csv(f, &given->surveys);
+    paper_panel_csv(f, &given->panels);
+    const int is_bad = ferror(f);
+    return fclose(f) || is_bad ? fail_csv(a) : CLI_OK;
+}
+
+/* All tables on stdout, and their cells in the CSV file. */
+static int put_tables(const paper_arguments *a, const paper_subjects *list,
+                      const given_tables *given)
+{
+    const paper_surveys *surveys = &given->surveys;
+    const paper_panels *panels = &given->panels;
+    size_t count;
+    paper_block *blocks = paper_blocks(list, &count);
+
+    if (a->run.json) {
+        json_t *document = paper_report_json(list, blocks, count);
+        json_object_set_new(document, "surveys", paper_survey_json(surveys));
+        json_object_set_new(document, "panels", paper_panel_json(panels));
+        json_print(document);
+    } else {
+        paper_report_text(blocks, count, a->markdown);
+        paper_survey_text(surveys, a->markdown);
+        paper_panel_text(panels, a->markdown);
+        if (count || surveys->count)
+            paper_report_legend(paper_is_measured(blocks, count) ||
+                                    paper_surveys_are_measured(surveys),
+                                a->markdown);
+        paper_panel_legend(panels, a->markdown);
+    }
+    const int code = write_csv(a, blocks, count, given);
+    free(blocks);
+    return code;
+}
+
+static int report(const paper_arguments *a, const paper_subjects *list, const given_tables *given)
+{
+    const int code = put_tables(a, list, given);
+
+    if (list->is_interrupted)
+        cli_error("interrupted; %s", a->run.log_samples
+                                         ? "the same command with --resume goes on from here"
+                                         : "with --log-samples FILE a run can be resumed");
+    else if (list->count && !list->n_started)
+        cli_note("Accuracies: renyi paper -m MODEL --data-dir DIR; weights: renyi pull %s",
+                 "timm/vit_small_patch16_224.augreg_in21k_ft_in1k");
+    return code == CLI_OK ? paper_subjects_exit_code(list) : code;
+}
+
+static int take_results(given_tables *given, const char *file)
+{
+    json_t *document = paper_results_load(file);
+    if (!document) return CLI_FAILED;
+    const int code = json_object_get(document, "task")
+                         ? paper_panels_take(&given->panels, file, document)
+                         : paper_surveys_take(&given->surveys, file, document);
+    json_decref(document);
+    return code;
+}
+
+static int make_given(given_tables *given, const paper_arguments *a)
+{
+    int code = CLI_OK;
+
+    paper_surveys_make(&given->surveys, a);
+    paper_panels_make(&given->panels, a);
+    for (size_t i = 0; code == CLI_OK && i < a->results.count; i++)
+        code = take_results(given, a->results.items[i]);
+    return code;
+}
+
+int cmd_paper(int argc, char **argv)
+{
+    paper_arguments a = {.run = {.log_freq = 100}};
+    cli_strings words = {0};
+    paper_subjects list = {0};
+    given_tables given = {0};
+    const option_outcome outcome = parse(&a, argc, argv, &words);
+    int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
+
+    if (outcome == OPTIONS_GO) {
+        code = check(&a, &words);
+        if (code == CLI_OK) code = check_csv(&a);
+        if (code == CLI_OK) code = make_given(&given, &a); /* before hours of work */
+        if (code == CLI_OK) code = paper_subjects_make(&list, &a);
+        if (code == CLI_OK) code = report(&a, &list, &given);
+    }
+    paper_surveys_free(&given.surveys);
+    paper_panels_free(&given.panels);
+    paper_subjects_free(&list);
+    cli_strings_free(&a.models);
+    cli_strings_free(&a.table_words);
+    cli_strings_free(&a.results);
+    cli_strings_free(&words);
+    return code;
+}

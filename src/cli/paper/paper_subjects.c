@@ -1,0 +1,236 @@
+/* paper_subjects.c - see paper_subjects.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/paper/paper_subjects.h"
+
+#include "cli/pull/hub_cache.h"
+#include "cli/shared/model_path.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *paper_state_name(paper_state state)
+{
+    static const char *const names[] = {"measured", "no weights", "no photos", "not run"};
+    return names[state];
+}
+
+static paper_subject *add(paper_subjects *list, const char *word)
+{
+    list->items = cli_grow(list->items, list->count + 1, sizeof *list->items);
+    paper_subject *s = &list->items[list->count++];
+    *s = (paper_subject){.word = word ? cli_copy(word) : NULL, .state = PAPER_NO_WEIGHTS};
+    if (word) s->title = model_path_title(word);
+    return s;
+}
+
+int paper_in_cache(const char *repository)
+{
+    char *root = hub_cache_root();
+    char *snapshot = root ? hub_find_snapshot(root, repository, "main") : NULL;
+    const int found = snapshot != NULL;
+
+    free(snapshot);
+    free(root);
+    return found;
+}
+
+/* ---- plans --------------------------------------------------------------------------------- */
+
+static int make_plan(paper_subject *s, const renyi_model *model, const paper_arguments *a,
+                     int own_only)
+{
+    const renyi_paper_options o = {.struct_size = sizeof o,
+                                   .n_tables = a->n_tables,
+                                   .tables = a->tables,
+                                   .own_only = own_only != 0,
+                                   .no_mosaic = a->no_mosaic != 0};
+    renyi_error err = {0};
+
+    if (renyi_paper_new(&s->paper, model, s->architecture, &o, &err) == RENYI_OK) return CLI_OK;
+    return eval_error("paper", &err);
+}
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+static int take(paper_subject *s, const renyi_eval *e)
+{
+    renyi_error err = {0};
+    renyi_eval_result first;
+    renyi_eval_times times;
+
+    if (renyi_paper_take(s->paper, e, &err) != RENYI_OK) return eval_error("paper", &err);
+    renyi_eval_get_result(e, 0, &first);
+    renyi_eval_get_times(e, &times);
+    s->state = PAPER_RUN;
+    s->photos = first.images;
+    s->failed = first.failed;
+    s->seconds = times.seconds;
+    for (size_t i = 0; i < renyi_eval_failure_count(e); i++) {
+        renyi_eval_failure f;
+        renyi_eval_get_failure(e, i, &f);
+        cli_strings_add(&s->failed_files, cli_format("%s: %s", f.file, f.message));
+    }
+    return CLI_OK;
+}
+
+static int measure(paper_subjects *list, paper_subject *s, const renyi_model *model,
+                   const paper_arguments *a)
+{
+    eval_job job = {.verb = "paper",
+                    .a = &a->run,
+                    .model_word = s->word,
+                    .model = model,
+                    /* later models write into the log that an earlier one began */
+                    .resume = a->run.resume || list->n_started};
+    renyi_dataset *data = NULL;
+    renyi_eval *e = NULL;
+    photo_spec spec;
+
+    job.policies = renyi_paper_policies(s->paper, &job.n_policies);
+    if (!job.n_policies) return CLI_OK; /* nothing of these tables suits the model */
+    int code = eval_open_data("paper", &a->run, model, &data);
+    job.data = data;
+    if (code == CLI_OK) {
+        cli_note("%s: %u policies", s->title, job.n_policies);
+        list->n_started++;
+        code = eval_job_run(&job, &e, &spec, &list->is_interrupted);
+    }
+    if (code == CLI_OK) code = take(s, e);
+    renyi_eval_free(e);
+    renyi_dataset_free(data);
+    return code;
+}
+
+/* Open a model, make its tables, run them if there are photos. */
+static int do_model(paper_subjects *list, paper_subject *s, const paper_arguments *a, int own_only)
+{
+    const renyi_options opt = {.struct_size = sizeof opt,
+                               .cpu = cpu_from_name(a->run.cpu),
+                               .image_size = (uint32_t)a->run.image_size,
+                               .dtype = dtype_from_name(a->run.dtype)};
+    renyi_model_info info;
+    renyi_model *model = model_open_reported(s->word, &opt);
+
+    if (!model) return CLI_FAILED;
+    renyi_model_get_info(model, &info);
+    s->architecture = cli_copy(info.architecture);
+    s->dtype = renyi_dtype_name(info.dtype);
+    s->state = list->is_interrupted ? PAPER_NOT_RUN : PAPER_NO_PHOTOS;
+    int code = make_plan(s, model, a, own_only);
+    if (code == CLI_OK && a->run.data && !list->is_interrupted) code = measure(list, s, model, a);
+    renyi_model_free(model);
+    return code;
+}
+
+/* ---- the paper's own models ------------------------------------------------------------------ */
+
+static int is_wanted(const paper_arguments *a, uint32_t number)
+{
+    for (uint32_t i = 0; i < a->n_tables; i++)
+        if (a->tables[i] == number) return 1;
+    return a->n_tables == 0;
+}
+
+/* Is one of the subjects this very model? */
+static int is_known(const paper_subjects *list, const char *architecture)
+{
+    for (size_t i = 0; i < list->count; i++)
+        for (size_t k = 0; k < renyi_paper_part_count(list->items[i].paper); k++) {
+            renyi_paper_part part;
+            renyi_paper_row r;
+            renyi_paper_get_part(list->items[i].paper, k, &part);
+            renyi_paper_get_row(part.table, part.first_row, &r);
+            if (part.is_own && strcmp(r.architecture, architecture) == 0) return 1;
+        }
+    return 0;
+}
+
+/* From the cache when no model was named; by the architecture's name otherwise. */
+static int add_papers_model(paper_subjects *list, const renyi_paper_row *r,
+                            const paper_arguments *a)
+{
+    const int is_cached = paper_in_cache(r->weights);
+    const int is_used = is_cached && !a->models.count;
+    paper_subject *s = add(list, is_used ? r->weights : NULL);
+
+    s->weights = r->weights;
+    if (is_used) return do_model(list, s, a, 1);
+    s->title = cli_copy(r->architecture);
+    s->architecture = cli_copy(r->architecture);
+    if (is_cached) s->state = PAPER_NOT_RUN;
+    return make_plan(s, NULL, a, 1);
+}
+
+static int add_papers_models(paper_subjects *list, const paper_arguments *a)
+{
+    for (size_t i = 0; i < renyi_paper_table_count(); i++) {
+        renyi_paper_table t;
+        renyi_paper_get_table(i, &t);
+        for (uint32_t row = 0; is_wanted(a, t.number) && row < t.n_rows; row++) {
+            renyi_paper_row r;
+            renyi_paper_get_row(i, row, &r);
+            if (is_known(list, r.architecture)) continue;
+            const int code = add_papers_model(list, &r, a);
+            if (code != CLI_OK) return code;
+        }
+    }
+    return CLI_OK;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* A name that leads nowhere is told before hours of work, not after. */
+static int check_words(const cli_strings *words)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        char *path = model_path_resolve(words->items[i]);
+        free(path);
+        if (!path) return CLI_FAILED;
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(words->items[i], words->items[j]) == 0)
+                return options_usage_error("paper", "-m %s is given twice", words->items[i]);
+    }
+    return CLI_OK;
+}
+
+int paper_subjects_exit_code(const paper_subjects *list)
+{
+    int code = CLI_OK;
+
+    if (list->is_interrupted) return CLI_FAILED;
+    for (size_t i = 0; i < list->count; i++) {
+        const paper_subject *s = &list->items[i];
+        if (s->state != PAPER_RUN) continue;
+        if (!s->photos) return CLI_FAILED;
+        if (s->failed) code = CLI_PARTIAL;
+    }
+    return code;
+}
+
+int paper_subjects_make(paper_subjects *list, const paper_arguments *a)
+{
+    if (!a->n_tables && a->n_surveys + a->n_panels)
+        return CLI_OK; /* only tables of given results */
+    int code = check_words(&a->models);
+
+    for (size_t i = 0; code == CLI_OK && i < a->models.count; i++) {
+        paper_subject *s = add(list, a->models.items[i]);
+        code = do_model(list, s, a, 0);
+    }
+    return code == CLI_OK ? add_papers_models(list, a) : code;
+}
+
+void paper_subjects_free(paper_subjects *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        paper_subject *s = &list->items[i];
+        renyi_paper_free(s->paper);
+        cli_strings_free(&s->failed_files);
+        free(s->word);
+        free(s->title);
+        free(s->architecture);
+    }
+    free(list->items);
+    *list = (paper_subjects){0};
+}

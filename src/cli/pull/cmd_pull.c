@@ -1,0 +1,232 @@
+/* cmd_pull.c - renyi pull: a Hugging Face repository into the cache.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Every file is fetched and checked before the first link of the snapshot is made, so a snapshot is
+ * whole or not there.
+ */
+#include "cli/kit/options.h"
+#include "cli/pull/hub_cache.h"
+#include "cli/pull/hub_file.h"
+#include "cli/pull/hub_index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_FILES = 512 };
+
+typedef struct pull_arguments {
+    const char *revision;
+    uint64_t stall_seconds, retries;
+    int force;
+} pull_arguments;
+
+/* What a snapshot will consist of. */
+typedef struct pull_state {
+    hub_source source;
+    hub_file files[MAX_FILES];
+    size_t count;
+} pull_state;
+
+/* Ask for a file and fetch it. The first answer fixes the commit for all that follow: a push to the
+ * branch meanwhile cannot mix two versions. */
+static hub_answer take(pull_state *p, const char *name)
+{
+    if (p->count == MAX_FILES) {
+        cli_error("%s: more than %d files", p->source.repo, MAX_FILES);
+        return HUB_FAILED;
+    }
+    hub_file *file = &p->files[p->count];
+    const hub_answer answer = hub_file_ask(&p->source, name, file);
+    if (answer != HUB_FOUND) return answer;
+    if (p->count && strcmp(file->commit, p->files[0].commit) != 0) {
+        cli_error("%s: the server answers with two different commits", p->source.repo);
+        return HUB_FAILED;
+    }
+    p->source.revision = p->files[0].commit;
+    if (hub_file_fetch(&p->source, file)) return HUB_FAILED;
+    p->count++;
+    return HUB_FOUND;
+}
+
+static hub_answer take_shards(pull_state *p)
+{
+    const hub_answer answer = take(p, "model.safetensors.index.json");
+    cli_strings shards = {0};
+
+    if (answer != HUB_FOUND) return answer;
+    char *index = cli_format("%s/blobs/%s", p->source.repo_dir, p->files[p->count - 1].etag);
+    int failed = hub_index_shards(index, &shards);
+    for (size_t i = 0; !failed && i < shards.count; i++) {
+        const hub_answer shard = take(p, shards.items[i]);
+        if (shard == HUB_ABSENT)
+            cli_error("%s: the index names %s, which is not there", p->source.repo,
+                      shards.items[i]);
+        failed = shard != HUB_FOUND;
+    }
+    cli_strings_free(&shards);
+    free(index);
+    return failed ? HUB_FAILED : HUB_FOUND;
+}
+
+/* How texts become ids; only models with a text tower have it. */
+static int take_tokenizer(pull_state *p)
+{
+    const hub_answer whole = take(p, "tokenizer.json");
+    if (whole != HUB_ABSENT) return whole == HUB_FAILED ? -1 : 0;
+
+    hub_answer part = take(p, "vocab.json");
+    if (part == HUB_FOUND) part = take(p, "merges.txt");
+    return part == HUB_FAILED ? -1 : 0;
+}
+
+static int take_all(pull_state *p)
+{
+    const hub_answer config = take(p, "config.json");
+    if (config == HUB_FAILED) return -1;
+    hub_answer weights = take(p, "model.safetensors");
+    if (weights == HUB_ABSENT) weights = take_shards(p);
+    if (weights == HUB_ABSENT) weights = take(p, "pytorch_model.bin");
+    if (weights == HUB_FAILED) return -1;
+    if (weights == HUB_ABSENT && config == HUB_ABSENT)
+        cli_error("%s: no such repository at %s, or no model in it%s", p->source.repo,
+                  p->source.endpoint,
+                  p->source.has_token ? "" : " (if it is private, set HF_TOKEN)");
+    else if (weights == HUB_ABSENT)
+        cli_error("%s: no model.safetensors (nor shards, nor pytorch_model.bin) in this repository",
+                  p->source.repo);
+    if (weights == HUB_ABSENT) return -1;
+    if (config == HUB_ABSENT)
+        cli_warn("%s has no config.json: heads and preprocessing will be guessed from the shapes",
+                 p->source.repo);
+    if (take(p, "preprocessor_config.json") == HUB_FAILED) return -1;
+    return take_tokenizer(p);
+}
+
+/* Links, then the ref: -m NAME finds the snapshot only when all of it is there. */
+static int publish(const pull_state *p, const char *revision)
+{
+    const char *commit = p->files[0].commit;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < p->count; i++)
+        rc = hub_link_file(p->source.repo_dir, commit, p->files[i].name, p->files[i].etag);
+    if (!rc && !hub_is_commit(revision)) rc = hub_write_ref(p->source.repo_dir, revision, commit);
+    if (rc)
+        cli_error("%s: %s", p->source.repo_dir, strerror(errno));
+    else
+        printf("%s/snapshots/%s\n", p->source.repo_dir, commit);
+    return rc;
+}
+
+static char *endpoint_from_environment(void)
+{
+    const char *set = getenv("HF_ENDPOINT");
+    char *endpoint = cli_copy(set && *set ? set : "https://huggingface.co");
+    size_t length = strlen(endpoint);
+
+    while (length && endpoint[length - 1] == '/') endpoint[--length] = 0;
+    return endpoint;
+}
+
+/* NULL without one; *failed when it could not be a header. */
+static const char *token_from_environment(int *failed)
+{
+    const char *token = getenv("HF_TOKEN");
+
+    if (!token || !*token) return NULL;
+    for (const char *at = token; *at; at++)
+        if (*at <= 0x20 || *at > 0x7e) *failed = 1;
+    if (*failed) cli_error("HF_TOKEN holds characters that no token has");
+    return token;
+}
+
+static int pull_from(const pull_arguments *a, const char *repo, const char *root,
+                     const char *endpoint)
+{
+    int failed = 0;
+    const char *token = token_from_environment(&failed);
+    if (failed) return CLI_FAILED;
+    const http_settings settings = {endpoint, token, (long)a->stall_seconds};
+    pull_state *p = cli_alloc(1, sizeof *p);
+
+    p->source = (hub_source){.client = http_client_new(&settings),
+                             .endpoint = endpoint,
+                             .repo = repo,
+                             .revision = a->revision,
+                             .repo_dir = hub_repo_dir(root, repo),
+                             .retries = (unsigned)a->retries,
+                             .has_token = token != NULL,
+                             .force = a->force};
+    if (!p->source.client) {
+        cli_error("libcurl does not start");
+        failed = 1;
+    }
+    if (!failed) failed = take_all(p);
+    if (!failed) failed = publish(p, a->revision);
+    if (!failed) cli_note("ready: renyi classify -m %s PHOTO", repo);
+    http_client_free(p->source.client);
+    free(p->source.repo_dir);
+    free(p);
+    return failed ? CLI_FAILED : CLI_OK;
+}
+
+static int run(const pull_arguments *a, const char *repo)
+{
+    const char *offline = getenv("HF_HUB_OFFLINE");
+
+    if (!hub_is_repo_name(repo))
+        return options_usage_error(
+            "pull", "'%s' is not a repository name such as timm/vit_tiny_patch16_224", repo);
+    if (!hub_is_revision(a->revision))
+        return options_usage_error("pull", "'%s' is not a branch, tag or commit", a->revision);
+    if (offline && *offline && strcmp(offline, "0") != 0) {
+        cli_error("HF_HUB_OFFLINE is set: nothing is fetched");
+        return CLI_FAILED;
+    }
+    char *root = hub_cache_root();
+    if (!root) {
+        cli_error("nowhere to put it: set HF_HOME or HOME");
+        return CLI_FAILED;
+    }
+    char *endpoint = endpoint_from_environment();
+    const int code = pull_from(a, repo, root, endpoint);
+    free(endpoint);
+    free(root);
+    return code;
+}
+
+int cmd_pull(int argc, char **argv)
+{
+    pull_arguments a = {.revision = "main", .stall_seconds = 60, .retries = 3};
+    cli_strings words = {0};
+    const option table[] = {
+        {"revision", 'r', OPTION_STRING, &a.revision, "REV", "branch, tag or commit (main)", 0, 0},
+        {"force", 'f', OPTION_FLAG, &a.force, "", "fetch again what is in the cache already", 0, 0},
+        {"retries", 0, OPTION_COUNT, &a.retries, "N", "new tries after a cut connection (3)", 0,
+         1000},
+        {"timeout", 0, OPTION_COUNT, &a.stall_seconds, "S",
+         "seconds without a byte that count as cut (60)", 1, 86400},
+    };
+    const verb_syntax syntax = {
+        "pull", "REPOSITORY [options]",
+        "Fetches config.json, preprocessor_config.json, the weights (model.safetensors or its shards) and the\n"
+        "tokenizer, if there is one, of a Hugging Face repository into the cache that Hugging Face's own tools\n"
+        "use ($HF_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub). Interrupted downloads are\n"
+        "resumed, size and digest are checked. HF_ENDPOINT names another server, HF_TOKEN opens private\n"
+        "repositories. Prints the directory, which -m takes, as it takes the repository's name.",
+        "  renyi pull timm/vit_small_patch16_224.augreg_in21k_ft_in1k\n"
+        "  renyi pull facebook/deit-base-distilled-patch16-224 --revision main\n",
+        OPTIONS_OF(table)};
+    const option_outcome outcome = options_parse(&syntax, argc, argv, &words);
+    int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
+
+    if (outcome == OPTIONS_GO) {
+        if (words.count == 1)
+            code = run(&a, words.items[0]);
+        else
+            options_usage_error("pull", "one REPOSITORY is needed, %zu given", words.count);
+    }
+    cli_strings_free(&words);
+    return code;
+}

@@ -1,0 +1,258 @@
+/* http.c - see http.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/pull/http.h"
+
+#include "cli/kit/cli.h"
+
+#include <curl/curl.h>
+#include <renyi/renyi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MAX_REDIRECTS = 8 };
+
+struct http_client {
+    CURL *curl;
+    http_settings settings;
+    char error[CURL_ERROR_SIZE + 256];
+};
+
+/* What the callbacks of one request need. */
+typedef struct exchange {
+    http_reply *reply;
+    http_sink *sink;
+    void *user;
+    int sink_stopped;
+} exchange;
+
+http_client *http_client_new(const http_settings *settings)
+{
+    http_client *client = cli_alloc(1, sizeof *client);
+
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) client->curl = curl_easy_init();
+    client->settings = *settings;
+    if (client->curl) return client;
+    free(client);
+    return NULL;
+}
+
+void http_client_free(http_client *client)
+{
+    if (!client) return;
+    curl_easy_cleanup(client->curl);
+    curl_global_cleanup();
+    free(client);
+}
+
+const char *http_error(const http_client *client) { return client->error; }
+
+/* ---- replies ------------------------------------------------------------------------------- */
+
+/* ETags come quoted, some with W/ in front: "abc", W/"abc". */
+static void copy_etag(char *to, size_t size, const char *value)
+{
+    if (strncmp(value, "W/", 2) == 0) value += 2;
+    if (*value == '"') value++;
+    snprintf(to, size, "%.*s", (int)strcspn(value, "\""), value);
+}
+
+static int64_t parse_size(const char *value)
+{
+    char *end;
+    const long long n = strtoll(value, &end, 10);
+    return end == value || n < 0 ? -1 : n;
+}
+
+static void note_header(http_reply *r, const char *name, const char *value)
+{
+    if (strcasecmp(name, "etag") == 0) copy_etag(r->etag, sizeof r->etag, value);
+    if (strcasecmp(name, "x-linked-etag") == 0)
+        copy_etag(r->linked_etag, sizeof r->linked_etag, value);
+    if (strcasecmp(name, "x-linked-size") == 0) r->linked_size = parse_size(value);
+    if (strcasecmp(name, "content-length") == 0) r->content_length = parse_size(value);
+    if (strcasecmp(name, "content-range") == 0 && strncasecmp(value, "bytes ", 6) == 0)
+        r->range_start = parse_size(value + 6);
+    if (strcasecmp(name, "x-repo-commit") == 0) snprintf(r->commit, sizeof r->commit, "%s", value);
+    if (strcasecmp(name, "x-error-code") == 0)
+        snprintf(r->error_code, sizeof r->error_code, "%s", value);
+    if (strcasecmp(name, "location") == 0 && strlen(value) < sizeof r->location)
+        snprintf(r->location, sizeof r->location, "%s", value);
+}
+
+static size_t on_header(char *data, size_t size, size_t count, void *user)
+{
+    exchange *x = user;
+    const size_t length = size * count;
+    char line[5000];
+
+    if (length > 5 && strncmp(data, "HTTP/", 5) == 0) {
+        *x->reply = (http_reply){.content_length = -1, .linked_size = -1, .range_start = -1};
+        const char *space = memchr(data, ' ', length);
+        x->reply->status = space ? strtol(space, NULL, 10) : 0;
+        return length;
+    }
+    if (length >= sizeof line) return length;
+    memcpy(line, data, length);
+    line[length] = 0;
+    line[strcspn(line, "\r\n")] = 0;
+    char *value = strchr(line, ':');
+    if (!value) return length;
+    *value++ = 0;
+    note_header(x->reply, line, value + strspn(value, " \t"));
+    return length;
+}
+
+static size_t on_body(char *data, size_t size, size_t count, void *user)
+{
+    exchange *x = user;
+    const int is_wanted = x->sink && (x->reply->status == 200 || x->reply->status == 206);
+
+    if (!is_wanted) return size * count; /* pages that explain an error */
+    if (x->sink(x->user, x->reply, data, size * count) == 0) return size * count;
+    x->sink_stopped = 1;
+    return 0;
+}
+
+/* ---- one request --------------------------------------------------------------------------- */
+
+static int is_same_origin(const char *a, const char *b)
+{
+    const char *host = strstr(b, "://");
+    const size_t length = host ? (size_t)(host + 3 - b) + strcspn(host + 3, "/?#") : 0;
+
+    if (!length || strncasecmp(a, b, length) != 0) return 0;
+    return a[length] == 0 || strchr("/?#", a[length]) != NULL;
+}
+
+static void set_options(http_client *c, const char *url, int is_head, exchange *x)
+{
+    curl_easy_reset(c->curl);
+    c->error[0] = 0;
+    curl_easy_setopt(c->curl, CURLOPT_URL, url);
+    curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->error);
+    curl_easy_setopt(c->curl, CURLOPT_NOBODY, is_head ? 1L : 0L);
+    curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(c->curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c->curl, CURLOPT_CONNECTTIMEOUT, 30L);
+    curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_TIME, c->settings.stall_seconds);
+    curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(c->curl, CURLOPT_HEADERDATA, x);
+    curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, x);
+}
+
+/* Asked for as it is: a compressed body would have another size than the one announced. */
+static struct curl_slist *make_headers(const http_client *c, const char *url, uint64_t from)
+{
+    struct curl_slist *list = curl_slist_append(NULL, "Accept-Encoding: identity");
+    char *line = cli_format("User-Agent: renyi/%s", renyi_version());
+
+    list = curl_slist_append(list, line);
+    free(line);
+    if (from) {
+        line = cli_format("Range: bytes=%llu-", (unsigned long long)from);
+        list = curl_slist_append(list, line);
+        free(line);
+    }
+    if (c->settings.token && is_same_origin(url, c->settings.endpoint)) {
+        line = cli_format("Authorization: Bearer %s", c->settings.token);
+        list = curl_slist_append(list, line);
+        free(line);
+    }
+    return list;
+}
+
+/* Failures that another try cannot mend. */
+static int is_hopeless(CURLcode code)
+{
+    return code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ||
+           code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_PEER_FAILED_VERIFICATION ||
+           code == CURLE_SSL_CACERT_BADFILE;
+}
+
+static http_result perform(http_client *c, const char *url, int is_head, uint64_t from, exchange *x)
+{
+    set_options(c, url, is_head, x);
+    struct curl_slist *headers = make_headers(c, url, from);
+    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+    const CURLcode code = curl_easy_perform(c->curl);
+    curl_slist_free_all(headers);
+    if (code == CURLE_OK) return HTTP_DONE;
+    if (!c->error[0]) snprintf(c->error, sizeof c->error, "%s", curl_easy_strerror(code));
+    return x->sink_stopped || is_hopeless(code) ? HTTP_REFUSED : HTTP_CUT;
+}
+
+/* ---- redirects ----------------------------------------------------------------------------- */
+
+static int is_redirect(const http_reply *r)
+{
+    return r->location[0] && (r->status == 301 || r->status == 302 || r->status == 303 ||
+                              r->status == 307 || r->status == 308);
+}
+
+/* The absolute address of the reply's Location, owned; NULL with the error set. */
+static char *redirect_target(http_client *c, const char *url, const http_reply *reply)
+{
+    CURLU *parsed = curl_url();
+    char *text = NULL, *target = NULL;
+
+    if (parsed && curl_url_set(parsed, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_set(parsed, CURLUPART_URL, reply->location, 0) == CURLUE_OK &&
+        curl_url_get(parsed, CURLUPART_URL, &text, 0) == CURLUE_OK)
+        target = cli_copy(text);
+    curl_free(text);
+    curl_url_cleanup(parsed);
+    if (target && strncasecmp(url, "https:", 6) == 0 && strncasecmp(target, "https:", 6) != 0) {
+        free(target);
+        target = NULL;
+    }
+    if (!target)
+        snprintf(c->error, sizeof c->error, "redirected to an address that is not accepted");
+    return target;
+}
+
+static int is_relative(const char *location)
+{
+    return !strstr(location, "://") && strncmp(location, "//", 2);
+}
+
+static http_result follow(http_client *c, const char *url, int is_head, uint64_t from, exchange *x)
+{
+    char *at = cli_copy(url);
+    http_result result = HTTP_REFUSED;
+
+    for (int hop = 0; at; hop++) {
+        result = perform(c, at, is_head, from, x);
+        if (result != HTTP_DONE || !is_redirect(x->reply)) break;
+        if (is_head && (x->reply->linked_etag[0] || !is_relative(x->reply->location))) break;
+        if (hop == MAX_REDIRECTS) {
+            snprintf(c->error, sizeof c->error, "more than %d redirects", MAX_REDIRECTS);
+            result = HTTP_REFUSED;
+            break;
+        }
+        char *next = redirect_target(c, at, x->reply);
+        free(at);
+        at = next;
+        if (!at) result = HTTP_REFUSED;
+    }
+    free(at);
+    return result;
+}
+
+http_result http_head(http_client *client, const char *url, http_reply *reply)
+{
+    exchange x = {.reply = reply};
+    *reply = (http_reply){0};
+    return follow(client, url, 1, 0, &x);
+}
+
+http_result http_get(http_client *client, const char *url, uint64_t from, http_sink *sink,
+                     void *user, http_reply *reply)
+{
+    exchange x = {.reply = reply, .sink = sink, .user = user};
+    *reply = (http_reply){0};
+    return follow(client, url, 0, from, &x);
+}

@@ -1,0 +1,50 @@
+/* http.h - the few HTTP requests that `renyi pull` makes, over libcurl.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Redirects are followed here, not by libcurl, so that the token is sent only to the host it is
+ * meant for and https never turns into http.
+ */
+#ifndef RENYI_HTTP_H
+#define RENYI_HTTP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct http_client http_client;
+
+typedef struct http_settings {
+    const char *endpoint; /* "https://huggingface.co": where the token may go; borrowed */
+    const char *token;    /* NULL = none; borrowed */
+    long stall_seconds;   /* give up when nothing arrives for so long */
+} http_settings;
+
+/* Headers of the last response. Empty string or -1: not sent. */
+typedef struct http_reply {
+    long status;
+    int64_t content_length, linked_size, range_start;
+    char etag[256], linked_etag[256]; /* without quotes and W/ */
+    char commit[64], error_code[64];
+    char location[4096];
+} http_reply;
+
+typedef enum http_result {
+    HTTP_DONE,   /* an answer came, whatever its status */
+    HTTP_CUT,    /* the connection ended or stalled; trying again may help */
+    HTTP_REFUSED /* the sink stopped it, or the request is impossible */
+} http_result;
+
+/* Gets the body of a 200 or 206 reply piece by piece; returns 0, or -1 to stop. */
+typedef int http_sink(void *user, const http_reply *reply, const void *data, size_t size);
+
+http_client *http_client_new(const http_settings *settings); /* NULL without libcurl */
+void http_client_free(http_client *client);
+const char *http_error(const http_client *client); /* of the last request that was not HTTP_DONE */
+
+/* Stops at the first reply that describes the file, as huggingface_hub does: only relative
+ * redirects (a renamed repository) are followed. */
+http_result http_head(http_client *client, const char *url, http_reply *reply);
+/* Bytes from `from` to the end. All redirects are followed. */
+http_result http_get(http_client *client, const char *url, uint64_t from, http_sink *sink,
+                     void *user, http_reply *reply);
+
+#endif

@@ -1,0 +1,174 @@
+/* hub_cache.c - see hub_cache.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/pull/hub_cache.h"
+
+#include "cli/kit/cli.h"
+#include "cli/kit/read_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+char *hub_cache_root(void)
+{
+    if (variable("HF_HUB_CACHE")) return cli_copy(variable("HF_HUB_CACHE"));
+    if (variable("HF_HOME")) return cli_format("%s/hub", variable("HF_HOME"));
+    if (variable("XDG_CACHE_HOME"))
+        return cli_format("%s/huggingface/hub", variable("XDG_CACHE_HOME"));
+    if (variable("HOME")) return cli_format("%s/.cache/huggingface/hub", variable("HOME"));
+    return NULL;
+}
+
+/* One path component of `length` bytes: nothing that leaves a directory or hides. */
+static int is_plain(const char *text, size_t length)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+
+    if (length == 0 || length > 200 || text[0] == '.' || text[0] == '-') return 0;
+    return strspn(text, allowed) >= length;
+}
+
+int hub_is_plain_name(const char *text) { return is_plain(text, strlen(text)); }
+
+static int is_plain_path(const char *text, int max_parts)
+{
+    for (int part = 0; part < max_parts; part++) {
+        const size_t length = strcspn(text, "/");
+        if (!is_plain(text, length)) return 0;
+        text += length;
+        if (!*text) return 1;
+        text++;
+    }
+    return 0;
+}
+
+int hub_is_repo_name(const char *text) { return is_plain_path(text, 2) && !strstr(text, "--"); }
+
+int hub_is_revision(const char *text) { return is_plain_path(text, 8); }
+
+int hub_is_commit(const char *text)
+{
+    return strlen(text) == 40 && strspn(text, "0123456789abcdef") == 40;
+}
+
+char *hub_repo_dir(const char *root, const char *repo)
+{
+    const char *slash = strchr(repo, '/');
+    if (!slash) return cli_format("%s/models--%s", root, repo);
+    return cli_format("%s/models--%.*s--%s", root, (int)(slash - repo), repo, slash + 1);
+}
+
+/* The commit in refs/<revision>, owned; NULL if there is none. */
+static char *read_ref(const char *repo_dir, const char *revision)
+{
+    char *path = cli_format("%s/refs/%s", repo_dir, revision), *why = NULL, *commit = NULL;
+    file_bytes bytes;
+
+    if (read_file(path, 4096, &bytes, &why) == 0) {
+        commit = (char *)bytes.data;
+        commit[strcspn(commit, " \t\r\n")] = 0;
+        if (!hub_is_commit(commit)) {
+            free(commit);
+            commit = NULL;
+        }
+    }
+    free(why);
+    free(path);
+    return commit;
+}
+
+char *hub_find_snapshot(const char *root, const char *repo, const char *revision)
+{
+    char *repo_dir = hub_repo_dir(root, repo), *snapshot = NULL;
+    char *commit = hub_is_commit(revision) ? cli_copy(revision) : read_ref(repo_dir, revision);
+    struct stat st;
+
+    if (commit) {
+        snapshot = cli_format("%s/snapshots/%s", repo_dir, commit);
+        if (stat(snapshot, &st) || !S_ISDIR(st.st_mode)) {
+            free(snapshot);
+            snapshot = NULL;
+        }
+    }
+    free(commit);
+    free(repo_dir);
+    return snapshot;
+}
+
+int hub_make_directories(const char *path)
+{
+    char *partial = cli_copy(path);
+    int rc = 0;
+
+    for (char *at = partial + 1; !rc && *at; at++) {
+        if (*at != '/') continue;
+        *at = 0;
+        if (mkdir(partial, 0777) && errno != EEXIST) rc = -1;
+        *at = '/';
+    }
+    if (!rc && mkdir(partial, 0777) && errno != EEXIST) rc = -1;
+    free(partial);
+    return rc;
+}
+
+/* Made beside and renamed, so that a reader sees the old link or the new one. */
+int hub_link_file(const char *repo_dir, const char *commit, const char *name, const char *etag)
+{
+    char *snapshot = cli_format("%s/snapshots/%s", repo_dir, commit);
+    char *link = cli_format("%s/%s", snapshot, name);
+    char *temporary = cli_format("%s/.%s.%ld", snapshot, name, (long)getpid());
+    char *target = cli_format("../../blobs/%s", etag);
+    int rc = hub_make_directories(snapshot);
+
+    if (!rc) {
+        unlink(temporary);
+        rc = symlink(target, temporary);
+        if (!rc && (rc = rename(temporary, link))) unlink(temporary);
+    }
+    free(target);
+    free(temporary);
+    free(link);
+    free(snapshot);
+    return rc;
+}
+
+static int write_small_file(const char *path, const char *text)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const size_t length = strlen(text);
+
+    if (fd < 0) return -1;
+    int rc = write(fd, text, length) == (ssize_t)length && fsync(fd) == 0 ? 0 : -1;
+    if (close(fd)) rc = -1;
+    return rc;
+}
+
+int hub_write_ref(const char *repo_dir, const char *revision, const char *commit)
+{
+    char *path = cli_format("%s/refs/%s", repo_dir, revision);
+    char *temporary = cli_format("%s.%ld", path, (long)getpid());
+    char *slash = strrchr(path, '/');
+
+    *slash = 0;
+    int rc = hub_make_directories(path);
+    *slash = '/';
+    if (!rc) {
+        rc = write_small_file(temporary, commit);
+        if (!rc) rc = rename(temporary, path);
+        if (rc) unlink(temporary);
+    }
+    free(temporary);
+    free(path);
+    return rc;
+}

@@ -1,0 +1,238 @@
+/* hub_fetch.c - the download of hub_file.h: resumable, verified, visible only when whole.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/kit/cli.h"
+#include "cli/kit/digest.h"
+#include "cli/kit/terminal.h"
+#include "cli/pull/hub_cache.h"
+#include "cli/pull/hub_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* A download under way into blobs/<etag>.incomplete. */
+typedef struct download {
+    const hub_source *source;
+    const hub_file *file;
+    char *path; /* of the incomplete file */
+    int fd;
+    uint64_t size; /* bytes in it */
+    int write_errno, is_too_long, is_begun, is_wrong_range;
+    progress_bar bar;
+} download;
+
+static int write_all(download *d, const char *data, size_t size)
+{
+    while (size) {
+        const ssize_t n = pwrite(d->fd, data, size, (off_t)d->size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            d->write_errno = n < 0 ? errno : ENOSPC;
+            return -1;
+        }
+        d->size += (uint64_t)n;
+        data += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+static int restart(download *d)
+{
+    d->size = 0;
+    if (ftruncate(d->fd, 0) == 0) return 0;
+    d->write_errno = errno;
+    return -1;
+}
+
+static int on_piece(void *user, const http_reply *reply, const void *data, size_t size)
+{
+    download *d = user;
+
+    if (!d->is_begun) {
+        const int continues = reply->status == 206 && reply->range_start == (int64_t)d->size;
+        if (!continues && d->size && restart(d)) return -1; /* the server knows no ranges */
+        d->is_wrong_range = reply->status == 206 && !continues;
+        if (d->is_wrong_range) return -1;
+        d->is_begun = 1;
+    }
+    if (d->file->size >= 0 && d->size + size > (uint64_t)d->file->size) {
+        d->is_too_long = 1;
+        return -1;
+    }
+    if (write_all(d, data, size)) return -1;
+    progress_update(&d->bar, d->size);
+    return 0;
+}
+
+/* The file is given up: nothing of it stays. */
+static int give_up(download *d)
+{
+    unlink(d->path);
+    return -1;
+}
+
+static int explain_write_error(download *d)
+{
+    if (d->write_errno == ENOSPC || d->write_errno == EDQUOT || d->write_errno == EFBIG)
+        cli_error("%s: no room for it in %s (%s); the partial file was removed", d->file->name,
+                  d->source->repo_dir, strerror(d->write_errno));
+    else
+        cli_error("%s: cannot write %s: %s", d->file->name, d->path, strerror(d->write_errno));
+    return give_up(d);
+}
+
+/* One request from where the file ends. 0 = an answer was taken in; 1 = cut; -1 = reported. */
+static int attempt(download *d, const char *url)
+{
+    http_reply reply;
+
+    d->is_begun = d->is_wrong_range = 0;
+    const http_result result = http_get(d->source->client, url, d->size, on_piece, d, &reply);
+    if (d->write_errno) return explain_write_error(d);
+    if (d->is_too_long) {
+        cli_error("%s: the server sends more than the %lld bytes it announced; nothing was kept",
+                  d->file->name, (long long)d->file->size);
+        return give_up(d);
+    }
+    if (result == HTTP_CUT || d->is_wrong_range)
+        return 1; /* again, from the beginning if need be */
+    if (result == HTTP_REFUSED) {
+        cli_error("%s: %s", d->file->name, http_error(d->source->client));
+        return -1;
+    }
+    if (reply.status == 416 && d->size) return restart(d) ? explain_write_error(d) : 1;
+    if (reply.status >= 500) return 1;
+    if (reply.status != 200 && reply.status != 206) {
+        cli_error("%s: the server answered HTTP %ld", d->file->name, reply.status);
+        return -1;
+    }
+    return d->file->size >= 0 && d->size < (uint64_t)d->file->size ? 1 : 0;
+}
+
+static int transfer(download *d)
+{
+    char *url = hub_file_url(d->source, d->file->name);
+    const int is_whole = d->file->size >= 0 && d->size == (uint64_t)d->file->size;
+    int rc = is_whole ? 0 : 1;
+
+    progress_start_bytes(&d->bar, d->file->name, d->file->size > 0 ? (uint64_t)d->file->size : 0,
+                         d->size);
+    for (unsigned i = 0; rc == 1 && i <= d->source->retries; i++) rc = attempt(d, url);
+    progress_end(&d->bar);
+    if (rc == 1) {
+        cli_error("%s: the connection was cut after %llu of %lld bytes; run the same command again "
+                  "to resume",
+                  d->file->name, (unsigned long long)d->size, (long long)d->file->size);
+        rc = -1;
+    }
+    free(url);
+    return rc;
+}
+
+static int verify(download *d)
+{
+    switch (digest_check(d->fd, d->size, d->file->etag)) {
+    case DIGEST_RIGHT: return 0;
+    case DIGEST_UNKNOWN:
+        cli_detail("%s: the server gives no digest to check", d->file->name);
+        return 0;
+    case DIGEST_FAILED: cli_error("%s: cannot read back %s", d->file->name, d->path); return -1;
+    case DIGEST_WRONG: break;
+    }
+    cli_error(
+        "%s: the bytes received do not have the announced digest %s; nothing was kept, run again",
+        d->file->name, d->file->etag);
+    return give_up(d);
+}
+
+/* Better said before than found out after minutes. */
+static int check_room(const download *d)
+{
+    struct statvfs fs;
+
+    if (d->file->size < 0 || fstatvfs(d->fd, &fs)) return 0;
+    const uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;
+    const uint64_t wanted =
+        (uint64_t)d->file->size > d->size ? (uint64_t)d->file->size - d->size : 0;
+    if (wanted <= room) return 0;
+    cli_error("%s: needs %.1f MB, but only %.1f MB are free in %s", d->file->name,
+              (double)wanted * 1e-6, (double)room * 1e-6, d->source->repo_dir);
+    return -1;
+}
+
+static int open_incomplete(download *d)
+{
+    struct stat st;
+
+    d->fd = open(d->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (d->fd < 0 || fstat(d->fd, &st)) {
+        cli_error("%s: %s", d->path, strerror(errno));
+        return -1;
+    }
+    if (flock(d->fd, LOCK_EX | LOCK_NB)) {
+        cli_error("%s: another process is fetching it", d->path);
+        return -1;
+    }
+    d->size = (uint64_t)st.st_size;
+    if (d->size &&
+        (d->source->force || (d->file->size >= 0 && d->size > (uint64_t)d->file->size)) &&
+        restart(d)) {
+        cli_error("%s: %s", d->path, strerror(d->write_errno));
+        return -1;
+    }
+    if (check_room(d)) return d->size ? -1 : give_up(d);
+    return 0;
+}
+
+/* All or nothing: on disk first, then under its name. */
+static int publish(download *d, const char *blob)
+{
+    if (fsync(d->fd) == 0 && rename(d->path, blob) == 0) return 0;
+    d->write_errno = errno;
+    return explain_write_error(d);
+}
+
+static int is_in_cache(const hub_file *file, const char *blob)
+{
+    struct stat st;
+    return stat(blob, &st) == 0 && S_ISREG(st.st_mode) &&
+           (file->size < 0 || st.st_size == file->size);
+}
+
+int hub_file_fetch(const hub_source *source, const hub_file *file)
+{
+    char *blobs = cli_format("%s/blobs", source->repo_dir);
+    char *blob = cli_format("%s/%s", blobs, file->etag);
+    download d = {
+        .source = source, .file = file, .fd = -1, .path = cli_format("%s.incomplete", blob)};
+    int rc = 0;
+
+    if (!source->force && is_in_cache(file, blob)) {
+        cli_detail("%s: already there", file->name);
+    } else if (hub_make_directories(blobs)) {
+        cli_error("%s: %s", blobs, strerror(errno));
+        rc = -1;
+    } else {
+        rc = open_incomplete(&d);
+        if (!rc) rc = transfer(&d);
+        if (!rc) rc = verify(&d);
+        if (!rc) rc = publish(&d, blob);
+        if (!rc && d.size < 1000000)
+            cli_note("%s: %.1f kB", file->name, (double)d.size * 1e-3);
+        else if (!rc)
+            cli_note("%s: %.1f MB", file->name, (double)d.size * 1e-6);
+    }
+    if (rc && d.fd >= 0 && d.size == 0) unlink(d.path); /* nothing in it to resume */
+    if (d.fd >= 0) close(d.fd);
+    free(d.path);
+    free(blob);
+    free(blobs);
+    return rc;
+}

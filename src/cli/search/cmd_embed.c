@@ -1,0 +1,316 @@
+/* cmd_embed.c - renyi embed: photos and texts as rows of numbers.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/kit/json_out.h"
+#include "cli/kit/read_file.h"
+#include "cli/search/embed_job.h"
+#include "cli/shared/model_path.h"
+#include "cli/shared/text_side.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct embed_options {
+    embed_arguments a;
+    text_arguments text;
+    cli_strings texts; /* --text, then the lines of --text-file */
+    const char *text_file, *list, *output;
+    int recursive, json;
+} embed_options;
+
+/* What was asked for, and what came of it. */
+typedef struct embed_result {
+    char *architecture; /* of the image tower; NULL if it was not needed */
+    renyi_cpu cpu;
+    renyi_dtype dtype;
+    uint32_t dim;
+    char policy[RENYI_POLICY_MAX]; /* in full */
+    image_inputs inputs;           /* failures among them */
+    float *images;                 /* [inputs.paths.count, dim]; rows that are there first */
+    cli_strings files;             /* [n] of those rows */
+    float *texts;                  /* [texts->count, dim] */
+    const cli_strings *words;
+} embed_result;
+
+/* ---- output -------------------------------------------------------------------------------- */
+
+static renyi_embeddings embeddings_of(const embed_options *o, const embed_result *r)
+{
+    return (renyi_embeddings){.struct_size = sizeof(renyi_embeddings),
+                              .dim = r->dim,
+                              .n_images = r->files.count,
+                              .n_texts = r->words->count,
+                              .images = r->images,
+                              .texts = r->texts,
+                              .files = (const char *const *)r->files.items,
+                              .words = (const char *const *)r->words->items,
+                              .model = o->a.model,
+                              .policy = r->policy};
+}
+
+static const char *const endings[] = {".safetensors", ".npy", ".jsonl"};
+
+/* -1 = none of them */
+static int format_of(const char *path)
+{
+    const size_t n = strlen(path);
+
+    for (int i = 0; i < 3; i++) {
+        const size_t m = strlen(endings[i]);
+        if (n > m && strcmp(path + n - m, endings[i]) == 0) return i;
+    }
+    return -1;
+}
+
+static int write_rows(const embed_options *o, const embed_result *r)
+{
+    const renyi_embeddings e = embeddings_of(o, r);
+    renyi_error err = {0};
+
+    if (renyi_embeddings_write(o->output, (renyi_rows_format)format_of(o->output), &e, &err) !=
+        RENYI_OK) {
+        cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
+        return CLI_FAILED;
+    }
+    cli_note("%s: %zu photo%s, %zu text%s, %u numbers each", o->output, r->files.count,
+             r->files.count == 1 ? "" : "s", r->words->count, r->words->count == 1 ? "" : "s",
+             r->dim);
+    return CLI_OK;
+}
+
+static json_t *row_json(const float *row, uint32_t dim)
+{
+    json_t *list = json_array();
+
+    for (uint32_t k = 0; k < dim; k++) json_array_append_new(list, json_number((double)row[k]));
+    return list;
+}
+
+/* Names in the order of the rows; the rows too where no file has them. */
+static json_t *names_json(const char *key, const cli_strings *names, const float *rows,
+                          uint32_t dim)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < names->count; i++) {
+        json_t *item = json_pack("{s:o}", key, json_text(names->items[i]));
+        if (rows) json_object_set_new(item, "embedding", row_json(rows + i * dim, dim));
+        json_array_append_new(list, item);
+    }
+    return list;
+}
+
+static json_t *failed_json(const image_inputs *inputs)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < inputs->failed.count; i++)
+        json_array_append_new(list,
+                              json_pack("{s:o, s:o}", "file", json_text(inputs->failed.items[i]),
+                                        "error", json_text(inputs->reasons.items[i])));
+    return list;
+}
+
+static json_t *result_json(const embed_options *o, const embed_result *r)
+{
+    const uint32_t dim = r->dim;
+    const int is_file = o->output != NULL;
+
+    return json_pack("{s:o, s:o, s:s, s:s, s:o, s:i, s:o, s:o, s:o, s:o}", "model",
+                     json_text(o->a.model), "architecture", json_text(r->architecture), "cpu_level",
+                     renyi_cpu_name(r->cpu), "dtype", renyi_dtype_name(r->dtype), "policy",
+                     json_text(r->policy), "dim", (int)dim, "output", json_text(o->output),
+                     "images", names_json("file", &r->files, is_file ? NULL : r->images, dim),
+                     "texts", names_json("text", r->words, is_file ? NULL : r->texts, dim),
+                     "failed", failed_json(&r->inputs));
+}
+
+/* Lines of JSON, as a .jsonl file has them. */
+static void put_lines(const char *key, const cli_strings *names, const float *rows, uint32_t dim)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        json_t *line = json_pack("{s:o, s:o}", key, json_text(names->items[i]), "embedding",
+                                 row_json(rows + i * dim, dim));
+        if (line) json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        putchar('\n');
+        json_decref(line);
+    }
+}
+
+static int report(const embed_options *o, const embed_result *r)
+{
+    const size_t n = r->files.count + r->words->count;
+    const int code = o->output && n ? write_rows(o, r) : CLI_OK;
+
+    if (code != CLI_OK) return code;
+    if (o->json) {
+        json_print(result_json(o, r));
+    } else if (!o->output) {
+        put_lines("file", &r->files, r->images, r->dim);
+        put_lines("text", r->words, r->texts, r->dim);
+    }
+    if (!n) return CLI_FAILED;
+    return r->inputs.n_failed ? CLI_PARTIAL : CLI_OK;
+}
+
+/* ---- run ----------------------------------------------------------------------------------- */
+
+static int embed_texts(const embed_options *o, embed_result *r, const renyi_options *opt)
+{
+    text_side side;
+    int code = text_side_open(&side, o->a.model, &o->text, opt);
+
+    if (!code && r->dim && side.info.embed_dim != r->dim) {
+        cli_error("the image tower's embeddings have %u numbers, the text tower's %u", r->dim,
+                  side.info.embed_dim);
+        code = -1;
+    }
+    if (!code) {
+        r->dim = side.info.embed_dim;
+        r->cpu = side.info.cpu;
+        r->dtype = side.info.dtype;
+        r->texts = cli_alloc(o->texts.count, r->dim * sizeof *r->texts);
+        code =
+            text_side_embed(&side, &o->texts, o->text.truncate, (uint32_t)o->a.threads, r->texts);
+    }
+    text_side_free(&side);
+    return code ? CLI_FAILED : CLI_OK;
+}
+
+/* Texts before photos: what is wrong with them shows at once. */
+static int embed_both(const embed_options *o, embed_result *r, const renyi_model *model,
+                      const renyi_options *opt)
+{
+    renyi_model_info info;
+    embed_job job;
+
+    renyi_model_get_info(model, &info);
+    r->architecture = cli_copy(info.architecture);
+    r->cpu = info.cpu;
+    r->dtype = info.dtype;
+    r->dim = info.embed_dim;
+    int code = embed_job_open(&job, "embed", &o->a, model);
+    if (code == CLI_OK && o->texts.count) code = embed_texts(o, r, opt);
+    if (code == CLI_OK) code = embed_job_photos(&job, &r->inputs, &r->images, &r->files);
+    memcpy(r->policy, job.policy, sizeof r->policy);
+    return code;
+}
+
+/* The image tower is not opened for texts alone. */
+static int embed(const embed_options *o, embed_result *r)
+{
+    const renyi_options opt = embed_model_options(&o->a);
+
+    if (!r->inputs.paths.count) return embed_texts(o, r, &opt);
+    renyi_model *model = model_open_reported(o->a.model, &opt);
+    const int code = model ? embed_both(o, r, model, &opt) : CLI_FAILED;
+    renyi_model_free(model);
+    return code;
+}
+
+static int run(const embed_options *o, const cli_strings *words)
+{
+    embed_result r = {.words = &o->texts, .policy = "none"};
+    int code = CLI_FAILED;
+
+    image_inputs_collect(&r.inputs, words, o->list, o->recursive);
+    if (r.inputs.paths.count || o->texts.count) {
+        code = embed(o, &r);
+        if (code == CLI_OK) code = report(o, &r);
+    } else if (!r.inputs.n_failed) {
+        cli_error("nothing to embed: the lists name nothing");
+    }
+    image_inputs_free(&r.inputs);
+    cli_strings_free(&r.files);
+    free(r.architecture);
+    free(r.images);
+    free(r.texts);
+    return code;
+}
+
+/* ---- command line -------------------------------------------------------------------------- */
+
+/* One text a line; empty lines are none. */
+static int read_texts(embed_options *o)
+{
+    enum { MAX_TEXT_BYTES = 256 << 20 };
+    file_bytes bytes;
+    char *why = NULL;
+
+    if (!o->text_file) return 0;
+    if (read_file(o->text_file, MAX_TEXT_BYTES, &bytes, &why)) {
+        cli_error("%s: %s", o->text_file, why);
+        free(why);
+        return -1;
+    }
+    for (char *line = (char *)bytes.data; line;) {
+        char *next = strchr(line, '\n');
+        if (next) *next++ = 0;
+        line[strcspn(line, "\r")] = 0;
+        if (*line) cli_strings_add(&o->texts, cli_copy(line));
+        line = next;
+    }
+    free(bytes.data);
+    return 0;
+}
+
+static int check(embed_options *o, const cli_strings *words)
+{
+    if (!o->a.model) return options_usage_error("embed", "-m MODEL is missing");
+    if (!words->count && !o->list && !o->texts.count && !o->text_file)
+        return options_usage_error("embed", "no images and no --text given");
+    if (o->output && format_of(o->output) < 0)
+        return options_usage_error("embed",
+                                   "-o %s: the name must end in .safetensors, .npy or "
+                                   ".jsonl",
+                                   o->output);
+    const int code = embed_arguments_check("embed", &o->a);
+    if (code != CLI_OK) return code;
+    return read_texts(o) ? CLI_FAILED : CLI_OK;
+}
+
+static option_outcome parse(embed_options *o, int argc, char **argv, cli_strings *words)
+{
+    const option table[] = {
+        {"model", 'm', OPTION_STRING, &o->a.model, "MODEL",
+         "file, directory, or Hugging Face name in the cache", 0, 0},
+        {"output", 'o', OPTION_STRING, &o->output, "FILE",
+         "write to FILE.safetensors, .npy or .jsonl (lines of JSON on stdout)", 0, 0},
+        {"text", 0, OPTION_STRINGS, &o->texts, "TEXT", "a text; again for more (CLIP)", 0, 0},
+        {"text-file", 0, OPTION_STRING, &o->text_file, "FILE", "texts, one a line", 0, 0},
+        TEXT_OPTION_ROWS(&o->text),
+        {"list", 0, OPTION_STRING, &o->list, "FILE", "also the images named in FILE, one a line", 0,
+         0},
+        {"recursive", 'r', OPTION_FLAG, &o->recursive, "", "look for images below directories too",
+         0, 0},
+        {"json", 0, OPTION_FLAG, &o->json, "", "one JSON document on stdout", 0, 0},
+        EMBED_OPTION_ROWS(&o->a),
+    };
+    const verb_syntax syntax = {
+        "embed", "-m MODEL [--text TEXT]... [--text-file FILE] [IMAGES...] [-o FILE]",
+        "Photos and texts as rows of numbers, each of length 1: the dot product of two rows says how alike\n"
+        "they are. With a CLIP, photos and texts are in one space; of other models, a row is what their head\n"
+        "would read. In a .safetensors file the rows are the tensors 'image' and 'text', in order, and the\n"
+        "metadata has 'files' and 'texts'; a .npy has images first, then texts, and no names. Photos that\n"
+        "cannot be read are named and have no row; the exit code is 3.",
+        "  renyi embed -m openai/clip-vit-base-patch16 photos/ -o photos.safetensors\n"
+        "  renyi embed -m clip --text 'a photo of a cat.' --text 'a photo of a dog.' cat.jpg -o rows.jsonl\n"
+        "  renyi embed -m vit.safetensors --prune 'mosaic keep=0.7 layers=0,3,6' -r photos/ -o rows.npy\n"
+        "  renyi embed -m clip --text-file captions.txt -o captions.safetensors\n",
+        OPTIONS_OF(table)};
+    return options_parse(&syntax, argc, argv, words);
+}
+
+int cmd_embed(int argc, char **argv)
+{
+    embed_options o = {0};
+    cli_strings words = {0};
+    const option_outcome outcome = parse(&o, argc, argv, &words);
+    int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
+
+    if (outcome == OPTIONS_GO && (code = check(&o, &words)) == CLI_OK) code = run(&o, &words);
+    embed_arguments_free(&o.a);
+    cli_strings_free(&o.texts);
+    cli_strings_free(&words);
+    return code;
+}

@@ -1,0 +1,59 @@
+/* prune_options.h - the pruning options that verbs share, and the policy texts they mean.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * --prune takes a policy of the library's grammar, a preset's name, or a rule alone. The words of
+ * the field (--keep-rate, --drop-loc, ...) are other spellings of the grammar's keys: they are
+ * appended to the policy text, and the library alone judges the whole.
+ */
+#ifndef RENYI_PRUNE_OPTIONS_H
+#define RENYI_PRUNE_OPTIONS_H
+
+#include "cli/kit/options.h"
+
+#include <renyi/renyi.h>
+
+typedef struct prune_options {
+    cli_strings policies; /* each --prune */
+    const char *keep_rate, *drop_loc, *metric, *norm, *rescue, *p, *r, *keep_tokens;
+    int fuse_token;
+} prune_options;
+
+/* The rows of an option table that fill `o`, a prune_options *. */
+/* clang-format off */
+#define PRUNE_OPTION_ROWS(o) \
+    {"prune", 0, OPTION_STRINGS, &(o)->policies, "POLICY", \
+     "drop tokens by a policy, preset or rule ('renyi policies')", 0, 0}, \
+    {"keep-rate", 0, OPTION_STRING, &(o)->keep_rate, "R", \
+     "share of the patch tokens KEPT by each cut, 0 < R <= 1 (keep=)", 0, 0}, \
+    {"keep-tokens", 0, OPTION_STRING, &(o)->keep_tokens, "N", \
+     "patch tokens KEPT by each cut, as a number (tokens=)", 0, 0}, \
+    {"p", 'p', OPTION_STRING, &(o)->p, "N", \
+     "patch tokens REMOVED by each cut (p=); alone: naive", 0, 0}, \
+    {"r", 0, OPTION_STRING, &(o)->r, "N", \
+     "tokens REMOVED by merging in each block (r=); alone: tome", 0, 0}, \
+    {"drop-loc", 0, OPTION_STRING, &(o)->drop_loc, "L,...", \
+     "blocks that cut, from 0: 3,6,9 or '(3, 6, 9)' (layers=)", 0, 0}, \
+    {"metric", 0, OPTION_STRING, &(o)->metric, "M", \
+     "what tokens are ranked by: cls, col, correct, ... (metric=)", 0, 0}, \
+    {"norm", 0, OPTION_STRING, &(o)->norm, "N", \
+     "order of the column norm, N >= 1 or inf (n=)", 0, 0}, \
+    {"rescue", 0, OPTION_STRING, &(o)->rescue, "C", \
+     "share of the kept that the column norm chooses, 0 to 1 (c=)", 0, 0}, \
+    {"fuse-token", 0, OPTION_FLAG, &(o)->fuse_token, "", \
+     "the removed live on as one fused token (fuse)", 0, 0}
+/* clang-format on */
+
+/* What was meant, into the empty list `texts`: every --prune with the other words appended; without
+ * one, the rule that the words belong to; "none" without any. 0, or -1 after reporting wrong usage.
+ * The texts are not judged: see prune_check. */
+int prune_texts(const char *verb, const prune_options *o, cli_strings *texts);
+
+/* The policy in full, every default said. With a model its layers and counts are checked too.
+ * CLI_OK; CLI_USAGE or CLI_FAILED after reporting. */
+int prune_check(const char *verb, const char *text, const renyi_model *model,
+                char full[RENYI_POLICY_MAX]);
+/* Report an error of the library that a policy caused; returns the exit code. */
+int prune_error(const char *verb, const char *text, const renyi_error *err);
+void prune_options_free(prune_options *o);
+
+#endif

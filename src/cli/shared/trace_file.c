@@ -1,0 +1,137 @@
+/* trace_file.c - see trace_file.h.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/shared/trace_file.h"
+
+#include "cli/kit/json_out.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int trace_open(trace_file *t, const char *path, const renyi_model_info *info)
+{
+    *t = (trace_file){path, fopen(path, "w"), info->n_prefix + info->n_patches, info->n_blocks};
+    if (t->stream) return 0;
+    cli_error("%s: cannot write the trace: %s", path, strerror(errno));
+    return -1;
+}
+
+/* Only patches have a place in the picture; a fused token is null. */
+static json_t *place_json(const renyi_cut *cut, uint32_t token)
+{
+    const int32_t position = token == RENYI_NONE ? RENYI_FUSED : cut->position[token];
+    return position < 0 ? json_null() : json_integer(position);
+}
+
+static json_t *size_json(float size)
+{
+    const int whole = size >= 0.0f && size < 1e9f ? (int)size : -1;
+    return (float)whole == size ? json_integer(whole) : json_number((double)size);
+}
+
+/* The new list behind the prefix: places, scores, sizes, in its order. */
+static void add_kept(json_t *out, const renyi_cut *cut)
+{
+    json_t *kept = json_array(), *scores = json_array(), *sizes = json_array();
+
+    for (uint32_t row = cut->n_prefix; row < cut->n_out; row++) {
+        const uint32_t token = cut->source[row];
+        json_array_append_new(kept, place_json(cut, token));
+        json_array_append_new(scores, token == RENYI_NONE ? json_null()
+                                                          : json_number((double)cut->score[token]));
+        json_array_append_new(sizes, size_json(cut->size[row]));
+    }
+    json_object_set_new(out, "kept", kept);
+    json_object_set_new(out, "scores", scores);
+    json_object_set_new(out, "sizes", sizes);
+}
+
+/* The tokens that have no row of their own any more, each in the list that says why. */
+static void add_removed(json_t *out, const renyi_cut *cut)
+{
+    json_t *rescued = json_array(), *dropped = json_array(), *fused = json_array(),
+           *merged = json_array();
+
+    for (uint32_t token = cut->n_prefix; token < cut->n_in; token++) {
+        const uint32_t row = cut->target[token];
+        const uint32_t owner = row == RENYI_NONE ? RENYI_NONE : cut->source[row];
+        if (cut->rescued[token]) json_array_append_new(rescued, place_json(cut, token));
+        if (row == RENYI_NONE)
+            json_array_append_new(dropped, place_json(cut, token));
+        else if (owner == RENYI_NONE)
+            json_array_append_new(fused, place_json(cut, token));
+        else if (owner != token)
+            json_array_append_new(
+                merged, json_pack("[o, o]", place_json(cut, token), place_json(cut, owner)));
+    }
+    json_object_set_new(out, "rescued", rescued);
+    json_object_set_new(out, "dropped", dropped);
+    json_object_set_new(out, "fused", fused);
+    json_object_set_new(out, "merged", merged);
+}
+
+static json_t *cut_json(const renyi_cut *cut)
+{
+    json_t *out = json_pack("{s:i, s:i, s:i}", "layer", (int)cut->block, "tokens_in",
+                            (int)cut->n_in, "tokens_out", (int)cut->n_out);
+    add_kept(out, cut);
+    add_removed(out, cut);
+    return out;
+}
+
+/* Tokens that enter each block, and that leave the last: blocks `from` to `until` see `count`. */
+static void add_counts(json_t *counts, uint32_t from, uint32_t until, uint32_t count)
+{
+    for (; from <= until; from++) json_array_append_new(counts, json_integer(count));
+}
+
+static json_t *photo_json(const trace_file *t, const char *file, const renyi_session *session,
+                          uint32_t image, renyi_error *err)
+{
+    json_t *tokens = json_array(), *cuts = json_array();
+    uint32_t count = t->n_tokens, next = 0;
+
+    for (size_t i = 0; i < renyi_session_cut_count(session); i++) {
+        renyi_cut cut;
+        if (renyi_session_cut(session, image, i, &cut, err) != RENYI_OK) {
+            json_decref(tokens);
+            json_decref(cuts);
+            return NULL;
+        }
+        add_counts(tokens, next, cut.block, count);
+        count = cut.n_out;
+        next = cut.block + 1;
+        json_array_append_new(cuts, cut_json(&cut));
+    }
+    add_counts(tokens, next, t->n_blocks, count);
+    return json_pack("{s:o, s:s, s:o, s:o}", "file", json_text(file), "policy",
+                     renyi_session_policy(session), "tokens", tokens, "cuts", cuts);
+}
+
+int trace_photo(trace_file *t, const char *file, const renyi_session *session, uint32_t image)
+{
+    renyi_error err = {.code = RENYI_ERR_NOMEM};
+    json_t *line = photo_json(t, file, session, image, &err);
+    char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+
+    json_decref(line);
+    if (!text) {
+        cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
+        return -1;
+    }
+    const int failed = fprintf(t->stream, "%s\n", text) < 0 || fflush(t->stream) != 0;
+    if (failed) cli_error("%s: cannot write the trace: %s", t->path, strerror(errno));
+    free(text);
+    return failed ? -1 : 0;
+}
+
+int trace_close(trace_file *t)
+{
+    FILE *stream = t->stream;
+
+    t->stream = NULL;
+    if (!stream || fclose(stream) == 0) return 0;
+    cli_error("%s: cannot write the trace: %s", t->path, strerror(errno));
+    return -1;
+}

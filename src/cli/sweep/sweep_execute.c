@@ -1,0 +1,284 @@
+/* sweep_execute.c - renyi sweep: opens what the grid names, runs it, has it reported.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/kit/cli_ranks.h"
+#include "cli/kit/json_out.h"
+#include "cli/kit/progress.h"
+#include "cli/shared/model_path.h"
+#include "cli/sweep/sweep_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the callbacks of the library share. */
+typedef struct driver {
+    const sweep_arguments *a;
+    renyi_grid_info grid;
+    char **paths;             /* [grid.n_models] where each model is */
+    zeroshot_words words;     /* of a sweep of CLIPs */
+    renyi_classifier **heads; /* [grid.n_models] for them, made when first wanted */
+    progress_bar bar;
+    int is_started;
+    uint64_t next_line; /* photos of this pass */
+    uint32_t pass;
+    double start_ms;
+} driver;
+
+/* ---- callbacks ----------------------------------------------------------------------------- */
+
+/* Reported already: no message. */
+static renyi_status fail_silently(renyi_error *err, renyi_status code)
+{
+    err->message[0] = 0;
+    return err->code = code;
+}
+
+/* A CLIP becomes a classifier that looks after its tower; others stay what they are. */
+static renyi_status add_words(driver *d, uint32_t i, const renyi_options *o, renyi_model **model,
+                              renyi_error *err)
+{
+    renyi_model *tower = *model;
+    renyi_model_info info;
+
+    renyi_model_get_info(tower, &info);
+    if (!d->a->e.zeroshot || strcmp(info.family, "clip") != 0 || info.n_classes) return RENYI_OK;
+    if (!d->heads[i])
+        d->heads[i] =
+            zeroshot_classifier(d->grid.models[i], d->a->e.zeroshot, &d->words, o, d->a->e.threads);
+    if (!d->heads[i] || zeroshot_model(model, tower, d->heads[i], &d->words) != CLI_OK) {
+        *model = tower;
+        return fail_silently(err, RENYI_ERR_UNSUPPORTED);
+    }
+    renyi_model_keep_tower(*model, tower);
+    return RENYI_OK;
+}
+
+static renyi_status open_model(void *user, const char *model, uint32_t image_size,
+                               renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
+{
+    driver *d = user;
+    const renyi_options o = {.struct_size = sizeof o,
+                             .cpu = cpu_from_name(d->a->e.cpu),
+                             .image_size = image_size,
+                             .dtype = dtype_from_name(d->a->e.dtype)};
+    renyi_model_info info;
+    photo_spec spec;
+    uint32_t i = 0;
+
+    while (strcmp(d->grid.models[i], model) != 0) i++;
+    renyi_status status = renyi_model_open(out, d->paths[i], &o, err);
+    if (status != RENYI_OK) return status;
+    renyi_model_get_info(*out, &info);
+    if (photo_spec_make(&spec, "sweep", &info, &d->a->e.over))
+        status = fail_silently(err, RENYI_ERR_ARG);
+    if (status == RENYI_OK) status = add_words(d, i, &o, out, err);
+    if (status != RENYI_OK) {
+        renyi_model_free(*out);
+        *out = NULL;
+        return status;
+    }
+    *preprocess = spec.preprocess;
+    return RENYI_OK;
+}
+
+static void on_failure(void *user, const char *file, const char *message)
+{
+    driver *d = user;
+
+    progress_end(&d->bar); /* the message gets a line of its own; the bar comes back below it */
+    cli_error("%s: %s", file, message);
+    d->is_started = 0;
+}
+
+/* "4:10 left", once there is something to tell it by. */
+static void left_text(const driver *d, const renyi_sweep_progress *p, char out[32])
+{
+    const double seconds = (cli_now_ms() - d->start_ms) * 1e-3;
+    const double left = fmax(0.0, seconds * (1.0 - p->share) / p->share_now);
+
+    out[0] = 0;
+    if (p->share_now > 0 && left < 1e7)
+        snprintf(out, 32, ", %.0f:%02.0f left", floor(left / 60.0), floor(fmod(left, 60.0)));
+}
+
+static int on_progress(void *user, const renyi_sweep_progress *p)
+{
+    driver *d = user;
+    char left[32];
+    char *title = model_path_title(p->model);
+
+    left_text(d, p, left);
+    if (!d->is_started) progress_start(&d->bar, "sweep", p->n_answers, 1);
+    d->is_started = 1;
+    if (progress_is_due(&d->bar)) {
+        progress_words(&d->bar, ", %.40s at %u (%u of %u)%s", title, p->image_size, p->pass + 1,
+                       p->n_passes, left);
+        progress_update(&d->bar, p->answers);
+    }
+    if (p->pass != d->pass) d->next_line = d->a->e.log_freq;
+    d->pass = p->pass;
+    if (!d->bar.is_on && (p->photos >= d->next_line || p->photos == p->n_photos)) {
+        cli_note("Sweep: [%u/%u] %s at %u, %u policies: %llu of %llu photos; %.0f %% of all%s",
+                 p->pass + 1, p->n_passes, title, p->image_size, p->n_policies,
+                 (unsigned long long)p->photos, (unsigned long long)p->n_photos, 100.0 * p->share,
+                 left);
+        while (d->next_line <= p->photos) d->next_line += d->a->e.log_freq;
+    }
+    free(title);
+    return eval_is_interrupted();
+}
+
+/* ---- report -------------------------------------------------------------------------------- */
+
+static int exit_code(const sweep_view *v)
+{
+    uint64_t images = 0;
+
+    for (size_t i = 0; i < v->n; i++) images += v->points[i].result.images;
+    if (v->is_interrupted || (!images && !v->a->dry_run)) return CLI_FAILED;
+    return renyi_sweep_failure_count(v->sweep) ? CLI_PARTIAL : CLI_OK;
+}
+
+static int report(const driver *d, const renyi_sweep *s, int is_interrupted)
+{
+    sweep_view v;
+    int code = CLI_FAILED;
+
+    if (sweep_view_make(&v, d->a, s, is_interrupted) == 0) {
+        if (d->a->e.json)
+            json_print(sweep_json(&v));
+        else
+            sweep_table(&v);
+        const int is_silent = d->a->dry_run || ranks_number();
+        code = is_silent || sweep_folder_write(&v) == 0 ? exit_code(&v) : CLI_FAILED;
+    }
+    if (is_interrupted && !ranks_number())
+        cli_error("interrupted; %s", d->a->output
+                                         ? "the same command with --resume goes on from here"
+                                         : "with -o DIR a sweep can be resumed");
+    sweep_view_free(&v);
+    return code;
+}
+
+static void note_skips(const renyi_sweep *s)
+{
+    enum { SHOWN = 10 };
+    const size_t n = renyi_sweep_skip_count(s);
+
+    for (size_t i = 0; i < n && i < SHOWN; i++) {
+        renyi_sweep_skip k;
+        renyi_sweep_get_skip(s, i, &k);
+        char *title = model_path_title(k.model), *policy = sweep_short_policy(k.policy);
+        cli_warn("not run: %s at %u, %s: %s", title, k.image_size, policy, k.message);
+        free(title);
+        free(policy);
+    }
+    if (n > SHOWN) cli_warn("not run: %zu more", n - SHOWN);
+}
+
+/* ---- run ----------------------------------------------------------------------------------- */
+
+/* Reported already when there is no message. */
+static int fail(const renyi_error *err)
+{
+    if (err->message[0]) return eval_error("sweep", err);
+    return err->code == RENYI_ERR_ARG ? CLI_USAGE : CLI_FAILED;
+}
+
+static int run(driver *d, renyi_sweep *s)
+{
+    renyi_error err = {0};
+    renyi_dataset_info found;
+    renyi_status status = RENYI_OK;
+
+    renyi_sweep_get_data(s, &found);
+    eval_note_data(&d->a->e, &found);
+    cli_note("grid: %zu points; %u models, %u sizes, %u policies", renyi_sweep_count(s),
+             d->grid.n_models, d->grid.n_sizes, d->grid.n_policies);
+    note_skips(s);
+    d->start_ms = cli_now_ms();
+    d->next_line = d->a->e.log_freq;
+    if (!d->a->dry_run) {
+        eval_catch_interrupt();
+        status = renyi_sweep_run(s, &err);
+        progress_end(&d->bar);
+    }
+    if (status != RENYI_OK && status != RENYI_ERR_ABORTED) return fail(&err);
+    ranks_settle();
+    return report(d, s, status == RENYI_ERR_ABORTED);
+}
+
+static int sweep(driver *d, const renyi_grid *grid)
+{
+    const eval_arguments *e = &d->a->e;
+    const renyi_dataset_options data = eval_data_options(e);
+    const renyi_sweep_options o = {.struct_size = sizeof o,
+                                   .batch = (uint32_t)e->batch,
+                                   .n_threads = (uint32_t)e->threads,
+                                   .n_workers = (uint32_t)e->workers,
+                                   .apply_exif = e->exif != 0,
+                                   .data = e->data,
+                                   .dataset = &data,
+                                   .log = e->log_samples,
+                                   .resume = e->resume != 0,
+                                   .max_bytes = d->a->memory_mb << 20,
+                                   .user = d,
+                                   .open_model = open_model,
+                                   .on_failure = on_failure,
+                                   .progress = on_progress,
+                                   .ranks = ranks_get(),
+                                   .condition = d->words.condition};
+    renyi_error err = {0};
+    renyi_sweep *s;
+
+    if (renyi_sweep_new(&s, grid, &o, &err) != RENYI_OK) return fail(&err);
+    const int code = run(d, s);
+    renyi_sweep_free(s);
+    return code;
+}
+
+/* Of CLIPs the words must be known before the first is opened; the sweep opens the data for itself.
+ */
+static int sweep_words(driver *d, const renyi_grid *grid)
+{
+    renyi_dataset *data = NULL;
+    int code = CLI_OK;
+
+    if (!d->a->e.zeroshot) return sweep(d, grid);
+    code = eval_open_data("sweep", &d->a->e, NULL, &data);
+    if (code == CLI_OK) code = zeroshot_words_make(&d->words, "sweep", d->a->e.zeroshot, data);
+    if (code == CLI_OK) code = sweep(d, grid);
+    zeroshot_words_free(&d->words);
+    renyi_dataset_free(data);
+    return code;
+}
+
+static void driver_free(driver *d)
+{
+    for (uint32_t i = 0; i < d->grid.n_models; i++) {
+        free(d->paths[i]);
+        renyi_classifier_free(d->heads[i]);
+    }
+    free(d->paths);
+    free(d->heads);
+}
+
+int sweep_execute(const sweep_arguments *a)
+{
+    driver d = {.a = a};
+    int code;
+    renyi_grid *grid = sweep_grid(a, &code);
+
+    if (!grid) return code;
+    renyi_grid_get_info(grid, &d.grid);
+    d.paths = cli_alloc(d.grid.n_models, sizeof *d.paths);
+    d.heads = cli_alloc(d.grid.n_models, sizeof *d.heads);
+    for (uint32_t i = 0; code == CLI_OK && i < d.grid.n_models; i++)
+        if (!(d.paths[i] = model_path_resolve(d.grid.models[i]))) code = CLI_FAILED;
+    if (code == CLI_OK && !a->dry_run && sweep_folder_make(a)) code = CLI_FAILED;
+    if (code == CLI_OK) code = sweep_words(&d, grid);
+    driver_free(&d);
+    renyi_grid_free(grid);
+    return code;
+}

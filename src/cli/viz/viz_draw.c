@@ -1,0 +1,108 @@
+/* viz_draw.c - renyi viz as files, and in a terminal.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/kit/write_file.h"
+#include "cli/viz/viz_arguments.h"
+
+#include <renyi/viz_page.h>
+#include <string.h>
+
+const char *viz_format(const char *path)
+{
+    static const char *const endings[] = {"html", "png", "svg"};
+    const char *dot = strrchr(path, '.');
+
+    for (size_t i = 0; dot && i < 3; i++)
+        if (strcmp(dot + 1, endings[i]) == 0) return endings[i];
+    return NULL;
+}
+
+static renyi_figure_options figure_options(const viz_arguments *a)
+{
+    renyi_figure_options o = {.struct_size = sizeof o,
+                              .is_dark = a->dark != 0,
+                              .cell = (uint32_t)a->cell,
+                              .scale = a->scale.given ? a->scale.values[0] : 0.0,
+                              .opacity = a->opacity.given ? a->opacity.values[0] : 0.0,
+                              .head = viz_head(a->attention),
+                              .title = a->title};
+
+    if (a->colours && strcmp(a->colours, "red-blue") == 0) o.colours = RENYI_COLOURS_RED_BLUE;
+    for (int kind = 0; renyi_figure_name((renyi_figure_kind)kind); kind++)
+        if (strcmp(renyi_figure_name((renyi_figure_kind)kind), a->figure) == 0)
+            o.kind = (renyi_figure_kind)kind;
+    return o;
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+static int put_file(const char *path, renyi_status st, const char *bytes, size_t size,
+                    const renyi_error *err)
+{
+    if (st) {
+        cli_error("%s: %s", path, err->message);
+        return -1;
+    }
+    if (write_whole_file(path, bytes, size)) return -1;
+    cli_note("%s: %zu bytes", path, size);
+    return 0;
+}
+
+static int draw_page(const viz_view *v, const char *path)
+{
+    const renyi_viz_page page = {.struct_size = sizeof page,
+                                 .n_photos = (uint32_t)v->n,
+                                 .photos = v->photos,
+                                 .title = v->a->title,
+                                 .command = v->a->command};
+    renyi_report_text text = {0};
+    renyi_error err = {0};
+    const renyi_status st = renyi_viz_html(&text, &page, &err);
+    const int code = put_file(path, st, text.bytes, text.size, &err);
+
+    renyi_report_text_free(&text);
+    return code;
+}
+
+static int draw_figure(const viz_view *v, const char *path, int is_svg)
+{
+    const renyi_figure_options o = figure_options(v->a);
+    renyi_figure_file file = {0};
+    renyi_error err = {0};
+    const renyi_status st = is_svg ? renyi_figure_svg(&file, v->photos, v->n, &o, &err)
+                                   : renyi_figure_png(&file, v->photos, v->n, &o, &err);
+    const int code = put_file(path, st, file.bytes, file.size, &err);
+
+    renyi_figure_free(&file);
+    return code;
+}
+
+/* ---- stdout -------------------------------------------------------------------------------- */
+
+static int draw_out(const viz_view *v)
+{
+    const renyi_figure_options o = figure_options(v->a);
+    renyi_figure_file file = {0};
+    renyi_error err = {0};
+    const renyi_status st =
+        v->a->svg ? renyi_figure_svg(&file, v->photos, v->n, &o, &err)
+                  : renyi_figure_terminal(&file, v->photos, v->n, &o, viz_terminal(v->a->graphics),
+                                          viz_columns(), &err);
+
+    if (st) cli_error("%s", err.message);
+    if (!st) fwrite(file.bytes, 1, file.size, stdout); /* cli_finish_output reports a failure */
+    renyi_figure_free(&file);
+    return st ? -1 : 0;
+}
+
+int viz_draw(const viz_view *v)
+{
+    for (size_t i = 0; i < v->a->outputs.count; i++) {
+        const char *path = v->a->outputs.items[i], *format = viz_format(path);
+        const int bad = strcmp(format, "html") == 0
+                            ? draw_page(v, path)
+                            : draw_figure(v, path, strcmp(format, "svg") == 0);
+        if (bad) return -1;
+    }
+    return v->a->term || v->a->svg ? draw_out(v) : 0;
+}

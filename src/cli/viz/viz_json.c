@@ -1,0 +1,195 @@
+/* viz_json.c - all numbers of renyi viz as one JSON document. Lists over patches are in raster
+ * order. SPDX-License-Identifier: Apache-2.0
+ */
+#include "cli/kit/json_out.h"
+#include "cli/viz/viz_arguments.h"
+
+#include <math.h>
+
+static json_t *floats(const float *values, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_number((double)values[i]));
+    return list;
+}
+
+/* RENYI_NONE gives null. */
+static json_t *wholes(const uint32_t *values, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list,
+                              values[i] == RENYI_NONE ? json_null() : json_integer(values[i]));
+    return list;
+}
+
+static json_t *patch_or_none(uint32_t value)
+{
+    return value == RENYI_NONE ? json_null() : json_integer(value);
+}
+
+/* ---- the dense part ------------------------------------------------------------------------ */
+
+static json_t *metric_json(const renyi_viz_result *r, const renyi_viz_metric *m)
+{
+    json_t *maps = json_array();
+
+    for (uint32_t i = 0; i < r->n_layers; i++) {
+        const renyi_viz_map *map = &m->maps[i];
+        json_array_append_new(
+            maps, json_pack("{s:i, s:o, s:o, s:o, s:o}", "layer", (int)r->layers[i], "low",
+                            json_number((double)map->low), "high", json_number((double)map->high),
+                            "score", floats(map->score, r->n_patches), "rank",
+                            wholes(map->rank, r->n_patches)));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "name", json_text(m->name), "label",
+                     json_text(m->label), "order",
+                     isinf(m->order) ? json_string("inf") : json_number(m->order), "maps", maps);
+}
+
+static json_t *metrics_json(const renyi_viz_result *r, const renyi_viz_metric *m, uint32_t n)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < n; i++) json_array_append_new(list, metric_json(r, &m[i]));
+    return list;
+}
+
+static json_t *answer_json(const renyi_viz_answer *a)
+{
+    json_t *top = json_array();
+
+    for (uint32_t i = 0; i < a->n_top; i++)
+        json_array_append_new(top, json_pack("{s:i, s:o, s:o}", "index", (int)a->top[i].index,
+                                             "label", json_text(a->top[i].name), "probability",
+                                             json_number((double)a->top[i].probability)));
+    return json_pack("{s:o, s:o, s:o}", "macs", json_number(a->macs), "ms", json_number(a->ms),
+                     "top", top);
+}
+
+/* ---- policies ------------------------------------------------------------------------------ */
+
+static json_t *states(const renyi_viz_step *s, size_t n)
+{
+    static const char *const words[] = {"kept", "merged", "fused", "dropped"};
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_string(words[s->state[i]]));
+    return list;
+}
+
+static json_t *rescued(const renyi_viz_step *s, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        if (s->rescued[i]) json_array_append_new(list, json_integer((json_int_t)i));
+    return list;
+}
+
+static json_t *step_json(const renyi_viz_step *s, uint32_t n)
+{
+    json_t *out = json_pack(
+        "{s:i, s:b, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "layer", (int)s->layer, "cut",
+        (int)s->is_cut, "tokens", (int)s->n_tokens, "groups", (int)s->n_groups, "kept",
+        (int)s->n_kept, "merged", (int)s->n_merged, "fused", (int)s->n_fused, "dropped",
+        (int)s->n_dropped, "rescued", (int)s->n_rescued, "macs", json_number(s->macs));
+
+    json_object_set_new(out, "state", states(s, n));
+    json_object_set_new(out, "group", wholes(s->group, n));
+    json_object_set_new(out, "gone_at", wholes(s->gone_at, n));
+    json_object_set_new(out, "rescued_patches", rescued(s, n));
+    if (s->is_cut) json_object_set_new(out, "score", floats(s->score, n));
+    return out;
+}
+
+static json_t *rows_json(const renyi_viz_result *r, const renyi_viz_row *rows, uint32_t n)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < n; i++) {
+        const renyi_viz_row *row = &rows[i];
+        json_t *steps = json_array();
+        for (uint32_t l = 0; l < r->n_layers; l++)
+            json_array_append_new(steps, step_json(&row->steps[l], r->n_patches));
+        json_array_append_new(
+            list,
+            json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o}", "policy", json_text(row->policy),
+                      "label", json_text(row->label), "metric", patch_or_none(row->metric), "keep",
+                      json_number(row->keep), "merges", (int)row->merges, "adaptive",
+                      (int)row->adaptive, "answer", answer_json(&row->answer), "steps", steps));
+    }
+    return list;
+}
+
+/* ---- attention ----------------------------------------------------------------------------- */
+
+/* [head] of one head, or of all. */
+static json_t *heads(const float *values, const renyi_viz_attention *a, uint32_t head)
+{
+    json_t *list = json_array();
+
+    for (uint32_t h = 0; h < a->n_heads; h++)
+        if (!head || head == h + 1)
+            json_array_append_new(list, floats(values + (size_t)h * a->n_tokens, a->n_tokens));
+    return list;
+}
+
+static json_t *attention_json(const renyi_viz_result *r, uint32_t head)
+{
+    const renyi_viz_attention *a = r->attention;
+    json_t *layers = json_array();
+
+    if (!a) {
+        json_decref(layers);
+        return json_null();
+    }
+    for (uint32_t i = 0; i < r->n_layers; i++) {
+        const renyi_viz_attention_layer *l = &a->layers[i];
+        json_array_append_new(layers, json_pack("{s:i, s:o, s:o, s:o, s:o}", "layer",
+                                                (int)r->layers[i], "row", heads(l->row, a, head),
+                                                "column", heads(l->column, a, head), "row_mean",
+                                                floats(l->row_mean, a->n_tokens), "column_mean",
+                                                floats(l->column_mean, a->n_tokens)));
+    }
+    return json_pack("{s:o, s:i, s:o, s:i, s:i, s:o}", "query",
+                     a->query < 0 ? json_null() : json_integer(a->query), "token", (int)a->token,
+                     "head", head ? json_integer(head - 1) : json_null(), "n_tokens",
+                     (int)a->n_tokens, "n_prefix", (int)a->n_prefix, "layers", layers);
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static json_t *photo_json(const renyi_viz_result *r, uint32_t head)
+{
+    json_t *keeps = json_array();
+
+    for (uint32_t i = 0; i < r->n_keeps; i++)
+        json_array_append_new(
+            keeps, json_pack("{s:f, s:i}", "keep", r->keeps[i], "kept", (int)r->kept[i]));
+    return json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+                     json_text(r->photo.name), "size", (int)r->photo.size, "grid",
+                     (int)r->photo.grid, "patch", (int)r->photo.patch, "layers",
+                     wholes(r->layers, r->n_layers), "dense", answer_json(&r->dense), "metrics",
+                     metrics_json(r, r->metrics, r->n_metrics), "norms",
+                     metrics_json(r, r->norms, r->n_norms), "keeps", keeps, "rows",
+                     rows_json(r, r->rows, r->n_rows), "sweep", rows_json(r, r->sweep, r->n_sweep),
+                     "attention", attention_json(r, head));
+}
+
+json_t *viz_json(const viz_view *v)
+{
+    const uint32_t head = viz_head(v->a->attention);
+    json_t *photos = json_array(), *failed = json_array();
+
+    for (size_t i = 0; i < v->n; i++) json_array_append_new(photos, photo_json(v->photos[i], head));
+    for (size_t i = 0; i < v->inputs->failed.count; i++)
+        json_array_append_new(failed,
+                              json_pack("{s:o, s:o}", "file", json_text(v->inputs->failed.items[i]),
+                                        "error", json_text(v->inputs->reasons.items[i])));
+    return json_pack("{s:o, s:o, s:o, s:o}", "model", json_text(v->a->model), "architecture",
+                     v->n ? json_text(v->photos[0]->model) : json_null(), "photos", photos,
+                     "failed", failed);
+}

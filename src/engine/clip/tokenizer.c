@@ -1,0 +1,146 @@
+/* tokenizer.c - the tokenizer's part of clip.h: finds and reads its files, then texts and ids.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/status.h"
+#include "engine/clip/tokenizer_files.h"
+#include "engine/core/engine_options.h"
+#include "renyi/clip.h"
+#include "text/bpe.h"
+
+#include <string.h>
+
+struct renyi_tokenizer {
+    renyi_allocator al;
+    ry_bpe *bpe;
+    char *source;
+};
+
+#define LOOKED_FOR                                                                  \
+    "tokenizer.json, vocab.json with merges.txt, bpe_simple_vocab_16e6.txt.gz and " \
+    "bpe_simple_vocab_16e6.txt"
+static const char *const names[] = {"tokenizer.json", "vocab.json", "bpe_simple_vocab_16e6.txt.gz",
+                                    "bpe_simple_vocab_16e6.txt", NULL};
+
+/* ---- kinds --------------------------------------------------------------------------------- */
+
+static renyi_status read_vocab(const ry_file_reader *r, const json_t *root, const char *path,
+                               ry_bpe **out, renyi_error *err)
+{
+    char *other = ry_file_beside(r, path, "merges.txt");
+    ry_file_text merges = {0};
+    if (!other) return ry_fail_nomem(err, strlen(path) + 16);
+    renyi_status st = ry_file_load(r, other, &merges, err);
+    if (!st) st = ry_bpe_read_vocab(out, root, path, merges.text, merges.size, other, r->al, err);
+    ry_free(r->al, merges.text);
+    ry_free(r->al, other);
+    return st;
+}
+
+static renyi_status read_json(const ry_file_reader *r, const ry_file_text *c, const char *path,
+                              ry_bpe **out, renyi_error *err)
+{
+    const ry_json_limits limits = {r->max_bytes, 0, 0};
+    json_t *root;
+    RY_TRY(ry_json_parse(&root, c->text, c->size, path, &limits, err));
+    const renyi_status st = ry_json_object(root, "model")
+                                ? ry_bpe_read_tokenizer(out, root, path, r->al, err)
+                                : read_vocab(r, root, path, out, err);
+    json_decref(root);
+    return st;
+}
+
+static renyi_status read_file(const ry_file_reader *r, const char *path, ry_bpe **out,
+                              renyi_error *err)
+{
+    ry_file_text c = {0};
+    RY_TRY(ry_file_load(r, path, &c, err));
+    const renyi_status st = ry_file_first(&c) == '{'
+                                ? read_json(r, &c, path, out, err)
+                                : ry_bpe_read_merges(out, c.text, c.size, path, r->al, err);
+    ry_free(r->al, c.text);
+    return st;
+}
+
+/* ---- doors --------------------------------------------------------------------------------- */
+
+renyi_status renyi_tokenizer_open(renyi_tokenizer **out, const char *path, const renyi_options *opt,
+                                  renyi_error *err)
+{
+    renyi_options o;
+    if (!out) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_tokenizer_open: out is NULL");
+    *out = NULL;
+    if (!path) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_tokenizer_open: path is NULL");
+    RY_TRY(ry_options_read(&o, opt, err));
+    renyi_tokenizer *t = ry_calloc(&o.allocator, 1, sizeof *t);
+    if (!t) return ry_fail_nomem(err, sizeof *t);
+    t->al = o.allocator;
+    const ry_file_reader r = {&t->al, ry_limits(&o.limits).max_header_bytes};
+    renyi_status st = ry_file_find(&r, path, names, LOOKED_FOR, &t->source, err);
+    if (!st) st = read_file(&r, t->source, &t->bpe, err);
+    if (st) {
+        renyi_tokenizer_free(t);
+        return st;
+    }
+    *out = t;
+    return RENYI_OK;
+}
+
+void renyi_tokenizer_free(renyi_tokenizer *t)
+{
+    if (!t) return;
+    const renyi_allocator al = t->al;
+    ry_bpe_free(t->bpe);
+    ry_free(&al, t->source);
+    ry_free(&al, t);
+}
+
+void renyi_tokenizer_get_info(const renyi_tokenizer *t, renyi_tokenizer_info *info)
+{
+    const ry_bpe *b = t->bpe;
+    *info =
+        (renyi_tokenizer_info){t->source, b->n_ids, b->n_merges, (int32_t)b->sot, (int32_t)b->eot};
+}
+
+renyi_status renyi_tokenizer_encode(const renyi_tokenizer *t, const char *text, size_t size,
+                                    uint32_t context, int truncate, int32_t *ids, uint32_t *n,
+                                    renyi_error *err)
+{
+    if (!t || !ids || (!text && size) || context < 2)
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "renyi_tokenizer_encode: tokenizer, text and ids wanted, context at least 2");
+    ry_id_sink sink = {ids + 1, context - 2, 0};
+    RY_TRY(ry_bpe_encode(t->bpe, text, size, &sink, err));
+    if (sink.n > sink.room && !truncate)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                       "the text needs %zu tokens, the model reads %u: shorten it, or cut it off "
+                       "with --truncate",
+                       sink.n + 2, context);
+    const size_t used = sink.n < sink.room ? sink.n : sink.room;
+    ids[0] = (int32_t)t->bpe->sot;
+    ids[used + 1] = (int32_t)t->bpe->eot;
+    memset(ids + used + 2, 0, (context - 2 - used) * sizeof *ids);
+    if (n) *n = (uint32_t)used + 2;
+    return RENYI_OK;
+}
+
+renyi_status renyi_tokenizer_count(const renyi_tokenizer *t, const char *text, size_t size,
+                                   uint32_t *n, renyi_error *err)
+{
+    ry_id_sink sink = {NULL, 0, 0};
+    if (!t || !n || (!text && size))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_tokenizer_count: an argument is NULL");
+    RY_TRY(ry_bpe_encode(t->bpe, text, size, &sink, err));
+    *n = (uint32_t)sink.n + 2; /* an id for a byte at most */
+    return RENYI_OK;
+}
+
+renyi_status renyi_tokenizer_decode(const renyi_tokenizer *t, const int32_t *ids, size_t n,
+                                    char *text, size_t size, size_t *length, renyi_error *err)
+{
+    if (!t || (!ids && n) || (!text && size))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_tokenizer_decode: an argument is NULL");
+    return ry_bpe_decode(t->bpe, ids, n, text, size, length, err);
+}

@@ -1,0 +1,206 @@
+/* model_open.c - opening a model and answering questions about it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/core/model_handle.h"
+
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/status.h"
+#include "engine/core/dtype.h"
+#include "engine/core/engine_options.h"
+#include "engine/write/tensor_list.h"
+#include "model/llama/llama_names.h"
+#include "model/llava/visual.h"
+#include "prune/policy/cost.h"
+
+#include <string.h>
+
+/* ---- open ---------------------------------------------------------------------------------- */
+
+/* Names and shapes outlive the mapping of the file. */
+static renyi_status copy_tensor_list(renyi_model *m, const ry_tensors *set, renyi_error *err)
+{
+    const size_t n = ry_tensors_count(set);
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++) bytes += strlen(ry_tensors_at(set, i)->name) + 1;
+    m->tensors = ry_alloc(&m->al, n, sizeof *m->tensors);
+    m->tensor_names = ry_alloc(&m->al, bytes, 1);
+    if (!m->tensors || !m->tensor_names) return ry_fail_nomem(err, bytes + n * sizeof *m->tensors);
+    char *at = m->tensor_names;
+    for (size_t i = 0; i < n; i++) {
+        const ry_tensor *t = ry_tensors_at(set, i);
+        const size_t length = strlen(t->name) + 1;
+        m->tensors[i] = ry_tensor_info(t);
+        m->tensors[i].name = memcpy(at, t->name, length);
+        at += length;
+    }
+    m->n_tensors = n;
+    return RENYI_OK;
+}
+
+static double dense_macs(const ry_vit *v)
+{
+    const ry_vit_config *c = &v->config;
+    const ry_cost_shape shape = {.n_patches = v->n_patches,
+                                 .patch_in = 3 * c->patch_size * c->patch_size,
+                                 .dim = c->dim,
+                                 .mlp_dim = c->mlp_dim,
+                                 .n_blocks = c->n_blocks,
+                                 .head_out = ry_vit_head_width(c)};
+    const ry_cost cost = ry_cost_dense(&shape, v->n_patches + c->n_prefix);
+    return ry_cost_macs(&cost);
+}
+
+/* Of what is for another door that is the thing to say, not which tensors are unknown. */
+static renyi_status refuse_language(const ry_checkpoint *ckpt, renyi_error *err)
+{
+    ry_vit_naming n;
+    if (!ry_llama_naming_find(&n, ckpt->tensors)) return RENYI_OK;
+    if (ry_visual_is_llava(ckpt))
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "this is a LLaVA, which answers questions: 'renyi ask', 'renyi vqa', "
+                       "'renyi encode-image' (renyi_lvlm_open)");
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                   "this is a language model without an image tower (renyi_lm_open); a Vision "
+                   "Transformer is wanted");
+}
+
+static renyi_status fill_model(renyi_model *m, const ry_checkpoint *ckpt, const renyi_options *opt,
+                               renyi_error *err)
+{
+    ry_vit_config config;
+    RY_TRY(refuse_language(ckpt, err));
+    RY_TRY(ry_vit_configure(&config, ckpt, opt->image_size, err));
+    if (opt->dtype == RENYI_DTYPE_DEFAULT && config.n_quantised)
+        m->dtype = ry_dtype_of_quantised(m->level);
+    RY_TRY(ry_vit_load(&m->vit, &config, ckpt, opt, m->level, m->dtype, err));
+    RY_TRY(copy_tensor_list(m, ckpt->tensors, err));
+    RY_TRY(ry_labels_read(&m->labels, ckpt->config, config.n_classes, &m->al, err));
+    m->macs = dense_macs(&m->vit);
+    return RENYI_OK;
+}
+
+/* Where a checkpoint comes from: a path, or bytes. */
+typedef struct source {
+    const char *name; /* the path, or what messages say instead */
+    const void *bytes;
+    size_t size;
+} source;
+
+static renyi_status open_checkpoint(ry_checkpoint *out, const source *from, const renyi_limits *lim,
+                                    const renyi_allocator *al, renyi_error *err)
+{
+    if (!from->bytes) return ry_checkpoint_open(out, from->name, lim, al, err);
+    return ry_checkpoint_parse(out, from->bytes, from->size, from->name, lim, al, err);
+}
+
+static renyi_status open_model(renyi_model **out, const source *from, const renyi_options *options,
+                               renyi_error *err)
+{
+    renyi_options opt;
+    renyi_cpu level;
+    renyi_dtype dtype;
+    ry_checkpoint ckpt = {0};
+    *out = NULL;
+    RY_TRY(ry_options_read(&opt, options, err));
+    RY_TRY(ry_cpu_choose(opt.cpu, &level, err));
+    RY_TRY(ry_dtype_choose(opt.dtype, level, &dtype, err));
+
+    renyi_model *m = ry_calloc(&opt.allocator, 1, sizeof *m);
+    if (!m) return ry_fail_in(err, ry_fail_nomem(err, sizeof *m), from->name);
+    m->al = opt.allocator;
+    m->level = level;
+    m->dtype = dtype;
+    renyi_status st = open_checkpoint(&ckpt, from, &opt.limits, &m->al, err);
+    if (st == RENYI_OK) {
+        st = fill_model(m, &ckpt, &opt, err);
+        if (st != RENYI_OK) st = ry_fail_in(err, st, from->name);
+    }
+    ry_checkpoint_close(&ckpt, &m->al);
+    if (st != RENYI_OK) {
+        renyi_model_free(m);
+        return st;
+    }
+    *out = m;
+    return RENYI_OK;
+}
+
+renyi_status renyi_model_open(renyi_model **out, const char *path, const renyi_options *options,
+                              renyi_error *err)
+{
+    if (!out || !path)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_open: %s is NULL",
+                       out ? "path" : "out");
+    const source from = {.name = path};
+    return open_model(out, &from, options, err);
+}
+
+renyi_status renyi_model_open_bytes(renyi_model **out, const void *bytes, size_t size,
+                                    const renyi_options *options, renyi_error *err)
+{
+    if (!out || !bytes)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_open_bytes: %s is NULL",
+                       out ? "bytes" : "out");
+    const source from = {"bytes in memory", bytes, size};
+    return open_model(out, &from, options, err);
+}
+
+void renyi_model_free(renyi_model *m)
+{
+    if (!m) return;
+    const renyi_allocator al = m->al;
+    ry_linear_free(m->vit.words, &al);
+    ry_labels_free(&m->labels, &al);
+    if (!m->tower) {
+        ry_vit_free(&m->vit, &al);
+        ry_free(&al, m->tensors);
+        ry_free(&al, m->tensor_names);
+    }
+    renyi_model_free(m->owned);
+    ry_free(&al, m);
+}
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
+{
+    static const char *const layouts[] = {"timm", "huggingface", "openai"};
+    const ry_vit *v = &m->vit;
+    const ry_vit_config *c = &v->config;
+    *info = (renyi_model_info){
+        .family = c->family,
+        .layout = layouts[c->layout],
+        .architecture = c->architecture,
+        .image_size = c->image_size,
+        .patch_size = c->patch_size,
+        .n_patches = v->n_patches,
+        .n_prefix = c->n_prefix,
+        .dim = c->dim,
+        .n_blocks = c->n_blocks,
+        .n_heads = c->n_heads,
+        .mlp_dim = c->mlp_dim,
+        .n_classes = c->n_classes,
+        .norm_eps = c->norm_eps,
+        .n_params = v->n_params,
+        .macs = m->macs,
+        .preprocess = c->preprocess,
+        .preprocess_source = c->preprocess_source,
+        .cpu = m->level,
+        .pool = c->pool == RY_POOL_TOKEN ? "token" : "avg",
+        .dtype = m->dtype,
+        .quantization = c->n_quantised ? c->quantization : NULL,
+        .embed_dim = ry_vit_embed_dim(c),
+        .activation = c->activation == RY_EPI_QUICKGELU ? "quick_gelu" : "gelu",
+    };
+}
+
+size_t renyi_model_tensor_count(const renyi_model *m) { return m->n_tensors; }
+
+void renyi_model_tensor(const renyi_model *m, size_t i, renyi_tensor_info *info)
+{
+    *info = i < m->n_tensors ? m->tensors[i] : (renyi_tensor_info){.name = "", .dtype = ""};
+}
+
+const char *renyi_model_label(const renyi_model *m, uint32_t i)
+{
+    return m->labels.names && i < m->vit.config.n_classes ? m->labels.names[i] : NULL;
+}

@@ -1,0 +1,178 @@
+/* conversation.c - conversations from beginning to end, and the photos that are shown to them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/llava/conversation.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "engine/core/engine_options.h"
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static renyi_status open_sessions(renyi_conversation *c, const renyi_conversation_options *o,
+                                  renyi_error *err)
+{
+    const renyi_visual_session_options eyes = {.struct_size = sizeof eyes,
+                                               .n_threads = o->n_threads,
+                                               .policy = o->policy,
+                                               .progress = o->progress,
+                                               .progress_user = o->progress_user};
+    const renyi_lm_session_options memory = {.struct_size = sizeof memory,
+                                             .max_context = o->max_context,
+                                             .max_rows = o->max_rows,
+                                             .n_threads = o->n_threads,
+                                             .cache_bits = o->cache_bits,
+                                             .progress = o->progress,
+                                             .progress_user = o->progress_user};
+    RY_TRY(renyi_visual_session_new(&c->eyes, c->m->visual, &eyes, err));
+    RY_TRY(renyi_lm_session_new(&c->memory, c->m->lm, &memory, err));
+    c->context = renyi_lm_max_context(c->memory);
+    return RENYI_OK;
+}
+
+enum { FIRST_TEXT_ROOM = 4096 };
+
+/* Bytes of the buffers below, for those who count. */
+static size_t buffer_bytes(const renyi_conversation *c)
+{
+    const size_t a_row = sizeof *c->seen + sizeof *c->prompt + sizeof *c->inputs + sizeof *c->ids;
+    return c->context * a_row + c->m->lm_info.vocab * (sizeof *c->logits + sizeof *c->order) +
+           c->text_room;
+}
+
+static renyi_status make_buffers(renyi_conversation *c, renyi_error *err)
+{
+    const renyi_allocator *al = &c->m->al;
+    const size_t n = c->context, vocab = c->m->lm_info.vocab;
+    c->seen = ry_alloc(al, n, sizeof *c->seen);
+    c->prompt = ry_alloc(al, n, sizeof *c->prompt);
+    c->inputs = ry_alloc(al, n, sizeof *c->inputs);
+    c->ids = ry_alloc(al, n + 1, sizeof *c->ids);
+    c->logits = ry_alloc(al, vocab, sizeof *c->logits);
+    c->order = ry_alloc(al, vocab, sizeof *c->order);
+    c->text_room = FIRST_TEXT_ROOM;
+    c->text = ry_alloc(al, c->text_room, 1);
+    if (c->seen && c->prompt && c->inputs && c->ids && c->logits && c->order && c->text)
+        return RENYI_OK;
+    return ry_fail_nomem(err, buffer_bytes(c));
+}
+
+static renyi_status fill(renyi_conversation *c, const renyi_conversation_options *o,
+                         renyi_error *err)
+{
+    c->unread = -1;
+    if (o->system) c->system = ry_strdup(&c->m->al, o->system);
+    if (o->system && !c->system) return ry_fail_nomem(err, sizeof *c->system);
+    RY_TRY(open_sessions(c, o, err));
+    return make_buffers(c, err);
+}
+
+renyi_status renyi_conversation_new(renyi_conversation **out, const renyi_lvlm *m,
+                                    const renyi_conversation_options *opt, renyi_error *err)
+{
+    renyi_conversation_options o;
+    if (!out || !m) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_conversation_new: NULL argument");
+    *out = NULL;
+    RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_conversation_options", err));
+    renyi_conversation *c = ry_calloc(&m->al, 1, sizeof *c);
+    if (!c) return ry_fail_nomem(err, sizeof *c);
+    c->m = m;
+    const renyi_status st = fill(c, &o, err);
+    if (st) {
+        renyi_conversation_free(c);
+        return st;
+    }
+    *out = c;
+    return RENYI_OK;
+}
+
+void renyi_conversation_free(renyi_conversation *c)
+{
+    if (!c) return;
+    const renyi_allocator *al = &c->m->al;
+    renyi_lm_session_free(c->memory);
+    renyi_visual_session_free(c->eyes);
+    ry_free(al, c->system);
+    ry_free(al, c->seen);
+    ry_free(al, c->prompt);
+    ry_free(al, c->inputs);
+    ry_free(al, c->ids);
+    ry_free(al, c->logits);
+    ry_free(al, c->order);
+    ry_free(al, c->text);
+    ry_free(al, c);
+}
+
+const char *renyi_conversation_policy(const renyi_conversation *c)
+{
+    return renyi_visual_session_policy(c->eyes);
+}
+
+size_t renyi_conversation_bytes(const renyi_conversation *c)
+{
+    if (!c) return 0;
+    return renyi_visual_session_bytes(c->eyes) + renyi_lm_session_bytes(c->memory) +
+           buffer_bytes(c);
+}
+
+/* ---- photos -------------------------------------------------------------------------------- */
+
+void renyi_conversation_restart(renyi_conversation *c)
+{
+    c->is_begun = 0;
+    c->sees_photo = 0;
+    c->unread = -1;
+    c->n_drawn = 0;
+}
+
+/* The old photo is over: rows from its first one on say nothing about the next. */
+static renyi_status forget_photo(renyi_conversation *c, renyi_error *err)
+{
+    const uint32_t n = renyi_lm_position(c->memory);
+    uint32_t keep = 0;
+    while (keep < n && c->seen[keep] != RENYI_LVLM_IMAGE) keep++;
+    renyi_conversation_restart(c);
+    c->photo = (renyi_visual_tokens){0};
+    c->vision_ms = 0.0;
+    return renyi_lm_rewind(c->memory, keep, err);
+}
+
+/* Where a picture may come from: one of the three. */
+typedef struct picture {
+    const renyi_image *image;
+    const void *bytes;
+    size_t size;
+    const char *path;
+} picture;
+
+static renyi_status show(renyi_conversation *c, const picture *p, renyi_error *err)
+{
+    renyi_visual_tokens seen;
+    if (!c || (!p->image && !p->bytes && !p->path))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_conversation_show: NULL argument");
+    RY_TRY(forget_photo(c, err));
+    const double begin = ry_clock();
+    if (p->image) RY_TRY(renyi_visual_run(c->eyes, p->image, &seen, err));
+    if (p->bytes) RY_TRY(renyi_visual_run_bytes(c->eyes, p->bytes, p->size, &seen, err));
+    if (p->path) RY_TRY(renyi_visual_run_file(c->eyes, p->path, &seen, err));
+    c->photo = seen;
+    c->vision_ms = 1e3 * (ry_clock() - begin);
+    return RENYI_OK;
+}
+
+renyi_status renyi_conversation_show(renyi_conversation *c, const renyi_image *image,
+                                     renyi_error *err)
+{
+    return show(c, &(picture){.image = image}, err);
+}
+
+renyi_status renyi_conversation_show_bytes(renyi_conversation *c, const void *bytes, size_t size,
+                                           renyi_error *err)
+{
+    return show(c, &(picture){.bytes = bytes, .size = size}, err);
+}
+
+renyi_status renyi_conversation_show_file(renyi_conversation *c, const char *path, renyi_error *err)
+{
+    return show(c, &(picture){.path = path}, err);
+}

@@ -1,0 +1,150 @@
+/* viz_run.c - the public calls of viz.h: makes a plan of what is to be seen and fills one result
+ * per photo. SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/status.h"
+#include "engine/core/model_handle.h"
+#include "engine/viz/viz_plan.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+static renyi_status open_scores(renyi_viz *v, renyi_error *err)
+{
+    const ry_vit_config *c = &v->model->vit.config;
+    const size_t tokens = (size_t)c->n_prefix + v->model->vit.n_patches;
+    const char *names[RY_MAX_METRICS];
+    for (uint32_t i = 0; i < v->n_scored; i++) names[i] = v->scored[i].name;
+    const ry_scores_options o = {.n_metrics = v->n_scored,
+                                 .metrics = names,
+                                 .keep = 1.0,
+                                 .max_batch = 1,
+                                 .n_threads = v->n_threads,
+                                 .watch = v->attention ? ry_viz_watch : NULL,
+                                 .user = v};
+    if (v->attention) {
+        v->seen = RY_STASH_TAKE(&v->stash, float, v->n_layers *tokens * 2 * c->dim);
+        if (!v->seen) return ry_fail_nomem(err, v->n_layers * tokens * 2 * c->dim * sizeof(float));
+    }
+    return ry_scores_new(&v->scores, v->model, &o, err);
+}
+
+static renyi_status fill(renyi_viz *v, const renyi_viz_options *o, renyi_error *err)
+{
+    RY_TRY(ry_viz_read_options(v, o, err));
+    RY_TRY(ry_viz_read_policies(v, o, err));
+    return open_scores(v, err);
+}
+
+renyi_status renyi_viz_new(renyi_viz **out, const renyi_model *m, const renyi_viz_options *opt,
+                           renyi_error *err)
+{
+    renyi_viz_options o = {0};
+    if (!out || !m) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_viz_new: NULL argument");
+    *out = NULL;
+    if (opt) {
+        if (opt->struct_size < sizeof o.struct_size || opt->struct_size > sizeof o)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "renyi_viz_options: struct_size %u, this library knows %zu",
+                           opt->struct_size, sizeof o);
+        memcpy(&o, opt, opt->struct_size);
+    }
+    renyi_viz *v = ry_calloc(&o.allocator, 1, sizeof *v);
+    if (!v) return ry_fail_nomem(err, sizeof *v);
+    v->model = m;
+    v->stash.al = o.allocator;
+    v->progress = o.progress;
+    v->progress_user = o.progress_user;
+    v->n_threads = o.n_threads ? o.n_threads : ry_cpu_cores();
+    const renyi_status st = fill(v, &o, err);
+    if (st) {
+        renyi_viz_free(v);
+        return st;
+    }
+    *out = v;
+    return RENYI_OK;
+}
+
+void renyi_viz_free(renyi_viz *v)
+{
+    if (!v) return;
+    const renyi_allocator al = v->stash.al;
+    ry_scores_free(v->scores);
+    ry_stash_free(&v->stash);
+    ry_free(&al, v);
+}
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+/* What a caller holds, and its memory behind it. */
+typedef struct holder {
+    renyi_viz_result result;
+    ry_stash stash;
+} holder;
+
+static renyi_status fill_photo(const renyi_viz *v, const renyi_image *photo, const char *name,
+                               holder *h, renyi_error *err)
+{
+    const ry_vit_config *c = &v->model->vit.config;
+    renyi_viz_result *r = &h->result;
+    const size_t bytes = (size_t)c->image_size * c->image_size * 3;
+    uint8_t *rgb = ry_stash_take(&h->stash, bytes, 1);
+    uint32_t *layers = RY_STASH_TAKE(&h->stash, uint32_t, v->n_layers);
+    r->photo.name = ry_stash_text(&h->stash, name ? name : "photo");
+    r->model = ry_stash_text(&h->stash, c->architecture);
+    if (!rgb || !layers || !r->photo.name || !r->model) return ry_fail_nomem(err, bytes);
+    memcpy(layers, v->layers, v->n_layers * sizeof *layers);
+    r->photo.rgb = rgb;
+    r->photo.size = c->image_size;
+    r->photo.patch = c->patch_size;
+    r->photo.grid = c->image_size / c->patch_size;
+    r->n_blocks = c->n_blocks;
+    r->n_patches = v->model->vit.n_patches;
+    r->n_prefix = c->n_prefix;
+    r->n_heads = c->n_heads;
+    r->n_layers = v->n_layers;
+    r->layers = layers;
+    return renyi_image_fit(rgb, photo, &c->preprocess, &v->model->al, err);
+}
+
+static renyi_status fill_result(renyi_viz *v, const renyi_image *photo, const char *name, holder *h,
+                                renyi_error *err)
+{
+    renyi_viz_result *r = &h->result;
+    RY_TRY(fill_photo(v, photo, name, h, err));
+    ry_scores_run(v->scores, r->photo.rgb, NULL, 1);
+    RY_TRY(ry_viz_fill_dense(v, r, &h->stash, err));
+    RY_TRY(ry_viz_fill_answer(v, &v->policies[0], ry_scores_logits(v->scores, 0), NAN, &r->dense,
+                              &h->stash, err));
+    if (v->attention) RY_TRY(ry_viz_fill_attention(v, r, &h->stash, err));
+    return ry_viz_fill_rows(v, r, &h->stash, err);
+}
+
+renyi_status renyi_viz_run(renyi_viz *v, const renyi_image *photo, const char *name,
+                           renyi_viz_result **out, renyi_error *err)
+{
+    if (!v || !photo || !out)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_viz_run: NULL argument");
+    *out = NULL;
+    holder *h = ry_calloc(&v->stash.al, 1, sizeof *h);
+    if (!h) return ry_fail_nomem(err, sizeof *h);
+    h->stash.al = v->stash.al;
+    const renyi_status st = fill_result(v, photo, name, h, err);
+    if (st) {
+        renyi_viz_result_free(&h->result);
+        return st;
+    }
+    *out = &h->result;
+    return RENYI_OK;
+}
+
+void renyi_viz_result_free(renyi_viz_result *r)
+{
+    if (!r) return;
+    holder *h = (holder *)r; /* its first member */
+    const renyi_allocator al = h->stash.al;
+    ry_stash_free(&h->stash);
+    ry_free(&al, h);
+}

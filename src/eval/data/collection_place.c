@@ -1,0 +1,240 @@
+/* collection_place.c - where a known data set lies: people have it as CoOp's instructions say, as
+ * TCA's, or just its photos. SPDX-License-Identifier: Apache-2.0 */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "base/status.h"
+#include "eval/data/classes.h"
+#include "eval/data/collection_list.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int is_folder(const char *path)
+{
+    struct stat s;
+    return path && stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static int is_file(const char *path)
+{
+    struct stat s;
+    return path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+/* "folder/name", and the folder itself for "."; NULL = no memory */
+static const char *join(ry_pool *pool, const char *folder, ry_text name)
+{
+    if (name.n == 1 && *name.at == '.') return folder;
+    return ry_pool_join(pool, ry_text_of(folder), name);
+}
+
+static ry_text last_part(ry_text path)
+{
+    size_t at = path.n;
+    while (at && path.at[at - 1] != '/') at--;
+    return (ry_text){path.at + at, path.n - at};
+}
+
+/* Is there a folder that is named like a class of ImageNet's? */
+static int has_imagenet_folders(const char *path)
+{
+    int found = 0;
+    uint32_t index;
+    DIR *dir = opendir(path);
+    if (!dir) return 0;
+    for (const struct dirent *e; !found && (e = readdir(dir));) {
+        const ry_text name = ry_text_of(e->d_name);
+        found = ry_imagenet_index(name) != RENYI_NO_CLASS ||
+                (ry_text_number(name, &index) && index < RY_IMAGENET_CLASSES);
+    }
+    closedir(dir);
+    return found;
+}
+
+/* ---- a folder that may be the data set's ---------------------------------------------------- */
+
+/* The first of the folders that c.photos names; with classes in it, where folders are classes. */
+static renyi_status find_photos(ry_place *out, const renyi_collection *c, ry_pool *pool,
+                                renyi_error *err)
+{
+    ry_text rest = ry_text_of(c->photos), word;
+    while (ry_next_word(&rest, &word)) {
+        const char *path = join(pool, out->root, word);
+        if (!path) return ry_fail_nomem(err, word.n);
+        if (!is_folder(path)) continue;
+        if (c->layout == RENYI_LAYOUT_IMAGENET && !has_imagenet_folders(path)) continue;
+        out->photos = path;
+        return RENYI_OK;
+    }
+    return RENYI_OK;
+}
+
+/* *out is as it was unless the data set is at `root`. */
+static renyi_status try_root(ry_place *out, const renyi_collection *c, const char *root,
+                             ry_pool *pool, renyi_error *err)
+{
+    ry_place p = {.root = root};
+    if (!is_folder(root)) return RENYI_OK;
+    if (*c->list) {
+        p.list = join(pool, root, ry_text_of(c->list));
+        if (!p.list) return ry_fail_nomem(err, strlen(c->list));
+        if (!is_file(p.list)) return RENYI_OK;
+    }
+    RY_TRY(find_photos(&p, c, pool, err));
+    if (p.list || p.photos) *out = p;
+    return RENYI_OK;
+}
+
+/* The same, and for Aircraft also the folder "data" in it, where its archive has all. */
+static renyi_status try_folder(ry_place *out, const renyi_collection *c, const char *folder,
+                               ry_pool *pool, renyi_error *err)
+{
+    RY_TRY(try_root(out, c, folder, pool, err));
+    if (out->root || c->layout != RENYI_LAYOUT_VARIANTS) return RENYI_OK;
+    const char *data = join(pool, folder, ry_text_of("data"));
+    return data ? try_root(out, c, data, pool, err) : ry_fail_nomem(err, strlen(folder));
+}
+
+/* `path` itself, and below it the names that people give the folder. */
+static renyi_status try_roots(ry_place *out, const renyi_collection *c, const char *path,
+                              ry_pool *pool, renyi_error *err)
+{
+    const ry_text names[] = {ry_text_of("."), ry_text_of(c->folder), ry_text_of(c->name),
+                             ry_text_of(c->aliases)};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        ry_text rest = names[i], word;
+        while (!out->root && ry_next_word(&rest, &word)) {
+            const char *folder = join(pool, path, word);
+            if (!folder) return ry_fail_nomem(err, word.n);
+            RY_TRY(try_folder(out, c, folder, pool, err));
+        }
+    }
+    return RENYI_OK;
+}
+
+/* ---- what is wrong -------------------------------------------------------------------------- */
+
+/* A split file that is there, of whatever data set; in byte order, so that messages are stable. */
+static const char *any_split(const char *path, ry_pool *pool)
+{
+    static const char prefix[] = "split_zhou_";
+    const char *first = NULL;
+    DIR *dir = opendir(path);
+    if (!dir) return NULL;
+    for (const struct dirent *e; (e = readdir(dir));)
+        if (strncmp(e->d_name, prefix, sizeof prefix - 1) == 0 &&
+            (!first || strcmp(e->d_name, first) < 0))
+            first = ry_pool_copy(pool, ry_text_of(e->d_name));
+    closedir(dir);
+    return first;
+}
+
+static renyi_status fail_absent(const renyi_collection *c, const char *path, ry_pool *pool,
+                                renyi_error *err)
+{
+    const char *other = any_split(path, pool);
+    if (!is_folder(path))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%.200s: no folder of %s", path, c->title);
+    if (*c->list)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%.160s: not %s: no %s here or in %s/%s%.60s%s",
+                       path, c->title, c->list, c->folder, other ? "; but there is " : "",
+                       other ? other : "", other ? ", of another data set" : "");
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "%.160s: not %s: no class folders (n01440764, ... or 0, 1, ...) here, in %s or "
+                   "in %s/%s%.60s%s",
+                   path, c->title, c->photos, c->folder, other ? "; but there is " : "",
+                   other ? other : "", other ? ", of another data set" : "");
+}
+
+/* The folder of a file, "." without one. */
+static const char *folder_of(const char *path, ry_pool *pool)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash) return ".";
+    return ry_pool_copy(pool, (ry_text){path, slash == path ? 1 : (size_t)(slash - path)});
+}
+
+renyi_status ry_collection_place(ry_place *out, const renyi_collection *c, const char *path,
+                                 ry_pool *pool, renyi_error *err)
+{
+    *out = (ry_place){0};
+    if (is_file(path) && *c->list) {
+        *out = (ry_place){.root = folder_of(path, pool), .list = path};
+        if (!out->root) return ry_fail_nomem(err, strlen(path));
+        RY_TRY(find_photos(out, c, pool, err));
+    } else {
+        RY_TRY(try_roots(out, c, path, pool, err));
+    }
+    if (!out->root) return fail_absent(c, path, pool, err);
+    if (!out->photos)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%.200s: %s is here, but the photos of %s are not: no folder %s", out->root,
+                       last_part(ry_text_of(out->list)).at, c->title, c->photos);
+    return RENYI_OK;
+}
+
+/* ---- which data set is it? ------------------------------------------------------------------ */
+
+static int ends_in(ry_text path, ry_text name, ry_text *stem)
+{
+    if (path.n <= name.n || path.at[path.n - name.n - 1] != '/' ||
+        memcmp(path.at + path.n - name.n, name.at, name.n) != 0)
+        return 0;
+    *stem = (ry_text){path.at, path.n - name.n - 1};
+    return 1;
+}
+
+/* Is the folder called like the data set, or is it the photos of one that is? */
+static int is_folder_of(const renyi_collection *c, ry_text path)
+{
+    ry_text rest = ry_text_of(c->photos), word, stem;
+    while (ry_next_word(&rest, &word)) {
+        if (word.n == 1 && *word.at == '.')
+            stem = path;
+        else if (!ends_in(path, word, &stem))
+            continue;
+        const ry_text name = last_part(stem);
+        if (ry_same_word(name, ry_text_of(c->name)) || ry_same_word(name, ry_text_of(c->folder)))
+            return 1;
+    }
+    return ry_same_word(last_part(path), ry_text_of(c->name)) ||
+           ry_same_word(last_part(path), ry_text_of(c->folder));
+}
+
+/* By its list, or by its folder's name if there are class folders inside. */
+static renyi_status judge(int *is_it, const renyi_collection *c, const char *path, ry_text absolute,
+                          ry_pool *pool, renyi_error *err)
+{
+    ry_place place = {0};
+    *is_it = 0;
+    if (is_file(path)) {
+        *is_it = *c->list && strcmp(last_part(ry_text_of(path)).at, c->list) == 0;
+        return RENYI_OK;
+    }
+    if (!*c->list && !is_folder_of(c, absolute)) return RENYI_OK;
+    RY_TRY(try_folder(&place, c, path, pool, err));
+    *is_it = place.root != NULL;
+    return RENYI_OK;
+}
+
+renyi_status ry_collection_guess(renyi_collection *out, const char *path, ry_pool *pool,
+                                 renyi_error *err)
+{
+    char absolute[PATH_MAX];
+    renyi_collection c;
+    int is_it;
+    *out = (renyi_collection){.n_classes = 0};
+    const ry_text whole = ry_text_of(realpath(path, absolute) ? absolute : path);
+    for (size_t i = 0, n = renyi_collection_count(); i < n; i++) {
+        renyi_collection_get(i, &c);
+        RY_TRY(judge(&is_it, &c, path, whole, pool, err));
+        if (is_it && *out->name)
+            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%.160s: is it %s (%s) or %s (%s)? say which",
+                           path, out->title, *out->list ? out->list : out->folder, c.title,
+                           *c.list ? c.list : c.folder);
+        if (is_it) *out = c;
+    }
+    return RENYI_OK;
+}

@@ -1,0 +1,45 @@
+/* text_lines.h - pieces of text files: spans, lines, and a pool that keeps copies.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_TEXT_LINES_H
+#define RY_TEXT_LINES_H
+
+#include "renyi/renyi.h"
+
+/* Borrowed bytes, not NUL-terminated. */
+typedef struct ry_text {
+    const char *at;
+    size_t n;
+} ry_text;
+
+ry_text ry_text_of(const char *s);
+ry_text ry_text_trim(ry_text t);           /* without blanks at either end */
+int ry_text_compare(ry_text a, ry_text b); /* byte order: < 0, 0, > 0 */
+/* Digits only and at most UINT32_MAX: 1 and *out. */
+int ry_text_number(ry_text t, uint32_t *out);
+/* For "%.*s": text from a file in a message, cut where it is long. */
+#define RY_SHOWN(t) (int)((t).n < 80 ? (t).n : 80), (t).at
+
+/* Walks over lines; "\r\n" ends one too, a UTF-8 mark at the start is skipped. */
+typedef struct ry_lines {
+    const char *at, *end;
+    uint64_t number; /* of the line last given, from 1 */
+} ry_lines;
+
+ry_lines ry_lines_of(const void *bytes, size_t size);
+int ry_lines_next(ry_lines *l, ry_text *line); /* 0 at the end; the last line needs no newline */
+
+/* Copies that live as long as the pool. A zeroed pool with an allocator is empty. */
+typedef struct ry_pool {
+    const renyi_allocator *al;
+    struct ry_pool_block *head;
+} ry_pool;
+
+void *ry_pool_take(ry_pool *p, size_t bytes); /* aligned for uint64_t; NULL = no memory */
+char *ry_pool_copy(ry_pool *p, ry_text t);    /* with a NUL */
+char *ry_pool_join(ry_pool *p, ry_text folder, ry_text name); /* "folder/name" */
+void ry_pool_free(ry_pool *p);
+
+/* Make room for item `count` in an array that grows by doubling; 0 = no memory. */
+int ry_grow(const renyi_allocator *al, void **items, size_t *capacity, size_t count, size_t size);
+
+#endif

@@ -1,0 +1,27 @@
+/* moments.h - mean and spread of numbers that come one by one.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_MOMENTS_H
+#define RY_MOMENTS_H
+
+#include "renyi/masks.h"
+
+typedef struct ry_moments {
+    uint64_t n;
+    double mean, m2; /* m2: squared distances to the mean, in sum */
+} ry_moments;
+
+/* Welford's update: no cancellation, whatever the mean. */
+static inline void ry_moments_add(ry_moments *m, double x)
+{
+    const double before = x - m->mean;
+    m->mean += before / (double)++m->n;
+    m->m2 += before * (x - m->mean);
+}
+
+/* The mean with Student's 95 % interval; without numbers all NaN, with one an infinite interval. */
+renyi_estimate ry_moments_estimate(const ry_moments *m);
+
+/* 97.5 % point of Student's t distribution with `df` >= 1 degrees of freedom, to 2e-4. */
+double ry_student_975(uint64_t df);
+
+#endif

@@ -1,0 +1,81 @@
+/* calibration_images.c - the photos of a dataset through a calibration, batch by batch.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/limits.h"
+#include "base/status.h"
+#include "engine/core/model_handle.h"
+#include "engine/write/calibration.h"
+#include "eval/run/pipeline.h"
+
+#include <string.h>
+
+static void report_faults(const ry_batch *b, const renyi_dataset *d,
+                          const renyi_calibration_photos_options *o)
+{
+    for (uint32_t i = 0; o->on_failure && i < b->n_faults; i++) {
+        renyi_dataset_image image;
+        renyi_dataset_get_image(d, b->faults[i].photo, &image);
+        o->on_failure(o->user, image.file, b->faults[i].message);
+    }
+}
+
+static renyi_status run_batches(renyi_calibration *c, const renyi_dataset *d, ry_pipeline *p,
+                                const renyi_calibration_photos_options *o, uint64_t total,
+                                renyi_error *err)
+{
+    uint64_t done = 0;
+    for (const ry_batch *b; (b = ry_pipeline_next(p));) {
+        report_faults(b, d, o);
+        if (b->n) RY_TRY(renyi_calibration_run(c, b->pixels, b->n, err));
+        done += b->n + b->n_faults;
+        if (o->progress && o->progress(o->user, done, total))
+            return ry_fail(err, RENYI_ERR_ABORTED, -1, "stopped by the progress callback");
+    }
+    return RENYI_OK;
+}
+
+static renyi_status run_photos(renyi_calibration *c, const renyi_dataset *d,
+                               const renyi_calibration_photos_options *o, renyi_error *err)
+{
+    const renyi_model *m = ry_calibration_model(c);
+    const uint32_t cores = ry_cpu_cores(), threads = ry_calibration_threads(c);
+    renyi_dataset_info info;
+    ry_pipeline *pipeline = NULL;
+    renyi_dataset_get_info(d, &info);
+    size_t *todo = ry_alloc(&m->al, (size_t)info.n_images, sizeof *todo);
+    if (!todo) return ry_fail_nomem(err, (size_t)info.n_images * sizeof *todo);
+    for (size_t i = 0; i < info.n_images; i++) todo[i] = i;
+    const ry_pipeline_options options = {
+        .data = d,
+        .todo = todo,
+        .n_todo = (size_t)info.n_images,
+        .spec = {m->vit.config.preprocess, ry_limits(&o->limits), o->apply_exif},
+        .batch = ry_calibration_batch(c),
+        .n_beside = cores > threads ? cores - threads : 0,
+        .n_threads = cores};
+    renyi_status st = ry_pipeline_new(&pipeline, &options, &m->al, err);
+    if (!st) st = run_batches(c, d, pipeline, o, info.n_images, err);
+    ry_pipeline_free(pipeline);
+    ry_free(&m->al, todo);
+    return st;
+}
+
+renyi_status renyi_calibration_photos(renyi_calibration *c, const renyi_dataset *d,
+                                      const renyi_calibration_photos_options *opt, renyi_error *err)
+{
+    renyi_calibration_photos_options o = {0};
+    if (!c || !d) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_calibration_photos: NULL");
+    if (opt) {
+        if (opt->struct_size < sizeof opt->struct_size || opt->struct_size > sizeof o)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "renyi_calibration_photos_options: struct_size %u, this library knows "
+                           "%zu",
+                           opt->struct_size, sizeof o);
+        memcpy(&o, opt, opt->struct_size);
+    }
+    const uint64_t before = renyi_calibration_images(c);
+    RY_TRY(run_photos(c, d, &o, err));
+    if (renyi_calibration_images(c) > before) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_IO, -1, "no photo could be read: nothing to calibrate with");
+}

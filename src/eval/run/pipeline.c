@@ -1,0 +1,269 @@
+/* pipeline.c - see pipeline.h. SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "eval/run/pipeline.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/whole_file.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A place in the ring. */
+typedef struct slot {
+    ry_batch batch;
+    uint8_t *is_bad; /* [batch] */
+    uint32_t left;   /* photos that are still to be done */
+} slot;
+
+struct ry_pipeline {
+    ry_pipeline_options o;
+    const renyi_allocator *al;
+    slot *slots;
+    size_t n_slots, n_batches;
+    size_t pixel_bytes; /* of one photo */
+    pthread_t *threads;
+    uint32_t n_started;
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t work;  /* there may be something to decode */
+    pthread_cond_t ready; /* a batch is complete */
+    size_t next;          /* place in todo of the next photo to decode */
+    size_t fetched;       /* ... and to prefetch */
+    size_t given;         /* batches handed out, the caller's own counted in */
+    uint32_t active;      /* threads that decode now */
+    int model_runs, stop;
+    double seconds;
+};
+
+enum { MIN_AHEAD = 16 };             /* photos: decoding in larger lots balances threads */
+#define MAX_RING ((size_t)256 << 20) /* bytes, unless two batches need more */
+
+static slot *slot_of(const ry_pipeline *p, size_t batch) { return &p->slots[batch % p->n_slots]; }
+
+/* ---- decoding ------------------------------------------------------------------------------ */
+
+/* Is there room in the ring for the next photo? The batch before `given` is the caller's. */
+static int has_room(const ry_pipeline *p)
+{
+    const size_t oldest = p->given ? p->given - 1 : 0;
+    return p->next < p->o.n_todo && p->next / p->o.batch < oldest + p->n_slots;
+}
+
+static void decode(ry_pipeline *p, size_t place)
+{
+    slot *s = slot_of(p, place / p->o.batch);
+    const size_t i = place % p->o.batch, photo = p->o.todo[place];
+    const size_t floats = 3 * (size_t)p->o.spec.preprocess.size * p->o.spec.preprocess.size;
+    uint8_t *pixels = s->batch.pixels + i * p->pixel_bytes;
+    renyi_dataset_image image;
+    renyi_error err = {0};
+    renyi_dataset_get_image(p->o.data, photo, &image);
+    s->batch.photos[i] = photo;
+    s->is_bad[i] = ry_photo_load(pixels, image.path, &p->o.spec, &err) != RENYI_OK;
+    if (s->is_bad[i]) {
+        s->batch.faults[i].photo = photo;
+        memcpy(s->batch.faults[i].message, err.message, sizeof err.message);
+    } else if (p->o.normalise) {
+        ry_photo_normalise(s->batch.chw + i * floats, pixels, &p->o.spec.preprocess);
+    }
+}
+
+/* Draw the next photo and decode it. Called with the lock held, which is let go meanwhile. */
+static void work_once(ry_pipeline *p)
+{
+    const size_t place = p->next++;
+    p->active++;
+    pthread_mutex_unlock(&p->lock);
+    const double start = ry_clock();
+    decode(p, place);
+    const double seconds = ry_clock() - start;
+    pthread_mutex_lock(&p->lock);
+    p->active--;
+    p->seconds += seconds;
+    if (--slot_of(p, place / p->o.batch)->left == 0) pthread_cond_signal(&p->ready);
+}
+
+/* Photos of the lot after this one; costs no time to speak of, so the gate does not matter. */
+static void fetch_once(ry_pipeline *p)
+{
+    const size_t place = p->fetched++;
+    renyi_dataset_image image;
+    pthread_mutex_unlock(&p->lock);
+    renyi_dataset_get_image(p->o.data, p->o.todo[place], &image);
+    ry_file_prefetch(image.path);
+    pthread_mutex_lock(&p->lock);
+}
+
+static void *worker(void *argument)
+{
+    ry_pipeline *p = argument;
+    pthread_mutex_lock(&p->lock);
+    while (!p->stop) {
+        const size_t ahead = p->next + p->n_slots * p->o.batch;
+        if (p->fetched < p->next) p->fetched = p->next;
+        if (has_room(p) && (!p->model_runs || p->active < p->o.n_beside))
+            work_once(p);
+        else if (p->fetched < ahead && p->fetched < p->o.n_todo)
+            fetch_once(p);
+        else
+            pthread_cond_wait(&p->work, &p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* ---- handing out --------------------------------------------------------------------------- */
+
+/* Close the gaps that unreadable photos leave. */
+static void compact(const ry_pipeline *p, slot *s, uint32_t count)
+{
+    const size_t bytes = p->pixel_bytes;
+    ry_batch *b = &s->batch;
+    b->n = b->n_faults = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (s->is_bad[i]) {
+            if (b->n_faults != i) b->faults[b->n_faults] = b->faults[i];
+            b->n_faults++;
+            continue;
+        }
+        if (b->n != i) {
+            memcpy(b->pixels + b->n * bytes, b->pixels + i * bytes, bytes);
+            if (b->chw) /* as many floats as there are bytes */
+                memcpy(b->chw + b->n * bytes, b->chw + i * bytes, bytes * sizeof(float));
+            b->photos[b->n] = b->photos[i];
+        }
+        b->n++;
+    }
+}
+
+static uint32_t batch_count(const ry_pipeline *p, size_t batch)
+{
+    const size_t left = p->o.n_todo - batch * p->o.batch;
+    return left < p->o.batch ? (uint32_t)left : p->o.batch;
+}
+
+const ry_batch *ry_pipeline_next(ry_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    const size_t wanted = p->given;
+    p->model_runs = 0;
+    if (wanted > 0 && wanted - 1 + p->n_slots < p->n_batches) /* the caller's old batch is free */
+        slot_of(p, wanted - 1)->left = batch_count(p, wanted - 1 + p->n_slots);
+    if (wanted < p->n_batches) {
+        slot *s = slot_of(p, wanted);
+        p->given++;
+        if (s->left || p->o.n_beside) pthread_cond_broadcast(&p->work);
+        const int fill = s->left && !p->o.n_beside; /* nobody will while the model runs */
+        while (has_room(p) && (s->left || fill)) work_once(p);
+        while (s->left) pthread_cond_wait(&p->ready, &p->lock);
+        compact(p, s, batch_count(p, wanted));
+        p->model_runs = 1;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return wanted < p->n_batches ? &slot_of(p, wanted)->batch : NULL;
+}
+
+double ry_pipeline_decode_seconds(ry_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    const double seconds = p->seconds;
+    pthread_mutex_unlock(&p->lock);
+    return seconds;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static void choose_slots(ry_pipeline *p)
+{
+    const size_t batch = p->o.batch, each = p->pixel_bytes * (p->o.normalise ? 5 : 1);
+    const size_t ahead = p->o.n_threads * 4 > MIN_AHEAD ? p->o.n_threads * 4 : MIN_AHEAD;
+    p->n_batches = (p->o.n_todo + batch - 1) / batch;
+    p->n_slots = 1 + (ahead + batch - 1) / batch; /* one is the caller's */
+    while (p->n_slots > 2 && p->n_slots * batch * each > MAX_RING) p->n_slots--;
+    if (p->n_slots > p->n_batches) p->n_slots = p->n_batches ? p->n_batches : 1;
+}
+
+static int slot_alloc(const ry_pipeline *p, slot *s)
+{
+    const size_t n = p->o.batch;
+    s->batch.pixels = ry_alloc(p->al, n, p->pixel_bytes);
+    if (p->o.normalise) s->batch.chw = ry_alloc(p->al, n * p->pixel_bytes, sizeof(float));
+    s->batch.photos = ry_alloc(p->al, n, sizeof *s->batch.photos);
+    s->batch.faults = ry_alloc(p->al, n, sizeof *s->batch.faults);
+    s->is_bad = ry_alloc(p->al, n, 1);
+    return s->batch.pixels && (!p->o.normalise || s->batch.chw) && s->batch.photos &&
+           s->batch.faults && s->is_bad;
+}
+
+/* Fewer threads than wanted, even none, do the same work: the caller decodes as well. Signals are
+ * left to the caller's threads. */
+static void start_threads(ry_pipeline *p)
+{
+    const uint32_t helpers = p->o.n_threads > 1 ? p->o.n_threads - 1 : 0;
+    const uint32_t wanted = helpers > p->o.n_beside ? helpers : p->o.n_beside;
+    sigset_t all, before;
+    p->threads = ry_alloc(p->al, wanted, sizeof *p->threads);
+    if (!p->threads) return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (p->n_started < wanted && pthread_create(&p->threads[p->n_started], NULL, worker, p) == 0)
+        p->n_started++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+renyi_status ry_pipeline_new(ry_pipeline **out, const ry_pipeline_options *opt,
+                             const renyi_allocator *al, renyi_error *err)
+{
+    *out = NULL;
+    ry_pipeline *p = ry_calloc(al, 1, sizeof *p);
+    if (!p) return ry_fail_nomem(err, sizeof *p);
+    p->o = *opt;
+    p->al = al;
+    p->pixel_bytes = 3 * (size_t)opt->spec.preprocess.size * opt->spec.preprocess.size;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->work, NULL);
+    pthread_cond_init(&p->ready, NULL);
+    choose_slots(p);
+    p->slots = ry_calloc(al, p->n_slots, sizeof *p->slots);
+    int ok = p->slots != NULL;
+    for (size_t i = 0; ok && i < p->n_slots; i++) {
+        ok = slot_alloc(p, &p->slots[i]);
+        if (i < p->n_batches) p->slots[i].left = batch_count(p, i);
+    }
+    if (!ok) {
+        const size_t bytes = p->n_slots * opt->batch * p->pixel_bytes;
+        ry_pipeline_free(p);
+        return ry_fail_nomem(err, bytes);
+    }
+    start_threads(p);
+    *out = p;
+    return RENYI_OK;
+}
+
+void ry_pipeline_free(ry_pipeline *p)
+{
+    if (!p) return;
+    const renyi_allocator *al = p->al;
+    pthread_mutex_lock(&p->lock);
+    p->stop = 1;
+    pthread_cond_broadcast(&p->work);
+    pthread_mutex_unlock(&p->lock);
+    for (uint32_t i = 0; i < p->n_started; i++) pthread_join(p->threads[i], NULL);
+    for (size_t i = 0; p->slots && i < p->n_slots; i++) {
+        slot *s = &p->slots[i];
+        ry_free(al, s->batch.pixels);
+        ry_free(al, s->batch.chw);
+        ry_free(al, s->batch.photos);
+        ry_free(al, s->batch.faults);
+        ry_free(al, s->is_bad);
+    }
+    ry_free(al, p->slots);
+    ry_free(al, p->threads);
+    pthread_cond_destroy(&p->ready);
+    pthread_cond_destroy(&p->work);
+    pthread_mutex_destroy(&p->lock);
+    ry_free(al, p);
+}

@@ -1,0 +1,64 @@
+/* attention.h - softmax(Q K^T / sqrt(d)) V for a block of query rows and all heads, that can also
+ * hand out what token pruning needs: the class token's attention row and the column norms of the
+ * head-mean matrix (Col-Ln), without the N x N matrix ever being stored.
+ *
+ * The unit of work is (image, block of query rows), never a head, because the power of the norm
+ * comes after the mean over heads. Each block writes its own partial column sums;
+ * ry_attention_scores adds them in the order of the blocks, so the scores have the same bits for
+ * any number of threads. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_ATTENTION_H
+#define RY_ATTENTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a score makes of the column of a token: the attention it receives from every row. */
+typedef enum ry_column_kind {
+    RY_COLUMN_NORM,   /* (sum_i a^n)^(1/n); the largest entry for n = infinity */
+    RY_COLUMN_POWER,  /* sum_i a^n, without the root; as NORM for infinity */
+    RY_COLUMN_ENTROPY /* Renyi entropy of order n of a / sum a; Shannon's for n = 1, min-entropy for
+                         infinity */
+} ry_column_kind;
+
+typedef struct ry_column_spec {
+    ry_column_kind kind;
+    double order;      /* n >= 1, or INFINITY */
+    int each_head;     /* score every head, then take the mean; 0 = mean of the heads first */
+    size_t skip_rows;  /* leading query rows that do not count: the prefix, or 0 */
+    int skip_diagonal; /* a token's attention to itself does not count */
+    int row_weights;   /* each row counts ry_attention.row_weight times */
+} ry_column_spec;
+
+typedef struct ry_attention {
+    size_t n_tokens;         /* N */
+    size_t n_heads, head;    /* H, and d: floats of one head */
+    const float *qkv;        /* [N, 3*H*d] of one image: q, k, v of all heads, head-major in each */
+    float *out;              /* [rows, H*d]; NULL = only the scores are wanted */
+    size_t qkv_row, out_row; /* floats from one row to the next */
+    const float *key_bias; /* [N] added to the logits of each key (log of merged sizes), or NULL */
+    /* The query rows to compute, in the order of their output; NULL = all N of them. */
+    const uint32_t *rows; /* [n_rows] */
+    size_t n_rows;
+    /* Scores, when somebody asked; both NULL in a dense run, which then pays nothing. */
+    float *class_row;        /* [N] head mean of row 0, which must be the first row */
+    double *column_parts;    /* [blocks, ry_column_sets, N] sums over the rows of each block */
+    ry_column_spec columns;  /* what the parts are sums of */
+    const float *row_weight; /* [N] with columns.row_weights */
+} ry_attention;
+
+/* Computes one block; scratch: ry_attention_scratch floats, 64-byte aligned. */
+#define RY_DECL_ATTENTION(fn) void fn(const ry_attention *at, size_t block, float *scratch)
+
+/* Floats of scratch for one thread, and blocks of n_rows queries, with blocks of `rows` of them. */
+size_t ry_attention_scratch(size_t n_tokens, size_t head, size_t rows);
+size_t ry_attention_blocks(size_t n_rows, size_t rows);
+
+/* Sums that a block keeps per column: one or two for the mean of the heads, or for each head. */
+size_t ry_column_sets(const ry_column_spec *spec, size_t n_heads);
+
+/* The scores of all columns from the parts of n_blocks blocks, added in their order. A column that
+ * no row attends to scores 0, and in entropy as much as a column can have; one with a NaN scores
+ * NaN. */
+void ry_attention_scores(float *scores, const ry_attention *at, size_t n_blocks);
+
+#endif

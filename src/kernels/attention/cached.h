@@ -1,0 +1,60 @@
+/* cached.h - keys and values of all rows of a sequence so far, and attention of its newest rows to
+ * them. Rows are floats, or halves (base/half.h) when the cache should be small: a decoder reads
+ * all of it for every token.
+ *
+ * Rows lie in blocks of 16, all heads of a block before the next, so that memory is touched front
+ * to back as the sequence grows. Keys of a block are transposed: 16 dot products stand side by side
+ * in lanes, and there is no sum across lanes. The bits of a row depend on the rows before it alone,
+ * not on how many queries are asked for at once. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_CACHED_H
+#define RY_CACHED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { RY_CACHE_BLOCK = 16 };
+
+/* One layer's. */
+typedef struct ry_cache {
+    size_t n_heads, head; /* G, and d: floats of one head */
+    size_t context;       /* rows of room, a multiple of RY_CACHE_BLOCK */
+    int half;             /* 0 = elements are float, 1 = uint16_t */
+    void *k;              /* [context / 16, G, d, 16] */
+    void *v;              /* [context / 16, G, 16, d] */
+} ry_cache;
+
+/* Elements of k, and of v. */
+static inline size_t ry_cache_elements(const ry_cache *c)
+{
+    return c->n_heads * c->context * c->head;
+}
+
+/* Elements from one block of 16 rows to the next. */
+static inline size_t ry_cache_stride(const ry_cache *c)
+{
+    return c->n_heads * c->head * RY_CACHE_BLOCK;
+}
+
+/* Row `position` of the cache = k, v: [G, d]. Different rows may be written at the same time. */
+#define RY_DECL_CACHE_ROW(fn) \
+    void fn(const ry_cache *cache, size_t position, const float *k, const float *v)
+
+/* Queries of one head of the cache: n_rows rows, of each `group` heads that share keys and values.
+ * Row r is row first + r of the sequence, and sees the rows up to itself. */
+typedef struct ry_cached {
+    const ry_cache *cache;
+    size_t cache_head;
+    size_t n_rows, group;
+    size_t first;
+    const float *q; /* [n_rows, group, d], rows q_row floats apart */
+    size_t q_row, out_row;
+    float *out; /* likewise */
+} ry_cached;
+
+/* scratch: ry_cached_scratch floats. */
+#define RY_DECL_CACHED(fn) void fn(const ry_cached *at, float *scratch)
+
+/* Floats of scratch for one thread, at every CPU level. */
+size_t ry_cached_scratch(size_t context);
+
+#endif

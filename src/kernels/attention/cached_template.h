@@ -1,0 +1,233 @@
+/* cached_template.h - attention to a cache for any vector width.
+ *
+ * Queries come ROWS at a time, or alone; alone, more vectors of keys or columns are at work, since
+ * one sum after the other would wait for each multiply-add to end. Every logit is one chain of
+ * multiply-adds along the head and every output one along the keys, whatever stands beside it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/attention/cached.h"
+#include "kernels/kernels.h"
+#include "kernels/simd.h"
+
+#include <math.h>
+
+enum {
+    ROWS = 6,                            /* queries, times two vectors: sums in registers */
+    ALONE = 8,                           /* vectors of sums of a query alone */
+    PER_BLOCK = RY_CACHE_BLOCK / VL,     /* vectors of a block of keys */
+    PAIR = PER_BLOCK > 2 ? PER_BLOCK : 2 /* vectors of keys of several queries */
+};
+
+typedef struct cached_view {
+    const ry_cache *cache;
+    size_t head;   /* elements before those of the head, in a block */
+    size_t stride; /* elements from one block to the next */
+    const float *q[ROWS];
+    float *out[ROWS];
+    size_t keys[ROWS]; /* that each query sees; the last sees most */
+    float *p[ROWS];    /* [keys, rounded up to whole blocks] logits, then exponentials */
+    float inverse[ROWS];
+} cached_view;
+
+RY_INLINE vf cached_load(const int half, const void *base, size_t i)
+{
+    return half ? vf_load_half((const uint16_t *)base + i) : vf_load((const float *)base + i);
+}
+
+/* The last lanes of a head whose d is not a multiple of VL. */
+RY_INLINE vf cached_load_upto(const int half, const void *base, size_t i, size_t left)
+{
+    uint16_t rest[VL] = {0};
+    if (!half) return vf_load_upto((const float *)base + i, left);
+    if (left >= VL) return vf_load_half((const uint16_t *)base + i);
+    for (size_t c = 0; c < left; c++) rest[c] = ((const uint16_t *)base)[i + c];
+    return vf_load_half(rest);
+}
+
+RY_INLINE size_t whole_blocks(size_t keys)
+{
+    return (keys + RY_CACHE_BLOCK - 1) / RY_CACHE_BLOCK * RY_CACHE_BLOCK;
+}
+
+/* p[r][j .. j + nv*VL] = q_r . k_j for n queries; j is the first row of a block */
+RY_INLINE void cached_logits_of(const int n, const int nv, const int half, const cached_view *b,
+                                size_t j)
+{
+    const size_t d = b->cache->head, first = b->head + j / RY_CACHE_BLOCK * b->stride;
+    vf acc[ROWS][ALONE];
+    RY_UNROLL
+    for (int r = 0; r < n; r++) RY_UNROLL
+    for (int v = 0; v < nv; v++) acc[r][v] = vf_zero();
+    for (size_t c = 0; c < d; c++) {
+        vf k[ALONE];
+        RY_UNROLL
+        for (int v = 0; v < nv; v++) {
+            const size_t lane = (size_t)v * VL % RY_CACHE_BLOCK,
+                         block = (size_t)v * VL / RY_CACHE_BLOCK;
+            k[v] = cached_load(half, b->cache->k,
+                               first + block * b->stride + c * RY_CACHE_BLOCK + lane);
+        }
+        RY_UNROLL
+        for (int r = 0; r < n; r++) {
+            const vf q = vf_bcast(b->q[r] + c);
+            RY_UNROLL
+            for (int v = 0; v < nv; v++) acc[r][v] = vf_fma(q, k[v], acc[r][v]);
+        }
+    }
+    RY_UNROLL
+    for (int r = 0; r < n; r++) RY_UNROLL
+    for (int v = 0; v < nv; v++) vf_store(b->p[r] + j + v * VL, acc[r][v]);
+}
+
+RY_INLINE void cached_logits(const int n, const int half, const cached_view *b)
+{
+    const int nv = n == 1 ? ALONE : PAIR;
+    const size_t end = whole_blocks(b->keys[n - 1]);
+    size_t j = 0;
+    for (; j + (size_t)nv * VL <= end; j += (size_t)nv * VL) cached_logits_of(n, nv, half, b, j);
+    for (; j < end; j += RY_CACHE_BLOCK) cached_logits_of(n, PER_BLOCK, half, b, j);
+}
+
+RY_INLINE float largest(vf v)
+{
+    float f[VL], top;
+    vf_store(f, v);
+    top = f[0];
+    for (int i = 1; i < VL; i++) top = f[i] > top ? f[i] : top;
+    return top;
+}
+
+/* p = exp((p - max) / sqrt d) over `keys`, 0 behind them up to `end`. Returns 1 / sum. */
+static float cached_exponentials(float *p, size_t keys, size_t end, float scale)
+{
+    const size_t whole = whole_blocks(keys);
+    for (size_t j = keys; j < whole; j++) p[j] = -INFINITY;
+    vf top = vf_load(p), sum = vf_zero();
+    for (size_t j = VL; j < whole; j += VL) top = vf_max(top, vf_load(p + j));
+    top = vf_set1(largest(top));
+    for (size_t j = 0; j < whole; j += VL)
+        vf_store(p + j, vf_exp(vf_mul(vf_sub(vf_load(p + j), top), vf_set1(scale))));
+    for (size_t j = keys; j < whole || j < end; j++) p[j] = 0.0f;
+    for (size_t j = 0; j < whole; j += VL) sum = vf_add(sum, vf_load(p + j));
+    return 1.0f / vf_sum(sum);
+}
+
+/* out[r][c .. c + nv*VL] = p_r . v / sum; `left` columns are real */
+RY_INLINE void cached_values_of(const int n, const int nv, const int half, const cached_view *b,
+                                size_t c, size_t left)
+{
+    const size_t d = b->cache->head, keys = b->keys[n - 1];
+    vf acc[ROWS][ALONE];
+    RY_UNROLL
+    for (int r = 0; r < n; r++) RY_UNROLL
+    for (int v = 0; v < nv; v++) acc[r][v] = vf_zero();
+    for (size_t j = 0; j < keys; j++) {
+        const size_t row = j / RY_CACHE_BLOCK * b->stride + j % RY_CACHE_BLOCK * d;
+        const size_t at = b->head + row + c;
+        vf value[ALONE];
+        RY_UNROLL
+        for (int v = 0; v < nv; v++)
+            value[v] = nv > 1 ? cached_load(half, b->cache->v, at + (size_t)v * VL)
+                              : cached_load_upto(half, b->cache->v, at, left);
+        RY_UNROLL
+        for (int r = 0; r < n; r++) {
+            const vf p = vf_bcast(b->p[r] + j);
+            RY_UNROLL
+            for (int v = 0; v < nv; v++) acc[r][v] = vf_fma(p, value[v], acc[r][v]);
+        }
+    }
+    RY_UNROLL
+    for (int r = 0; r < n; r++) RY_UNROLL
+    for (int v = 0; v < nv; v++)
+        vf_store_upto(b->out[r] + c + v * VL, vf_mul(acc[r][v], vf_bcast(b->inverse + r)),
+                      nv > 1 ? VL : left);
+}
+
+RY_INLINE void cached_values(const int n, const int half, const cached_view *b)
+{
+    const size_t d = b->cache->head;
+    size_t c = 0;
+    if (n == 1) {
+        for (; c + ALONE * VL <= d; c += ALONE * VL) cached_values_of(n, ALONE, half, b, c, VL);
+        for (; c + 4 * VL <= d; c += 4 * VL) cached_values_of(n, 4, half, b, c, VL);
+    }
+    for (; c + 2 * VL <= d; c += 2 * VL) cached_values_of(n, 2, half, b, c, VL);
+    for (; c < d; c += VL) cached_values_of(n, 1, half, b, c, d - c);
+}
+
+RY_INLINE void cached_tile(const int n, const int half, cached_view *b)
+{
+    const float scale = 1.0f / sqrtf((float)b->cache->head);
+    cached_logits(n, half, b);
+    for (int r = 0; r < n; r++)
+        b->inverse[r] = cached_exponentials(b->p[r], b->keys[r], b->keys[n - 1], scale);
+    cached_values(n, half, b);
+}
+
+static void cached_one(cached_view *b) { cached_tile(1, 0, b); }
+static void cached_one_half(cached_view *b) { cached_tile(1, 1, b); }
+static void cached_many(cached_view *b) { cached_tile(ROWS, 0, b); }
+static void cached_many_half(cached_view *b) { cached_tile(ROWS, 1, b); }
+
+static RY_DECL_CACHED(cached)
+{
+    const ry_cache *m = at->cache;
+    const size_t count = at->n_rows * at->group, p_row = whole_blocks(at->first + at->n_rows);
+    cached_view b = {.cache = m, .stride = ry_cache_stride(m)};
+    b.head = at->cache_head * m->head * RY_CACHE_BLOCK;
+    for (size_t i = 0, n; i < count; i += n) {
+        n = count - i == 1 ? 1 : ROWS; /* rows too many repeat the last: the same bits again */
+        for (size_t r = 0; r < n; r++) {
+            const size_t query = i + r < count ? i + r : count - 1, row = query / at->group;
+            const size_t column = query % at->group * m->head;
+            b.q[r] = at->q + row * at->q_row + column;
+            b.out[r] = at->out + row * at->out_row + column;
+            b.keys[r] = at->first + row + 1;
+            b.p[r] = scratch + r * p_row;
+        }
+        if (n == 1)
+            (m->half ? cached_one_half : cached_one)(&b);
+        else
+            (m->half ? cached_many_half : cached_many)(&b);
+    }
+}
+
+/* ---- filling ------------------------------------------------------------------------------- */
+
+/* to [d] halves of x */
+static void cached_halves(uint16_t *to, const float *x, size_t d)
+{
+    uint16_t rest[VL];
+    size_t c = 0;
+    for (; c + VL <= d; c += VL) vf_store_half(to + c, vf_load(x + c));
+    if (c == d) return;
+    vf_store_half(rest, vf_load_n(x + c, d - c));
+    for (size_t i = 0; c + i < d; i++) to[c + i] = rest[i];
+}
+
+static void cached_key_half(uint16_t *block, const float *k, size_t d)
+{
+    uint16_t halves[VL];
+    for (size_t c = 0; c < d; c += VL) {
+        const size_t n = d - c < VL ? d - c : VL;
+        vf_store_half(halves, vf_load_upto(k + c, n));
+        for (size_t i = 0; i < n; i++) block[(c + i) * RY_CACHE_BLOCK] = halves[i];
+    }
+}
+
+static RY_DECL_CACHE_ROW(cache_row)
+{
+    const size_t d = cache->head, lane = position % RY_CACHE_BLOCK;
+    const size_t block = position / RY_CACHE_BLOCK * ry_cache_stride(cache);
+    for (size_t h = 0; h < cache->n_heads; h++, k += d, v += d) {
+        const size_t head = block + h * d * RY_CACHE_BLOCK, at_k = head + lane,
+                     at_v = head + lane * d;
+        if (cache->half) {
+            cached_key_half((uint16_t *)cache->k + at_k, k, d);
+            cached_halves((uint16_t *)cache->v + at_v, v, d);
+            continue;
+        }
+        float *key = (float *)cache->k + at_k, *value = (float *)cache->v + at_v;
+        for (size_t c = 0; c < d; c++) key[c * RY_CACHE_BLOCK] = k[c];
+        for (size_t c = 0; c < d; c++) value[c] = v[c];
+    }
+}

@@ -1,0 +1,29 @@
+/* causal.h - attention in which a token sees itself and those before it, for texts that lie in one
+ * list of tokens without padding. A text is a list of rows, so texts may have their first tokens in
+ * common: those then stand in the list once.
+ *
+ * The unit of work is a text. The bits of a row depend on the rows before it alone, not on how many
+ * queries are asked for at once. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_CAUSAL_H
+#define RY_CAUSAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ry_causal {
+    size_t n_heads, head;    /* H, and d: floats of one head */
+    const float *qkv;        /* [tokens of all texts, 3*H*d]: q, k, v of all heads */
+    size_t qkv_row, out_row; /* floats from one row to the next */
+    const uint32_t *rows;    /* [n_tokens] row of each token of the text */
+    size_t n_tokens;
+    size_t first; /* queries: the tokens from this one on */
+    float *out;   /* [n_tokens - first, H*d] */
+} ry_causal;
+
+/* scratch: ry_causal_scratch floats, 64-byte aligned. */
+#define RY_DECL_CAUSAL(fn) void fn(const ry_causal *at, float *scratch)
+
+/* Floats of scratch for one thread, at every CPU level. */
+size_t ry_causal_scratch(size_t n_tokens, size_t head);
+
+#endif

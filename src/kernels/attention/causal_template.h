@@ -1,0 +1,146 @@
+/* causal_template.h - causal attention for any vector width.
+ *
+ * VL queries stand side by side, one per lane, and row j of the probabilities holds token j for all
+ * of them, as in attention_template.h. A lane that must not see token j yet has probability 0
+ * there: adding that changes no bit, so a row comes out the same in whichever lane and company.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/attention/causal.h"
+#include "kernels/kernels.h"
+#include "kernels/micro.h"
+#include "kernels/simd.h"
+
+#include <math.h>
+
+enum { KEYS = 8, ROWS = 4 }; /* sums in registers: so many keys, or rows times two vectors */
+
+typedef struct causal_view {
+    const ry_causal *at;
+    size_t h;
+    size_t first, rows; /* queries of this block: the first, and how many */
+    size_t keys;        /* tokens that the last of them sees */
+    float *q;           /* [d, VL] queries, scaled and transposed */
+    float *p;           /* [keys, VL] logits, then exponentials */
+    float *inverse;     /* [VL] 1 / sum of the exponentials */
+} causal_view;
+
+/* Row j of this head's queries (part 0), keys (1) or values (2). */
+RY_INLINE const float *part_of(const causal_view *b, size_t part, size_t j)
+{
+    const ry_causal *at = b->at;
+    return at->qkv + at->rows[j] * at->qkv_row + (part * at->n_heads + b->h) * at->head;
+}
+
+/* Lanes too many repeat the last query and are never read. */
+static void causal_pack(const causal_view *b)
+{
+    const float *rows[VL];
+    for (size_t i = 0; i < VL; i++)
+        rows[i] = part_of(b, 0, b->first + (i < b->rows ? i : b->rows - 1));
+    ry_micro_pack(b->q, VL, rows, b->at->head, 1.0f / sqrtf((float)b->at->head));
+}
+
+/* p[j .. j+n, :] = k_j . q */
+RY_INLINE void causal_logits_of(const int n, const causal_view *b, size_t j)
+{
+    const float *k[KEYS];
+    vf acc[KEYS];
+    RY_UNROLL
+    for (int i = 0; i < n; i++) {
+        k[i] = part_of(b, 1, j + (size_t)i);
+        acc[i] = vf_zero();
+    }
+    for (size_t c = 0; c < b->at->head; c++) {
+        const vf q = vf_load(b->q + c * VL);
+        RY_UNROLL
+        for (int i = 0; i < n; i++) acc[i] = vf_fma(vf_bcast(k[i] + c), q, acc[i]);
+    }
+    RY_UNROLL
+    for (int i = 0; i < n; i++) vf_store(b->p + (j + (size_t)i) * VL, acc[i]);
+}
+
+static void causal_logits(const causal_view *b)
+{
+    size_t j = 0;
+    for (; j + KEYS <= b->keys; j += KEYS) causal_logits_of(KEYS, b, j);
+    if (j == b->keys) return;
+    if (b->keys >= KEYS) /* reaches back over keys that are done already: the same bits again */
+        causal_logits_of(KEYS, b, b->keys - KEYS);
+    else
+        for (; j < b->keys; j++) causal_logits_of(1, b, j);
+}
+
+/* p = value where a lane must not look: token j of the query `first` + i with j > first + i. */
+static void causal_mask(const causal_view *b, float value)
+{
+    for (size_t j = b->first + 1; j < b->keys; j++)
+        for (size_t i = 0; b->first + i < j; i++) b->p[j * VL + i] = value;
+}
+
+/* p = exp(p - max over the tokens seen); inverse = 1 / sum over them */
+static void causal_exponentials(const causal_view *b)
+{
+    causal_mask(b, -INFINITY);
+    vf top = vf_load(b->p), sum = vf_zero();
+    for (size_t j = 1; j < b->keys; j++) top = vf_max(top, vf_load(b->p + j * VL));
+    for (size_t j = 0; j < b->keys; j++)
+        vf_store(b->p + j * VL, vf_exp(vf_sub(vf_load(b->p + j * VL), top)));
+    causal_mask(b, 0.0f);
+    for (size_t j = 0; j < b->keys; j++) sum = vf_add(sum, vf_load(b->p + j * VL));
+    vf_store(b->inverse, vf_div(vf_set1(1.0f), sum));
+}
+
+/* out[i .. i+n, c .. c + nv*VL] = p[:, i]^T v / sum; `last` lanes of the last vector are real */
+RY_INLINE void causal_values_of(const int n, const int nv, const size_t last, const causal_view *b,
+                                size_t i, size_t c)
+{
+    const ry_causal *at = b->at;
+    vf acc[ROWS][2];
+    RY_UNROLL
+    for (int r = 0; r < n; r++) acc[r][0] = acc[r][1] = vf_zero();
+    for (size_t j = 0; j < b->keys; j++) {
+        const float *from = part_of(b, 2, j) + c, *p = b->p + j * VL + i;
+        vf v[2];
+        RY_UNROLL
+        for (int k = 0; k < nv; k++) v[k] = vf_load_upto(from + k * VL, k == nv - 1 ? last : VL);
+        RY_UNROLL
+        for (int r = 0; r < n; r++) RY_UNROLL
+        for (int k = 0; k < nv; k++) acc[r][k] = vf_fma(vf_bcast(p + r), v[k], acc[r][k]);
+    }
+    float *out = at->out + (b->first - at->first + i) * at->out_row + b->h * at->head + c;
+    RY_UNROLL
+    for (int r = 0; r < n; r++) RY_UNROLL
+    for (int k = 0; k < nv; k++)
+        vf_store_upto(out + (size_t)r * at->out_row + k * VL,
+                      vf_mul(acc[r][k], vf_bcast(b->inverse + i + r)), k == nv - 1 ? last : VL);
+}
+
+/* n rows over all columns of the head: pairs of vectors, then what is left. */
+RY_INLINE void causal_values(const int n, const causal_view *b, size_t i)
+{
+    const size_t d = b->at->head;
+    size_t c = 0;
+    for (; c + 2 * VL <= d; c += 2 * VL) causal_values_of(n, 2, VL, b, i, c);
+    for (; c < d; c += VL) causal_values_of(n, 1, d - c < VL ? d - c : VL, b, i, c);
+}
+
+static void causal_block(const causal_view *b)
+{
+    size_t i = 0;
+    causal_pack(b);
+    causal_logits(b);
+    causal_exponentials(b);
+    for (; i + ROWS <= b->rows; i += ROWS) causal_values(ROWS, b, i);
+    for (; i < b->rows; i++) causal_values(1, b, i);
+}
+
+static RY_DECL_CAUSAL(causal_text)
+{
+    causal_view b = {.at = at, .q = scratch};
+    b.p = b.q + at->head * VL;
+    b.inverse = b.p + at->n_tokens * VL;
+    for (b.first = at->first; b.first < at->n_tokens; b.first += VL) {
+        b.rows = at->n_tokens - b.first < VL ? at->n_tokens - b.first : VL;
+        b.keys = b.first + b.rows;
+        for (b.h = 0; b.h < at->n_heads; b.h++) causal_block(&b);
+    }
+}

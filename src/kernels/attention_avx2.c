@@ -1,9 +1,0 @@
-/* attention_avx2.c - SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX2
-#include "kernels/attention_body.h"
-
-void ry_attention_init_avx2(ry_kernels *k)
-{
-    k->attention = attention_block;
-    k->attention_rows = BLOCK;
-}

@@ -1,9 +1,0 @@
-/* cached_avx2.c - SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX2
-#include "kernels/cached_body.h"
-
-void ry_cached_init_avx2(ry_kernels *k)
-{
-    k->cached = cached;
-    k->cache_row = cache_row;
-}

@@ -1,0 +1,58 @@
+/* activation_grad_template.h - activations and their derivatives for any vector width, with the
+ * same erf and exp as the forward products. SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/grad/grad.h"
+#include "kernels/simd.h"
+
+#include "kernels/linear/activation.h"
+
+static RY_DECL_ACTIVATION(gelu)
+{
+    for (size_t i = 0; i < n; i += VL)
+        vf_store_upto(y + i, vf_gelu(vf_load_upto(u + i, n - i)), n - i);
+}
+
+static RY_DECL_ACTIVATION(quick_gelu)
+{
+    for (size_t i = 0; i < n; i += VL)
+        vf_store_upto(y + i, vf_quick_gelu(vf_load_upto(u + i, n - i)), n - i);
+}
+
+/* Phi(u) + u phi(u): the normal distribution and its density; y as vf_gelu has it */
+RY_INLINE vf gelu_slope(vf u, vf *y)
+{
+    const vf half = vf_set1(0.5f), erf_u = vf_erf(vf_mul(u, vf_set1(0.70710678f)));
+    const vf density = vf_exp(vf_mul(vf_mul(u, u), vf_set1(-0.5f)));
+    *y = vf_fma(vf_mul(u, half), erf_u, vf_mul(u, half));
+    return vf_fma(vf_mul(u, vf_set1(0.39894228f)), density, vf_fma(erf_u, half, half));
+}
+
+/* s + 1.702 u s (1 - s), s = sigmoid(1.702 u); y as vf_quick_gelu has it */
+RY_INLINE vf quick_gelu_slope(vf u, vf *y)
+{
+    const vf one = vf_set1(1.0f), t = vf_mul(u, vf_set1(1.702f));
+    /* beyond 87 s is 0 to the last bit, and so is its part of the slope */
+    const vf e = vf_exp(vf_min(vf_sub(vf_zero(), t), vf_set1(87.0f)));
+    const vf s = vf_div(one, vf_add(one, e));
+    *y = vf_div(u, vf_add(one, e));
+    return vf_fma(vf_mul(t, s), vf_mul(e, s), s);
+}
+
+static RY_DECL_ACTIVATION_GRAD(gelu_grad)
+{
+    for (size_t i = 0; i < n; i += VL) {
+        vf value;
+        const vf slope = gelu_slope(vf_load_upto(u + i, n - i), &value);
+        vf_store_upto(du + i, vf_mul(vf_load_upto(dy + i, n - i), slope), n - i);
+        vf_store_upto(y + i, value, n - i);
+    }
+}
+
+static RY_DECL_ACTIVATION_GRAD(quick_gelu_grad)
+{
+    for (size_t i = 0; i < n; i += VL) {
+        vf value;
+        const vf slope = quick_gelu_slope(vf_load_upto(u + i, n - i), &value);
+        vf_store_upto(du + i, vf_mul(vf_load_upto(dy + i, n - i), slope), n - i);
+        vf_store_upto(y + i, value, n - i);
+    }
+}

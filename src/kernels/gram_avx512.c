@@ -1,9 +1,0 @@
-/* gram_avx512.c - SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX512
-#include "kernels/gram_body.h"
-
-void ry_gram_init_avx512(ry_kernels *k)
-{
-    k->gram = gram;
-    k->gram_rows = BLOCK;
-}

@@ -1,0 +1,57 @@
+/* panel_grid.h - how our own packed products cut an op into tiles: blocks of rows by runs of
+ * panels, a panel being the outputs that are packed together.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_PANEL_GRID_H
+#define RY_PANEL_GRID_H
+
+#include "kernels/linear/linear_backend.h"
+
+enum {
+    RY_GRID_ROWS = 96,   /* rows of a block, at most */
+    RY_GRID_PANELS = 12, /* panels of a tile, at most */
+    RY_GRID_TILES = 24   /* per thread, if there are enough panels: the end of an op is a wait */
+};
+
+typedef struct ry_panel_grid {
+    size_t rows, n_panels; /* of the op; rows of each image */
+    size_t rows_per_block, blocks, panels_per_tile, panel_tiles;
+    size_t tiles; /* of all images */
+} ry_panel_grid;
+
+static inline ry_panel_grid ry_panel_grid_new(const ry_linear_op *op, size_t panel, size_t rows,
+                                              size_t images)
+{
+    const size_t n_panels = (op->l->n_out + panel - 1) / panel;
+    ry_panel_grid g = {.rows = rows, .n_panels = n_panels};
+    g.blocks = (rows + RY_GRID_ROWS - 1) / RY_GRID_ROWS;
+    g.rows_per_block = (rows + g.blocks - 1) / g.blocks;
+    g.panels_per_tile = RY_GRID_PANELS < n_panels ? RY_GRID_PANELS : n_panels;
+    while (g.panels_per_tile > 1 &&
+           images * g.blocks * ((n_panels + g.panels_per_tile - 1) / g.panels_per_tile) <
+               RY_GRID_TILES * op->n_threads)
+        g.panels_per_tile--;
+    g.panel_tiles = (n_panels + g.panels_per_tile - 1) / g.panels_per_tile;
+    g.tiles = images * g.blocks * g.panel_tiles;
+    return g;
+}
+
+typedef struct ry_panel_place { /* of a tile */
+    size_t image, row, rows, panel, panels;
+} ry_panel_place;
+
+/* Neighbouring tiles share their rows; for few_rows, where the weights are far larger than the
+ * rows, they share their panels: weights then come from memory once. */
+static inline ry_panel_place ry_panel_place_of(const ry_panel_grid *g, const ry_linear *l, size_t t)
+{
+    const size_t each = g->blocks * g->panel_tiles, inside = t % each;
+    const size_t block = l->few_rows ? inside % g->blocks : inside / g->panel_tiles;
+    const size_t run = l->few_rows ? inside / g->blocks : inside % g->panel_tiles;
+    ry_panel_place p = {
+        .image = t / each, .row = block * g->rows_per_block, .panel = run * g->panels_per_tile};
+    const size_t rows = g->rows - p.row, panels = g->n_panels - p.panel;
+    p.rows = rows < g->rows_per_block ? rows : g->rows_per_block;
+    p.panels = panels < g->panels_per_tile ? panels : g->panels_per_tile;
+    return p;
+}
+
+#endif

@@ -1,5 +1,0 @@
-/* swiglu_avx512.c - SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX512
-#include "kernels/swiglu_body.h"
-
-void ry_swiglu_init_avx512(ry_kernels *k) { k->swiglu = swiglu; }

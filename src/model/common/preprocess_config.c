@@ -1,0 +1,259 @@
+/* preprocess_config.c - timm's pretrained_cfg and Hugging Face's preprocessor_config.json, both
+ * mapped onto renyi_preprocess. SPDX-License-Identifier: Apache-2.0 */
+#include "model/common/preprocess_config.h"
+
+#include "base/json.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_SIDE = 4096 };
+
+#define TIMM_FILE "config.json (pretrained_cfg)"
+#define HF_FILE "preprocessor_config.json"
+
+#define IMAGENET_MEAN       \
+    {                       \
+        0.485, 0.456, 0.406 \
+    }
+#define IMAGENET_STD        \
+    {                       \
+        0.229, 0.224, 0.225 \
+    }
+#define HALF          \
+    {                 \
+        0.5, 0.5, 0.5 \
+    }
+
+/* What the families do when no file says otherwise; size is filled in later. */
+static const renyi_preprocess timm_vit = {0, RENYI_CROP_CENTER, RENYI_BICUBIC, 0.9, HALF, HALF};
+static const renyi_preprocess timm_deit = {0,   RENYI_CROP_CENTER, RENYI_BICUBIC,
+                                           0.9, IMAGENET_MEAN,     IMAGENET_STD};
+static const renyi_preprocess clip = {0,
+                                      RENYI_CROP_CENTER,
+                                      RENYI_BICUBIC,
+                                      1.0,
+                                      {0.48145466, 0.4578275, 0.40821073},
+                                      {0.26862954, 0.26130258, 0.27577711}};
+static const renyi_preprocess hf_vit = {0, RENYI_CROP_SQUASH, RENYI_BILINEAR, 1.0, HALF, HALF};
+
+/* A word of a config and the value it stands for. */
+typedef struct word {
+    const char *text;
+    int value;
+} word;
+
+static const word timm_filters[] = {
+    {"bicubic", RENYI_BICUBIC}, {"bilinear", RENYI_BILINEAR}, {"lanczos", RENYI_LANCZOS}};
+static const word timm_crops[] = {
+    {"center", RENYI_CROP_CENTER}, {"squash", RENYI_CROP_SQUASH}, {"border", RENYI_CROP_BORDER}};
+
+/* Member `key` as one of three words into *value; absent keeps *value. */
+static renyi_status read_word(const json_t *obj, const char *key, const word words[3], int *value,
+                              renyi_error *err)
+{
+    const char *text = NULL;
+    RY_TRY(ry_json_string(obj, key, &text, TIMM_FILE, err));
+    if (!text) return RENYI_OK;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, words[i].text) == 0) {
+            *value = words[i].value;
+            return RENYI_OK;
+        }
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, TIMM_FILE ": %s is '%.40s'; %s, %s or %s known",
+                   key, text, words[0].text, words[1].text, words[2].text);
+}
+
+/* Nothing that would divide by zero or ask for a picture of no size. */
+static renyi_status check(const renyi_preprocess *p, const char *file, const char *mean_key,
+                          const char *std_key, renyi_error *err)
+{
+    for (int c = 0; c < 3; c++) {
+        if (!(fabs(p->mean[c]) <= 1e3))
+            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: %s[%d] is %g; within +-1000 wanted",
+                           file, mean_key, c, p->mean[c]);
+        if (!(p->std[c] >= 1e-6 && p->std[c] <= 1e6))
+            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: %s[%d] is %g; above 0 wanted", file,
+                           std_key, c, p->std[c]);
+    }
+    return RENYI_OK;
+}
+
+/* ---- timm ---------------------------------------------------------------------------------- */
+
+static renyi_status check_input_size(const json_t *cfg, renyi_error *err)
+{
+    const json_t *size = json_object_get(cfg, "input_size");
+    if (!size || json_is_null(size)) return RENYI_OK;
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *v = json_array_get(size, i);
+        const json_int_t n = json_integer_value(v);
+        if (json_array_size(size) != 3 || !json_is_integer(v) || n < 1 || n > MAX_SIDE)
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           TIMM_FILE ": input_size is not [3, side, side] with sides 1 to %d",
+                           MAX_SIDE);
+    }
+    return RENYI_OK;
+}
+
+static renyi_status read_timm(renyi_preprocess *p, const json_t *cfg, renyi_error *err)
+{
+    int filter = p->interpolation, crop = p->crop_mode;
+    RY_TRY(ry_json_double3(cfg, "mean", p->mean, TIMM_FILE, err));
+    RY_TRY(ry_json_double3(cfg, "std", p->std, TIMM_FILE, err));
+    RY_TRY(ry_json_double(cfg, "crop_pct", &p->crop_pct, TIMM_FILE, err));
+    RY_TRY(read_word(cfg, "interpolation", timm_filters, &filter, err));
+    RY_TRY(read_word(cfg, "crop_mode", timm_crops, &crop, err));
+    RY_TRY(check_input_size(cfg, err));
+    p->interpolation = (renyi_interpolation)filter;
+    p->crop_mode = (renyi_crop_mode)crop;
+    if (!(p->crop_pct > 0.0 && p->crop_pct <= 1.0))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       TIMM_FILE ": crop_pct is %g; 0 < crop_pct <= 1 wanted", p->crop_pct);
+    return check(p, TIMM_FILE, "mean", "std", err);
+}
+
+/* ---- Hugging Face -------------------------------------------------------------------------- */
+
+typedef struct hf_size {
+    uint32_t side;
+    int keeps_shape; /* shortest_edge: the other side follows; otherwise both become `side` */
+} hf_size;
+
+/* `key` as 224, {"height": 224, "width": 224} or {"shortest_edge": 224}; absent keeps *out. */
+static renyi_status read_hf_size(hf_size *out, const json_t *cfg, const char *key, renyi_error *err)
+{
+    const json_t *obj = ry_json_object(cfg, key);
+    uint32_t side = out->side, width = 0;
+    if (!obj) {
+        RY_TRY(ry_json_uint(cfg, key, &side, HF_FILE, err));
+    } else if (json_object_get(obj, "shortest_edge")) {
+        RY_TRY(ry_json_uint(obj, "shortest_edge", &side, HF_FILE, err));
+        out->keeps_shape = 1;
+    } else {
+        side = 0;
+        out->keeps_shape = 0;
+        RY_TRY(ry_json_uint(obj, "height", &side, HF_FILE, err));
+        RY_TRY(ry_json_uint(obj, "width", &width, HF_FILE, err));
+        if (side != width)
+            return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                           HF_FILE ": %s is %u x %u; only squares (height, width) or shortest_edge "
+                                   "are supported",
+                           key, side, width);
+    }
+    if (side < 1 || side > MAX_SIDE)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, HF_FILE ": %s is %u; 1 to %d wanted", key, side,
+                       MAX_SIDE);
+    out->side = side;
+    return RENYI_OK;
+}
+
+/* The largest share that the shorter-side rule floor(crop / share) turns back into `resize`. */
+static double crop_share(uint32_t crop, uint32_t resize)
+{
+    double share = (double)crop / resize;
+    while (floor(crop / share) < resize) share = nextafter(share, 0.0);
+    return share;
+}
+
+/* What is not said is as CLIP's processor has it, or ViT's: the one keeps the shape and crops. */
+static renyi_status read_hf_geometry(renyi_preprocess *p, const json_t *cfg, const ry_vit_config *c,
+                                     renyi_error *err)
+{
+    hf_size resize = {c->image_size, c->is_clip}, crop = {c->image_size, 0};
+    int do_resize = 1, do_crop = c->is_clip;
+    RY_TRY(ry_json_bool(cfg, "do_resize", &do_resize, HF_FILE, err));
+    RY_TRY(ry_json_bool(cfg, "do_center_crop", &do_crop, HF_FILE, err));
+    if (!do_resize)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       HF_FILE ": do_resize false is not supported");
+    RY_TRY(read_hf_size(&resize, cfg, "size", err));
+    p->crop_mode = resize.keeps_shape ? RENYI_CROP_CENTER : RENYI_CROP_SQUASH;
+    p->crop_pct = 1.0;
+    if (!do_crop) return RENYI_OK;
+    RY_TRY(read_hf_size(&crop, cfg, "crop_size", err));
+    if (crop.side > resize.side)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       HF_FILE ": crop_size %u is larger than size %u; padding is not supported",
+                       crop.side, resize.side);
+    p->crop_pct = crop_share(crop.side, resize.side);
+    return RENYI_OK;
+}
+
+static renyi_status read_hf_filter(renyi_preprocess *p, const json_t *cfg, renyi_error *err)
+{
+    uint32_t code = UINT32_MAX; /* Pillow's numbers */
+    RY_TRY(ry_json_uint(cfg, "resample", &code, HF_FILE, err));
+    switch (code) {
+    case UINT32_MAX: return RENYI_OK;
+    case 1: p->interpolation = RENYI_LANCZOS; return RENYI_OK;
+    case 2: p->interpolation = RENYI_BILINEAR; return RENYI_OK;
+    case 3: p->interpolation = RENYI_BICUBIC; return RENYI_OK;
+    default:
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       HF_FILE ": resample is %u; 1 (lanczos), 2 (bilinear) or 3 (bicubic) known",
+                       code);
+    }
+}
+
+static renyi_status read_hf(renyi_preprocess *p, const json_t *cfg, const ry_vit_config *c,
+                            renyi_error *err)
+{
+    int rescale = 1, normalize = 1;
+    double factor = 1.0 / 255.0;
+    RY_TRY(ry_json_bool(cfg, "do_rescale", &rescale, HF_FILE, err));
+    RY_TRY(ry_json_double(cfg, "rescale_factor", &factor, HF_FILE, err));
+    if (!rescale || fabs(factor * 255.0 - 1.0) > 1e-6)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       HF_FILE
+                       ": pixels must be rescaled by 1/255 (do_rescale %s, rescale_factor %g)",
+                       rescale ? "true" : "false", factor);
+    RY_TRY(ry_json_bool(cfg, "do_normalize", &normalize, HF_FILE, err));
+    RY_TRY(ry_json_double3(cfg, "image_mean", p->mean, HF_FILE, err));
+    RY_TRY(ry_json_double3(cfg, "image_std", p->std, HF_FILE, err));
+    if (!normalize)
+        for (int i = 0; i < 3; i++) {
+            p->mean[i] = 0.0;
+            p->std[i] = 1.0;
+        }
+    RY_TRY(read_hf_filter(p, cfg, err));
+    RY_TRY(read_hf_geometry(p, cfg, c, err));
+    return check(p, HF_FILE, "image_mean", "image_std", err);
+}
+
+/* ---- which of them ------------------------------------------------------------------------- */
+
+renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt, int is_deit,
+                                     renyi_error *err)
+{
+    const json_t *timm = ry_json_object(ckpt->config, "pretrained_cfg");
+    /* A class token, and yet the mean through fc_norm: a fine-tuned MAE, which sees the colours of
+     * DeiT. */
+    const int is_mae = c->pool == RY_POOL_MEAN && c->n_prefix > 0;
+    renyi_preprocess p = c->is_clip                  ? clip
+                         : c->layout == RY_LAYOUT_HF ? hf_vit
+                         : is_deit || is_mae         ? timm_deit
+                                                     : timm_vit;
+    if (!timm && json_object_get(ckpt->config, "mean")) timm = ckpt->config; /* before timm 0.9 */
+
+    if ((c->layout == RY_LAYOUT_HF || c->is_clip) && ckpt->preprocessor_config) {
+        RY_TRY(read_hf(&p, ckpt->preprocessor_config, c, err));
+        c->preprocess_source = HF_FILE;
+    } else if (timm) {
+        RY_TRY(read_timm(&p, timm, err));
+        c->preprocess_source = TIMM_FILE;
+    } else if (c->is_clip) {
+        c->preprocess_source = "CLIP's default (no preprocessor_config.json)";
+    } else if (c->layout == RY_LAYOUT_HF) {
+        c->preprocess_source = "Hugging Face's default for ViT (no preprocessor_config.json)";
+    } else {
+        c->preprocess_source = is_mae ? "timm's default for MAE (no pretrained_cfg in config.json)"
+                               : is_deit
+                                   ? "timm's default for DeiT (no pretrained_cfg in config.json)"
+                                   : "timm's default for ViT (no pretrained_cfg in config.json)";
+    }
+    p.size = c->image_size;
+    c->preprocess = p;
+    return RENYI_OK;
+}

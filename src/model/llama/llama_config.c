@@ -1,0 +1,205 @@
+/* llama_config.c - from a checkpoint to a ry_llama_config: sizes from the shapes, the rest from the
+ * config beside the weights. Where that is silent the value is what transformers takes: files of
+ * llava-hf leave out what is so. SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "base/status.h"
+#include "model/common/tensor_check.h"
+#include "model/llama/llama.h"
+#include "model/llama/llama_stored.h"
+
+#include <string.h>
+
+#define CONFIG_FILE "config.json"
+
+/* Above these a file lies or is not for this engine. */
+enum { MAX_DIM = 1 << 14, MAX_MLP = 1 << 17, MAX_VOCAB = 1 << 20, MAX_CONTEXT = 1 << 20 };
+
+/* ---- sizes --------------------------------------------------------------------------------- */
+
+static uint64_t extent(const ry_vit_naming *n, const ry_tensors *set, ry_vit_role role,
+                       uint32_t axis)
+{
+    const ry_tensor *t = ry_vit_tensor(n, set, role, 0);
+    return t && t->n_dims == 2 ? t->shape[axis] : 0;
+}
+
+static int is_stored(const ry_vit_naming *n) { return strcmp(n->of->house, RY_STORED_LAYOUT) == 0; }
+
+static renyi_status read_extents(uint64_t x[RY_X_COUNT], const ry_vit_naming *n,
+                                 const ry_tensors *set, renyi_error *err)
+{
+    static const ry_extent_limit limits[] = {{RY_X_DIM, MAX_DIM, "width"},
+                                             {RY_X_MLP, MAX_MLP, "MLP width"},
+                                             {RY_X_Q, MAX_DIM, "width of the queries"},
+                                             {RY_X_KV, MAX_DIM, "width of the keys"},
+                                             {RY_X_VOCAB, MAX_VOCAB, "vocabulary"}};
+    memset(x, 0, RY_X_COUNT * sizeof *x);
+    x[RY_X_VOCAB] = extent(n, set, RY_TOKEN_EMBED, 0);
+    x[RY_X_DIM] = extent(n, set, RY_TOKEN_EMBED, 1);
+    x[RY_X_MLP] = is_stored(n) ? ry_llama_stored_mlp(set) : extent(n, set, RY_FC1_W, 0);
+    x[RY_X_Q] = extent(n, set, RY_Q_W, 0);
+    x[RY_X_KV] = extent(n, set, RY_K_W, 0);
+    return ry_vit_extents_check(x, limits, sizeof limits / sizeof *limits, "language model: ", err);
+}
+
+static renyi_status sizes_from_tensors(ry_llama_config *c, uint64_t x[RY_X_COUNT],
+                                       const ry_tensors *set, renyi_error *err)
+{
+    ry_vit_naming n;
+    if (!ry_llama_naming_find(&n, set))
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "no Llama in it: neither model.embed_tokens.weight nor LLaVA's "
+                       "language_model.model.embed_tokens.weight or "
+                       "model.language_model.embed_tokens.weight is there");
+    c->layout = n.of->house;
+    if (n.n_blocks > RY_MAX_BLOCKS)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "a tensor of layer %u; at most %d layers accepted",
+                       n.n_blocks - 1, RY_MAX_BLOCKS);
+    RY_TRY(read_extents(x, &n, set, err));
+    RY_TRY(ry_vit_check_tensors(&n, x, set, err));
+    c->dim = (uint32_t)x[RY_X_DIM];
+    c->mlp_dim = (uint32_t)x[RY_X_MLP];
+    c->vocab = (uint32_t)x[RY_X_VOCAB];
+    c->n_layers = n.n_blocks;
+    c->tied = !is_stored(&n) && !(n.groups & RY_GROUP_HEAD);
+    c->stored = is_stored(&n) ? RENYI_DTYPE_INT8 : RENYI_DTYPE_DEFAULT; /* or int4: later */
+    return RENYI_OK;
+}
+
+/* ---- what only the config knows ------------------------------------------------------------ */
+
+/* Names that this arithmetic goes by; others look alike and compute something else. */
+static renyi_status check_family(const json_t *config, renyi_error *err)
+{
+    static const char *const known[] = {"llama", "llava", "llava_llama"};
+    const char *type = known[0], *act = "silu";
+    RY_TRY(ry_json_string(config, "model_type", &type, CONFIG_FILE, err));
+    RY_TRY(ry_json_string(config, "hidden_act", &act, CONFIG_FILE, err));
+    size_t i = 0;
+    while (i < sizeof known / sizeof known[0] && strcmp(type, known[i]) != 0) i++;
+    if (i == sizeof known / sizeof known[0])
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       CONFIG_FILE ": model_type '%.40s'; this build runs llama, alone or in llava",
+                       type);
+    if (strcmp(act, "silu") == 0) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                   CONFIG_FILE ": hidden_act '%.40s'; this build runs silu", act);
+}
+
+static renyi_status choose_heads(ry_llama_config *c, const uint64_t x[RY_X_COUNT],
+                                 const json_t *config, renyi_error *err)
+{
+    uint32_t dim = c->dim;
+    RY_TRY(ry_json_uint(config, "hidden_size", &dim, CONFIG_FILE, err));
+    if (dim != c->dim)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       CONFIG_FILE ": hidden_size is %u, but the tensors have %u; is it the config "
+                                   "of another model?",
+                       dim, c->dim);
+    c->n_heads = 32;
+    RY_TRY(ry_json_uint(config, "num_attention_heads", &c->n_heads, CONFIG_FILE, err));
+    c->n_kv_heads = c->n_heads;
+    RY_TRY(ry_json_uint(config, "num_key_value_heads", &c->n_kv_heads, CONFIG_FILE, err));
+    c->head_dim = c->n_heads ? c->dim / c->n_heads : 0;
+    RY_TRY(ry_json_uint(config, "head_dim", &c->head_dim, CONFIG_FILE, err));
+    if (c->n_heads > MAX_DIM || c->n_kv_heads > MAX_DIM || c->head_dim > MAX_DIM || !c->n_kv_heads)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       CONFIG_FILE ": %u heads and %u of keys, %u wide; 1 to %d accepted",
+                       c->n_heads, c->n_kv_heads, c->head_dim, MAX_DIM);
+    if (!c->stored && ((uint64_t)c->n_heads * c->head_dim != x[RY_X_Q] ||
+                       (uint64_t)c->n_kv_heads * c->head_dim != x[RY_X_KV]))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       CONFIG_FILE ": %u heads and %u of keys, %u wide, but q_proj has %u rows and "
+                                   "k_proj %u; num_attention_heads, num_key_value_heads and "
+                                   "head_dim must fit",
+                       c->n_heads, c->n_kv_heads, c->head_dim, (unsigned)x[RY_X_Q],
+                       (unsigned)x[RY_X_KV]);
+    if (c->head_dim % 2 == 0 && c->n_heads % c->n_kv_heads == 0) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   CONFIG_FILE ": %u heads, %u of keys, %u wide; the second must divide the first, "
+                               "and the width be even",
+                   c->n_heads, c->n_kv_heads, c->head_dim);
+}
+
+/* rope_theta stands in the config itself, or since transformers 5 in rope_parameters. */
+static renyi_status choose_rope(ry_llama_config *c, const json_t *config, renyi_error *err)
+{
+    static const char *const places[] = {"rope_scaling", "rope_parameters"};
+    c->rope_theta = 10000.0;
+    RY_TRY(ry_json_double(config, "rope_theta", &c->rope_theta, CONFIG_FILE, err));
+    for (int i = 0; i < 2; i++) {
+        const json_t *rope = ry_json_object(config, places[i]);
+        const char *type = "default";
+        RY_TRY(ry_json_double(rope, "rope_theta", &c->rope_theta, CONFIG_FILE, err));
+        RY_TRY(ry_json_string(rope, "type", &type, CONFIG_FILE, err));
+        RY_TRY(ry_json_string(rope, "rope_type", &type, CONFIG_FILE, err));
+        if (strcmp(type, "default") != 0)
+            return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                           CONFIG_FILE ": %s of type '%.40s'; this build runs unscaled positions "
+                                       "('default')",
+                           places[i], type);
+    }
+    if (c->rope_theta >= 1.0) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1, CONFIG_FILE ": rope_theta is %g; at least 1 wanted",
+                   c->rope_theta);
+}
+
+static renyi_status choose_numbers(ry_llama_config *c, const json_t *config, renyi_error *err)
+{
+    c->norm_eps = 1e-6;
+    c->context = 2048;
+    RY_TRY(ry_json_double(config, "rms_norm_eps", &c->norm_eps, CONFIG_FILE, err));
+    RY_TRY(ry_json_uint(config, "max_position_embeddings", &c->context, CONFIG_FILE, err));
+    if (!(c->norm_eps >= 0.0 && c->norm_eps < 1.0))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       CONFIG_FILE ": rms_norm_eps is %g; 0 <= rms_norm_eps < 1 wanted",
+                       c->norm_eps);
+    if (c->context && c->context <= MAX_CONTEXT) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                   CONFIG_FILE ": max_position_embeddings is %u; 1 to %d accepted", c->context,
+                   MAX_CONTEXT);
+}
+
+/* A token, or the first of several; null, or beyond the vocabulary: -1. */
+static int32_t token_of(const json_t *config, const char *key, int32_t otherwise, uint32_t vocab)
+{
+    const json_t *v = json_object_get(config, key);
+    if (!v) return otherwise;
+    if (json_is_array(v)) v = json_array_get(v, 0);
+    const json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
+    return id >= 0 && id < (json_int_t)vocab ? (int32_t)id : -1;
+}
+
+static renyi_status check_tied(const ry_llama_config *c, const json_t *config, const json_t *root,
+                               renyi_error *err)
+{
+    int tied = 0;
+    RY_TRY(ry_json_bool(root, "tie_word_embeddings", &tied, CONFIG_FILE, err));
+    RY_TRY(ry_json_bool(config, "tie_word_embeddings", &tied, CONFIG_FILE, err));
+    if (!c->tied || tied) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "lm_head.weight is missing, and " CONFIG_FILE " does not say that the table of "
+                   "tokens stands for it (tie_word_embeddings)");
+}
+
+renyi_status ry_llama_configure(ry_llama_config *out, const ry_checkpoint *ckpt, renyi_error *err)
+{
+    const json_t *root = ckpt->config, *text = ry_json_object(root, "text_config");
+    const json_t *config = text ? text : root;
+    uint64_t x[RY_X_COUNT];
+    *out = (ry_llama_config){0};
+    RY_TRY(sizes_from_tensors(out, x, ckpt->tensors, err));
+    if (!config)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "no " CONFIG_FILE " beside the weights: the number of heads is not known");
+    RY_TRY(check_family(config, err));
+    RY_TRY(choose_heads(out, x, config, err));
+    RY_TRY(choose_rope(out, config, err));
+    RY_TRY(choose_numbers(out, config, err));
+    RY_TRY(check_tied(out, config, root, err));
+    out->bos = token_of(config, "bos_token_id", 1, out->vocab);
+    out->eos = token_of(config, "eos_token_id", 2, out->vocab);
+    out->image = token_of(root, "image_token_index", -1, out->vocab);
+    out->image = token_of(root, "image_token_id", out->image, out->vocab);
+    return out->stored ? ry_llama_stored_check(out, ckpt->tensors, err) : RENYI_OK;
+}

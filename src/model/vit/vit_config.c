@@ -1,0 +1,189 @@
+/* vit_config.c - from a checkpoint to a ry_vit_config: sizes from the shapes, the rest from the
+ * configs beside the weights or from the habits of the family.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "base/status.h"
+#include "model/common/arch.h"
+#include "model/common/preprocess_config.h"
+#include "model/vit/vit.h"
+#include "model/vit/vit_sizes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONFIG_FILE "config.json"
+
+/* ---- what only the configs know ------------------------------------------------------------ */
+
+/* The part of the config that speaks of the image tower: of a whole CLIP its vision_config. */
+static const json_t *tower_config(const ry_vit_config *c, const json_t *config)
+{
+    const json_t *vision = c->is_clip ? ry_json_object(config, "vision_config") : NULL;
+    return vision ? vision : config;
+}
+
+/* A config that belongs to other weights would give the wrong number of heads without a word. */
+static renyi_status check_width(const ry_vit_config *c, const json_t *config, renyi_error *err)
+{
+    static const char *const keys[] = {"hidden_size", "num_features"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        uint32_t dim = c->dim;
+        RY_TRY(ry_json_uint(config, keys[i], &dim, CONFIG_FILE, err));
+        if (dim != c->dim)
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           CONFIG_FILE ": %s is %u, but the tensors have %u; is it the config of "
+                                       "another model?",
+                           keys[i], dim, c->dim);
+    }
+    return RENYI_OK;
+}
+
+static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, const json_t *config,
+                                 renyi_error *err)
+{
+    const char *source = CONFIG_FILE " (num_attention_heads)";
+    const char *meta = ry_tensors_meta(ckpt->tensors, "num_heads");
+    c->n_heads = 0;
+    RY_TRY(ry_json_uint(config, "num_attention_heads", &c->n_heads, CONFIG_FILE, err));
+    if (!c->n_heads) {
+        source = CONFIG_FILE " (model_args.num_heads)";
+        RY_TRY(ry_json_uint(ry_json_object(config, "model_args"), "num_heads", &c->n_heads,
+                            CONFIG_FILE, err));
+    }
+    if (!c->n_heads && meta) {
+        source = "__metadata__ (num_heads)";
+        const unsigned long n = strtoul(meta, NULL, 10);
+        c->n_heads = n > RY_MAX_DIM ? RY_MAX_DIM + 1u : (uint32_t)n;
+    }
+    if (!c->n_heads) {
+        source = "the rule of 64 values a head";
+        c->n_heads = ry_arch_heads(c->dim);
+    }
+    if (!c->n_heads || c->dim % c->n_heads)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%u heads, from %s, do not divide the width %u; a " CONFIG_FILE
+                       " with num_attention_heads would tell",
+                       c->n_heads, source, c->dim);
+    return RENYI_OK;
+}
+
+static renyi_status choose_activation(ry_vit_config *c, const json_t *config, renyi_error *err)
+{
+    const char *name = c->is_clip ? "quick_gelu" : "gelu";
+    RY_TRY(ry_json_string(config, "hidden_act", &name, CONFIG_FILE, err));
+    RY_TRY(
+        ry_json_string(ry_json_object(config, "model_args"), "act_layer", &name, CONFIG_FILE, err));
+    if (strcmp(name, "gelu") == 0)
+        c->activation = RY_EPI_GELU;
+    else if (strcmp(name, "quick_gelu") == 0 || strcmp(name, "quickgelu") == 0)
+        c->activation = RY_EPI_QUICKGELU;
+    else
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       CONFIG_FILE ": activation '%.40s'; this build runs gelu and quick_gelu",
+                       name);
+    return RENYI_OK;
+}
+
+/* The tensors say most: fc_norm is there for a mean, and without a class token there is nothing
+ * else to read. A config may say otherwise where both are possible. */
+static renyi_status choose_pooling(ry_vit_config *c, const ry_vit_naming *n, const json_t *config,
+                                   renyi_error *err)
+{
+    static const char *const allowed[] = {"'avg'", "'token' and 'avg'", "'token'"};
+    const int fc_norm = (n->groups & RY_GROUP_FC_NORM) != 0;
+    const char *usual = c->n_prefix && !fc_norm ? "token" : "avg", *pool = usual;
+    RY_TRY(ry_json_string(config, "global_pool", &pool, CONFIG_FILE, err));
+    RY_TRY(ry_json_string(ry_json_object(config, "model_args"), "global_pool", &pool, CONFIG_FILE,
+                          err));
+    if (!c->n_classes) pool = usual; /* without a head nobody pools */
+    if (strcmp(pool, "token") == 0 && c->n_prefix)
+        c->pool = RY_POOL_TOKEN;
+    else if (strcmp(pool, "avg") == 0 && c->n_prefix < 2)
+        c->pool = fc_norm ? RY_POOL_MEAN : RY_POOL_NORM_MEAN;
+    else
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       CONFIG_FILE ": global_pool '%.40s'; of a model with %u token%s before its "
+                                   "patches this build runs %s",
+                       pool, c->n_prefix, c->n_prefix == 1 ? "" : "s", allowed[c->n_prefix]);
+    return RENYI_OK;
+}
+
+static renyi_status choose_eps(ry_vit_config *c, const json_t *config, renyi_error *err)
+{
+    c->norm_eps = c->is_clip ? 1e-5 : c->layout == RY_LAYOUT_HF ? 1e-12 : 1e-6;
+    RY_TRY(ry_json_double(config, "layer_norm_eps", &c->norm_eps, CONFIG_FILE, err));
+    if (!(c->norm_eps >= 0.0 && c->norm_eps < 1.0))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       CONFIG_FILE ": layer_norm_eps is %g; 0 <= layer_norm_eps < 1 wanted",
+                       c->norm_eps);
+    return RENYI_OK;
+}
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+/* "deit" in the last two parts of a path: all that tells a DeiT .pth from a ViT. */
+static int path_says_deit(const char *path)
+{
+    const char *tail = path + strlen(path);
+    for (int slashes = 0; tail > path; tail--)
+        if (tail[-1] == '/' && ++slashes == 2) break;
+    for (; *tail; tail++)
+        if ((tail[0] | 32) == 'd' && (tail[1] | 32) == 'e' && (tail[2] | 32) == 'i' &&
+            (tail[3] | 32) == 't')
+            return 1;
+    return 0;
+}
+
+/* Fills architecture and family; *is_deit also chooses among the defaults of preprocessing. */
+static renyi_status choose_names(ry_vit_config *c, const ry_checkpoint *ckpt, uint32_t native,
+                                 int *is_deit, renyi_error *err)
+{
+    const char *name = ry_tensors_meta(ckpt->tensors, "architecture"), *type = NULL;
+    RY_TRY(ry_json_string(ckpt->config, "architecture", &name, CONFIG_FILE, err));
+    RY_TRY(ry_json_string(ckpt->config, "model_type", &type, CONFIG_FILE, err));
+    *is_deit = c->n_prefix == 2 || (type && strcmp(type, "deit") == 0);
+    if (name)
+        *is_deit |= strstr(name, "deit") != NULL;
+    else if (ckpt->tensors_path)
+        *is_deit |= path_says_deit(ckpt->tensors_path);
+    *is_deit = *is_deit && !c->is_clip;
+    if (name)
+        snprintf(c->architecture, sizeof c->architecture, "%s", name);
+    else
+        ry_arch_write(c->architecture, sizeof c->architecture,
+                      &(ry_arch){.is_deit = *is_deit,
+                                 .is_clip = c->is_clip,
+                                 .n_prefix = c->n_prefix,
+                                 .dim = c->dim,
+                                 .n_blocks = c->n_blocks,
+                                 .n_heads = c->n_heads,
+                                 .mlp_dim = c->mlp_dim,
+                                 .patch_size = c->patch_size,
+                                 .image_size = native});
+    c->family = c->is_clip         ? "clip"
+                : c->n_prefix == 2 ? "deit-distilled"
+                : *is_deit         ? "deit"
+                                   : "vit";
+    return RENYI_OK;
+}
+
+renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uint32_t image_size,
+                              renyi_error *err)
+{
+    ry_vit_naming naming;
+    uint64_t n_positions = 0;
+    uint32_t native = 0;
+    int is_deit = 0;
+    *out = (ry_vit_config){0};
+    RY_TRY(ry_vit_sizes(out, &naming, &n_positions, ckpt->tensors, err));
+    RY_TRY(ry_vit_image_size(out, n_positions, image_size, &native, err));
+    const json_t *config = tower_config(out, ckpt->config);
+    RY_TRY(check_width(out, config, err));
+    RY_TRY(choose_heads(out, ckpt, config, err));
+    RY_TRY(choose_activation(out, config, err));
+    RY_TRY(choose_pooling(out, &naming, config, err));
+    RY_TRY(choose_eps(out, config, err));
+    RY_TRY(choose_names(out, ckpt, native, &is_deit, err));
+    return ry_preprocess_configure(out, ckpt, is_deit, err);
+}

@@ -1,0 +1,157 @@
+/* vit_load.c - the parts of a Vision Transformer from the tensors of a checkpoint.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/status.h"
+#include "model/common/weight_loader.h"
+#include "model/vit/pos_embed.h"
+
+#include <math.h>
+
+typedef struct loader {
+    ry_loader base;
+    ry_vit *v;
+    renyi_dtype dtype; /* of the blocks' products */
+} loader;
+
+/* ---- where matrices come from -------------------------------------------------------------- */
+
+/* One weight and its bias. Patch embedding and heads stay f32: a hundredth of the work, and all
+ * precision passes them. */
+static ry_linear_source end_source(ry_vit_role w, ry_vit_role b, size_t n_out, size_t n_in,
+                                   ry_epilogue epilogue)
+{
+    return (ry_linear_source){.w = {w},
+                              .b = {b},
+                              .parts = 1,
+                              .n_out = n_out,
+                              .n_in = n_in,
+                              .epilogue = epilogue,
+                              .dtype = RENYI_DTYPE_F32};
+}
+
+/* ---- the parts of the model ---------------------------------------------------------------- */
+
+/* prefix row i = token i + its position; both live in scratch or in *v only. */
+static renyi_status load_prefix(loader *ld, const float *pos)
+{
+    static const ry_vit_role tokens[] = {RY_CLS_TOKEN, RY_DIST_TOKEN};
+    const size_t dim = ld->v->config.dim, n = ld->v->config.n_prefix;
+    ld->v->prefix = ry_alloc(ld->base.al, n * dim, sizeof(float));
+    if (!ld->v->prefix) return ry_fail_nomem(ld->base.err, n * dim * sizeof(float));
+    for (size_t i = 0; i < n; i++) {
+        float *row = ld->v->prefix + i * dim;
+        RY_TRY(ry_loader_read(&ld->base, ry_loader_find(&ld->base, tokens[i], 0), row));
+        for (size_t k = 0; k < dim; k++) row[k] += pos[i * dim + k];
+    }
+    return RENYI_OK;
+}
+
+static renyi_status load_positions(loader *ld)
+{
+    ry_vit *v = ld->v;
+    const ry_vit_config *c = &v->config;
+    const ry_tensor *t = ry_loader_find(&ld->base, RY_POS_EMBED, 0);
+    const uint32_t side = c->image_size / c->patch_size;
+    const uint32_t stored = (uint32_t)lround(sqrt((double)(t->shape[t->n_dims - 2] - c->n_prefix)));
+    const ry_pos_filter filter = c->layout == RY_LAYOUT_TIMM ? RY_POS_ANTIALIAS : RY_POS_PLAIN;
+    RY_TRY(ry_loader_read(&ld->base, t, ld->base.scratch));
+    RY_TRY(load_prefix(ld, ld->base.scratch));
+    v->n_patches = side * side;
+    v->pos = ry_alloc(ld->base.al, (size_t)v->n_patches * c->dim, sizeof *v->pos);
+    if (!v->pos) return ry_fail_nomem(ld->base.err, (size_t)v->n_patches * c->dim * sizeof *v->pos);
+    return ry_pos_embed_resample(v->pos, side, ld->base.scratch + (size_t)c->n_prefix * c->dim,
+                                 stored, c->dim, filter, ld->base.al, ld->base.err);
+}
+
+static renyi_status load_heads(loader *ld)
+{
+    const ry_vit_config *c = &ld->v->config;
+    const ry_linear_source head =
+        end_source(RY_HEAD_W, RY_HEAD_B, c->n_classes, c->dim, RY_EPI_NONE);
+    const ry_linear_source dist =
+        end_source(RY_HEAD_DIST_W, RY_HEAD_DIST_B, c->n_classes, c->dim, RY_EPI_NONE);
+    if (ry_loader_find(&ld->base, RY_HEAD_W, 0))
+        RY_TRY(ry_loader_linear(&ld->base, &head, &ld->v->head));
+    if (ry_loader_find(&ld->base, RY_HEAD_DIST_W, 0))
+        RY_TRY(ry_loader_linear(&ld->base, &dist, &ld->v->head_dist));
+    if (!c->proj_dim) return RENYI_OK;
+    ry_linear_source projection =
+        end_source(RY_EMBED_W, RY_EMBED_B, c->proj_dim, c->dim, RY_EPI_NONE);
+    projection.transposed = c->layout == RY_LAYOUT_OPENAI;
+    return ry_loader_linear(&ld->base, &projection, &ld->v->projection);
+}
+
+static renyi_status load_all(loader *ld)
+{
+    ry_vit *v = ld->v;
+    const ry_vit_config *c = &v->config;
+    const size_t patch_in = (size_t)3 * c->patch_size * c->patch_size;
+    const ry_linear_source patches =
+        end_source(RY_PATCH_W, RY_PATCH_B, c->dim, patch_in, RY_EPI_RESIDUAL);
+    v->blocks = ry_calloc(ld->base.al, c->n_blocks, sizeof *v->blocks);
+    if (!v->blocks) return ry_fail_nomem(ld->base.err, c->n_blocks * sizeof *v->blocks);
+    RY_TRY(ry_loader_linear(&ld->base, &patches, &v->patch_embed));
+    RY_TRY(load_positions(ld));
+    if (c->is_clip) {
+        RY_TRY(ry_loader_vector(&ld->base, RY_PRE_NORM_W, 0, &v->pre_norm_w));
+        RY_TRY(ry_loader_vector(&ld->base, RY_PRE_NORM_B, 0, &v->pre_norm_b));
+    }
+    const ry_block_shape shape = {c->dim, c->mlp_dim, c->activation, ld->dtype};
+    for (uint32_t i = 0; i < c->n_blocks; i++)
+        RY_TRY(ry_loader_block(&ld->base, &shape, i, &v->blocks[i]));
+    RY_TRY(ry_loader_vector(&ld->base, RY_NORM_W, 0, &v->norm_w));
+    RY_TRY(ry_loader_vector(&ld->base, RY_NORM_B, 0, &v->norm_b));
+    return load_heads(ld);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Floats that the largest matrix with its bias and scale, or the positions, need. configure bounded
+ * every factor, so nothing overflows. */
+static size_t scratch_floats(const loader *ld)
+{
+    const ry_vit_config *c = &ld->v->config;
+    const size_t dim = c->dim, patch_in = (size_t)3 * c->patch_size * c->patch_size;
+    size_t n = (size_t)ry_tensor_elements(ry_loader_find(&ld->base, RY_POS_EMBED, 0));
+    n = larger(n, ry_loader_block_floats(dim, c->mlp_dim));
+    n = larger(n, ry_loader_floats(dim, patch_in));
+    n = larger(n, ry_loader_floats(c->proj_dim, dim));
+    return larger(n, ry_loader_floats(c->n_classes, dim));
+}
+
+renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_checkpoint *ckpt,
+                         const renyi_options *opt, renyi_cpu level, renyi_dtype dtype,
+                         renyi_error *err)
+{
+    loader ld = {.base = {.set = ckpt->tensors,
+                          .opt = opt,
+                          .al = &opt->allocator,
+                          .level = level,
+                          .err = err},
+                 .v = out,
+                 .dtype = dtype};
+    *out = (ry_vit){.config = *config};
+    if (!ry_vit_naming_find(&ld.base.naming, ckpt->tensors)) /* configure has found it there */
+        return ry_fail(err, RENYI_ERR_ARG, -1, "the configuration is of another checkpoint");
+    RY_TRY(ry_loader_begin(&ld.base, scratch_floats(&ld)));
+    const renyi_status st = load_all(&ld);
+    ry_loader_end(&ld.base);
+    out->n_params = ld.base.n_params;
+    if (st != RENYI_OK) ry_vit_free(out, ld.base.al);
+    return st;
+}
+
+void ry_vit_free(ry_vit *v, const renyi_allocator *al)
+{
+    for (uint32_t i = 0; v->blocks && i < v->config.n_blocks; i++)
+        ry_vit_block_free(&v->blocks[i], al);
+    float *const vectors[] = {v->prefix,     v->pos,    v->pre_norm_w,
+                              v->pre_norm_b, v->norm_w, v->norm_b};
+    ry_linear *const linears[] = {v->patch_embed, v->projection, v->head, v->head_dist};
+    for (int k = 0; k < 6; k++) ry_free(al, vectors[k]);
+    for (int k = 0; k < 4; k++) ry_linear_free(linears[k], al);
+    ry_free(al, v->blocks);
+    *v = (ry_vit){0};
+}

@@ -1,0 +1,237 @@
+/* vit_plan.c - makes a plan: token counts, bound products, the arena.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/vit/vit_plan.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/status.h"
+
+#include <string.h>
+
+static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Sums per column that the greediest block wants. */
+static size_t most_column_sets(const ry_vit_plan *p)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < p->vit->config.n_blocks; i++) {
+        const ry_block_needs *n = &p->rows[i].needs;
+        if (n->what & RY_NEED_COLUMNS)
+            most = max_size(most, ry_column_sets(&n->columns, p->vit->config.n_heads));
+    }
+    return most;
+}
+
+static size_t most_keys(const ry_vit_plan *p)
+{
+    return p->vit->n_patches + p->vit->config.n_prefix + (p->has_anchors ? 1 : 0);
+}
+
+static void layout_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
+{
+    const size_t N = p->vit->n_patches + p->vit->config.n_prefix;
+    const size_t parts = ry_attention_blocks(N, p->kernels.attention_rows) * most_column_sets(p);
+    ry_vit_cuts *c = &p->cuts;
+
+    c->class_row = RY_TAKE(a, float, tokens);
+    c->columns = RY_TAKE(a, float, tokens);
+    c->column_parts = RY_TAKE(a, double, tokens *parts);
+    c->source = RY_TAKE(a, uint32_t, tokens);
+    c->target = RY_TAKE(a, uint32_t, tokens);
+    c->weight = RY_TAKE(a, float, tokens);
+    c->score = RY_TAKE(a, float, tokens);
+    c->rescued = RY_TAKE(a, uint8_t, tokens);
+    c->n_out = RY_TAKE(a, uint32_t, p->vit->config.n_blocks);
+    for (int i = 0; i < 2; i++) c->sizes[i] = RY_TAKE(a, float, tokens);
+    c->log_sizes = RY_TAKE(a, float, tokens);
+}
+
+/* Bytes of the converted rows of any product in the blocks. */
+static size_t low_bytes(const ry_vit *v, size_t rows)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < v->config.n_blocks; i++) {
+        const ry_vit_block *b = &v->blocks[i];
+        const ry_linear *const linears[] = {b->qkv, b->proj, b->fc1, b->fc2};
+        for (int k = 0; k < 4; k++) most = max_size(most, ry_linear_input_bytes(linears[k], rows));
+    }
+    return most;
+}
+
+/* The only place that knows the order and the size of the buffers. */
+static void layout(ry_arena *a, ry_vit_plan *p)
+{
+    const ry_vit_config *c = &p->vit->config;
+    const size_t B = p->max_batch, N = p->vit->n_patches + c->n_prefix, C = c->dim;
+    const size_t rows = B * N + (p->has_anchors ? 1 : 0);
+    const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
+    const size_t wide = max_size(max_size(3 * C, c->mlp_dim), patch);
+    const size_t pooled = ry_vit_pooled_rows(c);
+
+    p->x[0] = RY_TAKE(a, float, rows *C);
+    p->x[1] = RY_TAKE(a, float, p->hook ? rows *C : 0);
+    p->h = RY_TAKE(a, float, rows *ry_vit_row(p, C));
+    p->wide = RY_TAKE(a, float, rows *ry_vit_row(p, wide));
+    p->low = RY_TAKE(a, uint8_t, low_bytes(p->vit, rows));
+    p->pooled_x = RY_TAKE(a, float, B *pooled *C);
+    p->pooled_h = RY_TAKE(a, float, B *pooled *ry_vit_row(p, C));
+    p->row_list = RY_TAKE(a, uint32_t, p->has_anchors ? N : c->n_prefix);
+    p->anchored = RY_TAKE(a, uint8_t, p->has_anchors ? c->n_blocks : 0);
+    p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
+    p->embedding = RY_TAKE(a, float, p->vit->words ? B *ry_vit_row(p, ry_vit_embed_dim(c)) : 0);
+    p->attention_each =
+        ry_attention_scratch(most_keys(p), C / c->n_heads, p->kernels.attention_rows);
+    p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
+    p->attention = RY_TAKE(a, float, p->n_threads * p->attention_each);
+    p->tickets = RY_TAKE(a, ry_ticket, p->n_tickets);
+    if (p->hook) layout_cuts(a, p, rows);
+}
+
+static renyi_status take_arena(ry_vit_plan *p, const renyi_allocator *al, renyi_error *err)
+{
+    ry_arena measure = {0};
+    layout(&measure, p);
+    if (measure.overflow)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "a batch of %u images does not fit in memory",
+                       (unsigned)p->max_batch);
+    p->arena_bytes = measure.used;
+    p->arena = ry_alloc(al, measure.used, 1);
+    if (!p->arena) return ry_fail_nomem(err, measure.used);
+    ry_arena bind = {p->arena, 0, measure.used, 0};
+    layout(&bind, p);
+    const uint32_t prefix = p->vit->config.n_prefix;
+    const uint32_t listed = p->has_anchors ? p->vit->n_patches + prefix : prefix;
+    for (uint32_t i = 0; i < listed; i++) p->row_list[i] = i;
+    return RENYI_OK;
+}
+
+static ry_rows packed(size_t row, size_t count) { return (ry_rows){row, row * count}; }
+
+static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator *al,
+                               renyi_error *err)
+{
+    const ry_vit_config *c = &p->vit->config;
+    const ry_vit_block *w = &p->vit->blocks[i];
+    const ry_block_rows *r = &p->rows[i];
+    ry_block_ops *b = &p->ops[i];
+    const size_t C = c->dim, M = c->mlp_dim;
+    const size_t in = r->in, mid = r->project, out = r->mlp;
+    const unsigned t = p->n_threads;
+    const size_t h = ry_vit_row(p, C), qkv = ry_vit_row(p, 3 * C), mlp = ry_vit_row(p, M);
+    RY_TRY(ry_linear_op_new(&b->qkv, w->qkv, in, packed(h, in), packed(qkv, in), t, al, err));
+    if (r->anchored)
+        RY_TRY(ry_linear_op_new(&b->qkv_anchored, w->qkv, in + 1, packed(h, in + 1),
+                                packed(qkv, in + 1), t, al, err));
+    RY_TRY(ry_linear_op_new(&b->proj, w->proj, mid, packed(h, mid), packed(C, mid), t, al, err));
+    RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, packed(h, out), packed(mlp, out), t, al, err));
+    return ry_linear_op_new(&b->fc2, w->fc2, out, packed(mlp, out), packed(C, out), t, al, err);
+}
+
+static renyi_status bind_answer(ry_vit_plan *p, renyi_output output, const renyi_allocator *al,
+                                renyi_error *err)
+{
+    const ry_vit *v = p->vit;
+    const ry_vit_config *c = &v->config;
+    const size_t h = ry_vit_row(p, c->dim), e = ry_vit_row(p, ry_vit_embed_dim(c));
+    const ry_rows pooled = {h, ry_vit_pooled_rows(c) * h}, out = {p->n_outputs, p->n_outputs};
+    const ry_rows embedding = {e, e};
+    const int logits = output == RENYI_OUTPUT_AUTO, words = logits && v->words;
+    const unsigned t = p->n_threads;
+
+    if (logits && v->head) {
+        RY_TRY(ry_linear_op_new(&p->head, v->head, 1, pooled, out, t, al, err));
+        if (!v->head_dist) return RENYI_OK;
+        return ry_linear_op_new(&p->head_dist, v->head_dist, 1, pooled, out, t, al, err);
+    }
+    if (v->projection)
+        RY_TRY(ry_linear_op_new(&p->projection, v->projection, 1, pooled, words ? embedding : out,
+                                t, al, err));
+    return words ? ry_linear_op_new(&p->words, v->words, 1, embedding, out, t, al, err) : RENYI_OK;
+}
+
+static renyi_status bind_ends(ry_vit_plan *p, renyi_output output, const renyi_allocator *al,
+                              renyi_error *err)
+{
+    const ry_vit *v = p->vit;
+    const ry_vit_config *c = &v->config;
+    const size_t C = c->dim, P = v->n_patches, N = P + c->n_prefix;
+    const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
+
+    RY_TRY(ry_linear_op_new(&p->patch_embed, v->patch_embed, P, (ry_rows){patch, patch * P},
+                            (ry_rows){C, C * N}, p->n_threads, al, err));
+    return bind_answer(p, output, al, err);
+}
+
+double ry_vit_ends_macs(const ry_vit_plan *p)
+{
+    const ry_vit_config *c = &p->vit->config;
+    const ry_linear_op *const ends[] = {p->head, p->head_dist, p->words, p->projection};
+    double macs = p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * c->dim;
+    for (int i = 0; i < 4; i++)
+        if (ends[i])
+            macs += (double)ry_linear_in(ry_linear_op_of(ends[i])) *
+                    (double)ry_linear_out(ry_linear_op_of(ends[i]));
+    return macs;
+}
+
+double ry_vit_plan_macs(const ry_vit_plan *p)
+{
+    const ry_vit_config *c = &p->vit->config;
+    double macs = ry_vit_ends_macs(p);
+    for (uint32_t i = 0; i < c->n_blocks; i++) macs += ry_block_rows_macs(&p->rows[i], c);
+    return macs;
+}
+
+renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_plan_options *opt,
+                             const renyi_allocator *al, renyi_error *err)
+{
+    const uint32_t L = vit->config.n_blocks;
+    *out = NULL;
+    ry_vit_plan *p = ry_calloc(al, 1, sizeof *p);
+    if (!p) return ry_fail_nomem(err, sizeof *p);
+    p->vit = vit;
+    p->hook = opt->hook;
+    p->max_batch = opt->max_batch;
+    p->n_threads = opt->n_threads;
+    p->n_outputs = ry_vit_outputs(&vit->config, opt->output);
+    p->n_tickets = RY_STEPS_PER_BLOCK * (size_t)L + RY_STEPS_AT_ENDS;
+    ry_kernels_init(&p->kernels, opt->level);
+    p->rows = ry_calloc(al, L, sizeof *p->rows);
+    p->ops = ry_calloc(al, L, sizeof *p->ops);
+    renyi_status st = p->rows && p->ops ? RENYI_OK : ry_fail_nomem(err, L * sizeof *p->ops);
+    const ry_rows_options rows = {p->hook, opt->all_rows};
+    if (!st) ry_vit_rows(p->rows, &vit->config, vit->n_patches, &rows);
+    for (uint32_t i = 0; i < L && !st; i++) {
+        p->has_anchors |= p->rows[i].anchored;
+        p->one_by_one |= p->rows[i].decide && p->rows[i].needs.adaptive;
+    }
+    p->one_by_one |= p->has_anchors || opt->one_by_one;
+    if (!st) st = take_arena(p, al, err);
+    if (!st) st = bind_ends(p, opt->output, al, err);
+    for (uint32_t i = 0; i < L && !st; i++) st = bind_block(p, i, al, err);
+    if (st) {
+        ry_vit_plan_free(p, al);
+        return st;
+    }
+    *out = p;
+    return RENYI_OK;
+}
+
+void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al)
+{
+    if (!p) return;
+    for (uint32_t i = 0; p->ops && i < p->vit->config.n_blocks; i++) {
+        ry_block_ops *b = &p->ops[i];
+        ry_linear_op_free(b->qkv, al);
+        ry_linear_op_free(b->qkv_anchored, al);
+        ry_linear_op_free(b->proj, al);
+        ry_linear_op_free(b->fc1, al);
+        ry_linear_op_free(b->fc2, al);
+    }
+    ry_linear_op *const ends[] = {p->patch_embed, p->head, p->head_dist, p->words, p->projection};
+    for (int i = 0; i < 5; i++) ry_linear_op_free(ends[i], al);
+    ry_free(al, p->rows);
+    ry_free(al, p->ops);
+    ry_free(al, p->arena);
+    ry_free(al, p);
+}

@@ -1,0 +1,184 @@
+/* policy_check.c - a policy meets an encoder: which blocks, how many tokens each cut leaves.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/status.h"
+#include "prune/policy/policy_text.h"
+
+#include <math.h>
+
+/* ---- counting ---------------------------------------------------------------------------------
+ */
+
+/* ATS: round(keep * tokens), the class token counted in and at least 8, as its code has it. */
+static uint32_t ats_tokens(const ry_policy *p, const ry_policy_cut *cut, uint32_t n_tokens,
+                           uint32_t n_prefix)
+{
+    const double wanted = p->budget == RY_BUDGET_KEEP ? nearbyint(cut->keep * (double)n_tokens)
+                                                      : (double)cut->count + (double)n_prefix;
+    const double most = fmax(wanted, p->budget == RY_BUDGET_KEEP ? 8 : n_prefix + 1.0);
+    return most < (double)n_tokens ? (uint32_t)most : n_tokens;
+}
+
+/* Patches that a ranked cut keeps of `patches`; one at least. */
+static uint32_t kept_patches(const ry_policy *p, const ry_policy_cut *cut, uint32_t patches)
+{
+    double kept = cut->count;
+    if (p->budget == RY_BUDGET_KEEP)
+        kept = ceil(cut->keep * (double)patches); /* in double, as every code has it */
+    else if (p->budget == RY_BUDGET_DROP)
+        kept = (double)patches - (double)cut->count;
+    return kept >= (double)patches ? patches : kept < 1 ? 1 : (uint32_t)kept;
+}
+
+/* As the published code counts: left = ceil((1 - drop) P) stay in some form, m = P - left + 1, and
+ * of those that stay 2m are merged. */
+int ry_policy_tca_split(const ry_policy_cut *cut, uint32_t patches, ry_tca_split *out)
+{
+    const uint32_t left = (uint32_t)ceil((1.0 - cut->drop) * (double)patches);
+    const uint32_t m = patches - left + 1;
+    if (left <= 2 * m) return 0;
+    *out = (ry_tca_split){left - 2 * m, 2 * m, patches - left};
+    return 1;
+}
+
+/* Rows are saved from three tokens fused and merged on: below that the cut does nothing. */
+static uint32_t tca_tokens(const ry_policy_cut *cut, uint32_t n_tokens, uint32_t n_prefix)
+{
+    ry_tca_split s;
+    if (!ry_policy_tca_split(cut, n_tokens - n_prefix, &s)) return n_tokens;
+    const uint32_t after = n_prefix + s.keep + RY_TCA_CENTRES + 1;
+    return after < n_tokens ? after : n_tokens;
+}
+
+int ry_policy_draws(const ry_policy *p)
+{
+    return p->metric == RY_METRIC_RANDOM || p->start == RY_START_RANDOM;
+}
+
+uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_tokens,
+                                uint32_t n_prefix)
+{
+    const ry_policy_cut *cut = &p->cuts[i];
+    if (p->rule == RY_RULE_NONE || ry_policy_is_visual(p) || n_tokens <= n_prefix) return n_tokens;
+
+    const uint32_t patches = n_tokens - n_prefix;
+    if (p->rule == RY_RULE_TOME) /* the even positions merge into the odd ones: half at most */
+        return n_tokens - (cut->count < patches / 2 ? cut->count : patches / 2);
+    if (p->rule == RY_RULE_ATS) return ats_tokens(p, cut, n_tokens, n_prefix);
+    if (p->rule == RY_RULE_TCA) return tca_tokens(cut, n_tokens, n_prefix);
+    const uint32_t kept = kept_patches(p, cut, patches);
+    const uint32_t fused = cut->reduce == RY_REDUCE_FUSE && kept < patches;
+    return n_prefix + kept + fused;
+}
+
+void ry_policy_split(const ry_policy *p, uint32_t kept, uint32_t *by_class, uint32_t *by_column)
+{
+    /* Products in double exactly as written: with c = 0.8 the paper's floor(70 * (1 - c)) is 13. */
+    uint32_t column = p->metric == RY_METRIC_CLS ? 0 : kept;
+    if (p->metric == RY_METRIC_CORRECT)
+        column = p->rounding == RY_ROUND_CODE ? (uint32_t)((double)kept * p->c)
+                                              : kept - (uint32_t)floor((double)kept * (1 - p->c));
+    *by_column = column;
+    *by_class = kept - column;
+}
+
+/* ---- checking ---------------------------------------------------------------------------------
+ */
+
+static renyi_status resolve_layers(ry_policy *p, const ry_policy_shape *s, renyi_error *err)
+{
+    const unsigned n = s->n_blocks;
+    if (p->every_layer) {
+        if (!n || n > RY_MAX_CUTS)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "layers=all: the model has %u blocks, a policy cuts in at most %d", n,
+                           (int)RY_MAX_CUTS);
+        if (p->n_cuts != 1 && p->n_cuts != n)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "a list of %u values with layers=all: the model has %u blocks",
+                           (unsigned)p->n_cuts, n);
+        for (uint32_t i = p->n_cuts; i < n; i++) p->cuts[i] = p->cuts[0];
+        for (uint32_t i = 0; i < n; i++) p->cuts[i].layer = i;
+        p->n_cuts = n;
+        p->every_layer = 0;
+    }
+    for (uint32_t i = 0; i < p->n_cuts; i++)
+        if (p->cuts[i].layer >= n)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "layer %u is outside the model: its blocks are 0 to %u",
+                           (unsigned)p->cuts[i].layer, n - 1);
+    return RENYI_OK;
+}
+
+/* ToMe's schedule: from int(r (1 - inflection)) in equal steps to 2r minus that, truncated. */
+static void resolve_inflection(ry_policy *p)
+{
+    const double r = p->n_cuts ? p->cuts[0].count : 0;
+    const double first = trunc(r * (1 - p->inflection)), last = 2 * r - first;
+    for (uint32_t i = 0; p->inflection != 0 && p->n_cuts > 1 && i < p->n_cuts; i++)
+        p->cuts[i].count = (uint32_t)(first + (last - first) / (p->n_cuts - 1) * i);
+    p->inflection = 0;
+}
+
+static renyi_status check_class_token(ry_policy *p, const ry_policy_shape *s, renyi_error *err)
+{
+    const char *what = NULL, *instead = "metric=col, colv, renyi, shannon or random";
+
+    if (p->weights == RY_FUSE_AUTO) p->weights = s->n_prefix ? RY_FUSE_CLS : RY_FUSE_SCORE;
+    if (s->n_prefix) return RENYI_OK;
+    if (p->rule == RY_RULE_ATS) {
+        what = "the rule ats";
+        instead = "mosaic, tome, or naive or evit with metric=col";
+    } else if (p->rule == RY_RULE_TCA) {
+        what = p->metric == RY_METRIC_CLS ? "metric=cls" : NULL;
+        instead = "metric=col";
+    } else if (p->rule == RY_RULE_NAIVE || p->rule == RY_RULE_EVIT) {
+        if (p->metric == RY_METRIC_CLS) what = "metric=cls";
+        if (p->metric == RY_METRIC_CORRECT) what = "metric=correct";
+        if (!what && ry_policy_fuses(p) && p->weights == RY_FUSE_CLS) {
+            what = "weights=cls";
+            instead = "weights=score";
+        }
+    }
+    if (!what) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_ARG, -1,
+                   "%s looks at the class token, and this model has none; use %s", what, instead);
+}
+
+static renyi_status nothing_kept(const ry_policy_cut *cut, uint32_t patches, renyi_error *err)
+{
+    return ry_fail(err, RENYI_ERR_ARG, -1,
+                   "layer %u: drop=%g fuses or merges all %u patches that arrive there, and one at "
+                   "least has to stay as it is; 0.1 is usual",
+                   (unsigned)cut->layer, cut->drop, (unsigned)patches);
+}
+
+/* Every cut leaves a patch. */
+static renyi_status check_counts(const ry_policy *p, const ry_policy_shape *s, renyi_error *err)
+{
+    uint32_t n = s->n_prefix + s->n_patches;
+    ry_tca_split split;
+    for (uint32_t i = 0; i < p->n_cuts; i++) {
+        const ry_policy_cut *cut = &p->cuts[i];
+        const uint32_t patches = n - s->n_prefix;
+        if (p->rule == RY_RULE_TCA && !ry_policy_tca_split(cut, patches, &split))
+            return nothing_kept(cut, patches, err);
+        if (p->budget == RY_BUDGET_DROP && p->rule != RY_RULE_TOME && cut->count >= patches)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "layer %u: p=%u leaves no token, only %u of the %u patches arrive there",
+                           (unsigned)cut->layer, (unsigned)cut->count, (unsigned)patches,
+                           (unsigned)s->n_patches);
+        n = ry_policy_tokens_after(p, i, n, s->n_prefix);
+    }
+    return RENYI_OK;
+}
+
+renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape, renyi_error *err)
+{
+    if (p->rule == RY_RULE_NONE) return RENYI_OK;
+    if (!shape->n_patches) return ry_fail(err, RENYI_ERR_ARG, -1, "a model without patches");
+    if (ry_policy_is_visual(p)) return ry_policy_check_visual(p, shape, err);
+    RY_TRY(resolve_layers(p, shape, err));
+    if (p->rule == RY_RULE_TOME) resolve_inflection(p);
+    RY_TRY(check_class_token(p, shape, err));
+    return check_counts(p, shape, err);
+}

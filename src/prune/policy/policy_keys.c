@@ -1,0 +1,171 @@
+/* policy_keys.c - see policy_keys.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "prune/policy/policy_keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RULE(x) (1u << RY_RULE_##x)
+#define METRIC(x) (1u << RY_METRIC_##x)
+enum {
+    RANKED = RULE(NAIVE) | RULE(EVIT), /* rules that rank by a metric and keep the best */
+    CUTTING = RANKED | RULE(MOSAIC) | RULE(TOME) | RULE(ATS) | RULE(TCA),
+    VISUAL = RULE(PRUMERGE) | RULE(VISPRUNER), /* rules behind the tower */
+    ORDERED = METRIC(COL) | METRIC(CORRECT) | METRIC(RENYI) | METRIC(COLV),
+    COLUMNS = ORDERED | METRIC(SHANNON)
+};
+
+const ry_name ry_rule_names[] = {
+    {"none", RY_RULE_NONE},
+    {"naive", RY_RULE_NAIVE},
+    {"evit", RY_RULE_EVIT},
+    {"mosaic", RY_RULE_MOSAIC},
+    {"tome", RY_RULE_TOME},
+    {"ats", RY_RULE_ATS},
+    {"tca", RY_RULE_TCA},
+    {"prumerge", RY_RULE_PRUMERGE},
+    {"vispruner", RY_RULE_VISPRUNER},
+    {NULL, 0},
+};
+static const ry_name metric_names[] = {
+    {"cls", RY_METRIC_CLS},         {"col", RY_METRIC_COL},
+    {"correct", RY_METRIC_CORRECT}, {"random", RY_METRIC_RANDOM},
+    {"renyi", RY_METRIC_RENYI},     {"shannon", RY_METRIC_SHANNON},
+    {"colv", RY_METRIC_COLV},       {NULL, 0},
+};
+static const ry_name reduce_names[] = {
+    {"drop", RY_REDUCE_DROP}, {"fuse", RY_REDUCE_FUSE}, {"merge", RY_REDUCE_MERGE}, {NULL, 0}};
+static const ry_name rounding_names[] = {
+    {"code", RY_ROUND_CODE}, {"paper", RY_ROUND_PAPER}, {NULL, 0}};
+static const ry_name heads_names[] = {{"mean", RY_HEADS_MEAN}, {"each", RY_HEADS_EACH}, {NULL, 0}};
+static const ry_name weights_names[] = {
+    {"cls", RY_FUSE_CLS}, {"score", RY_FUSE_SCORE}, {"auto", RY_FUSE_AUTO}, {NULL, 0}};
+static const ry_name place_names[] = {{"mid", RY_PLACE_MID}, {"end", RY_PLACE_END}, {NULL, 0}};
+static const ry_name order_names[] = {
+    {"score", RY_ORDER_SCORE}, {"position", RY_ORDER_POSITION}, {NULL, 0}};
+static const ry_name residual_names[] = {{"score", RY_ORDER_SCORE},
+                                         {"position", RY_ORDER_POSITION},
+                                         {"auto", RY_RESIDUAL_AUTO},
+                                         {NULL, 0}};
+static const ry_name yes_no[] = {{"yes", 1}, {"no", 0}, {NULL, 0}};
+
+const ry_key_info ry_keys[RY_N_KEYS] = {
+    [RY_KEY_KEEP] =
+        {"keep", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | VISUAL, 0, NULL,
+         "the share of patches that stay, a plain decimal above 0 and at most 1, or one per layer"},
+    [RY_KEY_P] = {"p", RULE(NAIVE) | RULE(MOSAIC), 0, NULL,
+                  "the number of patches removed in each layer, 0 to 999999, or one per layer"},
+    [RY_KEY_TOKENS] = {"tokens", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | VISUAL, 0, NULL,
+                       "the number of patches that stay, 1 to 999999, or one per layer (prumerge: "
+                       "one number, or adaptive)"},
+    [RY_KEY_R] = {"r", RULE(TOME), 0, NULL,
+                  "the number of tokens merged in each layer, 0 to 999999, or one per layer"},
+    [RY_KEY_DROP] = {"drop", RULE(TCA), 0, NULL,
+                     "the share of patches that goes, a plain decimal above 0 and below 1, or one "
+                     "per layer"},
+    [RY_KEY_INFLECTION] = {"inflection", RULE(TOME), 0, NULL,
+                           "a plain decimal from -1 (r falls from 2r to 0) to 1 (it rises)"},
+    [RY_KEY_PLUS] = {"plus", RULE(PRUMERGE), 0, yes_no, NULL},
+    [RY_KEY_IMPORTANT] = {"important", RULE(VISPRUNER), 0, NULL,
+                          "the share of the kept patches that the metric chooses, a plain decimal "
+                          "from 0 to 1"},
+    [RY_KEY_LAYERS] =
+        {"layers", CUTTING, 0, NULL,
+         "a list of blocks such as 3 or 0-5 or 0,3,6 or (0, 3, 6), or early (0-5), or all"},
+    [RY_KEY_METRIC] = {"metric", RANKED | RULE(TCA) | VISUAL, 0, metric_names, NULL},
+    [RY_KEY_N] = {"n", RANKED | RULE(TCA) | VISUAL, ORDERED, NULL,
+                  "a plain decimal of at least 1, or inf"},
+    [RY_KEY_C] = {"c", RANKED | VISUAL, METRIC(CORRECT), NULL, "a plain decimal from 0 to 1"},
+    [RY_KEY_ROUNDING] = {"rounding", RANKED, METRIC(CORRECT), rounding_names, NULL},
+    [RY_KEY_HEADS] = {"heads", RANKED, COLUMNS, heads_names, NULL},
+    [RY_KEY_CLASS_ROW] = {"class_row", RANKED, COLUMNS, yes_no, NULL},
+    [RY_KEY_DIAGONAL] = {"diagonal", RANKED, COLUMNS, yes_no, NULL},
+    [RY_KEY_SEED] = {"seed", RANKED, METRIC(RANDOM), NULL,
+                     "a whole number from 0 to 18446744073709551615"},
+    [RY_KEY_REDUCE] = {"reduce", RANKED, 0, reduce_names, NULL},
+    [RY_KEY_WEIGHTS] = {"weights", RANKED, 0, weights_names, NULL},
+    [RY_KEY_AT] = {"at", RANKED, 0, place_names, NULL},
+    [RY_KEY_ORDER] = {"order", RANKED, 0, order_names, NULL},
+    [RY_KEY_START] = {"start", RULE(TCA), 0, NULL,
+                      "best, or a whole number: the seed by which the first centre is drawn"},
+    [RY_KEY_NEIGHBOURS] = {"neighbours", RULE(PRUMERGE), 0, NULL,
+                           "the number of tokens that each kept one takes in, 0 to 999999"},
+    [RY_KEY_ROUND] = {"round", RULE(VISPRUNER), 0, NULL,
+                      "the number of duplicates that a round removes, 1 to 999999"},
+    [RY_KEY_RESIDUAL] = {"residual", RULE(VISPRUNER), 0, residual_names, NULL},
+};
+
+const ry_name *ry_name_find(const ry_name *names, const char *word, size_t len)
+{
+    for (; names->name; names++)
+        if (strlen(names->name) == len && memcmp(names->name, word, len) == 0) return names;
+    return NULL;
+}
+
+const char *ry_name_of(const ry_name *names, int value)
+{
+    for (; names->name; names++)
+        if (names->value == value) return names->name;
+    return "?";
+}
+
+/* Adds ", name" to a list. */
+static void add_name(char *out, size_t size, const char *name)
+{
+    const size_t used = strlen(out);
+    snprintf(out + used, size - used, "%s%s", used ? ", " : "", name);
+}
+
+void ry_name_list(char *out, size_t size, const ry_name *names, uint32_t mask)
+{
+    out[0] = '\0';
+    for (; names->name; names++)
+        if (mask >> names->value & 1u) add_name(out, size, names->name);
+}
+
+void ry_key_list(char *out, size_t size, ry_rule rule)
+{
+    out[0] = '\0';
+    for (ry_key k = 0; k < RY_N_KEYS; k++)
+        if (ry_key_for_rule(k, rule)) add_name(out, size, ry_keys[k].name);
+}
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+/* Letters to insert, delete or replace to get from one word to the other (Levenshtein). */
+enum { LONGEST = 32 };
+static size_t edits(const char *a, size_t na, const char *b, size_t nb)
+{
+    size_t row[LONGEST + 1];
+    for (size_t j = 0; j <= nb; j++) row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            const size_t replace = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
+            const size_t shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = replace < shift ? replace : shift;
+        }
+    }
+    return row[nb];
+}
+
+void ry_nearest_offer(ry_nearest *n, const char *word, size_t len, const char *candidate)
+{
+    const size_t other = strlen(candidate);
+    if (len > LONGEST || other > LONGEST) return;
+    const size_t d = edits(word, len, candidate, other);
+    /* One slip in three letters is a slip; more is another word. */
+    if (d * 3 > (len > other ? len : other)) return;
+    if (n->best && n->distance <= d) return;
+    n->best = candidate;
+    n->distance = d;
+}
+
+const char *ry_nearest_hint(ry_nearest *n)
+{
+    n->hint[0] = '\0';
+    if (n->best) snprintf(n->hint, sizeof n->hint, " (did you mean %s?)", n->best);
+    return n->hint;
+}

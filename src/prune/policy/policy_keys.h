@@ -1,0 +1,87 @@
+/* policy_keys.h - the words of the policy grammar in one table: reading, printing, error messages
+ * and the documents agree because they all look here. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_POLICY_KEYS_H
+#define RY_POLICY_KEYS_H
+
+#include "prune/policy/policy_spec.h"
+
+/* In the order in which a policy is printed. */
+typedef enum ry_key {
+    RY_KEY_KEEP, /* the first five are budgets: a policy has one of them */
+    RY_KEY_P,
+    RY_KEY_TOKENS,
+    RY_KEY_R,
+    RY_KEY_DROP,
+    RY_KEY_INFLECTION,
+    RY_KEY_PLUS,
+    RY_KEY_IMPORTANT,
+    RY_KEY_LAYERS,
+    RY_KEY_METRIC,
+    RY_KEY_N,
+    RY_KEY_C,
+    RY_KEY_ROUNDING,
+    RY_KEY_HEADS,
+    RY_KEY_CLASS_ROW,
+    RY_KEY_DIAGONAL,
+    RY_KEY_SEED,
+    RY_KEY_REDUCE,
+    RY_KEY_WEIGHTS,
+    RY_KEY_AT,
+    RY_KEY_ORDER,
+    RY_KEY_START,
+    RY_KEY_NEIGHBOURS,
+    RY_KEY_ROUND,
+    RY_KEY_RESIDUAL,
+    RY_N_KEYS
+} ry_key;
+
+/* residual=auto, which is said in full at once: by position with metric=correct, else by score. */
+enum { RY_RESIDUAL_AUTO = 2 };
+
+typedef struct ry_name {
+    const char *name;
+    int value;
+} ry_name;
+
+typedef struct ry_key_info {
+    const char *name;
+    uint32_t rules;       /* bit 1 << ry_rule for each that takes the key */
+    uint32_t metrics;     /* bit 1 << ry_metric for each it means something for; 0 = any */
+    const ry_name *words; /* the values, if they are words; ends with a NULL name */
+    const char *takes;    /* what the value must be, for messages */
+} ry_key_info;
+
+extern const ry_key_info ry_keys[RY_N_KEYS];
+extern const ry_name ry_rule_names[]; /* ends with a NULL name */
+
+static inline int ry_key_is_budget(ry_key k) { return k <= RY_KEY_DROP; }
+static inline int ry_key_for_rule(ry_key k, ry_rule r) { return (int)(ry_keys[k].rules >> r & 1u); }
+static inline int ry_key_for_metric(ry_key k, ry_metric m)
+{
+    return !ry_keys[k].metrics || (ry_keys[k].metrics >> m & 1u);
+}
+
+/* The entry called so, or NULL; `word` need not end with a NUL. */
+const ry_name *ry_name_find(const ry_name *names, const char *word, size_t len);
+
+/* The name of a value; never NULL for a value of the table. */
+const char *ry_name_of(const ry_name *names, int value);
+
+/* "cls, col, correct" of the entries whose bit is in `mask`, cut off at `size`. */
+void ry_name_list(char *out, size_t size, const ry_name *names, uint32_t mask);
+
+/* "keep, tokens, layers, ..." that a rule takes. */
+void ry_key_list(char *out, size_t size, ry_rule rule);
+
+/* Guessing what a misspelt word was meant to be: offer all candidates, then take the hint. */
+typedef struct ry_nearest {
+    const char *best;
+    size_t distance;
+    char hint[64];
+} ry_nearest;
+void ry_nearest_offer(ry_nearest *n, const char *word, size_t len, const char *candidate);
+
+/* " (did you mean keep?)", or nothing when no candidate is near enough to be a slip. */
+const char *ry_nearest_hint(ry_nearest *n);
+
+#endif

@@ -1,0 +1,291 @@
+/* policy_parse.c - from words to the struct: what the values mean, their ranges, and which go
+ * together. SPDX-License-Identifier: Apache-2.0 */
+#include "base/status.h"
+#include "prune/policy/policy_number.h"
+#include "prune/policy/policy_text.h"
+#include "prune/policy/policy_values.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- layers and what is said for each ------------------------------------------------------- */
+
+static renyi_status add_layers(ry_policy *p, const ry_slice *item, renyi_error *err)
+{
+    const char *dash = memchr(item->at, '-', item->len);
+    const size_t len = dash ? (size_t)(dash - item->at) : item->len;
+    uint64_t first, last;
+
+    if (!ry_read_whole(item->at, len, RY_MAX_COUNT, &first))
+        return ry_value_bad(RY_KEY_LAYERS, item, err);
+    last = first;
+    if (dash && !ry_read_whole(dash + 1, item->len - len - 1, RY_MAX_COUNT, &last))
+        return ry_value_bad(RY_KEY_LAYERS, item, err);
+    if (last < first)
+        return ry_fail(err, RENYI_ERR_ARG, item->offset,
+                       "layers=%.*s: a range goes from the lower block to the higher",
+                       RY_SHOW(item));
+    if (last - first >= RY_MAX_CUTS - p->n_cuts)
+        return ry_fail(err, RENYI_ERR_ARG, item->offset,
+                       "layers=%.*s: a policy names at most %d layers", RY_SHOW(item),
+                       (int)RY_MAX_CUTS);
+    for (uint64_t l = first; l <= last; l++) p->cuts[p->n_cuts++].layer = (uint32_t)l;
+    return RENYI_OK;
+}
+
+static renyi_status read_layers(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    static const ry_name sets[] = {{"early", 0}, {"all", 1}, {NULL, 0}};
+    const ry_slice *value = ry_words_value(w, RY_KEY_LAYERS);
+    const ry_name *set = ry_name_find(sets, value->at, value->len);
+    const ry_slice early = {"0-5", 3, value->offset};
+    ry_items items;
+
+    p->every_layer = set && set->value;
+    if (p->every_layer) return RENYI_OK; /* read_list finds out how long the lists are */
+    if (set) return add_layers(p, &early, err);
+    RY_TRY(ry_items_read(&items, RY_KEY_LAYERS, value, err));
+    for (size_t i = 0; i < items.count; i++) RY_TRY(add_layers(p, &items.item[i], err));
+    return RENYI_OK;
+}
+
+/* The items of a key that says something for each layer, and that there are one for all or as many
+ * as layers. With layers=all the first list decides how many, until a model does. */
+static renyi_status read_list(ry_policy *p, const ry_words *w, ry_key key, ry_items *items,
+                              renyi_error *err)
+{
+    const ry_slice *value = ry_words_value(w, key);
+    RY_TRY(ry_items_read(items, key, value, err));
+    if (p->every_layer && p->n_cuts <= 1) p->n_cuts = (uint32_t)items->count;
+    if (items->count != 1 && items->count != p->n_cuts)
+        return ry_fail(err, RENYI_ERR_ARG, value->offset,
+                       "%s has %zu values for %u layers: give one, or one per layer",
+                       ry_keys[key].name, items->count, (unsigned)p->n_cuts);
+    return RENYI_OK;
+}
+
+static const ry_slice *item_of(const ry_items *items, uint32_t cut)
+{
+    return &items->item[items->count == 1 ? 0 : cut];
+}
+
+static renyi_status read_budget_item(ry_policy_cut *cut, ry_key key, const ry_slice *item,
+                                     renyi_error *err)
+{
+    uint64_t count = 0;
+    if (key == RY_KEY_KEEP) {
+        if (!ry_read_decimal(item->at, item->len, &cut->keep) || !(cut->keep > 0) || cut->keep > 1)
+            return ry_value_bad(key, item, err);
+        return RENYI_OK;
+    }
+    if (key == RY_KEY_DROP) {
+        if (!ry_read_decimal(item->at, item->len, &cut->drop) || !(cut->drop > 0) || cut->drop >= 1)
+            return ry_value_bad(key, item, err);
+        return RENYI_OK;
+    }
+    if (!ry_read_whole(item->at, item->len, RY_MAX_COUNT, &count) ||
+        (key == RY_KEY_TOKENS && !count))
+        return ry_value_bad(key, item, err);
+    cut->count = (uint32_t)count;
+    return RENYI_OK;
+}
+
+static ry_budget budget_of(ry_key key)
+{
+    switch (key) {
+    case RY_KEY_KEEP: return RY_BUDGET_KEEP;
+    case RY_KEY_TOKENS: return RY_BUDGET_COUNT;
+    case RY_KEY_DROP: return RY_BUDGET_SHARE;
+    default: return RY_BUDGET_DROP;
+    }
+}
+
+static ry_key budget_key(const ry_words *w)
+{
+    ry_key key = RY_KEY_KEEP;
+    while (!ry_words_value(w, key)) key++; /* every rule that cuts has one by default */
+    return key;
+}
+
+/* Layers, budget and reduce into p->cuts, in the order of the text. */
+static renyi_status read_cuts(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    const ry_key key = budget_key(w);
+    const int choice = ry_key_for_rule(RY_KEY_REDUCE, w->rule);
+    ry_items budgets, reduces = {0};
+
+    p->budget = budget_of(key);
+    RY_TRY(read_layers(p, w, err));
+    RY_TRY(read_list(p, w, key, &budgets, err));
+    if (choice) RY_TRY(read_list(p, w, RY_KEY_REDUCE, &reduces, err));
+    for (uint32_t i = 0; i < p->n_cuts; i++) {
+        ry_policy_cut *cut = &p->cuts[i];
+        if (p->every_layer) cut->layer = i;
+        RY_TRY(read_budget_item(cut, key, item_of(&budgets, i), err));
+        cut->reduce = w->rule == RY_RULE_ATS ? RY_REDUCE_DROP : RY_REDUCE_MERGE;
+        if (!choice) continue;
+        const ry_slice *item = item_of(&reduces, i);
+        const ry_name *name = ry_name_find(ry_keys[RY_KEY_REDUCE].words, item->at, item->len);
+        if (!name) return ry_value_bad(RY_KEY_REDUCE, item, err);
+        cut->reduce = (ry_reduce)name->value;
+        if (cut->reduce == RY_REDUCE_FUSE && p->budget == RY_BUDGET_DROP && cut->count == 1)
+            return ry_fail(err, RENYI_ERR_ARG, item_of(&budgets, i)->offset,
+                           "p=1 with fuse removes one token and adds one; use a larger p, or drop");
+    }
+    return RENYI_OK;
+}
+
+static renyi_status sort_cuts(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    for (uint32_t i = 1; i < p->n_cuts; i++)
+        for (uint32_t j = i; j && p->cuts[j].layer < p->cuts[j - 1].layer; j--) {
+            const ry_policy_cut t = p->cuts[j];
+            p->cuts[j] = p->cuts[j - 1];
+            p->cuts[j - 1] = t;
+        }
+    for (uint32_t i = 1; i < p->n_cuts; i++)
+        if (p->cuts[i].layer == p->cuts[i - 1].layer)
+            return ry_fail(err, RENYI_ERR_ARG, ry_words_value(w, RY_KEY_LAYERS)->offset,
+                           "layer %u is named twice", (unsigned)p->cuts[i].layer);
+    return RENYI_OK;
+}
+
+/* ---- the metric and what goes with it -------------------------------------------------------- */
+
+/* Keys of the user that the metric or the reduction has no use for. */
+renyi_status ry_values_used(const ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    const ry_name *metrics = ry_keys[RY_KEY_METRIC].words;
+    char list[96];
+    for (ry_key k = 0; k < RY_N_KEYS; k++) {
+        const ry_slice *value = ry_words_value(w, k);
+        if (!value || w->given[k].voice != RY_SAID_BY_USER) continue;
+        const int64_t offset = value->offset - (int64_t)strlen(ry_keys[k].name) - 1;
+        ry_name_list(list, sizeof list, metrics, ry_keys[k].metrics);
+        if (!ry_key_for_metric(k, p->metric))
+            return ry_fail(err, RENYI_ERR_ARG, offset, "%s goes with metric=%s, not with metric=%s",
+                           ry_keys[k].name, list, ry_name_of(metrics, (int)p->metric));
+        if (k == RY_KEY_WEIGHTS && !ry_policy_fuses(p))
+            return ry_fail(err, RENYI_ERR_ARG, offset,
+                           "weights are those of a fused token: say fuse, or leave them out");
+    }
+    return RENYI_OK;
+}
+
+/* The class row, as the code of every EViT variant has it (the names there say otherwise), but the
+ * random scores themselves where those rank; a metric without a class row leaves it to the model.
+ */
+static ry_fuse_weights usual_weights(ry_metric metric)
+{
+    if (metric == RY_METRIC_RANDOM) return RY_FUSE_SCORE;
+    return metric == RY_METRIC_CLS || metric == RY_METRIC_CORRECT ? RY_FUSE_CLS : RY_FUSE_AUTO;
+}
+
+static renyi_status read_weights(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    int word = RY_FUSE_AUTO;
+    if (!ry_policy_fuses(p)) return RENYI_OK;
+    RY_TRY(ry_value_word(w, RY_KEY_WEIGHTS, &word, err));
+    p->weights = word == RY_FUSE_AUTO ? usual_weights(p->metric) : (ry_fuse_weights)word;
+    return RENYI_OK;
+}
+
+/* A word that this metric has a use for; others stay as they are. */
+static renyi_status read_metric_word(const ry_policy *p, const ry_words *w, ry_key key, int *out,
+                                     renyi_error *err)
+{
+    return ry_key_for_metric(key, p->metric) ? ry_value_word(w, key, out, err) : RENYI_OK;
+}
+
+static renyi_status read_ranking(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    const ry_slice *seed = ry_words_value(w, RY_KEY_SEED);
+    int rounding = 0, heads = 0, place = 0, order = 0;
+
+    RY_TRY(ry_values_used(p, w, err));
+    if (ry_key_for_metric(RY_KEY_N, p->metric))
+        RY_TRY(ry_value_number(w, RY_KEY_N, 1, INFINITY, &p->n, err));
+    if (p->metric == RY_METRIC_SHANNON) p->n = 1;
+    if (ry_key_for_metric(RY_KEY_C, p->metric))
+        RY_TRY(ry_value_number(w, RY_KEY_C, 0, 1, &p->c, err));
+    if (ry_key_for_metric(RY_KEY_SEED, p->metric) &&
+        !ry_read_whole(seed->at, seed->len, UINT64_MAX, &p->seed))
+        return ry_value_bad(RY_KEY_SEED, seed, err);
+    RY_TRY(read_metric_word(p, w, RY_KEY_ROUNDING, &rounding, err));
+    RY_TRY(read_metric_word(p, w, RY_KEY_HEADS, &heads, err));
+    RY_TRY(read_metric_word(p, w, RY_KEY_CLASS_ROW, &p->class_row, err));
+    RY_TRY(read_metric_word(p, w, RY_KEY_DIAGONAL, &p->diagonal, err));
+    RY_TRY(ry_value_word(w, RY_KEY_AT, &place, err));
+    RY_TRY(ry_value_word(w, RY_KEY_ORDER, &order, err));
+    p->rounding = (ry_rounding)rounding;
+    p->heads = (ry_heads)heads;
+    p->place = (ry_place)place;
+    p->order = (ry_order)order;
+    return read_weights(p, w, err);
+}
+
+static renyi_status read_inflection(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    const ry_slice *value = ry_words_value(w, RY_KEY_INFLECTION);
+    RY_TRY(ry_value_number(w, RY_KEY_INFLECTION, -1, 1, &p->inflection, err));
+    if (!w->given[RY_KEY_INFLECTION].voice) return RENYI_OK;
+    if (memchr(ry_words_value(w, RY_KEY_R)->at, ',', ry_words_value(w, RY_KEY_R)->len))
+        return ry_fail(err, RENYI_ERR_ARG, value->offset,
+                       "inflection bends one r; a list of r says all there is to say");
+    return RENYI_OK;
+}
+
+/* The metric of tca and where its centres begin. */
+static renyi_status read_condensing(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    const ry_slice *metric = ry_words_value(w, RY_KEY_METRIC);
+    const ry_slice *start = ry_words_value(w, RY_KEY_START);
+    if (p->metric != RY_METRIC_CLS && p->metric != RY_METRIC_COL)
+        return ry_fail(err, RENYI_ERR_ARG, metric->offset,
+                       "metric=%.*s: tca ranks by metric=cls or metric=col", RY_SHOW(metric));
+    RY_TRY(ry_values_used(p, w, err));
+    if (p->metric == RY_METRIC_COL) RY_TRY(ry_value_number(w, RY_KEY_N, 1, INFINITY, &p->n, err));
+    if (start->len == 4 && memcmp(start->at, "best", 4) == 0) return RENYI_OK;
+    if (!ry_read_whole(start->at, start->len, UINT64_MAX, &p->seed))
+        return ry_value_bad(RY_KEY_START, start, err);
+    p->start = RY_START_RANDOM;
+    return RENYI_OK;
+}
+
+static renyi_status read_policy(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    int metric = RY_METRIC_CLS;
+
+    p->rule = w->rule;
+    p->class_row = p->diagonal = 1;
+    if (p->rule == RY_RULE_NONE) return RENYI_OK;
+    if (ry_key_for_rule(RY_KEY_METRIC, p->rule))
+        RY_TRY(ry_value_word(w, RY_KEY_METRIC, &metric, err));
+    p->metric = (ry_metric)metric;
+    if (ry_policy_is_visual(p)) return ry_policy_read_visual(p, w, err);
+    RY_TRY(read_cuts(p, w, err));
+    if (p->rule == RY_RULE_TOME) RY_TRY(read_inflection(p, w, err));
+    if (p->rule == RY_RULE_TCA)
+        RY_TRY(read_condensing(p, w, err));
+    else if (ry_key_for_rule(RY_KEY_METRIC, p->rule))
+        RY_TRY(read_ranking(p, w, err));
+    return sort_cuts(p, w, err);
+}
+
+renyi_status ry_policy_parse(ry_policy *out, const char *text, renyi_error *err)
+{
+    ry_words words;
+
+    memset(out, 0, sizeof *out);
+    if (strlen(text) >= RY_MAX_POLICY_TEXT)
+        return ry_fail(err, RENYI_ERR_ARG, RY_MAX_POLICY_TEXT - 1,
+                       "a policy has at most %d bytes; this one has %zu", RY_MAX_POLICY_TEXT - 1,
+                       strlen(text));
+    RY_TRY(ry_words_read(&words, text, err));
+    RY_TRY(read_policy(out, &words, err));
+    if (ry_policy_text_length(out) >= RY_MAX_POLICY_TEXT)
+        return ry_fail(err, RENYI_ERR_ARG, 0,
+                       "this policy, written in full, is longer than %d bytes",
+                       RY_MAX_POLICY_TEXT - 1);
+    return RENYI_OK;
+}

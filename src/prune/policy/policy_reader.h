@@ -1,0 +1,46 @@
+/* policy_reader.h - a policy text taken apart: the rule, and which value each key was given. Knows
+ * which words exist and which exclude each other, not what the values mean.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_POLICY_READER_H
+#define RY_POLICY_READER_H
+
+#include "prune/policy/policy_keys.h"
+
+/* Who said it; a higher one overrides a lower one. */
+typedef enum ry_voice { RY_SAID_BY_DEFAULT, RY_SAID_BY_PRESET, RY_SAID_BY_USER } ry_voice;
+
+/* Part of the text; not ended by a NUL. */
+typedef struct ry_slice {
+    const char *at; /* NULL = not given */
+    size_t len;
+    int64_t offset; /* in the text of the user */
+} ry_slice;
+
+typedef struct ry_words {
+    ry_rule rule;
+    struct {
+        ry_slice value;
+        ry_voice voice;
+    } given[RY_N_KEYS];
+} ry_words;
+
+/* Every key that the rule takes has a value afterwards, except all but one of the budgets. */
+renyi_status ry_words_read(ry_words *out, const char *text, renyi_error *err) RENYI_CHECK;
+
+static inline const ry_slice *ry_words_value(const ry_words *w, ry_key k)
+{
+    return w->given[k].value.at ? &w->given[k].value : NULL;
+}
+
+/* The items of "a,b" or "(a, b)"; RENYI_ERR_ARG for none, an empty one or more than RY_MAX_CUTS. */
+typedef struct ry_items {
+    size_t count;
+    ry_slice item[RY_MAX_CUTS];
+} ry_items;
+renyi_status ry_items_read(ry_items *out, ry_key key, const ry_slice *value,
+                           renyi_error *err) RENYI_CHECK;
+
+/* A slice in a message: "%.*s" with RY_SHOW(slice); long ones are cut. */
+#define RY_SHOW(s) (int)((s)->len < 40 ? (s)->len : 40), (s)->at
+
+#endif

@@ -1,0 +1,175 @@
+/* policy_spec.h - one pruning policy as a struct, and the text it comes from and goes to.
+ *
+ *   none
+ *   naive   p=8 layers=0-5 metric=col n=4
+ *   evit    keep=0.7 layers=0,3,6 metric=correct n=2 c=0.8 fuse
+ *   mosaic  keep=0.7 layers=0,3,6
+ *   tome    r=13
+ *   ats     keep=0.7 layers=3,6,9
+ *   prumerge tokens=192 metric=col
+ *
+ * First a rule or a preset's name, then key=value in any order (policy_keys.c lists them). A policy
+ * does not know a model; ry_policy_check ties the two. Rates are always what is *kept*, p is what
+ * is *removed* per layer. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_POLICY_SPEC_H
+#define RY_POLICY_SPEC_H
+
+#include "renyi/renyi.h"
+
+#include <stdint.h>
+
+enum {
+    RY_MAX_CUTS = 64,          /* layers a policy may name; no encoder of the field is deeper */
+    RY_MAX_POLICY_TEXT = 1024, /* bytes of a policy, as typed and as printed */
+};
+
+typedef enum ry_rule {
+    RY_RULE_NONE,
+    RY_RULE_NAIVE,
+    RY_RULE_EVIT,
+    RY_RULE_MOSAIC,
+    RY_RULE_TOME,
+    RY_RULE_ATS,
+    RY_RULE_TCA,
+    RY_RULE_PRUMERGE, /* from here on: rules that act behind the tower of a LLaVA */
+    RY_RULE_VISPRUNER
+} ry_rule;
+
+typedef enum ry_metric {
+    RY_METRIC_CLS,     /* head-mean attention of the class token */
+    RY_METRIC_COL,     /* Col-Ln */
+    RY_METRIC_CORRECT, /* class attention first, then a share c rescued by Col-Ln (Algorithm 2) */
+    RY_METRIC_RANDOM,
+    RY_METRIC_RENYI,   /* smallest Renyi entropy of order n of the normalised column */
+    RY_METRIC_SHANNON, /* its limit n -> 1 */
+    RY_METRIC_COLV     /* Col-Ln times the l2 norm of the token's value vector */
+} ry_metric;
+
+typedef enum ry_reduce { RY_REDUCE_DROP, RY_REDUCE_FUSE, RY_REDUCE_MERGE } ry_reduce;
+typedef enum ry_rounding {
+    RY_ROUND_CODE,
+    RY_ROUND_PAPER
+} ry_rounding; /* trunc(K*c) for Col; floor(K*(1-c)) for cls */
+typedef enum ry_heads {
+    RY_HEADS_MEAN,
+    RY_HEADS_EACH
+} ry_heads; /* mean before the norm; norm of each, then mean */
+typedef enum ry_fuse_weights {
+    RY_FUSE_CLS,
+    RY_FUSE_SCORE,
+    RY_FUSE_AUTO /* cls where the encoder has a class token, else score; ry_policy_check decides */
+} ry_fuse_weights;
+typedef enum ry_place {
+    RY_PLACE_MID,
+    RY_PLACE_END
+} ry_place; /* between attention and MLP; after the block */
+typedef enum ry_order { RY_ORDER_SCORE, RY_ORDER_POSITION } ry_order; /* of the kept tokens */
+typedef enum ry_start {
+    RY_START_BEST,
+    RY_START_RANDOM
+} ry_start; /* tca's first centre: the best-scored of those that merge; drawn by the seed */
+
+/* How many tokens stay, per cut. */
+typedef enum ry_budget {
+    RY_BUDGET_KEEP,    /* ceil(keep * patches); ats: round(keep * tokens), at least 8 */
+    RY_BUDGET_DROP,    /* patches - p, or tome's r */
+    RY_BUDGET_COUNT,   /* exactly so many */
+    RY_BUDGET_SHARE,   /* tca: its own count, from the share that goes */
+    RY_BUDGET_ADAPTIVE /* prumerge: as many as stand out in this picture */
+} ry_budget;
+
+typedef struct ry_policy_cut {
+    uint32_t layer;
+    double keep;      /* RY_BUDGET_KEEP; a double for ever: a float breaks ceil(0.8 * 10) */
+    uint32_t count;   /* RY_BUDGET_DROP: p, or tome's r; RY_BUDGET_COUNT: tokens */
+    ry_reduce reduce; /* merge for mosaic, tome and tca, drop for ats */
+    double drop;      /* RY_BUDGET_SHARE; a double too */
+} ry_policy_cut;
+
+/* Fields that the rule or the metric has no use for are zero (class_row and diagonal: one). */
+typedef struct ry_policy {
+    ry_rule rule;
+    ry_metric metric;
+    double n; /* order of col, correct, renyi, colv; >= 1 or INFINITY; 1 for shannon */
+    double c; /* rescue ratio of correct: share of the kept that Col-Ln chooses */
+    ry_rounding rounding;
+    ry_heads heads;
+    int class_row; /* rows of the prefix tokens count in a column */
+    int diagonal;  /* a token's attention to itself counts in its column */
+    ry_fuse_weights weights;
+    ry_place place;
+    ry_order order;
+    ry_start start;
+    uint64_t seed;       /* of random, and of start */
+    int plus;            /* prumerge: also patches at equal distances */
+    uint32_t neighbours; /* prumerge: tokens that each kept one takes in */
+    double important;    /* vispruner: share of the kept that the metric chooses */
+    uint32_t round;      /* vispruner: duplicates that a round removes at most */
+    ry_order residual;   /* vispruner: how the others are listed before the rounds */
+    ry_budget budget;
+    double inflection; /* tome: slope of r over the cuts, -1 to 1; 0 after ry_policy_check */
+    int every_layer;   /* layers=all: until ry_policy_check, which clears it, n_cuts is 1, or the
+                          length of a list that says something for each layer */
+    uint32_t n_cuts;
+    ry_policy_cut cuts[RY_MAX_CUTS]; /* ascending layers, none twice. Of a rule behind the tower
+                                        one, whose layer is idle */
+} ry_policy;
+
+/* What a policy must know of the encoder it is for. */
+typedef struct ry_policy_shape {
+    uint32_t n_blocks, n_patches, n_prefix;
+    uint32_t grid; /* patches per side */
+    int visual;    /* its rows go to a language model: rules behind the tower are welcome */
+} ry_policy_shape;
+
+/* Reads text (or a preset's name, "paper:..."). Defaults are filled in; RENYI_ERR_ARG names the
+ * word at fault, what is allowed, and its offset in the text. */
+renyi_status ry_policy_parse(ry_policy *out, const char *text, renyi_error *err) RENYI_CHECK;
+
+/* The policy in full, every default said; parses back to the same struct. */
+void ry_policy_print(char out[RY_MAX_POLICY_TEXT], const ry_policy *p);
+
+/* Resolves every_layer, inflection and weights=auto and checks the policy against an encoder:
+ * layers inside it, at least one patch left by every cut, nothing that needs a class token where
+ * there is none. */
+renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape,
+                             renyi_error *err) RENYI_CHECK;
+
+/* Tokens (prefix and fused counted in) that leave cut `i` when n_tokens enter it. Equal to
+ * n_tokens: the cut does nothing; so it is too where fusing would remove one token to add one.
+ * For ats an upper bound. */
+uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_tokens,
+                                uint32_t n_prefix);
+
+/* What a cut of tca does with its patches: the best stay, the next are merged into centres, the
+ * rest is fused into one row. */
+enum { RY_TCA_CENTRES = 4 };
+typedef struct ry_tca_split {
+    uint32_t keep, merge, fuse; /* they sum to the patches */
+} ry_tca_split;
+/* Returns 0 when there is nothing to keep; *out is then idle. */
+int ry_policy_tca_split(const ry_policy_cut *cut, uint32_t patches, ry_tca_split *out);
+
+/* Does it act behind the tower of a LLaVA, on all patches at once? It then cuts no block. */
+static inline int ry_policy_is_visual(const ry_policy *p) { return p->rule >= RY_RULE_PRUMERGE; }
+
+/* Patches that such a rule chooses by its metric (prumerge) or in all (vispruner), as the published
+ * code truncates; 0 with RY_BUDGET_ADAPTIVE. */
+uint32_t ry_policy_visual_count(const ry_policy *p, uint32_t patches);
+
+/* prumerge plus: patches 0, stride, 2 stride ... are kept too when so many stand out; 0 = none. */
+uint32_t ry_policy_plus_stride(uint32_t count, uint32_t patches);
+
+/* Does it draw lots? Images must then have names (ry_pruner_name_images). */
+int ry_policy_draws(const ry_policy *p);
+
+/* How many of the kept are chosen by the class row and by Col-Ln (Algorithm 2). */
+void ry_policy_split(const ry_policy *p, uint32_t kept, uint32_t *by_class, uint32_t *by_column);
+
+/* Named policies: the rows of the paper, and the recommended ones. */
+typedef struct ry_preset {
+    const char *name, *text, *about;
+} ry_preset;
+const ry_preset *ry_presets(size_t *count);
+
+#endif

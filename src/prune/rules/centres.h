@@ -1,0 +1,29 @@
+/* centres.h - k-centres: a few of many rows that are far from each other, and to which of them
+ * every row belongs. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_CENTRES_H
+#define RY_CENTRES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Rows to choose from: row list[i] of x [.., dim], i < n. */
+typedef struct ry_centre_rows {
+    const float *x;
+    size_t dim;
+    const uint32_t *list; /* [n] */
+    uint32_t n;
+} ry_centre_rows;
+
+/* The first centre is place `first` of the list; each next one is the place farthest from its
+ * nearest centre so far (Euclidean; equal ones to the lower place). centre: [count] places;
+ * nearest: [n] the number of the nearest centre (equal ones to the lower number); distance: [n]
+ * from it. */
+void ry_centres_find(const ry_centre_rows *rows, uint32_t first, uint32_t count, uint32_t *centre,
+                     uint8_t *nearest, float *distance);
+
+/* weight[i] = 1 / distance, or 1 at no distance, divided by the sum over the rows of the same
+ * centre: those of a centre then sum to 1. weight may be distance. count <= 8. */
+void ry_centres_weigh(float *weight, const float *distance, const uint8_t *nearest, uint32_t n,
+                      uint32_t count);
+
+#endif

@@ -1,0 +1,135 @@
+/* pruner.c - finds the cut of a block and hands it to the policy's rule.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "prune/rules/pruner.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/status.h"
+#include "prune/rules/rule.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const ry_rule_body *body_of(ry_rule rule)
+{
+    switch (rule) {
+    case RY_RULE_NAIVE:
+    case RY_RULE_EVIT: return &ry_rule_select;
+    case RY_RULE_MOSAIC: return &ry_rule_mosaic;
+    case RY_RULE_TOME: return &ry_rule_tome;
+    case RY_RULE_ATS: return &ry_rule_ats;
+    case RY_RULE_TCA: return &ry_rule_tca;
+    case RY_RULE_PRUMERGE: /* behind the tower: visual_rules.h */
+    case RY_RULE_VISPRUNER:
+    case RY_RULE_NONE: break;
+    }
+    return NULL;
+}
+
+/* The cut of a block, or n_cuts when it has none or one that leaves as many tokens as came: such a
+ * cut asks for nothing, and the run is the dense one bit for bit. (Fusing a single token would
+ * leave as many too; EViT's code does it, we do not: it scales a token down and saves nothing.) */
+static uint32_t cut_of(const ry_pruner *p, uint32_t block)
+{
+    const uint32_t n = p->policy.n_cuts;
+    for (uint32_t i = 0; p->body && i < n; i++)
+        if (p->policy.cuts[i].layer == block) return p->tokens_out[i] == p->tokens_in[i] ? n : i;
+    return n;
+}
+
+static void hook_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
+{
+    const ry_pruner *p = self;
+    const uint32_t cut = cut_of(p, block);
+    *out = (ry_block_needs){.n_after = n_tokens};
+    if (cut == p->policy.n_cuts) return;
+    assert(n_tokens == p->tokens_in[cut]);
+    out->place = p->policy.place == RY_PLACE_END ? RY_CUT_END : RY_CUT_MID;
+    out->n_after = p->tokens_out[cut];
+    p->body->needs(p, cut, out);
+}
+
+static uint32_t hook_tiles(const void *self, uint32_t block, uint32_t phase)
+{
+    const ry_pruner *p = self;
+    const uint32_t cut = cut_of(p, block);
+    return cut == p->policy.n_cuts ? 0 : p->body->tiles(p, cut, p->tokens_in[cut], phase);
+}
+
+static void hook_work(void *self, const ry_block_view *view, ry_cut *out, uint32_t phase,
+                      uint32_t tile)
+{
+    ry_pruner *p = self;
+    const uint32_t cut = cut_of(p, view->block);
+    assert(cut < p->policy.n_cuts && view->image < p->max_batch);
+    p->body->work(p, cut, view, out, phase, tile);
+}
+
+static void count_tokens(ry_pruner *p)
+{
+    uint32_t n = p->shape.n_prefix + p->shape.n_patches;
+    for (uint32_t i = 0; i < p->policy.n_cuts; i++) {
+        p->tokens_in[i] = n;
+        p->tokens_out[i] = n = ry_policy_tokens_after(&p->policy, i, n, p->shape.n_prefix);
+    }
+}
+
+static renyi_status take_scratch(ry_pruner *p, const renyi_allocator *al, renyi_error *err)
+{
+    size_t total;
+    p->scratch_each = p->body->scratch ? p->body->scratch(p) : 0;
+    if (!ry_add_size(p->scratch_each, RY_ALIGN - 1, &p->scratch_each) ||
+        !ry_mul_size(p->scratch_each &= ~(size_t)(RY_ALIGN - 1), p->max_batch, &total))
+        return ry_fail_nomem(err, SIZE_MAX);
+    p->scratch = ry_alloc(al, total, 1);
+    p->image_keys = ry_calloc(al, p->max_batch, sizeof *p->image_keys);
+    return p->scratch && p->image_keys ? RENYI_OK : ry_fail_nomem(err, total);
+}
+
+renyi_status ry_pruner_new(ry_pruner **out, const ry_pruner_spec *spec, const renyi_allocator *al,
+                           renyi_error *err)
+{
+    *out = NULL;
+    const ry_rule_body *body = body_of(spec->policy->rule);
+    ry_pruner *p = ry_calloc(al, 1, sizeof *p);
+    if (!p) return ry_fail_nomem(err, sizeof *p);
+    p->policy = *spec->policy;
+    p->shape = spec->shape;
+    p->dim = spec->dim;
+    p->n_heads = spec->n_heads;
+    p->max_batch = spec->max_batch;
+    p->body = body;
+    ry_kernels_init(&p->kernels, spec->level);
+    count_tokens(p);
+    if (body && p->max_batch) {
+        const renyi_status st = take_scratch(p, al, err);
+        if (st != RENYI_OK) {
+            ry_pruner_free(p, al);
+            return st;
+        }
+    }
+    *out = p;
+    return RENYI_OK;
+}
+
+void ry_pruner_free(ry_pruner *p, const renyi_allocator *al)
+{
+    if (!p) return;
+    ry_free(al, p->scratch);
+    ry_free(al, p->image_keys);
+    ry_free(al, p);
+}
+
+size_t ry_pruner_bytes(const ry_pruner *p) { return p->scratch_each * p->max_batch; }
+
+ry_token_hook ry_pruner_hook(ry_pruner *p)
+{
+    return (ry_token_hook){hook_needs, hook_tiles, hook_work, NULL, p, NULL};
+}
+
+void ry_pruner_name_images(ry_pruner *p, const uint64_t *keys, uint32_t n)
+{
+    assert(n <= p->max_batch);
+    if (p->image_keys)
+        memcpy(p->image_keys, keys, n * sizeof *keys); /* none: no rule to use them */
+}

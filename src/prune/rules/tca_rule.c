@@ -1,0 +1,111 @@
+/* tca_rule.c - Token Condensation (Wang et al. 2024, "Is Less More? Exploring Token Condensation as
+ * Training-free Test-time Adaptation"): the best patches stay as they are, the next are merged
+ * around four centres, the rest is fused into one row by its scores. Order of the new rows: prefix,
+ * kept by score, centres, fused. The paper of Col-Ln replaces the score.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
+#include "base/rng.h"
+#include "prune/rules/centres.h"
+#include "prune/rules/metric.h"
+#include "prune/rules/reduce.h"
+#include "prune/rules/select.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* One image's memory. N tokens enter the cut, P of them patches. */
+typedef struct memory {
+    uint64_t *radix;  /* [2P] */
+    uint32_t *order;  /* [P] patches from the best to the worst; from the merge on: tokens */
+    uint8_t *nearest; /* [P] of the merge set: its centre, 0 to 3 */
+    float *share;     /* [P] and its weight there */
+    float *weight;    /* [N] weights of the fused row */
+} memory;
+
+static size_t layout(const ry_pruner *p, void *base, memory *m)
+{
+    const size_t n = (size_t)p->shape.n_prefix + p->shape.n_patches; /* cuts only make it less */
+    ry_arena a = {base, 0, base ? p->scratch_each : 0, 0};
+    m->radix = RY_TAKE(&a, uint64_t, 2 * n);
+    m->order = RY_TAKE(&a, uint32_t, n);
+    m->nearest = RY_TAKE(&a, uint8_t, n);
+    m->share = RY_TAKE(&a, float, n);
+    m->weight = RY_TAKE(&a, float, n);
+    return a.overflow ? SIZE_MAX : a.used;
+}
+
+static size_t scratch(const ry_pruner *p)
+{
+    memory m;
+    return layout(p, NULL, &m);
+}
+
+static ry_tca_split split_of(const ry_pruner *p, uint32_t cut)
+{
+    ry_tca_split s = {0};
+    const uint32_t patches = p->tokens_in[cut] - p->shape.n_prefix;
+    const int keeps = ry_policy_tca_split(&p->policy.cuts[cut], patches, &s);
+    assert(keeps); /* the policy was checked against the model */
+    (void)keeps;
+    return s;
+}
+
+static void needs(const ry_pruner *p, uint32_t cut, ry_block_needs *out)
+{
+    ry_metric_needs(p, out);
+    out->what |= RY_NEED_TOKENS; /* centres are found among the rows after attention */
+    out->macs = (double)RY_TCA_CENTRES * split_of(p, cut).merge * p->dim;
+}
+
+static uint32_t tiles(const ry_pruner *p, uint32_t cut, uint32_t n_tokens, uint32_t phase)
+{
+    (void)p, (void)cut, (void)n_tokens;
+    return phase == 0;
+}
+
+/* Where in the merge set the centres begin. */
+static uint32_t first_centre(const ry_pruner *p, const ry_block_view *v, uint32_t n)
+{
+    if (p->policy.start == RY_START_BEST) return 0; /* it is sorted */
+    ry_rng r = ry_metric_draw(p, v);
+    return (uint32_t)(ry_rng_next(&r) % n);
+}
+
+/* The n tokens of `list` become the rows `row` .. of their centres. A centre that is the equal of
+ * one before it has nobody, itself included: a row of zeros. */
+static void merge(const ry_pruner *p, const memory *m, const ry_block_view *v, ry_cut *out,
+                  const uint32_t *list, uint32_t n, uint32_t row)
+{
+    const ry_centre_rows rows = {v->x, v->dim, list, n};
+    uint32_t centre[RY_TCA_CENTRES];
+
+    ry_centres_find(&rows, first_centre(p, v, n), RY_TCA_CENTRES, centre, m->nearest, m->share);
+    ry_centres_weigh(m->share, m->share, m->nearest, n, RY_TCA_CENTRES);
+    for (uint32_t i = 0; i < n; i++) {
+        out->target[list[i]] = row + m->nearest[i];
+        out->weight[list[i]] = m->share[i];
+    }
+    for (uint32_t k = 0; k < RY_TCA_CENTRES; k++)
+        out->source[row + k] = m->nearest[centre[k]] == k ? list[centre[k]] : RY_NO_TOKEN;
+}
+
+static void work(ry_pruner *p, uint32_t cut, const ry_block_view *v, ry_cut *out, uint32_t phase,
+                 uint32_t tile)
+{
+    const ry_tca_split s = split_of(p, cut);
+    const uint32_t first = v->n_prefix, n = v->n_tokens - first;
+    memory m;
+
+    (void)phase, (void)tile;
+    (void)layout(p, ry_pruner_scratch(p, v->image), &m);
+    memset(out->rescued, 0, v->n_tokens);
+    ry_metric_score(p, v, out->score);
+    ry_metric_weights(p, out->score, v->n_tokens, m.weight);
+    ry_rank(m.order, out->score + first, n, m.radix);
+    ry_reduce_drop(v, out, m.order, s.keep);
+    for (uint32_t i = 0; i < s.merge; i++) m.order[s.keep + i] += first;
+    merge(p, &m, v, out, m.order + s.keep, s.merge, first + s.keep);
+    ry_reduce_fuse(v, out, m.weight);
+}
+
+const ry_rule_body ry_rule_tca = {needs, tiles, work, scratch};

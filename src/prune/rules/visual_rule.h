@@ -1,0 +1,58 @@
+/* visual_rule.h - what the rules of visual_rules.h share inside this room.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_VISUAL_RULE_H
+#define RY_VISUAL_RULE_H
+
+#include "kernels/kernels.h"
+#include "prune/rules/visual_rules.h"
+
+/* Scratch of one thread while a row is made. */
+typedef struct ry_after_hand {
+    uint32_t *list, *order; /* [P] */
+    float *near;            /* [P] */
+    uint64_t *rank;         /* [2P] */
+} ry_after_hand;
+
+struct ry_after {
+    ry_policy policy;
+    uint32_t n_patches, dim; /* P, C */
+    unsigned n_threads;
+    ry_kernels kernels;
+    void *arena;
+    size_t arena_bytes;
+    float *unit;    /* [P, C] keys (prumerge) or features (vispruner), each of length 1 */
+    float *cosines; /* [P, P], the lower triangle */
+    float *gram;    /* [threads, gram_each] scratch of the kernel */
+    size_t gram_each;
+    float *score;          /* [P] what ranks */
+    float *weight;         /* [P] prumerge: what a token counts in a sum */
+    uint32_t *order;       /* [P] by score, the best first */
+    uint32_t *class_order; /* [P] by class attention, for correct */
+    uint64_t *rank;        /* [2P] */
+    uint8_t *taken;        /* [P] */
+    uint32_t *kept;        /* [P + 1] */
+    uint32_t n_kept;       /* patches among them */
+    uint32_t n_rows;
+    uint32_t *list, *next; /* [P] vispruner: what is left, before and after a round */
+    ry_after_hand *hands;  /* [threads] */
+};
+
+static inline float ry_after_cosine(const ry_after *a, uint32_t i, uint32_t j)
+{
+    return i > j ? a->cosines[(size_t)i * a->n_patches + j]
+                 : a->cosines[(size_t)j * a->n_patches + i];
+}
+
+/* `count` patches by the policy's metric into kept and taken, the best first (class attention's
+ * before Col-Ln's). Scores are there. */
+void ry_after_choose(ry_after *a, uint32_t count);
+
+/* prumerge.c: which patches stay; row i of what they become. */
+void ry_prumerge_choose(ry_after *a);
+void ry_prumerge_row(const ry_after *a, const ry_after_view *v, float *row, uint32_t i,
+                     const ry_after_hand *h);
+
+/* vispruner.c: which patches stay. */
+void ry_vispruner_choose(ry_after *a);
+
+#endif

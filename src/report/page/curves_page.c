@@ -1,0 +1,207 @@
+/* curves_page.c - the page of training runs: charts, values under the pointer, final numbers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "report/chart/curves.h"
+#include "report/page/page.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- parts ---- */
+
+static void put_headline(ry_sink *s, const renyi_report_curves *r)
+{
+    const int has_title = r->title && *r->title;
+    ry_putf(s, "<header>\n<h1>%s</h1>\n", has_title ? r->title : "Training runs");
+    if (r->note && *r->note) ry_putf(s, "<p class=\"note\">%s</p>\n", r->note);
+    if (r->date && *r->date) {
+        ry_put(s, "<dl class=\"facts\">\n");
+        ry_page_fact(s, "date", r->date);
+        ry_put(s, "</dl>\n");
+    }
+    if (r->command && *r->command)
+        ry_putf(s, "<pre class=\"command\" tabindex=\"0\"><code>%s</code></pre>\n", r->command);
+    ry_put(s, "</header>\n");
+}
+
+static void put_panel(ry_sink *s, const renyi_report_curves *r, uint32_t i)
+{
+    const renyi_report_panel *p = &r->panels[i];
+    ry_putf(s, "<figure>\n<figcaption><h2>%s</h2>", p->title ? p->title : "");
+    if (p->caption && *p->caption) ry_putf(s, "<p>%s</p>", p->caption);
+    ry_put(s, "</figcaption>\n");
+    ry_chart_panel(s, r, i, RY_FORM_WIDE);
+    ry_chart_panel(s, r, i, RY_FORM_NARROW);
+    ry_put(s, "</figure>\n");
+}
+
+static void put_row(ry_sink *s, const renyi_report_curves *r, uint32_t i)
+{
+    const ry_run_look look = ry_run_look_of(i);
+    ry_putf(s, "<tr data-i=\"%u\"><td class=\"po\"><svg class=\"rc\" width=\"34\" height=\"12\" ",
+            i);
+    ry_putf(s,
+            "aria-hidden=\"true\"><path class=\"rc-curve c%u rc-d%u\" d=\"M1 6h26\"/></svg>"
+            "<b>%s</b></td>",
+            look.colour, look.dashes, r->runs[i] && *r->runs[i] ? r->runs[i] : "unnamed");
+    for (uint32_t k = 0; k < r->n_columns; k++) {
+        const renyi_report_column *c = &r->columns[k];
+        ry_put(s, c->is_text ? "<td class=\"mo\">" : "<td>");
+        ry_putf(s, "%s</td>", c->cells[i] ? c->cells[i] : "–");
+    }
+    ry_put(s, "</tr>\n");
+}
+
+static void put_table(ry_sink *s, const renyi_report_curves *r)
+{
+    ry_put(s, "<section>\n<h2>Runs</h2>\n<p class=\"hint\" hidden>Choose a row to see its lines "
+              "alone.</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+              "aria-label=\"Runs\"><table id=\"runs\">\n<caption>Runs</caption>\n<thead><tr>"
+              "<th scope=\"col\" class=\"mo\">run</th>");
+    for (uint32_t k = 0; k < r->n_columns; k++)
+        ry_putf(s, "<th scope=\"col\"%s>%s</th>", r->columns[k].is_text ? " class=mo" : "",
+                r->columns[k].name ? r->columns[k].name : "");
+    ry_put(s, "</tr></thead>\n<tbody>\n");
+    for (uint32_t i = 0; i < r->n_runs; i++) put_row(s, r, i);
+    ry_put(s, "</tbody></table></div>\n</section>\n");
+}
+
+/* ---- numbers for the script ---- */
+
+static void put_numbers(ry_sink *s, const char *name, const double *v, size_t n, int decimals)
+{
+    ry_putf(s, "\"%s\":[", name);
+    for (size_t i = 0; i < n; i++) {
+        char number[RY_NUMBER_MAX];
+        if (i) ry_put(s, ",");
+        if (isfinite(v[i]))
+            ry_put_bytes(s, number, ry_number(number, v[i], decimals));
+        else
+            ry_put(s, "null");
+    }
+    ry_put(s, "]");
+}
+
+static void put_data_panel(ry_sink *s, const renyi_report_panel *p)
+{
+    double x[2] = {INFINITY, -INFINITY}, y[2] = {INFINITY, -INFINITY};
+    int n = 0;
+    ry_put(s, "{\"x\":\"");
+    ry_put_json(s, p->x_label ? p->x_label : "");
+    ry_putf(s, "\",\"decimals\":[%u,%u],\"curves\":[", p->x_decimals, p->y_decimals);
+    for (uint32_t i = 0; i < p->n_curves; i++)
+        if (!p->curves[i].is_faint) ry_curve_range(&p->curves[i], x, y);
+    for (uint32_t i = 0; i < p->n_curves; i++) {
+        const renyi_report_curve *c = &p->curves[i];
+        if (c->is_faint) continue;
+        ry_putf(s, n++ ? ",\n{\"run\":%u," : "\n{\"run\":%u,", c->run);
+        put_numbers(s, "x", c->x, c->n, ry_fine_decimals(x[0], x[1]));
+        ry_put(s, ",");
+        put_numbers(s, "y", c->y, c->n, ry_fine_decimals(y[0], y[1]));
+        ry_put(s, "}");
+    }
+    ry_put(s, "]}");
+}
+
+static void put_data(ry_sink *s, const renyi_report_curves *r)
+{
+    ry_put(s, "<script type=\"application/json\" id=\"data\">{\"runs\":[");
+    for (uint32_t i = 0; i < r->n_runs; i++) {
+        ry_put(s, i ? ",\"" : "\"");
+        ry_put_json(s, r->runs[i] && *r->runs[i] ? r->runs[i] : "unnamed");
+        ry_put(s, "\"");
+    }
+    ry_put(s, "],\n\"panels\":[");
+    for (uint32_t i = 0; i < r->n_panels; i++) {
+        if (i) ry_put(s, ",\n");
+        put_data_panel(s, &r->panels[i]);
+    }
+    ry_put(s, "]}</script>\n");
+}
+
+void ry_curves_page(ry_sink *s, const renyi_report_curves *r)
+{
+    ry_page_head(s, r->title && *r->title ? r->title : "Training runs", NULL);
+    put_headline(s, r);
+    ry_put(s, "<main>\n");
+    for (uint32_t i = 0; i < r->n_panels; i++) put_panel(s, r, i);
+    put_table(s, r);
+    ry_page_foot(s);
+    put_data(s, r);
+    ry_page_script(s, ry_curves_js);
+}
+
+/* ---- the public doors ---- */
+
+static renyi_status check_panel(const renyi_report_curves *r, uint32_t i, renyi_error *err)
+{
+    const renyi_report_panel *p = &r->panels[i];
+    if (p->n_curves > 2 * RENYI_REPORT_MAX_RUNS || p->x_decimals > 6 || p->y_decimals > 6)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                       "curves: chart %u has %u curves, %u and %u decimals; at most %u and 6", i,
+                       p->n_curves, p->x_decimals, p->y_decimals, 2u * RENYI_REPORT_MAX_RUNS);
+    if (p->n_curves && !p->curves) return ry_fail(err, RENYI_ERR_ARG, -1, "curves: NULL argument");
+    for (uint32_t k = 0; k < p->n_curves; k++) {
+        const renyi_report_curve *c = &p->curves[k];
+        if (c->run >= r->n_runs || (c->n && (!c->x || !c->y)))
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "curves: curve %u of chart %u: run %u of %u, or no numbers", k, i,
+                           c->run, r->n_runs);
+        if (c->n > RENYI_REPORT_MAX_CURVE)
+            return ry_fail(err, RENYI_ERR_LIMIT, -1, "curves: %zu points; at most %u", c->n,
+                           (unsigned)RENYI_REPORT_MAX_CURVE);
+    }
+    return RENYI_OK;
+}
+
+static renyi_status check(const renyi_report_curves *r, renyi_error *err)
+{
+    if (!r || (r->n_runs && !r->runs) || (r->n_panels && !r->panels) ||
+        (r->n_columns && !r->columns))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "curves: NULL argument");
+    if (r->struct_size != sizeof *r)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "renyi_report_curves: struct_size %u, this library knows %zu",
+                       r->struct_size, sizeof *r);
+    if (r->n_runs > RENYI_REPORT_MAX_RUNS || r->n_panels > RENYI_REPORT_MAX_PANELS)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                       "%u runs in %u charts; at most %u in %u can be shown", r->n_runs,
+                       r->n_panels, (unsigned)RENYI_REPORT_MAX_RUNS,
+                       (unsigned)RENYI_REPORT_MAX_PANELS);
+    for (uint32_t i = 0; i < r->n_panels; i++) RY_TRY(check_panel(r, i, err));
+    for (uint32_t i = 0; i < r->n_columns; i++)
+        if (r->n_runs && !r->columns[i].cells)
+            return ry_fail(err, RENYI_ERR_ARG, -1, "curves: column %u has no cells", i);
+    return RENYI_OK;
+}
+
+static renyi_status make(renyi_report_text *out, const renyi_report_curves *r,
+                         void (*put)(ry_sink *, const renyi_report_curves *), renyi_error *err)
+{
+    if (!out) return ry_fail(err, RENYI_ERR_ARG, -1, "curves: NULL argument");
+    memset(out, 0, sizeof *out);
+    RY_TRY(check(r, err));
+    ry_sink s = {.al = &r->allocator};
+    put(&s, r);
+    ry_put_bytes(&s, "", 1);
+    if (s.failed) {
+        ry_free(&r->allocator, s.bytes);
+        return ry_fail_nomem(err, s.wanted);
+    }
+    *out = (renyi_report_text){s.bytes, s.size - 1, r->allocator};
+    return RENYI_OK;
+}
+
+renyi_status renyi_report_curves_svg(renyi_report_text *out, const renyi_report_curves *r,
+                                     renyi_error *err)
+{
+    return make(out, r, ry_chart_panels, err);
+}
+
+renyi_status renyi_report_curves_html(renyi_report_text *out, const renyi_report_curves *r,
+                                      renyi_error *err)
+{
+    return make(out, r, ry_curves_page, err);
+}

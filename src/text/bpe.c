@@ -1,0 +1,171 @@
+/* bpe.c - a vocabulary and its merges, put together piece by piece. SPDX-License-Identifier:
+ * Apache-2.0 */
+#include "text/bpe.h"
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "text/utf8.h"
+
+#include <string.h>
+
+#define NO_ID UINT32_MAX
+
+/* For "%.*s": a symbol in a message, cut where it is long. */
+#define SHOWN(s) (int)((s).n < 64 ? (s).n : 64), (s).at
+
+static size_t places_for(uint32_t n)
+{
+    size_t places = 16;
+    while (places < 2 * (size_t)n) places *= 2;
+    return places;
+}
+
+renyi_status ry_bpe_new(ry_bpe **out, uint32_t n_ids, uint32_t n_merges, const renyi_allocator *al,
+                        renyi_error *err)
+{
+    *out = NULL;
+    if (n_ids > RY_BPE_MAX_IDS || n_merges > RY_BPE_MAX_IDS)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                       "%u ids and %u merges; at most %d of each accepted", n_ids, n_merges,
+                       RY_BPE_MAX_IDS);
+    ry_bpe *b = ry_calloc(al, 1, sizeof *b);
+    if (!b) return ry_fail_nomem(err, sizeof *b);
+    if (al) b->al = b->texts.al = *al;
+    b->n_ids = n_ids;
+    b->text_places = places_for(n_ids);
+    b->merge_places = places_for(n_merges);
+    b->symbols = ry_calloc(al, n_ids, sizeof *b->symbols);
+    b->by_text = ry_alloc(al, b->text_places, sizeof *b->by_text);
+    b->merges = ry_alloc(al, b->merge_places, sizeof *b->merges);
+    if (!b->symbols || !b->by_text || !b->merges) {
+        const size_t wanted = n_ids * sizeof *b->symbols + b->text_places * sizeof *b->by_text +
+                              b->merge_places * sizeof *b->merges;
+        ry_bpe_free(b);
+        return ry_fail_nomem(err, wanted);
+    }
+    memset(b->by_text, 0xff, b->text_places * sizeof *b->by_text);
+    memset(b->merges, 0xff, b->merge_places * sizeof *b->merges);
+    *out = b;
+    return RENYI_OK;
+}
+
+void ry_bpe_free(ry_bpe *b)
+{
+    if (!b) return;
+    const renyi_allocator al = b->al;
+    ry_free(&al, b->symbols);
+    ry_free(&al, b->by_text);
+    ry_free(&al, b->merges);
+    ry_stash_free(&b->texts);
+    ry_free(&al, b);
+}
+
+/* ---- symbols ------------------------------------------------------------------------------- */
+
+/* Place of a text in by_text, or the empty one where it belongs: half of the places are empty. */
+static size_t place_of_text(const ry_bpe *b, ry_symbol text)
+{
+    size_t at = ry_hash(text.at, text.n) & (b->text_places - 1);
+    for (; b->by_text[at] != NO_ID; at = (at + 1) & (b->text_places - 1)) {
+        const ry_symbol s = b->symbols[b->by_text[at]];
+        if (s.n == text.n && !memcmp(s.at, text.at, s.n)) break;
+    }
+    return at;
+}
+
+uint32_t ry_bpe_find(const ry_bpe *b, ry_symbol text) { return b->by_text[place_of_text(b, text)]; }
+
+renyi_status ry_bpe_add(ry_bpe *b, ry_symbol text, uint32_t id, renyi_error *err)
+{
+    if (!text.n || text.n > RY_BPE_MAX_SYMBOL)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "a symbol of %zu bytes; 1 to %d accepted", text.n,
+                       RY_BPE_MAX_SYMBOL);
+    if (id >= b->n_ids)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' has the id %u; 0 to %u expected",
+                       SHOWN(text), id, b->n_ids - 1);
+    const size_t place = place_of_text(b, text);
+    if (b->by_text[place] != NO_ID)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' is there twice", SHOWN(text));
+    if (b->symbols[id].at)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' and '%.*s' have the same id, %u",
+                       SHOWN(b->symbols[id]), SHOWN(text), id);
+    char *copy = ry_stash_take(&b->texts, text.n, 1);
+    if (!copy) return ry_fail_nomem(err, text.n);
+    b->symbols[id] = (ry_symbol){memcpy(copy, text.at, text.n), text.n};
+    b->by_text[place] = id;
+    return RENYI_OK;
+}
+
+/* ---- merges -------------------------------------------------------------------------------- */
+
+static ry_merge *place_of_merge(const ry_bpe *b, uint32_t left, uint32_t right)
+{
+    ry_rng mix = ry_rng_new((uint64_t)left << 32 | right);
+    size_t at = ry_rng_next(&mix) & (b->merge_places - 1);
+    while (b->merges[at].left != NO_ID &&
+           (b->merges[at].left != left || b->merges[at].right != right))
+        at = (at + 1) & (b->merge_places - 1);
+    return &b->merges[at];
+}
+
+const ry_merge *ry_bpe_merge_of(const ry_bpe *b, uint32_t left, uint32_t right)
+{
+    const ry_merge *m = place_of_merge(b, left, right);
+    return m->left == NO_ID ? NULL : m;
+}
+
+/* Id of a part, which must be there. */
+static renyi_status part(const ry_bpe *b, ry_symbol text, uint32_t *id, renyi_error *err)
+{
+    *id = text.n ? ry_bpe_find(b, text) : NO_ID;
+    if (*id != NO_ID) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "'%.*s' is neither in the vocabulary nor made by an earlier merge", SHOWN(text));
+}
+
+renyi_status ry_bpe_join(ry_bpe *b, ry_symbol left, ry_symbol right, uint32_t next,
+                         renyi_error *err)
+{
+    char both[2 * RY_BPE_MAX_SYMBOL];
+    uint32_t l, r, whole;
+    RY_TRY(part(b, left, &l, err)); /* so both are short enough */
+    RY_TRY(part(b, right, &r, err));
+    memcpy(both, left.at, left.n);
+    memcpy(both + left.n, right.at, right.n);
+    const ry_symbol text = {both, left.n + right.n};
+    if (next == RY_BPE_KNOWN) {
+        RY_TRY(part(b, text, &whole, err));
+    } else {
+        RY_TRY(ry_bpe_add(b, text, next, err));
+        whole = next;
+    }
+    ry_merge *m = place_of_merge(b, l, r);
+    if (m->left != NO_ID)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' and '%.*s' are merged twice", SHOWN(left),
+                       SHOWN(right));
+    if (2 * ((size_t)b->n_merges + 1) > b->merge_places)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "more merges than announced");
+    *m = (ry_merge){l, r, b->n_merges++, whole};
+    return RENYI_OK;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+renyi_status ry_bpe_finish(ry_bpe *b, renyi_error *err)
+{
+    char text[8];
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        const size_t n = ry_utf8_put(text, ry_bpe_letter(byte));
+        memcpy(text + n, RY_BPE_END, sizeof RY_BPE_END - 1);
+        b->byte_id[0][byte] = ry_bpe_find(b, (ry_symbol){text, n});
+        b->byte_id[1][byte] = ry_bpe_find(b, (ry_symbol){text, n + sizeof RY_BPE_END - 1});
+    }
+    b->sot = ry_bpe_find(b, (ry_symbol){RY_BPE_SOT, sizeof RY_BPE_SOT - 1});
+    b->eot = ry_bpe_find(b, (ry_symbol){RY_BPE_EOT, sizeof RY_BPE_EOT - 1});
+    if (b->sot == NO_ID || b->eot == NO_ID)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "the vocabulary has no '%s': not a tokenizer of CLIP's kind",
+                       b->sot == NO_ID ? RY_BPE_SOT : RY_BPE_EOT);
+    return RENYI_OK;
+}

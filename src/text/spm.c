@@ -1,0 +1,174 @@
+/* spm.c - Llama's pieces put together: kinds, ranks, and the words that are found as a whole.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "text/spm.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+renyi_status ry_spm_new(ry_spm **out, ry_bpe *bpe, const char *kind, renyi_error *err)
+{
+    const renyi_allocator al = bpe->al;
+    const uint32_t n = bpe->n_ids;
+    *out = NULL;
+    ry_spm *s = ry_calloc(&al, 1, sizeof *s);
+    if (!s) {
+        ry_bpe_free(bpe);
+        return ry_fail_nomem(err, sizeof *s);
+    }
+    *s = (ry_spm){.al = al, .bpe = bpe, .kind = kind, .bos = -1, .eos = -1, .unk = -1};
+    s->kinds = ry_calloc(&al, n, sizeof *s->kinds);
+    s->strips = ry_calloc(&al, n, sizeof *s->strips);
+    if (!s->kinds || !s->strips) {
+        ry_spm_free(s);
+        return ry_fail_nomem(err, n);
+    }
+    *out = s;
+    return RENYI_OK;
+}
+
+void ry_spm_free(ry_spm *s)
+{
+    if (!s) return;
+    const renyi_allocator al = s->al;
+    ry_bpe_free(s->bpe);
+    ry_free(&al, s->ranks);
+    ry_free(&al, s->kinds);
+    ry_free(&al, s->strips);
+    ry_free(&al, s->special.ids);
+    ry_free(&al, s->whole.ids);
+    ry_free(&al, s);
+}
+
+/* ---- ranks --------------------------------------------------------------------------------- */
+
+typedef struct scored {
+    float score;
+    uint32_t id;
+} scored;
+
+static int better_first(const void *a, const void *b)
+{
+    const float x = ((const scored *)a)->score, y = ((const scored *)b)->score;
+    return (x < y) - (x > y);
+}
+
+renyi_status ry_spm_rank(ry_spm *s, const float *scores, renyi_error *err)
+{
+    const uint32_t n = s->bpe->n_ids;
+    for (uint32_t i = 0; i < n; i++)
+        if (!isfinite(scores[i]))
+            return ry_fail(err, RENYI_ERR_FORMAT, -1, "the score of piece %u is not a number", i);
+    scored *order = ry_alloc(&s->al, n, sizeof *order);
+    s->ranks = ry_alloc(&s->al, n, sizeof *s->ranks);
+    if (!order || !s->ranks) {
+        ry_free(&s->al, order);
+        return ry_fail_nomem(err, n * sizeof *order);
+    }
+    for (uint32_t i = 0; i < n; i++) order[i] = (scored){scores[i], i};
+    qsort(order, n, sizeof *order, better_first);
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (i && order[i].score < order[i - 1].score) rank = i;
+        s->ranks[order[i].id] = rank;
+    }
+    ry_free(&s->al, order);
+    return RENYI_OK;
+}
+
+/* ---- words --------------------------------------------------------------------------------- */
+
+typedef struct sized {
+    size_t n;
+    uint32_t id;
+} sized;
+
+static int longer_first(const void *a, const void *b)
+{
+    const sized *x = a, *y = b;
+    return x->n != y->n ? (x->n < y->n ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
+}
+
+/* All ids with a mark [n_ids]. */
+static renyi_status collect(ry_words *w, const ry_spm *s, const uint8_t *marks, uint8_t mark,
+                            renyi_error *err)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->bpe->n_ids; i++) n += marks[i] == mark && s->bpe->symbols[i].at;
+    sized *order = ry_alloc(&s->al, n, sizeof *order);
+    w->ids = ry_alloc(&s->al, n, sizeof *w->ids);
+    if (!order || !w->ids) {
+        ry_free(&s->al, order);
+        return ry_fail_nomem(err, n * sizeof *order);
+    }
+    n = 0;
+    for (uint32_t i = 0; i < s->bpe->n_ids; i++)
+        if (marks[i] == mark && s->bpe->symbols[i].at)
+            order[n++] = (sized){s->bpe->symbols[i].n, i};
+    if (n) qsort(order, n, sizeof *order, longer_first);
+    for (w->n = 0; w->n < n; w->n++) {
+        w->ids[w->n] = order[w->n].id;
+        w->begins[(unsigned char)s->bpe->symbols[order[w->n].id].at[0]] = 1;
+    }
+    ry_free(&s->al, order);
+    return RENYI_OK;
+}
+
+uint32_t ry_words_match(const ry_words *w, const ry_bpe *b, const char *text, size_t n)
+{
+    if (!w->begins[(unsigned char)text[0]]) return RY_SPM_NONE;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const ry_symbol word = b->symbols[w->ids[i]];
+        if (word.n <= n && !memcmp(word.at, text, word.n)) return w->ids[i];
+    }
+    return RY_SPM_NONE;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+int ry_spm_byte(ry_symbol piece)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    if (piece.n != 6 || memcmp(piece.at, "<0x", 3) != 0 || piece.at[5] != '>') return -1;
+    const char *high = memchr(digits, piece.at[3], 16), *low = memchr(digits, piece.at[4], 16);
+    return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
+}
+
+static renyi_status find_bytes(ry_spm *s, renyi_error *err)
+{
+    memset(s->byte_id, 0xff, sizeof s->byte_id); /* RY_SPM_NONE */
+    for (uint32_t id = 0; id < s->bpe->n_ids; id++) {
+        const int byte = s->bpe->symbols[id].at ? ry_spm_byte(s->bpe->symbols[id]) : -1;
+        if (byte < 0) continue;
+        s->byte_id[byte] = id;
+        s->kinds[id] = RY_PIECE_BYTE;
+    }
+    for (unsigned byte = 0; byte < 256; byte++)
+        if (s->byte_id[byte] == RY_SPM_NONE)
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           "characters that are no pieces become bytes, but there is no piece "
+                           "'<0x%02X>'",
+                           byte);
+    return RENYI_OK;
+}
+
+renyi_status ry_spm_finish(ry_spm *s, const uint8_t *is_special, renyi_error *err)
+{
+    const uint32_t n = s->bpe->n_ids;
+    if (s->has_bytes) RY_TRY(find_bytes(s, err));
+    if (!s->has_bytes && s->unk < 0)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "neither bytes nor an unknown piece for characters that are no pieces");
+    uint8_t *marks = ry_calloc(&s->al, n, 1);
+    if (!marks) return ry_fail_nomem(err, n);
+    for (uint32_t i = 0; i < n; i++)
+        marks[i] = s->kinds[i] == RY_PIECE_CONTROL || s->kinds[i] == RY_PIECE_UNKNOWN ||
+                   (is_special && is_special[i]);
+    renyi_status st = collect(&s->special, s, marks, 1, err);
+    ry_free(&s->al, marks);
+    if (!st) st = collect(&s->whole, s, s->kinds, RY_PIECE_WHOLE, err);
+    return st;
+}

@@ -1,0 +1,206 @@
+/* spm_encode.c - from a text to ids: special words cut it into sections; a section's blanks are
+ * written as pieces have them, its characters joined to pieces. SPDX-License-Identifier: Apache-2.0
+ */
+#include "base/alloc.h"
+#include "base/status.h"
+#include "text/spm.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+
+#include <string.h>
+
+#define UNKNOWN (UINT32_MAX - 1) /* a character that is no piece */
+#define BLANK_BYTES (sizeof RY_SPM_BLANK - 1)
+
+typedef struct encoder {
+    const ry_spm *s;
+    char *text; /* [n] of a section, blanks as in pieces */
+    size_t n;
+    ry_merge_list list;
+    ry_id_sink *out;
+} encoder;
+
+/* ---- blanks -------------------------------------------------------------------------------- */
+
+static void put_blank(encoder *e)
+{
+    memcpy(e->text + e->n, RY_SPM_BLANK, BLANK_BYTES);
+    e->n += BLANK_BYTES;
+}
+
+static int is_blank_at(const char *text, size_t n)
+{
+    return n >= BLANK_BYTES && !memcmp(text, RY_SPM_BLANK, BLANK_BYTES);
+}
+
+/* A section as pieces have it; there is room for three bytes of each, and for one blank more. */
+static void normalise(encoder *e, const char *text, size_t n, int has_prefix)
+{
+    const ry_spm *s = e->s;
+    e->n = 0;
+    for (; s->is_squeezed && n && *text == ' '; text++) n--;
+    if (!n) return;
+    const int has_one = s->is_prefix_once && (*text == ' ' || is_blank_at(text, n));
+    if (has_prefix && !has_one) put_blank(e);
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] != ' ')
+            e->text[e->n++] = text[i];
+        else if (!s->is_squeezed || text[i - 1] != ' ') /* the first is none then */
+            put_blank(e);
+    }
+    while (s->is_squeezed && e->n >= BLANK_BYTES &&
+           is_blank_at(e->text + e->n - BLANK_BYTES, BLANK_BYTES))
+        e->n -= BLANK_BYTES;
+}
+
+/* ---- pieces -------------------------------------------------------------------------------- */
+
+/* Id of a piece that text may become, or UNKNOWN. */
+static uint32_t piece_of(const ry_spm *s, const char *text, size_t n)
+{
+    const uint32_t id = ry_bpe_find(s->bpe, (ry_symbol){text, n});
+    if (id == RY_SPM_NONE) return UNKNOWN;
+    return s->kinds[id] == RY_PIECE_TEXT || s->kinds[id] == RY_PIECE_WHOLE ? id : UNKNOWN;
+}
+
+static int is_whole(const ry_spm *s, uint32_t id)
+{
+    return id != UNKNOWN && s->kinds[id] == RY_PIECE_WHOLE;
+}
+
+static size_t end_of(const encoder *e, uint32_t place)
+{
+    const uint32_t behind = e->list.behind[place];
+    return behind == RY_NOWHERE ? e->n : behind;
+}
+
+/* SentencePiece's rule: any two whose text is a piece. */
+static int by_text(const void *self, const ry_merge_list *l, uint32_t left, uint32_t right,
+                   ry_join *out)
+{
+    const encoder *e = self;
+    const ry_spm *s = e->s;
+    if (is_whole(s, l->id[left]) || is_whole(s, l->id[right])) return 0;
+    const uint32_t id = piece_of(s, e->text + left, end_of(e, right) - left);
+    if (id == UNKNOWN) return 0;
+    *out = (ry_join){s->ranks[id], id};
+    return 1;
+}
+
+static void put_symbols(encoder *e)
+{
+    const ry_spm *s = e->s;
+    for (size_t i = 0, step; i < e->n; i += step) {
+        uint32_t c, id = ry_words_match(&s->whole, s->bpe, e->text + i, e->n - i);
+        if (id != RY_SPM_NONE) {
+            step = s->bpe->symbols[id].n;
+        } else {
+            step = ry_utf8_get(e->text + i, e->n - i, &c);
+            id = piece_of(s, e->text + i, step);
+        }
+        ry_merge_list_put(&e->list, (uint32_t)i, id);
+    }
+}
+
+static void put_ids(encoder *e)
+{
+    const ry_spm *s = e->s;
+    int was_unknown = 0;
+    for (uint32_t at = 0; at < e->n; at = e->list.behind[at]) {
+        const int is_unknown = e->list.id[at] == UNKNOWN;
+        if (!is_unknown) {
+            ry_id_put(e->out, e->list.id[at]);
+        } else if (s->has_bytes) {
+            for (size_t i = at; i < end_of(e, at); i++)
+                ry_id_put(e->out, s->byte_id[(unsigned char)e->text[i]]);
+        } else if (!was_unknown || !s->is_unk_fused) {
+            ry_id_put(e->out, (uint32_t)s->unk);
+        }
+        was_unknown = is_unknown;
+    }
+}
+
+static renyi_status section(encoder *e, const char *text, size_t n, int has_prefix,
+                            renyi_error *err)
+{
+    const ry_merge_rule pieces = {by_text, e}, merges = {ry_bpe_rule, e->s->bpe};
+    normalise(e, text, n, has_prefix);
+    RY_TRY(ry_merge_list_reset(&e->list, e->n, &e->s->al, err));
+    put_symbols(e);
+    ry_merge_list_run(&e->list, e->s->ranks ? &pieces : &merges);
+    put_ids(e);
+    return RENYI_OK;
+}
+
+/* ---- sections ------------------------------------------------------------------------------ */
+
+/* Bytes of blanks that the text begins with. */
+static size_t blanks_before(const char *text, size_t n)
+{
+    size_t i = 0;
+    for (uint32_t c; i < n;) {
+        const size_t step = ry_utf8_get(text + i, n - i, &c);
+        if (!(ry_unicode_class(c) & RY_SPACE)) break;
+        i += step;
+    }
+    return i;
+}
+
+/* Its length without the blanks that it ends with. */
+static size_t without_blanks(const char *text, size_t n)
+{
+    size_t end = 0;
+    for (size_t i = 0, step; i < n; i += step) {
+        uint32_t c;
+        step = ry_utf8_get(text + i, n - i, &c);
+        if (!(ry_unicode_class(c) & RY_SPACE)) end = i + step;
+    }
+    return end;
+}
+
+static int has_prefix(const ry_spm *s, int is_first)
+{
+    return s->prefix == RY_PREFIX_ALWAYS || (s->prefix == RY_PREFIX_FIRST && is_first);
+}
+
+static renyi_status sections(encoder *e, const char *text, size_t size, int is_plain, int is_inner,
+                             renyi_error *err)
+{
+    const ry_spm *s = e->s;
+    size_t begin = 0, at = 0;
+    while (!is_plain && at < size) {
+        const uint32_t id = ry_words_match(&s->special, s->bpe, text + at, size - at);
+        if (id == RY_SPM_NONE) {
+            at++;
+            continue;
+        }
+        size_t n = at - begin;
+        if (s->strips[id] & RY_STRIP_LEFT) n = without_blanks(text + begin, n);
+        RY_TRY(section(e, text + begin, n, has_prefix(s, !begin && !is_inner), err));
+        ry_id_put(e->out, id);
+        at += s->bpe->symbols[id].n;
+        if (s->strips[id] & RY_STRIP_RIGHT) at += blanks_before(text + at, size - at);
+        begin = at;
+    }
+    return section(e, text + begin, size - begin, has_prefix(s, !begin && !is_inner), err);
+}
+
+renyi_status ry_spm_encode(const ry_spm *s, const char *text, size_t size, uint32_t flags,
+                           int is_inner, ry_id_sink *out, renyi_error *err)
+{
+    if (size > RENYI_LM_TEXT_MAX)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "a text of %zu bytes; at most %d accepted", size,
+                       RENYI_LM_TEXT_MAX);
+    const size_t valid = ry_utf8_valid(text, size);
+    if (valid < size)
+        return ry_fail(err, RENYI_ERR_FORMAT, (int64_t)valid,
+                       "the text is not UTF-8: byte %zu, 0x%02x", valid,
+                       (unsigned char)text[valid]);
+    const size_t room = BLANK_BYTES * (size + 1);
+    encoder e = {.s = s, .text = ry_alloc(&s->al, room, 1), .out = out};
+    if (!e.text) return ry_fail_nomem(err, room);
+    const renyi_status st = sections(&e, text, size, (flags & RENYI_LM_PLAIN) != 0, is_inner, err);
+    ry_merge_list_free(&e.list, &s->al);
+    ry_free(&s->al, e.text);
+    return st;
+}

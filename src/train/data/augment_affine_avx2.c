@@ -1,0 +1,9 @@
+/* augment_affine_avx2.c - ry_op_affine with four doubles to a register.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "train/data/augment_affine_template.h"
+
+void ry_op_affine_avx2(uint8_t *out, const uint8_t *in, ry_op_size size,
+                       const ry_op_affine_spec *spec)
+{
+    affine(out, in, size, spec);
+}

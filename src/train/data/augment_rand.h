@@ -1,0 +1,60 @@
+/* augment_rand.h - RandAugment as timm does it ("rand-m9-mstd0.5-inc1"): operations drawn from a
+ * list, each with a strength that grows with one magnitude from 0 to 10.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_AUGMENT_RAND_H
+#define RY_AUGMENT_RAND_H
+
+#include "train/data/augment.h"
+#include "train/data/augment_ops.h"
+
+/* A picture that is worked on; operations that cannot work in place write to `other` and swap. */
+typedef struct ry_canvas {
+    uint8_t *rgb, *other; /* [height, width, 3] each */
+    ry_op_size size;
+    renyi_interpolation filter; /* of operations that turn or shift */
+    uint8_t fill[3];            /* what they bring in from outside */
+} ry_canvas;
+
+/* timm's increasing set, in its order. */
+typedef enum ry_rand_op {
+    RY_RAND_AUTO_CONTRAST,
+    RY_RAND_EQUALIZE,
+    RY_RAND_INVERT,
+    RY_RAND_ROTATE,
+    RY_RAND_POSTERIZE,
+    RY_RAND_SOLARIZE,
+    RY_RAND_SOLARIZE_ADD,
+    RY_RAND_COLOR,
+    RY_RAND_CONTRAST,
+    RY_RAND_BRIGHTNESS,
+    RY_RAND_SHARPNESS,
+    RY_RAND_SHEAR_X,
+    RY_RAND_SHEAR_Y,
+    RY_RAND_TRANSLATE_X,
+    RY_RAND_TRANSLATE_Y,
+    RY_RAND_OPS
+} ry_rand_op;
+
+/* What the operation is given at a magnitude: degrees, bits, threshold, factor, share of the side.
+ * `negate`: the other direction, where there is one. 0 for operations without an argument. */
+double ry_rand_argument(ry_rand_op op, double magnitude, int negate);
+
+void ry_rand_apply(ry_canvas *canvas, ry_rand_op op, double argument);
+
+/* a->rand_ops draws with replacement, each done with probability a->rand_prob at a magnitude of its
+ * own. */
+void ry_rand_augment(ry_canvas *canvas, const ry_augment *a, ry_rng *rng);
+
+/* Brightness, contrast and saturation in random order, each times [1 - strength, 1 + strength]. */
+void ry_color_jitter(ry_canvas *canvas, double strength, ry_rng *rng);
+
+/* DeiT III: grey, or inverted from 128 on, or blurred with a radius of 0.1 to 2 pixels. */
+void ry_three_augment(ry_canvas *canvas, ry_rng *rng);
+
+/* 0 .. n-1, n >= 1; the bias is below n / 2^32. */
+static inline uint32_t ry_rng_below(ry_rng *rng, uint32_t n)
+{
+    return (uint32_t)((ry_rng_next(rng) >> 32) * n >> 32);
+}
+
+#endif

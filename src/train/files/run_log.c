@@ -1,0 +1,151 @@
+/* run_log.c - runs.h: opens the logs of a run and adds up what they say.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "train/files/run_log.h"
+#include "base/alloc.h"
+#include "base/mapped_file.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAX_BYTES ((uint64_t)1 << 30)
+#define MAX_LINES ((uint64_t)1 << 22)
+
+static int is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int is_there(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+/* A folder stands for the log in it. */
+static renyi_status read_stage(renyi_run_log *r, const char *path, uint64_t max_bytes,
+                               renyi_error *err)
+{
+    const size_t room = strlen(path) + sizeof "/log.jsonl";
+    char *name = ry_alloc(&r->al, room, 1);
+    ry_mapped_file file = {0};
+    if (!name) return ry_fail_nomem(err, room);
+    snprintf(name, room, "%s%s", path, is_folder(path) ? "/log.jsonl" : "");
+    renyi_status st = ry_mapped_file_open(&file, name, max_bytes, err);
+    if (!st) st = ry_run_log_read(r, name, (const char *)file.data, file.size, err);
+    ry_mapped_file_close(&file);
+    ry_free(&r->al, name);
+    return st;
+}
+
+static renyi_status read_stages(renyi_run_log *r, uint64_t max_bytes, renyi_error *err)
+{
+    if (!strchr(r->path, '+') || is_there(r->path)) return read_stage(r, r->path, max_bytes, err);
+    char *part = ry_alloc(&r->al, strlen(r->path) + 1, 1);
+    renyi_status st = part ? RENYI_OK : ry_fail_nomem(err, strlen(r->path) + 1);
+    for (const char *at = r->path; !st && at;) {
+        const char *plus = strchr(at, '+');
+        const size_t n = plus ? (size_t)(plus - at) : strlen(at);
+        memcpy(part, at, n);
+        part[n] = 0;
+        st = n ? read_stage(r, part, max_bytes, err)
+               : ry_fail(err, RENYI_ERR_ARG, -1, "'%s': an empty name beside '+'", r->path);
+        at = plus ? plus + 1 : NULL;
+    }
+    ry_free(&r->al, part);
+    return st;
+}
+
+renyi_status renyi_run_log_open(renyi_run_log **out, const char *path, const renyi_run_options *opt,
+                                renyi_error *err)
+{
+    const renyi_run_options o = opt ? *opt : (renyi_run_options){.struct_size = sizeof o};
+    if (!out || !path) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_run_log_open: NULL argument");
+    *out = NULL;
+    if (o.struct_size != sizeof o)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "renyi_run_options: struct_size %u, this library knows %zu", o.struct_size,
+                       sizeof o);
+    renyi_run_log *r = ry_calloc(&o.allocator, 1, sizeof *r);
+    if (!r) return ry_fail_nomem(err, sizeof *r);
+    r->al = o.allocator;
+    r->max_lines = o.max_lines ? o.max_lines : MAX_LINES;
+    r->path = ry_strdup(&r->al, path);
+    const renyi_status st = r->path ? read_stages(r, o.max_bytes ? o.max_bytes : MAX_BYTES, err)
+                                    : ry_fail_nomem(err, strlen(path) + 1);
+    if (st) {
+        renyi_run_log_free(r);
+        return st;
+    }
+    *out = r;
+    return RENYI_OK;
+}
+
+void renyi_run_log_free(renyi_run_log *r)
+{
+    if (!r) return;
+    const renyi_allocator al = r->al;
+    ry_free(&al, r->path);
+    ry_free(&al, r->steps);
+    ry_free(&al, r->epochs);
+    ry_free(&al, r->policy);
+    ry_free(&al, r->model);
+    ry_free(&al, r);
+}
+
+/* The last epoch's mean; of a run without one that of its last steps, a tenth of them. */
+static double last_loss(const renyi_run_log *r)
+{
+    const size_t from = r->n_steps - (r->n_steps + 9) / 10;
+    double sum = 0, n = 0;
+    for (size_t i = r->n_epochs; i-- > 0;)
+        if (isfinite(r->epochs[i].train_loss)) return r->epochs[i].train_loss;
+    for (size_t i = from; i < r->n_steps; i++)
+        if (isfinite(r->steps[i].loss)) sum += r->steps[i].loss, n++;
+    return n > 0 ? sum / n : NAN;
+}
+
+static void take_scores(const renyi_run_log *r, renyi_run_info *out)
+{
+    for (size_t i = 0; i < r->n_epochs; i++) {
+        const ry_run_epoch *e = &r->epochs[i];
+        if (isfinite(e->val_loss)) out->val_loss = e->val_loss;
+        if (isfinite(e->top1)) out->top1 = e->top1;
+        if (isfinite(e->top5)) out->top5 = e->top5;
+        if (isfinite(e->top1) && !(e->top1 <= out->best_top1)) {
+            out->best_top1 = e->top1;
+            out->best_epoch = e->when.epoch;
+        }
+    }
+}
+
+void renyi_run_log_get_info(const renyi_run_log *r, renyi_run_info *out)
+{
+    double speed = 0, n = 0;
+    *out = (renyi_run_info){.path = r->path,
+                            .policy = r->policy,
+                            .model = r->model,
+                            .n_stages = r->n_stages,
+                            .n_steps = r->n_steps,
+                            .n_epochs = r->n_epochs,
+                            .n_other = r->n_other,
+                            .n_bad = r->n_bad,
+                            .first_bad = r->first_bad,
+                            .is_cut = r->is_cut,
+                            .epochs = r->before.epoch,
+                            .steps = r->before.step,
+                            .seconds = r->before.seconds > 0 ? r->before.seconds : NAN,
+                            .loss = last_loss(r),
+                            .val_loss = NAN,
+                            .top1 = NAN,
+                            .top5 = NAN,
+                            .best_top1 = NAN,
+                            .best_epoch = NAN};
+    take_scores(r, out);
+    for (size_t i = 0; i < r->n_steps; i++)
+        if (isfinite(r->steps[i].speed)) speed += r->steps[i].speed, n++;
+    out->images_per_second = n > 0 ? speed / n : NAN;
+}

@@ -1,0 +1,135 @@
+/* save_point.c - see save_point.h. SPDX-License-Identifier: Apache-2.0 */
+#include "train/files/save_point.h"
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "formats/safetensors.h"
+#include "train/files/model_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_ROOM = RY_NAME_MAX + 32 };
+typedef char tensor_name[NAME_ROOM];
+
+/* One of the blocks of numbers that make a run. */
+typedef struct block {
+    const char *prefix;
+    float *values; /* NULL = not kept */
+    int is_weights;
+} block;
+
+enum { N_BLOCKS = 4 };
+
+static void list_blocks(block out[N_BLOCKS], const ry_optim *o)
+{
+    out[0] = (block){"", o->params->value, 1};
+    out[1] = (block){RY_TRAINING_PREFIX "m.", o->m, 0};
+    out[2] = (block){RY_TRAINING_PREFIX "v.", o->v, 0};
+    out[3] = (block){RY_TRAINING_PREFIX "ema.", o->ema, 0};
+}
+
+static void name_of(tensor_name out, const block *b, const ry_param *p)
+{
+    const char *prefix = b->is_weights && !p->is_model ? RY_TRAINING_PREFIX "param." : b->prefix;
+    snprintf(out, NAME_ROOM, "%s%s", prefix, p->name);
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+static renyi_status write_tensors(const char *path, const ry_save_point *s, const char *state,
+                                  ry_tensor *tensors, tensor_name *names, const renyi_allocator *al,
+                                  renyi_error *err)
+{
+    const ry_params *params = s->optim->params;
+    block blocks[N_BLOCKS];
+    ry_model_meta meta;
+    size_t n = 0;
+    list_blocks(blocks, s->optim);
+    for (size_t k = 0; k < N_BLOCKS; k++)
+        for (uint32_t i = 0; blocks[k].values && i < params->n; i++, n++) {
+            name_of(names[n], &blocks[k], &params->list[i]);
+            tensors[n] = ry_param_tensor(&params->list[i], names[n], blocks[k].values);
+        }
+    renyi_status st =
+        ry_model_meta_make(&meta, s->config, s->labels, RY_RUN_STATE_KEY, state, al, err);
+    const ry_safetensors_content content = {tensors, n, meta.pairs, NULL, NULL};
+    if (!st) st = ry_safetensors_write(path, &content, al, err);
+    ry_model_meta_free(&meta, al);
+    return st;
+}
+
+renyi_status ry_save_point_write(const char *path, const ry_save_point *s,
+                                 const renyi_allocator *al, renyi_error *err)
+{
+    const size_t most = (size_t)N_BLOCKS * s->optim->params->n;
+    char *state = NULL;
+    json_t *json = ry_run_state_json(s->state, s->settings);
+    if (!json) return ry_fail(err, RENYI_ERR_NOMEM, -1, "out of memory for the metadata");
+    RY_TRY(ry_json_text(&state, json, al, err));
+    ry_tensor *tensors = ry_alloc(al, most, sizeof *tensors);
+    tensor_name *names = ry_alloc(al, most, sizeof *names);
+    const renyi_status st = tensors && names
+                                ? write_tensors(path, s, state, tensors, names, al, err)
+                                : ry_fail_nomem(err, most * (sizeof *names + sizeof *tensors));
+    ry_free(al, names);
+    ry_free(al, tensors);
+    ry_free(al, state);
+    return st;
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+renyi_status ry_save_point_state(ry_run_state *state, ry_settings_owned *settings,
+                                 const ry_checkpoint *ckpt, const renyi_allocator *al,
+                                 renyi_error *err)
+{
+    const char *text = ry_tensors_meta(ckpt->tensors, RY_RUN_STATE_KEY);
+    if (!text)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%s: no checkpoint of a training run: '" RY_RUN_STATE_KEY
+                       "' is missing in the metadata",
+                       ckpt->tensors_path);
+    return ry_run_state_parse(state, settings, text, strlen(text), ckpt->tensors_path, al, err);
+}
+
+static renyi_status load_one(const block *b, const ry_param *p, const ry_checkpoint *ckpt,
+                             renyi_error *err)
+{
+    tensor_name name;
+    name_of(name, b, p);
+    const ry_tensor *t = ry_tensors_find(ckpt->tensors, name);
+    const char *path = ckpt->tensors_path;
+    float *to = b->values + p->offset;
+    if (!t) return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: tensor '%s' is missing", path, name);
+    if (t->dtype != RY_F32 || t->n_dims != p->n_dims ||
+        memcmp(t->shape, p->shape, p->n_dims * sizeof *p->shape) != 0 ||
+        t->bytes != p->size * sizeof(float))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: tensor '%s' is not F32 of the model's shape",
+                       path, name);
+    memcpy(to, t->data, p->size * sizeof(float));
+    for (size_t i = 0; i < p->size; i++)
+        if (!isfinite(to[i]) || (strncmp(b->prefix, RY_TRAINING_PREFIX "v.", 11) == 0 && to[i] < 0))
+            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: tensor '%s' holds %g at %zu", path, name,
+                           (double)to[i], i);
+    ry_tensors_drop_pages(ckpt->tensors, t);
+    return RENYI_OK;
+}
+
+renyi_status ry_save_point_load(ry_optim *optim, uint64_t step, const ry_checkpoint *ckpt,
+                                renyi_error *err)
+{
+    block blocks[N_BLOCKS];
+    size_t n = 0;
+    list_blocks(blocks, optim);
+    for (size_t k = 0; k < N_BLOCKS; k++)
+        for (uint32_t i = 0; blocks[k].values && i < optim->params->n; i++, n++)
+            RY_TRY(load_one(&blocks[k], &optim->params->list[i], ckpt, err));
+    if (n != ry_tensors_count(ckpt->tensors))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: %zu tensors; %zu expected",
+                       ckpt->tensors_path, ry_tensors_count(ckpt->tensors), n);
+    optim->step = step;
+    return RENYI_OK;
+}

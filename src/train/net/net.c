@@ -1,0 +1,266 @@
+/* net.c - making a net, changing its weights and its cuts, and questions about it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "train/net/net_state.h"
+
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/status.h"
+#include "engine/core/dtype.h"
+#include "engine/core/policy_api.h"
+
+#include <omp.h>
+#include <string.h>
+
+enum { USUAL_ROWS = 1600, MAX_BATCH = 4096, MAX_THREADS = 1024 };
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+renyi_status ry_net_trains(const ry_vit_config *c, renyi_error *err)
+{
+    if (!c->is_clip) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%s: CLIP is not trained here; ViT and DeiT are",
+                   c->architecture);
+}
+
+static renyi_status check_config(const ry_vit_config *c, renyi_error *err)
+{
+    RY_TRY(ry_net_trains(c, err));
+    if (!c->n_classes || !c->n_blocks || !c->dim || !c->n_heads || c->dim % c->n_heads ||
+        !c->patch_size || c->image_size < c->patch_size)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "no model to train: %u classes, %u blocks, dim %u with %u heads, images of "
+                       "%u pixels in patches of %u",
+                       c->n_classes, c->n_blocks, c->dim, c->n_heads, c->image_size, c->patch_size);
+    if (c->pool == RY_POOL_TOKEN ? c->n_prefix == 0 : c->n_prefix > 1)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "a head cannot read the %s of a model with %u tokens before its patches",
+                       c->pool == RY_POOL_TOKEN ? "class token" : "mean", c->n_prefix);
+    return RENYI_OK;
+}
+
+static renyi_status take_taps(ry_net *net, const ry_net_options *opt, renyi_error *err)
+{
+    if (!opt->n_taps || !opt->feature_dim) return RENYI_OK;
+    net->taps = ry_calloc(&net->al, opt->n_taps, sizeof *net->taps);
+    if (!net->taps) return ry_fail_nomem(err, opt->n_taps * sizeof *net->taps);
+    net->n_taps = opt->n_taps;
+    if (opt->direct && opt->feature_dim != net->config.dim)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "tokens of %u numbers cannot be compared directly with a teacher's of %u",
+                       net->config.dim, opt->feature_dim);
+    for (uint32_t i = 0; i < opt->n_taps; i++) {
+        net->taps[i].block = opt->taps[i];
+        if (opt->taps[i] >= net->config.n_blocks || (i && opt->taps[i] <= opt->taps[i - 1]))
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "features after block %u; blocks 0 to %u in ascending order are allowed",
+                           opt->taps[i], net->config.n_blocks - 1);
+    }
+    return RENYI_OK;
+}
+
+static renyi_status read_options(ry_net *net, const ry_net_options *opt, renyi_error *err)
+{
+    const uint32_t usual = (USUAL_ROWS + net->n_tokens / 2) / net->n_tokens;
+    RY_TRY(ry_cpu_choose(opt->level, &net->level, err));
+    const int best = opt->dtype == RENYI_DTYPE_AUTO;
+    const renyi_dtype wanted = best ? RENYI_DTYPE_BF16 : opt->dtype;
+    const renyi_status st = ry_dtype_choose(wanted, net->level, &net->dtype, err);
+    if (st && !best) return st;
+    if (st) net->dtype = RENYI_DTYPE_F32;
+    if (net->dtype == RENYI_DTYPE_INT8)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "dtype int8 does not train; f32 and bf16 do");
+    net->max_batch = opt->micro_batch ? opt->micro_batch : usual ? usual : 1;
+    net->n_threads = opt->n_threads ? opt->n_threads : ry_cpu_cores();
+    if (net->max_batch > MAX_BATCH || net->n_threads > MAX_THREADS)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                       "a micro-batch of %u on %u threads; at most %d and %d accepted",
+                       net->max_batch, net->n_threads, MAX_BATCH, MAX_THREADS);
+    net->checkpoint_activations = opt->checkpoint_activations;
+    net->feature_dim = opt->feature_dim;
+    net->feature_prefix = opt->feature_prefix;
+    net->direct = opt->direct && opt->n_taps;
+    return take_taps(net, opt, err);
+}
+
+static renyi_status fill(ry_net *net, const ry_net_options *opt, renyi_error *err)
+{
+    const uint32_t L = net->config.n_blocks;
+    RY_TRY(read_options(net, opt, err));
+    ry_kernels_init(&net->kernels, net->level);
+    ry_grad_kernels_init(&net->grad, net->level);
+    const int quick = net->config.activation == RY_EPI_QUICKGELU;
+    net->activation = quick ? net->grad.quick_gelu : net->grad.gelu;
+    net->activation_grad = quick ? net->grad.quick_gelu_grad : net->grad.gelu_grad;
+    net->blocks = ry_calloc(&net->al, L, sizeof *net->blocks);
+    net->tokens = ry_calloc(&net->al, (size_t)L + 1, sizeof *net->tokens);
+    if (!net->blocks || !net->tokens) return ry_fail_nomem(err, L * sizeof *net->blocks);
+    RY_TRY(ry_net_make_params(net, err));
+    RY_TRY(ry_net_make_linears(net, err));
+    RY_TRY(ry_net_make_arena(net, err));
+    return ry_net_prune(net, NULL, err);
+}
+
+renyi_status ry_net_new(ry_net **out, const ry_vit_config *config, const ry_net_options *opt,
+                        const renyi_allocator *al, renyi_error *err)
+{
+    *out = NULL;
+    RY_TRY(check_config(config, err));
+    ry_net *net = ry_calloc(al, 1, sizeof *net);
+    if (!net) return ry_fail_nomem(err, sizeof *net);
+    if (al) net->al = *al;
+    net->config = *config;
+    const uint32_t side = config->image_size / config->patch_size;
+    net->n_patches = side * side;
+    net->n_tokens = net->n_patches + config->n_prefix;
+    const renyi_status st = fill(net, opt, err);
+    if (st) {
+        ry_net_free(net);
+        return st;
+    }
+    *out = net;
+    return RENYI_OK;
+}
+
+void ry_net_free(ry_net *net)
+{
+    if (!net) return;
+    const renyi_allocator al = net->al;
+    ry_net_free_linears(net);
+    ry_pruner_free(net->pruner, &al);
+    ry_free(&al, net->params.list);
+    ry_free(&al, net->params.value);
+    ry_free(&al, net->params.grad);
+    ry_free(&al, net->blocks);
+    ry_free(&al, net->tokens);
+    ry_free(&al, net->taps);
+    ry_free(&al, net->arena);
+    ry_free(&al, net);
+}
+
+/* ---- weights ------------------------------------------------------------------------------- */
+
+/* Matrix k of a net: the ends, then four a block, then the taps. */
+static ry_net_matrix *matrix_at(ry_net *net, uint32_t k)
+{
+    if (k == 0) return &net->patch_embed;
+    if (k < 3) return &net->head[k - 1];
+    if (k == 3) return &net->feature;
+    if (k >= 4 + 4 * net->config.n_blocks) return &net->taps[k - 4 - 4 * net->config.n_blocks].proj;
+    ry_net_block *b = &net->blocks[(k - 4) / 4];
+    ry_net_matrix *const of_block[] = {&b->qkv, &b->proj, &b->fc1, &b->fc2};
+    return of_block[k % 4];
+}
+
+static renyi_status pack(ry_net *net, uint32_t k, renyi_error *err)
+{
+    const ry_net_matrix *m = matrix_at(net, k);
+    if (m->ahead)
+        RY_TRY(
+            ry_linear_update(m->ahead, ry_net_value(net, m->w), 0, ry_net_value(net, m->b), err));
+    return m->back ? ry_linear_update(m->back, ry_net_value(net, m->w), 1, NULL, err) : RENYI_OK;
+}
+
+renyi_status ry_net_update(ry_net *net, renyi_error *err)
+{
+    const int count = 4 + 4 * (int)net->config.n_blocks + (int)net->n_taps;
+    int failed = 0;
+    net->n_last = 0;
+#pragma omp parallel for num_threads(net->n_threads) schedule(dynamic) reduction(| : failed)
+    for (int k = 0; k < count; k++) failed |= pack(net, (uint32_t)k, NULL) != RENYI_OK;
+    for (int k = 0; failed && k < count; k++) RY_TRY(pack(net, (uint32_t)k, err)); /* which, why */
+    return RENYI_OK;
+}
+
+void ry_net_zero_grad(ry_net *net)
+{
+    memset(net->params.grad, 0, net->params.total * sizeof *net->params.grad);
+}
+
+/* ---- cuts ---------------------------------------------------------------------------------- */
+
+static ry_net_weights weights_of(const ry_policy *p, uint32_t block)
+{
+    for (uint32_t i = 0; i < p->n_cuts; i++) {
+        if (p->cuts[i].layer != block || p->cuts[i].reduce != RY_REDUCE_FUSE) continue;
+        if (p->weights == RY_FUSE_CLS || p->metric == RY_METRIC_CLS) return RY_WEIGHTS_CLASS_ROW;
+        if (p->metric == RY_METRIC_COL || p->metric == RY_METRIC_CORRECT) return RY_WEIGHTS_COLUMNS;
+    }
+    return RY_WEIGHTS_CONSTANT;
+}
+
+/* Only the rows that stay could attend (RY_WAY_LISTED), but the backward kernel knows queries that
+ * lead the list, no others. */
+static void use_rows(ry_net *net, const ry_block_rows *rows, uint32_t i)
+{
+    ry_net_block *b = &net->blocks[i];
+    b->rows = rows[i];
+    if (b->rows.way == RY_WAY_LISTED) {
+        b->rows.way = RY_WAY_BEFORE;
+        b->rows.attend = b->rows.in;
+    }
+    b->weights = b->rows.decide ? weights_of(&net->policy, i) : RY_WEIGHTS_CONSTANT;
+    const int cut = b->rows.decide && b->rows.needs.place != RY_CUT_NONE;
+    net->tokens[i + 1].facts = cut ? i + 1 : net->tokens[i].facts;
+}
+
+renyi_status ry_net_prune(ry_net *net, const ry_policy *policy, renyi_error *err)
+{
+    const uint32_t L = net->config.n_blocks;
+    const ry_policy none = {.rule = RY_RULE_NONE};
+    ry_pruner *pruner = NULL;
+    if (!policy) policy = &none;
+    if (policy->rule == RY_RULE_ATS)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "ats keeps a number of tokens that depends on the image; training takes "
+                       "rules with a fixed one: naive, evit, mosaic, tome");
+    if (policy->rule == RY_RULE_TCA)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "tca is for models that are not trained; training takes naive, evit, "
+                       "mosaic, tome");
+    ry_block_rows *rows = ry_calloc(&net->al, L, sizeof *rows);
+    if (!rows) return ry_fail_nomem(err, L * sizeof *rows);
+    const renyi_status st = ry_policy_pruner(&pruner, policy, &net->config, net->n_patches,
+                                             net->max_batch, net->level, &net->al, err);
+    if (!st) {
+        ry_pruner_free(net->pruner, &net->al);
+        net->pruner = pruner;
+        net->policy = *policy;
+        if (pruner) net->hook = ry_pruner_hook(pruner);
+        const ry_rows_options opt = {pruner ? &net->hook : NULL, ry_net_all_rows(net)};
+        ry_vit_rows(rows, &net->config, net->n_patches, &opt);
+        for (uint32_t i = 0; i < L; i++) use_rows(net, rows, i);
+        net->n_last = 0;
+    }
+    ry_free(&net->al, rows);
+    return st;
+}
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+ry_params *ry_net_params(ry_net *net) { return &net->params; }
+const ry_vit_config *ry_net_config(const ry_net *net) { return &net->config; }
+uint32_t ry_net_patches(const ry_net *net) { return net->n_patches; }
+uint32_t ry_net_micro_batch(const ry_net *net) { return net->max_batch; }
+int ry_net_is_distilled(const ry_net *net) { return net->head[1].w != NULL; }
+size_t ry_net_activation_bytes(const ry_net *net) { return net->arena_bytes; }
+
+void ry_net_features(const ry_net *net, ry_net_features_view *out)
+{
+    *out = (ry_net_features_view){net->features, net->feature_patch,
+                                  ry_net_last_rows(net) - net->config.n_prefix};
+}
+
+double ry_net_macs(const ry_net *net)
+{
+    const ry_vit_config *c = &net->config;
+    const double C = c->dim, heads = ry_net_is_distilled(net) ? 2.0 : 1.0;
+    double macs =
+        3.0 * c->patch_size * c->patch_size * C * net->n_patches + heads * C * c->n_classes;
+    for (uint32_t i = 0; !net->direct && i < net->n_taps; i++)
+        macs += (double)net->blocks[net->taps[i].block].rows.out * C * net->feature_dim;
+    if (ry_net_final_features(net))
+        macs += (double)(ry_net_last_rows(net) - c->n_prefix) * C * net->feature_dim;
+    for (uint32_t i = 0; i < c->n_blocks; i++) macs += ry_block_rows_macs(&net->blocks[i].rows, c);
+    return macs;
+}

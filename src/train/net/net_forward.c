@@ -1,0 +1,272 @@
+/* net_forward.c - the forward pass of a micro-batch, with everything saved that the way back needs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
+#include "base/status.h"
+#include "image/patches.h"
+#include "kernels/rows/rows.h"
+#include "model/common/token_rows.h"
+#include "train/net/net_run.h"
+
+#include <string.h>
+
+/* ---- patches ------------------------------------------------------------------------------- */
+
+/* x = [tokens, patches W + b] + positions */
+static void embed_image(const ry_net *net, const float *chw, size_t i)
+{
+    const ry_vit_config *c = &net->config;
+    const size_t C = c->dim, K = c->n_prefix, P = net->n_patches, N = net->n_tokens;
+    const size_t patch = 3 * (size_t)c->patch_size * c->patch_size, S = c->image_size;
+    const ry_net_tokens *t = &net->tokens[0];
+    float *x = t->x + i * N * C;
+
+    memcpy(x, ry_net_value(net, net->pos), N * C * sizeof *x);
+    for (size_t k = 0; k < K; k++) {
+        ry_row_add(x + k * C, ry_net_value(net, net->token[k]), 1.0f, C);
+        t->patch[i * N + k] = RY_NO_TOKEN;
+    }
+    for (size_t j = 0; j < P; j++) t->patch[i * N + K + j] = (uint32_t)j;
+    ry_patches_from_chw(net->patches + i * P * patch, chw + i * 3 * S * S, c->image_size,
+                        c->patch_size);
+}
+
+static void embed(ry_net_worker *w, const ry_net_batch *batch)
+{
+    const ry_net *net = w->net;
+    const ry_linear_op *op = net->patch_embed.ahead_op;
+    const ry_extent run = {w->n, net->n_patches};
+    float *x = net->tokens[0].x + (size_t)net->config.n_prefix * net->config.dim;
+
+    ry_step images = ry_net_begin(w, w->n);
+    for (size_t i; ry_step_next(&images, &i);) embed_image(net, batch->chw, i);
+    ry_step_end(&images);
+    ry_step step = ry_net_begin(w, ry_linear_op_tiles(op, run)); /* += : positions are there */
+    for (size_t t; ry_step_next(&step, &t);)
+        ry_linear_op_tile(op, t, run, w->thread, net->patches, x);
+    ry_step_end(&step);
+}
+
+/* ---- blocks -------------------------------------------------------------------------------- */
+
+static void attention(ry_net_worker *w, uint32_t i, int again)
+{
+    const ry_net *net = w->net;
+    const ry_block_rows *b = &net->blocks[i].rows;
+    const size_t blocks = ry_attention_blocks(b->attend, net->kernels.attention_rows);
+    ry_step step = ry_net_begin(w, w->n * blocks);
+    for (size_t t; ry_step_next(&step, &t);) {
+        ry_attention at = ry_net_attention_of(w, i, t / blocks);
+        if (b->way == RY_WAY_PREFIX) {
+            at.rows = net->prefix_rows;
+            at.n_rows = b->attend;
+        }
+        if (again) at.class_row = NULL, at.column_parts = NULL; /* the decision is known */
+        net->kernels.attention(&at, t % blocks, ry_net_scratch(w));
+    }
+    ry_step_end(&step);
+}
+
+/* y = the prefix rows of x, for a last block of which nothing else is read */
+static void start_prefix(ry_net_worker *w, uint32_t i)
+{
+    const ry_net *net = w->net;
+    const ry_net_block *b = &net->blocks[i];
+    const size_t C = net->config.dim, K = net->config.n_prefix;
+    ry_step step = ry_net_begin(w, w->n);
+    for (size_t image; ry_step_next(&step, &image);) {
+        const float factor = ry_net_factor(w, 2 * i, image);
+        float *to = b->y + image * K * C;
+        memcpy(to, net->tokens[i].x + image * b->rows.in * C, K * C * sizeof *to);
+        for (size_t k = 0; factor != 1.0f && k < K; k++)
+            ry_row_add(to + k * C, ry_net_value(net, b->proj.b), factor - 1.0f, C);
+    }
+    ry_step_end(&step);
+}
+
+/* y += the projection of attention's output. rows: of each image */
+static void project(ry_net_worker *w, uint32_t i, uint32_t rows, float *y)
+{
+    const ry_net_block *b = &w->net->blocks[i];
+    const float *heads = ry_net_scaled(w, 2 * i, rows, b->heads, w->net->h);
+    ry_net_product(w, b->proj.ahead_op, (size_t)w->n * rows, heads, y);
+}
+
+void ry_net_project(ry_net_worker *w, uint32_t i, float *to)
+{
+    const ry_net_block *b = &w->net->blocks[i];
+    const ry_net_residual start = {to, b->proj.b, 2 * i, b->rows.in};
+    ry_net_normalise(w, &b->norm1, (size_t)w->n * b->rows.in, w->net->tokens[i].x, w->net->h,
+                     &start);
+    project(w, i, b->rows.in, to);
+}
+
+/* g = activation of u, times the factor of the image */
+static void activate(ry_net_worker *w, uint32_t i)
+{
+    const ry_net *net = w->net;
+    const ry_net_block *b = &net->blocks[i];
+    const size_t M = net->config.mlp_dim, row = ry_net_row(net, M);
+    const size_t rows = (size_t)w->n * b->rows.mlp;
+    ry_step step = ry_net_begin(w, (rows + RY_NET_CHUNK - 1) / RY_NET_CHUNK);
+    for (size_t t; ry_step_next(&step, &t);)
+        for (size_t r = t * RY_NET_CHUNK; r < rows && r < (t + 1) * RY_NET_CHUNK; r++) {
+            const float factor = ry_net_factor(w, 2 * i + 1, r / b->rows.mlp);
+            net->activation(net->g + r * row, b->u + r * row, M);
+            if (factor != 1.0f) ry_row_scale(net->g + r * row, net->g + r * row, factor, M);
+        }
+    ry_step_end(&step);
+}
+
+void ry_net_mlp(ry_net_worker *w, uint32_t i, float *z, int only_inside)
+{
+    const ry_net *net = w->net;
+    const ry_net_block *b = &net->blocks[i];
+    const size_t rows = (size_t)w->n * b->rows.mlp;
+    const ry_net_residual start = {only_inside ? NULL : z, b->fc2.b, 2 * i + 1, b->rows.mlp};
+    ry_net_normalise(w, &b->norm2, rows, b->y, net->h, &start);
+    ry_net_product(w, b->fc1.ahead_op, rows, net->h, b->u);
+    if (only_inside) return;
+    activate(w, i);
+    ry_net_product(w, b->fc2.ahead_op, rows, net->g, z);
+}
+
+/* From x to y: attention, and a cut in the middle of the block. */
+static void attend(ry_net_worker *w, uint32_t i, int again)
+{
+    const ry_net *net = w->net;
+    const ry_net_block *b = &net->blocks[i];
+    const ry_block_way way = b->rows.way;
+    const int by_tokens = (b->rows.needs.what & RY_NEED_TOKENS) != 0;
+    const int decide = b->rows.decide && !again;
+    const int all = way != RY_WAY_PREFIX && way != RY_WAY_BEFORE; /* rows are projected */
+    const size_t rows = (size_t)w->n * b->rows.in;
+    float *y = way == RY_WAY_AFTER ? net->pre : b->y;
+    const ry_net_residual start = {all ? y : NULL, b->proj.b, 2 * i, b->rows.in};
+
+    ry_net_normalise(w, &b->norm1, rows, net->tokens[i].x, net->h, &start);
+    ry_net_product(w, b->qkv.ahead_op, rows, net->h, b->qkv_rows);
+    attention(w, i, again);
+    if (decide && !by_tokens) ry_net_decide(w, i, net->tokens[i].x);
+    if (way == RY_WAY_PREFIX) start_prefix(w, i);
+    if (way == RY_WAY_BEFORE) {
+        ry_net_reduce_heads(w, i, y, net->h, 1);
+        ry_net_product(w, b->proj.ahead_op, (size_t)w->n * b->rows.project, net->h, y);
+    } else {
+        project(w, i, b->rows.project, y);
+    }
+    if (decide && by_tokens) ry_net_decide(w, i, y);
+    if (way == RY_WAY_AFTER) ry_net_reduce(w, i, y, b->y);
+}
+
+void ry_net_block_forward(ry_net_worker *w, uint32_t i, int again)
+{
+    const ry_net *net = w->net;
+    const int end = net->blocks[i].rows.way == RY_WAY_END;
+    float *z = end ? net->pre : net->tokens[i + 1].x;
+    attend(w, i, again);
+    ry_net_mlp(w, i, z, again);
+    if (end && !again) ry_net_reduce(w, i, z, net->tokens[i + 1].x);
+}
+
+/* ---- heads --------------------------------------------------------------------------------- */
+
+/* What the heads and the projection of features read of one image, from its normalised rows h. */
+static void gather(const ry_net *net, size_t image)
+{
+    const ry_vit_config *c = &net->config;
+    const size_t C = c->dim, row = ry_net_row(net, C), K = c->n_prefix;
+    const uint32_t rows = ry_net_last_rows(net), n_rows = rows - c->n_prefix;
+    const float *h = net->h + image * rows * row;
+    const ry_net_tokens *last = &net->tokens[c->n_blocks];
+    const float *sizes = ry_net_sizes(net, c->n_blocks, image, rows);
+
+    for (size_t k = 0; c->pool == RY_POOL_TOKEN && k < K; k++)
+        memcpy(net->pooled[k] + image * row, h + k * row, C * sizeof *h);
+    if (c->pool == RY_POOL_NORM_MEAN)
+        ry_token_mean(net->pooled[0] + image * row, h, row, C, sizes, K, rows);
+    if (c->pool == RY_POOL_MEAN) {
+        float *x = net->pooled_x + image * C;
+        ry_token_mean(x, last->x + image * rows * C, C, C, sizes, K, rows);
+        net->kernels.layernorm(net->pooled[0] + image * row, row, x, C, 1, C,
+                               ry_net_value(net, net->norm.w), ry_net_value(net, net->norm.b),
+                               (float)c->norm_eps);
+    }
+    if (!ry_net_final_features(net)) return;
+    for (size_t j = 0; j < n_rows; j++)
+        memcpy(net->feature_in + (image * n_rows + j) * row, h + (K + j) * row, C * sizeof *h);
+    memcpy(net->feature_patch + image * n_rows, net->tokens[last->facts].patch + image * rows + K,
+           n_rows * sizeof(uint32_t));
+}
+
+static void head(ry_net_worker *w, const ry_net_matrix *m, const float *pooled, float *logits)
+{
+    const ry_extent run = {w->n, 1};
+    ry_step step = ry_net_begin(w, ry_linear_op_tiles(m->ahead_op, run));
+    for (size_t t; ry_step_next(&step, &t);)
+        ry_linear_op_tile(m->ahead_op, t, run, w->thread, pooled, logits);
+    ry_step_end(&step);
+}
+
+typedef struct outputs {
+    const ry_net_batch *batch;
+    float *logits[2];
+} outputs;
+
+static void forward(ry_net_worker *w, const void *user)
+{
+    const outputs *out = user;
+    const ry_net *net = w->net;
+    const uint32_t L = net->config.n_blocks;
+    embed(w, out->batch);
+    for (uint32_t i = 0; i < L; i++) {
+        ry_net_force(w, i);
+        ry_net_block_forward(w, i, 0);
+        ry_net_taps_forward(w, i);
+    }
+
+    const uint32_t rows = ry_net_last_rows(net);
+    if (net->config.pool != RY_POOL_MEAN || ry_net_final_features(net))
+        ry_net_normalise(w, &net->norm, (size_t)w->n * rows, net->tokens[L].x, net->h, NULL);
+    ry_step step = ry_net_begin(w, w->n);
+    for (size_t i; ry_step_next(&step, &i);) gather(net, i);
+    ry_step_end(&step);
+    head(w, &net->head[0], net->pooled[0], out->logits[0]);
+    if (ry_net_is_distilled(net)) head(w, &net->head[1], net->pooled[1], out->logits[1]);
+    if (ry_net_final_features(net))
+        ry_net_product(w, net->feature.ahead_op, (size_t)w->n * (rows - net->config.n_prefix),
+                       net->feature_in, net->features);
+}
+
+/* An image draws by its numbers, as in a session. */
+static void name_images(ry_net *net, const ry_net_batch *batch)
+{
+    const size_t each = (size_t)3 * net->config.image_size * net->config.image_size;
+    if (!net->pruner || net->policy.metric != RY_METRIC_RANDOM) return;
+    for (uint32_t i = 0; i < batch->n; i++)
+        net->image_keys[i] = ry_hash(batch->chw + i * each, each * sizeof *batch->chw);
+    ry_pruner_name_images(net->pruner, net->image_keys, batch->n);
+}
+
+renyi_status ry_net_forward(ry_net *net, const ry_net_batch *batch, float *logits,
+                            float *logits_dist, renyi_error *err)
+{
+    const outputs out = {batch, {logits, logits_dist}};
+    if (!batch->n || batch->n > net->max_batch)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "%u images; the micro-batch takes 1 to %u", batch->n,
+                       net->max_batch);
+    if (batch->forced && (!net->direct || net->n_taps != net->config.n_blocks || net->pruner ||
+                          net->feature_prefix != net->config.n_prefix))
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "blocks begin with a teacher's tokens only where all of them are compared "
+                       "directly, prefix included, and nothing is cut");
+    if (ry_net_is_distilled(net) && !logits_dist)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "a model with two heads wants room for the logits "
+                       "of both");
+    name_images(net, batch);
+    net->branch = batch->branch;
+    net->forced = batch->forced;
+    ry_net_threads(net, batch->n, forward, &out);
+    net->n_last = batch->n;
+    return RENYI_OK;
+}

@@ -1,0 +1,129 @@
+/* net_steps.c - the steps that both passes are made of: products, LayerNorm and their gradients.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/rows/rows.h"
+#include "train/net/net_run.h"
+
+#include <omp.h>
+#include <string.h>
+
+void ry_net_threads(ry_net *net, uint32_t n, void (*work)(ry_net_worker *w, const void *user),
+                    const void *user)
+{
+    for (size_t i = 0; i < net->n_tickets; i++) ry_ticket_reset(&net->tickets[i]);
+#pragma omp parallel num_threads(net->n_threads)
+    {
+        ry_net_worker w = {.net = net, .thread = (unsigned)omp_get_thread_num(), .n = n};
+        omp_set_num_threads(1); /* a tile never spawns threads of its own */
+        work(&w, user);
+    }
+}
+
+static size_t chunks_of(size_t rows) { return (rows + RY_NET_CHUNK - 1) / RY_NET_CHUNK; }
+
+static size_t chunk_end(size_t first, size_t rows)
+{
+    return rows - first < RY_NET_CHUNK ? rows : first + RY_NET_CHUNK;
+}
+
+void ry_net_product(ry_net_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
+{
+    const ry_extent run = {1, rows};
+    const void *input = x;
+    if (ry_linear_op_converts(op)) {
+        ry_step step = ry_net_begin(w, chunks_of(rows));
+        for (size_t t; ry_step_next(&step, &t);) ry_linear_op_convert(op, t, run, x, w->net->low);
+        ry_step_end(&step);
+        input = w->net->low;
+    }
+    ry_step step = ry_net_begin(w, ry_linear_op_tiles(op, run));
+    for (size_t t; ry_step_next(&step, &t);) ry_linear_op_tile(op, t, run, w->thread, input, y);
+    ry_step_end(&step);
+}
+
+static void start_residual(const ry_net_worker *w, const ry_net_residual *r, const float *x,
+                           size_t row)
+{
+    const size_t C = w->net->config.dim;
+    const float factor = ry_net_factor(w, r->branch, row / r->rows);
+    float *to = r->to + row * C;
+    memcpy(to, x + row * C, C * sizeof *to);
+    if (factor != 1.0f) ry_row_add(to, ry_net_value(w->net, r->bias), factor - 1.0f, C);
+}
+
+void ry_net_normalise(ry_net_worker *w, const ry_net_norm *norm, size_t rows, const float *x,
+                      float *h, const ry_net_residual *residual)
+{
+    const ry_net *net = w->net;
+    const size_t C = net->config.dim, h_row = ry_net_row(net, C);
+    const int starts = residual && residual->to;
+    ry_step step = ry_net_begin(w, chunks_of(rows));
+    for (size_t t; ry_step_next(&step, &t);) {
+        const size_t first = t * RY_NET_CHUNK, end = chunk_end(first, rows);
+        net->kernels.layernorm(h + first * h_row, h_row, x + first * C, C, end - first, C,
+                               ry_net_value(net, norm->w), ry_net_value(net, norm->b),
+                               (float)net->config.norm_eps);
+        for (size_t r = first; starts && r < end; r++) start_residual(w, residual, x, r);
+    }
+    ry_step_end(&step);
+}
+
+const float *ry_net_scaled(ry_net_worker *w, uint32_t branch, uint32_t rows, const float *x,
+                           float *h)
+{
+    const size_t C = w->net->config.dim, row = ry_net_row(w->net, C), all = (size_t)w->n * rows;
+    if (!w->net->branch) return x;
+    ry_step step = ry_net_begin(w, chunks_of(all));
+    for (size_t t; ry_step_next(&step, &t);)
+        for (size_t r = t * RY_NET_CHUNK; r < chunk_end(t * RY_NET_CHUNK, all); r++)
+            ry_row_scale(h + r * row, x + r * row, ry_net_factor(w, branch, r / rows), C);
+    ry_step_end(&step);
+    return h;
+}
+
+void ry_net_outer(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const float *dy,
+                  size_t dy_row, const float *x, size_t x_row)
+{
+    const ry_net *net = w->net;
+    const size_t n_out = m->b->size;
+    if (m->w->frozen && m->b->frozen) return;
+    const ry_outer o = {.dy = dy,
+                        .x = x,
+                        .dy_row = dy_row,
+                        .x_row = x_row,
+                        .rows = rows,
+                        .n_out = n_out,
+                        .n_in = m->w->size / n_out,
+                        .dw = ry_net_grad(net, m->w),
+                        .db = ry_net_grad(net, m->b),
+                        .n_threads = net->n_threads};
+    ry_step step = ry_net_begin(w, ry_outer_tiles(&o));
+    for (size_t t; ry_step_next(&step, &t);) net->grad.outer(&o, t, ry_net_scratch(w));
+    ry_step_end(&step);
+}
+
+void ry_net_norm_grad(ry_net_worker *w, const ry_net_norm *norm, size_t rows, const float *x,
+                      const float *dy, float *d)
+{
+    const ry_net *net = w->net;
+    const size_t C = net->config.dim, blocks = ry_layernorm_grad_blocks(rows);
+    const ry_layernorm_grad g = {.x = x,
+                                 .dy = dy,
+                                 .w = ry_net_value(net, norm->w),
+                                 .dx = d,
+                                 .x_row = C,
+                                 .dy_row = ry_net_row(net, C),
+                                 .dx_row = ry_net_row(net, C),
+                                 .rows = rows,
+                                 .n = C,
+                                 .eps = (float)net->config.norm_eps,
+                                 .parts = net->parts};
+    ry_step step = ry_net_begin(w, blocks);
+    for (size_t t; ry_step_next(&step, &t);) net->grad.layernorm_grad(&g, t);
+    ry_step_end(&step);
+    if (norm->w->frozen && norm->b->frozen) return;
+    ry_step sum = ry_net_begin(w, 1);
+    for (size_t t; ry_step_next(&sum, &t);)
+        ry_layernorm_grad_sum(ry_net_grad(net, norm->w), ry_net_grad(net, norm->b), net->parts,
+                              blocks, C);
+    ry_step_end(&sum);
+}

@@ -1,0 +1,155 @@
+/* trainer.h - what stands behind a renyi_train: the parts of a run and where it is.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RY_TRAINER_H
+#define RY_TRAINER_H
+
+#include "base/ranks.h"
+#include "prune/policy/policy_spec.h"
+#include "train/data/batch_loader.h"
+#include "train/files/log_file.h"
+#include "train/files/run_folder.h"
+#include "train/files/run_state.h"
+#include "train/net/net.h"
+#include "train/run/optim.h"
+#include "train/run/teacher.h"
+#include "train/settings/schedule.h"
+#include "train/settings/settings.h"
+
+/* Names of the classes, each owned; NULL = none. */
+typedef struct ry_class_labels {
+    char **names; /* [n], or NULL = no names at all */
+    uint32_t n;
+} ry_class_labels;
+
+/* Over the samples of an update: what is minimised, and its parts. */
+typedef struct ry_step_losses {
+    double total;
+    double labels, teacher; /* without weights */
+    double tokens;          /* weighted */
+} ry_step_losses;
+
+/* One micro-batch's numbers, [micro_batch, ...]. */
+typedef struct ry_step_buffers {
+    float *logits, *logits_dist, *d, *d_dist; /* [n, classes]; _dist NULL without a second head */
+    float *teacher;                           /* [n, classes] */
+    float *teacher_tokens;                    /* [taps or 1, n, teacher's rows, its dim] */
+    float *d_features;                        /* of each tap as many as the student has at most */
+    float *branch;                            /* [2 L, n] */
+} ry_step_buffers;
+
+struct renyi_train {
+    renyi_allocator al;
+    ry_settings_owned s; /* as used: autos resolved */
+    renyi_cpu level;
+    unsigned n_threads;
+    ry_ranks ranks;  /* alone: one */
+    int shares_eval; /* all ranks have the photos of val and see the files of the first */
+    ry_run_folder folder;
+    /* parts */
+    ry_vit_config config;
+    ry_class_labels labels;
+    renyi_dataset *data, *val; /* val NULL = not evaluated */
+    ry_net *net;
+    ry_optim *optim;
+    ry_loader *loader;
+    renyi_model *teacher_model;
+    ry_teacher *teacher;
+    uint32_t taps[RY_MAX_BLOCKS]; /* [n_taps] blocks after which tokens are compared */
+    uint32_t n_taps;
+    ry_step_buffers buffers;
+    ry_log_file log;
+    /* pruning */
+    ry_policy policy; /* checked; as the settings say */
+    ry_policy now;    /* with the keep rates of now */
+    int now_is_dense; /* no cut removes anything */
+    double keep;      /* of the first cut now; 1 = all */
+    char policy_text[RY_MAX_POLICY_TEXT];
+    double macs_forward;
+    /* course */
+    ry_lr_schedule lr;
+    ry_run_state state;
+    uint64_t steps_per_epoch, first_step;
+    double started; /* ry_clock of when state.seconds was as it was read */
+    double seconds_before;
+    int is_complete;
+};
+
+static inline const renyi_train_options *ry_train_opt(const renyi_train *t) { return &t->s.opt; }
+
+/* A line for the user. */
+void ry_train_note(const renyi_train *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+double ry_train_seconds(const renyi_train *t);
+
+/* ---- trainer_ranks.c: all of it collective, as in base/ranks.h --------------------------------
+ */
+
+int ry_train_is_first(const renyi_train *t); /* the rank that writes files */
+renyi_status ry_train_agree(renyi_train *t, renyi_status mine, renyi_error *err) RENYI_CHECK;
+/* Every rank has the same settings, photos, weights and CPU level, or an error that names one. */
+renyi_status ry_train_compare(renyi_train *t, renyi_error *err) RENYI_CHECK;
+/* Gradients and *loss become the sums over all ranks. */
+renyi_status ry_train_sum(renyi_train *t, ry_step_losses *sums, renyi_error *err) RENYI_CHECK;
+/* *is_seen = 1: all ranks read the same bytes at `path`. */
+renyi_status ry_train_see(renyi_train *t, const char *path, int *is_seen,
+                          renyi_error *err) RENYI_CHECK;
+/* What the first rank has in *score. */
+renyi_status ry_train_tell(renyi_train *t, renyi_train_score *score, renyi_error *err) RENYI_CHECK;
+
+/* ---- trainer_open.c ------------------------------------------------------------------------- */
+
+renyi_status ry_train_open(renyi_train *t, const renyi_train_options *given,
+                           renyi_error *err) RENYI_CHECK;
+
+/* ---- trainer_model.c ------------------------------------------------------------------------ */
+
+/* The model that training begins with: its configuration at the size that is asked for, and the
+ * open checkpoint if it has weights (source->tensors NULL = random ones). */
+renyi_status ry_train_source(renyi_train *t, ry_checkpoint *source, renyi_error *err) RENYI_CHECK;
+/* The net, its weights (those of `source`, or random), frozen parts, optimiser, policy. */
+renyi_status ry_train_net(renyi_train *t, const ry_checkpoint *source,
+                          renyi_error *err) RENYI_CHECK;
+renyi_status ry_train_teacher(renyi_train *t, renyi_error *err) RENYI_CHECK;
+
+/* ---- trainer_data.c ------------------------------------------------------------------------- */
+
+/* Photos to learn from, the number of classes, and their names. `model` (may be NULL) is the file
+ * whose classes are taken if the photos have them. */
+renyi_status ry_train_data(renyi_train *t, const char *model, renyi_error *err) RENYI_CHECK;
+/* Photos to evaluate on, with the classes of the run's own file `model`. */
+renyi_status ry_train_val(renyi_train *t, const char *model, renyi_error *err) RENYI_CHECK;
+renyi_status ry_train_loader(renyi_train *t, renyi_error *err) RENYI_CHECK;
+void ry_class_labels_free(ry_class_labels *l, const renyi_allocator *al);
+
+/* ---- trainer_step.c ------------------------------------------------------------------------- */
+
+/* Where the run is; after the last update of an epoch, that update's moment. */
+ry_moment ry_train_moment(const renyi_train *t);
+renyi_status ry_train_buffers(renyi_train *t, renyi_error *err) RENYI_CHECK;
+/* Keep rates of now, and the net's cuts if they change. */
+renyi_status ry_train_prune(renyi_train *t, renyi_error *err) RENYI_CHECK;
+/* One update. On failure the parameters are as they were. */
+renyi_status ry_train_step(renyi_train *t, renyi_train_step *out, renyi_error *err) RENYI_CHECK;
+
+/* ---- trainer_save.c ------------------------------------------------------------------------- */
+
+renyi_status ry_train_save_checkpoint(renyi_train *t, renyi_error *err) RENYI_CHECK;
+renyi_status ry_train_save_models(renyi_train *t, renyi_error *err) RENYI_CHECK;
+/* best.safetensors: the weights, or with ema = 1 their running mean. */
+renyi_status ry_train_save_best(renyi_train *t, int ema, renyi_error *err) RENYI_CHECK;
+
+/* ---- trainer_eval.c ------------------------------------------------------------------------- */
+
+/* The model files of now on the photos of val: state.val and, with a running mean, state.ema. */
+renyi_status ry_train_evaluate(renyi_train *t, renyi_error *err) RENYI_CHECK;
+
+/* ---- trainer_log.c -------------------------------------------------------------------------- */
+
+renyi_status ry_train_log_config(renyi_train *t, renyi_error *err) RENYI_CHECK;
+renyi_status ry_train_log_step(renyi_train *t, const renyi_train_step *s,
+                               renyi_error *err) RENYI_CHECK;
+renyi_status ry_train_log_epoch(renyi_train *t, const char *kind, const renyi_train_epoch *e,
+                                renyi_error *err) RENYI_CHECK;
+
+#endif
