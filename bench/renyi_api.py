@@ -1,4 +1,4 @@
-# renyi_api.py - structs of include/renyi/renyi.h and lvlm.h for ctypes. Needs no package.
+# renyi_api.py - structs of include/renyi/renyi.h and llava.h for ctypes. Needs no package.
 # SPDX-License-Identifier: Apache-2.0
 import ctypes
 from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_uint32, c_uint64, c_void_p

@@ -1,10 +1,8 @@
 /* prune.c - one photo, all of it and then pruned: the answers, the arithmetic, and what every cut
- * did. SPDX-License-Identifier: Apache-2.0
- *
- *   cc prune.c $(pkg-config --cflags --libs renyi) -o prune
+ * did.cc prune.c $(pkg-config --cflags --libs renyi) -o prune
  *   ./prune model.safetensors photo.jpg
  *   ./prune model.safetensors photo.jpg "evit keep=0.7 layers=3,6,9 fuse"
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <renyi/renyi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 /* bpe_target.h - what the targets of tokenizer files do with a vocabulary that was read: ids of a
- * few texts stay inside it, and texts of all ids are UTF-8. SPDX-License-Identifier: Apache-2.0 */
+ * few texts stay inside it, and texts of all ids are UTF-8.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_FUZZ_BPE_TARGET_H
 #define RENYI_FUZZ_BPE_TARGET_H
 
+#include "base/utf8.h"
 #include "text/bpe.h"
-#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* fuzz_gallery.c - any bytes as the index of a gallery. SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_gallery.c - any bytes as the index of a gallery.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/gallery/gallery_index.h"
 #include "formats/safetensors.h"
 

@@ -1,5 +1,6 @@
 /* fuzz_grid.c - any bytes as the spec of a sweep: refused with a message, or policies that read
- * back as themselves, none twice. SPDX-License-Identifier: Apache-2.0 */
+ * back as themselves, none twice.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "eval/sweep/grid.h"
 

@@ -1,4 +1,5 @@
-/* fuzz_jpeg.c - any bytes as JPEG. SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_jpeg.c - any bytes as JPEG.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "image_target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

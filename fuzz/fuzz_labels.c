@@ -1,5 +1,6 @@
 /* fuzz_labels.c - any bytes as a list, label, class map or sample log file; the first byte says
- * which. SPDX-License-Identifier: Apache-2.0 */
+ * which.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "eval/data/dataset.h"
 #include "eval/run/sample_log.h"

@@ -1,5 +1,6 @@
 /* fuzz_log.c - any bytes as sample logs: what is before and after the first NUL are two of them,
- * merged. SPDX-License-Identifier: Apache-2.0 */
+ * merged.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "eval/run/evaluation.h"
 #include "eval/run/merge.h"

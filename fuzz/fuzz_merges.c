@@ -1,4 +1,5 @@
-/* fuzz_merges.c - any bytes as a merges file, plain or gzip. SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_merges.c - any bytes as a merges file, plain or gzip.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "bpe_target.h"
 #include "formats/gunzip.h"

@@ -1,5 +1,6 @@
 /* fuzz_png.c - any bytes as PNG; then the same with the checksum of every chunk made right, because
- * otherwise hardly a changed byte gets past it. SPDX-License-Identifier: Apache-2.0 */
+ * otherwise hardly a changed byte gets past it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "image_target.h"
 #include "png_repair.h"
 

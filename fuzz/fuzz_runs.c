@@ -1,5 +1,6 @@
 /* fuzz_runs.c - any bytes as the log of a training run: what is before and after the first NUL are
- * two stages. SPDX-License-Identifier: Apache-2.0 */
+ * two stages.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "train/files/run_log.h"
 

@@ -1,4 +1,5 @@
-/* fuzz_safetensors.c - any bytes as a safetensors file. SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_safetensors.c - any bytes as a safetensors file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/safetensors.h"
 #include "fuzz_tensors.h"
 

@@ -1,4 +1,5 @@
-/* fuzz_spm.c - any bytes as a SentencePiece model. SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_spm.c - any bytes as a SentencePiece model.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "spm_target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

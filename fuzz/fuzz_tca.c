@@ -1,5 +1,6 @@
 /* fuzz_tca.c - any bytes as the state of TCA: refused with a message and without a trace, or a
- * reservoir that pictures can be compared with. SPDX-License-Identifier: Apache-2.0 */
+ * reservoir that pictures can be compared with.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/tca/tca_adapt.h"
 #include "formats/safetensors.h"
 

@@ -1,5 +1,6 @@
 /* fuzz_tensors.h - what the targets of the tensor formats share: what a reader accepts must hold
- * together and is read to the last byte. SPDX-License-Identifier: Apache-2.0 */
+ * together and is read to the last byte.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FUZZ_TENSORS_H
 #define FUZZ_TENSORS_H
 

@@ -1,5 +1,6 @@
 /* fuzz_text_model.c - any safetensors file as a CLIP whose text tower is opened, as renyi_text_open
- * does; config.json travels in the file's metadata. SPDX-License-Identifier: Apache-2.0 */
+ * does; config.json travels in the file's metadata.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/clip_text/text_tower.h"
 #include "model_target.h"
 

@@ -1,4 +1,5 @@
-/* fuzz_tokens.c - any bytes as a text for the tokenizer. SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_tokens.c - any bytes as a text for the tokenizer.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "bpe_target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,5 @@
-/* fuzz_torch.c - any bytes as a PyTorch zip checkpoint. SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_torch.c - any bytes as a PyTorch zip checkpoint.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/torch_zip.h"
 #include "fuzz_tensors.h"
 

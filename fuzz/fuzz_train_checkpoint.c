@@ -1,5 +1,6 @@
 /* fuzz_train_checkpoint.c - the metadata of a training checkpoint: any bytes give a state with
- * settings that print and read back the same, or an error. SPDX-License-Identifier: Apache-2.0 */
+ * settings that print and read back the same, or an error.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "train/files/run_state.h"

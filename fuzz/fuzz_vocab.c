@@ -1,5 +1,6 @@
 /* fuzz_vocab.c - any bytes as tokenizer.json; or, up to a NUL, as vocab.json and behind it as
- * merges.txt. SPDX-License-Identifier: Apache-2.0 */
+ * merges.txt.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "bpe_target.h"
 

@@ -1,6 +1,7 @@
 /* fuzz_vqa.c - any bytes as questions, annotations or answers of a benchmark: the first byte tells
  * the benchmark, the second which of the three. Refused with a message, or every question has what
- * a question has and every answer a worth from 0 to 1. SPDX-License-Identifier: Apache-2.0 */
+ * a question has and every answer a worth from 0 to 1.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "eval/vqa/vqa_questions.h"
 

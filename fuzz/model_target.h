@@ -1,6 +1,6 @@
 /* model_target.h - what the targets of models do with their bytes: a safetensors file whose
- * metadata holds config.json, loaded in floats and in 8 bits. SPDX-License-Identifier: Apache-2.0
- */
+ * metadata holds config.json, loaded in floats and in 8 bits.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_FUZZ_MODEL_TARGET_H
 #define RENYI_FUZZ_MODEL_TARGET_H
 

@@ -1,5 +1,6 @@
 /* png_repair.h - the checksum of every chunk made right, because otherwise hardly a changed byte
- * gets past it. SPDX-License-Identifier: Apache-2.0 */
+ * gets past it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_FUZZ_PNG_REPAIR_H
 #define RENYI_FUZZ_PNG_REPAIR_H
 

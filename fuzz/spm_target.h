@@ -4,8 +4,8 @@
 #ifndef RENYI_FUZZ_SPM_TARGET_H
 #define RENYI_FUZZ_SPM_TARGET_H
 
+#include "base/utf8.h"
 #include "text/spm.h"
-#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

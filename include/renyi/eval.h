@@ -54,13 +54,13 @@ typedef struct renyi_dataset_options {
     uint64_t max_images;     /* more is an error; 0 = 16,777,216 */
     uint64_t max_list_bytes; /* of a list, label or map file; 0 = 1 GiB */
     renyi_allocator allocator;
-    uint32_t unlabelled; /* 1 = classes do not matter (masks.h): every photo at and below a folder,
+    uint32_t unlabelled; /* 1 = classes do not matter (eval.h): every photo at and below a folder,
                             every line of a list whatever its class; no label files */
     /* Zero-shot: which classes there are is not the model's to say. m may be NULL; if not, it must
      * have as many classes. Without label files and n_classes. */
     uint32_t own_classes;    /* 1 = a class for every folder, in byte order, called like it; WordNet
                                 ids are called as ImageNet calls them. See renyi_dataset_names */
-    const char *collection;  /* a data set by name (collections.h), whose folder, photos or split
+    const char *collection;  /* a data set by name (eval.h), whose folder, photos or split
                                 `path` is, or the folder above; or "auto": the one that the split
                                 file or the folder's name tells, else any folder. own_classes is 1 */
     const char *class_names; /* names of the classes: one a line, or "n01440764 tench" lines;
@@ -145,27 +145,6 @@ RENYI_API uint32_t renyi_imagenet_class(const char *wnid);
 
 typedef struct renyi_eval renyi_eval; /* sessions, one per policy, and what they answered */
 
-/* Several processes ("ranks") that share one evaluation or training, on one machine or many. The
- * library knows no MPI: the caller says how bytes get from everyone to everyone. */
-typedef struct renyi_ranks {
-    uint32_t struct_size;
-    uint32_t rank, n_ranks; /* rank < n_ranks */
-    uint32_t n_sharing; /* ranks that run on this one's cores, itself included; 0 = 1. What threads
-                           default to is divided by it */
-    void *user;         /* first argument of the functions */
-    /* Begin to gather: the `size` bytes at `mine` of every rank come to `all` [n_ranks, size], rank
-     * 0 first. All ranks call it equally often and with the same size; the buffers are in use until
-     * `finish` says that it is done, and only then it is called again. It may do all the work at
-     * once, but then the ranks run in step. */
-    renyi_status (*start)(void *user, const void *mine, size_t size, void *all, renyi_error *err);
-    /* *is_done = 1: what was started is complete. With wait = 1 it returns only then. */
-    renyi_status (*finish)(void *user, int wait, int *is_done, renyi_error *err);
-    /* `values` [n] of every rank become the sum over all ranks, for training. All ranks must get
-     * the same bits, in every run: say, added in the order of the ranks. NULL = the library gathers
-     * and adds, which sends n_ranks times as much. Not called between start and finish. */
-    renyi_status (*sum)(void *user, float *values, size_t n, renyi_error *err);
-} renyi_ranks;
-
 /* What a policy answered for one photo. */
 typedef struct renyi_eval_sample {
     const char *file;    /* borrowed from the dataset */
@@ -207,7 +186,7 @@ typedef struct renyi_eval_options {
     const renyi_ranks *ranks; /* borrowed until renyi_eval_free; NULL = alone. See renyi_eval_run */
     const char *condition; /* what else answers depend on (the sentences of a zero-shot model): logs
                               of other conditions are not resumed from. NULL = nothing */
-    renyi_tca *const *adapt; /* [n_policies] what a policy's session learns as it goes (tca.h);
+    renyi_tca *const *adapt; /* [n_policies] what a policy's session learns as it goes (clip.h);
                                 NULL, or NULL entries: nothing. Each policy needs its own. The order
                                 of photos matters then, so ranks and `resume` are refused. Must
                                 outlive the evaluation */
@@ -352,6 +331,204 @@ RENYI_API double renyi_stats_mcnemar(uint64_t b, uint64_t c);
  * right minus those of which only b is. Agresti and Min's (2005): Wald's, half a photo added to
  * each of the four cells. In [-1, 1] and never empty; n = 0 gives [-1, 1]. only_a + only_b <= n. */
 RENYI_API renyi_interval renyi_stats_difference(uint64_t only_a, uint64_t only_b, uint64_t n);
+
+/* ---- known data sets ------------------------------------------------------------------------- */
+
+/* data sets that are known by name: where people have their photos, what their
+ * classes are called, how a class name becomes a sentence, and what TCA uses for them.
+ * *
+ * The fifteen that CLIP and TCA are tested on: ImageNet, -A, -R, -Sketch and -V2, Caltech101,
+ * Pets, Cars, Flowers, Food101, Aircraft, SUN397, DTD, EuroSAT, UCF101. Zero-shot classification of
+ * one of them, or of any folder of folders:
+ *
+ *   renyi_dataset_open with collection or own_classes -> renyi_dataset_names, renyi_templates_open
+ *   -> a text classifier (clip.h) -> renyi_eval_new
+ *
+ * The rest is as in renyi.h. */
+
+/* ---- data sets ----------------------------------------------------------------------------- */
+
+/* How photos and classes are stored. */
+typedef enum renyi_layout {
+    RENYI_LAYOUT_IMAGENET = 0, /* a folder a class, named by WordNet id or by index of the 1000 */
+    RENYI_LAYOUT_SPLIT = 1,   /* CoOp's JSON: {"train", "val", "test": [[photo, class, name]...]} */
+    RENYI_LAYOUT_VARIANTS = 2 /* FGVC-Aircraft's lists of variants */
+} renyi_layout;
+
+#define RENYI_COLLECTION_TEXT 96 /* bytes of a text in renyi_collection, with its NUL */
+
+typedef struct renyi_collection {
+    char name[RENYI_COLLECTION_TEXT];    /* "pets" */
+    char title[RENYI_COLLECTION_TEXT];   /* "Oxford Pets" */
+    char aliases[RENYI_COLLECTION_TEXT]; /* other words for it, blanks between */
+    renyi_layout layout;
+    uint32_t n_classes;                    /* of the whole data set */
+    uint32_t is_subset;                    /* 1 = some of ImageNet's 1000: those with a folder */
+    char folder[RENYI_COLLECTION_TEXT];    /* what CoOp calls its folder: "oxford_pets" */
+    char photos[RENYI_COLLECTION_TEXT];    /* where photos may be in it, first choice first, blanks
+                                              between; "." = the folder itself */
+    char list[RENYI_COLLECTION_TEXT];      /* name of the split file; "" = none */
+    char templates[RENYI_COLLECTION_TEXT]; /* for renyi_templates_open */
+    /* TCA: items of the reservoir a class, scale of the layer weights, lambda and beta of the
+     * correction of the logits */
+    uint32_t tca_size;
+    double tca_scale, tca_lambda, tca_beta;
+} renyi_collection;
+
+RENYI_API size_t renyi_collection_count(void);
+RENYI_API void renyi_collection_get(size_t i, renyi_collection *out);
+/* By name, title, alias or CoOp's folder; case, '-', '_' and blanks do not matter. RENYI_ERR_ARG:
+ * none of them, and the nearest or all names. */
+RENYI_API RENYI_CHECK renyi_status renyi_collection_find(const char *word, renyi_collection *out,
+                                                         renyi_error *err);
+
+/* ImageNet's names of class i of its 1000, synonyms divided by ", "; NULL from 1000 on. Static. */
+RENYI_API const char *renyi_imagenet_name(uint32_t i);
+
+/* ---- templates ----------------------------------------------------------------------------- */
+
+/* Sentences with "{}" where the name of the class goes; immutable. */
+typedef struct renyi_templates renyi_templates;
+
+/* `word`: the name of a list inside the library ("imagenet80", "simple", a collection's), a
+ * sentence with "{}", or a file with one sentence a line (empty lines and lines that begin with '#'
+ * are passed over). Each has exactly one "{}". A file has at most 1 MiB, 1000 sentences, 1024 bytes
+ * a line. Of opt only the allocator is used. On success *out is owned by the caller
+ * (renyi_templates_free). */
+RENYI_API RENYI_CHECK renyi_status renyi_templates_open(renyi_templates **out, const char *word,
+                                                        const renyi_options *opt, renyi_error *err);
+RENYI_API void renyi_templates_free(renyi_templates *t);
+
+/* [*count] sentences, at least one. Borrowed until renyi_templates_free. */
+RENYI_API const char *const *renyi_templates_texts(const renyi_templates *t, uint32_t *count);
+/* As it was asked for. Borrowed. */
+RENYI_API const char *renyi_templates_name(const renyi_templates *t);
+
+/* Names of the lists inside the library. Static strings. */
+RENYI_API size_t renyi_templates_builtin_count(void);
+RENYI_API const char *renyi_templates_builtin_name(size_t i);
+
+/* ---- object masks ---------------------------------------------------------------------------- */
+
+/* does a metric keep the object? Photos with masks tell which patches show it; this
+ * header says how well a metric ranks them above the background, and what a policy does to them.
+ * *
+ * Life of a program:
+ *   renyi_model_open -> renyi_dataset_open (unlabelled = 1) -> renyi_masks_new -> renyi_masks_run
+ * -> results -> free.
+ *
+ * A mask goes through the geometry of its photo (resize, centre crop) exactly, as areas: nothing is
+ * interpolated. Of each patch the areas of object, background and what is neither (a trimap's
+ * border, padding) are measured. A patch is left out if less than half of its area is object or
+ * background; otherwise it is an object's if at least half of that is object, else background's.
+ * Photos without a patch of either kind are counted apart and in no mean; all other photos weigh
+ * the same. Threads, memory and results are as in eval.h. */
+
+typedef struct renyi_masks renyi_masks;
+
+/* What the numbers of a mask mean. */
+typedef enum renyi_mask_kind {
+    RENYI_MASK_AUTO = 0,   /* by the numbers of each file: 1, 2, 3 alone are a trimap, 0 and at most
+                              one other a binary mask, anything else an error */
+    RENYI_MASK_TRIMAP = 1, /* Oxford Pets: 1 object, 2 background, 3 border; others are an error */
+    RENYI_MASK_BINARY = 2  /* 0 background, all others object */
+} renyi_mask_kind;
+
+/* Strings and arrays are borrowed for the call. */
+typedef struct renyi_masks_options {
+    uint32_t struct_size;
+    const char *folder; /* of the masks: for photo a/b.jpg the PNG a/b.png or else b.png, grey or
+                           with a palette, of the photo's size */
+    renyi_mask_kind kind;
+    uint32_t border_is_object;   /* 1 = a trimap's border counts as object; 0 = as neither */
+    double keep;                 /* rate at which kept patches are counted; 0 = 0.7 */
+    uint32_t n_metrics;          /* 0 = renyi_masks_default_metrics */
+    const char *const *metrics;  /* [n_metrics] what a policy says behind metric=: "col n=4" */
+    uint32_t n_policies;         /* 0 = none */
+    const char *const *policies; /* [n_policies] policy texts to follow cut by cut */
+    uint32_t batch;              /* photos run together; 0 = 8 */
+    uint32_t n_threads;          /* 0 = physical cores */
+    uint32_t apply_exif;         /* 1 = turn each photo and each mask as its own EXIF says */
+    const renyi_preprocess *preprocess; /* NULL = the model's; size must be the model's */
+    renyi_limits limits;                /* of photos and masks */
+    renyi_allocator allocator;
+    void *user; /* first argument of the callbacks; each may be NULL */
+    void (*on_failure)(void *user, const char *file, const char *message); /* photo skipped */
+    renyi_progress progress; /* after every batch: photos done of all; with `user`. Non-zero stops:
+                                renyi_masks_run returns RENYI_ERR_ABORTED, results so far hold */
+} renyi_masks_options;
+
+/* The metrics that are taken when none are named, for a model with or without a class token. */
+RENYI_API const char *const *renyi_masks_default_metrics(int has_class_token, uint32_t *count);
+
+/* Borrows m and d: both must outlive the study. On success *out is owned by the caller. */
+RENYI_API RENYI_CHECK renyi_status renyi_masks_new(renyi_masks **out, const renyi_model *m,
+                                                   const renyi_dataset *d,
+                                                   const renyi_masks_options *opt,
+                                                   renyi_error *err);
+RENYI_API void renyi_masks_free(renyi_masks *s);
+
+/* Run all photos; one dense pass serves all metrics. A photo that has no mask, or whose mask cannot
+ * be read or does not fit it, is reported, counted and skipped. A second call starts again. */
+RENYI_API RENYI_CHECK renyi_status renyi_masks_run(renyi_masks *s, renyi_error *err);
+
+typedef struct renyi_masks_info {
+    uint64_t images;             /* that all means are over */
+    uint64_t one_sided;          /* masks that show no object, or no background, in any patch */
+    uint64_t failed;             /* see renyi_masks_get_failure */
+    uint64_t n_trimap, n_binary; /* kinds of the masks that were read */
+    uint32_t n_blocks, n_metrics, n_policies, n_patches;
+    uint32_t n_kept; /* patches that stay at `keep` */
+    double keep;
+    double object, background, left_out; /* patches of a photo, mean */
+    double seconds;                      /* of renyi_masks_run */
+} renyi_masks_info;
+RENYI_API void renyi_masks_get_info(const renyi_masks *s, renyi_masks_info *out);
+
+/* Borrowed until renyi_masks_free. A metric with every word that is not a default, a policy in
+ * full.
+ */
+RENYI_API const char *renyi_masks_metric(const renyi_masks *s, uint32_t metric);
+RENYI_API const char *renyi_masks_policy(const renyi_masks *s, uint32_t policy);
+
+/* A mean over photos and its 95 % interval (Student's t). NaN without photos. */
+typedef struct renyi_estimate {
+    double mean;
+    renyi_interval range;
+} renyi_estimate;
+
+/* A metric at a block of the unpruned model. */
+typedef struct renyi_masks_ranking {
+    renyi_estimate auc; /* how often a patch of the object outranks one of the background, ties
+                           half: the area under the ROC curve */
+    renyi_estimate kept_object, kept_background; /* share of each that stays at `keep` */
+} renyi_masks_ranking;
+RENYI_API void renyi_masks_get_ranking(const renyi_masks *s, uint32_t metric, uint32_t block,
+                                       renyi_masks_ranking *out);
+
+/* The area of metric b minus that of a, photo by photo. */
+RENYI_API void renyi_masks_get_difference(const renyi_masks *s, uint32_t a, uint32_t b,
+                                          uint32_t block, renyi_estimate *out);
+
+/* What has become of patches: shares that sum to 1. */
+typedef struct renyi_masks_fates {
+    renyi_estimate alone;  /* still a token of its own */
+    renyi_estimate merged; /* in a token with others, the one they joined too */
+    renyi_estimate fused;  /* in a token that all leftovers of a cut went into */
+    renyi_estimate dropped;
+} renyi_masks_fates;
+
+/* A policy after a block, counted in patches of the picture. */
+typedef struct renyi_masks_survival {
+    int is_cut; /* this block cuts; else all is as after the one before */
+    renyi_masks_fates object, background;
+} renyi_masks_survival;
+RENYI_API void renyi_masks_get_survival(const renyi_masks *s, uint32_t policy, uint32_t block,
+                                        renyi_masks_survival *out);
+
+/* Photos that could not be used; strings are borrowed until renyi_masks_free. */
+RENYI_API size_t renyi_masks_failure_count(const renyi_masks *s);
+RENYI_API void renyi_masks_get_failure(const renyi_masks *s, size_t i, renyi_eval_failure *out);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,5 @@
 /* paper.h - the paper's tables of Vision Transformers, CLIP and LLaVA, and the same on this
- * machine. SPDX-License-Identifier: Apache-2.0
- *
- * What the paper prints is here as figures: tables, rows (a setting), columns (a method). A
+ * machine.What the paper prints is here as figures: tables, rows (a setting), columns (a method). A
  * renyi_paper is a choice of tables for one model: what every cell costs, and the policies to run.
  *
  *   renyi_paper_new -> renyi_paper_policies -> renyi_eval_new, renyi_eval_run -> renyi_paper_take
@@ -9,7 +7,7 @@
  *
  * Costs need no weights, so an architecture's name will do. Figures that nobody measured are never
  * filled in. The rest is as in renyi.h.
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_PAPER_H
 #define RENYI_PAPER_H
 
@@ -100,7 +98,7 @@ typedef struct renyi_survey_column {
 
 typedef struct renyi_survey_row {
     const char *title;                 /* as the paper calls the data set, or "Average" */
-    const char *collection;            /* its name in collections.h; NULL = the average */
+    const char *collection;            /* its name in eval.h; NULL = the average */
     double top1[RENYI_SURVEY_COLUMNS]; /* per cent, as printed */
     int is_off[RENYI_SURVEY_COLUMNS];  /* an average that is not the mean of the column */
 } renyi_survey_row;                    /* strings are static */

@@ -98,7 +98,7 @@ typedef enum renyi_dtype {
     RENYI_DTYPE_BF16 = 2,
     RENYI_DTYPE_INT8 = 3, /* weights per channel, activations per token */
     RENYI_DTYPE_AUTO = 4, /* the fastest of this machine */
-    RENYI_DTYPE_INT4 = 5  /* language models only (lvlm.h): weights in groups of 32 */
+    RENYI_DTYPE_INT4 = 5  /* language models only (llava.h): weights in groups of 32 */
 } renyi_dtype;
 
 /* "f32", "bf16", "int8", "int4", "auto" */
@@ -268,7 +268,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_model_init_file(const char *path, const
 typedef struct renyi_session
     renyi_session; /* a plan and its activations; for one caller at a time */
 
-typedef struct renyi_tca renyi_tca; /* what a session that adapts has learnt: tca.h */
+typedef struct renyi_tca renyi_tca; /* what a session that adapts has learnt: clip.h */
 
 /* What a run writes: one row a picture. */
 typedef enum renyi_output {
@@ -286,8 +286,8 @@ typedef struct renyi_session_options {
     void *progress_user;
     uint32_t trace; /* 1 = remember what every cut decided: renyi_session_cut */
     renyi_output output;
-    renyi_tca *adapt; /* pictures run one after the other, and logits come corrected (tca.h); NULL =
-                         no picture knows of another. Borrowed until renyi_session_free */
+    renyi_tca *adapt; /* pictures run one after the other, and logits come corrected (clip.h); NULL
+                         = no picture knows of another. Borrowed until renyi_session_free */
 } renyi_session_options;
 
 /* Borrows m: it must outlive the session. Everything a run needs is allocated here. */
@@ -379,7 +379,7 @@ typedef struct renyi_layer_cost {
 typedef struct renyi_cost {
     renyi_layer_cost embed, head, total; /* before the blocks, after them, everything */
     uint32_t n_blocks;
-    renyi_layer_cost anchors; /* MACs that come on top in a session that adapts (tca.h) once it has
+    renyi_layer_cost anchors; /* MACs that come on top in a session that adapts (clip.h) once it has
                                  anchors; not in the total */
 } renyi_cost;
 
@@ -396,6 +396,29 @@ RENYI_API RENYI_CHECK renyi_status renyi_policy_cost(const renyi_model *m, const
  * now (about a second) with oneDNN on the shapes of ViT-B. */
 RENYI_API RENYI_CHECK renyi_status renyi_measure_peak(uint32_t n_threads, double *gflops,
                                                       renyi_error *err);
+
+/* ---- several processes ----------------------------------------------------------------------- */
+
+/* Several processes ("ranks") that share one evaluation or training, on one machine or many. The
+ * library knows no MPI: the caller says how bytes get from everyone to everyone. */
+typedef struct renyi_ranks {
+    uint32_t struct_size;
+    uint32_t rank, n_ranks; /* rank < n_ranks */
+    uint32_t n_sharing; /* ranks that run on this one's cores, itself included; 0 = 1. What threads
+                           default to is divided by it */
+    void *user;         /* first argument of the functions */
+    /* Begin to gather: the `size` bytes at `mine` of every rank come to `all` [n_ranks, size], rank
+     * 0 first. All ranks call it equally often and with the same size; the buffers are in use until
+     * `finish` says that it is done, and only then it is called again. It may do all the work at
+     * once, but then the ranks run in step. */
+    renyi_status (*start)(void *user, const void *mine, size_t size, void *all, renyi_error *err);
+    /* *is_done = 1: what was started is complete. With wait = 1 it returns only then. */
+    renyi_status (*finish)(void *user, int wait, int *is_done, renyi_error *err);
+    /* `values` [n] of every rank become the sum over all ranks, for training. All ranks must get
+     * the same bits, in every run: say, added in the order of the ranks. NULL = the library gathers
+     * and adds, which sends n_ranks times as much. Not called between start and finish. */
+    renyi_status (*sum)(void *user, float *values, size_t n, renyi_error *err);
+} renyi_ranks;
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,7 @@
 #ifndef RENYI_VIZ_H
 #define RENYI_VIZ_H
 
-#include "renyi/renyi.h"
+#include "renyi/report.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -200,6 +200,127 @@ RENYI_API RENYI_CHECK renyi_status renyi_viz_run(renyi_viz *v, const renyi_image
                                                  const char *name, renyi_viz_result **out,
                                                  renyi_error *err);
 RENYI_API void renyi_viz_result_free(renyi_viz_result *r);
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+/* figures of what a model looks at and what pruning drops: PNG, SVG, terminal.
+ * *
+ * Each call draws what renyi_viz_run found in one or more photos and writes one file to memory. The
+ * same results and options give the same bytes on one machine: no clock is read, and text is set
+ * in one font (Open Sans; another one where it is missing, so that bytes then differ).
+ *
+ * Texts may be any bytes; what is not UTF-8 or cannot be printed is shown as U+FFFD. Scores that
+ * are not finite are left open. Memory is as in renyi.h, but for what cairo and pango allocate
+ * inside: cairo's failures are errors, while pango (GLib) ends the process when memory runs out in
+ * it. Calls may run at the same time in different threads. */
+
+/* Columns are the layers of the results. */
+typedef enum renyi_figure_kind {
+    RENYI_FIGURE_ALL = 0,         /* on one page: all below that the results have something for */
+    RENYI_FIGURE_OVERLAY = 1,     /* rows: policies; what is gone so far is dimmed, what was rescued
+                                     has an outline; a fused token is no patch */
+    RENYI_FIGURE_HEAT = 2,        /* rows: metrics; scores on the unpruned model, over the photo */
+    RENYI_FIGURE_MOSAIC = 3,      /* rows: policies that merge; each token in its mean colour */
+    RENYI_FIGURE_NORMS = 4,       /* rows: class attention, Col-Ln of each order */
+    RENYI_FIGURE_PREDICTIONS = 5, /* dense and pruned side by side */
+    RENYI_FIGURE_ATTENTION = 6    /* rows: heads; the query's row and the token's column */
+} renyi_figure_kind;
+
+/* "all", "overlay", "heat", "mosaic", "norms", "predictions", "attention"; NULL = no such kind. */
+RENYI_API const char *renyi_figure_name(renyi_figure_kind kind);
+/* 1 if there is something to draw: a mosaic wants a policy that merges, attention must have been
+ * asked for, and so on. */
+RENYI_API int renyi_figure_has(const renyi_viz_result *r, renyi_figure_kind kind);
+
+typedef enum renyi_colours {
+    RENYI_COLOURS_EVEN = 0,    /* perceptually even: dark violet, teal, yellow */
+    RENYI_COLOURS_RED_BLUE = 1 /* the paper's: blue is low, red is high */
+} renyi_colours;
+
+/* The colour of t, 0 to 1 (others: the nearer end), as bytes red, green, blue. */
+RENYI_API void renyi_colour(renyi_colours map, double t, uint8_t rgb[3]);
+
+typedef struct renyi_figure_options {
+    uint32_t struct_size;
+    renyi_figure_kind kind;
+    renyi_colours colours;
+    uint32_t is_dark;  /* 1 = light text on a dark ground */
+    uint32_t cell;     /* side of a picture in units, 48 to 1024, rounded to whole units per patch;
+                          0 = 112 to 210, smaller the more layers there are */
+    double scale;      /* pixels of a PNG per unit, 0.25 to 8; 0 = 2: print */
+    uint32_t head;     /* of the attention figure: 1 + its number; 0 = all */
+    double opacity;    /* of heat over the photo, above 0 to 1; 0 = 0.7 */
+    const char *title; /* NULL = made of the model's and the photo's name; "" = none */
+    renyi_allocator allocator;
+} renyi_figure_options;
+
+#define RENYI_FIGURE_MAX_RESULTS 64
+#define RENYI_FIGURE_MAX_SIDE 32000 /* pixels of a PNG */
+#define RENYI_FIGURE_MAX_PIXELS 268435456
+
+typedef struct renyi_figure_file {
+    char *bytes; /* [size + 1], NUL-terminated */
+    size_t size;
+    renyi_allocator allocator; /* that made it; for renyi_figure_free */
+} renyi_figure_file;
+
+/* On success *out is owned by the caller (renyi_figure_free), otherwise it is empty. Results are
+ * drawn one below the other. RENYI_ERR_ARG: an option out of its range, or nothing to draw;
+ * RENYI_ERR_LIMIT: the picture would be too large. */
+RENYI_API RENYI_CHECK renyi_status renyi_figure_png(renyi_figure_file *out,
+                                                    const renyi_viz_result *const *results,
+                                                    size_t n_results,
+                                                    const renyi_figure_options *opt,
+                                                    renyi_error *err);
+RENYI_API RENYI_CHECK renyi_status renyi_figure_svg(renyi_figure_file *out,
+                                                    const renyi_viz_result *const *results,
+                                                    size_t n_results,
+                                                    const renyi_figure_options *opt,
+                                                    renyi_error *err);
+
+/* ---- in a terminal ------------------------------------------------------------------------- */
+
+typedef enum renyi_terminal {
+    RENYI_TERMINAL_BLOCKS = 0, /* half blocks in 24-bit colour: any modern terminal */
+    RENYI_TERMINAL_KITTY = 1,  /* kitty's graphics protocol: kitty, ghostty, WezTerm, Konsole */
+    RENYI_TERMINAL_ITERM2 = 2  /* iTerm2's inline images: iTerm2, WezTerm, mintty */
+} renyi_terminal;
+
+/* The figure as bytes to print. columns: width of the terminal in characters, 20 to 1000; 0 = 80.
+ * With half blocks the pictures are drawn small, and labels are characters; otherwise the figure
+ * is the PNG one, as wide as the terminal. */
+RENYI_API RENYI_CHECK renyi_status renyi_figure_terminal(
+    renyi_figure_file *out, const renyi_viz_result *const *results, size_t n_results,
+    const renyi_figure_options *opt, renyi_terminal terminal, uint32_t columns, renyi_error *err);
+
+RENYI_API void renyi_figure_free(renyi_figure_file *f); /* an empty one is fine */
+
+/* ---- page ------------------------------------------------------------------------------------ */
+
+/* what a model looks at and what pruning drops, as a page to play with.
+ * *
+ * One HTML file with everything inside: the photos, the scores of all layers, what each policy
+ * kept. It opens from disk, asks no network, and works with the keyboard, on a phone, in light and
+ * dark. The same results give the same bytes. Texts may be any bytes, as in report.h. */
+
+#define RENYI_VIZ_MAX_PHOTOS 100 /* of one page */
+
+/* All pointers are borrowed for the call; a text that is NULL is left out. */
+typedef struct renyi_viz_page {
+    uint32_t struct_size;
+    uint32_t n_photos;
+    const renyi_viz_result *const *photos; /* [n_photos] of one renyi_viz, at least one: the same
+                                              layers, metrics, keep rates and policies */
+    const char *title;                     /* NULL = says which model it is about */
+    const char *note;                      /* a sentence under it */
+    const char *command;                   /* that ran this */
+    renyi_allocator allocator;
+} renyi_viz_page;
+
+/* On success *out is owned by the caller (renyi_report_text_free); otherwise it is empty.
+ * RENYI_ERR_ARG: a photo that is not like the first one, or numbers that do not fit together. */
+RENYI_API RENYI_CHECK renyi_status renyi_viz_html(renyi_report_text *out,
+                                                  const renyi_viz_page *page, renyi_error *err);
 
 #ifdef __cplusplus
 }

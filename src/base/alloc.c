@@ -1,4 +1,5 @@
-/* alloc.c - heap blocks with their size in front. SPDX-License-Identifier: Apache-2.0 */
+/* alloc.c - heap blocks with their size in front.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* madvise */
 #include "base/alloc.h"
 

@@ -1,5 +1,6 @@
 /* alloc.h - the only door to the heap. Every block carries its size in front, so that a caller's
- * renyi_allocator gets it back on release. SPDX-License-Identifier: Apache-2.0 */
+ * renyi_allocator gets it back on release.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ALLOC_H
 #define RY_ALLOC_H
 

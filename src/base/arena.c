@@ -1,4 +1,5 @@
-/* arena.c - SPDX-License-Identifier: Apache-2.0 */
+/* arena.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
 
 #include "base/alloc.h"

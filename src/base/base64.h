@@ -1,4 +1,5 @@
-/* base64.h - RFC 4648's alphabet back into bytes. SPDX-License-Identifier: Apache-2.0 */
+/* base64.h - RFC 4648's alphabet back into bytes.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_BASE64_H
 #define RY_BASE64_H
 

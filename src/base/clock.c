@@ -1,4 +1,5 @@
-/* clock.c - SPDX-License-Identifier: Apache-2.0 */
+/* clock.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/clock.h"
 

@@ -1,4 +1,5 @@
-/* clock.h - monotonic seconds. SPDX-License-Identifier: Apache-2.0 */
+/* clock.h - monotonic seconds.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CLOCK_H
 #define RY_CLOCK_H
 

@@ -1,5 +1,6 @@
 /* cpu.c - CPU levels by CPUID and XGETBV: a level counts only if the operating system also saves
- * its registers. SPDX-License-Identifier: Apache-2.0 */
+ * its registers.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
 #include "base/cpu.h"
 

@@ -1,4 +1,5 @@
-/* cpu.h - which instruction sets this machine has. SPDX-License-Identifier: Apache-2.0 */
+/* cpu.h - which instruction sets this machine has.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CPU_H
 #define RY_CPU_H
 

@@ -1,5 +1,6 @@
 /* half.h - IEEE 754 binary16 (1 sign, 5 exponent bits of bias 15, 10 fraction bits) from and to
- * floats. SPDX-License-Identifier: Apache-2.0 */
+ * floats.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_HALF_H
 #define RY_HALF_H
 

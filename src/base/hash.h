@@ -1,5 +1,6 @@
 /* hash.h - 64 bits that tell byte strings apart, the same on every machine; no defence against
- * somebody who wants two strings to collide. SPDX-License-Identifier: Apache-2.0 */
+ * somebody who wants two strings to collide.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_HASH_H
 #define RY_HASH_H
 

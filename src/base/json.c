@@ -1,4 +1,5 @@
-/* json.c - SPDX-License-Identifier: Apache-2.0 */
+/* json.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
 #include "base/alloc.h"

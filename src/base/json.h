@@ -1,5 +1,6 @@
 /* json.h - JSON from untrusted files: limits are checked before jansson builds anything, and the
- * typed accessors say which key of which file is wrong. SPDX-License-Identifier: Apache-2.0 */
+ * typed accessors say which key of which file is wrong.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_JSON_H
 #define RY_JSON_H
 

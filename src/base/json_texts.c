@@ -1,9 +1,9 @@
-/* json_texts.c - texts of unknown origin as JSON: see json.h. SPDX-License-Identifier: Apache-2.0
- */
+/* json_texts.c - texts of unknown origin as JSON: see json.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* limits.h - what the zero fields of renyi_limits mean. SPDX-License-Identifier: Apache-2.0 */
+/* limits.h - what the zero fields of renyi_limits mean.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LIMITS_H
 #define RY_LIMITS_H
 

@@ -1,4 +1,5 @@
-/* mapped_file.c - SPDX-License-Identifier: Apache-2.0 */
+/* mapped_file.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/mapped_file.h"
 

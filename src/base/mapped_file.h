@@ -1,5 +1,6 @@
 /* mapped_file.h - a whole file as read-only memory. A file that is cut short by somebody else while
- * it is mapped raises SIGBUS: see SECURITY.md. SPDX-License-Identifier: Apache-2.0 */
+ * it is mapped raises SIGBUS: see SECURITY.md.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MAPPED_FILE_H
 #define RY_MAPPED_FILE_H
 

@@ -1,4 +1,5 @@
-/* ranks.c - see ranks.h. SPDX-License-Identifier: Apache-2.0 */
+/* ranks.c - see ranks.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/ranks.h"
 
 #include "base/alloc.h"

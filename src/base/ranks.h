@@ -3,12 +3,12 @@
  * Everything here is collective: all ranks call it in the same order, whatever went wrong in one of
  * them. Errors of one rank travel as data, so nobody waits for a rank that has left. Only a failure
  * of the caller's own `start` or `finish` ends the talk: from then on everything here fails.
- * Buffers are made beforehand: a lack of memory shows before anyone waits. SPDX-License-Identifier:
- * Apache-2.0 */
+ * Buffers are made beforehand: a lack of memory shows before anyone waits.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_RANKS_H
 #define RY_RANKS_H
 
-#include "renyi/eval.h"
+#include "renyi/renyi.h"
 
 typedef struct ry_ranks {
     renyi_ranks r;              /* alone: one rank that gathers from itself */

@@ -1,4 +1,5 @@
-/* rng.c - SPDX-License-Identifier: Apache-2.0 */
+/* rng.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* stash.c - see stash.h. SPDX-License-Identifier: Apache-2.0 */
+/* stash.c - see stash.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/stash.h"
 
 #include "base/alloc.h"

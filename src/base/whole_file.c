@@ -1,4 +1,5 @@
-/* whole_file.c - see whole_file.h. SPDX-License-Identifier: Apache-2.0 */
+/* whole_file.c - see whole_file.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/whole_file.h"
 

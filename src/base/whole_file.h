@@ -1,5 +1,6 @@
 /* whole_file.h - all bytes of a small file in the heap. Read, not mapped: a file that is cut short
- * meanwhile must be a failed read, not a signal. SPDX-License-Identifier: Apache-2.0 */
+ * meanwhile must be a failed read, not a signal.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_WHOLE_FILE_H
 #define RY_WHOLE_FILE_H
 

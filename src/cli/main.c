@@ -6,8 +6,8 @@
 #include "cli/kit/options.h"
 #include "cli/shared/model_path.h"
 
+#include "renyi/renyi.h"
 #include <fcntl.h>
-#include <renyi/renyi.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 /* builtin.c - puts the file RY_BUILTIN_FILE, if the build names one, into the read-only data.
  * The assembler copies it as it is: as a C array, megabytes of numbers would take a minute to
- * compile. SPDX-License-Identifier: Apache-2.0 */
+ * compile.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/builtin.h"
 
 #ifdef RY_BUILTIN_FILE

@@ -1,4 +1,5 @@
-/* gunzip.c - see gunzip.h. SPDX-License-Identifier: Apache-2.0 */
+/* gunzip.c - see gunzip.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/gunzip.h"
 
 #include "base/alloc.h"

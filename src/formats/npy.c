@@ -1,4 +1,5 @@
-/* npy.c - see npy.h. SPDX-License-Identifier: Apache-2.0 */
+/* npy.c - see npy.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/npy.h"
 
 #include "formats/output_file.h"

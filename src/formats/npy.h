@@ -1,5 +1,6 @@
 /* npy.h - NumPy's format, written: magic, version 1.0, u16 length of a Python dict, the dict, the
- * numbers row by row. SPDX-License-Identifier: Apache-2.0 */
+ * numbers row by row.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_NPY_H
 #define RY_NPY_H
 

@@ -1,4 +1,5 @@
-/* output_file.c - SPDX-License-Identifier: Apache-2.0 */
+/* output_file.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "formats/output_file.h"
 

@@ -1,5 +1,6 @@
 /* protobuf.h - Protocol Buffers as written, field by field; knows no message. Groups, which nobody
- * writes any more, are refused. SPDX-License-Identifier: Apache-2.0 */
+ * writes any more, are refused.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PROTOBUF_H
 #define RY_PROTOBUF_H
 

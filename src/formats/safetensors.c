@@ -1,4 +1,5 @@
-/* safetensors.c - the reader. SPDX-License-Identifier: Apache-2.0 */
+/* safetensors.c - the reader.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/safetensors.h"
 
 #include "base/alloc.h"

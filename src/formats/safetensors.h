@@ -5,8 +5,8 @@
  *     "__metadata__": {"key": "string", ...} }
  * with offsets counted from the end of the header. Accepted is what Hugging Face's own reader
  * accepts: offsets cover the bytes exactly, without hole or overlap, no duplicate names; and,
- * stricter, every tensor starts at a multiple of its element size. SPDX-License-Identifier:
- * Apache-2.0 */
+ * stricter, every tensor starts at a multiple of its element size.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SAFETENSORS_H
 #define RY_SAFETENSORS_H
 

@@ -1,5 +1,6 @@
 /* safetensors_write.c - the writer: header first, then the bytes of every tensor piece by piece, so
- * that a model larger than memory can be written. SPDX-License-Identifier: Apache-2.0 */
+ * that a model larger than memory can be written.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/status.h"

@@ -1,4 +1,5 @@
-/* shards.c - SPDX-License-Identifier: Apache-2.0 */
+/* shards.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/shards.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* sniff.c - magic numbers of what people hand in as a model. SPDX-License-Identifier: Apache-2.0 */
+/* sniff.c - magic numbers of what people hand in as a model.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/sniff.h"
 
 #include "base/status.h"

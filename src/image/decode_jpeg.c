@@ -1,6 +1,7 @@
 /* decode_jpeg.c - JPEG through libjpeg-turbo with its defaults (accurate DCT, smooth upsampling),
  * as Pillow uses it. Bytes that run out are an error; damage inside that the library can step over
- * (its warnings) is not, also as in Pillow. SPDX-License-Identifier: Apache-2.0 */
+ * (its warnings) is not, also as in Pillow.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "image/decode.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* decode_webp.c - WebP through libwebp: lossy, lossless, with alpha (dropped). Of an animation the
- * first frame is read, laid on its canvas, as Pillow does. SPDX-License-Identifier: Apache-2.0 */
+ * first frame is read, laid on its canvas, as Pillow does.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "image/decode.h"
 
 #include "base/alloc.h"

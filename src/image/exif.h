@@ -1,5 +1,6 @@
 /* exif.h - how a camera was held. Cameras store the sensor's rows and a number from 1 to 8 that
- * says how to turn them. SPDX-License-Identifier: Apache-2.0 */
+ * says how to turn them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_EXIF_H
 #define RY_EXIF_H
 

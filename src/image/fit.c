@@ -1,5 +1,6 @@
 /* fit.c - from a photo to the model's square: timm's three evaluation transforms with the rounding
- * of Python and torchvision. SPDX-License-Identifier: Apache-2.0 */
+ * of Python and torchvision.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "image/fit.h"
 
 #include "base/status.h"

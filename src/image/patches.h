@@ -1,6 +1,7 @@
 /* patches.h - from a picture to the matrix that the patch embedding multiplies: one row a patch,
  * patches in raster order, inside a patch channel, row, column (the order of a convolution's
- * weights). SPDX-License-Identifier: Apache-2.0 */
+ * weights).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PATCHES_H
 #define RY_PATCHES_H
 

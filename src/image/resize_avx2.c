@@ -1,6 +1,7 @@
 /* resize_avx2.c - the passes of resize.c with AVX2, bit for bit. The 22-bit weights are split into
  * hi * 2^15 + lo so that the 16-bit multiply-add can be used; its sums wrap modulo 2^32 like those
- * of the plain form, so nothing is lost. SPDX-License-Identifier: Apache-2.0 */
+ * of the plain form, so nothing is lost.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "image/resize.h"
 
 #include <immintrin.h>

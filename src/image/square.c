@@ -1,5 +1,6 @@
 /* square.c - see square.h. Rows of the border are of one colour and stay so when resized; rows of
- * the photo get their ends in a line of their own. SPDX-License-Identifier: Apache-2.0 */
+ * the photo get their ends in a line of their own.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "image/square.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,7 @@
 /* taps.c - Pillow's resampling filters and the order of its arithmetic. Every double below is
  * computed in the same steps as there: a different order would move a weight by one unit and some
- * pixel by one level. SPDX-License-Identifier: Apache-2.0 */
+ * pixel by one level.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE /* M_PI */
 #include "image/taps.h"
 

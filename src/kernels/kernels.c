@@ -1,4 +1,5 @@
-/* kernels.c - fills the kernel table for a CPU level. SPDX-License-Identifier: Apache-2.0 */
+/* kernels.c - fills the kernel table for a CPU level.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 
 void ry_kernels_init(ry_kernels *k, renyi_cpu level)

@@ -2,7 +2,8 @@
  * vector width. A kernel file defines RY_SIMD_AVX2, RY_SIMD_AVX512 or RY_SIMD_EMU16 before it
  * includes this. EMU16 has AVX-512's width in plain C: with it the tests run the 16-lane bodies on
  * machines that lack the instructions. Everything is static inline: a file built with ISA flags
- * must not leave shared symbols behind. SPDX-License-Identifier: Apache-2.0 */
+ * must not leave shared symbols behind.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SIMD_H
 #define RY_SIMD_H
 

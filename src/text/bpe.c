@@ -1,11 +1,11 @@
-/* bpe.c - a vocabulary and its merges, put together piece by piece. SPDX-License-Identifier:
- * Apache-2.0 */
+/* bpe.c - a vocabulary and its merges, put together piece by piece.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "text/bpe.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/status.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 

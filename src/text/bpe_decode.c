@@ -1,9 +1,10 @@
-/* bpe_decode.c - from ids back to text. SPDX-License-Identifier: Apache-2.0 */
+/* bpe_decode.c - from ids back to text.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "text/bpe.h"
-#include "text/utf8.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* bpe_json.c - vocabularies in JSON, as Hugging Face writes them: vocab.json with merges.txt, and
- * tokenizer.json with both inside. SPDX-License-Identifier: Apache-2.0 */
+ * tokenizer.json with both inside.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/status.h"
 #include "text/bpe.h"

@@ -1,9 +1,9 @@
-/* bpe_merges.c - merges files: "left right" a line, the earliest first. SPDX-License-Identifier:
- * Apache-2.0 */
+/* bpe_merges.c - merges files: "left right" a line, the earliest first.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "text/bpe.h"
 
 #include "base/status.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

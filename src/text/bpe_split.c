@@ -1,4 +1,5 @@
-/* bpe_split.c - see bpe_split.h. SPDX-License-Identifier: Apache-2.0 */
+/* bpe_split.c - see bpe_split.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "text/bpe_split.h"
 
 #include "text/bpe.h"

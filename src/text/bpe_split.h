@@ -1,4 +1,5 @@
-/* bpe_split.h - where words begin and end. SPDX-License-Identifier: Apache-2.0 */
+/* bpe_split.h - where words begin and end.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_BPE_SPLIT_H
 #define RY_BPE_SPLIT_H
 

@@ -3,11 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "text/bpe.h"
 #include "text/bpe_split.h"
 #include "text/html_entities.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 #include <string.h>
 

@@ -1,7 +1,8 @@
-/* html_entities.c - see html_entities.h. SPDX-License-Identifier: Apache-2.0 */
+/* html_entities.c - see html_entities.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "text/html_entities.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* html_entities_tables.c - the named characters of HTML 5, written by tools/make-text-tables.py;
- * see html_entities.h. SPDX-License-Identifier: Apache-2.0 */
+ * see html_entities.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "text/html_entities.h"
 
 /* clang-format off */

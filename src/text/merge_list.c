@@ -1,5 +1,5 @@
-/* merge_list.c - joins of neighbours in the order of their ranks. SPDX-License-Identifier:
- * Apache-2.0 */
+/* merge_list.c - joins of neighbours in the order of their ranks.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "text/merge_list.h"
 
 #include "base/alloc.h"

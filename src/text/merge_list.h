@@ -1,6 +1,7 @@
 /* merge_list.h - symbols in a row, of which neighbours are joined: always those of the lowest rank,
  * the leftmost among equals, until no rule joins any. A heap holds the joins that are possible, so
- * that n symbols take n log n steps whatever they are. SPDX-License-Identifier: Apache-2.0 */
+ * that n symbols take n log n steps whatever they are.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MERGE_LIST_H
 #define RY_MERGE_LIST_H
 

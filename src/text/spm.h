@@ -8,7 +8,7 @@
 #ifndef RY_SPM_H
 #define RY_SPM_H
 
-#include "renyi/lvlm.h"
+#include "renyi/lm.h"
 #include "text/bpe.h"
 
 #define RY_SPM_BLANK "\xe2\x96\x81" /* U+2581 */

@@ -1,7 +1,7 @@
 /* spm_decode.c - from ids back to text, one at a time: bytes wait until they are a character.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/utf8.h"
 #include "text/spm.h"
-#include "text/utf8.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* spm_encode.c - from a text to ids: special words cut it into sections; a section's blanks are
- * written as pieces have them, its characters joined to pieces. SPDX-License-Identifier: Apache-2.0
- */
+ * written as pieces have them, its characters joined to pieces.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "text/spm.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 #include <string.h>
 

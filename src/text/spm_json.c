@@ -1,6 +1,7 @@
 /* spm_json.c - tokenizer.json of Llama's kind, as Hugging Face writes it: BPE with merges, blanks
  * as U+2581, bytes for the rest. The tables are those of any BPE; what is checked here is that text
- * is treated in no other way. SPDX-License-Identifier: Apache-2.0 */
+ * is treated in no other way.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"

@@ -1,12 +1,13 @@
 /* spm_model.c - SentencePiece's model file: a Protocol Buffer with pieces, and how the tokenizer
  * was trained. Only what Llama's kind has is read: BPE, no table that rewrites characters. Field
- * numbers are those of sentencepiece_model.proto. SPDX-License-Identifier: Apache-2.0 */
+ * numbers are those of sentencepiece_model.proto.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "formats/protobuf.h"
 #include "text/spm.h"
-#include "text/utf8.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* spm_pieces.c - a list of pieces with scores in JSON, as small Llamas come with: blanks are
- * blanks, the id is the place, the first three are unknown, begin and end. SPDX-License-Identifier:
- * Apache-2.0 */
+ * blanks, the id is the place, the first three are unknown, begin and end.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"

@@ -1,4 +1,5 @@
-/* unicode.c - classes of characters and lower case. SPDX-License-Identifier: Apache-2.0 */
+/* unicode.c - classes of characters and lower case.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "text/unicode.h"
 
 #include "text/unicode_tables.h"

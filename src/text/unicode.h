@@ -1,6 +1,7 @@
 /* unicode.h - characters as text knows them: classes, lower case, canonical composition. From
  * tables of our own, so that a text means the same on every machine, whatever its locale and
- * libraries. SPDX-License-Identifier: Apache-2.0 */
+ * libraries.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_UNICODE_H
 #define RY_UNICODE_H
 

@@ -1,5 +1,6 @@
 /* unicode_tables.c - facts of Unicode 14.0.0, written by tools/make-text-tables.py; see
- * unicode_tables.h. SPDX-License-Identifier: Apache-2.0 */
+ * unicode_tables.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "text/unicode_tables.h"
 
 /* clang-format off */

@@ -1,6 +1,7 @@
 /* test_golden_dtype.c - the real models in fewer bits against f32 on real photos: the tokens that a
  * cut keeps, and the answers. A share of the photos; RENYI_TEST_FULL=1 takes all 500 and also holds
- * the accuracy to the promise. SPDX-License-Identifier: Apache-2.0 */
+ * the accuracy to the promise.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "eval/data/image_file.h"
 #include "fixtures/shared_files.h"

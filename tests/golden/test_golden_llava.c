@@ -1,6 +1,7 @@
 /* test_golden_llava.c - from photo to answer against the reference: for every pruning variant and
  * photo the logits behind the prompt and twelve greedy tokens. Reads ../shared; skips loudly
- * without it. SPDX-License-Identifier: Apache-2.0 */
+ * without it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "engine/llava/conversation.h"
 

@@ -1,7 +1,7 @@
 /* test_golden_lm.c - the language model against the reference: greedy tokens and logits of a real
  * small Llama, and those of LLaVA's on the reference's visual tokens, at every CPU level.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "renyi/lvlm.h"
+#include "renyi/lm.h"
 
 #include <string.h>
 

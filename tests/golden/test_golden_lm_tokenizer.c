@@ -1,8 +1,9 @@
 /* test_golden_lm_tokenizer.c - Llama's own pieces: ids as SentencePiece 0.2 gives them, LLaVA's
- * prompt, and the story of a small Llama. SPDX-License-Identifier: Apache-2.0 */
+ * prompt, and the story of a small Llama.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/shared_files.h"
 #include "formats/safetensors.h"
-#include "renyi/lvlm.h"
+#include "renyi/llava.h"
 
 #include <string.h>
 

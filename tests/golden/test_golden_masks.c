@@ -1,8 +1,9 @@
 /* test_golden_masks.c - four photos of cats and their trimaps: how well metrics rank the patches of
  * the animal, against an independent computation (timm's attention in float64 arithmetic, patches
- * by NumPy, the area by comparing all pairs). SPDX-License-Identifier: Apache-2.0 */
+ * by NumPy, the area by comparing all pairs).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/shared_files.h"
-#include "renyi/masks.h"
+#include "renyi/eval.h"
 
 #include <math.h>
 #include <string.h>

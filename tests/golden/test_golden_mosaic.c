@@ -1,6 +1,7 @@
 /* test_golden_mosaic.c - mosaic on real weights and photos against the reference: scores, choice,
  * groups, sizes, and logits with the reference's choice replayed; the same bits for any batch and
- * thread count. SPDX-License-Identifier: Apache-2.0 */
+ * thread count.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/golden_prune.h"
 
 #ifdef RENYI_SANITIZED

@@ -1,5 +1,6 @@
 /* test_golden_pixels.c - every pixel of the reference's preprocessed photos, from the JPEG files
- * on. Reads ../shared; skips loudly without it. SPDX-License-Identifier: Apache-2.0 */
+ * on. Reads ../shared; skips loudly without it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
 #include "base/mapped_file.h"
 #include "fixtures/shared_files.h"

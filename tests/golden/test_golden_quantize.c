@@ -1,6 +1,7 @@
 /* test_golden_quantize.c - the real models as calibrated 8-bit files against f32, on photos that
  * the calibration has not seen. A share of the photos; RENYI_TEST_FULL=1 takes all of them
- * and asks for more of them to be equal. SPDX-License-Identifier: Apache-2.0 */
+ * and asks for more of them to be equal.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/shared_files.h"
 #include "renyi/quantize.h"
 

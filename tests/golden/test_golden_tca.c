@@ -1,7 +1,7 @@
 /* test_golden_tca.c - TCA over a stream of 32 pictures against the reference, both metrics and both
  * sets of layers: who is kept, centres, scores, when anchors are active, logits before and after
- * the correction. One tie is replayed as the reference has it. SPDX-License-Identifier: Apache-2.0
- */
+ * the correction. One tie is replayed as the reference has it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/model_handle.h"
 #include "engine/core/policy_api.h"
 #include "engine/tca/tca_adapt.h"

@@ -1,6 +1,7 @@
 /* test_golden_visual.c - LLaVA's visual side against the reference: tower, scores, tokens kept and
- * merged. Reads ../shared; skips loudly without it. SPDX-License-Identifier: Apache-2.0 */
-#include "renyi/lvlm.h"
+ * merged. Reads ../shared; skips loudly without it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "renyi/llava.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* test_attention.c - attention at every level against double arithmetic; a list of rows, or scores
- * asked for or not, change no bit of what else is computed. SPDX-License-Identifier: Apache-2.0 */
+ * asked for or not, change no bit of what else is computed.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/attention_test.h"
 
 /* Room for the largest problem below. */

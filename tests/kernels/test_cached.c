@@ -1,6 +1,7 @@
 /* test_cached.c - attention to a cache against double arithmetic at every level, in floats and in
  * halves; the same bits however many queries are asked for at once; nothing behind a row's own
- * place is looked at. SPDX-License-Identifier: Apache-2.0 */
+ * place is looked at.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/half.h"
 #include "fixtures/kernel_test.h"
 #include "kernels/kernels.h"

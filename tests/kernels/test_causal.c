@@ -1,5 +1,6 @@
 /* test_causal.c - causal attention against double arithmetic at every level; the same bits however
- * many queries are asked for at once. SPDX-License-Identifier: Apache-2.0 */
+ * many queries are asked for at once.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/kernel_test.h"
 
 #define RY_SIMD_EMU16

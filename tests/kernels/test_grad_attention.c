@@ -1,7 +1,8 @@
 /* test_grad_attention.c - the backward pass of attention. Small problems against finite differences
  * of a forward pass in double; these also prove the derivative in double that large problems are
  * held to. Head sizes and token counts with every tail, a prefix of rows, biases of keys, gradients
- * of the head-mean matrix; nothing read or written outside. SPDX-License-Identifier: Apache-2.0 */
+ * of the head-mean matrix; nothing read or written outside.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/grad_test.h"
 
 #define RY_SIMD_EMU16

@@ -1,5 +1,6 @@
 /* test_grad_layernorm.c - the backward pass of LayerNorm against finite differences in double:
- * every tail and alignment, rows apart, what dx held before. SPDX-License-Identifier: Apache-2.0 */
+ * every tail and alignment, rows apart, what dx held before.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/grad_test.h"
 
 #define RY_SIMD_EMU16

@@ -1,7 +1,8 @@
 /* test_linear_stored.c - weights of few bits in panels: every body of a format computes with the
  * same bits; panels that lie in somebody else's memory, and rows that are read as they are packed,
  * give the linear that floats give; a row alone has the bits that it has among others; what 4 bits
- * lose. SPDX-License-Identifier: Apache-2.0 */
+ * lose.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/kernel_test.h"
 #include "fixtures/test_heap.h"

@@ -1,5 +1,6 @@
 /* test_llama_rows.c - RMSNorm, the gated activation and rotary positions against doubles, at every
- * level. SPDX-License-Identifier: Apache-2.0 */
+ * level.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/kernel_test.h"
 #include "kernels/kernels.h"
 #include "kernels/rows/rope.h"

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # The static library defines only renyi_ and ry_ names, the shared one exports only renyi_; nothing
-# writable stands at file scope.
+# writable has file scope. Usage: symbols.sh [FOLDER with librenyi.a and librenyi.so]
+# SPDX-License-Identifier: Apache-2.0
+build=${1:-$RENYI_BUILD}
 bad=0
-names=$(nm -g --defined-only "$RENYI_BUILD/librenyi.a" | awk 'NF==3 {print $3}')
-[ "$(wc -l <<<"$names")" -gt 50 ] || { echo "no symbols seen"; bad=1; }
+names=$(nm -g --defined-only "$build/librenyi.a" | awk 'NF==3 {print $3}')
+[ "$(wc -l <<<"$names")" -gt 50 ] || { echo "no symbols seen in $build/librenyi.a"; bad=1; }
 while IFS= read -r s; do echo "librenyi.a defines $s"; bad=1; done \
   < <(grep -vE '^(renyi_|ry_|__asan|__ubsan|__odr_asan|_)' <<<"$names")
 while IFS= read -r s; do echo "librenyi.so exports $s"; bad=1; done \
-  < <(nm -D --defined-only "$RENYI_BUILD/librenyi.so" | awk 'NF==3 {print $3}' | grep -vE '^renyi_|^__|^_')
-if ! nm "$RENYI_BUILD/librenyi.a" | grep -q asan; then # the sanitizer adds variables of its own
+  < <(nm -D --defined-only "$build/librenyi.so" | awk 'NF==3 {print $3}' | grep -vE '^renyi_|^__|^_')
+if ! nm "$build/librenyi.a" | grep -q asan; then # the sanitizer adds variables of its own
   # .data.rel.ro (tables of pointers) is read-only once loaded; .data and .bss are not.
   while IFS= read -r s; do echo "writable at file scope: $s"; bad=1; done \
-    < <(objdump -t "$RENYI_BUILD/librenyi.a" | grep -E '[[:space:]](\.data|\.bss)[[:space:]].*[[:space:]][a-zA-Z_]' |
+    < <(objdump -t "$build/librenyi.a" | grep -E '[[:space:]](\.data|\.bss)[[:space:]].*[[:space:]][a-zA-Z_]' |
         awk '$NF !~ /^\.(data|bss)$/ {print $NF}')
 fi
 exit $bad

@@ -1,6 +1,6 @@
 /* bench_child.h - work in a process of its own, so that memory figures are honest and no thread
- * pool is carried across fork. SPDX-License-Identifier: Apache-2.0
- */
+ * pool is carried across fork.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_BENCH_CHILD_H
 #define RENYI_BENCH_CHILD_H
 

@@ -1,12 +1,12 @@
 /* bench_measure.h - one measurement: a model, a batch size, a number of threads, and number formats
- * and policies that take turns. SPDX-License-Identifier: Apache-2.0
- */
+ * and policies that take turns.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_BENCH_MEASURE_H
 #define RENYI_BENCH_MEASURE_H
 
 #include "cli/kit/cli.h"
 
-#include <renyi/renyi.h>
+#include "renyi/renyi.h"
 
 typedef struct bench_config {
     const char *path;            /* of the model, resolved */

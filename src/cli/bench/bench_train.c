@@ -5,7 +5,7 @@
 
 #include "cli/bench/bench_child.h"
 
-#include <renyi/learner.h>
+#include "renyi/train.h"
 #include <stdlib.h>
 #include <sys/resource.h>
 

@@ -9,7 +9,7 @@
 #include "cli/shared/model_input.h"
 #include "cli/shared/prune_options.h"
 
-#include <renyi/eval.h>
+#include "renyi/eval.h"
 
 /* The words of --masks (eval_masks.h). */
 typedef struct masks_arguments {

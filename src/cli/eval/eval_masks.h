@@ -6,8 +6,8 @@
 
 #include "cli/eval/eval_arguments.h"
 
+#include "renyi/eval.h"
 #include <jansson.h>
-#include <renyi/masks.h>
 
 /* Rows of an option table that fill `a`, an eval_arguments *. */
 /* clang-format off */

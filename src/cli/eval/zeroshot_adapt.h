@@ -6,9 +6,9 @@
 
 #include "cli/kit/options.h"
 
+#include "renyi/clip.h"
+#include "renyi/eval.h"
 #include <jansson.h>
-#include <renyi/collections.h>
-#include <renyi/tca.h>
 
 typedef struct adapt_arguments {
     const char *text;  /* "tca size=3 ..."; NULL = nothing adapts */

@@ -7,7 +7,7 @@
 
 #include "cli/shared/text_side.h"
 
-#include <renyi/collections.h>
+#include "renyi/eval.h"
 
 typedef struct zeroshot_arguments {
     const char *collection, *class_names, *cache;

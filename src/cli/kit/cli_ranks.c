@@ -1,6 +1,6 @@
 /* cli_ranks.c - see ranks.h: finds out about a launcher, loads the MPI module, leaves in good
- * order. SPDX-License-Identifier: Apache-2.0
- */
+ * order.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
 #include "cli/kit/cli_ranks.h"
 

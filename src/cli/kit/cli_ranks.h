@@ -7,7 +7,7 @@
 #ifndef RENYI_CLI_RANKS_H
 #define RENYI_CLI_RANKS_H
 
-#include <renyi/eval.h>
+#include "renyi/eval.h"
 
 /* Did mpirun, srun or the like start several of us? RENYI_MPI=off says no. */
 int ranks_is_launched(void);

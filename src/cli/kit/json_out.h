@@ -4,8 +4,8 @@
 #ifndef RENYI_JSON_OUT_H
 #define RENYI_JSON_OUT_H
 
+#include "renyi/renyi.h"
 #include <jansson.h>
-#include <renyi/renyi.h>
 
 /* Text of unknown origin: bytes that are not UTF-8 become U+FFFD. NULL gives null. */
 json_t *json_text(const char *text);

@@ -6,7 +6,7 @@
 
 #include "cli/kit/terminal.h"
 
-#include <renyi/eval.h>
+#include "renyi/eval.h"
 
 typedef struct eval_progress {
     progress_bar bar;

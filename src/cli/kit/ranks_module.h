@@ -5,7 +5,7 @@
 #ifndef RENYI_RANKS_MODULE_H
 #define RENYI_RANKS_MODULE_H
 
-#include <renyi/eval.h>
+#include "renyi/renyi.h"
 
 #define RANKS_MODULE_FILE "renyi-mpi.so"
 #define RANKS_MODULE_SYMBOL "renyi_mpi_open"

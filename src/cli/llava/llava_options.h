@@ -1,6 +1,6 @@
 /* llava_options.h - options that verbs with a LLaVA share, and opening it with a word about how far
- * it is. SPDX-License-Identifier: Apache-2.0
- */
+ * it is.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_LLAVA_OPTIONS_H
 #define RENYI_LLAVA_OPTIONS_H
 
@@ -8,7 +8,7 @@
 #include "cli/shared/model_path.h"
 #include "cli/shared/prune_options.h"
 
-#include <renyi/lvlm.h>
+#include "renyi/llava.h"
 
 typedef struct lvlm_arguments {
     const char *model, *tower, *tokenizer;

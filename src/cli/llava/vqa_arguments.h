@@ -6,7 +6,7 @@
 
 #include "cli/llava/llava_options.h"
 
-#include <renyi/vqa.h>
+#include "renyi/vqa.h"
 
 #define VQA_NO_CHUNK UINT64_MAX
 

@@ -5,7 +5,7 @@
 #include "cli/kit/progress.h"
 #include "cli/kit/work_progress.h"
 
-#include <renyi/lvlm.h>
+#include "renyi/llava.h"
 #include <string.h>
 
 typedef struct init_arguments {

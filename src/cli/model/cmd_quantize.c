@@ -8,7 +8,7 @@
 #include "cli/model/quantize_lm_file.h"
 #include "cli/shared/model_path.h"
 
-#include <renyi/quantize.h>
+#include "renyi/quantize.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #ifndef RENYI_FLOPS_REPORT_H
 #define RENYI_FLOPS_REPORT_H
 
-#include <renyi/renyi.h>
+#include "renyi/renyi.h"
 
 typedef struct flops_result {
     char policy[RENYI_POLICY_MAX]; /* in full */

@@ -7,8 +7,8 @@
 #include "cli/model/inspect_tensors.h"
 #include "cli/shared/model_path.h"
 
+#include "renyi/llava.h"
 #include <inttypes.h>
-#include <renyi/lvlm.h>
 #include <stdlib.h>
 
 static const renyi_dtype dtypes[] = {RENYI_DTYPE_F32, RENYI_DTYPE_BF16, RENYI_DTYPE_INT8,

@@ -4,7 +4,7 @@
 #ifndef RENYI_INSPECT_LLAVA_H
 #define RENYI_INSPECT_LLAVA_H
 
-#include <renyi/renyi.h>
+#include "renyi/renyi.h"
 
 /* 0: there is no language model in it, nothing was said. 1: done, *code is the exit code. opt:
  * image size and dtype are the tower's. tensors: list them. */

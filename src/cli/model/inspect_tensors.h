@@ -4,8 +4,8 @@
 #ifndef RENYI_INSPECT_TENSORS_H
 #define RENYI_INSPECT_TENSORS_H
 
+#include "renyi/renyi.h"
 #include <jansson.h>
-#include <renyi/renyi.h>
 
 typedef struct tensor_list {
     renyi_tensor_info *items; /* [count], names owned */

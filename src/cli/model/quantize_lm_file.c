@@ -1,4 +1,5 @@
-/* quantize_lm_file.c - see quantize_lm_file.h. SPDX-License-Identifier: Apache-2.0 */
+/* quantize_lm_file.c - see quantize_lm_file.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/quantize_lm_file.h"
 
 #include "cli/kit/json_out.h"
@@ -6,8 +7,8 @@
 #include "cli/kit/work_progress.h"
 #include "cli/shared/model_path.h"
 
-#include <renyi/lvlm.h>
-#include <renyi/quantize.h>
+#include "renyi/lm.h"
+#include "renyi/quantize.h"
 #include <stdlib.h>
 #include <string.h>
 

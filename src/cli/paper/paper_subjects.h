@@ -1,13 +1,12 @@
 /* paper_subjects.h - the models that renyi paper makes tables for: those given, those in the
- * Hugging Face cache, and the paper's others by their architecture alone. SPDX-License-Identifier:
- * Apache-2.0
- */
+ * Hugging Face cache, and the paper's others by their architecture alone.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_PAPER_SUBJECTS_H
 #define RENYI_PAPER_SUBJECTS_H
 
 #include "cli/eval/eval_job.h"
 
-#include <renyi/paper.h>
+#include "renyi/paper.h"
 
 enum { PAPER_MAX_TABLES = 32 };
 

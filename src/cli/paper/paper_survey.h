@@ -34,7 +34,7 @@ void paper_surveys_make(paper_surveys *list, const paper_arguments *a);
 void paper_surveys_free(paper_surveys *list);
 
 /* Take what `renyi zeroshot --json` wrote. Of the document it needs `collection` (a name
- * of collections.h), `model`, `architecture` and `results[]` with `policy`, `images`, `failed`,
+ * of eval.h), `model`, `architecture` and `results[]` with `policy`, `images`, `failed`,
  * `top1`, `top1_range` and `adapt` ("tca", or null for cuts alone; may stand in the document
  * instead). Returns CLI_OK, or the exit code after an error was reported. */
 int paper_surveys_take(paper_surveys *list, const char *file, const json_t *document);

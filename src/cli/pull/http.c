@@ -5,8 +5,8 @@
 
 #include "cli/kit/cli.h"
 
+#include "renyi/renyi.h"
 #include <curl/curl.h>
-#include <renyi/renyi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -5,7 +5,7 @@
 
 #include "cli/kit/progress.h"
 
-#include <renyi/clip.h>
+#include "renyi/clip.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "cli/shared/model_path.h"
 #include "cli/shared/prune_options.h"
 
-#include <renyi/gallery.h>
+#include "renyi/gallery.h"
 
 typedef struct embed_arguments {
     const char *model, *cpu, *dtype;

@@ -5,7 +5,7 @@
 
 #include "cli/kit/read_file.h"
 
-#include <renyi/collections.h>
+#include "renyi/eval.h"
 
 #include <stdlib.h>
 #include <string.h>

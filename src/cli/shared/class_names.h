@@ -9,7 +9,7 @@
 
 #include "cli/kit/cli.h"
 
-#include <renyi/renyi.h>
+#include "renyi/renyi.h"
 
 typedef struct class_names {
     const renyi_model *model;

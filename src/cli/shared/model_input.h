@@ -6,7 +6,7 @@
 
 #include "cli/kit/options.h"
 
-#include <renyi/renyi.h>
+#include "renyi/renyi.h"
 
 /* What the command line changes in a model's preprocessing. */
 typedef struct photo_overrides {

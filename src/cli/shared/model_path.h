@@ -6,7 +6,7 @@
 
 #include "cli/kit/options.h"
 
-#include <renyi/renyi.h>
+#include "renyi/renyi.h"
 
 /* "builtin", an existing file or directory, else a Hugging Face repository that is in the cache
  * (its "main"). Owned; NULL after saying what to do. */

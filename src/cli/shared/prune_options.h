@@ -10,7 +10,7 @@
 
 #include "cli/kit/options.h"
 
-#include <renyi/renyi.h>
+#include "renyi/renyi.h"
 
 typedef struct prune_options {
     cli_strings policies; /* each --prune */

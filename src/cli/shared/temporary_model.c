@@ -8,8 +8,8 @@
 
 #include "cli/kit/cli.h"
 
+#include "renyi/renyi.h"
 #include <errno.h>
-#include <renyi/renyi.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include "cli/kit/options.h"
 
-#include <renyi/clip.h>
+#include "renyi/clip.h"
 
 typedef struct text_arguments {
     const char *tokenizer; /* NULL = what lies with the model */

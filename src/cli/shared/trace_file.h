@@ -6,7 +6,7 @@
 
 #include "cli/kit/cli.h"
 
-#include <renyi/renyi.h>
+#include "renyi/renyi.h"
 
 typedef struct trace_file {
     const char *path; /* borrowed */

@@ -6,7 +6,7 @@
 
 #include "cli/eval/eval_job.h"
 
-#include <renyi/sweep.h>
+#include "renyi/sweep.h"
 
 typedef struct sweep_arguments {
     eval_arguments e; /* photos, the run, --json, --resume; not its model and policies */

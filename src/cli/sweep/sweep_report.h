@@ -6,8 +6,8 @@
 
 #include "cli/sweep/sweep_arguments.h"
 
+#include "renyi/report.h"
 #include <jansson.h>
-#include <renyi/report.h>
 
 #define SWEEP_NO_POINT SIZE_MAX
 

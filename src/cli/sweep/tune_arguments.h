@@ -6,7 +6,7 @@
 
 #include "cli/eval/eval_job.h"
 
-#include <renyi/tune.h>
+#include "renyi/sweep.h"
 
 typedef struct tune_arguments {
     eval_arguments e; /* model, photos, how to run; its policies are not used */

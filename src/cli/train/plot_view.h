@@ -6,9 +6,9 @@
 
 #include "cli/kit/cli.h"
 
+#include "renyi/report.h"
+#include "renyi/train.h"
 #include <jansson.h>
-#include <renyi/report.h>
-#include <renyi/runs.h>
 
 typedef struct plot_arguments {
     const char *output, *names, *what, *axis, *title;

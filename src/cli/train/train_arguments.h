@@ -6,7 +6,7 @@
 
 #include "cli/kit/options.h"
 
-#include <renyi/train.h>
+#include "renyi/train.h"
 
 enum { TRAIN_MAX_SETTINGS = 100 };
 

@@ -7,9 +7,8 @@
 #include "cli/kit/options.h"
 #include "cli/shared/image_inputs.h"
 
+#include "renyi/viz.h"
 #include <jansson.h>
-#include <renyi/figure.h>
-#include <renyi/viz.h>
 
 typedef struct viz_arguments {
     const char *model, *labels, *list, *cpu, *dtype;

@@ -4,7 +4,7 @@
 #include "cli/kit/write_file.h"
 #include "cli/viz/viz_arguments.h"
 
-#include <renyi/viz_page.h>
+#include "renyi/viz.h"
 #include <string.h>
 
 const char *viz_format(const char *path)

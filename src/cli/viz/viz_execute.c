@@ -7,7 +7,7 @@
 #include "cli/shared/model_path.h"
 #include "cli/viz/viz_arguments.h"
 
-#include <renyi/viz_page.h>
+#include "renyi/viz.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* clip_classifier_cache.c - the file that keeps a classifier's rows. What is read back is checked
- * like any file of a stranger. SPDX-License-Identifier: Apache-2.0 */
+ * like any file of a stranger.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"

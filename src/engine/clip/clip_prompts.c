@@ -1,4 +1,5 @@
-/* clip_prompts.c - see clip_prompts.h. SPDX-License-Identifier: Apache-2.0 */
+/* clip_prompts.c - see clip_prompts.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/clip/clip_prompts.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* clip_text.h - what stands behind a renyi_text: a text tower that sessions of several threads may
- * share. SPDX-License-Identifier: Apache-2.0 */
+ * share.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CLIP_TEXT_H
 #define RY_CLIP_TEXT_H
 

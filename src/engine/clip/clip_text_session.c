@@ -1,5 +1,6 @@
 /* clip_text_session.c - bodies of the text sessions of clip.h: texts sorted, packed into passes and
- * run. SPDX-License-Identifier: Apache-2.0 */
+ * run.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"

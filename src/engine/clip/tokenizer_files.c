@@ -1,5 +1,5 @@
-/* tokenizer_files.c - finds and reads the files of tokenizers. SPDX-License-Identifier: Apache-2.0
- */
+/* tokenizer_files.c - finds and reads the files of tokenizers.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "engine/clip/tokenizer_files.h"
 

@@ -1,5 +1,6 @@
 /* zeroshot.c - renyi_model_zeroshot: a classifier of an image tower and rows of words, and the
- * rows' own small helper. SPDX-License-Identifier: Apache-2.0 */
+ * rows' own small helper.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "renyi/clip.h"
 
 #include "base/alloc.h"

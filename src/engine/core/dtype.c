@@ -1,5 +1,6 @@
 /* dtype.c - which numbers a machine multiplies fastest. A format that brings no speed is refused
- * with the reason. SPDX-License-Identifier: Apache-2.0 */
+ * with the reason.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/dtype.h"
 
 #include "base/cpu.h"

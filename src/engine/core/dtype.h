@@ -1,4 +1,5 @@
-/* dtype.h - which numbers a machine multiplies fastest. SPDX-License-Identifier: Apache-2.0 */
+/* dtype.h - which numbers a machine multiplies fastest.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_DTYPE_H
 #define RY_DTYPE_H
 

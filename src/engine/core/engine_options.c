@@ -1,4 +1,5 @@
-/* engine_options.c - see options.h. SPDX-License-Identifier: Apache-2.0 */
+/* engine_options.c - see options.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/engine_options.h"
 
 #include "base/status.h"

@@ -1,4 +1,5 @@
-/* engine_options.h - the caller's renyi_options, complete. SPDX-License-Identifier: Apache-2.0 */
+/* engine_options.h - the caller's renyi_options, complete.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ENGINE_OPTIONS_H
 #define RY_ENGINE_OPTIONS_H
 

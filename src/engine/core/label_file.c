@@ -1,4 +1,5 @@
-/* label_file.c - see label_file.h. SPDX-License-Identifier: Apache-2.0 */
+/* label_file.c - see label_file.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/label_file.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* policy_cost.c - renyi_policy_cost: what a policy costs on a model or an architecture, block by
- * block, from token counts alone. SPDX-License-Identifier: Apache-2.0 */
+ * block, from token counts alone.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "engine/core/model_handle.h"

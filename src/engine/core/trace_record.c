@@ -1,6 +1,6 @@
 /* trace_record.c - see trace_record.h. Cuts of one image come one after the other, those of several
- * images from several threads: every (cut, image) has its own record. SPDX-License-Identifier:
- * Apache-2.0 */
+ * images from several threads: every (cut, image) has its own record.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/trace_record.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 /* trace_record.h - remembers what every cut of a run decided, with patches named by their place in
- * the picture. A trace stands between a plan and a pruner's hook. SPDX-License-Identifier:
- * Apache-2.0 */
+ * the picture. A trace stands between a plan and a pruner's hook.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TRACE_RECORD_H
 #define RY_TRACE_RECORD_H
 

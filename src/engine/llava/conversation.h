@@ -1,6 +1,6 @@
 /* conversation.h - what stands behind a renyi_conversation: a photo, the sequence that the language
- * model has seen of it, and the answer that is being written. SPDX-License-Identifier: Apache-2.0
- */
+ * model has seen of it, and the answer that is being written.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CONVERSATION_H
 #define RY_CONVERSATION_H
 

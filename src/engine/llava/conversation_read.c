@@ -1,5 +1,6 @@
 /* conversation_read.c - what the language model reads before it answers: prompts row by row, and
- * only those rows that it does not remember. SPDX-License-Identifier: Apache-2.0 */
+ * only those rows that it does not remember.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "engine/llava/conversation.h"
 

@@ -1,5 +1,6 @@
 /* llava_model.c - opening a LLaVA: tokenizer, visual side and language model, and whether they
- * belong together. SPDX-License-Identifier: Apache-2.0 */
+ * belong together.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/llava/llava_model.h"
 
 #include "base/alloc.h"

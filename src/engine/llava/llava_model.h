@@ -1,9 +1,10 @@
 /* llava_model.h - what stands behind a renyi_lvlm: three parts that conversations of several
- * threads may share. SPDX-License-Identifier: Apache-2.0 */
+ * threads may share.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LLAVA_MODEL_H
 #define RY_LLAVA_MODEL_H
 
-#include "renyi/lvlm.h"
+#include "renyi/llava.h"
 
 struct renyi_lvlm {
     renyi_allocator al; /* of everything below, and of the conversations */

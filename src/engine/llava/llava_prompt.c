@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "engine/llava/lm_tokenizer.h"
+#include "renyi/llava.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #define RY_LM_MODEL_H
 
 #include "model/llama/llama.h"
-#include "renyi/lvlm.h"
+#include "renyi/lm.h"
 
 struct renyi_lm {
     renyi_allocator al; /* of everything below, and of the sessions */

@@ -1,5 +1,6 @@
-/* lm_session.c - bodies of the language model's sessions of lvlm.h: rows checked, cut into passes
- * and run. SPDX-License-Identifier: Apache-2.0 */
+/* lm_session.c - bodies of the language model's sessions of llava.h: rows checked, cut into passes
+ * and run.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"

@@ -1,5 +1,5 @@
-/* lm_tokenizer.h - what a renyi_lm_tokenizer is, for those in this room. SPDX-License-Identifier:
- * Apache-2.0 */
+/* lm_tokenizer.h - what a renyi_lm_tokenizer is, for those in this room.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LM_TOKENIZER_H
 #define RY_LM_TOKENIZER_H
 

@@ -1,4 +1,5 @@
-/* next_token.c - see next_token.h. SPDX-License-Identifier: Apache-2.0 */
+/* next_token.c - see next_token.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/llava/next_token.h"
 
 #include "base/rng.h"

@@ -1,4 +1,5 @@
-/* next_token.h - from logits to the token that follows. SPDX-License-Identifier: Apache-2.0 */
+/* next_token.h - from logits to the token that follows.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_NEXT_TOKEN_H
 #define RY_NEXT_TOKEN_H
 

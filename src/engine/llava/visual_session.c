@@ -1,5 +1,6 @@
-/* visual_session.c - sessions of lvlm.h's visual part: a picture through tower, pruning and
- * projector. SPDX-License-Identifier: Apache-2.0 */
+/* visual_session.c - sessions of llava.h's visual part: a picture through tower, pruning and
+ * projector.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/hash.h"

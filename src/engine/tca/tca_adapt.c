@@ -1,4 +1,4 @@
-/* tca_adapt.c - the doors of tca.h: making and freeing, options, counters.
+/* tca_adapt.c - the doors of clip.h: making and freeing, options, counters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/tca/tca_adapt.h"
 

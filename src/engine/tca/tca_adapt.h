@@ -4,12 +4,13 @@
  *
  * In a run: a session's hook asks for anchors (tca_session.c) and hands in the class tokens, which
  * gather in a free slot; with the answer the slot goes to the reservoir (tca_reservoir.c) and the
- * logits are corrected (tca_correct.c). SPDX-License-Identifier: Apache-2.0 */
+ * logits are corrected (tca_correct.c).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TCA_ADAPT_H
 #define RY_TCA_ADAPT_H
 
 #include "model/common/hook.h"
-#include "renyi/tca.h"
+#include "renyi/clip.h"
 
 /* What a reservoir is for. L blocks, C wide. */
 typedef struct ry_tca_shape {

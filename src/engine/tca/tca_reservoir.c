@@ -1,6 +1,7 @@
 /* tca_reservoir.c - TCA's domain-aware token reservoir: of every class the few pictures that were
  * answered with most certainty and are unlike each other; and the anchors, their means, once every
- * class has two. SPDX-License-Identifier: Apache-2.0 */
+ * class has two.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/tca/tca_adapt.h"
 #include "kernels/rows/rows.h"
 

@@ -1,5 +1,6 @@
 /* tca_session.c - a session that adapts: anchors for its cuts, class tokens from its blocks, and
- * what becomes of its answers. SPDX-License-Identifier: Apache-2.0 */
+ * what becomes of its answers.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/tca/tca_adapt.h"
 
 #include <assert.h>

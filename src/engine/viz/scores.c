@@ -1,5 +1,6 @@
 /* scores.c - see scores.h. Every (image, metric) has its own scratch, since any thread may work on
- * it. SPDX-License-Identifier: Apache-2.0 */
+ * it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/viz/scores.h"
 
 #include "base/alloc.h"

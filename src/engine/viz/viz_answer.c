@@ -1,4 +1,5 @@
-/* viz_answer.c - the most likely classes of a run. SPDX-License-Identifier: Apache-2.0 */
+/* viz_answer.c - the most likely classes of a run.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "engine/core/model_handle.h"
 #include "engine/viz/viz_plan.h"

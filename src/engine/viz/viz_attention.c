@@ -1,6 +1,7 @@
 /* viz_attention.c - single rows and columns of the attention, per head, from queries and keys that
  * the dense run left. The kernels of a run never hold a matrix of one head, so it is computed here
- * once more, for the layers shown. SPDX-License-Identifier: Apache-2.0 */
+ * once more, for the layers shown.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "engine/core/model_handle.h"

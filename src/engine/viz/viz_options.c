@@ -1,5 +1,6 @@
 /* viz_options.c - the lists of renyi_viz_options, checked and copied, with defaults where there are
- * none. SPDX-License-Identifier: Apache-2.0 */
+ * none.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "engine/core/model_handle.h"
 #include "engine/viz/viz_plan.h"

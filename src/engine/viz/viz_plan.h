@@ -1,5 +1,6 @@
 /* viz_plan.h - what stands behind a renyi_viz: the lists of its options, checked and owned, and
- * the parts that fill a result. SPDX-License-Identifier: Apache-2.0 */
+ * the parts that fill a result.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VIZ_PLAN_H
 #define RY_VIZ_PLAN_H
 

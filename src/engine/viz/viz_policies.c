@@ -1,5 +1,6 @@
 /* viz_policies.c - the policies that a renyi_viz runs: the rule with each metric, policies in their
- * own words, and the rule at every keep rate. SPDX-License-Identifier: Apache-2.0 */
+ * own words, and the rule at every keep rate.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "engine/core/model_handle.h"
 #include "engine/core/policy_api.h"

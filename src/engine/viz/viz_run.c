@@ -1,5 +1,6 @@
 /* viz_run.c - the public calls of viz.h: makes a plan of what is to be seen and fills one result
- * per photo. SPDX-License-Identifier: Apache-2.0 */
+ * per photo.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"

@@ -1,4 +1,5 @@
-/* calibration.h - what src/eval needs of a calibration. SPDX-License-Identifier: Apache-2.0 */
+/* calibration.h - what src/eval needs of a calibration.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CALIBRATION_H
 #define RY_CALIBRATION_H
 

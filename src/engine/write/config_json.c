@@ -1,4 +1,5 @@
-/* config_json.c - see config_json.h. SPDX-License-Identifier: Apache-2.0 */
+/* config_json.c - see config_json.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/write/config_json.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* config_json.h - a model's configuration as the config.json that timm and this library read, so
- * that one file is the whole model. SPDX-License-Identifier: Apache-2.0 */
+ * that one file is the whole model.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CONFIG_JSON_H
 #define RY_CONFIG_JSON_H
 

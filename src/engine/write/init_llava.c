@@ -1,8 +1,8 @@
 /* init_llava.c - renyi_lvlm_init: the tensors of a random LLaVA, written piece by piece in shards.
  *
  * A number is drawn from a table of 65,536 halves: 14 gigabytes of normal numbers one by one would
- * take minutes. Which one is a hash of seed, tensor and place. SPDX-License-Identifier: Apache-2.0
- */
+ * take minutes. Which one is a hash of seed, tensor and place.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "engine/write/new_llava.h"
 

@@ -1,4 +1,5 @@
-/* new_llava.c - see new_llava.h: sizes and configs. SPDX-License-Identifier: Apache-2.0 */
+/* new_llava.c - see new_llava.h: sizes and configs.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/write/new_llava.h"
 #include "base/status.h"
 #include "engine/write/new_model.h"

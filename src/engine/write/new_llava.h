@@ -5,7 +5,7 @@
 
 #include "model/llama/llama.h"
 #include "model/vit/vit.h"
-#include "renyi/lvlm.h"
+#include "renyi/llava.h"
 
 #include <jansson.h>
 

@@ -1,4 +1,5 @@
-/* new_model.c - see new_model.h. SPDX-License-Identifier: Apache-2.0 */
+/* new_model.c - see new_model.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/write/new_model.h"
 
 #include "base/status.h"

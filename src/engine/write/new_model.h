@@ -1,5 +1,6 @@
 /* new_model.h - the configuration of a model that does not exist yet, from the name of an
- * architecture. SPDX-License-Identifier: Apache-2.0 */
+ * architecture.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_NEW_MODEL_H
 #define RY_NEW_MODEL_H
 

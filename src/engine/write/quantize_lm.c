@@ -1,5 +1,6 @@
 /* quantize_lm.c - renyi_lm_quantize: a language model whose matrices are panels that run as they
- * are (model/llama/llama_stored.h), written panel by panel. SPDX-License-Identifier: Apache-2.0 */
+ * are (model/llama/llama_stored.h), written panel by panel.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"

@@ -1,4 +1,5 @@
-/* quantize_meta.c - see quantize_meta.h. SPDX-License-Identifier: Apache-2.0 */
+/* quantize_meta.c - see quantize_meta.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/write/quantize_meta.h"
 
 #include "base/alloc.h"

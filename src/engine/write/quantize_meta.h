@@ -1,5 +1,6 @@
 /* quantize_meta.h - the metadata of a quantised file: its scheme, and all that lay beside the
- * original, so that one file is the whole model. SPDX-License-Identifier: Apache-2.0 */
+ * original, so that one file is the whole model.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_QUANTIZE_META_H
 #define RY_QUANTIZE_META_H
 

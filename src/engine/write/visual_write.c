@@ -1,11 +1,11 @@
-/* visual_write.c - visual tokens to a file that other engines read: renyi_visual_write of lvlm.h.
+/* visual_write.c - visual tokens to a file that other engines read: renyi_visual_write of llava.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "formats/safetensors.h"
-#include "renyi/lvlm.h"
+#include "renyi/llava.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* classes.c - see classes.h. SPDX-License-Identifier: Apache-2.0 */
+/* classes.c - see classes.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/data/classes.h"
 
 #include "base/alloc.h"

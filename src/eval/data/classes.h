@@ -1,5 +1,6 @@
 /* classes.h - which class a word means: an index, a WordNet id, a name of the model or of a class
- * map file. SPDX-License-Identifier: Apache-2.0 */
+ * map file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CLASSES_H
 #define RY_CLASSES_H
 

@@ -1,5 +1,6 @@
 /* collection_list.c - the table of known data sets, read from data/collections.txt, which is inside
- * the library. SPDX-License-Identifier: Apache-2.0 */
+ * the library.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/data/collection_list.h"
 
 #include "base/status.h"

@@ -4,7 +4,7 @@
 #define RY_COLLECTION_LIST_H
 
 #include "eval/data/text_lines.h"
-#include "renyi/collections.h"
+#include "renyi/eval.h"
 
 /* Are two words the same but for case, '-', '_' and blanks? */
 int ry_same_word(ry_text a, ry_text b);

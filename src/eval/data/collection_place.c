@@ -1,5 +1,6 @@
 /* collection_place.c - where a known data set lies: people have it as CoOp's instructions say, as
- * TCA's, or just its photos. SPDX-License-Identifier: Apache-2.0 */
+ * TCA's, or just its photos.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "base/status.h"
 #include "eval/data/classes.h"

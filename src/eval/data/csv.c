@@ -1,4 +1,5 @@
-/* csv.c - see csv.h. SPDX-License-Identifier: Apache-2.0 */
+/* csv.c - see csv.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/data/csv.h"
 
 #include "base/status.h"

@@ -4,7 +4,7 @@
 #define RY_DATASET_H
 
 #include "eval/data/classes.h"
-#include "renyi/collections.h"
+#include "renyi/eval.h"
 
 typedef struct ry_photo {
     const char *path; /* in the pool */

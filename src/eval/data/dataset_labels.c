@@ -1,5 +1,6 @@
 /* dataset_labels.c - classes that stand in files of their own: ground truth of a flat folder,
- * ImageNet-ReaL, the classes that may be predicted. SPDX-License-Identifier: Apache-2.0 */
+ * ImageNet-ReaL, the classes that may be predicted.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"

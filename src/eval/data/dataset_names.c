@@ -1,5 +1,6 @@
 /* dataset_names.c - names of classes for sentences: the user's own list, and the classnames.txt
- * that CoOp's instructions put beside ImageNet. SPDX-License-Identifier: Apache-2.0 */
+ * that CoOp's instructions put beside ImageNet.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "eval/data/dataset.h"

@@ -1,5 +1,6 @@
 /* dataset_own_folders.c - folders that say themselves which classes there are: by WordNet id, by
- * index of ImageNet's 1000, or by name. SPDX-License-Identifier: Apache-2.0 */
+ * index of ImageNet's 1000, or by name.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/mapped_file.h"

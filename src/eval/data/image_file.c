@@ -1,4 +1,5 @@
-/* image_file.c - see image_file.h. SPDX-License-Identifier: Apache-2.0 */
+/* image_file.c - see image_file.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/data/image_file.h"
 
 #include "base/alloc.h"

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "eval/data/classes.h"
-#include "renyi/collections.h"
+#include "renyi/eval.h"
 
 /* clang-format off */
 static const char *const names[RY_IMAGENET_CLASSES] = {

@@ -1,6 +1,6 @@
 /* imagenet_wnids_tables.c - the WordNet ids of ImageNet-1k's classes: the i-th in ascending order
- * is class i of every model. They are facts about the data set. SPDX-License-Identifier: Apache-2.0
- */
+ * is class i of every model. They are facts about the data set.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/data/classes.h"
 
 /* Without the 'n' and leading zeros: 1440764 is n01440764. */

@@ -1,5 +1,6 @@
 /* templates.c - sentences about classes: lists inside the library (data/templates_*.txt), files, or
- * one sentence as it stands. SPDX-License-Identifier: Apache-2.0 */
+ * one sentence as it stands.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/data/templates.h"
 
 #include "base/alloc.h"

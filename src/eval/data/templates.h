@@ -3,7 +3,7 @@
 #ifndef RY_TEMPLATES_H
 #define RY_TEMPLATES_H
 
-#include "renyi/collections.h"
+#include "renyi/eval.h"
 
 /* None yet; for those who have the bytes already. */
 renyi_status ry_templates_new(renyi_templates **out, const renyi_allocator *al,

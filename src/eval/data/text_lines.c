@@ -1,4 +1,5 @@
-/* text_lines.c - see text.h. SPDX-License-Identifier: Apache-2.0 */
+/* text_lines.c - see text.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/data/text_lines.h"
 
 #include "base/alloc.h"

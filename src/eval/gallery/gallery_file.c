@@ -1,7 +1,6 @@
 /* gallery_file.c - the index of a gallery, read and written. Nothing in a file is believed: names
- * stay below the folder, numbers are numbers, rows have length 1. SPDX-License-Identifier:
- * Apache-2.0
- */
+ * stay below the folder, numbers are numbers, rows have length 1.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"

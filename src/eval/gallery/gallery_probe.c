@@ -1,6 +1,7 @@
 /* gallery_probe.c - how rows are made, told by what can be compared: words for the preprocessing,
  * and for the model the row of a picture that never changes. Weights that differ make another row;
- * a faster CPU or 8-bit numbers make nearly the same. SPDX-License-Identifier: Apache-2.0 */
+ * a faster CPU or 8-bit numbers make nearly the same.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/gallery/gallery_index.h"
 
 #include "base/alloc.h"

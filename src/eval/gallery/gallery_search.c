@@ -1,6 +1,5 @@
-/* gallery_search.c - bodies of gallery.h: making, asking, searching. SPDX-License-Identifier:
- * Apache-2.0
- */
+/* gallery_search.c - bodies of gallery.h: making, asking, searching.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/gallery/gallery_index.h"
 
 #include "base/alloc.h"

@@ -3,10 +3,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "engine/core/engine_options.h"
 #include "eval/gallery/gallery_index.h"
 #include "renyi/eval.h"
-#include "text/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 /* mask.h - one photo's mask: from the bytes of a PNG to which patches show the object; how well
- * scores rank these; what cuts do to them. SPDX-License-Identifier: Apache-2.0 */
+ * scores rank these; what cuts do to them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MASK_H
 #define RY_MASK_H
 
 #include "image/decode.h"
-#include "renyi/masks.h"
+#include "renyi/eval.h"
 
 /* What a pixel or a patch shows. */
 typedef enum ry_side { RY_NEITHER = 0, RY_BACKGROUND = 1, RY_OBJECT = 2 } ry_side;

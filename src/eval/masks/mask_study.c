@@ -1,4 +1,4 @@
-/* mask_study.c - bodies of masks.h: making a study of metrics and policies over masks.
+/* mask_study.c - bodies of eval.h: making a study of metrics and policies over masks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/masks/mask_study.h"
 

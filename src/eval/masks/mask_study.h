@@ -1,4 +1,5 @@
-/* mask_study.h - the inside of renyi_masks. SPDX-License-Identifier: Apache-2.0 */
+/* mask_study.h - the inside of renyi_masks.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MASK_STUDY_H
 #define RY_MASK_STUDY_H
 

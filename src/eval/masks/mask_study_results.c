@@ -1,4 +1,4 @@
-/* mask_study_results.c - what a study of masks found: the results part of masks.h.
+/* mask_study_results.c - what a study of masks found: the results part of eval.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/masks/mask_study.h"
 

@@ -1,5 +1,6 @@
 /* mask_study_run.c - renyi_masks_run: photos and masks in batches through the dense model and
- * through every policy's session. SPDX-License-Identifier: Apache-2.0 */
+ * through every policy's session.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/status.h"

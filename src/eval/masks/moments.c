@@ -1,4 +1,5 @@
-/* moments.c - see moments.h. SPDX-License-Identifier: Apache-2.0 */
+/* moments.c - see moments.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/masks/moments.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef RY_MOMENTS_H
 #define RY_MOMENTS_H
 
-#include "renyi/masks.h"
+#include "renyi/eval.h"
 
 typedef struct ry_moments {
     uint64_t n;

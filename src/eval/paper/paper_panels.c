@@ -1,5 +1,6 @@
 /* paper_panels.c - the figures of the paper's tables of LLaVA: ten benchmarks with fewer visual
- * tokens, as printed. SPDX-License-Identifier: Apache-2.0 */
+ * tokens, as printed.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "renyi/paper.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* paper_surveys.c - the figures of the paper's tables over data sets: top-1 of CLIP, TCA and TCA
- * with Col-Ln, as printed. SPDX-License-Identifier: Apache-2.0 */
+ * with Col-Ln, as printed.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "renyi/paper.h"
 
 #include <math.h>

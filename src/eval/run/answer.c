@@ -1,4 +1,5 @@
-/* answer.c - see answer.h. SPDX-License-Identifier: Apache-2.0 */
+/* answer.c - see answer.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/run/answer.h"
 
 #include <math.h>

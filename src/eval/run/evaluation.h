@@ -1,4 +1,5 @@
-/* evaluation.h - the inside of renyi_eval. SPDX-License-Identifier: Apache-2.0 */
+/* evaluation.h - the inside of renyi_eval.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_EVALUATION_H
 #define RY_EVALUATION_H
 

@@ -1,4 +1,5 @@
-/* part_files.c - see part_files.h. SPDX-License-Identifier: Apache-2.0 */
+/* part_files.c - see part_files.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/run/part_files.h"
 

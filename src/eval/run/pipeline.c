@@ -1,4 +1,5 @@
-/* pipeline.c - see pipeline.h. SPDX-License-Identifier: Apache-2.0 */
+/* pipeline.c - see pipeline.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/run/pipeline.h"
 

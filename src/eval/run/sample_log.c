@@ -1,4 +1,5 @@
-/* sample_log.c - see sample_log.h: writing lines. SPDX-License-Identifier: Apache-2.0 */
+/* sample_log.c - see sample_log.h: writing lines.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/run/sample_log.h"
 

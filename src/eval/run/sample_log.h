@@ -9,8 +9,8 @@
  *
  * `run` stands for all that an answer depends on but file and policy. A line of another run or
  * policy is not ours and is passed over. Beside FILE there may be FILE.rank1, FILE.rank2, ...: what
- * the other ranks of a run that shares its work have written. SPDX-License-Identifier: Apache-2.0
- */
+ * the other ranks of a run that shares its work have written.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SAMPLE_LOG_H
 #define RY_SAMPLE_LOG_H
 

@@ -1,4 +1,5 @@
-/* grid.c - bodies of the grids of sweep.h. SPDX-License-Identifier: Apache-2.0 */
+/* grid.c - bodies of the grids of sweep.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/sweep/grid.h"
 
 #include "base/alloc.h"

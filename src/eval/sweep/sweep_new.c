@@ -1,5 +1,6 @@
 /* sweep_new.c - making a sweep: every model is opened at every size, every policy checked against
- * it, before hours are spent. SPDX-License-Identifier: Apache-2.0 */
+ * it, before hours are spent.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/sweep/sweep_state.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* sweep_points.c - points, pairs and failures of a sweep. SPDX-License-Identifier: Apache-2.0 */
+/* sweep_points.c - points, pairs and failures of a sweep.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/run/evaluation.h"
 #include "eval/sweep/sweep_state.h"
 

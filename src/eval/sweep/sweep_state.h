@@ -1,4 +1,5 @@
-/* sweep_state.h - the inside of renyi_sweep. SPDX-License-Identifier: Apache-2.0 */
+/* sweep_state.h - the inside of renyi_sweep.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SWEEP_STATE_H
 #define RY_SWEEP_STATE_H
 

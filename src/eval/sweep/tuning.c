@@ -1,4 +1,4 @@
-/* tuning.c - bodies of tune.h but the run: options, the split of the photos, results.
+/* tuning.c - bodies of sweep.h but the run: options, the split of the photos, results.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/sweep/tuning.h"
 

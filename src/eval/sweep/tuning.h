@@ -4,7 +4,7 @@
 #define RY_TUNING_H
 
 #include "eval/data/dataset.h"
-#include "renyi/tune.h"
+#include "renyi/sweep.h"
 
 /* What a candidate answered beside dense. Photos of later rungs are added to those before. */
 typedef struct ry_tally {

@@ -11,7 +11,8 @@
  * where the second factor is the candidate's own mean, drawn towards a line in that share that is
  * fitted to all candidates; the line weighs as much as PRIOR photos that are answered otherwise.
  * Measured on 60 policies and 500 photos (docs/EVAL.md): half of the error of labels alone at 27
- * photos, four fifths of it at 250. SPDX-License-Identifier: Apache-2.0 */
+ * photos, four fifths of it at 250.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/sweep/tuning.h"
 
 #include <math.h>

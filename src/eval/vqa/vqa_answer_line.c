@@ -1,5 +1,6 @@
 /* vqa_answer_line.c - one answer as LLaVA's scripts write it. Our metadata say what LLaVA's leave
- * out: policy, run, tokens and time. SPDX-License-Identifier: Apache-2.0 */
+ * out: policy, run, tokens and time.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "eval/run/fnv.h"
 #include "eval/vqa/vqa_questions.h"

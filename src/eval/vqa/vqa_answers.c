@@ -4,8 +4,8 @@
  *  "metadata": {}}
  *
  * id and prompt tell the question; where no question has both, an id that only one has does. What
- * is written here says more in the metadata: see vqa_answer_line.c. SPDX-License-Identifier:
- * Apache-2.0 */
+ * is written here says more in the metadata: see vqa_answer_line.c.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "eval/vqa/vqa_questions.h"

@@ -1,4 +1,5 @@
-/* vqa_files.c - see vqa.h: files and folders of a benchmark. SPDX-License-Identifier: Apache-2.0 */
+/* vqa_files.c - see vqa.h: files and folders of a benchmark.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/status.h"

@@ -1,5 +1,6 @@
 /* vqa_index.c - see vqa.h: finding questions by their texts. Whoever looks something up compares
- * the texts themselves: a hash alone proves nothing. SPDX-License-Identifier: Apache-2.0 */
+ * the texts themselves: a hash alone proves nothing.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "eval/run/fnv.h"

@@ -4,8 +4,8 @@
  * {"question_id": 1, "image": "a.jpg", "text": "Is there a car in the image?", "category":
  * "random"}
  *
- * The right answer may stand in the line: "label", "answer" or "answers". SPDX-License-Identifier:
- * Apache-2.0 */
+ * The right answer may stand in the line: "label", "answer" or "answers".
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "eval/vqa/vqa_questions.h"
 

@@ -1,6 +1,7 @@
 /* vqa_mmbench.c - MMBench's table: tabs between the columns, quotes as in CSV, the photo inside as
  * base64. The prompt is LLaVA's: hint, question, options; the answers' prompt lacks the last
- * sentence. SPDX-License-Identifier: Apache-2.0 */
+ * sentence.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/status.h"
 #include "eval/data/csv.h"

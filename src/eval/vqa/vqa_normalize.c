@@ -1,10 +1,11 @@
 /* vqa_normalize.c - answers as the servers of VQAv2, VizWiz and TextVQA compare them: the steps of
- * EvalAI's answer processor, in its order, with its quirks. SPDX-License-Identifier: Apache-2.0 */
+ * EvalAI's answer processor, in its order, with its quirks.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "eval/vqa/vqa_questions.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 #include <string.h>
 

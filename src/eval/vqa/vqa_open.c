@@ -1,5 +1,6 @@
 /* vqa_open.c - bodies of vqa.h: questions and right answers of a benchmark, read, cut into shards
- * and indexed. SPDX-License-Identifier: Apache-2.0 */
+ * and indexed.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "eval/run/fnv.h"

@@ -1,5 +1,5 @@
-/* vqa_questions.h - the inside of renyi_vqa and renyi_vqa_answers. SPDX-License-Identifier:
- * Apache-2.0 */
+/* vqa_questions.h - the inside of renyi_vqa and renyi_vqa_answers.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VQA_QUESTIONS_H
 #define RY_VQA_QUESTIONS_H
 

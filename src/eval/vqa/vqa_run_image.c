@@ -1,5 +1,6 @@
 /* vqa_run_image.c - the encoded photo of a question: a file, or base64 in the table of questions.
- * Neighbours often ask about the same one; it is read once. SPDX-License-Identifier: Apache-2.0 */
+ * Neighbours often ask about the same one; it is read once.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/limits.h"

@@ -1,5 +1,6 @@
 /* vqa_run_share.c - ranks compare what they are about to ask, and swap answers: as the lines that
- * they would write. SPDX-License-Identifier: Apache-2.0 */
+ * they would write.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "eval/run/fnv.h"

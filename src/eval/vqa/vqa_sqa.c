@@ -2,7 +2,8 @@
  *
  * [{"id": "4", "image": "4/image.png", "conversations": [{"from": "human", "value": "<image>\nWhich
  * ...\nA. ...\nB. ..."}, {"from": "gpt", "value": "A"}]}, ...]; without a photo there is no
- * "image". SPDX-License-Identifier: Apache-2.0 */
+ * "image".
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "eval/vqa/vqa_questions.h"

@@ -1,5 +1,6 @@
 /* vqa_tasks.c - the benchmarks of vqa.h: names, files, prompts. What their files look like is
- * LLaVA's doing (docs/Evaluation.md there). SPDX-License-Identifier: Apache-2.0 */
+ * LLaVA's doing (docs/Evaluation.md there).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "eval/vqa/vqa_questions.h"
 

@@ -1,6 +1,7 @@
 /* vqa_truth.c - the right answers from a benchmark's own files. Questions and annotations meet by a
  * text that both have: the id; of vizwiz the photo; of textvqa the photo and the question; of pope
- * category, photo and question. SPDX-License-Identifier: Apache-2.0 */
+ * category, photo and question.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "eval/vqa/vqa_questions.h"

@@ -1,5 +1,6 @@
 /* vqa_truth_mme.c - MME's folder: a text file for each photo, a line for each of its two questions,
- * a tab, and "Yes" or "No". SPDX-License-Identifier: Apache-2.0 */
+ * a tab, and "Yes" or "No".
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/whole_file.h"

@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "formats/output_file.h"
-#include "text/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

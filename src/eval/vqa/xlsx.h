@@ -1,5 +1,6 @@
 /* xlsx.h - a table of texts as a spreadsheet: one sheet, nothing but cells (ECMA-376). MMBench's
- * server takes nothing else. SPDX-License-Identifier: Apache-2.0 */
+ * server takes nothing else.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_XLSX_H
 #define RY_XLSX_H
 

@@ -4,8 +4,8 @@
  * tensors. A global is looked up in a fixed list (pickle_global.c); anything outside it is refused
  * when it is named, long before it could be called. "Calling" one of the list builds a node; no
  * Python function exists here. Classes of a TorchScript archive become plain tables of attributes.
- * The result is a graph that may hold cycles: walk it with care. SPDX-License-Identifier:
- * Apache-2.0 */
+ * The result is a graph that may hold cycles: walk it with care.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PICKLE_H
 #define RY_PICKLE_H
 

@@ -1,5 +1,6 @@
 /* pickle_call.c - opcodes that name, call or build something: the place where everything that is
- * not a tensor or plain data is refused. SPDX-License-Identifier: Apache-2.0 */
+ * not a tensor or plain data is refused.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/pickle_global.h"
 #include "formats/torch/pickle_machine.h"
 

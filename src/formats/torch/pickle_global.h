@@ -1,5 +1,5 @@
-/* pickle_global.h - the names a pickle of tensors may mention. SPDX-License-Identifier: Apache-2.0
- */
+/* pickle_global.h - the names a pickle of tensors may mention.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PICKLE_GLOBAL_H
 #define RY_PICKLE_GLOBAL_H
 

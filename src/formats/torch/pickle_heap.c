@@ -1,4 +1,5 @@
-/* pickle_heap.c - SPDX-License-Identifier: Apache-2.0 */
+/* pickle_heap.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/pickle_heap.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* pickle_heap.h - the memory of the pickle machine: nodes, item cells, stack, marks, memo; each
- * with a limit. Only pickle*.c see it. SPDX-License-Identifier: Apache-2.0 */
+ * with a limit. Only pickle*.c see it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PICKLE_HEAP_H
 #define RY_PICKLE_HEAP_H
 

@@ -1,5 +1,6 @@
 /* torch_state.c - which tensors a checkpoint has: those of a dict, or of the modules of a
- * TorchScript archive. SPDX-License-Identifier: Apache-2.0 */
+ * TorchScript archive.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/torch_state.h"
 
 #include "base/status.h"

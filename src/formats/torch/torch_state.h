@@ -1,5 +1,6 @@
 /* torch_state.h - from the graph that a checkpoint's pickle describes to named tensors over the
- * archive's storages. SPDX-License-Identifier: Apache-2.0 */
+ * archive's storages.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TORCH_STATE_H
 #define RY_TORCH_STATE_H
 

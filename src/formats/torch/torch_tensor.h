@@ -1,5 +1,6 @@
 /* torch_tensor.h - from a tensor of a checkpoint's pickle to one of a set; between torch_state.c
- * and torch_tensor.c. SPDX-License-Identifier: Apache-2.0 */
+ * and torch_tensor.c.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TORCH_TENSOR_H
 #define RY_TORCH_TENSOR_H
 

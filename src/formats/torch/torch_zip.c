@@ -1,4 +1,5 @@
-/* torch_zip.c - SPDX-License-Identifier: Apache-2.0 */
+/* torch_zip.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/torch_zip.h"
 
 #include "base/limits.h"

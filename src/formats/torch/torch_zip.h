@@ -5,7 +5,8 @@
  * <name>/byteorder, <name>/version. A top-level key `model`, `state_dict`, `module` or
  * `model_state` is followed. Of a TorchScript archive (torch.jit.save) only the weights are read,
  * by the names that state_dict() would give them; its code is never looked at. The format from
- * before 1.6 is refused with a clear line. SPDX-License-Identifier: Apache-2.0 */
+ * before 1.6 is refused with a clear line.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TORCH_ZIP_H
 #define RY_TORCH_ZIP_H
 

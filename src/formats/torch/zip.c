@@ -1,4 +1,5 @@
-/* zip.c - SPDX-License-Identifier: Apache-2.0 */
+/* zip.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/zip.h"
 
 #include "base/alloc.h"

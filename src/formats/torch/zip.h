@@ -1,5 +1,6 @@
 /* zip.h - the directory of a zip archive (APPNOTE 6.3, zip64 too) over bytes in memory. Nothing is
- * unpacked: an entry is a range of the archive. SPDX-License-Identifier: Apache-2.0 */
+ * unpacked: an entry is a range of the archive.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ZIP_H
 #define RY_ZIP_H
 

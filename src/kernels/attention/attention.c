@@ -1,5 +1,6 @@
 /* attention.c - attention with column sums in plain C: the specification of the other levels; and
- * the sizes they share. SPDX-License-Identifier: Apache-2.0 */
+ * the sizes they share.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention/attention.h"
 
 #include "kernels/attention/column_stat.h"

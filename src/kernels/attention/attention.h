@@ -5,7 +5,8 @@
  * The unit of work is (image, block of query rows), never a head, because the power of the norm
  * comes after the mean over heads. Each block writes its own partial column sums;
  * ry_attention_scores adds them in the order of the blocks, so the scores have the same bits for
- * any number of threads. SPDX-License-Identifier: Apache-2.0 */
+ * any number of threads.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ATTENTION_H
 #define RY_ATTENTION_H
 

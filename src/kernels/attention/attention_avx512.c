@@ -1,4 +1,5 @@
-/* attention_avx512.c - SPDX-License-Identifier: Apache-2.0 */
+/* attention_avx512.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX512
 #include "kernels/attention/attention_template.h"
 

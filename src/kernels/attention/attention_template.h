@@ -3,7 +3,8 @@
  * Everything is kept transposed: a block has BLOCK query rows, one per lane, and row j of the
  * probabilities holds key j for all of them. So the softmax runs down the lanes without a
  * horizontal step or a tail, keys and values are read where the qkv product left them, and a column
- * norm is the sum over one such row. SPDX-License-Identifier: Apache-2.0 */
+ * norm is the sum over one such row.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention/attention_columns.h"
 #include "kernels/kernels.h"
 #include "kernels/micro.h"

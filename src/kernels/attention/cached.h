@@ -5,7 +5,8 @@
  * Rows lie in blocks of 16, all heads of a block before the next, so that memory is touched front
  * to back as the sequence grows. Keys of a block are transposed: 16 dot products stand side by side
  * in lanes, and there is no sum across lanes. The bits of a row depend on the rows before it alone,
- * not on how many queries are asked for at once. SPDX-License-Identifier: Apache-2.0 */
+ * not on how many queries are asked for at once.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CACHED_H
 #define RY_CACHED_H
 

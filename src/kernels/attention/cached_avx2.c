@@ -1,4 +1,5 @@
-/* cached_avx2.c - SPDX-License-Identifier: Apache-2.0 */
+/* cached_avx2.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX2
 #include "kernels/attention/cached_template.h"
 

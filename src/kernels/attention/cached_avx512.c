@@ -1,4 +1,5 @@
-/* cached_avx512.c - SPDX-License-Identifier: Apache-2.0 */
+/* cached_avx512.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX512
 #include "kernels/attention/cached_template.h"
 

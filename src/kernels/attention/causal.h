@@ -3,7 +3,8 @@
  * common: those then stand in the list once.
  *
  * The unit of work is a text. The bits of a row depend on the rows before it alone, not on how many
- * queries are asked for at once. SPDX-License-Identifier: Apache-2.0 */
+ * queries are asked for at once.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CAUSAL_H
 #define RY_CAUSAL_H
 

@@ -1,4 +1,5 @@
-/* causal_avx512.c - SPDX-License-Identifier: Apache-2.0 */
+/* causal_avx512.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX512
 #include "kernels/attention/causal_template.h"
 

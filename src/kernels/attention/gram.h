@@ -2,7 +2,8 @@
  * are the cosines that merging rules compare tokens by.
  *
  * The unit of work is a block of rows; a block is computed alone, in one order, so the bits do not
- * depend on the number of threads. SPDX-License-Identifier: Apache-2.0 */
+ * depend on the number of threads.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_GRAM_H
 #define RY_GRAM_H
 

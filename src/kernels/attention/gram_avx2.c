@@ -1,4 +1,5 @@
-/* gram_avx2.c - SPDX-License-Identifier: Apache-2.0 */
+/* gram_avx2.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX2
 #include "kernels/attention/gram_template.h"
 

@@ -1,4 +1,5 @@
-/* gram_avx512.c - SPDX-License-Identifier: Apache-2.0 */
+/* gram_avx512.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX512
 #include "kernels/attention/gram_template.h"
 

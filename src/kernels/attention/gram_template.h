@@ -1,7 +1,6 @@
 /* gram_template.h - dot products of rows for any vector width: the block's rows are the lanes, the
- * rows before them stream by, and the products come out transposed. SPDX-License-Identifier:
- * Apache-2.0
- */
+ * rows before them stream by, and the products come out transposed.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 #include "kernels/micro.h"
 #include "kernels/simd.h"

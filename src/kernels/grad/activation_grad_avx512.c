@@ -1,4 +1,5 @@
-/* activation_grad_avx512.c - SPDX-License-Identifier: Apache-2.0 */
+/* activation_grad_avx512.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX512
 #include "kernels/grad/activation_grad_template.h"
 

@@ -1,5 +1,6 @@
 /* activation_grad_template.h - activations and their derivatives for any vector width, with the
- * same erf and exp as the forward products. SPDX-License-Identifier: Apache-2.0 */
+ * same erf and exp as the forward products.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/grad/grad.h"
 #include "kernels/simd.h"
 

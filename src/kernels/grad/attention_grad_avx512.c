@@ -1,4 +1,5 @@
-/* attention_grad_avx512.c - SPDX-License-Identifier: Apache-2.0 */
+/* attention_grad_avx512.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX512
 #include "kernels/grad/attention_grad_template.h"
 

@@ -4,7 +4,8 @@
  * in groups of LANES, one query per lane: row j of a group's probabilities holds key j for all of
  * them, so the softmax and its derivative run down the lanes without a horizontal step. A group
  * finishes its dq; dk and dv are added to once per block, because what a register tile costs to
- * load and store has to be spread over many queries. SPDX-License-Identifier: Apache-2.0 */
+ * load and store has to be spread over many queries.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/grad/grad.h"
 #include "kernels/micro.h"
 #include "kernels/simd.h"

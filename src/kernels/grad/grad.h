@@ -4,7 +4,8 @@
  *
  * Every op is cut into pieces (tiles of an output, heads, blocks of rows) that may run at the same
  * time and in any order. An element is always summed in the same order, so the bits depend neither
- * on the number of threads nor on the cut. SPDX-License-Identifier: Apache-2.0 */
+ * on the number of threads nor on the cut.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_GRAD_H
 #define RY_GRAD_H
 

@@ -1,4 +1,5 @@
-/* layernorm_grad_avx2.c - SPDX-License-Identifier: Apache-2.0 */
+/* layernorm_grad_avx2.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX2
 #include "kernels/grad/layernorm_grad_template.h"
 

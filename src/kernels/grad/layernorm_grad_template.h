@@ -1,5 +1,6 @@
 /* layernorm_grad_template.h - the backward pass of LayerNorm for any vector width: three passes
- * over a row that stays in the nearest cache. SPDX-License-Identifier: Apache-2.0 */
+ * over a row that stays in the nearest cache.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/grad/grad.h"
 #include "kernels/simd.h"
 

@@ -1,5 +1,6 @@
 /* outer.c - dw += dy^T x in plain C: the specification of the other levels; and the tiles that they
- * share. SPDX-License-Identifier: Apache-2.0 */
+ * share.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/grad/outer.h"
 
 enum {

@@ -1,4 +1,5 @@
-/* outer_avx512.c - SPDX-License-Identifier: Apache-2.0 */
+/* outer_avx512.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX512
 #include "kernels/grad/outer_template.h"
 

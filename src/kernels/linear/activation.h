@@ -1,5 +1,6 @@
 /* activation.h - the activation functions: exact scalar forms, and vector forms for the kernels
- * that have chosen a vector width before including this. SPDX-License-Identifier: Apache-2.0 */
+ * that have chosen a vector width before including this.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ACTIVATION_H
 #define RY_ACTIVATION_H
 

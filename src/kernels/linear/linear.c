@@ -1,4 +1,5 @@
-/* linear.c - picks the body of a linear and forwards to it. SPDX-License-Identifier: Apache-2.0 */
+/* linear.c - picks the body of a linear and forwards to it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/linear/linear.h"
 
 #include "base/alloc.h"

@@ -3,7 +3,8 @@
  * Weights: panels of 16 outputs, panel p at packed + p * n_in * 16, inside it k-major: [n_in, 16].
  * A tile is a block of rows by some panels. k runs in chunks of KC, so that a chunk of a panel
  * (24 KiB) stays in the first-level cache while all rows of the block pass over it, and the block's
- * own chunk (rows x KC) in the second. SPDX-License-Identifier: Apache-2.0 */
+ * own chunk (rows x KC) in the second.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX2
 #include "kernels/simd.h"
 

@@ -1,5 +1,6 @@
 /* linear_backend.h - what the bodies of linear.h share: the structs behind the handles and the
- * table of a backend. SPDX-License-Identifier: Apache-2.0 */
+ * table of a backend.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LINEAR_BACKEND_H
 #define RY_LINEAR_BACKEND_H
 

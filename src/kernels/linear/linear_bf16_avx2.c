@@ -1,4 +1,5 @@
-/* linear_bf16_avx2.c - SPDX-License-Identifier: Apache-2.0 */
+/* linear_bf16_avx2.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX2
 #include "kernels/linear/linear_bf16_template.h"
 

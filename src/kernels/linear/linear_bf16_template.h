@@ -4,7 +4,8 @@
  * floats once, in the first-level cache, and all rows of the block pass over it as in
  * linear_avx2.c. One row: weights are widened as they come from memory, two panels side by side,
  * for one alone would wait for its own sums. Every sum is one chain along k either way: the same
- * bits, and those of plain C. SPDX-License-Identifier: Apache-2.0 */
+ * bits, and those of plain C.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/simd.h"
 
 #include "base/alloc.h"

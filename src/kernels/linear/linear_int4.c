@@ -1,5 +1,6 @@
 /* linear_int4.c - weights of 4 bits: packing, and the product in plain C. Its results have the bits
- * of every other body's, up to activation functions. SPDX-License-Identifier: Apache-2.0 */
+ * of every other body's, up to activation functions.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/linear/linear_int4.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* linear_int4.h - what the 4-bit bodies of linear.h share. SPDX-License-Identifier: Apache-2.0 */
+/* linear_int4.h - what the 4-bit bodies of linear.h share.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LINEAR_INT4_H
 #define RY_LINEAR_INT4_H
 

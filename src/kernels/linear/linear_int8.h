@@ -1,4 +1,5 @@
-/* linear_int8.h - what the 8-bit bodies of linear.h share. SPDX-License-Identifier: Apache-2.0 */
+/* linear_int8.h - what the 8-bit bodies of linear.h share.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LINEAR_INT8_H
 #define RY_LINEAR_INT8_H
 

@@ -11,8 +11,8 @@
  * an image has the same bits in any batch and on any number of threads, every image is cut into the
  * same tiles (row blocks of equal height, all columns) and each tile is one sequential primitive;
  * threads only share out the tiles. Rows must lie one after the other (x.row = n_in, y.row =
- * n_out): with any other stride oneDNN 2.6 leaves its blocked kernels. SPDX-License-Identifier:
- * Apache-2.0 */
+ * n_out): with any other stride oneDNN 2.6 leaves its blocked kernels.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernels/linear/linear_int8.h"

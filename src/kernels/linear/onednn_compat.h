@@ -1,6 +1,7 @@
 /* onednn_compat.h - the few calls in which oneDNN 2.x and 3.x differ: memory descriptors are
  * structs in one and handles in the other, operation descriptors exist only in the first. For the
- * two files that talk to oneDNN. SPDX-License-Identifier: Apache-2.0 */
+ * two files that talk to oneDNN.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ONEDNN_COMPAT_H
 #define RY_ONEDNN_COMPAT_H
 

@@ -1,4 +1,5 @@
-/* panels.c - see panels.h. SPDX-License-Identifier: Apache-2.0 */
+/* panels.c - see panels.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/linear/panels.h"
 
 #include "kernels/linear/quant4.h"

@@ -1,4 +1,5 @@
-/* quant4.c - see quant4.h. SPDX-License-Identifier: Apache-2.0 */
+/* quant4.c - see quant4.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/linear/quant4.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* layernorm.c - LayerNorm in plain C. SPDX-License-Identifier: Apache-2.0 */
+/* layernorm.c - LayerNorm in plain C.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* layernorm_avx512.c - SPDX-License-Identifier: Apache-2.0 */
+/* layernorm_avx512.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX512
 #include "kernels/rows/layernorm_template.h"
 

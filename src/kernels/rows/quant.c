@@ -1,4 +1,5 @@
-/* quant.c - 8-bit rows and channels in plain C. SPDX-License-Identifier: Apache-2.0 */
+/* quant.c - 8-bit rows and channels in plain C.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows/quant.h"
 
 #include "kernels/linear/epilogue.h"

@@ -1,4 +1,5 @@
-/* quant_avx512.c - SPDX-License-Identifier: Apache-2.0 */
+/* quant_avx512.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX512
 #include "kernels/rows/quant_template.h"
 

@@ -1,4 +1,5 @@
-/* quant_template.h - 8-bit rows for any vector width. SPDX-License-Identifier: Apache-2.0 */
+/* quant_template.h - 8-bit rows for any vector width.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/simd.h"
 
 #include "kernels/linear/epilogue.h"

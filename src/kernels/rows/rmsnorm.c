@@ -1,4 +1,5 @@
-/* rmsnorm.c - RMSNorm in plain C. SPDX-License-Identifier: Apache-2.0 */
+/* rmsnorm.c - RMSNorm in plain C.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 
 #include <math.h>

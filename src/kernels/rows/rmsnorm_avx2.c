@@ -1,4 +1,5 @@
-/* rmsnorm_avx2.c - SPDX-License-Identifier: Apache-2.0 */
+/* rmsnorm_avx2.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX2
 #include "kernels/rows/rmsnorm_template.h"
 

@@ -1,4 +1,5 @@
-/* rmsnorm_template.h - RMSNorm for any vector width. SPDX-License-Identifier: Apache-2.0 */
+/* rmsnorm_template.h - RMSNorm for any vector width.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 #include "kernels/simd.h"
 

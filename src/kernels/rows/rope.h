@@ -1,5 +1,6 @@
 /* rope.h - rotary positions: the pairs (i, i + d/2) of a head's d floats are turned by an angle
- * that grows with the position, more slowly for larger i. SPDX-License-Identifier: Apache-2.0 */
+ * that grows with the position, more slowly for larger i.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ROPE_H
 #define RY_ROPE_H
 

@@ -1,4 +1,5 @@
-/* swiglu.c - the gated activation of Llama's MLP in plain C. SPDX-License-Identifier: Apache-2.0 */
+/* swiglu.c - the gated activation of Llama's MLP in plain C.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 #include "kernels/linear/activation.h"
 

@@ -1,4 +1,5 @@
-/* swiglu_avx2.c - SPDX-License-Identifier: Apache-2.0 */
+/* swiglu_avx2.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX2
 #include "kernels/rows/swiglu_template.h"
 

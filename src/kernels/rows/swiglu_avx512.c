@@ -1,4 +1,5 @@
-/* swiglu_avx512.c - SPDX-License-Identifier: Apache-2.0 */
+/* swiglu_avx512.c -
+ * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX512
 #include "kernels/rows/swiglu_template.h"
 

@@ -1,5 +1,5 @@
-/* swiglu_template.h - the gated activation for any vector width. SPDX-License-Identifier:
- * Apache-2.0 */
+/* swiglu_template.h - the gated activation for any vector width.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 #include "kernels/simd.h"
 

@@ -1,6 +1,6 @@
 /* text_tower_config.c - from a checkpoint to a ry_text_config: sizes from the shapes, the rest from
- * the config beside the weights or from what CLIP was published with. SPDX-License-Identifier:
- * Apache-2.0 */
+ * the config beside the weights or from what CLIP was published with.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/status.h"
 #include "model/clip_text/text_tower.h"

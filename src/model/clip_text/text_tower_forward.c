@@ -1,5 +1,6 @@
 /* text_tower_forward.c - runs a pass of texts: token embedding, blocks of causal attention and MLP,
- * projection of the last tokens. SPDX-License-Identifier: Apache-2.0 */
+ * projection of the last tokens.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/clip_text/text_tower_plan.h"
 #include "model/common/runner.h"
 #include "model/common/token_table.h"

@@ -1,5 +1,6 @@
 /* text_tower_names.h - what Hugging Face and OpenAI call the tensors of CLIP's text tower: tables
- * for the machinery of tensor_names.h. SPDX-License-Identifier: Apache-2.0 */
+ * for the machinery of tensor_names.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TEXT_TOWER_NAMES_H
 #define RY_TEXT_TOWER_NAMES_H
 

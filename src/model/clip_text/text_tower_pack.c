@@ -1,4 +1,5 @@
-/* text_tower_pack.c - see text_tower_pack.h. SPDX-License-Identifier: Apache-2.0 */
+/* text_tower_pack.c - see text_tower_pack.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/clip_text/text_tower_pack.h"
 
 #include <assert.h>

@@ -1,7 +1,8 @@
 /* text_tower_pack.h - texts as a list of tokens without padding. What two texts have in common at
  * their beginning stands in the list once: with causal attention a token's numbers depend on those
  * before it alone, so they are the same in both. A thousand class names in one template share its
- * first words. SPDX-License-Identifier: Apache-2.0 */
+ * first words.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TEXT_TOWER_PACK_H
 #define RY_TEXT_TOWER_PACK_H
 

@@ -1,5 +1,5 @@
-/* text_tower_plan.c - makes a plan: bound products, the arena. SPDX-License-Identifier: Apache-2.0
- */
+/* text_tower_plan.c - makes a plan: bound products, the arena.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/clip_text/text_tower_plan.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 /* text_tower_plan.h - everything a run of a text tower needs, fixed beforehand: matrix products
- * bound to the most rows they may get, one arena of activations. SPDX-License-Identifier:
- * Apache-2.0 */
+ * bound to the most rows they may get, one arena of activations.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TEXT_TOWER_PLAN_H
 #define RY_TEXT_TOWER_PLAN_H
 

@@ -1,4 +1,5 @@
-/* arch.c - see arch.h. SPDX-License-Identifier: Apache-2.0 */
+/* arch.c - see arch.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/arch.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* arch.h - names of architectures, such as "deit_base_distilled_patch16_384", and the sizes behind
- * them. SPDX-License-Identifier: Apache-2.0 */
+ * them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ARCH_H
 #define RY_ARCH_H
 

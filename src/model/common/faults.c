@@ -1,4 +1,5 @@
-/* faults.c - see faults.h. SPDX-License-Identifier: Apache-2.0 */
+/* faults.c - see faults.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/faults.h"
 
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* preprocess_config.c - timm's pretrained_cfg and Hugging Face's preprocessor_config.json, both
- * mapped onto renyi_preprocess. SPDX-License-Identifier: Apache-2.0 */
+ * mapped onto renyi_preprocess.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/preprocess_config.h"
 
 #include "base/json.h"

@@ -1,5 +1,6 @@
 /* preprocess_config.h - how the model wants its pictures, from the configs beside the weights or
- * from the habits of its family. SPDX-License-Identifier: Apache-2.0 */
+ * from the habits of its family.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PREPROCESS_CONFIG_H
 #define RY_PREPROCESS_CONFIG_H
 

@@ -1,4 +1,5 @@
-/* runner.c - see runner.h. SPDX-License-Identifier: Apache-2.0 */
+/* runner.c - see runner.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/runner.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* tensor_check.c - all faults of a checkpoint in one line. SPDX-License-Identifier: Apache-2.0 */
+/* tensor_check.c - all faults of a checkpoint in one line.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/tensor_check.h"
 
 #include "base/status.h"

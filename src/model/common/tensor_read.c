@@ -1,4 +1,5 @@
-/* tensor_read.c - see tensor_read.h. SPDX-License-Identifier: Apache-2.0 */
+/* tensor_read.c - see tensor_read.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/tensor_read.h"
 
 #include "base/status.h"

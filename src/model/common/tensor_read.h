@@ -1,5 +1,5 @@
-/* tensor_read.h - one tensor of a model's checkpoint as floats. SPDX-License-Identifier: Apache-2.0
- */
+/* tensor_read.h - one tensor of a model's checkpoint as floats.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TENSOR_READ_H
 #define RY_TENSOR_READ_H
 

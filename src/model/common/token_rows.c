@@ -1,4 +1,5 @@
-/* token_rows.c - see token_rows.h. SPDX-License-Identifier: Apache-2.0 */
+/* token_rows.c - see token_rows.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/token_rows.h"
 
 #include "kernels/rows/rows.h"

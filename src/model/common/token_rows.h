@@ -1,6 +1,7 @@
 /* token_rows.h - what cuts and pooling do to the token rows of one image: new rows as sums of old
  * ones, lengths and sizes of merged rows, the mean. Plain functions on lists of rows, for the
- * engine's passes and for training's. SPDX-License-Identifier: Apache-2.0 */
+ * engine's passes and for training's.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TOKEN_ROWS_H
 #define RY_TOKEN_ROWS_H
 

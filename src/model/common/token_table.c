@@ -1,4 +1,5 @@
-/* token_table.c - see token_table.h. SPDX-License-Identifier: Apache-2.0 */
+/* token_table.c - see token_table.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/token_table.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* weight_loader.c - see loader.h. SPDX-License-Identifier: Apache-2.0 */
+/* weight_loader.c - see loader.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/weight_loader.h"
 
 #include "base/alloc.h"

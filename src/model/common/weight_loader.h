@@ -1,6 +1,7 @@
 /* weight_loader.h - from the tensors of a checkpoint to vectors and packed matrices, one at a time,
  * so that the peak of loading is one copy of the weights and one matrix. What every tower is loaded
- * with. SPDX-License-Identifier: Apache-2.0 */
+ * with.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_WEIGHT_LOADER_H
 #define RY_WEIGHT_LOADER_H
 

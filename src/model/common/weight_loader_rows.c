@@ -1,7 +1,6 @@
 /* weight_loader_rows.c - matrices that are packed as they are read, some rows at a time: of a
- * language model's largest, the floats alone would be half a gigabyte. SPDX-License-Identifier:
- * Apache-2.0
- */
+ * language model's largest, the floats alone would be half a gigabyte.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/weight_loader.h"
 
 #include "base/status.h"

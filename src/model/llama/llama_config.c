@@ -1,6 +1,7 @@
 /* llama_config.c - from a checkpoint to a ry_llama_config: sizes from the shapes, the rest from the
  * config beside the weights. Where that is silent the value is what transformers takes: files of
- * llava-hf leave out what is so. SPDX-License-Identifier: Apache-2.0 */
+ * llava-hf leave out what is so.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/status.h"
 #include "model/common/tensor_check.h"

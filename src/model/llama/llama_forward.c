@@ -1,5 +1,6 @@
 /* llama_forward.c - runs a pass of new rows: tokens, layers of attention to the cache and gated
- * MLP, logits of the last row. SPDX-License-Identifier: Apache-2.0 */
+ * MLP, logits of the last row.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows/rope.h"
 #include "model/common/runner.h"
 #include "model/common/token_table.h"

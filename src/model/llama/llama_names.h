@@ -1,5 +1,6 @@
 /* llama_names.h - what files call the tensors of a Llama, alone or inside a LLaVA: tables for the
- * machinery of tensor_names.h. SPDX-License-Identifier: Apache-2.0 */
+ * machinery of tensor_names.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LLAMA_NAMES_H
 #define RY_LLAMA_NAMES_H
 

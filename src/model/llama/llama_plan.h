@@ -1,12 +1,13 @@
 /* llama_plan.h - a sequence that a Llama works on: keys and values of its rows so far, and all that
- * a pass over new rows needs, fixed beforehand. SPDX-License-Identifier: Apache-2.0 */
+ * a pass over new rows needs, fixed beforehand.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LLAMA_PLAN_H
 #define RY_LLAMA_PLAN_H
 
 #include "base/steps.h"
 #include "kernels/kernels.h"
 #include "model/llama/llama.h"
-#include "renyi/lvlm.h"
+#include "renyi/lm.h"
 
 /* Products of a layer, bound to a number of rows. */
 typedef struct ry_llama_ops {

@@ -1,4 +1,5 @@
-/* llama_stored.c - see llama_stored.h. SPDX-License-Identifier: Apache-2.0 */
+/* llama_stored.c - see llama_stored.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/llama/llama_stored.h"
 
 #include "base/alloc.h"

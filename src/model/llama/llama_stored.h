@@ -8,7 +8,8 @@
  *                                                  U8 [panels, bytes of a panel]
  *   ....columns                                    F32 [1 or 2, outputs]: scale, and of int8 the
  * sum q, k and v stand below each other, and so do gate and up. Tower and projector of a LLaVA keep
- * their names. SPDX-License-Identifier: Apache-2.0 */
+ * their names.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LLAMA_STORED_H
 #define RY_LLAMA_STORED_H
 

@@ -1,5 +1,6 @@
 /* visual_config.c - from the checkpoint of a LLaVA to a ry_visual_config: which layer is read, how
- * photos become square, the widths of the projector. SPDX-License-Identifier: Apache-2.0 */
+ * photos become square, the widths of the projector.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/status.h"
 #include "model/common/tensor_check.h"

@@ -1,5 +1,6 @@
 /* visual_names.c - see visual_names.h. The tower's own names are those of every CLIP
- * (tensor_names_tables.c), with another text before them. SPDX-License-Identifier: Apache-2.0 */
+ * (tensor_names_tables.c), with another text before them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/llava/visual_names.h"
 
 #include "base/json.h"

@@ -1,5 +1,6 @@
 /* visual_names.h - which tensors of a LLaVA belong to its visual side; between visual_config.c and
- * visual_load.c. SPDX-License-Identifier: Apache-2.0 */
+ * visual_load.c.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VISUAL_NAMES_H
 #define RY_VISUAL_NAMES_H
 

@@ -1,4 +1,5 @@
-/* visual_plan.c - makes a plan: bound products, the arena. SPDX-License-Identifier: Apache-2.0 */
+/* visual_plan.c - makes a plan: bound products, the arena.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/llava/visual_plan.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* pos_embed.c - bicubic resampling of a square grid of vectors, as two products with one small
- * matrix R [n_out, n_in]: rows first, then columns. SPDX-License-Identifier: Apache-2.0 */
+ * matrix R [n_out, n_in]: rows first, then columns.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/vit/pos_embed.h"
 
 #include "base/alloc.h"

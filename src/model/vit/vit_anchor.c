@@ -3,7 +3,8 @@
  *
  * It stands behind the tokens of the image, so that nothing else moves: LayerNorm and the product
  * of queries, keys and values have one row more, attention one key more. Its own query, which the
- * product makes along with them, is not used. SPDX-License-Identifier: Apache-2.0 */
+ * product makes along with them, is not used.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/vit/vit_run.h"
 
 #include <assert.h>

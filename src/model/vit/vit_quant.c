@@ -1,4 +1,5 @@
-/* vit_quant.c - see vit_quant.h. SPDX-License-Identifier: Apache-2.0 */
+/* vit_quant.c - see vit_quant.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/vit/vit_quant.h"
 
 #include "base/json.h"

@@ -1,4 +1,5 @@
-/* vit_rows.c - see vit_rows.h. SPDX-License-Identifier: Apache-2.0 */
+/* vit_rows.c - see vit_rows.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model/vit/vit_rows.h"
 
 #include <assert.h>

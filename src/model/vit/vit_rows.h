@@ -1,5 +1,6 @@
 /* vit_rows.h - how many rows every step of every block has, known before an image is seen: the
- * arithmetic of plans and of costs. SPDX-License-Identifier: Apache-2.0 */
+ * arithmetic of plans and of costs.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VIT_ROWS_H
 #define RY_VIT_ROWS_H
 

@@ -2,7 +2,8 @@
  * vit_cut.c.
  *
  * All threads go through the same steps and share the tiles of each (base/steps.h). Which thread
- * computes a tile does not change its bits. SPDX-License-Identifier: Apache-2.0 */
+ * computes a tile does not change its bits.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VIT_RUN_H
 #define RY_VIT_RUN_H
 

@@ -1,5 +1,6 @@
 /* vit_sizes.h - the sizes of a model from the shapes of its tensors; between vit_config.c and
- * vit_sizes.c. SPDX-License-Identifier: Apache-2.0 */
+ * vit_sizes.c.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VIT_SIZES_H
 #define RY_VIT_SIZES_H
 

@@ -1,6 +1,7 @@
 /* cost.h - multiply-accumulates of a Vision Transformer from the token counts of its blocks, known
  * before an image is seen. Biases, softmax, GELU, residual adds, scores and gathers are not
- * counted. SPDX-License-Identifier: Apache-2.0 */
+ * counted.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_COST_H
 #define RY_COST_H
 

@@ -1,5 +1,6 @@
 /* policy_keys.h - the words of the policy grammar in one table: reading, printing, error messages
- * and the documents agree because they all look here. SPDX-License-Identifier: Apache-2.0 */
+ * and the documents agree because they all look here.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_POLICY_KEYS_H
 #define RY_POLICY_KEYS_H
 

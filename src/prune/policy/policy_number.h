@@ -1,5 +1,6 @@
 /* policy_number.h - numbers in policy text: strict, exact, and the same in every locale, which
- * neither strtod nor printf's %g is. SPDX-License-Identifier: Apache-2.0 */
+ * neither strtod nor printf's %g is.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_POLICY_NUMBER_H
 #define RY_POLICY_NUMBER_H
 

@@ -1,5 +1,6 @@
 /* policy_parse.c - from words to the struct: what the values mean, their ranges, and which go
- * together. SPDX-License-Identifier: Apache-2.0 */
+ * together.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "prune/policy/policy_number.h"
 #include "prune/policy/policy_text.h"

@@ -1,6 +1,6 @@
 /* policy_reader.c - see policy_reader.h. Defaults are texts like any other, read first and
- * overridden by a preset's words, which the user's words override. SPDX-License-Identifier:
- * Apache-2.0 */
+ * overridden by a preset's words, which the user's words override.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/policy/policy_reader.h"
 #include "base/status.h"
 

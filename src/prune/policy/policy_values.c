@@ -1,4 +1,5 @@
-/* policy_values.c - see policy_values.h. SPDX-License-Identifier: Apache-2.0 */
+/* policy_values.c - see policy_values.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/policy/policy_values.h"
 
 #include "base/status.h"

@@ -1,5 +1,6 @@
 /* policy_visual.c - policies that act behind the tower of a LLaVA: their words, and how many tokens
- * they keep. SPDX-License-Identifier: Apache-2.0 */
+ * they keep.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "prune/policy/policy_number.h"
 #include "prune/policy/policy_text.h"

@@ -1,4 +1,5 @@
-/* centres.c - see centres.h. SPDX-License-Identifier: Apache-2.0 */
+/* centres.c - see centres.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/rules/centres.h"
 
 #include "kernels/rows/rows.h"

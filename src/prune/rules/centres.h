@@ -1,5 +1,6 @@
 /* centres.h - k-centres: a few of many rows that are far from each other, and to which of them
- * every row belongs. SPDX-License-Identifier: Apache-2.0 */
+ * every row belongs.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CENTRES_H
 #define RY_CENTRES_H
 

@@ -1,5 +1,6 @@
 /* metric.h - what a token is worth: the scores of the paper and its neighbours, from what a block
- * shows. Larger is better for all of them. SPDX-License-Identifier: Apache-2.0 */
+ * shows. Larger is better for all of them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_METRIC_H
 #define RY_METRIC_H
 

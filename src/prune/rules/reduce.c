@@ -1,4 +1,5 @@
-/* reduce.c - drop, fuse and merge as rows and weights. SPDX-License-Identifier: Apache-2.0 */
+/* reduce.c - drop, fuse and merge as rows and weights.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/rules/reduce.h"
 
 #include <string.h>

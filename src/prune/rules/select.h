@@ -1,6 +1,7 @@
 /* select.h - exact ranking and choosing, given scores: larger first, equal scores to the lower
  * index, NaN last. Integers only from here on: the same scores give the same choice on every
- * machine. SPDX-License-Identifier: Apache-2.0 */
+ * machine.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SELECT_H
 #define RY_SELECT_H
 

@@ -1,6 +1,7 @@
 /* visual_rules.h - rules that choose among the patch tokens of one picture when the tower is done:
  * PruMerge and VisPruner. They see all patches at once and cut no block, so a run of the tower
- * knows nothing of them. SPDX-License-Identifier: Apache-2.0 */
+ * knows nothing of them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VISUAL_RULES_H
 #define RY_VISUAL_RULES_H
 

@@ -1,4 +1,5 @@
-/* chart.h - SVG charts: what they share, and the charts. SPDX-License-Identifier: Apache-2.0 */
+/* chart.h - SVG charts: what they share, and the charts.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CHART_H
 #define RY_CHART_H
 

@@ -1,6 +1,5 @@
-/* chart_labels.c - labels that find a free place beside their marks. SPDX-License-Identifier:
- * Apache-2.0
- */
+/* chart_labels.c - labels that find a free place beside their marks.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/chart.h"
 
 #include <math.h>

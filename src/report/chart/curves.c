@@ -1,5 +1,5 @@
-/* curves.c - lines over time: one a run, labelled where they end. SPDX-License-Identifier:
- * Apache-2.0 */
+/* curves.c - lines over time: one a run, labelled where they end.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/curves.h"
 
 #include <math.h>

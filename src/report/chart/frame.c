@@ -1,4 +1,5 @@
-/* frame.c - what surrounds a chart: size, title, axes. SPDX-License-Identifier: Apache-2.0 */
+/* frame.c - what surrounds a chart: size, title, axes.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/chart.h"
 
 ry_canvas ry_canvas_of(ry_sink *s, ry_form form)

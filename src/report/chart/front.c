@@ -1,4 +1,5 @@
-/* front.c - which points no other beats. SPDX-License-Identifier: Apache-2.0 */
+/* front.c - which points no other beats.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "report/chart/view.h"
 

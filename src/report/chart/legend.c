@@ -1,4 +1,5 @@
-/* legend.c - what the marks and lines of a chart mean. SPDX-License-Identifier: Apache-2.0 */
+/* legend.c - what the marks and lines of a chart mean.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/chart.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* report.c - the public doors: charts and the page as texts. SPDX-License-Identifier: Apache-2.0 */
+/* report.c - the public doors: charts and the page as texts.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "renyi/report.h"
 
 #include "base/alloc.h"

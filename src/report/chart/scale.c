@@ -1,4 +1,5 @@
-/* scale.c - see scale.h. SPDX-License-Identifier: Apache-2.0 */
+/* scale.c - see scale.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/scale.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* tokens.c - how many tokens are left after each block, as stairs. SPDX-License-Identifier:
- * Apache-2.0 */
+/* tokens.c - how many tokens are left after each block, as stairs.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/chart.h"
 
 #include <stdio.h>

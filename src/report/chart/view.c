@@ -1,4 +1,5 @@
-/* view.c - see view.h. SPDX-License-Identifier: Apache-2.0 */
+/* view.c - see view.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/view.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* draw.c - what all parts of a figure share: colours, pictures, words. SPDX-License-Identifier:
- * Apache-2.0 */
+/* draw.c - what all parts of a figure share: colours, pictures, words.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/figure/draw.h"
 
 #include "base/alloc.h"

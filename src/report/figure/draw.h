@@ -1,8 +1,9 @@
-/* draw.h - the parts of a figure: cells, sections, the head. SPDX-License-Identifier: Apache-2.0 */
+/* draw.h - the parts of a figure: cells, sections, the head.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_DRAW_H
 #define RY_DRAW_H
 
-#include "renyi/figure.h"
+#include "renyi/viz.h"
 #include "report/figure/sheet.h"
 
 /* Colours of a page. */

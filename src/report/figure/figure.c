@@ -1,6 +1,6 @@
 /* figure.c - the public doors of figures: checks, the order of the parts, and files.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "renyi/figure.h"
+#include "renyi/viz.h"
 
 #include "base/alloc.h"
 #include "base/status.h"

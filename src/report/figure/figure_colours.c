@@ -1,5 +1,6 @@
-/* figure_colours.c - colour maps. SPDX-License-Identifier: Apache-2.0 */
-#include "renyi/figure.h"
+/* figure_colours.c - colour maps.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "renyi/viz.h"
 
 #include <math.h>
 

@@ -1,5 +1,6 @@
 /* figure_head.c - the head of a figure: the photo, its name, and what the model says it is, dense
- * and pruned side by side. SPDX-License-Identifier: Apache-2.0 */
+ * and pruned side by side.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/figure/draw.h"
 
 #include <math.h>

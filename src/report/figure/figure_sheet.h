@@ -3,7 +3,7 @@
 #ifndef RY_FIGURE_SHEET_H
 #define RY_FIGURE_SHEET_H
 
-#include "renyi/figure.h"
+#include "renyi/viz.h"
 #include "report/figure/sheet.h"
 
 typedef struct ry_figure {

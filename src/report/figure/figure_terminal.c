@@ -1,5 +1,6 @@
 /* figure_terminal.c - figures in a terminal: as an image by its own protocol, or as half blocks
- * with labels in characters. SPDX-License-Identifier: Apache-2.0 */
+ * with labels in characters.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "report/figure/draw.h"

@@ -1,4 +1,5 @@
-/* sheet.c - the list of marks grows. SPDX-License-Identifier: Apache-2.0 */
+/* sheet.c - the list of marks grows.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/figure/sheet.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* sheet.h - a figure as a list of marks (areas, lines, pictures, texts), to be painted as pixels or
- * written as SVG. Units are CSS pixels, y downwards. SPDX-License-Identifier: Apache-2.0 */
+ * written as SVG. Units are CSS pixels, y downwards.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SHEET_H
 #define RY_SHEET_H
 

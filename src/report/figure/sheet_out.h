@@ -1,4 +1,5 @@
-/* sheet_out.h - a sheet as pixels, PNG or SVG. SPDX-License-Identifier: Apache-2.0 */
+/* sheet_out.h - a sheet as pixels, PNG or SVG.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SHEET_OUT_H
 #define RY_SHEET_OUT_H
 

@@ -1,7 +1,8 @@
-/* sheet_pixels.c - a sheet painted by cairo. SPDX-License-Identifier: Apache-2.0 */
+/* sheet_pixels.c - a sheet painted by cairo.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "renyi/figure.h"
+#include "renyi/viz.h"
 #include "report/figure/sheet_out.h"
 #include "report/figure/type.h"
 

@@ -1,6 +1,7 @@
 /* sheet_svg.c - a sheet as an SVG file: lines and text stay vectors, photos are PNG inside, each
  * once. Written by hand, since cairo numbers its surfaces through the life of a process and would
- * give other bytes the second time. SPDX-License-Identifier: Apache-2.0 */
+ * give other bytes the second time.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "report/figure/sheet_out.h"

@@ -1,5 +1,6 @@
 /* type.h - text set by pango in one font. GLib ends the process when memory runs out inside it; all
- * else that fails here is an error. SPDX-License-Identifier: Apache-2.0 */
+ * else that fails here is an error.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TYPE_H
 #define RY_TYPE_H
 

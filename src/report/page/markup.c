@@ -1,4 +1,5 @@
-/* markup.c - see text.h. SPDX-License-Identifier: Apache-2.0 */
+/* markup.c - see text.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/page/markup.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* number.c - decimal numbers without the locale's help. SPDX-License-Identifier: Apache-2.0 */
+/* number.c - decimal numbers without the locale's help.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/page/markup.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* pack.c - see pack.h. SPDX-License-Identifier: Apache-2.0 */
+/* pack.c - see pack.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/page/pack.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* page.h - the HTML page. SPDX-License-Identifier: Apache-2.0 */
+/* page.h - the HTML page.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PAGE_H
 #define RY_PAGE_H
 

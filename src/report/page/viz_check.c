@@ -1,4 +1,5 @@
-/* viz_check.c - whether the photos of a page fit together. SPDX-License-Identifier: Apache-2.0 */
+/* viz_check.c - whether the photos of a page fit together.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/page/viz_page_data.h"
 
 #include "base/status.h"

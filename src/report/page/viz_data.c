@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report/page/viz_page_data.h"
 
-#include "renyi/figure.h"
+#include "renyi/viz.h"
 #include "report/page/pack.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef RY_VIZ_PAGE_DATA_H
 #define RY_VIZ_PAGE_DATA_H
 
-#include "renyi/viz_page.h"
+#include "renyi/viz.h"
 #include "report/page/markup.h"
 
 enum { RY_VIZ_MAX_MAPS = 2 * RENYI_VIZ_MAX_METRICS + RENYI_VIZ_MAX_ORDERS };

@@ -1,6 +1,7 @@
 /* augment.h - what happens to a photo between its file and the model: timm's training transforms.
  * Pixel operations have Pillow's bits. All chance comes from the generator that is passed in, so a
- * picture is a function of its key alone. SPDX-License-Identifier: Apache-2.0 */
+ * picture is a function of its key alone.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_AUGMENT_H
 #define RY_AUGMENT_H
 

@@ -1,6 +1,7 @@
 /* augment_affine.c - Image.transform with an affine map: every output pixel looks up one place of
  * the input, between pixels by two or four neighbours in each direction. Doubles in Pillow's order,
- * so that a pixel is never one level off. SPDX-License-Identifier: Apache-2.0 */
+ * so that a pixel is never one level off.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE /* M_PI */
 #include "train/data/augment_affine_template.h"
 

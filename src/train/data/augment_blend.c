@@ -1,6 +1,7 @@
 /* augment_blend.c - ImageEnhance: a picture is moved away from a plainer version of itself (black,
  * its mean grey, its own greys, its smoothed self), factor 1 being the picture and 0 the other one.
- * Floats, in Pillow's order. SPDX-License-Identifier: Apache-2.0 */
+ * Floats, in Pillow's order.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/data/augment_ops.h"
 
 #include <string.h>

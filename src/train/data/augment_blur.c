@@ -1,6 +1,7 @@
 /* augment_blur.c - Pillow's GaussianBlur: three box blurs across, three down. A box of fractional
  * radius r weighs its 2 floor(r) + 1 inner pixels alike and the two outermost less, in 24
- * fractional bits. SPDX-License-Identifier: Apache-2.0 */
+ * fractional bits.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/data/augment_ops.h"
 
 #include <math.h>

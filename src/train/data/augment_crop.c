@@ -1,4 +1,5 @@
-/* augment_crop.c - see augment_crop.h. SPDX-License-Identifier: Apache-2.0 */
+/* augment_crop.c - see augment_crop.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/data/augment_crop.h"
 
 #include "image/resize.h"

@@ -1,5 +1,6 @@
 /* augment_crop.h - torchvision's RandomResizedCrop: a box of random area and shape, resized to the
- * model's square. SPDX-License-Identifier: Apache-2.0 */
+ * model's square.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_AUGMENT_CROP_H
 #define RY_AUGMENT_CROP_H
 

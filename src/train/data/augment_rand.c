@@ -1,4 +1,5 @@
-/* augment_rand.c - see augment_rand.h. SPDX-License-Identifier: Apache-2.0 */
+/* augment_rand.c - see augment_rand.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/data/augment_rand.h"
 
 static void swap(ry_canvas *c)

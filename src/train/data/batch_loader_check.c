@@ -1,4 +1,5 @@
-/* batch_loader_check.c - see batch_loader_check.h. SPDX-License-Identifier: Apache-2.0 */
+/* batch_loader_check.c - see batch_loader_check.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/data/batch_loader_check.h"
 
 #include "base/limits.h"

@@ -1,4 +1,5 @@
-/* batch_plan.c - see batch_plan.h. SPDX-License-Identifier: Apache-2.0 */
+/* batch_plan.c - see batch_plan.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/data/batch_plan.h"
 
 #include "base/hash.h"

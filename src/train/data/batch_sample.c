@@ -1,4 +1,5 @@
-/* batch_sample.c - see batch_sample.h. SPDX-License-Identifier: Apache-2.0 */
+/* batch_sample.c - see batch_sample.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/data/batch_sample.h"
 
 #include "base/alloc.h"

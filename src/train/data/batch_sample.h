@@ -1,5 +1,6 @@
 /* batch_sample.h - one pair of samples from their files to mixed tensors and targets; what a
- * thread of the loader does with a piece of work. SPDX-License-Identifier: Apache-2.0 */
+ * thread of the loader does with a piece of work.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_BATCH_SAMPLE_H
 #define RY_BATCH_SAMPLE_H
 

@@ -1,4 +1,5 @@
-/* image_cache.c - see image_cache.h. SPDX-License-Identifier: Apache-2.0 */
+/* image_cache.c - see image_cache.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "train/data/image_cache.h"
 

@@ -1,4 +1,5 @@
-/* mix.c - see mix.h. SPDX-License-Identifier: Apache-2.0 */
+/* mix.c - see mix.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/data/mix.h"
 
 #include "train/data/augment_rand.h"

@@ -1,5 +1,6 @@
 /* mix.h - mixup and cutmix of pairs, and the targets that go with them; timm's Mixup in its "batch"
- * mode: one draw a batch. SPDX-License-Identifier: Apache-2.0 */
+ * mode: one draw a batch.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MIX_H
 #define RY_MIX_H
 

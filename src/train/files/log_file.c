@@ -1,4 +1,5 @@
-/* log_file.c - see log_file.h. SPDX-License-Identifier: Apache-2.0 */
+/* log_file.c - see log_file.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "train/files/log_file.h"
 

@@ -1,5 +1,6 @@
 /* log_file.h - the log of a training run: a line of JSON for its settings, every update and every
- * epoch. SPDX-License-Identifier: Apache-2.0 */
+ * epoch.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LOG_FILE_H
 #define RY_LOG_FILE_H
 

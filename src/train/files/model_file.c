@@ -1,4 +1,5 @@
-/* model_file.c - see model_file.h. SPDX-License-Identifier: Apache-2.0 */
+/* model_file.c - see model_file.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/files/model_file.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* model_file.h - a model as training leaves it: parameters under timm's names, its configuration in
- * the metadata. Loads like any other file. SPDX-License-Identifier: Apache-2.0 */
+ * the metadata. Loads like any other file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MODEL_FILE_H
 #define RY_MODEL_FILE_H
 

@@ -1,4 +1,4 @@
-/* run_curve.c - runs.h: a quantity of a run over time, smoothed and thinned for drawing.
+/* run_curve.c - train.h: a quantity of a run over time, smoothed and thinned for drawing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"

@@ -1,4 +1,5 @@
-/* run_folder.c - see run_folder.h. SPDX-License-Identifier: Apache-2.0 */
+/* run_folder.c - see run_folder.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "train/files/run_folder.h"
 

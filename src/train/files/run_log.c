@@ -1,4 +1,4 @@
-/* run_log.c - runs.h: opens the logs of a run and adds up what they say.
+/* run_log.c - train.h: opens the logs of a run and adds up what they say.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/files/run_log.h"
 #include "base/alloc.h"

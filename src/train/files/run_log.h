@@ -1,8 +1,9 @@
-/* run_log.h - the lines of a run's log in memory. SPDX-License-Identifier: Apache-2.0 */
+/* run_log.h - the lines of a run's log in memory.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_RUN_LOG_H
 #define RY_RUN_LOG_H
 
-#include "renyi/runs.h"
+#include "renyi/train.h"
 
 /* What both kinds of lines have: when. Stages are behind each other. */
 typedef struct ry_run_when {

@@ -1,4 +1,5 @@
-/* run_state.c - see run_state.h. SPDX-License-Identifier: Apache-2.0 */
+/* run_state.c - see run_state.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/files/run_state.h"
 
 #include "base/json.h"

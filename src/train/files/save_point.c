@@ -1,4 +1,5 @@
-/* save_point.c - see save_point.h. SPDX-License-Identifier: Apache-2.0 */
+/* save_point.c - see save_point.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/files/save_point.h"
 
 #include "base/alloc.h"

@@ -2,7 +2,8 @@
  * have their names as in a model file, so it is one too; moments and running mean are called
  * training.m.NAME, training.v.NAME and training.ema.NAME; parameters that no model file has
  * training.param.NAME. Counters and settings are in the metadata (run_state.h). It is untrusted
- * when read: every tensor and setting is checked. SPDX-License-Identifier: Apache-2.0 */
+ * when read: every tensor and setting is checked.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SAVE_POINT_H
 #define RY_SAVE_POINT_H
 

@@ -12,7 +12,8 @@
  * scaling of merged rows to the mean length of their members is differentiated.
  *
  * The same bits for any number of threads, for a micro-batch with room to spare, and with or
- * without checkpoint_activations. SPDX-License-Identifier: Apache-2.0 */
+ * without checkpoint_activations.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_NET_H
 #define RY_NET_H
 

@@ -1,5 +1,6 @@
 /* net_cut.c - cuts in the forward pass of a net: asks the hook, remembers what it decided, and
- * makes the rows that stay (model/common/token_rows.h). SPDX-License-Identifier: Apache-2.0 */
+ * makes the rows that stay (model/common/token_rows.h).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows/rows.h"
 #include "model/common/token_rows.h"
 #include "model/vit/vit_plan.h" /* RY_MAX_PHASES */

@@ -1,5 +1,6 @@
 /* net_ends_grad.c - the way back through heads, pooling and the final LayerNorm into the stream,
- * and at its other end into patches, tokens and positions. SPDX-License-Identifier: Apache-2.0 */
+ * and at its other end into patches, tokens and positions.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows/rows.h"
 #include "train/net/net_run.h"
 

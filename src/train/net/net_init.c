@@ -1,4 +1,5 @@
-/* net_init.c - random parameters as timm begins with. SPDX-License-Identifier: Apache-2.0 */
+/* net_init.c - random parameters as timm begins with.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
 #include "base/rng.h"
 #include "train/net/net_state.h"

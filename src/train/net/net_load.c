@@ -1,4 +1,5 @@
-/* net_load.c - parameters from a checkpoint of any layout. SPDX-License-Identifier: Apache-2.0 */
+/* net_load.c - parameters from a checkpoint of any layout.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "model/common/tensor_read.h"

@@ -3,7 +3,8 @@
  * Letters as everywhere: B images of a micro-batch at most, N tokens of an image before any cut, C
  * width, M width of the MLP, L blocks, K prefix tokens. The rows of all images of a pass lie one
  * after the other in every buffer, n x rows of them; buffers of products have room for B x N and
- * the tile that begins there. SPDX-License-Identifier: Apache-2.0 */
+ * the tile that begins there.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_NET_STATE_H
 #define RY_NET_STATE_H
 

@@ -1,6 +1,7 @@
 /* net_taps.c - tokens between the blocks, as a teacher's of the same depth are compared with: as
  * they are, or through a LayerNorm and a projection to the teacher's width that learn beside the
- * model; and the way back into the stream. SPDX-License-Identifier: Apache-2.0 */
+ * model; and the way back into the stream.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows/rows.h"
 #include "train/net/net_run.h"
 

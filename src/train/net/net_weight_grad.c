@@ -5,7 +5,8 @@
  *   S_j = (sum_i A_ij^n)^(1/n)                  dA_ij = dS_j (A_ij / S_j)^(n-1)
  *
  * over the rows and entries that the policy counts. A is the head mean, or with heads=each one
- * head's own, S_j then the mean over heads. SPDX-License-Identifier: Apache-2.0 */
+ * head's own, S_j then the mean over heads.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/net/net_run.h"
 
 #include <math.h>

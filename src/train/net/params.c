@@ -1,4 +1,5 @@
-/* params.c - see params.h. SPDX-License-Identifier: Apache-2.0 */
+/* params.c - see params.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/net/params.h"
 
 const ry_param *ry_params_find(const ry_params *p, ry_vit_role role, uint32_t block)

@@ -1,6 +1,7 @@
 /* params.h - the numbers that training changes: one flat block of values, one of gradients, and a
  * list that says which part of them is which tensor. Optimiser states are blocks of the same
- * layout. SPDX-License-Identifier: Apache-2.0 */
+ * layout.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PARAMS_H
 #define RY_PARAMS_H
 

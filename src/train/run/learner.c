@@ -1,5 +1,6 @@
-/* learner.c - see learner.h. SPDX-License-Identifier: Apache-2.0 */
-#include "renyi/learner.h"
+/* learner.c - see train.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "renyi/train.h"
 
 #include "base/alloc.h"
 #include "base/cpu.h"

@@ -3,7 +3,8 @@
  * Every function returns the SUM of the samples' losses in double and ADDS scale * gradient to d
  * (NULL = none wanted): zero d before. With scale = 1 / batch the gradients of a batch's
  * micro-batches add up to those of the mean. Logits that are not numbers give a loss that is none,
- * and gradients likewise. SPDX-License-Identifier: Apache-2.0 */
+ * and gradients likewise.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LOSS_H
 #define RY_LOSS_H
 

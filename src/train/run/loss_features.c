@@ -1,4 +1,5 @@
-/* loss_features.c - see loss_features.h. SPDX-License-Identifier: Apache-2.0 */
+/* loss_features.c - see loss_features.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/run/loss_features.h"
 
 #include "model/common/hook.h" /* RY_NO_TOKEN */

@@ -1,4 +1,5 @@
-/* optim.c - see optim.h. SPDX-License-Identifier: Apache-2.0 */
+/* optim.c - see optim.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/run/optim.h"
 
 #include "base/alloc.h"

@@ -4,7 +4,8 @@
  * A step of training:  norm = ry_optim_norm(o, 1 / batch);  scale = ry_optim_clip(norm, max) /
  * batch; ry_optim_step(o, lr, scale);  ry_optim_average(o, decay);  ry_net_update(...) Every
  * element is computed alone and the norm is added up over fixed chunks in a fixed order: the same
- * bits for any number of threads. SPDX-License-Identifier: Apache-2.0 */
+ * bits for any number of threads.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_OPTIM_H
 #define RY_OPTIM_H
 

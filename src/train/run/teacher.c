@@ -1,4 +1,5 @@
-/* teacher.c - see teacher.h. SPDX-License-Identifier: Apache-2.0 */
+/* teacher.c - see teacher.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/run/teacher.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* trainer_log.c - the lines of the log. SPDX-License-Identifier: Apache-2.0 */
+/* trainer_log.c - the lines of the log.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "train/run/trainer.h"
 

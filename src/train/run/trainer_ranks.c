@@ -1,6 +1,7 @@
 /* trainer_ranks.c - several processes that train one model: each has all weights and runs its share
  * of the micro-batches. Gradients are added up over the ranks to the same bits everywhere, so every
- * rank makes the same update; files are the first one's. SPDX-License-Identifier: Apache-2.0 */
+ * rank makes the same update; files are the first one's.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
 #include "base/mapped_file.h"
 #include "base/status.h"

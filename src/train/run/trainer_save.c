@@ -1,5 +1,5 @@
-/* trainer_save.c - the files of a run, written by its first rank. SPDX-License-Identifier:
- * Apache-2.0 */
+/* trainer_save.c - the files of a run, written by its first rank.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "train/files/model_file.h"
 #include "train/files/save_point.h"

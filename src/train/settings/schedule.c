@@ -1,4 +1,5 @@
-/* schedule.c - see schedule.h. SPDX-License-Identifier: Apache-2.0 */
+/* schedule.c - see schedule.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/settings/schedule.h"
 
 #include "base/hash.h"

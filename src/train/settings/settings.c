@@ -1,4 +1,5 @@
-/* settings.c - settings to and from text; the public bodies. SPDX-License-Identifier: Apache-2.0 */
+/* settings.c - settings to and from text; the public bodies.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/settings/settings.h"
 
 #include "base/status.h"

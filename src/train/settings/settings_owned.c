@@ -1,5 +1,6 @@
 /* settings_owned.c - settings that outlive the caller's texts, and as JSON for logs and
- * checkpoints. SPDX-License-Identifier: Apache-2.0 */
+ * checkpoints.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"

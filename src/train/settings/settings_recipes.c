@@ -1,5 +1,5 @@
-/* settings_recipes.c - settings that belong together, by name. SPDX-License-Identifier: Apache-2.0
- */
+/* settings_recipes.c - settings that belong together, by name.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "train/settings/settings.h"
 

@@ -1,4 +1,5 @@
-/* settings_use.c - see settings_use.h. SPDX-License-Identifier: Apache-2.0 */
+/* settings_use.c - see settings_use.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "train/settings/settings_use.h"
 
 #include "base/status.h"

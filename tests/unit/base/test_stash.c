@@ -1,4 +1,5 @@
-/* test_stash.c - many pieces, given back at once. SPDX-License-Identifier: Apache-2.0 */
+/* test_stash.c - many pieces, given back at once.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/stash.h"
 #include "fixtures/test_heap.h"

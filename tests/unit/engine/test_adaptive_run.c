@@ -1,6 +1,7 @@
 /* test_adaptive_run.c - whole runs whose token counts depend on the image (the rule ats): the same
  * bits for any batch and any number of threads, counts within the budget, a trace that adds up, and
- * the logits of a plan that knew the counts beforehand. SPDX-License-Identifier: Apache-2.0 */
+ * the logits of a plan that knew the counts beforehand.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/model_handle.h"
 #include "fixtures/vit_fixture.h"
 #include "image/patches.h"

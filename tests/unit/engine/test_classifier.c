@@ -1,5 +1,6 @@
 /* test_classifier.c - classifiers made of words: rows as the definition says, and a cache that is
- * believed only when it fits. SPDX-License-Identifier: Apache-2.0 */
+ * believed only when it fits.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/clip_fixture.h"
 #include "fixtures/test_heap.h"

@@ -1,5 +1,6 @@
 /* test_clip_model.c - CLIP's image tower under both houses' names, what configs say of it, and what
- * is wrong with files that are almost one. SPDX-License-Identifier: Apache-2.0 */
+ * is wrong with files that are almost one.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "engine/core/model_handle.h"
 #include "fixtures/image_tower_fixture.h"

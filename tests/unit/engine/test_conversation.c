@@ -1,5 +1,6 @@
 /* test_conversation.c - questions and answers with a small random LLaVA: what is remembered, when
- * answers end, what is refused. SPDX-License-Identifier: Apache-2.0 */
+ * answers end, what is refused.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/llava_fixture.h"
 #include "fixtures/test_heap.h"

@@ -1,7 +1,8 @@
 /* test_init_llava.c - a random LLaVA: loads whole or in shards, the same seed gives the same bytes,
- * and what cannot be made is named. SPDX-License-Identifier: Apache-2.0 */
+ * and what cannot be made is named.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "renyi/lvlm.h"
+#include "renyi/llava.h"
 
 #include <math.h>
 #include <stdio.h>

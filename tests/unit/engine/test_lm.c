@@ -1,10 +1,11 @@
 /* test_lm.c - the language model: against doubles at every level; all layouts answer alike; a row's
  * bits do not depend on its company, on passes or on threads; sequences that are taken back; and
- * what is wrong is named. SPDX-License-Identifier: Apache-2.0 */
+ * what is wrong is named.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/llama_fixture.h"
 #include "fixtures/test_heap.h"
-#include "renyi/lvlm.h"
+#include "renyi/lm.h"
 
 enum { N = 150 }; /* rows of the test's sequence */
 

@@ -1,12 +1,13 @@
 /* test_lm_tokenizer.c - the doors of Llama's tokenizer and LLaVA's prompt: files and folders, room,
- * memory, streams, conversations. SPDX-License-Identifier: Apache-2.0 */
+ * memory, streams, conversations.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* mkdtemp */
 #include "base/rng.h"
+#include "base/utf8.h"
 #include "fixtures/spm_fixture.h"
 #include "fixtures/test_folder.h"
 #include "fixtures/test_heap.h"
-#include "renyi/lvlm.h"
-#include "text/utf8.h"
+#include "renyi/llava.h"
 
 #define P(i) (FIRST_PIECE + (i))
 #define TOKENIZER                                                                              \

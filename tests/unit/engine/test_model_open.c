@@ -1,5 +1,6 @@
 /* test_model_open.c - the public door: options, facts, labels, failures that leak nothing, and the
- * models that lie beside the project. SPDX-License-Identifier: Apache-2.0 */
+ * models that lie beside the project.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/shared_files.h"
 #include "fixtures/vit_fixture.h"
 

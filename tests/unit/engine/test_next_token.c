@@ -1,5 +1,6 @@
 /* test_next_token.c - which token follows: greedy, by temperature and nucleus, and the numbers that
- * decide. SPDX-License-Identifier: Apache-2.0 */
+ * decide.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/llava/next_token.h"
 
 #include "base/rng.h"

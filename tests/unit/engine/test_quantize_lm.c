@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "fixtures/llama_fixture.h"
 #include "fixtures/test_heap.h"
-#include "renyi/lvlm.h"
+#include "renyi/llava.h"
 #include "renyi/quantize.h"
 
 #define OUT "/tmp/renyi-quantize-lm.safetensors"

@@ -1,11 +1,12 @@
 /* test_tokenizer.c - the tokenizer's doors: files and folders, cutting off, decoding, and any bytes
- * at all as text. SPDX-License-Identifier: Apache-2.0 */
+ * at all as text.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* mkdtemp */
 #include "base/rng.h"
+#include "base/utf8.h"
 #include "fixtures/test_folder.h"
 #include "fixtures/test_heap.h"
 #include "renyi/clip.h"
-#include "text/utf8.h"
 
 #include <unistd.h>
 #include <zlib.h>

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "fixtures/image_tower_fixture.h"
 #include "fixtures/test_heap.h"
-#include "renyi/lvlm.h"
+#include "renyi/llava.h"
 
 #include <math.h>
 #include <sys/stat.h>

@@ -1,5 +1,6 @@
 /* test_viz.c - what a result of viz.h says against the session and the scores it comes from, cut by
- * cut. SPDX-License-Identifier: Apache-2.0 */
+ * cut.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "engine/viz/scores.h"
 #include "fixtures/prune_model.h"

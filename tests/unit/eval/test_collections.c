@@ -1,8 +1,9 @@
 /* test_collections.c - the table of known data sets and the lists of templates: complete, found by
- * their names, and what is said about bad ones. SPDX-License-Identifier: Apache-2.0 */
+ * their names, and what is said about bad ones.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/test_heap.h"
-#include "renyi/collections.h"
+#include "renyi/eval.h"
 
 #include <math.h>
 #include <stdio.h>

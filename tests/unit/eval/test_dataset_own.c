@@ -4,7 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/dataset_fixture.h"
 #include "fixtures/test_heap.h"
-#include "renyi/collections.h"
+#include "renyi/eval.h"
 
 #define OWN OPTIONS(.own_classes = 1)
 #define NAMED(word) OPTIONS(.collection = word)

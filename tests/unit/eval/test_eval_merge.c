@@ -1,5 +1,6 @@
 /* test_eval_merge.c - logs of shards merged give what one process gives; what does not belong
- * together is refused with file and line. SPDX-License-Identifier: Apache-2.0 */
+ * together is refused with file and line.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/eval_fixture.h"
 #include "fixtures/test_heap.h"

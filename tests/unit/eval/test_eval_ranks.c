@@ -1,5 +1,6 @@
 /* test_eval_ranks.c - several ranks, here threads, end with the totals of one process, and none is
- * left waiting when another stops, fails or lacks memory. SPDX-License-Identifier: Apache-2.0 */
+ * left waiting when another stops, fails or lacks memory.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/eval_fixture.h"
 #include "fixtures/rank_threads.h"

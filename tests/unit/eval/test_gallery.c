@@ -1,5 +1,6 @@
 /* test_gallery.c - photos to rows, rows to files, and an index that follows its folder and believes
- * no file. SPDX-License-Identifier: Apache-2.0 */
+ * no file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/eval_fixture.h"
 #include "fixtures/test_heap.h"

@@ -1,5 +1,6 @@
 /* test_mask_rank.c - the area under the ranking curve against all pairs, fates of patches through
- * cuts written by hand, means and their intervals. SPDX-License-Identifier: Apache-2.0 */
+ * cuts written by hand, means and their intervals.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/masks/mask.h"
 #include "eval/masks/moments.h"
 

@@ -1,5 +1,6 @@
 /* test_mask_read.c - PNG masks: every form and fault, and the side of every patch after resize and
- * crop against counting by brute force. SPDX-License-Identifier: Apache-2.0 */
+ * crop against counting by brute force.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "eval/masks/mask.h"
 #include "fixtures/png_build.h"

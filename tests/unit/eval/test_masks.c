@@ -1,10 +1,11 @@
 /* test_masks.c - a study of masks on a small model: what it counts, what it refuses, and that
- * nothing depends on threads or batches. SPDX-License-Identifier: Apache-2.0 */
+ * nothing depends on threads or batches.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "engine/viz/scores.h"
 #include "fixtures/png_build.h"
 #include "fixtures/test_heap.h"
-#include "renyi/masks.h"
+#include "renyi/eval.h"
 
 #include <math.h>
 #include <stdio.h>

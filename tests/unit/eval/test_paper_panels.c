@@ -1,5 +1,6 @@
 /* test_paper_panels.c - the paper's tables of LLaVA: figures as printed, every benchmark once, and
- * averages that follow from them but where it is said. SPDX-License-Identifier: Apache-2.0 */
+ * averages that follow from them but where it is said.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/paper_records.h"
 #include "renyi/paper.h"

@@ -1,8 +1,9 @@
 /* test_paper_surveys.c - the paper's tables over data sets: figures as printed, data sets that are
- * known, and costs that agree. SPDX-License-Identifier: Apache-2.0 */
+ * known, and costs that agree.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/paper_records.h"
-#include "renyi/collections.h"
+#include "renyi/eval.h"
 #include "renyi/paper.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* test_vqa.c - question and answer files that are whole, broken or about something else; shards;
- * submissions; no memory. SPDX-License-Identifier: Apache-2.0 */
+ * submissions; no memory.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/vqa/vqa_questions.h"
 #include "fixtures/test_heap.h"

@@ -1,6 +1,6 @@
 /* test_vqa_run.c - asking: photos from files and tables, failures, resuming after a torn line, and
- * ranks, here threads, that end with the file of one process. SPDX-License-Identifier: Apache-2.0
- */
+ * ranks, here threads, that end with the file of one process.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/base64.h"
 #include "fixtures/rank_threads.h"

@@ -1,5 +1,6 @@
 /* test_vqa_score.c - every benchmark's reading of answers and its figure, on answers whose score is
- * known; POPE's real questions where they are at hand. SPDX-License-Identifier: Apache-2.0 */
+ * known; POPE's real questions where they are at hand.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/vqa/vqa_questions.h"
 #include "fixtures/shared_files.h"

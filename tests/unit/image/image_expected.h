@@ -1,5 +1,6 @@
 /* image_expected.h - made by tools/make-image-seeds.py with Pillow 13.0.0; not edited by hand.
- * FNV-1a of [height, width, 3] bytes. SPDX-License-Identifier: Apache-2.0 */
+ * FNV-1a of [height, width, 3] bytes.
+ * SPDX-License-Identifier: Apache-2.0 */
 /* clang-format off */
 static const struct image_expected {
     const char *file; /* below fuzz/seeds */

@@ -1,5 +1,6 @@
 /* test_image_fit.c - resize and crop against hashes of what Pillow and timm give, on every CPU
- * level of this machine. SPDX-License-Identifier: Apache-2.0 */
+ * level of this machine.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
 #include "fixtures/image_test.h"
 #include "image/fit.h"

@@ -1,5 +1,6 @@
 /* test_layouts.c - the same weights under timm's and Hugging Face's names give the same logits, bit
- * for bit; so do prefixes in front of the names. SPDX-License-Identifier: Apache-2.0 */
+ * for bit; so do prefixes in front of the names.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/vit_fixture.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* test_preprocess_config.c - timm's and Hugging Face's words for preprocessing, and nonsense in
- * them. SPDX-License-Identifier: Apache-2.0 */
+ * them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/vit_fixture.h"
 #include "model/common/preprocess_config.h"
 

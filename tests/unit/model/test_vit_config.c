@@ -1,5 +1,6 @@
 /* test_vit_config.c - what a checkpoint is taken for: sizes, heads, family, and one clear line for
- * everything that is not a plain ViT. SPDX-License-Identifier: Apache-2.0 */
+ * everything that is not a plain ViT.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/vit_fixture.h"
 #include "model/common/arch.h"
 #include "model/vit/vit.h"

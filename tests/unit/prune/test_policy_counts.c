@@ -1,5 +1,6 @@
 /* test_policy_counts.c - a policy meets an encoder: tokens after every cut, the split of Algorithm
- * 2, and what is refused. SPDX-License-Identifier: Apache-2.0 */
+ * 2, and what is refused.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/policy/policy_spec.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* test_prune_ats.c - Adaptive Token Sampling on blocks of known attention: against plain doubles,
- * its limits, and scores that say nothing. SPDX-License-Identifier: Apache-2.0 */
+ * its limits, and scores that say nothing.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/prune_fixture.h"
 
 static plain_block block;

@@ -1,5 +1,6 @@
 /* test_prune_merge.c - merging into the token with the nearest key, and ToMe, against plain doubles
- * and against examples small enough to follow by eye. SPDX-License-Identifier: Apache-2.0 */
+ * and against examples small enough to follow by eye.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/prune_fixture.h"
 
 static plain_block block;

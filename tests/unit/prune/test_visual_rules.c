@@ -1,5 +1,6 @@
 /* test_visual_rules.c - PruMerge and VisPruner on made-up pictures against what ALGORITHMS says,
- * done the slow way in double. SPDX-License-Identifier: Apache-2.0 */
+ * done the slow way in double.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
 #include "prune/rules/visual_rules.h"
 

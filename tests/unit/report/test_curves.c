@@ -1,5 +1,6 @@
 /* test_curves.c - charts and page of training runs from any numbers and names. `test_curves write`
- * puts what the scripts look at in the current folder. SPDX-License-Identifier: Apache-2.0 */
+ * puts what the scripts look at in the current folder.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/report_fixture.h" /* NASTY */
 #include "fixtures/test_heap.h"

@@ -1,5 +1,6 @@
 /* test_figure.c - figures as files: sizes, the same bytes again, words, options, memory that is
- * short. SPDX-License-Identifier: Apache-2.0 */
+ * short.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/figure_fixture.h"
 #include "fixtures/test_heap.h"

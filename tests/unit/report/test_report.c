@@ -1,5 +1,6 @@
 /* test_report.c - fronts, charts and the page from any numbers and names. `test_report write` puts
- * what the scripts look at in the current folder. SPDX-License-Identifier: Apache-2.0 */
+ * what the scripts look at in the current folder.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/report_fixture.h"
 #include "fixtures/test_heap.h"

@@ -1,5 +1,6 @@
 /* test_report_text.c - what reports are made of: escaped text, numbers in any locale, round ticks,
- * short names. SPDX-License-Identifier: Apache-2.0 */
+ * short names.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/scale.h"
 #include "report/chart/view.h"
 #include "report/page/page.h"

@@ -1,5 +1,6 @@
 /* test_viz_page.c - the page of pictures from made-up results. `test_viz_page write` puts what
- * tests/cli/viz_browser.sh looks at in the current folder. SPDX-License-Identifier: Apache-2.0 */
+ * tests/cli/viz_browser.sh looks at in the current folder.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/report_fixture.h" /* NASTY */
 #include "fixtures/test_heap.h"

@@ -1,5 +1,6 @@
 /* test_bpe.c - merges of words against the plain rule, and the readers of every kind of file with
- * all their faults. SPDX-License-Identifier: Apache-2.0 */
+ * all their faults.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/json.h"

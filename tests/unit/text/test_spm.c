@@ -1,5 +1,6 @@
 /* test_spm.c - Llama's pieces against the plain rule, and the readers of every kind of file with
- * their faults. SPDX-License-Identifier: Apache-2.0 */
+ * their faults.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
 #include "base/rng.h"

@@ -1,8 +1,8 @@
 /* test_unicode.c - UTF-8, Unicode's tables and HTML's references, all of them, against Python's.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/utf8.h"
 #include "text/html_entities.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 #include "text_expected.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* test_batch_loader.c - micro-batches are a function of seed, epoch, step and number alone; what is
- * said of photos and options that are no good. SPDX-License-Identifier: Apache-2.0 */
+ * said of photos and options that are no good.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* mkdtemp */
 #include "fixtures/image_test.h"
 #include "fixtures/test_heap.h"

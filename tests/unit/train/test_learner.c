@@ -2,7 +2,7 @@
  * threads and cut of the batch it may promise them for, and says what is wrong.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "renyi/learner.h"
+#include "renyi/train.h"
 
 #include "fixtures/test_heap.h"
 #include "fixtures/train_golden.h"

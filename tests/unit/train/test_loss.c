@@ -1,5 +1,6 @@
 /* test_loss.c - losses and their gradients against PyTorch's in double, and every gradient against
- * finite differences of the loss. SPDX-License-Identifier: Apache-2.0 */
+ * finite differences of the loss.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
 #include "model/common/hook.h"
 #include "train/run/loss.h"

@@ -1,6 +1,7 @@
 /* test_net_grad.c - gradients of tiny models against central differences of the loss, every
  * parameter of every way that a head reads and a cut is made; and that they do not depend on
- * threads, saved activations or how a batch is divided. SPDX-License-Identifier: Apache-2.0 */
+ * threads, saved activations or how a batch is divided.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/net_fixture.h"
 #include "fixtures/net_replay.h"
 

@@ -1,6 +1,7 @@
 /* test_optim.c - AdamW and clipping against numbers that PyTorch 2 gave (AdamW, foreach=False;
  * clip_grad_norm_ at 1), the same bits for any threads and CPU level, frozen parameters, the
- * running mean, states that go on elsewhere. SPDX-License-Identifier: Apache-2.0 */
+ * running mean, states that go on elsewhere.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/test_heap.h"
 #include "train/run/optim.h"

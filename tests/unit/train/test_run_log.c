@@ -1,5 +1,6 @@
 /* test_run_log.c - logs of training runs: whole, resumed, cut short, in stages, and not logs at
- * all; means and curves of what they say. SPDX-License-Identifier: Apache-2.0 */
+ * all; means and curves of what they say.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/test_heap.h"
 #include "train/files/run_log.h"

@@ -1,5 +1,6 @@
 /* test_train_golden.c - logits, losses and gradients of tiny models against PyTorch's autograd in
- * float64 (tools/ref/train_tiny.py), for every kind of cut. SPDX-License-Identifier: Apache-2.0 */
+ * float64 (tools/ref/train_tiny.py), for every kind of cut.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/train_golden.h"
 #include "train/run/loss.h"
 #include "train/run/loss_features.h"

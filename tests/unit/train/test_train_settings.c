@@ -1,5 +1,6 @@
 /* test_train_settings.c - the table of settings: defaults, texts there and back, recipes, faults,
- * and the metadata of checkpoints. SPDX-License-Identifier: Apache-2.0 */
+ * and the metadata of checkpoints.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/half.h"
 #include "base/json.h"

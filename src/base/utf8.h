@@ -1,5 +1,6 @@
 /* utf8.h - one character at a time, strictly: no surrogates, no overlong forms, nothing beyond
- * U+10FFFF. SPDX-License-Identifier: Apache-2.0 */
+ * U+10FFFF.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_UTF8_H
 #define RY_UTF8_H
 
