@@ -6,6 +6,7 @@
 #include "cli/shared/model_path.h"
 #include "cli/shared/prune_options.h"
 #include "cli/shared/temporary_model.h"
+#include "cli/verbs.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "cli/classify/classify_batches.h"
 #include "cli/shared/model_path.h"
 #include "cli/shared/prune_options.h"
+#include "cli/verbs.h"
 
 #include <stdlib.h>
 #include <string.h>

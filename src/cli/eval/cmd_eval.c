@@ -4,6 +4,7 @@
 #include "cli/eval/eval_job.h"
 #include "cli/eval/eval_masks.h"
 #include "cli/shared/model_path.h"
+#include "cli/verbs.h"
 
 static int check(eval_arguments *a, const cli_strings *words)
 {

@@ -4,6 +4,7 @@
 #include "cli/eval/eval_job.h"
 #include "cli/eval/eval_report.h"
 #include "cli/kit/json_out.h"
+#include "cli/verbs.h"
 
 #include <math.h>
 #include <stdlib.h>

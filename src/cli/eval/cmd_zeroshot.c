@@ -6,6 +6,7 @@
 #include "cli/eval/eval_report.h"
 #include "cli/kit/cli_ranks.h"
 #include "cli/shared/model_path.h"
+#include "cli/verbs.h"
 
 #include <string.h>
 

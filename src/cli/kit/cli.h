@@ -18,12 +18,6 @@ enum cli_exit {
     CLI_PARTIAL = 3 /* some inputs failed, the others are done */
 };
 
-/* One verb: argv[0] is its name. Returns an exit code. */
-typedef int cli_verb(int argc, char **argv);
-cli_verb cmd_classify, cmd_eval, cmd_merge, cmd_sweep, cmd_tune, cmd_paper, cmd_bench, cmd_flops,
-    cmd_policies, cmd_inspect, cmd_quantize, cmd_init, cmd_pull, cmd_train, cmd_plot, cmd_viz,
-    cmd_zeroshot, cmd_embed, cmd_search, cmd_ask, cmd_encode_image, cmd_vqa;
-
 /* ---- messages on stderr ("renyi: ..."), one line each, control characters made harmless ---- */
 
 #define CLI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/llava/ask_job.h"
+#include "cli/verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "cli/kit/terminal.h"
 #include "cli/llava/llava_options.h"
 #include "cli/shared/image_inputs.h"
+#include "cli/verbs.h"
 
 #include <stdlib.h>
 #include <string.h>

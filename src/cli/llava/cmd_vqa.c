@@ -3,6 +3,7 @@
  */
 #include "cli/eval/eval_job.h"
 #include "cli/llava/vqa_arguments.h"
+#include "cli/verbs.h"
 
 static int check_shards(vqa_arguments *a)
 {

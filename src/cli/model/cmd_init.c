@@ -4,6 +4,7 @@
 #include "cli/kit/options.h"
 #include "cli/kit/progress.h"
 #include "cli/kit/work_progress.h"
+#include "cli/verbs.h"
 
 #include "renyi/llava.h"
 #include <string.h>

@@ -6,6 +6,7 @@
 #include "cli/model/inspect_llava.h"
 #include "cli/model/inspect_tensors.h"
 #include "cli/shared/model_path.h"
+#include "cli/verbs.h"
 
 #include <inttypes.h>
 #include <string.h>

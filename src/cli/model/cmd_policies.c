@@ -4,6 +4,7 @@
 #include "cli/kit/json_out.h"
 #include "cli/kit/options.h"
 #include "cli/shared/policy_grammar.h"
+#include "cli/verbs.h"
 
 #include <string.h>
 

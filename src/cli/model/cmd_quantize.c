@@ -7,6 +7,7 @@
 #include "cli/kit/work_progress.h"
 #include "cli/model/quantize_lm_file.h"
 #include "cli/shared/model_path.h"
+#include "cli/verbs.h"
 
 #include "renyi/quantize.h"
 #include <stdlib.h>

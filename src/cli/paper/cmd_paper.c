@@ -6,6 +6,7 @@
 #include "cli/paper/paper_report.h"
 #include "cli/paper/paper_survey.h"
 #include "cli/shared/model_path.h"
+#include "cli/verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "cli/pull/hub_cache.h"
 #include "cli/pull/hub_file.h"
 #include "cli/pull/hub_index.h"
+#include "cli/verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "cli/search/embed_job.h"
 #include "cli/shared/model_path.h"
 #include "cli/shared/text_side.h"
+#include "cli/verbs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/search/search_arguments.h"
+#include "cli/verbs.h"
 
 static int check(search_arguments *a, const cli_strings *words)
 {

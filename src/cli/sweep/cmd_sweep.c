@@ -3,6 +3,7 @@
  */
 #include "cli/shared/model_path.h"
 #include "cli/sweep/sweep_arguments.h"
+#include "cli/verbs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  */
 #include "cli/shared/model_path.h"
 #include "cli/sweep/tune_arguments.h"
+#include "cli/verbs.h"
 
 /* Exactly one of the three goals. */
 static int take_goal(tune_arguments *a)

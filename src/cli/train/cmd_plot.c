@@ -4,6 +4,7 @@
 #include "cli/kit/json_out.h"
 #include "cli/kit/options.h"
 #include "cli/train/plot_view.h"
+#include "cli/verbs.h"
 
 #include <stdlib.h>
 #include <string.h>

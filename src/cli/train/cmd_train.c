@@ -4,6 +4,7 @@
  */
 #include "cli/shared/model_path.h"
 #include "cli/train/train_arguments.h"
+#include "cli/verbs.h"
 
 #include <ctype.h>
 #include <stdlib.h>

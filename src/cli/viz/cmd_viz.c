@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/shared/model_path.h"
+#include "cli/verbs.h"
 #include "cli/viz/viz_arguments.h"
 
 #include <stdlib.h>
