@@ -1,6 +1,7 @@
 /* bandwidth.c - bytes a second that this machine reads from memory: threads add up a buffer far
- * larger than the caches.Built and called by engines_lm.py. Large pages are asked for: the figure
- * is a bound, and page walks would lower it. SPDX-License-Identifier: Apache-2.0 */
+ * larger than the caches. Built and called by engines_lm.py. Large pages are requested: the figure
+ * is an upper bound, and page walks would lower it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
