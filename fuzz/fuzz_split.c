@@ -2,8 +2,8 @@
  * byte says which. Refused with a message, or every class has a name and every photo a class.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "eval/data/collections.h"
 #include "eval/data/dataset.h"
-#include "eval/data/templates.h"
 
 #include <stdlib.h>
 #include <string.h>

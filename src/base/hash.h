@@ -1,5 +1,8 @@
-/* hash.h - 64 bits that tell byte strings apart, the same on every machine; no defence against
- * somebody who wants two strings to collide.
+/* hash.h - 64-bit hashes of byte strings, the same on every machine. They are not safe against
+ * input that was made to collide.
+ *
+ * Two functions, because the values of both are stored in files: ry_hash for a whole buffer, eight
+ * bytes a step, and FNV-1a (ry_hash_add) for a hash that is built piece by piece.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_HASH_H
 #define RY_HASH_H
@@ -7,6 +10,7 @@
 #include "base/rng.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static inline uint64_t ry_hash(const void *bytes, size_t size)
 {
@@ -21,6 +25,21 @@ static inline uint64_t ry_hash(const void *bytes, size_t size)
         left -= take;
     }
     return ry_rng_next(&h);
+}
+
+#define RY_HASH_START UINT64_C(0xcbf29ce484222325)
+
+static inline uint64_t ry_hash_add(uint64_t hash, const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* The terminating NUL is hashed too, so that "a", "bc" and "ab", "c" differ. */
+static inline uint64_t ry_hash_add_text(uint64_t hash, const char *text)
+{
+    return ry_hash_add(hash, text, strlen(text) + 1);
 }
 
 #endif

@@ -3,7 +3,7 @@
  * the accuracy to the promise.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
-#include "eval/data/image_file.h"
+#include "eval/run/pipeline.h"
 #include "fixtures/shared_files.h"
 #include "renyi/eval.h"
 

@@ -3,6 +3,7 @@
 #include "eval/data/classes.h"
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/status.h"
 
 #include <stdlib.h>
@@ -158,4 +159,149 @@ renyi_status ry_no_classifier(const renyi_model_info *info, renyi_error *err)
                    info->architecture,
                    clip ? "'renyi zeroshot' (renyi_model_zeroshot) makes one of class names"
                         : "'renyi embed' gives its embeddings (RENYI_OUTPUT_EMBEDDING)");
+}
+
+/* ---- class_map ---- */
+
+/* What is being read, for messages. */
+typedef struct source {
+    ry_classes *classes;
+    const char *file;
+    uint64_t line; /* 0 = JSON, which has none */
+} source;
+
+static renyi_status add(const source *s, ry_text name, uint64_t index, renyi_error *err)
+{
+    ry_classes *c = s->classes;
+    if (index >= c->n)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%s:%llu: class %llu of \"%.*s\" is not below the model's %u", s->file,
+                       (unsigned long long)s->line, (unsigned long long)index, RY_SHOWN(name),
+                       c->n);
+    return ry_class_names_add(c, &c->map, name, (uint32_t)index, err);
+}
+
+/* Cut the last word off a line: "name of class 12" -> "name of class", "12". Blanks, tabs and a
+ * comma part them. */
+static int split_last(ry_text line, ry_text *head, ry_text *last)
+{
+    size_t at = line.n;
+    while (at && line.at[at - 1] != ' ' && line.at[at - 1] != '\t' && line.at[at - 1] != ',') at--;
+    if (!at) return 0;
+    *last = (ry_text){line.at + at, line.n - at};
+    while (at && (line.at[at - 1] == ' ' || line.at[at - 1] == '\t' || line.at[at - 1] == ','))
+        at--;
+    *head = (ry_text){line.at, at};
+    return head->n > 0;
+}
+
+static ry_text first_word(ry_text line, ry_text *rest)
+{
+    size_t n = 0;
+    while (n < line.n && line.at[n] != ' ' && line.at[n] != '\t') n++;
+    *rest = ry_text_trim((ry_text){line.at + n, line.n - n});
+    return (ry_text){line.at, n};
+}
+
+typedef enum map_form {
+    ONE_NAME,   /* a line: its number is the class */
+    NAME_INDEX, /* "name 12" */
+    WNID_NAMES, /* "n01440764 tench, Tinca tinca": the line's number is the class */
+    DEVKIT      /* "n02119789 1 kit_fox": the devkit's number stands for the WordNet id */
+} map_form;
+
+/* The form in which every line can be read; the most telling first. */
+static map_form find_form(const void *bytes, size_t size)
+{
+    int devkit = 1, wnids = 1, indices = 1;
+    ry_lines l = ry_lines_of(bytes, size);
+    uint32_t number;
+    for (ry_text line, rest, head, last; ry_lines_next(&l, &line);) {
+        line = ry_text_trim(line);
+        if (!line.n) continue;
+        const int is_wnid = ry_imagenet_index(first_word(line, &rest)) != RENYI_NO_CLASS && rest.n;
+        devkit &= is_wnid && ry_text_number(first_word(rest, &head), &number) && head.n;
+        wnids &= is_wnid;
+        indices &= split_last(line, &head, &last) && ry_text_number(last, &number);
+    }
+    return devkit ? DEVKIT : indices ? NAME_INDEX : wnids ? WNID_NAMES : ONE_NAME;
+}
+
+static renyi_status add_line(const source *s, map_form form, ry_text line, uint64_t place,
+                             renyi_error *err)
+{
+    ry_text head, last, rest;
+    uint32_t number = 0;
+    switch (form) {
+    case NAME_INDEX:
+        if (!split_last(line, &head, &last) || !ry_text_number(last, &number)) break;
+        return add(s, head, number, err);
+    case WNID_NAMES:
+        RY_TRY(add(s, first_word(line, &rest), place, err));
+        return add(s, rest, place, err);
+    case DEVKIT:
+        head = first_word(line, &rest);
+        number = ry_imagenet_index(head);
+        RY_TRY(add(s, head, number, err));
+        return add(s, first_word(rest, &last), number, err);
+    case ONE_NAME: break;
+    }
+    return add(s, line, place, err);
+}
+
+static renyi_status read_lines(source *s, const void *bytes, size_t size, renyi_error *err)
+{
+    const map_form form = find_form(bytes, size);
+    ry_lines l = ry_lines_of(bytes, size);
+    uint64_t place = 0;
+    for (ry_text line; ry_lines_next(&l, &line);) {
+        line = ry_text_trim(line);
+        if (!line.n) continue;
+        s->line = l.number;
+        RY_TRY(add_line(s, form, line, place++, err));
+    }
+    return RENYI_OK;
+}
+
+/* {"name": 3}, {"3": "name"} or {"3": ["n01440764", "name"]} */
+static renyi_status add_member(const source *s, const char *key, const json_t *value,
+                               renyi_error *err)
+{
+    uint32_t index;
+    if (json_is_integer(value) && json_integer_value(value) >= 0)
+        return add(s, ry_text_of(key), (uint64_t)json_integer_value(value), err);
+    if (!ry_text_number(ry_text_of(key), &index))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%s: \"%.80s\": wanted {\"name\": index} or {\"index\": \"name\"}", s->file,
+                       key);
+    if (json_is_string(value)) return add(s, ry_text_of(json_string_value(value)), index, err);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const char *name = json_string_value(json_array_get(value, i));
+        if (name) RY_TRY(add(s, ry_text_of(name), index, err));
+    }
+    return RENYI_OK;
+}
+
+static renyi_status read_json(source *s, const void *bytes, size_t size, renyi_error *err)
+{
+    json_t *object;
+    renyi_status st = RENYI_OK;
+    RY_TRY(ry_json_parse(&object, bytes, size, s->file, NULL, err));
+    for (void *it = json_object_iter(object); it && !st; it = json_object_iter_next(object, it))
+        st = add_member(s, json_object_iter_key(it), json_object_iter_value(it), err);
+    json_decref(object);
+    return st;
+}
+
+renyi_status ry_classes_map(ry_classes *c, const char *file, const void *bytes, size_t size,
+                            renyi_error *err)
+{
+    source s = {c, file, 0};
+    const ry_text all = ry_text_trim((ry_text){bytes, size});
+    RY_TRY(all.n && all.at[0] == '{' ? read_json(&s, bytes, size, err)
+                                     : read_lines(&s, bytes, size, err));
+    ry_class_names_sort(&c->map);
+    if (!c->map.count)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: no class name in this file", file);
+    return RENYI_OK;
 }

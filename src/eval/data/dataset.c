@@ -4,10 +4,10 @@
 #include "eval/data/dataset.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/mapped_file.h"
 #include "base/rng.h"
 #include "base/status.h"
-#include "eval/run/fnv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -117,12 +117,12 @@ void ry_photos_shuffle(ry_photo *photos, size_t n, uint64_t seed)
 
 static uint64_t fingerprint(const renyi_dataset *d)
 {
-    uint64_t hash = RY_FNV_START;
+    uint64_t hash = RY_HASH_START;
     for (size_t i = 0; i < d->count; i++) {
         const ry_photo *p = &d->photos[i];
-        hash = ry_fnv_text(hash, p->path + p->file_at);
-        hash = ry_fnv(hash, &p->label, sizeof p->label);
-        if (p->right) hash = ry_fnv(hash, p->right, p->n_right * sizeof *p->right);
+        hash = ry_hash_add_text(hash, p->path + p->file_at);
+        hash = ry_hash_add(hash, &p->label, sizeof p->label);
+        if (p->right) hash = ry_hash_add(hash, p->right, p->n_right * sizeof *p->right);
     }
     return hash;
 }

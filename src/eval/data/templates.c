@@ -1,13 +1,12 @@
 /* templates.c - sentences about classes: lists inside the library (data/templates_*.txt), files, or
  * one sentence as it stands.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "eval/data/templates.h"
+#include "eval/data/collections.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/whole_file.h"
 #include "engine/core/engine_options.h"
-#include "eval/data/collection_list.h"
 
 #include <stdio.h>
 #include <string.h>

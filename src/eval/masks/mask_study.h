@@ -4,10 +4,10 @@
 #define RY_MASK_STUDY_H
 
 #include "engine/viz/scores.h"
-#include "eval/data/image_file.h"
 #include "eval/data/text_lines.h"
 #include "eval/masks/mask.h"
-#include "eval/masks/moments.h"
+#include "eval/run/pipeline.h"
+#include "eval/run/stats.h"
 
 /* A photo of the batch at work; filled on any thread. */
 typedef struct ry_mask_item {

@@ -4,10 +4,22 @@
 #define RY_EVALUATION_H
 
 #include "base/ranks.h"
-#include "eval/data/image_file.h"
 #include "eval/data/text_lines.h"
-#include "eval/run/answer.h"
+#include "eval/run/pipeline.h"
 #include "eval/run/sample_log.h"
+
+/* Classes that may be predicted: all `n`, or the `n_valid` listed. */
+typedef struct ry_choice {
+    uint32_t n, n_valid;
+    const uint32_t *valid; /* [n_valid] ascending; NULL = all */
+} ry_choice;
+
+/* Larger logit first, equal ones to the lower class. Times and marks are left as they are, and
+ * `right` is for ry_answer_judge. */
+void ry_answer_read(ry_answer *out, const float *logits, const ry_choice *choice, uint32_t label);
+
+/* Which of the answer's classes is right for the photo? Fills `right`. */
+void ry_answer_judge(ry_answer *a, const renyi_dataset_image *photo);
 
 /* What a model was seen to do. */
 typedef struct ry_work {
@@ -57,10 +69,6 @@ static inline ry_answer *ry_eval_answer(const renyi_eval *e, uint32_t policy, si
 {
     return &e->answers[policy * e->n_images + i];
 }
-
-/* One photo more that both answered; then, after the last, what the counts mean. */
-void ry_pair_add(renyi_eval_pair *out, uint32_t a_right, uint32_t b_right, int is_same);
-void ry_pair_finish(renyi_eval_pair *out);
 
 /* Cores for this rank, at least 1. */
 uint32_t ry_eval_cores(const renyi_eval *e);

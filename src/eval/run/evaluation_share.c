@@ -3,9 +3,9 @@
  * Answers travel as records in chunks of one size, because that is all that a gather knows. Ranks
  * are the same program on the same kind of machine; what comes is checked all the same.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
 #include "base/status.h"
 #include "eval/run/evaluation.h"
-#include "eval/run/fnv.h"
 
 #include <string.h>
 
@@ -20,25 +20,25 @@ typedef struct greeting {
 
 static uint64_t hash_photos(const renyi_eval *e)
 {
-    uint64_t hash = RY_FNV_START;
+    uint64_t hash = RY_HASH_START;
     for (size_t i = 0; i < e->n_images; i++) {
         renyi_dataset_image photo;
         renyi_dataset_get_image(e->data, i, &photo);
-        hash = ry_fnv_text(hash, photo.file);
-        hash = ry_fnv(hash, &photo.index, sizeof photo.index);
-        hash = ry_fnv(hash, &photo.label, sizeof photo.label);
-        hash = ry_fnv(hash, photo.right, photo.n_right * sizeof *photo.right);
+        hash = ry_hash_add_text(hash, photo.file);
+        hash = ry_hash_add(hash, &photo.index, sizeof photo.index);
+        hash = ry_hash_add(hash, &photo.label, sizeof photo.label);
+        hash = ry_hash_add(hash, photo.right, photo.n_right * sizeof *photo.right);
     }
     return hash;
 }
 
 static uint64_t hash_answers(const renyi_eval *e)
 {
-    uint64_t hash = RY_FNV_START;
+    uint64_t hash = RY_HASH_START;
     for (size_t i = 0; i < e->n_images * e->o.n_policies; i++) {
         const ry_answer *a = &e->answers[i];
-        hash = ry_fnv(hash, &a->state, sizeof a->state);
-        if (a->state == RY_ANSWER_GIVEN) hash = ry_fnv(hash, a->top, sizeof a->top);
+        hash = ry_hash_add(hash, &a->state, sizeof a->state);
+        if (a->state == RY_ANSWER_GIVEN) hash = ry_hash_add(hash, a->top, sizeof a->top);
     }
     return hash;
 }
@@ -49,13 +49,13 @@ static greeting greet(const renyi_eval *e)
     renyi_model_get_info(e->model, &model);
     greeting g = {.run = e->run,
                   .photos = hash_photos(e),
-                  .policies = RY_FNV_START,
+                  .policies = RY_HASH_START,
                   .answers = hash_answers(e),
                   .n_images = e->n_images,
                   .cpu = (uint32_t)model.cpu,
                   .answer_size = sizeof(ry_answer)};
     for (uint32_t p = 0; p < e->o.n_policies; p++)
-        g.policies = ry_fnv_text(g.policies, e->policies[p].text);
+        g.policies = ry_hash_add_text(g.policies, e->policies[p].text);
     return g;
 }
 

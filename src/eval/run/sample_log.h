@@ -14,7 +14,27 @@
 #ifndef RY_SAMPLE_LOG_H
 #define RY_SAMPLE_LOG_H
 
-#include "eval/run/answer.h"
+#include "renyi/eval.h"
+
+enum { RY_TOP = 5 };
+
+typedef enum ry_answer_state {
+    RY_ANSWER_NONE = 0,
+    RY_ANSWER_GIVEN = 1,
+    RY_ANSWER_NAN = 2 /* the logits were no numbers */
+} ry_answer_state;
+
+typedef struct ry_answer {
+    double loss; /* NaN without a label */
+    float margin, ms;
+    float ms_rest; /* what the photo took beside the model, all policies together */
+    uint32_t top[RY_TOP];
+    uint8_t n_top, state;
+    uint8_t right;     /* place of the first right class among the top, from 1; 0 = none is */
+    uint8_t is_cold;   /* from the first batch of a run, which pays for fresh memory */
+    uint8_t is_fresh;  /* of this run and rank */
+    uint8_t is_logged; /* stands in the log of rank 0 */
+} ry_answer;
 
 /* What all lines of a run have in common. */
 typedef struct ry_log_run {

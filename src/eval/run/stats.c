@@ -1,5 +1,6 @@
 /* stats.c - how sure an accuracy is, and whether two of them differ.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "eval/run/stats.h"
 #include "renyi/eval.h"
 
 #include <math.h>
@@ -78,4 +79,43 @@ double renyi_stats_mcnemar(uint64_t b, uint64_t c)
         term *= k / (n - k + 1);
     }
     return fmin(1.0, 2 * tail);
+}
+
+/* ---- moments ---- */
+
+double ry_student_975(uint64_t df)
+{
+    static const double few[] = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582,
+                                 2.446912,  2.364624, 2.306004, 2.262157};
+    if (df <= sizeof few / sizeof *few) return few[df - 1];
+    /* Cornish and Fisher's expansion about the normal distribution (Abramowitz and Stegun 26.7.5)
+     */
+    const double z = 1.959963984540054, v = (double)df, z2 = z * z;
+    return z + z * (z2 + 1) / (4 * v) + z * ((5 * z2 + 16) * z2 + 3) / (96 * v * v) +
+           z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * v * v * v);
+}
+
+renyi_estimate ry_moments_estimate(const ry_moments *m)
+{
+    if (!m->n) return (renyi_estimate){NAN, {NAN, NAN}};
+    const double n = (double)m->n;
+    const double half = m->n > 1 ? ry_student_975(m->n - 1) * sqrt(m->m2 / (n - 1) / n) : INFINITY;
+    return (renyi_estimate){m->mean, {m->mean - half, m->mean + half}};
+}
+
+void ry_pair_add(renyi_eval_pair *out, uint32_t a_right, uint32_t b_right, int is_same)
+{
+    out->both += a_right && b_right;
+    out->only_a += a_right && !b_right;
+    out->only_b += !a_right && b_right;
+    out->none += !a_right && !b_right;
+    out->same += is_same != 0;
+}
+
+void ry_pair_finish(renyi_eval_pair *out)
+{
+    const uint64_t n = out->both + out->only_a + out->only_b + out->none;
+    out->difference = n ? 100.0 * ((double)out->only_b - (double)out->only_a) / (double)n : NAN;
+    out->p_value = renyi_stats_mcnemar(out->only_a, out->only_b);
+    out->is_noise = !(out->p_value < 0.05);
 }

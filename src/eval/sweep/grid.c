@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/mapped_file.h"
 #include "base/status.h"
+#include "prune/policy/policy_text.h"
 
 #include <string.h>
 
@@ -85,4 +86,200 @@ void renyi_grid_get_info(const renyi_grid *g, renyi_grid_info *out)
 {
     *out =
         (renyi_grid_info){g->n_models, g->n_sizes, g->n_policies, g->models, g->sizes, g->policies};
+}
+
+/* ---- grid_policy ---- */
+
+static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+ry_text ry_grid_next_word(ry_text *rest)
+{
+    size_t from = 0, to;
+    while (from < rest->n && is_blank(rest->at[from])) from++;
+    int inside = 0;
+    for (to = from; to < rest->n && (inside || !is_blank(rest->at[to])); to++)
+        inside = rest->at[to] == '(' || (inside && rest->at[to] != ')');
+    const ry_text word = {rest->at + from, to - from};
+    *rest = (ry_text){rest->at + to, rest->n - to};
+    return word;
+}
+
+size_t ry_grid_alternatives(ry_text values)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < values.n; i++) n += values.at[i] == '|';
+    return n;
+}
+
+ry_text ry_grid_alternative(ry_text values, size_t i)
+{
+    for (;; i--) {
+        const char *bar = memchr(values.at, '|', values.n);
+        const size_t n = bar ? (size_t)(bar - values.at) : values.n;
+        if (!i || !bar) return (ry_text){values.at, n};
+        values = (ry_text){bar + 1, values.n - n - 1};
+    }
+}
+
+ry_key ry_grid_key(ry_text name)
+{
+    ry_key k = 0;
+    while (k < RY_N_KEYS && ry_text_compare(name, ry_text_of(ry_keys[k].name)) != 0) k++;
+    return k;
+}
+
+/* ---- one combination ----------------------------------------------------------------------- */
+
+typedef struct writer {
+    char out[RY_MAX_POLICY_TEXT];
+    size_t n;
+} writer;
+
+static void put(writer *w, ry_text t)
+{
+    for (size_t i = 0; i < t.n; i++, w->n++)
+        if (w->n < sizeof w->out - 1) w->out[w->n] = t.at[i];
+    w->out[w->n < sizeof w->out ? w->n : sizeof w->out - 1] = 0;
+}
+
+static void put_word(writer *w, const ry_grid_word *word, size_t alternative)
+{
+    put(w, ry_text_of(" "));
+    if (word->name.n) {
+        put(w, word->name);
+        put(w, ry_text_of("="));
+    }
+    put(w, ry_grid_alternative(word->values, alternative));
+}
+
+static renyi_status parse(ry_policy *out, const writer *w, renyi_error *err)
+{
+    if (w->n >= sizeof w->out)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "a policy has at most %d bytes; this one has %zu",
+                       RY_MAX_POLICY_TEXT - 1, w->n);
+    const renyi_status st = ry_policy_parse(out, w->out, err);
+    if (st && err) err->offset = -1; /* it is the place in a text that nobody wrote */
+    return st;
+}
+
+/* Does it depend on the metric, or on whether tokens are fused, that the word has a meaning? */
+static int is_dependent(const ry_grid_word *w)
+{
+    return w->key < RY_N_KEYS && (ry_keys[w->key].metrics || w->key == RY_KEY_WEIGHTS);
+}
+
+static int has_use(const ry_grid_word *w, const ry_policy *p)
+{
+    return ry_key_for_metric(w->key, p->metric) && (w->key != RY_KEY_WEIGHTS || ry_policy_fuses(p));
+}
+
+/* A word that a rule takes, or one that no rule does: the parser knows how to complain. */
+static int is_for(const ry_grid_word *w, ry_rule rule)
+{
+    return w->key == RY_N_KEYS || ry_key_for_rule(w->key, rule);
+}
+
+static renyi_status add_policy(renyi_grid *g, const ry_policy *p, renyi_error *err)
+{
+    char full[RY_MAX_POLICY_TEXT];
+    ry_policy_print(full, p);
+    for (uint32_t i = 0; i < g->n_policies; i++)
+        if (strcmp(full, g->policies[i]) == 0) return RENYI_OK;
+    const char *copy = ry_pool_copy(&g->pool, ry_text_of(full));
+    if (!copy) return ry_fail_nomem(err, sizeof full);
+    g->policies[g->n_policies++] = copy; /* fits: combinations are counted */
+    return RENYI_OK;
+}
+
+static renyi_status add_combination(renyi_grid *g, ry_text rule, ry_rule kind, ry_grid_word *words,
+                                    size_t n_words, const size_t *choice, renyi_error *err)
+{
+    writer text = {.n = 0};
+    ry_policy core, whole;
+    if (g->n_combinations++ >= RY_GRID_POLICIES)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %d policies in one grid",
+                       RY_GRID_POLICIES);
+    put(&text, rule);
+    for (size_t i = 0; i < n_words; i++)
+        if (is_for(&words[i], kind) && !is_dependent(&words[i]))
+            put_word(&text, &words[i], choice[i]), words[i].is_used = 1;
+    RY_TRY(parse(&core, &text, err));
+    for (size_t i = 0; i < n_words; i++)
+        if (is_for(&words[i], kind) && is_dependent(&words[i]) && has_use(&words[i], &core))
+            put_word(&text, &words[i], choice[i]), words[i].is_used = 1;
+    RY_TRY(parse(&whole, &text, err));
+    return add_policy(g, &whole, err);
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+renyi_status ry_grid_expand(renyi_grid *g, ry_text rule, ry_grid_word *words, size_t n_words,
+                            renyi_error *err)
+{
+    size_t choice[RY_GRID_WORDS] = {0};
+    writer name = {.n = 0};
+    ry_policy bare;
+    put(&name, rule);
+    RY_TRY(parse(&bare, &name, err));
+    for (;;) {
+        RY_TRY(add_combination(g, rule, bare.rule, words, n_words, choice, err));
+        size_t i = n_words; /* the last word turns fastest */
+        while (i-- > 0) {
+            if (!is_for(&words[i], bare.rule)) continue;
+            if (++choice[i] < ry_grid_alternatives(words[i].values)) break;
+            choice[i] = 0;
+        }
+        if (i == SIZE_MAX) return RENYI_OK;
+    }
+}
+
+static renyi_status read_word(ry_grid_word *out, ry_text word, renyi_error *err)
+{
+    const char *equal = memchr(word.at, '=', word.n);
+    const size_t n = equal ? (size_t)(equal - word.at) : 0;
+    *out = (ry_grid_word){.name = {word.at, n}, .values = word, .key = RY_N_KEYS};
+    if (equal) out->values = (ry_text){equal + 1, word.n - n - 1};
+    for (size_t i = ry_grid_alternatives(out->values); i-- > 0;)
+        if (!ry_grid_alternative(out->values, i).n)
+            return ry_fail(err, RENYI_ERR_ARG, -1, "'%.*s' has an empty place; write key=a|b|c",
+                           RY_SHOWN(word));
+    if (equal)
+        out->key = ry_grid_key(out->name);
+    else if (ry_name_find(ry_keys[RY_KEY_REDUCE].words, word.at, ry_grid_alternative(word, 0).n))
+        out->key = RY_KEY_REDUCE;
+    return RENYI_OK;
+}
+
+/* The parser's own words about a word that no combination has a use for. */
+static renyi_status fail_unused(ry_text rule, const ry_grid_word *words, size_t n_words,
+                                const ry_grid_word *unused, renyi_error *err)
+{
+    writer text = {.n = 0};
+    ry_policy p;
+    put(&text, rule);
+    for (size_t i = 0; i < n_words; i++)
+        if (&words[i] == unused || (words[i].is_used && !is_dependent(&words[i])))
+            put_word(&text, &words[i], 0);
+    RY_TRY(parse(&p, &text, err));
+    return ry_fail(err, RENYI_ERR_ARG, -1, "'%.*s' has no meaning here", RY_SHOWN(unused->name));
+}
+
+renyi_status ry_grid_policy(renyi_grid *g, ry_text text, renyi_error *err)
+{
+    ry_grid_word words[RY_GRID_WORDS], rules;
+    size_t n = 0;
+    ry_text word = ry_grid_next_word(&text);
+    RY_TRY(read_word(&rules, word, err));
+    if (rules.name.n) rules.values = word; /* "keep=0.5": the parser says what is missing */
+    while ((word = ry_grid_next_word(&text)).n) {
+        if (n == RY_GRID_WORDS)
+            return ry_fail(err, RENYI_ERR_ARG, -1, "a policy has at most %d words", RY_GRID_WORDS);
+        RY_TRY(read_word(&words[n++], word, err));
+    }
+    for (size_t i = 0; i < ry_grid_alternatives(rules.values); i++)
+        RY_TRY(ry_grid_expand(g, ry_grid_alternative(rules.values, i), words, n, err));
+    for (size_t i = 0; i < n; i++)
+        if (!words[i].is_used)
+            return fail_unused(ry_grid_alternative(rules.values, 0), words, n, &words[i], err);
+    return RENYI_OK;
 }

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/status.h"
-#include "eval/data/image_file.h"
+#include "eval/run/pipeline.h"
 #include "eval/sweep/tuning.h"
 
 #include <math.h>

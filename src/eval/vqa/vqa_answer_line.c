@@ -1,8 +1,8 @@
 /* vqa_answer_line.c - one answer as LLaVA's scripts write it. Our metadata say what LLaVA's leave
  * out: policy, run, tokens and time.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
 #include "base/status.h"
-#include "eval/run/fnv.h"
 #include "eval/vqa/vqa_questions.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static json_t *metadata(const ry_vqa_run_words *words, const renyi_vqa_reply *re
 static json_t *answer_id(const ry_vqa_question *q, const ry_vqa_run_words *words)
 {
     char text[17];
-    const uint64_t hash = ry_fnv_text(ry_vqa_key(q->id, q->prompt), words->id);
+    const uint64_t hash = ry_hash_add_text(ry_vqa_key(q->id, q->prompt), words->id);
     snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
     return json_string(text);
 }

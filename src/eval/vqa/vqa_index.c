@@ -2,15 +2,15 @@
  * the texts themselves: a hash alone proves nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/status.h"
-#include "eval/run/fnv.h"
 #include "eval/vqa/vqa_questions.h"
 
 #include <stdlib.h>
 
 uint64_t ry_vqa_key(const char *a, const char *b)
 {
-    return ry_fnv_text(ry_fnv_text(RY_FNV_START, a), b);
+    return ry_hash_add_text(ry_hash_add_text(RY_HASH_START, a), b);
 }
 
 renyi_status ry_vqa_index_add(ry_vqa_index *x, uint64_t hash, uint32_t place,

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/status.h"
-#include "eval/data/csv.h"
+#include "eval/data/text_lines.h"
 #include "eval/vqa/vqa_questions.h"
 
 #include <stdio.h>

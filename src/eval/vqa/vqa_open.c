@@ -2,8 +2,8 @@
  * and indexed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/status.h"
-#include "eval/run/fnv.h"
 #include "eval/vqa/vqa_questions.h"
 
 #include <string.h>
@@ -132,13 +132,13 @@ static renyi_status normalise_right(renyi_vqa *v, ry_vqa_question *q, renyi_erro
 
 renyi_status ry_vqa_finish(renyi_vqa *v, renyi_error *err)
 {
-    uint64_t print = RY_FNV_START;
+    uint64_t print = RY_HASH_START;
     for (size_t i = 0; i < v->count; i++) {
         ry_vqa_question *q = &v->questions[i];
         RY_TRY(ry_vqa_index_add(&v->index, ry_vqa_key(q->id, q->prompt), (uint32_t)i, &v->al, err));
         RY_TRY(ry_vqa_index_add(&v->by_id, ry_vqa_key(q->id, ""), (uint32_t)i, &v->al, err));
-        print =
-            ry_fnv_text(ry_fnv_text(ry_fnv_text(print, q->id), q->text), q->image ? q->image : "");
+        print = ry_hash_add_text(ry_hash_add_text(ry_hash_add_text(print, q->id), q->text),
+                                 q->image ? q->image : "");
         v->info.n_known += q->n_right > 0;
         if (ry_vqa_is_soft(v->info.task) && q->n_right) RY_TRY(normalise_right(v, q, err));
     }

@@ -3,8 +3,8 @@
 #include "eval/vqa/vqa_run.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/status.h"
-#include "eval/run/fnv.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -121,10 +121,10 @@ static void name_run(ry_vqa_run *r)
     renyi_vqa_get_task(r->v->info.task, &task);
     r->words.model = o->model ? o->model : "";
     r->words.policy = o->policy;
-    uint64_t hash = ry_fnv_text(RY_FNV_START, task.name);
-    hash = ry_fnv_text(hash, r->words.model);
-    hash = ry_fnv_text(hash, o->policy ? o->policy : "");
-    hash = ry_fnv_text(hash, o->condition ? o->condition : "");
+    uint64_t hash = ry_hash_add_text(RY_HASH_START, task.name);
+    hash = ry_hash_add_text(hash, r->words.model);
+    hash = ry_hash_add_text(hash, o->policy ? o->policy : "");
+    hash = ry_hash_add_text(hash, o->condition ? o->condition : "");
     snprintf(r->words.id, sizeof r->words.id, "%016llx", (unsigned long long)hash);
 }
 

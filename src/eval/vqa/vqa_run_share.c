@@ -2,8 +2,8 @@
  * they would write.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/status.h"
-#include "eval/run/fnv.h"
 #include "eval/vqa/vqa_run.h"
 
 #include <stdio.h>
@@ -12,10 +12,10 @@
 renyi_status ry_vqa_meet(ry_vqa_run *r, renyi_error *err)
 {
     ry_ranks *k = &r->ranks;
-    uint64_t mine = ry_fnv_text(RY_FNV_START, r->words.id), other;
-    mine = ry_fnv(mine, &r->v->info.fingerprint, sizeof mine);
+    uint64_t mine = ry_hash_add_text(RY_HASH_START, r->words.id), other;
+    mine = ry_hash_add(mine, &r->v->info.fingerprint, sizeof mine);
     for (size_t i = 0; i < r->v->count; i++)
-        mine = ry_fnv_text(mine, r->a->items[i].text ? r->a->items[i].text : "");
+        mine = ry_hash_add_text(mine, r->a->items[i].text ? r->a->items[i].text : "");
     memcpy(k->mine, &mine, sizeof mine);
     RY_TRY(ry_ranks_gather(k, sizeof mine, err));
     for (uint32_t i = 0; i < k->r.n_ranks; i++) {

@@ -1,6 +1,6 @@
 /* vqa_score.c - the figure of a benchmark from what its answers are worth.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "eval/masks/moments.h"
+#include "eval/run/stats.h"
 #include "eval/vqa/vqa_questions.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "eval/data/csv.h"
+#include "eval/data/text_lines.h"
 #include "eval/vqa/vqa_questions.h"
 #include "eval/vqa/xlsx.h"
 #include "formats/output_file.h"

@@ -1,7 +1,7 @@
 /* test_eval.c - an evaluation's totals do not depend on threads, batches or interruptions.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
-#include "eval/run/answer.h"
+#include "eval/run/evaluation.h"
 #include "fixtures/eval_fixture.h"
 #include "fixtures/test_heap.h"
 

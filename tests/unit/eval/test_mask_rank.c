@@ -2,7 +2,7 @@
  * cuts written by hand, means and their intervals.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/masks/mask.h"
-#include "eval/masks/moments.h"
+#include "eval/run/stats.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* collection_list.h - the table of known data sets, and where the parts of one are below a path.
+/* collections.h - the table of known data sets, and where the parts of one are below a path.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_COLLECTION_LIST_H
-#define RY_COLLECTION_LIST_H
+#ifndef RY_COLLECTIONS_H
+#define RY_COLLECTIONS_H
 
 #include "eval/data/text_lines.h"
 #include "renyi/eval.h"
@@ -28,5 +28,11 @@ renyi_status ry_collection_place(ry_place *out, const renyi_collection *c, const
  * Several lists in one folder are an error. */
 renyi_status ry_collection_guess(renyi_collection *out, const char *path, ry_pool *pool,
                                  renyi_error *err) RENYI_CHECK;
+
+/* None yet; for those who have the bytes already. */
+renyi_status ry_templates_new(renyi_templates **out, const renyi_allocator *al,
+                              renyi_error *err) RENYI_CHECK;
+renyi_status ry_templates_read(renyi_templates *t, const char *file, const void *bytes, size_t size,
+                               renyi_error *err) RENYI_CHECK;
 
 #endif
