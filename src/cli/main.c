@@ -51,7 +51,7 @@ static int unknown_verb(const char *name)
     const char *names[N_VERBS];
 
     for (int i = 0; i < N_VERBS; i++) names[i] = verbs[i].name;
-    const char *nearest = nearest_word(name, names, N_VERBS);
+    const char *nearest = nearest_name(name, names, N_VERBS);
     if (nearest)
         cli_error("unknown verb '%s', did you mean '%s'? See 'renyi help'", name, nearest);
     else

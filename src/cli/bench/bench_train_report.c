@@ -3,9 +3,7 @@
  */
 #include "cli/bench/bench_report.h"
 #include "cli/bench/bench_train.h"
-#include "cli/kit/csv_out.h"
-#include "cli/kit/json_out.h"
-#include "cli/kit/text_table.h"
+#include "cli/kit/output.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  */
 #include "cli/classify/classify_batches.h"
 
-#include "cli/kit/terminal.h"
+#include "cli/kit/progress.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  */
 #include "cli/classify/classify_report.h"
 
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  */
 #include "cli/eval/eval_job.h"
 #include "cli/eval/eval_report.h"
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/verbs.h"
 
 #include <math.h>

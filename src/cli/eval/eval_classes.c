@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/eval/eval_report.h"
-#include "cli/kit/json_out.h"
-#include "cli/kit/text_table.h"
+#include "cli/kit/output.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "cli/eval/eval_masks.h"
 #include "cli/eval/eval_report.h"
 #include "cli/kit/cli_ranks.h"
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/shared/model_path.h"
 
 #include <stdlib.h>

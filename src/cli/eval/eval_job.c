@@ -105,7 +105,7 @@ static int run(const eval_job *job, renyi_eval *e, eval_progress *progress, int 
     renyi_error err = {0};
 
     eval_progress_resume(progress, e);
-    eval_catch_interrupt();
+    catch_interrupt();
     const renyi_status status = renyi_eval_run(e, &err);
     progress_end(&progress->bar);
     *is_interrupted = status == RENYI_ERR_ABORTED;

@@ -4,7 +4,7 @@
 #include "cli/eval/eval_masks.h"
 
 #include "cli/eval/eval_job.h"
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/kit/progress.h"
 
 #include <stdlib.h>
@@ -99,14 +99,14 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
 
     if (!p->is_started) progress_start(&p->bar, "masks", total, 1);
     p->is_started = 1;
-    progress_words(&p->bar, ", %.1f/s", seconds > 0 ? (double)done / seconds : 0.0);
+    progress_text(&p->bar, ", %.1f/s", seconds > 0 ? (double)done / seconds : 0.0);
     progress_update(&p->bar, done);
     if (!p->bar.is_on && done >= p->next_line) {
         cli_note("masks: [%llu/%llu]  Time: %.1fs (%.1f/s)", (unsigned long long)done,
                  (unsigned long long)total, seconds, (double)done / seconds);
         while (p->next_line <= done) p->next_line += p->log_freq;
     }
-    return eval_is_interrupted();
+    return was_interrupted();
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ static int run(masks_report *r, renyi_masks *study, masks_progress *progress)
 {
     renyi_error err = {0};
 
-    eval_catch_interrupt();
+    catch_interrupt();
     progress->start_ms = cli_now_ms();
     const renyi_status status = renyi_masks_run(study, &err);
     progress_end(&progress->bar);

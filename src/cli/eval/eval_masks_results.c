@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/eval/eval_masks.h"
-#include "cli/kit/csv_out.h"
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/shared/model_path.h"
 
 #include <errno.h>

@@ -3,8 +3,7 @@
  */
 #include "cli/eval/eval_report.h"
 #include "cli/kit/cli_ranks.h"
-#include "cli/kit/csv_out.h"
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/shared/model_path.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
 
 #include "cli/eval/eval_job.h"
 #include "cli/kit/cli_ranks.h"
-#include "cli/kit/user_cache.h"
-#include "cli/kit/work_progress.h"
+#include "cli/kit/files.h"
+#include "cli/kit/progress.h"
 
 #include <stdlib.h>
 #include <string.h>

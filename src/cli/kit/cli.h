@@ -1,12 +1,13 @@
-/* cli.h - what every verb of the program shares: exit codes, messages, output, memory.
+/* cli.h - what all verbs share: exit codes, messages, stdout, memory.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Results go to stdout, everything else to stderr. Only this room may print, read the
- * environment or end the process.
+ * Results go to stdout, everything else to stderr. Only src/cli may print, read the environment or
+ * end the process.
  */
 #ifndef RENYI_CLI_H
 #define RENYI_CLI_H
 
+#include "renyi/renyi.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ enum cli_exit {
     CLI_PARTIAL = 3 /* some inputs failed, the others are done */
 };
 
-/* ---- messages on stderr ("renyi: ..."), one line each, control characters made harmless ---- */
+/* ---- messages on stderr ("renyi: ..."), one line each, control characters replaced ------- */
 
 #define CLI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
@@ -28,28 +29,34 @@ void cli_note(const char *fmt, ...) CLI_PRINTF(1, 2);   /* not with --quiet */
 void cli_detail(const char *fmt, ...) CLI_PRINTF(1, 2); /* only with --verbose */
 void cli_set_verbosity(int level);                      /* -1 quiet, 0, 1 verbose */
 int cli_is_quiet(void);
-/* Words in front of all errors and warnings ("rank 2: "); notes are not shown any more. */
-void cli_set_speaker(const char *words);
+/* Text before all errors and warnings ("rank 2: "); from now on notes are not shown. */
+void cli_set_sender(const char *prefix);
+
+/* What the library says is wrong; its message, or the name of its code without one. */
+const char *cli_reason(const renyi_error *err);
+/* Reports it; returns CLI_FAILED. */
+int cli_fail(const renyi_error *err);
 
 /* ---- stdout -------------------------------------------------------------------------------- */
 
-/* Text from files (names, labels): control characters become '?', so no terminal is hijacked. */
+/* Text from files (names, labels): control characters become '?', so that they cannot change the
+ * terminal. */
 void cli_put_clean(FILE *stream, const char *text);
-/* Flush stdout; an error turns `code` into CLI_FAILED and is reported once. */
+/* Flushes stdout; an error turns `code` into CLI_FAILED and is reported once. */
 int cli_finish_output(int code);
 
-/* Escape sequences, or "" when the stream is no terminal or NO_COLOR is set. */
+/* Escape sequences, or "" if the stream is no terminal or NO_COLOR is set. */
 const char *cli_bold(FILE *stream);
 const char *cli_green(FILE *stream);
 const char *cli_plain(FILE *stream);
 
-/* ---- memory: the program ends with a message when there is none ---------------------------- */
+/* ---- memory: the program ends with a message if there is none ------------------------------ */
 
 void *cli_alloc(size_t count, size_t size); /* zeroed */
 void *cli_grow(void *ptr, size_t count, size_t size);
 char *cli_copy(const char *text);
 char *cli_format(const char *fmt, ...) CLI_PRINTF(1, 2);
-char *cli_command_line(int argc, char **argv); /* "renyi sweep -m 'a b'", as a shell takes it */
+char *cli_command_line(int argc, char **argv); /* "renyi sweep -m 'a b'", quoted for a shell */
 
 /* A list of strings that owns them. */
 typedef struct cli_strings {

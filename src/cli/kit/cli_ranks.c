@@ -124,7 +124,7 @@ static void mute(uint32_t rank)
     if (nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
     if (nowhere > STDERR_FILENO) close(nowhere);
     snprintf(name, sizeof name, "rank %u: ", rank);
-    cli_set_speaker(name);
+    cli_set_sender(name);
 }
 
 /* mpirun binds up to two ranks to a core each, whatever the machine has. */

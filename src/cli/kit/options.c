@@ -1,22 +1,15 @@
-/* options.c - see options.h. Values in option_values.c, the help page in option_help.c.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* options.c - reads the command line of a verb by its option table; prints --help from the table.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/options.h"
 
 #include "cli/kit/cli_ranks.h"
-#include "cli/kit/option_values.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A walk over argv. */
-typedef struct cursor {
-    const verb_syntax *syntax;
-    char **argv;
-    int argc, at;
-    int quiet, verbose, help;
-} cursor;
 
 int options_usage_error(const char *verb, const char *fmt, ...)
 {
@@ -31,6 +24,201 @@ int options_usage_error(const char *verb, const char *fmt, ...)
     return CLI_USAGE;
 }
 
+/* ---- "did you mean ...?" ------------------------------------------------------------------- */
+
+enum { MAX_WORD = 40 };
+
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Levenshtein distance with one row; words longer than MAX_WORD count as far away. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[MAX_WORD + 1];
+    const size_t n_a = strlen(a), n_b = strlen(b);
+
+    if (n_a > MAX_WORD || n_b > MAX_WORD) return MAX_WORD;
+    for (size_t j = 0; j <= n_b; j++) row[j] = j;
+    for (size_t i = 1; i <= n_a; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n_b; j++) {
+            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = min_size(change, min_size(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[n_b];
+}
+
+const char *nearest_name(const char *word, const char *const *candidates, size_t count)
+{
+    const size_t length = strlen(word);
+    const char *best = NULL;
+    size_t best_distance = length / 3 + 2; /* farther than this is no typing error */
+
+    for (size_t i = 0; i < count; i++) {
+        const size_t distance = edit_distance(word, candidates[i]);
+        const int is_beginning = length >= 3 && strncmp(candidates[i], word, length) == 0;
+        if (distance < best_distance || (is_beginning && !best)) {
+            best = candidates[i];
+            if (distance < best_distance) best_distance = distance;
+        }
+    }
+    return best;
+}
+
+/* ---- the help page ------------------------------------------------------------------------- */
+
+enum { HELP_COLUMN = 30 };
+
+static void put_option(char letter, const char *name, const char *argument, const char *help)
+{
+    char left[80];
+
+    if (letter)
+        snprintf(left, sizeof left, "  -%c, --%s %s", letter, name, argument);
+    else
+        snprintf(left, sizeof left, "      --%s %s", name, argument);
+    if (strlen(left) < HELP_COLUMN - 1)
+        printf("%-*s%s\n", HELP_COLUMN, left, help);
+    else
+        printf("%s\n%*s%s\n", left, HELP_COLUMN, "", help);
+}
+
+static void put_help(const verb_syntax *syntax)
+{
+    const int has_headings = syntax->n_options && syntax->options[0].kind == OPTION_HEADING;
+    printf("Usage: renyi %s %s\n\n%s\n\n%s", syntax->name, syntax->usage, syntax->summary,
+           has_headings ? "" : "Options:\n");
+    for (size_t i = 0; i < syntax->n_options; i++) {
+        const option *o = &syntax->options[i];
+        if (o->kind == OPTION_HEADING)
+            printf("%s%s:\n", i ? "\n" : "", o->help);
+        else
+            put_option(o->letter, o->name, o->kind == OPTION_FLAG ? "" : o->argument, o->help);
+    }
+    put_option('q', "quiet", "", "results and errors only");
+    put_option('v', "verbose", "", "say more on stderr");
+    put_option('h', "help", "", "this page");
+    printf("\nExamples:\n%s", syntax->examples);
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+/* Digits only, up to `stop` or the end; -1 on anything else, overflow or out of range. */
+static int parse_count(const option *o, const char *text, size_t length, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    if (length == 0) return -1;
+    for (size_t i = 0; i < length; i++) {
+        if (!isdigit((unsigned char)text[i])) return -1;
+        const uint64_t digit = (uint64_t)(text[i] - '0');
+        if (value > (UINT64_MAX - digit) / 10) return -1;
+        value = value * 10 + digit;
+    }
+    if (value < o->min || (o->max && value > o->max)) return -1;
+    *out = value;
+    return 0;
+}
+
+static int bad_count(const char *verb, const option *o, const char *text)
+{
+    if (o->max)
+        options_usage_error(verb, "option '--%s': '%s' is not a whole number from %llu to %llu",
+                            o->name, text, (unsigned long long)o->min, (unsigned long long)o->max);
+    else
+        options_usage_error(verb, "option '--%s': '%s' is not a whole number of at least %llu",
+                            o->name, text, (unsigned long long)o->min);
+    return -1;
+}
+
+static int store_counts(const char *verb, const option *o, const char *text)
+{
+    option_counts *list = o->value;
+
+    list->count = 0;
+    for (const char *at = text;; at++) {
+        const size_t length = strcspn(at, ",");
+        if (list->count == OPTION_MAX_COUNTS) {
+            options_usage_error(verb, "option '--%s': more than %d values", o->name,
+                                OPTION_MAX_COUNTS);
+            return -1;
+        }
+        if (parse_count(o, at, length, &list->values[list->count])) return bad_count(verb, o, text);
+        list->count++;
+        at += length;
+        if (!*at) return 0;
+    }
+}
+
+static int store_reals(const char *verb, const option *o, const char *text)
+{
+    const int wanted = o->kind == OPTION_REALS3 ? 3 : 1;
+    option_reals *reals = o->value;
+    const char *at = text;
+
+    for (int i = 0; i < wanted; i++) {
+        char *end;
+        reals->values[i] = strtod(at, &end);
+        const int is_last = i == wanted - 1;
+        if (end == at || !isfinite(reals->values[i]) || *end != (is_last ? '\0' : ',')) {
+            options_usage_error(verb, "option '--%s': '%s' is not %s", o->name, text,
+                                wanted == 3 ? "three numbers" : "a number");
+            return -1;
+        }
+        at = end + 1;
+    }
+    reals->given = 1;
+    return 0;
+}
+
+static int store_choice(const char *verb, const option *o, const char *text)
+{
+    const size_t length = strlen(text);
+
+    for (const char *at = o->argument;; at++) {
+        const size_t n = strcspn(at, "|");
+        if (n == length && memcmp(at, text, n) == 0) {
+            *(const char **)o->value = text;
+            return 0;
+        }
+        at += n;
+        if (!*at) break;
+    }
+    options_usage_error(verb, "option '--%s': '%s' is not one of %s", o->name, text, o->argument);
+    return -1;
+}
+
+/* 0, or -1 after reporting wrong usage. Flags have no value. */
+static int store_value(const char *verb, const option *o, const char *text)
+{
+    switch (o->kind) {
+    case OPTION_STRING: *(const char **)o->value = text; return 0;
+    case OPTION_STRINGS: cli_strings_add(o->value, cli_copy(text)); return 0;
+    case OPTION_COUNT:
+        if (parse_count(o, text, strlen(text), o->value)) return bad_count(verb, o, text);
+        return 0;
+    case OPTION_COUNTS: return store_counts(verb, o, text);
+    case OPTION_REAL:
+    case OPTION_REALS3: return store_reals(verb, o, text);
+    case OPTION_CHOICE: return store_choice(verb, o, text);
+    case OPTION_FLAG:
+    case OPTION_HEADING: break;
+    }
+    return 0;
+}
+
+/* ---- the words of the command line --------------------------------------------------------- */
+
+/* A walk over argv. */
+typedef struct cursor {
+    const verb_syntax *syntax;
+    char **argv;
+    int argc, at;
+    int quiet, verbose, help;
+} cursor;
+
 static int unknown_option(const cursor *c, const char *name)
 {
     enum { MAX_NAMES = 128 };
@@ -40,7 +228,7 @@ static int unknown_option(const cursor *c, const char *name)
     for (size_t i = 0; i < c->syntax->n_options && count < MAX_NAMES; i++)
         if (c->syntax->options[i].kind != OPTION_HEADING)
             names[count++] = c->syntax->options[i].name;
-    const char *nearest = nearest_word(name, names, count);
+    const char *nearest = nearest_name(name, names, count);
     if (nearest)
         options_usage_error(c->syntax->name, "unknown option '--%s' (did you mean '--%s'?)", name,
                             nearest);
@@ -98,11 +286,11 @@ static int take_value(cursor *c, const option *o, const char *glued)
         }
         char *joined = cli_format("%s,%s,%s", first, c->argv[c->at], c->argv[c->at + 1]);
         c->at += 2;
-        const int rc = option_store(c->syntax->name, o, joined);
+        const int rc = store_value(c->syntax->name, o, joined);
         free(joined);
         return rc;
     }
-    return option_store(c->syntax->name, o, first);
+    return store_value(c->syntax->name, o, first);
 }
 
 static int take_long(cursor *c, const char *text)
@@ -158,7 +346,7 @@ option_outcome options_parse(const verb_syntax *syntax, int argc, char **argv, c
             rc = word[1] == '-' ? take_long(&c, word + 2) : take_letters(&c, word + 1);
         if (rc) return OPTIONS_BAD;
         if (c.help) {
-            options_help(syntax);
+            put_help(syntax);
             return OPTIONS_HELP;
         }
     }

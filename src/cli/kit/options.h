@@ -58,12 +58,11 @@ typedef enum option_outcome { OPTIONS_GO, OPTIONS_HELP, OPTIONS_BAD } option_out
 /* Fills the values of the table and collects the other words. -h, -q, -v are
  * understood everywhere. OPTIONS_HELP: the help was printed. OPTIONS_BAD: the error was. */
 option_outcome options_parse(const verb_syntax *syntax, int argc, char **argv, cli_strings *words);
-void options_help(const verb_syntax *syntax);
 /* Report wrong usage; returns CLI_USAGE. */
 int options_usage_error(const char *verb, const char *fmt, ...) CLI_PRINTF(2, 3);
 
 /* The candidate nearest to `word` (few edits away), or NULL. */
-const char *nearest_word(const char *word, const char *const *candidates, size_t count);
+const char *nearest_name(const char *word, const char *const *candidates, size_t count);
 
 #define OPTIONS_OF(table) (table), sizeof(table) / sizeof *(table)
 

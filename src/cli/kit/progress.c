@@ -1,24 +1,25 @@
-/* progress.c - see progress.h.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* progress.c - progress bars and lines on stderr, and Ctrl-C.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/progress.h"
-
-#include "cli/kit/cli.h"
 
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static volatile sig_atomic_t is_interrupted;
+/* ---- Ctrl-C -------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
 
 static void note_interrupt(int signal_number)
 {
     (void)signal_number;
-    is_interrupted = 1;
+    interrupted = 1;
 }
 
-void eval_catch_interrupt(void)
+void catch_interrupt(void)
 {
     struct sigaction action;
 
@@ -30,7 +31,108 @@ void eval_catch_interrupt(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-int eval_is_interrupted(void) { return is_interrupted; }
+int was_interrupted(void) { return interrupted; }
+
+/* ---- the bar ------------------------------------------------------------------------------- */
+
+enum { BAR_WIDTH = 24 };
+
+void progress_start(progress_bar *bar, const char *title, uint64_t total, int wanted)
+{
+    *bar = (progress_bar){.title = title, .total = total, .start_ms = cli_now_ms()};
+    bar->is_on = wanted && !cli_is_quiet() && isatty(STDERR_FILENO);
+}
+
+void progress_start_bytes(progress_bar *bar, const char *title, uint64_t total, uint64_t done)
+{
+    progress_start(bar, title, total, 1);
+    bar->started_at = done;
+    bar->is_bytes = 1;
+}
+
+static void draw_bar(const progress_bar *bar, uint64_t done, double now)
+{
+    const double share = bar->total ? (double)done / (double)bar->total : 0.0;
+    const int filled = share >= 1.0 ? BAR_WIDTH : (int)(share * BAR_WIDTH);
+    const double seconds = (now - bar->start_ms) * 1e-3;
+    const double speed = seconds > 0 ? (double)(done - bar->started_at) / seconds : 0.0;
+
+    fprintf(stderr, "\r\033[K%s [", bar->title);
+    for (int i = 0; i < BAR_WIDTH; i++) putc(i < filled ? '=' : ' ', stderr);
+    if (bar->is_bytes)
+        fprintf(stderr, "] %.1f of %.1f MB, %.1f MB/s", (double)done * 1e-6,
+                (double)bar->total * 1e-6, speed * 1e-6);
+    else
+        fprintf(stderr, "] %llu of %llu", (unsigned long long)done, (unsigned long long)bar->total);
+    fputs(bar->text, stderr);
+    fflush(stderr);
+}
+
+int progress_is_due(const progress_bar *bar)
+{
+    return bar->is_on && cli_now_ms() - bar->shown_ms >= 100.0;
+}
+
+void progress_text(progress_bar *bar, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(bar->text, sizeof bar->text, fmt, args);
+    va_end(args);
+}
+
+void progress_update(progress_bar *bar, uint64_t done)
+{
+    const double now = cli_now_ms();
+
+    if (!progress_is_due(bar)) return;
+    bar->shown_ms = now;
+    draw_bar(bar, done, now);
+}
+
+void progress_end(progress_bar *bar)
+{
+    if (bar->is_on && bar->shown_ms > 0) fputs("\r\033[K", stderr);
+    bar->is_on = 0;
+}
+
+/* ---- work over many images or texts -------------------------------------------------------- */
+
+int work_on_progress(void *user, uint64_t done, uint64_t total)
+{
+    work_progress *p = user;
+
+    if (!p->is_started) progress_start(&p->bar, p->title, total, 1);
+    p->is_started = 1;
+    progress_update(&p->bar, done);
+    return interrupted;
+}
+
+void work_on_failure(void *user, const char *file, const char *message)
+{
+    work_progress *p = user;
+
+    work_progress_end(p); /* the message gets its own line; the bar comes back below it */
+    cli_error("%s: %s", file, message);
+    cli_strings_add(&p->failed, cli_copy(file));
+    cli_strings_add(&p->reasons, cli_copy(message));
+}
+
+void work_progress_end(work_progress *p)
+{
+    if (p->is_started) progress_end(&p->bar);
+    p->is_started = 0;
+}
+
+void work_progress_free(work_progress *p)
+{
+    work_progress_end(p);
+    cli_strings_free(&p->failed);
+    cli_strings_free(&p->reasons);
+}
+
+/* ---- evaluations --------------------------------------------------------------------------- */
 
 void eval_progress_init(eval_progress *p, const char *verb, uint32_t n_policies, uint64_t log_freq)
 {
@@ -77,7 +179,7 @@ void eval_on_failure(void *user, const char *file, const char *message)
 {
     eval_progress *p = user;
 
-    progress_end(&p->bar); /* the message gets a line of its own; the bar comes back below it */
+    progress_end(&p->bar); /* the message gets its own line; the bar comes back below it */
     cli_error("%s: %s", file, message);
     p->is_started = 0;
 }
@@ -99,12 +201,12 @@ static void show_bar(eval_progress *p, uint64_t done, uint64_t total)
     for (uint32_t i = 0; p->n_images && i < p->n_policies && i < SHOWN; i++)
         snprintf(right + strlen(right), sizeof right - strlen(right), "%s%.1f", i ? " | " : "",
                  100.0 * (double)p->n_top1[i] / (double)p->n_images);
-    progress_words(&p->bar, ", %.1f/s, top-1 %s %%, %.0f:%02.0f left", per_second, right,
-                   floor(left / 60.0), floor(fmod(left, 60.0)));
+    progress_text(&p->bar, ", %.1f/s, top-1 %s %%, %.0f:%02.0f left", per_second, right,
+                  floor(left / 60.0), floor(fmod(left, 60.0)));
     progress_update(&p->bar, done);
 }
 
-/* timm's words, a line for each of the first policies. */
+/* As timm prints it: a line for each of the first policies. */
 static void show_line(const eval_progress *p, uint64_t done, uint64_t total)
 {
     enum { SHOWN = 8 };
@@ -132,5 +234,5 @@ int eval_on_progress(void *user, uint64_t done, uint64_t total)
         show_line(p, done, total);
         while (p->next_line <= done) p->next_line += p->log_freq;
     }
-    return is_interrupted;
+    return interrupted;
 }

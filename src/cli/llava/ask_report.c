@@ -1,7 +1,7 @@
 /* ask_report.c - answers on stdout as they come or as lines of JSON; what they cost on stderr.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/llava/ask_job.h"
 
 #include <string.h>

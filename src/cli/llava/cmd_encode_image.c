@@ -1,8 +1,8 @@
 /* cmd_encode_image.c - renyi encode-image: visual tokens in a file, for other engines.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
-#include "cli/kit/terminal.h"
+#include "cli/kit/output.h"
+#include "cli/kit/progress.h"
 #include "cli/llava/llava_options.h"
 #include "cli/shared/image_inputs.h"
 #include "cli/verbs.h"

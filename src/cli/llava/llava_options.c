@@ -3,8 +3,8 @@
  */
 #include "cli/llava/llava_options.h"
 
-#include "cli/kit/read_file.h"
-#include "cli/kit/terminal.h"
+#include "cli/kit/files.h"
+#include "cli/kit/progress.h"
 
 #include <stdlib.h>
 

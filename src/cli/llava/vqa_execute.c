@@ -4,7 +4,6 @@
 #include "cli/eval/eval_job.h"
 #include "cli/kit/cli_ranks.h"
 #include "cli/kit/progress.h"
-#include "cli/kit/work_progress.h"
 #include "cli/llava/vqa_model.h"
 #include "cli/llava/vqa_report.h"
 
@@ -171,7 +170,7 @@ static int ask_all(job *j)
     if (!has_images(j->a)) return CLI_FAILED;
     int code = vqa_model_open(&m, j->a);
 
-    eval_catch_interrupt();
+    catch_interrupt();
     for (size_t i = 0; code == CLI_OK && i < j->a->policies.count; i++) {
         code = vqa_model_choose(&m, j->a->policies.items[i]);
         if (code == CLI_OK) code = ask_policy(j, &m, i);

@@ -14,13 +14,13 @@
 static int on_progress(void *user, uint64_t done, uint64_t total)
 {
     (void)user, (void)done, (void)total;
-    return eval_is_interrupted();
+    return was_interrupted();
 }
 
 static int on_text(void *user, const char *text, size_t size)
 {
     (void)user, (void)text, (void)size;
-    return eval_is_interrupted();
+    return was_interrupted();
 }
 
 static renyi_status converse(const vqa_model *m, renyi_conversation **out, const char *policy,

@@ -3,7 +3,7 @@
  */
 #include "cli/llava/vqa_report.h"
 
-#include "cli/kit/text_table.h"
+#include "cli/kit/output.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* vqa_results.c - the results of renyi vqa for machines.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/llava/vqa_report.h"
 
 #include <math.h>

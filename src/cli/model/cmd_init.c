@@ -3,7 +3,6 @@
  */
 #include "cli/kit/options.h"
 #include "cli/kit/progress.h"
-#include "cli/kit/work_progress.h"
 #include "cli/verbs.h"
 
 #include "renyi/llava.h"
@@ -33,7 +32,7 @@ static int run_llava(const init_arguments *a, const char *folder)
                                          .progress_user = &p};
     renyi_error err = {0};
 
-    eval_catch_interrupt();
+    catch_interrupt();
     const renyi_status st = renyi_lvlm_init(folder, a->arch, &opt, &err);
     work_progress_free(&p);
     if (st != RENYI_OK) return failure(&err);

@@ -1,8 +1,8 @@
 /* cmd_inspect.c - renyi inspect: what a checkpoint is, before anything is run.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
 #include "cli/kit/options.h"
+#include "cli/kit/output.h"
 #include "cli/model/inspect_llava.h"
 #include "cli/model/inspect_tensors.h"
 #include "cli/shared/model_path.h"

@@ -1,8 +1,8 @@
 /* cmd_policies.c - renyi policies: the policies that have names, and the grammar of all others.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
 #include "cli/kit/options.h"
+#include "cli/kit/output.h"
 #include "cli/shared/policy_grammar.h"
 #include "cli/verbs.h"
 

@@ -2,9 +2,8 @@
  * ones.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/kit/progress.h"
-#include "cli/kit/work_progress.h"
 #include "cli/model/quantize_lm_file.h"
 #include "cli/shared/model_path.h"
 #include "cli/verbs.h"
@@ -155,7 +154,7 @@ static int run(const quantize_arguments *a)
     char *path = model_path_resolve(a->model);
 
     if (!path) return CLI_FAILED;
-    eval_catch_interrupt();
+    catch_interrupt();
     int code =
         a->calib ? quantize_calibrated(a, path, &result) : write_file(a, path, NULL, &result);
     free(path);

@@ -4,7 +4,7 @@
 #include "cli/model/flops_report.h"
 
 #include "cli/kit/cli.h"
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 
 #include <inttypes.h>
 #include <stdio.h>

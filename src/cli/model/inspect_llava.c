@@ -3,7 +3,7 @@
  */
 #include "cli/model/inspect_llava.h"
 
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/model/inspect_tensors.h"
 #include "cli/shared/model_path.h"
 

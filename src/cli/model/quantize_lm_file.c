@@ -2,9 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/quantize_lm_file.h"
 
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/kit/progress.h"
-#include "cli/kit/work_progress.h"
 #include "cli/shared/model_path.h"
 
 #include "renyi/lm.h"
@@ -66,7 +65,7 @@ int quantize_lm(const char *model, const char *out, const char *bits, int json)
     char *path = model_path_resolve(model);
 
     if (!path) return CLI_FAILED;
-    eval_catch_interrupt();
+    catch_interrupt();
     const renyi_status st = renyi_lm_quantize(path, out, &o, &result, &err);
     work_progress_free(&p);
     free(path);

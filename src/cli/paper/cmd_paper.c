@@ -1,7 +1,7 @@
 /* cmd_paper.c - renyi paper: the tables of the paper, printed and recomputed.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/paper/paper_panel.h"
 #include "cli/paper/paper_report.h"
 #include "cli/paper/paper_survey.h"

@@ -1,9 +1,7 @@
 /* paper_panel_report.c - the tables of LLaVA for people, in Markdown, JSON and CSV.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/csv_out.h"
-#include "cli/kit/json_out.h"
-#include "cli/kit/text_table.h"
+#include "cli/kit/output.h"
 #include "cli/paper/paper_panel.h"
 #include "cli/paper/paper_report.h"
 

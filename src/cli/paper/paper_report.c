@@ -4,7 +4,7 @@
  */
 #include "cli/paper/paper_report.h"
 
-#include "cli/kit/text_table.h"
+#include "cli/kit/output.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* paper_results.c - renyi paper for machines: the JSON document and the CSV file.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/csv_out.h"
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/paper/paper_report.h"
 
 #include <string.h>

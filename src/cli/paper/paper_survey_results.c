@@ -1,7 +1,7 @@
 /* paper_survey_results.c - what renyi zeroshot wrote as JSON, into the tables over data sets.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/read_file.h"
+#include "cli/kit/files.h"
 #include "cli/paper/paper_survey.h"
 
 #include <math.h>

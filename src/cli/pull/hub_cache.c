@@ -4,7 +4,7 @@
 #include "cli/pull/hub_cache.h"
 
 #include "cli/kit/cli.h"
-#include "cli/kit/read_file.h"
+#include "cli/kit/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,22 +106,6 @@ char *hub_find_snapshot(const char *root, const char *repo, const char *revision
     return snapshot;
 }
 
-int hub_make_directories(const char *path)
-{
-    char *partial = cli_copy(path);
-    int rc = 0;
-
-    for (char *at = partial + 1; !rc && *at; at++) {
-        if (*at != '/') continue;
-        *at = 0;
-        if (mkdir(partial, 0777) && errno != EEXIST) rc = -1;
-        *at = '/';
-    }
-    if (!rc && mkdir(partial, 0777) && errno != EEXIST) rc = -1;
-    free(partial);
-    return rc;
-}
-
 /* Made beside and renamed, so that a reader sees the old link or the new one. */
 int hub_link_file(const char *repo_dir, const char *commit, const char *name, const char *etag)
 {
@@ -129,7 +113,7 @@ int hub_link_file(const char *repo_dir, const char *commit, const char *name, co
     char *link = cli_format("%s/%s", snapshot, name);
     char *temporary = cli_format("%s/.%s.%ld", snapshot, name, (long)getpid());
     char *target = cli_format("../../blobs/%s", etag);
-    int rc = hub_make_directories(snapshot);
+    int rc = make_directories(snapshot);
 
     if (!rc) {
         unlink(temporary);
@@ -161,7 +145,7 @@ int hub_write_ref(const char *repo_dir, const char *revision, const char *commit
     char *slash = strrchr(path, '/');
 
     *slash = 0;
-    int rc = hub_make_directories(path);
+    int rc = make_directories(path);
     *slash = '/';
     if (!rc) {
         rc = write_small_file(temporary, commit);

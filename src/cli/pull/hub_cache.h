@@ -25,8 +25,7 @@ char *hub_repo_dir(const char *root, const char *repo); /* owned */
 /* Directory of the snapshot a revision stands for. Owned; NULL if it is not in the cache. */
 char *hub_find_snapshot(const char *root, const char *repo, const char *revision);
 
-/* The rest create directories as needed. 0, or -1 with errno set. */
-int hub_make_directories(const char *path);
+/* Both create folders as needed and return 0, or -1 with errno set. */
 /* Make snapshots/<commit>/<name> point to the blob, replacing what is there. */
 int hub_link_file(const char *repo_dir, const char *commit, const char *name, const char *etag);
 int hub_write_ref(const char *repo_dir, const char *revision, const char *commit);

@@ -3,7 +3,8 @@
  */
 #include "cli/kit/cli.h"
 #include "cli/kit/digest.h"
-#include "cli/kit/terminal.h"
+#include "cli/kit/files.h"
+#include "cli/kit/progress.h"
 #include "cli/pull/hub_cache.h"
 #include "cli/pull/hub_file.h"
 
@@ -216,7 +217,7 @@ int hub_file_fetch(const hub_source *source, const hub_file *file)
 
     if (!source->force && is_in_cache(file, blob)) {
         cli_detail("%s: already there", file->name);
-    } else if (hub_make_directories(blobs)) {
+    } else if (make_directories(blobs)) {
         cli_error("%s: %s", blobs, strerror(errno));
         rc = -1;
     } else {

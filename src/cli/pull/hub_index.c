@@ -3,7 +3,7 @@
  */
 #include "cli/pull/hub_index.h"
 
-#include "cli/kit/read_file.h"
+#include "cli/kit/files.h"
 #include "cli/pull/hub_cache.h"
 
 #include <jansson.h>

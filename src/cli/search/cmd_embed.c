@@ -1,8 +1,8 @@
 /* cmd_embed.c - renyi embed: photos and texts as rows of numbers.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
-#include "cli/kit/read_file.h"
+#include "cli/kit/files.h"
+#include "cli/kit/output.h"
 #include "cli/search/embed_job.h"
 #include "cli/shared/model_path.h"
 #include "cli/shared/text_side.h"

@@ -172,7 +172,7 @@ int embed_job_photos(const embed_job *job, image_inputs *inputs, float **rows, c
     renyi_error err = {0};
 
     *rows = cli_alloc(n + 1, job->dim * sizeof **rows);
-    eval_catch_interrupt();
+    catch_interrupt();
     for (size_t i = 0; st == RENYI_OK && i < n;) {
         const size_t count = files_from(inputs, i);
         if (count)

@@ -6,7 +6,7 @@
 #define RENYI_EMBED_JOB_H
 
 #include "cli/eval/eval_job.h"
-#include "cli/kit/work_progress.h"
+#include "cli/kit/progress.h"
 #include "cli/shared/image_inputs.h"
 #include "cli/shared/model_input.h"
 #include "cli/shared/model_path.h"

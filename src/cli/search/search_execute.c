@@ -1,8 +1,8 @@
 /* search_execute.c - renyi search: index, questions, answers.
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "cli/kit/files.h"
 #include "cli/kit/progress.h"
-#include "cli/kit/user_cache.h"
 #include "cli/search/search_report.h"
 
 #include <errno.h>
@@ -75,7 +75,7 @@ static int update(search_report *r, renyi_gallery *g, const embed_job *job, cons
     renyi_error err = {0}, late = {0};
     char *title = model_path_title(r->a->e.model);
 
-    eval_catch_interrupt();
+    catch_interrupt();
     const renyi_status st = renyi_gallery_update(g, folder, job->model, title, &o, c, &err);
     work_progress_end(progress);
     free(title);

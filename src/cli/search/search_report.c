@@ -3,7 +3,7 @@
  */
 #include "cli/search/search_report.h"
 
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  */
 #include "cli/shared/class_names.h"
 
-#include "cli/kit/read_file.h"
+#include "cli/kit/files.h"
 
 #include "renyi/eval.h"
 

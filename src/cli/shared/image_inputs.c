@@ -3,7 +3,7 @@
  */
 #include "cli/shared/image_inputs.h"
 
-#include "cli/kit/read_file.h"
+#include "cli/kit/files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
  */
 #include "cli/shared/model_input.h"
 
-#include "cli/kit/json_out.h"
-#include "cli/kit/read_file.h"
+#include "cli/kit/files.h"
+#include "cli/kit/output.h"
 
 #include <stdlib.h>
 #include <string.h>

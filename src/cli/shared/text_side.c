@@ -3,7 +3,7 @@
  */
 #include "cli/shared/text_side.h"
 
-#include "cli/kit/work_progress.h"
+#include "cli/kit/progress.h"
 #include "cli/shared/model_path.h"
 
 #include <stdlib.h>

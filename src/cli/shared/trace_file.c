@@ -3,7 +3,7 @@
  */
 #include "cli/shared/trace_file.h"
 
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cli/kit/cli_ranks.h"
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/kit/progress.h"
 #include "cli/shared/model_path.h"
 #include "cli/sweep/sweep_report.h"
@@ -112,8 +112,8 @@ static int on_progress(void *user, const renyi_sweep_progress *p)
     if (!d->is_started) progress_start(&d->bar, "sweep", p->n_answers, 1);
     d->is_started = 1;
     if (progress_is_due(&d->bar)) {
-        progress_words(&d->bar, ", %.40s at %u (%u of %u)%s", title, p->image_size, p->pass + 1,
-                       p->n_passes, left);
+        progress_text(&d->bar, ", %.40s at %u (%u of %u)%s", title, p->image_size, p->pass + 1,
+                      p->n_passes, left);
         progress_update(&d->bar, p->answers);
     }
     if (p->pass != d->pass) d->next_line = d->a->e.log_freq;
@@ -126,7 +126,7 @@ static int on_progress(void *user, const renyi_sweep_progress *p)
         while (d->next_line <= p->photos) d->next_line += d->a->e.log_freq;
     }
     free(title);
-    return eval_is_interrupted();
+    return was_interrupted();
 }
 
 /* ---- report -------------------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ static int run(driver *d, renyi_sweep *s)
     d->start_ms = cli_now_ms();
     d->next_line = d->a->e.log_freq;
     if (!d->a->dry_run) {
-        eval_catch_interrupt();
+        catch_interrupt();
         status = renyi_sweep_run(s, &err);
         progress_end(&d->bar);
     }

@@ -1,7 +1,7 @@
 /* sweep_folder.c - the folder of renyi sweep -o: results, page and charts, each whole or not there.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/write_file.h"
+#include "cli/kit/files.h"
 #include "cli/sweep/sweep_report.h"
 
 #include <errno.h>

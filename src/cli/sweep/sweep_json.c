@@ -1,8 +1,7 @@
 /* sweep_json.c - a sweep for machines: the JSON document and the CSV.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/csv_out.h"
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/sweep/sweep_report.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* tune_execute.c - renyi tune: opens model and data, searches with progress, has it reported.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/kit/progress.h"
 #include "cli/shared/model_path.h"
 #include "cli/sweep/tune_report.h"
@@ -74,7 +74,7 @@ static int on_progress(void *user, const renyi_tune_progress *now)
     d->is_announced = d->is_started = 1;
     d->shown = *now;
     progress_update(&d->bar, now->done);
-    return eval_is_interrupted();
+    return was_interrupted();
 }
 
 /* ---- run ----------------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static int run(driver *d, renyi_tune *t, tune_report *r)
     renyi_error err = {0};
 
     cli_note("candidates: %zu, and the dense model", renyi_tune_count(t) - 1);
-    eval_catch_interrupt();
+    catch_interrupt();
     const renyi_status status = renyi_tune_run(t, &err);
     progress_end(&d->bar);
     r->is_interrupted = status == RENYI_ERR_ABORTED;

@@ -3,7 +3,7 @@
  */
 #include "cli/sweep/tune_report.h"
 
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 
 #include <math.h>
 #include <stdlib.h>

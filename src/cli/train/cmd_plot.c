@@ -1,8 +1,8 @@
 /* cmd_plot.c - renyi plot: loss and accuracy curves of training runs.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
 #include "cli/kit/options.h"
+#include "cli/kit/output.h"
 #include "cli/train/plot_view.h"
 #include "cli/verbs.h"
 

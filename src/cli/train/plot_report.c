@@ -1,9 +1,8 @@
 /* plot_report.c - see plot_view.h: the table of runs, JSON, SVG and HTML.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
-#include "cli/kit/text_table.h"
-#include "cli/kit/write_file.h"
+#include "cli/kit/files.h"
+#include "cli/kit/output.h"
 #include "cli/train/plot_view.h"
 
 #include <math.h>

@@ -53,9 +53,9 @@ static int on_step(void *user, const renyi_train_step *s)
     p->loss = s->step - p->begun <= 1 ? s->loss : 0.95 * p->loss + 0.05 * s->loss;
     show(p, "train", s->total_steps);
     if (progress_is_due(&p->bar)) {
-        progress_words(&p->bar, ", epoch %llu, loss %.4f, lr %.3g, keep %.3g, %.1f/s, %s left",
-                       (unsigned long long)s->epoch, p->loss, s->lr, s->keep, s->images_per_second,
-                       left);
+        progress_text(&p->bar, ", epoch %llu, loss %.4f, lr %.3g, keep %.3g, %.1f/s, %s left",
+                      (unsigned long long)s->epoch, p->loss, s->lr, s->keep, s->images_per_second,
+                      left);
         progress_update(&p->bar, s->step);
     }
     if (!p->bar.is_on && (s->step % p->log_freq == 0 || s->step == 1))
@@ -63,7 +63,7 @@ static int on_step(void *user, const renyi_train_step *s)
                  (unsigned long long)s->epoch, (unsigned long long)s->step_in_epoch,
                  (unsigned long long)s->n_steps, s->loss, s->lr, s->keep, s->images_per_second,
                  left);
-    return eval_is_interrupted();
+    return was_interrupted();
 }
 
 static int on_eval(void *user, uint64_t done, uint64_t total)
@@ -76,7 +76,7 @@ static int on_eval(void *user, uint64_t done, uint64_t total)
     } else if (progress_is_due(&p->bar)) {
         progress_update(&p->bar, done);
     }
-    return eval_is_interrupted();
+    return was_interrupted();
 }
 
 static void on_epoch(void *user, const renyi_train_epoch *e)
@@ -121,7 +121,7 @@ static int run(const train_arguments *a, renyi_train *t, train_progress *p)
     if (a->resume && info.first_step >= info.total_steps)
         cli_note("nothing is left to do: %llu updates are done; more with --epochs N or --steps N",
                  (unsigned long long)info.first_step);
-    eval_catch_interrupt();
+    catch_interrupt();
     const renyi_status status = renyi_train_run(t, &err);
     hide(p);
     if (status != RENYI_OK && status != RENYI_ERR_ABORTED) return failure(&err);

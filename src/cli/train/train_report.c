@@ -1,7 +1,7 @@
 /* train_report.c - what renyi train says before and after.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/train/train_arguments.h"
 
 #include <math.h>

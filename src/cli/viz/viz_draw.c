@@ -1,7 +1,7 @@
 /* viz_draw.c - renyi viz as files, and in a terminal.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/write_file.h"
+#include "cli/kit/files.h"
 #include "cli/viz/viz_arguments.h"
 
 #include "renyi/viz.h"

@@ -1,8 +1,8 @@
 /* viz_execute.c - renyi viz: opens the model, looks at every photo, has it shown.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/json_out.h"
-#include "cli/kit/terminal.h"
+#include "cli/kit/output.h"
+#include "cli/kit/progress.h"
 #include "cli/shared/model_input.h"
 #include "cli/shared/model_path.h"
 #include "cli/viz/viz_arguments.h"

@@ -1,7 +1,7 @@
 /* viz_json.c - all numbers of renyi viz as one JSON document. Lists over patches are in raster
  * order.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/kit/json_out.h"
+#include "cli/kit/output.h"
 #include "cli/viz/viz_arguments.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* viz_table.c - renyi viz for people: a row for each policy and photo.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/kit/text_table.h"
+#include "cli/kit/output.h"
 #include "cli/viz/viz_arguments.h"
 
 #include <math.h>
