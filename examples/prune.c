@@ -1,5 +1,5 @@
-/* prune.c - one photo, all of it and then pruned: the answers, the arithmetic, and what every cut
- * did.cc prune.c $(pkg-config --cflags --libs renyi) -o prune
+/* prune.c - classifies one image dense and pruned: classes, MACs, and what every cut did.
+ *   cc prune.c $(pkg-config --cflags --libs renyi) -o prune
  *   ./prune model.safetensors photo.jpg
  *   ./prune model.safetensors photo.jpg "evit keep=0.7 layers=3,6,9 fuse"
  * SPDX-License-Identifier: Apache-2.0 */
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The bytes of a file; free() them. NULL if it cannot be read. */
+/* Reads a whole file; the caller frees it. NULL if it cannot be read. */
 static void *read_all(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
@@ -23,7 +23,7 @@ static void *read_all(const char *path, size_t *size)
     return bytes;
 }
 
-/* Tokens are numbered as they entered the cut; position says which patch each of them is. */
+/* Tokens are numbered as they enter the cut; `position` is the patch of each. */
 static void print_cut(const renyi_cut *cut)
 {
     uint32_t patches = 0, kept = 0, dropped = 0;
@@ -39,9 +39,9 @@ static void print_cut(const renyi_cut *cut)
            patches, dropped, patches - kept - dropped);
 }
 
-/* Runs the photo under a policy and prints what came of it. logits: [n_classes]. */
-static renyi_status run(const renyi_model *model, const renyi_image *photo, const char *policy,
-                        float *logits, renyi_error *err)
+/* Runs the image with a policy and prints the result. logits: [n_classes]. */
+static renyi_status run_policy(const renyi_model *model, const renyi_image *image,
+                               const char *policy, float *logits, renyi_error *err)
 {
     const renyi_session_options options = {
         .struct_size = sizeof options, .policy = policy, .trace = 1};
@@ -50,7 +50,7 @@ static renyi_status run(const renyi_model *model, const renyi_image *photo, cons
     renyi_cut cut;
 
     renyi_status status = renyi_session_new(&session, model, &options, err);
-    if (!status) status = renyi_run(session, photo, 1, logits, err);
+    if (!status) status = renyi_run(session, image, 1, logits, err);
     if (!status) {
         uint32_t best = 0;
         renyi_model_get_info(model, &info);
@@ -71,7 +71,7 @@ static renyi_status run(const renyi_model *model, const renyi_image *photo, cons
 int main(int argc, char **argv)
 {
     renyi_model *model = NULL;
-    renyi_image photo = {0};
+    renyi_image image = {0};
     renyi_model_info info;
     renyi_error err = {0};
     float *logits = NULL;
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     int code = 1;
 
     if (argc != 3 && argc != 4) {
-        fprintf(stderr, "usage: prune MODEL PHOTO [POLICY]\n");
+        fprintf(stderr, "usage: prune MODEL IMAGE [POLICY]\n");
         return 2;
     }
     void *bytes = read_all(argv[2], &size);
@@ -88,17 +88,17 @@ int main(int argc, char **argv)
         return 1;
     }
     if (renyi_model_open(&model, argv[1], NULL, &err)) goto done;
-    if (renyi_image_decode(&photo, bytes, size, NULL, &err)) goto done;
+    if (renyi_image_decode(&image, bytes, size, NULL, &err)) goto done;
     renyi_model_get_info(model, &info);
     logits = calloc(info.n_classes, sizeof *logits);
-    if (!logits || run(model, &photo, "none", logits, &err)) goto done;
-    if (run(model, &photo, argc == 4 ? argv[3] : "mosaic keep=0.7 layers=0,3,6", logits, &err))
-        goto done;
+    if (!logits || run_policy(model, &image, "none", logits, &err)) goto done;
+    const char *policy = argc == 4 ? argv[3] : "mosaic keep=0.7 layers=0,3,6";
+    if (run_policy(model, &image, policy, logits, &err)) goto done;
     code = 0;
 done:
     if (code) fprintf(stderr, "%s: %s\n", renyi_status_name(err.code), err.message);
     free(logits);
-    renyi_image_free(&photo, NULL);
+    renyi_image_free(&image, NULL);
     renyi_model_free(model);
     free(bytes);
     return code;
