@@ -1,31 +1,34 @@
-/* kernels.c - fills the kernel table for a CPU level.
+/* kernels.c - fills the kernel tables for a CPU level: forward, backward and optimizer update.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
+
+#include "kernels/grad/grad.h"
+#include "kernels/grad/update.h"
 
 void ry_kernels_init(ry_kernels *k, renyi_cpu level)
 {
     k->level = level;
-    ry_layernorm_init(k);
-    ry_attention_init(k);
-    ry_causal_init(k);
-    ry_rmsnorm_init(k);
-    ry_swiglu_init(k);
-    ry_cached_init(k);
-    ry_gram_init(k);
+    ry_attention_init_scalar(k);
+    ry_rows_init_scalar(k);
     if (level < RENYI_CPU_AVX2) return;
-    ry_layernorm_init_avx2(k);
     ry_attention_init_avx2(k);
-    ry_causal_init_avx2(k);
-    ry_rmsnorm_init_avx2(k);
-    ry_swiglu_init_avx2(k);
-    ry_cached_init_avx2(k);
-    ry_gram_init_avx2(k);
+    ry_rows_init_avx2(k);
     if (level < RENYI_CPU_AVX512) return;
-    ry_layernorm_init_avx512(k);
     ry_attention_init_avx512(k);
-    ry_causal_init_avx512(k);
-    ry_rmsnorm_init_avx512(k);
-    ry_swiglu_init_avx512(k);
-    ry_cached_init_avx512(k);
-    ry_gram_init_avx512(k);
+    ry_rows_init_avx512(k);
+}
+
+void ry_grad_kernels_init(ry_grad_kernels *k, renyi_cpu level)
+{
+    k->level = level;
+    ry_grad_init_scalar(k);
+    if (level >= RENYI_CPU_AVX2) ry_grad_init_avx2(k);
+    if (level >= RENYI_CPU_AVX512) ry_grad_init_avx512(k);
+}
+
+void ry_update_kernels_init(ry_update_kernels *k, renyi_cpu level)
+{
+    ry_update_init_scalar(k);
+    if (level >= RENYI_CPU_AVX2) ry_update_init_avx2(k);
+    if (level >= RENYI_CPU_AVX512) ry_update_init_avx512(k);
 }

@@ -15,6 +15,8 @@
 #define RY_MR 12
 #endif
 
+enum { RY_LINE = 16 }; /* floats of a cache line */
+
 /* How a tile reads its operands: a(i, k) = a[i*a_row + k*a_k], b(k, lane) = b[k*b_k + lane]. */
 typedef struct ry_operands {
     const float *a;

@@ -72,7 +72,7 @@ static void test_levels(void **state)
 static void test_sixteen_lanes(void **state)
 {
     (void)state;
-    const ry_kernels k = {.gram = gram, .gram_rows = BLOCK};
+    const ry_kernels k = {.gram = gram, .gram_rows = GRAM_ROWS};
     check_all(&k);
 }
 

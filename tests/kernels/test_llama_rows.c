@@ -3,12 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/kernel_test.h"
 #include "kernels/kernels.h"
-#include "kernels/rows/rope.h"
+#include "kernels/rows/rows.h"
 
 #ifndef RENYI_SANITIZED /* it would take a minute to compile */
 #define RY_SIMD_EMU16
-#include "kernels/rows/rmsnorm_template.h"
-#include "kernels/rows/swiglu_template.h"
+#include "kernels/rows/rows_template.h"
 #endif
 
 enum { ROWS = 3, MAX = 70 };
@@ -17,7 +16,7 @@ static void at_every_level(void (*check)(const ry_kernels *k, size_t n))
 {
     for (size_t n = 1; n <= MAX; n++) {
 #ifdef RY_SIMD_EMU16
-        const ry_kernels sixteen = {.rmsnorm = rmsnorm, .swiglu = swiglu};
+        const ry_kernels sixteen = {.layernorm = layernorm, .rmsnorm = rmsnorm, .swiglu = swiglu};
         check(&sixteen, n);
 #endif
         for (int level = RENYI_CPU_SCALAR; level <= (int)renyi_cpu_detect(); level++) {

@@ -1,37 +1,38 @@
 /* attention_template.h - attention with scores for any vector width.
  *
- * Everything is kept transposed: a block has BLOCK query rows, one per lane, and row j of the
- * probabilities holds key j for all of them. So the softmax runs down the lanes without a
+ * Everything is kept transposed: a block has ATTENTION_ROWS query rows, one per lane, and row j of
+ * the probabilities holds key j for all of them. So the softmax runs down the lanes without a
  * horizontal step or a tail, keys and values are read where the qkv product left them, and a column
  * norm is the sum over one such row.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/attention/attention_columns.h"
+#include "kernels/attention/columns_template.h"
 #include "kernels/kernels.h"
 #include "kernels/micro.h"
 #include "kernels/simd.h"
 
 #include <math.h>
 
-enum { BLOCK = 2 * VL };
+enum { ATTENTION_ROWS = 2 * VL };
 
 typedef struct block_view {
     const ry_attention *at;
-    size_t first, rows; /* queries of this block: the first, and how many */
-    size_t width;       /* lanes in use: VL or 2 VL */
-    size_t row[BLOCK];  /* token of each lane; lanes too many repeat the last and are never read */
-    float *q;           /* [d, width] queries, scaled and transposed */
-    float *p;           /* [N, width] logits, then exponentials */
-    float *mean;        /* [N, width] the matrix whose columns are scored: head mean, or one head */
-    float *inverse;     /* [width] 1 / sum of the exponentials */
-    float *weight;      /* [width] how often a row counts in a column */
-    float *counts;      /* [width] 1 where it counts at all */
+    size_t first, rows;         /* queries of this block: the first, and how many */
+    size_t width;               /* lanes in use: VL or 2 VL */
+    size_t row[ATTENTION_ROWS]; /* token of each lane; lanes too many repeat the last and are never
+                                   read */
+    float *q;                   /* [d, width] queries, scaled and transposed */
+    float *p;                   /* [N, width] logits, then exponentials */
+    float *mean;    /* [N, width] the matrix whose columns are scored: head mean, or one head */
+    float *inverse; /* [width] 1 / sum of the exponentials */
+    float *weight;  /* [width] how often a row counts in a column */
+    float *counts;  /* [width] 1 where it counts at all */
 } block_view;
 
 /* q[c, i] = column c of the query in lane i, times 1/sqrt(d) */
 static void pack_queries(const block_view *b, size_t h)
 {
     const ry_attention *at = b->at;
-    const float *rows[BLOCK];
+    const float *rows[ATTENTION_ROWS];
     for (size_t i = 0; i < b->width; i++)
         rows[i] = at->qkv + b->row[i] * at->qkv_row + h * at->head;
     ry_micro_pack(b->q, b->width, rows, at->head, 1.0f / sqrtf((float)at->head));
@@ -207,8 +208,8 @@ static void choose_rows(block_view *b, size_t block)
 {
     const ry_attention *at = b->at;
     const size_t queries = ry_query_count(at);
-    b->first = block * BLOCK;
-    b->rows = queries - b->first < BLOCK ? queries - b->first : BLOCK;
+    b->first = block * ATTENTION_ROWS;
+    b->rows = queries - b->first < ATTENTION_ROWS ? queries - b->first : ATTENTION_ROWS;
     b->width = b->rows > VL ? 2 * VL : VL;
     for (size_t i = 0; i < b->width; i++) {
         const int real = i < b->rows;
@@ -223,11 +224,11 @@ static RY_DECL_ATTENTION(attention_block)
 {
     const size_t padded = at->n_tokens + 16;
     block_view b = {.at = at, .q = scratch};
-    b.p = b.q + at->head * BLOCK;
-    b.mean = b.p + padded * BLOCK;
-    b.inverse = b.mean + padded * BLOCK;
-    b.weight = b.inverse + BLOCK;
-    b.counts = b.weight + BLOCK;
+    b.p = b.q + at->head * ATTENTION_ROWS;
+    b.mean = b.p + padded * ATTENTION_ROWS;
+    b.inverse = b.mean + padded * ATTENTION_ROWS;
+    b.weight = b.inverse + ATTENTION_ROWS;
+    b.counts = b.weight + ATTENTION_ROWS;
     choose_rows(&b, block);
     if (b.width == 2 * VL)
         attention_rows(2, &b, block);

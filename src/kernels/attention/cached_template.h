@@ -1,8 +1,8 @@
 /* cached_template.h - attention to a cache for any vector width.
  *
- * Queries come ROWS at a time, or alone; alone, more vectors of keys or columns are at work, since
- * one sum after the other would wait for each multiply-add to end. Every logit is one chain of
- * multiply-adds along the head and every output one along the keys, whatever stands beside it.
+ * Queries come CACHED_ROWS at a time, or alone; alone, more vectors of keys or columns are at work,
+ * since one sum after the other would wait for each multiply-add to end. Every logit is one chain
+ * of multiply-adds along the head and every output one along the keys, whatever stands beside it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention/cached.h"
 #include "kernels/kernels.h"
@@ -11,21 +11,21 @@
 #include <math.h>
 
 enum {
-    ROWS = 6,                            /* queries, times two vectors: sums in registers */
-    ALONE = 8,                           /* vectors of sums of a query alone */
-    PER_BLOCK = RY_CACHE_BLOCK / VL,     /* vectors of a block of keys */
-    PAIR = PER_BLOCK > 2 ? PER_BLOCK : 2 /* vectors of keys of several queries */
+    CACHED_ROWS = 6,                     /* queries, times two vectors: sums in registers */
+    ALONE_VECTORS = 8,                   /* vectors of sums of a query alone */
+    BLOCK_VECTORS = RY_CACHE_BLOCK / VL, /* vectors of a block of keys */
+    GROUP_VECTORS = BLOCK_VECTORS > 2 ? BLOCK_VECTORS : 2 /* vectors of keys of several queries */
 };
 
 typedef struct cached_view {
     const ry_cache *cache;
     size_t head;   /* elements before those of the head, in a block */
     size_t stride; /* elements from one block to the next */
-    const float *q[ROWS];
-    float *out[ROWS];
-    size_t keys[ROWS]; /* that each query sees; the last sees most */
-    float *p[ROWS];    /* [keys, rounded up to whole blocks] logits, then exponentials */
-    float inverse[ROWS];
+    const float *q[CACHED_ROWS];
+    float *out[CACHED_ROWS];
+    size_t keys[CACHED_ROWS]; /* that each query sees; the last sees most */
+    float *p[CACHED_ROWS];    /* [keys, rounded up to whole blocks] logits, then exponentials */
+    float inverse[CACHED_ROWS];
 } cached_view;
 
 RY_INLINE vf cached_load(const int half, const void *base, size_t i)
@@ -53,12 +53,12 @@ RY_INLINE void cached_logits_of(const int n, const int nv, const int half, const
                                 size_t j)
 {
     const size_t d = b->cache->head, first = b->head + j / RY_CACHE_BLOCK * b->stride;
-    vf acc[ROWS][ALONE];
+    vf acc[CACHED_ROWS][ALONE_VECTORS];
     RY_UNROLL
     for (int r = 0; r < n; r++) RY_UNROLL
     for (int v = 0; v < nv; v++) acc[r][v] = vf_zero();
     for (size_t c = 0; c < d; c++) {
-        vf k[ALONE];
+        vf k[ALONE_VECTORS];
         RY_UNROLL
         for (int v = 0; v < nv; v++) {
             const size_t lane = (size_t)v * VL % RY_CACHE_BLOCK,
@@ -80,14 +80,14 @@ RY_INLINE void cached_logits_of(const int n, const int nv, const int half, const
 
 RY_INLINE void cached_logits(const int n, const int half, const cached_view *b)
 {
-    const int nv = n == 1 ? ALONE : PAIR;
+    const int nv = n == 1 ? ALONE_VECTORS : GROUP_VECTORS;
     const size_t end = whole_blocks(b->keys[n - 1]);
     size_t j = 0;
     for (; j + (size_t)nv * VL <= end; j += (size_t)nv * VL) cached_logits_of(n, nv, half, b, j);
-    for (; j < end; j += RY_CACHE_BLOCK) cached_logits_of(n, PER_BLOCK, half, b, j);
+    for (; j < end; j += RY_CACHE_BLOCK) cached_logits_of(n, BLOCK_VECTORS, half, b, j);
 }
 
-RY_INLINE float largest(vf v)
+RY_INLINE float largest_lane(vf v)
 {
     float f[VL], top;
     vf_store(f, v);
@@ -103,7 +103,7 @@ static float cached_exponentials(float *p, size_t keys, size_t end, float scale)
     for (size_t j = keys; j < whole; j++) p[j] = -INFINITY;
     vf top = vf_load(p), sum = vf_zero();
     for (size_t j = VL; j < whole; j += VL) top = vf_max(top, vf_load(p + j));
-    top = vf_set1(largest(top));
+    top = vf_set1(largest_lane(top));
     for (size_t j = 0; j < whole; j += VL)
         vf_store(p + j, vf_exp(vf_mul(vf_sub(vf_load(p + j), top), vf_set1(scale))));
     for (size_t j = keys; j < whole || j < end; j++) p[j] = 0.0f;
@@ -116,14 +116,14 @@ RY_INLINE void cached_values_of(const int n, const int nv, const int half, const
                                 size_t c, size_t left)
 {
     const size_t d = b->cache->head, keys = b->keys[n - 1];
-    vf acc[ROWS][ALONE];
+    vf acc[CACHED_ROWS][ALONE_VECTORS];
     RY_UNROLL
     for (int r = 0; r < n; r++) RY_UNROLL
     for (int v = 0; v < nv; v++) acc[r][v] = vf_zero();
     for (size_t j = 0; j < keys; j++) {
         const size_t row = j / RY_CACHE_BLOCK * b->stride + j % RY_CACHE_BLOCK * d;
         const size_t at = b->head + row + c;
-        vf value[ALONE];
+        vf value[ALONE_VECTORS];
         RY_UNROLL
         for (int v = 0; v < nv; v++)
             value[v] = nv > 1 ? cached_load(half, b->cache->v, at + (size_t)v * VL)
@@ -147,7 +147,8 @@ RY_INLINE void cached_values(const int n, const int half, const cached_view *b)
     const size_t d = b->cache->head;
     size_t c = 0;
     if (n == 1) {
-        for (; c + ALONE * VL <= d; c += ALONE * VL) cached_values_of(n, ALONE, half, b, c, VL);
+        for (; c + ALONE_VECTORS * VL <= d; c += ALONE_VECTORS * VL)
+            cached_values_of(n, ALONE_VECTORS, half, b, c, VL);
         for (; c + 4 * VL <= d; c += 4 * VL) cached_values_of(n, 4, half, b, c, VL);
     }
     for (; c + 2 * VL <= d; c += 2 * VL) cached_values_of(n, 2, half, b, c, VL);
@@ -165,8 +166,8 @@ RY_INLINE void cached_tile(const int n, const int half, cached_view *b)
 
 static void cached_one(cached_view *b) { cached_tile(1, 0, b); }
 static void cached_one_half(cached_view *b) { cached_tile(1, 1, b); }
-static void cached_many(cached_view *b) { cached_tile(ROWS, 0, b); }
-static void cached_many_half(cached_view *b) { cached_tile(ROWS, 1, b); }
+static void cached_many(cached_view *b) { cached_tile(CACHED_ROWS, 0, b); }
+static void cached_many_half(cached_view *b) { cached_tile(CACHED_ROWS, 1, b); }
 
 static RY_DECL_CACHED(cached)
 {
@@ -175,7 +176,8 @@ static RY_DECL_CACHED(cached)
     cached_view b = {.cache = m, .stride = ry_cache_stride(m)};
     b.head = at->cache_head * m->head * RY_CACHE_BLOCK;
     for (size_t i = 0, n; i < count; i += n) {
-        n = count - i == 1 ? 1 : ROWS; /* rows too many repeat the last: the same bits again */
+        n = count - i == 1 ? 1
+                           : CACHED_ROWS; /* rows too many repeat the last: the same bits again */
         for (size_t r = 0; r < n; r++) {
             const size_t query = i + r < count ? i + r : count - 1, row = query / at->group;
             const size_t column = query % at->group * m->head;

@@ -11,7 +11,10 @@
 
 #include <math.h>
 
-enum { KEYS = 8, ROWS = 4 }; /* sums in registers: so many keys, or rows times two vectors */
+enum {
+    CAUSAL_KEYS = 8,
+    CAUSAL_ROWS = 4
+}; /* sums in registers: so many keys, or rows times two vectors */
 
 typedef struct causal_view {
     const ry_causal *at;
@@ -24,7 +27,7 @@ typedef struct causal_view {
 } causal_view;
 
 /* Row j of this head's queries (part 0), keys (1) or values (2). */
-RY_INLINE const float *part_of(const causal_view *b, size_t part, size_t j)
+RY_INLINE const float *causal_part(const causal_view *b, size_t part, size_t j)
 {
     const ry_causal *at = b->at;
     return at->qkv + at->rows[j] * at->qkv_row + (part * at->n_heads + b->h) * at->head;
@@ -35,18 +38,18 @@ static void causal_pack(const causal_view *b)
 {
     const float *rows[VL];
     for (size_t i = 0; i < VL; i++)
-        rows[i] = part_of(b, 0, b->first + (i < b->rows ? i : b->rows - 1));
+        rows[i] = causal_part(b, 0, b->first + (i < b->rows ? i : b->rows - 1));
     ry_micro_pack(b->q, VL, rows, b->at->head, 1.0f / sqrtf((float)b->at->head));
 }
 
 /* p[j .. j+n, :] = k_j . q */
 RY_INLINE void causal_logits_of(const int n, const causal_view *b, size_t j)
 {
-    const float *k[KEYS];
-    vf acc[KEYS];
+    const float *k[CAUSAL_KEYS];
+    vf acc[CAUSAL_KEYS];
     RY_UNROLL
     for (int i = 0; i < n; i++) {
-        k[i] = part_of(b, 1, j + (size_t)i);
+        k[i] = causal_part(b, 1, j + (size_t)i);
         acc[i] = vf_zero();
     }
     for (size_t c = 0; c < b->at->head; c++) {
@@ -61,10 +64,11 @@ RY_INLINE void causal_logits_of(const int n, const causal_view *b, size_t j)
 static void causal_logits(const causal_view *b)
 {
     size_t j = 0;
-    for (; j + KEYS <= b->keys; j += KEYS) causal_logits_of(KEYS, b, j);
+    for (; j + CAUSAL_KEYS <= b->keys; j += CAUSAL_KEYS) causal_logits_of(CAUSAL_KEYS, b, j);
     if (j == b->keys) return;
-    if (b->keys >= KEYS) /* reaches back over keys that are done already: the same bits again */
-        causal_logits_of(KEYS, b, b->keys - KEYS);
+    if (b->keys >=
+        CAUSAL_KEYS) /* reaches back over keys that are done already: the same bits again */
+        causal_logits_of(CAUSAL_KEYS, b, b->keys - CAUSAL_KEYS);
     else
         for (; j < b->keys; j++) causal_logits_of(1, b, j);
 }
@@ -94,11 +98,11 @@ RY_INLINE void causal_values_of(const int n, const int nv, const size_t last, co
                                 size_t i, size_t c)
 {
     const ry_causal *at = b->at;
-    vf acc[ROWS][2];
+    vf acc[CAUSAL_ROWS][2];
     RY_UNROLL
     for (int r = 0; r < n; r++) acc[r][0] = acc[r][1] = vf_zero();
     for (size_t j = 0; j < b->keys; j++) {
-        const float *from = part_of(b, 2, j) + c, *p = b->p + j * VL + i;
+        const float *from = causal_part(b, 2, j) + c, *p = b->p + j * VL + i;
         vf v[2];
         RY_UNROLL
         for (int k = 0; k < nv; k++) v[k] = vf_load_upto(from + k * VL, k == nv - 1 ? last : VL);
@@ -129,7 +133,7 @@ static void causal_block(const causal_view *b)
     causal_pack(b);
     causal_logits(b);
     causal_exponentials(b);
-    for (; i + ROWS <= b->rows; i += ROWS) causal_values(ROWS, b, i);
+    for (; i + CAUSAL_ROWS <= b->rows; i += CAUSAL_ROWS) causal_values(CAUSAL_ROWS, b, i);
     for (; i < b->rows; i++) causal_values(1, b, i);
 }
 

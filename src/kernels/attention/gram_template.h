@@ -5,7 +5,7 @@
 #include "kernels/micro.h"
 #include "kernels/simd.h"
 
-enum { BLOCK = 2 * VL };
+enum { GRAM_ROWS = 2 * VL };
 
 typedef struct gram_view {
     const float *z; /* [n, dim], at the first column of this pass */
@@ -61,11 +61,11 @@ static void transpose_out(float *out, size_t out_row, const gram_view *g, size_t
 
 static RY_DECL_GRAM(gram)
 {
-    const size_t first = block * BLOCK, count = first + BLOCK < n ? first + BLOCK : n;
+    const size_t first = block * GRAM_ROWS, count = first + GRAM_ROWS < n ? first + GRAM_ROWS : n;
     gram_view g = {.z_row = z_row, .width = count - first > VL ? 2 * VL : VL, .packed = scratch};
-    const float *rows[BLOCK];
+    const float *rows[GRAM_ROWS];
 
-    g.t = scratch + (dim < RY_GRAM_DEPTH ? dim : RY_GRAM_DEPTH) * BLOCK;
+    g.t = scratch + (dim < RY_GRAM_DEPTH ? dim : RY_GRAM_DEPTH) * GRAM_ROWS;
     for (size_t c = 0; c < dim; c += RY_GRAM_DEPTH) {
         g.depth = dim - c < RY_GRAM_DEPTH ? dim - c : RY_GRAM_DEPTH;
         g.fresh = c == 0;

@@ -15,9 +15,7 @@
 
 enum {
     LANES = 2 * VL,
-    QUERIES = 64, /* of a block: its probabilities and their gradients stay in the second-level
-                     cache */
-    LINE = 16     /* floats of a cache line */
+    QUERIES = 64 /* of a block: probabilities and their gradients stay in the second-level cache */
 };
 
 typedef struct head_view {
@@ -35,7 +33,7 @@ typedef struct head_view {
 
 /* Rows of whole vectors, in an odd number of cache lines: so the same column of all rows falls into
  * all sets of the cache. */
-static size_t packed_row(size_t d) { return (((d + LINE - 1) / LINE) | 1) * LINE; }
+static size_t packed_row(size_t d) { return (((d + RY_LINE - 1) / RY_LINE) | 1) * RY_LINE; }
 
 static head_view make_view(const ry_attention_grad *g, size_t h, float *scratch)
 {

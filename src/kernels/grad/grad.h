@@ -1,10 +1,9 @@
-/* grad.h - the backward kernels: what training needs besides the products of linear.h. Pointers
- * and sizes only; a table as in kernels.h, scalar first, then each CPU level overwrites what it
- * improves.
+/* grad.h - the table of backward kernels: what training needs besides the products of linear.h. It
+ * is filled as in kernels.h: plain C first, then each CPU level overwrites what it improves.
  *
- * Every op is cut into pieces (tiles of an output, heads, blocks of rows) that may run at the same
- * time and in any order. An element is always summed in the same order, so the bits depend neither
- * on the number of threads nor on the cut.
+ * Every op is divided into pieces (tiles of an output, heads, blocks of rows) that may run at the
+ * same time and in any order. An element is always summed in the same order, so the bits depend
+ * neither on the number of threads nor on the division.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_GRAD_H
 #define RY_GRAD_H
@@ -20,9 +19,9 @@ typedef struct ry_outer {
     const float *x;       /* [rows, n_in] */
     size_t dy_row, x_row; /* floats from one row to the next */
     size_t rows, n_out, n_in;
-    float *dw;          /* [n_out, n_in], one row after the other */
+    float *dw;          /* [n_out, n_in] without gaps */
     float *db;          /* [n_out], or NULL */
-    unsigned n_threads; /* tiles should be enough for so many; 0 = 1 */
+    unsigned n_threads; /* there are enough tiles for this many threads; 0 = 1 */
 } ry_outer;
 
 /* One tile of dw; scratch: ry_outer_scratch floats, 64-byte aligned, one for each thread. */
@@ -30,6 +29,18 @@ typedef struct ry_outer {
 
 size_t ry_outer_tiles(const ry_outer *o);
 size_t ry_outer_scratch(void);
+
+/* For the levels: what tile number `tile` covers. */
+enum {
+    RY_OUTER_OUT = 192,  /* rows of dw in a tile, at most */
+    RY_OUTER_IN = 384,   /* columns of dw in a tile, at most */
+    RY_OUTER_DEPTH = 256 /* rows of dy and x per chunk, at most */
+};
+typedef struct ry_outer_tile {
+    size_t out, n_out; /* first row of dw, and how many */
+    size_t in, n_in;   /* first column, and how many */
+} ry_outer_tile;
+ry_outer_tile ry_outer_tile_of(const ry_outer *o, size_t tile);
 
 /* ---- attention -------------------------------------------------------------------------------
  * One image. The probabilities are computed again from qkv, with the same subtraction of the
@@ -43,15 +54,14 @@ typedef struct ry_attention_grad {
     size_t n_rows;         /* leading query rows that were computed: N, or only the prefix */
     const float *dout;     /* [n_rows, H*d] gradient of the output */
     size_t dout_row;
-    /* Gradients of the head-mean probabilities, for those who used them; or NULL. */
+    /* Gradients of the head-mean probabilities, if the loss depends on them; or NULL. */
     const float *dclass_row; /* [N] of row 0 */
     const float *dmean;      /* [n_rows, N] of all computed rows */
     float *dqkv;             /* [N, 3*H*d]; written, not added to; dq = 0 from row n_rows on */
     size_t dqkv_row;
 } ry_attention_grad;
 
-/* Columns of head h in dq, dk and dv. scratch: ry_attention_grad_scratch floats, 64-byte aligned.
- */
+/* Columns of head h in dq, dk and dv; scratch: ry_attention_grad_scratch floats, 64-byte aligned */
 #define RY_DECL_ATTENTION_GRAD(fn) void fn(const ry_attention_grad *g, size_t h, float *scratch)
 /* mean [n_rows, N]: the head-mean probabilities of an image; reads qkv, key_bias and the sizes. */
 #define RY_DECL_ATTENTION_MEAN(fn) void fn(const ry_attention_grad *g, float *mean, float *scratch)
@@ -60,8 +70,8 @@ typedef struct ry_attention_grad {
 size_t ry_attention_grad_scratch(size_t n_tokens, size_t head);
 
 /* ---- LayerNorm -------------------------------------------------------------------------------
- * dx += the gradient of y = (x - mean) / sqrt(var + eps) * w + b, whose statistics are computed
- * again; those of w and b are sums over rows, which each block of rows keeps for itself. */
+ * dx += the gradient of y = (x - mean) / sqrt(var + eps) * w + b; mean and var are computed again.
+ * The gradients of w and b are sums over rows; each block of rows writes its own partial sums. */
 
 typedef struct ry_layernorm_grad {
     const float *x, *dy; /* [rows, n] */
@@ -84,8 +94,8 @@ void ry_layernorm_grad_sum(float *dw, float *db, const float *parts, size_t n_bl
 
 /* y = f(u); y and u may be the same */
 #define RY_DECL_ACTIVATION(fn) void fn(float *y, const float *u, size_t n)
-/* du = dy f'(u), and y = f(u) again, which shares most of the work: the bits that the other has. du
- * may be dy, and y may be u. */
+/* du = dy f'(u). Also y = f(u), which shares most of the work, with the bits of the function above.
+ * du may be dy, and y may be u. */
 #define RY_DECL_ACTIVATION_GRAD(fn) \
     void fn(float *du, float *y, const float *dy, const float *u, size_t n)
 
@@ -103,18 +113,9 @@ typedef struct ry_grad_kernels {
 
 void ry_grad_kernels_init(ry_grad_kernels *k, renyi_cpu level);
 
-/* The exported symbols of the files in kernels/. */
-void ry_outer_init(ry_grad_kernels *k);
-void ry_outer_init_avx2(ry_grad_kernels *k);
-void ry_outer_init_avx512(ry_grad_kernels *k);
-void ry_attention_grad_init(ry_grad_kernels *k);
-void ry_attention_grad_init_avx2(ry_grad_kernels *k);
-void ry_attention_grad_init_avx512(ry_grad_kernels *k);
-void ry_layernorm_grad_init(ry_grad_kernels *k);
-void ry_layernorm_grad_init_avx2(ry_grad_kernels *k);
-void ry_layernorm_grad_init_avx512(ry_grad_kernels *k);
-void ry_activation_grad_init(ry_grad_kernels *k);
-void ry_activation_grad_init_avx2(ry_grad_kernels *k);
-void ry_activation_grad_init_avx512(ry_grad_kernels *k);
+/* One function per level; each writes the entries it has. */
+void ry_grad_init_scalar(ry_grad_kernels *k);
+void ry_grad_init_avx2(ry_grad_kernels *k);
+void ry_grad_init_avx512(ry_grad_kernels *k);
 
 #endif

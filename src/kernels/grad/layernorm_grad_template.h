@@ -44,19 +44,19 @@ static float row_variance(const float *x, size_t n, float mean)
 }
 
 /* z = (x - mean) scale. Lanes beyond the row: whatever is multiplied with dy, and that is 0. */
-RY_INLINE vf normal(const float *x, const row_moments *m, size_t left)
+RY_INLINE vf normalized(const float *x, const row_moments *m, size_t left)
 {
     return vf_mul(vf_sub(vf_load_upto(x, left), vf_set1(m->mean)), vf_set1(m->scale));
 }
 
 /* dw += dy z, db += dy; and the means of e and e z */
-static void sums(const float *x, const float *dy, const float *w, size_t n, float *dw, float *db,
-                 row_moments *m)
+static void add_row_sums(const float *x, const float *dy, const float *w, size_t n, float *dw,
+                         float *db, row_moments *m)
 {
     vf e_sum = vf_zero(), ez_sum = vf_zero();
     for (size_t i = 0; i < n; i += VL) {
         const size_t left = n - i;
-        const vf g = vf_load_upto(dy + i, left), z = normal(x + i, m, left);
+        const vf g = vf_load_upto(dy + i, left), z = normalized(x + i, m, left);
         const vf e = vf_mul(g, vf_load_upto(w + i, left));
         e_sum = vf_add(e_sum, e);
         ez_sum = vf_fma(e, z, ez_sum);
@@ -75,7 +75,7 @@ static void add_dx(float *dx, const float *x, const float *dy, const float *w, s
     for (size_t i = 0; i < n; i += VL) {
         const size_t left = n - i;
         const vf e = vf_mul(vf_load_upto(dy + i, left), vf_load_upto(w + i, left));
-        const vf inner = vf_fma(normal(x + i, m, left), ez_mean, vf_sub(e, e_mean));
+        const vf inner = vf_fma(normalized(x + i, m, left), ez_mean, vf_sub(e, e_mean));
         vf_store_upto(dx + i, vf_fma(inner, scale, vf_load_upto(dx + i, left)), left);
     }
 }
@@ -89,7 +89,7 @@ static RY_DECL_LAYERNORM_GRAD(layernorm_grad)
         const float *x = g->x + r * g->x_row, *dy = g->dy + r * g->dy_row;
         row_moments m = {.mean = row_mean(x, n)};
         m.scale = 1.0f / sqrtf(row_variance(x, n, m.mean) + g->eps);
-        sums(x, dy, g->w, n, dw, db, &m);
+        add_row_sums(x, dy, g->w, n, dw, db, &m);
         add_dx(g->dx + r * g->dx_row, x, dy, g->w, n, &m);
     }
 }

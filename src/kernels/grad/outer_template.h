@@ -5,14 +5,13 @@
  * rows of activations lie a multiple of 1024 bytes apart, which neither the caches nor the page
  * tables like. The sums of a chunk start from zero and are then added to dw, chunk after chunk.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/grad/outer.h"
+#include "kernels/grad/grad.h"
 #include "kernels/micro.h"
 #include "kernels/simd.h"
 
 enum {
     PANEL = 2 * VL,
-    LINE = 16, /* floats of a cache line */
-    AHEAD = 8  /* rows that are asked for before they are packed */
+    AHEAD = 8 /* rows that are prefetched before they are packed */
 };
 
 typedef struct chunk {
@@ -30,7 +29,7 @@ RY_INLINE void prefetch_dy(const chunk *c, size_t k, size_t end)
 {
     const ry_outer *o = c->o;
     for (; k < end; k++)
-        for (size_t i = 0; i < c->t.n_out; i += LINE)
+        for (size_t i = 0; i < c->t.n_out; i += RY_LINE)
             __builtin_prefetch(o->dy + (c->first + k) * o->dy_row + c->t.out + i, 0, 2);
 }
 

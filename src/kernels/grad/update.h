@@ -1,6 +1,6 @@
-/* update.h - the arithmetic of an optimiser's update on flat blocks of floats. One body in plain C
- * serves every CPU level, compiled with its instructions: all levels give the same bits.
- * SPDX-License-Identifier: Apache-2.0 */
+/* update.h - the arithmetic of an optimizer update on flat blocks of floats. One template in plain
+ * C is compiled for every CPU level; all levels give the same bits. SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef RY_UPDATE_H
 #define RY_UPDATE_H
 
@@ -23,7 +23,7 @@ typedef struct ry_adamw {
 #define RY_DECL_ADAMW(fn) \
     void fn(const ry_adamw *a, float *p, float *m, float *v, const float *grad, size_t n)
 
-/* mean += rest (x - mean): no drift where x stays the same, unlike decay * mean + rest * x. */
+/* mean += rest (x - mean). Unlike decay * mean + rest * x it does not drift while x is constant. */
 #define RY_DECL_AVERAGE(fn) void fn(float *mean, const float *x, float rest, size_t n)
 
 /* Sum of squares in double, always in the same order. */
@@ -37,7 +37,8 @@ typedef struct ry_update_kernels {
 
 void ry_update_kernels_init(ry_update_kernels *k, renyi_cpu level);
 
-/* The exported symbols of the files. */
+/* One function per level. */
+void ry_update_init_scalar(ry_update_kernels *k);
 void ry_update_init_avx2(ry_update_kernels *k);
 void ry_update_init_avx512(ry_update_kernels *k);
 

@@ -1,5 +1,6 @@
-/* update_template.h - the update in plain C, in loops that compilers turn into vectors of whatever
- * width the file's flags allow. Without contraction or reordering every width gives the same bits.
+/* update_template.h - the optimizer update in plain loops, which the compiler vectorizes for the
+ * instructions of the including file. Nothing is contracted or reordered: every width gives the
+ * same bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/grad/update.h"
 
@@ -29,20 +30,20 @@ static RY_DECL_AVERAGE(average)
     for (size_t i = 0; i < n; i++) to[i] += rest * (from[i] - to[i]);
 }
 
-/* 16 sums side by side, then added up in order. */
+/* 16 partial sums, then added in order. */
 static RY_DECL_SQUARES(squares)
 {
-    enum { LANES = 16 };
-    double lane[LANES] = {0}, sum = 0.0;
+    enum { SUMS = 16 };
+    double part[SUMS] = {0}, sum = 0.0;
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (size_t k = 0; k < LANES; k++) lane[k] += (double)x[i + k] * (double)x[i + k];
-    for (size_t k = 0; i + k < n; k++) lane[k] += (double)x[i + k] * (double)x[i + k];
-    for (size_t k = 0; k < LANES; k++) sum += lane[k];
+    for (; i + SUMS <= n; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++) part[k] += (double)x[i + k] * (double)x[i + k];
+    for (size_t k = 0; i + k < n; k++) part[k] += (double)x[i + k] * (double)x[i + k];
+    for (size_t k = 0; k < SUMS; k++) sum += part[k];
     return sum;
 }
 
-static void fill(ry_update_kernels *k)
+static void fill_update_table(ry_update_kernels *k)
 {
     k->adamw = adamw;
     k->average = average;

@@ -1,5 +1,5 @@
-/* rows.h - the small arithmetic of whole token rows that cuts are made of.
- * SPDX-License-Identifier: Apache-2.0 */
+/* rows.h - arithmetic on single rows of floats that is the same at every CPU level: what cuts
+ * compute with token rows, and rotary positions. SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ROWS_H
 #define RY_ROWS_H
 
@@ -12,8 +12,23 @@ float ry_row_length(const float *x, size_t n);                  /* |x| */
 float ry_row_dot(const float *x, const float *y, size_t n);
 float ry_row_distance(const float *x, const float *y, size_t n); /* |x - y| */
 float ry_row_dot_i16(const int16_t *x, const float *y, size_t n);
-/* y = x in steps of what is returned, the smallest that 16 bits allow; x is finite. */
+/* y = x / step, rounded. Returns the step, the smallest for which y fits in 16 bits; x is finite.
+ */
 float ry_row_to_i16(int16_t *y, const float *x, size_t n);
-void ry_row_to_length(float *x, size_t n, double length); /* zeros stay zeros */
+/* Scales x to |x| = length; a row of zeros stays. */
+void ry_row_to_length(float *x, size_t n, double length);
+
+/* Rotary positions: the pairs (i, i + d/2) of a head's d floats are rotated by an angle that grows
+ * with the position, more slowly for larger i. */
+
+/* Floats of the angles of one position. */
+static inline size_t ry_rope_floats(size_t head) { return head / 2 * 2; }
+
+/* angles: [d/2] cosines, then [d/2] sines of position * theta^(-2i/d). Frequency and angle are
+ * rounded to float, as in the code the models were trained with. */
+void ry_rope_angles(float *angles, size_t position, size_t head, double theta);
+
+/* x: [n_heads, d], in place. d is even. */
+void ry_rope(float *x, size_t n_heads, size_t head, const float *angles);
 
 #endif

@@ -1,7 +1,7 @@
 /* llama_forward.c - runs a pass of new rows: tokens, layers of attention to the cache and gated
  * MLP, logits of the last row.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/rows/rope.h"
+#include "kernels/rows/rows.h"
 #include "model/common/runner.h"
 #include "model/common/token_table.h"
 #include "model/llama/llama_plan.h"

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/status.h"
-#include "kernels/rows/rope.h"
+#include "kernels/rows/rows.h"
 
 /* Steps of a layer: norm, product, positions, attention, conversion, product; norm, product, gate,
  * product. And of both ends: tokens; norm, product. */

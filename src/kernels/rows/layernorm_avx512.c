@@ -1,6 +1,0 @@
-/* layernorm_avx512.c -
- * SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX512
-#include "kernels/rows/layernorm_template.h"
-
-void ry_layernorm_init_avx512(ry_kernels *k) { k->layernorm = layernorm; }

@@ -1,6 +1,0 @@
-/* rmsnorm_avx512.c -
- * SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX512
-#include "kernels/rows/rmsnorm_template.h"
-
-void ry_rmsnorm_init_avx512(ry_kernels *k) { k->rmsnorm = rmsnorm; }

@@ -1,6 +1,0 @@
-/* swiglu_avx2.c -
- * SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX2
-#include "kernels/rows/swiglu_template.h"
-
-void ry_swiglu_init_avx2(ry_kernels *k) { k->swiglu = swiglu; }
