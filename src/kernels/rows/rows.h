@@ -1,5 +1,6 @@
-/* rows.h - arithmetic on single rows of floats that is the same at every CPU level: what cuts
- * compute with token rows, and rotary positions. SPDX-License-Identifier: Apache-2.0 */
+/* rows.h - arithmetic on single rows of floats, the same at every CPU level: what cuts compute with
+ * token rows, and rotary positions.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ROWS_H
 #define RY_ROWS_H
 
