@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Draws the tiny pictures of fuzz/seeds/fuzz_{jpeg,png,webp,ppm}, whole and damaged, and writes
-tests/unit/image/image_expected.h: what Pillow makes of each of them. Nothing here is taken from anywhere:
-every picture is a formula. Run by hand when the list changes:
+"""Draws the tiny images of fuzz/seeds/fuzz_{jpeg,png,webp,ppm}, whole and damaged, and writes
+tests/unit/image/image_expected.h: what Pillow makes of each of them. Every image is computed by a
+formula. Run by hand when the list changes:
 
     python3 -m venv v && v/bin/pip install pillow==13.0.0 numpy
     v/bin/python tools/make-image-seeds.py
@@ -42,7 +42,7 @@ def orientation(value):
     return exif
 
 
-# ---- PNG by hand: Pillow does not write 16 bits in colour, odd depths or interlacing ---------------
+# ---- PNG by hand: Pillow does not write 16-bit color, unusual depths or interlacing ----------------
 
 ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
 
@@ -80,7 +80,7 @@ def make_png():
                 high = 500 if (color_type, depth) == (0, 16) else 2 ** depth
                 samples = rng.randint(0, high, (SIZE[1], SIZE[0], channels))
                 extra = b""
-                if color_type == 3:  # 8 bits: fewer entries than indices, and half-transparent ones
+                if color_type == 3:  # 8 bits: fewer entries than indices, some half transparent
                     extra = chunk(b"PLTE", bytes(rng.randint(0, 256, 3 * min(2 ** depth, 200)).tolist()))
                     extra += chunk(b"tRNS", bytes([0, 128]))
                 if color_type == 2:
@@ -99,7 +99,8 @@ def make_png():
     files["png/bad-zero-width"] = png(np.zeros((1, 0, 1), int), 8, 0)
     for name, w, h in (("huge", 60000, 60000), ("lying", 20000, 8000)):
         head = chunk(b"IHDR", struct.pack(">IIBBBBB", w, h, 8, 2, 0, 0, 0))
-        files[f"png/bad-{name}"] = b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"x")) + chunk(b"IEND", b"")
+        body = chunk(b"IDAT", zlib.compress(b"x")) + chunk(b"IEND", b"")
+        files[f"png/bad-{name}"] = b"\x89PNG\r\n\x1a\n" + head + body
 
 
 def make_jpeg():
@@ -125,7 +126,7 @@ def make_jpeg():
     files["jpeg/bad-truncated-progressive"] = progressive[:-40]
     files["jpeg/bad-header-only"] = good[:200]
     files["jpeg/bad-magic-only"] = good[:3]
-    scan = progressive.index(b"\xff\xda")  # one scan, again and again
+    scan = progressive.index(b"\xff\xda")  # the same scan 150 times
     end = progressive.index(b"\xff\xc4", scan)
     files["jpeg/bad-many-scans"] = progressive[:scan] + progressive[scan:end] * 150 + progressive[end:]
     at = good.index(b"\xff\xc0")
@@ -163,7 +164,7 @@ def make_ppm():
     files["ppm/bad-huge"] = b"P6 60000 60000 255\n"
 
 
-# ---- what Pillow says ------------------------------------------------------------------------------
+# ---- what Pillow makes of them ---------------------------------------------------------------------
 
 
 def fnv1a(data):
@@ -181,7 +182,7 @@ def pillow(data, apply_exif):
 
 
 def expected(name, data):
-    """Rows for the header; a picture that Pillow refuses must be one whose name says bad."""
+    """Rows for the header. An image that Pillow refuses must have `bad` in its name."""
     rows = []
     for apply_exif in (0, 1) if "exif" in name else (0,):
         try:
@@ -206,9 +207,11 @@ def main():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files[name])
         rows += expected(name, files[name])
-    (ROOT / "tests" / "unit" / "image_expected.h").write_text(
-        f"/* image_expected.h - made by tools/make-image-seeds.py with Pillow {PIL.__version__}; not edited by hand.\n"
-        " * FNV-1a of [height, width, 3] bytes. SPDX-License-Identifier: Apache-2.0 */\n"
+    (ROOT / "tests" / "unit" / "image" / "image_expected.h").write_text(
+        f"/* image_expected.h - made by tools/make-image-seeds.py with Pillow {PIL.__version__}; "
+        "not edited by hand.\n"
+        " * FNV-1a of [height, width, 3] bytes.\n"
+        " * SPDX-License-Identifier: Apache-2.0 */\n"
         "/* clang-format off */\n"
         "static const struct image_expected {\n"
         "    const char *file; /* below fuzz/seeds */\n"

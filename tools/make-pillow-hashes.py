@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/unit/image/pillow_hashes.h: what Pillow, torchvision and timm make of a picture drawn by a
-formula, as hashes, for many sizes, filters and crop modes. Run by hand when the list changes:
+"""Writes tests/unit/image/pillow_hashes.h: hashes of what Pillow, torchvision and timm make of an
+image drawn by a formula, for many sizes, filters and crop modes. Run by hand when the list changes:
 
     python3 -m venv v && v/bin/pip install pillow==13.0.0 torch torchvision timm
     v/bin/python tools/make-pillow-hashes.py > tests/unit/image/pillow_hashes.h
@@ -19,10 +19,10 @@ FILTERS = ["bicubic", "bilinear", "lanczos"]
 MODES = ["center", "squash", "border"]
 MEAN = (0.485, 0.456, 0.406)
 
-# (width, height) of the picture: landscape, portrait, square, tall and wide strips, tiny, large.
+# (width, height) of the image: landscape, portrait, square, tall and wide strips, tiny, large.
 PICTURES = [(500, 375), (375, 500), (333, 333), (40, 300), (300, 40), (1, 1), (2, 97), (97, 2),
             (224, 224), (248, 248), (248, 330), (1037, 691), (64, 64)]
-# (input size, crop_pct): timm's usual ones, the whole picture, an odd size, more than the picture.
+# (input size, crop_pct): timm's usual ones, the whole image, an odd size, more than the image.
 TARGETS = [(224, 0.9), (224, 0.875), (224, 1.0), (31, 0.95), (64, 1.25)]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Writes the tiny PyTorch checkpoints of tests/formats/. They are kept in the repository; this script
-# says how they were made (PyTorch 2.x, NumPy) and is not part of the build.
+# make-test-checkpoints.py - writes the tiny PyTorch checkpoints of tests/formats/. They are stored in
+# the repository; this script documents how they were made (PyTorch 2.x, NumPy).
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import collections
@@ -14,7 +14,7 @@ import torch
 
 
 def ramp(*shape, dtype=torch.float32, start=0):
-    """start, start + 1, ... divided by 8: exact in every float type used here."""
+    """start, start + 1, ... divided by 8: exact in every float type used."""
     n = int(np.prod(shape))
     return ((torch.arange(n, dtype=torch.float64) + start) / 8).reshape(shape).to(dtype)
 
@@ -41,7 +41,7 @@ def script_module():
 
 
 def save_script(module, path):
-    """torch.jit.save without the debug entries, which hold paths of the machine."""
+    """torch.jit.save without the debug entries, which contain paths of the machine."""
     buffer = io.BytesIO()
     torch.jit.save(module, buffer)
     with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(path, "w") as new:
@@ -68,7 +68,7 @@ def main():
     torch.save(types, out / "types.pth")
     torch.save(dict(types), out / "types_protocol4.pth", pickle_protocol=4)
 
-    # what a training script leaves behind: weights under "model", everything else beside them
+    # what a training script saves: weights under "model", everything else beside them
     torch.save(
         {
             "model": collections.OrderedDict(w=ramp(2, 2), b=ramp(2, start=4)),
@@ -80,7 +80,7 @@ def main():
         out / "training.pth",
     )
 
-    # windows into one storage: x is stored once
+    # views of one storage: x is stored once
     x = ramp(4, 6)
     torch.save(
         {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the tables that CLIP's tokenizer needs of the world's writing, from Python's own:
+"""Writes the Unicode and HTML tables of CLIP's tokenizer from Python's own:
 src/text/unicode_tables.c (classes of characters, lower case, canonical composition) and
-src/text/html_entities_tables.c (names of HTML 5). They are facts of the two standards. Also
-tests/unit/text/text_expected.h: checksums of what Python makes of every character and every reference.
-Run by hand, with the Python whose Unicode version is wanted:
+src/text/html_entities_tables.c (named characters of HTML 5). Also tests/unit/text/text_expected.h:
+checksums of what Python makes of every character and every reference. Run by hand, with a Python
+that has the wanted version of Unicode:
 
     python3 tools/make-text-tables.py
 
@@ -17,14 +17,15 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CHARACTERS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
-# White_Space of Unicode; str.isspace() also counts the separators 1C to 1F
-SPACES = {9, 10, 11, 12, 13, 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
+# White_Space of Unicode; str.isspace() also counts the separators 1C to 1F.
+SPACES = {9, 10, 11, 12, 13, 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)}
+SPACES |= {0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
 LETTER, NUMBER, SPACE, CASED, IGNORED = 1, 2, 4, 8, 16
 HANGUL = range(0xAC00, 0xD7A4)  # composed by arithmetic
 
 
 def class_of(c):
-    """What c is to the splitting of words and to the final sigma, which shows what str.lower() thinks of c."""
+    """Class of c for splitting words and for the final sigma; str.lower() shows the latter."""
     kind = unicodedata.category(chr(c))[0]
     bits = {"L": LETTER, "N": NUMBER}.get(kind, 0) | (SPACE if c in SPACES else 0)
     if (chr(c) + "\u03a3").lower()[-1] == "\u03c2":
@@ -35,7 +36,7 @@ def class_of(c):
 
 
 def runs(value_of):
-    """(first character, value) of every stretch of equal values."""
+    """(first character, value) of every run of equal values."""
     out = []
     for c in CHARACTERS:
         value = value_of(c)
@@ -45,7 +46,7 @@ def runs(value_of):
 
 
 def lower_ranges():
-    """[first, last, step, distance]: characters `step` apart that have their lower case equally far away."""
+    """[first, last, step, distance]: characters `step` apart with the same distance to lower case."""
     out = []
     for c in CHARACTERS:
         low = chr(c).lower()
@@ -68,7 +69,7 @@ def decompositions():
         if not parts or parts[0] == "<" or c in HANGUL:
             continue
         a, b = ([int(p, 16) for p in parts.split()] + [0])[:2]
-        assert not b or not unicodedata.decomposition(chr(b)), "only first parts go on"
+        assert not b or not unicodedata.decomposition(chr(b)), "only the first part may decompose further"
         out.append((c, a, b))
     return out
 
@@ -88,7 +89,8 @@ def unicode_tables():
         ("ry_character_pair ry_unicode_composed", [f"{{0x{c:x}, 0x{a:x}, 0x{b:x}}}," for a, b, c in composed], 4),
     ]
     text = f"""/* unicode_tables.c - facts of Unicode {unicodedata.unidata_version}, written by tools/make-text-tables.py; see
- * unicode_tables.h. SPDX-License-Identifier: Apache-2.0 */
+ * unicode_tables.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "text/unicode_tables.h"
 
 /* clang-format off */
@@ -108,7 +110,8 @@ def entity_tables():
         assert html5.get(name, html5[name + ";"]) == html5[name + ";"] and re.fullmatch("[A-Za-z0-9]+", name)
         items.append(f'{{"{name}", {int(name in html5)}, {{0x{c[0]:x}, 0x{c[1]:x}}}}},')
     text = f"""/* html_entities_tables.c - the named characters of HTML 5, written by tools/make-text-tables.py;
- * see html_entities.h. SPDX-License-Identifier: Apache-2.0 */
+ * see html_entities.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "text/html_entities.h"
 
 /* clang-format off */
@@ -129,7 +132,7 @@ def checksum(texts):
 
 
 def expected():
-    """The same questions, asked in the same order, as tests/unit/text/test_unicode.c asks them."""
+    """The same values, in the same order, as in tests/unit/text/test_unicode.c."""
     nfc, nfd = (lambda t: unicodedata.normalize("NFC", t)), (lambda t: unicodedata.normalize("NFD", t))
     names = sorted({n.rstrip(";") for n in html.entities.html5})
     values = {
@@ -142,7 +145,8 @@ def expected():
         "NAMES": checksum(html.unescape(f"&{n};&{n}&{n}1 &{n[:-1]};") for n in names),
     }
     text = """/* text_expected.h - CRC-32 of what Python makes of every character, as UTF-32; written by
- * tools/make-text-tables.py. SPDX-License-Identifier: Apache-2.0 */
+ * tools/make-text-tables.py.
+ * SPDX-License-Identifier: Apache-2.0 */
 """
     text += "".join(f"#define EXPECTED_{name} {value}\n" for name, value in values.items())
     (ROOT / "tests/unit/text/text_expected.h").write_text(text)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tests/unit/train/augment_expected.h: what Pillow makes of a picture drawn by a formula, for every
-operation of RandAugment, the crop and the blur, as hashes; and timm's arguments of the operations at
-several magnitudes. Run by hand when the list changes:
+"""Writes tests/unit/train/augment_expected.h: hashes of what Pillow makes of an image drawn by a
+formula, for every operation of RandAugment, the crop and the blur; and timm's arguments of the
+operations at several magnitudes. Run by hand when the list changes:
 
     python3 -m venv v && v/bin/pip install pillow==13.0.0 torch torchvision timm
     v/bin/python tools/ref/augment.py > tests/unit/train/augment_expected.h
@@ -25,7 +25,7 @@ picture, fnv1a = hashes["picture"], hashes["fnv1a"]
 FILL = (124, 116, 104)  # ImageNet's mean
 # In the order of ry_rand_op.
 NAMES = aa._RAND_INCREASING_TRANSFORMS
-WORDS = ["AUTO_CONTRAST", "EQUALIZE", "INVERT", "ROTATE", "POSTERIZE", "SOLARIZE", "SOLARIZE_ADD", "COLOR",
+OPERATIONS = ["AUTO_CONTRAST", "EQUALIZE", "INVERT", "ROTATE", "POSTERIZE", "SOLARIZE", "SOLARIZE_ADD", "COLOR",
          "CONTRAST", "BRIGHTNESS", "SHARPNESS", "SHEAR_X", "SHEAR_Y", "TRANSLATE_X", "TRANSLATE_Y"]
 MOVES = ["ROTATE", "SHEAR_X", "SHEAR_Y", "TRANSLATE_X", "TRANSLATE_Y"]
 SIZES = [(61, 47), (33, 120), (2, 3), (1, 1)]
@@ -51,19 +51,19 @@ def digest(image):
 
 def operations():
     for (w, h) in SIZES:
-        for name, word in zip(NAMES, WORDS):
+        for name, operation in zip(NAMES, OPERATIONS):
             for magnitude in ([9.0] if w < 10 else [1.0, 3.3, 9.49]):
-                for negate in ([0, 1] if "crease" in name or word in MOVES else [0]):
+                for negate in ([0, 1] if "crease" in name or operation in MOVES else [0]):
                     arg = argument(name, magnitude, negate)
                     if arg is None and magnitude > 1.0 and w > 10:
                         continue
-                    for filter_name in (["BICUBIC", "BILINEAR"] if word in MOVES else ["BICUBIC"]):
+                    for filter_name in (["BICUBIC", "BILINEAR"] if operation in MOVES else ["BICUBIC"]):
                         for is_dim in ([0, 1] if arg is None else [0]):
                             args = () if arg is None else (arg,)
                             out = aa.NAME_TO_OP[name](draw(w, h, is_dim), *args, fillcolor=FILL,
                                                       resample=getattr(Image.Resampling, filter_name))
                             value = 0.0 if arg is None else float(arg)
-                            print(f"    {{RY_RAND_{word}, {w}, {h}, {is_dim}, {value!r}, RENYI_{filter_name}, "
+                            print(f"    {{RY_RAND_{operation}, {w}, {h}, {is_dim}, {value!r}, RENYI_{filter_name}, "
                                   f"{digest(out)}}},")
 
 
@@ -89,12 +89,12 @@ def blurs():
 
 
 def arguments():
-    for name, word in zip(NAMES, WORDS):
+    for name, operation in zip(NAMES, OPERATIONS):
         for magnitude in MAGNITUDES:
             for negate in [0, 1]:
                 arg = argument(name, magnitude, negate)
                 if arg is not None:
-                    print(f"    {{RY_RAND_{word}, {magnitude!r}, {negate}, {float(arg)!r}}},")
+                    print(f"    {{RY_RAND_{operation}, {magnitude!r}, {negate}, {float(arg)!r}}},")
 
 
 def main():
@@ -122,7 +122,7 @@ def main():
           "    uint64_t hash;\n"
           "} CROPS[] = {")
     crops()
-    print("};\n\n/* Radius -1: the picture in grey. */\n"
+    print("};\n\n/* Radius -1: the image in gray. */\n"
           "static const struct blur_case {\n"
           "    uint32_t width, height;\n"
           "    double radius;\n"

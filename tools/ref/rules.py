@@ -1,6 +1,7 @@
-# rules.py - the pruning rules as PyTorch sees them: which tokens stay is decided on detached numbers, what they become
-# is differentiated. Every decision also tells its margin, so that a golden file can be refused whose choice rounding
-# might turn. SPDX-License-Identifier: Apache-2.0
+# rules.py - the pruning rules in PyTorch: which tokens stay is decided on detached values, what they
+# become is differentiated. Every decision also records its margin, so that a golden file is refused
+# if rounding could change a choice.
+# SPDX-License-Identifier: Apache-2.0
 import math
 
 import torch
@@ -9,7 +10,7 @@ from tiny_vit import Tokens
 
 
 def ranked(score, margins, cut=None):
-    """Indices by falling score, ties to the lower. Neighbours closer than rounding would be no golden test."""
+    """Indices by descending score, ties to the lower index. Records the smallest relative gap."""
     order = sorted(range(len(score)), key=lambda j: (-score[j], j))
     gaps = [abs(score[a] - score[b]) / max(abs(score[a]), 1e-30) for a, b in zip(order, order[1:])]
     if gaps:
@@ -30,26 +31,26 @@ def nearest(cos, margins):
 
 
 class Policy:
-    """Text of the grammar of `renyi policies`; every key that a rule reads must be said."""
+    """A policy as `renyi policies` describes it; every key that the rule reads must be given."""
 
     def __init__(self, text):
-        self.text, words = text, text.split()
-        self.rule, self.margins = words[0], []
-        self.words = dict(w.split("=", 1) if "=" in w else ("reduce", w) for w in words[1:])
-        layers = self.words["layers"]
+        self.text, parts = text, text.split()
+        self.rule, self.margins = parts[0], []
+        self.keys = dict(w.split("=", 1) if "=" in w else ("reduce", w) for w in parts[1:])
+        layers = self.keys["layers"]
         self.layers = None if layers == "all" else [int(n) for n in layers.split(",")]
 
     def cuts(self, i):
         return self.layers is None or i in self.layers
 
     def reduce_of(self, i):
-        words = self.words["reduce"].split(",")
-        return words[self.layers.index(i)] if len(words) > 1 else words[0]
+        reduce = self.keys["reduce"].split(",")
+        return reduce[self.layers.index(i)] if len(reduce) > 1 else reduce[0]
 
     def n_kept(self, patches):
-        if "keep" in self.words:
-            return math.ceil(float(self.words["keep"]) * patches)
-        return patches - int(self.words["p"])
+        if "keep" in self.keys:
+            return math.ceil(float(self.keys["keep"]) * patches)
+        return patches - int(self.keys["p"])
 
     def cut(self, c, i, t, v):
         """(rows, tokens) after the cut; rows carry the gradient, tokens the sizes and patches."""
@@ -63,13 +64,13 @@ class Policy:
 
 # ---- naive and evit -----------------------------------------------------------------------------------------------
 
-def column_norm(words, c, v):
-    """(sum_i A_ij^n)^(1/n) over the rows that count; heads=each: the mean of the norms of the heads."""
-    a = v.each if words.get("heads", "mean") == "each" else v.a[None]
-    n, count = float(words["n"]), torch.ones_like(v.a)
-    if words.get("class_row", "yes") == "no":
+def column_norm(keys, c, v):
+    """(sum_i A_ij^n)^(1/n) over the rows in use; heads=each: the mean of the norms of the heads."""
+    a = v.each if keys.get("heads", "mean") == "each" else v.a[None]
+    n, count = float(keys["n"]), torch.ones_like(v.a)
+    if keys.get("class_row", "yes") == "no":
         count[:c.n_prefix] = 0
-    if words.get("diagonal", "yes") == "no":
+    if keys.get("diagonal", "yes") == "no":
         count.fill_diagonal_(0)
     return ((a**n * count).sum(1)**(1.0 / n)).mean(0)
 
@@ -77,17 +78,17 @@ def column_norm(words, c, v):
 def choose(policy, c, score, class_row, kept):
     """Patches (counted without the prefix) that stay, in the order of the new list."""
     by_score = score[c.n_prefix:].tolist()
-    if policy.words["metric"] != "correct":
+    if policy.keys["metric"] != "correct":
         return ranked(by_score, policy.margins, kept)[:kept]
-    by_column = int(float(policy.words["c"]) * kept)
+    by_column = int(float(policy.keys["c"]) * kept)
     out = ranked(class_row[c.n_prefix:].tolist(), policy.margins, kept - by_column)[:kept - by_column]
     rest = [j for j in range(len(by_score)) if j not in out]
     return out + [rest[k] for k in ranked([by_score[j] for j in rest], policy.margins, by_column)[:by_column]]
 
 
 def select(policy, c, i, t, v):
-    words, P, n = policy.words, c.n_prefix, len(t.x)
-    score = v.a[0] if words["metric"] == "cls" else column_norm(words, c, v)
+    keys, P, n = policy.keys, c.n_prefix, len(t.x)
+    score = v.a[0] if keys["metric"] == "cls" else column_norm(keys, c, v)
     keep = [P + j for j in choose(policy, c, score.detach(), v.a[0].detach(), policy.n_kept(n - P))]
     stay = list(range(P)) + keep
     gone = [j for j in range(P, n) if j not in keep]
@@ -96,18 +97,18 @@ def select(policy, c, i, t, v):
     if reduce == "drop":
         return v.y[stay], Tokens(None, t.size[stay], patch)
     if reduce == "fuse":
-        weight = v.a[0] if words["weights"] == "cls" else score if words["metric"] == "cls" else score / (score.sum() + 1e-6)
+        weight = v.a[0] if keys["weights"] == "cls" else score if keys["metric"] == "cls" else score / (score.sum() + 1e-6)
         fused = weight[gone] @ v.y[gone]
         return torch.cat([v.y[stay], fused[None]]), Tokens(None, torch.cat([t.size[stay], t.size.new_ones(1)]), patch + [None])
-    keys = v.keys.detach()
-    partner = nearest(cosines(keys[gone], keys[keep]), policy.margins)
+    vectors = v.keys.detach()
+    partner = nearest(cosines(vectors[gone], vectors[keep]), policy.margins)
     return merge(t, v.y, stay, {g: P + k for g, k in zip(gone, partner)})
 
 
 # ---- merging ------------------------------------------------------------------------------------------------------
 
 def merge(t, y, stay, joins, mean_length=False):
-    """Token g goes to row joins[g]: means weighted by the patches that tokens stand for."""
+    """Token g joins row joins[g]: means weighted by the number of patches in each token."""
     share = torch.zeros(len(stay), len(y), dtype=y.dtype)
     for row, j in enumerate(stay):
         share[row, j] = t.size[j]
@@ -122,7 +123,7 @@ def merge(t, y, stay, joins, mean_length=False):
 
 
 def tome(policy, c, t, v):
-    P, n, r = c.n_prefix, len(t.x), int(policy.words["r"])
+    P, n, r = c.n_prefix, len(t.x), int(policy.keys["r"])
     even, odd = [j for j in range(P, n) if j % 2 == 0], [j for j in range(P, n) if j % 2 == 1]
     cos = cosines(v.keys.detach()[even], v.keys.detach()[odd])
     partner = nearest(cos, policy.margins)
@@ -136,8 +137,8 @@ def mosaic_thin(policy, c, t, v):
     P, n = c.n_prefix, len(t.x) - c.n_prefix
     q = (v.a.detach()**4).sum(0)[P:].tolist()
     drops, goes = n - policy.n_kept(n), []
-    for colour in (0, 1):
-        squares = [j for j in range(n) if (j // c.grid + j % c.grid) % 2 == colour]
+    for color in (0, 1):
+        squares = [j for j in range(n) if (j // c.grid + j % c.grid) % 2 == color]
         count = min(drops - len(goes), len(squares))
         goes += [squares[k] for k in ranked([-q[j] for j in squares], policy.margins, count)[:count]]
     stay = list(range(P)) + [P + j for j in range(n) if j not in goes]

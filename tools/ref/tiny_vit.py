@@ -1,5 +1,6 @@
-# tiny_vit.py - a small Vision Transformer with pruned tokens, written for PyTorch's autograd: what the trainer's
-# gradients are held against. One picture at a time, float64, plain functions; docs/PRUNING.md says what each rule does.
+# tiny_vit.py - a small Vision Transformer with pruned tokens for PyTorch's autograd, the reference for
+# the trainer's gradients. One image at a time, float64, plain functions; docs/PRUNING.md explains the
+# rules.
 # SPDX-License-Identifier: Apache-2.0
 import math
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ EPS = 1e-6  # of LayerNorm
 # ---- numbers that C computes too ----------------------------------------------------------------------------------
 
 def splitmix(seed, n):
-    """The first n numbers of base/rng.h's ry_rng_uniform, in [0, 1)."""
+    """The first n numbers of ry_rng_uniform, in [0, 1)."""
     with np.errstate(over="ignore"):
         z = np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15) * np.arange(1, n + 1, dtype=np.uint64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -24,7 +25,7 @@ def splitmix(seed, n):
 
 
 def noise(seed, *shape):
-    """Uniform in [-2, 2), rounded to float32: pictures."""
+    """Uniform in [-2, 2), rounded to float32: images."""
     return (4.0 * splitmix(seed, math.prod(shape)) - 2.0).astype(np.float32).reshape(shape)
 
 
@@ -101,15 +102,15 @@ def embed(p, c, chw):
 
 @dataclass
 class Tokens:
-    """The list on its way through the blocks."""
+    """The token list between blocks."""
     x: torch.Tensor  # [N, D]
-    size: torch.Tensor  # [N] patches each stands for
-    patch: list  # [N] the patch each is or continues; None for prefix and fused tokens
+    size: torch.Tensor  # [N] number of patches in each
+    patch: list  # [N] the patch of each; None for prefix and fused tokens
 
 
 @dataclass
 class View:
-    """What a rule sees of a block."""
+    """What a rule reads of a block."""
     each: torch.Tensor  # [H, N, N] attention
     keys: torch.Tensor  # [N, d] mean over heads
     y: torch.Tensor  # [N, D] after the attention residual
@@ -121,7 +122,7 @@ class View:
 
 
 def attend(p, c, name, t):
-    """Attention of all tokens, and what rules see of it. log(size) is added to the logits of each key."""
+    """Attention of all tokens, and what rules read of it. log(size) is added to the logits of each key."""
     n, d = len(t.x), c.dim // c.heads
     q, k, v = linear(p, f"{name}.attn.qkv", norm(p, f"{name}.norm1", t.x)).reshape(n, 3, c.heads, d).permute(1, 2, 0, 3)
     a = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(d) + t.size.log(), dim=-1)
@@ -134,7 +135,7 @@ def block(p, c, i, t, policy, branch):
     name = f"blocks.{i}"
     h, a, keys = attend(p, c, name, t)
     y = t.x + branch[0] * h
-    mid = policy and policy.cuts(i) and policy.words.get("at", "mid") == "mid"
+    mid = policy and policy.cuts(i) and policy.keys.get("at", "mid") == "mid"
     end = policy and policy.cuts(i) and not mid
     view = View(a, keys, y)
     if mid:

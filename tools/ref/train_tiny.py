@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-# train_tiny.py - writes tests/golden_train/: tiny models, and for each case (a policy, a loss) the logits, the loss and
-# the gradient of every parameter by PyTorch's autograd in float64. The files are kept in the repository; this script
-# says how they were made (PyTorch 2.x, NumPy, safetensors) and is no part of the build. Gradients of a case are one
-# list, parameters in the order of their names, and `step` has the unit of each.
+# train_tiny.py - writes tests/golden_train/: tiny models, and for each case (a policy, a loss) the
+# logits, the loss and the gradient of every parameter, by PyTorch's autograd in float64. The files are
+# stored in the repository; this script documents how they were made (PyTorch 2.x, NumPy, safetensors).
+# The gradients of a case are one list, parameters in the order of their names; `step` has the unit of
+# each.
 #
 #   python3 tools/ref/train_tiny.py [--check build/librenyi.so] [tests/golden_train]
 #
-# With --check the logits are also held against those that the library itself gives for the same weights and policy.
+# With --check the logits are also compared with those of the library.
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import sys
@@ -24,7 +25,7 @@ IMAGES = 4
 FEATURE_DIM = 6
 MODELS = {c.name: c for c in (Config("class"), Config("distilled", n_prefix=2, blocks=2),
                               Config("mean", n_prefix=0, mean_pool=True, blocks=3))}
-# case -> model, policy, and what else is special about it
+# case -> model, policy, special settings
 CASES = {
     "dense": ("class", None, {}),
     "evit_cls": ("class", "evit keep=0.7 layers=0,1 metric=cls reduce=fuse weights=cls", {"soft": True, "branch": True}),
@@ -45,14 +46,14 @@ CASES = {
 ALPHA, TEMPERATURE, FEATURE_WEIGHT = 0.3, 3.0, 2.0
 
 
-def picture_seed(model):
+def image_seed(model):
     return 1 + list(MODELS).index(model)
 
 
-# ---- losses: means over the pictures, as src/train/run/loss.h defines them ------------------------------------------------
+# ---- losses: means over the images, as src/train defines them -------------------------------------
 
 def targets_of(soft, classes):
-    """[IMAGES, classes]: one class each, or shares of all."""
+    """[IMAGES, classes]: one class per image, or shares of all classes."""
     if not soft:
         return np.eye(classes, dtype=np.float32)[np.arange(IMAGES) * 3 % classes]
     t = splitmix(40, IMAGES * classes).reshape(IMAGES, classes)**2
@@ -71,7 +72,7 @@ def teacher_loss(kind, logits, teacher):
 
 
 def answer_loss(heads, kind, out):
-    """The labels teach the first head and the teacher the last; without a teacher the labels teach their mean."""
+    """Labels train the first head, the teacher the last; without a teacher, labels train their mean."""
     target = torch.tensor(out["target"], dtype=torch.float64)
     if not kind:
         return cross_entropy(sum(heads) / len(heads), target)
@@ -87,7 +88,7 @@ def feature_parameters(dim):
 
 
 def feature_loss(p, c, tokens, out):
-    """Smooth L1 between the rows that are patches and a teacher's tokens of these patches."""
+    """Smooth L1 between the rows that are patches and the teacher's tokens of these patches."""
     teacher = torch.tensor(noise(79, IMAGES, c.grid**2, FEATURE_DIM), dtype=torch.float64)
     rows = [norm(p, "norm", t.x[c.n_prefix:]) @ p["feature.weight"].T + p["feature.bias"] for t in tokens]
     patches = [t.patch[c.n_prefix:] for t in tokens]
@@ -102,8 +103,8 @@ def feature_loss(p, c, tokens, out):
 
 # ---- cases ----------------------------------------------------------------------------------------------------------
 
-def quantised(grad):
-    """16-bit steps of 1/32767 of the largest: an error below a sixth of the tolerance, at half the size."""
+def quantized(grad):
+    """16-bit steps of 1/32767 of the maximum: errors below a sixth of the tolerance, half the size."""
     assert np.abs(grad).max() > 0
     step = np.float32(np.abs(grad).max() / 32767)
     return np.round(grad / step).astype(np.int16), step
@@ -112,17 +113,17 @@ def quantised(grad):
 def run_case(name):
     model, text, special = CASES[name]
     c = MODELS[model]
-    p = weights(c, 100 * picture_seed(model))
-    pictures = torch.tensor(noise(picture_seed(model), IMAGES, 3, c.side, c.side), dtype=torch.float64)
+    p = weights(c, 100 * image_seed(model))
+    images = torch.tensor(noise(image_seed(model), IMAGES, 3, c.side, c.side), dtype=torch.float64)
     policy = Policy(text) if text else None
     out = {}
     branch = None
-    if special.get("branch"):  # 0 or 1 / 0.8, as stochastic depth has them
+    if special.get("branch"):  # 0 or 1 / 0.8, as in stochastic depth
         branch = np.where(splitmix(55, 2 * c.blocks * IMAGES) < 0.2, 0.0, 1.25).astype(np.float32).reshape(-1, IMAGES)
         out["branch"] = branch
     if special.get("features"):
         p |= feature_parameters(c.dim)
-    ran = [forward(p, c, x, policy, None if branch is None else branch[:, i].tolist()) for i, x in enumerate(pictures)]
+    ran = [forward(p, c, x, policy, None if branch is None else branch[:, i].tolist()) for i, x in enumerate(images)]
     heads = [torch.stack(rows) for rows in zip(*(h for h, _ in ran))]
     for rows, suffix in zip(heads, ("", "_dist")):
         out["logits" + suffix] = rows.detach().numpy().astype(np.float32)
@@ -132,7 +133,7 @@ def run_case(name):
         loss = loss + FEATURE_WEIGHT * feature_loss(p, c, [t for _, t in ran], out)
     loss.backward()
     out["loss"] = np.array([loss.item()], np.float32)
-    grads = [quantised(p[k].grad.numpy()) for k in sorted(p)]
+    grads = [quantized(p[k].grad.numpy()) for k in sorted(p)]
     out["grad"] = np.concatenate([g.ravel() for g, _ in grads])
     out["step"] = np.array([step for _, step in grads], np.float32)
     return out, policy
@@ -140,16 +141,16 @@ def run_case(name):
 
 def write_models(folder):
     for name, c in MODELS.items():
-        tensors = {k: v.detach().numpy().astype(np.float16) for k, v in weights(c, 100 * picture_seed(name)).items()}
+        tensors = {k: v.detach().numpy().astype(np.float16) for k, v in weights(c, 100 * image_seed(name)).items()}
         save_file(tensors, folder / f"{name}.safetensors", {"num_heads": str(c.heads)})
 
 
-def engine_logits(library, path, c, policy, pictures):
-    """What `renyi_run_tensor` gives: the mean of two heads for a distilled model."""
+def engine_logits(library, path, c, policy, images):
+    """The result of `renyi_run_tensor`: the mean of two heads for a distilled model."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
     import worker
 
-    worker.common_input = lambda batch: pictures
+    worker.common_input = lambda batch: images
     return worker.Renyi(argparse.Namespace(library=library, file=str(path), batch=IMAGES, threads=1, classes=c.classes,
                                            policy=policy or "none")).once()
 
@@ -164,13 +165,13 @@ def main():
     for name, (model, text, special) in CASES.items():
         c, (out, policy) = MODELS[model], run_case(name)
         if policy and min(policy.margins) < 2e-5:
-            raise SystemExit(f"{name}: a choice is as close as {min(policy.margins):.1e}; take another seed")
-        meta = {"model": model, "policy": text or "none", "pictures": str(picture_seed(model)), "distil": special.get("distil", "none")}
+            raise SystemExit(f"{name}: a choice has a margin of only {min(policy.margins):.1e}; take another seed")
+        meta = {"model": model, "policy": text or "none", "pictures": str(image_seed(model)), "distil": special.get("distil", "none")}
         save_file(out, a.folder / f"case_{name}.safetensors", meta)
         line = f"{name:14} loss {out['loss'][0]:.5f}  closest choice {min(policy.margins) if policy else 1:.1e}"
         if a.check and "branch" not in out:
-            pictures = noise(picture_seed(model), IMAGES, 3, c.side, c.side)
-            got = engine_logits(a.check, a.folder / f"{model}.safetensors", c, text, pictures)
+            images = noise(image_seed(model), IMAGES, 3, c.side, c.side)
+            got = engine_logits(a.check, a.folder / f"{model}.safetensors", c, text, images)
             want = np.mean([v for k, v in out.items() if k.startswith("logits")], axis=0)
             line += f"  engine differs by {np.abs(got - want).max() / np.abs(want).max():.1e}"
         print(line)

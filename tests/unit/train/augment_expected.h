@@ -288,7 +288,7 @@ static const struct crop_case {
     {61, 300, {0, 0, 40, 300}, 32, RENYI_BILINEAR, 1, 0x5331a4beee2c436cu},
 };
 
-/* Radius -1: the picture in grey. */
+/* Radius -1: the image in gray. */
 static const struct blur_case {
     uint32_t width, height;
     double radius;
