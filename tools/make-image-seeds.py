@@ -42,7 +42,7 @@ def orientation(value):
     return exif
 
 
-# ---- PNG by hand: Pillow does not write 16-bit color, unusual depths or interlacing ----------------
+# ---- PNG by hand: Pillow does not write 16-bit color, unusual depths or interlacing ------------
 
 ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
 
@@ -164,7 +164,7 @@ def make_ppm():
     files["ppm/bad-huge"] = b"P6 60000 60000 255\n"
 
 
-# ---- what Pillow makes of them ---------------------------------------------------------------------
+# ---- what Pillow makes of them -----------------------------------------------------------------
 
 
 def fnv1a(data):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# make-test-checkpoints.py - writes the tiny PyTorch checkpoints of tests/formats/. They are stored in
-# the repository; this script documents how they were made (PyTorch 2.x, NumPy).
+# make-test-checkpoints.py - writes the tiny PyTorch checkpoints of tests/formats/. They are stored
+# in the repository; this script documents how they were made (PyTorch 2.x, NumPy).
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import collections

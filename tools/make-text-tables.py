@@ -46,7 +46,7 @@ def runs(value_of):
 
 
 def lower_ranges():
-    """[first, last, step, distance]: characters `step` apart with the same distance to lower case."""
+    """[first, last, step, distance]: characters `step` apart, equally far from their lower case."""
     out = []
     for c in CHARACTERS:
         low = chr(c).lower()

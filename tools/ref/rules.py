@@ -1,6 +1,6 @@
-# rules.py - the pruning rules in PyTorch: which tokens stay is decided on detached values, what they
-# become is differentiated. Every decision also records its margin, so that a golden file is refused
-# if rounding could change a choice.
+# rules.py - the pruning rules in PyTorch. Which tokens stay is decided on detached values; what
+# they become is differentiated. Every decision also records its margin, so that a golden file is
+# refused if rounding could change a choice.
 # SPDX-License-Identifier: Apache-2.0
 import math
 
@@ -62,7 +62,7 @@ class Policy:
         return select(self, c, i, t, v)
 
 
-# ---- naive and evit -----------------------------------------------------------------------------------------------
+# ---- naive and evit ----------------------------------------------------------------------------
 
 def column_norm(keys, c, v):
     """(sum_i A_ij^n)^(1/n) over the rows in use; heads=each: the mean of the norms of the heads."""
@@ -105,7 +105,7 @@ def select(policy, c, i, t, v):
     return merge(t, v.y, stay, {g: P + k for g, k in zip(gone, partner)})
 
 
-# ---- merging ------------------------------------------------------------------------------------------------------
+# ---- merging -----------------------------------------------------------------------------------
 
 def merge(t, y, stay, joins, mean_length=False):
     """Token g joins row joins[g]: means weighted by the number of patches in each token."""

@@ -1,6 +1,6 @@
-# tiny_vit.py - a small Vision Transformer with pruned tokens for PyTorch's autograd, the reference for
-# the trainer's gradients. One image at a time, float64, plain functions; docs/PRUNING.md explains the
-# rules.
+# tiny_vit.py - a small Vision Transformer with pruned tokens for PyTorch's autograd, the reference
+# for the trainer's gradients. One image at a time, float64, plain functions; docs/PRUNING.md
+# explains the rules.
 # SPDX-License-Identifier: Apache-2.0
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import torch.nn.functional as F
 EPS = 1e-6  # of LayerNorm
 
 
-# ---- numbers that C computes too ----------------------------------------------------------------------------------
+# ---- numbers that C computes too ---------------------------------------------------------------
 
 def splitmix(seed, n):
     """The first n numbers of ry_rng_uniform, in [0, 1)."""
@@ -29,7 +29,7 @@ def noise(seed, *shape):
     return (4.0 * splitmix(seed, math.prod(shape)) - 2.0).astype(np.float32).reshape(shape)
 
 
-# ---- the model ----------------------------------------------------------------------------------------------------
+# ---- the model ---------------------------------------------------------------------------------
 
 @dataclass
 class Config:
@@ -70,7 +70,7 @@ def shapes(c):
 
 
 def weights(c, seed):
-    """Seeded weights, exact in float16; large enough for attention to prefer some tokens clearly."""
+    """Seeded weights, exact in float16; large enough that attention clearly prefers some tokens."""
     out = {}
     for k, (name, shape) in enumerate(shapes(c).items()):
         u = 2.0 * splitmix(seed + 1000 * k, math.prod(shape)) - 1.0
@@ -122,7 +122,7 @@ class View:
 
 
 def attend(p, c, name, t):
-    """Attention of all tokens, and what rules read of it. log(size) is added to the logits of each key."""
+    """Attention, and what rules read of it. log(size) is added to the logits of each key."""
     n, d = len(t.x), c.dim // c.heads
     q, k, v = linear(p, f"{name}.attn.qkv", norm(p, f"{name}.norm1", t.x)).reshape(n, 3, c.heads, d).permute(1, 2, 0, 3)
     a = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(d) + t.size.log(), dim=-1)

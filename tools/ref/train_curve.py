@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# train_curve.py - writes tests/golden_train/curve.safetensors: losses and gradient norms of 20 steps
-# of AdamW on the tiny model of train_tiny.py, by PyTorch in float64. The images come from a formula
-# that the C test computes too, so that only the 20 numbers are stored.
+# train_curve.py - writes tests/golden_train/curve.safetensors: losses and gradient norms of 20
+# steps of AdamW on the tiny model of train_tiny.py, by PyTorch in float64. The images come from a
+# formula that the C test computes too, so that only the 20 numbers are stored.
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import math

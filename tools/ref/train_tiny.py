@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # train_tiny.py - writes tests/golden_train/: tiny models, and for each case (a policy, a loss) the
-# logits, the loss and the gradient of every parameter, by PyTorch's autograd in float64. The files are
-# stored in the repository; this script documents how they were made (PyTorch 2.x, NumPy, safetensors).
-# The gradients of a case are one list, parameters in the order of their names; `step` has the unit of
-# each.
+# logits, the loss and the gradient of every parameter, by PyTorch's autograd in float64. The files
+# are stored in the repository; this script documents how they were made (PyTorch 2.x, NumPy,
+# safetensors). The gradients of a case are one list, parameters in the order of their names; `step`
+# has the unit of each.
 #
 #   python3 tools/ref/train_tiny.py [--check build/librenyi.so] [tests/golden_train]
 #
@@ -50,7 +50,7 @@ def image_seed(model):
     return 1 + list(MODELS).index(model)
 
 
-# ---- losses: means over the images, as src/train defines them -------------------------------------
+# ---- losses: means over the images, as src/train defines them ----------------------------------
 
 def targets_of(soft, classes):
     """[IMAGES, classes]: one class per image, or shares of all classes."""
@@ -72,7 +72,7 @@ def teacher_loss(kind, logits, teacher):
 
 
 def answer_loss(heads, kind, out):
-    """Labels train the first head, the teacher the last; without a teacher, labels train their mean."""
+    """Labels train the first head, a teacher the last; without one, labels train their mean."""
     target = torch.tensor(out["target"], dtype=torch.float64)
     if not kind:
         return cross_entropy(sum(heads) / len(heads), target)
@@ -101,10 +101,10 @@ def feature_loss(p, c, tokens, out):
     return loss / IMAGES
 
 
-# ---- cases ----------------------------------------------------------------------------------------------------------
+# ---- cases -------------------------------------------------------------------------------------
 
 def quantized(grad):
-    """16-bit steps of 1/32767 of the maximum: errors below a sixth of the tolerance, half the size."""
+    """16-bit steps of 1/32767 of the maximum: half the size, errors under a sixth of the tolerance."""
     assert np.abs(grad).max() > 0
     step = np.float32(np.abs(grad).max() / 32767)
     return np.round(grad / step).astype(np.int16), step
