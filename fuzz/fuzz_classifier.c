@@ -1,6 +1,6 @@
 /* fuzz_classifier.c - any bytes as the file that keeps a classifier's rows.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/clip/clip_classifier.h"
+#include "engine/clip/clip_handles.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!err.message[0]) abort();
         return 0;
     }
-    for (size_t i = 0; i < CLASSES * WIDTH; i++) /* what was believed is fit for use */
+    for (size_t i = 0; i < CLASSES * WIDTH; i++) /* accepted rows are usable */
         if (!(fabsf(rows[i]) <= 1.001f)) abort();
     return 0;
 }

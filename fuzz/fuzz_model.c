@@ -3,7 +3,7 @@
  * inside it under their own names.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "engine/core/label_file.h"
+#include "engine/core/model_handle.h"
 #include "formats/safetensors.h"
 #include "model/vit/vit.h"
 

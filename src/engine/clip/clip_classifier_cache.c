@@ -1,11 +1,10 @@
-/* clip_classifier_cache.c - the file that keeps a classifier's rows. What is read back is checked
- * like any file of a stranger.
- * SPDX-License-Identifier: Apache-2.0 */
+/* clip_classifier_cache.c - the file that caches a classifier's rows. It is checked like any file
+ * of unknown origin when it is read. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "base/whole_file.h"
-#include "engine/clip/clip_classifier.h"
+#include "engine/clip/clip_handles.h"
 #include "formats/safetensors.h"
 
 #include <inttypes.h>
@@ -20,49 +19,49 @@
 renyi_status ry_classifier_cache_path(renyi_classifier *c, const char *cache, renyi_error *err)
 {
     struct stat st;
-    const size_t room = strlen(cache) + 64;
-    c->cache_path = ry_alloc(&c->al, room, 1);
-    if (!c->cache_path) return ry_fail_nomem(err, room);
+    const size_t size = strlen(cache) + 64;
+    c->cache_path = ry_alloc(&c->al, size, 1);
+    if (!c->cache_path) return ry_fail_nomem(err, size);
     if (stat(cache, &st) == 0 && S_ISDIR(st.st_mode))
-        snprintf(c->cache_path, room, "%s/classifier-%016" PRIx64 ".safetensors", cache,
+        snprintf(c->cache_path, size, "%s/classifier-%016" PRIx64 ".safetensors", cache,
                  c->info.key);
     else
-        snprintf(c->cache_path, room, "%s", cache);
+        snprintf(c->cache_path, size, "%s", cache);
     return RENYI_OK;
 }
 
-/* What stands in the metadata beside the rows. */
-typedef struct labels {
+/* The metadata of the file. */
+typedef struct cache_meta {
     char key[24], scale[32];
     char *names, *templates; /* JSON */
-} labels;
+} cache_meta;
 
-static renyi_status make_labels(labels *l, const renyi_classifier *c, const ry_prompts *p,
-                                renyi_error *err)
+static renyi_status make_meta(cache_meta *m, const renyi_classifier *c, const ry_prompts *p,
+                              renyi_error *err)
 {
-    *l = (labels){0};
-    snprintf(l->key, sizeof l->key, "%016" PRIx64, c->info.key);
-    snprintf(l->scale, sizeof l->scale, "%.9g", c->info.scale);
-    RY_TRY(ry_json_list_text(&l->names, p->names, p->n_classes, &c->al, err));
-    return ry_json_list_text(&l->templates, p->templates, p->n_templates, &c->al, err);
+    *m = (cache_meta){0};
+    snprintf(m->key, sizeof m->key, "%016" PRIx64, c->info.key);
+    snprintf(m->scale, sizeof m->scale, "%.9g", c->info.scale);
+    RY_TRY(ry_json_list_text(&m->names, p->names, p->n_classes, &c->al, err));
+    return ry_json_list_text(&m->templates, p->templates, p->n_templates, &c->al, err);
 }
 
-static void free_labels(labels *l, const renyi_allocator *al)
+static void free_meta(cache_meta *m, const renyi_allocator *al)
 {
-    ry_free(al, l->names);
-    ry_free(al, l->templates);
+    ry_free(al, m->names);
+    ry_free(al, m->templates);
 }
 
 /* ---- read ---------------------------------------------------------------------------------- */
 
-static renyi_status check_meta(const ry_tensors *set, const labels *l, renyi_error *err)
+static renyi_status check_meta(const ry_tensors *set, const cache_meta *m, renyi_error *err)
 {
     const struct {
         const char *key, *want, *what;
     } facts[] = {{VERSION_KEY, VERSION, "is not a classifier of this version"},
-                 {"key", l->key, "was made of another model, tokenizer or texts"},
-                 {"names", l->names, "was made of other class names"},
-                 {"templates", l->templates, "was made of other templates"}};
+                 {"key", m->key, "was made of another model, tokenizer or texts"},
+                 {"names", m->names, "was made of other class names"},
+                 {"templates", m->templates, "was made of other templates"}};
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         const char *is = ry_tensors_meta(set, facts[i].key);
         if (!is || strcmp(is, facts[i].want) != 0)
@@ -72,7 +71,7 @@ static renyi_status check_meta(const ry_tensors *set, const labels *l, renyi_err
 }
 
 /* Rows of the right shape, each of length 1. */
-static renyi_status take_rows(float *rows, const renyi_classifier_info *info, const ry_tensors *set,
+static renyi_status copy_rows(float *rows, const renyi_classifier_info *info, const ry_tensors *set,
                               renyi_error *err)
 {
     const size_t C = info->n_classes, E = info->embed_dim;
@@ -84,7 +83,7 @@ static renyi_status take_rows(float *rows, const renyi_classifier_info *info, co
         double square = 0.0;
         for (size_t k = 0; k < E; k++) square += (double)rows[c * E + k] * (double)rows[c * E + k];
         if (!(fabs(square - 1.0) < 1e-3))
-            return ry_fail(err, RENYI_ERR_FORMAT, -1, "holds a row %zu that is not of length 1", c);
+            return ry_fail(err, RENYI_ERR_FORMAT, -1, "row %zu is not of length 1", c);
     }
     return RENYI_OK;
 }
@@ -92,19 +91,19 @@ static renyi_status take_rows(float *rows, const renyi_classifier_info *info, co
 renyi_status ry_classifier_cache_parse(renyi_classifier *c, const ry_prompts *p, const void *bytes,
                                        size_t size, renyi_error *err)
 {
-    labels l;
+    cache_meta m;
     ry_tensors *set = NULL;
-    renyi_status st = make_labels(&l, c, p, err);
+    renyi_status st = make_meta(&m, c, p, err);
     if (!st) st = ry_safetensors_parse(&set, bytes, size, "it", NULL, &c->al, err);
-    if (!st) st = check_meta(set, &l, err);
-    if (!st) st = take_rows(c->rows, &c->info, set, err);
+    if (!st) st = check_meta(set, &m, err);
+    if (!st) st = copy_rows(c->rows, &c->info, set, err);
     ry_tensors_free(set);
-    free_labels(&l, &c->al);
+    free_meta(&m, &c->al);
     return st;
 }
 
-/* Most bytes that a file of this classifier has: the rows, and a header that may write a character
- * of names and templates in six. */
+/* The largest possible size of this classifier's file: the rows, and a header in which JSON may
+ * write each byte of names and templates with six. */
 static uint64_t most_bytes(const renyi_classifier *c, const ry_prompts *p)
 {
     uint64_t text = 0;
@@ -135,10 +134,10 @@ int ry_classifier_cache_read(renyi_classifier *c, const ry_prompts *p)
 renyi_status ry_classifier_cache_write(const renyi_classifier *c, const ry_prompts *p,
                                        renyi_error *err)
 {
-    labels l;
-    renyi_status st = make_labels(&l, c, p, err);
-    const char *const meta[] = {VERSION_KEY, VERSION,     "key",   l.key,   "names", l.names,
-                                "templates", l.templates, "scale", l.scale, NULL};
+    cache_meta m;
+    renyi_status st = make_meta(&m, c, p, err);
+    const char *const meta[] = {VERSION_KEY, VERSION,     "key",   m.key,   "names", m.names,
+                                "templates", m.templates, "scale", m.scale, NULL};
     const ry_tensor rows = {.name = "rows",
                             .dtype = RY_F32,
                             .n_dims = 2,
@@ -147,6 +146,6 @@ renyi_status ry_classifier_cache_write(const renyi_classifier *c, const ry_promp
                             .bytes = (uint64_t)c->info.n_classes * c->info.embed_dim * 4};
     const ry_safetensors_content content = {&rows, 1, meta, NULL, NULL};
     if (!st) st = ry_safetensors_write(c->cache_path, &content, &c->al, err);
-    free_labels(&l, &c->al);
+    free_meta(&m, &c->al);
     return st;
 }

@@ -1,22 +1,95 @@
-/* model_open.c - opening a model and answering questions about it.
+/* model_open.c - opens a model from a file or from bytes and answers questions about it: sizes,
+ * tensors, class names. Also lists the tensors of any checkpoint without making a model of it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/model_handle.h"
 
 #include "base/alloc.h"
-#include "base/cpu.h"
 #include "base/status.h"
-#include "engine/core/dtype.h"
 #include "engine/core/engine_options.h"
-#include "engine/write/tensor_list.h"
+#include "engine/core/policy_api.h"
 #include "model/llama/llama_names.h"
 #include "model/llava/visual.h"
-#include "prune/policy/cost.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* ---- open ---------------------------------------------------------------------------------- */
+/* ---- class names --------------------------------------------------------------------------- */
 
-/* Names and shapes outlive the mapping of the file. */
+/* Name of class i in the config, or NULL. */
+static const char *name_in_config(const json_t *config, uint32_t i)
+{
+    char key[16], placeholder[24];
+    const json_t *list = json_object_get(config, "label_names");
+    snprintf(key, sizeof key, "%u", i);
+    snprintf(placeholder, sizeof placeholder, "LABEL_%u", i);
+    const char *name = json_string_value(json_object_get(json_object_get(config, "id2label"), key));
+    if (!name) name = json_string_value(json_array_get(list, i));
+    return name && *name && strcmp(name, placeholder) != 0 ? name : NULL;
+}
+
+/* Names come from a list, or from a config. */
+static const char *name_at(const char *const *list, const json_t *config, uint32_t i)
+{
+    return list ? list[i] : name_in_config(config, i);
+}
+
+static renyi_status copy_names(ry_labels *out, const char *const *list, const json_t *config,
+                               uint32_t n, const renyi_allocator *al, renyi_error *err)
+{
+    size_t bytes = 0;
+    *out = (ry_labels){0};
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name = name_at(list, config, i);
+        if (name) bytes += strlen(name) + 1;
+    }
+    if (!bytes) return RENYI_OK;
+    out->names = ry_calloc(al, n, sizeof *out->names);
+    out->text = ry_alloc(al, bytes, 1);
+    if (!out->names || !out->text) {
+        ry_labels_free(out, al);
+        return ry_fail_nomem(err, bytes + n * sizeof *out->names);
+    }
+    char *at = out->text;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name = name_at(list, config, i);
+        if (!name) continue;
+        const size_t length = strlen(name) + 1;
+        out->names[i] = memcpy(at, name, length);
+        at += length;
+    }
+    return RENYI_OK;
+}
+
+renyi_status ry_labels_read(ry_labels *out, const json_t *config, uint32_t n,
+                            const renyi_allocator *al, renyi_error *err)
+{
+    return copy_names(out, NULL, config, n, al, err);
+}
+
+renyi_status ry_labels_copy(ry_labels *out, const char *const *names, uint32_t n,
+                            const renyi_allocator *al, renyi_error *err)
+{
+    return copy_names(out, names, NULL, n, al, err);
+}
+
+void ry_labels_free(ry_labels *l, const renyi_allocator *al)
+{
+    ry_free(al, l->names);
+    ry_free(al, l->text);
+    *l = (ry_labels){0};
+}
+
+/* ---- tensors ------------------------------------------------------------------------------- */
+
+/* A tensor as callers see it; the name is borrowed from t. */
+static renyi_tensor_info tensor_info(const ry_tensor *t)
+{
+    renyi_tensor_info info = {t->name, ry_dtype_name(t->dtype), t->n_dims, {0}, t->bytes};
+    memcpy(info.shape, t->shape, t->n_dims * sizeof t->shape[0]);
+    return info;
+}
+
+/* Names and shapes are needed after the file is closed. */
 static renyi_status copy_tensor_list(renyi_model *m, const ry_tensors *set, renyi_error *err)
 {
     const size_t n = ry_tensors_count(set);
@@ -29,7 +102,7 @@ static renyi_status copy_tensor_list(renyi_model *m, const ry_tensors *set, reny
     for (size_t i = 0; i < n; i++) {
         const ry_tensor *t = ry_tensors_at(set, i);
         const size_t length = strlen(t->name) + 1;
-        m->tensors[i] = ry_tensor_info(t);
+        m->tensors[i] = tensor_info(t);
         m->tensors[i].name = memcpy(at, t->name, length);
         at += length;
     }
@@ -37,20 +110,28 @@ static renyi_status copy_tensor_list(renyi_model *m, const ry_tensors *set, reny
     return RENYI_OK;
 }
 
-static double dense_macs(const ry_vit *v)
+renyi_status renyi_visit_tensors(const char *path, const renyi_options *options,
+                                 renyi_tensor_visitor each, void *user, renyi_error *err)
 {
-    const ry_vit_config *c = &v->config;
-    const ry_cost_shape shape = {.n_patches = v->n_patches,
-                                 .patch_in = 3 * c->patch_size * c->patch_size,
-                                 .dim = c->dim,
-                                 .mlp_dim = c->mlp_dim,
-                                 .n_blocks = c->n_blocks,
-                                 .head_out = ry_vit_head_width(c)};
-    const ry_cost cost = ry_cost_dense(&shape, v->n_patches + c->n_prefix);
-    return ry_cost_macs(&cost);
+    renyi_options opt;
+    ry_checkpoint ckpt = {0};
+    if (!path || !each)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_visit_tensors: %s is NULL",
+                       path ? "each" : "path");
+    RY_TRY(ry_options_read(&opt, options, err));
+    renyi_status st = ry_checkpoint_open(&ckpt, path, &opt.limits, &opt.allocator, err);
+    const size_t n = st == RENYI_OK ? ry_tensors_count(ckpt.tensors) : 0;
+    for (size_t i = 0; st == RENYI_OK && i < n; i++) {
+        const renyi_tensor_info info = tensor_info(ry_tensors_at(ckpt.tensors, i));
+        if (each(user, &info)) st = ry_fail(err, RENYI_ERR_ABORTED, -1, "%s: stopped", path);
+    }
+    ry_checkpoint_close(&ckpt, &opt.allocator);
+    return st;
 }
 
-/* Of what is for another door that is the thing to say, not which tensors are unknown. */
+/* ---- open ---------------------------------------------------------------------------------- */
+
+/* If the file belongs to another loader, say so instead of listing unknown tensors. */
 static renyi_status refuse_language(const ry_checkpoint *ckpt, renyi_error *err)
 {
     ry_vit_naming n;
@@ -61,7 +142,7 @@ static renyi_status refuse_language(const ry_checkpoint *ckpt, renyi_error *err)
                        "'renyi encode-image' (renyi_lvlm_open)");
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                    "this is a language model without an image tower (renyi_lm_open); a Vision "
-                   "Transformer is wanted");
+                   "Transformer is needed");
 }
 
 static renyi_status fill_model(renyi_model *m, const ry_checkpoint *ckpt, const renyi_options *opt,
@@ -71,17 +152,17 @@ static renyi_status fill_model(renyi_model *m, const ry_checkpoint *ckpt, const 
     RY_TRY(refuse_language(ckpt, err));
     RY_TRY(ry_vit_configure(&config, ckpt, opt->image_size, err));
     if (opt->dtype == RENYI_DTYPE_DEFAULT && config.n_quantised)
-        m->dtype = ry_dtype_of_quantised(m->level);
+        m->dtype = ry_dtype_of_quantized(m->level);
     RY_TRY(ry_vit_load(&m->vit, &config, ckpt, opt, m->level, m->dtype, err));
     RY_TRY(copy_tensor_list(m, ckpt->tensors, err));
     RY_TRY(ry_labels_read(&m->labels, ckpt->config, config.n_classes, &m->al, err));
-    m->macs = dense_macs(&m->vit);
+    m->macs = ry_dense_macs(&m->vit.config, m->vit.n_patches);
     return RENYI_OK;
 }
 
-/* Where a checkpoint comes from: a path, or bytes. */
+/* A checkpoint is read from a path, or from bytes. */
 typedef struct source {
-    const char *name; /* the path, or what messages say instead */
+    const char *name; /* the path, or the text that errors show instead */
     const void *bytes;
     size_t size;
 } source;
@@ -97,19 +178,16 @@ static renyi_status open_model(renyi_model **out, const source *from, const reny
                                renyi_error *err)
 {
     renyi_options opt;
-    renyi_cpu level;
-    renyi_dtype dtype;
+    ry_compute compute;
     ry_checkpoint ckpt = {0};
     *out = NULL;
-    RY_TRY(ry_options_read(&opt, options, err));
-    RY_TRY(ry_cpu_choose(opt.cpu, &level, err));
-    RY_TRY(ry_dtype_choose(opt.dtype, level, &dtype, err));
+    RY_TRY(ry_compute_choose(&compute, &opt, options, err));
 
     renyi_model *m = ry_calloc(&opt.allocator, 1, sizeof *m);
     if (!m) return ry_fail_in(err, ry_fail_nomem(err, sizeof *m), from->name);
     m->al = opt.allocator;
-    m->level = level;
-    m->dtype = dtype;
+    m->level = compute.level;
+    m->dtype = compute.dtype;
     renyi_status st = open_checkpoint(&ckpt, from, &opt.limits, &m->al, err);
     if (st == RENYI_OK) {
         st = fill_model(m, &ckpt, &opt, err);

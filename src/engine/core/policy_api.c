@@ -1,13 +1,20 @@
-/* policy_api.c - policies of the public API: reading, printing, names, and the pruner behind one.
+/* policy_api.c - policies of the public API: parsed and checked for a model, printed in full, made
+ * into a pruner, and their cost block by block, which follows from token counts alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/policy_api.h"
 
+#include "base/alloc.h"
 #include "base/status.h"
 #include "engine/core/model_handle.h"
+#include "model/common/arch.h"
+#include "model/vit/vit_rows.h"
+#include "prune/policy/cost.h"
 
 #include <string.h>
 
 _Static_assert(RENYI_POLICY_MAX == RY_MAX_POLICY_TEXT, "the header promises this size");
+
+/* ---- text to policy ------------------------------------------------------------------------ */
 
 static ry_policy_shape shape_of(const ry_vit_config *c, uint32_t n_patches)
 {
@@ -17,12 +24,18 @@ static ry_policy_shape shape_of(const ry_vit_config *c, uint32_t n_patches)
                              .grid = c->image_size / c->patch_size};
 }
 
+static renyi_status parse_and_check(ry_policy *out, const char *text, const ry_policy_shape *shape,
+                                    renyi_error *err)
+{
+    RY_TRY(ry_policy_parse(out, text ? text : "none", err));
+    return ry_policy_check(out, shape, err);
+}
+
 renyi_status ry_policy_for(ry_policy *out, const char *text, const ry_vit_config *config,
                            uint32_t n_patches, renyi_error *err)
 {
     const ry_policy_shape shape = shape_of(config, n_patches);
-    RY_TRY(ry_policy_parse(out, text ? text : "none", err));
-    return ry_policy_check(out, &shape, err);
+    return parse_and_check(out, text, &shape, err);
 }
 
 renyi_status ry_policy_for_visual(ry_policy *out, const char *text, const ry_vit_config *config,
@@ -30,8 +43,7 @@ renyi_status ry_policy_for_visual(ry_policy *out, const char *text, const ry_vit
 {
     ry_policy_shape shape = shape_of(config, n_patches);
     shape.visual = 1;
-    RY_TRY(ry_policy_parse(out, text ? text : "none", err));
-    return ry_policy_check(out, &shape, err);
+    return parse_and_check(out, text, &shape, err);
 }
 
 renyi_status ry_policy_pruner(ry_pruner **out, const ry_policy *policy, const ry_vit_config *config,
@@ -81,4 +93,186 @@ void renyi_preset_get(size_t i, renyi_preset *out)
     const ry_preset *presets = ry_presets(&count);
     *out = i < count ? (renyi_preset){presets[i].name, presets[i].text, presets[i].about}
                      : (renyi_preset){NULL, NULL, NULL};
+}
+
+/* ---- cost ---------------------------------------------------------------------------------- */
+
+/* An encoder, with or without weights. */
+typedef struct encoder {
+    ry_vit_config config;
+    uint32_t n_patches;
+} encoder;
+
+static renyi_status find_encoder(encoder *out, const char *architecture, renyi_error *err)
+{
+    ry_arch arch;
+    if (!ry_arch_parse(&arch, architecture))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "architecture '%.60s' is not known; %s",
+                       architecture, ry_arch_allowed());
+    out->config = (ry_vit_config){.image_size = arch.image_size,
+                                  .patch_size = arch.patch_size,
+                                  .dim = arch.dim,
+                                  .n_blocks = arch.n_blocks,
+                                  .n_heads = arch.n_heads,
+                                  .mlp_dim = arch.mlp_dim,
+                                  .n_classes = arch.is_clip ? 0 : 1000,
+                                  .n_prefix = arch.n_prefix,
+                                  .is_clip = arch.is_clip,
+                                  .proj_dim = arch.embed_dim,
+                                  .pool = arch.n_prefix ? RY_POOL_TOKEN : RY_POOL_MEAN};
+    out->n_patches = (arch.image_size / arch.patch_size) * (arch.image_size / arch.patch_size);
+    return RENYI_OK;
+}
+
+static ry_cost_shape cost_shape(const ry_vit_config *c, uint32_t n_patches)
+{
+    return (ry_cost_shape){.n_patches = n_patches,
+                           .patch_in = 3 * c->patch_size * c->patch_size,
+                           .dim = c->dim,
+                           .mlp_dim = c->mlp_dim,
+                           .n_blocks = c->n_blocks,
+                           .head_out = ry_vit_head_width(c),
+                           .pre_norm = c->is_clip ? n_patches + c->n_prefix : 0};
+}
+
+double ry_dense_macs(const ry_vit_config *config, uint32_t n_patches)
+{
+    const ry_cost_shape shape = cost_shape(config, n_patches);
+    const ry_cost cost = ry_cost_dense(&shape, n_patches + config->n_prefix);
+    return ry_cost_macs(&cost);
+}
+
+static renyi_layer_cost block_cost(const encoder *e, const ry_block_rows *r)
+{
+    const ry_cost_shape shape = cost_shape(&e->config, e->n_patches);
+    const uint32_t mlp = r->needs.place == RY_CUT_END ? r->in : r->out;
+    const ry_cost cost = ry_cost_block(&shape, r->in, mlp);
+    const uint64_t C = e->config.dim, M = e->config.mlp_dim;
+    return (renyi_layer_cost){.tokens_in = r->in,
+                              .tokens_out = r->out,
+                              .tokens_mlp = mlp,
+                              .n_params = 4 * C * C + 4 * C + 2 * C * M + M + C + 4 * C,
+                              .macs_paper = ry_cost_macs_with_norm(&cost),
+                              .macs = ry_cost_macs(&cost),
+                              .macs_executed = ry_block_rows_macs(r, &e->config)};
+}
+
+/* What an anchor (one extra key and value) adds to a block. As papers count: one more token in
+ * attention's products and LayerNorm. As executed: less, since an anchor has no query and its row
+ * is not projected. */
+static renyi_layer_cost anchor_cost(const encoder *e, const ry_block_rows *r)
+{
+    const ry_cost_shape shape = cost_shape(&e->config, e->n_patches);
+    const ry_cost with = ry_cost_block(&shape, r->in + 1, 0),
+                  without = ry_cost_block(&shape, r->in, 0);
+    ry_block_rows anchored = *r;
+    anchored.anchored = 1;
+    return (renyi_layer_cost){.macs_paper =
+                                  ry_cost_macs_with_norm(&with) - ry_cost_macs_with_norm(&without),
+                              .macs = ry_cost_macs(&with) - ry_cost_macs(&without),
+                              .macs_executed = ry_block_rows_macs(&anchored, &e->config) -
+                                               ry_block_rows_macs(r, &e->config)};
+}
+
+/* Cost of the patch embedding and of the head. last: tokens that leave the last block. */
+static void end_costs(const encoder *e, renyi_cost *out, uint32_t last)
+{
+    const ry_cost_shape shape = cost_shape(&e->config, e->n_patches);
+    /* CLIP and mean pooling normalize one row at the end, the others all tokens. */
+    const int clip = e->config.is_clip, one = clip || e->config.pool == RY_POOL_MEAN;
+    const ry_cost ends = ry_cost_ends(&shape, one ? 1 : last);
+    const uint64_t C = e->config.dim, tokens = e->n_patches + e->config.n_prefix;
+    const uint32_t first = (uint32_t)tokens;
+    out->embed =
+        (renyi_layer_cost){.tokens_in = e->n_patches,
+                           .tokens_mlp = first,
+                           .tokens_out = first,
+                           .n_params = shape.patch_in * C + (clip ? 2 : 1) * C + tokens * C +
+                                       e->config.n_prefix * C, /* LayerNorm of CLIP, or a bias */
+                           .macs_paper = ends.patch_embed + ends.pre_norm,
+                           .macs = ends.patch_embed,
+                           .macs_executed = ends.patch_embed};
+    out->head = (renyi_layer_cost){.tokens_in = last,
+                                   .tokens_mlp = last,
+                                   .tokens_out = last,
+                                   .n_params = 2 * C + shape.head_out * (C + !clip),
+                                   .macs_paper = ends.head + ends.norm,
+                                   .macs = ends.head,
+                                   .macs_executed = ends.head};
+}
+
+static void add_cost(renyi_layer_cost *sum, const renyi_layer_cost *c)
+{
+    sum->n_params += c->n_params;
+    sum->macs_paper += c->macs_paper;
+    sum->macs += c->macs;
+    sum->macs_executed += c->macs_executed;
+}
+
+static void sum_up(const encoder *e, const ry_block_rows *rows, renyi_cost *out,
+                   renyi_layer_cost *layers, size_t max_layers)
+{
+    const uint32_t L = e->config.n_blocks;
+    end_costs(e, out, rows[L - 1].out);
+    out->n_blocks = L;
+    add_cost(&out->total, &out->embed);
+    for (uint32_t i = 0; i < L; i++) {
+        const renyi_layer_cost c = block_cost(e, &rows[i]);
+        if (layers && i < max_layers) layers[i] = c;
+        add_cost(&out->total, &c);
+        if (!i || rows[i].needs.place == RY_CUT_NONE) continue; /* as tca_adapt.c places anchors */
+        const renyi_layer_cost anchor = anchor_cost(e, &rows[i]);
+        add_cost(&out->anchors, &anchor);
+    }
+    add_cost(&out->total, &out->head);
+    out->total.tokens_in = rows[0].in;
+    out->total.tokens_out = out->total.tokens_mlp = rows[L - 1].out;
+}
+
+/* al: of the scratch memory. */
+static renyi_status count_cost(const encoder *e, const ry_policy *policy, const renyi_allocator *al,
+                               renyi_cost *out, renyi_layer_cost *layers, size_t max_layers,
+                               renyi_error *err)
+{
+    const ry_vit_config *c = &e->config;
+    ry_pruner *pruner = NULL;
+    memset(out, 0, sizeof *out);
+    RY_TRY(ry_policy_pruner(&pruner, policy, c, e->n_patches, 0, RENYI_CPU_SCALAR, al, err));
+    ry_block_rows *rows = ry_calloc(al, c->n_blocks, sizeof *rows);
+    if (rows) {
+        const ry_token_hook hook = pruner ? ry_pruner_hook(pruner) : (ry_token_hook){0};
+        const ry_rows_options opt = {pruner ? &hook : NULL, 0};
+        ry_vit_rows(rows, c, e->n_patches, &opt);
+        sum_up(e, rows, out, layers, max_layers);
+    }
+    ry_pruner_free(pruner, al);
+    ry_free(al, rows);
+    return rows ? RENYI_OK : ry_fail_nomem(err, c->n_blocks * sizeof *rows);
+}
+
+renyi_status ry_policy_cost(const renyi_model *m, const ry_policy *policy, renyi_cost *out,
+                            renyi_layer_cost *layers, size_t max_layers, renyi_error *err)
+{
+    const encoder e = {m->vit.config, m->vit.n_patches};
+    RY_TRY(count_cost(&e, policy, &m->al, out, layers, max_layers, err));
+    out->total.n_params = m->vit.n_params; /* of the file, which may have more */
+    return RENYI_OK;
+}
+
+renyi_status renyi_policy_cost(const renyi_model *m, const char *architecture, const char *policy,
+                               renyi_cost *out, renyi_layer_cost *layers, size_t max_layers,
+                               renyi_error *err)
+{
+    encoder e;
+    ry_policy parsed;
+    if (!out || (!m && !architecture))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_policy_cost: NULL argument");
+    memset(out, 0, sizeof *out);
+    if (m) {
+        RY_TRY(ry_policy_for(&parsed, policy, &m->vit.config, m->vit.n_patches, err));
+        return ry_policy_cost(m, &parsed, out, layers, max_layers, err);
+    }
+    RY_TRY(find_encoder(&e, architecture, err));
+    RY_TRY(ry_policy_for(&parsed, policy, &e.config, e.n_patches, err));
+    return count_cost(&e, &parsed, NULL, out, layers, max_layers, err);
 }

@@ -1,4 +1,5 @@
-/* policy_api.h - a policy text made ready for one encoder: read, checked, and as a token hook.
+/* policy_api.h - a policy text prepared for one encoder: parsed, checked, as a token hook, with its
+ * cost, and in a session.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_POLICY_API_H
 #define RY_POLICY_API_H
@@ -6,18 +7,30 @@
 #include "model/vit/vit.h"
 #include "prune/rules/pruner.h"
 
-/* Reads text (NULL = "none") and checks it against an encoder with these patches. */
+/* Parses text (NULL = "none") and checks it against an encoder with these patches. */
 renyi_status ry_policy_for(ry_policy *out, const char *text, const ry_vit_config *config,
                            uint32_t n_patches, renyi_error *err) RENYI_CHECK;
 
-/* The same for a tower whose rows go to a language model. */
+/* The same for a tower whose rows go to a language model: rules behind the tower are allowed. */
 renyi_status ry_policy_for_visual(ry_policy *out, const char *text, const ry_vit_config *config,
                                   uint32_t n_patches, renyi_error *err) RENYI_CHECK;
 
-/* The pruner of a checked policy; *out is NULL for "none" and for rules
- * behind the tower. max_batch 0 = only for counting. */
+/* The pruner of a checked policy. *out is NULL for "none" and for rules behind the tower.
+ * max_batch 0 = the pruner only counts tokens. */
 renyi_status ry_policy_pruner(ry_pruner **out, const ry_policy *policy, const ry_vit_config *config,
                               uint32_t n_patches, uint32_t max_batch, renyi_cpu level,
                               const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+
+/* The two public functions below for a policy that ry_policy_for has parsed and checked for this
+ * model. The session ignores opt->policy. */
+renyi_status ry_policy_cost(const renyi_model *m, const ry_policy *policy, renyi_cost *out,
+                            renyi_layer_cost *layers, size_t max_layers,
+                            renyi_error *err) RENYI_CHECK;
+renyi_status ry_session_new(renyi_session **out, const renyi_model *m,
+                            const renyi_session_options *opt, const ry_policy *policy,
+                            renyi_error *err) RENYI_CHECK;
+
+/* Multiply-accumulates of one image without pruning; LayerNorm is not counted. */
+double ry_dense_macs(const ry_vit_config *config, uint32_t n_patches);
 
 #endif

@@ -1,9 +1,10 @@
-/* session.c - bodies of the session part of renyi.h: a plan of a model for one caller.
+/* session.c - runs images through a model: a session is one caller's plan, memory and policy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/hash.h"
 #include "base/status.h"
+#include "engine/core/engine_options.h"
 #include "engine/core/model_handle.h"
 #include "engine/core/policy_api.h"
 #include "engine/core/trace_record.h"
@@ -12,35 +13,31 @@
 #include "kernels/linear/peak.h"
 #include "model/vit/vit_plan.h"
 
-#include <string.h>
-
 struct renyi_session {
     const renyi_model *model;        /* borrowed */
     char policy[RY_MAX_POLICY_TEXT]; /* in full */
     ry_pruner *pruner;               /* NULL: dense */
-    ry_trace *trace;                 /* NULL: nobody asked */
+    ry_trace *trace;                 /* NULL: not asked for */
     ry_token_hook hook;              /* the pruner's */
-    ry_tca_run adapt;                /* its tca is NULL: no picture knows of another */
-    uint64_t *image_keys;            /* [max_batch] for a pruner that draws; else NULL */
+    ry_tca_run adapt;                /* its tca is NULL if the session does not adapt */
+    uint64_t *image_keys; /* [max_batch] for a policy that draws random numbers; else NULL */
     ry_vit_plan *plan;
-    uint32_t max_batch, n_last; /* images per run, and of the last one */
+    uint32_t max_batch, n_last; /* images per run at most, and in the last one */
     renyi_progress progress;
     void *progress_user;
-    float lut[3][256]; /* normalised value of each byte, per channel */
-    uint8_t *pixels;   /* [max_batch, S, S, 3] fitted pictures of renyi_run */
+    float lut[3][256]; /* normalized value of each byte, per channel */
+    uint8_t *pixels;   /* [max_batch, S, S, 3] fitted images of renyi_run */
 };
 
-enum { MAX_BATCH = 4096, MAX_THREADS = 1024 };
+enum { MAX_BATCH = 4096 };
 
 static renyi_status check_options(renyi_session_options *o, renyi_error *err)
 {
     if (!o->max_batch) o->max_batch = 1;
-    if (!o->n_threads) o->n_threads = ry_cpu_cores();
     if (o->max_batch > MAX_BATCH)
         return ry_fail(err, RENYI_ERR_ARG, -1, "batch of %u images; at most %d", o->max_batch,
                        MAX_BATCH);
-    if (o->n_threads > MAX_THREADS)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "%u threads; at most %d", o->n_threads, MAX_THREADS);
+    RY_TRY(ry_threads_choose(&o->n_threads, err));
     if (o->output != RENYI_OUTPUT_AUTO && o->output != RENYI_OUTPUT_EMBEDDING)
         return ry_fail(err, RENYI_ERR_ARG, -1, "output %d is not one of renyi_output",
                        (int)o->output);
@@ -53,20 +50,18 @@ static renyi_status check_options(renyi_session_options *o, renyi_error *err)
 /* The policy's hook, with a trace and anchors in front of it if asked for; *hook is NULL for a
  * dense run. */
 static renyi_status make_hook(renyi_session *s, const renyi_session_options *o,
-                              const ry_token_hook **hook, renyi_error *err)
+                              const ry_policy *policy, const ry_token_hook **hook, renyi_error *err)
 {
     const renyi_model *m = s->model;
     const ry_vit_config *c = &m->vit.config;
-    ry_policy policy;
     *hook = NULL;
-    RY_TRY(ry_policy_for(&policy, o->policy, c, m->vit.n_patches, err));
-    ry_policy_print(s->policy, &policy);
-    RY_TRY(ry_policy_pruner(&s->pruner, &policy, c, m->vit.n_patches, o->max_batch, m->level,
-                            &m->al, err));
+    ry_policy_print(s->policy, policy);
+    RY_TRY(ry_policy_pruner(&s->pruner, policy, c, m->vit.n_patches, o->max_batch, m->level, &m->al,
+                            err));
     if (!s->pruner) return RENYI_OK;
     s->hook = ry_pruner_hook(s->pruner);
     *hook = &s->hook;
-    if (ry_policy_draws(&policy)) {
+    if (ry_policy_draws(policy)) {
         s->image_keys = ry_calloc(&m->al, o->max_batch, sizeof *s->image_keys);
         if (!s->image_keys) return ry_fail_nomem(err, o->max_batch * sizeof *s->image_keys);
     }
@@ -88,7 +83,8 @@ static renyi_status bind_tca(renyi_session *s, const renyi_session_options *o, r
 }
 
 static renyi_status fill_session(renyi_session *s, const renyi_model *m,
-                                 const renyi_session_options *o, renyi_error *err)
+                                 const renyi_session_options *o, const ry_policy *policy,
+                                 renyi_error *err)
 {
     const ry_vit_config *c = &m->vit.config;
     const size_t bytes = (size_t)o->max_batch * c->image_size * c->image_size * 3;
@@ -105,33 +101,38 @@ static renyi_status fill_session(renyi_session *s, const renyi_model *m,
     s->pixels = ry_alloc(&m->al, bytes, 1);
     if (!s->pixels) return ry_fail_nomem(err, bytes);
     RY_TRY(bind_tca(s, o, err));
-    RY_TRY(make_hook(s, o, &plan.hook, err));
+    RY_TRY(make_hook(s, o, policy, &plan.hook, err));
     return ry_vit_plan_new(&s->plan, &m->vit, &plan, &m->al, err);
 }
 
-renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
-                               const renyi_session_options *opt, renyi_error *err)
+renyi_status ry_session_new(renyi_session **out, const renyi_model *m,
+                            const renyi_session_options *opt, const ry_policy *policy,
+                            renyi_error *err)
 {
-    renyi_session_options o = {0};
-    if (!out || !m) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_session_new: NULL argument");
+    renyi_session_options o = *opt;
     *out = NULL;
-    if (opt) {
-        if (opt->struct_size < sizeof o.struct_size || opt->struct_size > sizeof o)
-            return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "renyi_session_options: struct_size %u, this library knows %zu",
-                           opt->struct_size, sizeof o);
-        memcpy(&o, opt, opt->struct_size);
-    }
     RY_TRY(check_options(&o, err));
     renyi_session *s = ry_calloc(&m->al, 1, sizeof *s);
     if (!s) return ry_fail_nomem(err, sizeof *s);
-    const renyi_status st = fill_session(s, m, &o, err);
+    const renyi_status st = fill_session(s, m, &o, policy, err);
     if (st) {
         renyi_session_free(s);
         return st;
     }
     *out = s;
     return RENYI_OK;
+}
+
+renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
+                               const renyi_session_options *opt, renyi_error *err)
+{
+    renyi_session_options o;
+    ry_policy policy;
+    if (!out || !m) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_session_new: NULL argument");
+    *out = NULL;
+    RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_session_options", err));
+    RY_TRY(ry_policy_for(&policy, o.policy, &m->vit.config, m->vit.n_patches, err));
+    return ry_session_new(out, m, &o, &policy, err);
 }
 
 void renyi_session_free(renyi_session *s)
@@ -193,7 +194,8 @@ static renyi_status check_run(const renyi_session *s, const void *input, uint32_
     return RENYI_OK;
 }
 
-/* An image is known by its bytes, so that it draws the same random numbers wherever it comes up. */
+/* The key of an image is a hash of its bytes, so that it gets the same random numbers in any batch
+ * and at any place in it. */
 static void name_images(renyi_session *s, const void *input, size_t bytes_each, uint32_t n)
 {
     if (!s->image_keys) return;

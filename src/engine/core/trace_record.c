@@ -1,5 +1,5 @@
-/* trace_record.c - see trace_record.h. Cuts of one image come one after the other, those of several
- * images from several threads: every (cut, image) has its own record.
+/* trace_record.c - records what every cut of a run decided. Several threads may report cuts of
+ * different images at the same time, so every (cut, image) has its own record.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/trace_record.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What one cut did to one image; arrays of n_in or n_out, with room for those of the plan. */
+/* What one cut did to one image; arrays of n_in or n_out, with the capacity of the plan. */
 typedef struct record {
     uint32_t n_in, n_out; /* the plan's, or fewer */
     int32_t *position;
@@ -30,14 +30,14 @@ struct ry_trace {
     cut_shape *cuts;      /* [n_cuts] */
     uint32_t *cut_of;     /* [n_blocks] index of the block's cut, or RENYI_NONE */
     record *records;      /* [n_cuts, max_batch] */
-    unsigned char *arena; /* behind the records */
+    unsigned char *arena; /* the arrays of the records */
     size_t arena_bytes;
 };
 
-/* ---- watching ------------------------------------------------------------------------------ */
+/* ---- recording ----------------------------------------------------------------------------- */
 
-/* The place in the picture of every token that enters cut `c`: those the cut before it left. */
-static void enter(const ry_trace *t, size_t c, uint32_t image, record *r)
+/* The patch of every token that enters cut c, which are the tokens that left the cut before. */
+static void find_positions(const ry_trace *t, size_t c, uint32_t image, record *r)
 {
     if (c == 0) {
         for (uint32_t j = 0; j < r->n_in; j++)
@@ -51,7 +51,8 @@ static void enter(const ry_trace *t, size_t c, uint32_t image, record *r)
     }
 }
 
-static void add_sizes(const ry_trace *t, size_t c, uint32_t image, record *r)
+/* Patches that were joined in each token that leaves; a fused token counts as 1. */
+static void count_sizes(const ry_trace *t, size_t c, uint32_t image, record *r)
 {
     const record *before = c ? &t->records[(c - 1) * t->max_batch + image] : NULL;
     for (uint32_t i = 0; i < r->n_out; i++) r->size[i] = r->source[i] == RENYI_NONE ? 1.0f : 0.0f;
@@ -62,7 +63,7 @@ static void add_sizes(const ry_trace *t, size_t c, uint32_t image, record *r)
     }
 }
 
-static void watch(void *self, const ry_block_view *view, const ry_cut *cut)
+static void record_cut(void *self, const ry_block_view *view, const ry_cut *cut)
 {
     const ry_trace *t = self;
     const uint32_t c = t->cut_of[view->block];
@@ -75,25 +76,26 @@ static void watch(void *self, const ry_block_view *view, const ry_cut *cut)
     memcpy(r->target, cut->target, in * sizeof *r->target);
     memcpy(r->source, cut->source, out * sizeof *r->source);
     for (uint32_t j = 0; j < t->n_prefix; j++) r->score[j] = NAN;
-    enter(t, c, view->image, r);
-    add_sizes(t, c, view->image, r);
+    find_positions(t, c, view->image, r);
+    count_sizes(t, c, view->image, r);
 }
 
-/* ---- passing on ---------------------------------------------------------------------------- */
+/* ---- the pruner's hook, passed through ------------------------------------------------------ */
 
-static void needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
+static void pass_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
 {
     const ry_trace *t = self;
     t->inner.needs(t->inner.self, block, n_tokens, out);
 }
 
-static uint32_t tiles(const void *self, uint32_t block, uint32_t phase)
+static uint32_t pass_tiles(const void *self, uint32_t block, uint32_t phase)
 {
     const ry_trace *t = self;
     return t->inner.tiles(t->inner.self, block, phase);
 }
 
-static void work(void *self, const ry_block_view *view, ry_cut *cut, uint32_t phase, uint32_t tile)
+static void pass_work(void *self, const ry_block_view *view, ry_cut *cut, uint32_t phase,
+                      uint32_t tile)
 {
     const ry_trace *t = self;
     t->inner.work(t->inner.self, view, cut, phase, tile);
@@ -101,7 +103,7 @@ static void work(void *self, const ry_block_view *view, ry_cut *cut, uint32_t ph
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-static void layout(ry_arena *a, ry_trace *t)
+static void lay_out(ry_arena *a, ry_trace *t)
 {
     for (size_t c = 0; c < t->n_cuts; c++)
         for (uint32_t i = 0; i < t->max_batch; i++) {
@@ -140,12 +142,12 @@ static renyi_status take_memory(ry_trace *t, const ry_block_rows *rows, const re
     t->records = ry_calloc(al, n ? n : 1, sizeof *t->records);
     if (!t->records) return ry_fail_nomem(err, n * sizeof *t->records);
     ry_arena measure = {0};
-    layout(&measure, t);
+    lay_out(&measure, t);
     t->arena = ry_alloc(al, measure.used ? measure.used : 1, 1);
     if (measure.overflow || !t->arena) return ry_fail_nomem(err, measure.used);
     t->arena_bytes = measure.used;
     ry_arena bind = {t->arena, 0, measure.used, 0};
-    layout(&bind, t);
+    lay_out(&bind, t);
     return RENYI_OK;
 }
 
@@ -160,7 +162,7 @@ renyi_status ry_trace_new(ry_trace **out, const ry_token_hook *inner, const ry_v
     if (!st) {
         const ry_rows_options opt = {inner, 0};
         t->inner = *inner;
-        t->hook = (ry_token_hook){needs, tiles, work, watch, t, NULL};
+        t->hook = (ry_token_hook){pass_needs, pass_tiles, pass_work, record_cut, t, NULL};
         t->n_prefix = config->n_prefix;
         t->n_blocks = config->n_blocks;
         t->max_batch = max_batch;

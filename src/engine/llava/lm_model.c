@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"
-#include "engine/core/dtype.h"
 #include "engine/core/engine_options.h"
 #include "model/llama/llama_names.h"
 

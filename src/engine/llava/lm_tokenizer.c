@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/status.h"
-#include "engine/clip/tokenizer_files.h"
+#include "engine/clip/tokenizer.h"
 #include "engine/core/engine_options.h"
 
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "base/cpu.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "engine/core/dtype.h"
 #include "engine/core/engine_options.h"
 #include "engine/llava/visual_side.h"
 
@@ -93,7 +92,7 @@ static renyi_status fill(renyi_visual *v, const sources *s, const renyi_options 
     ry_visual_config config;
     RY_TRY(ry_visual_configure(&config, &s->of, opt->image_size, &v->al, err));
     if (opt->dtype == RENYI_DTYPE_DEFAULT && config.tower.n_quantised)
-        v->dtype = ry_dtype_of_quantised(v->level);
+        v->dtype = ry_dtype_of_quantized(v->level);
     return ry_visual_load(&v->side, &config, &s->of, opt, v->level, v->dtype, err);
 }
 

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"
-#include "engine/core/dtype.h"
+#include "engine/core/engine_options.h"
 #include "engine/core/policy_api.h"
 
 #include <omp.h>
