@@ -231,7 +231,7 @@ static void test_cache_damage(void **state)
     memcpy(bad + rows + 12, &nan, sizeof nan);
     write_bytes(path, bad, size);
     expect_cache(path, renyi_classifier_rows(c), RENYI_CACHE_WRITTEN,
-                 "row 0 that is not of length");
+                 "row 0 is not of length");
     memcpy(bad, whole, size);
     memcpy(bad + rows + 4 * CLIP_EMBED, &large, sizeof large);
     write_bytes(path, bad, size);
