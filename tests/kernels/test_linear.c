@@ -8,8 +8,7 @@
 #include "fixtures/kernel_test.h"
 #include "fixtures/test_heap.h"
 #include "kernels/linear/linear.h"
-#include "kernels/linear/quant4.h"
-#include "kernels/rows/quant.h"
+#include "kernels/linear/quant.h"
 
 enum { N_BACKENDS = RY_LINEAR_INT4_AVX2 + 1 };
 static const char *const backend_names[] = {
@@ -95,7 +94,7 @@ static void see(double *to, const float *row, size_t n, ry_linear_backend b, int
     uint16_t *halves = malloc(n * sizeof *halves);
     ry_quant quant;
     const float scale = ry_quant_channel(weight, row, n, b == RY_LINEAR_INT8_AVX2);
-    ry_quant_scalar.quantise(bytes, n, &quant, row, n, 1, n, NULL);
+    ry_quant_scalar.quantize(bytes, n, &quant, row, n, 1, n, NULL);
     ry_quant_scalar.to_bf16(halves, n, row, n, 1, n);
     for (size_t k = 0; k < n; k++) {
         if (b == RY_LINEAR_ONEDNN_BF16 || (keeps_bf16(b) && is_weight))

@@ -8,7 +8,7 @@
 #include "fixtures/test_heap.h"
 #include "kernels/linear/linear.h"
 #include "kernels/linear/panels.h"
-#include "kernels/linear/quant4.h"
+#include "kernels/linear/quant.h"
 
 typedef struct shape {
     size_t rows, n_out, n_in;

@@ -10,7 +10,7 @@
 #include "engine/core/trace_record.h"
 #include "engine/tca/tca_adapt.h"
 #include "image/patches.h"
-#include "kernels/linear/peak.h"
+#include "kernels/linear/linear.h"
 #include "model/vit/vit_plan.h"
 
 struct renyi_session {

@@ -5,7 +5,7 @@
 #include "engine/write/calibration.h"
 #include "engine/write/quantize_meta.h"
 #include "formats/safetensors.h"
-#include "kernels/rows/quant.h"
+#include "kernels/linear/quant.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* linear.c - picks the body of a linear and forwards to it.
+/* linear.c - chooses the implementation of a linear and forwards to it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/linear/linear.h"
 
@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Bodies of our own at every level, with tiles of columns. */
+/* Our own implementations, which exist at every level and have tiles of columns. */
 static ry_linear_backend own_backend(renyi_cpu level, renyi_dtype dtype)
 {
     const int vectors = level >= RENYI_CPU_AVX2;
@@ -31,9 +31,9 @@ ry_linear_backend ry_linear_backend_for(renyi_cpu level, const ry_linear_spec *s
     return spec->dtype == RENYI_DTYPE_INT8 ? RY_LINEAR_ONEDNN_INT8 : RY_LINEAR_ONEDNN;
 }
 
-/* For bodies that want all weights at once. */
-static renyi_status pack_read(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
-                              renyi_error *err)
+/* Reads all rows, for implementations that need the whole matrix. */
+static renyi_status pack_whole(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
+                               renyi_error *err)
 {
     ry_linear_spec whole = *spec;
     float *w = ry_alloc(al, spec->n_out * spec->n_in, sizeof *w);
@@ -49,7 +49,7 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
                                    ry_linear_backend backend, const renyi_allocator *al,
                                    renyi_error *err)
 {
-    static const ry_linear_vtable *const bodies[] = {
+    static const ry_linear_vtable *const vtables[] = {
         &ry_linear_scalar,      &ry_linear_avx2,        &ry_linear_onednn,
         &ry_linear_int8_scalar, &ry_linear_int8_avx2,   &ry_linear_onednn_bf16,
         &ry_linear_onednn_int8, &ry_linear_bf16_scalar, &ry_linear_bf16_avx2,
@@ -57,7 +57,7 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
     *out = NULL;
     ry_linear *l = ry_calloc(al, 1, sizeof *l);
     if (!l) return ry_fail_nomem(err, sizeof *l);
-    l->vt = bodies[backend];
+    l->vt = vtables[backend];
     l->n_out = spec->n_out;
     l->n_in = spec->n_in;
     l->epilogue = spec->epilogue;
@@ -65,7 +65,7 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
     if (spec->range) l->range = *spec->range;
     l->few_rows = spec->few_rows || spec->dtype == RENYI_DTYPE_INT4;
     const int whole = spec->reader && !spec->w && !l->vt->reads;
-    const renyi_status st = whole ? pack_read(l, spec, al, err) : l->vt->pack(l, spec, al, err);
+    const renyi_status st = whole ? pack_whole(l, spec, al, err) : l->vt->pack(l, spec, al, err);
     if (st) {
         ry_linear_free(l, al);
         return st;
@@ -163,7 +163,8 @@ void ry_linear_op_convert(const ry_linear_op *op, size_t t, ry_extent run, const
 {
     const size_t rows = run.n_images * run.rows, first = t * RY_CONVERT_ROWS;
     size_t end = first + RY_CONVERT_ROWS < rows ? first + RY_CONVERT_ROWS : rows;
-    for (size_t row = first, count; row < end; row += count) { /* images may lie apart */
+    for (size_t row = first, count; row < end;
+         row += count) { /* there may be gaps between images */
         const size_t image = row / run.rows, inside = row % run.rows;
         count = end - row < run.rows - inside ? end - row : run.rows - inside;
         op->l->vt->convert(op->l, to, rows, row, count,

@@ -1,9 +1,10 @@
-/* linear_int4_avx2.c - the 4-bit product with vpmaddubsw: numbers without sign (weights, 0 .. 15)
- * by numbers with sign (the row), pairs added in 16 bits. A group of 32 inputs is summed there
- * whole, two instructions for 32 products; only then come 32 bits, floats and both steps.
+/* linear_int4_avx2.c - the 4-bit product with vpmaddubsw, which multiplies unsigned bytes (weights,
+ * 0 .. 15) by signed bytes (the row) and adds pairs in 16 bits. A group of 32 inputs is summed in
+ * 16 bits, two instructions per 32 products; then it is widened to 32 bits, converted to float and
+ * multiplied by both steps.
  *
- * Many rows: a chunk of a panel is opened into bytes once, in the first-level cache, and all rows
- * of the block pass over it. One row: halves of bytes are used as they come from memory.
+ * Many rows: a chunk of a panel is expanded to one byte per weight once, in the first-level cache,
+ * and all rows of the block pass over it. One row: half bytes are expanded as they are loaded.
  * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX2
 #include "kernels/simd.h"
@@ -11,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernels/linear/epilogue.h"
-#include "kernels/linear/linear_int4.h"
+#include "kernels/linear/linear_backend.h"
 #include "kernels/linear/panel_grid.h"
 
 #include <math.h>
@@ -19,16 +20,16 @@
 
 enum {
     PANEL = RY_PANEL,
-    KC = 1024,               /* depth of a chunk: 18 KiB when open */
-    GROUPS = KC / RY_GROUP,  /* of a chunk */
-    OPEN = RY_GROUP * PANEL, /* bytes of an open group */
-    MR = 4,                  /* rows that pass together */
-    AHEAD = 1024             /* how far in front of a single row its weights are asked for */
+    KC = 1024,                      /* depth of a chunk: 18 KiB when expanded */
+    GROUPS = KC / RY_GROUP,         /* of a chunk */
+    GROUP_BYTES = RY_GROUP * PANEL, /* of an expanded group */
+    MR = 4,                         /* rows that are multiplied together */
+    AHEAD = 1024 /* bytes: how far ahead the weights of a single row are prefetched */
 };
 
-typedef struct chunk {                           /* of a panel, open */
-    _Alignas(64) uint8_t numbers[GROUPS * OPEN]; /* [groups, 8, 16, 4] */
-    float steps[GROUPS * PANEL];                 /* [groups, 16] */
+typedef struct chunk {                                  /* of a panel, expanded */
+    _Alignas(64) uint8_t numbers[GROUPS * GROUP_BYTES]; /* [groups, 8, 16, 4] */
+    float steps[GROUPS * PANEL];                        /* [groups, 16] */
 } chunk;
 
 /* ---- sums ---------------------------------------------------------------------------------- */
@@ -40,7 +41,7 @@ RY_INLINE vf add_group(vf sum, __m256i pairs, vf row_step, vf steps)
     return vf_fma(vf_mul(_mm256_cvtepi32_ps(whole), row_step), steps, sum);
 }
 
-/* Products of neighbours, added up in 16 bits. The compiler may not change the order: it would keep
+/* Adds products of neighbours in 16 bits. The asm keeps the compiler from reordering: it would keep
  * all products of a group to add them as a tree, and run out of registers. */
 RY_INLINE __m256i add_pairs(__m256i sum, __m256i w, __m256i x)
 {
@@ -63,16 +64,17 @@ RY_INLINE vf load_steps(const uint8_t *eight)
 
 /* ---- one row ------------------------------------------------------------------------------- */
 
-/* sums[PANEL] = x * panel, read once, front to back, and asked for beyond its end, where the next
- * one begins */
-static void product_one(const ry_group *groups, const int8_t *x, const uint8_t *w, size_t depth,
-                        float *sums)
+/* sums[PANEL] = x * panel. The panel is read once, front to back; prefetching runs past its end,
+ * where the next panel begins. */
+static void product_of_row(const ry_group *groups, const int8_t *x, const uint8_t *w, size_t depth,
+                           float *sums)
 {
     const __m256i low = _mm256_set1_epi8(15);
     vf sum0 = vf_zero(), sum1 = vf_zero();
     for (; depth; depth -= RY_INT4_BLOCK, w += RY_INT4_BYTES)
         for (int g = 0; g < 2; g++, groups++, x += RY_GROUP) {
-            const uint8_t *numbers = w + RY_INT4_STEPS + g * (OPEN / 2), *steps = w + g * PANEL;
+            const uint8_t *numbers = w + RY_INT4_STEPS + g * (GROUP_BYTES / 2),
+                          *steps = w + g * PANEL;
             __m256i pairs0 = broadcast4(groups->offset), pairs1 = pairs0;
             RY_UNROLL
             for (int k = 0; k < RY_GROUP / 4; k++) {
@@ -94,8 +96,8 @@ static void product_one(const ry_group *groups, const int8_t *x, const uint8_t *
 
 /* ---- many rows ----------------------------------------------------------------------------- */
 
-/* w: blocks of a panel; depth of them */
-static void open_chunk(chunk *to, const uint8_t *w, size_t depth)
+/* w: blocks of a panel, `depth` inputs in all */
+static void expand_chunk(chunk *to, const uint8_t *w, size_t depth)
 {
     const __m256i low = _mm256_set1_epi8(15);
     uint8_t *numbers = to->numbers;
@@ -111,10 +113,10 @@ static void open_chunk(chunk *to, const uint8_t *w, size_t depth)
     }
 }
 
-typedef struct rows4 { /* of converted activations, from some input on */
+typedef struct rows4 { /* converted activations, from some input on */
     const ry_group *groups;
     const int8_t *q;
-    size_t n_groups, depth; /* from row to row */
+    size_t n_groups, depth; /* from one row to the next */
 } rows4;
 
 /* c[mr, PANEL] += rows * chunk of n groups; x: the first of the rows */
@@ -124,7 +126,7 @@ RY_INLINE void product_rows(const int mr, const rows4 *x, const chunk *w, size_t
     for (size_t g = 0; g < n; g++) {
         const ry_group *groups = x->groups + g;
         const int8_t *q = x->q + g * RY_GROUP;
-        const uint8_t *numbers = w->numbers + g * OPEN;
+        const uint8_t *numbers = w->numbers + g * GROUP_BYTES;
         __m256i pairs[MR][2];
         RY_UNROLL
         for (int i = 0; i < mr; i++)
@@ -152,7 +154,7 @@ RY_INLINE void product_rows(const int mr, const rows4 *x, const chunk *w, size_t
     }
 }
 
-/* Functions of their own: inside one another they run out of registers. */
+/* Not inlined: together in one function they run out of registers. */
 #define PRODUCT_OF(mr)                                                                           \
     static __attribute__((noinline)) void product_##mr(const rows4 *x, const chunk *w, size_t n, \
                                                        float *c, size_t c_row)                   \
@@ -175,23 +177,23 @@ static void product_group(size_t mr, const rows4 *x, const chunk *w, size_t n, f
     }
 }
 
-/* c[rows, n_panels * PANEL] = rows * panels; groups of rows differ by one at most */
+/* c[rows, n_panels * PANEL] = rows * panels; the sizes of groups of rows differ by one at most */
 static void product(rows4 x, size_t rows, const uint8_t *w, size_t panel_bytes, size_t n_panels,
                     float *c)
 {
     const size_t groups = (rows + MR - 1) / MR, least = rows / groups, more = rows % groups;
     const size_t c_row = n_panels * PANEL;
-    chunk open;
+    chunk expanded;
     memset(c, 0, rows * c_row * sizeof *c);
     for (size_t k = 0; k < x.depth; k += KC) {
         const size_t depth = x.depth - k < KC ? x.depth - k : KC;
         for (size_t p = 0; p < n_panels; p++) {
             rows4 at = {x.groups + k / RY_GROUP, x.q + k, x.n_groups, x.depth};
             float *to = c + p * PANEL;
-            open_chunk(&open, w + p * panel_bytes + k / RY_INT4_BLOCK * RY_INT4_BYTES, depth);
+            expand_chunk(&expanded, w + p * panel_bytes + k / RY_INT4_BLOCK * RY_INT4_BYTES, depth);
             for (size_t g = 0; g < groups; g++) {
                 const size_t mr = least + (g < more);
-                product_group(mr, &at, &open, depth / RY_GROUP, to, c_row);
+                product_group(mr, &at, &expanded, depth / RY_GROUP, to, c_row);
                 at.groups += mr * x.n_groups, at.q += mr * x.depth, to += mr * c_row;
             }
         }
@@ -200,7 +202,7 @@ static void product(rows4 x, size_t rows, const uint8_t *w, size_t panel_bytes, 
 
 /* ---- tiles --------------------------------------------------------------------------------- */
 
-static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
+static renyi_status bind_op(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
 {
     op->scratch_each = (size_t)RY_GRID_ROWS * RY_GRID_PANELS * PANEL;
     op->scratch = ry_alloc(al, op->n_threads * op->scratch_each, sizeof(float));
@@ -208,13 +210,13 @@ static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_erro
                        : ry_fail_nomem(err, op->n_threads * op->scratch_each * sizeof(float));
 }
 
-/* Rows of all images lie one after the other once they are converted. */
+/* Converted rows of all images follow each other without a gap. */
 static ry_panel_grid grid_of(const ry_linear_op *op, ry_extent run)
 {
     return ry_panel_grid_new(op, PANEL, run.n_images * run.rows, 1);
 }
 
-static size_t tiles(const ry_linear_op *op, ry_extent run) { return grid_of(op, run).tiles; }
+static size_t count_tiles(const ry_linear_op *op, ry_extent run) { return grid_of(op, run).tiles; }
 
 static void finish_row(const ry_linear *l, size_t col, size_t n, const float *sums, float *y)
 {
@@ -225,8 +227,8 @@ static void finish_row(const ry_linear *l, size_t col, size_t n, const float *su
     }
 }
 
-static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
-                 const void *input, float *y)
+static void tile_int4(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
+                      const void *input, float *y)
 {
     const ry_linear *l = op->l;
     const size_t depth = ry_int4_depth(l->n_in), n_groups = depth / RY_GROUP;
@@ -243,7 +245,7 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
 
     if (at.rows == 1)
         for (size_t p = 0; p < at.panels; p++)
-            product_one(x.groups, x.q, w + p * bytes, depth, sums + p * PANEL);
+            product_of_row(x.groups, x.q, w + p * bytes, depth, sums + p * PANEL);
     else
         product(x, at.rows, w, bytes, at.panels, sums);
     for (size_t r = 0; r < at.rows; r++) {
@@ -254,7 +256,7 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
 
 /* ---- rows to 8 bits ------------------------------------------------------------------------ */
 
-/* The largest of all lanes, or NaN. x [RY_GROUP] */
+/* The largest |x|, or NaN if one is NaN or infinite. x [RY_GROUP] */
 RY_INLINE float largest(const vf x[4])
 {
     const vf sign = vf_set1(-0.0f);
@@ -277,13 +279,13 @@ RY_INLINE void group_bytes(ry_group *group, int8_t *q, const vf x[4], float inve
     __m256i n[4];
     RY_UNROLL
     for (int i = 0; i < 4; i++) n[i] = _mm256_cvtps_epi32(vf_mul(x[i], factor));
-    /* packs within halves: fours of bytes come in the order 0 2 4 6 1 3 5 7 */
+    /* packing works within 128-bit halves: fours of bytes come in the order 0 2 4 6 1 3 5 7 */
     const __m256i mixed =
         _mm256_packs_epi16(_mm256_packs_epi32(n[0], n[1]), _mm256_packs_epi32(n[2], n[3]));
     const __m256i bytes =
         _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     _mm256_storeu_si256((__m256i *)q, bytes);
-    /* 8 times pairs of neighbours, then the eight fours added up */
+    /* 8 times pairs of neighbours, then the sum of the eight fours */
     __m256i sum = _mm256_maddubs_epi16(_mm256_set1_epi8(RY_INT4_ZERO), bytes);
     sum = _mm256_add_epi16(sum, _mm256_permute4x64_epi64(sum, 0x4e));
     sum = _mm256_add_epi16(sum, _mm256_shuffle_epi32(sum, 0x4e));
@@ -292,7 +294,7 @@ RY_INLINE void group_bytes(ry_group *group, int8_t *q, const vf x[4], float inve
     memcpy(group->offset, &pair, sizeof pair);
 }
 
-/* As ry_quant4_row, to the bit. */
+/* The same bits as ry_quant4_row. */
 static void convert_row(ry_group *groups, int8_t *q, const float *x, size_t n_in, size_t depth)
 {
     for (size_t k = 0; k < depth; k += RY_GROUP) {
@@ -310,8 +312,8 @@ static void convert_row(ry_group *groups, int8_t *q, const float *x, size_t n_in
     }
 }
 
-static void convert(const ry_linear *l, void *to, size_t rows, size_t first, size_t count,
-                    const float *x, size_t x_row)
+static void convert_int4(const ry_linear *l, void *to, size_t rows, size_t first, size_t count,
+                         const float *x, size_t x_row)
 {
     const size_t depth = ry_int4_depth(l->n_in), n_groups = depth / RY_GROUP;
     int8_t *q = (int8_t *)to + ry_quant4_offset(rows, depth);
@@ -321,8 +323,8 @@ static void convert(const ry_linear *l, void *to, size_t rows, size_t first, siz
 
 const ry_linear_vtable ry_linear_int4_avx2 = {.pack = ry_int4_pack,
                                               .reads = 1,
-                                              .bind = bind,
-                                              .tiles = tiles,
-                                              .tile = tile,
+                                              .bind = bind_op,
+                                              .tiles = count_tiles,
+                                              .tile = tile_int4,
                                               .input_bytes = ry_int4_input_bytes,
-                                              .convert = convert};
+                                              .convert = convert_int4};

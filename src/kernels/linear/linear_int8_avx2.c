@@ -1,18 +1,18 @@
 /* linear_int8_avx2.c - the 8-bit product for machines without VNNI.
  *
- * vpmaddubsw multiplies bytes without sign by bytes with sign and adds pairs of products in 16
- * bits. Weights are scaled so that no pair can overflow (quant.h), so every sum is exact. Twice the
- * f32 product at best: the two multiplying steps of 32 products use the ports of two FMAs of 8.
+ * vpmaddubsw multiplies unsigned by signed bytes and adds pairs of products in 16 bits. Weights are
+ * scaled so that no pair can overflow (quant.h), so every sum is exact. At best it is twice as fast
+ * as f32: 32 products take two instructions on the ports of two FMAs, which make 16.
  *
- * Weights: panels.h. A tile is a block of rows by some panels; a panel is finished before the next
- * begins, so its sums (rows x 16) stay in the first-level cache.
+ * Weights: panels.h. A tile is a block of rows by some panels. A panel is finished before the next
+ * one, so its sums (rows x 16) stay in the first-level cache.
  * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX2
-#include "kernels/rows/quant_template.h"
+#include "kernels/linear/quant_template.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernels/linear/linear_int8.h"
+#include "kernels/linear/linear_backend.h"
 #include "kernels/linear/panel_grid.h"
 
 #include <string.h>
@@ -21,24 +21,24 @@ enum {
     PANEL = RY_PANEL,
     KC = 1024,   /* depth of a chunk: 16 KiB of a panel */
     MR = 4,      /* rows of a group */
-    AHEAD = 1024 /* bytes: how far in front of a single row its weights are asked for */
+    AHEAD = 1024 /* bytes: how far ahead the weights of a single row are prefetched */
 };
 
-static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
-                         renyi_error *err)
+static renyi_status pack_int8(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
+                              renyi_error *err)
 {
     return ry_int8_pack(l, spec, 1, al, err);
 }
 
-/* Rows of all images lie one after the other once they are converted. */
+/* Converted rows of all images follow each other without a gap. */
 static ry_panel_grid grid_of(const ry_linear_op *op, ry_extent run)
 {
     return ry_panel_grid_new(op, PANEL, run.n_images * run.rows, 1);
 }
 
-static size_t tiles(const ry_linear_op *op, ry_extent run) { return grid_of(op, run).tiles; }
+static size_t count_tiles(const ry_linear_op *op, ry_extent run) { return grid_of(op, run).tiles; }
 
-/* Products of four bytes each, summed into 8 lanes of 32 bits. */
+/* sum[8 lanes of 32 bits] += products of four bytes per lane */
 RY_INLINE __m256i dot4(__m256i sum, __m256i x, __m256i w)
 {
     const __m256i pairs = _mm256_maddubs_epi16(x, w);
@@ -87,13 +87,13 @@ static void product_group(size_t mr, const uint8_t *x, size_t x_row, const int8_
     }
 }
 
-/* Ask for a share of the weights that come next while a group of rows computes. */
+/* Prefetches a share of the next weights while a group of rows computes. */
 RY_INLINE void prefetch(const int8_t *weights, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(weights + i, 0, 3);
 }
 
-/* sums[rows, PANEL] = x[rows, depth] * panel; groups of rows differ by one at most */
+/* sums[rows, PANEL] = x[rows, depth] * panel; the sizes of groups of rows differ by one at most */
 static void product(const uint8_t *x, size_t depth, size_t rows, const int8_t *panel,
                     const int8_t *next, int32_t *sums)
 {
@@ -112,9 +112,9 @@ static void product(const uint8_t *x, size_t depth, size_t rows, const int8_t *p
     }
 }
 
-/* sums[PANEL] of a single row: bound by memory, so the panel is read once, front to back, and asked
- * for beyond its end, where the next one begins. */
-static void product_one(const uint8_t *x, size_t depth, const int8_t *w, int32_t *sums)
+/* sums[PANEL] of a single row. It is limited by memory, so the panel is read once, front to back;
+ * prefetching runs past its end, where the next panel begins. */
+static void product_of_row(const uint8_t *x, size_t depth, const int8_t *w, int32_t *sums)
 {
     __m256i acc0 = _mm256_setzero_si256(), acc1 = acc0;
     for (size_t k = 0; k < depth; k += 4, w += 4 * PANEL) {
@@ -129,8 +129,8 @@ static void product_one(const uint8_t *x, size_t depth, const int8_t *w, int32_t
     _mm256_storeu_si256((__m256i *)(sums + 8), acc1);
 }
 
-static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
-                 const void *input, float *y)
+static void tile_int8(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
+                      const void *input, float *y)
 {
     (void)thread;
     const ry_linear *l = op->l;
@@ -147,33 +147,29 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
         const int8_t *next = p + 1 < at.panel + at.panels ? panel + PANEL * depth : panel;
         const ry_quant_columns columns = {l->scale + col, l->sum + col, l->bias + col};
         if (at.rows == 1)
-            product_one(x, depth, panel, sums);
+            product_of_row(x, depth, panel, sums);
         else
             product(x, depth, at.rows, panel, next, sums);
         for (size_t r = 0; r < at.rows; r++) {
             const size_t image = (at.row + r) / run.rows, row = (at.row + r) % run.rows;
-            finish(y + image * op->y.image + row * op->y.row + col, sums + r * PANEL, quant[r],
-                   &columns, cols, l->epilogue);
+            finish_sums(y + image * op->y.image + row * op->y.row + col, sums + r * PANEL, quant[r],
+                        &columns, cols, l->epilogue);
         }
     }
 }
 
-static size_t input_bytes(const ry_linear *l, size_t rows)
-{
-    return ry_quant_offset(rows) + rows * ry_int8_depth(l->n_in);
-}
-
-static void convert(const ry_linear *l, void *to, size_t rows, size_t first, size_t count,
-                    const float *x, size_t x_row)
+static void convert_int8(const ry_linear *l, void *to, size_t rows, size_t first, size_t count,
+                         const float *x, size_t x_row)
 {
     const size_t depth = ry_int8_depth(l->n_in);
-    quantise((uint8_t *)to + ry_quant_offset(rows) + first * depth, depth, (ry_quant *)to + first,
-             x, x_row, count, l->n_in, l->has_range ? &l->range : NULL);
+    quantize_rows((uint8_t *)to + ry_quant_offset(rows) + first * depth, depth,
+                  (ry_quant *)to + first, x, x_row, count, l->n_in,
+                  l->has_range ? &l->range : NULL);
 }
 
-const ry_linear_vtable ry_linear_int8_avx2 = {.pack = pack,
+const ry_linear_vtable ry_linear_int8_avx2 = {.pack = pack_int8,
                                               .reads = 1,
-                                              .tiles = tiles,
-                                              .tile = tile,
-                                              .input_bytes = input_bytes,
-                                              .convert = convert};
+                                              .tiles = count_tiles,
+                                              .tile = tile_int8,
+                                              .input_bytes = ry_int8_input_bytes,
+                                              .convert = convert_int8};

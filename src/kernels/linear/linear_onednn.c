@@ -15,7 +15,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernels/linear/linear_int8.h"
+#include "kernels/linear/linear_backend.h"
 #include "kernels/linear/onednn_compat.h"
 
 #include <assert.h>
@@ -438,7 +438,7 @@ static void convert_int8(const ry_linear *l, void *to, size_t rows, size_t first
 {
     const packed_weights *w = l->impl;
     uint8_t *q = (uint8_t *)to + ry_quant_offset(rows);
-    w->quant->quantise(q + first * l->n_in, l->n_in, (ry_quant *)to + first, x, x_row, count,
+    w->quant->quantize(q + first * l->n_in, l->n_in, (ry_quant *)to + first, x, x_row, count,
                        l->n_in, l->has_range ? &l->range : NULL);
 }
 

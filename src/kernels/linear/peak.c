@@ -1,6 +1,6 @@
 /* peak.c - times oneDNN's threaded f32 product: the yardstick of `renyi bench`.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/linear/peak.h"
+#include "kernels/linear/linear.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -4,7 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/quant_fixture.h"
 #include "fixtures/test_heap.h"
-#include "kernels/rows/quant.h"
+#include "kernels/linear/quant.h"
 
 #include <math.h>
 #include <sys/stat.h>

@@ -1,9 +1,10 @@
-/* quant_template.h - 8-bit rows for any vector width.
+/* quant_template.h - rows of 8-bit activations, and the epilogue of their integer sums, for any
+ * vector width.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/simd.h"
 
 #include "kernels/linear/epilogue.h"
-#include "kernels/rows/quant.h"
+#include "kernels/linear/quant.h"
 
 #include <math.h>
 
@@ -15,10 +16,11 @@ RY_INLINE float lanes_min(vf v)
     return f[0];
 }
 
-/* The probe is 0 * x summed up: 0 if all are finite, else NaN. */
-RY_INLINE ry_quant row_quant(const float *x, size_t n, const ry_quant_range *range)
+/* scale and low of a row. The probe, the sum of 0 * x, is NaN if a number is not finite. */
+RY_INLINE ry_quant row_range(const float *x, size_t n, const ry_quant_range *range)
 {
-    vf low = vf_set1(INFINITY), high = vf_set1(INFINITY), probe = vf_zero(); /* high: of -x */
+    vf low = vf_set1(INFINITY), high = vf_set1(INFINITY),
+       probe = vf_zero(); /* high: the least -x */
     size_t k = 0;
     for (; k + VL <= n; k += VL) {
         const vf v = vf_load(x + k);
@@ -37,11 +39,11 @@ RY_INLINE ry_quant row_quant(const float *x, size_t n, const ry_quant_range *ran
     return (ry_quant){(most - least) / 255.0f, least};
 }
 
-static RY_DECL_QUANTISE(quantise)
+static RY_DECL_QUANTIZE(quantize_rows)
 {
     const vf top = vf_set1(255.0f);
     for (size_t r = 0; r < rows; r++, x += x_row, q += q_row) {
-        par[r] = row_quant(x, n, range);
+        par[r] = row_range(x, n, range);
         const float inverse = par[r].scale > 0.0f ? 1.0f / par[r].scale : 0.0f;
         const vf low = vf_set1(par[r].low), factor = vf_set1(inverse);
         for (size_t k = 0; k < n; k += VL) {
@@ -54,7 +56,7 @@ static RY_DECL_QUANTISE(quantise)
     }
 }
 
-static RY_DECL_QUANT_FINISH(finish)
+static RY_DECL_QUANT_FINISH(finish_sums)
 {
     const vf scale = vf_set1(row.scale), low = vf_set1(row.low);
     for (size_t j = 0; j < n; j += VL) {
