@@ -4,7 +4,7 @@
 #include "cli/kit/cli.h"
 #include "cli/kit/cli_ranks.h"
 #include "cli/kit/options.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/verbs.h"
 
 #include "renyi/renyi.h"

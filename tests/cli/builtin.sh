@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The model inside the program: used where no -m is given, from any directory, and right about what
+# The built-in model: used where no -m is given, from any directory, and right about what
 # it was trained on. SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 
@@ -18,10 +18,10 @@ right() {
   json '[r["top"][0]["label"].split(",")[0] for r in d["results"]] == ["golf ball", "parachute"]'
 }
 right
-err_has "model: the small one inside the program"
+err_has "model: the small built-in one"
 json 'd["model"] == "builtin"'
 right -m builtin
-! grep -q "the small one inside" err || fail "-m was given"
+! grep -q "the small built-in one" err || fail "-m was given"
 right --prune "mosaic keep=0.7 layers=0,3,6"
 right --prune "evit keep=0.7 layers=0,3,6 metric=correct"
 right --cpu scalar

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/demo on a machine without network, photos or another model: it shows the model inside.
+# tools/demo on a machine without network, images or another model: it shows the built-in model.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 

@@ -52,9 +52,9 @@ make_toy() {
 # Is this the program under sanitizers, some ten times slower?
 is_sanitized() { grep -q __asan_init "$RENYI"; }
 
-# Is there a model inside the program? Says so if not.
+# Does this build have the built-in model? Prints SKIP if not.
 has_builtin() {
-  "$RENYI" inspect -q builtin >/dev/null 2>&1 || { echo "SKIP: no model inside this build"; return 1; }
+  "$RENYI" inspect -q builtin >/dev/null 2>&1 || { echo "SKIP: this build has no built-in model"; return 1; }
 }
 
 # A random CLIP of two blocks, and merges that make a few words of it shorter; the tokenizer lies beside the model.

@@ -1,8 +1,6 @@
-/* bench_report.c - see bench_report.h. The table is in bench_table.c.
- * SPDX-License-Identifier: Apache-2.0
- */
-#include "cli/bench/bench_report.h"
-
+/* bench_report.c - prints measurements as a Markdown table, CSV or JSON.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/bench/bench.h"
 #include "cli/kit/output.h"
 
 #include <math.h>
@@ -14,41 +12,15 @@ double bench_row_gflops(const bench_row *r)
     return 2.0 * r->numbers.macs / (r->numbers.ms_median * 1e6);
 }
 
-double bench_row_images_per_second(const bench_row *r) { return 1e3 / r->numbers.ms_median; }
+static double images_per_second(const bench_row *r) { return 1e3 / r->numbers.ms_median; }
 
-double bench_row_peak_share(const bench_row *r) { return bench_row_gflops(r) / r->peak_gflops; }
+static double peak_share(const bench_row *r) { return bench_row_gflops(r) / r->peak_gflops; }
 
-int bench_row_is_pruned(const bench_row *r) { return !isnan(r->mac_ratio); }
+static int is_pruned(const bench_row *r) { return !isnan(r->mac_ratio); }
 
 int bench_row_is_f32(const bench_row *r) { return strcmp(r->numbers.dtype, "f32") == 0; }
 
-char *bench_cpu_name(void)
-{
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    char line[512], *name = NULL;
-
-    while (file && !name && fgets(line, sizeof line, file)) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        line[strcspn(line, "\n")] = 0;
-        name = cli_copy(colon + 1 + strspn(colon + 1, " "));
-    }
-    if (file) fclose(file);
-    return name ? name : cli_copy("unknown");
-}
-
-/* A CSV field and its comma: quoted when it must be. */
-static void put_field(const char *text)
-{
-    const int is_quoted = strpbrk(text, ",\"\r\n") != NULL;
-
-    if (is_quoted) putchar('"');
-    for (; *text; text++) {
-        if (*text == '"') putchar('"');
-        putchar(*text);
-    }
-    fputs(is_quoted ? "\"," : ",", stdout);
-}
+/* ---- CSV ----------------------------------------------------------------------------------- */
 
 static void put_csv_row(const bench_row *r, const char *cpu)
 {
@@ -57,25 +29,23 @@ static void put_csv_row(const bench_row *r, const char *cpu)
 
     if (r->peak_gflops > 0.0) {
         snprintf(peak, sizeof peak, "%.3f", r->peak_gflops);
-        snprintf(share, sizeof share, "%.4f", bench_row_peak_share(r));
+        snprintf(share, sizeof share, "%.4f", peak_share(r));
     }
-    if (bench_row_is_pruned(r))
-        snprintf(ratios, sizeof ratios, "%.4f,%.4f", n->time_ratio, r->mac_ratio);
+    if (is_pruned(r)) snprintf(ratios, sizeof ratios, "%.4f,%.4f", n->time_ratio, r->mac_ratio);
     if (r->faster_than) snprintf(speedup, sizeof speedup, "%.4f", n->speedup);
-    put_field(cpu);
-    put_field(peak);
-    put_field(r->model);
-    put_field(n->dtype);
-    put_field(n->policy);
-    printf("%u,%u,%.6f,%.6f,%.4f,%.4f,%.4f,%.3f,%.3f,%s,%.1f,%s,%s\n", r->batch, r->threads,
+    csv_cell(stdout, cpu);
+    printf(",%s,", peak);
+    csv_cell(stdout, r->model);
+    printf(",%s,", n->dtype);
+    csv_cell(stdout, n->policy);
+    printf(",%u,%u,%.6f,%.6f,%.4f,%.4f,%.4f,%.3f,%.3f,%s,%.1f,%s,%s\n", r->batch, r->threads,
            n->macs * 1e-9, n->macs_plain * 1e-9, n->ms_median, n->ms_p10, n->ms_p90,
-           bench_row_images_per_second(r), bench_row_gflops(r), share, n->peak_rss_mb, ratios,
-           speedup);
+           images_per_second(r), bench_row_gflops(r), share, n->peak_rss_mb, ratios, speedup);
 }
 
 static void put_csv(const bench_report *report)
 {
-    char *cpu = bench_cpu_name();
+    char *cpu = cli_cpu_name();
 
     fputs("cpu,peak_gflops,model,dtype,policy,batch,threads,gmacs,gmacs_plain,", stdout);
     fputs("ms_median,ms_p10,ms_p90,images_per_second,gflops,peak_share,peak_rss_mb,", stdout);
@@ -83,6 +53,8 @@ static void put_csv(const bench_report *report)
     for (size_t i = 0; i < report->count; i++) put_csv_row(&report->rows[i], cpu);
     free(cpu);
 }
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
 
 static json_t *row_json(const bench_row *r)
 {
@@ -94,18 +66,12 @@ static json_t *row_json(const bench_row *r)
         const char *key;
         double value;
     } figures[] = {
-        {"gmacs", n->macs * 1e-9},
-        {"gmacs_plain", n->macs_plain * 1e-9},
-        {"ms_median", n->ms_median},
-        {"ms_p10", n->ms_p10},
-        {"ms_p90", n->ms_p90},
-        {"images_per_second", bench_row_images_per_second(r)},
-        {"gflops", bench_row_gflops(r)},
-        {"peak_share", bench_row_peak_share(r)},
-        {"peak_rss_mb", n->peak_rss_mb},
-        {"time_ratio", bench_row_is_pruned(r) ? n->time_ratio : NAN},
-        {"mac_ratio", r->mac_ratio},
-        {"speedup", r->faster_than ? n->speedup : NAN},
+        {"gmacs", n->macs * 1e-9},       {"gmacs_plain", n->macs_plain * 1e-9},
+        {"ms_median", n->ms_median},     {"ms_p10", n->ms_p10},
+        {"ms_p90", n->ms_p90},           {"images_per_second", images_per_second(r)},
+        {"gflops", bench_row_gflops(r)}, {"peak_share", peak_share(r)},
+        {"peak_rss_mb", n->peak_rss_mb}, {"time_ratio", is_pruned(r) ? n->time_ratio : NAN},
+        {"mac_ratio", r->mac_ratio},     {"speedup", r->faster_than ? n->speedup : NAN},
     };
 
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
@@ -116,7 +82,7 @@ static json_t *row_json(const bench_row *r)
 static void put_json(const bench_report *report)
 {
     json_t *results = json_array(), *by_threads = json_object();
-    char *cpu = bench_cpu_name(), threads[24];
+    char *cpu = cli_cpu_name(), threads[24];
     double best = 0.0;
 
     for (size_t i = 0; i < report->count; i++)
@@ -134,6 +100,110 @@ static void put_json(const bench_report *report)
     free(cpu);
 }
 
+/* ---- the Markdown table -------------------------------------------------------------------- */
+
+static void put_heading(const bench_report *report)
+{
+    char *cpu = cli_cpu_name();
+
+    printf("CPU: %s, %s\n", cpu, report->count ? report->rows[0].numbers.cpu_level : "");
+    if (report->n_threads) printf("Measured f32 matrix-product peak:");
+    for (size_t i = 0; i < report->n_threads; i++)
+        printf("%s %.1f GFLOP/s on %llu thread%s", i ? "," : "", report->peaks[i],
+               (unsigned long long)report->threads[i], report->threads[i] == 1 ? "" : "s");
+    if (report->n_threads) putchar('\n');
+    printf("Median, 10th and 90th percentile of %u runs after a warm-up, ms per image.\n",
+           report->repetitions);
+    free(cpu);
+}
+
+/* A cell of text from the command line: '|' would end it. */
+static void put_cell(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '|') putchar('\\');
+        putchar(*text);
+    }
+    fputs(" | ", stdout);
+}
+
+/* What the columns beyond the usual ones are about. */
+typedef struct extras {
+    int has_ratios;          /* a policy beside the dense model */
+    const char *faster_than; /* a format beside this one, or NULL */
+} extras;
+
+static void put_row(const bench_row *r, const extras *x)
+{
+    const bench_numbers *n = &r->numbers;
+    char share[32] = "-";
+
+    if (r->peak_gflops > 0.0) snprintf(share, sizeof share, "%.1f %%", 100.0 * peak_share(r));
+    fputs("| ", stdout);
+    put_cell(r->model);
+    put_cell(n->dtype);
+    put_cell(r->policy);
+    printf("%u | %u | %.3f | %.2f | %.2f | %.2f | %.1f | %.1f | %s | %.0f |", r->batch, r->threads,
+           n->macs * 1e-9, n->ms_median, n->ms_p10, n->ms_p90, images_per_second(r),
+           bench_row_gflops(r), share, n->peak_rss_mb);
+    if (x->has_ratios && is_pruned(r))
+        printf(" %.3f | %.3f | %.3f |", n->time_ratio, r->mac_ratio, n->time_ratio / r->mac_ratio);
+    else if (x->has_ratios)
+        fputs(" - | - | - |", stdout);
+    if (x->faster_than && r->faster_than)
+        printf(" %.2f |", n->speedup);
+    else if (x->faster_than)
+        fputs(" - |", stdout);
+    putchar('\n');
+}
+
+/* What each policy means in full, once. */
+static void put_policies(const bench_report *report)
+{
+    puts("");
+    for (size_t i = 0; i < report->count; i++) {
+        const bench_row *r = &report->rows[i];
+        int is_new = strcmp(r->policy, r->numbers.policy) != 0;
+        for (size_t j = 0; is_new && j < i; j++)
+            if (strcmp(report->rows[j].policy, r->policy) == 0) is_new = 0;
+        if (is_new) printf("%s: %s\n", r->policy, r->numbers.policy);
+    }
+}
+
+static extras find_extras(const bench_report *report)
+{
+    extras x = {0};
+
+    for (size_t i = 0; i < report->count; i++) {
+        x.has_ratios |= is_pruned(&report->rows[i]);
+        if (report->rows[i].faster_than) x.faster_than = report->rows[i].faster_than;
+    }
+    return x;
+}
+
+static void put_table(const bench_report *report)
+{
+    const extras x = find_extras(report);
+
+    put_heading(report);
+    if (x.has_ratios)
+        puts(
+            "Policies of one batch size and thread count take turns; x = (time / dense) / (MACs / dense).");
+    if (x.faster_than)
+        printf("Number formats take turns; 'x %s' is how many times as fast as that.\n",
+               x.faster_than);
+    fputs("\n| model | dtype | policy | batch | threads | GMACs | ms | p10 | p90 | images/s | ",
+          stdout);
+    fputs("GFLOP/s | of peak | RSS MB |", stdout);
+    if (x.has_ratios) fputs(" time/dense | MACs/dense | x |", stdout);
+    if (x.faster_than) printf(" x %s |", x.faster_than);
+    fputs("\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|", stdout);
+    fputs(x.has_ratios ? "--:|--:|--:|" : "", stdout);
+    puts(x.faster_than ? "--:|" : "");
+    for (size_t i = 0; i < report->count; i++) put_row(&report->rows[i], &x);
+    if (x.has_ratios) put_policies(report);
+}
+
 void bench_report_print(const bench_report *report, const char *format)
 {
     if (strcmp(format, "csv") == 0)
@@ -141,5 +211,5 @@ void bench_report_print(const bench_report *report, const char *format)
     else if (strcmp(format, "json") == 0)
         put_json(report);
     else
-        bench_table_print(report);
+        put_table(report);
 }

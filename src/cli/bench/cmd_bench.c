@@ -1,16 +1,18 @@
 /* cmd_bench.c - renyi bench: speed and memory of models on this machine.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/bench/bench_report.h"
-#include "cli/bench/bench_train.h"
-#include "cli/shared/model_path.h"
+#include "cli/bench/bench.h"
+#include "cli/shared/images.h"
+#include "cli/shared/models.h"
 #include "cli/shared/prune_options.h"
-#include "cli/shared/temporary_model.h"
 #include "cli/verbs.h"
 
+#include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_DTYPES = 8 };
 
@@ -57,17 +59,71 @@ static int list_policies(bench_arguments *a)
 {
     char full[RENYI_POLICY_MAX];
 
-    if (prune_texts("bench", &a->prune, &a->texts)) return CLI_USAGE;
+    int code = prune_policies("bench", &a->prune, &a->texts);
+
+    if (code != CLI_OK) return code;
     a->policies = cli_alloc(a->texts.count + 1, sizeof *a->policies);
     a->policies[a->n_policies++] = "none";
     for (size_t i = 0; i < a->texts.count; i++) {
         const char *text = a->texts.items[i];
-        const int code = prune_check("bench", text, NULL, full);
+        code = prune_check("bench", text, NULL, full);
         if (code != CLI_OK) return code;
         if (strcmp(full, "none") != 0) a->policies[a->n_policies++] = text;
     }
     return CLI_OK;
 }
+
+/* ---- the model of --arch ------------------------------------------------------------------- */
+
+/* A random model on disk, removed after the measurement and also when a signal ends the program.
+ * Hence the file-scope variables: a signal handler can use nothing else. */
+static char directory[400], file[440];
+
+static void remove_files(void)
+{
+    if (file[0]) unlink(file);
+    if (directory[0]) rmdir(directory);
+}
+
+static void end_by_signal(int number)
+{
+    remove_files(); /* unlink and rmdir may be called here */
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void temporary_model_remove(void)
+{
+    remove_files();
+    file[0] = directory[0] = 0;
+}
+
+/* Path of a model of this architecture in $TMPDIR (or /tmp); one at a time. NULL after reporting.
+ */
+static const char *temporary_model_make(const char *architecture)
+{
+    const renyi_init_options opt = {.struct_size = sizeof opt, .seed = 1};
+    const char *parent = getenv("TMPDIR");
+    renyi_error err = {0};
+
+    temporary_model_remove();
+    snprintf(directory, sizeof directory, "%s/renyi-XXXXXX", parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(directory)) {
+        cli_error("%s: %s", directory, strerror(errno));
+        directory[0] = 0;
+        return NULL;
+    }
+    snprintf(file, sizeof file, "%s/model.safetensors", directory);
+    signal(SIGINT, end_by_signal);
+    signal(SIGTERM, end_by_signal);
+    signal(SIGHUP, end_by_signal);
+    if (renyi_model_init_file(file, architecture, &opt, &err) == RENYI_OK) return file;
+    cli_fail(&err);
+    temporary_model_remove();
+    return NULL;
+}
+
+/* ---- measuring ----------------------------------------------------------------------------- */
 
 /* All that was measured: answers, or training steps. */
 typedef struct bench_results {
@@ -138,9 +194,7 @@ static int measure_model(const bench_arguments *a, const char *path, const char 
                            .n_dtypes = a->n_dtypes};
     int code = CLI_OK;
 
-    config.model_options = (renyi_options){.struct_size = sizeof(renyi_options),
-                                           .cpu = cpu_from_name(a->cpu),
-                                           .image_size = (uint32_t)a->image_size};
+    config.model_options = model_options(a->cpu, NULL, a->image_size);
     for (size_t t = 0; code == CLI_OK && t < a->threads.count; t++)
         for (size_t b = 0; code == CLI_OK && b < a->batches.count; b++) {
             config.batch = (uint32_t)a->batches.values[b];
@@ -234,9 +288,7 @@ static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strin
          "training steps instead of answers (then -b 32, -t 2, -r 5)", 0, 0},
         {"no-peak", 0, OPTION_FLAG, &a->no_peak, "", "leave out the peak: quicker, no share of it",
          0, 0},
-        {"image-size", 0, OPTION_COUNT, &a->image_size, "N", "input side in pixels (the model's)",
-         1, 16384},
-        {"img-size", 0, OPTION_COUNT, &a->image_size, "N", "the same", 1, 16384},
+        SIZE_OPTION_ROWS(a),
         {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
         {"dtype", 0, OPTION_STRING, &a->dtype_words, "D,...",
          "numbers that the blocks multiply, of " DTYPE_CHOICES " (the file's)", 0, 0},

@@ -3,7 +3,7 @@
  */
 #include "cli/eval/eval_job.h"
 #include "cli/eval/eval_masks.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/verbs.h"
 
 static int check(eval_arguments *a, const cli_strings *words)
@@ -27,7 +27,7 @@ static option_outcome parse(eval_arguments *a, int argc, char **argv, cli_string
         RESULT_OPTION_ROWS(a),
         MASK_OPTION_ROWS(a),
         RUN_OPTION_ROWS(a),
-        PHOTO_OPTION_ROWS(a),
+        IMAGE_OPTION_ROWS(a),
     };
     const verb_syntax syntax = {
         "eval", "[-m MODEL] --data-dir DIR [--prune POLICY]... [options]",

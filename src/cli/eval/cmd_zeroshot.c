@@ -5,7 +5,7 @@
 #include "cli/eval/eval_job.h"
 #include "cli/eval/eval_report.h"
 #include "cli/kit/cli_ranks.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/verbs.h"
 
 #include <string.h>
@@ -19,14 +19,11 @@ typedef struct zeroshot_options {
 /* ---- run ----------------------------------------------------------------------------------- */
 
 /* Only a tower of embeddings that has words to compare with. */
-static int is_clip(const char *word, const renyi_model *m)
+static int is_clip(const char *word, const renyi_model_info *info)
 {
-    renyi_model_info info;
-
-    renyi_model_get_info(m, &info);
-    if (strcmp(info.family, "clip") == 0) return 1;
+    if (strcmp(info->family, "clip") == 0) return 1;
     cli_error("%s: a %s, not a CLIP: it knows no words; 'renyi eval' measures classifiers", word,
-              info.family);
+              info->family);
     return 0;
 }
 
@@ -43,7 +40,6 @@ static void note_words(const zeroshot_words *w)
 static int run_with(const zeroshot_options *o, const renyi_options *opt, const renyi_model *tower,
                     const renyi_dataset *data, const zeroshot_words *w)
 {
-    char full[RENYI_POLICY_MAX];
     renyi_model *model = NULL;
     adaptation adapt = {0};
     int code = CLI_FAILED;
@@ -52,7 +48,7 @@ static int run_with(const zeroshot_options *o, const renyi_options *opt, const r
     renyi_classifier *c = zeroshot_classifier(o->e.model, &o->z, w, opt, o->e.threads);
     if (c) code = zeroshot_model(&model, tower, c, w);
     for (size_t i = 0; code == CLI_OK && i < o->e.policies.count; i++)
-        code = prune_check("zeroshot", o->e.policies.items[i], model, full);
+        code = prune_check("zeroshot", o->e.policies.items[i], model, NULL);
     if (code == CLI_OK)
         code = adapt_open(&adapt, "zeroshot", &o->adapt, w->data.collection, model, &o->e.policies);
     const eval_subject subject = {"zeroshot", &o->e, model, data, w, &adapt};
@@ -71,11 +67,12 @@ static int run(const zeroshot_options *o)
                                .dtype = dtype_from_name(o->e.dtype)};
     renyi_dataset *data = NULL;
     zeroshot_words words = {0};
+    renyi_model_info info;
     int code = CLI_FAILED;
 
     if (eval_results_check(&o->e)) return CLI_FAILED;
-    renyi_model *tower = model_open_reported(o->e.model, &opt);
-    if (tower && is_clip(o->e.model, tower)) code = eval_open_data("zeroshot", &o->e, NULL, &data);
+    renyi_model *tower = model_open_reported(o->e.model, &opt, &info);
+    if (tower && is_clip(o->e.model, &info)) code = eval_open_data("zeroshot", &o->e, NULL, &data);
     if (code == CLI_OK) code = zeroshot_words_make(&words, "zeroshot", &o->z, data);
     if (code == CLI_OK) code = run_with(o, &opt, tower, data, &words);
     zeroshot_words_free(&words);
@@ -138,7 +135,7 @@ static option_outcome parse(zeroshot_options *o, int argc, char **argv, cli_stri
         ADAPT_OPTION_ROWS(&o->adapt),
         RESULT_OPTION_ROWS(e),
         RUN_OPTION_ROWS(e),
-        PHOTO_OPTION_ROWS(e),
+        IMAGE_OPTION_ROWS(e),
     };
     const verb_syntax syntax = {
         "zeroshot", "-m CLIP --data-dir DIR [--templates T] [--prune POLICY]... [options]",

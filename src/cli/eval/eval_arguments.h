@@ -6,7 +6,7 @@
 
 #include "cli/eval/zeroshot_adapt.h"
 #include "cli/eval/zeroshot_head.h"
-#include "cli/shared/model_input.h"
+#include "cli/shared/images.h"
 #include "cli/shared/prune_options.h"
 
 #include "renyi/eval.h"
@@ -25,7 +25,7 @@ typedef struct eval_arguments {
     uint32_t shard_index, n_shards; /* from `shard`; 0 shards = all */
     int json, exif, shuffle, resume, per_class;
     masks_arguments masks;
-    photo_overrides over;
+    image_overrides over;
     prune_options prune;
     cli_strings policies;               /* what they mean, as typed */
     const zeroshot_arguments *zeroshot; /* NULL: classes are the model's */

@@ -6,7 +6,7 @@
 #include "cli/eval/eval_report.h"
 #include "cli/kit/cli_ranks.h"
 #include "cli/kit/output.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -71,7 +71,7 @@ int eval_evaluate(const eval_subject *s)
                           .adapt = s->adapt ? s->adapt->items : NULL};
     renyi_model_info info;
     renyi_dataset_info found;
-    photo_spec spec;
+    image_spec spec;
     renyi_eval *e = NULL;
     eval_report r = {.a = a,
                      .model = &info,
@@ -83,7 +83,7 @@ int eval_evaluate(const eval_subject *s)
 
     renyi_model_get_info(s->model, &info);
     renyi_dataset_get_info(s->data, &found);
-    (void)class_names_open(&names, s->model, NULL); /* without a file nothing can fail */
+    (void)class_names_open(&names, s->model, &info, NULL); /* without a file nothing can fail */
     r.names = &names;
     int code = eval_job_run(&job, &e, &spec, &r.is_interrupted);
     r.eval = e;
@@ -102,16 +102,15 @@ int eval_execute(const eval_arguments *a)
                                .cpu = cpu_from_name(a->cpu),
                                .image_size = (uint32_t)a->image_size,
                                .dtype = dtype_from_name(a->dtype)};
-    char full[RENYI_POLICY_MAX];
     renyi_dataset *data = NULL;
 
     if (a->masks.folder && ranks_get())
         return options_usage_error("eval", "--masks is not shared over ranks; run it alone");
     if (eval_results_check(a)) return CLI_FAILED;
-    renyi_model *model = model_open_reported(a->model, &opt);
+    renyi_model *model = model_open_reported(a->model, &opt, NULL);
     int code = model ? CLI_OK : CLI_FAILED;
     for (size_t i = 0; code == CLI_OK && i < a->policies.count; i++)
-        code = prune_check("eval", a->policies.items[i], model, full);
+        code = prune_check("eval", a->policies.items[i], model, NULL);
     if (code == CLI_OK && a->masks.folder) {
         code = eval_masks_execute(a, model);
     } else {

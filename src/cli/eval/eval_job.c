@@ -5,7 +5,7 @@
 
 #include "cli/kit/cli_ranks.h"
 #include "cli/kit/progress.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +39,7 @@ int eval_arguments_check(const char *verb, eval_arguments *a)
 
 int eval_take_policies(const char *verb, eval_arguments *a)
 {
-    char full[RENYI_POLICY_MAX];
-
-    if (prune_texts(verb, &a->prune, &a->policies)) return CLI_USAGE;
-    for (size_t i = 0; i < a->policies.count; i++) {
-        const int code = prune_check(verb, a->policies.items[i], NULL, full);
-        if (code != CLI_OK) return code;
-    }
-    return CLI_OK;
+    return prune_policies(verb, &a->prune, &a->policies);
 }
 
 int eval_error(const char *verb, const renyi_error *err)
@@ -112,7 +105,7 @@ static int run(const eval_job *job, renyi_eval *e, eval_progress *progress, int 
     return status == RENYI_OK || *is_interrupted ? CLI_OK : eval_error(job->verb, &err);
 }
 
-int eval_job_run(const eval_job *job, renyi_eval **out, photo_spec *spec, int *is_interrupted)
+int eval_job_run(const eval_job *job, renyi_eval **out, image_spec *spec, int *is_interrupted)
 {
     const eval_arguments *a = job->a;
     renyi_model_info info;
@@ -123,8 +116,8 @@ int eval_job_run(const eval_job *job, renyi_eval **out, photo_spec *spec, int *i
     *out = NULL;
     renyi_model_get_info(job->model, &info);
     renyi_dataset_get_info(job->data, &found);
-    if (photo_spec_make(spec, job->verb, &info, &a->over)) return CLI_USAGE;
-    photo_spec_note(spec);
+    if (image_spec_make(spec, job->verb, &info, &a->over)) return CLI_USAGE;
+    image_spec_note(spec);
     eval_note_data(a, &found);
     if (ranks_get())
         cli_note("%u ranks share the photos; accuracies on the way are those of the first one's",

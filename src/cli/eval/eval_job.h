@@ -31,20 +31,6 @@
     {"csv", 0, OPTION_STRING, &(a)->results_file, "FILE", "the same", 0, 0}, \
     {"results-format", 0, OPTION_CHOICE, &(a)->results_format, "csv|json", "form of that file (csv)", 0, 0}
 
-#define SIZE_OPTION_ROWS(a) \
-    {"img-size", 0, OPTION_COUNT, &(a)->image_size, "N", "input side in pixels (the model's); --image-size too", 1, 16384}, \
-    {"image-size", 0, OPTION_COUNT, &(a)->image_size, "N", "the same", 1, 16384}
-
-#define FIT_OPTION_ROWS(a) \
-    {"crop-pct", 0, OPTION_REAL, &(a)->over.crop_pct, "X", "share of the resized image that is kept", 0, 0}, \
-    {"crop-mode", 0, OPTION_CHOICE, &(a)->over.crop_mode, "center|squash|border", "how it is cut out", 0, 0}, \
-    {"interpolation", 0, OPTION_CHOICE, &(a)->over.interpolation, "bicubic|bilinear|lanczos", "how it is resized", 0, 0}, \
-    {"mean", 0, OPTION_REALS3, &(a)->over.mean, "R G B", "subtracted from pixel / 255", 0, 0}, \
-    {"std", 0, OPTION_REALS3, &(a)->over.std, "R G B", "what that is divided by", 0, 0}, \
-    {"exif", 0, OPTION_FLAG, &(a)->exif, "", "turn photos as their EXIF orientation says", 0, 0}
-
-#define PHOTO_OPTION_ROWS(a) SIZE_OPTION_ROWS(a), FIT_OPTION_ROWS(a)
-
 #define SPEED_OPTION_ROWS(a) \
     {"batch-size", 'b', OPTION_COUNT, &(a)->batch, "N", "photos run together (8)", 1, 1024}, \
     {"threads", 't', OPTION_COUNT, &(a)->threads, "N", "threads of the model (physical cores)", 1, 1024}, \
@@ -99,6 +85,6 @@ typedef struct eval_job {
 
 /* Run with progress on stderr; Ctrl-C stops it after a batch. CLI_OK: *out (the caller frees it)
  * has results, of all photos or, *is_interrupted, of some; *spec says how photos were prepared. */
-int eval_job_run(const eval_job *job, renyi_eval **out, photo_spec *spec, int *is_interrupted);
+int eval_job_run(const eval_job *job, renyi_eval **out, image_spec *spec, int *is_interrupted);
 
 #endif

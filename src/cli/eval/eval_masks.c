@@ -152,7 +152,7 @@ static renyi_mask_kind kind_of(const char *name)
 }
 
 static int study_masks(const eval_arguments *a, const renyi_model *model, const renyi_dataset *data,
-                       const photo_spec *spec, const renyi_model_info *info)
+                       const image_spec *spec, const renyi_model_info *info)
 {
     cli_strings metrics = {0};
     masks_progress progress = {.log_freq = a->log_freq, .next_line = a->log_freq};
@@ -192,16 +192,16 @@ int eval_masks_execute(const eval_arguments *a, const renyi_model *model)
     renyi_dataset *data = NULL;
     renyi_dataset_info found;
     renyi_model_info info;
-    photo_spec spec;
+    image_spec spec;
     renyi_error err = {0};
 
     o.unlabelled = 1;
     renyi_model_get_info(model, &info);
-    if (photo_spec_make(&spec, "eval", &info, &a->over)) return CLI_USAGE;
+    if (image_spec_make(&spec, "eval", &info, &a->over)) return CLI_USAGE;
     if (renyi_dataset_open(&data, a->data, model, &o, &err) != RENYI_OK)
         return eval_error("eval", &err);
     renyi_dataset_get_info(data, &found);
-    photo_spec_note(&spec);
+    image_spec_note(&spec);
     cli_note("data: %llu photos of %s, masks of %s", (unsigned long long)found.n_images, a->data,
              a->masks.folder);
     const int code = study_masks(a, model, data, &spec, &info);

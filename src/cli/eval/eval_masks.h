@@ -30,7 +30,7 @@ typedef struct masks_report {
     const eval_arguments *a;
     const renyi_masks *study;
     const renyi_model_info *model;
-    const photo_spec *spec;
+    const image_spec *spec;
     renyi_masks_info info;
     int is_interrupted;
 } masks_report;

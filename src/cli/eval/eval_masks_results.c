@@ -3,7 +3,7 @@
  */
 #include "cli/eval/eval_masks.h"
 #include "cli/kit/output.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #define RENYI_EVAL_REPORT_H
 
 #include "cli/eval/eval_arguments.h"
-#include "cli/shared/class_names.h"
+#include "cli/shared/models.h"
 
 #include <jansson.h>
 
@@ -14,7 +14,7 @@ typedef struct eval_report {
     const renyi_eval *eval;
     const renyi_model_info *model;
     const renyi_dataset_info *data;
-    const photo_spec *spec;
+    const image_spec *spec;
     const zeroshot_words *words; /* NULL: not zero-shot */
     const adaptation *adapt;     /* likewise */
     class_names *names;

@@ -4,7 +4,7 @@
 #include "cli/eval/eval_report.h"
 #include "cli/kit/cli_ranks.h"
 #include "cli/kit/output.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 
 #include <errno.h>
 #include <math.h>

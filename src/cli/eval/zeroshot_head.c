@@ -121,7 +121,7 @@ static void note_cache(const renyi_classifier_info *info)
         cli_detail("computed again: %s", info->cache_message);
 }
 
-static renyi_classifier *compute(const text_side *side, const zeroshot_arguments *z,
+static renyi_classifier *compute(const text_tower *side, const zeroshot_arguments *z,
                                  const zeroshot_words *w, const char *cache, uint64_t threads)
 {
     work_progress progress = {.title = "classes"};
@@ -157,11 +157,11 @@ renyi_classifier *zeroshot_classifier(const char *model, const zeroshot_argument
     const int is_wanted = !z->cache || strcmp(z->cache, "none") != 0;
     char *folder = is_wanted && !z->cache ? user_cache_folder("classifiers") : NULL;
     renyi_classifier *c = NULL;
-    text_side side;
+    text_tower side;
 
-    if (text_side_open(&side, model, &z->text, opt) == 0)
+    if (text_tower_open(&side, model, &z->text, opt, 0) == 0)
         c = compute(&side, z, w, is_wanted ? (z->cache ? z->cache : folder) : NULL, threads);
-    text_side_free(&side);
+    text_tower_free(&side);
     free(folder);
     return c;
 }

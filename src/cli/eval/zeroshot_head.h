@@ -5,7 +5,7 @@
 #ifndef RENYI_ZEROSHOT_HEAD_H
 #define RENYI_ZEROSHOT_HEAD_H
 
-#include "cli/shared/text_side.h"
+#include "cli/shared/models.h"
 
 #include "renyi/eval.h"
 

@@ -200,3 +200,18 @@ double cli_now_ms(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
+
+char *cli_cpu_name(void)
+{
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[512], *name = NULL;
+
+    while (file && !name && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        line[strcspn(line, "\n")] = 0;
+        name = cli_copy(colon + 1 + strspn(colon + 1, " "));
+    }
+    if (file) fclose(file);
+    return name ? name : cli_copy("unknown");
+}

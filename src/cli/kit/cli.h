@@ -69,4 +69,7 @@ void cli_strings_free(cli_strings *list);
 /* Monotonic time in milliseconds. */
 double cli_now_ms(void);
 
+/* Model name of the CPU as the system reports it. Owned. */
+char *cli_cpu_name(void);
+
 #endif

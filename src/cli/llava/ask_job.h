@@ -5,7 +5,7 @@
 #define RENYI_ASK_JOB_H
 
 #include "cli/llava/llava_options.h"
-#include "cli/shared/image_inputs.h"
+#include "cli/shared/images.h"
 
 typedef struct ask_arguments {
     lvlm_arguments lvlm;

@@ -4,7 +4,7 @@
 #include "cli/kit/output.h"
 #include "cli/kit/progress.h"
 #include "cli/llava/llava_options.h"
-#include "cli/shared/image_inputs.h"
+#include "cli/shared/images.h"
 #include "cli/verbs.h"
 
 #include <stdlib.h>

@@ -47,12 +47,9 @@ static int check_asking(vqa_arguments *a)
 
 static int check_policies(vqa_arguments *a)
 {
-    if (prune_texts("vqa", &a->lvlm.prune, &a->policies)) return CLI_USAGE;
-    for (size_t i = 0; i < a->policies.count; i++) {
-        char full[RENYI_POLICY_MAX];
-        const int code = prune_check("vqa", a->policies.items[i], NULL, full);
-        if (code != CLI_OK) return code;
-    }
+    const int code = prune_policies("vqa", &a->lvlm.prune, &a->policies);
+
+    if (code != CLI_OK) return code;
     if (a->policies.count > 1 && a->submission)
         return options_usage_error("vqa", "--submission is of one run; %zu policies are given",
                                    a->policies.count);

@@ -10,20 +10,8 @@
 
 int lvlm_arguments_check(const char *verb, lvlm_arguments *a)
 {
-    char full[RENYI_POLICY_MAX];
-    cli_strings texts = {0};
-    int code = CLI_USAGE;
-
     if (!a->model) return options_usage_error(verb, "-m LLAVA is missing");
-    if (a->prune.policies.count > 1)
-        return options_usage_error(verb, "one --prune POLICY at a time, %zu given",
-                                   a->prune.policies.count);
-    if (prune_texts(verb, &a->prune, &texts) == 0) {
-        a->policy = cli_copy(texts.items[0]);
-        code = prune_check(verb, a->policy, NULL, full);
-    }
-    cli_strings_free(&texts);
-    return code;
+    return prune_policy(verb, &a->prune, &a->policy);
 }
 
 void lvlm_arguments_free(lvlm_arguments *a)

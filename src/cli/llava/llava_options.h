@@ -5,7 +5,7 @@
 #define RENYI_LLAVA_OPTIONS_H
 
 #include "cli/kit/options.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/shared/prune_options.h"
 
 #include "renyi/llava.h"

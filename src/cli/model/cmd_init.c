@@ -13,12 +13,6 @@ typedef struct init_arguments {
     uint64_t seed, classes, dim, blocks, heads, mlp;
 } init_arguments;
 
-static int failure(const renyi_error *err)
-{
-    cli_error("%s", err->message[0] ? err->message : renyi_status_name(err->code));
-    return CLI_FAILED;
-}
-
 static int run_llava(const init_arguments *a, const char *folder)
 {
     work_progress p = {.title = "write"};
@@ -35,7 +29,7 @@ static int run_llava(const init_arguments *a, const char *folder)
     catch_interrupt();
     const renyi_status st = renyi_lvlm_init(folder, a->arch, &opt, &err);
     work_progress_free(&p);
-    if (st != RENYI_OK) return failure(&err);
+    if (st != RENYI_OK) return cli_fail(&err);
     cli_note("wrote %s/: %s with random weights, seed %llu", folder, a->arch,
              (unsigned long long)a->seed);
     return CLI_OK;
@@ -52,7 +46,7 @@ static int run(const init_arguments *a, const char *path)
                                     .mlp_dim = (uint32_t)a->mlp};
     renyi_error err = {0};
 
-    if (renyi_model_init_file(path, a->arch, &opt, &err) != RENYI_OK) return failure(&err);
+    if (renyi_model_init_file(path, a->arch, &opt, &err) != RENYI_OK) return cli_fail(&err);
     cli_note("wrote %s: %s with random weights, seed %llu", path, a->arch,
              (unsigned long long)a->seed);
     return CLI_OK;

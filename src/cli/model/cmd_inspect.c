@@ -1,15 +1,112 @@
-/* cmd_inspect.c - renyi inspect: what a checkpoint is, before anything is run.
- * SPDX-License-Identifier: Apache-2.0
- */
-#include "cli/kit/options.h"
+/* cmd_inspect.c - renyi inspect: describes a checkpoint without running it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/output.h"
-#include "cli/model/inspect_llava.h"
-#include "cli/model/inspect_tensors.h"
-#include "cli/shared/model_path.h"
+#include "cli/model/inspect.h"
+#include "cli/shared/images.h"
+#include "cli/shared/models.h"
 #include "cli/verbs.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- tensors ------------------------------------------------------------------------------- */
+
+int tensor_list_add(void *user, const renyi_tensor_info *t)
+{
+    tensor_list *list = user;
+
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? 2 * list->capacity : 64;
+        list->items = cli_grow(list->items, list->capacity, sizeof *list->items);
+    }
+    list->items[list->count] = *t;
+    list->items[list->count++].name = cli_copy(t->name);
+    return 0;
+}
+
+void tensor_list_free(tensor_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) free((void *)(uintptr_t)list->items[i].name);
+    free(list->items);
+    *list = (tensor_list){0};
+}
+
+/* "12 x 197 x 64"; "scalar" without dimensions. */
+static void shape_text(const renyi_tensor_info *t, char *out, size_t size)
+{
+    size_t at = 0;
+
+    snprintf(out, size, "scalar");
+    for (uint32_t i = 0; i < t->n_dims && i < 8 && at < size; i++) {
+        const int n = snprintf(out + at, size - at, "%s%" PRIu64, i ? " x " : "", t->shape[i]);
+        at += n > 0 ? (size_t)n : 0;
+    }
+}
+
+/* The longest name, but not more than 80: some names are very long. */
+static size_t name_width(const tensor_list *list)
+{
+    size_t width = 44;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const size_t length = strlen(list->items[i].name);
+        if (length > width && length <= 80) width = length;
+    }
+    return width;
+}
+
+void tensor_list_put(const tensor_list *list)
+{
+    const size_t width = name_width(list);
+    char shape[200];
+
+    printf("\n%-*s %-6s %-22s %12s\n", (int)width, "tensor", "dtype", "shape", "bytes");
+    for (size_t i = 0; i < list->count; i++) {
+        const renyi_tensor_info *t = &list->items[i];
+        const size_t length = strlen(t->name);
+        shape_text(t, shape, sizeof shape);
+        cli_put_clean(stdout, t->name);
+        printf("%*s %-6s %-22s %12" PRIu64 "\n", length < width ? (int)(width - length) : 0, "",
+               t->dtype, shape, t->bytes);
+    }
+}
+
+void tensor_list_put_dtypes(const tensor_list *list)
+{
+    enum { MAX_KINDS = 16 };
+    const char *kinds[MAX_KINDS];
+    size_t counts[MAX_KINDS] = {0}, n_kinds = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        size_t k = 0;
+        while (k < n_kinds && strcmp(kinds[k], list->items[i].dtype) != 0) k++;
+        if (k == MAX_KINDS) continue;
+        if (k == n_kinds) kinds[n_kinds++] = list->items[i].dtype;
+        counts[k]++;
+    }
+    printf("tensors         ");
+    for (size_t k = 0; k < n_kinds; k++) printf("%s%zu x %s", k ? ", " : "", counts[k], kinds[k]);
+    putchar('\n');
+}
+
+json_t *tensor_list_json(const tensor_list *list)
+{
+    json_t *all = json_array();
+
+    for (size_t i = 0; i < list->count; i++) {
+        const renyi_tensor_info *t = &list->items[i];
+        json_t *shape = json_array();
+        for (uint32_t d = 0; d < t->n_dims && d < 8; d++)
+            json_array_append_new(shape, json_integer((json_int_t)t->shape[d]));
+        json_array_append_new(all,
+                              json_pack("{s:o, s:s, s:o, s:I}", "name", json_text(t->name), "dtype",
+                                        t->dtype, "shape", shape, "bytes", (json_int_t)t->bytes));
+    }
+    return all;
+}
+
+/* ---- vision models ------------------------------------------------------------------------- */
 
 typedef struct inspect_arguments {
     int json, tensors;
@@ -26,13 +123,12 @@ static void list_tensors(tensor_list *list, const renyi_model *model)
     }
 }
 
-static void put_text(const renyi_model *model, const tensor_list *list, int tensors)
+static void put_text(const renyi_model_info *info, const tensor_list *list, int tensors)
 {
-    renyi_model_info i;
+    const renyi_model_info i = *info;
     char formats[32];
 
     dtypes_here(formats);
-    renyi_model_get_info(model, &i);
     const renyi_preprocess *p = &i.preprocess;
     printf("architecture    ");
     cli_put_clean(stdout, i.architecture);
@@ -66,14 +162,12 @@ static void put_text(const renyi_model *model, const tensor_list *list, int tens
     if (tensors) tensor_list_put(list);
 }
 
-static void put_json(const renyi_model *model, const tensor_list *list, const char *word)
+static void put_json(const renyi_model_info *info, const tensor_list *list, const char *name)
 {
-    renyi_model_info i;
-
-    renyi_model_get_info(model, &i);
+    const renyi_model_info i = *info;
     json_t *document = json_pack(
         "{s:o, s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:I, s:f}", "model",
-        json_text(word), "architecture", json_text(i.architecture), "family", i.family, "layout",
+        json_text(name), "architecture", json_text(i.architecture), "family", i.family, "layout",
         i.layout, "image_size", (int)i.image_size, "patch_size", (int)i.patch_size, "n_patches",
         (int)i.n_patches, "n_prefix", (int)i.n_prefix, "dim", (int)i.dim, "n_blocks",
         (int)i.n_blocks, "n_heads", (int)i.n_heads, "mlp_dim", (int)i.mlp_dim, "n_classes",
@@ -92,26 +186,27 @@ static void put_json(const renyi_model *model, const tensor_list *list, const ch
     json_print(document);
 }
 
-static int run(const inspect_arguments *a, const char *word)
+static int inspect_model(const inspect_arguments *a, const char *name)
 {
-    const renyi_options opt = {.struct_size = sizeof opt,
-                               .image_size = (uint32_t)a->image_size,
-                               .dtype = dtype_from_name(a->dtype)};
+    const renyi_options opt = model_options(NULL, a->dtype, a->image_size);
+    renyi_model_info info;
     tensor_list list = {0};
     int code = CLI_OK;
 
-    if (inspect_lvlm(word, &opt, a->json, a->tensors, &code)) return code;
-    renyi_model *model = model_open_reported(word, &opt);
+    if (inspect_llava(name, &opt, a->json, a->tensors, &code)) return code;
+    renyi_model *model = model_open_reported(name, &opt, &info);
     if (!model) return CLI_FAILED;
     list_tensors(&list, model);
     if (a->json)
-        put_json(model, &list, word);
+        put_json(&info, &list, name);
     else
-        put_text(model, &list, a->tensors);
+        put_text(&info, &list, a->tensors);
     tensor_list_free(&list);
     renyi_model_free(model);
     return CLI_OK;
 }
+
+/* ---- command line -------------------------------------------------------------------------- */
 
 int cmd_inspect(int argc, char **argv)
 {
@@ -121,9 +216,7 @@ int cmd_inspect(int argc, char **argv)
         {"json", 0, OPTION_FLAG, &a.json, "", "one JSON document, tensors included", 0, 0},
         {"tensors", 0, OPTION_FLAG, &a.tensors, "", "list every tensor with dtype, shape and bytes",
          0, 0},
-        {"image-size", 0, OPTION_COUNT, &a.image_size, "N", "as if run at this input size", 1,
-         16384},
-        {"img-size", 0, OPTION_COUNT, &a.image_size, "N", "the same", 1, 16384},
+        SIZE_OPTION_ROWS(&a),
         DTYPE_OPTION_ROW(&a),
     };
     const verb_syntax syntax = {
@@ -142,7 +235,7 @@ int cmd_inspect(int argc, char **argv)
 
     if (outcome == OPTIONS_GO) {
         if (words.count <= 1)
-            code = run(&a, model_or_builtin(words.count ? words.items[0] : NULL));
+            code = inspect_model(&a, model_or_builtin(words.count ? words.items[0] : NULL));
         else
             options_usage_error("inspect", "one MODEL at a time, %zu given", words.count);
     }

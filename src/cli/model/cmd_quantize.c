@@ -1,13 +1,11 @@
-/* cmd_quantize.c - renyi quantize: a model file with 8-bit weights, or a language model with 4-bit
- * ones.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* cmd_quantize.c - renyi quantize: a model in int8 or a language model in int8 or int4.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/output.h"
 #include "cli/kit/progress.h"
-#include "cli/model/quantize_lm_file.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/verbs.h"
 
+#include "renyi/lm.h"
 #include "renyi/quantize.h"
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +16,6 @@ typedef struct quantize_arguments {
     option_reals percentile, spread;
     int exif, json;
 } quantize_arguments;
-
-static int failure(const renyi_error *err)
-{
-    cli_error("%s", err->message[0] ? err->message : renyi_status_name(err->code));
-    return CLI_FAILED;
-}
 
 /* ---- calibration --------------------------------------------------------------------------- */
 
@@ -85,7 +77,7 @@ static int check_and_report(const quantize_arguments *a, const renyi_quantize_re
     renyi_model_info info;
     renyi_error err = {0};
 
-    if (renyi_model_open(&m, a->out, &opt, &err) != RENYI_OK) return failure(&err);
+    if (renyi_model_open(&m, a->out, &opt, &err) != RENYI_OK) return cli_fail(&err);
     renyi_model_get_info(m, &info);
     report(a, r, &info);
     renyi_model_free(m);
@@ -107,7 +99,7 @@ static int write_file(const quantize_arguments *a, const char *path, const renyi
     const renyi_status st = renyi_model_quantize(path, a->out, &o, result, &err);
 
     work_progress_free(&p);
-    return st == RENYI_OK ? CLI_OK : failure(&err);
+    return st == RENYI_OK ? CLI_OK : cli_fail(&err);
 }
 
 /* Said before the photos are run; without them the library says it. */
@@ -140,7 +132,7 @@ static int quantize_calibrated(const quantize_arguments *a, const char *path,
     }
     if (st == RENYI_OK) st = renyi_calibration_new(&c, m, &o, &err);
     if (st == RENYI_OK) st = run_photos(a, c, m, &p, &err);
-    int code = st == RENYI_OK ? write_file(a, path, c, result) : failure(&err);
+    int code = st == RENYI_OK ? write_file(a, path, c, result) : cli_fail(&err);
     if (code == CLI_OK && p.failed.count) code = CLI_PARTIAL;
     work_progress_free(&p);
     renyi_calibration_free(c);
@@ -163,6 +155,63 @@ static int run(const quantize_arguments *a)
         if (last != CLI_OK) code = last;
     }
     return code;
+}
+
+/* ---- language models ----------------------------------------------------------------------- */
+
+static void put_lm_result(const char *model, const char *out, const renyi_lm_info *info,
+                          const renyi_quantize_result *r, int json)
+{
+    if (json) {
+        json_print(json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I}", "model", json_text(model),
+                             "output", json_text(out), "dtype", renyi_dtype_name(info->dtype),
+                             "weights", (json_int_t)r->n_quantised, "parameters",
+                             (json_int_t)info->n_params, "bytes_in_memory", (json_int_t)info->bytes,
+                             "bytes_before", (json_int_t)r->bytes_in, "bytes_after",
+                             (json_int_t)r->bytes_out));
+        return;
+    }
+    cli_put_clean(stdout, out);
+    printf(": language model of %.2f G parameters\n  %u matrices in %s, %.1f -> %.1f MB (%.2f x "
+           "smaller)\n",
+           (double)info->n_params * 1e-9, r->n_quantised, renyi_dtype_name(info->dtype),
+           (double)r->bytes_in * 1e-6, (double)r->bytes_out * 1e-6,
+           (double)r->bytes_in / (double)r->bytes_out);
+}
+
+/* Opens the finished file, so that it is known to load. */
+static int check_lm_file(const char *model, const char *out, const renyi_quantize_result *r,
+                         int json)
+{
+    renyi_lm *lm = NULL;
+    renyi_lm_info info;
+    renyi_error err = {0};
+
+    if (renyi_lm_open(&lm, out, NULL, &err) != RENYI_OK) return cli_fail(&err);
+    renyi_lm_get_info(lm, &info);
+    put_lm_result(model, out, &info, r, json);
+    renyi_lm_free(lm);
+    return CLI_OK;
+}
+
+static int quantize_lm(const char *model, const char *out, const char *bits, int json)
+{
+    work_progress p = {.title = "write"};
+    const int is_int4 = strcmp(bits, "int4") == 0;
+    const renyi_lm_quantize_options o = {.struct_size = sizeof o,
+                                         .dtype = is_int4 ? RENYI_DTYPE_INT4 : RENYI_DTYPE_INT8,
+                                         .progress = work_on_progress,
+                                         .progress_user = &p};
+    renyi_quantize_result result = {0};
+    renyi_error err = {0};
+    char *path = model_path_resolve(model);
+
+    if (!path) return CLI_FAILED;
+    catch_interrupt();
+    const renyi_status st = renyi_lm_quantize(path, out, &o, &result, &err);
+    work_progress_free(&p);
+    free(path);
+    return st == RENYI_OK ? check_lm_file(model, out, &result, json) : cli_fail(&err);
 }
 
 /* ---- the command line ---------------------------------------------------------------------- */

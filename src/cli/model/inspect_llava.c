@@ -1,11 +1,8 @@
-/* inspect_llava.c - see inspect_llava.h. Of the language model only names and shapes are looked at.
- * SPDX-License-Identifier: Apache-2.0
- */
-#include "cli/model/inspect_llava.h"
-
+/* inspect_llava.c - renyi inspect of LLaVA and Llama models, by names and shapes of the tensors.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/output.h"
-#include "cli/model/inspect_tensors.h"
-#include "cli/shared/model_path.h"
+#include "cli/model/inspect.h"
+#include "cli/shared/models.h"
 
 #include "renyi/llava.h"
 #include <inttypes.h>
@@ -15,18 +12,18 @@ static const renyi_dtype dtypes[] = {RENYI_DTYPE_F32, RENYI_DTYPE_BF16, RENYI_DT
                                      RENYI_DTYPE_INT4};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
-/* The parts of a model; those that are not there are NULL, and `no_...` says why. */
+/* The parts of a model; a missing part is NULL, and `no_...` says why. */
 typedef struct parts {
-    const char *word;
+    const char *name;
     renyi_lm_info lm;
-    uint64_t bytes[N_DTYPES]; /* of the language model; 0 = it cannot become that */
+    uint64_t bytes[N_DTYPES]; /* of the language model in each dtype; 0 = not possible */
     renyi_visual *visual;
     renyi_lm_tokenizer *tokenizer;
     renyi_error no_visual, no_tokenizer;
     tensor_list tensors; /* of the model's own files */
 } parts;
 
-/* ---- finding them -------------------------------------------------------------------------- */
+/* ---- opening the parts --------------------------------------------------------------------- */
 
 static void open_parts(parts *p, const char *path, const renyi_options *opt)
 {
@@ -175,19 +172,19 @@ static json_t *tokenizer_json(const parts *p)
 
 static void put_json(const parts *p)
 {
-    json_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "model", json_text(p->word),
+    json_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "model", json_text(p->name),
                          "architecture", p->visual ? "LLaVA" : "Llama", "image_tower",
                          visual_json(p), "language_model", language_json(p), "tokenizer",
                          tokenizer_json(p), "tensors", tensor_list_json(&p->tensors)));
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------------------------- */
 
-int inspect_lvlm(const char *word, const renyi_options *opt, int json, int tensors, int *code)
+int inspect_llava(const char *name, const renyi_options *opt, int json, int tensors, int *code)
 {
-    parts p = {.word = word};
+    parts p = {.name = name};
     renyi_error err = {0};
-    char *path = model_path_resolve(word);
+    char *path = model_path_resolve(name);
 
     *code = CLI_FAILED;
     if (!path) return 1;

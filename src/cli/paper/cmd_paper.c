@@ -5,7 +5,7 @@
 #include "cli/paper/paper_panel.h"
 #include "cli/paper/paper_report.h"
 #include "cli/paper/paper_survey.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/verbs.h"
 
 #include <errno.h>
@@ -94,7 +94,7 @@ static option_outcome parse(paper_arguments *a, int argc, char **argv, cli_strin
         {"csv", 0, OPTION_STRING, &a->run.results_file, "FILE", "also write every cell to FILE", 0,
          0},
         RUN_OPTION_ROWS(&a->run),
-        PHOTO_OPTION_ROWS(&a->run),
+        IMAGE_OPTION_ROWS(&a->run),
     };
     const verb_syntax syntax = {
         "paper", "[--table N]... [-m MODEL]... [--data-dir DIR] [options]",

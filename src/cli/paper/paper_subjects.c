@@ -4,7 +4,7 @@
 #include "cli/paper/paper_subjects.h"
 
 #include "cli/pull/hub_cache.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static int measure(paper_subjects *list, paper_subject *s, const renyi_model *mo
                     .resume = a->run.resume || list->n_started};
     renyi_dataset *data = NULL;
     renyi_eval *e = NULL;
-    photo_spec spec;
+    image_spec spec;
 
     job.policies = renyi_paper_policies(s->paper, &job.n_policies);
     if (!job.n_policies) return CLI_OK; /* nothing of these tables suits the model */
@@ -110,10 +110,9 @@ static int do_model(paper_subjects *list, paper_subject *s, const paper_argument
                                .image_size = (uint32_t)a->run.image_size,
                                .dtype = dtype_from_name(a->run.dtype)};
     renyi_model_info info;
-    renyi_model *model = model_open_reported(s->word, &opt);
+    renyi_model *model = model_open_reported(s->word, &opt, &info);
 
     if (!model) return CLI_FAILED;
-    renyi_model_get_info(model, &info);
     s->architecture = cli_copy(info.architecture);
     s->dtype = renyi_dtype_name(info.dtype);
     s->state = list->is_interrupted ? PAPER_NOT_RUN : PAPER_NO_PHOTOS;

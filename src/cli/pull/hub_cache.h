@@ -1,13 +1,14 @@
-/* hub_cache.h - the Hugging Face cache on disk, as huggingface_hub lays it out:
+/* hub_cache.h - the Hugging Face cache on disk, laid out as huggingface_hub does:
+ * SPDX-License-Identifier: Apache-2.0
  *
  *   <root>/models--ORG--NAME/blobs/<etag>                 the bytes, once
- *   <root>/models--ORG--NAME/refs/<revision>              the commit it stands for
+ *   <root>/models--ORG--NAME/refs/<revision>              the commit of a revision
  *   <root>/models--ORG--NAME/snapshots/<commit>/<file> -> ../../blobs/<etag>
- *
- * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef RENYI_HUB_CACHE_H
 #define RENYI_HUB_CACHE_H
+
+#include <stdint.h>
 
 /* $HF_HUB_CACHE, else $HF_HOME/hub, else $XDG_CACHE_HOME/huggingface/hub, else
  * ~/.cache/huggingface/hub. Owned; NULL when no variable says where. */
@@ -29,5 +30,17 @@ char *hub_find_snapshot(const char *root, const char *repo, const char *revision
 /* Make snapshots/<commit>/<name> point to the blob, replacing what is there. */
 int hub_link_file(const char *repo_dir, const char *commit, const char *name, const char *etag);
 int hub_write_ref(const char *repo_dir, const char *revision, const char *commit);
+
+/* Whether a file has the bytes that its ETag promises. */
+typedef enum digest_verdict {
+    DIGEST_RIGHT,
+    DIGEST_WRONG,
+    DIGEST_UNKNOWN, /* the ETag is no digest */
+    DIGEST_FAILED   /* the file cannot be read */
+} digest_verdict;
+
+/* 64 hexadecimal digits: SHA-256 of the bytes (large files). 40: the SHA-1 that git gives a blob,
+ * of "blob <size>\0" and the bytes (small files). */
+digest_verdict digest_check(int fd, uint64_t size, const char *etag);
 
 #endif

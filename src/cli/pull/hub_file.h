@@ -21,8 +21,6 @@ typedef struct hub_file {
 
 typedef enum hub_answer { HUB_FOUND, HUB_ABSENT, HUB_FAILED } hub_answer;
 
-char *hub_file_url(const hub_source *source, const char *name); /* owned */
-
 /* HUB_ABSENT: the repository has no such file. HUB_FAILED: reported. */
 hub_answer hub_file_ask(const hub_source *source, const char *name, hub_file *out);
 

@@ -4,8 +4,7 @@
 #include "cli/kit/files.h"
 #include "cli/kit/output.h"
 #include "cli/search/embed_job.h"
-#include "cli/shared/model_path.h"
-#include "cli/shared/text_side.h"
+#include "cli/shared/models.h"
 #include "cli/verbs.h"
 
 #include <stdlib.h>
@@ -69,10 +68,8 @@ static int write_rows(const embed_options *o, const embed_result *r)
     renyi_error err = {0};
 
     if (renyi_embeddings_write(o->output, (renyi_rows_format)format_of(o->output), &e, &err) !=
-        RENYI_OK) {
-        cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
-        return CLI_FAILED;
-    }
+        RENYI_OK)
+        return cli_fail(&err);
     cli_note("%s: %zu photo%s, %zu text%s, %u numbers each", o->output, r->files.count,
              r->files.count == 1 ? "" : "s", r->words->count, r->words->count == 1 ? "" : "s",
              r->dim);
@@ -101,17 +98,6 @@ static json_t *names_json(const char *key, const cli_strings *names, const float
     return list;
 }
 
-static json_t *failed_json(const image_inputs *inputs)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < inputs->failed.count; i++)
-        json_array_append_new(list,
-                              json_pack("{s:o, s:o}", "file", json_text(inputs->failed.items[i]),
-                                        "error", json_text(inputs->reasons.items[i])));
-    return list;
-}
-
 static json_t *result_json(const embed_options *o, const embed_result *r)
 {
     const uint32_t dim = r->dim;
@@ -123,7 +109,7 @@ static json_t *result_json(const embed_options *o, const embed_result *r)
                      json_text(r->policy), "dim", (int)dim, "output", json_text(o->output),
                      "images", names_json("file", &r->files, is_file ? NULL : r->images, dim),
                      "texts", names_json("text", r->words, is_file ? NULL : r->texts, dim),
-                     "failed", failed_json(&r->inputs));
+                     "failed", json_failures(&r->inputs.failed, &r->inputs.reasons));
 }
 
 /* Lines of JSON, as a .jsonl file has them. */
@@ -158,53 +144,47 @@ static int report(const embed_options *o, const embed_result *r)
 
 static int embed_texts(const embed_options *o, embed_result *r, const renyi_options *opt)
 {
-    text_side side;
-    int code = text_side_open(&side, o->a.model, &o->text, opt);
+    text_tower tower;
+    int code = text_tower_open(&tower, o->a.model, &o->text, opt, r->dim);
 
-    if (!code && r->dim && side.info.embed_dim != r->dim) {
-        cli_error("the image tower's embeddings have %u numbers, the text tower's %u", r->dim,
-                  side.info.embed_dim);
-        code = -1;
-    }
     if (!code) {
-        r->dim = side.info.embed_dim;
-        r->cpu = side.info.cpu;
-        r->dtype = side.info.dtype;
+        r->dim = tower.info.embed_dim;
+        r->cpu = tower.info.cpu;
+        r->dtype = tower.info.dtype;
         r->texts = cli_alloc(o->texts.count, r->dim * sizeof *r->texts);
         code =
-            text_side_embed(&side, &o->texts, o->text.truncate, (uint32_t)o->a.threads, r->texts);
+            text_tower_embed(&tower, &o->texts, o->text.truncate, (uint32_t)o->a.threads, r->texts);
     }
-    text_side_free(&side);
+    text_tower_free(&tower);
     return code ? CLI_FAILED : CLI_OK;
 }
 
-/* Texts before photos: what is wrong with them shows at once. */
+/* Texts before images, so that their errors show at once. */
 static int embed_both(const embed_options *o, embed_result *r, const renyi_model *model,
-                      const renyi_options *opt)
+                      const renyi_model_info *info, const renyi_options *opt)
 {
-    renyi_model_info info;
     embed_job job;
 
-    renyi_model_get_info(model, &info);
-    r->architecture = cli_copy(info.architecture);
-    r->cpu = info.cpu;
-    r->dtype = info.dtype;
-    r->dim = info.embed_dim;
-    int code = embed_job_open(&job, "embed", &o->a, model);
+    r->architecture = cli_copy(info->architecture);
+    r->cpu = info->cpu;
+    r->dtype = info->dtype;
+    r->dim = info->embed_dim;
+    int code = embed_job_open(&job, "embed", &o->a, model, info);
     if (code == CLI_OK && o->texts.count) code = embed_texts(o, r, opt);
-    if (code == CLI_OK) code = embed_job_photos(&job, &r->inputs, &r->images, &r->files);
+    if (code == CLI_OK) code = embed_job_images(&job, &r->inputs, &r->images, &r->files);
     memcpy(r->policy, job.policy, sizeof r->policy);
     return code;
 }
 
-/* The image tower is not opened for texts alone. */
-static int embed(const embed_options *o, embed_result *r)
+/* For texts alone the image tower is not opened. */
+static int embed_inputs(const embed_options *o, embed_result *r)
 {
-    const renyi_options opt = embed_model_options(&o->a);
+    const renyi_options opt = model_options(o->a.cpu, o->a.dtype, o->a.image_size);
+    renyi_model_info info;
 
     if (!r->inputs.paths.count) return embed_texts(o, r, &opt);
-    renyi_model *model = model_open_reported(o->a.model, &opt);
-    const int code = model ? embed_both(o, r, model, &opt) : CLI_FAILED;
+    renyi_model *model = model_open_reported(o->a.model, &opt, &info);
+    const int code = model ? embed_both(o, r, model, &info, &opt) : CLI_FAILED;
     renyi_model_free(model);
     return code;
 }
@@ -216,7 +196,7 @@ static int run(const embed_options *o, const cli_strings *words)
 
     image_inputs_collect(&r.inputs, words, o->list, o->recursive);
     if (r.inputs.paths.count || o->texts.count) {
-        code = embed(o, &r);
+        code = embed_inputs(o, &r);
         if (code == CLI_OK) code = report(o, &r);
     } else if (!r.inputs.n_failed) {
         cli_error("nothing to embed: the lists name nothing");
@@ -235,23 +215,18 @@ static int run(const embed_options *o, const cli_strings *words)
 static int read_texts(embed_options *o)
 {
     enum { MAX_TEXT_BYTES = 256 << 20 };
-    file_bytes bytes;
+    cli_strings lines = {0};
     char *why = NULL;
 
     if (!o->text_file) return 0;
-    if (read_file(o->text_file, MAX_TEXT_BYTES, &bytes, &why)) {
+    if (read_lines(o->text_file, MAX_TEXT_BYTES, &lines, &why)) {
         cli_error("%s: %s", o->text_file, why);
         free(why);
         return -1;
     }
-    for (char *line = (char *)bytes.data; line;) {
-        char *next = strchr(line, '\n');
-        if (next) *next++ = 0;
-        line[strcspn(line, "\r")] = 0;
-        if (*line) cli_strings_add(&o->texts, cli_copy(line));
-        line = next;
-    }
-    free(bytes.data);
+    for (size_t i = 0; i < lines.count; i++)
+        if (*lines.items[i]) cli_strings_add(&o->texts, cli_copy(lines.items[i]));
+    cli_strings_free(&lines);
     return 0;
 }
 
@@ -265,7 +240,7 @@ static int check(embed_options *o, const cli_strings *words)
                                    "-o %s: the name must end in .safetensors, .npy or "
                                    ".jsonl",
                                    o->output);
-    const int code = embed_arguments_check("embed", &o->a);
+    const int code = prune_policy("embed", &o->a.prune, &o->a.policy);
     if (code != CLI_OK) return code;
     return read_texts(o) ? CLI_FAILED : CLI_OK;
 }

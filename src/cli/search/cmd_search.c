@@ -1,10 +1,98 @@
-/* cmd_search.c - renyi search: the command line; the work is in search_execute.c.
- * SPDX-License-Identifier: Apache-2.0
- */
-#include "cli/search/search_arguments.h"
+/* cmd_search.c - renyi search: the command line and the output; the work is in search_execute.c.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/kit/output.h"
+#include "cli/search/search.h"
 #include "cli/verbs.h"
 
-static int check(search_arguments *a, const cli_strings *words)
+#include <stdlib.h>
+#include <string.h>
+
+/* The path as other programs can open it: below the folder as it was given. Owned. */
+static char *path_of(const search_result *r, const char *file)
+{
+    const char *folder = r->a->folder;
+    const size_t n = strlen(folder);
+
+    return cli_format("%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", file);
+}
+
+/* ---- for people ---------------------------------------------------------------------------- */
+
+static void put_hits(const search_result *r, const search_answer *answer)
+{
+    for (size_t i = 0; i < answer->n; i++) {
+        renyi_gallery_photo photo;
+        renyi_gallery_get_photo(r->gallery, answer->hits[i].photo, &photo);
+        char *path = path_of(r, photo.file);
+        if (r->a->paths) {
+            fputs(path, stdout); /* unchanged, for other programs */
+        } else {
+            printf("  %7.4f  ", answer->hits[i].score);
+            cli_put_clean(stdout, path);
+        }
+        putchar('\n');
+        free(path);
+    }
+}
+
+void search_put_text(const search_result *r)
+{
+    for (size_t i = 0; i < r->n_answers; i++) {
+        const search_answer *answer = &r->answers[i];
+        if (!r->a->paths) {
+            fputs(cli_bold(stdout), stdout);
+            cli_put_clean(stdout, answer->text ? answer->text : answer->image);
+            printf("%s\n", cli_plain(stdout));
+        }
+        put_hits(r, answer);
+    }
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static json_t *answer_json(const search_result *r, const search_answer *answer)
+{
+    json_t *hits = json_array();
+
+    for (size_t i = 0; i < answer->n; i++) {
+        renyi_gallery_photo photo;
+        renyi_gallery_get_photo(r->gallery, answer->hits[i].photo, &photo);
+        char *path = path_of(r, photo.file);
+        json_array_append_new(hits,
+                              json_pack("{s:o, s:o, s:f}", "file", json_text(photo.file), "path",
+                                        json_text(path), "score", answer->hits[i].score));
+        free(path);
+    }
+    return json_pack("{s:o, s:o, s:o}", "text", json_text(answer->text), "image",
+                     json_text(answer->image), "hits", hits);
+}
+
+void search_put_json(const search_result *r)
+{
+    const renyi_gallery_changes *c = &r->changes;
+    json_t *queries = json_array();
+    json_t *failed = json_failures(&r->progress->failed, &r->progress->reasons);
+    json_t *bad = json_failures(&r->bad_images, &r->bad_reasons);
+    renyi_gallery_info info;
+
+    renyi_gallery_get_info(r->gallery, &info);
+    for (size_t i = 0; i < r->n_answers; i++)
+        json_array_append_new(queries, answer_json(r, &r->answers[i]));
+    json_array_extend(failed, bad);
+    json_decref(bad);
+    json_print(json_pack(
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:i, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "model",
+        json_text(r->a->e.model), "architecture", json_text(r->model->architecture), "dtype",
+        renyi_dtype_name(r->model->dtype), "policy", json_text(info.policy), "folder",
+        json_text(r->a->folder), "index", json_text(r->index), "photos", (json_int_t)info.n_photos,
+        "dim", (int)info.dim, "kept", (json_int_t)c->kept, "added", (json_int_t)c->added, "changed",
+        (json_int_t)c->changed, "removed", (json_int_t)c->removed, "anew", c->is_anew, "queries",
+        queries, "failed", failed));
+}
+
+/* ---- command line -------------------------------------------------------------------------- */
+
+static int check_arguments(search_arguments *a, const cli_strings *words)
 {
     if (!a->e.model) return options_usage_error("search", "-m MODEL is missing");
     if (!words->count) return options_usage_error("search", "FOLDER is missing");
@@ -12,10 +100,10 @@ static int check(search_arguments *a, const cli_strings *words)
     for (size_t i = 1; i < words->count; i++) cli_strings_add(&a->texts, cli_copy(words->items[i]));
     if (a->no_update && !a->texts.count && !a->images.count)
         return options_usage_error("search", "--no-update without a question leaves nothing to do");
-    return embed_arguments_check("search", &a->e);
+    return prune_policy("search", &a->e.prune, &a->e.policy);
 }
 
-static option_outcome parse(search_arguments *a, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(search_arguments *a, int argc, char **argv, cli_strings *words)
 {
     const option table[] = {
         {"model", 'm', OPTION_STRING, &a->e.model, "MODEL",
@@ -55,10 +143,11 @@ int cmd_search(int argc, char **argv)
 {
     search_arguments a = {.top_k = 10};
     cli_strings words = {0};
-    const option_outcome outcome = parse(&a, argc, argv, &words);
+    const option_outcome outcome = parse_options(&a, argc, argv, &words);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
-    if (outcome == OPTIONS_GO && (code = check(&a, &words)) == CLI_OK) code = search_execute(&a);
+    if (outcome == OPTIONS_GO && (code = check_arguments(&a, &words)) == CLI_OK)
+        code = search_execute(&a);
     embed_arguments_free(&a.e);
     cli_strings_free(&a.texts);
     cli_strings_free(&a.images);

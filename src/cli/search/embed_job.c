@@ -1,32 +1,10 @@
-/* embed_job.c - see embed_job.h.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* embed_job.c - embeds images with one model: many by the library's threads, or one.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/search/embed_job.h"
-
-#include "cli/kit/progress.h"
-
-#include "renyi/clip.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-int embed_arguments_check(const char *verb, embed_arguments *a)
-{
-    char full[RENYI_POLICY_MAX];
-    cli_strings texts = {0};
-    int code = CLI_USAGE;
-
-    if (a->prune.policies.count > 1)
-        return options_usage_error(verb, "one --prune POLICY at a time, %zu given",
-                                   a->prune.policies.count);
-    if (prune_texts(verb, &a->prune, &texts) == 0) {
-        a->policy = cli_copy(texts.items[0]);
-        code = prune_check(verb, a->policy, NULL, full);
-    }
-    cli_strings_free(&texts);
-    return code;
-}
 
 void embed_arguments_free(embed_arguments *a)
 {
@@ -34,27 +12,15 @@ void embed_arguments_free(embed_arguments *a)
     free(a->policy);
 }
 
-renyi_options embed_model_options(const embed_arguments *a)
-{
-    return (renyi_options){.struct_size = sizeof(renyi_options),
-                           .cpu = cpu_from_name(a->cpu),
-                           .image_size = (uint32_t)a->image_size,
-                           .dtype = dtype_from_name(a->dtype)};
-}
-
 int embed_job_open(embed_job *job, const char *verb, const embed_arguments *a,
-                   const renyi_model *model)
+                   const renyi_model *model, const renyi_model_info *info)
 {
-    renyi_model_info info;
-
-    *job = (embed_job){.a = a, .model = model};
-    renyi_model_get_info(model, &info);
-    job->dim = info.embed_dim;
+    *job = (embed_job){.a = a, .model = model, .dim = info->embed_dim};
     const int code = prune_check(verb, a->policy, model, job->policy);
     if (code != CLI_OK) return code;
-    if (photo_spec_make(&job->spec, verb, &info, &a->over)) return CLI_USAGE;
+    if (image_spec_make(&job->spec, verb, info, &a->over)) return CLI_USAGE;
     job->spec.apply_exif = a->exif;
-    photo_spec_note(&job->spec);
+    image_spec_note(&job->spec);
     if (strcmp(job->policy, "none") != 0) cli_note("policy: %s", job->policy);
     return CLI_OK;
 }
@@ -75,9 +41,9 @@ renyi_embed_options embed_job_options(const embed_job *job, work_progress *progr
                                  .progress = work_on_progress};
 }
 
-/* ---- one photo ----------------------------------------------------------------------------- */
+/* ---- one image ----------------------------------------------------------------------------- */
 
-static renyi_status run_photo(const embed_job *job, const uint8_t *pixels, float *row,
+static renyi_status run_image(const embed_job *job, const uint8_t *pixels, float *row,
                               renyi_error *err)
 {
     const renyi_session_options o = {.struct_size = sizeof o,
@@ -86,10 +52,10 @@ static renyi_status run_photo(const embed_job *job, const uint8_t *pixels, float
                                      .output = RENYI_OUTPUT_EMBEDDING};
     const size_t side = job->spec.preprocess.size;
     renyi_session *session = NULL;
-    float *chw = job->spec.own_normalising ? cli_alloc(3 * side * side, sizeof *chw) : NULL;
+    float *chw = job->spec.own_normalization ? cli_alloc(3 * side * side, sizeof *chw) : NULL;
     renyi_status st = renyi_session_new(&session, job->model, &o, err);
 
-    if (chw) photo_normalise(chw, pixels, 1, &job->spec.preprocess);
+    if (chw) image_normalize(chw, pixels, 1, &job->spec.preprocess);
     if (st == RENYI_OK)
         st = chw ? renyi_run_tensor(session, chw, 1, row, err)
                  : renyi_run_pixels(session, pixels, 1, row, err);
@@ -98,15 +64,15 @@ static renyi_status run_photo(const embed_job *job, const uint8_t *pixels, float
     return st;
 }
 
-int embed_job_photo(const embed_job *job, const char *path, float *row, char **why)
+int embed_job_image(const embed_job *job, const char *path, float *row, char **why)
 {
     const size_t side = job->spec.preprocess.size;
     uint8_t *pixels = cli_alloc(3 * side, side);
     renyi_error err = {0};
-    int code = photo_load(pixels, path, &job->spec, why);
+    int code = image_load(pixels, path, &job->spec, why);
 
-    if (!code && run_photo(job, pixels, row, &err) != RENYI_OK) {
-        *why = cli_copy(err.message[0] ? err.message : renyi_status_name(err.code));
+    if (!code && run_image(job, pixels, row, &err) != RENYI_OK) {
+        *why = cli_copy(cli_reason(&err));
         code = -1;
     }
     free(pixels);
@@ -121,7 +87,7 @@ int embed_job_photo(const embed_job *job, const char *path, float *row, char **w
 
 /* ---- many ---------------------------------------------------------------------------------- */
 
-/* Rows that are there side by side; their names in the same order. */
+/* Moves the rows that were computed together and lists their files in the same order. */
 static void close_gaps(const image_inputs *inputs, const uint8_t *is_done, uint32_t dim,
                        float *rows, cli_strings *files)
 {
@@ -132,18 +98,18 @@ static void close_gaps(const image_inputs *inputs, const uint8_t *is_done, uint3
     }
 }
 
-/* Stdin can only be read here; the library reads files. */
+/* The library reads files, so stdin is read here. */
 static void embed_stdin(const embed_job *job, image_inputs *inputs, size_t i, float *rows,
                         uint8_t *is_done)
 {
     char *why = NULL;
 
-    is_done[i] = embed_job_photo(job, "-", rows + i * job->dim, &why) == 0;
+    is_done[i] = embed_job_image(job, "-", rows + i * job->dim, &why) == 0;
     if (!is_done[i]) image_inputs_fail(inputs, "-", why);
     free(why);
 }
 
-/* From place `from` up to the next "-" or the end; how many. */
+/* How many paths there are from index `from` to the next "-" or the end. */
 static size_t files_from(const image_inputs *inputs, size_t from)
 {
     size_t n = 0;
@@ -162,7 +128,7 @@ static void take_failures(image_inputs *inputs, work_progress *p)
     work_progress_free(p);
 }
 
-int embed_job_photos(const embed_job *job, image_inputs *inputs, float **rows, cli_strings *files)
+int embed_job_images(const embed_job *job, image_inputs *inputs, float **rows, cli_strings *files)
 {
     const size_t n = inputs->paths.count;
     work_progress progress = {.title = "embed"};
@@ -187,9 +153,7 @@ int embed_job_photos(const embed_job *job, image_inputs *inputs, float **rows, c
     close_gaps(inputs, is_done, job->dim, *rows, files);
     free(is_done);
     if (st == RENYI_OK) return CLI_OK;
-    if (st == RENYI_ERR_ABORTED)
-        cli_error("interrupted; nothing was written");
-    else
-        cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
+    if (st != RENYI_ERR_ABORTED) return cli_fail(&err);
+    cli_error("interrupted; nothing was written");
     return CLI_FAILED;
 }

@@ -1,6 +1,5 @@
-/* prune_options.c - see prune_options.h.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* prune_options.c - from --prune, --keep-rate, ... to policy texts that the library accepts.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/shared/prune_options.h"
 
 #include <ctype.h>
@@ -8,7 +7,7 @@
 #include <string.h>
 
 /* Add " key=value" (or " key" without a value) to the owned text. */
-static char *append(char *text, const char *key, const char *value)
+static char *append_key(char *text, const char *key, const char *value)
 {
     char *longer = cli_format("%s %s%s%s", text, key, value ? "=" : "", value ? value : "");
     free(text);
@@ -26,7 +25,7 @@ static char *plain_list(const char *text)
     return out;
 }
 
-/* A blank in a value would start another word of the policy. */
+/* A space in a value would begin another key of the policy. */
 static int is_one_word(const char *text)
 {
     if (!*text) return 0;
@@ -35,13 +34,13 @@ static int is_one_word(const char *text)
     return 1;
 }
 
-/* All words of the command line but --prune as " key=value ..."; owned, NULL after reporting. */
-static char *other_words(const char *verb, const prune_options *o)
+/* All options but --prune as " key=value ..."; owned, NULL after reporting. */
+static char *other_options(const char *verb, const prune_options *o)
 {
     char *layers = o->drop_loc ? plain_list(o->drop_loc) : NULL;
     const struct {
         const char *option, *key, *value;
-    } words[] = {
+    } given[] = {
         {"keep-rate", "keep", o->keep_rate},
         {"keep-tokens", "tokens", o->keep_tokens},
         {"p", "p", o->p},
@@ -53,63 +52,74 @@ static char *other_words(const char *verb, const prune_options *o)
     };
     char *text = cli_copy("");
 
-    for (size_t i = 0; text && i < sizeof words / sizeof *words; i++) {
-        if (!words[i].value) continue;
-        if (is_one_word(words[i].value)) {
-            text = append(text, words[i].key, words[i].value);
+    for (size_t i = 0; text && i < sizeof given / sizeof *given; i++) {
+        if (!given[i].value) continue;
+        if (is_one_word(given[i].value)) {
+            text = append_key(text, given[i].key, given[i].value);
             continue;
         }
-        options_usage_error(verb, "option '--%s': '%s' is not one word", words[i].option,
-                            words[i].value);
+        options_usage_error(verb, "option '--%s': '%s' is not one word", given[i].option,
+                            given[i].value);
         free(text);
         text = NULL;
     }
-    if (text && o->fuse_token) text = append(text, "fuse", NULL);
+    if (text && o->fuse_token) text = append_key(text, "fuse", NULL);
     free(layers);
     return text;
 }
 
-/* The rule that the words belong to when --prune names none. */
+/* The rule that the options belong to if --prune gives none. */
 static const char *implied_rule(const prune_options *o)
 {
     return o->r ? "tome" : o->p ? "naive" : "evit";
 }
 
-int prune_texts(const char *verb, const prune_options *o, cli_strings *texts)
-{
-    char *words = other_words(verb, o);
-
-    if (!words) return -1;
-    for (size_t i = 0; i < o->policies.count; i++)
-        cli_strings_add(texts, cli_format("%s%s", o->policies.items[i], words));
-    if (!o->policies.count)
-        cli_strings_add(texts,
-                        *words ? cli_format("%s%s", implied_rule(o), words) : cli_copy("none"));
-    free(words);
-    return 0;
-}
-
 int prune_error(const char *verb, const char *text, const renyi_error *err)
 {
-    enum { SHOWN = 160 }; /* of the text: the line must have room for what is wrong with it */
-    const char *what = err->message[0] ? err->message : renyi_status_name(err->code);
+    enum { SHOWN = 160 }; /* of the text, so that the line has space for what is wrong with it */
 
-    if (err->code != RENYI_ERR_ARG) {
-        cli_error("%s", what);
-        return CLI_FAILED;
-    }
+    if (err->code != RENYI_ERR_ARG) return cli_fail(err);
     cli_error("%s: policy '%.*s%s': %s; see 'renyi policies'", verb, SHOWN, text,
-              strlen(text) > SHOWN ? "..." : "", what);
+              strlen(text) > SHOWN ? "..." : "", cli_reason(err));
     return CLI_USAGE;
 }
 
-int prune_check(const char *verb, const char *text, const renyi_model *model,
-                char full[RENYI_POLICY_MAX])
+int prune_check(const char *verb, const char *text, const renyi_model *model, char *full)
 {
     renyi_error err = {0};
 
     if (renyi_policy_check(text, model, full, RENYI_POLICY_MAX, &err) == RENYI_OK) return CLI_OK;
     return prune_error(verb, text, &err);
+}
+
+int prune_policies(const char *verb, const prune_options *o, cli_strings *texts)
+{
+    char *keys = other_options(verb, o);
+    int code = CLI_OK;
+
+    if (!keys) return CLI_USAGE;
+    for (size_t i = 0; i < o->policies.count; i++)
+        cli_strings_add(texts, cli_format("%s%s", o->policies.items[i], keys));
+    if (!o->policies.count)
+        cli_strings_add(texts,
+                        *keys ? cli_format("%s%s", implied_rule(o), keys) : cli_copy("none"));
+    free(keys);
+    for (size_t i = 0; code == CLI_OK && i < texts->count; i++)
+        code = prune_check(verb, texts->items[i], NULL, NULL);
+    return code;
+}
+
+int prune_policy(const char *verb, const prune_options *o, char **text)
+{
+    cli_strings texts = {0};
+
+    if (o->policies.count > 1)
+        return options_usage_error(verb, "one --prune POLICY at a time, %zu given",
+                                   o->policies.count);
+    const int code = prune_policies(verb, o, &texts);
+    if (code == CLI_OK) *text = cli_copy(texts.items[0]);
+    cli_strings_free(&texts);
+    return code;
 }
 
 void prune_options_free(prune_options *o) { cli_strings_free(&o->policies); }

@@ -1,9 +1,9 @@
 /* prune_options.h - the pruning options that verbs share, and the policy texts they mean.
  * SPDX-License-Identifier: Apache-2.0
  *
- * --prune takes a policy of the library's grammar, a preset's name, or a rule alone. The words of
- * the field (--keep-rate, --drop-loc, ...) are other spellings of the grammar's keys: they are
- * appended to the policy text, and the library alone judges the whole.
+ * --prune takes a policy text, the name of a preset, or a rule alone. The other options
+ * (--keep-rate, --drop-loc, ...) are other spellings of keys of the policy text: they are appended
+ * to it, and only the library parses the result.
  */
 #ifndef RENYI_PRUNE_OPTIONS_H
 #define RENYI_PRUNE_OPTIONS_H
@@ -34,25 +34,28 @@ typedef struct prune_options {
     {"drop-loc", 0, OPTION_STRING, &(o)->drop_loc, "L,...", \
      "blocks that cut, from 0: 3,6,9 or '(3, 6, 9)' (layers=)", 0, 0}, \
     {"metric", 0, OPTION_STRING, &(o)->metric, "M", \
-     "what tokens are ranked by: cls, col, correct, ... (metric=)", 0, 0}, \
+     "what ranks the tokens: cls, col, correct, ... (metric=)", 0, 0}, \
     {"norm", 0, OPTION_STRING, &(o)->norm, "N", \
      "order of the column norm, N >= 1 or inf (n=)", 0, 0}, \
     {"rescue", 0, OPTION_STRING, &(o)->rescue, "C", \
      "share of the kept that the column norm chooses, 0 to 1 (c=)", 0, 0}, \
     {"fuse-token", 0, OPTION_FLAG, &(o)->fuse_token, "", \
-     "the removed live on as one fused token (fuse)", 0, 0}
+     "fuse the removed tokens into one (fuse)", 0, 0}
 /* clang-format on */
 
-/* What was meant, into the empty list `texts`: every --prune with the other words appended; without
- * one, the rule that the words belong to; "none" without any. 0, or -1 after reporting wrong usage.
- * The texts are not judged: see prune_check. */
-int prune_texts(const char *verb, const prune_options *o, cli_strings *texts);
+/* The policies of the command line, as typed, into the empty list `texts`: every --prune with the
+ * other options appended; without --prune, the rule that those options belong to; "none" without
+ * any. Each is parsed here, so that wrong usage shows before a model is loaded. CLI_OK, or another
+ * exit code after reporting. */
+int prune_policies(const char *verb, const prune_options *o, cli_strings *texts);
 
-/* The policy in full, every default said. With a model its layers and counts are checked too.
- * CLI_OK; CLI_USAGE or CLI_FAILED after reporting. */
-int prune_check(const char *verb, const char *text, const renyi_model *model,
-                char full[RENYI_POLICY_MAX]);
-/* Report an error of the library that a policy caused; returns the exit code. */
+/* The same for verbs with one policy; *text is owned. */
+int prune_policy(const char *verb, const prune_options *o, char **text);
+
+/* The policy in full, with every default; `full` may be NULL. With a model its layers and counts
+ * are checked, too. CLI_OK; CLI_USAGE or CLI_FAILED after reporting. */
+int prune_check(const char *verb, const char *text, const renyi_model *model, char *full);
+/* Reports an error of the library that a policy caused; returns the exit code. */
 int prune_error(const char *verb, const char *text, const renyi_error *err);
 void prune_options_free(prune_options *o);
 

@@ -1,7 +1,7 @@
 /* cmd_sweep.c - renyi sweep: the command line; the work is in sweep_execute.c.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/sweep/sweep_arguments.h"
 #include "cli/verbs.h"
 

@@ -1,7 +1,7 @@
 /* cmd_tune.c - renyi tune: the command line; the work is in tune_execute.c.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/sweep/tune_arguments.h"
 #include "cli/verbs.h"
 

@@ -4,7 +4,7 @@
 #include "cli/kit/cli_ranks.h"
 #include "cli/kit/output.h"
 #include "cli/kit/progress.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/sweep/sweep_report.h"
 
 #include <math.h>
@@ -63,14 +63,14 @@ static renyi_status open_model(void *user, const char *model, uint32_t image_siz
                              .image_size = image_size,
                              .dtype = dtype_from_name(d->a->e.dtype)};
     renyi_model_info info;
-    photo_spec spec;
+    image_spec spec;
     uint32_t i = 0;
 
     while (strcmp(d->grid.models[i], model) != 0) i++;
     renyi_status status = renyi_model_open(out, d->paths[i], &o, err);
     if (status != RENYI_OK) return status;
     renyi_model_get_info(*out, &info);
-    if (photo_spec_make(&spec, "sweep", &info, &d->a->e.over))
+    if (image_spec_make(&spec, "sweep", &info, &d->a->e.over))
         status = fail_silently(err, RENYI_ERR_ARG);
     if (status == RENYI_OK) status = add_words(d, i, &o, out, err);
     if (status != RENYI_OK) {

@@ -1,8 +1,7 @@
 /* sweep_view.c - from a sweep to what is told of it: fronts, order, baselines, pairs.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/bench/bench_report.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/sweep/sweep_report.h"
 
 #include <math.h>
@@ -204,7 +203,7 @@ static char *data_text(const sweep_view *v)
 
 static char *machine_text(const sweep_view *v)
 {
-    char *cpu = bench_cpu_name();
+    char *cpu = cli_cpu_name();
     char *threads = v->a->e.threads
                         ? cli_format("%llu thread%s", (unsigned long long)v->a->e.threads,
                                      v->a->e.threads > 1 ? "s" : "")

@@ -3,7 +3,7 @@
  */
 #include "cli/kit/output.h"
 #include "cli/kit/progress.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/sweep/tune_report.h"
 
 #include <stdlib.h>
@@ -115,15 +115,15 @@ static int tune(driver *d, const renyi_model *model, const renyi_dataset *data,
     const tune_arguments *a = d->a;
     renyi_model_info info;
     renyi_dataset_info found;
-    photo_spec spec;
+    image_spec spec;
     renyi_error err = {0};
     tune_report r = {.a = a, .model = &info, .data = &found, .spec = &spec};
     renyi_tune *t;
 
     renyi_model_get_info(model, &info);
     renyi_dataset_get_info(data, &found);
-    if (photo_spec_make(&spec, "tune", &info, &a->e.over)) return CLI_USAGE;
-    photo_spec_note(&spec);
+    if (image_spec_make(&spec, "tune", &info, &a->e.over)) return CLI_USAGE;
+    image_spec_note(&spec);
     if (a->unlabelled)
         cli_note("data: %llu photos of %s, without classes", (unsigned long long)found.n_images,
                  a->e.data);
@@ -199,7 +199,7 @@ int tune_execute(const tune_arguments *a)
     renyi_dataset *data = NULL;
     renyi_grid *grid = NULL;
 
-    renyi_model *model = model_open_reported(a->e.model, &opt);
+    renyi_model *model = model_open_reported(a->e.model, &opt, NULL);
     if (!model) return CLI_FAILED;
     d.path = model_path_resolve(a->e.model);
     int code = d.path ? make_grid(a, model, &grid) : CLI_FAILED;

@@ -13,7 +13,7 @@ typedef struct tune_report {
     const renyi_tune *tune;
     const renyi_model_info *model;
     const renyi_dataset_info *data;
-    const photo_spec *spec;
+    const image_spec *spec;
     int is_interrupted;
 } tune_report;
 

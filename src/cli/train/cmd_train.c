@@ -2,7 +2,7 @@
  * is in train_execute.c.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/train/train_arguments.h"
 #include "cli/verbs.h"
 

@@ -1,7 +1,7 @@
 /* cmd_viz.c - renyi viz: what a model looks at in a photo, and what pruning drops of it.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/shared/model_path.h"
+#include "cli/shared/models.h"
 #include "cli/verbs.h"
 #include "cli/viz/viz_arguments.h"
 

@@ -5,7 +5,7 @@
 #define RENYI_VIZ_ARGUMENTS_H
 
 #include "cli/kit/options.h"
-#include "cli/shared/image_inputs.h"
+#include "cli/shared/images.h"
 
 #include "renyi/viz.h"
 #include <jansson.h>

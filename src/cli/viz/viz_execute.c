@@ -3,8 +3,8 @@
  */
 #include "cli/kit/output.h"
 #include "cli/kit/progress.h"
-#include "cli/shared/model_input.h"
-#include "cli/shared/model_path.h"
+#include "cli/shared/images.h"
+#include "cli/shared/models.h"
 #include "cli/viz/viz_arguments.h"
 
 #include "renyi/viz.h"
@@ -44,7 +44,7 @@ static int look_at(viz_view *v, renyi_viz *viz, const char *path, image_inputs *
     renyi_image image;
     char *why;
 
-    if (photo_decode(&image, path, v->a->exif, &why)) {
+    if (image_decode(&image, path, v->a->exif, &why)) {
         image_inputs_fail(inputs, path, why);
         free(why);
         return 0;
@@ -135,7 +135,7 @@ int viz_execute(const viz_arguments *a, const cli_strings *words)
                                    .cpu = cpu_from_name(a->cpu),
                                    .image_size = (uint32_t)a->image_size,
                                    .dtype = dtype_from_name(a->dtype)};
-        renyi_model *model = model_open_reported(a->model, &opt);
+        renyi_model *model = model_open_reported(a->model, &opt, NULL);
         if (model) code = with_model(a, model, &inputs);
         renyi_model_free(model);
     } else if (!inputs.n_failed) {

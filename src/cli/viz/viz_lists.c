@@ -1,7 +1,7 @@
 /* viz_lists.c - the lists of renyi viz: "cls,col n=2", "0-5,11", "1,2,inf", "3,7".
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cli/shared/class_names.h"
+#include "cli/shared/models.h"
 #include "cli/viz/viz_arguments.h"
 
 #include <math.h>
@@ -156,7 +156,7 @@ static int take_names(viz_lists *l, const renyi_model *model, const renyi_model_
                       const char *path)
 {
     class_names names;
-    const int code = class_names_open(&names, model, path);
+    const int code = class_names_open(&names, model, info, path);
 
     if (!code) {
         l->class_names = cli_alloc(info->n_classes, sizeof *l->class_names);

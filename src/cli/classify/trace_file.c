@@ -1,8 +1,6 @@
-/* trace_file.c - see trace_file.h.
- * SPDX-License-Identifier: Apache-2.0
- */
-#include "cli/shared/trace_file.h"
-
+/* trace_file.c - writes what each cut did to each image, one JSON line per image.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/classify/classify.h"
 #include "cli/kit/output.h"
 
 #include <errno.h>
@@ -17,8 +15,8 @@ int trace_open(trace_file *t, const char *path, const renyi_model_info *info)
     return -1;
 }
 
-/* Only patches have a place in the picture; a fused token is null. */
-static json_t *place_json(const renyi_cut *cut, uint32_t token)
+/* Position in the grid of patches; a fused token has none (null). */
+static json_t *position_json(const renyi_cut *cut, uint32_t token)
 {
     const int32_t position = token == RENYI_NONE ? RENYI_FUSED : cut->position[token];
     return position < 0 ? json_null() : json_integer(position);
@@ -30,14 +28,14 @@ static json_t *size_json(float size)
     return (float)whole == size ? json_integer(whole) : json_number((double)size);
 }
 
-/* The new list behind the prefix: places, scores, sizes, in its order. */
+/* The tokens after the prefix that the cut leaves: positions, scores, sizes, in their order. */
 static void add_kept(json_t *out, const renyi_cut *cut)
 {
     json_t *kept = json_array(), *scores = json_array(), *sizes = json_array();
 
     for (uint32_t row = cut->n_prefix; row < cut->n_out; row++) {
         const uint32_t token = cut->source[row];
-        json_array_append_new(kept, place_json(cut, token));
+        json_array_append_new(kept, position_json(cut, token));
         json_array_append_new(scores, token == RENYI_NONE ? json_null()
                                                           : json_number((double)cut->score[token]));
         json_array_append_new(sizes, size_json(cut->size[row]));
@@ -47,7 +45,7 @@ static void add_kept(json_t *out, const renyi_cut *cut)
     json_object_set_new(out, "sizes", sizes);
 }
 
-/* The tokens that have no row of their own any more, each in the list that says why. */
+/* The tokens that lost their row, each in the list of the reason. */
 static void add_removed(json_t *out, const renyi_cut *cut)
 {
     json_t *rescued = json_array(), *dropped = json_array(), *fused = json_array(),
@@ -56,14 +54,14 @@ static void add_removed(json_t *out, const renyi_cut *cut)
     for (uint32_t token = cut->n_prefix; token < cut->n_in; token++) {
         const uint32_t row = cut->target[token];
         const uint32_t owner = row == RENYI_NONE ? RENYI_NONE : cut->source[row];
-        if (cut->rescued[token]) json_array_append_new(rescued, place_json(cut, token));
+        if (cut->rescued[token]) json_array_append_new(rescued, position_json(cut, token));
         if (row == RENYI_NONE)
-            json_array_append_new(dropped, place_json(cut, token));
+            json_array_append_new(dropped, position_json(cut, token));
         else if (owner == RENYI_NONE)
-            json_array_append_new(fused, place_json(cut, token));
+            json_array_append_new(fused, position_json(cut, token));
         else if (owner != token)
             json_array_append_new(
-                merged, json_pack("[o, o]", place_json(cut, token), place_json(cut, owner)));
+                merged, json_pack("[o, o]", position_json(cut, token), position_json(cut, owner)));
     }
     json_object_set_new(out, "rescued", rescued);
     json_object_set_new(out, "dropped", dropped);
@@ -80,13 +78,13 @@ static json_t *cut_json(const renyi_cut *cut)
     return out;
 }
 
-/* Tokens that enter each block, and that leave the last: blocks `from` to `until` see `count`. */
+/* Tokens that enter blocks `from` to `until`; one block after the last, those that leave it. */
 static void add_counts(json_t *counts, uint32_t from, uint32_t until, uint32_t count)
 {
     for (; from <= until; from++) json_array_append_new(counts, json_integer(count));
 }
 
-static json_t *photo_json(const trace_file *t, const char *file, const renyi_session *session,
+static json_t *image_json(const trace_file *t, const char *file, const renyi_session *session,
                           uint32_t image, renyi_error *err)
 {
     json_t *tokens = json_array(), *cuts = json_array();
@@ -109,15 +107,15 @@ static json_t *photo_json(const trace_file *t, const char *file, const renyi_ses
                      renyi_session_policy(session), "tokens", tokens, "cuts", cuts);
 }
 
-int trace_photo(trace_file *t, const char *file, const renyi_session *session, uint32_t image)
+int trace_image(trace_file *t, const char *file, const renyi_session *session, uint32_t image)
 {
     renyi_error err = {.code = RENYI_ERR_NOMEM};
-    json_t *line = photo_json(t, file, session, image, &err);
+    json_t *line = image_json(t, file, session, image, &err);
     char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 
     json_decref(line);
     if (!text) {
-        cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
+        cli_fail(&err);
         return -1;
     }
     const int failed = fprintf(t->stream, "%s\n", text) < 0 || fflush(t->stream) != 0;

@@ -1,0 +1,229 @@
+/* images.c - the images of a command line: which files are meant, and from a file to model input.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/shared/images.h"
+
+#include "cli/kit/files.h"
+#include "cli/kit/output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+/* ---- which files --------------------------------------------------------------------------- */
+
+enum { MAX_DEPTH = 32 }; /* of --recursive; ends a loop of symbolic links */
+static const size_t max_list_bytes = 64u << 20;
+
+void image_inputs_fail(image_inputs *inputs, const char *path, const char *reason)
+{
+    cli_error("%s: %s", path, reason);
+    cli_strings_add(&inputs->failed, cli_copy(path));
+    cli_strings_add(&inputs->reasons, cli_copy(reason));
+    inputs->n_failed++;
+}
+
+void image_inputs_free(image_inputs *inputs)
+{
+    cli_strings_free(&inputs->paths);
+    cli_strings_free(&inputs->failed);
+    cli_strings_free(&inputs->reasons);
+}
+
+static int has_image_name(const char *name)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp", ".ppm", ".pgm", ".pnm"};
+    const char *dot = strrchr(name, '.');
+
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return 1;
+    return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The names in a directory, sorted, without hidden files; -1 with errno set. */
+static int list_directory(const char *path, cli_strings *names)
+{
+    DIR *dir = opendir(path);
+    const struct dirent *entry;
+
+    if (!dir) return -1;
+    while ((entry = readdir(dir)))
+        if (entry->d_name[0] != '.') cli_strings_add(names, cli_copy(entry->d_name));
+    closedir(dir);
+    if (names->count) qsort(names->items, names->count, sizeof *names->items, compare_names);
+    return 0;
+}
+
+/* max_depth = 1: only the files of this directory. */
+static void add_directory(image_inputs *out, const char *path, int depth, int max_depth)
+{
+    cli_strings names = {0};
+    const size_t length = strlen(path);
+    const char *slash = length && path[length - 1] == '/' ? "" : "/";
+
+    if (list_directory(path, &names)) image_inputs_fail(out, path, strerror(errno));
+    for (size_t i = 0; i < names.count; i++) {
+        char *child = cli_format("%s%s%s", path, slash, names.items[i]);
+        struct stat st;
+        const int exists = stat(child, &st) == 0;
+        if (exists && S_ISDIR(st.st_mode)) {
+            if (depth + 1 < max_depth) add_directory(out, child, depth + 1, max_depth);
+        } else if (has_image_name(child)) {
+            cli_strings_add(&out->paths, child);
+            continue;
+        }
+        free(child);
+    }
+    cli_strings_free(&names);
+}
+
+static void add_path(image_inputs *out, const char *path, int recursive)
+{
+    struct stat st;
+
+    if (strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        const size_t files = out->paths.count, failures = out->n_failed;
+        add_directory(out, path, 0, recursive ? MAX_DEPTH : 1);
+        if (out->paths.count == files && out->n_failed == failures)
+            image_inputs_fail(out, path,
+                              recursive
+                                  ? "no images in this directory or below"
+                                  : "no images in this directory (--recursive looks below it)");
+        return;
+    }
+    cli_strings_add(&out->paths, cli_copy(path)); /* errors show when it is read */
+}
+
+static void add_list(image_inputs *out, const char *list, int recursive)
+{
+    cli_strings lines = {0};
+    char *why;
+
+    if (read_lines(list, max_list_bytes, &lines, &why)) {
+        image_inputs_fail(out, list, why);
+        free(why);
+        return;
+    }
+    for (size_t k = 0; k < lines.count; k++)
+        if (*lines.items[k]) add_path(out, lines.items[k], recursive);
+    cli_strings_free(&lines);
+}
+
+void image_inputs_collect(image_inputs *out, const cli_strings *arguments, const char *list,
+                          int recursive)
+{
+    *out = (image_inputs){0};
+    for (size_t i = 0; i < arguments->count; i++) add_path(out, arguments->items[i], recursive);
+    if (list) add_list(out, list, recursive);
+}
+
+/* ---- from a file to model input ------------------------------------------------------------ */
+
+static const size_t max_image_bytes = 256u << 20; /* the library's own default limit */
+
+static renyi_crop_mode crop_mode_from(const char *name)
+{
+    if (strcmp(name, "squash") == 0) return RENYI_CROP_SQUASH;
+    return strcmp(name, "border") == 0 ? RENYI_CROP_BORDER : RENYI_CROP_CENTER;
+}
+
+static renyi_interpolation interpolation_from(const char *name)
+{
+    if (strcmp(name, "bilinear") == 0) return RENYI_BILINEAR;
+    return strcmp(name, "lanczos") == 0 ? RENYI_LANCZOS : RENYI_BICUBIC;
+}
+
+/* 0, or -1 after reporting. */
+static int check_overrides(const char *verb, const image_overrides *over)
+{
+    const double crop = over->crop_pct.values[0];
+
+    if (over->crop_pct.given && !(crop > 0.0 && crop <= 1.0)) {
+        options_usage_error(verb, "option '--crop-pct': %g is not above 0 and at most 1", crop);
+        return -1;
+    }
+    for (int i = 0; over->std.given && i < 3; i++) {
+        if (over->std.values[i] > 0.0) continue;
+        options_usage_error(verb, "option '--std': %g is not above 0", over->std.values[i]);
+        return -1;
+    }
+    return 0;
+}
+
+int image_spec_make(image_spec *out, const char *verb, const renyi_model_info *info,
+                    const image_overrides *over)
+{
+    renyi_preprocess *p = &out->preprocess;
+
+    *out = (image_spec){.preprocess = info->preprocess, .source = info->preprocess_source};
+    if (check_overrides(verb, over)) return -1;
+    out->own_normalization = over->mean.given || over->std.given;
+    out->is_overridden =
+        out->own_normalization || over->crop_pct.given || over->crop_mode || over->interpolation;
+    if (over->crop_pct.given) p->crop_pct = over->crop_pct.values[0];
+    if (over->mean.given) memcpy(p->mean, over->mean.values, sizeof p->mean);
+    if (over->std.given) memcpy(p->std, over->std.values, sizeof p->std);
+    if (over->crop_mode) p->crop_mode = crop_mode_from(over->crop_mode);
+    if (over->interpolation) p->interpolation = interpolation_from(over->interpolation);
+    return 0;
+}
+
+void image_spec_note(const image_spec *spec)
+{
+    const renyi_preprocess *p = &spec->preprocess;
+
+    cli_note("preprocessing: %u x %u, crop %g (%s), %s, mean %g %g %g, std %g %g %g; from %s%s",
+             p->size, p->size, p->crop_pct, crop_mode_name(p->crop_mode),
+             interpolation_name(p->interpolation), p->mean[0], p->mean[1], p->mean[2], p->std[0],
+             p->std[1], p->std[2], spec->source,
+             spec->is_overridden ? ", changed by the command line" : "");
+}
+
+int image_decode(renyi_image *out, const char *path, int apply_exif, char **why)
+{
+    const renyi_image_options opt = {.struct_size = sizeof opt, .apply_exif = apply_exif != 0};
+    renyi_error err = {0};
+    file_bytes bytes;
+
+    *out = (renyi_image){0};
+    if (read_file(path, max_image_bytes, &bytes, why)) return -1;
+    const renyi_status status = renyi_image_decode(out, bytes.data, bytes.size, &opt, &err);
+    free(bytes.data);
+    if (status != RENYI_OK) *why = cli_copy(cli_reason(&err));
+    return status == RENYI_OK ? 0 : -1;
+}
+
+int image_load(uint8_t *pixels, const char *path, const image_spec *spec, char **why)
+{
+    const renyi_image_options opt = {.struct_size = sizeof opt,
+                                     .apply_exif = spec->apply_exif != 0};
+    renyi_error err = {0};
+    renyi_image image;
+
+    if (image_decode(&image, path, spec->apply_exif, why)) return -1;
+    const renyi_status status = renyi_image_fit(pixels, &image, &spec->preprocess, NULL, &err);
+    renyi_image_free(&image, &opt);
+    if (status != RENYI_OK) *why = cli_copy(cli_reason(&err));
+    return status == RENYI_OK ? 0 : -1;
+}
+
+void image_normalize(float *chw, const uint8_t *pixels, size_t n, const renyi_preprocess *spec)
+{
+    const size_t area = (size_t)spec->size * spec->size;
+
+    for (size_t image = 0; image < n; image++)
+        for (size_t c = 0; c < 3; c++) {
+            const float mean = (float)spec->mean[c], std = (float)spec->std[c];
+            float *plane = chw + (image * 3 + c) * area;
+            const uint8_t *from = pixels + image * 3 * area + c;
+            /* The order of timm and torchvision: to [0, 1], minus mean, over std, all in float. */
+            for (size_t i = 0; i < area; i++) plane[i] = ((float)from[3 * i] / 255.0f - mean) / std;
+        }
+}

@@ -1,0 +1,244 @@
+/* models.c - opens what -m names: a model, its text tower, its class names.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/shared/models.h"
+
+#include "cli/kit/files.h"
+#include "cli/kit/progress.h"
+#include "cli/pull/hub_cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- the model ----------------------------------------------------------------------------- */
+
+static char *find_in_cache(const char *repo)
+{
+    char *root = hub_cache_root();
+    char *snapshot = root ? hub_find_snapshot(root, repo, "main") : NULL;
+    free(root);
+    return snapshot;
+}
+
+char *model_path_resolve(const char *name)
+{
+    struct stat st;
+
+    if (strcmp(name, RENYI_MODEL_BUILTIN) == 0 || stat(name, &st) == 0) return cli_copy(name);
+    const int why = errno;
+    if (!hub_is_repo_name(name) || !strchr(name, '/') || strstr(name, ".safetensors")) {
+        cli_error("%s: %s", name, strerror(why));
+        return NULL;
+    }
+    char *snapshot = find_in_cache(name);
+    if (!snapshot)
+        cli_error(
+            "%s: no such file, and not in the Hugging Face cache; to download it:  renyi pull %s",
+            name, name);
+    return snapshot;
+}
+
+const char *model_or_builtin(const char *name)
+{
+    if (name) return name;
+    cli_note(
+        "model: the small built-in one, which knows the ten classes of Imagenette; -m MODEL for "
+        "others");
+    return RENYI_MODEL_BUILTIN;
+}
+
+static char *last_part(const char *path, size_t length)
+{
+    while (length > 1 && path[length - 1] == '/') length--;
+    size_t start = length;
+    while (start > 0 && path[start - 1] != '/') start--;
+    return cli_format("%.*s", (int)(length - start), path + start);
+}
+
+char *model_path_title(const char *name)
+{
+    char *title = last_part(name, strlen(name));
+    const char *slash = strrchr(name, '/');
+
+    /* Every checkpoint directory has a "model.safetensors"; the directory identifies it. */
+    if (slash && slash > name &&
+        (strcmp(title, "model.safetensors") == 0 || strcmp(title, "pytorch_model.bin") == 0)) {
+        free(title);
+        title = last_part(name, (size_t)(slash - name));
+    }
+    return title;
+}
+
+renyi_model *model_open_reported(const char *name, const renyi_options *opt, renyi_model_info *info)
+{
+    char *path = model_path_resolve(name);
+    renyi_model *model = NULL;
+    renyi_model_info found;
+    renyi_error err = {0};
+
+    if (!path) return NULL;
+    const renyi_status status = renyi_model_open(&model, path, opt, &err);
+    free(path);
+    if (status != RENYI_OK) {
+        cli_fail(&err);
+        return NULL;
+    }
+    renyi_model_get_info(model, &found);
+    if (found.dtype != RENYI_DTYPE_F32)
+        cli_note("dtype: the blocks multiply in %s", renyi_dtype_name(found.dtype));
+    if (info) *info = found;
+    return model;
+}
+
+int model_no_classifier(const renyi_model_info *info)
+{
+    if (info->n_classes) return 0;
+    if (strcmp(info->family, "clip") == 0)
+        cli_error("%s has no classifier: 'renyi zeroshot' classifies by class names, 'renyi embed' "
+                  "writes embeddings",
+                  info->architecture);
+    else
+        cli_error("%s has no classifier: 'renyi embed' writes embeddings", info->architecture);
+    return 1;
+}
+
+renyi_cpu cpu_from_name(const char *name)
+{
+    static const renyi_cpu levels[] = {RENYI_CPU_SCALAR, RENYI_CPU_AVX2, RENYI_CPU_AVX512};
+
+    for (size_t i = 0; name && i < sizeof levels / sizeof *levels; i++)
+        if (strcmp(name, renyi_cpu_name(levels[i])) == 0) return levels[i];
+    return RENYI_CPU_AUTO;
+}
+
+static const renyi_dtype dtypes[] = {RENYI_DTYPE_F32, RENYI_DTYPE_BF16, RENYI_DTYPE_INT8,
+                                     RENYI_DTYPE_INT4, RENYI_DTYPE_AUTO};
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+
+renyi_dtype dtype_from_name(const char *name)
+{
+    for (int i = 0; name && i < N_DTYPES; i++)
+        if (strcmp(name, renyi_dtype_name(dtypes[i])) == 0) return dtypes[i];
+    return RENYI_DTYPE_DEFAULT;
+}
+
+renyi_options model_options(const char *cpu, const char *dtype, uint64_t image_size)
+{
+    return (renyi_options){.struct_size = sizeof(renyi_options),
+                           .cpu = cpu_from_name(cpu),
+                           .image_size = (uint32_t)image_size,
+                           .dtype = dtype_from_name(dtype)};
+}
+
+void dtypes_here(char out[32])
+{
+    size_t at = 0;
+
+    for (int i = 0; i < N_DTYPES; i++)
+        if (dtypes[i] != RENYI_DTYPE_AUTO &&
+            renyi_dtype_check(dtypes[i], RENYI_CPU_AUTO, NULL) == RENYI_OK)
+            at += (size_t)snprintf(out + at, 32 - at, "%s%s", at ? ", " : "",
+                                   renyi_dtype_name(dtypes[i]));
+}
+
+/* ---- the text tower ------------------------------------------------------------------------ */
+
+int text_tower_open(text_tower *out, const char *model, const text_arguments *t,
+                    const renyi_options *opt, uint32_t image_dim)
+{
+    char *path = model_path_resolve(model);
+    renyi_error err = {0};
+    int code = path ? 0 : -1;
+
+    *out = (text_tower){0};
+    if (!code && renyi_text_open(&out->text, path, opt, &err) != RENYI_OK) {
+        cli_fail(&err);
+        code = -1;
+    }
+    if (!code && renyi_tokenizer_open(&out->tokenizer, t->tokenizer ? t->tokenizer : path, opt,
+                                      &err) != RENYI_OK) {
+        cli_error("%s%s", cli_reason(&err), t->tokenizer ? "" : " with --tokenizer FILE");
+        code = -1;
+    }
+    if (!code) renyi_text_get_info(out->text, &out->info);
+    if (!code && image_dim && out->info.embed_dim != image_dim) {
+        cli_error("the image tower's embeddings have %u numbers, the text tower's %u", image_dim,
+                  out->info.embed_dim);
+        code = -1;
+    }
+    free(path);
+    return code;
+}
+
+void text_tower_free(text_tower *t)
+{
+    renyi_tokenizer_free(t->tokenizer);
+    renyi_text_free(t->text);
+}
+
+int text_tower_embed(const text_tower *t, const cli_strings *texts, int truncate,
+                     uint32_t n_threads, float *rows)
+{
+    work_progress progress = {.title = "texts"};
+    const renyi_text_session_options o = {.struct_size = sizeof o,
+                                          .n_threads = n_threads,
+                                          .progress = work_on_progress,
+                                          .progress_user = &progress};
+    renyi_text_session *session = NULL;
+    renyi_error err = {0};
+    renyi_status st = renyi_text_session_new(&session, t->text, &o, &err);
+
+    if (st == RENYI_OK)
+        st = renyi_embed_texts(session, t->tokenizer, (const char *const *)texts->items,
+                               (uint32_t)texts->count, truncate, rows, &err);
+    work_progress_free(&progress);
+    renyi_text_session_free(session);
+    if (st == RENYI_OK) return 0;
+    cli_fail(&err);
+    return -1;
+}
+
+/* ---- class names --------------------------------------------------------------------------- */
+
+enum { IMAGENET_CLASSES = 1000 };
+static const size_t max_labels_bytes = 16u << 20;
+
+static int read_labels(class_names *out, const char *path)
+{
+    char *why;
+
+    if (read_lines(path, max_labels_bytes, &out->lines, &why)) {
+        cli_error("%s: %s", path, why);
+        free(why);
+        return -1;
+    }
+    if (out->lines.count == out->n_classes) return 0;
+    cli_error("%s: %zu labels for a model with %u classes; one label a line is needed", path,
+              out->lines.count, out->n_classes);
+    return -1;
+}
+
+int class_names_open(class_names *out, const renyi_model *model, const renyi_model_info *info,
+                     const char *path)
+{
+    *out = (class_names){.model = model, .n_classes = info->n_classes};
+    out->use_imagenet = info->n_classes == IMAGENET_CLASSES;
+    return path ? read_labels(out, path) : 0;
+}
+
+const char *class_name(class_names *l, uint32_t index)
+{
+    if (l->lines.count) return l->lines.items[index];
+    const char *own = renyi_model_label(l->model, index);
+    /* Hugging Face writes LABEL_0, LABEL_1, ... where no names were given. */
+    if (own && strncmp(own, "LABEL_", 6) != 0) {
+        const uint32_t known = renyi_imagenet_class(own);
+        return known == RENYI_NO_CLASS ? own : renyi_imagenet_name(known);
+    }
+    if (l->use_imagenet) return renyi_imagenet_name(index);
+    snprintf(l->fallback, sizeof l->fallback, "class %u", index);
+    return l->fallback;
+}
+
+void class_names_free(class_names *l) { cli_strings_free(&l->lines); }
