@@ -230,13 +230,11 @@ static void test_cache_damage(void **state)
     memcpy(bad, whole, size);
     memcpy(bad + rows + 12, &nan, sizeof nan);
     write_bytes(path, bad, size);
-    expect_cache(path, renyi_classifier_rows(c), RENYI_CACHE_WRITTEN,
-                 "row 0 is not of length");
+    expect_cache(path, renyi_classifier_rows(c), RENYI_CACHE_WRITTEN, "row 0 is not of length");
     memcpy(bad, whole, size);
     memcpy(bad + rows + 4 * CLIP_EMBED, &large, sizeof large);
     write_bytes(path, bad, size);
-    expect_cache(path, renyi_classifier_rows(c), RENYI_CACHE_WRITTEN,
-                 "row 1 is not of length");
+    expect_cache(path, renyi_classifier_rows(c), RENYI_CACHE_WRITTEN, "row 1 is not of length");
     write_bytes(path, whole, size - 4);
     expect_cache(path, renyi_classifier_rows(c), RENYI_CACHE_WRITTEN, "damaged.safetensors");
     write_bytes(path, "", 0);

@@ -1,4 +1,4 @@
-/* driver.c - runs files through a fuzz target without libFuzzer: every argument is a file or a
+/* seed_driver.c - runs files through a fuzz target without libFuzzer: every argument is a file or a
  * folder. A folder that does not exist is fine (no crash file yet), no file at all is a failure.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
