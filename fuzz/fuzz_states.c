@@ -77,7 +77,7 @@ int fuzz_tca(const uint8_t *data, size_t size)
 /* ---- gallery --------------------------------------------------------------------------------- */
 
 /* Any bytes as the index of a gallery. */
-/* What was believed is fit for use_gallery. */
+/* What was accepted can be used. */
 static void use_gallery(const renyi_gallery *g)
 {
     renyi_gallery_info info;
