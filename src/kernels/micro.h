@@ -1,14 +1,14 @@
-/* micro.h - the inner loop of every matrix product we write ourselves: a tile of mr rows by nv
- * vectors kept in registers while k runs. Accumulation is one chain of fused multiply-adds per
- * element in the order of k, so the bits of an element do not depend on the tile it fell into.
- * Include after choosing the vector width (simd.h).
+/* micro.h - the inner loop of our own f32 matrix products: a tile of mr rows by nv vectors stays in
+ * registers while k runs. Each element is one chain of fused multiply-adds in the order of k, so
+ * its bits do not depend on the tile it belongs to. Needs a vector width (simd.h).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MICRO_H
 #define RY_MICRO_H
 
 #include "kernels/simd.h"
 
-/* Registers: AVX2 has 16, AVX-512 has 32. MR x 2 sums, 2 of b, 1 of a. */
+/* Rows of a register tile: MR x 2 sums, 2 vectors of b and 1 of a fit in 16 registers (AVX2) or 32
+ * (AVX-512). */
 #if VL == 8
 #define RY_MR 6
 #else
@@ -17,7 +17,7 @@
 
 enum { RY_LINE = 16 }; /* floats of a cache line */
 
-/* How a tile reads its operands: a(i, k) = a[i*a_row + k*a_k], b(k, lane) = b[k*b_k + lane]. */
+/* The operands of a tile: a(i, k) = a[i*a_row + k*a_k], b(k, lane) = b[k*b_k + lane]. */
 typedef struct ry_operands {
     const float *a;
     size_t a_row, a_k;
@@ -47,7 +47,7 @@ RY_INLINE void ry_micro_sum(const int mr, const int nv, const ry_operands *op, c
     }
 }
 
-/* to[k * width + i] = rows[i][k] * scale: `width` rows, whole vectors of them, become the lanes of
+/* to[k * width + i] = rows[i][k] * scale: `width` rows, a multiple of VL, become the lanes of
  * operand b. */
 RY_INLINE void ry_micro_pack(float *to, size_t width, const float *const *rows, size_t depth,
                              float scale)

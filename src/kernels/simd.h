@@ -1,8 +1,8 @@
-/* simd.h - the few vector operations our kernels are written in, so that one body serves every
- * vector width. A kernel file defines RY_SIMD_AVX2, RY_SIMD_AVX512 or RY_SIMD_EMU16 before it
- * includes this. EMU16 has AVX-512's width in plain C: with it the tests run the 16-lane bodies on
- * machines that lack the instructions. Everything is static inline: a file built with ISA flags
- * must not leave shared symbols behind.
+/* simd.h - the few vector operations our kernels use, so that one template serves every vector
+ * width. A file defines RY_SIMD_AVX2, RY_SIMD_AVX512 or RY_SIMD_EMU16 before it includes this.
+ * EMU16 is the width of AVX-512 in plain C: tests use it to run the 16-lane templates on machines
+ * without the instructions. Everything is static inline, because a file built with ISA flags must
+ * not define functions that the linker could use elsewhere.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SIMD_H
 #define RY_SIMD_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(RY_SIMD_EMU16) /* no registers to fill: unrolled it would take minutes to compile */
+#if defined(RY_SIMD_EMU16) /* unrolled it would take minutes to compile */
 #define RY_INLINE static inline __attribute__((unused))
 #define RY_UNROLL
 #else
@@ -57,7 +57,7 @@ RY_INLINE vf vf_from_i32(const int32_t *p)
 {
     return _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)p));
 }
-/* VL numbers of bfloat16: the upper halves of floats */
+/* VL numbers of bfloat16, which is the upper half of a float */
 RY_INLINE vf vf_from_bf16(const uint16_t *p)
 {
     const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
@@ -71,7 +71,7 @@ RY_INLINE void vf_store_u8(uint8_t *p, vf v, size_t n)
     const uint64_t bytes = (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(w, w));
     __builtin_memcpy(p, &bytes, n);
 }
-/* VL halves (base/half.h) */
+/* VL half floats (base/half.h) */
 RY_INLINE vf vf_load_half(const uint16_t *p)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
@@ -83,8 +83,8 @@ RY_INLINE void vf_store_half(uint16_t *p, vf v)
 /* Only the first n < VL lanes touch memory; the others read as 0. */
 RY_INLINE vf vf_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, vf_mask(n)); }
 RY_INLINE void vf_store_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, vf_mask(n), v); }
-/* Rows of VL vectors become columns. Four rows at a time are interleaved within the 128-bit
- * quarters, then the quarters are put in order. */
+/* Transposes a VL x VL matrix. Four rows at a time are interleaved within 128-bit parts, then the
+ * parts are put in order. */
 RY_INLINE void vf_transpose(vf r[VL])
 {
     vf t[VL];
@@ -103,7 +103,7 @@ RY_INLINE void vf_transpose(vf r[VL])
     }
 }
 /* x = m * 2^e with m in [sqrt(1/2), sqrt(2)), for normal x > 0; returns m. 0x3f3504f3 is sqrt(1/2):
- * what the bits exceed it by carries into the exponent exactly where m would reach sqrt(2). */
+ * the difference of the bits carries into the exponent exactly where m would reach sqrt(2). */
 RY_INLINE vf vf_split(vf x, vf *e)
 {
     const __m256i bits = _mm256_castps_si256(x);
@@ -272,7 +272,7 @@ RY_INLINE vf vf_split(vf x, vf *e)
 
 RY_INLINE vf vf_zero(void) { return vf_set1(0.0f); }
 
-/* Load or store the lanes of a row that ends `left` elements from here. */
+/* Load or store the first min(left, VL) lanes. */
 RY_INLINE vf vf_load_upto(const float *p, size_t left)
 {
     return left >= VL ? vf_load(p) : vf_load_n(p, left);
@@ -285,7 +285,7 @@ RY_INLINE void vf_store_upto(float *p, vf v, size_t left)
         vf_store_n(p, v, left);
 }
 
-/* Horizontal sum, always in the same order: pairs at half the distance. */
+/* Sum of all lanes, always in the same order: lanes i and i + VL/2, then i and i + VL/4, ... */
 RY_INLINE float vf_sum(vf v)
 {
     float f[VL];
@@ -295,8 +295,8 @@ RY_INLINE float vf_sum(vf v)
     return f[0];
 }
 
-/* e^x for x <= 88; below -87 the result is 0 up to the smallest normal. Cody-Waite reduction to
- * |r| <= ln2/2, then a minimax polynomial of degree 6 (3e-9 before rounding). */
+/* e^x for x <= 88; below -87 the result is that of -87, about 1e-38. Cody-Waite reduction to
+ * |r| <= ln2/2, then a minimax polynomial of degree 6 (error 3e-9 before rounding). */
 RY_INLINE vf vf_exp(vf x)
 {
     x = vf_max(x, vf_set1(-87.0f));
@@ -313,8 +313,8 @@ RY_INLINE vf vf_exp(vf x)
     return vf_mul(p, vf_pow2(n));
 }
 
-/* log x for normal x > 0, to some 2 ulp: 2 artanh(s) with s = (m - 1) / (m + 1), |s| <= 0.172,
- * where the series to s^9 leaves 2e-9. */
+/* log x for normal x > 0, within 2 ulp or so: 2 artanh(s) with s = (m - 1) / (m + 1), |s| <= 0.172;
+ * the series up to s^9 has an error of 2e-9. */
 RY_INLINE vf vf_log(vf x)
 {
     vf e;

@@ -1,9 +1,9 @@
-/* attention.h - softmax(Q K^T / sqrt(d)) V for a block of query rows and all heads, that can also
- * hand out what token pruning needs: the class token's attention row and the column norms of the
- * head-mean matrix (Col-Ln), without the N x N matrix ever being stored.
+/* attention.h - softmax(Q K^T / sqrt(d)) V for a block of query rows and all heads. It also
+ * computes what token pruning needs, without storing the N x N matrix: the attention row of the
+ * class token and the column norms of the head-mean matrix (Col-Ln).
  *
- * The unit of work is (image, block of query rows), never a head, because the power of the norm
- * comes after the mean over heads. Each block writes its own partial column sums;
+ * The unit of work is (image, block of query rows), never a head, because the power of the norm is
+ * taken after the mean over heads. Each block writes its own partial column sums;
  * ry_attention_scores adds them in the order of the blocks, so the scores have the same bits for
  * any number of threads.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a score makes of the column of a token: the attention it receives from every row. */
+/* How a token is scored from its column: the attention it receives from every row. */
 typedef enum ry_column_kind {
     RY_COLUMN_NORM,   /* (sum_i a^n)^(1/n); the largest entry for n = infinity */
     RY_COLUMN_POWER,  /* sum_i a^n, without the root; as NORM for infinity */
@@ -40,26 +40,25 @@ typedef struct ry_attention {
     /* The query rows to compute, in the order of their output; NULL = all N of them. */
     const uint32_t *rows; /* [n_rows] */
     size_t n_rows;
-    /* Scores, when somebody asked; both NULL in a dense run, which then pays nothing. */
+    /* Scores; both NULL in a dense run, which then costs nothing extra. */
     float *class_row;        /* [N] head mean of row 0, which must be the first row */
     double *column_parts;    /* [blocks, ry_column_sets, N] sums over the rows of each block */
-    ry_column_spec columns;  /* what the parts are sums of */
+    ry_column_spec columns;  /* what is summed in column_parts */
     const float *row_weight; /* [N] with columns.row_weights */
 } ry_attention;
 
 /* Computes one block; scratch: ry_attention_scratch floats, 64-byte aligned. */
 #define RY_DECL_ATTENTION(fn) void fn(const ry_attention *at, size_t block, float *scratch)
 
-/* Floats of scratch for one thread, and blocks of n_rows queries, with blocks of `rows` of them. */
+/* Floats of scratch for one thread, and number of blocks for n_rows queries; `rows` per block. */
 size_t ry_attention_scratch(size_t n_tokens, size_t head, size_t rows);
 size_t ry_attention_blocks(size_t n_rows, size_t rows);
 
-/* Sums that a block keeps per column: one or two for the mean of the heads, or for each head. */
+/* Sums that a block writes per column: one or two, for the mean of the heads or for each head. */
 size_t ry_column_sets(const ry_column_spec *spec, size_t n_heads);
 
-/* The scores of all columns from the parts of n_blocks blocks, added in their order. A column that
- * no row attends to scores 0, and in entropy as much as a column can have; one with a NaN scores
- * NaN. */
+/* The scores of all columns from the parts of n_blocks blocks, added in order. A column that no row
+ * attends to scores 0, or the largest possible entropy; a column with a NaN scores NaN. */
 void ry_attention_scores(float *scores, const ry_attention *at, size_t n_blocks);
 
 #endif

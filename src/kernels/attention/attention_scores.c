@@ -1,9 +1,10 @@
-/* attention_scores.c - what becomes of the column sums of all blocks: norms, powers, entropies.
+/* attention_scores.c - turns the column sums of all blocks into token scores: norms (Col-Ln),
+ * powers and entropies.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention/attention.h"
 #include "kernels/attention/column_stat.h"
 
-/* Sums of one column that make one score. */
+/* How many sums of a column make one score. */
 static size_t sums_per_score(const ry_column_spec *spec)
 {
     return spec->kind == RY_COLUMN_ENTROPY ? 2 : 1;
@@ -21,7 +22,7 @@ static double root(double sum, double n)
     return n == 4.0 ? sqrt(sqrt(sum)) : pow(sum, 1.0 / n);
 }
 
-/* part[b * step] of all blocks put together, always in their order */
+/* sum of part[b * step] over all blocks, always in the same order */
 static double sum_blocks(const double *part, size_t step, size_t n_blocks)
 {
     double sum = 0.0;
@@ -40,7 +41,7 @@ static double top_of_blocks(const double *part, size_t step, size_t n_blocks)
     return top;
 }
 
-/* The norm of norms, scaled by the largest: no order is too large for it. */
+/* The norm of the norms of all blocks. Dividing by the largest keeps any order in range. */
 static double norm_of_blocks(const double *part, size_t step, size_t n_blocks, double n)
 {
     const double top = top_of_blocks(part, step, n_blocks);
@@ -50,7 +51,7 @@ static double norm_of_blocks(const double *part, size_t step, size_t n_blocks, d
     return top * root(sum, n);
 }
 
-/* One column of one set, still to be put together. */
+/* One column of one set. */
 typedef struct column {
     const ry_attention *at;
     const double *part; /* of the first block */
@@ -58,7 +59,7 @@ typedef struct column {
     size_t n_blocks;
 } column;
 
-static double norm(const column *c)
+static double norm_of(const column *c)
 {
     const double n = c->at->columns.order;
     switch (ry_column_stat_of(&c->at->columns)) {
@@ -68,7 +69,7 @@ static double norm(const column *c)
     }
 }
 
-/* The logarithm of the rows that count: the entropy of a column they all attend to alike. */
+/* log(number of rows that count): the entropy of a column that all rows attend to equally. */
 static double largest_entropy(const ry_attention *at)
 {
     double rows = 0.0;
@@ -77,8 +78,9 @@ static double largest_entropy(const ry_attention *at)
     return rows > 1.0 ? log(rows) : 0.0;
 }
 
-/* Of p = a / mass: H_n = log(sum p^n) / (1 - n) = log(|a|_n / mass) n / (1 - n), and its limits. */
-static double entropy(const column *c)
+/* With p = a / mass: H_n = log(sum p^n) / (1 - n) = log(|a|_n / mass) n / (1 - n), and its limits.
+ */
+static double entropy_of(const column *c)
 {
     const double n = c->at->columns.order;
     const double mass = sum_blocks(c->part, c->step, c->n_blocks) / (double)c->at->n_tokens;
@@ -90,18 +92,18 @@ static double entropy(const column *c)
     if (n == 1.0) {
         h = log(mass) - sum_blocks(second.part, c->step, c->n_blocks) / mass;
     } else {
-        const double size = norm(&second);
-        if (size <= 0.0) return largest_entropy(c->at); /* powers too small for a float */
+        const double size = norm_of(&second);
+        if (size <= 0.0) return largest_entropy(c->at); /* the powers underflowed */
         h = log(size / mass) * (isinf(n) ? -1.0 : n / (1.0 - n));
     }
     return h < 0.0 ? 0.0 : h;
 }
 
-static double score(const column *c)
+static double score_of(const column *c)
 {
     const ry_column_spec *spec = &c->at->columns;
-    if (spec->kind == RY_COLUMN_ENTROPY) return entropy(c);
-    const double size = norm(c);
+    if (spec->kind == RY_COLUMN_ENTROPY) return entropy_of(c);
+    const double size = norm_of(c);
     return spec->kind == RY_COLUMN_NORM || isinf(spec->order) ? size : pow(size, spec->order);
 }
 
@@ -113,7 +115,7 @@ void ry_attention_scores(float *scores, const ry_attention *at, size_t n_blocks)
         double sum = 0.0;
         for (size_t s = 0; s < sets; s += each) {
             const column c = {at, at->column_parts + s * N + j, sets * N, n_blocks};
-            sum += score(&c);
+            sum += score_of(&c);
         }
         scores[j] = (float)(sum / (double)(sets / each));
     }

@@ -1,9 +1,9 @@
-/* attention_template.h - attention with scores for any vector width.
+/* attention_template.h - attention with column scores for any vector width.
  *
- * Everything is kept transposed: a block has ATTENTION_ROWS query rows, one per lane, and row j of
- * the probabilities holds key j for all of them. So the softmax runs down the lanes without a
- * horizontal step or a tail, keys and values are read where the qkv product left them, and a column
- * norm is the sum over one such row.
+ * Probabilities are kept transposed: a block has ATTENTION_ROWS queries, one per lane, and row j
+ * of the probabilities holds key j for all of them. So the softmax needs no sum across lanes and
+ * has no tail, keys and values are read where the qkv product wrote them, and a column norm is a
+ * sum over one such row.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention/columns_template.h"
 #include "kernels/kernels.h"
@@ -18,14 +18,13 @@ typedef struct block_view {
     const ry_attention *at;
     size_t first, rows;         /* queries of this block: the first, and how many */
     size_t width;               /* lanes in use: VL or 2 VL */
-    size_t row[ATTENTION_ROWS]; /* token of each lane; lanes too many repeat the last and are never
-                                   read */
+    size_t row[ATTENTION_ROWS]; /* token of each lane; unused lanes repeat the last token */
     float *q;                   /* [d, width] queries, scaled and transposed */
     float *p;                   /* [N, width] logits, then exponentials */
     float *mean;    /* [N, width] the matrix whose columns are scored: head mean, or one head */
     float *inverse; /* [width] 1 / sum of the exponentials */
-    float *weight;  /* [width] how often a row counts in a column */
-    float *counts;  /* [width] 1 where it counts at all */
+    float *weight;  /* [width] weight of each row in a column sum */
+    float *counts;  /* [width] 1 where the weight is not 0, else 0 */
 } block_view;
 
 /* q[c, i] = column c of the query in lane i, times 1/sqrt(d) */
@@ -63,7 +62,7 @@ RY_INLINE void logits(const int nv, const block_view *b, size_t h)
     size_t j = 0;
     for (; j + RY_MR <= N; j += RY_MR) logits_of_keys(RY_MR, nv, b, k + j * at->qkv_row, j);
     if (j == N) return;
-    /* The last tile reaches back over keys that are done already: the same bits again. */
+    /* The last tile starts earlier and computes some keys again, with the same bits. */
     if (N >= RY_MR && N - j > RY_MR / 2)
         logits_of_keys(RY_MR, nv, b, k + (N - RY_MR) * at->qkv_row, N - RY_MR);
     else if (N >= RY_MR / 2)
@@ -114,7 +113,7 @@ RY_INLINE void add_to_mean(const int nv, const block_view *b, float share, int f
     }
 }
 
-/* out[i .. i+mr, 0 .. nv*VL] = p[:, i]^T v / sum; `last` lanes of the last vector are real */
+/* out[i .. i+mr, 0 .. nv*VL] = p[:, i]^T v / sum; the last vector has `last` lanes */
 RY_INLINE void values_of_rows(const int mr, const int nv, const size_t last, const block_view *b,
                               const float *v0, float *out, size_t i)
 {
@@ -136,7 +135,7 @@ RY_INLINE void values_of_rows(const int mr, const int nv, const size_t last, con
     }
 }
 
-/* One group of mr rows over all columns of the head: pairs of vectors, then what is left. */
+/* mr rows over all columns of the head: pairs of vectors, then the rest. */
 RY_INLINE void values_of_group(const int mr, const block_view *b, const float *v0, float *out,
                                size_t i)
 {
@@ -167,7 +166,7 @@ static void add_to_class_row(const block_view *b, int fresh)
         at->class_row[j] = (fresh ? 0.0f : at->class_row[j]) + b->p[j * b->width] * share;
 }
 
-/* The sums of this block's rows over every column: one row of parts, or two (column_stat.h). */
+/* Column sums over the rows of this block: one row of parts, or two (column_stat.h). */
 static void sum_columns(const block_view *b, double *part)
 {
     const ry_attention *at = b->at;
@@ -203,7 +202,7 @@ RY_INLINE void attention_rows(const int nv, const block_view *b, size_t block)
     if (part && !each) sum_columns(b, part);
 }
 
-/* Which rows the lanes hold, and how often each counts in a column. */
+/* Sets the token and the weight of each lane. */
 static void choose_rows(block_view *b, size_t block)
 {
     const ry_attention *at = b->at;

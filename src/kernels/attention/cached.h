@@ -1,11 +1,11 @@
-/* cached.h - keys and values of all rows of a sequence so far, and attention of its newest rows to
- * them. Rows are floats, or halves (base/half.h) when the cache should be small: a decoder reads
- * all of it for every token.
+/* cached.h - a cache of the keys and values of a sequence, and attention of its newest rows to it.
+ * Elements are float, or half float (base/half.h) to save memory: a decoder reads the whole cache
+ * for every token.
  *
- * Rows lie in blocks of 16, all heads of a block before the next, so that memory is touched front
- * to back as the sequence grows. Keys of a block are transposed: 16 dot products stand side by side
- * in lanes, and there is no sum across lanes. The bits of a row depend on the rows before it alone,
- * not on how many queries are asked for at once.
+ * Rows are stored in blocks of 16, all heads of a block before the next block, so that memory is
+ * used front to back as the sequence grows. The keys of a block are transposed: 16 dot products
+ * are computed side by side in lanes, without a sum across lanes. The bits of a row depend only on
+ * the rows before it, not on the number of queries computed together.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CACHED_H
 #define RY_CACHED_H
@@ -15,10 +15,10 @@
 
 enum { RY_CACHE_BLOCK = 16 };
 
-/* One layer's. */
+/* The cache of one layer. */
 typedef struct ry_cache {
     size_t n_heads, head; /* G, and d: floats of one head */
-    size_t context;       /* rows of room, a multiple of RY_CACHE_BLOCK */
+    size_t context;       /* capacity in rows, a multiple of RY_CACHE_BLOCK */
     int half;             /* 0 = elements are float, 1 = uint16_t */
     void *k;              /* [context / 16, G, d, 16] */
     void *v;              /* [context / 16, G, 16, d] */
@@ -36,12 +36,12 @@ static inline size_t ry_cache_stride(const ry_cache *c)
     return c->n_heads * c->head * RY_CACHE_BLOCK;
 }
 
-/* Row `position` of the cache = k, v: [G, d]. Different rows may be written at the same time. */
+/* Writes row `position` from k, v: [G, d]. Threads may write different rows at the same time. */
 #define RY_DECL_CACHE_ROW(fn) \
     void fn(const ry_cache *cache, size_t position, const float *k, const float *v)
 
-/* Queries of one head of the cache: n_rows rows, of each `group` heads that share keys and values.
- * Row r is row first + r of the sequence, and sees the rows up to itself. */
+/* The queries of one head of the cache: n_rows rows with `group` query heads each, which share keys
+ * and values. Row r is row first + r of the sequence and sees the rows up to itself. */
 typedef struct ry_cached {
     const ry_cache *cache;
     size_t cache_head;
@@ -49,7 +49,7 @@ typedef struct ry_cached {
     size_t first;
     const float *q; /* [n_rows, group, d], rows q_row floats apart */
     size_t q_row, out_row;
-    float *out; /* likewise */
+    float *out; /* [n_rows, group, d], rows out_row floats apart */
 } ry_cached;
 
 /* scratch: ry_cached_scratch floats. */

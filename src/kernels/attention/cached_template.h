@@ -1,8 +1,9 @@
-/* cached_template.h - attention to a cache for any vector width.
+/* cached_template.h - attention to a key/value cache for any vector width.
  *
- * Queries come CACHED_ROWS at a time, or alone; alone, more vectors of keys or columns are at work,
- * since one sum after the other would wait for each multiply-add to end. Every logit is one chain
- * of multiply-adds along the head and every output one along the keys, whatever stands beside it.
+ * Queries are computed CACHED_ROWS at a time, or alone. A query alone uses more vectors of keys or
+ * columns, because with a single sum each multiply-add would wait for the one before. Every logit
+ * is one chain of multiply-adds along the head, and every output one along the keys, so the bits
+ * do not depend on which queries are computed together.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention/cached.h"
 #include "kernels/kernels.h"
@@ -11,19 +12,19 @@
 #include <math.h>
 
 enum {
-    CACHED_ROWS = 6,                     /* queries, times two vectors: sums in registers */
-    ALONE_VECTORS = 8,                   /* vectors of sums of a query alone */
-    BLOCK_VECTORS = RY_CACHE_BLOCK / VL, /* vectors of a block of keys */
-    GROUP_VECTORS = BLOCK_VECTORS > 2 ? BLOCK_VECTORS : 2 /* vectors of keys of several queries */
+    CACHED_ROWS = 6,                                       /* queries that are computed together */
+    BLOCK_VECTORS = RY_CACHE_BLOCK / VL,                   /* vectors of a block of keys */
+    GROUP_VECTORS = BLOCK_VECTORS > 2 ? BLOCK_VECTORS : 2, /* vectors of sums per query */
+    ALONE_VECTORS = 8                                      /* vectors of sums of a query alone */
 };
 
 typedef struct cached_view {
     const ry_cache *cache;
-    size_t head;   /* elements before those of the head, in a block */
+    size_t head;   /* offset of the head in a block */
     size_t stride; /* elements from one block to the next */
     const float *q[CACHED_ROWS];
     float *out[CACHED_ROWS];
-    size_t keys[CACHED_ROWS]; /* that each query sees; the last sees most */
+    size_t keys[CACHED_ROWS]; /* rows that each query sees; the last query sees most */
     float *p[CACHED_ROWS];    /* [keys, rounded up to whole blocks] logits, then exponentials */
     float inverse[CACHED_ROWS];
 } cached_view;
@@ -96,7 +97,7 @@ RY_INLINE float largest_lane(vf v)
     return top;
 }
 
-/* p = exp((p - max) / sqrt d) over `keys`, 0 behind them up to `end`. Returns 1 / sum. */
+/* p = exp((p - max) / sqrt d) over `keys`, 0 after them up to `end`. Returns 1 / sum. */
 static float cached_exponentials(float *p, size_t keys, size_t end, float scale)
 {
     const size_t whole = whole_blocks(keys);
@@ -111,7 +112,7 @@ static float cached_exponentials(float *p, size_t keys, size_t end, float scale)
     return 1.0f / vf_sum(sum);
 }
 
-/* out[r][c .. c + nv*VL] = p_r . v / sum; `left` columns are real */
+/* out[r][c .. c + nv*VL] = p_r . v / sum; `left` columns exist */
 RY_INLINE void cached_values_of(const int n, const int nv, const int half, const cached_view *b,
                                 size_t c, size_t left)
 {
@@ -176,8 +177,7 @@ static RY_DECL_CACHED(cached)
     cached_view b = {.cache = m, .stride = ry_cache_stride(m)};
     b.head = at->cache_head * m->head * RY_CACHE_BLOCK;
     for (size_t i = 0, n; i < count; i += n) {
-        n = count - i == 1 ? 1
-                           : CACHED_ROWS; /* rows too many repeat the last: the same bits again */
+        n = count - i == 1 ? 1 : CACHED_ROWS; /* unused rows repeat the last query */
         for (size_t r = 0; r < n; r++) {
             const size_t query = i + r < count ? i + r : count - 1, row = query / at->group;
             const size_t column = query % at->group * m->head;
@@ -193,10 +193,10 @@ static RY_DECL_CACHED(cached)
     }
 }
 
-/* ---- filling ------------------------------------------------------------------------------- */
+/* ---- writing rows into the cache ------------------------------------------------------------- */
 
-/* to [d] halves of x */
-static void cached_halves(uint16_t *to, const float *x, size_t d)
+/* to [d] = x [d] as half floats */
+static void cached_store_halves(uint16_t *to, const float *x, size_t d)
 {
     uint16_t rest[VL];
     size_t c = 0;
@@ -206,7 +206,8 @@ static void cached_halves(uint16_t *to, const float *x, size_t d)
     for (size_t i = 0; c + i < d; i++) to[c + i] = rest[i];
 }
 
-static void cached_key_half(uint16_t *block, const float *k, size_t d)
+/* One key of a block: [d], RY_CACHE_BLOCK elements apart. */
+static void cached_store_key(uint16_t *block, const float *k, size_t d)
 {
     uint16_t halves[VL];
     for (size_t c = 0; c < d; c += VL) {
@@ -224,8 +225,8 @@ static RY_DECL_CACHE_ROW(cache_row)
         const size_t head = block + h * d * RY_CACHE_BLOCK, at_k = head + lane,
                      at_v = head + lane * d;
         if (cache->half) {
-            cached_key_half((uint16_t *)cache->k + at_k, k, d);
-            cached_halves((uint16_t *)cache->v + at_v, v, d);
+            cached_store_key((uint16_t *)cache->k + at_k, k, d);
+            cached_store_halves((uint16_t *)cache->v + at_v, v, d);
             continue;
         }
         float *key = (float *)cache->k + at_k, *value = (float *)cache->v + at_v;

@@ -1,9 +1,9 @@
-/* causal.h - attention in which a token sees itself and those before it, for texts that lie in one
- * list of tokens without padding. A text is a list of rows, so texts may have their first tokens in
- * common: those then stand in the list once.
+/* causal.h - attention in which a token sees itself and the tokens before it, for texts that share
+ * one list of rows without padding. A text is a list of row numbers, so texts with the same first
+ * tokens share these rows.
  *
- * The unit of work is a text. The bits of a row depend on the rows before it alone, not on how many
- * queries are asked for at once.
+ * The unit of work is a text. The bits of a row depend only on the rows before it, not on the
+ * number of queries computed together.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CAUSAL_H
 #define RY_CAUSAL_H

@@ -1,8 +1,9 @@
 /* causal_template.h - causal attention for any vector width.
  *
- * VL queries stand side by side, one per lane, and row j of the probabilities holds token j for all
- * of them, as in attention_template.h. A lane that must not see token j yet has probability 0
- * there: adding that changes no bit, so a row comes out the same in whichever lane and company.
+ * VL queries are computed together, one per lane, and row j of the probabilities holds token j for
+ * all of them, as in attention_template.h. A lane that must not see token j has probability 0
+ * there. Adding it changes no bit, so a row has the same bits in every lane and beside any other
+ * rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/attention/causal.h"
 #include "kernels/kernels.h"
@@ -12,15 +13,15 @@
 #include <math.h>
 
 enum {
-    CAUSAL_KEYS = 8,
-    CAUSAL_ROWS = 4
-}; /* sums in registers: so many keys, or rows times two vectors */
+    CAUSAL_KEYS = 8, /* keys whose logits are computed together, one vector of sums each */
+    CAUSAL_ROWS = 4  /* queries whose outputs are computed together, two vectors of sums each */
+};
 
 typedef struct causal_view {
     const ry_causal *at;
     size_t h;
     size_t first, rows; /* queries of this block: the first, and how many */
-    size_t keys;        /* tokens that the last of them sees */
+    size_t keys;        /* tokens that the last query sees */
     float *q;           /* [d, VL] queries, scaled and transposed */
     float *p;           /* [keys, VL] logits, then exponentials */
     float *inverse;     /* [VL] 1 / sum of the exponentials */
@@ -33,7 +34,7 @@ RY_INLINE const float *causal_part(const causal_view *b, size_t part, size_t j)
     return at->qkv + at->rows[j] * at->qkv_row + (part * at->n_heads + b->h) * at->head;
 }
 
-/* Lanes too many repeat the last query and are never read. */
+/* Unused lanes repeat the last query. */
 static void causal_pack(const causal_view *b)
 {
     const float *rows[VL];
@@ -66,14 +67,13 @@ static void causal_logits(const causal_view *b)
     size_t j = 0;
     for (; j + CAUSAL_KEYS <= b->keys; j += CAUSAL_KEYS) causal_logits_of(CAUSAL_KEYS, b, j);
     if (j == b->keys) return;
-    if (b->keys >=
-        CAUSAL_KEYS) /* reaches back over keys that are done already: the same bits again */
+    if (b->keys >= CAUSAL_KEYS) /* computes some keys again, with the same bits */
         causal_logits_of(CAUSAL_KEYS, b, b->keys - CAUSAL_KEYS);
     else
         for (; j < b->keys; j++) causal_logits_of(1, b, j);
 }
 
-/* p = value where a lane must not look: token j of the query `first` + i with j > first + i. */
+/* p = value where a query must not see a token: query first + i, token j > first + i. */
 static void causal_mask(const causal_view *b, float value)
 {
     for (size_t j = b->first + 1; j < b->keys; j++)
@@ -93,7 +93,7 @@ static void causal_exponentials(const causal_view *b)
     vf_store(b->inverse, vf_div(vf_set1(1.0f), sum));
 }
 
-/* out[i .. i+n, c .. c + nv*VL] = p[:, i]^T v / sum; `last` lanes of the last vector are real */
+/* out[i .. i+n, c .. c + nv*VL] = p[:, i]^T v / sum; the last vector has `last` lanes */
 RY_INLINE void causal_values_of(const int n, const int nv, const size_t last, const causal_view *b,
                                 size_t i, size_t c)
 {
@@ -118,7 +118,7 @@ RY_INLINE void causal_values_of(const int n, const int nv, const size_t last, co
                       vf_mul(acc[r][k], vf_bcast(b->inverse + i + r)), k == nv - 1 ? last : VL);
 }
 
-/* n rows over all columns of the head: pairs of vectors, then what is left. */
+/* n rows over all columns of the head: pairs of vectors, then the rest. */
 RY_INLINE void causal_values(const int n, const causal_view *b, size_t i)
 {
     const size_t d = b->at->head;

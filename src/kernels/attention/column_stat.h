@@ -1,7 +1,8 @@
-/* column_stat.h - what a block of attention sums up of a column, as all levels and the scores made
- * of it agree on. For a block's rows i with weights w_i and probabilities a_i, per set:
- *   NORM, POWER  the statistic of the order below
- *   ENTROPY      POWER's for n = 1, which is N times the mass; then the statistic of the order
+/* column_stat.h - which statistic of a column a block of attention computes; shared by all levels
+ * and by attention_scores.c. For the rows i of a block with weights w_i and probabilities a_i:
+ *   kinds NORM and POWER  one sum: the statistic of the order, below
+ *   kind ENTROPY          two sums: N times the mass (POWER of n = 1), then the statistic of the
+ *                         order
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_COLUMN_STAT_H
 #define RY_COLUMN_STAT_H
@@ -13,7 +14,7 @@
 typedef enum ry_column_stat {
     RY_STAT_POWER, /* n = 1, 2, 3, 4: sum w (N a)^n; N keeps the powers within a float's range */
     RY_STAT_TOP,   /* n = infinity: the largest a with w > 0 */
-    RY_STAT_NORM,  /* any other n: (sum w a^n)^(1/n), a number of the size of a for every n */
+    RY_STAT_NORM,  /* any other n: (sum w a^n)^(1/n), of the magnitude of a for every n */
     RY_STAT_LOG    /* Shannon's entropy: sum w a log a */
 } ry_column_stat;
 
@@ -25,7 +26,7 @@ static inline ry_column_stat ry_column_stat_of(const ry_column_spec *spec)
     return n == 1.0 || n == 2.0 || n == 3.0 || n == 4.0 ? RY_STAT_POWER : RY_STAT_NORM;
 }
 
-/* The queries asked for, and the token that is query r of them. */
+/* Number of queries, and the token of query r. */
 static inline size_t ry_query_count(const ry_attention *at)
 {
     return at->rows ? at->n_rows : at->n_tokens;
@@ -35,7 +36,7 @@ static inline size_t ry_query_row(const ry_attention *at, size_t r)
     return at->rows ? at->rows[r] : r;
 }
 
-/* How often a row counts in a column: 0, 1, or its weight. */
+/* The weight of a row in a column sum: 0, 1, or row_weight. */
 static inline float ry_row_count(const ry_attention *at, size_t row)
 {
     if (row < at->columns.skip_rows) return 0.0f;

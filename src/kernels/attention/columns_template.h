@@ -1,7 +1,7 @@
-/* attention_columns.h - the column sums of a block of attention for any vector width: part of
- * attention_template.h. The matrix a [N, width] is transposed, so a column is one of its rows and
- * its lanes are the queries. VL columns are summed at a time: their vectors are transposed in
- * registers and added, which is a sum over the lanes of each. A softmax leaves no NaN in a.
+/* columns_template.h - the column sums of a block of attention for any vector width; part of
+ * attention_template.h. The matrix a [N, width] is transposed: a column is one of its rows, and its
+ * lanes are the queries. VL columns are summed at a time: their vectors are transposed in registers
+ * and added, which gives the sum over the lanes of each. The softmax leaves no NaN in a.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ATTENTION_COLUMNS_H
 #define RY_ATTENTION_COLUMNS_H
@@ -15,11 +15,11 @@ typedef struct column_view {
     const float *a;      /* [N, nv * VL]; lanes that do not count are 0 */
     const float *weight; /* [nv * VL] how often each lane counts */
     size_t n_tokens;
-    float order; /* for the orders without a loop of their own */
+    float order; /* for LOOP_NORM */
 } column_view;
 
-/* What a loop over the columns computes: w (N a)^power, or one of the other statistics. */
-enum { LOOP_POWER_4 = 4, LOOP_TOP, LOOP_NORM, LOOP_LOG }; /* 1, 2, 3, 4 are the powers */
+/* What a loop over the columns computes: w (N a)^power for 1 to 4, or another statistic. */
+enum { LOOP_POWER_4 = 4, LOOP_TOP, LOOP_NORM, LOOP_LOG };
 
 /* Sum over the lanes of s[i], in lane i. */
 RY_INLINE vf sum_lanes(vf s[VL])
@@ -48,7 +48,8 @@ RY_INLINE const float *column_at(const int nv, const column_view *c, size_t j, i
     return c->a + at * (size_t)nv * VL;
 }
 
-RY_INLINE vf tops(const int nv, const column_view *c, size_t j)
+/* Largest entries of columns j .. j+VL. */
+RY_INLINE vf column_tops(const int nv, const column_view *c, size_t j)
 {
     vf s[VL];
     RY_UNROLL
@@ -77,7 +78,8 @@ RY_INLINE vf add_log(vf a, vf w, vf sum)
     return vf_fma(vf_mul(a, w), vf_log(vf_max(a, vf_set1(FLT_MIN))), sum);
 }
 
-RY_INLINE vf sums(const int loop, const int nv, const column_view *c, size_t j)
+/* Sums of columns j .. j+VL. */
+RY_INLINE vf column_sums(const int loop, const int nv, const column_view *c, size_t j)
 {
     const vf scale = vf_set1((float)c->n_tokens);
     vf s[VL];
@@ -94,11 +96,12 @@ RY_INLINE vf sums(const int loop, const int nv, const column_view *c, size_t j)
     return sum_lanes(s);
 }
 
-/* (sum w a^n)^(1/n) as top * (sum w (a/top)^n)^(1/n), so that no order is too large. In this form
- * the powers need no more than a float: what counts is near 1. Not unrolled: it is long. */
-RY_INLINE vf norms(const int nv, const column_view *c, size_t j)
+/* Norms of columns j .. j+VL: (sum w a^n)^(1/n) as top * (sum w (a/top)^n)^(1/n), so that no order
+ * is too large. Floats are precise enough for these powers: the terms that matter are near 1. Not
+ * unrolled, because it is long. */
+RY_INLINE vf column_norms(const int nv, const column_view *c, size_t j)
 {
-    const vf top = tops(nv, c, j), n = vf_set1(c->order), tiny = vf_set1(FLT_MIN);
+    const vf top = column_tops(nv, c, j), n = vf_set1(c->order), tiny = vf_set1(FLT_MIN);
     float inverse[VL];
     vf s[VL];
     vf_store(inverse, vf_div(vf_set1(1.0f), vf_max(top, tiny)));
@@ -122,9 +125,9 @@ RY_INLINE void columns_loop(const int loop, const int nv, const column_view *c, 
     float lanes[VL];
     for (size_t j = 0; j < c->n_tokens; j += VL) {
         const size_t left = c->n_tokens - j < VL ? c->n_tokens - j : VL;
-        vf_store(lanes, loop == LOOP_TOP    ? tops(nv, c, j)
-                        : loop == LOOP_NORM ? norms(nv, c, j)
-                                            : sums(loop, nv, c, j));
+        vf_store(lanes, loop == LOOP_TOP    ? column_tops(nv, c, j)
+                        : loop == LOOP_NORM ? column_norms(nv, c, j)
+                                            : column_sums(loop, nv, c, j));
         for (size_t i = 0; i < left; i++) part[j + i] = (double)lanes[i];
     }
 }

@@ -1,5 +1,5 @@
-/* gram_template.h - dot products of rows for any vector width: the block's rows are the lanes, the
- * rows before them stream by, and the products come out transposed.
+/* gram_template.h - the Gram matrix for any vector width. The rows of a block are the lanes; they
+ * are multiplied with all rows up to the last of the block. The products come out transposed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 #include "kernels/micro.h"
@@ -11,10 +11,10 @@ typedef struct gram_view {
     const float *z; /* [n, dim], at the first column of this pass */
     size_t z_row;
     size_t depth;        /* columns of this pass */
-    int fresh;           /* the first pass */
+    int fresh;           /* 1 in the first pass */
     size_t width;        /* lanes in use: VL or 2 VL */
     const float *packed; /* [depth, width] the block's rows */
-    float *t;            /* [rows so far, width] products */
+    float *t;            /* [rows up to the block, width] products */
 } gram_view;
 
 /* t[j .. j+mr, :] (+)= z_j . block */
@@ -41,7 +41,8 @@ RY_INLINE void gram_pass(const int nv, const gram_view *g, size_t count)
 }
 
 /* out[i, j] = t[j, i]; out is at the block's first row, of which there are `rows` */
-static void transpose_out(float *out, size_t out_row, const gram_view *g, size_t rows, size_t count)
+static void gram_transpose_out(float *out, size_t out_row, const gram_view *g, size_t rows,
+                               size_t count)
 {
     for (size_t j = 0; j < count; j += VL)
         for (size_t lane = 0; lane < rows; lane += VL) {
@@ -70,7 +71,7 @@ static RY_DECL_GRAM(gram)
         g.depth = dim - c < RY_GRAM_DEPTH ? dim - c : RY_GRAM_DEPTH;
         g.fresh = c == 0;
         g.z = z + c;
-        for (size_t i = 0; i < g.width; i++) /* lanes too many repeat the last row */
+        for (size_t i = 0; i < g.width; i++) /* unused lanes repeat the last row */
             rows[i] = g.z + (first + i < n ? first + i : n - 1) * z_row;
         ry_micro_pack(scratch, g.width, rows, g.depth, 1.0f);
         if (g.width == VL)
@@ -78,5 +79,5 @@ static RY_DECL_GRAM(gram)
         else
             gram_pass(2, &g, count);
     }
-    transpose_out(out + first * out_row, out_row, &g, count - first, count);
+    gram_transpose_out(out + first * out_row, out_row, &g, count - first, count);
 }

@@ -1,5 +1,5 @@
 /* activation_grad_template.h - activations and their derivatives for any vector width, with the
- * same erf and exp as the forward products.
+ * same erf and exp as in the forward products.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/grad/grad.h"
 #include "kernels/simd.h"
@@ -18,7 +18,7 @@ static RY_DECL_ACTIVATION(quick_gelu)
         vf_store_upto(y + i, vf_quick_gelu(vf_load_upto(u + i, n - i)), n - i);
 }
 
-/* Phi(u) + u phi(u): the normal distribution and its density; y as vf_gelu has it */
+/* Phi(u) + u phi(u), the normal distribution and its density; y = gelu(u), the bits of vf_gelu */
 RY_INLINE vf gelu_slope(vf u, vf *y)
 {
     const vf half = vf_set1(0.5f), erf_u = vf_erf(vf_mul(u, vf_set1(0.70710678f)));
@@ -27,11 +27,11 @@ RY_INLINE vf gelu_slope(vf u, vf *y)
     return vf_fma(vf_mul(u, vf_set1(0.39894228f)), density, vf_fma(erf_u, half, half));
 }
 
-/* s + 1.702 u s (1 - s), s = sigmoid(1.702 u); y as vf_quick_gelu has it */
+/* s + 1.702 u s (1 - s), s = sigmoid(1.702 u); y = quick_gelu(u), the bits of vf_quick_gelu */
 RY_INLINE vf quick_gelu_slope(vf u, vf *y)
 {
     const vf one = vf_set1(1.0f), t = vf_mul(u, vf_set1(1.702f));
-    /* beyond 87 s is 0 to the last bit, and so is its part of the slope */
+    /* above 87 the exponential would overflow; s and the slope are 0 there anyway */
     const vf e = vf_exp(vf_min(vf_sub(vf_zero(), t), vf_set1(87.0f)));
     const vf s = vf_div(one, vf_add(one, e));
     *y = vf_div(u, vf_add(one, e));

@@ -1,10 +1,10 @@
 /* attention_grad_template.h - the backward pass of attention for any vector width.
  *
- * A head's keys and values are packed once. Queries go in blocks of up to QUERIES, and inside these
- * in groups of LANES, one query per lane: row j of a group's probabilities holds key j for all of
- * them, so the softmax and its derivative run down the lanes without a horizontal step. A group
- * finishes its dq; dk and dv are added to once per block, because what a register tile costs to
- * load and store has to be spread over many queries.
+ * Keys and values of a head are packed once. Queries are computed in blocks of up to QUERIES, and
+ * a block in groups of LANES, one query per lane. Row j of the probabilities of a group holds key
+ * j for all of them, so the softmax and its derivative need no sum across lanes. A group computes
+ * its dq. dk and dv are updated once per block, so that loading and storing a register tile is
+ * spread over many queries.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/grad/grad.h"
 #include "kernels/micro.h"
@@ -21,17 +21,17 @@ enum {
 typedef struct head_view {
     const ry_attention_grad *g;
     size_t h;
-    size_t keys;          /* N up to whole register tiles: nothing ends inside one */
+    size_t keys;          /* N rounded up to whole register tiles */
     size_t row;           /* floats from one packed row to the next */
     float *k, *v;         /* [keys, row] rows of this head; zeros from N on */
     float *dk, *dv;       /* [keys, row] */
     float *q, *dout;      /* [QUERIES, row] rows of this block, q times 1/sqrt(d) */
-    float *qt, *doutt;    /* [d, LANES] the same of one group, transposed */
+    float *qt, *doutt;    /* [d, LANES] rows of one group, transposed */
     float *p, *ds;        /* [groups][keys, LANES] probabilities, gradients of the logits */
     size_t first, n_rows; /* queries of the block */
 } head_view;
 
-/* Rows of whole vectors, in an odd number of cache lines: so the same column of all rows falls into
+/* A multiple of the vector width, and an odd number of cache lines, so that a column is spread over
  * all sets of the cache. */
 static size_t packed_row(size_t d) { return (((d + RY_LINE - 1) / RY_LINE) | 1) * RY_LINE; }
 
@@ -61,7 +61,7 @@ static void pack_rows(const head_view *w, float *to, const float *from, size_t f
             vf_store(to + c, c < d ? vf_mul(vf_load_upto(from + c, d - c), factor) : vf_zero());
 }
 
-/* q, k or v (part 0, 1, 2) of this head, from a token on */
+/* q, k or v (part 0, 1, 2) of this head and a token */
 static const float *qkv_at(const head_view *w, size_t token, size_t part)
 {
     const ry_attention_grad *g = w->g;
@@ -75,7 +75,7 @@ static void pack_part(const head_view *w, float *to, size_t part)
     memset(to + N * w->row, 0, (w->keys - N) * w->row * sizeof(float));
 }
 
-/* to[c, lane] = column c of row first + lane, times scale; lanes too many repeat the last row */
+/* to[c, lane] = column c of row first + lane, times scale; unused lanes repeat the last row */
 static void pack_lanes(const head_view *w, float *to, const float *from, size_t from_row,
                        size_t first, float scale)
 {
@@ -102,7 +102,7 @@ RY_INLINE void rows_times_lanes(const int nv, const head_view *w, float *to, con
     }
 }
 
-/* p = logits becomes exp(p + bias - largest); returns 1 / sum in inverse. Keys from N on are 0. */
+/* p = exp(p + bias - largest), inverse = 1 / sum; 0 for keys from N on */
 RY_INLINE void exponentials(const int nv, const head_view *w, float *p, vf inverse[2])
 {
     const size_t N = w->g->n_tokens;
@@ -143,8 +143,9 @@ RY_INLINE void probabilities(const int nv, const head_view *w, size_t lane, floa
     }
 }
 
-/* ds [keys, LANES] = what the probabilities of the group are worth by themselves; 0 if nothing */
-static int start_worth(const head_view *w, size_t lane, float *ds)
+/* ds [keys, LANES] = direct gradient of the probabilities (dclass_row, dmean). Returns 0 if there
+ * is none; ds is then not written. */
+static int direct_gradient(const head_view *w, size_t lane, float *ds)
 {
     const ry_attention_grad *g = w->g;
     const size_t N = g->n_tokens;
@@ -160,7 +161,7 @@ static int start_worth(const head_view *w, size_t lane, float *ds)
     return 1;
 }
 
-/* ds [keys, LANES] = p (dp - sum over keys of p dp), dp = v dout^T + worth */
+/* ds [keys, LANES] = p (dp - sum over keys of p dp), dp = v dout^T + direct gradient */
 RY_INLINE void logit_gradients(const int nv, const head_view *w, size_t lane, const float *p,
                                float *ds)
 {
@@ -168,7 +169,7 @@ RY_INLINE void logit_gradients(const int nv, const head_view *w, size_t lane, co
     vf sum[2];
     pack_lanes(w, w->doutt, g->dout + w->first * g->dout_row + w->h * g->head, g->dout_row, lane,
                1.0f);
-    rows_times_lanes(nv, w, ds, w->v, w->doutt, start_worth(w, lane, ds));
+    rows_times_lanes(nv, w, ds, w->v, w->doutt, direct_gradient(w, lane, ds));
     sum[0] = sum[1] = vf_zero();
     for (size_t j = 0; j < w->keys; j++) RY_UNROLL
     for (int v = 0; v < nv; v++) {
@@ -204,7 +205,7 @@ RY_INLINE void dq_tile(const int mr, const int nv, const head_view *w, const flo
     }
 }
 
-/* dq of the group: register tiles of RY_MR and then of 4 queries; lanes too many are not stored */
+/* dq of the group: register tiles of RY_MR, then of 4 queries; unused lanes are not stored */
 static void dq_of_group(const head_view *w, size_t lane, const float *ds)
 {
     const ry_attention_grad *g = w->g;
@@ -255,7 +256,7 @@ static void add_block(const head_view *w, float *to, const float *a, const float
     }
 }
 
-RY_INLINE void group(const int nv, const head_view *w, size_t lane)
+RY_INLINE void query_group(const int nv, const head_view *w, size_t lane)
 {
     float *p = w->p + lane * w->keys, *ds = w->ds + lane * w->keys;
     probabilities(nv, w, lane, p);
@@ -268,9 +269,9 @@ static void query_block(const head_view *w)
     const ry_attention_grad *g = w->g;
     for (size_t lane = 0; lane < w->n_rows; lane += LANES) {
         if (w->n_rows - lane > VL)
-            group(2, w, lane);
+            query_group(2, w, lane);
         else
-            group(1, w, lane);
+            query_group(1, w, lane);
     }
     pack_rows(w, w->q, qkv_at(w, w->first, 0), g->qkv_row, w->n_rows, 1.0f / sqrtf((float)g->head));
     pack_rows(w, w->dout, g->dout + w->first * g->dout_row + w->h * g->head, g->dout_row, w->n_rows,
@@ -279,7 +280,8 @@ static void query_block(const head_view *w)
     add_block(w, w->dk, w->ds, w->q);
 }
 
-/* Queries of a block: vectors of them are shared out evenly, so that no block is left with one. */
+/* Sets the queries of a block; 0 after the last. Vectors of queries are divided evenly among
+ * blocks, so that the last block is not tiny. */
 static int next_block(head_view *w, size_t block)
 {
     const size_t rows = w->g->n_rows, vectors = (rows + VL - 1) / VL;
@@ -291,7 +293,7 @@ static int next_block(head_view *w, size_t block)
     return 1;
 }
 
-/* rows of dq, dk or dv: from[n, row], or zeros */
+/* Writes dq, dk or dv (part 0, 1, 2) of rows from `first` on: from[n, row], or zeros. */
 static void write_part(const head_view *w, size_t part, size_t first, const float *from)
 {
     const ry_attention_grad *g = w->g;
@@ -316,7 +318,7 @@ static RY_DECL_ATTENTION_GRAD(attention_grad)
     write_part(&w, 2, 0, w.dv);
 }
 
-/* mean[lane .. , :] (+)= p^T / H, of the queries that the group holds */
+/* mean[lane .. , :] = (head 0) or += p^T / H for the queries of the group */
 static void add_to_mean(const head_view *w, size_t lane, const float *p, float *mean)
 {
     const size_t N = w->g->n_tokens, rows = w->n_rows - lane < LANES ? w->n_rows - lane : LANES;

@@ -1,5 +1,5 @@
 /* layernorm_grad_template.h - the backward pass of LayerNorm for any vector width: three passes
- * over a row that stays in the nearest cache.
+ * over a row, which stays in the first-level cache.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/grad/grad.h"
 #include "kernels/simd.h"
@@ -12,7 +12,8 @@ typedef struct row_moments {
     float e, ez;       /* means of e = dy w and of e z */
 } row_moments;
 
-/* Four chains of additions, because each waits for the one before it. */
+/* The sum of four chains: one chain would be slow, because each addition waits for the one before.
+ */
 RY_INLINE float chains_sum(const vf sum[4])
 {
     return vf_sum(vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
@@ -28,7 +29,8 @@ static float row_mean(const float *x, size_t n)
     return chains_sum(sum) / (float)n;
 }
 
-/* mean of (x - mean)^2: the form without a pass of its own loses digits when the mean is large */
+/* mean of (x - mean)^2; a single pass with mean(x^2) - mean^2 loses digits when the mean is large
+ */
 static float row_variance(const float *x, size_t n, float mean)
 {
     vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
@@ -43,7 +45,7 @@ static float row_variance(const float *x, size_t n, float mean)
     return (chains_sum(sum) + rest) / (float)n;
 }
 
-/* z = (x - mean) scale. Lanes beyond the row: whatever is multiplied with dy, and that is 0. */
+/* z = (x - mean) scale. Lanes after the row hold anything; they are multiplied with dy = 0. */
 RY_INLINE vf normalized(const float *x, const row_moments *m, size_t left)
 {
     return vf_mul(vf_sub(vf_load_upto(x, left), vf_set1(m->mean)), vf_set1(m->scale));

@@ -1,9 +1,9 @@
 /* outer_template.h - dw += dy^T x for any vector width.
  *
- * The rows are taken in chunks. A chunk's part of dy is packed into panels of RY_MR columns, that
- * of x into one panel of two vectors after the other, so that a register tile reads both in order:
- * rows of activations lie a multiple of 1024 bytes apart, which neither the caches nor the page
- * tables like. The sums of a chunk start from zero and are then added to dw, chunk after chunk.
+ * Rows are taken in chunks. The part of dy in a chunk is packed into panels of RY_MR columns, the
+ * part of x into panels of two vectors, one at a time, so that a register tile reads both in
+ * order. Unpacked rows are multiples of 1024 bytes apart, which is slow for caches and page
+ * tables. The sums of a chunk start from zero and are then added to dw, chunk after chunk.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/grad/grad.h"
 #include "kernels/micro.h"
@@ -19,12 +19,12 @@ typedef struct chunk {
     ry_outer_tile t;
     size_t first, depth; /* rows of dy and x */
     float *a;            /* panels [depth, RY_MR] of dy, a_panel floats apart */
-    float *b;            /* [depth, PANEL]: the panel of x at hand */
+    float *b;            /* [depth, PANEL]: the current panel of x */
     size_t a_panel;
 } chunk;
 
-/* Every row lies in another page, where the hardware's own prefetch starts anew: what will be
- * packed is asked for by hand. Rows of dy from k to end: */
+/* Every row is in another page, where the hardware prefetcher starts again, so we prefetch what
+ * will be packed: here rows k .. end of dy. */
 RY_INLINE void prefetch_dy(const chunk *c, size_t k, size_t end)
 {
     const ry_outer *o = c->o;
@@ -33,15 +33,15 @@ RY_INLINE void prefetch_dy(const chunk *c, size_t k, size_t end)
             __builtin_prefetch(o->dy + (c->first + k) * o->dy_row + c->t.out + i, 0, 2);
 }
 
-/* and those of the panel of x at column j */
+/* Rows k .. end of the panel of x at column j. */
 RY_INLINE void prefetch_x(const chunk *c, size_t j, size_t k, size_t end)
 {
     const float *from = c->o->x + c->first * c->o->x_row + c->t.in + j;
     for (; k < end; k++) __builtin_prefetch(from + k * c->o->x_row, 0, 2);
 }
 
-/* A row of RY_MR is stored as whole vectors: what they hold too many is overwritten by the next row
- * and, after the last, lies between two panels. Columns beyond the tile are zeros. */
+/* RY_MR columns are stored as whole vectors. The extra lanes are overwritten by the next row; after
+ * the last row they fall into the gap between two panels. Columns after the tile are zeros. */
 static void pack_dy(const chunk *c)
 {
     const ry_outer *o = c->o;
@@ -67,8 +67,8 @@ static void pack_x(const chunk *c, size_t j)
     }
 }
 
-/* db += the sums of the packed columns: four chains at a time, or the additions would wait for each
- * other */
+/* db += sums of the packed columns, in four chains, because each addition of a chain waits for the
+ * one before */
 static void add_bias(const chunk *c)
 {
     float *db = c->o->db + c->t.out;
@@ -85,7 +85,7 @@ static void add_bias(const chunk *c)
     }
 }
 
-/* dw[i .. i+RY_MR, j .. j+PANEL] += what the chunk makes of them */
+/* dw[i .. i+RY_MR, j .. j+PANEL] += the product of the chunk */
 static void register_tile(const chunk *c, size_t i, size_t j)
 {
     const ry_outer *o = c->o;
@@ -109,7 +109,7 @@ static void register_tile(const chunk *c, size_t i, size_t j)
     }
 }
 
-/* dw[:, j .. j+PANEL] of the tile; meanwhile the next panel of x is on its way */
+/* dw[:, j .. j+PANEL] of the tile; prefetches the next panel of x meanwhile */
 static void column_panel(const chunk *c, size_t j)
 {
     const size_t panels = (c->t.n_out + RY_MR - 1) / RY_MR;
@@ -121,8 +121,8 @@ static void column_panel(const chunk *c, size_t j)
     }
 }
 
-/* All columns of the tile; meanwhile the next chunk of dy is on its way, if there is one. */
-static void whole_chunk(const chunk *c)
+/* All columns of the tile; prefetches the next chunk of dy meanwhile, if there is one. */
+static void add_chunk(const chunk *c)
 {
     const size_t panels = (c->t.n_in + PANEL - 1) / PANEL, after = c->depth;
     const int more = c->first + 2 * c->depth <= c->o->rows;
@@ -145,6 +145,6 @@ static RY_DECL_OUTER(outer)
         c.first = n * o->rows / chunks;
         c.depth = (n + 1) * o->rows / chunks - c.first;
         c.a_panel = c.depth * RY_MR + VL;
-        whole_chunk(&c);
+        add_chunk(&c);
     }
 }

@@ -1,6 +1,6 @@
 /* update.h - the arithmetic of an optimizer update on flat blocks of floats. One plain C template
- * is compiled for every CPU level; all levels give the same bits. SPDX-License-Identifier:
- * Apache-2.0 */
+ * is compiled for every CPU level; all levels give the same bits.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_UPDATE_H
 #define RY_UPDATE_H
 

@@ -1,5 +1,5 @@
-/* activation.h - the activation functions: exact scalar forms, and vector forms for the kernels
- * that have chosen a vector width before including this.
+/* activation.h - the activation functions: exact in plain C, and as vector functions for files that
+ * include simd.h before.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ACTIVATION_H
 #define RY_ACTIVATION_H
@@ -11,8 +11,8 @@ static inline float ry_quick_gelu(float x) { return x / (1.0f + expf(-1.702f * x
 static inline float ry_silu(float x) { return x / (1.0f + expf(-x)); }
 
 #ifdef RY_SIMD_H
-/* erf on [-3.92, 3.92] as x P(x^2) / Q(x^2), 1 beyond: absolute error below 4e-7 in floats.
- * Fitted by reweighted least squares to the relative error (2e-8 before rounding). */
+/* erf on [-3.92, 3.92] as x P(x^2) / Q(x^2), 1 outside: absolute error below 4e-7 in floats. P and
+ * Q were fitted by reweighted least squares to the relative error (2e-8 before rounding). */
 RY_INLINE vf vf_erf(vf x)
 {
     x = vf_min(vf_max(x, vf_set1(-3.92f)), vf_set1(3.92f));
@@ -40,14 +40,14 @@ RY_INLINE vf vf_gelu(vf x)
 
 RY_INLINE vf vf_quick_gelu(vf x)
 {
-    /* below -51 the exponential would overflow; there the result is 0 to the last bit anyway */
+    /* below -51 the exponential would overflow; the result is 0 there anyway */
     const vf e = vf_exp(vf_min(vf_mul(x, vf_set1(-1.702f)), vf_set1(87.0f)));
     return vf_div(x, vf_add(vf_set1(1.0f), e));
 }
 
 RY_INLINE vf vf_silu(vf x)
 {
-    const vf e = vf_exp(vf_min(vf_sub(vf_zero(), x), vf_set1(87.0f))); /* as above, below -87 */
+    const vf e = vf_exp(vf_min(vf_sub(vf_zero(), x), vf_set1(87.0f))); /* as above */
     return vf_div(x, vf_add(vf_set1(1.0f), e));
 }
 #endif

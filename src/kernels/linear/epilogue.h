@@ -1,5 +1,5 @@
-/* epilogue.h - what our own products do to a finished sum v = xW + b on its way into y; in plain C,
- * and in vectors for kernels that have chosen a width before including this.
+/* epilogue.h - how our own products store a finished sum v = xW + b into y: activation or residual.
+ * In plain C, and as a vector function for files that include simd.h before.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_EPILOGUE_H
 #define RY_EPILOGUE_H
@@ -18,7 +18,7 @@ static inline void ry_epilogue_one(ry_epilogue epilogue, float *y, float v)
 }
 
 #ifdef RY_SIMD_H
-/* The first `left` lanes, or all if there are more, into y. */
+/* Stores the first min(left, VL) lanes. */
 RY_INLINE void ry_epilogue_store(ry_epilogue epilogue, float *y, vf v, size_t left)
 {
     switch (epilogue) {

@@ -1,17 +1,17 @@
-/* linear_onednn.c - linears on oneDNN: weights reordered once into its blocked layout. With peak.c
- * the only file that knows oneDNN; written for 2.6 and 3.x.
+/* linear_onednn.c - linears on oneDNN 2.6 or 3.x: weights are reordered once into its blocked
+ * layout. Only this file and peak.c call oneDNN.
  *
  *            rows of x        weights    y
  *   f32      f32              f32        f32; bias, activation and residual are post-ops
  *   bf16     bf16             bf16       the same
- *   int8     u8 (quant.h)     s8         s32 into scratch, then our own epilogue: the scale of a
- *                                        row is known only when it comes, no post-op takes that
+ *   int8     u8 (quant.h)     s8         s32 into scratch, then our own epilogue: each row has its
+ *                                        own scale, which no post-op supports
  *
- * oneDNN picks its blocking of k by the shape it is given, and that decides the rounding. So that
- * an image has the same bits in any batch and on any number of threads, every image is cut into the
- * same tiles (row blocks of equal height, all columns) and each tile is one sequential primitive;
- * threads only share out the tiles. Rows must lie one after the other (x.row = n_in, y.row =
- * n_out): with any other stride oneDNN 2.6 leaves its blocked kernels.
+ * oneDNN chooses its blocking of k by the shape, and the blocking decides the rounding. So that an
+ * image has the same bits in any batch and for any number of threads, every image is divided into
+ * the same tiles (blocks of rows of equal height, all columns). Each tile is one sequential
+ * primitive; threads only share the tiles. Rows must have no gaps (x.row = n_in, y.row = n_out):
+ * with any other stride oneDNN 2.6 leaves its blocked kernels.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
@@ -24,8 +24,8 @@
 
 enum {
     TILE_ROWS = RY_LINEAR_TILE, /* rows of a tile, at most */
-    TILE_ROWS_INT8 = 32,        /* its sums should stay in the second-level cache */
-    LANES = 16                  /* an epilogue reads whole vectors */
+    TILE_ROWS_INT8 = 32,        /* so that its sums stay in the second-level cache */
+    LANES = 16                  /* our epilogue reads whole vectors */
 };
 
 typedef struct formats {
@@ -50,7 +50,7 @@ typedef struct tile_kind { /* one shape of tile */
     ry_md x, y, scratch;
 } tile_kind;
 
-typedef struct thread_memory { /* memory objects are written to, so every thread has its own */
+typedef struct thread_memory { /* memory objects are modified, so every thread has its own */
     dnnl_stream_t stream;
     dnnl_memory_t x[2], y[2], scratch[2]; /* by kind */
     unsigned char *scratch_bytes;
@@ -82,7 +82,7 @@ static renyi_status make_attr(dnnl_primitive_attr_t *attr, const ry_linear *l, r
     const ry_epilogue epilogue = is_int8(l) ? RY_EPI_NONE : l->epilogue;
     dnnl_post_ops_t ops;
     CHECK(dnnl_primitive_attr_create(attr));
-    /* Scratch of our own: the library's is tied to the thread that made the primitive. */
+    /* Our own scratch: that of the library is bound to the thread that made the primitive. */
     CHECK(dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user));
     CHECK(dnnl_post_ops_create(&ops));
     dnnl_status_t st = dnnl_success;
@@ -108,7 +108,7 @@ static renyi_status make_pd(dnnl_primitive_desc_t *pd, const ry_linear *l, size_
     if (!st) st = ry_md_plain(&y, f->y, rows, l->n_out);
     if (!st) st = ry_md_plain(&bias, dnnl_f32, 1, l->n_out);
     if (!st) st = weights ? ry_md_copy(&w, weights) : ry_md_any(&w, f->w, l->n_in, l->n_out);
-    /* Created for one thread: tiles run inside a parallel region of ours. */
+    /* Created for one thread, because tiles run inside our own parallel region. */
     const int threads = omp_get_max_threads();
     omp_set_num_threads(1);
     if (!st) st = ry_dnnl_matmul(pd, p->engine, &x, &w, is_int8(l) ? NULL : &bias, &y, attr);
@@ -154,7 +154,7 @@ static renyi_status reorder(const ry_linear *l, const packed_weights *p, dnnl_da
 
 static size_t tile_rows(const ry_linear *l) { return is_int8(l) ? TILE_ROWS_INT8 : TILE_ROWS; }
 
-/* 8-bit channels, made one after the other, then reordered all at once. */
+/* Quantizes all channels, then reorders them at once. */
 static renyi_status reorder_int8(ry_linear *l, const packed_weights *p, const ry_linear_spec *spec,
                                  const renyi_allocator *al, renyi_error *err)
 {
@@ -172,14 +172,11 @@ static renyi_status pack_columns(ry_linear *l, const ry_linear_spec *spec,
 {
     if (is_int8(l))
         return ry_int8_columns(l, spec, (l->n_out + LANES - 1) / LANES * LANES, al, err);
-    l->bias = ry_calloc(al, l->n_out, sizeof(float));
-    if (!l->bias) return ry_fail_nomem(err, l->n_out * sizeof(float));
-    if (spec->bias) memcpy(l->bias, spec->bias, l->n_out * sizeof(float));
-    return RENYI_OK;
+    return ry_linear_take_bias(l, spec, l->n_out, al, err);
 }
 
-static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const formats *types,
-                         const renyi_allocator *al, renyi_error *err)
+static renyi_status pack_weights(ry_linear *l, const ry_linear_spec *spec, const formats *types,
+                                 const renyi_allocator *al, renyi_error *err)
 {
     packed_weights *p = l->impl = ry_calloc(al, 1, sizeof *p);
     if (!p) return ry_fail_nomem(err, sizeof *p);
@@ -188,7 +185,7 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const formats
     RY_TRY(pack_columns(l, spec, al, err));
     CHECK(dnnl_engine_create(&p->engine, dnnl_cpu, 0));
     dnnl_primitive_desc_t pd = NULL;
-    RY_TRY(make_pd(&pd, l, tile_rows(l), NULL, err)); /* asked with the usual tile height */
+    RY_TRY(make_pd(&pd, l, tile_rows(l), NULL, err)); /* for the usual tile height */
     dnnl_status_t st = ry_md_query(&p->md, pd, dnnl_query_weights_md);
     dnnl_primitive_desc_destroy(pd);
     CHECK(st);
@@ -209,27 +206,27 @@ static renyi_status pack(ry_linear *l, const ry_linear_spec *spec, const formats
 static renyi_status pack_f32(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
                              renyi_error *err)
 {
-    return pack(l, spec, &f32_formats, al, err);
+    return pack_weights(l, spec, &f32_formats, al, err);
 }
 
 static renyi_status pack_bf16(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
                               renyi_error *err)
 {
-    return pack(l, spec, &bf16_formats, al, err);
+    return pack_weights(l, spec, &bf16_formats, al, err);
 }
 
 static renyi_status pack_int8(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
                               renyi_error *err)
 {
-    return pack(l, spec, &int8_formats, al, err);
+    return pack_weights(l, spec, &int8_formats, al, err);
 }
 
-static renyi_status update(ry_linear *l, const float *w, int transposed, renyi_error *err)
+static renyi_status update_weights(ry_linear *l, const float *w, int transposed, renyi_error *err)
 {
     return reorder(l, l->impl, dnnl_f32, w, transposed, err);
 }
 
-static void unpack(ry_linear *l, const renyi_allocator *al)
+static void free_weights(ry_linear *l, const renyi_allocator *al)
 {
     packed_weights *p = l->impl;
     if (!p) return;
@@ -276,7 +273,7 @@ static renyi_status make_thread(const ry_linear_op *op, bound *b, thread_memory 
     return RENYI_OK;
 }
 
-static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
+static renyi_status bind_op(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
 {
     assert(op->x.row == op->l->n_in && op->y.row == op->l->n_out);
     bound *b = op->impl = ry_calloc(al, 1, sizeof *b);
@@ -298,7 +295,7 @@ static renyi_status bind(ry_linear_op *op, const renyi_allocator *al, renyi_erro
     return RENYI_OK;
 }
 
-static void unbind(ry_linear_op *op, const renyi_allocator *al)
+static void unbind_op(ry_linear_op *op, const renyi_allocator *al)
 {
     bound *b = op->impl;
     if (!b) return;
@@ -322,7 +319,7 @@ static void unbind(ry_linear_op *op, const renyi_allocator *al)
     ry_free(al, b);
 }
 
-/* The first row of a block; block b->blocks is where the rows end. */
+/* The first row of a block; for block b->blocks the end of all rows. */
 static size_t first_row(const bound *b, size_t block)
 {
     return block * b->height + (block < b->tall ? block : b->tall);
@@ -336,7 +333,7 @@ static size_t blocks_of(const bound *b, size_t rows)
     return n;
 }
 
-static size_t tiles(const ry_linear_op *op, ry_extent run)
+static size_t count_tiles(const ry_linear_op *op, ry_extent run)
 {
     return run.n_images * blocks_of(op->impl, run.rows);
 }
@@ -346,7 +343,7 @@ static void execute(const ry_linear_op *op, int kind, const thread_memory *m, co
 {
     const bound *b = op->impl;
     const packed_weights *w = op->l->impl;
-    /* These calls can only fail on arguments, and the arguments were proven when binding. */
+    /* These calls fail only for wrong arguments; binding has checked them. */
     dnnl_memory_set_data_handle(m->x[kind], (void *)(uintptr_t)x);
     dnnl_memory_set_data_handle(m->y[kind], y);
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, m->x[kind]},
@@ -370,8 +367,8 @@ static place place_of(const ry_linear_op *op, size_t t, ry_extent run)
     return (place){t / blocks, first_row(b, block), b->height + (size_t)kind, kind};
 }
 
-static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
-                 const void *input, float *y)
+static void tile_f32(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
+                     const void *input, float *y)
 {
     const bound *b = op->impl;
     const place at = place_of(op, t, run);
@@ -379,9 +376,9 @@ static void tile(const ry_linear_op *op, size_t t, ry_extent run, unsigned threa
     execute(op, at.kind, &b->threads[thread], x, y + at.image * op->y.image + at.row * op->y.row);
 }
 
-/* Converted rows are those of the run, one image after the other. A tile that reaches beyond the
- * last row of an image reads rows of the next, or the room behind the last: none of what it makes
- * of them is used. */
+/* Converted rows of all images of the run follow each other. A tile that reaches past the last row
+ * of an image reads rows of the next image, or the padding after the last; these results are not
+ * used. */
 static void tile_bf16(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
                       const void *input, float *y)
 {
@@ -414,7 +411,7 @@ static void tile_int8(const ry_linear_op *op, size_t t, ry_extent run, unsigned 
 
 /* ---- rows in fewer bits -------------------------------------------------------------------- */
 
-/* Tiles read whole blocks: room for rows behind the last. */
+/* Tiles read whole blocks, so there is padding after the last row. */
 static size_t bytes_bf16(const ry_linear *l, size_t rows)
 {
     return (rows + TILE_ROWS) * l->n_in * sizeof(uint16_t);
@@ -443,26 +440,26 @@ static void convert_int8(const ry_linear *l, void *to, size_t rows, size_t first
 }
 
 const ry_linear_vtable ry_linear_onednn = {.pack = pack_f32,
-                                           .unpack = unpack,
-                                           .update = update,
-                                           .bind = bind,
-                                           .unbind = unbind,
-                                           .tiles = tiles,
-                                           .tile = tile};
+                                           .unpack = free_weights,
+                                           .update = update_weights,
+                                           .bind = bind_op,
+                                           .unbind = unbind_op,
+                                           .tiles = count_tiles,
+                                           .tile = tile_f32};
 const ry_linear_vtable ry_linear_onednn_bf16 = {.pack = pack_bf16,
-                                                .unpack = unpack,
-                                                .update = update,
-                                                .bind = bind,
-                                                .unbind = unbind,
-                                                .tiles = tiles,
+                                                .unpack = free_weights,
+                                                .update = update_weights,
+                                                .bind = bind_op,
+                                                .unbind = unbind_op,
+                                                .tiles = count_tiles,
                                                 .tile = tile_bf16,
                                                 .input_bytes = bytes_bf16,
                                                 .convert = convert_bf16};
 const ry_linear_vtable ry_linear_onednn_int8 = {.pack = pack_int8,
-                                                .unpack = unpack,
-                                                .bind = bind,
-                                                .unbind = unbind,
-                                                .tiles = tiles,
+                                                .unpack = free_weights,
+                                                .bind = bind_op,
+                                                .unbind = unbind_op,
+                                                .tiles = count_tiles,
                                                 .tile = tile_int8,
                                                 .input_bytes = bytes_int8,
                                                 .convert = convert_int8};

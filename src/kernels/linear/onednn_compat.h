@@ -1,6 +1,5 @@
 /* onednn_compat.h - the few calls in which oneDNN 2.x and 3.x differ: memory descriptors are
- * structs in one and handles in the other, operation descriptors exist only in the first. For the
- * two files that talk to oneDNN.
+ * structs in 2.x and handles in 3.x; operation descriptors exist only in 2.x.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ONEDNN_COMPAT_H
 #define RY_ONEDNN_COMPAT_H
@@ -34,20 +33,20 @@ static inline dnnl_status_t ry_md_make(ry_md *m, dnnl_data_type_t type, size_t r
 #endif
 }
 
-/* [rows, cols], row after row. */
+/* [rows, cols], row-major */
 static inline dnnl_status_t ry_md_plain(ry_md *m, dnnl_data_type_t type, size_t rows, size_t cols)
 {
     return ry_md_make(m, type, rows, cols, cols, 1);
 }
 
-/* Logical [rows, cols] stored as [cols, rows]. */
+/* [rows, cols], column-major */
 static inline dnnl_status_t ry_md_transposed(ry_md *m, dnnl_data_type_t type, size_t rows,
                                              size_t cols)
 {
     return ry_md_make(m, type, rows, cols, 1, rows);
 }
 
-/* [rows, cols] in the layout oneDNN likes best. */
+/* [rows, cols] in the layout that oneDNN chooses */
 static inline dnnl_status_t ry_md_any(ry_md *m, dnnl_data_type_t type, size_t rows, size_t cols)
 {
     const dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols};
@@ -80,7 +79,7 @@ static inline void ry_md_free(ry_md *m)
 
 static inline size_t ry_md_bytes(const ry_md *m) { return dnnl_memory_desc_get_size(RY_MD(m)); }
 
-/* A copy of a descriptor that the primitive chose. */
+/* A copy of the descriptor that the primitive chose. */
 static inline dnnl_status_t ry_md_query(ry_md *m, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
 {
     m->set = 1;

@@ -1,5 +1,5 @@
-/* panel_grid.h - how our own packed products cut an op into tiles: blocks of rows by runs of
- * panels, a panel being the outputs that are packed together.
+/* panel_grid.h - divides an op of our own packed products into tiles: a block of rows by some
+ * consecutive panels. A panel is the outputs that are packed together.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PANEL_GRID_H
 #define RY_PANEL_GRID_H
@@ -9,7 +9,7 @@
 enum {
     RY_GRID_ROWS = 96,   /* rows of a block, at most */
     RY_GRID_PANELS = 12, /* panels of a tile, at most */
-    RY_GRID_TILES = 24   /* per thread, if there are enough panels: the end of an op is a wait */
+    RY_GRID_TILES = 24   /* per thread, if there are enough panels: threads wait less at the end */
 };
 
 typedef struct ry_panel_grid {
@@ -35,12 +35,12 @@ static inline ry_panel_grid ry_panel_grid_new(const ry_linear_op *op, size_t pan
     return g;
 }
 
-typedef struct ry_panel_place { /* of a tile */
+typedef struct ry_panel_place { /* what a tile covers */
     size_t image, row, rows, panel, panels;
 } ry_panel_place;
 
-/* Neighbouring tiles share their rows; for few_rows, where the weights are far larger than the
- * rows, they share their panels: weights then come from memory once. */
+/* Consecutive tiles share their rows. For few_rows, where the weights are far larger than the rows,
+ * they share their panels instead, so that weights are read from memory once. */
 static inline ry_panel_place ry_panel_place_of(const ry_panel_grid *g, const ry_linear *l, size_t t)
 {
     const size_t each = g->blocks * g->panel_tiles, inside = t % each;

@@ -1,4 +1,4 @@
-/* peak.c - times oneDNN's threaded f32 product: the yardstick of `renyi bench`.
+/* peak.c - times oneDNN's threaded f32 product: the reference speed of `renyi bench`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/linear/linear.h"
 
