@@ -1,4 +1,5 @@
-"""Draws `bench/run --json` results as an SVG: ms per image of every engine, one group of bars a model.
+"""Draws results of `bench/run --json` as an SVG: ms per image of every engine, a group of bars per
+model.
 Usage: python3 bench/chart.py result.json out.svg [batch] [threads]"""
 import json
 import sys
@@ -9,7 +10,7 @@ LEFT, WIDTH, BAR, GAP = 120, 470, 16, 22
 
 
 def bars(case, y):
-    """One group: its own scale, because ViT-B takes fourteen times as long as ViT-Ti."""
+    """One group with its own scale: ViT-B takes fourteen times as long as ViT-Ti."""
     ms = {e: case["engines"][e]["ms_median"] for e in TITLES if e in case["engines"]}
     if "openvino-throughput" in case["engines"]:  # the better of its two hints
         ms["openvino"] = min(ms["openvino"], case["engines"]["openvino-throughput"]["ms_median"])
@@ -17,9 +18,9 @@ def bars(case, y):
     out = [f'<text x="0" y="{y - 6}" font-weight="bold">{MODELS[case["model"]]}</text>']
     for engine, value in ms.items():
         length = WIDTH * value / top
-        colour = "#d1495b" if engine == "renyi" else "#8d99ae"
+        color = "#d1495b" if engine == "renyi" else "#8d99ae"
         out.append(f'<text x="{LEFT - 8}" y="{y + 12}" text-anchor="end">{TITLES[engine]}</text>'
-                   f'<rect x="{LEFT}" y="{y}" width="{length:.1f}" height="{BAR}" fill="{colour}"/>'
+                   f'<rect x="{LEFT}" y="{y}" width="{length:.1f}" height="{BAR}" fill="{color}"/>'
                    f'<text x="{LEFT + length + 6:.1f}" y="{y + 12}">{value:.1f} ms</text>')
         y += BAR + 3
     return out, y + GAP

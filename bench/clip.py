@@ -1,4 +1,5 @@
-# clip.py - CLIP ViT-B/16: pictures beside the peers, a thousand classes in eighty sentences, and what TCA costs.
+# clip.py - measures CLIP ViT-B/16: images beside the peers, 80 templates for 1000 classes, and the
+# cost of TCA.
 # SPDX-License-Identifier: Apache-2.0
 #
 # Part of peers.py; see bench/README.md.
@@ -13,24 +14,24 @@ import formats
 from prune import children_seconds
 from turns import HERE, TITLES, Case, busy_seconds, run_case, run_together, say, verdict, weights_of
 
-FULL, QUICK = "base", "tiny"  # sizes; the quick one says nothing of speed
+FULL, QUICK = "base", "tiny"  # sizes; the quick one only shows that it runs
 OURS = {"f32": "renyi-f32", "bf16": "renyi-bf16", "int8": "renyi-int8"}
-# Who is to be beaten in which format; the faster of several.
+# The rivals in each format; the fastest of several counts.
 RIVALS = [("f32", ["openvino"]), ("f32", ["onnxruntime"]), ("bf16", ["openvino-bf16"]), ("int8", ["openvino-int8"]),
           ("int8", formats.ORT_INT8)]
-SLACK = 0.97              # of the ViT's lead: what single figures scatter by on a quiet machine
+SLACK = 0.97              # of the ViT's lead: single figures scatter this much on a quiet machine
 MAX_DIFFERENCE = 1e-3     # of the embeddings in f32
 MOST_SECONDS = 180        # all texts, in bf16 or, where the CPU lacks it, int8
 TCA_POLICIES = ["tca drop=0.1 layers=3,6,9", "tca drop=0.1 layers=3,6,9 metric=col n=4"]
 TCA_CLASSES = 1000
-MOST_TCA = 1.05           # time with TCA over time without, picture by picture
-TCA_ROUNDS = 8            # times the others': a few percent are to be seen
+MOST_TCA = 1.05           # time with TCA over time without, image by image
+TCA_ROUNDS = 8            # times the others': a few percent must be visible
 
 
-# ---- pictures ----------------------------------------------------------------------------------
+# ---- images ------------------------------------------------------------------------------------
 
 def has_bf16():
-    """Does the CPU? Elsewhere OpenVINO would emulate it; renyi says so itself."""
+    """Whether the CPU has it. Elsewhere OpenVINO would emulate it; renyi refuses."""
     with open("/proc/cpuinfo") as f:
         return "bf16" in f.read()
 
@@ -43,7 +44,7 @@ def engines_here():
 
 
 def files_of(a, case, engines, export):
-    """As of the formats; OpenVINO's IR serves f32 and bf16."""
+    """The files of formats.py; OpenVINO's IR is for f32 and bf16."""
     files = formats.prepare(a, case, engines, export)
     if "openvino" in engines:
         files.update(export(a, case, {"openvino"}))
@@ -52,7 +53,7 @@ def files_of(a, case, engines, export):
 
 
 def pictures(a, export, threads):
-    """CLIP's embeddings, and the answers of a ViT of the same size, by whose lead they are judged."""
+    """CLIP's embeddings, and a ViT of the same size, with whose lead they are compared."""
     size, engines, cases, versions = QUICK if a.quick else FULL, engines_here(), [], {}
     outputs = embed_width(a, f"clip_vit_{size}_patch16_224")
     for batch in a.batches:
@@ -113,7 +114,7 @@ def leads(cases):
 # ---- texts -------------------------------------------------------------------------------------
 
 def tokenizer_of(a):
-    """--tokenizer, or the one of the reference files."""
+    """--tokenizer, or the merges file of the reference data."""
     shared = os.environ.get("RENYI_SHARED") or os.path.join(HERE, "..", "..", "shared")
     default = f"{shared}/data/tokenizers/bpe_simple_vocab_16e6.txt.gz"
     return a.tokenizer or (default if os.path.exists(default) else None)
@@ -136,7 +137,7 @@ def run_texts(a, weights, tokenizer, dtype, threads):
 def texts(a, weights, threads):
     tokenizer, rows = tokenizer_of(a), []
     if not tokenizer:
-        say("texts: no merges file at hand; name CLIP's with --tokenizer bpe_simple_vocab_16e6.txt.gz")
+        say("texts: no merges file; name CLIP's with --tokenizer bpe_simple_vocab_16e6.txt.gz")
         return []
     for dtype in OURS:
         say(f"clip: texts in {dtype}, {threads} thread(s)")
@@ -184,7 +185,8 @@ def adapting(a, weights, arch, threads):
 
 
 def run(a, export):
-    """Everything; what was measured, and what is wrong. `export` makes the f32 models of the peers."""
+    """Runs everything. Returns measurements and faults. `export` makes the f32 models of the
+    peers."""
     threads, arch = max(a.threads), f"clip_vit_{QUICK if a.quick else FULL}_patch16_224"
     weights = weights_of(a, arch)
     found, faults = pictures(a, export, threads)

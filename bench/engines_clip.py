@@ -1,4 +1,5 @@
-# engines_clip.py - a zero-shot classifier of a CLIP as an engine of worker.py, condensing tokens, with and without TCA.
+# engines_clip.py - engines of worker.py: a zero-shot classifier that condenses tokens, with and
+# without TCA.
 # SPDX-License-Identifier: Apache-2.0
 import ctypes
 import json
@@ -14,7 +15,7 @@ ITEMS = 3  # of a class in the reservoir: ImageNet's
 
 
 def read_state(path):
-    """The tensors and metadata of a safetensors file, all of 4-byte numbers."""
+    """The tensors and metadata of a safetensors file whose tensors have 4-byte numbers."""
     with open(path, "rb") as f:
         header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
         data = f.read()
@@ -36,7 +37,7 @@ def write_state(path, tensors, meta):
 
 
 class RenyiCondense(Renyi):
-    """Logits of so many classes, whose rows are random; the policy's tokens, no picture knows of another."""
+    """A classifier with random rows, with the policy's tokens; images are independent."""
 
     dtype = 1  # RENYI_DTYPE_F32
 
@@ -50,7 +51,7 @@ class RenyiCondense(Renyi):
         return model
 
     def embedding_width(self, tower):
-        """Width of a row that the tower answers with."""
+        """Width of an embedding."""
         session = ctypes.c_void_p()
         opt = self.SessionOptions(ctypes.sizeof(self.SessionOptions), 1, 1, b"none")
         self.check(self.lib.renyi_session_new(ctypes.byref(session), tower, ctypes.byref(opt), ctypes.byref(self.err)))
@@ -60,8 +61,8 @@ class RenyiCondense(Renyi):
 
 
 class RenyiTca(RenyiCondense):
-    """The same with TCA, in the state that costs most: every class has all its items, so there are anchors from the first
-    picture on and the correction reads all of them."""
+    """The same with TCA in its most expensive state: every class has all its items, so there are
+    anchors from the first image on and the correction reads all of them."""
 
     class TcaOptions(ctypes.Structure):
         _fields_ = [("struct_size", ctypes.c_uint32), ("size", ctypes.c_uint32), ("scale", ctypes.c_double), ("lambda_", ctypes.c_double),
@@ -75,7 +76,7 @@ class RenyiTca(RenyiCondense):
 
     def __init__(self, a):
         super().__init__(a)
-        self.once()  # leaves an item, from which the others are made
+        self.once()  # makes an item, which is copied for the others
         self.fill(a.classes)
         info = self.Info()
         self.lib.renyi_tca_get_info(self.tca, ctypes.byref(info))

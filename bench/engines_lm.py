@@ -1,7 +1,9 @@
-# engines_lm.py - what lm_worker.py runs: renyi's and llama.cpp's language model, renyi from photo to first token, and memory itself.
+# engines_lm.py - engines of lm_worker.py: renyi's and llama.cpp's language model, renyi from
+# image to first token, and reading memory.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Everything timed is one call into C for a prompt or a token; Python's share of it is microseconds of milliseconds.
+# Every timed step is one call into C for a prompt or a token; Python adds microseconds to
+# milliseconds.
 import ctypes
 import math
 import os
@@ -11,12 +13,13 @@ import time
 import renyi_api as api
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CONTEXT = 1024  # room for the prompts here; both engines compute up to 512 rows at a time
-PROBE = [1, 319, 13563, 1546, 263, 12758, 1404, 322, 385, 23116, 21082, 20255]  # the prompt whose logits are compared
+CONTEXT = 1024  # enough for the prompts; both engines compute up to 512 rows at a time
+# the prompt whose logits are compared
+PROBE = [1, 319, 13563, 1546, 263, 12758, 1404, 322, 385, 23116, 21082, 20255]
 
 
 def tokens_of(n):
-    """Any ids do: no answer is read. Spread over the vocabulary."""
+    """Ids spread over the vocabulary; their meaning does not matter."""
     return [(7919 * i + 11) % 31999 + 1 for i in range(n)]
 
 
@@ -32,7 +35,7 @@ class LanguageModel:
         return 1e3 * (time.perf_counter() - start)
 
     def decode(self, n):
-        """ms of each of n ids, one at a time from an empty context, in the mean. As llama-bench's tg."""
+        """Mean ms of n ids, one at a time from an empty context, as llama-bench's tg."""
         ids = [self.pack([t]) for t in tokens_of(n)]
         self.clear()
         start = time.perf_counter()
@@ -75,14 +78,15 @@ class Renyi(LanguageModel):
         return list(self.out)
 
     def info(self):
-        """A token reads all weights but the table of tokens (F16), of which it reads one row."""
+        """A token reads all weights except the token table (F16), of which it reads one row."""
         i = self.info_
         table = 0 if i.tied else 2 * i.vocab * i.dim
         return dict(layers=i.n_layers, bytes_per_token=i.bytes - table, dtype=i.dtype)
 
 
 class LlamaCpp(LanguageModel):
-    """llama.cpp through llama-cpp-python's bare functions: llama_decode on a GGUF, its own defaults but for threads and context."""
+    """llama.cpp by llama-cpp-python's C functions: llama_decode on a GGUF, with default settings
+    except threads and context."""
 
     def __init__(self, a):
         import llama_cpp as llama
@@ -93,13 +97,13 @@ class LlamaCpp(LanguageModel):
         options.n_gpu_layers = 0
         self.model = llama.llama_model_load_from_file(a.file.encode(), options)
         if not self.model:
-            raise RuntimeError(f"llama.cpp does not load {a.file}")
+            raise RuntimeError(f"llama.cpp cannot load {a.file}")
         options = llama.llama_context_default_params()
         options.n_ctx, options.n_batch, options.n_ubatch = CONTEXT, 512, 512
         options.n_threads = options.n_threads_batch = a.threads
         self.context = llama.llama_init_from_model(self.model, options)
         if not self.context:
-            raise RuntimeError("llama.cpp makes no context")
+            raise RuntimeError("llama.cpp cannot make a context")
         system = " ".join(llama.llama_print_system_info().decode().split())
         self.version = f"llama-cpp-python {llama.__version__} ({system})"
 
@@ -126,7 +130,7 @@ class LlamaCpp(LanguageModel):
 
 
 class FirstToken:
-    """renyi from a photo to the first token of the answer. A conversation is new each time: nothing is reused."""
+    """renyi from an image to the first token of the answer, in a new conversation each time."""
 
     prompt = [1] + tokens_of(34) + [-200] + tokens_of(13)  # as long as vicuna_v1 with a short question
 
@@ -145,7 +149,7 @@ class FirstToken:
             self.api.call("renyi_conversation_ask_ids", talk, ids, ctypes.c_size_t(len(ids)),
                           ctypes.byref(api.AnswerOptions(max_new_tokens=1, ignore_eos=1)), ctypes.byref(answer))
             if answer.n_reused:
-                raise RuntimeError("rows of an earlier prompt were used again")
+                raise RuntimeError("rows of an earlier prompt were reused")
             return dict(ms=answer.first_token_ms, vision_ms=answer.vision_ms, prefill_ms=answer.prefill_ms,
                         visual_tokens=answer.n_visual, prompt_tokens=answer.n_prompt)
         finally:
@@ -156,7 +160,7 @@ class FirstToken:
 
 
 class Bandwidth:
-    """bandwidth.c: how fast the same number of threads reads a buffer far larger than the caches."""
+    """bandwidth.c: how fast the threads read a buffer much larger than the caches."""
 
     size = 1 << 30
 
@@ -173,7 +177,7 @@ class Bandwidth:
         self.version = "bandwidth.c"
 
     def read(self, passes):
-        """Bytes a second."""
+        """Bytes per second."""
         out = self.lib.bandwidth_read(ctypes.c_void_p(self.buffer), ctypes.c_size_t(self.size),
                                       ctypes.c_uint(self.threads), ctypes.c_uint(passes))
         if not out > 0.0:

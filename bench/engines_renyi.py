@@ -1,4 +1,4 @@
-# engines_renyi.py - renyi as an engine of worker.py: librenyi.so through ctypes, answers and training steps.
+# engines_renyi.py - engines of worker.py: librenyi.so through ctypes, inference and training steps.
 # SPDX-License-Identifier: Apache-2.0
 import ctypes
 import time
@@ -15,7 +15,7 @@ def common_input(batch):
 
 
 class Engine:
-    """`once` answers the common input with logits [batch, classes]; `version` is what to print."""
+    """`once` returns the logits [batch, classes] of the common input; `version` is printed."""
 
     in_flight = 1  # requests that run at the same time in `many`
     is_long = False  # an iteration warms itself up
@@ -108,8 +108,9 @@ class RenyiInt8Pruned(Renyi):
 
 
 class RenyiStep(Engine):
-    """A training step through include/renyi/learner.h. Two steps that change the weights come first, so that the logits
-    tell whether they were the same as the peer's; the timed ones have a rate of 0 and do everything else."""
+    """A training step (renyi_learner of include/renyi/train.h). Two steps that change the weights
+    come first, so that the logits show whether they equal the peer's. The timed steps have a rate
+    of 0."""
 
     class Options(ctypes.Structure):
         _fields_ = [("struct_size", ctypes.c_uint32), ("micro_batch", ctypes.c_uint32), ("n_threads", ctypes.c_uint32),

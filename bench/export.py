@@ -1,4 +1,5 @@
-# export.py - one weight file, every engine's own format: ONNX and OpenVINO IR, one per batch size.
+# export.py - converts the weights to the other engines' formats: ONNX and OpenVINO IR, one file per
+# batch size.
 # SPDX-License-Identifier: Apache-2.0
 #
 # Run as a program by peers.py, so that torch is never loaded in the process that measures.
@@ -33,7 +34,8 @@ def clip_tensors(tensors):
 
 
 def load_clip(weights):
-    """The image tower as timm has it, projection instead of a classifier; every tensor from the file."""
+    """The image tower as a timm model with the projection as classifier; all tensors from the
+    file."""
     import timm
     from safetensors.torch import load_file
 
@@ -47,7 +49,7 @@ def load_clip(weights):
 
 
 def load_timm(arch, weights):
-    """The timm model of that name with exactly the tensors of the file: none missing, none left over."""
+    """The timm model of that name with exactly the tensors of the file."""
     import timm
     from safetensors.torch import load_file
 
@@ -59,7 +61,8 @@ def load_timm(arch, weights):
 
 
 def write_onnx(model, x, path):
-    # The TorchScript exporter needs no package beyond torch; newer torch may only have the other one.
+    # The TorchScript exporter needs no package beyond torch; newer torch may only have the other
+    # one.
     names = dict(input_names=["x"], output_names=["logits"])
     try:
         torch.onnx.export(model, (x,), path, opset_version=17, dynamo=False, **names)
@@ -68,7 +71,7 @@ def write_onnx(model, x, path):
 
 
 def write_ir(model, x, path):
-    # From torch rather than from ONNX: it keeps attention as one operation, which OpenVINO fuses.
+    # From torch, not from ONNX: it keeps attention as one operation, which OpenVINO fuses.
     import openvino as ov
 
     ir = ov.convert_model(model, example_input=x, input=[tuple(x.shape)])
@@ -89,7 +92,7 @@ def main():
     for path, write in ((a.onnx, write_onnx), (a.ir, write_ir)):
         if not path:
             continue
-        try:  # a cut run must leave no half file behind that the next one would trust
+        try:  # an interrupted run must not leave an incomplete file for the next one
             with torch.inference_mode(False), torch.no_grad():
                 write(model, x, path)
         except BaseException:

@@ -1,4 +1,5 @@
-# formats.py - bf16 and 8 bits: renyi beside its own f32 and beside the peers' 8-bit models, dense and pruned.
+# formats.py - measures bf16 and int8: renyi beside its own f32 and beside the peers' int8 models,
+# dense and pruned.
 # SPDX-License-Identifier: Apache-2.0
 #
 # Part of peers.py; see bench/README.md.
@@ -12,14 +13,14 @@ from turns import HERE, SHORT, TITLES, Case, newer, run_case, say, verdict
 MODELS = ["small", "base"]
 POLICY = "evit keep=0.7 layers=0,3,6"
 OURS = ["renyi-f32", "renyi-bf16", "renyi-int8", "renyi-int8-pruned"]
-# engine -> the f32 model it is made from, and the modules that it takes
+# engine -> the f32 model it is made from, and the Python modules it needs
 PEERS = {"openvino-int8": ("openvino", ["nncf", "openvino"]),
          "onnxruntime-dynamic": ("onnxruntime", ["onnxruntime", "onnx"]),
          "onnxruntime-static": ("onnxruntime", ["onnxruntime", "onnx"]),
          "onnxruntime": (None, ["onnxruntime"])}
 ORT_INT8 = ["onnxruntime-dynamic", "onnxruntime-static"]
 
-# How many times as fast the first must be as the second; by model and batch, or the same for all.
+# How many times faster the first must be than the second; by model and batch, or for all.
 TARGETS = [("renyi-bf16", ["renyi-f32"], {("small", 1): 1.65, ("small", 8): 1.65, ("base", 1): 1.8, ("base", 8): 1.8}),
            ("renyi-int8", ["renyi-f32"], {("small", 1): 2.0, ("small", 8): 2.3, ("base", 1): 2.6, ("base", 8): 3.0}),
            ("renyi-int8", ["openvino-int8"], 1.05),
@@ -29,7 +30,7 @@ TARGETS = [("renyi-bf16", ["renyi-f32"], {("small", 1): 1.65, ("small", 8): 1.65
 
 
 def prepare(a, case, engines, export):
-    """The files of each engine; the peers' 8-bit models are made from their f32 ones and kept."""
+    """The files of each engine; the peers' int8 models are made once from their f32 ones."""
     sources = {PEERS[e][0] or e for e in engines if e in PEERS}
     files = export(a, case, sources | {"renyi"})
     files.update(dict.fromkeys(OURS, files["renyi"]))
@@ -41,11 +42,11 @@ def prepare(a, case, engines, export):
         files[engine] = f"{stem}.{engine}{ending}"
         if newer(files[engine], source):
             continue
-        say(f"  quantising {os.path.basename(files[engine])}")
-        done = subprocess.run([sys.executable, os.path.join(HERE, "quantise.py"), engine, source, files[engine],
+        say(f"  quantizing {os.path.basename(files[engine])}")
+        done = subprocess.run([sys.executable, os.path.join(HERE, "quantize.py"), engine, source, files[engine],
                                str(case.batch)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if done.returncode != 0:
-            say("  quantising failed: " + (done.stderr.strip().splitlines() or ["?"])[-1])
+            say("  quantizing failed: " + (done.stderr.strip().splitlines() or ["?"])[-1])
             del files[engine]
     return files
 
@@ -68,7 +69,7 @@ def table(cases, engines):
 
 
 def quotients(cases):
-    """Each target: how many times as fast, and whether that is enough."""
+    """Each target: the speed-up, and whether it is enough."""
     out = []
     print("\n| model | batch | faster | than | times as fast | at least |\n|---|--:|---|---|--:|---|")
     for fast, slow, wanted in TARGETS:
@@ -86,7 +87,7 @@ def quotients(cases):
 
 
 def run(a, export):
-    """Everything; what was measured. `export` makes the f32 models of the peers."""
+    """Runs everything and returns the measurements. `export` makes the f32 models of the peers."""
     threads, engines, cases, versions = max(a.threads), available(), [], {}
     for model in [m for m in a.models if m in MODELS]:
         for batch in a.batches:

@@ -1,7 +1,9 @@
-# gguf_llama.py - the language model of a LLaVA folder as a GGUF for llama.cpp, all matrices in one type, one at a time in memory.
+# gguf_llama.py - writes the language model of a LLaVA folder as a GGUF for llama.cpp: all
+# matrices in one type, one at a time in memory.
 # SPDX-License-Identifier: Apache-2.0
 #
-# The weights that renyi runs: both engines must come to about the same logits. Needs numpy and gguf.
+# The weights are those that renyi runs, so both engines must give nearly the same logits. Needs
+# numpy and gguf.
 import json
 import os
 import struct
@@ -18,7 +20,7 @@ OF_LAYER = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_
 
 
 def tensors_of(folder):
-    """name -> array on the mapped file, of all safetensors files in the folder."""
+    """name -> array on the mapped file, for all safetensors files of the folder."""
     out = {}
     for name in sorted(os.listdir(folder)):
         if not name.endswith(".safetensors"):
@@ -36,7 +38,7 @@ def tensors_of(folder):
 
 
 def turned(w, heads):
-    """llama.cpp rotates neighbours where the files of transformers rotate halves of a head: rows change places."""
+    """Reorders rows: llama.cpp rotates neighbors, transformers rotates the halves of a head."""
     return w.reshape(heads, 2, -1, w.shape[1]).swapaxes(1, 2).reshape(w.shape)
 
 

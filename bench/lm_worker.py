@@ -1,4 +1,5 @@
-# lm_worker.py - one engine of bench/lvlm.py in a process of its own: a command a line on stdin, JSON a line on stdout.
+# lm_worker.py - runs one engine of bench/lvlm.py in its own process: one command per line on
+# stdin, one line of JSON for each on stdout.
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import json
@@ -7,7 +8,7 @@ import sys
 
 
 def peak_mb():
-    """Most memory that the process has had, mapped files included."""
+    """Peak memory of the process, mapped files included."""
     with open("/proc/self/status") as f:
         return next(int(line.split()[1]) for line in f if line.startswith("VmHWM")) * 1024e-6
 
@@ -40,7 +41,7 @@ def main():
     p.add_argument("--tower-dtype", default="auto")
     p.add_argument("--threads", type=int, default=1)
     a = p.parse_args()
-    # Answers go out by a copy of stdout; what a library prints there goes to the log.
+    # Replies go to a copy of stdout; what a library prints there goes to the log.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     engine = ENGINES[a.engine](a)

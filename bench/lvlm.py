@@ -1,7 +1,8 @@
-# lvlm.py - make bench-lvlm: LLaVA-1.5-7B of full size with random weights: memory, photo to first token, and the language model beside llama.cpp.
+# lvlm.py - make bench-lvlm: measures LLaVA-1.5-7B at full size with random weights: memory, time
+# from image to first token, and the language model beside llama.cpp.
 # SPDX-License-Identifier: Apache-2.0
 #
-# See bench/README.md. Needs no package but for llama.cpp: numpy, gguf and llama-cpp-python.
+# See bench/README.md. Only llama.cpp needs packages: numpy, gguf and llama-cpp-python.
 import argparse
 import json
 import os
@@ -29,7 +30,8 @@ def ask(a, model, dtype):
 
 
 def memory(a):
-    """Most memory of a process, mapped files included: weights read from the F16 files, and from the quantised file."""
+    """Peak memory with mapped files, for weights from the F16 files and from the quantized
+    file."""
     rows = []
     for width in a.widths:
         for source, model in (("F16, converted when opened", a.files.f16()), ("quantised file, mapped", a.files.quantised(width))):
@@ -56,19 +58,31 @@ def missing_peers():
 
 
 def arguments():
-    p = argparse.ArgumentParser(prog="bench/run-lvlm", description="LLaVA-1.5-7B with random weights: memory, time to the first token, speed beside llama.cpp")
-    words = lambda allowed: lambda s: [w for w in s.split(",") if w in allowed or p.error(f"{w}: not one of {', '.join(allowed)}")]
-    p.add_argument("--only", type=words(PARTS), default=PARTS, metavar="PARTS", help=",".join(PARTS))
-    p.add_argument("--widths", type=words(WIDTHS), default=WIDTHS, metavar="WIDTHS", help=",".join(WIDTHS))
-    p.add_argument("--layers", type=int, default=LAYERS, metavar="N", help=f"of the language model ({LAYERS}); fewer: less disk and time, and no verdict where the size matters")
-    p.add_argument("--threads", type=int, default=os.cpu_count(), metavar="N", help="of everybody (all CPUs)")
+    p = argparse.ArgumentParser(
+        prog="bench/run-lvlm", description="LLaVA-1.5-7B with random weights: memory, time to the first "
+        "token, speed beside llama.cpp")
+
+    def one_of(allowed):
+        return lambda s: [w for w in s.split(",")
+                          if w in allowed or p.error(f"{w}: not one of {', '.join(allowed)}")]
+
+    p.add_argument("--only", type=one_of(PARTS), default=PARTS, metavar="PARTS", help=",".join(PARTS))
+    p.add_argument("--widths", type=one_of(WIDTHS), default=WIDTHS, metavar="WIDTHS",
+                   help=",".join(WIDTHS))
+    p.add_argument("--layers", type=int, default=LAYERS, metavar="N",
+                   help=f"of the language model ({LAYERS}); with fewer, targets that need the size are "
+                   "not judged")
+    p.add_argument("--threads", type=int, default=os.cpu_count(), metavar="N", help="of every engine (all CPUs)")
     p.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each engine (5)")
     p.add_argument("--rows", type=int, default=256, metavar="N", help="ids of the prompt (256; at most 512)")
     p.add_argument("--tokens", type=int, default=32, metavar="N", help="ids one at a time (32)")
-    p.add_argument("--tower-dtype", default="auto", metavar="D", help="numbers of the image tower (auto: the fastest of this CPU)")
-    p.add_argument("--scratch", metavar="DIR", help="where models are made and kept (BUILD/bench-lvlm; 40 GB with all layers)")
-    p.add_argument("--quick", action="store_true", help="2 layers, 2 rounds, short prompts: to see that all of it runs")
-    p.add_argument("--json", metavar="FILE", help="everything measured, for machines")
+    p.add_argument("--tower-dtype", default="auto", metavar="D",
+                   help="number format of the image tower (auto: the fastest of this CPU)")
+    p.add_argument("--scratch", metavar="DIR",
+                   help="where models are stored (BUILD/bench-lvlm; 40 GB with all layers)")
+    p.add_argument("--quick", action="store_true",
+                   help="2 layers, 2 rounds, short prompts: only to check that it runs")
+    p.add_argument("--json", metavar="FILE", help="all measurements")
     p.add_argument("--build", default="build", help=argparse.SUPPRESS)
     a = p.parse_args()
     if a.quick:
@@ -79,7 +93,7 @@ def arguments():
 
 
 def prepare(a):
-    """Where things are, and room for what is missing. llama.cpp is left out, loudly, where it is not installed."""
+    """Sets the paths and checks the free space. Warns if llama.cpp is not installed."""
     a.scratch, a.library = a.scratch or f"{a.build}/bench-lvlm", f"{a.build}/librenyi.so"
     os.makedirs(a.scratch, exist_ok=True)
     missing = missing_peers() if "speed" in a.only else []
@@ -87,7 +101,7 @@ def prepare(a):
     if missing:
         say(f"*** llama.cpp IS LEFT OUT: {', '.join(missing)} not installed. No comparison with it is made ***")
     a.files = Files(a)
-    a.files.check_room(a.widths + [f"{w}.gguf" for w in a.widths if a.has_peer])
+    a.files.check_space(a.widths + [f"{w}.gguf" for w in a.widths if a.has_peer])
     a.photo = a.files.photo()
 
 

@@ -1,4 +1,5 @@
-# lvlm_first.py - part of lvlm.py: from a photo to the first token, with all visual tokens and with a third of them.
+# lvlm_first.py - part of lvlm.py: time from image to first token, with all visual tokens and with a
+# third of them.
 # SPDX-License-Identifier: Apache-2.0
 import statistics
 
@@ -15,7 +16,7 @@ def median(rounds, policy, field):
 
 
 def measure(a, width):
-    """Both policies in turn in one process, after one run of each that is not counted."""
+    """Both policies take turns in one process, after a warm-up of each."""
     load, rounds = Load(), []
     worker = lm_worker("first", a, file=a.files.quantised(width), photo=a.photo, tower_dtype=a.tower_dtype)
     try:
@@ -33,7 +34,7 @@ def measure(a, width):
 def run(a):
     rows = []
     for width in a.widths:
-        say(f"photo to first token: {width}")
+        say(f"image to first token: {width}")
         rows.append(measure(a, width))
     print(f"\nFrom photo to first token, {a.layers} of {LAYERS} layers, tower in {a.tower_dtype}; `{POLICIES['192']}` against all visual tokens, "
           f"in turn, medians of {a.rounds} rounds\n")

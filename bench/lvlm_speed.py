@@ -1,4 +1,5 @@
-# lvlm_speed.py - part of lvlm.py: prefill and decode of renyi and llama.cpp at the same width of weights, and what memory allows.
+# lvlm_speed.py - part of lvlm.py: prefill and decode of renyi and llama.cpp at the same width of
+# weights, and the share of the memory bandwidth.
 # SPDX-License-Identifier: Apache-2.0
 import math
 import statistics
@@ -10,8 +11,9 @@ from turns import say, verdict
 LEAST_PEER = 1.05    # of llama.cpp's speed
 LEAST_MEMORY = 0.70  # of the bandwidth, in decode
 GGUF_TYPES = {"int8": "Q8_0", "int4": "Q4_0"}
-# The same weights rounded in two ways: at 8 bits the logits are alike. At 4 bits random layers have grown them apart, and both are held
-# against ours at 8 bits: renyi may not be further from them than llama.cpp is.
+# Both engines round the same weights, in different ways. At 8 bits their logits must be similar.
+# At 4 bits random layers amplify the difference, so both are compared with renyi's logits at 8
+# bits: renyi may not be farther from them than llama.cpp is.
 LEAST_COSINE, SLACK = 0.98, 0.02
 READ_PASSES = 16
 median = statistics.median
@@ -23,11 +25,11 @@ def cosine(x, y):
 
 
 class Width:
-    """One width of weights: who ran, and every round's figures."""
+    """One width of weights: the engines that ran, and the figures of every round."""
 
     def __init__(self, name):
         self.name, self.load = name, Load()
-        self.prefill, self.decode = {}, {}  # engine -> ms a round: of the prompt; of a token
+        self.prefill, self.decode = {}, {}  # engine -> ms of each round: of the prompt, of a token
         self.bandwidth, self.info, self.versions = [], {}, {}
         self.logits, self.failed = {}, {}
 
@@ -45,13 +47,14 @@ class Width:
                 say(f"*** {engine} DOES NOT RUN: {e} ***")
         return workers
 
-    def likeness(self, engine, other, of="renyi"):
-        """Cosine of the logits of two runs; None: one is not there."""
+    def similarity(self, engine, other, of="renyi"):
+        """Cosine of the logits of two runs, or None if one is missing."""
         x, y = self.logits.get(engine), other and other.logits.get(of)
         return cosine(x, y) if x and y else None
 
     def measure(self, workers, memory, a):
-        """Prompts, then tokens, then the bandwidth, in every round; who begins changes. The first round only warms up."""
+        """Each round: prompts, tokens, bandwidth; the order of engines alternates. The first
+        warms up."""
         for r in range(-1, a.rounds):
             order = list(workers)[::1 if r % 2 else -1]
             for command, figures in ((f"prefill {a.rows}", self.prefill), (f"decode {a.tokens}", self.decode)):
@@ -67,12 +70,13 @@ class Width:
         self.info = {engine: w.ask("info") for engine, w in workers.items()}
 
     def share(self):
-        """Bytes of weights a second that decode gets through, of the bandwidth; median of the rounds' own."""
+        """Share of the bandwidth that decode reads weights with; median of the ratios of each
+        round."""
         size = self.info["renyi"]["bytes_per_token"]
         return median(size * 1e3 / ms / b for ms, b in zip(self.decode["renyi"], self.bandwidth))
 
     def lead(self, figures):
-        """llama.cpp's time / ours; median of the rounds' own. None: it did not run."""
+        """llama.cpp's time / ours, median of the ratios of each round; None if it did not run."""
         if len(figures) < 2:
             return None
         return median(p / r for p, r in zip(figures["llama.cpp"], figures["renyi"]))
@@ -80,7 +84,7 @@ class Width:
     def record(self):
         return dict(weights=self.name, versions=self.versions, prefill_ms=self.prefill, decode_ms=self.decode, info=self.info,
                     bandwidth=self.bandwidth, bandwidth_share=self.share() if "renyi" in self.decode else None,
-                    prefill_lead=self.lead(self.prefill), decode_lead=self.lead(self.decode), cosine=self.likeness("llama.cpp", self),
+                    prefill_lead=self.lead(self.prefill), decode_lead=self.lead(self.decode), cosine=self.similarity("llama.cpp", self),
                     failed=self.failed, other_load=self.load.median())
 
 
@@ -112,7 +116,7 @@ def report(widths, a):
 
 
 def targets(w):
-    """(what, figure, at least); figure None = there is none."""
+    """(name, figure, minimum); figure None = not measured."""
     peer = f"llama.cpp {GGUF_TYPES[w.name]} / renyi {w.name}, time of "
     return [(peer + "prefill", w.lead(w.prefill), LEAST_PEER), (peer + "decode", w.lead(w.decode), LEAST_PEER),
             (f"renyi {w.name}: decode of the read bandwidth", w.share(), LEAST_MEMORY)]
@@ -127,18 +131,18 @@ def report_targets(widths):
 
 
 def compare(w, at_8_bits):
-    """What of the answers is to be seen, and whether they are right."""
+    """(text, whether the logits agree), or None if they cannot be compared."""
     if w.name == "int8":
-        like = w.likeness("llama.cpp", w)
+        like = w.similarity("llama.cpp", w)
         return None if like is None else (f"int8: cosine of renyi's and llama.cpp's logits {like:.4f}", like >= LEAST_COSINE)
-    ours, theirs = (w.likeness(engine, at_8_bits) for engine in ("renyi", "llama.cpp"))
+    ours, theirs = (w.similarity(engine, at_8_bits) for engine in ("renyi", "llama.cpp"))
     if ours is None or theirs is None:
         return None
     return f"{w.name}: cosine with renyi's logits at int8: renyi's {ours:.4f}, llama.cpp's {theirs:.4f}", ours >= theirs - SLACK
 
 
 def report_answers(widths):
-    """Prints it; what is wrong."""
+    """Prints the comparison and returns the faults."""
     out = [f"{engine}, {w.name}, does not run: {why}" for w in widths for engine, why in w.failed.items()]
     at_8_bits = next((w for w in widths if w.name == "int8"), None)
     for text, is_right in filter(None, (compare(w, at_8_bits) for w in widths)):
@@ -148,7 +152,7 @@ def report_answers(widths):
 
 
 def run(a):
-    """Everything; what was measured, and what is wrong."""
+    """Runs everything. Returns measurements and faults."""
     widths = []
     for name in a.widths:
         say(f"prefill and decode: {name}")

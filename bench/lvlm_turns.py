@@ -1,4 +1,4 @@
-# lvlm_turns.py - workers of lvlm.py, and what others took of the machine while they worked.
+# lvlm_turns.py - workers of lvlm.py, and the load by other processes while they worked.
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
 import os
@@ -10,7 +10,7 @@ from turns import HERE, Process, busy_seconds
 
 
 def lm_worker(engine, a, **options):
-    """A process of lm_worker.py; options become its --options."""
+    """Starts lm_worker.py; keyword arguments become its options."""
     words = dict(options, threads=a.threads, library=a.library, scratch=a.scratch)
     command = [sys.executable, os.path.join(HERE, "lm_worker.py"), engine]
     for name, value in words.items():
@@ -19,7 +19,7 @@ def lm_worker(engine, a, **options):
 
 
 class Load:
-    """Share of the machine that others took, turn by turn."""
+    """Share of the machine that other processes took, turn by turn."""
 
     def __init__(self):
         self.turns = []

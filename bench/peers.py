@@ -1,8 +1,9 @@
-# peers.py - renyi beside what a user would pick instead: same weights, same input, taking turns.
+# peers.py - measures renyi beside other engines: same weights, same input, taking turns.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Started by bench/run, which makes the virtual environment; see bench/README.md for what is measured.
-# The pruned rows are in prune.py, those of bf16 and 8 bits in formats.py, training steps in train.py, CLIP in clip.py.
+# Started by bench/run, which makes the virtual environment; see bench/README.md for what is
+# measured. Pruning is in prune.py, bf16 and int8 in formats.py, training steps in train.py, CLIP
+# in clip.py.
 import argparse
 import glob
 import json
@@ -27,7 +28,7 @@ MAX_DIFFERENCE = 1e-3  # of the logits, relative to the largest
 
 
 def prepare(a, case, engines):
-    """The files each engine reads; made once and kept under build/bench."""
+    """The files of each engine; made once and kept in build/bench."""
     weights = weights_of(a, case.arch)
     stem = f"{a.work}/{case.arch}.b{case.batch}"
     files = {"renyi": weights, "pytorch": weights, "onnxruntime": stem + ".onnx",
@@ -45,10 +46,10 @@ def prepare(a, case, engines):
     return files
 
 
-def cold_start(a, photo, runs=15):
-    """Seconds from starting the program to its exit after the first answer; files in the page cache."""
+def cold_start(a, image, runs=15):
+    """Seconds from program start to exit after one image; files in the page cache."""
     weights = f"{a.work}/vit_tiny_patch16_224.seed1.safetensors"
-    command = [f"{a.build}/renyi", "classify", "-m", weights, photo]
+    command = [f"{a.build}/renyi", "classify", "-m", weights, image]
     times = []
     for _ in range(runs + 1):
         start = time.perf_counter()
@@ -59,11 +60,11 @@ def cold_start(a, photo, runs=15):
     return statistics.median(times[1:])
 
 
-def a_photo(a):
-    """--photo, or one of the demo's, or one of the project's drawn pictures."""
+def image_file(a):
+    """--photo, or a photo of the demo, or a drawn image of the project."""
     found = sorted(glob.glob(f"{a.build}/demo/photos/*.jpg")) or sorted(glob.glob(f"{HERE}/../assets/*.png"))
     if not a.photo and not found:
-        raise RuntimeError("no picture; name one with --photo")
+        raise RuntimeError("no image; name one with --photo")
     return a.photo or found[0]
 
 
@@ -106,7 +107,7 @@ def run_cases(a, engines):
 
 
 def dense(a):
-    """The table of engines; returns what was measured and whether they agree."""
+    """Prints the table of engines. Returns measurements and faults."""
     engines = available(a)
     cases, versions = run_cases(a, engines)
     print("; ".join(dict.fromkeys(versions.values())))
@@ -122,7 +123,7 @@ def dense(a):
         print("peak memory with ViT-B, MB: " + ", ".join(f"{TITLES[e]} {m:.0f}" for e, m in rss.items()))
     if "renyi" in engines and "tiny" in a.models and os.path.exists(f"{a.build}/renyi"):
         try:
-            result["cold_start_s"] = cold_start(a, a_photo(a))
+            result["cold_start_s"] = cold_start(a, image_file(a))
             print(f"cold start, ViT-Ti, program start to exit after the first answer: {result['cold_start_s']:.3f} s")
         except RuntimeError as e:
             say(f"cold start not measured: {e}")
@@ -131,32 +132,41 @@ def dense(a):
 
 
 def available(a):
-    """Engines that can be imported (or were built); the others are named."""
+    """Engines that are installed (or built); names the others on stderr."""
     from importlib.util import find_spec
 
     asked = [e for e in a.only if e in ENGINES]
     here = [e for e in asked if (os.path.exists(a.library) if e == "renyi" else find_spec(MODULES[e]))]
     for e in asked:
         if e not in here:
-            say(f"{TITLES[e]} is not installed and is left out")
+            say(f"{TITLES[e]} is not installed: left out")
     return here
 
 
 def arguments():
     p = argparse.ArgumentParser(prog="bench/run", description="renyi beside other engines, ms per image")
-    words = lambda allowed: lambda s: [w for w in s.split(",") if w in allowed or p.error(f"{w}: not one of {', '.join(allowed)}")]
-    numbers = lambda s: [int(n) for n in s.split(",")]
-    p.add_argument("--models", type=words(list(SHORT)), default=list(SHORT), metavar=",".join(SHORT),
-                   help="large only among the pruned rows; formats: small, base")
+
+    def one_of(allowed):
+        return lambda s: [w for w in s.split(",")
+                          if w in allowed or p.error(f"{w}: not one of {', '.join(allowed)}")]
+
+    def numbers(s):
+        return [int(n) for n in s.split(",")]
+
+    p.add_argument("--models", type=one_of(list(SHORT)), default=list(SHORT), metavar=",".join(SHORT),
+                   help="large only in the pruned rows; formats: small, base")
     p.add_argument("--batches", type=numbers, default=[1, 8], metavar="1,8")
-    p.add_argument("--threads", type=numbers, default=[1, 2], metavar="1,2", help="pruned rows: the largest of them")
+    p.add_argument("--threads", type=numbers, default=[1, 2], metavar="1,2",
+                   help="pruned rows: the largest of them")
     p.add_argument("--rounds", type=int, default=5, help="turns of each engine in each line (5)")
-    p.add_argument("--only", type=words(PARTS), default=PARTS, metavar="PARTS",
-                   help=", ".join(ENGINES) + " (dense), prune (the pruned rows), formats (bf16 and int8), train (a training step), clip (CLIP and TCA)")
-    p.add_argument("--quick", action="store_true", help="ViT-Ti and ViT-S, at most 3 rounds; clip: ViT-Ti, few texts")
+    p.add_argument("--only", type=one_of(PARTS), default=PARTS, metavar="PARTS",
+                   help=", ".join(ENGINES) + " (dense), prune (the pruned rows), formats (bf16 and int8), "
+                   "train (a training step), clip (CLIP and TCA)")
+    p.add_argument("--quick", action="store_true",
+                   help="ViT-Ti and ViT-S, at most 3 rounds; clip: ViT-Ti, few texts")
     p.add_argument("--tokenizer", metavar="FILE", help="CLIP's merges file, for the texts of clip")
-    p.add_argument("--photo", metavar="FILE", help="for the cold start; else one of the demo's")
-    p.add_argument("--json", metavar="FILE", help="everything measured, for machines")
+    p.add_argument("--photo", metavar="FILE", help="image for the cold start (one of the demo)")
+    p.add_argument("--json", metavar="FILE", help="all measurements")
     p.add_argument("--build", default="build", help=argparse.SUPPRESS)
     a = p.parse_args()
     if a.quick:

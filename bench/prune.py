@@ -1,4 +1,4 @@
-# prune.py - the pruned rows: what renyi saves of the dense time, and the same rules in PyTorch beside it.
+# prune.py - measures pruning: what renyi saves of the dense time, beside the same rules in PyTorch.
 # SPDX-License-Identifier: Apache-2.0
 #
 # Part of peers.py; see bench/README.md.
@@ -16,7 +16,7 @@ POLICIES = ["naive p=16 layers=0-5",
             "evit keep=0.7 layers=3,6,9", "evit keep=0.7 layers=0,3,6",
             "mosaic keep=0.7 layers=3,6,9", "mosaic keep=0.7 layers=0,3,6"]
 ROUNDS = {"tiny": 8, "small": 4, "base": 2, "large": 1}  # x --rounds, and twice that at batch 1
-# (time / dense) / (MACs / dense) must not be above; ViT-Ti has no bound.
+# Upper bounds of (time / dense) / (MACs / dense); ViT-Ti has none.
 BOUNDS = {1: 1.05, 8: 1.02}
 
 EVIT = ["renyi", "pytorch-evit", "pytorch-evit-fused"]
@@ -24,13 +24,13 @@ CONTESTS = [(EVIT, "evit keep=0.7 layers=3,6,9 metric=cls fuse"),
             (EVIT, "evit keep=0.7 layers=0,3,6 metric=cls fuse"),
             (["renyi", "pytorch-tome"], "tome r=13")]
 CONTEST_MODELS = ["small", "base"]
-TARGETS = {("base", 8): 1.25, ("small", 1): 1.6}  # PyTorch's EViT / renyi must not be below
-MAX_DIFFERENCE = 1e-2  # of the logits: with random weights tokens tie closely, and one may take another's place
-MAX_GOLDEN = 2e-4      # of PyTorch's rule from the reference logits, real weights
+TARGETS = {("base", 8): 1.25, ("small", 1): 1.6}  # lower bounds of PyTorch's EViT / renyi
+MAX_DIFFERENCE = 1e-2  # of the logits: random weights make near ties between tokens
+MAX_GOLDEN = 2e-4      # of PyTorch's rule from the reference logits, with real weights
 
 
 def renyi_bench(a, model, batch, threads):
-    """Rows of `renyi bench --prune`: dense and every policy in turn in one process."""
+    """Rows of `renyi bench --prune`: dense and every policy take turns in one process."""
     weights = weights_of(a, f"vit_{model}_patch16_224")
     rounds = a.rounds * ROUNDS[model] * (2 if batch == 1 else 1)
     command = [f"{a.build}/renyi", "bench", "-m", weights, "-b", str(batch), "-t", str(threads), "-r", str(rounds),
@@ -43,7 +43,7 @@ def renyi_bench(a, model, batch, threads):
         raise RuntimeError((done.stderr.strip().splitlines() or ["renyi bench failed"])[-1])
     capacity = (time.perf_counter() - start) * os.cpu_count()
     other = max(0.0, busy_seconds() - busy - children_seconds() + own) / capacity
-    say(f"  {rounds} rounds; others took {100 * other:.0f} % of the machine")
+    say(f"  {rounds} rounds; other processes took {100 * other:.0f} % of the machine")
     rows = json.loads(done.stdout)["results"]
     for row, policy in zip(rows, ["none", *POLICIES]):
         row.update(short=SHORT[model], asked=policy, rounds=rounds, other_load=other)
@@ -57,7 +57,7 @@ def children_seconds():
 
 
 def saved(a, threads):
-    """What of the saved multiply-accumulates arrives as time; and what did not run."""
+    """How much of the saved MACs becomes saved time; and what did not run."""
     rows, faults = [], []
     for model in a.models:
         for batch in a.batches:
@@ -113,10 +113,10 @@ def report(cases):
 
 
 def golden():
-    """Is PyTorch's EViT the rule it should be? Against reference logits, where they are at hand."""
+    """Compares PyTorch's EViT with reference logits, if available."""
     shared = os.environ.get("RENYI_SHARED") or os.path.join(HERE, "..", "..", "shared")
     if not os.path.exists(f"{shared}/golden/vit_tiny.safetensors"):
-        say("reference logits are not at hand: PyTorch's EViT is only compared with renyi's")
+        say("no reference logits: PyTorch's EViT is only compared with renyi's")
         return None, []
     done = subprocess.run([sys.executable, os.path.join(HERE, "torch_rules.py"), shared], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True)
@@ -129,7 +129,7 @@ def golden():
 
 
 def run(a):
-    """Everything pruned: what was measured, and what is wrong with it."""
+    """Runs everything. Returns measurements and faults."""
     threads = max(a.threads)
     print(f"\nPruned, {threads} thread(s); dense and policies in turn in one process")
     rows, faults = saved(a, threads)

@@ -11,7 +11,7 @@ class Error(ctypes.Structure):
 
 
 class Sized(ctypes.Structure):
-    """A struct of options: says how large it is."""
+    """A struct of options; sets struct_size."""
 
     def __init__(self, **fields):
         super().__init__(struct_size=ctypes.sizeof(self), **fields)
@@ -66,7 +66,7 @@ class Answer(ctypes.Structure):
 
 
 class Library:
-    """librenyi.so; a call that fails raises with the library's message."""
+    """librenyi.so; a failing call raises RuntimeError with the library's message."""
 
     def __init__(self, path):
         self.lib, self.err = ctypes.CDLL(path), Error()
@@ -74,12 +74,12 @@ class Library:
         self.version = "renyi " + self.lib.renyi_version().decode()
 
     def call(self, name, *arguments):
-        """Of a function whose last argument is renyi_error *."""
+        """Calls a function whose last argument is renyi_error *."""
         if getattr(self.lib, name)(*arguments, ctypes.byref(self.err)) != 0:
             raise RuntimeError(self.err.message.decode())
 
     def make(self, name, *arguments):
-        """The same of one whose first argument is where the new object goes."""
+        """Calls such a function whose first argument is the address of the new object."""
         made = c_void_p()
         self.call(name, ctypes.byref(made), *arguments)
         return made

@@ -1,7 +1,7 @@
-# texts.py - how long a classifier of words takes: so many templates of imagenet80 times so many names of ImageNet.
+# texts.py - times a zero-shot classifier: templates of imagenet80 times class names of ImageNet.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run as a program by clip.py; prints one line of JSON. Nothing is kept: every run computes all of it.
+# Run as a program by clip.py; prints one line of JSON. Nothing is cached.
 import argparse
 import ctypes
 import json
@@ -60,7 +60,8 @@ class Job:
         return out[:n.value]
 
     def tokens(self):
-        """Tokens of all texts, and those that are left when names in a template share their beginning."""
+        """Tokens of all texts, and those computed when texts of a template share their
+        beginning."""
         total = computed = 0
         for template in self.templates:
             texts, before = sorted(self.ids(template.replace(b"{}", name)) for name in self.names), []
@@ -70,7 +71,8 @@ class Job:
         return total, computed
 
     def gflop(self, tokens, texts):
-        """Of the products with weights: all blocks; of the last one, only the row of the end but for keys and values of all."""
+        """Of the products with weights. The last block computes only the end row, and all keys
+        and values."""
         i = self.info
         token, block = 3 * i.dim ** 2, 4 * i.dim ** 2 + 2 * i.dim * i.mlp_dim
         return 2e-9 * (tokens * ((i.n_blocks - 1) * block + token) + texts * (block - token + i.dim * i.embed_dim))

@@ -1,9 +1,9 @@
-# torch_rules.py - EViT and ToMe on timm's VisionTransformer, the way their own code computes them.
+# torch_rules.py - EViT and ToMe on timm's VisionTransformer, computed as in their own code.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Written from the published rules (docs/PRUNING.md) for the comparison in bench/prune.py: attention is
-# written out as a matrix, because both rules look into it or change it. As a program it holds EViT against
-# reference logits: torch_rules.py SHARED, the folder with golden/ and models/.
+# Written from the published rules (docs/PRUNING.md) for the comparison in bench/prune.py.
+# Attention is an explicit matrix, because both rules read or change it. As a program it compares
+# EViT with reference logits: torch_rules.py SHARED, the folder with golden/ and models/.
 import json
 import math
 import sys
@@ -12,12 +12,13 @@ import torch
 
 
 def settings(policy):
-    """The key=value words of a policy: {"keep": "0.7", "layers": "3,6,9"}."""
+    """The keys of a policy: {"keep": "0.7", "layers": "3,6,9"}."""
     return dict(word.split("=", 1) for word in policy.split() if "=" in word)
 
 
 def attend(attn, x, log_size=None):
-    """timm's attention with its matrix: output [B, N, C], probabilities [B, H, N, N], keys [B, H, N, D]."""
+    """timm's attention with its matrix: output [B, N, C], probabilities [B, H, N, N], keys [B, H,
+    N, D]."""
     B, N, C = x.shape
     q, k, v = attn.qkv(x).reshape(B, N, 3, attn.num_heads, C // attn.num_heads).permute(2, 0, 3, 1, 4)
     logits = (q @ k.transpose(-2, -1)) * attn.scale
@@ -28,7 +29,7 @@ def attend(attn, x, log_size=None):
 
 
 class Pruned:
-    """A timm ViT whose blocks are run by `block(i, module, x)`, which may hand back fewer tokens."""
+    """A timm ViT whose blocks are run by `block(i, module, x)`, which may return fewer tokens."""
 
     def __init__(self, vit):
         self.vit = vit
@@ -46,9 +47,9 @@ class Pruned:
 
 
 class EViT(Pruned):
-    """Class attention, head mean, ceil, the dropped as one weighted sum; cut between attention and MLP.
+    """Class attention, mean over heads, ceil, removed tokens fused; cut between attention and MLP.
 
-    `fused`: blocks that cut nothing use torch's fused attention, which the official code does not."""
+    `fused`: blocks without a cut use torch's fused attention, which the official code does not."""
 
     def __init__(self, vit, keep, layers, fused=False):
         super().__init__(vit)
@@ -79,14 +80,14 @@ class EViT(Pruned):
 
 
 class ToMe(Pruned):
-    """Bipartite merging by cosine of the keys (head mean), r tokens in each block, proportional attention."""
+    """Bipartite merging by cosine of the mean keys, r tokens per block, proportional attention."""
 
     def __init__(self, vit, r):
         super().__init__(vit)
         self.r, self.size = r, None
 
     def start(self):
-        self.size = None  # [B, N] patches each token stands for; None: all 1
+        self.size = None  # [B, N] number of patches in each token; None: all 1
 
     def block(self, i, m, x):
         out, _, k = attend(m.attn, m.norm1(x), None if self.size is None else self.size.log())
@@ -125,7 +126,7 @@ def tome_of(vit, policy):
 
 
 def check(shared):
-    """Largest difference from the reference logits (12 photos, real weights), per policy."""
+    """Largest difference from the reference logits (12 images, real weights), per policy."""
     from export import load_timm
     from safetensors.torch import load_file
 

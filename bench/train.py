@@ -1,4 +1,5 @@
-# train.py - a training step of ViT-S: renyi beside PyTorch, beside its own forward pass, and pruned.
+# train.py - measures a training step of ViT-S: renyi beside PyTorch, its own forward pass, and
+# pruned.
 # SPDX-License-Identifier: Apache-2.0
 #
 # Part of peers.py; see bench/README.md.
@@ -13,12 +14,12 @@ PEERS = ["pytorch", "pytorch-step"]
 STEPS = ["pytorch-step", "renyi-step"]
 MOST_STEP_FORWARD = 3.4   # of renyi's step over its forward pass
 LEAST_PYTORCH = 1.15      # PyTorch's step over renyi's
-MOST_QUOTIENT = 1.10      # (pruned step / step) over (MACs / MACs)
+MOST_RATIO = 1.10         # (pruned step / step) over (MACs / MACs)
 MAX_DIFFERENCE = 1e-3     # of the logits after two updates
 
 
 def start_and_measure(case, engines, a):
-    """The workers take turns; what our steps say of themselves, and the versions."""
+    """The workers take turns. Returns what renyi reports about its steps, and the versions."""
     files = dict.fromkeys(engines, weights_of(a, case.arch))
     workers = case.start(engines, files, a.library, a.work)
     try:
@@ -32,7 +33,7 @@ def start_and_measure(case, engines, a):
 
 
 def targets(case, info):
-    """What was to be reached: (what, figure, bound, whether it may not be above)."""
+    """Targets: (name, figure, bound, whether the bound is an upper one)."""
     out = []
     if "renyi-step" in case.ms:
         out.append(("renyi: step / forward", case.ratio("renyi-step", "renyi-f32")[1], MOST_STEP_FORWARD, True))
@@ -44,7 +45,7 @@ def targets(case, info):
         time = case.ratio("renyi-step-pruned", "renyi-step")[1]
         macs = info["renyi-step-pruned"]["gmacs"] / info["renyi-step"]["gmacs"]
         out += [(f"{POLICY}: step / dense step", time, None, True), ("its MACs / dense", macs, None, True),
-                ("quotient", time / macs, MOST_QUOTIENT, True)]
+                ("quotient", time / macs, MOST_RATIO, True)]
     if "renyi-step-checkpointed" in case.ms:
         out.append(("activations computed twice: step / step", case.ratio("renyi-step-checkpointed", "renyi-step")[1], None, True))
     return out
@@ -68,13 +69,13 @@ def report(case, info, found):
 
 
 def run(a):
-    """Everything; what was measured, and what is wrong."""
+    """Runs everything. Returns measurements and faults."""
     threads = max(a.threads)
     if MODEL not in a.models:
         return None, []
     engines = OURS + (PEERS if find_spec("timm") else [])
     if not find_spec("timm"):
-        say("PyTorch and timm are not installed: renyi's steps alone")
+        say("PyTorch and timm are not installed: measuring only renyi")
     case = Case(MODEL, BATCH, threads, POLICY)
     say(f"training: {SHORT[MODEL]} batch {BATCH}, {threads} thread(s)")
     info, versions = start_and_measure(case, engines, a)

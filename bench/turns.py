@@ -1,7 +1,7 @@
-# turns.py - engines that take turns on one machine: their processes, and what was measured.
+# turns.py - lets engines take turns on one machine: their processes and measurements.
 # SPDX-License-Identifier: Apache-2.0
 #
-# See bench/README.md for what is measured and why. peers.py and prune.py make tables of it.
+# See bench/README.md for what is measured and why. peers.py and prune.py print the tables.
 import json
 import os
 import signal
@@ -20,8 +20,8 @@ TITLES = {"renyi": "renyi", "openvino": "OpenVINO latency", "openvino-throughput
           "onnxruntime-static": "ONNX Runtime int8 static", "renyi-step": "renyi step", "renyi-step-pruned": "renyi pruned step",
           "renyi-step-checkpointed": "renyi step, activations computed twice", "pytorch-step": "PyTorch step",
           "openvino-bf16": "OpenVINO bf16", "renyi-condense": "renyi condensing", "renyi-tca": "renyi condensing and adapting"}
-QUIET = 0.05           # share of the machine others may take before a figure says nothing
-TURN_SECONDS = 0.4     # how long one engine works before the next one has its turn
+QUIET = 0.05           # more load by other processes makes a figure meaningless
+TURN_SECONDS = 0.4     # length of a turn of one engine
 
 
 def say(text):
@@ -29,19 +29,20 @@ def say(text):
 
 
 def verdict(reached, other_load):
-    """Of a target; none while others work too: they slow one engine more than another."""
+    """Of a target; `?` under load by other processes, which slows some engines more than
+    others."""
     return "?" if other_load > QUIET else "yes" if reached else "NO"
 
 
 def busy_seconds():
-    """CPU time of the whole machine that was not idle, stolen time included."""
+    """CPU time of the whole machine that was not idle, including stolen time."""
     with open("/proc/stat") as f:
         user, nice, system, _idle, _wait, irq, soft, steal = map(int, f.readline().split()[1:9])
     return (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
 
 
 class Process:
-    """A worker process; asleep (SIGSTOP) unless it is asked something, so that it cannot spin."""
+    """A worker process; stopped (SIGSTOP) unless it has a command, so that it cannot spin."""
 
     def __init__(self, command, log):
         self.log = log
@@ -93,16 +94,17 @@ class Worker(Process):
 
 
 class Case:
-    """One line of a table: a model, a batch size, a thread count, a policy, and the engines that ran it."""
+    """One row of a table: model, batch size, number of threads, policy, and the engines that ran
+    it."""
 
     def __init__(self, model, batch, threads, policy="none", arch=None, outputs=1000):
         self.model, self.batch, self.threads, self.policy = model, batch, threads, policy
         self.arch, self.outputs = arch or f"vit_{model}_patch16_224", outputs
         self.ms = {}  # engine -> [round][sample] in ms per image
         self.turns = {}  # engine -> iterations of a turn
-        self.other = []  # share of the machine that others took, per turn
+        self.other = []  # share of the machine that other processes took, per turn
         self.peak = None  # GFLOP/s of oneDNN's f32 matrix products with these threads
-        self.executed = None  # GFLOP that renyi really computes per image
+        self.executed = None  # GFLOP that renyi computes per image
         self.rss, self.first_answer, self.difference, self.failed = {}, {}, {}, {}
 
     def start(self, engines, files, library, work):
@@ -127,7 +129,7 @@ class Case:
             self.difference[engine] = max(abs(a - b) for a, b in zip(got, reference)) / largest
 
     def warm_up(self, workers):
-        """And how many iterations fill a turn."""
+        """Also finds how many iterations fill a turn."""
         for engine, worker in workers.items():
             ms = min(worker.ask("run 2")["ms"])
             self.turns[engine] = max(1, round(TURN_SECONDS * 1e3 / (ms * self.batch * worker.in_flight)))
@@ -153,10 +155,10 @@ class Case:
         for engine, worker in workers.items():
             self.rss[engine] = worker.ask("rss")["rss_mb"]
         say(f"  {self.arch}: " + ", ".join(f"{TITLES[e]} {self.median(e):.2f} ms" for e in self.ms)
-            + f"; others took {100 * (self.load() or 0.0):.0f} % of the machine")
+            + f"; other processes took {100 * (self.load() or 0.0):.0f} % of the machine")
 
     def measure_peak(self, workers):
-        """What oneDNN's products reach on this machine, and what renyi computes per image."""
+        """Measures the speed of oneDNN's products, and gets what renyi computes per image."""
         if "renyi" in workers:
             answers = [workers["renyi"].ask("peak") for _ in range(3)]
             self.peak, self.executed = statistics.median(a["gflops"] for a in answers), answers[0]["gflop"]
@@ -165,17 +167,18 @@ class Case:
         return statistics.median(sum(self.ms[engine], []))
 
     def ratio(self, peer, ours="renyi"):
-        """peer / ours: of the medians, and the median of the rounds' own ratios."""
+        """peer / ours: ratio of the medians, and median of the ratios of each round."""
         rounds = [statistics.median(p) / statistics.median(r)
                   for p, r in zip(self.ms[peer], self.ms[ours])]
         return self.median(peer) / self.median(ours), statistics.median(rounds)
 
     def gflops(self):
-        """By renyi's own count of what it computes, which is less than the model's: see its last block."""
+        """By renyi's count of executed products, fewer than the model's because of the last
+        block."""
         return self.executed / self.median("renyi") * 1e3
 
     def load(self):
-        """Share of the machine that others took."""
+        """Share of the machine that other processes took."""
         return max(0.0, statistics.median(self.other)) if self.other else None
 
     def record(self):
@@ -194,7 +197,8 @@ class Case:
 
 
 def run_together(cases, a, rounds, peak=False):
-    """Cases that are compared with each other, (case, engines, files) each: every round has a turn of all. Returns the versions."""
+    """Runs cases (case, engines, files) that are compared with each other: every round has a turn
+    of each. Returns the versions."""
     started = []
     try:
         for case, engines, files in cases:
@@ -217,7 +221,7 @@ def run_together(cases, a, rounds, peak=False):
 
 
 def run_case(case, engines, files, a, rounds, peak=False):
-    """Starts the engines, compares their answers, lets them take turns. Returns their versions."""
+    """Starts the engines, compares their logits, lets them take turns. Returns their versions."""
     return run_together([(case, engines, files)], a, rounds, peak)
 
 
@@ -226,7 +230,7 @@ def newer(path, than):
 
 
 def weights_of(a, arch):
-    """The random weights that every engine gets; made once and kept under build/bench."""
+    """The random weights of all engines; made once and kept in build/bench."""
     path = f"{a.work}/{arch}.seed1.safetensors"
     if not os.path.exists(path):
         subprocess.run([f"{a.build}/renyi", "init", "--arch", arch, "--seed", "1", path],

@@ -1,9 +1,9 @@
-# venv.sh - part of run and run-lvlm: a virtual environment with the peers.
+# venv.sh - makes a virtual environment with the peers; sourced by run and run-lvlm.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Wants $venv, $requirements, $room (what it takes, in words) and say.
+# Uses $venv, $requirements, $cost (a text: what it takes) and the function say.
 
-# A python that can make virtual environments; the system's own first.
+# Prints a Python that can make virtual environments, the system's own first.
 find_python() {
   local p
   for p in /usr/bin/python3 python3; do
@@ -12,11 +12,11 @@ find_python() {
   return 1
 }
 
-# Everything in one go; if that fails, one by one, so that one missing wheel costs one peer.
+# Installs all peers at once; if that fails, one by one, so that a missing wheel costs one peer.
 install_peers() {
   local pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check) name missing=()
   "${pip[@]}" numpy 2>"$venv/pip.log" || return 1
-  say "installing the peers into $venv ($room, once)"
+  say "installing the peers into $venv ($cost, once)"
   "${pip[@]}" -r "$requirements" 2>>"$venv/pip.log" && return
   for name in $(grep -v '^#' "$requirements"); do
     "${pip[@]}" "$name" 2>>"$venv/pip.log" || missing+=("$name")
@@ -24,7 +24,7 @@ install_peers() {
   [[ ${#missing[@]} -eq 0 ]] || say "not installed: ${missing[*]} ($venv/pip.log)"
 }
 
-# Leaves a whole environment or none, and the reason in $why.
+# Makes a complete environment, or none and the reason in $why.
 make_venv() {
   local python
   if ! python=$(find_python); then

@@ -1,13 +1,16 @@
-# worker.py - one engine, one model, one batch size, one thread count, in a process of its own.
+# worker.py - runs one engine with one model, batch size and number of threads in its own process.
 # SPDX-License-Identifier: Apache-2.0
 #
 # Commands on stdin, one JSON line back for each:
-#   run N    N timed iterations after one that is not timed (training steps, of seconds: without) -> {"ms": [per image, ...]}
-#   logits   the answer to the common input                 -> {"logits": [[...], ...]}
-#   rss      peak memory of the process in MB               -> {"rss_mb": ...}
-#   info     what a training step takes (renyi's only)      -> {"gmacs": ..., "activations_mb": ..., "micro_batch": ...}
-#   peak     GFLOP/s of oneDNN's f32 products, GFLOP of an image (renyi only) -> {"gflops": ..., "gflop": ...}
-# The first line comes unasked when the engine has answered once: {"ready": engine and version}.
+#   run N    N timed iterations after a warm-up (none for training steps, which take seconds)
+#            -> {"ms": [per image, ...]}
+#   logits   of the common input -> {"logits": [[...], ...]}
+#   rss      peak memory of the process in MB -> {"rss_mb": ...}
+#   info     of a training step (renyi only)
+#            -> {"gmacs": ..., "activations_mb": ..., "micro_batch": ...}
+#   peak     GFLOP/s of oneDNN's f32 products, GFLOP of an image (renyi only)
+#            -> {"gflops": ..., "gflop": ...}
+# The first line is printed after the first run of the engine: {"ready": engine and version}.
 import argparse
 import ctypes
 import json
@@ -41,7 +44,7 @@ class OpenVino(Engine):
 
 
 class OpenVinoInt8(OpenVino):
-    """A quantised model; what is not in 8 bits is in whatever OpenVINO thinks best here."""
+    """A quantized model; OpenVINO chooses the format of the parts that are not in 8 bits."""
 
     precision = {}
 
@@ -51,7 +54,8 @@ class OpenVinoBf16(OpenVino):
 
 
 class OpenVinoThroughput(OpenVino):
-    """As many requests in flight as OpenVINO says it wants; time is the whole divided by the number."""
+    """As many parallel requests as OpenVINO asks for; the time is the total divided by their
+    number."""
 
     hint = "THROUGHPUT"
 
@@ -108,31 +112,31 @@ class PyTorch(Engine):
 
 
 class PyTorchStep(PyTorch):
-    """Forward, backward, fused AdamW; attention is the fused one, as in PyTorch above."""
+    """Forward, backward, fused AdamW; attention is fused as in PyTorch above."""
 
     is_long = True
 
     def __init__(self, a):
         super().__init__(a)
         torch = self.torch
-        self.model.train()  # timm's ViT has no dropout of its own
+        self.model.train()  # timm's ViT has no dropout by default
         decays = lambda name, p: p.ndim > 1 and name not in ("pos_embed", "cls_token")
         groups = [{"params": [p for n, p in self.model.named_parameters() if decays(n, p) == d], "weight_decay": STEP_DECAY * d}
                   for d in (True, False)]
-        self.optimiser = torch.optim.AdamW(groups, lr=STEP_RATE, fused=True)
+        self.optimizer = torch.optim.AdamW(groups, lr=STEP_RATE, fused=True)
         self.labels = torch.arange(a.batch) % a.classes
         for _ in range(2):
             self.once()
         with torch.inference_mode():
             self.logits = self.model(self.tensor).numpy()
-        for g in self.optimiser.param_groups:
+        for g in self.optimizer.param_groups:
             g["lr"] = 0.0
 
     def once(self):
         loss = self.torch.nn.functional.cross_entropy(self.model(self.tensor), self.labels)
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        self.optimiser.step()
+        self.optimizer.step()
 
 
 class PyTorchEViT(PyTorch):
@@ -176,18 +180,18 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("engine", choices=ENGINES)
     p.add_argument("--arch", required=True)
-    p.add_argument("--file", required=True, help="weights or exported model, as the engine wants it")
+    p.add_argument("--file", required=True, help="weights or exported model, in the engine's format")
     p.add_argument("--library", help="librenyi.so")
-    p.add_argument("--policy", default="none", help="of the engines that prune")
+    p.add_argument("--policy", default="none", help="for engines that prune")
     p.add_argument("--batch", type=int, required=True)
     p.add_argument("--threads", type=int, required=True)
     p.add_argument("--classes", type=int, default=1000)
     a = p.parse_args()
 
-    # A stopped process would outlive a driver that was killed: ask the kernel to end it too.
+    # A stopped process would outlive a killed driver, so the kernel is asked to end it too.
     PR_SET_PDEATHSIG = 1
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # Libraries print what they like on fd 1; the answers go out on a copy of it made before.
+    # Libraries may print on fd 1, so the replies go to a copy of it made before.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
@@ -196,17 +200,17 @@ def main():
         engine.once()
     print(json.dumps({"ready": engine.version, "in_flight": engine.in_flight}), file=answers)
     for line in sys.stdin:
-        word, *args = line.split()
-        if word == "run":
+        command, *args = line.split()
+        if command == "run":
             if not engine.is_long:
                 engine.once()
             reply = {"ms": [1e3 * t / a.batch for t in engine.many(int(args[0]))]}
-        elif word == "logits":
+        elif command == "logits":
             logits = engine.logits if engine.is_long else engine.once()
             reply = {"logits": np.asarray(logits, np.float64).tolist()}
-        elif word == "info":
+        elif command == "info":
             reply = engine.info()
-        elif word == "peak":
+        elif command == "peak":
             reply = {"gflops": engine.peak(), "gflop": engine.gflop()}
         else:
             reply = {"rss_mb": peak_rss_mb()}

@@ -1,18 +1,19 @@
-# quantise.py - the peers' own 8-bit models: OpenVINO's by nncf, ONNX Runtime's by its quantisation tools.
+# quantize.py - makes the peers' int8 models: OpenVINO's by nncf, ONNX Runtime's by its own tools.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run as a program by formats.py; what it writes is kept under build/bench. usage: quantise.py KIND FROM TO BATCH
+# Run as a program by formats.py; the models are kept in build/bench.
+# usage: quantize.py KIND FROM TO BATCH
 import os
 import sys
 import warnings
 
 import numpy as np
 
-IMAGES = 16  # to calibrate with; they decide on scales, not on speed
+IMAGES = 16  # for calibration; they affect the scales, not the speed
 
 
 def pictures(batch):
-    """Blurred noise, as photos are: what is near is alike. [batch, 3, 224, 224], normalised."""
+    """Blurred noise, smooth like photos. [batch, 3, 224, 224], normalized."""
     rng = np.random.default_rng(3)
     for _ in range(max(1, IMAGES // batch)):
         coarse = sum(np.repeat(np.repeat(rng.standard_normal((batch, 3, n, n)), 224 // n, 2), 224 // n, 3)
@@ -21,7 +22,8 @@ def pictures(batch):
 
 
 def openvino(source, target, batch):
-    """nncf with the transformer preset: 8-bit weights per channel, calibrated activations, SmoothQuant."""
+    """nncf with the transformer preset: 8-bit weights per channel, calibrated activations,
+    SmoothQuant."""
     import nncf
     import openvino as ov
 
@@ -36,8 +38,8 @@ def has_vnni():
 
 
 def onnx_options():
-    """Products with weights only: with the others quantised too it is slower. 7-bit weights without VNNI,
-    as ONNX Runtime's guide says: its sums of pairs would overflow."""
+    """Quantizes only products with weights; with the others too it is slower. Without VNNI the
+    weights have 7 bits, as ONNX Runtime's guide says: its sums of pairs would overflow."""
     from onnxruntime.quantization import QuantType
 
     return dict(op_types_to_quantize=["MatMul", "Gemm"], per_channel=True, reduce_range=not has_vnni(),
@@ -71,7 +73,7 @@ KINDS = {"openvino-int8": openvino, "onnxruntime-dynamic": onnx_dynamic, "onnxru
 def main():
     kind, source, target, batch = sys.argv[1:]
     warnings.simplefilter("ignore")
-    try:  # a cut run must leave no half file behind that the next one would trust
+    try:  # an interrupted run must not leave an incomplete file for the next one
         KINDS[kind](source, target, int(batch))
     except BaseException:
         if os.path.exists(target):
