@@ -97,14 +97,14 @@ one_line "stdin"
 
 # --- the context: a prompt that is too long, an answer that is cut ---
 run 1 ask -q a.ppm 'what is this' --max-context 100
-one_line "room for 100"
+one_line "holds 100"
 n=$(python3 -c 'import json; print(json.load(open("first.json"))["prompt_tokens"] + 3)')
 run 0 ask a.ppm 'what is this' --max-context "$n" --json
 json 'd["end"] == "context" and len(d["tokens"]) == 4'
 err_has "fill the context"
 run 3 chat a.ppm --max-context "$n" --json
 lines 'len(d) == 1'
-err_has "room for $n"
+err_has "holds $n"
 
 # --- wrong usage ---
 usage() {
@@ -177,7 +177,7 @@ pieces = json.load(open("llava/pieces.json"))
 extra = [{"piece": f"zz{i}", "score": -1e3} for i in range(99)]
 json.dump(pieces + extra, open("large.json", "w"))'
 run 1 "$RENYI" ask -q -m llava --tokenizer large.json a.ppm what
-one_line "is it another model's?"
+one_line "does it belong to another model?"
 echo '{' >mute/tokenizer.json
 run 1 "$RENYI" ask -q -m mute a.ppm what
 one_line "tokenizer.json"

@@ -67,7 +67,7 @@ err_has "nowhere: No such file"
 run 3 vqa broken.jsonl "${here[@]}" --answers broken.out --json
 json 'd["results"][0]["answered"] == 5 and len(d["failed"]) == 5 and d["questions"] == 6'
 for line in "broken.jsonl:1: " "broken.jsonl:2: not an object" "broken.jsonl:3: no image" "broken.jsonl:4: no question_id" \
-  "9: the prompt has" "room for 512"; do
+  "9: the prompt has" "holds 512"; do
   err_has "$line"
 done
 cmp -s <(strip broken.out) <(strip all.jsonl) || fail "answers beside broken lines"

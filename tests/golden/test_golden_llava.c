@@ -111,9 +111,9 @@ static void replay(const golden *g, renyi_conversation *c, int photo, const ry_t
         memcpy(rows + i * DIM, all.rows + (size_t)((const int32_t *)kept->data)[i] * DIM,
                DIM * sizeof *rows);
     renyi_visual_session_free(s);
-    c->photo.n = (uint32_t)kept->shape[0];
-    c->photo.rows = rows;
-    c->photo.kept = kept->data;
+    c->image.n = (uint32_t)kept->shape[0];
+    c->image.rows = rows;
+    c->image.kept = kept->data;
 }
 
 /* VisPruner's rounds compare likenesses that are equal but for rounding (test_golden_visual.c has
@@ -124,9 +124,9 @@ static int settle_choice(const golden *g, renyi_conversation *c, int photo, cons
     char name[96];
     snprintf(name, sizeof name, "%d.%s.kept", photo, variant);
     const ry_tensor *kept = ry_tensors_find(g->taps, name);
-    if (!kept || !memcmp(c->photo.kept, kept->data, (size_t)kept->bytes)) return 0;
+    if (!kept || !memcmp(c->image.kept, kept->data, (size_t)kept->bytes)) return 0;
     if (strncmp(variant, "vispruner", 9) != 0) fail_msg("%s: other tokens are kept", name);
-    assert_int_equal(c->photo.n, kept->shape[0]);
+    assert_int_equal(c->image.n, kept->shape[0]);
     replay(g, c, photo, kept);
     return 1;
 }

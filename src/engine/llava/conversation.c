@@ -1,4 +1,4 @@
-/* conversation.c - conversations from beginning to end, and the photos that are shown to them.
+/* conversation.c - makes and frees conversations with a LLaVA, and shows them images.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/llava/conversation.h"
 
@@ -7,37 +7,37 @@
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- making and freeing -------------------------------------------------------------------- */
 
 static renyi_status open_sessions(renyi_conversation *c, const renyi_conversation_options *o,
                                   renyi_error *err)
 {
-    const renyi_visual_session_options eyes = {.struct_size = sizeof eyes,
-                                               .n_threads = o->n_threads,
-                                               .policy = o->policy,
-                                               .progress = o->progress,
-                                               .progress_user = o->progress_user};
-    const renyi_lm_session_options memory = {.struct_size = sizeof memory,
-                                             .max_context = o->max_context,
-                                             .max_rows = o->max_rows,
-                                             .n_threads = o->n_threads,
-                                             .cache_bits = o->cache_bits,
-                                             .progress = o->progress,
-                                             .progress_user = o->progress_user};
-    RY_TRY(renyi_visual_session_new(&c->eyes, c->m->visual, &eyes, err));
-    RY_TRY(renyi_lm_session_new(&c->memory, c->m->lm, &memory, err));
-    c->context = renyi_lm_max_context(c->memory);
+    const renyi_visual_session_options vision = {.struct_size = sizeof vision,
+                                                 .n_threads = o->n_threads,
+                                                 .policy = o->policy,
+                                                 .progress = o->progress,
+                                                 .progress_user = o->progress_user};
+    const renyi_lm_session_options lm = {.struct_size = sizeof lm,
+                                         .max_context = o->max_context,
+                                         .max_rows = o->max_rows,
+                                         .n_threads = o->n_threads,
+                                         .cache_bits = o->cache_bits,
+                                         .progress = o->progress,
+                                         .progress_user = o->progress_user};
+    RY_TRY(renyi_visual_session_new(&c->vision, c->m->visual, &vision, err));
+    RY_TRY(renyi_lm_session_new(&c->lm, c->m->lm, &lm, err));
+    c->context = renyi_lm_max_context(c->lm);
     return RENYI_OK;
 }
 
-enum { FIRST_TEXT_ROOM = 4096 };
+enum { FIRST_TEXT_BYTES = 4096 };
 
-/* Bytes of the buffers below, for those who count. */
+/* Bytes of the buffers that make_buffers takes. */
 static size_t buffer_bytes(const renyi_conversation *c)
 {
     const size_t a_row = sizeof *c->seen + sizeof *c->prompt + sizeof *c->inputs + sizeof *c->ids;
     return c->context * a_row + c->m->lm_info.vocab * (sizeof *c->logits + sizeof *c->order) +
-           c->text_room;
+           c->text_capacity;
 }
 
 static renyi_status make_buffers(renyi_conversation *c, renyi_error *err)
@@ -50,15 +50,15 @@ static renyi_status make_buffers(renyi_conversation *c, renyi_error *err)
     c->ids = ry_alloc(al, n + 1, sizeof *c->ids);
     c->logits = ry_alloc(al, vocab, sizeof *c->logits);
     c->order = ry_alloc(al, vocab, sizeof *c->order);
-    c->text_room = FIRST_TEXT_ROOM;
-    c->text = ry_alloc(al, c->text_room, 1);
+    c->text_capacity = FIRST_TEXT_BYTES;
+    c->text = ry_alloc(al, c->text_capacity, 1);
     if (c->seen && c->prompt && c->inputs && c->ids && c->logits && c->order && c->text)
         return RENYI_OK;
     return ry_fail_nomem(err, buffer_bytes(c));
 }
 
-static renyi_status fill(renyi_conversation *c, const renyi_conversation_options *o,
-                         renyi_error *err)
+static renyi_status fill_conversation(renyi_conversation *c, const renyi_conversation_options *o,
+                                      renyi_error *err)
 {
     c->unread = -1;
     if (o->system) c->system = ry_strdup(&c->m->al, o->system);
@@ -77,7 +77,7 @@ renyi_status renyi_conversation_new(renyi_conversation **out, const renyi_lvlm *
     renyi_conversation *c = ry_calloc(&m->al, 1, sizeof *c);
     if (!c) return ry_fail_nomem(err, sizeof *c);
     c->m = m;
-    const renyi_status st = fill(c, &o, err);
+    const renyi_status st = fill_conversation(c, &o, err);
     if (st) {
         renyi_conversation_free(c);
         return st;
@@ -90,8 +90,8 @@ void renyi_conversation_free(renyi_conversation *c)
 {
     if (!c) return;
     const renyi_allocator *al = &c->m->al;
-    renyi_lm_session_free(c->memory);
-    renyi_visual_session_free(c->eyes);
+    renyi_lm_session_free(c->lm);
+    renyi_visual_session_free(c->vision);
     ry_free(al, c->system);
     ry_free(al, c->seen);
     ry_free(al, c->prompt);
@@ -105,57 +105,56 @@ void renyi_conversation_free(renyi_conversation *c)
 
 const char *renyi_conversation_policy(const renyi_conversation *c)
 {
-    return renyi_visual_session_policy(c->eyes);
+    return renyi_visual_session_policy(c->vision);
 }
 
 size_t renyi_conversation_bytes(const renyi_conversation *c)
 {
     if (!c) return 0;
-    return renyi_visual_session_bytes(c->eyes) + renyi_lm_session_bytes(c->memory) +
-           buffer_bytes(c);
+    return renyi_visual_session_bytes(c->vision) + renyi_lm_session_bytes(c->lm) + buffer_bytes(c);
 }
 
-/* ---- photos -------------------------------------------------------------------------------- */
+/* ---- images -------------------------------------------------------------------------------- */
 
 void renyi_conversation_restart(renyi_conversation *c)
 {
     c->is_begun = 0;
-    c->sees_photo = 0;
+    c->has_image = 0;
     c->unread = -1;
     c->n_drawn = 0;
 }
 
-/* The old photo is over: rows from its first one on say nothing about the next. */
-static renyi_status forget_photo(renyi_conversation *c, renyi_error *err)
+/* Forgets the old image: only the rows before its first one are of use for the next. */
+static renyi_status forget_image(renyi_conversation *c, renyi_error *err)
 {
-    const uint32_t n = renyi_lm_position(c->memory);
+    const uint32_t n = renyi_lm_position(c->lm);
     uint32_t keep = 0;
     while (keep < n && c->seen[keep] != RENYI_LVLM_IMAGE) keep++;
     renyi_conversation_restart(c);
-    c->photo = (renyi_visual_tokens){0};
+    c->image = (renyi_visual_tokens){0};
     c->vision_ms = 0.0;
-    return renyi_lm_rewind(c->memory, keep, err);
+    return renyi_lm_rewind(c->lm, keep, err);
 }
 
-/* Where a picture may come from: one of the three. */
-typedef struct picture {
+/* An image as a caller may give it: exactly one of the three is set. */
+typedef struct image_source {
     const renyi_image *image;
     const void *bytes;
     size_t size;
     const char *path;
-} picture;
+} image_source;
 
-static renyi_status show(renyi_conversation *c, const picture *p, renyi_error *err)
+static renyi_status show_image(renyi_conversation *c, const image_source *p, renyi_error *err)
 {
     renyi_visual_tokens seen;
     if (!c || (!p->image && !p->bytes && !p->path))
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_conversation_show: NULL argument");
-    RY_TRY(forget_photo(c, err));
+    RY_TRY(forget_image(c, err));
     const double begin = ry_clock();
-    if (p->image) RY_TRY(renyi_visual_run(c->eyes, p->image, &seen, err));
-    if (p->bytes) RY_TRY(renyi_visual_run_bytes(c->eyes, p->bytes, p->size, &seen, err));
-    if (p->path) RY_TRY(renyi_visual_run_file(c->eyes, p->path, &seen, err));
-    c->photo = seen;
+    if (p->image) RY_TRY(renyi_visual_run(c->vision, p->image, &seen, err));
+    if (p->bytes) RY_TRY(renyi_visual_run_bytes(c->vision, p->bytes, p->size, &seen, err));
+    if (p->path) RY_TRY(renyi_visual_run_file(c->vision, p->path, &seen, err));
+    c->image = seen;
     c->vision_ms = 1e3 * (ry_clock() - begin);
     return RENYI_OK;
 }
@@ -163,16 +162,16 @@ static renyi_status show(renyi_conversation *c, const picture *p, renyi_error *e
 renyi_status renyi_conversation_show(renyi_conversation *c, const renyi_image *image,
                                      renyi_error *err)
 {
-    return show(c, &(picture){.image = image}, err);
+    return show_image(c, &(image_source){.image = image}, err);
 }
 
 renyi_status renyi_conversation_show_bytes(renyi_conversation *c, const void *bytes, size_t size,
                                            renyi_error *err)
 {
-    return show(c, &(picture){.bytes = bytes, .size = size}, err);
+    return show_image(c, &(image_source){.bytes = bytes, .size = size}, err);
 }
 
 renyi_status renyi_conversation_show_file(renyi_conversation *c, const char *path, renyi_error *err)
 {
-    return show(c, &(picture){.path = path}, err);
+    return show_image(c, &(image_source){.path = path}, err);
 }

@@ -1,4 +1,5 @@
-/* conversation_ask.c - questions to answers: prompt, reading, one token after the other.
+/* conversation_ask.c - from a question to an answer: finds the rows of the prompt that the language
+ * model has not read yet, reads them, and then chooses one token after the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -11,77 +12,176 @@
 
 enum { DEFAULT_NEW_TOKENS = 512 };
 
-static renyi_status read_options(renyi_answer_options *o, const renyi_answer_options *given,
-                                 renyi_error *err)
+/* What to read before the answer: n inputs after the first `from` rows, which stay. */
+typedef struct reading_plan {
+    const renyi_lm_input *inputs;
+    uint32_t n, from;
+    int has_image;
+} reading_plan;
+
+/* ---- which rows to read -------------------------------------------------------------------- */
+
+static renyi_status too_long(const renyi_conversation *c, uint64_t rows, uint32_t before,
+                             uint32_t n_visual, renyi_error *err)
 {
-    RY_TRY(ry_struct_read(o, sizeof *o, given, "renyi_answer_options", err));
-    if (!o->max_new_tokens) o->max_new_tokens = DEFAULT_NEW_TOKENS;
-    if (o->top_p == 0.0) o->top_p = 1.0;
-    if (!(o->temperature >= 0.0 && o->temperature <= 1e6))
-        return ry_fail(err, RENYI_ERR_ARG, -1, "temperature %g; 0 (greedy) to 1e6 wanted",
-                       o->temperature);
-    if (!(o->top_p > 0.0 && o->top_p <= 1.0))
-        return ry_fail(err, RENYI_ERR_ARG, -1, "top_p %g; above 0 and at most 1 wanted", o->top_p);
+    return ry_fail(
+        err, RENYI_ERR_LIMIT, -1,
+        "the prompt has %llu rows (%u of earlier turns, %u of the image), and the context "
+        "holds %u: ask a shorter question, keep fewer visual tokens, or start a new "
+        "conversation",
+        (unsigned long long)rows, before, n_visual, c->context);
+}
+
+static renyi_status check_ids(const renyi_conversation *c, const int32_t *ids, size_t n,
+                              uint32_t *n_images, renyi_error *err)
+{
+    *n_images = 0;
+    if (!n) return ry_fail(err, RENYI_ERR_ARG, -1, "the prompt has no ids");
+    for (size_t i = 0; i < n; i++) {
+        if (ry_lvlm_is_image(c->m, ids[i])) {
+            ++*n_images;
+        } else if (ids[i] < 0 || (uint32_t)ids[i] >= c->m->lm_info.vocab) {
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "id %d, number %zu of the prompt; the language model has 0 to %u%s",
+                           (int)ids[i], i + 1, c->m->lm_info.vocab - 1,
+                           c->m->lm_info.image < 0 ? ", and -200 for the image" : "");
+        }
+    }
+    if (*n_images > 1)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "the prompt has %u places for an image; it needs one, however many rows the "
+                       "image has",
+                       *n_images);
+    if (*n_images && !c->image.n)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "the prompt has a place for an image, but none was shown");
     return RENYI_OK;
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* Rows of the prompt that the language model has already read. The last row is always read again:
+ * the logits come from it. */
+static uint32_t count_known(const renyi_conversation *c, uint32_t n)
+{
+    const uint32_t held = renyi_lm_position(c->lm);
+    uint32_t k = 0;
+    while (k < held && k + 1 < n && c->seen[k] == c->inputs[k].token) k++;
+    return k;
+}
 
-static renyi_status make_text_room(renyi_conversation *c, size_t more, renyi_error *err)
+/* Plans a whole prompt of n ids (NULL = c->prompt) with the place of the image among them; rows
+ * that were read already are left out. More rows than the context holds are RENYI_ERR_LIMIT; only
+ * the first c->context ids are checked. Changes nothing but c->inputs. */
+static renyi_status plan_prompt(renyi_conversation *c, const int32_t *ids, size_t n,
+                                reading_plan *out, renyi_error *err)
+{
+    uint32_t n_images, at = 0;
+    if (!ids) ids = c->prompt;
+    RY_TRY(check_ids(c, ids, n < c->context ? n : c->context, &n_images, err));
+    const uint64_t rows = (uint64_t)n - n_images + (uint64_t)n_images * c->image.n;
+    if (rows > c->context) return too_long(c, rows, 0, n_images * c->image.n, err);
+    for (size_t i = 0; i < n; i++) {
+        if (!ry_lvlm_is_image(c->m, ids[i])) {
+            c->inputs[at++] = (renyi_lm_input){NULL, ids[i]};
+            continue;
+        }
+        for (uint32_t r = 0; r < c->image.n; r++)
+            c->inputs[at++] =
+                (renyi_lm_input){c->image.rows + (size_t)r * c->image.lm_dim, RENYI_LVLM_IMAGE};
+    }
+    const uint32_t known = count_known(c, at);
+    *out = (reading_plan){c->inputs + known, at - known, known, n_images > 0};
+    return RENYI_OK;
+}
+
+/* Plans c->prompt [n] after the rows so far, and before it the last token of the last answer if
+ * that was not read yet. */
+static renyi_status plan_next_turn(renyi_conversation *c, size_t n, reading_plan *out,
+                                   renyi_error *err)
+{
+    const uint32_t held = renyi_lm_position(c->lm), has_unread = c->unread >= 0;
+    const uint64_t rows = (uint64_t)held + has_unread + n;
+    uint32_t at = 0;
+    if (rows > c->context)
+        return too_long(c, rows, held + has_unread, c->has_image ? c->image.n : 0, err);
+    if (has_unread) c->inputs[at++] = (renyi_lm_input){NULL, c->unread};
+    for (size_t i = 0; i < n; i++) c->inputs[at++] = (renyi_lm_input){NULL, c->prompt[i]};
+    *out = (reading_plan){c->inputs, at, held, c->has_image};
+    return RENYI_OK;
+}
+
+/* Forgets the rows from plan->from on and reads the planned ones; logits of what follows go to
+ * c->logits. On failure the conversation is restarted. */
+static renyi_status read_rows(renyi_conversation *c, const reading_plan *plan, renyi_error *err)
+{
+    const uint32_t from = plan->from;
+    renyi_status st = renyi_lm_rewind(c->lm, from, err);
+    if (!st) st = renyi_lm_feed(c->lm, plan->inputs, plan->n, c->logits, err);
+    /* Rows that were read before a feed was stopped can be used again. */
+    const uint32_t n_read = renyi_lm_position(c->lm) - from;
+    for (uint32_t i = 0; i < n_read; i++) c->seen[from + i] = plan->inputs[i].token;
+    c->has_image = plan->has_image;
+    c->unread = -1;
+    if (st) renyi_conversation_restart(c);
+    return st;
+}
+
+/* ---- text of the answer -------------------------------------------------------------------- */
+
+static renyi_status grow_text(renyi_conversation *c, size_t more, renyi_error *err)
 {
     const size_t needed = c->text_size + more + 1;
-    if (needed <= c->text_room) return RENYI_OK;
+    if (needed <= c->text_capacity) return RENYI_OK;
     char *larger = ry_alloc(&c->m->al, 2, needed);
     if (!larger) return ry_fail_nomem(err, 2 * needed);
     memcpy(larger, c->text, c->text_size + 1);
     ry_free(&c->m->al, c->text);
     c->text = larger;
-    c->text_room = 2 * needed;
+    c->text_capacity = 2 * needed;
     return RENYI_OK;
 }
 
-/* *stops: the listener has heard enough. */
-static renyi_status put_text(renyi_conversation *c, const renyi_answer_options *o,
-                             const char *piece, size_t size, int *stops, renyi_error *err)
+/* *stops becomes 1 if the callback asks to stop. */
+static renyi_status append_text(renyi_conversation *c, const renyi_answer_options *o,
+                                const char *piece, size_t size, int *stops, renyi_error *err)
 {
     if (!size) return RENYI_OK;
-    RY_TRY(make_text_room(c, size, err));
+    RY_TRY(grow_text(c, size, err));
     memcpy(c->text + c->text_size, piece, size + 1);
     c->text_size += size;
     if (o->on_text && o->on_text(o->user, piece, size)) *stops = 1;
     return RENYI_OK;
 }
 
-/* Tokens that only pad the model's vocabulary have no text. */
-static renyi_status put_token(renyi_conversation *c, const renyi_answer_options *o,
-                              renyi_lm_stream *stream, int32_t id, int *stops, renyi_error *err)
+/* Ids that only pad the model's vocabulary have no text. */
+static renyi_status append_token(renyi_conversation *c, const renyi_answer_options *o,
+                                 renyi_lm_stream *stream, int32_t id, int *stops, renyi_error *err)
 {
     char piece[RENYI_LM_STREAM_ROOM];
     size_t size = 0;
     c->ids[c->n_ids++] = id;
-    if (!c->m->tokenizer || (uint32_t)id >= c->m->words.n_ids) return RENYI_OK;
+    if (!c->m->tokenizer || (uint32_t)id >= c->m->ids.n_ids) return RENYI_OK;
     RY_TRY(renyi_lm_stream_put(c->m->tokenizer, stream, id, piece, &size, err));
-    return put_text(c, o, piece, size, stops, err);
+    return append_text(c, o, piece, size, stops, err);
 }
 
-/* ---- tokens -------------------------------------------------------------------------------- */
+/* ---- tokens of the answer ------------------------------------------------------------------ */
 
-static renyi_status choose(renyi_conversation *c, const renyi_answer_options *o, int32_t *id,
-                           renyi_error *err)
+static renyi_status choose_token(renyi_conversation *c, const renyi_answer_options *o, int32_t *id,
+                                 renyi_error *err)
 {
     const ry_choice how = {o->temperature, o->top_p, o->seed, c->n_drawn++};
     return ry_next_token(id, c->logits, c->m->lm_info.vocab, &how, c->order, err);
 }
 
-/* One more row, of the answer itself. */
+/* Reads one token of the answer. */
 static renyi_status read_token(renyi_conversation *c, int32_t id, renyi_error *err)
 {
     const renyi_lm_input row = {NULL, id};
-    const ry_reading reading = {&row, 1, renyi_lm_position(c->memory), c->sees_photo};
-    return ry_conversation_read(c, &reading, err);
+    const reading_plan plan = {&row, 1, renyi_lm_position(c->lm), c->has_image};
+    return read_rows(c, &plan, err);
 }
 
-/* From the first token on. *n_after: tokens chosen after it. */
+/* id: the first token. *n_after: tokens chosen after it. */
 static renyi_status write_answer(renyi_conversation *c, const renyi_answer_options *o, int32_t id,
                                  renyi_answer_end *end, uint32_t *n_after, renyi_error *err)
 {
@@ -94,9 +194,9 @@ static renyi_status write_answer(renyi_conversation *c, const renyi_answer_optio
             *end = RENYI_ANSWER_EOS;
             break;
         }
-        RY_TRY(put_token(c, o, &stream, id, &stops, err));
+        RY_TRY(append_token(c, o, &stream, id, &stops, err));
         c->unread = id;
-        const int is_full = renyi_lm_position(c->memory) == c->context;
+        const int is_full = renyi_lm_position(c->lm) == c->context;
         if (stops || c->n_ids == o->max_new_tokens || is_full) {
             *end = stops     ? RENYI_ANSWER_STOPPED
                    : is_full ? RENYI_ANSWER_CONTEXT
@@ -104,40 +204,56 @@ static renyi_status write_answer(renyi_conversation *c, const renyi_answer_optio
             break;
         }
         RY_TRY(read_token(c, id, err));
-        RY_TRY(choose(c, o, &id, err));
+        RY_TRY(choose_token(c, o, &id, err));
         ++*n_after;
     }
     renyi_lm_stream_end(&stream, rest, &size);
-    return put_text(c, o, rest, size, &stops, err);
+    return append_text(c, o, rest, size, &stops, err);
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
+
+static renyi_status read_options(renyi_answer_options *o, const renyi_answer_options *given,
+                                 renyi_error *err)
+{
+    RY_TRY(ry_struct_read(o, sizeof *o, given, "renyi_answer_options", err));
+    if (!o->max_new_tokens) o->max_new_tokens = DEFAULT_NEW_TOKENS;
+    if (o->top_p == 0.0) o->top_p = 1.0;
+    if (!(o->temperature >= 0.0 && o->temperature <= 1e6))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "temperature %g; 0 (greedy) to 1e6 is allowed",
+                       o->temperature);
+    if (!(o->top_p > 0.0 && o->top_p <= 1.0))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "top_p %g; above 0 and at most 1 is allowed",
+                       o->top_p);
+    return RENYI_OK;
+}
 
 static void fill_answer(renyi_conversation *c, renyi_answer *a)
 {
     a->text = c->text;
     a->ids = c->ids;
     a->n_ids = c->n_ids;
-    a->n_visual = c->sees_photo ? c->photo.n : 0;
-    a->kept = c->sees_photo ? c->photo.kept : NULL;
+    a->n_visual = c->has_image ? c->image.n : 0;
+    a->kept = c->has_image ? c->image.kept : NULL;
     a->bytes = ry_lvlm_bytes(c->m) + renyi_conversation_bytes(c);
 }
 
-static renyi_status answer(renyi_conversation *c, const ry_reading *reading,
-                           const renyi_answer_options *o, renyi_answer *a, renyi_error *err)
+static renyi_status write_timed_answer(renyi_conversation *c, const reading_plan *plan,
+                                       const renyi_answer_options *o, renyi_answer *a,
+                                       renyi_error *err)
 {
     int32_t first;
     uint32_t n_after = 0;
     const double begin = ry_clock();
-    RY_TRY(ry_conversation_read(c, reading, err));
+    RY_TRY(read_rows(c, plan, err));
     const double read_at = ry_clock();
     if (o->logits) memcpy(o->logits, c->logits, c->m->lm_info.vocab * sizeof *o->logits);
-    RY_TRY(choose(c, o, &first, err));
+    RY_TRY(choose_token(c, o, &first, err));
     const double first_at = ry_clock();
     RY_TRY(write_answer(c, o, first, &a->end, &n_after, err));
     const double seconds = ry_clock() - first_at;
-    a->n_reused = reading->from;
-    a->n_prompt = reading->from + reading->n;
+    a->n_reused = plan->from;
+    a->n_prompt = plan->from + plan->n;
     a->vision_ms = c->vision_ms;
     a->prefill_ms = 1e3 * (read_at - begin);
     a->first_token_ms = c->vision_ms + 1e3 * (first_at - begin);
@@ -146,15 +262,16 @@ static renyi_status answer(renyi_conversation *c, const ry_reading *reading,
     return RENYI_OK;
 }
 
-/* A conversation that broke off begins anew; what was read of it can be used again. */
-static renyi_status converse(renyi_conversation *c, const ry_reading *reading,
-                             const renyi_answer_options *o, renyi_answer *out, renyi_error *err)
+/* After a failure the conversation starts again; rows that were read can be used again. */
+static renyi_status answer_prompt(renyi_conversation *c, const reading_plan *plan,
+                                  const renyi_answer_options *o, renyi_answer *out,
+                                  renyi_error *err)
 {
     *out = (renyi_answer){0};
     c->n_ids = 0;
     c->text_size = 0;
     c->text[0] = 0;
-    const renyi_status st = answer(c, reading, o, out, err);
+    const renyi_status st = write_timed_answer(c, plan, o, out, err);
     if (st) {
         renyi_conversation_restart(c);
         return st;
@@ -164,20 +281,20 @@ static renyi_status converse(renyi_conversation *c, const ry_reading *reading,
     return RENYI_OK;
 }
 
-static renyi_status make_prompt(renyi_conversation *c, const char *question, ry_reading *reading,
+/* The question in LLaVA's template, and the rows that are to be read for it. */
+static renyi_status make_prompt(renyi_conversation *c, const char *question, reading_plan *plan,
                                 renyi_error *err)
 {
     const renyi_lvlm_turn turn = {question, NULL};
     const renyi_lvlm_prompt_options how = {
-        .struct_size = sizeof how, .without_image = !c->photo.n, .system = c->system};
+        .struct_size = sizeof how, .without_image = !c->image.n, .system = c->system};
     const renyi_lm_tokenizer *t = c->m->tokenizer;
     size_t n = 0;
     const renyi_status st =
         c->is_begun ? renyi_lvlm_prompt_next(t, question, c->prompt, c->context, &n, err)
                     : renyi_lvlm_prompt(t, &turn, 1, &how, c->prompt, c->context, &n, err);
     if (st && n <= c->context) return st;
-    return c->is_begun ? ry_conversation_plan_more(c, n, reading, err)
-                       : ry_conversation_plan(c, NULL, n, reading, err);
+    return c->is_begun ? plan_next_turn(c, n, plan, err) : plan_prompt(c, NULL, n, plan, err);
 }
 
 renyi_status renyi_conversation_ask(renyi_conversation *c, const char *question,
@@ -185,15 +302,15 @@ renyi_status renyi_conversation_ask(renyi_conversation *c, const char *question,
                                     renyi_error *err)
 {
     renyi_answer_options o;
-    ry_reading reading;
+    reading_plan plan;
     if (!c || !question || !out)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_conversation_ask: NULL argument");
     RY_TRY(read_options(&o, opt, err));
     if (!c->m->tokenizer)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "a question in words needs a tokenizer: %s",
-                       c->m->no_words);
-    RY_TRY(make_prompt(c, question, &reading, err));
-    return converse(c, &reading, &o, out, err);
+        return ry_fail(err, RENYI_ERR_ARG, -1, "a question as text needs a tokenizer: %s",
+                       c->m->why_no_tokenizer);
+    RY_TRY(make_prompt(c, question, &plan, err));
+    return answer_prompt(c, &plan, &o, out, err);
 }
 
 renyi_status renyi_conversation_ask_ids(renyi_conversation *c, const int32_t *ids, size_t n,
@@ -201,11 +318,11 @@ renyi_status renyi_conversation_ask_ids(renyi_conversation *c, const int32_t *id
                                         renyi_error *err)
 {
     renyi_answer_options o;
-    ry_reading reading;
+    reading_plan plan;
     if (!c || !ids || !out)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_conversation_ask_ids: NULL argument");
     RY_TRY(read_options(&o, opt, err));
-    RY_TRY(ry_conversation_plan(c, ids, n, &reading, err));
+    RY_TRY(plan_prompt(c, ids, n, &plan, err));
     renyi_conversation_restart(c);
-    return converse(c, &reading, &o, out, err);
+    return answer_prompt(c, &plan, &o, out, err);
 }

@@ -1,32 +1,50 @@
-/* lm_model.c - opening a language model and answering questions about it.
+/* lm_model.c - a language model: opens it, and sessions that feed it rows (tokens or visual rows)
+ * and return the logits of what follows.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/llava/lm_model.h"
-
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
+#include "engine/llava/llava_handles.h"
 #include "model/llama/llama_names.h"
+#include "model/llama/llama_plan.h"
+#include "renyi/lm.h"
 
-#define RY_LM_SMALL 1000000000u /* parameters that any machine holds as floats */
+#include <inttypes.h>
 
-/* A file with panels runs as it is. */
+#define SMALL 1000000000u /* a model with no more parameters fits any machine as floats */
+
+enum { DEFAULT_ROWS = 512, MAX_ROWS = 1 << 14 };
+
+/* Nothing changes after it is opened, so sessions of several threads may share it. */
+struct renyi_lm {
+    renyi_allocator al; /* of everything below, and of the sessions */
+    renyi_cpu level;
+    renyi_dtype dtype; /* never DEFAULT or AUTO */
+    ry_llama model;
+    ry_tensors *kept; /* the mapped file that a stored model runs from, or NULL */
+};
+
+/* ---- the model ----------------------------------------------------------------------------- */
+
+/* The format of a file whose weights run as they are stored cannot be changed. */
 static renyi_status choose_stored(renyi_dtype *out, renyi_dtype stored, renyi_dtype wanted,
                                   renyi_error *err)
 {
     *out = stored;
     if (wanted == RENYI_DTYPE_DEFAULT || wanted == RENYI_DTYPE_AUTO || wanted == stored)
         return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                   "its weights are %s, ready to run, and cannot become %s; take the original",
-                   renyi_dtype_name(stored), renyi_dtype_name(wanted));
+    return ry_fail(
+        err, RENYI_ERR_UNSUPPORTED, -1,
+        "its weights are stored in %s, ready to run, and cannot become %s; use the original file",
+        renyi_dtype_name(stored), renyi_dtype_name(wanted));
 }
 
-/* Halves become floats only where that is cheap: of a 7B they would take 27 GB. */
-static renyi_dtype usual_dtype(const ry_llama_config *c, const ry_checkpoint *ckpt)
+/* 16-bit weights of a large model stay 16-bit: as floats a 7B would take 27 GB. */
+static renyi_dtype default_dtype(const ry_llama_config *c, const ry_checkpoint *ckpt)
 {
     ry_vit_naming n;
-    if (ry_llama_params(c) <= RY_LM_SMALL || !ry_llama_naming_find(&n, ckpt->tensors))
+    if (ry_llama_params(c) <= SMALL || !ry_llama_naming_find(&n, ckpt->tensors))
         return RENYI_DTYPE_F32;
     const ry_tensor *t = ry_vit_tensor(&n, ckpt->tensors, RY_Q_W, 0);
     return t && (t->dtype == RY_F16 || t->dtype == RY_BF16) ? RENYI_DTYPE_BF16 : RENYI_DTYPE_F32;
@@ -37,27 +55,26 @@ static renyi_status configure(renyi_lm *lm, ry_llama_config *config, const ry_ch
 {
     RY_TRY(ry_llama_configure(config, ckpt, err));
     if (config->stored) return choose_stored(&lm->dtype, config->stored, opt->dtype, err);
-    if (opt->dtype == RENYI_DTYPE_DEFAULT) lm->dtype = usual_dtype(config, ckpt);
+    if (opt->dtype == RENYI_DTYPE_DEFAULT) lm->dtype = default_dtype(config, ckpt);
     return RENYI_OK;
 }
 
-/* A stored model keeps the checkpoint's tensors. */
 static renyi_status fill_lm(renyi_lm *lm, ry_checkpoint *ckpt, const renyi_options *opt,
                             renyi_error *err)
 {
     ry_llama_config config;
     RY_TRY(configure(lm, &config, ckpt, opt, err));
     RY_TRY(ry_llama_load(&lm->model, &config, ckpt, opt, lm->level, lm->dtype, err));
-    if (config.stored) {
+    if (config.stored) { /* its weights stay in the mapped file */
         lm->kept = ckpt->tensors;
         ckpt->tensors = NULL;
     }
     return RENYI_OK;
 }
 
-/* What the options alone say of a model. */
-static renyi_status begin(renyi_lm *lm, renyi_options *opt, const renyi_options *given,
-                          renyi_error *err)
+/* Reads the options into a model without weights. */
+static renyi_status begin_lm(renyi_lm *lm, renyi_options *opt, const renyi_options *given,
+                             renyi_error *err)
 {
     *lm = (renyi_lm){0};
     RY_TRY(ry_options_read(opt, given, err));
@@ -65,6 +82,31 @@ static renyi_status begin(renyi_lm *lm, renyi_options *opt, const renyi_options 
     RY_TRY(ry_dtype_choose_lm(opt->dtype, &lm->dtype, err));
     lm->al = opt->allocator;
     return RENYI_OK;
+}
+
+static renyi_status open_lm(renyi_lm **out, ry_checkpoint *ckpt, const char *path,
+                            const renyi_lm *start, const renyi_options *opt, renyi_error *err)
+{
+    renyi_lm *lm = ry_calloc(&opt->allocator, 1, sizeof *lm);
+    if (!lm) return ry_fail_in(err, ry_fail_nomem(err, sizeof *lm), path);
+    *lm = *start;
+    const renyi_status st = fill_lm(lm, ckpt, opt, err);
+    if (st != RENYI_OK) {
+        renyi_lm_free(lm);
+        return ry_fail_in(err, st, path);
+    }
+    *out = lm;
+    return RENYI_OK;
+}
+
+renyi_status ry_lm_open_checkpoint(renyi_lm **out, ry_checkpoint *ckpt, const char *path,
+                                   const renyi_options *options, renyi_error *err)
+{
+    renyi_options opt;
+    renyi_lm start;
+    *out = NULL;
+    RY_TRY(begin_lm(&start, &opt, options, err));
+    return open_lm(out, ckpt, path, &start, &opt, err);
 }
 
 renyi_status renyi_lm_open(renyi_lm **out, const char *path, const renyi_options *options,
@@ -76,26 +118,16 @@ renyi_status renyi_lm_open(renyi_lm **out, const char *path, const renyi_options
     if (!out || !path)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_open: %s is NULL", out ? "path" : "out");
     *out = NULL;
-    RY_TRY(begin(&start, &opt, options, err));
-    renyi_lm *lm = ry_calloc(&opt.allocator, 1, sizeof *lm);
-    if (!lm) return ry_fail_in(err, ry_fail_nomem(err, sizeof *lm), path);
-    *lm = start;
-    renyi_status st = ry_checkpoint_open(&ckpt, path, &opt.limits, &lm->al, err);
-    if (st == RENYI_OK) {
-        st = fill_lm(lm, &ckpt, &opt, err);
-        if (st != RENYI_OK) st = ry_fail_in(err, st, path);
-    }
-    ry_checkpoint_close(&ckpt, &lm->al);
-    if (st != RENYI_OK) {
-        renyi_lm_free(lm);
-        return st;
-    }
-    *out = lm;
-    return RENYI_OK;
+    RY_TRY(begin_lm(&start, &opt, options, err));
+    renyi_status st = ry_checkpoint_open(&ckpt, path, &opt.limits, &opt.allocator, err);
+    if (st == RENYI_OK) st = open_lm(out, &ckpt, path, &start, &opt, err);
+    ry_checkpoint_close(&ckpt, &opt.allocator);
+    return st;
 }
 
-static renyi_status describe(renyi_lm *lm, const ry_checkpoint *ckpt, const renyi_options *opt,
-                             renyi_error *err)
+/* Facts of a model without reading its weights. */
+static renyi_status describe_lm(renyi_lm *lm, const ry_checkpoint *ckpt, const renyi_options *opt,
+                                renyi_error *err)
 {
     ry_llama *m = &lm->model;
     ry_vit_naming n;
@@ -117,10 +149,10 @@ renyi_status renyi_lm_describe(const char *path, const renyi_options *options, r
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_describe: %s is NULL",
                        info ? "path" : "info");
     *info = (renyi_lm_info){0};
-    RY_TRY(begin(&lm, &opt, options, err));
+    RY_TRY(begin_lm(&lm, &opt, options, err));
     renyi_status st = ry_checkpoint_open(&ckpt, path, &opt.limits, &lm.al, err);
     if (st == RENYI_OK) {
-        st = describe(&lm, &ckpt, &opt, err);
+        st = describe_lm(&lm, &ckpt, &opt, err);
         if (st != RENYI_OK) st = ry_fail_in(err, st, path);
     }
     ry_checkpoint_close(&ckpt, &lm.al);
@@ -161,4 +193,132 @@ void renyi_lm_get_info(const renyi_lm *lm, renyi_lm_info *info)
         .dtype = lm->dtype,
         .cpu = lm->level,
     };
+}
+
+/* ---- sessions ------------------------------------------------------------------------------ */
+
+struct renyi_lm_session {
+    const renyi_lm *lm; /* borrowed */
+    ry_llama_plan *plan;
+    renyi_progress progress;
+    void *progress_user;
+};
+
+/* Passes are whole tiles of the products, so that every row is in a tile of the same height. */
+static uint32_t whole_tiles(uint32_t rows)
+{
+    return (rows + RY_LINEAR_TILE - 1) / RY_LINEAR_TILE * RY_LINEAR_TILE;
+}
+
+static renyi_status check_options(renyi_lm_session_options *o, const renyi_lm *lm, renyi_error *err)
+{
+    const uint32_t context = lm->model.config.context;
+    if (!o->max_context) o->max_context = context;
+    if (!o->max_rows) o->max_rows = DEFAULT_ROWS;
+    if (!o->cache_bits) o->cache_bits = lm->dtype == RENYI_DTYPE_F32 ? 32 : 16;
+    if (o->max_context > context)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "max_context %u; the model allows at most %u rows",
+                       o->max_context, context);
+    if (o->max_rows > MAX_ROWS)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "max_rows %u; at most %d", o->max_rows, MAX_ROWS);
+    RY_TRY(ry_threads_choose(&o->n_threads, err));
+    if (o->cache_bits != 16 && o->cache_bits != 32)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "cache_bits %u; 16 or 32 is allowed", o->cache_bits);
+    if (o->max_rows > o->max_context) o->max_rows = o->max_context;
+    o->max_rows = whole_tiles(o->max_rows);
+    return RENYI_OK;
+}
+
+renyi_status renyi_lm_session_new(renyi_lm_session **out, const renyi_lm *lm,
+                                  const renyi_lm_session_options *opt, renyi_error *err)
+{
+    renyi_lm_session_options o;
+    if (!out || !lm) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_session_new: NULL argument");
+    *out = NULL;
+    RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_lm_session_options", err));
+    RY_TRY(check_options(&o, lm, err));
+    renyi_lm_session *s = ry_calloc(&lm->al, 1, sizeof *s);
+    if (!s) return ry_fail_nomem(err, sizeof *s);
+    s->lm = lm;
+    s->progress = o.progress;
+    s->progress_user = o.progress_user;
+    const ry_llama_plan_options plan = {.level = lm->level,
+                                        .max_context = o.max_context,
+                                        .max_rows = o.max_rows,
+                                        .n_threads = o.n_threads,
+                                        .half = o.cache_bits == 16};
+    const renyi_status st = ry_llama_plan_new(&s->plan, &lm->model, &plan, &lm->al, err);
+    if (st) {
+        renyi_lm_session_free(s);
+        return st;
+    }
+    *out = s;
+    return RENYI_OK;
+}
+
+void renyi_lm_session_free(renyi_lm_session *s)
+{
+    if (!s) return;
+    const renyi_allocator *al = &s->lm->al;
+    ry_llama_plan_free(s->plan, al);
+    ry_free(al, s);
+}
+
+size_t renyi_lm_session_bytes(const renyi_lm_session *s)
+{
+    return s ? s->plan->arena_bytes + s->plan->cache_bytes : 0;
+}
+
+uint32_t renyi_lm_position(const renyi_lm_session *s) { return s ? s->plan->position : 0; }
+uint32_t renyi_lm_max_context(const renyi_lm_session *s)
+{
+    return s ? s->plan->opt.max_context : 0;
+}
+
+renyi_status renyi_lm_rewind(renyi_lm_session *s, uint32_t position, renyi_error *err)
+{
+    if (!s) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_rewind: NULL argument");
+    if (position > s->plan->position)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "rewind to row %u of a sequence of %u", position,
+                       s->plan->position);
+    s->plan->position = position;
+    return RENYI_OK;
+}
+
+/* ---- feeding rows -------------------------------------------------------------------------- */
+
+static renyi_status check_input(const renyi_lm_session *s, const renyi_lm_input *in, uint32_t n,
+                                renyi_error *err)
+{
+    const uint32_t vocab = s->lm->model.config.vocab;
+    const uint32_t position = s->plan->position, room = s->plan->opt.max_context - position;
+    if (!n) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_feed: no rows");
+    if (n > room)
+        return ry_fail(
+            err, RENYI_ERR_LIMIT, -1,
+            "the context is full: it has %u rows, and %u more do not fit into %u. The model "
+            "allows %u; fewer visual tokens or a shorter text would fit",
+            position, n, position + room, s->lm->model.config.context);
+    for (uint32_t i = 0; i < n; i++)
+        if (!in[i].embedding && (in[i].token < 0 || (uint32_t)in[i].token >= vocab))
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "token %" PRId32 " in row %u; the model has 0 to %u: does the tokenizer "
+                           "belong to another model?",
+                           in[i].token, i, vocab - 1);
+    return RENYI_OK;
+}
+
+renyi_status renyi_lm_feed(renyi_lm_session *s, const renyi_lm_input *in, uint32_t n, float *logits,
+                           renyi_error *err)
+{
+    if (!s || !in) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_feed: NULL argument");
+    RY_TRY(check_input(s, in, n, err));
+    for (uint32_t done = 0, count; done < n; done += count) {
+        const uint32_t left = n - done, most = s->plan->opt.max_rows;
+        count = left < most ? left : most;
+        ry_llama_forward(s->plan, in + done, count, count == left ? logits : NULL);
+        if (s->progress && s->progress(s->progress_user, done + count, n))
+            return ry_fail(err, RENYI_ERR_ABORTED, -1, "stopped by the progress callback");
+    }
+    return RENYI_OK;
 }

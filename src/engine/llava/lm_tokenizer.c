@@ -1,18 +1,30 @@
-/* lm_tokenizer.c - the tokenizer of language models: finds and reads its files, then texts and ids.
+/* lm_tokenizer.c - the tokenizer of language models: finds and reads its files, turns texts into
+ * ids and back, and writes conversations as LLaVA-1.5 was trained with them (template vicuna_v1).
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/llava/lm_tokenizer.h"
-
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/status.h"
 #include "engine/clip/tokenizer.h"
 #include "engine/core/engine_options.h"
+#include "renyi/llava.h"
+#include "text/spm.h"
 
 #include <string.h>
 
+struct renyi_lm_tokenizer {
+    renyi_allocator al;
+    ry_spm *spm;
+    char *source;
+};
+
 #define LOOKED_FOR "tokenizer.json, tokenizer.model and pieces.json"
-static const char *const names[] = {"tokenizer.json", "tokenizer.model", "pieces.json", NULL};
+static const char *const file_names[] = {"tokenizer.json", "tokenizer.model", "pieces.json", NULL};
+
+#define SYSTEM                                                                 \
+    "A chat between a curious user and an artificial intelligence assistant. " \
+    "The assistant gives helpful, detailed, and polite answers to the user's questions."
 
 /* ---- files --------------------------------------------------------------------------------- */
 
@@ -55,7 +67,7 @@ static renyi_status read_json(const ry_file_reader *r, const ry_file_text *f, co
     return st;
 }
 
-/* No Protocol Buffer begins with either of these: they would be groups. */
+/* A SentencePiece model is a Protocol Buffer and never begins with { or [. */
 static int is_json(const ry_file_text *f, const char *path)
 {
     const size_t n = strlen(path);
@@ -74,7 +86,7 @@ static renyi_status read_file(const ry_file_reader *r, const char *path, ry_spm 
     return st;
 }
 
-/* ---- doors --------------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------------------------- */
 
 renyi_status renyi_lm_tokenizer_open(renyi_lm_tokenizer **out, const char *path,
                                      const renyi_options *opt, renyi_error *err)
@@ -88,7 +100,7 @@ renyi_status renyi_lm_tokenizer_open(renyi_lm_tokenizer **out, const char *path,
     if (!t) return ry_fail_nomem(err, sizeof *t);
     t->al = o.allocator;
     const ry_file_reader r = {&t->al, ry_limits(&o.limits).max_header_bytes};
-    renyi_status st = ry_file_find(&r, path, names, LOOKED_FOR, &t->source, err);
+    renyi_status st = ry_file_find(&r, path, file_names, LOOKED_FOR, &t->source, err);
     if (!st) st = read_file(&r, t->source, &t->spm, err);
     if (st) {
         renyi_lm_tokenizer_free(t);
@@ -122,12 +134,13 @@ void renyi_lm_tokenizer_get_info(const renyi_lm_tokenizer *t, renyi_lm_tokenizer
 
 /* ---- texts to ids -------------------------------------------------------------------------- */
 
-renyi_status ry_lm_ids_end(const ry_id_sink *sink, size_t *n, renyi_error *err)
+/* Every call that writes ids ends with this: their number, and an error if they did not fit. */
+static renyi_status end_ids(const ry_id_sink *sink, size_t *n, renyi_error *err)
 {
     if (n) *n = sink->n;
     if (sink->n > sink->room && sink->ids)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                       "the text needs %zu tokens, there is room for %zu: shorten it", sink->n,
+                       "the text needs %zu tokens, and at most %zu fit: shorten it", sink->n,
                        sink->room);
     return RENYI_OK;
 }
@@ -140,11 +153,11 @@ renyi_status renyi_lm_tokenizer_encode(const renyi_lm_tokenizer *t, const char *
     if (!t || (!text && size) || (!ids && max))
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_tokenizer_encode: an argument is NULL");
     if (flags & RENYI_LM_BOS && t->spm->bos < 0)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%s: no piece for the begin of a text",
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%s: no piece for the beginning of a text",
                        t->source);
     if (flags & RENYI_LM_BOS) ry_id_put(&sink, (uint32_t)t->spm->bos);
     RY_TRY(ry_spm_encode(t->spm, text ? text : "", size, flags, 0, &sink, err));
-    return ry_lm_ids_end(&sink, n, err);
+    return end_ids(&sink, n, err);
 }
 
 /* ---- ids to text --------------------------------------------------------------------------- */
@@ -161,7 +174,7 @@ renyi_status renyi_lm_stream_put(const renyi_lm_tokenizer *t, renyi_lm_stream *s
     int is_bad;
     if (!t || !s || !text || s->n_waiting >= sizeof s->waiting)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "renyi_lm_stream_put: an argument is NULL, or a stream that was not zeroed");
+                       "renyi_lm_stream_put: an argument is NULL, or the stream was not zeroed");
     const size_t n = ry_spm_put(t->spm, s, id, text, &is_bad);
     if (is_bad) return no_such_id(t, id, err);
     text[n] = '\0';
@@ -177,9 +190,10 @@ void renyi_lm_stream_end(renyi_lm_stream *s, char text[RENYI_LM_STREAM_ROOM], si
     *s = (renyi_lm_stream){.flags = s->flags};
 }
 
-/* As many whole characters of `from` as fit with a NUL; none behind one that did not fit. */
-static void append(char *text, size_t size, size_t *written, size_t length, const char *from,
-                   size_t n)
+/* Appends as many whole characters of `from` as fit with a NUL, and nothing after one that did not
+ * fit. */
+static void append_text(char *text, size_t size, size_t *written, size_t length, const char *from,
+                        size_t n)
 {
     if (*written != length) return;
     if (length + n >= size) {
@@ -204,10 +218,136 @@ renyi_status renyi_lm_tokenizer_decode(const renyi_lm_tokenizer *t, const int32_
         const size_t got = i < n ? ry_spm_put(t->spm, &stream, ids[i], part, &is_bad)
                                  : ry_spm_flush(&stream, part);
         if (is_bad) return no_such_id(t, ids[i], err);
-        append(text, size, &written, all, part, got);
+        append_text(text, size, &written, all, part, got);
         all += got;
     }
     if (size) text[written] = '\0';
     if (length) *length = all;
     return RENYI_OK;
+}
+
+/* ---- conversations to ids ------------------------------------------------------------------ */
+
+/* Text between special ids is joined before it is encoded: a piece may span two parts. */
+typedef struct prompt_text {
+    const renyi_lm_tokenizer *t;
+    ry_id_sink out;
+    char *at; /* [capacity] */
+    size_t n, capacity;
+} prompt_text;
+
+static void append_part(prompt_text *x, const char *part)
+{
+    const size_t n = strlen(part);
+    memcpy(x->at + x->n, part, n);
+    x->n += n;
+}
+
+/* Encodes the text so far. is_inner: it follows eos. */
+static renyi_status end_section(prompt_text *x, int is_inner, renyi_error *err)
+{
+    const size_t n = x->n;
+    x->n = 0;
+    return ry_spm_encode(x->t->spm, x->at, n, RENYI_LM_PLAIN, is_inner, &x->out, err);
+}
+
+/* A buffer for the whole conversation, so for any section of it. */
+static renyi_status take_buffer(prompt_text *x, const renyi_lvlm_turn *turns, uint32_t n_turns,
+                                const char *system, renyi_error *err)
+{
+    int fits = ry_add_size(strlen(system), 64, &x->capacity);
+    for (uint32_t i = 0; i < n_turns; i++) {
+        fits = fits && ry_add_size(x->capacity, strlen(turns[i].question) + 32, &x->capacity);
+        if (turns[i].answer)
+            fits = fits && ry_add_size(x->capacity, strlen(turns[i].answer), &x->capacity);
+    }
+    x->at = fits ? ry_alloc(&x->t->al, x->capacity, 1) : NULL;
+    return x->at ? RENYI_OK : ry_fail_nomem(err, x->capacity);
+}
+
+/* " USER: <image>\n" before the first question. The image cuts the text in two; the second part is
+ * encoded as a new text. */
+static renyi_status open_conversation(prompt_text *x, const char *system, int has_image,
+                                      renyi_error *err)
+{
+    append_part(x, system);
+    if (*system) append_part(x, " ");
+    append_part(x, "USER: ");
+    if (!has_image) return RENYI_OK;
+    RY_TRY(end_section(x, 0, err));
+    ry_id_put(&x->out, (uint32_t)RENYI_LVLM_IMAGE);
+    append_part(x, "\n");
+    return RENYI_OK;
+}
+
+static renyi_status append_turns(prompt_text *x, const renyi_lvlm_turn *turns, uint32_t n_turns,
+                                 renyi_error *err)
+{
+    for (uint32_t i = 0; i < n_turns; i++) {
+        if (i) append_part(x, "USER: ");
+        append_part(x, turns[i].question);
+        append_part(x, " ASSISTANT:");
+        if (turns[i].answer) {
+            append_part(x, " ");
+            append_part(x, turns[i].answer);
+        }
+        RY_TRY(end_section(x, i > 0, err));
+        if (turns[i].answer) ry_id_put(&x->out, (uint32_t)x->t->spm->eos);
+    }
+    return RENYI_OK;
+}
+
+static renyi_status check_turns(const renyi_lm_tokenizer *t, const renyi_lvlm_turn *turns,
+                                uint32_t n_turns, renyi_error *err)
+{
+    for (uint32_t i = 0; i < n_turns; i++)
+        if (!turns[i].question || (!turns[i].answer && i + 1 < n_turns))
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "turn %u of %u: every turn has a question, and all but the last an "
+                           "answer",
+                           i, n_turns);
+    if (t->spm->bos < 0 || t->spm->eos < 0)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "%s: no pieces for the beginning and end of a text, which vicuna_v1 needs",
+                       t->source);
+    return RENYI_OK;
+}
+
+renyi_status renyi_lvlm_prompt(const renyi_lm_tokenizer *t, const renyi_lvlm_turn *turns,
+                               uint32_t n_turns, const renyi_lvlm_prompt_options *opt, int32_t *ids,
+                               size_t max, size_t *n, renyi_error *err)
+{
+    renyi_lvlm_prompt_options o = {0};
+    if (!t || !turns || !n_turns || (!ids && max))
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "renyi_lvlm_prompt: an argument is NULL, or there are no turns");
+    if (opt) RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_lvlm_prompt_options", err));
+    RY_TRY(check_turns(t, turns, n_turns, err));
+    const char *system = o.system ? o.system : SYSTEM;
+    prompt_text x = {.t = t, .out = {ids, max, 0}};
+    renyi_status st = take_buffer(&x, turns, n_turns, system, err);
+    if (st) return st;
+    ry_id_put(&x.out, (uint32_t)t->spm->bos);
+    st = open_conversation(&x, system, !o.without_image, err);
+    if (!st) st = append_turns(&x, turns, n_turns, err);
+    ry_free(&t->al, x.at);
+    return st ? st : end_ids(&x.out, n, err);
+}
+
+renyi_status renyi_lvlm_prompt_next(const renyi_lm_tokenizer *t, const char *question, int32_t *ids,
+                                    size_t max, size_t *n, renyi_error *err)
+{
+    const renyi_lvlm_turn turn = {question, NULL};
+    if (!t || !question || (!ids && max))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lvlm_prompt_next: an argument is NULL");
+    RY_TRY(check_turns(t, &turn, 1, err));
+    prompt_text x = {.t = t, .out = {ids, max, 0}};
+    RY_TRY(take_buffer(&x, &turn, 1, "", err));
+    ry_id_put(&x.out, (uint32_t)t->spm->eos);
+    append_part(&x, "USER: ");
+    append_part(&x, question);
+    append_part(&x, " ASSISTANT:");
+    const renyi_status st = end_section(&x, 1, err);
+    ry_free(&t->al, x.at);
+    return st ? st : end_ids(&x.out, n, err);
 }

@@ -1,4 +1,5 @@
-/* next_token.c - see next_token.h.
+/* next_token.c - chooses the next token from logits: the largest, or at random by temperature and
+ * top-p.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/llava/next_token.h"
 
@@ -16,7 +17,7 @@ static renyi_status find_largest(uint32_t *out, const float *logits, uint32_t vo
     for (uint32_t i = 0; i < vocab; i++) {
         if (isnan(logits[i]) || logits[i] == INFINITY)
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "the language model says %s for token %u: are the weights damaged?",
+                           "the language model gives %s for token %u: are the weights damaged?",
                            isnan(logits[i]) ? "NaN" : "infinity", i);
         if (logits[i] > logits[best]) best = i;
     }
@@ -26,8 +27,8 @@ static renyi_status find_largest(uint32_t *out, const float *logits, uint32_t vo
 
 /* ---- by rank, as far as it is needed ------------------------------------------------------- */
 
-/* A heap of ids at the front of `order`, the most probable on top; those taken from it stand at the
- * end, the first of them last. Few are taken as a rule, so nothing is sorted. */
+/* A heap of ids at the front of `order`, the most probable on top. Ids that were taken from it are
+ * at the end, the first of them last. Usually few are taken, so a heap is cheaper than sorting. */
 typedef struct ranking {
     const float *logits;
     uint32_t *order; /* [vocab] */
@@ -54,7 +55,7 @@ static void sift_down(ranking *r, uint32_t at)
     r->order[at] = id;
 }
 
-static void build(ranking *r)
+static void build_heap(ranking *r)
 {
     for (uint32_t i = 0; i < r->vocab; i++) r->order[i] = i;
     r->n_heap = r->vocab;
@@ -66,7 +67,8 @@ static double weight(const ranking *r, uint32_t id)
     return exp(((double)r->logits[id] - r->largest) / r->temperature);
 }
 
-/* The id of this rank, from 0; ranks are asked for in order, or again. */
+/* The id of a rank, from 0. Ranks must be asked for in order; earlier ones may be asked for again.
+ */
 static uint32_t at_rank(ranking *r, uint32_t rank)
 {
     const uint32_t place = r->vocab - 1 - rank;
@@ -79,27 +81,27 @@ static uint32_t at_rank(ranking *r, uint32_t rank)
     return r->order[place];
 }
 
-static uint32_t draw(ranking *r, double top_p, double u)
+static uint32_t draw_token(ranking *r, double top_p, double u)
 {
     double all = 0.0, mass = 0.0, sum = 0.0;
     uint32_t n = 0, last = 0;
     for (uint32_t i = 0; i < r->vocab; i++) all += weight(r, i);
     while (top_p < 1.0 && n < r->vocab && mass < top_p * all) mass += weight(r, at_rank(r, n++));
-    if (!n) { /* everything may be drawn: no need to rank it all */
+    if (!n) { /* top_p 1: every token may be drawn */
         n = r->vocab;
         mass = all;
     }
     for (uint32_t k = 0; k < n && sum <= u * mass; k++) {
         const uint32_t id = at_rank(r, k);
         const double w = weight(r, id);
-        if (w == 0.0) break; /* the sum by rank, rounded otherwise, fell short of the one by id */
+        if (w == 0.0) break; /* rounding: the sum by rank is a little less than the sum by id */
         sum += w;
         last = id;
     }
     return last;
 }
 
-/* ---- door ---------------------------------------------------------------------------------- */
+/* ---- both ---------------------------------------------------------------------------------- */
 
 renyi_status ry_next_token(int32_t *out, const float *logits, uint32_t vocab, const ry_choice *how,
                            uint32_t *order, renyi_error *err)
@@ -114,7 +116,7 @@ renyi_status ry_next_token(int32_t *out, const float *logits, uint32_t vocab, co
                  .largest = (double)logits[best],
                  .temperature = how->temperature};
     ry_rng rng = ry_rng_at(how->seed, how->k);
-    build(&r);
-    *out = (int32_t)draw(&r, how->top_p, ry_rng_uniform(&rng));
+    build_heap(&r);
+    *out = (int32_t)draw_token(&r, how->top_p, ry_rng_uniform(&rng));
     return RENYI_OK;
 }

@@ -1,8 +1,7 @@
-/* visual_session.c - sessions of llava.h's visual part: a picture through tower, pruning and
- * projector.
+/* visual_session.c - runs an image through the visual side of a LLaVA: image tower, pruning inside
+ * or behind it, projector.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/cpu.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/status.h"
@@ -11,7 +10,7 @@
 #include "engine/core/engine_options.h"
 #include "engine/core/policy_api.h"
 #include "engine/core/trace_record.h"
-#include "engine/llava/visual_side.h"
+#include "engine/llava/llava_handles.h"
 #include "image/fit.h"
 #include "image/patches.h"
 #include "image/square.h"
@@ -25,11 +24,11 @@ struct renyi_visual_session {
     const renyi_visual *visual; /* borrowed */
     ry_policy policy;
     char policy_text[RY_MAX_POLICY_TEXT]; /* in full */
-    /* Of a policy that cuts inside the tower; else NULL. */
+    /* For a policy that cuts inside the tower; else NULL. */
     ry_pruner *pruner;
     ry_trace *trace;
-    ry_token_hook hook; /* the pruner's, or one that only looks */
-    /* Of a policy that acts behind it; else NULL. */
+    ry_token_hook hook; /* the pruner's, or one that only copies scores */
+    /* For a rule that acts behind the tower; else NULL. */
     ry_after *after;
     ry_after_needs needs;
     float *class_row, *columns; /* [N] of the tower's last block, for rules that score by it */
@@ -37,16 +36,14 @@ struct renyi_visual_session {
     renyi_progress progress;
     void *progress_user;
     float lut[3][256];
-    uint8_t *pixels; /* [S, S, 3] a fitted picture */
+    uint8_t *pixels; /* [S, S, 3] the fitted image */
     uint32_t *kept;  /* [patches + 1] */
-    uint32_t n_most; /* rows that a picture may give */
+    uint32_t n_most; /* rows that an image gives at most */
 };
-
-enum { MAX_THREADS = 1024 };
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-/* Rows that the cuts inside the tower leave, at most. */
+/* Rows that the cuts inside the tower leave at most. */
 static uint32_t rows_left(const renyi_visual_session *s)
 {
     const uint32_t prefix = s->visual->side.config.tower.n_prefix;
@@ -56,8 +53,8 @@ static uint32_t rows_left(const renyi_visual_session *s)
     return n - prefix;
 }
 
-/* A hook that shows the scores of the last block and changes nothing. */
-static void look_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
+/* A hook that copies the scores of the last block and changes nothing. */
+static void scores_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
 {
     const renyi_visual_session *s = self;
     *out = (ry_block_needs){.n_after = n_tokens};
@@ -67,7 +64,7 @@ static void look_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_b
     out->columns = s->needs.spec;
 }
 
-static void look_watch(void *self, const ry_block_view *view, const ry_cut *cut)
+static void copy_scores(void *self, const ry_block_view *view, const ry_cut *cut)
 {
     renyi_visual_session *s = self;
     (void)cut;
@@ -84,10 +81,11 @@ static renyi_status make_after(renyi_visual_session *s, ry_visual_plan_options *
     const ry_after_spec spec = {&s->policy, P, v->side.config.tower.dim, plan->n_threads, v->level};
     ry_after_needs_of(&s->needs, &s->policy);
     if (s->needs.behind && !v->side.qk)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "prumerge scores by the block behind the features, and this model reads "
-                       "those of the last of its %u; use vispruner",
-                       v->side.config.n_blocks);
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "prumerge scores by the block after the one that the features come from; this "
+            "model takes them from the last of its %u blocks; use vispruner",
+            v->side.config.n_blocks);
     RY_TRY(ry_after_new(&s->after, &spec, &v->al, err));
     s->n_most = ry_after_most(s->after);
     plan->look = s->needs.behind;
@@ -95,7 +93,7 @@ static renyi_status make_after(renyi_visual_session *s, ry_visual_plan_options *
     s->class_row = ry_alloc(&v->al, 2 * ((size_t)P + 1), sizeof(float));
     if (!s->class_row) return ry_fail_nomem(err, 2 * ((size_t)P + 1) * sizeof(float));
     s->columns = s->class_row + P + 1;
-    s->hook = (ry_token_hook){look_needs, NULL, NULL, look_watch, s, NULL};
+    s->hook = (ry_token_hook){scores_needs, NULL, NULL, copy_scores, s, NULL};
     plan->hook = &s->hook;
     return RENYI_OK;
 }
@@ -114,8 +112,8 @@ static renyi_status make_hook(renyi_visual_session *s, const ry_token_hook **hoo
     return RENYI_OK;
 }
 
-static renyi_status fill(renyi_visual_session *s, const renyi_visual_session_options *o,
-                         renyi_error *err)
+static renyi_status fill_session(renyi_visual_session *s, const renyi_visual_session_options *o,
+                                 renyi_error *err)
 {
     const renyi_visual *v = s->visual;
     const ry_vit_config *c = &v->side.config.tower;
@@ -139,18 +137,16 @@ static renyi_status fill(renyi_visual_session *s, const renyi_visual_session_opt
 renyi_status renyi_visual_session_new(renyi_visual_session **out, const renyi_visual *v,
                                       const renyi_visual_session_options *opt, renyi_error *err)
 {
-    renyi_visual_session_options o = {0};
+    renyi_visual_session_options o;
     if (!out || !v)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_visual_session_new: NULL argument");
     *out = NULL;
-    if (opt) RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_visual_session_options", err));
-    if (!o.n_threads) o.n_threads = ry_cpu_cores();
-    if (o.n_threads > MAX_THREADS)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "%u threads; at most %d", o.n_threads, MAX_THREADS);
+    RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_visual_session_options", err));
+    RY_TRY(ry_threads_choose(&o.n_threads, err));
     renyi_visual_session *s = ry_calloc(&v->al, 1, sizeof *s);
     if (!s) return ry_fail_nomem(err, sizeof *s);
     s->visual = v;
-    const renyi_status st = fill(s, &o, err);
+    const renyi_status st = fill_session(s, &o, err);
     if (st) {
         renyi_visual_session_free(s);
         return st;
@@ -208,8 +204,8 @@ static void trace_rows(renyi_visual_session *s, uint32_t n)
     }
 }
 
-/* All that the tower left, as it is; returns how many rows. */
-static uint32_t take_all(renyi_visual_session *s)
+/* Takes all rows that the tower left; returns how many. */
+static uint32_t take_all_rows(renyi_visual_session *s)
 {
     const ry_vit_config *c = &s->visual->side.config.tower;
     const uint32_t n = s->plan->n_tokens - c->n_prefix;
@@ -219,8 +215,8 @@ static uint32_t take_all(renyi_visual_session *s)
     return n;
 }
 
-/* What a rule behind the tower may see of the picture that has just gone through it. */
-static ry_after_view view_of(const renyi_visual_session *s)
+/* What a rule behind the tower may see of the last image. */
+static ry_after_view after_view(const renyi_visual_session *s)
 {
     const ry_visual_plan *p = s->plan;
     const size_t C = s->visual->side.config.tower.dim;
@@ -235,12 +231,12 @@ static ry_after_view view_of(const renyi_visual_session *s)
     return v;
 }
 
-/* The rule's choice, its rows as features; returns how many. */
-static uint32_t choose(renyi_visual_session *s)
+/* Takes the rows that the rule chooses; returns how many. */
+static uint32_t choose_rows(renyi_visual_session *s)
 {
     ry_ticket tickets[RY_AFTER_PHASES];
     if (s->needs.behind) ry_visual_look(s->plan, s->needs.columns ? &s->needs.spec : NULL);
-    const ry_after_view view = view_of(s);
+    const ry_after_view view = after_view(s);
     for (int i = 0; i < RY_AFTER_PHASES; i++) ry_ticket_reset(&tickets[i]);
 #pragma omp parallel num_threads(s->plan->n_threads)
     {
@@ -258,8 +254,8 @@ static uint32_t choose(renyi_visual_session *s)
     return n;
 }
 
-static renyi_status run(renyi_visual_session *s, const uint8_t *pixels, renyi_visual_tokens *out,
-                        renyi_error *err)
+static renyi_status run_pixels(renyi_visual_session *s, const uint8_t *pixels,
+                               renyi_visual_tokens *out, renyi_error *err)
 {
     const ry_visual_config *c = &s->visual->side.config;
     const size_t side = c->tower.image_size;
@@ -275,7 +271,7 @@ static renyi_status run(renyi_visual_session *s, const uint8_t *pixels, renyi_vi
     }
     if (ry_visual_tower(s->plan, &in))
         return ry_fail(err, RENYI_ERR_ABORTED, -1, "the run was stopped by its progress callback");
-    const uint32_t n = s->after ? choose(s) : take_all(s);
+    const uint32_t n = s->after ? choose_rows(s) : take_all_rows(s);
     ry_visual_project(s->plan, n);
     *out = (renyi_visual_tokens){.n = n,
                                  .lm_dim = c->lm_dim,
@@ -298,7 +294,7 @@ renyi_status renyi_visual_run_pixels(renyi_visual_session *s, const uint8_t *pix
                                      renyi_visual_tokens *out, renyi_error *err)
 {
     RY_TRY(check_run(s, pixels, out, err));
-    return run(s, pixels, out, err);
+    return run_pixels(s, pixels, out, err);
 }
 
 renyi_status renyi_visual_run(renyi_visual_session *s, const renyi_image *image,
@@ -313,7 +309,7 @@ renyi_status renyi_visual_run(renyi_visual_session *s, const renyi_image *image,
         RY_TRY(ry_fit_square(s->pixels, image, spec, kernels, al, err));
     else
         RY_TRY(ry_fit(s->pixels, image, spec, kernels, al, err));
-    return run(s, s->pixels, out, err);
+    return run_pixels(s, s->pixels, out, err);
 }
 
 renyi_status renyi_visual_run_bytes(renyi_visual_session *s, const void *bytes, size_t size,

@@ -345,10 +345,10 @@ static void test_overflow(void **state)
     assert_ok(renyi_lm_session_new(&s, lm, &opt, err));
     assert_int_equal(renyi_lm_max_context(s), 21);
     assert_int_equal(renyi_lm_feed(s, rows, 22, logits, &e), RENYI_ERR_LIMIT);
-    assert_says(&e, "0 rows are in it and 22 more do not fit into 21");
+    assert_says(&e, "it has 0 rows, and 22 more do not fit into 21");
     assert_ok(renyi_lm_feed(s, rows, 21, logits, err));
     assert_int_equal(renyi_lm_feed(s, rows, 1, logits, &e), RENYI_ERR_LIMIT);
-    assert_says(&e, "the context is full: 21 rows");
+    assert_says(&e, "the context is full: it has 21 rows");
     assert_int_equal(renyi_lm_position(s), 21);
     renyi_lm_session_free(s);
     renyi_lm_free(lm);
@@ -471,7 +471,7 @@ static void test_bad_calls(void **state)
         {.struct_size = sizeof wrong[0], .max_rows = 1u << 20},
         {.struct_size = sizeof wrong[0], .cache_bits = 8},
         {.struct_size = sizeof wrong[0], .n_threads = 5000}};
-    static const char *const words[] = {"max_context 161; the model was made for at most 160",
+    static const char *const words[] = {"max_context 161; the model allows at most 160",
                                         "max_rows 1048576", "16 or 32", "5000 threads"};
     for (size_t i = 0; i < 4; i++) {
         assert_int_not_equal(renyi_lm_session_new(&no, lm, &wrong[i], &e), RENYI_OK);

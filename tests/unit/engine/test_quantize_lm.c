@@ -107,7 +107,7 @@ static void test_refusals(void **state)
     const renyi_options as = {.struct_size = sizeof as, .dtype = RENYI_DTYPE_F32};
     renyi_lm *lm;
     assert_int_equal(renyi_lm_open(&lm, OUT, &as, &failure), RENYI_ERR_UNSUPPORTED);
-    assert_non_null(strstr(failure.message, "take the original"));
+    assert_non_null(strstr(failure.message, "use the original"));
     unlink(OUT);
     unlink(path);
     fix_free(&f);
