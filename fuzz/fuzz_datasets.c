@@ -169,18 +169,18 @@ int fuzz_split(const uint8_t *data, size_t size)
  * merged. */
 static void check_merged(const ry_merged *m)
 {
-    if (m->n_missing > m->run.photos || m->n_policies > 1024) abort();
+    if (m->n_missing > m->run.images || m->n_policies > 1024) abort();
     for (size_t i = 0; i < m->n_samples; i++) {
         const ry_merge_sample *s = &m->samples[i];
-        if (s->place >= m->run.photos || (i && s->place < s[-1].place)) abort();
+        if (s->place >= m->run.images || (i && s->place < s[-1].place)) abort();
         if (s->policy >= m->n_policies && s->policy != RY_ALL_POLICIES) abort();
         if (!s->error && (s->answer.n_top < 1 || s->answer.n_top > RY_TOP)) abort();
         if (!s->error && s->answer.right > s->answer.n_top) abort();
     }
-    for (size_t i = 0; i < m->n_photos; i++) {
-        renyi_dataset_image photo;
-        ry_merged_get_photo(m, i, &photo);
-        if (!photo.file || (i && m->photos[i].place <= m->photos[i - 1].place)) abort();
+    for (size_t i = 0; i < m->n_images; i++) {
+        renyi_dataset_image image;
+        ry_merged_get_image(m, i, &image);
+        if (!image.file || (i && m->images[i].place <= m->images[i - 1].place)) abort();
     }
 }
 

@@ -64,7 +64,7 @@ totals() { python3 -c 'import json; print([[r[k] for k in ("policy", "images", "
 run 0 eval_toy photos "${prune[@]}" --json
 totals >want
 run 2 eval_toy photos "${prune[@]}" --log-samples samples.jsonl
-err_has "resume continues them"
+err_has "resume to continue them"
 size=$(stat -c %s samples.jsonl)
 for cut in 0 1 $((size / 3)) $((size / 2)) $((size - 1)) $size; do
   head -c "$cut" samples.jsonl >torn.jsonl

@@ -57,10 +57,10 @@ out_has ", 5 missing"
 
 # --- what does not belong together ---
 run 2 merge all.jsonl part1.jsonl
-err_has "all.jsonl: there are results already"
+err_has "all.jsonl: this file already has results"
 evaluate --limit 9 --log-samples other.jsonl >/dev/null 2>&1 || true
 run 1 merge new.jsonl part1.jsonl other.jsonl
-err_has "other.jsonl:1: from a run over other photos or classes"
+err_has "other.jsonl:1: from a run over other images or classes"
 evaluate --crop-pct 1 --log-samples crop.jsonl >/dev/null 2>&1 || true
 run 1 merge new.jsonl part1.jsonl crop.jsonl
 err_has "crop.jsonl:1: run "

@@ -35,7 +35,7 @@ err_has "4.ppm"
 [ -s partial.safetensors ] || fail "the good photos are enough"
 mkdir broken && cp photos/4.ppm broken
 run 1 "$RENYI" quantize -m toy.safetensors --calib broken -o none.safetensors
-err_has "no photo could be read"
+err_has "no image could be read"
 [ ! -e none.safetensors ] || fail "a file without calibration"
 
 cp toy.safetensors before.safetensors

@@ -61,7 +61,7 @@ run 3 "${evaluate[@]}" --log-samples alone.jsonl
 answers() { sed -E 's/"ms(_rest)?":[^,]*,//g' "$1" | sort; }
 cmp -s <(answers alone.jsonl) <(answers log.jsonl) || fail "other lines in the log"
 run 2 ranks 2 "${evaluate[@]}" --log-samples log.jsonl
-err_has "resume continues them"
+err_has "resume to continue them"
 run 3 ranks 2 "${evaluate[@]}" --log-samples log.jsonl --resume
 json 'd["resumed"] == 26'
 timeless out | cmp -s - want || fail "other results when all is in the log"
@@ -124,7 +124,7 @@ run 1 ranks 2 "${evaluate[@]}" --log-samples folder.jsonl --resume
 err_has "folder.jsonl.rank1: "
 # Only the second rank has another list of photos.
 run 2 ranks 2 bash -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- --limit 5; fi; exec "$0" eval -m toy.safetensors photos "$@"' "$RENYI"
-err_has "rank 1 sees other photos or classes (5 photos) than rank 0 (27)"
+err_has "rank 1 has other images or classes (5 images) than rank 0 (27)"
 run 1 ranks 2 bash -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- -m absent; else set -- -m toy.safetensors; fi; exec "$0" eval photos "$@"' "$RENYI"
 err_has "rank 1: absent"
 

@@ -63,7 +63,7 @@ done; done
 totals() { python3 -c 'import json,sys; d = json.load(open(sys.argv[1])); print([[r[k] for k in ("model", "img_size", "policy", "images", "failed", "top1", "top5", "loss", "front_gmacs")] for r in d["results"]], d["pairs"])' "$1"; }
 totals out1/results.json >want
 run 2 sweep grid.txt -o out1
-err_has "resume continues them"
+err_has "resume to continue them"
 size=$(stat -c %s out1/samples.jsonl)
 for cut in 0 $((size / 3)) $((size * 2 / 3)) $size; do
   rm -rf out2; mkdir out2

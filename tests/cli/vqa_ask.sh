@@ -28,7 +28,7 @@ assert set(lines[0]) == {"question_id", "prompt", "text", "answer_id", "model_id
 assert lines[3]["text"] == json.load(open("asked.json"))["text"].strip(), lines[3]
 P
 run 2 vqa q.jsonl "${here[@]}" --answers all.jsonl
-err_has "resume continues them"
+err_has "resume to continue them"
 
 # --- resumed after a torn line, in parts, with a policy ---
 strip() { sed 's/,"ms":[0-9]*//' "$1"; }

@@ -20,8 +20,8 @@ enum { DEFAULT_BATCH = 8 };
 typedef struct embedding {
     const renyi_allocator *al;
     renyi_embed_options o; /* complete */
-    ry_photo_spec spec;
-    int normalise; /* other mean or std than the session's */
+    ry_image_spec spec;
+    int normalize; /* other mean or std than the session's */
     renyi_session *session;
     renyi_dataset *photos;
     size_t *todo, n;
@@ -98,20 +98,20 @@ static int is_row(const float *row, size_t dim)
 
 static renyi_status run_batch(embedding *e, const ry_batch *b, renyi_error *err)
 {
-    for (uint32_t i = 0; i < b->n_faults; i++) report(e, b->faults[i].photo, b->faults[i].message);
+    for (uint32_t i = 0; i < b->n_faults; i++) report(e, b->faults[i].image, b->faults[i].message);
     if (!b->n) return RENYI_OK;
     RY_TRY(b->chw ? renyi_run_tensor(e->session, b->chw, b->n, e->answers, err)
                   : renyi_run_pixels(e->session, b->pixels, b->n, e->answers, err));
     for (uint32_t i = 0; i < b->n; i++) {
         const float *answer = e->answers + i * e->dim;
-        float *row = e->rows + b->photos[i] * e->dim;
+        float *row = e->rows + b->images[i] * e->dim;
         if (!is_row(answer, e->dim)) {
-            report(e, b->photos[i], "the model answered with values that are not numbers");
+            report(e, b->images[i], "the model answered with values that are not numbers");
             continue;
         }
         memcpy(row, answer, e->dim * sizeof *row);
         renyi_normalise_rows(row, 1, e->dim);
-        e->is_done[b->photos[i]] = 1;
+        e->is_done[b->images[i]] = 1;
     }
     return RENYI_OK;
 }
@@ -127,7 +127,7 @@ static renyi_status run_photos(embedding *e, renyi_error *err)
                                          .batch = e->o.batch,
                                          .n_beside = e->o.n_workers ? e->o.n_workers : spare,
                                          .n_threads = cores,
-                                         .normalise = e->normalise};
+                                         .normalize = e->normalize};
     ry_pipeline *pipeline = NULL;
     uint64_t done = 0;
     renyi_status st = ry_pipeline_new(&pipeline, &options, e->al, err);
@@ -151,8 +151,8 @@ static renyi_status embed(embedding *e, const renyi_model *m, const char *const 
     RY_TRY(ry_embed_options_read(&e->o, &spec, m, opt, err));
     renyi_model_get_info(m, &info);
     if (e->n < e->o.batch) e->o.batch = (uint32_t)e->n;
-    e->spec = (ry_photo_spec){spec, ry_limits(&e->o.limits), e->o.apply_exif};
-    e->normalise = memcmp(spec.mean, info.preprocess.mean, sizeof spec.mean) != 0 ||
+    e->spec = (ry_image_spec){spec, ry_limits(&e->o.limits), e->o.apply_exif};
+    e->normalize = memcmp(spec.mean, info.preprocess.mean, sizeof spec.mean) != 0 ||
                    memcmp(spec.std, info.preprocess.std, sizeof spec.std) != 0;
     RY_TRY(ry_embed_session(&e->session, m, &e->o, e->o.batch, err));
     e->dim = renyi_session_outputs(e->session);

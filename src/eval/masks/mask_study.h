@@ -42,7 +42,7 @@ struct renyi_masks {
     size_t n_images; /* of the dataset */
     uint32_t n_prefix, n_outputs;
     renyi_masks_info info;
-    ry_photo_spec photo;
+    ry_image_spec photo;
     ry_mask_spec mask;
     int normalise; /* other mean or std than the model's */
     ry_scores *scores;

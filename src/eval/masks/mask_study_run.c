@@ -64,7 +64,7 @@ static void load(const renyi_masks *s, ry_mask_item *item)
     item->err = (renyi_error){0};
     item->n_object = item->n_background = 0;
     renyi_dataset_get_image(s->data, item->photo, &image);
-    if (ry_photo_load_sized(item->pixels, size, image.path, &s->photo, &item->err)) return;
+    if (ry_image_load_sized(item->pixels, size, image.path, &s->photo, &item->err)) return;
     if (load_mask(s, image.file, size, item)) return;
     for (uint32_t p = 0; p < s->info.n_patches; p++) {
         item->n_object += item->sides[p] == RY_OBJECT;
@@ -134,7 +134,7 @@ static renyi_status load_batch(renyi_masks *s, size_t first, uint32_t n, uint32_
     for (uint32_t i = 0; i < n; i++) load(s, &s->items[i]);
     RY_TRY(sort_out(s, n, count, err));
     for (uint32_t i = 0; s->normalise && i < *count; i++)
-        ry_photo_normalise(s->chw + i * values, s->items[i].pixels, &s->photo.preprocess);
+        ry_image_normalize(s->chw + i * values, s->items[i].pixels, &s->photo.preprocess);
     return RENYI_OK;
 }
 

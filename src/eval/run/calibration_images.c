@@ -1,21 +1,21 @@
-/* calibration_images.c - the photos of a dataset through a calibration, batch by batch.
+/* calibration_images.c - renyi_calibration_photos: runs the images of a dataset through a
+ * calibration, batch by batch.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "engine/core/engine_options.h"
 #include "engine/core/model_handle.h"
 #include "engine/write/calibration.h"
 #include "eval/run/pipeline.h"
-
-#include <string.h>
 
 static void report_faults(const ry_batch *b, const renyi_dataset *d,
                           const renyi_calibration_photos_options *o)
 {
     for (uint32_t i = 0; o->on_failure && i < b->n_faults; i++) {
         renyi_dataset_image image;
-        renyi_dataset_get_image(d, b->faults[i].photo, &image);
+        renyi_dataset_get_image(d, b->faults[i].image, &image);
         o->on_failure(o->user, image.file, b->faults[i].message);
     }
 }
@@ -35,7 +35,7 @@ static renyi_status run_batches(renyi_calibration *c, const renyi_dataset *d, ry
     return RENYI_OK;
 }
 
-static renyi_status run_photos(renyi_calibration *c, const renyi_dataset *d,
+static renyi_status run_images(renyi_calibration *c, const renyi_dataset *d,
                                const renyi_calibration_photos_options *o, renyi_error *err)
 {
     const renyi_model *m = ry_calibration_model(c);
@@ -64,18 +64,11 @@ static renyi_status run_photos(renyi_calibration *c, const renyi_dataset *d,
 renyi_status renyi_calibration_photos(renyi_calibration *c, const renyi_dataset *d,
                                       const renyi_calibration_photos_options *opt, renyi_error *err)
 {
-    renyi_calibration_photos_options o = {0};
-    if (!c || !d) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_calibration_photos: NULL");
-    if (opt) {
-        if (opt->struct_size < sizeof opt->struct_size || opt->struct_size > sizeof o)
-            return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "renyi_calibration_photos_options: struct_size %u, this library knows "
-                           "%zu",
-                           opt->struct_size, sizeof o);
-        memcpy(&o, opt, opt->struct_size);
-    }
+    renyi_calibration_photos_options o;
+    if (!c || !d) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_calibration_photos: NULL argument");
+    RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_calibration_photos_options", err));
     const uint64_t before = renyi_calibration_images(c);
-    RY_TRY(run_photos(c, d, &o, err));
+    RY_TRY(run_images(c, d, &o, err));
     if (renyi_calibration_images(c) > before) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_IO, -1, "no photo could be read: nothing to calibrate with");
+    return ry_fail(err, RENYI_ERR_IO, -1, "no image could be read: nothing to calibrate with");
 }

@@ -1,4 +1,4 @@
-/* evaluation.c - bodies of eval.h: making an evaluation.
+/* evaluation.c - makes an evaluation, resumes it from its log, and writes log lines.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/run/evaluation.h"
 
@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "engine/core/engine_options.h"
 #include "eval/data/classes.h"
 #include "eval/run/merge.h"
 
@@ -17,7 +18,7 @@ enum { DEFAULT_BATCH = 8, MAX_POLICIES = 1024, MAX_WORKERS = 1024 };
 
 uint32_t ry_eval_cores(const renyi_eval *e)
 {
-    const uint32_t cores = ry_cpu_cores() / e->ranks.r.n_sharing;
+    const uint32_t cores = ry_cpu_cores() / e->shared.ranks.r.n_sharing;
     return cores ? cores : 1;
 }
 
@@ -52,11 +53,11 @@ static renyi_status check_preprocess(renyi_eval *e, renyi_error *err)
     const renyi_preprocess *p = e->o.preprocess ? e->o.preprocess : &info.preprocess;
     if (p->size != info.image_size)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "photos of %u pixels for a model that takes %u; open the model with that "
+                       "images of %u pixels for a model that takes %u; open the model with that "
                        "image_size",
                        p->size, info.image_size);
-    e->spec = (ry_photo_spec){*p, ry_limits(&e->o.limits), e->o.apply_exif};
-    e->normalise = memcmp(p->mean, info.preprocess.mean, sizeof p->mean) != 0 ||
+    e->spec = (ry_image_spec){*p, ry_limits(&e->o.limits), e->o.apply_exif};
+    e->normalize = memcmp(p->mean, info.preprocess.mean, sizeof p->mean) != 0 ||
                    memcmp(p->std, info.preprocess.std, sizeof p->std) != 0;
     return RENYI_OK;
 }
@@ -87,22 +88,135 @@ static renyi_status check_options(renyi_eval_options *o, renyi_error *err)
     for (uint32_t i = 0; o->adapt && i < o->n_policies; i++)
         if (o->adapt[i] && (o->resume || (o->ranks && o->ranks->n_ranks > 1)))
             return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "an evaluation that adapts goes through all photos in order: it can "
-                           "neither be resumed nor be shared by ranks");
+                           "an evaluation that adapts needs all images in order, so it cannot be "
+                           "resumed or shared by ranks");
     if (o->n_workers > MAX_WORKERS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u workers; at most %d", o->n_workers,
                        MAX_WORKERS);
     return RENYI_OK;
 }
 
-static renyi_status fill(renyi_eval *e, renyi_error *err)
+/* ---- the hash of a run --------------------------------------------------------------------- */
+
+/* Field by field, because padding has no defined value. */
+static uint64_t hash_run(const renyi_eval *e, const char *name)
+{
+    const renyi_preprocess *p = &e->spec.preprocess;
+    const uint32_t numbers[] = {p->size, (uint32_t)p->crop_mode, (uint32_t)p->interpolation,
+                                e->spec.apply_exif, e->choice.n};
+    renyi_model_info info;
+    renyi_model_get_info(e->model, &info);
+    uint64_t hash = ry_hash_add_text(ry_hash_add_text(RY_HASH_START, name), info.architecture);
+    hash = ry_hash_add(hash, &info.n_params, sizeof info.n_params);
+    hash = ry_hash_add(hash, numbers, sizeof numbers);
+    hash = ry_hash_add(hash, &p->crop_pct, sizeof p->crop_pct);
+    hash = ry_hash_add(hash, p->mean, sizeof p->mean);
+    hash = ry_hash_add(hash, p->std, sizeof p->std);
+    if (info.dtype != RENYI_DTYPE_F32) /* logs from before there were dtypes can be resumed */
+        hash = ry_hash_add_text(hash, renyi_dtype_name(info.dtype));
+    if (e->o.condition) hash = ry_hash_add_text(hash, e->o.condition);
+    return ry_hash_add(hash, e->choice.valid, e->choice.n_valid * sizeof *e->choice.valid);
+}
+
+/* ---- resuming ------------------------------------------------------------------------------ */
+
+typedef struct resumer {
+    renyi_eval *e;
+    const ry_log_run *run;
+    uint32_t *place; /* [n_found] by index in the listing: image + 1; 0 = not in this run */
+    uint64_t n_found;
+} resumer;
+
+static int find_policy(const renyi_eval *e, const char *text)
+{
+    for (uint32_t i = 0; i < e->o.n_policies; i++)
+        if (strcmp(text, e->policies[i].text) == 0) return (int)i;
+    return -1;
+}
+
+static int fits_image(const renyi_eval *e, const ry_logged *line, const renyi_dataset_image *image)
+{
+    if (line->label != image->label) return 0;
+    for (uint32_t i = 0; i < line->answer.n_top; i++)
+        if (line->answer.top[i] >= e->choice.n) return 0;
+    /* The log cannot hold a name that is not UTF-8: index and label have to be enough then. */
+    return strcmp(line->file, image->file) == 0 || strstr(line->file, "\xef\xbf\xbd") != NULL;
+}
+
+static renyi_status take_logged(void *user, const ry_logged *line, int *is_ours, renyi_error *err)
+{
+    const resumer *r = user;
+    renyi_eval *e = r->e;
+    renyi_dataset_image image;
+    (void)err;
+    *is_ours = 0;
+    if (strcmp(line->run.id, r->run->id) != 0) return RENYI_OK;
+    *is_ours = line->error != NULL; /* the image is tried again */
+    const int policy = line->error ? -1 : find_policy(e, line->policy);
+    if (policy < 0 || line->index >= r->n_found || !r->place[line->index]) return RENYI_OK;
+    const size_t i = r->place[line->index] - 1u;
+    renyi_dataset_get_image(e->data, i, &image);
+    if (!fits_image(e, line, &image)) return RENYI_OK;
+    *is_ours = 1;
+    ry_answer *a = ry_eval_answer(e, (uint32_t)policy, i);
+    const int is_main = strcmp(line->path, e->log.file.base) == 0;
+    if (a->is_logged && !is_main) return RENYI_OK;
+    *a = line->answer;
+    a->is_logged = (uint8_t)is_main;
+    ry_answer_judge(a, &image);
+    return RENYI_OK;
+}
+
+static renyi_status index_images(resumer *r, renyi_error *err)
+{
+    const renyi_eval *e = r->e;
+    if (!e->o.log || !e->o.resume) return RENYI_OK;
+    r->place = ry_calloc(&e->al, (size_t)r->n_found, sizeof *r->place);
+    if (!r->place) return ry_fail_nomem(err, (size_t)r->n_found * sizeof *r->place);
+    for (size_t i = 0; i < e->n_images; i++) {
+        renyi_dataset_image image;
+        renyi_dataset_get_image(e->data, i, &image);
+        r->place[image.index] = (uint32_t)i + 1;
+    }
+    return RENYI_OK;
+}
+
+static renyi_status open_log(renyi_eval *e, const char *name, renyi_error *err)
+{
+    renyi_dataset_info data;
+    renyi_dataset_get_info(e->data, &data);
+    resumer r = {.e = e, .n_found = data.n_found};
+    ry_log_options o = {.path = e->o.log,
+                        .rank = e->shared.ranks.r.rank,
+                        .resume = e->o.resume != 0,
+                        .run = {.model = name,
+                                .images = data.n_chosen,
+                                .image_size = e->spec.preprocess.size,
+                                .n_classes = data.n_valid ? data.n_valid : data.n_classes,
+                                .shard = data.shard,
+                                .n_shards = data.n_shards},
+                        .take = take_logged,
+                        .user = &r};
+    e->run = hash_run(e, name);
+    snprintf(o.run.id, sizeof o.run.id, "%016llx", (unsigned long long)e->run);
+    snprintf(o.run.data, sizeof o.run.data, "%016llx", (unsigned long long)data.fingerprint);
+    r.run = &o.run;
+    RY_TRY(index_images(&r, err));
+    const renyi_status st = ry_sample_log_open(&e->log, &o, &e->al, err);
+    ry_free(&e->al, r.place);
+    return st;
+}
+
+/* ---- new and free -------------------------------------------------------------------------- */
+
+static renyi_status open_evaluation(renyi_eval *e, renyi_error *err)
 {
     RY_TRY(check_options(&e->o, err));
-    RY_TRY(ry_ranks_open(&e->ranks, e->o.ranks, &e->al, err));
+    RY_TRY(ry_ranks_open(&e->shared.ranks, e->o.ranks, &e->al, err));
     if (!e->o.n_threads) e->o.n_threads = ry_eval_cores(e);
     RY_TRY(check_classes(e, err));
     RY_TRY(check_preprocess(e, err));
-    const size_t n_answers = e->n_images * e->o.n_policies; /* 2^24 photos x 2^10 policies fit */
+    const size_t n_answers = e->n_images * e->o.n_policies; /* 2^24 images x 2^10 policies fit */
     e->policies = ry_calloc(&e->al, e->o.n_policies, sizeof *e->policies);
     e->answers = ry_calloc(&e->al, n_answers, sizeof *e->answers);
     if (!e->policies || !e->answers) return ry_fail_nomem(err, n_answers * sizeof *e->answers);
@@ -112,32 +226,28 @@ static renyi_status fill(renyi_eval *e, renyi_error *err)
     if (!e->logits) return ry_fail_nomem(err, n_logits * sizeof *e->logits);
     renyi_model_info info;
     renyi_model_get_info(e->model, &info);
-    return ry_eval_open_log(e, e->o.name ? e->o.name : info.architecture, err);
+    return open_log(e, e->o.name ? e->o.name : info.architecture, err);
 }
 
 renyi_status renyi_eval_new(renyi_eval **out, const renyi_model *m, const renyi_dataset *d,
                             const renyi_eval_options *opt, renyi_error *err)
 {
-    renyi_eval_options o = {0};
+    renyi_eval_options o;
     if (!out || !m || !d) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_eval_new: NULL argument");
     *out = NULL;
-    if (opt) {
-        if (opt->struct_size < sizeof o.struct_size || opt->struct_size > sizeof o)
-            return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "renyi_eval_options: struct_size %u, this library knows %zu",
-                           opt->struct_size, sizeof o);
-        memcpy(&o, opt, opt->struct_size);
-    }
+    RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_eval_options", err));
     renyi_eval *e = ry_calloc(&o.allocator, 1, sizeof *e);
     if (!e) return ry_fail_nomem(err, sizeof *e);
     e->al = o.allocator;
     e->o = o;
     e->model = m;
     e->data = d;
+    e->shared.progress = o.progress;
+    e->shared.user = o.user;
     e->pool.al = &e->al;
-    e->log = (ry_sample_log){.al = &e->al, .fd = -1};
-    const renyi_status st = fill(e, err);
-    /* Borrowed for the call only. */
+    e->log = (ry_sample_log){.al = &e->al, .file = {.fd = -1}};
+    const renyi_status st = open_evaluation(e, err);
+    /* borrowed for the call only */
     e->o.policies = NULL;
     e->o.adapt = NULL;
     e->o.preprocess = NULL;
@@ -158,7 +268,7 @@ void renyi_eval_free(renyi_eval *e)
     for (uint32_t i = 0; e->policies && i < e->o.n_policies; i++)
         renyi_session_free(e->policies[i].session);
     ry_sample_log_close(&e->log);
-    ry_ranks_close(&e->ranks, &al);
+    ry_ranks_close(&e->shared.ranks, &al);
     ry_merged_free(e->merged, &al);
     ry_free(&al, e->policies);
     ry_free(&al, e->answers);
@@ -168,135 +278,22 @@ void renyi_eval_free(renyi_eval *e)
     ry_free(&al, e);
 }
 
-/* ---- evaluation_log ---- */
+/* ---- log lines ----------------------------------------------------------------------------- */
 
-/* ---- what an answer depends on ------------------------------------------------------------- */
-
-/* Field by field: padding has no defined value. */
-static uint64_t run_number(const renyi_eval *e, const char *name)
-{
-    const renyi_preprocess *p = &e->spec.preprocess;
-    const uint32_t numbers[] = {p->size, (uint32_t)p->crop_mode, (uint32_t)p->interpolation,
-                                e->spec.apply_exif, e->choice.n};
-    renyi_model_info info;
-    renyi_model_get_info(e->model, &info);
-    uint64_t hash = ry_hash_add_text(ry_hash_add_text(RY_HASH_START, name), info.architecture);
-    hash = ry_hash_add(hash, &info.n_params, sizeof info.n_params);
-    hash = ry_hash_add(hash, numbers, sizeof numbers);
-    hash = ry_hash_add(hash, &p->crop_pct, sizeof p->crop_pct);
-    hash = ry_hash_add(hash, p->mean, sizeof p->mean);
-    hash = ry_hash_add(hash, p->std, sizeof p->std);
-    if (info.dtype != RENYI_DTYPE_F32) /* f32 as ever: older logs can be resumed */
-        hash = ry_hash_add_text(hash, renyi_dtype_name(info.dtype));
-    if (e->o.condition) hash = ry_hash_add_text(hash, e->o.condition);
-    return ry_hash_add(hash, e->choice.valid, e->choice.n_valid * sizeof *e->choice.valid);
-}
-
-/* ---- resuming ------------------------------------------------------------------------------ */
-
-typedef struct resumer {
-    renyi_eval *e;
-    const ry_log_run *run;
-    uint32_t *place; /* [n_found] by index in the listing: photo + 1 */
-    uint64_t n_found;
-} resumer;
-
-static int find_policy(const renyi_eval *e, const char *text)
-{
-    for (uint32_t i = 0; i < e->o.n_policies; i++)
-        if (strcmp(text, e->policies[i].text) == 0) return (int)i;
-    return -1;
-}
-
-static int fits(const renyi_eval *e, const ry_logged *line, const renyi_dataset_image *photo)
-{
-    if (line->label != photo->label) return 0;
-    for (uint32_t i = 0; i < line->answer.n_top; i++)
-        if (line->answer.top[i] >= e->choice.n) return 0;
-    /* A name that is not UTF-8 is not the same in the log; index and label must do then. */
-    return strcmp(line->file, photo->file) == 0 || strstr(line->file, "\xef\xbf\xbd") != NULL;
-}
-
-static renyi_status take(void *user, const ry_logged *line, int *is_ours, renyi_error *err)
-{
-    const resumer *r = user;
-    renyi_eval *e = r->e;
-    renyi_dataset_image photo;
-    (void)err;
-    *is_ours = 0;
-    if (strcmp(line->run.id, r->run->id) != 0) return RENYI_OK;
-    *is_ours = line->error != NULL; /* the photo is tried again */
-    const int policy = line->error ? -1 : find_policy(e, line->policy);
-    if (policy < 0 || line->index >= r->n_found || !r->place[line->index]) return RENYI_OK;
-    const size_t i = r->place[line->index] - 1u;
-    renyi_dataset_get_image(e->data, i, &photo);
-    if (!fits(e, line, &photo)) return RENYI_OK;
-    *is_ours = 1;
-    ry_answer *a = ry_eval_answer(e, (uint32_t)policy, i);
-    const int is_main = strcmp(line->path, e->log.base) == 0;
-    if (a->is_logged && !is_main) return RENYI_OK;
-    *a = line->answer;
-    a->is_logged = (uint8_t)is_main;
-    ry_answer_judge(a, &photo);
-    return RENYI_OK;
-}
-
-static renyi_status index_photos(resumer *r, renyi_error *err)
-{
-    const renyi_eval *e = r->e;
-    if (!e->o.log || !e->o.resume) return RENYI_OK;
-    r->place = ry_calloc(&e->al, (size_t)r->n_found, sizeof *r->place);
-    if (!r->place) return ry_fail_nomem(err, (size_t)r->n_found * sizeof *r->place);
-    for (size_t i = 0; i < e->n_images; i++) {
-        renyi_dataset_image photo;
-        renyi_dataset_get_image(e->data, i, &photo);
-        r->place[photo.index] = (uint32_t)i + 1;
-    }
-    return RENYI_OK;
-}
-
-renyi_status ry_eval_open_log(renyi_eval *e, const char *name, renyi_error *err)
-{
-    renyi_dataset_info data;
-    renyi_dataset_get_info(e->data, &data);
-    resumer r = {.e = e, .n_found = data.n_found};
-    ry_log_options o = {.path = e->o.log,
-                        .rank = e->ranks.r.rank,
-                        .resume = e->o.resume != 0,
-                        .run = {.model = name,
-                                .photos = data.n_chosen,
-                                .image_size = e->spec.preprocess.size,
-                                .n_classes = data.n_valid ? data.n_valid : data.n_classes,
-                                .shard = data.shard,
-                                .n_shards = data.n_shards},
-                        .take = take,
-                        .user = &r};
-    e->run = run_number(e, name);
-    snprintf(o.run.id, sizeof o.run.id, "%016llx", (unsigned long long)e->run);
-    snprintf(o.run.data, sizeof o.run.data, "%016llx", (unsigned long long)data.fingerprint);
-    r.run = &o.run;
-    RY_TRY(index_photos(&r, err));
-    const renyi_status st = ry_sample_log_open(&e->log, &o, &e->al, err);
-    ry_free(&e->al, r.place);
-    return st;
-}
-
-/* ---- lines --------------------------------------------------------------------------------- */
-
-/* What a line says of photo i, whatever the policy. */
+/* The part of a line that depends on image i only. */
 static ry_logged line_of(const renyi_eval *e, size_t i)
 {
-    renyi_dataset_image photo;
+    renyi_dataset_image image;
     renyi_dataset_info data;
-    renyi_dataset_get_image(e->data, i, &photo);
+    renyi_dataset_get_image(e->data, i, &image);
     renyi_dataset_get_info(e->data, &data);
-    return (ry_logged){.file = photo.file,
-                       .index = photo.index,
+    return (ry_logged){.file = image.file,
+                       .index = image.index,
                        .place = data.n_shards ? data.shard + (uint64_t)i * data.n_shards : i,
-                       .label = photo.label};
+                       .label = image.label};
 }
 
-/* Of an answer that was run here just now, or the mean of what the other ranks did. */
+/* Of the batch that this rank has just run, or the mean of the other ranks. */
 static double executed_macs(const ry_eval_policy *p, const ry_answer *a)
 {
     if (a->is_fresh) return renyi_session_last_macs(p->session);
@@ -304,39 +301,39 @@ static double executed_macs(const ry_eval_policy *p, const ry_answer *a)
     return renyi_session_macs(p->session);
 }
 
-renyi_status ry_eval_put_answer(renyi_eval *e, uint32_t policy, size_t photo, renyi_error *err)
+renyi_status ry_eval_put_answer(renyi_eval *e, uint32_t policy, size_t image, renyi_error *err)
 {
     const ry_eval_policy *p = &e->policies[policy];
-    ry_answer *a = ry_eval_answer(e, policy, photo);
-    ry_logged line = line_of(e, photo);
+    ry_answer *a = ry_eval_answer(e, policy, image);
+    ry_logged line = line_of(e, image);
     line.policy = p->text;
     line.gmacs = p->gmacs;
     line.gmacs_executed = 1e-9 * executed_macs(p, a);
     line.answer = *a;
     RY_TRY(ry_sample_log_put(&e->log, &line, err));
-    a->is_logged = !e->log.is_part;
+    a->is_logged = !e->log.file.is_part;
     return RENYI_OK;
 }
 
 renyi_status ry_eval_put_failure(renyi_eval *e, const ry_failure *f, renyi_error *err)
 {
-    ry_logged line = line_of(e, f->photo);
+    ry_logged line = line_of(e, f->image);
     line.error = f->shown.message;
     if (f->policy != RY_ALL_POLICIES) line.policy = e->policies[f->policy].text;
     return ry_sample_log_put(&e->log, &line, err);
 }
 
-/* In dataset order, flushed now and then: the buffer stays small. */
+/* In dataset order. Flushed after every megabyte, so that the buffer stays small. */
 renyi_status ry_eval_complete_log(renyi_eval *e, renyi_error *err)
 {
-    enum { OFTEN = 1 << 20 };
-    if (e->log.fd < 0 || e->log.is_part) return RENYI_OK;
+    enum { FLUSH_BYTES = 1 << 20 };
+    if (e->log.file.fd < 0 || e->log.file.is_part) return RENYI_OK;
     for (size_t i = 0; i < e->n_images; i++)
         for (uint32_t p = 0; p < e->o.n_policies; p++) {
             const ry_answer *a = ry_eval_answer(e, p, i);
             if (a->state != RY_ANSWER_GIVEN || a->is_logged) continue;
             RY_TRY(ry_eval_put_answer(e, p, i, err));
-            if (e->log.used > OFTEN) RY_TRY(ry_sample_log_flush(&e->log, err));
+            if (e->log.used > FLUSH_BYTES) RY_TRY(ry_sample_log_flush(&e->log, err));
         }
     return ry_sample_log_sync(&e->log, err);
 }

@@ -1,5 +1,7 @@
-/* evaluation_results.c - totals, pairs and samples of an evaluation. Everything is added up in
- * dataset order from what each photo got, so an interrupted run ends with the same totals.
+/* evaluation_results.c - from logits to answers, and from answers to totals and pairs.
+ *
+ * Totals are added up in dataset order from the answers, so a run that was interrupted and resumed
+ * ends with the same totals.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/run/evaluation.h"
 #include "eval/run/merge.h"
@@ -8,6 +10,51 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static uint32_t class_at(const ry_choice *c, uint32_t i) { return c->valid ? c->valid[i] : i; }
+
+static void insert_class(ry_answer *a, const float *logits, uint32_t class)
+{
+    uint32_t at = a->n_top;
+    while (at > 0 && logits[class] > logits[a->top[at - 1]]) at--;
+    if (at == RY_TOP) return;
+    if (a->n_top < RY_TOP) a->n_top++;
+    for (uint32_t i = a->n_top - 1u; i > at; i--) a->top[i] = a->top[i - 1];
+    a->top[at] = class;
+}
+
+void ry_answer_read(ry_answer *out, const float *logits, const ry_choice *choice, uint32_t label)
+{
+    const uint32_t n = choice->valid ? choice->n_valid : choice->n;
+    int has_label = 0, is_number = n > 0;
+    double sum = 0.0;
+    out->n_top = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t class = class_at(choice, i);
+        is_number &= !isnan(logits[class]);
+        has_label |= class == label;
+        insert_class(out, logits, class);
+    }
+    is_number = is_number && isfinite(logits[out->top[0]]);
+    out->state = is_number ? RY_ANSWER_GIVEN : RY_ANSWER_NAN;
+    if (!is_number) return;
+    const double best = logits[out->top[0]];
+    for (uint32_t i = 0; i < n; i++) sum += exp(logits[class_at(choice, i)] - best);
+    out->loss = has_label ? log(sum) + best - logits[label] : NAN;
+    out->margin = out->n_top > 1 ? logits[out->top[0]] - logits[out->top[1]] : NAN;
+}
+
+void ry_answer_judge(ry_answer *a, const renyi_dataset_image *image)
+{
+    a->right = 0;
+    for (uint8_t i = 0; i < a->n_top && !a->right; i++)
+        for (uint32_t j = 0; j < image->n_right; j++)
+            if (a->top[i] == image->right[j]) a->right = (uint8_t)(i + 1);
+}
+
+/* ---- samples and totals -------------------------------------------------------------------- */
+
 uint32_t renyi_eval_policy_count(const renyi_eval *e) { return e->o.n_policies; }
 
 int renyi_eval_get_sample(const renyi_eval *e, uint32_t policy, size_t i, renyi_eval_sample *out)
@@ -15,15 +62,15 @@ int renyi_eval_get_sample(const renyi_eval *e, uint32_t policy, size_t i, renyi_
     if (policy >= e->o.n_policies || i >= e->n_images) return 0;
     const ry_answer *a = ry_eval_answer(e, policy, i);
     if (a->state != RY_ANSWER_GIVEN) return 0;
-    renyi_dataset_image photo = {0};
+    renyi_dataset_image image = {0};
     if (e->merged)
-        ry_merged_get_photo(e->merged, i, &photo);
+        ry_merged_get_image(e->merged, i, &image);
     else
-        renyi_dataset_get_image(e->data, i, &photo);
-    *out = (renyi_eval_sample){.file = photo.file,
-                               .index = photo.index,
+        renyi_dataset_get_image(e->data, i, &image);
+    *out = (renyi_eval_sample){.file = image.file,
+                               .index = image.index,
                                .policy = policy,
-                               .label = photo.label,
+                               .label = image.label,
                                .prediction = a->top[0],
                                .n_top = a->n_top,
                                .is_top1 = a->right == 1,
@@ -35,13 +82,12 @@ int renyi_eval_get_sample(const renyi_eval *e, uint32_t policy, size_t i, renyi_
     return 1;
 }
 
-/* What a policy's answers add up to. */
 typedef struct sums {
     uint64_t n_nan, n_loss, n_ms, n_warm, n_rest;
     double loss, ms, warm_ms, rest_ms;
 } sums;
 
-static void add_up(const renyi_eval *e, uint32_t policy, renyi_eval_result *out, sums *s)
+static void add_answers(const renyi_eval *e, uint32_t policy, renyi_eval_result *out, sums *s)
 {
     for (size_t i = 0; i < e->n_images; i++) {
         const ry_answer *a = ry_eval_answer(e, policy, i);
@@ -66,7 +112,8 @@ static renyi_interval per_cent_range(uint64_t k, uint64_t n)
     return (renyi_interval){100.0 * r.low, 100.0 * r.high};
 }
 
-/* Of photos that an earlier run did only what is possible is known: the same but for ats. */
+/* When all answers come from an earlier run: what the session executes at most, which is exact for
+ * all rules except ats. */
 static double executed_macs(const ry_eval_policy *p)
 {
     const uint64_t n = p->own.n_run + p->others.n_run;
@@ -81,7 +128,7 @@ static uint64_t count_unreadable(const renyi_eval *e)
     return n;
 }
 
-/* Milliseconds per photo that are not the model's: of this run, or as the logs say. */
+/* Milliseconds per image outside the model: of this run, or from the merged logs. */
 static double rest_ms(const renyi_eval *e, const sums *s)
 {
     const renyi_eval_times *t = &e->times;
@@ -96,7 +143,7 @@ void renyi_eval_get_result(const renyi_eval *e, uint32_t policy, renyi_eval_resu
     sums s = {0};
     *out = (renyi_eval_result){
         .policy = p->text, .gmacs = p->gmacs, .gmacs_executed = executed_macs(p) * 1e-9};
-    add_up(e, policy, out, &s);
+    add_answers(e, policy, out, &s);
     out->failed = count_unreadable(e) + s.n_nan;
     out->top1 = per_cent(out->n_top1, out->images);
     out->top5 = per_cent(out->n_top5, out->images);
@@ -108,7 +155,9 @@ void renyi_eval_get_result(const renyi_eval *e, uint32_t policy, renyi_eval_resu
     out->images_per_second = (e->merged ? 1 : e->times.n_ranks) * 1e3 / out->ms_total;
 }
 
-/* One pass over the photos; `classes` [n_classes] holds zeros. */
+/* ---- classes and pairs --------------------------------------------------------------------- */
+
+/* classes: [n_classes], zeroed. */
 static void count_classes(const renyi_eval *e, uint32_t policy, renyi_eval_class *classes,
                           uint32_t n_classes)
 {
@@ -150,6 +199,8 @@ void renyi_eval_get_pair(const renyi_eval *e, uint32_t a, uint32_t b, renyi_eval
     ry_pair_finish(out);
 }
 
+/* ---- failures and times -------------------------------------------------------------------- */
+
 size_t renyi_eval_failure_count(const renyi_eval *e) { return e->n_failures; }
 
 void renyi_eval_get_failure(const renyi_eval *e, size_t i, renyi_eval_failure *out)
@@ -158,46 +209,3 @@ void renyi_eval_get_failure(const renyi_eval *e, size_t i, renyi_eval_failure *o
 }
 
 void renyi_eval_get_times(const renyi_eval *e, renyi_eval_times *out) { *out = e->times; }
-
-/* ---- answer ---- */
-
-static uint32_t class_at(const ry_choice *c, uint32_t i) { return c->valid ? c->valid[i] : i; }
-
-static void insert(ry_answer *a, const float *logits, uint32_t class)
-{
-    uint32_t at = a->n_top;
-    while (at > 0 && logits[class] > logits[a->top[at - 1]]) at--;
-    if (at == RY_TOP) return;
-    if (a->n_top < RY_TOP) a->n_top++;
-    for (uint32_t i = a->n_top - 1u; i > at; i--) a->top[i] = a->top[i - 1];
-    a->top[at] = class;
-}
-
-void ry_answer_read(ry_answer *out, const float *logits, const ry_choice *choice, uint32_t label)
-{
-    const uint32_t n = choice->valid ? choice->n_valid : choice->n;
-    int has_label = 0, is_number = n > 0;
-    double sum = 0.0;
-    out->n_top = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t class = class_at(choice, i);
-        is_number &= !isnan(logits[class]);
-        has_label |= class == label;
-        insert(out, logits, class);
-    }
-    is_number = is_number && isfinite(logits[out->top[0]]);
-    out->state = is_number ? RY_ANSWER_GIVEN : RY_ANSWER_NAN;
-    if (!is_number) return;
-    const double best = logits[out->top[0]];
-    for (uint32_t i = 0; i < n; i++) sum += exp(logits[class_at(choice, i)] - best);
-    out->loss = has_label ? log(sum) + best - logits[label] : NAN;
-    out->margin = out->n_top > 1 ? logits[out->top[0]] - logits[out->top[1]] : NAN;
-}
-
-void ry_answer_judge(ry_answer *a, const renyi_dataset_image *photo)
-{
-    a->right = 0;
-    for (uint8_t i = 0; i < a->n_top && !a->right; i++)
-        for (uint32_t j = 0; j < photo->n_right; j++)
-            if (a->top[i] == photo->right[j]) a->right = (uint8_t)(i + 1);
-}

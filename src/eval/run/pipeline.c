@@ -1,4 +1,4 @@
-/* pipeline.c - see pipeline.h.
+/* pipeline.c - decodes images on several threads into a ring of batches, out of the model's way.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/run/pipeline.h"
@@ -13,11 +13,58 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A place in the ring. */
+/* ---- one image ----------------------------------------------------------------------------- */
+
+static renyi_status fit_bytes(uint8_t *pixels, uint32_t original[2], const uint8_t *bytes,
+                              size_t size, const ry_image_spec *spec, renyi_error *err)
+{
+    const renyi_image_options opt = {
+        .struct_size = sizeof opt, .apply_exif = spec->apply_exif, .limits = spec->limits};
+    renyi_image image;
+    RY_TRY(renyi_image_decode(&image, bytes, size, &opt, err));
+    original[0] = image.width;
+    original[1] = image.height;
+    const renyi_status st = renyi_image_fit(pixels, &image, &spec->preprocess, NULL, err);
+    renyi_image_free(&image, &opt);
+    return st;
+}
+
+renyi_status ry_image_load_sized(uint8_t *pixels, uint32_t size[2], const char *path,
+                                 const ry_image_spec *spec, renyi_error *err)
+{
+    uint8_t *bytes;
+    size_t n_bytes;
+    RY_TRY(ry_file_read(&bytes, &n_bytes, path, spec->limits.max_image_bytes, NULL, err));
+    const renyi_status st = fit_bytes(pixels, size, bytes, n_bytes, spec, err);
+    ry_free(NULL, bytes);
+    return st;
+}
+
+renyi_status ry_image_load(uint8_t *pixels, const char *path, const ry_image_spec *spec,
+                           renyi_error *err)
+{
+    uint32_t size[2];
+    return ry_image_load_sized(pixels, size, path, spec, err);
+}
+
+void ry_image_normalize(float *chw, const uint8_t *pixels, const renyi_preprocess *spec)
+{
+    const size_t area = (size_t)spec->size * spec->size;
+    for (size_t c = 0; c < 3; c++) {
+        const float mean = (float)spec->mean[c], std = (float)spec->std[c];
+        /* In the order of timm and torchvision, in float, for the same bits. */
+        for (size_t i = 0; i < area; i++)
+            chw[c * area + i] = ((float)pixels[3 * i + c] / 255.0f - mean) / std;
+    }
+}
+
+/* ---- the ring ------------------------------------------------------------------------------ */
+
+/* One batch of the ring. */
 typedef struct slot {
     ry_batch batch;
     uint8_t *is_bad; /* [batch] */
-    uint32_t left;   /* photos that are still to be done */
+    uint32_t left;   /* images that are not decoded yet */
 } slot;
 
 struct ry_pipeline {
@@ -25,61 +72,62 @@ struct ry_pipeline {
     const renyi_allocator *al;
     slot *slots;
     size_t n_slots, n_batches;
-    size_t pixel_bytes; /* of one photo */
+    size_t pixel_bytes; /* of one image */
     pthread_t *threads;
     uint32_t n_started;
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t work;  /* there may be something to decode */
     pthread_cond_t ready; /* a batch is complete */
-    size_t next;          /* place in todo of the next photo to decode */
-    size_t fetched;       /* ... and to prefetch */
-    size_t given;         /* batches handed out, the caller's own counted in */
+    size_t next;          /* place in todo of the next image to decode */
+    size_t fetched;       /* and of the next to prefetch */
+    size_t given;         /* batches returned so far; the caller still reads the last */
     uint32_t active;      /* threads that decode now */
     int model_runs, stop;
     double seconds;
 };
 
-enum { MIN_AHEAD = 16 };             /* photos: decoding in larger lots balances threads */
-#define MAX_RING ((size_t)256 << 20) /* bytes, unless two batches need more */
+enum { MIN_AHEAD = 16 };             /* images: more of them balance the threads */
+#define MAX_RING ((size_t)256 << 20) /* bytes; two batches are allowed in any case */
 
 static slot *slot_of(const ry_pipeline *p, size_t batch) { return &p->slots[batch % p->n_slots]; }
 
 /* ---- decoding ------------------------------------------------------------------------------ */
 
-/* Is there room in the ring for the next photo? The batch before `given` is the caller's. */
-static int has_room(const ry_pipeline *p)
+/* Is there space in the ring for the next image? The caller still reads the batch before `given`.
+ */
+static int has_space(const ry_pipeline *p)
 {
     const size_t oldest = p->given ? p->given - 1 : 0;
     return p->next < p->o.n_todo && p->next / p->o.batch < oldest + p->n_slots;
 }
 
-static void decode(ry_pipeline *p, size_t place)
+static void decode_image(ry_pipeline *p, size_t place)
 {
     slot *s = slot_of(p, place / p->o.batch);
-    const size_t i = place % p->o.batch, photo = p->o.todo[place];
+    const size_t i = place % p->o.batch, image = p->o.todo[place];
     const size_t floats = 3 * (size_t)p->o.spec.preprocess.size * p->o.spec.preprocess.size;
     uint8_t *pixels = s->batch.pixels + i * p->pixel_bytes;
-    renyi_dataset_image image;
+    renyi_dataset_image entry;
     renyi_error err = {0};
-    renyi_dataset_get_image(p->o.data, photo, &image);
-    s->batch.photos[i] = photo;
-    s->is_bad[i] = ry_photo_load(pixels, image.path, &p->o.spec, &err) != RENYI_OK;
+    renyi_dataset_get_image(p->o.data, image, &entry);
+    s->batch.images[i] = image;
+    s->is_bad[i] = ry_image_load(pixels, entry.path, &p->o.spec, &err) != RENYI_OK;
     if (s->is_bad[i]) {
-        s->batch.faults[i].photo = photo;
+        s->batch.faults[i].image = image;
         memcpy(s->batch.faults[i].message, err.message, sizeof err.message);
-    } else if (p->o.normalise) {
-        ry_photo_normalise(s->batch.chw + i * floats, pixels, &p->o.spec.preprocess);
+    } else if (p->o.normalize) {
+        ry_image_normalize(s->batch.chw + i * floats, pixels, &p->o.spec.preprocess);
     }
 }
 
-/* Draw the next photo and decode it. Called with the lock held, which is let go meanwhile. */
-static void work_once(ry_pipeline *p)
+/* Decodes the next image. Called with the lock held; releases it while it decodes. */
+static void decode_next(ry_pipeline *p)
 {
     const size_t place = p->next++;
     p->active++;
     pthread_mutex_unlock(&p->lock);
     const double start = ry_clock();
-    decode(p, place);
+    decode_image(p, place);
     const double seconds = ry_clock() - start;
     pthread_mutex_lock(&p->lock);
     p->active--;
@@ -87,8 +135,9 @@ static void work_once(ry_pipeline *p)
     if (--slot_of(p, place / p->o.batch)->left == 0) pthread_cond_signal(&p->ready);
 }
 
-/* Photos of the lot after this one; costs no time to speak of, so the gate does not matter. */
-static void fetch_once(ry_pipeline *p)
+/* Asks the system for the next file. Takes hardly any time, so it is allowed while the model runs.
+ */
+static void prefetch_next(ry_pipeline *p)
 {
     const size_t place = p->fetched++;
     renyi_dataset_image image;
@@ -98,17 +147,17 @@ static void fetch_once(ry_pipeline *p)
     pthread_mutex_lock(&p->lock);
 }
 
-static void *worker(void *argument)
+static void *run_worker(void *argument)
 {
     ry_pipeline *p = argument;
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
         const size_t ahead = p->next + p->n_slots * p->o.batch;
         if (p->fetched < p->next) p->fetched = p->next;
-        if (has_room(p) && (!p->model_runs || p->active < p->o.n_beside))
-            work_once(p);
+        if (has_space(p) && (!p->model_runs || p->active < p->o.n_beside))
+            decode_next(p);
         else if (p->fetched < ahead && p->fetched < p->o.n_todo)
-            fetch_once(p);
+            prefetch_next(p);
         else
             pthread_cond_wait(&p->work, &p->lock);
     }
@@ -116,10 +165,10 @@ static void *worker(void *argument)
     return NULL;
 }
 
-/* ---- handing out --------------------------------------------------------------------------- */
+/* ---- batches in order ---------------------------------------------------------------------- */
 
-/* Close the gaps that unreadable photos leave. */
-static void compact(const ry_pipeline *p, slot *s, uint32_t count)
+/* Moves images forward to where unreadable ones leave a gap. */
+static void close_gaps(const ry_pipeline *p, slot *s, uint32_t count)
 {
     const size_t bytes = p->pixel_bytes;
     ry_batch *b = &s->batch;
@@ -134,7 +183,7 @@ static void compact(const ry_pipeline *p, slot *s, uint32_t count)
             memcpy(b->pixels + b->n * bytes, b->pixels + i * bytes, bytes);
             if (b->chw) /* as many floats as there are bytes */
                 memcpy(b->chw + b->n * bytes, b->chw + i * bytes, bytes * sizeof(float));
-            b->photos[b->n] = b->photos[i];
+            b->images[b->n] = b->images[i];
         }
         b->n++;
     }
@@ -151,16 +200,17 @@ const ry_batch *ry_pipeline_next(ry_pipeline *p)
     pthread_mutex_lock(&p->lock);
     const size_t wanted = p->given;
     p->model_runs = 0;
-    if (wanted > 0 && wanted - 1 + p->n_slots < p->n_batches) /* the caller's old batch is free */
+    /* the caller has finished with its last batch */
+    if (wanted > 0 && wanted - 1 + p->n_slots < p->n_batches)
         slot_of(p, wanted - 1)->left = batch_count(p, wanted - 1 + p->n_slots);
     if (wanted < p->n_batches) {
         slot *s = slot_of(p, wanted);
         p->given++;
         if (s->left || p->o.n_beside) pthread_cond_broadcast(&p->work);
-        const int fill = s->left && !p->o.n_beside; /* nobody will while the model runs */
-        while (has_room(p) && (s->left || fill)) work_once(p);
+        const int fill = s->left && !p->o.n_beside; /* no thread will while the model runs */
+        while (has_space(p) && (s->left || fill)) decode_next(p);
         while (s->left) pthread_cond_wait(&p->ready, &p->lock);
-        compact(p, s, batch_count(p, wanted));
+        close_gaps(p, s, batch_count(p, wanted));
         p->model_runs = 1;
     }
     pthread_mutex_unlock(&p->lock);
@@ -175,32 +225,32 @@ double ry_pipeline_decode_seconds(ry_pipeline *p)
     return seconds;
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- new and free -------------------------------------------------------------------------- */
 
 static void choose_slots(ry_pipeline *p)
 {
-    const size_t batch = p->o.batch, each = p->pixel_bytes * (p->o.normalise ? 5 : 1);
+    const size_t batch = p->o.batch, each = p->pixel_bytes * (p->o.normalize ? 5 : 1);
     const size_t ahead = p->o.n_threads * 4 > MIN_AHEAD ? p->o.n_threads * 4 : MIN_AHEAD;
     p->n_batches = (p->o.n_todo + batch - 1) / batch;
-    p->n_slots = 1 + (ahead + batch - 1) / batch; /* one is the caller's */
+    p->n_slots = 1 + (ahead + batch - 1) / batch; /* the caller reads one */
     while (p->n_slots > 2 && p->n_slots * batch * each > MAX_RING) p->n_slots--;
     if (p->n_slots > p->n_batches) p->n_slots = p->n_batches ? p->n_batches : 1;
 }
 
-static int slot_alloc(const ry_pipeline *p, slot *s)
+static int allocate_slot(const ry_pipeline *p, slot *s)
 {
     const size_t n = p->o.batch;
     s->batch.pixels = ry_alloc(p->al, n, p->pixel_bytes);
-    if (p->o.normalise) s->batch.chw = ry_alloc(p->al, n * p->pixel_bytes, sizeof(float));
-    s->batch.photos = ry_alloc(p->al, n, sizeof *s->batch.photos);
+    if (p->o.normalize) s->batch.chw = ry_alloc(p->al, n * p->pixel_bytes, sizeof(float));
+    s->batch.images = ry_alloc(p->al, n, sizeof *s->batch.images);
     s->batch.faults = ry_alloc(p->al, n, sizeof *s->batch.faults);
     s->is_bad = ry_alloc(p->al, n, 1);
-    return s->batch.pixels && (!p->o.normalise || s->batch.chw) && s->batch.photos &&
+    return s->batch.pixels && (!p->o.normalize || s->batch.chw) && s->batch.images &&
            s->batch.faults && s->is_bad;
 }
 
-/* Fewer threads than wanted, even none, do the same work: the caller decodes as well. Signals are
- * left to the caller's threads. */
+/* Fewer threads than wanted, even none, are enough: the caller decodes as well. Signals stay with
+ * the caller's threads. */
 static void start_threads(ry_pipeline *p)
 {
     const uint32_t helpers = p->o.n_threads > 1 ? p->o.n_threads - 1 : 0;
@@ -210,7 +260,8 @@ static void start_threads(ry_pipeline *p)
     if (!p->threads) return;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (p->n_started < wanted && pthread_create(&p->threads[p->n_started], NULL, worker, p) == 0)
+    while (p->n_started < wanted &&
+           pthread_create(&p->threads[p->n_started], NULL, run_worker, p) == 0)
         p->n_started++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -231,7 +282,7 @@ renyi_status ry_pipeline_new(ry_pipeline **out, const ry_pipeline_options *opt,
     p->slots = ry_calloc(al, p->n_slots, sizeof *p->slots);
     int ok = p->slots != NULL;
     for (size_t i = 0; ok && i < p->n_slots; i++) {
-        ok = slot_alloc(p, &p->slots[i]);
+        ok = allocate_slot(p, &p->slots[i]);
         if (i < p->n_batches) p->slots[i].left = batch_count(p, i);
     }
     if (!ok) {
@@ -257,7 +308,7 @@ void ry_pipeline_free(ry_pipeline *p)
         slot *s = &p->slots[i];
         ry_free(al, s->batch.pixels);
         ry_free(al, s->batch.chw);
-        ry_free(al, s->batch.photos);
+        ry_free(al, s->batch.images);
         ry_free(al, s->batch.faults);
         ry_free(al, s->is_bad);
     }
@@ -267,49 +318,4 @@ void ry_pipeline_free(ry_pipeline *p)
     pthread_cond_destroy(&p->work);
     pthread_mutex_destroy(&p->lock);
     ry_free(al, p);
-}
-
-/* ---- image_file ---- */
-
-static renyi_status fit_bytes(uint8_t *pixels, uint32_t original[2], const uint8_t *bytes,
-                              size_t size, const ry_photo_spec *spec, renyi_error *err)
-{
-    const renyi_image_options opt = {
-        .struct_size = sizeof opt, .apply_exif = spec->apply_exif, .limits = spec->limits};
-    renyi_image image;
-    RY_TRY(renyi_image_decode(&image, bytes, size, &opt, err));
-    original[0] = image.width;
-    original[1] = image.height;
-    const renyi_status st = renyi_image_fit(pixels, &image, &spec->preprocess, NULL, err);
-    renyi_image_free(&image, &opt);
-    return st;
-}
-
-renyi_status ry_photo_load_sized(uint8_t *pixels, uint32_t size[2], const char *path,
-                                 const ry_photo_spec *spec, renyi_error *err)
-{
-    uint8_t *bytes;
-    size_t n_bytes;
-    RY_TRY(ry_file_read(&bytes, &n_bytes, path, spec->limits.max_image_bytes, NULL, err));
-    const renyi_status st = fit_bytes(pixels, size, bytes, n_bytes, spec, err);
-    ry_free(NULL, bytes);
-    return st;
-}
-
-renyi_status ry_photo_load(uint8_t *pixels, const char *path, const ry_photo_spec *spec,
-                           renyi_error *err)
-{
-    uint32_t size[2];
-    return ry_photo_load_sized(pixels, size, path, spec, err);
-}
-
-void ry_photo_normalise(float *chw, const uint8_t *pixels, const renyi_preprocess *spec)
-{
-    const size_t area = (size_t)spec->size * spec->size;
-    for (size_t c = 0; c < 3; c++) {
-        const float mean = (float)spec->mean[c], std = (float)spec->std[c];
-        /* The order of timm and torchvision: to [0, 1], minus mean, over std, all in float. */
-        for (size_t i = 0; i < area; i++)
-            chw[c * area + i] = ((float)pixels[3 * i + c] / 255.0f - mean) / std;
-    }
 }

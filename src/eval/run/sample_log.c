@@ -1,27 +1,20 @@
-/* sample_log.c - see sample_log.h: writing lines.
+/* sample_log.c - writes and reads the JSON lines of an evaluation.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/run/sample_log.h"
 
 #include "base/alloc.h"
-#include "base/mapped_file.h"
+#include "base/json.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "eval/data/text_lines.h"
-#include "eval/run/part_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-static renyi_status fail_errno(const char *path, renyi_error *err)
-{
-    return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
-}
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
@@ -38,8 +31,8 @@ static int reserve(ry_sample_log *log, size_t more)
     return 1;
 }
 
-/* Short pieces only. */
-__attribute__((format(printf, 2, 3))) static int put(ry_sample_log *log, const char *fmt, ...)
+/* Text of less than 128 bytes. */
+__attribute__((format(printf, 2, 3))) static int put_text(ry_sample_log *log, const char *fmt, ...)
 {
     enum { PIECE = 128 };
     va_list args;
@@ -52,64 +45,49 @@ __attribute__((format(printf, 2, 3))) static int put(ry_sample_log *log, const c
     return 1;
 }
 
-/* JSON has no NaN, and a point whatever the locale says. */
+/* JSON has no NaN, and a decimal point in every locale. */
 static int put_real(ry_sample_log *log, const char *key, int digits, double value)
 {
-    const size_t start = log->used;
-    if (!isfinite(value)) return put(log, ",\"%s\":null", key);
-    if (!put(log, ",\"%s\":", key)) return 0;
+    if (!isfinite(value)) return put_text(log, ",\"%s\":null", key);
+    if (!put_text(log, ",\"%s\":", key)) return 0;
     const size_t number = log->used;
-    if (!put(log, "%.*g", digits, value)) return 0;
+    if (!put_text(log, "%.*g", digits, value)) return 0;
     for (size_t i = number; i < log->used; i++)
         if (log->buffer[i] == ',') log->buffer[i] = '.';
-    return log->used > start;
+    return 1;
 }
 
-/* Bytes of the UTF-8 character at s, 0 if it is none. */
-static size_t utf8_length(const unsigned char *s)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (s[0] < 0x80) return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
-    const size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    uint32_t code = s[0] & (0xffu >> (n + 1));
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) return 0; /* the NUL at the end too */
-        code = code << 6 | (s[i] & 0x3fu);
-    }
-    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
-}
-
-/* With quotes; bytes that are not UTF-8 become U+FFFD. */
+/* With quotes; every byte that is not UTF-8 becomes U+FFFD. */
 static int put_string(ry_sample_log *log, const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    if (!reserve(log, 6 * strlen(text) + 3)) return 0;
+    const size_t size = strlen(text);
+    if (!reserve(log, 6 * size + 3)) return 0;
     log->buffer[log->used++] = '"';
-    while (*s) {
-        const size_t n = utf8_length(s);
+    for (size_t i = 0, n; i < size; i += n) {
         char *to = log->buffer + log->used;
-        if (n == 0)
-            log->used += (size_t)snprintf(to, 7, "\\ufffd");
-        else if (*s < 0x20 || *s == '"' || *s == '\\')
-            log->used += (size_t)snprintf(to, 7, "\\u%04x", *s);
+        uint32_t c;
+        n = ry_utf8_get(text + i, size - i, &c);
+        if (c == RY_UTF8_BAD)
+            log->used += (size_t)snprintf(to, 7, "\\ufffd"), n = 1;
+        else if (c < 0x20 || c == '"' || c == '\\')
+            log->used += (size_t)snprintf(to, 7, "\\u%04x", c);
         else
-            memcpy(to, s, n), log->used += n;
-        s += n ? n : 1;
+            memcpy(to, text + i, n), log->used += n;
     }
     log->buffer[log->used++] = '"';
     return 1;
 }
 
-/* ---- lines --------------------------------------------------------------------------------- */
+/* ---- writing lines ------------------------------------------------------------------------- */
 
-renyi_status ry_sample_log_suffix(ry_sample_log *log, const ry_log_run *run, renyi_error *err)
+static renyi_status make_suffix(ry_sample_log *log, const ry_log_run *run, renyi_error *err)
 {
-    int ok = put(log, ",\"img_size\":%u,\"classes\":%u,\"photos\":%llu,\"data\":\"%s\"",
-                 run->image_size, run->n_classes, (unsigned long long)run->photos, run->data);
-    if (run->n_shards) ok = ok && put(log, ",\"shard\":\"%u/%u\"", run->shard + 1, run->n_shards);
-    ok = ok && put(log, ",\"model\":") && put_string(log, run->model) &&
-         put(log, ",\"run\":\"%s\"}\n", run->id) && reserve(log, 1);
+    int ok = put_text(log, ",\"img_size\":%u,\"classes\":%u,\"photos\":%llu,\"data\":\"%s\"",
+                      run->image_size, run->n_classes, (unsigned long long)run->images, run->data);
+    if (run->n_shards)
+        ok = ok && put_text(log, ",\"shard\":\"%u/%u\"", run->shard + 1, run->n_shards);
+    ok = ok && put_text(log, ",\"model\":") && put_string(log, run->model) &&
+         put_text(log, ",\"run\":\"%s\"}\n", run->id) && reserve(log, 1);
     if (ok) {
         log->buffer[log->used] = 0;
         log->suffix = ry_strdup(log->al, log->buffer);
@@ -121,12 +99,13 @@ renyi_status ry_sample_log_suffix(ry_sample_log *log, const ry_log_run *run, ren
 static int put_answer(ry_sample_log *log, const ry_logged *line)
 {
     const ry_answer *a = &line->answer;
-    int ok = line->label == RENYI_NO_CLASS ? put(log, ",\"label\":null")
-                                           : put(log, ",\"label\":%u", line->label);
-    ok = ok && put(log, ",\"prediction\":%u,\"top5\":[", a->top[0]);
-    for (uint32_t i = 0; ok && i < a->n_top; i++) ok = put(log, "%s%u", i ? "," : "", a->top[i]);
-    /* As many digits as bring back the same number. */
-    return ok && put(log, "],\"right\":%u", a->right) &&
+    int ok = line->label == RENYI_NO_CLASS ? put_text(log, ",\"label\":null")
+                                           : put_text(log, ",\"label\":%u", line->label);
+    ok = ok && put_text(log, ",\"prediction\":%u,\"top5\":[", a->top[0]);
+    for (uint32_t i = 0; ok && i < a->n_top; i++)
+        ok = put_text(log, "%s%u", i ? "," : "", a->top[i]);
+    /* margin and loss with enough digits to read back the same number */
+    return ok && put_text(log, "],\"right\":%u", a->right) &&
            put_real(log, "margin", 9, (double)a->margin) && put_real(log, "loss", 17, a->loss) &&
            put_real(log, "ms", 6, (double)a->ms) &&
            put_real(log, "ms_rest", 6, (double)a->ms_rest) &&
@@ -136,12 +115,12 @@ static int put_answer(ry_sample_log *log, const ry_logged *line)
 
 static int put_line(ry_sample_log *log, const ry_logged *line)
 {
-    int ok = put(log, "{\"file\":") && put_string(log, line->file) &&
-             put(log, ",\"index\":%llu,\"place\":%llu", (unsigned long long)line->index,
-                 (unsigned long long)line->place);
-    if (line->policy) ok = ok && put(log, ",\"policy\":") && put_string(log, line->policy);
+    int ok = put_text(log, "{\"file\":") && put_string(log, line->file) &&
+             put_text(log, ",\"index\":%llu,\"place\":%llu", (unsigned long long)line->index,
+                      (unsigned long long)line->place);
+    if (line->policy) ok = ok && put_text(log, ",\"policy\":") && put_string(log, line->policy);
     if (line->error)
-        ok = ok && put(log, ",\"error\":") && put_string(log, line->error);
+        ok = ok && put_text(log, ",\"error\":") && put_string(log, line->error);
     else
         ok = ok && put_answer(log, line);
     const size_t n = strlen(log->suffix);
@@ -154,19 +133,14 @@ static int put_line(ry_sample_log *log, const ry_logged *line)
 renyi_status ry_sample_log_put(ry_sample_log *log, const ry_logged *line, renyi_error *err)
 {
     const size_t start = log->used;
-    if (log->fd < 0 || put_line(log, line)) return RENYI_OK;
+    if (log->file.fd < 0 || put_line(log, line)) return RENYI_OK;
     log->used = start; /* never half a line */
     return ry_fail_nomem(err, log->capacity);
 }
 
 renyi_status ry_sample_log_flush(ry_sample_log *log, renyi_error *err)
 {
-    for (size_t done = 0; done < log->used;) {
-        const ssize_t n = write(log->fd, log->buffer + done, log->used - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return fail_errno(log->path, err);
-        done += (size_t)n;
-    }
+    RY_TRY(ry_run_file_write(&log->file, log->buffer, log->used, err));
     log->used = 0;
     return RENYI_OK;
 }
@@ -174,124 +148,190 @@ renyi_status ry_sample_log_flush(ry_sample_log *log, renyi_error *err)
 renyi_status ry_sample_log_sync(ry_sample_log *log, renyi_error *err)
 {
     RY_TRY(ry_sample_log_flush(log, err));
-    /* A pipe or a device cannot be waited for. */
-    if (log->fd >= 0 && fsync(log->fd) && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
-        return fail_errno(log->path, err);
+    /* fsync of a pipe or a device fails: that is no error. */
+    if (log->file.fd >= 0 && fsync(log->file.fd) && errno != EINVAL && errno != EROFS &&
+        errno != ENOTSUP)
+        return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", log->file.path, strerror(errno));
     return RENYI_OK;
 }
 
-/* ---- sample_log_files ---- */
+/* ---- reading lines ------------------------------------------------------------------------- */
 
-/* ---- reading ------------------------------------------------------------------------------- */
-
-/* Remember a part that may go; takes `path` in any case. */
-static renyi_status add_part(ry_sample_log *log, char *path, renyi_error *err)
+static int read_class(const json_t *value, uint32_t *out)
 {
-    if (ry_grow(log->al, (void **)&log->parts, &log->parts_capacity, log->n_parts,
-                sizeof *log->parts)) {
-        log->parts[log->n_parts++] = path;
-        return RENYI_OK;
-    }
-    ry_free(log->al, path);
-    return ry_fail_nomem(err, log->parts_capacity * sizeof *log->parts);
+    const json_int_t class = json_is_integer(value) ? json_integer_value(value) : -1;
+    if (class < 0 || class >= RENYI_NO_CLASS) return 0;
+    *out = (uint32_t) class;
+    return 1;
 }
 
-static renyi_status read_file(ry_sample_log *log, const char *path, const ry_log_options *opt,
-                              uint64_t *n_foreign, renyi_error *err)
+static int read_top(const json_t *list, ry_answer *a)
 {
-    struct stat at;
-    ry_mapped_file f;
-    size_t whole = 0;
-    if (stat(path, &at)) return errno == ENOENT ? RENYI_OK : fail_errno(path, err);
-    if (!S_ISREG(at.st_mode) || at.st_size == 0) return RENYI_OK;
-    if (!opt->resume)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "%s: there are results in this file already; resume continues them, another "
-                       "name or removing it starts afresh",
-                       path);
-    RY_TRY(ry_mapped_file_open(&f, path, 0, err));
-    const renyi_status st = ry_sample_log_read(path, (const char *)f.data, f.size, &whole,
-                                               n_foreign, opt->take, opt->user, err);
-    if (strcmp(path, log->path) == 0 && whole < f.size) log->torn_at = whole;
-    ry_mapped_file_close(&f);
+    const size_t n = json_array_size(list);
+    if (n < 1 || n > RY_TOP) return 0;
+    for (size_t i = 0; i < n; i++)
+        if (!read_class(json_array_get(list, i), &a->top[i])) return 0;
+    a->n_top = (uint8_t)n;
+    return 1;
+}
+
+/* null is NaN. */
+static int read_real(const json_t *o, const char *key, double *out)
+{
+    const json_t *value = json_object_get(o, key);
+    *out = json_is_number(value) ? json_number_value(value) : NAN;
+    return json_is_number(value) || json_is_null(value);
+}
+
+/* A key may be absent. 0 = it is there, but its value is not a count. */
+static int read_count(const json_t *o, const char *key, uint64_t *out)
+{
+    const json_t *value = json_object_get(o, key);
+    if (!value) return 1;
+    if (!json_is_integer(value) || json_integer_value(value) < 0) return 0;
+    *out = (uint64_t)json_integer_value(value);
+    return 1;
+}
+
+/* "2/3" is the second of three; counted from 0 in *run. */
+static int read_shard(const json_t *o, ry_log_run *run)
+{
+    const json_t *value = json_object_get(o, "shard");
+    const char *text = json_string_value(value), *slash = text ? strchr(text, '/') : NULL;
+    uint32_t shard;
+    if (!value) return 1;
+    if (!slash || !ry_text_number((ry_text){text, (size_t)(slash - text)}, &shard) ||
+        !ry_text_number(ry_text_of(slash + 1), &run->n_shards) || shard < 1 ||
+        shard > run->n_shards)
+        return 0;
+    run->shard = shard - 1;
+    return 1;
+}
+
+/* Old logs have no hash of the data. */
+static int read_hash(const json_t *o, const char *key, char out[17])
+{
+    const json_t *value = json_object_get(o, key);
+    const char *text = json_string_value(value);
+    if (!value) return 1;
+    if (!text || strlen(text) > 16 || strspn(text, "0123456789abcdef") != strlen(text)) return 0;
+    memcpy(out, text, strlen(text) + 1);
+    return 1;
+}
+
+static int read_run(const json_t *o, ry_log_run *run)
+{
+    uint64_t size = 0, classes = 0;
+    run->model = json_string_value(json_object_get(o, "model"));
+    if (!run->model || !json_object_get(o, "run") || !read_hash(o, "run", run->id) ||
+        !read_hash(o, "data", run->data))
+        return 0;
+    if (!read_count(o, "photos", &run->images) || !read_count(o, "img_size", &size) ||
+        !read_count(o, "classes", &classes) || size > UINT32_MAX || classes > UINT32_MAX)
+        return 0;
+    run->image_size = (uint32_t)size;
+    run->n_classes = (uint32_t)classes;
+    return read_shard(o, run);
+}
+
+static int read_answer(const json_t *o, ry_logged *out)
+{
+    const json_t *label = json_object_get(o, "label");
+    ry_answer *a = &out->answer;
+    double margin, ms, rest = NAN;
+    uint64_t right = 0;
+    *a = (ry_answer){.state = RY_ANSWER_GIVEN};
+    out->gmacs = out->gmacs_executed = NAN;
+    if (!json_is_null(label) && !read_class(label, &out->label)) return 0;
+    if (!read_top(json_object_get(o, "top5"), a) || !read_real(o, "margin", &margin) ||
+        !read_real(o, "loss", &a->loss) || !read_real(o, "ms", &ms) ||
+        !read_count(o, "right", &right) || right > a->n_top)
+        return 0;
+    read_real(o, "ms_rest", &rest);
+    read_real(o, "gmacs", &out->gmacs);
+    read_real(o, "gmacs_executed", &out->gmacs_executed);
+    a->right = (uint8_t)right;
+    a->margin = (float)margin;
+    a->ms = (float)ms;
+    a->ms_rest = (float)rest;
+    return 1;
+}
+
+static int read_line(const json_t *o, ry_logged *out)
+{
+    const json_t *policy = json_object_get(o, "policy"), *error = json_object_get(o, "error");
+    out->file = json_string_value(json_object_get(o, "file"));
+    out->policy = json_string_value(policy);
+    out->error = json_string_value(error);
+    out->label = RENYI_NO_CLASS;
+    out->place = RY_NO_PLACE;
+    if (!read_run(o, &out->run) || !out->file || (policy && !out->policy) ||
+        (error && !out->error) || !json_object_get(o, "index") ||
+        !read_count(o, "index", &out->index) || !read_count(o, "place", &out->place))
+        return 0;
+    return out->error || (out->policy && read_answer(o, out));
+}
+
+static renyi_status take_line(ry_logged *logged, ry_text line, ry_logged_take *take, void *user,
+                              int *is_ours, renyi_error *err)
+{
+    const ry_json_limits limits = {1 << 20, 1000, 4};
+    char where[512];
+    json_t *o;
+    snprintf(where, sizeof where, "%.480s:%llu", logged->path, (unsigned long long)logged->line);
+    RY_TRY(ry_json_parse(&o, line.at, line.n, where, &limits, err));
+    const renyi_status st =
+        read_line(o, logged)
+            ? take(user, logged, is_ours, err)
+            : ry_fail(err, RENYI_ERR_FORMAT, -1,
+                      "%s: not a line of a sample log; is this the right file?", where);
+    json_decref(o);
     return st;
 }
 
-static renyi_status read_parts(ry_sample_log *log, const ry_log_options *opt, renyi_error *err)
+renyi_status ry_sample_log_read(const char *path, const char *bytes, size_t size, size_t *whole,
+                                uint64_t *n_foreign, ry_logged_take *take, void *user,
+                                renyi_error *err)
 {
-    uint32_t *numbers = NULL;
-    size_t count = 0;
-    renyi_status st = ry_part_list(log->base, &numbers, &count, log->al, err);
-    for (size_t i = 0; i < count && !st; i++) {
-        uint64_t n_foreign = 0;
-        char *path = ry_part_path(log->base, numbers[i], log->al);
-        st = path ? read_file(log, path, opt, &n_foreign, err) : ry_fail_nomem(err, 0);
-        if (!st && n_foreign && strcmp(path, log->path) == 0) log->is_kept = 1;
-        if (!st && !n_foreign)
-            st = add_part(log, path, err);
-        else
-            ry_free(log->al, path);
+    while (size && bytes[size - 1] != '\n') size--; /* the last line may be incomplete */
+    *whole = size;
+    *n_foreign = 0;
+    ry_lines l = ry_lines_of(bytes, size);
+    for (ry_text line; ry_lines_next(&l, &line);) {
+        ry_logged logged = {.path = path, .line = l.number};
+        int is_ours = 1;
+        if (!ry_text_trim(line).n) continue;
+        RY_TRY(take_line(&logged, line, take, user, &is_ours, err));
+        *n_foreign += !is_ours;
     }
-    ry_free(log->al, numbers);
-    return st;
+    return RENYI_OK;
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static renyi_status open_to_write(ry_sample_log *log, renyi_error *err)
+static renyi_status read_file(void *user, const char *path, const char *bytes, size_t size,
+                              size_t *whole, uint64_t *n_foreign, renyi_error *err)
 {
-    if (log->fd < 0) log->fd = open(log->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    return log->fd < 0 ? fail_errno(log->path, err) : RENYI_OK;
+    const ry_log_options *o = user;
+    return ry_sample_log_read(path, bytes, size, whole, n_foreign, o->take, o->user, err);
 }
 
 renyi_status ry_sample_log_open(ry_sample_log *log, const ry_log_options *opt,
                                 const renyi_allocator *al, renyi_error *err)
 {
-    uint64_t n_foreign = 0;
-    *log = (ry_sample_log){.al = al, .fd = -1, .torn_at = UINT64_MAX, .is_part = opt->rank > 0};
-    if (!opt->path) return RENYI_OK;
-    log->base = ry_strdup(al, opt->path);
-    if (log->base)
-        log->path = opt->rank ? ry_part_path(log->base, opt->rank, al) : ry_strdup(al, opt->path);
-    if (!log->path) return ry_fail_nomem(err, strlen(opt->path));
-    RY_TRY(ry_sample_log_suffix(log, &opt->run, err));
-    if (!log->is_part) RY_TRY(open_to_write(log, err));
-    RY_TRY(read_file(log, log->base, opt, &n_foreign, err));
-    return read_parts(log, opt, err);
-}
-
-renyi_status ry_sample_log_begin(ry_sample_log *log, renyi_error *err)
-{
-    if (!log->base) return RENYI_OK;
-    RY_TRY(open_to_write(log, err));
-    if (log->torn_at != UINT64_MAX && ftruncate(log->fd, (off_t)log->torn_at))
-        return fail_errno(log->path, err);
-    log->torn_at = UINT64_MAX;
-    return RENYI_OK;
-}
-
-/* Another rank that sees the same folder may have been faster; a file that stays does no harm. */
-void ry_sample_log_drop_parts(ry_sample_log *log)
-{
-    for (size_t i = 0; i < log->n_parts; i++) {
-        unlink(log->parts[i]);
-        ry_free(log->al, log->parts[i]);
-    }
-    log->n_parts = 0;
-    if (!log->base || !log->is_part) return;
-    if (log->fd >= 0) close(log->fd);
-    log->fd = -1;
-    if (!log->is_kept) unlink(log->path);
+    ry_log_options o = *opt;
+    *log = (ry_sample_log){.al = al, .file = {.fd = -1}};
+    RY_TRY(ry_run_file_open(&log->file, o.path, o.rank, al, err));
+    if (!o.path) return RENYI_OK;
+    RY_TRY(make_suffix(log, &o.run, err));
+    if (!log->file.is_part) RY_TRY(ry_run_file_create(&log->file, err)); /* fail before the run */
+    return ry_run_file_read(&log->file, o.resume, 0, read_file, &o, err);
 }
 
 void ry_sample_log_close(ry_sample_log *log)
 {
-    if (log->fd >= 0) close(log->fd);
-    for (size_t i = 0; i < log->n_parts; i++) ry_free(log->al, log->parts[i]);
-    ry_free(log->al, log->parts);
-    ry_free(log->al, log->base);
-    ry_free(log->al, log->path);
+    ry_run_file_close(&log->file);
     ry_free(log->al, log->suffix);
     ry_free(log->al, log->buffer);
-    *log = (ry_sample_log){.fd = -1};
+    *log = (ry_sample_log){.file = {.fd = -1}};
 }

@@ -1,5 +1,5 @@
-/* sample_log.h - answers as lines of JSON: written while a run goes on, read when it is resumed or
- * merged with others.
+/* sample_log.h - the JSON lines of an evaluation: one per image and policy, written while it runs,
+ * read when it is resumed or merged with others.
  *
  * {"file": "006/a.jpg", "index": 3, "place": 1, "policy": "none", "label": 6, "prediction": 6,
  *  "top5": [6, 1, 2, 3, 4], "right": 1, "margin": 1.5, "loss": 0.25, "ms": 12.5, "ms_rest": 2.1,
@@ -7,13 +7,14 @@
  *  "data": "...", "shard": "2/3", "model": "vit", "run": "..."}
  * {"file": "006/b.jpg", "index": 4, "place": 2, "error": "what was wrong", ...}
  *
- * `run` stands for all that an answer depends on but file and policy. A line of another run or
- * policy is not ours and is passed over. Beside FILE there may be FILE.rank1, FILE.rank2, ...: what
- * the other ranks of a run that shares its work have written.
+ * `run` is a hash of everything that an answer depends on except image and policy. One log may hold
+ * several runs and policies; a reader skips the lines that are not its own. With ranks the log has
+ * parts (shared_run.h).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SAMPLE_LOG_H
 #define RY_SAMPLE_LOG_H
 
+#include "eval/run/shared_run.h"
 #include "renyi/eval.h"
 
 enum { RY_TOP = 5 };
@@ -21,64 +22,59 @@ enum { RY_TOP = 5 };
 typedef enum ry_answer_state {
     RY_ANSWER_NONE = 0,
     RY_ANSWER_GIVEN = 1,
-    RY_ANSWER_NAN = 2 /* the logits were no numbers */
+    RY_ANSWER_NAN = 2 /* the logits had a NaN, or the largest was infinite */
 } ry_answer_state;
 
+/* What one policy answered for one image. */
 typedef struct ry_answer {
-    double loss; /* NaN without a label */
-    float margin, ms;
-    float ms_rest; /* what the photo took beside the model, all policies together */
+    double loss;      /* NaN without a label */
+    float margin, ms; /* ms: of the model */
+    float ms_rest;    /* everything but the model, for all policies together */
     uint32_t top[RY_TOP];
     uint8_t n_top, state;
-    uint8_t right;     /* place of the first right class among the top, from 1; 0 = none is */
-    uint8_t is_cold;   /* from the first batch of a run, which pays for fresh memory */
-    uint8_t is_fresh;  /* of this run and rank */
-    uint8_t is_logged; /* stands in the log of rank 0 */
+    uint8_t right;     /* place of the first right class among the top, from 1; 0 = none is right */
+    uint8_t is_cold;   /* from the first batch of a run, which also pays for fresh memory */
+    uint8_t is_fresh;  /* of this run and this rank */
+    uint8_t is_logged; /* is in the log of rank 0 */
 } ry_answer;
 
 /* What all lines of a run have in common. */
 typedef struct ry_log_run {
     char id[17];       /* `run`: 16 hexadecimal digits */
     const char *model; /* name; borrowed */
-    uint64_t photos;   /* of the whole, before it was cut into shards; 0 = not said */
-    char data[17];     /* stands for their names and classes: 16 hexadecimal digits */
+    uint64_t images;   /* of the whole data set, before it was cut into shards; 0 = unknown */
+    char data[17];     /* hash of their names and classes: 16 hexadecimal digits */
     uint32_t image_size, n_classes;
-    uint32_t shard, n_shards; /* n_shards 0 = not cut */
+    uint32_t shard, n_shards; /* n_shards 0 = no shards */
 } ry_log_run;
 
 #define RY_NO_PLACE UINT64_MAX
 
-/* What a line says. Strings are borrowed for the call. */
+/* The content of a line. Strings are borrowed for the call. */
 typedef struct ry_logged {
     const char *file;
-    const char *policy;    /* NULL in a line of an unreadable photo */
-    const char *error;     /* NULL in a line of an answer */
-    uint64_t index, place; /* in the listing; in the order of the run before it was cut in shards */
+    const char *policy; /* NULL for an unreadable image */
+    const char *error;  /* NULL for an answer */
+    uint64_t index;     /* in the listing */
+    uint64_t place;     /* in the order of the run, before it was cut into shards */
     uint32_t label;
     double gmacs, gmacs_executed;
     ry_answer answer;
     ry_log_run run;
-    const char *path; /* where it was read */
+    const char *path; /* where the line was read */
     uint64_t line;
 } ry_logged;
 
-/* Called for every line, in the order of the file. *is_ours = 0: passed over. */
+/* Called for every line, in the order of the file. *is_ours = 0: the line is not used. */
 typedef renyi_status ry_logged_take(void *user, const ry_logged *line, int *is_ours,
                                     renyi_error *err);
 
 typedef struct ry_sample_log {
     const renyi_allocator *al;
-    char *base;       /* FILE; NULL = no log */
-    char *path;       /* what is written here: FILE, or FILE.rank<r> */
-    int fd;           /* -1 = not open */
-    int is_part;      /* path is not FILE */
-    int is_kept;      /* path holds lines of others and is not removed */
-    uint64_t torn_at; /* where a torn last line of path begins */
-    char *suffix;     /* end of every line */
-    char *buffer;     /* lines that are not written yet */
+    ry_run_file file;
+    char *suffix; /* the end of every line */
+    char *buffer; /* lines that are not written yet */
     size_t used, capacity;
-    char **parts; /* [n_parts] files FILE.rank<r> with nothing in them that is not ours */
-    size_t n_parts, parts_capacity;
 } ry_sample_log;
 
 typedef struct ry_log_options {
@@ -86,39 +82,26 @@ typedef struct ry_log_options {
     uint32_t rank;    /* 0 writes FILE, others FILE.rank<r> */
     int resume;       /* 0: FILE and FILE.rank<r> must be empty or absent */
     ry_log_run run;
-    ry_logged_take *take; /* gets what is there */
+    ry_logged_take *take; /* gets the lines that exist */
     void *user;
 } ry_log_options;
 
-/* ---- sample_log_files.c -------------------------------------------------------------------- */
-
-/* Reads and checks; nothing is changed but that rank 0 makes an empty FILE. The log keeps `al`. A
- * zeroed log with fd -1 may be closed. */
+/* Reads what exists. Changes nothing, except that rank 0 makes FILE if it is absent. Keeps `al`. A
+ * zeroed log with file.fd -1 may be closed. */
 renyi_status ry_sample_log_open(ry_sample_log *log, const ry_log_options *opt,
                                 const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
-/* Ready to write. A torn last line is cut off: nobody may be reading the file any more. */
-renyi_status ry_sample_log_begin(ry_sample_log *log, renyi_error *err) RENYI_CHECK;
-/* FILE holds everything: the parts that were read or written here are removed. */
-void ry_sample_log_drop_parts(ry_sample_log *log);
-void ry_sample_log_close(ry_sample_log *log); /* unflushed lines are dropped */
+void ry_sample_log_close(ry_sample_log *log); /* lines that were not flushed are lost */
 
-/* ---- sample_log.c -------------------------------------------------------------------------- */
-
-/* The end of every line, for ry_sample_log.suffix. */
-renyi_status ry_sample_log_suffix(ry_sample_log *log, const ry_log_run *run,
-                                  renyi_error *err) RENYI_CHECK;
-/* line->run, path and line are not used. Without a log nothing happens. */
+/* line->run, path and line are not used. Does nothing without a log. */
 renyi_status ry_sample_log_put(ry_sample_log *log, const ry_logged *line,
                                renyi_error *err) RENYI_CHECK;
-/* Hand whole lines to the system: what is flushed survives the end of the process. */
+/* Writes whole lines: what is flushed survives the end of the process. */
 renyi_status ry_sample_log_flush(ry_sample_log *log, renyi_error *err) RENYI_CHECK;
-/* The same, and wait for the disk. */
+/* The same, and waits until the disk has them. */
 renyi_status ry_sample_log_sync(ry_sample_log *log, renyi_error *err) RENYI_CHECK;
 
-/* ---- sample_log_read.c --------------------------------------------------------------------- */
-
-/* Lines in `bytes` up to the last newline, whose place is *whole. *n_foreign counts those that
- * `take` passed over. */
+/* Lines in `bytes` up to the last newline, which ends at *whole. *n_foreign counts those that
+ * `take` did not use. */
 renyi_status ry_sample_log_read(const char *path, const char *bytes, size_t size, size_t *whole,
                                 uint64_t *n_foreign, ry_logged_take *take, void *user,
                                 renyi_error *err) RENYI_CHECK;

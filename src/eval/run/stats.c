@@ -1,4 +1,4 @@
-/* stats.c - how sure an accuracy is, and whether two of them differ.
+/* stats.c - confidence intervals of accuracies and means, and tests whether two accuracies differ.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/run/stats.h"
 #include "renyi/eval.h"
@@ -14,7 +14,7 @@ renyi_interval renyi_stats_interval(uint64_t k, uint64_t n)
     const double N = (double)n, p = (double)k / N, z2 = Z95 * Z95;
     const double centre = (p + z2 / (2 * N)) / (1 + z2 / N);
     const double half = Z95 / (1 + z2 / N) * sqrt(p * (1 - p) / N + z2 / (4 * N * N));
-    /* At the ends the formula is exact but rounding is not. */
+    /* At 0 and 1 the formula is exact, but its rounding is not. */
     return (renyi_interval){k == 0 ? 0.0 : fmax(0.0, centre - half),
                             k == n ? 1.0 : fmin(1.0, centre + half)};
 }
@@ -42,7 +42,7 @@ static double stirling_error(double n)
            n;
 }
 
-/* x log(x / m) + m - x without the cancellation near x = m. */
+/* x log(x / m) + m - x, without cancellation near x = m. */
 static double deviance(double x, double m)
 {
     const double d = (x - m) / (x + m);
@@ -57,7 +57,7 @@ static double deviance(double x, double m)
     return sum;
 }
 
-/* C(n, k) / 2^n in Loader's form (2000), which keeps its digits for any n, k. */
+/* C(n, k) / 2^n by Loader's formula (2000), which is accurate for any n and k. */
 static double half_binomial(double n, double k)
 {
     if (k == 0) return exp(-n * log(2.0));
@@ -72,7 +72,8 @@ double renyi_stats_mcnemar(uint64_t b, uint64_t c)
     if (b == c) return 1.0;
     const double n = (double)b + (double)c;
     double k = (double)(b < c ? b : c), term = half_binomial(n, k), tail = 0.0;
-    /* The lower tail from its largest term down; each is k / (n - k + 1) of the one above. */
+    /* The lower tail from its largest term down: each term is k / (n - k + 1) times the one before.
+     */
     for (; term > tail * 0x1p-60; k--) {
         tail += term;
         if (k == 0) break;
@@ -81,16 +82,15 @@ double renyi_stats_mcnemar(uint64_t b, uint64_t c)
     return fmin(1.0, 2 * tail);
 }
 
-/* ---- moments ---- */
+/* ---- means --------------------------------------------------------------------------------- */
 
 double ry_student_975(uint64_t df)
 {
     static const double few[] = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582,
                                  2.446912,  2.364624, 2.306004, 2.262157};
     if (df <= sizeof few / sizeof *few) return few[df - 1];
-    /* Cornish and Fisher's expansion about the normal distribution (Abramowitz and Stegun 26.7.5)
-     */
-    const double z = 1.959963984540054, v = (double)df, z2 = z * z;
+    /* expansion of Cornish and Fisher (Abramowitz and Stegun 26.7.5) */
+    const double z = Z95, v = (double)df, z2 = z * z;
     return z + z * (z2 + 1) / (4 * v) + z * ((5 * z2 + 16) * z2 + 3) / (96 * v * v) +
            z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * v * v * v);
 }
@@ -102,6 +102,8 @@ renyi_estimate ry_moments_estimate(const ry_moments *m)
     const double half = m->n > 1 ? ry_student_975(m->n - 1) * sqrt(m->m2 / (n - 1) / n) : INFINITY;
     return (renyi_estimate){m->mean, {m->mean - half, m->mean + half}};
 }
+
+/* ---- pairs --------------------------------------------------------------------------------- */
 
 void ry_pair_add(renyi_eval_pair *out, uint32_t a_right, uint32_t b_right, int is_same)
 {

@@ -1,56 +1,39 @@
-/* vqa_run.h - the inside of renyi_vqa_run: what a run has in hand, its file, and what ranks swap.
+/* vqa_run.h - the state of a VQA run (renyi_vqa_run): its questions, its file, the last image.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VQA_RUN_H
 #define RY_VQA_RUN_H
 
-#include "base/ranks.h"
+#include "eval/run/shared_run.h"
 #include "eval/vqa/vqa_questions.h"
-
-typedef struct ry_vqa_run_file ry_vqa_run_file;
 
 typedef struct ry_vqa_run {
     const renyi_vqa *v;
     renyi_vqa_run_options o;
     renyi_vqa_answers *a;
     ry_vqa_run_words words;
-    ry_ranks ranks;
-    ry_vqa_run_file *file; /* vqa_run_file.c; NULL = none is written */
-    uint32_t *todo;        /* [n_todo] questions of this rank's share, ascending */
-    size_t n_todo;
-    uint64_t n_before; /* answers that were there */
-    uint32_t *own;     /* [n_own] questions that were answered now, by this rank */
+    ry_shared_run shared;
+    ry_run_file file;
+    uint64_t n_lines; /* in FILE, when it was read */
+    uint32_t *own;    /* [n_own] questions that this rank answered in this run */
     size_t n_own;
-    unsigned char *photo; /* of the question before; C heap */
+    unsigned char *photo; /* the encoded image of the question before; C heap */
     size_t photo_size;
     const char *photo_name; /* in the pool of a; NULL = none */
-    const void *photo_of;   /* which one that is: its name or base64 in v */
+    const void *photo_of;   /* which image it is: its name in v; NULL = from a table */
 } ry_vqa_run;
 
 /* ---- vqa_run_file.c ------------------------------------------------------------------------ */
 
-/* Reads what there is into the answers. */
+/* Reads the answers that exist. */
 renyi_status ry_vqa_file_open(ry_vqa_run *r, renyi_error *err) RENYI_CHECK;
-/* Ready to write FILE, or of other ranks FILE.rank<r>: nobody may be reading it any more. */
-renyi_status ry_vqa_file_begin(ry_vqa_run *r, renyi_error *err) RENYI_CHECK;
-/* A line, which gets its newline, to the system. */
+/* Writes a line and its newline. */
 renyi_status ry_vqa_file_put(ry_vqa_run *r, const char *line, renyi_error *err) RENYI_CHECK;
-/* The first rank: FILE gets all answers in the order of the questions, unless it has that. */
+/* Rank 0: FILE gets all answers in the order of the questions, unless they are so already. */
 renyi_status ry_vqa_file_settle(ry_vqa_run *r, renyi_error *err) RENYI_CHECK;
-/* FILE has everything: parts that were read, and this rank's own, go. */
-void ry_vqa_file_drop_parts(ry_vqa_run *r);
-void ry_vqa_file_close(ry_vqa_run *r);
 
-/* ---- vqa_run_share.c, collective ----------------------------------------------------------- */
-
-/* Do all ranks mean the same questions and have the same answers? */
-renyi_status ry_vqa_meet(ry_vqa_run *r, renyi_error *err) RENYI_CHECK;
-/* Answers of every rank to all. */
+/* Collective: checks that all ranks have the same questions and answers. */
+renyi_status ry_vqa_compare_ranks(ry_vqa_run *r, renyi_error *err) RENYI_CHECK;
+/* Collective: gives the answers of every rank to all. */
 renyi_status ry_vqa_share(ry_vqa_run *r, renyi_error *err) RENYI_CHECK;
-
-/* ---- vqa_run_image.c ----------------------------------------------------------------------- */
-
-/* The photo of a question into r->photo; *is_same: it was there already. */
-renyi_status ry_vqa_load_photo(ry_vqa_run *r, const ry_vqa_question *q, int *is_same,
-                               renyi_error *err) RENYI_CHECK;
 
 #endif

@@ -1,78 +1,33 @@
-/* vqa_run_file.c - the file of answers while it is written: resumed, added to, put in order.
- * SPDX-License-Identifier: Apache-2.0 */
-#define _POSIX_C_SOURCE 200809L
+/* vqa_run_file.c - the file of answers of a VQA run: resumed, added to, put in order; and the
+ * answers that ranks exchange, as the lines of that file. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/status.h"
-#include "base/whole_file.h"
-#include "eval/run/part_files.h"
 #include "eval/vqa/vqa_run.h"
 #include "formats/output_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-struct ry_vqa_run_file {
-    char *path;       /* what this rank writes */
-    int fd;           /* -1 = not open */
-    size_t whole;     /* its bytes up to the last newline */
-    int is_torn;      /* there are more: a line that was being written */
-    uint64_t n_lines; /* in FILE, when it was read */
-    uint32_t *parts;  /* [n_parts] FILE.rank<r> that were read */
-    size_t n_parts;
-};
+/* ---- the file ------------------------------------------------------------------------------ */
 
-static renyi_status fail_errno(const char *path, renyi_error *err)
+static renyi_status read_file(void *user, const char *path, const char *bytes, size_t size,
+                              size_t *whole, uint64_t *n_foreign, renyi_error *err)
 {
-    return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
-}
-
-/* ---- what is there ------------------------------------------------------------------------- */
-
-/* A missing file is an empty one. */
-static renyi_status read_file(ry_vqa_run *r, const char *path, renyi_error *err)
-{
-    uint8_t *bytes;
-    size_t size, whole = 0;
-    int is_missing;
-    renyi_status st = ry_file_read(&bytes, &size, path, r->v->max_file_bytes, &is_missing, err);
-    if (st) return is_missing ? RENYI_OK : ry_fail_in(err, st, path);
-    if (size && !r->o.resume)
-        st = ry_fail(err, RENYI_ERR_ARG, -1,
-                     "%s: there are answers in this file already; resume continues them, another "
-                     "name or removing it starts afresh",
-                     path);
-    if (!st) st = ry_vqa_answers_take(r->a, path, (const char *)bytes, size, &whole, err);
-    if (strcmp(path, r->file->path) == 0) {
-        r->file->whole = whole;
-        r->file->is_torn = whole < size;
-    }
-    ry_free(NULL, bytes);
-    return st;
-}
-
-static renyi_status read_parts(ry_vqa_run *r, renyi_error *err)
-{
-    ry_vqa_run_file *f = r->file;
-    RY_TRY(ry_part_list(r->o.answers, &f->parts, &f->n_parts, &r->v->al, err));
-    for (size_t i = 0; i < f->n_parts; i++) {
-        char *path = ry_part_path(r->o.answers, f->parts[i], &r->v->al);
-        const renyi_status st = path ? read_file(r, path, err) : ry_fail_nomem(err, 64);
-        ry_free(&r->v->al, path);
-        RY_TRY(st);
-    }
+    ry_vqa_run *r = user;
+    *n_foreign = 0; /* lines of other runs are an error */
+    RY_TRY(ry_vqa_answers_take(r->a, path, bytes, size, whole, err));
+    if (strcmp(path, r->file.base) == 0) r->n_lines = r->a->info.n_answered + r->a->info.n_repeated;
     return RENYI_OK;
 }
 
-/* A file is about one run, and nothing in it may be lost when it is put in order. */
-static renyi_status check(const ry_vqa_run *r, renyi_error *err)
+/* The file must be of this run: it is written again at the end, and nothing in it may be lost. */
+static renyi_status check_answers(const ry_vqa_run *r, renyi_error *err)
 {
     const renyi_vqa_answers_info *i = &r->a->info;
     if (i->n_foreign)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "%s: %llu answers in it are to other questions; give the questions that it "
+                       "%s: %llu of its answers are to other questions; give the questions that it "
                        "was made for, or another file",
                        r->o.answers, (unsigned long long)i->n_foreign);
     if (!i->n_answered || strcmp(r->a->run, r->words.id) == 0) return RENYI_OK;
@@ -82,60 +37,23 @@ static renyi_status check(const ry_vqa_run *r, renyi_error *err)
                    r->o.answers, i->model, i->policy ? i->policy : "none");
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
-
-/* Only when all ranks have read what there is. */
-static renyi_status open_to_write(ry_vqa_run_file *f, renyi_error *err)
-{
-    f->fd = open(f->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (f->fd < 0 || (f->is_torn && ftruncate(f->fd, (off_t)f->whole)))
-        return fail_errno(f->path, err);
-    return RENYI_OK;
-}
-
 renyi_status ry_vqa_file_open(ry_vqa_run *r, renyi_error *err)
 {
-    const renyi_allocator *al = &r->v->al;
-    const uint32_t rank = r->ranks.r.rank;
+    RY_TRY(ry_run_file_open(&r->file, r->o.answers, r->shared.ranks.r.rank, &r->v->al, err));
     if (!r->o.answers) return RENYI_OK;
-    ry_vqa_run_file *f = r->file = ry_calloc(al, 1, sizeof *f);
-    if (!f) return ry_fail_nomem(err, sizeof *f);
-    f->fd = -1;
-    f->path = rank ? ry_part_path(r->o.answers, rank, al) : ry_strdup(al, r->o.answers);
-    if (!f->path) return ry_fail_nomem(err, strlen(r->o.answers));
-    RY_TRY(read_file(r, r->o.answers, err));
-    f->n_lines = r->a->info.n_answered + r->a->info.n_repeated;
-    RY_TRY(read_parts(r, err));
-    return check(r, err);
-}
-
-renyi_status ry_vqa_file_begin(ry_vqa_run *r, renyi_error *err)
-{
-    return r->file ? open_to_write(r->file, err) : RENYI_OK;
-}
-
-static renyi_status write_whole(const ry_vqa_run_file *f, const char *bytes, size_t n,
-                                renyi_error *err)
-{
-    while (n) {
-        const ssize_t got = write(f->fd, bytes, n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return fail_errno(f->path, err);
-        bytes += got;
-        n -= (size_t)got;
-    }
-    return RENYI_OK;
+    RY_TRY(ry_run_file_read(&r->file, r->o.resume != 0, r->v->max_file_bytes, read_file, r, err));
+    return check_answers(r, err);
 }
 
 renyi_status ry_vqa_file_put(ry_vqa_run *r, const char *line, renyi_error *err)
 {
     const size_t n = strlen(line);
-    if (!r->file) return RENYI_OK;
-    char *ended = ry_alloc(&r->v->al, n + 1, 1); /* one write, so that lines are hardly ever torn */
+    if (!r->file.base) return RENYI_OK;
+    char *ended = ry_alloc(&r->v->al, n + 1, 1); /* in one write, so that lines are complete */
     if (!ended) return ry_fail_nomem(err, n + 1);
     memcpy(ended, line, n);
     ended[n] = '\n';
-    const renyi_status st = write_whole(r->file, ended, n + 1, err);
+    const renyi_status st = ry_run_file_write(&r->file, ended, n + 1, err);
     ry_free(&r->v->al, ended);
     return st;
 }
@@ -154,32 +72,108 @@ static renyi_status write_all(const ry_vqa_run *r, ry_output_file *out, renyi_er
 renyi_status ry_vqa_file_settle(ry_vqa_run *r, renyi_error *err)
 {
     ry_output_file out;
-    ry_vqa_run_file *f = r->file;
-    if (!f || r->ranks.r.rank) return RENYI_OK;
-    if (!f->n_lines && !f->n_parts && r->ranks.r.n_ranks == 1) return RENYI_OK; /* is in order */
+    const renyi_ranks *ranks = &r->shared.ranks.r;
+    if (!r->file.base || ranks->rank) return RENYI_OK;
+    if (!r->n_lines && !r->file.n_parts && ranks->n_ranks == 1) return RENYI_OK; /* in order */
     RY_TRY(ry_output_file_open(&out, r->o.answers, &r->v->al, err));
     return ry_output_file_close(&out, write_all(r, &out, err), &r->v->al, err);
 }
 
-void ry_vqa_file_drop_parts(ry_vqa_run *r)
+/* ---- ranks --------------------------------------------------------------------------------- */
+
+renyi_status ry_vqa_compare_ranks(ry_vqa_run *r, renyi_error *err)
 {
-    ry_vqa_run_file *f = r->file;
-    if (!f) return;
-    if (r->ranks.r.rank) unlink(f->path);
-    for (size_t i = 0; i < f->n_parts; i++) {
-        char *path = ry_part_path(r->o.answers, f->parts[i], &r->v->al);
-        if (path) unlink(path);
-        ry_free(&r->v->al, path);
+    ry_ranks *k = &r->shared.ranks;
+    uint64_t mine = ry_hash_add_text(RY_HASH_START, r->words.id), other;
+    mine = ry_hash_add(mine, &r->v->info.fingerprint, sizeof mine);
+    for (size_t i = 0; i < r->v->count; i++)
+        mine = ry_hash_add_text(mine, r->a->items[i].text ? r->a->items[i].text : "");
+    memcpy(k->mine, &mine, sizeof mine);
+    RY_TRY(ry_ranks_gather(k, sizeof mine, err));
+    for (uint32_t i = 0; i < k->r.n_ranks; i++) {
+        memcpy(&other, k->all + i * sizeof other, sizeof other);
+        if (memcmp(&other, k->all, sizeof other) != 0)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "rank %u has other questions, settings or answers than rank 0; all must "
+                           "see the same files",
+                           i);
     }
+    return RENYI_OK;
 }
 
-void ry_vqa_file_close(ry_vqa_run *r)
+/* Bytes of a line that was not received completely yet. */
+typedef struct tail {
+    char *bytes;
+    size_t used, capacity;
+} tail;
+
+/* Lines are sent as one stream of bytes, because a line may be longer than a chunk. */
+typedef struct line_exchange {
+    ry_vqa_run *r;
+    size_t line, at; /* the next byte to send: place in r->own, and in that line */
+    tail *tails;     /* [n_ranks] */
+} line_exchange;
+
+static size_t send_lines(void *user, unsigned char *to, size_t space)
 {
-    ry_vqa_run_file *f = r->file;
-    if (!f) return;
-    if (f->fd >= 0) close(f->fd);
-    ry_free(&r->v->al, f->path);
-    ry_free(&r->v->al, f->parts);
-    ry_free(&r->v->al, f);
-    r->file = NULL;
+    line_exchange *x = user;
+    const ry_vqa_run *r = x->r;
+    if (x->line == r->n_own) return 0;
+    const char *line = r->a->items[r->own[x->line]].line;
+    const size_t left = strlen(line) + 1 - x->at, n = left < space ? left : space;
+    memcpy(to, line + x->at, n);
+    x->at += n;
+    if (n == left) {
+        to[n - 1] = '\n'; /* instead of the NUL */
+        x->line++;
+        x->at = 0;
+    }
+    return n;
+}
+
+static renyi_status append_bytes(tail *t, const unsigned char *bytes, size_t n,
+                                 const renyi_allocator *al, renyi_error *err)
+{
+    if (t->capacity - t->used < n) {
+        char *grown = ry_alloc(al, t->used + n, 1);
+        if (!grown) return ry_fail_nomem(err, t->used + n);
+        if (t->used) memcpy(grown, t->bytes, t->used);
+        ry_free(al, t->bytes);
+        t->bytes = grown;
+        t->capacity = t->used + n;
+    }
+    memcpy(t->bytes + t->used, bytes, n);
+    t->used += n;
+    return RENYI_OK;
+}
+
+static renyi_status receive_lines(void *user, uint32_t rank, const unsigned char *bytes, size_t n,
+                                  renyi_error *err)
+{
+    line_exchange *x = user;
+    tail *t = &x->tails[rank];
+    char name[32];
+    size_t whole;
+    snprintf(name, sizeof name, "answers of rank %u", rank);
+    RY_TRY(append_bytes(t, bytes, n, &x->r->v->al, err));
+    RY_TRY(ry_vqa_answers_take(x->r->a, name, t->bytes, t->used, &whole, err));
+    t->used -= whole;
+    memmove(t->bytes, t->bytes + whole, t->used);
+    return RENYI_OK;
+}
+
+renyi_status ry_vqa_share(ry_vqa_run *r, renyi_error *err)
+{
+    ry_ranks *k = &r->shared.ranks;
+    const renyi_allocator *al = &r->v->al;
+    line_exchange x = {.r = r};
+    const ry_exchange exchange = {&x, send_lines, receive_lines};
+    if (k->r.n_ranks == 1) return RENYI_OK;
+    x.tails = ry_calloc(al, k->r.n_ranks, sizeof *x.tails);
+    renyi_status st = x.tails ? RENYI_OK : ry_fail_nomem(err, k->r.n_ranks * sizeof *x.tails);
+    st = ry_ranks_agree(k, st, err);
+    if (!st) st = ry_exchange_all(k, &exchange, err);
+    for (uint32_t i = 0; x.tails && i < k->r.n_ranks; i++) ry_free(al, x.tails[i].bytes);
+    ry_free(al, x.tails);
+    return st;
 }

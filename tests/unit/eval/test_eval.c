@@ -118,7 +118,7 @@ static void test_interrupted(void **state)
     renyi_eval_free(e);
     o.progress = NULL;
     assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_ERR_ARG);
-    assert_non_null(strstr(err.message, "results in this file already"));
+    assert_non_null(strstr(err.message, "this file already has results"));
     o.resume = 1;
     e = run_ok(&o);
     assert_totals(e, want);

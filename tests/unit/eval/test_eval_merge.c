@@ -166,13 +166,13 @@ static void test_contradictions(void **state)
         {"\"file\":\"0", "\"file\":\"1", "contradict each other about the name"},
         {"\"run\":\"", "\"run\":\"0\",\"x\":\"", "one run at a time"},
         {"\"model\":\"", "\"model\":\"x", "one run at a time"},
-        {"\"photos\":", "\"photos\":1", "over other photos or classes"},
-        {"\"data\":\"", "\"data\":\"0\",\"x\":\"", "over other photos or classes"},
+        {"\"photos\":", "\"photos\":1", "over other images or classes"},
+        {"\"data\":\"", "\"data\":\"0\",\"x\":\"", "over other images or classes"},
         {"\"img_size\":", "\"img_size\":1", "another image size"},
         {"\"classes\":", "\"classes\":1", "another image size or number of classes"},
         {"\"place\":", "\"place\":99", "no place"},
         {"\"gmacs\":", "\"gmacs\":1", "GMACs for a policy"},
-        {"{\"file\"", "{\"fil\"", "no line of a sample log"},
+        {"{\"file\"", "{\"fil\"", "not a line of a sample log"},
     };
     char *same = read_all(logs[0]), *next = read_all(logs[1]);
     const char *const pair[] = {logs[0], logs[3]};
@@ -188,7 +188,7 @@ static void test_contradictions(void **state)
     char *old = replaced(same, "\"place\":", "\"plac\":");
     write_all(logs[3], old, strlen(old));
     const char *const alone[] = {logs[3]};
-    assert_refused(alone, 1, "other.jsonl:1: no place");
+    assert_refused(alone, 1, "other.jsonl:1: this line has no place");
     free(old);
     write_all(logs[3], "", 0);
     assert_refused(alone, 1, "no sample");

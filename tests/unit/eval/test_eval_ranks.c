@@ -220,7 +220,7 @@ static void test_parts_left_behind(void **state)
             crew_open(&c, next);
             crew_log(&c, at("left.jsonl"), 0);
             assert_true(!crew_run(&c));
-            assert_non_null(strstr(c.members[0].err.message, "results in this file already"));
+            assert_non_null(strstr(c.members[0].err.message, "this file already has results"));
             crew_close(&c);
             crew_open(&c, next);
             crew_log(&c, at("left.jsonl"), 1);

@@ -117,7 +117,7 @@ static void writes_what_llava_would(void **state)
     renyi_error err = {0};
     renyi_vqa_run_options again = opt;
     assert_int_equal(go(v, &opt, NULL, &err), RENYI_ERR_ARG);
-    assert_non_null(strstr(err.message, "there are answers in this file already"));
+    assert_non_null(strstr(err.message, "this file already has results"));
     again.resume = 1;
     o = (oracle){0};
     put("photos/p3.jpg", "late");
