@@ -1,6 +1,5 @@
 /* main.c - the program: finds the verb, runs it and ends with its exit code.
- * SPDX-License-Identifier: Apache-2.0
- */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/cli.h"
 #include "cli/kit/cli_ranks.h"
 #include "cli/kit/options.h"
@@ -35,7 +34,7 @@ static void put_help(FILE *stream)
     for (int i = 0; i < N_VERBS; i++)
         fprintf(stream, "  %-12s %s\n", verbs[i].name, verbs[i].summary);
     fputs("  help         this page; 'renyi help VERB' or 'renyi VERB --help' for one verb\n"
-          "\n'renyi --version' prints the version, the CPU level in use and its number formats.\n"
+          "\n'renyi --version' prints the version, the CPU level in use and its dtypes.\n"
           "Results go to stdout, everything else to stderr.\n"
           "Exit codes: 0 success, 1 failed, 2 wrong usage, 3 some inputs failed.\n"
           "\nExamples:\n"
@@ -124,7 +123,7 @@ static void occupy_standard_streams(void)
 int main(int argc, char **argv)
 {
     occupy_standard_streams();
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message */
-    signal(SIGXFSZ, SIG_IGN); /* so is a file size limit */
+    signal(SIGPIPE, SIG_IGN); /* so that writing to a closed pipe is an error with a message */
+    signal(SIGXFSZ, SIG_IGN); /* the same for a file size limit */
     return ranks_close(cli_finish_output(dispatch(argc, argv)));
 }

@@ -1,6 +1,5 @@
-/* mpi_module.c - renyi_ranks over MPI, a library that the program loads when a launcher started it.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* mpi_module.c - renyi_ranks over MPI, in a library that the program loads under a launcher.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
 #include "cli/kit/ranks_module.h"
 
@@ -11,20 +10,20 @@
 #include <string.h>
 #include <time.h>
 
-typedef struct line {
-    MPI_Comm world; /* a copy: messages of the library are its own */
+typedef struct connection {
+    MPI_Comm world; /* a copy, so that no other messages get in */
     MPI_Request request;
-    size_t n_ranks, piece;     /* numbers that a rank adds up at a time */
+    size_t n_ranks, piece;     /* ranks; numbers that a rank adds at a time */
     float *send, *got, *added; /* [n_ranks, piece], [n_ranks, piece], [piece] */
-} line;
+} connection;
 
-enum { SUM_AT_ONCE = 1 << 20 }; /* numbers of a rank that are under way */
+enum { SUM_AT_ONCE = 1 << 20 }; /* numbers of a rank in one exchange */
 
-int renyi_mpi_open(ranks_module *out, char *message, size_t room);
+int renyi_mpi_open(ranks_module *out, char *message, size_t size);
 
 /* ---- gathering ----------------------------------------------------------------------------- */
 
-static renyi_status check(int code, const char *what, renyi_error *err)
+static renyi_status check_mpi(int code, const char *what, renyi_error *err)
 {
     char text[MPI_MAX_ERROR_STRING];
     int n = 0;
@@ -39,24 +38,25 @@ static renyi_status check(int code, const char *what, renyi_error *err)
     return RENYI_ERR_IO;
 }
 
-static renyi_status start(void *user, const void *mine, size_t size, void *all, renyi_error *err)
+static renyi_status start_gather(void *user, const void *mine, size_t size, void *all,
+                                 renyi_error *err)
 {
-    line *l = user;
+    connection *c = user;
 
-    return check(
-        MPI_Iallgather(mine, (int)size, MPI_BYTE, all, (int)size, MPI_BYTE, l->world, &l->request),
+    return check_mpi(
+        MPI_Iallgather(mine, (int)size, MPI_BYTE, all, (int)size, MPI_BYTE, c->world, &c->request),
         "MPI_Iallgather", err);
 }
 
-/* MPI_Wait would spin on a core that the other ranks of this machine may need. */
-static renyi_status finish(void *user, int wait, int *is_done, renyi_error *err)
+/* Polls with pauses: MPI_Wait would spin on a core that another rank may need. */
+static renyi_status finish_gather(void *user, int wait, int *is_done, renyi_error *err)
 {
-    line *l = user;
+    connection *c = user;
     long nanoseconds = 20000;
 
     for (*is_done = 0;;) {
         const renyi_status st =
-            check(MPI_Test(&l->request, is_done, MPI_STATUS_IGNORE), "MPI_Test", err);
+            check_mpi(MPI_Test(&c->request, is_done, MPI_STATUS_IGNORE), "MPI_Test", err);
         if (st || *is_done || !wait) return st;
         const struct timespec pause = {0, nanoseconds};
         nanosleep(&pause, NULL);
@@ -66,83 +66,83 @@ static renyi_status finish(void *user, int wait, int *is_done, renyi_error *err)
 
 /* ---- adding -------------------------------------------------------------------------------- */
 
-/* Much is under way, and MPI moves it only while it is asked: no naps until it takes long, when
- * some rank must be late. */
-static renyi_status complete(line *l, int code, const char *what, renyi_error *err)
+/* MPI moves data only inside its calls, so poll without pauses at first. If it takes long, a rank
+ * is late: then with pauses. */
+static renyi_status complete(connection *c, int code, const char *what, renyi_error *err)
 {
-    enum { PATIENCE = 100000 };
-    renyi_status st = check(code, what, err);
+    enum { QUICK_TESTS = 100000 };
+    renyi_status st = check_mpi(code, what, err);
     int is_done = 0;
 
-    for (int i = 0; i < PATIENCE && !st && !is_done; i++) {
-        st = finish(l, 0, &is_done, err);
+    for (int i = 0; i < QUICK_TESTS && !st && !is_done; i++) {
+        st = finish_gather(c, 0, &is_done, err);
         if (!is_done) sched_yield();
     }
-    return st || is_done ? st : finish(l, 1, &is_done, err);
+    return st || is_done ? st : finish_gather(c, 1, &is_done, err);
 }
 
-/* In the order of the ranks, in double: what MPI_Allreduce gives depends on its algorithm. */
-static void add_pieces(line *l, size_t n)
+/* In rank order and in double, so that the sum does not depend on an algorithm of MPI_Allreduce. */
+static void add_pieces(connection *c, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         double sum = 0;
-        for (size_t r = 0; r < l->n_ranks; r++) sum += (double)l->got[r * n + i];
-        l->added[i] = (float)sum;
+        for (size_t r = 0; r < c->n_ranks; r++) sum += (double)c->got[r * n + i];
+        c->added[i] = (float)sum;
     }
 }
 
-/* At most n_ranks x piece numbers: every rank gets a piece of everyone's, adds them up and gives
- * the sum to all. So each number goes out and comes back once, however many ranks there are. */
-static renyi_status sum_part(line *l, float *values, size_t n, renyi_error *err)
+/* At most n_ranks x piece numbers. Each rank gets one piece from all, adds them and sends the sum
+ * to all, so each number is sent and received once, for any number of ranks. */
+static renyi_status sum_part(connection *c, float *values, size_t n, renyi_error *err)
 {
-    const size_t piece = (n + l->n_ranks - 1) / l->n_ranks;
+    const size_t piece = (n + c->n_ranks - 1) / c->n_ranks;
     const int count = (int)piece;
     renyi_status st;
 
-    memcpy(l->send, values, n * sizeof *values);
-    memset(l->send + n, 0, (l->n_ranks * piece - n) * sizeof *values);
+    memcpy(c->send, values, n * sizeof *values);
+    memset(c->send + n, 0, (c->n_ranks * piece - n) * sizeof *values);
     st = complete(
-        l,
-        MPI_Ialltoall(l->send, count, MPI_FLOAT, l->got, count, MPI_FLOAT, l->world, &l->request),
+        c,
+        MPI_Ialltoall(c->send, count, MPI_FLOAT, c->got, count, MPI_FLOAT, c->world, &c->request),
         "MPI_Ialltoall", err);
     if (st) return st;
-    add_pieces(l, piece);
-    st = complete(l,
-                  MPI_Iallgather(l->added, count, MPI_FLOAT, l->send, count, MPI_FLOAT, l->world,
-                                 &l->request),
+    add_pieces(c, piece);
+    st = complete(c,
+                  MPI_Iallgather(c->added, count, MPI_FLOAT, c->send, count, MPI_FLOAT, c->world,
+                                 &c->request),
                   "MPI_Iallgather", err);
     if (st) return st;
-    memcpy(values, l->send, n * sizeof *values);
+    memcpy(values, c->send, n * sizeof *values);
     return RENYI_OK;
 }
 
-static renyi_status sum(void *user, float *values, size_t n, renyi_error *err)
+static renyi_status sum_ranks(void *user, float *values, size_t n, renyi_error *err)
 {
-    line *l = user;
-    const size_t most = l->n_ranks * l->piece;
+    connection *c = user;
+    const size_t most = c->n_ranks * c->piece;
 
     for (size_t at = 0; at < n; at += most) {
-        const renyi_status st = sum_part(l, values + at, n - at < most ? n - at : most, err);
+        const renyi_status st = sum_part(c, values + at, n - at < most ? n - at : most, err);
         if (st) return st;
     }
     return RENYI_OK;
 }
 
-/* Before anyone waits for anyone: 12 MB that are touched only if something is added. */
-static int make_room(line *l, int count)
+/* Allocated before any rank waits for another: 12 MB, touched only if something is added. */
+static int alloc_buffers(connection *c, int count)
 {
-    l->n_ranks = (size_t)count;
-    l->piece = SUM_AT_ONCE / l->n_ranks ? SUM_AT_ONCE / l->n_ranks : 1;
-    l->send = calloc(l->n_ranks * l->piece, sizeof *l->send);
-    l->got = calloc(l->n_ranks * l->piece, sizeof *l->got);
-    l->added = calloc(l->piece, sizeof *l->added);
-    return l->send && l->got && l->added ? 0 : -1;
+    c->n_ranks = (size_t)count;
+    c->piece = SUM_AT_ONCE / c->n_ranks ? SUM_AT_ONCE / c->n_ranks : 1;
+    c->send = calloc(c->n_ranks * c->piece, sizeof *c->send);
+    c->got = calloc(c->n_ranks * c->piece, sizeof *c->got);
+    c->added = calloc(c->piece, sizeof *c->added);
+    return c->send && c->got && c->added ? 0 : -1;
 }
 
 /* ---- cores --------------------------------------------------------------------------------- */
 
-/* Ranks of this machine that may run on a core of ours, ourselves included. A launcher that binds
- * ranks to cores of their own gives 1, one that does not gives them all. */
+/* Ranks of this machine that may run on one of this rank's cores, this rank included. 1 if the
+ * launcher binds each rank to its own cores, all of them if it binds none. */
 static uint32_t count_sharing(MPI_Comm world)
 {
     MPI_Comm machine;
@@ -168,69 +168,69 @@ static uint32_t count_sharing(MPI_Comm world)
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
-static void drop(line *l)
+static void free_connection(connection *c)
 {
-    free(l->send);
-    free(l->got);
-    free(l->added);
-    free(l);
+    free(c->send);
+    free(c->got);
+    free(c->added);
+    free(c);
 }
 
-static void leave(void *user)
+static void close_ranks(void *user)
 {
-    line *l = user;
+    connection *c = user;
 
-    MPI_Comm_free(&l->world);
+    MPI_Comm_free(&c->world);
     MPI_Finalize();
-    drop(l);
+    free_connection(c);
 }
 
-static void end_all(void *user, int code)
+static void abort_ranks(void *user, int code)
 {
     (void)user;
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
-static int refuse(char *message, size_t room, const char *text)
+static int report_failure(char *message, size_t size, const char *text)
 {
-    snprintf(message, room, "%s", text);
+    snprintf(message, size, "%s", text);
     return -1;
 }
 
-int renyi_mpi_open(ranks_module *out, char *message, size_t room)
+int renyi_mpi_open(ranks_module *out, char *message, size_t size)
 {
     int level = 0, rank = 0, count = 1;
-    line *l = calloc(1, sizeof *l);
+    connection *c = calloc(1, sizeof *c);
 
-    if (!l) return refuse(message, room, "no memory");
+    if (!c) return report_failure(message, size, "no memory");
     if (out->version != RANKS_MODULE_VERSION ||
         MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level)) {
-        free(l);
-        return refuse(message, room,
-                      out->version != RANKS_MODULE_VERSION
-                          ? "program and module are of different versions; build both again"
-                          : "MPI_Init failed");
+        free(c);
+        return report_failure(message, size,
+                              out->version != RANKS_MODULE_VERSION
+                                  ? "program and module are of different versions; build both again"
+                                  : "MPI_Init failed");
     }
-    if (MPI_Comm_dup(MPI_COMM_WORLD, &l->world)) {
-        free(l);
-        return refuse(message, room, "MPI_Comm_dup failed");
+    if (MPI_Comm_dup(MPI_COMM_WORLD, &c->world)) {
+        free(c);
+        return report_failure(message, size, "MPI_Comm_dup failed");
     }
-    MPI_Comm_set_errhandler(l->world, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(l->world, &rank);
-    MPI_Comm_size(l->world, &count);
-    if (make_room(l, count)) {
-        drop(l);
-        return refuse(message, room, "no memory");
+    MPI_Comm_set_errhandler(c->world, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(c->world, &rank);
+    MPI_Comm_size(c->world, &count);
+    if (alloc_buffers(c, count)) {
+        free_connection(c);
+        return report_failure(message, size, "no memory");
     }
     out->ranks = (renyi_ranks){.struct_size = sizeof out->ranks,
                                .rank = (uint32_t)rank,
                                .n_ranks = (uint32_t)count,
-                               .n_sharing = count_sharing(l->world),
-                               .user = l,
-                               .start = start,
-                               .finish = finish,
-                               .sum = sum};
-    out->close = leave;
-    out->abort = end_all;
+                               .n_sharing = count_sharing(c->world),
+                               .user = c,
+                               .start = start_gather,
+                               .finish = finish_gather,
+                               .sum = sum_ranks};
+    out->close = close_ranks;
+    out->abort = abort_ranks;
     return 0;
 }

@@ -120,7 +120,7 @@ no_incomplete huge
 # A file size limit stands for a disk that fills up under way.
 limited() { (ulimit -f 100 && HF_HOME=$WORK/limited exec "$RENYI" pull test/good); }
 run 1 limited
-err_has "no room"
+err_has "no space"
 [ -z "$(find limited -name '*.incomplete')" ] && [ ! -e limited/hub/models--test--good/refs/main ] || fail "full disk"
 if [ "$(id -u)" -eq 0 ] && mkdir small && mount -t tmpfs -o size=400k tmpfs small 2>/dev/null; then
   trap 'kill $server 2>/dev/null; umount "$WORK/small" 2>/dev/null; rm -rf "$WORK"' EXIT

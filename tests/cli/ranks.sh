@@ -30,7 +30,7 @@ timeless out >want
 mkdir -p bare/bin
 cp "$RENYI" bare/bin/renyi
 run 1 env OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 bare/bin/renyi eval -m toy.safetensors photos
-err_has "a launcher started 3 of us, but this build has no MPI"
+err_has "a launcher started 3 ranks, but this build has no MPI"
 err_has "renyi merge"
 out_empty
 run 3 env OMPI_COMM_WORLD_SIZE=3 RENYI_MPI=off bare/bin/renyi eval -m toy.safetensors photos

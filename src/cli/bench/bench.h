@@ -9,22 +9,22 @@
 
 typedef struct bench_config {
     const char *path;            /* of the model, resolved */
-    renyi_options model_options; /* but for the dtype */
+    renyi_options model_options; /* without the dtype */
     uint32_t batch, threads, repetitions;
-    const char *const *policies; /* [n_policies] the first is what the others are compared with */
+    const char *const *policies; /* [n_policies]; the others are compared with the first */
     size_t n_policies;
-    const renyi_dtype *dtypes; /* [n_dtypes] likewise */
+    const renyi_dtype *dtypes; /* [n_dtypes]; the same */
     size_t n_dtypes;
 } bench_config;
 
-/* Of one format and policy. */
+/* Of one dtype and policy. */
 typedef struct bench_numbers {
     double ms_median, ms_p10, ms_p90; /* per image */
-    double time_ratio;                /* to the first policy: median of the rounds' own ratios */
-    double speedup;                   /* over the first format, likewise */
-    double macs;                      /* per image, that a run really does */
+    double time_ratio;                /* to the first policy: median of the ratios in each round */
+    double speedup;                   /* over the first dtype, the same way */
+    double macs;                      /* per image, as executed */
     double macs_plain;                /* per image, by the token counts alone */
-    double peak_rss_mb;               /* of the whole process: all formats and policies */
+    double peak_rss_mb;               /* of the whole process: all dtypes and policies */
     char policy[RENYI_POLICY_MAX];    /* in full */
     char architecture[64];
     char cpu_level[16];
@@ -54,10 +54,10 @@ double bench_quantile(double *values, size_t count, double q);
 
 typedef struct bench_row {
     char *model;        /* owned */
-    const char *policy; /* as it was asked for; numbers.policy has it in full */
+    const char *policy; /* as given; numbers.policy has it in full */
     uint32_t batch, threads;
     double peak_gflops;      /* at this number of threads; 0 = not measured */
-    const char *faster_than; /* the format that numbers.speedup is over; NULL: this is it */
+    const char *faster_than; /* dtype that numbers.speedup compares with; NULL: this is it */
     double mac_ratio;        /* to the dense row measured with it; NaN: this is the dense row */
     bench_numbers numbers;
 } bench_row;
@@ -81,12 +81,12 @@ void bench_report_print(const bench_report *report, const char *format);
 
 /* Of one policy; ms per image, medians of the rounds. */
 typedef struct bench_train_numbers {
-    double forward_ms;   /* an answer, as a session gives it */
-    double pass_ms;      /* the trainer's pass forward, which saves its activations */
+    double forward_ms;   /* forward pass of a session */
+    double pass_ms;      /* forward pass of the trainer, which saves its activations */
     double step_ms;      /* forward, backward, update */
-    double step_forward; /* step / forward: median of the rounds' own ratios, as are the others */
-    double time_ratio;   /* step / the first policy's */
-    double macs;         /* per image, of the trainer's pass forward */
+    double step_forward; /* step / forward: median of the ratios in each round */
+    double time_ratio;   /* step / step of the first policy: the same way */
+    double macs;         /* per image, of the forward pass of the trainer */
     double activations_mb, parameters_mb, peak_rss_mb;
     uint32_t micro_batch;
     char policy[RENYI_POLICY_MAX];
@@ -98,7 +98,7 @@ int bench_train_measure(const bench_config *config, bench_train_numbers *out);
 
 typedef struct bench_train_row {
     char *model;        /* owned */
-    const char *policy; /* as it was asked for */
+    const char *policy; /* as given */
     uint32_t batch, threads;
     double mac_ratio; /* to the dense row measured with it; NaN: this is the dense row */
     bench_train_numbers numbers;

@@ -35,10 +35,10 @@ static int write_exactly(int fd, const void *from, size_t size)
     return 0;
 }
 
-static _Noreturn void be_the_child(bench_work *work, const void *argument, void *result,
-                                   size_t size, int fd)
+static _Noreturn void run_child(bench_work *work, const void *argument, void *result, size_t size,
+                                int fd)
 {
-    signal(SIGINT, SIG_DFL); /* cleaning up is the parent's */
+    signal(SIGINT, SIG_DFL); /* the parent cleans up */
     signal(SIGTERM, SIG_DFL);
     int code = work(argument, result);
     if (code == CLI_OK && write_exactly(fd, result, size)) code = CLI_FAILED;
@@ -58,7 +58,7 @@ int bench_in_child(bench_work *work, const void *argument, void *result, size_t 
     const pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        be_the_child(work, argument, result, size, ends[1]);
+        run_child(work, argument, result, size, ends[1]);
     }
     if (child < 0) cli_error("cannot start a process: %s", strerror(errno));
     close(ends[1]);
@@ -73,18 +73,18 @@ int bench_in_child(bench_work *work, const void *argument, void *result, size_t 
 
 /* ---- the measurement ----------------------------------------------------------------------- */
 
-/* Warm-up ends after so many rounds, or after the first that is later than this. */
+/* Warm-up ends after this many rounds, or after the round that exceeds this time. */
 enum { WARM_UP_ROUNDS = 3, WARM_UP_MS = 2000 };
 
-/* The formats and policies of one model and what they run on. */
+/* The dtypes and policies of one model, and the buffers they run on. */
 typedef struct contest {
     const bench_config *config;
-    size_t n;                 /* who takes part: n_dtypes * n_policies */
+    size_t n;                 /* sessions: n_dtypes * n_policies */
     renyi_model **models;     /* [n_dtypes] */
     renyi_model_info info;    /* of the first */
     renyi_session **sessions; /* [n_dtypes, n_policies] */
     uint8_t *pixels;          /* [batch, size, size, 3] */
-    float *answers;           /* [batch, outputs] */
+    float *outputs;           /* [batch, n_outputs] */
     double *ms;               /* [repetitions, n] per image */
 } contest;
 
@@ -103,7 +103,7 @@ double bench_quantile(double *values, size_t count, double q)
     return values[low] + (at - (double)low) * (values[high] - values[low]);
 }
 
-/* Any bytes will do: the time of a pass does not depend on them. Same bytes in every run. */
+/* The time of a pass does not depend on the bytes. They are the same in every run. */
 static void fill_pixels(uint8_t *pixels, size_t count)
 {
     uint32_t state = 1;
@@ -114,8 +114,8 @@ static void fill_pixels(uint8_t *pixels, size_t count)
     }
 }
 
-/* The model in one format, and a session for every policy. */
-static renyi_status open_format(contest *c, size_t dtype, renyi_error *err)
+/* The model in one dtype, and a session for each policy. */
+static renyi_status open_dtype(contest *c, size_t dtype, renyi_error *err)
 {
     const bench_config *config = c->config;
     renyi_options opt = config->model_options;
@@ -141,7 +141,7 @@ static renyi_status contest_open(contest *c, renyi_error *err)
     c->models = cli_alloc(c->config->n_dtypes, sizeof *c->models);
     c->sessions = cli_alloc(c->n, sizeof *c->sessions);
     for (size_t i = 0; status == RENYI_OK && i < c->config->n_dtypes; i++)
-        status = open_format(c, i, err);
+        status = open_dtype(c, i, err);
     if (status == RENYI_OK) renyi_model_get_info(c->models[0], &c->info);
     return status;
 }
@@ -153,11 +153,11 @@ static void contest_close(contest *c)
     free(c->sessions);
     free(c->models);
     free(c->pixels);
-    free(c->answers);
+    free(c->outputs);
     free(c->ms);
 }
 
-/* Everyone runs once; ms: [n] per image. */
+/* Each session runs once. ms: [n] per image. */
 static renyi_status run_round(contest *c, double *ms, renyi_error *err)
 {
     const uint32_t batch = c->config->batch;
@@ -165,22 +165,22 @@ static renyi_status run_round(contest *c, double *ms, renyi_error *err)
     for (size_t i = 0; i < c->n; i++) {
         const double start = cli_now_ms();
         const renyi_status status =
-            renyi_run_pixels(c->sessions[i], c->pixels, batch, c->answers, err);
+            renyi_run_pixels(c->sessions[i], c->pixels, batch, c->outputs, err);
         if (status != RENYI_OK) return status;
         ms[i] = (cli_now_ms() - start) / batch;
     }
     return RENYI_OK;
 }
 
-/* Warm-up, then the rounds that count. */
+/* Warm-up, then the measured rounds. */
 static renyi_status contest_run(contest *c, renyi_error *err)
 {
     const size_t n_pixels = (size_t)c->config->batch * c->info.image_size * c->info.image_size * 3;
     renyi_status status = RENYI_OK;
 
     c->pixels = cli_alloc(n_pixels, 1);
-    c->answers = cli_alloc((size_t)c->config->batch * renyi_session_outputs(c->sessions[0]),
-                           sizeof *c->answers);
+    c->outputs = cli_alloc((size_t)c->config->batch * renyi_session_outputs(c->sessions[0]),
+                           sizeof *c->outputs);
     c->ms = cli_alloc(c->config->repetitions * c->n, sizeof *c->ms);
     fill_pixels(c->pixels, n_pixels);
     const double start = cli_now_ms();
@@ -193,8 +193,8 @@ static renyi_status contest_run(contest *c, renyi_error *err)
     return status;
 }
 
-/* The rounds' times of `who`, or their ratios to `other` in the same round: those are blind to a
- * machine that drifts from round to round. out: [repetitions] */
+/* The times of session `who` in all rounds, or their ratios to those of `other` in the same round:
+ * a machine that gets slower changes both. out: [repetitions] */
 static void list_times(const contest *c, size_t who, const size_t *other, double *out)
 {
     const uint32_t rounds = c->config->repetitions;
@@ -217,7 +217,7 @@ static void fill_times(const contest *c, size_t who, bench_numbers *out)
     out->ms_p90 = bench_quantile(times, rounds, 0.9);
     list_times(c, who, &dense, times);
     out->time_ratio = bench_quantile(times, rounds, 0.5);
-    list_times(c, who, &policy, times); /* the first format's */
+    list_times(c, who, &policy, times); /* with the first dtype */
     out->speedup = 1.0 / bench_quantile(times, rounds, 0.5);
     free(times);
 }
@@ -256,8 +256,7 @@ static int measure_here(const void *argument, void *result)
     if (status == RENYI_OK) status = contest_run(&c, &err);
     for (size_t i = 0; status == RENYI_OK && i < c.n; i++)
         status = fill_numbers(&c, i, &numbers[i], &err);
-    if (status != RENYI_OK)
-        cli_error("%s", err.message[0] ? err.message : renyi_status_name(status));
+    if (status != RENYI_OK) cli_fail(&err);
     contest_close(&c);
     return status == RENYI_OK ? CLI_OK : is_misfit ? CLI_USAGE : CLI_FAILED;
 }
@@ -267,8 +266,7 @@ static int peak_here(const void *argument, void *result)
     renyi_error err = {0};
 
     if (renyi_measure_peak(*(const uint32_t *)argument, result, &err) == RENYI_OK) return CLI_OK;
-    cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
-    return CLI_FAILED;
+    return cli_fail(&err);
 }
 
 int bench_measure(const bench_config *config, bench_numbers *out)

@@ -117,7 +117,7 @@ static void put_heading(const bench_report *report)
     free(cpu);
 }
 
-/* A cell of text from the command line: '|' would end it. */
+/* Text from the command line: '|' would end the cell. */
 static void put_cell(const char *text)
 {
     for (; *text; text++) {
@@ -127,10 +127,10 @@ static void put_cell(const char *text)
     fputs(" | ", stdout);
 }
 
-/* What the columns beyond the usual ones are about. */
+/* The additional columns. */
 typedef struct extras {
-    int has_ratios;          /* a policy beside the dense model */
-    const char *faster_than; /* a format beside this one, or NULL */
+    int has_ratios;          /* there is a policy besides the dense model */
+    const char *faster_than; /* there is a dtype besides this one; or NULL */
 } extras;
 
 static void put_row(const bench_row *r, const extras *x)
@@ -157,7 +157,7 @@ static void put_row(const bench_row *r, const extras *x)
     putchar('\n');
 }
 
-/* What each policy means in full, once. */
+/* Each policy in full, once. */
 static void put_policies(const bench_report *report)
 {
     puts("");

@@ -11,16 +11,16 @@
 
 /* ---- the measurement ----------------------------------------------------------------------- */
 
-enum { FORWARD, PASS, STEP, TIMES }; /* what is timed of each policy */
+enum { FORWARD, PASS, STEP, TIMES }; /* the times of each policy */
 
-/* A model and its policies: for each a session and a learner. */
+/* A model, and for each policy a session and a learner. */
 typedef struct contest {
     const bench_config *config;
     renyi_model *model;
     renyi_model_info info;
     renyi_session **sessions; /* [n_policies] */
     renyi_learner **learners; /* [n_policies] */
-    float *pictures;          /* [batch, 3, size, size] */
+    float *images;            /* [batch, 3, size, size] */
     uint32_t *labels;         /* [batch] */
     float *logits;            /* [batch, n_classes] */
     double *ms;               /* [repetitions, n_policies, TIMES] per image */
@@ -70,31 +70,31 @@ static void contest_close(contest *c)
     renyi_model_free(c->model);
     free(c->sessions);
     free(c->learners);
-    free(c->pictures);
+    free(c->images);
     free(c->labels);
     free(c->logits);
     free(c->ms);
 }
 
-/* Noise between -2 and 2, and any labels: the time of a step does not depend on them. */
+/* Random values between -2 and 2, and any labels: the time of a step does not depend on them. */
 static void fill_batch(contest *c)
 {
     const uint32_t batch = c->config->batch;
     const size_t n = (size_t)batch * 3 * c->info.image_size * c->info.image_size;
     uint32_t state = 1;
 
-    c->pictures = cli_alloc(n, sizeof *c->pictures);
+    c->images = cli_alloc(n, sizeof *c->images);
     c->labels = cli_alloc(batch, sizeof *c->labels);
     c->logits = cli_alloc((size_t)batch * c->info.n_classes, sizeof *c->logits);
     for (size_t i = 0; i < n; i++) {
         state = state * 1664525u + 1013904223u; /* Numerical Recipes' generator */
-        c->pictures[i] = (float)(state >> 8) * 0x1p-22f - 2.0f;
+        c->images[i] = (float)(state >> 8) * 0x1p-22f - 2.0f;
     }
     for (uint32_t i = 0; i < batch; i++) c->labels[i] = i % c->info.n_classes;
 }
 
-/* Everyone does everything once. A rate of 0: the update is computed, but the weights stay, so that
- * no run ever leaves the range of numbers. ms: [n_policies, TIMES] */
+/* Each policy does each thing once. With a learning rate of 0 the update is computed, but the
+ * weights stay the same, so that they never overflow. ms: [n_policies, TIMES] */
 static renyi_status run_round(contest *c, double *ms, renyi_error *err)
 {
     const uint32_t n = c->config->batch;
@@ -104,17 +104,18 @@ static renyi_status run_round(contest *c, double *ms, renyi_error *err)
         const double start = cli_now_ms();
         renyi_learner *learner = c->learners[i / TIMES];
         if (i % TIMES == FORWARD)
-            status = renyi_run_tensor(c->sessions[i / TIMES], c->pictures, n, c->logits, err);
+            status = renyi_run_tensor(c->sessions[i / TIMES], c->images, n, c->logits, err);
         else if (i % TIMES == PASS)
-            status = renyi_learner_forward(learner, c->pictures, n, c->logits, err);
+            status = renyi_learner_forward(learner, c->images, n, c->logits, err);
         else
-            status = renyi_learner_step(learner, c->pictures, c->labels, n, 0.0, NULL, err);
+            status = renyi_learner_step(learner, c->images, c->labels, n, 0.0, NULL, err);
         ms[i] = (cli_now_ms() - start) / n;
     }
     return status;
 }
 
-/* Median of time `what` of policy `who`, or of its ratio to `other`'s `than` in the same round. */
+/* Median of time `what` of policy `who`, or of its ratio to time `than` of policy `other` in the
+ * same round. */
 static double median_of(const contest *c, size_t who, int what, const size_t *other, int than)
 {
     const uint32_t rounds = c->config->repetitions;
@@ -170,8 +171,7 @@ static int measure_here(const void *argument, void *result)
         status = run_round(&c, c.ms + r * c.config->n_policies * TIMES, &err);
     for (size_t i = 0; status == RENYI_OK && i < c.config->n_policies; i++)
         fill_numbers(&c, i, &numbers[i]);
-    if (status != RENYI_OK)
-        cli_error("%s", err.message[0] ? err.message : renyi_status_name(status));
+    if (status != RENYI_OK) cli_fail(&err);
     contest_close(&c);
     return status == RENYI_OK ? CLI_OK : is_misfit ? CLI_USAGE : CLI_FAILED;
 }
@@ -183,7 +183,7 @@ int bench_train_measure(const bench_config *config, bench_train_numbers *out)
 
 /* ---- the results --------------------------------------------------------------------------- */
 
-/* Figures of a row, in the order of the columns. */
+/* A number of a row; they are in the order of the columns. */
 typedef struct figure {
     const char *key, *title;
     int digits;
@@ -214,7 +214,7 @@ static void figures_of(const bench_train_row *r, figure out[FIGURES])
 
 static void put_table(const bench_train_row *rows, size_t count, uint32_t repetitions)
 {
-    static const char *const words[] = {"model", "dtype", "policy"};
+    static const char *const titles[] = {"model", "dtype", "policy"};
     text_table table = {0};
     figure f[FIGURES];
     char *cpu = cli_cpu_name();
@@ -227,7 +227,7 @@ static void put_table(const bench_train_row *rows, size_t count, uint32_t repeti
         repetitions);
     free(cpu);
     figures_of(&rows[0], f);
-    for (size_t i = 0; i < 3; i++) text_table_column(&table, TEXT_LEFT, "%s", words[i]);
+    for (size_t i = 0; i < 3; i++) text_table_column(&table, TEXT_LEFT, "%s", titles[i]);
     text_table_column(&table, TEXT_RIGHT, "batch");
     text_table_column(&table, TEXT_RIGHT, "threads");
     for (size_t i = 0; i < FIGURES; i++) text_table_column(&table, TEXT_RIGHT, "%s", f[i].title);

@@ -1,6 +1,5 @@
-/* cmd_bench.c - renyi bench: speed and memory of models on this machine.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* cmd_bench.c - renyi bench: measures speed and memory of models on this machine.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bench/bench.h"
 #include "cli/shared/images.h"
 #include "cli/shared/models.h"
@@ -21,7 +20,7 @@ typedef struct bench_arguments {
     prune_options prune;
     option_counts batches, threads;
     uint64_t repetitions, image_size;
-    const char *format, *cpu, *dtype_words;
+    const char *format, *cpu, *dtype_list;
     renyi_dtype dtypes[MAX_DTYPES];
     size_t n_dtypes;
     int no_peak, train;
@@ -30,20 +29,20 @@ typedef struct bench_arguments {
     size_t n_policies;
 } bench_arguments;
 
-/* "f32,int8" into the list; without it, what each file was made for. */
+/* "f32,int8" as a list; without --dtype, the dtype of each file. */
 static int list_dtypes(bench_arguments *a)
 {
-    const char *at = a->dtype_words;
+    const char *at = a->dtype_list;
 
     if (!at) {
         a->dtypes[a->n_dtypes++] = RENYI_DTYPE_DEFAULT;
         return CLI_OK;
     }
     for (size_t length; a->n_dtypes < MAX_DTYPES; at += length + 1) {
-        char word[8];
+        char name[8];
         length = strcspn(at, ",");
-        snprintf(word, sizeof word, "%.*s", (int)length, at);
-        const renyi_dtype dtype = length < sizeof word ? dtype_from_name(word) : 0;
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        const renyi_dtype dtype = length < sizeof name ? dtype_from_name(name) : 0;
         if (dtype == RENYI_DTYPE_DEFAULT)
             return options_usage_error("bench", "option '--dtype': '%.*s' is not one of %s",
                                        (int)length, at, DTYPE_CHOICES);
@@ -53,8 +52,8 @@ static int list_dtypes(bench_arguments *a)
     return options_usage_error("bench", "option '--dtype': more than %d", MAX_DTYPES);
 }
 
-/* "none" first, whether it was asked for or not; CLI_OK, or another exit code after reporting a
- * policy that no model could have. */
+/* "none", which the others are compared with, comes first even if it was not given. CLI_OK, or
+ * another exit code after reporting a policy that fits no model. */
 static int list_policies(bench_arguments *a)
 {
     char full[RENYI_POLICY_MAX];
@@ -125,14 +124,14 @@ static const char *temporary_model_make(const char *architecture)
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
-/* All that was measured: answers, or training steps. */
+/* All that was measured: forward passes, or training steps. */
 typedef struct bench_results {
     bench_report report;
     bench_train_row *train; /* [n_train] */
     size_t n_train;
 } bench_results;
 
-/* The rows of one measurement, appended to the report. */
+/* Appends the rows of one measurement to the report. */
 static void add_rows(bench_report *report, const bench_config *config, const char *title,
                      const bench_numbers *numbers)
 {
@@ -152,7 +151,7 @@ static void add_rows(bench_report *report, const bench_config *config, const cha
     }
 }
 
-static int measure_answers(const bench_config *config, const char *title, bench_results *results)
+static int measure_passes(const bench_config *config, const char *title, bench_results *results)
 {
     bench_numbers *numbers = cli_alloc(config->n_dtypes * config->n_policies, sizeof *numbers);
     const int code = bench_measure(config, numbers);
@@ -182,7 +181,7 @@ static int measure_steps(const bench_config *config, const char *title, bench_re
     return code;
 }
 
-/* Every batch size on every number of threads; an exit code. */
+/* Each batch size with each number of threads. Returns an exit code. */
 static int measure_model(const bench_arguments *a, const char *path, const char *title,
                          bench_results *results)
 {
@@ -200,12 +199,12 @@ static int measure_model(const bench_arguments *a, const char *path, const char 
             config.batch = (uint32_t)a->batches.values[b];
             config.threads = (uint32_t)a->threads.values[t];
             cli_detail("measuring %s, batch %u, %u threads", title, config.batch, config.threads);
-            code = (a->train ? measure_steps : measure_answers)(&config, title, results);
+            code = (a->train ? measure_steps : measure_passes)(&config, title, results);
         }
     return code;
 }
 
-/* Returns the exit code of the whole: the first failure's if no model was measured. */
+/* Returns CLI_PARTIAL if some models failed, the code of the first failure if all did. */
 static int measure_all(const bench_arguments *a, bench_results *results)
 {
     int failure = CLI_OK;
@@ -229,8 +228,8 @@ static int measure_all(const bench_arguments *a, bench_results *results)
 
 enum { MAX_PEAK_TRIES = 3 };
 
-/* The f32 peak of each number of threads, into the rows. Measured again where f32 was faster: on a
- * machine with neighbours one moment may be a slow one. */
+/* The f32 peak for each number of threads. Measured again if a model was faster than the peak:
+ * other programs may have slowed the first measurement. */
 static int measure_peaks(const bench_arguments *a, bench_report *report, double *peaks)
 {
     for (size_t t = 0; report->count && !a->no_peak && t < a->threads.count; t++) {
@@ -251,7 +250,7 @@ static int measure_peaks(const bench_arguments *a, bench_report *report, double 
     return 0;
 }
 
-static int run(const bench_arguments *a)
+static int measure_and_print(const bench_arguments *a)
 {
     double peaks[OPTION_MAX_COUNTS] = {0};
     bench_results results = {.report = {.threads = a->threads.values,
@@ -272,46 +271,48 @@ static int run(const bench_arguments *a)
     return code;
 }
 
-static option_outcome parse(bench_arguments *a, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(bench_arguments *a, int argc, char **argv,
+                                    cli_strings *arguments)
 {
     const option table[] = {
         {"model", 'm', OPTION_STRINGS, &a->models, "MODEL",
-         "model to measure; may be given again (the small one inside)", 0, 0},
+         "model to measure; may be repeated (the built-in one)", 0, 0},
         {"arch", 'a', OPTION_STRINGS, &a->archs, "NAME",
-         "the same with random weights (renyi init --help)", 0, 0},
+         "architecture with random weights (renyi init --help)", 0, 0},
         {"batch-size", 'b', OPTION_COUNTS, &a->batches, "N,...", "batch sizes (1,8)", 1, 1024},
         {"threads", 't', OPTION_COUNTS, &a->threads, "N,...", "numbers of threads (1,2)", 1, 1024},
         {"repetitions", 'r', OPTION_COUNT, &a->repetitions, "N", "measured runs of each (20)", 1,
          100000},
-        {"output", 'o', OPTION_CHOICE, &a->format, "md|csv|json", "form of the results (md)", 0, 0},
+        {"output", 'o', OPTION_CHOICE, &a->format, "md|csv|json", "format of the results (md)", 0,
+         0},
         {"train", 0, OPTION_FLAG, &a->train, "",
-         "training steps instead of answers (then -b 32, -t 2, -r 5)", 0, 0},
-        {"no-peak", 0, OPTION_FLAG, &a->no_peak, "", "leave out the peak: quicker, no share of it",
-         0, 0},
+         "training steps instead of forward passes (then -b 32, -t 2, -r 5)", 0, 0},
+        {"no-peak", 0, OPTION_FLAG, &a->no_peak, "",
+         "do not measure the peak: quicker, no share of it", 0, 0},
         SIZE_OPTION_ROWS(a),
         {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
-        {"dtype", 0, OPTION_STRING, &a->dtype_words, "D,...",
-         "numbers that the blocks multiply, of " DTYPE_CHOICES " (the file's)", 0, 0},
+        {"dtype", 0, OPTION_STRING, &a->dtype_list, "D,...",
+         "dtypes of the matrix products in the blocks: " DTYPE_CHOICES " (the file's)", 0, 0},
         PRUNE_OPTION_ROWS(&a->prune),
     };
     const verb_syntax syntax = {
         "bench", "[-m MODEL]... [--arch NAME]... [options]",
         "Measures models on random input: median, p10 and p90 in ms per image, images/s, GFLOP/s, the share\n"
-        "of this machine's own matrix-product peak (measured too), and peak memory. Every configuration\n"
-        "runs in a process of its own, after a warm-up. With --prune, given once or more, the dense model and\n"
-        "every policy run in turn in one process; time/dense and MACs/dense say how much of the saving arrives.\n"
-        "With several --dtype the formats take turns as well; the last column is the gain over the first.\n"
-        "With --train a training step (forward, backward, AdamW) is measured beside the forward pass.",
+        "of the machine's matrix-product peak (measured, too), and peak memory. Each configuration runs in\n"
+        "its own process, after a warm-up. With --prune the dense model and all policies run in turn in one\n"
+        "process; time/dense beside MACs/dense shows how much of the saving becomes speed. With several\n"
+        "--dtype the dtypes take turns, too; the last column is the speedup over the first. With --train a\n"
+        "training step (forward, backward, AdamW) is measured beside the forward pass.",
         "  renyi bench -m model.safetensors -b 1,8 -t 1,2 -r 20\n"
         "  renyi bench -m model.safetensors --prune \"mosaic keep=0.7 layers=0,3,6\" --prune \"naive p=16 layers=0-5\"\n"
         "  renyi bench -m model.safetensors --dtype f32,int8 -b 8 -t 2\n"
         "  renyi bench --train --arch vit_small_patch16_224 -t 2 --prune \"evit keep=0.7 layers=0,3,6\"\n"
         "  renyi bench --arch vit_small_patch16_224 --arch vit_base_patch16_224 -o json > bench.json\n",
         OPTIONS_OF(table)};
-    return options_parse(&syntax, argc, argv, words);
+    return options_parse(&syntax, argc, argv, arguments);
 }
 
-/* What was not said. */
+/* Values of the options that were not given. */
 static void set_defaults(bench_arguments *a)
 {
     if (!a->models.count && !a->archs.count)
@@ -326,25 +327,25 @@ static void set_defaults(bench_arguments *a)
 int cmd_bench(int argc, char **argv)
 {
     bench_arguments a = {.format = "md"};
-    cli_strings words = {0};
-    const option_outcome outcome = parse(&a, argc, argv, &words);
+    cli_strings arguments = {0};
+    const option_outcome outcome = parse_options(&a, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
         set_defaults(&a);
-        if (words.count)
+        if (arguments.count)
             options_usage_error("bench", "unexpected '%s' (models are given with -m)",
-                                words.items[0]);
-        else if (a.train && a.dtype_words && strchr(a.dtype_words, ','))
+                                arguments.items[0]);
+        else if (a.train && a.dtype_list && strchr(a.dtype_list, ','))
             options_usage_error("bench", "--train takes one --dtype");
         else if ((code = list_dtypes(&a)) == CLI_OK && (code = list_policies(&a)) == CLI_OK)
-            code = run(&a);
+            code = measure_and_print(&a);
     }
     free(a.policies);
     cli_strings_free(&a.texts);
     prune_options_free(&a.prune);
     cli_strings_free(&a.models);
     cli_strings_free(&a.archs);
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

@@ -95,7 +95,7 @@ static int classify(const classify_arguments *a, const cli_strings *arguments)
 /* ---- command line -------------------------------------------------------------------------- */
 
 static option_outcome parse_options(classify_arguments *a, int argc, char **argv,
-                                    cli_strings *words)
+                                    cli_strings *arguments)
 {
     const option table[] = {
         {"model", 'm', OPTION_STRING, &a->model, "MODEL",
@@ -128,28 +128,28 @@ static option_outcome parse_options(classify_arguments *a, int argc, char **argv
         "  renyi classify -m model.safetensors --keep-rate 0.7 --drop-loc 3,6,9 --trace cuts.jsonl cat.jpg\n"
         "  curl -s https://example.org/cat.jpg | renyi classify -m model.safetensors -\n",
         OPTIONS_OF(table)};
-    return options_parse(&syntax, argc, argv, words);
+    return options_parse(&syntax, argc, argv, arguments);
 }
 
 int cmd_classify(int argc, char **argv)
 {
     classify_arguments a = {.top_k = 5};
-    cli_strings words = {0};
-    const option_outcome outcome = parse_options(&a, argc, argv, &words);
+    cli_strings arguments = {0};
+    const option_outcome outcome = parse_options(&a, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
-        if (!words.count && !a.list)
+        if (!arguments.count && !a.list)
             options_usage_error("classify", "no images given");
         else if (a.trace && strcmp(a.trace, "-") == 0)
             options_usage_error("classify", "--trace needs a file: stdout has the results");
         else if ((code = prune_policy("classify", &a.prune, &a.policy)) == CLI_OK) {
             a.model = model_or_builtin(a.model);
-            code = classify(&a, &words);
+            code = classify(&a, &arguments);
         }
     }
     free(a.policy);
     prune_options_free(&a.prune);
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

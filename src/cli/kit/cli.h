@@ -32,7 +32,7 @@ int cli_is_quiet(void);
 /* Text before all errors and warnings ("rank 2: "); from now on notes are not shown. */
 void cli_set_sender(const char *prefix);
 
-/* What the library says is wrong; its message, or the name of its code without one. */
+/* The message of an error of the library, or the name of its code without one. */
 const char *cli_reason(const renyi_error *err);
 /* Reports it; returns CLI_FAILED. */
 int cli_fail(const renyi_error *err);

@@ -1,6 +1,5 @@
-/* cli_ranks.c - see ranks.h: finds out about a launcher, loads the MPI module, leaves in good
- * order.
- * SPDX-License-Identifier: Apache-2.0 */
+/* cli_ranks.c - detects a launcher such as mpirun, loads the MPI module, joins and leaves the
+ * ranks. SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
 #include "cli/kit/cli_ranks.h"
 
@@ -30,7 +29,7 @@ static unsigned long environment_number(const char *name)
     return text ? strtoul(text, NULL, 10) : 0;
 }
 
-/* How many ranks the launcher says it started; 0 = it does not say. */
+/* How many ranks the launcher started; 0 = unknown. */
 static unsigned long launched_count(void)
 {
     static const char *const names[] = {
@@ -46,17 +45,17 @@ static unsigned long launched_count(void)
 
 int ranks_is_launched(void)
 {
-    const char *wish = getenv("RENYI_MPI");
+    const char *setting = getenv("RENYI_MPI");
 
-    if (wish && (strcmp(wish, "off") == 0 || strcmp(wish, "0") == 0)) return 0;
+    if (setting && (strcmp(setting, "off") == 0 || strcmp(setting, "0") == 0)) return 0;
     const unsigned long count = launched_count();
     return count > 1 || (count == 0 && getenv("PMIX_RANK") != NULL);
 }
 
 /* ---- the module ---------------------------------------------------------------------------- */
 
-/* Beside the program, where the build leaves it, or where `make install` puts it. Nowhere else: no
- * search path, no working directory. NULL = not there. */
+/* Beside the program, where the build writes it, or where `make install` puts it. For safety
+ * neither a search path nor the working directory is used. NULL = not found. */
 static char *module_path(void)
 {
     static const char *const places[] = {"", RENYI_MODULE_PLACE "/"};
@@ -82,13 +81,14 @@ static ranks_module_open *load_module(void)
     ranks_module_open *open_module = NULL;
 
     if (!path) {
-        cli_error("a launcher started %lu of us, but this build has no MPI (%s); install "
+        cli_error("a launcher started %lu ranks, but this build has no MPI (%s); install "
                   "openmpi-bin and libopenmpi-dev and build again, or use --shard I/N and renyi "
                   "merge. RENYI_MPI=off runs each copy alone",
                   launched_count(), RANKS_MODULE_FILE);
         return NULL;
     }
-    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* MPI's own plug-ins look it up */
+    void *library =
+        dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* global: MPI's plug-ins need its symbols */
     if (library) {
         void *symbol = dlsym(library, RANKS_MODULE_SYMBOL);
         memcpy(&open_module, &symbol, sizeof open_module);
@@ -98,7 +98,7 @@ static ranks_module_open *load_module(void)
     return open_module;
 }
 
-static int join(void)
+static int join_ranks(void)
 {
     char message[512] = "";
     ranks_module_open *open_module = load_module();
@@ -115,8 +115,8 @@ static int join(void)
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
-/* Results come from the first rank alone. */
-static void mute(uint32_t rank)
+/* Only the first rank prints results. */
+static void silence_rank(uint32_t rank)
 {
     char name[32];
     const int nowhere = open("/dev/null", O_WRONLY);
@@ -127,7 +127,7 @@ static void mute(uint32_t rank)
     cli_set_sender(name);
 }
 
-/* mpirun binds up to two ranks to a core each, whatever the machine has. */
+/* mpirun binds each of up to two ranks to one core, even if the machine has more. */
 static void note_binding(const renyi_ranks *r)
 {
     cpu_set_t set;
@@ -145,16 +145,16 @@ int ranks_open(void)
     const unsigned long count = launched_count();
 
     if (!ranks_is_launched()) return CLI_OK;
-    if (join()) return CLI_FAILED;
+    if (join_ranks()) return CLI_FAILED;
     const renyi_ranks *r = &state.module.ranks;
     if (count > 1 && r->n_ranks != count) {
-        cli_error("the launcher started %lu of us, MPI sees %u: is it the mpirun of another MPI, "
+        cli_error("the launcher started %lu ranks, MPI sees %u: is it the mpirun of another MPI, "
                   "or srun without --mpi=pmix?",
                   count, r->n_ranks);
         return CLI_FAILED;
     }
     if (r->rank)
-        mute(r->rank);
+        silence_rank(r->rank);
     else
         note_binding(r);
     return CLI_OK;
@@ -178,24 +178,24 @@ uint32_t ranks_threads(uint64_t wanted)
 
 void ranks_settle(void) { state.is_settled = 1; }
 
-void ranks_let_first_speak(void)
+void ranks_let_first_report(void)
 {
-    const struct timespec a_moment = {0, 500 * 1000 * 1000};
+    const struct timespec half_second = {0, 500 * 1000 * 1000};
 
-    if (ranks_number() && !state.is_settled) nanosleep(&a_moment, NULL);
+    if (ranks_number() && !state.is_settled) nanosleep(&half_second, NULL);
 }
 
-/* One exit code that is not 0 is enough for the launcher. */
+/* Only the first rank returns its exit code; one is enough for the launcher. */
 int ranks_close(int code)
 {
     if (!state.is_open) return code;
-    const int is_fine = code == CLI_OK || code == CLI_PARTIAL;
+    const int is_ok = code == CLI_OK || code == CLI_PARTIAL;
     fflush(stdout);
-    if (is_fine || state.is_settled) {
+    if (is_ok || state.is_settled) {
         state.module.close(state.module.ranks.user);
         return ranks_number() ? CLI_OK : code;
     }
-    ranks_let_first_speak();
+    ranks_let_first_report();
     state.module.abort(state.module.ranks.user, code);
     return code;
 }

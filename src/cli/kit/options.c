@@ -19,24 +19,24 @@ int options_usage_error(const char *verb, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    ranks_let_first_speak();
+    ranks_let_first_report();
     cli_error("%s: %s; see 'renyi %s --help'", verb, what, verb);
     return CLI_USAGE;
 }
 
 /* ---- "did you mean ...?" ------------------------------------------------------------------- */
 
-enum { MAX_WORD = 40 };
+enum { MAX_NAME = 40 };
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Levenshtein distance with one row; words longer than MAX_WORD count as far away. */
+/* Levenshtein distance with one row; names longer than MAX_NAME count as far away. */
 static size_t edit_distance(const char *a, const char *b)
 {
-    size_t row[MAX_WORD + 1];
+    size_t row[MAX_NAME + 1];
     const size_t n_a = strlen(a), n_b = strlen(b);
 
-    if (n_a > MAX_WORD || n_b > MAX_WORD) return MAX_WORD;
+    if (n_a > MAX_NAME || n_b > MAX_NAME) return MAX_NAME;
     for (size_t j = 0; j <= n_b; j++) row[j] = j;
     for (size_t i = 1; i <= n_a; i++) {
         size_t diagonal = row[0];
@@ -50,15 +50,15 @@ static size_t edit_distance(const char *a, const char *b)
     return row[n_b];
 }
 
-const char *nearest_name(const char *word, const char *const *candidates, size_t count)
+const char *nearest_name(const char *name, const char *const *candidates, size_t count)
 {
-    const size_t length = strlen(word);
+    const size_t length = strlen(name);
     const char *best = NULL;
-    size_t best_distance = length / 3 + 2; /* farther than this is no typing error */
+    size_t best_distance = length / 3 + 2; /* farther away is no typing error */
 
     for (size_t i = 0; i < count; i++) {
-        const size_t distance = edit_distance(word, candidates[i]);
-        const int is_beginning = length >= 3 && strncmp(candidates[i], word, length) == 0;
+        const size_t distance = edit_distance(name, candidates[i]);
+        const int is_beginning = length >= 3 && strncmp(candidates[i], name, length) == 0;
         if (distance < best_distance || (is_beginning && !best)) {
             best = candidates[i];
             if (distance < best_distance) best_distance = distance;
@@ -98,14 +98,14 @@ static void put_help(const verb_syntax *syntax)
             put_option(o->letter, o->name, o->kind == OPTION_FLAG ? "" : o->argument, o->help);
     }
     put_option('q', "quiet", "", "results and errors only");
-    put_option('v', "verbose", "", "say more on stderr");
+    put_option('v', "verbose", "", "more messages on stderr");
     put_option('h', "help", "", "this page");
     printf("\nExamples:\n%s", syntax->examples);
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-/* Digits only, up to `stop` or the end; -1 on anything else, overflow or out of range. */
+/* `length` digits; -1 for anything else, overflow or a number out of range. */
 static int parse_count(const option *o, const char *text, size_t length, uint64_t *out)
 {
     uint64_t value = 0;
@@ -209,9 +209,9 @@ static int store_value(const char *verb, const option *o, const char *text)
     return 0;
 }
 
-/* ---- the words of the command line --------------------------------------------------------- */
+/* ---- the command line ---------------------------------------------------------------------- */
 
-/* A walk over argv. */
+/* The position in argv. */
 typedef struct cursor {
     const verb_syntax *syntax;
     char **argv;
@@ -270,15 +270,15 @@ static int take_common(cursor *c, const char *name, size_t length)
     return 0;
 }
 
-/* The value of `o`: glued to the option, or the next words. */
-static int take_value(cursor *c, const option *o, const char *glued)
+/* The value of `o`: attached to the option, or the next arguments. */
+static int take_value(cursor *c, const option *o, const char *attached)
 {
-    if (!glued && c->at >= c->argc) {
+    if (!attached && c->at >= c->argc) {
         options_usage_error(c->syntax->name, "option '--%s' needs a value %s", o->name,
                             o->argument);
         return -1;
     }
-    const char *first = glued ? glued : c->argv[c->at++];
+    const char *first = attached ? attached : c->argv[c->at++];
     if (o->kind == OPTION_REALS3 && !strchr(first, ',')) {
         if (c->argc - c->at < 2) {
             options_usage_error(c->syntax->name, "option '--%s' needs three numbers", o->name);
@@ -330,20 +330,21 @@ static int take_letters(cursor *c, const char *text)
     return 0;
 }
 
-option_outcome options_parse(const verb_syntax *syntax, int argc, char **argv, cli_strings *words)
+option_outcome options_parse(const verb_syntax *syntax, int argc, char **argv,
+                             cli_strings *arguments)
 {
     cursor c = {.syntax = syntax, .argv = argv, .argc = argc, .at = 1};
-    int only_words = 0;
+    int options_ended = 0;
 
     while (c.at < argc) {
-        const char *word = argv[c.at++];
+        const char *text = argv[c.at++];
         int rc = 0;
-        if (only_words || word[0] != '-' || !word[1])
-            cli_strings_add(words, cli_copy(word));
-        else if (strcmp(word, "--") == 0)
-            only_words = 1;
+        if (options_ended || text[0] != '-' || !text[1])
+            cli_strings_add(arguments, cli_copy(text));
+        else if (strcmp(text, "--") == 0)
+            options_ended = 1;
         else
-            rc = word[1] == '-' ? take_long(&c, word + 2) : take_letters(&c, word + 1);
+            rc = text[1] == '-' ? take_long(&c, text + 2) : take_letters(&c, text + 1);
         if (rc) return OPTIONS_BAD;
         if (c.help) {
             put_help(syntax);

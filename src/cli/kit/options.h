@@ -1,8 +1,8 @@
-/* options.h - command lines from a table: parsing, --help, and errors that name the culprit.
+/* options.h - parses the command line of a verb by a table of options, which also makes --help.
  * SPDX-License-Identifier: Apache-2.0
  *
  * Accepted: --name value, --name=value, -n value, -nvalue, grouped flags (-qv), "--" ends options.
- * Options and other words may be mixed. A number is checked against the table's range.
+ * Options and arguments may be mixed. Numbers are checked against the range in the table.
  */
 #ifndef RENYI_OPTIONS_H
 #define RENYI_OPTIONS_H
@@ -17,8 +17,8 @@ typedef enum option_kind {
     OPTION_COUNTS,  /* option_counts: "1,8" */
     OPTION_REAL,    /* option_reals with one value */
     OPTION_REALS3,  /* option_reals with three: "a b c" or "a,b,c" */
-    OPTION_CHOICE,  /* const char *: one of `choices`, separated by '|' */
-    OPTION_HEADING  /* no option: `help` is a line above the next rows of the help page */
+    OPTION_CHOICE,  /* const char *: one of the choices in `argument` */
+    OPTION_HEADING  /* no option: `help` is a heading of the help page */
 } option_kind;
 
 enum { OPTION_MAX_COUNTS = 16 };
@@ -37,9 +37,8 @@ typedef struct option {
     const char *name; /* without "--" */
     char letter;      /* 0 = none */
     option_kind kind;
-    void *value; /* what `kind` says */
-    const char
-        *argument; /* its name in the help; the allowed words of OPTION_CHOICE: "md|csv|json" */
+    void *value;          /* of the type that `kind` gives */
+    const char *argument; /* its name in the help; for OPTION_CHOICE the choices: "md|csv|json" */
     const char *help;
     uint64_t min, max; /* OPTION_COUNT(S); max 0 = no limit */
 } option;
@@ -55,14 +54,15 @@ typedef struct verb_syntax {
 
 typedef enum option_outcome { OPTIONS_GO, OPTIONS_HELP, OPTIONS_BAD } option_outcome;
 
-/* Fills the values of the table and collects the other words. -h, -q, -v are
- * understood everywhere. OPTIONS_HELP: the help was printed. OPTIONS_BAD: the error was. */
-option_outcome options_parse(const verb_syntax *syntax, int argc, char **argv, cli_strings *words);
-/* Report wrong usage; returns CLI_USAGE. */
+/* Fills the values of the table and collects the other arguments. Every verb has -h, -q and -v.
+ * OPTIONS_HELP: the help was printed. OPTIONS_BAD: the error was reported. */
+option_outcome options_parse(const verb_syntax *syntax, int argc, char **argv,
+                             cli_strings *arguments);
+/* Reports wrong usage; returns CLI_USAGE. */
 int options_usage_error(const char *verb, const char *fmt, ...) CLI_PRINTF(2, 3);
 
-/* The candidate nearest to `word` (few edits away), or NULL. */
-const char *nearest_name(const char *word, const char *const *candidates, size_t count);
+/* The candidate that is a few typing errors away from `name`, or NULL. */
+const char *nearest_name(const char *name, const char *const *candidates, size_t count);
 
 #define OPTIONS_OF(table) (table), sizeof(table) / sizeof *(table)
 

@@ -39,7 +39,7 @@ static void put_layer(const char *name, const renyi_layer_cost *c)
     put_macs(c);
 }
 
-/* What is left of the dense cost, in percent. */
+/* The cost as a percentage of the dense cost. */
 static void put_shares(const renyi_layer_cost *c, const renyi_layer_cost *dense)
 {
     printf("%-44s %7.1f %% %7.1f %% %7.1f %%\n", "of dense",
@@ -116,7 +116,7 @@ static void put_text(const flops_report *report)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-/* The figures of `c` into an object. */
+/* Adds the costs of `c` to an object. */
 static json_t *add_macs(json_t *out, const renyi_layer_cost *c)
 {
     json_object_set_new(out, "params", json_integer((json_int_t)c->n_params));
@@ -259,40 +259,42 @@ static int count_flops(const flops_arguments *a, const cli_strings *texts)
 
 /* ---- command line -------------------------------------------------------------------------- */
 
-static option_outcome parse_options(flops_arguments *a, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(flops_arguments *a, int argc, char **argv,
+                                    cli_strings *arguments)
 {
     const option table[] = {
         {"model", 'm', OPTION_STRING, &a->model, "MODEL",
-         "file, directory, or Hugging Face name in the cache (the small one inside)", 0, 0},
+         "file, directory, or Hugging Face name in the cache (the built-in one)", 0, 0},
         {"arch", 'a', OPTION_STRING, &a->arch, "NAME",
-         "an architecture by its name, e.g. vit_small_patch16_224", 0, 0},
+         "an architecture by name, e.g. vit_small_patch16_224", 0, 0},
         SIZE_OPTION_ROWS(a),
         {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document", 0, 0},
         PRUNE_OPTION_ROWS(&a->prune),
     };
     const verb_syntax syntax = {
         "flops", "[-m MODEL | --arch NAME] [--prune POLICY]... [options]",
-        "Tokens, parameters and multiply-accumulates (MACs) of a policy, layer by layer and in sum; several\n"
-        "policies are compared. Three columns: 'paper' counts as the papers' GFLOPs do (products, and 5 for\n"
-        "each value a LayerNorm sees), 'plain' the products, 'executed' the products a run really does.",
+        "Counts the tokens, parameters and multiply-accumulates (MACs) of a policy, block by block and in\n"
+        "total, and compares several policies. Three columns: 'paper' counts as the papers' GFLOPs do\n"
+        "(products, and 5 per input value of a LayerNorm), 'plain' counts the products, and 'executed' the\n"
+        "products that a run computes.",
         "  renyi flops --arch vit_small_patch16_224 --prune 'evit keep=0.7 layers=0,3,6 fuse'\n"
         "  renyi flops --arch vit_base_patch16_224 --prune mosaic --prune evit --keep-rate 0.7 --drop-loc 3,6,9\n"
         "  renyi flops -m model.safetensors -p 16 --drop-loc 0-5 --json\n",
         OPTIONS_OF(table)};
-    return options_parse(&syntax, argc, argv, words);
+    return options_parse(&syntax, argc, argv, arguments);
 }
 
 int cmd_flops(int argc, char **argv)
 {
     flops_arguments a = {0};
-    cli_strings words = {0}, texts = {0};
-    const option_outcome outcome = parse_options(&a, argc, argv, &words);
+    cli_strings arguments = {0}, texts = {0};
+    const option_outcome outcome = parse_options(&a, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
-        if (words.count)
+        if (arguments.count)
             options_usage_error("flops", "unexpected '%s' (a model is given with -m)",
-                                words.items[0]);
+                                arguments.items[0]);
         else if (a.model && a.arch)
             options_usage_error("flops", "-m MODEL or --arch NAME, not both");
         else if ((code = prune_policies("flops", &a.prune, &texts)) == CLI_OK) {
@@ -302,6 +304,6 @@ int cmd_flops(int argc, char **argv)
     }
     prune_options_free(&a.prune);
     cli_strings_free(&texts);
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

@@ -1,6 +1,5 @@
-/* cmd_init.c - renyi init: a model with random weights, for benchmarks and tests.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* cmd_init.c - renyi init: writes a model with random weights, for benchmarks and tests.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/options.h"
 #include "cli/kit/progress.h"
 #include "cli/verbs.h"
@@ -13,7 +12,7 @@ typedef struct init_arguments {
     uint64_t seed, classes, dim, blocks, heads, mlp;
 } init_arguments;
 
-static int run_llava(const init_arguments *a, const char *folder)
+static int init_llava(const init_arguments *a, const char *folder)
 {
     work_progress p = {.title = "write"};
     const renyi_lvlm_init_options opt = {.struct_size = sizeof opt,
@@ -35,7 +34,7 @@ static int run_llava(const init_arguments *a, const char *folder)
     return CLI_OK;
 }
 
-static int run(const init_arguments *a, const char *path)
+static int init_model(const init_arguments *a, const char *path)
 {
     const renyi_init_options opt = {.struct_size = sizeof opt,
                                     .seed = a->seed,
@@ -55,43 +54,43 @@ static int run(const init_arguments *a, const char *path)
 int cmd_init(int argc, char **argv)
 {
     init_arguments a = {.seed = 42};
-    cli_strings words = {0};
+    cli_strings arguments = {0};
     const option table[] = {
         {"arch", 'a', OPTION_STRING, &a.arch, "NAME", "architecture, e.g. vit_small_patch16_224", 0,
          0},
         {"seed", 's', OPTION_COUNT, &a.seed, "N", "the same seed gives the same file (42)", 0, 0},
         {"classes", 0, OPTION_COUNT, &a.classes, "N", "number of classes (1000)", 1, 1000000},
-        {"dim", 0, OPTION_COUNT, &a.dim, "N", "width (as the name says)", 1, 65536},
-        {"blocks", 0, OPTION_COUNT, &a.blocks, "N", "number of blocks (as the name says)", 1, 1024},
-        {"heads", 0, OPTION_COUNT, &a.heads, "N", "attention heads (as the name says)", 1, 1024},
+        {"dim", 0, OPTION_COUNT, &a.dim, "N", "width (by the name)", 1, 65536},
+        {"blocks", 0, OPTION_COUNT, &a.blocks, "N", "number of blocks (by the name)", 1, 1024},
+        {"heads", 0, OPTION_COUNT, &a.heads, "N", "attention heads (by the name)", 1, 1024},
         {"mlp-dim", 0, OPTION_COUNT, &a.mlp, "N", "hidden width (four times the width)", 1, 262144},
     };
     const verb_syntax syntax = {
         "init", "--arch NAME [options] OUT",
-        "Writes a model of any size with random weights (truncated normal, 0.02) under timm's names.\n"
+        "Writes a model with random weights (truncated normal, 0.02) under timm's tensor names.\n"
         "Names: vit|deit _ tiny|small|base|large|huge [_distilled] _patch8|14|16|32 [_gap] _224|384|...\n"
-        "(gap: no class token, the head reads the mean of the patches); clip_vit_ in front is a CLIP, both\n"
-        "towers under Hugging Face's names, to which the sizes below apply alike. llava-1.5-7b and -13b are\n"
-        "folders with llava-hf's names (F16, 14 and 27 GB); sizes below are the language model's, and the\n"
-        "image tower follows where they are smaller than its own",
+        "(gap: no class token, the head reads the mean of the patches). clip_vit_... is a CLIP model with both\n"
+        "towers under Hugging Face's names; the sizes below apply to both. llava-1.5-7b and -13b are folders\n"
+        "with llava-hf's names (F16, 14 and 27 GB); the sizes below are those of the language model, and also\n"
+        "of the image tower where they are smaller than its own.",
         "  renyi init --arch vit_small_patch16_224 --seed 1 small.safetensors\n"
         "  renyi init --arch vit_tiny_patch16_224 --classes 10 --dim 64 --heads 2 --blocks 2 toy.safetensors\n"
         "  renyi init --arch clip_vit_base_patch16_224 clip.safetensors\n"
         "  renyi init --arch llava-1.5-7b --blocks 2 llava-2-of-32-layers/\n",
         OPTIONS_OF(table)};
-    const option_outcome outcome = options_parse(&syntax, argc, argv, &words);
+    const option_outcome outcome = options_parse(&syntax, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
         if (!a.arch)
             options_usage_error("init", "--arch NAME is missing");
-        else if (words.count != 1)
+        else if (arguments.count != 1)
             options_usage_error("init", "one output file or folder is needed, %zu given",
-                                words.count);
+                                arguments.count);
         else
-            code = strncmp(a.arch, "llava", 5) == 0 ? run_llava(&a, words.items[0])
-                                                    : run(&a, words.items[0]);
+            code = strncmp(a.arch, "llava", 5) == 0 ? init_llava(&a, arguments.items[0])
+                                                    : init_model(&a, arguments.items[0]);
     }
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

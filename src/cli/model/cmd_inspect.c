@@ -211,7 +211,7 @@ static int inspect_model(const inspect_arguments *a, const char *name)
 int cmd_inspect(int argc, char **argv)
 {
     inspect_arguments a = {0};
-    cli_strings words = {0};
+    cli_strings arguments = {0};
     const option table[] = {
         {"json", 0, OPTION_FLAG, &a.json, "", "one JSON document, tensors included", 0, 0},
         {"tensors", 0, OPTION_FLAG, &a.tensors, "", "list every tensor with dtype, shape and bytes",
@@ -223,22 +223,22 @@ int cmd_inspect(int argc, char **argv)
         "inspect", "[MODEL] [options]",
         "Describes a checkpoint: family, sizes, parameters, multiply-accumulates, preprocessing and\n"
         "where it comes from, tensors. MODEL is a .safetensors or PyTorch file, a directory, or the\n"
-        "name of a Hugging Face repository in the cache; without one, the small model inside the program.\n"
-        "Of a LLaVA or a Llama: image tower, language model with the memory it takes in every number format,\n"
-        "tokenizer; weights of the language model are not read.",
+        "name of a Hugging Face repository in the cache; without one, the built-in model. For a LLaVA or\n"
+        "Llama model: image tower, language model with its memory in each dtype, tokenizer; the weights of\n"
+        "the language model are not read.",
         "  renyi inspect model.safetensors --tensors\n"
         "  renyi inspect llava-1.5-7b-hf\n"
         "  renyi inspect timm/vit_small_patch16_224.augreg_in21k_ft_in1k --json\n",
         OPTIONS_OF(table)};
-    const option_outcome outcome = options_parse(&syntax, argc, argv, &words);
+    const option_outcome outcome = options_parse(&syntax, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
-        if (words.count <= 1)
-            code = inspect_model(&a, model_or_builtin(words.count ? words.items[0] : NULL));
+        if (arguments.count <= 1)
+            code = inspect_model(&a, model_or_builtin(arguments.count ? arguments.items[0] : NULL));
         else
-            options_usage_error("inspect", "one MODEL at a time, %zu given", words.count);
+            options_usage_error("inspect", "one MODEL at a time, %zu given", arguments.count);
     }
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

@@ -56,7 +56,7 @@ static const policy_entry policy_keys[] = {
 };
 
 /* The policy in full; "" if the library refuses it, which a test excludes. */
-static const char *in_full(const char *text, char full[RENYI_POLICY_MAX])
+static const char *full_text(const char *text, char full[RENYI_POLICY_MAX])
 {
     if (renyi_policy_check(text, NULL, full, RENYI_POLICY_MAX, NULL) != RENYI_OK) full[0] = '\0';
     return full;
@@ -87,7 +87,7 @@ static void put_grammar(void)
     printf("\nOr write your own: RULE [key=value...], everything not said at its default.\n"
            "Rules, with all their defaults:\n");
     for (const policy_entry *rule = policy_rules; rule->name; rule++)
-        printf("  %-8s %s\n           %s\n", rule->name, rule->about, in_full(rule->name, full));
+        printf("  %-8s %s\n           %s\n", rule->name, rule->about, full_text(rule->name, full));
     printf("\nKeys (rates are what is KEPT, p and r what each cut REMOVES):\n");
     for (const policy_entry *key = policy_keys; key->name; key++)
         printf("  %s=%-*s %s\n", key->name, 24 - (int)strlen(key->name), key->takes, key->about);
@@ -102,7 +102,7 @@ static json_t *presets_json(void)
         renyi_preset preset;
         renyi_preset_get(i, &preset);
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", preset.name, "policy",
-                                              preset.policy, "full", in_full(preset.policy, full),
+                                              preset.policy, "full", full_text(preset.policy, full),
                                               "about", preset.about));
     }
     return list;
@@ -115,7 +115,7 @@ static void put_json(void)
 
     for (const policy_entry *rule = policy_rules; rule->name; rule++)
         json_array_append_new(rules, json_pack("{s:s, s:s, s:s}", "name", rule->name, "full",
-                                               in_full(rule->name, full), "about", rule->about));
+                                               full_text(rule->name, full), "about", rule->about));
     for (const policy_entry *key = policy_keys; key->name; key++)
         json_array_append_new(keys, json_pack("{s:s, s:s, s:s}", "key", key->name, "takes",
                                               key->takes, "about", key->about));
@@ -126,22 +126,22 @@ static void put_json(void)
 int cmd_policies(int argc, char **argv)
 {
     int json = 0;
-    cli_strings words = {0};
+    cli_strings arguments = {0};
     const option table[] = {
         {"json", 0, OPTION_FLAG, &json, "", "one JSON document", 0, 0},
     };
     const verb_syntax syntax = {
         "policies", "[--json]",
-        "Lists the pruning policies that have names (each row of the paper, and the recommended ones), the\n"
-        "rules with all their defaults, and the keys of the policy text that --prune takes.",
+        "Lists the presets (each row of the paper's tables, and the recommended policies), the rules with all\n"
+        "their defaults, and the keys of the policy text that --prune takes.",
         "  renyi policies\n"
         "  renyi policies --json\n",
         OPTIONS_OF(table)};
-    const option_outcome outcome = options_parse(&syntax, argc, argv, &words);
+    const option_outcome outcome = options_parse(&syntax, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
-    if (outcome == OPTIONS_GO && words.count) {
-        options_usage_error("policies", "unexpected '%s'", words.items[0]);
+    if (outcome == OPTIONS_GO && arguments.count) {
+        options_usage_error("policies", "unexpected '%s'", arguments.items[0]);
     } else if (outcome == OPTIONS_GO) {
         code = CLI_OK;
         if (json) {
@@ -151,6 +151,6 @@ int cmd_policies(int argc, char **argv)
             put_grammar();
         }
     }
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

@@ -12,7 +12,7 @@
 
 typedef struct quantize_arguments {
     const char *model, *out, *calib, *range, *lm;
-    uint64_t photos, seed, batch, threads;
+    uint64_t images, seed, batch, threads;
     option_reals percentile, spread;
     int exif, json;
 } quantize_arguments;
@@ -24,15 +24,15 @@ static renyi_range_rule rule_of(const quantize_arguments *a)
     return strcmp(a->range, "max") == 0 ? RENYI_RANGE_MAX : RENYI_RANGE_PERCENTILE;
 }
 
-/* Photos through the model; the first `photos` of a shuffled order. */
-static renyi_status run_photos(const quantize_arguments *a, renyi_calibration *c,
+/* Runs the model on the first `images` images of a shuffled order. */
+static renyi_status run_images(const quantize_arguments *a, renyi_calibration *c,
                                const renyi_model *m, work_progress *p, renyi_error *err)
 {
     const renyi_dataset_options d = {.struct_size = sizeof d,
                                      .unlabelled = 1,
                                      .shuffle = 1,
                                      .seed = a->seed,
-                                     .limit = a->photos};
+                                     .limit = a->images};
     const renyi_calibration_photos_options o = {.struct_size = sizeof o,
                                                 .apply_exif = (uint32_t)a->exif,
                                                 .user = p,
@@ -49,8 +49,8 @@ static renyi_status run_photos(const quantize_arguments *a, renyi_calibration *c
 
 /* ---- the work ------------------------------------------------------------------------------ */
 
-static void report(const quantize_arguments *a, const renyi_quantize_result *r,
-                   const renyi_model_info *info)
+static void put_result(const quantize_arguments *a, const renyi_quantize_result *r,
+                       const renyi_model_info *info)
 {
     if (a->json) {
         json_print(json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I}", "model",
@@ -69,8 +69,8 @@ static void report(const quantize_arguments *a, const renyi_quantize_result *r,
            (double)r->bytes_in / (double)r->bytes_out);
 }
 
-/* The finished file is opened once: what is reported is what it says, and it is known to load. */
-static int check_and_report(const quantize_arguments *a, const renyi_quantize_result *r)
+/* Opens the finished file: it is known to load, and the report shows what it contains. */
+static int check_file(const quantize_arguments *a, const renyi_quantize_result *r)
 {
     const renyi_options opt = {.struct_size = sizeof opt};
     renyi_model *m = NULL;
@@ -79,13 +79,13 @@ static int check_and_report(const quantize_arguments *a, const renyi_quantize_re
 
     if (renyi_model_open(&m, a->out, &opt, &err) != RENYI_OK) return cli_fail(&err);
     renyi_model_get_info(m, &info);
-    report(a, r, &info);
+    put_result(a, r, &info);
     renyi_model_free(m);
     return CLI_OK;
 }
 
-static int write_file(const quantize_arguments *a, const char *path, const renyi_calibration *c,
-                      renyi_quantize_result *result)
+static int write_quantized(const quantize_arguments *a, const char *path,
+                           const renyi_calibration *c, renyi_quantize_result *result)
 {
     work_progress p = {.title = "write"};
     renyi_error err = {0};
@@ -102,14 +102,14 @@ static int write_file(const quantize_arguments *a, const char *path, const renyi
     return st == RENYI_OK ? CLI_OK : cli_fail(&err);
 }
 
-/* Said before the photos are run; without them the library says it. */
-static int is_quantised(const renyi_model *m, const char *word)
+/* Checked before calibration runs; without calibration the library reports it. */
+static int is_quantized(const renyi_model *m, const char *name)
 {
     renyi_model_info info;
 
     renyi_model_get_info(m, &info);
     if (info.quantization)
-        cli_error("%s is quantised already (%s); take the original", word, info.quantization);
+        cli_error("%s is quantized already (%s); use the original", name, info.quantization);
     return info.quantization != NULL;
 }
 
@@ -126,13 +126,13 @@ static int quantize_calibrated(const quantize_arguments *a, const char *path,
     renyi_error err = {0};
     renyi_status st = renyi_model_open(&m, path, &open, &err);
 
-    if (st == RENYI_OK && is_quantised(m, a->model)) {
+    if (st == RENYI_OK && is_quantized(m, a->model)) {
         renyi_model_free(m);
         return CLI_FAILED;
     }
     if (st == RENYI_OK) st = renyi_calibration_new(&c, m, &o, &err);
-    if (st == RENYI_OK) st = run_photos(a, c, m, &p, &err);
-    int code = st == RENYI_OK ? write_file(a, path, c, result) : cli_fail(&err);
+    if (st == RENYI_OK) st = run_images(a, c, m, &p, &err);
+    int code = st == RENYI_OK ? write_quantized(a, path, c, result) : cli_fail(&err);
     if (code == CLI_OK && p.failed.count) code = CLI_PARTIAL;
     work_progress_free(&p);
     renyi_calibration_free(c);
@@ -140,7 +140,7 @@ static int quantize_calibrated(const quantize_arguments *a, const char *path,
     return code;
 }
 
-static int run(const quantize_arguments *a)
+static int quantize_model(const quantize_arguments *a)
 {
     renyi_quantize_result result = {0};
     char *path = model_path_resolve(a->model);
@@ -148,10 +148,10 @@ static int run(const quantize_arguments *a)
     if (!path) return CLI_FAILED;
     catch_interrupt();
     int code =
-        a->calib ? quantize_calibrated(a, path, &result) : write_file(a, path, NULL, &result);
+        a->calib ? quantize_calibrated(a, path, &result) : write_quantized(a, path, NULL, &result);
     free(path);
     if (code == CLI_OK || code == CLI_PARTIAL) {
-        const int last = check_and_report(a, &result);
+        const int last = check_file(a, &result);
         if (last != CLI_OK) code = last;
     }
     return code;
@@ -216,77 +216,81 @@ static int quantize_lm(const char *model, const char *out, const char *bits, int
 
 /* ---- the command line ---------------------------------------------------------------------- */
 
-static option_outcome parse(quantize_arguments *a, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(quantize_arguments *a, int argc, char **argv,
+                                    cli_strings *arguments)
 {
     const option table[] = {
         {"model", 'm', OPTION_STRING, &a->model, "MODEL",
          "file, directory, or Hugging Face repository in the cache", 0, 0},
         {"output", 'o', OPTION_STRING, &a->out, "FILE", "the .safetensors file to write", 0, 0},
         {"lm", 0, OPTION_CHOICE, &a->lm, "int8|int4",
-         "the language model of a LLaVA, or a Llama, in so many bits; the rest stays", 0, 0},
-        {"calib", 0, OPTION_STRING, &a->calib, "PHOTOS",
-         "photos that tell the ranges of activations: folder or list (each token its own)", 0, 0},
-        {"calib-photos", 0, OPTION_COUNT, &a->photos, "N", "so many of them, at random (128)", 1,
-         1000000},
+         "quantize the language model of a LLaVA, or a Llama; the rest stays", 0, 0},
+        {"calib", 0, OPTION_STRING, &a->calib, "IMAGES",
+         "folder or list of images that give the ranges of activations (each token its own)", 0, 0},
+        {"calib-photos", 0, OPTION_COUNT, &a->images, "N", "number of them, chosen at random (128)",
+         1, 1000000},
         {"calib-range", 0, OPTION_CHOICE, &a->range, "max|percentile",
-         "all numbers that were seen, or those of most tokens (percentile)", 0, 0},
+         "range of all numbers, or of most tokens (percentile)", 0, 0},
         {"percentile", 0, OPTION_REAL, &a->percentile, "P",
-         "per cent of the tokens that the range holds at either end (99.9)", 0, 0},
+         "percentage of the tokens that the range covers at either end (99.9)", 0, 0},
         {"calib-spread", 0, OPTION_REAL, &a->spread, "R",
-         "products with a range R times that of the median token stay per token (8)", 0, 0},
-        {"seed", 0, OPTION_COUNT, &a->seed, "N", "of the choice of photos (0)", 0, 0},
-        {"batch-size", 'b', OPTION_COUNT, &a->batch, "N", "photos run together (8)", 1, 4096},
+         "products with a range over R times the median token's stay per token (8)", 0, 0},
+        {"seed", 0, OPTION_COUNT, &a->seed, "N", "seed of the random choice (0)", 0, 0},
+        {"batch-size", 'b', OPTION_COUNT, &a->batch, "N", "images run together (8)", 1, 4096},
         {"threads", 't', OPTION_COUNT, &a->threads, "N", "threads (physical cores)", 1, 1024},
-        {"exif", 0, OPTION_FLAG, &a->exif, "", "turn photos as their EXIF orientation says", 0, 0},
+        {"exif", 0, OPTION_FLAG, &a->exif, "", "turn images by their EXIF orientation", 0, 0},
         {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document on stdout", 0, 0},
     };
     const verb_syntax syntax = {
-        "quantize", "-m MODEL [--calib PHOTOS] -o OUT.safetensors [options]",
-        "Writes a model with 8-bit weights: a quarter of the size, and it runs in int8 wherever that is\n"
-        "faster. The file holds everything (preprocessing, labels), and every verb takes it as -m.\n"
-        "With --lm a language model in 8 or 4 bits, which is mapped and runs without conversion; its\n"
-        "tokenizer belongs beside the file.",
+        "quantize", "-m MODEL [--calib IMAGES] -o OUT.safetensors [options]",
+        "Writes a model with 8-bit weights: a quarter of the size, and it runs in int8 where that is faster.\n"
+        "The file is complete (preprocessing and labels included), and every verb takes it with -m.\n"
+        "With --lm the language model gets 8 or 4 bits; its file is mapped and runs without conversion. Put\n"
+        "the tokenizer beside it.",
         "  renyi quantize -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k -o small-int8.safetensors\n"
-        "  renyi quantize -m model.safetensors --calib photos/ --calib-photos 256 -o int8.safetensors\n"
+        "  renyi quantize -m model.safetensors --calib images/ --calib-photos 256 -o int8.safetensors\n"
         "  renyi quantize -m model.safetensors --calib list.csv --calib-range max -o int8.safetensors\n"
         "  renyi quantize -m llava-1.5-7b-hf/ --lm int4 -o int4/model.safetensors\n"
         "  renyi inspect int8.safetensors\n",
         OPTIONS_OF(table)};
-    return options_parse(&syntax, argc, argv, words);
+    return options_parse(&syntax, argc, argv, arguments);
 }
 
-/* 0, or CLI_USAGE after saying what is wrong. */
-static int check(const quantize_arguments *a, const cli_strings *words)
+/* 0, or CLI_USAGE after reporting. */
+static int check_arguments(const quantize_arguments *a, const cli_strings *arguments)
 {
     const double p = a->percentile.values[0];
 
-    if (words->count) return options_usage_error("quantize", "what is '%s'?", words->items[0]);
+    if (arguments->count)
+        return options_usage_error("quantize", "unexpected '%s'", arguments->items[0]);
     if (!a->model) return options_usage_error("quantize", "-m MODEL is missing");
     if (!a->out) return options_usage_error("quantize", "-o OUT.safetensors is missing");
     if (a->lm && a->calib)
         return options_usage_error("quantize", "--calib is for vision models, not for --lm");
     if (a->percentile.given && rule_of(a) == RENYI_RANGE_MAX)
-        return options_usage_error("quantize", "--percentile goes with --calib-range percentile");
+        return options_usage_error("quantize", "--percentile needs --calib-range percentile");
     if (a->percentile.given && !(p > 50.0 && p <= 100.0))
-        return options_usage_error("quantize", "--percentile %g: above 50, at most 100", p);
+        return options_usage_error("quantize",
+                                   "option '--percentile': %g is not above 50 and at most 100", p);
     if (a->spread.given && !(a->spread.values[0] >= 1.0))
-        return options_usage_error("quantize", "--calib-spread %g: 1 or more", a->spread.values[0]);
+        return options_usage_error("quantize", "option '--calib-spread': %g is not 1 or more",
+                                   a->spread.values[0]);
     if (!a->calib && (a->percentile.given || a->spread.given || rule_of(a) == RENYI_RANGE_MAX))
-        return options_usage_error("quantize", "--calib PHOTOS is missing: they tell the ranges");
+        return options_usage_error("quantize", "--calib IMAGES is missing: they give the ranges");
     return 0;
 }
 
 int cmd_quantize(int argc, char **argv)
 {
-    quantize_arguments a = {.range = "percentile", .photos = 128};
-    cli_strings words = {0};
-    const option_outcome outcome = parse(&a, argc, argv, &words);
+    quantize_arguments a = {.range = "percentile", .images = 128};
+    cli_strings arguments = {0};
+    const option_outcome outcome = parse_options(&a, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
-        code = check(&a, &words);
-        if (!code) code = a.lm ? quantize_lm(a.model, a.out, a.lm, a.json) : run(&a);
+        code = check_arguments(&a, &arguments);
+        if (!code) code = a.lm ? quantize_lm(a.model, a.out, a.lm, a.json) : quantize_model(&a);
     }
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

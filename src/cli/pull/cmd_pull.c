@@ -1,8 +1,8 @@
-/* cmd_pull.c - renyi pull: a Hugging Face repository into the cache.
+/* cmd_pull.c - renyi pull: downloads a Hugging Face repository into the cache.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Every file is fetched and checked before the first link of the snapshot is made, so a snapshot is
- * whole or not there.
+ * All files are downloaded and checked before the first link of the snapshot is made, so a snapshot
+ * is either complete or missing.
  */
 #include "cli/kit/files.h"
 #include "cli/kit/options.h"
@@ -24,16 +24,16 @@ typedef struct pull_arguments {
     int force;
 } pull_arguments;
 
-/* What a snapshot will consist of. */
+/* The files of the future snapshot. */
 typedef struct pull_state {
     hub_source source;
     hub_file files[MAX_FILES];
     size_t count;
 } pull_state;
 
-/* Ask for a file and fetch it. The first answer fixes the commit for all that follow: a push to the
- * branch meanwhile cannot mix two versions. */
-static hub_answer take(pull_state *p, const char *name)
+/* Asks for a file and downloads it. The first answer fixes the commit for all others, so that a
+ * push to the branch in the meantime cannot mix two versions. */
+static hub_answer take_file(pull_state *p, const char *name)
 {
     if (p->count == MAX_FILES) {
         cli_error("%s: more than %d files", p->source.repo, MAX_FILES);
@@ -113,16 +113,16 @@ static int read_index(const char *path, cli_strings *shards)
 
 static hub_answer take_shards(pull_state *p)
 {
-    const hub_answer answer = take(p, "model.safetensors.index.json");
+    const hub_answer answer = take_file(p, "model.safetensors.index.json");
     cli_strings shards = {0};
 
     if (answer != HUB_FOUND) return answer;
     char *index = cli_format("%s/blobs/%s", p->source.repo_dir, p->files[p->count - 1].etag);
     int failed = read_index(index, &shards);
     for (size_t i = 0; !failed && i < shards.count; i++) {
-        const hub_answer shard = take(p, shards.items[i]);
+        const hub_answer shard = take_file(p, shards.items[i]);
         if (shard == HUB_ABSENT)
-            cli_error("%s: the index names %s, which is not there", p->source.repo,
+            cli_error("%s: the index names %s, which the repository does not have", p->source.repo,
                       shards.items[i]);
         failed = shard != HUB_FOUND;
     }
@@ -131,24 +131,24 @@ static hub_answer take_shards(pull_state *p)
     return failed ? HUB_FAILED : HUB_FOUND;
 }
 
-/* How texts become ids; only models with a text tower have it. */
+/* Only models with a text tower have a tokenizer. */
 static int take_tokenizer(pull_state *p)
 {
-    const hub_answer whole = take(p, "tokenizer.json");
+    const hub_answer whole = take_file(p, "tokenizer.json");
     if (whole != HUB_ABSENT) return whole == HUB_FAILED ? -1 : 0;
 
-    hub_answer part = take(p, "vocab.json");
-    if (part == HUB_FOUND) part = take(p, "merges.txt");
+    hub_answer part = take_file(p, "vocab.json");
+    if (part == HUB_FOUND) part = take_file(p, "merges.txt");
     return part == HUB_FAILED ? -1 : 0;
 }
 
 static int take_all(pull_state *p)
 {
-    const hub_answer config = take(p, "config.json");
+    const hub_answer config = take_file(p, "config.json");
     if (config == HUB_FAILED) return -1;
-    hub_answer weights = take(p, "model.safetensors");
+    hub_answer weights = take_file(p, "model.safetensors");
     if (weights == HUB_ABSENT) weights = take_shards(p);
-    if (weights == HUB_ABSENT) weights = take(p, "pytorch_model.bin");
+    if (weights == HUB_ABSENT) weights = take_file(p, "pytorch_model.bin");
     if (weights == HUB_FAILED) return -1;
     if (weights == HUB_ABSENT && config == HUB_ABSENT)
         cli_error("%s: no such repository at %s, or no model in it%s", p->source.repo,
@@ -161,12 +161,12 @@ static int take_all(pull_state *p)
     if (config == HUB_ABSENT)
         cli_warn("%s has no config.json: heads and preprocessing will be guessed from the shapes",
                  p->source.repo);
-    if (take(p, "preprocessor_config.json") == HUB_FAILED) return -1;
+    if (take_file(p, "preprocessor_config.json") == HUB_FAILED) return -1;
     return take_tokenizer(p);
 }
 
-/* Links, then the ref: -m NAME finds the snapshot only when all of it is there. */
-static int publish(const pull_state *p, const char *revision)
+/* Links first, then the ref: -m NAME finds the snapshot only when it is complete. */
+static int link_snapshot(const pull_state *p, const char *revision)
 {
     const char *commit = p->files[0].commit;
     int rc = 0;
@@ -191,7 +191,7 @@ static char *endpoint_from_environment(void)
     return endpoint;
 }
 
-/* NULL without one; *failed when it could not be a header. */
+/* NULL without one; sets *failed if it cannot be sent in a header. */
 static const char *token_from_environment(int *failed)
 {
     const char *token = getenv("HF_TOKEN");
@@ -199,7 +199,7 @@ static const char *token_from_environment(int *failed)
     if (!token || !*token) return NULL;
     for (const char *at = token; *at; at++)
         if (*at <= 0x20 || *at > 0x7e) *failed = 1;
-    if (*failed) cli_error("HF_TOKEN holds characters that no token has");
+    if (*failed) cli_error("HF_TOKEN has characters that no token has");
     return token;
 }
 
@@ -221,19 +221,19 @@ static int pull_from(const pull_arguments *a, const char *repo, const char *root
                              .has_token = token != NULL,
                              .force = a->force};
     if (!p->source.client) {
-        cli_error("libcurl does not start");
+        cli_error("cannot start libcurl");
         failed = 1;
     }
     if (!failed) failed = take_all(p);
-    if (!failed) failed = publish(p, a->revision);
-    if (!failed) cli_note("ready: renyi classify -m %s PHOTO", repo);
+    if (!failed) failed = link_snapshot(p, a->revision);
+    if (!failed) cli_note("ready: renyi classify -m %s IMAGE", repo);
     http_client_free(p->source.client);
     free(p->source.repo_dir);
     free(p);
     return failed ? CLI_FAILED : CLI_OK;
 }
 
-static int run(const pull_arguments *a, const char *repo)
+static int pull_repository(const pull_arguments *a, const char *repo)
 {
     const char *offline = getenv("HF_HUB_OFFLINE");
 
@@ -243,12 +243,12 @@ static int run(const pull_arguments *a, const char *repo)
     if (!hub_is_revision(a->revision))
         return options_usage_error("pull", "'%s' is not a branch, tag or commit", a->revision);
     if (offline && *offline && strcmp(offline, "0") != 0) {
-        cli_error("HF_HUB_OFFLINE is set: nothing is fetched");
+        cli_error("HF_HUB_OFFLINE is set: nothing is downloaded");
         return CLI_FAILED;
     }
     char *root = hub_cache_root();
     if (!root) {
-        cli_error("nowhere to put it: set HF_HOME or HOME");
+        cli_error("no cache folder: set HF_HOME or HOME");
         return CLI_FAILED;
     }
     char *endpoint = endpoint_from_environment();
@@ -261,34 +261,35 @@ static int run(const pull_arguments *a, const char *repo)
 int cmd_pull(int argc, char **argv)
 {
     pull_arguments a = {.revision = "main", .stall_seconds = 60, .retries = 3};
-    cli_strings words = {0};
+    cli_strings arguments = {0};
     const option table[] = {
         {"revision", 'r', OPTION_STRING, &a.revision, "REV", "branch, tag or commit (main)", 0, 0},
-        {"force", 'f', OPTION_FLAG, &a.force, "", "fetch again what is in the cache already", 0, 0},
-        {"retries", 0, OPTION_COUNT, &a.retries, "N", "new tries after a cut connection (3)", 0,
+        {"force", 'f', OPTION_FLAG, &a.force, "", "download again what is already in the cache", 0,
+         0},
+        {"retries", 0, OPTION_COUNT, &a.retries, "N", "attempts after a cut connection (3)", 0,
          1000},
         {"timeout", 0, OPTION_COUNT, &a.stall_seconds, "S",
-         "seconds without a byte that count as cut (60)", 1, 86400},
+         "seconds without data after which a connection counts as cut (60)", 1, 86400},
     };
     const verb_syntax syntax = {
         "pull", "REPOSITORY [options]",
-        "Fetches config.json, preprocessor_config.json, the weights (model.safetensors or its shards) and the\n"
-        "tokenizer, if there is one, of a Hugging Face repository into the cache that Hugging Face's own tools\n"
-        "use ($HF_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub). Interrupted downloads are\n"
-        "resumed, size and digest are checked. HF_ENDPOINT names another server, HF_TOKEN opens private\n"
-        "repositories. Prints the directory, which -m takes, as it takes the repository's name.",
+        "Downloads config.json, preprocessor_config.json, the weights (model.safetensors or its shards) and\n"
+        "the tokenizer, if there is one, of a Hugging Face repository into the cache of the Hugging Face\n"
+        "tools ($HF_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub). Interrupted downloads are\n"
+        "resumed; size and digest are checked. HF_ENDPOINT sets another server, HF_TOKEN gives access to\n"
+        "private repositories. Prints the directory; -m takes it or the name of the repository.",
         "  renyi pull timm/vit_small_patch16_224.augreg_in21k_ft_in1k\n"
         "  renyi pull facebook/deit-base-distilled-patch16-224 --revision main\n",
         OPTIONS_OF(table)};
-    const option_outcome outcome = options_parse(&syntax, argc, argv, &words);
+    const option_outcome outcome = options_parse(&syntax, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
-        if (words.count == 1)
-            code = run(&a, words.items[0]);
+        if (arguments.count == 1)
+            code = pull_repository(&a, arguments.items[0]);
         else
-            options_usage_error("pull", "one REPOSITORY is needed, %zu given", words.count);
+            options_usage_error("pull", "one REPOSITORY is needed, %zu given", arguments.count);
     }
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

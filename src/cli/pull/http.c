@@ -1,6 +1,5 @@
-/* http.c - see http.h.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* http.c - HEAD and GET requests over libcurl, with its own handling of redirects.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/pull/http.h"
 
 #include "cli/kit/cli.h"
@@ -109,7 +108,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *user)
     exchange *x = user;
     const int is_wanted = x->sink && (x->reply->status == 200 || x->reply->status == 206);
 
-    if (!is_wanted) return size * count; /* pages that explain an error */
+    if (!is_wanted) return size * count; /* the text of an error page */
     if (x->sink(x->user, x->reply, data, size * count) == 0) return size * count;
     x->sink_stopped = 1;
     return 0;
@@ -144,7 +143,7 @@ static void set_options(http_client *c, const char *url, int is_head, exchange *
     curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, x);
 }
 
-/* Asked for as it is: a compressed body would have another size than the one announced. */
+/* Accept-Encoding: a compressed body would have another size than the one announced. */
 static struct curl_slist *make_headers(const http_client *c, const char *url, uint64_t from)
 {
     struct curl_slist *list = curl_slist_append(NULL, "Accept-Encoding: identity");
@@ -165,15 +164,16 @@ static struct curl_slist *make_headers(const http_client *c, const char *url, ui
     return list;
 }
 
-/* Failures that another try cannot mend. */
-static int is_hopeless(CURLcode code)
+/* Errors that another attempt cannot fix. */
+static int is_permanent(CURLcode code)
 {
     return code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ||
            code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_PEER_FAILED_VERIFICATION ||
            code == CURLE_SSL_CACERT_BADFILE;
 }
 
-static http_result perform(http_client *c, const char *url, int is_head, uint64_t from, exchange *x)
+static http_result perform_request(http_client *c, const char *url, int is_head, uint64_t from,
+                                   exchange *x)
 {
     set_options(c, url, is_head, x);
     struct curl_slist *headers = make_headers(c, url, from);
@@ -182,7 +182,7 @@ static http_result perform(http_client *c, const char *url, int is_head, uint64_
     curl_slist_free_all(headers);
     if (code == CURLE_OK) return HTTP_DONE;
     if (!c->error[0]) snprintf(c->error, sizeof c->error, "%s", curl_easy_strerror(code));
-    return x->sink_stopped || is_hopeless(code) ? HTTP_REFUSED : HTTP_CUT;
+    return x->sink_stopped || is_permanent(code) ? HTTP_REFUSED : HTTP_CUT;
 }
 
 /* ---- redirects ----------------------------------------------------------------------------- */
@@ -219,13 +219,14 @@ static int is_relative(const char *location)
     return !strstr(location, "://") && strncmp(location, "//", 2);
 }
 
-static http_result follow(http_client *c, const char *url, int is_head, uint64_t from, exchange *x)
+static http_result follow_redirects(http_client *c, const char *url, int is_head, uint64_t from,
+                                    exchange *x)
 {
     char *at = cli_copy(url);
     http_result result = HTTP_REFUSED;
 
     for (int hop = 0; at; hop++) {
-        result = perform(c, at, is_head, from, x);
+        result = perform_request(c, at, is_head, from, x);
         if (result != HTTP_DONE || !is_redirect(x->reply)) break;
         if (is_head && (x->reply->linked_etag[0] || !is_relative(x->reply->location))) break;
         if (hop == MAX_REDIRECTS) {
@@ -246,7 +247,7 @@ http_result http_head(http_client *client, const char *url, http_reply *reply)
 {
     exchange x = {.reply = reply};
     *reply = (http_reply){0};
-    return follow(client, url, 1, 0, &x);
+    return follow_redirects(client, url, 1, 0, &x);
 }
 
 http_result http_get(http_client *client, const char *url, uint64_t from, http_sink *sink,
@@ -254,5 +255,5 @@ http_result http_get(http_client *client, const char *url, uint64_t from, http_s
 {
     exchange x = {.reply = reply, .sink = sink, .user = user};
     *reply = (http_reply){0};
-    return follow(client, url, 0, from, &x);
+    return follow_redirects(client, url, 0, from, &x);
 }

@@ -1,8 +1,8 @@
-/* http.h - the few HTTP requests that `renyi pull` makes, over libcurl.
+/* http.h - the HTTP requests of `renyi pull`, over libcurl.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Redirects are followed here, not by libcurl, so that the token is sent only to the host it is
- * meant for and https never turns into http.
+ * Redirects are followed here, not by libcurl, so that the token is sent only to the endpoint and
+ * https is never redirected to http.
  */
 #ifndef RENYI_HTTP_H
 #define RENYI_HTTP_H
@@ -15,7 +15,7 @@ typedef struct http_client http_client;
 typedef struct http_settings {
     const char *endpoint; /* "https://huggingface.co": where the token may go; borrowed */
     const char *token;    /* NULL = none; borrowed */
-    long stall_seconds;   /* give up when nothing arrives for so long */
+    long stall_seconds;   /* give up after this time without data */
 } http_settings;
 
 /* Headers of the last response. Empty string or -1: not sent. */
@@ -28,15 +28,15 @@ typedef struct http_reply {
 } http_reply;
 
 typedef enum http_result {
-    HTTP_DONE,   /* an answer came, whatever its status */
+    HTTP_DONE,   /* there is a reply, with any status */
     HTTP_CUT,    /* the connection ended or stalled; trying again may help */
     HTTP_REFUSED /* the sink stopped it, or the request is impossible */
 } http_result;
 
-/* Gets the body of a 200 or 206 reply piece by piece; returns 0, or -1 to stop. */
+/* Receives the body of a 200 or 206 reply piece by piece; returns 0, or -1 to stop. */
 typedef int http_sink(void *user, const http_reply *reply, const void *data, size_t size);
 
-http_client *http_client_new(const http_settings *settings); /* NULL without libcurl */
+http_client *http_client_new(const http_settings *settings); /* NULL if libcurl does not start */
 void http_client_free(http_client *client);
 const char *http_error(const http_client *client); /* of the last request that was not HTTP_DONE */
 

@@ -28,7 +28,7 @@ char *hub_cache_root(void)
     return NULL;
 }
 
-/* One path component of `length` bytes: nothing that leaves a directory or hides. */
+/* One path component of `length` bytes that cannot leave the directory and is not hidden. */
 static int is_plain(const char *text, size_t length)
 {
     static const char allowed[] =
@@ -105,7 +105,7 @@ char *hub_find_snapshot(const char *root, const char *repo, const char *revision
     return snapshot;
 }
 
-/* Made beside and renamed, so that a reader sees the old link or the new one. */
+/* Made under another name and renamed, so that a reader sees the old link or the new one. */
 int hub_link_file(const char *repo_dir, const char *commit, const char *name, const char *etag)
 {
     char *snapshot = cli_format("%s/snapshots/%s", repo_dir, commit);
@@ -160,7 +160,7 @@ int hub_write_ref(const char *repo_dir, const char *revision, const char *commit
 
 enum { CHUNK = 1 << 20 };
 
-/* Feeds `size` bytes of the file; 0 or -1. */
+/* Adds `size` bytes of the file; 0 or -1. */
 static int feed_file(EVP_MD_CTX *md, int fd, uint64_t size)
 {
     unsigned char *chunk = cli_alloc(CHUNK, 1);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* $HF_HUB_CACHE, else $HF_HOME/hub, else $XDG_CACHE_HOME/huggingface/hub, else
- * ~/.cache/huggingface/hub. Owned; NULL when no variable says where. */
+ * ~/.cache/huggingface/hub. Owned; NULL if none of them is set. */
 char *hub_cache_root(void);
 
 /* "org/name" or "name" of letters, digits, '-', '_', '.', never beginning with '.' or '-'. */
@@ -23,11 +23,11 @@ int hub_is_revision(const char *text);
 int hub_is_commit(const char *text); /* 40 hexadecimal digits */
 
 char *hub_repo_dir(const char *root, const char *repo); /* owned */
-/* Directory of the snapshot a revision stands for. Owned; NULL if it is not in the cache. */
+/* Directory of the snapshot of a revision. Owned; NULL if it is not in the cache. */
 char *hub_find_snapshot(const char *root, const char *repo, const char *revision);
 
 /* Both create folders as needed and return 0, or -1 with errno set. */
-/* Make snapshots/<commit>/<name> point to the blob, replacing what is there. */
+/* Makes snapshots/<commit>/<name> a link to the blob, replacing an older one. */
 int hub_link_file(const char *repo_dir, const char *commit, const char *name, const char *etag);
 int hub_write_ref(const char *repo_dir, const char *revision, const char *commit);
 

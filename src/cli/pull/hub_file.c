@@ -17,7 +17,7 @@
 
 /* ---- asking: the HEAD request -------------------------------------------------------------- */
 
-/* "refs/pr/1" is one part of the address: its slashes are escaped. */
+/* The revision is one part of the URL: "refs/pr/1" needs its slashes escaped. */
 static char *file_url(const hub_source *s, const char *name)
 {
     char *escaped = cli_alloc(3 * strlen(s->revision) + 1, 1), *to = escaped;
@@ -86,14 +86,14 @@ hub_answer hub_file_ask(const hub_source *s, const char *name, hub_file *out)
     snprintf(out->name, sizeof out->name, "%s", name);
     snprintf(out->etag, sizeof out->etag, "%s", etag);
     snprintf(out->commit, sizeof out->commit, "%s", r.commit);
-    /* The Content-Length of a redirect is that of the redirect's own page. */
+    /* The Content-Length of a redirect is the size of its own page. */
     out->size = r.linked_size >= 0 ? r.linked_size : r.status < 300 ? r.content_length : -1;
     return HUB_FOUND;
 }
 
 /* ---- downloading: resumable, verified, visible only when whole ------------------------------ */
 
-/* A download under way into blobs/<etag>.incomplete. */
+/* A download into blobs/<etag>.incomplete. */
 typedef struct download {
     const hub_source *source;
     const hub_file *file;
@@ -120,7 +120,7 @@ static int write_all(download *d, const char *data, size_t size)
     return 0;
 }
 
-static int restart(download *d)
+static int restart_file(download *d)
 {
     d->size = 0;
     if (ftruncate(d->fd, 0) == 0) return 0;
@@ -134,7 +134,8 @@ static int on_piece(void *user, const http_reply *reply, const void *data, size_
 
     if (!d->is_begun) {
         const int continues = reply->status == 206 && reply->range_start == (int64_t)d->size;
-        if (!continues && d->size && restart(d)) return -1; /* the server knows no ranges */
+        if (!continues && d->size && restart_file(d))
+            return -1; /* the server does not support ranges */
         d->is_wrong_range = reply->status == 206 && !continues;
         if (d->is_wrong_range) return -1;
         d->is_begun = 1;
@@ -148,7 +149,7 @@ static int on_piece(void *user, const http_reply *reply, const void *data, size_
     return 0;
 }
 
-/* The file is given up: nothing of it stays. */
+/* Removes the incomplete file. */
 static int give_up(download *d)
 {
     unlink(d->path);
@@ -158,15 +159,15 @@ static int give_up(download *d)
 static int explain_write_error(download *d)
 {
     if (d->write_errno == ENOSPC || d->write_errno == EDQUOT || d->write_errno == EFBIG)
-        cli_error("%s: no room for it in %s (%s); the partial file was removed", d->file->name,
+        cli_error("%s: no space for it in %s (%s); the partial file was removed", d->file->name,
                   d->source->repo_dir, strerror(d->write_errno));
     else
         cli_error("%s: cannot write %s: %s", d->file->name, d->path, strerror(d->write_errno));
     return give_up(d);
 }
 
-/* One request from where the file ends. 0 = an answer was taken in; 1 = cut; -1 = reported. */
-static int attempt(download *d, const char *url)
+/* One request for the rest of the file. 0 = done; 1 = the connection was cut; -1 = reported. */
+static int request_rest(download *d, const char *url)
 {
     http_reply reply;
 
@@ -178,13 +179,12 @@ static int attempt(download *d, const char *url)
                   d->file->name, (long long)d->file->size);
         return give_up(d);
     }
-    if (result == HTTP_CUT || d->is_wrong_range)
-        return 1; /* again, from the beginning if need be */
+    if (result == HTTP_CUT || d->is_wrong_range) return 1; /* again, from the beginning if needed */
     if (result == HTTP_REFUSED) {
         cli_error("%s: %s", d->file->name, http_error(d->source->client));
         return -1;
     }
-    if (reply.status == 416 && d->size) return restart(d) ? explain_write_error(d) : 1;
+    if (reply.status == 416 && d->size) return restart_file(d) ? explain_write_error(d) : 1;
     if (reply.status >= 500) return 1;
     if (reply.status != 200 && reply.status != 206) {
         cli_error("%s: the server answered HTTP %ld", d->file->name, reply.status);
@@ -193,7 +193,7 @@ static int attempt(download *d, const char *url)
     return d->file->size >= 0 && d->size < (uint64_t)d->file->size ? 1 : 0;
 }
 
-static int transfer(download *d)
+static int transfer_file(download *d)
 {
     char *url = file_url(d->source, d->file->name);
     const int is_whole = d->file->size >= 0 && d->size == (uint64_t)d->file->size;
@@ -201,7 +201,7 @@ static int transfer(download *d)
 
     progress_start_bytes(&d->bar, d->file->name, d->file->size > 0 ? (uint64_t)d->file->size : 0,
                          d->size);
-    for (unsigned i = 0; rc == 1 && i <= d->source->retries; i++) rc = attempt(d, url);
+    for (unsigned i = 0; rc == 1 && i <= d->source->retries; i++) rc = request_rest(d, url);
     progress_end(&d->bar);
     if (rc == 1) {
         cli_error("%s: the connection was cut after %llu of %lld bytes; run the same command again "
@@ -213,7 +213,7 @@ static int transfer(download *d)
     return rc;
 }
 
-static int verify(download *d)
+static int verify_digest(download *d)
 {
     switch (digest_check(d->fd, d->size, d->file->etag)) {
     case DIGEST_RIGHT: return 0;
@@ -229,18 +229,18 @@ static int verify(download *d)
     return give_up(d);
 }
 
-/* Better said before than found out after minutes. */
-static int check_room(const download *d)
+/* Checked before the download, which may take minutes. */
+static int check_space(const download *d)
 {
     struct statvfs fs;
 
     if (d->file->size < 0 || fstatvfs(d->fd, &fs)) return 0;
-    const uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;
+    const uint64_t space = (uint64_t)fs.f_bavail * fs.f_frsize;
     const uint64_t wanted =
         (uint64_t)d->file->size > d->size ? (uint64_t)d->file->size - d->size : 0;
-    if (wanted <= room) return 0;
+    if (wanted <= space) return 0;
     cli_error("%s: needs %.1f MB, but only %.1f MB are free in %s", d->file->name,
-              (double)wanted * 1e-6, (double)room * 1e-6, d->source->repo_dir);
+              (double)wanted * 1e-6, (double)space * 1e-6, d->source->repo_dir);
     return -1;
 }
 
@@ -254,22 +254,22 @@ static int open_incomplete(download *d)
         return -1;
     }
     if (flock(d->fd, LOCK_EX | LOCK_NB)) {
-        cli_error("%s: another process is fetching it", d->path);
+        cli_error("%s: another process is downloading it", d->path);
         return -1;
     }
     d->size = (uint64_t)st.st_size;
     if (d->size &&
         (d->source->force || (d->file->size >= 0 && d->size > (uint64_t)d->file->size)) &&
-        restart(d)) {
+        restart_file(d)) {
         cli_error("%s: %s", d->path, strerror(d->write_errno));
         return -1;
     }
-    if (check_room(d)) return d->size ? -1 : give_up(d);
+    if (check_space(d)) return d->size ? -1 : give_up(d);
     return 0;
 }
 
-/* All or nothing: on disk first, then under its name. */
-static int publish(download *d, const char *blob)
+/* Written to disk completely before it gets its name. */
+static int publish_blob(download *d, const char *blob)
 {
     if (fsync(d->fd) == 0 && rename(d->path, blob) == 0) return 0;
     d->write_errno = errno;
@@ -292,21 +292,21 @@ int hub_file_fetch(const hub_source *source, const hub_file *file)
     int rc = 0;
 
     if (!source->force && is_in_cache(file, blob)) {
-        cli_detail("%s: already there", file->name);
+        cli_detail("%s: already in the cache", file->name);
     } else if (make_directories(blobs)) {
         cli_error("%s: %s", blobs, strerror(errno));
         rc = -1;
     } else {
         rc = open_incomplete(&d);
-        if (!rc) rc = transfer(&d);
-        if (!rc) rc = verify(&d);
-        if (!rc) rc = publish(&d, blob);
+        if (!rc) rc = transfer_file(&d);
+        if (!rc) rc = verify_digest(&d);
+        if (!rc) rc = publish_blob(&d, blob);
         if (!rc && d.size < 1000000)
             cli_note("%s: %.1f kB", file->name, (double)d.size * 1e-3);
         else if (!rc)
             cli_note("%s: %.1f MB", file->name, (double)d.size * 1e-6);
     }
-    if (rc && d.fd >= 0 && d.size == 0) unlink(d.path); /* nothing in it to resume */
+    if (rc && d.fd >= 0 && d.size == 0) unlink(d.path); /* empty: nothing to resume */
     if (d.fd >= 0) close(d.fd);
     free(d.path);
     free(blob);

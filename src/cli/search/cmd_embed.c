@@ -1,6 +1,5 @@
-/* cmd_embed.c - renyi embed: photos and texts as rows of numbers.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* cmd_embed.c - renyi embed: writes the embeddings of images and texts.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/files.h"
 #include "cli/kit/output.h"
 #include "cli/search/embed_job.h"
@@ -18,7 +17,7 @@ typedef struct embed_options {
     int recursive, json;
 } embed_options;
 
-/* What was asked for, and what came of it. */
+/* What was computed. */
 typedef struct embed_result {
     char *architecture; /* of the image tower; NULL if it was not needed */
     renyi_cpu cpu;
@@ -26,10 +25,10 @@ typedef struct embed_result {
     uint32_t dim;
     char policy[RENYI_POLICY_MAX]; /* in full */
     image_inputs inputs;           /* failures among them */
-    float *images;                 /* [inputs.paths.count, dim]; rows that are there first */
+    float *images;                 /* [inputs.paths.count, dim]; the computed rows come first */
     cli_strings files;             /* [n] of those rows */
     float *texts;                  /* [texts->count, dim] */
-    const cli_strings *words;
+    const cli_strings *names;      /* the texts themselves */
 } embed_result;
 
 /* ---- output -------------------------------------------------------------------------------- */
@@ -39,18 +38,18 @@ static renyi_embeddings embeddings_of(const embed_options *o, const embed_result
     return (renyi_embeddings){.struct_size = sizeof(renyi_embeddings),
                               .dim = r->dim,
                               .n_images = r->files.count,
-                              .n_texts = r->words->count,
+                              .n_texts = r->names->count,
                               .images = r->images,
                               .texts = r->texts,
                               .files = (const char *const *)r->files.items,
-                              .words = (const char *const *)r->words->items,
+                              .words = (const char *const *)r->names->items,
                               .model = o->a.model,
                               .policy = r->policy};
 }
 
 static const char *const endings[] = {".safetensors", ".npy", ".jsonl"};
 
-/* -1 = none of them */
+/* Index of the ending; -1 = none of them. */
 static int format_of(const char *path)
 {
     const size_t n = strlen(path);
@@ -70,8 +69,8 @@ static int write_rows(const embed_options *o, const embed_result *r)
     if (renyi_embeddings_write(o->output, (renyi_rows_format)format_of(o->output), &e, &err) !=
         RENYI_OK)
         return cli_fail(&err);
-    cli_note("%s: %zu photo%s, %zu text%s, %u numbers each", o->output, r->files.count,
-             r->files.count == 1 ? "" : "s", r->words->count, r->words->count == 1 ? "" : "s",
+    cli_note("%s: %zu image%s, %zu text%s, %u numbers each", o->output, r->files.count,
+             r->files.count == 1 ? "" : "s", r->names->count, r->names->count == 1 ? "" : "s",
              r->dim);
     return CLI_OK;
 }
@@ -84,7 +83,7 @@ static json_t *row_json(const float *row, uint32_t dim)
     return list;
 }
 
-/* Names in the order of the rows; the rows too where no file has them. */
+/* Names in the order of the rows; with the rows unless they are in a file. */
 static json_t *names_json(const char *key, const cli_strings *names, const float *rows,
                           uint32_t dim)
 {
@@ -108,11 +107,11 @@ static json_t *result_json(const embed_options *o, const embed_result *r)
                      renyi_cpu_name(r->cpu), "dtype", renyi_dtype_name(r->dtype), "policy",
                      json_text(r->policy), "dim", (int)dim, "output", json_text(o->output),
                      "images", names_json("file", &r->files, is_file ? NULL : r->images, dim),
-                     "texts", names_json("text", r->words, is_file ? NULL : r->texts, dim),
+                     "texts", names_json("text", r->names, is_file ? NULL : r->texts, dim),
                      "failed", json_failures(&r->inputs.failed, &r->inputs.reasons));
 }
 
-/* Lines of JSON, as a .jsonl file has them. */
+/* JSON lines, as in a .jsonl file. */
 static void put_lines(const char *key, const cli_strings *names, const float *rows, uint32_t dim)
 {
     for (size_t i = 0; i < names->count; i++) {
@@ -124,9 +123,9 @@ static void put_lines(const char *key, const cli_strings *names, const float *ro
     }
 }
 
-static int report(const embed_options *o, const embed_result *r)
+static int put_result(const embed_options *o, const embed_result *r)
 {
-    const size_t n = r->files.count + r->words->count;
+    const size_t n = r->files.count + r->names->count;
     const int code = o->output && n ? write_rows(o, r) : CLI_OK;
 
     if (code != CLI_OK) return code;
@@ -134,7 +133,7 @@ static int report(const embed_options *o, const embed_result *r)
         json_print(result_json(o, r));
     } else if (!o->output) {
         put_lines("file", &r->files, r->images, r->dim);
-        put_lines("text", r->words, r->texts, r->dim);
+        put_lines("text", r->names, r->texts, r->dim);
     }
     if (!n) return CLI_FAILED;
     return r->inputs.n_failed ? CLI_PARTIAL : CLI_OK;
@@ -189,17 +188,17 @@ static int embed_inputs(const embed_options *o, embed_result *r)
     return code;
 }
 
-static int run(const embed_options *o, const cli_strings *words)
+static int embed_all(const embed_options *o, const cli_strings *arguments)
 {
-    embed_result r = {.words = &o->texts, .policy = "none"};
+    embed_result r = {.names = &o->texts, .policy = "none"};
     int code = CLI_FAILED;
 
-    image_inputs_collect(&r.inputs, words, o->list, o->recursive);
+    image_inputs_collect(&r.inputs, arguments, o->list, o->recursive);
     if (r.inputs.paths.count || o->texts.count) {
         code = embed_inputs(o, &r);
-        if (code == CLI_OK) code = report(o, &r);
+        if (code == CLI_OK) code = put_result(o, &r);
     } else if (!r.inputs.n_failed) {
-        cli_error("nothing to embed: the lists name nothing");
+        cli_error("nothing to embed: the lists are empty");
     }
     image_inputs_free(&r.inputs);
     cli_strings_free(&r.files);
@@ -211,7 +210,7 @@ static int run(const embed_options *o, const cli_strings *words)
 
 /* ---- command line -------------------------------------------------------------------------- */
 
-/* One text a line; empty lines are none. */
+/* One text per line; empty lines are skipped. */
 static int read_texts(embed_options *o)
 {
     enum { MAX_TEXT_BYTES = 256 << 20 };
@@ -230,10 +229,10 @@ static int read_texts(embed_options *o)
     return 0;
 }
 
-static int check(embed_options *o, const cli_strings *words)
+static int check_arguments(embed_options *o, const cli_strings *arguments)
 {
     if (!o->a.model) return options_usage_error("embed", "-m MODEL is missing");
-    if (!words->count && !o->list && !o->texts.count && !o->text_file)
+    if (!arguments->count && !o->list && !o->texts.count && !o->text_file)
         return options_usage_error("embed", "no images and no --text given");
     if (o->output && format_of(o->output) < 0)
         return options_usage_error("embed",
@@ -245,48 +244,49 @@ static int check(embed_options *o, const cli_strings *words)
     return read_texts(o) ? CLI_FAILED : CLI_OK;
 }
 
-static option_outcome parse(embed_options *o, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(embed_options *o, int argc, char **argv, cli_strings *arguments)
 {
     const option table[] = {
         {"model", 'm', OPTION_STRING, &o->a.model, "MODEL",
          "file, directory, or Hugging Face name in the cache", 0, 0},
         {"output", 'o', OPTION_STRING, &o->output, "FILE",
-         "write to FILE.safetensors, .npy or .jsonl (lines of JSON on stdout)", 0, 0},
-        {"text", 0, OPTION_STRINGS, &o->texts, "TEXT", "a text; again for more (CLIP)", 0, 0},
-        {"text-file", 0, OPTION_STRING, &o->text_file, "FILE", "texts, one a line", 0, 0},
+         "write to FILE.safetensors, .npy or .jsonl (JSON lines on stdout)", 0, 0},
+        {"text", 0, OPTION_STRINGS, &o->texts, "TEXT", "a text; may be repeated (CLIP)", 0, 0},
+        {"text-file", 0, OPTION_STRING, &o->text_file, "FILE", "texts, one per line", 0, 0},
         TEXT_OPTION_ROWS(&o->text),
-        {"list", 0, OPTION_STRING, &o->list, "FILE", "also the images named in FILE, one a line", 0,
-         0},
-        {"recursive", 'r', OPTION_FLAG, &o->recursive, "", "look for images below directories too",
+        {"list", 0, OPTION_STRING, &o->list, "FILE", "also the images named in FILE, one per line",
          0, 0},
+        {"recursive", 'r', OPTION_FLAG, &o->recursive, "", "also the images below directories", 0,
+         0},
         {"json", 0, OPTION_FLAG, &o->json, "", "one JSON document on stdout", 0, 0},
         EMBED_OPTION_ROWS(&o->a),
     };
     const verb_syntax syntax = {
         "embed", "-m MODEL [--text TEXT]... [--text-file FILE] [IMAGES...] [-o FILE]",
-        "Photos and texts as rows of numbers, each of length 1: the dot product of two rows says how alike\n"
-        "they are. With a CLIP, photos and texts are in one space; of other models, a row is what their head\n"
-        "would read. In a .safetensors file the rows are the tensors 'image' and 'text', in order, and the\n"
-        "metadata has 'files' and 'texts'; a .npy has images first, then texts, and no names. Photos that\n"
-        "cannot be read are named and have no row; the exit code is 3.",
-        "  renyi embed -m openai/clip-vit-base-patch16 photos/ -o photos.safetensors\n"
+        "Writes embeddings of images and texts: rows of numbers of length 1. The dot product of two rows is\n"
+        "their similarity. A CLIP model embeds images and texts in one space; for other models a row is the\n"
+        "input of the head. A .safetensors file has the rows as tensors 'image' and 'text' and their names as\n"
+        "metadata 'files' and 'texts'; a .npy file has the images, then the texts, and no names. Images that\n"
+        "cannot be read are reported and have no row; the exit code is then 3.",
+        "  renyi embed -m openai/clip-vit-base-patch16 images/ -o images.safetensors\n"
         "  renyi embed -m clip --text 'a photo of a cat.' --text 'a photo of a dog.' cat.jpg -o rows.jsonl\n"
-        "  renyi embed -m vit.safetensors --prune 'mosaic keep=0.7 layers=0,3,6' -r photos/ -o rows.npy\n"
+        "  renyi embed -m vit.safetensors --prune 'mosaic keep=0.7 layers=0,3,6' -r images/ -o rows.npy\n"
         "  renyi embed -m clip --text-file captions.txt -o captions.safetensors\n",
         OPTIONS_OF(table)};
-    return options_parse(&syntax, argc, argv, words);
+    return options_parse(&syntax, argc, argv, arguments);
 }
 
 int cmd_embed(int argc, char **argv)
 {
     embed_options o = {0};
-    cli_strings words = {0};
-    const option_outcome outcome = parse(&o, argc, argv, &words);
+    cli_strings arguments = {0};
+    const option_outcome outcome = parse_options(&o, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
-    if (outcome == OPTIONS_GO && (code = check(&o, &words)) == CLI_OK) code = run(&o, &words);
+    if (outcome == OPTIONS_GO && (code = check_arguments(&o, &arguments)) == CLI_OK)
+        code = embed_all(&o, &arguments);
     embed_arguments_free(&o.a);
     cli_strings_free(&o.texts);
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

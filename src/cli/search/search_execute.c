@@ -156,7 +156,7 @@ static int embed_texts(const search_arguments *a, const renyi_options *opt, uint
     return code ? CLI_FAILED : CLI_OK;
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------------------------- */
 
 static int put_result(const search_result *r)
 {

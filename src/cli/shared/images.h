@@ -43,7 +43,7 @@ typedef struct image_overrides {
     {"interpolation", 0, OPTION_CHOICE, &(a)->over.interpolation, "bicubic|bilinear|lanczos", "how it is resized", 0, 0}, \
     {"mean", 0, OPTION_REALS3, &(a)->over.mean, "R G B", "subtracted from pixel / 255", 0, 0}, \
     {"std", 0, OPTION_REALS3, &(a)->over.std, "R G B", "divides the difference", 0, 0}, \
-    {"exif", 0, OPTION_FLAG, &(a)->exif, "", "turn images as their EXIF orientation says", 0, 0}
+    {"exif", 0, OPTION_FLAG, &(a)->exif, "", "turn images by their EXIF orientation", 0, 0}
 
 #define IMAGE_OPTION_ROWS(a) SIZE_OPTION_ROWS(a), FIT_OPTION_ROWS(a)
 /* clang-format on */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Add " key=value" (or " key" without a value) to the owned text. */
+/* Adds " key=value" (or " key" without a value) to the owned text. */
 static char *append_key(char *text, const char *key, const char *value)
 {
     char *longer = cli_format("%s %s%s%s", text, key, value ? "=" : "", value ? value : "");
@@ -26,7 +26,7 @@ static char *plain_list(const char *text)
 }
 
 /* A space in a value would begin another key of the policy. */
-static int is_one_word(const char *text)
+static int has_no_space(const char *text)
 {
     if (!*text) return 0;
     for (; *text; text++)
@@ -54,12 +54,12 @@ static char *other_options(const char *verb, const prune_options *o)
 
     for (size_t i = 0; text && i < sizeof given / sizeof *given; i++) {
         if (!given[i].value) continue;
-        if (is_one_word(given[i].value)) {
+        if (has_no_space(given[i].value)) {
             text = append_key(text, given[i].key, given[i].value);
             continue;
         }
-        options_usage_error(verb, "option '--%s': '%s' is not one word", given[i].option,
-                            given[i].value);
+        options_usage_error(verb, "option '--%s': '%s' is empty or has a space in it",
+                            given[i].option, given[i].value);
         free(text);
         text = NULL;
     }
