@@ -213,8 +213,8 @@ bad "keep" "twice" --prune 'evit keep=0.5' --keep-rate 0.7
 bad "c" "correct" --metric col --rescue 0.4
 bad "keep" "none" --prune none --keep-rate 0.7
 bad "layers" "early" --drop-loc nowhere
-bad "--metric" "one word" --metric 'col n=3'
-bad "--drop-loc" "one word" --drop-loc '()'
+bad "--metric" "has a space in it" --metric 'col n=3'
+bad "--drop-loc" "has a space in it" --drop-loc '()'
 bad "policy" "renyi policies" --prune ''
 bad "policy" "renyi policies" --prune "evit layers=$(seq -s, 0 900)"
 run 2 classify --prune evit --prune mosaic red.ppm

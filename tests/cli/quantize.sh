@@ -44,20 +44,20 @@ run 1 "$RENYI" quantize -m toy.safetensors -o link.safetensors
 err_has "a file of the model itself"
 cmp toy.safetensors before.safetensors || fail "the source was touched"
 run 1 "$RENYI" quantize -m token.safetensors -o again.safetensors
-err_has "quantised already"
+err_has "quantized already"
 run 1 "$RENYI" quantize -m token.safetensors --calib photos -o again.safetensors
-err_has "quantised already"
+err_has "quantized already"
 run 1 "$RENYI" quantize -m toy.safetensors -o no/such/folder.safetensors
 run 2 "$RENYI" quantize -m toy.safetensors
 err_has "-o OUT.safetensors is missing"
 run 2 "$RENYI" quantize -m toy.safetensors -o x.safetensors --percentile 99
-err_has "--calib PHOTOS is missing"
+err_has "--calib IMAGES is missing"
 run 2 "$RENYI" quantize -m toy.safetensors -o x.safetensors --calib photos --percentile 7
 err_has "above 50"
 run 2 "$RENYI" quantize -m toy.safetensors -o x.safetensors --calib photos --calib-range max --percentile 99
 err_has "--calib-range percentile"
 
-# A language model: mapped as it is, tokens as when it is quantised at load.
+# A language model: mapped as it is, tokens as when it is quantized at load.
 run 0 "$RENYI" init --arch llava-1.5-7b --dim 32 --heads 2 --blocks 2 --mlp-dim 96 llava
 for bits in int8 int4; do
   run 0 "$RENYI" quantize -m llava --lm $bits --json -o llava-$bits.safetensors
@@ -69,7 +69,7 @@ for model in "llava --dtype int4" llava-int4.safetensors; do
 done
 [ "$(sort -u tokens | wc -l)" -le 1 ] || fail "the file answers otherwise"
 run 1 "$RENYI" quantize -m llava-int4.safetensors --lm int8 -o again.safetensors
-err_has "quantised already"
+err_has "quantized already"
 run 1 "$RENYI" quantize -m toy.safetensors --lm int8 -o again.safetensors
 err_has "no Llama in it"
 run 2 "$RENYI" quantize -m llava --lm int8 --calib photos -o again.safetensors

@@ -226,7 +226,7 @@ static option_outcome parse_options(quantize_arguments *a, int argc, char **argv
         {"lm", 0, OPTION_CHOICE, &a->lm, "int8|int4",
          "quantize the language model of a LLaVA, or a Llama; the rest stays", 0, 0},
         {"calib", 0, OPTION_STRING, &a->calib, "IMAGES",
-         "folder or list of images that give the ranges of activations (each token its own)", 0, 0},
+         "images that give the ranges of activations: folder or list (per token)", 0, 0},
         {"calib-photos", 0, OPTION_COUNT, &a->images, "N", "number of them, chosen at random (128)",
          1, 1000000},
         {"calib-range", 0, OPTION_CHOICE, &a->range, "max|percentile",

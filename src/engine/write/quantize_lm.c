@@ -208,8 +208,8 @@ static renyi_status check_source(job *b, const char *in, renyi_error *err)
     const renyi_status st = ry_llama_configure(&b->config, &b->ckpt, err);
     if (st) return ry_fail_in(err, st, in);
     if (b->config.stored)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "%s is quantised already (%s); take the original",
-                       in, renyi_dtype_name(b->config.stored));
+        return ry_fail(err, RENYI_ERR_ARG, -1, "%s is quantized already (%s); use the original", in,
+                       renyi_dtype_name(b->config.stored));
     (void)ry_llama_naming_find(&b->naming, b->ckpt.tensors); /* configure has found it */
     b->stored = ry_llama_naming(RY_STORED_LAYOUT, b->config.n_layers);
     return RENYI_OK;

@@ -204,8 +204,8 @@ static renyi_status check_source(job *b, const char *in, renyi_error *err)
     if (st) return ry_fail_in(err, st, in);
     (void)ry_vit_naming_find(&b->naming, b->ckpt.tensors); /* configure has found it */
     if (b->config.n_quantised)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "%s is quantised already (%s); take the original",
-                       in, b->config.quantization);
+        return ry_fail(err, RENYI_ERR_ARG, -1, "%s is quantized already (%s); use the original", in,
+                       b->config.quantization);
     if (c && !ry_calibration_fits(c, b->config.n_blocks, b->config.dim))
         return ry_fail(err, RENYI_ERR_ARG, -1, "the calibration is of another model than %s", in);
     return RENYI_OK;

@@ -327,7 +327,7 @@ static void refusals(void **state)
     char to[512];
     snprintf(to, sizeof to, "%s", fix_path("never.safetensors"));
     assert_int_equal(renyi_model_quantize(q.to, to, NULL, NULL, &e), RENYI_ERR_ARG);
-    assert_says(&e, "quantised already");
+    assert_says(&e, "quantized already");
     assert_int_equal(renyi_model_quantize("/no/such", to, NULL, NULL, &e), RENYI_ERR_IO);
     const renyi_quantize_options o = {.struct_size = sizeof o, .progress = stop};
     assert_int_equal(renyi_model_quantize(q.from, to, &o, NULL, &e), RENYI_ERR_ABORTED);

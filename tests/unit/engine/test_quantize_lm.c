@@ -103,7 +103,7 @@ static void test_refusals(void **state)
     assert_int_equal(renyi_lm_quantize("builtin", OUT, &o, NULL, &failure), RENYI_ERR_UNSUPPORTED);
     assert_int_equal(renyi_lm_quantize(path, OUT, &o, NULL, &failure), RENYI_OK);
     assert_int_equal(renyi_lm_quantize(OUT, OUT "2", &o, NULL, &failure), RENYI_ERR_ARG);
-    assert_non_null(strstr(failure.message, "quantised already"));
+    assert_non_null(strstr(failure.message, "quantized already"));
     const renyi_options as = {.struct_size = sizeof as, .dtype = RENYI_DTYPE_F32};
     renyi_lm *lm;
     assert_int_equal(renyi_lm_open(&lm, OUT, &as, &failure), RENYI_ERR_UNSUPPORTED);
