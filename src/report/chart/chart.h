@@ -1,51 +1,59 @@
-/* chart.h - SVG charts: what they share, and the charts.
+/* chart.h - SVG charts: axes, legend and labels that they share, and the charts themselves.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CHART_H
 #define RY_CHART_H
 
-#include "report/chart/scale.h"
-#include "report/chart/view.h"
+#include "report/chart/point_set.h"
 
-typedef enum ry_form {
-    RY_FORM_FILE,  /* stands alone: with title, colours and background */
-    RY_FORM_WIDE,  /* in the page, for wide windows */
-    RY_FORM_NARROW /* in the page, for phones */
-} ry_form;
+/* ---- chart_axes.c ---- */
 
-typedef struct ry_box {
-    double x0, y0, x1, y1;
-} ry_box;
+enum { RY_MAX_TICKS = 16 };
 
-/* A chart that is being drawn. Pixels, y downwards. */
-typedef struct ry_canvas {
-    ry_sink *s;
-    ry_form form;
-    double width, height;
+typedef struct ry_scale {
+    double low, high; /* values at both ends; low < high, finite */
+    double from, to;  /* their places */
+    int is_log;
+    int n_ticks;
+    double ticks[RY_MAX_TICKS];
+    double step; /* between the ticks of a linear axis */
+} ry_scale;
+
+/* An axis that shows least..most with a margin, and at most `most_ticks` (2 to RY_MAX_TICKS) round
+ * values on it. An empty, reversed or infinite range still gives an axis. The axis is logarithmic
+ * if may_be_log and most is above 6 times least. */
+ry_scale ry_scale_of(double least, double most, int may_be_log, int most_ticks);
+int ry_scale_decimals(const ry_scale *s, int tick); /* to write a tick with */
+/* The place of v, which must be finite; values outside the axis are placed at its end. */
+double ry_scale_at(const ry_scale *s, double v);
+
+typedef enum ry_chart_form {
+    RY_CHART_FILE,  /* a file of its own, with title, style sheet and background */
+    RY_CHART_WIDE,  /* in a page, for wide windows */
+    RY_CHART_NARROW /* in a page, for phones */
+} ry_chart_form;
+
+/* A chart while it is drawn. */
+typedef struct ry_chart {
+    ry_drawing d;
+    ry_chart_form form;
     ry_box plot; /* between the axes */
-    double font; /* size of its text; small text is smaller */
-} ry_canvas;
+    double font; /* size of its text */
+} ry_chart;
 
-/* ---- frame.c ---- */
+ry_chart ry_chart_new(const renyi_allocator *al, ry_chart_form form, const char *title);
+void ry_chart_titles(ry_chart *c, const char *subtitle); /* of a file; subtitle may be NULL */
+void ry_chart_axes(ry_chart *c, const char *x_label, const char *y_label, const ry_scale *x,
+                   const ry_scale *y);
+void ry_chart_message(ry_chart *c, const char *why); /* instead of a chart */
+void ry_chart_write(ry_chart *c, ry_sink *out);      /* and frees it */
 
-typedef struct ry_frame {
-    const char *title, *x_label, *y_label;
-    void (*describe)(ry_sink *s, const void *of); /* for people who hear the chart */
-} ry_frame;
-
-ry_canvas ry_canvas_of(ry_sink *s, ry_form form);
-/* <svg> and title; `subtitle` may be NULL, `of` is for describe. */
-void ry_canvas_open(ry_canvas *c, const ry_frame *frame, const char *subtitle, const void *of);
-void ry_canvas_close(ry_canvas *c);
-void ry_draw_axes(ry_canvas *c, const ry_frame *frame, const ry_scale *x, const ry_scale *y);
-void ry_draw_nothing(ry_canvas *c, const char *why); /* instead of a chart */
-
-/* ---- legend.c ---- */
+/* ---- chart_legend.c: legend and labels ---- */
 
 typedef enum ry_legend_kind { RY_LEGEND_MARK, RY_LEGEND_LINE, RY_LEGEND_WHISKER } ry_legend_kind;
 
 typedef struct ry_legend_item {
     ry_legend_kind kind;
-    const char *style; /* class of the drawing; of marks the class besides the colour, or "" */
+    const char *style; /* classes of a line; classes of a mark besides its colour, or "" */
     uint32_t colour, shape;
     char text[48];
 } ry_legend_item;
@@ -58,13 +66,8 @@ typedef struct ry_legend {
 } ry_legend;
 
 void ry_legend_add(ry_legend *l, ry_legend_item item, const char *text, size_t size);
-void ry_legend_add_families(ry_legend *l, const ry_view *v);
-/* Draws from plot.y0 on and moves plot.y0 below it. */
-void ry_legend_draw(ry_canvas *c, const ry_legend *l);
-
-const char *ry_shape_path(uint32_t shape); /* round the origin, about 11 pixels wide */
-
-/* ---- labels.c ---- */
+void ry_legend_add_families(ry_legend *l, const ry_point_set *set);
+void ry_legend_draw(ry_chart *c, const ry_legend *l); /* at plot.y0, which moves below it */
 
 enum { RY_LABELS_MAX = 64 };
 
@@ -72,30 +75,49 @@ typedef struct ry_place {
     double x, y;
 } ry_place;
 
-/* Finds room for labels: not over each other, and over few marks and lines. */
-typedef struct ry_labels {
-    ry_canvas *c;
+/* Places labels where they do not overlap each other and hide few marks and lines. */
+typedef struct ry_label_placer {
+    ry_chart *c;
     const ry_place *marks; /* [n_marks] */
     uint32_t n_marks;
     const ry_place *line; /* [n_line] corners of the front, which labels should not cross */
     uint32_t n_line;
     ry_box taken[RY_LABELS_MAX];
     int n_taken;
-} ry_labels;
+} ry_label_placer;
 
-/* Writes `text` beside a mark, in class `style`; 0 if there is no room. A mark that would be hidden
- * costs 12, a piece of the line 9, distance up to 30: more than `limit` is no room. */
-int ry_label_put(ry_labels *l, ry_place mark, const char *text, const char *style, double limit);
+/* Writes `text` beside a mark, in class `style`. A hidden mark costs 12, a hidden piece of the line
+ * 9, distance up to 30; returns 0 and writes nothing if every place costs more than `limit`. */
+int ry_label_place(ry_label_placer *l, ry_place mark, const char *text, const char *style,
+                   double limit);
 
-/* Places of `n` labels one above the other, given from the top down: moved until they are `apart`
- * and, if there is room, none is below `most`. */
-void ry_spread(double *y, uint32_t n, double apart, double most);
+/* Moves `n` labels, sorted from the top down, until they are `apart` and, if they fit, none is
+ * below `most`. */
+void ry_labels_spread(double *y, uint32_t n, double apart, double most);
 
-/* ---- the charts ---- */
+/* ---- scatter.c, tokens.c: charts of a sweep ---- */
 
-void ry_chart_scatter(ry_sink *s, const ry_view *v, renyi_chart chart, ry_form form);
-void ry_chart_tokens(ry_sink *s, const ry_view *v, ry_form form);
+void ry_chart_scatter(ry_sink *out, const ry_point_set *set, renyi_chart chart, ry_chart_form form);
+void ry_chart_tokens(ry_sink *out, const ry_point_set *set, ry_chart_form form);
 
-extern const char ry_chart_css[], ry_page_css[], ry_page_js[]; /* files of this folder */
+/* ---- curves.c: charts of training runs ---- */
+
+/* How a run looks in all charts: dashes and shape tell runs apart without colour. */
+typedef struct ry_run_look {
+    uint32_t colour, dashes, shape;
+} ry_run_look;
+
+ry_run_look ry_run_look_of(uint32_t run);
+const char *ry_run_name(const renyi_report_curves *r, uint32_t run);
+
+void ry_chart_panel(ry_sink *out, const renyi_report_curves *r, uint32_t panel, ry_chart_form form);
+void ry_chart_panels(ry_sink *out, const renyi_report_curves *r); /* all in one file */
+
+/* Extends the ranges x and y to hold the curve; 0 if it has no finite point. */
+int ry_curve_range(const renyi_report_curve *c, double x[2], double y[2]);
+/* Decimals that resolve 1/20000 of a range, at most 6. */
+int ry_fine_decimals(double low, double high);
+
+extern const char ry_chart_css[]; /* chart.css */
 
 #endif

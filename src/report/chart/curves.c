@@ -1,19 +1,23 @@
-/* curves.c - lines over time: one a run, labelled where they end.
+/* curves.c - charts of training runs: one line per run, labelled where it ends.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "report/chart/curves.h"
+#include "report/chart/chart.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_MARKED = 40, APART = 16, LABEL_EMS = 20 }; /* points with marks; between labels */
+enum {
+    MOST_MARKED = 40, /* points of a line that shows each of them */
+    APART = 16,       /* pixels between labels */
+    LABEL_EMS = 20    /* longest name in a label */
+};
 
 typedef struct panel_chart {
     const renyi_report_curves *r;
     const renyi_report_panel *p;
-    ry_canvas c;
+    ry_chart *c;
     ry_scale x, y;
-    uint32_t n_labels; /* lines that have an end */
-    int has_labels;    /* names at the ends of lines; else above, in a legend */
+    uint32_t n_labels; /* lines that have a point */
+    int has_labels;    /* names are at the ends of lines; else in a legend above */
 } panel_chart;
 
 ry_run_look ry_run_look_of(uint32_t run)
@@ -48,7 +52,7 @@ int ry_fine_decimals(double low, double high)
     return decimals;
 }
 
-/* The last point of a line; n where it has none. */
+/* Index of the last finite point; n if there is none. */
 static size_t end_of(const renyi_report_curve *c)
 {
     for (size_t i = c->n; i-- > 0;)
@@ -56,20 +60,14 @@ static size_t end_of(const renyi_report_curve *c)
     return c->n;
 }
 
-static void put_decimals(ry_sink *s, double v, uint32_t decimals)
+static void put_end_value(ry_sink *s, const renyi_report_panel *p, const renyi_report_curve *c)
 {
-    char number[RY_NUMBER_MAX];
-    ry_put_bytes(s, number, ry_number(number, v, (int)decimals));
-}
-
-static void put_value(ry_sink *s, const renyi_report_panel *p, const renyi_report_curve *c)
-{
-    put_decimals(s, c->y[end_of(c)], p->y_decimals);
+    ry_put_number(s, c->y[end_of(c)], (int)p->y_decimals);
 }
 
 /* ---- scales ---- */
 
-/* From end to end, without a margin; from 0 and up to the next tick if these are near. */
+/* Without a margin; starts at 0 and ends at the next tick if these are near. */
 static ry_scale tight_scale(double low, double high, int most_ticks)
 {
     const int is_wide = high > low;
@@ -87,7 +85,7 @@ static ry_scale tight_scale(double low, double high, int most_ticks)
     return s;
 }
 
-/* Charts with the same unit have the same x axis, so that they can be read downwards. */
+/* Charts with the same unit have the same x axis, so that they can be compared downwards. */
 static ry_scale common_x(const panel_chart *t)
 {
     double x[2] = {INFINITY, -INFINITY}, y[2] = {0, 0};
@@ -97,10 +95,10 @@ static ry_scale common_x(const panel_chart *t)
         if (strcmp(p->x_label ? p->x_label : "", label) != 0) continue;
         for (uint32_t k = 0; k < p->n_curves; k++) ry_curve_range(&p->curves[k], x, y);
     }
-    return tight_scale(x[0], x[1], t->c.form == RY_FORM_NARROW ? 6 : 11);
+    return tight_scale(x[0], x[1], t->c->form == RY_CHART_NARROW ? 6 : 11);
 }
 
-/* 0 = there is nothing to draw. */
+/* Returns 0 if there is nothing to draw. */
 static int make_scales(panel_chart *t)
 {
     double x[2] = {0, 0}, y[2] = {INFINITY, -INFINITY};
@@ -109,13 +107,13 @@ static int make_scales(panel_chart *t)
             t->n_labels += (uint32_t)ry_curve_range(&t->p->curves[i], x, y);
     if (!t->n_labels) return 0;
     t->x = common_x(t);
-    t->y = ry_scale_of(y[0], y[1], 0, t->c.form == RY_FORM_NARROW ? 6 : 8);
+    t->y = ry_scale_of(y[0], y[1], 0, t->c->form == RY_CHART_NARROW ? 6 : 8);
     if (y[0] >= 0 && t->y.low < 0) t->y.low = 0;
     return 1;
 }
 
-/* Ticks like 0.00025 need more room than the usual. */
-static double left_room(const panel_chart *t)
+/* Space for the ticks of the y axis: those like 0.00025 need more than usual. */
+static double left_space(const panel_chart *t)
 {
     double most = 0;
     for (int i = 0; i < t->y.n_ticks; i++) {
@@ -123,7 +121,7 @@ static double left_room(const panel_chart *t)
         number[ry_number(number, t->y.ticks[i], ry_scale_decimals(&t->y, i))] = 0;
         most = fmax(most, ry_text_width(number, 1e9, NULL));
     }
-    return fmax(t->c.plot.x0, 14 + most * t->c.font);
+    return fmax(t->c->plot.x0, 14 + most * t->c->font);
 }
 
 /* ---- lines ---- */
@@ -131,35 +129,29 @@ static double left_room(const panel_chart *t)
 static void draw_line(panel_chart *t, const renyi_report_curve *c)
 {
     const ry_run_look look = ry_run_look_of(c->run);
-    int is_down = 0;
+    int has_pen = 0;
     if (end_of(c) == c->n) return;
     if (c->is_faint)
-        ry_putf(t->c.s, "<path class=\"rc-faint c%u r%u\" d=\"", look.colour, c->run);
+        ry_open_path(&t->c->d, "rc-faint c%u r%u", look.colour, c->run);
     else
-        ry_putf(t->c.s, "<path class=\"rc-curve c%u rc-d%u r%u\" d=\"", look.colour, look.dashes,
-                c->run);
+        ry_open_path(&t->c->d, "rc-curve c%u rc-d%u r%u", look.colour, look.dashes, c->run);
     for (size_t i = 0; i < c->n; i++) {
-        const int was_down = is_down;
-        is_down = is_point(c, i);
-        if (is_down)
-            ry_putf(t->c.s, was_down ? "L%.1f %.1f" : "M%.1f %.1f", ry_scale_at(&t->x, c->x[i]),
-                    ry_scale_at(&t->y, c->y[i]));
+        if (is_point(c, i))
+            (has_pen ? ry_line_to : ry_move_to)(&t->c->d, ry_scale_at(&t->x, c->x[i]),
+                                                ry_scale_at(&t->y, c->y[i]));
+        has_pen = is_point(c, i);
     }
-    ry_put(t->c.s, "\"/>\n");
 }
 
-/* A few points are shown one by one; a single one would not be seen otherwise. */
+/* A line of few points shows each of them; a single point would not be visible otherwise. */
 static void draw_marks(panel_chart *t, const renyi_report_curve *c)
 {
     const ry_run_look look = ry_run_look_of(c->run);
     if (c->n > MOST_MARKED) return;
     for (size_t i = 0; i < c->n; i++)
         if (is_point(c, i))
-            ry_putf(t->c.s,
-                    "<path class=\"rc-dot c%u r%u\" transform=\"translate(%.1f %.1f) scale(.7)\" "
-                    "d=\"%s\"/>\n",
-                    look.colour, c->run, ry_scale_at(&t->x, c->x[i]), ry_scale_at(&t->y, c->y[i]),
-                    ry_shape_path(look.shape));
+            ry_draw_shape(&t->c->d, look.shape, ry_scale_at(&t->x, c->x[i]),
+                          ry_scale_at(&t->y, c->y[i]), 0.7, "rc-dot c%u r%u", look.colour, c->run);
 }
 
 static void draw_lines(panel_chart *t)
@@ -175,12 +167,12 @@ static void draw_lines(panel_chart *t)
 
 /* ---- labels ---- */
 
-static const char *name_of(const renyi_report_curves *r, uint32_t run)
+const char *ry_run_name(const renyi_report_curves *r, uint32_t run)
 {
     return r->runs[run] && *r->runs[run] ? r->runs[run] : "unnamed";
 }
 
-/* Names of runs differ at their ends: of a long one that is what is shown. */
+/* Names of runs usually differ at the end, so a long name is cut at the beginning. */
 static const char *tail_of(const char *name)
 {
     size_t n;
@@ -198,12 +190,12 @@ static double label_width(const panel_chart *t, const renyi_report_panel *p,
     if (c->is_faint || end_of(c) == c->n) return 0;
     number[ry_number(number, c->y[end_of(c)], (int)p->y_decimals)] = 0;
     double width = ry_text_width(number, 1e9, NULL);
-    if (t->has_labels) width += 1.6 + ry_text_width(tail_of(name_of(t->r, c->run)), 1e9, NULL);
+    if (t->has_labels) width += 1.6 + ry_text_width(tail_of(ry_run_name(t->r, c->run)), 1e9, NULL);
     return width;
 }
 
-/* For the widest label of all charts: they end at the same place. */
-static double label_room(const panel_chart *t)
+/* Space for the widest label of all charts, so that all plots have the same width. */
+static double label_space(const panel_chart *t)
 {
     double most = 0;
     for (uint32_t i = 0; i < t->r->n_panels; i++) {
@@ -211,39 +203,37 @@ static double label_room(const panel_chart *t)
         for (uint32_t k = 0; k < p->n_curves; k++)
             most = fmax(most, label_width(t, p, &p->curves[k]));
     }
-    return 22 + fmin(most, 2 * LABEL_EMS) * (t->c.font - 1);
+    return 22 + fmin(most, 2 * LABEL_EMS) * (t->c->font - 1);
 }
 
 static void draw_label(panel_chart *t, const renyi_report_curve *c, double y)
 {
     const ry_run_look look = ry_run_look_of(c->run);
     const size_t end = end_of(c);
-    const char *name = name_of(t->r, c->run), *tail = tail_of(name);
-    const double x = t->c.plot.x1;
-    ry_putf(t->c.s, "<path class=\"rc-to c%u r%u\" d=\"M%.1f %.1fH%.1fL%.1f %.1f\"/>", look.colour,
-            c->run, ry_scale_at(&t->x, c->x[end]), ry_scale_at(&t->y, c->y[end]), x + 2, x + 12, y);
-    ry_putf(t->c.s, "<text class=\"rc-label rc-own c%u r%u\" x=\"%.1f\" y=\"%.1f\">", look.colour,
-            c->run, x + 15, y + 4);
-    if (t->has_labels) {
-        ry_putf(t->c.s,
+    const char *name = ry_run_name(t->r, c->run), *tail = tail_of(name);
+    const double x = t->c->plot.x1, from = ry_scale_at(&t->y, c->y[end]);
+    ry_open_path(&t->c->d, "rc-to c%u r%u", look.colour, c->run);
+    ry_move_to(&t->c->d, ry_scale_at(&t->x, c->x[end]), from);
+    ry_line_to(&t->c->d, x + 2, from);
+    ry_line_to(&t->c->d, x + 12, y);
+    ry_sink *text =
+        ry_open_label(&t->c->d, x + 15, y + 4, "rc-label rc-own c%u r%u", look.colour, c->run);
+    if (t->has_labels)
+        ry_putf(text,
                 tail > name ? "…%s <tspan class=\"rc-value\">" : "%s <tspan class=\"rc-value\">",
                 tail);
-        put_value(t->c.s, t->p, c);
-        ry_put(t->c.s, "</tspan></text>\n");
-    } else {
-        put_value(t->c.s, t->p, c);
-        ry_put(t->c.s, "</text>\n");
-    }
+    put_end_value(text, t->p, c);
+    if (t->has_labels) ry_put(text, "</tspan>");
 }
 
-/* At the right, in the order of the ends of their lines. */
+/* Labels are at the right, in the order in which the lines end. */
 static void draw_labels(panel_chart *t)
 {
     const renyi_report_curve *order[RENYI_REPORT_MAX_RUNS];
     double y[RENYI_REPORT_MAX_RUNS];
     uint32_t n = 0;
     if (t->n_labels > RENYI_REPORT_MAX_RUNS ||
-        t->n_labels * APART > t->c.plot.y1 - t->c.plot.y0 + APART)
+        t->n_labels * APART > t->c->plot.y1 - t->c->plot.y0 + APART)
         return;
     for (uint32_t i = 0; i < t->p->n_curves; i++) {
         const renyi_report_curve *c = &t->p->curves[i];
@@ -253,13 +243,13 @@ static void draw_labels(panel_chart *t)
         for (; k && y[k - 1] > end; k--) y[k] = y[k - 1], order[k] = order[k - 1];
         y[k] = end, order[k] = c;
     }
-    ry_spread(y, n, APART, t->c.plot.y1);
-    ry_put(t->c.s, "<g aria-hidden=\"true\">\n");
+    ry_labels_spread(y, n, APART, t->c->plot.y1);
+    ry_put(ry_open_group(&t->c->d, "g", 0, 0, "rc-labels"), RY_HIDDEN);
     for (uint32_t k = 0; k < n; k++) draw_label(t, order[k], y[k]);
-    ry_put(t->c.s, "</g>\n");
+    ry_close_group(&t->c->d, "g");
 }
 
-static void draw_legend(ry_canvas *c, const renyi_report_curves *r)
+static void draw_legend(ry_chart *c, const renyi_report_curves *r)
 {
     static const char *const styles[4] = {"rc-curve", "rc-curve rc-d1", "rc-curve rc-d2",
                                           "rc-curve rc-d3"};
@@ -267,7 +257,7 @@ static void draw_legend(ry_canvas *c, const renyi_report_curves *r)
     for (uint32_t i = 0; i < r->n_runs; i++) {
         const ry_run_look look = ry_run_look_of(i);
         const ry_legend_item item = {RY_LEGEND_LINE, styles[look.dashes], look.colour, 0, ""};
-        ry_legend_add(&l, item, name_of(r, i), strlen(name_of(r, i)));
+        ry_legend_add(&l, item, ry_run_name(r, i), strlen(ry_run_name(r, i)));
     }
     ry_legend_draw(c, &l);
 }
@@ -276,134 +266,115 @@ static void draw_legend(ry_canvas *c, const renyi_report_curves *r)
 
 static void describe_panel(ry_sink *s, const renyi_report_curves *r, const renyi_report_panel *p)
 {
+    ry_putf(s, s->size ? " %s:" : "%s:", p->title ? p->title : "");
     for (uint32_t i = 0; i < p->n_curves; i++) {
         const renyi_report_curve *c = &p->curves[i];
         const size_t end = end_of(c);
         if (c->is_faint || end == c->n) continue;
-        ry_putf(s, " %s ends at ", name_of(r, c->run));
-        put_value(s, p, c);
+        ry_putf(s, " %s ends at ", ry_run_name(r, c->run));
+        put_end_value(s, p, c);
         ry_put(s, " after ");
-        put_decimals(s, c->x[end], p->x_decimals);
+        ry_put_number(s, c->x[end], (int)p->x_decimals);
         ry_putf(s, " %s.", p->x_label ? p->x_label : "");
     }
 }
 
-/* The script finds numbers by these when the pointer is over the chart. */
-static void put_place(panel_chart *t)
+/* The script of the page reads these to find the values under the pointer. */
+static void open_plot(panel_chart *t)
 {
-    const ry_box *b = &t->c.plot;
-    char low[RY_NUMBER_MAX], high[RY_NUMBER_MAX];
-    ry_putf(t->c.s,
-            "<g class=\"rc-plot\" data-panel=\"%u\" data-box=\"%.1f %.1f %.1f %.1f\" data-range=\"",
+    const ry_box *b = &t->c->plot;
+    const double range[4] = {t->x.low, t->x.high, t->y.low, t->y.high};
+    ry_sink *attributes = ry_open_group(&t->c->d, "g", 0, 0, "rc-plot");
+    ry_putf(attributes, " data-panel=\"%u\" data-box=\"%.1f %.1f %.1f %.1f\" data-range=\"",
             (unsigned)(t->p - t->r->panels), b->x0, b->y0, b->x1, b->y1);
-    for (int i = 0; i < 2; i++) {
-        const ry_scale *s = i ? &t->y : &t->x;
-        low[ry_number(low, s->low, 6)] = 0;
-        high[ry_number(high, s->high, 6)] = 0;
-        ry_putf(t->c.s, i ? " %s %s" : "%s %s", low, high);
+    for (int i = 0; i < 4; i++) {
+        if (i) ry_put(attributes, " ");
+        ry_put_number(attributes, range[i], 6);
     }
-    ry_put(t->c.s, "\">\n");
+    ry_put(attributes, "\"");
 }
 
-/* In the page it stands above the chart. */
+/* Only in a file: a page has it above the chart. */
 static void draw_caption(panel_chart *t)
 {
+    const ry_box *plot = &t->c->plot;
     const char *text = t->p->caption ? t->p->caption : "", *cut;
-    ry_text_width(text, 0.7 * (t->c.plot.x1 - t->c.plot.x0) / (t->c.font - 1), &cut);
+    ry_text_width(text, 0.7 * (plot->x1 - plot->x0) / (t->c->font - 1), &cut);
     if (cut == text) return;
-    ry_putf(t->c.s, "<text class=\"rc-small-note rc-end\" x=\"%.1f\" y=\"%.1f\">", t->c.plot.x1,
-            t->c.plot.y0 - 10);
-    ry_put_escaped_part(t->c.s, text, (size_t)(cut - text));
-    ry_put(t->c.s, *cut ? "…</text>\n" : "</text>\n");
+    ry_sink *out = ry_open_label(&t->c->d, plot->x1, plot->y0 - 10, "rc-small-note rc-end");
+    ry_put_escaped_part(out, text, (size_t)(cut - text));
+    if (*cut) ry_put(out, "…");
 }
 
-/* Into plot, of which the right part is for labels. */
+/* Draws into t->c->plot; its right part is for labels. */
 static void draw_panel(panel_chart *t)
 {
-    const ry_frame frame = {t->p->title, t->p->x_label ? t->p->x_label : "",
-                            t->p->y_label ? t->p->y_label : "", NULL};
+    ry_box *plot = &t->c->plot;
+    const int is_file = t->c->form == RY_CHART_FILE;
+    const char *y_label = t->p->y_label ? t->p->y_label : "";
     if (!make_scales(t)) {
-        ry_putf(t->c.s,
-                "<text class=\"rc-none\" x=\"%.1f\" y=\"%.1f\">%s: nothing is known</text>\n",
-                t->c.width / 2, (t->c.plot.y0 + t->c.plot.y1) / 2, frame.y_label);
+        ry_putf(ry_open_label(&t->c->d, t->c->d.width / 2, (plot->y0 + plot->y1) / 2, "rc-none"),
+                "%s: nothing is known", y_label);
         return;
     }
-    t->c.plot.x0 = left_room(t);
-    t->c.plot.x1 -= label_room(t) - 8;
-    t->x.from = t->c.plot.x0, t->x.to = t->c.plot.x1;
-    t->y.from = t->c.plot.y1, t->y.to = t->c.plot.y0;
-    if (t->c.form != RY_FORM_FILE) put_place(t);
-    ry_draw_axes(&t->c, &frame, &t->x, &t->y);
-    if (t->c.form == RY_FORM_FILE) draw_caption(t);
+    plot->x0 = left_space(t);
+    plot->x1 -= label_space(t) - 8;
+    t->x.from = plot->x0, t->x.to = plot->x1;
+    t->y.from = plot->y1, t->y.to = plot->y0;
+    if (!is_file) open_plot(t);
+    ry_chart_axes(t->c, t->p->x_label ? t->p->x_label : "", y_label, &t->x, &t->y);
+    if (is_file) draw_caption(t);
     draw_lines(t);
     draw_labels(t);
-    if (t->c.form != RY_FORM_FILE) ry_put(t->c.s, "</g>\n");
+    if (!is_file) ry_close_group(&t->c->d, "g");
 }
 
 /* Do the names of all runs fit beside a plot of this height? */
-static int fits(const renyi_report_curves *r, double height) { return r->n_runs * APART <= height; }
-
-typedef struct spoken {
-    const renyi_report_curves *r;
-    uint32_t from, end; /* panels */
-} spoken;
-
-static void describe(ry_sink *s, const void *of)
+static int names_fit(const renyi_report_curves *r, double height)
 {
-    const spoken *said = of;
-    for (uint32_t i = said->from; i < said->end; i++) {
-        const renyi_report_panel *p = &said->r->panels[i];
-        ry_putf(s, i > said->from ? " %s:" : "%s:", p->title ? p->title : "");
-        describe_panel(s, said->r, p);
-    }
+    return r->n_runs * APART <= height;
 }
 
-void ry_chart_panel(ry_sink *s, const renyi_report_curves *r, uint32_t panel, ry_form form)
+void ry_chart_panel(ry_sink *out, const renyi_report_curves *r, uint32_t panel, ry_chart_form form)
 {
-    const spoken said = {r, panel, panel + 1};
-    panel_chart t = {.r = r, .p = &r->panels[panel], .c = ry_canvas_of(s, form)};
-    const ry_frame frame = {t.p->title ? t.p->title : "", "", "", describe};
-    t.c.height = form == RY_FORM_NARROW ? 330 : 400;
-    t.c.plot.y1 = t.c.height - 44;
-    t.has_labels = form == RY_FORM_WIDE && fits(r, t.c.plot.y1 - 32);
-    if (!t.has_labels) { /* the legend makes the chart taller */
-        ry_canvas blind = t.c;
-        ry_sink nowhere = {.failed = 1};
-        blind.s = &nowhere;
-        draw_legend(&blind, r);
-        t.c.height += blind.plot.y0 - 32, t.c.plot.y1 += blind.plot.y0 - 32;
-    }
-    ry_canvas_open(&t.c, &frame, NULL, &said);
+    const renyi_report_panel *p = &r->panels[panel];
+    const double bottom = 44, height = form == RY_CHART_NARROW ? 330 : 400;
+    ry_chart c = ry_chart_new(&r->allocator, form, p->title ? p->title : "");
+    panel_chart t = {.r = r, .p = p, .c = &c};
+    describe_panel(&c.d.description, r, p);
+    t.has_labels = form == RY_CHART_WIDE && names_fit(r, height - bottom - 32);
     if (t.has_labels)
-        t.c.plot.y0 = 32;
+        c.plot.y0 = 32;
     else
-        draw_legend(&t.c, r);
+        draw_legend(&c, r);
+    c.d.height = height + c.plot.y0 - 32; /* a legend makes the chart taller */
+    c.plot.y1 = c.d.height - bottom;
     draw_panel(&t);
-    ry_canvas_close(&t.c);
+    ry_chart_write(&c, out);
 }
 
-void ry_chart_panels(ry_sink *s, const renyi_report_curves *r)
+void ry_chart_panels(ry_sink *out, const renyi_report_curves *r)
 {
-    const spoken said = {r, 0, r->n_panels};
     const double tall = r->n_panels > 1 ? 330 : 450;
     const int is_one = r->n_panels == 1 && r->panels[0].title;
-    const ry_frame frame = {is_one ? r->panels[0].title : "Training runs", "", "", describe};
-    ry_canvas c = ry_canvas_of(s, RY_FORM_FILE);
-    const int has_labels = fits(r, tall - 92);
-    ry_sink nowhere = {.failed = 1};
-    ry_canvas blind = c;
-    blind.s = &nowhere;
-    if (!has_labels) draw_legend(&blind, r);
-    const double top = has_labels ? c.plot.y0 + 30 : blind.plot.y0;
-    c.height = top - 30 + tall * (r->n_panels ? r->n_panels : 1);
-    ry_canvas_open(&c, &frame, r->title, &said);
-    if (!has_labels) draw_legend(&c, r);
+    const int has_labels = names_fit(r, tall - 92);
+    ry_chart c =
+        ry_chart_new(&r->allocator, RY_CHART_FILE, is_one ? r->panels[0].title : "Training runs");
+    ry_chart_titles(&c, r->title);
+    if (has_labels)
+        c.plot.y0 += 30;
+    else
+        draw_legend(&c, r);
+    const ry_box first = c.plot;
+    c.d.height = first.y0 - 30 + tall * (r->n_panels ? r->n_panels : 1);
     for (uint32_t i = 0; i < r->n_panels; i++) {
-        panel_chart t = {.r = r, .p = &r->panels[i], .c = c, .has_labels = has_labels};
-        t.c.plot.y0 = top + i * tall;
-        t.c.plot.y1 = t.c.plot.y0 + tall - 92;
+        panel_chart t = {.r = r, .p = &r->panels[i], .c = &c, .has_labels = has_labels};
+        c.plot = first;
+        c.plot.y0 += i * tall;
+        c.plot.y1 = c.plot.y0 + tall - 92;
+        describe_panel(&c.d.description, r, t.p);
         draw_panel(&t);
     }
-    if (!r->n_panels) ry_draw_nothing(&c, "no charts");
-    ry_canvas_close(&c);
+    if (!r->n_panels) ry_chart_message(&c, "no charts");
+    ry_chart_write(&c, out);
 }

@@ -1,4 +1,4 @@
-/* tokens.c - how many tokens are left after each block, as stairs.
+/* tokens.c - the tokens left after each block, as step lines.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/chart.h"
 
@@ -7,10 +7,10 @@
 enum { MOST_LINES = 8 };
 
 typedef struct token_chart {
-    const ry_view *v;
-    ry_canvas c;
+    const ry_point_set *set;
+    ry_chart c;
     ry_scale x, y;
-    uint32_t chosen[MOST_LINES]; /* points, the most accurate first */
+    uint32_t chosen[MOST_LINES]; /* indices of points, the most accurate first */
     uint32_t n, n_blocks, most;
 } token_chart;
 
@@ -22,28 +22,28 @@ static int has_same_tokens(const renyi_report_point *a, const renyi_report_point
     return 1;
 }
 
-/* Could it be the next line? On the front or dense, and unlike those that are chosen. */
-static int is_new(const token_chart *t, uint32_t i)
+/* May point i be the next line? It must be on the front or dense, and differ from those chosen. */
+static int is_candidate(const token_chart *t, uint32_t i)
 {
-    const ry_view_point *p = &t->v->points[i];
+    const ry_point *p = &t->set->points[i];
     if (!p->of->tokens || !p->of->n_blocks) return 0;
     if (!p->on_front[RENYI_CHART_GMACS] && (!p->is_dense || p->is_resized)) return 0;
     for (uint32_t j = 0; j < t->n; j++)
-        if (has_same_tokens(p->of, t->v->points[t->chosen[j]].of)) return 0;
+        if (has_same_tokens(p->of, t->set->points[t->chosen[j]].of)) return 0;
     return 1;
 }
 
-/* Dense runs and the front, from the most accurate down. */
-static void choose(token_chart *t)
+/* Takes dense runs and the front, the most accurate first. */
+static void choose_lines(token_chart *t)
 {
     while (t->n < MOST_LINES) {
-        uint32_t best = t->v->n;
-        for (uint32_t i = 0; i < t->v->n; i++)
-            if (is_new(t, i) &&
-                (best == t->v->n || t->v->points[i].of->top1 > t->v->points[best].of->top1))
+        uint32_t best = t->set->n;
+        for (uint32_t i = 0; i < t->set->n; i++)
+            if (is_candidate(t, i) &&
+                (best == t->set->n || t->set->points[i].of->top1 > t->set->points[best].of->top1))
                 best = i;
-        if (best == t->v->n) return;
-        const renyi_report_point *p = t->v->points[best].of;
+        if (best == t->set->n) return;
+        const renyi_report_point *p = t->set->points[best].of;
         t->chosen[t->n++] = best;
         if (p->n_blocks > t->n_blocks) t->n_blocks = p->n_blocks;
         for (uint32_t b = 0; b < p->n_blocks; b++)
@@ -51,82 +51,78 @@ static void choose(token_chart *t)
     }
 }
 
-static void describe(ry_sink *s, const void *of)
+static void describe_chart(ry_sink *out, const token_chart *t)
 {
-    const ry_view *v = of;
-    token_chart t = {.v = v};
-    choose(&t);
-    ry_put(s, "Tokens that leave each block.");
-    for (uint32_t i = 0; i < t.n; i++) {
-        const ry_view_point *p = &v->points[t.chosen[i]];
-        ry_putf(s, " %s:", p->policy);
+    ry_put(out, "Tokens that leave each block.");
+    for (uint32_t i = 0; i < t->n; i++) {
+        const ry_point *p = &t->set->points[t->chosen[i]];
+        ry_putf(out, " %s:", p->policy);
         for (uint32_t b = 0; b < p->of->n_blocks && b < 64; b++)
-            ry_putf(s, " %u", p->of->tokens[b]);
-        ry_put(s, ".");
+            ry_putf(out, " %u", p->of->tokens[b]);
+        ry_put(out, ".");
     }
 }
 
-/* Lines of one colour are told apart by their dashes. */
+/* Lines of one colour differ in their dashes. */
 static uint32_t dashes_of(const token_chart *t, uint32_t line)
 {
     uint32_t before = 0;
     for (uint32_t i = 0; i < line; i++)
-        before += t->v->points[t->chosen[i]].colour == t->v->points[t->chosen[line]].colour;
+        before += t->set->points[t->chosen[i]].colour == t->set->points[t->chosen[line]].colour;
     return before % 4;
 }
 
-static void draw_stairs(token_chart *t, uint32_t line)
+static void draw_steps(token_chart *t, uint32_t line)
 {
-    const ry_view_point *p = &t->v->points[t->chosen[line]];
-    ry_putf(t->c.s, "<path class=\"rc-steps c%u rc-d%u\" d=\"M%.1f %.1f", p->colour,
-            dashes_of(t, line), ry_scale_at(&t->x, -0.5), ry_scale_at(&t->y, p->of->tokens[0]));
-    for (uint32_t b = 0; b < p->of->n_blocks; b++) {
-        if (b && p->of->tokens[b] != p->of->tokens[b - 1])
-            ry_putf(t->c.s, "V%.1f", ry_scale_at(&t->y, p->of->tokens[b]));
-        if (b + 1 == p->of->n_blocks || p->of->tokens[b + 1] != p->of->tokens[b])
-            ry_putf(t->c.s, "H%.1f", ry_scale_at(&t->x, b + 0.5));
+    const ry_point *p = &t->set->points[t->chosen[line]];
+    const uint32_t *tokens = p->of->tokens, n = p->of->n_blocks;
+    ry_open_path(&t->c.d, "rc-steps c%u rc-d%u", p->colour, dashes_of(t, line));
+    ry_move_to(&t->c.d, ry_scale_at(&t->x, -0.5), ry_scale_at(&t->y, tokens[0]));
+    for (uint32_t b = 0; b < n; b++) {
+        const double y = ry_scale_at(&t->y, tokens[b]);
+        if (b && tokens[b] != tokens[b - 1]) ry_line_to(&t->c.d, ry_scale_at(&t->x, b - 0.5), y);
+        if (b + 1 == n || tokens[b + 1] != tokens[b])
+            ry_line_to(&t->c.d, ry_scale_at(&t->x, b + 0.5), y);
     }
-    ry_put(t->c.s, "\"/>\n");
 }
 
 static void draw_label(token_chart *t, uint32_t line, double from, double y)
 {
-    const ry_view_point *p = &t->v->points[t->chosen[line]];
+    const ry_point *p = &t->set->points[t->chosen[line]];
     const double x = ry_scale_at(&t->x, p->of->n_blocks - 0.5);
     const char *name = p->is_dense ? "dense" : p->policy, *cut;
-    ry_text_width(name, t->c.form == RY_FORM_NARROW ? 0 : 23, &cut);
-    ry_putf(t->c.s, "<path class=\"rc-steps c%u rc-d%u\" d=\"M%.1f %.1fL%.1f %.1f\"/>", p->colour,
-            dashes_of(t, line), x, from, x + 16, y);
-    ry_putf(t->c.s, "<text class=\"rc-label c%u rc-own\" x=\"%.1f\" y=\"%.1f\">#%u", p->colour,
-            x + 20, y + 4, t->chosen[line] + 1);
-    if (t->c.form != RY_FORM_NARROW) {
-        ry_put(t->c.s, " ");
-        ry_put_escaped_part(t->c.s, name, (size_t)(cut - name));
-        if (*cut) ry_put(t->c.s, "…");
-        if (p->is_resized) ry_putf(t->c.s, ", %u px", p->of->image_size);
-    }
-    ry_put(t->c.s, "</text>\n");
+    ry_text_width(name, t->c.form == RY_CHART_NARROW ? 0 : 23, &cut);
+    ry_open_path(&t->c.d, "rc-steps c%u rc-d%u", p->colour, dashes_of(t, line));
+    ry_move_to(&t->c.d, x, from);
+    ry_line_to(&t->c.d, x + 16, y);
+    ry_sink *text = ry_open_label(&t->c.d, x + 20, y + 4, "rc-label c%u rc-own", p->colour);
+    ry_putf(text, "#%u", t->chosen[line] + 1);
+    if (t->c.form == RY_CHART_NARROW) return;
+    ry_put(text, " ");
+    ry_put_escaped_part(text, name, (size_t)(cut - name));
+    if (*cut) ry_put(text, "…");
+    if (p->is_resized) ry_putf(text, ", %u px", p->of->image_size);
 }
 
-/* Labels at the right ends, pushed apart: downwards, then up again from the bottom. */
+/* Labels are at the right ends of the lines, moved apart where they would overlap. */
 static void draw_labels(token_chart *t)
 {
     enum { APART = 16 };
-    uint32_t order[MOST_LINES]; /* lines by the place of their ends, highest first */
+    uint32_t order[MOST_LINES]; /* lines by where they end, from the top down */
     double ends[MOST_LINES], y[MOST_LINES];
     for (uint32_t i = 0; i < t->n; i++) {
-        const renyi_report_point *p = t->v->points[t->chosen[i]].of;
+        const renyi_report_point *p = t->set->points[t->chosen[i]].of;
         const double end = ry_scale_at(&t->y, p->tokens[p->n_blocks - 1]);
         uint32_t k = i;
         for (; k && ends[k - 1] > end; k--) ends[k] = ends[k - 1], order[k] = order[k - 1];
         ends[k] = end, order[k] = i;
     }
     for (uint32_t k = 0; k < t->n; k++) y[k] = ends[k];
-    ry_spread(y, t->n, APART, t->c.plot.y1);
+    ry_labels_spread(y, t->n, APART, t->c.plot.y1);
     for (uint32_t k = 0; k < t->n; k++) draw_label(t, order[k], ends[k], y[k]);
 }
 
-/* Blocks have whole numbers, and each is as wide as the next. */
+/* Ticks are at whole block numbers; all blocks have the same width. */
 static ry_scale block_scale(uint32_t n_blocks, int most_ticks)
 {
     static const uint32_t steps[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000};
@@ -138,30 +134,29 @@ static ry_scale block_scale(uint32_t n_blocks, int most_ticks)
     return x;
 }
 
-static void draw(token_chart *t, const ry_frame *frame)
+static void draw_lines(token_chart *t)
 {
     t->c.plot.y0 += 24;
-    t->c.plot.x1 -= t->c.form == RY_FORM_NARROW ? 44 : 270;
-    t->x = block_scale(t->n_blocks, t->c.form == RY_FORM_NARROW ? 6 : 12);
+    t->c.plot.x1 -= t->c.form == RY_CHART_NARROW ? 44 : 270;
+    t->x = block_scale(t->n_blocks, t->c.form == RY_CHART_NARROW ? 6 : 12);
     t->y = ry_scale_of(0, t->most, 0, 8);
     t->y.low = 0;
     t->x.from = t->c.plot.x0, t->x.to = t->c.plot.x1;
     t->y.from = t->c.plot.y1, t->y.to = t->c.plot.y0;
-    ry_draw_axes(&t->c, frame, &t->x, &t->y);
-    for (uint32_t i = 0; i < t->n; i++) draw_stairs(t, i);
+    ry_chart_axes(&t->c, "block", "tokens that leave the block", &t->x, &t->y);
+    for (uint32_t i = 0; i < t->n; i++) draw_steps(t, i);
     draw_labels(t);
 }
 
-void ry_chart_tokens(ry_sink *s, const ry_view *v, ry_form form)
+void ry_chart_tokens(ry_sink *out, const ry_point_set *set, ry_chart_form form)
 {
-    static const ry_frame frame = {"Tokens left after each block", "block",
-                                   "tokens that leave the block", describe};
-    token_chart t = {.v = v, .c = ry_canvas_of(s, form)};
-    choose(&t);
-    ry_canvas_open(&t.c, &frame, v->report->title, v);
+    token_chart t = {.set = set, .c = ry_chart_new(set->al, form, "Tokens left after each block")};
+    choose_lines(&t);
+    describe_chart(&t.c.d.description, &t);
+    ry_chart_titles(&t.c, set->report->title);
     if (t.n)
-        draw(&t, &frame);
+        draw_lines(&t);
     else
-        ry_draw_nothing(&t.c, "no token counts are known");
-    ry_canvas_close(&t.c);
+        ry_chart_message(&t.c, "no token counts are known");
+    ry_chart_write(&t.c, out);
 }

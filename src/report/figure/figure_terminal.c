@@ -1,19 +1,19 @@
 /* figure_terminal.c - figures in a terminal: as an image by its own protocol, or as half blocks
- * with labels in characters.
+ * with labels in text.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "report/figure/figure_parts.h"
+
 #include "base/alloc.h"
 #include "base/status.h"
-#include "report/figure/draw.h"
-#include "report/figure/figure_sheet.h"
-#include "report/figure/sheet_out.h"
 
 #include <string.h>
 
-enum { MIN_COLUMNS = 20, MAX_COLUMNS = 1000, TALLEST = 56 }; /* pixels of a picture */
+enum { MIN_COLUMNS = 20, MAX_COLUMNS = 1000 }; /* characters */
+enum { MAX_SIDE = 56 };                        /* of a cell, pixels */
 
 /* ---- images -------------------------------------------------------------------------------- */
 
-/* Base64 in pieces of 4096, as kitty wants them; q=2: no answer that would look like typing. */
+/* kitty takes base64 in pieces of 4096. q=2 turns off its reply, which would look like typing. */
 static void put_kitty(ry_sink *out, const ry_sink *code, uint32_t columns)
 {
     enum { PIECE = 4096 };
@@ -51,10 +51,10 @@ static renyi_status put_image(ry_sink *out, const ry_figure *f, renyi_terminal t
 
 /* ---- half blocks --------------------------------------------------------------------------- */
 
-/* A band of pictures side by side, one character apart. */
+/* Cells side by side, one character apart. */
 typedef struct band {
     uint32_t first, n; /* layers */
-    uint32_t side;     /* pixels = characters of a picture */
+    uint32_t side;     /* of a cell, in pixels = characters */
 } band;
 
 static void put_colour(ry_sink *out, const char *ground, const uint8_t *rgb)
@@ -63,8 +63,8 @@ static void put_colour(ry_sink *out, const char *ground, const uint8_t *rgb)
             (unsigned)rgb[2]);
 }
 
-/* Two rows of pixels for each line of text: the upper half in the colour of the text, the lower one
- * in that of the ground. Colours are said only where they change. */
+/* Two rows of pixels for each line of text: the upper half in the text colour, the lower half in
+ * the background colour. Colours are written only where they change. */
 static void put_pixels(ry_sink *out, const band *b, const uint8_t *rgb, size_t width, size_t height)
 {
     for (size_t y = 0; y < height; y += 2) {
@@ -88,7 +88,7 @@ static void put_pixels(ry_sink *out, const band *b, const uint8_t *rgb, size_t w
     }
 }
 
-/* Text in a field of `width` characters and a blank behind it. All of it is ASCII. */
+/* ASCII text in a field of `width` characters, and a space. */
 static void put_field(ry_sink *out, const char *text, uint32_t width)
 {
     size_t n = strlen(text);
@@ -97,26 +97,26 @@ static void put_field(ry_sink *out, const char *text, uint32_t width)
     for (; n <= width; n++) ry_put(out, " ");
 }
 
-static void put_layers(ry_sink *out, const ry_draw *d, const band *b)
+static void put_layers(ry_sink *out, const ry_canvas *cv, const band *b)
 {
     ry_put(out, "\033[2m");
     for (uint32_t i = b->first; i < b->first + b->n; i++) {
-        ry_words w = {0};
-        ry_say(&w, "layer ");
-        ry_say_count(&w, d->r->layers[i]);
+        ry_caption w = {0};
+        ry_caption_add(&w, "layer %u", cv->r->layers[i]);
         put_field(out, w.text, b->side);
     }
     ry_put(out, "\033[0m\n");
 }
 
-static void put_captions(ry_sink *out, ry_draw *d, const ry_table *t, uint32_t row, const band *b)
+static void put_captions(ry_sink *out, ry_canvas *cv, const ry_table *t, uint32_t row,
+                         const band *b)
 {
     for (uint32_t line = 0; line < t->n_lines; line++) {
         int is_empty = 1;
         const size_t before = out->size;
         for (uint32_t i = b->first; i < b->first + b->n; i++) {
-            ry_words w = {0};
-            t->caption(d, t, row, i, line, &w);
+            ry_caption w = {0};
+            t->caption(cv, t, row, i, line, &w);
             put_field(out, w.text, b->side);
             if (w.n > 0) is_empty = 0;
         }
@@ -127,97 +127,97 @@ static void put_captions(ry_sink *out, ry_draw *d, const ry_table *t, uint32_t r
     }
 }
 
-static renyi_status put_band(ry_sink *out, ry_draw *d, const ry_table *t, uint32_t row,
+static renyi_status put_band(ry_sink *out, ry_canvas *cv, const ry_table *t, uint32_t row,
                              const band *b, renyi_error *err)
 {
-    ry_sheet *s = d->s;
+    ry_drawing *d = cv->drawing;
     uint8_t *rgb = NULL;
     uint32_t width, height;
-    s->n_marks = s->n_rects = 0; /* a sheet of its own, with the same pictures */
-    s->width = b->n * (b->side + 1.0) - 1;
-    s->height = b->side;
-    d->cell = b->side;
+    d->n_marks = d->n_boxes = 0; /* starts again, with the same bitmaps */
+    d->width = b->n * (b->side + 1.0) - 1;
+    d->height = b->side;
+    cv->cell = b->side;
     for (uint32_t i = 0; i < b->n; i++) {
         const double x = i * (b->side + 1.0);
-        t->picture(d, t, row, b->first + i, (ry_rect){x, 0, x + b->side, b->side});
+        t->cell(cv, t, row, b->first + i, (ry_box){x, 0, x + b->side, b->side});
     }
-    if (s->failed) return ry_fail_nomem(err, sizeof *s);
-    RY_TRY(ry_sheet_pixels(s, 1, &rgb, &width, &height, err));
-    put_layers(out, d, b);
+    if (d->failed) return ry_fail_nomem(err, sizeof *d);
+    RY_TRY(ry_drawing_pixels(d, 1, &rgb, &width, &height, err));
+    put_layers(out, cv, b);
     put_pixels(out, b, rgb, width, height);
-    ry_free(s->al, rgb);
-    put_captions(out, d, t, row, b);
+    ry_free(d->al, rgb);
+    put_captions(out, cv, t, row, b);
     return RENYI_OK;
 }
 
-/* Whole pixels per patch if the picture is not too wide for the terminal. */
+/* A whole number of pixels per patch, if the terminal is wide enough. */
 static uint32_t side_of(const renyi_viz_result *r, uint32_t columns)
 {
     const uint32_t grid = r->photo.grid;
     uint32_t wide = (columns + 1) / r->n_layers;
     wide = wide > 0 ? wide - 1 : 0;
-    if (wide > TALLEST) wide = TALLEST;
+    if (wide > MAX_SIDE) wide = MAX_SIDE;
     if (wide >= grid) return wide / grid * grid;
     return grid <= columns ? grid : columns;
 }
 
 static void put_answer(ry_sink *out, const char *label, const renyi_viz_answer *a)
 {
-    ry_words w = {0};
+    ry_caption w = {0};
     ry_put(out, "  ");
     ry_put_clean(out, label);
     ry_put(out, ": ");
     if (a->n_top > 0) {
         ry_put_clean(out, a->top[0].name);
-        ry_say(&w, " ");
-        ry_say_number(&w, 100 * (double)a->top[0].probability, 1);
-        ry_say(&w, " %, ");
+        ry_caption_add(&w, " ");
+        ry_caption_number(&w, 100 * (double)a->top[0].probability, 1);
+        ry_caption_add(&w, " %%, ");
     }
-    ry_say_macs(&w, a->macs);
+    ry_caption_macs(&w, a->macs);
     if (a->ms == a->ms) { /* not NaN */
-        ry_say(&w, ", ");
-        ry_say_number(&w, a->ms, 1);
-        ry_say(&w, " ms");
+        ry_caption_add(&w, ", ");
+        ry_caption_number(&w, a->ms, 1);
+        ry_caption_add(&w, " ms");
     }
     ry_put(out, w.text);
     ry_put(out, "\n");
 }
 
-static renyi_status put_table(ry_sink *out, ry_draw *d, const ry_table *t, uint32_t columns,
+static renyi_status put_table(ry_sink *out, ry_canvas *cv, const ry_table *t, uint32_t columns,
                               renyi_error *err)
 {
-    const uint32_t side = side_of(d->r, columns), in_band = (columns + 1) / (side + 1);
+    const uint32_t side = side_of(cv->r, columns), in_band = (columns + 1) / (side + 1);
     ry_put(out, "\n\033[1m");
     ry_put(out, t->title.text);
     ry_put(out, "\033[0m\n");
     for (uint32_t row = 0; row < t->n_rows; row++) {
-        ry_words name = {0};
-        t->name(d, t, row, &name);
+        ry_caption name = {0};
+        t->name(cv, t, row, &name);
         ry_put(out, "\n");
         ry_put_clean(out, name.text);
         ry_put(out, "\n");
-        for (uint32_t i = 0; i < d->r->n_layers; i += in_band) {
-            const uint32_t left = d->r->n_layers - i;
+        for (uint32_t i = 0; i < cv->r->n_layers; i += in_band) {
+            const uint32_t left = cv->r->n_layers - i;
             const band b = {i, left < in_band ? left : in_band, side};
-            RY_TRY(put_band(out, d, t, row, &b, err));
+            RY_TRY(put_band(out, cv, t, row, &b, err));
         }
     }
     return RENYI_OK;
 }
 
-static renyi_status put_result(ry_sink *out, ry_draw *d, uint32_t columns, renyi_error *err)
+static renyi_status put_result(ry_sink *out, ry_canvas *cv, uint32_t columns, renyi_error *err)
 {
     ry_table tables[RY_MAX_TABLES];
-    ry_draw_prepare(d);
-    if (d->s->failed) return ry_fail_nomem(err, sizeof *d->s);
+    ry_canvas_prepare(cv);
+    if (cv->drawing->failed) return ry_fail_nomem(err, sizeof *cv->drawing);
     ry_put(out, "\033[1m");
-    ry_put_clean(out, d->r->photo.name ? d->r->photo.name : "photo");
+    ry_put_clean(out, cv->r->photo.name ? cv->r->photo.name : "photo");
     ry_put(out, "\033[0m\n");
-    put_answer(out, "unpruned", &d->r->dense);
-    for (uint32_t i = 0; i < d->r->n_rows; i++)
-        put_answer(out, d->r->rows[i].label, &d->r->rows[i].answer);
-    const int n = ry_tables_of(d, tables);
-    for (int i = 0; i < n; i++) RY_TRY(put_table(out, d, &tables[i], columns, err));
+    put_answer(out, "unpruned", &cv->r->dense);
+    for (uint32_t i = 0; i < cv->r->n_rows; i++)
+        put_answer(out, cv->r->rows[i].label, &cv->r->rows[i].answer);
+    const int n = ry_tables_of(cv, tables);
+    for (int i = 0; i < n; i++) RY_TRY(put_table(out, cv, &tables[i], columns, err));
     return RENYI_OK;
 }
 
@@ -225,14 +225,14 @@ static renyi_status put_blocks(ry_sink *out, const ry_figure *f, uint32_t column
 {
     renyi_status status = RENYI_OK;
     for (size_t i = 0; i < f->n && status == RENYI_OK; i++) {
-        ry_sheet s;
-        RY_TRY(ry_figure_blank(&s, f, err));
-        ry_draw d = {.s = &s, .opt = &f->opt, .r = f->results[i], .is_terse = 1};
-        d.look = ry_look_of(1);
+        ry_drawing d;
+        RY_TRY(ry_figure_empty(&d, f, err));
+        ry_canvas cv = {.drawing = &d, .opt = &f->opt, .r = f->results[i], .is_terse = 1};
+        cv.ink = ry_inks_of(1);
         if (i > 0) ry_put(out, "\n");
-        status = put_result(out, &d, columns, err);
-        ry_draw_free(&d);
-        ry_figure_sheet_free(&s);
+        status = put_result(out, &cv, columns, err);
+        ry_canvas_free(&cv);
+        ry_drawing_free(&d);
     }
     return status;
 }
@@ -246,11 +246,11 @@ renyi_status renyi_figure_terminal(renyi_figure_file *out, const renyi_viz_resul
     memset(out, 0, sizeof *out);
     if (columns == 0) columns = 80;
     if (columns < MIN_COLUMNS || columns > MAX_COLUMNS)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "a terminal with %u columns; allowed: %d to %d",
-                       columns, MIN_COLUMNS, MAX_COLUMNS);
+        return ry_fail(err, RENYI_ERR_ARG, -1, "terminal: %u columns; allowed: %d to %d", columns,
+                       MIN_COLUMNS, MAX_COLUMNS);
     if (terminal != RENYI_TERMINAL_BLOCKS && terminal != RENYI_TERMINAL_KITTY &&
         terminal != RENYI_TERMINAL_ITERM2)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "there is no kind of terminal %d", (int)terminal);
+        return ry_fail(err, RENYI_ERR_ARG, -1, "terminal: there is no kind %d", (int)terminal);
     RY_TRY(ry_figure_check(&f, results, n_results, opt, err));
     ry_sink bytes = {.al = &f.opt.allocator};
     const renyi_status status = terminal == RENYI_TERMINAL_BLOCKS

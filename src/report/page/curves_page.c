@@ -1,9 +1,8 @@
-/* curves_page.c - the page of training runs: charts, values under the pointer, final numbers.
+/* curves_page.c - the page of training runs: charts, values under the pointer, a table of runs.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "report/chart/curves.h"
+#include "report/chart/chart.h"
 #include "report/page/page.h"
 
-#include "base/alloc.h"
 #include "base/status.h"
 
 #include <math.h>
@@ -11,17 +10,16 @@
 
 /* ---- parts ---- */
 
-static void put_headline(ry_sink *s, const renyi_report_curves *r)
+static void put_header(ry_sink *s, const renyi_report_curves *r)
 {
-    const int has_title = r->title && *r->title;
-    ry_putf(s, "<header>\n<h1>%s</h1>\n", has_title ? r->title : "Training runs");
-    if (r->note && *r->note) ry_putf(s, "<p class=\"note\">%s</p>\n", r->note);
-    if (r->date && *r->date) {
+    ry_putf(s, "<header>\n<h1>%s</h1>\n", ry_has_text(r->title) ? r->title : "Training runs");
+    if (ry_has_text(r->note)) ry_putf(s, "<p class=\"note\">%s</p>\n", r->note);
+    if (ry_has_text(r->date)) {
         ry_put(s, "<dl class=\"facts\">\n");
         ry_page_fact(s, "date", r->date);
         ry_put(s, "</dl>\n");
     }
-    if (r->command && *r->command)
+    if (ry_has_text(r->command))
         ry_putf(s, "<pre class=\"command\" tabindex=\"0\"><code>%s</code></pre>\n", r->command);
     ry_put(s, "</header>\n");
 }
@@ -30,14 +28,14 @@ static void put_panel(ry_sink *s, const renyi_report_curves *r, uint32_t i)
 {
     const renyi_report_panel *p = &r->panels[i];
     ry_putf(s, "<figure>\n<figcaption><h2>%s</h2>", p->title ? p->title : "");
-    if (p->caption && *p->caption) ry_putf(s, "<p>%s</p>", p->caption);
+    if (ry_has_text(p->caption)) ry_putf(s, "<p>%s</p>", p->caption);
     ry_put(s, "</figcaption>\n");
-    ry_chart_panel(s, r, i, RY_FORM_WIDE);
-    ry_chart_panel(s, r, i, RY_FORM_NARROW);
+    ry_chart_panel(s, r, i, RY_CHART_WIDE);
+    ry_chart_panel(s, r, i, RY_CHART_NARROW);
     ry_put(s, "</figure>\n");
 }
 
-static void put_row(ry_sink *s, const renyi_report_curves *r, uint32_t i)
+static void put_run(ry_sink *s, const renyi_report_curves *r, uint32_t i)
 {
     const ry_run_look look = ry_run_look_of(i);
     ry_putf(s, "<tr data-i=\"%u\"><td class=\"po\"><svg class=\"rc\" width=\"34\" height=\"12\" ",
@@ -45,7 +43,7 @@ static void put_row(ry_sink *s, const renyi_report_curves *r, uint32_t i)
     ry_putf(s,
             "aria-hidden=\"true\"><path class=\"rc-curve c%u rc-d%u\" d=\"M1 6h26\"/></svg>"
             "<b>%s</b></td>",
-            look.colour, look.dashes, r->runs[i] && *r->runs[i] ? r->runs[i] : "unnamed");
+            look.colour, look.dashes, ry_run_name(r, i));
     for (uint32_t k = 0; k < r->n_columns; k++) {
         const renyi_report_column *c = &r->columns[k];
         ry_put(s, c->is_text ? "<td class=\"mo\">" : "<td>");
@@ -64,7 +62,7 @@ static void put_table(ry_sink *s, const renyi_report_curves *r)
         ry_putf(s, "<th scope=\"col\"%s>%s</th>", r->columns[k].is_text ? " class=mo" : "",
                 r->columns[k].name ? r->columns[k].name : "");
     ry_put(s, "</tr></thead>\n<tbody>\n");
-    for (uint32_t i = 0; i < r->n_runs; i++) put_row(s, r, i);
+    for (uint32_t i = 0; i < r->n_runs; i++) put_run(s, r, i);
     ry_put(s, "</tbody></table></div>\n</section>\n");
 }
 
@@ -74,17 +72,16 @@ static void put_numbers(ry_sink *s, const char *name, const double *v, size_t n,
 {
     ry_putf(s, "\"%s\":[", name);
     for (size_t i = 0; i < n; i++) {
-        char number[RY_NUMBER_MAX];
         if (i) ry_put(s, ",");
         if (isfinite(v[i]))
-            ry_put_bytes(s, number, ry_number(number, v[i], decimals));
+            ry_put_number(s, v[i], decimals);
         else
             ry_put(s, "null");
     }
     ry_put(s, "]");
 }
 
-static void put_data_panel(ry_sink *s, const renyi_report_panel *p)
+static void put_panel_data(ry_sink *s, const renyi_report_panel *p)
 {
     double x[2] = {INFINITY, -INFINITY}, y[2] = {INFINITY, -INFINITY};
     int n = 0;
@@ -110,21 +107,21 @@ static void put_data(ry_sink *s, const renyi_report_curves *r)
     ry_put(s, "<script type=\"application/json\" id=\"data\">{\"runs\":[");
     for (uint32_t i = 0; i < r->n_runs; i++) {
         ry_put(s, i ? ",\"" : "\"");
-        ry_put_json(s, r->runs[i] && *r->runs[i] ? r->runs[i] : "unnamed");
+        ry_put_json(s, ry_run_name(r, i));
         ry_put(s, "\"");
     }
     ry_put(s, "],\n\"panels\":[");
     for (uint32_t i = 0; i < r->n_panels; i++) {
         if (i) ry_put(s, ",\n");
-        put_data_panel(s, &r->panels[i]);
+        put_panel_data(s, &r->panels[i]);
     }
     ry_put(s, "]}</script>\n");
 }
 
-void ry_curves_page(ry_sink *s, const renyi_report_curves *r)
+static void put_page(ry_sink *s, const renyi_report_curves *r)
 {
-    ry_page_head(s, r->title && *r->title ? r->title : "Training runs", NULL);
-    put_headline(s, r);
+    ry_page_head(s, ry_has_text(r->title) ? r->title : "Training runs", NULL);
+    put_header(s, r);
     ry_put(s, "<main>\n");
     for (uint32_t i = 0; i < r->n_panels; i++) put_panel(s, r, i);
     put_table(s, r);
@@ -133,7 +130,7 @@ void ry_curves_page(ry_sink *s, const renyi_report_curves *r)
     ry_page_script(s, ry_curves_js);
 }
 
-/* ---- the public doors ---- */
+/* ---- public functions ---- */
 
 static renyi_status check_panel(const renyi_report_curves *r, uint32_t i, renyi_error *err)
 {
@@ -147,7 +144,7 @@ static renyi_status check_panel(const renyi_report_curves *r, uint32_t i, renyi_
         const renyi_report_curve *c = &p->curves[k];
         if (c->run >= r->n_runs || (c->n && (!c->x || !c->y)))
             return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "curves: curve %u of chart %u: run %u of %u, or no numbers", k, i,
+                           "curves: curve %u of chart %u has run %u of %u, or x or y is NULL", k, i,
                            c->run, r->n_runs);
         if (c->n > RENYI_REPORT_MAX_CURVE)
             return ry_fail(err, RENYI_ERR_LIMIT, -1, "curves: %zu points; at most %u", c->n,
@@ -156,7 +153,7 @@ static renyi_status check_panel(const renyi_report_curves *r, uint32_t i, renyi_
     return RENYI_OK;
 }
 
-static renyi_status check(const renyi_report_curves *r, renyi_error *err)
+static renyi_status check_curves(const renyi_report_curves *r, renyi_error *err)
 {
     if (!r || (r->n_runs && !r->runs) || (r->n_panels && !r->panels) ||
         (r->n_columns && !r->columns))
@@ -167,7 +164,7 @@ static renyi_status check(const renyi_report_curves *r, renyi_error *err)
                        r->struct_size, sizeof *r);
     if (r->n_runs > RENYI_REPORT_MAX_RUNS || r->n_panels > RENYI_REPORT_MAX_PANELS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                       "%u runs in %u charts; at most %u in %u can be shown", r->n_runs,
+                       "curves: %u runs in %u charts; at most %u in %u can be shown", r->n_runs,
                        r->n_panels, (unsigned)RENYI_REPORT_MAX_RUNS,
                        (unsigned)RENYI_REPORT_MAX_PANELS);
     for (uint32_t i = 0; i < r->n_panels; i++) RY_TRY(check_panel(r, i, err));
@@ -177,31 +174,26 @@ static renyi_status check(const renyi_report_curves *r, renyi_error *err)
     return RENYI_OK;
 }
 
-static renyi_status make(renyi_report_text *out, const renyi_report_curves *r,
-                         void (*put)(ry_sink *, const renyi_report_curves *), renyi_error *err)
+static renyi_status write_curves(renyi_report_text *out, const renyi_report_curves *r,
+                                 void (*put)(ry_sink *, const renyi_report_curves *),
+                                 renyi_error *err)
 {
     if (!out) return ry_fail(err, RENYI_ERR_ARG, -1, "curves: NULL argument");
     memset(out, 0, sizeof *out);
-    RY_TRY(check(r, err));
+    RY_TRY(check_curves(r, err));
     ry_sink s = {.al = &r->allocator};
     put(&s, r);
-    ry_put_bytes(&s, "", 1);
-    if (s.failed) {
-        ry_free(&r->allocator, s.bytes);
-        return ry_fail_nomem(err, s.wanted);
-    }
-    *out = (renyi_report_text){s.bytes, s.size - 1, r->allocator};
-    return RENYI_OK;
+    return ry_text_finish(out, &s, RENYI_OK, err);
 }
 
 renyi_status renyi_report_curves_svg(renyi_report_text *out, const renyi_report_curves *r,
                                      renyi_error *err)
 {
-    return make(out, r, ry_chart_panels, err);
+    return write_curves(out, r, ry_chart_panels, err);
 }
 
 renyi_status renyi_report_curves_html(renyi_report_text *out, const renyi_report_curves *r,
                                       renyi_error *err)
 {
-    return make(out, r, ry_curves_page, err);
+    return write_curves(out, r, put_page, err);
 }

@@ -1,42 +1,52 @@
-/* page.h - the HTML page.
+/* page.h - HTML pages: what they share, and the parts of each.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PAGE_H
 #define RY_PAGE_H
 
-#include "report/chart/view.h"
+#include "renyi/viz.h"
+#include "report/chart/point_set.h"
+
+/* ---- report_page.c: what all pages share ---- */
+
+static inline int ry_has_text(const char *text) { return text && *text; }
+
+void ry_page_head(ry_sink *s, const char *title,
+                  const char *css); /* up to <body>; css may be NULL */
+void ry_page_fact(ry_sink *s, const char *name,
+                  const char *text);                 /* in the header; skipped if empty */
+void ry_page_foot(ry_sink *s);                       /* from </main> on */
+void ry_page_script(ry_sink *s, const char *script); /* the script and </html> */
+
+/* Returns the finished text in *out, or frees it if status or the sink says that it failed. */
+renyi_status ry_text_finish(renyi_report_text *out, ry_sink *s, renyi_status status,
+                            renyi_error *err);
+
+/* ---- report_pairs.c: paired tests ---- */
 
 typedef struct ry_pairs {
-    renyi_report_pair *items; /* [n] each with a < b; by a, then b */
+    renyi_report_pair *items; /* [n] each with a < b; sorted by a, then b */
     size_t n;
     int is_partial; /* there were too many: only those with a dense run or a front are left */
 } ry_pairs;
 
-renyi_status ry_pairs_new(ry_pairs *p, const ry_view *v, renyi_error *err);
-void ry_pairs_free(ry_pairs *p, const ry_view *v);
-/* The pair of two points, seen from a: 1 and *out, or 0 if it is not known. */
-int ry_pairs_find(const ry_pairs *p, uint32_t a, uint32_t b, renyi_report_pair *out);
+renyi_status ry_pairs_new(ry_pairs *p, const ry_point_set *set, renyi_error *err);
+void ry_pairs_free(ry_pairs *p, const ry_point_set *set);
 
-/* 95 % interval of the difference b - a on paired photos, in points (Agresti and Min 2005: Wald's
- * with half a photo more in each cell, which also serves when few answers differ). */
+/* 95 % interval of the difference b - a on paired images, in points (Agresti and Min 2005: Wald's
+ * with half an image added to each cell, which also works when few answers differ). */
 void ry_pair_interval(const renyi_report_pair *p, double *low, double *high);
-void ry_put_interval(ry_sink *s, const renyi_report_pair *p); /* "−18.4 to +2.0" */
 
-renyi_status ry_page(ry_sink *s, const ry_view *v, renyi_error *err);
+void ry_put_verdict(ry_sink *s, const ry_point_set *set, const ry_pairs *p);    /* a paragraph */
+void ry_put_tests(ry_sink *s, const ry_point_set *set, const ry_pairs *p);      /* the table */
+void ry_put_pairs_data(ry_sink *s, const ry_point_set *set, const ry_pairs *p); /* for page.js */
 
-/* What every page has: everything up to <body>, a fact of its head (NULL = left out), everything
- * behind <main>, and its end with the script. */
-void ry_page_head(ry_sink *s, const char *title, const char *css); /* more css, or NULL */
-void ry_page_fact(ry_sink *s, const char *name, const char *text);
-void ry_page_foot(ry_sink *s);
-void ry_page_script(ry_sink *s, const char *script);
+/* ---- viz_data.c ---- */
 
-/* "#3 mosaic keep=0.7, vit_tiny, 160 px": what it takes to know a point. page.js does the same. */
-void ry_page_title(ry_sink *s, const ry_view *v, uint32_t i);
+/* Everything the script of the viz page reads, as JSON in its own element. */
+void ry_put_viz_data(ry_sink *s, const renyi_viz_page *page);
 
-/* Its parts, in the order of the page. */
-void ry_page_verdict(ry_sink *s, const ry_view *v, const ry_pairs *p); /* what it means */
-void ry_page_results(ry_sink *s, const ry_view *v);                    /* table of all points */
-void ry_page_tests(ry_sink *s, const ry_view *v, const ry_pairs *p);   /* against the baseline */
-void ry_page_data(ry_sink *s, const ry_view *v, const ry_pairs *p);    /* all pairs, for page.js */
+/* Files of this folder, see renyi_embed in CMakeLists.txt. */
+extern const char ry_page_css[], ry_page_js[], ry_curves_js[], ry_viz_css[], ry_viz_html[],
+    ry_viz_draw_js[], ry_viz_patch_js[], ry_viz_js[];
 
 #endif

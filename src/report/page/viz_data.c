@@ -1,10 +1,8 @@
-/* viz_data.c - results as JSON for the page's script. Long lists are base64 of little-endian
- * numbers: scores are 32-bit floats, exact, so that the script ranks as the library does.
+/* viz_data.c - results as JSON for the script of the viz page. Long lists are base64 of
+ * little-endian numbers; scores are exact 32-bit floats, so that the script ranks as the library
+ * does.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "report/page/viz_page_data.h"
-
-#include "renyi/viz.h"
-#include "report/page/pack.h"
+#include "report/page/page.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,9 +11,21 @@ enum { NO_PATCH = 0xffff, N_COLOURS = 256 };
 
 /* ---- maps ---------------------------------------------------------------------------------- */
 
-ry_viz_maps ry_viz_maps_of(const renyi_viz_result *r)
+enum { MAX_MAPS = 2 * RENYI_VIZ_MAX_METRICS + RENYI_VIZ_MAX_ORDERS };
+
+/* All maps of an image, each metric once: the metrics, then the norms that are not among them. The
+ * indices are the same for all images. */
+typedef struct viz_maps {
+    uint32_t n;
+    struct {
+        uint32_t is_norm, at; /* index in the result's norms or metrics */
+    } of[MAX_MAPS];
+    uint32_t norms[MAX_MAPS]; /* [n_norms] their indices among the maps */
+} viz_maps;
+
+static viz_maps list_maps(const renyi_viz_result *r)
 {
-    ry_viz_maps maps = {0};
+    viz_maps maps = {0};
     for (uint32_t i = 0; i < r->n_metrics; i++) maps.of[maps.n++].at = i;
     for (uint32_t i = 0; i < r->n_norms; i++) {
         uint32_t at = 0;
@@ -28,28 +38,26 @@ ry_viz_maps ry_viz_maps_of(const renyi_viz_result *r)
     return maps;
 }
 
-const renyi_viz_metric *ry_viz_map_at(const renyi_viz_result *r, const ry_viz_maps *maps,
-                                      uint32_t i)
+static const renyi_viz_metric *map_at(const renyi_viz_result *r, const viz_maps *maps, uint32_t i)
 {
     return maps->of[i].is_norm ? &r->norms[maps->of[i].at] : &r->metrics[maps->of[i].at];
 }
 
 /* ---- pieces of JSON ------------------------------------------------------------------------ */
 
-static void put_text(ry_sink *s, const char *name, const char *text)
+static void put_string(ry_sink *s, const char *name, const char *text)
 {
-    ry_putf(s, "\"");
+    ry_put(s, "\"");
     ry_put(s, name);
     ry_put(s, "\":\"");
     ry_put_json(s, text);
     ry_put(s, "\"");
 }
 
-static void put_number(ry_sink *s, double v, int decimals)
+static void put_value(ry_sink *s, double v, int decimals)
 {
-    char text[RY_NUMBER_MAX];
     if (isfinite(v))
-        ry_put_bytes(s, text, ry_number(text, v, decimals));
+        ry_put_number(s, v, decimals);
     else
         ry_put(s, "null");
 }
@@ -79,16 +87,16 @@ static void put_answer(ry_sink *s, const renyi_viz_answer *a)
         ry_putf(s, i ? ",[%u,\"" : "[%u,\"", a->top[i].index);
         ry_put_json(s, a->top[i].name);
         ry_put(s, "\",");
-        put_number(s, (double)a->top[i].probability, 6);
+        put_value(s, (double)a->top[i].probability, 6);
         ry_put(s, "]");
     }
     ry_put(s, "],\"total\":");
-    put_number(s, a->macs, 0);
+    put_value(s, a->macs, 0);
     ry_put(s, ",\"ms\":");
-    put_number(s, a->ms, 2);
+    put_value(s, a->ms, 2);
 }
 
-/* ---- what all photos share ----------------------------------------------------------------- */
+/* ---- what all images share ----------------------------------------------------------------- */
 
 static void put_colours(ry_sink *s, const char *name, renyi_colours map)
 {
@@ -109,20 +117,20 @@ static void put_colours(ry_sink *s, const char *name, renyi_colours map)
     ry_put(s, "\"");
 }
 
-static void put_map_names(ry_sink *s, const renyi_viz_result *r, const ry_viz_maps *maps)
+static void put_map_names(ry_sink *s, const renyi_viz_result *r, const viz_maps *maps)
 {
     ry_put(s, ",\"maps\":[");
     for (uint32_t i = 0; i < maps->n; i++) {
-        const renyi_viz_metric *m = ry_viz_map_at(r, maps, i);
+        const renyi_viz_metric *m = map_at(r, maps, i);
         ry_put(s, i ? ",{" : "{");
-        put_text(s, "name", m->name);
+        put_string(s, "name", m->name);
         ry_put(s, ",");
-        put_text(s, "label", m->label);
+        put_string(s, "label", m->label);
         ry_put(s, ",\"order\":");
         if (isinf(m->order))
             ry_put(s, "\"inf\"");
         else
-            put_number(s, m->order, m->order == floor(m->order) ? 0 : 2);
+            put_value(s, m->order, m->order == floor(m->order) ? 0 : 2);
         ry_put(s, "}");
     }
     ry_put(s, "],\"cards\":[");
@@ -136,34 +144,34 @@ static const renyi_viz_row *row_at(const renyi_viz_result *r, uint32_t i)
     return i < r->n_rows ? &r->rows[i] : &r->sweep[i - r->n_rows];
 }
 
-/* Place among the maps of what a row ranks by; -1 = a policy in its own words. */
-static int map_of(const renyi_viz_row *row, const ry_viz_maps *maps)
+/* Index of the map that a row ranks by; -1 = the row is a policy of its own. */
+static int map_of(const renyi_viz_row *row, const viz_maps *maps)
 {
     if (row->metric != RENYI_NONE) return (int)row->metric;
     return row->norm != RENYI_NONE ? (int)maps->norms[row->norm] : -1;
 }
 
-static void put_row_names(ry_sink *s, const renyi_viz_result *r, const ry_viz_maps *maps)
+static void put_row_names(ry_sink *s, const renyi_viz_result *r, const viz_maps *maps)
 {
     ry_put(s, ",\"rows\":[");
     for (uint32_t i = 0; i < r->n_rows + r->n_sweep; i++) {
         const renyi_viz_row *row = row_at(r, i);
         ry_put(s, i ? ",\n{" : "\n{");
-        put_text(s, "policy", row->policy);
+        put_string(s, "policy", row->policy);
         ry_put(s, ",");
-        put_text(s, "label", row->label);
+        put_string(s, "label", row->label);
         ry_put(s, ",\"map\":");
-        put_number(s, map_of(row, maps), 0);
+        put_value(s, map_of(row, maps), 0);
         ry_put(s, ",\"keep\":");
-        put_number(s, row->keep, 4);
+        put_value(s, row->keep, 4);
         ry_putf(s, ",\"merges\":%u,\"adaptive\":%u}", row->merges != 0, row->adaptive != 0);
     }
     ry_put(s, "]");
 }
 
-static void put_shared(ry_sink *s, const renyi_viz_result *r, const ry_viz_maps *maps)
+static void put_shared(ry_sink *s, const renyi_viz_result *r, const viz_maps *maps)
 {
-    put_text(s, "model", r->model);
+    put_string(s, "model", r->model);
     ry_putf(s, ",\"grid\":%u,\"blocks\":%u,\"colours\":{", r->photo.grid, r->n_blocks);
     put_colours(s, "even", RENYI_COLOURS_EVEN);
     ry_put(s, ",\n");
@@ -175,28 +183,28 @@ static void put_shared(ry_sink *s, const renyi_viz_result *r, const ry_viz_maps 
     ry_put(s, ",\"keeps\":[");
     for (uint32_t i = 0; i < r->n_keeps; i++) {
         if (i) ry_put(s, ",");
-        put_number(s, r->keeps[i], 4);
+        put_value(s, r->keeps[i], 4);
     }
     ry_put(s, "]");
     put_row_names(s, r, maps);
 }
 
-/* ---- one photo ----------------------------------------------------------------------------- */
+/* ---- one image ----------------------------------------------------------------------------- */
 
 /* scores: [n_maps, n_layers, n_patches]; clip: [n_maps, n_layers, 2]. */
-static void put_scores(ry_sink *s, const renyi_viz_result *r, const ry_viz_maps *maps)
+static void put_scores(ry_sink *s, const renyi_viz_result *r, const viz_maps *maps)
 {
     ry_pack b = ry_pack_to(s);
     ry_put(s, ",\"scores\":\"");
     for (uint32_t m = 0; m < maps->n; m++)
         for (uint32_t k = 0; k < r->n_layers; k++)
             for (uint32_t p = 0; p < r->n_patches; p++)
-                ry_pack_f32(&b, ry_viz_map_at(r, maps, m)->maps[k].score[p]);
+                ry_pack_f32(&b, map_at(r, maps, m)->maps[k].score[p]);
     ry_pack_end(&b);
     ry_put(s, "\",\"clip\":\"");
     for (uint32_t m = 0; m < maps->n; m++)
         for (uint32_t k = 0; k < r->n_layers; k++) {
-            const renyi_viz_map *map = &ry_viz_map_at(r, maps, m)->maps[k];
+            const renyi_viz_map *map = &map_at(r, maps, m)->maps[k];
             ry_pack_f32(&b, map->low);
             ry_pack_f32(&b, map->high);
         }
@@ -204,8 +212,8 @@ static void put_scores(ry_sink *s, const renyi_viz_result *r, const ry_viz_maps 
     ry_put(s, "\"");
 }
 
-/* Where each patch left: 2 x layer, + 1 if it went into a fused token. Cuts only take away, so
- * this one list says it for all layers. */
+/* Where each patch was dropped: 2 x layer, + 1 if it went into a fused token. A dropped patch never
+ * comes back, so one list is enough for all layers. */
 static void put_gone(ry_sink *s, const renyi_viz_result *r, const renyi_viz_row *row)
 {
     const renyi_viz_step *last = &row->steps[r->n_layers - 1];
@@ -220,7 +228,7 @@ static void put_gone(ry_sink *s, const renyi_viz_result *r, const renyi_viz_row 
     ry_put(s, "\"");
 }
 
-/* Of each layer the groups, or 0 where they are those of the layer before. */
+/* The groups of each layer, or 0 if they are the same as in the layer before. */
 static void put_groups(ry_sink *s, const renyi_viz_result *r, const renyi_viz_row *row)
 {
     const uint32_t n = r->n_patches;
@@ -258,7 +266,7 @@ static void put_rescued(ry_sink *s, const renyi_viz_result *r, const renyi_viz_r
     ry_put(s, "]");
 }
 
-/* What a policy's own cuts ranked by; a metric's row has its map. */
+/* The scores that the cuts of a policy ranked by. The row of a metric has its map instead. */
 static void put_cut_scores(ry_sink *s, const renyi_viz_result *r, const renyi_viz_row *row)
 {
     ry_put(s, ",\"scores\":[");
@@ -287,7 +295,7 @@ static void put_row(ry_sink *s, const renyi_viz_result *r, const renyi_viz_row *
     ry_put(s, "],\"macs\":[");
     for (uint32_t k = 0; k < r->n_layers; k++) {
         if (k) ry_put(s, ",");
-        put_number(s, row->steps[k].macs, 0);
+        put_value(s, row->steps[k].macs, 0);
     }
     ry_put(s, "],");
     put_answer(s, &row->answer);
@@ -312,17 +320,17 @@ static void put_attention(ry_sink *s, const renyi_viz_result *r)
     const renyi_viz_attention *a = r->attention;
     ry_putf(s, ",\"attention\":{\"heads\":%u,\"tokens\":%u,\"prefix\":%u,\"query\":", a->n_heads,
             a->n_tokens, a->n_prefix);
-    put_number(s, a->query, 0);
+    put_value(s, a->query, 0);
     ry_putf(s, ",\"token\":%u", (uint32_t)a->token);
     put_heads(s, ",\"rows\":\"", r, 0);
     put_heads(s, ",\"columns\":\"", r, 1);
     ry_put(s, "}");
 }
 
-static void put_photo(ry_sink *s, const renyi_viz_result *r, const ry_viz_maps *maps)
+static void put_image(ry_sink *s, const renyi_viz_result *r, const viz_maps *maps)
 {
     ry_put(s, "{");
-    put_text(s, "name", r->photo.name);
+    put_string(s, "name", r->photo.name);
     put_scores(s, r, maps);
     ry_put(s, ",\"dense\":{");
     put_answer(s, &r->dense);
@@ -336,15 +344,15 @@ static void put_photo(ry_sink *s, const renyi_viz_result *r, const ry_viz_maps *
     ry_put(s, "}");
 }
 
-void ry_viz_put_data(ry_sink *s, const renyi_viz_page *page)
+void ry_put_viz_data(ry_sink *s, const renyi_viz_page *page)
 {
-    const ry_viz_maps maps = ry_viz_maps_of(page->photos[0]);
+    const viz_maps maps = list_maps(page->photos[0]);
     ry_put(s, "<script type=\"application/json\" id=\"data\">{");
     put_shared(s, page->photos[0], &maps);
     ry_put(s, ",\n\"photos\":[");
     for (uint32_t i = 0; i < page->n_photos; i++) {
         if (i) ry_put(s, ",\n");
-        put_photo(s, page->photos[i], &maps);
+        put_image(s, page->photos[i], &maps);
     }
     ry_put(s, "]}</script>\n");
 }

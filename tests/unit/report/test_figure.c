@@ -4,7 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/figure_fixture.h"
 #include "fixtures/test_heap.h"
-#include "report/figure/sheet_out.h"
+#include "report/markup.h"
 
 #include <pthread.h>
 
@@ -243,10 +243,10 @@ static void bad_results(void **state)
 {
     (void)state;
     fixture.rows[2].merges = 0;
-    expect(options(RENYI_FIGURE_MOSAIC), RENYI_ERR_ARG, "no policy joins patches");
+    expect(options(RENYI_FIGURE_MOSAIC), RENYI_ERR_ARG, "no policy merges patches");
     assert_false(renyi_figure_has(&fixture.r, RENYI_FIGURE_MOSAIC));
     fixture.r.attention = NULL;
-    expect(options(RENYI_FIGURE_ATTENTION), RENYI_ERR_ARG, "not asked for");
+    expect(options(RENYI_FIGURE_ATTENTION), RENYI_ERR_ARG, "not requested");
     fixture.r.photo.size = 31;
     expect(options(RENYI_FIGURE_HEAT), RENYI_ERR_ARG, "31 pixels");
     renyi_figure_file out;

@@ -2,9 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "fixtures/figure_fixture.h"
-#include "report/figure/draw.h"
-#include "report/figure/figure_sheet.h"
-#include "report/figure/sheet_out.h"
+#include "report/figure/figure_parts.h"
 
 #include <stdlib.h>
 
@@ -17,44 +15,44 @@ typedef struct cell {
     const renyi_viz_result *results[1];
     renyi_figure_options opt;
     ry_figure figure;
-    ry_sheet sheet;
-    ry_draw draw;
+    ry_drawing drawing;
+    ry_canvas canvas;
     uint8_t *rgb; /* [SIDE, SIDE, 3] */
 } cell;
 
 static cell c;
 
-static const ry_rect whole = {0, 0, SIDE, SIDE};
+static const ry_box whole = {0, 0, SIDE, SIDE};
 
 static void begin(renyi_colours colours)
 {
     c.results[0] = &c.fixture.r;
     c.opt = (renyi_figure_options){.struct_size = sizeof c.opt, .opacity = 1, .colours = colours};
     assert_int_equal(ry_figure_check(&c.figure, c.results, 1, &c.opt, NULL), RENYI_OK);
-    assert_int_equal(ry_figure_blank(&c.sheet, &c.figure, NULL), RENYI_OK);
-    c.sheet.width = c.sheet.height = SIDE;
-    c.draw = (ry_draw){.s = &c.sheet,
-                       .opt = &c.figure.opt,
-                       .r = &c.fixture.r,
-                       .look = ry_look_of(0),
-                       .cell = SIDE};
-    ry_draw_prepare(&c.draw);
-    assert_false(c.sheet.failed);
+    assert_int_equal(ry_figure_empty(&c.drawing, &c.figure, NULL), RENYI_OK);
+    c.drawing.width = c.drawing.height = SIDE;
+    c.canvas = (ry_canvas){.drawing = &c.drawing,
+                           .opt = &c.figure.opt,
+                           .r = &c.fixture.r,
+                           .ink = ry_inks_of(0),
+                           .cell = SIDE};
+    ry_canvas_prepare(&c.canvas);
+    assert_false(c.drawing.failed);
 }
 
 static void paint(void)
 {
     uint32_t width, height;
-    assert_int_equal(ry_sheet_pixels(&c.sheet, 1, &c.rgb, &width, &height, NULL), RENYI_OK);
+    assert_int_equal(ry_drawing_pixels(&c.drawing, 1, &c.rgb, &width, &height, NULL), RENYI_OK);
     assert_int_equal(width, SIDE);
     assert_int_equal(height, SIDE);
 }
 
 static void end(void)
 {
-    ry_free(c.sheet.al, c.rgb);
-    ry_draw_free(&c.draw);
-    ry_figure_sheet_free(&c.sheet);
+    ry_free(c.drawing.al, c.rgb);
+    ry_canvas_free(&c.canvas);
+    ry_drawing_free(&c.drawing);
 }
 
 /* Pixel (x, y) of a patch, counted from its own corner. */
@@ -84,7 +82,7 @@ static void kept_is_clear_and_gone_is_dim(void **state)
     (void)state;
     figure_fill(&c.fixture);
     begin(RENYI_COLOURS_EVEN);
-    ry_cell_overlay(&c.draw, &c.fixture.steps[0][1], whole);
+    ry_cell_overlay(&c.canvas, &c.fixture.steps[0][1], whole);
     paint();
     for (uint32_t i = 0; i < FIG_N; i++) {
         uint8_t wanted[3];
@@ -110,7 +108,7 @@ static void gone_is_light_in_a_dark_photo(void **state)
     figure_fill(&c.fixture);
     memset(c.fixture.rgb, 20, sizeof c.fixture.rgb);
     begin(RENYI_COLOURS_EVEN);
-    ry_cell_overlay(&c.draw, &c.fixture.steps[0][0], whole);
+    ry_cell_overlay(&c.canvas, &c.fixture.steps[0][0], whole);
     paint();
     expect_middle(0, (const uint8_t[3]){20, 20, 20});
     expect_middle(3, (const uint8_t[3]){199, 203, 211});
@@ -125,7 +123,7 @@ static void rescued_has_an_outline(void **state)
     (void)state;
     figure_fill(&c.fixture);
     begin(RENYI_COLOURS_EVEN);
-    ry_cell_overlay(&c.draw, &c.fixture.steps[1][0], whole);
+    ry_cell_overlay(&c.canvas, &c.fixture.steps[1][0], whole);
     paint();
     figure_colour(4, clear);
     expect_middle(4, clear);
@@ -142,15 +140,15 @@ static void rescued_has_an_outline(void **state)
 /* Row 2 at layer 1: patches 0, 1, 2 are one token, column 3 and the rest of column 2 are gone. */
 static void mosaic_has_mean_colours(void **state)
 {
-    const ry_look look = ry_look_of(0);
+    const ry_inks ink = ry_inks_of(0);
     (void)state;
     figure_fill(&c.fixture);
     begin(RENYI_COLOURS_EVEN);
-    ry_cell_mosaic(&c.draw, &c.fixture.steps[2][1], whole);
+    ry_cell_mosaic(&c.canvas, &c.fixture.steps[2][1], whole);
     paint();
     for (uint32_t i = 0; i < 3; i++) expect_middle(i, (const uint8_t[3]){140, 80, 128});
     expect_middle(5, (const uint8_t[3]){140, 110, 128});
-    expect_pixel(3, 2, PATCH / 2, (const uint8_t[3]){look.open.r, look.open.g, look.open.b});
+    expect_pixel(3, 2, PATCH / 2, (const uint8_t[3]){ink.open.r, ink.open.g, ink.open.b});
     /* No line inside the token, one round it. */
     expect_pixel(0, PATCH - 1, PATCH / 2, (const uint8_t[3]){140, 80, 128});
     const size_t below = ((PATCH - 1) * SIDE + PATCH / 2) * 3;
@@ -168,7 +166,7 @@ static void heat_has_the_colours_of_the_map(void **state)
         c.fixture.score[0][0][6] = -1e30F;
         c.fixture.score[0][0][5] = INFINITY;
         begin((renyi_colours)map);
-        ry_cell_heat(&c.draw, c.fixture.score[0][0], 0, 15, whole);
+        ry_cell_heat(&c.canvas, c.fixture.score[0][0], 0, 15, whole);
         paint();
         for (uint32_t i = 0; i < FIG_N; i++) {
             if (i == 5 || i == 7) { /* left open: the photo without colour */
@@ -190,7 +188,7 @@ static void equal_scores_are_in_the_middle(void **state)
     figure_fill(&c.fixture);
     for (int i = 0; i < FIG_N; i++) c.fixture.score[0][0][i] = 3;
     begin(RENYI_COLOURS_EVEN);
-    ry_cell_heat(&c.draw, c.fixture.score[0][0], 3, 3, whole);
+    ry_cell_heat(&c.canvas, c.fixture.score[0][0], 3, 3, whole);
     paint();
     renyi_colour(RENYI_COLOURS_EVEN, 0.5, wanted);
     expect_middle(11, wanted);

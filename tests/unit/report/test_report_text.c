@@ -1,8 +1,7 @@
 /* test_report_text.c - what reports are made of: escaped text, numbers in any locale, round ticks,
  * short names.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "report/chart/scale.h"
-#include "report/chart/view.h"
+#include "report/chart/chart.h"
 #include "report/page/page.h"
 
 #include "base/alloc.h"
@@ -40,12 +39,13 @@ static void test_escape(void **state)
         {"a\tb\nc\rd", "a b c d", "a b c d"},
         {"\x01\x1f\x7f", "\uFFFD\uFFFD\uFFFD", "\uFFFD\uFFFD\uFFFD"},
         {"Rényi 图 😀", "Rényi 图 😀", "Rényi 图 😀"},
-        {"\xff\xc3(\xe2\x82", "\uFFFD\uFFFD(\uFFFD\uFFFD", "\uFFFD\uFFFD(\uFFFD\uFFFD"},
+        {"\xff\xc3(\xe2\x82", "\uFFFD\uFFFD(\uFFFD", "\uFFFD\uFFFD(\uFFFD"},
         {"\xc0\xaf\xf8", "\uFFFD\uFFFD\uFFFD", "\uFFFD\uFFFD\uFFFD"}, /* overlong, impossible */
-        {"\xed\xa0\x80", "\uFFFD", "\uFFFD"},                         /* half a surrogate pair */
-        {"\xf4\x90\x80\x80", "\uFFFD", "\uFFFD"},                     /* beyond Unicode */
-        {"\xef\xbf\xbf", "\uFFFD", "\uFFFD"},                         /* not for XML */
-        {"\xe2\x80\xaegpj.exe", "\uFFFDgpj.exe", "\uFFFDgpj.exe"},    /* turns the writing round */
+        {"\xed\xa0\x80", "\uFFFD\uFFFD\uFFFD", "\uFFFD\uFFFD\uFFFD"}, /* half a surrogate pair */
+        {"\xf4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD",
+         "\uFFFD\uFFFD\uFFFD\uFFFD"},                              /* beyond Unicode */
+        {"\xef\xbf\xbf", "\uFFFD", "\uFFFD"},                      /* not for XML */
+        {"\xe2\x80\xaegpj.exe", "\uFFFDgpj.exe", "\uFFFDgpj.exe"}, /* turns the writing round */
         {"\xe2\x80\xa8", "\u2028", "\\u2028"},
         {"", "", ""}};
     ry_sink s = {0};

@@ -5,7 +5,7 @@
 #include "fixtures/report_fixture.h" /* NASTY */
 #include "fixtures/test_heap.h"
 #include "fixtures/viz_fixture.h"
-#include "report/page/pack.h"
+#include "report/markup.h"
 
 #include "test.h"
 #include <jansson.h>
