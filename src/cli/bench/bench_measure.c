@@ -77,7 +77,7 @@ int bench_in_child(bench_work *work, const void *argument, void *result, size_t 
 enum { WARM_UP_ROUNDS = 3, WARM_UP_MS = 2000 };
 
 /* The dtypes and policies of one model, and the buffers they run on. */
-typedef struct contest {
+typedef struct measurement {
     const bench_config *config;
     size_t n;                 /* sessions: n_dtypes * n_policies */
     renyi_model **models;     /* [n_dtypes] */
@@ -86,7 +86,7 @@ typedef struct contest {
     uint8_t *pixels;          /* [batch, size, size, 3] */
     float *outputs;           /* [batch, n_outputs] */
     double *ms;               /* [repetitions, n] per image */
-} contest;
+} measurement;
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -115,7 +115,7 @@ static void fill_pixels(uint8_t *pixels, size_t count)
 }
 
 /* The model in one dtype, and a session for each policy. */
-static renyi_status open_dtype(contest *c, size_t dtype, renyi_error *err)
+static renyi_status open_dtype(measurement *c, size_t dtype, renyi_error *err)
 {
     const bench_config *config = c->config;
     renyi_options opt = config->model_options;
@@ -133,7 +133,7 @@ static renyi_status open_dtype(contest *c, size_t dtype, renyi_error *err)
     return status;
 }
 
-static renyi_status contest_open(contest *c, renyi_error *err)
+static renyi_status measurement_open(measurement *c, renyi_error *err)
 {
     renyi_status status = RENYI_OK;
 
@@ -146,7 +146,7 @@ static renyi_status contest_open(contest *c, renyi_error *err)
     return status;
 }
 
-static void contest_close(contest *c)
+static void measurement_close(measurement *c)
 {
     for (size_t i = 0; i < c->n; i++) renyi_session_free(c->sessions[i]);
     for (size_t i = 0; i < c->config->n_dtypes; i++) renyi_model_free(c->models[i]);
@@ -158,7 +158,7 @@ static void contest_close(contest *c)
 }
 
 /* Each session runs once. ms: [n] per image. */
-static renyi_status run_round(contest *c, double *ms, renyi_error *err)
+static renyi_status run_round(measurement *c, double *ms, renyi_error *err)
 {
     const uint32_t batch = c->config->batch;
 
@@ -173,7 +173,7 @@ static renyi_status run_round(contest *c, double *ms, renyi_error *err)
 }
 
 /* Warm-up, then the measured rounds. */
-static renyi_status contest_run(contest *c, renyi_error *err)
+static renyi_status measurement_run(measurement *c, renyi_error *err)
 {
     const size_t n_pixels = (size_t)c->config->batch * c->info.image_size * c->info.image_size * 3;
     renyi_status status = RENYI_OK;
@@ -195,7 +195,7 @@ static renyi_status contest_run(contest *c, renyi_error *err)
 
 /* The times of session `who` in all rounds, or their ratios to those of `other` in the same round:
  * a machine that gets slower changes both. out: [repetitions] */
-static void list_times(const contest *c, size_t who, const size_t *other, double *out)
+static void list_times(const measurement *c, size_t who, const size_t *other, double *out)
 {
     const uint32_t rounds = c->config->repetitions;
 
@@ -205,7 +205,7 @@ static void list_times(const contest *c, size_t who, const size_t *other, double
     }
 }
 
-static void fill_times(const contest *c, size_t who, bench_numbers *out)
+static void fill_times(const measurement *c, size_t who, bench_numbers *out)
 {
     const size_t policy = who % c->config->n_policies, dense = who - policy;
     const uint32_t rounds = c->config->repetitions;
@@ -222,7 +222,8 @@ static void fill_times(const contest *c, size_t who, bench_numbers *out)
     free(times);
 }
 
-static renyi_status fill_numbers(const contest *c, size_t who, bench_numbers *out, renyi_error *err)
+static renyi_status fill_numbers(const measurement *c, size_t who, bench_numbers *out,
+                                 renyi_error *err)
 {
     const char *text = renyi_session_policy(c->sessions[who]);
     const renyi_model *model = c->models[who / c->config->n_policies];
@@ -247,17 +248,17 @@ static renyi_status fill_numbers(const contest *c, size_t who, bench_numbers *ou
 
 static int measure_here(const void *argument, void *result)
 {
-    contest c = {.config = argument};
+    measurement c = {.config = argument};
     bench_numbers *numbers = result;
     renyi_error err = {0};
 
-    renyi_status status = contest_open(&c, &err);
+    renyi_status status = measurement_open(&c, &err);
     const int is_misfit = status == RENYI_ERR_ARG && c.sessions[0];
-    if (status == RENYI_OK) status = contest_run(&c, &err);
+    if (status == RENYI_OK) status = measurement_run(&c, &err);
     for (size_t i = 0; status == RENYI_OK && i < c.n; i++)
         status = fill_numbers(&c, i, &numbers[i], &err);
     if (status != RENYI_OK) cli_fail(&err);
-    contest_close(&c);
+    measurement_close(&c);
     return status == RENYI_OK ? CLI_OK : is_misfit ? CLI_USAGE : CLI_FAILED;
 }
 

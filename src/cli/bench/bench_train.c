@@ -14,7 +14,7 @@
 enum { FORWARD, PASS, STEP, TIMES }; /* the times of each policy */
 
 /* A model, and for each policy a session and a learner. */
-typedef struct contest {
+typedef struct measurement {
     const bench_config *config;
     renyi_model *model;
     renyi_model_info info;
@@ -24,9 +24,9 @@ typedef struct contest {
     uint32_t *labels;         /* [batch] */
     float *logits;            /* [batch, n_classes] */
     double *ms;               /* [repetitions, n_policies, TIMES] per image */
-} contest;
+} measurement;
 
-static renyi_status open_policy(contest *c, size_t i, renyi_error *err)
+static renyi_status open_policy(measurement *c, size_t i, renyi_error *err)
 {
     const bench_config *config = c->config;
     const renyi_session_options session = {.struct_size = sizeof session,
@@ -46,7 +46,7 @@ static renyi_status open_policy(contest *c, size_t i, renyi_error *err)
     return renyi_learner_new(&c->learners[i], config->path, &learner, err);
 }
 
-static renyi_status contest_open(contest *c, renyi_error *err)
+static renyi_status measurement_open(measurement *c, renyi_error *err)
 {
     const bench_config *config = c->config;
     renyi_options opt = config->model_options;
@@ -61,7 +61,7 @@ static renyi_status contest_open(contest *c, renyi_error *err)
     return status;
 }
 
-static void contest_close(contest *c)
+static void measurement_close(measurement *c)
 {
     for (size_t i = 0; i < c->config->n_policies; i++) {
         renyi_learner_free(c->learners[i]);
@@ -77,7 +77,7 @@ static void contest_close(contest *c)
 }
 
 /* Random values between -2 and 2, and any labels: the time of a step does not depend on them. */
-static void fill_batch(contest *c)
+static void fill_batch(measurement *c)
 {
     const uint32_t batch = c->config->batch;
     const size_t n = (size_t)batch * 3 * c->info.image_size * c->info.image_size;
@@ -95,7 +95,7 @@ static void fill_batch(contest *c)
 
 /* Each policy does each thing once. With a learning rate of 0 the update is computed, but the
  * weights stay the same, so that they never overflow. ms: [n_policies, TIMES] */
-static renyi_status run_round(contest *c, double *ms, renyi_error *err)
+static renyi_status run_round(measurement *c, double *ms, renyi_error *err)
 {
     const uint32_t n = c->config->batch;
     renyi_status status = RENYI_OK;
@@ -116,7 +116,7 @@ static renyi_status run_round(contest *c, double *ms, renyi_error *err)
 
 /* Median of time `what` of policy `who`, or of its ratio to time `than` of policy `other` in the
  * same round. */
-static double median_of(const contest *c, size_t who, int what, const size_t *other, int than)
+static double median_of(const measurement *c, size_t who, int what, const size_t *other, int than)
 {
     const uint32_t rounds = c->config->repetitions;
     double *values = cli_alloc(rounds, sizeof *values);
@@ -131,7 +131,7 @@ static double median_of(const contest *c, size_t who, int what, const size_t *ot
     return median;
 }
 
-static void fill_numbers(const contest *c, size_t who, bench_train_numbers *out)
+static void fill_numbers(const measurement *c, size_t who, bench_train_numbers *out)
 {
     static const size_t dense = 0;
     renyi_learner_info info;
@@ -156,11 +156,11 @@ static void fill_numbers(const contest *c, size_t who, bench_train_numbers *out)
 
 static int measure_here(const void *argument, void *result)
 {
-    contest c = {.config = argument};
+    measurement c = {.config = argument};
     bench_train_numbers *numbers = result;
     renyi_error err = {0};
 
-    renyi_status status = contest_open(&c, &err);
+    renyi_status status = measurement_open(&c, &err);
     const int is_misfit = status == RENYI_ERR_ARG && c.learners[0];
     if (status == RENYI_OK) {
         c.ms = cli_alloc(c.config->repetitions * c.config->n_policies * TIMES, sizeof *c.ms);
@@ -172,7 +172,7 @@ static int measure_here(const void *argument, void *result)
     for (size_t i = 0; status == RENYI_OK && i < c.config->n_policies; i++)
         fill_numbers(&c, i, &numbers[i]);
     if (status != RENYI_OK) cli_fail(&err);
-    contest_close(&c);
+    measurement_close(&c);
     return status == RENYI_OK ? CLI_OK : is_misfit ? CLI_USAGE : CLI_FAILED;
 }
 

@@ -1,5 +1,5 @@
-/* cli_ranks.c - detects a launcher such as mpirun, loads the MPI module, joins and leaves the
- * ranks. SPDX-License-Identifier: Apache-2.0 */
+/* cli_ranks.c - detects a launcher such as mpirun, loads the MPI module, joins the other ranks.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
 #include "cli/kit/cli_ranks.h"
 

@@ -50,7 +50,7 @@ int read_file(const char *path, size_t max_bytes, file_bytes *out, char **why)
         *why = cli_copy(strerror(errno));
         return -1;
     }
-    /* One byte more than the file has: the read that finds the end needs no growing. */
+    /* One byte more than the file, so that the read that finds the end needs no larger buffer. */
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uintmax_t)st.st_size <= max_bytes)
         capacity = (size_t)st.st_size + 1;
     const int rc = read_all(fd, capacity, max_bytes, out, why);

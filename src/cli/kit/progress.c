@@ -184,17 +184,17 @@ void eval_on_failure(void *user, const char *file, const char *message)
     p->is_started = 0;
 }
 
-static double speed(const eval_progress *p, uint64_t done)
+static double images_per_second(const eval_progress *p, uint64_t done)
 {
     const double seconds = (cli_now_ms() - p->start_ms) * 1e-3;
     return seconds > 0 ? (double)(done - p->started_at) / seconds : 0.0;
 }
 
-/* "74.2 | 70.1 % right" of the first policies */
+/* Adds "top-1 74.2 | 70.1 %" of the first policies to the bar. */
 static void show_bar(eval_progress *p, uint64_t done, uint64_t total)
 {
     enum { SHOWN = 4 };
-    const double per_second = speed(p, done);
+    const double per_second = images_per_second(p, done);
     const double left = per_second > 0 ? (double)(total - done) / per_second : 0.0;
     char right[SHOWN * 12] = "";
 
@@ -218,7 +218,7 @@ static void show_line(const eval_progress *p, uint64_t done, uint64_t total)
         cli_note("Test: [%*llu/%llu]%s  Time: %.1fs (%.1f/s)  Loss: %.4f  Acc@1: %.3f  Acc@5: %.3f",
                  (int)snprintf(NULL, 0, "%llu", (unsigned long long)total),
                  (unsigned long long)done, (unsigned long long)total, which,
-                 (cli_now_ms() - p->start_ms) * 1e-3, speed(p, done), p->loss[i] / n,
+                 (cli_now_ms() - p->start_ms) * 1e-3, images_per_second(p, done), p->loss[i] / n,
                  100.0 * (double)p->n_top1[i] / n, 100.0 * (double)p->n_top5[i] / n);
     }
 }

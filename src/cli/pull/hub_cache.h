@@ -1,4 +1,4 @@
-/* hub_cache.h - the Hugging Face cache on disk, laid out as huggingface_hub does:
+/* hub_cache.h - the Hugging Face cache on disk, in the layout of huggingface_hub.
  * SPDX-License-Identifier: Apache-2.0
  *
  *   <root>/models--ORG--NAME/blobs/<etag>                 the bytes, once
@@ -26,8 +26,8 @@ char *hub_repo_dir(const char *root, const char *repo); /* owned */
 /* Directory of the snapshot of a revision. Owned; NULL if it is not in the cache. */
 char *hub_find_snapshot(const char *root, const char *repo, const char *revision);
 
-/* Both create folders as needed and return 0, or -1 with errno set. */
-/* Makes snapshots/<commit>/<name> a link to the blob, replacing an older one. */
+/* Makes snapshots/<commit>/<name> a link to the blob, replacing an older one. This and the next
+ * create folders as needed and return 0, or -1 with errno set. */
 int hub_link_file(const char *repo_dir, const char *commit, const char *name, const char *etag);
 int hub_write_ref(const char *repo_dir, const char *revision, const char *commit);
 

@@ -214,7 +214,7 @@ static int read_labels(class_names *out, const char *path)
         return -1;
     }
     if (out->lines.count == out->n_classes) return 0;
-    cli_error("%s: %zu labels for a model with %u classes; one label a line is needed", path,
+    cli_error("%s: %zu labels for a model with %u classes; one label per line is needed", path,
               out->lines.count, out->n_classes);
     return -1;
 }
