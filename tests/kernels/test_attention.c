@@ -39,7 +39,7 @@ static void check_outputs(const ry_kernels *k)
 static void test_outputs(void **state)
 {
     (void)state;
-    at_every_level(check_outputs);
+    at_every_level(check_outputs, &sixteen);
 }
 
 /* Any number of tokens about the sizes of tiles, and dropping to the sizes of pruned runs. */
@@ -57,7 +57,7 @@ static void check_tails(const ry_kernels *k)
 static void test_tails(void **state)
 {
     (void)state;
-    at_every_level(check_tails);
+    at_every_level(check_tails, &sixteen);
 }
 
 /* Scores of every kind leave the output alone, and no output leaves the scores alone. */
@@ -88,7 +88,7 @@ static void check_independence(const ry_kernels *k)
 static void test_independence(void **state)
 {
     (void)state;
-    at_every_level(check_independence);
+    at_every_level(check_independence, &sixteen);
 }
 
 /* Some rows, in any order, are the same rows of the whole. */
@@ -119,7 +119,7 @@ static void check_rows(const ry_kernels *k)
 static void test_rows(void **state)
 {
     (void)state;
-    at_every_level(check_rows);
+    at_every_level(check_rows, &sixteen);
 }
 
 int main(void)

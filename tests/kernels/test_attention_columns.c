@@ -97,7 +97,7 @@ static void check_all_specs(const ry_kernels *k)
 static void test_all_specs(void **state)
 {
     (void)state;
-    at_every_level(check_all_specs);
+    at_every_level(check_all_specs, &sixteen);
 }
 
 /* The 5 x 5 matrix of the specification; the second head of its example permutes the columns. */
@@ -164,7 +164,7 @@ static void check_specification(const ry_kernels *k)
 static void test_specification(void **state)
 {
     (void)state;
-    at_every_level(check_specification);
+    at_every_level(check_specification, &sixteen);
 }
 
 /* Large orders tend to the maximum, where powers of floats or doubles are long gone; and the norm
@@ -200,7 +200,7 @@ static void check_limits(const ry_kernels *k)
 static void test_limits(void **state)
 {
     (void)state;
-    at_every_level(check_limits);
+    at_every_level(check_limits, &sixteen);
 }
 
 /* A column without mass, numbers that are none, logits far apart: a defined score every time. */
@@ -234,7 +234,7 @@ static void check_hard_cases(const ry_kernels *k)
 static void test_hard_cases(void **state)
 {
     (void)state;
-    at_every_level(check_hard_cases);
+    at_every_level(check_hard_cases, &sixteen);
 }
 
 int main(void)

@@ -23,7 +23,7 @@ enum { BIAS = 1, CLASS = 2, MEAN = 4 };
 static float *maybe(int wanted, size_t n)
 {
     float *x = wanted ? malloc(n * sizeof(float)) : NULL;
-    if (x) fill(x, n);
+    if (x) fill_random(x, n);
     return x;
 }
 
@@ -34,9 +34,9 @@ static problem problem_new(size_t N, size_t H, size_t d, size_t n_rows, int with
     p.qkv = guard_new(N * p.qkv_row, N % 16);
     p.dqkv = guard_new(N * p.dqkv_row, d % 16);
     p.dout = guard_new(n_rows * p.dout_row, (N + d) % 16);
-    for (size_t i = 0; i < N; i++) fill(p.qkv.data + i * p.qkv_row, 3 * C);
+    for (size_t i = 0; i < N; i++) fill_random(p.qkv.data + i * p.qkv_row, 3 * C);
     for (size_t i = 0; i < N * p.qkv_row; i++) p.qkv.data[i] *= 2.0f;
-    for (size_t i = 0; i < n_rows; i++) fill(p.dout.data + i * p.dout_row, C);
+    for (size_t i = 0; i < n_rows; i++) fill_random(p.dout.data + i * p.dout_row, C);
     p.key_bias = maybe(with & BIAS, N);
     p.dclass_row = maybe(with & CLASS, N);
     p.dmean = maybe(with & MEAN, n_rows * N);
@@ -245,19 +245,19 @@ static void check_mean(const ry_grad_kernels *k)
 static void test_shapes(void **state)
 {
     (void)state;
-    at_every_level(check_shapes, &sixteen);
+    at_every_grad_level(check_shapes, &sixteen);
 }
 
 static void test_differences(void **state)
 {
     (void)state;
-    at_every_level(check_differences, &sixteen);
+    at_every_grad_level(check_differences, &sixteen);
 }
 
 static void test_mean(void **state)
 {
     (void)state;
-    at_every_level(check_mean, &sixteen);
+    at_every_grad_level(check_mean, &sixteen);
 }
 
 int main(void)

@@ -22,10 +22,10 @@ static problem problem_new(size_t rows, size_t n, size_t shift)
     p.dx0 = malloc(rows * p.dx_row * sizeof(float));
     p.parts = malloc(ry_layernorm_grad_blocks(rows) * 2 * n * sizeof(float));
     p.dw = malloc(n * sizeof(float)), p.db = malloc(n * sizeof(float));
-    fill(p.w.data, n);
-    fill(p.dx0, rows * p.dx_row);
+    fill_random(p.w.data, n);
+    fill_random(p.dx0, rows * p.dx_row);
     for (size_t r = 0; r < rows; r++) {
-        fill(p.dy.data + r * p.dy_row, n);
+        fill_random(p.dy.data + r * p.dy_row, n);
         for (size_t i = 0; i < n; i++) {
             p.x.data[r * p.x_row + i] = unit() + (float)(r % 3);
             p.dx.data[r * p.dx_row + i] = p.dx0[r * p.dx_row + i];
@@ -122,7 +122,7 @@ static void check_all(const ry_grad_kernels *k)
 static void test_differences(void **state)
 {
     (void)state;
-    at_every_level(check_all, &sixteen);
+    at_every_grad_level(check_all, &sixteen);
 }
 
 int main(void)

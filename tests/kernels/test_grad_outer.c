@@ -20,13 +20,13 @@ static problem problem_new(size_t rows, size_t n_out, size_t n_in, size_t shift)
     p.dy = guard_new(rows * p.dy_row, shift), p.x = guard_new(rows * p.x_row, shift);
     p.dw = guard_new(n_out * n_in, shift), p.db = guard_new(n_out, shift);
     for (size_t r = 0; r < rows; r++) {
-        fill(p.dy.data + r * p.dy_row, n_out);
-        fill(p.x.data + r * p.x_row, n_in);
+        fill_random(p.dy.data + r * p.dy_row, n_out);
+        fill_random(p.x.data + r * p.x_row, n_in);
     }
     p.dw0 = malloc(n_out * n_in * sizeof(float));
     p.db0 = malloc(n_out * sizeof(float));
-    fill(p.dw0, n_out * n_in);
-    fill(p.db0, n_out);
+    fill_random(p.dw0, n_out * n_in);
+    fill_random(p.db0, n_out);
     return p;
 }
 
@@ -136,19 +136,19 @@ static void check_differences(const ry_grad_kernels *k)
 static void test_against_double(void **state)
 {
     (void)state;
-    at_every_level(check_all, &sixteen);
+    at_every_grad_level(check_all, &sixteen);
 }
 
 static void test_cut(void **state)
 {
     (void)state;
-    at_every_level(check_cut, &sixteen);
+    at_every_grad_level(check_cut, &sixteen);
 }
 
 static void test_differences(void **state)
 {
     (void)state;
-    at_every_level(check_differences, &sixteen);
+    at_every_grad_level(check_differences, &sixteen);
 }
 
 int main(void)

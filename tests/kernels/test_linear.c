@@ -118,10 +118,10 @@ static problem problem_new(ry_linear_backend b, size_t images, size_t rows, size
     p.w = malloc(n_out * n_in * sizeof(float));
     p.bias = malloc(n_out * sizeof(float));
     p.y0 = malloc(images * rows * p.y_row * sizeof(float));
-    fill(p.x, images * rows * p.x_row);
-    fill(p.w, n_out * n_in);
-    fill(p.bias, n_out);
-    fill(p.y0, images * rows * p.y_row);
+    fill_random(p.x, images * rows * p.x_row);
+    fill_random(p.w, n_out * n_in);
+    fill_random(p.bias, n_out);
+    fill_random(p.y0, images * rows * p.y_row);
     p.seen_x = malloc(images * rows * n_in * sizeof(double));
     p.seen_w = malloc(n_out * n_in * sizeof(double));
     for (size_t r = 0; r < images * rows; r++)

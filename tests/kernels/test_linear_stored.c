@@ -25,9 +25,9 @@ static numbers numbers_new(shape s)
 {
     numbers n = {malloc(s.n_out * s.n_in * sizeof(float)), malloc(s.n_out * sizeof(float)),
                  malloc(s.rows * s.n_in * sizeof(float))};
-    fill(n.w, s.n_out * s.n_in);
-    fill(n.bias, s.n_out);
-    fill(n.x, s.rows * s.n_in);
+    fill_random(n.w, s.n_out * s.n_in);
+    fill_random(n.bias, s.n_out);
+    fill_random(n.x, s.rows * s.n_in);
     return n;
 }
 
