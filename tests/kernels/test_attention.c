@@ -1,9 +1,9 @@
-/* test_attention.c - attention at every level against double arithmetic; a list of rows, or scores
- * asked for or not, change no bit of what else is computed.
+/* test_attention.c - attention at every level against double. The bits of the output do not depend
+ * on a list of rows or on whether scores are computed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/attention_test.h"
 
-/* Room for the largest problem below. */
+/* Sizes of the largest problem below. */
 enum { TOKENS = 128, WIDTH = 192 };
 
 static const size_t shapes[][3] = {/* N, H, d */ {1, 1, 4},
@@ -42,7 +42,7 @@ static void test_outputs(void **state)
     at_every_level(check_outputs, &sixteen);
 }
 
-/* Any number of tokens about the sizes of tiles, and dropping to the sizes of pruned runs. */
+/* All numbers of tokens around the sizes of tiles. */
 static void check_tails(const ry_kernels *k)
 {
     static float out[TOKENS * WIDTH];
@@ -60,7 +60,7 @@ static void test_tails(void **state)
     at_every_level(check_tails, &sixteen);
 }
 
-/* Scores of every kind leave the output alone, and no output leaves the scores alone. */
+/* The output has the same bits with scores of any kind, and the scores without an output. */
 static void check_independence(const ry_kernels *k)
 {
     static float plain[TOKENS * WIDTH], out[TOKENS * WIDTH];
@@ -91,7 +91,7 @@ static void test_independence(void **state)
     at_every_level(check_independence, &sixteen);
 }
 
-/* Some rows, in any order, are the same rows of the whole. */
+/* Some rows, in any order, have the same bits as among all rows. */
 static void check_rows(const ry_kernels *k)
 {
     static float whole[TOKENS * WIDTH], out[TOKENS * WIDTH];
@@ -101,7 +101,7 @@ static void check_rows(const ry_kernels *k)
         problem p = problem_new(N, shapes[s][1], shapes[s][2], 0);
         solve(&p, k, &(request){.out = whole, .class_row = class_whole});
         for (size_t count = 1; count <= N; count += count < 8 ? 1 : 11) {
-            uint32_t rows[TOKENS] = {0}; /* the class row, then a walk through the others */
+            uint32_t rows[TOKENS] = {0}; /* the class row, then some of the others */
             for (size_t r = 1; r < count; r++) rows[r] = (uint32_t)(1 + (r * 7 + s) % (N - 1));
             memset(out, 0xff, sizeof out);
             solve(&p, k,

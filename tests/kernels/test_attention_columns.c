@@ -1,5 +1,5 @@
-/* test_attention_columns.c - the column scores of attention at every level: the specification's own
- * matrices to six digits, every kind of score against double arithmetic, limits and hard cases.
+/* test_attention_columns.c - the column scores of attention at every level: the matrices of the
+ * specification to six digits, every kind of score against double, limits and hard cases.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/attention_test.h"
 
@@ -39,7 +39,7 @@ static double score_of(const ry_column_spec *spec, const double *a, const double
     return spec->kind == RY_COLUMN_NORM ? pow(power, 1.0 / n) : power;
 }
 
-static double want(const problem *p, const request *r, size_t j)
+static double exact_score(const problem *p, const request *r, size_t j)
 {
     double a[TOKENS], w[TOKENS], sum = 0.0;
     if (!r->spec.each_head) return score_of(&r->spec, a, w, column(p, r, p->H, j, a, w));
@@ -52,8 +52,8 @@ static void check_spec(const ry_kernels *k, const problem *p, const request *r)
 {
     solve(p, k, r);
     for (size_t j = 0; j < p->N; j++) {
-        const double exact = want(p, r, j);
-        /* an entropy divides by n - 1, a power of order n has n times the error of its base */
+        const double exact = exact_score(p, r, j);
+        /* entropy divides by n - 1; a power of order n has n times the error of its base */
         const double n = isinf(r->spec.order) ? 1.0 : r->spec.order;
         const double slack = r->spec.kind == RY_COLUMN_NORM    ? 2e-5 * exact
                              : r->spec.kind == RY_COLUMN_POWER ? 1e-5 * (1.0 + n) * exact
@@ -126,8 +126,8 @@ static const struct {
     {2, {RY_COLUMN_NORM, 4.0, 0, 0, 0, 0}, {.315484, .483295, .410833, .435304, .193028}},
     {2, {RY_COLUMN_NORM, 4.0, 1, 0, 0, 0}, {.315484, .692592, .467702, .444147, .219257}}};
 
-/* Logits are the logarithms of the wanted probabilities: keys and values are unit vectors, so that
- * a logit is an entry of the query, and the output is the matrix. */
+/* Keys and values are unit vectors, so that a logit is an entry of the query and the output is the
+ * matrix of probabilities. The queries are the logarithms of the wanted probabilities. */
 static void specification_qkv(float *qkv, size_t heads)
 {
     static const size_t second[5] = {0, 3, 1, 4, 2};
@@ -167,8 +167,8 @@ static void test_specification(void **state)
     at_every_level(check_specification, &sixteen);
 }
 
-/* Large orders tend to the maximum, where powers of floats or doubles are long gone; and the norm
- * ranks as the Renyi formula printed in the paper, on raw columns: keep the smallest. */
+/* Norms of large orders approach the maximum, although plain powers would underflow. And norms rank
+ * columns like the Renyi formula of the paper on raw columns, which keeps the smallest. */
 static void check_limits(const ry_kernels *k)
 {
     static const double large[] = {50.0, 300.0, 1e4, 1e9, 1e300};
@@ -203,7 +203,7 @@ static void test_limits(void **state)
     at_every_level(check_limits, &sixteen);
 }
 
-/* A column without mass, numbers that are none, logits far apart: a defined score every time. */
+/* Columns without mass, NaN and infinity, very large logits: the score is always defined. */
 static void check_hard_cases(const ry_kernels *k)
 {
     static const double orders[] = {1.0, 2.0, 2.5, INFINITY};

@@ -1,7 +1,7 @@
 /* test_causal.c - attention to earlier rows, in a text (causal.h) and in a key/value cache
  * (cached.h): against double at every level, in floats and half floats; the same bits however many
- * queries are computed together; rows after the query are not read. SPDX-License-Identifier:
- * Apache-2.0 */
+ * queries are computed together; rows after the query are not read.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/half.h"
 #include "fixtures/kernel_test.h"
 

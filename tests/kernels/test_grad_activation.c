@@ -1,5 +1,5 @@
-/* test_grad_activation.c - activations against double arithmetic, their derivatives against finite
- * differences in double: the whole range of arguments, every tail and alignment, in place.
+/* test_grad_activation.c - activations against double, and their derivatives against finite
+ * differences in double: the whole range of arguments, all tail sizes and alignments, in place.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/grad_test.h"
 
@@ -26,7 +26,7 @@ static double quick_gelu_loss(const double *u, const void *unused)
     return quick_gelu_double(*u);
 }
 
-typedef struct pair { /* a function, its derivative, and what they should be */
+typedef struct pair { /* an activation, its derivative, and the reference in double */
     RY_DECL_ACTIVATION((*value));
     RY_DECL_ACTIVATION_GRAD((*slope));
     loss_fn want;
@@ -55,7 +55,7 @@ static void check_range(const pair *p)
     }
 }
 
-/* Far out the function is 0 or the identity, its slope 0 or 1. */
+/* For large |u| the function is 0 or u, and its slope 0 or 1. */
 static void check_far(const pair *p)
 {
     const float u[4] = {-1e4f, 1e4f, -60.0f, 60.0f}, dy[4] = {1.0f, 1.0f, 1.0f, 1.0f};

@@ -1,7 +1,7 @@
-/* test_grad_attention.c - the backward pass of attention. Small problems against finite differences
- * of a forward pass in double; these also prove the derivative in double that large problems are
- * held to. Head sizes and token counts with every tail, a prefix of rows, biases of keys, gradients
- * of the head-mean matrix; nothing read or written outside.
+/* test_grad_attention.c - the backward pass of attention. Small problems are checked against finite
+ * differences of a forward pass in double; these also prove the derivative in double that large
+ * problems are checked against. All tails of head sizes and token counts, a prefix of rows, key
+ * biases, gradients of the head-mean matrix; nothing is read or written outside.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/grad_test.h"
 
@@ -20,7 +20,7 @@ typedef struct problem {
 
 enum { BIAS = 1, CLASS = 2, MEAN = 4 };
 
-static float *maybe(int wanted, size_t n)
+static float *random_if(int wanted, size_t n)
 {
     float *x = wanted ? malloc(n * sizeof(float)) : NULL;
     if (x) fill_random(x, n);
@@ -37,9 +37,9 @@ static problem problem_new(size_t N, size_t H, size_t d, size_t n_rows, int with
     for (size_t i = 0; i < N; i++) fill_random(p.qkv.data + i * p.qkv_row, 3 * C);
     for (size_t i = 0; i < N * p.qkv_row; i++) p.qkv.data[i] *= 2.0f;
     for (size_t i = 0; i < n_rows; i++) fill_random(p.dout.data + i * p.dout_row, C);
-    p.key_bias = maybe(with & BIAS, N);
-    p.dclass_row = maybe(with & CLASS, N);
-    p.dmean = maybe(with & MEAN, n_rows * N);
+    p.key_bias = random_if(with & BIAS, N);
+    p.dclass_row = random_if(with & CLASS, N);
+    p.dmean = random_if(with & MEAN, n_rows * N);
     return p;
 }
 
@@ -70,7 +70,7 @@ static void solve(const problem *p, const ry_grad_kernels *k)
 {
     const ry_attention_grad g = grad_of(p);
     float *scratch = scratch_new(ry_attention_grad_scratch(p->N, p->d));
-    for (size_t h = p->H; h-- > 0;) k->attention_grad(&g, h, scratch); /* any order will do */
+    for (size_t h = p->H; h-- > 0;) k->attention_grad(&g, h, scratch); /* in any order */
     assert_true(guard_intact(&p->dqkv));
     for (size_t i = 0; i < p->N; i++)
         for (size_t c = 3 * p->H * p->d; c < p->dqkv_row; c++)
@@ -94,8 +94,8 @@ static void exact_row(const problem *p, const double *qkv, size_t h, size_t i, d
     for (size_t j = 0; j < p->N; j++) a[j] /= sum;
 }
 
-/* What a probability itself is worth to the loss, besides what it makes of v. */
-static double worth(const problem *p, size_t i, size_t j)
+/* The direct gradient of a probability (dclass_row, dmean). */
+static double direct_gradient_of(const problem *p, size_t i, size_t j)
 {
     double w = p->dmean ? (double)p->dmean[i * p->N + j] : 0.0;
     if (p->dclass_row && i == 0) w += (double)p->dclass_row[j];
@@ -112,7 +112,7 @@ static double loss(const double *qkv, const void *problem_)
         for (size_t i = 0; i < p->n_rows; i++) {
             exact_row(p, qkv, h, i, a);
             for (size_t j = 0; j < p->N; j++) {
-                double value = worth(p, i, j);
+                double value = direct_gradient_of(p, i, j);
                 for (size_t c = 0; c < p->d; c++)
                     value += (double)p->dout.data[i * p->dout_row + h * p->d + c] *
                              qkv[j * 3 * C + 2 * C + h * p->d + c];
@@ -135,7 +135,7 @@ static double *reference(const problem *p, const double *qkv)
             double mean = 0.0;
             exact_row(p, qkv, h, i, a);
             for (size_t j = 0; j < N; j++) {
-                ds[j] = worth(p, i, j);
+                ds[j] = direct_gradient_of(p, i, j);
                 for (size_t c = 0; c < d; c++) {
                     ds[j] += (double)dout[c] * qkv[j * 3 * C + 2 * C + h * d + c];
                     g[j * 3 * C + 2 * C + h * d + c] += a[j] * (double)dout[c];
@@ -163,7 +163,8 @@ static double *dense_qkv(const problem *p)
     return qkv;
 }
 
-static void check(const ry_grad_kernels *k, size_t N, size_t H, size_t d, size_t n_rows, int with)
+static void check_size(const ry_grad_kernels *k, size_t N, size_t H, size_t d, size_t n_rows,
+                       int with)
 {
     problem p = problem_new(N, H, d, n_rows, with);
     const size_t width = 3 * H * d;
@@ -184,17 +185,17 @@ static void check(const ry_grad_kernels *k, size_t N, size_t H, size_t d, size_t
 static void check_shapes(const ry_grad_kernels *k)
 {
     for (size_t N = 1; N <= 40; N++)
-        check(k, N, 1 + N % 3, 1 + N * 7 % 33, N % 4 ? N : 1, (int)N % 8);
-    for (size_t d = 1; d <= 90; d += d < 36 ? 1 : 9) check(k, 11, 2, d, 11, BIAS);
-    check(k, 70, 2, 48, 2, CLASS);
-    check(k, 197, 1, 64, 197, BIAS | CLASS | MEAN);
-    check(k, 150, 1, 80, 150, 0);
+        check_size(k, N, 1 + N % 3, 1 + N * 7 % 33, N % 4 ? N : 1, (int)N % 8);
+    for (size_t d = 1; d <= 90; d += d < 36 ? 1 : 9) check_size(k, 11, 2, d, 11, BIAS);
+    check_size(k, 70, 2, 48, 2, CLASS);
+    check_size(k, 197, 1, 64, 197, BIAS | CLASS | MEAN);
+    check_size(k, 150, 1, 80, 150, 0);
 #ifndef RENYI_SANITIZED
-    check(k, 577, 1, 32, 577, MEAN);
+    check_size(k, 577, 1, 32, 577, MEAN);
 #endif
 }
 
-/* Every entry of a few small problems, kernel and derivative in double alike. */
+/* Every entry of a few small problems: the kernel, and the derivative in double. */
 static void check_differences(const ry_grad_kernels *k)
 {
     for (int with = 0; with < 8; with++) {

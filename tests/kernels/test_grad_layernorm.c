@@ -1,5 +1,5 @@
-/* test_grad_layernorm.c - the backward pass of LayerNorm against finite differences in double:
- * every tail and alignment, rows apart, what dx held before.
+/* test_grad_layernorm.c - the backward pass of LayerNorm against finite differences in double: all
+ * tail sizes and alignments, rows with gaps, dx is added to.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/grad_test.h"
 
@@ -58,7 +58,7 @@ static void solve(problem *p, const ry_grad_kernels *k)
     for (size_t i = 0; i < p->n; i++) p->dw[i] = 1.0f, p->db[i] = -1.0f;
     ry_layernorm_grad_sum(p->dw, p->db, p->parts, blocks, p->n);
     assert_true(guard_intact(&p->dx));
-    for (size_t r = 0; r < p->rows; r++) /* between the rows nothing is written */
+    for (size_t r = 0; r < p->rows; r++) /* nothing is written between rows */
         for (size_t i = p->n; i < p->dx_row; i++) assert_true(isnan(p->dx.data[r * p->dx_row + i]));
 }
 
@@ -75,7 +75,7 @@ static double loss(const double *v, const void *problem_)
     return sum;
 }
 
-/* The sums over rows come from the one-row problem: differences of row r. */
+/* slopes: [3 n] finite differences of row r by x, w and b */
 static void row_slopes(const problem *p, size_t r, double *slopes)
 {
     const size_t n = p->n;
@@ -90,7 +90,7 @@ static void row_slopes(const problem *p, size_t r, double *slopes)
     free(v);
 }
 
-static void check(const ry_grad_kernels *k, size_t rows, size_t n, size_t shift)
+static void check_size(const ry_grad_kernels *k, size_t rows, size_t n, size_t shift)
 {
     problem p = problem_new(rows, n, shift);
     double *slopes = malloc(3 * n * sizeof *slopes), *sums = calloc(2 * n, sizeof *sums);
@@ -114,9 +114,9 @@ static void check(const ry_grad_kernels *k, size_t rows, size_t n, size_t shift)
 
 static void check_all(const ry_grad_kernels *k)
 {
-    for (size_t n = 3; n <= 70; n++) check(k, 2, n, n % 16);
-    for (size_t rows = 1; rows <= 100; rows += 33) check(k, rows, 20, 0);
-    check(k, 3, 384, 1);
+    for (size_t n = 3; n <= 70; n++) check_size(k, 2, n, n % 16);
+    for (size_t rows = 1; rows <= 100; rows += 33) check_size(k, rows, 20, 0);
+    check_size(k, 3, 384, 1);
 }
 
 static void test_differences(void **state)

@@ -1,5 +1,5 @@
-/* test_grad_outer.c - dw += dy^T x and db against double arithmetic and finite differences: tails,
- * strides, alignments, NaN all round; and the promise that the cut does not change bits.
+/* test_grad_outer.c - dw += dy^T x and db against double and finite differences: all tail sizes,
+ * strides, alignments, NaN around all buffers; the bits do not depend on the number of tiles.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/grad_test.h"
 
@@ -11,7 +11,7 @@ static const ry_grad_kernels sixteen = {.outer = outer};
 typedef struct problem {
     size_t rows, n_out, n_in, dy_row, x_row;
     guarded dy, x, dw, db;
-    float *dw0, *db0; /* what they held before */
+    float *dw0, *db0; /* initial values of dw and db */
 } problem;
 
 static problem problem_new(size_t rows, size_t n_out, size_t n_in, size_t shift)
@@ -70,7 +70,8 @@ static void check_element(const problem *p, size_t i, size_t j, float got)
     assert_true(fabs((double)got - want) <= dot_bound(p->rows + 1, size));
 }
 
-static void check(const ry_grad_kernels *k, size_t rows, size_t n_out, size_t n_in, size_t shift)
+static void check_size(const ry_grad_kernels *k, size_t rows, size_t n_out, size_t n_in,
+                       size_t shift)
 {
     problem p = problem_new(rows, n_out, n_in, shift);
     solve(&p, k, 1, 1);
@@ -85,16 +86,16 @@ static void check(const ry_grad_kernels *k, size_t rows, size_t n_out, size_t n_
 
 static void check_all(const ry_grad_kernels *k)
 {
-    for (size_t n = 1; n <= 40; n++) check(k, 1 + n % 5 * 7, n, 1 + n * 5 % 37, n % 16);
-    for (size_t n = 1; n <= 70; n += 3) check(k, 19, 14, n, n % 16);
-    for (size_t rows = 1; rows <= 600; rows += rows < 9 ? 1 : 118) check(k, rows, 13, 33, 0);
-    check(k, 300, 197, 401, 1); /* more than one tile each way, more than one chunk of rows */
-    check(k, 50, 10, 900, 0);
-    check(k, 50, 400, 3, 0);
+    for (size_t n = 1; n <= 40; n++) check_size(k, 1 + n % 5 * 7, n, 1 + n * 5 % 37, n % 16);
+    for (size_t n = 1; n <= 70; n += 3) check_size(k, 19, 14, n, n % 16);
+    for (size_t rows = 1; rows <= 600; rows += rows < 9 ? 1 : 118) check_size(k, rows, 13, 33, 0);
+    check_size(k, 300, 197, 401, 1); /* more than one tile each way, more than one chunk of rows */
+    check_size(k, 50, 10, 900, 0);
+    check_size(k, 50, 400, 3, 0);
 }
 
-/* Tiles in any number, the same bits. */
-static void check_cut(const ry_grad_kernels *k)
+/* Any number of tiles gives the same bits. */
+static void check_tiles(const ry_grad_kernels *k)
 {
     problem p = problem_new(270, 200, 390, 0);
     float *want = malloc(p.dw.n * sizeof(float));
@@ -139,10 +140,10 @@ static void test_against_double(void **state)
     at_every_grad_level(check_all, &sixteen);
 }
 
-static void test_cut(void **state)
+static void test_tiles(void **state)
 {
     (void)state;
-    at_every_grad_level(check_cut, &sixteen);
+    at_every_grad_level(check_tiles, &sixteen);
 }
 
 static void test_differences(void **state)
@@ -154,7 +155,7 @@ static void test_differences(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_double),
-                                       cmocka_unit_test(test_cut),
+                                       cmocka_unit_test(test_tiles),
                                        cmocka_unit_test(test_differences)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

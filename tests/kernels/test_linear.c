@@ -1,7 +1,7 @@
-/* test_linear.c - every body of linear.h against double arithmetic: shapes with tails, strides
- * wider than the row, every epilogue; and the promise that tiles, threads and images do not change
- * bits. Bodies of fewer bits are held to the same: the reference then takes the numbers that they
- * see, rounded to bf16 or to 8 bits. Weights that were changed in place are as good as new ones.
+/* test_linear.c - every implementation of linear.h against double: shapes with tails, strides
+ * wider than a row, every epilogue. The bits must not depend on tiles, threads or images. With
+ * fewer bits the reference uses the same rounded numbers (bf16, int8, int4). Weights replaced in
+ * place give the same bits as a new linear.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/cpu.h"
@@ -21,7 +21,7 @@ static int is_onednn(ry_linear_backend b)
 }
 
 /* oneDNN has bf16 from AVX-512 on. Its 8-bit product exists everywhere, but without VNNI it adds
- * pairs in 16 bits and loses what does not fit: we do not use it there. */
+ * pairs in 16 bits and saturates, so we do not use it there. */
 static int backend_here(ry_linear_backend b)
 {
     switch (b) {
@@ -55,7 +55,7 @@ typedef struct problem {
     size_t images, rows, n_in, n_out, x_row, y_row;
     ry_epilogue epilogue;
     float *x, *w, *bias, *y0; /* y0: what y holds before the run */
-    double *seen_x, *seen_w;  /* what the body sees of them: [images * rows, n_in], [n_out, n_in] */
+    double *seen_x, *seen_w;  /* as the product reads them: [images * rows, n_in], [n_out, n_in] */
 } problem;
 
 static double from_bf16(uint16_t half)
@@ -66,8 +66,8 @@ static double from_bf16(uint16_t half)
     return (double)f;
 }
 
-/* The same for groups of 32. */
-static void see_groups(double *to, const float *row, size_t n, int is_weight)
+/* round_row for int4. */
+static void round_groups(double *to, const float *row, size_t n, int is_weight)
 {
     const size_t depth = (n + 63) / 64 * 64;
     uint8_t *weight = malloc(n);
@@ -82,11 +82,11 @@ static void see_groups(double *to, const float *row, size_t n, int is_weight)
     free(weight), free(bytes), free(step), free(groups);
 }
 
-/* One row of x or of w as a body of fewer bits sees it. */
-static void see(double *to, const float *row, size_t n, ry_linear_backend b, int is_weight)
+/* One row of x or w, rounded as the implementation rounds it. */
+static void round_row(double *to, const float *row, size_t n, ry_linear_backend b, int is_weight)
 {
     if (is_int4(b)) {
-        see_groups(to, row, n, is_weight);
+        round_groups(to, row, n, is_weight);
         return;
     }
     int8_t *weight = malloc(n);
@@ -125,8 +125,8 @@ static problem problem_new(ry_linear_backend b, size_t images, size_t rows, size
     p.seen_x = malloc(images * rows * n_in * sizeof(double));
     p.seen_w = malloc(n_out * n_in * sizeof(double));
     for (size_t r = 0; r < images * rows; r++)
-        see(p.seen_x + r * n_in, p.x + r * p.x_row, n_in, b, 0);
-    for (size_t j = 0; j < n_out; j++) see(p.seen_w + j * n_in, p.w + j * n_in, n_in, b, 1);
+        round_row(p.seen_x + r * n_in, p.x + r * p.x_row, n_in, b, 0);
+    for (size_t j = 0; j < n_out; j++) round_row(p.seen_w + j * n_in, p.w + j * n_in, n_in, b, 1);
     return p;
 }
 
@@ -135,8 +135,8 @@ static void problem_free(problem *p)
     free(p->x), free(p->w), free(p->bias), free(p->y0), free(p->seen_x), free(p->seen_w);
 }
 
-/* y for the first rows of the first n images, computed with so many "threads" (called in turn,
- * tiles backwards). */
+/* y for the first rows of the first n images, computed as by `threads` threads, tiles in reverse
+ * order. */
 static float *run_linear(const problem *p, const ry_linear *l, unsigned threads, size_t n,
                          size_t rows)
 {
@@ -176,7 +176,7 @@ static float *solve(const problem *p, ry_linear_backend backend, unsigned thread
     return solve_rows(p, backend, threads, n, p->rows);
 }
 
-static double apply(ry_epilogue e, double v, double before)
+static double apply_epilogue(ry_epilogue e, double v, double before)
 {
     switch (e) {
     case RY_EPI_NONE: return v;
@@ -187,12 +187,12 @@ static double apply(ry_epilogue e, double v, double before)
     return NAN;
 }
 
-static void check(const problem *p, const float *y, const char *name)
+static void check_outputs(const problem *p, const float *y, const char *name)
 {
     for (size_t r = 0; r < p->images * p->rows; r++) {
         for (size_t j = 0; j < p->y_row; j++) {
             const size_t at = r * p->y_row + j;
-            if (j >= p->n_out) { /* between the rows nothing may change */
+            if (j >= p->n_out) { /* nothing may change between rows */
                 assert_memory_equal(&y[at], &p->y0[at], sizeof(float));
                 continue;
             }
@@ -202,8 +202,8 @@ static void check(const problem *p, const float *y, const char *name)
                 want += term;
                 mag += fabs(term);
             }
-            want = apply(p->epilogue, want, (double)p->y0[at]);
-            /* 2e-6: gelu's polynomial. 8-bit sums are exact, but three products of floats follow.
+            want = apply_epilogue(p->epilogue, want, (double)p->y0[at]);
+            /* 2e-6: the polynomial of gelu. 8-bit sums are exact, but three float products follow
              */
             const double bound = 1.2 * dot_bound(p->n_in < 4 ? 4 : p->n_in, mag) + 2e-6;
             if (!(fabs((double)y[at] - want) <= bound))
@@ -228,22 +228,21 @@ static void test_against_double(void **state)
                 problem p = problem_new(b, shapes[s][0], shapes[s][1], shapes[s][2], shapes[s][3],
                                         (ry_epilogue)e);
                 float *y = solve(&p, b, 1, p.images);
-                check(&p, y, backend_names[b]);
+                check_outputs(&p, y, backend_names[b]);
                 free(y);
                 problem_free(&p);
             }
     }
 }
 
-/* Of an image; with five of them more than a tile's. Bodies in plain C are slow under sanitizers.
- */
+/* Rows of an image; five images have more rows than a tile. Plain C is slow under sanitizers. */
 #ifdef RENYI_SANITIZED
 enum { SAME_ROWS = 41 };
 #else
 enum { SAME_ROWS = 131 };
 #endif
 
-/* Row by row the same bits, whatever the number of threads and images. */
+/* Every row has the same bits for any number of threads and images. */
 static void test_same_bits(void **state)
 {
     (void)state;
@@ -262,8 +261,8 @@ static void test_same_bits(void **state)
     }
 }
 
-/* Fewer rows than the op is bound to: the same bits in these, and nothing written beyond the bound
- * rows; by our own bodies not even in the rows that were left out. */
+/* Fewer rows than the op is bound to have the same bits. Nothing is written after the bound rows,
+ * and our own implementations do not write the rows that were left out either. */
 static void test_fewer_rows(void **state)
 {
     (void)state;
@@ -287,7 +286,7 @@ static void test_fewer_rows(void **state)
     }
 }
 
-/* NaN and infinity in one row must not leak into another. */
+/* NaN and infinity in one row do not reach another. */
 static void test_rows_are_apart(void **state)
 {
     (void)state;
@@ -311,8 +310,8 @@ static void test_rows_are_apart(void **state)
     }
 }
 
-/* A linear made without weights, then given those of p twice: first others, then as they are or
- * transposed. Nothing is allocated for it by our own bodies. */
+/* A linear made without weights gets NaN, then the weights of p, as they are or transposed. An
+ * update allocates nothing. */
 static void check_update(const problem *p, ry_linear_backend b, int transposed)
 {
     const ry_linear_spec spec = {NULL, NULL, p->n_out, p->n_in, p->epilogue, 0};

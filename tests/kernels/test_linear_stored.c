@@ -1,7 +1,6 @@
-/* test_linear_stored.c - weights of few bits in panels: every body of a format computes with the
- * same bits; panels that lie in somebody else's memory, and rows that are read as they are packed,
- * give the linear that floats give; a row alone has the bits that it has among others; what 4 bits
- * lose.
+/* test_linear_stored.c - weights of bf16, int8 and int4: all CPU levels compute the same bits;
+ * borrowed panels, and rows that are read while they are packed, give the same linear as floats; a
+ * row alone has the same bits as among others; the accuracy of 4 bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/kernel_test.h"
@@ -33,8 +32,8 @@ static numbers numbers_new(shape s)
 
 static void numbers_free(numbers *n) { free(n->w), free(n->bias), free(n->x); }
 
-/* y [rows, n_out], some rows at a time */
-static float *run(const ry_linear *l, shape s, const float *x, size_t at_a_time)
+/* y [rows, n_out], at_a_time rows per run */
+static float *run_linear(const ry_linear *l, shape s, const float *x, size_t at_a_time)
 {
     const ry_rows xr = {s.n_in, s.rows * s.n_in}, yr = {s.n_out, s.rows * s.n_out};
     float *y = calloc(s.rows * s.n_out, sizeof(float));
@@ -54,7 +53,7 @@ static float *run(const ry_linear *l, shape s, const float *x, size_t at_a_time)
     return y;
 }
 
-static ry_linear *make(const ry_linear_spec *spec, renyi_cpu level)
+static ry_linear *linear_new(const ry_linear_spec *spec, renyi_cpu level)
 {
     ry_linear *l;
     assert_int_equal(ry_linear_new(&l, spec, level, NULL, NULL), RENYI_OK);
@@ -71,8 +70,8 @@ static ry_linear_spec spec_of(const numbers *n, shape s, renyi_dtype dtype)
                             .few_rows = 1};
 }
 
-/* The same y from another linear; frees both. */
-static void same(const char *what, shape s, float *y, float *want)
+/* y has the bits of want; frees y. */
+static void check_same(const char *what, shape s, float *y, float *want)
 {
     if (memcmp(y, want, s.rows * s.n_out * sizeof(float)))
         fail_msg("%s: [%zu x %zu x %zu] other bits", what, s.rows, s.n_out, s.n_in);
@@ -88,13 +87,13 @@ static void check_levels(renyi_cpu level)
             const shape s = shapes[i];
             numbers n = numbers_new(s);
             const ry_linear_spec spec = spec_of(&n, s, kinds[k]);
-            ry_linear *l = make(&spec, level);
-            float *all = run(l, s, n.x, s.rows);
-            same("row by row", s, run(l, s, n.x, 1), all);
-            same("three by three", s, run(l, s, n.x, 3), all);
-            if (kinds[k] != RENYI_DTYPE_INT8) { /* whose weights are others in plain C */
-                ry_linear *scalar = make(&spec, RENYI_CPU_SCALAR);
-                same("plain C", s, run(scalar, s, n.x, s.rows), all);
+            ry_linear *l = linear_new(&spec, level);
+            float *all = run_linear(l, s, n.x, s.rows);
+            check_same("row by row", s, run_linear(l, s, n.x, 1), all);
+            check_same("three by three", s, run_linear(l, s, n.x, 3), all);
+            if (kinds[k] != RENYI_DTYPE_INT8) { /* plain C uses other int8 weights */
+                ry_linear *scalar = linear_new(&spec, RENYI_CPU_SCALAR);
+                check_same("plain C", s, run_linear(scalar, s, n.x, s.rows), all);
                 ry_linear_free(scalar, NULL);
             }
             free(all);
@@ -109,7 +108,8 @@ static void test_levels_have_the_same_bits(void **state)
     for_levels(check_levels);
 }
 
-/* ---- weights from elsewhere ---------------------------------------------------------------- */
+/* ---- readers and stored panels ----------------------------------------------------------------
+ */
 
 typedef struct source {
     const float *w;
@@ -137,12 +137,12 @@ static void test_reader(void **state)
             source from = {n.w, s.n_in, 0, 0};
             const ry_linear_reader reader = {read_rows, &from};
             ry_linear_spec spec = spec_of(&n, s, (renyi_dtype)dtype);
-            ry_linear *want = make(&spec, level), *l;
-            float *y = run(want, s, n.x, s.rows);
+            ry_linear *want = linear_new(&spec, level), *l;
+            float *y = run_linear(want, s, n.x, s.rows);
             spec.w = NULL;
             spec.reader = &reader;
-            l = make(&spec, level);
-            same("reader", s, run(l, s, n.x, s.rows), y);
+            l = linear_new(&spec, level);
+            check_same("reader", s, run_linear(l, s, n.x, s.rows), y);
             if (dtype != RENYI_DTYPE_F32) assert_in_range(from.most, 1, 128 * RY_PANEL);
             free(y);
             ry_linear_free(l, NULL);
@@ -154,13 +154,12 @@ static void test_reader(void **state)
     numbers_free(&n);
 }
 
-/* Panels as a file would hold them: made row by row, and borrowed from memory that is not aligned.
- */
+/* Panels as in a file: packed one by one, and borrowed from unaligned memory. */
 static void check_stored(renyi_cpu level, renyi_dtype dtype, shape s)
 {
     numbers n = numbers_new(s);
     ry_linear_spec spec = spec_of(&n, s, dtype);
-    ry_linear *want = make(&spec, level);
+    ry_linear *want = linear_new(&spec, level);
     const size_t bytes = ry_panel_bytes(dtype, s.n_in), n_panels = ry_panels_of(s.n_out);
     unsigned char *panels = malloc(n_panels * bytes + 8);
     float *scale = malloc(2 * n_panels * RY_PANEL * sizeof(float)),
@@ -176,12 +175,12 @@ static void check_stored(renyi_cpu level, renyi_dtype dtype, shape s)
     const ry_linear_stored stored = {panels + 8, scale, sum};
     spec.w = NULL;
     spec.stored = &stored;
-    ry_linear *l = make(&spec, level);
+    ry_linear *l = linear_new(&spec, level);
     assert_int_equal(ry_linear_bytes(l), n_panels * bytes);
     assert_int_equal(ry_linear_bytes(want), n_panels * bytes);
-    float *y = run(want, s, n.x, s.rows);
-    if (level > RENYI_CPU_SCALAR || dtype == RENYI_DTYPE_INT4) /* int8 in plain C: other weights */
-        same("stored", s, run(l, s, n.x, s.rows), y);
+    float *y = run_linear(want, s, n.x, s.rows);
+    if (level > RENYI_CPU_SCALAR || dtype == RENYI_DTYPE_INT4) /* plain C uses other int8 weights */
+        check_same("stored", s, run_linear(l, s, n.x, s.rows), y);
     free(y);
     ry_linear_free(l, NULL);
     ry_linear_free(want, NULL);
@@ -220,9 +219,9 @@ static void test_out_of_memory(void **state)
 
 /* ---- 4 bits -------------------------------------------------------------------------------- */
 
-/* Of normal weights 4 bits with a step of 32 keep all but some 8 per cent; and a group that is
- * small beside the others of its channel is not lost. */
-static void test_what_4_bits_lose(void **state)
+/* The error of normally distributed weights is below 8.5 percent; and a group that is much smaller
+ * than the others of its channel keeps its accuracy. */
+static void test_accuracy_of_4_bits(void **state)
 {
     (void)state;
     enum { N = 4096 };
@@ -242,7 +241,7 @@ static void test_what_4_bits_lose(void **state)
     assert_true(sqrt(lost / all) < 0.085);
 }
 
-static void test_channels_that_are_odd(void **state)
+static void test_unusual_channels(void **state)
 {
     (void)state;
     float w[40] = {0}, step[2];
@@ -266,7 +265,7 @@ int main(void)
                                        cmocka_unit_test(test_reader),
                                        cmocka_unit_test(test_stored),
                                        cmocka_unit_test(test_out_of_memory),
-                                       cmocka_unit_test(test_what_4_bits_lose),
-                                       cmocka_unit_test(test_channels_that_are_odd)};
+                                       cmocka_unit_test(test_accuracy_of_4_bits),
+                                       cmocka_unit_test(test_unusual_channels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
