@@ -1,8 +1,10 @@
-/* steps.h - how the threads of a run share work. A run is a list of steps, a step a number of
- * tiles. Threads draw tile numbers; a step is over when all its tiles are done, not when all
- * threads have come by. So a thread that the system has put to sleep holds up the others only if it
- * sleeps inside a tile, and one that wakes late walks through the finished steps. With barriers
- * instead, every step of a run on a busy machine waits for the slowest thread (docs/SPEED.md).
+/* steps.h - one step of work that several threads share.
+ *
+ * A step has a number of tiles. Threads draw tile numbers from a shared ticket. The step ends when
+ * its tiles are done; there is no barrier. So a thread that the system has suspended delays the
+ * others only if it holds a tile, and when it wakes it passes through the finished steps. With
+ * barriers, every step on a busy machine would wait for the slowest thread (docs/speed-log.md).
+ * model/common/runner.h makes a pass of many steps from these.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_STEPS_H
 #define RY_STEPS_H
@@ -11,7 +13,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* The shared part of a step: which tile comes next, how many are done; on a cache line each. */
+/* The shared part of a step: the next tile and the number of finished tiles, each on a cache line
+ * of its own. */
 typedef struct ry_ticket {
     _Alignas(64) atomic_size_t next;
     _Alignas(64) atomic_size_t done;
@@ -20,7 +23,7 @@ typedef struct ry_ticket {
 /* One thread's part of a step. */
 typedef struct ry_step {
     ry_ticket *ticket;
-    size_t count, mine; /* tiles of the step, and those this thread has done */
+    size_t count, mine; /* tiles of the step; tiles that this thread has done */
 } ry_step;
 
 static inline void ry_ticket_reset(ry_ticket *t)
@@ -36,8 +39,7 @@ static inline int ry_step_next(ry_step *s, size_t *tile)
     return *tile < s->count ? (int)++s->mine > 0 : 0;
 }
 
-/* Returns when every tile of the step is done, by whichever thread; all their writes are visible.
- */
+/* Returns when all tiles of the step are done by any thread; their writes are then visible. */
 static inline void ry_step_end(ry_step *s)
 {
     enum { SPINS = 4000 }; /* about 0.1 ms: longer than most tiles, shorter than a time slice */

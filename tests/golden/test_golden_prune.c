@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "fixtures/golden_prune.h"
-#include "model/vit/vit_rows.h"
+#include "model/vit/token_cut.h"
 
 #ifdef RENYI_SANITIZED
 enum { PHOTOS = 1 }; /* everything is tenfold slower there */

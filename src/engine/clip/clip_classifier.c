@@ -370,11 +370,11 @@ static renyi_status fill_zeroshot(renyi_model *m, const float *rows, const char 
                                  .n_in = ry_vit_embed_dim(&m->vit.config),
                                  .dtype = RENYI_DTYPE_F32};
     m->vit.head = m->vit.head_dist = NULL;
-    m->vit.words = NULL;
-    m->vit.words_scale = scale;
+    m->vit.text_head = NULL;
+    m->vit.text_head_scale = scale;
     m->words_hash = ry_hash(rows, n_classes * spec.n_in * sizeof *rows);
     m->vit.config.n_classes = n_classes;
-    RY_TRY(ry_linear_new(&m->vit.words, &spec, m->level, &m->al, err));
+    RY_TRY(ry_linear_new(&m->vit.text_head, &spec, m->level, &m->al, err));
     return ry_labels_copy(&m->labels, names, n_classes, &m->al, err);
 }
 

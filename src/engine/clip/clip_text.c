@@ -17,7 +17,7 @@ static renyi_status fill_text(renyi_text *t, const ry_checkpoint *ckpt, const re
 {
     ry_text_config config;
     RY_TRY(ry_text_configure(&config, ckpt, err));
-    if (opt->dtype == RENYI_DTYPE_DEFAULT && config.quantised)
+    if (opt->dtype == RENYI_DTYPE_DEFAULT && config.quantized)
         t->dtype = ry_dtype_of_quantized(t->level);
     return ry_text_load(&t->tower, &config, ckpt, opt, t->level, t->dtype, err);
 }

@@ -26,7 +26,7 @@ struct renyi_model {
     char *tensor_names; /* one block of memory that tensors[].name point into */
     ry_labels labels;   /* [n_classes] */
     /* The model whose image tower a zero-shot model (renyi_model_zeroshot) borrows; it owns only
-     * its labels and vit.words. Else NULL. */
+     * its labels and vit.text_head. Else NULL. */
     const renyi_model *tower;
     uint64_t words_hash; /* hash of the class rows of a zero-shot model, else 0 */
     renyi_model *owned;  /* freed with this model: its tower, or NULL */

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "engine/core/policy_api.h"
-#include "model/llama/llama_names.h"
+#include "model/llama/llama_tensors.h"
 #include "model/llava/visual.h"
 
 #include <stdio.h>
@@ -134,7 +134,7 @@ renyi_status renyi_visit_tensors(const char *path, const renyi_options *options,
 /* If the file belongs to another loader, say so instead of listing unknown tensors. */
 static renyi_status refuse_language(const ry_checkpoint *ckpt, renyi_error *err)
 {
-    ry_vit_naming n;
+    ry_tensor_naming n;
     if (!ry_llama_naming_find(&n, ckpt->tensors)) return RENYI_OK;
     if (ry_visual_is_llava(ckpt))
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
@@ -151,7 +151,7 @@ static renyi_status fill_model(renyi_model *m, const ry_checkpoint *ckpt, const 
     ry_vit_config config;
     RY_TRY(refuse_language(ckpt, err));
     RY_TRY(ry_vit_configure(&config, ckpt, opt->image_size, err));
-    if (opt->dtype == RENYI_DTYPE_DEFAULT && config.n_quantised)
+    if (opt->dtype == RENYI_DTYPE_DEFAULT && config.n_quantized)
         m->dtype = ry_dtype_of_quantized(m->level);
     RY_TRY(ry_vit_load(&m->vit, &config, ckpt, opt, m->level, m->dtype, err));
     RY_TRY(copy_tensor_list(m, ckpt->tensors, err));
@@ -226,7 +226,7 @@ void renyi_model_free(renyi_model *m)
 {
     if (!m) return;
     const renyi_allocator al = m->al;
-    ry_linear_free(m->vit.words, &al);
+    ry_linear_free(m->vit.text_head, &al);
     ry_labels_free(&m->labels, &al);
     if (!m->tower) {
         ry_vit_free(&m->vit, &al);
@@ -265,7 +265,7 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
         .cpu = m->level,
         .pool = c->pool == RY_POOL_TOKEN ? "token" : "avg",
         .dtype = m->dtype,
-        .quantization = c->n_quantised ? c->quantization : NULL,
+        .quantization = c->n_quantized ? c->quantization : NULL,
         .embed_dim = ry_vit_embed_dim(c),
         .activation = c->activation == RY_EPI_QUICKGELU ? "quick_gelu" : "gelu",
     };

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "engine/core/model_handle.h"
 #include "model/common/arch.h"
-#include "model/vit/vit_rows.h"
+#include "model/vit/token_cut.h"
 #include "prune/policy/cost.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef RY_TRACE_RECORD_H
 #define RY_TRACE_RECORD_H
 
-#include "model/vit/vit_rows.h"
+#include "model/vit/token_cut.h"
 
 typedef struct ry_trace ry_trace;
 

@@ -83,7 +83,7 @@ static renyi_status load_visual(renyi_visual *v, const ry_visual_source *from,
 {
     ry_visual_config config;
     RY_TRY(ry_visual_configure(&config, from, opt->image_size, &v->al, err));
-    if (opt->dtype == RENYI_DTYPE_DEFAULT && config.tower.n_quantised)
+    if (opt->dtype == RENYI_DTYPE_DEFAULT && config.tower.n_quantized)
         v->dtype = ry_dtype_of_quantized(v->level);
     return ry_visual_load(&v->side, &config, from, opt, v->level, v->dtype, err);
 }

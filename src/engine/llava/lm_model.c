@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "engine/llava/llava_handles.h"
-#include "model/llama/llama_names.h"
+#include "model/llama/llama_tensors.h"
 #include "model/llama/llama_plan.h"
 #include "renyi/lm.h"
 
@@ -43,10 +43,10 @@ static renyi_status choose_stored(renyi_dtype *out, renyi_dtype stored, renyi_dt
 /* 16-bit weights of a large model stay 16-bit: as floats a 7B would take 27 GB. */
 static renyi_dtype default_dtype(const ry_llama_config *c, const ry_checkpoint *ckpt)
 {
-    ry_vit_naming n;
+    ry_tensor_naming n;
     if (ry_llama_params(c) <= SMALL || !ry_llama_naming_find(&n, ckpt->tensors))
         return RENYI_DTYPE_F32;
-    const ry_tensor *t = ry_vit_tensor(&n, ckpt->tensors, RY_Q_W, 0);
+    const ry_tensor *t = ry_tensor_of_role(&n, ckpt->tensors, RY_Q_W, 0);
     return t && (t->dtype == RY_F16 || t->dtype == RY_BF16) ? RENYI_DTYPE_BF16 : RENYI_DTYPE_F32;
 }
 
@@ -130,12 +130,12 @@ static renyi_status describe_lm(renyi_lm *lm, const ry_checkpoint *ckpt, const r
                                 renyi_error *err)
 {
     ry_llama *m = &lm->model;
-    ry_vit_naming n;
+    ry_tensor_naming n;
     const renyi_status st = configure(lm, &m->config, ckpt, opt, err);
     if (st || !ry_llama_naming_find(&n, ckpt->tensors)) return st;
     m->n_params = ry_llama_params(&m->config);
     m->bytes = ry_llama_bytes(&m->config, lm->dtype,
-                              ry_vit_tensor(&n, ckpt->tensors, RY_TOKEN_EMBED, 0)->bytes);
+                              ry_tensor_of_role(&n, ckpt->tensors, RY_TOKEN_EMBED, 0)->bytes);
     return RENYI_OK;
 }
 

@@ -5,7 +5,6 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/status.h"
-#include "base/steps.h"
 #include "base/whole_file.h"
 #include "engine/core/engine_options.h"
 #include "engine/core/policy_api.h"
@@ -17,7 +16,6 @@
 #include "model/llava/visual_plan.h"
 #include "prune/rules/visual_rules.h"
 
-#include <omp.h>
 #include <string.h>
 
 struct renyi_visual_session {
@@ -231,24 +229,29 @@ static ry_after_view after_view(const renyi_visual_session *s)
     return v;
 }
 
+typedef struct choice {
+    renyi_visual_session *s;
+    ry_after_view view;
+} choice;
+
+static void choose_on_thread(ry_runner *r, void *user)
+{
+    const choice *c = user;
+    const renyi_visual_session *s = c->s;
+    for (uint32_t phase = 0; phase < RY_AFTER_PHASES; phase++) {
+        ry_step step = ry_runner_step(r, ry_after_tiles(s->after, phase));
+        for (size_t t; ry_step_next(&step, &t);)
+            ry_after_work(s->after, &c->view, s->plan->features, phase, (uint32_t)t, r->thread);
+        ry_step_end(&step);
+    }
+}
+
 /* Takes the rows that the rule chooses; returns how many. */
 static uint32_t choose_rows(renyi_visual_session *s)
 {
-    ry_ticket tickets[RY_AFTER_PHASES];
     if (s->needs.behind) ry_visual_look(s->plan, s->needs.columns ? &s->needs.spec : NULL);
-    const ry_after_view view = after_view(s);
-    for (int i = 0; i < RY_AFTER_PHASES; i++) ry_ticket_reset(&tickets[i]);
-#pragma omp parallel num_threads(s->plan->n_threads)
-    {
-        const unsigned thread = (unsigned)omp_get_thread_num();
-        omp_set_num_threads(1);
-        for (uint32_t phase = 0; phase < RY_AFTER_PHASES; phase++) {
-            ry_step step = {&tickets[phase], ry_after_tiles(s->after, phase), 0};
-            for (size_t t; ry_step_next(&step, &t);)
-                ry_after_work(s->after, &view, s->plan->features, phase, (uint32_t)t, thread);
-            ry_step_end(&step);
-        }
-    }
+    choice c = {s, after_view(s)};
+    ry_team_run(&s->plan->team, choose_on_thread, &c);
     const uint32_t n = ry_after_count(s->after);
     memcpy(s->kept, ry_after_kept(s->after), n * sizeof *s->kept);
     return n;

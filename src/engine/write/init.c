@@ -8,7 +8,7 @@
 #include "engine/write/config_json.h"
 #include "engine/write/new_model.h"
 #include "formats/safetensors.h"
-#include "model/clip_text/text_tower_names.h"
+#include "model/clip_text/text_tower.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -33,16 +33,17 @@ typedef struct plan {
     ry_rng rng;
 } plan;
 
-static int is_norm(ry_vit_role role)
+static int is_norm(ry_tensor_role role)
 {
     return role == RY_NORM_W || role == RY_NORM1_W || role == RY_NORM2_W || role == RY_PRE_NORM_W;
 }
 
-static void plan_add(void *user, const ry_vit_naming *n, const ry_vit_name *row, uint32_t block)
+static void plan_add(void *user, const ry_tensor_naming *n, const ry_tensor_name *row,
+                     uint32_t block)
 {
     plan *p = user;
     const size_t i = p->n_tensors++;
-    ry_vit_name_write(p->names[i], n, row, block);
+    ry_tensor_name_write(p->names[i], n, row, block);
     p->tensors[i] = (ry_tensor){.name = p->names[i], .dtype = RY_F32};
     for (; p->tensors[i].n_dims < 4 && row->shape[p->tensors[i].n_dims]; p->tensors[i].n_dims++)
         p->tensors[i].shape[p->tensors[i].n_dims] = p->extents[row->shape[p->tensors[i].n_dims]];
@@ -60,19 +61,19 @@ static void plan_free(plan *p)
 static renyi_status plan_tensors(plan *p, const ry_vit_config *c, const ry_text_config *text,
                                  renyi_error *err)
 {
-    const ry_vit_naming n =
+    const ry_tensor_naming n =
         c->is_clip ? ry_vit_naming_clip(c->n_blocks) : ry_vit_naming_timm(c->n_blocks, c->n_prefix);
-    const ry_vit_naming t = ry_text_naming_hf(text->n_blocks);
+    const ry_tensor_naming t = ry_text_naming_hf(text->n_blocks);
     const size_t most = n.n_names * c->n_blocks + t.n_names * text->n_blocks;
     p->tensors = ry_alloc(NULL, most, sizeof *p->tensors);
     p->names = ry_alloc(NULL, most, sizeof *p->names);
     p->value = ry_alloc(NULL, most, sizeof *p->value);
     if (!p->tensors || !p->names || !p->value) return ry_fail_nomem(err, most * sizeof *p->names);
     ry_vit_extents(p->extents, c);
-    ry_vit_names_each(&n, plan_add, p);
+    ry_tensor_names_each(&n, plan_add, p);
     if (!text->n_blocks) return RENYI_OK;
     ry_text_extents(p->extents, text);
-    ry_vit_names_each(&t, plan_add, p);
+    ry_tensor_names_each(&t, plan_add, p);
     return RENYI_OK;
 }
 

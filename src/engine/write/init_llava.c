@@ -13,8 +13,8 @@
 #include "base/status.h"
 #include "formats/output_file.h"
 #include "formats/safetensors.h"
-#include "model/llama/llama_names.h"
-#include "model/llava/visual_names.h"
+#include "model/llama/llama_tensors.h"
+#include "model/llava/visual.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -44,19 +44,21 @@ typedef struct job {
 
 /* ---- tensors ------------------------------------------------------------------------------- */
 
-static void count_name(void *user, const ry_vit_naming *n, const ry_vit_name *row, uint32_t block)
+static void count_name(void *user, const ry_tensor_naming *n, const ry_tensor_name *row,
+                       uint32_t block)
 {
     (void)n, (void)row, (void)block;
     ((job *)user)->n++;
 }
 
-static void add_name(void *user, const ry_vit_naming *n, const ry_vit_name *row, uint32_t block)
+static void add_name(void *user, const ry_tensor_naming *n, const ry_tensor_name *row,
+                     uint32_t block)
 {
     job *j = user;
     const size_t i = j->n++;
     name_text name;
     ry_tensor *t = &j->tensors[i];
-    ry_vit_name_write(name, n, row, block);
+    ry_tensor_name_write(name, n, row, block);
     snprintf(j->names[i], sizeof *j->names, "%.16s%.170s", j->prefix, name);
     *t = (ry_tensor){.name = j->names[i], .dtype = RY_F16};
     for (; t->n_dims < 4 && row->shape[t->n_dims]; t->n_dims++)
@@ -68,21 +70,21 @@ static void add_name(void *user, const ry_vit_naming *n, const ry_vit_name *row,
 }
 
 /* Tower, projector, language model: as the published files have them. */
-static void each_tensor(job *j, ry_vit_see_name see)
+static void each_tensor(job *j, ry_tensor_name_visitor see)
 {
-    ry_vit_naming tower = ry_vit_naming_clip(j->model.tower.n_blocks);
-    const ry_vit_naming projector = ry_visual_projector_naming();
-    const ry_vit_naming lm = ry_llama_naming("llava-hf", j->model.lm.n_layers);
+    ry_tensor_naming tower = ry_vit_naming_clip(j->model.tower.n_blocks);
+    const ry_tensor_naming projector = ry_visual_projector_naming();
+    const ry_tensor_naming lm = ry_llama_naming("llava-hf", j->model.lm.n_layers);
     tower.groups &= ~(unsigned)RY_GROUP_EMBED;
     j->prefix = TOWER;
     ry_vit_extents(j->extents, &j->model.tower);
-    ry_vit_names_each(&tower, see, j);
+    ry_tensor_names_each(&tower, see, j);
     j->prefix = "";
     j->extents[RY_X_MLP] = j->model.mid_dim;
     j->extents[RY_X_EMBED] = j->model.lm.dim;
-    ry_vit_names_each(&projector, see, j);
+    ry_tensor_names_each(&projector, see, j);
     ry_llama_extents(j->extents, &j->model.lm);
-    ry_vit_names_each(&lm, see, j);
+    ry_tensor_names_each(&lm, see, j);
 }
 
 static renyi_status list_tensors(job *j, renyi_error *err)

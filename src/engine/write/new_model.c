@@ -4,8 +4,8 @@
 
 #include "base/status.h"
 #include "model/common/arch.h"
-#include "model/common/preprocess_config.h"
 #include "model/common/tensor_names.h"
+#include "model/vit/vit.h"
 
 enum { MAX_DIM = 1 << 14, MAX_MLP = 1 << 16, MAX_CLASSES = 1 << 20 };
 

@@ -1,5 +1,5 @@
 /* quantize_lm.c - renyi_lm_quantize: a language model whose matrices are panels that run as they
- * are (model/llama/llama_stored.h), written panel by panel.
+ * are (model/llama/llama_tensors.h), written panel by panel.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
@@ -8,7 +8,7 @@
 #include "formats/safetensors.h"
 #include "kernels/linear/panels.h"
 #include "model/common/weight_loader.h"
-#include "model/llama/llama_stored.h"
+#include "model/llama/llama_tensors.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,8 +27,8 @@ typedef struct job {
     renyi_lm_quantize_options opt;
     ry_checkpoint ckpt;
     ry_llama_config config;
-    ry_vit_naming naming, stored; /* of the source, and of what is written */
-    ry_tensor *tensors;           /* [n] what will be written */
+    ry_tensor_naming naming, stored; /* of the source, and of what is written */
+    ry_tensor *tensors;              /* [n] what will be written */
     item *items;
     name_text *names;
     size_t n;
@@ -46,14 +46,14 @@ typedef struct job {
 
 static ry_parts parts_of(const job *b, ry_llama_matrix which, uint32_t layer)
 {
-    static const ry_vit_role roles[][3] = {
+    static const ry_tensor_role roles[][3] = {
         {RY_Q_W, RY_K_W, RY_V_W}, {RY_PROJ_W}, {RY_FC1_W, RY_UP_W}, {RY_FC2_W}, {RY_HEAD_W}};
     static const uint32_t counts[] = {3, 1, 2, 1, 1};
     ry_parts p = {.n = counts[which]};
     for (uint32_t i = 0; i < p.n; i++) {
         const int tied = which == RY_LLAMA_HEAD && b->config.tied;
-        const ry_vit_role role = tied ? RY_TOKEN_EMBED : roles[which][i];
-        p.part[i] = ry_vit_tensor(&b->naming, b->ckpt.tensors, role, layer);
+        const ry_tensor_role role = tied ? RY_TOKEN_EMBED : roles[which][i];
+        p.part[i] = ry_tensor_of_role(&b->naming, b->ckpt.tensors, role, layer);
     }
     return p;
 }
@@ -144,10 +144,10 @@ static void add_copy(job *b, const ry_tensor *from)
 {
     uint32_t block;
     ry_tensor t = *from;
-    const ry_vit_name *row = ry_vit_name_match(&b->naming, from->name, &block);
+    const ry_tensor_name *row = ry_tensor_name_match(&b->naming, from->name, &block);
     for (size_t i = 0; row && i < b->stored.n_names; i++)
         if (b->stored.table[i].role == row->role) {
-            ry_vit_name_write(b->names[b->n], &b->stored, &b->stored.table[i], block);
+            ry_tensor_name_write(b->names[b->n], &b->stored, &b->stored.table[i], block);
             t.name = b->names[b->n];
         }
     if (!row || t.name != from->name) add(b, t, (item){.from = from});

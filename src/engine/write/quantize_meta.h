@@ -4,7 +4,7 @@
 #ifndef RY_QUANTIZE_META_H
 #define RY_QUANTIZE_META_H
 
-#include "model/vit/vit_quant.h"
+#include "model/common/tensor_quant.h"
 #include "renyi/quantize.h"
 
 typedef struct ry_quantize_scheme {

@@ -23,12 +23,12 @@ typedef struct item { /* where the bytes of a tensor come from */
     float range[2];
 } item;
 
-typedef char beside_name[RY_NAME_MAX + RY_BESIDE_MAX];
+typedef char beside_name[RY_NAME_MAX + RY_QUANT_SUFFIX_MAX];
 
 typedef struct job {
     renyi_quantize_options opt;
     ry_checkpoint ckpt;
-    ry_vit_naming naming;
+    ry_tensor_naming naming;
     ry_vit_config config;
     /* what will be written; n of each */
     ry_tensor *tensors;
@@ -121,7 +121,7 @@ static void add(job *b, ry_tensor t, item it)
     b->items[b->n++] = it;
 }
 
-static renyi_product product_of(ry_vit_role role)
+static renyi_product product_of(ry_tensor_role role)
 {
     switch (role) {
     case RY_PROJ_W: return RENYI_PRODUCT_PROJ;
@@ -131,13 +131,13 @@ static renyi_product product_of(ry_vit_role role)
     }
 }
 
-static renyi_status add_floats(job *b, const ry_tensor *w, ry_vit_role role, uint32_t block,
+static renyi_status add_floats(job *b, const ry_tensor *w, ry_tensor_role role, uint32_t block,
                                renyi_error *err)
 {
     const renyi_quantize_options *o = &b->opt;
     item it = {.kind = ITEM_SCALE, .from = w};
     ry_tensor t = {.dtype = RY_F32, .n_dims = 1, .shape = {w->shape[0]}};
-    ry_vit_beside_name(b->names[b->n], w->name, RY_BESIDE_SCALE);
+    ry_quant_part_name(b->names[b->n], w->name, RY_QUANT_SCALE);
     t.name = b->names[b->n];
     add(b, t, it);
     if (!o->calibration) return RENYI_OK;
@@ -150,7 +150,7 @@ static renyi_status add_floats(job *b, const ry_tensor *w, ry_vit_role role, uin
     it.range[0] = range.low;
     it.range[1] = range.high;
     t.shape[0] = 2;
-    ry_vit_beside_name(b->names[b->n], w->name, RY_BESIDE_RANGE);
+    ry_quant_part_name(b->names[b->n], w->name, RY_QUANT_RANGE);
     t.name = b->names[b->n];
     add(b, t, it);
     return RENYI_OK;
@@ -161,8 +161,8 @@ static renyi_status add_floats(job *b, const ry_tensor *w, ry_vit_role role, uin
 static renyi_status list_tensor(job *b, const ry_tensor *t, size_t size, renyi_error *err)
 {
     uint32_t block;
-    const ry_vit_name *row = ry_vit_name_match(&b->naming, t->name, &block);
-    if (!row || !ry_vit_is_product(row->role)) {
+    const ry_tensor_name *row = ry_tensor_name_match(&b->naming, t->name, &block);
+    if (!row || !ry_tensor_role_is_product(row->role)) {
         if (ry_dtype_size(t->dtype) == size) add(b, *t, (item){.kind = ITEM_COPY, .from = t});
         return RENYI_OK;
     }
@@ -203,7 +203,7 @@ static renyi_status check_source(job *b, const char *in, renyi_error *err)
     const renyi_status st = ry_vit_configure(&b->config, &b->ckpt, 0, err);
     if (st) return ry_fail_in(err, st, in);
     (void)ry_vit_naming_find(&b->naming, b->ckpt.tensors); /* configure has found it */
-    if (b->config.n_quantised)
+    if (b->config.n_quantized)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%s is quantized already (%s); use the original", in,
                        b->config.quantization);
     if (c && !ry_calibration_fits(c, b->config.n_blocks, b->config.dim))

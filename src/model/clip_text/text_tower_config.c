@@ -1,38 +1,29 @@
-/* text_tower_config.c - from a checkpoint to a ry_text_config: sizes from the shapes, the rest from
- * the config beside the weights or from what CLIP was published with.
+/* text_tower_config.c - reads a ry_text_config from a checkpoint: sizes from the shapes, the rest
+ * from the config beside the weights or from the defaults of the published CLIP models.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/status.h"
 #include "model/clip_text/text_tower.h"
-#include "model/clip_text/text_tower_names.h"
-#include "model/common/tensor_check.h"
-#include "model/common/tensor_read.h"
+#include "model/common/tensor_quant.h"
 
 #include <math.h>
 #include <string.h>
 
 #define CONFIG_FILE "config.json"
 
-/* Above these a file lies or is not for this engine. */
+/* Larger sizes are refused. */
 enum { MAX_DIM = 1 << 14, MAX_MLP = 1 << 16, MAX_VOCAB = 1 << 20, MAX_CONTEXT = 1 << 12 };
 
 /* ---- sizes --------------------------------------------------------------------------------- */
 
-static uint64_t extent(const ry_vit_naming *n, const ry_tensors *set, ry_vit_role role,
-                       uint32_t axis)
-{
-    const ry_tensor *t = ry_vit_tensor(n, set, role, 0);
-    return t && t->n_dims == 2 ? t->shape[axis] : 0;
-}
-
-static void read_extents(uint64_t x[RY_X_COUNT], const ry_vit_naming *n, const ry_tensors *set)
+static void read_extents(uint64_t x[RY_X_COUNT], const ry_tensor_naming *n, const ry_tensors *set)
 {
     memset(x, 0, RY_X_COUNT * sizeof *x);
-    x[RY_X_VOCAB] = extent(n, set, RY_TOKEN_EMBED, 0);
-    x[RY_X_DIM] = extent(n, set, RY_TOKEN_EMBED, 1);
-    x[RY_X_TOKENS] = extent(n, set, RY_POS_EMBED, 0);
-    x[RY_X_MLP] = extent(n, set, RY_FC1_W, 0);
-    x[RY_X_EMBED] = extent(n, set, RY_EMBED_W, n->layout == RY_LAYOUT_OPENAI ? 1 : 0);
+    x[RY_X_VOCAB] = ry_tensor_size(n, set, RY_TOKEN_EMBED, 2, 0);
+    x[RY_X_DIM] = ry_tensor_size(n, set, RY_TOKEN_EMBED, 2, 1);
+    x[RY_X_TOKENS] = ry_tensor_size(n, set, RY_POS_EMBED, 2, 0);
+    x[RY_X_MLP] = ry_tensor_size(n, set, RY_FC1_W, 2, 0);
+    x[RY_X_EMBED] = ry_tensor_size(n, set, RY_EMBED_W, 2, n->layout == RY_LAYOUT_OPENAI ? 1 : 0);
     if (x[RY_X_DIM] <= MAX_DIM) x[RY_X_3DIM] = 3 * x[RY_X_DIM];
 }
 
@@ -43,21 +34,21 @@ static renyi_status check_extents(const uint64_t x[RY_X_COUNT], renyi_error *err
                                              {RY_X_EMBED, MAX_DIM, "width of an embedding"},
                                              {RY_X_VOCAB, MAX_VOCAB, "vocabulary"},
                                              {RY_X_TOKENS, MAX_CONTEXT, "number of positions"}};
-    return ry_vit_extents_check(x, limits, sizeof limits / sizeof *limits, "text tower: ", err);
+    return ry_tensor_check_extents(x, limits, sizeof limits / sizeof *limits, "text tower: ", err);
 }
 
-static int has_8_bits(const ry_vit_naming *n, const ry_tensors *set)
+static int has_8_bits(const ry_tensor_naming *n, const ry_tensors *set)
 {
     uint32_t block;
     for (size_t i = 0; i < ry_tensors_count(set); i++) {
         const ry_tensor *t = ry_tensors_at(set, i);
-        if (t->dtype == RY_I8 && ry_vit_name_match(n, t->name, &block)) return 1;
+        if (t->dtype == RY_I8 && ry_tensor_name_match(n, t->name, &block)) return 1;
     }
     return 0;
 }
 
-static renyi_status sizes_from_tensors(ry_text_config *c, ry_vit_naming *n, const ry_tensors *set,
-                                       renyi_error *err)
+static renyi_status sizes_from_tensors(ry_text_config *c, ry_tensor_naming *n,
+                                       const ry_tensors *set, renyi_error *err)
 {
     uint64_t x[RY_X_COUNT];
     if (!ry_text_naming_find(n, set))
@@ -70,7 +61,7 @@ static renyi_status sizes_from_tensors(ry_text_config *c, ry_vit_naming *n, cons
                        n->n_blocks - 1, RY_MAX_BLOCKS);
     read_extents(x, n, set);
     RY_TRY(check_extents(x, err));
-    RY_TRY(ry_vit_check_tensors(n, x, set, err));
+    RY_TRY(ry_tensor_check_all(n, x, set, err));
     c->layout = n->layout;
     c->dim = (uint32_t)x[RY_X_DIM];
     c->mlp_dim = (uint32_t)x[RY_X_MLP];
@@ -78,7 +69,7 @@ static renyi_status sizes_from_tensors(ry_text_config *c, ry_vit_naming *n, cons
     c->context = (uint32_t)x[RY_X_TOKENS];
     c->embed_dim = (uint32_t)x[RY_X_EMBED];
     c->n_blocks = n->n_blocks;
-    c->quantised = has_8_bits(n, set);
+    c->quantized = has_8_bits(n, set);
     return RENYI_OK;
 }
 
@@ -126,15 +117,15 @@ static renyi_status choose_eps(ry_text_config *c, const json_t *config, renyi_er
                    c->norm_eps);
 }
 
-/* 100 is where training holds it, and what a tower alone is meant to be used with. */
-static renyi_status read_scale(ry_text_config *c, const ry_vit_naming *n, const ry_tensors *set,
+/* Training caps the scale at 100, which is also the default for a tower without one. */
+static renyi_status read_scale(ry_text_config *c, const ry_tensor_naming *n, const ry_tensors *set,
                                renyi_error *err)
 {
-    const ry_tensor *t = ry_vit_tensor(n, set, RY_LOGIT_SCALE, 0);
+    const ry_tensor *t = ry_tensor_of_role(n, set, RY_LOGIT_SCALE, 0);
     float log_scale;
     c->logit_scale = 100.0;
     if (!t) return RENYI_OK;
-    RY_TRY(ry_vit_read(&log_scale, t, set, err));
+    RY_TRY(ry_tensor_read(&log_scale, t, set, err));
     if (!(log_scale > -20.0f && log_scale < 20.0f))
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "tensor '%.120s' is %g; -20 to 20 wanted",
                        t->name, (double)log_scale);
@@ -144,7 +135,7 @@ static renyi_status read_scale(ry_text_config *c, const ry_vit_naming *n, const 
 
 renyi_status ry_text_configure(ry_text_config *out, const ry_checkpoint *ckpt, renyi_error *err)
 {
-    ry_vit_naming naming;
+    ry_tensor_naming naming;
     const json_t *text = ry_json_object(ckpt->config, "text_config");
     *out = (ry_text_config){0};
     if (!text && !ry_json_object(ckpt->config, "vision_config")) text = ckpt->config;

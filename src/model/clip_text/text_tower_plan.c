@@ -1,4 +1,4 @@
-/* text_tower_plan.c - makes a plan: bound products, the arena.
+/* text_tower_plan.c - packs texts into passes and makes the plan of CLIP's text tower.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/clip_text/text_tower_plan.h"
 
@@ -6,8 +6,58 @@
 #include "base/arena.h"
 #include "base/status.h"
 
-/* Steps of a block: LayerNorm and product twice, attention, conversion and product twice; and those
- * of both ends. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- packing --------------------------------------------------------------------------------- */
+
+/* Length of the common beginning of two texts. */
+static uint32_t common_length(const ry_text_line *a, const ry_text_line *b)
+{
+    uint32_t i = 0;
+    while (i < a->length && i < b->length && a->ids[i] == b->ids[i]) i++;
+    return i;
+}
+
+static int compare_ids(const void *left, const void *right)
+{
+    const ry_text_line *a = left, *b = right;
+    const uint32_t i = common_length(a, b);
+    if (i < a->length && i < b->length) return a->ids[i] < b->ids[i] ? -1 : 1;
+    if (a->length != b->length) return a->length < b->length ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+void ry_text_sort(ry_text_line *lines, size_t n) { qsort(lines, n, sizeof *lines, compare_ids); }
+
+size_t ry_text_pack(ry_text_pass *p, const ry_text_line *lines, size_t n)
+{
+    size_t k = 0;
+    p->n_rows = p->n_texts = 0;
+    for (; k < n && k < p->max_rows; k++) {
+        const ry_text_line *line = &lines[k];
+        const uint32_t shared = k ? common_length(line - 1, line) : 0;
+        uint32_t *path = p->paths + k * p->context;
+        assert(line->length && line->length <= p->context);
+        if (line->length - shared > p->max_rows - p->n_rows) break;
+        if (shared) memcpy(path, path - p->context, shared * sizeof *path);
+        for (uint32_t i = shared; i < line->length; i++) {
+            p->ids[p->n_rows] = line->ids[i];
+            p->positions[p->n_rows] = i;
+            path[i] = p->n_rows++;
+        }
+        p->texts[p->n_texts++] = (ry_text_span){line->length, shared, line->index};
+    }
+    return k;
+}
+
+/* ---- plan ------------------------------------------------------------------------------------ */
+
+/* Steps of a block: LayerNorm and product of qkv, attention, conversion and product of proj,
+ * LayerNorm and product of fc1, conversion and product of fc2. Of the ends: token embedding,
+ * gathering the last tokens, LayerNorm and projection, copying. test_runner.c
+ * checks that no pass needs more. */
 enum { STEPS_PER_BLOCK = 9, STEPS_OF_ENDS = 6 };
 
 static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
@@ -17,45 +67,55 @@ static size_t low_bytes(const ry_text *t, size_t rows)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < t->config.n_blocks; i++) {
-        const ry_vit_block *b = &t->blocks[i];
+        const ry_block_weights *b = &t->blocks[i];
         const ry_linear *const linears[] = {b->qkv, b->proj, b->fc1, b->fc2};
         for (int k = 0; k < 4; k++) most = max_size(most, ry_linear_input_bytes(linears[k], rows));
     }
     return most;
 }
 
-/* The only place that knows the order and the size of the buffers. */
-static void layout(ry_arena *a, ry_text_plan *p)
+/* Takes the lists of a pass from the arena; max_rows and context are set. */
+static void lay_out_pass(ry_arena *a, ry_text_pass *p)
+{
+    const size_t R = p->max_rows;
+    p->ids = RY_TAKE(a, int32_t, R);
+    p->positions = RY_TAKE(a, uint32_t, R);
+    p->texts = RY_TAKE(a, ry_text_span, R);
+    p->paths = RY_TAKE(a, uint32_t, R * p->context);
+}
+
+/* The order and the sizes of all buffers. */
+static void lay_out(ry_arena *a, ry_text_plan *p)
 {
     const ry_text_config *c = &p->text->config;
     const size_t R = p->max_tokens, C = c->dim;
 
-    p->x = RY_TAKE(a, float, R *C);
-    p->h = RY_TAKE(a, float, R *ry_text_row(p, C));
-    p->wide = RY_TAKE(a, float, R *ry_text_row(p, max_size(3 * C, c->mlp_dim)));
-    p->low = RY_TAKE(a, uint8_t, low_bytes(p->text, R));
-    p->pooled_x = RY_TAKE(a, float, R *C);
-    p->pooled_h = RY_TAKE(a, float, R *ry_text_row(p, C));
+    p->x = RY_TAKE(a, float, (R * C));
+    p->h = RY_TAKE(a, float, (R * ry_text_row(p, C)));
+    p->wide = RY_TAKE(a, float, (R * ry_text_row(p, max_size(3 * C, c->mlp_dim))));
+    p->team.low = RY_TAKE(a, uint8_t, low_bytes(p->text, R));
+    p->pooled_x = RY_TAKE(a, float, (R * C));
+    p->pooled_h = RY_TAKE(a, float, (R * ry_text_row(p, C)));
     p->embeddings = RY_TAKE(a, float, R * c->embed_dim);
     p->attention_each = ry_causal_scratch(c->context, C / c->n_heads);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
-    p->attention = RY_TAKE(a, float, p->n_threads * p->attention_each);
-    p->tickets = RY_TAKE(a, ry_ticket, p->n_tickets);
-    ry_text_pass_layout(a, &p->pass);
+    p->attention = RY_TAKE(a, float, p->team.n_threads * p->attention_each);
+    p->team.tickets = RY_TAKE(a, ry_ticket, p->team.n_tickets);
+    lay_out_pass(a, &p->pass);
 }
 
 static renyi_status take_arena(ry_text_plan *p, const renyi_allocator *al, renyi_error *err)
 {
     ry_arena measure = {0};
-    layout(&measure, p);
+    lay_out(&measure, p);
     if (measure.overflow)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u tokens at a time do not fit in memory",
                        p->max_tokens);
     p->arena_bytes = measure.used;
-    p->arena = ry_calloc(al, measure.used, 1); /* products may read rows that no text has filled */
+    p->arena = ry_calloc(al, measure.used, 1); /* products may read rows that no text fills */
     if (!p->arena) return ry_fail_nomem(err, measure.used);
     ry_arena bind = {p->arena, 0, measure.used, 0};
-    layout(&bind, p);
+    lay_out(&bind, p);
     return RENYI_OK;
 }
 
@@ -65,16 +125,16 @@ static renyi_status bind_linear(ry_linear_op **out, const ry_text_plan *p, const
 {
     const size_t R = p->max_tokens;
     const ry_rows x = {x_row, R * x_row}, y = {y_row, R * y_row};
-    return ry_linear_op_new(out, l, R, x, y, p->n_threads, al, err);
+    return ry_linear_op_new(out, l, R, x, y, p->team.n_threads, al, err);
 }
 
-static renyi_status bind(ry_text_plan *p, const renyi_allocator *al, renyi_error *err)
+static renyi_status bind_products(ry_text_plan *p, const renyi_allocator *al, renyi_error *err)
 {
     const ry_text_config *c = &p->text->config;
     const size_t C = c->dim, h = ry_text_row(p, C);
     const size_t qkv = ry_text_row(p, 3 * C), mlp = ry_text_row(p, c->mlp_dim);
     for (uint32_t i = 0; i < c->n_blocks; i++) {
-        const ry_vit_block *w = &p->text->blocks[i];
+        const ry_block_weights *w = &p->text->blocks[i];
         ry_block_ops *b = &p->ops[i];
         RY_TRY(bind_linear(&b->qkv, p, w->qkv, h, qkv, al, err));
         RY_TRY(bind_linear(&b->proj, p, w->proj, h, C, al, err));
@@ -94,15 +154,15 @@ renyi_status ry_text_plan_new(ry_text_plan **out, const ry_text *text,
     if (!p) return ry_fail_nomem(err, sizeof *p);
     p->text = text;
     p->max_tokens = opt->max_tokens;
-    p->n_threads = opt->n_threads;
-    p->n_tickets = STEPS_PER_BLOCK * (size_t)L + STEPS_OF_ENDS;
+    p->team.n_threads = opt->n_threads;
+    p->team.n_tickets = STEPS_PER_BLOCK * (size_t)L + STEPS_OF_ENDS;
     p->pass.max_rows = opt->max_tokens;
     p->pass.context = text->config.context;
     ry_kernels_init(&p->kernels, opt->level);
     p->ops = ry_calloc(al, L, sizeof *p->ops);
     renyi_status st = p->ops ? RENYI_OK : ry_fail_nomem(err, L * sizeof *p->ops);
     if (!st) st = take_arena(p, al, err);
-    if (!st) st = bind(p, al, err);
+    if (!st) st = bind_products(p, al, err);
     if (st) {
         ry_text_plan_free(p, al);
         return st;

@@ -1,37 +1,70 @@
-/* text_tower_plan.h - everything a run of a text tower needs, fixed beforehand: matrix products
- * bound to the most rows they may get, one arena of activations.
+/* text_tower_plan.h - runs texts through CLIP's text tower: how texts are packed into a pass, and
+ * the plan: products bound to the most rows they may get, one arena of activations.
+ *
+ * A pass is a list of tokens without padding. The common beginning of two texts is in the list
+ * once: with causal attention a token depends only on the tokens before it, so both texts get the
+ * same numbers. A thousand class names in one template share the template's first words.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TEXT_TOWER_PLAN_H
 #define RY_TEXT_TOWER_PLAN_H
 
-#include "base/steps.h"
-#include "kernels/kernels.h"
 #include "model/clip_text/text_tower.h"
-#include "model/clip_text/text_tower_pack.h"
 #include "model/vit/vit_plan.h" /* ry_block_ops */
+
+/* ---- packing --------------------------------------------------------------------------------- */
+
+/* A text from the caller. */
+typedef struct ry_text_line {
+    const int32_t *ids; /* [length]; borrowed */
+    uint32_t length;    /* at least 1 */
+    uint32_t index;     /* row of its result */
+} ry_text_line;
+
+/* A text in a pass. */
+typedef struct ry_text_span {
+    uint32_t length; /* tokens */
+    uint32_t shared; /* leading tokens that the text before it has computed */
+    uint32_t index;
+} ry_text_span;
+
+/* Texts that are computed at the same time. */
+typedef struct ry_text_pass {
+    uint32_t n_rows, n_texts;
+    uint32_t max_rows, context; /* R: most rows, and most texts; most tokens of a text */
+    int32_t *ids;               /* [R] of each row */
+    uint32_t *positions;        /* [R] in its text */
+    ry_text_span *texts;        /* [R] */
+    uint32_t *paths;            /* [R, context] rows of each text */
+} ry_text_pass;
+
+/* Sorts texts so that those with a common beginning are neighbours. The result does not depend on
+ * the order before. */
+void ry_text_sort(ry_text_line *lines, size_t n);
+
+/* Fills the pass with the first of n sorted texts; returns how many fit, at least one. */
+size_t ry_text_pack(ry_text_pass *p, const ry_text_line *lines, size_t n);
+
+/* ---- plan ------------------------------------------------------------------------------------ */
 
 typedef struct ry_text_plan {
     const ry_text *text;
     ry_kernels kernels;
     uint32_t max_tokens; /* R: rows of a pass, and texts */
-    unsigned n_threads;
-    ry_block_ops *ops; /* [L] */
+    ry_block_ops *ops;   /* [L] */
     ry_linear_op *projection;
-    size_t n_tickets;
+    ry_team team;
 
     void *arena;
     size_t arena_bytes;
     float *x;          /* [R, C] residual stream */
-    float *h;          /* [R, C padded] normalised rows; attention's output */
-    float *wide;       /* [R, 3C or M padded] qkv, then the MLP's inside */
-    void *low;         /* rows of h or wide in fewer bits, for products that do not take floats */
+    float *h;          /* [R, C padded] normalized rows; attention's output */
+    float *wide;       /* [R, 3C or M padded] qkv, then the inside of the MLP */
     float *pooled_x;   /* [R, C] the residual stream of the texts' last tokens */
-    float *pooled_h;   /* [R, C padded] the same, normalised */
+    float *pooled_h;   /* [R, C padded] the same, normalized */
     float *embeddings; /* [R, embed_dim] */
     float *attention;  /* [threads, attention_each] scratch */
     size_t attention_each;
-    ry_text_pass pass;  /* what is at work */
-    ry_ticket *tickets; /* [n_tickets] */
+    ry_text_pass pass; /* the current texts */
 } ry_text_plan;
 
 typedef struct ry_text_plan_options {

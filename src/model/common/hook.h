@@ -1,9 +1,9 @@
-/* hook.h - where a block lets somebody see and shorten the token list. The model calls it, pruning
- * implements it, the engine ties the two; NULL means dense, and a dense run pays nothing.
+/* hook.h - the interface through which a rule reads and shortens the token list inside a block.
+ * The model calls it, prune/ implements it, the engine connects the two. NULL = dense, at no cost.
  *
- * A cut is linear: every token goes with a weight to one row of the new list or to none. That is
- * enough for dropping, fusing and merging, and because attention's projection is linear too, the
- * model can apply the cut before it and project only the rows that stay.
+ * A cut is linear: every token goes with a weight to one row of the new list or to none. That
+ * covers dropping, fusing and merging. Attention's projection is linear too, so the model can apply
+ * the cut before it and project only the rows that stay.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_HOOK_H
 #define RY_HOOK_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a rule wants to see of a block. */
+/* What a rule reads of a block. */
 enum {
     RY_NEED_CLASS_ROW = 1u << 0, /* head-mean attention of the class token */
     RY_NEED_COLUMNS = 1u << 1,   /* a statistic of the columns of the attention: `columns` */
@@ -21,33 +21,33 @@ enum {
 };
 
 typedef enum ry_cut_place {
-    RY_CUT_NONE, /* only look */
+    RY_CUT_NONE, /* no cut */
     RY_CUT_MID,  /* between attention and MLP */
-    RY_CUT_END   /* after the MLP, by what attention showed */
+    RY_CUT_END   /* after the MLP, decided by attention */
 } ry_cut_place;
 
-/* Asked once per block when the plan is made. */
+/* Queried once per block when the plan is made. */
 typedef struct ry_block_needs {
     uint32_t what; /* RY_NEED_* */
     ry_column_spec columns;
     ry_cut_place place;
-    uint32_t n_after; /* tokens that leave the cut */
-    int adaptive;     /* n_after is only the most that may leave: the rule says in ry_cut.n_out how
-                         many it is for this image. Cuts of later blocks are adaptive too */
-    int drops;        /* the cut only drops: no token that goes has a weight anywhere */
-    int sizes;        /* from here on tokens stand for several patches: carry sizes, and later
-                         attention adds log(size) to the logits of their keys */
+    uint32_t n_after; /* tokens after the cut */
+    int adaptive;     /* n_after is an upper bound; the rule sets ry_cut.n_out for each image. Cuts
+                         in later blocks are adaptive too */
+    int drops;        /* the cut only drops: tokens that go have no weight in any row */
+    int sizes;        /* from here on tokens stand for several patches: keep their sizes, and add
+                         log(size) to the logits of their keys in later attention */
     int mean_length;  /* scale every merged row to the mean length of its members; needs TOKENS */
     int anchor;       /* anchor() may add a token to the attention of this block; the images of a
                          batch then run one after the other */
-    int look;         /* call work() and watch() although place is RY_CUT_NONE */
-    double macs;      /* multiply-accumulates that the rule itself does, per image */
+    int look;         /* call work() and watch() even if place is RY_CUT_NONE */
+    double macs;      /* multiply-accumulates of the rule itself, per image */
 } ry_block_needs;
 
-/* What a block shows of one image, borrowed for the call. */
+/* What a block shows of one image, valid during the call. */
 typedef struct ry_block_view {
     uint32_t block, image;
-    uint32_t n_tokens; /* N: the plan's, or after an adaptive cut at most those */
+    uint32_t n_tokens; /* N: the plan's, or fewer after an adaptive cut */
     uint32_t dim, n_heads;
     uint32_t n_prefix;      /* leading tokens that must stay: class, distillation */
     const float *class_row; /* [N] with RY_NEED_CLASS_ROW */
@@ -62,28 +62,32 @@ typedef struct ry_block_view {
 
 /* The decision, in memory of the model. The prefix keeps its rows 0 .. n_prefix-1 and weight 1. */
 typedef struct ry_cut {
-    uint32_t n_out;   /* the plan's n_after; an adaptive rule may make it less in its last phase,
-                         one of one tile */
+    uint32_t n_out;   /* the plan's n_after; an adaptive rule may lower it in its last phase, which
+                         must have one tile */
     uint32_t *source; /* [n_out] the token that row r continues, or RY_NO_TOKEN for a fused one */
     uint32_t *target; /* [N] the row that token j goes to, or RY_NO_TOKEN */
-    float *weight;    /* [N] its share of that row; 1 for a token that stays as it is */
-    /* For whoever watches. */
-    float *score;     /* [N] what the decision was made by */
+    float *weight;    /* [N] its share of that row; 1 for a token that stays unchanged */
+    /* For watch() only. */
+    float *score;     /* [N] the scores that the decision is based on */
     uint8_t *rescued; /* [N] kept by Col-Ln although class attention had not chosen it */
 } ry_cut;
 
+enum { RY_MAX_PHASES = 8 };
+
 typedef struct ry_token_hook {
     void (*needs)(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out);
-    /* The decision is made in phases, one after the other, each of so many tiles per image that
-     * may run at the same time on any thread. 0 tiles = no such phase. */
+    /* The decision is made in up to RY_MAX_PHASES phases, one after the other. tiles(): tiles per
+     * image of a phase, 0 = no such phase. work(): one tile; the tiles of a phase may run at the
+     * same time on any threads. */
     uint32_t (*tiles)(const void *self, uint32_t block, uint32_t phase);
     void (*work)(void *self, const ry_block_view *view, ry_cut *cut, uint32_t phase, uint32_t tile);
-    /* Called once per image with the finished decision, from any thread; may be NULL. */
+    /* Called once per image with the finished decision, on any thread; may be NULL. */
     void (*watch)(void *self, const ry_block_view *view, const ry_cut *cut);
     void *self;
-    /* With ry_block_needs.anchor, before the block: a row [C] that takes part in its attention as
-     * one more key, or NULL for none; x: [N, C] the tokens that enter. Borrowed for the call. Class
-     * row and columns are still of the N tokens: what goes to the anchor is missing from them. */
+    /* With ry_block_needs.anchor, before the block: a row [C] that is one more key in its
+     * attention, or NULL for none. x: [N, C] the tokens that enter. The row must be valid during
+     * the call. Class row and columns remain those of the N tokens, without the share of the
+     * anchor. */
     const float *(*anchor)(void *self, uint32_t block, const float *x);
 } ry_token_hook;
 

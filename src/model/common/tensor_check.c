@@ -1,28 +1,112 @@
-/* tensor_check.c - all faults of a checkpoint in one line.
+/* tensor_check.c - checks that a checkpoint has the tensors of its layout, and lists all faults in
+ * one message.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/common/tensor_check.h"
+#include "model/common/tensor_names.h"
 
 #include "base/status.h"
-#include "model/common/faults.h"
-#include "model/vit/vit_quant.h"
+#include "model/common/tensor_quant.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+/* ---- list of faults -------------------------------------------------------------------------- */
+
+enum {
+    FAULTS_MAX = 300,              /* bytes of a list; the message has room for a path beside it */
+    FAULTS_TEXT = FAULTS_MAX + 32, /* with "and 3 more" */
+    FAULT_MAX = 288                /* one name and two shapes */
+};
+
+typedef struct fault_list {
+    char text[FAULTS_MAX];
+    size_t used;
+    unsigned count, left_out;
+    const char *kind; /* of the last fault; written once in front of each run of a kind */
+    int quantized;    /* at least one fault is about 8-bit weights */
+} fault_list;
+
+/* kind: "missing ", "wrong shape ", ...; compared by pointer. */
+static void __attribute__((format(printf, 3, 4)))
+add_fault(fault_list *l, const char *kind, const char *fmt, ...)
+{
+    char item[FAULT_MAX], joined[FAULT_MAX + 32];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(item, sizeof item, fmt, ap);
+    va_end(ap);
+    const char *joint = !l->used ? "" : l->kind == kind ? ", " : "; ";
+    const int n =
+        snprintf(joined, sizeof joined, "%s%s%s", joint, l->kind == kind ? "" : kind, item);
+    l->count++;
+    if (l->left_out || n < 0 || l->used + (size_t)n >= sizeof l->text) {
+        l->left_out++;
+        return;
+    }
+    memcpy(l->text + l->used, joined, (size_t)n + 1);
+    l->used += (size_t)n;
+    l->kind = kind;
+}
+
+/* "a, b and 3 more" into out, which is returned. */
+static const char *write_faults(const fault_list *l, char out[FAULTS_TEXT])
+{
+    snprintf(out, FAULTS_TEXT, "%s", l->text);
+    if (l->left_out) snprintf(out, FAULTS_TEXT, "%s and %u more", l->text, l->left_out);
+    return out;
+}
+
+/* ---- extents --------------------------------------------------------------------------------- */
+
+void ry_vit_extents(uint64_t out[RY_X_COUNT], const ry_vit_config *c)
+{
+    const uint64_t side = c->image_size / c->patch_size;
+    const uint64_t extents[RY_X_COUNT] = {
+        [RY_X_1] = 1,
+        [RY_X_RGB] = 3,
+        [RY_X_PATCH] = c->patch_size,
+        [RY_X_TOKENS] = side * side + c->n_prefix,
+        [RY_X_DIM] = c->dim,
+        [RY_X_3DIM] = 3 * (uint64_t)c->dim,
+        [RY_X_MLP] = c->mlp_dim,
+        [RY_X_CLASSES] = c->n_classes,
+        [RY_X_EMBED] = c->proj_dim,
+    };
+    memcpy(out, extents, sizeof extents);
+}
+
+uint64_t ry_tensor_size(const ry_tensor_naming *n, const ry_tensors *set, ry_tensor_role role,
+                        uint32_t n_dims, uint32_t axis)
+{
+    const ry_tensor *t = ry_tensor_of_role(n, set, role, 0);
+    return t && t->n_dims == n_dims ? t->shape[axis] : 0;
+}
+
+renyi_status ry_tensor_check_extents(const uint64_t *x, const ry_extent_limit *limits, size_t n,
+                                     const char *tower, renyi_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (x[limits[i].extent] > limits[i].max)
+            return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                           "%s%s of %" PRIu64 "; at most %" PRIu64 " accepted", tower,
+                           limits[i].what, x[limits[i].extent], limits[i].max);
+    return RENYI_OK;
+}
+
 /* ---- another architecture ------------------------------------------------------------------ */
 
-/* Parts of names that belong to relatives of the ViT, and what they mean. */
-static const struct relative {
+/* Parts of names that only occur in other variants of the ViT, and what they mean. */
+static const struct variant {
     const char *part, *what;
-} relatives[] = {
+} variants[] = {
     {"ls1.gamma", "layer scale"},
     {"ls2.gamma", "layer scale"},
     {"gamma_1", "layer scale"},
     {"layer_scale", "layer scale"},
     {"lambda_1", "layer scale"},
-    {"q_norm.", "normalised queries"},
-    {"k_norm.", "normalised keys"},
+    {"q_norm.", "normalized queries"},
+    {"k_norm.", "normalized keys"},
     {"norm_pre.", "a LayerNorm before the blocks"},
     {"attn_pool.", "attention pooling"},
     {"reg_token", "register tokens"},
@@ -46,8 +130,8 @@ static const struct relative {
     {"detection_tokens", "detection tokens"},
 };
 
-/* Two of a kind where a model has one. */
-static renyi_status check_choices(const ry_vit_naming *n, renyi_error *err)
+/* Refuses files with both of two alternatives. */
+static renyi_status check_choices(const ry_tensor_naming *n, renyi_error *err)
 {
     static const struct {
         unsigned groups;
@@ -65,30 +149,30 @@ static renyi_status check_choices(const ry_vit_naming *n, renyi_error *err)
     return RENYI_OK;
 }
 
-renyi_status ry_vit_check_family(const ry_vit_naming *n, const ry_tensors *set, renyi_error *err)
+renyi_status ry_vit_check_family(const ry_tensor_naming *n, const ry_tensors *set, renyi_error *err)
 {
     for (size_t i = 0; i < ry_tensors_count(set); i++) {
         const char *name = ry_tensors_at(set, i)->name;
-        if (ry_vit_name_is_other(n, name)) continue;
-        for (size_t k = 0; k < sizeof relatives / sizeof relatives[0]; k++)
-            if (strstr(name, relatives[k].part))
+        if (ry_tensor_name_is_other(n, name)) continue;
+        for (size_t k = 0; k < sizeof variants / sizeof variants[0]; k++)
+            if (strstr(name, variants[k].part))
                 return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                                "unsupported model: tensor '%.100s' means %s, which this build does "
                                "not run (plain ViT, DeiT and CLIP only)",
-                               name, relatives[k].what);
+                               name, variants[k].what);
     }
     return check_choices(n, err);
 }
 
 renyi_status ry_vit_not_found(const ry_tensors *set, renyi_error *err)
 {
-    ry_faults found = {0};
-    char text[RY_FAULTS_TEXT];
+    fault_list found = {0};
+    char text[FAULTS_TEXT];
     for (size_t i = 0; i < ry_tensors_count(set); i++)
-        ry_faults_add(&found, "", "'%.80s'", ry_tensors_at(set, i)->name);
+        add_fault(&found, "", "'%.80s'", ry_tensors_at(set, i)->name);
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                    "not a Vision Transformer: looked for %s; found %s", ry_vit_naming_looked_for(),
-                   found.count ? ry_faults_text(&found, text) : "no tensors at all");
+                   found.count ? write_faults(&found, text) : "no tensors at all");
 }
 
 /* ---- every tensor in its place ------------------------------------------------------------- */
@@ -107,8 +191,8 @@ static void shape_text(char out[96], const uint64_t *shape, uint32_t n_dims)
     strcpy(out + used, "]");
 }
 
-static void check_shape(ry_faults *faults, const char *name, const ry_tensor *t,
-                        const ry_vit_name *row, const uint64_t extents[RY_X_COUNT])
+static void check_shape(fault_list *faults, const char *name, const ry_tensor *t,
+                        const ry_tensor_name *row, const uint64_t extents[RY_X_COUNT])
 {
     uint64_t want[4];
     uint32_t n_dims = 0;
@@ -121,7 +205,7 @@ static void check_shape(ry_faults *faults, const char *name, const ry_tensor *t,
     char is[96], should[96];
     shape_text(is, t->shape, t->n_dims);
     shape_text(should, want, n_dims);
-    ry_faults_add(faults, "wrong shape ", "%s %s instead of %s", name, is, should);
+    add_fault(faults, "wrong shape ", "%s %s instead of %s", name, is, should);
 }
 
 static int is_float(ry_dtype t)
@@ -129,47 +213,47 @@ static int is_float(ry_dtype t)
     return t == RY_F32 || t == RY_F16 || t == RY_BF16 || t == RY_F64;
 }
 
+/* Faults are listed by kind: one pass over all tensors for each. */
 typedef enum pass { PASS_MISSING, PASS_SHAPE, PASS_TYPE, N_PASSES } pass;
 
-/* What belongs to an 8-bit weight: a scale for each of its rows and, if its input was calibrated, a
- * range. */
-static void check_beside(ry_faults *faults, const ry_tensor *weight, const ry_tensors *set,
-                         pass what)
+/* An 8-bit weight needs a scale for each row; if its input was calibrated it has a range too. */
+static void check_quant_parts(fault_list *faults, const ry_tensor *weight, const ry_tensors *set,
+                              pass what)
 {
     const unsigned before = faults->count;
-    for (ry_vit_beside k = 0; k < RY_N_BESIDE; k++) {
-        char name[RY_NAME_MAX + RY_BESIDE_MAX], is[96];
-        const uint64_t want = k == RY_BESIDE_SCALE ? weight->shape[0] : 2;
-        ry_vit_beside_name(name, weight->name, k);
+    for (ry_quant_part k = 0; k < RY_N_QUANT_PARTS; k++) {
+        char name[RY_NAME_MAX + RY_QUANT_SUFFIX_MAX], is[96];
+        const uint64_t want = k == RY_QUANT_SCALE ? weight->shape[0] : 2;
+        ry_quant_part_name(name, weight->name, k);
         const ry_tensor *t = ry_tensors_find(set, name);
-        if (!t && what == PASS_MISSING && k == RY_BESIDE_SCALE)
-            ry_faults_add(faults, "missing ", "%s", name);
+        if (!t && what == PASS_MISSING && k == RY_QUANT_SCALE)
+            add_fault(faults, "missing ", "%s", name);
         if (t && what == PASS_SHAPE && (t->n_dims != 1 || t->shape[0] != want)) {
             shape_text(is, t->shape, t->n_dims);
-            ry_faults_add(faults, "wrong shape ", "%s %s instead of [%" PRIu64 "]", name, is, want);
+            add_fault(faults, "wrong shape ", "%s %s instead of [%" PRIu64 "]", name, is, want);
         }
         if (t && what == PASS_TYPE && t->dtype != RY_F32)
-            ry_faults_add(faults, "not F32 ", "%s %s", name, ry_dtype_name(t->dtype));
+            add_fault(faults, "not F32 ", "%s %s", name, ry_dtype_name(t->dtype));
     }
-    faults->quantised |= faults->count > before;
+    faults->quantized |= faults->count > before;
 }
 
-static void check_one(ry_faults *faults, const ry_vit_naming *n, const ry_vit_name *row,
-                      uint32_t block, const uint64_t extents[RY_X_COUNT], const ry_tensors *set,
-                      pass what)
+static void check_tensor(fault_list *faults, const ry_tensor_naming *n, const ry_tensor_name *row,
+                         uint32_t block, const uint64_t extents[RY_X_COUNT], const ry_tensors *set,
+                         pass what)
 {
     char name[RY_NAME_MAX];
-    ry_vit_name_write(name, n, row, block);
+    ry_tensor_name_write(name, n, row, block);
     const ry_tensor *t = ry_tensors_find(set, name);
-    if (!t && what == PASS_MISSING) ry_faults_add(faults, "missing ", "%s", name);
+    if (!t && what == PASS_MISSING) add_fault(faults, "missing ", "%s", name);
     if (t && what == PASS_SHAPE) check_shape(faults, name, t, row, extents);
-    if (t && t->dtype == RY_I8 && ry_vit_is_product(row->role))
-        check_beside(faults, t, set, what);
+    if (t && t->dtype == RY_I8 && ry_tensor_role_is_product(row->role))
+        check_quant_parts(faults, t, set, what);
     else if (t && what == PASS_TYPE && !is_float(t->dtype))
-        ry_faults_add(faults, "not a float type ", "%s %s", name, ry_dtype_name(t->dtype));
+        add_fault(faults, "not a float type ", "%s %s", name, ry_dtype_name(t->dtype));
 }
 
-/* Buffers and leftovers of training that no forward pass reads. */
+/* Buffers and remains of training that no forward pass reads. */
 static int is_harmless(const char *name)
 {
     static const char *const parts[] = {"position_ids", "num_batches_tracked", "pooler.dense.",
@@ -179,47 +263,47 @@ static int is_harmless(const char *name)
     return 0;
 }
 
-static void check_unknown(ry_faults *faults, const ry_vit_naming *n, const ry_tensors *set)
+static void check_unknown(fault_list *faults, const ry_tensor_naming *n, const ry_tensors *set)
 {
     for (size_t i = 0; i < ry_tensors_count(set); i++) {
         const char *name = ry_tensors_at(set, i)->name;
         uint32_t block;
-        if (ry_vit_name_match(n, name, &block) || ry_vit_name_is_other(n, name) ||
+        if (ry_tensor_name_match(n, name, &block) || ry_tensor_name_is_other(n, name) ||
             is_harmless(name))
             continue;
-        const ry_tensor *weight = ry_vit_beside_weight(n, name, set);
+        const ry_tensor *weight = ry_quant_part_weight(n, name, set);
         if (weight && weight->dtype == RY_I8) continue;
-        faults->quantised |= weight != NULL;
-        ry_faults_add(faults, weight ? "beside a weight that is not I8 " : "unknown ", "%.120s",
-                      name);
+        faults->quantized |= weight != NULL;
+        add_fault(faults, weight ? "beside a weight that is not I8 " : "unknown ", "%.120s", name);
     }
 }
 
-/* The first name that every block would have. */
-static const char *first_in_block(const ry_vit_naming *n)
+/* The first name in the table that belongs to a block. */
+static const char *first_in_block(const ry_tensor_naming *n)
 {
-    const ry_vit_name *row = n->table;
-    while (!ry_vit_name_in_block(row)) row++;
+    const ry_tensor_name *row = n->table;
+    while (!ry_tensor_name_in_block(row)) row++;
     return row->pattern;
 }
 
-renyi_status ry_vit_check_tensors(const ry_vit_naming *n, const uint64_t extents[RY_X_COUNT],
-                                  const ry_tensors *set, renyi_error *err)
+renyi_status ry_tensor_check_all(const ry_tensor_naming *n, const uint64_t extents[RY_X_COUNT],
+                                 const ry_tensors *set, renyi_error *err)
 {
-    ry_faults faults = {0};
-    if (n->n_blocks == 0) ry_faults_add(&faults, "missing ", "all blocks (%s)", first_in_block(n));
+    fault_list faults = {0};
+    if (n->n_blocks == 0) add_fault(&faults, "missing ", "all blocks (%s)", first_in_block(n));
     for (pass what = PASS_MISSING; what < N_PASSES; what++)
         for (size_t i = 0; i < n->n_names; i++) {
-            const ry_vit_name *row = &n->table[i];
-            const uint32_t count = ry_vit_name_in_block(row) ? n->n_blocks : 1;
+            const ry_tensor_name *row = &n->table[i];
+            const uint32_t count = ry_tensor_name_in_block(row) ? n->n_blocks : 1;
             if (!(row->group & n->groups)) continue;
-            for (uint32_t b = 0; b < count; b++) check_one(&faults, n, row, b, extents, set, what);
+            for (uint32_t b = 0; b < count; b++)
+                check_tensor(&faults, n, row, b, extents, set, what);
         }
     check_unknown(&faults, n, set);
     if (!faults.count) return RENYI_OK;
-    char text[RY_FAULTS_TEXT];
+    char text[FAULTS_TEXT];
     const char *what = n->of->what ? n->of->what : n->is_clip ? "a CLIP" : "a ViT";
     return ry_fail(err, RENYI_ERR_FORMAT, -1, "%u tensor%s not as %s in %s names has them: %s%s",
-                   faults.count, faults.count == 1 ? "" : "s", what, n->of->house,
-                   ry_faults_text(&faults, text), faults.quantised ? "; " RY_QUANTISE_AGAIN : "");
+                   faults.count, faults.count == 1 ? "" : "s", what, n->of->vendor,
+                   write_faults(&faults, text), faults.quantized ? "; " RY_QUANTIZE_AGAIN : "");
 }

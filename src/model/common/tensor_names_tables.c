@@ -24,7 +24,7 @@
     }
 
 /* clang-format off: a table reads by columns */
-static const ry_vit_name timm_names[] = {
+static const ry_tensor_name timm_names[] = {
     {RY_PATCH_W, RY_GROUP_CORE, "patch_embed.proj.weight", SHAPE_PATCH},
     {RY_PATCH_B, RY_GROUP_CORE, "patch_embed.proj.bias", SHAPE_DIM},
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "cls_token", SHAPE_TOKEN},
@@ -53,7 +53,7 @@ static const ry_vit_name timm_names[] = {
 };
 
 #define LAYER "encoder.layer.#."
-static const ry_vit_name hf_names[] = {
+static const ry_tensor_name hf_names[] = {
     {RY_PATCH_W, RY_GROUP_CORE, "embeddings.patch_embeddings.projection.weight", SHAPE_PATCH},
     {RY_PATCH_B, RY_GROUP_CORE, "embeddings.patch_embeddings.projection.bias", SHAPE_DIM},
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "embeddings.cls_token", SHAPE_TOKEN},
@@ -86,7 +86,7 @@ static const ry_vit_name hf_names[] = {
 };
 
 #undef LAYER
-static const ry_vit_name hf_clip_names[] = {
+static const ry_tensor_name hf_clip_names[] = {
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "embeddings.class_embedding", SHAPE_DIM},
     {RY_PATCH_W, RY_GROUP_CORE, "embeddings.patch_embedding.weight", SHAPE_PATCH},
     {RY_POS_EMBED, RY_GROUP_CORE, "embeddings.position_embedding.weight", {RY_X_TOKENS, RY_X_DIM}},
@@ -98,7 +98,7 @@ static const ry_vit_name hf_clip_names[] = {
     {RY_EMBED_W, RY_GROUP_EMBED, "visual_projection.weight", {RY_X_EMBED, RY_X_DIM}},
 };
 
-static const ry_vit_name openai_names[] = {
+static const ry_tensor_name openai_names[] = {
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "visual.class_embedding", SHAPE_DIM},
     {RY_PATCH_W, RY_GROUP_CORE, "visual.conv1.weight", SHAPE_PATCH},
     {RY_POS_EMBED, RY_GROUP_CORE, "visual.positional_embedding", {RY_X_TOKENS, RY_X_DIM}},
@@ -119,7 +119,7 @@ static const char *const openai_others[] = {
 static const char *const none[] = {NULL};
 
 #define TABLE(names) names, sizeof names / sizeof names[0]
-const ry_vit_layout ry_vit_layouts[RY_N_LAYOUTS] = {
+const ry_tensor_layout ry_vit_layouts[RY_N_LAYOUTS] = {
     {RY_LAYOUT_TIMM, 0, "timm", TABLE(timm_names), 0, none, NULL},
     {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf_names), 1, none, NULL},
     {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_clip_names), 1, hf_others, NULL},

@@ -1,13 +1,14 @@
-/* weight_loader.c - see loader.h.
+/* weight_loader.c - reads tensors one at a time and packs them for the kernels.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/weight_loader.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "model/common/tensor_read.h"
-#include "model/vit/vit_quant.h"
+#include "model/common/tensor_quant.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 renyi_status ry_loader_begin(ry_loader *ld, size_t scratch_floats)
@@ -16,7 +17,7 @@ renyi_status ry_loader_begin(ry_loader *ld, size_t scratch_floats)
     ld->total = 0;
     for (size_t i = 0; i < ry_tensors_count(ld->set); i++)
         ld->total +=
-            ry_vit_name_match(&ld->naming, ry_tensors_at(ld->set, i)->name, &block) != NULL;
+            ry_tensor_name_match(&ld->naming, ry_tensors_at(ld->set, i)->name, &block) != NULL;
     ld->scratch = ry_alloc(ld->al, scratch_floats, sizeof *ld->scratch);
     if (!ld->scratch) return ry_fail_nomem(ld->err, scratch_floats * sizeof *ld->scratch);
     return RENYI_OK;
@@ -44,16 +45,16 @@ renyi_status ry_loader_finished(ry_loader *ld, const ry_tensor *t)
 
 renyi_status ry_loader_read(ry_loader *ld, const ry_tensor *t, float *out)
 {
-    RY_TRY(ry_vit_read(out, t, ld->set, ld->err));
+    RY_TRY(ry_tensor_read(out, t, ld->set, ld->err));
     return ry_loader_finished(ld, t);
 }
 
-const ry_tensor *ry_loader_find(const ry_loader *ld, ry_vit_role role, uint32_t block)
+const ry_tensor *ry_loader_find(const ry_loader *ld, ry_tensor_role role, uint32_t block)
 {
-    return ry_vit_tensor(&ld->naming, ld->set, role, block);
+    return ry_tensor_of_role(&ld->naming, ld->set, role, block);
 }
 
-renyi_status ry_loader_vector(ry_loader *ld, ry_vit_role role, uint32_t block, float **out)
+renyi_status ry_loader_vector(ry_loader *ld, ry_tensor_role role, uint32_t block, float **out)
 {
     const ry_tensor *t = ry_loader_find(ld, role, block);
     const size_t n = (size_t)ry_tensor_elements(t);
@@ -64,28 +65,29 @@ renyi_status ry_loader_vector(ry_loader *ld, ry_vit_role role, uint32_t block, f
 
 /* ---- one matrix ---------------------------------------------------------------------------- */
 
-/* The calibrated range of the product's input, if there is one; q, k and v read the same input. */
+/* The calibrated range of the product's input, if any. q, k and v have the same input, so their
+ * ranges must agree. */
 static renyi_status load_range(ry_loader *ld, const ry_linear_source *s, ry_quant_range *out,
                                int *has)
 {
     const ry_tensor *first = ry_loader_find(ld, s->w[0], s->block);
-    RY_TRY(ry_vit_quant_range(out, has, first, ld->set, ld->err));
+    RY_TRY(ry_quant_input_range(out, has, first, ld->set, ld->err));
     for (uint32_t i = 1; i < s->parts; i++) {
         const ry_tensor *t = ry_loader_find(ld, s->w[i], s->block);
         ry_quant_range r = *out;
-        int its;
-        RY_TRY(ry_vit_quant_range(&r, &its, t, ld->set, ld->err));
-        if (its != *has || r.low != out->low || r.high != out->high)
+        int has_range;
+        RY_TRY(ry_quant_input_range(&r, &has_range, t, ld->set, ld->err));
+        if (has_range != *has || r.low != out->low || r.high != out->high)
             return ry_fail(ld->err, RENYI_ERR_FORMAT, -1,
                            "'%.120s' and '%.120s' read the same numbers, but do not have the same "
-                           "range: " RY_QUANTISE_AGAIN,
+                           "range: " RY_QUANTIZE_AGAIN,
                            first->name, t->name);
     }
     return RENYI_OK;
 }
 
-/* The parts of the matrix below each other in scratch, then their biases (zeros where there is
- * none) and their scales, if they are 8-bit. */
+/* Into scratch: the parts of the matrix below each other, then their biases (0 where a part has
+ * none), then their scales, if they are 8-bit. */
 static renyi_status read_parts(ry_loader *ld, const ry_linear_source *s, int *has_bias,
                                int *has_scale)
 {
@@ -98,7 +100,7 @@ static renyi_status read_parts(ry_loader *ld, const ry_linear_source *s, int *ha
         const ry_tensor *t = ry_loader_find(ld, s->w[i], s->block);
         rows = s->parts == 1 ? s->n_out : (size_t)t->shape[0];
         RY_TRY(ry_loader_read(ld, t, w + at * s->n_in));
-        *has_scale &= ry_vit_quant_scale(scale + at, t, ld->set);
+        *has_scale &= ry_quant_scales(scale + at, t, ld->set);
         if (!b) continue;
         RY_TRY(ry_loader_read(ld, b, bias + at));
         *has_bias = 1;
@@ -126,9 +128,81 @@ renyi_status ry_loader_linear(ry_loader *ld, const ry_linear_source *s, ry_linea
     return ry_linear_update(*out, w, 1, has_bias ? bias : NULL, ld->err);
 }
 
+/* ---- one matrix, some rows at a time ----------------------------------------------------------
+ */
+
+/* Rows first .. first + count - 1 of a tensor [rows, n_in] */
+static renyi_status read_slice(const ry_tensor *t, size_t first, size_t count, float *to,
+                               renyi_error *err)
+{
+    const size_t n_in = (size_t)t->shape[1], row = n_in * ry_dtype_size(t->dtype);
+    ry_tensor slice = *t;
+    slice.shape[0] = count;
+    slice.data = (const char *)t->data + first * row;
+    slice.bytes = count * row;
+    RY_TRY(ry_tensor_to_f32(&slice, to, err));
+    for (size_t i = 0; i < count * n_in; i++)
+        if (!isfinite(to[i]))
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           "tensor '%.120s' holds %s in row %zu; finite weights wanted", t->name,
+                           isnan(to[i]) ? "NaN" : "infinity", first + i / n_in);
+    return RENYI_OK;
+}
+
+renyi_status ry_parts_rows(const ry_parts *p, size_t first, size_t count, float *to,
+                           renyi_error *err)
+{
+    size_t begin = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const ry_tensor *t = p->part[i];
+        const size_t rows = (size_t)t->shape[0], from = first > begin ? first - begin : 0;
+        if (first + count > begin && from < rows) {
+            const size_t end = first + count - begin < rows ? first + count - begin : rows;
+            RY_TRY(read_slice(t, from, end - from, to, err));
+            to += (end - from) * t->shape[1];
+        }
+        begin += rows;
+    }
+    return RENYI_OK;
+}
+
+typedef struct row_reader {
+    ry_loader *ld;
+    ry_parts parts;
+} row_reader;
+
+/* ry_linear_reader.rows */
+static renyi_status read_rows(void *user, size_t first, size_t count, float *to, renyi_error *err)
+{
+    const row_reader *r = user;
+    size_t end = 0;
+    RY_TRY(ry_parts_rows(&r->parts, first, count, to, err));
+    for (uint32_t i = 0; i < r->parts.n; i++) { /* parts whose last row is here */
+        end += (size_t)r->parts.part[i]->shape[0];
+        if (end > first && end <= first + count)
+            RY_TRY(ry_loader_finished(r->ld, r->parts.part[i]));
+    }
+    return RENYI_OK;
+}
+
+renyi_status ry_loader_rows(ry_loader *ld, const ry_linear_source *s, ry_linear **out)
+{
+    row_reader r = {.ld = ld, .parts.n = s->parts};
+    const ry_linear_reader reader = {read_rows, &r};
+    const ry_linear_spec spec = {.n_out = s->n_out,
+                                 .n_in = s->n_in,
+                                 .epilogue = s->epilogue,
+                                 .dtype = s->dtype,
+                                 .reader = &reader,
+                                 .few_rows = 1};
+    assert(!s->transposed);
+    for (uint32_t i = 0; i < s->parts; i++) r.parts.part[i] = ry_loader_find(ld, s->w[i], s->block);
+    return ry_linear_new(out, &spec, ld->level, ld->al, ld->err);
+}
+
 /* ---- one block ----------------------------------------------------------------------------- */
 
-/* Rows of qkv: all of q, then k, then v, whether the file has them in one matrix or in three. */
+/* The rows of qkv are all of q, then k, then v; the file has one matrix or three. */
 static renyi_status load_qkv(ry_loader *ld, const ry_block_shape *c, uint32_t block,
                              ry_linear **out)
 {
@@ -140,7 +214,7 @@ static renyi_status load_qkv(ry_loader *ld, const ry_block_shape *c, uint32_t bl
                           .n_in = c->dim,
                           .epilogue = RY_EPI_NONE,
                           .dtype = c->dtype};
-    const ry_vit_role w[3] = {RY_Q_W, RY_K_W, RY_V_W}, b[3] = {RY_Q_B, RY_K_B, RY_V_B};
+    const ry_tensor_role w[3] = {RY_Q_W, RY_K_W, RY_V_W}, b[3] = {RY_Q_B, RY_K_B, RY_V_B};
     if (!ry_loader_find(ld, RY_QKV_W, block)) {
         memcpy(s.w, w, sizeof w);
         memcpy(s.b, b, sizeof b);
@@ -149,7 +223,8 @@ static renyi_status load_qkv(ry_loader *ld, const ry_block_shape *c, uint32_t bl
     return ry_loader_linear(ld, &s, out);
 }
 
-renyi_status ry_loader_block(ry_loader *ld, const ry_block_shape *c, uint32_t i, ry_vit_block *out)
+renyi_status ry_loader_block(ry_loader *ld, const ry_block_shape *c, uint32_t i,
+                             ry_block_weights *out)
 {
     ry_linear_source proj = {.w = {RY_PROJ_W},
                              .b = {RY_PROJ_B},
@@ -179,7 +254,7 @@ size_t ry_loader_block_floats(size_t dim, size_t mlp_dim)
     return qkv > mlp ? qkv : mlp;
 }
 
-void ry_vit_block_free(ry_vit_block *b, const renyi_allocator *al)
+void ry_block_weights_free(ry_block_weights *b, const renyi_allocator *al)
 {
     float *const vectors[] = {b->norm1_w, b->norm1_b, b->norm2_w, b->norm2_b};
     ry_linear *const linears[] = {b->qkv, b->proj, b->fc1, b->fc2};
@@ -187,4 +262,60 @@ void ry_vit_block_free(ry_vit_block *b, const renyi_allocator *al)
         ry_free(al, vectors[k]);
         ry_linear_free(linears[k], al);
     }
+}
+
+/* ---- token embeddings ------------------------------------------------------------------------ */
+
+static renyi_status check_table(ry_loader *ld, const ry_tensor *t, size_t piece_floats)
+{
+    const size_t n = (size_t)ry_tensor_elements(t), size = ry_dtype_size(t->dtype);
+    for (size_t at = 0; at < n; at += piece_floats) {
+        ry_tensor piece = *t;
+        piece.n_dims = 1;
+        piece.shape[0] = n - at < piece_floats ? n - at : piece_floats;
+        piece.bytes = piece.shape[0] * size;
+        piece.data = (const char *)t->data + at * size;
+        RY_TRY(ry_tensor_to_f32(&piece, ld->scratch, ld->err));
+        for (size_t i = 0; i < piece.shape[0]; i++)
+            if (!isfinite(ld->scratch[i]))
+                return ry_fail(ld->err, RENYI_ERR_FORMAT, -1,
+                               "tensor '%.120s' holds %s at element %zu of %zu; finite weights "
+                               "wanted",
+                               t->name, isnan(ld->scratch[i]) ? "NaN" : "infinity", at + i, n);
+    }
+    return RENYI_OK;
+}
+
+renyi_status ry_token_table_load(ry_tensor *out, ry_loader *ld, size_t piece)
+{
+    const ry_tensor *from = ry_loader_find(ld, RY_TOKEN_EMBED, 0);
+    RY_TRY(check_table(ld, from, piece));
+    void *copy = ry_alloc(ld->al, (size_t)from->bytes, 1);
+    if (!copy) return ry_fail_nomem(ld->err, (size_t)from->bytes);
+    memcpy(copy, from->data, (size_t)from->bytes);
+    ry_tensors_drop_pages(ld->set, from);
+    *out = *from;
+    out->name = "";
+    out->data = copy;
+    ld->done++;
+    ld->n_params += ry_tensor_elements(from);
+    return RENYI_OK;
+}
+
+void ry_token_table_free(ry_tensor *t, const renyi_allocator *al)
+{
+    ry_free(al, (void *)(uintptr_t)t->data);
+    *t = (ry_tensor){0};
+}
+
+void ry_token_table_row(const ry_tensor *t, size_t token, float *out)
+{
+    ry_tensor row = *t;
+    row.n_dims = 1;
+    row.shape[0] = t->shape[1];
+    row.bytes = row.shape[0] * ry_dtype_size(t->dtype);
+    row.data = (const char *)t->data + token * row.bytes;
+    const renyi_status st = ry_tensor_to_f32(&row, out, NULL);
+    assert(!st); /* loading checked the type */
+    (void)st;
 }

@@ -1,4 +1,4 @@
-/* llama.h - a Llama decoder in memory: its configuration and its packed weights.
+/* llama.h - a Llama decoder in memory: its configuration and packed weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LLAMA_H
 #define RY_LLAMA_H
@@ -7,13 +7,13 @@
 #include "kernels/linear/linear.h"
 
 typedef struct ry_llama_config {
-    const char *layout; /* whose names the file uses; static */
+    const char *layout; /* of the names in the file; static */
     uint32_t dim, n_layers, n_heads, n_kv_heads, head_dim, mlp_dim;
-    uint32_t vocab, context; /* ids, and positions that it was made for */
-    int32_t bos, eos, image; /* -1 = the config names none */
+    uint32_t vocab, context; /* number of token ids; positions it was trained for */
+    int32_t bos, eos, image; /* token ids; -1 = not in the config */
     double rope_theta, norm_eps;
-    int tied;           /* the table of tokens is also the output matrix */
-    renyi_dtype stored; /* INT8 or INT4: matrices are panels (llama_stored.h); DEFAULT = floats */
+    int tied;           /* the token table is also the output matrix */
+    renyi_dtype stored; /* INT8 or INT4: packed matrices (llama_tensors.h); DEFAULT = floats */
 } ry_llama_config;
 
 /* Widths of a layer's products. */
@@ -30,18 +30,18 @@ static inline size_t ry_llama_qkv(const ry_llama_config *c)
     return ry_llama_q(c) + 2 * ry_llama_kv(c);
 }
 
-/* One packed copy of each matrix serves passes of many rows and of one. */
+/* One packed copy of each matrix serves passes of many rows and of one row. */
 typedef struct ry_llama_layer {
     float *norm1, *norm2; /* [C] RMSNorm before attention and before the MLP */
     ry_linear *qkv;       /* C -> q, then k, then v; inside each head-major */
     ry_linear *proj;      /* q -> C, RY_EPI_RESIDUAL */
-    ry_linear *gate_up;   /* C -> M of the gate, then M that it lets through */
+    ry_linear *gate_up;   /* C -> M of the gate, then M of the gated values */
     ry_linear *down;      /* M -> C, RY_EPI_RESIDUAL */
 } ry_llama_layer;
 
 typedef struct ry_llama {
     ry_llama_config config;
-    ry_tensor tokens;       /* [vocab, C] token_table.h */
+    ry_tensor tokens;       /* [vocab, C] token table, in the type of the file */
     ry_llama_layer *layers; /* [n_layers] */
     float *norm;            /* [C] final RMSNorm */
     ry_linear *head;        /* C -> vocab */
@@ -49,20 +49,20 @@ typedef struct ry_llama {
     uint64_t bytes; /* of all of the above */
 } ry_llama;
 
-/* Sizes from the shapes, the rest from the config, or where it is silent from what transformers
- * takes then. Checks name, shape and type of every tensor; all faults are named at once. A
- * checkpoint without a Llama is RENYI_ERR_UNSUPPORTED. */
+/* Sizes from the shapes, the rest from the config or the defaults of transformers. Checks name,
+ * shape and type of every tensor; one message lists all faults. A checkpoint without a Llama is
+ * RENYI_ERR_UNSUPPORTED. */
 renyi_status ry_llama_configure(ry_llama_config *out, const ry_checkpoint *ckpt,
                                 renyi_error *err) RENYI_CHECK;
 
-/* Numbers of a model of this configuration, and about what its weights take in memory; the table
- * of tokens stays as the file has it. */
+/* Parameters of a model with this configuration, and roughly the memory of its weights; the token
+ * table keeps the type of the file. */
 uint64_t ry_llama_params(const ry_llama_config *c);
 uint64_t ry_llama_bytes(const ry_llama_config *c, renyi_dtype dtype, uint64_t table_bytes);
 
-/* Convert and pack; `config` is what ry_llama_configure said of this checkpoint. If it is stored,
- * matrices are borrowed from the checkpoint, which must outlive *out; dtype is then idle. On
- * failure *out is freed and zero. */
+/* Converts and packs the weights; `config` is the result of ry_llama_configure for this checkpoint.
+ * If config->stored is set, matrices are borrowed from the checkpoint, which must outlive *out, and
+ * dtype is ignored. On failure *out is freed and zero. */
 renyi_status ry_llama_load(ry_llama *out, const ry_llama_config *config, const ry_checkpoint *ckpt,
                            const renyi_options *opt, renyi_cpu level, renyi_dtype dtype,
                            renyi_error *err) RENYI_CHECK;

@@ -1,32 +1,26 @@
-/* llama_config.c - from a checkpoint to a ry_llama_config: sizes from the shapes, the rest from the
- * config beside the weights. Where that is silent the value is what transformers takes: files of
- * llava-hf leave out what is so.
+/* llama_config.c - reads a ry_llama_config from a checkpoint: sizes from the shapes, the rest from
+ * the config beside the weights. Missing keys have the defaults of transformers; files of llava-hf
+ * leave those out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/status.h"
-#include "model/common/tensor_check.h"
-#include "model/llama/llama.h"
-#include "model/llama/llama_stored.h"
+#include "model/llama/llama_tensors.h"
 
 #include <string.h>
 
 #define CONFIG_FILE "config.json"
 
-/* Above these a file lies or is not for this engine. */
+/* Larger sizes are refused. */
 enum { MAX_DIM = 1 << 14, MAX_MLP = 1 << 17, MAX_VOCAB = 1 << 20, MAX_CONTEXT = 1 << 20 };
 
 /* ---- sizes --------------------------------------------------------------------------------- */
 
-static uint64_t extent(const ry_vit_naming *n, const ry_tensors *set, ry_vit_role role,
-                       uint32_t axis)
+static int is_stored(const ry_tensor_naming *n)
 {
-    const ry_tensor *t = ry_vit_tensor(n, set, role, 0);
-    return t && t->n_dims == 2 ? t->shape[axis] : 0;
+    return strcmp(n->of->vendor, RY_STORED_LAYOUT) == 0;
 }
 
-static int is_stored(const ry_vit_naming *n) { return strcmp(n->of->house, RY_STORED_LAYOUT) == 0; }
-
-static renyi_status read_extents(uint64_t x[RY_X_COUNT], const ry_vit_naming *n,
+static renyi_status read_extents(uint64_t x[RY_X_COUNT], const ry_tensor_naming *n,
                                  const ry_tensors *set, renyi_error *err)
 {
     static const ry_extent_limit limits[] = {{RY_X_DIM, MAX_DIM, "width"},
@@ -35,41 +29,43 @@ static renyi_status read_extents(uint64_t x[RY_X_COUNT], const ry_vit_naming *n,
                                              {RY_X_KV, MAX_DIM, "width of the keys"},
                                              {RY_X_VOCAB, MAX_VOCAB, "vocabulary"}};
     memset(x, 0, RY_X_COUNT * sizeof *x);
-    x[RY_X_VOCAB] = extent(n, set, RY_TOKEN_EMBED, 0);
-    x[RY_X_DIM] = extent(n, set, RY_TOKEN_EMBED, 1);
-    x[RY_X_MLP] = is_stored(n) ? ry_llama_stored_mlp(set) : extent(n, set, RY_FC1_W, 0);
-    x[RY_X_Q] = extent(n, set, RY_Q_W, 0);
-    x[RY_X_KV] = extent(n, set, RY_K_W, 0);
-    return ry_vit_extents_check(x, limits, sizeof limits / sizeof *limits, "language model: ", err);
+    x[RY_X_VOCAB] = ry_tensor_size(n, set, RY_TOKEN_EMBED, 2, 0);
+    x[RY_X_DIM] = ry_tensor_size(n, set, RY_TOKEN_EMBED, 2, 1);
+    x[RY_X_MLP] = is_stored(n) ? ry_llama_stored_mlp(set) : ry_tensor_size(n, set, RY_FC1_W, 2, 0);
+    x[RY_X_Q] = ry_tensor_size(n, set, RY_Q_W, 2, 0);
+    x[RY_X_KV] = ry_tensor_size(n, set, RY_K_W, 2, 0);
+    return ry_tensor_check_extents(x, limits, sizeof limits / sizeof *limits,
+                                   "language model: ", err);
 }
 
 static renyi_status sizes_from_tensors(ry_llama_config *c, uint64_t x[RY_X_COUNT],
                                        const ry_tensors *set, renyi_error *err)
 {
-    ry_vit_naming n;
+    ry_tensor_naming n;
     if (!ry_llama_naming_find(&n, set))
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "no Llama in it: neither model.embed_tokens.weight nor LLaVA's "
                        "language_model.model.embed_tokens.weight or "
                        "model.language_model.embed_tokens.weight is there");
-    c->layout = n.of->house;
+    c->layout = n.of->vendor;
     if (n.n_blocks > RY_MAX_BLOCKS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "a tensor of layer %u; at most %d layers accepted",
                        n.n_blocks - 1, RY_MAX_BLOCKS);
     RY_TRY(read_extents(x, &n, set, err));
-    RY_TRY(ry_vit_check_tensors(&n, x, set, err));
+    RY_TRY(ry_tensor_check_all(&n, x, set, err));
     c->dim = (uint32_t)x[RY_X_DIM];
     c->mlp_dim = (uint32_t)x[RY_X_MLP];
     c->vocab = (uint32_t)x[RY_X_VOCAB];
     c->n_layers = n.n_blocks;
     c->tied = !is_stored(&n) && !(n.groups & RY_GROUP_HEAD);
-    c->stored = is_stored(&n) ? RENYI_DTYPE_INT8 : RENYI_DTYPE_DEFAULT; /* or int4: later */
+    c->stored =
+        is_stored(&n) ? RENYI_DTYPE_INT8 : RENYI_DTYPE_DEFAULT; /* or int4: ry_llama_stored_check */
     return RENYI_OK;
 }
 
 /* ---- what only the config knows ------------------------------------------------------------ */
 
-/* Names that this arithmetic goes by; others look alike and compute something else. */
+/* Model types that compute exactly this; others have the same tensors but differ. */
 static renyi_status check_family(const json_t *config, renyi_error *err)
 {
     static const char *const known[] = {"llama", "llava", "llava_llama"};
@@ -122,7 +118,7 @@ static renyi_status choose_heads(ry_llama_config *c, const uint64_t x[RY_X_COUNT
                    c->n_heads, c->n_kv_heads, c->head_dim);
 }
 
-/* rope_theta stands in the config itself, or since transformers 5 in rope_parameters. */
+/* rope_theta is in the config itself or, since transformers 5, in rope_parameters. */
 static renyi_status choose_rope(ry_llama_config *c, const json_t *config, renyi_error *err)
 {
     static const char *const places[] = {"rope_scaling", "rope_parameters"};
@@ -145,7 +141,8 @@ static renyi_status choose_rope(ry_llama_config *c, const json_t *config, renyi_
                    c->rope_theta);
 }
 
-static renyi_status choose_numbers(ry_llama_config *c, const json_t *config, renyi_error *err)
+static renyi_status choose_eps_and_context(ry_llama_config *c, const json_t *config,
+                                           renyi_error *err)
 {
     c->norm_eps = 1e-6;
     c->context = 2048;
@@ -161,7 +158,7 @@ static renyi_status choose_numbers(ry_llama_config *c, const json_t *config, ren
                    MAX_CONTEXT);
 }
 
-/* A token, or the first of several; null, or beyond the vocabulary: -1. */
+/* A token id, or the first of several; -1 if null or outside the vocabulary. */
 static int32_t token_of(const json_t *config, const char *key, int32_t otherwise, uint32_t vocab)
 {
     const json_t *v = json_object_get(config, key);
@@ -179,8 +176,8 @@ static renyi_status check_tied(const ry_llama_config *c, const json_t *config, c
     RY_TRY(ry_json_bool(config, "tie_word_embeddings", &tied, CONFIG_FILE, err));
     if (!c->tied || tied) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "lm_head.weight is missing, and " CONFIG_FILE " does not say that the table of "
-                   "tokens stands for it (tie_word_embeddings)");
+                   "lm_head.weight is missing, and " CONFIG_FILE " does not say that the token "
+                   "table replaces it (tie_word_embeddings)");
 }
 
 renyi_status ry_llama_configure(ry_llama_config *out, const ry_checkpoint *ckpt, renyi_error *err)
@@ -192,11 +189,11 @@ renyi_status ry_llama_configure(ry_llama_config *out, const ry_checkpoint *ckpt,
     RY_TRY(sizes_from_tensors(out, x, ckpt->tensors, err));
     if (!config)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "no " CONFIG_FILE " beside the weights: the number of heads is not known");
+                       "no " CONFIG_FILE " beside the weights: the number of heads is unknown");
     RY_TRY(check_family(config, err));
     RY_TRY(choose_heads(out, x, config, err));
     RY_TRY(choose_rope(out, config, err));
-    RY_TRY(choose_numbers(out, config, err));
+    RY_TRY(choose_eps_and_context(out, config, err));
     RY_TRY(check_tied(out, config, root, err));
     out->bos = token_of(config, "bos_token_id", 1, out->vocab);
     out->eos = token_of(config, "eos_token_id", 2, out->vocab);

@@ -1,15 +1,13 @@
-/* llama_load.c - the parts of a Llama from the tensors of a checkpoint, one matrix at a time.
+/* llama_load.c - loads the weights of a Llama from a checkpoint, one matrix at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "model/common/token_table.h"
 #include "model/common/weight_loader.h"
-#include "model/llama/llama.h"
-#include "model/llama/llama_stored.h"
+#include "model/llama/llama_tensors.h"
 
-enum { ROOM = 1 << 16 }; /* floats of scratch: the table of tokens is looked at in such pieces */
+enum { SCRATCH = 1 << 16 }; /* floats; the token table is checked in pieces of this size */
 
-/* A matrix from the panels of a stored file. */
+/* A packed matrix. */
 static renyi_status load_stored(ry_loader *ld, const ry_llama_config *c, ry_llama_matrix which,
                                 uint32_t layer, ry_linear **out)
 {
@@ -31,7 +29,7 @@ static renyi_status load_stored_layer(ry_loader *ld, const ry_llama_config *c, u
 }
 
 /* A matrix of one part; Llama has no biases. */
-static ry_linear_source source_of(ry_vit_role role, uint32_t layer, size_t n_out, size_t n_in,
+static ry_linear_source source_of(ry_tensor_role role, uint32_t layer, size_t n_out, size_t n_in,
                                   renyi_dtype dtype)
 {
     return (ry_linear_source){.w = {role},
@@ -66,12 +64,12 @@ static renyi_status load_layer(ry_loader *ld, const ry_llama_config *c, renyi_dt
 static renyi_status load_ends(ry_loader *ld, ry_llama *m, renyi_dtype dtype)
 {
     const ry_llama_config *c = &m->config;
-    const ry_vit_role role = c->tied ? RY_TOKEN_EMBED : RY_HEAD_W;
+    const ry_tensor_role role = c->tied ? RY_TOKEN_EMBED : RY_HEAD_W;
     const ry_linear_source head = source_of(role, 0, c->vocab, c->dim, dtype);
     RY_TRY(c->stored ? load_stored(ld, c, RY_LLAMA_HEAD, 0, &m->head)
                      : ry_loader_rows(ld, &head, &m->head));
-    if (c->tied) ld->done = ld->n_params = 0; /* the table counts once */
-    RY_TRY(ry_token_table_load(&m->tokens, ld, ROOM));
+    if (c->tied) ld->done = ld->n_params = 0; /* the table is counted once, below */
+    RY_TRY(ry_token_table_load(&m->tokens, ld, SCRATCH));
     return ry_loader_vector(ld, RY_NORM_W, 0, &m->norm);
 }
 
@@ -86,7 +84,7 @@ static renyi_status load_layers(ry_loader *ld, ry_llama *m, renyi_dtype dtype)
     return RENYI_OK;
 }
 
-static uint64_t bytes_of(const ry_llama *m)
+static uint64_t model_bytes(const ry_llama *m)
 {
     const ry_llama_config *c = &m->config;
     uint64_t bytes = m->tokens.bytes + ry_linear_bytes(m->head);
@@ -106,14 +104,14 @@ renyi_status ry_llama_load(ry_llama *out, const ry_llama_config *config, const r
     ry_loader ld = {
         .set = ckpt->tensors, .opt = opt, .al = &opt->allocator, .level = level, .err = err};
     *out = (ry_llama){.config = *config};
-    if (!ry_llama_naming_find(&ld.naming, ckpt->tensors)) /* configure has found it there */
-        return ry_fail(err, RENYI_ERR_ARG, -1, "the configuration is of another checkpoint");
-    renyi_status st = ry_loader_begin(&ld, ROOM);
+    if (!ry_llama_naming_find(&ld.naming, ckpt->tensors)) /* ry_llama_configure found it */
+        return ry_fail(err, RENYI_ERR_ARG, -1, "the configuration belongs to another checkpoint");
+    renyi_status st = ry_loader_begin(&ld, SCRATCH);
     if (!st) st = load_ends(&ld, out, dtype);
     if (!st) st = load_layers(&ld, out, dtype);
     ry_loader_end(&ld);
     out->n_params = ld.n_params;
-    if (!st) out->bytes = bytes_of(out);
+    if (!st) out->bytes = model_bytes(out);
     if (st) ry_llama_free(out, ld.al);
     return st;
 }

@@ -1,4 +1,5 @@
-/* llama_plan.c - makes a plan: bound products, the arena, the cache.
+/* llama_plan.c - makes the plan of a Llama: bound products, the arena, the cache of keys and
+ * values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/llama/llama_plan.h"
 
@@ -8,8 +9,9 @@
 #include "base/status.h"
 #include "kernels/rows/rows.h"
 
-/* Steps of a layer: norm, product, positions, attention, conversion, product; norm, product, gate,
- * product. And of both ends: tokens; norm, product. */
+/* Steps of a layer: norm and product of qkv, positions, attention, conversion and product of proj,
+ * norm and product of gate and up, gating, product of down. Of the ends: tokens, norm, product.
+ * test_runner.c checks that no pass needs more. */
 enum { STEPS_PER_LAYER = 10, STEPS_OF_ENDS = 3 };
 
 static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
@@ -26,43 +28,43 @@ static size_t low_bytes(const ry_llama *m, size_t rows)
     return most;
 }
 
-/* The only place that knows the order and the size of the buffers. */
-static void layout(ry_arena *a, ry_llama_plan *p)
+/* The order and the sizes of all buffers. */
+static void lay_out(ry_arena *a, ry_llama_plan *p)
 {
     const ry_llama_config *c = &p->model->config;
     const size_t R = p->opt.max_rows, C = c->dim, M = c->mlp_dim;
 
-    p->x = RY_TAKE(a, float, R *C);
-    p->h = RY_TAKE(a, float, R *ry_llama_row(p, max_size(C, ry_llama_q(c))));
-    p->wide = RY_TAKE(a, float, R *ry_llama_row(p, max_size(ry_llama_qkv(c), 2 * M)));
-    p->act = RY_TAKE(a, float, R *ry_llama_row(p, M));
-    p->low = RY_TAKE(a, uint8_t, low_bytes(p->model, R));
-    p->angles = RY_TAKE(a, float, p->opt.max_context *ry_rope_floats(c->head_dim));
+    p->x = RY_TAKE(a, float, (R * C));
+    p->h = RY_TAKE(a, float, (R * ry_llama_row(p, max_size(C, ry_llama_q(c)))));
+    p->wide = RY_TAKE(a, float, (R * ry_llama_row(p, max_size(ry_llama_qkv(c), 2 * M))));
+    p->act = RY_TAKE(a, float, (R * ry_llama_row(p, M)));
+    p->team.low = RY_TAKE(a, uint8_t, low_bytes(p->model, R));
+    p->angles = RY_TAKE(a, float, (p->opt.max_context * ry_rope_floats(c->head_dim)));
     p->attention_each = ry_cached_scratch(p->opt.max_context);
     p->attention = RY_TAKE(a, float, p->opt.n_threads * p->attention_each);
     p->caches = RY_TAKE(a, ry_cache, c->n_layers);
-    p->tickets = RY_TAKE(a, ry_ticket, p->n_tickets);
+    p->team.tickets = RY_TAKE(a, ry_ticket, p->team.n_tickets);
 }
 
 static renyi_status take_arena(ry_llama_plan *p, const renyi_allocator *al, renyi_error *err)
 {
     const ry_llama_config *c = &p->model->config;
     ry_arena measure = {0};
-    layout(&measure, p);
+    lay_out(&measure, p);
     if (measure.overflow)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u rows at a time do not fit in memory",
                        p->opt.max_rows);
     p->arena_bytes = measure.used;
-    p->arena = ry_calloc(al, measure.used, 1); /* products may read rows that nothing has filled */
+    p->arena = ry_calloc(al, measure.used, 1); /* products may read rows that nothing fills */
     if (!p->arena) return ry_fail_nomem(err, measure.used);
     ry_arena bind = {p->arena, 0, measure.used, 0};
-    layout(&bind, p);
+    lay_out(&bind, p);
     for (uint32_t i = 0; i < p->opt.max_context; i++)
         ry_rope_angles(p->angles + i * ry_rope_floats(c->head_dim), i, c->head_dim, c->rope_theta);
     return RENYI_OK;
 }
 
-/* Keys and values of one layer after the other. Not zeroed: a row is written before it is read. */
+/* Keys and values, layer by layer. Not zeroed: rows are written before they are read. */
 static renyi_status take_cache(ry_llama_plan *p, const renyi_allocator *al, renyi_error *err)
 {
     const ry_llama_config *c = &p->model->config;
@@ -120,7 +122,8 @@ renyi_status ry_llama_plan_new(ry_llama_plan **out, const ry_llama *model,
     if (!p) return ry_fail_nomem(err, sizeof *p);
     p->model = model;
     p->opt = *opt;
-    p->n_tickets = STEPS_PER_LAYER * (size_t)c->n_layers + STEPS_OF_ENDS;
+    p->team.n_threads = opt->n_threads;
+    p->team.n_tickets = STEPS_PER_LAYER * (size_t)c->n_layers + STEPS_OF_ENDS;
     ry_kernels_init(&p->kernels, opt->level);
     renyi_status st = take_arena(p, al, err);
     if (!st) st = take_cache(p, al, err);

@@ -1,11 +1,10 @@
-/* llama_plan.h - a sequence that a Llama works on: keys and values of its rows so far, and all that
- * a pass over new rows needs, fixed beforehand.
+/* llama_plan.h - one sequence of a Llama: the cache of keys and values of its rows so far, and
+ * everything that a pass over new rows needs, fixed beforehand.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LLAMA_PLAN_H
 #define RY_LLAMA_PLAN_H
 
-#include "base/steps.h"
-#include "kernels/kernels.h"
+#include "model/common/runner.h"
 #include "model/llama/llama.h"
 #include "renyi/lm.h"
 
@@ -14,7 +13,7 @@ typedef struct ry_llama_ops {
     ry_linear_op *qkv, *proj, *gate_up, *down;
 } ry_llama_ops;
 
-/* Every layer has its products twice, on the same packed weights. */
+/* Every layer has its products twice, with the same packed weights. */
 typedef enum ry_llama_rows { RY_LLAMA_ONE, RY_LLAMA_MANY, RY_LLAMA_N } ry_llama_rows;
 
 typedef struct ry_llama_plan_options {
@@ -22,7 +21,7 @@ typedef struct ry_llama_plan_options {
     uint32_t max_context;
     uint32_t max_rows; /* of a pass */
     unsigned n_threads;
-    int half; /* keys and values are halves */
+    int half; /* keys and values are stored as f16 */
 } ry_llama_plan_options;
 
 typedef struct ry_llama_plan {
@@ -31,24 +30,22 @@ typedef struct ry_llama_plan {
     ry_llama_plan_options opt;
     ry_llama_ops *ops[RY_LLAMA_N]; /* [L] each */
     ry_linear_op *head;            /* one row */
-    size_t n_tickets;
+    ry_team team;
 
     void *arena;
     size_t arena_bytes;
     float *x;         /* [R, C] residual stream */
-    float *h;         /* [R, C or q, padded] normalised rows; attention's output */
+    float *h;         /* [R, C or q, padded] normalized rows; attention's output */
     float *wide;      /* [R, qkv or 2M, padded] */
-    float *act;       /* [R, M padded] what the gate let through */
-    void *low;        /* rows of h or act in fewer bits, for products that do not take floats */
+    float *act;       /* [R, M padded] gated values */
     float *angles;    /* [max_context, d] rope.h */
     float *attention; /* [threads, attention_each] scratch */
     size_t attention_each;
     ry_cache *caches; /* [L] */
-    ry_ticket *tickets;
 
-    void *cache; /* the memory of all caches; its pages are touched when a row comes */
+    void *cache; /* memory of all caches; pages are touched when their rows are written */
     size_t cache_bytes;
-    uint32_t position; /* rows of the sequence so far */
+    uint32_t position; /* number of rows in the sequence */
 } ry_llama_plan;
 
 renyi_status ry_llama_plan_new(ry_llama_plan **out, const ry_llama *model,
@@ -62,7 +59,8 @@ static inline size_t ry_llama_row(const ry_llama_plan *p, size_t width)
     return ry_linear_row(p->model->layers[0].qkv, width);
 }
 
-/* Appends n <= max_rows rows, for which there is room. logits: [vocab] of the last, or NULL. */
+/* Appends n <= max_rows rows; they must fit into max_context. logits: [vocab] of the last, or NULL.
+ */
 void ry_llama_forward(ry_llama_plan *p, const renyi_lm_input *in, uint32_t n, float *logits);
 
 #endif

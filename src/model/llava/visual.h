@@ -1,10 +1,10 @@
 /* visual.h - the visual side of a LLaVA in memory: the blocks of CLIP's image tower that are run,
- * what pruning may ask of the block behind them, and the projector into the language model.
+ * the attention of the block after them (for pruning), and the projector into the language model.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VISUAL_H
 #define RY_VISUAL_H
 
-#include "model/vit/vit.h"
+#include "model/common/tensor_names.h"
 
 typedef struct ry_visual_config {
     const char *layout;  /* "transformers", "llava-hf", "llava"; static */
@@ -19,18 +19,18 @@ typedef struct ry_visual {
     ry_visual_config config;
     ry_vit tower;
     ry_linear *project[2]; /* C -> mid_dim with GELU, mid_dim -> lm_dim */
-    /* Of the block behind the last that is run; all NULL if the tower ends there. */
+    /* Of the block after the last that is run; all NULL if the tower ends there. */
     float *norm_w, *norm_b; /* [C] */
-    ry_linear *qk; /* C -> 2C, queries and keys; 3C where the file keeps values with them */
+    ry_linear *qk; /* C -> 2C, queries and keys; C -> 3C if the file stores values with them */
     uint64_t n_params;
 } ry_visual;
 
-/* Where the parts come from: the LLaVA, and the tower if it lies elsewhere (else NULL). */
+/* The LLaVA, and the tower if it is in another file (else NULL). */
 typedef struct ry_visual_source {
     const ry_checkpoint *llava, *tower;
 } ry_visual_source;
 
-/* 1 when the checkpoint has a projector; an image tower of its own. */
+/* 1 if the checkpoint has a projector; if it has an image tower. */
 int ry_visual_is_llava(const ry_checkpoint *llava);
 int ry_visual_has_tower(const ry_checkpoint *llava);
 
@@ -40,10 +40,36 @@ renyi_status ry_visual_configure(ry_visual_config *out, const ry_visual_source *
                                  uint32_t image_size, const renyi_allocator *al,
                                  renyi_error *err) RENYI_CHECK;
 
-/* `config` is what ry_visual_configure said of this source. On failure *out is freed and zero. */
+/* `config` is the result of ry_visual_configure for this source. On failure *out is freed and
+ * zero. */
 renyi_status ry_visual_load(ry_visual *out, const ry_visual_config *config,
                             const ry_visual_source *from, const renyi_options *opt, renyi_cpu level,
                             renyi_dtype dtype, renyi_error *err) RENYI_CHECK;
 void ry_visual_free(ry_visual *v, const renyi_allocator *al); /* any partly built state */
+
+/* ---- tensors of the visual side -------------------------------------------------------------- */
+
+/* The image tower as a checkpoint of its own: only its tensors, and its part of the config. Borrows
+ * from the source; `tensors` is its own if `owned`. */
+typedef struct ry_visual_tower_file {
+    ry_checkpoint ckpt;
+    int owned;
+} ry_visual_tower_file;
+
+renyi_status ry_visual_tower_open(ry_visual_tower_file *out, const ry_visual_source *from,
+                                  const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+void ry_visual_tower_close(ry_visual_tower_file *t);
+
+/* The projector: roles RY_FC1_* and RY_FC2_*, extents DIM, MLP and EMBED. 1 if it is present;
+ * *layout (may be NULL) is then the layout of the whole file. */
+int ry_visual_projector_find(ry_tensor_naming *out, const char **layout, const ry_tensors *set);
+
+/* Naming for the projector of a LLaVA to be written, in llava-hf's layout. */
+ry_tensor_naming ry_visual_projector_naming(void);
+
+/* Only the tensors of the projector. */
+renyi_status ry_visual_projector_tensors(ry_tensors **out, const ry_tensor_naming *n,
+                                         const ry_tensors *set, const renyi_allocator *al,
+                                         renyi_error *err) RENYI_CHECK;
 
 #endif

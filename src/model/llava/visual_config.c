@@ -1,10 +1,9 @@
-/* visual_config.c - from the checkpoint of a LLaVA to a ry_visual_config: which layer is read, how
- * photos become square, the widths of the projector.
+/* visual_config.c - reads a ry_visual_config from the checkpoint of a LLaVA: which layer is read,
+ * how images become square, the widths of the projector.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/status.h"
-#include "model/common/tensor_check.h"
-#include "model/llava/visual_names.h"
+#include "model/llava/visual.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,29 +14,23 @@ enum { MAX_WIDTH = 1 << 16 };
 
 /* ---- the projector ------------------------------------------------------------------------- */
 
-static uint64_t rows_of(const ry_vit_naming *n, const ry_tensors *set, ry_vit_role role)
-{
-    const ry_tensor *t = ry_vit_tensor(n, set, role, 0);
-    return t && t->n_dims == 2 ? t->shape[0] : 0;
-}
-
-static renyi_status check_projector(ry_visual_config *c, const ry_vit_naming *n,
+static renyi_status check_projector(ry_visual_config *c, const ry_tensor_naming *n,
                                     const ry_tensors *set, renyi_error *err)
 {
     static const ry_extent_limit limits[] = {{RY_X_MLP, MAX_WIDTH, "width inside"},
                                              {RY_X_EMBED, MAX_WIDTH, "width"}};
     uint64_t x[RY_X_COUNT] = {[RY_X_1] = 1, [RY_X_DIM] = c->tower.dim};
-    x[RY_X_MLP] = rows_of(n, set, RY_FC1_W);
-    x[RY_X_EMBED] = rows_of(n, set, RY_FC2_W);
-    RY_TRY(ry_vit_extents_check(x, limits, 2, "projector: ", err));
-    RY_TRY(ry_vit_check_tensors(n, x, set, err));
+    x[RY_X_MLP] = ry_tensor_size(n, set, RY_FC1_W, 2, 0);
+    x[RY_X_EMBED] = ry_tensor_size(n, set, RY_FC2_W, 2, 0);
+    RY_TRY(ry_tensor_check_extents(x, limits, 2, "projector: ", err));
+    RY_TRY(ry_tensor_check_all(n, x, set, err));
     c->mid_dim = (uint32_t)x[RY_X_MLP];
     c->lm_dim = (uint32_t)x[RY_X_EMBED];
     return RENYI_OK;
 }
 
-/* Only the projector of LLaVA-1.5: two products with the erf form of GELU between. */
-static renyi_status check_kind(const json_t *config, renyi_error *err)
+/* Accepts only the projector of LLaVA-1.5: two products with the erf form of GELU between them. */
+static renyi_status check_projector_type(const json_t *config, renyi_error *err)
 {
     const char *act = "gelu", *type = "mlp2x_gelu";
     RY_TRY(ry_json_string(config, "projector_hidden_act", &act, CONFIG_FILE, err));
@@ -56,10 +49,10 @@ static renyi_status check_kind(const json_t *config, renyi_error *err)
 static renyi_status configure_projector(ry_visual_config *c, const ry_checkpoint *llava,
                                         const renyi_allocator *al, renyi_error *err)
 {
-    ry_vit_naming n;
+    ry_tensor_naming n;
     ry_tensors *set;
     ry_visual_projector_find(&n, &c->layout, llava->tensors);
-    RY_TRY(check_kind(llava->config, err));
+    RY_TRY(check_projector_type(llava->config, err));
     RY_TRY(ry_visual_projector_tensors(&set, &n, llava->tensors, al, err));
     const renyi_status st = check_projector(c, &n, set, err);
     ry_tensors_free(set);
@@ -68,8 +61,8 @@ static renyi_status configure_projector(ry_visual_config *c, const ry_checkpoint
 
 /* ---- the tower ----------------------------------------------------------------------------- */
 
-/* As hidden states are counted: 0 is the embedding, 1 what the first block leaves; negative from
- * the end. */
+/* Layers are counted as hidden states: 0 is the embedding, 1 the output of the first block;
+ * negative numbers count from the end. */
 static renyi_status choose_layer(ry_visual_config *c, const json_t *config, renyi_error *err)
 {
     double layer = -2;
@@ -85,7 +78,7 @@ static renyi_status choose_layer(ry_visual_config *c, const json_t *config, reny
     return RENYI_OK;
 }
 
-static renyi_status check_strategy(const json_t *config, renyi_error *err)
+static renyi_status check_feature_rows(const json_t *config, renyi_error *err)
 {
     const char *hf = "default", *own = "patch";
     RY_TRY(ry_json_string(config, "vision_feature_select_strategy", &hf, CONFIG_FILE, err));
@@ -99,7 +92,7 @@ static renyi_status check_strategy(const json_t *config, renyi_error *err)
                    strcmp(hf, "default") ? hf : own);
 }
 
-/* LLaVA-1.5 was trained on padded squares; a file may say otherwise. */
+/* LLaVA-1.5 was trained on padded squares; the config may differ. */
 static renyi_status choose_padding(ry_visual_config *c, const ry_checkpoint *llava,
                                    renyi_error *err)
 {
@@ -119,16 +112,16 @@ static renyi_status configure_tower(ry_visual_config *c, const ry_visual_source 
                                     uint32_t image_size, const renyi_allocator *al,
                                     renyi_error *err)
 {
-    ry_visual_tower tower;
+    ry_visual_tower_file tower;
     RY_TRY(ry_visual_tower_open(&tower, from, al, err));
     const renyi_status st = ry_vit_configure(&c->tower, &tower.ckpt, image_size, err);
     ry_visual_tower_close(&tower);
     RY_TRY(st);
     if (!c->tower.is_clip || !c->tower.n_prefix)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "the image tower is not a CLIP's but a %s",
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "the image tower is a %s, not a CLIP",
                        c->tower.family);
     c->n_blocks = c->tower.n_blocks;
-    c->tower.proj_dim = 0; /* of a CLIP by itself: no text is compared with */
+    c->tower.proj_dim = 0; /* of a whole CLIP; not used here */
     return RENYI_OK;
 }
 
@@ -143,6 +136,6 @@ renyi_status ry_visual_configure(ry_visual_config *out, const ry_visual_source *
     RY_TRY(configure_tower(out, from, image_size, al, err));
     RY_TRY(configure_projector(out, from->llava, al, err));
     RY_TRY(choose_layer(out, from->llava->config, err));
-    RY_TRY(check_strategy(from->llava->config, err));
+    RY_TRY(check_feature_rows(from->llava->config, err));
     return choose_padding(out, from->llava, err);
 }

@@ -1,15 +1,111 @@
-/* visual_load.c - the visual side of a LLaVA from the tensors of a checkpoint.
+/* visual_load.c - loads the visual side of a LLaVA: finds its tensors, loads tower and projector.
+ *
+ * The tower has the names of every CLIP (tensor_names_tables.c) with another prefix.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "model/common/weight_loader.h"
-#include "model/llava/visual_names.h"
+#include "model/llava/visual.h"
 
 #include <string.h>
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+/* ---- tensors of the visual side -------------------------------------------------------------- */
+
+/* clang-format off: a table reads by columns */
+#define LINEAR(role_w, role_b, name, out, in)           \
+    {role_w, RY_GROUP_CORE, name ".weight", {out, in}}, \
+    {                                                   \
+        role_b, RY_GROUP_CORE, name ".bias", { out }    \
+    }
+static const ry_tensor_name hf_names[] = {
+    LINEAR(RY_FC1_W, RY_FC1_B, "multi_modal_projector.linear_1", RY_X_MLP, RY_X_DIM),
+    LINEAR(RY_FC2_W, RY_FC2_B, "multi_modal_projector.linear_2", RY_X_EMBED, RY_X_MLP),
+};
+static const ry_tensor_name llava_names[] = {
+    LINEAR(RY_FC1_W, RY_FC1_B, "mm_projector.0", RY_X_MLP, RY_X_DIM),
+    LINEAR(RY_FC2_W, RY_FC2_B, "mm_projector.2", RY_X_EMBED, RY_X_MLP),
+};
+/* clang-format on */
+
+static const char *const none[] = {NULL};
+#define TABLE(names) names, sizeof names / sizeof names[0]
+#define WHAT "the projector of a LLaVA"
+static const ry_tensor_layout layouts[] = {
+    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_names), 0, none, WHAT},
+    {RY_LAYOUT_OPENAI, 1, "LLaVA's own", TABLE(llava_names), 0, none, WHAT},
+};
+
+int ry_visual_projector_find(ry_tensor_naming *out, const char **layout, const ry_tensors *set)
+{
+    if (!ry_tensor_naming_among(out, set, layouts, sizeof layouts / sizeof *layouts)) return 0;
+    out->groups = RY_GROUP_CORE;
+    if (layout)
+        *layout = out->layout != RY_LAYOUT_HF ? "llava"
+                  : *out->prefix              ? "transformers"
+                                              : "llava-hf";
+    return 1;
+}
+
+ry_tensor_naming ry_visual_projector_naming(void)
+{
+    return (ry_tensor_naming){.layout = RY_LAYOUT_HF,
+                              .of = &layouts[0],
+                              .table = hf_names,
+                              .n_names = sizeof hf_names / sizeof hf_names[0],
+                              .n_blocks = 1, /* its roles are those of a block */
+                              .groups = RY_GROUP_CORE};
+}
+
+renyi_status ry_visual_projector_tensors(ry_tensors **out, const ry_tensor_naming *n,
+                                         const ry_tensors *set, const renyi_allocator *al,
+                                         renyi_error *err)
+{
+    char prefix[RY_NAME_MAX];
+    ry_tensor_name_write(prefix, n, &n->table[0], 0);
+    char *end = strstr(prefix + strlen(n->prefix), "projector."); /* in both layouts */
+    end[strlen("projector.")] = '\0';
+    return ry_tensors_under(out, set, prefix, al, err);
+}
+
+int ry_visual_is_llava(const ry_checkpoint *llava)
+{
+    ry_tensor_naming n;
+    return ry_visual_projector_find(&n, NULL, llava->tensors);
+}
+
+int ry_visual_has_tower(const ry_checkpoint *llava)
+{
+    ry_tensor_naming n;
+    return ry_vit_naming_find(&n, llava->tensors) && n.is_clip;
+}
+
+renyi_status ry_visual_tower_open(ry_visual_tower_file *out, const ry_visual_source *from,
+                                  const renyi_allocator *al, renyi_error *err)
+{
+    ry_tensor_naming n;
+    *out = (ry_visual_tower_file){.ckpt = from->tower ? *from->tower : *from->llava};
+    if (from->tower) return RENYI_OK;
+    if (!ry_vit_naming_find(&n, from->llava->tensors) || !n.is_clip)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "no image tower in it: looked for ...vision_tower....embeddings."
+                       "class_embedding");
+    /* the config of LLaVA's own layout describes the language model, not the tower */
+    if (!ry_json_object(from->llava->config, "vision_config")) out->ckpt.config = NULL;
+    out->ckpt.tensors = NULL;
+    out->owned = 1;
+    return ry_tensors_under(&out->ckpt.tensors, from->llava->tensors, n.prefix, al, err);
+}
+
+void ry_visual_tower_close(ry_visual_tower_file *t)
+{
+    if (t->owned) ry_tensors_free(t->ckpt.tensors);
+    *t = (ry_visual_tower_file){0};
+}
 
 /* ---- the projector ------------------------------------------------------------------------- */
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static renyi_status load_linears(ry_visual *v, ry_loader *ld)
 {
@@ -38,7 +134,7 @@ static renyi_status load_linears(ry_visual *v, ry_loader *ld)
 static renyi_status load_projector(ry_visual *v, const ry_checkpoint *llava, ry_loader ld)
 {
     ry_tensors *set;
-    ry_visual_projector_find(&ld.naming, NULL, llava->tensors); /* configure has found it */
+    ry_visual_projector_find(&ld.naming, NULL, llava->tensors); /* ry_visual_configure found it */
     RY_TRY(ry_visual_projector_tensors(&set, &ld.naming, llava->tensors, ld.al, ld.err));
     ld.set = set;
     const renyi_status st = load_linears(v, &ld);
@@ -48,7 +144,7 @@ static renyi_status load_projector(ry_visual *v, const ry_checkpoint *llava, ry_
     return st;
 }
 
-/* ---- the block behind the last ------------------------------------------------------------- */
+/* ---- the block after the last -------------------------------------------------------------- */
 
 static renyi_status load_queries(ry_visual *v, ry_loader *ld, renyi_dtype dtype)
 {
@@ -77,13 +173,13 @@ static renyi_status load_queries(ry_visual *v, ry_loader *ld, renyi_dtype dtype)
 static renyi_status load_tower(ry_visual *v, const ry_visual_source *from, const renyi_options *opt,
                                ry_loader ld, renyi_dtype dtype)
 {
-    ry_visual_tower tower;
+    ry_visual_tower_file tower;
     RY_TRY(ry_visual_tower_open(&tower, from, ld.al, ld.err));
     renyi_status st =
         ry_vit_load(&v->tower, &v->config.tower, &tower.ckpt, opt, ld.level, dtype, ld.err);
     if (!st && v->config.tower.n_blocks < v->config.n_blocks) {
         ld.set = tower.ckpt.tensors;
-        ry_vit_naming_find(&ld.naming, ld.set); /* the load has found it */
+        ry_vit_naming_find(&ld.naming, ld.set); /* ry_vit_load found it */
         st = load_queries(v, &ld, dtype);
         ry_loader_end(&ld);
     }
@@ -92,13 +188,13 @@ static renyi_status load_tower(ry_visual *v, const ry_visual_source *from, const
     return st;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- everything ---------------------------------------------------------------------------- */
 
 renyi_status ry_visual_load(ry_visual *out, const ry_visual_config *config,
                             const ry_visual_source *from, const renyi_options *opt, renyi_cpu level,
                             renyi_dtype dtype, renyi_error *err)
 {
-    renyi_options quiet = *opt; /* the tower tells how far it is; what is small goes without */
+    renyi_options quiet = *opt; /* the tower reports progress; the rest is small */
     quiet.progress = NULL;
     const ry_loader ld = {.opt = &quiet, .al = &opt->allocator, .level = level, .err = err};
     memset(out, 0, sizeof *out);

@@ -1,4 +1,5 @@
-/* visual_plan.c - makes a plan: bound products, the arena.
+/* visual_plan.c - makes and runs the plan of the visual side of a LLaVA: the tower, the attention
+ * of the block after it, the projector.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/llava/visual_plan.h"
 
@@ -6,7 +7,13 @@
 #include "base/arena.h"
 #include "base/status.h"
 
-/* Bytes of the converted rows of any product; N tokens are looked at, or none. */
+/* Steps of attention: LayerNorm, product, attention, scores. Of projecting: two products, each with
+ * a conversion. test_runner.c checks that no pass needs more. */
+enum { STEPS = 4 };
+
+/* ---- plan ------------------------------------------------------------------------------------ */
+
+/* Bytes of the converted rows of any product; N: tokens of the attention, or 0. */
 static size_t low_bytes(const ry_visual_plan *p, size_t N)
 {
     const ry_visual *v = p->visual;
@@ -18,8 +25,8 @@ static size_t low_bytes(const ry_visual_plan *p, size_t N)
     return most;
 }
 
-/* The only place that knows the order and the size of the buffers. */
-static void layout(ry_arena *a, ry_visual_plan *p, int look)
+/* The order and the sizes of all buffers. */
+static void lay_out(ry_arena *a, ry_visual_plan *p, int look)
 {
     const ry_visual *v = p->visual;
     const size_t C = v->config.tower.dim, R = p->max_rows, rows = p->kernels.attention_rows;
@@ -27,46 +34,47 @@ static void layout(ry_arena *a, ry_visual_plan *p, int look)
     const ry_column_spec norm = {.kind = RY_COLUMN_NORM, .order = 4};
 
     p->class_token = RY_TAKE(a, float, C);
-    p->h = RY_TAKE(a, float, look ? N *ry_linear_row(v->qk, C) : 0);
-    p->qk_rows = RY_TAKE(a, float, look ? N *ry_visual_qk_row(p) : 0);
-    p->low = RY_TAKE(a, uint8_t, low_bytes(p, look ? N : 0));
+    p->h = RY_TAKE(a, float, look ? (N * ry_linear_row(v->qk, C)) : 0);
+    p->qk_rows = RY_TAKE(a, float, look ? (N * ry_visual_qk_row(p)) : 0);
+    p->team.low = RY_TAKE(a, uint8_t, low_bytes(p, look ? N : 0));
     p->class_row = RY_TAKE(a, float, N);
     p->columns = RY_TAKE(a, float, N);
     p->column_parts =
         RY_TAKE(a, double, ry_attention_blocks(N, rows) * ry_column_sets(&norm, 1) * N);
     p->attention_each = look ? (ry_attention_scratch(N, C, rows) + 15) / 16 * 16 : 0;
-    p->attention = RY_TAKE(a, float, p->n_threads * p->attention_each);
-    p->features = RY_TAKE(a, float, R *C);
-    p->mid = RY_TAKE(a, float, R *ry_linear_row(v->project[1], v->config.mid_dim));
+    p->attention = RY_TAKE(a, float, p->team.n_threads * p->attention_each);
+    p->features = RY_TAKE(a, float, (R * C));
+    p->mid = RY_TAKE(a, float, (R * ry_linear_row(v->project[1], v->config.mid_dim)));
     p->rows = RY_TAKE(a, float, R * v->config.lm_dim);
-    p->tickets = RY_TAKE(a, ry_ticket, RY_VISUAL_TICKETS);
+    p->team.tickets = RY_TAKE(a, ry_ticket, p->team.n_tickets);
 }
 
 static renyi_status take_arena(ry_visual_plan *p, int look, const renyi_allocator *al,
                                renyi_error *err)
 {
     ry_arena measure = {0};
-    layout(&measure, p, look);
+    lay_out(&measure, p, look);
     if (measure.overflow)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%zu visual tokens do not fit in memory",
                        p->max_rows);
     p->arena_bytes = measure.used;
-    p->arena = ry_calloc(al, measure.used, 1); /* products may read rows that nobody has filled */
+    p->arena = ry_calloc(al, measure.used, 1); /* products may read rows that nothing fills */
     if (!p->arena) return ry_fail_nomem(err, measure.used);
     ry_arena bind = {p->arena, 0, measure.used, 0};
-    layout(&bind, p, look);
+    lay_out(&bind, p, look);
     return RENYI_OK;
 }
 
 static ry_rows packed(size_t row, size_t count) { return (ry_rows){row, row * count}; }
 
-static renyi_status bind(ry_visual_plan *p, int look, const renyi_allocator *al, renyi_error *err)
+static renyi_status bind_products(ry_visual_plan *p, int look, const renyi_allocator *al,
+                                  renyi_error *err)
 {
     const ry_visual *v = p->visual;
     const size_t C = v->config.tower.dim, R = p->max_rows;
     const size_t N = (size_t)v->tower.n_patches + v->config.tower.n_prefix;
     const size_t mid = ry_linear_row(v->project[1], v->config.mid_dim);
-    const unsigned t = p->n_threads;
+    const unsigned t = p->team.n_threads;
     if (look)
         RY_TRY(ry_linear_op_new(&p->qk, v->qk, N, packed(ry_linear_row(v->qk, C), N),
                                 packed(ry_visual_qk_row(p), N), t, al, err));
@@ -90,12 +98,13 @@ renyi_status ry_visual_plan_new(ry_visual_plan **out, const ry_visual *visual,
     ry_visual_plan *p = ry_calloc(al, 1, sizeof *p);
     if (!p) return ry_fail_nomem(err, sizeof *p);
     p->visual = visual;
-    p->n_threads = opt->n_threads;
+    p->team.n_threads = opt->n_threads;
+    p->team.n_tickets = STEPS;
     p->max_rows = (size_t)visual->tower.n_patches + 1;
     ry_kernels_init(&p->kernels, opt->level);
     renyi_status st = ry_vit_plan_new(&p->tower, &visual->tower, &tower, al, err);
     if (!st) st = take_arena(p, opt->look, al, err);
-    if (!st) st = bind(p, opt->look, al, err);
+    if (!st) st = bind_products(p, opt->look, al, err);
     if (st) {
         ry_visual_plan_free(p, al);
         return st;
@@ -118,4 +127,97 @@ void ry_visual_plan_free(ry_visual_plan *p, const renyi_allocator *al)
 size_t ry_visual_plan_bytes(const ry_visual_plan *p)
 {
     return p->arena_bytes + p->tower->arena_bytes;
+}
+
+/* ---- the tower ----------------------------------------------------------------------------- */
+
+/* Keeps a pointer to the stream, which is valid until the next run. */
+static void keep_last_block(void *user, uint32_t block, const float *x, uint32_t n_tokens)
+{
+    ry_visual_plan *p = user;
+    if (block + 1 != p->visual->config.tower.n_blocks) return;
+    p->x = x;
+    p->n_tokens = n_tokens;
+}
+
+renyi_status ry_visual_tower(ry_visual_plan *p, const ry_vit_input *in)
+{
+    ry_vit_input mine = *in;
+    mine.tap = keep_last_block;
+    mine.tap_user = p;
+    p->n_tokens = 0;
+    return ry_vit_forward(p->tower, &mine, p->class_token);
+}
+
+/* ---- after the tower ---------------------------------------------------------------------------
+ */
+
+typedef struct job {
+    ry_visual_plan *p;
+    const ry_column_spec *columns; /* for attention; NULL = only the class row */
+    size_t n;                      /* rows to project; 0 = attention */
+} job;
+
+/* qk_rows = queries and keys of LayerNorm of the features. */
+static void compute_queries_and_keys(ry_runner *r, const ry_visual_plan *p, size_t rows)
+{
+    const ry_visual *v = p->visual;
+    const size_t C = v->config.tower.dim;
+    const ry_extent run = {1, rows};
+    const ry_norm norm = {&p->kernels, v->norm_w, v->norm_b, C, (float)v->config.tower.norm_eps};
+    ry_runner_norm(r, &norm, run, p->x, p->h, ry_linear_row(v->qk, C), p->qk);
+    ry_runner_product(r, p->qk, run, p->h, p->qk_rows);
+}
+
+static void attend(ry_runner *r, const job *j)
+{
+    static const uint32_t first_row[] = {0};
+    ry_visual_plan *p = j->p;
+    const size_t N = p->n_tokens;
+    ry_attention at = {.n_tokens = N, .n_heads = 1, .head = p->visual->config.tower.dim};
+    at.qkv = p->qk_rows;
+    at.qkv_row = ry_visual_qk_row(p);
+    at.class_row = p->class_row;
+    if (j->columns) {
+        at.columns = *j->columns;
+        at.column_parts = p->column_parts;
+    } else {
+        at.rows = first_row;
+        at.n_rows = 1;
+    }
+    compute_queries_and_keys(r, p, N);
+    const size_t blocks = j->columns ? ry_attention_blocks(N, p->kernels.attention_rows) : 1;
+    ry_step step = ry_runner_step(r, blocks);
+    for (size_t t; ry_step_next(&step, &t);)
+        p->kernels.attention(&at, t, p->attention + r->thread * p->attention_each);
+    ry_step_end(&step);
+    if (!j->columns) return;
+    step = ry_runner_step(r, 1);
+    for (size_t t; ry_step_next(&step, &t);) ry_attention_scores(p->columns, &at, blocks);
+    ry_step_end(&step);
+}
+
+static void run_thread(ry_runner *r, void *user)
+{
+    const job *j = user;
+    const ry_visual_plan *p = j->p;
+    const ry_extent run = {1, j->n};
+    if (j->n) {
+        ry_runner_linear(r, p->project[0], run, p->features, p->mid);
+        ry_runner_linear(r, p->project[1], run, p->mid, p->rows);
+    } else {
+        attend(r, j);
+    }
+}
+
+void ry_visual_look(ry_visual_plan *p, const ry_column_spec *columns)
+{
+    job j = {p, columns, 0};
+    ry_team_run(&p->team, run_thread, &j);
+}
+
+void ry_visual_project(ry_visual_plan *p, size_t n)
+{
+    job j = {p, NULL, n};
+    if (n) ry_team_run(&p->team, run_thread, &j);
 }

@@ -1,4 +1,5 @@
-/* vit.h - a Vision Transformer in memory: its configuration and its packed weights.
+/* vit.h - a Vision Transformer in memory: its configuration and packed weights, and how both are
+ * read from a checkpoint.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VIT_H
 #define RY_VIT_H
@@ -20,47 +21,48 @@ typedef struct ry_vit_config {
     ry_layout layout;
     const char *family;     /* "vit", "deit", "deit-distilled", "clip"; static */
     char architecture[128]; /* from the config or made from the shapes */
-    uint32_t image_size;    /* side the session runs at */
+    uint32_t image_size;    /* side of the input in pixels */
     uint32_t patch_size;
     uint32_t dim, n_blocks, n_heads, mlp_dim, n_classes;
     uint32_t n_prefix; /* class (and distillation) tokens; 0 = only patches */
-    int is_clip; /* an image tower of CLIP: a LayerNorm before the blocks, patches without bias */
+    int is_clip;       /* image tower of CLIP: LayerNorm before the blocks, no bias of patches */
     uint32_t proj_dim; /* width that CLIP projects the class row to; 0 = no projection */
     ry_pool pool;
     double norm_eps;
     ry_epilogue activation; /* RY_EPI_GELU or RY_EPI_QUICKGELU */
     renyi_preprocess preprocess;
-    const char *preprocess_source; /* static text for people */
-    uint32_t n_quantised;          /* 8-bit weights in the file */
-    char quantization[160];        /* how, for people; "" if there are none */
+    const char *preprocess_source; /* where it comes from, as text; static */
+    uint32_t n_quantized;          /* 8-bit weights in the file */
+    char quantization[160];        /* how they were made, as text; "" if none */
 } ry_vit_config;
 
-typedef struct ry_vit_block {
+/* A block of a ViT or of CLIP's text tower. */
+typedef struct ry_block_weights {
     float *norm1_w, *norm1_b; /* [C] */
     ry_linear *qkv;           /* C -> 3C; rows: all of q, then k, then v; inside each head-major */
     ry_linear *proj;          /* C -> C, RY_EPI_RESIDUAL */
     float *norm2_w, *norm2_b; /* [C] */
     ry_linear *fc1;           /* C -> M, activation */
     ry_linear *fc2;           /* M -> C, RY_EPI_RESIDUAL */
-} ry_vit_block;
+} ry_block_weights;
 
 typedef struct ry_vit {
     ry_vit_config config;
-    uint32_t n_patches; /* of image_size */
-    ry_linear
-        *patch_embed; /* 3*p*p -> C, RY_EPI_RESIDUAL (onto the positions); channel, row, column */
-    float *prefix;    /* [n_prefix, C] class (and distillation) token + its position */
-    float *pos;       /* [n_patches, C] positions of the patches, at image_size */
+    uint32_t n_patches;     /* of image_size */
+    ry_linear *patch_embed; /* 3*p*p (channel, row, column) -> C, RY_EPI_RESIDUAL: adds to the
+                               positions */
+    float *prefix;          /* [n_prefix, C] class (and distillation) token + its position */
+    float *pos;             /* [n_patches, C] positions of the patches, at image_size */
     float *pre_norm_w, *pre_norm_b; /* [C] LayerNorm before the blocks; NULL = none */
-    ry_vit_block *blocks;           /* [n_blocks] */
+    ry_block_weights *blocks;       /* [n_blocks] */
     float *norm_w, *norm_b;         /* [C] final LayerNorm */
     ry_linear *projection;          /* C -> proj_dim, without bias; NULL = none */
-    /* A classifier is one of these: */
-    ry_linear *head;      /* C -> n_classes; NULL if the checkpoint has none */
-    ry_linear *words;     /* embedding -> n_classes, of a zero-shot model (clip.h); NULL = none */
-    double words_scale;   /* length that embeddings have before they meet the words */
-    ry_linear *head_dist; /* second head of a distilled DeiT, or NULL */
-    uint64_t n_params;    /* elements of all tensors that belong to the model */
+    /* A classifier has one of these: */
+    ry_linear *head;        /* C -> n_classes; NULL if the checkpoint has none */
+    ry_linear *text_head;   /* embedding -> n_classes, of a zero-shot model; NULL = none */
+    double text_head_scale; /* length that embeddings are scaled to before the text head */
+    ry_linear *head_dist;   /* second head of a distilled DeiT, or NULL */
+    uint64_t n_params;      /* elements of all tensors that belong to the model */
 } ry_vit;
 
 /* Rows of an image that the head reads. */
@@ -75,31 +77,50 @@ static inline uint32_t ry_vit_embed_dim(const ry_vit_config *c)
     return c->proj_dim ? c->proj_dim : c->dim * ry_vit_pooled_rows(c);
 }
 
-/* Columns of all matrices that read the pooled rows, as costs are counted: the heads of a distilled
- * DeiT are two; of CLIP it is the projection, whatever words come after it. */
+/* Columns of all matrices that read the pooled rows, for counting costs: two heads of a distilled
+ * DeiT; of CLIP the projection, without a text head. */
 static inline uint32_t ry_vit_head_width(const ry_vit_config *c)
 {
     if (c->proj_dim) return c->proj_dim;
     return c->n_classes * (c->n_prefix == 2 ? 2 : 1);
 }
 
-/* Floats that a run answers with. */
+/* Floats of an output for each image. */
 static inline uint32_t ry_vit_outputs(const ry_vit_config *c, renyi_output output)
 {
     return output == RENYI_OUTPUT_AUTO && c->n_classes ? c->n_classes : ry_vit_embed_dim(c);
 }
 
-/* Find out what the checkpoint is: layout, sizes from the shapes, heads and preprocessing from the
- * configs or from timm's defaults. Checks name, shape and type of every tensor; all faults are
- * named at once. `image_size` 0 = what the position embedding fits. */
+/* Reads from a checkpoint: layout, sizes (from the shapes), heads and preprocessing (from the
+ * configs or the defaults of the family). Checks name, shape and type of every tensor; one message
+ * lists all faults. `image_size` 0 = what the position embedding fits. */
 renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uint32_t image_size,
                               renyi_error *err) RENYI_CHECK;
 
-/* Convert and pack; `config` is what ry_vit_configure said of this checkpoint. NaN and infinity are
- * errors that name tensor and element. On failure *out is freed and zero. */
+/* Fills preprocess and preprocess_source of *c from the configs beside the weights or the defaults
+ * of the family; layout and image_size must be set. `is_deit` chooses among timm's defaults. */
+renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt, int is_deit,
+                                     renyi_error *err) RENYI_CHECK;
+
+/* Converts and packs the weights; `config` is the result of ry_vit_configure for this checkpoint.
+ * NaN and infinity are errors that name tensor and element. On failure *out is freed and zero. */
 renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_checkpoint *ckpt,
                          const renyi_options *opt, renyi_cpu level, renyi_dtype dtype,
                          renyi_error *err) RENYI_CHECK;
 void ry_vit_free(ry_vit *v, const renyi_allocator *al); /* any partly built state */
+
+/* ---- position embeddings for another grid ---------------------------------------------------- */
+
+/* Both are torch.nn.functional.interpolate(mode="bicubic", align_corners=False). */
+typedef enum ry_pos_filter {
+    RY_POS_ANTIALIAS, /* antialias=True, as in timm: a = -0.5, widened when the grid shrinks */
+    RY_POS_PLAIN      /* antialias=False, as in transformers: a = -0.75, four taps, clamped edges */
+} ry_pos_filter;
+
+/* in: [n_in * n_in, dim] positions of the patches in raster order, without those of prefix tokens;
+ * out: [n_out * n_out, dim]. Equal grids give an exact copy. */
+renyi_status ry_pos_embed_resample(float *out, uint32_t n_out, const float *in, uint32_t n_in,
+                                   uint32_t dim, ry_pos_filter filter, const renyi_allocator *al,
+                                   renyi_error *err) RENYI_CHECK;
 
 #endif

@@ -1,166 +1,144 @@
-/* vit_cut.c - makes cuts: asks the hook, and applies what it decided to the token rows.
+/* vit_cut.c - cuts and anchors in a run of a ViT: calls the hook and applies its decision.
  *
- * A cut before attention's projection reduces the projection's input h and the residual stream x
- * alike; because y = x + h P + b is affine in them, that equals reducing y, but for the bias of a
- * row whose weights do not sum to 1 (EViT's fused token): it gets (sum - 1) b on top.
+ * A cut before attention's projection reduces the projection's input h and the residual stream x in
+ * the same way. y = x + h P + b is affine in them, so this equals reducing y, except for the bias
+ * of a row whose weights do not sum to 1 (EViT's fused token): it gets (sum - 1) b in addition.
+ *
+ * An anchor is one more token in the attention of a block: a key and a value for every query. It
+ * attends to nothing and is dropped after the block. It is stored behind the tokens of the image,
+ * so nothing else moves: LayerNorm and the qkv product have one more row, attention one more key.
+ * Its own query is computed by the product but not used.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows/rows.h"
-#include "model/common/token_rows.h"
 #include "model/vit/vit_run.h"
 
-static ry_cut cut_of(const ry_worker *w, size_t image)
+#include <assert.h>
+#include <string.h>
+
+ry_block_state ry_run_block_state(const ry_worker *w, uint32_t block)
 {
     const ry_vit_plan *p = w->r->p;
     const ry_vit_cuts *c = &p->cuts;
-    const size_t at = image * (p->vit->n_patches + p->vit->config.n_prefix);
-    return (ry_cut){.n_out = w->now.out,
-                    .source = c->source + at,
-                    .target = c->target + at,
-                    .weight = c->weight + at,
-                    .score = c->score + at,
-                    .rescued = c->rescued + at};
+    const ry_vit_config *config = &p->vit->config;
+    return (ry_block_state){.block = block,
+                            .first_image = w->r->turn,
+                            .n_images = w->r->in->n,
+                            .stride = p->vit->n_patches + config->n_prefix,
+                            .rows = &w->now,
+                            .config = config,
+                            .kernels = &p->kernels,
+                            .x = ry_tokens(w),
+                            .qkv = p->wide,
+                            .heads = p->h,
+                            .qkv_row = ry_vit_row(p, 3 * (size_t)config->dim),
+                            .heads_row = ry_vit_row(p, config->dim),
+                            .sizes = w->now.sized ? c->sizes[w->sizes_now] : NULL,
+                            .log_sizes = c->log_sizes,
+                            .row_list = p->row_list,
+                            .class_row = c->class_row,
+                            .columns = c->columns,
+                            .column_parts = c->column_parts,
+                            .cut = c->cut,
+                            .n_out = w->now.needs.adaptive ? c->n_out + block : NULL,
+                            .scratch = p->attention,
+                            .scratch_each = p->attention_each};
 }
 
-/* ---- deciding ------------------------------------------------------------------------------ */
+/* ---- anchors --------------------------------------------------------------------------------- */
 
-static ry_block_view view_of(const ry_worker *w, uint32_t block, size_t image)
-{
-    const ry_vit_plan *p = w->r->p;
-    const ry_vit_config *c = &p->vit->config;
-    const ry_block_rows *b = &w->now;
-    const ry_attention at = ry_attention_of(w, image);
-    const size_t first = image * b->in;
-    return (ry_block_view){.block = block,
-                           .image = w->r->turn + (uint32_t)image,
-                           .n_tokens = b->in,
-                           .dim = c->dim,
-                           .n_heads = c->n_heads,
-                           .n_prefix = c->n_prefix,
-                           .class_row = at.class_row,
-                           .columns = at.column_parts ? p->cuts.columns + first : NULL,
-                           .qkv = at.qkv,
-                           .qkv_row = at.qkv_row,
-                           .x = ry_tokens(w) + first * c->dim,
-                           .sizes = b->sized ? p->cuts.sizes[w->sizes_now] + first : NULL};
-}
-
-/* Scores of the columns from the parts that attention left, or the class row alone. */
-static void finish_scores(ry_worker *w)
-{
-    static const uint32_t first_row[] = {0};
-    const ry_vit_plan *p = w->r->p;
-    const ry_block_rows *b = &w->now;
-    const size_t blocks = ry_attention_blocks(b->in, p->kernels.attention_rows);
-    const int columns = (b->needs.what & RY_NEED_COLUMNS) != 0;
-    const int class_row = b->way == RY_WAY_LISTED && (b->needs.what & RY_NEED_CLASS_ROW);
-    if (!columns && !class_row) return;
-
-    ry_step step = ry_begin(w, w->r->in->n);
-    for (size_t i; ry_step_next(&step, &i);) {
-        ry_attention at = ry_attention_of(w, i);
-        if (columns) ry_attention_scores(p->cuts.columns + i * b->in, &at, blocks);
-        if (!class_row) continue;
-        at.rows = first_row;
-        at.n_rows = 1;
-        at.out = NULL;
-        p->kernels.attention(&at, 0, p->attention + w->thread * p->attention_each);
-    }
-    ry_step_end(&step);
-}
-
-/* The phases of the hook's decision. */
-static void ask(ry_worker *w, uint32_t block)
+void ry_anchor_enter(ry_worker *w, uint32_t block)
 {
     ry_vit_plan *p = w->r->p;
-    const ry_token_hook *hook = p->hook;
-    const int adaptive = w->now.needs.adaptive;
+    const ry_block_rows *b = &w->now;
+    const size_t C = p->vit->config.dim;
 
-    for (uint32_t phase = 0; hook->work && phase < RY_MAX_PHASES; phase++) {
-        const size_t tiles = hook->tiles(hook->self, block, phase);
-        if (!tiles) break;
-        ry_step step = ry_begin(w, w->r->in->n * tiles);
-        for (size_t t; ry_step_next(&step, &t);) {
-            const ry_block_view view = view_of(w, block, t / tiles);
-            ry_cut cut = cut_of(w, t / tiles);
-            hook->work(hook->self, &view, &cut, phase, (uint32_t)(t % tiles));
-            if (adaptive && tiles == 1) p->cuts.n_out[block] = cut.n_out;
-        }
-        ry_step_end(&step);
+    assert(w->r->in->n == 1); /* the plan runs images one by one */
+    ry_step step = ry_runner_step(w->run, 1);
+    for (size_t i; ry_step_next(&step, &i);) {
+        float *x = ry_tokens(w);
+        const float *row = p->hook->anchor(p->hook->self, block, x);
+        p->anchored[block] = row != NULL;
+        if (!row) continue;
+        memcpy(x + b->in * C, row, C * sizeof *x);
+        if (b->sized) p->cuts.log_sizes[b->in] = 0.0f; /* its size is 1 */
     }
-    if (adaptive)
-        ry_block_rows_fit(&w->now, p->vit->config.n_prefix, w->now.in, p->cuts.n_out[block]);
+    ry_step_end(&step);
+    w->now.anchored = p->anchored[block];
 }
+
+/* ---- deciding -------------------------------------------------------------------------------- */
 
 void ry_cut_decide(ry_worker *w, uint32_t block)
 {
-    const ry_token_hook *hook = w->r->p->hook;
+    const ry_vit_plan *p = w->r->p;
+    const ry_token_hook *hook = p->hook;
+    const ry_block_state s = ry_run_block_state(w, block); /* s.rows is w->now */
 
-    finish_scores(w);
-    ask(w, block);
+    ry_block_decide(w->run, hook, &s);
+    if (w->now.needs.adaptive)
+        ry_block_rows_fit(&w->now, p->vit->config.n_prefix, w->now.in, p->cuts.n_out[block]);
     if (!hook->watch) return;
-    ry_step step = ry_begin(w, w->r->in->n);
+    ry_step step = ry_runner_step(w->run, s.n_images);
     for (size_t i; ry_step_next(&step, &i);) {
-        const ry_block_view view = view_of(w, block, i);
-        const ry_cut cut = cut_of(w, i);
+        const ry_block_view view = ry_block_view_of(&s, i);
+        const ry_cut cut = ry_block_cut(&s, i);
         hook->watch(hook->self, &view, &cut);
     }
     ry_step_end(&step);
 }
 
-/* ---- reducing ------------------------------------------------------------------------------ */
+/* ---- reducing -------------------------------------------------------------------------------- */
 
-/* Bias that fused rows would have had: every token's projection adds it once, times its weight. */
+/* Adds the bias that the projections of all members of a fused row would have added: the product
+ * adds it once. */
 static void add_fused_bias(float *x, const float *bias, size_t dim, const ry_cut *cut,
-                           uint32_t n_tokens, uint32_t first, uint32_t last)
+                           uint32_t n_tokens, const ry_token_chunk *at)
 {
-    for (uint32_t r = first; r < last; r++)
+    for (uint32_t r = at->first; r < at->last; r++)
         if (cut->source[r] == RY_NO_TOKEN)
             ry_row_add(x + r * dim, bias, ry_token_weight_sum(cut, n_tokens, r) - 1.0f, dim);
 }
 
-static void reduce_sizes(ry_worker *w, const ry_block_rows *b, const ry_cut *cut, size_t image)
+static void reduce_sizes(ry_worker *w, const ry_cut *cut, size_t image)
 {
+    const ry_block_rows *b = &w->now;
     const ry_vit_cuts *c = &w->r->p->cuts;
     const float *from = b->sized ? c->sizes[w->sizes_now] + image * b->in : NULL;
     ry_token_sizes(c->sizes[!w->sizes_now] + image * b->out, c->log_sizes + image * b->out, from,
                    cut, b->in);
 }
 
-static void reduce_chunk(ry_worker *w, uint32_t block, int heads, size_t image, uint32_t first)
+static void reduce_chunk(ry_worker *w, uint32_t block, int heads, const ry_token_chunk *at,
+                         const ry_cut *cut)
 {
     ry_vit_plan *p = w->r->p;
     const ry_block_rows *b = &w->now;
     const size_t C = p->vit->config.dim, h_row = ry_vit_row(p, C);
-    const uint32_t last = first + RY_TOKEN_CHUNK < b->out ? first + RY_TOKEN_CHUNK : b->out;
-    const ry_cut cut = cut_of(w, image);
-    const ry_row_lists x = {p->x[w->x_now] + image * b->in * C,
-                            p->x[!w->x_now] + image * b->out * C, C, C};
+    const ry_row_lists x = {p->x[w->x_now] + at->image * b->in * C,
+                            p->x[!w->x_now] + at->image * b->out * C, C, C};
 
-    ry_token_reduce(&x, &cut, b->in, first, last);
+    ry_token_reduce(&x, cut, b->in, at->first, at->last);
     if (heads) {
-        const ry_row_lists h = {p->h + image * b->in * h_row, p->wide + image * b->out * h_row,
-                                h_row, C};
-        const float *bias = ry_linear_bias(p->vit->blocks[block].proj);
-        ry_token_reduce(&h, &cut, b->in, first, last);
-        add_fused_bias(x.to, bias, C, &cut, b->in, first, last);
+        const ry_row_lists h = {p->h + at->image * b->in * h_row,
+                                p->wide + at->image * b->out * h_row, h_row, C};
+        ry_token_reduce(&h, cut, b->in, at->first, at->last);
+        add_fused_bias(x.to, ry_linear_bias(p->vit->blocks[block].proj), C, cut, b->in, at);
     }
-    if (b->needs.mean_length) ry_token_lengths(&x, &cut, b->in, first, last);
+    if (b->needs.mean_length) ry_token_lengths(&x, cut, b->in, at->first, at->last);
 }
 
 void ry_cut_reduce(ry_worker *w, uint32_t block, int heads)
 {
     const ry_block_rows *b = &w->now;
-    const size_t chunks = (b->out + RY_TOKEN_CHUNK - 1) / RY_TOKEN_CHUNK;
+    const ry_block_state s = ry_run_block_state(w, block);
     const int sizes = b->sized || b->needs.sizes;
 
-    ry_step step = ry_begin(w, w->r->in->n * chunks);
+    ry_step step = ry_runner_step(w->run, s.n_images * ry_token_chunks(b->out));
     for (size_t t; ry_step_next(&step, &t);) {
-        const size_t image = t / chunks, chunk = t % chunks;
-        if (chunk == 0 && sizes) {
-            const ry_cut cut = cut_of(w, image);
-            reduce_sizes(w, b, &cut, image);
-        }
-        reduce_chunk(w, block, heads, image, (uint32_t)(chunk * RY_TOKEN_CHUNK));
+        const ry_token_chunk at = ry_token_chunk_of(b->out, t);
+        const ry_cut cut = ry_block_cut(&s, at.image);
+        if (at.first == 0 && sizes) reduce_sizes(w, &cut, at.image);
+        reduce_chunk(w, block, heads, &at, &cut);
     }
     ry_step_end(&step);
     w->x_now = !w->x_now;

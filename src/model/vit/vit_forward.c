@@ -1,78 +1,53 @@
-/* vit_forward.c - runs a plan: patch embedding, blocks of attention and MLP, head.
+/* vit_forward.c - runs the plan of a ViT: patch embedding, blocks of attention and MLP, head.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/status.h"
-#include "base/steps.h"
 #include "image/patches.h"
 #include "model/vit/vit_run.h"
 
-#include <omp.h>
 #include <string.h>
 
-/* y = op of rows that are there in the form that it reads. rows: of each image */
-static void product(ry_worker *w, const ry_linear_op *op, size_t rows, const void *x, float *y)
-{
-    const ry_extent run = {w->r->in->n, rows};
-    ry_step step = ry_begin(w, ry_linear_op_tiles(op, run));
-    for (size_t t; ry_step_next(&step, &t);) ry_linear_op_tile(op, t, run, w->thread, x, y);
-    ry_step_end(&step);
-}
+/* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Shows the floats that a product is about to read to whoever asked for them. */
-static void watch(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x)
+/* Passes the input of the next product to the caller's watch(). */
+static void watch_input(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x)
 {
     const ry_vit_input *in = w->r->in;
     if (!in->watch) return;
-    ry_step step = ry_begin(w, 1);
-    if (w->thread == 0) {
+    ry_step step = ry_runner_step(w->run, 1);
+    if (w->run->thread == 0) {
         step.mine = 1;
-        in->watch(in->watch_user, op, (ry_extent){in->n, rows}, x);
+        in->watch(in->watch_user, op, ry_rows_of_each(w, rows), x);
     }
     ry_step_end(&step);
 }
 
 void ry_run_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
 {
-    watch(w, op, rows, x);
-    if (!ry_linear_op_converts(op)) {
-        product(w, op, rows, x, y);
-        return;
-    }
-    const ry_extent run = {w->r->in->n, rows};
-    ry_step step = ry_begin(w, (run.n_images * rows + RY_CONVERT_ROWS - 1) / RY_CONVERT_ROWS);
-    for (size_t t; ry_step_next(&step, &t);) ry_linear_op_convert(op, t, run, x, w->r->p->low);
-    ry_step_end(&step);
-    product(w, op, rows, w->r->p->low, y);
+    watch_input(w, op, rows, x);
+    ry_runner_linear(w->run, op, ry_rows_of_each(w, rows), x, y);
 }
 
 void ry_run_layernorm(ry_worker *w, float *h, size_t h_row, const float *x, size_t rows,
                       const float *weight, const float *bias, const ry_linear_op *next)
 {
-    enum { ROWS = RY_CONVERT_ROWS };
     const ry_vit_plan *p = w->r->p;
-    const int converts = next && ry_linear_op_converts(next);
-    const ry_extent run = {w->r->in->n, rows / w->r->in->n};
-    const size_t C = p->vit->config.dim;
-    ry_step step = ry_begin(w, (rows + ROWS - 1) / ROWS);
-    for (size_t t; ry_step_next(&step, &t);) {
-        const size_t first = t * ROWS, count = rows - first < ROWS ? rows - first : ROWS;
-        p->kernels.layernorm(h + first * h_row, h_row, x + first * C, C, count, C, weight, bias,
-                             (float)p->vit->config.norm_eps);
-        if (converts) ry_linear_op_convert(next, t, run, h, p->low);
-    }
-    ry_step_end(&step);
+    const ry_norm norm = {&p->kernels, weight, bias, p->vit->config.dim,
+                          (float)p->vit->config.norm_eps};
+    ry_runner_norm(w->run, &norm, ry_rows_of_each(w, rows), x, h, h_row, next);
 }
 
-/* y = op(LayerNorm x), with the normalised rows in h. rows: of each image */
+/* y = op(LayerNorm x), with the normalized rows in h. rows: of each image */
 static void norm_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x,
                         const float *weight, const float *bias, float *h, float *y)
 {
     const size_t h_row = ry_vit_row(w->r->p, w->r->p->vit->config.dim);
-    ry_run_layernorm(w, h, h_row, x, w->r->in->n * rows, weight, bias, op);
-    watch(w, op, rows, h);
-    product(w, op, rows, ry_linear_op_converts(op) ? w->r->p->low : h, y);
+    ry_run_layernorm(w, h, h_row, x, rows, weight, bias, op);
+    watch_input(w, op, rows, h);
+    ry_runner_product(w->run, op, ry_rows_of_each(w, rows), h, y);
 }
 
-/* x = [prefix, patches W + b] + positions, in CLIP normalised */
+/* ---- patches --------------------------------------------------------------------------------- */
+
+/* x = [prefix, patches W + b] + positions; normalized in CLIP */
 static void embed(ry_worker *w)
 {
     ry_vit_plan *p = w->r->p;
@@ -81,7 +56,7 @@ static void embed(ry_worker *w)
     const size_t C = c->dim, P = p->vit->n_patches, N = P + c->n_prefix, S = c->image_size;
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
 
-    ry_step step = ry_begin(w, in->n);
+    ry_step step = ry_runner_step(w->run, in->n);
     for (size_t i; ry_step_next(&step, &i);) {
         float *x = p->x[0] + i * N * C, *rows = p->wide + i * P * patch;
         memcpy(x, p->vit->prefix, c->n_prefix * C * sizeof(float));
@@ -94,62 +69,29 @@ static void embed(ry_worker *w)
     }
     ry_step_end(&step);
     ry_run_linear(w, p->patch_embed, P, p->wide,
-                  p->x[0] + c->n_prefix * C); /* += : positions are there already */
+                  p->x[0] + c->n_prefix * C); /* adds to the positions */
     if (p->vit->pre_norm_w)
-        ry_run_layernorm(w, p->x[0], C, p->x[0], in->n * N, p->vit->pre_norm_w, p->vit->pre_norm_b,
-                         NULL);
+        ry_run_layernorm(w, p->x[0], C, p->x[0], N, p->vit->pre_norm_w, p->vit->pre_norm_b, NULL);
 }
 
-ry_attention ry_attention_of(const ry_worker *w, size_t i)
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* h = attention of the block's query rows: all, those that the cut chose, or the prefix */
+static void attend(ry_worker *w, uint32_t i)
 {
-    const ry_vit_plan *p = w->r->p;
     const ry_block_rows *b = &w->now;
-    const size_t C = p->vit->config.dim, N = b->in + (b->anchored != 0), H = p->vit->config.n_heads;
-    ry_attention at = {.n_tokens = N, .n_heads = H, .head = C / H, .columns = b->needs.columns};
-    at.qkv_row = ry_vit_row(p, 3 * C);
-    at.out_row = ry_vit_row(p, C);
-    at.qkv = p->wide + i * N * at.qkv_row;
-    at.out = p->h + i * b->attend * at.out_row;
-    if (b->anchored) { /* a key that asks nothing */
-        at.rows = p->row_list;
-        at.n_rows = b->in;
-    }
-    if (b->sized) {
-        at.key_bias = p->cuts.log_sizes + i * N;
-        at.row_weight = p->cuts.sizes[w->sizes_now] + i * N;
-    } else {
-        at.columns.row_weights = 0; /* all 1 */
-    }
-    if (!b->decide) return at;
-    if (b->needs.what & RY_NEED_CLASS_ROW) at.class_row = p->cuts.class_row + i * N;
-    if (b->needs.what & RY_NEED_COLUMNS) {
-        const size_t blocks = ry_attention_blocks(b->in, p->kernels.attention_rows);
-        at.column_parts = p->cuts.column_parts + i * N * blocks * ry_column_sets(&at.columns, H);
-    }
-    return at;
-}
-
-/* The query rows of a block that does not need them all: those its cut chose, or the prefix. */
-static const uint32_t *rows_of(const ry_vit_plan *p, const ry_block_rows *b, size_t image)
-{
-    const size_t N = p->vit->n_patches + p->vit->config.n_prefix;
-    return b->way == RY_WAY_LISTED ? p->cuts.source + image * N : p->row_list;
-}
-
-static void attention(ry_worker *w)
-{
-    const ry_vit_plan *p = w->r->p;
-    const ry_block_rows *b = &w->now;
-    const size_t blocks = ry_attention_blocks(b->attend, p->kernels.attention_rows);
-    ry_step step = ry_begin(w, w->r->in->n * blocks);
+    const ry_block_state s = ry_run_block_state(w, i);
+    const size_t blocks = ry_attention_blocks(b->attend, s.kernels->attention_rows);
+    ry_step step = ry_runner_step(w->run, s.n_images * blocks);
     for (size_t t; ry_step_next(&step, &t);) {
-        ry_attention at = ry_attention_of(w, t / blocks);
-        if (b->way == RY_WAY_LISTED || b->way == RY_WAY_PREFIX) {
-            at.rows = rows_of(p, b, t / blocks);
+        const size_t image = t / blocks;
+        ry_attention at = ry_block_attention(&s, image);
+        if (b->path == RY_PATH_LISTED || b->path == RY_PATH_PREFIX) {
+            at.rows = b->path == RY_PATH_LISTED ? s.cut.source + image * s.stride : s.row_list;
             at.n_rows = b->attend;
-            at.class_row = NULL; /* it was made for the decision */
+            at.class_row = NULL; /* already computed for the decision */
         }
-        p->kernels.attention(&at, t % blocks, p->attention + w->thread * p->attention_each);
+        s.kernels->attention(&at, t % blocks, s.scratch + w->run->thread * s.scratch_each);
     }
     ry_step_end(&step);
 }
@@ -158,67 +100,67 @@ static void attention(ry_worker *w)
 static void project_qkv(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
-    const ry_vit_block *weights = &p->vit->blocks[i];
+    const ry_block_weights *weights = &p->vit->blocks[i];
     const int anchored = w->now.anchored != 0;
     norm_linear(w, anchored ? p->ops[i].qkv_anchored : p->ops[i].qkv, w->now.in + (size_t)anchored,
                 ry_tokens(w), weights->norm1_w, weights->norm1_b, p->h, p->wide);
 }
 
 /* x += MLP(LayerNorm x) over the block's rows of all images */
-static void mlp(ry_worker *w, uint32_t i, float *x, float *h)
+static void add_mlp(ry_worker *w, uint32_t i, float *x, float *h)
 {
     ry_vit_plan *p = w->r->p;
-    const ry_vit_block *weights = &p->vit->blocks[i];
+    const ry_block_weights *weights = &p->vit->blocks[i];
 
     norm_linear(w, p->ops[i].fc1, w->now.mlp, x, weights->norm2_w, weights->norm2_b, h, p->wide);
     ry_run_linear(w, p->ops[i].fc2, w->now.mlp, p->wide, x);
 }
 
-static void block(ry_worker *w, uint32_t i)
+static void run_block(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
     const ry_block_rows *b = &w->now;
     const int by_tokens = (b->needs.what & RY_NEED_TOKENS) != 0;
 
     project_qkv(w, i);
-    if (b->way == RY_WAY_LISTED) ry_cut_decide(w, i);
-    attention(w);
-    if (b->decide && b->way != RY_WAY_LISTED && !by_tokens) ry_cut_decide(w, i);
-    if (b->way == RY_WAY_LISTED) ry_cut_reduce(w, i, 0);
-    if (b->way == RY_WAY_BEFORE) ry_cut_reduce(w, i, 1);
-    ry_run_linear(w, p->ops[i].proj, b->project, b->way == RY_WAY_BEFORE ? p->wide : p->h,
+    if (b->path == RY_PATH_LISTED) ry_cut_decide(w, i);
+    attend(w, i);
+    if (b->decide && b->path != RY_PATH_LISTED && !by_tokens) ry_cut_decide(w, i);
+    if (b->path == RY_PATH_LISTED) ry_cut_reduce(w, i, 0);
+    if (b->path == RY_PATH_BEFORE) ry_cut_reduce(w, i, 1);
+    ry_run_linear(w, p->ops[i].proj, b->project, b->path == RY_PATH_BEFORE ? p->wide : p->h,
                   ry_tokens(w));
     if (b->decide && by_tokens) ry_cut_decide(w, i);
-    if (b->way == RY_WAY_AFTER) ry_cut_reduce(w, i, 0);
-    mlp(w, i, ry_tokens(w), p->h);
-    if (b->way == RY_WAY_END) ry_cut_reduce(w, i, 0);
+    if (b->path == RY_PATH_AFTER) ry_cut_reduce(w, i, 0);
+    add_mlp(w, i, ry_tokens(w), p->h);
+    if (b->path == RY_PATH_END) ry_cut_reduce(w, i, 0);
 }
 
 /* After the last block only the class (and distillation) rows are read. They need the keys and
- * values of all tokens, but no other row needs its attention, projection or MLP: the same result
- * for three quarters of a block less. */
-static void last_block(ry_worker *w, uint32_t i)
+ * values of all tokens, but the other rows need no attention, projection or MLP: the same result
+ * with a quarter of the work. */
+static void run_last_block(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
     const ry_block_rows *b = &w->now;
 
     ry_gather_prefix(w, b->in);
     project_qkv(w, i);
-    attention(w); /* of the prefix rows, one image after the other in h */
+    attend(w, i); /* the prefix rows of all images, without gaps in h */
     ry_run_linear(w, p->ops[i].proj, b->project, p->h, p->pooled_x);
-    mlp(w, i, p->pooled_x, p->pooled_h);
+    add_mlp(w, i, p->pooled_x, p->pooled_h);
 }
 
-/* Thread 0, the caller's, speaks to the outside while the others wait. */
-static int report(ry_worker *w, uint32_t index, uint32_t n_tokens)
+/* Thread 0, the caller's, calls tap and progress while the others wait. Returns 1 to stop. */
+static int report_block(ry_worker *w, uint32_t index, uint32_t n_tokens)
 {
     ry_vit_run *r = w->r;
     if (!r->in->progress && !r->in->tap) return 0;
     const uint32_t L = r->p->vit->config.n_blocks;
-    ry_step step = ry_begin(w, 1);
-    if (w->thread == 0) {
+    ry_step step = ry_runner_step(w->run, 1);
+    if (w->run->thread == 0) {
         step.mine = 1;
-        if (r->in->tap && index < L && w->now.way == RY_WAY_PREFIX)
+        if (r->in->tap && index < L && w->now.path == RY_PATH_PREFIX)
             r->in->tap(r->in->tap_user, index, r->p->pooled_x, r->p->vit->config.n_prefix);
         else if (r->in->tap)
             r->in->tap(r->in->tap_user, index, ry_tokens(w), n_tokens);
@@ -230,7 +172,7 @@ static int report(ry_worker *w, uint32_t index, uint32_t n_tokens)
     return r->stop;
 }
 
-/* The plan's rows of block i; after an adaptive cut this image has fewer. */
+/* Loads the plan's rows of block i; after an adaptive cut this image has fewer. */
 static void begin_block(ry_worker *w, uint32_t i, uint32_t tokens)
 {
     const ry_vit_plan *p = w->r->p;
@@ -241,40 +183,28 @@ static void begin_block(ry_worker *w, uint32_t i, uint32_t tokens)
     if (w->now.anchored) ry_anchor_enter(w, i);
 }
 
-static void forward(ry_worker *w)
+static void run_thread(ry_runner *run, void *user)
 {
-    ry_vit_run *r = w->r;
+    ry_vit_run *r = user;
+    ry_worker worker = {.r = r, .run = run}, *w = &worker;
     const ry_vit_plan *p = r->p;
     const uint32_t L = p->vit->config.n_blocks;
     uint32_t tokens = p->vit->n_patches + p->vit->config.n_prefix;
 
     embed(w);
-    if (report(w, L, tokens)) return;
+    if (report_block(w, L, tokens)) return;
     for (uint32_t i = 0; i < L; i++) {
         begin_block(w, i, tokens);
-        if (w->now.way == RY_WAY_PREFIX)
-            last_block(w, i);
+        if (w->now.path == RY_PATH_PREFIX)
+            run_last_block(w, i);
         else
-            block(w, i);
+            run_block(w, i);
         tokens = w->now.out;
-        if (w->thread == 0) r->block_macs += ry_block_rows_macs(&w->now, &p->vit->config);
-        if (report(w, i, tokens)) return;
+        if (w->run->thread == 0) r->block_macs += ry_block_rows_macs(&w->now, &p->vit->config);
+        if (report_block(w, i, tokens)) return;
     }
-    if (w->now.way != RY_WAY_PREFIX) ry_pool_rows(w, tokens);
+    if (w->now.path != RY_PATH_PREFIX) ry_pool_rows(w, tokens);
     ry_head(w);
-}
-
-static void run_threads(ry_vit_run *r)
-{
-    ry_vit_plan *p = r->p;
-    for (size_t i = 0; i < p->n_tickets; i++) ry_ticket_reset(&p->tickets[i]);
-#pragma omp parallel num_threads(p->n_threads)
-    {
-        ry_worker w = {.r = r, .thread = (unsigned)omp_get_thread_num()};
-        omp_set_num_threads(
-            1); /* for this region's tasks: a tile never spawns threads of its own */
-        forward(&w);
-    }
 }
 
 /* Image i of a batch alone. */
@@ -297,7 +227,7 @@ renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *out)
             r.in = &one;
             r.out = out + (size_t)r.turn * p->n_outputs;
         }
-        run_threads(&r);
+        ry_team_run(&p->team, run_thread, &r);
         if (in->answered && !r.stop) in->answered(in->answered_user, r.turn, r.out);
     }
     if (r.stop) return RENYI_ERR_ABORTED;

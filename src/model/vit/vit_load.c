@@ -1,11 +1,107 @@
-/* vit_load.c - the parts of a Vision Transformer from the tensors of a checkpoint.
+/* vit_load.c - loads the weights of a ViT from a checkpoint, and resamples its position embedding
+ * to another grid.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "model/common/weight_loader.h"
-#include "model/vit/pos_embed.h"
 
 #include <math.h>
+#include <string.h>
+
+/* ---- position embeddings: bicubic resampling of a square grid of vectors, as two products with
+ * one small matrix R [n_out, n_in], first rows, then columns
+ * ---------------------------------------- */
+
+/* Keys' cubic convolution kernel with free parameter a. */
+static double cubic(double x, double a)
+{
+    x = fabs(x);
+    if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
+    if (x < 2.0) return (((x - 5.0) * x + 8.0) * x - 4.0) * a;
+    return 0.0;
+}
+
+/* Sample positions below are floats as in torch; doubles would differ from it by more than all
+ * other rounding together. */
+
+/* Row `o` of R for the antialiased filter: taps outside the grid are left out and the others
+ * scaled to a sum of 1. */
+static void antialias_row(float *row, uint32_t o, uint32_t n_out, uint32_t n_in)
+{
+    const float scale = (float)n_in / (float)n_out;
+    const double widen = scale > 1.0f ? scale : 1.0;
+    const double centre = scale * ((float)o + 0.5f), support = 2.0 * widen;
+    const double first = floor(centre - support + 0.5), end = floor(centre + support + 0.5);
+    const uint32_t from = first > 0.0 ? (uint32_t)first : 0;
+    const uint32_t to = end < n_in ? (uint32_t)end : n_in;
+    double sum = 0.0;
+    for (uint32_t i = from; i < to; i++) sum += cubic((i + 0.5 - centre) / widen, -0.5);
+    for (uint32_t i = from; i < to; i++)
+        row[i] = (float)(cubic((i + 0.5 - centre) / widen, -0.5) / sum);
+}
+
+/* Row `o` of R for the plain filter: a tap outside the grid reads the edge. */
+static void plain_row(float *row, uint32_t o, uint32_t n_out, uint32_t n_in)
+{
+    const float scale = (float)n_in / (float)n_out;
+    const double at = scale * ((float)o + 0.5f) - 0.5f, base = floor(at);
+    for (int tap = -1; tap <= 2; tap++) {
+        const double i = fmin(fmax(base + tap, 0.0), (double)n_in - 1.0);
+        row[(uint32_t)i] += (float)cubic(at - (base + tap), -0.75);
+    }
+}
+
+static void fill_resampling(float *r, uint32_t n_out, uint32_t n_in, ry_pos_filter filter)
+{
+    memset(r, 0, (size_t)n_out * n_in * sizeof *r);
+    for (uint32_t o = 0; o < n_out; o++) {
+        float *row = r + (size_t)o * n_in;
+        if (filter == RY_POS_ANTIALIAS)
+            antialias_row(row, o, n_out, n_in);
+        else
+            plain_row(row, o, n_out, n_in);
+    }
+}
+
+/* out[o] = sum_i R[o, i] in[i] over vectors of `width` floats; stored one after the other. */
+static void apply_resampling(float *out, const float *in, const float *r, uint32_t n_out,
+                             uint32_t n_in, size_t width)
+{
+    for (uint32_t o = 0; o < n_out; o++) {
+        float *y = out + o * width;
+        memset(y, 0, width * sizeof *y);
+        for (uint32_t i = 0; i < n_in; i++) {
+            const float w = r[(size_t)o * n_in + i];
+            const float *x = in + i * width;
+            if (w == 0.0f) continue;
+            for (size_t k = 0; k < width; k++) y[k] += w * x[k];
+        }
+    }
+}
+
+renyi_status ry_pos_embed_resample(float *out, uint32_t n_out, const float *in, uint32_t n_in,
+                                   uint32_t dim, ry_pos_filter filter, const renyi_allocator *al,
+                                   renyi_error *err)
+{
+    if (n_out == n_in) {
+        memcpy(out, in, (size_t)n_in * n_in * dim * sizeof *out);
+        return RENYI_OK;
+    }
+    /* R, then the grid after the columns were resampled: [n_in, n_out, dim]. */
+    const size_t matrix = (size_t)n_out * n_in, half = matrix * dim;
+    float *r = ry_alloc(al, matrix + half, sizeof *r);
+    if (!r) return ry_fail_nomem(err, (matrix + half) * sizeof *r);
+    float *mid = r + matrix;
+    fill_resampling(r, n_out, n_in, filter);
+    for (uint32_t y = 0; y < n_in; y++)
+        apply_resampling(mid + (size_t)y * n_out * dim, in + (size_t)y * n_in * dim, r, n_out, n_in,
+                         dim);
+    apply_resampling(out, mid, r, n_out, n_in, (size_t)n_out * dim);
+    ry_free(al, r);
+    return RENYI_OK;
+}
+
+/* ---- parts of the model ---------------------------------------------------------------------- */
 
 typedef struct loader {
     ry_loader base;
@@ -13,11 +109,9 @@ typedef struct loader {
     renyi_dtype dtype; /* of the blocks' products */
 } loader;
 
-/* ---- where matrices come from -------------------------------------------------------------- */
-
-/* One weight and its bias. Patch embedding and heads stay f32: a hundredth of the work, and all
- * precision passes them. */
-static ry_linear_source end_source(ry_vit_role w, ry_vit_role b, size_t n_out, size_t n_in,
+/* One weight and its bias. Patch embedding and heads stay f32: they are a hundredth of the work,
+ * and errors there affect every output. */
+static ry_linear_source end_source(ry_tensor_role w, ry_tensor_role b, size_t n_out, size_t n_in,
                                    ry_epilogue epilogue)
 {
     return (ry_linear_source){.w = {w},
@@ -29,12 +123,10 @@ static ry_linear_source end_source(ry_vit_role w, ry_vit_role b, size_t n_out, s
                               .dtype = RENYI_DTYPE_F32};
 }
 
-/* ---- the parts of the model ---------------------------------------------------------------- */
-
-/* prefix row i = token i + its position; both live in scratch or in *v only. */
+/* prefix row i = token i + its position */
 static renyi_status load_prefix(loader *ld, const float *pos)
 {
-    static const ry_vit_role tokens[] = {RY_CLS_TOKEN, RY_DIST_TOKEN};
+    static const ry_tensor_role tokens[] = {RY_CLS_TOKEN, RY_DIST_TOKEN};
     const size_t dim = ld->v->config.dim, n = ld->v->config.n_prefix;
     ld->v->prefix = ry_alloc(ld->base.al, n * dim, sizeof(float));
     if (!ld->v->prefix) return ry_fail_nomem(ld->base.err, n * dim * sizeof(float));
@@ -104,12 +196,13 @@ static renyi_status load_all(loader *ld)
     return load_heads(ld);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the whole model
+ * ----------------------------------------------------------------------------- */
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Floats that the largest matrix with its bias and scale, or the positions, need. configure bounded
- * every factor, so nothing overflows. */
+/* Floats of the largest matrix with bias and scale, or of the positions. Nothing overflows:
+ * ry_vit_configure limits every factor. */
 static size_t scratch_floats(const loader *ld)
 {
     const ry_vit_config *c = &ld->v->config;
@@ -133,8 +226,8 @@ renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_chec
                  .v = out,
                  .dtype = dtype};
     *out = (ry_vit){.config = *config};
-    if (!ry_vit_naming_find(&ld.base.naming, ckpt->tensors)) /* configure has found it there */
-        return ry_fail(err, RENYI_ERR_ARG, -1, "the configuration is of another checkpoint");
+    if (!ry_vit_naming_find(&ld.base.naming, ckpt->tensors)) /* ry_vit_configure found it */
+        return ry_fail(err, RENYI_ERR_ARG, -1, "the configuration belongs to another checkpoint");
     RY_TRY(ry_loader_begin(&ld.base, scratch_floats(&ld)));
     const renyi_status st = load_all(&ld);
     ry_loader_end(&ld.base);
@@ -146,7 +239,7 @@ renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_chec
 void ry_vit_free(ry_vit *v, const renyi_allocator *al)
 {
     for (uint32_t i = 0; v->blocks && i < v->config.n_blocks; i++)
-        ry_vit_block_free(&v->blocks[i], al);
+        ry_block_weights_free(&v->blocks[i], al);
     float *const vectors[] = {v->prefix,     v->pos,    v->pre_norm_w,
                               v->pre_norm_b, v->norm_w, v->norm_b};
     ry_linear *const linears[] = {v->patch_embed, v->projection, v->head, v->head_dist};

@@ -1,4 +1,4 @@
-/* vit_plan.c - makes a plan: token counts, bound products, the arena.
+/* vit_plan.c - makes the plan of a ViT: token counts, bound products, the arena.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/vit/vit_plan.h"
 
@@ -6,11 +6,19 @@
 #include "base/arena.h"
 #include "base/status.h"
 
-#include <string.h>
+/* Steps of a block: LayerNorm and product of qkv, attention, conversion and product of proj,
+ * LayerNorm and product of fc1, conversion and product of fc2, gathering the prefix, the report
+ * (11); four calls of watch(); an anchor; a cut: scores, phases, watch(), reducing. Of the ends:
+ * patches, three steps of their product, LayerNorm, a report; pooling (2), LayerNorm, two products
+ * of three steps, averaging. test_runner.c checks that no run needs more. */
+enum {
+    STEPS_PER_BLOCK = 11 + 4 + 1 + 3 + RY_MAX_PHASES,
+    STEPS_OF_ENDS = 1 + 3 + 1 + 1 + 2 + 1 + 2 * 3 + 1
+};
 
 static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Sums per column that the greediest block wants. */
+/* The most sums per column that any block needs. */
 static size_t most_column_sets(const ry_vit_plan *p)
 {
     size_t most = 0;
@@ -35,12 +43,12 @@ static void layout_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
 
     c->class_row = RY_TAKE(a, float, tokens);
     c->columns = RY_TAKE(a, float, tokens);
-    c->column_parts = RY_TAKE(a, double, tokens *parts);
-    c->source = RY_TAKE(a, uint32_t, tokens);
-    c->target = RY_TAKE(a, uint32_t, tokens);
-    c->weight = RY_TAKE(a, float, tokens);
-    c->score = RY_TAKE(a, float, tokens);
-    c->rescued = RY_TAKE(a, uint8_t, tokens);
+    c->column_parts = RY_TAKE(a, double, (tokens * parts));
+    c->cut.source = RY_TAKE(a, uint32_t, tokens);
+    c->cut.target = RY_TAKE(a, uint32_t, tokens);
+    c->cut.weight = RY_TAKE(a, float, tokens);
+    c->cut.score = RY_TAKE(a, float, tokens);
+    c->cut.rescued = RY_TAKE(a, uint8_t, tokens);
     c->n_out = RY_TAKE(a, uint32_t, p->vit->config.n_blocks);
     for (int i = 0; i < 2; i++) c->sizes[i] = RY_TAKE(a, float, tokens);
     c->log_sizes = RY_TAKE(a, float, tokens);
@@ -51,14 +59,14 @@ static size_t low_bytes(const ry_vit *v, size_t rows)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < v->config.n_blocks; i++) {
-        const ry_vit_block *b = &v->blocks[i];
+        const ry_block_weights *b = &v->blocks[i];
         const ry_linear *const linears[] = {b->qkv, b->proj, b->fc1, b->fc2};
         for (int k = 0; k < 4; k++) most = max_size(most, ry_linear_input_bytes(linears[k], rows));
     }
     return most;
 }
 
-/* The only place that knows the order and the size of the buffers. */
+/* The order and the sizes of all buffers. */
 static void layout(ry_arena *a, ry_vit_plan *p)
 {
     const ry_vit_config *c = &p->vit->config;
@@ -68,22 +76,23 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     const size_t wide = max_size(max_size(3 * C, c->mlp_dim), patch);
     const size_t pooled = ry_vit_pooled_rows(c);
 
-    p->x[0] = RY_TAKE(a, float, rows *C);
-    p->x[1] = RY_TAKE(a, float, p->hook ? rows *C : 0);
-    p->h = RY_TAKE(a, float, rows *ry_vit_row(p, C));
-    p->wide = RY_TAKE(a, float, rows *ry_vit_row(p, wide));
-    p->low = RY_TAKE(a, uint8_t, low_bytes(p->vit, rows));
-    p->pooled_x = RY_TAKE(a, float, B *pooled *C);
-    p->pooled_h = RY_TAKE(a, float, B *pooled *ry_vit_row(p, C));
+    p->x[0] = RY_TAKE(a, float, (rows * C));
+    p->x[1] = RY_TAKE(a, float, p->hook ? (rows * C) : 0);
+    p->h = RY_TAKE(a, float, (rows * ry_vit_row(p, C)));
+    p->wide = RY_TAKE(a, float, (rows * ry_vit_row(p, wide)));
+    p->team.low = RY_TAKE(a, uint8_t, low_bytes(p->vit, rows));
+    p->pooled_x = RY_TAKE(a, float, (B * pooled * C));
+    p->pooled_h = RY_TAKE(a, float, (B * pooled * ry_vit_row(p, C)));
     p->row_list = RY_TAKE(a, uint32_t, p->has_anchors ? N : c->n_prefix);
     p->anchored = RY_TAKE(a, uint8_t, p->has_anchors ? c->n_blocks : 0);
     p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
-    p->embedding = RY_TAKE(a, float, p->vit->words ? B *ry_vit_row(p, ry_vit_embed_dim(c)) : 0);
+    p->embedding =
+        RY_TAKE(a, float, p->vit->text_head ? (B * ry_vit_row(p, ry_vit_embed_dim(c))) : 0);
     p->attention_each =
         ry_attention_scratch(most_keys(p), C / c->n_heads, p->kernels.attention_rows);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
-    p->attention = RY_TAKE(a, float, p->n_threads * p->attention_each);
-    p->tickets = RY_TAKE(a, ry_ticket, p->n_tickets);
+    p->attention = RY_TAKE(a, float, p->team.n_threads * p->attention_each);
+    p->team.tickets = RY_TAKE(a, ry_ticket, p->team.n_tickets);
     if (p->hook) layout_cuts(a, p, rows);
 }
 
@@ -111,12 +120,12 @@ static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator
                                renyi_error *err)
 {
     const ry_vit_config *c = &p->vit->config;
-    const ry_vit_block *w = &p->vit->blocks[i];
+    const ry_block_weights *w = &p->vit->blocks[i];
     const ry_block_rows *r = &p->rows[i];
     ry_block_ops *b = &p->ops[i];
     const size_t C = c->dim, M = c->mlp_dim;
     const size_t in = r->in, mid = r->project, out = r->mlp;
-    const unsigned t = p->n_threads;
+    const unsigned t = p->team.n_threads;
     const size_t h = ry_vit_row(p, C), qkv = ry_vit_row(p, 3 * C), mlp = ry_vit_row(p, M);
     RY_TRY(ry_linear_op_new(&b->qkv, w->qkv, in, packed(h, in), packed(qkv, in), t, al, err));
     if (r->anchored)
@@ -135,8 +144,8 @@ static renyi_status bind_answer(ry_vit_plan *p, renyi_output output, const renyi
     const size_t h = ry_vit_row(p, c->dim), e = ry_vit_row(p, ry_vit_embed_dim(c));
     const ry_rows pooled = {h, ry_vit_pooled_rows(c) * h}, out = {p->n_outputs, p->n_outputs};
     const ry_rows embedding = {e, e};
-    const int logits = output == RENYI_OUTPUT_AUTO, words = logits && v->words;
-    const unsigned t = p->n_threads;
+    const int logits = output == RENYI_OUTPUT_AUTO, text_head = logits && v->text_head;
+    const unsigned t = p->team.n_threads;
 
     if (logits && v->head) {
         RY_TRY(ry_linear_op_new(&p->head, v->head, 1, pooled, out, t, al, err));
@@ -144,9 +153,10 @@ static renyi_status bind_answer(ry_vit_plan *p, renyi_output output, const renyi
         return ry_linear_op_new(&p->head_dist, v->head_dist, 1, pooled, out, t, al, err);
     }
     if (v->projection)
-        RY_TRY(ry_linear_op_new(&p->projection, v->projection, 1, pooled, words ? embedding : out,
-                                t, al, err));
-    return words ? ry_linear_op_new(&p->words, v->words, 1, embedding, out, t, al, err) : RENYI_OK;
+        RY_TRY(ry_linear_op_new(&p->projection, v->projection, 1, pooled,
+                                text_head ? embedding : out, t, al, err));
+    return text_head ? ry_linear_op_new(&p->text_head, v->text_head, 1, embedding, out, t, al, err)
+                     : RENYI_OK;
 }
 
 static renyi_status bind_ends(ry_vit_plan *p, renyi_output output, const renyi_allocator *al,
@@ -158,14 +168,14 @@ static renyi_status bind_ends(ry_vit_plan *p, renyi_output output, const renyi_a
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
 
     RY_TRY(ry_linear_op_new(&p->patch_embed, v->patch_embed, P, (ry_rows){patch, patch * P},
-                            (ry_rows){C, C * N}, p->n_threads, al, err));
+                            (ry_rows){C, C * N}, p->team.n_threads, al, err));
     return bind_answer(p, output, al, err);
 }
 
 double ry_vit_ends_macs(const ry_vit_plan *p)
 {
     const ry_vit_config *c = &p->vit->config;
-    const ry_linear_op *const ends[] = {p->head, p->head_dist, p->words, p->projection};
+    const ry_linear_op *const ends[] = {p->head, p->head_dist, p->text_head, p->projection};
     double macs = p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * c->dim;
     for (int i = 0; i < 4; i++)
         if (ends[i])
@@ -192,9 +202,9 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
     p->vit = vit;
     p->hook = opt->hook;
     p->max_batch = opt->max_batch;
-    p->n_threads = opt->n_threads;
+    p->team.n_threads = opt->n_threads;
     p->n_outputs = ry_vit_outputs(&vit->config, opt->output);
-    p->n_tickets = RY_STEPS_PER_BLOCK * (size_t)L + RY_STEPS_AT_ENDS;
+    p->team.n_tickets = STEPS_PER_BLOCK * (size_t)L + STEPS_OF_ENDS;
     ry_kernels_init(&p->kernels, opt->level);
     p->rows = ry_calloc(al, L, sizeof *p->rows);
     p->ops = ry_calloc(al, L, sizeof *p->ops);
@@ -228,7 +238,8 @@ void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al)
         ry_linear_op_free(b->fc1, al);
         ry_linear_op_free(b->fc2, al);
     }
-    ry_linear_op *const ends[] = {p->patch_embed, p->head, p->head_dist, p->words, p->projection};
+    ry_linear_op *const ends[] = {p->patch_embed, p->head, p->head_dist, p->text_head,
+                                  p->projection};
     for (int i = 0; i < 5; i++) ry_linear_op_free(ends[i], al);
     ry_free(al, p->rows);
     ry_free(al, p->ops);

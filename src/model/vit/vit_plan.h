@@ -1,43 +1,27 @@
-/* vit_plan.h - everything a run of a Vision Transformer needs, fixed beforehand: the token count of
- * every block, every matrix product bound to its rows, one arena of activations. A run then
- * allocates nothing and makes no decision but which tokens stay.
+/* vit_plan.h - everything that a run of a Vision Transformer needs, fixed beforehand: the token
+ * count of every block, every matrix product bound to its rows, one arena of activations. A run
+ * then allocates nothing; only which tokens stay is decided during it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VIT_PLAN_H
 #define RY_VIT_PLAN_H
 
-#include "base/steps.h"
-#include "kernels/kernels.h"
-#include "model/vit/vit_rows.h"
-
-/* Steps of a block: eleven of its own, four to watch, an anchor, and those of a cut (vit_cut.c).
- * Before the blocks: patches and their product (two steps with a watcher, three if it converted),
- * LayerNorm, a report. After them: pooling (two), LayerNorm, two products, and one for what joins
- * them. */
-enum {
-    RY_MAX_PHASES = 8,
-    RY_STEPS_PER_BLOCK = 11 + 4 + 1 + 3 + RY_MAX_PHASES,
-    RY_STEPS_AT_ENDS = 1 + 3 + 1 + 1 + 2 + 1 + 2 * 3 + 1
-};
+#include "model/vit/token_cut.h"
 
 typedef struct ry_block_ops {
     ry_linear_op *qkv, *proj, *fc1, *fc2;
-    ry_linear_op *qkv_anchored; /* qkv of one row more; NULL = the block never has an anchor */
+    ry_linear_op *qkv_anchored; /* qkv with one more row; NULL = the block never has an anchor */
 } ry_block_ops;
 
-/* What the cuts of a run are made of; all NULL in a dense plan. */
+/* Buffers of the cuts of a run; all NULL in a dense plan. */
 typedef struct ry_vit_cuts {
     float *class_row;     /* [B, N] */
     float *columns;       /* [B, N] */
     double *column_parts; /* [B, row blocks, sets, N] */
-    uint32_t *source;     /* [B, N] decisions: hook.h, ry_cut */
-    uint32_t *target;     /* [B, N] */
-    float *weight;        /* [B, N] */
-    float *score;         /* [B, N] */
-    uint8_t *rescued;     /* [B, N] */
-    uint32_t *n_out;      /* [L] rows that adaptive cuts leave of the image at work; one for each
-                             block, since a thread may still be reading it when others are in the next */
-    float *sizes[2];      /* [B, N] patches that tokens stand for, before and after a cut */
-    float *log_sizes;     /* [B, N] */
+    ry_cut cut;           /* the decision of the current block; each list is [B, N] */
+    uint32_t *n_out;  /* [L] rows that adaptive cuts leave of the current image. One per block: a
+                         thread may still read one while others write that of the next block */
+    float *sizes[2];  /* [B, N] patches that tokens stand for, before and after a cut */
+    float *log_sizes; /* [B, N] */
 } ry_vit_cuts;
 
 typedef struct ry_vit_plan {
@@ -45,41 +29,38 @@ typedef struct ry_vit_plan {
     ry_kernels kernels;
     const ry_token_hook *hook; /* NULL = dense; borrowed */
     uint32_t max_batch;
-    unsigned n_threads;
     int one_by_one;     /* images of a batch run one after the other: a cut is adaptive, a block may
-                           have an anchor, or somebody asked for it */
+                           have an anchor, or the options ask for it */
     int has_anchors;    /* some block may have one */
     double last_macs;   /* per image, of the last run that was not stopped */
-    uint32_t n_outputs; /* floats of an answer */
+    uint32_t n_outputs; /* floats of an output */
     ry_linear_op *patch_embed;
-    /* A run ends with one of three: the head (or two), the words on the embedding, or nothing more
-     * than the embedding, which may be projected. */
-    ry_linear_op *head, *head_dist, *words, *projection;
+    /* The last product is one of three: the head (or two heads), the text head on the embedding, or
+     * the projection. An embedding without projection needs none of them. */
+    ry_linear_op *head, *head_dist, *text_head, *projection;
     ry_block_rows *rows; /* [L] */
     ry_block_ops *ops;   /* [L] */
-    size_t n_tickets;
+    ry_team team;        /* its `low` holds rows of h or wide in fewer bits */
 
-    /* Activations, B = max_batch, N = tokens of the first block. With anchors the lists of tokens
-     * have room for one row more. */
+    /* Activations, B = max_batch, N = tokens of the first block. With anchors the token lists have
+     * space for one more row. */
     void *arena;
     size_t arena_bytes;
     float *x[2];     /* [B, N, C] residual stream; a cut reduces it from one to the other */
-    float *h;        /* [B, N, C padded] normalised rows; attention's output */
-    float *wide;     /* [B, N, 3C or M padded] qkv, then reduced rows of h for the projection, then
-                        the MLP's inside; at first the patches */
-    void *low;       /* rows of h or wide in fewer bits, for products that do not take floats */
+    float *h;        /* [B, N, C padded] normalized rows; attention's output */
+    float *wide;     /* [B, N, 3C or M padded] at first the patches; then qkv, then reduced rows
+                        of h for the projection, then the inside of the MLP */
     float *pooled_x; /* [B, pooled rows, C] what the head reads: the residual stream of the prefix
                         rows in the last block, or the mean of the patch rows */
-    float *pooled_h; /* [B, pooled rows, C padded] the same, normalised */
-    uint32_t
-        *row_list; /* [n_prefix, with anchors N] 0, 1, ...: queries when they are not all keys */
-    uint8_t *anchored;  /* [L] has the image at work one in this block; as ry_vit_cuts.n_out */
+    float *pooled_h; /* [B, pooled rows, C padded] the same, normalized */
+    uint32_t *row_list; /* [n_prefix, with anchors N] 0, 1, ...: queries if not all keys are */
+    uint8_t *anchored;  /* [L] whether the current image has one in this block; per block for the
+                           same reason as ry_vit_cuts.n_out */
     float *logits_dist; /* [B, classes] of the second head */
-    float *embedding;   /* [B, embedding padded] that meets the words */
+    float *embedding;   /* [B, embedding padded] input of the text head */
     float *attention;   /* [threads, attention_each] scratch */
     size_t attention_each;
     ry_vit_cuts cuts;
-    ry_ticket *tickets; /* [n_tickets] */
 } ry_vit_plan;
 
 typedef struct ry_vit_plan_options {
@@ -87,8 +68,8 @@ typedef struct ry_vit_plan_options {
     const ry_token_hook *hook; /* NULL = dense */
     uint32_t max_batch;
     unsigned n_threads;
-    int all_rows;   /* finish every row of the last block, for those who look at it */
-    int one_by_one; /* images of a batch one after the other, whatever the hook says */
+    int all_rows;   /* finish every row of the last block, for callers that read it */
+    int one_by_one; /* run the images of a batch one after the other, whatever the hook needs */
     renyi_output output;
 } ry_vit_plan_options;
 
@@ -102,34 +83,34 @@ static inline size_t ry_vit_row(const ry_vit_plan *p, size_t width)
     return ry_linear_row(p->vit->patch_embed, width);
 }
 
-/* Multiply-accumulates of the matrix products that a run really does, per image; at most, if a cut
- * is adaptive. */
+/* Multiply-accumulates per image of the matrix products that a run computes; an upper bound if a
+ * cut is adaptive. */
 double ry_vit_plan_macs(const ry_vit_plan *p);
-double ry_vit_ends_macs(const ry_vit_plan *p); /* of the patch embedding and the heads among them */
+double ry_vit_ends_macs(const ry_vit_plan *p); /* the patch embedding and the heads of it */
 
 /* One call of the model. Exactly one of pixels and chw is given. */
 typedef struct ry_vit_input {
-    const uint8_t *pixels;   /* [n, S, S, 3], normalised through lut */
+    const uint8_t *pixels;   /* [n, S, S, 3], normalized through lut */
     const float (*lut)[256]; /* [3] */
     const float *chw;        /* [n, 3, S, S] */
     uint32_t n;
     renyi_progress progress; /* after every block; may be NULL */
     void *progress_user;
     /* Called after the embedding (block = L) and after each block. Without all_rows the last block
-     * may have no more to show than the prefix: n_tokens says it. */
+     * may show only the prefix rows: see n_tokens. */
     void (*tap)(void *user, uint32_t block, const float *x, uint32_t n_tokens);
     void *tap_user;
-    /* Of a plan that runs images one by one: called by the caller's thread when one is done, with
-     * its answer [n_outputs], which may be changed. */
+    /* If the plan runs images one by one: called on the caller's thread after each image with its
+     * output [n_outputs], which may be changed. */
     void (*answered)(void *user, uint32_t image, float *out);
     void *answered_user;
-    /* For calibration: every product's input, just before it is multiplied; NULL = none. x: rows
-     * as ry_linear_op_input(op) says. Called by the caller's thread while the others wait. */
+    /* For calibration: called with every product's input just before the product; NULL = none. x:
+     * rows as in ry_linear_op_input(op). Called on the caller's thread while the others wait. */
     void (*watch)(void *user, const ry_linear_op *op, ry_extent run, const float *x);
     void *watch_user;
 } ry_vit_input;
 
-/* out: [n, n_outputs]. RENYI_ERR_ABORTED when the progress callback said so. */
+/* out: [n, n_outputs]. RENYI_ERR_ABORTED if the progress callback stopped the run. */
 renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *out) RENYI_CHECK;
 
 #endif

@@ -1,8 +1,5 @@
-/* vit_run.h - a run of a plan as its threads see it; between vit_forward.c, vit_head.c and
- * vit_cut.c.
- *
- * All threads go through the same steps and share the tiles of each (base/steps.h). Which thread
- * computes a tile does not change its bits.
+/* vit_run.h - the state of one thread during a run of a ViT's plan; shared by vit_forward.c,
+ * vit_cut.c and vit_head.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VIT_RUN_H
 #define RY_VIT_RUN_H
@@ -13,61 +10,62 @@ typedef struct ry_vit_run {
     ry_vit_plan *p;
     const ry_vit_input *in;
     float *out;           /* [n, n_outputs] */
-    uint32_t turn, turns; /* images that run one by one: which, of how many; else 0 of 1 */
+    uint32_t turn, turns; /* which image of how many, if images run one by one; else 0 of 1 */
     double block_macs;    /* per image, of all turns; written by thread 0 */
-    int stop;             /* written by thread 0 inside report() */
+    int stop;             /* written by thread 0 during a progress report */
 } ry_vit_run;
 
-/* One thread. The fields below `thread` take the same values in all threads. */
+/* One thread. The fields after `run` have the same values in all threads. */
 typedef struct ry_worker {
     ry_vit_run *r;
-    unsigned thread;
-    size_t ticket;     /* index of the next step's ticket */
+    ry_runner *run;
     int x_now;         /* which of the plan's two streams holds the tokens */
-    int sizes_now;     /* which of the two lists of sizes is theirs */
-    ry_block_rows now; /* the block at work: the plan's, with the rows this image really has */
+    int sizes_now;     /* which of the two lists of sizes is valid */
+    ry_block_rows now; /* the current block: the plan's, with the rows that this image has */
 } ry_worker;
 
-static inline ry_step ry_begin(ry_worker *w, size_t tiles)
-{
-    return (ry_step){&w->r->p->tickets[w->ticket++], tiles, 0};
-}
-
+/* The current rows of the tokens: [n in, C]. */
 static inline float *ry_tokens(const ry_worker *w) { return w->r->p->x[w->x_now]; }
 
-/* What attention has to hand out for image i of a block; nothing in a dense run. */
-ry_attention ry_attention_of(const ry_worker *w, size_t i);
+/* `rows` rows of each image. */
+static inline ry_extent ry_rows_of_each(const ry_worker *w, size_t rows)
+{
+    return (ry_extent){w->r->in->n, rows};
+}
 
-/* Asks the hook for an anchor of this block and puts it behind the tokens. */
-void ry_anchor_enter(ry_worker *w, uint32_t block);
+/* ---- steps (vit_forward.c) ------------------------------------------------------------------- */
 
-/* The decision of a block's cut for every image of the batch, and whoever watches it. With
- * RY_WAY_LISTED attention has not run yet, and only the class row is made here. */
-void ry_cut_decide(ry_worker *w, uint32_t block);
-
-/* The rows of the streams after the decision; the other stream is then the current one. With
- * `heads` also the rows of attention's output, from h to wide, for the projection. */
-void ry_cut_reduce(ry_worker *w, uint32_t block, int heads);
-
-/* y = op x, rows of each image; in the form that the product wants. */
+/* y = op x, `rows` rows of each image. */
 void ry_run_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y);
 
-/* h [rows, h_row] = LayerNorm of x [rows, C], some rows at a time; h may be x. `next` reads them:
- * if it wants another form, they get it while they are warm; NULL = nobody asks. */
+/* h [rows, h_row] = LayerNorm of x [rows, C], `rows` rows of each image; h may be x. `next` is the
+ * product that reads h, or NULL. */
 void ry_run_layernorm(ry_worker *w, float *h, size_t h_row, const float *x, size_t rows,
                       const float *weight, const float *bias, const ry_linear_op *next);
+
+/* ---- cuts (vit_cut.c) ------------------------------------------------------------------------ */
+
+ry_block_state ry_run_block_state(const ry_worker *w, uint32_t block);
+
+/* Gets the anchor of this block from the hook and appends it to the tokens. */
+void ry_anchor_enter(ry_worker *w, uint32_t block);
+
+/* The decision of a block's cut for every image of the batch, then the hook's watch(). */
+void ry_cut_decide(ry_worker *w, uint32_t block);
+
+/* Reduces the stream after the decision; the other stream then becomes the current one. With
+ * `heads` attention's output is reduced too, from h to wide, for the projection. */
+void ry_cut_reduce(ry_worker *w, uint32_t block, int heads);
+
+/* ---- after the blocks (vit_head.c) ----------------------------------------------------------- */
 
 /* pooled_x = the class (and distillation) rows of every image */
 void ry_gather_prefix(ry_worker *w, size_t n_tokens);
 
-/* The rows that the head reads, when the last block went through all of them. */
+/* The rows that the head reads, if the last block computed all rows. */
 void ry_pool_rows(ry_worker *w, size_t n_tokens);
 
-/* From these rows to the answer. */
+/* From the pooled rows to the output. */
 void ry_head(ry_worker *w);
-
-/* The mean of the patch rows of every image after the last block: to [B, row] from rows
- * [B, n_tokens, row]. A token counts as often as the patches it stands for; a fused one once. */
-void ry_pool_mean(ry_worker *w, float *to, const float *rows, size_t row, size_t n_tokens);
 
 #endif

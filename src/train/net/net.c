@@ -1,4 +1,4 @@
-/* net.c - making a net, changing its weights and its cuts, and questions about it.
+/* net.c - creates a net, updates its weights and its cuts, and reports its properties.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/net/net_state.h"
 
@@ -13,7 +13,7 @@
 
 enum { USUAL_ROWS = 1600, MAX_BATCH = 4096, MAX_THREADS = 1024 };
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- creating------------------------------------------------------------------------------- */
 
 renyi_status ry_net_trains(const ry_vit_config *c, renyi_error *err)
 {
@@ -38,7 +38,7 @@ static renyi_status check_config(const ry_vit_config *c, renyi_error *err)
     return RENYI_OK;
 }
 
-static renyi_status take_taps(ry_net *net, const ry_net_options *opt, renyi_error *err)
+static renyi_status read_taps(ry_net *net, const ry_net_options *opt, renyi_error *err)
 {
     if (!opt->n_taps || !opt->feature_dim) return RENYI_OK;
     net->taps = ry_calloc(&net->al, opt->n_taps, sizeof *net->taps);
@@ -71,19 +71,19 @@ static renyi_status read_options(ry_net *net, const ry_net_options *opt, renyi_e
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "dtype int8 does not train; f32 and bf16 do");
     net->max_batch = opt->micro_batch ? opt->micro_batch : usual ? usual : 1;
-    net->n_threads = opt->n_threads ? opt->n_threads : ry_cpu_cores();
-    if (net->max_batch > MAX_BATCH || net->n_threads > MAX_THREADS)
+    net->team.n_threads = opt->n_threads ? opt->n_threads : ry_cpu_cores();
+    if (net->max_batch > MAX_BATCH || net->team.n_threads > MAX_THREADS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "a micro-batch of %u on %u threads; at most %d and %d accepted",
-                       net->max_batch, net->n_threads, MAX_BATCH, MAX_THREADS);
+                       net->max_batch, net->team.n_threads, MAX_BATCH, MAX_THREADS);
     net->checkpoint_activations = opt->checkpoint_activations;
     net->feature_dim = opt->feature_dim;
     net->feature_prefix = opt->feature_prefix;
     net->direct = opt->direct && opt->n_taps;
-    return take_taps(net, opt, err);
+    return read_taps(net, opt, err);
 }
 
-static renyi_status fill(ry_net *net, const ry_net_options *opt, renyi_error *err)
+static renyi_status build_net(ry_net *net, const ry_net_options *opt, renyi_error *err)
 {
     const uint32_t L = net->config.n_blocks;
     RY_TRY(read_options(net, opt, err));
@@ -113,7 +113,7 @@ renyi_status ry_net_new(ry_net **out, const ry_vit_config *config, const ry_net_
     const uint32_t side = config->image_size / config->patch_size;
     net->n_patches = side * side;
     net->n_tokens = net->n_patches + config->n_prefix;
-    const renyi_status st = fill(net, opt, err);
+    const renyi_status st = build_net(net, opt, err);
     if (st) {
         ry_net_free(net);
         return st;
@@ -140,7 +140,7 @@ void ry_net_free(ry_net *net)
 
 /* ---- weights ------------------------------------------------------------------------------- */
 
-/* Matrix k of a net: the ends, then four a block, then the taps. */
+/* Matrix k of a net: the ends, then four per block, then the taps. */
 static ry_net_matrix *matrix_at(ry_net *net, uint32_t k)
 {
     if (k == 0) return &net->patch_embed;
@@ -152,7 +152,7 @@ static ry_net_matrix *matrix_at(ry_net *net, uint32_t k)
     return of_block[k % 4];
 }
 
-static renyi_status pack(ry_net *net, uint32_t k, renyi_error *err)
+static renyi_status pack_matrix(ry_net *net, uint32_t k, renyi_error *err)
 {
     const ry_net_matrix *m = matrix_at(net, k);
     if (m->ahead)
@@ -166,9 +166,10 @@ renyi_status ry_net_update(ry_net *net, renyi_error *err)
     const int count = 4 + 4 * (int)net->config.n_blocks + (int)net->n_taps;
     int failed = 0;
     net->n_last = 0;
-#pragma omp parallel for num_threads(net->n_threads) schedule(dynamic) reduction(| : failed)
-    for (int k = 0; k < count; k++) failed |= pack(net, (uint32_t)k, NULL) != RENYI_OK;
-    for (int k = 0; failed && k < count; k++) RY_TRY(pack(net, (uint32_t)k, err)); /* which, why */
+#pragma omp parallel for num_threads(net->team.n_threads) schedule(dynamic) reduction(| : failed)
+    for (int k = 0; k < count; k++) failed |= pack_matrix(net, (uint32_t)k, NULL) != RENYI_OK;
+    for (int k = 0; failed && k < count; k++)
+        RY_TRY(pack_matrix(net, (uint32_t)k, err)); /* again, for the message */
     return RENYI_OK;
 }
 
@@ -189,14 +190,14 @@ static ry_net_weights weights_of(const ry_policy *p, uint32_t block)
     return RY_WEIGHTS_CONSTANT;
 }
 
-/* Only the rows that stay could attend (RY_WAY_LISTED), but the backward kernel knows queries that
- * lead the list, no others. */
+/* RY_PATH_LISTED (attention only for the rows that stay) is replaced: the backward kernel supports
+ * only queries at the beginning of the list. */
 static void use_rows(ry_net *net, const ry_block_rows *rows, uint32_t i)
 {
     ry_net_block *b = &net->blocks[i];
     b->rows = rows[i];
-    if (b->rows.way == RY_WAY_LISTED) {
-        b->rows.way = RY_WAY_BEFORE;
+    if (b->rows.path == RY_PATH_LISTED) {
+        b->rows.path = RY_PATH_BEFORE;
         b->rows.attend = b->rows.in;
     }
     b->weights = b->rows.decide ? weights_of(&net->policy, i) : RY_WEIGHTS_CONSTANT;
@@ -236,7 +237,7 @@ renyi_status ry_net_prune(ry_net *net, const ry_policy *policy, renyi_error *err
     return st;
 }
 
-/* ---- questions ----------------------------------------------------------------------------- */
+/* ---- properties ---------------------------------------------------------------------------- */
 
 ry_params *ry_net_params(ry_net *net) { return &net->params; }
 const ry_vit_config *ry_net_config(const ry_net *net) { return &net->config; }

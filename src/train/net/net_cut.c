@@ -1,105 +1,35 @@
-/* net_cut.c - cuts in the forward pass of a net: asks the hook, remembers what it decided, and
- * makes the rows that stay (model/common/token_rows.h).
+/* net_cut.c - cuts in the forward pass of a net: where a block keeps its decision, and the rows
+ * that stay (model/vit/token_cut.h).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows/rows.h"
-#include "model/common/token_rows.h"
-#include "model/vit/vit_plan.h" /* RY_MAX_PHASES */
 #include "train/net/net_run.h"
 
-ry_cut ry_net_cut_of(const ry_net_worker *w, uint32_t i, size_t image)
+ry_block_state ry_net_block_state(const ry_net_worker *w, uint32_t i, const float *x)
 {
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
-    const size_t at = image * net->n_tokens;
-    return (ry_cut){.n_out = b->rows.out,
-                    .source = b->source + at,
-                    .target = b->target + at,
-                    .weight = b->weight + at,
-                    .score = b->score + at,
-                    .rescued = net->rescued + at};
+    return (ry_block_state){.block = i,
+                            .n_images = w->n,
+                            .stride = net->n_tokens,
+                            .rows = &b->rows,
+                            .config = &net->config,
+                            .kernels = &net->kernels,
+                            .x = x,
+                            .qkv = b->qkv_rows,
+                            .heads = b->heads,
+                            .qkv_row = ry_net_row(net, 3 * (size_t)net->config.dim),
+                            .heads_row = ry_net_row(net, net->config.dim),
+                            .sizes = ry_net_sizes(net, i, 0, b->rows.in),
+                            .log_sizes = net->tokens[net->tokens[i].facts].log_sizes,
+                            .class_row = net->class_row,
+                            .columns = net->columns,
+                            .column_parts = net->column_parts,
+                            .cut = b->cut,
+                            .scratch = net->scratch,
+                            .scratch_each = net->scratch_each};
 }
 
-ry_attention ry_net_attention_of(const ry_net_worker *w, uint32_t i, size_t image)
-{
-    const ry_net *net = w->net;
-    const ry_net_block *b = &net->blocks[i];
-    const ry_block_rows *rows = &b->rows;
-    const size_t C = net->config.dim, N = rows->in, H = net->config.n_heads;
-    ry_attention at = {.n_tokens = N, .n_heads = H, .head = C / H, .columns = rows->needs.columns};
-    at.qkv_row = ry_net_row(net, 3 * C);
-    at.out_row = ry_net_row(net, C);
-    at.qkv = b->qkv_rows + image * N * at.qkv_row;
-    at.out = b->heads + image * rows->attend * at.out_row;
-    at.row_weight = ry_net_sizes(net, i, image, N);
-    if (at.row_weight)
-        at.key_bias = net->tokens[net->tokens[i].facts].log_sizes + image * N;
-    else
-        at.columns.row_weights = 0; /* all 1 */
-    if (!rows->decide) return at;
-    if (rows->needs.what & RY_NEED_CLASS_ROW) at.class_row = net->class_row + image * N;
-    if (rows->needs.what & RY_NEED_COLUMNS) {
-        const size_t blocks = ry_attention_blocks(N, net->kernels.attention_rows);
-        at.column_parts = net->column_parts + image * N * blocks * ry_column_sets(&at.columns, H);
-    }
-    return at;
-}
-
-/* ---- deciding ------------------------------------------------------------------------------ */
-
-static ry_block_view view_of(const ry_net_worker *w, uint32_t i, size_t image, const float *x)
-{
-    const ry_net *net = w->net;
-    const ry_vit_config *c = &net->config;
-    const uint32_t N = net->blocks[i].rows.in;
-    const ry_attention at = ry_net_attention_of(w, i, image);
-    return (ry_block_view){.block = i,
-                           .image = (uint32_t)image,
-                           .n_tokens = N,
-                           .dim = c->dim,
-                           .n_heads = c->n_heads,
-                           .n_prefix = c->n_prefix,
-                           .class_row = at.class_row,
-                           .columns = at.column_parts ? net->columns + image * N : NULL,
-                           .qkv = at.qkv,
-                           .qkv_row = at.qkv_row,
-                           .x = x + image * N * c->dim,
-                           .sizes = at.row_weight};
-}
-
-static void finish_columns(ry_net_worker *w, uint32_t i)
-{
-    const ry_net *net = w->net;
-    const uint32_t N = net->blocks[i].rows.in;
-    if (!(net->blocks[i].rows.needs.what & RY_NEED_COLUMNS)) return;
-    ry_step step = ry_net_begin(w, w->n);
-    for (size_t image; ry_step_next(&step, &image);) {
-        const ry_attention at = ry_net_attention_of(w, i, image);
-        ry_attention_scores(net->columns + image * N, &at,
-                            ry_attention_blocks(N, net->kernels.attention_rows));
-    }
-    ry_step_end(&step);
-}
-
-void ry_net_decide(ry_net_worker *w, uint32_t i, const float *x)
-{
-    const ry_token_hook *hook = &w->net->hook;
-    finish_columns(w, i);
-    for (uint32_t phase = 0; phase < RY_MAX_PHASES; phase++) {
-        const size_t tiles = hook->tiles(hook->self, i, phase);
-        if (!tiles) break;
-        ry_step step = ry_net_begin(w, w->n * tiles);
-        for (size_t t; ry_step_next(&step, &t);) {
-            const ry_block_view view = view_of(w, i, t / tiles, x);
-            ry_cut cut = ry_net_cut_of(w, i, t / tiles);
-            hook->work(hook->self, &view, &cut, phase, (uint32_t)(t % tiles));
-        }
-        ry_step_end(&step);
-    }
-}
-
-/* ---- reducing ------------------------------------------------------------------------------ */
-
-/* Sizes and patches of the tokens that leave the cut of an image. */
+/* Sizes and patches of the tokens after the cut of an image. */
 static void reduce_facts(const ry_net_worker *w, uint32_t i, size_t image, const ry_cut *cut)
 {
     const ry_net *net = w->net;
@@ -114,32 +44,15 @@ static void reduce_facts(const ry_net_worker *w, uint32_t i, size_t image, const
                                             : from->patch[image * b->in + cut->source[r]];
 }
 
-/* Tiles of a cut: (image, chunk of new rows). */
-typedef struct tile_rows {
-    size_t image;
-    uint32_t first, last;
-} tile_rows;
-
-static size_t chunks_of(const ry_block_rows *b)
-{
-    return (b->out + RY_TOKEN_CHUNK - 1) / RY_TOKEN_CHUNK;
-}
-
-static tile_rows rows_of(const ry_block_rows *b, size_t t)
-{
-    const uint32_t first = (uint32_t)(t % chunks_of(b)) * RY_TOKEN_CHUNK;
-    const uint32_t last = b->out - first < RY_TOKEN_CHUNK ? b->out : first + RY_TOKEN_CHUNK;
-    return (tile_rows){t / chunks_of(b), first, last};
-}
-
 void ry_net_reduce(ry_net_worker *w, uint32_t i, const float *from, float *to)
 {
     const ry_block_rows *b = &w->net->blocks[i].rows;
     const size_t C = w->net->config.dim;
-    ry_step step = ry_net_begin(w, w->n * chunks_of(b));
+    const ry_block_state s = ry_net_block_state(w, i, NULL);
+    ry_step step = ry_runner_step(w->run, w->n * ry_token_chunks(b->out));
     for (size_t t; ry_step_next(&step, &t);) {
-        const tile_rows at = rows_of(b, t);
-        const ry_cut cut = ry_net_cut_of(w, i, at.image);
+        const ry_token_chunk at = ry_token_chunk_of(b->out, t);
+        const ry_cut cut = ry_block_cut(&s, at.image);
         const ry_row_lists l = {from + at.image * b->in * C, to + at.image * b->out * C, C, C};
         ry_token_reduce(&l, &cut, b->in, at.first, at.last);
         if (b->needs.mean_length) ry_token_lengths(&l, &cut, b->in, at.first, at.last);
@@ -148,9 +61,9 @@ void ry_net_reduce(ry_net_worker *w, uint32_t i, const float *from, float *to)
     ry_step_end(&step);
 }
 
-/* y = reduced x + (factor sum - 1) b for each row: the projection will add b once. */
-static void start_rows(const ry_net_worker *w, uint32_t i, const tile_rows *at, const ry_cut *cut,
-                       float *y)
+/* y = reduced x + (factor * sum - 1) b for each row: the projection adds b once. */
+static void start_rows(const ry_net_worker *w, uint32_t i, const ry_token_chunk *at,
+                       const ry_cut *cut, float *y)
 {
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
@@ -173,10 +86,11 @@ void ry_net_reduce_heads(ry_net_worker *w, uint32_t i, float *y, float *heads, i
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
     const size_t C = net->config.dim, row = ry_net_row(net, C);
-    ry_step step = ry_net_begin(w, w->n * chunks_of(&b->rows));
+    const ry_block_state s = ry_net_block_state(w, i, NULL);
+    ry_step step = ry_runner_step(w->run, w->n * ry_token_chunks(b->rows.out));
     for (size_t t; ry_step_next(&step, &t);) {
-        const tile_rows at = rows_of(&b->rows, t);
-        const ry_cut cut = ry_net_cut_of(w, i, at.image);
+        const ry_token_chunk at = ry_token_chunk_of(b->rows.out, t);
+        const ry_cut cut = ry_block_cut(&s, at.image);
         const float factor = scaled ? ry_net_factor(w, 2 * i, at.image) : 1.0f;
         const ry_row_lists l = {b->heads + at.image * b->rows.in * row,
                                 heads + at.image * b->rows.out * row, row, C};

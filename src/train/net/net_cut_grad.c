@@ -1,16 +1,21 @@
-/* net_cut_grad.c - the way back through a cut. A cut sends token j with weight w_j to row t(j), so
- * the gradient d of the rows it leaves goes back as w_j d_t(j), and nowhere else; dropped tokens
- * get none. A fused token's weights get theirs from what they multiply.
+/* net_cut_grad.c - gradients through a cut and through the weights of fused tokens.
+ *
+ * A cut sends token j with weight w_j to row t(j), so from the gradient d of the new rows token j
+ * gets w_j d_t(j); dropped tokens get zero. The weights of a fused token get a gradient from the
+ * rows they multiply.
  *
  * Rows that were scaled to the mean length of their members (mosaic), with u = sum w_j y_j and
  * m = sum w_j |y_j|, are m u / |u|, so that
  *   du = m/|u| (d - u <d, u> / |u|^2),   dm = <d, u> / |u|,   dy_j = w_j (du + dm y_j / |y_j|).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows/rows.h"
-#include "model/common/token_rows.h"
 #include "train/net/net_run.h"
 
+#include <math.h>
 #include <string.h>
+
+/* ---- rows -------------------------------------------------------------------------------------
+ */
 
 /* The cut of one image. */
 typedef struct image_cut {
@@ -66,7 +71,7 @@ static void scatter_length(const image_cut *c, uint32_t r)
     uint32_t members;
     const double mean = gather_members(c, r, &members);
     const double length = (double)ry_row_length(c->sum, c->C);
-    if (members < 2 || !(length > 0.0)) return; /* left as it was: the plain rule holds */
+    if (members < 2 || !(length > 0.0)) return; /* was not scaled */
     const float *d = c->d + r * c->row;
     const double along = dot(d, c->sum, c->C) / length;
     for (uint32_t j = 0; j < c->n_tokens; j++) {
@@ -80,7 +85,7 @@ static void scatter_length(const image_cut *c, uint32_t r)
     }
 }
 
-/* Tokens that were fused: rows without a source. */
+/* 1 if token j was fused: its row has no source. */
 static int is_fused(const ry_cut *cut, uint32_t j)
 {
     const uint32_t r = cut->target[j];
@@ -89,10 +94,11 @@ static int is_fused(const ry_cut *cut, uint32_t j)
 
 static image_cut image_of(const ry_net_worker *w, uint32_t i, size_t image, const float *from)
 {
+    const ry_block_state s = ry_net_block_state(w, i, NULL);
     const ry_net *net = w->net;
     const ry_block_rows *b = &net->blocks[i].rows;
     const size_t C = net->config.dim, row = ry_net_row(net, C);
-    return (image_cut){.cut = ry_net_cut_of(w, i, image),
+    return (image_cut){.cut = ry_block_cut(&s, image),
                        .n_tokens = b->in,
                        .C = C,
                        .row = row,
@@ -102,26 +108,20 @@ static image_cut image_of(const ry_net_worker *w, uint32_t i, size_t image, cons
                        .sum = ry_net_scratch(w) + net->matrix_scratch};
 }
 
-static size_t chunks_of(const ry_block_rows *b)
-{
-    return (b->out + RY_TOKEN_CHUNK - 1) / RY_TOKEN_CHUNK;
-}
-
 void ry_net_cut_back(ry_net_worker *w, uint32_t i, const float *from)
 {
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
-    const size_t chunks = chunks_of(&b->rows);
-    ry_step step = ry_net_begin(w, w->n * chunks);
+    const uint32_t n_out = b->rows.out;
+    ry_step step = ry_runner_step(w->run, w->n * ry_token_chunks(n_out));
     for (size_t t; ry_step_next(&step, &t);) {
-        const image_cut c = image_of(w, i, t / chunks, from);
-        const uint32_t first = (uint32_t)(t % chunks) * RY_TOKEN_CHUNK;
-        const uint32_t last =
-            b->rows.out - first < RY_TOKEN_CHUNK ? b->rows.out : first + RY_TOKEN_CHUNK;
-        scatter(&c, first, last);
-        for (uint32_t r = first; b->rows.needs.mean_length && r < last; r++) scatter_length(&c, r);
-        if (first || b->weights == RY_WEIGHTS_CONSTANT) continue;
-        float *dweight = net->dweight + t / chunks * b->rows.in;
+        const ry_token_chunk at = ry_token_chunk_of(n_out, t);
+        const image_cut c = image_of(w, i, at.image, from);
+        scatter(&c, at.first, at.last);
+        for (uint32_t r = at.first; b->rows.needs.mean_length && r < at.last; r++)
+            scatter_length(&c, r);
+        if (at.first || b->weights == RY_WEIGHTS_CONSTANT) continue;
+        float *dweight = net->dweight + at.image * b->rows.in;
         for (uint32_t j = 0; j < b->rows.in; j++)
             dweight[j] = is_fused(&c.cut, j)
                              ? (float)dot(c.from + j * c.C, c.d + c.cut.target[j] * c.row, c.C)
@@ -133,7 +133,7 @@ void ry_net_cut_back(ry_net_worker *w, uint32_t i, const float *from)
 
 /* ---- cuts before the projection ------------------------------------------------------------ */
 
-/* y_r = sum w_j x_j + f ((sum w_j h_j) P + sum w_j b): three ways from d_r to w_j. */
+/* y_r = sum w_j x_j + f ((sum w_j h_j) P + sum w_j b): w_j gets three terms from d_r. */
 static float weight_grad(const ry_net *net, const ry_net_block *b, const image_cut *c, size_t image,
                          uint32_t j, const float *ds)
 {
@@ -149,23 +149,20 @@ void ry_net_cut_back_heads(ry_net_worker *w, uint32_t i, const float *ds)
 {
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
-    const size_t chunks = chunks_of(&b->rows);
-    ry_step step = ry_net_begin(w, w->n * chunks);
+    const uint32_t n_out = b->rows.out;
+    ry_step step = ry_runner_step(w->run, w->n * ry_token_chunks(n_out));
     for (size_t t; ry_step_next(&step, &t);) {
-        const size_t image = t / chunks;
-        const image_cut c = image_of(w, i, image, net->tokens[i].x);
-        const uint32_t first = (uint32_t)(t % chunks) * RY_TOKEN_CHUNK;
-        const uint32_t last =
-            b->rows.out - first < RY_TOKEN_CHUNK ? b->rows.out : first + RY_TOKEN_CHUNK;
+        const ry_token_chunk at = ry_token_chunk_of(n_out, t);
+        const image_cut c = image_of(w, i, at.image, net->tokens[i].x);
         image_cut heads = c;
-        heads.d = net->dheads[0] + image * b->rows.out * c.row;
-        heads.to = net->dheads[1] + image * b->rows.in * c.row;
-        scatter(&c, first, last);
-        scatter(&heads, first, last);
-        if (first || b->weights == RY_WEIGHTS_CONSTANT) continue;
-        float *dweight = net->dweight + image * b->rows.in;
+        heads.d = net->dheads[0] + at.image * n_out * c.row;
+        heads.to = net->dheads[1] + at.image * b->rows.in * c.row;
+        scatter(&c, at.first, at.last);
+        scatter(&heads, at.first, at.last);
+        if (at.first || b->weights == RY_WEIGHTS_CONSTANT) continue;
+        float *dweight = net->dweight + at.image * b->rows.in;
         for (uint32_t j = 0; j < b->rows.in; j++)
-            dweight[j] = is_fused(&c.cut, j) ? weight_grad(net, b, &c, image, j, ds) : 0.0f;
+            dweight[j] = is_fused(&c.cut, j) ? weight_grad(net, b, &c, at.image, j, ds) : 0.0f;
     }
     ry_step_end(&step);
     w->d_now = !w->d_now;
@@ -176,16 +173,142 @@ void ry_net_fused_bias_grad(ry_net_worker *w, uint32_t i, const float *ds)
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
     const size_t C = net->config.dim, row = ry_net_row(net, C);
+    const ry_block_state s = ry_net_block_state(w, i, NULL);
     float *db = ry_net_grad(net, b->proj.b);
     if (b->rows.needs.drops || (b->proj.w->frozen && b->proj.b->frozen)) return;
-    ry_step step = ry_net_begin(w, 1); /* one after the other: a fixed order of sums */
+    ry_step step = ry_runner_step(w->run, 1); /* one tile: a fixed order of sums */
     for (size_t t; ry_step_next(&step, &t);)
         for (size_t image = 0; image < w->n; image++) {
-            const ry_cut cut = ry_net_cut_of(w, i, image);
+            const ry_cut cut = ry_block_cut(&s, image);
             for (uint32_t r = 0; r < b->rows.out; r++)
                 if (cut.source[r] == RY_NO_TOKEN)
                     ry_row_add(db, ds + (image * b->rows.out + r) * row,
                                ry_token_weight_sum(&cut, b->rows.in, r) - 1.0f, C);
         }
     ry_step_end(&step);
+}
+
+/* ---- weights ----------------------------------------------------------------------------------
+ *
+ * From the weights of a fused token to the attention matrix, if they are Col-Ln scores
+ * (weights=score):
+ *
+ *   w_j = S_j / T,  T = sum_k S_k + 1e-6        dS_j = (dw_j - sum_k dw_k w_k) / T
+ *   S_j = (sum_i A_ij^n)^(1/n)                  dA_ij = dS_j (A_ij / S_j)^(n-1)
+ *
+ * over the rows and entries that the policy counts. A is the head mean; with heads=each it is one
+ * head's own, and S_j the mean over heads. */
+
+/* dS_j from the gradients of the weights. */
+typedef struct shares {
+    const float *dweight, *score; /* [N] */
+    double total, mean;           /* T; sum_k dw_k w_k */
+} shares;
+
+static shares shares_of(const ry_net_worker *w, uint32_t i, size_t image)
+{
+    const ry_net *net = w->net;
+    const size_t N = net->blocks[i].rows.in;
+    shares s = {net->dweight + image * N, net->blocks[i].cut.score + image * net->n_tokens, 1e-6,
+                0.0};
+    for (size_t j = 0; j < N; j++) {
+        s.total += (double)s.score[j];
+        s.mean += (double)s.dweight[j] * (double)s.score[j];
+    }
+    s.mean /= s.total;
+    return s;
+}
+
+/* 1 if entry (i, j) of the matrix counts in its column. */
+static int entry_counts(const ry_column_spec *spec, size_t i, size_t j)
+{
+    return i >= spec->skip_rows && !(spec->skip_diagonal && i == j);
+}
+
+static double largest(const ry_column_spec *spec, const float *a, size_t N, size_t j, size_t *at)
+{
+    double top = 0.0;
+    *at = 0;
+    for (size_t i = 0; i < N; i++)
+        if (entry_counts(spec, i, j) && (double)a[i * N + j] > top) {
+            top = (double)a[i * N + j];
+            *at = i;
+        }
+    return top;
+}
+
+/* Column j of a [N, N] becomes that of its gradient. */
+static void column_back(const ry_column_spec *spec, float *a, size_t N, size_t j, double ds)
+{
+    const double n = spec->order;
+    size_t at;
+    const double top = largest(spec, a, N, j, &at);
+    double sum = 0.0;
+    for (size_t i = 0; i < N && top > 0.0 && !isinf(n); i++)
+        if (entry_counts(spec, i, j)) sum += pow((double)a[i * N + j] / top, n);
+    const double root = isinf(n) ? 1.0 : pow(sum, 1.0 / n); /* S_j / top */
+    for (size_t i = 0; i < N; i++) {
+        double g = 0.0;
+        if (top > 0.0 && entry_counts(spec, i, j))
+            g = isinf(n) ? (i == at ? ds : 0.0)
+                         : ds * pow((double)a[i * N + j] / (top * root), n - 1.0);
+        a[i * N + j] = (float)g;
+    }
+}
+
+static void matrix_back(const ry_net_worker *w, uint32_t i, size_t image, float *a)
+{
+    const ry_block_rows *b = &w->net->blocks[i].rows;
+    const shares s = shares_of(w, i, image);
+    for (size_t j = 0; j < b->in; j++)
+        column_back(&b->needs.columns, a, b->in, j, ((double)s.dweight[j] - s.mean) / s.total);
+}
+
+void ry_net_weights_back(ry_net_worker *w, uint32_t i)
+{
+    const ry_net *net = w->net;
+    const size_t N = net->blocks[i].rows.in;
+    const ry_block_state s = ry_net_block_state(w, i, NULL);
+    ry_step step = ry_runner_step(w->run, w->n);
+    for (size_t image; ry_step_next(&step, &image);) {
+        const ry_attention at = ry_block_attention(&s, image);
+        const ry_attention_grad g = {.n_tokens = N,
+                                     .n_heads = at.n_heads,
+                                     .head = at.head,
+                                     .qkv = at.qkv,
+                                     .qkv_row = at.qkv_row,
+                                     .key_bias = at.key_bias,
+                                     .n_rows = N};
+        float *a = net->dmean + image * N * N;
+        net->grad.attention_mean(&g, a, ry_net_scratch(w));
+        matrix_back(w, i, image, a);
+    }
+    ry_step_end(&step);
+}
+
+/* Copies the queries and keys of one head, as if the model had no other. The attention kernel
+ * divides the gradient of the mean by the number of heads; dS of one head is that of the mean, so
+ * this is right here too. */
+const float *ry_net_head_matrix(ry_net_worker *w, uint32_t i, const ry_attention_grad *g,
+                                size_t image, size_t head)
+{
+    const ry_net *net = w->net;
+    const size_t N = g->n_tokens, d = g->head, C = net->config.dim;
+    float *own = ry_net_scratch(w) + net->matrix_scratch; /* [N, 3 d], values left out */
+    float *a = net->dmean + w->run->thread * N * N;
+    for (size_t j = 0; j < N; j++) {
+        const float *row = g->qkv + j * g->qkv_row + head * d;
+        memcpy(own + j * 3 * d, row, d * sizeof *own);
+        memcpy(own + j * 3 * d + d, row + C, d * sizeof *own);
+    }
+    const ry_attention_grad alone = {.n_tokens = N,
+                                     .n_heads = 1,
+                                     .head = d,
+                                     .qkv = own,
+                                     .qkv_row = 3 * d,
+                                     .key_bias = g->key_bias,
+                                     .n_rows = N};
+    net->grad.attention_mean(&alone, a, ry_net_scratch(w));
+    matrix_back(w, i, image, a);
+    return a;
 }

@@ -1,10 +1,9 @@
-/* net_forward.c - the forward pass of a micro-batch, with everything saved that the way back needs.
+/* net_forward.c - the forward pass of a micro-batch; saves everything that the backward pass needs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
 #include "base/status.h"
 #include "image/patches.h"
 #include "kernels/rows/rows.h"
-#include "model/common/token_rows.h"
 #include "train/net/net_run.h"
 
 #include <string.h>
@@ -30,33 +29,31 @@ static void embed_image(const ry_net *net, const float *chw, size_t i)
                         c->patch_size);
 }
 
-static void embed(ry_net_worker *w, const ry_net_batch *batch)
+static void embed_patches(ry_net_worker *w, const ry_net_batch *batch)
 {
     const ry_net *net = w->net;
-    const ry_linear_op *op = net->patch_embed.ahead_op;
     const ry_extent run = {w->n, net->n_patches};
     float *x = net->tokens[0].x + (size_t)net->config.n_prefix * net->config.dim;
 
-    ry_step images = ry_net_begin(w, w->n);
+    ry_step images = ry_runner_step(w->run, w->n);
     for (size_t i; ry_step_next(&images, &i);) embed_image(net, batch->chw, i);
     ry_step_end(&images);
-    ry_step step = ry_net_begin(w, ry_linear_op_tiles(op, run)); /* += : positions are there */
-    for (size_t t; ry_step_next(&step, &t);)
-        ry_linear_op_tile(op, t, run, w->thread, net->patches, x);
-    ry_step_end(&step);
+    ry_runner_linear(w->run, net->patch_embed.ahead_op, run, net->patches,
+                     x); /* adds to positions */
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
 
-static void attention(ry_net_worker *w, uint32_t i, int again)
+static void attend(ry_net_worker *w, uint32_t i, int again)
 {
     const ry_net *net = w->net;
     const ry_block_rows *b = &net->blocks[i].rows;
     const size_t blocks = ry_attention_blocks(b->attend, net->kernels.attention_rows);
-    ry_step step = ry_net_begin(w, w->n * blocks);
+    const ry_block_state s = ry_net_block_state(w, i, NULL);
+    ry_step step = ry_runner_step(w->run, w->n * blocks);
     for (size_t t; ry_step_next(&step, &t);) {
-        ry_attention at = ry_net_attention_of(w, i, t / blocks);
-        if (b->way == RY_WAY_PREFIX) {
+        ry_attention at = ry_block_attention(&s, t / blocks);
+        if (b->path == RY_PATH_PREFIX) {
             at.rows = net->prefix_rows;
             at.n_rows = b->attend;
         }
@@ -66,13 +63,13 @@ static void attention(ry_net_worker *w, uint32_t i, int again)
     ry_step_end(&step);
 }
 
-/* y = the prefix rows of x, for a last block of which nothing else is read */
+/* y = the prefix rows of x, if nothing else is read after the last block */
 static void start_prefix(ry_net_worker *w, uint32_t i)
 {
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
     const size_t C = net->config.dim, K = net->config.n_prefix;
-    ry_step step = ry_net_begin(w, w->n);
+    ry_step step = ry_runner_step(w->run, w->n);
     for (size_t image; ry_step_next(&step, &image);) {
         const float factor = ry_net_factor(w, 2 * i, image);
         float *to = b->y + image * K * C;
@@ -84,7 +81,7 @@ static void start_prefix(ry_net_worker *w, uint32_t i)
 }
 
 /* y += the projection of attention's output. rows: of each image */
-static void project(ry_net_worker *w, uint32_t i, uint32_t rows, float *y)
+static void add_projection(ry_net_worker *w, uint32_t i, uint32_t rows, float *y)
 {
     const ry_net_block *b = &w->net->blocks[i];
     const float *heads = ry_net_scaled(w, 2 * i, rows, b->heads, w->net->h);
@@ -95,9 +92,9 @@ void ry_net_project(ry_net_worker *w, uint32_t i, float *to)
 {
     const ry_net_block *b = &w->net->blocks[i];
     const ry_net_residual start = {to, b->proj.b, 2 * i, b->rows.in};
-    ry_net_normalise(w, &b->norm1, (size_t)w->n * b->rows.in, w->net->tokens[i].x, w->net->h,
+    ry_net_normalize(w, &b->norm1, (size_t)w->n * b->rows.in, w->net->tokens[i].x, w->net->h,
                      &start);
-    project(w, i, b->rows.in, to);
+    add_projection(w, i, b->rows.in, to);
 }
 
 /* g = activation of u, times the factor of the image */
@@ -107,9 +104,9 @@ static void activate(ry_net_worker *w, uint32_t i)
     const ry_net_block *b = &net->blocks[i];
     const size_t M = net->config.mlp_dim, row = ry_net_row(net, M);
     const size_t rows = (size_t)w->n * b->rows.mlp;
-    ry_step step = ry_net_begin(w, (rows + RY_NET_CHUNK - 1) / RY_NET_CHUNK);
+    ry_step step = ry_runner_step(w->run, ry_row_tiles(rows));
     for (size_t t; ry_step_next(&step, &t);)
-        for (size_t r = t * RY_NET_CHUNK; r < rows && r < (t + 1) * RY_NET_CHUNK; r++) {
+        for (size_t r = t * RY_CONVERT_ROWS; r < ry_row_end(t, rows); r++) {
             const float factor = ry_net_factor(w, 2 * i + 1, r / b->rows.mlp);
             net->activation(net->g + r * row, b->u + r * row, M);
             if (factor != 1.0f) ry_row_scale(net->g + r * row, net->g + r * row, factor, M);
@@ -123,55 +120,63 @@ void ry_net_mlp(ry_net_worker *w, uint32_t i, float *z, int only_inside)
     const ry_net_block *b = &net->blocks[i];
     const size_t rows = (size_t)w->n * b->rows.mlp;
     const ry_net_residual start = {only_inside ? NULL : z, b->fc2.b, 2 * i + 1, b->rows.mlp};
-    ry_net_normalise(w, &b->norm2, rows, b->y, net->h, &start);
+    ry_net_normalize(w, &b->norm2, rows, b->y, net->h, &start);
     ry_net_product(w, b->fc1.ahead_op, rows, net->h, b->u);
     if (only_inside) return;
     activate(w, i);
     ry_net_product(w, b->fc2.ahead_op, rows, net->g, z);
 }
 
+/* The hook's decision in block i; x: the rows it may read. */
+static void decide_cut(ry_net_worker *w, uint32_t i, const float *x)
+{
+    const ry_block_state s = ry_net_block_state(w, i, x);
+    ry_block_decide(w->run, &w->net->hook, &s);
+}
+
 /* From x to y: attention, and a cut in the middle of the block. */
-static void attend(ry_net_worker *w, uint32_t i, int again)
+static void run_attention(ry_net_worker *w, uint32_t i, int again)
 {
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
-    const ry_block_way way = b->rows.way;
+    const ry_block_path path = b->rows.path;
     const int by_tokens = (b->rows.needs.what & RY_NEED_TOKENS) != 0;
     const int decide = b->rows.decide && !again;
-    const int all = way != RY_WAY_PREFIX && way != RY_WAY_BEFORE; /* rows are projected */
+    const int all = path != RY_PATH_PREFIX && path != RY_PATH_BEFORE; /* rows are projected */
     const size_t rows = (size_t)w->n * b->rows.in;
-    float *y = way == RY_WAY_AFTER ? net->pre : b->y;
+    float *y = path == RY_PATH_AFTER ? net->pre : b->y;
     const ry_net_residual start = {all ? y : NULL, b->proj.b, 2 * i, b->rows.in};
 
-    ry_net_normalise(w, &b->norm1, rows, net->tokens[i].x, net->h, &start);
+    ry_net_normalize(w, &b->norm1, rows, net->tokens[i].x, net->h, &start);
     ry_net_product(w, b->qkv.ahead_op, rows, net->h, b->qkv_rows);
-    attention(w, i, again);
-    if (decide && !by_tokens) ry_net_decide(w, i, net->tokens[i].x);
-    if (way == RY_WAY_PREFIX) start_prefix(w, i);
-    if (way == RY_WAY_BEFORE) {
+    attend(w, i, again);
+    if (decide && !by_tokens) decide_cut(w, i, net->tokens[i].x);
+    if (path == RY_PATH_PREFIX) start_prefix(w, i);
+    if (path == RY_PATH_BEFORE) {
         ry_net_reduce_heads(w, i, y, net->h, 1);
         ry_net_product(w, b->proj.ahead_op, (size_t)w->n * b->rows.project, net->h, y);
     } else {
-        project(w, i, b->rows.project, y);
+        add_projection(w, i, b->rows.project, y);
     }
-    if (decide && by_tokens) ry_net_decide(w, i, y);
-    if (way == RY_WAY_AFTER) ry_net_reduce(w, i, y, b->y);
+    if (decide && by_tokens) decide_cut(w, i, y);
+    if (path == RY_PATH_AFTER) ry_net_reduce(w, i, y, b->y);
 }
 
 void ry_net_block_forward(ry_net_worker *w, uint32_t i, int again)
 {
     const ry_net *net = w->net;
-    const int end = net->blocks[i].rows.way == RY_WAY_END;
+    const int end = net->blocks[i].rows.path == RY_PATH_END;
     float *z = end ? net->pre : net->tokens[i + 1].x;
-    attend(w, i, again);
+    run_attention(w, i, again);
     ry_net_mlp(w, i, z, again);
     if (end && !again) ry_net_reduce(w, i, z, net->tokens[i + 1].x);
 }
 
 /* ---- heads --------------------------------------------------------------------------------- */
 
-/* What the heads and the projection of features read of one image, from its normalised rows h. */
-static void gather(const ry_net *net, size_t image)
+/* The input of the heads and of the projection of features for one image, from its normalized rows
+ * h. */
+static void gather_pooled(const ry_net *net, size_t image)
 {
     const ry_vit_config *c = &net->config;
     const size_t C = c->dim, row = ry_net_row(net, C), K = c->n_prefix;
@@ -198,26 +203,17 @@ static void gather(const ry_net *net, size_t image)
            n_rows * sizeof(uint32_t));
 }
 
-static void head(ry_net_worker *w, const ry_net_matrix *m, const float *pooled, float *logits)
-{
-    const ry_extent run = {w->n, 1};
-    ry_step step = ry_net_begin(w, ry_linear_op_tiles(m->ahead_op, run));
-    for (size_t t; ry_step_next(&step, &t);)
-        ry_linear_op_tile(m->ahead_op, t, run, w->thread, pooled, logits);
-    ry_step_end(&step);
-}
-
 typedef struct outputs {
     const ry_net_batch *batch;
     float *logits[2];
 } outputs;
 
-static void forward(ry_net_worker *w, const void *user)
+static void run_forward(ry_net_worker *w, const void *user)
 {
     const outputs *out = user;
     const ry_net *net = w->net;
     const uint32_t L = net->config.n_blocks;
-    embed(w, out->batch);
+    embed_patches(w, out->batch);
     for (uint32_t i = 0; i < L; i++) {
         ry_net_force(w, i);
         ry_net_block_forward(w, i, 0);
@@ -226,19 +222,20 @@ static void forward(ry_net_worker *w, const void *user)
 
     const uint32_t rows = ry_net_last_rows(net);
     if (net->config.pool != RY_POOL_MEAN || ry_net_final_features(net))
-        ry_net_normalise(w, &net->norm, (size_t)w->n * rows, net->tokens[L].x, net->h, NULL);
-    ry_step step = ry_net_begin(w, w->n);
-    for (size_t i; ry_step_next(&step, &i);) gather(net, i);
+        ry_net_normalize(w, &net->norm, (size_t)w->n * rows, net->tokens[L].x, net->h, NULL);
+    ry_step step = ry_runner_step(w->run, w->n);
+    for (size_t i; ry_step_next(&step, &i);) gather_pooled(net, i);
     ry_step_end(&step);
-    head(w, &net->head[0], net->pooled[0], out->logits[0]);
-    if (ry_net_is_distilled(net)) head(w, &net->head[1], net->pooled[1], out->logits[1]);
+    for (int k = 0; k < (ry_net_is_distilled(net) ? 2 : 1); k++)
+        ry_runner_linear(w->run, net->head[k].ahead_op, (ry_extent){w->n, 1}, net->pooled[k],
+                         out->logits[k]);
     if (ry_net_final_features(net))
         ry_net_product(w, net->feature.ahead_op, (size_t)w->n * (rows - net->config.n_prefix),
                        net->feature_in, net->features);
 }
 
-/* An image draws by its numbers, as in a session. */
-static void name_images(ry_net *net, const ry_net_batch *batch)
+/* The `random` metric is seeded by the pixels of each image, as in a session. */
+static void set_image_keys(ry_net *net, const ry_net_batch *batch)
 {
     const size_t each = (size_t)3 * net->config.image_size * net->config.image_size;
     if (!net->pruner || net->policy.metric != RY_METRIC_RANDOM) return;
@@ -257,16 +254,15 @@ renyi_status ry_net_forward(ry_net *net, const ry_net_batch *batch, float *logit
     if (batch->forced && (!net->direct || net->n_taps != net->config.n_blocks || net->pruner ||
                           net->feature_prefix != net->config.n_prefix))
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "blocks begin with a teacher's tokens only where all of them are compared "
-                       "directly, prefix included, and nothing is cut");
+                       "blocks can start from a teacher's tokens only if all of them are compared "
+                       "directly, prefix included, and there are no cuts");
     if (ry_net_is_distilled(net) && !logits_dist)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "a model with two heads wants room for the logits "
-                       "of both");
-    name_images(net, batch);
+                       "a model with two heads needs buffers for the logits of both");
+    set_image_keys(net, batch);
     net->branch = batch->branch;
     net->forced = batch->forced;
-    ry_net_threads(net, batch->n, forward, &out);
+    ry_net_threads(net, batch->n, run_forward, &out);
     net->n_last = batch->n;
     return RENYI_OK;
 }

@@ -1,4 +1,4 @@
-/* net_params.c - the list of parameters that a configuration has, and their blocks.
+/* net_params.c - lists the parameters of a net and allocates their values and gradients.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
@@ -14,7 +14,7 @@ typedef struct builder {
     uint64_t extents[RY_X_COUNT];
 } builder;
 
-static void close_param(ry_params *p, ry_param *q)
+static void place_param(ry_params *p, ry_param *q)
 {
     q->size = 1;
     for (uint32_t i = 0; i < q->n_dims; i++) q->size *= (size_t)q->shape[i];
@@ -22,36 +22,37 @@ static void close_param(ry_params *p, ry_param *q)
     p->total += (q->size + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static void add(void *user, const ry_vit_naming *n, const ry_vit_name *row, uint32_t block)
+static void add_tensor(void *user, const ry_tensor_naming *n, const ry_tensor_name *row,
+                       uint32_t block)
 {
     const builder *b = user;
     ry_param *q = &b->p->list[b->p->n++];
     *q = (ry_param){.role = row->role, .block = block, .is_model = 1};
-    ry_vit_name_write(q->name, n, row, block);
+    ry_tensor_name_write(q->name, n, row, block);
     for (; q->n_dims < 4 && row->shape[q->n_dims]; q->n_dims++)
         q->shape[q->n_dims] = b->extents[row->shape[q->n_dims]];
     q->decay = q->n_dims > 1 && row->role != RY_POS_EMBED && row->role != RY_CLS_TOKEN &&
                row->role != RY_DIST_TOKEN;
-    close_param(b->p, q);
+    place_param(b->p, q);
 }
 
-/* A help of training. shape: [n_dims] */
-static void add_help(ry_params *p, int role, uint32_t tap, const uint64_t *shape, uint32_t n_dims,
-                     const char *name)
+/* A parameter that only training uses. shape: [n_dims] */
+static void add_training_param(ry_params *p, int role, uint32_t tap, const uint64_t *shape,
+                               uint32_t n_dims, const char *name)
 {
     ry_param *q = &p->list[p->n++];
-    *q =
-        (ry_param){.role = (ry_vit_role)role, .block = tap, .n_dims = n_dims, .decay = n_dims == 2};
+    *q = (ry_param){
+        .role = (ry_tensor_role)role, .block = tap, .n_dims = n_dims, .decay = n_dims == 2};
     snprintf(q->name, sizeof q->name, "%s", name);
     memcpy(q->shape, shape, n_dims * sizeof *shape);
-    close_param(p, q);
+    place_param(p, q);
 }
 
 static void add_feature(ry_params *p, const ry_net *net)
 {
     const uint64_t shape[2] = {net->feature_dim, net->config.dim};
-    add_help(p, RY_FEATURE_W, 0, shape, 2, "feature_proj.weight");
-    add_help(p, RY_FEATURE_B, 0, shape, 1, "feature_proj.bias");
+    add_training_param(p, RY_FEATURE_W, 0, shape, 2, "feature_proj.weight");
+    add_training_param(p, RY_FEATURE_B, 0, shape, 1, "feature_proj.bias");
 }
 
 static void add_tap(ry_params *p, const ry_net *net, uint32_t tap)
@@ -62,20 +63,27 @@ static void add_tap(ry_params *p, const ry_net *net, uint32_t tap)
     for (int i = 0; i < 4; i++) {
         char name[48];
         snprintf(name, sizeof name, "feature_taps.%u.%s", net->taps[tap].block, parts[i]);
-        add_help(p, roles[i], tap, i < 2 ? width : proj, i == 2 ? 2 : 1, name);
+        add_training_param(p, roles[i], tap, i < 2 ? width : proj, i == 2 ? 2 : 1, name);
     }
 }
 
-/* What timm calls the parts of such a model, whatever file it came from. */
-static ry_vit_naming naming_of(const ry_vit_config *c)
+/* Parameters have timm's names, whatever file the model comes from. */
+static ry_tensor_naming naming_of(const ry_vit_config *c)
 {
-    ry_vit_naming n = ry_vit_naming_timm(c->n_blocks, c->n_prefix);
+    ry_tensor_naming n = ry_vit_naming_timm(c->n_blocks, c->n_prefix);
     n.groups &= ~(unsigned)(RY_GROUP_NORM | RY_GROUP_FC_NORM);
     n.groups |= c->pool == RY_POOL_MEAN ? RY_GROUP_FC_NORM : RY_GROUP_NORM;
     return n;
 }
 
-static void point_to(ry_net *net)
+const ry_param *ry_params_find(const ry_params *p, ry_tensor_role role, uint32_t block)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->list[i].role == role && p->list[i].block == block) return &p->list[i];
+    return NULL;
+}
+
+static void find_params(ry_net *net)
 {
     const ry_params *p = &net->params;
     net->pos = ry_params_find(p, RY_POS_EMBED, 0);
@@ -90,15 +98,15 @@ static void point_to(ry_net *net)
     net->head[1].w = ry_params_find(p, RY_HEAD_DIST_W, 0);
     net->head[1].b = ry_params_find(p, RY_HEAD_DIST_B, 0);
     if (ry_net_final_features(net)) {
-        net->feature.w = ry_params_find(p, (ry_vit_role)RY_FEATURE_W, 0);
-        net->feature.b = ry_params_find(p, (ry_vit_role)RY_FEATURE_B, 0);
+        net->feature.w = ry_params_find(p, (ry_tensor_role)RY_FEATURE_W, 0);
+        net->feature.b = ry_params_find(p, (ry_tensor_role)RY_FEATURE_B, 0);
     }
     for (uint32_t i = 0; !net->direct && i < net->n_taps; i++) {
         ry_net_tap *t = &net->taps[i];
-        t->norm.w = ry_params_find(p, (ry_vit_role)RY_FEATURE_NORM_W, i);
-        t->norm.b = ry_params_find(p, (ry_vit_role)RY_FEATURE_NORM_B, i);
-        t->proj.w = ry_params_find(p, (ry_vit_role)RY_FEATURE_W, i);
-        t->proj.b = ry_params_find(p, (ry_vit_role)RY_FEATURE_B, i);
+        t->norm.w = ry_params_find(p, (ry_tensor_role)RY_FEATURE_NORM_W, i);
+        t->norm.b = ry_params_find(p, (ry_tensor_role)RY_FEATURE_NORM_B, i);
+        t->proj.w = ry_params_find(p, (ry_tensor_role)RY_FEATURE_W, i);
+        t->proj.b = ry_params_find(p, (ry_tensor_role)RY_FEATURE_B, i);
     }
     for (uint32_t i = 0; i < net->config.n_blocks; i++) {
         ry_net_block *b = &net->blocks[i];
@@ -119,19 +127,19 @@ static void point_to(ry_net *net)
 
 renyi_status ry_net_make_params(ry_net *net, renyi_error *err)
 {
-    const ry_vit_naming n = naming_of(&net->config);
+    const ry_tensor_naming n = naming_of(&net->config);
     const size_t most = n.n_names * ((size_t)net->config.n_blocks + 1) + 2 + 4 * net->n_taps;
     ry_params *p = &net->params;
     builder b = {.p = p};
     ry_vit_extents(b.extents, &net->config);
     p->list = ry_calloc(&net->al, most, sizeof *p->list);
     if (!p->list) return ry_fail_nomem(err, most * sizeof *p->list);
-    ry_vit_names_each(&n, add, &b);
+    ry_tensor_names_each(&n, add_tensor, &b);
     if (ry_net_final_features(net)) add_feature(p, net);
     for (uint32_t i = 0; !net->direct && i < net->n_taps; i++) add_tap(p, net, i);
     p->value = ry_calloc(&net->al, p->total, sizeof *p->value);
     p->grad = ry_calloc(&net->al, p->total, sizeof *p->grad);
     if (!p->value || !p->grad) return ry_fail_nomem(err, 2 * p->total * sizeof *p->value);
-    point_to(net);
+    find_params(net);
     return RENYI_OK;
 }

@@ -1,12 +1,13 @@
-/* net_plan.c - the products of a net in both directions, and the memory of its passes: everything
- * is sized for the run without cuts, so that a policy may change between any two steps.
+/* net_plan.c - the products of a net in both directions, and the memory of its passes. Everything
+ * is sized for the run without cuts, so the policy may change between any two steps.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/status.h"
 #include "train/net/net_state.h"
 
-/* Steps of a block, forward and backward together with a block that is run again: at most. */
+/* Most steps of one pass: a block backward, after running it forward again; and of the ends.
+ * test_net.c checks that no pass needs more. */
 enum { STEPS_PER_BLOCK = 112, STEPS_OF_ENDS = 64 };
 
 static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
@@ -15,14 +16,15 @@ static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
 
 typedef struct binding {
     size_t rows;  /* of each image, as the op counts them */
-    ry_rows x, y; /* ahead; back goes from dy to dx */
+    ry_rows x, y; /* forward; backward goes from dy to dx */
     ry_rows dy, dx;
     ry_epilogue epilogue;
     renyi_dtype dtype;
     int back;
 } binding;
 
-/* With rows that fill its tiles a body cuts a micro-batch of any size alike: the same bits. */
+/* With whole tiles an implementation splits micro-batches of any size in the same way: same bits.
+ */
 static size_t whole_tiles(size_t rows)
 {
     return (rows + RY_LINEAR_TILE - 1) / RY_LINEAR_TILE * RY_LINEAR_TILE;
@@ -30,19 +32,19 @@ static size_t whole_tiles(size_t rows)
 
 static ry_rows flat(size_t row, size_t rows) { return (ry_rows){row, row * rows}; }
 
-static renyi_status make(ry_net *net, ry_net_matrix *m, const binding *b, renyi_error *err)
+static renyi_status make_matrix(ry_net *net, ry_net_matrix *m, const binding *b, renyi_error *err)
 {
     const size_t n_out = m->b->size, n_in = m->w->size / n_out;
     const ry_linear_spec ahead = {
         .n_out = n_out, .n_in = n_in, .epilogue = b->epilogue, .dtype = b->dtype};
     const ry_linear_spec back = {.n_out = n_in, .n_in = n_out, .dtype = b->dtype};
     RY_TRY(ry_linear_new(&m->ahead, &ahead, net->level, &net->al, err));
-    RY_TRY(ry_linear_op_new(&m->ahead_op, m->ahead, b->rows, b->x, b->y, net->n_threads, &net->al,
-                            err));
+    RY_TRY(ry_linear_op_new(&m->ahead_op, m->ahead, b->rows, b->x, b->y, net->team.n_threads,
+                            &net->al, err));
     if (!b->back) return RENYI_OK;
     RY_TRY(ry_linear_new(&m->back, &back, net->level, &net->al, err));
-    return ry_linear_op_new(&m->back_op, m->back, b->rows, b->dy, b->dx, net->n_threads, &net->al,
-                            err);
+    return ry_linear_op_new(&m->back_op, m->back, b->rows, b->dy, b->dx, net->team.n_threads,
+                            &net->al, err);
 }
 
 static renyi_status make_block(ry_net *net, ry_net_block *b, renyi_error *err)
@@ -55,20 +57,20 @@ static renyi_status make_block(ry_net *net, ry_net_block *b, renyi_error *err)
     const binding proj = {rows, h, x, h, h, RY_EPI_RESIDUAL, net->dtype, 1};
     const binding fc1 = {rows, h, u, u, h, RY_EPI_NONE, net->dtype, 1};
     const binding fc2 = {rows, u, x, h, u, RY_EPI_RESIDUAL, net->dtype, 1};
-    RY_TRY(make(net, &b->qkv, &to_qkv, err));
-    RY_TRY(make(net, &b->proj, &proj, err));
-    RY_TRY(make(net, &b->fc1, &fc1, err));
-    return make(net, &b->fc2, &fc2, err);
+    RY_TRY(make_matrix(net, &b->qkv, &to_qkv, err));
+    RY_TRY(make_matrix(net, &b->proj, &proj, err));
+    RY_TRY(make_matrix(net, &b->fc1, &fc1, err));
+    return make_matrix(net, &b->fc2, &fc2, err);
 }
 
-/* Logits are the caller's and have room for the images that there are: rows of one image each, as
- * oneDNN would fill up whole tiles of more. */
+/* Logits are in the caller's memory, which has rows only for the images of the batch: one row per
+ * image, as oneDNN would write whole tiles of more. */
 static renyi_status make_head(ry_net *net, ry_net_matrix *head, renyi_error *err)
 {
     const size_t h = ry_net_row(net, net->config.dim), classes = net->config.n_classes;
     const binding b = {1,          flat(h, 1),  flat(classes, 1), flat(classes, 1),
                        flat(h, 1), RY_EPI_NONE, RENYI_DTYPE_F32,  1};
-    return make(net, head, &b, err);
+    return make_matrix(net, head, &b, err);
 }
 
 renyi_status ry_net_make_linears(ry_net *net, renyi_error *err)
@@ -82,7 +84,7 @@ renyi_status ry_net_make_linears(ry_net *net, renyi_error *err)
                            .y = {C, C * N},
                            .epilogue = RY_EPI_RESIDUAL,
                            .dtype = RENYI_DTYPE_F32};
-    RY_TRY(make(net, &net->patch_embed, &embed, err));
+    RY_TRY(make_matrix(net, &net->patch_embed, &embed, err));
     for (uint32_t i = 0; i < c->n_blocks; i++) RY_TRY(make_block(net, &net->blocks[i], err));
     RY_TRY(make_head(net, &net->head[0], err));
     if (net->head[1].w) RY_TRY(make_head(net, &net->head[1], err));
@@ -90,13 +92,13 @@ renyi_status ry_net_make_linears(ry_net *net, renyi_error *err)
         const ry_rows in = flat(ry_net_row(net, C), net->max_rows);
         const ry_rows out = flat(net->feature_dim, net->max_rows);
         const binding tap = {net->max_rows, in, out, out, in, RY_EPI_NONE, RENYI_DTYPE_F32, 1};
-        RY_TRY(make(net, &net->taps[i].proj, &tap, err));
+        RY_TRY(make_matrix(net, &net->taps[i].proj, &tap, err));
     }
     if (!ry_net_final_features(net)) return RENYI_OK;
     const size_t rows = whole_tiles(net->max_batch * P);
     const ry_rows h = flat(ry_net_row(net, C), rows), f = flat(net->feature_dim, rows);
     const binding feature = {rows, h, f, f, h, RY_EPI_NONE, RENYI_DTYPE_F32, 1};
-    return make(net, &net->feature, &feature, err);
+    return make_matrix(net, &net->feature, &feature, err);
 }
 
 static void free_matrix(ry_net_matrix *m, const renyi_allocator *al)
@@ -128,7 +130,7 @@ void ry_net_free_linears(ry_net *net)
 /* Bytes of the converted rows of any product in the blocks. */
 static size_t low_bytes(const ry_net *net, size_t rows)
 {
-    const ry_net_block *b = net->blocks; /* all blocks are alike */
+    const ry_net_block *b = net->blocks; /* all blocks have the same sizes */
     const ry_linear *const linears[] = {b->qkv.ahead, b->qkv.back, b->proj.ahead, b->proj.back,
                                         b->fc1.ahead, b->fc1.back, b->fc2.ahead,  b->fc2.back};
     size_t most = 0;
@@ -136,82 +138,85 @@ static size_t low_bytes(const ry_net *net, size_t rows)
     return most;
 }
 
-static void layout_block(ry_arena *a, const ry_net *net, ry_net_block *b)
+static void lay_out_block(ry_arena *a, const ry_net *net, ry_net_block *b)
 {
     const size_t rows = net->max_rows, C = net->config.dim;
     const int fresh = b == net->blocks || !net->checkpoint_activations;
-    b->qkv_rows = fresh ? RY_TAKE(a, float, rows *ry_net_row(net, 3 * C)) : net->blocks[0].qkv_rows;
-    b->heads = fresh ? RY_TAKE(a, float, rows *ry_net_row(net, C)) : net->blocks[0].heads;
-    b->y = fresh ? RY_TAKE(a, float, rows *C) : net->blocks[0].y;
-    b->u = fresh ? RY_TAKE(a, float, rows *ry_net_row(net, net->config.mlp_dim)) : net->blocks[0].u;
-    b->source = RY_TAKE(a, uint32_t, rows);
-    b->target = RY_TAKE(a, uint32_t, rows);
-    b->weight = RY_TAKE(a, float, rows);
-    b->score = RY_TAKE(a, float, rows);
+    b->qkv_rows =
+        fresh ? RY_TAKE(a, float, (rows * ry_net_row(net, 3 * C))) : net->blocks[0].qkv_rows;
+    b->heads = fresh ? RY_TAKE(a, float, (rows * ry_net_row(net, C))) : net->blocks[0].heads;
+    b->y = fresh ? RY_TAKE(a, float, (rows * C)) : net->blocks[0].y;
+    b->u =
+        fresh ? RY_TAKE(a, float, (rows * ry_net_row(net, net->config.mlp_dim))) : net->blocks[0].u;
+    b->cut.source = RY_TAKE(a, uint32_t, rows);
+    b->cut.target = RY_TAKE(a, uint32_t, rows);
+    b->cut.weight = RY_TAKE(a, float, rows);
+    b->cut.score = RY_TAKE(a, float, rows);
 }
 
-static void layout_tokens(ry_arena *a, const ry_net *net, ry_net_tokens *t)
+static void lay_out_tokens(ry_arena *a, const ry_net *net, ry_net_tokens *t)
 {
     const size_t rows = net->max_rows;
-    t->x = RY_TAKE(a, float, rows * net->config.dim);
+    t->x = RY_TAKE(a, float, (rows * net->config.dim));
     t->sizes = RY_TAKE(a, float, rows);
     t->log_sizes = RY_TAKE(a, float, rows);
     t->patch = RY_TAKE(a, uint32_t, rows);
 }
 
-static void layout_gradients(ry_arena *a, ry_net *net)
+static void lay_out_gradients(ry_arena *a, ry_net *net)
 {
     const size_t rows = net->max_rows, C = net->config.dim;
     const size_t h = ry_net_row(net, C);
-    for (int i = 0; i < 2; i++) net->d[i] = RY_TAKE(a, float, rows *h);
-    for (int i = 0; i < 2; i++) net->dheads[i] = RY_TAKE(a, float, rows *h);
-    net->dh = RY_TAKE(a, float, rows *h);
-    net->dscaled = RY_TAKE(a, float, rows *h);
-    net->wide = RY_TAKE(a, float, rows *ry_net_row(net, max_size(3 * C, net->config.mlp_dim)));
-    net->parts = RY_TAKE(a, float, ry_layernorm_grad_blocks(rows) * 2 * C);
+    for (int i = 0; i < 2; i++) net->d[i] = RY_TAKE(a, float, (rows * h));
+    for (int i = 0; i < 2; i++) net->dheads[i] = RY_TAKE(a, float, (rows * h));
+    net->dh = RY_TAKE(a, float, (rows * h));
+    net->dscaled = RY_TAKE(a, float, (rows * h));
+    net->wide = RY_TAKE(a, float, (rows * ry_net_row(net, max_size(3 * C, net->config.mlp_dim))));
+    net->parts = RY_TAKE(a, float, (ry_layernorm_grad_blocks(rows) * 2 * C));
 }
 
-static void layout_ends(ry_arena *a, ry_net *net)
+static void lay_out_ends(ry_arena *a, ry_net *net)
 {
     const ry_vit_config *c = &net->config;
     const size_t B = net->max_batch, P = net->n_patches, h = ry_net_row(net, c->dim);
     const size_t feature_rows = ry_net_final_features(net) ? whole_tiles(B * P) : 0;
     const size_t tap_rows = net->n_taps ? net->max_rows : 0;
-    net->patches = RY_TAKE(a, float, B *P * 3 * c->patch_size * c->patch_size);
-    net->pooled_x = RY_TAKE(a, float, B * c->dim);
+    net->patches = RY_TAKE(a, float, (B * P * 3 * c->patch_size * c->patch_size));
+    net->pooled_x = RY_TAKE(a, float, (B * c->dim));
     for (int k = 0; k < 2; k++) {
-        net->pooled[k] = RY_TAKE(a, float, B *h);
-        net->dpooled[k] = RY_TAKE(a, float, B *h);
+        net->pooled[k] = RY_TAKE(a, float, (B * h));
+        net->dpooled[k] = RY_TAKE(a, float, (B * h));
     }
-    net->feature_in = RY_TAKE(a, float, feature_rows *h);
-    net->features = RY_TAKE(a, float, feature_rows * net->feature_dim);
-    net->dfeatures = RY_TAKE(a, float, max_size(feature_rows, tap_rows) * net->feature_dim);
+    net->feature_in = RY_TAKE(a, float, (feature_rows * h));
+    net->features = RY_TAKE(a, float, (feature_rows * net->feature_dim));
+    net->dfeatures = RY_TAKE(a, float, (max_size(feature_rows, tap_rows) * net->feature_dim));
     for (uint32_t i = 0; i < net->n_taps; i++) {
-        if (!net->direct) net->taps[i].in = RY_TAKE(a, float, tap_rows *h);
-        net->taps[i].rows = RY_TAKE(a, float, tap_rows * net->feature_dim);
-        net->taps[i].token = RY_TAKE(a, uint32_t, B * net->n_tokens);
+        if (!net->direct) net->taps[i].in = RY_TAKE(a, float, (tap_rows * h));
+        net->taps[i].rows = RY_TAKE(a, float, (tap_rows * net->feature_dim));
+        net->taps[i].token = RY_TAKE(a, uint32_t, (B * net->n_tokens));
     }
     net->feature_patch = RY_TAKE(a, uint32_t, feature_rows);
     net->prefix_rows = RY_TAKE(a, uint32_t, c->n_prefix);
 }
 
-static void layout_cuts(ry_arena *a, ry_net *net)
+static void lay_out_cuts(ry_arena *a, ry_net *net)
 {
     const size_t B = net->max_batch, N = net->n_tokens;
-    const size_t sets = 2 * (size_t)net->config.n_heads; /* the greediest statistic */
+    const size_t sets = 2 * (size_t)net->config.n_heads; /* of the statistic that needs most */
     const size_t blocks = ry_attention_blocks(N, net->kernels.attention_rows);
-    net->class_row = RY_TAKE(a, float, B *N);
-    net->columns = RY_TAKE(a, float, B *N);
-    net->column_parts = RY_TAKE(a, double, B *N *blocks *sets);
-    net->rescued = RY_TAKE(a, uint8_t, B * N);
-    net->dweight = RY_TAKE(a, float, B *N);
-    net->dmean = RY_TAKE(a, float, max_size(B, net->n_threads) * N * N);
+    net->class_row = RY_TAKE(a, float, (B * N));
+    net->columns = RY_TAKE(a, float, (B * N));
+    net->column_parts = RY_TAKE(a, double, (B * N * blocks * sets));
+    uint8_t *rescued = RY_TAKE(a, uint8_t, (B * N)); /* not read: one for all blocks */
+    for (uint32_t i = 0; i < net->config.n_blocks; i++) net->blocks[i].cut.rescued = rescued;
+    net->dweight = RY_TAKE(a, float, (B * N));
+    net->dmean = RY_TAKE(a, float, (max_size(B, net->team.n_threads) * N * N));
     net->image_keys = RY_TAKE(a, uint64_t, B);
 }
 
-/* Each thread has room for the greediest kernel and, beside it, for the queries and keys of one
- * head and a row. */
-static void layout_scratch(ry_arena *a, ry_net *net)
+/* Each thread has space for the kernel that needs most and, after it, for the queries and keys of
+ * one head and a row. */
+static void lay_out_scratch(ry_arena *a, ry_net *net)
 {
     const size_t N = net->n_tokens, d = net->config.dim / net->config.n_heads;
     size_t most = ry_attention_scratch(N, d, net->kernels.attention_rows);
@@ -219,32 +224,32 @@ static void layout_scratch(ry_arena *a, ry_net *net)
     most = max_size(most, ry_outer_scratch());
     net->matrix_scratch = (most + 15) / 16 * 16; /* whole cache lines */
     net->scratch_each = (net->matrix_scratch + max_size(3 * N * d, net->config.dim) + 15) / 16 * 16;
-    net->scratch = RY_TAKE(a, float, net->n_threads * net->scratch_each);
-    net->tickets = RY_TAKE(a, ry_ticket, net->n_tickets);
+    net->scratch = RY_TAKE(a, float, (net->team.n_threads * net->scratch_each));
+    net->team.tickets = RY_TAKE(a, ry_ticket, net->team.n_tickets);
 }
 
-/* The only place that knows the order and the size of the buffers. */
-static void layout(ry_arena *a, ry_net *net)
+/* The order and the sizes of all buffers. */
+static void lay_out(ry_arena *a, ry_net *net)
 {
     const uint32_t L = net->config.n_blocks;
     const size_t rows = net->max_rows;
-    for (uint32_t i = 0; i < L; i++) layout_block(a, net, &net->blocks[i]);
-    for (uint32_t i = 0; i <= L; i++) layout_tokens(a, net, &net->tokens[i]);
-    net->pre = RY_TAKE(a, float, rows * net->config.dim);
-    net->h = RY_TAKE(a, float, rows *ry_net_row(net, net->config.dim));
-    net->g = RY_TAKE(a, float, rows *ry_net_row(net, net->config.mlp_dim));
-    net->low = RY_TAKE(a, uint8_t, low_bytes(net, rows));
-    layout_gradients(a, net);
-    layout_ends(a, net);
-    layout_cuts(a, net);
-    layout_scratch(a, net);
+    for (uint32_t i = 0; i < L; i++) lay_out_block(a, net, &net->blocks[i]);
+    for (uint32_t i = 0; i <= L; i++) lay_out_tokens(a, net, &net->tokens[i]);
+    net->pre = RY_TAKE(a, float, (rows * net->config.dim));
+    net->h = RY_TAKE(a, float, (rows * ry_net_row(net, net->config.dim)));
+    net->g = RY_TAKE(a, float, (rows * ry_net_row(net, net->config.mlp_dim)));
+    net->team.low = RY_TAKE(a, uint8_t, low_bytes(net, rows));
+    lay_out_gradients(a, net);
+    lay_out_ends(a, net);
+    lay_out_cuts(a, net);
+    lay_out_scratch(a, net);
 }
 
 renyi_status ry_net_make_arena(ry_net *net, renyi_error *err)
 {
     ry_arena measure = {0};
-    net->n_tickets = STEPS_PER_BLOCK * (size_t)net->config.n_blocks + STEPS_OF_ENDS;
-    layout(&measure, net);
+    net->team.n_tickets = STEPS_PER_BLOCK * (size_t)net->config.n_blocks + STEPS_OF_ENDS;
+    lay_out(&measure, net);
     if (measure.overflow)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "the activations of %u images do not fit in memory; a smaller micro-batch "
@@ -254,7 +259,7 @@ renyi_status ry_net_make_arena(ry_net *net, renyi_error *err)
     net->arena = ry_alloc(&net->al, measure.used, 1);
     if (!net->arena) return ry_fail_nomem(err, measure.used);
     ry_arena bind = {net->arena, 0, measure.used, 0};
-    layout(&bind, net);
+    lay_out(&bind, net);
     for (uint32_t i = 0; i < net->config.n_prefix; i++) net->prefix_rows[i] = i;
     return RENYI_OK;
 }

@@ -3,41 +3,32 @@
 #include "kernels/rows/rows.h"
 #include "train/net/net_run.h"
 
-#include <omp.h>
 #include <string.h>
+
+typedef struct job {
+    ry_net *net;
+    uint32_t n;
+    void (*work)(ry_net_worker *w, const void *user);
+    const void *user;
+} job;
+
+static void run_thread(ry_runner *run, void *user)
+{
+    const job *j = user;
+    ry_net_worker w = {.net = j->net, .run = run, .n = j->n};
+    j->work(&w, j->user);
+}
 
 void ry_net_threads(ry_net *net, uint32_t n, void (*work)(ry_net_worker *w, const void *user),
                     const void *user)
 {
-    for (size_t i = 0; i < net->n_tickets; i++) ry_ticket_reset(&net->tickets[i]);
-#pragma omp parallel num_threads(net->n_threads)
-    {
-        ry_net_worker w = {.net = net, .thread = (unsigned)omp_get_thread_num(), .n = n};
-        omp_set_num_threads(1); /* a tile never spawns threads of its own */
-        work(&w, user);
-    }
-}
-
-static size_t chunks_of(size_t rows) { return (rows + RY_NET_CHUNK - 1) / RY_NET_CHUNK; }
-
-static size_t chunk_end(size_t first, size_t rows)
-{
-    return rows - first < RY_NET_CHUNK ? rows : first + RY_NET_CHUNK;
+    job j = {net, n, work, user};
+    ry_team_run(&net->team, run_thread, &j);
 }
 
 void ry_net_product(ry_net_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
 {
-    const ry_extent run = {1, rows};
-    const void *input = x;
-    if (ry_linear_op_converts(op)) {
-        ry_step step = ry_net_begin(w, chunks_of(rows));
-        for (size_t t; ry_step_next(&step, &t);) ry_linear_op_convert(op, t, run, x, w->net->low);
-        ry_step_end(&step);
-        input = w->net->low;
-    }
-    ry_step step = ry_net_begin(w, ry_linear_op_tiles(op, run));
-    for (size_t t; ry_step_next(&step, &t);) ry_linear_op_tile(op, t, run, w->thread, input, y);
-    ry_step_end(&step);
+    ry_runner_linear(w->run, op, (ry_extent){1, rows}, x, y);
 }
 
 static void start_residual(const ry_net_worker *w, const ry_net_residual *r, const float *x,
@@ -50,15 +41,15 @@ static void start_residual(const ry_net_worker *w, const ry_net_residual *r, con
     if (factor != 1.0f) ry_row_add(to, ry_net_value(w->net, r->bias), factor - 1.0f, C);
 }
 
-void ry_net_normalise(ry_net_worker *w, const ry_net_norm *norm, size_t rows, const float *x,
+void ry_net_normalize(ry_net_worker *w, const ry_net_norm *norm, size_t rows, const float *x,
                       float *h, const ry_net_residual *residual)
 {
     const ry_net *net = w->net;
     const size_t C = net->config.dim, h_row = ry_net_row(net, C);
     const int starts = residual && residual->to;
-    ry_step step = ry_net_begin(w, chunks_of(rows));
+    ry_step step = ry_runner_step(w->run, ry_row_tiles(rows));
     for (size_t t; ry_step_next(&step, &t);) {
-        const size_t first = t * RY_NET_CHUNK, end = chunk_end(first, rows);
+        const size_t first = t * RY_CONVERT_ROWS, end = ry_row_end(t, rows);
         net->kernels.layernorm(h + first * h_row, h_row, x + first * C, C, end - first, C,
                                ry_net_value(net, norm->w), ry_net_value(net, norm->b),
                                (float)net->config.norm_eps);
@@ -72,9 +63,9 @@ const float *ry_net_scaled(ry_net_worker *w, uint32_t branch, uint32_t rows, con
 {
     const size_t C = w->net->config.dim, row = ry_net_row(w->net, C), all = (size_t)w->n * rows;
     if (!w->net->branch) return x;
-    ry_step step = ry_net_begin(w, chunks_of(all));
+    ry_step step = ry_runner_step(w->run, ry_row_tiles(all));
     for (size_t t; ry_step_next(&step, &t);)
-        for (size_t r = t * RY_NET_CHUNK; r < chunk_end(t * RY_NET_CHUNK, all); r++)
+        for (size_t r = t * RY_CONVERT_ROWS; r < ry_row_end(t, all); r++)
             ry_row_scale(h + r * row, x + r * row, ry_net_factor(w, branch, r / rows), C);
     ry_step_end(&step);
     return h;
@@ -95,8 +86,8 @@ void ry_net_outer(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const f
                         .n_in = m->w->size / n_out,
                         .dw = ry_net_grad(net, m->w),
                         .db = ry_net_grad(net, m->b),
-                        .n_threads = net->n_threads};
-    ry_step step = ry_net_begin(w, ry_outer_tiles(&o));
+                        .n_threads = net->team.n_threads};
+    ry_step step = ry_runner_step(w->run, ry_outer_tiles(&o));
     for (size_t t; ry_step_next(&step, &t);) net->grad.outer(&o, t, ry_net_scratch(w));
     ry_step_end(&step);
 }
@@ -117,11 +108,11 @@ void ry_net_norm_grad(ry_net_worker *w, const ry_net_norm *norm, size_t rows, co
                                  .n = C,
                                  .eps = (float)net->config.norm_eps,
                                  .parts = net->parts};
-    ry_step step = ry_net_begin(w, blocks);
+    ry_step step = ry_runner_step(w->run, blocks);
     for (size_t t; ry_step_next(&step, &t);) net->grad.layernorm_grad(&g, t);
     ry_step_end(&step);
     if (norm->w->frozen && norm->b->frozen) return;
-    ry_step sum = ry_net_begin(w, 1);
+    ry_step sum = ry_runner_step(w->run, 1);
     for (size_t t; ry_step_next(&sum, &t);)
         ry_layernorm_grad_sum(ry_net_grad(net, norm->w), ry_net_grad(net, norm->b), net->parts,
                               blocks, C);

@@ -1,14 +1,14 @@
-/* net_taps.c - tokens between the blocks, as a teacher's of the same depth are compared with: as
- * they are, or through a LayerNorm and a projection to the teacher's width that learn beside the
- * model; and the way back into the stream.
+/* net_taps.c - taps: tokens after a block that are compared with a teacher's, directly or through a
+ * LayerNorm and a projection to the teacher's width, which are trained with the model; and their
+ * gradients.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows/rows.h"
 #include "train/net/net_run.h"
 
 #include <string.h>
 
-/* Which of the teacher's rows each row of an image is (ry_net_options.feature_prefix). */
-static void name_tokens(const ry_net *net, const ry_net_tap *tap, size_t image)
+/* The teacher's row for each row of an image (ry_net_options.feature_prefix). */
+static void set_teacher_rows(const ry_net *net, const ry_net_tap *tap, size_t image)
 {
     const uint32_t rows = net->blocks[tap->block].rows.out, K = net->config.n_prefix;
     const ry_net_tokens *facts = &net->tokens[net->tokens[tap->block + 1].facts];
@@ -18,12 +18,12 @@ static void name_tokens(const ry_net *net, const ry_net_tap *tap, size_t image)
         to[k] = k < net->feature_prefix ? net->n_patches + k : RY_NO_TOKEN;
 }
 
-/* Rows as they are, for a teacher of the same width. */
+/* Copies the rows, for a teacher of the same width. */
 static void copy_rows(ry_net_worker *w, const ry_net_tap *tap)
 {
     const ry_net *net = w->net;
     const size_t of_image = (size_t)net->blocks[tap->block].rows.out * net->config.dim;
-    ry_step step = ry_net_begin(w, w->n);
+    ry_step step = ry_runner_step(w->run, w->n);
     for (size_t i; ry_step_next(&step, &i);)
         memcpy(tap->rows + i * of_image, net->tokens[tap->block + 1].x + i * of_image,
                of_image * sizeof(float));
@@ -37,11 +37,11 @@ static void tap_forward(ry_net_worker *w, const ry_net_tap *tap)
     if (net->direct) {
         copy_rows(w, tap);
     } else {
-        ry_net_normalise(w, &tap->norm, rows, net->tokens[tap->block + 1].x, tap->in, NULL);
+        ry_net_normalize(w, &tap->norm, rows, net->tokens[tap->block + 1].x, tap->in, NULL);
         ry_net_product(w, tap->proj.ahead_op, rows, tap->in, tap->rows);
     }
-    ry_step step = ry_net_begin(w, w->n);
-    for (size_t i; ry_step_next(&step, &i);) name_tokens(net, tap, i);
+    ry_step step = ry_runner_step(w->run, w->n);
+    for (size_t i; ry_step_next(&step, &i);) set_teacher_rows(net, tap, i);
     ry_step_end(&step);
 }
 
@@ -57,7 +57,7 @@ void ry_net_force(ry_net_worker *w, uint32_t block)
     const size_t C = net->config.dim, K = net->config.n_prefix, P = net->n_patches, N = P + K;
     if (!net->forced || block == 0) return;
     const float *rows = net->forced + (block - 1) * ry_net_tap_floats(net);
-    ry_step step = ry_net_begin(w, w->n);
+    ry_step step = ry_runner_step(w->run, w->n);
     for (size_t i; ry_step_next(&step, &i);) {
         float *x = net->tokens[block].x + i * N * C;
         memcpy(x, rows + (i * N + P) * C, K * C * sizeof *x); /* the teacher's prefix comes last */
@@ -66,8 +66,8 @@ void ry_net_force(ry_net_worker *w, uint32_t block)
     ry_step_end(&step);
 }
 
-/* The gradient of a tap's rows into the stream d; with forced blocks what came from above them is
- * the teacher's affair. */
+/* Adds the gradient of a tap's rows to the stream d. With forced rows the gradient from later
+ * blocks belongs to the teacher's rows and is dropped. */
 static void direct_back(ry_net_worker *w, const ry_net_tap *tap, const float *dfeatures)
 {
     const ry_net *net = w->net;
@@ -75,7 +75,7 @@ static void direct_back(ry_net_worker *w, const ry_net_tap *tap, const float *df
     const size_t of_image = net->blocks[tap->block].rows.out;
     const int replaces = net->forced && tap->block + 1 < net->config.n_blocks;
     float *d = ry_net_d(w);
-    ry_step step = ry_net_begin(w, w->n);
+    ry_step step = ry_runner_step(w->run, w->n);
     for (size_t i; ry_step_next(&step, &i);)
         for (size_t r = i * of_image; r < (i + 1) * of_image; r++) {
             if (replaces) memset(d + r * row, 0, C * sizeof *d);
@@ -89,7 +89,7 @@ static void project_back(ry_net_worker *w, const ry_net_tap *tap, const float *d
     const ry_net *net = w->net;
     const size_t F = net->feature_dim, of_image = net->blocks[tap->block].rows.out * F;
     const size_t rows = (size_t)w->n * net->blocks[tap->block].rows.out;
-    ry_step step = ry_net_begin(w, w->n); /* in memory of ours: oneDNN reads whole tiles */
+    ry_step step = ry_runner_step(w->run, w->n); /* into our buffer: oneDNN reads whole tiles */
     for (size_t i; ry_step_next(&step, &i);)
         memcpy(net->dfeatures + i * of_image, dfeatures + i * of_image,
                of_image * sizeof *dfeatures);

@@ -163,7 +163,7 @@ static const float *normalise(ry_teacher *t, const float *chw, uint32_t n)
     const size_t side = t->model->vit.config.image_size, plane = side * side;
     const ptrdiff_t planes = (ptrdiff_t)n * 3;
     if (!t->chw) return chw;
-#pragma omp parallel for num_threads(t->plan->n_threads) schedule(static)
+#pragma omp parallel for num_threads(t->plan->team.n_threads) schedule(static)
     for (ptrdiff_t k = 0; k < planes; k++) {
         const float scale = t->scale[k % 3], shift = t->shift[k % 3];
         const float *from = chw + (size_t)k * plane;
@@ -206,7 +206,7 @@ static void finish_tokens(const ry_teacher *t, uint32_t n, float *tokens)
     const ry_kernels *k = &t->plan->kernels;
     const size_t P = v->n_patches, N = P + v->config.n_prefix, C = v->config.dim;
     const float eps = (float)v->config.norm_eps;
-#pragma omp parallel for num_threads(t->plan->n_threads) schedule(static)
+#pragma omp parallel for num_threads(t->plan->team.n_threads) schedule(static)
     for (ptrdiff_t i = 0; i < (ptrdiff_t)n; i++) {
         const float *x = t->last + ((size_t)i * N + v->config.n_prefix) * C;
         float *to = tokens + (size_t)i * P * C;

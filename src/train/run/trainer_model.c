@@ -81,7 +81,7 @@ renyi_status ry_train_source(renyi_train *t, ry_checkpoint *source, renyi_error 
     RY_TRY(configure(t, source, err));
     RY_TRY(ry_net_trains(&t->config, err));
     t->config.layout = RY_LAYOUT_TIMM; /* of the files that will be written */
-    t->config.n_quantised = 0;
+    t->config.n_quantized = 0;
     t->config.quantization[0] = '\0';
     take_preprocess(&t->config, &t->s.opt);
     return RENYI_OK;

@@ -137,7 +137,7 @@ static renyi_status freeze_names(ry_params *params, const char *list, renyi_erro
     }
 }
 
-static int is_in_block(ry_vit_role role) { return role >= RY_NORM1_W && role <= RY_FC2_B; }
+static int is_in_block(ry_tensor_role role) { return role >= RY_NORM1_W && role <= RY_FC2_B; }
 
 /* "3" or "0-5" of n bytes. `setting` is for the message. */
 static renyi_status read_range(const char *setting, uint32_t n_blocks, const char *text, size_t n,

@@ -1,7 +1,7 @@
 /* test_pos_embed.c - resampled position embeddings against numbers that
  * torch.nn.functional.interpolate gave.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/vit/pos_embed.h"
+#include "model/vit/vit.h"
 
 #include <math.h>
 #include <string.h>

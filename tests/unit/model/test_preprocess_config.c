@@ -2,7 +2,7 @@
  * them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/vit_fixture.h"
-#include "model/common/preprocess_config.h"
+#include "model/vit/vit.h"
 
 #include <math.h>
 

@@ -76,7 +76,7 @@ static ry_pruner *pruner_of(const renyi_model *m, const char *text)
 }
 
 /* Says how its cuts were made; the last block's is left out, since nobody watches. */
-static ry_block_way run(const renyi_model *m, const ordered *o, float *logits)
+static ry_block_path run(const renyi_model *m, const ordered *o, float *logits)
 {
     ry_token_hook hook = {
         .needs = needs, .tiles = tiles, .work = work, .self = (void *)(uintptr_t)o};
@@ -89,25 +89,25 @@ static ry_block_way run(const renyi_model *m, const ordered *o, float *logits)
     assert_ok(ry_vit_plan_new(&plan, &m->vit, &opt, NULL, err));
     const ry_vit_input in = {.chw = chw, .n = PM_IMAGES};
     assert_int_equal(ry_vit_forward(plan, &in, logits), RENYI_OK);
-    ry_block_way way = RY_WAY_WHOLE;
+    ry_block_path path = RY_PATH_WHOLE;
     for (uint32_t i = 0; i + 1 < PM_BLOCKS; i++) {
-        if (plan->rows[i].way == RY_WAY_WHOLE) continue;
-        if (way != RY_WAY_WHOLE) assert_int_equal(plan->rows[i].way, way);
-        way = plan->rows[i].way;
+        if (plan->rows[i].path == RY_PATH_WHOLE) continue;
+        if (path != RY_PATH_WHOLE) assert_int_equal(plan->rows[i].path, path);
+        path = plan->rows[i].path;
     }
     ry_vit_plan_free(plan, NULL);
-    return way;
+    return path;
 }
 
-static double check_policy(const renyi_model *m, const char *text, ry_block_way way)
+static double check_policy(const renyi_model *m, const char *text, ry_block_path path)
 {
     static decision noted[PM_IMAGES][PM_BLOCKS];
     float early[PM_IMAGES * FIX_CLASSES], plain[PM_IMAGES * FIX_CLASSES];
     ry_pruner *p = pruner_of(m, text);
     ordered o = {.inner = ry_pruner_hook(p), .noted = noted};
-    assert_int_equal(run(m, &o, early), way);
+    assert_int_equal(run(m, &o, early), path);
     o.plain = 1;
-    assert_int_equal(run(m, &o, plain), RY_WAY_AFTER);
+    assert_int_equal(run(m, &o, plain), RY_PATH_AFTER);
     ry_pruner_free(p, NULL);
     double worst = 0.0, top = 0.0;
     for (size_t i = 0; i < PM_IMAGES * FIX_CLASSES; i++) {
@@ -121,21 +121,21 @@ static double check_policy(const renyi_model *m, const char *text, ry_block_way 
 
 static const struct {
     const char *text;
-    ry_block_way way;
+    ry_block_path path;
 } policies[] = {
-    {"naive p=8 layers=0-5 metric=cls", RY_WAY_LISTED},
-    {"naive p=8 layers=all metric=random", RY_WAY_LISTED},
-    {"evit keep=0.7 layers=0,3,6 metric=cls reduce=drop order=position", RY_WAY_LISTED},
-    {"naive p=8 layers=0-5 metric=col n=4", RY_WAY_BEFORE},
-    {"naive p=8 layers=all metric=correct", RY_WAY_BEFORE},
-    {"evit keep=0.7 layers=0,3,6 metric=cls fuse", RY_WAY_BEFORE},
-    {"evit keep=0.5 layers=3,6,9 metric=col n=2 fuse weights=score", RY_WAY_BEFORE},
-    {"evit keep=0.7 layers=0,3,6 metric=random fuse", RY_WAY_BEFORE},
-    {"evit keep=0.7 layers=0,3,6 metric=cls reduce=merge", RY_WAY_BEFORE},
-    {"evit keep=0.7 layers=0,3,6 metric=col reduce=fuse,merge,drop", RY_WAY_BEFORE},
-    {"naive p=8 layers=0-5 metric=colv reduce=merge", RY_WAY_BEFORE},
-    {"tome r=5", RY_WAY_BEFORE},
-    {"mosaic keep=0.6 layers=0", RY_WAY_BEFORE},
+    {"naive p=8 layers=0-5 metric=cls", RY_PATH_LISTED},
+    {"naive p=8 layers=all metric=random", RY_PATH_LISTED},
+    {"evit keep=0.7 layers=0,3,6 metric=cls reduce=drop order=position", RY_PATH_LISTED},
+    {"naive p=8 layers=0-5 metric=col n=4", RY_PATH_BEFORE},
+    {"naive p=8 layers=all metric=correct", RY_PATH_BEFORE},
+    {"evit keep=0.7 layers=0,3,6 metric=cls fuse", RY_PATH_BEFORE},
+    {"evit keep=0.5 layers=3,6,9 metric=col n=2 fuse weights=score", RY_PATH_BEFORE},
+    {"evit keep=0.7 layers=0,3,6 metric=random fuse", RY_PATH_BEFORE},
+    {"evit keep=0.7 layers=0,3,6 metric=cls reduce=merge", RY_PATH_BEFORE},
+    {"evit keep=0.7 layers=0,3,6 metric=col reduce=fuse,merge,drop", RY_PATH_BEFORE},
+    {"naive p=8 layers=0-5 metric=colv reduce=merge", RY_PATH_BEFORE},
+    {"tome r=5", RY_PATH_BEFORE},
+    {"mosaic keep=0.6 layers=0", RY_PATH_BEFORE},
 };
 
 static void check_model(const char *architecture)
@@ -144,7 +144,7 @@ static void check_model(const char *architecture)
         renyi_model *m = pm_open(architecture, NULL, (renyi_cpu)level);
         double worst = 0.0;
         for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
-            worst = fmax(worst, check_policy(m, policies[i].text, policies[i].way));
+            worst = fmax(worst, check_policy(m, policies[i].text, policies[i].path));
         printf("%s %s: logits within %.1e of the plain order's\n", architecture,
                renyi_cpu_name((renyi_cpu)level), worst);
         renyi_model_free(m);

@@ -46,7 +46,8 @@ static void run(ry_net *net, const inputs *in, uint32_t first, uint32_t n, int b
     ry_net_features_view f;
     assert_ok(ry_net_forward(net, &batch, logits[0], logits[1], err));
     ry_net_features(net, &f);
-    const int features = ry_params_find(ry_net_params(net), (ry_vit_role)RY_FEATURE_W, 0) != NULL;
+    const int features =
+        ry_params_find(ry_net_params(net), (ry_tensor_role)RY_FEATURE_W, 0) != NULL;
     assert_ok(ry_net_backward(net, in->dlogits[0] + first * FIX_CLASSES,
                               two ? in->dlogits[1] + first * FIX_CLASSES : NULL,
                               features ? in->dfeatures + first * f.n_rows * FEATURES : NULL, err));

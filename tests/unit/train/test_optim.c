@@ -21,7 +21,7 @@ typedef struct set {
     ry_params p;
 } set;
 
-static void add(set *s, size_t size, ry_vit_role role, uint32_t block, int decay)
+static void add(set *s, size_t size, ry_tensor_role role, uint32_t block, int decay)
 {
     s->p.list = s->list;
     s->list[s->p.n++] = (ry_param){
@@ -231,8 +231,8 @@ static void test_average(void **state)
 
 static void test_layers(void **state)
 {
-    static const ry_vit_role roles[] = {RY_CLS_TOKEN, RY_PATCH_B, RY_NORM1_W,  RY_FC2_B,
-                                        RY_NORM_W,    RY_HEAD_W,  RY_FEATURE_W};
+    static const ry_tensor_role roles[] = {RY_CLS_TOKEN, RY_PATCH_B, RY_NORM1_W,  RY_FC2_B,
+                                           RY_NORM_W,    RY_HEAD_W,  RY_FEATURE_W};
     static const uint32_t blocks[] = {0, 0, 0, 2, 0, 0, 0}, layers[] = {0, 0, 1, 3, 4, 4, 4};
     ry_optim_options opt = ry_optim_defaults();
     set s = {0};

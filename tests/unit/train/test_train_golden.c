@@ -30,8 +30,8 @@ typedef struct golden {
 static void fill_feature_parameters(ry_net *net)
 {
     ry_params *p = ry_net_params(net);
-    const ry_param *w = ry_params_find(p, (ry_vit_role)RY_FEATURE_W, 0);
-    const ry_param *b = ry_params_find(p, (ry_vit_role)RY_FEATURE_B, 0);
+    const ry_param *w = ry_params_find(p, (ry_tensor_role)RY_FEATURE_W, 0);
+    const ry_param *b = ry_params_find(p, (ry_tensor_role)RY_FEATURE_B, 0);
     assert_non_null(w);
     assert_non_null(b);
     golden_noise(p->value + w->offset, w->size, 77);

@@ -1,10 +1,9 @@
-/* preprocess_config.c - timm's pretrained_cfg and Hugging Face's preprocessor_config.json, both
- * mapped onto renyi_preprocess.
+/* preprocess_config.c - reads how images are resized and normalized: timm's pretrained_cfg or
+ * Hugging Face's preprocessor_config.json, both as renyi_preprocess.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/common/preprocess_config.h"
-
 #include "base/json.h"
 #include "base/status.h"
+#include "model/vit/vit.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,7 +26,7 @@ enum { MAX_SIDE = 4096 };
         0.5, 0.5, 0.5 \
     }
 
-/* What the families do when no file says otherwise; size is filled in later. */
+/* Defaults of the families; size is set later. */
 static const renyi_preprocess timm_vit = {0, RENYI_CROP_CENTER, RENYI_BICUBIC, 0.9, HALF, HALF};
 static const renyi_preprocess timm_deit = {0,   RENYI_CROP_CENTER, RENYI_BICUBIC,
                                            0.9, IMAGENET_MEAN,     IMAGENET_STD};
@@ -39,36 +38,36 @@ static const renyi_preprocess clip = {0,
                                       {0.26862954, 0.26130258, 0.27577711}};
 static const renyi_preprocess hf_vit = {0, RENYI_CROP_SQUASH, RENYI_BILINEAR, 1.0, HALF, HALF};
 
-/* A word of a config and the value it stands for. */
-typedef struct word {
-    const char *text;
+/* A name in a config and the value it stands for. */
+typedef struct named_value {
+    const char *name;
     int value;
-} word;
+} named_value;
 
-static const word timm_filters[] = {
+static const named_value timm_filters[] = {
     {"bicubic", RENYI_BICUBIC}, {"bilinear", RENYI_BILINEAR}, {"lanczos", RENYI_LANCZOS}};
-static const word timm_crops[] = {
+static const named_value timm_crops[] = {
     {"center", RENYI_CROP_CENTER}, {"squash", RENYI_CROP_SQUASH}, {"border", RENYI_CROP_BORDER}};
 
-/* Member `key` as one of three words into *value; absent keeps *value. */
-static renyi_status read_word(const json_t *obj, const char *key, const word words[3], int *value,
-                              renyi_error *err)
+/* Member `key`, one of three names, into *value; absent keeps *value. */
+static renyi_status read_name(const json_t *obj, const char *key, const named_value names[3],
+                              int *value, renyi_error *err)
 {
     const char *text = NULL;
     RY_TRY(ry_json_string(obj, key, &text, TIMM_FILE, err));
     if (!text) return RENYI_OK;
     for (int i = 0; i < 3; i++)
-        if (strcmp(text, words[i].text) == 0) {
-            *value = words[i].value;
+        if (strcmp(text, names[i].name) == 0) {
+            *value = names[i].value;
             return RENYI_OK;
         }
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, TIMM_FILE ": %s is '%.40s'; %s, %s or %s known",
-                   key, text, words[0].text, words[1].text, words[2].text);
+                   key, text, names[0].name, names[1].name, names[2].name);
 }
 
-/* Nothing that would divide by zero or ask for a picture of no size. */
-static renyi_status check(const renyi_preprocess *p, const char *file, const char *mean_key,
-                          const char *std_key, renyi_error *err)
+/* Refuses values that would divide by zero or overflow. */
+static renyi_status check_mean_std(const renyi_preprocess *p, const char *file,
+                                   const char *mean_key, const char *std_key, renyi_error *err)
 {
     for (int c = 0; c < 3; c++) {
         if (!(fabs(p->mean[c]) <= 1e3))
@@ -104,22 +103,22 @@ static renyi_status read_timm(renyi_preprocess *p, const json_t *cfg, renyi_erro
     RY_TRY(ry_json_double3(cfg, "mean", p->mean, TIMM_FILE, err));
     RY_TRY(ry_json_double3(cfg, "std", p->std, TIMM_FILE, err));
     RY_TRY(ry_json_double(cfg, "crop_pct", &p->crop_pct, TIMM_FILE, err));
-    RY_TRY(read_word(cfg, "interpolation", timm_filters, &filter, err));
-    RY_TRY(read_word(cfg, "crop_mode", timm_crops, &crop, err));
+    RY_TRY(read_name(cfg, "interpolation", timm_filters, &filter, err));
+    RY_TRY(read_name(cfg, "crop_mode", timm_crops, &crop, err));
     RY_TRY(check_input_size(cfg, err));
     p->interpolation = (renyi_interpolation)filter;
     p->crop_mode = (renyi_crop_mode)crop;
     if (!(p->crop_pct > 0.0 && p->crop_pct <= 1.0))
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        TIMM_FILE ": crop_pct is %g; 0 < crop_pct <= 1 wanted", p->crop_pct);
-    return check(p, TIMM_FILE, "mean", "std", err);
+    return check_mean_std(p, TIMM_FILE, "mean", "std", err);
 }
 
 /* ---- Hugging Face -------------------------------------------------------------------------- */
 
 typedef struct hf_size {
     uint32_t side;
-    int keeps_shape; /* shortest_edge: the other side follows; otherwise both become `side` */
+    int keeps_shape; /* shortest_edge: keeps the aspect ratio; otherwise both sides become `side` */
 } hf_size;
 
 /* `key` as 224, {"height": 224, "width": 224} or {"shortest_edge": 224}; absent keeps *out. */
@@ -150,7 +149,7 @@ static renyi_status read_hf_size(hf_size *out, const json_t *cfg, const char *ke
     return RENYI_OK;
 }
 
-/* The largest share that the shorter-side rule floor(crop / share) turns back into `resize`. */
+/* The largest crop_pct for which floor(crop / crop_pct) is `resize`. */
 static double crop_share(uint32_t crop, uint32_t resize)
 {
     double share = (double)crop / resize;
@@ -158,7 +157,8 @@ static double crop_share(uint32_t crop, uint32_t resize)
     return share;
 }
 
-/* What is not said is as CLIP's processor has it, or ViT's: the one keeps the shape and crops. */
+/* Missing keys have the defaults of CLIP's processor (keeps the aspect ratio and crops) or ViT's.
+ */
 static renyi_status read_hf_geometry(renyi_preprocess *p, const json_t *cfg, const ry_vit_config *c,
                                      renyi_error *err)
 {
@@ -220,16 +220,16 @@ static renyi_status read_hf(renyi_preprocess *p, const json_t *cfg, const ry_vit
         }
     RY_TRY(read_hf_filter(p, cfg, err));
     RY_TRY(read_hf_geometry(p, cfg, c, err));
-    return check(p, HF_FILE, "image_mean", "image_std", err);
+    return check_mean_std(p, HF_FILE, "image_mean", "image_std", err);
 }
 
-/* ---- which of them ------------------------------------------------------------------------- */
+/* ---- choosing ------------------------------------------------------------------------------ */
 
 renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt, int is_deit,
                                      renyi_error *err)
 {
     const json_t *timm = ry_json_object(ckpt->config, "pretrained_cfg");
-    /* A class token, and yet the mean through fc_norm: a fine-tuned MAE, which sees the colours of
+    /* A class token but the mean through fc_norm: a fine-tuned MAE, which is normalized like
      * DeiT. */
     const int is_mae = c->pool == RY_POOL_MEAN && c->n_prefix > 0;
     renyi_preprocess p = c->is_clip                  ? clip

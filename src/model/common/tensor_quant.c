@@ -1,0 +1,194 @@
+/* tensor_quant.c - reads tensors as floats, and 8-bit weights with their scales and ranges.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/common/tensor_quant.h"
+
+#include "base/json.h"
+#include "base/status.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const suffixes[RY_N_QUANT_PARTS] = {"_scale", "_range"};
+
+void ry_quant_part_name(char out[RY_NAME_MAX + RY_QUANT_SUFFIX_MAX], const char *weight,
+                        ry_quant_part which)
+{
+    snprintf(out, RY_NAME_MAX + RY_QUANT_SUFFIX_MAX, "%.*s%s", RY_NAME_MAX, weight,
+             suffixes[which]);
+}
+
+static const ry_tensor *find_part(const ry_tensors *set, const ry_tensor *weight,
+                                  ry_quant_part which)
+{
+    char name[RY_NAME_MAX + RY_QUANT_SUFFIX_MAX];
+    ry_quant_part_name(name, weight->name, which);
+    return ry_tensors_find(set, name);
+}
+
+const ry_tensor *ry_quant_part_weight(const ry_tensor_naming *n, const char *name,
+                                      const ry_tensors *set)
+{
+    const size_t length = strlen(name);
+    for (int i = 0; i < RY_N_QUANT_PARTS; i++) {
+        char weight[RY_NAME_MAX];
+        uint32_t block;
+        const size_t suffix = strlen(suffixes[i]);
+        if (length <= suffix || length - suffix >= sizeof weight ||
+            strcmp(name + length - suffix, suffixes[i]) != 0)
+            continue;
+        memcpy(weight, name, length - suffix);
+        weight[length - suffix] = '\0';
+        const ry_tensor_name *row = ry_tensor_name_match(n, weight, &block);
+        if (row && ry_tensor_role_is_product(row->role)) return ry_tensors_find(set, weight);
+    }
+    return NULL;
+}
+
+/* ---- what the metadata says ----------------------------------------------------------------- */
+
+/* The scheme in the metadata, or NULL; owned by the caller. */
+static renyi_status read_scheme(json_t **out, const ry_tensors *set, renyi_error *err)
+{
+    const char *text = ry_tensors_meta(set, RY_QUANT_KEY);
+    const ry_json_limits limits = {1 << 16, 1000, 8};
+    uint32_t version = 0;
+    *out = NULL;
+    if (!text) return RENYI_OK;
+    RY_TRY(ry_json_parse(out, text, strlen(text), RY_QUANT_KEY, &limits, err));
+    const renyi_status st = ry_json_uint(*out, "version", &version, RY_QUANT_KEY, err);
+    if (!st && version == RY_QUANT_VERSION) return RENYI_OK;
+    json_decref(*out);
+    *out = NULL;
+    return st ? st
+              : ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                        RY_QUANT_KEY " of version %u; this build reads version %d. "
+                                     "A newer renyi may read it",
+                        version, RY_QUANT_VERSION);
+}
+
+/* "weights int8 per channel, activations static max but 1 of 48 per token (128 photos)" */
+static renyi_status describe_scheme(ry_vit_config *c, uint32_t n_ranges, const json_t *scheme,
+                                    renyi_error *err)
+{
+    const char *activations = n_ranges ? "static" : "per token";
+    uint32_t photos = 0;
+    char count[32] = "", rest[48] = "";
+    RY_TRY(ry_json_string(scheme, "activations", &activations, RY_QUANT_KEY, err));
+    RY_TRY(ry_json_uint(scheme, "calibration_photos", &photos, RY_QUANT_KEY, err));
+    if (photos) snprintf(count, sizeof count, " (%u photos)", photos);
+    if (n_ranges && n_ranges < c->n_quantized)
+        snprintf(rest, sizeof rest, " but %u of %u per token", c->n_quantized - n_ranges,
+                 c->n_quantized);
+    snprintf(c->quantization, sizeof c->quantization,
+             "weights int8 per channel, activations %.40s%s%s", activations, rest, count);
+    return RENYI_OK;
+}
+
+renyi_status ry_vit_quant_describe(ry_vit_config *c, const ry_tensor_naming *n,
+                                   const ry_tensors *set, renyi_error *err)
+{
+    json_t *scheme;
+    uint32_t n_ranges = 0;
+    for (size_t i = 0; i < ry_tensors_count(set); i++) {
+        const ry_tensor *t = ry_tensors_at(set, i);
+        uint32_t block;
+        if (t->dtype != RY_I8 || !ry_tensor_name_match(n, t->name, &block)) continue;
+        c->n_quantized++;
+        n_ranges += find_part(set, t, RY_QUANT_RANGE) != NULL;
+    }
+    if (!c->n_quantized) return RENYI_OK;
+    RY_TRY(read_scheme(&scheme, set, err));
+    const renyi_status st = describe_scheme(c, n_ranges, scheme, err);
+    json_decref(scheme);
+    return st;
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+static float read_float(const ry_tensor *t, size_t i)
+{
+    float x;
+    memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x);
+    return x;
+}
+
+/* out [out, in] = the floats that an I8 weight stands for. Names and shapes have been checked. */
+static renyi_status dequantize(float *out, const ry_tensor *weight, const ry_tensors *set,
+                               renyi_error *err)
+{
+    const ry_tensor *scales = find_part(set, weight, RY_QUANT_SCALE);
+    const int8_t *q = weight->data;
+    const size_t n_out = (size_t)weight->shape[0], n_in = (size_t)weight->shape[1];
+    for (size_t j = 0; j < n_out; j++, q += n_in, out += n_in) {
+        const float scale = read_float(scales, j);
+        int8_t least = 0;
+        if (!(scale >= 0.0f && scale <= FLT_MAX / 127.0f))
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           "tensor '%.120s' holds %g at element %zu; a finite number from 0 on "
+                           "wanted: " RY_QUANTIZE_AGAIN,
+                           scales->name, (double)scale, j);
+        for (size_t k = 0; k < n_in; k++) {
+            out[k] = scale * (float)q[k];
+            least = q[k] < least ? q[k] : least;
+        }
+        if (least == INT8_MIN)
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           "tensor '%.120s' holds -128 in channel %zu; -127 to 127 "
+                           "wanted: " RY_QUANTIZE_AGAIN,
+                           weight->name, j);
+    }
+    return RENYI_OK;
+}
+
+/* Index of the first NaN or infinity, or n. Whole blocks are tested first, without a branch. */
+static size_t first_not_finite(const float *x, size_t n)
+{
+    enum { BLOCK = 4096 };
+    for (size_t at = 0; at < n; at += BLOCK) {
+        const size_t end = n - at < BLOCK ? n : at + BLOCK;
+        unsigned bad = 0;
+        for (size_t i = at; i < end; i++) {
+            uint32_t bits;
+            memcpy(&bits, x + i, sizeof bits);
+            bad |= (bits & 0x7f800000u) == 0x7f800000u;
+        }
+        for (size_t i = at; bad && i < end; i++)
+            if (!isfinite(x[i])) return i;
+    }
+    return n;
+}
+
+renyi_status ry_tensor_read(float *out, const ry_tensor *t, const ry_tensors *set, renyi_error *err)
+{
+    const size_t n = (size_t)ry_tensor_elements(t);
+    RY_TRY(t->dtype == RY_I8 ? dequantize(out, t, set, err) : ry_tensor_to_f32(t, out, err));
+    const size_t bad = first_not_finite(out, n);
+    if (bad == n) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "tensor '%.120s' holds %s at element %zu of %zu; finite weights wanted", t->name,
+                   isnan(out[bad]) ? "NaN" : "infinity", bad, n);
+}
+
+int ry_quant_scales(float *out, const ry_tensor *weight, const ry_tensors *set)
+{
+    if (weight->dtype != RY_I8) return 0;
+    memcpy(out, find_part(set, weight, RY_QUANT_SCALE)->data,
+           (size_t)weight->shape[0] * sizeof *out);
+    return 1;
+}
+
+renyi_status ry_quant_input_range(ry_quant_range *out, int *has, const ry_tensor *weight,
+                                  const ry_tensors *set, renyi_error *err)
+{
+    const ry_tensor *t = weight->dtype == RY_I8 ? find_part(set, weight, RY_QUANT_RANGE) : NULL;
+    *has = t != NULL;
+    if (!t) return RENYI_OK;
+    *out = (ry_quant_range){read_float(t, 0), read_float(t, 1)};
+    if (out->low < out->high && isfinite(out->high - out->low)) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "tensor '%.120s' holds %g and %g; a low end below a high end, both finite, "
+                   "wanted: " RY_QUANTIZE_AGAIN,
+                   t->name, (double)out->low, (double)out->high);
+}
