@@ -218,7 +218,7 @@ static renyi_status open_builtin(ry_checkpoint *out, const renyi_limits *limits,
     if (!bytes)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        RENYI_MODEL_BUILTIN
-                       ": this build has no model inside (RENYI_BUILTIN=OFF): name one, e.g. "
+                       ": this build has no built-in model (RENYI_BUILTIN=OFF): name one, e.g. "
                        "with -m MODEL");
     return ry_checkpoint_parse(out, bytes, size, RENYI_MODEL_BUILTIN, limits, al, err);
 }

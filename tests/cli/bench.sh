@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi bench: the three forms, the keys of the JSON, random models that leave nothing behind, policies in turn.
+# renyi bench: the three formats, the keys of the JSON, temporary models, policies in turn.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 
@@ -12,21 +12,21 @@ json 'set(d) >= {"cpu", "peak_gflops", "results"} and d["peak_gflops"] > 0 and l
 json 'all(list(r) == "model dtype policy batch threads gmacs gmacs_plain ms_median ms_p10 ms_p90 images_per_second gflops peak_share peak_rss_mb time_ratio mac_ratio speedup".split() for r in d["results"])'
 json 'all(r["ms_p10"] <= r["ms_median"] <= r["ms_p90"] and r["peak_rss_mb"] > 1 and r["peak_share"] > 0 for r in d["results"])'
 json '[r["batch"] for r in d["results"]] == [1, 2] and d["results"][0]["model"] == "toy.safetensors"'
-# The rest without the peak, which takes its second or two.
+# The rest without the peak, which takes a second or two.
 run 0 bench --no-peak -m toy.safetensors -t 1,2 -o json
 json 'd["peak_gflops"] is None and [(r["threads"], r["peak_share"]) for r in d["results"]] == [(1, None), (2, None)]'
 run 0 bench --no-peak -m toy.safetensors -o csv
 [ "$(wc -l <out)" -eq 2 ] && out_has "peak_rss_mb" || fail "csv"
 run 0 bench --no-peak --arch vit_tiny_patch16_224
 out_has "| vit_tiny_patch16_224 | f32 | none | 1 | 1 |"
-[ -z "$(ls -A tmp)" ] || fail "a temporary model stayed"
+[ -z "$(ls -A tmp)" ] || fail "a temporary model was left"
 run 3 bench --no-peak -m absent.safetensors -m toy.safetensors
 err_has "absent.safetensors"
 run 1 bench --arch vit_nonsense
-[ -z "$(ls -A tmp)" ] || fail "a temporary model stayed"
+[ -z "$(ls -A tmp)" ] || fail "a temporary model was left"
 out_empty
 
-# Policies: the dense model first, all in one process, the ratios to it, the policy in full.
+# Policies: the dense model first, ratios to it, the policy in full.
 quick() { bench --no-peak -m toy.safetensors "$@"; }
 run 0 quick -r 3 --prune "naive p=16 layers=0" --prune "evit keep=0.5 layers=0,1" -o json
 json '[r["policy"].split()[0] for r in d["results"]] == ["none", "naive", "evit"]'
@@ -43,7 +43,7 @@ out_has "| toy.safetensors | f32 | naive p=16 layers=0 | 1 | 1 |"
 out_has "naive p=16 layers=0: naive "
 run 0 quick -p 16 --drop-loc 0 # the field's words
 out_has "naive p=16 layers=0"
-# Policies that cannot be: exit code 2, one line, no result; a model they do not fit is one failure among others.
+# Invalid policies: exit code 2, one line, no result. A model that a policy does not fit fails alone.
 run 2 quick --prune "naive q=16"
 err_lines 1
 err_has "policy 'naive q=16'"
@@ -55,7 +55,7 @@ run 3 quick -m deep.safetensors --prune "naive p=16 layers=5"
 err_lines 1
 out_has "| deep.safetensors | f32 | naive p=16 layers=5 |"
 
-# Training steps: one row a policy, ratios to the dense one, memory that does not grow with the batch.
+# Training steps: one row per policy, ratios to the dense one, memory independent of the batch.
 steps() { "$RENYI" bench --train -m toy.safetensors -t 1 -r 2 "$@"; }
 run 0 steps -b 4 --prune "evit keep=0.5 layers=0" -o json
 json '[r["policy"].split()[0] for r in d["train"]] == ["none", "evit"] and d["train"][0]["time_ratio"] is None'

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# The built-in model: used where no -m is given, from any directory, and right about what
-# it was trained on. SPDX-License-Identifier: Apache-2.0
+# The built-in model: used without -m, from any directory, and right about what it was trained on.
+# SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 
-# Without one the error says what to do.
+# A build without it: the error tells what to do.
 if ! has_builtin; then
   run 1 "$RENYI" classify "$RENYI_SRC/assets/golf_ball.png"
-  err_has "this build has no model inside"
+  err_has "this build has no built-in model"
   err_has "-m MODEL"
   exit 0
 fi
 pictures=("$RENYI_SRC/assets/golf_ball.png" "$RENYI_SRC/assets/parachute.png")
 
-# right COMMAND...: both pictures are named, whatever way they are computed
+# right COMMAND...: both images get the right class, for all ways to compute them
 right() {
   run 0 "$RENYI" classify -k 1 --json "${pictures[@]}" "$@"
   json '[r["top"][0]["label"].split(",")[0] for r in d["results"]] == ["golf ball", "parachute"]'

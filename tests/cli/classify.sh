@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi classify: inputs, output forms, labels, preprocessing, bad files.
+# renyi classify: inputs, output formats, labels, preprocessing, bad files.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 
@@ -34,7 +34,7 @@ json 'abs(sum(t["probability"] for t in d["results"][0]["top"]) - 1) < 1e-6'
 answer() { grep -v '"ms' out; }
 answer >reference
 run 0 classify --json -k 10 --mean 0.5 0.5 0.5 --std=0.5,0.5,0.5 red.ppm # the model's own: same answer
-grep -A2 '"index"' out >own && grep -A2 '"index"' reference | cmp -s - own || fail "own normalisation differs"
+grep -A2 '"index"' out >own && grep -A2 '"index"' reference | cmp -s - own || fail "own normalization differs"
 
 # --- directories, lists, stdin ---
 run 0 classify --json photos
@@ -54,7 +54,7 @@ run 1 classify --list nowhere red.jpg
 run 1 classify --list list
 err_has "names no images"
 
-# --- files that cannot be read are named, the others go on ---
+# --- files that cannot be read are reported and skipped ---
 head -c 30 red.ppm >cut.ppm
 : >nothing.jpg
 run 3 classify --json absent.jpg cut.ppm red.ppm nothing.jpg photos/notes.txt empty
@@ -96,7 +96,7 @@ run 0 classify --cpu scalar red.ppm
 run 2 classify --crop-pct 1.5 red.ppm
 run 2 classify --std 1 0 1 red.ppm
 
-# --- models that are none ---
+# --- files that are not models ---
 run 1 "$RENYI" classify -m red.ppm red.ppm
 err_lines 1
 run 1 "$RENYI" classify -m absent.safetensors red.ppm

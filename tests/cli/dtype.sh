@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# --dtype on every command that opens a model: what ran is said, what brings nothing is refused with the reason.
+# --dtype of all verbs that open a model: the dtype that ran is reported, an unsupported one refused.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
@@ -18,9 +18,9 @@ tune() { "$RENYI" tune -m toy.safetensors photos --target-gmacs 1 --prune 'evit 
 paper() { "$RENYI" paper -m toy.safetensors --table 9 --json "$@"; }
 verbs="classify eval_toy inspect bench sweep tune paper"
 
-# The document names the format that ran: at its top, or in every result.
+# The document has the dtype that ran: at the top level, or in each result.
 said() {
-  python3 - "$1" <<'P' || fail "dtype $1 is not said"
+  python3 - "$1" <<'P' || fail "dtype $1 is not reported"
 import json, sys
 d = json.load(open("out"))
 rows = [d] if "dtype" in d else d.get("results") or [b for t in d["tables"] for b in t["blocks"] if b["model"]]
@@ -55,14 +55,14 @@ said f32 # what this file was made for
 fastest=$(bench --dtype auto 2>/dev/null | sed -n 's/.*"dtype": "\([a-z0-9]*\)".*/\1/p')
 has "$fastest" || fail "auto chose '$fastest' of $formats"
 
-# --- plain C does all there is to do in 8 bits ---
+# --- plain C supports int8 ---
 run 0 classify --cpu scalar --dtype int8
 said int8
 err_has "dtype: the blocks multiply in int8"
 run 1 classify --cpu scalar --dtype bf16
 err_has "bf16 needs"
 
-# --- bench: formats in turn, beside policies; the gain is over the first ---
+# --- bench: dtypes and policies in turn; the speedup is over the first dtype ---
 run 0 bench --cpu scalar --dtype f32,int8 --prune "naive p=16 layers=0"
 json '[(r["dtype"], r["policy"].split()[0]) for r in d["results"]] == [(t, p) for t in ("f32", "int8") for p in ("none", "naive")]'
 json '[r["speedup"] is None for r in d["results"]] == [True, True, False, False] and d["results"][3]["speedup"] > 0'
@@ -76,7 +76,7 @@ for words in f32, ,f32 f32,,int8 default f32,f32,f32,f32,f32,f32,f32,f32,f32; do
   err_lines 1
 done
 
-# --- a log in 8 bits is not one in f32, and the other way round ---
+# --- a log of an int8 run cannot be continued in f32, nor the reverse ---
 logged() { eval_toy --cpu scalar --log-samples run.jsonl --resume "$@"; }
 run 0 logged
 run 0 logged --dtype int8
@@ -85,9 +85,9 @@ run 0 logged --dtype int8
 json 'd["resumed"] == 16'
 run 0 logged --dtype f32
 json 'd["resumed"] == 16'
-[ "$(wc -l <run.jsonl)" -eq 32 ] || fail "a line of each for every photo"
+[ "$(wc -l <run.jsonl)" -eq 32 ] || fail "a line per image and dtype"
 
-# --- tune's last word is complete; CSVs have the column ---
+# --- the last line of tune is complete; CSV files have the column ---
 run 0 tune --cpu scalar --dtype int8
 json 'd["chosen"]["arguments"].endswith(" --dtype int8")'
 run 0 eval_toy --csv results.csv

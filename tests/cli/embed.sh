@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi embed and search: rows in files, and an index that follows its folder.
+# renyi embed and search: rows in files, and an index that is kept up to date.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
@@ -27,7 +27,7 @@ for name, t in h.items():
 json.dump(out, sys.stdout)
 P
 
-# --- the three files and stdout say the same ---
+# --- the three files and stdout have the same rows ---
 words=(--text 'a photo of a cat' --text 'Größe' photos/0.ppm photos/1.ppm)
 run 0 "$RENYI" embed "${clip[@]}" "${words[@]}" -o rows.safetensors
 out_empty
@@ -39,7 +39,7 @@ json 'd["meta"]["model"] == "clip.safetensors" and d["meta"]["policy"] == "none"
 cp out want
 run 0 "$RENYI" embed "${clip[@]}" "${words[@]}" -o rows.jsonl
 run 0 "$RENYI" embed "${clip[@]}" "${words[@]}"
-python3 - <<'P' || fail "the forms differ"
+python3 - <<'P' || fail "the formats differ"
 import array, json
 want = json.load(open("want"))
 rows = want["image"] + want["text"]
@@ -61,7 +61,7 @@ assert b[:8] == b"\x93NUMPY\x01\x00" and eval(b[10:128])["shape"] == (4, 64)
 assert array.array("f", b[128:]).tolist() == sum(want["image"] + want["text"], [])
 P
 
-# --- stdin, folders, lists, bad photos; plain ViTs; pruning ---
+# --- stdin, folders, lists, bad images; plain ViTs; pruning ---
 run 0 sh -c '"$0" embed -m clip.safetensors -t 1 --json - photos/1.ppm <photos/0.ppm' "$RENYI"
 json 'd["images"][0]["file"] == "-" and len(d["images"]) == 2'
 python3 - <<'P' || fail "stdin is another row"
@@ -73,7 +73,7 @@ run 3 "$RENYI" embed "${clip[@]}" -r photos -o all.safetensors --json
 json '[i["file"] for i in d["images"]] == ["photos/0.ppm", "photos/1.ppm", "photos/2.ppm", "photos/3.ppm", "photos/sub/4.ppm"]'
 json 'd["failed"][0]["file"] == "photos/bad.ppm"'
 run 1 "$RENYI" embed "${clip[@]}" photos/bad.ppm -o no.safetensors
-[ ! -e no.safetensors ] || fail "a file of nothing"
+[ ! -e no.safetensors ] || fail "an empty file was written"
 run 0 "$RENYI" embed -m vit.safetensors -t 1 --prune 'evit keep=0.5 layers=0' photos/0.ppm --json
 json 'd["dim"] == 64 and d["policy"].startswith("evit keep=0.5")'
 printf 'one\r\n\ntwo\n' >texts.txt
@@ -111,7 +111,7 @@ one_line "no images"
 run 1 "$RENYI" embed -q "${clip[@]}" photos/0.ppm -o /nowhere/rows.npy
 one_line "/nowhere/rows.npy"
 
-# --- search: built, kept, brought up to date ---
+# --- search: the index is built, saved and updated ---
 search() { "$RENYI" search "${clip[@]}" photos "$@"; }
 run 3 search --image photos/2.ppm 'a cat' -k 3 --json
 json 'd["photos"] == 5 and d["added"] == 5 and d["kept"] == 0 and d["failed"][0]["file"].endswith("/photos/bad.ppm")'
@@ -125,16 +125,16 @@ cp photos/2.ppm photos/sub/copy.ppm
 run 0 search --json
 json '(d["kept"], d["added"], d["changed"], d["removed"], d["queries"]) == (3, 1, 1, 1, [])'
 run 0 search --image photos/2.ppm --paths -k 2
-[ "$(cat out)" = $'photos/2.ppm\nphotos/sub/copy.ppm' ] || fail "equal photos come first, by name"
+[ "$(cat out)" = $'photos/2.ppm\nphotos/sub/copy.ppm' ] || fail "equal images come first, by name"
 run 0 search 'a cat' 'a dog'
-[ "$(grep -c '^  ' out)" -eq 10 ] || fail "five photos for each"
+[ "$(grep -c '^  ' out)" -eq 10 ] || fail "five images for each"
 run 0 search --no-update 'a cat' -k 1
 run 0 search --prune 'evit keep=0.5 layers=0' --json
 json 'd["anew"] and d["kept"] == 0'
 run 1 search -q --no-update 'a cat'
 one_line "without --no-update"
 run 0 "$RENYI" search -m vit.safetensors -t 1 photos --image photos/0.ppm --index own.safetensors -k 1 --paths
-[ "$(cat out)" = photos/0.ppm ] || fail "a plain ViT finds photos"
+[ "$(cat out)" = photos/0.ppm ] || fail "a plain ViT finds images"
 run 0 "$RENYI" search -m vit.safetensors -t 1 photos --image photos/0.ppm --index none -k 1 --json
 json 'd["index"] is None and d["added"] == 5'
 run 1 "$RENYI" search -q -m vit.safetensors photos 'a cat'

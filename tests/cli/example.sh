@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The examples give the answers that the program gives, and stay short.
+# The examples give the same answers as the program, and are short.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 
@@ -17,7 +17,7 @@ err_has "absent.safetensors"
 run 1 "$example" toy.safetensors toy.safetensors
 run 2 "$example"
 
-# --- prune.c: dense and pruned, with what every cut did ---
+# --- prune.c: dense and pruned, and what each cut did ---
 [ "$(wc -l <"$RENYI_SRC/examples/prune.c")" -lt 120 ] || fail "the example has 120 lines or more"
 example=$examples/example_prune
 "$RENYI" init -q --arch vit_tiny_patch16_224 --dim 64 --heads 2 --blocks 12 --classes 10 --seed 1 \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi inspect of LLaVAs and Llamas, whole, quantised and broken; verbs that they are not for.
+# renyi inspect of LLaVA and Llama models, complete, quantized and broken; verbs that refuse them.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to make a LLaVA and to read JSON"; exit 77; }
@@ -12,7 +12,7 @@ one_line() {
   out_empty
 }
 
-# --- a LLaVA, and its quantised file ---
+# --- a LLaVA, and its quantized file ---
 run 0 "$RENYI" inspect llava
 for line in "architecture    LLaVA" "56 x 56, patches of 14: 16 tokens" "2 of 3 blocks are run" "from 16 to 16" \
   "names as in llava-hf" "image token 310" "pieces.json, 288 ids" "f32 if --dtype is silent" "tensors         80 x F32"; do
@@ -30,7 +30,7 @@ run 0 "$RENYI" inspect int4.safetensors --json
 json 'd["architecture"] == "LLaVA" and d["language_model"]["dtype"] == "int4" and d["tokenizer"] is None'
 json 'list(d["language_model"]["memory_bytes"]) == ["int4"] and d["language_model"]["parameters"] == 14672'
 
-# --- a Llama of halves, more than 1e9 of them: a file with holes, of which only the header is read ---
+# --- a Llama in F16 with more than 1e9 parameters: a sparse file of which only the header is read ---
 python3 - <<'P'
 import json, os, struct
 os.mkdir("large")
@@ -53,7 +53,7 @@ run 0 "$RENYI" inspect large --json
 json 'd["architecture"] == "Llama" and d["image_tower"] is None and d["language_model"]["dtype"] == "bf16"'
 json '1.25e9 < d["language_model"]["parameters"] < 1.26e9'
 
-# --- what is wrong with one is named ---
+# --- errors name what is wrong ---
 cp -r llava broken
 without_tensors llava/model.safetensors broken/model.safetensors language_model.model.norm
 run 1 "$RENYI" inspect -q broken
@@ -66,7 +66,7 @@ json.dump(c, open("scaled/config.json", "w"))'
 run 1 "$RENYI" inspect -q scaled
 one_line "rope_scaling"
 
-# --- verbs of classifiers say what it is ---
+# --- verbs for classifiers report what the model is ---
 mkdir -p photos/a && cp a.ppm photos/a/
 run 1 "$RENYI" classify -q -m llava a.ppm
 one_line "this is a LLaVA"

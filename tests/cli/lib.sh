@@ -1,4 +1,4 @@
-# lib.sh - what the tests of the program share; sourced, not run.
+# lib.sh - functions that the tests of the program share; sourced, not run.
 # SPDX-License-Identifier: Apache-2.0
 #
 # RENYI is the program under test. Every test works in its own empty directory, which is removed.
@@ -10,7 +10,7 @@ RENYI_SRC=${RENYI_SRC:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 cd "$WORK"
-# Threads that wait by spinning make every short run slow when tests run side by side.
+# Spinning threads make short runs slow when tests run in parallel.
 export HOME=$WORK/home NO_COLOR=1 OMP_WAIT_POLICY=passive
 unset HF_HOME HF_HUB_CACHE HF_ENDPOINT HF_TOKEN HF_HUB_OFFLINE XDG_CACHE_HOME
 mkdir -p "$HOME"
@@ -22,7 +22,7 @@ fail() {
   exit 1
 }
 
-# run CODE COMMAND...: the command ends with that exit code; output in ./out, messages in ./err.
+# run CODE COMMAND...: the command must end with that exit code; stdout in ./out, stderr in ./err.
 run() {
   local want=$1 got=0
   shift
@@ -43,7 +43,7 @@ d = json.load(open("out"))
 sys.exit(0 if eval(sys.argv[1]) else 1)' "$1" || fail "JSON: not true: $1"
 }
 
-# A model that loads in a moment: 224 pixels, 2 blocks, width 64.
+# A small model: 224 pixels, 2 blocks, width 64.
 make_toy() {
   "$RENYI" init -q --arch vit_tiny_patch16_224 --dim 64 --heads 2 --blocks 2 --classes "${2:-10}" \
     --seed 1 "${1:-toy.safetensors}"
@@ -57,13 +57,13 @@ has_builtin() {
   "$RENYI" inspect -q builtin >/dev/null 2>&1 || { echo "SKIP: this build has no built-in model"; return 1; }
 }
 
-# A random CLIP of two blocks, and merges that make a few words of it shorter; the tokenizer lies beside the model.
+# A random CLIP with two blocks, and its tokenizer with merges for a few words.
 make_clip() {
   "$RENYI" init -q --arch clip_vit_tiny_patch32_224 --dim 64 --heads 2 --blocks 2 --seed 1 clip.safetensors
   printf '#version: 0.2\nc a\nca t</w>\np h\no f</w>\n' >bpe_simple_vocab_16e6.txt
 }
 
-# without_tensors FROM TO PREFIX: the safetensors file less the tensors whose names begin so.
+# without_tensors FROM TO PREFIX: the safetensors file without the tensors whose names begin with PREFIX.
 without_tensors() {
   python3 - "$@" <<'P'
 import json, struct, sys
@@ -83,7 +83,7 @@ open(target, "wb").write(struct.pack("<Q", len(text)) + text + data)
 P
 }
 
-# make_ppm FILE RED GREEN BLUE: a plain 40 x 30 picture.
+# make_ppm FILE RED GREEN BLUE: a 40 x 30 image of one color.
 make_ppm() {
   local pixel
   printf -v pixel '\\x%02x\\x%02x\\x%02x' "$2" "$3" "$4"
@@ -104,13 +104,14 @@ browse() {
   if grep -E 'CONSOLE.*(rror|efused|ncaught)' err >&2; then fail "errors in the console: $*"; fi
 }
 
-# open_page FILE: the document as the browser leaves it, in ./out.
+# open_page FILE: the document after the scripts have run, in ./out.
 open_page() {
   browse --dump-dom "file://$WORK/$1" >out
   [ -s out ] || fail "the browser shows nothing of $1"
 }
 
-# Skips the test where ranks cannot be started; sets what an ordinary user, root, a container and two versions of Open MPI need.
+# Skips the test if ranks cannot be started; sets the options that users, root, containers and two
+# versions of Open MPI need.
 need_mpi() {
   [ -f "$RENYI_BUILD/renyi-mpi.so" ] || { echo "SKIP: built without MPI; ranks not tested (1)"; exit 77; }
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -121,5 +122,5 @@ need_mpi() {
     { cat err; echo "SKIP: mpirun cannot start anything here; ranks not tested (1)"; exit 77; }
 }
 
-# ranks N COMMAND...: so many processes of it.
+# ranks N COMMAND...: runs it in N ranks.
 ranks() { timeout 120 mpirun -n "$1" --oversubscribe "${@:2}"; }

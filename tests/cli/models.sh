@@ -69,7 +69,7 @@ run 0 "$RENYI" quantize -m clip.safetensors -o clip8.safetensors
 run 0 "$RENYI" inspect --json clip8.safetensors
 json 'd["embed_dim"] == 64 and d["quantization"]'
 
-# --- the models people have, where they lie beside the project ---
+# --- real models, if they are beside the project ---
 shared=${RENYI_SHARED:-$RENYI_SRC/../shared}
 if [ -d "$shared/models" ]; then
   run 0 "$RENYI" inspect --json "$shared"/models/vit_tiny*

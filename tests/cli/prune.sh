@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pruning from the command line: policies, the words of the field, traces, costs, bad input.
+# Pruning from the command line: policies, the single options, traces, costs, bad input.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 
@@ -9,18 +9,18 @@ make_ppm red.ppm 250 10 10
 { printf 'P6\n64 64\n255\n' && seq 10000 12047; } >noise.ppm
 classify() { "$RENYI" classify -m toy.safetensors "$@"; }
 
-# --- the policy in full is said: on stderr for people, in the JSON for machines ---
+# --- the policy in full is reported on stderr and in the JSON ---
 run 0 classify red.ppm
-! grep -q "policy" err || fail "a dense run speaks of a policy"
+! grep -q "policy" err || fail "a dense run reports a policy"
 run 0 classify --json red.ppm
 json 'd["policy"] == "none"'
 run 0 classify --prune 'evit keep=0.7 layers=0,3,6 metric=correct n=2 c=0.8 fuse' red.ppm
 err_has "policy: evit keep=0.7 layers=0,3,6 metric=correct n=2 c=0.8"
 run 0 classify -q --prune mosaic red.ppm
-[ ! -s err ] || fail "-q speaks"
+[ ! -s err ] || fail "-q prints"
 
-# --- the words of the field say the same as the grammar ---
-# same POLICY WORDS...: both lines run the same policy.
+# --- the single options mean the same as keys of the policy ---
+# same POLICY OPTIONS...: both run the same policy.
 same() {
   local policy=$1
   shift
@@ -41,14 +41,14 @@ same 'naive p=8 layers=0-5 metric=col n=inf' -p8 --drop-loc 0-5 --metric col --n
 same 'tome r=4' --r 4
 same 'mosaic keep=0.5 layers=0,3' --prune 'mosaic keep=0.5' --drop-loc 0,3
 
-# --- nothing dropped: the dense answer, bit for bit ---
+# --- nothing dropped: bit-identical to the dense model ---
 run 0 classify --json -k 10 red.ppm noise.ppm
 grep -A2 '"index"' out >dense
 for policy in 'evit keep=1 layers=3' 'naive p=0' 'mosaic keep=1 layers=0,3' 'tome r=0'; do
   run 0 classify --json -k 10 --prune "$policy" red.ppm noise.ppm
   grep -A2 '"index"' out | cmp -s - dense || fail "$policy is not dense"
 done
-# --- the same bits for any batch and number of threads ---
+# --- the same bits for all batch sizes and numbers of threads ---
 for flags in "-b 1 -t 1" "-b 2 -t 2"; do
   run 0 classify --json -k 10 $flags --prune 'mosaic keep=0.6 layers=0,3,6' --trace t.jsonl red.ppm noise.ppm
   grep -A2 '"index"' out | cat - t.jsonl >answer
@@ -56,7 +56,7 @@ for flags in "-b 1 -t 1" "-b 2 -t 2"; do
   cmp -s answer first || fail "another answer or trace with $flags"
 done
 
-# --- an encoder without class token: rules that need one are refused with what to use instead ---
+# --- a model without class token: rules that need one are refused, the error names others ---
 "$RENYI" init -q --arch vit_tiny_patch16_gap_224 --dim 64 --heads 2 --blocks 12 --classes 10 gap.safetensors
 for policy in 'evit keep=0.7 metric=col fuse' 'naive p=8 metric=renyi' 'mosaic keep=0.7' 'tome r=8'; do
   run 0 "$RENYI" classify -m gap.safetensors --json --prune "$policy" red.ppm
@@ -80,7 +80,7 @@ for line in open("t.jsonl"):
     for expression in sys.argv[1:]:
         if not eval(expression): sys.exit("not true: " + expression)' "$@" || fail "the trace"
 }
-# What holds for every rule: each token of a list is in the next one, dropped, fused or merged.
+# For every rule: each token is kept, dropped, fused or merged.
 trace_adds_up() {
   trace 'set(d) == {"file", "policy", "tokens", "cuts"} and len(d["tokens"]) == 13 and d["tokens"][0] == 197' \
     'all(set(c) == {"layer", "tokens_in", "tokens_out", "kept", "scores", "sizes", "rescued", "dropped", "fused", "merged"} for c in cuts)' \
@@ -127,7 +127,7 @@ err_has "/dev/full: cannot write the trace"
 run 2 classify --trace - red.ppm
 err_has "--trace needs a file"
 
-# --- policies: the library accepts all that is listed, every key it prints is explained ---
+# --- policies: the library accepts all that are listed, every key it prints is explained ---
 run 0 "$RENYI" policies
 out_has "Presets"
 out_has "mosaic"
@@ -146,13 +146,13 @@ if command -v python3 >/dev/null; then
   done <presets
 fi
 
-# --- rules behind the tower of a LLaVA are refused elsewhere, with what to use instead ---
+# --- rules for the visual tokens of a LLaVA are refused elsewhere, the error names others ---
 run 2 "$RENYI" flops --arch vit_base_patch16_224 --prune "prumerge tokens=64"
 err_has "prumerge chooses among the visual tokens that a LLaVA gives its language model"
 run 2 classify --prune vispruner red.ppm
 err_has "Use naive, evit, mosaic, tome or ats"
 
-# --- flops: the paper's figures ---
+# --- flops: the numbers of the paper ---
 flops() { "$RENYI" flops --json --arch "$@"; }
 run 0 flops vit_small_patch16_224
 json 'round(d["gmacs_paper"], 3) == 4.608 and round(d["gmacs"], 3) == 4.599 and d["params"] == 22050664'
@@ -179,7 +179,7 @@ run 0 "$RENYI" flops -m toy.safetensors --json
 json 'd["layers"][0]["tokens_in"] == 197 and d["params"] > 0'
 run 1 "$RENYI" flops -m absent.safetensors
 
-# --- bad input: exit code 2, one line that names the fault and what is allowed ---
+# --- bad input: exit code 2, one line that names the mistake and what is allowed ---
 # bad WORD ALLOWED ARGUMENTS...: for classify with a model and for flops with an architecture.
 bad() {
   local word=$1 allowed=$2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi pull against a server on this machine: layout, resume, faults, secrets.
+# renyi pull against a local server: cache layout, resume, faults, the token.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: renyi pull: no python3 to run the server"; exit 77; }
@@ -21,9 +21,9 @@ nothing_visible() {
   [ ! -e "$dir/refs/main" ] || fail "$1: a ref was written"
   [ -z "$(find "$dir/snapshots" -mindepth 1 2>/dev/null)" ] || fail "$1: a snapshot is visible"
 }
-no_incomplete() { [ -z "$(find "$hub" -name '*.incomplete')" ] || fail "$1: an incomplete file stayed"; }
+no_incomplete() { [ -z "$(find "$hub" -name '*.incomplete')" ] || fail "$1: an incomplete file was left"; }
 
-# --- the layout is huggingface_hub's ---
+# --- the layout of huggingface_hub ---
 run 0 pull test/good
 snapshot=$hub/models--test--good/snapshots/$commit
 out_has "$snapshot"
@@ -39,9 +39,9 @@ run 0 "$RENYI" inspect "$snapshot"
 # --- again: nothing is transferred; with --force it is ---
 : >log
 run 0 pull test/good
-! grep -q 'GET' log || fail "fetched again what was there"
+! grep -q 'GET' log || fail "downloaded again what was there"
 run 0 pull --force test/good
-grep -q '^store GET' log || fail "--force fetched nothing"
+grep -q '^store GET' log || fail "--force downloaded nothing"
 
 # --- elsewhere, other revisions, another name ---
 HF_HOME=$WORK/elsewhere run 0 pull -q test/good --revision refs/pr/1
@@ -68,7 +68,7 @@ nothing_visible noweights
 run 2 pull ../../etc/passwd
 run 2 pull
 
-# --- a cut connection: kept, resumed, and never visible before it is whole ---
+# --- a cut connection: kept, resumed, visible only when complete ---
 run 1 pull --retries 0 test/cut
 err_has "run the same command again to resume"
 nothing_visible cut
@@ -86,7 +86,7 @@ run 1 pull --retries 0 --timeout 1 test/stall
 err_has "resume"
 rm -rf "$hub/models--test--stall"
 
-# --- servers that lie ---
+# --- servers that send wrong data ---
 for fault in wronghash:digest toolong:announced wrongconfig:digest; do
   run 1 pull "test/${fault%:*}"
   err_has "${fault#*:}"
@@ -117,7 +117,7 @@ run 1 pull test/huge
 err_has "free"
 nothing_visible huge
 no_incomplete huge
-# A file size limit stands for a disk that fills up under way.
+# A file size limit acts like a disk that becomes full during the download.
 limited() { (ulimit -f 100 && HF_HOME=$WORK/limited exec "$RENYI" pull test/good); }
 run 1 limited
 err_has "no space"
@@ -129,7 +129,7 @@ if [ "$(id -u)" -eq 0 ] && mkdir small && mount -t tmpfs -o size=400k tmpfs smal
   [ -z "$(find small -name '*.incomplete')" ] || fail "full tmpfs: incomplete file"
 fi
 
-# --- the token opens the hub and is never shown to the store ---
+# --- the token is sent to the hub, never to the store ---
 run 1 pull test/private
 : >log
 HF_TOKEN=hf_test_secret run 0 pull test/private

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tools/deps where nothing may be installed, and tools/run-tests on passed, failed and skipped tests.
+# tools/deps without the right to install; tools/run-tests on passed, failed and skipped tests.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 tools=$RENYI_SRC/tools
 
-# stub NAME LINES: a program of that name in front of the real one.
+# stub NAME LINES: a program of that name that replaces the real one.
 mkdir bin
 stub() { printf '#!/bin/sh\n%s\n' "$2" >"bin/$1" && chmod +x "bin/$1"; }
 with_stubs() { PATH=$WORK/bin:$PATH "$@"; }

@@ -24,7 +24,7 @@ for verb in classify zeroshot embed search ask encode-image vqa bench flops poli
   [ "$(awk 'length > 110' out | wc -l)" -eq 0 ] || fail "$verb --help has long lines"
 done
 
-# usage MESSAGE ARGUMENTS...: exit code 2, nothing on stdout, one line that says this.
+# usage MESSAGE ARGUMENTS...: exit code 2, nothing on stdout, one line with this message.
 usage() {
   local message=$1
   shift
@@ -63,7 +63,7 @@ usage "--arch NAME is missing" init out.safetensors
 usage "one output file" init --arch vit_tiny_patch16_224
 usage "one REPOSITORY" pull
 
-# Results that cannot be written are an error, whatever the verb did.
+# Results that cannot be written are an error of every verb.
 failing() { "$RENYI" "$@" >/dev/full; }
 run 1 failing --version
 err_has "cannot write the results"
