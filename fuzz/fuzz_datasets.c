@@ -6,8 +6,8 @@
 #include "eval/run/evaluation.h"
 #include "eval/run/merge.h"
 #include "eval/run/sample_log.h"
-#include "train/files/run_log.h"
 #include "fuzz_targets.h"
+#include "train/files/run_log.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -43,13 +43,14 @@ static renyi_status read_log(const uint8_t *bytes, size_t n, renyi_error *e)
 {
     size_t whole = 0;
     uint64_t n_foreign = 0;
-    const renyi_status st =
-        ry_sample_log_read("log.jsonl", (const char *)bytes, n, &whole, &n_foreign, check_logged, NULL, e);
+    const renyi_status st = ry_sample_log_read("log.jsonl", (const char *)bytes, n, &whole,
+                                               &n_foreign, check_logged, NULL, e);
     if (whole > n) abort();
     return st;
 }
 
-static renyi_status read_labels(renyi_dataset *d, int form, const uint8_t *bytes, size_t n, renyi_error *e)
+static renyi_status read_labels(renyi_dataset *d, int form, const uint8_t *bytes, size_t n,
+                                renyi_error *e)
 {
     switch (form) {
     case 'c': return ry_dataset_list(d, "x/list.csv", bytes, n, e);
@@ -113,7 +114,8 @@ static renyi_status read_classnames(renyi_dataset *d, const char *bytes, size_t 
     return st ? st : ry_own_read_classnames(d, imagenet, "classnames.txt", bytes, n, e);
 }
 
-static renyi_status read_split(renyi_dataset *d, int form, const char *bytes, size_t n, renyi_error *e)
+static renyi_status read_split(renyi_dataset *d, int form, const char *bytes, size_t n,
+                               renyi_error *e)
 {
     switch (form) {
     case 'v': return read_variants(d, bytes, n, e);

@@ -1,5 +1,5 @@
-/* fuzz_formats.c - tensor files and JSON: what a reader accepts must be consistent and readable to the last byte.
- * SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_formats.c - tensor files and JSON: what a reader accepts must be consistent and readable to
+ * the last byte. SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "formats/safetensors.h"
 #include "formats/tensor.h"
@@ -11,8 +11,8 @@
 
 /* What a reader accepts must be consistent and is read to the last byte. */
 typedef renyi_status (*tensor_reader)(ry_tensors **out, const void *bytes, size_t size,
-                                    const char *what, const renyi_limits *limits,
-                                    const renyi_allocator *al, renyi_error *err);
+                                      const char *what, const renyi_limits *limits,
+                                      const renyi_allocator *al, renyi_error *err);
 
 static int read_tensors(tensor_reader parse, const uint8_t *data, size_t size)
 {

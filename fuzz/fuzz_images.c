@@ -1,11 +1,11 @@
-/* fuzz_images.c - image and mask files: decoded, turned, resized; bytes that PNG checksums would stop are repaired.
- * SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_images.c - image and mask files: decoded, turned, resized; bytes that PNG checksums would
+ * stop are repaired. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "eval/masks/mask.h"
+#include "fuzz_targets.h"
 #include "image/decode.h"
 #include "image/exif.h"
-#include "fuzz_targets.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -47,8 +47,8 @@ static uint8_t *png_repaired(const uint8_t *data, size_t size)
 
 /* Reads the bytes as one format, rotates the image by its EXIF tag and resizes it. Small limits
  * keep a run fast. */
-static int decode_image(ry_image_reader *reader, renyi_image_format format,
-                             const uint8_t *data, size_t size)
+static int decode_image(ry_image_reader *reader, renyi_image_format format, const uint8_t *data,
+                        size_t size)
 {
     const renyi_limits small = {.max_pixels = 1u << 18, .max_image_side = 4096};
     const ry_encoded in = {data, size, ry_limits(&small), NULL};

@@ -4,11 +4,11 @@
 #include "engine/core/model_handle.h"
 #include "formats/checkpoint.h"
 #include "formats/safetensors.h"
+#include "fuzz_targets.h"
 #include "model/clip_text/text_tower.h"
 #include "model/llama/llama_plan.h"
 #include "model/llava/visual.h"
 #include "model/vit/vit.h"
-#include "fuzz_targets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -175,7 +175,4 @@ static void load_llama(const ry_checkpoint *ckpt, renyi_dtype dtype)
     ry_llama_free(&model, NULL);
 }
 
-int fuzz_lm_model(const uint8_t *data, size_t size)
-{
-    return load_both(load_llama, data, size);
-}
+int fuzz_lm_model(const uint8_t *data, size_t size) { return load_both(load_llama, data, size); }

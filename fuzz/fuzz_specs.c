@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "eval/sweep/grid.h"
 #include "eval/vqa/vqa_questions.h"
-#include "prune/policy/policy_spec.h"
 #include "fuzz_targets.h"
+#include "prune/policy/policy_spec.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -98,8 +98,9 @@ int fuzz_grid(const uint8_t *data, size_t size)
 /* Any bytes as questions, annotations or answers of a benchmark: the first byte
  * selects the benchmark, the second which of the three. Refused with a message, or every question
  * is complete and every answer has a score from 0 to 1. */
-static const char one_question[] = "{\"question_id\": 1, \"image\": \"a\", \"text\": \"q\", \"answers\": "
-                           "[\"x\", \"no\"]}\n";
+static const char one_question[] =
+    "{\"question_id\": 1, \"image\": \"a\", \"text\": \"q\", \"answers\": "
+    "[\"x\", \"no\"]}\n";
 
 static renyi_status read_questions(renyi_vqa *v, const char *bytes, size_t n, renyi_error *e)
 {
@@ -162,7 +163,9 @@ int fuzz_vqa(const uint8_t *data, size_t size)
     v->max_file_bytes = 1 << 20;
     v->info.task = (renyi_vqa_task)(data[0] % RENYI_VQA_TASKS);
     renyi_status st = RENYI_OK;
-    if (data[1] % 3 && ry_vqa_read_lines(v, "q.jsonl", NULL, one_question, sizeof one_question - 1, &err)) abort();
+    if (data[1] % 3 &&
+        ry_vqa_read_lines(v, "q.jsonl", NULL, one_question, sizeof one_question - 1, &err))
+        abort();
     if (data[1] % 3 == 0)
         st = read_questions(v, bytes, size - 2, &err);
     else if (data[1] % 3 == 1)

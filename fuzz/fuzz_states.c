@@ -1,13 +1,13 @@
-/* fuzz_states.c - files that renyi writes and reads again: classifiers, TCA states, gallery indexes, training checkpoints.
- * SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_states.c - files that renyi writes and reads again: classifiers, TCA states, gallery
+ * indexes, training checkpoints. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "engine/clip/clip_handles.h"
 #include "engine/tca/tca_adapt.h"
 #include "eval/gallery/gallery_index.h"
 #include "formats/safetensors.h"
-#include "train/files/run_state.h"
 #include "fuzz_targets.h"
+#include "train/files/run_state.h"
 
 #include <math.h>
 #include <stdlib.h>

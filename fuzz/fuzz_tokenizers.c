@@ -1,12 +1,12 @@
-/* fuzz_tokenizers.c - tokenizer files and texts: ids stay inside the vocabulary, decoded text is UTF-8.
- * SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_tokenizers.c - tokenizer files and texts: ids stay inside the vocabulary, decoded text is
+ * UTF-8. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "formats/gunzip.h"
+#include "fuzz_targets.h"
 #include "text/bpe.h"
 #include "text/spm.h"
-#include "fuzz_targets.h"
 
 #include <stdlib.h>
 #include <string.h>

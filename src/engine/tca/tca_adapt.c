@@ -1,4 +1,5 @@
-/* tca_adapt.c - the doors of clip.h: making and freeing, options, counters.
+/* tca_adapt.c - TCA, test-time adaptation of a model to the images it sees: options and memory of a
+ * renyi_tca, and the hooks by which a session gives its cuts anchors and corrects its answers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/tca/tca_adapt.h"
 
@@ -9,11 +10,13 @@
 #include "engine/core/engine_options.h"
 #include "engine/core/model_handle.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 enum { MIN_SIZE = 2, MAX_SIZE = 1024 };
 
+/* 0 = `otherwise`, the default. */
 static renyi_status check_number(const char *name, double *x, double otherwise, renyi_error *err)
 {
     if (*x == 0.0) *x = otherwise;
@@ -29,7 +32,7 @@ static renyi_status read_options(renyi_tca_options *o, const renyi_tca_options *
     if (!o->size) o->size = 3;
     if (o->size < MIN_SIZE || o->size > MAX_SIZE)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "renyi_tca_options: size is %u; %d to %d items of a class are allowed",
+                       "renyi_tca_options: size is %u; %d to %d items per class are allowed",
                        o->size, MIN_SIZE, MAX_SIZE);
     RY_TRY(check_number("scale", &o->scale, 0.1, err));
     RY_TRY(check_number("lambda", &o->lambda, 3.0, err));
@@ -38,8 +41,8 @@ static renyi_status read_options(renyi_tca_options *o, const renyi_tca_options *
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Takes count * each * size bytes and counts them. */
-static void *take(renyi_tca *t, size_t count, size_t each, size_t size, int *failed)
+/* Takes count * each * size bytes and adds them to t->bytes. */
+static void *take_bytes(renyi_tca *t, size_t count, size_t each, size_t size, int *failed)
 {
     size_t elements, bytes;
     void *p = NULL;
@@ -56,19 +59,19 @@ static renyi_status take_memory(renyi_tca *t, renyi_error *err)
 {
     const size_t L = t->shape.n_blocks, C = t->shape.dim, G = t->shape.n_classes;
     int failed = 0;
-    t->layer_root = take(t, L, 1, sizeof *t->layer_root, &failed);
+    t->layer_root = take_bytes(t, L, 1, sizeof *t->layer_root, &failed);
     if (failed) return ry_fail_nomem(err, L * sizeof *t->layer_root);
     ry_tca_weigh_layers(t);
     const size_t row = ry_tca_layers(t) * C;
-    t->tokens = take(t, t->n_slots, L * C, sizeof *t->tokens, &failed);
-    t->mean = take(t, t->n_slots, C, sizeof *t->mean, &failed);
-    t->rows = take(t, t->n_slots, row, sizeof *t->rows, &failed);
-    t->step = take(t, t->n_slots, 1, sizeof *t->step, &failed);
-    t->now = take(t, row, 1, sizeof *t->now, &failed);
-    t->items = take(t, G, t->opt.size + 1, sizeof *t->items, &failed);
-    t->counts = take(t, G, 1, sizeof *t->counts, &failed);
-    t->anchors = take(t, G, t->opt.no_anchors ? 0 : L * C, sizeof *t->anchors, &failed);
-    t->inverse = take(t, G, t->opt.no_anchors ? 0 : L, sizeof *t->inverse, &failed);
+    t->tokens = take_bytes(t, t->n_slots, L * C, sizeof *t->tokens, &failed);
+    t->mean = take_bytes(t, t->n_slots, C, sizeof *t->mean, &failed);
+    t->rows = take_bytes(t, t->n_slots, row, sizeof *t->rows, &failed);
+    t->step = take_bytes(t, t->n_slots, 1, sizeof *t->step, &failed);
+    t->now = take_bytes(t, row, 1, sizeof *t->now, &failed);
+    t->items = take_bytes(t, G, t->opt.size + 1, sizeof *t->items, &failed);
+    t->counts = take_bytes(t, G, 1, sizeof *t->counts, &failed);
+    t->anchors = take_bytes(t, G, t->opt.no_anchors ? 0 : L * C, sizeof *t->anchors, &failed);
+    t->inverse = take_bytes(t, G, t->opt.no_anchors ? 0 : L, sizeof *t->inverse, &failed);
     return failed ? ry_fail_nomem(err, (size_t)t->n_slots * L * C * sizeof *t->tokens) : RENYI_OK;
 }
 
@@ -78,7 +81,7 @@ renyi_status ry_tca_create(renyi_tca **out, const ry_tca_shape *shape, const ren
     const uint64_t slots = (uint64_t)shape->n_classes * opt->size + 1;
     *out = NULL;
     if (slots > UINT32_MAX)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u classes of %u items are too many",
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "%u classes of %u items each are too many",
                        shape->n_classes, opt->size);
     renyi_tca *t = ry_calloc(al, 1, sizeof *t);
     if (!t) return ry_fail_nomem(err, sizeof *t);
@@ -102,8 +105,8 @@ renyi_status ry_tca_reserve(renyi_tca *t, uint32_t max_batch, renyi_error *err)
     int failed = 0;
     if (max_batch <= t->max_batch) return RENYI_OK;
     const size_t before = t->bytes;
-    renyi_tca_answer *answers = take(t, max_batch, 1, sizeof *answers, &failed);
-    float *logits = take(t, max_batch, t->shape.n_classes, sizeof *logits, &failed);
+    renyi_tca_answer *answers = take_bytes(t, max_batch, 1, sizeof *answers, &failed);
+    float *logits = take_bytes(t, max_batch, t->shape.n_classes, sizeof *logits, &failed);
     if (failed) {
         ry_free(&t->al, answers);
         ry_free(&t->al, logits);
@@ -120,10 +123,10 @@ renyi_status ry_tca_reserve(renyi_tca *t, uint32_t max_batch, renyi_error *err)
     return RENYI_OK;
 }
 
-/* ---- doors --------------------------------------------------------------------------------- */
+/* ---- the public functions ------------------------------------------------------------------ */
 
-/* Tells classes and towers apart, as far as anybody can without all of the weights. */
-static uint64_t key_of(const renyi_model *m)
+/* A hash that tells models and classes apart without reading all weights. */
+static uint64_t model_key(const renyi_model *m)
 {
     const ry_vit_config *c = &m->vit.config;
     const uint64_t facts[] = {c->n_classes,  c->n_blocks,     c->dim,
@@ -140,7 +143,7 @@ static uint64_t key_of(const renyi_model *m)
 static ry_tca_shape shape_of(const renyi_model *m)
 {
     const ry_vit_config *c = &m->vit.config;
-    return (ry_tca_shape){c->n_classes, c->n_blocks, c->dim, key_of(m)};
+    return (ry_tca_shape){c->n_classes, c->n_blocks, c->dim, model_key(m)};
 }
 
 renyi_status renyi_tca_new(renyi_tca **out, const renyi_model *m, const renyi_tca_options *opt,
@@ -155,7 +158,7 @@ renyi_status renyi_tca_new(renyi_tca **out, const renyi_model *m, const renyi_tc
                        "the model has no classes to adapt; renyi_model_zeroshot gives it some");
     if (!m->vit.config.n_prefix)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "TCA knows pictures by their class token, and this model has none");
+                       "TCA compares images by their class token, and this model has none");
     const ry_tca_shape shape = shape_of(m);
     return ry_tca_create(out, &shape, &o, &m->al, err);
 }
@@ -219,4 +222,120 @@ renyi_status renyi_tca_last(const renyi_tca *t, uint32_t image, renyi_tca_answer
         return ry_fail(err, RENYI_ERR_ARG, -1, "image %u; the last run had %u", image, t->n_last);
     *out = t->answers[image];
     return RENYI_OK;
+}
+
+/* ---- the policy's hook, with anchors ------------------------------------------------------- */
+
+/* The anchors of a block are class tokens after the block before. Block 0 has none: there the class
+ * token is the same for every image. */
+static void anchor_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
+{
+    const ry_tca_run *r = self;
+    r->inner.needs(r->inner.self, block, n_tokens, out);
+    out->anchor = out->place != RY_CUT_NONE && block > 0 && !r->tca->opt.no_anchors;
+}
+
+static uint32_t pass_tiles(const void *self, uint32_t block, uint32_t phase)
+{
+    const ry_tca_run *r = self;
+    return r->inner.tiles(r->inner.self, block, phase);
+}
+
+static void pass_work(void *self, const ry_block_view *view, ry_cut *cut, uint32_t phase,
+                      uint32_t tile)
+{
+    const ry_tca_run *r = self;
+    r->inner.work(r->inner.self, view, cut, phase, tile);
+}
+
+static void pass_watch(void *self, const ry_block_view *view, const ry_cut *cut)
+{
+    const ry_tca_run *r = self;
+    r->inner.watch(r->inner.self, view, cut);
+}
+
+static const float *find_anchor(void *self, uint32_t block, const float *x)
+{
+    const ry_tca_run *r = self;
+    const float *row = ry_tca_anchor(r->tca, block - 1, x);
+    r->tca->is_anchored |= row != NULL;
+    return row;
+}
+
+const ry_token_hook *ry_tca_hook(ry_tca_run *r, const ry_token_hook *inner)
+{
+    r->inner = *inner;
+    r->hook = (ry_token_hook){
+        anchor_needs, pass_tiles, pass_work, inner->watch ? pass_watch : NULL, r, find_anchor};
+    return &r->hook;
+}
+
+/* ---- one image of a run -------------------------------------------------------------------- */
+
+void ry_tca_begin(ry_tca_run *r)
+{
+    r->tca->n_last = 0;
+    r->tca->is_anchored = 0;
+}
+
+void ry_tca_tap(void *user, uint32_t block, const float *x, uint32_t n_tokens)
+{
+    const renyi_tca *t = ((const ry_tca_run *)user)->tca;
+    const size_t C = t->shape.dim;
+    (void)n_tokens;
+    if (block == t->shape.n_blocks) return; /* the input of block 0 */
+    memcpy(ry_tca_tokens(t, t->free) + block * C, x, C * sizeof *x);
+}
+
+/* The class with the largest logit; of equal ones the lowest. */
+static uint32_t top_class(const float *logits, uint32_t n)
+{
+    uint32_t best = 0;
+    for (uint32_t c = 1; c < n; c++)
+        if (logits[c] > logits[best]) best = c;
+    return best;
+}
+
+/* -sum p log p of p = softmax(logits); NaN if a logit is not finite. top: the largest logit */
+static double entropy_of(const float *logits, uint32_t n, float top)
+{
+    double sum = 0.0, weighted = 0.0;
+    for (uint32_t c = 0; c < n; c++) {
+        const double x = (double)logits[c] - (double)top, e = exp(x);
+        sum += e;
+        weighted += e > 0.0 ? e * x : 0.0;
+    }
+    return log(sum) - weighted / sum;
+}
+
+static void count_answer(renyi_tca *t, const renyi_tca_answer *a)
+{
+    if (a->anchored && t->first_anchored == UINT64_MAX) t->first_anchored = t->n_images;
+    t->n_anchored += a->anchored;
+    t->n_changed += a->label != a->corrected;
+    t->n_images++;
+}
+
+void ry_tca_answered(void *user, uint32_t image, float *logits)
+{
+    const ry_tca_run *r = user;
+    renyi_tca *t = r->tca;
+    const uint32_t G = t->shape.n_classes;
+    renyi_tca_answer *a = &t->answers[image];
+
+    assert(image < t->max_batch);
+    *a = (renyi_tca_answer){.logits = t->logits + (size_t)image * G,
+                            .label = top_class(logits, G),
+                            .anchored = t->is_anchored != 0};
+    memcpy(t->logits + (size_t)image * G, logits, G * sizeof *logits);
+    a->entropy = entropy_of(logits, G, logits[a->label]);
+    if (isfinite(a->entropy)) { /* else the image is not remembered */
+        ry_tca_fill_slot(t, t->free);
+        ry_tca_remember(t, a->label, (float)a->entropy);
+        if (!t->opt.no_correction) ry_tca_correct(t, logits, r->n_threads);
+    }
+    a->corrected = top_class(logits, G);
+    count_answer(t, a);
+    t->is_anchored = 0;
+    t->n_last = image + 1;
 }

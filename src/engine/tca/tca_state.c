@@ -1,6 +1,6 @@
-/* tca_state.c - a reservoir as a safetensors file: tokens [n, L, C], class [n] ascending, entropy
- * [n] ascending in a class; counters as metadata. Anchors and rows of likeness are made anew. What
- * is read is checked like any file of a stranger, and before the state changes.
+/* tca_state.c - saves and loads a reservoir as a safetensors file: tokens [n, L, C], class [n]
+ * ascending, entropy [n] ascending within a class, counters as metadata. Anchors and similarity
+ * rows are computed again. A file is checked completely before the state changes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
@@ -60,9 +60,9 @@ static void free_items(item_list *l, const renyi_allocator *al)
     ry_free(al, l->entropy);
 }
 
-/* Tensor 0 is gathered from the slots, the others lie as they are. */
-static renyi_status fill(void *user, const ry_tensor *tensor, uint64_t at, void *out, size_t n,
-                         renyi_error *err)
+/* ry_safetensors_fill: tokens are gathered from the slots, the other tensors are in memory. */
+static renyi_status fill_tensor(void *user, const ry_tensor *tensor, uint64_t at, void *out,
+                                size_t n, renyi_error *err)
 {
     const item_list *l = user;
     const size_t each = token_bytes(l->t);
@@ -96,7 +96,7 @@ static renyi_status write_file(const item_list *l, const char *path, renyi_error
          .shape = {l->n, t->shape.n_blocks, t->shape.dim}},
         {.name = "entropy", .dtype = RY_F32, .n_dims = 1, .shape = {l->n}, .data = l->entropy},
         {.name = "class", .dtype = RY_U32, .n_dims = 1, .shape = {l->n}, .data = l->class}};
-    const ry_safetensors_content content = {tensors, 3, meta, fill, (void *)(uintptr_t)l};
+    const ry_safetensors_content content = {tensors, 3, meta, fill_tensor, (void *)(uintptr_t)l};
 
     snprintf(text[COUNTERS], DIGITS, "%016" PRIx64, t->shape.key);
     for (int i = 0; i < COUNTERS; i++) {
@@ -138,7 +138,7 @@ static renyi_status check_meta(const ry_tensors *set, const renyi_tca *t, uint64
     const char *version = ry_tensors_meta(set, VERSION_KEY), *is = ry_tensors_meta(set, "key");
     if (!version || strcmp(version, VERSION) != 0)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "is no state of TCA of version " VERSION " (metadata " VERSION_KEY ")");
+                       "is not a TCA state of version " VERSION " (metadata " VERSION_KEY ")");
     snprintf(key, sizeof key, "%016" PRIx64, t->shape.key);
     if (!is || strcmp(is, key) != 0)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "was made with another model or other classes");
@@ -149,8 +149,9 @@ static renyi_status check_meta(const ry_tensors *set, const renyi_tca *t, uint64
     return RENYI_OK;
 }
 
-static renyi_status find(const ry_tensors *set, const char *name, ry_dtype dtype, uint32_t n_dims,
-                         const uint64_t *shape, const ry_tensor **out, renyi_error *err)
+static renyi_status find_tensor(const ry_tensors *set, const char *name, ry_dtype dtype,
+                                uint32_t n_dims, const uint64_t *shape, const ry_tensor **out,
+                                renyi_error *err)
 {
     const ry_tensor *t = *out = ry_tensors_find(set, name);
     if (t && t->dtype == dtype && t->n_dims == n_dims &&
@@ -174,7 +175,7 @@ static uint32_t class_at(const ry_tensor *t, size_t i)
     return x;
 }
 
-/* Classes ascending, at most `size` items each, surest first, and everything a number. */
+/* Classes ascend and have at most `size` items, in order of entropy; all numbers are finite. */
 static renyi_status check_items(const renyi_tca *t, const ry_tensor *class,
                                 const ry_tensor *entropy, const ry_tensor *tokens, renyi_error *err)
 {
@@ -185,7 +186,7 @@ static renyi_status check_items(const renyi_tca *t, const ry_tensor *class,
         const float e = float_at(entropy, i);
         if (c >= t->shape.n_classes || c < before)
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "item %zu is of class %u: classes ascend and are below %u", i, c,
+                           "item %zu is of class %u: classes must ascend and be below %u", i, c,
                            t->shape.n_classes);
         run = i && c == before ? run + 1 : 1;
         if (run > t->opt.size)
@@ -194,8 +195,8 @@ static renyi_status check_items(const renyi_tca *t, const ry_tensor *class,
                            t->opt.size, c);
         if (!(e >= 0.0f && e < INFINITY) || (run > 1 && e < float_at(entropy, i - 1)))
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "item %zu has an entropy of %g: in a class they ascend from 0", i,
-                           (double)e);
+                           "item %zu has an entropy of %g: within a class they must ascend from 0",
+                           i, (double)e);
         for (size_t k = 0; k < each; k++)
             if (!isfinite(float_at(tokens, i * each + k)))
                 return ry_fail(err, RENYI_ERR_FORMAT, -1,
@@ -212,11 +213,11 @@ renyi_status ry_tca_read(renyi_tca *t, const ry_tensors *set, renyi_error *err)
     const uint64_t shape[] = {n, t->shape.n_blocks, t->shape.dim};
 
     RY_TRY(check_meta(set, t, counters, err));
-    RY_TRY(find(set, "class", RY_U32, 1, shape, &class, err));
-    RY_TRY(find(set, "entropy", RY_F32, 1, shape, &entropy, err));
-    RY_TRY(find(set, "tokens", RY_F32, 3, shape, &tokens, err));
+    RY_TRY(find_tensor(set, "class", RY_U32, 1, shape, &class, err));
+    RY_TRY(find_tensor(set, "entropy", RY_F32, 1, shape, &entropy, err));
+    RY_TRY(find_tensor(set, "tokens", RY_F32, 3, shape, &tokens, err));
     if (n >= t->n_slots)
-        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%" PRIu64 " items; there is room for %u", n,
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%" PRIu64 " items; at most %u fit", n,
                        t->n_slots - 1);
     RY_TRY(check_items(t, class, entropy, tokens, err));
 

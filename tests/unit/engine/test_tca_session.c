@@ -242,7 +242,7 @@ static void test_refused_files(void **state)
 #define USUAL .class1 = 1, .n_class = 2, .entropy1 = 0.6f, .token = 1.0f, .dim = FIX_DIM
     static const bad_file files[] = {
         {NULL, USUAL},
-        {"no state of TCA", .version = "2", USUAL},
+        {"not a TCA state", .version = "2", USUAL},
         {"another model or other classes", .key = "0123456789abcdef", USUAL},
         {"no count 'images'", .images = "-1", USUAL},
         {"no count 'images'", .images = "18446744073709551616", USUAL},
