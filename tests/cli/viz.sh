@@ -119,7 +119,7 @@ usage "ascending, none twice" viz "$photo" --layers 1,0
 usage "order 0.5; 1 and above" viz "$photo" --orders 0.5
 usage "'x' is no number" viz "$photo" --orders 1,x
 usage "keep rate 1.5; above 0" viz "$photo" --keep 1.5
-usage "rates are to be ascending" viz "$photo" --keep 0.5,0.4
+usage "rates must ascend" viz "$photo" --keep 0.5,0.4
 usage "policy \"evit keep=2\"" viz "$photo" --prune 'evit keep=2'
 usage "rule \"mosaic keep=0.5 layers=1\"" viz "$photo" --rule 'mosaic keep=0.5 layers=1'
 usage "needs a rule" viz "$photo" --rule '' --sweep all

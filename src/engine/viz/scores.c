@@ -1,5 +1,5 @@
-/* scores.c - see scores.h. Every (image, metric) has its own scratch, since any thread may work on
- * it.
+/* scores.c - scores every patch at every block of an unpruned run by several metrics. Every
+ * (image, metric) has its own scratch memory, since any thread may work on it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/viz/scores.h"
 
@@ -17,17 +17,17 @@
 #include <string.h>
 
 typedef struct metric {
-    ry_pruner *pruner; /* of a policy with one cut that ranks by this metric */
+    ry_pruner *pruner; /* of a policy with one cut by this metric */
     ry_block_needs needs;
     char name[RY_MAX_POLICY_TEXT];
 } metric;
 
-/* Of one (image, metric) while a block is looked at; N tokens. */
+/* Scratch of one (image, metric) for a block of N tokens. */
 typedef struct scratch {
     double *parts;  /* [row blocks, sets, N] */
     float *columns; /* [N] */
     float *score;   /* [N] */
-    float *kernel;  /* of the attention kernel */
+    float *kernel;  /* scratch of the attention kernel */
 } scratch;
 
 struct ry_scores {
@@ -48,9 +48,9 @@ struct ry_scores {
     size_t arena_each;
 };
 
-/* ---- watching a block ---------------------------------------------------------------------- */
+/* ---- scoring a block ----------------------------------------------------------------------- */
 
-static size_t layout(const ry_scores *s, unsigned char *base, scratch *out)
+static size_t lay_out(const ry_scores *s, unsigned char *base, scratch *out)
 {
     const ry_vit_config *c = &s->model->vit.config;
     const size_t N = s->n_tokens, rows = s->kernels.attention_rows;
@@ -67,13 +67,13 @@ static size_t layout(const ry_scores *s, unsigned char *base, scratch *out)
     return a.overflow ? SIZE_MAX : a.used;
 }
 
-static float *place_of(const ry_scores *s, size_t image, size_t m, size_t block)
+static float *scores_at(const ry_scores *s, size_t image, size_t m, size_t block)
 {
     const ry_vit *v = &s->model->vit;
     return s->scores + ((image * s->n_metrics + m) * v->config.n_blocks + block) * v->n_patches;
 }
 
-static void needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
+static void scores_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
 {
     const ry_scores *s = self;
     (void)block;
@@ -82,13 +82,13 @@ static void needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_
         out->what |= s->metrics[m].needs.what & RY_NEED_CLASS_ROW;
 }
 
-static uint32_t tiles(const void *self, uint32_t block, uint32_t phase)
+static uint32_t metric_tiles(const void *self, uint32_t block, uint32_t phase)
 {
     (void)block;
     return phase == 0 ? ((const ry_scores *)self)->n_metrics : 0;
 }
 
-/* The column statistic of one metric, block of rows by block of rows as in a run. */
+/* The column statistic of one metric, in row blocks as in a run. */
 static void find_columns(const ry_scores *s, const ry_column_spec *spec, const ry_block_view *v,
                          const scratch *mine)
 {
@@ -104,8 +104,9 @@ static void find_columns(const ry_scores *s, const ry_column_spec *spec, const r
     ry_attention_scores(mine->columns, &at, blocks);
 }
 
-/* Tile = metric. The cut is not asked for and stays as it is. */
-static void work(void *self, const ry_block_view *view, ry_cut *cut, uint32_t phase, uint32_t tile)
+/* Tile = metric. The cut is not touched. */
+static void score_block(void *self, const ry_block_view *view, ry_cut *cut, uint32_t phase,
+                        uint32_t tile)
 {
     ry_scores *s = self;
     const metric *m = &s->metrics[tile];
@@ -113,17 +114,17 @@ static void work(void *self, const ry_block_view *view, ry_cut *cut, uint32_t ph
     scratch mine;
     (void)cut;
     (void)phase;
-    (void)layout(s, s->arena + ((size_t)view->image * s->n_metrics + tile) * s->arena_each, &mine);
+    (void)lay_out(s, s->arena + ((size_t)view->image * s->n_metrics + tile) * s->arena_each, &mine);
     if (m->needs.what & RY_NEED_COLUMNS) {
         find_columns(s, &m->needs.columns, view, &mine);
         seen.columns = mine.columns;
     }
     ry_metric_score(m->pruner, &seen, mine.score);
-    memcpy(place_of(s, view->image, tile, view->block), mine.score + view->n_prefix,
+    memcpy(scores_at(s, view->image, tile, view->block), mine.score + view->n_prefix,
            (view->n_tokens - view->n_prefix) * sizeof *mine.score);
 }
 
-static void show(void *self, const ry_block_view *view, const ry_cut *cut)
+static void show_block(void *self, const ry_block_view *view, const ry_cut *cut)
 {
     const ry_scores *s = self;
     (void)cut;
@@ -132,7 +133,7 @@ static void show(void *self, const ry_block_view *view, const ry_cut *cut)
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-/* What stands between metric= and reduce= in the policy's text, without the defaults. */
+/* The text between metric= and reduce= in the printed policy, without defaults. */
 static void name_metric(char name[RY_MAX_POLICY_TEXT], const ry_policy *policy)
 {
     static const char *const defaults[] = {" heads=mean", " class_row=yes", " diagonal=yes",
@@ -150,20 +151,22 @@ static void name_metric(char name[RY_MAX_POLICY_TEXT], const ry_policy *policy)
 }
 
 renyi_status ry_scores_read(char name[RY_MAX_POLICY_TEXT], ry_policy *policy, const renyi_model *m,
-                            const char *said, renyi_error *err)
+                            const char *given, renyi_error *err)
 {
     char text[RY_MAX_POLICY_TEXT];
     renyi_error why = {0};
-    const int n = snprintf(text, sizeof text, "evit keep=0.5 layers=0 reduce=drop metric=%s", said);
+    const int n =
+        snprintf(text, sizeof text, "evit keep=0.5 layers=0 reduce=drop metric=%s", given);
     if (n < 0 || (size_t)n >= sizeof text)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "a metric of %zu bytes", strlen(said));
+        return ry_fail(err, RENYI_ERR_ARG, -1, "a metric of %zu bytes", strlen(given));
     if (ry_policy_for(policy, text, &m->vit.config, m->vit.n_patches, &why))
-        return ry_fail(err, why.code, -1, "metric \"%.80s\": %.380s", said, why.message);
+        return ry_fail(err, why.code, -1, "metric \"%.80s\": %.380s", given, why.message);
     if (policy->metric == RY_METRIC_CORRECT)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "metric \"%.80s\": correct joins two rankings and is none itself; give the "
-                       "policy, \"evit metric=correct ...\"",
-                       said);
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "metric \"%.80s\": correct combines two rankings and has no scores; give the "
+            "policy, \"evit metric=correct ...\"",
+            given);
     name_metric(name, policy);
     return RENYI_OK;
 }
@@ -193,7 +196,7 @@ static renyi_status take_memory(ry_scores *s, renyi_error *err)
     const renyi_allocator *al = &s->model->al;
     const size_t each = (size_t)s->max_batch * s->n_metrics; /* 2^12 x 2^6 at most */
     scratch measured;
-    s->arena_each = layout(s, NULL, &measured);
+    s->arena_each = lay_out(s, NULL, &measured);
     if (s->arena_each == SIZE_MAX) return ry_fail_nomem(err, SIZE_MAX);
     s->arena = ry_alloc(al, each, s->arena_each);
     s->scores = ry_alloc(al, each, sizeof *s->scores * v->config.n_blocks * v->n_patches);
@@ -204,7 +207,7 @@ static renyi_status take_memory(ry_scores *s, renyi_error *err)
     return ry_fail_nomem(err, each * s->arena_each);
 }
 
-static renyi_status fill(ry_scores *s, const ry_scores_options *o, renyi_error *err)
+static renyi_status fill_scores(ry_scores *s, const ry_scores_options *o, renyi_error *err)
 {
     const ry_vit *v = &s->model->vit;
     if (!(o->keep > 0.0 && o->keep <= 1.0))
@@ -220,12 +223,13 @@ static renyi_status fill(ry_scores *s, const ry_scores_options *o, renyi_error *
     RY_TRY(take_memory(s, err));
     s->watch = o->watch;
     s->user = o->user;
-    s->hook = (ry_token_hook){needs, tiles, work, o->watch ? show : NULL, s, NULL};
+    s->hook = (ry_token_hook){
+        scores_needs, metric_tiles, score_block, o->watch ? show_block : NULL, s, NULL};
     const ry_vit_plan_options plan = {.level = s->model->level,
                                       .hook = &s->hook,
                                       .max_batch = s->max_batch,
                                       .n_threads = o->n_threads,
-                                      .all_rows = 1}; /* or nobody looks at the last block */
+                                      .all_rows = 1}; /* else the last block computes one row */
     return ry_vit_plan_new(&s->plan, v, &plan, &s->model->al, err);
 }
 
@@ -240,7 +244,7 @@ renyi_status ry_scores_new(ry_scores **out, const renyi_model *m, const ry_score
     s->n_tokens = (size_t)m->vit.config.n_prefix + m->vit.n_patches;
     ry_kernels_init(&s->kernels, m->level);
     ry_normalize_lut(s->lut, m->vit.config.preprocess.mean, m->vit.config.preprocess.std);
-    const renyi_status st = fill(s, opt, err);
+    const renyi_status st = fill_scores(s, opt, err);
     if (st) {
         ry_scores_free(s);
         return st;
@@ -265,7 +269,7 @@ void ry_scores_free(ry_scores *s)
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* As a session does it: `random` draws for a picture what a policy would. */
+/* As in a session, so that `random` gives an image the same scores as in a policy. */
 static void name_images(ry_scores *s, const void *input, size_t bytes_each, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -285,7 +289,7 @@ void ry_scores_run(ry_scores *s, const uint8_t *pixels, const float *chw, uint32
 
 const float *ry_scores_get(const ry_scores *s, uint32_t image, uint32_t m, uint32_t block)
 {
-    return place_of(s, image, m, block);
+    return scores_at(s, image, m, block);
 }
 
 const float *ry_scores_logits(const ry_scores *s, uint32_t image)

@@ -1,5 +1,4 @@
-/* viz_options.c - the lists of renyi_viz_options, checked and copied, with defaults where there are
- * none.
+/* viz_options.c - checks and copies the lists of renyi_viz_options and fills in defaults.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "engine/core/model_handle.h"
@@ -17,7 +16,7 @@ static renyi_status check_count(const char *what, uint32_t n, uint32_t most, con
 {
     if (n > most)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%u %s; at most %u are allowed", n, what, most);
-    if (n && !list) return ry_fail(err, RENYI_ERR_ARG, -1, "a list of %s that is NULL", what);
+    if (n && !list) return ry_fail(err, RENYI_ERR_ARG, -1, "the list of %s is NULL", what);
     return RENYI_OK;
 }
 
@@ -38,8 +37,8 @@ static renyi_status read_layers(renyi_viz *v, const renyi_viz_options *o, renyi_
                            v->layers[i], blocks - 1);
         if (i && v->layers[i] <= v->layers[i - 1])
             return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "layer %u behind layer %u; layers are to be ascending, none twice",
-                           v->layers[i], v->layers[i - 1]);
+                           "layer %u after layer %u; layers must ascend, none twice", v->layers[i],
+                           v->layers[i - 1]);
     }
     return RENYI_OK;
 }
@@ -61,7 +60,7 @@ static renyi_status read_keeps(renyi_viz *v, const renyi_viz_options *o, renyi_e
                            keep);
         if (i && keep <= from[i - 1])
             return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "keep rate %g behind %g; rates are to be ascending, none twice", keep,
+                           "keep rate %g after %g; rates must ascend, none twice", keep,
                            from[i - 1]);
         v->kept[i] = (uint32_t)ceil(keep * patches);
     }
@@ -70,7 +69,7 @@ static renyi_status read_keeps(renyi_viz *v, const renyi_viz_options *o, renyi_e
 
 /* ---- metrics ------------------------------------------------------------------------------- */
 
-/* For people: "Col-L4", and behind it the words that are not defaults. */
+/* For people: "Col-L4", followed by the keys that are not defaults. */
 static void make_label(char out[RY_MAX_POLICY_TEXT], const char *name, const ry_policy *p)
 {
     char n[RY_DECIMAL_TEXT];
@@ -96,8 +95,8 @@ static int takes_order(const ry_policy *p)
            p->metric == RY_METRIC_RENYI;
 }
 
-/* The place of a metric among the scored ones; added if it is new. */
-static renyi_status score_too(renyi_viz *v, const char *text, uint32_t *place, renyi_error *err)
+/* The index of a metric in v->scored; a new metric is added. */
+static renyi_status add_scored(renyi_viz *v, const char *text, uint32_t *place, renyi_error *err)
 {
     char name[RY_MAX_POLICY_TEXT], label[RY_MAX_POLICY_TEXT];
     ry_policy policy;
@@ -114,8 +113,9 @@ static renyi_status score_too(renyi_viz *v, const char *text, uint32_t *place, r
     return RENYI_OK;
 }
 
-/* A metric that takes an order and says none has the one that the rule takes: naive 4, evit 2. */
-static void say_order(char out[RY_MAX_POLICY_TEXT], const char *metric, const char *rule)
+/* Adds the order to a metric that has one and does not give it: the default of the rule, naive 4,
+ * evit 2. */
+static void add_order(char out[RY_MAX_POLICY_TEXT], const char *metric, const char *rule)
 {
     char text[RY_MAX_POLICY_TEXT], order[RY_DECIMAL_TEXT];
     ry_policy policy;
@@ -141,8 +141,8 @@ static renyi_status read_metrics(renyi_viz *v, const renyi_viz_options *o, renyi
         if (!from[i]) return ry_fail(err, RENYI_ERR_ARG, -1, "metric %u is NULL", i);
         if (strlen(from[i]) >= sizeof text)
             return ry_fail(err, RENYI_ERR_ARG, -1, "a metric of %zu bytes", strlen(from[i]));
-        say_order(text, from[i], o->rule);
-        RY_TRY(score_too(v, text, &place, err));
+        add_order(text, from[i], o->rule);
+        RY_TRY(add_scored(v, text, &place, err));
         if (place < i)
             return ry_fail(err, RENYI_ERR_ARG, -1, "metric \"%.80s\" is given twice",
                            v->scored[place].name);
@@ -160,7 +160,7 @@ static renyi_status read_orders(renyi_viz *v, const renyi_viz_options *o, renyi_
     const uint32_t n = o->n_orders ? o->n_orders : sizeof usual / sizeof *usual;
     v->norms = RY_STASH_TAKE(&v->stash, uint32_t, n + 1);
     if (!v->norms) return ry_fail_nomem(err, (n + 1) * sizeof *v->norms);
-    if (v->model->vit.config.n_prefix) RY_TRY(score_too(v, "cls", &v->norms[v->n_norms++], err));
+    if (v->model->vit.config.n_prefix) RY_TRY(add_scored(v, "cls", &v->norms[v->n_norms++], err));
     for (uint32_t i = 0; i < n; i++) {
         char text[RY_DECIMAL_TEXT + 8], number[RY_DECIMAL_TEXT];
         if (!(from[i] >= 1.0))
@@ -170,7 +170,7 @@ static renyi_status read_orders(renyi_viz *v, const renyi_viz_options *o, renyi_
             if (from[j] == from[i])
                 return ry_fail(err, RENYI_ERR_ARG, -1, "order %g is given twice", from[i]);
         snprintf(text, sizeof text, "col n=%s", ry_print_decimal(number, from[i]));
-        RY_TRY(score_too(v, text, &v->norms[v->n_norms++], err));
+        RY_TRY(add_scored(v, text, &v->norms[v->n_norms++], err));
     }
     return RENYI_OK;
 }
@@ -184,14 +184,14 @@ static renyi_status read_attention(renyi_viz *v, const renyi_viz_options *o, ren
     const uint32_t middle = grid / 2 * grid + grid / 2;
     v->attention = o->attention != 0;
     if ((o->has_query && o->query >= m->n_patches) || (o->has_token && o->token >= m->n_patches))
-        return ry_fail(err, RENYI_ERR_ARG, -1, "patch %u as %s; the picture has 0 to %u",
+        return ry_fail(err, RENYI_ERR_ARG, -1, "patch %u as %s; the image has 0 to %u",
                        o->has_query && o->query >= m->n_patches ? o->query : o->token,
                        o->has_query && o->query >= m->n_patches ? "query" : "token",
                        m->n_patches - 1);
     v->query = m->config.n_prefix ? RENYI_PREFIX : (int32_t)middle;
     if (o->has_query) v->query = (int32_t)o->query;
     v->token = o->has_token ? (int32_t)o->token : -1;
-    return v->attention && !o->has_token ? score_too(v, "col n=4", &v->liked, err) : RENYI_OK;
+    return v->attention && !o->has_token ? add_scored(v, "col n=4", &v->liked, err) : RENYI_OK;
 }
 
 static renyi_status copy_names(renyi_viz *v, const renyi_viz_options *o, renyi_error *err)
@@ -213,14 +213,14 @@ renyi_status ry_viz_read_options(renyi_viz *v, const renyi_viz_options *o, renyi
 {
     const uint32_t classes = v->model->vit.config.n_classes;
     if (o->n_top > RENYI_VIZ_MAX_TOP)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "%u classes a prediction; at most %d", o->n_top,
+        return ry_fail(err, RENYI_ERR_ARG, -1, "%u classes per prediction; at most %d", o->n_top,
                        RENYI_VIZ_MAX_TOP);
     if (o->time > MAX_TIMED)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%u timed runs; at most %d", o->time, MAX_TIMED);
     v->n_top = o->n_top ? o->n_top : DEFAULT_TOP;
     if (v->n_top > classes) v->n_top = classes;
     v->time = o->time;
-    /* Metrics and orders, and the class row and Col-L4 if they are not among them. */
+    /* Metrics and orders, plus the class row and Col-L4. */
     v->scored =
         RY_STASH_TAKE(&v->stash, ry_viz_metric, RENYI_VIZ_MAX_METRICS + RENYI_VIZ_MAX_ORDERS + 2);
     if (!v->scored) return ry_fail_nomem(err, sizeof *v->scored);

@@ -1,6 +1,5 @@
-/* viz_policies.c - the policies that a renyi_viz runs: the rule with each metric, policies in their
- * own words, and the rule at every keep rate.
- * SPDX-License-Identifier: Apache-2.0 */
+/* viz_policies.c - the policies that a renyi_viz runs: the rule with each metric, further policies
+ * of the caller, and the rule at every keep rate. SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "engine/core/model_handle.h"
 #include "engine/core/policy_api.h"
@@ -19,7 +18,7 @@ static renyi_status add_costs(renyi_viz *v, ry_viz_policy *p, renyi_error *err)
     double *macs = RY_STASH_TAKE(&v->stash, double, n + 1);
     renyi_cost cost;
     if (!layers || !macs) return ry_fail_nomem(err, n * sizeof *layers);
-    RY_TRY(renyi_policy_cost(v->model, NULL, p->text, &cost, layers, n, err));
+    RY_TRY(ry_policy_cost(v->model, &p->policy, &cost, layers, n, err));
     double sum = cost.embed.macs;
     for (uint32_t b = 0; b < n; b++) macs[b] = sum += layers[b].macs;
     macs[n] = cost.total.macs;
@@ -27,11 +26,12 @@ static renyi_status add_costs(renyi_viz *v, ry_viz_policy *p, renyi_error *err)
     return RENYI_OK;
 }
 
-/* A policy that was checked against the model. */
+/* policy: checked for the model. */
 static renyi_status add_policy(renyi_viz *v, ry_viz_policy *out, const ry_policy *policy,
                                const char *label, renyi_error *err)
 {
     char text[RY_MAX_POLICY_TEXT];
+    out->policy = *policy;
     ry_policy_print(text, policy);
     out->text = ry_stash_text(&v->stash, text);
     out->label = ry_stash_text(&v->stash, label);
@@ -44,13 +44,14 @@ static renyi_status add_policy(renyi_viz *v, ry_viz_policy *out, const ry_policy
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-static renyi_status read_for(const renyi_viz *v, const char *text, ry_policy *out, renyi_error *err)
+static renyi_status parse_policy(const renyi_viz *v, const char *text, ry_policy *out,
+                                 renyi_error *err)
 {
     return ry_policy_for(out, text, &v->model->vit.config, v->model->vit.n_patches, err);
 }
 
-/* "naive p=16 layers=0,1,2,3,4,5": half of 196 patches gone after six cuts; fewer cuts where there
- * are not patches enough. */
+/* "naive p=16 layers=0,1,2,3,4,5": six cuts remove half of 196 patches; fewer cuts if there are too
+ * few patches. */
 static void default_rule(const renyi_viz *v, char out[RY_MAX_POLICY_TEXT])
 {
     const uint32_t half = v->model->vit.n_patches / 2;
@@ -61,8 +62,9 @@ static void default_rule(const renyi_viz *v, char out[RY_MAX_POLICY_TEXT])
         n += snprintf(out + n, RY_MAX_POLICY_TEXT - (size_t)n, "%s%u", i ? "," : "", v->layers[i]);
 }
 
-static renyi_status rule_with(const renyi_viz *v, const char *rule, uint32_t metric, ry_policy *out,
-                              renyi_error *err)
+/* The rule with one of the scored metrics. */
+static renyi_status parse_rule(const renyi_viz *v, const char *rule, uint32_t metric,
+                               ry_policy *out, renyi_error *err)
 {
     char text[RY_MAX_POLICY_TEXT];
     renyi_error why = {0};
@@ -70,11 +72,12 @@ static renyi_status rule_with(const renyi_viz *v, const char *rule, uint32_t met
     const int n = snprintf(text, sizeof text, "%s metric=%s", rule, name);
     if (n < 0 || (size_t)n >= sizeof text)
         return ry_fail(err, RENYI_ERR_ARG, -1, "a rule of %zu bytes", strlen(rule));
-    if (!read_for(v, text, out, &why)) return RENYI_OK;
-    return ry_fail(err, why.code, -1,
-                   "rule \"%.80s\" with metric=%.40s: %.240s (a policy that takes no metric is a "
-                   "row of its own)",
-                   rule, name, why.message);
+    if (!parse_policy(v, text, out, &why)) return RENYI_OK;
+    return ry_fail(
+        err, why.code, -1,
+        "rule \"%.80s\" with metric=%.40s: %.240s (give a policy that takes no metric as "
+        "a row of its own)",
+        rule, name, why.message);
 }
 
 static renyi_status add_rows(renyi_viz *v, const renyi_viz_options *o, const char *rule,
@@ -83,14 +86,14 @@ static renyi_status add_rows(renyi_viz *v, const renyi_viz_options *o, const cha
     ry_policy policy;
     ry_viz_policy *out = v->policies + 1;
     for (uint32_t m = 0; *rule && m < v->n_metrics; m++, out++) {
-        RY_TRY(rule_with(v, rule, m, &policy, err));
+        RY_TRY(parse_rule(v, rule, m, &policy, err));
         *out = (ry_viz_policy){.metric = m, .norm = RENYI_NONE, .keep = NAN};
         RY_TRY(add_policy(v, out, &policy, v->scored[m].label, err));
     }
     for (uint32_t i = 0; i < o->n_policies; i++, out++) {
         renyi_error why = {0};
         if (!o->policies[i]) return ry_fail(err, RENYI_ERR_ARG, -1, "policy %u is NULL", i);
-        if (read_for(v, o->policies[i], &policy, &why))
+        if (parse_policy(v, o->policies[i], &policy, &why))
             return ry_fail(err, why.code, -1, "policy \"%.80s\": %.380s", o->policies[i],
                            why.message);
         *out = (ry_viz_policy){.metric = RENYI_NONE, .norm = RENYI_NONE, .keep = NAN};
@@ -102,8 +105,8 @@ static renyi_status add_rows(renyi_viz *v, const renyi_viz_options *o, const cha
 
 /* ---- the sweep over keep rates ------------------------------------------------------------- */
 
-/* The same rule at another rate: `keep` at each of its cuts, or a p (or counts) that leaves this
- * share of the patches after the last of them. */
+/* Sets another rate: `keep` at each cut, or a p (or counts) that leaves this share of the patches
+ * after the last cut. */
 static void set_keep(ry_policy *p, double keep, uint32_t patches)
 {
     const double gone = (1.0 - keep) * patches;
@@ -122,20 +125,20 @@ static void set_keep(ry_policy *p, double keep, uint32_t patches)
 }
 
 /* The rule with one of the scored metrics at every keep rate. */
-static renyi_status add_rates(renyi_viz *v, const char *rule, uint32_t scored, ry_viz_policy like,
+static renyi_status add_rates(renyi_viz *v, const char *rule, uint32_t scored, ry_viz_policy base,
                               ry_viz_policy *out, renyi_error *err)
 {
     for (uint32_t k = 0; k < v->n_keeps; k++, out++) {
         char text[RY_MAX_POLICY_TEXT];
         renyi_error why = {0};
         ry_policy policy;
-        RY_TRY(rule_with(v, rule, scored, &policy, err));
+        RY_TRY(parse_rule(v, rule, scored, &policy, err));
         set_keep(&policy, v->keeps[k], v->model->vit.n_patches);
-        ry_policy_print(text, &policy);
-        if (read_for(v, text, &policy, &why))
+        ry_policy_print(text, &policy); /* parsed again: the rate may not be allowed */
+        if (parse_policy(v, text, &policy, &why))
             return ry_fail(err, why.code, -1, "rule \"%.80s\" at keep rate %g: %.300s", rule,
                            v->keeps[k], why.message);
-        *out = like;
+        *out = base;
         out->keep = v->keeps[k];
         RY_TRY(add_policy(v, out, &policy, v->scored[scored].label, err));
     }
@@ -149,8 +152,8 @@ static renyi_status add_sweep(renyi_viz *v, const char *rule, int with_norms, re
         RY_TRY(add_rates(v, rule, m, (ry_viz_policy){.metric = m, .norm = RENYI_NONE}, out, err));
     for (uint32_t i = 0; with_norms && i < v->n_norms; i++) {
         if (v->norms[i] < v->n_metrics) continue;
-        const ry_viz_policy like = {.metric = RENYI_NONE, .norm = i};
-        RY_TRY(add_rates(v, rule, v->norms[i], like, out, err));
+        const ry_viz_policy base = {.metric = RENYI_NONE, .norm = i};
+        RY_TRY(add_rates(v, rule, v->norms[i], base, out, err));
         out += v->n_keeps;
     }
     v->n_sweep = (uint32_t)(out - v->policies) - 1 - v->n_rows;
@@ -167,14 +170,14 @@ renyi_status ry_viz_read_policies(renyi_viz *v, const renyi_viz_options *o, reny
         return ry_fail(err, RENYI_ERR_ARG, -1, "%u policies; at most %d are allowed", o->n_policies,
                        RENYI_VIZ_MAX_ROWS - RENYI_VIZ_MAX_METRICS);
     if (o->n_policies && !o->policies)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "a list of policies that is NULL");
+        return ry_fail(err, RENYI_ERR_ARG, -1, "the list of policies is NULL");
     if (o->sweep && !*rule)
         return ry_fail(err, RENYI_ERR_ARG, -1, "a sweep over keep rates needs a rule");
     const size_t most = 1 + (size_t)v->n_metrics + o->n_policies +
                         (o->sweep ? ((size_t)v->n_metrics + v->n_norms) * v->n_keeps : 0);
     v->policies = RY_STASH_TAKE(&v->stash, ry_viz_policy, most);
     if (!v->policies) return ry_fail_nomem(err, most * sizeof *v->policies);
-    RY_TRY(read_for(v, NULL, &none, err));
+    RY_TRY(parse_policy(v, NULL, &none, err));
     v->policies[0] = (ry_viz_policy){.metric = RENYI_NONE, .norm = RENYI_NONE, .keep = NAN};
     RY_TRY(add_policy(v, &v->policies[0], &none, "dense", err));
     RY_TRY(add_rows(v, o, rule, err));

@@ -1,9 +1,10 @@
-/* viz_run.c - the public calls of viz.h: makes a plan of what is to be seen and fills one result
- * per photo.
+/* viz_run.c - the public functions of viz.h: plans what is to be shown and fills one result per
+ * image.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"
+#include "engine/core/engine_options.h"
 #include "engine/core/model_handle.h"
 #include "engine/viz/viz_plan.h"
 
@@ -26,13 +27,14 @@ static renyi_status open_scores(renyi_viz *v, renyi_error *err)
                                  .watch = v->attention ? ry_viz_watch : NULL,
                                  .user = v};
     if (v->attention) {
-        v->seen = RY_STASH_TAKE(&v->stash, float, v->n_layers *tokens * 2 * c->dim);
-        if (!v->seen) return ry_fail_nomem(err, v->n_layers * tokens * 2 * c->dim * sizeof(float));
+        const size_t n = 2 * tokens * c->dim * v->n_layers;
+        v->seen = RY_STASH_TAKE(&v->stash, float, n);
+        if (!v->seen) return ry_fail_nomem(err, n * sizeof *v->seen);
     }
     return ry_scores_new(&v->scores, v->model, &o, err);
 }
 
-static renyi_status fill(renyi_viz *v, const renyi_viz_options *o, renyi_error *err)
+static renyi_status fill_viz(renyi_viz *v, const renyi_viz_options *o, renyi_error *err)
 {
     RY_TRY(ry_viz_read_options(v, o, err));
     RY_TRY(ry_viz_read_policies(v, o, err));
@@ -42,16 +44,10 @@ static renyi_status fill(renyi_viz *v, const renyi_viz_options *o, renyi_error *
 renyi_status renyi_viz_new(renyi_viz **out, const renyi_model *m, const renyi_viz_options *opt,
                            renyi_error *err)
 {
-    renyi_viz_options o = {0};
+    renyi_viz_options o;
     if (!out || !m) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_viz_new: NULL argument");
     *out = NULL;
-    if (opt) {
-        if (opt->struct_size < sizeof o.struct_size || opt->struct_size > sizeof o)
-            return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "renyi_viz_options: struct_size %u, this library knows %zu",
-                           opt->struct_size, sizeof o);
-        memcpy(&o, opt, opt->struct_size);
-    }
+    RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_viz_options", err));
     renyi_viz *v = ry_calloc(&o.allocator, 1, sizeof *v);
     if (!v) return ry_fail_nomem(err, sizeof *v);
     v->model = m;
@@ -59,7 +55,7 @@ renyi_status renyi_viz_new(renyi_viz **out, const renyi_model *m, const renyi_vi
     v->progress = o.progress;
     v->progress_user = o.progress_user;
     v->n_threads = o.n_threads ? o.n_threads : ry_cpu_cores();
-    const renyi_status st = fill(v, &o, err);
+    const renyi_status st = fill_viz(v, &o, err);
     if (st) {
         renyi_viz_free(v);
         return st;
@@ -79,13 +75,13 @@ void renyi_viz_free(renyi_viz *v)
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* What a caller holds, and its memory behind it. */
+/* The result that a caller gets, and the memory that its lists are in. */
 typedef struct holder {
     renyi_viz_result result;
     ry_stash stash;
 } holder;
 
-static renyi_status fill_photo(const renyi_viz *v, const renyi_image *photo, const char *name,
+static renyi_status fill_image(const renyi_viz *v, const renyi_image *image, const char *name,
                                holder *h, renyi_error *err)
 {
     const ry_vit_config *c = &v->model->vit.config;
@@ -107,14 +103,14 @@ static renyi_status fill_photo(const renyi_viz *v, const renyi_image *photo, con
     r->n_heads = c->n_heads;
     r->n_layers = v->n_layers;
     r->layers = layers;
-    return renyi_image_fit(rgb, photo, &c->preprocess, &v->model->al, err);
+    return renyi_image_fit(rgb, image, &c->preprocess, &v->model->al, err);
 }
 
-static renyi_status fill_result(renyi_viz *v, const renyi_image *photo, const char *name, holder *h,
+static renyi_status fill_result(renyi_viz *v, const renyi_image *image, const char *name, holder *h,
                                 renyi_error *err)
 {
     renyi_viz_result *r = &h->result;
-    RY_TRY(fill_photo(v, photo, name, h, err));
+    RY_TRY(fill_image(v, image, name, h, err));
     ry_scores_run(v->scores, r->photo.rgb, NULL, 1);
     RY_TRY(ry_viz_fill_dense(v, r, &h->stash, err));
     RY_TRY(ry_viz_fill_answer(v, &v->policies[0], ry_scores_logits(v->scores, 0), NAN, &r->dense,
@@ -123,16 +119,16 @@ static renyi_status fill_result(renyi_viz *v, const renyi_image *photo, const ch
     return ry_viz_fill_rows(v, r, &h->stash, err);
 }
 
-renyi_status renyi_viz_run(renyi_viz *v, const renyi_image *photo, const char *name,
+renyi_status renyi_viz_run(renyi_viz *v, const renyi_image *image, const char *name,
                            renyi_viz_result **out, renyi_error *err)
 {
-    if (!v || !photo || !out)
+    if (!v || !image || !out)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_viz_run: NULL argument");
     *out = NULL;
     holder *h = ry_calloc(&v->stash.al, 1, sizeof *h);
     if (!h) return ry_fail_nomem(err, sizeof *h);
     h->stash.al = v->stash.al;
-    const renyi_status st = fill_result(v, photo, name, h, err);
+    const renyi_status st = fill_result(v, image, name, h, err);
     if (st) {
         renyi_viz_result_free(&h->result);
         return st;
