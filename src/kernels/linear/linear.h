@@ -113,7 +113,7 @@ typedef struct ry_rows {
 } ry_rows;
 
 /* Row stride for buffers of rows of `width` floats that l reads or writes. Transformer widths are
- * multiples of 1024 bytes; rows that far apart share a few cache sets, so our own products want one
+ * multiples of 1024 bytes; rows that far apart share a few cache sets, so our own products need one
  * cache line more. oneDNN needs rows without gaps, else it leaves its blocked kernels. */
 size_t ry_linear_row(const ry_linear *l, size_t width);
 
