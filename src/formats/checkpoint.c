@@ -12,6 +12,7 @@
 #include "formats/safetensors.h"
 #include "formats/shards.h"
 #include "formats/sniff.h"
+#include "formats/tensor_set.h"
 #include "formats/torch/torch_zip.h"
 
 #include <dirent.h>
@@ -115,28 +116,30 @@ static renyi_status find_weights(char **out, const char *folder, const renyi_all
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static renyi_status sniff_file(ry_file_kind *kind, const char *path, const renyi_limits *limits,
-                               renyi_error *err)
+static renyi_status parse_mapped(ry_checkpoint *c, ry_mapped_file *file, ry_file_kind kind,
+                                 const renyi_limits *limits, const renyi_allocator *al,
+                                 renyi_error *err)
 {
-    ry_mapped_file file;
-    RY_TRY(ry_mapped_file_open(&file, path, ry_limits(limits).max_file_bytes, err));
-    const renyi_status st = ry_sniff(kind, path, file.data, file.size, err);
-    ry_mapped_file_close(&file);
-    return st;
+    const char *path = c->tensors_path;
+    if (kind == RY_FILE_SHARD_INDEX) return ry_shards_open(&c->tensors, path, limits, al, err);
+    if (kind == RY_FILE_SAFETENSORS)
+        RY_TRY(ry_safetensors_parse(&c->tensors, file->data, file->size, path, limits, al, err));
+    else
+        RY_TRY(ry_torch_parse(&c->tensors, file->data, file->size, path, limits, al, err));
+    return ry_tensors_adopt(c->tensors, file, err);
 }
 
+/* Maps the file once: its bytes decide the format, and the tensors keep it mapped. */
 static renyi_status read_tensors(ry_checkpoint *c, const renyi_limits *limits,
                                  const renyi_allocator *al, renyi_error *err)
 {
+    ry_mapped_file file;
     ry_file_kind kind;
-    RY_TRY(sniff_file(&kind, c->tensors_path, limits, err));
-    switch (kind) {
-    case RY_FILE_SAFETENSORS:
-        return ry_safetensors_open(&c->tensors, c->tensors_path, limits, al, err);
-    case RY_FILE_TORCH_ZIP: return ry_torch_open(&c->tensors, c->tensors_path, limits, al, err);
-    case RY_FILE_SHARD_INDEX: break;
-    }
-    return ry_shards_open(&c->tensors, c->tensors_path, limits, al, err);
+    RY_TRY(ry_mapped_file_open(&file, c->tensors_path, ry_limits(limits).max_file_bytes, err));
+    renyi_status st = ry_sniff(&kind, c->tensors_path, file.data, file.size, err);
+    if (!st) st = parse_mapped(c, &file, kind, limits, al, err);
+    ry_mapped_file_close(&file);
+    return st;
 }
 
 /* The text of such a file in the metadata of the weights: a model in one file. */
