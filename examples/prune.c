@@ -7,22 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Reads a whole file; the caller frees it. NULL if it cannot be read. */
-static void *read_all(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    char *bytes = NULL;
-    long end = 0;
-
-    if (file && fseek(file, 0, SEEK_END) == 0 && (end = ftell(file)) >= 0) {
-        rewind(file);
-        bytes = malloc((size_t)end + 1);
-        *size = bytes ? fread(bytes, 1, (size_t)end, file) : 0;
-    }
-    if (file) fclose(file);
-    return bytes;
-}
-
 /* Tokens are numbered as they enter the cut; `position` is the patch of each. */
 static void print_cut(const renyi_cut *cut)
 {
@@ -75,20 +59,17 @@ int main(int argc, char **argv)
     renyi_model_info info;
     renyi_error err = {0};
     float *logits = NULL;
-    size_t size = 0;
     int code = 1;
 
     if (argc != 3 && argc != 4) {
         fprintf(stderr, "usage: prune MODEL IMAGE [POLICY]\n");
         return 2;
     }
-    void *bytes = read_all(argv[2], &size);
-    if (!bytes) {
-        perror(argv[2]);
+    if (renyi_image_load(&image, argv[2], NULL, &err)) {
+        fprintf(stderr, "%s: %s\n", argv[2], err.message);
         return 1;
     }
     if (renyi_model_open(&model, argv[1], NULL, &err)) goto done;
-    if (renyi_image_decode(&image, bytes, size, NULL, &err)) goto done;
     renyi_model_get_info(model, &info);
     logits = calloc(info.n_classes, sizeof *logits);
     if (!logits || run_policy(model, &image, "none", logits, &err)) goto done;
@@ -100,6 +81,5 @@ done:
     free(logits);
     renyi_image_free(&image, NULL);
     renyi_model_free(model);
-    free(bytes);
     return code;
 }

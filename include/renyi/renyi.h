@@ -153,6 +153,10 @@ typedef struct renyi_image_options {
 RENYI_API RENYI_CHECK renyi_status renyi_image_decode(renyi_image *out, const void *bytes,
                                                       size_t size, const renyi_image_options *opt,
                                                       renyi_error *err);
+/* The same for a regular file, which is read as a whole. The message does not repeat the path. */
+RENYI_API RENYI_CHECK renyi_status renyi_image_load(renyi_image *out, const char *path,
+                                                    const renyi_image_options *opt,
+                                                    renyi_error *err);
 RENYI_API void renyi_image_free(renyi_image *image, const renyi_image_options *opt);
 RENYI_API renyi_image_format renyi_image_sniff(const void *bytes, size_t size);
 
@@ -183,6 +187,18 @@ RENYI_API RENYI_CHECK renyi_status renyi_image_fit(uint8_t *out, const renyi_ima
                                                    const renyi_preprocess *spec,
                                                    const renyi_allocator *allocator,
                                                    renyi_error *err);
+
+/* From a file to the input of renyi_run_pixels: renyi_image_load, then renyi_image_fit into
+ * pixels [size, size, 3]. The message does not repeat the path. */
+RENYI_API RENYI_CHECK renyi_status renyi_image_load_pixels(uint8_t *pixels, const char *path,
+                                                           const renyi_preprocess *spec,
+                                                           const renyi_image_options *opt,
+                                                           renyi_error *err);
+
+/* From pixels [n, size, size, 3] to the input of renyi_run_tensor, chw [n, 3, size, size]: values
+ * (pixel / 255 - mean) / std, each step rounded to float as in torchvision. */
+RENYI_API void renyi_image_normalize(float *chw, const uint8_t *pixels, uint32_t n,
+                                     const renyi_preprocess *spec);
 
 /* ---- model --------------------------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@ static renyi_status fail_errno(renyi_error *err)
 }
 
 static renyi_status read_fd(int fd, uint8_t **bytes, size_t *size, uint64_t max_bytes,
-                            renyi_error *err)
+                            const renyi_allocator *al, renyi_error *err)
 {
     struct stat st;
     if (fstat(fd, &st)) return fail_errno(err);
@@ -26,7 +26,7 @@ static renyi_status read_fd(int fd, uint8_t **bytes, size_t *size, uint64_t max_
     if ((uint64_t)st.st_size > max_bytes)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "file of %llu bytes; at most %llu accepted",
                        (unsigned long long)st.st_size, (unsigned long long)max_bytes);
-    *bytes = ry_alloc(NULL, (size_t)st.st_size, 1);
+    *bytes = ry_alloc(al, (size_t)st.st_size, 1);
     if (!*bytes) return ry_fail_nomem(err, (size_t)st.st_size);
     for (*size = 0; *size < (size_t)st.st_size;) {
         const ssize_t n = read(fd, *bytes + *size, (size_t)st.st_size - *size);
@@ -39,16 +39,16 @@ static renyi_status read_fd(int fd, uint8_t **bytes, size_t *size, uint64_t max_
 }
 
 renyi_status ry_file_read(uint8_t **bytes, size_t *size, const char *path, uint64_t max_bytes,
-                          int *is_missing, renyi_error *err)
+                          const renyi_allocator *al, int *is_missing, renyi_error *err)
 {
     *bytes = NULL;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang us */
     if (is_missing) *is_missing = fd < 0 && errno == ENOENT;
     if (fd < 0) return fail_errno(err);
-    const renyi_status st = read_fd(fd, bytes, size, max_bytes, err);
+    const renyi_status st = read_fd(fd, bytes, size, max_bytes, al, err);
     close(fd);
     if (!st) return st;
-    ry_free(NULL, *bytes);
+    ry_free(al, *bytes);
     *bytes = NULL;
     return st;
 }

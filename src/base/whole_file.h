@@ -6,11 +6,10 @@
 
 #include "renyi/renyi.h"
 
-/* All bytes of a regular file, in the C heap (ry_free with NULL), so any thread may call it; ENOENT
- * of a missing file goes to *is_missing, which may be NULL. The message leaves the file's name to
- * the caller. */
+/* All bytes of a regular file; owned by the caller (ry_free with `al`). *is_missing, which may be
+ * NULL, says whether the file does not exist. The message does not name the file. */
 renyi_status ry_file_read(uint8_t **bytes, size_t *size, const char *path, uint64_t max_bytes,
-                          int *is_missing, renyi_error *err) RENYI_CHECK;
+                          const renyi_allocator *al, int *is_missing, renyi_error *err) RENYI_CHECK;
 
 /* Ask the system to have the file in memory soon; waits for nothing and may do nothing. */
 void ry_file_prefetch(const char *path);

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "base/whole_file.h"
 #include "image/exif.h"
 
 #include <inttypes.h>
@@ -126,16 +127,20 @@ renyi_status ry_image_new(renyi_image *out, uint8_t **rgb, const ry_encoded *in,
     return RENYI_OK;
 }
 
+static renyi_status check_options(const renyi_image_options *opt, renyi_error *err)
+{
+    if (!opt || !opt->struct_size || opt->struct_size == sizeof *opt) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_options of %" PRIu32 " bytes; %zu wanted",
+                   opt->struct_size, sizeof *opt);
+}
+
 renyi_status renyi_image_decode(renyi_image *out, const void *bytes, size_t size,
                                 const renyi_image_options *opt, renyi_error *err)
 {
     if (!out || (!bytes && size))
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_decode: NULL argument");
     *out = (renyi_image){0};
-    if (opt && opt->struct_size && opt->struct_size != sizeof *opt)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "renyi_image_options of %" PRIu32 " bytes; %zu wanted", opt->struct_size,
-                       sizeof *opt);
+    RY_TRY(check_options(opt, err));
     const ry_encoded in = {bytes, size, ry_limits(opt ? &opt->limits : NULL),
                            opt ? &opt->allocator : NULL};
     if (size > in.limits.max_image_bytes)
@@ -156,6 +161,22 @@ renyi_status renyi_image_decode(renyi_image *out, const void *bytes, size_t size
     }
     *out = decoded;
     return RENYI_OK;
+}
+
+renyi_status renyi_image_load(renyi_image *out, const char *path, const renyi_image_options *opt,
+                              renyi_error *err)
+{
+    const renyi_limits limits = ry_limits(opt ? &opt->limits : NULL);
+    const renyi_allocator *al = opt ? &opt->allocator : NULL;
+    uint8_t *bytes;
+    size_t size;
+    if (!out || !path) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_load: NULL argument");
+    *out = (renyi_image){0};
+    RY_TRY(check_options(opt, err));
+    RY_TRY(ry_file_read(&bytes, &size, path, limits.max_image_bytes, al, NULL, err));
+    const renyi_status st = renyi_image_decode(out, bytes, size, opt, err);
+    ry_free(al, bytes);
+    return st;
 }
 
 void renyi_image_free(renyi_image *image, const renyi_image_options *opt)

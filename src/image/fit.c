@@ -135,3 +135,15 @@ renyi_status renyi_image_fit(uint8_t *out, const renyi_image *image, const renyi
     if (!out || !spec) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_fit: NULL argument");
     return ry_fit(out, image, spec, ry_resize_best(), allocator, err);
 }
+
+renyi_status renyi_image_load_pixels(uint8_t *pixels, const char *path,
+                                     const renyi_preprocess *spec, const renyi_image_options *opt,
+                                     renyi_error *err)
+{
+    renyi_image image;
+    RY_TRY(renyi_image_load(&image, path, opt, err));
+    const renyi_status st =
+        renyi_image_fit(pixels, &image, spec, opt ? &opt->allocator : NULL, err);
+    renyi_image_free(&image, opt);
+    return st;
+}

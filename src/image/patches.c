@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "image/patches.h"
 
+#include "renyi/renyi.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -11,6 +13,24 @@ void ry_normalize_lut(float lut[3][256], const double mean[3], const double std[
         const float m = (float)mean[c], s = (float)std[c];
         for (int x = 0; x < 256; x++) lut[c][x] = ((float)x / 255.0f - m) / s;
     }
+}
+
+void ry_normalize_pixels(float *chw, const uint8_t *pixels, uint32_t size, const float lut[3][256])
+{
+    const size_t area = (size_t)size * size;
+    for (size_t c = 0; c < 3; c++)
+        for (size_t i = 0; i < area; i++) chw[c * area + i] = lut[c][pixels[3 * i + c]];
+}
+
+void renyi_image_normalize(float *chw, const uint8_t *pixels, uint32_t n,
+                           const renyi_preprocess *spec)
+{
+    const size_t values = 3 * (size_t)spec->size * spec->size;
+    float lut[3][256];
+    ry_normalize_lut(lut, spec->mean, spec->std);
+    for (uint32_t i = 0; i < n; i++)
+        ry_normalize_pixels(chw + i * values, pixels + i * values, spec->size,
+                            (const float(*)[256])lut);
 }
 
 /* One row of one patch: `patch` pixels to three runs, `plane` floats apart. */

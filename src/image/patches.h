@@ -10,6 +10,9 @@
 /* lut[c][x] = (x / 255 - mean[c]) / std[c], every step rounded to float as torchvision does. */
 void ry_normalize_lut(float lut[3][256], const double mean[3], const double std[3]);
 
+/* pixels [S, S, 3] -> chw [3, S, S] */
+void ry_normalize_pixels(float *chw, const uint8_t *pixels, uint32_t size, const float lut[3][256]);
+
 /* With G = size / patch (rounded down: a remainder at the right and below is not seen),
  * out is [G * G, 3 * patch * patch]. */
 void ry_patches_from_pixels(float *out, const uint8_t *pixels /* [S, S, 3] */, uint32_t size,

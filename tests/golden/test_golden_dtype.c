@@ -2,8 +2,6 @@
  * cut keeps, and the answers. A share of the photos; RENYI_TEST_FULL=1 takes all 500 and also holds
  * the accuracy to the promise.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/limits.h"
-#include "eval/run/pipeline.h"
 #include "fixtures/shared_files.h"
 #include "renyi/eval.h"
 
@@ -93,13 +91,13 @@ static void check_tokens(const char *name, renyi_model *const m[2], const renyi_
     kept k[3] = {{0, 0}, {0, 0}, {0, 0}}, sum = {0, 0};
     renyi_dataset_get_info(data, &photos);
     renyi_model_get_info(m[0], &info);
-    const ry_image_spec spec = {.preprocess = info.preprocess, .limits = ry_limits(NULL)};
     uint8_t *pixels = malloc((size_t)3 * info.image_size * info.image_size);
     float *logits = malloc(info.n_classes * sizeof *logits);
     for (size_t i = 0; i < photos.n_images; i++) {
         renyi_dataset_image photo;
         renyi_dataset_get_image(data, i, &photo);
-        if (ry_image_load(pixels, photo.path, &spec, &err)) fail_msg("%s", err.message);
+        if (renyi_image_load_pixels(pixels, photo.path, &info.preprocess, NULL, &err))
+            fail_msg("%s", err.message);
         for (int side = 0; side < 2; side++)
             assert_int_equal(renyi_run_pixels(s[side], pixels, 1, logits, &err), RENYI_OK);
         compare_cuts(s[0], s[1], k);

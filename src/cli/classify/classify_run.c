@@ -142,7 +142,7 @@ static void batch_free(batch *b)
 static renyi_status batch_run(batch *b, const classify_job *job, renyi_error *err)
 {
     if (!b->chw) return renyi_run_pixels(job->session, b->pixels, b->count, b->logits, err);
-    image_normalize(b->chw, b->pixels, b->count, &job->spec->preprocess);
+    renyi_image_normalize(b->chw, b->pixels, (uint32_t)b->count, &job->spec->preprocess);
     return renyi_run_tensor(job->session, b->chw, b->count, b->logits, err);
 }
 

@@ -55,7 +55,7 @@ static renyi_status run_image(const embed_job *job, const uint8_t *pixels, float
     float *chw = job->spec.own_normalization ? cli_alloc(3 * side * side, sizeof *chw) : NULL;
     renyi_status st = renyi_session_new(&session, job->model, &o, err);
 
-    if (chw) image_normalize(chw, pixels, 1, &job->spec.preprocess);
+    if (chw) renyi_image_normalize(chw, pixels, 1, &job->spec.preprocess);
     if (st == RENYI_OK)
         st = chw ? renyi_run_tensor(session, chw, 1, row, err)
                  : renyi_run_pixels(session, pixels, 1, row, err);

@@ -186,44 +186,46 @@ void image_spec_note(const image_spec *spec)
              spec->is_overridden ? ", changed by the command line" : "");
 }
 
+static int is_regular_file(const char *path)
+{
+    struct stat st;
+
+    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Standard input and pipes, which the library does not read. */
+static renyi_status decode_stream(renyi_image *out, const char *path,
+                                  const renyi_image_options *opt, renyi_error *err, char **why)
+{
+    file_bytes bytes;
+
+    if (read_file(path, max_image_bytes, &bytes, why)) return RENYI_ERR_IO;
+    const renyi_status status = renyi_image_decode(out, bytes.data, bytes.size, opt, err);
+    free(bytes.data);
+    return status;
+}
+
 int image_decode(renyi_image *out, const char *path, int apply_exif, char **why)
 {
     const renyi_image_options opt = {.struct_size = sizeof opt, .apply_exif = apply_exif != 0};
     renyi_error err = {0};
-    file_bytes bytes;
 
     *out = (renyi_image){0};
-    if (read_file(path, max_image_bytes, &bytes, why)) return -1;
-    const renyi_status status = renyi_image_decode(out, bytes.data, bytes.size, &opt, &err);
-    free(bytes.data);
-    if (status != RENYI_OK) *why = cli_copy(cli_reason(&err));
+    *why = NULL;
+    const renyi_status status = is_regular_file(path) ? renyi_image_load(out, path, &opt, &err)
+                                                      : decode_stream(out, path, &opt, &err, why);
+    if (status != RENYI_OK && !*why) *why = cli_copy(cli_reason(&err));
     return status == RENYI_OK ? 0 : -1;
 }
 
 int image_load(uint8_t *pixels, const char *path, const image_spec *spec, char **why)
 {
-    const renyi_image_options opt = {.struct_size = sizeof opt,
-                                     .apply_exif = spec->apply_exif != 0};
     renyi_error err = {0};
     renyi_image image;
 
     if (image_decode(&image, path, spec->apply_exif, why)) return -1;
     const renyi_status status = renyi_image_fit(pixels, &image, &spec->preprocess, NULL, &err);
-    renyi_image_free(&image, &opt);
+    renyi_image_free(&image, NULL);
     if (status != RENYI_OK) *why = cli_copy(cli_reason(&err));
     return status == RENYI_OK ? 0 : -1;
-}
-
-void image_normalize(float *chw, const uint8_t *pixels, size_t n, const renyi_preprocess *spec)
-{
-    const size_t area = (size_t)spec->size * spec->size;
-
-    for (size_t image = 0; image < n; image++)
-        for (size_t c = 0; c < 3; c++) {
-            const float mean = (float)spec->mean[c], std = (float)spec->std[c];
-            float *plane = chw + (image * 3 + c) * area;
-            const uint8_t *from = pixels + image * 3 * area + c;
-            /* The order of timm and torchvision: to [0, 1], minus mean, over std, all in float. */
-            for (size_t i = 0; i < area; i++) plane[i] = ((float)from[3 * i] / 255.0f - mean) / std;
-        }
 }

@@ -61,14 +61,11 @@ int image_spec_make(image_spec *out, const char *verb, const renyi_model_info *i
                     const image_overrides *over);
 void image_spec_note(const image_spec *spec); /* one line on stderr */
 
-/* Reads, decodes, resizes and crops into pixels [size, size, 3]. On failure returns -1 and *why
- * (owned) says what is wrong; it may or may not contain the path. */
+/* Reads ("-" is stdin), decodes, resizes and crops into pixels [size, size, 3]. On failure returns
+ * -1 and *why (owned) says what is wrong, without the path. */
 int image_load(uint8_t *pixels, const char *path, const image_spec *spec, char **why);
 
 /* Only reads and decodes. out is owned (renyi_image_free); failure as above. */
 int image_decode(renyi_image *out, const char *path, int apply_exif, char **why);
-
-/* pixels [n, size, size, 3] -> floats [n, 3, size, size] = (pixel / 255 - mean) / std. */
-void image_normalize(float *chw, const uint8_t *pixels, size_t n, const renyi_preprocess *spec);
 
 #endif

@@ -119,7 +119,7 @@ int ry_classifier_cache_read(renyi_classifier *c, const ry_prompts *p)
     uint8_t *bytes = NULL;
     size_t size = 0;
     renyi_status st =
-        ry_file_read(&bytes, &size, c->cache_path, most_bytes(c, p), &is_missing, &err);
+        ry_file_read(&bytes, &size, c->cache_path, most_bytes(c, p), NULL, &is_missing, &err);
     if (!st) st = ry_classifier_cache_parse(c, p, bytes, size, &err);
     ry_free(NULL, bytes);
     if (!st) return 1;

@@ -37,7 +37,7 @@ renyi_status ry_file_load(const ry_file_reader *r, const char *path, ry_file_tex
 {
     uint8_t *bytes = NULL, *text = NULL;
     size_t size = 0;
-    renyi_status st = ry_file_read(&bytes, &size, path, r->max_bytes, NULL, err);
+    renyi_status st = ry_file_read(&bytes, &size, path, r->max_bytes, NULL, NULL, err);
     if (st) return ry_fail_in(err, st, path);
     if (ry_is_gzip(bytes, size)) {
         st = ry_gunzip(&text, &out->size, bytes, size, path, r->max_bytes, r->al, err);

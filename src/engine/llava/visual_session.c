@@ -3,9 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/limits.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 #include "engine/core/engine_options.h"
 #include "engine/core/policy_api.h"
 #include "engine/core/trace_record.h"
@@ -315,12 +313,17 @@ renyi_status renyi_visual_run(renyi_visual_session *s, const renyi_image *image,
     return run_pixels(s, s->pixels, out, err);
 }
 
+static renyi_image_options image_options(const renyi_visual *v)
+{
+    return (renyi_image_options){
+        .struct_size = sizeof(renyi_image_options), .limits = v->limits, .allocator = v->al};
+}
+
 renyi_status renyi_visual_run_bytes(renyi_visual_session *s, const void *bytes, size_t size,
                                     renyi_visual_tokens *out, renyi_error *err)
 {
     RY_TRY(check_run(s, bytes, out, err));
-    const renyi_image_options opt = {
-        .struct_size = sizeof opt, .limits = s->visual->limits, .allocator = s->visual->al};
+    const renyi_image_options opt = image_options(s->visual);
     renyi_image image;
     RY_TRY(renyi_image_decode(&image, bytes, size, &opt, err));
     const renyi_status st = renyi_visual_run(s, &image, out, err);
@@ -332,11 +335,10 @@ renyi_status renyi_visual_run_file(renyi_visual_session *s, const char *path,
                                    renyi_visual_tokens *out, renyi_error *err)
 {
     RY_TRY(check_run(s, path, out, err));
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    renyi_status st =
-        ry_file_read(&bytes, &size, path, ry_limits(&s->visual->limits).max_image_bytes, NULL, err);
-    if (!st) st = renyi_visual_run_bytes(s, bytes, size, out, err);
-    ry_free(NULL, bytes);
+    const renyi_image_options opt = image_options(s->visual);
+    renyi_image image;
+    renyi_status st = renyi_image_load(&image, path, &opt, err);
+    if (!st) st = renyi_visual_run(s, &image, out, err);
+    renyi_image_free(&image, &opt);
     return st ? ry_fail_in(err, st, path) : RENYI_OK;
 }

@@ -139,7 +139,7 @@ static renyi_status read_file(renyi_templates *t, const char *word, renyi_error 
     size_t size;
     int is_missing = 0;
     renyi_error why = {0};
-    renyi_status st = ry_file_read(&bytes, &size, word, MAX_BYTES, &is_missing, &why);
+    renyi_status st = ry_file_read(&bytes, &size, word, MAX_BYTES, NULL, &is_missing, &why);
     if (is_missing) return fail_word(word, err);
     if (st) return ry_fail(err, st, -1, "%.200s: %.250s", word, why.message);
     st = ry_templates_read(t, word, bytes, size, err);

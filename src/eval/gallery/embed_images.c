@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "base/cpu.h"
-#include "base/limits.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "eval/data/dataset.h"
@@ -151,7 +150,7 @@ static renyi_status embed(embedding *e, const renyi_model *m, const char *const 
     RY_TRY(ry_embed_options_read(&e->o, &spec, m, opt, err));
     renyi_model_get_info(m, &info);
     if (e->n < e->o.batch) e->o.batch = (uint32_t)e->n;
-    e->spec = (ry_image_spec){spec, ry_limits(&e->o.limits), e->o.apply_exif};
+    e->spec = ry_image_spec_of(&spec, &e->o.limits, e->o.apply_exif);
     e->normalize = memcmp(spec.mean, info.preprocess.mean, sizeof spec.mean) != 0 ||
                    memcmp(spec.std, info.preprocess.std, sizeof spec.std) != 0;
     RY_TRY(ry_embed_session(&e->session, m, &e->o, e->o.batch, err));

@@ -55,11 +55,11 @@ static renyi_status take_model(renyi_masks *s, const renyi_model *m, renyi_error
     s->n_outputs = info.n_classes ? info.n_classes : info.embed_dim;
     s->info.n_blocks = info.n_blocks;
     s->info.n_patches = info.n_patches;
-    s->photo = (ry_image_spec){*p, ry_limits(&s->o.limits), s->o.apply_exif};
+    s->photo = ry_image_spec_of(p, &s->o.limits, s->o.apply_exif);
     s->mask = (ry_mask_spec){.kind = s->o.kind,
                              .border_is_object = s->o.border_is_object != 0,
                              .apply_exif = s->o.apply_exif != 0,
-                             .limits = s->photo.limits,
+                             .limits = ry_limits(&s->o.limits),
                              .preprocess = *p,
                              .patch = info.patch_size};
     s->normalise = memcmp(p->mean, info.preprocess.mean, sizeof p->mean) != 0 ||

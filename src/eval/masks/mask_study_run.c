@@ -37,7 +37,7 @@ static renyi_status read_mask_file(const renyi_masks *s, const char *file, uint8
         char *path = mask_path(s->folder, names[i]);
         if (!path) return ry_fail_nomem(err, strlen(names[i]));
         const renyi_status st =
-            ry_file_read(bytes, size, path, s->mask.limits.max_image_bytes, &is_missing, err);
+            ry_file_read(bytes, size, path, s->mask.limits.max_image_bytes, NULL, &is_missing, err);
         ry_free(NULL, path);
         if (!is_missing) return st;
     }
@@ -60,11 +60,16 @@ static renyi_status load_mask(const renyi_masks *s, const char *file, const uint
 static void load(const renyi_masks *s, ry_mask_item *item)
 {
     renyi_dataset_image image;
-    uint32_t size[2];
+    renyi_image decoded;
     item->err = (renyi_error){0};
     item->n_object = item->n_background = 0;
     renyi_dataset_get_image(s->data, item->photo, &image);
-    if (ry_image_load_sized(item->pixels, size, image.path, &s->photo, &item->err)) return;
+    if (renyi_image_load(&decoded, image.path, &s->photo.load, &item->err)) return;
+    const uint32_t size[2] = {decoded.width, decoded.height};
+    const renyi_status st =
+        renyi_image_fit(item->pixels, &decoded, &s->photo.preprocess, NULL, &item->err);
+    renyi_image_free(&decoded, &s->photo.load);
+    if (st) return;
     if (load_mask(s, image.file, size, item)) return;
     for (uint32_t p = 0; p < s->info.n_patches; p++) {
         item->n_object += item->sides[p] == RY_OBJECT;
@@ -134,7 +139,7 @@ static renyi_status load_batch(renyi_masks *s, size_t first, uint32_t n, uint32_
     for (uint32_t i = 0; i < n; i++) load(s, &s->items[i]);
     RY_TRY(sort_out(s, n, count, err));
     for (uint32_t i = 0; s->normalise && i < *count; i++)
-        ry_image_normalize(s->chw + i * values, s->items[i].pixels, &s->photo.preprocess);
+        renyi_image_normalize(s->chw + i * values, s->items[i].pixels, 1, &s->photo.preprocess);
     return RENYI_OK;
 }
 

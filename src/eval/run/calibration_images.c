@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
-#include "base/limits.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "engine/core/model_handle.h"
@@ -50,7 +49,7 @@ static renyi_status run_images(renyi_calibration *c, const renyi_dataset *d,
         .data = d,
         .todo = todo,
         .n_todo = (size_t)info.n_images,
-        .spec = {m->vit.config.preprocess, ry_limits(&o->limits), o->apply_exif},
+        .spec = ry_image_spec_of(&m->vit.config.preprocess, &o->limits, o->apply_exif),
         .batch = ry_calibration_batch(c),
         .n_beside = cores > threads ? cores - threads : 0,
         .n_threads = cores};

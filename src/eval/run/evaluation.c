@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/hash.h"
-#include "base/limits.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "eval/data/classes.h"
@@ -56,7 +55,7 @@ static renyi_status check_preprocess(renyi_eval *e, renyi_error *err)
                        "images of %u pixels for a model that takes %u; open the model with that "
                        "image_size",
                        p->size, info.image_size);
-    e->spec = (ry_image_spec){*p, ry_limits(&e->o.limits), e->o.apply_exif};
+    e->spec = ry_image_spec_of(p, &e->o.limits, e->o.apply_exif);
     e->normalize = memcmp(p->mean, info.preprocess.mean, sizeof p->mean) != 0 ||
                    memcmp(p->std, info.preprocess.std, sizeof p->std) != 0;
     return RENYI_OK;
@@ -103,7 +102,7 @@ static uint64_t hash_run(const renyi_eval *e, const char *name)
 {
     const renyi_preprocess *p = &e->spec.preprocess;
     const uint32_t numbers[] = {p->size, (uint32_t)p->crop_mode, (uint32_t)p->interpolation,
-                                e->spec.apply_exif, e->choice.n};
+                                e->spec.load.apply_exif, e->choice.n};
     renyi_model_info info;
     renyi_model_get_info(e->model, &info);
     uint64_t hash = ry_hash_add_text(ry_hash_add_text(RY_HASH_START, name), info.architecture);

@@ -13,49 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- one image ----------------------------------------------------------------------------- */
-
-static renyi_status fit_bytes(uint8_t *pixels, uint32_t original[2], const uint8_t *bytes,
-                              size_t size, const ry_image_spec *spec, renyi_error *err)
+ry_image_spec ry_image_spec_of(const renyi_preprocess *preprocess, const renyi_limits *limits,
+                               uint32_t apply_exif)
 {
-    const renyi_image_options opt = {
-        .struct_size = sizeof opt, .apply_exif = spec->apply_exif, .limits = spec->limits};
-    renyi_image image;
-    RY_TRY(renyi_image_decode(&image, bytes, size, &opt, err));
-    original[0] = image.width;
-    original[1] = image.height;
-    const renyi_status st = renyi_image_fit(pixels, &image, &spec->preprocess, NULL, err);
-    renyi_image_free(&image, &opt);
-    return st;
-}
-
-renyi_status ry_image_load_sized(uint8_t *pixels, uint32_t size[2], const char *path,
-                                 const ry_image_spec *spec, renyi_error *err)
-{
-    uint8_t *bytes;
-    size_t n_bytes;
-    RY_TRY(ry_file_read(&bytes, &n_bytes, path, spec->limits.max_image_bytes, NULL, err));
-    const renyi_status st = fit_bytes(pixels, size, bytes, n_bytes, spec, err);
-    ry_free(NULL, bytes);
-    return st;
-}
-
-renyi_status ry_image_load(uint8_t *pixels, const char *path, const ry_image_spec *spec,
-                           renyi_error *err)
-{
-    uint32_t size[2];
-    return ry_image_load_sized(pixels, size, path, spec, err);
-}
-
-void ry_image_normalize(float *chw, const uint8_t *pixels, const renyi_preprocess *spec)
-{
-    const size_t area = (size_t)spec->size * spec->size;
-    for (size_t c = 0; c < 3; c++) {
-        const float mean = (float)spec->mean[c], std = (float)spec->std[c];
-        /* In the order of timm and torchvision, in float, for the same bits. */
-        for (size_t i = 0; i < area; i++)
-            chw[c * area + i] = ((float)pixels[3 * i + c] / 255.0f - mean) / std;
-    }
+    return (ry_image_spec){
+        *preprocess,
+        {.struct_size = sizeof(renyi_image_options), .apply_exif = apply_exif, .limits = *limits}};
 }
 
 /* ---- the ring ------------------------------------------------------------------------------ */
@@ -103,20 +66,22 @@ static int has_space(const ry_pipeline *p)
 
 static void decode_image(ry_pipeline *p, size_t place)
 {
+    const ry_image_spec *spec = &p->o.spec;
     slot *s = slot_of(p, place / p->o.batch);
     const size_t i = place % p->o.batch, image = p->o.todo[place];
-    const size_t floats = 3 * (size_t)p->o.spec.preprocess.size * p->o.spec.preprocess.size;
+    const size_t floats = 3 * (size_t)spec->preprocess.size * spec->preprocess.size;
     uint8_t *pixels = s->batch.pixels + i * p->pixel_bytes;
     renyi_dataset_image entry;
     renyi_error err = {0};
     renyi_dataset_get_image(p->o.data, image, &entry);
     s->batch.images[i] = image;
-    s->is_bad[i] = ry_image_load(pixels, entry.path, &p->o.spec, &err) != RENYI_OK;
+    s->is_bad[i] = renyi_image_load_pixels(pixels, entry.path, &spec->preprocess, &spec->load,
+                                           &err) != RENYI_OK;
     if (s->is_bad[i]) {
         s->batch.faults[i].image = image;
         memcpy(s->batch.faults[i].message, err.message, sizeof err.message);
     } else if (p->o.normalize) {
-        ry_image_normalize(s->batch.chw + i * floats, pixels, &p->o.spec.preprocess);
+        renyi_image_normalize(s->batch.chw + i * floats, pixels, 1, &spec->preprocess);
     }
 }
 

@@ -11,26 +11,15 @@
 
 #include "renyi/eval.h"
 
-/* ---- one image ----------------------------------------------------------------------------- */
-
-/* How a file becomes the pixels that a model takes. */
+/* How image files become pixels [size, size, 3]: renyi_image_load_pixels with these. The heap is
+ * the C library's, so any thread may load. */
 typedef struct ry_image_spec {
     renyi_preprocess preprocess;
-    renyi_limits limits; /* with defaults filled in */
-    uint32_t apply_exif;
+    renyi_image_options load;
 } ry_image_spec;
 
-/* Reads, decodes, resizes and crops into pixels [size, size, 3]. Uses the C heap, so any thread may
- * call it. The message does not name the file. */
-renyi_status ry_image_load(uint8_t *pixels, const char *path, const ry_image_spec *spec,
-                           renyi_error *err) RENYI_CHECK;
-
-/* The same; size: width and height of the image before it was resized, after it was turned. */
-renyi_status ry_image_load_sized(uint8_t *pixels, uint32_t size[2], const char *path,
-                                 const ry_image_spec *spec, renyi_error *err) RENYI_CHECK;
-
-/* pixels [size, size, 3] -> chw [3, size, size] = (pixel / 255 - mean) / std */
-void ry_image_normalize(float *chw, const uint8_t *pixels, const renyi_preprocess *spec);
+ry_image_spec ry_image_spec_of(const renyi_preprocess *preprocess, const renyi_limits *limits,
+                               uint32_t apply_exif);
 
 /* ---- batches ------------------------------------------------------------------------------- */
 

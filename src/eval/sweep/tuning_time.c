@@ -6,7 +6,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/limits.h"
 #include "base/status.h"
 #include "eval/run/pipeline.h"
 #include "eval/sweep/tuning.h"
@@ -55,13 +54,14 @@ static renyi_status load_pictures(const stopwatch *w, const renyi_preprocess *pr
 {
     const renyi_tune *t = w->t;
     const size_t bytes = 3 * (size_t)preprocess->size * preprocess->size;
-    const ry_image_spec spec = {*preprocess, ry_limits(&t->o.limits), t->o.apply_exif};
+    const ry_image_spec spec = ry_image_spec_of(preprocess, &t->o.limits, t->o.apply_exif);
     size_t n = 0;
     renyi_error why = {0};
     *out = ry_alloc(&t->al, w->n_pictures, bytes);
     if (!*out) return ry_fail_nomem(err, w->n_pictures * bytes);
     for (size_t i = 0; n < w->n_pictures && i < t->n_search; i++)
-        n += ry_image_load(*out + n * bytes, t->photos[i].path, &spec, &why) == RENYI_OK;
+        n += renyi_image_load_pixels(*out + n * bytes, t->photos[i].path, &spec.preprocess,
+                                     &spec.load, &why) == RENYI_OK;
     if (!n)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        "no photo could be read; the last: %.200s: %.200s",

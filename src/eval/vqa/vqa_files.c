@@ -70,6 +70,6 @@ renyi_status ry_vqa_list(ry_pool *pool, const char *folder, int (*is_wanted)(con
 renyi_status ry_vqa_load(unsigned char **bytes, size_t *size, const char *path, uint64_t max_bytes,
                          renyi_error *err)
 {
-    const renyi_status st = ry_file_read(bytes, size, path, max_bytes, NULL, err);
+    const renyi_status st = ry_file_read(bytes, size, path, max_bytes, NULL, NULL, err);
     return st ? ry_fail_in(err, st, path) : RENYI_OK;
 }

@@ -37,13 +37,14 @@ static renyi_status read_photo_file(ry_vqa_run *r, const char *image, renyi_erro
     int is_missing = 0;
     r->photo_name = ry_pool_join(&r->a->pool, folder, ry_text_of(image));
     if (!r->photo_name) return fail_nomem(r, err);
-    renyi_status st = ry_file_read(&r->photo, &r->photo_size, r->photo_name, max, &is_missing, err);
+    renyi_status st =
+        ry_file_read(&r->photo, &r->photo_size, r->photo_name, max, NULL, &is_missing, err);
     if (is_missing) {
         const char *other = other_place(r, r->photo_name);
         renyi_error second;
         if (!other) return fail_nomem(r, err);
         const renyi_status again =
-            ry_file_read(&r->photo, &r->photo_size, other, max, NULL, &second);
+            ry_file_read(&r->photo, &r->photo_size, other, max, NULL, NULL, &second);
         if (!again) r->photo_name = other, st = again;
     }
     return st ? ry_fail_in(err, st, r->photo_name) : RENYI_OK;

@@ -58,7 +58,7 @@ static renyi_status read_photo(ry_vqa_question *q, renyi_vqa *v, const char *fol
                  is_inside ? "questions_answers_YN/" : "", (int)n, name);
     if (length < 0 || (size_t)length >= sizeof path)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%.80s...: a path of %d bytes", folder, length);
-    const renyi_status st = ry_file_read(&bytes, &size, path, 1 << 20, is_missing, err);
+    const renyi_status st = ry_file_read(&bytes, &size, path, 1 << 20, NULL, is_missing, err);
     if (st) return *is_missing ? RENYI_OK : ry_fail_in(err, st, path);
     answer = ry_vqa_mme_answer((const char *)bytes, size, q->prompt);
     const renyi_status set = answer ? ry_vqa_set_right(v, q, &answer, 1, err) : RENYI_OK;

@@ -3,6 +3,7 @@
 #include "train/data/augment.h"
 
 #include "base/status.h"
+#include "image/patches.h"
 #include "train/data/augment_crop.h"
 #include "train/data/augment_rand.h"
 
@@ -86,13 +87,6 @@ static renyi_status fit(uint8_t *pixels, const renyi_image *photo, const ry_augm
     return renyi_image_fit(pixels, photo, &spec, NULL, err);
 }
 
-static void normalise(float *chw, const uint8_t *rgb, const ry_augment_target *t)
-{
-    const size_t area = (size_t)t->size * t->size;
-    for (size_t i = 0; i < area; i++, rgb += 3)
-        for (size_t c = 0; c < 3; c++) chw[c * area + i] = t->lut[c][rgb[c]];
-}
-
 /* timm's RandomErasing, mode "pixel": a box of normal noise. */
 static void erase(float *chw, uint32_t size, const ry_augment *a, ry_rng *rng)
 {
@@ -141,7 +135,7 @@ renyi_status ry_augment_picture(float *chw, uint8_t *pixels, const renyi_image *
     ry_rand_augment(&canvas, a, rng);
     if (a->three_augment) ry_three_augment(&canvas, rng);
     if (a->color_jitter > 0.0) ry_color_jitter(&canvas, a->color_jitter, rng);
-    normalise(chw, canvas.rgb, t);
+    ry_normalize_pixels(chw, canvas.rgb, t->size, t->lut);
     if (ry_rng_uniform(rng) < a->erase) erase(chw, t->size, a, rng);
     return RENYI_OK;
 }

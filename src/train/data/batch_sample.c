@@ -7,17 +7,12 @@
 #include "base/whole_file.h"
 #include "train/data/mix.h"
 
-static renyi_status decode(renyi_image *out, const ry_sampler *s, const char *path,
-                           renyi_error *err)
+static renyi_status load_image(renyi_image *out, const ry_sampler *s, const char *path,
+                               renyi_error *err)
 {
     const renyi_image_options opt = {
         .struct_size = sizeof opt, .apply_exif = s->o.apply_exif, .limits = s->o.limits};
-    uint8_t *bytes;
-    size_t size;
-    RY_TRY(ry_file_read(&bytes, &size, path, s->o.limits.max_image_bytes, NULL, err));
-    const renyi_status st = renyi_image_decode(out, bytes, size, &opt, err);
-    ry_free(NULL, bytes);
-    return st;
+    return renyi_image_load(out, path, &opt, err);
 }
 
 /* Photo `index`, from the cache or its file, augmented into row `row`. */
@@ -38,7 +33,7 @@ static renyi_status fill_row(const ry_sampler *s, const ry_plan_item *item, uint
     rows->sample[row] = sample;
     int is_kept = ry_cache_find(s->cache, index, &photo);
     if (!is_kept) {
-        const renyi_status st = decode(&photo, s, file.path, err);
+        const renyi_status st = load_image(&photo, s, file.path, err);
         if (st) return ry_fail_in(err, st, file.path);
         ++*decoded;
         is_kept = ry_cache_keep(s->cache, index, &photo);
