@@ -13,7 +13,7 @@ typedef struct classify_arguments {
     int json, exif, recursive;
     image_overrides over;
     prune_options prune;
-    char *policy; /* that they mean, as typed; owned */
+    char *policy; /* the policy that `prune` means, as typed; owned */
 } classify_arguments;
 
 /* A larger batch is hardly faster, but its first answer comes later. */

@@ -87,7 +87,7 @@ int embed_job_image(const embed_job *job, const char *path, float *row, char **w
 
 /* ---- many ---------------------------------------------------------------------------------- */
 
-/* Moves the rows that were computed together and lists their files in the same order. */
+/* Closes the gaps that failed images left between the rows; lists the files in the same order. */
 static void close_gaps(const image_inputs *inputs, const uint8_t *is_done, uint32_t dim,
                        float *rows, cli_strings *files)
 {

@@ -16,7 +16,7 @@ typedef struct embed_arguments {
     int exif;
     image_overrides over;
     prune_options prune;
-    char *policy; /* that they mean, as typed; owned */
+    char *policy; /* the policy that `prune` means, as typed; owned */
 } embed_arguments;
 
 /* Rows of an option table that fill `a`, an embed_arguments *. */

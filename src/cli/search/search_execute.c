@@ -82,7 +82,7 @@ static int update_index(search_result *r, renyi_gallery *g, const embed_job *job
         return cli_fail(&late);
     if (st == RENYI_OK) return CLI_OK;
     cli_error("interrupted; %s", r->index ? "run the same command again to continue"
-                                          : "only with an index can it be continued");
+                                          : "without an index it cannot be continued");
     return CLI_FAILED;
 }
 
