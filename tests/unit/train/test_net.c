@@ -1,9 +1,10 @@
-/* test_net.c - a net's bits for any number of threads, with activations saved or computed again, a
- * batch in one piece or two; loading, freezing, what is refused, and memory that is short.
+/* test_net.c - a net in training: the same bits for any number of threads, with saved or recomputed
+ * activations, for a batch in one or two parts; loading, freezing, refused input, out of memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/net_fixture.h"
 #include "fixtures/test_heap.h"
+#include "train/net/net_state.h"
 
 enum { IMAGES = 4, FEATURES = 6, ROWS = 36 };
 
@@ -36,8 +37,8 @@ static inputs *make_inputs(void)
     return &in;
 }
 
-/* Gradients of images first .. first+n-1 added to the net's. */
-static void run(ry_net *net, const inputs *in, uint32_t first, uint32_t n, int branch)
+/* Adds the gradients of images first .. first+n-1 to the net's. */
+static void add_gradients(ry_net *net, const inputs *in, uint32_t first, uint32_t n, int branch)
 {
     const size_t each = 3 * NET_SIDE * NET_SIDE;
     const ry_net_batch batch = {in->chw + first * each, n, branch ? in->branch : NULL};
@@ -53,11 +54,15 @@ static void run(ry_net *net, const inputs *in, uint32_t first, uint32_t n, int b
                               features ? in->dfeatures + first * f.n_rows * FEATURES : NULL, err));
 }
 
-static float *grads_with(const net_case *c, const char *path, ry_net_options opt, int branch)
+/* Every step of both passes has a ticket; with few_tickets the threads have to use them again. */
+static float *grads_with(const net_case *c, const char *path, ry_net_options opt, int branch,
+                         int few_tickets)
 {
     ry_net *net = net_open(c, path, &opt, IMAGES);
     const ry_params *p = ry_net_params(net);
-    run(net, make_inputs(), 0, IMAGES, branch);
+    if (few_tickets) net->team.n_tickets = 3;
+    add_gradients(net, make_inputs(), 0, IMAGES, branch);
+    if (!few_tickets) assert_true(net->team.n_steps <= net->team.n_tickets);
     float *copy = malloc(p->total * sizeof *copy);
     memcpy(copy, p->grad, p->total * sizeof *copy);
     ry_net_free(net);
@@ -71,7 +76,7 @@ static void test_same_bits(void **state)
         const char *path = net_write(&cases[k]);
         for (int branch = 0; branch < 2; branch++) {
             const ry_net_options base = {.micro_batch = IMAGES, .n_threads = 1};
-            float *a = grads_with(&cases[k], path, base, branch);
+            float *a = grads_with(&cases[k], path, base, branch, 0);
             const ry_net_options others[] = {
                 {.micro_batch = IMAGES, .n_threads = 3},
                 {.micro_batch = IMAGES + 2, .n_threads = 2},
@@ -81,7 +86,7 @@ static void test_same_bits(void **state)
             const size_t bytes = ry_net_params(net)->total * sizeof *a;
             ry_net_free(net);
             for (size_t o = 0; o < sizeof others / sizeof *others; o++) {
-                float *b = grads_with(&cases[k], path, others[o], branch);
+                float *b = grads_with(&cases[k], path, others[o], branch, o % 2);
                 if (memcmp(a, b, bytes) != 0)
                     fail_msg("%s %s: other bits with options %zu", cases[k].arch,
                              cases[k].policy ? cases[k].policy : "none", o);
@@ -93,18 +98,18 @@ static void test_same_bits(void **state)
     }
 }
 
-/* Two halves make the whole, to rounding. */
+/* Two halves of a batch add up to the whole, except for rounding. */
 static void test_micro_batches(void **state)
 {
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         const char *path = net_write(&cases[k]);
         const ry_net_options opt = {.micro_batch = IMAGES, .n_threads = 1};
-        float *whole = grads_with(&cases[k], path, opt, 0);
+        float *whole = grads_with(&cases[k], path, opt, 0, 0);
         ry_net *net = net_open(&cases[k], path, &opt, IMAGES);
         const ry_params *p = ry_net_params(net);
-        run(net, make_inputs(), 0, IMAGES / 2, 0);
-        run(net, make_inputs(), IMAGES / 2, IMAGES / 2, 0);
+        add_gradients(net, make_inputs(), 0, IMAGES / 2, 0);
+        add_gradients(net, make_inputs(), IMAGES / 2, IMAGES / 2, 0);
         for (uint32_t i = 0; i < p->n; i++) {
             const ry_param *q = &p->list[i];
             float top = 0.0f;
@@ -226,7 +231,7 @@ static void test_frozen(void **state)
     const net_case *c = &cases[1];
     const char *path = net_write(c);
     const ry_net_options opt = {.micro_batch = IMAGES, .n_threads = 1};
-    float *all = grads_with(c, path, opt, 0);
+    float *all = grads_with(c, path, opt, 0, 0);
     (void)state;
     for (uint32_t from = 0; from < 4;
          from++) { /* blocks below `from` are frozen; 3 = all of them */
@@ -237,7 +242,7 @@ static void test_frozen(void **state)
             const int in_block = q->role >= RY_NORM1_W && q->role <= RY_FC2_B;
             q->frozen = in_block ? q->block < from : q->role <= RY_PATCH_B;
         }
-        run(net, make_inputs(), 0, IMAGES, 0);
+        add_gradients(net, make_inputs(), 0, IMAGES, 0);
         for (uint32_t i = 0; i < p->n; i++) {
             const ry_param *q = &p->list[i];
             for (size_t e = q->offset; e < q->offset + q->size; e++)
@@ -306,12 +311,12 @@ static void test_prune_between(void **state)
     for (size_t k = 0; k < 3; k++) {
         net_case same = c;
         same.policy = texts[k];
-        fresh = grads_with(&same, path, opt, 0);
+        fresh = grads_with(&same, path, opt, 0, 0);
         assert_ok(ry_policy_for(&policy, texts[k], ry_net_config(net), 36, err));
         assert_ok(ry_net_prune(net, &policy, err));
         assert_true(k == 2 ? ry_net_macs(net) == dense : ry_net_macs(net) < dense);
         ry_net_zero_grad(net);
-        run(net, make_inputs(), 0, IMAGES, 0);
+        add_gradients(net, make_inputs(), 0, IMAGES, 0);
         assert_memory_equal(fresh, p->grad, p->total * sizeof *fresh);
         free(fresh);
     }
