@@ -6,8 +6,8 @@
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "engine/llava/llava_handles.h"
-#include "model/llama/llama_tensors.h"
 #include "model/llama/llama_plan.h"
+#include "model/llama/llama_tensors.h"
 #include "renyi/lm.h"
 
 #include <inttypes.h>

@@ -35,7 +35,7 @@ static size_t most_keys(const ry_vit_plan *p)
     return p->vit->n_patches + p->vit->config.n_prefix + (p->has_anchors ? 1 : 0);
 }
 
-static void layout_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
+static void lay_out_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
 {
     const size_t N = p->vit->n_patches + p->vit->config.n_prefix;
     const size_t parts = ry_attention_blocks(N, p->kernels.attention_rows) * most_column_sets(p);
@@ -67,7 +67,7 @@ static size_t low_bytes(const ry_vit *v, size_t rows)
 }
 
 /* The order and the sizes of all buffers. */
-static void layout(ry_arena *a, ry_vit_plan *p)
+static void lay_out(ry_arena *a, ry_vit_plan *p)
 {
     const ry_vit_config *c = &p->vit->config;
     const size_t B = p->max_batch, N = p->vit->n_patches + c->n_prefix, C = c->dim;
@@ -93,13 +93,13 @@ static void layout(ry_arena *a, ry_vit_plan *p)
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
     p->attention = RY_TAKE(a, float, p->team.n_threads * p->attention_each);
     p->team.tickets = RY_TAKE(a, ry_ticket, p->team.n_tickets);
-    if (p->hook) layout_cuts(a, p, rows);
+    if (p->hook) lay_out_cuts(a, p, rows);
 }
 
 static renyi_status take_arena(ry_vit_plan *p, const renyi_allocator *al, renyi_error *err)
 {
     ry_arena measure = {0};
-    layout(&measure, p);
+    lay_out(&measure, p);
     if (measure.overflow)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "a batch of %u images does not fit in memory",
                        (unsigned)p->max_batch);
@@ -107,7 +107,7 @@ static renyi_status take_arena(ry_vit_plan *p, const renyi_allocator *al, renyi_
     p->arena = ry_alloc(al, measure.used, 1);
     if (!p->arena) return ry_fail_nomem(err, measure.used);
     ry_arena bind = {p->arena, 0, measure.used, 0};
-    layout(&bind, p);
+    lay_out(&bind, p);
     const uint32_t prefix = p->vit->config.n_prefix;
     const uint32_t listed = p->has_anchors ? p->vit->n_patches + prefix : prefix;
     for (uint32_t i = 0; i < listed; i++) p->row_list[i] = i;

@@ -1,5 +1,5 @@
-/* test_anchor.c - one more token in the attention of a block: runs against the reference in
- * doubles, scores that leave it out, the same bits without it, and what it costs.
+/* test_anchor.c - anchors, tokens added to the attention of a block: compared with a reference in
+ * doubles, excluded from scores, same bits without one, costs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/model_handle.h"
 #include "fixtures/vit_reference.h"
@@ -9,20 +9,20 @@
 
 enum { IMAGES = 3, SIDE = 32, PATCHES = 16, TOKENS = PATCHES + 1, VALUES = 3 * SIDE * SIDE };
 
-static float pictures[IMAGES * VALUES];
+static float images[IMAGES * VALUES];
 static float anchors[FIX_BLOCKS][FIX_DIM];
 
-/* A hook that may have an anchor, and looks at what blocks show. */
-typedef struct guest {
+/* A hook that may return an anchor and checks the scores of blocks. */
+typedef struct anchor_hook {
     unsigned blocks;  /* bit of each block that has an anchor */
-    int look, silent; /* silent: none after all */
-    uint32_t asked;
+    int look, silent; /* silent: anchor() returns NULL */
+    uint32_t calls;
     double class_row, columns; /* worst errors */
-} guest;
+} anchor_hook;
 
 static void needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
 {
-    const guest *g = self;
+    const anchor_hook *g = self;
     *out = (ry_block_needs){.n_after = n_tokens};
     out->anchor = (int)(g->blocks >> block & 1u);
     out->look = g->look;
@@ -33,17 +33,18 @@ static void needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_
 
 static const float *anchor(void *self, uint32_t block, const float *x)
 {
-    guest *g = self;
-    g->asked++;
+    anchor_hook *g = self;
+    g->calls++;
     assert_true(x != NULL);
     return g->silent ? NULL : anchors[block];
 }
 
-/* Scores of the block from its queries and keys; the last row of them is the anchor's. */
-static void compare(void *self, const ry_block_view *v, const ry_cut *cut)
+/* Compares the scores of a block with those from its queries and keys, the last of which is the
+ * anchor's. */
+static void compare_scores(void *self, const ry_block_view *v, const ry_cut *cut)
 {
     enum { D = FIX_DIM / FIX_HEADS };
-    guest *g = self;
+    anchor_hook *g = self;
     const uint32_t N = v->n_tokens, keys = N + (g->blocks >> v->block & 1u);
     static double mean[TOKENS][TOKENS + 1];
     (void)cut;
@@ -80,17 +81,18 @@ static void reference_run(const reference *r, const float *chw, unsigned blocks,
     ref_head(r, x, TOKENS, NULL, logits);
 }
 
-/* All pictures, `batch` at a time. */
-static double run(const renyi_model *m, guest *g, uint32_t batch, unsigned threads, float *logits)
+/* All images, `batch` at a time; returns the MACs of a run. */
+static double run_images(const renyi_model *m, anchor_hook *g, uint32_t batch, unsigned threads,
+                         float *logits)
 {
     ry_vit_plan *plan;
     const ry_token_hook hook = {
-        .needs = needs, .watch = g->look ? compare : NULL, .self = g, .anchor = anchor};
+        .needs = needs, .watch = g->look ? compare_scores : NULL, .self = g, .anchor = anchor};
     const ry_vit_plan_options opt = {
         .level = m->level, .hook = &hook, .max_batch = batch, .n_threads = threads};
     assert_ok(ry_vit_plan_new(&plan, &m->vit, &opt, NULL, err));
     for (uint32_t i = 0; i < IMAGES; i += batch) {
-        const ry_vit_input in = {.chw = pictures + i * VALUES, .n = batch};
+        const ry_vit_input in = {.chw = images + i * VALUES, .n = batch};
         assert_int_equal(ry_vit_forward(plan, &in, logits + i * FIX_CLASSES), RENYI_OK);
     }
     const double macs = plan->last_macs;
@@ -114,14 +116,14 @@ static renyi_model *open_model(fixture *f, renyi_cpu level, renyi_dtype dtype)
 static void make_inputs(void)
 {
     ry_rng r = ry_rng_new(9);
-    for (size_t i = 0; i < IMAGES * VALUES; i++) pictures[i] = (float)ry_rng_normal(&r);
+    for (size_t i = 0; i < IMAGES * VALUES; i++) images[i] = (float)ry_rng_normal(&r);
     for (size_t i = 0; i < FIX_BLOCKS * FIX_DIM; i++)
         anchors[i / FIX_DIM][i % FIX_DIM] = (float)ry_rng_normal(&r);
 }
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* In each block, in the last of which only the class token is finished, and in both. */
+/* In each block and in both; the last computes only the class token. */
 static void test_reference(void **state)
 {
     (void)state;
@@ -132,13 +134,13 @@ static void test_reference(void **state)
         for (unsigned blocks = 1; blocks < 4; blocks++) {
             float ours[IMAGES * FIX_CLASSES], looked[IMAGES * FIX_CLASSES];
             double theirs[FIX_CLASSES], without[FIX_CLASSES];
-            guest g = {.blocks = blocks}, eyes = {.blocks = blocks, .look = 1};
-            run(m, &g, 1, 2, ours);
-            run(m, &eyes, IMAGES, 1, looked);
-            assert_int_equal(g.asked, IMAGES * (blocks == 3 ? 2 : 1));
+            anchor_hook g = {.blocks = blocks}, eyes = {.blocks = blocks, .look = 1};
+            run_images(m, &g, 1, 2, ours);
+            run_images(m, &eyes, IMAGES, 1, looked);
+            assert_int_equal(g.calls, IMAGES * (blocks == 3 ? 2 : 1));
             for (int i = 0; i < IMAGES; i++) {
-                reference_run(&r, pictures + i * VALUES, blocks, theirs);
-                reference_run(&r, pictures + i * VALUES, 0, without);
+                reference_run(&r, images + i * VALUES, blocks, theirs);
+                reference_run(&r, images + i * VALUES, 0, without);
                 double moved = 0.0;
                 for (int k = 0; k < FIX_CLASSES; k++)
                     moved = fmax(moved, fabs(theirs[k] / without[k] - 1.0));
@@ -156,8 +158,8 @@ static void test_reference(void **state)
     }
 }
 
-/* The same bits for any batch and threads; and without an anchor those of a run that never heard of
- * any, in every kind of numbers. */
+/* Same bits for any batch and threads. If no anchor is returned, output is bit-identical to a run
+ * without anchors, in every number format. */
 static void test_same_bits(void **state)
 {
     (void)state;
@@ -168,15 +170,15 @@ static void test_same_bits(void **state)
         renyi_model *m = open_model(&f, RENYI_CPU_AUTO, (renyi_dtype)dtype);
         fix_free(&f);
         if (!m) continue; /* numbers that this machine gains nothing by */
-        guest with = {.blocks = 3}, silent = {.blocks = 3, .silent = 1}, dense = {0};
-        const double most = run(m, &with, 1, 1, one);
-        run(m, &with, IMAGES, 2, all);
+        anchor_hook with = {.blocks = 3}, silent = {.blocks = 3, .silent = 1}, dense = {0};
+        const double most = run_images(m, &with, 1, 1, one);
+        run_images(m, &with, IMAGES, 2, all);
         assert_memory_equal(one, all, sizeof one);
-        const double least = run(m, &silent, IMAGES, 2, none);
-        assert_true(run(m, &dense, IMAGES, 2, plain) == least);
+        const double least = run_images(m, &silent, IMAGES, 2, none);
+        assert_true(run_images(m, &dense, IMAGES, 2, plain) == least);
         assert_memory_equal(none, plain, sizeof none);
         assert_memory_not_equal(none, one, sizeof none);
-        /* a key, a value and a query that nobody uses; the last block has one query */
+        /* a key, a value and an unused query; the last block has one query */
         const double C = FIX_DIM, each = 3.0 * C * C;
         assert_true(most - least == 2.0 * each + 2.0 * TOKENS * C + 2.0 * C);
         renyi_model_free(m);

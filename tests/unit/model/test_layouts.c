@@ -1,5 +1,5 @@
-/* test_layouts.c - the same weights under timm's and Hugging Face's names give the same logits, bit
- * for bit; so do prefixes in front of the names.
+/* test_layouts.c - the same weights under timm's and Hugging Face's names, with and without
+ * prefixes, give bit-identical logits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/vit_fixture.h"
 
@@ -8,7 +8,7 @@
 
 enum { IMAGES = 2 };
 
-/* Logits of a fixed picture. eps differs between the layouts' defaults, so configs set it. */
+/* Logits of fixed images. The default eps differs between layouts, so configs set it. */
 static void run_file(const char *path, uint32_t image_size, float logits[IMAGES * FIX_CLASSES])
 {
     const renyi_options opt = {.struct_size = sizeof opt, .image_size = image_size};
@@ -34,8 +34,8 @@ static void run_fixture(const fixture *f, uint32_t image_size, float logits[IMAG
     run_file(fix_write(f, "layout.safetensors"), image_size, logits);
 }
 
-/* eps of the Hugging Face default 1e-12 against timm's 1e-6 would move the last bits; a directory
- * with a config.json settles it. */
+/* A folder with a config.json that sets eps: Hugging Face's default 1e-12 and timm's 1e-6 would
+ * give different bits. */
 static void run_hf_directory(const fixture *f, float logits[IMAGES * FIX_CLASSES])
 {
     char dir[512], file[600], config[600];
@@ -82,7 +82,7 @@ static void distilled(void **state)
     both_layouts_agree("deit_tiny_distilled_patch16_32", "deit.");
 }
 
-/* No class token, the mean after the final LayerNorm: Hugging Face has I-JEPA in this form. */
+/* No class token, mean after the final LayerNorm: the form of I-JEPA in Hugging Face. */
 static void without_class_token(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void module_prefix(void **state)
     fix_free(&f);
 }
 
-/* A bias of zeros and no bias are the same. */
+/* A bias of zeros equals no bias. */
 static void without_qkv_bias(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void without_qkv_bias(void **state)
     fix_free(&f);
 }
 
-/* Another input size, larger and smaller, resamples the positions. */
+/* A larger or smaller input resamples the positions. */
 static void other_sizes(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* test_mean_pool.c - encoders whose head reads the mean of the patches, with and without a class
- * token: dense against a reference in doubles, the mean of merged tokens, every rule that needs no
- * class token, clear refusals of those that do, and costs.
+/* test_mean_pool.c - models whose head reads the mean of the patches, with and without a class
+ * token: dense runs against a reference in doubles, the mean of merged tokens, rules with and
+ * without need of a class token, costs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/model_handle.h"
 #include "engine/core/policy_api.h"
@@ -10,7 +10,7 @@
 
 enum { IMAGES = 3, SIDE = 32, VALUES = 3 * SIDE * SIDE, PATCHES = 16 };
 
-static float pictures[IMAGES * VALUES];
+static float images[IMAGES * VALUES];
 typedef float answers[IMAGES * FIX_CLASSES];
 
 /* The kinds of models, all with 16 patches. */
@@ -48,13 +48,13 @@ static renyi_session *session_of(const renyi_model *m, const char *policy, uint3
     return s;
 }
 
-/* All pictures, `batch` at a time. */
+/* All images, `batch` at a time. */
 static void run_all(const renyi_model *m, const char *policy, uint32_t batch, uint32_t threads,
                     answers out)
 {
     renyi_session *s = session_of(m, policy, batch, threads);
     for (uint32_t i = 0; i < IMAGES; i += batch)
-        assert_ok(renyi_run_tensor(s, pictures + (size_t)i * VALUES,
+        assert_ok(renyi_run_tensor(s, images + (size_t)i * VALUES,
                                    IMAGES - i < batch ? IMAGES - i : batch, out + i * FIX_CLASSES,
                                    err));
     renyi_session_free(s);
@@ -81,7 +81,7 @@ static void dense(void **state)
             const reference r = {&f, &m->vit.config, k == GAP || k == MAE ? "fc_norm" : "norm"};
             run_all(m, "none", IMAGES, 2, ours);
             for (int i = 0; i < IMAGES; i++) {
-                ref_forward(&r, pictures + (size_t)i * VALUES, theirs);
+                ref_forward(&r, images + (size_t)i * VALUES, theirs);
                 assert_close(ours + i * FIX_CLASSES, theirs);
             }
             renyi_model_free(m);
@@ -104,7 +104,7 @@ static void keep_rows(void *user, uint32_t block, const float *x, uint32_t n_tok
     for (uint32_t i = 0; i < n_tokens * FIX_DIM; i++) l->x[i / FIX_DIM][i % FIX_DIM] = x[i];
 }
 
-/* One picture through a policy, its rows after the last block, and the sizes of these. */
+/* Runs one image with a policy; its rows after the last block and their sizes. */
 static void run_policy(const renyi_model *m, const char *text, last_rows *rows, float *sizes,
                        float *logits)
 {
@@ -121,7 +121,7 @@ static void run_policy(const renyi_model *m, const char *text, last_rows *rows, 
     const ry_vit_plan_options opt = {
         .level = m->level, .hook = ry_trace_hook(trace), .max_batch = 1, .n_threads = 2};
     assert_ok(ry_vit_plan_new(&plan, &m->vit, &opt, NULL, err));
-    const ry_vit_input in = {.chw = pictures, .n = 1, .tap = keep_rows, .tap_user = rows};
+    const ry_vit_input in = {.chw = images, .n = 1, .tap = keep_rows, .tap_user = rows};
     assert_int_equal(ry_vit_forward(plan, &in, logits), RENYI_OK);
     ry_trace_get(trace, 0, ry_trace_cuts(trace) - 1, &cut);
     assert_int_equal(cut.n_out, rows->n_tokens);
@@ -188,7 +188,7 @@ static const char *const runs[] = {
     "tome r=3",
 };
 
-/* Same bits for any number of threads and any batch; fewer products than a dense run. */
+/* Same bits for any number of threads and any batch; fewer MACs than a dense run. */
 static void check_run(const renyi_model *m, const char *policy, const answers dense)
 {
     answers all, one, thread;
@@ -206,7 +206,7 @@ static void check_run(const renyi_model *m, const char *policy, const answers de
     assert_ok(renyi_policy_cost(m, NULL, policy, &cost, NULL, 0, err));
     assert_true(renyi_session_macs(s) == cost.total.macs_executed);
     assert_true(cost.total.macs < m->macs);
-    assert_ok(renyi_run_tensor(s, pictures, 1, one, err));
+    assert_ok(renyi_run_tensor(s, images, 1, one, err));
     for (size_t i = 0; i < renyi_session_cut_count(s); i++) {
         assert_ok(renyi_session_cut(s, 0, i, &cut, err));
         assert_int_equal(cut.n_prefix, 0);
@@ -261,7 +261,7 @@ static void rules_with_class_token(void **state)
     fix_free(&mae);
 }
 
-/* With a class token whose row the head does not read, cuts in the last block count too. */
+/* If the head does not read the class token, cuts in the last block matter too. */
 static void mean_beside_class_token(void **state)
 {
     (void)state;
@@ -295,7 +295,7 @@ static void costs(void **state)
     assert_string_equal(info.pool, "avg");
     assert_ok(renyi_policy_cost(m, NULL, "none", &gap, NULL, 0, err));
     assert_true(gap.total.macs == info.macs);
-    /* the head reads every patch: the last block has nothing to leave out */
+    /* the head reads every patch: the last block computes all rows */
     assert_true(gap.total.macs_executed == gap.total.macs);
     renyi_model_free(m);
     fix_free(&f);
@@ -319,6 +319,6 @@ int main(void)
         cmocka_unit_test(mean_beside_class_token),
         cmocka_unit_test(costs),
     };
-    for (size_t i = 0; i < IMAGES * VALUES; i++) pictures[i] = sinf(0.37f * (float)i);
+    for (size_t i = 0; i < IMAGES * VALUES; i++) images[i] = sinf(0.37f * (float)i);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

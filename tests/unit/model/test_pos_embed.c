@@ -1,5 +1,5 @@
-/* test_pos_embed.c - resampled position embeddings against numbers that
- * torch.nn.functional.interpolate gave.
+/* test_pos_embed.c - resampled position embeddings against values of
+ * torch.nn.functional.interpolate.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/vit/vit.h"
 
@@ -24,9 +24,9 @@ static const float plain_5[] = {1.448512f,  -0.757856f, -2.576000f, 0.807137f, 3
                                 0.778369f,  3.206127f,  5.044000f,  0.699951f, -3.237375f,
                                 1.913217f,  3.915487f,  5.096001f,  0.232831f, -3.987649f};
 
-static void check(uint32_t n, ry_pos_filter filter, const float *want)
+static void check_grid(uint32_t n, ry_pos_filter filter, const float *want)
 {
-    /* two channels: the grid and twice the grid, so that a mix-up of axes shows */
+    /* two channels: the grid and twice the grid, so that swapped axes are detected */
     float in[18], out[50];
     for (int i = 0; i < 9; i++) {
         in[2 * i] = grid[i];
@@ -42,10 +42,10 @@ static void check(uint32_t n, ry_pos_filter filter, const float *want)
 static void as_torch_does(void **state)
 {
     (void)state;
-    check(2, RY_POS_ANTIALIAS, antialias_2);
-    check(5, RY_POS_ANTIALIAS, antialias_5);
-    check(2, RY_POS_PLAIN, plain_2);
-    check(5, RY_POS_PLAIN, plain_5);
+    check_grid(2, RY_POS_ANTIALIAS, antialias_2);
+    check_grid(5, RY_POS_ANTIALIAS, antialias_5);
+    check_grid(2, RY_POS_PLAIN, plain_2);
+    check_grid(5, RY_POS_PLAIN, plain_5);
 }
 
 static void same_grid_is_a_copy(void **state)

@@ -1,5 +1,5 @@
-/* test_preprocess_config.c - timm's and Hugging Face's words for preprocessing, and nonsense in
- * them.
+/* test_preprocess_config.c - preprocessing from timm's and Hugging Face's configs, and invalid
+ * ones.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/vit_fixture.h"
 #include "model/vit/vit.h"
@@ -21,13 +21,13 @@ static renyi_status read_texts(renyi_preprocess *out, const char **source, ry_la
     return st;
 }
 
-/* The side that pictures are resized to before the crop. */
+/* The side that images are resized to before the crop. */
 static int resize_side(const renyi_preprocess *p, int crop)
 {
     return (int)floor(crop / p->crop_pct);
 }
 
-/* CLIP's processor keeps the shape and crops, also where a config says so only by its age. */
+/* CLIP's processor keeps the aspect ratio and crops, also if an old config does not say so. */
 static void clip(void **state)
 {
     (void)state;
@@ -89,7 +89,7 @@ static void hugging_face(void **state)
     }
 }
 
-/* A share that comes back one short after floor() would shift every pixel. */
+/* A crop_pct that rounds to one pixel less would shift every pixel. */
 static void every_resize_comes_back(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_text_tower.c - the text tower: both layouts answer alike, a text's bits do not depend on its
- * company or on threads, common beginnings are computed once, and what is wrong is named.
+/* test_text_tower.c - CLIP's text tower: same results in both layouts, bits independent of the
+ * other texts and of threads, common beginnings computed once, errors.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/clip_fixture.h"
@@ -13,7 +13,8 @@ enum { TEXTS = 40 };
 static int32_t ids[TEXTS][CLIP_CONTEXT];
 static uint32_t lengths[TEXTS];
 
-/* Texts of all lengths; some begin alike, two are the same, what follows an end is rubbish. */
+/* Texts of all lengths; some have a common beginning, two are equal, ids after the end are random.
+ */
 static void make_texts(void)
 {
     ry_rng rng = ry_rng_new(11);
@@ -56,8 +57,8 @@ static renyi_text_session *open_session(const renyi_text *t, uint32_t max_tokens
     return s;
 }
 
-static void run(const renyi_text *t, uint32_t max_tokens, uint32_t threads,
-                float out[TEXTS][CLIP_EMBED])
+static void embed_texts(const renyi_text *t, uint32_t max_tokens, uint32_t threads,
+                        float out[TEXTS][CLIP_EMBED])
 {
     renyi_text_session *s = open_session(t, max_tokens, threads);
     assert_ok(renyi_text_run(s, ids[0], lengths, TEXTS, out[0], err));
@@ -103,12 +104,12 @@ static void test_layouts(void **state)
     renyi_text_info a, b;
     clip_make(&f);
     renyi_text *t = open_text(&f, NULL);
-    run(t, 0, 2, hf);
+    embed_texts(t, 0, 2, hf);
     renyi_text_get_info(t, &a);
     renyi_text_free(t);
     clip_to_openai(&f);
     t = open_text(&f, NULL);
-    run(t, 0, 2, openai);
+    embed_texts(t, 0, 2, openai);
     renyi_text_get_info(t, &b);
     renyi_text_free(t);
     fix_free(&f);
@@ -118,7 +119,7 @@ static void test_layouts(void **state)
     assert_memory_equal(hf, openai, sizeof hf);
 }
 
-/* Small passes, big passes, one thread, three: and every text alone. */
+/* Small and large passes, one and three threads, and every text alone. */
 static void check_company(renyi_cpu level, renyi_dtype dtype)
 {
     static const uint32_t plans[][2] = {{CLIP_CONTEXT, 2}, {64, 1}, {1024, 3}};
@@ -134,7 +135,7 @@ static void check_company(renyi_cpu level, renyi_dtype dtype)
     renyi_text_session_free(s);
     for (size_t p = 0; p < sizeof plans / sizeof plans[0]; p++) {
         memset(got, 0, sizeof got);
-        run(t, plans[p][0], plans[p][1], got);
+        embed_texts(t, plans[p][0], plans[p][1], got);
         assert_memory_equal(want, got, sizeof want);
     }
     renyi_text_free(t);
@@ -161,7 +162,7 @@ static void test_levels(void **state)
                 .struct_size = sizeof opt, .cpu = (renyi_cpu)level, .dtype = (renyi_dtype)dtype};
             if (renyi_dtype_check(opt.dtype, opt.cpu, NULL)) continue;
             renyi_text *t = open_text(&f, &opt);
-            run(t, 0, 2, other);
+            embed_texts(t, 0, 2, other);
             renyi_text_free(t);
             if (level == RENYI_CPU_SCALAR && dtype == RENYI_DTYPE_F32)
                 memcpy(scalar, other, sizeof scalar);
@@ -171,7 +172,7 @@ static void test_levels(void **state)
     fix_free(&f);
 }
 
-/* A thousand names in one template: its first words once, and of the same text nothing more. */
+/* Many names in one template: its beginning is computed once, and equal texts only once. */
 static void test_shared(void **state)
 {
     (void)state;
@@ -222,7 +223,7 @@ static void test_progress(void **state)
     renyi_text_free(t);
 }
 
-/* ---- what is wrong ------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------ */
 
 static void expect(const fixture *f, renyi_status code, const char *word)
 {

@@ -1,11 +1,11 @@
-/* test_vit_config.c - what a checkpoint is taken for: sizes, heads, family, and one clear line for
- * everything that is not a plain ViT.
+/* test_vit_config.c - the configuration read from a checkpoint: sizes, heads, family, and one clear
+ * message for everything that is not a plain ViT.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/vit_fixture.h"
 #include "model/common/arch.h"
 #include "model/vit/vit.h"
 
-/* Configure a fixture with the text of a config.json (or NULL). */
+/* Configures a fixture with the text of a config.json (or NULL). */
 static renyi_status configure(ry_vit_config *c, const fixture *f, const char *config,
                               uint32_t image_size, renyi_error *err)
 {
@@ -104,7 +104,7 @@ static void input_sizes(void **state)
     fix_free(&f);
 }
 
-/* Tensors that belong to relatives of the ViT: the first is named. */
+/* Tensors of other variants of the ViT: the message names the first. */
 static void other_architectures(void **state)
 {
     (void)state;
@@ -151,7 +151,7 @@ static void no_class_token(void **state)
     fix_free(&f);
 }
 
-/* What the head reads: by the tensors, and by a config where they leave a choice. */
+/* Pooling: from the tensors, or from a config if they allow both. */
 static void pooling(void **state)
 {
     (void)state;
@@ -259,7 +259,7 @@ static void lying_sizes(void **state)
     fix_free(&f);
 }
 
-/* A file of features only is a model without classes. */
+/* A file without a head is a model without classes. */
 static void without_head(void **state)
 {
     (void)state;

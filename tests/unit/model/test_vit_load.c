@@ -1,4 +1,4 @@
-/* test_vit_load.c - weights in memory: prefix and positions, number formats, bad numbers, progress.
+/* test_vit_load.c - loading a ViT: prefix and positions, number formats, NaN, progress.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/cpu.h"
 #include "fixtures/vit_fixture.h"
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Load a fixture; on success *v is the caller's. */
+/* Loads a fixture; on success the caller owns *v. */
 static renyi_status load(ry_vit *v, const fixture *f, const renyi_options *opt, renyi_error *err)
 {
     ry_checkpoint ckpt = {0};
@@ -61,7 +61,7 @@ static void bad_numbers_are_named(void **state)
         const char *name;
         size_t index;
         float value;
-        const char *words[2];
+        const char *messages[2];
     } rows[] = {
         {"blocks.1.attn.qkv.weight",
          77,
@@ -79,8 +79,8 @@ static void bad_numbers_are_named(void **state)
         fix_make(&f, "vit_tiny_patch8_32");
         ((float *)(uintptr_t)data_of(&f, rows[i].name))[rows[i].index] = rows[i].value;
         assert_int_equal(load(&v, &f, &opt, &e), RENYI_ERR_FORMAT);
-        assert_says(&e, rows[i].words[0]);
-        assert_says(&e, rows[i].words[1]);
+        assert_says(&e, rows[i].messages[0]);
+        assert_says(&e, rows[i].messages[1]);
         assert_null(v.blocks); /* nothing is left behind */
         fix_free(&f);
     }

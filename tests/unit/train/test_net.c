@@ -154,7 +154,7 @@ static void test_layouts(void **state)
     unlink(path);
 }
 
-/* Another head, another size of pictures: the head stays as ry_net_init made it. */
+/* Another head or another image size: the head keeps the values of ry_net_init. */
 static void test_new_head_and_size(void **state)
 {
     const net_case c = {.arch = "vit_tiny_patch8_48", .n_blocks = 2};
@@ -225,7 +225,7 @@ static void test_params(void **state)
     unlink(path);
 }
 
-/* Frozen pairs keep their gradients as they are, the others get the same bits as ever. */
+/* Gradients of frozen pairs do not change; the others get the same bits. */
 static void test_frozen(void **state)
 {
     const net_case *c = &cases[1];
@@ -254,7 +254,7 @@ static void test_frozen(void **state)
     unlink(path);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------- */
 
 static void test_refused(void **state)
 {
@@ -325,7 +325,7 @@ static void test_prune_between(void **state)
     unlink(path);
 }
 
-/* Every allocation may fail: an error, and nothing leaks. */
+/* Every allocation fails once: an error, and nothing leaks. */
 static void test_short_memory(void **state)
 {
     const net_case c = {.arch = "vit_tiny_patch8_48", .n_blocks = 2};

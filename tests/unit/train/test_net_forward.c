@@ -1,5 +1,5 @@
-/* test_net_forward.c - the forward pass of training gives the logits of the engine, without cuts
- * and with those of every rule.
+/* test_net_forward.c - the forward pass of training gives the logits of the engine, dense and with
+ * every rule.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/net_fixture.h"
 

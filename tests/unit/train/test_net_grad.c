@@ -1,6 +1,5 @@
-/* test_net_grad.c - gradients of tiny models against central differences of the loss, every
- * parameter of every way that a head reads and a cut is made; and that they do not depend on
- * threads, saved activations or how a batch is divided.
+/* test_net_grad.c - gradients of tiny models against central differences of the loss: all
+ * parameters, every kind of pooling and of cut.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/net_fixture.h"
 #include "fixtures/net_replay.h"
@@ -57,7 +56,7 @@ static const net_case cases[] = {
     {"vit_tiny_patch8_48", 2, NULL, FIX_DIM, NULL, 2, {0, 1}, 1, 1},
 };
 
-/* A loss that reads everything: a fixed combination of all outputs. */
+/* The loss: a fixed linear combination of all outputs. */
 typedef struct loss {
     float chw[IMAGES * 3 * NET_SIDE * NET_SIDE];
     float by_logit[2][IMAGES * FIX_CLASSES];
@@ -107,7 +106,7 @@ static void loss_backward(const loss *l, ry_net *net)
                               l->c->feature_dim ? df : NULL, err));
 }
 
-/* The loss when a parameter moves by `by` along a direction. */
+/* The loss after moving a parameter by `by` along a direction. */
 static double moved(const loss *l, ry_net *net, const ry_param *q, const float *keep,
                     const float *along, double by, int branch)
 {
@@ -120,7 +119,7 @@ static double moved(const loss *l, ry_net *net, const ry_param *q, const float *
     return sum;
 }
 
-/* The derivative along a direction by differences at two distances, extrapolated. */
+/* The derivative along a direction, extrapolated from differences at two distances. */
 static double slope_along(const loss *l, ry_net *net, const ry_param *q, const float *keep,
                           const float *along, double e, int branch)
 {
@@ -155,7 +154,7 @@ static void check_along(const net_case *c, const loss *l, ry_net *net, const ry_
     free(keep);
 }
 
-/* Two directions: one random, one that of the gradient itself. */
+/* Two directions: a random one and the gradient itself. */
 static void check_param(const net_case *c, const loss *l, ry_net *net, const ry_param *q,
                         int branch)
 {
@@ -188,7 +187,7 @@ static void check_case(const net_case *c, renyi_cpu level, int branch)
     unlink(path);
 }
 
-/* oneDNN's way to pack other weights is slow, and here they change 8000 times. */
+/* oneDNN packs weights slowly, and here they change 8000 times. */
 static renyi_cpu best_level_of_ours(void)
 {
     return renyi_cpu_detect() < RENYI_CPU_AVX2 ? RENYI_CPU_SCALAR : RENYI_CPU_AVX2;
