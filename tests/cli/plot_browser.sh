@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The page of training runs in a browser: no error, values where the pointer is, one run alone.
+# The page of training runs in a browser: no error, values under the pointer, one run alone.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 need_browser
@@ -39,7 +39,7 @@ sed '/^<\/body>/e cat probe.js' plain.html >probed.html
 open_page probed.html
 grep -q '<pre id="result">all is well' out || fail "$(sed -n '/id="result"/,/pre>/p' out | head -20)"
 
-# Pages that are hard on the script, and the chart as a file: only the console can tell.
+# Pages that are difficult for the script, and the chart as a file: errors are seen in the console.
 printf '<!doctype html>' >frames.html
 printf '<iframe src="%s"></iframe>' nasty.html many.html plain.svg >>frames.html
 open_page frames.html

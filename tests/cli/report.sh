@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Charts are well-formed XML and pages balanced HTML, whatever the names and numbers in them.
+# Charts are well-formed XML and pages are balanced HTML, whatever names and numbers they contain.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to read SVG and HTML"; exit 77; }
@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 VOID = {'meta', 'link', 'br', 'input'}
 
 class Page(HTMLParser):
-    """Every tag is closed in order, ids are unique, references to rows lead somewhere."""
+    """Every tag is closed in order, ids are unique, links to rows have a target."""
     def __init__(self):
         super().__init__(convert_charrefs=True)
         self.open, self.ids, self.links, self.scripts = [], [], [], 0
@@ -49,9 +49,9 @@ for name in sys.argv[1:]:
         for svg in re.findall(r'<svg xmlns.*?</svg>', text, flags=re.S):
             ElementTree.fromstring(svg)
 PY
-python3 check.py ./*.svg ./*.html || fail "a file is not what it should be"
+python3 check.py ./*.svg ./*.html || fail "a chart or page is not valid"
 if command -v xmllint >/dev/null; then
-  xmllint --noout ./*.svg || fail "xmllint does not like a chart"
+  xmllint --noout ./*.svg || fail "xmllint rejects a chart"
 else
   echo "SKIP: no xmllint for a second opinion on the charts (1)"
 fi

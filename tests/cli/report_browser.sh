@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The page in a browser: no error, tables sort and filter, marks find their rows, and the paired
-# tests follow the baseline. SPDX-License-Identifier: Apache-2.0
+# The report page in a browser: no error, tables sort and filter, marks select their rows, and the
+# paired tests follow the baseline. SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 need_browser
 
@@ -53,7 +53,7 @@ sed '/^<\/body>/e cat probe.js' plain.html >probed.html
 open_page probed.html
 grep -q '<pre id="result">all is well' out || fail "$(sed -n '/id="result"/,/pre>/p' out | head -20)"
 
-# Pages that are hard on the script, side by side: only the console can tell.
+# Pages that are difficult for the script: their errors are seen in the console.
 printf '<!doctype html>' >frames.html
 printf '<iframe src="%s.html"></iframe>' nasty empty single large >>frames.html
 open_page frames.html

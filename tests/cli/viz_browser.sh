@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The page of pictures in a browser: no error, sliders and switches change what is drawn, a patch
-# says its score and rank, keys work; and a screenshot shows the colours that it must.
+# The viz page in a browser: no error, sliders and switches change what is drawn, a patch shows its
+# score and rank, keys work, and a screenshot has the expected colours.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 need_browser
@@ -93,12 +93,12 @@ open_page probed.html
 grep -q '<pre id="result">all is well' out || fail "$(sed -n '/id="result"/,/pre>/p' out | head -20)"
 sed -n '/<pre id="result">/{n;s/<.*//;p;}' out >boxes.json
 
-# Pages that are hard on the script, and one on a phone: only the console can tell.
+# Pages that are difficult for the script, and one on a phone: their errors are seen in the console.
 printf '<!doctype html>' >frames.html
 printf '<iframe src="%s" width="360" height="640"></iframe>' nasty.html spare.html 'plain.html#view=heat&layer=9&order=x' >>frames.html
 open_page frames.html
 
-# A picture of the screen: patches that are kept in their own colour, the others as pale as said.
+# A screenshot: kept patches have their own colour, the others are faded as in viz.css.
 command -v python3 >/dev/null || { echo "SKIP: no python3 to look at the screenshot"; exit 0; }
 browse --screenshot="$WORK/shot.png" "file://$WORK/plain.html#view=mask&layer=3&keep=1"
 python3 - <<'PY' || fail "the screenshot has other colours"

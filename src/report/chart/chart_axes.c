@@ -161,7 +161,6 @@ void ry_chart_message(ry_chart *c, const char *why)
 
 void ry_chart_write(ry_chart *c, ry_sink *out)
 {
-    (void)ry_drawing_svg(&c->d, out,
-                         NULL); /* without bitmaps only memory can fail, seen in `out` */
+    (void)ry_drawing_svg(&c->d, out, NULL); /* without bitmaps only memory fails: see `out` */
     ry_drawing_free(&c->d);
 }

@@ -224,8 +224,8 @@ static void label_text(const scatter *s, uint32_t i, double most, char out[160])
 /* All points of a short front get a label, if necessary with a line that leads to it. */
 static void label_front(scatter *s, ry_label_placer *l)
 {
-    static const double lengths[] = {36, 23,
-                                     0}; /* the whole policy, its beginning, only the number */
+    /* The whole policy, its beginning, only the number. */
+    static const double lengths[] = {36, 23, 0};
     const int is_narrow = s->c.form == RY_CHART_NARROW;
     const int is_long = s->n_line > 2 * MOST_LABELLED - 1; /* two corners per point, less one */
     char text[160];

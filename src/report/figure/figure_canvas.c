@@ -53,7 +53,7 @@ static uint8_t *toned(const ry_canvas *cv, const uint8_t base[3], uint32_t gain)
     return out;
 }
 
-/* Are more pixels dark than light? The mean would not tell: a black dog on a light background has
+/* Are more pixels dark than light? The mean does not show it: a black dog on a light ground has
  * the same mean as a grey image. */
 static int is_dark_image(const renyi_viz_photo *p)
 {

@@ -1,27 +1,15 @@
 // curves.js - the script of the page of training runs. SPDX-License-Identifier: Apache-2.0
-// Says the values of all runs where the pointer is, and shows one run alone. Without it the page
-// shows the same, standing still.
-'use strict';
+// It shows the values of all runs under the pointer, and one run alone. Without it the page shows the
+// same charts and table.
 (() => {
-const all = (where, what) => [...where.querySelectorAll(what)];
-const byId = (id) => document.getElementById(id);
-const make = (tag, props = {}, ...children) => {
-  const e = Object.assign(document.createElement(tag), props);
-  e.append(...children);
-  return e;
-};
-const draw = (tag, attributes) => {
-  const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
-  return e;
-};
+const { all, byId, make, makeSvg } = dom;
 
 const data = JSON.parse(byId('data').textContent), tip = byId('tip');
-let chosen = -1; // run that is shown alone; -1 = all
+let chosen = -1; // the run that is shown alone; -1 = all
 
 // ---- values ---------------------------------------------------------------------------------------
 
-// The point of a curve nearest to x; null before its first, behind its last and in gaps.
+// Index of the point of a curve nearest to x; null before its first, after its last and in gaps.
 function nearest(curve, x) {
   const { x: xs, y: ys } = curve;
   if (!xs.length) return null;
@@ -46,9 +34,9 @@ for (const plot of all(document, '.rc-plot')) {
   const [lowX, highX, lowY, highY] = plot.dataset.range.split(' ').map(Number);
   const toX = (v) => x0 + (v - lowX) / (highX - lowX) * (x1 - x0);
   const toY = (v) => y1 - (Math.min(Math.max(v, lowY), highY) - lowY) / (highY - lowY) * (y1 - y0);
-  const cursor = draw('g', { class: 'rc-cursor', 'aria-hidden': 'true' });
+  const cursor = makeSvg('g', { class: 'rc-cursor', 'aria-hidden': 'true' });
   plot.append(cursor);
-  // Every x that a curve has: the arrow keys walk over them.
+  // Every x of a curve; the arrow keys step through them.
   const stops = [...new Set(panel.curves.flatMap((c) => c.x))].sort((a, b) => a - b);
   let at = stops.length - 1;
 
@@ -58,19 +46,19 @@ for (const plot of all(document, '.rc-plot')) {
       .filter(({ c, i }) => i !== null && (chosen < 0 || chosen === c.run));
     if (!found.length) return hide();
     const nearestX = found.map(({ c, i }) => c.x[i]).reduce((a, b) => (Math.abs(b - x) < Math.abs(a - x) ? b : a));
-    cursor.replaceChildren(draw('path', { class: 'rc-line', d: `M${toX(nearestX).toFixed(1)} ${y0}V${y1}` }),
+    cursor.replaceChildren(makeSvg('path', { class: 'rc-line', d: `M${toX(nearestX).toFixed(1)} ${y0}V${y1}` }),
       ...found.map(({ c, i }) => {
         const look = svg.querySelector(`.rc-curve.r${c.run}`)?.getAttribute('class').match(/\bc\d/)[0] ?? 'c0';
-        return draw('circle', { class: 'rc-here ' + look, r: 4, cx: toX(c.x[i]).toFixed(1), cy: toY(c.y[i]).toFixed(1) });
+        return makeSvg('circle', { class: 'rc-here ' + look, r: 4, cx: toX(c.x[i]).toFixed(1), cy: toY(c.y[i]).toFixed(1) });
       }));
     found.sort((a, b) => b.c.y[b.i] - a.c.y[a.i]);
     tip.replaceChildren(make('small', { textContent: `${panel.x} ${nearestX.toFixed(panel.decimals[0])}` }),
       ...found.map(({ c, i }) => tipRow(c.run, c.y[i].toFixed(panel.decimals[1]))));
     tip.hidden = false;
-    const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width, room = tip.getBoundingClientRect();
-    const px = box.x + toX(nearestX) * scale, isLeft = px + room.width + 24 > innerWidth;
-    tip.style.left = Math.max(8, isLeft ? px - room.width - 14 : px + 14) + 'px';
-    tip.style.top = Math.max(8, Math.min(innerHeight - room.height - 8, box.y + y0 * scale + 8)) + 'px';
+    const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width, size = tip.getBoundingClientRect();
+    const px = box.x + toX(nearestX) * scale, isLeft = px + size.width + 24 > innerWidth;
+    tip.style.left = Math.max(8, isLeft ? px - size.width - 14 : px + 14) + 'px';
+    tip.style.top = Math.max(8, Math.min(innerHeight - size.height - 8, box.y + y0 * scale + 8)) + 'px';
   };
 
   const follow = (event) => {

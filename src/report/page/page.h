@@ -46,7 +46,7 @@ void ry_put_pairs_data(ry_sink *s, const ry_point_set *set, const ry_pairs *p); 
 void ry_put_viz_data(ry_sink *s, const renyi_viz_page *page);
 
 /* Files of this folder, see renyi_embed in CMakeLists.txt. */
-extern const char ry_page_css[], ry_page_js[], ry_curves_js[], ry_viz_css[], ry_viz_html[],
-    ry_viz_draw_js[], ry_viz_patch_js[], ry_viz_js[];
+extern const char ry_dom_js[], ry_page_css[], ry_page_js[], ry_curves_js[], ry_viz_css[],
+    ry_viz_html[], ry_viz_draw_js[], ry_viz_patch_js[], ry_viz_js[];
 
 #endif

@@ -1,20 +1,13 @@
-// page.js - the page's script. SPDX-License-Identifier: Apache-2.0
-// Tables that sort and filter, marks and rows that find each other, and the paired tests against
-// any baseline. Without it the page shows the same, standing still.
-'use strict';
+// page.js - the script of the report page. SPDX-License-Identifier: Apache-2.0
+// It sorts and filters the tables, connects marks with rows, and shows the paired tests against any
+// baseline. Without it the page shows the same content, but cannot be changed.
 (() => {
-const all = (where, what) => [...where.querySelectorAll(what)];
-const byId = (id) => document.getElementById(id);
-const make = (tag, props = {}, ...children) => {
-  const e = Object.assign(document.createElement(tag), props);
-  e.append(...children);
-  return e;
-};
+const { all, byId, make } = dom;
 
 const data = JSON.parse(byId('data').textContent);
 const points = byId('points'), tests = byId('tests'), tip = byId('tip');
-const rows = all(points.tBodies[0], 'tr');       // by number of the point: the order of the file
-const marks = rows.map(() => []);                // marks[i]: those of point i in all charts
+const rows = all(points.tBodies[0], 'tr');       // by index of the point, which is the order of the file
+const marks = rows.map(() => []);                // marks[i]: the marks of point i in all charts
 for (const mark of all(document, 'a.rc-m')) marks[mark.dataset.i].push(mark);
 const cell = (i, name) => rows[i].querySelector('.' + name);
 const number = (text) => parseFloat(text.replace('\u2212', '-').replace('< ', ''));
@@ -57,7 +50,7 @@ for (const table of [points, tests]) {
   });
 }
 
-// ---- one point chosen, in the charts and in the tables ------------------------------------------
+// ---- the selected point, in charts and tables -----------------------------------------------------
 
 let chosen = -1;
 
@@ -81,7 +74,7 @@ document.addEventListener('click', (event) => {
   }
 });
 
-// ---- what a mark says ---------------------------------------------------------------------------
+// ---- tooltips of marks ----------------------------------------------------------------------------
 
 function showTip(mark) {
   const i = +mark.dataset.i, text = (name) => cell(i, name).textContent.trim();
@@ -100,8 +93,8 @@ function showTip(mark) {
   tip.style.top = (above > 4 ? above : at.bottom + 10) + 'px';
 }
 
-// A mark is small: the nearest within a finger's width is meant. One of a chart's marks can be
-// tabbed to; the arrow keys go on from there, by place from left to right.
+// Marks are small, so the pointer selects the nearest one within a finger's width. The Tab key reaches
+// one mark of a chart; the arrow keys move on from there, from left to right.
 for (const chart of all(document, 'svg.rc')) {
   const own = all(chart, 'a.rc-m');
   if (!own.length) continue;
@@ -191,7 +184,7 @@ function pick(label, values) {
 
 // ---- paired tests -------------------------------------------------------------------------------
 
-// pairs[a] is a text, see pairs.c: "[b=]only_a,only_b,same,p[~][,both,neither]" for each b > a.
+// pairs[a] is a text, see report_pairs.c: "[b=]only_a,only_b,same,p[~][,both,neither]" for each b > a.
 const known = data.pairs.map((text, a) => {
   const of = new Map();
   let b = a;
@@ -203,7 +196,7 @@ const known = data.pairs.map((text, a) => {
   return of;
 });
 
-// The pair as seen from `base`: what `other` does better and worse.
+// The pair as seen from `base`: where `other` is better and worse.
 function pair(base, other) {
   const [a, b] = base < other ? [base, other] : [other, base];
   const text = known[a].get(b);
@@ -218,7 +211,7 @@ function pair(base, other) {
     p: p === '-' ? '–' : p === '0' ? '< 0.0001' : (p / 1e4).toFixed(4) };
 }
 
-// As ry_pair_interval.
+// The same as ry_pair_interval in report_pairs.c.
 function interval(onlyBase, onlyThis, n) {
   const change = onlyThis - onlyBase, half = 1.959964 * Math.sqrt(onlyThis + onlyBase + 1 - change ** 2 / (n + 2));
   return signed(100 * Math.max(-1, (change - half) / (n + 2)), 1) + ' to ' + signed(100 * Math.min(1, (change + half) / (n + 2)), 1);
@@ -244,7 +237,7 @@ function testRow(i, p) {
   return row;
 }
 
-function say(base, list) {
+function writeVerdict(base, list) {
   const cheaper = list.filter(({ i, p }) => p.points >= -1 && gmacs[i] < gmacs[base]);
   const best = cheaper.reduce((a, b) => (a && gmacs[a.i] <= gmacs[b.i] ? a : b), null);
   const verdict = byId('verdict');
@@ -270,7 +263,7 @@ function compareWith(base) {
   byId('against').textContent = title(base);
   const th = tests.querySelector('th[aria-sort]');
   if (th) sortBy(tests, th.cellIndex, th.getAttribute('aria-sort') === 'descending');
-  say(base, list);
+  writeVerdict(base, list);
 }
 
 {

@@ -43,6 +43,7 @@ void ry_page_foot(ry_sink *s)
 void ry_page_script(ry_sink *s, const char *script)
 {
     ry_put(s, "<script>\n");
+    ry_put(s, ry_dom_js);
     ry_put(s, script);
     ry_put(s, "</script>\n</body>\n</html>\n");
 }

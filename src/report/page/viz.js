@@ -1,16 +1,9 @@
-// viz.js - the page's controls and what follows them. SPDX-License-Identifier: Apache-2.0
-// One state; every change of it is drawn whole: the pictures side by side, the strip of all layers,
-// the predictions, attention. The state is in the address too, so that a view can be kept.
+// viz.js - the controls of the viz page and everything they change. SPDX-License-Identifier: Apache-2.0
+// There is one state; each change of it redraws what depends on it: the cards side by side, the strip
+// of all layers, predictions, attention. The address holds the state too, so that a view can be saved.
 (() => {
 const { data, P, GRID } = viz;
-const byId = (id) => document.getElementById(id);
-const all = (where, what) => [...where.querySelectorAll(what)];
-const make = (tag, props = {}, ...children) => {
-  const { dataset, ...rest } = props, e = Object.assign(document.createElement(tag), rest);
-  Object.assign(e.dataset, dataset);
-  e.append(...children);
-  return e;
-};
+const { all, byId, make } = dom;
 const percent = (v, digits = 0) => (100 * v).toFixed(digits) + ' %';
 const gmacs = (v) => (v / 1e9).toFixed(v < 1e8 ? 3 : 2);
 const orderText = (order) => (order === 'inf' ? '∞' : order);
@@ -22,19 +15,19 @@ const views = { photo: 'photo', heat: 'heat map', mask: 'mask', mosaic: 'mosaic'
 const norms = data.norms.filter((m) => data.maps[m].order !== null);
 const hasMosaic = data.rows.some((r) => r.merges), hasMasks = data.rows.length > 0 || data.keeps.length > 0;
 const isRule = (r) => r.map >= 0 && r.keep === null;
-const cutsWays = [
+const cutModes = [
   data.rows.some((r) => r.keep !== null) && ['sweep', 'at the keep rate'],
   data.rows.some(isRule) && ['rule', 'as given: ' + inShort(data.rows.find(isRule).policy)],
   data.keeps.length > 0 && ['once', 'one cut, at this layer only'],
 ].filter(Boolean);
 
-// Of a policy in full: the rule, how much, and where.
+// The important parts of a full policy: the rule, how much it drops, and where.
 function inShort(policy) {
-  return policy.split(' ').filter((word, i) => !i || /^(p|r|keep|drop|tokens|layers)=/.test(word)).join(' ');
+  return policy.split(' ').filter((part, i) => !i || /^(p|r|keep|drop|tokens|layers)=/.test(part)).join(' ');
 }
 
-// Cards: the metrics, then policies in their own words. One with an order follows the slider; of
-// several each keeps its own, and one more follows.
+// Cards: the metrics, then the policies. A single metric with an order follows the slider for n; if
+// there are several, each keeps its order and one more card follows the slider.
 const ordered = data.cards.filter((m) => data.maps[m].order !== null);
 const cards = data.cards.map((map) => ({ map, follows: ordered.length === 1 && map === ordered[0] && norms.length > 1 }));
 if (ordered.length > 1 && norms.length > 1) cards.push({ map: norms[0], follows: true });
@@ -44,7 +37,7 @@ const hasOrders = cards.some((c) => c.follows);
 const startOrder = Math.max(0, norms.findIndex((m) => m === ordered[0]));
 const state = {
   photo: 0, view: hasMasks ? 'mask' : 'heat', layer: Math.min(3, data.layers.length - 1), order: startOrder,
-  keep: nearestKeep(0.6), cuts: cutsWays[0]?.[0] ?? 'once', colours: 'even', scale: 'score', rows: 'cards',
+  keep: nearestKeep(0.6), cuts: cutModes[0]?.[0] ?? 'once', colours: 'even', scale: 'score', rows: 'cards',
 };
 function nearestKeep(rate) {
   const far = data.keeps.map((k) => Math.abs(k - rate));
@@ -53,16 +46,16 @@ function nearestKeep(rate) {
 
 const most = { photo: data.photos.length - 1, layer: data.layers.length - 1, order: norms.length - 1, keep: data.keeps.length - 1 };
 const allowed = {
-  view: Object.keys(views).filter((v) => v === 'mosaic' ? hasMosaic : v === 'mask' ? hasMasks : true), cuts: cutsWays.map(([name]) => name),
+  view: Object.keys(views).filter((v) => v === 'mosaic' ? hasMosaic : v === 'mask' ? hasMasks : true), cuts: cutModes.map(([name]) => name),
   colours: Object.keys(data.colours), scale: ['score', 'rank'], rows: ['cards', 'norms'],
 };
-function takeAddress() {
+function readAddress() {
   for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
     if (name in most && /^\d+$/.test(value) && +value <= most[name]) state[name] = +value;
     if (allowed[name]?.includes(value)) state[name] = value;
   }
 }
-function keepAddress() {
+function writeAddress() {
   const text = Object.entries(state).map(([name, value]) => `${name}=${value}`).join('&');
   try { history.replaceState(null, '', '#' + text); } catch { /* where the address may not change */ }
 }
@@ -70,12 +63,12 @@ function keepAddress() {
 // ---- what the choice means ------------------------------------------------------------------------
 
 const mapOf = (card) => (card.follows ? norms[state.order] : card.map);
-// A policy in its own words is called by its first; the others stand below.
-const ownWords = (card) => data.rows[card.row].label.match(/^(\S*)\s*(.*)$/s);
-const isLoneWord = (card) => cards.filter((c) => c.map < 0 && ownWords(c)[1] === ownWords(card)[1]).length === 1;
-const labelOf = (card) => (card.map >= 0 ? data.maps[mapOf(card)].label : isLoneWord(card) ? ownWords(card)[1] : data.rows[card.row].label);
+// A policy is labelled by its first word; the rest is below the label.
+const policyParts = (card) => data.rows[card.row].label.match(/^(\S*)\s*(.*)$/s);
+const isOnlyOfRule = (card) => cards.filter((c) => c.map < 0 && policyParts(c)[1] === policyParts(card)[1]).length === 1;
+const labelOf = (card) => (card.map >= 0 ? data.maps[mapOf(card)].label : isOnlyOfRule(card) ? policyParts(card)[1] : data.rows[card.row].label);
 
-// The run that a card shows: place in the rows, or -1 where a preview must do.
+// The run that a card shows: index of its row, or -1 if there is only a preview.
 function rowOf(card) {
   if (card.map < 0) return card.row;
   const map = mapOf(card), keep = data.keeps[state.keep];
@@ -83,19 +76,19 @@ function rowOf(card) {
   return state.cuts === 'rule' ? data.rows.findIndex((r) => r.map === map && r.keep === null) : -1;
 }
 function stepOf(card, layer) {
-  const row = rowOf(card), picture = viz.photo(state.photo);
-  return row >= 0 ? picture.steps(row)[layer] : viz.previewOf(picture.map(mapOf(card), layer), data.kept[state.keep] ?? P);
+  const row = rowOf(card), photo = viz.photo(state.photo);
+  return row >= 0 ? photo.steps(row)[layer] : viz.previewOf(photo.map(mapOf(card), layer), data.kept[state.keep] ?? P);
 }
 
-// What a card's heat map shows: the metric on the unpruned model, or what a policy's own cut saw.
+// What the heat map of a card shows: the metric on the unpruned model, or the scores of a policy's cut.
 function heatOf(card, layer) {
-  const picture = viz.photo(state.photo);
+  const photo = viz.photo(state.photo);
   if (card.map >= 0) {
-    const map = picture.map(mapOf(card), layer);
+    const map = photo.map(mapOf(card), layer);
     if (state.scale === 'rank') return { values: Float32Array.from(map.rank, (r) => P - r), low: 1, high: P, ends: [`rank ${P}`, 'rank 1'] };
     return { values: map.score, low: map.low, high: map.high };
   }
-  const values = picture.steps(card.row)[layer].scores;
+  const values = photo.steps(card.row)[layer].scores;
   if (!values) return null;
   const seen = [...values].filter(Number.isFinite).sort((a, b) => a - b);
   return { values, low: seen[Math.floor(0.01 * (seen.length - 1))], high: seen[Math.ceil(0.99 * (seen.length - 1))] };
@@ -108,13 +101,13 @@ function readTheme() {
 }
 
 function drawCard(canvas, card, layer, width) {
-  const ctx = viz.fit(canvas, width), picture = viz.photo(state.photo);
+  const ctx = viz.fit(canvas, width), photo = viz.photo(state.photo);
   const heat = state.view === 'heat' && !card.isDense ? heatOf(card, layer) : null;
-  if (card.isDense || state.view === 'photo') viz.drawPhoto(ctx, picture, picture.image);
-  else if (state.view === 'heat' && heat) viz.drawHeat(ctx, picture, heat.values, heat.low, heat.high, state.colours);
-  else if (state.view === 'heat') viz.drawPhoto(ctx, picture, picture.grey);
-  else if (state.view === 'mosaic') viz.drawMosaic(ctx, picture, stepOf(card, layer), theme);
-  else viz.drawMask(ctx, picture, stepOf(card, layer), theme);
+  if (card.isDense || state.view === 'photo') viz.drawPhoto(ctx, photo.image);
+  else if (state.view === 'heat' && heat) viz.drawHeat(ctx, photo, heat.values, heat.low, heat.high, state.colours);
+  else if (state.view === 'heat') viz.drawPhoto(ctx, photo.grey);
+  else if (state.view === 'mosaic') viz.drawMosaic(ctx, photo, stepOf(card, layer), theme);
+  else viz.drawMask(ctx, photo, stepOf(card, layer), theme);
   return ctx;
 }
 
@@ -156,34 +149,34 @@ function colourBar(place, heat) {
 }
 
 function describe({ card, title, canvas }) {
-  const picture = viz.photo(state.photo), layer = data.layers[state.layer];
+  const photo = viz.photo(state.photo), layer = data.layers[state.layer];
   const what = card.isDense || state.view === 'photo' ? 'photo' : `${views[state.view]} at layer ${layer}`;
-  canvas.setAttribute('aria-label', `${picture.name}: ${title.textContent}, ${what}. Arrow keys walk over the patches.`);
+  canvas.setAttribute('aria-label', `${photo.name}: ${title.textContent}, ${what}. Arrow keys walk over the patches.`);
 }
 
-// As many columns as fit, and rows as even as can be.
+// As many columns as fit, with rows of about equal length.
 function layOut() {
-  const n = shown.length, room = byId('cards').clientWidth, most = Math.max(1, Math.floor((room + 18) / ((room < 700 ? 150 : 180) + 18)));
+  const n = shown.length, width = byId('cards').clientWidth, most = Math.max(1, Math.floor((width + 18) / ((width < 700 ? 150 : 180) + 18)));
   byId('cards').style.setProperty('--columns', Math.ceil(n / Math.ceil(n / most)));
 }
 
 function drawCards() {
-  const picture = viz.photo(state.photo), inOwn = (card) => card.map < 0;
+  const photo = viz.photo(state.photo), isPolicy = (card) => card.map < 0;
   for (const one of shown) {
     const { card, canvas, title, sub, facts, answer } = one, row = card.isDense ? -1 : rowOf(card);
     title.textContent = card.isDense ? 'What the model sees' : labelOf(card);
-    sub.textContent = card.isDense ? `${data.model}, ${picture.size} px` : inOwn(card) && isLoneWord(card) ? ownWords(card)[2] : row < 0 ? 'one cut here' : data.rows[row].adaptive ? 'adapts to the photo' : inShort(data.rows[row].policy);
+    sub.textContent = card.isDense ? `${data.model}, ${photo.size} px` : isPolicy(card) && isOnlyOfRule(card) ? policyParts(card)[2] : row < 0 ? 'one cut here' : data.rows[row].adaptive ? 'adapts to the photo' : inShort(data.rows[row].policy);
     sub.title = row < 0 ? '' : data.rows[row].policy;
-    if (!card.isDense && state.view === 'heat') sub.textContent = inOwn(card) ? 'what its cut saw' : `${state.scale}, unpruned model`;
+    if (!card.isDense && state.view === 'heat') sub.textContent = isPolicy(card) ? 'what its cut saw' : `${state.scale}, unpruned model`;
     if (card.follows && ordered.length > 1) sub.textContent = 'follows n · ' + sub.textContent;
     const ctx = drawCard(canvas, card, state.layer, canvas.parentNode.clientWidth);
     if (patch.at >= 0) viz.drawMark(ctx, card.isDense || state.view === 'heat' || state.view === 'photo' ? [patch.at] : stepOf(card, state.layer).members(patch.at));
     facts.className = 'count';
-    if (card.isDense) facts.replaceChildren(make('b', { textContent: P }), ' patches', make('span', { textContent: `${gmacs(picture.dense.total)} GMACs` }));
+    if (card.isDense) facts.replaceChildren(make('b', { textContent: P }), ' patches', make('span', { textContent: `${gmacs(photo.dense.total)} GMACs` }));
     else if (state.view === 'heat') { facts.className = 'count scale'; colourBar(facts, heatOf(card, state.layer)); }
-    else countLine(facts, stepOf(card, state.layer), picture.dense.total);
-    if (card.isDense) answerLine(answer, picture.dense);
-    else if (row >= 0) answerLine(answer, picture.rows[row], picture.dense);
+    else countLine(facts, stepOf(card, state.layer), photo.dense.total);
+    if (card.isDense) answerLine(answer, photo.dense);
+    else if (row >= 0) answerLine(answer, photo.rows[row], photo.dense);
     else answer.replaceChildren(make('span', { className: 'none', textContent: 'a preview: from ranks alone' }));
     describe(one);
   }
@@ -200,11 +193,11 @@ function drawLegend() {
   }[state.view];
   byId('legend').replaceChildren(...rows.filter(Boolean));
   byId('colours-box').hidden = byId('scale-box').hidden = state.view !== 'heat';
-  byId('cuts-box').hidden = cutsWays.length < 2 || state.view === 'heat' || state.view === 'photo';
+  byId('cuts-box').hidden = cutModes.length < 2 || state.view === 'heat' || state.view === 'photo';
 }
 
-// Scrolls a box sideways until one of its children is in sight, right of what covers its left side.
-function bringIn(box, child, covered = 0) {
+// Scrolls a box sideways until a child is visible to the right of its covered left part.
+function scrollIntoSight(box, child, covered = 0) {
   const from = child.offsetLeft - covered - 8, to = child.offsetLeft + child.offsetWidth + 8;
   if (box.scrollLeft > from) box.scrollLeft = from;
   else if (box.scrollLeft + box.clientWidth < to) box.scrollLeft = to - box.clientWidth;
@@ -234,15 +227,15 @@ function drawStrip() {
 function markStrip() {
   for (const tr of byId('strip').rows) [...tr.cells].forEach((cell, i) => cell.classList.toggle('on', i - 1 === state.layer));
   const head = byId('strip').rows[0].cells;
-  bringIn(byId('strip').parentNode, head[state.layer + 1], head[0].offsetWidth);
+  scrollIntoSight(byId('strip').parentNode, head[state.layer + 1], head[0].offsetWidth);
 }
 
 // ---- predictions ----------------------------------------------------------------------------------
 
 function drawAnswers() {
-  const picture = viz.photo(state.photo);
-  const runs = [{ label: 'dense', ...picture.dense, tokens: [] }, ...cards.map((card) => [card, rowOf(card)]).filter(([, row]) => row >= 0)
-    .map(([card, row]) => ({ label: labelOf(card), policy: data.rows[row].policy, ...picture.rows[row] }))];
+  const photo = viz.photo(state.photo);
+  const runs = [{ label: 'dense', ...photo.dense, tokens: [] }, ...cards.map((card) => [card, rowOf(card)]).filter(([, row]) => row >= 0)
+    .map(([card, row]) => ({ label: labelOf(card), policy: data.rows[row].policy, ...photo.rows[row] }))];
   const names = new Map();
   for (const run of runs) for (const [index, name, p] of run.top) names.set(index, { name, p: Math.max(p, names.get(index)?.p ?? 0) });
   const order = [...names].sort((a, b) => b[1].p - a[1].p).filter(([, { p }], i) => i < 2 || p >= 0.001).slice(0, 8);
@@ -255,7 +248,7 @@ function drawAnswers() {
   };
   const line = (name, text) => make('tr', { className: 'sum' }, make('th', { textContent: name, scope: 'row' }), ...runs.map((r) => make('td', { textContent: text(r) })));
   const body = order.map(([index, { name }]) => make('tr', {}, make('th', { textContent: name, scope: 'row' }), ...runs.map((r) => cell(r, index))));
-  body.push(line('GMACs', (r) => gmacs(r.total) + (r.tokens.length ? ` (${percent(r.total / picture.dense.total)})` : '')));
+  body.push(line('GMACs', (r) => gmacs(r.total) + (r.tokens.length ? ` (${percent(r.total / photo.dense.total)})` : '')));
   if (runs.some((r) => r.ms)) body.push(line('ms', (r) => (r.ms ? r.ms.toFixed(1) : '–')));
   if (!order.length) { // a model without classes
     byId('answers-title').textContent = 'Costs';
@@ -269,7 +262,7 @@ function drawAnswers() {
 // ---- attention ------------------------------------------------------------------------------------
 
 function drawHeads() {
-  const picture = viz.photo(state.photo), a = picture.attention;
+  const photo = viz.photo(state.photo), a = photo.attention;
   byId('attention').hidden = !a;
   if (!a) return;
   const place = (p) => `patch ${Math.floor(p / GRID)}, ${p % GRID}`, layer = data.layers[state.layer];
@@ -280,7 +273,7 @@ function drawHeads() {
   const rows = [[`from ${query}`, a.rows, a.query], [`to ${place(a.token)}`, a.columns, a.token]];
   const cellOf = (values, mark) => {
     const canvas = make('canvas'), sorted = [...values].sort((x, y) => x - y), ctx = viz.fit(canvas, 110);
-    viz.drawHeat(ctx, picture, values, sorted[Math.floor(0.01 * P)], sorted[Math.floor(0.99 * P)], state.colours);
+    viz.drawHeat(ctx, photo, values, sorted[Math.floor(0.01 * P)], sorted[Math.floor(0.99 * P)], state.colours);
     if (mark >= 0) viz.drawMark(ctx, [mark]);
     return make('td', {}, canvas);
   };
@@ -326,12 +319,12 @@ function change(by = {}) {
   drawCards();
   drawLegend();
   if (isAll || differs('photo', 'view', 'order', 'keep', 'cuts', 'colours', 'scale', 'rows')) drawStrip(); else markStrip();
-  if (isAll || differs('photo')) bringIn(byId('photos'), byId('photos').children[state.photo]);
+  if (isAll || differs('photo')) scrollIntoSight(byId('photos'), byId('photos').children[state.photo]);
   if (isAll || differs('photo', 'order', 'keep', 'cuts')) drawAnswers();
   if (isAll || differs('photo', 'layer', 'colours')) drawHeads();
   patch.refresh();
   clearTimeout(waiting);
-  waiting = setTimeout(keepAddress, 200);
+  waiting = setTimeout(writeAddress, 200);
 }
 
 function play() {
@@ -357,12 +350,12 @@ function listen() {
   });
   all(document, '#photos button').forEach((b, i) => b.addEventListener('click', () => change({ photo: i })));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readTheme(); change(); });
-  addEventListener('hashchange', () => { takeAddress(); change(); });
+  addEventListener('hashchange', () => { readAddress(); change(); });
   let width = innerWidth;
   addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; layOut(); change(); } });
 }
 
-const patch = vizPatch({ state, cards, shown, labelOf, mapOf, stepOf, make, drawCards, change });
+const patch = vizPatch({ state, cards, shown, labelOf, mapOf, stepOf, drawCards, change });
 
 async function start() {
   await Promise.all(all(document, '#photos img').map((image) => image.decode()));
@@ -372,8 +365,8 @@ async function start() {
   byId('keep-box').hidden = data.keeps.length < 2;
   byId('layer-box').hidden = data.layers.length < 2;
   byId('rows').hidden = norms.length < 2;
-  byId('cuts').append(...cutsWays.map(([value, text]) => make('option', { value, textContent: text })));
-  takeAddress();
+  byId('cuts').append(...cutModes.map(([value, text]) => make('option', { value, textContent: text })));
+  readAddress();
   readTheme();
   listen();
   document.body.classList.add('ready');

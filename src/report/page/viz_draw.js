@@ -1,6 +1,6 @@
-// viz_draw.js - what the page knows and how its pictures are drawn. SPDX-License-Identifier: Apache-2.0
+// viz_draw.js - the data of the viz page and how its canvases are drawn. SPDX-License-Identifier: Apache-2.0
 // Numbers come as JSON, long lists as base64 of little-endian floats or 16-bit integers. Ranks, mean
-// colours and steps are worked out here, once per photo, when it is first looked at.
+// colours and steps are computed here, once per photo, when it is first shown.
 'use strict';
 const viz = (() => {
 const data = JSON.parse(document.getElementById('data').textContent);
@@ -16,7 +16,7 @@ const memo = (make) => {
 
 // ---- numbers --------------------------------------------------------------------------------------
 
-// Place of every patch, 0 = best: larger first, equal ones as they stand, NaN last.
+// Rank of every patch, 0 = best: larger scores first, ties to the lower index, NaN last.
 function ranked(scores) {
   const key = (v) => (Number.isNaN(v) ? -Infinity : v);
   const order = Array.from(scores, (_, p) => p).sort((a, b) => key(scores[b]) - key(scores[a]) || a - b);
@@ -25,7 +25,7 @@ function ranked(scores) {
   return rank;
 }
 
-// One photo, opened: its picture in colour and in grey, mean colours, and everything by map or row.
+// One photo, decoded: its image in colour and in grey, mean colours, and its maps and rows.
 const photo = memo((at) => {
   const of = data.photos[at], image = document.querySelectorAll('#photos img')[at];
   const size = image.naturalWidth, small = pixelsOf(image, size), grey = greyOf(small, size);
@@ -43,7 +43,7 @@ const photo = memo((at) => {
   };
 });
 
-// What a row did, layer by layer. `gone` says where a patch left (2 x layer, + 1 if it was fused).
+// What a row did at each layer. `gone` is where a patch was dropped (2 x layer, + 1 if it was fused).
 function stepsOf(row) {
   const gone = shorts(row.gone);
   let last = null;
@@ -66,7 +66,7 @@ function stepsOf(row) {
   });
 }
 
-// A single cut here, as ranks alone tell: the best `kept` stay.
+// A single cut at this layer, by rank alone: the best `kept` patches stay.
 function previewOf(map, kept) {
   return {
     isPreview: true, isCut: 1, isGone: (p) => map.rank[p] >= kept, isNew: (p) => map.rank[p] >= kept,
@@ -76,19 +76,19 @@ function previewOf(map, kept) {
 
 // ---- pixels ---------------------------------------------------------------------------------------
 
-function sheet(size) {
+function newCanvas(size) {
   const canvas = document.createElement('canvas');
   canvas.width = canvas.height = size;
   return canvas;
 }
 function pixelsOf(image, size) {
-  const ctx = sheet(size).getContext('2d');
+  const ctx = newCanvas(size).getContext('2d');
   ctx.drawImage(image, 0, 0);
   return ctx.getImageData(0, 0, size, size);
 }
-// Under a heat map the photo is grey, so that hues mean scores only.
+// Under a heat map the photo is grey, so that only scores have colours.
 function greyOf(pixels, size) {
-  const canvas = sheet(size), ctx = canvas.getContext('2d'), out = ctx.createImageData(size, size);
+  const canvas = newCanvas(size), ctx = canvas.getContext('2d'), out = ctx.createImageData(size, size);
   for (let i = 0; i < out.data.length; i += 4) {
     const y = 0.2126 * pixels.data[i] + 0.7152 * pixels.data[i + 1] + 0.0722 * pixels.data[i + 2];
     out.data[i] = out.data[i + 1] = out.data[i + 2] = y;
@@ -111,16 +111,16 @@ const colour = {};
 for (const [name, hex] of Object.entries(data.colours)) colour[name] = hex.match(/.{6}/g).map((c) => '#' + c);
 const colourOf = (name, t) => colour[name][Math.round(Math.min(Math.max(t, 0), 1) * (colour[name].length - 1))];
 
-// ---- pictures -------------------------------------------------------------------------------------
+// ---- canvases -------------------------------------------------------------------------------------
 
-// Edges of patches on whole pixels, so that nothing is blurred.
+// Edges of patches are on whole pixels, so that nothing is blurred.
 const edge = (canvas, i) => Math.round(i * canvas.width / GRID);
 function boxOf(canvas, p) {
   const x = edge(canvas, p % GRID), y = edge(canvas, Math.floor(p / GRID));
   return [x, y, edge(canvas, p % GRID + 1) - x, edge(canvas, Math.floor(p / GRID) + 1) - y];
 }
 
-// Lines between patches that `same` does not hold together, and round those that `inside` names.
+// Lines around the patches for which `inside` holds, and between two of them unless `same` holds.
 function outline(ctx, inside, same, width, style) {
   const canvas = ctx.canvas;
   ctx.beginPath();
@@ -138,14 +138,14 @@ function outline(ctx, inside, same, width, style) {
   ctx.stroke();
 }
 
-function drawPhoto(ctx, picture, source) {
+function drawPhoto(ctx, source) {
   ctx.imageSmoothingQuality = 'high';
   ctx.drawImage(source, 0, 0, ctx.canvas.width, ctx.canvas.height);
 }
 
-// values: [P], NaN = left open.
-function drawHeat(ctx, picture, values, low, high, name, strength = 0.7) {
-  drawPhoto(ctx, picture, picture.grey);
+// values: [P]; a NaN is left open.
+function drawHeat(ctx, photo, values, low, high, name, strength = 0.7) {
+  drawPhoto(ctx, photo.grey);
   ctx.globalAlpha = strength;
   for (let p = 0; p < P; p++) {
     if (Number.isNaN(values[p])) continue;
@@ -155,10 +155,10 @@ function drawHeat(ctx, picture, values, low, high, name, strength = 0.7) {
   ctx.globalAlpha = 1;
 }
 
-// What is gone fades into the page; what went just now is still half to be seen.
-function drawMask(ctx, picture, step, theme) {
+// Dropped patches fade into the page; those dropped at this layer are still half visible.
+function drawMask(ctx, photo, step, theme) {
   const px = ctx.canvas.width / 300;
-  drawPhoto(ctx, picture, picture.image);
+  drawPhoto(ctx, photo.image);
   ctx.fillStyle = theme.ground;
   for (let p = 0; p < P; p++) {
     if (!step.isGone(p)) continue;
@@ -173,9 +173,9 @@ function drawMask(ctx, picture, step, theme) {
   if (step.rescued.size) outline(ctx, rescued, () => true, Math.max(1.5, 2.4 * px), theme.rescued);
 }
 
-// Thin lines from corner to corner, so that what is gone is seen on pale and dark photos alike.
+// Thin diagonal lines, so that dropped patches are visible on light and dark photos.
 function hatch(ctx, style) {
-  const side = Math.max(4, Math.round(ctx.canvas.width / 50)), tile = sheet(side).getContext('2d');
+  const side = Math.max(4, Math.round(ctx.canvas.width / 50)), tile = newCanvas(side).getContext('2d');
   tile.strokeStyle = style;
   tile.lineWidth = side / 7;
   tile.beginPath();
@@ -184,8 +184,8 @@ function hatch(ctx, style) {
   return ctx.createPattern(tile.canvas, 'repeat');
 }
 
-// Every token in its mean colour; what is gone is left open.
-function drawMosaic(ctx, picture, step, theme) {
+// Every token in its mean colour; dropped patches are left open.
+function drawMosaic(ctx, photo, step, theme) {
   const px = ctx.canvas.width / 300;
   ctx.fillStyle = theme.ground;
   ctx.fillRect(0, 0, ctx.canvas.width, ctx.canvas.height);
@@ -194,21 +194,21 @@ function drawMosaic(ctx, picture, step, theme) {
   for (let p = 0; p < P; p++) {
     if (step.isGone(p)) continue;
     const members = step.members(p);
-    const mean = [0, 1, 2].map((c) => members.reduce((sum, q) => sum + picture.means[3 * q + c], 0) / members.length);
+    const mean = [0, 1, 2].map((c) => members.reduce((sum, q) => sum + photo.means[3 * q + c], 0) / members.length);
     ctx.fillStyle = `rgb(${mean.map(Math.round).join()})`;
     ctx.fillRect(...boxOf(ctx.canvas, p));
   }
   outline(ctx, (p) => !step.isGone(p), (p, q) => step.group !== null && step.group[p] === step.group[q], Math.max(0.75, px), theme.lines);
 }
 
-// The patch that is looked at, and those in one token with it.
+// Outlines the selected patch, and those in the same token.
 function drawMark(ctx, patches) {
   const px = Math.max(1, ctx.canvas.width / 300), set = new Set(patches);
   outline(ctx, (p) => set.has(p), () => true, 5 * px, '#000b');
   outline(ctx, (p) => set.has(p), () => true, 2.5 * px, '#fff');
 }
 
-// Fits a canvas to its place on the screen and gives its context.
+// Gives a canvas the size of its place on the screen and returns its context.
 function fit(canvas, width) {
   const side = Math.max(1, Math.round(width * Math.min(devicePixelRatio || 1, 3)));
   if (canvas.width !== side) canvas.width = canvas.height = side;

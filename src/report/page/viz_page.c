@@ -74,21 +74,21 @@ static renyi_status check_one(const renyi_viz_result *r, uint32_t i, renyi_error
     if (!p->grid || !p->patch || p->size > MAX_SIZE || p->size != (uint64_t)p->grid * p->patch ||
         r->n_patches != (uint64_t)p->grid * p->grid)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "photo %u: %u pixels, %u patches per side of %u pixels, %u in all: the "
+                       "image %u: %u pixels, %u patches per side of %u pixels, %u in all: the "
                        "numbers contradict each other or exceed %d pixels",
                        i, p->size, p->grid, p->patch, r->n_patches, MAX_SIZE);
     if (r->n_patches > MAX_PATCHES || r->n_blocks > MAX_BLOCKS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                       "photo %u: %u patches in %u blocks; at most %d in %d can be shown", i,
+                       "image %u: %u patches in %u blocks; at most %d in %d can be shown", i,
                        r->n_patches, r->n_blocks, MAX_PATCHES, MAX_BLOCKS);
     if (!r->n_layers || !(r->n_metrics + r->n_norms) || r->n_metrics > RENYI_VIZ_MAX_METRICS ||
         r->n_norms > RENYI_VIZ_MAX_METRICS + RENYI_VIZ_MAX_ORDERS)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "photo %u: %u layers, %u metrics, %u norms; at least one layer and one of "
+                       "image %u: %u layers, %u metrics, %u norms; at least one layer and one of "
                        "the others is needed, at most %d metrics",
                        i, r->n_layers, r->n_metrics, r->n_norms, RENYI_VIZ_MAX_METRICS);
     if (!is_complete(r))
-        return ry_fail(err, RENYI_ERR_ARG, -1, "photo %u: a list or a name in it is NULL", i);
+        return ry_fail(err, RENYI_ERR_ARG, -1, "image %u: a list or a name in it is NULL", i);
     return RENYI_OK;
 }
 
@@ -128,15 +128,15 @@ static renyi_status check_page(const renyi_viz_page *page, renyi_error *err)
                        "renyi_viz_page: struct_size %u, this library knows %zu", page->struct_size,
                        sizeof *page);
     if (!page->n_photos || page->n_photos > RENYI_VIZ_MAX_PHOTOS || !page->photos)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "%u photos; a page shows 1 to %d", page->n_photos,
+        return ry_fail(err, RENYI_ERR_ARG, -1, "%u images; a page shows 1 to %d", page->n_photos,
                        RENYI_VIZ_MAX_PHOTOS);
     for (uint32_t i = 0; i < page->n_photos; i++) {
-        if (!page->photos[i]) return ry_fail(err, RENYI_ERR_ARG, -1, "photo %u is NULL", i);
+        if (!page->photos[i]) return ry_fail(err, RENYI_ERR_ARG, -1, "image %u is NULL", i);
         RY_TRY(check_one(page->photos[i], i, err));
         if (!is_same_kind(page->photos[0], page->photos[i]))
             return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "photo %u has other layers, metrics, keep rates or policies than the "
-                           "first: a page shows the results of one renyi_viz",
+                           "image %u has other layers, metrics, keep rates or policies than the "
+                           "first: a page needs the results of one renyi_viz",
                            i);
     }
     return RENYI_OK;

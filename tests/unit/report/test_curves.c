@@ -1,5 +1,5 @@
-/* test_curves.c - charts and page of training runs from any numbers and names. `test_curves write`
- * puts what the scripts look at in the current folder.
+/* test_curves.c - charts and page of training runs from any numbers and names. `test_curves
+ * write` writes the files that tests/cli/plot_browser.sh reads to the current folder.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/report_fixture.h" /* NASTY */
@@ -23,7 +23,7 @@ typedef struct curves_fixture {
 static curves_fixture fixture; /* too large for the stack */
 
 /* A loss with and without noise, and an accuracy of every epoch. */
-static void fill(uint32_t n)
+static void fill_fixture(uint32_t n)
 {
     curves_fixture *f = &fixture;
     memset(f, 0, sizeof *f);
@@ -62,7 +62,7 @@ static void fill(uint32_t n)
                                       .command = "renyi plot"};
 }
 
-static void spoil(void)
+static void spoil_fixture(void)
 {
     static const double wrong[] = {NAN, INFINITY, -INFINITY, 1e308, -1e308, 0};
     curves_fixture *f = &fixture;
@@ -80,13 +80,6 @@ static void spoil(void)
     f->columns[0].name = NULL;
 }
 
-static size_t count(const char *text, const char *what)
-{
-    size_t n = 0;
-    for (; (text = strstr(text, what)); text += strlen(what)) n++;
-    return n;
-}
-
 static renyi_report_text draw(int is_page)
 {
     renyi_report_text t;
@@ -101,26 +94,27 @@ static renyi_report_text draw(int is_page)
 static void test_lines(void **state)
 {
     (void)state;
-    fill(3);
+    fill_fixture(3);
     renyi_report_text t = draw(0);
-    assert_int_equal(count(t.bytes, "<path class=\"rc-curve c"), 6);
-    assert_int_equal(count(t.bytes, "<path class=\"rc-faint c"), 3);
-    assert_int_equal(count(t.bytes, "<path class=\"rc-dot c"), 3 * EPOCHS); /* few: each is seen */
-    assert_int_equal(count(t.bytes, " rc-d1 r1\""), 2); /* told apart without colour */
-    assert_int_equal(count(t.bytes, ">run 2 <tspan class=\"rc-value\">2.1"), 1);
-    assert_int_equal(count(t.bytes, ">run 3 <tspan class=\"rc-value\">78.00"), 1);
+    assert_int_equal(count_text(t.bytes, "<path class=\"rc-curve c"), 6);
+    assert_int_equal(count_text(t.bytes, "<path class=\"rc-faint c"), 3);
+    assert_int_equal(count_text(t.bytes, "<path class=\"rc-dot c"),
+                     3 * EPOCHS);                            /* few: each is seen */
+    assert_int_equal(count_text(t.bytes, " rc-d1 r1\""), 2); /* told apart without colour */
+    assert_int_equal(count_text(t.bytes, ">run 2 <tspan class=\"rc-value\">2.1"), 1);
+    assert_int_equal(count_text(t.bytes, ">run 3 <tspan class=\"rc-value\">78.00"), 1);
     assert_non_null(strstr(t.bytes, "Means of 9 steps."));
     assert_non_null(strstr(t.bytes, "run 1 ends at 79.00 after 10.00 epochs."));
     assert_non_null(strstr(t.bytes, "prefers-color-scheme:dark"));
     assert_null(strstr(t.bytes, "rc-plot\" data"));
     renyi_report_text_free(&t);
     t = draw(1);
-    assert_int_equal(count(t.bytes, "<path class=\"rc-curve c"),
+    assert_int_equal(count_text(t.bytes, "<path class=\"rc-curve c"),
                      2 * 6 + 3 + 2); /* table, legends */
-    assert_int_equal(count(t.bytes, "<tr data-i="), 3);
-    assert_int_equal(count(t.bytes, "class=\"rc-plot\" data-panel=\"1\""), 2);
-    assert_int_equal(count(t.bytes, "{\"run\":"), 6);
-    assert_int_equal(count(t.bytes, "http://www.w3.org/2000/svg"), count(t.bytes, "://"));
+    assert_int_equal(count_text(t.bytes, "<tr data-i="), 3);
+    assert_int_equal(count_text(t.bytes, "class=\"rc-plot\" data-panel=\"1\""), 2);
+    assert_int_equal(count_text(t.bytes, "{\"run\":"), 6);
+    assert_int_equal(count_text(t.bytes, "http://www.w3.org/2000/svg"), count_text(t.bytes, "://"));
     renyi_report_text_free(&t);
 }
 
@@ -128,7 +122,7 @@ static void test_lines(void **state)
 static void test_gaps(void **state)
 {
     (void)state;
-    fill(1);
+    fill_fixture(1);
     fixture.y[1][0][4] = NAN;
     fixture.report.panels = &fixture.panels[1];
     fixture.report.n_panels = 1;
@@ -140,7 +134,7 @@ static void test_gaps(void **state)
     renyi_report_text_free(&t);
     fixture.top1[0].n = 1;
     t = draw(0);
-    assert_int_equal(count(t.bytes, "<path class=\"rc-dot c"), 1);
+    assert_int_equal(count_text(t.bytes, "<path class=\"rc-dot c"), 1);
     renyi_report_text_free(&t);
     fixture.top1[0].n = 0;
     t = draw(0);
@@ -157,8 +151,8 @@ static void test_nasty(void **state)
     (void)state;
     for (uint32_t n = 2; n <= RUNS; n += RUNS - 2)
         for (int page = 0; page < 2; page++) {
-            fill(n);
-            spoil();
+            fill_fixture(n);
+            spoil_fixture();
             renyi_report_text t = draw(page);
             assert_null(strstr(t.bytes, "<script>alert"));
             assert_null(strstr(t.bytes, "<b a="));
@@ -174,7 +168,7 @@ static void test_nasty(void **state)
 static void test_same_bytes(void **state)
 {
     (void)state;
-    fill(RUNS);
+    fill_fixture(RUNS);
     renyi_report_text a = draw(1), b = draw(1);
     assert_int_equal(a.size, b.size);
     assert_memory_equal(a.bytes, b.bytes, a.size);
@@ -187,7 +181,7 @@ static void test_refused(void **state)
     (void)state;
     renyi_report_text t = {.size = 3};
     renyi_error err;
-    fill(2);
+    fill_fixture(2);
     renyi_report_curves r = fixture.report;
     assert_int_equal(renyi_report_curves_svg(NULL, &r, &err), RENYI_ERR_ARG);
     assert_int_equal(renyi_report_curves_svg(&t, NULL, &err), RENYI_ERR_ARG);
@@ -197,15 +191,15 @@ static void test_refused(void **state)
     r = fixture.report;
     r.n_runs = RUNS + 1;
     assert_int_equal(renyi_report_curves_html(&t, &r, &err), RENYI_ERR_LIMIT);
-    r.n_runs = 1; /* a curve of a run that is not there */
+    r.n_runs = 1; /* a curve of a run that does not exist */
     assert_int_equal(renyi_report_curves_html(&t, &r, &err), RENYI_ERR_ARG);
-    fill(2);
+    fill_fixture(2);
     fixture.panels[0].y_decimals = 7;
     assert_int_equal(renyi_report_curves_svg(&t, &fixture.report, &err), RENYI_ERR_LIMIT);
-    fill(2);
+    fill_fixture(2);
     fixture.loss[0].n = RENYI_REPORT_MAX_CURVE + 1;
     assert_int_equal(renyi_report_curves_svg(&t, &fixture.report, &err), RENYI_ERR_LIMIT);
-    fill(2);
+    fill_fixture(2);
     fixture.columns[1].cells = NULL;
     assert_int_equal(renyi_report_curves_svg(&t, &fixture.report, NULL), RENYI_ERR_ARG);
 }
@@ -213,7 +207,7 @@ static void test_refused(void **state)
 static void test_no_memory(void **state)
 {
     (void)state;
-    fill(3);
+    fill_fixture(3);
     for (int page = 0; page < 2; page++) {
         renyi_status st = RENYI_ERR_NOMEM;
         for (size_t fail_at = 1; st == RENYI_ERR_NOMEM; fail_at++) {
@@ -236,8 +230,8 @@ static int write_files(void)
 {
     static const char *const names[] = {"plain.html", "nasty.html", "many.html", "plain.svg"};
     for (int i = 0; i < 4; i++) {
-        fill(i == 2 ? RUNS : 3);
-        if (i == 1) spoil();
+        fill_fixture(i == 2 ? RUNS : 3);
+        if (i == 1) spoil_fixture();
         renyi_report_text t;
         const renyi_status st = i < 3 ? renyi_report_curves_html(&t, &fixture.report, NULL)
                                       : renyi_report_curves_svg(&t, &fixture.report, NULL);

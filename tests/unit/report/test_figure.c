@@ -1,5 +1,5 @@
-/* test_figure.c - figures as files: sizes, the same bytes again, words, options, memory that is
- * short.
+/* test_figure.c - figures as files: sizes, reproducible bytes, texts, options, failing
+ * allocations.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/figure_fixture.h"
@@ -69,7 +69,7 @@ static void size_of_png(void **state)
         renyi_figure_file f = drawn(renyi_figure_png, &opt);
         renyi_image image;
         assert_int_equal(renyi_image_decode(&image, f.bytes, f.size, NULL, NULL), RENYI_OK);
-        /* Margins, labels, and four columns at least. */
+        /* Margins, labels, and at least four columns. */
         assert_int_equal(image.width, (30 + 64 + 4 * (12 + 64) + 30) * scale);
         assert_true(image.height > 300u * (unsigned)scale);
         assert_int_equal(image.rgb[0], 255);
@@ -100,7 +100,7 @@ static int has_chunk(const renyi_figure_file *png, const char *name)
     return 0;
 }
 
-static void png_says_no_time(void **state)
+static void png_has_no_time(void **state)
 {
     const renyi_figure_options opt = options(RENYI_FIGURE_OVERLAY);
     renyi_figure_file f = drawn(renyi_figure_png, &opt);
@@ -117,7 +117,7 @@ static void *draw_in_thread(void *arg)
     return NULL;
 }
 
-static void threads_do_not_meet(void **state)
+static void threads_are_independent(void **state)
 {
     renyi_figure_file files[3];
     pthread_t threads[3];
@@ -132,9 +132,9 @@ static void threads_do_not_meet(void **state)
     for (int i = 0; i < 3; i++) renyi_figure_free(&files[i]);
 }
 
-/* ---- words --------------------------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------------------------- */
 
-static void words_of_an_overlay(void **state)
+static void texts_of_an_overlay(void **state)
 {
     renyi_figure_options opt = options(RENYI_FIGURE_OVERLAY);
     opt.cell = 200;
@@ -201,15 +201,15 @@ static void terminals(void **state)
     renyi_figure_free(&f);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------- */
 
-static void expect(renyi_figure_options opt, renyi_status status, const char *words)
+static void expect(renyi_figure_options opt, renyi_status status, const char *message)
 {
     const renyi_viz_result *results[] = {&fixture.r};
     renyi_figure_file out;
     renyi_error err = {0};
     assert_int_equal(renyi_figure_png(&out, results, 1, &opt, &err), status);
-    if (!strstr(err.message, words)) fail_msg("'%s' is not in '%s'", words, err.message);
+    if (!strstr(err.message, message)) fail_msg("'%s' is not in '%s'", message, err.message);
     assert_null(out.bytes);
 }
 
@@ -304,9 +304,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(size_of_png, setup),
         cmocka_unit_test_setup(same_bytes_again, setup),
-        cmocka_unit_test_setup(png_says_no_time, setup),
-        cmocka_unit_test_setup(threads_do_not_meet, setup),
-        cmocka_unit_test_setup(words_of_an_overlay, setup),
+        cmocka_unit_test_setup(png_has_no_time, setup),
+        cmocka_unit_test_setup(threads_are_independent, setup),
+        cmocka_unit_test_setup(texts_of_an_overlay, setup),
         cmocka_unit_test_setup(any_bytes_are_text, setup),
         cmocka_unit_test_setup(terminals, setup),
         cmocka_unit_test_setup(bad_options, setup),

@@ -1,4 +1,4 @@
-/* test_figure_cells.c - the colour of single pixels in the pictures of a figure, and colour maps.
+/* test_figure_cells.c - the colours of single pixels in the cells of a figure, and colour maps.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "fixtures/figure_fixture.h"
@@ -8,7 +8,7 @@
 
 #include "test.h"
 
-enum { SIDE = 80, PATCH = SIDE / FIG_GRID }; /* pixels of the picture that is looked at */
+enum { SIDE = 80, PATCH = SIDE / FIG_GRID }; /* of the cell, pixels */
 
 typedef struct cell {
     figure_fixture fixture;
@@ -24,7 +24,7 @@ static cell c;
 
 static const ry_box whole = {0, 0, SIDE, SIDE};
 
-static void begin(renyi_colours colours)
+static void begin_cell(renyi_colours colours)
 {
     c.results[0] = &c.fixture.r;
     c.opt = (renyi_figure_options){.struct_size = sizeof c.opt, .opacity = 1, .colours = colours};
@@ -40,7 +40,7 @@ static void begin(renyi_colours colours)
     assert_false(c.drawing.failed);
 }
 
-static void paint(void)
+static void paint_cell(void)
 {
     uint32_t width, height;
     assert_int_equal(ry_drawing_pixels(&c.drawing, 1, &c.rgb, &width, &height, NULL), RENYI_OK);
@@ -48,7 +48,7 @@ static void paint(void)
     assert_int_equal(height, SIDE);
 }
 
-static void end(void)
+static void end_cell(void)
 {
     ry_free(c.drawing.al, c.rgb);
     ry_canvas_free(&c.canvas);
@@ -61,12 +61,12 @@ static void expect_pixel(uint32_t patch, uint32_t x, uint32_t y, const uint8_t w
     const size_t row = patch / FIG_GRID * PATCH + y, column = patch % FIG_GRID * PATCH + x;
     const uint8_t *seen = c.rgb + (row * SIDE + column) * 3;
     for (int i = 0; i < 3; i++)
-        if (abs(seen[i] - wanted[i]) > 1) /* rounding of the painter */
+        if (abs(seen[i] - wanted[i]) > 1) /* rounding of cairo */
             fail_msg("patch %u pixel %u, %u: %d %d %d instead of %d %d %d", patch, x, y, seen[0],
                      seen[1], seen[2], wanted[0], wanted[1], wanted[2]);
 }
 
-/* Inside, beside the stroke that goes through patches that are gone. */
+/* A pixel inside, beside the diagonal of dropped patches. */
 static void expect_middle(uint32_t patch, const uint8_t wanted[3])
 {
     expect_pixel(patch, PATCH / 2, PATCH / 4, wanted);
@@ -77,13 +77,13 @@ static int luma_of(const uint8_t rgb[3])
     return (299 * rgb[0] + 587 * rgb[1] + 114 * rgb[2] + 500) / 1000;
 }
 
-static void kept_is_clear_and_gone_is_dim(void **state)
+static void kept_is_clear_and_dropped_is_dark(void **state)
 {
     (void)state;
     figure_fill(&c.fixture);
-    begin(RENYI_COLOURS_EVEN);
+    begin_cell(RENYI_COLOURS_EVEN);
     ry_cell_overlay(&c.canvas, &c.fixture.steps[0][1], whole);
-    paint();
+    paint_cell();
     for (uint32_t i = 0; i < FIG_N; i++) {
         uint8_t wanted[3];
         figure_colour(i, wanted);
@@ -99,20 +99,20 @@ static void kept_is_clear_and_gone_is_dim(void **state)
             assert_true(c.rgb[(row * SIDE + column + PATCH / 2) * 3] > wanted[0] + 1);
         }
     }
-    end();
+    end_cell();
 }
 
-static void gone_is_light_in_a_dark_photo(void **state)
+static void dropped_is_light_in_a_dark_image(void **state)
 {
     (void)state;
     figure_fill(&c.fixture);
     memset(c.fixture.rgb, 20, sizeof c.fixture.rgb);
-    begin(RENYI_COLOURS_EVEN);
+    begin_cell(RENYI_COLOURS_EVEN);
     ry_cell_overlay(&c.canvas, &c.fixture.steps[0][0], whole);
-    paint();
+    paint_cell();
     expect_middle(0, (const uint8_t[3]){20, 20, 20});
     expect_middle(3, (const uint8_t[3]){199, 203, 211});
-    end();
+    end_cell();
 }
 
 /* Row 1 rescues patch 4 and fuses column 3; a fused token is no patch. */
@@ -122,9 +122,9 @@ static void rescued_has_an_outline(void **state)
     const uint8_t orange[3] = {255, 154, 31};
     (void)state;
     figure_fill(&c.fixture);
-    begin(RENYI_COLOURS_EVEN);
+    begin_cell(RENYI_COLOURS_EVEN);
     ry_cell_overlay(&c.canvas, &c.fixture.steps[1][0], whole);
-    paint();
+    paint_cell();
     figure_colour(4, clear);
     expect_middle(4, clear);
     expect_pixel(4, PATCH / 2, 0, orange);
@@ -134,26 +134,27 @@ static void rescued_has_an_outline(void **state)
     expect_middle(3, (const uint8_t[3]){(uint8_t)(13 + luma_of(clear) / 4),
                                         (uint8_t)(15 + luma_of(clear) / 4),
                                         (uint8_t)(21 + luma_of(clear) / 4)});
-    end();
+    end_cell();
 }
 
-/* Row 2 at layer 1: patches 0, 1, 2 are one token, column 3 and the rest of column 2 are gone. */
+/* Row 2 at layer 1: patches 0, 1, 2 are one token, column 3 and the rest of column 2 are dropped.
+ */
 static void mosaic_has_mean_colours(void **state)
 {
     const ry_inks ink = ry_inks_of(0);
     (void)state;
     figure_fill(&c.fixture);
-    begin(RENYI_COLOURS_EVEN);
+    begin_cell(RENYI_COLOURS_EVEN);
     ry_cell_mosaic(&c.canvas, &c.fixture.steps[2][1], whole);
-    paint();
+    paint_cell();
     for (uint32_t i = 0; i < 3; i++) expect_middle(i, (const uint8_t[3]){140, 80, 128});
     expect_middle(5, (const uint8_t[3]){140, 110, 128});
     expect_pixel(3, 2, PATCH / 2, (const uint8_t[3]){ink.open.r, ink.open.g, ink.open.b});
-    /* No line inside the token, one round it. */
+    /* No line inside the token, one around it. */
     expect_pixel(0, PATCH - 1, PATCH / 2, (const uint8_t[3]){140, 80, 128});
     const size_t below = ((PATCH - 1) * SIDE + PATCH / 2) * 3;
     assert_true(c.rgb[below + 1] > 100); /* half of a light line */
-    end();
+    end_cell();
 }
 
 static void heat_has_the_colours_of_the_map(void **state)
@@ -165,11 +166,11 @@ static void heat_has_the_colours_of_the_map(void **state)
         c.fixture.score[0][0][7] = NAN;
         c.fixture.score[0][0][6] = -1e30F;
         c.fixture.score[0][0][5] = INFINITY;
-        begin((renyi_colours)map);
+        begin_cell((renyi_colours)map);
         ry_cell_heat(&c.canvas, c.fixture.score[0][0], 0, 15, whole);
-        paint();
+        paint_cell();
         for (uint32_t i = 0; i < FIG_N; i++) {
-            if (i == 5 || i == 7) { /* left open: the photo without colour */
+            if (i == 5 || i == 7) { /* left open: the grey image */
                 figure_colour(i, wanted);
                 memset(wanted, luma_of(wanted), 3);
             } else {
@@ -177,7 +178,7 @@ static void heat_has_the_colours_of_the_map(void **state)
             }
             expect_middle(i, wanted);
         }
-        end();
+        end_cell();
     }
 }
 
@@ -187,12 +188,12 @@ static void equal_scores_are_in_the_middle(void **state)
     (void)state;
     figure_fill(&c.fixture);
     for (int i = 0; i < FIG_N; i++) c.fixture.score[0][0][i] = 3;
-    begin(RENYI_COLOURS_EVEN);
+    begin_cell(RENYI_COLOURS_EVEN);
     ry_cell_heat(&c.canvas, c.fixture.score[0][0], 3, 3, whole);
-    paint();
+    paint_cell();
     renyi_colour(RENYI_COLOURS_EVEN, 0.5, wanted);
     expect_middle(11, wanted);
-    end();
+    end_cell();
 }
 
 /* ---- colour maps --------------------------------------------------------------------------- */
@@ -255,8 +256,8 @@ static void ends_of_a_map(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept_is_clear_and_gone_is_dim),
-        cmocka_unit_test(gone_is_light_in_a_dark_photo),
+        cmocka_unit_test(kept_is_clear_and_dropped_is_dark),
+        cmocka_unit_test(dropped_is_light_in_a_dark_image),
         cmocka_unit_test(rescued_has_an_outline),
         cmocka_unit_test(mosaic_has_mean_colours),
         cmocka_unit_test(heat_has_the_colours_of_the_map),

@@ -1,5 +1,5 @@
-/* test_report.c - fronts, charts and the page from any numbers and names. `test_report write` puts
- * what the scripts look at in the current folder.
+/* test_report.c - fronts, charts and the page from any numbers and names. `test_report write`
+ * writes the files that tests/cli/report*.sh read to the current folder.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/report_fixture.h"
@@ -10,13 +10,6 @@
 static report_fixture fixture; /* too large for the stack */
 
 static const renyi_chart charts[] = {RENYI_CHART_GMACS, RENYI_CHART_MS, RENYI_CHART_TOKENS};
-
-static size_t count(const char *text, const char *what)
-{
-    size_t n = 0;
-    for (; (text = strstr(text, what)); text += strlen(what)) n++;
-    return n;
-}
 
 static renyi_report_text svg(const renyi_report *r, renyi_chart chart)
 {
@@ -44,9 +37,10 @@ static void test_front(void **state)
     static const struct {
         double gmacs, top1;
         uint8_t on;
-    } known[] = {
-        {1, 50, 1}, {2, 60, 1},   {2, 59, 0},  {3, 60, 0},         {2, 60, 1}, /* equals stay */
-        {4, 70, 1}, {NAN, 99, 0}, {0, NAN, 0}, {-INFINITY, 80, 0}, {5, INFINITY, 0}, {0.5, 10, 1}};
+    } known[] = {{1, 50, 1},         {2, 60, 1},       {2, 59, 0},
+                 {3, 60, 0},         {2, 60, 1}, /* equal points both stay */
+                 {4, 70, 1},         {NAN, 99, 0},     {0, NAN, 0},
+                 {-INFINITY, 80, 0}, {5, INFINITY, 0}, {0.5, 10, 1}};
     enum { N = sizeof known / sizeof *known };
     renyi_report_point points[N];
     const renyi_report r = {.struct_size = sizeof r, .n_points = N, .points = points};
@@ -68,7 +62,7 @@ static void test_front(void **state)
     assert_int_equal(renyi_report_front(NULL, RENYI_CHART_MS, on, NULL), RENYI_ERR_ARG);
 }
 
-/* ---- what must be there ---- */
+/* ---- content ---- */
 
 static void test_marks(void **state)
 {
@@ -79,24 +73,26 @@ static void test_marks(void **state)
     assert_int_equal(renyi_report_front(&fixture.report, RENYI_CHART_GMACS, on, NULL), RENYI_OK);
     for (int i = 0; i < 150; i++) n_best += on[i];
     renyi_report_text t = svg(&fixture.report, RENYI_CHART_GMACS);
-    assert_int_equal(count(t.bytes, "<g class=\"rc-m "), 150);
-    assert_int_equal(count(t.bytes, " rc-best"), n_best);
-    assert_int_equal(count(t.bytes, "<path class=\"rc-front\" d=\"M"), 1);
-    assert_int_equal(count(t.bytes, "<path class=\"rc-small c0\" d=\"M"), 3); /* models, legend */
+    assert_int_equal(count_text(t.bytes, "<g class=\"rc-m "), 150);
+    assert_int_equal(count_text(t.bytes, " rc-best"), n_best);
+    assert_int_equal(count_text(t.bytes, "<path class=\"rc-front\" d=\"M"), 1);
+    assert_int_equal(count_text(t.bytes, "<path class=\"rc-small c0\" d=\"M"),
+                     3); /* models, legend */
     assert_non_null(strstr(t.bytes, "GMACs per photo"));
     assert_non_null(strstr(t.bytes, "prefers-color-scheme:dark"));
     assert_non_null(strstr(t.bytes, "</desc>"));
     renyi_report_text_free(&t);
     t = html(&fixture.report);
-    assert_int_equal(count(t.bytes, "<a class=\"rc-m "), 4 * 150); /* two charts, wide and narrow */
-    assert_int_equal(count(t.bytes, "<tr id=\"r"), 150);
-    assert_int_equal(count(t.bytes, "so it is</th>"), 1);
-    assert_int_equal(count(t.bytes, "http://www.w3.org/2000/svg"),
-                     count(t.bytes, "://")); /* no links */
+    assert_int_equal(count_text(t.bytes, "<a class=\"rc-m "),
+                     4 * 150); /* two charts, wide and narrow */
+    assert_int_equal(count_text(t.bytes, "<tr id=\"r"), 150);
+    assert_int_equal(count_text(t.bytes, "so it is</th>"), 1);
+    assert_int_equal(count_text(t.bytes, "http://www.w3.org/2000/svg"),
+                     count_text(t.bytes, "://")); /* no links */
     renyi_report_text_free(&t);
 }
 
-/* No point, one point, points of which nothing can be drawn. */
+/* No point, one point, a point that cannot be drawn. */
 static void test_few(void **state)
 {
     (void)state;
@@ -148,7 +144,7 @@ static void test_size_and_bytes(void **state)
     assert_memory_equal(a.bytes, b.bytes, a.size);
     renyi_report_text_free(&b);
     for (size_t i = 0; i < fixture.report.n_pairs / 2;
-         i++) { /* another order, the other way round */
+         i++) { /* another order, and each pair swapped */
         renyi_report_pair *p = &fixture.pairs[i],
                           *q = &fixture.pairs[fixture.report.n_pairs - 1 - i];
         const renyi_report_pair was = *p;
@@ -163,7 +159,7 @@ static void test_size_and_bytes(void **state)
     renyi_report_text_free(&b);
 }
 
-/* ---- what is refused ---- */
+/* ---- errors ---- */
 
 static void test_refused(void **state)
 {
@@ -194,7 +190,7 @@ static void test_refused(void **state)
     assert_int_equal(renyi_report_html(&t, &r, NULL), RENYI_ERR_ARG);
 }
 
-/* Every allocation may fail: an error, nothing written, nothing kept. */
+/* Whichever allocation fails, there is an error, no text and no leak. */
 static void test_no_memory(void **state)
 {
     (void)state;

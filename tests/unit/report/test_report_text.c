@@ -1,4 +1,4 @@
-/* test_report_text.c - what reports are made of: escaped text, numbers in any locale, round ticks,
+/* test_report_text.c - the parts of reports: escaped text, numbers in any locale, round ticks,
  * short names.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/chart.h"
@@ -14,7 +14,7 @@
 
 #include "test.h"
 
-/* The text so far, and an empty sink again. */
+/* Returns the text so far and empties the sink. */
 static const char *taken(ry_sink *s, char *out, size_t size)
 {
     assert_false(s->failed);
@@ -43,9 +43,10 @@ static void test_escape(void **state)
         {"\xc0\xaf\xf8", "\uFFFD\uFFFD\uFFFD", "\uFFFD\uFFFD\uFFFD"}, /* overlong, impossible */
         {"\xed\xa0\x80", "\uFFFD\uFFFD\uFFFD", "\uFFFD\uFFFD\uFFFD"}, /* half a surrogate pair */
         {"\xf4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD",
-         "\uFFFD\uFFFD\uFFFD\uFFFD"},                              /* beyond Unicode */
-        {"\xef\xbf\xbf", "\uFFFD", "\uFFFD"},                      /* not for XML */
-        {"\xe2\x80\xaegpj.exe", "\uFFFDgpj.exe", "\uFFFDgpj.exe"}, /* turns the writing round */
+         "\uFFFD\uFFFD\uFFFD\uFFFD"},         /* beyond Unicode */
+        {"\xef\xbf\xbf", "\uFFFD", "\uFFFD"}, /* not for XML */
+        {"\xe2\x80\xaegpj.exe", "\uFFFDgpj.exe",
+         "\uFFFDgpj.exe"}, /* changes the writing direction */
         {"\xe2\x80\xa8", "\u2028", "\\u2028"},
         {"", "", ""}};
     ry_sink s = {0};
@@ -107,7 +108,7 @@ static void test_numbers(void **state)
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             assert_string_equal(number(known[i].v, known[i].decimals), known[i].text);
         for (size_t i = 0; !l && i < 3 && !setlocale(LC_ALL, commas[i]); i++)
-            if (i == 2) puts("SKIP: no locale that writes a comma is installed");
+            if (i == 2) puts("SKIP: no locale with a decimal comma is installed");
     }
     assert_int_equal(strlen(number(-DBL_MAX, 6)), 310);
     setlocale(LC_ALL, "C");
@@ -201,7 +202,7 @@ static void test_interval(void **state)
         double low, high;
     } known[] = {{324, 47, 10, 119, -10.273207, -4.467829},
                  {500, 0, 0, 0, -0.390431, 0.390431},
-                 {0, 5, 0, 0, -100, -27.794524} /* cut at -100 */};
+                 {0, 5, 0, 0, -100, -27.794524} /* limited to -100 */};
     for (size_t i = 0; i < 3; i++) {
         const renyi_report_pair p = {.both = known[i].both,
                                      .only_a = known[i].only_a,

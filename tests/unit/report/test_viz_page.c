@@ -1,5 +1,5 @@
-/* test_viz_page.c - the page of pictures from made-up results. `test_viz_page write` puts what
- * tests/cli/viz_browser.sh looks at in the current folder.
+/* test_viz_page.c - the viz page from invented results. `test_viz_page write` writes the files
+ * that tests/cli/viz_browser.sh reads to the current folder.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/report_fixture.h" /* NASTY */
@@ -21,7 +21,7 @@ static renyi_report_text draw(void)
     return t;
 }
 
-/* The numbers of the page, as the script reads them. */
+/* The JSON data of the page. */
 static json_t *data_of(const renyi_report_text *t)
 {
     static const char start[] = "id=\"data\">";
@@ -34,21 +34,14 @@ static json_t *data_of(const renyi_report_text *t)
     return d;
 }
 
-static size_t count(const char *text, const char *what)
-{
-    size_t n = 0;
-    for (; (text = strstr(text, what)); text += strlen(what)) n++;
-    return n;
-}
-
 static void test_content(void **state)
 {
     (void)state;
     viz_fixture_fill(&fixture);
     renyi_report_text t = draw();
-    assert_int_equal(count(t.bytes, "src=\"data:image/png;base64,iVBOR"), VIZ_PHOTOS);
+    assert_int_equal(count_text(t.bytes, "src=\"data:image/png;base64,iVBOR"), VIZ_PHOTOS);
     assert_non_null(strstr(t.bytes, "<h1>What vit_toy looks at, and what it drops</h1>"));
-    assert_int_equal(count(t.bytes, "http://www.w3.org/2000/svg"), count(t.bytes, "://"));
+    assert_int_equal(count_text(t.bytes, "http://www.w3.org/2000/svg"), count_text(t.bytes, "://"));
     json_t *d = data_of(&t), *photo = json_array_get(json_object_get(d, "photos"), 1);
     assert_int_equal(json_array_size(json_object_get(d, "maps")), 5); /* cls, n=4, random; 1, inf */
     assert_int_equal(json_integer_value(json_array_get(json_object_get(d, "norms"), 3)), 4);
@@ -59,7 +52,8 @@ static void test_content(void **state)
     json_t *row = json_array_get(json_object_get(photo, "rows"), VIZ_METRICS);
     json_t *groups = json_object_get(row, "group");
     assert_true(json_is_string(json_array_get(groups, 1)));
-    assert_int_equal(json_integer_value(json_array_get(groups, 2)), 0); /* no cut: as before */
+    assert_int_equal(json_integer_value(json_array_get(groups, 2)),
+                     0); /* no cut: the same as before */
     assert_true(json_is_string(json_array_get(groups, 3)));
     row = json_array_get(json_object_get(photo, "rows"), VIZ_METRICS + 1);
     assert_int_equal(json_array_size(json_array_get(json_object_get(row, "rescued"), 1)), 1);
@@ -76,14 +70,14 @@ static void test_pack(void **state)
     ry_pack_f32(&p, 1.0f);
     ry_pack_f32(&p, -NAN);
     ry_pack_end(&p);
-    ry_pack_end(&p); /* nothing more */
+    ry_pack_end(&p); /* writes nothing more */
     ry_put_bytes(&s, "", 1);
     assert_string_equal(s.bytes, "QUIAAIA/AADAfw==");
     renyi_report_text t = {.bytes = s.bytes};
     renyi_report_text_free(&t);
 }
 
-static void spoil(void)
+static void fill_nasty(void)
 {
     viz_fixture_fill(&fixture);
     fixture.page.title = fixture.page.note = fixture.page.command = NASTY;
@@ -106,7 +100,7 @@ static void spoil(void)
 static void test_nasty(void **state)
 {
     (void)state;
-    spoil();
+    fill_nasty();
     renyi_report_text t = draw();
     assert_null(strstr(t.bytes, "<script>alert"));
     assert_null(strstr(t.bytes, "<b a="));
@@ -115,8 +109,8 @@ static void test_nasty(void **state)
     renyi_report_text_free(&t);
 }
 
-/* The least that there can be: one photo, one layer, one metric, nothing pruned. */
-static void spare(void)
+/* The smallest page: one image, one layer, one metric, nothing pruned. */
+static void fill_smallest(void)
 {
     viz_fixture_fill(&fixture);
     renyi_viz_result *r = &fixture.photos[0].result;
@@ -133,7 +127,7 @@ static void spare(void)
 static void test_spare(void **state)
 {
     (void)state;
-    spare();
+    fill_smallest();
     renyi_report_text t = draw();
     json_t *d = data_of(&t);
     assert_int_equal(json_array_size(json_object_get(d, "rows")), 0);
@@ -173,25 +167,25 @@ static void test_refused(void **state)
     fixture.page.struct_size--;
     refuse("struct_size");
     fixture.page.n_photos = 0;
-    refuse("0 photos");
+    refuse("0 images");
     fixture.results[1] = NULL;
-    refuse("photo 1 is NULL");
+    refuse("image 1 is NULL");
     fixture.photos[1].result.n_patches--;
-    refuse("photo 1: 32 pixels");
+    refuse("image 1: 32 pixels");
     fixture.photos[1].result.n_blocks = 40000;
     refuse("40000 blocks");
     fixture.photos[0].result.n_layers = 0;
     refuse("0 layers");
     fixture.photos[1].result.n_keeps--;
-    refuse("photo 1 has other layers");
+    refuse("image 1 has other layers");
     fixture.photos[1].metrics[2].name = "col n=9";
-    refuse("photo 1 has other layers");
+    refuse("image 1 has other layers");
     fixture.photos[1].sweep[2].policy = "none";
-    refuse("photo 1 has other layers");
+    refuse("image 1 has other layers");
     fixture.photos[0].row_data[1].steps[2].group = NULL;
     refuse("NULL");
     fixture.photos[0].attention.token = VIZ_P;
-    refuse("photo 0: a list");
+    refuse("image 0: a list");
 }
 
 static void test_no_memory(void **state)
@@ -218,8 +212,8 @@ static int write_files(void)
     static const char *const names[] = {"plain.html", "nasty.html", "spare.html"};
     for (int i = 0; i < 3; i++) {
         viz_fixture_fill(&fixture);
-        if (i == 1) spoil();
-        if (i == 2) spare();
+        if (i == 1) fill_nasty();
+        if (i == 2) fill_smallest();
         renyi_report_text t;
         if (renyi_viz_html(&t, &fixture.page, NULL) || write_text(names[i], t)) return 1;
     }
