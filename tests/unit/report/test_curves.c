@@ -80,7 +80,7 @@ static void spoil_fixture(void)
     f->columns[0].name = NULL;
 }
 
-static renyi_report_text draw(int is_page)
+static renyi_report_text draw_curves(int is_page)
 {
     renyi_report_text t;
     renyi_error err;
@@ -95,7 +95,7 @@ static void test_lines(void **state)
 {
     (void)state;
     fill_fixture(3);
-    renyi_report_text t = draw(0);
+    renyi_report_text t = draw_curves(0);
     assert_int_equal(count_text(t.bytes, "<path class=\"rc-curve c"), 6);
     assert_int_equal(count_text(t.bytes, "<path class=\"rc-faint c"), 3);
     assert_int_equal(count_text(t.bytes, "<path class=\"rc-dot c"),
@@ -108,7 +108,7 @@ static void test_lines(void **state)
     assert_non_null(strstr(t.bytes, "prefers-color-scheme:dark"));
     assert_null(strstr(t.bytes, "rc-plot\" data"));
     renyi_report_text_free(&t);
-    t = draw(1);
+    t = draw_curves(1);
     assert_int_equal(count_text(t.bytes, "<path class=\"rc-curve c"),
                      2 * 6 + 3 + 2); /* table, legends */
     assert_int_equal(count_text(t.bytes, "<tr data-i="), 3);
@@ -126,22 +126,22 @@ static void test_gaps(void **state)
     fixture.y[1][0][4] = NAN;
     fixture.report.panels = &fixture.panels[1];
     fixture.report.n_panels = 1;
-    renyi_report_text t = draw(0);
+    renyi_report_text t = draw_curves(0);
     const char *line = strstr(t.bytes, "<path class=\"rc-curve");
     assert_non_null(line);
     const char *end = strchr(line, '>'), *second = strchr(strchr(line, 'M') + 1, 'M');
     assert_true(second && second < end);
     renyi_report_text_free(&t);
     fixture.top1[0].n = 1;
-    t = draw(0);
+    t = draw_curves(0);
     assert_int_equal(count_text(t.bytes, "<path class=\"rc-dot c"), 1);
     renyi_report_text_free(&t);
     fixture.top1[0].n = 0;
-    t = draw(0);
+    t = draw_curves(0);
     assert_non_null(strstr(t.bytes, "nothing is known"));
     renyi_report_text_free(&t);
     fixture.report.n_panels = 0;
-    t = draw(0);
+    t = draw_curves(0);
     assert_non_null(strstr(t.bytes, "no charts"));
     renyi_report_text_free(&t);
 }
@@ -153,7 +153,7 @@ static void test_nasty(void **state)
         for (int page = 0; page < 2; page++) {
             fill_fixture(n);
             spoil_fixture();
-            renyi_report_text t = draw(page);
+            renyi_report_text t = draw_curves(page);
             assert_null(strstr(t.bytes, "<script>alert"));
             assert_null(strstr(t.bytes, "<b a="));
             assert_null(strstr(t.bytes, "\xff"));
@@ -169,7 +169,7 @@ static void test_same_bytes(void **state)
 {
     (void)state;
     fill_fixture(RUNS);
-    renyi_report_text a = draw(1), b = draw(1);
+    renyi_report_text a = draw_curves(1), b = draw_curves(1);
     assert_int_equal(a.size, b.size);
     assert_memory_equal(a.bytes, b.bytes, a.size);
     renyi_report_text_free(&a);

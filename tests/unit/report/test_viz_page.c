@@ -12,7 +12,7 @@
 
 static viz_fixture fixture; /* too large for the stack */
 
-static renyi_report_text draw(void)
+static renyi_report_text draw_page(void)
 {
     renyi_report_text t;
     renyi_error err;
@@ -38,7 +38,7 @@ static void test_content(void **state)
 {
     (void)state;
     viz_fixture_fill(&fixture);
-    renyi_report_text t = draw();
+    renyi_report_text t = draw_page();
     assert_int_equal(count_text(t.bytes, "src=\"data:image/png;base64,iVBOR"), VIZ_PHOTOS);
     assert_non_null(strstr(t.bytes, "<h1>What vit_toy looks at, and what it drops</h1>"));
     assert_int_equal(count_text(t.bytes, "http://www.w3.org/2000/svg"), count_text(t.bytes, "://"));
@@ -101,7 +101,7 @@ static void test_nasty(void **state)
 {
     (void)state;
     fill_nasty();
-    renyi_report_text t = draw();
+    renyi_report_text t = draw_page();
     assert_null(strstr(t.bytes, "<script>alert"));
     assert_null(strstr(t.bytes, "<b a="));
     assert_null(strstr(t.bytes, "\xff"));
@@ -128,7 +128,7 @@ static void test_spare(void **state)
 {
     (void)state;
     fill_smallest();
-    renyi_report_text t = draw();
+    renyi_report_text t = draw_page();
     json_t *d = data_of(&t);
     assert_int_equal(json_array_size(json_object_get(d, "rows")), 0);
     json_decref(d);
@@ -139,7 +139,7 @@ static void test_same_bytes(void **state)
 {
     (void)state;
     viz_fixture_fill(&fixture);
-    renyi_report_text a = draw(), b = draw();
+    renyi_report_text a = draw_page(), b = draw_page();
     assert_int_equal(a.size, b.size);
     assert_memory_equal(a.bytes, b.bytes, a.size);
     renyi_report_text_free(&a);
