@@ -53,12 +53,12 @@ static renyi_status read_labels(renyi_dataset *d, int form, const uint8_t *bytes
                                 renyi_error *e)
 {
     switch (form) {
-    case 'c': return ry_dataset_list(d, "x/list.csv", bytes, n, e);
-    case 'j': return ry_dataset_list(d, "x/list.jsonl", bytes, n, e);
-    case 'p': return ry_dataset_list(d, "x/list.txt", bytes, n, e);
-    case 't': return ry_dataset_truth(d, "truth.txt", bytes, n, e);
-    case 'r': return ry_dataset_real(d, "real.json", bytes, n, e);
-    case 'v': return ry_dataset_valid(d, "valid.txt", bytes, n, e);
+    case 'c': return ry_dataset_list(d, NULL, "x/list.csv", bytes, n, e);
+    case 'j': return ry_dataset_list(d, NULL, "x/list.jsonl", bytes, n, e);
+    case 'p': return ry_dataset_list(d, NULL, "x/list.txt", bytes, n, e);
+    case 't': return ry_dataset_truth(d, NULL, "truth.txt", bytes, n, e);
+    case 'r': return ry_dataset_real(d, NULL, "real.json", bytes, n, e);
+    case 'v': return ry_dataset_valid(d, NULL, "valid.txt", bytes, n, e);
     case 'l': return read_log(bytes, n, e);
     default: return ry_classes_map(&d->classes, "map.txt", bytes, n, e);
     }
@@ -73,7 +73,7 @@ int fuzz_labels(const uint8_t *data, size_t size)
     const renyi_status st = read_labels(d, data[0], data + 1, size - 1, &err);
     if (st && !err.message[0]) abort();
     for (size_t i = 0; i < d->count; i++) {
-        const ry_photo *p = &d->photos[i];
+        const ry_dataset_entry *p = &d->images[i];
         if (p->label != RENYI_NO_CLASS && p->label >= CLASSES) abort();
         for (uint32_t j = 0; j < p->n_right; j++)
             if (p->right[j] >= CLASSES) abort();
@@ -97,13 +97,14 @@ static void check_dataset(const renyi_dataset *d)
     for (uint32_t i = 0; i < d->info.n_classes; i++)
         if (!d->own.names[i]) abort();
     for (size_t i = 0; i < d->count; i++)
-        if (d->photos[i].label >= d->info.n_classes) abort();
+        if (d->images[i].label >= d->info.n_classes) abort();
 }
 
 static renyi_status read_variants(renyi_dataset *d, const char *bytes, size_t n, renyi_error *e)
 {
     static const char names[] = "707-320\nBoeing 717\n";
-    const renyi_status st = ry_dataset_variants(d, "variants.txt", names, sizeof names - 1, e);
+    const renyi_status st =
+        ry_dataset_variants(d, NULL, "variants.txt", names, sizeof names - 1, e);
     return st ? st : ry_dataset_variant_list(d, "images", "test.txt", bytes, n, e);
 }
 
@@ -120,7 +121,7 @@ static renyi_status read_split(renyi_dataset *d, int form, const char *bytes, si
     switch (form) {
     case 'v': return read_variants(d, bytes, n, e);
     case 'c': return read_classnames(d, bytes, n, e);
-    case 'n': return ry_own_read_names(d, "names.txt", bytes, n, e);
+    case 'n': return ry_own_read_names(d, NULL, "names.txt", bytes, n, e);
     default: return ry_dataset_split(d, "images", "split.json", bytes, n, e);
     }
 }

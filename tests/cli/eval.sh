@@ -115,7 +115,7 @@ run 0 eval_toy flat --ground-truth truth --log-samples flat.jsonl
 grep -q '"file":"a.ppm".*"label":3' flat.jsonl && grep -q '"file":"b.ppm".*"label":4' flat.jsonl || fail "ground truth"
 printf 'file,label\nflat/a.ppm,1\nphotos/002/2.ppm,zebra\n' >list.csv
 run 1 eval_toy list.csv
-err_has 'list.csv:3: "zebra" is no class'
+err_has 'list.csv:3: "zebra" is not a class'
 printf 'horse\nzebra\n' >map
 run 0 eval_toy list.csv --class-map map --json
 json 'd["results"][0]["images"] == 2'

@@ -1,4 +1,4 @@
-/* classes.c - see classes.h.
+/* classes.c - finds classes by index, WordNet id or name, and reads class map files.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/data/classes.h"
 
@@ -9,20 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- names --------------------------------------------------------------------------------- */
+
 static char fold(char c)
 {
     if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
     return c == '_' ? ' ' : c;
 }
 
-/* Order of a folded name and a word as it stands. */
-static int compare_folded(ry_text folded, ry_text word)
+/* Byte order of a folded name and a text that is not folded yet. */
+static int compare_folded(ry_text folded, ry_text text)
 {
-    for (size_t i = 0; i < folded.n && i < word.n; i++) {
-        const unsigned char a = (unsigned char)folded.at[i], b = (unsigned char)fold(word.at[i]);
+    for (size_t i = 0; i < folded.n && i < text.n; i++) {
+        const unsigned char a = (unsigned char)folded.at[i], b = (unsigned char)fold(text.at[i]);
         if (a != b) return a < b ? -1 : 1;
     }
-    return (folded.n > word.n) - (folded.n < word.n);
+    return (folded.n > text.n) - (folded.n < text.n);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -42,7 +44,7 @@ renyi_status ry_class_names_add(ry_classes *c, ry_class_names *names, ry_text na
     return RENYI_OK;
 }
 
-/* Equal names become one; it means no class if they meant different ones. */
+/* Equal names become one entry, which has no class if theirs differ. */
 void ry_class_names_sort(ry_class_names *names)
 {
     size_t kept = 0;
@@ -57,21 +59,20 @@ void ry_class_names_sort(ry_class_names *names)
     names->count = kept;
 }
 
-static uint32_t find_name(const ry_class_names *names, ry_text word)
+static int compare_key(const void *key, const void *item)
 {
-    for (size_t low = 0, high = names->count; low < high;) {
-        const size_t middle = low + (high - low) / 2;
-        const int order = compare_folded(names->items[middle].name, word);
-        if (order == 0) return names->items[middle].index;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return RENYI_NO_CLASS;
+    return -compare_folded(((const ry_class_name *)item)->name, *(const ry_text *)key);
 }
 
-/* "tench, Tinca tinca" is known by all of it and by each part. */
+static uint32_t find_name(const ry_class_names *names, ry_text text)
+{
+    const ry_class_name *found =
+        names->count ? bsearch(&text, names->items, names->count, sizeof *names->items, compare_key)
+                     : NULL;
+    return found ? found->index : RENYI_NO_CLASS;
+}
+
+/* "tench, Tinca tinca" can be found by the whole label and by each part. */
 static renyi_status add_synonyms(ry_classes *c, const char *label, uint32_t index, renyi_error *err)
 {
     RY_TRY(ry_class_names_add(c, &c->own, ry_text_of(label), index, err));
@@ -106,28 +107,45 @@ void ry_classes_free(ry_classes *c)
     *c = (ry_classes){0};
 }
 
-renyi_class_rule ry_classes_find(const ry_classes *c, ry_text word, uint32_t *out)
+renyi_class_rule ry_classes_find(const ry_classes *c, ry_text text, uint32_t *out)
 {
     uint32_t index;
-    word = ry_text_trim(word);
-    if ((index = find_name(&c->map, word)) < c->n) {
+    text = ry_text_trim(text);
+    if ((index = find_name(&c->map, text)) < c->n) {
         *out = index;
         return RENYI_CLASS_BY_MAP;
     }
-    if (ry_text_number(word, &index)) {
+    if (ry_text_number(text, &index)) {
         if (index >= c->n) return RENYI_CLASS_UNKNOWN;
         *out = index;
         return RENYI_CLASS_BY_INDEX;
     }
-    if (c->n == RY_IMAGENET_CLASSES && (index = ry_imagenet_index(word)) < c->n) {
+    if (c->n == RY_IMAGENET_CLASSES && (index = ry_imagenet_index(text)) < c->n) {
         *out = index;
         return RENYI_CLASS_BY_WNID;
     }
-    if ((index = find_name(&c->own, word)) < c->n) {
+    if ((index = find_name(&c->own, text)) < c->n) {
         *out = index;
         return RENYI_CLASS_BY_NAME;
     }
     return RENYI_CLASS_UNKNOWN;
+}
+
+static int compare_classes(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+uint32_t ry_class_search(const uint32_t *sorted, uint32_t n, uint32_t class)
+{
+    const uint32_t *found = n ? bsearch(&class, sorted, n, sizeof *sorted, compare_classes) : NULL;
+    return found ? (uint32_t)(found - sorted) : RENYI_NO_CLASS;
+}
+
+void ry_class_sort(uint32_t *classes, size_t n)
+{
+    if (n) qsort(classes, n, sizeof *classes, compare_classes);
 }
 
 uint32_t renyi_imagenet_class(const char *wnid)
@@ -157,20 +175,20 @@ renyi_status ry_no_classifier(const renyi_model_info *info, renyi_error *err)
     const int clip = strcmp(info->family, "clip") == 0;
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%.120s has no classifier; %s",
                    info->architecture,
-                   clip ? "'renyi zeroshot' (renyi_model_zeroshot) makes one of class names"
+                   clip ? "'renyi zeroshot' (renyi_model_zeroshot) makes one from class names"
                         : "'renyi embed' gives its embeddings (RENYI_OUTPUT_EMBEDDING)");
 }
 
-/* ---- class_map ---- */
+/* ---- class map files ----------------------------------------------------------------------- */
 
-/* What is being read, for messages. */
+/* The file that is being read, for messages. */
 typedef struct source {
     ry_classes *classes;
     const char *file;
     uint64_t line; /* 0 = JSON, which has none */
 } source;
 
-static renyi_status add(const source *s, ry_text name, uint64_t index, renyi_error *err)
+static renyi_status add_name(const source *s, ry_text name, uint64_t index, renyi_error *err)
 {
     ry_classes *c = s->classes;
     if (index >= c->n)
@@ -181,48 +199,29 @@ static renyi_status add(const source *s, ry_text name, uint64_t index, renyi_err
     return ry_class_names_add(c, &c->map, name, (uint32_t)index, err);
 }
 
-/* Cut the last word off a line: "name of class 12" -> "name of class", "12". Blanks, tabs and a
- * comma part them. */
-static int split_last(ry_text line, ry_text *head, ry_text *last)
-{
-    size_t at = line.n;
-    while (at && line.at[at - 1] != ' ' && line.at[at - 1] != '\t' && line.at[at - 1] != ',') at--;
-    if (!at) return 0;
-    *last = (ry_text){line.at + at, line.n - at};
-    while (at && (line.at[at - 1] == ' ' || line.at[at - 1] == '\t' || line.at[at - 1] == ','))
-        at--;
-    *head = (ry_text){line.at, at};
-    return head->n > 0;
-}
-
-static ry_text first_word(ry_text line, ry_text *rest)
-{
-    size_t n = 0;
-    while (n < line.n && line.at[n] != ' ' && line.at[n] != '\t') n++;
-    *rest = ry_text_trim((ry_text){line.at + n, line.n - n});
-    return (ry_text){line.at, n};
-}
-
 typedef enum map_form {
-    ONE_NAME,   /* a line: its number is the class */
+    ONE_NAME,   /* one name a line: the number of the line is the class */
     NAME_INDEX, /* "name 12" */
-    WNID_NAMES, /* "n01440764 tench, Tinca tinca": the line's number is the class */
-    DEVKIT      /* "n02119789 1 kit_fox": the devkit's number stands for the WordNet id */
+    WNID_NAMES, /* "n01440764 tench, Tinca tinca": the number of the line is the class */
+    DEVKIT      /* "n02119789 1 kit_fox": the devkit's number is another name of the WordNet id */
 } map_form;
 
-/* The form in which every line can be read; the most telling first. */
+/* The form that fits every line; the most specific form first. */
 static map_form find_form(const void *bytes, size_t size)
 {
     int devkit = 1, wnids = 1, indices = 1;
     ry_lines l = ry_lines_of(bytes, size);
     uint32_t number;
-    for (ry_text line, rest, head, last; ry_lines_next(&l, &line);) {
+    for (ry_text line, rest, first, second, head, last; ry_lines_next(&l, &line);) {
         line = ry_text_trim(line);
         if (!line.n) continue;
-        const int is_wnid = ry_imagenet_index(first_word(line, &rest)) != RENYI_NO_CLASS && rest.n;
-        devkit &= is_wnid && ry_text_number(first_word(rest, &head), &number) && head.n;
+        rest = line;
+        ry_text_next_word(&rest, &first);
+        const int is_wnid = ry_imagenet_index(first) != RENYI_NO_CLASS && rest.n;
+        ry_text_next_word(&rest, &second);
+        devkit &= is_wnid && ry_text_number(second, &number) && rest.n;
         wnids &= is_wnid;
-        indices &= split_last(line, &head, &last) && ry_text_number(last, &number);
+        indices &= ry_text_split_last(line, " \t,", &head, &last) && ry_text_number(last, &number);
     }
     return devkit ? DEVKIT : indices ? NAME_INDEX : wnids ? WNID_NAMES : ONE_NAME;
 }
@@ -230,23 +229,26 @@ static map_form find_form(const void *bytes, size_t size)
 static renyi_status add_line(const source *s, map_form form, ry_text line, uint64_t place,
                              renyi_error *err)
 {
-    ry_text head, last, rest;
+    ry_text head, last, first, rest = line;
     uint32_t number = 0;
     switch (form) {
     case NAME_INDEX:
-        if (!split_last(line, &head, &last) || !ry_text_number(last, &number)) break;
-        return add(s, head, number, err);
+        if (!ry_text_split_last(line, " \t,", &head, &last) || !ry_text_number(last, &number))
+            break;
+        return add_name(s, head, number, err);
     case WNID_NAMES:
-        RY_TRY(add(s, first_word(line, &rest), place, err));
-        return add(s, rest, place, err);
+        ry_text_next_word(&rest, &first);
+        RY_TRY(add_name(s, first, place, err));
+        return add_name(s, rest, place, err);
     case DEVKIT:
-        head = first_word(line, &rest);
-        number = ry_imagenet_index(head);
-        RY_TRY(add(s, head, number, err));
-        return add(s, first_word(rest, &last), number, err);
+        ry_text_next_word(&rest, &first);
+        number = ry_imagenet_index(first);
+        RY_TRY(add_name(s, first, number, err));
+        ry_text_next_word(&rest, &first);
+        return add_name(s, first, number, err);
     case ONE_NAME: break;
     }
-    return add(s, line, place, err);
+    return add_name(s, line, place, err);
 }
 
 static renyi_status read_lines(source *s, const void *bytes, size_t size, renyi_error *err)
@@ -269,15 +271,15 @@ static renyi_status add_member(const source *s, const char *key, const json_t *v
 {
     uint32_t index;
     if (json_is_integer(value) && json_integer_value(value) >= 0)
-        return add(s, ry_text_of(key), (uint64_t)json_integer_value(value), err);
+        return add_name(s, ry_text_of(key), (uint64_t)json_integer_value(value), err);
     if (!ry_text_number(ry_text_of(key), &index))
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        "%s: \"%.80s\": wanted {\"name\": index} or {\"index\": \"name\"}", s->file,
                        key);
-    if (json_is_string(value)) return add(s, ry_text_of(json_string_value(value)), index, err);
+    if (json_is_string(value)) return add_name(s, ry_text_of(json_string_value(value)), index, err);
     for (size_t i = 0; i < json_array_size(value); i++) {
         const char *name = json_string_value(json_array_get(value, i));
-        if (name) RY_TRY(add(s, ry_text_of(name), index, err));
+        if (name) RY_TRY(add_name(s, ry_text_of(name), index, err));
     }
     return RENYI_OK;
 }

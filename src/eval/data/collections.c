@@ -1,8 +1,9 @@
-/* collection_list.c - the table of known data sets, read from data/collections.txt, which is inside
- * the library.
- * SPDX-License-Identifier: Apache-2.0 */
+/* collections.c - the table of known data sets (lists/collections.txt, built in), and where one is
+ * on the disk: in the layout of CoOp, of TCA, or just its images. SPDX-License-Identifier:
+ * Apache-2.0 */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "eval/data/collections.h"
+
 #include "base/status.h"
 #include "eval/data/classes.h"
 #include "prune/policy/policy_number.h"
@@ -18,25 +19,16 @@ extern const char ry_collections_txt[];
 
 enum { COLUMNS = 13 };
 
-int ry_next_word(ry_text *rest, ry_text *word)
-{
-    *rest = ry_text_trim(*rest);
-    size_t n = 0;
-    while (n < rest->n && rest->at[n] != ' ') n++;
-    *word = (ry_text){rest->at, n};
-    *rest = (ry_text){rest->at + n, rest->n - n};
-    return n > 0;
-}
-
-static int is_passed_over(char c) { return c == '-' || c == '_' || c == ' '; }
+static int is_ignored(char c) { return c == '-' || c == '_' || c == ' '; }
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
-int ry_same_word(ry_text a, ry_text b)
+/* Are two names equal, without case, '-', '_' and blanks? */
+static int is_same_name(ry_text a, ry_text b)
 {
     for (;;) {
-        while (a.n && is_passed_over(*a.at)) a.at++, a.n--;
-        while (b.n && is_passed_over(*b.at)) b.at++, b.n--;
+        while (a.n && is_ignored(*a.at)) a.at++, a.n--;
+        while (b.n && is_ignored(*b.at)) b.at++, b.n--;
         if (!a.n || !b.n) return a.n == b.n;
         if (lower(*a.at++) != lower(*b.at++)) return 0;
         a.n--, b.n--;
@@ -45,19 +37,19 @@ int ry_same_word(ry_text a, ry_text b)
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-static void take_text(char out[RENYI_COLLECTION_TEXT], ry_text cell)
+static void read_text(char out[RENYI_COLLECTION_TEXT], ry_text cell)
 {
-    const int is_nothing = cell.n == 1 && *cell.at == '-';
-    snprintf(out, RENYI_COLLECTION_TEXT, "%.*s", is_nothing ? 0 : (int)cell.n, cell.at);
+    const int is_empty = cell.n == 1 && *cell.at == '-';
+    snprintf(out, RENYI_COLLECTION_TEXT, "%.*s", is_empty ? 0 : (int)cell.n, cell.at);
 }
 
-static double take_number(ry_text cell)
+static double read_number(ry_text cell)
 {
     double value = 0;
     return ry_read_decimal(cell.at, cell.n, &value) ? value : 0;
 }
 
-static renyi_layout take_layout(ry_text cell)
+static renyi_layout read_layout(ry_text cell)
 {
     if (ry_text_compare(cell, ry_text_of("split")) == 0) return RENYI_LAYOUT_SPLIT;
     if (ry_text_compare(cell, ry_text_of("variants")) == 0) return RENYI_LAYOUT_VARIANTS;
@@ -74,28 +66,28 @@ static void split_columns(ry_text line, ry_text cells[COLUMNS])
     }
 }
 
-/* Columns in the order that the file names. */
+/* The columns are in the order of the header in the file. */
 static void read_line(ry_text line, renyi_collection *out)
 {
     ry_text cells[COLUMNS];
     split_columns(line, cells);
-    *out = (renyi_collection){.layout = take_layout(cells[3]),
+    *out = (renyi_collection){.layout = read_layout(cells[3]),
                               .is_subset = ry_text_compare(cells[3], ry_text_of("subset")) == 0,
-                              .tca_scale = take_number(cells[10]),
-                              .tca_lambda = take_number(cells[11]),
-                              .tca_beta = take_number(cells[12])};
-    take_text(out->name, cells[0]);
-    take_text(out->title, cells[1]);
-    take_text(out->aliases, cells[2]);
+                              .tca_scale = read_number(cells[10]),
+                              .tca_lambda = read_number(cells[11]),
+                              .tca_beta = read_number(cells[12])};
+    read_text(out->name, cells[0]);
+    read_text(out->title, cells[1]);
+    read_text(out->aliases, cells[2]);
     if (!ry_text_number(cells[4], &out->n_classes)) out->n_classes = 0;
-    take_text(out->folder, cells[5]);
-    take_text(out->photos, cells[6]);
-    take_text(out->list, cells[7]);
-    take_text(out->templates, cells[8]);
+    read_text(out->folder, cells[5]);
+    read_text(out->photos, cells[6]);
+    read_text(out->list, cells[7]);
+    read_text(out->templates, cells[8]);
     if (!ry_text_number(cells[9], &out->tca_size)) out->tca_size = 0;
 }
 
-/* Line i of the table, without remarks; 0 = there are not so many. */
+/* Line i of the table, comments not counted; 0 = the table is shorter. */
 static int find_line(size_t i, ry_text *line)
 {
     ry_lines l = ry_lines_of(ry_collections_txt, strlen(ry_collections_txt));
@@ -120,14 +112,14 @@ void renyi_collection_get(size_t i, renyi_collection *out)
 
 /* ---- by name ------------------------------------------------------------------------------- */
 
-static int is_called(const renyi_collection *c, ry_text word)
+static int has_name(const renyi_collection *c, ry_text name)
 {
     ry_text rest = ry_text_of(c->aliases), alias;
-    if (ry_same_word(word, ry_text_of(c->name)) || ry_same_word(word, ry_text_of(c->title)) ||
-        ry_same_word(word, ry_text_of(c->folder)))
+    if (is_same_name(name, ry_text_of(c->name)) || is_same_name(name, ry_text_of(c->title)) ||
+        is_same_name(name, ry_text_of(c->folder)))
         return 1;
-    while (ry_next_word(&rest, &alias))
-        if (ry_same_word(word, alias)) return 1;
+    while (ry_text_next_word(&rest, &alias))
+        if (is_same_name(name, alias)) return 1;
     return 0;
 }
 
@@ -138,16 +130,16 @@ renyi_status renyi_collection_find(const char *word, renyi_collection *out, reny
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_collection_find: NULL argument");
     for (size_t i = 0, n = renyi_collection_count(); i < n; i++) {
         renyi_collection_get(i, out);
-        if (is_called(out, ry_text_of(word))) return RENYI_OK;
+        if (has_name(out, ry_text_of(word))) return RENYI_OK;
         const size_t at = strlen(names);
         snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", out->name);
     }
     *out = (renyi_collection){.n_classes = 0};
-    return ry_fail(err, RENYI_ERR_ARG, -1, "no data set is called \"%.60s\"; there are: %s", word,
+    return ry_fail(err, RENYI_ERR_ARG, -1, "unknown data set \"%.60s\"; known are: %s", word,
                    names);
 }
 
-/* ---- collection_place ---- */
+/* ---- on the disk --------------------------------------------------------------------------- */
 
 static int is_folder(const char *path)
 {
@@ -162,20 +154,13 @@ static int is_file(const char *path)
 }
 
 /* "folder/name", and the folder itself for "."; NULL = no memory */
-static const char *join(ry_pool *pool, const char *folder, ry_text name)
+static const char *join_path(ry_pool *pool, const char *folder, ry_text name)
 {
     if (name.n == 1 && *name.at == '.') return folder;
     return ry_pool_join(pool, ry_text_of(folder), name);
 }
 
-static ry_text last_part(ry_text path)
-{
-    size_t at = path.n;
-    while (at && path.at[at - 1] != '/') at--;
-    return (ry_text){path.at + at, path.n - at};
-}
-
-/* Is there a folder that is named like a class of ImageNet's? */
+/* Is there a folder whose name is a class of ImageNet? */
 static int has_imagenet_folders(const char *path)
 {
     int found = 0;
@@ -191,51 +176,49 @@ static int has_imagenet_folders(const char *path)
     return found;
 }
 
-/* ---- a folder that may be the data set's ---------------------------------------------------- */
-
-/* The first of the folders that c.photos names; with classes in it, where folders are classes. */
-static renyi_status find_photos(ry_place *out, const renyi_collection *c, ry_pool *pool,
+/* The first folder of c->photos that exists, and has class folders if the layout needs them. */
+static renyi_status find_images(ry_place *out, const renyi_collection *c, ry_pool *pool,
                                 renyi_error *err)
 {
     ry_text rest = ry_text_of(c->photos), word;
-    while (ry_next_word(&rest, &word)) {
-        const char *path = join(pool, out->root, word);
+    while (ry_text_next_word(&rest, &word)) {
+        const char *path = join_path(pool, out->root, word);
         if (!path) return ry_fail_nomem(err, word.n);
         if (!is_folder(path)) continue;
         if (c->layout == RENYI_LAYOUT_IMAGENET && !has_imagenet_folders(path)) continue;
-        out->photos = path;
+        out->images = path;
         return RENYI_OK;
     }
     return RENYI_OK;
 }
 
-/* *out is as it was unless the data set is at `root`. */
+/* Sets *out only if the data set is at `root`. */
 static renyi_status try_root(ry_place *out, const renyi_collection *c, const char *root,
                              ry_pool *pool, renyi_error *err)
 {
     ry_place p = {.root = root};
     if (!is_folder(root)) return RENYI_OK;
     if (*c->list) {
-        p.list = join(pool, root, ry_text_of(c->list));
+        p.list = join_path(pool, root, ry_text_of(c->list));
         if (!p.list) return ry_fail_nomem(err, strlen(c->list));
         if (!is_file(p.list)) return RENYI_OK;
     }
-    RY_TRY(find_photos(&p, c, pool, err));
-    if (p.list || p.photos) *out = p;
+    RY_TRY(find_images(&p, c, pool, err));
+    if (p.list || p.images) *out = p;
     return RENYI_OK;
 }
 
-/* The same, and for Aircraft also the folder "data" in it, where its archive has all. */
+/* The same; for Aircraft also in the folder "data", as in its archive. */
 static renyi_status try_folder(ry_place *out, const renyi_collection *c, const char *folder,
                                ry_pool *pool, renyi_error *err)
 {
     RY_TRY(try_root(out, c, folder, pool, err));
     if (out->root || c->layout != RENYI_LAYOUT_VARIANTS) return RENYI_OK;
-    const char *data = join(pool, folder, ry_text_of("data"));
+    const char *data = join_path(pool, folder, ry_text_of("data"));
     return data ? try_root(out, c, data, pool, err) : ry_fail_nomem(err, strlen(folder));
 }
 
-/* `path` itself, and below it the names that people give the folder. */
+/* `path` itself, and the folders below it that have a name of the data set. */
 static renyi_status try_roots(ry_place *out, const renyi_collection *c, const char *path,
                               ry_pool *pool, renyi_error *err)
 {
@@ -243,8 +226,8 @@ static renyi_status try_roots(ry_place *out, const renyi_collection *c, const ch
                              ry_text_of(c->aliases)};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         ry_text rest = names[i], word;
-        while (!out->root && ry_next_word(&rest, &word)) {
-            const char *folder = join(pool, path, word);
+        while (!out->root && ry_text_next_word(&rest, &word)) {
+            const char *folder = join_path(pool, path, word);
             if (!folder) return ry_fail_nomem(err, word.n);
             RY_TRY(try_folder(out, c, folder, pool, err));
         }
@@ -252,10 +235,8 @@ static renyi_status try_roots(ry_place *out, const renyi_collection *c, const ch
     return RENYI_OK;
 }
 
-/* ---- what is wrong -------------------------------------------------------------------------- */
-
-/* A split file that is there, of whatever data set; in byte order, so that messages are stable. */
-static const char *any_split(const char *path, ry_pool *pool)
+/* A split file of any data set: the first in byte order, so that messages are stable. */
+static const char *find_any_split(const char *path, ry_pool *pool)
 {
     static const char prefix[] = "split_zhou_";
     const char *first = NULL;
@@ -272,7 +253,7 @@ static const char *any_split(const char *path, ry_pool *pool)
 static renyi_status fail_absent(const renyi_collection *c, const char *path, ry_pool *pool,
                                 renyi_error *err)
 {
-    const char *other = any_split(path, pool);
+    const char *other = find_any_split(path, pool);
     if (!is_folder(path))
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%.200s: no folder of %s", path, c->title);
     if (*c->list)
@@ -286,35 +267,30 @@ static renyi_status fail_absent(const renyi_collection *c, const char *path, ry_
                    other ? other : "", other ? ", of another data set" : "");
 }
 
-/* The folder of a file, "." without one. */
-static const char *folder_of(const char *path, ry_pool *pool)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash) return ".";
-    return ry_pool_copy(pool, (ry_text){path, slash == path ? 1 : (size_t)(slash - path)});
-}
-
 renyi_status ry_collection_place(ry_place *out, const renyi_collection *c, const char *path,
                                  ry_pool *pool, renyi_error *err)
 {
     *out = (ry_place){0};
     if (is_file(path) && *c->list) {
-        *out = (ry_place){.root = folder_of(path, pool), .list = path};
-        if (!out->root) return ry_fail_nomem(err, strlen(path));
-        RY_TRY(find_photos(out, c, pool, err));
+        const ry_text folder = ry_text_folder(ry_text_of(path));
+        out->root = folder.n ? ry_pool_copy(pool, folder) : ".";
+        out->list = path;
+        if (!out->root) return ry_fail_nomem(err, folder.n);
+        RY_TRY(find_images(out, c, pool, err));
     } else {
         RY_TRY(try_roots(out, c, path, pool, err));
     }
     if (!out->root) return fail_absent(c, path, pool, err);
-    if (!out->photos)
+    if (!out->images)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%.200s: %s is here, but the photos of %s are not: no folder %s", out->root,
-                       last_part(ry_text_of(out->list)).at, c->title, c->photos);
+                       "%.200s: %s is here, but the images of %s are not: no folder %s", out->root,
+                       ry_text_file_name(ry_text_of(out->list)).at, c->title, c->photos);
     return RENYI_OK;
 }
 
-/* ---- which data set is it? ------------------------------------------------------------------ */
+/* ---- guessing ------------------------------------------------------------------------------ */
 
+/* Does the path end with "/name"? *stem: the part before. */
 static int ends_in(ry_text path, ry_text name, ry_text *stem)
 {
     if (path.n <= name.n || path.at[path.n - name.n - 1] != '/' ||
@@ -324,31 +300,31 @@ static int ends_in(ry_text path, ry_text name, ry_text *stem)
     return 1;
 }
 
-/* Is the folder called like the data set, or is it the photos of one that is? */
+/* Does the folder have a name of the data set, or is it the images folder in one that has? */
 static int is_folder_of(const renyi_collection *c, ry_text path)
 {
     ry_text rest = ry_text_of(c->photos), word, stem;
-    while (ry_next_word(&rest, &word)) {
+    while (ry_text_next_word(&rest, &word)) {
         if (word.n == 1 && *word.at == '.')
             stem = path;
         else if (!ends_in(path, word, &stem))
             continue;
-        const ry_text name = last_part(stem);
-        if (ry_same_word(name, ry_text_of(c->name)) || ry_same_word(name, ry_text_of(c->folder)))
+        const ry_text name = ry_text_file_name(stem);
+        if (is_same_name(name, ry_text_of(c->name)) || is_same_name(name, ry_text_of(c->folder)))
             return 1;
     }
-    return ry_same_word(last_part(path), ry_text_of(c->name)) ||
-           ry_same_word(last_part(path), ry_text_of(c->folder));
+    return is_same_name(ry_text_file_name(path), ry_text_of(c->name)) ||
+           is_same_name(ry_text_file_name(path), ry_text_of(c->folder));
 }
 
-/* By its list, or by its folder's name if there are class folders inside. */
-static renyi_status judge(int *is_it, const renyi_collection *c, const char *path, ry_text absolute,
-                          ry_pool *pool, renyi_error *err)
+/* By its list, or by the name of its folder if that has class folders. */
+static renyi_status check_collection(int *is_it, const renyi_collection *c, const char *path,
+                                     ry_text absolute, ry_pool *pool, renyi_error *err)
 {
     ry_place place = {0};
     *is_it = 0;
     if (is_file(path)) {
-        *is_it = *c->list && strcmp(last_part(ry_text_of(path)).at, c->list) == 0;
+        *is_it = *c->list && strcmp(ry_text_file_name(ry_text_of(path)).at, c->list) == 0;
         return RENYI_OK;
     }
     if (!*c->list && !is_folder_of(c, absolute)) return RENYI_OK;
@@ -367,10 +343,11 @@ renyi_status ry_collection_guess(renyi_collection *out, const char *path, ry_poo
     const ry_text whole = ry_text_of(realpath(path, absolute) ? absolute : path);
     for (size_t i = 0, n = renyi_collection_count(); i < n; i++) {
         renyi_collection_get(i, &c);
-        RY_TRY(judge(&is_it, &c, path, whole, pool, err));
+        RY_TRY(check_collection(&is_it, &c, path, whole, pool, err));
         if (is_it && *out->name)
-            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%.160s: is it %s (%s) or %s (%s)? say which",
-                           path, out->title, *out->list ? out->list : out->folder, c.title,
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           "%.160s: this may be %s (%s) or %s (%s); name the data set", path,
+                           out->title, *out->list ? out->list : out->folder, c.title,
                            *c.list ? c.list : c.folder);
         if (is_it) *out = c;
     }

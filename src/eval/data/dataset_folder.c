@@ -1,5 +1,5 @@
-/* dataset_folder.c - photos in folders: DIR/class/... as torchvision's ImageFolder has them, or all
- * in one. Names are taken in byte order, so every machine sees the same list.
+/* dataset_folder.c - lists images in folders: DIR/class/... as for torchvision's ImageFolder, or
+ * all in one. Names are in byte order, so the list is the same on every machine.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 
 enum { MAX_DEPTH = 32, MAX_NAMES = 1 << 24 };
 
-/* A folder on the way down; a link back to one of them is not followed. */
+/* A folder on the path from the top; links back to one of these are not followed. */
 typedef struct level {
     const struct level *above;
     dev_t device;
@@ -22,7 +22,7 @@ typedef struct level {
     unsigned depth;
 } level;
 
-/* What a folder holds: its entries sorted, hidden ones left out. */
+/* The entries of a folder, sorted, without hidden ones. */
 typedef struct entry {
     const char *name;
     int is_folder;
@@ -67,6 +67,14 @@ static renyi_status read_entries(renyi_dataset *d, entries *list, const char *pa
     return st;
 }
 
+static int is_image_name(ry_text name)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp", ".ppm", ".pgm", ".pnm"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (ry_text_ends_with(name, endings[i])) return 1;
+    return 0;
+}
+
 static int is_loop(const level *l)
 {
     for (const level *up = l->above; up; up = up->above)
@@ -74,7 +82,7 @@ static int is_loop(const level *l)
     return 0;
 }
 
-/* All photos at and below root/below ("" = root itself), as class `label`. */
+/* All images at and below root/below ("" = root itself), as class `label`. */
 static renyi_status add_folder(renyi_dataset *d, const char *root, const char *below,
                                uint32_t label, const level *above, renyi_error *err)
 {
@@ -96,7 +104,7 @@ static renyi_status add_folder(renyi_dataset *d, const char *root, const char *b
             st = ry_fail_nomem(err, name.n);
         else if (list.items[i].is_folder)
             st = add_folder(d, root, child, label, &here, err);
-        else if (ry_is_photo_name(name))
+        else if (is_image_name(name))
             st = ry_dataset_add(d, ry_text_of(root), ry_text_of(child), label, err);
     }
     ry_free(&d->al, list.items);
@@ -106,7 +114,7 @@ static renyi_status add_folder(renyi_dataset *d, const char *root, const char *b
 
 /* ---- the class of each folder -------------------------------------------------------------- */
 
-/* ImageFolder's own rule needs as many folders as there are classes, else it would only guess. */
+/* ImageFolder's rule. It is used only if there are as many folders as classes. */
 static renyi_status label_by_order(renyi_dataset *d, const char *path, const entries *folders,
                                    uint32_t *labels, renyi_error *err)
 {
@@ -121,7 +129,7 @@ static renyi_status label_by_order(renyi_dataset *d, const char *path, const ent
     return RENYI_OK;
 }
 
-/* Classes of its own: as dataset_own_folders.c sees them, unless the user has named them. */
+/* By the data set's own classes. */
 static renyi_status label_own(renyi_dataset *d, const char *path, const entries *folders,
                               uint32_t *labels, renyi_error *err)
 {
@@ -133,7 +141,7 @@ static renyi_status label_own(renyi_dataset *d, const char *path, const entries 
     return st;
 }
 
-/* One rule must fit all folders; with a class map all must be known. */
+/* One rule must fit all folders; with a class map all must be in it. */
 static renyi_status label_folders(renyi_dataset *d, const char *path, const entries *folders,
                                   uint32_t *labels, renyi_error *err)
 {
@@ -158,9 +166,9 @@ static int compare_folders(const void *a, const void *b)
                                 : strcmp(x->name, y->name);
 }
 
-/* Which folder is which class, for those who ask later. */
-static renyi_status name_classes(renyi_dataset *d, const entries *folders, const uint32_t *labels,
-                                 renyi_error *err)
+/* For renyi_dataset_class_name. */
+static renyi_status store_folders(renyi_dataset *d, const entries *folders, const uint32_t *labels,
+                                  renyi_error *err)
 {
     const size_t n = folders->count;
     d->folders = ry_pool_take(&d->pool, n * sizeof *d->folders);
@@ -187,13 +195,14 @@ static renyi_status add_classes(renyi_dataset *d, const char *path, const entrie
     for (size_t i = 0; !st && i < folders->count; i++) {
         const size_t before = d->count;
         st = add_folder(d, path, folders->items[i].name, labels[i], &top, err);
-        /* A class that nothing shows would only draw answers to itself. */
+        /* A class without images could only take answers away from the others. */
         if (!st && d->own.is_on && d->count == before)
-            st = ry_fail(err, RENYI_ERR_FORMAT, -1,
-                         "%.200s/%.80s: no photos of this class; remove the folder if it is none",
-                         path, folders->items[i].name);
+            st = ry_fail(
+                err, RENYI_ERR_FORMAT, -1,
+                "%.200s/%.80s: no images of this class; remove the folder if it is not a class",
+                path, folders->items[i].name);
     }
-    if (!st) st = name_classes(d, folders, labels, err);
+    if (!st) st = store_folders(d, folders, labels, err);
     ry_free(&d->al, labels);
     return st;
 }
@@ -206,21 +215,21 @@ static int is_part(const char *folder)
     return 0;
 }
 
-/* Classes of its own need folders, and such that are no parts of a data set. */
-static renyi_status check_own(const char *path, const entries *folders, renyi_error *err)
+/* A data set with own classes needs folders that are not the parts of a data set. */
+static renyi_status check_own_folders(const char *path, const entries *folders, renyi_error *err)
 {
     if (!folders->count)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%.200s: no folders here; wanted one for each class, with its photos", path);
+                       "%.200s: no folders here; wanted one for each class, with its images", path);
     for (size_t i = 0; i < folders->count; i++)
         if (!is_part(folders->items[i].name)) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
                    "%.200s: folders like \"%s\" are parts of a data set, not classes; give one of "
-                   "them",
+                   "these folders",
                    path, folders->items[0].name);
 }
 
-/* DIR/val (or DIR/validation) when DIR holds nothing but the parts of a dataset; else NULL. */
+/* "val" or "validation" if all folders are parts of a data set; else NULL. */
 static const char *validation_part(const entries *folders)
 {
     const char *found = NULL;
@@ -254,7 +263,7 @@ renyi_status ry_dataset_folder(renyi_dataset *d, const char *path, int flat, ren
         st = path ? read_entries(d, &folders, path, &scratch, err) : ry_fail_nomem(err, 0);
         keep_folders(&folders);
     }
-    if (!st && d->own.is_on) st = check_own(path, &folders, err);
+    if (!st && d->own.is_on) st = check_own_folders(path, &folders, err);
     if (!st)
         st = folders.count ? add_classes(d, path, &folders, err)
                            : add_folder(d, path, "", RENYI_NO_CLASS, NULL, err);

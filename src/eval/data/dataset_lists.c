@@ -1,32 +1,160 @@
-/* dataset_labels.c - classes that stand in files of their own: ground truth of a flat folder,
- * ImageNet-ReaL, the classes that may be predicted.
- * SPDX-License-Identifier: Apache-2.0 */
+/* dataset_lists.c - reads lists of images with classes, and files of labels for images: ground
+ * truth, ImageNet-ReaL, classes that can be predicted. SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "eval/data/dataset.h"
-#include "eval/data/text_lines.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-uint32_t ry_imagenet_number(const char *path)
+/* ---- lists of images ----------------------------------------------------------------------- */
+
+static renyi_status add_image(renyi_dataset *d, const char *file, uint64_t line, ry_text name,
+                              ry_text class, renyi_error *err)
+{
+    uint32_t label = RENYI_NO_CLASS;
+    if (!name.n)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s:%llu: no file name", file,
+                       (unsigned long long)line);
+    const renyi_class_rule rule =
+        d->unlabelled ? RENYI_CLASS_UNKNOWN : ry_classes_find(&d->classes, class, &label);
+    if (!rule && !d->unlabelled) return ry_fail_class(d, file, line, class, err);
+    if (!d->count) d->info.rule = rule;
+    return ry_dataset_add(d, ry_text_folder(ry_text_of(file)), name, label, err);
+}
+
+static int is_one_of(ry_text text, const char *const *names)
+{
+    for (; *names; names++)
+        if (strlen(*names) == text.n && strncasecmp(*names, text.at, text.n) == 0) return 1;
+    return 0;
+}
+
+typedef struct columns {
+    size_t file, label;
+} columns;
+
+/* Does the first record name columns? Without a header the first two are file and label. */
+static int read_header(const ry_text *fields, size_t n, columns *out)
+{
+    static const char *const file_names[] = {"file", "filename", "file_name",
+                                             "path", "image",    NULL};
+    static const char *const label_names[] = {"label", "class",       "target",
+                                              "index", "class_index", NULL};
+    int has_file = 0, has_label = 0;
+    for (size_t i = n; i-- > 0;) {
+        const ry_text name = ry_text_trim(fields[i]);
+        if (is_one_of(name, file_names)) out->file = i, has_file = 1;
+        if (is_one_of(name, label_names)) out->label = i, has_label = 1;
+    }
+    if (has_file && has_label) return 1;
+    *out = (columns){0, 1};
+    return 0;
+}
+
+static renyi_status read_csv(renyi_dataset *d, const char *file, const void *bytes, size_t size,
+                             renyi_error *err)
+{
+    ry_csv csv = ry_csv_of(file, bytes, size, &d->pool);
+    ry_text fields[RY_CSV_FIELDS];
+    columns at = {0, 1};
+    size_t n;
+    for (int first = 1;; first = 0) {
+        RY_TRY(ry_csv_next(&csv, fields, &n, err));
+        if (!n) return RENYI_OK;
+        if (first && read_header(fields, n, &at)) continue;
+        if (n <= at.file || n <= at.label)
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           "%s:%llu: %zu columns; wanted a file and its class", file,
+                           (unsigned long long)csv.line, n);
+        RY_TRY(add_image(d, file, csv.line, ry_text_trim(fields[at.file]), fields[at.label], err));
+    }
+}
+
+static renyi_status add_object(renyi_dataset *d, const char *file, uint64_t line, const json_t *o,
+                               renyi_error *err)
+{
+    const char *name = json_string_value(json_object_get(o, "file"));
+    const json_t *label = json_object_get(o, "label");
+    char digits[24];
+    if (!name || (!json_is_integer(label) && !json_is_string(label)))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%s:%llu: wanted {\"file\": \"name\", \"label\": class}", file,
+                       (unsigned long long)line);
+    if (json_is_string(label))
+        return add_image(d, file, line, ry_text_of(name), ry_text_of(json_string_value(label)),
+                         err);
+    snprintf(digits, sizeof digits, "%lld", (long long)json_integer_value(label));
+    return add_image(d, file, line, ry_text_of(name), ry_text_of(digits), err);
+}
+
+static renyi_status read_jsonl(renyi_dataset *d, const char *file, const void *bytes, size_t size,
+                               renyi_error *err)
+{
+    const ry_json_limits limits = {1 << 20, 10000, 8};
+    ry_lines l = ry_lines_of(bytes, size);
+    for (ry_text line; ry_lines_next(&l, &line);) {
+        char where[512];
+        json_t *object;
+        if (!ry_text_trim(line).n) continue;
+        snprintf(where, sizeof where, "%.480s:%llu", file, (unsigned long long)l.number);
+        RY_TRY(ry_json_parse(&object, line.at, line.n, where, &limits, err));
+        const renyi_status st = add_object(d, file, l.number, object, err);
+        json_decref(object);
+        RY_TRY(st);
+    }
+    return RENYI_OK;
+}
+
+/* "name class" lines; the class is the last word, so a name may have blanks. */
+static renyi_status read_pairs(renyi_dataset *d, const char *file, const void *bytes, size_t size,
+                               renyi_error *err)
+{
+    ry_lines l = ry_lines_of(bytes, size);
+    for (ry_text line, name, class; ry_lines_next(&l, &line);) {
+        line = ry_text_trim(line);
+        if (!line.n) continue;
+        ry_text_split_last(line, " \t", &name, &class);
+        RY_TRY(add_image(d, file, l.number, name, class, err));
+    }
+    return RENYI_OK;
+}
+
+renyi_status ry_dataset_list(renyi_dataset *d, const char *images, const char *file,
+                             const void *bytes, size_t size, renyi_error *err)
+{
+    const ry_text name = ry_text_of(file);
+    (void)images;
+    if (ry_text_ends_with(name, ".csv")) return read_csv(d, file, bytes, size, err);
+    if (ry_text_ends_with(name, ".jsonl")) return read_jsonl(d, file, bytes, size, err);
+    if (ry_text_ends_with(name, ".txt")) return read_pairs(d, file, bytes, size, err);
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                   "%s: neither a folder nor a list that ends in .csv, .jsonl or .txt", file);
+}
+
+/* ---- which label belongs to which image ---------------------------------------------------- */
+
+/* Number of an ImageNet validation image, from 1: 293 for ILSVRC2012_val_00000293.JPEG. 0 = the
+ * name is of another kind. */
+static uint32_t imagenet_number(const char *path)
 {
     static const char prefix[] = "ILSVRC2012_val_";
     enum { PREFIX = sizeof prefix - 1, DIGITS = 8 };
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = ry_text_file_name(ry_text_of(path)).at;
     uint32_t number;
     if (strncmp(name, prefix, PREFIX) != 0 || strlen(name + PREFIX) < DIGITS) return 0;
     return ry_text_number((ry_text){name + PREFIX, DIGITS}, &number) ? number : 0;
 }
 
-/* Which of `n` entries, in the order of ImageNet's validation photos or else of the file names,
- * belongs to photo i; RENYI_NO_CLASS = none. */
-static uint32_t entry_of(const renyi_dataset *d, size_t i, size_t n)
+/* Which of `n` labels belongs to image i? They are in the order of ImageNet's validation images, or
+ * else of the file names. RENYI_NO_CLASS = none. */
+static uint32_t label_place(const renyi_dataset *d, size_t i, size_t n)
 {
-    const uint32_t number = ry_imagenet_number(d->photos[i].path);
+    const uint32_t number = imagenet_number(d->images[i].path);
     if (number && number <= n) return number - 1;
     return n == d->count ? (uint32_t)i : RENYI_NO_CLASS;
 }
@@ -34,15 +162,16 @@ static uint32_t entry_of(const renyi_dataset *d, size_t i, size_t n)
 static renyi_status fail_count(const renyi_dataset *d, const char *file, size_t n, size_t i,
                                renyi_error *err)
 {
-    return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "%s: %zu entries for %zu photos, and \"%.80s\" is not numbered like an ImageNet "
-                   "validation photo: which entry is its?",
-                   file, n, d->count, d->photos[i].path + d->photos[i].file_at);
+    return ry_fail(
+        err, RENYI_ERR_FORMAT, -1,
+        "%s: %zu entries for %zu images, and none of them belongs to \"%.80s\" (by order, "
+        "or by its number if it is an ImageNet validation image)",
+        file, n, d->count, d->images[i].path + d->images[i].file_at);
 }
 
 /* ---- ground truth, one class a line -------------------------------------------------------- */
 
-/* The devkit of ILSVRC counts classes from 1 in an order that no model uses. */
+/* ILSVRC's devkit counts classes from 1, in an order that no model uses. */
 static renyi_status check_devkit(const renyi_dataset *d, const char *file, const ry_lines *lines,
                                  renyi_error *err)
 {
@@ -82,11 +211,11 @@ static renyi_status read_column(renyi_dataset *d, const char *file, const void *
         }
     }
     for (size_t i = 0; !st && i < d->count; i++) {
-        const uint32_t at = entry_of(d, i, n);
+        const uint32_t at = label_place(d, i, n);
         if (at == RENYI_NO_CLASS)
             st = fail_count(d, file, n, i, err);
         else
-            d->photos[i].label = labels[at];
+            d->images[i].label = labels[at];
     }
     ry_free(&d->al, labels);
     return st;
@@ -96,45 +225,34 @@ static renyi_status read_column(renyi_dataset *d, const char *file, const void *
 
 static int compare_files(const void *a, const void *b)
 {
-    const ry_photo *x = *(ry_photo *const *)a, *y = *(ry_photo *const *)b;
+    const ry_dataset_entry *x = *(ry_dataset_entry *const *)a, *y = *(ry_dataset_entry *const *)b;
     return strcmp(x->path + x->file_at, y->path + y->file_at);
 }
 
-static ry_photo *find_photo(ry_photo *const *sorted, size_t count, ry_text name)
+static int compare_name(const void *name, const void *item)
 {
-    for (size_t low = 0, high = count; low < high;) {
-        const size_t middle = low + (high - low) / 2;
-        ry_photo *p = sorted[middle];
-        const int order = ry_text_compare(ry_text_of(p->path + p->file_at), name);
-        if (order == 0) return p;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    const ry_dataset_entry *e = *(ry_dataset_entry *const *)item;
+    return ry_text_compare(*(const ry_text *)name, ry_text_of(e->path + e->file_at));
 }
 
-static renyi_status label_photo(renyi_dataset *d, const char *file, uint64_t number, ry_text line,
-                                ry_photo *const *sorted, renyi_error *err)
+static renyi_status label_image(renyi_dataset *d, const char *file, uint64_t number, ry_text line,
+                                ry_dataset_entry *const *sorted, renyi_error *err)
 {
     uint32_t label;
-    size_t cut = line.n;
-    while (cut && !strchr(" \t,", line.at[cut - 1])) cut--;
-    size_t end = cut;
-    while (end && strchr(" \t,", line.at[end - 1])) end--;
-    const ry_text name = {line.at, end}, class = {line.at + cut, line.n - cut};
-    if (!end)
+    ry_text name, class;
+    if (!ry_text_split_last(line, " \t,", &name, &class))
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%s:%llu: \"%.*s\" is neither a class nor a name and its class", file,
+                       "%s:%llu: \"%.*s\" is neither a class nor a name with a class", file,
                        (unsigned long long)number, RY_SHOWN(line));
     const renyi_class_rule rule = ry_classes_find(&d->classes, class, &label);
     if (!rule) return ry_fail_class(d, file, number, class, err);
-    ry_photo *p = find_photo(sorted, d->count, name); /* photos that are not here do no harm */
-    if (p && p->label != RENYI_NO_CLASS && p->label != label)
+    ry_dataset_entry *const *found =
+        d->count ? bsearch(&name, sorted, d->count, sizeof *sorted, compare_name) : NULL;
+    ry_dataset_entry *e = found ? *found : NULL; /* NULL: an image that is not here is no error */
+    if (e && e->label != RENYI_NO_CLASS && e->label != label)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s:%llu: a second class for \"%.*s\"", file,
                        (unsigned long long)number, RY_SHOWN(name));
-    if (p) p->label = label;
+    if (e) e->label = label;
     d->info.rule = rule;
     return RENYI_OK;
 }
@@ -143,27 +261,28 @@ static renyi_status read_named(renyi_dataset *d, const char *file, const void *b
                                renyi_error *err)
 {
     ry_lines l = ry_lines_of(bytes, size);
-    ry_photo **sorted = ry_alloc(&d->al, d->count, sizeof *sorted);
+    ry_dataset_entry **sorted = ry_alloc(&d->al, d->count, sizeof *sorted);
     renyi_status st = sorted ? RENYI_OK : ry_fail_nomem(err, d->count * sizeof *sorted);
-    for (size_t i = 0; !st && i < d->count; i++) sorted[i] = &d->photos[i];
+    for (size_t i = 0; !st && i < d->count; i++) sorted[i] = &d->images[i];
     if (!st && d->count) qsort(sorted, d->count, sizeof *sorted, compare_files);
     for (ry_text line; !st && ry_lines_next(&l, &line);) {
         line = ry_text_trim(line);
-        if (line.n) st = label_photo(d, file, l.number, line, sorted, err);
+        if (line.n) st = label_image(d, file, l.number, line, sorted, err);
     }
     ry_free(&d->al, sorted);
     return st;
 }
 
-renyi_status ry_dataset_truth(renyi_dataset *d, const char *file, const void *bytes, size_t size,
-                              renyi_error *err)
+renyi_status ry_dataset_truth(renyi_dataset *d, const char *images, const char *file,
+                              const void *bytes, size_t size, renyi_error *err)
 {
     ry_lines l = ry_lines_of(bytes, size);
     ry_text first = {"", 0};
     uint32_t class;
+    (void)images;
     while (!first.n && ry_lines_next(&l, &first)) first = ry_text_trim(first);
     if (!first.n) return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: no classes in this file", file);
-    /* 1000 is no class of 1000, but the devkit's: let read_column say so. */
+    /* 1000 is not a class of 1000, but may be one of the devkit: read_column reports it. */
     const int is_class =
         ry_classes_find(&d->classes, first, &class) || ry_text_number(first, &class);
     return is_class ? read_column(d, file, bytes, size, err)
@@ -172,8 +291,8 @@ renyi_status ry_dataset_truth(renyi_dataset *d, const char *file, const void *by
 
 /* ---- ImageNet-ReaL ------------------------------------------------------------------------- */
 
-static renyi_status set_right(renyi_dataset *d, const char *file, ry_photo *p, const json_t *set,
-                              size_t place, renyi_error *err)
+static renyi_status set_right(renyi_dataset *d, const char *file, ry_dataset_entry *e,
+                              const json_t *set, size_t place, renyi_error *err)
 {
     const size_t n = json_array_size(set);
     uint32_t *right = ry_pool_take(&d->pool, (n ? n : 1) * sizeof *right);
@@ -187,46 +306,43 @@ static renyi_status set_right(renyi_dataset *d, const char *file, ry_photo *p, c
                            d->info.n_classes);
         right[i] = (uint32_t)value;
     }
-    p->right = right;
-    p->n_right = (uint32_t)n;
+    e->right = right;
+    e->n_right = (uint32_t)n;
     return RENYI_OK;
 }
 
-renyi_status ry_dataset_real(renyi_dataset *d, const char *file, const void *bytes, size_t size,
-                             renyi_error *err)
+renyi_status ry_dataset_real(renyi_dataset *d, const char *images, const char *file,
+                             const void *bytes, size_t size, renyi_error *err)
 {
     json_t *list;
     renyi_status st = RENYI_OK;
+    (void)images;
     RY_TRY(ry_json_parse(&list, bytes, size, file, NULL, err));
     const size_t n = json_array_size(list); /* 0 for anything but an array */
     for (size_t i = 0; !st && i < d->count; i++) {
-        const uint32_t at = entry_of(d, i, n);
+        const uint32_t at = label_place(d, i, n);
         const json_t *set = json_array_get(list, at);
         if (at == RENYI_NO_CLASS)
             st = fail_count(d, file, n, i, err);
         else if (!json_is_array(set))
-            st = ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: entry %u is no list of classes", file, at);
+            st = ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: entry %u is not a list of classes", file,
+                         at);
         else
-            st = set_right(d, file, &d->photos[i], set, at, err);
+            st = set_right(d, file, &d->images[i], set, at, err);
     }
     json_decref(list);
     d->info.has_real_labels = 1;
     return st;
 }
 
-/* ---- classes that may be predicted --------------------------------------------------------- */
+/* ---- classes that can be predicted --------------------------------------------------------- */
 
-static int compare_classes(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-renyi_status ry_dataset_valid(renyi_dataset *d, const char *file, const void *bytes, size_t size,
-                              renyi_error *err)
+renyi_status ry_dataset_valid(renyi_dataset *d, const char *images, const char *file,
+                              const void *bytes, size_t size, renyi_error *err)
 {
     ry_lines l = ry_lines_of(bytes, size);
     size_t n = 0, capacity = 0;
+    (void)images;
     for (ry_text line; ry_lines_next(&l, &line);) {
         line = ry_text_trim(line);
         if (!line.n) continue;
@@ -242,152 +358,11 @@ renyi_status ry_dataset_valid(renyi_dataset *d, const char *file, const void *by
     d->valid = ry_alloc(&d->al, n, sizeof *d->valid);
     if (!d->valid) return ry_fail_nomem(err, n * sizeof *d->valid);
     memcpy(d->valid, d->valid_order, n * sizeof *d->valid);
-    qsort(d->valid, n, sizeof *d->valid, compare_classes);
+    ry_class_sort(d->valid, n);
     for (size_t i = 1; i < n; i++)
         if (d->valid[i] == d->valid[i - 1])
-            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: class %u twice", file, d->valid[i]);
+            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: class %u is listed twice", file,
+                           d->valid[i]);
     d->info.n_valid = (uint32_t)n;
     return RENYI_OK;
-}
-
-/* ---- dataset_list ---- */
-
-/* Where names are relative to: the list's folder. */
-static ry_text folder_of(const char *file)
-{
-    const char *slash = strrchr(file, '/');
-    return slash ? (ry_text){file, slash == file ? 1 : (size_t)(slash - file)} : (ry_text){"", 0};
-}
-
-static renyi_status add(renyi_dataset *d, const char *file, uint64_t line, ry_text name,
-                        ry_text class, renyi_error *err)
-{
-    uint32_t label = RENYI_NO_CLASS;
-    if (!name.n)
-        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s:%llu: no file name", file,
-                       (unsigned long long)line);
-    const renyi_class_rule rule =
-        d->unlabelled ? RENYI_CLASS_UNKNOWN : ry_classes_find(&d->classes, class, &label);
-    if (!rule && !d->unlabelled) return ry_fail_class(d, file, line, class, err);
-    if (!d->count) d->info.rule = rule;
-    return ry_dataset_add(d, folder_of(file), name, label, err);
-}
-
-/* ---- .csv ---------------------------------------------------------------------------------- */
-
-static int is_one_of(ry_text word, const char *const *words)
-{
-    for (; *words; words++)
-        if (strlen(*words) == word.n && strncasecmp(*words, word.at, word.n) == 0) return 1;
-    return 0;
-}
-
-typedef struct columns {
-    size_t file, label;
-} columns;
-
-/* Does the first record name columns? Without a header the first two are file and label. */
-static int read_header(const ry_text *fields, size_t n, columns *out)
-{
-    static const char *const file_names[] = {"file", "filename", "file_name",
-                                             "path", "image",    NULL};
-    static const char *const label_names[] = {"label", "class",       "target",
-                                              "index", "class_index", NULL};
-    int has_file = 0, has_label = 0;
-    for (size_t i = n; i-- > 0;) {
-        const ry_text name = ry_text_trim(fields[i]);
-        if (is_one_of(name, file_names)) out->file = i, has_file = 1;
-        if (is_one_of(name, label_names)) out->label = i, has_label = 1;
-    }
-    if (has_file && has_label) return 1;
-    *out = (columns){0, 1};
-    return 0;
-}
-
-static renyi_status read_csv(renyi_dataset *d, const char *file, const void *bytes, size_t size,
-                             renyi_error *err)
-{
-    ry_csv csv = ry_csv_of(file, bytes, size, &d->pool);
-    ry_text fields[RY_CSV_FIELDS];
-    columns at = {0, 1};
-    size_t n;
-    for (int first = 1;; first = 0) {
-        RY_TRY(ry_csv_next(&csv, fields, &n, err));
-        if (!n) return RENYI_OK;
-        if (first && read_header(fields, n, &at)) continue;
-        if (n <= at.file || n <= at.label)
-            return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "%s:%llu: %zu columns; a file and its class are needed", file,
-                           (unsigned long long)csv.line, n);
-        RY_TRY(add(d, file, csv.line, ry_text_trim(fields[at.file]), fields[at.label], err));
-    }
-}
-
-/* ---- .jsonl -------------------------------------------------------------------------------- */
-
-static renyi_status add_object(renyi_dataset *d, const char *file, uint64_t line, const json_t *o,
-                               renyi_error *err)
-{
-    const char *name = json_string_value(json_object_get(o, "file"));
-    const json_t *label = json_object_get(o, "label");
-    char digits[24];
-    if (!name || (!json_is_integer(label) && !json_is_string(label)))
-        return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%s:%llu: wanted {\"file\": \"name\", \"label\": class}", file,
-                       (unsigned long long)line);
-    if (json_is_string(label))
-        return add(d, file, line, ry_text_of(name), ry_text_of(json_string_value(label)), err);
-    snprintf(digits, sizeof digits, "%lld", (long long)json_integer_value(label));
-    return add(d, file, line, ry_text_of(name), ry_text_of(digits), err);
-}
-
-static renyi_status read_jsonl(renyi_dataset *d, const char *file, const void *bytes, size_t size,
-                               renyi_error *err)
-{
-    const ry_json_limits limits = {1 << 20, 10000, 8};
-    ry_lines l = ry_lines_of(bytes, size);
-    for (ry_text line; ry_lines_next(&l, &line);) {
-        char where[512];
-        json_t *object;
-        if (!ry_text_trim(line).n) continue;
-        snprintf(where, sizeof where, "%.480s:%llu", file, (unsigned long long)l.number);
-        RY_TRY(ry_json_parse(&object, line.at, line.n, where, &limits, err));
-        const renyi_status st = add_object(d, file, l.number, object, err);
-        json_decref(object);
-        RY_TRY(st);
-    }
-    return RENYI_OK;
-}
-
-/* ---- lines of "name class" ----------------------------------------------------------------- */
-
-static renyi_status read_pairs(renyi_dataset *d, const char *file, const void *bytes, size_t size,
-                               renyi_error *err)
-{
-    ry_lines l = ry_lines_of(bytes, size);
-    for (ry_text line; ry_lines_next(&l, &line);) {
-        line = ry_text_trim(line);
-        if (!line.n) continue;
-        size_t cut = line.n; /* the class is the last word, so a name may have blanks */
-        while (cut && line.at[cut - 1] != ' ' && line.at[cut - 1] != '\t') cut--;
-        RY_TRY(add(d, file, l.number, ry_text_trim((ry_text){line.at, cut}),
-                   (ry_text){line.at + cut, line.n - cut}, err));
-    }
-    return RENYI_OK;
-}
-
-static int ends_with(const char *name, const char *ending)
-{
-    const size_t n = strlen(name), e = strlen(ending);
-    return n > e && strcasecmp(name + n - e, ending) == 0;
-}
-
-renyi_status ry_dataset_list(renyi_dataset *d, const char *file, const void *bytes, size_t size,
-                             renyi_error *err)
-{
-    if (ends_with(file, ".csv")) return read_csv(d, file, bytes, size, err);
-    if (ends_with(file, ".jsonl")) return read_jsonl(d, file, bytes, size, err);
-    if (ends_with(file, ".txt")) return read_pairs(d, file, bytes, size, err);
-    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                   "%s: neither a folder nor a list that ends in .csv, .jsonl or .txt", file);
 }

@@ -1,6 +1,5 @@
-/* dataset_own.c - data sets that say themselves which classes there are and what they are called:
- * known ones in the layouts people have them, and any folder of folders.
- * SPDX-License-Identifier: Apache-2.0 */
+/* dataset_own.c - data sets that define their own classes: known ones in their usual layouts, and
+ * any folder of class folders. SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/mapped_file.h"
@@ -9,9 +8,7 @@
 #include "eval/data/dataset.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,170 +27,8 @@ renyi_status ry_own_name(renyi_dataset *d, uint32_t label, ry_text name, renyi_e
     return d->own.names[label] ? RENYI_OK : ry_fail_nomem(err, name.n);
 }
 
-renyi_status ry_own_check_photos(const renyi_dataset *d, const char *list, renyi_error *err)
-{
-    for (size_t i = 0; i < d->count; i++)
-        if (access(d->photos[i].path, F_OK) == 0) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "%.160s: none of its %zu photos is here, not even %.160s: does the list belong "
-                   "to these photos?",
-                   list, d->count, d->photos[0].path);
-}
+/* ---- class folders ------------------------------------------------------------------------- */
 
-/* ---- lists ----------------------------------------------------------------------------------- */
-
-/* A reader of a file whose photos are below `photos`. */
-typedef renyi_status list_reader(renyi_dataset *d, const char *photos, const char *file,
-                                 const void *bytes, size_t size, renyi_error *err);
-
-static renyi_status read_below(renyi_dataset *d, list_reader *read, const char *photos,
-                               const char *file, renyi_error *err)
-{
-    ry_mapped_file f;
-    RY_TRY(ry_mapped_file_open(&f, file, d->max_list_bytes, err));
-    const renyi_status st = read(d, photos, file, f.data, f.size, err);
-    ry_mapped_file_close(&f);
-    return st;
-}
-
-static renyi_status read_names(renyi_dataset *d, const char *photos, const char *file,
-                               const void *bytes, size_t size, renyi_error *err)
-{
-    (void)photos;
-    return ry_own_read_names(d, file, bytes, size, err);
-}
-
-static renyi_status read_variants(renyi_dataset *d, const char *photos, const char *file,
-                                  const void *bytes, size_t size, renyi_error *err)
-{
-    (void)photos;
-    return ry_dataset_variants(d, file, bytes, size, err);
-}
-
-/* Any other list has classes that only the user's names can tell. */
-static renyi_status read_list(renyi_dataset *d, const char *photos, const char *file,
-                              const void *bytes, size_t size, renyi_error *err)
-{
-    (void)photos;
-    if (d->own.names) return ry_dataset_list(d, file, bytes, size, err);
-    return ry_fail(
-        err, RENYI_ERR_ARG, -1,
-        "%.200s: a list does not say what its classes are called; give their names, one a line",
-        file);
-}
-
-static int is_json(const char *file)
-{
-    const size_t n = strlen(file);
-    return n > 5 && strcasecmp(file + n - 5, ".json") == 0;
-}
-
-/* A split of no known data set: photos are beside it, or in "images" there. */
-static renyi_status read_some_split(renyi_dataset *d, const char *file, renyi_error *err)
-{
-    const char *slash = strrchr(file, '/');
-    const ry_text here = slash ? (ry_text){file, (size_t)(slash - file) + 1} : ry_text_of("./");
-    const char *photos = ry_pool_join(&d->pool, here, ry_text_of("images"));
-    struct stat s;
-    if (!photos) return ry_fail_nomem(err, here.n);
-    if (stat(photos, &s)) photos = ry_pool_copy(&d->pool, here);
-    return photos ? read_below(d, ry_dataset_split, photos, file, err) : ry_fail_nomem(err, here.n);
-}
-
-/* ---- layouts --------------------------------------------------------------------------------- */
-
-static renyi_status read_aircraft(renyi_dataset *d, const ry_place *place, renyi_error *err)
-{
-    const char *names = ry_pool_join(&d->pool, ry_text_of(place->root), ry_text_of("variants.txt"));
-    if (!names) return ry_fail_nomem(err, strlen(place->root));
-    RY_TRY(read_below(d, read_variants, NULL, names, err));
-    return read_below(d, ry_dataset_variant_list, place->photos, place->list, err);
-}
-
-static renyi_status read_collection(renyi_dataset *d, const char *path, renyi_error *err)
-{
-    ry_place place;
-    RY_TRY(ry_collection_place(&place, &d->own.set, path, &d->pool, err));
-    d->own.root = place.root;
-    d->info.collection = d->own.set.name;
-    switch (d->own.set.layout) {
-    case RENYI_LAYOUT_SPLIT:
-        RY_TRY(read_below(d, ry_dataset_split, place.photos, place.list, err));
-        break;
-    case RENYI_LAYOUT_VARIANTS: RY_TRY(read_aircraft(d, &place, err)); break;
-    case RENYI_LAYOUT_IMAGENET: return ry_dataset_folder(d, place.photos, 0, err);
-    }
-    return ry_own_check_photos(d, place.list, err);
-}
-
-static renyi_status read_path(renyi_dataset *d, const char *path, renyi_error *err)
-{
-    struct stat s;
-    if (*d->own.set.name) return read_collection(d, path, err);
-    if (stat(path, &s)) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(s.st_mode)) return ry_dataset_folder(d, path, 0, err);
-    if (!is_json(path)) return read_below(d, read_list, NULL, path, err);
-    RY_TRY(read_some_split(d, path, err));
-    return ry_own_check_photos(d, path, err);
-}
-
-/* ---- all of it ------------------------------------------------------------------------------- */
-
-static renyi_status check_options(const renyi_dataset_options *o, renyi_error *err)
-{
-    if (o->class_map || o->real_labels || o->valid_labels || o->ground_truth || o->n_classes ||
-        o->unlabelled)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "label files, n_classes and unlabelled are for the classes of a model; this "
-                       "data set has classes of its own");
-    return RENYI_OK;
-}
-
-static renyi_status check_model(const renyi_dataset *d, const char *path, const renyi_model *m,
-                                renyi_error *err)
-{
-    renyi_model_info info;
-    if (!m) return RENYI_OK;
-    renyi_model_get_info(m, &info);
-    if (info.n_classes == d->info.n_classes) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_ARG, -1, "%.200s has %u classes, the model %u", path,
-                   d->info.n_classes, info.n_classes);
-}
-
-static renyi_status count_empty(renyi_dataset *d, renyi_error *err)
-{
-    unsigned char *seen = ry_calloc(&d->al, d->info.n_classes, 1);
-    if (!seen) return ry_fail_nomem(err, d->info.n_classes);
-    for (size_t i = 0; i < d->count; i++) seen[d->photos[i].label] = 1;
-    for (uint32_t i = 0; i < d->info.n_classes; i++) d->info.n_empty += !seen[i];
-    ry_free(&d->al, seen);
-    return RENYI_OK;
-}
-
-renyi_status ry_dataset_own(renyi_dataset *d, const char *path, const renyi_model *m,
-                            const renyi_dataset_options *o, renyi_error *err)
-{
-    RY_TRY(check_options(o, err));
-    if (o->class_names) RY_TRY(read_below(d, read_names, NULL, o->class_names, err));
-    if (o->collection && strcmp(o->collection, "auto") == 0)
-        RY_TRY(ry_collection_guess(&d->own.set, path, &d->pool, err));
-    else if (o->collection)
-        RY_TRY(renyi_collection_find(o->collection, &d->own.set, err));
-    RY_TRY(read_path(d, path, err));
-    RY_TRY(check_model(d, path, m, err));
-    return count_empty(d, err);
-}
-
-const char *const *renyi_dataset_names(const renyi_dataset *d, uint32_t *count)
-{
-    const int has_names = d && d->own.names;
-    *count = has_names ? d->info.n_classes : 0;
-    return has_names ? d->own.names : NULL;
-}
-
-/* ---- dataset_own_folders ---- */
-
-/* What a folder's name says. */
 typedef enum folder_kind { NAME, NUMBER, WNID } folder_kind;
 
 static folder_kind kind_of(const char *folder, uint32_t *class)
@@ -205,11 +40,11 @@ static folder_kind kind_of(const char *folder, uint32_t *class)
     return NAME;
 }
 
-/* One kind for all of them, or an error that shows two that differ. classes: [n] */
+/* All folders must be of one kind. Fills classes [n]. */
 static renyi_status find_kind(const renyi_dataset *d, const char *path, const char *const *folders,
                               size_t n, uint32_t *classes, folder_kind *kind, renyi_error *err)
 {
-    static const char *const words[] = {"a name", "a number", "a WordNet id"};
+    static const char *const kinds[] = {"a name", "a number", "a WordNet id"};
     for (size_t i = 0; i < n; i++) {
         const folder_kind now = kind_of(folders[i], &classes[i]);
         if (i == 0) *kind = now;
@@ -218,20 +53,18 @@ static renyi_status find_kind(const renyi_dataset *d, const char *path, const ch
                 err, RENYI_ERR_FORMAT, -1,
                 "%.160s: folder \"%.60s\" is %s, but \"%.60s\" %s: are several data sets "
                 "mixed here?",
-                path, folders[0], words[*kind], folders[i], words[now]);
+                path, folders[0], kinds[*kind], folders[i], kinds[now]);
         if (*d->own.set.name && (now == NAME || classes[i] >= RY_IMAGENET_CLASSES))
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "%.160s: folder \"%.60s\" is no class of %s: wanted WordNet ids "
+                           "%.160s: folder \"%.60s\" is not a class of %s: wanted WordNet ids "
                            "(n01440764) or indices below 1000",
                            path, folders[i], d->own.set.title);
     }
     return RENYI_OK;
 }
 
-/* ---- names of ImageNet's classes ------------------------------------------------------------- */
-
-/* classnames.txt in the folder of the photos or in one of the two above it (in the text of the
- * path: a link may lead elsewhere), or in the data set's; NULL = none. */
+/* classnames.txt in the folder of the images, in one of the two above it (by the text of the path,
+ * links are not resolved), or in the folder of the data set; NULL = none. */
 static renyi_status find_classnames(renyi_dataset *d, const char *path, const char **found,
                                     renyi_error *err)
 {
@@ -255,7 +88,7 @@ static renyi_status find_classnames(renyi_dataset *d, const char *path, const ch
     return RENYI_OK;
 }
 
-/* The first synonym of each: "tench, Tinca tinca" -> "tench". */
+/* The first name of each: "tench, Tinca tinca" -> "tench". */
 static renyi_status use_imagenet_names(renyi_dataset *d, const uint32_t *imagenet, renyi_error *err)
 {
     for (uint32_t i = 0; i < d->info.n_classes; i++) {
@@ -266,7 +99,7 @@ static renyi_status use_imagenet_names(renyi_dataset *d, const uint32_t *imagene
     return RENYI_OK;
 }
 
-/* imagenet: [info.n_classes] ascending, what label 0, 1, ... is */
+/* imagenet: [info.n_classes] ascending, the ImageNet class of each label */
 static renyi_status name_imagenet(renyi_dataset *d, const char *path, const uint32_t *imagenet,
                                   renyi_error *err)
 {
@@ -280,23 +113,17 @@ static renyi_status name_imagenet(renyi_dataset *d, const char *path, const uint
     return st;
 }
 
-static int compare_classes(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Ascending, each once ("6" and "006" are one class); returns how many. */
+/* Sorts and removes repetitions ("6" and "006" are one class). Returns how many are left. */
 static uint32_t sort_once(uint32_t *classes, uint32_t n)
 {
     uint32_t kept = 0;
-    qsort(classes, n, sizeof *classes, compare_classes);
+    ry_class_sort(classes, n);
     for (uint32_t i = 0; i < n; i++)
         if (!kept || classes[kept - 1] != classes[i]) classes[kept++] = classes[i];
     return kept;
 }
 
-/* All 1000, or just those that have a folder: label i is the i-th of them. */
+/* Classes are all 1000, or those that have a folder; label i is the i-th of them. */
 static renyi_status label_imagenet(renyi_dataset *d, const char *path, size_t n,
                                    const uint32_t *classes, uint32_t *labels, renyi_error *err)
 {
@@ -307,17 +134,13 @@ static renyi_status label_imagenet(renyi_dataset *d, const char *path, size_t n,
     for (uint32_t i = 0; i < n_classes; i++) imagenet[i] = is_whole ? i : classes[i];
     n_classes = sort_once(imagenet, n_classes);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t *at =
-            bsearch(&classes[i], imagenet, n_classes, sizeof *imagenet, compare_classes);
-        labels[i] = (uint32_t)(at - imagenet);
+        labels[i] = ry_class_search(imagenet, n_classes, classes[i]);
     }
     renyi_status st = ry_own_start(d, n_classes, err);
     if (!st) st = name_imagenet(d, path, imagenet, err);
     ry_free(&d->al, imagenet);
     return st;
 }
-
-/* ---- all folders ----------------------------------------------------------------------------- */
 
 static renyi_status label_names(renyi_dataset *d, const char *const *folders, size_t n,
                                 uint32_t *labels, renyi_error *err)
@@ -345,10 +168,11 @@ renyi_status ry_own_folders(renyi_dataset *d, const char *path, const char *cons
                      "above the data set?",
                      path, folders[0]);
     else if (!st && kind == NUMBER && !*d->own.set.name)
-        st = ry_fail(err, RENYI_ERR_FORMAT, -1,
-                     "%.160s: folders \"%.20s\", ... are numbers, which say nothing in a sentence: "
-                     "give class names, or the data set (imagenet) if they are its indices",
-                     path, folders[0]);
+        st = ry_fail(
+            err, RENYI_ERR_FORMAT, -1,
+            "%.160s: folders \"%.20s\", ... are numbers, which are no names for a sentence: "
+            "give class names, or the data set (imagenet) if they are its indices",
+            path, folders[0]);
     else if (!st && kind == NAME)
         st = label_names(d, folders, n, labels, err);
     else if (!st) {
@@ -357,4 +181,123 @@ renyi_status ry_own_folders(renyi_dataset *d, const char *path, const char *cons
     }
     ry_free(&d->al, classes);
     return st;
+}
+
+/* At least one of the listed images must exist; if not, the list belongs elsewhere. */
+static renyi_status check_images(const renyi_dataset *d, const char *list, renyi_error *err)
+{
+    for (size_t i = 0; i < d->count; i++)
+        if (access(d->images[i].path, F_OK) == 0) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "%.160s: none of its %zu images is here, not even %.160s: does the list belong "
+                   "to these images?",
+                   list, d->count, d->images[0].path);
+}
+
+/* ---- layouts ------------------------------------------------------------------------------- */
+
+/* Any other list has classes that only the user's names can tell. */
+static renyi_status read_list(renyi_dataset *d, const char *images, const char *file,
+                              const void *bytes, size_t size, renyi_error *err)
+{
+    if (d->own.names) return ry_dataset_list(d, images, file, bytes, size, err);
+    return ry_fail(err, RENYI_ERR_ARG, -1,
+                   "%.200s: a list has no class names; give them in a file, one a line", file);
+}
+
+/* A split of no known data set: its images are beside it, or there in the folder "images". */
+static renyi_status read_other_split(renyi_dataset *d, const char *file, renyi_error *err)
+{
+    const ry_text folder = ry_text_folder(ry_text_of(file));
+    const ry_text here = folder.n ? folder : ry_text_of(".");
+    const char *images = ry_pool_join(&d->pool, here, ry_text_of("images"));
+    struct stat s;
+    if (!images) return ry_fail_nomem(err, here.n);
+    if (stat(images, &s)) images = ry_pool_copy(&d->pool, here);
+    return images ? ry_dataset_read_file(d, ry_dataset_split, images, file, err)
+                  : ry_fail_nomem(err, here.n);
+}
+
+static renyi_status read_aircraft(renyi_dataset *d, const ry_place *place, renyi_error *err)
+{
+    const char *names = ry_pool_join(&d->pool, ry_text_of(place->root), ry_text_of("variants.txt"));
+    if (!names) return ry_fail_nomem(err, strlen(place->root));
+    RY_TRY(ry_dataset_read_file(d, ry_dataset_variants, NULL, names, err));
+    return ry_dataset_read_file(d, ry_dataset_variant_list, place->images, place->list, err);
+}
+
+static renyi_status read_collection(renyi_dataset *d, const char *path, renyi_error *err)
+{
+    ry_place place;
+    RY_TRY(ry_collection_place(&place, &d->own.set, path, &d->pool, err));
+    d->own.root = place.root;
+    d->info.collection = d->own.set.name;
+    switch (d->own.set.layout) {
+    case RENYI_LAYOUT_SPLIT:
+        RY_TRY(ry_dataset_read_file(d, ry_dataset_split, place.images, place.list, err));
+        break;
+    case RENYI_LAYOUT_VARIANTS: RY_TRY(read_aircraft(d, &place, err)); break;
+    case RENYI_LAYOUT_IMAGENET: return ry_dataset_folder(d, place.images, 0, err);
+    }
+    return check_images(d, place.list, err);
+}
+
+static renyi_status read_path(renyi_dataset *d, const char *path, renyi_error *err)
+{
+    struct stat s;
+    if (*d->own.set.name) return read_collection(d, path, err);
+    if (stat(path, &s)) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(s.st_mode)) return ry_dataset_folder(d, path, 0, err);
+    if (!ry_text_ends_with(ry_text_of(path), ".json"))
+        return ry_dataset_read_file(d, read_list, NULL, path, err);
+    RY_TRY(read_other_split(d, path, err));
+    return check_images(d, path, err);
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static renyi_status check_options(const renyi_dataset_options *o, renyi_error *err)
+{
+    if (o->class_map || o->real_labels || o->valid_labels || o->ground_truth || o->n_classes ||
+        o->unlabelled)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "label files, n_classes and unlabelled are for the classes of a model; this "
+                       "data set has its own classes");
+    return RENYI_OK;
+}
+
+static renyi_status check_model(const renyi_dataset *d, const char *path, const renyi_model *m,
+                                renyi_error *err)
+{
+    renyi_model_info info;
+    if (!m) return RENYI_OK;
+    renyi_model_get_info(m, &info);
+    if (info.n_classes == d->info.n_classes) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_ARG, -1, "%.200s has %u classes, the model %u", path,
+                   d->info.n_classes, info.n_classes);
+}
+
+static renyi_status count_empty(renyi_dataset *d, renyi_error *err)
+{
+    unsigned char *seen = ry_calloc(&d->al, d->info.n_classes, 1);
+    if (!seen) return ry_fail_nomem(err, d->info.n_classes);
+    for (size_t i = 0; i < d->count; i++) seen[d->images[i].label] = 1;
+    for (uint32_t i = 0; i < d->info.n_classes; i++) d->info.n_empty += !seen[i];
+    ry_free(&d->al, seen);
+    return RENYI_OK;
+}
+
+renyi_status ry_dataset_own(renyi_dataset *d, const char *path, const renyi_model *m,
+                            const renyi_dataset_options *o, renyi_error *err)
+{
+    RY_TRY(check_options(o, err));
+    if (o->class_names)
+        RY_TRY(ry_dataset_read_file(d, ry_own_read_names, NULL, o->class_names, err));
+    if (o->collection && strcmp(o->collection, "auto") == 0)
+        RY_TRY(ry_collection_guess(&d->own.set, path, &d->pool, err));
+    else if (o->collection)
+        RY_TRY(renyi_collection_find(o->collection, &d->own.set, err));
+    RY_TRY(read_path(d, path, err));
+    RY_TRY(check_model(d, path, m, err));
+    return count_empty(d, err);
 }

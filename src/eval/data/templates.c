@@ -1,5 +1,5 @@
-/* templates.c - sentences about classes: lists inside the library (data/templates_*.txt), files, or
- * one sentence as it stands.
+/* templates.c - sentences about classes, such as "a photo of a {}.": built-in lists
+ * (lists/templates_*.txt), files, or one sentence.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/data/collections.h"
 
@@ -21,7 +21,7 @@ struct renyi_templates {
     size_t count, capacity;
 };
 
-/* ---- lists inside the library -------------------------------------------------------------- */
+/* ---- built-in lists ------------------------------------------------------------------------ */
 
 extern const char ry_templates_imagenet80[], ry_templates_simple[], ry_templates_aircraft[],
     ry_templates_caltech101[], ry_templates_cars[], ry_templates_dtd[], ry_templates_eurosat[],
@@ -52,13 +52,13 @@ const char *renyi_templates_builtin_name(size_t i)
     return i < renyi_templates_builtin_count() ? lists[i].name : NULL;
 }
 
-/* "pets", and by way of the data set "oxford_pets"; NULL = no list has this name. */
-static const char *find_list(const char *word)
+/* By its own name ("pets") or that of a data set ("oxford_pets"); NULL = there is none. */
+static const char *find_list(const char *name)
 {
     renyi_collection c;
     for (size_t i = 0; i < renyi_templates_builtin_count(); i++)
-        if (strcmp(lists[i].name, word) == 0) return lists[i].text;
-    if (renyi_collection_find(word, &c, NULL) != RENYI_OK) return NULL;
+        if (strcmp(lists[i].name, name) == 0) return lists[i].text;
+    if (renyi_collection_find(name, &c, NULL) != RENYI_OK) return NULL;
     for (size_t i = 0; i < renyi_templates_builtin_count(); i++)
         if (strcmp(lists[i].name, c.templates) == 0) return lists[i].text;
     return NULL;
@@ -73,8 +73,8 @@ static size_t count_places(ry_text t)
     return n;
 }
 
-/* where: "file:3: ", or "" for a sentence that was given itself */
-static renyi_status check(ry_text t, const char *where, renyi_error *err)
+/* where: "file:3: ", or "" for a sentence that the caller gave */
+static renyi_status check_sentence(ry_text t, const char *where, renyi_error *err)
 {
     const size_t n = count_places(t);
     if (t.n > MAX_LINE)
@@ -90,9 +90,10 @@ static renyi_status check(ry_text t, const char *where, renyi_error *err)
                    where, RY_SHOWN(t), n ? "more than one " : "no ");
 }
 
-static renyi_status add(renyi_templates *t, ry_text sentence, const char *where, renyi_error *err)
+static renyi_status add_sentence(renyi_templates *t, ry_text sentence, const char *where,
+                                 renyi_error *err)
 {
-    RY_TRY(check(sentence, where, err));
+    RY_TRY(check_sentence(sentence, where, err));
     if (t->count >= MAX_TEMPLATES)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%smore than %d templates", where, MAX_TEMPLATES);
     const char *copy = ry_pool_copy(&t->pool, sentence);
@@ -111,16 +112,17 @@ renyi_status ry_templates_read(renyi_templates *t, const char *file, const void 
         line = ry_text_trim(line);
         if (!line.n || *line.at == '#') continue;
         snprintf(where, sizeof where, "%.200s:%llu: ", file, (unsigned long long)l.number);
-        RY_TRY(add(t, line, where, err));
+        RY_TRY(add_sentence(t, line, where, err));
     }
     if (t->count) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "%.200s: no templates in this file; wanted a sentence a line, with {} where the "
-                   "name of the class goes",
-                   file);
+    return ry_fail(
+        err, RENYI_ERR_FORMAT, -1,
+        "%.200s: no templates in this file; wanted one sentence a line, with {} where the "
+        "name of the class goes",
+        file);
 }
 
-static renyi_status fail_word(const char *word, renyi_error *err)
+static renyi_status fail_unknown(const char *word, renyi_error *err)
 {
     char names[256] = "";
     for (size_t i = 0; i < renyi_templates_builtin_count(); i++) {
@@ -128,7 +130,7 @@ static renyi_status fail_word(const char *word, renyi_error *err)
         snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", lists[i].name);
     }
     return ry_fail(err, RENYI_ERR_ARG, -1,
-                   "templates \"%.80s\": no such file, no {} as in a sentence, and none of the "
+                   "templates \"%.80s\": not a file, not a sentence with {}, and not one of the "
                    "lists %s",
                    word, names);
 }
@@ -140,23 +142,23 @@ static renyi_status read_file(renyi_templates *t, const char *word, renyi_error 
     int is_missing = 0;
     renyi_error why = {0};
     renyi_status st = ry_file_read(&bytes, &size, word, MAX_BYTES, NULL, &is_missing, &why);
-    if (is_missing) return fail_word(word, err);
+    if (is_missing) return fail_unknown(word, err);
     if (st) return ry_fail(err, st, -1, "%.200s: %.250s", word, why.message);
     st = ry_templates_read(t, word, bytes, size, err);
     ry_free(NULL, bytes);
     return st;
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- new and free -------------------------------------------------------------------------- */
 
-static renyi_status fill(renyi_templates *t, const char *word, renyi_error *err)
+static renyi_status find_sentences(renyi_templates *t, const char *word, renyi_error *err)
 {
     const ry_text all = ry_text_trim(ry_text_of(word));
     const char *list = find_list(word);
     t->name = ry_pool_copy(&t->pool, ry_text_of(word));
     if (!t->name) return ry_fail_nomem(err, strlen(word));
     if (list) return ry_templates_read(t, word, list, strlen(list), err);
-    return count_places(all) ? add(t, all, "", err) : read_file(t, word, err);
+    return count_places(all) ? add_sentence(t, all, "", err) : read_file(t, word, err);
 }
 
 renyi_status ry_templates_new(renyi_templates **out, const renyi_allocator *al, renyi_error *err)
@@ -178,7 +180,7 @@ renyi_status renyi_templates_open(renyi_templates **out, const char *word, const
     *out = NULL;
     RY_TRY(ry_options_read(&o, opt, err));
     RY_TRY(ry_templates_new(&t, &o.allocator, err));
-    const renyi_status st = fill(t, word, err);
+    const renyi_status st = find_sentences(t, word, err);
     if (st) {
         renyi_templates_free(t);
         return st;

@@ -1,5 +1,6 @@
-/* text_lines.c - see text.h.
+/* text_lines.c - splits text files into lines, words and comma-separated fields, and keeps copies.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
 #include "eval/data/text_lines.h"
 
 #include "base/alloc.h"
@@ -7,13 +8,9 @@
 #include "base/status.h"
 
 #include <string.h>
+#include <strings.h>
 
-typedef struct ry_pool_block {
-    struct ry_pool_block *next;
-    size_t used, size;
-} ry_pool_block;
-
-enum { POOL_BLOCK = 1 << 18 };
+/* ---- spans --------------------------------------------------------------------------------- */
 
 ry_text ry_text_of(const char *s) { return (ry_text){s, strlen(s)}; }
 
@@ -45,6 +42,49 @@ int ry_text_number(ry_text t, uint32_t *out)
     return 1;
 }
 
+int ry_text_ends_with(ry_text t, const char *ending)
+{
+    const size_t n = strlen(ending);
+    return t.n > n && strncasecmp(t.at + t.n - n, ending, n) == 0;
+}
+
+int ry_text_next_word(ry_text *rest, ry_text *word)
+{
+    *rest = ry_text_trim(*rest);
+    size_t n = 0;
+    while (n < rest->n && rest->at[n] != ' ' && rest->at[n] != '\t') n++;
+    *word = (ry_text){rest->at, n};
+    *rest = ry_text_trim((ry_text){rest->at + n, rest->n - n});
+    return n > 0;
+}
+
+static int is_one_of(char c, const char *set) { return c && strchr(set, c) != NULL; }
+
+int ry_text_split_last(ry_text t, const char *separators, ry_text *head, ry_text *last)
+{
+    size_t at = t.n;
+    while (at && !is_one_of(t.at[at - 1], separators)) at--;
+    *last = (ry_text){t.at + at, t.n - at};
+    while (at && is_one_of(t.at[at - 1], separators)) at--;
+    *head = (ry_text){t.at, at};
+    return at > 0;
+}
+
+ry_text ry_text_file_name(ry_text path)
+{
+    size_t at = path.n;
+    while (at && path.at[at - 1] != '/') at--;
+    return (ry_text){path.at + at, path.n - at};
+}
+
+ry_text ry_text_folder(ry_text path)
+{
+    const size_t n = path.n - ry_text_file_name(path).n; /* with the slash */
+    return (ry_text){path.at, n > 1 ? n - 1 : n};
+}
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
 ry_lines ry_lines_of(const void *bytes, size_t size)
 {
     ry_lines l = {bytes, (const char *)bytes + size, 0};
@@ -63,6 +103,15 @@ int ry_lines_next(ry_lines *l, ry_text *line)
     l->number++;
     return 1;
 }
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+typedef struct ry_pool_block {
+    struct ry_pool_block *next;
+    size_t used, size;
+} ry_pool_block;
+
+enum { POOL_BLOCK = 1 << 18 };
 
 void *ry_pool_take(ry_pool *p, size_t bytes)
 {
@@ -128,39 +177,39 @@ int ry_grow(const renyi_allocator *al, void **items, size_t *capacity, size_t co
     return 1;
 }
 
-/* ---- csv ---- */
+/* ---- comma-separated records --------------------------------------------------------------- */
 
 ry_csv ry_csv_of(const char *name, const void *bytes, size_t size, ry_pool *pool)
 {
-    const ry_lines l = ry_lines_of(bytes, size); /* knows the UTF-8 mark */
+    const ry_lines l = ry_lines_of(bytes, size); /* skips a byte order mark */
     return (ry_csv){name, ',', l.at, l.end, 0, 1, pool};
 }
 
-static renyi_status fault(const ry_csv *c, renyi_error *err, const char *what)
+static renyi_status fail_record(const ry_csv *c, renyi_error *err, const char *what)
 {
     return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s:%llu: %s", c->name, (unsigned long long)c->line,
                    what);
 }
 
-static renyi_status plain_field(ry_csv *c, ry_text *out, renyi_error *err)
+static renyi_status read_plain_field(ry_csv *c, ry_text *out, renyi_error *err)
 {
     const char *start = c->at;
     while (c->at < c->end && *c->at != c->separator && *c->at != '\n') {
         if (*c->at++ == '"' && c->separator == ',')
-            return fault(c, err, "a quote inside a field that has none around it");
+            return fail_record(c, err, "a quote inside a field that is not quoted");
     }
     *out = (ry_text){start, (size_t)(c->at - start)};
     if ((c->at == c->end || *c->at == '\n') && out->n && start[out->n - 1] == '\r') out->n--;
     return RENYI_OK;
 }
 
-/* c->at is behind the opening quote; "" inside stands for one quote. */
-static renyi_status quoted_field(ry_csv *c, ry_text *out, renyi_error *err)
+/* c->at is after the opening quote; "" inside is one quote. */
+static renyi_status read_quoted_field(ry_csv *c, ry_text *out, renyi_error *err)
 {
     const char *start = c->at;
     size_t doubled = 0;
     for (;; c->at++) {
-        if (c->at == c->end) return fault(c, err, "a quote that is never closed");
+        if (c->at == c->end) return fail_record(c, err, "a quote without its end");
         if (*c->at == '\n') c->next++;
         if (*c->at != '"') continue;
         if (c->end - c->at < 2 || c->at[1] != '"') break;
@@ -171,8 +220,8 @@ static renyi_status quoted_field(ry_csv *c, ry_text *out, renyi_error *err)
     c->at++;
     if (c->at < c->end && *c->at == '\r') c->at++;
     if (c->at < c->end && *c->at != c->separator && *c->at != '\n')
-        return fault(c, err,
-                     "text behind a closing quote; a separator or the line's end is needed");
+        return fail_record(c, err,
+                           "text after a closing quote; wanted a separator or the end of the line");
     if (!doubled) return RENYI_OK;
     char *copy = ry_pool_take(c->pool, out->n);
     if (!copy) return ry_fail_nomem(err, out->n);
@@ -185,15 +234,15 @@ static renyi_status quoted_field(ry_csv *c, ry_text *out, renyi_error *err)
     return RENYI_OK;
 }
 
-static renyi_status record(ry_csv *c, ry_text *fields, size_t *n, renyi_error *err)
+static renyi_status read_record(ry_csv *c, ry_text *fields, size_t *n, renyi_error *err)
 {
     for (;;) {
-        if (*n == RY_CSV_FIELDS) return fault(c, err, "more than 64 columns");
+        if (*n == RY_CSV_FIELDS) return fail_record(c, err, "more than 64 columns");
         if (c->at < c->end && *c->at == '"') {
             c->at++;
-            RY_TRY(quoted_field(c, &fields[*n], err));
+            RY_TRY(read_quoted_field(c, &fields[*n], err));
         } else {
-            RY_TRY(plain_field(c, &fields[*n], err));
+            RY_TRY(read_plain_field(c, &fields[*n], err));
         }
         ++*n;
         if (c->at == c->end) return RENYI_OK;
@@ -207,7 +256,7 @@ renyi_status ry_csv_next(ry_csv *c, ry_text fields[RY_CSV_FIELDS], size_t *n, re
 {
     for (*n = 0; c->at < c->end; *n = 0) {
         c->line = c->next;
-        RY_TRY(record(c, fields, n, err));
+        RY_TRY(read_record(c, fields, n, err));
         if (*n > 1 || fields[0].n) return RENYI_OK;
     }
     return RENYI_OK;

@@ -1,9 +1,12 @@
-/* text_lines.h - pieces of text files: spans, lines, and a pool that keeps copies.
+/* text_lines.h - reads text files: spans of text, lines, comma-separated records, and a pool that
+ * keeps copies.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TEXT_LINES_H
 #define RY_TEXT_LINES_H
 
 #include "renyi/renyi.h"
+
+/* ---- spans --------------------------------------------------------------------------------- */
 
 /* Borrowed bytes, not NUL-terminated. */
 typedef struct ry_text {
@@ -14,21 +17,35 @@ typedef struct ry_text {
 ry_text ry_text_of(const char *s);
 ry_text ry_text_trim(ry_text t);           /* without blanks at either end */
 int ry_text_compare(ry_text a, ry_text b); /* byte order: < 0, 0, > 0 */
-/* Digits only and at most UINT32_MAX: 1 and *out. */
+/* Digits only and at most UINT32_MAX: returns 1 and sets *out. */
 int ry_text_number(ry_text t, uint32_t *out);
-/* For "%.*s": text from a file in a message, cut where it is long. */
+/* Is it longer than `ending`, and does it end with it in any case? */
+int ry_text_ends_with(ry_text t, const char *ending);
+/* The next of several words separated by blanks and tabs, cut off *rest; 0 = there is none. */
+int ry_text_next_word(ry_text *rest, ry_text *word);
+/* Splits "name of class, 12" at the last of the separators into "name of class" and "12". Without a
+ * separator *head is empty. Returns whether *head has text. */
+int ry_text_split_last(ry_text t, const char *separators, ry_text *head, ry_text *last);
+/* Folder and file name of a path; the folder of "name" is "", that of "/name" is "/". */
+ry_text ry_text_folder(ry_text path);
+ry_text ry_text_file_name(ry_text path);
+/* For "%.*s": text from a file in a message, at most 80 bytes of it. */
 #define RY_SHOWN(t) (int)((t).n < 80 ? (t).n : 80), (t).at
 
-/* Walks over lines; "\r\n" ends one too, a UTF-8 mark at the start is skipped. */
+/* ---- lines --------------------------------------------------------------------------------- */
+
+/* "\n" and "\r\n" end a line; a UTF-8 byte order mark at the start is skipped. */
 typedef struct ry_lines {
     const char *at, *end;
-    uint64_t number; /* of the line last given, from 1 */
+    uint64_t number; /* of the last line returned, from 1 */
 } ry_lines;
 
 ry_lines ry_lines_of(const void *bytes, size_t size);
 int ry_lines_next(ry_lines *l, ry_text *line); /* 0 at the end; the last line needs no newline */
 
-/* Copies that live as long as the pool. A zeroed pool with an allocator is empty. */
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* Copies that are freed together. A zeroed pool with an allocator is empty. */
 typedef struct ry_pool {
     const renyi_allocator *al;
     struct ry_pool_block *head;
@@ -39,19 +56,20 @@ char *ry_pool_copy(ry_pool *p, ry_text t);    /* with a NUL */
 char *ry_pool_join(ry_pool *p, ry_text folder, ry_text name); /* "folder/name" */
 void ry_pool_free(ry_pool *p);
 
-/* Make room for item `count` in an array that grows by doubling; 0 = no memory. */
+/* Makes space for item `count` in an array that grows by doubling; 0 = no memory. */
 int ry_grow(const renyi_allocator *al, void **items, size_t *capacity, size_t count, size_t size);
 
-/* ---- comma-separated files ---- */
+/* ---- comma-separated records --------------------------------------------------------------- */
 
 enum { RY_CSV_FIELDS = 64 };
 
+/* RFC 4180: fields in quotes may have commas, line ends and doubled quotes. */
 typedef struct ry_csv {
     const char *name; /* of the file, for messages */
-    char separator;   /* a comma; with a tab, quotes inside a field mean themselves */
+    char separator;   /* a comma; with a tab, quotes inside a field are plain characters */
     const char *at, *end;
-    uint64_t line; /* where the record last given begins, from 1 */
-    uint64_t next; /* where the one after it does */
+    uint64_t line; /* where the last record returned begins, from 1 */
+    uint64_t next; /* where the next one begins */
     ry_pool *pool; /* for fields with doubled quotes */
 } ry_csv;
 

@@ -50,21 +50,21 @@ static renyi_status copy_texts(renyi_tune *t, renyi_error *err)
 
 static renyi_status split(renyi_tune *t, renyi_error *err)
 {
-    t->n_photos = t->data->count;
-    if (t->n_photos < 2 * MIN_PART)
+    t->n_images = t->data->count;
+    if (t->n_images < 2 * MIN_PART)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "%zu photos are too few: at least %d, and hundreds to learn something",
-                       t->n_photos, 2 * MIN_PART);
-    t->n_search = (size_t)((double)t->n_photos * t->o.search + 0.5);
+                       t->n_images, 2 * MIN_PART);
+    t->n_search = (size_t)((double)t->n_images * t->o.search + 0.5);
     if (t->n_search < MIN_PART) t->n_search = MIN_PART;
-    if (t->n_search > t->n_photos - MIN_PART) t->n_search = t->n_photos - MIN_PART;
-    t->photos = ry_alloc(&t->al, t->n_photos, sizeof *t->photos);
-    t->dense = ry_calloc(&t->al, t->n_photos, sizeof *t->dense);
-    if (!t->photos || !t->dense) return ry_fail_nomem(err, t->n_photos * sizeof *t->photos);
-    memcpy(t->photos, t->data->photos, t->n_photos * sizeof *t->photos);
-    ry_photos_shuffle(t->photos, t->n_photos, t->o.seed);
+    if (t->n_search > t->n_images - MIN_PART) t->n_search = t->n_images - MIN_PART;
+    t->images = ry_alloc(&t->al, t->n_images, sizeof *t->images);
+    t->dense = ry_calloc(&t->al, t->n_images, sizeof *t->dense);
+    if (!t->images || !t->dense) return ry_fail_nomem(err, t->n_images * sizeof *t->images);
+    memcpy(t->images, t->data->images, t->n_images * sizeof *t->images);
+    ry_dataset_shuffle(t->images, t->n_images, t->o.seed);
     t->result.n_search = t->n_search;
-    t->result.n_confirm = t->n_photos - t->n_search;
+    t->result.n_confirm = t->n_images - t->n_search;
     return RENYI_OK;
 }
 
@@ -117,7 +117,7 @@ void renyi_tune_free(renyi_tune *t)
 {
     if (!t) return;
     const renyi_allocator al = t->al;
-    ry_free(&al, t->photos);
+    ry_free(&al, t->images);
     ry_free(&al, t->dense);
     ry_free(&al, t->candidates);
     ry_free(&al, t->alive);

@@ -41,9 +41,10 @@ struct renyi_tune {
     renyi_model_info info;
     renyi_preprocess preprocess;
     ry_pool pool;
-    ry_photo *photos;       /* [n_photos] shuffled: n_search to search with, the rest to confirm */
-    ry_dense_answer *dense; /* [n_photos] */
-    size_t n_photos, n_search;
+    ry_dataset_entry
+        *images;            /* [n_images] shuffled: n_search to search with, the rest to confirm */
+    ry_dense_answer *dense; /* [n_images] */
+    size_t n_images, n_search;
     ry_candidate *candidates; /* [count]; 0 = dense */
     size_t count, capacity;
     uint32_t *alive; /* [n_alive] candidates still in the race, best first once they were scored */

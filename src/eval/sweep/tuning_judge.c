@@ -43,15 +43,15 @@ static renyi_status choose(lot *l, ry_dense_state state, renyi_error *err)
 {
     const renyi_tune *t = l->t;
     l->data = *t->data;
-    l->data.photos = ry_alloc(&t->al, l->to - l->from, sizeof *l->data.photos);
+    l->data.images = ry_alloc(&t->al, l->to - l->from, sizeof *l->data.images);
     l->places = ry_alloc(&t->al, l->to - l->from, sizeof *l->places);
-    if (!l->data.photos || !l->places)
-        return ry_fail_nomem(err, (l->to - l->from) * sizeof *l->data.photos);
+    if (!l->data.images || !l->places)
+        return ry_fail_nomem(err, (l->to - l->from) * sizeof *l->data.images);
     l->data.count = 0;
     for (size_t i = l->from; i < l->to; i++) {
         if (t->dense[i].state != (uint8_t)state) continue;
         l->places[l->data.count] = i;
-        l->data.photos[l->data.count++] = t->photos[i];
+        l->data.images[l->data.count++] = t->images[i];
     }
     l->data.info.n_images = l->data.count;
     return RENYI_OK;
@@ -59,9 +59,9 @@ static renyi_status choose(lot *l, ry_dense_state state, renyi_error *err)
 
 static void forget(lot *l)
 {
-    ry_free(&l->t->al, l->data.photos);
+    ry_free(&l->t->al, l->data.images);
     ry_free(&l->t->al, l->places);
-    l->data.photos = NULL;
+    l->data.images = NULL;
     l->places = NULL;
 }
 

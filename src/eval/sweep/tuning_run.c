@@ -261,8 +261,8 @@ static renyi_status look(renyi_tune *t, uint32_t candidate, renyi_error *err)
     ry_candidate *c = &t->candidates[candidate];
     if (candidate != 0) {
         t->result.looks++;
-        ry_tune_stage(t, RENYI_TUNE_CONFIRMING, 1, t->n_photos - t->n_search);
-        RY_TRY(ry_tune_judge(t, &candidate, 1, t->n_search, t->n_photos, err));
+        ry_tune_stage(t, RENYI_TUNE_CONFIRMING, 1, t->n_images - t->n_search);
+        RY_TRY(ry_tune_judge(t, &candidate, 1, t->n_search, t->n_images, err));
     }
     if (candidate == 0 || is_within(t, &c->confirmed))
         choose(t, candidate);

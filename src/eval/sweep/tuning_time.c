@@ -60,12 +60,12 @@ static renyi_status load_pictures(const stopwatch *w, const renyi_preprocess *pr
     *out = ry_alloc(&t->al, w->n_pictures, bytes);
     if (!*out) return ry_fail_nomem(err, w->n_pictures * bytes);
     for (size_t i = 0; n < w->n_pictures && i < t->n_search; i++)
-        n += renyi_image_load_pixels(*out + n * bytes, t->photos[i].path, &spec.preprocess,
+        n += renyi_image_load_pixels(*out + n * bytes, t->images[i].path, &spec.preprocess,
                                      &spec.load, &why) == RENYI_OK;
     if (!n)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        "no photo could be read; the last: %.200s: %.200s",
-                       t->photos[t->n_search - 1].path, why.message);
+                       t->images[t->n_search - 1].path, why.message);
     for (size_t i = n * bytes; i < w->n_pictures * bytes; i++) (*out)[i] = (*out)[i - n * bytes];
     return RENYI_OK;
 }

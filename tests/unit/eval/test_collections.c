@@ -78,7 +78,7 @@ static void test_facts(void **state)
     renyi_error err = {0};
     renyi_collection c;
     assert_int_equal(renyi_collection_find("mnist", &c, &err), RENYI_ERR_ARG);
-    assert_non_null(strstr(err.message, "\"mnist\"; there are: imagenet, imagenet-a"));
+    assert_non_null(strstr(err.message, "\"mnist\"; known are: imagenet, imagenet-a"));
     assert_non_null(strstr(err.message, "ucf101"));
     assert_int_equal(renyi_collection_find("", &c, &err), RENYI_ERR_ARG);
 }
@@ -185,9 +185,9 @@ static void test_bad_templates(void **state)
     for (int i = 0; i < 1001; i++) snprintf(many + 6 * i, 7, "{} %02d\n", i % 100);
     bad_file(many, 6 * 1001, ":1001: more than 1000 templates");
     open_bad("{} {}", "more than one {}");
-    open_bad("a photo of a dog", "no such file, no {} as in a sentence, and none of the lists");
+    open_bad("a photo of a dog", "not a file, not a sentence with {}, and not one of the lists");
     open_bad("imagenet8O", "imagenet80, simple");
-    open_bad("", "none of the lists");
+    open_bad("", "not one of the lists");
     open_bad("/tmp", "/tmp: not a regular file");
     assert_int_equal(renyi_templates_open(NULL, "simple", NULL, NULL), RENYI_ERR_ARG);
 }

@@ -44,14 +44,14 @@ static void test_folders(void **state)
     put("names/sea_lion/b.jpg", "");
     open_bad(at("names"), NULL, "2 folders (\"cat\", ...) for 1000 classes");
     open_bad(at("names"), OPTIONS(.class_map = put("map.txt", "cat\ndog\n")),
-             "\"sea_lion\" is no class");
+             "\"sea_lion\" is not a class");
     d = open_ok(at("names"), OPTIONS(.class_map = put("map.txt", "dog\nSea lion\nCat\n")));
     assert_photos(d, "cat/a.jpg=2 sea_lion/b.jpg=1");
     assert_int_equal(rule_of(d), RENYI_CLASS_BY_MAP);
     renyi_dataset_free(d);
     open_bad(at("absent"), NULL, "No such file");
     put("hollow/000/readme", "");
-    open_bad(at("hollow"), NULL, "no photos here");
+    open_bad(at("hollow"), NULL, "no images here");
     open_bad(put("list.bin", "x"), NULL, ".csv, .jsonl or .txt");
 }
 
@@ -70,7 +70,7 @@ static void test_class_maps(void **state)
     open_bad(at("names"), OPTIONS(.class_map = map), "map.txt:2: class 1000");
     open_bad(at("names"), OPTIONS(.class_map = put("map.txt", " \n")), "no class name");
     open_bad(at("names"), OPTIONS(.class_map = put("map.txt", "cat 1\nsea lion 2\nCat 3\n")),
-             "\"cat\" is no class"); /* two meanings are none */
+             "\"cat\" is not a class"); /* two meanings are none */
     open_bad(at("names"), OPTIONS(.class_map = put("map.txt", "{\"cat\": \"x\"}")), "wanted {");
 }
 
@@ -92,17 +92,17 @@ static void test_lists(void **state)
         renyi_dataset_free(d);
     }
     open_bad(put("l.csv", "a.jpg,3\nb.jpg\n"), NULL, "l.csv:2: 1 columns");
-    open_bad(put("l.csv", "a.jpg,3\n\"b\n\n.jpg\",x\n"), NULL, "l.csv:2: \"x\" is no class");
-    open_bad(put("l.csv", "a.jpg,3\n\"b.jpg,1\n"), NULL, "l.csv:2: a quote that is never closed");
-    open_bad(put("l.csv", "a.jpg,3\n\"b.jpg\"x,1\n"), NULL, "l.csv:2: text behind");
+    open_bad(put("l.csv", "a.jpg,3\n\"b\n\n.jpg\",x\n"), NULL, "l.csv:2: \"x\" is not a class");
+    open_bad(put("l.csv", "a.jpg,3\n\"b.jpg,1\n"), NULL, "l.csv:2: a quote without its end");
+    open_bad(put("l.csv", "a.jpg,3\n\"b.jpg\"x,1\n"), NULL, "l.csv:2: text after");
     open_bad(put("l.csv", "a.jpg,1000\n"), NULL, "index below 1000");
-    open_bad(put("l.csv", ""), NULL, "no photos here");
+    open_bad(put("l.csv", ""), NULL, "no images here");
     open_bad(put("l.jsonl", "{\"file\": \"a\", \"label\": 1}\n{\"file\": \"b\"}\n"), NULL,
              "l.jsonl:2: wanted");
-    open_bad(put("l.jsonl", "{\"file\": \"a\", \"label\": -1}\n"), NULL, "\"-1\" is no class");
+    open_bad(put("l.jsonl", "{\"file\": \"a\", \"label\": -1}\n"), NULL, "\"-1\" is not a class");
     open_bad(put("l.jsonl", "{\"file\": \"a\", \n"), NULL, "l.jsonl:1");
     open_bad(put("l.txt", "a.jpg 1\nb.jpg\n"), NULL, "l.txt:2: no file name");
-    open_bad(put("l.csv", "a.jpg,1\nb.jpg,1\n"), OPTIONS(.max_images = 1), "more than 1 photos");
+    open_bad(put("l.csv", "a.jpg,1\nb.jpg,1\n"), OPTIONS(.max_images = 1), "more than 1 images");
     open_bad(put("l.csv", "a.jpg,1\n"), OPTIONS(.max_list_bytes = 4), "at most 4 accepted");
 }
 
@@ -126,8 +126,8 @@ static void test_ground_truth(void **state)
         renyi_dataset_free(d);
     }
     open_bad(at("flat"), OPTIONS(.ground_truth = put("t", "1\n1000\n2\n4\n")), "map_clsloc.txt");
-    open_bad(at("flat"), OPTIONS(.ground_truth = put("t", "1\nx\n")), "t:2: \"x\" is no class");
-    open_bad(at("flat"), OPTIONS(.ground_truth = put("t", "1\n2\n3\n")), "3 entries for 2 photos");
+    open_bad(at("flat"), OPTIONS(.ground_truth = put("t", "1\nx\n")), "t:2: \"x\" is not a class");
+    open_bad(at("flat"), OPTIONS(.ground_truth = put("t", "1\n2\n3\n")), "3 entries for 2 images");
     open_bad(at("flat"), OPTIONS(.ground_truth = put("t", "a.jpg 1\n")), "none with a class");
     open_bad(at("flat"), OPTIONS(.ground_truth = put("t", "\n")), "no classes");
     open_bad(at("flat"), NULL, "none with a class");
@@ -172,9 +172,10 @@ static void test_real_and_valid(void **state)
     open_bad(at("flat"), OPTIONS(.real_labels = put("real.json", "[[1], [2, 1000], [], [5]]")),
              "entry 1");
     open_bad(at("flat"), OPTIONS(.real_labels = put("real.json", "[1, 2, 3, 4]")),
-             "no list of classes");
+             "not a list of classes");
     open_bad(at("flat"), OPTIONS(.real_labels = put("real.json", "{}")), "0 entries");
-    open_bad(at("index"), OPTIONS(.valid_labels = put("valid", "3\n3\n")), "class 3 twice");
+    open_bad(at("index"), OPTIONS(.valid_labels = put("valid", "3\n3\n")),
+             "class 3 is listed twice");
     open_bad(at("index"), OPTIONS(.valid_labels = put("valid", "3\n1000\n")), "valid:2: \"1000\"");
     d = open_ok(at("names"),
                 OPTIONS(.valid_labels = put("valid", "700\n20\n"))); /* timm: i-th folder */
@@ -212,7 +213,7 @@ static void test_choice(void **state)
     assert_true(moved > 25 && differs > 25);
     renyi_dataset_free(all);
     renyi_dataset_free(other);
-    open_bad(list, OPTIONS(.limit = 2, .shard = 2, .n_shards = 3), "no photo is in shard 2 of 3");
+    open_bad(list, OPTIONS(.limit = 2, .shard = 2, .n_shards = 3), "no image is in shard 2 of 3");
     open_bad(list, OPTIONS(.shard = 3, .n_shards = 3), "allowed: 0 to 2");
 }
 

@@ -86,12 +86,12 @@ static void test_bad_folders(void **state)
     open_bad(at("mixed"), OWN, "\"cat\" is a name, but \"n01440764\" a WordNet id");
     put("numbers/0/a.jpg", "");
     put("numbers/1/a.jpg", "");
-    open_bad(at("numbers"), OWN, "are numbers, which say nothing in a sentence");
+    open_bad(at("numbers"), OWN, "are numbers, which are no names for a sentence");
     put("above/set/cat/a.jpg", "");
     open_bad(at("above"), OWN, "only one folder, \"set\", so only one class");
     put("hole/cat/a.jpg", "");
     put("hole/dog/notes.txt", "");
-    open_bad(at("hole"), OWN, "hole/dog: no photos of this class");
+    open_bad(at("hole"), OWN, "hole/dog: no images of this class");
     put("loose/a.jpg", "");
     open_bad(at("loose"), OWN, "no folders here");
     put("halves/train/cat/a.jpg", "");
@@ -99,13 +99,14 @@ static void test_bad_folders(void **state)
     open_bad(at("halves"), OWN, "are parts of a data set, not classes");
     open_bad(at("absent"), OWN, "No such file");
     put("known/cat/a.jpg", "");
-    open_bad(at("known"), OPTIONS(.class_names = put("names.txt", "dog\n")), "\"cat\" is no class");
+    open_bad(at("known"), OPTIONS(.class_names = put("names.txt", "dog\n")),
+             "\"cat\" is not a class");
     open_bad(at("known"), OPTIONS(.class_names = put("names.txt", " \n")), "no class name");
     open_bad(at("known"), OPTIONS(.class_names = at("absent.txt")), "absent.txt");
     open_bad(at("known"), OPTIONS(.own_classes = 1, .class_map = at("names.txt")),
-             "has classes of its own");
-    open_bad(at("known"), OPTIONS(.own_classes = 1, .unlabelled = 1), "has classes of its own");
-    open_bad(put("list.csv", "a.jpg,cat\n"), OWN, "give their names");
+             "has its own classes");
+    open_bad(at("known"), OPTIONS(.own_classes = 1, .unlabelled = 1), "has its own classes");
+    open_bad(put("list.csv", "a.jpg,cat\n"), OWN, "give them in a file");
     renyi_dataset *d = open_ok(put("list.csv", "a.jpg,cat\n"),
                                OPTIONS(.class_names = put("names.txt", "dog\ncat\n")));
     assert_photos(d, "a.jpg=1");
@@ -176,11 +177,11 @@ static void test_subsets(void **state)
 
     put("wrong/imagenet-r/n01443537/a.jpg", "");
     put("wrong/imagenet-r/cat/a.jpg", "");
-    open_bad(at("wrong"), NAMED("imagenet-r"), "folder \"cat\" is no class of ImageNet-R");
+    open_bad(at("wrong"), NAMED("imagenet-r"), "folder \"cat\" is not a class of ImageNet-R");
     put("wrong/imagenet-a/2000/a.jpg", "");
     open_bad(at("wrong"), NAMED("imagenet-a"), "no class folders (n01440764, ... or 0, 1, ...)");
     open_bad(at("mine"), NAMED("imagenet-r"), "not ImageNet-R: no class folders");
-    open_bad(at("DATA"), NAMED("imagenet-x"), "no data set is called \"imagenet-x\"");
+    open_bad(at("DATA"), NAMED("imagenet-x"), "unknown data set \"imagenet-x\"");
 }
 
 /* ---- CoOp's splits --------------------------------------------------------------------------- */
@@ -245,23 +246,23 @@ static void test_bad_splits(void **state)
     bad_split("", "split_zhou_OxfordPets.json");
     bad_split("[]", "no list \"test\"");
     bad_split("{\"train\": []}", "no list \"test\"");
-    bad_split("{\"test\": []}", "\"test\" has no photos");
+    bad_split("{\"test\": []}", "\"test\" has no images");
     bad_split("{\"test\": [[\"b.jpg\", 0, \"cat\"]], \"val\": 3}", "no list \"val\"");
     bad_split("{\"test\": [[\"b.jpg\", 0, \"cat\"], [\"c.jpg\", 0]]}", "test[1]: wanted [");
     bad_split("{\"test\": [[\"b.jpg\", \"0\", \"cat\"]]}", "test[0]: wanted [");
     bad_split("{\"test\": [[\"b.jpg\", -1, \"cat\"]]}", "test[0]: wanted [");
     bad_split("{\"test\": [[\"\", 0, \"cat\"]]}", "test[0]: wanted [");
     bad_split("{\"test\": [[\"b.jpg\", 0, \"\"]]}", "test[0]: wanted [");
-    bad_split("{\"test\": [[\"b.jpg\", 7, \"cat\"]]}", "class 7, but there are only 1 photos");
+    bad_split("{\"test\": [[\"b.jpg\", 7, \"cat\"]]}", "class 7, but there are only 1 images");
     bad_split("{\"test\": [[\"b.jpg\", 0, \"cat\"], [\"c.jpg\", 2, \"dog\"], [\"d.jpg\", 2, "
               "\"dog\"]]}",
-              "but 1 has no photo in any part");
+              "but 1 has no image in any part");
     bad_split("{\"test\": [[\"b.jpg\", 0, \"cat\"]], \"train\": [[\"c.jpg\", 0, \"dog\"]]}",
               "train[0]: class 0 is \"dog\", but was \"cat\" before");
-    bad_split("{\"test\": [[\"z.jpg\", 0, \"cat\"]]}", "none of its 1 photos is here, not even");
+    bad_split("{\"test\": [[\"z.jpg\", 0, \"cat\"]]}", "none of its 1 images is here, not even");
 
     put("away/split_zhou_OxfordPets.json", SPLIT);
-    open_bad(at("away"), NAMED("pets"), "the photos of Oxford Pets are not: no folder images");
+    open_bad(at("away"), NAMED("pets"), "the images of Oxford Pets are not: no folder images");
     open_bad(at("DATA/food-101"), NAMED("pets"),
              "not Oxford Pets: no split_zhou_OxfordPets.json here or in oxford_pets/; but there is "
              "split_zhou_Food101.json, of another data set");
@@ -271,7 +272,7 @@ static void test_bad_splits(void **state)
     put("two/split_zhou_OxfordPets.json", SPLIT);
     put("two/split_zhou_Food101.json", SPLIT);
     put("two/images/b.jpg", "");
-    open_bad(at("two"), AUTO, "is it Oxford Pets (split_zhou_OxfordPets.json) or Food101");
+    open_bad(at("two"), AUTO, "this may be Oxford Pets (split_zhou_OxfordPets.json) or Food101");
 }
 
 /* ---- Aircraft's lists ------------------------------------------------------------------------ */
@@ -305,9 +306,9 @@ static void test_aircraft(void **state)
     put("DATA/fgvc_aircraft/images_variant_test.txt", "0034309 Boeing 777\n");
     open_bad(at("DATA"), NAMED("aircraft"), "test.txt:1: variant \"Boeing 777\" is not in");
     put("DATA/fgvc_aircraft/images_variant_test.txt", "0034309\n");
-    open_bad(at("DATA"), NAMED("aircraft"), "test.txt:1: wanted a photo and its variant");
+    open_bad(at("DATA"), NAMED("aircraft"), "test.txt:1: wanted an image and its variant");
     put("DATA/fgvc_aircraft/images_variant_test.txt", "\n");
-    open_bad(at("DATA"), NAMED("aircraft"), "no photos in this list");
+    open_bad(at("DATA"), NAMED("aircraft"), "no images in this list");
     unlink(at("DATA/fgvc_aircraft/variants.txt"));
     open_bad(at("DATA"), NAMED("aircraft"), "variants.txt");
 }

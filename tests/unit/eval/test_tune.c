@@ -301,7 +301,7 @@ static void test_same_again(void **state)
     renyi_tune_free(u);
     p.seed = 9; /* another split */
     u = run_ok(&p, &q, &b);
-    assert_memory_not_equal(t->photos, u->photos, PHOTOS * sizeof *t->photos);
+    assert_memory_not_equal(t->images, u->images, PHOTOS * sizeof *t->images);
     renyi_tune_free(t);
     p.seed = 0;
     p.unlabelled = 1; /* the dense model's answers were the labels: the same losses */
@@ -334,7 +334,7 @@ static int watch(void *user, const renyi_tune_progress *now)
         assert_true(now->images >= w->images && now->images <= w->t->n_search);
         w->rung = now->rung;
         w->images = now->images;
-        for (size_t i = now->images; i < w->t->n_photos; i++)
+        for (size_t i = now->images; i < w->t->n_images; i++)
             assert_int_equal(w->t->dense[i].state, RY_DENSE_UNKNOWN);
     }
     return (int)now->stage == w->stop_at && now->done > 0;
