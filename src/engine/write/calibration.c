@@ -1,11 +1,11 @@
-/* calibration.c - runs a model and remembers between which numbers the inputs of its products lie.
+/* calibration.c - runs a model on images and records the range of the inputs of its products.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/write/calibration.h"
 
 #include "base/alloc.h"
-#include "base/cpu.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "engine/core/engine_options.h"
 #include "engine/core/model_handle.h"
 #include "image/patches.h"
 #include "model/vit/vit_plan.h"
@@ -14,31 +14,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRODUCTS = 4, MAX_TOKENS = 32768, MAX_BATCH = 4096, MAX_THREADS = 1024 };
+enum { PRODUCTS = 4, MAX_TOKENS = 32768, MAX_BATCH = 4096 };
 
-typedef struct seen { /* of the input of one product */
-    float low, high;  /* of all tokens */
+/* The inputs of one product. */
+typedef struct input_record {
+    float low, high; /* of all tokens */
     uint64_t n_tokens;
-    float *lows, *highs; /* [MAX_TOKENS] each token's, or an even draw of them */
-} seen;
+    float *lows, *highs; /* [MAX_TOKENS] of each token, or of a uniform sample */
+} input_record;
 
 struct renyi_calibration {
     const renyi_model *model; /* borrowed */
     ry_vit_plan *plan;
     uint32_t max_batch, n_threads;
     uint64_t n_images;
-    seen *products; /* [n_blocks, PRODUCTS] */
-    float *tokens;  /* [n_blocks, PRODUCTS, 2, MAX_TOKENS] what their lists point into */
-    float *answers; /* [max_batch, outputs] nobody reads */
+    input_record *products; /* [n_blocks, PRODUCTS] */
+    float *tokens;          /* [n_blocks, PRODUCTS, 2, MAX_TOKENS] memory of lows and highs */
+    float *answers;         /* [max_batch, outputs] not used */
     float lut[3][256];
     ry_rng rng;
     int has_nan;
 };
 
-/* ---- looking -------------------------------------------------------------------------------- */
+/* ---- recording ----------------------------------------------------------------------------- */
 
-/* Place of the product in c->products; NULL for patch embedding and heads. */
-static seen *find_product(const renyi_calibration *c, const ry_linear_op *op)
+/* The record of a product; NULL for patch embedding and heads. */
+static input_record *find_product(const renyi_calibration *c, const ry_linear_op *op)
 {
     for (uint32_t i = 0; i < c->model->vit.config.n_blocks; i++) {
         const ry_block_ops *b = &c->plan->ops[i];
@@ -49,8 +50,8 @@ static seen *find_product(const renyi_calibration *c, const ry_linear_op *op)
     return NULL;
 }
 
-/* Reservoir sampling (Vitter's algorithm R): every token is as likely as any other to stay. */
-static void remember(renyi_calibration *c, seen *s, float low, float high)
+/* Reservoir sampling (Vitter's algorithm R): every token has the same probability to be kept. */
+static void record_token(renyi_calibration *c, input_record *s, float low, float high)
 {
     uint64_t place = s->n_tokens++;
     s->low = low < s->low ? low : s->low;
@@ -61,10 +62,10 @@ static void remember(renyi_calibration *c, seen *s, float low, float high)
     s->highs[place] = high;
 }
 
-static void watch(void *user, const ry_linear_op *op, ry_extent run, const float *x)
+static void record_input(void *user, const ry_linear_op *op, ry_extent run, const float *x)
 {
     renyi_calibration *c = user;
-    seen *s = find_product(c, op);
+    input_record *s = find_product(c, op);
     const ry_rows at = ry_linear_op_input(op);
     const size_t n = ry_linear_in(ry_linear_op_of(op));
     for (size_t t = 0; s && t < run.n_images * run.rows; t++) {
@@ -78,7 +79,7 @@ static void watch(void *user, const ry_linear_op *op, ry_extent run, const float
         if (isnan(probe))
             c->has_nan = 1;
         else
-            remember(c, s, low, high);
+            record_token(c, s, low, high);
     }
 }
 
@@ -87,21 +88,21 @@ renyi_status renyi_calibration_run(renyi_calibration *c, const uint8_t *pixels, 
 {
     if (!c || !pixels) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_calibration_run: NULL");
     if (n == 0 || n > c->max_batch)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "%u photos; the calibration takes 1 to %u", n,
+        return ry_fail(err, RENYI_ERR_ARG, -1, "%u images; the calibration takes 1 to %u", n,
                        c->max_batch);
     const ry_vit_input in = {.pixels = pixels,
                              .lut = (const float(*)[256])c->lut,
                              .n = n,
-                             .watch = watch,
+                             .watch = record_input,
                              .watch_user = c};
     RY_TRY(ry_vit_forward(c->plan, &in, c->answers));
     c->n_images += n;
     if (!c->has_nan) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "activations of the model are no numbers, so no range holds them");
+                   "activations of the model are NaN or infinite, so they have no range");
 }
 
-/* ---- ranges --------------------------------------------------------------------------------- */
+/* ---- ranges -------------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -109,7 +110,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sorts n numbers; the one that `percentile` per cent of them are not above. */
+/* Sorts n numbers and returns the one that `percentile` per cent of them do not exceed. */
 static float percentile_of(float *numbers, size_t n, double percentile)
 {
     const size_t rank = (size_t)ceil(percentile / 100.0 * (double)n);
@@ -117,8 +118,8 @@ static float percentile_of(float *numbers, size_t n, double percentile)
     return numbers[rank < 1 ? 0 : rank > n ? n - 1 : rank - 1];
 }
 
-/* `scratch`: as many floats as tokens were kept. */
-static void find_range(renyi_calibrated_range *out, const seen *s, renyi_range_rule rule,
+/* scratch: [tokens kept] */
+static void find_range(renyi_calibrated_range *out, const input_record *s, renyi_range_rule rule,
                        double percentile, float *scratch)
 {
     const size_t n = s->n_tokens < MAX_TOKENS ? (size_t)s->n_tokens : MAX_TOKENS;
@@ -151,8 +152,8 @@ renyi_status renyi_calibration_range(const renyi_calibration *c, uint32_t block,
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "rule %d, percentile %g; a percentile above 50 and at most 100 is allowed",
                        (int)rule, percentile);
-    const seen *s = &c->products[block * PRODUCTS + (uint32_t)product];
-    if (!s->n_tokens) return ry_fail(err, RENYI_ERR_ARG, -1, "no photo has been run yet");
+    const input_record *s = &c->products[block * PRODUCTS + (uint32_t)product];
+    if (!s->n_tokens) return ry_fail(err, RENYI_ERR_ARG, -1, "no image has been run yet");
     float *scratch = ry_alloc(&c->model->al, MAX_TOKENS, sizeof *scratch);
     if (!scratch) return ry_fail_nomem(err, MAX_TOKENS * sizeof *scratch);
     find_range(out, s, rule, percentile, scratch);
@@ -160,25 +161,17 @@ renyi_status renyi_calibration_range(const renyi_calibration *c, uint32_t block,
     return RENYI_OK;
 }
 
-/* ---- making --------------------------------------------------------------------------------- */
+/* ---- making and freeing -------------------------------------------------------------------- */
 
 static renyi_status read_options(renyi_calibration_options *out,
                                  const renyi_calibration_options *opt, renyi_error *err)
 {
-    *out = (renyi_calibration_options){0};
-    if (opt) {
-        if (opt->struct_size < sizeof opt->struct_size || opt->struct_size > sizeof *out)
-            return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "renyi_calibration_options: struct_size %u, this library knows %zu",
-                           opt->struct_size, sizeof *out);
-        memcpy(out, opt, opt->struct_size);
-    }
+    RY_TRY(ry_struct_read(out, sizeof *out, opt, "renyi_calibration_options", err));
     if (!out->max_batch) out->max_batch = 8;
-    if (!out->n_threads) out->n_threads = ry_cpu_cores();
-    if (out->max_batch > MAX_BATCH || out->n_threads > MAX_THREADS)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "batch of %u, %u threads; at most %d and %d",
-                       out->max_batch, out->n_threads, MAX_BATCH, MAX_THREADS);
-    return RENYI_OK;
+    if (out->max_batch > MAX_BATCH)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "batch of %u images; at most %d", out->max_batch,
+                       MAX_BATCH);
+    return ry_threads_choose(&out->n_threads, err);
 }
 
 static renyi_status take_memory(renyi_calibration *c, renyi_error *err)
@@ -194,17 +187,17 @@ static renyi_status take_memory(renyi_calibration *c, renyi_error *err)
         return ry_fail_nomem(err, n * 2 * MAX_TOKENS * sizeof *c->tokens);
     for (size_t i = 0; i < n; i++) {
         float *lists = c->tokens + i * 2 * MAX_TOKENS;
-        c->products[i] = (seen){INFINITY, -INFINITY, 0, lists, lists + MAX_TOKENS};
+        c->products[i] = (input_record){INFINITY, -INFINITY, 0, lists, lists + MAX_TOKENS};
     }
     return RENYI_OK;
 }
 
-static renyi_status fill(renyi_calibration *c, renyi_error *err)
+static renyi_status fill_calibration(renyi_calibration *c, renyi_error *err)
 {
     const renyi_model *m = c->model;
     if (m->dtype != RENYI_DTYPE_F32)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "the model computes in %s; calibration wants it opened in f32",
+                       "the model computes in %s; calibration needs it opened in f32",
                        renyi_dtype_name(m->dtype));
     ry_normalize_lut(c->lut, m->vit.config.preprocess.mean, m->vit.config.preprocess.std);
     RY_TRY(take_memory(c, err));
@@ -226,7 +219,7 @@ renyi_status renyi_calibration_new(renyi_calibration **out, const renyi_model *m
     c->max_batch = o.max_batch;
     c->n_threads = o.n_threads;
     c->rng = ry_rng_new(1);
-    const renyi_status st = fill(c, err);
+    const renyi_status st = fill_calibration(c, err);
     if (st) {
         renyi_calibration_free(c);
         return st;

@@ -1,4 +1,4 @@
-/* calibration.h - what src/eval needs of a calibration.
+/* calibration.h - what the rest of the library reads from a calibration.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CALIBRATION_H
 #define RY_CALIBRATION_H
@@ -9,7 +9,7 @@ const renyi_model *ry_calibration_model(const renyi_calibration *c);
 uint32_t ry_calibration_batch(const renyi_calibration *c);
 uint32_t ry_calibration_threads(const renyi_calibration *c);
 
-/* Of a model of so many blocks and this width? */
+/* Was it made with a model of this size? */
 int ry_calibration_fits(const renyi_calibration *c, uint32_t n_blocks, uint32_t dim);
 
 #endif

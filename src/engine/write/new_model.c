@@ -1,21 +1,37 @@
-/* new_model.c - see new_model.h.
- * SPDX-License-Identifier: Apache-2.0 */
+/* new_model.c - a model that does not exist yet: its configuration from the name of an
+ * architecture, its config.json, and a file of random weights for benchmarks and tests. The same
+ * seed gives the same bytes. SPDX-License-Identifier: Apache-2.0 */
 #include "engine/write/new_model.h"
 
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/rng.h"
 #include "base/status.h"
+#include "engine/core/engine_options.h"
+#include "formats/safetensors.h"
+#include "model/clip_text/text_tower.h"
 #include "model/common/arch.h"
 #include "model/common/tensor_names.h"
-#include "model/vit/vit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEVIATION 0.02     /* of timm's trunc_normal_ */
+#define LOGIT_SCALE 100.0f /* of OpenAI's models */
 
 enum { MAX_DIM = 1 << 14, MAX_MLP = 1 << 16, MAX_CLASSES = 1 << 20 };
 
-static renyi_status check(const ry_arch *a, uint32_t n_classes, renyi_error *err)
+/* ---- configuration ------------------------------------------------------------------------- */
+
+static renyi_status check_sizes(const ry_arch *a, uint32_t n_classes, renyi_error *err)
 {
     if (a->dim > MAX_DIM || a->mlp_dim > MAX_MLP || n_classes > MAX_CLASSES ||
         a->n_blocks > RY_MAX_BLOCKS)
         return ry_fail(
             err, RENYI_ERR_LIMIT, -1,
-            "dim %u, mlp_dim %u, n_blocks %u, n_classes %u; at most %d, %d, %d, %d accepted",
+            "dim %u, mlp_dim %u, n_blocks %u, n_classes %u; at most %d, %d, %d, %d are allowed",
             a->dim, a->mlp_dim, a->n_blocks, n_classes, MAX_DIM, MAX_MLP, RY_MAX_BLOCKS,
             MAX_CLASSES);
     if (!a->n_heads || a->dim % a->n_heads)
@@ -24,8 +40,8 @@ static renyi_status check(const ry_arch *a, uint32_t n_classes, renyi_error *err
     return RENYI_OK;
 }
 
-/* Of a CLIP both towers, and the embeddings. */
-static void apply(ry_arch *a, const renyi_init_options *opt)
+/* Sizes that the caller sets; in a CLIP they apply to both towers and the embeddings. */
+static void apply_options(ry_arch *a, const renyi_init_options *opt)
 {
     if (opt->n_blocks) a->n_blocks = a->text_blocks = opt->n_blocks;
     if (opt->dim) {
@@ -43,7 +59,7 @@ static renyi_status read_arch(ry_arch *out, const char *architecture, const reny
     if (!ry_arch_parse(out, architecture))
         return ry_fail(err, RENYI_ERR_ARG, -1, "architecture '%.60s' is not known; %s",
                        architecture, ry_arch_allowed());
-    if (opt) apply(out, opt);
+    if (opt) apply_options(out, opt);
     return RENYI_OK;
 }
 
@@ -56,7 +72,7 @@ renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
     *out = (ry_vit_config){0};
     RY_TRY(read_arch(&a, architecture, opt, err));
     if (a.is_clip) n_classes = 0;
-    RY_TRY(check(&a, n_classes, err));
+    RY_TRY(check_sizes(&a, n_classes, err));
     *out = (ry_vit_config){.layout = a.is_clip ? RY_LAYOUT_HF : RY_LAYOUT_TIMM,
                            .family = a.is_clip         ? "clip"
                                      : a.n_prefix == 2 ? "deit-distilled"
@@ -79,22 +95,260 @@ renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
     return ry_preprocess_configure(out, &nothing, a.is_deit, err);
 }
 
-renyi_status ry_new_text_config(ry_text_config *out, const char *architecture,
-                                const renyi_init_options *opt, renyi_error *err)
+/* The text tower of a CLIP whose name ry_new_model_config has accepted. */
+static renyi_status new_text_config(ry_text_config *out, const char *architecture,
+                                    const renyi_init_options *opt, renyi_error *err)
 {
     ry_arch a;
     *out = (ry_text_config){0};
     RY_TRY(read_arch(&a, architecture, opt, err));
-    *out = (ry_text_config){.layout = RY_LAYOUT_HF,
-                            .dim = a.text_dim,
-                            .n_blocks = a.text_blocks,
-                            .n_heads = a.text_heads,
-                            .mlp_dim = opt && opt->mlp_dim ? opt->mlp_dim : 4 * a.text_dim,
-                            .vocab = 49408, /* of every published CLIP, as is the context */
-                            .context = 77,
-                            .embed_dim = a.embed_dim,
-                            .norm_eps = 1e-5,
-                            .logit_scale = 100.0,
-                            .activation = RY_EPI_QUICKGELU};
+    *out = (ry_text_config){
+        .layout = RY_LAYOUT_HF,
+        .dim = a.text_dim,
+        .n_blocks = a.text_blocks,
+        .n_heads = a.text_heads,
+        .mlp_dim = opt && opt->mlp_dim ? opt->mlp_dim : 4 * a.text_dim,
+        .vocab = 49408, /* this and the context are the same in every published CLIP */
+        .context = 77,
+        .embed_dim = a.embed_dim,
+        .norm_eps = 1e-5,
+        .logit_scale = 100.0,
+        .activation = RY_EPI_QUICKGELU};
     return RENYI_OK;
+}
+
+/* ---- config.json --------------------------------------------------------------------------- */
+
+static json_t *label_list(const ry_vit_config *c, const char *const *labels)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; list && i < c->n_classes; i++) {
+        char placeholder[24]; /* counts as no name (ry_labels_read) */
+        snprintf(placeholder, sizeof placeholder, "LABEL_%u", i);
+        json_t *name = labels[i] ? json_string(labels[i]) : NULL;
+        if (!json_array_append_new(list, name ? name : json_string(placeholder))) continue;
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+static json_t *model_args(const ry_vit_config *c)
+{
+    json_t *args =
+        json_pack("{s:i, s:i, s:i, s:i, s:i, s:f}", "img_size", (int)c->image_size, "patch_size",
+                  (int)c->patch_size, "embed_dim", (int)c->dim, "depth", (int)c->n_blocks,
+                  "num_heads", (int)c->n_heads, "mlp_ratio", (double)c->mlp_dim / c->dim);
+    if (args && c->activation == RY_EPI_QUICKGELU)
+        (void)json_object_set_new(args, "act_layer", json_string("quick_gelu"));
+    return args;
+}
+
+static json_t *pretrained_cfg(const ry_vit_config *c)
+{
+    static const char *const filters[] = {"bicubic", "bilinear", "lanczos"};
+    static const char *const crops[] = {"center", "squash", "border"};
+    const renyi_preprocess *p = &c->preprocess;
+    return json_pack("{s:[i, i, i], s:s, s:s, s:f, s:[f, f, f], s:[f, f, f], s:i}", "input_size", 3,
+                     (int)c->image_size, (int)c->image_size, "interpolation",
+                     filters[p->interpolation], "crop_mode", crops[p->crop_mode], "crop_pct",
+                     p->crop_pct, "mean", p->mean[0], p->mean[1], p->mean[2], "std", p->std[0],
+                     p->std[1], p->std[2], "num_classes", (int)c->n_classes);
+}
+
+json_t *ry_config_json(const ry_vit_config *c, const char *const *labels)
+{
+    /* json_pack takes over the parts even if it fails */
+    json_t *config =
+        json_pack("{s:s, s:i, s:i, s:s, s:f, s:o, s:o}", "architecture", c->architecture,
+                  "num_classes", (int)c->n_classes, "num_features", (int)c->dim, "global_pool",
+                  c->pool == RY_POOL_TOKEN ? "token" : "avg", "layer_norm_eps", c->norm_eps,
+                  "model_args", model_args(c), "pretrained_cfg", pretrained_cfg(c));
+    if (config && labels && json_object_set_new(config, "label_names", label_list(c, labels))) {
+        json_decref(config);
+        return NULL;
+    }
+    return config;
+}
+
+/* What config.json says of each tower of a CLIP. */
+typedef struct tower_config {
+    const char *type;
+    uint32_t dim, mlp_dim, n_heads, n_blocks, embed_dim;
+    double norm_eps;
+    ry_epilogue activation;
+} tower_config;
+
+static json_t *tower_json(const tower_config *t)
+{
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:s}", "model_type", t->type,
+                     "hidden_size", (int)t->dim, "intermediate_size", (int)t->mlp_dim,
+                     "num_attention_heads", (int)t->n_heads, "num_hidden_layers", (int)t->n_blocks,
+                     "projection_dim", (int)t->embed_dim, "layer_norm_eps", t->norm_eps,
+                     "hidden_act", t->activation == RY_EPI_QUICKGELU ? "quick_gelu" : "gelu");
+}
+
+/* config.json of both towers, as Hugging Face has it; NULL if there is no memory. */
+static json_t *clip_config_json(const ry_vit_config *c, const ry_text_config *text)
+{
+    const tower_config image = {"clip_vision_model", c->dim,      c->mlp_dim,  c->n_heads,
+                                c->n_blocks,         c->proj_dim, c->norm_eps, c->activation};
+    const tower_config words = {"clip_text_model", text->dim,       text->mlp_dim,
+                                text->n_heads,     text->n_blocks,  text->embed_dim,
+                                text->norm_eps,    text->activation};
+    json_t *vision = tower_json(&image), *texts = tower_json(&words);
+    if (!vision || json_object_set_new(vision, "image_size", json_integer(c->image_size)) ||
+        json_object_set_new(vision, "patch_size", json_integer(c->patch_size)) || !texts ||
+        json_object_set_new(texts, "vocab_size", json_integer(text->vocab)) ||
+        json_object_set_new(texts, "max_position_embeddings", json_integer(text->context))) {
+        json_decref(vision);
+        json_decref(texts);
+        return NULL;
+    }
+    return json_pack("{s:s, s:i, s:o, s:o}", "model_type", "clip", "projection_dim",
+                     (int)c->proj_dim, "vision_config", vision, "text_config", texts);
+}
+
+/* ---- random tensors ------------------------------------------------------------------------ */
+
+typedef char name_text[RY_NAME_MAX];
+
+typedef struct tensor_plan {
+    ry_tensor *tensors;
+    name_text *names;
+    float *value; /* the value of all elements of a tensor: LayerNorm weights are 1; NAN = random */
+    size_t n_tensors;
+    uint64_t extents[RY_X_COUNT];
+    uint64_t seed;
+    const ry_tensor *current; /* the one being filled, from rng */
+    ry_rng rng;
+} tensor_plan;
+
+static int is_norm(ry_tensor_role role)
+{
+    return role == RY_NORM_W || role == RY_NORM1_W || role == RY_NORM2_W || role == RY_PRE_NORM_W;
+}
+
+static void plan_add(void *user, const ry_tensor_naming *n, const ry_tensor_name *row,
+                     uint32_t block)
+{
+    tensor_plan *p = user;
+    const size_t i = p->n_tensors++;
+    ry_tensor_name_write(p->names[i], n, row, block);
+    p->tensors[i] = (ry_tensor){.name = p->names[i], .dtype = RY_F32};
+    for (; p->tensors[i].n_dims < 4 && row->shape[p->tensors[i].n_dims]; p->tensors[i].n_dims++)
+        p->tensors[i].shape[p->tensors[i].n_dims] = p->extents[row->shape[p->tensors[i].n_dims]];
+    p->value[i] = is_norm(row->role) ? 1.0f : row->role == RY_LOGIT_SCALE ? logf(LOGIT_SCALE) : NAN;
+}
+
+static void plan_free(tensor_plan *p)
+{
+    ry_free(NULL, p->tensors);
+    ry_free(NULL, p->names);
+    ry_free(NULL, p->value);
+}
+
+/* text: of a CLIP, else it has 0 blocks. */
+static renyi_status plan_tensors(tensor_plan *p, const ry_vit_config *c, const ry_text_config *text,
+                                 renyi_error *err)
+{
+    const ry_tensor_naming n =
+        c->is_clip ? ry_vit_naming_clip(c->n_blocks) : ry_vit_naming_timm(c->n_blocks, c->n_prefix);
+    const ry_tensor_naming t = ry_text_naming_hf(text->n_blocks);
+    const size_t most = n.n_names * c->n_blocks + t.n_names * text->n_blocks;
+    p->tensors = ry_alloc(NULL, most, sizeof *p->tensors);
+    p->names = ry_alloc(NULL, most, sizeof *p->names);
+    p->value = ry_alloc(NULL, most, sizeof *p->value);
+    if (!p->tensors || !p->names || !p->value) return ry_fail_nomem(err, most * sizeof *p->names);
+    ry_vit_extents(p->extents, c);
+    ry_tensor_names_each(&n, plan_add, p);
+    if (!text->n_blocks) return RENYI_OK;
+    ry_text_extents(p->extents, text);
+    ry_tensor_names_each(&t, plan_add, p);
+    return RENYI_OK;
+}
+
+/* ry_safetensors_fill. Each tensor has its own generator, seeded from the caller's seed and its
+ * index. */
+static renyi_status fill_tensor(void *user, const ry_tensor *t, uint64_t at, void *out, size_t n,
+                                renyi_error *err)
+{
+    tensor_plan *p = user;
+    const size_t index = (size_t)(t - p->tensors);
+    (void)at;
+    (void)err;
+    if (p->current != t) {
+        ry_rng mix = ry_rng_new(p->seed);
+        p->rng = ry_rng_new(ry_rng_next(&mix) ^ (index * 0x9e3779b97f4a7c15u));
+        p->current = t;
+    }
+    for (size_t i = 0; i + sizeof(float) <= n; i += sizeof(float)) {
+        const float x = isnan(p->value[index])
+                            ? (float)(ry_rng_truncated_normal(&p->rng) * DEVIATION)
+                            : p->value[index];
+        memcpy((char *)out + i, &x, sizeof x);
+    }
+    return RENYI_OK;
+}
+
+/* ---- the file ------------------------------------------------------------------------------ */
+
+/* config: the text of a CLIP's config.json, which knows the heads of both towers; else NULL. */
+static renyi_status write_model(const char *path, tensor_plan *p, const ry_vit_config *c,
+                                const char *config, renyi_error *err)
+{
+    char seed[24], heads[16];
+    snprintf(seed, sizeof seed, "%" PRIu64, p->seed);
+    snprintf(heads, sizeof heads, "%u", c->n_heads);
+    const char *const meta[] = {"format",
+                                "pt",
+                                "architecture",
+                                c->architecture,
+                                config ? "config.json" : "num_heads",
+                                config ? config : heads,
+                                "generator",
+                                "renyi init",
+                                "seed",
+                                seed,
+                                NULL};
+    const ry_safetensors_content content = {p->tensors, p->n_tensors, meta, fill_tensor, p};
+    return ry_safetensors_write(path, &content, NULL, err);
+}
+
+static renyi_status write_clip(const char *path, tensor_plan *p, const ry_vit_config *c,
+                               const ry_text_config *text, renyi_error *err)
+{
+    char *config = NULL;
+    json_t *json = clip_config_json(c, text);
+    if (!json) return ry_fail(err, RENYI_ERR_NOMEM, -1, "out of memory for the config");
+    RY_TRY(ry_json_text(&config, json, NULL, err));
+    const renyi_status st = write_model(path, p, c, config, err);
+    ry_free(NULL, config);
+    return st;
+}
+
+renyi_status renyi_model_init_file(const char *path, const char *architecture,
+                                   const renyi_init_options *options, renyi_error *err)
+{
+    renyi_init_options opt;
+    ry_vit_config config;
+    ry_text_config text = {0};
+    if (!path || !architecture)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_init_file: %s is NULL",
+                       path ? "architecture" : "path");
+    RY_TRY(ry_struct_read(&opt, sizeof opt, options, "renyi_init_options", err));
+    RY_TRY(ry_new_model_config(&config, architecture, &opt, err));
+    if (config.is_clip) {
+        if (opt.n_classes)
+            return ry_fail(err, RENYI_ERR_ARG, -1, "%u classes, but a CLIP has none",
+                           opt.n_classes);
+        RY_TRY(new_text_config(&text, architecture, &opt, err));
+    }
+    tensor_plan p = {.seed = opt.seed};
+    renyi_status st = plan_tensors(&p, &config, &text, err);
+    if (st == RENYI_OK)
+        st = config.is_clip ? write_clip(path, &p, &config, &text, err)
+                            : write_model(path, &p, &config, NULL, err);
+    plan_free(&p);
+    return st;
 }

@@ -1,19 +1,21 @@
-/* new_model.h - the configuration of a model that does not exist yet, from the name of an
- * architecture.
+/* new_model.h - the configuration of a model that does not exist yet, and config.json of any model.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_NEW_MODEL_H
 #define RY_NEW_MODEL_H
 
-#include "model/clip_text/text_tower.h"
+#include "model/vit/vit.h"
 
-/* `architecture` as ry_arch_parse reads it, with the sizes that *opt (NULL = none) sets instead;
- * its seed is idle here, and its classes are for a CLIP. Layout, eps, pooling and pictures are
- * timm's, or CLIP's and its layout Hugging Face's. */
+#include <jansson.h>
+
+/* The configuration of an architecture named as ry_arch_parse reads it. Sizes that *opt sets (NULL
+ * = none) replace those of the name; opt->seed is not used, and a CLIP has no classes. Layout, eps,
+ * pooling and preprocessing are timm's, or Hugging Face's for a CLIP. */
 renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
                                  const renyi_init_options *opt, renyi_error *err) RENYI_CHECK;
 
-/* The text tower that belongs to a CLIP of this name; ry_new_model_config has accepted it. */
-renyi_status ry_new_text_config(ry_text_config *out, const char *architecture,
-                                const renyi_init_options *opt, renyi_error *err) RENYI_CHECK;
+/* The configuration as the config.json that timm and this library read, so that one file is the
+ * whole model. labels: [n_classes] class names, or NULL; a name that is missing or not UTF-8 is
+ * left out. NULL if there is no memory. */
+json_t *ry_config_json(const ry_vit_config *c, const char *const *labels);
 
 #endif

@@ -1,49 +1,41 @@
-/* quantize_lm.c - renyi_lm_quantize: a language model whose matrices are panels that run as they
- * are (model/llama/llama_tensors.h), written panel by panel.
+/* quantize_lm.c - renyi_lm_quantize: a language model whose matrices are packed panels that run
+ * without conversion (model/llama/llama_tensors.h), written panel by panel.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
-#include "engine/write/quantize_meta.h"
-#include "formats/safetensors.h"
+#include "engine/write/quantize_file.h"
 #include "kernels/linear/panels.h"
 #include "model/common/weight_loader.h"
 #include "model/llama/llama_tensors.h"
 
-#include <stdio.h>
 #include <string.h>
 
-typedef struct item {      /* where the bytes of a tensor come from */
-    const ry_tensor *from; /* copied; NULL = panels or columns of a matrix */
+/* A tensor of the new file: the panels or the columns of one matrix. */
+typedef struct item {
     ry_llama_matrix which;
     uint32_t layer;
     ry_stored_part part;
-    float *columns; /* [2, outputs] of its matrix, filled with the panels */
+    float *columns; /* [2, outputs] of its matrix, filled while the panels are made */
 } item;
-
-typedef char name_text[RY_NAME_MAX];
 
 typedef struct job {
     renyi_lm_quantize_options opt;
-    ry_checkpoint ckpt;
+    ry_quantize_file file;
     ry_llama_config config;
-    ry_tensor_naming naming, stored; /* of the source, and of what is written */
-    ry_tensor *tensors;              /* [n] what will be written */
-    item *items;
-    name_text *names;
-    size_t n;
-    float *columns; /* of all matrices */
-    /* the panel at work */
+    ry_tensor_naming naming, stored; /* of the original, and of the new file */
+    item *items;                     /* [file.n] */
+    float *columns;                  /* of all matrices */
+    /* the current panel */
     const item *panel_of;
     size_t panel_at;
     ry_panel panel;
     float *rows, *scratch;
-    uint64_t done, total; /* bytes */
-    renyi_quantize_result result;
 } job;
 
-/* ---- matrices ------------------------------------------------------------------------------ */
+/* ---- panels -------------------------------------------------------------------------------- */
 
+/* The tensors that a matrix is joined from. */
 static ry_parts parts_of(const job *b, ry_llama_matrix which, uint32_t layer)
 {
     static const ry_tensor_role roles[][3] = {
@@ -53,7 +45,7 @@ static ry_parts parts_of(const job *b, ry_llama_matrix which, uint32_t layer)
     for (uint32_t i = 0; i < p.n; i++) {
         const int tied = which == RY_LLAMA_HEAD && b->config.tied;
         const ry_tensor_role role = tied ? RY_TOKEN_EMBED : roles[which][i];
-        p.part[i] = ry_tensor_of_role(&b->naming, b->ckpt.tensors, role, layer);
+        p.part[i] = ry_tensor_of_role(&b->naming, b->file.ckpt.tensors, role, layer);
     }
     return p;
 }
@@ -61,10 +53,10 @@ static ry_parts parts_of(const job *b, ry_llama_matrix which, uint32_t layer)
 static void drop_parts(const job *b, const item *it)
 {
     const ry_parts p = parts_of(b, it->which, it->layer);
-    for (uint32_t i = 0; i < p.n; i++) ry_tensors_drop_pages(b->ckpt.tensors, p.part[i]);
+    for (uint32_t i = 0; i < p.n; i++) ry_tensors_drop_pages(b->file.ckpt.tensors, p.part[i]);
 }
 
-/* Panel p of a matrix: job.panel, and its columns. */
+/* Packs panel p of a matrix into b->panel and fills its columns. */
 static renyi_status take_panel(job *b, const item *it, size_t p, renyi_error *err)
 {
     const ry_matrix_shape s = ry_llama_shape(&b->config, it->which);
@@ -81,10 +73,17 @@ static renyi_status take_panel(job *b, const item *it, size_t p, renyi_error *er
     return RENYI_OK;
 }
 
-/* A piece may begin and end inside a panel. */
-static renyi_status fill_panels(job *b, const item *it, const ry_tensor *t, uint64_t at, char *out,
-                                size_t n, renyi_error *err)
+/* ry_quantize_make. A piece may begin and end inside a panel. */
+static renyi_status make_piece(void *user, size_t index, uint64_t at, char *out, size_t n,
+                               renyi_error *err)
 {
+    job *b = user;
+    const item *it = &b->items[index];
+    const ry_tensor *t = &b->file.tensors[index];
+    if (it->part == RY_STORED_COLUMNS) {
+        memcpy(out, (const char *)it->columns + at, n);
+        return RENYI_OK;
+    }
     const size_t size = (size_t)t->shape[1];
     for (size_t i = 0, count; i < n; i += count) {
         const size_t place = (size_t)at + i, inside = place % size;
@@ -96,34 +95,7 @@ static renyi_status fill_panels(job *b, const item *it, const ry_tensor *t, uint
     return RENYI_OK;
 }
 
-static renyi_status fill(void *user, const ry_tensor *t, uint64_t at, void *out, size_t n,
-                         renyi_error *err)
-{
-    job *b = user;
-    const item *it = &b->items[t - b->tensors];
-    if (it->from) {
-        memcpy(out, (const char *)it->from->data + at, n);
-        if (at + n == t->bytes) ry_tensors_drop_pages(b->ckpt.tensors, it->from);
-    } else if (it->part == RY_STORED_COLUMNS) {
-        memcpy(out, (const char *)it->columns + at, n);
-    } else {
-        RY_TRY(fill_panels(b, it, t, at, out, n, err));
-    }
-    b->done += n;
-    if (b->opt.progress && b->opt.progress(b->opt.progress_user, b->done, b->total))
-        return ry_fail(err, RENYI_ERR_ABORTED, -1, "stopped by the progress callback");
-    return RENYI_OK;
-}
-
-/* ---- what will be written ------------------------------------------------------------------ */
-
-static void add(job *b, ry_tensor t, item it)
-{
-    t.bytes = ry_tensor_elements(&t) * ry_dtype_size(t.dtype);
-    b->total += t.bytes;
-    b->tensors[b->n] = t;
-    b->items[b->n++] = it;
-}
+/* ---- the tensors of the new file ----------------------------------------------------------- */
 
 /* One part of all matrices. */
 static void add_matrices(job *b, ry_stored_part part)
@@ -133,39 +105,42 @@ static void add_matrices(job *b, ry_stored_part part)
         for (uint32_t i = 0; i < (which == RY_LLAMA_HEAD ? 1 : b->config.n_layers); i++) {
             const ry_llama_matrix m = (ry_llama_matrix)which;
             ry_tensor t;
-            ry_llama_stored_tensor(&t, b->names[b->n], &b->config, m, i, part, b->opt.dtype);
-            add(b, t, (item){.which = m, .layer = i, .part = part, .columns = columns});
+            ry_llama_stored_tensor(&t, b->file.names[b->file.n], &b->config, m, i, part,
+                                   b->opt.dtype);
+            b->items[ry_quantize_add(&b->file, t, NULL)] =
+                (item){.which = m, .layer = i, .part = part, .columns = columns};
             columns += 2 * ry_llama_shape(&b->config, m).n_out;
         }
 }
 
-/* The language model's own under the names of a stored one; what is not its own as it is. */
+/* Tensors of the language model that are not matrices get the names of the new file; tensors of
+ * other parts keep their names. */
 static void add_copy(job *b, const ry_tensor *from)
 {
     uint32_t block;
     ry_tensor t = *from;
+    char *name = b->file.names[b->file.n];
     const ry_tensor_name *row = ry_tensor_name_match(&b->naming, from->name, &block);
     for (size_t i = 0; row && i < b->stored.n_names; i++)
         if (b->stored.table[i].role == row->role) {
-            ry_tensor_name_write(b->names[b->n], &b->stored, &b->stored.table[i], block);
-            t.name = b->names[b->n];
+            ry_tensor_name_write(name, &b->stored, &b->stored.table[i], block);
+            t.name = name;
         }
-    if (!row || t.name != from->name) add(b, t, (item){.from = from});
+    if (!row || t.name != from->name) ry_quantize_add(&b->file, t, from);
 }
 
 static void add_copies(job *b, size_t size)
 {
-    for (size_t i = 0; i < ry_tensors_count(b->ckpt.tensors); i++) {
-        const ry_tensor *t = ry_tensors_at(b->ckpt.tensors, i);
-        if (ry_dtype_size(t->dtype) == size) add_copy(b, t);
-    }
+    const ry_tensors *set = b->file.ckpt.tensors;
+    for (size_t i = 0; i < ry_tensors_count(set); i++)
+        if (ry_dtype_size(ry_tensors_at(set, i)->dtype) == size) add_copy(b, ry_tensors_at(set, i));
 }
 
 static renyi_status take_memory(job *b, renyi_error *err)
 {
     const ry_llama_config *c = &b->config;
-    const renyi_allocator *al = &b->opt.allocator;
-    const size_t most = ry_tensors_count(b->ckpt.tensors) +
+    const renyi_allocator *al = &b->file.al;
+    const size_t most = ry_tensors_count(b->file.ckpt.tensors) +
                         RY_N_STORED_PARTS * RY_N_LLAMA_MATRICES * ((size_t)c->n_layers + 1);
     size_t outputs = 0, width = 0;
     for (int which = 0; which < RY_N_LLAMA_MATRICES; which++) {
@@ -173,70 +148,62 @@ static renyi_status take_memory(job *b, renyi_error *err)
         outputs += s.n_out * (which == RY_LLAMA_HEAD ? 1 : c->n_layers);
         if (s.n_in > width) width = s.n_in;
     }
-    b->tensors = ry_alloc(al, most, sizeof *b->tensors);
+    RY_TRY(ry_quantize_reserve(&b->file, most, err));
     b->items = ry_alloc(al, most, sizeof *b->items);
-    b->names = ry_alloc(al, most, sizeof *b->names);
     b->columns = ry_alloc(al, 2 * outputs, sizeof *b->columns);
     b->rows = ry_alloc(al, RY_PANEL * width, sizeof *b->rows);
     b->scratch = ry_alloc(al, width + 64, sizeof *b->scratch);
     b->panel.bytes = ry_alloc(al, ry_panel_bytes(RENYI_DTYPE_INT8, width + 64), 1);
-    if (b->tensors && b->items && b->names && b->columns && b->rows && b->scratch && b->panel.bytes)
-        return RENYI_OK;
-    return ry_fail_nomem(err, most * sizeof *b->names);
+    if (b->items && b->columns && b->rows && b->scratch && b->panel.bytes) return RENYI_OK;
+    return ry_fail_nomem(err, most * sizeof *b->items);
 }
 
-/* Panels before their columns, and wider types before narrower: a panel has a multiple of 32 bytes.
- */
+/* Panels before their columns, which are known only when the panels are made. A panel has a
+ * multiple of 32 bytes, so what follows stays aligned. */
 static renyi_status list_tensors(job *b, renyi_error *err)
 {
     RY_TRY(take_memory(b, err));
     add_copies(b, 8);
     add_matrices(b, RY_STORED_PANELS);
-    b->result.n_quantised = 4 * b->config.n_layers + 1;
     add_matrices(b, RY_STORED_COLUMNS);
     for (size_t size = 4; size; size /= 2) add_copies(b, size);
-    for (size_t i = 0; i < ry_tensors_count(b->ckpt.tensors); i++)
-        b->result.bytes_in += ry_tensors_at(b->ckpt.tensors, i)->bytes;
-    b->result.bytes_out = b->total;
+    b->file.result.n_quantised = 4 * b->config.n_layers + 1;
     return RENYI_OK;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the whole file ------------------------------------------------------------------------ */
 
 static renyi_status check_source(job *b, const char *in, renyi_error *err)
 {
-    const renyi_status st = ry_llama_configure(&b->config, &b->ckpt, err);
+    const renyi_status st = ry_llama_configure(&b->config, &b->file.ckpt, err);
     if (st) return ry_fail_in(err, st, in);
     if (b->config.stored)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%s is quantized already (%s); use the original", in,
                        renyi_dtype_name(b->config.stored));
-    (void)ry_llama_naming_find(&b->naming, b->ckpt.tensors); /* configure has found it */
+    (void)ry_llama_naming_find(&b->naming, b->file.ckpt.tensors); /* configure has found it */
     b->stored = ry_llama_naming(RY_STORED_LAYOUT, b->config.n_layers);
     return RENYI_OK;
 }
 
-static renyi_status quantise(job *b, const char *in, const char *out, renyi_error *err)
+static json_t *describe_scheme(renyi_dtype dtype)
 {
-    const renyi_lm_quantize_options *o = &b->opt;
-    ry_quantize_meta meta;
-    RY_TRY(ry_checkpoint_open(&b->ckpt, in, &o->limits, &o->allocator, err));
-    RY_TRY(check_source(b, in, err));
-    RY_TRY(ry_quantize_target(&b->ckpt, out, err));
-    RY_TRY(list_tensors(b, err));
-    renyi_status st = ry_quantize_lm_meta(&meta, &b->ckpt, o->dtype, &o->allocator, err);
-    const ry_safetensors_content content = {b->tensors, b->n, meta.pairs, fill, b};
-    if (!st) st = ry_safetensors_write(out, &content, &o->allocator, err);
-    ry_quantize_meta_free(&meta, &o->allocator);
-    return st;
+    const int is_int4 = dtype == RENYI_DTYPE_INT4;
+    return json_pack("{s:i, s:s, s:s, s:s}", "version", 1, "weights",
+                     is_int4 ? "int4, symmetric, groups of 32 inputs"
+                             : "int8, symmetric, per output channel",
+                     "activations", is_int4 ? "int8 per token and group" : "per token", "renyi",
+                     renyi_version());
 }
 
-static void close_job(job *b)
+static renyi_status quantize_lm(job *b, const char *in, const char *out, renyi_error *err)
 {
-    const renyi_allocator *al = &b->opt.allocator;
-    void *const blocks[] = {b->tensors, b->items,   b->names,      b->columns,
-                            b->rows,    b->scratch, b->panel.bytes};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) ry_free(al, blocks[i]);
-    ry_checkpoint_close(&b->ckpt, al);
+    ry_quantize_file *f = &b->file;
+    RY_TRY(ry_checkpoint_open(&f->ckpt, in, &f->limits, &f->al, err));
+    RY_TRY(check_source(b, in, err));
+    RY_TRY(list_tensors(b, err));
+    const ry_quantize_meta meta = {.scheme_key = RY_QUANT_LM_KEY,
+                                   .scheme = describe_scheme(b->opt.dtype)};
+    return ry_quantize_write(f, out, &meta, err);
 }
 
 renyi_status renyi_lm_quantize(const char *in, const char *out,
@@ -244,16 +211,23 @@ renyi_status renyi_lm_quantize(const char *in, const char *out,
                                renyi_error *err)
 {
     job b = {0};
+    renyi_lm_quantize_options *o = &b.opt;
     if (!in || !out) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_quantize: NULL path");
-    RY_TRY(ry_struct_read(&b.opt, sizeof b.opt, opt, "renyi_lm_quantize_options", err));
-    if (!b.opt.allocator.alloc != !b.opt.allocator.release)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "allocator has one of alloc and release; both or none wanted");
-    if (b.opt.dtype == RENYI_DTYPE_DEFAULT) b.opt.dtype = RENYI_DTYPE_INT8;
-    if (b.opt.dtype != RENYI_DTYPE_INT8 && b.opt.dtype != RENYI_DTYPE_INT4)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "a language model is quantised to int8 or int4");
-    const renyi_status st = quantise(&b, in, out, err);
-    if (!st && result) *result = b.result;
-    close_job(&b);
+    RY_TRY(ry_struct_read(o, sizeof *o, opt, "renyi_lm_quantize_options", err));
+    RY_TRY(ry_allocator_check(&o->allocator, "renyi_lm_quantize_options", err));
+    if (o->dtype == RENYI_DTYPE_DEFAULT) o->dtype = RENYI_DTYPE_INT8;
+    if (o->dtype != RENYI_DTYPE_INT8 && o->dtype != RENYI_DTYPE_INT4)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "a language model is quantized to int8 or int4");
+    b.file = (ry_quantize_file){.limits = o->limits,
+                                .al = o->allocator,
+                                .progress = o->progress,
+                                .progress_user = o->progress_user,
+                                .make = make_piece,
+                                .make_user = &b};
+    const renyi_status st = quantize_lm(&b, in, out, err);
+    if (!st && result) *result = b.file.result;
+    void *const blocks[] = {b.items, b.columns, b.rows, b.scratch, b.panel.bytes};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) ry_free(&o->allocator, blocks[i]);
+    ry_quantize_close(&b.file);
     return st;
 }

@@ -6,7 +6,7 @@
 #include "base/half.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "engine/write/config_json.h"
+#include "engine/write/new_model.h"
 #include "formats/safetensors.h"
 
 #include <stdio.h>

@@ -256,7 +256,7 @@ static void calibration_arguments(void **state)
     assert_int_equal(
         renyi_calibration_range(none, 0, RENYI_PRODUCT_QKV, RENYI_RANGE_MAX, 0, &range, &e),
         RENYI_ERR_ARG);
-    assert_says(&e, "no photo");
+    assert_says(&e, "no image");
     assert_int_equal(renyi_calibration_range(c.calibration, 0, RENYI_PRODUCT_QKV,
                                              RENYI_RANGE_PERCENTILE, 20, &range, &e),
                      RENYI_ERR_ARG);
@@ -343,7 +343,7 @@ static void refusals(void **state)
     unlink(from);
     from = fix_write(&deep, "deep.safetensors");
     assert_int_equal(renyi_model_quantize(from, to, NULL, NULL, &e), RENYI_ERR_FORMAT);
-    assert_says(&e, "'blocks.2.mlp.fc1.weight' holds NaN in row 1");
+    assert_says(&e, "'blocks.2.mlp.fc1.weight' has NaN in row 1");
     assert_int_equal(access(to, F_OK), -1);
     unlink(from);
     fix_free(&deep);
