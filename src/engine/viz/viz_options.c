@@ -1,9 +1,9 @@
 /* viz_options.c - checks and copies the lists of renyi_viz_options and fills in defaults.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/decimal.h"
 #include "base/status.h"
 #include "engine/core/model_handle.h"
 #include "engine/viz/viz_plan.h"
-#include "prune/policy/policy_number.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
 
 #include "base/status.h"
 #include "eval/data/classes.h"
-#include "prune/policy/policy_number.h"
 
 #include <dirent.h>
 #include <limits.h>

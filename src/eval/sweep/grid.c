@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/mapped_file.h"
 #include "base/status.h"
-#include "prune/policy/policy_text.h"
+#include "prune/policy/policy_spec.h"
 
 #include <string.h>
 

@@ -1,12 +1,11 @@
-/* policy_check.c - a policy meets an encoder: which blocks, how many tokens each cut leaves.
+/* policy_check.c - checks a policy against an encoder, and counts the tokens that each cut leaves.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
-#include "prune/policy/policy_text.h"
+#include "prune/policy/policy_keys.h"
 
 #include <math.h>
 
-/* ---- counting ---------------------------------------------------------------------------------
- */
+/* ---- token counts ---------------------------------------------------------------------------- */
 
 /* ATS: round(keep * tokens), the class token counted in and at least 8, as its code has it. */
 static uint32_t ats_tokens(const ry_policy *p, const ry_policy_cut *cut, uint32_t n_tokens,
@@ -81,8 +80,21 @@ void ry_policy_split(const ry_policy *p, uint32_t kept, uint32_t *by_class, uint
     *by_class = kept - column;
 }
 
-/* ---- checking ---------------------------------------------------------------------------------
- */
+uint32_t ry_policy_visual_count(const ry_policy *p, uint32_t patches)
+{
+    const ry_policy_cut *cut = &p->cuts[0];
+    if (p->budget == RY_BUDGET_ADAPTIVE) return 0;
+    if (p->budget == RY_BUDGET_COUNT) return cut->count;
+    return (uint32_t)((double)patches * cut->keep);
+}
+
+/* step = int(1 / share), stride = int(step / 3), as the published code has it. */
+uint32_t ry_policy_plus_stride(uint32_t count, uint32_t patches)
+{
+    return count ? (uint32_t)(1.0 / ((double)count / (double)patches)) / 3 : 0;
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static renyi_status resolve_layers(ry_policy *p, const ry_policy_shape *s, renyi_error *err)
 {
@@ -172,11 +184,34 @@ static renyi_status check_counts(const ry_policy *p, const ry_policy_shape *s, r
     return RENYI_OK;
 }
 
+static renyi_status check_visual(const ry_policy *p, const ry_policy_shape *s, renyi_error *err)
+{
+    const char *rule = ry_name_of(ry_rule_names, (int)p->rule);
+    const uint32_t n = ry_policy_visual_count(p, s->n_patches);
+    if (!s->visual)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "%s chooses among the visual tokens that a LLaVA gives its language model; "
+                       "this model has none. Use naive, evit, mosaic, tome or ats",
+                       rule);
+    if (n > s->n_patches)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "tokens=%u: a picture has %u patches here", n,
+                       s->n_patches);
+    if (!n && p->budget != RY_BUDGET_ADAPTIVE)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "keep=%g leaves none of %u patches", p->cuts[0].keep,
+                       s->n_patches);
+    if (p->plus && n && !ry_policy_plus_stride(n, s->n_patches))
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "plus adds patches between %u of %u; at most a third, %u, leave room for "
+                       "them",
+                       n, s->n_patches, s->n_patches / 3);
+    return RENYI_OK;
+}
+
 renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape, renyi_error *err)
 {
     if (p->rule == RY_RULE_NONE) return RENYI_OK;
     if (!shape->n_patches) return ry_fail(err, RENYI_ERR_ARG, -1, "a model without patches");
-    if (ry_policy_is_visual(p)) return ry_policy_check_visual(p, shape, err);
+    if (ry_policy_is_visual(p)) return check_visual(p, shape, err);
     RY_TRY(resolve_layers(p, shape, err));
     if (p->rule == RY_RULE_TOME) resolve_inflection(p);
     RY_TRY(check_class_token(p, shape, err));

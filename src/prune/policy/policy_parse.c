@@ -1,13 +1,56 @@
-/* policy_parse.c - from words to the struct: what the values mean, their ranges, and which go
- * together.
+/* policy_parse.c - turns the keys and values of a policy text into a ry_policy: what values mean,
+ * their ranges, and which keys go together.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/decimal.h"
 #include "base/status.h"
-#include "prune/policy/policy_number.h"
-#include "prune/policy/policy_text.h"
-#include "prune/policy/policy_values.h"
+#include "prune/policy/policy_reader.h"
 
 #include <math.h>
 #include <string.h>
+
+enum { MAX_COUNT = 999999 };
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* "keep=2: keep is the share ..." */
+static renyi_status bad_value(ry_key key, const ry_slice *item, renyi_error *err)
+{
+    const ry_key_info *info = &ry_keys[key];
+    char list[128];
+    ry_nearest near = {0};
+
+    if (!info->words)
+        return ry_fail(err, RENYI_ERR_ARG, item->offset, "%s=%.*s: %s is %s", info->name,
+                       RY_SHOW(item), info->name, info->takes);
+    ry_name_list(list, sizeof list, info->words, UINT32_MAX);
+    for (const ry_name *n = info->words; n->name; n++)
+        ry_nearest_offer(&near, item->at, item->len, n->name);
+    return ry_fail(err, RENYI_ERR_ARG, item->offset, "%s=%.*s%s: %s is one of %s", info->name,
+                   RY_SHOW(item), ry_nearest_hint(&near), info->name, list);
+}
+
+/* A key whose value is one word of its table. */
+static renyi_status read_word(const ry_words *w, ry_key key, int *out, renyi_error *err)
+{
+    const ry_slice *value = ry_words_value(w, key);
+    const ry_name *name = ry_name_find(ry_keys[key].words, value->at, value->len);
+    if (!name) return bad_value(key, value, err);
+    *out = name->value;
+    return RENYI_OK;
+}
+
+static renyi_status read_number(const ry_words *w, ry_key key, double low, double high, double *out,
+                                renyi_error *err)
+{
+    const ry_slice *value = ry_words_value(w, key);
+    if (key == RY_KEY_N && value->len == 3 && memcmp(value->at, "inf", 3) == 0) {
+        *out = INFINITY;
+        return RENYI_OK;
+    }
+    if (!ry_read_decimal(value->at, value->len, out) || !(*out >= low && *out <= high))
+        return bad_value(key, value, err);
+    return RENYI_OK;
+}
 
 /* ---- layers and what is said for each ------------------------------------------------------- */
 
@@ -17,11 +60,11 @@ static renyi_status add_layers(ry_policy *p, const ry_slice *item, renyi_error *
     const size_t len = dash ? (size_t)(dash - item->at) : item->len;
     uint64_t first, last;
 
-    if (!ry_read_whole(item->at, len, RY_MAX_COUNT, &first))
-        return ry_value_bad(RY_KEY_LAYERS, item, err);
+    if (!ry_read_whole(item->at, len, MAX_COUNT, &first))
+        return bad_value(RY_KEY_LAYERS, item, err);
     last = first;
-    if (dash && !ry_read_whole(dash + 1, item->len - len - 1, RY_MAX_COUNT, &last))
-        return ry_value_bad(RY_KEY_LAYERS, item, err);
+    if (dash && !ry_read_whole(dash + 1, item->len - len - 1, MAX_COUNT, &last))
+        return bad_value(RY_KEY_LAYERS, item, err);
     if (last < first)
         return ry_fail(err, RENYI_ERR_ARG, item->offset,
                        "layers=%.*s: a range goes from the lower block to the higher",
@@ -76,17 +119,16 @@ static renyi_status read_budget_item(ry_policy_cut *cut, ry_key key, const ry_sl
     uint64_t count = 0;
     if (key == RY_KEY_KEEP) {
         if (!ry_read_decimal(item->at, item->len, &cut->keep) || !(cut->keep > 0) || cut->keep > 1)
-            return ry_value_bad(key, item, err);
+            return bad_value(key, item, err);
         return RENYI_OK;
     }
     if (key == RY_KEY_DROP) {
         if (!ry_read_decimal(item->at, item->len, &cut->drop) || !(cut->drop > 0) || cut->drop >= 1)
-            return ry_value_bad(key, item, err);
+            return bad_value(key, item, err);
         return RENYI_OK;
     }
-    if (!ry_read_whole(item->at, item->len, RY_MAX_COUNT, &count) ||
-        (key == RY_KEY_TOKENS && !count))
-        return ry_value_bad(key, item, err);
+    if (!ry_read_whole(item->at, item->len, MAX_COUNT, &count) || (key == RY_KEY_TOKENS && !count))
+        return bad_value(key, item, err);
     cut->count = (uint32_t)count;
     return RENYI_OK;
 }
@@ -127,7 +169,7 @@ static renyi_status read_cuts(ry_policy *p, const ry_words *w, renyi_error *err)
         if (!choice) continue;
         const ry_slice *item = item_of(&reduces, i);
         const ry_name *name = ry_name_find(ry_keys[RY_KEY_REDUCE].words, item->at, item->len);
-        if (!name) return ry_value_bad(RY_KEY_REDUCE, item, err);
+        if (!name) return bad_value(RY_KEY_REDUCE, item, err);
         cut->reduce = (ry_reduce)name->value;
         if (cut->reduce == RY_REDUCE_FUSE && p->budget == RY_BUDGET_DROP && cut->count == 1)
             return ry_fail(err, RENYI_ERR_ARG, item_of(&budgets, i)->offset,
@@ -154,7 +196,7 @@ static renyi_status sort_cuts(ry_policy *p, const ry_words *w, renyi_error *err)
 /* ---- the metric and what goes with it -------------------------------------------------------- */
 
 /* Keys of the user that the metric or the reduction has no use for. */
-renyi_status ry_values_used(const ry_policy *p, const ry_words *w, renyi_error *err)
+static renyi_status check_keys_used(const ry_policy *p, const ry_words *w, renyi_error *err)
 {
     const ry_name *metrics = ry_keys[RY_KEY_METRIC].words;
     char list[96];
@@ -186,7 +228,7 @@ static renyi_status read_weights(ry_policy *p, const ry_words *w, renyi_error *e
 {
     int word = RY_FUSE_AUTO;
     if (!ry_policy_fuses(p)) return RENYI_OK;
-    RY_TRY(ry_value_word(w, RY_KEY_WEIGHTS, &word, err));
+    RY_TRY(read_word(w, RY_KEY_WEIGHTS, &word, err));
     p->weights = word == RY_FUSE_AUTO ? usual_weights(p->metric) : (ry_fuse_weights)word;
     return RENYI_OK;
 }
@@ -195,7 +237,7 @@ static renyi_status read_weights(ry_policy *p, const ry_words *w, renyi_error *e
 static renyi_status read_metric_word(const ry_policy *p, const ry_words *w, ry_key key, int *out,
                                      renyi_error *err)
 {
-    return ry_key_for_metric(key, p->metric) ? ry_value_word(w, key, out, err) : RENYI_OK;
+    return ry_key_for_metric(key, p->metric) ? read_word(w, key, out, err) : RENYI_OK;
 }
 
 static renyi_status read_ranking(ry_policy *p, const ry_words *w, renyi_error *err)
@@ -203,21 +245,20 @@ static renyi_status read_ranking(ry_policy *p, const ry_words *w, renyi_error *e
     const ry_slice *seed = ry_words_value(w, RY_KEY_SEED);
     int rounding = 0, heads = 0, place = 0, order = 0;
 
-    RY_TRY(ry_values_used(p, w, err));
+    RY_TRY(check_keys_used(p, w, err));
     if (ry_key_for_metric(RY_KEY_N, p->metric))
-        RY_TRY(ry_value_number(w, RY_KEY_N, 1, INFINITY, &p->n, err));
+        RY_TRY(read_number(w, RY_KEY_N, 1, INFINITY, &p->n, err));
     if (p->metric == RY_METRIC_SHANNON) p->n = 1;
-    if (ry_key_for_metric(RY_KEY_C, p->metric))
-        RY_TRY(ry_value_number(w, RY_KEY_C, 0, 1, &p->c, err));
+    if (ry_key_for_metric(RY_KEY_C, p->metric)) RY_TRY(read_number(w, RY_KEY_C, 0, 1, &p->c, err));
     if (ry_key_for_metric(RY_KEY_SEED, p->metric) &&
         !ry_read_whole(seed->at, seed->len, UINT64_MAX, &p->seed))
-        return ry_value_bad(RY_KEY_SEED, seed, err);
+        return bad_value(RY_KEY_SEED, seed, err);
     RY_TRY(read_metric_word(p, w, RY_KEY_ROUNDING, &rounding, err));
     RY_TRY(read_metric_word(p, w, RY_KEY_HEADS, &heads, err));
     RY_TRY(read_metric_word(p, w, RY_KEY_CLASS_ROW, &p->class_row, err));
     RY_TRY(read_metric_word(p, w, RY_KEY_DIAGONAL, &p->diagonal, err));
-    RY_TRY(ry_value_word(w, RY_KEY_AT, &place, err));
-    RY_TRY(ry_value_word(w, RY_KEY_ORDER, &order, err));
+    RY_TRY(read_word(w, RY_KEY_AT, &place, err));
+    RY_TRY(read_word(w, RY_KEY_ORDER, &order, err));
     p->rounding = (ry_rounding)rounding;
     p->heads = (ry_heads)heads;
     p->place = (ry_place)place;
@@ -228,7 +269,7 @@ static renyi_status read_ranking(ry_policy *p, const ry_words *w, renyi_error *e
 static renyi_status read_inflection(ry_policy *p, const ry_words *w, renyi_error *err)
 {
     const ry_slice *value = ry_words_value(w, RY_KEY_INFLECTION);
-    RY_TRY(ry_value_number(w, RY_KEY_INFLECTION, -1, 1, &p->inflection, err));
+    RY_TRY(read_number(w, RY_KEY_INFLECTION, -1, 1, &p->inflection, err));
     if (!w->given[RY_KEY_INFLECTION].voice) return RENYI_OK;
     if (memchr(ry_words_value(w, RY_KEY_R)->at, ',', ry_words_value(w, RY_KEY_R)->len))
         return ry_fail(err, RENYI_ERR_ARG, value->offset,
@@ -244,14 +285,82 @@ static renyi_status read_condensing(ry_policy *p, const ry_words *w, renyi_error
     if (p->metric != RY_METRIC_CLS && p->metric != RY_METRIC_COL)
         return ry_fail(err, RENYI_ERR_ARG, metric->offset,
                        "metric=%.*s: tca ranks by metric=cls or metric=col", RY_SHOW(metric));
-    RY_TRY(ry_values_used(p, w, err));
-    if (p->metric == RY_METRIC_COL) RY_TRY(ry_value_number(w, RY_KEY_N, 1, INFINITY, &p->n, err));
+    RY_TRY(check_keys_used(p, w, err));
+    if (p->metric == RY_METRIC_COL) RY_TRY(read_number(w, RY_KEY_N, 1, INFINITY, &p->n, err));
     if (start->len == 4 && memcmp(start->at, "best", 4) == 0) return RENYI_OK;
     if (!ry_read_whole(start->at, start->len, UINT64_MAX, &p->seed))
-        return ry_value_bad(RY_KEY_START, start, err);
+        return bad_value(RY_KEY_START, start, err);
     p->start = RY_START_RANDOM;
     return RENYI_OK;
 }
+
+/* ---- rules behind the tower of a LLaVA ------------------------------------------------------- */
+
+static renyi_status read_count(const ry_words *w, ry_key key, uint64_t least, uint32_t *out,
+                               renyi_error *err)
+{
+    const ry_slice *value = ry_words_value(w, key);
+    uint64_t count = 0;
+    if (!ry_read_whole(value->at, value->len, MAX_COUNT, &count) || count < least)
+        return bad_value(key, value, err);
+    *out = (uint32_t)count;
+    return RENYI_OK;
+}
+
+static renyi_status read_visual_budget(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    const ry_slice *tokens = ry_words_value(w, RY_KEY_TOKENS);
+    const ry_slice *keep = ry_words_value(w, RY_KEY_KEEP);
+    ry_policy_cut *cut = &p->cuts[0];
+    p->n_cuts = 1;
+    if (keep) {
+        p->budget = RY_BUDGET_KEEP;
+        if (!ry_read_decimal(keep->at, keep->len, &cut->keep) || !(cut->keep > 0) || cut->keep > 1)
+            return bad_value(RY_KEY_KEEP, keep, err);
+        return RENYI_OK;
+    }
+    if (p->rule == RY_RULE_PRUMERGE && tokens->len == strlen("adaptive") &&
+        memcmp(tokens->at, "adaptive", tokens->len) == 0) {
+        p->budget = RY_BUDGET_ADAPTIVE;
+        return RENYI_OK;
+    }
+    p->budget = RY_BUDGET_COUNT;
+    return read_count(w, RY_KEY_TOKENS, 1, &cut->count, err);
+}
+
+static renyi_status read_visual_metric(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    const ry_slice *metric = ry_words_value(w, RY_KEY_METRIC);
+    if (p->metric != RY_METRIC_CLS && p->metric != RY_METRIC_COL && p->metric != RY_METRIC_CORRECT)
+        return ry_fail(err, RENYI_ERR_ARG, metric->offset,
+                       "metric=%.*s: %s ranks by metric=cls, metric=col or metric=correct",
+                       RY_SHOW(metric), ry_name_of(ry_rule_names, (int)p->rule));
+    RY_TRY(check_keys_used(p, w, err));
+    if (ry_key_for_metric(RY_KEY_N, p->metric))
+        RY_TRY(read_number(w, RY_KEY_N, 1, INFINITY, &p->n, err));
+    if (ry_key_for_metric(RY_KEY_C, p->metric)) RY_TRY(read_number(w, RY_KEY_C, 0, 1, &p->c, err));
+    return RENYI_OK;
+}
+
+static renyi_status read_visual(ry_policy *p, const ry_words *w, renyi_error *err)
+{
+    int residual = RY_RESIDUAL_AUTO;
+    RY_TRY(read_visual_budget(p, w, err));
+    RY_TRY(read_visual_metric(p, w, err));
+    if (p->rule == RY_RULE_PRUMERGE) {
+        RY_TRY(read_word(w, RY_KEY_PLUS, &p->plus, err));
+        return read_count(w, RY_KEY_NEIGHBOURS, 0, &p->neighbours, err);
+    }
+    RY_TRY(read_number(w, RY_KEY_IMPORTANT, 0, 1, &p->important, err));
+    RY_TRY(read_count(w, RY_KEY_ROUND, 1, &p->round, err));
+    RY_TRY(read_word(w, RY_KEY_RESIDUAL, &residual, err));
+    if (residual == RY_RESIDUAL_AUTO)
+        residual = p->metric == RY_METRIC_CORRECT ? RY_ORDER_POSITION : RY_ORDER_SCORE;
+    p->residual = (ry_order)residual;
+    return RENYI_OK;
+}
+
+/* ---- a whole policy -------------------------------------------------------------------------- */
 
 static renyi_status read_policy(ry_policy *p, const ry_words *w, renyi_error *err)
 {
@@ -260,10 +369,9 @@ static renyi_status read_policy(ry_policy *p, const ry_words *w, renyi_error *er
     p->rule = w->rule;
     p->class_row = p->diagonal = 1;
     if (p->rule == RY_RULE_NONE) return RENYI_OK;
-    if (ry_key_for_rule(RY_KEY_METRIC, p->rule))
-        RY_TRY(ry_value_word(w, RY_KEY_METRIC, &metric, err));
+    if (ry_key_for_rule(RY_KEY_METRIC, p->rule)) RY_TRY(read_word(w, RY_KEY_METRIC, &metric, err));
     p->metric = (ry_metric)metric;
-    if (ry_policy_is_visual(p)) return ry_policy_read_visual(p, w, err);
+    if (ry_policy_is_visual(p)) return read_visual(p, w, err);
     RY_TRY(read_cuts(p, w, err));
     if (p->rule == RY_RULE_TOME) RY_TRY(read_inflection(p, w, err));
     if (p->rule == RY_RULE_TCA)

@@ -1,8 +1,7 @@
 /* policy_print.c - a policy in full: every key that the rule and the metric take, defaults too.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/decimal.h"
 #include "prune/policy/policy_keys.h"
-#include "prune/policy/policy_number.h"
-#include "prune/policy/policy_text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

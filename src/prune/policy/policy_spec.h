@@ -173,4 +173,10 @@ typedef struct ry_preset {
 } ry_preset;
 const ry_preset *ry_presets(size_t *count);
 
+/* Bytes of the printed policy without the NUL, also when they are more than RY_MAX_POLICY_TEXT. */
+size_t ry_policy_text_length(const ry_policy *p);
+
+/* Does any cut fuse? */
+int ry_policy_fuses(const ry_policy *p);
+
 #endif

@@ -1,9 +1,39 @@
-/* mosaic.c - our own rule: thin the grid in block 0, where coverage counts most, and later merge
- * what is removed around tokens that are important and unlike each other.
+/* mosaic.c - our own rule: thins the grid in block 0, where coverage matters most, and later merges
+ * removed patches into kept ones that are important and dissimilar to each other.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "prune/rules/mosaic.h"
-
 #include "base/arena.h"
+#include "kernels/rows/rows.h"
+#include "prune/rules/reduce.h"
+#include "prune/rules/rule.h"
+#include "prune/rules/select.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* One image's memory from the first to the last phase of a cut. P patches enter it. */
+typedef struct mosaic {
+    uint32_t n;      /* P */
+    float *value;    /* [P] what is ranked */
+    uint64_t *keys;  /* [2P] for the ranking */
+    uint32_t *order; /* [P] best first */
+    /* Only for thinning. */
+    uint32_t *squares; /* [P] the patches of one colour */
+    uint8_t *stays;    /* [P] */
+    /* Only for a merge. Rows are patches in the order of falling importance. */
+    uint32_t *rows;   /* [P] the patch of each row */
+    uint32_t *place;  /* [P] the row of the new list that each row continues or joins */
+    uint32_t *kept;   /* [P] rows kept so far in a walk down the matrix, ... */
+    uint32_t *gone;   /* [P] ... and those removed */
+    float *closeness; /* [P] of each removed row to the kept one it joins */
+    float *overlap;   /* [P] largest cosine with a more important row; -2 for the first */
+    float *sizes;     /* [n_prefix + P] patches in each new row */
+    float *mean;      /* [dim] of all patches */
+    float *z;         /* [P, z_row] centred rows of length 1; 0 where there is no direction */
+    float *gram;      /* [P, gram_row] z z^T, up to the diagonal */
+    float *pack;      /* [blocks of the matrix, pack_each] scratch of each tile */
+    size_t z_row, gram_row, pack_each;
+} mosaic;
 
 static uint32_t patches_in(const ry_pruner *p, uint32_t cut)
 {
@@ -11,37 +41,10 @@ static uint32_t patches_in(const ry_pruner *p, uint32_t cut)
 }
 
 /* Only the first cut can see the full grid: every cut removes something. */
-int ry_mosaic_thins(const ry_pruner *p, uint32_t cut)
+static int is_thinning(const ry_pruner *p, uint32_t cut)
 {
     return p->policy.cuts[cut].layer == 0 &&
            patches_in(p, cut) == (uint64_t)p->shape.grid * p->shape.grid;
-}
-
-static void needs(const ry_pruner *p, uint32_t cut, ry_block_needs *needs)
-{
-    const double P = patches_in(p, cut);
-
-    if (ry_mosaic_thins(p, cut)) {
-        needs->what = RY_NEED_COLUMNS;
-        needs->columns = (ry_column_spec){.kind = RY_COLUMN_POWER, .order = 4.0};
-        needs->drops = 1;
-        return;
-    }
-    needs->what = RY_NEED_TOKENS;
-    needs->sizes = needs->mean_length = 1;
-    needs->macs = 0.5 * P * P * p->dim; /* the Gram matrix, one half by symmetry */
-    if (p->shape.n_prefix) {
-        needs->what |= RY_NEED_CLASS_ROW;
-    } else { /* attention received, from every patch that a row stands for */
-        needs->what |= RY_NEED_COLUMNS;
-        needs->columns = (ry_column_spec){.kind = RY_COLUMN_POWER, .order = 1.0, .row_weights = 1};
-    }
-}
-
-static uint32_t tiles(const ry_pruner *p, uint32_t cut, uint32_t n_tokens, uint32_t phase)
-{
-    if (ry_mosaic_thins(p, cut)) return phase == 0;
-    return ry_mosaic_merge_tiles(p, n_tokens - p->shape.n_prefix, phase);
 }
 
 /* Floats from one row of a matrix to the next: whole cache lines, and not a multiple of 2048 bytes,
@@ -52,16 +55,16 @@ static size_t padded(size_t width)
     return row % 512 == 0 ? row + 16 : row;
 }
 
-ry_mosaic ry_mosaic_layout(const ry_pruner *p, uint32_t cut, void *base, size_t *bytes)
+static mosaic layout(const ry_pruner *p, uint32_t cut, void *base, size_t *bytes)
 {
     const size_t P = patches_in(p, cut), R = p->kernels.gram_rows;
     ry_arena a = {.base = base, .cap = base ? p->scratch_each : 0};
-    ry_mosaic m = {.n = (uint32_t)P};
+    mosaic m = {.n = (uint32_t)P};
 
     m.value = RY_TAKE(&a, float, P);
     m.keys = RY_TAKE(&a, uint64_t, 2 * P);
     m.order = RY_TAKE(&a, uint32_t, P);
-    if (ry_mosaic_thins(p, cut)) {
+    if (is_thinning(p, cut)) {
         m.squares = RY_TAKE(&a, uint32_t, P);
         m.stays = RY_TAKE(&a, uint8_t, P);
     } else {
@@ -90,22 +93,259 @@ static size_t scratch(const ry_pruner *p)
     size_t most = 0;
     for (uint32_t i = 0; i < p->policy.n_cuts; i++) {
         size_t bytes;
-        ry_mosaic_layout(p, i, NULL, &bytes);
+        layout(p, i, NULL, &bytes);
         if (bytes > most) most = bytes;
     }
     return most;
+}
+
+/* ---- thinning -------------------------------------------------------------------------------- */
+
+/* Leaves no hole: all squares of one colour of the checkerboard are dropped before any of the
+ * other, those with the lowest score first. */
+
+/* Takes up to `count` squares of one colour away, by ascending score q; says how many. A score that
+ * is no number goes first. */
+static uint32_t drop_squares(const mosaic *m, uint32_t grid, uint32_t colour, const float *q,
+                             uint32_t count)
+{
+    uint32_t n = 0;
+
+    for (uint32_t j = 0; j < m->n; j++) {
+        if ((j / grid + j % grid) % 2 != colour) continue;
+        m->squares[n] = j;
+        m->value[n++] = isnan(q[j]) ? INFINITY : -q[j];
+    }
+    if (count > n) count = n;
+    ry_rank(m->order, m->value, n, m->keys);
+    for (uint32_t i = 0; i < count; i++) m->stays[m->squares[m->order[i]]] = 0;
+    return count;
+}
+
+static void thin_grid(const ry_pruner *p, const mosaic *m, const ry_block_view *view, ry_cut *out)
+{
+    const uint32_t N = view->n_tokens, grid = p->shape.grid, drops = N - out->n_out;
+    const float *q = view->columns + view->n_prefix;
+
+    memcpy(out->score, view->columns, N * sizeof *out->score);
+    memset(out->rescued, 0, N);
+    memset(m->stays, 1, m->n);
+    const uint32_t even = drop_squares(m, grid, 0, q, drops);
+    drop_squares(m, grid, 1, q, drops - even);
+    ry_select_ascending(m->order, m->stays, m->n);
+    ry_reduce_drop(view, out, m->order, m->n - drops);
+}
+
+/* ---- merging --------------------------------------------------------------------------------- */
+
+/* Keeps peaks and merges the rest into them. A peak is important (class attention) and dissimilar
+ * to every patch that is more important; each removed patch joins the kept one it is most similar
+ * to. Similarity is the cosine of the rows after the attention residual, minus the mean of all
+ * patches.
+ *
+ * Rows are sorted by falling importance before the Gram matrix is computed. "Every more important
+ * patch" is then "every row above", and only the half below the diagonal is needed. */
+
+enum {
+    PHASE_MEAN, /* tile 0: the order of importance; the others: the mean of some columns */
+    PHASE_ROWS, /* centred rows of length 1 */
+    PHASE_GRAM, /* their products, and the largest of each row */
+    PHASE_CHOOSE,
+    MEAN_COLUMNS = 128, /* of a tile */
+    ROWS = 16,          /* of a tile of PHASE_ROWS */
+    LANES = 16 /* sums and maxima kept side by side, so that the compiler may use vectors */
+};
+
+static uint32_t merge_tiles(const ry_pruner *p, uint32_t n_patches, uint32_t phase)
+{
+    switch (phase) {
+    case PHASE_MEAN: return 1 + (p->dim + MEAN_COLUMNS - 1) / MEAN_COLUMNS;
+    case PHASE_ROWS: return (n_patches + ROWS - 1) / ROWS;
+    case PHASE_GRAM: return (uint32_t)ry_gram_blocks(n_patches, p->kernels.gram_rows);
+    case PHASE_CHOOSE: return 1;
+    default: return 0;
+    }
+}
+
+/* [P] how important each patch is */
+static const float *importance(const ry_pruner *p, const ry_block_view *view)
+{
+    return (p->shape.n_prefix ? view->class_row : view->columns) + p->shape.n_prefix;
+}
+
+static void mean_of_columns(const mosaic *m, const ry_block_view *view, uint32_t first)
+{
+    const uint32_t left = view->dim - first, count = left < MEAN_COLUMNS ? left : MEAN_COLUMNS;
+    double sum[MEAN_COLUMNS] = {0};
+
+    for (uint32_t j = 0; j < m->n; j++) {
+        const float *x = view->x + (size_t)(view->n_prefix + j) * view->dim + first;
+        for (uint32_t c = 0; c < count; c++) sum[c] += (double)x[c];
+    }
+    for (uint32_t c = 0; c < count; c++) m->mean[first + c] = (float)(sum[c] / m->n);
+}
+
+/* One row of z. A row without a direction (all zero, or not finite) becomes zero: it resembles
+ * nothing, and nothing that is no number gets into the matrix. */
+static void unit_row(const mosaic *m, const ry_block_view *view, uint32_t row)
+{
+    const size_t dim = view->dim;
+    const float *x = view->x + (view->n_prefix + m->rows[row]) * dim, *mean = m->mean;
+    float *z = m->z + row * m->z_row;
+
+    for (size_t c = 0; c < dim; c++) z[c] = x[c] - mean[c];
+    const float length = ry_row_length(z, dim);
+    if (length >= FLT_MIN && length <= FLT_MAX)
+        ry_row_scale(z, z, 1.0f / length, dim);
+    else
+        memset(z, 0, dim * sizeof *z);
+}
+
+static float largest(const float *x, size_t n)
+{
+    float most[LANES], all = -2.0f; /* below every cosine */
+    size_t j = 0;
+
+    for (size_t l = 0; l < LANES; l++) most[l] = all;
+    for (; j + LANES <= n; j += LANES)
+        for (size_t l = 0; l < LANES; l++) most[l] = x[j + l] > most[l] ? x[j + l] : most[l];
+    for (; j < n; j++) all = x[j] > all ? x[j] : all;
+    for (size_t l = 0; l < LANES; l++) all = most[l] > all ? most[l] : all;
+    return all;
+}
+
+/* What a patch counts for: its attention, times its distance from all that have more of it. */
+static float cost_of(float attention, float overlap)
+{
+    const float distance = 1.0f - overlap;
+    return sqrtf(attention) * (distance > 1e-6f ? distance : 1e-6f);
+}
+
+/* Scores of all tokens; the K best patches, in the order of their scores, become the new rows. */
+static void keep_peaks(const ry_pruner *p, const mosaic *m, const ry_block_view *view, ry_cut *out)
+{
+    const float *a = importance(p, view);
+    const uint32_t prefix = view->n_prefix;
+
+    for (uint32_t r = 0; r < m->n; r++) {
+        const uint32_t j = m->rows[r];
+        m->value[j] = cost_of(a[j], m->overlap[r]);
+    }
+    ry_rank(m->order, m->value, m->n, m->keys);
+    memset(out->score, 0, prefix * sizeof *out->score);
+    memcpy(out->score + prefix, m->value, m->n * sizeof *out->score);
+    memset(out->rescued, 0, view->n_tokens);
+    ry_reduce_drop(view, out, m->order, out->n_out - prefix);
+}
+
+/* Row g, removed, may join the kept row that is now in place `place`; equal ones: the earlier. */
+static inline void offer(const mosaic *m, uint32_t g, uint32_t place, float cosine)
+{
+    const float best = m->closeness[g];
+    if (cosine > best || (cosine == best && place < m->place[g])) {
+        m->closeness[g] = cosine;
+        m->place[g] = place;
+    }
+}
+
+/* Each pair of a kept and a removed row is met once, on the way down the lower half. */
+static void join_nearest(const mosaic *m, const ry_block_view *view, ry_cut *out)
+{
+    uint32_t kept = 0, gone = 0;
+
+    for (uint32_t r = 0; r < m->n; r++) {
+        const float *cosine = m->gram + r * m->gram_row;
+        m->place[r] = out->target[view->n_prefix + m->rows[r]];
+        if (m->place[r] != RY_NO_TOKEN) {
+            for (uint32_t i = 0; i < gone; i++)
+                offer(m, m->gone[i], m->place[r], cosine[m->gone[i]]);
+            m->kept[kept++] = r;
+        } else {
+            m->closeness[r] = -INFINITY;
+            for (uint32_t i = 0; i < kept; i++)
+                offer(m, r, m->place[m->kept[i]], cosine[m->kept[i]]);
+            m->gone[gone++] = r;
+        }
+    }
+    for (uint32_t r = 0; r < m->n; r++) out->target[view->n_prefix + m->rows[r]] = m->place[r];
+}
+
+static void phase_mean(const ry_pruner *p, const mosaic *m, const ry_block_view *view,
+                       uint32_t tile)
+{
+    if (tile)
+        mean_of_columns(m, view, (tile - 1) * MEAN_COLUMNS);
+    else
+        ry_rank(m->rows, importance(p, view), m->n, m->keys);
+}
+
+/* The last rows have most columns, so they come first: no thread ends with the longest tile. */
+static void phase_gram(const ry_pruner *p, const mosaic *m, uint32_t tile)
+{
+    const size_t rows = p->kernels.gram_rows, block = ry_gram_blocks(m->n, rows) - 1 - tile;
+    const size_t first = block * rows, end = m->n - first < rows ? m->n : first + rows;
+
+    p->kernels.gram(m->gram, m->gram_row, m->z, m->z_row, m->n, p->dim, block,
+                    m->pack + tile * m->pack_each);
+    for (size_t r = first; r < end; r++) m->overlap[r] = largest(m->gram + r * m->gram_row, r);
+}
+
+static void merge_peaks(const ry_pruner *p, const mosaic *m, const ry_block_view *view, ry_cut *out,
+                        uint32_t phase, uint32_t tile)
+{
+    if (phase == PHASE_MEAN) {
+        phase_mean(p, m, view, tile);
+    } else if (phase == PHASE_ROWS) {
+        const uint32_t end = (tile + 1) * ROWS < m->n ? (tile + 1) * ROWS : m->n;
+        for (uint32_t r = tile * ROWS; r < end; r++) unit_row(m, view, r);
+    } else if (phase == PHASE_GRAM) {
+        phase_gram(p, m, tile);
+    } else {
+        keep_peaks(p, m, view, out);
+        join_nearest(m, view, out);
+        ry_reduce_mean(view, out, m->sizes);
+    }
+}
+
+/* ---- the rule -------------------------------------------------------------------------------- */
+
+static void needs(const ry_pruner *p, uint32_t cut, ry_block_needs *needs)
+{
+    const double P = patches_in(p, cut);
+
+    if (is_thinning(p, cut)) {
+        needs->what = RY_NEED_COLUMNS;
+        needs->columns = (ry_column_spec){.kind = RY_COLUMN_POWER, .order = 4.0};
+        needs->drops = 1;
+        return;
+    }
+    needs->what = RY_NEED_TOKENS;
+    needs->sizes = needs->mean_length = 1;
+    needs->macs = 0.5 * P * P * p->dim; /* the Gram matrix, one half by symmetry */
+    if (p->shape.n_prefix) {
+        needs->what |= RY_NEED_CLASS_ROW;
+    } else { /* attention received, from every patch that a row stands for */
+        needs->what |= RY_NEED_COLUMNS;
+        needs->columns = (ry_column_spec){.kind = RY_COLUMN_POWER, .order = 1.0, .row_weights = 1};
+    }
+}
+
+static uint32_t tiles(const ry_pruner *p, uint32_t cut, uint32_t n_tokens, uint32_t phase)
+{
+    if (is_thinning(p, cut)) return phase == 0;
+    return merge_tiles(p, n_tokens - p->shape.n_prefix, phase);
 }
 
 static void work(ry_pruner *p, uint32_t cut, const ry_block_view *view, ry_cut *out, uint32_t phase,
                  uint32_t tile)
 {
     size_t bytes;
-    const ry_mosaic m = ry_mosaic_layout(p, cut, ry_pruner_scratch(p, view->image), &bytes);
+    const mosaic m = layout(p, cut, ry_pruner_scratch(p, view->image), &bytes);
 
-    if (ry_mosaic_thins(p, cut))
-        ry_mosaic_thin(p, &m, view, out);
+    if (is_thinning(p, cut))
+        thin_grid(p, &m, view, out);
     else
-        ry_mosaic_merge(p, &m, view, out, phase, tile);
+        merge_peaks(p, &m, view, out, phase, tile);
 }
 
 const ry_rule_body ry_rule_mosaic = {needs, tiles, work, scratch};

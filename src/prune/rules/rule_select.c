@@ -5,7 +5,6 @@
  * patch of each that goes, the weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
-#include "prune/rules/keys.h"
 #include "prune/rules/metric.h"
 #include "prune/rules/reduce.h"
 #include "prune/rules/select.h"

@@ -6,7 +6,6 @@
  * the cosine with its best partner (the r largest go); 0 for all that cannot go.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
-#include "prune/rules/keys.h"
 #include "prune/rules/reduce.h"
 #include "prune/rules/rule.h"
 #include "prune/rules/select.h"

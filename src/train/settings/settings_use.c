@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/settings/settings_use.h"
 
+#include "base/decimal.h"
 #include "base/status.h"
-#include "prune/policy/policy_number.h"
 #include "train/settings/settings.h"
 
 #include <string.h>

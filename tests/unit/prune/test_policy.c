@@ -1,8 +1,8 @@
 /* test_policy.c - the policy grammar: what each text means, is printed as, and is refused for.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/decimal.h"
 #include "base/rng.h"
 #include "prune/policy/policy_keys.h"
-#include "prune/policy/policy_number.h"
 
 #include <locale.h>
 #include <math.h>

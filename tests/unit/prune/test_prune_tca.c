@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/prune_fixture.h"
 
-#include "prune/rules/centres.h"
+#include "prune/rules/tca_centres.h"
 
 enum { TOKENS = 101, HEADS = 2, HEAD = 10, DIM = HEADS * HEAD, PATCHES = TOKENS - 1 };
 

@@ -1,8 +1,8 @@
-/* centres.h - k-centres: a few of many rows that are far from each other, and to which of them
- * every row belongs.
+/* tca_centres.h - k-centres: chooses rows that are far from each other and assigns every row to the
+ * nearest of them.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_CENTRES_H
-#define RY_CENTRES_H
+#ifndef RY_TCA_CENTRES_H
+#define RY_TCA_CENTRES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
-/* policy_number.c - see policy_number.h. Integers all the way: a decimal is digits / 10^k, and both
- * the quotient and the product with a double's mantissa fit into 128 bits.
- * SPDX-License-Identifier: Apache-2.0 */
-#include "prune/policy/policy_number.h"
+/* decimal.c - reads and prints decimal numbers exactly, in every locale. Only integers are used: a
+ * decimal is digits / 10^k, and both the ratio and the product with a double's mantissa fit into
+ * 128 bits. SPDX-License-Identifier: Apache-2.0 */
+#include "base/decimal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -33,13 +33,13 @@ int ry_read_whole(const char *text, size_t len, uint64_t max, uint64_t *out)
 
 /* digits / 10^behind, rounded once; digits < 10^17 < 2^57, and 10^behind, 2^64 at most, is a double
  * because its odd part 5^behind is below 2^45. */
-static double quotient(uint64_t digits, unsigned behind)
+static double ratio(uint64_t digits, unsigned behind)
 {
     enum { SHIFT = 70 };
     const uint64_t unit = power_of_ten(behind);
     if (digits < 1ull << 53) return (double)digits / (double)unit;
-    /* At least 2^59: a rest that makes the last bit 1 is below the bits of a double and only keeps
-     * the conversion from seeing a tie where there is none. */
+    /* The result is at least 2^59, so its last bit is below the bits of a double. Setting it for a
+     * remainder keeps the conversion from rounding a false tie. */
     const wide whole = (wide)digits << SHIFT;
     return ldexp((double)(whole / unit | (whole % unit != 0)), -SHIFT);
 }
@@ -64,7 +64,7 @@ int ry_read_decimal(const char *text, size_t len, double *out)
         digits = digits * 10 + digit;
     }
     if (!before && !behind) return 0;
-    *out = negative && digits ? -quotient(digits, behind) : quotient(digits, behind);
+    *out = negative && digits ? -ratio(digits, behind) : ratio(digits, behind);
     return 1;
 }
 
@@ -94,7 +94,7 @@ const char *ry_print_decimal(char out[RY_DECIMAL_TEXT], double x)
         if (all > most) break;
         digits = (uint64_t)all;
         behind = k;
-        if (quotient(digits, k) == size) break;
+        if (ratio(digits, k) == size) break;
     }
     const uint64_t unit = power_of_ten(behind);
     const char *sign = x < 0 ? "-" : "";
