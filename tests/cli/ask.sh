@@ -123,9 +123,9 @@ usage "'x5' is no id" ask -m llava a.ppm --prompt-ids '1 x5'
 usage "no ids" ask -m llava a.ppm --prompt-ids ' '
 usage "not both" ask -m llava a.ppm --prompt-ids 1 --chat
 usage "renyi policies" ask -m llava a.ppm what --prune 'evit keep=2'
-usage "tokens=9999: a picture has 16 patches" ask -q -m llava a.ppm what --prune 'prumerge tokens=9999'
-usage "tokens=9999: a picture has 16 patches" ask -q -m llava a.ppm what --prune 'vispruner tokens=9999'
-usage "tokens=9999: a picture has 16 patches" encode-image -q -m llava a.ppm --prune 'prumerge tokens=9999' -o none.safetensors
+usage "tokens=9999: an image has 16 patches" ask -q -m llava a.ppm what --prune 'prumerge tokens=9999'
+usage "tokens=9999: an image has 16 patches" ask -q -m llava a.ppm what --prune 'vispruner tokens=9999'
+usage "tokens=9999: an image has 16 patches" encode-image -q -m llava a.ppm --prune 'prumerge tokens=9999' -o none.safetensors
 run 1 ask -q a.ppm --prompt-ids '1 310 999'
 one_line "id 999, number 3"
 run 1 ask -q a.ppm --prompt-ids '1 310 -200'

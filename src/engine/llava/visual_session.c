@@ -25,8 +25,8 @@ struct renyi_visual_session {
     ry_trace *trace;
     ry_token_hook hook; /* the pruner's, or one that only copies scores */
     /* For a rule that acts behind the tower; else NULL. */
-    ry_after *after;
-    ry_after_needs needs;
+    ry_visual_rule *after;
+    ry_visual_rule_needs needs;
     float *class_row, *columns; /* [N] of the tower's last block, for rules that score by it */
     ry_visual_plan *plan;
     renyi_progress progress;
@@ -74,16 +74,16 @@ static renyi_status make_after(renyi_visual_session *s, ry_visual_plan_options *
 {
     const renyi_visual *v = s->visual;
     const uint32_t P = v->side.tower.n_patches;
-    const ry_after_spec spec = {&s->policy, P, v->side.config.tower.dim, plan->n_threads, v->level};
-    ry_after_needs_of(&s->needs, &s->policy);
+    const ry_visual_rule_spec spec = {&s->policy, P, v->side.config.tower.dim, plan->n_threads, v->level};
+    ry_visual_rule_needs_of(&s->needs, &s->policy);
     if (s->needs.behind && !v->side.qk)
         return ry_fail(
             err, RENYI_ERR_ARG, -1,
             "prumerge scores by the block after the one that the features come from; this "
             "model takes them from the last of its %u blocks; use vispruner",
             v->side.config.n_blocks);
-    RY_TRY(ry_after_new(&s->after, &spec, &v->al, err));
-    s->n_most = ry_after_most(s->after);
+    RY_TRY(ry_visual_rule_new(&s->after, &spec, &v->al, err));
+    s->n_most = ry_visual_rule_most(s->after);
     plan->look = s->needs.behind;
     if (s->needs.behind) return RENYI_OK;
     s->class_row = ry_alloc(&v->al, 2 * ((size_t)P + 1), sizeof(float));
@@ -158,7 +158,7 @@ void renyi_visual_session_free(renyi_visual_session *s)
     ry_visual_plan_free(s->plan, al);
     ry_trace_free(s->trace, al);
     ry_pruner_free(s->pruner, al);
-    ry_after_free(s->after, al);
+    ry_visual_rule_free(s->after, al);
     ry_free(al, s->class_row);
     ry_free(al, s->pixels);
     ry_free(al, s->kept);
@@ -171,7 +171,7 @@ size_t renyi_visual_session_bytes(const renyi_visual_session *s)
     const size_t side = s->visual->side.config.tower.image_size;
     return ry_visual_plan_bytes(s->plan) + side * side * 3 +
            (s->pruner ? ry_pruner_bytes(s->pruner) : 0) +
-           (s->after ? ry_after_bytes(s->after) : 0) + (s->trace ? ry_trace_bytes(s->trace) : 0);
+           (s->after ? ry_visual_rule_bytes(s->after) : 0) + (s->trace ? ry_trace_bytes(s->trace) : 0);
 }
 
 const char *renyi_visual_session_policy(const renyi_visual_session *s)
@@ -212,13 +212,13 @@ static uint32_t take_all_rows(renyi_visual_session *s)
 }
 
 /* What a rule behind the tower may see of the last image. */
-static ry_after_view after_view(const renyi_visual_session *s)
+static ry_visual_rule_view after_view(const renyi_visual_session *s)
 {
     const ry_visual_plan *p = s->plan;
     const size_t C = s->visual->side.config.tower.dim;
     const float *class_row = s->needs.behind ? p->class_row : s->class_row;
     const float *columns = s->needs.behind ? p->columns : s->columns;
-    ry_after_view v = {.x = p->x + C, .class_row = class_row + 1, .columns = columns + 1};
+    ry_visual_rule_view v = {.x = p->x + C, .class_row = class_row + 1, .columns = columns + 1};
     v.class_column = columns[0];
     if (s->needs.behind) {
         v.key_row = ry_visual_qk_row(p);
@@ -229,17 +229,17 @@ static ry_after_view after_view(const renyi_visual_session *s)
 
 typedef struct choice {
     renyi_visual_session *s;
-    ry_after_view view;
+    ry_visual_rule_view view;
 } choice;
 
 static void choose_on_thread(ry_runner *r, void *user)
 {
     const choice *c = user;
     const renyi_visual_session *s = c->s;
-    for (uint32_t phase = 0; phase < RY_AFTER_PHASES; phase++) {
-        ry_step step = ry_runner_step(r, ry_after_tiles(s->after, phase));
+    for (uint32_t phase = 0; phase < RY_VISUAL_PHASES; phase++) {
+        ry_step step = ry_runner_step(r, ry_visual_rule_tiles(s->after, phase));
         for (size_t t; ry_step_next(&step, &t);)
-            ry_after_work(s->after, &c->view, s->plan->features, phase, (uint32_t)t, r->thread);
+            ry_visual_rule_work(s->after, &c->view, s->plan->features, phase, (uint32_t)t, r->thread);
         ry_step_end(&step);
     }
 }
@@ -250,8 +250,8 @@ static uint32_t choose_rows(renyi_visual_session *s)
     if (s->needs.behind) ry_visual_look(s->plan, s->needs.columns ? &s->needs.spec : NULL);
     choice c = {s, after_view(s)};
     ry_team_run(&s->plan->team, choose_on_thread, &c);
-    const uint32_t n = ry_after_count(s->after);
-    memcpy(s->kept, ry_after_kept(s->after), n * sizeof *s->kept);
+    const uint32_t n = ry_visual_rule_count(s->after);
+    memcpy(s->kept, ry_visual_rule_kept(s->after), n * sizeof *s->kept);
     return n;
 }
 
@@ -280,7 +280,7 @@ static renyi_status run_pixels(renyi_visual_session *s, const uint8_t *pixels,
                                  .rows = s->plan->rows,
                                  .features = s->plan->features,
                                  .kept = s->kept,
-                                 .scores = s->after ? ry_after_scores(s->after) : NULL};
+                                 .scores = s->after ? ry_visual_rule_scores(s->after) : NULL};
     return RENYI_OK;
 }
 

@@ -245,7 +245,7 @@ static renyi_status read_word(ry_grid_word *out, ry_text word, renyi_error *err)
                            RY_SHOWN(word));
     if (equal)
         out->key = ry_grid_key(out->name);
-    else if (ry_name_find(ry_keys[RY_KEY_REDUCE].words, word.at, ry_grid_alternative(word, 0).n))
+    else if (ry_name_find(ry_keys[RY_KEY_REDUCE].names, word.at, ry_grid_alternative(word, 0).n))
         out->key = RY_KEY_REDUCE;
     return RENYI_OK;
 }

@@ -94,7 +94,7 @@ static renyi_status check_value(ry_key key, ry_text value, renyi_error *err)
     const int n =
         snprintf(text, sizeof text, "%s%s%s%s %s=%.*s", ry_name_of(ry_rule_names, (int)rule),
                  key == RY_KEY_LAYERS ? "" : " layers=all", ry_keys[key].metrics ? " metric=" : "",
-                 ry_keys[key].metrics ? ry_name_of(ry_keys[RY_KEY_METRIC].words, metric) : "",
+                 ry_keys[key].metrics ? ry_name_of(ry_keys[RY_KEY_METRIC].names, metric) : "",
                  ry_keys[key].name, (int)value.n, value.at);
     if (n < 0 || (size_t)n >= sizeof text)
         return ry_fail(err, RENYI_ERR_ARG, -1, "a value of %zu bytes is too long", value.n);

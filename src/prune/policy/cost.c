@@ -1,4 +1,4 @@
-/* cost.c - the formula of docs/PRUNING.md, summed block by block.
+/* cost.c - adds up multiply-accumulates block by block, by the formula of docs/PRUNING.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/policy/cost.h"
 

@@ -11,21 +11,21 @@ typedef struct ry_cost_shape {
     uint32_t n_patches; /* before any pruning; each is embedded once */
     uint32_t patch_in;  /* values of a patch: 3 * patch_size^2 */
     uint32_t dim, mlp_dim, n_blocks;
-    uint32_t head_out; /* classes, summed over all classifiers (a distilled DeiT has two); of CLIP
-                          the width of its embeddings */
-    uint32_t pre_norm; /* tokens that a LayerNorm before the blocks sees; 0 = there is none */
+    uint32_t head_out; /* classes, summed over all classifiers (a distilled DeiT has two); for
+                        * CLIP the width of its embeddings */
+    uint32_t pre_norm; /* tokens of the LayerNorm before the blocks; 0 = none */
 } ry_cost_shape;
 
-/* Tokens (class token and fused tokens counted in) at each station. A cut between attention and MLP
- * gives mlp[l] = attn[l + 1]; a cut at the end of the block gives mlp[l] = attn[l]. */
+/* Token counts of each block, class token and fused tokens included. A cut between attention and
+ * MLP gives mlp[l] = attn[l + 1]; a cut at the end of the block gives mlp[l] = attn[l]. */
 typedef struct ry_cost_tokens {
     const uint32_t *attn; /* [n_blocks] tokens that enter the attention */
     const uint32_t *mlp;  /* [n_blocks] tokens that enter the MLP */
-    uint32_t last;        /* tokens that the final LayerNorm sees */
+    uint32_t last;        /* tokens of the final LayerNorm */
 } ry_cost_tokens;
 
-/* In multiply-accumulates; doubles, because ViT-L at a large input passes 2^32 by far and the exact
- * integers stay below 2^53. */
+/* In multiply-accumulates. Doubles: ViT-L at a large input is far above 2^32, and all counts
+ * stay exact below 2^53. */
 typedef struct ry_cost {
     double patch_embed;
     double projections; /* qkv and output projection */
@@ -34,10 +34,11 @@ typedef struct ry_cost {
     double head;
     double
         norm; /* LayerNorm at 5 per element, the convention of fvcore and of the paper's tables */
-    double pre_norm; /* the same of the one before the blocks */
+    double pre_norm; /* the LayerNorm before the blocks, likewise */
 } ry_cost;
 
-/* One block with so many tokens in its attention and its MLP, and what is outside the blocks. */
+/* One block with `attn` tokens in its attention and `mlp` tokens in its MLP; everything outside
+ * the blocks. */
 ry_cost ry_cost_block(const ry_cost_shape *s, uint32_t attn, uint32_t mlp);
 ry_cost ry_cost_ends(const ry_cost_shape *s, uint32_t last);
 

@@ -7,7 +7,7 @@
 
 /* ---- token counts ---------------------------------------------------------------------------- */
 
-/* ATS: round(keep * tokens), the class token counted in and at least 8, as its code has it. */
+/* ATS: round(keep * tokens), class token included, at least 8, as in its published code. */
 static uint32_t ats_tokens(const ry_policy *p, const ry_policy_cut *cut, uint32_t n_tokens,
                            uint32_t n_prefix)
 {
@@ -17,12 +17,12 @@ static uint32_t ats_tokens(const ry_policy *p, const ry_policy_cut *cut, uint32_
     return most < (double)n_tokens ? (uint32_t)most : n_tokens;
 }
 
-/* Patches that a ranked cut keeps of `patches`; one at least. */
+/* Patches that a ranked cut keeps of `patches`; at least one. */
 static uint32_t kept_patches(const ry_policy *p, const ry_policy_cut *cut, uint32_t patches)
 {
     double kept = cut->count;
     if (p->budget == RY_BUDGET_KEEP)
-        kept = ceil(cut->keep * (double)patches); /* in double, as every code has it */
+        kept = ceil(cut->keep * (double)patches); /* in double, as all published code does */
     else if (p->budget == RY_BUDGET_DROP)
         kept = (double)patches - (double)cut->count;
     return kept >= (double)patches ? patches : kept < 1 ? 1 : (uint32_t)kept;
@@ -39,7 +39,7 @@ int ry_policy_tca_split(const ry_policy_cut *cut, uint32_t patches, ry_tca_split
     return 1;
 }
 
-/* Rows are saved from three tokens fused and merged on: below that the cut does nothing. */
+/* Below three fused and merged tokens no row is saved, and the cut does nothing. */
 static uint32_t tca_tokens(const ry_policy_cut *cut, uint32_t n_tokens, uint32_t n_prefix)
 {
     ry_tca_split s;
@@ -60,7 +60,7 @@ uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_token
     if (p->rule == RY_RULE_NONE || ry_policy_is_visual(p) || n_tokens <= n_prefix) return n_tokens;
 
     const uint32_t patches = n_tokens - n_prefix;
-    if (p->rule == RY_RULE_TOME) /* the even positions merge into the odd ones: half at most */
+    if (p->rule == RY_RULE_TOME) /* even positions merge into odd ones: at most half */
         return n_tokens - (cut->count < patches / 2 ? cut->count : patches / 2);
     if (p->rule == RY_RULE_ATS) return ats_tokens(p, cut, n_tokens, n_prefix);
     if (p->rule == RY_RULE_TCA) return tca_tokens(cut, n_tokens, n_prefix);
@@ -88,7 +88,7 @@ uint32_t ry_policy_visual_count(const ry_policy *p, uint32_t patches)
     return (uint32_t)((double)patches * cut->keep);
 }
 
-/* step = int(1 / share), stride = int(step / 3), as the published code has it. */
+/* step = int(1 / share), stride = int(step / 3), as in the published code. */
 uint32_t ry_policy_plus_stride(uint32_t count, uint32_t patches)
 {
     return count ? (uint32_t)(1.0 / ((double)count / (double)patches)) / 3 : 0;
@@ -164,7 +164,7 @@ static renyi_status nothing_kept(const ry_policy_cut *cut, uint32_t patches, ren
                    (unsigned)cut->layer, cut->drop, (unsigned)patches);
 }
 
-/* Every cut leaves a patch. */
+/* Every cut leaves at least one patch. */
 static renyi_status check_counts(const ry_policy *p, const ry_policy_shape *s, renyi_error *err)
 {
     uint32_t n = s->n_prefix + s->n_patches;
@@ -194,14 +194,14 @@ static renyi_status check_visual(const ry_policy *p, const ry_policy_shape *s, r
                        "this model has none. Use naive, evit, mosaic, tome or ats",
                        rule);
     if (n > s->n_patches)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "tokens=%u: a picture has %u patches here", n,
+        return ry_fail(err, RENYI_ERR_ARG, -1, "tokens=%u: an image has %u patches here", n,
                        s->n_patches);
     if (!n && p->budget != RY_BUDGET_ADAPTIVE)
         return ry_fail(err, RENYI_ERR_ARG, -1, "keep=%g leaves none of %u patches", p->cuts[0].keep,
                        s->n_patches);
     if (p->plus && n && !ry_policy_plus_stride(n, s->n_patches))
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "plus adds patches between %u of %u; at most a third, %u, leave room for "
+                       "plus adds patches between %u of %u; at most a third, %u, leave space for "
                        "them",
                        n, s->n_patches, s->n_patches / 3);
     return RENYI_OK;

@@ -133,7 +133,7 @@ void ry_key_list(char *out, size_t size, ry_rule rule)
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
-/* Letters to insert, delete or replace to get from one word to the other (Levenshtein). */
+/* Levenshtein distance: letters to insert, delete or replace. */
 enum { LONGEST = 32 };
 static size_t edits(const char *a, size_t na, const char *b, size_t nb)
 {
@@ -157,7 +157,7 @@ void ry_nearest_offer(ry_nearest *n, const char *word, size_t len, const char *c
     const size_t other = strlen(candidate);
     if (len > LONGEST || other > LONGEST) return;
     const size_t d = edits(word, len, candidate, other);
-    /* One slip in three letters is a slip; more is another word. */
+    /* At most one edit per three letters counts as a typing mistake. */
     if (d * 3 > (len > other ? len : other)) return;
     if (n->best && n->distance <= d) return;
     n->best = candidate;
@@ -177,8 +177,8 @@ const char *ry_nearest_hint(ry_nearest *n)
  * a table: "paper:naive-col p=24", "paper:evit-ours keep=0.8". */
 
 /* The three columns of the paper's EViT tables at one choice of layers. "Ours" is Algorithm 2; the
- * paper's Table 16 says c = 0.8, the published code 0.2 (evit-ours-code), no text says which made
- * the tables. */
+ * paper's Table 16 says c = 0.8, the published code 0.2 (evit-ours-code), neither says which
+ * made the tables. */
 #define EVIT_ROWS(suffix, layers, tables)                                                       \
     {"paper:evit" suffix, "evit keep=0.7 layers=" layers " metric=cls fuse",                    \
      tables ", column CLS (plain EViT); other rows: keep=0.8, keep=0.9"},                       \

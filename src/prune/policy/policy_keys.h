@@ -1,5 +1,5 @@
-/* policy_keys.h - the words of the policy grammar in one table: reading, printing, error messages
- * and the documents agree because they all look here.
+/* policy_keys.h - the rules, keys and values of the policy grammar in tables, used for reading,
+ * printing and error messages alike.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_POLICY_KEYS_H
 #define RY_POLICY_KEYS_H
@@ -36,7 +36,7 @@ typedef enum ry_key {
     RY_N_KEYS
 } ry_key;
 
-/* residual=auto, which is said in full at once: by position with metric=correct, else by score. */
+/* residual=auto is replaced when read: position with metric=correct, else score. */
 enum { RY_RESIDUAL_AUTO = 2 };
 
 typedef struct ry_name {
@@ -46,9 +46,9 @@ typedef struct ry_name {
 
 typedef struct ry_key_info {
     const char *name;
-    uint32_t rules;       /* bit 1 << ry_rule for each that takes the key */
-    uint32_t metrics;     /* bit 1 << ry_metric for each it means something for; 0 = any */
-    const ry_name *words; /* the values, if they are words; ends with a NULL name */
+    uint32_t rules;       /* bit 1 << ry_rule for each rule that takes the key */
+    uint32_t metrics;     /* bit 1 << ry_metric for each metric that uses it; 0 = any */
+    const ry_name *names; /* the values, if they are names; ends with a NULL name */
     const char *takes;    /* what the value must be, for messages */
 } ry_key_info;
 
@@ -62,7 +62,7 @@ static inline int ry_key_for_metric(ry_key k, ry_metric m)
     return !ry_keys[k].metrics || (ry_keys[k].metrics >> m & 1u);
 }
 
-/* The entry called so, or NULL; `word` need not end with a NUL. */
+/* The entry with this name, or NULL; `word` need not end with a NUL. */
 const ry_name *ry_name_find(const ry_name *names, const char *word, size_t len);
 
 /* The name of a value; never NULL for a value of the table. */
@@ -74,7 +74,7 @@ void ry_name_list(char *out, size_t size, const ry_name *names, uint32_t mask);
 /* "keep, tokens, layers, ..." that a rule takes. */
 void ry_key_list(char *out, size_t size, ry_rule rule);
 
-/* Guessing what a misspelt word was meant to be: offer all candidates, then take the hint. */
+/* Finds the name that a misspelt word probably means: offer all candidates, then read the hint. */
 typedef struct ry_nearest {
     const char *best;
     size_t distance;
@@ -82,7 +82,7 @@ typedef struct ry_nearest {
 } ry_nearest;
 void ry_nearest_offer(ry_nearest *n, const char *word, size_t len, const char *candidate);
 
-/* " (did you mean keep?)", or nothing when no candidate is near enough to be a slip. */
+/* " (did you mean keep?)", or "" when no candidate is close. */
 const char *ry_nearest_hint(ry_nearest *n);
 
 #endif

@@ -19,30 +19,30 @@ static renyi_status bad_value(ry_key key, const ry_slice *item, renyi_error *err
     char list[128];
     ry_nearest near = {0};
 
-    if (!info->words)
+    if (!info->names)
         return ry_fail(err, RENYI_ERR_ARG, item->offset, "%s=%.*s: %s is %s", info->name,
                        RY_SHOW(item), info->name, info->takes);
-    ry_name_list(list, sizeof list, info->words, UINT32_MAX);
-    for (const ry_name *n = info->words; n->name; n++)
+    ry_name_list(list, sizeof list, info->names, UINT32_MAX);
+    for (const ry_name *n = info->names; n->name; n++)
         ry_nearest_offer(&near, item->at, item->len, n->name);
     return ry_fail(err, RENYI_ERR_ARG, item->offset, "%s=%.*s%s: %s is one of %s", info->name,
                    RY_SHOW(item), ry_nearest_hint(&near), info->name, list);
 }
 
-/* A key whose value is one word of its table. */
-static renyi_status read_word(const ry_words *w, ry_key key, int *out, renyi_error *err)
+/* A key whose value is one name of its table. */
+static renyi_status read_word(const ry_key_values *w, ry_key key, int *out, renyi_error *err)
 {
-    const ry_slice *value = ry_words_value(w, key);
-    const ry_name *name = ry_name_find(ry_keys[key].words, value->at, value->len);
+    const ry_slice *value = ry_key_value(w, key);
+    const ry_name *name = ry_name_find(ry_keys[key].names, value->at, value->len);
     if (!name) return bad_value(key, value, err);
     *out = name->value;
     return RENYI_OK;
 }
 
-static renyi_status read_number(const ry_words *w, ry_key key, double low, double high, double *out,
-                                renyi_error *err)
+static renyi_status read_number(const ry_key_values *w, ry_key key, double low, double high,
+                                double *out, renyi_error *err)
 {
-    const ry_slice *value = ry_words_value(w, key);
+    const ry_slice *value = ry_key_value(w, key);
     if (key == RY_KEY_N && value->len == 3 && memcmp(value->at, "inf", 3) == 0) {
         *out = INFINITY;
         return RENYI_OK;
@@ -52,7 +52,7 @@ static renyi_status read_number(const ry_words *w, ry_key key, double low, doubl
     return RENYI_OK;
 }
 
-/* ---- layers and what is said for each ------------------------------------------------------- */
+/* ---- layers and values per layer ------------------------------------------------------------- */
 
 static renyi_status add_layers(ry_policy *p, const ry_slice *item, renyi_error *err)
 {
@@ -77,28 +77,28 @@ static renyi_status add_layers(ry_policy *p, const ry_slice *item, renyi_error *
     return RENYI_OK;
 }
 
-static renyi_status read_layers(ry_policy *p, const ry_words *w, renyi_error *err)
+static renyi_status read_layers(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
     static const ry_name sets[] = {{"early", 0}, {"all", 1}, {NULL, 0}};
-    const ry_slice *value = ry_words_value(w, RY_KEY_LAYERS);
+    const ry_slice *value = ry_key_value(w, RY_KEY_LAYERS);
     const ry_name *set = ry_name_find(sets, value->at, value->len);
     const ry_slice early = {"0-5", 3, value->offset};
     ry_items items;
 
     p->every_layer = set && set->value;
-    if (p->every_layer) return RENYI_OK; /* read_list finds out how long the lists are */
+    if (p->every_layer) return RENYI_OK; /* read_list sets n_cuts */
     if (set) return add_layers(p, &early, err);
     RY_TRY(ry_items_read(&items, RY_KEY_LAYERS, value, err));
     for (size_t i = 0; i < items.count; i++) RY_TRY(add_layers(p, &items.item[i], err));
     return RENYI_OK;
 }
 
-/* The items of a key that says something for each layer, and that there are one for all or as many
- * as layers. With layers=all the first list decides how many, until a model does. */
-static renyi_status read_list(ry_policy *p, const ry_words *w, ry_key key, ry_items *items,
+/* The items of a key with one value for all layers or one per layer. With layers=all the first
+ * list sets their number, until the policy is checked against a model. */
+static renyi_status read_list(ry_policy *p, const ry_key_values *w, ry_key key, ry_items *items,
                               renyi_error *err)
 {
-    const ry_slice *value = ry_words_value(w, key);
+    const ry_slice *value = ry_key_value(w, key);
     RY_TRY(ry_items_read(items, key, value, err));
     if (p->every_layer && p->n_cuts <= 1) p->n_cuts = (uint32_t)items->count;
     if (items->count != 1 && items->count != p->n_cuts)
@@ -143,15 +143,15 @@ static ry_budget budget_of(ry_key key)
     }
 }
 
-static ry_key budget_key(const ry_words *w)
+static ry_key budget_key(const ry_key_values *w)
 {
     ry_key key = RY_KEY_KEEP;
-    while (!ry_words_value(w, key)) key++; /* every rule that cuts has one by default */
+    while (!ry_key_value(w, key)) key++; /* every rule that cuts has a default budget */
     return key;
 }
 
 /* Layers, budget and reduce into p->cuts, in the order of the text. */
-static renyi_status read_cuts(ry_policy *p, const ry_words *w, renyi_error *err)
+static renyi_status read_cuts(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
     const ry_key key = budget_key(w);
     const int choice = ry_key_for_rule(RY_KEY_REDUCE, w->rule);
@@ -168,7 +168,7 @@ static renyi_status read_cuts(ry_policy *p, const ry_words *w, renyi_error *err)
         cut->reduce = w->rule == RY_RULE_ATS ? RY_REDUCE_DROP : RY_REDUCE_MERGE;
         if (!choice) continue;
         const ry_slice *item = item_of(&reduces, i);
-        const ry_name *name = ry_name_find(ry_keys[RY_KEY_REDUCE].words, item->at, item->len);
+        const ry_name *name = ry_name_find(ry_keys[RY_KEY_REDUCE].names, item->at, item->len);
         if (!name) return bad_value(RY_KEY_REDUCE, item, err);
         cut->reduce = (ry_reduce)name->value;
         if (cut->reduce == RY_REDUCE_FUSE && p->budget == RY_BUDGET_DROP && cut->count == 1)
@@ -178,7 +178,7 @@ static renyi_status read_cuts(ry_policy *p, const ry_words *w, renyi_error *err)
     return RENYI_OK;
 }
 
-static renyi_status sort_cuts(ry_policy *p, const ry_words *w, renyi_error *err)
+static renyi_status sort_cuts(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
     for (uint32_t i = 1; i < p->n_cuts; i++)
         for (uint32_t j = i; j && p->cuts[j].layer < p->cuts[j - 1].layer; j--) {
@@ -188,21 +188,21 @@ static renyi_status sort_cuts(ry_policy *p, const ry_words *w, renyi_error *err)
         }
     for (uint32_t i = 1; i < p->n_cuts; i++)
         if (p->cuts[i].layer == p->cuts[i - 1].layer)
-            return ry_fail(err, RENYI_ERR_ARG, ry_words_value(w, RY_KEY_LAYERS)->offset,
+            return ry_fail(err, RENYI_ERR_ARG, ry_key_value(w, RY_KEY_LAYERS)->offset,
                            "layer %u is named twice", (unsigned)p->cuts[i].layer);
     return RENYI_OK;
 }
 
-/* ---- the metric and what goes with it -------------------------------------------------------- */
+/* ---- metric ---------------------------------------------------------------------------------- */
 
-/* Keys of the user that the metric or the reduction has no use for. */
-static renyi_status check_keys_used(const ry_policy *p, const ry_words *w, renyi_error *err)
+/* A key that the user gave but the metric or the reduction does not use is an error. */
+static renyi_status check_keys_used(const ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
-    const ry_name *metrics = ry_keys[RY_KEY_METRIC].words;
+    const ry_name *metrics = ry_keys[RY_KEY_METRIC].names;
     char list[96];
     for (ry_key k = 0; k < RY_N_KEYS; k++) {
-        const ry_slice *value = ry_words_value(w, k);
-        if (!value || w->given[k].voice != RY_SAID_BY_USER) continue;
+        const ry_slice *value = ry_key_value(w, k);
+        if (!value || w->given[k].origin != RY_FROM_USER) continue;
         const int64_t offset = value->offset - (int64_t)strlen(ry_keys[k].name) - 1;
         ry_name_list(list, sizeof list, metrics, ry_keys[k].metrics);
         if (!ry_key_for_metric(k, p->metric))
@@ -215,8 +215,8 @@ static renyi_status check_keys_used(const ry_policy *p, const ry_words *w, renyi
     return RENYI_OK;
 }
 
-/* The class row, as the code of every EViT variant has it (the names there say otherwise), but the
- * random scores themselves where those rank; a metric without a class row leaves it to the model.
+/* The class row, as in the code of every EViT variant (its variable names suggest otherwise);
+ * for random ranking the random scores. For metrics without a class row ry_policy_check decides.
  */
 static ry_fuse_weights usual_weights(ry_metric metric)
 {
@@ -224,7 +224,7 @@ static ry_fuse_weights usual_weights(ry_metric metric)
     return metric == RY_METRIC_CLS || metric == RY_METRIC_CORRECT ? RY_FUSE_CLS : RY_FUSE_AUTO;
 }
 
-static renyi_status read_weights(ry_policy *p, const ry_words *w, renyi_error *err)
+static renyi_status read_weights(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
     int word = RY_FUSE_AUTO;
     if (!ry_policy_fuses(p)) return RENYI_OK;
@@ -233,16 +233,16 @@ static renyi_status read_weights(ry_policy *p, const ry_words *w, renyi_error *e
     return RENYI_OK;
 }
 
-/* A word that this metric has a use for; others stay as they are. */
-static renyi_status read_metric_word(const ry_policy *p, const ry_words *w, ry_key key, int *out,
-                                     renyi_error *err)
+/* Reads a key only if this metric uses it. */
+static renyi_status read_metric_word(const ry_policy *p, const ry_key_values *w, ry_key key,
+                                     int *out, renyi_error *err)
 {
     return ry_key_for_metric(key, p->metric) ? read_word(w, key, out, err) : RENYI_OK;
 }
 
-static renyi_status read_ranking(ry_policy *p, const ry_words *w, renyi_error *err)
+static renyi_status read_ranking(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
-    const ry_slice *seed = ry_words_value(w, RY_KEY_SEED);
+    const ry_slice *seed = ry_key_value(w, RY_KEY_SEED);
     int rounding = 0, heads = 0, place = 0, order = 0;
 
     RY_TRY(check_keys_used(p, w, err));
@@ -266,22 +266,22 @@ static renyi_status read_ranking(ry_policy *p, const ry_words *w, renyi_error *e
     return read_weights(p, w, err);
 }
 
-static renyi_status read_inflection(ry_policy *p, const ry_words *w, renyi_error *err)
+static renyi_status read_inflection(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
-    const ry_slice *value = ry_words_value(w, RY_KEY_INFLECTION);
+    const ry_slice *value = ry_key_value(w, RY_KEY_INFLECTION);
     RY_TRY(read_number(w, RY_KEY_INFLECTION, -1, 1, &p->inflection, err));
-    if (!w->given[RY_KEY_INFLECTION].voice) return RENYI_OK;
-    if (memchr(ry_words_value(w, RY_KEY_R)->at, ',', ry_words_value(w, RY_KEY_R)->len))
+    if (!w->given[RY_KEY_INFLECTION].origin) return RENYI_OK;
+    if (memchr(ry_key_value(w, RY_KEY_R)->at, ',', ry_key_value(w, RY_KEY_R)->len))
         return ry_fail(err, RENYI_ERR_ARG, value->offset,
                        "inflection bends one r; a list of r says all there is to say");
     return RENYI_OK;
 }
 
-/* The metric of tca and where its centres begin. */
-static renyi_status read_condensing(ry_policy *p, const ry_words *w, renyi_error *err)
+/* The metric of tca and its first centre. */
+static renyi_status read_condensing(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
-    const ry_slice *metric = ry_words_value(w, RY_KEY_METRIC);
-    const ry_slice *start = ry_words_value(w, RY_KEY_START);
+    const ry_slice *metric = ry_key_value(w, RY_KEY_METRIC);
+    const ry_slice *start = ry_key_value(w, RY_KEY_START);
     if (p->metric != RY_METRIC_CLS && p->metric != RY_METRIC_COL)
         return ry_fail(err, RENYI_ERR_ARG, metric->offset,
                        "metric=%.*s: tca ranks by metric=cls or metric=col", RY_SHOW(metric));
@@ -296,10 +296,10 @@ static renyi_status read_condensing(ry_policy *p, const ry_words *w, renyi_error
 
 /* ---- rules behind the tower of a LLaVA ------------------------------------------------------- */
 
-static renyi_status read_count(const ry_words *w, ry_key key, uint64_t least, uint32_t *out,
+static renyi_status read_count(const ry_key_values *w, ry_key key, uint64_t least, uint32_t *out,
                                renyi_error *err)
 {
-    const ry_slice *value = ry_words_value(w, key);
+    const ry_slice *value = ry_key_value(w, key);
     uint64_t count = 0;
     if (!ry_read_whole(value->at, value->len, MAX_COUNT, &count) || count < least)
         return bad_value(key, value, err);
@@ -307,10 +307,10 @@ static renyi_status read_count(const ry_words *w, ry_key key, uint64_t least, ui
     return RENYI_OK;
 }
 
-static renyi_status read_visual_budget(ry_policy *p, const ry_words *w, renyi_error *err)
+static renyi_status read_visual_budget(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
-    const ry_slice *tokens = ry_words_value(w, RY_KEY_TOKENS);
-    const ry_slice *keep = ry_words_value(w, RY_KEY_KEEP);
+    const ry_slice *tokens = ry_key_value(w, RY_KEY_TOKENS);
+    const ry_slice *keep = ry_key_value(w, RY_KEY_KEEP);
     ry_policy_cut *cut = &p->cuts[0];
     p->n_cuts = 1;
     if (keep) {
@@ -328,9 +328,9 @@ static renyi_status read_visual_budget(ry_policy *p, const ry_words *w, renyi_er
     return read_count(w, RY_KEY_TOKENS, 1, &cut->count, err);
 }
 
-static renyi_status read_visual_metric(ry_policy *p, const ry_words *w, renyi_error *err)
+static renyi_status read_visual_metric(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
-    const ry_slice *metric = ry_words_value(w, RY_KEY_METRIC);
+    const ry_slice *metric = ry_key_value(w, RY_KEY_METRIC);
     if (p->metric != RY_METRIC_CLS && p->metric != RY_METRIC_COL && p->metric != RY_METRIC_CORRECT)
         return ry_fail(err, RENYI_ERR_ARG, metric->offset,
                        "metric=%.*s: %s ranks by metric=cls, metric=col or metric=correct",
@@ -342,7 +342,7 @@ static renyi_status read_visual_metric(ry_policy *p, const ry_words *w, renyi_er
     return RENYI_OK;
 }
 
-static renyi_status read_visual(ry_policy *p, const ry_words *w, renyi_error *err)
+static renyi_status read_visual(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
     int residual = RY_RESIDUAL_AUTO;
     RY_TRY(read_visual_budget(p, w, err));
@@ -362,7 +362,7 @@ static renyi_status read_visual(ry_policy *p, const ry_words *w, renyi_error *er
 
 /* ---- a whole policy -------------------------------------------------------------------------- */
 
-static renyi_status read_policy(ry_policy *p, const ry_words *w, renyi_error *err)
+static renyi_status read_policy(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
     int metric = RY_METRIC_CLS;
 
@@ -383,14 +383,14 @@ static renyi_status read_policy(ry_policy *p, const ry_words *w, renyi_error *er
 
 renyi_status ry_policy_parse(ry_policy *out, const char *text, renyi_error *err)
 {
-    ry_words words;
+    ry_key_values words;
 
     memset(out, 0, sizeof *out);
     if (strlen(text) >= RY_MAX_POLICY_TEXT)
         return ry_fail(err, RENYI_ERR_ARG, RY_MAX_POLICY_TEXT - 1,
                        "a policy has at most %d bytes; this one has %zu", RY_MAX_POLICY_TEXT - 1,
                        strlen(text));
-    RY_TRY(ry_words_read(&words, text, err));
+    RY_TRY(ry_key_values_read(&words, text, err));
     RY_TRY(read_policy(out, &words, err));
     if (ry_policy_text_length(out) >= RY_MAX_POLICY_TEXT)
         return ry_fail(err, RENYI_ERR_ARG, 0,

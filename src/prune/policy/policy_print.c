@@ -1,4 +1,5 @@
-/* policy_print.c - a policy in full: every key that the rule and the metric take, defaults too.
+/* policy_print.c - prints a policy in full: every key that its rule and metric take, defaults
+ * included.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/decimal.h"
 #include "prune/policy/policy_keys.h"
@@ -7,7 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Text that grows; counts on when it no longer fits. */
+/* A text of limited size; `len` keeps counting when it is full. */
 typedef struct writer {
     char *out;
     size_t size, len;
@@ -15,10 +16,10 @@ typedef struct writer {
 
 __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *fmt, ...)
 {
-    const size_t room = w->len < w->size ? w->size - w->len : 0;
+    const size_t space = w->len < w->size ? w->size - w->len : 0;
     va_list ap;
     va_start(ap, fmt);
-    const int n = vsnprintf(room ? w->out + w->len : NULL, room, fmt, ap);
+    const int n = vsnprintf(space ? w->out + w->len : NULL, space, fmt, ap);
     va_end(ap);
     w->len += n > 0 ? (size_t)n : 0;
 }
@@ -62,8 +63,8 @@ static int same_reduce(const ry_policy *p)
     return 1;
 }
 
-/* One number for all cuts, or one each. With layers=all a list also says how many layers it is for,
- * so it stays a list. */
+/* One number for all cuts, or one per cut. With layers=all the length of a list sets the number
+ * of layers, so it stays a list. */
 static void put_budget(writer *w, const ry_policy *p)
 {
     const uint32_t n = same_budget(p) && !p->every_layer ? 1 : p->n_cuts;
@@ -87,7 +88,7 @@ static void put_reduce(writer *w, const ry_policy *p)
     const uint32_t n = same_reduce(p) ? 1 : p->n_cuts;
     for (uint32_t i = 0; i < n; i++)
         put(w, "%s%s", i ? "," : "",
-            ry_name_of(ry_keys[RY_KEY_REDUCE].words, (int)p->cuts[i].reduce));
+            ry_name_of(ry_keys[RY_KEY_REDUCE].names, (int)p->cuts[i].reduce));
 }
 
 static ry_key budget_key(const ry_policy *p)
@@ -106,7 +107,7 @@ int ry_policy_fuses(const ry_policy *p)
     return 0;
 }
 
-/* Does the key say anything about this policy? */
+/* Is the key printed for this policy? */
 static int is_said(const ry_policy *p, ry_key key)
 {
     if (!ry_key_for_rule(key, p->rule) || !ry_key_for_metric(key, p->metric)) return 0;
@@ -157,7 +158,7 @@ static void put_value(writer *w, const ry_policy *p, ry_key key)
     case RY_KEY_IMPORTANT: put_decimal(w, p->important); return;
     case RY_KEY_NEIGHBOURS: put(w, "%" PRIu32, p->neighbours); return;
     case RY_KEY_ROUND: put(w, "%" PRIu32, p->round); return;
-    default: put(w, "%s", ry_name_of(ry_keys[key].words, word_of(p, key)));
+    default: put(w, "%s", ry_name_of(ry_keys[key].names, word_of(p, key)));
     }
 }
 

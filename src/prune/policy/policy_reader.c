@@ -1,15 +1,15 @@
-/* policy_reader.c - see policy_reader.h. Defaults are texts like any other, read first and
- * overridden by a preset's words, which the user's words override.
+/* policy_reader.c - splits a policy text into keys and values. Defaults are policy texts too:
+ * they are read first, then a preset's keys override them, then the user's.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/policy/policy_reader.h"
 #include "base/status.h"
 
 #include <string.h>
 
-/* What a rule does when only its name is given, and why so:
+/* Defaults of each rule, and the reasons:
  *   p=8         in the tables of the paper for early layers and for all; costs ViT-S 0.8 points
  *   n, c        as each official file ships them (4 and 0.4; EViT 2), except EViT's c: its code has
- *               0.2 and the paper's Table 16 0.8. In early blocks the class row is a poor guide:
+ *               0.2 and the paper's Table 16 0.8. In early blocks the class row is a poor score:
  *               0.8 is 13.4 points (ViT-Ti) and 5.7 (DeiT-Ti) above class attention alone at
  *               layers 0,3,6, and within 0.4 of it at 3,6,9
  *   at=mid      the only place that agrees with the paper's GFLOPs (the Col-Ln file cuts at the
@@ -39,8 +39,8 @@ static const char *const defaults[] = {
 
 static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-/* The next word from *cursor on, which moves behind it; len 0 at the end. Blanks inside
- * parentheses belong to the word. */
+/* The next word at *cursor, which moves past it; len 0 at the end. Blanks inside parentheses are
+ * part of the word. */
 static ry_slice next_word(const char *text, const char **cursor)
 {
     const char *at = *cursor;
@@ -77,13 +77,13 @@ static renyi_status unknown_key(const ry_slice *key, ry_rule rule, renyi_error *
                    RY_SHOW(key), ry_nearest_hint(&near), rule_name(rule), list);
 }
 
-/* Two budgets by the same voice, or the same key twice. */
-static renyi_status check_repeats(const ry_words *w, ry_key key, const ry_slice *value,
-                                  ry_voice voice, int64_t offset, renyi_error *err)
+/* An error: two budgets of the same origin, or the same key twice. */
+static renyi_status check_repeats(const ry_key_values *w, ry_key key, const ry_slice *value,
+                                  ry_origin origin, int64_t offset, renyi_error *err)
 {
     const ry_slice *before = &w->given[key].value;
 
-    if (before->at && w->given[key].voice == voice) {
+    if (before->at && w->given[key].origin == origin) {
         if (before->len == value->len && memcmp(before->at, value->at, value->len) == 0)
             return ry_fail(err, RENYI_ERR_ARG, offset, "%s is given twice", ry_keys[key].name);
         return ry_fail(err, RENYI_ERR_ARG, offset,
@@ -91,25 +91,25 @@ static renyi_status check_repeats(const ry_words *w, ry_key key, const ry_slice 
                        RY_SHOW(before), RY_SHOW(value));
     }
     for (ry_key k = 0; ry_key_is_budget(key) && ry_key_is_budget(k); k++)
-        if (k != key && w->given[k].value.at && w->given[k].voice == voice)
+        if (k != key && w->given[k].value.at && w->given[k].origin == origin)
             return ry_fail(err, RENYI_ERR_ARG, offset,
                            "%s and %s exclude each other: both say how many tokens stay",
                            ry_keys[k].name, ry_keys[key].name);
     return RENYI_OK;
 }
 
-static renyi_status give(ry_words *w, ry_key key, const ry_slice *value, ry_voice voice,
-                         int64_t offset, renyi_error *err)
+static renyi_status set_key(ry_key_values *w, ry_key key, const ry_slice *value, ry_origin origin,
+                            int64_t offset, renyi_error *err)
 {
-    RY_TRY(check_repeats(w, key, value, voice, offset, err));
+    RY_TRY(check_repeats(w, key, value, origin, offset, err));
     for (ry_key k = 0; ry_key_is_budget(key) && ry_key_is_budget(k); k++)
-        w->given[k].value.at = NULL; /* a new budget replaces that of a lower voice */
+        w->given[k].value.at = NULL; /* a new budget replaces that of a lower origin */
     w->given[key].value = *value;
-    w->given[key].voice = voice;
+    w->given[key].origin = origin;
     return RENYI_OK;
 }
 
-/* Words that stand for a key and its value. */
+/* Short forms of a key with its value. */
 static const struct {
     const char *word, *value;
     ry_key key;
@@ -117,17 +117,18 @@ static const struct {
 } short_forms[] = {{"adaptive", "adaptive", RY_KEY_TOKENS, RY_RULE_PRUMERGE},
                    {"plus", "yes", RY_KEY_PLUS, RY_RULE_PRUMERGE}};
 
-/* A word that is a key's name alone, or a short form of reduce=word. */
-static renyi_status give_bare(ry_words *w, const ry_slice *word, ry_voice voice, renyi_error *err)
+/* A word without '=': a short form, or a key whose value is missing. */
+static renyi_status set_bare(ry_key_values *w, const ry_slice *word, ry_origin origin,
+                             renyi_error *err)
 {
     if (ry_key_for_rule(RY_KEY_REDUCE, w->rule) &&
-        ry_name_find(ry_keys[RY_KEY_REDUCE].words, word->at, word->len))
-        return give(w, RY_KEY_REDUCE, word, voice, word->offset, err);
+        ry_name_find(ry_keys[RY_KEY_REDUCE].names, word->at, word->len))
+        return set_key(w, RY_KEY_REDUCE, word, origin, word->offset, err);
     for (size_t i = 0; i < sizeof short_forms / sizeof *short_forms; i++)
         if (w->rule == short_forms[i].rule && same(word, short_forms[i].word)) {
             const char *text = short_forms[i].value;
             const ry_slice value = {text, strlen(text), word->offset};
-            return give(w, short_forms[i].key, &value, voice, word->offset, err);
+            return set_key(w, short_forms[i].key, &value, origin, word->offset, err);
         }
     for (ry_key k = 0; k < RY_N_KEYS; k++)
         if (ry_key_for_rule(k, w->rule) && same(word, ry_keys[k].name))
@@ -136,7 +137,8 @@ static renyi_status give_bare(ry_words *w, const ry_slice *word, ry_voice voice,
     return unknown_key(word, w->rule, err);
 }
 
-/* "3," of "3, 6, 9" and "(3, 6" of "(3, 6 9": said here, where the value still has its blanks. */
+/* "3," of "3, 6, 9" and "(3, 6" of "(3, 6 9": checked here, where the value still has its
+ * blanks. */
 static renyi_status check_shape(const ry_slice *name, const ry_slice *value, renyi_error *err)
 {
     const int open = memchr(value->at, '(', value->len) != NULL;
@@ -152,10 +154,11 @@ static renyi_status check_shape(const ry_slice *name, const ry_slice *value, ren
                    fault);
 }
 
-static renyi_status give_word(ry_words *w, const ry_slice *word, ry_voice voice, renyi_error *err)
+static renyi_status set_item(ry_key_values *w, const ry_slice *word, ry_origin origin,
+                             renyi_error *err)
 {
     const char *equal = memchr(word->at, '=', word->len);
-    if (!equal) return give_bare(w, word, voice, err);
+    if (!equal) return set_bare(w, word, origin, err);
 
     const size_t len = (size_t)(equal - word->at);
     const ry_slice name = {word->at, len, word->offset};
@@ -164,7 +167,7 @@ static renyi_status give_word(ry_words *w, const ry_slice *word, ry_voice voice,
     for (ry_key k = 0; k < RY_N_KEYS; k++) {
         if (!same(&name, ry_keys[k].name)) continue;
         RY_TRY(check_shape(&name, &value, err));
-        if (ry_key_for_rule(k, w->rule)) return give(w, k, &value, voice, word->offset, err);
+        if (ry_key_for_rule(k, w->rule)) return set_key(w, k, &value, origin, word->offset, err);
         if (w->rule == RY_RULE_NONE) break;
         ry_key_list(list, sizeof list, w->rule);
         return ry_fail(err, RENYI_ERR_ARG, word->offset, "%s takes no %s; it takes %s",
@@ -174,13 +177,13 @@ static renyi_status give_word(ry_words *w, const ry_slice *word, ry_voice voice,
 }
 
 /* All words of `text` from `cursor` on. */
-static renyi_status give_words(ry_words *w, const char *text, const char *cursor, ry_voice voice,
-                               renyi_error *err)
+static renyi_status set_all(ry_key_values *w, const char *text, const char *cursor,
+                            ry_origin origin, renyi_error *err)
 {
     for (;;) {
         const ry_slice word = next_word(text, &cursor);
         if (!word.len) return RENYI_OK;
-        RY_TRY(give_word(w, &word, voice, err));
+        RY_TRY(set_item(w, &word, origin, err));
     }
 }
 
@@ -214,7 +217,7 @@ static renyi_status unknown_rule(const ry_slice *word, renyi_error *err)
                    RY_SHOW(word), ry_nearest_hint(&near), list);
 }
 
-renyi_status ry_words_read(ry_words *out, const char *text, renyi_error *err)
+renyi_status ry_key_values_read(ry_key_values *out, const char *text, renyi_error *err)
 {
     const char *cursor = text;
     const ry_slice first = next_word(text, &cursor);
@@ -227,9 +230,9 @@ renyi_status ry_words_read(ry_words *out, const char *text, renyi_error *err)
     if (!rule) return unknown_rule(&first, err);
     out->rule = (ry_rule)rule->value;
     const char *base = defaults[out->rule];
-    RY_TRY(give_words(out, base, base, RY_SAID_BY_DEFAULT, err));
-    if (preset) RY_TRY(give_words(out, preset->text, inner, RY_SAID_BY_PRESET, err));
-    return give_words(out, text, cursor, RY_SAID_BY_USER, err);
+    RY_TRY(set_all(out, base, base, RY_FROM_DEFAULT, err));
+    if (preset) RY_TRY(set_all(out, preset->text, inner, RY_FROM_PRESET, err));
+    return set_all(out, text, cursor, RY_FROM_USER, err);
 }
 
 renyi_status ry_items_read(ry_items *out, ry_key key, const ry_slice *value, renyi_error *err)

@@ -1,13 +1,13 @@
-/* policy_reader.h - a policy text taken apart: the rule, and which value each key was given. Knows
- * which words exist and which exclude each other, not what the values mean.
+/* policy_reader.h - a policy text split into its rule and the value of each key. Checks which
+ * keys exist and which exclude each other, not what values mean.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_POLICY_READER_H
 #define RY_POLICY_READER_H
 
 #include "prune/policy/policy_keys.h"
 
-/* Who said it; a higher one overrides a lower one. */
-typedef enum ry_voice { RY_SAID_BY_DEFAULT, RY_SAID_BY_PRESET, RY_SAID_BY_USER } ry_voice;
+/* Where a value comes from; a higher one overrides a lower one. */
+typedef enum ry_origin { RY_FROM_DEFAULT, RY_FROM_PRESET, RY_FROM_USER } ry_origin;
 
 /* Part of the text; not ended by a NUL. */
 typedef struct ry_slice {
@@ -16,18 +16,18 @@ typedef struct ry_slice {
     int64_t offset; /* in the text of the user */
 } ry_slice;
 
-typedef struct ry_words {
+typedef struct ry_key_values {
     ry_rule rule;
     struct {
         ry_slice value;
-        ry_voice voice;
+        ry_origin origin;
     } given[RY_N_KEYS];
-} ry_words;
+} ry_key_values;
 
 /* Every key that the rule takes has a value afterwards, except all but one of the budgets. */
-renyi_status ry_words_read(ry_words *out, const char *text, renyi_error *err) RENYI_CHECK;
+renyi_status ry_key_values_read(ry_key_values *out, const char *text, renyi_error *err) RENYI_CHECK;
 
-static inline const ry_slice *ry_words_value(const ry_words *w, ry_key k)
+static inline const ry_slice *ry_key_value(const ry_key_values *w, ry_key k)
 {
     return w->given[k].value.at ? &w->given[k].value : NULL;
 }

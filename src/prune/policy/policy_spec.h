@@ -1,4 +1,4 @@
-/* policy_spec.h - one pruning policy as a struct, and the text it comes from and goes to.
+/* policy_spec.h - a pruning policy as a struct, read from text and printed as text.
  *
  *   none
  *   naive   p=8 layers=0-5 metric=col n=4
@@ -8,10 +8,9 @@
  *   ats     keep=0.7 layers=3,6,9
  *   prumerge tokens=192 metric=col
  *
- * First a rule or a preset's name, then key=value in any order (policy_keys.c lists them). A policy
- * does not know a model; ry_policy_check ties the two. Rates are always what is *kept*, p is what
- * is *removed* per layer.
- * SPDX-License-Identifier: Apache-2.0 */
+ * First a rule or a preset's name, then key=value in any order (policy_keys.c lists them). A
+ * policy knows no model; ry_policy_check checks it against one. Rates are always what is *kept*, p
+ * is what is *removed* per layer. SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_POLICY_SPEC_H
 #define RY_POLICY_SPEC_H
 
@@ -20,7 +19,7 @@
 #include <stdint.h>
 
 enum {
-    RY_MAX_CUTS = 64,          /* layers a policy may name; no encoder of the field is deeper */
+    RY_MAX_CUTS = 64,          /* layers of a policy; no common encoder is deeper */
     RY_MAX_POLICY_TEXT = 1024, /* bytes of a policy, as typed and as printed */
 };
 
@@ -32,7 +31,7 @@ typedef enum ry_rule {
     RY_RULE_TOME,
     RY_RULE_ATS,
     RY_RULE_TCA,
-    RY_RULE_PRUMERGE, /* from here on: rules that act behind the tower of a LLaVA */
+    RY_RULE_PRUMERGE, /* from here on: rules behind the tower of a LLaVA */
     RY_RULE_VISPRUNER
 } ry_rule;
 
@@ -41,7 +40,7 @@ typedef enum ry_metric {
     RY_METRIC_COL,     /* Col-Ln */
     RY_METRIC_CORRECT, /* class attention first, then a share c rescued by Col-Ln (Algorithm 2) */
     RY_METRIC_RANDOM,
-    RY_METRIC_RENYI,   /* smallest Renyi entropy of order n of the normalised column */
+    RY_METRIC_RENYI,   /* smallest Renyi entropy of order n of the normalized column */
     RY_METRIC_SHANNON, /* its limit n -> 1 */
     RY_METRIC_COLV     /* Col-Ln times the l2 norm of the token's value vector */
 } ry_metric;
@@ -74,20 +73,20 @@ typedef enum ry_start {
 typedef enum ry_budget {
     RY_BUDGET_KEEP,    /* ceil(keep * patches); ats: round(keep * tokens), at least 8 */
     RY_BUDGET_DROP,    /* patches - p, or tome's r */
-    RY_BUDGET_COUNT,   /* exactly so many */
-    RY_BUDGET_SHARE,   /* tca: its own count, from the share that goes */
-    RY_BUDGET_ADAPTIVE /* prumerge: as many as stand out in this picture */
+    RY_BUDGET_COUNT,   /* exactly this many */
+    RY_BUDGET_SHARE,   /* tca: computed from the share that is removed */
+    RY_BUDGET_ADAPTIVE /* prumerge: the outliers of this image */
 } ry_budget;
 
 typedef struct ry_policy_cut {
     uint32_t layer;
-    double keep;      /* RY_BUDGET_KEEP; a double for ever: a float breaks ceil(0.8 * 10) */
+    double keep;      /* RY_BUDGET_KEEP; a double: with a float ceil(0.8 * 10) is 9 */
     uint32_t count;   /* RY_BUDGET_DROP: p, or tome's r; RY_BUDGET_COUNT: tokens */
     ry_reduce reduce; /* merge for mosaic, tome and tca, drop for ats */
     double drop;      /* RY_BUDGET_SHARE; a double too */
 } ry_policy_cut;
 
-/* Fields that the rule or the metric has no use for are zero (class_row and diagonal: one). */
+/* Fields that the rule or the metric does not use are 0 (class_row and diagonal: 1). */
 typedef struct ry_policy {
     ry_rule rule;
     ry_metric metric;
@@ -103,10 +102,10 @@ typedef struct ry_policy {
     ry_start start;
     uint64_t seed;       /* of random, and of start */
     int plus;            /* prumerge: also patches at equal distances */
-    uint32_t neighbours; /* prumerge: tokens that each kept one takes in */
+    uint32_t neighbours; /* prumerge: tokens that are merged into each kept one */
     double important;    /* vispruner: share of the kept that the metric chooses */
     uint32_t round;      /* vispruner: duplicates that a round removes at most */
-    ry_order residual;   /* vispruner: how the others are listed before the rounds */
+    ry_order residual;   /* vispruner: order of the others before the rounds */
     ry_budget budget;
     double inflection; /* tome: slope of r over the cuts, -1 to 1; 0 after ry_policy_check */
     int every_layer;   /* layers=all: until ry_policy_check, which clears it, n_cuts is 1, or the
@@ -120,25 +119,24 @@ typedef struct ry_policy {
 typedef struct ry_policy_shape {
     uint32_t n_blocks, n_patches, n_prefix;
     uint32_t grid; /* patches per side */
-    int visual;    /* its rows go to a language model: rules behind the tower are welcome */
+    int visual;    /* its rows go to a language model: rules behind the tower are allowed */
 } ry_policy_shape;
 
 /* Reads text (or a preset's name, "paper:..."). Defaults are filled in; RENYI_ERR_ARG names the
- * word at fault, what is allowed, and its offset in the text. */
+ * wrong word, what is allowed, and its offset in the text. */
 renyi_status ry_policy_parse(ry_policy *out, const char *text, renyi_error *err) RENYI_CHECK;
 
-/* The policy in full, every default said; parses back to the same struct. */
+/* The policy in full with every default; parses back to the same struct. */
 void ry_policy_print(char out[RY_MAX_POLICY_TEXT], const ry_policy *p);
 
 /* Resolves every_layer, inflection and weights=auto and checks the policy against an encoder:
- * layers inside it, at least one patch left by every cut, nothing that needs a class token where
- * there is none. */
+ * layers exist, every cut leaves at least one patch, and a class token exists if one is needed. */
 renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape,
                              renyi_error *err) RENYI_CHECK;
 
-/* Tokens (prefix and fused counted in) that leave cut `i` when n_tokens enter it. Equal to
- * n_tokens: the cut does nothing; so it is too where fusing would remove one token to add one.
- * For ats an upper bound. */
+/* Tokens (prefix and fused counted in) that leave cut `i` when n_tokens enter it. n_tokens: the
+ * cut does nothing, also where fusing would remove one token and add one. For ats an upper
+ * bound. */
 uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_tokens,
                                 uint32_t n_prefix);
 
@@ -148,23 +146,24 @@ enum { RY_TCA_CENTRES = 4 };
 typedef struct ry_tca_split {
     uint32_t keep, merge, fuse; /* they sum to the patches */
 } ry_tca_split;
-/* Returns 0 when there is nothing to keep; *out is then idle. */
+/* Returns 0 and leaves *out alone if nothing would be kept. */
 int ry_policy_tca_split(const ry_policy_cut *cut, uint32_t patches, ry_tca_split *out);
 
-/* Does it act behind the tower of a LLaVA, on all patches at once? It then cuts no block. */
+/* Is it a rule behind the tower of a LLaVA? Such a rule cuts no block. */
 static inline int ry_policy_is_visual(const ry_policy *p) { return p->rule >= RY_RULE_PRUMERGE; }
 
 /* Patches that such a rule chooses by its metric (prumerge) or in all (vispruner), as the published
  * code truncates; 0 with RY_BUDGET_ADAPTIVE. */
 uint32_t ry_policy_visual_count(const ry_policy *p, uint32_t patches);
 
-/* prumerge plus: patches 0, stride, 2 stride ... are kept too when so many stand out; 0 = none. */
+/* prumerge plus: patches 0, stride, 2 stride ... are kept too; 0 = none. count: patches chosen
+ * by score. */
 uint32_t ry_policy_plus_stride(uint32_t count, uint32_t patches);
 
-/* Does it draw lots? Images must then have names (ry_pruner_name_images). */
+/* Does it use random numbers? Images then need keys (ry_pruner_name_images). */
 int ry_policy_draws(const ry_policy *p);
 
-/* How many of the kept are chosen by the class row and by Col-Ln (Algorithm 2). */
+/* How many of the kept tokens the class row and Col-Ln choose (Algorithm 2). */
 void ry_policy_split(const ry_policy *p, uint32_t kept, uint32_t *by_class, uint32_t *by_column);
 
 /* Named policies: the rows of the paper, and the recommended ones. */

@@ -1,13 +1,12 @@
 /* ats.c - Adaptive Token Sampling (Fayyaz et al. 2022), a baseline: the tokens that equal steps of
  * the scores' cumulative distribution fall on. Where few tokens hold most of the score, many steps
- * fall on the same one, so an image keeps fewer tokens the easier it is; never more than the
- * budget.
+ * fall on the same one, so an easy image keeps fewer tokens; never more than the budget.
  *
  * Score of a patch: class attention (head mean) times the length of its value vector (all heads),
  * as a share of all patches. Scores that are not finite or not positive count as 0.
  *
- * Its published code always takes as many steps as a whole picture has patches, and the budget only
- * cuts off what comes out; here, as in the paper, the budget is the number of steps. An image of
+ * Its published code always takes as many steps as the image has patches, and the budget only
+ * limits the result; here, as in the paper, the budget is the number of steps. An image of
  * which no more tokens arrive than the budget allows keeps them all.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
@@ -86,7 +85,7 @@ static void sample(const memory *m, const float *share, uint32_t n, uint32_t ste
     ry_rank(m->order, share, n, m->radix);
     for (uint32_t i = 0; i < n; i++) sum[i] = total += (double)share[m->order[n - 1 - i]];
     const double least = sum[0], span = total - least;
-    if (!(span > 0.0)) { /* no patch has anything to say: by position */
+    if (!(span > 0.0)) { /* no positive score: by position */
         for (uint32_t i = 0; i < steps; i++) m->taken[m->order[i]] = 1;
         return;
     }
@@ -124,4 +123,4 @@ static void work(ry_pruner *p, uint32_t cut, const ry_block_view *v, ry_cut *out
     ry_reduce_drop(v, out, m.kept, kept);
 }
 
-const ry_rule_body ry_rule_ats = {needs, tiles, work, scratch};
+const ry_rule_ops ry_rule_ats = {needs, tiles, work, scratch};

@@ -153,7 +153,7 @@ enum {
     PHASE_CHOOSE,
     MEAN_COLUMNS = 128, /* of a tile */
     ROWS = 16,          /* of a tile of PHASE_ROWS */
-    LANES = 16 /* sums and maxima kept side by side, so that the compiler may use vectors */
+    LANES = 16          /* independent maxima, so that the compiler can vectorize */
 };
 
 static uint32_t merge_tiles(const ry_pruner *p, uint32_t n_patches, uint32_t phase)
@@ -185,8 +185,8 @@ static void mean_of_columns(const mosaic *m, const ry_block_view *view, uint32_t
     for (uint32_t c = 0; c < count; c++) m->mean[first + c] = (float)(sum[c] / m->n);
 }
 
-/* One row of z. A row without a direction (all zero, or not finite) becomes zero: it resembles
- * nothing, and nothing that is no number gets into the matrix. */
+/* One row of z. A row without a direction (zero or not finite) becomes zero, so that the matrix
+ * is finite. */
 static void unit_row(const mosaic *m, const ry_block_view *view, uint32_t row)
 {
     const size_t dim = view->dim;
@@ -214,7 +214,7 @@ static float largest(const float *x, size_t n)
     return all;
 }
 
-/* What a patch counts for: its attention, times its distance from all that have more of it. */
+/* The score of a patch: its attention times its distance from all more important patches. */
 static float cost_of(float attention, float overlap)
 {
     const float distance = 1.0f - overlap;
@@ -238,7 +238,8 @@ static void keep_peaks(const ry_pruner *p, const mosaic *m, const ry_block_view 
     ry_reduce_drop(view, out, m->order, out->n_out - prefix);
 }
 
-/* Row g, removed, may join the kept row that is now in place `place`; equal ones: the earlier. */
+/* Row g, removed, joins the kept row at `place` if that is the most similar so far; equal ones:
+ * the earlier. */
 static inline void offer(const mosaic *m, uint32_t g, uint32_t place, float cosine)
 {
     const float best = m->closeness[g];
@@ -248,7 +249,7 @@ static inline void offer(const mosaic *m, uint32_t g, uint32_t place, float cosi
     }
 }
 
-/* Each pair of a kept and a removed row is met once, on the way down the lower half. */
+/* Every pair of a kept and a removed row is visited once, down the lower half. */
 static void join_nearest(const mosaic *m, const ry_block_view *view, ry_cut *out)
 {
     uint32_t kept = 0, gone = 0;
@@ -279,7 +280,8 @@ static void phase_mean(const ry_pruner *p, const mosaic *m, const ry_block_view 
         ry_rank(m->rows, importance(p, view), m->n, m->keys);
 }
 
-/* The last rows have most columns, so they come first: no thread ends with the longest tile. */
+/* The last rows have the most columns and come first, so that no thread ends with the longest
+ * tile. */
 static void phase_gram(const ry_pruner *p, const mosaic *m, uint32_t tile)
 {
     const size_t rows = p->kernels.gram_rows, block = ry_gram_blocks(m->n, rows) - 1 - tile;
@@ -324,7 +326,7 @@ static void needs(const ry_pruner *p, uint32_t cut, ry_block_needs *needs)
     needs->macs = 0.5 * P * P * p->dim; /* the Gram matrix, one half by symmetry */
     if (p->shape.n_prefix) {
         needs->what |= RY_NEED_CLASS_ROW;
-    } else { /* attention received, from every patch that a row stands for */
+    } else { /* attention received from every patch that a row stands for */
         needs->what |= RY_NEED_COLUMNS;
         needs->columns = (ry_column_spec){.kind = RY_COLUMN_POWER, .order = 1.0, .row_weights = 1};
     }
@@ -348,4 +350,4 @@ static void work(ry_pruner *p, uint32_t cut, const ry_block_view *view, ry_cut *
         merge_peaks(p, &m, view, out, phase, tile);
 }
 
-const ry_rule_body ry_rule_mosaic = {needs, tiles, work, scratch};
+const ry_rule_ops ry_rule_mosaic = {needs, tiles, work, scratch};

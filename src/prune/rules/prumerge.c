@@ -1,5 +1,6 @@
-/* prumerge.c - PruMerge (Shang et al. 2024) as its published code does it: the best tokens stay,
- * each takes in its nearest by the cosine of keys, what is left becomes one more token.
+/* prumerge.c - PruMerge (Shang et al. 2024) as in its published code: keeps the best tokens,
+ * merges into each its nearest ones by the cosine of keys, and fuses the rest into one more
+ * token.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows/rows.h"
 #include "prune/rules/select.h"
@@ -10,8 +11,8 @@
 
 /* ---- which stay ---------------------------------------------------------------------------- */
 
-/* Value at `share` of the sorted scores, between two of them if need be. */
-static double quantile(const ry_after *a, double share)
+/* Quantile of the scores, interpolated. */
+static double quantile(const ry_visual_rule *a, double share)
 {
     const uint32_t P = a->n_patches;
     const double place = share * (double)(P - 1);
@@ -21,8 +22,8 @@ static double quantile(const ry_after *a, double share)
     return x + (y - x) * (place - (double)low);
 }
 
-/* Scores that stand out, by the rule of 1.5 times the distance of the quartiles. */
-static uint32_t outliers(const ry_after *a)
+/* Outliers: scores more than 1.5 interquartile ranges above the upper quartile. */
+static uint32_t outliers(const ry_visual_rule *a)
 {
     const double q1 = quantile(a, 0.25), q3 = quantile(a, 0.75), above = q3 + 1.5 * (q3 - q1);
     uint32_t n = 0;
@@ -30,8 +31,8 @@ static uint32_t outliers(const ry_after *a)
     return n;
 }
 
-/* PruMerge+: patches at equal distances that are not kept yet; the last of all is never asked. */
-static void add_spaced(ry_after *a, uint32_t stride)
+/* PruMerge+: adds patches at equal distances; the last patch is never one of them. */
+static void add_spaced(ry_visual_rule *a, uint32_t stride)
 {
     for (uint32_t j = 0; stride && j + 1 < a->n_patches; j += stride) {
         if (a->taken[j]) continue;
@@ -40,14 +41,14 @@ static void add_spaced(ry_after *a, uint32_t stride)
     }
 }
 
-void ry_prumerge_choose(ry_after *a)
+void ry_prumerge_choose(ry_visual_rule *a)
 {
     const ry_policy *p = &a->policy;
     const uint32_t P = a->n_patches;
     const int adaptive = p->budget == RY_BUDGET_ADAPTIVE;
     const uint32_t n = adaptive ? outliers(a) : ry_policy_visual_count(p, P);
-    /* through the share and back, as the code does it: it may lose one */
-    ry_after_choose(a, adaptive ? (uint32_t)((double)P * ((double)n / (double)P)) : n);
+    /* via the share and back, as in the published code: this may lose one */
+    ry_visual_rule_choose(a, adaptive ? (uint32_t)((double)P * ((double)n / (double)P)) : n);
     if (p->plus) add_spaced(a, ry_policy_plus_stride(n, P));
     a->n_rows = a->n_kept;
     if (a->n_kept < P) a->kept[a->n_rows++] = RENYI_NONE;
@@ -56,7 +57,7 @@ void ry_prumerge_choose(ry_after *a)
 /* ---- what they become ---------------------------------------------------------------------- */
 
 /* All tokens but `self`: the other kept ones in their order, then the rest. Returns how many. */
-static uint32_t list_others(const ry_after *a, uint32_t self, uint32_t *list)
+static uint32_t list_others(const ry_visual_rule *a, uint32_t self, uint32_t *list)
 {
     uint32_t n = 0;
     for (uint32_t k = 0; k < a->n_kept; k++)
@@ -66,8 +67,8 @@ static uint32_t list_others(const ry_after *a, uint32_t self, uint32_t *list)
     return n;
 }
 
-void ry_prumerge_row(const ry_after *a, const ry_after_view *v, float *row, uint32_t i,
-                     const ry_after_hand *h)
+void ry_prumerge_row(const ry_visual_rule *a, const ry_visual_rule_view *v, float *row, uint32_t i,
+                     const ry_visual_scratch *h)
 {
     const size_t C = a->dim;
     const uint32_t self = a->kept[i];
@@ -79,12 +80,12 @@ void ry_prumerge_row(const ry_after *a, const ry_after_view *v, float *row, uint
     }
     const uint32_t n = list_others(a, self, h->list);
     const uint32_t most = a->policy.neighbours < n ? a->policy.neighbours : n;
-    for (uint32_t k = 0; k < n; k++) h->near[k] = ry_after_cosine(a, self, h->list[k]);
+    for (uint32_t k = 0; k < n; k++) h->near[k] = ry_visual_rule_cosine(a, self, h->list[k]);
     ry_rank(h->order, h->near, n, h->rank);
     memcpy(row, v->x + self * C, C * sizeof *row);
     for (uint32_t k = 0; k < most; k++) {
         const uint32_t j = h->list[h->order[k]];
-        ry_row_add(row, v->x + j * C, a->weight[j], C); /* a sum, not a mean: the code divides by
-                                                           nothing */
+        ry_row_add(row, v->x + j * C, a->weight[j], C); /* a sum, not a mean, as in the published
+                                                         * code */
     }
 }

@@ -1,4 +1,5 @@
-/* pruner.c - finds the cut of a block and hands it to the policy's rule.
+/* pruner.c - implements the token hook of a policy: finds the cut of a block and calls the
+ * rule's functions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/rules/pruner.h"
 
@@ -10,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-static const ry_rule_body *body_of(ry_rule rule)
+static const ry_rule_ops *ops_of(ry_rule rule)
 {
     switch (rule) {
     case RY_RULE_NAIVE:
@@ -26,13 +27,14 @@ static const ry_rule_body *body_of(ry_rule rule)
     return NULL;
 }
 
-/* The cut of a block, or n_cuts when it has none or one that leaves as many tokens as came: such a
- * cut asks for nothing, and the run is the dense one bit for bit. (Fusing a single token would
- * leave as many too; EViT's code does it, we do not: it scales a token down and saves nothing.) */
+/* The cut of a block; n_cuts if there is none or if it removes nothing. A cut that removes
+ * nothing has no needs, so the run is bit-identical to the dense one. (Fusing a single token
+ * removes nothing either. EViT's code does it; we do not, because it only scales that token
+ * down.) */
 static uint32_t cut_of(const ry_pruner *p, uint32_t block)
 {
     const uint32_t n = p->policy.n_cuts;
-    for (uint32_t i = 0; p->body && i < n; i++)
+    for (uint32_t i = 0; p->ops && i < n; i++)
         if (p->policy.cuts[i].layer == block) return p->tokens_out[i] == p->tokens_in[i] ? n : i;
     return n;
 }
@@ -46,14 +48,14 @@ static void hook_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_b
     assert(n_tokens == p->tokens_in[cut]);
     out->place = p->policy.place == RY_PLACE_END ? RY_CUT_END : RY_CUT_MID;
     out->n_after = p->tokens_out[cut];
-    p->body->needs(p, cut, out);
+    p->ops->needs(p, cut, out);
 }
 
 static uint32_t hook_tiles(const void *self, uint32_t block, uint32_t phase)
 {
     const ry_pruner *p = self;
     const uint32_t cut = cut_of(p, block);
-    return cut == p->policy.n_cuts ? 0 : p->body->tiles(p, cut, p->tokens_in[cut], phase);
+    return cut == p->policy.n_cuts ? 0 : p->ops->tiles(p, cut, p->tokens_in[cut], phase);
 }
 
 static void hook_work(void *self, const ry_block_view *view, ry_cut *out, uint32_t phase,
@@ -62,7 +64,7 @@ static void hook_work(void *self, const ry_block_view *view, ry_cut *out, uint32
     ry_pruner *p = self;
     const uint32_t cut = cut_of(p, view->block);
     assert(cut < p->policy.n_cuts && view->image < p->max_batch);
-    p->body->work(p, cut, view, out, phase, tile);
+    p->ops->work(p, cut, view, out, phase, tile);
 }
 
 static void count_tokens(ry_pruner *p)
@@ -77,7 +79,7 @@ static void count_tokens(ry_pruner *p)
 static renyi_status take_scratch(ry_pruner *p, const renyi_allocator *al, renyi_error *err)
 {
     size_t total;
-    p->scratch_each = p->body->scratch ? p->body->scratch(p) : 0;
+    p->scratch_each = p->ops->scratch ? p->ops->scratch(p) : 0;
     if (!ry_add_size(p->scratch_each, RY_ALIGN - 1, &p->scratch_each) ||
         !ry_mul_size(p->scratch_each &= ~(size_t)(RY_ALIGN - 1), p->max_batch, &total))
         return ry_fail_nomem(err, SIZE_MAX);
@@ -90,7 +92,7 @@ renyi_status ry_pruner_new(ry_pruner **out, const ry_pruner_spec *spec, const re
                            renyi_error *err)
 {
     *out = NULL;
-    const ry_rule_body *body = body_of(spec->policy->rule);
+    const ry_rule_ops *ops = ops_of(spec->policy->rule);
     ry_pruner *p = ry_calloc(al, 1, sizeof *p);
     if (!p) return ry_fail_nomem(err, sizeof *p);
     p->policy = *spec->policy;
@@ -98,10 +100,10 @@ renyi_status ry_pruner_new(ry_pruner **out, const ry_pruner_spec *spec, const re
     p->dim = spec->dim;
     p->n_heads = spec->n_heads;
     p->max_batch = spec->max_batch;
-    p->body = body;
+    p->ops = ops;
     ry_kernels_init(&p->kernels, spec->level);
     count_tokens(p);
-    if (body && p->max_batch) {
+    if (ops && p->max_batch) {
         const renyi_status st = take_scratch(p, al, err);
         if (st != RENYI_OK) {
             ry_pruner_free(p, al);
@@ -130,6 +132,5 @@ ry_token_hook ry_pruner_hook(ry_pruner *p)
 void ry_pruner_name_images(ry_pruner *p, const uint64_t *keys, uint32_t n)
 {
     assert(n <= p->max_batch);
-    if (p->image_keys)
-        memcpy(p->image_keys, keys, n * sizeof *keys); /* none: no rule to use them */
+    if (p->image_keys) memcpy(p->image_keys, keys, n * sizeof *keys); /* NULL: no rule uses them */
 }

@@ -1,4 +1,4 @@
-/* pruner.h - a policy at work on one encoder: the token hook that a plan is made with.
+/* pruner.h - a policy bound to one encoder: provides the token hook for a plan.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PRUNER_H
 #define RY_PRUNER_H
@@ -12,7 +12,7 @@ typedef struct ry_pruner_spec {
     const ry_policy *policy; /* checked against shape; copied */
     ry_policy_shape shape;
     uint32_t dim, n_heads;
-    uint32_t max_batch; /* 0 = only needs() will be asked (counting tokens, no run) */
+    uint32_t max_batch; /* 0 = only needs() is called (to count tokens) */
     renyi_cpu level;
 } ry_pruner_spec;
 
@@ -21,15 +21,14 @@ renyi_status ry_pruner_new(ry_pruner **out, const ry_pruner_spec *spec, const re
                            renyi_error *err) RENYI_CHECK;
 void ry_pruner_free(ry_pruner *p, const renyi_allocator *al);
 
-/* Bytes that the rule holds for its runs. */
+/* Bytes of scratch memory. */
 size_t ry_pruner_bytes(const ry_pruner *p);
 
 /* The hook, valid as long as the pruner; its watch() is free for the caller to set. */
 ry_token_hook ry_pruner_hook(ry_pruner *p);
 
-/* What tells the images of the next run apart, for `random`: keys [n], such as a hash of the
- * pixels. An image then draws the same numbers in any batch, order and process. Without it all keys
- * are 0.
+/* Identifies the images of the next run for `random`: keys [n], such as hashes of the pixels. An
+ * image then draws the same numbers in any batch, order and process. Without it all keys are 0.
  */
 void ry_pruner_name_images(ry_pruner *p, const uint64_t *keys, uint32_t n);
 

@@ -44,7 +44,7 @@ void ry_reduce_mean(const ry_block_view *v, ry_cut *out, float *sum)
 
 /* ---- nearest keys ---------------------------------------------------------------------------- */
 
-enum { TILE = 32 }; /* keys of a tile: some microseconds of work */
+enum { TILE = 32 }; /* keys per tile: a few microseconds of work */
 
 /* Whole cache lines. */
 static size_t padded(size_t width) { return (width + 15) / 16 * 16; }
@@ -58,7 +58,7 @@ ry_keys ry_keys_layout(ry_arena *a, const ry_kernels *kernels, size_t n, size_t 
                  .pack_each = padded(ry_gram_scratch(n, head, rows))};
     k.list = RY_TAKE(a, uint32_t, n);
     k.partner = RY_TAKE(a, uint32_t, n);
-    k.alike = RY_TAKE(a, float, n);
+    k.similarity = RY_TAKE(a, float, n);
     k.unit = RY_TAKE(a, float, n *k.unit_row);
     k.gram = RY_TAKE(a, float, n *k.gram_row);
     k.pack = RY_TAKE(a, float, ry_gram_blocks(n, rows) * k.pack_each);
@@ -74,14 +74,14 @@ void ry_keys_fill(const ry_keys *k, const ry_block_view *v, uint32_t n, uint32_t
         const float *key = v->qkv + k->list[i] * v->qkv_row + v->dim;
         float *unit = k->unit + i * k->unit_row;
         memcpy(unit, key, k->head * sizeof *unit);
-        for (uint32_t h = 1; h < v->n_heads; h++) /* 1/H would drop out of a cosine */
+        for (uint32_t h = 1; h < v->n_heads; h++) /* a sum: 1/H cancels in a cosine */
             ry_row_add(unit, key + h * k->head, 1.0f, k->head);
         const float length = ry_row_length(unit, k->head);
         ry_row_scale(unit, unit, length == 0.0f ? 0.0f : 1.0f / length, k->head);
     }
 }
 
-/* Blocks of the kernel that hold a row from `among` on. */
+/* Blocks of the kernel with a row >= `among`. */
 uint32_t ry_keys_match_tiles(const ry_kernels *kernels, uint32_t n, uint32_t among)
 {
     const size_t rows = kernels->gram_rows;
@@ -106,6 +106,6 @@ void ry_keys_match(const ry_keys *k, const ry_kernels *kernels, uint32_t n, uint
                 place = j;
             }
         k->partner[i - among] = place;
-        k->alike[i - among] = best;
+        k->similarity[i - among] = best;
     }
 }

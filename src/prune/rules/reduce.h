@@ -9,10 +9,10 @@
 #include "model/common/hook.h"
 
 /* Writes rows 0 .. n_prefix-1 for the prefix and the next ones for `kept` [n_kept] (counted from
- * the first patch); all other tokens go nowhere. */
+ * the first patch); all other tokens are dropped. */
 void ry_reduce_drop(const ry_block_view *view, ry_cut *out, const uint32_t *kept, uint32_t n_kept);
 
-/* After ry_reduce_drop: what went nowhere goes to the last row, token j with weight[j] (EViT: the
+/* After ry_reduce_drop: dropped tokens are added to the last row, token j with weight[j] (EViT: the
  * plain weighted sum, not divided by the sum of the weights). weight: [N]. */
 void ry_reduce_fuse(const ry_block_view *view, ry_cut *out, const float *weight);
 
@@ -27,9 +27,9 @@ void ry_reduce_mean(const ry_block_view *view, ry_cut *out, float *sum);
 
 /* One image's memory for a list of up to n tokens. */
 typedef struct ry_keys {
-    uint32_t *list;    /* [n] tokens, filled by the caller: first those that may be joined */
-    uint32_t *partner; /* [n] for each of the others the place of the one it is most like */
-    float *alike;      /* [n] and their cosine */
+    uint32_t *list;    /* [n] tokens, filled by the caller: candidates first */
+    uint32_t *partner; /* [n] for each of the others the list index of its most similar candidate */
+    float *similarity; /* [n] and their cosine */
     float *unit;       /* [n, unit_row] keys of length 1; 0 where a key has no direction */
     float *gram;       /* [n, gram_row] their products */
     float *pack;       /* [tiles, pack_each] for the kernel */
@@ -42,9 +42,9 @@ ry_keys ry_keys_layout(ry_arena *a, const ry_kernels *kernels, size_t n, size_t 
 uint32_t ry_keys_fill_tiles(uint32_t n);
 void ry_keys_fill(const ry_keys *k, const ry_block_view *view, uint32_t n, uint32_t tile);
 
-/* When all are filled: partner[i] and alike[i] of the tokens list[among + i], each looking for the
- * place < among of the token most like it: the earlier of equals, and place 0 with -2 when nothing
- * compares (NaN). Tiles may run at the same time. */
+/* Call when all keys are filled. For token list[among + i]: partner[i] is the index < among of
+ * the most similar candidate, similarity[i] their cosine. Equal ones: the lower index; if no
+ * cosine is a number, index 0 and -2. Tiles may run at the same time. */
 uint32_t ry_keys_match_tiles(const ry_kernels *kernels, uint32_t n, uint32_t among);
 void ry_keys_match(const ry_keys *k, const ry_kernels *kernels, uint32_t n, uint32_t among,
                    uint32_t tile);

@@ -1,5 +1,5 @@
-/* rule.h - what the rules share inside this room: the struct behind ry_pruner and the table that
- * each rule fills. A new pruning method is a new file with one such table.
+/* rule.h - the interface of a rule that cuts blocks: the table of functions that each rule
+ * fills, and the struct behind ry_pruner. A new pruning method is a new file with one such table.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_RULE_H
 #define RY_RULE_H
@@ -7,23 +7,23 @@
 #include "kernels/kernels.h"
 #include "prune/rules/pruner.h"
 
-typedef struct ry_rule_body {
-    /* What cut `cut` wants of its block; n_after and place are filled in already. */
+typedef struct ry_rule_ops {
+    /* What cut `cut` needs of its block; n_after and place are already set. */
     void (*needs)(const ry_pruner *p, uint32_t cut, ry_block_needs *needs);
     /* Tiles per image of a phase of this cut with n_tokens tokens; 0 = no such phase. */
     uint32_t (*tiles)(const ry_pruner *p, uint32_t cut, uint32_t n_tokens, uint32_t phase);
     void (*work)(ry_pruner *p, uint32_t cut, const ry_block_view *view, ry_cut *out, uint32_t phase,
                  uint32_t tile);
-    /* Bytes of scratch per image that lives from the first to the last phase of a cut. */
+    /* Bytes of scratch per image valid from the first to the last phase of a cut. */
     size_t (*scratch)(const ry_pruner *p);
-} ry_rule_body;
+} ry_rule_ops;
 
 struct ry_pruner {
     ry_policy policy;
     ry_policy_shape shape;
     uint32_t dim, n_heads, max_batch;
     ry_kernels kernels;
-    const ry_rule_body *body;
+    const ry_rule_ops *ops;
     uint32_t tokens_in[RY_MAX_CUTS], tokens_out[RY_MAX_CUTS]; /* of each cut */
     uint64_t *image_keys;                                     /* [max_batch] */
     unsigned char *scratch; /* [max_batch, scratch_each], each 64-byte aligned */
@@ -35,7 +35,7 @@ static inline void *ry_pruner_scratch(const ry_pruner *p, uint32_t image)
     return p->scratch + image * p->scratch_each;
 }
 
-extern const ry_rule_body ry_rule_select; /* naive, evit: rank, keep the best, reduce the rest */
-extern const ry_rule_body ry_rule_mosaic, ry_rule_tome, ry_rule_ats, ry_rule_tca;
+extern const ry_rule_ops ry_rule_select; /* naive, evit: rank, keep the best, reduce the rest */
+extern const ry_rule_ops ry_rule_mosaic, ry_rule_tome, ry_rule_ats, ry_rule_tca;
 
 #endif

@@ -2,7 +2,7 @@
  * and drop, fuse or merge the rest. The two differ only in how many stay, which the policy knows.
  *
  * Phases of a cut: the choice; and only for a merge the keys of all patches, the nearest kept
- * patch of each that goes, the weights.
+ * patch of each removed one, the weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
 #include "prune/rules/metric.h"
@@ -32,7 +32,7 @@ static int merges(const ry_pruner *p)
 
 static size_t layout(const ry_pruner *p, void *base, memory *m)
 {
-    const size_t n = (size_t)p->shape.n_prefix + p->shape.n_patches; /* cuts only make it less */
+    const size_t n = (size_t)p->shape.n_prefix + p->shape.n_patches; /* cuts only shrink it */
     ry_arena a = {base, 0, base ? p->scratch_each : 0, 0};
     m->radix = RY_TAKE(&a, uint64_t, 2 * n);
     m->order = RY_TAKE(&a, uint32_t, n);
@@ -82,8 +82,8 @@ static uint32_t tiles(const ry_pruner *p, uint32_t cut, uint32_t n_tokens, uint3
     }
 }
 
-/* Fills m->kept and m->taken, and marks who was rescued: chosen by Col-Ln after the class token
- * had chosen its share (the set R of Algorithm 2). */
+/* Fills m->kept and m->taken and marks the rescued tokens: those that Col-Ln chooses after the
+ * class token has chosen its share (set R of Algorithm 2). */
 static void choose(const ry_pruner *p, const memory *m, const ry_block_view *v, ry_cut *out,
                    uint32_t kept)
 {
@@ -120,7 +120,7 @@ static void decide(const ry_pruner *p, uint32_t cut, const memory *m, const ry_b
     }
 }
 
-/* Every patch that goes joins its partner. */
+/* Every removed patch joins its partner. */
 static void merge(const memory *m, const ry_block_view *v, ry_cut *out)
 {
     const uint32_t kept = out->n_out - v->n_prefix, gone = v->n_tokens - out->n_out;
@@ -143,4 +143,4 @@ static void work(ry_pruner *p, uint32_t cut, const ry_block_view *v, ry_cut *out
     }
 }
 
-const ry_rule_body ry_rule_select = {needs, tiles, work, scratch};
+const ry_rule_ops ry_rule_select = {needs, tiles, work, scratch};

@@ -6,8 +6,8 @@
 
 enum { DIGIT_BITS = 8, DIGITS = 4, BUCKETS = 1 << DIGIT_BITS };
 
-/* A number that is smaller the better the score is, equal for equal scores (-0 and 0 too), and the
- * largest of all for NaN. */
+/* A sort key: smaller for better scores, equal for equal scores (-0 and 0 too), the largest for
+ * NaN. */
 static uint32_t badness(float score)
 {
     if (score != score) return UINT32_MAX;
@@ -44,7 +44,7 @@ void ry_rank(uint32_t *order, const float *score, uint32_t n, uint64_t *scratch)
         for (unsigned d = 0; d < DIGITS; d++) count[d][digit(from[i], d)]++;
     }
     for (unsigned d = 0; d < DIGITS && n; d++) {
-        if (count[d][digit(from[0], d)] == n) continue; /* all alike: nothing to move */
+        if (count[d][digit(from[0], d)] == n) continue; /* all equal: nothing to move */
         pass(to, from, n, d, count[d]);
         uint64_t *const swap = from;
         from = to;

@@ -15,15 +15,14 @@ typedef struct ry_centre_rows {
     uint32_t n;
 } ry_centre_rows;
 
-/* The first centre is place `first` of the list; each next one is the place farthest from its
- * nearest centre so far (Euclidean; equal ones to the lower place). centre: [count] places;
- * nearest: [n] the number of the nearest centre (equal ones to the lower number); distance: [n]
- * from it. */
+/* The first centre is list index `first`; each next one is the index farthest from its nearest
+ * centre so far (Euclidean; equal ones: the lower index). centre: [count] list indices; nearest:
+ * [n] the nearest centre (equal ones: the lower); distance: [n] to it. */
 void ry_centres_find(const ry_centre_rows *rows, uint32_t first, uint32_t count, uint32_t *centre,
                      uint8_t *nearest, float *distance);
 
-/* weight[i] = 1 / distance, or 1 at no distance, divided by the sum over the rows of the same
- * centre: those of a centre then sum to 1. weight may be distance. count <= 8. */
+/* weight[i] = 1 / distance, or 1 if the distance is 0, divided by the sum over the rows of the
+ * same centre, so that the weights of a centre sum to 1. weight may be distance. count <= 8. */
 void ry_centres_weigh(float *weight, const float *distance, const uint8_t *nearest, uint32_t n,
                       uint32_t count);
 

@@ -1,7 +1,7 @@
 /* tca_rule.c - Token Condensation (Wang et al. 2024, "Is Less More? Exploring Token Condensation as
  * Training-free Test-time Adaptation"): the best patches stay as they are, the next are merged
  * around four centres, the rest is fused into one row by its scores. Order of the new rows: prefix,
- * kept by score, centres, fused. The paper of Col-Ln replaces the score.
+ * kept by score, centres, fused. The Col-Ln paper replaces the score.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
 #include "base/rng.h"
@@ -22,7 +22,7 @@ static const float *row_of(const ry_centre_rows *r, uint32_t place)
     return r->x + r->list[place] * r->dim;
 }
 
-/* Every row that is nearer to centre k than to those before it becomes its own. */
+/* Assigns every row that is nearer to centre k than to the centres before it. */
 static void claim(const ry_centre_rows *r, uint32_t k, uint32_t place, uint8_t *nearest,
                   float *distance)
 {
@@ -83,7 +83,7 @@ typedef struct memory {
 
 static size_t layout(const ry_pruner *p, void *base, memory *m)
 {
-    const size_t n = (size_t)p->shape.n_prefix + p->shape.n_patches; /* cuts only make it less */
+    const size_t n = (size_t)p->shape.n_prefix + p->shape.n_patches; /* cuts only shrink it */
     ry_arena a = {base, 0, base ? p->scratch_each : 0, 0};
     m->radix = RY_TAKE(&a, uint64_t, 2 * n);
     m->order = RY_TAKE(&a, uint32_t, n);
@@ -112,7 +112,7 @@ static ry_tca_split split_of(const ry_pruner *p, uint32_t cut)
 static void needs(const ry_pruner *p, uint32_t cut, ry_block_needs *out)
 {
     ry_metric_needs(p, out);
-    out->what |= RY_NEED_TOKENS; /* centres are found among the rows after attention */
+    out->what |= RY_NEED_TOKENS; /* centres are chosen among the rows after attention */
     out->macs = (double)RY_TCA_CENTRES * split_of(p, cut).merge * p->dim;
 }
 
@@ -122,7 +122,7 @@ static uint32_t tiles(const ry_pruner *p, uint32_t cut, uint32_t n_tokens, uint3
     return phase == 0;
 }
 
-/* Where in the merge set the centres begin. */
+/* The index of the first centre in the merge set. */
 static uint32_t first_centre(const ry_pruner *p, const ry_block_view *v, uint32_t n)
 {
     if (p->policy.start == RY_START_BEST) return 0; /* it is sorted */
@@ -130,8 +130,8 @@ static uint32_t first_centre(const ry_pruner *p, const ry_block_view *v, uint32_
     return (uint32_t)(ry_rng_next(&r) % n);
 }
 
-/* The n tokens of `list` become the rows `row` .. of their centres. A centre that is the equal of
- * one before it has nobody, itself included: a row of zeros. */
+/* The n tokens of `list` are merged into the rows of their centres, from `row` on. A duplicate
+ * centre gets no tokens and becomes a zero row. */
 static void merge(const ry_pruner *p, const memory *m, const ry_block_view *v, ry_cut *out,
                   const uint32_t *list, uint32_t n, uint32_t row)
 {
@@ -167,4 +167,4 @@ static void work(ry_pruner *p, uint32_t cut, const ry_block_view *v, ry_cut *out
     ry_reduce_fuse(v, out, m.weight);
 }
 
-const ry_rule_body ry_rule_tca = {needs, tiles, work, scratch};
+const ry_rule_ops ry_rule_tca = {needs, tiles, work, scratch};

@@ -1,9 +1,9 @@
-/* tome.c - Token Merging (Bolya et al. 2023), a baseline: tokens at even places may go to tokens at
- * odd places; the r pairs with the most similar keys are merged, and attention counts what a token
- * stands for.
+/* tome.c - Token Merging (Bolya et al. 2023), a baseline: tokens at even positions may merge
+ * into tokens at odd positions; the r pairs with the most similar keys are merged, and attention is
+ * weighted by how many patches a token stands for.
  *
- * Prefix tokens are neither merged away nor merged into. The score of a token at an even place is
- * the cosine with its best partner (the r largest go); 0 for all that cannot go.
+ * Prefix tokens are neither merged away nor merged into. The score of a token at an even
+ * position is the cosine with its best partner (the r largest are merged); 0 for all others.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
 #include "prune/rules/reduce.h"
@@ -20,7 +20,7 @@ typedef struct memory {
     uint32_t *order; /* [even] by similarity */
     uint8_t *merged; /* [even] */
     float *sum;      /* [n_out] */
-    ry_keys keys;    /* of the tokens after the prefix: at odd places, then at even ones */
+    ry_keys keys;    /* of the tokens after the prefix: odd positions, then even ones */
 } memory;
 
 static size_t layout(const ry_pruner *p, void *base, memory *m)
@@ -41,7 +41,7 @@ static size_t scratch(const ry_pruner *p)
     return layout(p, NULL, &m);
 }
 
-/* Tokens at even and at odd places of [n_prefix, n). */
+/* Tokens at even and odd positions of [n_prefix, n). */
 static uint32_t n_even(uint32_t n, uint32_t n_prefix) { return (n + 1) / 2 - (n_prefix + 1) / 2; }
 static uint32_t n_odd(uint32_t n, uint32_t n_prefix) { return n / 2 - n_prefix / 2; }
 
@@ -83,7 +83,7 @@ static void merge(const memory *m, const ry_block_view *v, ry_cut *out)
 {
     const uint32_t even = n_even(v->n_tokens, v->n_prefix), odd = n_odd(v->n_tokens, v->n_prefix);
     const uint32_t r = v->n_tokens - out->n_out, first_odd = v->n_prefix + even - r;
-    ry_rank(m->order, m->keys.alike, even, m->radix);
+    ry_rank(m->order, m->keys.similarity, even, m->radix);
     memset(m->merged, 0, even);
     for (uint32_t i = 0; i < r; i++) m->merged[m->order[i]] = 1;
     memset(out->rescued, 0, v->n_tokens);
@@ -93,7 +93,7 @@ static void merge(const memory *m, const ry_block_view *v, ry_cut *out)
     for (; row < v->n_prefix; row++) place(out, row, row);
     for (uint32_t i = 0; i < even; i++) {
         const uint32_t token = m->keys.list[odd + i];
-        out->score[token] = m->keys.alike[i];
+        out->score[token] = m->keys.similarity[i];
         if (m->merged[i])
             out->target[token] = first_odd + m->keys.partner[i];
         else
@@ -118,4 +118,4 @@ static void work(ry_pruner *p, uint32_t cut, const ry_block_view *v, ry_cut *out
     }
 }
 
-const ry_rule_body ry_rule_tome = {needs, tiles, work, scratch};
+const ry_rule_ops ry_rule_tome = {needs, tiles, work, scratch};

@@ -1,11 +1,11 @@
-/* vispruner.c - VisPruner (Zhang et al. 2024) as its published code does it: the important tokens
- * stay, and of the others those that are least alike, found by throwing out duplicates in rounds.
+/* vispruner.c - VisPruner (Zhang et al. 2024) as in its published code: keeps the important
+ * tokens, and of the others the least similar ones, by removing duplicates in rounds.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/rules/select.h"
 #include "prune/rules/visual_rule.h"
 
-/* The tokens that are not taken: by score, the class token's of two, or by position. */
-static uint32_t list_residual(ry_after *a)
+/* The tokens not taken yet, by score (with metric=correct the class token's) or by position. */
+static uint32_t list_residual(ry_visual_rule *a)
 {
     const uint32_t *order = a->policy.metric == RY_METRIC_CORRECT ? a->class_order : a->order;
     uint32_t n = 0;
@@ -16,25 +16,26 @@ static uint32_t list_residual(ry_after *a)
     return n;
 }
 
-/* How alike the token at an even place is to the nearest at an odd one. */
-static float likeness(const ry_after *a, uint32_t place, uint32_t n)
+/* Largest cosine of the token at an even position with one at an odd position. */
+static float similarity(const ry_visual_rule *a, uint32_t place, uint32_t n)
 {
     float most = -2.0f;
     for (uint32_t b = 1; b < n; b += 2) {
-        const float c = ry_after_cosine(a, a->list[place], a->list[b]);
+        const float c = ry_visual_rule_cosine(a, a->list[place], a->list[b]);
         if (c > most) most = c;
     }
     return most;
 }
 
-/* One round: of the tokens at even places the `remove` likest to one at an odd place go, the others
- * follow by likeness, then the odd places as they were. n >= 2; returns how many are left. */
-static uint32_t round_of(ry_after *a, uint32_t n, uint32_t remove)
+/* One round: removes the `remove` tokens at even positions that are most similar to one at an
+ * odd position. The other even ones come first, by similarity, then the odd ones in their order.
+ * n >= 2; returns how many are left. */
+static uint32_t remove_duplicates(ry_visual_rule *a, uint32_t n, uint32_t remove)
 {
     const uint32_t even = (n + 1) / 2;
-    const ry_after_hand *h = &a->hands[0];
+    const ry_visual_scratch *h = &a->scratch[0];
     uint32_t left = 0;
-    for (uint32_t i = 0; i < even; i++) h->near[i] = likeness(a, 2 * i, n);
+    for (uint32_t i = 0; i < even; i++) h->near[i] = similarity(a, 2 * i, n);
     ry_rank(h->order, h->near, even, h->rank);
     for (uint32_t k = remove; k < even; k++) a->next[left++] = a->list[2 * h->order[k]];
     for (uint32_t b = 1; b < n; b += 2) a->next[left++] = a->list[b];
@@ -46,16 +47,16 @@ static uint32_t round_of(ry_after *a, uint32_t n, uint32_t remove)
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-void ry_vispruner_choose(ry_after *a)
+void ry_vispruner_choose(ry_visual_rule *a)
 {
     const ry_policy *p = &a->policy;
     const uint32_t total = ry_policy_visual_count(p, a->n_patches);
     const uint32_t important = (uint32_t)((double)total * p->important);
     const uint32_t diverse = total - important;
-    ry_after_choose(a, important);
+    ry_visual_rule_choose(a, important);
     uint32_t n = list_residual(a);
     while (diverse && n > diverse)
-        n = round_of(a, n, least(least(p->round, n - diverse), (n + 1) / 2));
+        n = remove_duplicates(a, n, least(least(p->round, n - diverse), (n + 1) / 2));
     for (uint32_t k = 0; k < diverse; k++) a->taken[a->list[k]] = 1;
     a->n_kept = a->n_rows = total;
     ry_select_ascending(a->kept, a->taken, a->n_patches);

@@ -1,4 +1,5 @@
-/* visual_rules.c - see visual_rules.h: scores, cosines of all pairs, and the phases of a decision.
+/* visual_rules.c - runs a rule behind the tower: scores, cosines of all pairs, and the phases of
+ * a decision.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/rules/visual_rules.h"
 
@@ -12,18 +13,18 @@
 #include <string.h>
 
 enum { PHASE_UNIT, PHASE_COSINES, PHASE_CHOOSE, PHASE_ROWS };
-enum { ROWS = 16 }; /* of a tile that goes row by row */
+enum { ROWS = 16 }; /* rows of a tile */
 
-void ry_after_needs_of(ry_after_needs *out, const ry_policy *p)
+void ry_visual_rule_needs_of(ry_visual_rule_needs *out, const ry_policy *p)
 {
-    *out = (ry_after_needs){.behind = p->rule == RY_RULE_PRUMERGE,
-                            .columns = p->metric != RY_METRIC_CLS,
-                            .spec = {.kind = RY_COLUMN_NORM, .order = p->n}};
+    *out = (ry_visual_rule_needs){.behind = p->rule == RY_RULE_PRUMERGE,
+                                  .columns = p->metric != RY_METRIC_CLS,
+                                  .spec = {.kind = RY_COLUMN_NORM, .order = p->n}};
 }
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-static void layout(ry_arena *a, ry_after *r)
+static void layout(ry_arena *a, ry_visual_rule *r)
 {
     const size_t P = r->n_patches, C = r->dim;
     r->gram_each = (ry_gram_scratch(P, C, r->kernels.gram_rows) + 15) / 16 * 16;
@@ -39,21 +40,21 @@ static void layout(ry_arena *a, ry_after *r)
     r->kept = RY_TAKE(a, uint32_t, P + 1);
     r->list = RY_TAKE(a, uint32_t, P);
     r->next = RY_TAKE(a, uint32_t, P);
-    r->hands = RY_TAKE(a, ry_after_hand, r->n_threads);
+    r->scratch = RY_TAKE(a, ry_visual_scratch, r->n_threads);
     for (unsigned t = 0; t < r->n_threads; t++) {
-        const ry_after_hand h = {.list = RY_TAKE(a, uint32_t, P),
-                                 .order = RY_TAKE(a, uint32_t, P),
-                                 .near = RY_TAKE(a, float, P),
-                                 .rank = RY_TAKE(a, uint64_t, 2 * P)};
-        if (r->hands) r->hands[t] = h;
+        const ry_visual_scratch h = {.list = RY_TAKE(a, uint32_t, P),
+                                     .order = RY_TAKE(a, uint32_t, P),
+                                     .near = RY_TAKE(a, float, P),
+                                     .rank = RY_TAKE(a, uint64_t, 2 * P)};
+        if (r->scratch) r->scratch[t] = h;
     }
 }
 
-renyi_status ry_after_new(ry_after **out, const ry_after_spec *spec, const renyi_allocator *al,
-                          renyi_error *err)
+renyi_status ry_visual_rule_new(ry_visual_rule **out, const ry_visual_rule_spec *spec,
+                                const renyi_allocator *al, renyi_error *err)
 {
     *out = NULL;
-    ry_after *r = ry_calloc(al, 1, sizeof *r);
+    ry_visual_rule *r = ry_calloc(al, 1, sizeof *r);
     if (!r) return ry_fail_nomem(err, sizeof *r);
     r->policy = *spec->policy;
     r->n_patches = spec->n_patches;
@@ -74,33 +75,33 @@ renyi_status ry_after_new(ry_after **out, const ry_after_spec *spec, const renyi
     return RENYI_OK;
 }
 
-void ry_after_free(ry_after *a, const renyi_allocator *al)
+void ry_visual_rule_free(ry_visual_rule *a, const renyi_allocator *al)
 {
     if (!a) return;
     ry_free(al, a->arena);
     ry_free(al, a);
 }
 
-size_t ry_after_bytes(const ry_after *a) { return a->arena_bytes; }
-uint32_t ry_after_count(const ry_after *a) { return a->n_rows; }
-const uint32_t *ry_after_kept(const ry_after *a) { return a->kept; }
-const float *ry_after_scores(const ry_after *a) { return a->score; }
+size_t ry_visual_rule_bytes(const ry_visual_rule *a) { return a->arena_bytes; }
+uint32_t ry_visual_rule_count(const ry_visual_rule *a) { return a->n_rows; }
+const uint32_t *ry_visual_rule_kept(const ry_visual_rule *a) { return a->kept; }
+const float *ry_visual_rule_scores(const ry_visual_rule *a) { return a->score; }
 
-uint32_t ry_after_most(const ry_after *a)
+uint32_t ry_visual_rule_most(const ry_visual_rule *a)
 {
     const ry_policy *p = &a->policy;
     const uint32_t P = a->n_patches, n = ry_policy_visual_count(p, P);
     if (p->rule == RY_RULE_VISPRUNER) return n;
     if (p->plus) return P + 1;
-    if (p->budget == RY_BUDGET_ADAPTIVE) /* all beyond the upper quartile, and one */
+    if (p->budget == RY_BUDGET_ADAPTIVE) /* all above the upper quartile, and one */
         return P - (uint32_t)(0.75 * (double)(P - 1));
     return n + (n < P);
 }
 
 /* ---- deciding ------------------------------------------------------------------------------ */
 
-/* y = x at length 1; one of zeros stays as it is. In double: VisPruner's rounds turn on differences
- * of the seventh digit, and one more rounding here is one that the published code does not have. */
+/* y = x scaled to length 1; a zero row stays zero. In double: VisPruner's rounds depend on
+ * differences in the seventh digit, and the published code does not round here. */
 static void unit_row(float *y, const float *x, size_t n)
 {
     double sum = 0.0;
@@ -109,7 +110,7 @@ static void unit_row(float *y, const float *x, size_t n)
     for (size_t i = 0; i < n; i++) y[i] = (float)((double)x[i] * scale);
 }
 
-static void unit_rows(ry_after *a, const ry_after_view *v, uint32_t tile)
+static void unit_rows(ry_visual_rule *a, const ry_visual_rule_view *v, uint32_t tile)
 {
     const int keys = a->policy.rule == RY_RULE_PRUMERGE;
     const size_t C = a->dim, row = keys ? v->key_row : C;
@@ -118,8 +119,8 @@ static void unit_rows(ry_after *a, const ry_after_view *v, uint32_t tile)
         unit_row(a->unit + j * C, from + j * row, C);
 }
 
-/* PruMerge takes column norms as shares of their sum over all tokens, the class token's too. */
-static void score(ry_after *a, const ry_after_view *v)
+/* PruMerge divides column norms by their sum over all tokens, class token included. */
+static void score(ry_visual_rule *a, const ry_visual_rule_view *v)
 {
     const ry_policy *p = &a->policy;
     const uint32_t P = a->n_patches;
@@ -137,7 +138,7 @@ static void score(ry_after *a, const ry_after_view *v)
     if (p->metric == RY_METRIC_CORRECT) ry_rank(a->class_order, v->class_row, P, a->rank);
 }
 
-void ry_after_choose(ry_after *a, uint32_t count)
+void ry_visual_rule_choose(ry_visual_rule *a, uint32_t count)
 {
     uint32_t by_class = 0, by_column = count;
     if (a->policy.metric == RY_METRIC_CORRECT)
@@ -147,7 +148,7 @@ void ry_after_choose(ry_after *a, uint32_t count)
     a->n_kept = count;
 }
 
-uint32_t ry_after_tiles(const ry_after *a, uint32_t phase)
+uint32_t ry_visual_rule_tiles(const ry_visual_rule *a, uint32_t phase)
 {
     switch (phase) {
     case PHASE_UNIT: return (a->n_patches + ROWS - 1) / ROWS;
@@ -158,8 +159,8 @@ uint32_t ry_after_tiles(const ry_after *a, uint32_t phase)
     }
 }
 
-void ry_after_work(ry_after *a, const ry_after_view *v, float *rows, uint32_t phase, uint32_t tile,
-                   unsigned thread)
+void ry_visual_rule_work(ry_visual_rule *a, const ry_visual_rule_view *v, float *rows,
+                         uint32_t phase, uint32_t tile, unsigned thread)
 {
     const size_t P = a->n_patches, C = a->dim;
     const int merges = a->policy.rule == RY_RULE_PRUMERGE;
@@ -177,7 +178,7 @@ void ry_after_work(ry_after *a, const ry_after_view *v, float *rows, uint32_t ph
         break;
     default:
         if (merges)
-            ry_prumerge_row(a, v, rows + tile * C, tile, &a->hands[thread]);
+            ry_prumerge_row(a, v, rows + tile * C, tile, &a->scratch[thread]);
         else
             memcpy(rows + tile * C, v->x + a->kept[tile] * C, C * sizeof(float));
     }

@@ -399,7 +399,7 @@ static void test_bad_input(void **state)
     const renyi_visual_session_options many = {.struct_size = sizeof many,
                                                .policy = "prumerge tokens=17"};
     assert_int_equal(renyi_visual_session_new(&s, v, &many, &e), RENYI_ERR_ARG);
-    assert_says(&e, "tokens=17: a picture has 16 patches");
+    assert_says(&e, "tokens=17: an image has 16 patches");
     assert_ok(renyi_visual_session_new(&s, v, NULL, err));
     assert_int_equal(renyi_visual_run_file(s, "absent.jpg", &t, &e), RENYI_ERR_IO);
     assert_says(&e, "absent.jpg");

@@ -285,7 +285,7 @@ static int random_value(char *out, ry_key key, ry_rng *r)
     static const char *const shares[] = {"0.7", "1", ".5", "0.123456789012345", "0.05"};
     static const char *const orders[] = {"1", "2", "4", "inf", "1.5", "3.1415926535897931"};
     static const char *const slopes[] = {"0", "-1", "1", "0.25"};
-    const ry_name *words = ry_keys[key].words;
+    const ry_name *words = ry_keys[key].names;
     size_t n_words = 0;
 
     while (words && words[n_words].name) n_words++;

@@ -33,7 +33,7 @@ static bench *bench_new(shape s, renyi_cpu level)
     b->p.shape = (ry_policy_shape){12, s.grid * s.grid, s.prefix, s.grid, 0};
     b->p.dim = s.dim;
     b->p.n_heads = b->p.max_batch = 1;
-    b->p.body = &ry_rule_mosaic;
+    b->p.ops = &ry_rule_mosaic;
     b->p.tokens_in[0] = N;
     b->p.tokens_out[0] = s.prefix + s.keep;
     ry_kernels_init(&b->p.kernels, level);

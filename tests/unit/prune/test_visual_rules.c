@@ -14,7 +14,7 @@ enum { P = 37, C = 7, ROW = 2 * C };
 
 typedef struct picture {
     float x[P * C], qk[P * ROW], class_row[P], columns[P];
-    ry_after_view view;
+    ry_visual_rule_view view;
 } picture;
 
 static void make_picture(picture *p, uint64_t seed)
@@ -26,7 +26,7 @@ static void make_picture(picture *p, uint64_t seed)
         p->class_row[i] = (float)exp(ry_rng_normal(&rng)) / P;
         p->columns[i] = (float)exp(ry_rng_normal(&rng)) / P;
     }
-    p->view = (ry_after_view){p->x, p->qk, ROW, p->class_row, p->columns, 0.25f};
+    p->view = (ry_visual_rule_view){p->x, p->qk, ROW, p->class_row, p->columns, 0.25f};
 }
 
 /* ---- the rule at work ---------------------------------------------------------------------- */
@@ -40,20 +40,20 @@ static void run(result *out, const picture *p, const char *text)
 {
     const ry_policy_shape shape = {.n_blocks = 2, .n_patches = P, .n_prefix = 1, .visual = 1};
     ry_policy policy;
-    ry_after *a = NULL;
+    ry_visual_rule *a = NULL;
     renyi_error err = {0};
     if (ry_policy_parse(&policy, text, &err) || ry_policy_check(&policy, &shape, &err))
         fail_msg("%s: %s", text, err.message);
-    const ry_after_spec spec = {&policy, P, C, 1, renyi_cpu_detect()};
-    assert_int_equal(ry_after_new(&a, &spec, NULL, &err), RENYI_OK);
-    for (uint32_t phase = 0; phase < RY_AFTER_PHASES; phase++)
-        for (uint32_t t = 0; t < ry_after_tiles(a, phase); t++)
-            ry_after_work(a, &p->view, out->rows, phase, t, 0);
-    out->n = ry_after_count(a);
-    out->most = ry_after_most(a);
-    memcpy(out->kept, ry_after_kept(a), out->n * sizeof *out->kept);
+    const ry_visual_rule_spec spec = {&policy, P, C, 1, renyi_cpu_detect()};
+    assert_int_equal(ry_visual_rule_new(&a, &spec, NULL, &err), RENYI_OK);
+    for (uint32_t phase = 0; phase < RY_VISUAL_PHASES; phase++)
+        for (uint32_t t = 0; t < ry_visual_rule_tiles(a, phase); t++)
+            ry_visual_rule_work(a, &p->view, out->rows, phase, t, 0);
+    out->n = ry_visual_rule_count(a);
+    out->most = ry_visual_rule_most(a);
+    memcpy(out->kept, ry_visual_rule_kept(a), out->n * sizeof *out->kept);
     assert_true(out->n <= out->most && out->n <= P + 1);
-    ry_after_free(a, NULL);
+    ry_visual_rule_free(a, NULL);
 }
 
 /* ---- the slow way -------------------------------------------------------------------------- */
@@ -306,7 +306,7 @@ static void test_refusals(void **state)
         int visual;
     } cases[] = {{"prumerge", "this model has none", 0},
                  {"vispruner tokens=5", "this model has none", 0},
-                 {"prumerge tokens=38", "tokens=38: a picture has 37 patches", 1},
+                 {"prumerge tokens=38", "tokens=38: an image has 37 patches", 1},
                  {"vispruner keep=0.02", "keep=0.02 leaves none of 37", 1},
                  {"prumerge tokens=13 plus", "at most a third, 12", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
