@@ -93,7 +93,7 @@ static int longer_first(const void *a, const void *b)
 }
 
 /* All ids with a mark [n_ids]. */
-static renyi_status collect(ry_key_values *w, const ry_spm *s, const uint8_t *marks, uint8_t mark,
+static renyi_status collect(ry_words *w, const ry_spm *s, const uint8_t *marks, uint8_t mark,
                             renyi_error *err)
 {
     uint32_t n = 0;
@@ -117,7 +117,7 @@ static renyi_status collect(ry_key_values *w, const ry_spm *s, const uint8_t *ma
     return RENYI_OK;
 }
 
-uint32_t ry_words_match(const ry_key_values *w, const ry_bpe *b, const char *text, size_t n)
+uint32_t ry_words_match(const ry_words *w, const ry_bpe *b, const char *text, size_t n)
 {
     if (!w->begins[(unsigned char)text[0]]) return RY_SPM_NONE;
     for (uint32_t i = 0; i < w->n; i++) {

@@ -27,11 +27,11 @@ typedef enum ry_piece_kind {
 typedef enum ry_prefix { RY_PREFIX_NEVER, RY_PREFIX_FIRST, RY_PREFIX_ALWAYS } ry_prefix;
 
 /* Pieces that are looked for in a text, the longest first. */
-typedef struct ry_key_values {
+typedef struct ry_words {
     uint32_t *ids; /* [n] */
     uint32_t n;
     uint8_t begins[256]; /* 1 = one of them begins with this byte */
-} ry_key_values;
+} ry_words;
 
 enum { RY_STRIP_LEFT = 1, RY_STRIP_RIGHT = 2 }; /* blanks that a special word takes with it */
 
@@ -43,9 +43,9 @@ typedef struct ry_spm {
     uint8_t *kinds;  /* [n_ids] ry_piece_kind */
     uint8_t *strips; /* [n_ids] RY_STRIP_* of special words */
     uint32_t byte_id[256];
-    ry_key_values special; /* make ids of their own anywhere in a text */
-    ry_key_values whole;   /* taken out before characters become symbols */
-    const char *kind;      /* of file; static */
+    ry_words special; /* make ids of their own anywhere in a text */
+    ry_words whole;   /* taken out before characters become symbols */
+    const char *kind; /* of file; static */
     int32_t bos, eos, unk;
     ry_prefix prefix;
     int is_prefix_once; /* no blank in front of one */
@@ -70,7 +70,7 @@ renyi_status ry_spm_finish(ry_spm *s, const uint8_t *is_special, renyi_error *er
 int ry_spm_byte(ry_symbol piece); /* 0xE6 of "<0xE6>"; -1 = no name of a byte */
 
 /* The longest word at the beginning of text [n], or RY_SPM_NONE. */
-uint32_t ry_words_match(const ry_key_values *w, const ry_bpe *b, const char *text, size_t n);
+uint32_t ry_words_match(const ry_words *w, const ry_bpe *b, const char *text, size_t n);
 
 /* ---- readers of files that are in memory; `what` names them ---------------------------------- */
 

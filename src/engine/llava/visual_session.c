@@ -74,7 +74,8 @@ static renyi_status make_after(renyi_visual_session *s, ry_visual_plan_options *
 {
     const renyi_visual *v = s->visual;
     const uint32_t P = v->side.tower.n_patches;
-    const ry_visual_rule_spec spec = {&s->policy, P, v->side.config.tower.dim, plan->n_threads, v->level};
+    const ry_visual_rule_spec spec = {&s->policy, P, v->side.config.tower.dim, plan->n_threads,
+                                      v->level};
     ry_visual_rule_needs_of(&s->needs, &s->policy);
     if (s->needs.behind && !v->side.qk)
         return ry_fail(
@@ -171,7 +172,8 @@ size_t renyi_visual_session_bytes(const renyi_visual_session *s)
     const size_t side = s->visual->side.config.tower.image_size;
     return ry_visual_plan_bytes(s->plan) + side * side * 3 +
            (s->pruner ? ry_pruner_bytes(s->pruner) : 0) +
-           (s->after ? ry_visual_rule_bytes(s->after) : 0) + (s->trace ? ry_trace_bytes(s->trace) : 0);
+           (s->after ? ry_visual_rule_bytes(s->after) : 0) +
+           (s->trace ? ry_trace_bytes(s->trace) : 0);
 }
 
 const char *renyi_visual_session_policy(const renyi_visual_session *s)
@@ -239,7 +241,8 @@ static void choose_on_thread(ry_runner *r, void *user)
     for (uint32_t phase = 0; phase < RY_VISUAL_PHASES; phase++) {
         ry_step step = ry_runner_step(r, ry_visual_rule_tiles(s->after, phase));
         for (size_t t; ry_step_next(&step, &t);)
-            ry_visual_rule_work(s->after, &c->view, s->plan->features, phase, (uint32_t)t, r->thread);
+            ry_visual_rule_work(s->after, &c->view, s->plan->features, phase, (uint32_t)t,
+                                r->thread);
         ry_step_end(&step);
     }
 }
