@@ -1,5 +1,6 @@
 /* fuzz_formats.c - tensor files and JSON: what a reader accepts must be consistent and readable to
- * the last byte. SPDX-License-Identifier: Apache-2.0 */
+ * the last byte.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "formats/safetensors.h"
 #include "formats/tensor.h"

@@ -1,5 +1,6 @@
 /* fuzz_images.c - image and mask files: decoded, turned, resized; bytes that PNG checksums would
- * stop are repaired. SPDX-License-Identifier: Apache-2.0 */
+ * stop are repaired.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "eval/masks/mask.h"

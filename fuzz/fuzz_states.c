@@ -1,5 +1,6 @@
 /* fuzz_states.c - files that renyi writes and reads again: classifiers, TCA states, gallery
- * indexes, training checkpoints. SPDX-License-Identifier: Apache-2.0 */
+ * indexes, training checkpoints.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "engine/clip/clip_handles.h"

@@ -1,5 +1,6 @@
 /* fuzz_tokenizers.c - tokenizer files and texts: ids stay inside the vocabulary, decoded text is
- * UTF-8. SPDX-License-Identifier: Apache-2.0 */
+ * UTF-8.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/utf8.h"

@@ -14,6 +14,6 @@ typedef struct ry_arena {
 
 /* NULL while measuring or after an overflow. */
 void *ry_arena_take(ry_arena *a, size_t count, size_t size);
-#define RY_TAKE(arena, type, count) ((type *)ry_arena_take((arena), (count), sizeof(type)))
+#define RY_TAKE(arena, count, type) ((type *)ry_arena_take((arena), (count), sizeof(type)))
 
 #endif

@@ -1,6 +1,7 @@
 /* decimal.c - reads and prints decimal numbers exactly, in every locale. Only integers are used: a
  * decimal is digits / 10^k, and both the ratio and the product with a double's mantissa fit into
- * 128 bits. SPDX-License-Identifier: Apache-2.0 */
+ * 128 bits.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/decimal.h"
 
 #include <inttypes.h>

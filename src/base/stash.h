@@ -16,7 +16,7 @@ typedef struct ry_stash {
 /* Zeroed and aligned to 16 bytes; NULL when the size overflows or memory is short. A count of 0
  * gives a valid piece. */
 void *ry_stash_take(ry_stash *p, size_t count, size_t size);
-#define RY_STASH_TAKE(stash, type, count) ((type *)ry_stash_take((stash), (count), sizeof(type)))
+#define RY_STASH_TAKE(stash, count, type) ((type *)ry_stash_take((stash), (count), sizeof(type)))
 
 char *ry_stash_text(ry_stash *p, const char *s); /* a copy */
 void ry_stash_free(ry_stash *p);                 /* all pieces; the stash is empty then */

@@ -70,11 +70,11 @@ static void window(double center, double support, uint32_t in_size, uint32_t *fi
 static void layout(ry_arena *a, ry_taps *t)
 {
     const size_t all = (size_t)t->n * t->width;
-    t->first = RY_TAKE(a, uint32_t, t->n);
-    t->count = RY_TAKE(a, uint32_t, t->n);
-    t->k = RY_TAKE(a, int32_t, all);
-    t->hi = RY_TAKE(a, int16_t, all);
-    t->lo = RY_TAKE(a, int16_t, all);
+    t->first = RY_TAKE(a, t->n, uint32_t);
+    t->count = RY_TAKE(a, t->n, uint32_t);
+    t->k = RY_TAKE(a, all, int32_t);
+    t->hi = RY_TAKE(a, all, int16_t);
+    t->lo = RY_TAKE(a, all, int16_t);
 }
 
 /* Weights of output i; `w` is scratch of t->width doubles. */
@@ -113,13 +113,13 @@ renyi_status ry_taps_new(ry_taps *out, const ry_axis *axis, renyi_interpolation 
     t.width = widest < (double)axis->in_size ? (uint32_t)widest : axis->in_size;
     t.width = (t.width + 3) / 4 * 4;
     layout(&a, &t);
-    double *scratch = RY_TAKE(&a, double, t.width);
+    double *scratch = RY_TAKE(&a, t.width, double);
     if (a.overflow) return ry_fail_nomem(err, SIZE_MAX);
     a = (ry_arena){.base = ry_alloc(al, 1, a.used), .cap = a.used};
     if (!a.base) return ry_fail_nomem(err, a.cap);
     t.block = a.base;
     layout(&a, &t);
-    scratch = RY_TAKE(&a, double, t.width);
+    scratch = RY_TAKE(&a, t.width, double);
 
     for (uint32_t i = 0; i < t.n; i++) {
         const double center = (axis->from + i + 0.5) * scale;

@@ -46,10 +46,10 @@ static ry_chance pop(ry_merge_list *l)
 /* Every symbol is considered once and every join adds two: never more than 3 n chances. */
 static void layout(ry_arena *a, size_t n, ry_merge_list *l)
 {
-    l->id = RY_TAKE(a, uint32_t, n);
-    l->before = RY_TAKE(a, uint32_t, n);
-    l->behind = RY_TAKE(a, uint32_t, n);
-    l->heap = RY_TAKE(a, ry_chance, 3 * n);
+    l->id = RY_TAKE(a, n, uint32_t);
+    l->before = RY_TAKE(a, n, uint32_t);
+    l->behind = RY_TAKE(a, n, uint32_t);
+    l->heap = RY_TAKE(a, 3 * n, ry_chance);
 }
 
 renyi_status ry_merge_list_reset(ry_merge_list *l, size_t n, const renyi_allocator *al,

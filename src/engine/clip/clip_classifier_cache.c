@@ -1,5 +1,6 @@
 /* clip_classifier_cache.c - the file that caches a classifier's rows. It is checked like any file
- * of unknown origin when it is read. SPDX-License-Identifier: Apache-2.0 */
+ * of unknown origin when it is read.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"

@@ -1,5 +1,6 @@
 /* tokenizer.h - finds and loads the files of a tokenizer; CLIP's and the language models'
- * tokenizers share it. SPDX-License-Identifier: Apache-2.0 */
+ * tokenizers share it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TOKENIZER_H
 #define RY_TOKENIZER_H
 

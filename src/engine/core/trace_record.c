@@ -110,12 +110,12 @@ static void lay_out(ry_arena *a, ry_trace *t)
             const uint32_t in = t->cuts[c].n_in, out = t->cuts[c].n_out;
             const record r = {.n_in = in,
                               .n_out = out,
-                              .position = RY_TAKE(a, int32_t, in),
-                              .score = RY_TAKE(a, float, in),
-                              .size = RY_TAKE(a, float, out),
-                              .rescued = RY_TAKE(a, uint8_t, in),
-                              .source = RY_TAKE(a, uint32_t, out),
-                              .target = RY_TAKE(a, uint32_t, in)};
+                              .position = RY_TAKE(a, in, int32_t),
+                              .score = RY_TAKE(a, in, float),
+                              .size = RY_TAKE(a, out, float),
+                              .rescued = RY_TAKE(a, in, uint8_t),
+                              .source = RY_TAKE(a, out, uint32_t),
+                              .target = RY_TAKE(a, in, uint32_t)};
             if (a->base) t->records[c * t->max_batch + i] = r;
         }
 }

@@ -1,5 +1,6 @@
 /* llava_model.c - opens a LLaVA: its visual side (image tower and projector), its language model
- * and its tokenizer, and checks that they belong together. SPDX-License-Identifier: Apache-2.0 */
+ * and its tokenizer, and checks that they belong together.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "engine/llava/llava_handles.h"
 

@@ -60,10 +60,10 @@ static size_t lay_out(const ry_scores *s, unsigned char *base, scratch *out)
         const size_t mine = ry_column_sets(&s->metrics[m].needs.columns, c->n_heads);
         sets = mine > sets ? mine : sets;
     }
-    out->parts = RY_TAKE(&a, double, ry_attention_blocks(N, rows) * sets * N);
-    out->columns = RY_TAKE(&a, float, N);
-    out->score = RY_TAKE(&a, float, N);
-    out->kernel = RY_TAKE(&a, float, ry_attention_scratch(N, c->dim / c->n_heads, rows));
+    out->parts = RY_TAKE(&a, ry_attention_blocks(N, rows) * sets * N, double);
+    out->columns = RY_TAKE(&a, N, float);
+    out->score = RY_TAKE(&a, N, float);
+    out->kernel = RY_TAKE(&a, ry_attention_scratch(N, c->dim / c->n_heads, rows), float);
     return a.overflow ? SIZE_MAX : a.used;
 }
 

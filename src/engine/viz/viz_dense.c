@@ -37,8 +37,8 @@ static float percentile(const float *score, const uint32_t *order, uint32_t n, d
 static renyi_status fill_map(const float *score, uint32_t n, const ranking *by, renyi_viz_map *out,
                              ry_stash *stash, renyi_error *err)
 {
-    float *copy = RY_STASH_TAKE(stash, float, n);
-    uint32_t *rank = RY_STASH_TAKE(stash, uint32_t, n);
+    float *copy = RY_STASH_TAKE(stash, n, float);
+    uint32_t *rank = RY_STASH_TAKE(stash, n, uint32_t);
     if (!copy || !rank) return ry_fail_nomem(err, n * sizeof *copy);
     memcpy(copy, score, n * sizeof *copy);
     ry_rank(by->order, score, n, by->keys);
@@ -54,7 +54,7 @@ static renyi_status fill_metric(const renyi_viz *v, uint32_t place, const rankin
                                 renyi_viz_metric *out, ry_stash *stash, renyi_error *err)
 {
     const ry_viz_metric *m = &v->scored[place];
-    renyi_viz_map *maps = RY_STASH_TAKE(stash, renyi_viz_map, v->n_layers);
+    renyi_viz_map *maps = RY_STASH_TAKE(stash, v->n_layers, renyi_viz_map);
     *out = (renyi_viz_metric){.name = ry_stash_text(stash, m->name),
                               .label = ry_stash_text(stash, m->label),
                               .order = m->order,
@@ -69,8 +69,8 @@ static renyi_status fill_metric(const renyi_viz *v, uint32_t place, const rankin
 static renyi_status fill_keeps(const renyi_viz *v, renyi_viz_result *r, ry_stash *stash,
                                renyi_error *err)
 {
-    double *keeps = RY_STASH_TAKE(stash, double, v->n_keeps);
-    uint32_t *kept = RY_STASH_TAKE(stash, uint32_t, v->n_keeps);
+    double *keeps = RY_STASH_TAKE(stash, v->n_keeps, double);
+    uint32_t *kept = RY_STASH_TAKE(stash, v->n_keeps, uint32_t);
     if (!keeps || !kept) return ry_fail_nomem(err, v->n_keeps * sizeof *keeps);
     memcpy(keeps, v->keeps, v->n_keeps * sizeof *keeps);
     memcpy(kept, v->kept, v->n_keeps * sizeof *kept);
@@ -83,8 +83,8 @@ static renyi_status fill_keeps(const renyi_viz *v, renyi_viz_result *r, ry_stash
 static renyi_status fill_metrics(const renyi_viz *v, const ranking *by, renyi_viz_result *r,
                                  ry_stash *stash, renyi_error *err)
 {
-    renyi_viz_metric *metrics = RY_STASH_TAKE(stash, renyi_viz_metric, v->n_metrics);
-    renyi_viz_metric *norms = RY_STASH_TAKE(stash, renyi_viz_metric, v->n_norms);
+    renyi_viz_metric *metrics = RY_STASH_TAKE(stash, v->n_metrics, renyi_viz_metric);
+    renyi_viz_metric *norms = RY_STASH_TAKE(stash, v->n_norms, renyi_viz_metric);
     if (!metrics || !norms) return ry_fail_nomem(err, v->n_norms * sizeof *norms);
     for (uint32_t i = 0; i < v->n_metrics; i++)
         RY_TRY(fill_metric(v, i, by, &metrics[i], stash, err));
@@ -199,9 +199,9 @@ static renyi_status fill_layer(const layer_keys *m, const renyi_viz_attention *a
                                renyi_viz_attention_layer *out, ry_stash *stash, renyi_error *err)
 {
     const size_t n = m->n, all = n * a->n_heads;
-    float *row = RY_STASH_TAKE(stash, float, all);
-    float *column = RY_STASH_TAKE(stash, float, all);
-    float *means = RY_STASH_TAKE(stash, float, 2 * n);
+    float *row = RY_STASH_TAKE(stash, all, float);
+    float *column = RY_STASH_TAKE(stash, all, float);
+    float *means = RY_STASH_TAKE(stash, 2 * n, float);
     if (!row || !column || !means) return ry_fail_nomem(err, all * sizeof *row);
     const size_t query = a->query < 0 ? 0 : a->n_prefix + (size_t)a->query;
     const size_t token = a->n_prefix + (size_t)a->token;
@@ -229,10 +229,10 @@ renyi_status ry_viz_fill_attention(const renyi_viz *v, renyi_viz_result *r, ry_s
 {
     const ry_vit_config *c = &v->model->vit.config;
     const size_t n = token_count(v);
-    renyi_viz_attention *a = RY_STASH_TAKE(stash, renyi_viz_attention, 1);
+    renyi_viz_attention *a = RY_STASH_TAKE(stash, 1, renyi_viz_attention);
     renyi_viz_attention_layer *layers =
-        RY_STASH_TAKE(stash, renyi_viz_attention_layer, v->n_layers);
-    float *logits = RY_STASH_TAKE(stash, float, n);
+        RY_STASH_TAKE(stash, v->n_layers, renyi_viz_attention_layer);
+    float *logits = RY_STASH_TAKE(stash, n, float);
     if (!a || !layers || !logits) return ry_fail_nomem(err, n * sizeof *logits);
     *a = (renyi_viz_attention){.n_heads = c->n_heads,
                                .n_tokens = (uint32_t)n,

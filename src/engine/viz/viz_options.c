@@ -28,7 +28,7 @@ static renyi_status read_layers(renyi_viz *v, const renyi_viz_options *o, renyi_
     RY_TRY(check_count("layers", o->n_layers, blocks, o->layers, err));
     const uint32_t first = blocks < DEFAULT_LAYERS ? blocks : DEFAULT_LAYERS;
     v->n_layers = o->n_layers ? o->n_layers : first;
-    v->layers = RY_STASH_TAKE(&v->stash, uint32_t, v->n_layers);
+    v->layers = RY_STASH_TAKE(&v->stash, v->n_layers, uint32_t);
     if (!v->layers) return ry_fail_nomem(err, v->n_layers * sizeof *v->layers);
     for (uint32_t i = 0; i < v->n_layers; i++) {
         v->layers[i] = o->n_layers ? o->layers[i] : i;
@@ -50,8 +50,8 @@ static renyi_status read_keeps(renyi_viz *v, const renyi_viz_options *o, renyi_e
     RY_TRY(check_count("keep rates", o->n_keeps, RENYI_VIZ_MAX_KEEPS, o->keeps, err));
     const double *from = o->n_keeps ? o->keeps : usual;
     v->n_keeps = o->n_keeps ? o->n_keeps : sizeof usual / sizeof *usual;
-    v->keeps = RY_STASH_TAKE(&v->stash, double, v->n_keeps);
-    v->kept = RY_STASH_TAKE(&v->stash, uint32_t, v->n_keeps);
+    v->keeps = RY_STASH_TAKE(&v->stash, v->n_keeps, double);
+    v->kept = RY_STASH_TAKE(&v->stash, v->n_keeps, uint32_t);
     if (!v->keeps || !v->kept) return ry_fail_nomem(err, v->n_keeps * sizeof *v->keeps);
     for (uint32_t i = 0; i < v->n_keeps; i++) {
         const double keep = v->keeps[i] = from[i];
@@ -158,7 +158,7 @@ static renyi_status read_orders(renyi_viz *v, const renyi_viz_options *o, renyi_
     RY_TRY(check_count("orders", o->n_orders, RENYI_VIZ_MAX_ORDERS, o->orders, err));
     const double *from = o->n_orders ? o->orders : usual;
     const uint32_t n = o->n_orders ? o->n_orders : sizeof usual / sizeof *usual;
-    v->norms = RY_STASH_TAKE(&v->stash, uint32_t, n + 1);
+    v->norms = RY_STASH_TAKE(&v->stash, n + 1, uint32_t);
     if (!v->norms) return ry_fail_nomem(err, (n + 1) * sizeof *v->norms);
     if (v->model->vit.config.n_prefix) RY_TRY(add_scored(v, "cls", &v->norms[v->n_norms++], err));
     for (uint32_t i = 0; i < n; i++) {
@@ -197,7 +197,7 @@ static renyi_status read_attention(renyi_viz *v, const renyi_viz_options *o, ren
 static renyi_status copy_names(renyi_viz *v, const renyi_viz_options *o, renyi_error *err)
 {
     const uint32_t n = v->model->vit.config.n_classes;
-    v->class_names = RY_STASH_TAKE(&v->stash, const char *, n);
+    v->class_names = RY_STASH_TAKE(&v->stash, n, const char *);
     if (!v->class_names) return ry_fail_nomem(err, n * sizeof *v->class_names);
     for (uint32_t i = 0; i < n; i++) {
         char fallback[32];
@@ -222,7 +222,7 @@ renyi_status ry_viz_read_options(renyi_viz *v, const renyi_viz_options *o, renyi
     v->time = o->time;
     /* Metrics and orders, plus the class row and Col-L4. */
     v->scored =
-        RY_STASH_TAKE(&v->stash, ry_viz_metric, RENYI_VIZ_MAX_METRICS + RENYI_VIZ_MAX_ORDERS + 2);
+        RY_STASH_TAKE(&v->stash, RENYI_VIZ_MAX_METRICS + RENYI_VIZ_MAX_ORDERS + 2, ry_viz_metric);
     if (!v->scored) return ry_fail_nomem(err, sizeof *v->scored);
     RY_TRY(read_layers(v, o, err));
     RY_TRY(read_keeps(v, o, err));

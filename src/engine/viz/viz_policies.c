@@ -1,5 +1,6 @@
 /* viz_policies.c - the policies that a renyi_viz runs: the rule with each metric, further policies
- * of the caller, and the rule at every keep rate. SPDX-License-Identifier: Apache-2.0 */
+ * of the caller, and the rule at every keep rate.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "engine/core/model_handle.h"
 #include "engine/core/policy_api.h"
@@ -14,8 +15,8 @@ enum { DEFAULT_CUTS = 6 };
 static renyi_status add_costs(renyi_viz *v, ry_viz_policy *p, renyi_error *err)
 {
     const uint32_t n = v->model->vit.config.n_blocks;
-    renyi_layer_cost *layers = RY_STASH_TAKE(&v->stash, renyi_layer_cost, n);
-    double *macs = RY_STASH_TAKE(&v->stash, double, n + 1);
+    renyi_layer_cost *layers = RY_STASH_TAKE(&v->stash, n, renyi_layer_cost);
+    double *macs = RY_STASH_TAKE(&v->stash, n + 1, double);
     renyi_cost cost;
     if (!layers || !macs) return ry_fail_nomem(err, n * sizeof *layers);
     RY_TRY(ry_policy_cost(v->model, &p->policy, &cost, layers, n, err));
@@ -175,7 +176,7 @@ renyi_status ry_viz_read_policies(renyi_viz *v, const renyi_viz_options *o, reny
         return ry_fail(err, RENYI_ERR_ARG, -1, "a sweep over keep rates needs a rule");
     const size_t most = 1 + (size_t)v->n_metrics + o->n_policies +
                         (o->sweep ? ((size_t)v->n_metrics + v->n_norms) * v->n_keeps : 0);
-    v->policies = RY_STASH_TAKE(&v->stash, ry_viz_policy, most);
+    v->policies = RY_STASH_TAKE(&v->stash, most, ry_viz_policy);
     if (!v->policies) return ry_fail_nomem(err, most * sizeof *v->policies);
     RY_TRY(parse_policy(v, NULL, &none, err));
     v->policies[0] = (ry_viz_policy){.metric = RENYI_NONE, .norm = RENYI_NONE, .keep = NAN};

@@ -42,7 +42,7 @@ renyi_status ry_viz_fill_answer(const renyi_viz *v, const ry_viz_policy *policy,
     const ry_vit_config *c = &v->model->vit.config;
     uint32_t best[RENYI_VIZ_MAX_TOP];
     const uint32_t n = find_top(best, v->n_top, logits, c->n_classes);
-    renyi_viz_guess *top = RY_STASH_TAKE(stash, renyi_viz_guess, n);
+    renyi_viz_guess *top = RY_STASH_TAKE(stash, n, renyi_viz_guess);
     if (!top) return ry_fail_nomem(err, n * sizeof *top);
     for (uint32_t i = 0; i < n; i++) {
         top[i] =
@@ -75,14 +75,14 @@ static renyi_status begin_walk(walk *w, const renyi_viz *v, ry_stash *stash, ren
 {
     const uint32_t n = v->model->vit.n_patches, prefix = v->model->vit.config.n_prefix;
     *w = (walk){.n = n,
-                .token = RY_STASH_TAKE(stash, uint32_t, n),
-                .members = RY_STASH_TAKE(stash, uint32_t, n),
+                .token = RY_STASH_TAKE(stash, n, uint32_t),
+                .members = RY_STASH_TAKE(stash, n, uint32_t),
                 .n_tokens = prefix + n,
-                .state = RY_STASH_TAKE(stash, uint8_t, n),
-                .rescued = RY_STASH_TAKE(stash, uint8_t, n),
-                .group = RY_STASH_TAKE(stash, uint32_t, n),
-                .gone_at = RY_STASH_TAKE(stash, uint32_t, n),
-                .score = RY_STASH_TAKE(stash, float, n)};
+                .state = RY_STASH_TAKE(stash, n, uint8_t),
+                .rescued = RY_STASH_TAKE(stash, n, uint8_t),
+                .group = RY_STASH_TAKE(stash, n, uint32_t),
+                .gone_at = RY_STASH_TAKE(stash, n, uint32_t),
+                .score = RY_STASH_TAKE(stash, n, float)};
     if (!w->token || !w->members || !w->state || !w->rescued || !w->group || !w->gone_at ||
         !w->score)
         return ry_fail_nomem(err, n * sizeof *w->token);
@@ -224,7 +224,7 @@ static renyi_status read_row(const renyi_viz *v, const ry_viz_policy *p, const r
                              const float *logits, double ms, renyi_viz_row *out, ry_stash *stash,
                              renyi_error *err)
 {
-    renyi_viz_step *steps = RY_STASH_TAKE(stash, renyi_viz_step, v->n_layers);
+    renyi_viz_step *steps = RY_STASH_TAKE(stash, v->n_layers, renyi_viz_step);
     *out = (renyi_viz_row){.policy = ry_stash_text(stash, p->text),
                            .label = ry_stash_text(stash, p->label),
                            .metric = p->metric,
@@ -263,7 +263,7 @@ static renyi_status fill_rows(const renyi_viz *v, renyi_viz_result *r, float *lo
                               ry_stash *stash, renyi_error *err)
 {
     const size_t n = (size_t)v->n_rows + v->n_sweep;
-    renyi_viz_row *rows = RY_STASH_TAKE(stash, renyi_viz_row, n);
+    renyi_viz_row *rows = RY_STASH_TAKE(stash, n, renyi_viz_row);
     if (!rows) return ry_fail_nomem(err, n * sizeof *rows);
     if (v->time) RY_TRY(time_dense(v, r, logits, err));
     RY_TRY(report_progress(v, 0, n, err));

@@ -28,7 +28,7 @@ static renyi_status open_scores(renyi_viz *v, renyi_error *err)
                                  .user = v};
     if (v->attention) {
         const size_t n = 2 * tokens * c->dim * v->n_layers;
-        v->seen = RY_STASH_TAKE(&v->stash, float, n);
+        v->seen = RY_STASH_TAKE(&v->stash, n, float);
         if (!v->seen) return ry_fail_nomem(err, n * sizeof *v->seen);
     }
     return ry_scores_new(&v->scores, v->model, &o, err);
@@ -88,7 +88,7 @@ static renyi_status fill_image(const renyi_viz *v, const renyi_image *image, con
     renyi_viz_result *r = &h->result;
     const size_t bytes = (size_t)c->image_size * c->image_size * 3;
     uint8_t *rgb = ry_stash_take(&h->stash, bytes, 1);
-    uint32_t *layers = RY_STASH_TAKE(&h->stash, uint32_t, v->n_layers);
+    uint32_t *layers = RY_STASH_TAKE(&h->stash, v->n_layers, uint32_t);
     r->photo.name = ry_stash_text(&h->stash, name ? name : "photo");
     r->model = ry_stash_text(&h->stash, c->architecture);
     if (!rgb || !layers || !r->photo.name || !r->model) return ry_fail_nomem(err, bytes);

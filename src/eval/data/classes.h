@@ -1,5 +1,6 @@
 /* classes.h - finds the class that a text names: by index, by WordNet id, or by a name from the
- * model or a class map file. SPDX-License-Identifier: Apache-2.0 */
+ * model or a class map file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CLASSES_H
 #define RY_CLASSES_H
 

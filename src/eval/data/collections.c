@@ -1,9 +1,10 @@
 /* collections.c - the table of known data sets (lists/collections.txt, built in), and where one is
- * on the disk: in the layout of CoOp, of TCA, or just its images. SPDX-License-Identifier:
- * Apache-2.0 */
+ * on the disk: in the layout of CoOp, of TCA, or just its images.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "eval/data/collections.h"
 
+#include "base/decimal.h"
 #include "base/status.h"
 #include "eval/data/classes.h"
 

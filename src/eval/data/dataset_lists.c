@@ -1,5 +1,6 @@
 /* dataset_lists.c - reads lists of images with classes, and files of labels for images: ground
- * truth, ImageNet-ReaL, classes that can be predicted. SPDX-License-Identifier: Apache-2.0 */
+ * truth, ImageNet-ReaL, classes that can be predicted.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/json.h"

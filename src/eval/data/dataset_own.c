@@ -1,5 +1,6 @@
 /* dataset_own.c - data sets that define their own classes: known ones in their usual layouts, and
- * any folder of class folders. SPDX-License-Identifier: Apache-2.0 */
+ * any folder of class folders.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/mapped_file.h"

@@ -36,7 +36,7 @@ static renyi_status take_names(renyi_gallery *g, const json_t *list, const char 
     if (!n || n > RY_GALLERY_MOST)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: \"files\" is no list of 1 to %d names", what,
                        RY_GALLERY_MOST);
-    g->pictures = RY_STASH_TAKE(&g->stash, ry_picture, n);
+    g->pictures = RY_STASH_TAKE(&g->stash, n, ry_picture);
     if (!g->pictures) return ry_fail_nomem(err, n * sizeof *g->pictures);
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_array_get(list, i);
@@ -130,7 +130,7 @@ static renyi_status take_numbers(renyi_gallery *g, const ry_tensors *set, const 
     RY_TRY(find_tensor(&probe, set, "probe", RY_F32, 1, (size_t)dim, what, err));
     RY_TRY(find_tensor(&time, set, "time", RY_I64, g->n, 0, what, err));
     RY_TRY(find_tensor(&size, set, "size", RY_U64, g->n, 0, what, err));
-    float *row = RY_STASH_TAKE(&g->stash, float, (size_t)dim);
+    float *row = RY_STASH_TAKE(&g->stash, (size_t)dim, float);
     g->dim = (uint32_t)dim;
     g->making.probe = row;
     g->rows = ry_alloc(&g->al, g->n * (size_t)dim, sizeof *g->rows);

@@ -65,7 +65,7 @@ renyi_status ry_gallery_making(ry_making *out, ry_stash *stash, const renyi_mode
     *out = (ry_making){0};
     RY_TRY(ry_embed_options_read(&o, &spec, m, opt, err));
     RY_TRY(ry_embed_session(&s, m, &o, 1, err));
-    float *probe = RY_STASH_TAKE(stash, float, renyi_session_outputs(s));
+    float *probe = RY_STASH_TAKE(stash, renyi_session_outputs(s), float);
     out->probe = probe;
     out->policy = ry_stash_text(stash, renyi_session_policy(s));
     out->recipe = recipe_text(stash, &spec, &o);

@@ -98,7 +98,7 @@ static renyi_status list_photos(update *u, const renyi_dataset *data, renyi_erro
     renyi_dataset_info info;
     renyi_dataset_get_info(data, &info);
     const size_t n = (size_t)info.n_images;
-    u->pictures = RY_STASH_TAKE(&u->stash, ry_picture, n);
+    u->pictures = RY_STASH_TAKE(&u->stash, n, ry_picture);
     u->paths = ry_alloc(&u->old->al, n, sizeof *u->paths);
     u->is_there = ry_calloc(&u->old->al, n, 1);
     u->rows = ry_calloc(&u->old->al, n, u->dim * sizeof *u->rows);

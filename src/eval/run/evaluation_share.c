@@ -1,6 +1,7 @@
 /* evaluation_share.c - ranks of an evaluation check that they run the same, and exchange answers
  * and failures as records. Records of other ranks are validated, although ranks run the same
- * program. SPDX-License-Identifier: Apache-2.0 */
+ * program.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
 #include "base/status.h"
 #include "eval/run/evaluation.h"

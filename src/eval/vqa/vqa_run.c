@@ -1,5 +1,6 @@
 /* vqa_run.c - renyi_vqa_run: gives image and question to the caller's function and writes its
- * answers to a file. SPDX-License-Identifier: Apache-2.0 */
+ * answers to a file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/vqa/vqa_run.h"
 
 #include "base/alloc.h"

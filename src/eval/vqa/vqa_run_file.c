@@ -1,5 +1,6 @@
 /* vqa_run_file.c - the file of answers of a VQA run: resumed, added to, put in order; and the
- * answers that ranks exchange, as the lines of that file. SPDX-License-Identifier: Apache-2.0 */
+ * answers that ranks exchange, as the lines of that file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/status.h"

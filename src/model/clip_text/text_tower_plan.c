@@ -78,10 +78,10 @@ static size_t low_bytes(const ry_text *t, size_t rows)
 static void lay_out_pass(ry_arena *a, ry_text_pass *p)
 {
     const size_t R = p->max_rows;
-    p->ids = RY_TAKE(a, int32_t, R);
-    p->positions = RY_TAKE(a, uint32_t, R);
-    p->texts = RY_TAKE(a, ry_text_span, R);
-    p->paths = RY_TAKE(a, uint32_t, R * p->context);
+    p->ids = RY_TAKE(a, R, int32_t);
+    p->positions = RY_TAKE(a, R, uint32_t);
+    p->texts = RY_TAKE(a, R, ry_text_span);
+    p->paths = RY_TAKE(a, R * p->context, uint32_t);
 }
 
 /* The order and the sizes of all buffers. */
@@ -90,17 +90,17 @@ static void lay_out(ry_arena *a, ry_text_plan *p)
     const ry_text_config *c = &p->text->config;
     const size_t R = p->max_tokens, C = c->dim;
 
-    p->x = RY_TAKE(a, float, (R * C));
-    p->h = RY_TAKE(a, float, (R * ry_text_row(p, C)));
-    p->wide = RY_TAKE(a, float, (R * ry_text_row(p, max_size(3 * C, c->mlp_dim))));
-    p->team.low = RY_TAKE(a, uint8_t, low_bytes(p->text, R));
-    p->pooled_x = RY_TAKE(a, float, (R * C));
-    p->pooled_h = RY_TAKE(a, float, (R * ry_text_row(p, C)));
-    p->embeddings = RY_TAKE(a, float, R * c->embed_dim);
+    p->x = RY_TAKE(a, (R * C), float);
+    p->h = RY_TAKE(a, (R * ry_text_row(p, C)), float);
+    p->wide = RY_TAKE(a, (R * ry_text_row(p, max_size(3 * C, c->mlp_dim))), float);
+    p->team.low = RY_TAKE(a, low_bytes(p->text, R), uint8_t);
+    p->pooled_x = RY_TAKE(a, (R * C), float);
+    p->pooled_h = RY_TAKE(a, (R * ry_text_row(p, C)), float);
+    p->embeddings = RY_TAKE(a, R * c->embed_dim, float);
     p->attention_each = ry_causal_scratch(c->context, C / c->n_heads);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
-    p->attention = RY_TAKE(a, float, p->team.n_threads * p->attention_each);
-    p->team.tickets = RY_TAKE(a, ry_ticket, p->team.n_tickets);
+    p->attention = RY_TAKE(a, p->team.n_threads * p->attention_each, float);
+    p->team.tickets = RY_TAKE(a, p->team.n_tickets, ry_ticket);
     lay_out_pass(a, &p->pass);
 }
 

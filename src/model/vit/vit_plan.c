@@ -41,17 +41,17 @@ static void lay_out_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
     const size_t parts = ry_attention_blocks(N, p->kernels.attention_rows) * most_column_sets(p);
     ry_vit_cuts *c = &p->cuts;
 
-    c->class_row = RY_TAKE(a, float, tokens);
-    c->columns = RY_TAKE(a, float, tokens);
-    c->column_parts = RY_TAKE(a, double, (tokens * parts));
-    c->cut.source = RY_TAKE(a, uint32_t, tokens);
-    c->cut.target = RY_TAKE(a, uint32_t, tokens);
-    c->cut.weight = RY_TAKE(a, float, tokens);
-    c->cut.score = RY_TAKE(a, float, tokens);
-    c->cut.rescued = RY_TAKE(a, uint8_t, tokens);
-    c->n_out = RY_TAKE(a, uint32_t, p->vit->config.n_blocks);
-    for (int i = 0; i < 2; i++) c->sizes[i] = RY_TAKE(a, float, tokens);
-    c->log_sizes = RY_TAKE(a, float, tokens);
+    c->class_row = RY_TAKE(a, tokens, float);
+    c->columns = RY_TAKE(a, tokens, float);
+    c->column_parts = RY_TAKE(a, (tokens * parts), double);
+    c->cut.source = RY_TAKE(a, tokens, uint32_t);
+    c->cut.target = RY_TAKE(a, tokens, uint32_t);
+    c->cut.weight = RY_TAKE(a, tokens, float);
+    c->cut.score = RY_TAKE(a, tokens, float);
+    c->cut.rescued = RY_TAKE(a, tokens, uint8_t);
+    c->n_out = RY_TAKE(a, p->vit->config.n_blocks, uint32_t);
+    for (int i = 0; i < 2; i++) c->sizes[i] = RY_TAKE(a, tokens, float);
+    c->log_sizes = RY_TAKE(a, tokens, float);
 }
 
 /* Bytes of the converted rows of any product in the blocks. */
@@ -76,23 +76,23 @@ static void lay_out(ry_arena *a, ry_vit_plan *p)
     const size_t wide = max_size(max_size(3 * C, c->mlp_dim), patch);
     const size_t pooled = ry_vit_pooled_rows(c);
 
-    p->x[0] = RY_TAKE(a, float, (rows * C));
-    p->x[1] = RY_TAKE(a, float, p->hook ? (rows * C) : 0);
-    p->h = RY_TAKE(a, float, (rows * ry_vit_row(p, C)));
-    p->wide = RY_TAKE(a, float, (rows * ry_vit_row(p, wide)));
-    p->team.low = RY_TAKE(a, uint8_t, low_bytes(p->vit, rows));
-    p->pooled_x = RY_TAKE(a, float, (B * pooled * C));
-    p->pooled_h = RY_TAKE(a, float, (B * pooled * ry_vit_row(p, C)));
-    p->row_list = RY_TAKE(a, uint32_t, p->has_anchors ? N : c->n_prefix);
-    p->anchored = RY_TAKE(a, uint8_t, p->has_anchors ? c->n_blocks : 0);
-    p->logits_dist = RY_TAKE(a, float, p->vit->head_dist ? B * c->n_classes : 0);
+    p->x[0] = RY_TAKE(a, (rows * C), float);
+    p->x[1] = RY_TAKE(a, p->hook ? (rows * C) : 0, float);
+    p->h = RY_TAKE(a, (rows * ry_vit_row(p, C)), float);
+    p->wide = RY_TAKE(a, (rows * ry_vit_row(p, wide)), float);
+    p->team.low = RY_TAKE(a, low_bytes(p->vit, rows), uint8_t);
+    p->pooled_x = RY_TAKE(a, (B * pooled * C), float);
+    p->pooled_h = RY_TAKE(a, (B * pooled * ry_vit_row(p, C)), float);
+    p->row_list = RY_TAKE(a, p->has_anchors ? N : c->n_prefix, uint32_t);
+    p->anchored = RY_TAKE(a, p->has_anchors ? c->n_blocks : 0, uint8_t);
+    p->logits_dist = RY_TAKE(a, p->vit->head_dist ? B * c->n_classes : 0, float);
     p->embedding =
-        RY_TAKE(a, float, p->vit->text_head ? (B * ry_vit_row(p, ry_vit_embed_dim(c))) : 0);
+        RY_TAKE(a, p->vit->text_head ? (B * ry_vit_row(p, ry_vit_embed_dim(c))) : 0, float);
     p->attention_each =
         ry_attention_scratch(most_keys(p), C / c->n_heads, p->kernels.attention_rows);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
-    p->attention = RY_TAKE(a, float, p->team.n_threads * p->attention_each);
-    p->team.tickets = RY_TAKE(a, ry_ticket, p->team.n_tickets);
+    p->attention = RY_TAKE(a, p->team.n_threads * p->attention_each, float);
+    p->team.tickets = RY_TAKE(a, p->team.n_tickets, ry_ticket);
     if (p->hook) lay_out_cuts(a, p, rows);
 }
 

@@ -10,7 +10,8 @@
  *
  * First a rule or a preset's name, then key=value in any order (policy_keys.c lists them). A
  * policy knows no model; ry_policy_check checks it against one. Rates are always what is *kept*, p
- * is what is *removed* per layer. SPDX-License-Identifier: Apache-2.0 */
+ * is what is *removed* per layer.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_POLICY_SPEC_H
 #define RY_POLICY_SPEC_H
 

@@ -32,11 +32,11 @@ static size_t layout(const ry_pruner *p, void *base, memory *m)
 {
     const size_t n = p->shape.n_patches;
     ry_arena a = {base, 0, base ? p->scratch_each : 0, 0};
-    m->radix = RY_TAKE(&a, uint64_t, 2 * n);
-    m->order = RY_TAKE(&a, uint32_t, n);
-    m->kept = RY_TAKE(&a, uint32_t, n);
-    m->taken = RY_TAKE(&a, uint8_t, n);
-    m->sum = RY_TAKE(&a, double, n);
+    m->radix = RY_TAKE(&a, 2 * n, uint64_t);
+    m->order = RY_TAKE(&a, n, uint32_t);
+    m->kept = RY_TAKE(&a, n, uint32_t);
+    m->taken = RY_TAKE(&a, n, uint8_t);
+    m->sum = RY_TAKE(&a, n, double);
     return a.overflow ? SIZE_MAX : a.used;
 }
 

@@ -61,27 +61,27 @@ static mosaic layout(const ry_pruner *p, uint32_t cut, void *base, size_t *bytes
     ry_arena a = {.base = base, .cap = base ? p->scratch_each : 0};
     mosaic m = {.n = (uint32_t)P};
 
-    m.value = RY_TAKE(&a, float, P);
-    m.keys = RY_TAKE(&a, uint64_t, 2 * P);
-    m.order = RY_TAKE(&a, uint32_t, P);
+    m.value = RY_TAKE(&a, P, float);
+    m.keys = RY_TAKE(&a, 2 * P, uint64_t);
+    m.order = RY_TAKE(&a, P, uint32_t);
     if (is_thinning(p, cut)) {
-        m.squares = RY_TAKE(&a, uint32_t, P);
-        m.stays = RY_TAKE(&a, uint8_t, P);
+        m.squares = RY_TAKE(&a, P, uint32_t);
+        m.stays = RY_TAKE(&a, P, uint8_t);
     } else {
         m.z_row = padded(p->dim);
         m.gram_row = padded(P);
         m.pack_each = (ry_gram_scratch(P, p->dim, R) + 15) / 16 * 16;
-        m.rows = RY_TAKE(&a, uint32_t, P);
-        m.place = RY_TAKE(&a, uint32_t, P);
-        m.kept = RY_TAKE(&a, uint32_t, P);
-        m.gone = RY_TAKE(&a, uint32_t, P);
-        m.closeness = RY_TAKE(&a, float, P);
-        m.overlap = RY_TAKE(&a, float, P);
-        m.sizes = RY_TAKE(&a, float, P + p->shape.n_prefix);
-        m.mean = RY_TAKE(&a, float, p->dim);
-        m.z = RY_TAKE(&a, float, P *m.z_row);
-        m.gram = RY_TAKE(&a, float, P *m.gram_row);
-        m.pack = RY_TAKE(&a, float, ry_gram_blocks(P, R) * m.pack_each);
+        m.rows = RY_TAKE(&a, P, uint32_t);
+        m.place = RY_TAKE(&a, P, uint32_t);
+        m.kept = RY_TAKE(&a, P, uint32_t);
+        m.gone = RY_TAKE(&a, P, uint32_t);
+        m.closeness = RY_TAKE(&a, P, float);
+        m.overlap = RY_TAKE(&a, P, float);
+        m.sizes = RY_TAKE(&a, P + p->shape.n_prefix, float);
+        m.mean = RY_TAKE(&a, p->dim, float);
+        m.z = RY_TAKE(&a, P * m.z_row, float);
+        m.gram = RY_TAKE(&a, P * m.gram_row, float);
+        m.pack = RY_TAKE(&a, ry_gram_blocks(P, R) * m.pack_each, float);
     }
     *bytes = a.overflow ? SIZE_MAX : a.used;
     return m;

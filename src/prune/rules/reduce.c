@@ -56,12 +56,12 @@ ry_keys ry_keys_layout(ry_arena *a, const ry_kernels *kernels, size_t n, size_t 
                  .unit_row = padded(head),
                  .gram_row = padded(n),
                  .pack_each = padded(ry_gram_scratch(n, head, rows))};
-    k.list = RY_TAKE(a, uint32_t, n);
-    k.partner = RY_TAKE(a, uint32_t, n);
-    k.similarity = RY_TAKE(a, float, n);
-    k.unit = RY_TAKE(a, float, n *k.unit_row);
-    k.gram = RY_TAKE(a, float, n *k.gram_row);
-    k.pack = RY_TAKE(a, float, ry_gram_blocks(n, rows) * k.pack_each);
+    k.list = RY_TAKE(a, n, uint32_t);
+    k.partner = RY_TAKE(a, n, uint32_t);
+    k.similarity = RY_TAKE(a, n, float);
+    k.unit = RY_TAKE(a, n * k.unit_row, float);
+    k.gram = RY_TAKE(a, n * k.gram_row, float);
+    k.pack = RY_TAKE(a, ry_gram_blocks(n, rows) * k.pack_each, float);
     return k;
 }
 

@@ -34,12 +34,12 @@ static size_t layout(const ry_pruner *p, void *base, memory *m)
 {
     const size_t n = (size_t)p->shape.n_prefix + p->shape.n_patches; /* cuts only shrink it */
     ry_arena a = {base, 0, base ? p->scratch_each : 0, 0};
-    m->radix = RY_TAKE(&a, uint64_t, 2 * n);
-    m->order = RY_TAKE(&a, uint32_t, n);
-    m->class_order = RY_TAKE(&a, uint32_t, n);
-    m->kept = RY_TAKE(&a, uint32_t, n);
-    m->taken = RY_TAKE(&a, uint8_t, n);
-    m->floats = RY_TAKE(&a, float, n);
+    m->radix = RY_TAKE(&a, 2 * n, uint64_t);
+    m->order = RY_TAKE(&a, n, uint32_t);
+    m->class_order = RY_TAKE(&a, n, uint32_t);
+    m->kept = RY_TAKE(&a, n, uint32_t);
+    m->taken = RY_TAKE(&a, n, uint8_t);
+    m->floats = RY_TAKE(&a, n, float);
     if (merges(p)) m->keys = ry_keys_layout(&a, &p->kernels, n, p->dim / p->n_heads);
     return a.overflow ? SIZE_MAX : a.used;
 }

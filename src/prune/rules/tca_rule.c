@@ -85,11 +85,11 @@ static size_t layout(const ry_pruner *p, void *base, memory *m)
 {
     const size_t n = (size_t)p->shape.n_prefix + p->shape.n_patches; /* cuts only shrink it */
     ry_arena a = {base, 0, base ? p->scratch_each : 0, 0};
-    m->radix = RY_TAKE(&a, uint64_t, 2 * n);
-    m->order = RY_TAKE(&a, uint32_t, n);
-    m->nearest = RY_TAKE(&a, uint8_t, n);
-    m->share = RY_TAKE(&a, float, n);
-    m->weight = RY_TAKE(&a, float, n);
+    m->radix = RY_TAKE(&a, 2 * n, uint64_t);
+    m->order = RY_TAKE(&a, n, uint32_t);
+    m->nearest = RY_TAKE(&a, n, uint8_t);
+    m->share = RY_TAKE(&a, n, float);
+    m->weight = RY_TAKE(&a, n, float);
     return a.overflow ? SIZE_MAX : a.used;
 }
 

@@ -28,24 +28,24 @@ static void layout(ry_arena *a, ry_visual_rule *r)
 {
     const size_t P = r->n_patches, C = r->dim;
     r->gram_each = (ry_gram_scratch(P, C, r->kernels.gram_rows) + 15) / 16 * 16;
-    r->unit = RY_TAKE(a, float, P *C);
-    r->cosines = RY_TAKE(a, float, P *P);
-    r->gram = RY_TAKE(a, float, r->n_threads * r->gram_each);
-    r->score = RY_TAKE(a, float, P);
-    r->weight = RY_TAKE(a, float, P);
-    r->order = RY_TAKE(a, uint32_t, P);
-    r->class_order = RY_TAKE(a, uint32_t, P);
-    r->rank = RY_TAKE(a, uint64_t, 2 * P);
-    r->taken = RY_TAKE(a, uint8_t, P);
-    r->kept = RY_TAKE(a, uint32_t, P + 1);
-    r->list = RY_TAKE(a, uint32_t, P);
-    r->next = RY_TAKE(a, uint32_t, P);
-    r->scratch = RY_TAKE(a, ry_visual_scratch, r->n_threads);
+    r->unit = RY_TAKE(a, P * C, float);
+    r->cosines = RY_TAKE(a, P * P, float);
+    r->gram = RY_TAKE(a, r->n_threads * r->gram_each, float);
+    r->score = RY_TAKE(a, P, float);
+    r->weight = RY_TAKE(a, P, float);
+    r->order = RY_TAKE(a, P, uint32_t);
+    r->class_order = RY_TAKE(a, P, uint32_t);
+    r->rank = RY_TAKE(a, 2 * P, uint64_t);
+    r->taken = RY_TAKE(a, P, uint8_t);
+    r->kept = RY_TAKE(a, P + 1, uint32_t);
+    r->list = RY_TAKE(a, P, uint32_t);
+    r->next = RY_TAKE(a, P, uint32_t);
+    r->scratch = RY_TAKE(a, r->n_threads, ry_visual_scratch);
     for (unsigned t = 0; t < r->n_threads; t++) {
-        const ry_visual_scratch h = {.list = RY_TAKE(a, uint32_t, P),
-                                     .order = RY_TAKE(a, uint32_t, P),
-                                     .near = RY_TAKE(a, float, P),
-                                     .rank = RY_TAKE(a, uint64_t, 2 * P)};
+        const ry_visual_scratch h = {.list = RY_TAKE(a, P, uint32_t),
+                                     .order = RY_TAKE(a, P, uint32_t),
+                                     .near = RY_TAKE(a, P, float),
+                                     .rank = RY_TAKE(a, 2 * P, uint64_t)};
         if (r->scratch) r->scratch[t] = h;
     }
 }

@@ -143,36 +143,36 @@ static void lay_out_block(ry_arena *a, const ry_net *net, ry_net_block *b)
     const size_t rows = net->max_rows, C = net->config.dim;
     const int fresh = b == net->blocks || !net->checkpoint_activations;
     b->qkv_rows =
-        fresh ? RY_TAKE(a, float, (rows * ry_net_row(net, 3 * C))) : net->blocks[0].qkv_rows;
-    b->heads = fresh ? RY_TAKE(a, float, (rows * ry_net_row(net, C))) : net->blocks[0].heads;
-    b->y = fresh ? RY_TAKE(a, float, (rows * C)) : net->blocks[0].y;
+        fresh ? RY_TAKE(a, (rows * ry_net_row(net, 3 * C)), float) : net->blocks[0].qkv_rows;
+    b->heads = fresh ? RY_TAKE(a, (rows * ry_net_row(net, C)), float) : net->blocks[0].heads;
+    b->y = fresh ? RY_TAKE(a, (rows * C), float) : net->blocks[0].y;
     b->u =
-        fresh ? RY_TAKE(a, float, (rows * ry_net_row(net, net->config.mlp_dim))) : net->blocks[0].u;
-    b->cut.source = RY_TAKE(a, uint32_t, rows);
-    b->cut.target = RY_TAKE(a, uint32_t, rows);
-    b->cut.weight = RY_TAKE(a, float, rows);
-    b->cut.score = RY_TAKE(a, float, rows);
+        fresh ? RY_TAKE(a, (rows * ry_net_row(net, net->config.mlp_dim)), float) : net->blocks[0].u;
+    b->cut.source = RY_TAKE(a, rows, uint32_t);
+    b->cut.target = RY_TAKE(a, rows, uint32_t);
+    b->cut.weight = RY_TAKE(a, rows, float);
+    b->cut.score = RY_TAKE(a, rows, float);
 }
 
 static void lay_out_tokens(ry_arena *a, const ry_net *net, ry_net_tokens *t)
 {
     const size_t rows = net->max_rows;
-    t->x = RY_TAKE(a, float, (rows * net->config.dim));
-    t->sizes = RY_TAKE(a, float, rows);
-    t->log_sizes = RY_TAKE(a, float, rows);
-    t->patch = RY_TAKE(a, uint32_t, rows);
+    t->x = RY_TAKE(a, (rows * net->config.dim), float);
+    t->sizes = RY_TAKE(a, rows, float);
+    t->log_sizes = RY_TAKE(a, rows, float);
+    t->patch = RY_TAKE(a, rows, uint32_t);
 }
 
 static void lay_out_gradients(ry_arena *a, ry_net *net)
 {
     const size_t rows = net->max_rows, C = net->config.dim;
     const size_t h = ry_net_row(net, C);
-    for (int i = 0; i < 2; i++) net->d[i] = RY_TAKE(a, float, (rows * h));
-    for (int i = 0; i < 2; i++) net->dheads[i] = RY_TAKE(a, float, (rows * h));
-    net->dh = RY_TAKE(a, float, (rows * h));
-    net->dscaled = RY_TAKE(a, float, (rows * h));
-    net->wide = RY_TAKE(a, float, (rows * ry_net_row(net, max_size(3 * C, net->config.mlp_dim))));
-    net->parts = RY_TAKE(a, float, (ry_layernorm_grad_blocks(rows) * 2 * C));
+    for (int i = 0; i < 2; i++) net->d[i] = RY_TAKE(a, (rows * h), float);
+    for (int i = 0; i < 2; i++) net->dheads[i] = RY_TAKE(a, (rows * h), float);
+    net->dh = RY_TAKE(a, (rows * h), float);
+    net->dscaled = RY_TAKE(a, (rows * h), float);
+    net->wide = RY_TAKE(a, (rows * ry_net_row(net, max_size(3 * C, net->config.mlp_dim))), float);
+    net->parts = RY_TAKE(a, (ry_layernorm_grad_blocks(rows) * 2 * C), float);
 }
 
 static void lay_out_ends(ry_arena *a, ry_net *net)
@@ -181,22 +181,22 @@ static void lay_out_ends(ry_arena *a, ry_net *net)
     const size_t B = net->max_batch, P = net->n_patches, h = ry_net_row(net, c->dim);
     const size_t feature_rows = ry_net_final_features(net) ? whole_tiles(B * P) : 0;
     const size_t tap_rows = net->n_taps ? net->max_rows : 0;
-    net->patches = RY_TAKE(a, float, (B * P * 3 * c->patch_size * c->patch_size));
-    net->pooled_x = RY_TAKE(a, float, (B * c->dim));
+    net->patches = RY_TAKE(a, (B * P * 3 * c->patch_size * c->patch_size), float);
+    net->pooled_x = RY_TAKE(a, (B * c->dim), float);
     for (int k = 0; k < 2; k++) {
-        net->pooled[k] = RY_TAKE(a, float, (B * h));
-        net->dpooled[k] = RY_TAKE(a, float, (B * h));
+        net->pooled[k] = RY_TAKE(a, (B * h), float);
+        net->dpooled[k] = RY_TAKE(a, (B * h), float);
     }
-    net->feature_in = RY_TAKE(a, float, (feature_rows * h));
-    net->features = RY_TAKE(a, float, (feature_rows * net->feature_dim));
-    net->dfeatures = RY_TAKE(a, float, (max_size(feature_rows, tap_rows) * net->feature_dim));
+    net->feature_in = RY_TAKE(a, (feature_rows * h), float);
+    net->features = RY_TAKE(a, (feature_rows * net->feature_dim), float);
+    net->dfeatures = RY_TAKE(a, (max_size(feature_rows, tap_rows) * net->feature_dim), float);
     for (uint32_t i = 0; i < net->n_taps; i++) {
-        if (!net->direct) net->taps[i].in = RY_TAKE(a, float, (tap_rows * h));
-        net->taps[i].rows = RY_TAKE(a, float, (tap_rows * net->feature_dim));
-        net->taps[i].token = RY_TAKE(a, uint32_t, (B * net->n_tokens));
+        if (!net->direct) net->taps[i].in = RY_TAKE(a, (tap_rows * h), float);
+        net->taps[i].rows = RY_TAKE(a, (tap_rows * net->feature_dim), float);
+        net->taps[i].token = RY_TAKE(a, (B * net->n_tokens), uint32_t);
     }
-    net->feature_patch = RY_TAKE(a, uint32_t, feature_rows);
-    net->prefix_rows = RY_TAKE(a, uint32_t, c->n_prefix);
+    net->feature_patch = RY_TAKE(a, feature_rows, uint32_t);
+    net->prefix_rows = RY_TAKE(a, c->n_prefix, uint32_t);
 }
 
 static void lay_out_cuts(ry_arena *a, ry_net *net)
@@ -204,14 +204,14 @@ static void lay_out_cuts(ry_arena *a, ry_net *net)
     const size_t B = net->max_batch, N = net->n_tokens;
     const size_t sets = 2 * (size_t)net->config.n_heads; /* of the statistic that needs most */
     const size_t blocks = ry_attention_blocks(N, net->kernels.attention_rows);
-    net->class_row = RY_TAKE(a, float, (B * N));
-    net->columns = RY_TAKE(a, float, (B * N));
-    net->column_parts = RY_TAKE(a, double, (B * N * blocks * sets));
-    uint8_t *rescued = RY_TAKE(a, uint8_t, (B * N)); /* not read: one for all blocks */
+    net->class_row = RY_TAKE(a, (B * N), float);
+    net->columns = RY_TAKE(a, (B * N), float);
+    net->column_parts = RY_TAKE(a, (B * N * blocks * sets), double);
+    uint8_t *rescued = RY_TAKE(a, (B * N), uint8_t); /* not read: one for all blocks */
     for (uint32_t i = 0; i < net->config.n_blocks; i++) net->blocks[i].cut.rescued = rescued;
-    net->dweight = RY_TAKE(a, float, (B * N));
-    net->dmean = RY_TAKE(a, float, (max_size(B, net->team.n_threads) * N * N));
-    net->image_keys = RY_TAKE(a, uint64_t, B);
+    net->dweight = RY_TAKE(a, (B * N), float);
+    net->dmean = RY_TAKE(a, (max_size(B, net->team.n_threads) * N * N), float);
+    net->image_keys = RY_TAKE(a, B, uint64_t);
 }
 
 /* Each thread has space for the kernel that needs most and, after it, for the queries and keys of
@@ -224,8 +224,8 @@ static void lay_out_scratch(ry_arena *a, ry_net *net)
     most = max_size(most, ry_outer_scratch());
     net->matrix_scratch = (most + 15) / 16 * 16; /* whole cache lines */
     net->scratch_each = (net->matrix_scratch + max_size(3 * N * d, net->config.dim) + 15) / 16 * 16;
-    net->scratch = RY_TAKE(a, float, (net->team.n_threads * net->scratch_each));
-    net->team.tickets = RY_TAKE(a, ry_ticket, net->team.n_tickets);
+    net->scratch = RY_TAKE(a, (net->team.n_threads * net->scratch_each), float);
+    net->team.tickets = RY_TAKE(a, net->team.n_tickets, ry_ticket);
 }
 
 /* The order and the sizes of all buffers. */
@@ -235,10 +235,10 @@ static void lay_out(ry_arena *a, ry_net *net)
     const size_t rows = net->max_rows;
     for (uint32_t i = 0; i < L; i++) lay_out_block(a, net, &net->blocks[i]);
     for (uint32_t i = 0; i <= L; i++) lay_out_tokens(a, net, &net->tokens[i]);
-    net->pre = RY_TAKE(a, float, (rows * net->config.dim));
-    net->h = RY_TAKE(a, float, (rows * ry_net_row(net, net->config.dim)));
-    net->g = RY_TAKE(a, float, (rows * ry_net_row(net, net->config.mlp_dim)));
-    net->team.low = RY_TAKE(a, uint8_t, low_bytes(net, rows));
+    net->pre = RY_TAKE(a, (rows * net->config.dim), float);
+    net->h = RY_TAKE(a, (rows * ry_net_row(net, net->config.dim)), float);
+    net->g = RY_TAKE(a, (rows * ry_net_row(net, net->config.mlp_dim)), float);
+    net->team.low = RY_TAKE(a, low_bytes(net, rows), uint8_t);
     lay_out_gradients(a, net);
     lay_out_ends(a, net);
     lay_out_cuts(a, net);

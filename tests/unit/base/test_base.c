@@ -87,16 +87,16 @@ static void test_arena(void **state)
 {
     (void)state;
     ry_arena measure = {NULL, 0, 0, 0};
-    assert_null(RY_TAKE(&measure, float, 3));
-    assert_null(RY_TAKE(&measure, char, 65));
+    assert_null(RY_TAKE(&measure, 3, float));
+    assert_null(RY_TAKE(&measure, 65, char));
     assert_int_equal(measure.used, 64 + 128);
     assert_int_equal(measure.overflow, 0);
     unsigned char *block = ry_alloc(NULL, measure.used, 1);
     ry_arena bind = {block, 0, measure.used, 0};
-    assert_ptr_equal(RY_TAKE(&bind, float, 3), block);
-    assert_ptr_equal(RY_TAKE(&bind, char, 65), block + 64);
+    assert_ptr_equal(RY_TAKE(&bind, 3, float), block);
+    assert_ptr_equal(RY_TAKE(&bind, 65, char), block + 64);
     assert_int_equal(bind.overflow, 0);
-    assert_null(RY_TAKE(&bind, char, 1));
+    assert_null(RY_TAKE(&bind, 1, char));
     assert_int_equal(bind.overflow, 1);
     ry_free(NULL, block);
     ry_arena huge = {NULL, 0, 0, 0};
