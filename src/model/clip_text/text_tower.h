@@ -41,7 +41,7 @@ renyi_status ry_text_load(ry_text *out, const ry_text_config *config, const ry_c
                           renyi_error *err) RENYI_CHECK;
 void ry_text_free(ry_text *t, const renyi_allocator *al); /* any partly built state */
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------- */
 
 /* 1 if the token embedding of a known layout is among the tensors, else 0. */
 int ry_text_naming_find(ry_tensor_naming *out, const ry_tensors *set);

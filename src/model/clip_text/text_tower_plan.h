@@ -11,7 +11,7 @@
 #include "model/clip_text/text_tower.h"
 #include "model/vit/vit_plan.h" /* ry_block_ops */
 
-/* ---- packing --------------------------------------------------------------------------------- */
+/* ---- packing ------------------------------------------------------------------------------- */
 
 /* A text from the caller. */
 typedef struct ry_text_line {
@@ -44,7 +44,7 @@ void ry_text_sort(ry_text_line *lines, size_t n);
 /* Fills the pass with the first of n sorted texts; returns how many fit, at least one. */
 size_t ry_text_pack(ry_text_pass *p, const ry_text_line *lines, size_t n);
 
-/* ---- plan ------------------------------------------------------------------------------------ */
+/* ---- plan ---------------------------------------------------------------------------------- */
 
 typedef struct ry_text_plan {
     const ry_text *text;

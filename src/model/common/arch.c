@@ -1,12 +1,12 @@
-/* arch.c - see arch.h.
+/* arch.c - reads and writes names of architectures, such as "deit_base_distilled_patch16_384".
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/arch.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Beside each the width and depth of the text tower of a CLIP of that size, whose heads are 64 wide
- * and whose embeddings are as wide as it: base and large are OpenAI's, huge is LAION's. */
+/* text_dim and text_blocks: the text tower of a CLIP of that size. Its heads are 64 wide, and its
+ * embeddings as wide as the tower. base and large are OpenAI's, huge is LAION's. */
 static const struct size {
     const char *name;
     uint32_t dim, n_blocks, n_heads, text_dim, text_blocks;
@@ -29,11 +29,11 @@ const char *ry_arch_allowed(void)
            "(input side, a multiple of the patch)";
 }
 
-/* Step over `word` when it stands at *at. */
-static int skip(const char **at, const char *word)
+/* 1 if `text` is at *at, which is then moved behind it. */
+static int skip_text(const char **at, const char *text)
 {
-    const size_t n = strlen(word);
-    if (strncmp(*at, word, n) != 0) return 0;
+    const size_t n = strlen(text);
+    if (strncmp(*at, text, n) != 0) return 0;
     *at += n;
     return 1;
 }
@@ -51,7 +51,7 @@ static int skip_number(const char **at, uint32_t *out)
 static int skip_size(const char **at, ry_arch *out)
 {
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        if (!skip(at, sizes[i].name)) continue;
+        if (!skip_text(at, sizes[i].name)) continue;
         out->dim = sizes[i].dim;
         out->n_blocks = sizes[i].n_blocks;
         out->n_heads = sizes[i].n_heads;
@@ -75,19 +75,19 @@ static int is_known_patch(uint32_t patch)
 int ry_arch_parse(ry_arch *out, const char *name)
 {
     *out = (ry_arch){0};
-    out->is_clip = skip(&name, "clip_");
-    out->is_deit = !out->is_clip && skip(&name, "deit_");
-    if (!out->is_deit && !skip(&name, "vit_")) return 0;
+    out->is_clip = skip_text(&name, "clip_");
+    out->is_deit = !out->is_clip && skip_text(&name, "deit_");
+    if (!out->is_deit && !skip_text(&name, "vit_")) return 0;
     if (!skip_size(&name, out)) return 0;
-    out->n_prefix = !out->is_clip && skip(&name, "_distilled") ? 2 : 1;
-    if (!skip(&name, "_patch") || !skip_number(&name, &out->patch_size)) return 0;
-    if (!out->is_clip && out->n_prefix == 1 && skip(&name, "_gap")) out->n_prefix = 0;
-    if (!skip(&name, "_") || !skip_number(&name, &out->image_size)) return 0;
+    out->n_prefix = !out->is_clip && skip_text(&name, "_distilled") ? 2 : 1;
+    if (!skip_text(&name, "_patch") || !skip_number(&name, &out->patch_size)) return 0;
+    if (!out->is_clip && out->n_prefix == 1 && skip_text(&name, "_gap")) out->n_prefix = 0;
+    if (!skip_text(&name, "_") || !skip_number(&name, &out->image_size)) return 0;
     return *name == '\0' && is_known_patch(out->patch_size) &&
            out->image_size % out->patch_size == 0;
 }
 
-void ry_arch_write(char *out, size_t room, const ry_arch *a)
+void ry_arch_write(char *out, size_t capacity, const ry_arch *a)
 {
     char unusual[48];
     const char *size = unusual;
@@ -97,8 +97,9 @@ void ry_arch_write(char *out, size_t room, const ry_arch *a)
             sizes[i].n_heads == a->n_heads && 4 * a->dim == a->mlp_dim)
             size = sizes[i].name;
     const char *family = a->is_clip ? "clip_vit" : a->is_deit ? "deit" : "vit";
-    snprintf(out, room, "%s_%s%s_patch%u%s_%u", family, size, a->n_prefix == 2 ? "_distilled" : "",
-             a->patch_size, a->n_prefix ? "" : "_gap", a->image_size);
+    snprintf(out, capacity, "%s_%s%s_patch%u%s_%u", family, size,
+             a->n_prefix == 2 ? "_distilled" : "", a->patch_size, a->n_prefix ? "" : "_gap",
+             a->image_size);
 }
 
 uint32_t ry_arch_heads(uint32_t dim)

@@ -33,7 +33,7 @@ void ry_runner_rewind(ry_runner *r)
     r->next = 0;
 }
 
-/* ---- products ------------------------------------------------------------------------------- */
+/* ---- products ------------------------------------------------------------------------------ */
 
 void ry_runner_convert(const ry_runner *r, const ry_linear_op *op, size_t t, ry_extent run,
                        const float *x)
@@ -60,7 +60,7 @@ void ry_runner_linear(ry_runner *r, const ry_linear_op *op, ry_extent run, const
     ry_runner_product(r, op, run, x, y);
 }
 
-/* ---- norms ---------------------------------------------------------------------------------- */
+/* ---- norms --------------------------------------------------------------------------------- */
 
 void ry_runner_norm(ry_runner *r, const ry_norm *n, ry_extent run, const float *x, float *h,
                     size_t h_row, const ry_linear_op *next)

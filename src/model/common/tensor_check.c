@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- list of faults -------------------------------------------------------------------------- */
+/* ---- list of faults ------------------------------------------------------------------------ */
 
 enum {
-    FAULTS_MAX = 300,              /* bytes of a list; the message has room for a path beside it */
+    FAULTS_MAX = 300,              /* bytes of a list; leaves space for a path in the message */
     FAULTS_TEXT = FAULTS_MAX + 32, /* with "and 3 more" */
     FAULT_MAX = 288                /* one name and two shapes */
 };
@@ -57,7 +57,7 @@ static const char *write_faults(const fault_list *l, char out[FAULTS_TEXT])
     return out;
 }
 
-/* ---- extents --------------------------------------------------------------------------------- */
+/* ---- extents ------------------------------------------------------------------------------- */
 
 void ry_vit_extents(uint64_t out[RY_X_COUNT], const ry_vit_config *c)
 {
@@ -175,7 +175,7 @@ renyi_status ry_vit_not_found(const ry_tensors *set, renyi_error *err)
                    found.count ? write_faults(&found, text) : "no tensors at all");
 }
 
-/* ---- every tensor in its place ------------------------------------------------------------- */
+/* ---- names, shapes and types --------------------------------------------------------------- */
 
 /* "[384, ?, 3]" */
 static void shape_text(char out[96], const uint64_t *shape, uint32_t n_dims)

@@ -89,7 +89,7 @@ typedef enum ry_tensor_extent {
     RY_X_COUNT
 } ry_tensor_extent;
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------------------------- */
 
 typedef struct ry_tensor_name {
     ry_tensor_role role;
@@ -117,7 +117,7 @@ extern const ry_tensor_layout ry_vit_layouts[RY_N_LAYOUTS];
 /* Prefix of tensors that only training reads. */
 #define RY_TRAINING_PREFIX "training."
 
-/* ---- naming of one checkpoint ---------------------------------------------------------------- */
+/* ---- naming of one checkpoint -------------------------------------------------------------- */
 
 enum { RY_NAME_MAX = 192, RY_PREFIX_MAX = 64, RY_MAX_BLOCKS = 1024 };
 
@@ -172,8 +172,7 @@ void ry_tensor_names_each(const ry_tensor_naming *n, ry_tensor_name_visitor visi
 const ry_tensor *ry_tensor_of_role(const ry_tensor_naming *n, const ry_tensors *set,
                                    ry_tensor_role role, uint32_t block);
 
-/* ---- checks (tensor_check.c) ------------------------------------------------------------------
- */
+/* ---- checks (tensor_check.c) --------------------------------------------------------------- */
 
 /* The extents of a ViT with this configuration. */
 void ry_vit_extents(uint64_t out[RY_X_COUNT], const ry_vit_config *config);

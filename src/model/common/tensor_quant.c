@@ -46,7 +46,7 @@ const ry_tensor *ry_quant_part_weight(const ry_tensor_naming *n, const char *nam
     return NULL;
 }
 
-/* ---- what the metadata says ----------------------------------------------------------------- */
+/* ---- what the metadata says ---------------------------------------------------------------- */
 
 /* The scheme in the metadata, or NULL; owned by the caller. */
 static renyi_status read_scheme(json_t **out, const ry_tensors *set, renyi_error *err)
@@ -114,7 +114,7 @@ static float read_float(const ry_tensor *t, size_t i)
     return x;
 }
 
-/* out [out, in] = the floats that an I8 weight stands for. Names and shapes have been checked. */
+/* out [out, in] = the float values of an I8 weight. Names and shapes have been checked. */
 static renyi_status dequantize(float *out, const ry_tensor *weight, const ry_tensors *set,
                                renyi_error *err)
 {
@@ -127,7 +127,7 @@ static renyi_status dequantize(float *out, const ry_tensor *weight, const ry_ten
         if (!(scale >= 0.0f && scale <= FLT_MAX / 127.0f))
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
                            "tensor '%.120s' holds %g at element %zu; a finite number from 0 on "
-                           "wanted: " RY_QUANTIZE_AGAIN,
+                           "expected: " RY_QUANTIZE_AGAIN,
                            scales->name, (double)scale, j);
         for (size_t k = 0; k < n_in; k++) {
             out[k] = scale * (float)q[k];
@@ -136,7 +136,7 @@ static renyi_status dequantize(float *out, const ry_tensor *weight, const ry_ten
         if (least == INT8_MIN)
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
                            "tensor '%.120s' holds -128 in channel %zu; -127 to 127 "
-                           "wanted: " RY_QUANTIZE_AGAIN,
+                           "expected: " RY_QUANTIZE_AGAIN,
                            weight->name, j);
     }
     return RENYI_OK;
@@ -167,8 +167,8 @@ renyi_status ry_tensor_read(float *out, const ry_tensor *t, const ry_tensors *se
     const size_t bad = first_not_finite(out, n);
     if (bad == n) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "tensor '%.120s' holds %s at element %zu of %zu; finite weights wanted", t->name,
-                   isnan(out[bad]) ? "NaN" : "infinity", bad, n);
+                   "tensor '%.120s' holds %s at element %zu of %zu; finite weights expected",
+                   t->name, isnan(out[bad]) ? "NaN" : "infinity", bad, n);
 }
 
 int ry_quant_scales(float *out, const ry_tensor *weight, const ry_tensors *set)
@@ -189,6 +189,6 @@ renyi_status ry_quant_input_range(ry_quant_range *out, int *has, const ry_tensor
     if (out->low < out->high && isfinite(out->high - out->low)) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
                    "tensor '%.120s' holds %g and %g; a low end below a high end, both finite, "
-                   "wanted: " RY_QUANTIZE_AGAIN,
+                   "expected: " RY_QUANTIZE_AGAIN,
                    t->name, (double)out->low, (double)out->high);
 }

@@ -128,8 +128,7 @@ renyi_status ry_loader_linear(ry_loader *ld, const ry_linear_source *s, ry_linea
     return ry_linear_update(*out, w, 1, has_bias ? bias : NULL, ld->err);
 }
 
-/* ---- one matrix, some rows at a time ----------------------------------------------------------
- */
+/* ---- one matrix, some rows at a time ------------------------------------------------------- */
 
 /* Rows first .. first + count - 1 of a tensor [rows, n_in] */
 static renyi_status read_slice(const ry_tensor *t, size_t first, size_t count, float *to,
@@ -144,7 +143,7 @@ static renyi_status read_slice(const ry_tensor *t, size_t first, size_t count, f
     for (size_t i = 0; i < count * n_in; i++)
         if (!isfinite(to[i]))
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "tensor '%.120s' holds %s in row %zu; finite weights wanted", t->name,
+                           "tensor '%.120s' holds %s in row %zu; finite weights expected", t->name,
                            isnan(to[i]) ? "NaN" : "infinity", first + i / n_in);
     return RENYI_OK;
 }
@@ -264,7 +263,7 @@ void ry_block_weights_free(ry_block_weights *b, const renyi_allocator *al)
     }
 }
 
-/* ---- token embeddings ------------------------------------------------------------------------ */
+/* ---- token embeddings ---------------------------------------------------------------------- */
 
 static renyi_status check_table(ry_loader *ld, const ry_tensor *t, size_t piece_floats)
 {
@@ -280,7 +279,7 @@ static renyi_status check_table(ry_loader *ld, const ry_tensor *t, size_t piece_
             if (!isfinite(ld->scratch[i]))
                 return ry_fail(ld->err, RENYI_ERR_FORMAT, -1,
                                "tensor '%.120s' holds %s at element %zu of %zu; finite weights "
-                               "wanted",
+                               "expected",
                                t->name, isnan(ld->scratch[i]) ? "NaN" : "infinity", at + i, n);
     }
     return RENYI_OK;

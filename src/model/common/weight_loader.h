@@ -22,7 +22,7 @@ typedef struct ry_loader {
 renyi_status ry_loader_begin(ry_loader *ld, size_t scratch_floats) RENYI_CHECK;
 void ry_loader_end(ry_loader *ld);
 
-/* ---- tensors --------------------------------------------------------------------------------- */
+/* ---- tensors ------------------------------------------------------------------------------- */
 
 /* The tensor of a role; NULL if there is none. */
 const ry_tensor *ry_loader_find(const ry_loader *ld, ry_tensor_role role, uint32_t block);
@@ -37,7 +37,7 @@ renyi_status ry_loader_finished(ry_loader *ld, const ry_tensor *t) RENYI_CHECK;
 renyi_status ry_loader_vector(ry_loader *ld, ry_tensor_role role, uint32_t block,
                               float **out) RENYI_CHECK;
 
-/* ---- matrices -------------------------------------------------------------------------------- */
+/* ---- matrices ------------------------------------------------------------------------------ */
 
 /* The weights and biases of a linear: one pair, or up to three stacked (q, k, v). */
 typedef struct ry_linear_source {
@@ -68,7 +68,7 @@ typedef struct ry_parts {
 renyi_status ry_parts_rows(const ry_parts *p, size_t first, size_t count, float *to,
                            renyi_error *err) RENYI_CHECK;
 
-/* ---- blocks ---------------------------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------------------------- */
 
 /* What all blocks of a tower have in common. */
 typedef struct ry_block_shape {
@@ -83,7 +83,7 @@ renyi_status ry_loader_block(ry_loader *ld, const ry_block_shape *c, uint32_t i,
 size_t ry_loader_block_floats(size_t dim, size_t mlp_dim);                  /* of scratch */
 void ry_block_weights_free(ry_block_weights *b, const renyi_allocator *al); /* partly built too */
 
-/* ---- token embeddings ------------------------------------------------------------------------ */
+/* ---- token embeddings ---------------------------------------------------------------------- */
 
 /* *out [vocab, width]: a copy of RY_TOKEN_EMBED in the type of the file, with an empty name. It is
  * not converted: F16 and BF16 take half the memory, and a pass reads only a few rows. All of it

@@ -13,23 +13,23 @@
 
 #define AGAIN "; make the file again with 'renyi quantize'"
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------- */
 
 /* clang-format off: a table reads by columns */
-#define NAMES(body, layer, head)                                                          \
-    {RY_TOKEN_EMBED, RY_GROUP_CORE, body "embed_tokens.weight", {RY_X_VOCAB, RY_X_DIM}},  \
-        {RY_NORM1_W, RY_GROUP_CORE, layer "input_layernorm.weight", {RY_X_DIM}},          \
-        {RY_Q_W, RY_GROUP_CORE, layer "self_attn.q_proj.weight", {RY_X_Q, RY_X_DIM}},     \
-        {RY_K_W, RY_GROUP_CORE, layer "self_attn.k_proj.weight", {RY_X_KV, RY_X_DIM}},    \
-        {RY_V_W, RY_GROUP_CORE, layer "self_attn.v_proj.weight", {RY_X_KV, RY_X_DIM}},    \
-        {RY_PROJ_W, RY_GROUP_CORE, layer "self_attn.o_proj.weight", {RY_X_DIM, RY_X_Q}},  \
-        {RY_NORM2_W, RY_GROUP_CORE, layer "post_attention_layernorm.weight", {RY_X_DIM}}, \
-        {RY_FC1_W, RY_GROUP_CORE, layer "mlp.gate_proj.weight", {RY_X_MLP, RY_X_DIM}},    \
-        {RY_UP_W, RY_GROUP_CORE, layer "mlp.up_proj.weight", {RY_X_MLP, RY_X_DIM}},       \
-        {RY_FC2_W, RY_GROUP_CORE, layer "mlp.down_proj.weight", {RY_X_DIM, RY_X_MLP}},    \
-        {RY_NORM_W, RY_GROUP_CORE, body "norm.weight", {RY_X_DIM}},                       \
-    {                                                                                     \
-        RY_HEAD_W, RY_GROUP_HEAD, head "lm_head.weight", { RY_X_VOCAB, RY_X_DIM }         \
+#define NAMES(prefix, layer, head)                                                         \
+    {RY_TOKEN_EMBED, RY_GROUP_CORE, prefix "embed_tokens.weight", {RY_X_VOCAB, RY_X_DIM}}, \
+        {RY_NORM1_W, RY_GROUP_CORE, layer "input_layernorm.weight", {RY_X_DIM}},           \
+        {RY_Q_W, RY_GROUP_CORE, layer "self_attn.q_proj.weight", {RY_X_Q, RY_X_DIM}},      \
+        {RY_K_W, RY_GROUP_CORE, layer "self_attn.k_proj.weight", {RY_X_KV, RY_X_DIM}},     \
+        {RY_V_W, RY_GROUP_CORE, layer "self_attn.v_proj.weight", {RY_X_KV, RY_X_DIM}},     \
+        {RY_PROJ_W, RY_GROUP_CORE, layer "self_attn.o_proj.weight", {RY_X_DIM, RY_X_Q}},   \
+        {RY_NORM2_W, RY_GROUP_CORE, layer "post_attention_layernorm.weight", {RY_X_DIM}},  \
+        {RY_FC1_W, RY_GROUP_CORE, layer "mlp.gate_proj.weight", {RY_X_MLP, RY_X_DIM}},     \
+        {RY_UP_W, RY_GROUP_CORE, layer "mlp.up_proj.weight", {RY_X_MLP, RY_X_DIM}},        \
+        {RY_FC2_W, RY_GROUP_CORE, layer "mlp.down_proj.weight", {RY_X_DIM, RY_X_MLP}},     \
+        {RY_NORM_W, RY_GROUP_CORE, prefix "norm.weight", {RY_X_DIM}},                      \
+    {                                                                                      \
+        RY_HEAD_W, RY_GROUP_HEAD, head "lm_head.weight", { RY_X_VOCAB, RY_X_DIM }          \
     }
 
 static const ry_tensor_name inside_names[] = {
@@ -115,7 +115,7 @@ void ry_llama_extents(uint64_t out[RY_X_COUNT], const ry_llama_config *c)
     out[RY_X_KV] = ry_llama_kv(c);
 }
 
-/* ---- sizes, from the configuration alone ----------------------------------------------------- */
+/* ---- sizes, from the configuration alone --------------------------------------------------- */
 
 ry_matrix_shape ry_llama_shape(const ry_llama_config *c, ry_llama_matrix which)
 {
@@ -145,7 +145,7 @@ uint64_t ry_llama_params(const ry_llama_config *c)
         const ry_matrix_shape s = ry_llama_shape(c, (ry_llama_matrix)i);
         n += matrix_count(c, (ry_llama_matrix)i) * s.n_out * s.n_in;
     }
-    return c->tied ? n : n + (uint64_t)c->vocab * c->dim; /* the table of tokens */
+    return c->tied ? n : n + (uint64_t)c->vocab * c->dim; /* the token table */
 }
 
 /* The last panel is padded. */
@@ -166,7 +166,7 @@ uint64_t ry_llama_bytes(const ry_llama_config *c, renyi_dtype dtype, uint64_t ta
     return bytes;
 }
 
-/* ---- packed matrices ------------------------------------------------------------------------- */
+/* ---- packed matrices ----------------------------------------------------------------------- */
 
 static void write_stored_name(char out[RY_NAME_MAX], ry_llama_matrix which, uint32_t layer,
                               ry_stored_part part)
@@ -221,7 +221,7 @@ static renyi_status check_stored_tensor(const ry_llama_config *c, const ry_tenso
         return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
                    "tensor '%s' is %s of %u dimensions [%" PRIu64 ", %" PRIu64 "]; %s [%" PRIu64
-                   ", %" PRIu64 "] wanted for %s" AGAIN,
+                   ", %" PRIu64 "] expected for %s" AGAIN,
                    name, ry_dtype_name(t->dtype), t->n_dims, t->shape[0],
                    t->n_dims > 1 ? t->shape[1] : 0, ry_dtype_name(want.dtype), want.shape[0],
                    want.shape[1], c->stored == RENYI_DTYPE_INT4 ? "int4" : "int8");
@@ -248,9 +248,10 @@ static renyi_status read_columns(float *out, const ry_tensor *t, renyi_error *er
     RY_TRY(ry_tensor_to_f32(t, out, err));
     for (size_t i = 0; i < n; i++)
         if (!isfinite(out[i]))
-            return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "tensor '%.120s' holds %s at element %zu of %zu; finite numbers wanted",
-                           t->name, isnan(out[i]) ? "NaN" : "infinity", i, n);
+            return ry_fail(
+                err, RENYI_ERR_FORMAT, -1,
+                "tensor '%.120s' holds %s at element %zu of %zu; finite numbers expected", t->name,
+                isnan(out[i]) ? "NaN" : "infinity", i, n);
     return RENYI_OK;
 }
 

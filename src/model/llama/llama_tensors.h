@@ -18,7 +18,7 @@
 #include "model/common/tensor_names.h"
 #include "model/llama/llama.h"
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------- */
 
 /* Prefix of names in a file with packed matrices, and the name of its layout. */
 #define RY_STORED "renyi_lm."
@@ -34,7 +34,7 @@ ry_tensor_naming ry_llama_naming(const char *layout, uint32_t n_layers);
 /* The extents of a model with this configuration. */
 void ry_llama_extents(uint64_t out[RY_X_COUNT], const ry_llama_config *c);
 
-/* ---- matrices -------------------------------------------------------------------------------- */
+/* ---- matrices ------------------------------------------------------------------------------ */
 
 typedef enum ry_llama_matrix {
     RY_LLAMA_QKV,
@@ -50,7 +50,7 @@ typedef struct ry_matrix_shape {
 } ry_matrix_shape;
 ry_matrix_shape ry_llama_shape(const ry_llama_config *c, ry_llama_matrix which);
 
-/* ---- packed matrices ------------------------------------------------------------------------- */
+/* ---- packed matrices ----------------------------------------------------------------------- */
 
 typedef enum ry_stored_part {
     RY_STORED_PANELS,

@@ -47,7 +47,7 @@ renyi_status ry_visual_load(ry_visual *out, const ry_visual_config *config,
                             renyi_dtype dtype, renyi_error *err) RENYI_CHECK;
 void ry_visual_free(ry_visual *v, const renyi_allocator *al); /* any partly built state */
 
-/* ---- tensors of the visual side -------------------------------------------------------------- */
+/* ---- tensors of the visual side ------------------------------------------------------------ */
 
 /* The image tower as a checkpoint of its own: only its tensors, and its part of the config. Borrows
  * from the source; `tensors` is its own if `owned`. */

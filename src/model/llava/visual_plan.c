@@ -11,7 +11,7 @@
  * a conversion. test_runner.c checks that no pass needs more. */
 enum { STEPS = 4 };
 
-/* ---- plan ------------------------------------------------------------------------------------ */
+/* ---- plan ---------------------------------------------------------------------------------- */
 
 /* Bytes of the converted rows of any product; N: tokens of the attention, or 0. */
 static size_t low_bytes(const ry_visual_plan *p, size_t N)
@@ -149,8 +149,7 @@ renyi_status ry_visual_tower(ry_visual_plan *p, const ry_vit_input *in)
     return ry_vit_forward(p->tower, &mine, p->class_token);
 }
 
-/* ---- after the tower ---------------------------------------------------------------------------
- */
+/* ---- after the tower ----------------------------------------------------------------------- */
 
 typedef struct job {
     ry_visual_plan *p;

@@ -38,7 +38,7 @@ static const renyi_preprocess clip = {0,
                                       {0.26862954, 0.26130258, 0.27577711}};
 static const renyi_preprocess hf_vit = {0, RENYI_CROP_SQUASH, RENYI_BILINEAR, 1.0, HALF, HALF};
 
-/* A name in a config and the value it stands for. */
+/* A name in a config and the value it means. */
 typedef struct named_value {
     const char *name;
     int value;
@@ -71,10 +71,10 @@ static renyi_status check_mean_std(const renyi_preprocess *p, const char *file,
 {
     for (int c = 0; c < 3; c++) {
         if (!(fabs(p->mean[c]) <= 1e3))
-            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: %s[%d] is %g; within +-1000 wanted",
+            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: %s[%d] is %g; within +-1000 expected",
                            file, mean_key, c, p->mean[c]);
         if (!(p->std[c] >= 1e-6 && p->std[c] <= 1e6))
-            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: %s[%d] is %g; above 0 wanted", file,
+            return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: %s[%d] is %g; above 0 expected", file,
                            std_key, c, p->std[c]);
     }
     return RENYI_OK;
@@ -110,7 +110,7 @@ static renyi_status read_timm(renyi_preprocess *p, const json_t *cfg, renyi_erro
     p->crop_mode = (renyi_crop_mode)crop;
     if (!(p->crop_pct > 0.0 && p->crop_pct <= 1.0))
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       TIMM_FILE ": crop_pct is %g; 0 < crop_pct <= 1 wanted", p->crop_pct);
+                       TIMM_FILE ": crop_pct is %g; 0 < crop_pct <= 1 expected", p->crop_pct);
     return check_mean_std(p, TIMM_FILE, "mean", "std", err);
 }
 
@@ -143,7 +143,7 @@ static renyi_status read_hf_size(hf_size *out, const json_t *cfg, const char *ke
                            key, side, width);
     }
     if (side < 1 || side > MAX_SIDE)
-        return ry_fail(err, RENYI_ERR_FORMAT, -1, HF_FILE ": %s is %u; 1 to %d wanted", key, side,
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, HF_FILE ": %s is %u; 1 to %d expected", key, side,
                        MAX_SIDE);
     out->side = side;
     return RENYI_OK;
@@ -157,8 +157,7 @@ static double crop_share(uint32_t crop, uint32_t resize)
     return share;
 }
 
-/* Missing keys have the defaults of CLIP's processor (keeps the aspect ratio and crops) or ViT's.
- */
+/* Missing keys have the defaults of CLIP's processor (keep the aspect ratio, crop) or ViT's. */
 static renyi_status read_hf_geometry(renyi_preprocess *p, const json_t *cfg, const ry_vit_config *c,
                                      renyi_error *err)
 {

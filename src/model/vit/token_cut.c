@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- rows of each step ----------------------------------------------------------------------- */
+/* ---- rows of each step --------------------------------------------------------------------- */
 
 static ry_block_path path_of(const ry_block_needs *n, int only_prefix_is_read)
 {
@@ -79,7 +79,7 @@ double ry_block_rows_macs(const ry_block_rows *r, const ry_vit_config *config)
            2.0 * r->mlp * C * M + rule;
 }
 
-/* ---- a block of a running pass --------------------------------------------------------------- */
+/* ---- a block of a running pass ------------------------------------------------------------- */
 
 ry_cut ry_block_cut(const ry_block_state *s, size_t image)
 {
@@ -182,7 +182,7 @@ void ry_block_decide(ry_runner *r, const ry_token_hook *hook, const ry_block_sta
     }
 }
 
-/* ---- rows that a cut makes ------------------------------------------------------------------- */
+/* ---- rows that a cut makes ----------------------------------------------------------------- */
 
 size_t ry_token_chunks(uint32_t n_out)
 {

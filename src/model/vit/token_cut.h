@@ -11,8 +11,7 @@
 #include "model/common/runner.h"
 #include "model/vit/vit.h"
 
-/* ---- rows of each step, known before an image is seen; for plans and for costs ----------------
- */
+/* ---- rows of each step, known before an image is seen; for plans and for costs ------------- */
 
 /* The order of a block's steps. Rows that nothing reads are not computed. */
 typedef enum ry_block_path {
@@ -51,7 +50,7 @@ void ry_block_rows_fit(ry_block_rows *r, uint32_t n_prefix, uint32_t in, uint32_
 /* Multiply-accumulates of the matrix products of one block with these rows. */
 double ry_block_rows_macs(const ry_block_rows *r, const ry_vit_config *config);
 
-/* ---- a block of a running pass --------------------------------------------------------------- */
+/* ---- a block of a running pass ------------------------------------------------------------- */
 
 /* Where a pass keeps what the cut of a block reads and writes. Pointers are those of image 0. */
 typedef struct ry_block_state {
@@ -85,7 +84,7 @@ ry_block_view ry_block_view_of(const ry_block_state *s, size_t image);
  * row is then computed here. */
 void ry_block_decide(ry_runner *r, const ry_token_hook *hook, const ry_block_state *s);
 
-/* ---- rows that a cut makes ------------------------------------------------------------------- */
+/* ---- rows that a cut makes ----------------------------------------------------------------- */
 
 /* New rows are made in chunks. Tile t is one chunk of one image. */
 enum { RY_TOKEN_CHUNK = 16 };

@@ -109,7 +109,7 @@ renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_chec
                          renyi_error *err) RENYI_CHECK;
 void ry_vit_free(ry_vit *v, const renyi_allocator *al); /* any partly built state */
 
-/* ---- position embeddings for another grid ---------------------------------------------------- */
+/* ---- position embeddings for another grid -------------------------------------------------- */
 
 /* Both are torch.nn.functional.interpolate(mode="bicubic", align_corners=False). */
 typedef enum ry_pos_filter {

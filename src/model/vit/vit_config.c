@@ -170,7 +170,7 @@ static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, co
     if (!c->n_heads || c->dim % c->n_heads)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        "%u heads, from %s, do not divide the width %u; a " CONFIG_FILE
-                       " with num_attention_heads would tell",
+                       " with num_attention_heads is needed",
                        c->n_heads, source, c->dim);
     return RENYI_OK;
 }
@@ -222,7 +222,7 @@ static renyi_status choose_eps(ry_vit_config *c, const json_t *config, renyi_err
     RY_TRY(ry_json_double(config, "layer_norm_eps", &c->norm_eps, CONFIG_FILE, err));
     if (!(c->norm_eps >= 0.0 && c->norm_eps < 1.0))
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       CONFIG_FILE ": layer_norm_eps is %g; 0 <= layer_norm_eps < 1 wanted",
+                       CONFIG_FILE ": layer_norm_eps is %g; 0 <= layer_norm_eps < 1 expected",
                        c->norm_eps);
     return RENYI_OK;
 }

@@ -44,7 +44,7 @@ ry_block_state ry_run_block_state(const ry_worker *w, uint32_t block)
                             .scratch_each = p->attention_each};
 }
 
-/* ---- anchors --------------------------------------------------------------------------------- */
+/* ---- anchors ------------------------------------------------------------------------------- */
 
 void ry_anchor_enter(ry_worker *w, uint32_t block)
 {
@@ -66,7 +66,7 @@ void ry_anchor_enter(ry_worker *w, uint32_t block)
     w->now.anchored = p->anchored[block];
 }
 
-/* ---- deciding -------------------------------------------------------------------------------- */
+/* ---- deciding ------------------------------------------------------------------------------ */
 
 void ry_cut_decide(ry_worker *w, uint32_t block)
 {
@@ -87,7 +87,7 @@ void ry_cut_decide(ry_worker *w, uint32_t block)
     ry_step_end(&step);
 }
 
-/* ---- reducing -------------------------------------------------------------------------------- */
+/* ---- reducing ------------------------------------------------------------------------------ */
 
 /* Adds the bias that the projections of all members of a fused row would have added: the product
  * adds it once. */

@@ -1,11 +1,19 @@
-/* vit_forward.c - runs the plan of a ViT: patch embedding, blocks of attention and MLP, head.
+/* vit_forward.c - runs the plan of a ViT: patch embedding, blocks of attention and MLP, pooling,
+ * and the output: logits, an embedding, or similarities to the texts of classes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "image/patches.h"
+#include "kernels/rows/rows.h"
 #include "model/vit/vit_run.h"
 
 #include <string.h>
 
-/* ---- steps ----------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------- */
+
+/* `rows` rows of each image. */
+static ry_extent rows_of_each(const ry_worker *w, size_t rows)
+{
+    return (ry_extent){w->r->in->n, rows};
+}
 
 /* Passes the input of the next product to the caller's watch(). */
 static void watch_input(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x)
@@ -15,24 +23,27 @@ static void watch_input(ry_worker *w, const ry_linear_op *op, size_t rows, const
     ry_step step = ry_runner_step(w->run, 1);
     if (w->run->thread == 0) {
         step.mine = 1;
-        in->watch(in->watch_user, op, ry_rows_of_each(w, rows), x);
+        in->watch(in->watch_user, op, rows_of_each(w, rows), x);
     }
     ry_step_end(&step);
 }
 
-void ry_run_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
+/* y = op x, `rows` rows of each image. */
+static void run_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
 {
     watch_input(w, op, rows, x);
-    ry_runner_linear(w->run, op, ry_rows_of_each(w, rows), x, y);
+    ry_runner_linear(w->run, op, rows_of_each(w, rows), x, y);
 }
 
-void ry_run_layernorm(ry_worker *w, float *h, size_t h_row, const float *x, size_t rows,
-                      const float *weight, const float *bias, const ry_linear_op *next)
+/* h [rows, h_row] = LayerNorm of x [rows, C], `rows` rows of each image; h may be x. `next` is the
+ * product that reads h, or NULL. */
+static void run_layernorm(ry_worker *w, float *h, size_t h_row, const float *x, size_t rows,
+                          const float *weight, const float *bias, const ry_linear_op *next)
 {
     const ry_vit_plan *p = w->r->p;
     const ry_norm norm = {&p->kernels, weight, bias, p->vit->config.dim,
                           (float)p->vit->config.norm_eps};
-    ry_runner_norm(w->run, &norm, ry_rows_of_each(w, rows), x, h, h_row, next);
+    ry_runner_norm(w->run, &norm, rows_of_each(w, rows), x, h, h_row, next);
 }
 
 /* y = op(LayerNorm x), with the normalized rows in h. rows: of each image */
@@ -40,15 +51,15 @@ static void norm_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const
                         const float *weight, const float *bias, float *h, float *y)
 {
     const size_t h_row = ry_vit_row(w->r->p, w->r->p->vit->config.dim);
-    ry_run_layernorm(w, h, h_row, x, rows, weight, bias, op);
+    run_layernorm(w, h, h_row, x, rows, weight, bias, op);
     watch_input(w, op, rows, h);
-    ry_runner_product(w->run, op, ry_rows_of_each(w, rows), h, y);
+    ry_runner_product(w->run, op, rows_of_each(w, rows), h, y);
 }
 
-/* ---- patches --------------------------------------------------------------------------------- */
+/* ---- patches ------------------------------------------------------------------------------- */
 
 /* x = [prefix, patches W + b] + positions; normalized in CLIP */
-static void embed(ry_worker *w)
+static void embed_patches(ry_worker *w)
 {
     ry_vit_plan *p = w->r->p;
     const ry_vit_input *in = w->r->in;
@@ -68,13 +79,69 @@ static void embed(ry_worker *w)
             ry_patches_from_chw(rows, in->chw + i * 3 * S * S, c->image_size, c->patch_size);
     }
     ry_step_end(&step);
-    ry_run_linear(w, p->patch_embed, P, p->wide,
-                  p->x[0] + c->n_prefix * C); /* adds to the positions */
+    run_linear(w, p->patch_embed, P, p->wide,
+               p->x[0] + c->n_prefix * C); /* adds to the positions */
     if (p->vit->pre_norm_w)
-        ry_run_layernorm(w, p->x[0], C, p->x[0], N, p->vit->pre_norm_w, p->vit->pre_norm_b, NULL);
+        run_layernorm(w, p->x[0], C, p->x[0], N, p->vit->pre_norm_w, p->vit->pre_norm_b, NULL);
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------- */
+/* ---- pooling ------------------------------------------------------------------------------- */
+
+/* pooled_x = the class (and distillation) rows of every image */
+static void gather_prefix(ry_worker *w, size_t n_tokens)
+{
+    const ry_vit_plan *p = w->r->p;
+    const size_t K = p->vit->config.n_prefix, row = p->vit->config.dim;
+    const float *from = ry_tokens(w);
+    ry_step step = ry_runner_step(w->run, w->r->in->n);
+    for (size_t i; ry_step_next(&step, &i);)
+        memcpy(p->pooled_x + i * K * row, from + i * n_tokens * row, K * row * sizeof(float));
+    ry_step_end(&step);
+}
+
+/* The mean of the patch rows of every image after the last block: to [B, row] from rows
+ * [B, n_tokens, row]. A merged token counts as often as the patches it stands for, so the mean is
+ * sum(size x) / sum(size), as in "Token Merging: Your ViT But Faster" for MAE; a fused one counts
+ * once. */
+static void pool_mean(ry_worker *w, float *to, const float *rows, size_t row, size_t n_tokens)
+{
+    const ry_vit_plan *p = w->r->p;
+    const ry_vit_config *c = &p->vit->config;
+    const ry_block_rows *last = &p->rows[c->n_blocks - 1];
+    const int sized = last->sized || last->needs.sizes;
+    enum { COLUMNS = 256 }; /* of a tile */
+    const size_t tiles = (c->dim + COLUMNS - 1) / COLUMNS;
+
+    ry_step step = ry_runner_step(w->run, w->r->in->n * tiles);
+    for (size_t t; ry_step_next(&step, &t);) {
+        const size_t image = t / tiles, at = t % tiles * COLUMNS;
+        const size_t width = c->dim - at < COLUMNS ? c->dim - at : COLUMNS;
+        const float *sizes = sized ? p->cuts.sizes[w->sizes_now] + image * n_tokens : NULL;
+        ry_token_mean(to + image * row + at, rows + image * n_tokens * row + at, row, width, sizes,
+                      c->n_prefix, n_tokens);
+    }
+    ry_step_end(&step);
+}
+
+/* The rows that the head reads, if the last block computed all rows. */
+static void pool_rows(ry_worker *w, size_t n_tokens)
+{
+    ry_vit_plan *p = w->r->p;
+    const ry_vit *v = p->vit;
+    const size_t C = v->config.dim;
+
+    switch (v->config.pool) {
+    case RY_POOL_TOKEN: gather_prefix(w, n_tokens); break;
+    case RY_POOL_MEAN: pool_mean(w, p->pooled_x, ry_tokens(w), C, n_tokens); break;
+    case RY_POOL_NORM_MEAN:
+        run_layernorm(w, p->h, ry_vit_row(p, C), ry_tokens(w), n_tokens, v->norm_w, v->norm_b,
+                      NULL);
+        pool_mean(w, p->pooled_h, p->h, ry_vit_row(p, C), n_tokens);
+        break;
+    }
+}
+
+/* ---- blocks -------------------------------------------------------------------------------- */
 
 /* h = attention of the block's query rows: all, those that the cut chose, or the prefix */
 static void attend(ry_worker *w, uint32_t i)
@@ -113,7 +180,7 @@ static void add_mlp(ry_worker *w, uint32_t i, float *x, float *h)
     const ry_block_weights *weights = &p->vit->blocks[i];
 
     norm_linear(w, p->ops[i].fc1, w->now.mlp, x, weights->norm2_w, weights->norm2_b, h, p->wide);
-    ry_run_linear(w, p->ops[i].fc2, w->now.mlp, p->wide, x);
+    run_linear(w, p->ops[i].fc2, w->now.mlp, p->wide, x);
 }
 
 static void run_block(ry_worker *w, uint32_t i)
@@ -128,8 +195,8 @@ static void run_block(ry_worker *w, uint32_t i)
     if (b->decide && b->path != RY_PATH_LISTED && !by_tokens) ry_cut_decide(w, i);
     if (b->path == RY_PATH_LISTED) ry_cut_reduce(w, i, 0);
     if (b->path == RY_PATH_BEFORE) ry_cut_reduce(w, i, 1);
-    ry_run_linear(w, p->ops[i].proj, b->project, b->path == RY_PATH_BEFORE ? p->wide : p->h,
-                  ry_tokens(w));
+    run_linear(w, p->ops[i].proj, b->project, b->path == RY_PATH_BEFORE ? p->wide : p->h,
+               ry_tokens(w));
     if (b->decide && by_tokens) ry_cut_decide(w, i);
     if (b->path == RY_PATH_AFTER) ry_cut_reduce(w, i, 0);
     add_mlp(w, i, ry_tokens(w), p->h);
@@ -144,12 +211,81 @@ static void run_last_block(ry_worker *w, uint32_t i)
     ry_vit_plan *p = w->r->p;
     const ry_block_rows *b = &w->now;
 
-    ry_gather_prefix(w, b->in);
+    gather_prefix(w, b->in);
     project_qkv(w, i);
     attend(w, i); /* the prefix rows of all images, without gaps in h */
-    ry_run_linear(w, p->ops[i].proj, b->project, p->h, p->pooled_x);
+    run_linear(w, p->ops[i].proj, b->project, p->h, p->pooled_x);
     add_mlp(w, i, p->pooled_x, p->pooled_h);
 }
+
+/* ---- output -------------------------------------------------------------------------------- */
+
+/* The logits of the head, or the mean of two heads. */
+static void classify(ry_worker *w)
+{
+    ry_vit_plan *p = w->r->p;
+    const size_t n = p->n_outputs;
+
+    run_linear(w, p->head, 1, p->pooled_h, w->r->out);
+    if (!p->head_dist) return;
+    run_linear(w, p->head_dist, 1, p->pooled_h + ry_vit_row(p, p->vit->config.dim), p->logits_dist);
+    ry_step step = ry_runner_step(w->run, w->r->in->n);
+    for (size_t i; ry_step_next(&step, &i);)
+        for (size_t j = i * n; j < (i + 1) * n; j++)
+            w->r->out[j] = 0.5f * (w->r->out[j] + p->logits_dist[j]);
+    ry_step_end(&step);
+}
+
+/* to [n, embedding], rows `to_row` apart: the projected row, or all pooled rows as they are. */
+static void write_embedding(ry_worker *w, float *to, size_t to_row)
+{
+    ry_vit_plan *p = w->r->p;
+    const size_t C = p->vit->config.dim, h_row = ry_vit_row(p, C);
+    const size_t rows = ry_vit_pooled_rows(&p->vit->config);
+    if (p->projection) {
+        run_linear(w, p->projection, 1, p->pooled_h, to);
+        return;
+    }
+    ry_step step = ry_runner_step(w->run, w->r->in->n);
+    for (size_t i; ry_step_next(&step, &i);)
+        for (size_t k = 0; k < rows; k++)
+            memcpy(to + i * to_row + k * C, p->pooled_h + (i * rows + k) * h_row,
+                   C * sizeof(float));
+    ry_step_end(&step);
+}
+
+/* Embeddings, scaled to one length, times the texts of the classes. */
+static void compare_with_texts(ry_worker *w)
+{
+    ry_vit_plan *p = w->r->p;
+    const size_t E = ry_vit_embed_dim(&p->vit->config), row = ry_vit_row(p, E);
+
+    write_embedding(w, p->embedding, row);
+    ry_step step = ry_runner_step(w->run, w->r->in->n);
+    for (size_t i; ry_step_next(&step, &i);)
+        ry_row_to_length(p->embedding + i * row, E, p->vit->text_head_scale);
+    ry_step_end(&step);
+    run_linear(w, p->text_head, 1, p->embedding, w->r->out);
+}
+
+/* From the pooled rows to the output. */
+static void compute_output(ry_worker *w)
+{
+    ry_vit_plan *p = w->r->p;
+    const ry_vit_config *c = &p->vit->config;
+
+    if (c->pool != RY_POOL_NORM_MEAN)
+        run_layernorm(w, p->pooled_h, ry_vit_row(p, c->dim), p->pooled_x, ry_vit_pooled_rows(c),
+                      p->vit->norm_w, p->vit->norm_b, NULL);
+    if (p->text_head)
+        compare_with_texts(w);
+    else if (p->head)
+        classify(w);
+    else
+        write_embedding(w, w->r->out, p->n_outputs);
+}
+
+/* ---- runs ---------------------------------------------------------------------------------- */
 
 /* Thread 0, the caller's, calls tap and progress while the others wait. Returns 1 to stop. */
 static int report_block(ry_worker *w, uint32_t index, uint32_t n_tokens)
@@ -191,7 +327,7 @@ static void run_thread(ry_runner *run, void *user)
     const uint32_t L = p->vit->config.n_blocks;
     uint32_t tokens = p->vit->n_patches + p->vit->config.n_prefix;
 
-    embed(w);
+    embed_patches(w);
     if (report_block(w, L, tokens)) return;
     for (uint32_t i = 0; i < L; i++) {
         begin_block(w, i, tokens);
@@ -203,8 +339,8 @@ static void run_thread(ry_runner *run, void *user)
         if (w->run->thread == 0) r->block_macs += ry_block_rows_macs(&w->now, &p->vit->config);
         if (report_block(w, i, tokens)) return;
     }
-    if (w->now.path != RY_PATH_PREFIX) ry_pool_rows(w, tokens);
-    ry_head(w);
+    if (w->now.path != RY_PATH_PREFIX) pool_rows(w, tokens);
+    compute_output(w);
 }
 
 /* Image i of a batch alone. */

@@ -8,9 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- position embeddings: bicubic resampling of a square grid of vectors, as two products with
- * one small matrix R [n_out, n_in], first rows, then columns
- * ---------------------------------------- */
+/* ---- position embeddings ------------------------------------------------------------------- */
+
+/* Bicubic resampling of a square grid of vectors is two products with one small matrix
+ * R [n_out, n_in], for rows and for columns. */
 
 /* Keys' cubic convolution kernel with free parameter a. */
 static double cubic(double x, double a)
@@ -101,7 +102,7 @@ renyi_status ry_pos_embed_resample(float *out, uint32_t n_out, const float *in, 
     return RENYI_OK;
 }
 
-/* ---- parts of the model ---------------------------------------------------------------------- */
+/* ---- parts of the model -------------------------------------------------------------------- */
 
 typedef struct loader {
     ry_loader base;
@@ -196,8 +197,7 @@ static renyi_status load_all(loader *ld)
     return load_heads(ld);
 }
 
-/* ---- the whole model
- * ----------------------------------------------------------------------------- */
+/* ---- the whole model ----------------------------------------------------------------------- */
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 

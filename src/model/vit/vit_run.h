@@ -1,5 +1,5 @@
-/* vit_run.h - the state of one thread during a run of a ViT's plan; shared by vit_forward.c,
- * vit_cut.c and vit_head.c.
+/* vit_run.h - the state of one thread during a run of a ViT's plan; shared by vit_forward.c
+ * and vit_cut.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VIT_RUN_H
 #define RY_VIT_RUN_H
@@ -27,23 +27,7 @@ typedef struct ry_worker {
 /* The current rows of the tokens: [n in, C]. */
 static inline float *ry_tokens(const ry_worker *w) { return w->r->p->x[w->x_now]; }
 
-/* `rows` rows of each image. */
-static inline ry_extent ry_rows_of_each(const ry_worker *w, size_t rows)
-{
-    return (ry_extent){w->r->in->n, rows};
-}
-
-/* ---- steps (vit_forward.c) ------------------------------------------------------------------- */
-
-/* y = op x, `rows` rows of each image. */
-void ry_run_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y);
-
-/* h [rows, h_row] = LayerNorm of x [rows, C], `rows` rows of each image; h may be x. `next` is the
- * product that reads h, or NULL. */
-void ry_run_layernorm(ry_worker *w, float *h, size_t h_row, const float *x, size_t rows,
-                      const float *weight, const float *bias, const ry_linear_op *next);
-
-/* ---- cuts (vit_cut.c) ------------------------------------------------------------------------ */
+/* ---- cuts (vit_cut.c) ---------------------------------------------------------------------- */
 
 ry_block_state ry_run_block_state(const ry_worker *w, uint32_t block);
 
@@ -56,16 +40,5 @@ void ry_cut_decide(ry_worker *w, uint32_t block);
 /* Reduces the stream after the decision; the other stream then becomes the current one. With
  * `heads` attention's output is reduced too, from h to wide, for the projection. */
 void ry_cut_reduce(ry_worker *w, uint32_t block, int heads);
-
-/* ---- after the blocks (vit_head.c) ----------------------------------------------------------- */
-
-/* pooled_x = the class (and distillation) rows of every image */
-void ry_gather_prefix(ry_worker *w, size_t n_tokens);
-
-/* The rows that the head reads, if the last block computed all rows. */
-void ry_pool_rows(ry_worker *w, size_t n_tokens);
-
-/* From the pooled rows to the output. */
-void ry_head(ry_worker *w);
 
 #endif

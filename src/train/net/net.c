@@ -13,7 +13,7 @@
 
 enum { USUAL_ROWS = 1600, MAX_BATCH = 4096, MAX_THREADS = 1024 };
 
-/* ---- creating------------------------------------------------------------------------------- */
+/* ---- creating ------------------------------------------------------------------------------ */
 
 renyi_status ry_net_trains(const ry_vit_config *c, renyi_error *err)
 {

@@ -37,7 +37,7 @@ typedef struct ry_net_options {
     const uint32_t *taps;       /* [n_taps] blocks after which tokens are compared, ascending, each
                                    once; copied. None: after the final LayerNorm */
     uint32_t n_taps;
-    int direct;              /* taps are the rows as they are; feature_dim is the width */
+    int direct; /* taps are the rows without LayerNorm and projection; feature_dim = C */
     uint32_t feature_prefix; /* with taps: prefix tokens that the teacher has too; its rows are its
                                 patches, then these */
 } ry_net_options;
@@ -83,9 +83,9 @@ typedef struct ry_net_batch {
     const float *branch; /* [2 L, n] stochastic depth: what the attention (2 i) and MLP (2 i + 1)
                             branch of block i is multiplied by for each image; NULL = 1 */
     const float
-        *forced; /* [L, micro_batch, patches + prefix, C] rows of a teacher after each block:
-                    every block but the first starts from them, and gradients do not pass
-                    from block to block. Needs direct taps after all blocks and no cuts */
+        *forced; /* [L, micro_batch, patches + prefix, C] rows of a teacher: each block but the
+                    first starts from those after the block before it, and gradients do not
+                    pass between blocks. Needs direct taps after all blocks and no cuts */
 } ry_net_batch;
 
 /* logits, logits_dist: [n, classes] of each head, not averaged; logits_dist only (and needed) when

@@ -1,8 +1,8 @@
 /* net_backward.c - the backward pass of a net: heads, blocks from the last to the first, patches.
  *
  * The stream of gradients d enters a block as the gradient of the rows that left it and leaves as
- * that of the rows that entered it. With factors f of stochastic depth a branch is f (rows W^T +
- * b), so its gradient begins as f d.
+ * that of the rows that entered it. With factors f of stochastic depth a branch is
+ * f (rows W^T + b), so its gradient begins as f d.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "kernels/rows/rows.h"
@@ -103,7 +103,7 @@ static void heads_back(ry_net_worker *w, const float *dlogits, const float *dlog
                          net->dh, ry_net_d(w));
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------------------------- */
 
 /* g = activation of u again, wide = its gradient from that of g */
 static void activation_back(ry_net_worker *w, uint32_t i)
@@ -279,8 +279,7 @@ static void embed_back(ry_net_worker *w)
                  ry_net_row(net, net->config.dim), net->patches, patch);
 }
 
-/* ---- the whole pass ---------------------------------------------------------------------------
- */
+/* ---- the whole pass ------------------------------------------------------------------------ */
 
 typedef struct inputs {
     const float *dlogits, *dlogits_dist, *dfeatures;

@@ -23,7 +23,7 @@ static inline float *ry_net_scratch(const ry_net_worker *w)
     return w->net->scratch + w->run->thread * w->net->scratch_each;
 }
 
-/* ---- steps (net_steps.c) --------------------------------------------------------------------- */
+/* ---- steps (net_steps.c) ------------------------------------------------------------------- */
 
 /* Stochastic depth: what a branch of a block is multiplied by for an image; 1 without it.
  * branch: 2 i for attention of block i, 2 i + 1 for its MLP. */
@@ -63,7 +63,7 @@ void ry_net_outer(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const f
 void ry_net_norm_grad(ry_net_worker *w, const ry_net_norm *norm, size_t rows, const float *x,
                       const float *dy, float *d);
 
-/* ---- forward (net_forward.c) ----------------------------------------------------------------- */
+/* ---- forward (net_forward.c) --------------------------------------------------------------- */
 
 /* Block i from tokens[i]. `again`: only what the backward pass reads, with the known decision of
  * the cut. */
@@ -75,7 +75,7 @@ void ry_net_project(ry_net_worker *w, uint32_t i, float *to);
 /* z = y + MLP(y) of block i; `only_inside`: stop after u. */
 void ry_net_mlp(ry_net_worker *w, uint32_t i, float *z, int only_inside);
 
-/* ---- cuts (net_cut.c) ------------------------------------------------------------------------ */
+/* ---- cuts (net_cut.c) ---------------------------------------------------------------------- */
 
 /* x: the rows that the hook may read; NULL if the hook is not called. */
 ry_block_state ry_net_block_state(const ry_net_worker *w, uint32_t i, const float *x);
@@ -88,7 +88,7 @@ void ry_net_reduce(ry_net_worker *w, uint32_t i, const float *from, float *to);
  * part of the bias that the product does not add. NULL y: only the heads. */
 void ry_net_reduce_heads(ry_net_worker *w, uint32_t i, float *y, float *heads, int scaled);
 
-/* ---- taps (net_taps.c) ----------------------------------------------------------------------- */
+/* ---- taps (net_taps.c) --------------------------------------------------------------------- */
 
 /* Taps after this block: fills their rows; adds the gradient of these rows to the stream.
  * dfeatures: that of ry_net_backward */
@@ -98,8 +98,7 @@ void ry_net_taps_backward(ry_net_worker *w, uint32_t block, const float *dfeatur
 /* Replaces the rows that enter the block by the teacher's, if the batch has them. */
 void ry_net_force(ry_net_worker *w, uint32_t block);
 
-/* ---- gradients of cuts (net_cut_grad.c) -------------------------------------------------------
- */
+/* ---- gradients of cuts (net_cut_grad.c) ---------------------------------------------------- */
 
 /* The current stream of gradients. */
 static inline float *ry_net_d(const ry_net_worker *w) { return w->net->d[w->d_now]; }

@@ -128,7 +128,7 @@ struct ry_net {
     size_t scratch_each, matrix_scratch; /* floats; where a thread's second part begins */
 };
 
-/* ---- making a net: net_params.c, net_plan.c ------------------------------------------------- */
+/* ---- making a net: net_params.c, net_plan.c ------------------------------------------------ */
 
 renyi_status ry_net_make_params(ry_net *net, renyi_error *err) RENYI_CHECK;
 renyi_status ry_net_make_linears(ry_net *net, renyi_error *err) RENYI_CHECK;

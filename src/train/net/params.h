@@ -21,8 +21,8 @@ typedef struct ry_param {
     uint32_t block;      /* for roles inside blocks; the tap of RY_FEATURE_* */
     int decay;           /* 0: bias, LayerNorm, position embedding, class or distillation token */
     int is_model;        /* 0: used only in training, not saved in the model's file */
-    int frozen;          /* the caller's to set: the optimiser leaves it alone, and where weight and
-                            bias are both frozen their gradients are not computed */
+    int frozen;          /* set by the caller: the optimizer does not change it; if weight and bias
+                            are both frozen their gradients are not computed */
 } ry_param;
 
 typedef struct ry_params {

@@ -121,7 +121,7 @@ static void make_inputs(void)
         anchors[i / FIX_DIM][i % FIX_DIM] = (float)ry_rng_normal(&r);
 }
 
-/* ---- tests ---------------------------------------------------------------------------------- */
+/* ---- tests --------------------------------------------------------------------------------- */
 
 /* In each block and in both; the last computes only the class token. */
 static void test_reference(void **state)

@@ -7,7 +7,7 @@
 #include "model/llama/llama_plan.h"
 #include "model/llava/visual_plan.h"
 
-/* ---- steps alone ----------------------------------------------------------------------------- */
+/* ---- steps alone --------------------------------------------------------------------------- */
 
 enum { STEPS = 60, MOST_TILES = 9, THREADS = 4 };
 
@@ -51,7 +51,7 @@ static void test_tickets(void **state)
         }
 }
 
-/* ---- plans ----------------------------------------------------------------------------------- */
+/* ---- plans --------------------------------------------------------------------------------- */
 
 /* A plan runs RUNS times, first with its own tickets, which must be one for every step. Fewer must
  * give the same bits. */

@@ -223,7 +223,7 @@ static void test_progress(void **state)
     renyi_text_free(t);
 }
 
-/* ---- errors ------------------------------------------------------------------------------ */
+/* ---- errors -------------------------------------------------------------------------------- */
 
 static void expect(const fixture *f, renyi_status code, const char *word)
 {
