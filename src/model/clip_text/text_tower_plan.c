@@ -92,12 +92,12 @@ static void lay_out(ry_arena *a, ry_text_plan *p)
     const ry_text_config *c = &p->text->config;
     const size_t R = p->max_tokens, C = c->dim;
 
-    p->x = RY_TAKE(a, (R * C), float);
-    p->h = RY_TAKE(a, (R * ry_text_row(p, C)), float);
-    p->wide = RY_TAKE(a, (R * ry_text_row(p, max_size(3 * C, c->mlp_dim))), float);
+    p->x = RY_TAKE(a, R * C, float);
+    p->h = RY_TAKE(a, R * ry_text_row(p, C), float);
+    p->wide = RY_TAKE(a, R * ry_text_row(p, max_size(3 * C, c->mlp_dim)), float);
     p->team.low = RY_TAKE(a, low_bytes(p->text, R), uint8_t);
-    p->pooled_x = RY_TAKE(a, (R * C), float);
-    p->pooled_h = RY_TAKE(a, (R * ry_text_row(p, C)), float);
+    p->pooled_x = RY_TAKE(a, R * C, float);
+    p->pooled_h = RY_TAKE(a, R * ry_text_row(p, C), float);
     p->embeddings = RY_TAKE(a, R * c->embed_dim, float);
     p->attention_each = ry_causal_scratch(c->context, C / c->n_heads);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */

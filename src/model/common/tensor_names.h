@@ -2,7 +2,7 @@
  * OpenAI), and the check that a checkpoint has them all.
  *
  * There is one table per layout. It maps names to roles (RY_QKV_W, ...); all other code uses roles.
- * The ViT's tables are in tensor_names_tables.c; the text tower, the projector of LLaVA and Llama
+ * The ViT's tables are in tensor_names.c; the text tower, the projector of LLaVA and Llama
  * bring their own.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TENSOR_NAMES_H

@@ -39,12 +39,12 @@ static void lay_out(ry_arena *a, ry_llama_plan *p)
     const ry_llama_config *c = &p->model->config;
     const size_t R = p->opt.max_rows, C = c->dim, M = c->mlp_dim;
 
-    p->x = RY_TAKE(a, (R * C), float);
-    p->h = RY_TAKE(a, (R * ry_llama_row(p, max_size(C, ry_llama_q(c)))), float);
-    p->wide = RY_TAKE(a, (R * ry_llama_row(p, max_size(ry_llama_qkv(c), 2 * M))), float);
-    p->act = RY_TAKE(a, (R * ry_llama_row(p, M)), float);
+    p->x = RY_TAKE(a, R * C, float);
+    p->h = RY_TAKE(a, R * ry_llama_row(p, max_size(C, ry_llama_q(c))), float);
+    p->wide = RY_TAKE(a, R * ry_llama_row(p, max_size(ry_llama_qkv(c), 2 * M)), float);
+    p->act = RY_TAKE(a, R * ry_llama_row(p, M), float);
     p->team.low = RY_TAKE(a, low_bytes(p->model, R), uint8_t);
-    p->angles = RY_TAKE(a, (p->opt.max_context * ry_rope_floats(c->head_dim)), float);
+    p->angles = RY_TAKE(a, p->opt.max_context * ry_rope_floats(c->head_dim), float);
     p->attention_each = ry_cached_scratch(p->opt.max_context);
     p->attention = RY_TAKE(a, p->opt.n_threads * p->attention_each, float);
     p->caches = RY_TAKE(a, c->n_layers, ry_cache);

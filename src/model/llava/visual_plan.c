@@ -34,8 +34,8 @@ static void lay_out(ry_arena *a, ry_visual_plan *p, int look)
     const ry_column_spec norm = {.kind = RY_COLUMN_NORM, .order = 4};
 
     p->class_token = RY_TAKE(a, C, float);
-    p->h = RY_TAKE(a, look ? (N * ry_linear_row(v->qk, C)) : 0, float);
-    p->qk_rows = RY_TAKE(a, look ? (N * ry_visual_qk_row(p)) : 0, float);
+    p->h = RY_TAKE(a, look ? N * ry_linear_row(v->qk, C) : 0, float);
+    p->qk_rows = RY_TAKE(a, look ? N * ry_visual_qk_row(p) : 0, float);
     p->team.low = RY_TAKE(a, low_bytes(p, look ? N : 0), uint8_t);
     p->class_row = RY_TAKE(a, N, float);
     p->columns = RY_TAKE(a, N, float);
@@ -43,8 +43,8 @@ static void lay_out(ry_arena *a, ry_visual_plan *p, int look)
         RY_TAKE(a, ry_attention_blocks(N, rows) * ry_column_sets(&norm, 1) * N, double);
     p->attention_each = look ? (ry_attention_scratch(N, C, rows) + 15) / 16 * 16 : 0;
     p->attention = RY_TAKE(a, p->team.n_threads * p->attention_each, float);
-    p->features = RY_TAKE(a, (R * C), float);
-    p->mid = RY_TAKE(a, (R * ry_linear_row(v->project[1], v->config.mid_dim)), float);
+    p->features = RY_TAKE(a, R * C, float);
+    p->mid = RY_TAKE(a, R * ry_linear_row(v->project[1], v->config.mid_dim), float);
     p->rows = RY_TAKE(a, R * v->config.lm_dim, float);
     p->team.tickets = RY_TAKE(a, p->team.n_tickets, ry_ticket);
 }

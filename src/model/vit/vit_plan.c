@@ -43,7 +43,7 @@ static void lay_out_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
 
     c->class_row = RY_TAKE(a, tokens, float);
     c->columns = RY_TAKE(a, tokens, float);
-    c->column_parts = RY_TAKE(a, (tokens * parts), double);
+    c->column_parts = RY_TAKE(a, tokens * parts, double);
     c->cut.source = RY_TAKE(a, tokens, uint32_t);
     c->cut.target = RY_TAKE(a, tokens, uint32_t);
     c->cut.weight = RY_TAKE(a, tokens, float);
@@ -76,18 +76,18 @@ static void lay_out(ry_arena *a, ry_vit_plan *p)
     const size_t wide = max_size(max_size(3 * C, c->mlp_dim), patch);
     const size_t pooled = ry_vit_pooled_rows(c);
 
-    p->x[0] = RY_TAKE(a, (rows * C), float);
-    p->x[1] = RY_TAKE(a, p->hook ? (rows * C) : 0, float);
-    p->h = RY_TAKE(a, (rows * ry_vit_row(p, C)), float);
-    p->wide = RY_TAKE(a, (rows * ry_vit_row(p, wide)), float);
+    p->x[0] = RY_TAKE(a, rows * C, float);
+    p->x[1] = RY_TAKE(a, p->hook ? rows * C : 0, float);
+    p->h = RY_TAKE(a, rows * ry_vit_row(p, C), float);
+    p->wide = RY_TAKE(a, rows * ry_vit_row(p, wide), float);
     p->team.low = RY_TAKE(a, low_bytes(p->vit, rows), uint8_t);
-    p->pooled_x = RY_TAKE(a, (B * pooled * C), float);
-    p->pooled_h = RY_TAKE(a, (B * pooled * ry_vit_row(p, C)), float);
+    p->pooled_x = RY_TAKE(a, B * pooled * C, float);
+    p->pooled_h = RY_TAKE(a, B * pooled * ry_vit_row(p, C), float);
     p->row_list = RY_TAKE(a, p->has_anchors ? N : c->n_prefix, uint32_t);
     p->anchored = RY_TAKE(a, p->has_anchors ? c->n_blocks : 0, uint8_t);
     p->logits_dist = RY_TAKE(a, p->vit->head_dist ? B * c->n_classes : 0, float);
     p->embedding =
-        RY_TAKE(a, p->vit->text_head ? (B * ry_vit_row(p, ry_vit_embed_dim(c))) : 0, float);
+        RY_TAKE(a, p->vit->text_head ? B * ry_vit_row(p, ry_vit_embed_dim(c)) : 0, float);
     p->attention_each =
         ry_attention_scratch(most_keys(p), C / c->n_heads, p->kernels.attention_rows);
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */

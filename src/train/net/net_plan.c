@@ -143,11 +143,11 @@ static void lay_out_block(ry_arena *a, const ry_net *net, ry_net_block *b)
     const size_t rows = net->max_rows, C = net->config.dim;
     const int fresh = b == net->blocks || !net->checkpoint_activations;
     b->qkv_rows =
-        fresh ? RY_TAKE(a, (rows * ry_net_row(net, 3 * C)), float) : net->blocks[0].qkv_rows;
-    b->heads = fresh ? RY_TAKE(a, (rows * ry_net_row(net, C)), float) : net->blocks[0].heads;
-    b->y = fresh ? RY_TAKE(a, (rows * C), float) : net->blocks[0].y;
+        fresh ? RY_TAKE(a, rows * ry_net_row(net, 3 * C), float) : net->blocks[0].qkv_rows;
+    b->heads = fresh ? RY_TAKE(a, rows * ry_net_row(net, C), float) : net->blocks[0].heads;
+    b->y = fresh ? RY_TAKE(a, rows * C, float) : net->blocks[0].y;
     b->u =
-        fresh ? RY_TAKE(a, (rows * ry_net_row(net, net->config.mlp_dim)), float) : net->blocks[0].u;
+        fresh ? RY_TAKE(a, rows * ry_net_row(net, net->config.mlp_dim), float) : net->blocks[0].u;
     b->cut.source = RY_TAKE(a, rows, uint32_t);
     b->cut.target = RY_TAKE(a, rows, uint32_t);
     b->cut.weight = RY_TAKE(a, rows, float);
@@ -157,7 +157,7 @@ static void lay_out_block(ry_arena *a, const ry_net *net, ry_net_block *b)
 static void lay_out_tokens(ry_arena *a, const ry_net *net, ry_net_tokens *t)
 {
     const size_t rows = net->max_rows;
-    t->x = RY_TAKE(a, (rows * net->config.dim), float);
+    t->x = RY_TAKE(a, rows * net->config.dim, float);
     t->sizes = RY_TAKE(a, rows, float);
     t->log_sizes = RY_TAKE(a, rows, float);
     t->patch = RY_TAKE(a, rows, uint32_t);
@@ -167,12 +167,12 @@ static void lay_out_gradients(ry_arena *a, ry_net *net)
 {
     const size_t rows = net->max_rows, C = net->config.dim;
     const size_t h = ry_net_row(net, C);
-    for (int i = 0; i < 2; i++) net->d[i] = RY_TAKE(a, (rows * h), float);
-    for (int i = 0; i < 2; i++) net->dheads[i] = RY_TAKE(a, (rows * h), float);
-    net->dh = RY_TAKE(a, (rows * h), float);
-    net->dscaled = RY_TAKE(a, (rows * h), float);
-    net->wide = RY_TAKE(a, (rows * ry_net_row(net, max_size(3 * C, net->config.mlp_dim))), float);
-    net->parts = RY_TAKE(a, (ry_layernorm_grad_blocks(rows) * 2 * C), float);
+    for (int i = 0; i < 2; i++) net->d[i] = RY_TAKE(a, rows * h, float);
+    for (int i = 0; i < 2; i++) net->dheads[i] = RY_TAKE(a, rows * h, float);
+    net->dh = RY_TAKE(a, rows * h, float);
+    net->dscaled = RY_TAKE(a, rows * h, float);
+    net->wide = RY_TAKE(a, rows * ry_net_row(net, max_size(3 * C, net->config.mlp_dim)), float);
+    net->parts = RY_TAKE(a, ry_layernorm_grad_blocks(rows) * 2 * C, float);
 }
 
 static void lay_out_ends(ry_arena *a, ry_net *net)
@@ -181,19 +181,19 @@ static void lay_out_ends(ry_arena *a, ry_net *net)
     const size_t B = net->max_batch, P = net->n_patches, h = ry_net_row(net, c->dim);
     const size_t feature_rows = ry_net_final_features(net) ? whole_tiles(B * P) : 0;
     const size_t tap_rows = net->n_taps ? net->max_rows : 0;
-    net->patches = RY_TAKE(a, (B * P * 3 * c->patch_size * c->patch_size), float);
-    net->pooled_x = RY_TAKE(a, (B * c->dim), float);
+    net->patches = RY_TAKE(a, B * P * 3 * c->patch_size * c->patch_size, float);
+    net->pooled_x = RY_TAKE(a, B * c->dim, float);
     for (int k = 0; k < 2; k++) {
-        net->pooled[k] = RY_TAKE(a, (B * h), float);
-        net->dpooled[k] = RY_TAKE(a, (B * h), float);
+        net->pooled[k] = RY_TAKE(a, B * h, float);
+        net->dpooled[k] = RY_TAKE(a, B * h, float);
     }
-    net->feature_in = RY_TAKE(a, (feature_rows * h), float);
-    net->features = RY_TAKE(a, (feature_rows * net->feature_dim), float);
-    net->dfeatures = RY_TAKE(a, (max_size(feature_rows, tap_rows) * net->feature_dim), float);
+    net->feature_in = RY_TAKE(a, feature_rows * h, float);
+    net->features = RY_TAKE(a, feature_rows * net->feature_dim, float);
+    net->dfeatures = RY_TAKE(a, max_size(feature_rows, tap_rows) * net->feature_dim, float);
     for (uint32_t i = 0; i < net->n_taps; i++) {
-        if (!net->direct) net->taps[i].in = RY_TAKE(a, (tap_rows * h), float);
-        net->taps[i].rows = RY_TAKE(a, (tap_rows * net->feature_dim), float);
-        net->taps[i].token = RY_TAKE(a, (B * net->n_tokens), uint32_t);
+        if (!net->direct) net->taps[i].in = RY_TAKE(a, tap_rows * h, float);
+        net->taps[i].rows = RY_TAKE(a, tap_rows * net->feature_dim, float);
+        net->taps[i].token = RY_TAKE(a, B * net->n_tokens, uint32_t);
     }
     net->feature_patch = RY_TAKE(a, feature_rows, uint32_t);
     net->prefix_rows = RY_TAKE(a, c->n_prefix, uint32_t);
@@ -204,13 +204,13 @@ static void lay_out_cuts(ry_arena *a, ry_net *net)
     const size_t B = net->max_batch, N = net->n_tokens;
     const size_t sets = 2 * (size_t)net->config.n_heads; /* of the statistic that needs most */
     const size_t blocks = ry_attention_blocks(N, net->kernels.attention_rows);
-    net->class_row = RY_TAKE(a, (B * N), float);
-    net->columns = RY_TAKE(a, (B * N), float);
-    net->column_parts = RY_TAKE(a, (B * N * blocks * sets), double);
-    uint8_t *rescued = RY_TAKE(a, (B * N), uint8_t); /* not read: one for all blocks */
+    net->class_row = RY_TAKE(a, B * N, float);
+    net->columns = RY_TAKE(a, B * N, float);
+    net->column_parts = RY_TAKE(a, B * N * blocks * sets, double);
+    uint8_t *rescued = RY_TAKE(a, B * N, uint8_t); /* not read: one for all blocks */
     for (uint32_t i = 0; i < net->config.n_blocks; i++) net->blocks[i].cut.rescued = rescued;
-    net->dweight = RY_TAKE(a, (B * N), float);
-    net->dmean = RY_TAKE(a, (max_size(B, net->team.n_threads) * N * N), float);
+    net->dweight = RY_TAKE(a, B * N, float);
+    net->dmean = RY_TAKE(a, max_size(B, net->team.n_threads) * N * N, float);
     net->image_keys = RY_TAKE(a, B, uint64_t);
 }
 
@@ -224,7 +224,7 @@ static void lay_out_scratch(ry_arena *a, ry_net *net)
     most = max_size(most, ry_outer_scratch());
     net->matrix_scratch = (most + 15) / 16 * 16; /* whole cache lines */
     net->scratch_each = (net->matrix_scratch + max_size(3 * N * d, net->config.dim) + 15) / 16 * 16;
-    net->scratch = RY_TAKE(a, (net->team.n_threads * net->scratch_each), float);
+    net->scratch = RY_TAKE(a, net->team.n_threads * net->scratch_each, float);
     net->team.tickets = RY_TAKE(a, net->team.n_tickets, ry_ticket);
 }
 
@@ -235,9 +235,9 @@ static void lay_out(ry_arena *a, ry_net *net)
     const size_t rows = net->max_rows;
     for (uint32_t i = 0; i < L; i++) lay_out_block(a, net, &net->blocks[i]);
     for (uint32_t i = 0; i <= L; i++) lay_out_tokens(a, net, &net->tokens[i]);
-    net->pre = RY_TAKE(a, (rows * net->config.dim), float);
-    net->h = RY_TAKE(a, (rows * ry_net_row(net, net->config.dim)), float);
-    net->g = RY_TAKE(a, (rows * ry_net_row(net, net->config.mlp_dim)), float);
+    net->pre = RY_TAKE(a, rows * net->config.dim, float);
+    net->h = RY_TAKE(a, rows * ry_net_row(net, net->config.dim), float);
+    net->g = RY_TAKE(a, rows * ry_net_row(net, net->config.mlp_dim), float);
     net->team.low = RY_TAKE(a, low_bytes(net, rows), uint8_t);
     lay_out_gradients(a, net);
     lay_out_ends(a, net);

@@ -98,7 +98,7 @@ void ry_net_taps_backward(ry_net_worker *w, uint32_t block, const float *dfeatur
 /* Replaces the rows that enter the block by the teacher's, if the batch has them. */
 void ry_net_force(ry_net_worker *w, uint32_t block);
 
-/* ---- gradients of cuts (net_cut_grad.c) ---------------------------------------------------- */
+/* ---- gradients of cuts (net_cut.c) --------------------------------------------------------- */
 
 /* The current stream of gradients. */
 static inline float *ry_net_d(const ry_net_worker *w) { return w->net->d[w->d_now]; }
