@@ -1,4 +1,5 @@
-/* alloc.c - heap blocks with their size in front.
+/* alloc.c - memory: blocks of the heap, all of which are allocated here, and arenas that divide one
+ * block.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* madvise */
 #include "base/alloc.h"
@@ -58,4 +59,21 @@ char *ry_strdup(const renyi_allocator *al, const char *s)
     char *copy = ry_alloc(al, n, 1);
     if (copy) memcpy(copy, s, n);
     return copy;
+}
+
+void *ry_arena_take(ry_arena *a, size_t count, size_t size)
+{
+    size_t bytes, end;
+    if (!ry_mul_size(count, size, &bytes) || !ry_add_size(bytes, RY_ALIGN - 1, &bytes) ||
+        !ry_add_size(a->used, bytes & ~(size_t)(RY_ALIGN - 1), &end)) {
+        a->overflow = 1;
+        return NULL;
+    }
+    unsigned char *p = a->base ? a->base + a->used : NULL;
+    if (a->base && end > a->cap) {
+        a->overflow = 1;
+        return NULL;
+    }
+    a->used = end;
+    return p;
 }

@@ -1,18 +1,19 @@
-/* cpu.c - CPU levels by CPUID and XGETBV: a level counts only if the operating system also saves
- * its registers.
+/* cpu.c - what this machine has: instruction sets, physical cores, a monotonic clock.
+ *
+ * A CPU level counts only if the operating system saves its registers too (CPUID and XGETBV).
  * SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "base/cpu.h"
 
 #include "base/status.h"
 
 #include <sched.h>
 #include <stdio.h>
+#include <time.h>
 
 renyi_cpu renyi_cpu_detect(void)
 {
 #if defined(__x86_64__)
-    /* The compiler's runtime asks CPUID and XCR0 together. */
     __builtin_cpu_init();
     const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -64,7 +65,7 @@ renyi_status ry_cpu_choose(renyi_cpu wanted, renyi_cpu *out, renyi_error *err)
     return RENYI_OK;
 }
 
-/* The first sibling of each core counts; when sysfs does not say, every CPU is a core. */
+/* One hyper-thread per core counts; without the sysfs entry every CPU is a core. */
 static int is_first_sibling(int cpu)
 {
     char path[96];
@@ -89,4 +90,11 @@ unsigned ry_cpu_cores(void)
     }
     if (cores) return cores;
     return allowed ? allowed : 1;
+}
+
+double ry_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }

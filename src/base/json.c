@@ -1,21 +1,22 @@
-/* json.c -
+/* json.c - JSON from untrusted files, read with limits and typed accessors, and JSON text.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/limits.h"
-#include "base/mapped_file.h"
 #include "base/status.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
 /* ---- parsing ------------------------------------------------------------------------------- */
 
-/* How much a text holds, found without building anything. */
+/* What a text contains, counted without building anything. */
 typedef struct census {
     uint64_t values;
     uint32_t depth, max_depth;
-    size_t deepest; /* offset of the bracket that went over the limit */
+    size_t deepest; /* offset of the bracket that exceeded the limit */
 } census;
 
 /* Offset just behind the string that opens at text[i]; `size` if it never ends. */
@@ -60,7 +61,7 @@ static census take_census(const char *text, size_t size, uint32_t max_depth)
 
 static renyi_status fail_parse(const json_error_t *e, const char *what, renyi_error *err)
 {
-    /* jansson says nothing when it merely ran out of memory */
+    /* jansson sets no text when it runs out of memory */
     if (!e->text[0] || json_error_code(e) == json_error_out_of_memory)
         return ry_fail(err, RENYI_ERR_NOMEM, -1, "%s: out of memory while reading JSON", what);
     return ry_fail(err, RENYI_ERR_FORMAT, e->position, "%s: line %d, column %d: %s", what, e->line,
@@ -217,4 +218,44 @@ renyi_status ry_json_text(char **out, json_t *json, const renyi_allocator *al, r
     const int failed = json && !*out;
     json_decref(json);
     return failed ? ry_fail_nomem(err, size + 1) : RENYI_OK;
+}
+
+json_t *ry_json_clean(const char *text)
+{
+    json_t *direct = json_string(text);
+    const size_t size = strlen(text);
+    if (direct) return direct;
+    char *clean = ry_alloc(NULL, size, 3); /* a bad byte becomes three */
+    size_t used = 0;
+    if (!clean) return NULL;
+    for (size_t at = 0; at < size;) {
+        uint32_t c;
+        at += ry_utf8_get(text + at, size - at, &c);
+        used += ry_utf8_put(clean + used, c == RY_UTF8_BAD ? RY_REPLACEMENT : c);
+    }
+    json_t *repaired = json_stringn(clean, used);
+    ry_free(NULL, clean);
+    return repaired;
+}
+
+renyi_status ry_json_list_text(char **out, const char *const *texts, size_t n,
+                               const renyi_allocator *al, renyi_error *err)
+{
+    json_t *list = json_array();
+    *out = NULL;
+    for (size_t i = 0; list && i < n; i++)
+        if (json_array_append_new(list, ry_json_clean(texts[i]))) {
+            json_decref(list);
+            list = NULL;
+        }
+    return list ? ry_json_text(out, list, al, err) : ry_fail_nomem(err, n);
+}
+
+renyi_status ry_json_clean_text(char **out, const char *text, const renyi_allocator *al,
+                                renyi_error *err)
+{
+    json_t *clean = text ? ry_json_clean(text) : NULL;
+    *out = clean ? ry_strdup(al, json_string_value(clean)) : NULL;
+    json_decref(clean);
+    return *out || !text ? RENYI_OK : ry_fail_nomem(err, strlen(text));
 }

@@ -1,5 +1,6 @@
-/* json.h - JSON from untrusted files: limits are checked before jansson builds anything, and the
- * typed accessors say which key of which file is wrong.
+/* json.h - JSON from untrusted files, read with limits and typed accessors, and JSON text.
+ *
+ * Limits are checked before jansson builds anything. Messages name the file and the key.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_JSON_H
 #define RY_JSON_H
@@ -25,9 +26,8 @@ renyi_status ry_json_parse(json_t **out, const char *text, size_t size, const ch
 renyi_status ry_json_load_file(json_t **out, const char *path, const renyi_limits *limits,
                                renyi_error *err) RENYI_CHECK;
 
-/* Read member `key` of `obj` into *value. Absent, null, or obj == NULL: *value keeps the default
- * that the caller put there, and that is fine. A wrong type or range is an error that names `where`
- * (the file) and the key. */
+/* Read member `key` of `obj` into *value. If it is absent or null, or obj is NULL, *value keeps the
+ * caller's default. A wrong type or range is an error that names `where` (the file) and the key. */
 renyi_status ry_json_uint(const json_t *obj, const char *key, uint32_t *value, const char *where,
                           renyi_error *err) RENYI_CHECK;
 renyi_status ry_json_double(const json_t *obj, const char *key, double *value, const char *where,
@@ -45,12 +45,12 @@ renyi_status ry_json_double3(const json_t *obj, const char *key, double value[3]
 renyi_status ry_json_text(char **out, json_t *json, const renyi_allocator *al,
                           renyi_error *err) RENYI_CHECK;
 
-/* A text of unknown origin: bytes that are not UTF-8 become U+FFFD. NULL = no memory. Owned. */
+/* A JSON string of any bytes: those that are not UTF-8 become U+FFFD. NULL = no memory. Owned. */
 json_t *ry_json_clean(const char *text);
-/* Its bytes, as they may stand in metadata; owned (ry_free). NULL gives NULL. */
+/* The same as text, for metadata; owned (ry_free). NULL gives NULL. */
 renyi_status ry_json_clean_text(char **out, const char *text, const renyi_allocator *al,
                                 renyi_error *err) RENYI_CHECK;
-/* ["...", ...] of such texts [n], as ry_json_text gives it. */
+/* ["...", ...] of texts [n] cleaned like that; owned (ry_free). */
 renyi_status ry_json_list_text(char **out, const char *const *texts, size_t n,
                                const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 

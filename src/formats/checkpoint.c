@@ -4,9 +4,9 @@
 #include "formats/checkpoint.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "base/mapped_file.h"
 #include "base/status.h"
 #include "formats/builtin.h"
 #include "formats/safetensors.h"

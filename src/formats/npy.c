@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/npy.h"
 
-#include "formats/output_file.h"
+#include "base/file.h"
 
 #include <stdio.h>
 #include <string.h>

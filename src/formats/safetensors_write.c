@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/status.h"
-#include "formats/output_file.h"
 #include "formats/safetensors.h"
 #include "formats/tensor_set.h"
 

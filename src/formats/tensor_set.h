@@ -4,7 +4,7 @@
 #ifndef RY_TENSOR_SET_H
 #define RY_TENSOR_SET_H
 
-#include "base/mapped_file.h"
+#include "base/file.h"
 #include "formats/tensor.h"
 
 #define RY_MAX_TENSORS 100000

@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 #include "image/exif.h"
 
 #include <inttypes.h>

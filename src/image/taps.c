@@ -6,7 +6,6 @@
 #include "image/taps.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/status.h"
 
 #include <assert.h>

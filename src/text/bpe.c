@@ -31,7 +31,8 @@ renyi_status ry_bpe_new(ry_bpe **out, uint32_t n_ids, uint32_t n_merges, const r
                        RY_BPE_MAX_IDS);
     ry_bpe *b = ry_calloc(al, 1, sizeof *b);
     if (!b) return ry_fail_nomem(err, sizeof *b);
-    if (al) b->al = b->texts.al = *al;
+    if (al) b->al = *al;
+    b->texts.al = &b->al;
     b->n_ids = n_ids;
     b->text_places = places_for(n_ids);
     b->merge_places = places_for(n_merges);
@@ -57,7 +58,7 @@ void ry_bpe_free(ry_bpe *b)
     ry_free(&al, b->symbols);
     ry_free(&al, b->by_text);
     ry_free(&al, b->merges);
-    ry_stash_free(&b->texts);
+    ry_pool_free(&b->texts);
     ry_free(&al, b);
 }
 
@@ -90,7 +91,7 @@ renyi_status ry_bpe_add(ry_bpe *b, ry_symbol text, uint32_t id, renyi_error *err
     if (b->symbols[id].at)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' and '%.*s' have the same id, %u",
                        SHOWN(b->symbols[id]), SHOWN(text), id);
-    char *copy = ry_stash_take(&b->texts, text.n, 1);
+    char *copy = ry_pool_take(&b->texts, text.n, 1);
     if (!copy) return ry_fail_nomem(err, text.n);
     b->symbols[id] = (ry_symbol){memcpy(copy, text.at, text.n), text.n};
     b->by_text[place] = id;

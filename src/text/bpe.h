@@ -9,7 +9,7 @@
 #ifndef RY_BPE_H
 #define RY_BPE_H
 
-#include "base/stash.h"
+#include "base/buffer.h"
 #include "renyi/clip.h"
 #include "text/merge_list.h"
 
@@ -47,7 +47,7 @@ typedef struct ry_bpe {
     uint32_t *by_text;        /* [text_places] ids hashed by text; UINT32_MAX = empty */
     ry_merge *merges;         /* [merge_places] hashed by both ids */
     size_t text_places, merge_places; /* powers of two, at least twice what is in them */
-    ry_stash texts;
+    ry_pool texts;
 } ry_bpe;
 
 /* ---- bpe.c: putting one together ----------------------------------------------------------- */

@@ -3,7 +3,6 @@
 #include "text/merge_list.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/status.h"
 
 /* Neighbours that could be joined when this was put on the heap; stale when either has changed. */

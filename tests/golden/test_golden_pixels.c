@@ -2,7 +2,7 @@
  * on. Reads ../shared; skips loudly without it.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
-#include "base/mapped_file.h"
+#include "base/file.h"
 #include "fixtures/shared_files.h"
 #include "formats/safetensors.h"
 #include "image/fit.h"

@@ -1,8 +1,8 @@
 /* test_golden_val500.c - from the JPEG files to the answer: top-1 of 500 validation photos, photo
  * by photo, dense and under every policy that the reference ran.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
 #include "base/json.h"
-#include "base/mapped_file.h"
 #include "fixtures/shared_files.h"
 #include "renyi/renyi.h"
 

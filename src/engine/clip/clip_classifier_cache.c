@@ -2,9 +2,9 @@
  * of unknown origin when it is read.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 #include "engine/clip/clip_handles.h"
 #include "formats/safetensors.h"
 

@@ -4,10 +4,10 @@
 #include "engine/clip/tokenizer.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 #include "engine/core/engine_options.h"
 #include "formats/gunzip.h"
 #include "renyi/clip.h"

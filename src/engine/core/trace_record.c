@@ -4,7 +4,6 @@
 #include "engine/core/trace_record.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/status.h"
 
 #include <math.h>

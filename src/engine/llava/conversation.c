@@ -3,7 +3,7 @@
 #include "engine/llava/conversation.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 

@@ -2,7 +2,7 @@
  * model has not read yet, reads them, and then chooses one token after the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "engine/llava/conversation.h"

@@ -4,7 +4,6 @@
 #include "engine/viz/scores.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "engine/core/model_handle.h"

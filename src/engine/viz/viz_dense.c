@@ -35,10 +35,10 @@ static float percentile(const float *score, const uint32_t *order, uint32_t n, d
 }
 
 static renyi_status fill_map(const float *score, uint32_t n, const ranking *by, renyi_viz_map *out,
-                             ry_stash *stash, renyi_error *err)
+                             ry_pool *pool, renyi_error *err)
 {
-    float *copy = RY_STASH_TAKE(stash, n, float);
-    uint32_t *rank = RY_STASH_TAKE(stash, n, uint32_t);
+    float *copy = RY_POOL_TAKE(pool, n, float);
+    uint32_t *rank = RY_POOL_TAKE(pool, n, uint32_t);
     if (!copy || !rank) return ry_fail_nomem(err, n * sizeof *copy);
     memcpy(copy, score, n * sizeof *copy);
     ry_rank(by->order, score, n, by->keys);
@@ -51,26 +51,26 @@ static renyi_status fill_map(const float *score, uint32_t n, const ranking *by, 
 }
 
 static renyi_status fill_metric(const renyi_viz *v, uint32_t place, const ranking *by,
-                                renyi_viz_metric *out, ry_stash *stash, renyi_error *err)
+                                renyi_viz_metric *out, ry_pool *pool, renyi_error *err)
 {
     const ry_viz_metric *m = &v->scored[place];
-    renyi_viz_map *maps = RY_STASH_TAKE(stash, v->n_layers, renyi_viz_map);
-    *out = (renyi_viz_metric){.name = ry_stash_text(stash, m->name),
-                              .label = ry_stash_text(stash, m->label),
+    renyi_viz_map *maps = RY_POOL_TAKE(pool, v->n_layers, renyi_viz_map);
+    *out = (renyi_viz_metric){.name = ry_pool_text(pool, m->name),
+                              .label = ry_pool_text(pool, m->label),
                               .order = m->order,
                               .maps = maps};
     if (!maps || !out->name || !out->label) return ry_fail_nomem(err, v->n_layers * sizeof *maps);
     for (uint32_t i = 0; i < v->n_layers; i++)
         RY_TRY(fill_map(ry_scores_get(v->scores, 0, place, v->layers[i]), v->model->vit.n_patches,
-                        by, &maps[i], stash, err));
+                        by, &maps[i], pool, err));
     return RENYI_OK;
 }
 
-static renyi_status fill_keeps(const renyi_viz *v, renyi_viz_result *r, ry_stash *stash,
+static renyi_status fill_keeps(const renyi_viz *v, renyi_viz_result *r, ry_pool *pool,
                                renyi_error *err)
 {
-    double *keeps = RY_STASH_TAKE(stash, v->n_keeps, double);
-    uint32_t *kept = RY_STASH_TAKE(stash, v->n_keeps, uint32_t);
+    double *keeps = RY_POOL_TAKE(pool, v->n_keeps, double);
+    uint32_t *kept = RY_POOL_TAKE(pool, v->n_keeps, uint32_t);
     if (!keeps || !kept) return ry_fail_nomem(err, v->n_keeps * sizeof *keeps);
     memcpy(keeps, v->keeps, v->n_keeps * sizeof *keeps);
     memcpy(kept, v->kept, v->n_keeps * sizeof *kept);
@@ -81,36 +81,36 @@ static renyi_status fill_keeps(const renyi_viz *v, renyi_viz_result *r, ry_stash
 }
 
 static renyi_status fill_metrics(const renyi_viz *v, const ranking *by, renyi_viz_result *r,
-                                 ry_stash *stash, renyi_error *err)
+                                 ry_pool *pool, renyi_error *err)
 {
-    renyi_viz_metric *metrics = RY_STASH_TAKE(stash, v->n_metrics, renyi_viz_metric);
-    renyi_viz_metric *norms = RY_STASH_TAKE(stash, v->n_norms, renyi_viz_metric);
+    renyi_viz_metric *metrics = RY_POOL_TAKE(pool, v->n_metrics, renyi_viz_metric);
+    renyi_viz_metric *norms = RY_POOL_TAKE(pool, v->n_norms, renyi_viz_metric);
     if (!metrics || !norms) return ry_fail_nomem(err, v->n_norms * sizeof *norms);
     for (uint32_t i = 0; i < v->n_metrics; i++)
-        RY_TRY(fill_metric(v, i, by, &metrics[i], stash, err));
+        RY_TRY(fill_metric(v, i, by, &metrics[i], pool, err));
     for (uint32_t i = 0; i < v->n_norms; i++) {
         if (v->norms[i] < v->n_metrics)
             norms[i] = metrics[v->norms[i]];
         else
-            RY_TRY(fill_metric(v, v->norms[i], by, &norms[i], stash, err));
+            RY_TRY(fill_metric(v, v->norms[i], by, &norms[i], pool, err));
     }
     r->n_metrics = v->n_metrics;
     r->metrics = metrics;
     r->n_norms = v->n_norms;
     r->norms = norms;
-    return fill_keeps(v, r, stash, err);
+    return fill_keeps(v, r, pool, err);
 }
 
-renyi_status ry_viz_fill_dense(const renyi_viz *v, renyi_viz_result *r, ry_stash *stash,
+renyi_status ry_viz_fill_dense(const renyi_viz *v, renyi_viz_result *r, ry_pool *pool,
                                renyi_error *err)
 {
     const uint32_t n = v->model->vit.n_patches;
-    const ranking by = {ry_alloc(&v->stash.al, n, 2 * sizeof *by.keys),
-                        ry_alloc(&v->stash.al, n, sizeof *by.order)};
-    const renyi_status st = by.keys && by.order ? fill_metrics(v, &by, r, stash, err)
+    const ranking by = {ry_alloc(&v->al, n, 2 * sizeof *by.keys),
+                        ry_alloc(&v->al, n, sizeof *by.order)};
+    const renyi_status st = by.keys && by.order ? fill_metrics(v, &by, r, pool, err)
                                                 : ry_fail_nomem(err, n * 2 * sizeof *by.keys);
-    ry_free(&v->stash.al, by.keys);
-    ry_free(&v->stash.al, by.order);
+    ry_free(&v->al, by.keys);
+    ry_free(&v->al, by.order);
     return st;
 }
 
@@ -196,12 +196,12 @@ static void mean_of(float *mean, const float *heads, size_t n_heads, size_t n)
 }
 
 static renyi_status fill_layer(const layer_keys *m, const renyi_viz_attention *a,
-                               renyi_viz_attention_layer *out, ry_stash *stash, renyi_error *err)
+                               renyi_viz_attention_layer *out, ry_pool *pool, renyi_error *err)
 {
     const size_t n = m->n, all = n * a->n_heads;
-    float *row = RY_STASH_TAKE(stash, all, float);
-    float *column = RY_STASH_TAKE(stash, all, float);
-    float *means = RY_STASH_TAKE(stash, 2 * n, float);
+    float *row = RY_POOL_TAKE(pool, all, float);
+    float *column = RY_POOL_TAKE(pool, all, float);
+    float *means = RY_POOL_TAKE(pool, 2 * n, float);
     if (!row || !column || !means) return ry_fail_nomem(err, all * sizeof *row);
     const size_t query = a->query < 0 ? 0 : a->n_prefix + (size_t)a->query;
     const size_t token = a->n_prefix + (size_t)a->token;
@@ -224,15 +224,14 @@ static int32_t best_patch(const renyi_viz *v)
     return (int32_t)best;
 }
 
-renyi_status ry_viz_fill_attention(const renyi_viz *v, renyi_viz_result *r, ry_stash *stash,
+renyi_status ry_viz_fill_attention(const renyi_viz *v, renyi_viz_result *r, ry_pool *pool,
                                    renyi_error *err)
 {
     const ry_vit_config *c = &v->model->vit.config;
     const size_t n = token_count(v);
-    renyi_viz_attention *a = RY_STASH_TAKE(stash, 1, renyi_viz_attention);
-    renyi_viz_attention_layer *layers =
-        RY_STASH_TAKE(stash, v->n_layers, renyi_viz_attention_layer);
-    float *logits = RY_STASH_TAKE(stash, n, float);
+    renyi_viz_attention *a = RY_POOL_TAKE(pool, 1, renyi_viz_attention);
+    renyi_viz_attention_layer *layers = RY_POOL_TAKE(pool, v->n_layers, renyi_viz_attention_layer);
+    float *logits = RY_POOL_TAKE(pool, n, float);
     if (!a || !layers || !logits) return ry_fail_nomem(err, n * sizeof *logits);
     *a = (renyi_viz_attention){.n_heads = c->n_heads,
                                .n_tokens = (uint32_t)n,
@@ -246,7 +245,7 @@ renyi_status ry_viz_fill_attention(const renyi_viz *v, renyi_viz_result *r, ry_s
                               .dim = c->dim,
                               .head = c->dim / c->n_heads,
                               .logits = logits};
-        RY_TRY(fill_layer(&m, a, &layers[i], stash, err));
+        RY_TRY(fill_layer(&m, a, &layers[i], pool, err));
     }
     r->attention = a;
     return RENYI_OK;

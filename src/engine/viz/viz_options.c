@@ -28,7 +28,7 @@ static renyi_status read_layers(renyi_viz *v, const renyi_viz_options *o, renyi_
     RY_TRY(check_count("layers", o->n_layers, blocks, o->layers, err));
     const uint32_t first = blocks < DEFAULT_LAYERS ? blocks : DEFAULT_LAYERS;
     v->n_layers = o->n_layers ? o->n_layers : first;
-    v->layers = RY_STASH_TAKE(&v->stash, v->n_layers, uint32_t);
+    v->layers = RY_POOL_TAKE(&v->pool, v->n_layers, uint32_t);
     if (!v->layers) return ry_fail_nomem(err, v->n_layers * sizeof *v->layers);
     for (uint32_t i = 0; i < v->n_layers; i++) {
         v->layers[i] = o->n_layers ? o->layers[i] : i;
@@ -50,8 +50,8 @@ static renyi_status read_keeps(renyi_viz *v, const renyi_viz_options *o, renyi_e
     RY_TRY(check_count("keep rates", o->n_keeps, RENYI_VIZ_MAX_KEEPS, o->keeps, err));
     const double *from = o->n_keeps ? o->keeps : usual;
     v->n_keeps = o->n_keeps ? o->n_keeps : sizeof usual / sizeof *usual;
-    v->keeps = RY_STASH_TAKE(&v->stash, v->n_keeps, double);
-    v->kept = RY_STASH_TAKE(&v->stash, v->n_keeps, uint32_t);
+    v->keeps = RY_POOL_TAKE(&v->pool, v->n_keeps, double);
+    v->kept = RY_POOL_TAKE(&v->pool, v->n_keeps, uint32_t);
     if (!v->keeps || !v->kept) return ry_fail_nomem(err, v->n_keeps * sizeof *v->keeps);
     for (uint32_t i = 0; i < v->n_keeps; i++) {
         const double keep = v->keeps[i] = from[i];
@@ -106,8 +106,8 @@ static renyi_status add_scored(renyi_viz *v, const char *text, uint32_t *place, 
     make_label(label, name, &policy);
     ry_viz_metric *m = &v->scored[v->n_scored];
     m->order = takes_order(&policy) ? policy.n : NAN;
-    m->name = ry_stash_text(&v->stash, name);
-    m->label = ry_stash_text(&v->stash, label);
+    m->name = ry_pool_text(&v->pool, name);
+    m->label = ry_pool_text(&v->pool, label);
     if (!m->name || !m->label) return ry_fail_nomem(err, sizeof name);
     v->n_scored++;
     return RENYI_OK;
@@ -158,7 +158,7 @@ static renyi_status read_orders(renyi_viz *v, const renyi_viz_options *o, renyi_
     RY_TRY(check_count("orders", o->n_orders, RENYI_VIZ_MAX_ORDERS, o->orders, err));
     const double *from = o->n_orders ? o->orders : usual;
     const uint32_t n = o->n_orders ? o->n_orders : sizeof usual / sizeof *usual;
-    v->norms = RY_STASH_TAKE(&v->stash, n + 1, uint32_t);
+    v->norms = RY_POOL_TAKE(&v->pool, n + 1, uint32_t);
     if (!v->norms) return ry_fail_nomem(err, (n + 1) * sizeof *v->norms);
     if (v->model->vit.config.n_prefix) RY_TRY(add_scored(v, "cls", &v->norms[v->n_norms++], err));
     for (uint32_t i = 0; i < n; i++) {
@@ -197,13 +197,13 @@ static renyi_status read_attention(renyi_viz *v, const renyi_viz_options *o, ren
 static renyi_status copy_names(renyi_viz *v, const renyi_viz_options *o, renyi_error *err)
 {
     const uint32_t n = v->model->vit.config.n_classes;
-    v->class_names = RY_STASH_TAKE(&v->stash, n, const char *);
+    v->class_names = RY_POOL_TAKE(&v->pool, n, const char *);
     if (!v->class_names) return ry_fail_nomem(err, n * sizeof *v->class_names);
     for (uint32_t i = 0; i < n; i++) {
         char fallback[32];
         const char *name = o->class_names ? o->class_names[i] : renyi_model_label(v->model, i);
         snprintf(fallback, sizeof fallback, "class %u", i);
-        v->class_names[i] = ry_stash_text(&v->stash, name ? name : fallback);
+        v->class_names[i] = ry_pool_text(&v->pool, name ? name : fallback);
         if (!v->class_names[i]) return ry_fail_nomem(err, n * sizeof *v->class_names);
     }
     return RENYI_OK;
@@ -222,7 +222,7 @@ renyi_status ry_viz_read_options(renyi_viz *v, const renyi_viz_options *o, renyi
     v->time = o->time;
     /* Metrics and orders, plus the class row and Col-L4. */
     v->scored =
-        RY_STASH_TAKE(&v->stash, RENYI_VIZ_MAX_METRICS + RENYI_VIZ_MAX_ORDERS + 2, ry_viz_metric);
+        RY_POOL_TAKE(&v->pool, RENYI_VIZ_MAX_METRICS + RENYI_VIZ_MAX_ORDERS + 2, ry_viz_metric);
     if (!v->scored) return ry_fail_nomem(err, sizeof *v->scored);
     RY_TRY(read_layers(v, o, err));
     RY_TRY(read_keeps(v, o, err));

@@ -4,7 +4,7 @@
 #ifndef RY_VIZ_PLAN_H
 #define RY_VIZ_PLAN_H
 
-#include "base/stash.h"
+#include "base/buffer.h"
 #include "engine/core/policy_api.h"
 #include "engine/viz/scores.h"
 #include "renyi/viz.h"
@@ -28,7 +28,8 @@ typedef struct ry_viz_policy {
 
 struct renyi_viz {
     const renyi_model *model; /* borrowed */
-    ry_stash stash;           /* memory of all lists below */
+    renyi_allocator al;
+    ry_pool pool; /* memory of all lists below */
     uint32_t n_threads, n_top, time;
     renyi_progress progress; /* or NULL */
     void *progress_user;
@@ -56,25 +57,25 @@ renyi_status ry_viz_read_options(renyi_viz *v, const renyi_viz_options *o,
 renyi_status ry_viz_read_policies(renyi_viz *v, const renyi_viz_options *o,
                                   renyi_error *err) RENYI_CHECK;
 
-/* ---- filling a result; memory comes from its stash ---- */
+/* ---- filling a result; memory comes from its pool ---- */
 
 /* viz_dense.c: metrics, norms and keep rates from the scores of the run. */
-renyi_status ry_viz_fill_dense(const renyi_viz *v, renyi_viz_result *r, ry_stash *stash,
+renyi_status ry_viz_fill_dense(const renyi_viz *v, renyi_viz_result *r, ry_pool *pool,
                                renyi_error *err) RENYI_CHECK;
 
 /* viz_dense.c: copies queries and keys of a block into v->seen, if its layer is shown; after the
  * run, rows and columns of the attention. */
 void ry_viz_watch(void *viz, const ry_block_view *view);
-renyi_status ry_viz_fill_attention(const renyi_viz *v, renyi_viz_result *r, ry_stash *stash,
+renyi_status ry_viz_fill_attention(const renyi_viz *v, renyi_viz_result *r, ry_pool *pool,
                                    renyi_error *err) RENYI_CHECK;
 
 /* viz_rows.c: the best classes of [n_classes] logits, and the cost of the policy. */
 renyi_status ry_viz_fill_answer(const renyi_viz *v, const ry_viz_policy *policy,
                                 const float *logits, double ms, renyi_viz_answer *out,
-                                ry_stash *stash, renyi_error *err) RENYI_CHECK;
+                                ry_pool *pool, renyi_error *err) RENYI_CHECK;
 
 /* viz_rows.c: runs the policies; the dense one too, if it is to be timed. */
-renyi_status ry_viz_fill_rows(const renyi_viz *v, renyi_viz_result *r, ry_stash *stash,
+renyi_status ry_viz_fill_rows(const renyi_viz *v, renyi_viz_result *r, ry_pool *pool,
                               renyi_error *err) RENYI_CHECK;
 
 #endif

@@ -15,8 +15,8 @@ enum { DEFAULT_CUTS = 6 };
 static renyi_status add_costs(renyi_viz *v, ry_viz_policy *p, renyi_error *err)
 {
     const uint32_t n = v->model->vit.config.n_blocks;
-    renyi_layer_cost *layers = RY_STASH_TAKE(&v->stash, n, renyi_layer_cost);
-    double *macs = RY_STASH_TAKE(&v->stash, n + 1, double);
+    renyi_layer_cost *layers = RY_POOL_TAKE(&v->pool, n, renyi_layer_cost);
+    double *macs = RY_POOL_TAKE(&v->pool, n + 1, double);
     renyi_cost cost;
     if (!layers || !macs) return ry_fail_nomem(err, n * sizeof *layers);
     RY_TRY(ry_policy_cost(v->model, &p->policy, &cost, layers, n, err));
@@ -34,8 +34,8 @@ static renyi_status add_policy(renyi_viz *v, ry_viz_policy *out, const ry_policy
     char text[RY_MAX_POLICY_TEXT];
     out->policy = *policy;
     ry_policy_print(text, policy);
-    out->text = ry_stash_text(&v->stash, text);
-    out->label = ry_stash_text(&v->stash, label);
+    out->text = ry_pool_text(&v->pool, text);
+    out->label = ry_pool_text(&v->pool, label);
     if (!out->text || !out->label) return ry_fail_nomem(err, sizeof text);
     for (uint32_t i = 0; i < policy->n_cuts; i++)
         if (policy->cuts[i].reduce == RY_REDUCE_MERGE) out->merges = 1;
@@ -176,7 +176,7 @@ renyi_status ry_viz_read_policies(renyi_viz *v, const renyi_viz_options *o, reny
         return ry_fail(err, RENYI_ERR_ARG, -1, "a sweep over keep rates needs a rule");
     const size_t most = 1 + (size_t)v->n_metrics + o->n_policies +
                         (o->sweep ? ((size_t)v->n_metrics + v->n_norms) * v->n_keeps : 0);
-    v->policies = RY_STASH_TAKE(&v->stash, most, ry_viz_policy);
+    v->policies = RY_POOL_TAKE(&v->pool, most, ry_viz_policy);
     if (!v->policies) return ry_fail_nomem(err, most * sizeof *v->policies);
     RY_TRY(parse_policy(v, NULL, &none, err));
     v->policies[0] = (ry_viz_policy){.metric = RENYI_NONE, .norm = RENYI_NONE, .keep = NAN};

@@ -3,7 +3,7 @@
  * session would hold the memory of a whole network.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "engine/core/model_handle.h"
 #include "engine/viz/viz_plan.h"
@@ -37,17 +37,17 @@ static float probability(const float *logits, uint32_t n, uint32_t of, uint32_t 
 
 renyi_status ry_viz_fill_answer(const renyi_viz *v, const ry_viz_policy *policy,
                                 const float *logits, double ms, renyi_viz_answer *out,
-                                ry_stash *stash, renyi_error *err)
+                                ry_pool *pool, renyi_error *err)
 {
     const ry_vit_config *c = &v->model->vit.config;
     uint32_t best[RENYI_VIZ_MAX_TOP];
     const uint32_t n = find_top(best, v->n_top, logits, c->n_classes);
-    renyi_viz_guess *top = RY_STASH_TAKE(stash, n, renyi_viz_guess);
+    renyi_viz_guess *top = RY_POOL_TAKE(pool, n, renyi_viz_guess);
     if (!top) return ry_fail_nomem(err, n * sizeof *top);
     for (uint32_t i = 0; i < n; i++) {
         top[i] =
             (renyi_viz_guess){.index = best[i],
-                              .name = ry_stash_text(stash, v->class_names[best[i]]),
+                              .name = ry_pool_text(pool, v->class_names[best[i]]),
                               .probability = probability(logits, c->n_classes, best[i], best[0])};
         if (!top[i].name) return ry_fail_nomem(err, sizeof *top);
     }
@@ -71,18 +71,18 @@ typedef struct walk {
 } walk;
 
 /* The patches before any cut. */
-static renyi_status begin_walk(walk *w, const renyi_viz *v, ry_stash *stash, renyi_error *err)
+static renyi_status begin_walk(walk *w, const renyi_viz *v, ry_pool *pool, renyi_error *err)
 {
     const uint32_t n = v->model->vit.n_patches, prefix = v->model->vit.config.n_prefix;
     *w = (walk){.n = n,
-                .token = RY_STASH_TAKE(stash, n, uint32_t),
-                .members = RY_STASH_TAKE(stash, n, uint32_t),
+                .token = RY_POOL_TAKE(pool, n, uint32_t),
+                .members = RY_POOL_TAKE(pool, n, uint32_t),
                 .n_tokens = prefix + n,
-                .state = RY_STASH_TAKE(stash, n, uint8_t),
-                .rescued = RY_STASH_TAKE(stash, n, uint8_t),
-                .group = RY_STASH_TAKE(stash, n, uint32_t),
-                .gone_at = RY_STASH_TAKE(stash, n, uint32_t),
-                .score = RY_STASH_TAKE(stash, n, float)};
+                .state = RY_POOL_TAKE(pool, n, uint8_t),
+                .rescued = RY_POOL_TAKE(pool, n, uint8_t),
+                .group = RY_POOL_TAKE(pool, n, uint32_t),
+                .gone_at = RY_POOL_TAKE(pool, n, uint32_t),
+                .score = RY_POOL_TAKE(pool, n, float)};
     if (!w->token || !w->members || !w->state || !w->rescued || !w->group || !w->gone_at ||
         !w->score)
         return ry_fail_nomem(err, n * sizeof *w->token);
@@ -126,9 +126,9 @@ static void apply_cut(walk *w, const renyi_cut *cut)
     w->n_tokens = cut->n_out;
 }
 
-static void *copy_of(ry_stash *stash, const void *from, size_t count, size_t size)
+static void *copy_of(ry_pool *pool, const void *from, size_t count, size_t size)
 {
-    void *to = ry_stash_take(stash, count, size);
+    void *to = ry_pool_take(pool, count, size);
     return to ? memcpy(to, from, count * size) : NULL;
 }
 
@@ -144,13 +144,13 @@ static void count_states(renyi_viz_step *s, const walk *w)
     }
 }
 
-static renyi_status copy_step(const walk *w, renyi_viz_step *out, ry_stash *stash, renyi_error *err)
+static renyi_status copy_step(const walk *w, renyi_viz_step *out, ry_pool *pool, renyi_error *err)
 {
-    out->state = copy_of(stash, w->state, w->n, sizeof *w->state);
-    out->rescued = copy_of(stash, w->rescued, w->n, sizeof *w->rescued);
-    out->group = copy_of(stash, w->group, w->n, sizeof *w->group);
-    out->gone_at = copy_of(stash, w->gone_at, w->n, sizeof *w->gone_at);
-    out->score = copy_of(stash, w->score, w->n, sizeof *w->score);
+    out->state = copy_of(pool, w->state, w->n, sizeof *w->state);
+    out->rescued = copy_of(pool, w->rescued, w->n, sizeof *w->rescued);
+    out->group = copy_of(pool, w->group, w->n, sizeof *w->group);
+    out->gone_at = copy_of(pool, w->gone_at, w->n, sizeof *w->gone_at);
+    out->score = copy_of(pool, w->score, w->n, sizeof *w->score);
     if (!out->state || !out->rescued || !out->group || !out->gone_at || !out->score)
         return ry_fail_nomem(err, w->n * sizeof *w->group);
     out->n_tokens = w->n_tokens;
@@ -161,12 +161,12 @@ static renyi_status copy_step(const walk *w, renyi_viz_step *out, ry_stash *stas
 /* Where the patches are after each of the layers. steps: [n_layers] to fill */
 static renyi_status follow_patches(const renyi_viz *v, const renyi_session *s,
                                    const ry_viz_policy *policy, renyi_viz_step *steps,
-                                   ry_stash *stash, renyi_error *err)
+                                   ry_pool *pool, renyi_error *err)
 {
     const size_t cuts = renyi_session_cut_count(s);
     size_t next = 0;
     walk w;
-    RY_TRY(begin_walk(&w, v, stash, err));
+    RY_TRY(begin_walk(&w, v, pool, err));
     for (uint32_t i = 0; i < v->n_layers; i++) {
         const uint32_t layer = v->layers[i];
         renyi_viz_step *step = &steps[i];
@@ -181,7 +181,7 @@ static renyi_status follow_patches(const renyi_viz *v, const renyi_session *s,
         }
         if (!step->is_cut)
             for (uint32_t p = 0; p < w.n; p++) w.score[p] = NAN;
-        RY_TRY(copy_step(&w, step, stash, err));
+        RY_TRY(copy_step(&w, step, pool, err));
     }
     return RENYI_OK;
 }
@@ -221,12 +221,12 @@ static renyi_status time_dense(const renyi_viz *v, renyi_viz_result *r, float *l
 }
 
 static renyi_status read_row(const renyi_viz *v, const ry_viz_policy *p, const renyi_session *s,
-                             const float *logits, double ms, renyi_viz_row *out, ry_stash *stash,
+                             const float *logits, double ms, renyi_viz_row *out, ry_pool *pool,
                              renyi_error *err)
 {
-    renyi_viz_step *steps = RY_STASH_TAKE(stash, v->n_layers, renyi_viz_step);
-    *out = (renyi_viz_row){.policy = ry_stash_text(stash, p->text),
-                           .label = ry_stash_text(stash, p->label),
+    renyi_viz_step *steps = RY_POOL_TAKE(pool, v->n_layers, renyi_viz_step);
+    *out = (renyi_viz_row){.policy = ry_pool_text(pool, p->text),
+                           .label = ry_pool_text(pool, p->label),
                            .metric = p->metric,
                            .norm = p->norm,
                            .keep = p->keep,
@@ -235,18 +235,18 @@ static renyi_status read_row(const renyi_viz *v, const ry_viz_policy *p, const r
                            .steps = steps};
     if (!steps || !out->policy || !out->label)
         return ry_fail_nomem(err, v->n_layers * sizeof *steps);
-    RY_TRY(follow_patches(v, s, p, steps, stash, err));
-    return ry_viz_fill_answer(v, p, logits, ms, &out->answer, stash, err);
+    RY_TRY(follow_patches(v, s, p, steps, pool, err));
+    return ry_viz_fill_answer(v, p, logits, ms, &out->answer, pool, err);
 }
 
 static renyi_status fill_row(const renyi_viz *v, const ry_viz_policy *p, const uint8_t *rgb,
-                             float *logits, renyi_viz_row *out, ry_stash *stash, renyi_error *err)
+                             float *logits, renyi_viz_row *out, ry_pool *pool, renyi_error *err)
 {
     renyi_session *s;
     double ms;
     RY_TRY(open_session(v, p, &s, err));
     renyi_status st = run_timed(v, s, rgb, logits, &ms, err);
-    if (!st) st = read_row(v, p, s, logits, ms, out, stash, err);
+    if (!st) st = read_row(v, p, s, logits, ms, out, pool, err);
     renyi_session_free(s);
     return st;
 }
@@ -259,16 +259,16 @@ static renyi_status report_progress(const renyi_viz *v, size_t rows_done, size_t
     return ry_fail(err, RENYI_ERR_ABORTED, -1, "stopped by the progress callback");
 }
 
-static renyi_status fill_rows(const renyi_viz *v, renyi_viz_result *r, float *logits,
-                              ry_stash *stash, renyi_error *err)
+static renyi_status fill_rows(const renyi_viz *v, renyi_viz_result *r, float *logits, ry_pool *pool,
+                              renyi_error *err)
 {
     const size_t n = (size_t)v->n_rows + v->n_sweep;
-    renyi_viz_row *rows = RY_STASH_TAKE(stash, n, renyi_viz_row);
+    renyi_viz_row *rows = RY_POOL_TAKE(pool, n, renyi_viz_row);
     if (!rows) return ry_fail_nomem(err, n * sizeof *rows);
     if (v->time) RY_TRY(time_dense(v, r, logits, err));
     RY_TRY(report_progress(v, 0, n, err));
     for (size_t i = 0; i < n; i++) {
-        RY_TRY(fill_row(v, &v->policies[1 + i], r->photo.rgb, logits, &rows[i], stash, err));
+        RY_TRY(fill_row(v, &v->policies[1 + i], r->photo.rgb, logits, &rows[i], pool, err));
         RY_TRY(report_progress(v, i + 1, n, err));
     }
     r->n_rows = v->n_rows;
@@ -278,13 +278,13 @@ static renyi_status fill_rows(const renyi_viz *v, renyi_viz_result *r, float *lo
     return RENYI_OK;
 }
 
-renyi_status ry_viz_fill_rows(const renyi_viz *v, renyi_viz_result *r, ry_stash *stash,
+renyi_status ry_viz_fill_rows(const renyi_viz *v, renyi_viz_result *r, ry_pool *pool,
                               renyi_error *err)
 {
     const size_t n = ry_vit_outputs(&v->model->vit.config, RENYI_OUTPUT_AUTO);
-    float *logits = ry_alloc(&v->stash.al, n, sizeof *logits);
+    float *logits = ry_alloc(&v->al, n, sizeof *logits);
     if (!logits) return ry_fail_nomem(err, n * sizeof *logits);
-    const renyi_status st = fill_rows(v, r, logits, stash, err);
-    ry_free(&v->stash.al, logits);
+    const renyi_status st = fill_rows(v, r, logits, pool, err);
+    ry_free(&v->al, logits);
     return st;
 }

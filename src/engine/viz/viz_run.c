@@ -28,7 +28,7 @@ static renyi_status open_scores(renyi_viz *v, renyi_error *err)
                                  .user = v};
     if (v->attention) {
         const size_t n = 2 * tokens * c->dim * v->n_layers;
-        v->seen = RY_STASH_TAKE(&v->stash, n, float);
+        v->seen = RY_POOL_TAKE(&v->pool, n, float);
         if (!v->seen) return ry_fail_nomem(err, n * sizeof *v->seen);
     }
     return ry_scores_new(&v->scores, v->model, &o, err);
@@ -51,7 +51,8 @@ renyi_status renyi_viz_new(renyi_viz **out, const renyi_model *m, const renyi_vi
     renyi_viz *v = ry_calloc(&o.allocator, 1, sizeof *v);
     if (!v) return ry_fail_nomem(err, sizeof *v);
     v->model = m;
-    v->stash.al = o.allocator;
+    v->al = o.allocator;
+    v->pool.al = &v->al;
     v->progress = o.progress;
     v->progress_user = o.progress_user;
     v->n_threads = o.n_threads ? o.n_threads : ry_cpu_cores();
@@ -67,9 +68,9 @@ renyi_status renyi_viz_new(renyi_viz **out, const renyi_model *m, const renyi_vi
 void renyi_viz_free(renyi_viz *v)
 {
     if (!v) return;
-    const renyi_allocator al = v->stash.al;
+    const renyi_allocator al = v->al;
     ry_scores_free(v->scores);
-    ry_stash_free(&v->stash);
+    ry_pool_free(&v->pool);
     ry_free(&al, v);
 }
 
@@ -78,7 +79,8 @@ void renyi_viz_free(renyi_viz *v)
 /* The result that a caller gets, and the memory that its lists are in. */
 typedef struct holder {
     renyi_viz_result result;
-    ry_stash stash;
+    renyi_allocator al;
+    ry_pool pool;
 } holder;
 
 static renyi_status fill_image(const renyi_viz *v, const renyi_image *image, const char *name,
@@ -87,10 +89,10 @@ static renyi_status fill_image(const renyi_viz *v, const renyi_image *image, con
     const ry_vit_config *c = &v->model->vit.config;
     renyi_viz_result *r = &h->result;
     const size_t bytes = (size_t)c->image_size * c->image_size * 3;
-    uint8_t *rgb = ry_stash_take(&h->stash, bytes, 1);
-    uint32_t *layers = RY_STASH_TAKE(&h->stash, v->n_layers, uint32_t);
-    r->photo.name = ry_stash_text(&h->stash, name ? name : "photo");
-    r->model = ry_stash_text(&h->stash, c->architecture);
+    uint8_t *rgb = ry_pool_take(&h->pool, bytes, 1);
+    uint32_t *layers = RY_POOL_TAKE(&h->pool, v->n_layers, uint32_t);
+    r->photo.name = ry_pool_text(&h->pool, name ? name : "photo");
+    r->model = ry_pool_text(&h->pool, c->architecture);
     if (!rgb || !layers || !r->photo.name || !r->model) return ry_fail_nomem(err, bytes);
     memcpy(layers, v->layers, v->n_layers * sizeof *layers);
     r->photo.rgb = rgb;
@@ -112,11 +114,11 @@ static renyi_status fill_result(renyi_viz *v, const renyi_image *image, const ch
     renyi_viz_result *r = &h->result;
     RY_TRY(fill_image(v, image, name, h, err));
     ry_scores_run(v->scores, r->photo.rgb, NULL, 1);
-    RY_TRY(ry_viz_fill_dense(v, r, &h->stash, err));
+    RY_TRY(ry_viz_fill_dense(v, r, &h->pool, err));
     RY_TRY(ry_viz_fill_answer(v, &v->policies[0], ry_scores_logits(v->scores, 0), NAN, &r->dense,
-                              &h->stash, err));
-    if (v->attention) RY_TRY(ry_viz_fill_attention(v, r, &h->stash, err));
-    return ry_viz_fill_rows(v, r, &h->stash, err);
+                              &h->pool, err));
+    if (v->attention) RY_TRY(ry_viz_fill_attention(v, r, &h->pool, err));
+    return ry_viz_fill_rows(v, r, &h->pool, err);
 }
 
 renyi_status renyi_viz_run(renyi_viz *v, const renyi_image *image, const char *name,
@@ -125,9 +127,10 @@ renyi_status renyi_viz_run(renyi_viz *v, const renyi_image *image, const char *n
     if (!v || !image || !out)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_viz_run: NULL argument");
     *out = NULL;
-    holder *h = ry_calloc(&v->stash.al, 1, sizeof *h);
+    holder *h = ry_calloc(&v->al, 1, sizeof *h);
     if (!h) return ry_fail_nomem(err, sizeof *h);
-    h->stash.al = v->stash.al;
+    h->al = v->al;
+    h->pool.al = &h->al;
     const renyi_status st = fill_result(v, image, name, h, err);
     if (st) {
         renyi_viz_result_free(&h->result);
@@ -141,7 +144,7 @@ void renyi_viz_result_free(renyi_viz_result *r)
 {
     if (!r) return;
     holder *h = (holder *)r; /* its first member */
-    const renyi_allocator al = h->stash.al;
-    ry_stash_free(&h->stash);
+    const renyi_allocator al = h->al;
+    ry_pool_free(&h->pool);
     ry_free(&al, h);
 }

@@ -3,13 +3,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/half.h"
 #include "base/json.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "engine/write/new_model.h"
-#include "formats/output_file.h"
 #include "formats/safetensors.h"
 #include "model/llama/llama_tensors.h"
 #include "model/llava/visual.h"

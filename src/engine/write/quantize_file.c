@@ -4,8 +4,8 @@
 #include "engine/write/quantize_file.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/json.h"
-#include "base/mapped_file.h"
 #include "base/status.h"
 #include "formats/safetensors.h"
 

@@ -4,8 +4,8 @@
 #include "eval/data/dataset.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/hash.h"
-#include "base/mapped_file.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"

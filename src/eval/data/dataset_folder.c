@@ -171,7 +171,7 @@ static renyi_status store_folders(renyi_dataset *d, const entries *folders, cons
                                   renyi_error *err)
 {
     const size_t n = folders->count;
-    d->folders = ry_pool_take(&d->pool, n * sizeof *d->folders);
+    d->folders = ry_pool_take(&d->pool, n, sizeof *d->folders);
     if (!d->folders) return ry_fail_nomem(err, n * sizeof *d->folders);
     for (size_t i = 0; i < n; i++) {
         const char *name = ry_pool_copy(&d->pool, ry_text_of(folders->items[i].name));

@@ -296,7 +296,7 @@ static renyi_status set_right(renyi_dataset *d, const char *file, ry_dataset_ent
                               const json_t *set, size_t place, renyi_error *err)
 {
     const size_t n = json_array_size(set);
-    uint32_t *right = ry_pool_take(&d->pool, (n ? n : 1) * sizeof *right);
+    uint32_t *right = ry_pool_take(&d->pool, (n ? n : 1), sizeof *right);
     if (!right) return ry_fail_nomem(err, n * sizeof *right);
     for (size_t i = 0; i < n; i++) {
         const json_t *class = json_array_get(set, i);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
-#include "base/mapped_file.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "eval/data/collections.h"
 #include "eval/data/dataset.h"
@@ -15,7 +15,7 @@
 
 renyi_status ry_own_start(renyi_dataset *d, uint32_t n, renyi_error *err)
 {
-    d->own.names = ry_pool_take(&d->pool, n * sizeof *d->own.names);
+    d->own.names = ry_pool_take(&d->pool, n, sizeof *d->own.names);
     if (!d->own.names) return ry_fail_nomem(err, n * sizeof *d->own.names);
     for (uint32_t i = 0; i < n; i++) d->own.names[i] = NULL;
     d->info.n_classes = n;

@@ -4,8 +4,8 @@
 #include "eval/data/collections.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 #include "engine/core/engine_options.h"
 
 #include <stdio.h>

@@ -104,37 +104,11 @@ int ry_lines_next(ry_lines *l, ry_text *line)
     return 1;
 }
 
-/* ---- memory -------------------------------------------------------------------------------- */
-
-typedef struct ry_pool_block {
-    struct ry_pool_block *next;
-    size_t used, size;
-} ry_pool_block;
-
-enum { POOL_BLOCK = 1 << 18 };
-
-void *ry_pool_take(ry_pool *p, size_t bytes)
-{
-    const size_t align = sizeof(uint64_t);
-    size_t rounded, whole;
-    if (!ry_add_size(bytes, align - 1, &rounded)) return NULL;
-    rounded &= ~(align - 1);
-    if (!p->head || p->head->size - p->head->used < rounded) {
-        const size_t size = rounded > POOL_BLOCK ? rounded : POOL_BLOCK;
-        if (!ry_add_size(size, sizeof(ry_pool_block), &whole)) return NULL;
-        ry_pool_block *b = ry_alloc(p->al, whole, 1);
-        if (!b) return NULL;
-        *b = (ry_pool_block){p->head, 0, size};
-        p->head = b;
-    }
-    void *taken = (char *)(p->head + 1) + p->head->used;
-    p->head->used += rounded;
-    return taken;
-}
+/* ---- copies -------------------------------------------------------------------------------- */
 
 char *ry_pool_copy(ry_pool *p, ry_text t)
 {
-    char *copy = ry_pool_take(p, t.n + 1);
+    char *copy = ry_pool_take(p, t.n + 1, 1);
     if (!copy) return NULL;
     memcpy(copy, t.at, t.n);
     copy[t.n] = 0;
@@ -146,35 +120,13 @@ char *ry_pool_join(ry_pool *p, ry_text folder, ry_text name)
     const size_t slash = folder.n && folder.at[folder.n - 1] != '/';
     size_t n;
     if (!ry_add_size(folder.n + slash + 1, name.n, &n)) return NULL;
-    char *path = ry_pool_take(p, n);
+    char *path = ry_pool_take(p, n, 1);
     if (!path) return NULL;
     memcpy(path, folder.at, folder.n);
     if (slash) path[folder.n] = '/';
     memcpy(path + folder.n + slash, name.at, name.n);
     path[n - 1] = 0;
     return path;
-}
-
-void ry_pool_free(ry_pool *p)
-{
-    for (ry_pool_block *b = p->head, *next; b; b = next) {
-        next = b->next;
-        ry_free(p->al, b);
-    }
-    p->head = NULL;
-}
-
-int ry_grow(const renyi_allocator *al, void **items, size_t *capacity, size_t count, size_t size)
-{
-    if (count < *capacity) return 1;
-    const size_t more = *capacity ? 2 * *capacity : 64;
-    void *grown = more > *capacity ? ry_alloc(al, more, size) : NULL;
-    if (!grown) return 0;
-    if (*items) memcpy(grown, *items, count * size);
-    ry_free(al, *items);
-    *items = grown;
-    *capacity = more;
-    return 1;
 }
 
 /* ---- comma-separated records --------------------------------------------------------------- */
@@ -223,7 +175,7 @@ static renyi_status read_quoted_field(ry_csv *c, ry_text *out, renyi_error *err)
         return fail_record(c, err,
                            "text after a closing quote; wanted a separator or the end of the line");
     if (!doubled) return RENYI_OK;
-    char *copy = ry_pool_take(c->pool, out->n);
+    char *copy = ry_pool_take(c->pool, out->n, 1);
     if (!copy) return ry_fail_nomem(err, out->n);
     size_t n = 0;
     for (size_t i = 0; i < out->n; i++) {

@@ -1,10 +1,9 @@
-/* text_lines.h - reads text files: spans of text, lines, comma-separated records, and a pool that
- * keeps copies.
+/* text_lines.h - reads text files: spans of text, lines, comma-separated records.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TEXT_LINES_H
 #define RY_TEXT_LINES_H
 
-#include "renyi/renyi.h"
+#include "base/buffer.h"
 
 /* ---- spans --------------------------------------------------------------------------------- */
 
@@ -43,21 +42,10 @@ typedef struct ry_lines {
 ry_lines ry_lines_of(const void *bytes, size_t size);
 int ry_lines_next(ry_lines *l, ry_text *line); /* 0 at the end; the last line needs no newline */
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* ---- copies -------------------------------------------------------------------------------- */
 
-/* Copies that are freed together. A zeroed pool with an allocator is empty. */
-typedef struct ry_pool {
-    const renyi_allocator *al;
-    struct ry_pool_block *head;
-} ry_pool;
-
-void *ry_pool_take(ry_pool *p, size_t bytes); /* aligned for uint64_t; NULL = no memory */
-char *ry_pool_copy(ry_pool *p, ry_text t);    /* with a NUL */
+char *ry_pool_copy(ry_pool *p, ry_text t);                    /* with a NUL */
 char *ry_pool_join(ry_pool *p, ry_text folder, ry_text name); /* "folder/name" */
-void ry_pool_free(ry_pool *p);
-
-/* Makes space for item `count` in an array that grows by doubling; 0 = no memory. */
-int ry_grow(const renyi_allocator *al, void **items, size_t *capacity, size_t count, size_t size);
 
 /* ---- comma-separated records --------------------------------------------------------------- */
 

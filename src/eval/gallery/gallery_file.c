@@ -36,7 +36,7 @@ static renyi_status take_names(renyi_gallery *g, const json_t *list, const char 
     if (!n || n > RY_GALLERY_MOST)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: \"files\" is no list of 1 to %d names", what,
                        RY_GALLERY_MOST);
-    g->pictures = RY_STASH_TAKE(&g->stash, n, ry_picture);
+    g->pictures = RY_POOL_TAKE(&g->pool, n, ry_picture);
     if (!g->pictures) return ry_fail_nomem(err, n * sizeof *g->pictures);
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_array_get(list, i);
@@ -47,7 +47,7 @@ static renyi_status take_names(renyi_gallery *g, const json_t *list, const char 
         if (i && strcmp(g->pictures[i - 1].file, name) >= 0)
             return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: \"files\" is not in order at name %zu",
                            what, i);
-        g->pictures[i].file = ry_stash_text(&g->stash, name);
+        g->pictures[i].file = ry_pool_text(&g->pool, name);
         if (!g->pictures[i].file) return ry_fail_nomem(err, strlen(name));
     }
     g->n = n;
@@ -80,7 +80,7 @@ static renyi_status take_texts(renyi_gallery *g, const ry_tensors *set, const ch
         const char *text = ry_tensors_meta(set, texts[i].key);
         if (!text)
             return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: \"%s\" is missing", what, texts[i].key);
-        *texts[i].to = ry_stash_text(&g->stash, text);
+        *texts[i].to = ry_pool_text(&g->pool, text);
         if (!*texts[i].to) return ry_fail_nomem(err, strlen(text));
     }
     return RENYI_OK;
@@ -130,7 +130,7 @@ static renyi_status take_numbers(renyi_gallery *g, const ry_tensors *set, const 
     RY_TRY(find_tensor(&probe, set, "probe", RY_F32, 1, (size_t)dim, what, err));
     RY_TRY(find_tensor(&time, set, "time", RY_I64, g->n, 0, what, err));
     RY_TRY(find_tensor(&size, set, "size", RY_U64, g->n, 0, what, err));
-    float *row = RY_STASH_TAKE(&g->stash, (size_t)dim, float);
+    float *row = RY_POOL_TAKE(&g->pool, (size_t)dim, float);
     g->dim = (uint32_t)dim;
     g->making.probe = row;
     g->rows = ry_alloc(&g->al, g->n * (size_t)dim, sizeof *g->rows);

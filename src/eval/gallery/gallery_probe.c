@@ -45,7 +45,7 @@ static renyi_status run_probe(float *row, renyi_session *s, const renyi_preproce
 }
 
 /* Everything that decides which pixels a photo becomes; the sizes of photos as text. */
-static char *recipe_text(ry_stash *stash, const renyi_preprocess *p, const renyi_embed_options *o)
+static char *recipe_text(ry_pool *pool, const renyi_preprocess *p, const renyi_embed_options *o)
 {
     char text[512];
     snprintf(text, sizeof text,
@@ -53,10 +53,10 @@ static char *recipe_text(ry_stash *stash, const renyi_preprocess *p, const renyi
              "std=%.9g,%.9g,%.9g exif=%u",
              p->size, (int)p->crop_mode, (int)p->interpolation, p->crop_pct, p->mean[0], p->mean[1],
              p->mean[2], p->std[0], p->std[1], p->std[2], o->apply_exif != 0);
-    return ry_stash_text(stash, text);
+    return ry_pool_text(pool, text);
 }
 
-renyi_status ry_gallery_making(ry_making *out, ry_stash *stash, const renyi_model *m,
+renyi_status ry_gallery_making(ry_making *out, ry_pool *pool, const renyi_model *m,
                                const renyi_embed_options *opt, renyi_error *err)
 {
     renyi_embed_options o;
@@ -65,12 +65,12 @@ renyi_status ry_gallery_making(ry_making *out, ry_stash *stash, const renyi_mode
     *out = (ry_making){0};
     RY_TRY(ry_embed_options_read(&o, &spec, m, opt, err));
     RY_TRY(ry_embed_session(&s, m, &o, 1, err));
-    float *probe = RY_STASH_TAKE(stash, renyi_session_outputs(s), float);
+    float *probe = RY_POOL_TAKE(pool, renyi_session_outputs(s), float);
     out->probe = probe;
-    out->policy = ry_stash_text(stash, renyi_session_policy(s));
-    out->recipe = recipe_text(stash, &spec, &o);
+    out->policy = ry_pool_text(pool, renyi_session_policy(s));
+    out->recipe = recipe_text(pool, &spec, &o);
     renyi_status st = probe && out->policy && out->recipe ? RENYI_OK : ry_fail_nomem(err, 4096);
-    if (!st) st = run_probe(probe, s, &spec, &stash->al, err);
+    if (!st) st = run_probe(probe, s, &spec, pool->al, err);
     renyi_session_free(s);
     return st;
 }

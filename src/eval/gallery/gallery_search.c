@@ -19,7 +19,8 @@ renyi_status renyi_gallery_new(renyi_gallery **out, const renyi_options *opt, re
     RY_TRY(ry_options_read(&o, opt, err));
     renyi_gallery *g = ry_calloc(&o.allocator, 1, sizeof *g);
     if (!g) return ry_fail_nomem(err, sizeof *g);
-    g->al = g->stash.al = o.allocator;
+    g->al = o.allocator;
+    g->pool.al = &g->al;
     g->limits = o.limits;
     g->making = (ry_making){.folder = "", .model = "", .policy = "", .recipe = ""};
     *out = g;
@@ -47,7 +48,7 @@ void renyi_gallery_free(renyi_gallery *g)
 {
     if (!g) return;
     const renyi_allocator al = g->al;
-    ry_stash_free(&g->stash);
+    ry_pool_free(&g->pool);
     ry_free(&al, g->rows);
     ry_free(&al, g);
 }

@@ -17,7 +17,7 @@
 typedef struct update {
     const renyi_gallery *old;
     int is_anew; /* nothing of the old rows is of use */
-    ry_stash stash;
+    ry_pool pool;
     ry_making making;
     ry_picture *pictures; /* [n] */
     const char **paths;   /* [n] in the dataset */
@@ -98,7 +98,7 @@ static renyi_status list_photos(update *u, const renyi_dataset *data, renyi_erro
     renyi_dataset_info info;
     renyi_dataset_get_info(data, &info);
     const size_t n = (size_t)info.n_images;
-    u->pictures = RY_STASH_TAKE(&u->stash, n, ry_picture);
+    u->pictures = RY_POOL_TAKE(&u->pool, n, ry_picture);
     u->paths = ry_alloc(&u->old->al, n, sizeof *u->paths);
     u->is_there = ry_calloc(&u->old->al, n, 1);
     u->rows = ry_calloc(&u->old->al, n, u->dim * sizeof *u->rows);
@@ -111,7 +111,7 @@ static renyi_status list_photos(update *u, const renyi_dataset *data, renyi_erro
     }
     RY_TRY(sort_photos(u, err));
     for (size_t i = 0; i < u->n; i++) { /* the dataset's names go with it */
-        u->pictures[i].file = ry_stash_text(&u->stash, u->pictures[i].file);
+        u->pictures[i].file = ry_pool_text(&u->pool, u->pictures[i].file);
         if (!u->pictures[i].file) return ry_fail_nomem(err, 1);
     }
     return RENYI_OK;
@@ -211,9 +211,9 @@ static renyi_status describe(update *u, const char *folder, const renyi_model *m
     renyi_model_info info;
     renyi_model_get_info(m, &info);
     u->dim = info.embed_dim;
-    RY_TRY(ry_gallery_making(&u->making, &u->stash, m, u->o, err));
-    u->making.folder = ry_stash_text(&u->stash, folder);
-    u->making.model = ry_stash_text(&u->stash, name ? name : info.architecture);
+    RY_TRY(ry_gallery_making(&u->making, &u->pool, m, u->o, err));
+    u->making.folder = ry_pool_text(&u->pool, folder);
+    u->making.model = ry_pool_text(&u->pool, name ? name : info.architecture);
     if (!u->making.folder || !u->making.model) return ry_fail_nomem(err, strlen(folder));
     u->is_anew =
         u->old->dim && (u->old->dim != u->dim || strcmp(u->old->making.folder, folder) != 0 ||
@@ -247,9 +247,9 @@ static void settle(update *u, renyi_gallery *g)
         if (n != i) memcpy(u->rows + n * u->dim, u->rows + i * u->dim, u->dim * sizeof *u->rows);
         n++;
     }
-    ry_stash_free(&g->stash);
+    ry_pool_free(&g->pool);
     ry_free(&g->al, g->rows);
-    g->stash = u->stash;
+    g->pool = u->pool;
     g->making = u->making;
     g->pictures = u->pictures;
     g->rows = u->rows;
@@ -267,14 +267,14 @@ renyi_status renyi_gallery_update(renyi_gallery *g, const char *folder, const re
     RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_embed_options", err));
     o.struct_size = sizeof o;
     o.allocator = g->al;
-    update u = {.old = g, .stash.al = g->al, .o = &o};
+    update u = {.old = g, .pool.al = &g->al, .o = &o};
     renyi_status st = describe(&u, folder, m, name, err);
     if (!st) st = run(&u, folder, m, err);
     ry_free(&g->al, u.paths);
     if (!st || (st == RENYI_ERR_ABORTED && u.n)) {
         settle(&u, g);
     } else {
-        ry_stash_free(&u.stash);
+        ry_pool_free(&u.pool);
         ry_free(&g->al, u.rows);
     }
     ry_free(&g->al, u.is_there);
@@ -293,9 +293,9 @@ renyi_status renyi_gallery_check(const renyi_gallery *g, const renyi_model *m,
     if (info.embed_dim != g->dim)
         return ry_fail(err, RENYI_ERR_ARG, -1, "its rows have %u numbers, this model's have %u",
                        g->dim, info.embed_dim);
-    ry_stash stash = {.al = g->al};
-    renyi_status st = ry_gallery_making(&making, &stash, m, opt, err);
+    ry_pool pool = {.al = &g->al};
+    renyi_status st = ry_gallery_making(&making, &pool, m, opt, err);
     if (!st) st = ry_gallery_same(&g->making, &making, g->dim, err);
-    ry_stash_free(&stash);
+    ry_pool_free(&pool);
     return st;
 }

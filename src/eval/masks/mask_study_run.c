@@ -2,9 +2,9 @@
  * through every policy's session.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/file.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 #include "eval/masks/mask_study.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * every policy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "eval/run/evaluation.h"
 

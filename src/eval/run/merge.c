@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "base/mapped_file.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "eval/run/evaluation.h"

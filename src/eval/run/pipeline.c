@@ -4,9 +4,9 @@
 #include "eval/run/pipeline.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/file.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
 #include "eval/run/shared_run.h"
 
 #include "base/alloc.h"
-#include "base/mapped_file.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "eval/data/text_lines.h"
 
@@ -233,7 +233,7 @@ renyi_status ry_shared_run_list(ry_shared_run *r, size_t n_items,
 /* Counts the other ranks as of their last exchange. */
 static renyi_status report_progress(const ry_shared_run *r, renyi_error *err)
 {
-    const uint64_t done = r->n_before + r->ranks.others_done + r->beat.done;
+    const uint64_t done = r->n_before + r->ranks.others_done + r->own_progress.done;
     if (r->progress && r->progress(r->user, done, r->n_items))
         return ry_fail(err, RENYI_ERR_ABORTED, -1, "stopped by the progress callback");
     return RENYI_OK;
@@ -241,8 +241,8 @@ static renyi_status report_progress(const ry_shared_run *r, renyi_error *err)
 
 renyi_status ry_shared_run_advance(ry_shared_run *r, uint64_t n, renyi_error *err)
 {
-    r->beat.done += n;
-    RY_TRY(ry_ranks_beat(&r->ranks, &r->beat, 0, err));
+    r->own_progress.done += n;
+    RY_TRY(ry_ranks_progress(&r->ranks, &r->own_progress, 0, err));
     return report_progress(r, err);
 }
 
@@ -251,11 +251,11 @@ renyi_status ry_shared_run_advance(ry_shared_run *r, uint64_t n, renyi_error *er
 static renyi_status await_others(ry_shared_run *r, renyi_status st, renyi_error *err)
 {
     ry_ranks *k = &r->ranks;
-    r->beat.is_over = 1;
+    r->own_progress.is_over = 1;
     while (k->n_over < k->r.n_ranks) {
         renyi_error lost = {0};
-        r->beat.is_stopped = st != RENYI_OK;
-        const renyi_status exchanged = ry_ranks_beat(k, &r->beat, 1, &lost);
+        r->own_progress.is_stopped = st != RENYI_OK;
+        const renyi_status exchanged = ry_ranks_progress(k, &r->own_progress, 1, &lost);
         if (exchanged) return st ? st : ry_fail(err, exchanged, -1, "%s", lost.message);
         if (!st && k->n_over < k->r.n_ranks) st = report_progress(r, err);
     }
@@ -275,7 +275,7 @@ renyi_status ry_shared_run_execute(ry_shared_run *r, ry_run_file *file, const ry
                                    void *user, renyi_error *err)
 {
     renyi_error late = {0};
-    r->beat = (ry_beat){0};
+    r->own_progress = (ry_rank_progress){0};
     r->ranks.others_done = 0;
     r->ranks.n_over = r->ranks.n_stopped = 0;
     RY_TRY(ry_ranks_agree(&r->ranks, ry_run_file_begin(file, err), err));

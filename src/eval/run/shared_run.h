@@ -50,11 +50,11 @@ void ry_run_file_close(ry_run_file *f); /* {.fd = -1} may be closed too */
 
 typedef struct ry_shared_run {
     ry_ranks ranks;
-    ry_beat beat;            /* progress of this rank */
-    uint64_t n_items;        /* images or questions */
-    uint64_t n_before;       /* of them were done before this run */
-    renyi_progress progress; /* may be NULL; called with items done of all items */
-    void *user;              /* its first argument */
+    ry_rank_progress own_progress; /* progress of this rank */
+    uint64_t n_items;              /* images or questions */
+    uint64_t n_before;             /* of them were done before this run */
+    renyi_progress progress;       /* may be NULL; called with items done of all items */
+    void *user;                    /* its first argument */
 } ry_shared_run;
 
 /* Items that are not done, in order: with n ranks every n-th of them is for this rank. *todo

@@ -3,7 +3,7 @@
 #include "eval/sweep/grid.h"
 
 #include "base/alloc.h"
-#include "base/mapped_file.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "prune/policy/policy_spec.h"
 

@@ -70,7 +70,7 @@ static renyi_status append(renyi_grid *g, ry_text *to, ry_text more, renyi_error
     const size_t n = to->n + (to->n != 0) + more.n;
     if (n > MAX_LINE)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %d bytes of values", MAX_LINE);
-    char *text = ry_pool_take(&g->pool, n + 1);
+    char *text = ry_pool_take(&g->pool, n + 1, 1);
     if (!text) return ry_fail_nomem(err, n);
     memcpy(text, to->at, to->n);
     if (to->n) text[to->n] = '|';

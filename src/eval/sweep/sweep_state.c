@@ -105,12 +105,12 @@ static renyi_status fill_point(renyi_sweep *s, const ry_sweep_group *g, const re
                                ry_sweep_point *p, renyi_error *err)
 {
     renyi_layer_cost *layers = ry_alloc(&s->al, g->n_blocks, sizeof *layers);
-    uint32_t *tokens = ry_pool_take(&s->pool, g->n_blocks * sizeof *tokens);
+    uint32_t *tokens = ry_pool_take(&s->pool, g->n_blocks, sizeof *tokens);
     renyi_dataset_info data;
     renyi_cost cost = {0};
     renyi_dataset_get_info(s->datasets[0], &data);
     const size_t n = (size_t)data.n_images;
-    p->answers = ry_pool_take(&s->pool, n * sizeof *p->answers); /* at most 2^24 photos */
+    p->answers = ry_pool_take(&s->pool, n, sizeof *p->answers); /* at most 2^24 photos */
     renyi_status st = RENYI_OK;
     if (!layers || !tokens || !p->answers) st = ry_fail_nomem(err, n * sizeof *p->answers);
     if (!st) st = renyi_policy_cost(m, NULL, p->policy, &cost, layers, g->n_blocks, err);

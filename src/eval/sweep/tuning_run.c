@@ -1,7 +1,7 @@
 /* tuning_run.c - renyi_tune_run: who is cheap enough, then the race, then the confirmation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "eval/sweep/tuning.h"
 

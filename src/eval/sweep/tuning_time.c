@@ -5,7 +5,7 @@
  * its time that ratio times dense's median over all rounds since the start.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "eval/run/pipeline.h"
 #include "eval/sweep/tuning.h"

@@ -18,7 +18,7 @@ renyi_status ry_vqa_join(renyi_vqa *v, const char **out, const char *a, const ch
                          renyi_error *err)
 {
     const size_t n = strlen(a), m = strlen(b);
-    char *joined = ry_pool_take(&v->pool, n + m + 1);
+    char *joined = ry_pool_take(&v->pool, n + m + 1, 1);
     if (!joined) return ry_fail_nomem(err, n + m + 1);
     memcpy(joined, a, n);
     memcpy(joined + n, b, m + 1);
@@ -68,7 +68,7 @@ json_t *ry_vqa_id_json(const ry_vqa_question *q)
 renyi_status ry_vqa_set_right(renyi_vqa *v, ry_vqa_question *q, const char *const *texts,
                               uint32_t n, renyi_error *err)
 {
-    const char **right = ry_pool_take(&v->pool, n * sizeof *right);
+    const char **right = ry_pool_take(&v->pool, n, sizeof *right);
     if (!right) return ry_fail_nomem(err, n * sizeof *right);
     for (uint32_t i = 0; i < n; i++) RY_TRY(ry_vqa_keep(v, &right[i], ry_text_of(texts[i]), err));
     q->right = right;

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 #include "eval/vqa/vqa_questions.h"
 
 #include <dirent.h>
@@ -57,7 +57,7 @@ renyi_status ry_vqa_list(ry_pool *pool, const char *folder, int (*is_wanted)(con
     closedir(dir);
     if (!st && *n) {
         qsort(list, *n, sizeof *list, by_name);
-        *paths = ry_pool_take(pool, *n * sizeof *list);
+        *paths = ry_pool_take(pool, *n, sizeof *list);
         if (*paths)
             memcpy(*paths, list, *n * sizeof *list);
         else

@@ -74,7 +74,7 @@ static renyi_status keep_texts(renyi_vqa *v, ry_vqa_question *q, ry_text hint, r
     size_t size = hint.n + question.n + 2;
     renyi_vqa_get_task(v->info.task, &task);
     for (uint32_t i = 0; i < q->n_options; i++) size += strlen(q->options[i]) + 4;
-    char *prompt = ry_pool_take(&v->pool, size), *to = prompt;
+    char *prompt = ry_pool_take(&v->pool, size, 1), *to = prompt;
     if (!prompt) return ry_fail_nomem(err, size);
     if (hint.n) to = put(to, hint), *to++ = '\n';
     to = put(to, question);
@@ -90,7 +90,7 @@ static renyi_status keep_texts(renyi_vqa *v, ry_vqa_question *q, ry_text hint, r
 static renyi_status keep_options(renyi_vqa *v, ry_vqa_question *q, const ry_text *fields,
                                  const columns *c, renyi_error *err)
 {
-    const char **options = ry_pool_take(&v->pool, OPTIONS * sizeof *options);
+    const char **options = ry_pool_take(&v->pool, OPTIONS, sizeof *options);
     if (!options) return ry_fail_nomem(err, OPTIONS * sizeof *options);
     for (int i = 0; i < OPTIONS; i++) {
         const ry_text t = cell(fields, c->option[i]);

@@ -122,7 +122,7 @@ static renyi_status link_groups(renyi_vqa *v, renyi_error *err)
 
 static renyi_status normalise_right(renyi_vqa *v, ry_vqa_question *q, renyi_error *err)
 {
-    const char **compared = ry_pool_take(&v->pool, q->n_right * sizeof *compared);
+    const char **compared = ry_pool_take(&v->pool, q->n_right, sizeof *compared);
     if (!compared) return ry_fail_nomem(err, q->n_right * sizeof *compared);
     for (uint32_t i = 0; i < q->n_right; i++)
         RY_TRY(ry_vqa_normalise(&v->pool, &compared[i], q->right[i], err));

@@ -5,10 +5,10 @@
 
 #include "base/alloc.h"
 #include "base/base64.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 #include "engine/core/engine_options.h"
 
 #include <stdio.h>

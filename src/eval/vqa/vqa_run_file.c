@@ -2,10 +2,10 @@
  * answers that ranks exchange, as the lines of that file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "eval/vqa/vqa_run.h"
-#include "formats/output_file.h"
 
 #include <stdio.h>
 #include <string.h>

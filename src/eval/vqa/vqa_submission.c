@@ -8,11 +8,11 @@
  *               `prediction` in the seventh place
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "eval/data/text_lines.h"
 #include "eval/vqa/vqa_questions.h"
 #include "eval/vqa/xlsx.h"
-#include "formats/output_file.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -27,7 +27,7 @@ static char *join(renyi_vqa *v, const char *a, const char *b, ry_text c)
 {
     const size_t n = strlen(a), m = strlen(b);
     char *lower = ry_vqa_lower(c.at, c.n, &v->al);
-    char *key = lower ? ry_pool_take(&v->pool, n + m + strlen(lower) + 3) : NULL;
+    char *key = lower ? ry_pool_take(&v->pool, n + m + strlen(lower) + 3, 1) : NULL;
     if (key) {
         memcpy(key, a, n);
         key[n] = 0x1f;

@@ -2,8 +2,8 @@
  * a tab, and "Yes" or "No".
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 #include "eval/vqa/vqa_questions.h"
 
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #include "eval/vqa/xlsx.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "base/utf8.h"
-#include "formats/output_file.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/torch_zip.h"
 
+#include "base/file.h"
 #include "base/limits.h"
-#include "base/mapped_file.h"
 #include "base/status.h"
 #include "formats/tensor_set.h"
 #include "formats/torch/torch_state.h"

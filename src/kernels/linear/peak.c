@@ -3,7 +3,7 @@
 #include "kernels/linear/linear.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "kernels/linear/onednn_compat.h"
 

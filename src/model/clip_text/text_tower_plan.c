@@ -4,7 +4,6 @@
 #include "model/clip_text/text_tower_plan.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/status.h"
 #include "model/common/weight_loader.h"
 

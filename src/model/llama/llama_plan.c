@@ -4,7 +4,6 @@
 #include "model/llama/llama_plan.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/checked.h"
 #include "base/status.h"
 #include "kernels/rows/rows.h"

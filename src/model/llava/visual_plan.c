@@ -4,7 +4,6 @@
 #include "model/llava/visual_plan.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/status.h"
 
 /* Steps of attention: LayerNorm, product, attention, scores. Of projecting: two products, each with

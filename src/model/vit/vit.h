@@ -11,11 +11,11 @@
 typedef enum ry_layout { RY_LAYOUT_TIMM, RY_LAYOUT_HF, RY_LAYOUT_OPENAI } ry_layout;
 
 /* What the head reads. */
-typedef enum ry_pool {
+typedef enum ry_pooling {
     RY_POOL_TOKEN,    /* the class (and distillation) token, after the final LayerNorm */
     RY_POOL_MEAN,     /* LayerNorm of the mean of the patch tokens (timm's fc_norm) */
     RY_POOL_NORM_MEAN /* mean of the patch tokens after the final LayerNorm */
-} ry_pool;
+} ry_pooling;
 
 typedef struct ry_vit_config {
     ry_layout layout;
@@ -27,7 +27,7 @@ typedef struct ry_vit_config {
     uint32_t n_prefix; /* class (and distillation) tokens; 0 = only patches */
     int is_clip;       /* image tower of CLIP: LayerNorm before the blocks, no bias of patches */
     uint32_t proj_dim; /* width that CLIP projects the class row to; 0 = no projection */
-    ry_pool pool;
+    ry_pooling pool;
     double norm_eps;
     ry_epilogue activation; /* RY_EPI_GELU or RY_EPI_QUICKGELU */
     renyi_preprocess preprocess;

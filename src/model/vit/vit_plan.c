@@ -3,7 +3,6 @@
 #include "model/vit/vit_plan.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/status.h"
 
 /* Steps of a block: LayerNorm and product of qkv, attention, conversion and product of proj,

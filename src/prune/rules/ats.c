@@ -9,7 +9,7 @@
  * limits the result; here, as in the paper, the budget is the number of steps. An image of
  * which no more tokens arrive than the budget allows keeps them all.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/arena.h"
+#include "base/alloc.h"
 #include "kernels/rows/rows.h"
 #include "prune/rules/reduce.h"
 #include "prune/rules/rule.h"

@@ -1,7 +1,7 @@
 /* mosaic.c - our own rule: thins the grid in block 0, where coverage matters most, and later merges
  * removed patches into kept ones that are important and dissimilar to each other.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/arena.h"
+#include "base/alloc.h"
 #include "kernels/rows/rows.h"
 #include "prune/rules/reduce.h"
 #include "prune/rules/rule.h"

@@ -4,7 +4,7 @@
 #ifndef RY_REDUCE_H
 #define RY_REDUCE_H
 
-#include "base/arena.h"
+#include "base/alloc.h"
 #include "kernels/kernels.h"
 #include "model/common/hook.h"
 

@@ -4,7 +4,7 @@
  * Phases of a cut: the choice; and only for a merge the keys of all patches, the nearest kept
  * patch of each removed one, the weights.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/arena.h"
+#include "base/alloc.h"
 #include "prune/rules/metric.h"
 #include "prune/rules/reduce.h"
 #include "prune/rules/select.h"

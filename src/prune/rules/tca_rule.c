@@ -3,7 +3,7 @@
  * around four centres, the rest is fused into one row by its scores. Order of the new rows: prefix,
  * kept by score, centres, fused. The Col-Ln paper replaces the score.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/arena.h"
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "kernels/rows/rows.h"
 #include "prune/rules/metric.h"

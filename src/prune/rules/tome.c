@@ -5,7 +5,7 @@
  * Prefix tokens are neither merged away nor merged into. The score of a token at an even
  * position is the cosine with its best partner (the r largest are merged); 0 for all others.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/arena.h"
+#include "base/alloc.h"
 #include "prune/rules/reduce.h"
 #include "prune/rules/rule.h"
 #include "prune/rules/select.h"

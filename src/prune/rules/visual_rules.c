@@ -4,7 +4,6 @@
 #include "prune/rules/visual_rules.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/status.h"
 #include "prune/rules/select.h"
 #include "prune/rules/visual_rule.h"

@@ -4,7 +4,7 @@
 #include "train/data/batch_loader.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "image/patches.h"
 #include "train/data/batch_loader_check.h"

@@ -3,8 +3,8 @@
 #include "train/data/batch_sample.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/status.h"
-#include "base/whole_file.h"
 #include "train/data/mix.h"
 
 static renyi_status load_image(renyi_image *out, const ry_sampler *s, const char *path,

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/files/run_log.h"
 #include "base/alloc.h"
-#include "base/mapped_file.h"
+#include "base/file.h"
 #include "base/status.h"
 
 #include <math.h>

@@ -2,7 +2,6 @@
  * is sized for the run without cuts, so the policy may change between any two steps.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/status.h"
 #include "train/net/net_state.h"
 

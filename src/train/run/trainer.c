@@ -3,7 +3,7 @@
 #include "train/run/trainer.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 
 #include <stdarg.h>

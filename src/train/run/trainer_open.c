@@ -1,7 +1,6 @@
 /* trainer_open.c - a run put together: new, or from its checkpoint.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/status.h"
 #include "train/files/save_point.h"

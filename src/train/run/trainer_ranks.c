@@ -2,8 +2,8 @@
  * of the micro-batches. Gradients are added up over the ranks to the same bits everywhere, so every
  * rank makes the same update; files are the first one's.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
 #include "base/hash.h"
-#include "base/mapped_file.h"
 #include "base/status.h"
 #include "train/run/trainer.h"
 

@@ -1,6 +1,6 @@
 /* trainer_run.c - the course of a run: updates, epochs, what is saved when.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "train/run/trainer.h"
 

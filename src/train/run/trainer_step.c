@@ -1,7 +1,7 @@
 /* trainer_step.c - one update: micro-batches forward and backward, then AdamW.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "train/run/loss.h"
 #include "train/run/loss_features.h"

@@ -4,12 +4,10 @@
 #include "fixtures/formats_build.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/checked.h"
-#include "base/clock.h"
 #include "base/cpu.h"
+#include "base/file.h"
 #include "base/limits.h"
-#include "base/mapped_file.h"
 #include "base/rng.h"
 #include "base/status.h"
 
