@@ -88,7 +88,7 @@ run 2 tune_toy list.csv --max-drop x
 run 2 tune_toy list.csv --target-ms 0
 run 2 tune_toy list.csv --max-drop 1 --search 1
 run 2 tune_toy list.csv --max-drop 1 --limit 10
-err_has "10 photos are too few"
+err_has "10 images are too few"
 run 2 tune_toy --max-drop 1
 run 2 "$RENYI" tune list.csv --max-drop 1
 run 2 tune_toy list.csv --max-drop 1 --prune 'evit keep=7'

@@ -1,94 +1,18 @@
-/* grid.c - bodies of the grids of sweep.h.
- * SPDX-License-Identifier: Apache-2.0 */
+/* grid.c - a grid of models, sizes and policies, and how a policy text with alternatives becomes
+ * all the policies that it stands for. SPDX-License-Identifier: Apache-2.0 */
 #include "eval/sweep/grid.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "engine/core/engine_options.h"
 #include "prune/policy/policy_spec.h"
 
 #include <string.h>
 
 enum { MAX_FILE = 1 << 20 };
 
-/* What docs/PRUNING.md found worth a try, from gentle to bold: our own rule first, then what the
- * paper plugs its metric into, and merging. */
-const char *renyi_grid_default_spec(void)
-{
-    return "policy none\n"
-           "policy mosaic keep=0.5|0.6|0.7|0.8|0.9 layers=0,3,6|3,6,9\n"
-           "policy mosaic p=8|16 layers=0-5\n"
-           "policy evit keep=0.5|0.7|0.9 layers=3,6,9 metric=cls|correct n=2 c=0.8 fuse\n"
-           "policy evit keep=0.7|0.9 layers=0,3,6 metric=col n=4 fuse\n"
-           "policy naive p=8|16 layers=0-5 metric=col n=4\n"
-           "policy tome r=5|9|13\n";
-}
-
-static renyi_status fill(renyi_grid *g, const renyi_grid_options *o, renyi_error *err)
-{
-    ry_mapped_file file = {0};
-    if ((o->n_models && !o->models) || (o->n_sizes && !o->sizes) ||
-        (o->n_policies && !o->policies) || (o->n_lines && !o->lines))
-        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_grid_options: a list is NULL");
-    if (o->file)
-        RY_TRY(ry_mapped_file_open(&file, o->file, o->max_file_bytes ? o->max_file_bytes : MAX_FILE,
-                                   err));
-    const renyi_status st = ry_grid_read(g, o, o->file, file.data, file.size, err);
-    ry_mapped_file_close(&file);
-    return st;
-}
-
-renyi_status renyi_grid_new(renyi_grid **out, const renyi_grid_options *opt, renyi_error *err)
-{
-    renyi_grid_options o = {0};
-    if (!out || !opt) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_grid_new: NULL argument");
-    *out = NULL;
-    if (opt->struct_size < sizeof o.struct_size || opt->struct_size > sizeof o)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "renyi_grid_options: struct_size %u, this library knows %zu",
-                       opt->struct_size, sizeof o);
-    memcpy(&o, opt, opt->struct_size);
-    renyi_grid *g = ry_calloc(&o.allocator, 1, sizeof *g);
-    if (!g) return ry_fail_nomem(err, sizeof *g);
-    g->al = o.allocator;
-    g->pool.al = &g->al;
-    const renyi_status st = fill(g, &o, err);
-    if (st)
-        renyi_grid_free(g);
-    else
-        *out = g;
-    return st;
-}
-
-void renyi_grid_free(renyi_grid *g)
-{
-    if (!g) return;
-    const renyi_allocator al = g->al;
-    ry_pool_free(&g->pool);
-    ry_free(&al, g);
-}
-
-size_t renyi_grid_count(const renyi_grid *g)
-{
-    return (size_t)g->n_models * g->n_sizes * g->n_policies;
-}
-
-void renyi_grid_get(const renyi_grid *g, size_t i, renyi_grid_point *out)
-{
-    *out = (renyi_grid_point){NULL, 0, NULL};
-    if (i >= renyi_grid_count(g)) return;
-    const size_t row = i / g->n_policies;
-    *out = (renyi_grid_point){g->models[row / g->n_sizes], g->sizes[row % g->n_sizes],
-                              g->policies[i % g->n_policies]};
-}
-
-void renyi_grid_get_info(const renyi_grid *g, renyi_grid_info *out)
-{
-    *out =
-        (renyi_grid_info){g->n_models, g->n_sizes, g->n_policies, g->models, g->sizes, g->policies};
-}
-
-/* ---- grid_policy ---- */
+/* ---- words --------------------------------------------------------------------------------- */
 
 static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
@@ -135,7 +59,7 @@ typedef struct writer {
     size_t n;
 } writer;
 
-static void put(writer *w, ry_text t)
+static void put_text(writer *w, ry_text t)
 {
     for (size_t i = 0; i < t.n; i++, w->n++)
         if (w->n < sizeof w->out - 1) w->out[w->n] = t.at[i];
@@ -144,37 +68,37 @@ static void put(writer *w, ry_text t)
 
 static void put_word(writer *w, const ry_grid_word *word, size_t alternative)
 {
-    put(w, ry_text_of(" "));
+    put_text(w, ry_text_of(" "));
     if (word->name.n) {
-        put(w, word->name);
-        put(w, ry_text_of("="));
+        put_text(w, word->name);
+        put_text(w, ry_text_of("="));
     }
-    put(w, ry_grid_alternative(word->values, alternative));
+    put_text(w, ry_grid_alternative(word->values, alternative));
 }
 
-static renyi_status parse(ry_policy *out, const writer *w, renyi_error *err)
+static renyi_status parse_policy(ry_policy *out, const writer *w, renyi_error *err)
 {
     if (w->n >= sizeof w->out)
         return ry_fail(err, RENYI_ERR_ARG, -1, "a policy has at most %d bytes; this one has %zu",
                        RY_MAX_POLICY_TEXT - 1, w->n);
     const renyi_status st = ry_policy_parse(out, w->out, err);
-    if (st && err) err->offset = -1; /* it is the place in a text that nobody wrote */
+    if (st && err) err->offset = -1; /* an offset in a text that the user did not write */
     return st;
 }
 
-/* Does it depend on the metric, or on whether tokens are fused, that the word has a meaning? */
+/* Does the word have a meaning only with some metrics, or only if tokens are fused? */
 static int is_dependent(const ry_grid_word *w)
 {
     return w->key < RY_N_KEYS && (ry_keys[w->key].metrics || w->key == RY_KEY_WEIGHTS);
 }
 
-static int has_use(const ry_grid_word *w, const ry_policy *p)
+static int has_meaning(const ry_grid_word *w, const ry_policy *p)
 {
     return ry_key_for_metric(w->key, p->metric) && (w->key != RY_KEY_WEIGHTS || ry_policy_fuses(p));
 }
 
-/* A word that a rule takes, or one that no rule does: the parser knows how to complain. */
-static int is_for(const ry_grid_word *w, ry_rule rule)
+/* A word that the rule takes, or one that no rule takes: the parser reports that. */
+static int is_for_rule(const ry_grid_word *w, ry_rule rule)
 {
     return w->key == RY_N_KEYS || ry_key_for_rule(w->key, rule);
 }
@@ -187,7 +111,7 @@ static renyi_status add_policy(renyi_grid *g, const ry_policy *p, renyi_error *e
         if (strcmp(full, g->policies[i]) == 0) return RENYI_OK;
     const char *copy = ry_pool_copy(&g->pool, ry_text_of(full));
     if (!copy) return ry_fail_nomem(err, sizeof full);
-    g->policies[g->n_policies++] = copy; /* fits: combinations are counted */
+    g->policies[g->n_policies++] = copy; /* fits, because combinations are limited */
     return RENYI_OK;
 }
 
@@ -199,19 +123,20 @@ static renyi_status add_combination(renyi_grid *g, ry_text rule, ry_rule kind, r
     if (g->n_combinations++ >= RY_GRID_POLICIES)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %d policies in one grid",
                        RY_GRID_POLICIES);
-    put(&text, rule);
+    put_text(&text, rule);
     for (size_t i = 0; i < n_words; i++)
-        if (is_for(&words[i], kind) && !is_dependent(&words[i]))
+        if (is_for_rule(&words[i], kind) && !is_dependent(&words[i]))
             put_word(&text, &words[i], choice[i]), words[i].is_used = 1;
-    RY_TRY(parse(&core, &text, err));
+    RY_TRY(parse_policy(&core, &text, err));
     for (size_t i = 0; i < n_words; i++)
-        if (is_for(&words[i], kind) && is_dependent(&words[i]) && has_use(&words[i], &core))
+        if (is_for_rule(&words[i], kind) && is_dependent(&words[i]) &&
+            has_meaning(&words[i], &core))
             put_word(&text, &words[i], choice[i]), words[i].is_used = 1;
-    RY_TRY(parse(&whole, &text, err));
+    RY_TRY(parse_policy(&whole, &text, err));
     return add_policy(g, &whole, err);
 }
 
-/* ---- all of them --------------------------------------------------------------------------- */
+/* ---- all combinations ---------------------------------------------------------------------- */
 
 renyi_status ry_grid_expand(renyi_grid *g, ry_text rule, ry_grid_word *words, size_t n_words,
                             renyi_error *err)
@@ -219,13 +144,13 @@ renyi_status ry_grid_expand(renyi_grid *g, ry_text rule, ry_grid_word *words, si
     size_t choice[RY_GRID_WORDS] = {0};
     writer name = {.n = 0};
     ry_policy bare;
-    put(&name, rule);
-    RY_TRY(parse(&bare, &name, err));
+    put_text(&name, rule);
+    RY_TRY(parse_policy(&bare, &name, err));
     for (;;) {
         RY_TRY(add_combination(g, rule, bare.rule, words, n_words, choice, err));
-        size_t i = n_words; /* the last word turns fastest */
+        size_t i = n_words; /* the last word changes fastest */
         while (i-- > 0) {
-            if (!is_for(&words[i], bare.rule)) continue;
+            if (!is_for_rule(&words[i], bare.rule)) continue;
             if (++choice[i] < ry_grid_alternatives(words[i].values)) break;
             choice[i] = 0;
         }
@@ -241,8 +166,8 @@ static renyi_status read_word(ry_grid_word *out, ry_text word, renyi_error *err)
     if (equal) out->values = (ry_text){equal + 1, word.n - n - 1};
     for (size_t i = ry_grid_alternatives(out->values); i-- > 0;)
         if (!ry_grid_alternative(out->values, i).n)
-            return ry_fail(err, RENYI_ERR_ARG, -1, "'%.*s' has an empty place; write key=a|b|c",
-                           RY_SHOWN(word));
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "'%.*s' has an empty alternative; write key=a|b|c", RY_SHOWN(word));
     if (equal)
         out->key = ry_grid_key(out->name);
     else if (ry_name_find(ry_keys[RY_KEY_REDUCE].names, word.at, ry_grid_alternative(word, 0).n))
@@ -250,17 +175,17 @@ static renyi_status read_word(ry_grid_word *out, ry_text word, renyi_error *err)
     return RENYI_OK;
 }
 
-/* The parser's own words about a word that no combination has a use for. */
+/* Reports a word that no combination uses with the message of the parser. */
 static renyi_status fail_unused(ry_text rule, const ry_grid_word *words, size_t n_words,
                                 const ry_grid_word *unused, renyi_error *err)
 {
     writer text = {.n = 0};
     ry_policy p;
-    put(&text, rule);
+    put_text(&text, rule);
     for (size_t i = 0; i < n_words; i++)
         if (&words[i] == unused || (words[i].is_used && !is_dependent(&words[i])))
             put_word(&text, &words[i], 0);
-    RY_TRY(parse(&p, &text, err));
+    RY_TRY(parse_policy(&p, &text, err));
     return ry_fail(err, RENYI_ERR_ARG, -1, "'%.*s' has no meaning here", RY_SHOWN(unused->name));
 }
 
@@ -270,7 +195,7 @@ renyi_status ry_grid_policy(renyi_grid *g, ry_text text, renyi_error *err)
     size_t n = 0;
     ry_text word = ry_grid_next_word(&text);
     RY_TRY(read_word(&rules, word, err));
-    if (rules.name.n) rules.values = word; /* "keep=0.5": the parser says what is missing */
+    if (rules.name.n) rules.values = word; /* "keep=0.5": the parser reports the missing rule */
     while ((word = ry_grid_next_word(&text)).n) {
         if (n == RY_GRID_WORDS)
             return ry_fail(err, RENYI_ERR_ARG, -1, "a policy has at most %d words", RY_GRID_WORDS);
@@ -282,4 +207,79 @@ renyi_status ry_grid_policy(renyi_grid *g, ry_text text, renyi_error *err)
         if (!words[i].is_used)
             return fail_unused(ry_grid_alternative(rules.values, 0), words, n, &words[i], err);
     return RENYI_OK;
+}
+
+/* ---- the grid ------------------------------------------------------------------------------ */
+
+/* What docs/PRUNING.md found worth trying, from little to much pruning: mosaic, then the rules that
+ * the paper uses with its metric, and merging. */
+const char *renyi_grid_default_spec(void)
+{
+    return "policy none\n"
+           "policy mosaic keep=0.5|0.6|0.7|0.8|0.9 layers=0,3,6|3,6,9\n"
+           "policy mosaic p=8|16 layers=0-5\n"
+           "policy evit keep=0.5|0.7|0.9 layers=3,6,9 metric=cls|correct n=2 c=0.8 fuse\n"
+           "policy evit keep=0.7|0.9 layers=0,3,6 metric=col n=4 fuse\n"
+           "policy naive p=8|16 layers=0-5 metric=col n=4\n"
+           "policy tome r=5|9|13\n";
+}
+
+static renyi_status fill_grid(renyi_grid *g, const renyi_grid_options *o, renyi_error *err)
+{
+    ry_mapped_file file = {0};
+    if ((o->n_models && !o->models) || (o->n_sizes && !o->sizes) ||
+        (o->n_policies && !o->policies) || (o->n_lines && !o->lines))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_grid_options: a list is NULL");
+    if (o->file)
+        RY_TRY(ry_mapped_file_open(&file, o->file, o->max_file_bytes ? o->max_file_bytes : MAX_FILE,
+                                   err));
+    const renyi_status st = ry_grid_read(g, o, o->file, file.data, file.size, err);
+    ry_mapped_file_close(&file);
+    return st;
+}
+
+renyi_status renyi_grid_new(renyi_grid **out, const renyi_grid_options *opt, renyi_error *err)
+{
+    renyi_grid_options o;
+    if (!out || !opt) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_grid_new: NULL argument");
+    *out = NULL;
+    RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_grid_options", err));
+    renyi_grid *g = ry_calloc(&o.allocator, 1, sizeof *g);
+    if (!g) return ry_fail_nomem(err, sizeof *g);
+    g->al = o.allocator;
+    g->pool.al = &g->al;
+    const renyi_status st = fill_grid(g, &o, err);
+    if (st)
+        renyi_grid_free(g);
+    else
+        *out = g;
+    return st;
+}
+
+void renyi_grid_free(renyi_grid *g)
+{
+    if (!g) return;
+    const renyi_allocator al = g->al;
+    ry_pool_free(&g->pool);
+    ry_free(&al, g);
+}
+
+size_t renyi_grid_count(const renyi_grid *g)
+{
+    return (size_t)g->n_models * g->n_sizes * g->n_policies;
+}
+
+void renyi_grid_get(const renyi_grid *g, size_t i, renyi_grid_point *out)
+{
+    *out = (renyi_grid_point){NULL, 0, NULL};
+    if (i >= renyi_grid_count(g)) return;
+    const size_t row = i / g->n_policies;
+    *out = (renyi_grid_point){g->models[row / g->n_sizes], g->sizes[row % g->n_sizes],
+                              g->policies[i % g->n_policies]};
+}
+
+void renyi_grid_get_info(const renyi_grid *g, renyi_grid_info *out)
+{
+    *out =
+        (renyi_grid_info){g->n_models, g->n_sizes, g->n_policies, g->models, g->sizes, g->policies};
 }

@@ -1,4 +1,5 @@
-/* grid.h - the inside of renyi_grid, and how policy texts with alternatives become policies.
+/* grid.h - the state of a grid (renyi_grid), and how a policy text with alternatives becomes
+ * policies.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_GRID_H
 #define RY_GRID_H
@@ -26,31 +27,35 @@ struct renyi_grid {
 
 /* One word of a policy text: "keep=0.5|0.7", or "fuse|drop" without a name. */
 typedef struct ry_grid_word {
-    ry_text name, values; /* values: alternatives between '|' */
-    ry_key key;           /* RY_N_KEYS = no word of the grammar */
+    ry_text name, values; /* values: alternatives, separated by '|' */
+    ry_key key;           /* RY_N_KEYS = not a key of the policy grammar */
     int is_used;          /* by at least one combination */
 } ry_grid_word;
 
-/* The next word of *rest, which moves behind it; empty at the end. Blanks in parentheses belong to
- * the word. */
+/* ---- grid.c -------------------------------------------------------------------------------- */
+
+/* Cuts the next word off *rest; empty at the end. Blanks in parentheses are part of a word. */
 ry_text ry_grid_next_word(ry_text *rest);
 
-/* Alternatives of "a|b|c", and the i-th of them. */
+/* The number of alternatives in "a|b|c", and the i-th of them. */
 size_t ry_grid_alternatives(ry_text values);
 ry_text ry_grid_alternative(ry_text values, size_t i);
 
 /* Key of the policy grammar with this name; RY_N_KEYS = none. */
 ry_key ry_grid_key(ry_text name);
 
-/* Every combination of `rule` (a rule's or preset's name) with those of the words that it takes. */
+/* Adds every combination of `rule` (the name of a rule or preset) with those words that it takes.
+ */
 renyi_status ry_grid_expand(renyi_grid *g, ry_text rule, ry_grid_word *words, size_t n_words,
                             renyi_error *err) RENYI_CHECK;
 
-/* A whole policy text with alternatives, the rule's too. */
+/* Adds the policies of a whole policy text with alternatives, also for the rule. */
 renyi_status ry_grid_policy(renyi_grid *g, ry_text text, renyi_error *err) RENYI_CHECK;
 
-/* grid_spec.c: the lists of a grid from the options and a file's bytes; `name` is for messages.
- * bytes = NULL: no file. */
+/* ---- grid_spec.c --------------------------------------------------------------------------- */
+
+/* Fills the lists of a grid from the options and the bytes of a file; `name` is for messages. bytes
+ * NULL = no file. */
 renyi_status ry_grid_read(renyi_grid *g, const renyi_grid_options *o, const char *name,
                           const void *bytes, size_t size, renyi_error *err) RENYI_CHECK;
 

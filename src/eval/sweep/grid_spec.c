@@ -1,4 +1,4 @@
-/* grid_spec.c - the lines of a sweep's spec: which models, sizes, policies and values to cross.
+/* grid_spec.c - reads the lines of a sweep's spec: models, sizes, policies and values to combine.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "eval/sweep/grid.h"
@@ -8,7 +8,7 @@
 
 enum { MAX_LINE = 16384, MAX_SIDE = 16384 };
 
-/* What a line begins with; keys of the policy grammar follow. */
+/* The first word of a line; the keys of the policy grammar follow after WORD_KEYS. */
 enum {
     WORD_MODELS,
     WORD_SIZES,
@@ -33,11 +33,12 @@ static const ry_name word_names[] = {
 
 typedef struct reader {
     renyi_grid *g;
-    uint64_t replaced;  /* bit of each word that the options said: the file's lines do not count */
-    uint64_t said;      /* bit of each word seen */
-    ry_text frameworks; /* alternatives */
-    ry_grid_word keys[RY_N_KEYS];   /* alternatives of each; none = empty */
-    char where[RY_N_KEYS + 1][160]; /* last line of each key; of the frameworks */
+    uint64_t
+        replaced;  /* one bit for each word that the options set: lines of the file do not count */
+    uint64_t seen; /* one bit for each word seen */
+    ry_text frameworks;             /* alternatives */
+    ry_grid_word keys[RY_N_KEYS];   /* alternatives of each; empty = not given */
+    char where[RY_N_KEYS + 1][160]; /* the last line of each key, and of the frameworks */
 } reader;
 
 static int is_replaced(const reader *r, int word) { return (int)(r->replaced >> word & 1u); }
@@ -51,7 +52,7 @@ static int find_word(ry_text word)
     return name ? name->value : key < RY_N_KEYS ? WORD_KEYS + (int)key : -1;
 }
 
-static renyi_status unknown_word(ry_text word, renyi_error *err)
+static renyi_status fail_unknown(ry_text word, renyi_error *err)
 {
     ry_nearest near = {0};
     for (const ry_name *n = word_names; n->name; n++)
@@ -64,8 +65,8 @@ static renyi_status unknown_word(ry_text word, renyi_error *err)
                    RY_SHOWN(word), ry_nearest_hint(&near));
 }
 
-/* `more` behind what is there, with '|' between. */
-static renyi_status append(renyi_grid *g, ry_text *to, ry_text more, renyi_error *err)
+/* Appends more alternatives, with '|' between. */
+static renyi_status append_values(renyi_grid *g, ry_text *to, ry_text more, renyi_error *err)
 {
     const size_t n = to->n + (to->n != 0) + more.n;
     if (n > MAX_LINE)
@@ -79,8 +80,8 @@ static renyi_status append(renyi_grid *g, ry_text *to, ry_text more, renyi_error
     return RENYI_OK;
 }
 
-/* Is the value one that the key can have? Asked of a rule that takes it, with a metric that it
- * means something for, and as many layers as the value may be a list for. */
+/* Can the key have this value? Checked by parsing a policy with a rule that takes the key, a metric
+ * that uses it, and all layers, because the value may be a list with one number per layer. */
 static renyi_status check_value(ry_key key, ry_text value, renyi_error *err)
 {
     const ry_rule rule = ry_key_for_rule(key, RY_RULE_EVIT)    ? RY_RULE_EVIT
@@ -109,7 +110,7 @@ static renyi_status check_framework(ry_text name, renyi_error *err)
     return ry_policy_parse(&p, text, err);
 }
 
-/* Blanks and '|' both separate values; each is judged here, where its line is known. */
+/* Blanks and '|' both separate values. Each is checked here, where its line is known. */
 static renyi_status add_values(reader *r, int word, ry_text rest, renyi_error *err)
 {
     const ry_key key = (ry_key)(word - WORD_KEYS);
@@ -120,7 +121,7 @@ static renyi_status add_values(reader *r, int word, ry_text rest, renyi_error *e
             RY_TRY(word == WORD_FRAMEWORKS ? check_framework(value, err)
                                            : check_value(key, value, err));
         }
-        RY_TRY(append(r->g, to, values, err));
+        RY_TRY(append_values(r->g, to, values, err));
     }
     return RENYI_OK;
 }
@@ -129,7 +130,7 @@ static renyi_status add_values(reader *r, int word, ry_text rest, renyi_error *e
 
 static renyi_status add_model(renyi_grid *g, ry_text name, renyi_error *err)
 {
-    if (!name.n) return ry_fail(err, RENYI_ERR_FORMAT, -1, "a model without a name");
+    if (!name.n) return ry_fail(err, RENYI_ERR_FORMAT, -1, "a model name is empty");
     for (uint32_t i = 0; i < g->n_models; i++)
         if (ry_text_compare(ry_text_of(g->models[i]), name) == 0) return RENYI_OK;
     if (g->n_models == RY_GRID_MODELS)
@@ -140,7 +141,7 @@ static renyi_status add_model(renyi_grid *g, ry_text name, renyi_error *err)
     return RENYI_OK;
 }
 
-/* Names between blanks; in quotes they may have some. */
+/* Names are separated by blanks; a name in quotes may have some. */
 static renyi_status add_models(renyi_grid *g, ry_text rest, renyi_error *err)
 {
     while ((rest = ry_text_trim(rest)).n) {
@@ -174,9 +175,10 @@ static renyi_status add_sizes(renyi_grid *g, ry_text rest, renyi_error *err)
         uint32_t size = 0;
         if (ry_text_compare(word, ry_text_of("model")) != 0 &&
             (!ry_text_number(word, &size) || !size || size > MAX_SIDE))
-            return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "'%.*s' is no size: a side of 1 to %d pixels, or the word model",
-                           RY_SHOWN(word), MAX_SIDE);
+            return ry_fail(
+                err, RENYI_ERR_FORMAT, -1,
+                "'%.*s' is not a size: wanted a side of 1 to %d pixels, or the word model",
+                RY_SHOWN(word), MAX_SIDE);
         RY_TRY(add_size(g, size, err));
     }
     return RENYI_OK;
@@ -184,7 +186,7 @@ static renyi_status add_sizes(renyi_grid *g, ry_text rest, renyi_error *err)
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* Without a comment: '#' at the start or behind a blank, outside quotes. */
+/* A comment begins with '#' at the start or after a blank, outside quotes. */
 static ry_text without_comment(ry_text line)
 {
     int quoted = 0;
@@ -202,8 +204,8 @@ static renyi_status check_bytes(ry_text line, renyi_error *err)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "a line of more than %d bytes", MAX_LINE);
     for (size_t i = 0; i < line.n; i++)
         if ((unsigned char)line.at[i] < 32 && line.at[i] != '\t')
-            return ry_fail(err, RENYI_ERR_FORMAT, -1, "a control character (%d); a spec is text",
-                           line.at[i]);
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           "a control character (%d); a spec must be text", line.at[i]);
     return RENYI_OK;
 }
 
@@ -214,9 +216,9 @@ static renyi_status take_line(reader *r, ry_text line, const char *where, renyi_
     if (!rest.n) return RENYI_OK;
     const ry_text first = ry_grid_next_word(&rest);
     const int word = find_word(first);
-    if (word < 0) return unknown_word(first, err);
+    if (word < 0) return fail_unknown(first, err);
     if (is_replaced(r, word)) return RENYI_OK;
-    r->said |= (uint64_t)1 << word;
+    r->seen |= (uint64_t)1 << word;
     rest = ry_text_trim(rest);
     if (!rest.n) return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' has no values", RY_SHOWN(first));
     if (word == WORD_MODELS) return add_models(r->g, rest, err);
@@ -267,14 +269,14 @@ static renyi_status take_options(reader *r, const renyi_grid_options *o, renyi_e
         snprintf(where, sizeof where, "'%.*s'", RY_SHOWN(text));
         RY_TRY(fail_at(err, take_line(r, text, where, err), where));
     }
-    r->replaced = r->said | (o->n_models ? 1u << WORD_MODELS : 0) |
+    r->replaced = r->seen | (o->n_models ? 1u << WORD_MODELS : 0) |
                   (o->n_sizes ? 1u << WORD_SIZES : 0) | (o->n_policies ? 1u << WORD_POLICY : 0);
     return RENYI_OK;
 }
 
-/* ---- crossing ------------------------------------------------------------------------------ */
+/* ---- combining ----------------------------------------------------------------------------- */
 
-/* One framework with all keys but the budgets, and one of the budgets (RY_N_KEYS = none). */
+/* One framework with all keys that are not budgets, and one budget (RY_N_KEYS = none). */
 static renyi_status cross_budget(reader *r, ry_text rule, ry_key budget, renyi_error *err)
 {
     ry_grid_word words[RY_N_KEYS];
@@ -302,23 +304,23 @@ static renyi_status cross_framework(reader *r, ry_text rule, renyi_error *err)
     return n ? RENYI_OK : cross_budget(r, rule, RY_N_KEYS, err);
 }
 
-static renyi_status cross(reader *r, renyi_error *err)
+static renyi_status cross_all(reader *r, renyi_error *err)
 {
     const ry_text none = {NULL, 0};
     for (size_t i = 0; r->frameworks.n && i < ry_grid_alternatives(r->frameworks); i++)
         RY_TRY(cross_framework(r, ry_grid_alternative(r->frameworks, i), err));
     for (ry_key k = 0; k < RY_N_KEYS; k++) {
         if (!r->keys[k].values.n || r->keys[k].is_used) continue;
-        /* The file's values were for the file's frameworks. */
+        /* values of the file belong to its frameworks, which the options replaced */
         if (is_replaced(r, WORD_FRAMEWORKS) && !is_replaced(r, WORD_KEYS + (int)k)) continue;
         const ry_text f = r->frameworks.n ? r->frameworks : none;
         if (!f.n)
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "%s: values of %s, but no frameworks to cross them with; add "
+                           "%s: values of %s, but no frameworks to combine them with; add "
                            "'frameworks evit', or write them in a policy: evit %s=a|b",
                            r->where[k], ry_keys[k].name, ry_keys[k].name);
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%s: no combination of the frameworks (%.*s) and metrics has a use for %s",
+                       "%s: no combination of the frameworks (%.*s) and metrics uses %s",
                        r->where[k], RY_SHOWN(f), ry_keys[k].name);
     }
     return RENYI_OK;
@@ -335,7 +337,7 @@ renyi_status ry_grid_read(renyi_grid *g, const renyi_grid_options *o, const char
     r.frameworks = (ry_text){"", 0};
     RY_TRY(take_options(&r, o, err));
     if (bytes) RY_TRY(take_file(&r, name, bytes, size, err));
-    RY_TRY(cross(&r, err));
+    RY_TRY(cross_all(&r, err));
     if (!g->n_policies) RY_TRY(take_file(&r, "default", usual, strlen(usual), err));
     if (!g->n_sizes) g->sizes[g->n_sizes++] = 0;
     if (!g->n_models)

@@ -1,6 +1,5 @@
-/* sweep_run.c - renyi_sweep_run: each model at each size through renyi_eval, in as many passes as
- * the memory of the policies' sessions asks for.
- * SPDX-License-Identifier: Apache-2.0 */
+/* sweep_run.c - renyi_sweep_run: evaluates each model at each size, in as many passes as the memory
+ * of the policies' sessions needs. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "eval/sweep/sweep_state.h"
@@ -10,15 +9,15 @@
 enum { MAX_TOGETHER = 1024 }; /* policies of one renyi_eval */
 #define DEFAULT_BYTES ((uint64_t)1 << 30)
 
-/* Some policies of a group, and where they are. */
+/* Some policies of a group that run together. */
 typedef struct pass {
     renyi_sweep *s;
     const ry_sweep_group *group;
     const renyi_eval *eval;
     size_t first, count;     /* points */
-    double gmacs;            /* of them */
-    double share, share_now; /* of all passes before */
-    uint64_t answers;        /* likewise */
+    double gmacs;            /* of these points */
+    double share, share_now; /* of the passes before */
+    uint64_t answers;        /* of the passes before */
     uint32_t number, n_passes;
 } pass;
 
@@ -32,7 +31,7 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
     if (!s->o.progress) return 0;
     renyi_eval_get_times(p->eval, &t);
     const double part = p->gmacs / s->gmacs / (double)(total ? total : 1);
-    const renyi_sweep_progress say = {.model = p->group->model,
+    const renyi_sweep_progress now = {.model = p->group->model,
                                       .image_size = p->group->image_size,
                                       .n_policies = (uint32_t)p->count,
                                       .pass = p->number,
@@ -43,10 +42,11 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
                                       .n_answers = total * s->n_points,
                                       .share = p->share + part * (double)done,
                                       .share_now = p->share_now + part * (double)t.images};
-    return s->o.progress(s->o.user, &say);
+    return s->o.progress(s->o.user, &now);
 }
 
-/* Every pass meets the same broken photos in the same order. */
+/* Every pass fails at the same images in the same order, so the search starts after the last one
+ * found. */
 static int is_known(renyi_sweep *s, const char *file)
 {
     for (size_t k = 0; k < s->n_failures; k++) {
@@ -58,7 +58,7 @@ static int is_known(renyi_sweep *s, const char *file)
     return 0;
 }
 
-/* Told once; listed when the pass is over, together with those that other ranks met. */
+/* Reported once. The list is made after the pass, with the failures of other ranks. */
 static void on_failure(void *user, const char *file, const char *message)
 {
     renyi_sweep *s = ((pass *)user)->s;
@@ -75,7 +75,7 @@ static void list_failures(renyi_sweep *s, const renyi_eval *e)
         const char *name = ry_pool_copy(&s->pool, ry_text_of(f.file));
         if (message && name &&
             ry_grow(&s->al, (void **)&s->failures, &s->failure_capacity, s->n_failures,
-                    sizeof *s->failures)) /* without memory it was told, but is not listed */
+                    sizeof *s->failures)) /* without memory it is reported but not listed */
             s->failures[s->n_failures++] = (renyi_eval_failure){name, message};
         s->failure_cursor = s->n_failures;
     }
@@ -91,7 +91,7 @@ static void take_results(renyi_sweep *s, pass *p)
     for (size_t k = 0; k < p->count; k++) {
         ry_sweep_point *point = &s->points[p->first + k];
         renyi_eval_get_result(p->eval, (uint32_t)k, &point->result);
-        point->result.policy = point->policy; /* outlives the evaluation */
+        point->result.policy = point->policy; /* the other ends with the evaluation */
         for (size_t i = 0; i < data.n_images; i++) {
             renyi_eval_sample sample;
             if (renyi_eval_get_sample(p->eval, (uint32_t)k, i, &sample))
@@ -145,8 +145,8 @@ static renyi_status run_pass(pass *p, const renyi_model *m, const char **policie
 
 /* ---- all ----------------------------------------------------------------------------------- */
 
-/* How many points from `first` on may run together. A session is made in less than a millisecond,
- * so each is made to be asked. */
+/* How many points from `first` on fit in memory together. Each session is made once to measure it,
+ * which takes less than a millisecond. */
 static renyi_status fit_memory(const renyi_sweep *s, const ry_sweep_group *g, const renyi_model *m,
                                size_t first, size_t *count, renyi_error *err)
 {

@@ -1,10 +1,10 @@
-/* sweep_state.c - making a sweep: every model is opened at every size, every policy checked against
- * it, before hours are spent.
- * SPDX-License-Identifier: Apache-2.0 */
+/* sweep_state.c - makes a sweep and returns its results. Every model is opened at every size and
+ * every policy checked before the long run begins. SPDX-License-Identifier: Apache-2.0 */
 #include "eval/sweep/sweep_state.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "engine/core/engine_options.h"
 #include "eval/run/stats.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ renyi_status ry_sweep_open(const renyi_sweep *s, const char *model, uint32_t ima
     *out = NULL;
     const renyi_status st = s->o.open_model(s->o.user, model, image_size, out, preprocess, err);
     if (st) {
-        if (!image_size) return st; /* the message names the file */
+        if (!image_size) return st; /* its message names the file */
         snprintf(what, sizeof what, "at %u pixels", image_size);
         return ry_fail_in(err, st, what);
     }
@@ -33,18 +33,19 @@ renyi_status ry_sweep_open(const renyi_sweep *s, const char *model, uint32_t ima
     return RENYI_OK;
 }
 
-/* ---- photos -------------------------------------------------------------------------------- */
+/* ---- images -------------------------------------------------------------------------------- */
 
-renyi_status ry_sweep_same_photos(const renyi_sweep *s, const renyi_dataset *data,
-                                  const char *model, renyi_error *err)
+/* `data` must have the images and classes of the first dataset. */
+static renyi_status check_same_images(const renyi_sweep *s, const renyi_dataset *data,
+                                      const char *model, renyi_error *err)
 {
     renyi_dataset_info first, other;
     renyi_dataset_get_info(s->datasets[0], &first);
     renyi_dataset_get_info(data, &other);
     if (first.n_images != other.n_images)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "%s: %llu photos with a class that this model knows, %llu for the first "
-                       "model; a sweep compares models on the same photos",
+                       "%s: %llu images with a class of this model, but %llu with one of the first "
+                       "model; a sweep compares models on the same images",
                        model, (unsigned long long)other.n_images,
                        (unsigned long long)first.n_images);
     for (size_t i = 0; i < first.n_images; i++) {
@@ -52,22 +53,23 @@ renyi_status ry_sweep_same_photos(const renyi_sweep *s, const renyi_dataset *dat
         renyi_dataset_get_image(s->datasets[0], i, &a);
         renyi_dataset_get_image(data, i, &b);
         if (a.label != b.label || strcmp(a.file, b.file) != 0)
-            return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "%s: photo %s is of class %u, %s of class %u for the first model; a "
-                           "sweep compares models with the same classes",
-                           model, b.file, b.label, a.file, a.label);
+            return ry_fail(
+                err, RENYI_ERR_ARG, -1,
+                "%s: image %s has class %u, but for the first model %s has class %u; a sweep "
+                "compares models with the same classes",
+                model, b.file, b.label, a.file, a.label);
     }
     return RENYI_OK;
 }
 
-/* The dataset for this model: one that is there, or another with its number of classes. */
+/* The dataset for this model: one that is open already, if it has as many classes. */
 static renyi_status open_data(renyi_sweep *s, const renyi_model *m, const char *model,
                               const renyi_dataset **out, renyi_error *err)
 {
     renyi_dataset *data;
     renyi_dataset_info info, known;
     RY_TRY(renyi_dataset_open(&data, s->o.data, m, s->o.dataset, err));
-    renyi_status st = s->n_datasets ? ry_sweep_same_photos(s, data, model, err) : RENYI_OK;
+    renyi_status st = s->n_datasets ? check_same_images(s, data, model, err) : RENYI_OK;
     renyi_dataset_get_info(data, &info);
     for (size_t i = 0; !st && i < s->n_datasets; i++) {
         renyi_dataset_get_info(s->datasets[i], &known);
@@ -100,7 +102,7 @@ static renyi_status skip_point(renyi_sweep *s, const ry_sweep_group *g, const ch
     return RENYI_OK;
 }
 
-/* What it costs, and room for what it will answer. */
+/* Sets the costs and makes space for the answers. */
 static renyi_status fill_point(renyi_sweep *s, const ry_sweep_group *g, const renyi_model *m,
                                ry_sweep_point *p, renyi_error *err)
 {
@@ -110,7 +112,7 @@ static renyi_status fill_point(renyi_sweep *s, const ry_sweep_group *g, const re
     renyi_cost cost = {0};
     renyi_dataset_get_info(s->datasets[0], &data);
     const size_t n = (size_t)data.n_images;
-    p->answers = ry_pool_take(&s->pool, n, sizeof *p->answers); /* at most 2^24 photos */
+    p->answers = ry_pool_take(&s->pool, n, sizeof *p->answers); /* at most 2^24 images */
     renyi_status st = RENYI_OK;
     if (!layers || !tokens || !p->answers) st = ry_fail_nomem(err, n * sizeof *p->answers);
     if (!st) st = renyi_policy_cost(m, NULL, p->policy, &cost, layers, g->n_blocks, err);
@@ -141,7 +143,7 @@ static renyi_status add_point(renyi_sweep *s, ry_sweep_group *g, const renyi_mod
     renyi_error fault = {0};
     if (renyi_policy_check(policy, m, full, sizeof full, &fault))
         return skip_point(s, g, policy, fault.message, err);
-    for (size_t i = g->first; i < s->n_points; i++) /* layers=all and layers=0-11 */
+    for (size_t i = g->first; i < s->n_points; i++) /* layers=all equals layers=0-11 */
         if (strcmp(full, s->points[i].policy) == 0) return RENYI_OK;
     const char *copy = ry_pool_copy(&s->pool, ry_text_of(full));
     if (!copy ||
@@ -197,7 +199,7 @@ static renyi_status add_group(renyi_sweep *s, const char *model, uint32_t size, 
                         .native_size = native,
                         .data = data};
     renyi_model *m;
-    if (has_size(s, model, g.image_size)) return RENYI_OK; /* 224 and the model's own */
+    if (has_size(s, model, g.image_size)) return RENYI_OK; /* 224 may be the model's own */
     RY_TRY(ry_sweep_open(s, model, size, &m, &g.preprocess, err));
     const renyi_status st = add_points(s, &g, m, err);
     renyi_model_free(m);
@@ -223,7 +225,7 @@ static renyi_status add_model(renyi_sweep *s, const char *model, renyi_error *er
     return RENYI_OK;
 }
 
-static renyi_status fill(renyi_sweep *s, renyi_error *err)
+static renyi_status fill_sweep(renyi_sweep *s, renyi_error *err)
 {
     renyi_grid_info grid;
     const int is_conditional = s->o.condition != NULL;
@@ -242,15 +244,11 @@ static renyi_status fill(renyi_sweep *s, renyi_error *err)
 renyi_status renyi_sweep_new(renyi_sweep **out, const renyi_grid *g, const renyi_sweep_options *opt,
                              renyi_error *err)
 {
-    renyi_sweep_options o = {0};
+    renyi_sweep_options o;
     if (!out || !g || !opt)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_sweep_new: NULL argument");
     *out = NULL;
-    if (opt->struct_size < sizeof o.struct_size || opt->struct_size > sizeof o)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "renyi_sweep_options: struct_size %u, this library knows %zu",
-                       opt->struct_size, sizeof o);
-    memcpy(&o, opt, opt->struct_size);
+    RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_sweep_options", err));
     if (!o.data || !o.open_model)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_sweep_options: data or open_model is NULL");
     renyi_sweep *s = ry_calloc(&o.allocator, 1, sizeof *s);
@@ -259,7 +257,7 @@ renyi_status renyi_sweep_new(renyi_sweep **out, const renyi_grid *g, const renyi
     s->pool.al = &s->al;
     s->o = o;
     s->grid = g;
-    const renyi_status st = fill(s, err);
+    const renyi_status st = fill_sweep(s, err);
     s->o.dataset = NULL; /* borrowed for the call */
     if (st)
         renyi_sweep_free(s);
@@ -282,7 +280,7 @@ void renyi_sweep_free(renyi_sweep *s)
     ry_free(&al, s);
 }
 
-/* ---- sweep_points ---- */
+/* ---- results ------------------------------------------------------------------------------- */
 
 size_t renyi_sweep_count(const renyi_sweep *s) { return s->n_points; }
 

@@ -1,4 +1,4 @@
-/* sweep_state.h - the inside of renyi_sweep.
+/* sweep_state.h - the state of a sweep (renyi_sweep): groups, points, failures.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SWEEP_STATE_H
 #define RY_SWEEP_STATE_H
@@ -10,7 +10,7 @@
 typedef struct ry_sweep_group {
     const char *model;        /* of the grid */
     const char *architecture; /* in the pool */
-    uint32_t asked_size;      /* as in the grid: 0 = the model's own */
+    uint32_t asked_size;      /* as in the grid; 0 = the model's own */
     uint32_t image_size, native_size, n_blocks;
     uint64_t n_params;
     renyi_dtype dtype;
@@ -25,7 +25,7 @@ typedef struct ry_sweep_point {
     const uint32_t *tokens; /* [n_blocks] in the pool */
     int is_bound;
     renyi_eval_result result;
-    uint32_t *answers; /* [n_images] 2 * prediction + is_top1, in the pool; RY_NO_ANSWER */
+    uint32_t *answers; /* [n_images] 2 * prediction + is_top1, or RY_NO_ANSWER; in the pool */
 } ry_sweep_point;
 
 #define RY_NO_ANSWER UINT32_MAX
@@ -49,13 +49,9 @@ struct renyi_sweep {
     double gmacs; /* of all points */
 };
 
-/* The model of a group, with the preprocessing to use. */
+/* Opens a model of the grid at a size, and sets the preprocessing to use. */
 renyi_status ry_sweep_open(const renyi_sweep *s, const char *model, uint32_t image_size,
                            renyi_model **out, renyi_preprocess *preprocess,
                            renyi_error *err) RENYI_CHECK;
-
-/* Photos that `data` and the first dataset agree on; an error where they do not. */
-renyi_status ry_sweep_same_photos(const renyi_sweep *s, const renyi_dataset *data,
-                                  const char *model, renyi_error *err) RENYI_CHECK;
 
 #endif

@@ -1,15 +1,198 @@
-/* tuning.c - bodies of sweep.h but the run: options, the split of the photos, results.
+/* tuning.c - makes a tuning: options, the split of the images, candidates; and returns its results.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/sweep/tuning.h"
 
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"
+#include "engine/core/engine_options.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MIN_PART = 8, MAX_BATCH = 1024 };
+enum { MIN_PART = 8, MAX_BATCH = 1024, MAX_CANDIDATES = 4096 };
+
+/* ---- models of other sizes ----------------------------------------------------------------- */
+
+renyi_status ry_tune_open(const renyi_tune *t, uint32_t image_size, const renyi_model **out,
+                          renyi_preprocess *preprocess, renyi_error *err)
+{
+    renyi_model *opened = NULL;
+    renyi_preprocess own = {0};
+    *out = NULL;
+    *preprocess = t->preprocess;
+    preprocess->size = image_size;
+    if (image_size == t->info.image_size) {
+        *out = t->model;
+        return RENYI_OK;
+    }
+    if (!t->o.open_model)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "the model cannot be opened for %u pixels: open_model is NULL", image_size);
+    RY_TRY(t->o.open_model(t->o.user, t->o.name, image_size, &opened, &own, err));
+    if (own.size) *preprocess = own;
+    *out = opened;
+    return RENYI_OK;
+}
+
+void ry_tune_close(const renyi_tune *t, const renyi_model *m)
+{
+    if (m != t->model) renyi_model_free((renyi_model *)(uintptr_t)m); /* from open_model */
+}
+
+/* ---- candidates ---------------------------------------------------------------------------- */
+
+static int is_listed(const renyi_tune *t, uint32_t image_size, const char *policy)
+{
+    for (size_t i = 0; i < t->count; i++)
+        if (t->candidates[i].image_size == image_size &&
+            strcmp(t->candidates[i].policy, policy) == 0)
+            return 1;
+    return 0;
+}
+
+static renyi_status add_candidate(renyi_tune *t, uint32_t image_size, const char *policy,
+                                  const char *why, double gmacs, renyi_error *err)
+{
+    if (is_listed(t, image_size, policy)) return RENYI_OK;
+    if (t->count >= MAX_CANDIDATES)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %d candidates; use a smaller space",
+                       MAX_CANDIDATES);
+    char *copy = ry_pool_copy(&t->pool, ry_text_of(policy));
+    char *reason = why ? ry_pool_copy(&t->pool, ry_text_of(why)) : NULL;
+    if (!copy || (why && !reason) ||
+        !ry_grow(&t->al, (void **)&t->candidates, &t->capacity, t->count, sizeof *t->candidates))
+        return ry_fail_nomem(err, strlen(policy));
+    t->candidates[t->count] = (ry_candidate){.image_size = image_size,
+                                             .policy = copy,
+                                             .why = reason,
+                                             .fate = why ? RENYI_TUNE_MISFIT : RENYI_TUNE_OPEN,
+                                             .gmacs = gmacs,
+                                             .ratio = (double)NAN,
+                                             .estimate = (double)NAN,
+                                             .chance = (double)NAN,
+                                             .place = (uint32_t)t->count};
+    t->count++;
+    return RENYI_OK;
+}
+
+/* Is the error a property of the candidate? If not, memory is short or the caller stopped. */
+static int is_misfit(renyi_status st)
+{
+    return st == RENYI_ERR_ARG || st == RENYI_ERR_FORMAT || st == RENYI_ERR_UNSUPPORTED ||
+           st == RENYI_ERR_LIMIT;
+}
+
+/* m NULL: the model cannot be opened at this size; `fault` is the reason. */
+static renyi_status add_policy(renyi_tune *t, const renyi_model *m, uint32_t image_size,
+                               const char *text, const renyi_error *fault, renyi_error *err)
+{
+    char full[RENYI_POLICY_MAX];
+    renyi_error why = {0};
+    renyi_cost cost;
+    if (!m) return add_candidate(t, image_size, text, fault->message, (double)NAN, err);
+    renyi_status st = renyi_policy_check(text, m, full, sizeof full, &why);
+    if (!st) st = renyi_policy_cost(m, NULL, full, &cost, NULL, 0, &why);
+    if (!st) return add_candidate(t, image_size, full, NULL, cost.total.macs * 1e-9, err);
+    if (is_misfit(st)) return add_candidate(t, image_size, text, why.message, (double)NAN, err);
+    if (err) *err = why;
+    return st;
+}
+
+static renyi_status add_size(renyi_tune *t, const renyi_grid_info *grid, uint32_t size,
+                             renyi_error *err)
+{
+    const uint32_t image_size = size ? size : t->info.image_size;
+    const renyi_model *m;
+    renyi_preprocess preprocess;
+    renyi_error why = {0};
+    renyi_status st = ry_tune_open(t, image_size, &m, &preprocess, &why);
+    if (st && !is_misfit(st)) {
+        if (err) *err = why;
+        return st;
+    }
+    st = RENYI_OK;
+    for (uint32_t i = 0; !st && i < grid->n_policies; i++)
+        st = add_policy(t, m, image_size, grid->policies[i], &why, err);
+    ry_tune_close(t, m);
+    return st;
+}
+
+/* ---- the default grid ---------------------------------------------------------------------- */
+
+uint32_t renyi_tune_usual_sizes(const renyi_model *m, uint32_t sizes[RENYI_TUNE_SIZES])
+{
+    renyi_model_info info;
+    renyi_model_get_info(m, &info);
+    const uint32_t patches = info.image_size / info.patch_size;
+    uint32_t n = 0, last = patches;
+    sizes[n++] = 0;
+    for (uint32_t k = 6; k >= 4; k--) {
+        const uint32_t side = (patches * k + 3) / 7; /* to the nearest */
+        if (side > 1 && side < last) sizes[n++] = side * info.patch_size;
+        last = side;
+    }
+    return n;
+}
+
+static renyi_status make_usual_grid(const renyi_tune *t, renyi_grid **out, renyi_error *err)
+{
+    static const char *const models[] = {"model"}; /* a grid must have one */
+    uint32_t sizes[RENYI_TUNE_SIZES];
+    const renyi_grid_options o = {.struct_size = sizeof o,
+                                  .n_models = 1,
+                                  .models = models,
+                                  .n_sizes =
+                                      t->o.open_model ? renyi_tune_usual_sizes(t->model, sizes) : 0,
+                                  .sizes = sizes,
+                                  .allocator = t->al};
+    return renyi_grid_new(out, &o, err);
+}
+
+static renyi_status list_candidates(renyi_tune *t, const renyi_grid *grid, renyi_error *err)
+{
+    renyi_grid *usual = NULL;
+    renyi_grid_info info;
+    RY_TRY(add_policy(t, t->model, t->info.image_size, "none", NULL, err));
+    t->candidates[0].ratio = 1.0;
+    t->candidates[0].estimate = 0.0;
+    if (!grid) RY_TRY(make_usual_grid(t, &usual, err));
+    renyi_grid_get_info(grid ? grid : usual, &info);
+    renyi_status st = RENYI_OK;
+    for (uint32_t i = 0; !st && i < info.n_sizes; i++) st = add_size(t, &info, info.sizes[i], err);
+    renyi_grid_free(usual);
+    return st;
+}
+
+/* ---- by size ------------------------------------------------------------------------------- */
+
+renyi_status ry_tune_by_size(const renyi_tune *t, const uint32_t *list, size_t n, ry_size_list *out,
+                             renyi_error *err)
+{
+    *out = (ry_size_list){ry_alloc(&t->al, n, sizeof *out->items), 0};
+    if (!out->items) return ry_fail_nomem(err, n * sizeof *out->items);
+    for (size_t i = 0; i < n; i++) {
+        size_t at = out->n;
+        if (list[i] == 0) continue;
+        for (;
+             at && t->candidates[out->items[at - 1]].image_size < t->candidates[list[i]].image_size;
+             at--)
+            out->items[at] = out->items[at - 1];
+        out->items[at] = list[i];
+        out->n++;
+    }
+    return RENYI_OK;
+}
+
+size_t ry_tune_same_size(const renyi_tune *t, const ry_size_list *list, size_t from, size_t most)
+{
+    size_t n = 0;
+    while (n < most && from + n < list->n &&
+           t->candidates[list->items[from + n]].image_size ==
+               t->candidates[list->items[from]].image_size)
+        n++;
+    return n;
+}
 
 /* ---- options ------------------------------------------------------------------------------- */
 
@@ -27,7 +210,7 @@ static renyi_status check_options(renyi_tune_options *o, renyi_error *err)
     if (o->search == 0) o->search = 0.5;
     if (!(o->search > 0 && o->search < 1))
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "%g of the photos to search with; allowed: above 0, below 1", o->search);
+                       "search with %g of the images; allowed: above 0, below 1", o->search);
     if (!o->batch) o->batch = 1;
     if (!o->n_threads) o->n_threads = ry_cpu_cores();
     if (o->batch > MAX_BATCH)
@@ -35,7 +218,7 @@ static renyi_status check_options(renyi_tune_options *o, renyi_error *err)
     return RENYI_OK;
 }
 
-/* Texts of the options are borrowed for the call only. */
+/* The strings of the options are borrowed for the call only. */
 static renyi_status copy_texts(renyi_tune *t, renyi_error *err)
 {
     if (t->o.name && !(t->o.name = ry_pool_copy(&t->pool, ry_text_of(t->o.name))))
@@ -48,12 +231,12 @@ static renyi_status copy_texts(renyi_tune *t, renyi_error *err)
     return RENYI_OK;
 }
 
-static renyi_status split(renyi_tune *t, renyi_error *err)
+static renyi_status split_images(renyi_tune *t, renyi_error *err)
 {
     t->n_images = t->data->count;
     if (t->n_images < 2 * MIN_PART)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "%zu photos are too few: at least %d, and hundreds to learn something",
+                       "%zu images are too few: at least %d are needed, and hundreds for a result",
                        t->n_images, 2 * MIN_PART);
     t->n_search = (size_t)((double)t->n_images * t->o.search + 0.5);
     if (t->n_search < MIN_PART) t->n_search = MIN_PART;
@@ -68,7 +251,7 @@ static renyi_status split(renyi_tune *t, renyi_error *err)
     return RENYI_OK;
 }
 
-static renyi_status fill(renyi_tune *t, renyi_error *err)
+static renyi_status fill_tuning(renyi_tune *t, renyi_error *err)
 {
     renyi_dataset_info data;
     renyi_model_get_info(t->model, &t->info);
@@ -78,24 +261,20 @@ static renyi_status fill(renyi_tune *t, renyi_error *err)
         return ry_fail(err, RENYI_ERR_ARG, -1, "the dataset has %u classes, the model %u",
                        data.n_classes, t->info.n_classes);
     RY_TRY(copy_texts(t, err));
-    RY_TRY(split(t, err));
+    RY_TRY(split_images(t, err));
     const renyi_grid *grid = t->o.grid;
     t->o.grid = NULL;
-    return ry_tune_list(t, grid, err);
+    return list_candidates(t, grid, err);
 }
 
 renyi_status renyi_tune_new(renyi_tune **out, const renyi_model *m, const renyi_dataset *d,
                             const renyi_tune_options *opt, renyi_error *err)
 {
-    renyi_tune_options o = {0};
+    renyi_tune_options o;
     if (!out || !m || !d || !opt)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_tune_new: NULL argument");
     *out = NULL;
-    if (opt->struct_size < sizeof o.struct_size || opt->struct_size > sizeof o)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "renyi_tune_options: struct_size %u, this library knows %zu",
-                       opt->struct_size, sizeof o);
-    memcpy(&o, opt, opt->struct_size);
+    RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_tune_options", err));
     renyi_tune *t = ry_calloc(&o.allocator, 1, sizeof *t);
     if (!t) return ry_fail_nomem(err, sizeof *t);
     t->al = o.allocator;
@@ -104,7 +283,7 @@ renyi_status renyi_tune_new(renyi_tune **out, const renyi_model *m, const renyi_
     t->data = d;
     t->pool.al = &t->al;
     t->dense_ms = (double)NAN;
-    const renyi_status st = fill(t, err);
+    const renyi_status st = fill_tuning(t, err);
     if (st) {
         renyi_tune_free(t);
         return st;
@@ -164,188 +343,3 @@ void renyi_tune_get(const renyi_tune *t, size_t i, renyi_tune_candidate *out)
 }
 
 void renyi_tune_get_result(const renyi_tune *t, renyi_tune_result *out) { *out = t->result; }
-
-/* ---- tuning_candidates ---- */
-
-enum { MAX_CANDIDATES = 4096 };
-
-renyi_status ry_tune_open(const renyi_tune *t, uint32_t image_size, const renyi_model **out,
-                          renyi_preprocess *preprocess, renyi_error *err)
-{
-    renyi_model *opened = NULL;
-    renyi_preprocess own = {0};
-    *out = NULL;
-    *preprocess = t->preprocess;
-    preprocess->size = image_size;
-    if (image_size == t->info.image_size) {
-        *out = t->model;
-        return RENYI_OK;
-    }
-    if (!t->o.open_model)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "no way to open the model for %u pixels: open_model is NULL", image_size);
-    RY_TRY(t->o.open_model(t->o.user, t->o.name, image_size, &opened, &own, err));
-    if (own.size) *preprocess = own;
-    *out = opened;
-    return RENYI_OK;
-}
-
-void ry_tune_close(const renyi_tune *t, const renyi_model *m)
-{
-    if (m != t->model) renyi_model_free((renyi_model *)(uintptr_t)m); /* opened by us */
-}
-
-/* ---- listing ------------------------------------------------------------------------------- */
-
-static int is_listed(const renyi_tune *t, uint32_t image_size, const char *policy)
-{
-    for (size_t i = 0; i < t->count; i++)
-        if (t->candidates[i].image_size == image_size &&
-            strcmp(t->candidates[i].policy, policy) == 0)
-            return 1;
-    return 0;
-}
-
-static renyi_status add(renyi_tune *t, uint32_t image_size, const char *policy, const char *why,
-                        double gmacs, renyi_error *err)
-{
-    if (is_listed(t, image_size, policy)) return RENYI_OK;
-    if (t->count >= MAX_CANDIDATES)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %d candidates; use a smaller space",
-                       MAX_CANDIDATES);
-    char *copy = ry_pool_copy(&t->pool, ry_text_of(policy));
-    char *reason = why ? ry_pool_copy(&t->pool, ry_text_of(why)) : NULL;
-    if (!copy || (why && !reason) ||
-        !ry_grow(&t->al, (void **)&t->candidates, &t->capacity, t->count, sizeof *t->candidates))
-        return ry_fail_nomem(err, strlen(policy));
-    t->candidates[t->count] = (ry_candidate){.image_size = image_size,
-                                             .policy = copy,
-                                             .why = reason,
-                                             .fate = why ? RENYI_TUNE_MISFIT : RENYI_TUNE_OPEN,
-                                             .gmacs = gmacs,
-                                             .ratio = (double)NAN,
-                                             .estimate = (double)NAN,
-                                             .chance = (double)NAN,
-                                             .place = (uint32_t)t->count};
-    t->count++;
-    return RENYI_OK;
-}
-
-/* Memory may come back and the caller's wish is final; anything else is a fault of the candidate.
- */
-static int is_misfit(renyi_status st)
-{
-    return st == RENYI_ERR_ARG || st == RENYI_ERR_FORMAT || st == RENYI_ERR_UNSUPPORTED ||
-           st == RENYI_ERR_LIMIT;
-}
-
-/* m = NULL: the model does not take this size, `fault` says why. */
-static renyi_status add_policy(renyi_tune *t, const renyi_model *m, uint32_t image_size,
-                               const char *text, const renyi_error *fault, renyi_error *err)
-{
-    char full[RENYI_POLICY_MAX];
-    renyi_error why = {0};
-    renyi_cost cost;
-    if (!m) return add(t, image_size, text, fault->message, (double)NAN, err);
-    renyi_status st = renyi_policy_check(text, m, full, sizeof full, &why);
-    if (!st) st = renyi_policy_cost(m, NULL, full, &cost, NULL, 0, &why);
-    if (!st) return add(t, image_size, full, NULL, cost.total.macs * 1e-9, err);
-    if (is_misfit(st)) return add(t, image_size, text, why.message, (double)NAN, err);
-    if (err) *err = why;
-    return st;
-}
-
-static renyi_status add_size(renyi_tune *t, const renyi_grid_info *grid, uint32_t size,
-                             renyi_error *err)
-{
-    const uint32_t image_size = size ? size : t->info.image_size;
-    const renyi_model *m;
-    renyi_preprocess preprocess;
-    renyi_error why = {0};
-    renyi_status st = ry_tune_open(t, image_size, &m, &preprocess, &why);
-    if (st && !is_misfit(st)) {
-        if (err) *err = why;
-        return st;
-    }
-    st = RENYI_OK;
-    for (uint32_t i = 0; !st && i < grid->n_policies; i++)
-        st = add_policy(t, m, image_size, grid->policies[i], &why, err);
-    ry_tune_close(t, m);
-    return st;
-}
-
-/* ---- the usual grid ------------------------------------------------------------------------ */
-
-uint32_t renyi_tune_usual_sizes(const renyi_model *m, uint32_t sizes[RENYI_TUNE_SIZES])
-{
-    renyi_model_info info;
-    renyi_model_get_info(m, &info);
-    const uint32_t patches = info.image_size / info.patch_size;
-    uint32_t n = 0, last = patches;
-    sizes[n++] = 0;
-    for (uint32_t k = 6; k >= 4; k--) {
-        const uint32_t side = (patches * k + 3) / 7; /* to the nearest */
-        if (side > 1 && side < last) sizes[n++] = side * info.patch_size;
-        last = side;
-    }
-    return n;
-}
-
-static renyi_status usual_grid(const renyi_tune *t, renyi_grid **out, renyi_error *err)
-{
-    static const char *const models[] = {"model"}; /* a grid must have one */
-    uint32_t sizes[RENYI_TUNE_SIZES];
-    const renyi_grid_options o = {.struct_size = sizeof o,
-                                  .n_models = 1,
-                                  .models = models,
-                                  .n_sizes =
-                                      t->o.open_model ? renyi_tune_usual_sizes(t->model, sizes) : 0,
-                                  .sizes = sizes,
-                                  .allocator = t->al};
-    return renyi_grid_new(out, &o, err);
-}
-
-renyi_status ry_tune_list(renyi_tune *t, const renyi_grid *grid, renyi_error *err)
-{
-    renyi_grid *usual = NULL;
-    renyi_grid_info info;
-    RY_TRY(add_policy(t, t->model, t->info.image_size, "none", NULL, err));
-    t->candidates[0].ratio = 1.0;
-    t->candidates[0].estimate = 0.0;
-    if (!grid) RY_TRY(usual_grid(t, &usual, err));
-    renyi_grid_get_info(grid ? grid : usual, &info);
-    renyi_status st = RENYI_OK;
-    for (uint32_t i = 0; !st && i < info.n_sizes; i++) st = add_size(t, &info, info.sizes[i], err);
-    renyi_grid_free(usual);
-    return st;
-}
-
-/* ---- by size ------------------------------------------------------------------------------- */
-
-renyi_status ry_tune_by_size(const renyi_tune *t, const uint32_t *list, size_t n, ry_size_list *out,
-                             renyi_error *err)
-{
-    *out = (ry_size_list){ry_alloc(&t->al, n, sizeof *out->items), 0};
-    if (!out->items) return ry_fail_nomem(err, n * sizeof *out->items);
-    for (size_t i = 0; i < n; i++) {
-        size_t at = out->n;
-        if (list[i] == 0) continue;
-        for (;
-             at && t->candidates[out->items[at - 1]].image_size < t->candidates[list[i]].image_size;
-             at--)
-            out->items[at] = out->items[at - 1];
-        out->items[at] = list[i];
-        out->n++;
-    }
-    return RENYI_OK;
-}
-
-size_t ry_tune_same_size(const renyi_tune *t, const ry_size_list *list, size_t from, size_t most)
-{
-    size_t n = 0;
-    while (n < most && from + n < list->n &&
-           t->candidates[list->items[from + n]].image_size ==
-               t->candidates[list->items[from]].image_size)
-        n++;
-    return n;
-}

@@ -1,22 +1,21 @@
-/* tuning_judge.c - candidates and the dense model on the same photos. Dense answers every photo
- * once; a candidate only those that it has not seen.
- * SPDX-License-Identifier: Apache-2.0 */
+/* tuning_judge.c - runs candidates and the dense model on the same images. Dense runs on every
+ * image once, a candidate only on those that are new to it. SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "eval/sweep/tuning.h"
 
 enum { GROUP = 16 }; /* sessions that hold memory at the same time */
 
-/* Some photos of the split as a dataset of its own. */
+/* Some images of the split as a dataset. */
 typedef struct lot {
     renyi_tune *t;
     size_t from, to;
-    renyi_dataset data; /* borrows all but its photos */
-    size_t *places;     /* [data.count] of its photos in the split */
+    renyi_dataset data; /* borrows everything except images */
+    size_t *places;     /* [data.count] places of its images in the split */
     const renyi_model *model;
     renyi_preprocess preprocess;
-    uint64_t done;   /* photos x policies before the evaluation that runs */
-    uint32_t weight; /* policies of that evaluation */
+    uint64_t done;   /* images x policies before the running evaluation */
+    uint32_t weight; /* policies of the running evaluation */
     int is_dense;
 } lot;
 
@@ -26,10 +25,10 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
 {
     const lot *l = user;
     (void)total;
-    return ry_tune_tell(l->t, l->done + done * l->weight, NULL) != RENYI_OK;
+    return ry_tune_report(l->t, l->done + done * l->weight, NULL) != RENYI_OK;
 }
 
-/* Once for each photo: dense runs first, and alone. */
+/* Once for each image: dense runs first, and alone. */
 static void on_failure(void *user, const char *file, const char *message)
 {
     const lot *l = user;
@@ -38,8 +37,8 @@ static void on_failure(void *user, const char *file, const char *message)
     if (l->t->o.on_failure) l->t->o.on_failure(l->t->o.user, file, message);
 }
 
-/* The photos of [from, to) whose dense answer is in this state. */
-static renyi_status choose(lot *l, ry_dense_state state, renyi_error *err)
+/* The images of [from, to) whose dense answer has this state. */
+static renyi_status choose_images(lot *l, ry_dense_state state, renyi_error *err)
 {
     const renyi_tune *t = l->t;
     l->data = *t->data;
@@ -57,7 +56,7 @@ static renyi_status choose(lot *l, ry_dense_state state, renyi_error *err)
     return RENYI_OK;
 }
 
-static void forget(lot *l)
+static void free_images(lot *l)
 {
     ry_free(&l->t->al, l->data.images);
     ry_free(&l->t->al, l->places);
@@ -111,21 +110,21 @@ static renyi_status judge_dense(lot *l, renyi_error *err)
 {
     static const char *const policy[] = {"none"};
     renyi_eval *e = NULL;
-    renyi_status st = choose(l, RY_DENSE_UNKNOWN, err);
+    renyi_status st = choose_images(l, RY_DENSE_UNKNOWN, err);
     l->is_dense = 1;
     l->model = l->t->model;
     l->preprocess = l->t->preprocess;
     if (!st && l->data.count) st = evaluate(l, policy, 1, &e, err);
     if (!st && e) take_dense(l, e);
     renyi_eval_free(e);
-    forget(l);
+    free_images(l);
     l->is_dense = 0;
     return st;
 }
 
 /* ---- candidates ---------------------------------------------------------------------------- */
 
-static void count(ry_tally *tally, const ry_dense_answer *d, int is_same, int is_right)
+static void count_answer(ry_tally *tally, const ry_dense_answer *d, int is_same, int is_right)
 {
     tally->n++;
     tally->n_right += (uint64_t)is_right;
@@ -134,7 +133,7 @@ static void count(ry_tally *tally, const ry_dense_answer *d, int is_same, int is
     tally->other += !is_same;
 }
 
-/* An answer that is no number is another answer, and wrong. */
+/* Logits that are not numbers count as a different and wrong answer. */
 static void take_answers(const lot *l, const renyi_eval *e, uint32_t policy, ry_tally *tally)
 {
     for (size_t i = 0; i < l->data.count; i++) {
@@ -142,7 +141,7 @@ static void take_answers(const lot *l, const renyi_eval *e, uint32_t policy, ry_
         renyi_eval_sample s;
         const int is_given = renyi_eval_get_sample(e, policy, i, &s);
         const int is_same = is_given && s.prediction == d->prediction;
-        count(tally, d, is_same, l->t->o.unlabelled ? is_same : is_given && s.is_top1);
+        count_answer(tally, d, is_same, l->t->o.unlabelled ? is_same : is_given && s.is_top1);
     }
 }
 
@@ -179,25 +178,25 @@ static renyi_status judge_size(lot *l, const ry_size_list *list, size_t *at, ren
     return st;
 }
 
-/* Dense as a candidate agrees with itself. The photos that confirm are met again by every look. */
+/* Dense as a candidate agrees with itself. Every try uses the images that confirm again. */
 static void judge_self(const lot *l)
 {
     if (l->from >= l->t->n_search) *tally_of(l, 0) = (ry_tally){0};
     for (size_t i = 0; i < l->data.count; i++) {
         const ry_dense_answer *d = &l->t->dense[l->places[i]];
-        count(tally_of(l, 0), d, 1, d->is_right);
+        count_answer(tally_of(l, 0), d, 1, d->is_right);
     }
 }
 
 static renyi_status judge_candidates(lot *l, const ry_size_list *list, renyi_error *err)
 {
-    renyi_status st = choose(l, RY_DENSE_GIVEN, err);
+    renyi_status st = choose_images(l, RY_DENSE_GIVEN, err);
     if (!st && !l->data.count)
         st =
-            ry_fail(err, RENYI_ERR_FORMAT, -1, "none of %zu photos could be used", l->to - l->from);
+            ry_fail(err, RENYI_ERR_FORMAT, -1, "none of %zu images could be used", l->to - l->from);
     if (!st) judge_self(l);
     for (size_t at = 0; !st && at < list->n;) st = judge_size(l, list, &at, err);
-    forget(l);
+    free_images(l);
     return st;
 }
 
@@ -210,10 +209,10 @@ renyi_status ry_tune_judge(renyi_tune *t, const uint32_t *list, size_t n, size_t
     RY_TRY(ry_tune_by_size(t, list, n, &sorted, err));
     for (size_t i = from; i < to; i++) unknown += t->dense[i].state == RY_DENSE_UNKNOWN;
     t->now.total = unknown + (uint64_t)(to - from) * sorted.n;
-    renyi_status st = ry_tune_tell(t, 0, err);
+    renyi_status st = ry_tune_report(t, 0, err);
     if (!st) st = judge_dense(&l, err);
     if (!st) st = judge_candidates(&l, &sorted, err);
-    if (!st) st = ry_tune_tell(t, t->now.total, err);
+    if (!st) st = ry_tune_report(t, t->now.total, err);
     ry_free(&t->al, sorted.items);
     return st;
 }

@@ -1,4 +1,5 @@
-/* tuning_run.c - renyi_tune_run: who is cheap enough, then the race, then the confirmation.
+/* tuning_run.c - renyi_tune_run: drops candidates that cost too much, lets the others compete on
+ * more and more images, and confirms the best on images that the search did not use.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
@@ -8,19 +9,19 @@
 #include <math.h>
 
 enum { FIRST_ROUNDS = 5 };
-#define MAC_DOUBT                                                                     \
-    0.7 /* of the time that its MACs suggest a candidate may take: cut rows are idle, \
-           and a smaller picture leaves more of the cache */
+/* A candidate may take this share of the time that its MACs suggest: a smaller image leaves more of
+ * the cache. */
+#define MAC_DOUBT 0.7
 
-/* ---- where we are -------------------------------------------------------------------------- */
+/* ---- progress ------------------------------------------------------------------------------ */
 
-void ry_tune_stage(renyi_tune *t, renyi_tune_stage stage, size_t n_candidates, size_t images)
+static void begin_stage(renyi_tune *t, renyi_tune_stage stage, size_t n_candidates, size_t images)
 {
     t->now = (renyi_tune_progress){
         .stage = stage, .n_candidates = (uint32_t)n_candidates, .images = images};
 }
 
-renyi_status ry_tune_tell(renyi_tune *t, uint64_t done, renyi_error *err)
+renyi_status ry_tune_report(renyi_tune *t, uint64_t done, renyi_error *err)
 {
     t->now.done = done < t->now.total ? done : t->now.total;
     if (t->o.progress && t->o.progress(t->o.user, &t->now))
@@ -30,7 +31,8 @@ renyi_status ry_tune_tell(renyi_tune *t, uint64_t done, renyi_error *err)
 
 /* ---- costs --------------------------------------------------------------------------------- */
 
-int ry_tune_is_cheap(const renyi_tune *t, const ry_candidate *c)
+/* Is its cost within the goal, as far as it is known? */
+static int is_cheap(const renyi_tune *t, const ry_candidate *c)
 {
     switch (t->o.goal) {
     case RENYI_TUNE_MAX_DROP: return !(c->ratio >= 1.0);
@@ -40,17 +42,17 @@ int ry_tune_is_cheap(const renyi_tune *t, const ry_candidate *c)
     return c->gmacs <= t->o.bound;
 }
 
-/* Before anything is timed but dense. */
+/* Before any candidate is timed. */
 static int may_be_cheap(const renyi_tune *t, const ry_candidate *c, double least)
 {
     const double share = c->gmacs / t->candidates[0].gmacs;
     switch (t->o.goal) {
     case RENYI_TUNE_MAX_DROP: return share < 1.0;
-    case RENYI_TUNE_TARGET_MS: /* the least is timed in any case: it may come nearest */
+    case RENYI_TUNE_TARGET_MS: /* the cheapest is always timed: it may come nearest */
         return c->gmacs <= least || share * t->dense_ms * MAC_DOUBT <= t->o.bound;
     case RENYI_TUNE_TARGET_GMACS: break;
     }
-    return ry_tune_is_cheap(t, c);
+    return is_cheap(t, c);
 }
 
 static void filter_by_macs(renyi_tune *t)
@@ -73,7 +75,7 @@ static void filter_by_time(renyi_tune *t)
     size_t left = 0;
     for (size_t i = 0; i < t->n_alive; i++) {
         ry_candidate *c = &t->candidates[t->alive[i]];
-        if (ry_tune_is_cheap(t, c))
+        if (is_cheap(t, c))
             t->alive[left++] = t->alive[i];
         else
             c->fate = RENYI_TUNE_COSTLY;
@@ -81,21 +83,21 @@ static void filter_by_time(renyi_tune *t)
     t->n_alive = left;
 }
 
-/* Who is worth a photo. With a bound of the cost dense may be, too. */
+/* Which candidates are evaluated. With a bound of the cost that may include dense. */
 static renyi_status find_cheap(renyi_tune *t, renyi_error *err)
 {
     if (t->o.goal == RENYI_TUNE_TARGET_MS) {
-        ry_tune_stage(t, RENYI_TUNE_TIMING, 1, 0);
+        begin_stage(t, RENYI_TUNE_TIMING, 1, 0);
         RY_TRY(ry_tune_time(t, NULL, 0, FIRST_ROUNDS, err));
     }
     filter_by_macs(t);
     if (t->o.goal != RENYI_TUNE_TARGET_GMACS && t->n_alive) {
-        ry_tune_stage(t, RENYI_TUNE_TIMING, t->n_alive, 0);
+        begin_stage(t, RENYI_TUNE_TIMING, t->n_alive, 0);
         RY_TRY(ry_tune_time(t, t->alive, t->n_alive, FIRST_ROUNDS, err));
         filter_by_time(t);
     }
     if (t->o.goal != RENYI_TUNE_MAX_DROP) {
-        if (ry_tune_is_cheap(t, &t->candidates[0]))
+        if (is_cheap(t, &t->candidates[0]))
             t->alive[t->n_alive++] = 0;
         else
             t->candidates[0].fate = RENYI_TUNE_COSTLY;
@@ -103,9 +105,197 @@ static renyi_status find_cheap(renyi_tune *t, renyi_error *err)
     return RENYI_OK;
 }
 
+/* ---- successive halving -------------------------------------------------------------------- */
+
+enum {
+    FACTOR = 3,        /* a third stays, with three times the images: every rung costs the same */
+    FIRST_IMAGES = 24, /* fewer show nothing */
+    MIN_LEFT = 4       /* at least so many stay: one may fail to be confirmed */
+};
+#define HOPELESS 0.01 /* candidates with a smaller chance of keeping the bound are dropped */
+
+uint32_t ry_tune_rungs(size_t n_candidates, size_t n_images, size_t ends[RY_TUNE_MAX_RUNGS])
+{
+    size_t divisor = 1;
+    uint32_t n = 1;
+    while (n < RY_TUNE_MAX_RUNGS && n_candidates > MIN_LEFT &&
+           n_images / (divisor * FACTOR) >= FIRST_IMAGES) {
+        n_candidates = n_candidates / FACTOR + (n_candidates % FACTOR != 0);
+        divisor *= FACTOR;
+        n++;
+    }
+    for (uint32_t i = 0; i < n; i++, divisor /= FACTOR) ends[i] = n_images / divisor;
+    return n;
+}
+
+static int is_hopeless(const renyi_tune *t, const ry_candidate *c)
+{
+    return t->o.goal == RENYI_TUNE_MAX_DROP && (c->chance < HOPELESS || c->score <= 0.0);
+}
+
+/* Keeps the best third of t->alive, which is sorted, without hopeless ones. */
+static void keep_best(renyi_tune *t)
+{
+    const size_t third = (t->n_alive + FACTOR - 1) / FACTOR;
+    const size_t most = third > MIN_LEFT ? third : MIN_LEFT;
+    size_t left = 0;
+    for (size_t i = 0; i < t->n_alive; i++) {
+        ry_candidate *c = &t->candidates[t->alive[i]];
+        if (i < most && !is_hopeless(t, c))
+            t->alive[left++] = t->alive[i];
+        else
+            c->fate = RENYI_TUNE_BEATEN;
+    }
+    t->n_alive = left;
+}
+
+static renyi_status run_rungs(renyi_tune *t, renyi_error *err)
+{
+    size_t ends[RY_TUNE_MAX_RUNGS], from = 0;
+    const uint32_t n = ry_tune_rungs(t->n_alive, t->n_search, ends);
+    for (uint32_t r = 0; r < n && t->n_alive; r++) {
+        begin_stage(t, RENYI_TUNE_RUNG, t->n_alive, ends[r]);
+        t->now.rung = r + 1;
+        t->now.n_rungs = n;
+        RY_TRY(ry_tune_judge(t, t->alive, t->n_alive, from, ends[r], err));
+        from = ends[r];
+        for (size_t i = 0; i < t->n_alive; i++) t->candidates[t->alive[i]].rungs++;
+        ry_tune_weigh(t, t->alive, t->n_alive);
+        ry_tune_rank(t, t->alive, t->n_alive);
+        if (r + 1 < n) keep_best(t);
+    }
+    for (size_t i = 0; i < t->n_alive; i++) t->candidates[t->alive[i]].fate = RENYI_TUNE_FINALIST;
+    return RENYI_OK;
+}
+
+/* ---- confirming ---------------------------------------------------------------------------- */
+
+enum {
+    TOGETHER = 5, /* timed side by side */
+    LAST_ROUNDS = 25,
+    MAX_LOOKS = 3 /* the more are tried, the more likely one passes by chance */
+};
+#define ROUNDING 1e-9
+
+static int is_within(const renyi_tune *t, const ry_tally *tally)
+{
+    return t->o.goal != RENYI_TUNE_MAX_DROP || ry_tune_drop(tally) <= t->o.bound + ROUNDING;
+}
+
+/* Does it keep the bound on the images of the search? */
+static int is_eligible(const renyi_tune *t, ry_candidate *c)
+{
+    if (!is_cheap(t, c)) {
+        c->fate = RENYI_TUNE_COSTLY; /* by the longer measurement */
+        return 0;
+    }
+    return is_within(t, &c->search);
+}
+
+static void choose_candidate(renyi_tune *t, uint32_t candidate)
+{
+    t->candidates[candidate].fate = RENYI_TUNE_CHOSEN;
+    t->result.is_found = 1;
+}
+
+/* Tries one on the images that confirm. Dense needs none: it loses nothing against itself. */
+static renyi_status try_candidate(renyi_tune *t, uint32_t candidate, renyi_error *err)
+{
+    ry_candidate *c = &t->candidates[candidate];
+    if (candidate != 0) {
+        t->result.looks++;
+        begin_stage(t, RENYI_TUNE_CONFIRMING, 1, t->n_images - t->n_search);
+        RY_TRY(ry_tune_judge(t, &candidate, 1, t->n_search, t->n_images, err));
+    }
+    if (candidate == 0 || is_within(t, &c->confirmed))
+        choose_candidate(t, candidate);
+    else
+        c->fate = RENYI_TUNE_REFUTED;
+    return RENYI_OK;
+}
+
+/* Times these again and tries them in their new order. */
+static renyi_status try_some(renyi_tune *t, uint32_t *list, size_t n, renyi_error *err)
+{
+    begin_stage(t, RENYI_TUNE_LAST_TIMING, n, 0);
+    RY_TRY(ry_tune_time(t, list, n, LAST_ROUNDS, err));
+    ry_tune_rank(t, list, n);
+    for (size_t i = 0; i < n && !t->result.is_found && t->result.looks < MAX_LOOKS; i++)
+        if (is_eligible(t, &t->candidates[list[i]])) RY_TRY(try_candidate(t, list[i], err));
+    return RENYI_OK;
+}
+
+/* If nothing is found: how far a candidate is from the goal; infinite = unknown. */
+static double goal_distance(const renyi_tune *t, const ry_candidate *c)
+{
+    double d = c->gmacs;
+    if (t->o.goal == RENYI_TUNE_TARGET_MS) d = ry_tune_ms(t, c);
+    if (t->o.goal == RENYI_TUNE_MAX_DROP)
+        d = c->confirmed.n ? ry_tune_drop(&c->confirmed) : c->estimate;
+    return isnan(d) ? (double)INFINITY : d;
+}
+
+/* With a bound of the loss, those with more rungs come first: they were measured on more images. */
+static int is_nearer(const renyi_tune *t, const ry_candidate *x, const ry_candidate *y)
+{
+    if (t->o.goal == RENYI_TUNE_MAX_DROP) {
+        if (!x->confirmed.n != !y->confirmed.n) return x->confirmed.n > 0;
+        if (x->rungs != y->rungs) return x->rungs > y->rungs;
+    }
+    return goal_distance(t, x) < goal_distance(t, y);
+}
+
+static void find_nearest(renyi_tune *t)
+{
+    for (size_t i = 1; i < t->count; i++) {
+        const ry_candidate *c = &t->candidates[i];
+        if (isinf(goal_distance(t, c))) continue;
+        if (!t->result.nearest || is_nearer(t, c, &t->candidates[t->result.nearest]))
+            t->result.nearest = i;
+    }
+}
+
+static renyi_status try_all(renyi_tune *t, renyi_error *err)
+{
+    for (size_t at = 0; at < t->n_alive && !t->result.is_found && t->result.looks < MAX_LOOKS;) {
+        const size_t n = t->n_alive - at < TOGETHER ? t->n_alive - at : TOGETHER;
+        RY_TRY(try_some(t, t->alive + at, n, err));
+        at += n;
+    }
+    return RENYI_OK;
+}
+
+/* The finalists, the most expensive candidates within the target, missed it in the longer
+ * measurement. Those that were dropped last come back, most accurate first. */
+static void revive_dropped(renyi_tune *t)
+{
+    uint32_t last = 0;
+    t->n_alive = 0;
+    for (size_t i = 1; i < t->count; i++)
+        if (t->candidates[i].fate == RENYI_TUNE_BEATEN && t->candidates[i].rungs > last)
+            last = t->candidates[i].rungs;
+    for (size_t i = 1; i < t->count; i++)
+        if (t->candidates[i].fate == RENYI_TUNE_BEATEN && t->candidates[i].rungs == last)
+            t->alive[t->n_alive++] = (uint32_t)i;
+    ry_tune_rank(t, t->alive, t->n_alive);
+}
+
+static renyi_status confirm_best(renyi_tune *t, renyi_error *err)
+{
+    RY_TRY(try_all(t, err));
+    if (t->o.goal == RENYI_TUNE_MAX_DROP && !t->result.is_found) choose_candidate(t, 0);
+    while (!t->result.is_found) {
+        revive_dropped(t);
+        if (!t->n_alive) break;
+        RY_TRY(try_all(t, err)); /* each is then chosen or too costly, so this ends */
+    }
+    if (t->candidates[0].fate == RENYI_TUNE_CHOSEN || !t->result.is_found) find_nearest(t);
+    return RENYI_OK;
+}
+
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* How far a fate is from being chosen. */
+/* 0 = chosen; larger is further from it. */
 static int fate_order(renyi_tune_fate fate)
 {
     static const renyi_tune_fate order[] = {RENYI_TUNE_CHOSEN,   RENYI_TUNE_REFUTED,
@@ -125,7 +315,7 @@ static int is_before(const ry_candidate *x, const ry_candidate *y)
     return x->place < y->place;
 }
 
-/* Dense stays first; indices of the result are turned to the new places. */
+/* Dense stays first. Indices in the result are changed to the new places. */
 static void order_candidates(renyi_tune *t)
 {
     const uint32_t nearest = t->candidates[t->result.nearest].place;
@@ -145,14 +335,15 @@ static void order_candidates(renyi_tune *t)
 static renyi_status run_stages(renyi_tune *t, renyi_error *err)
 {
     RY_TRY(find_cheap(t, err));
-    RY_TRY(ry_tune_race(t, err));
-    return ry_tune_confirm(t, err);
+    RY_TRY(run_rungs(t, err));
+    return confirm_best(t, err);
 }
 
 renyi_status renyi_tune_run(renyi_tune *t, renyi_error *err)
 {
     if (!t) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_tune_run: NULL argument");
-    if (t->alive) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_tune_run: it has run already");
+    if (t->alive)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_tune_run: this tuning has already run");
     const double started = ry_clock();
     t->alive = ry_calloc(&t->al, t->count, sizeof *t->alive);
     if (!t->alive) return ry_fail_nomem(err, t->count * sizeof *t->alive);
@@ -160,196 +351,4 @@ renyi_status renyi_tune_run(renyi_tune *t, renyi_error *err)
     order_candidates(t);
     t->result.seconds = ry_clock() - started;
     return st;
-}
-
-/* ---- tuning_race ---- */
-
-enum {
-    FACTOR = 3,        /* a third goes on, to three times the photos: every rung costs the same */
-    FIRST_PHOTOS = 24, /* fewer tell nothing */
-    MIN_LEFT = 4       /* so many always go on: one of them may fail to be confirmed */
-};
-#define HOPELESS 0.01 /* chance of keeping the bound below which nobody goes on */
-
-uint32_t ry_tune_rungs(size_t n_candidates, size_t n_photos, size_t ends[RY_TUNE_MAX_RUNGS])
-{
-    size_t divisor = 1;
-    uint32_t n = 1;
-    while (n < RY_TUNE_MAX_RUNGS && n_candidates > MIN_LEFT &&
-           n_photos / (divisor * FACTOR) >= FIRST_PHOTOS) {
-        n_candidates = n_candidates / FACTOR + (n_candidates % FACTOR != 0);
-        divisor *= FACTOR;
-        n++;
-    }
-    for (uint32_t i = 0; i < n; i++, divisor /= FACTOR) ends[i] = n_photos / divisor;
-    return n;
-}
-
-static int is_hopeless(const renyi_tune *t, const ry_candidate *c)
-{
-    return t->o.goal == RENYI_TUNE_MAX_DROP && (c->chance < HOPELESS || c->score <= 0.0);
-}
-
-/* The better third of t->alive, which is sorted, without those that have no hope. */
-static void cut(renyi_tune *t)
-{
-    const size_t third = (t->n_alive + FACTOR - 1) / FACTOR;
-    const size_t most = third > MIN_LEFT ? third : MIN_LEFT;
-    size_t left = 0;
-    for (size_t i = 0; i < t->n_alive; i++) {
-        ry_candidate *c = &t->candidates[t->alive[i]];
-        if (i < most && !is_hopeless(t, c))
-            t->alive[left++] = t->alive[i];
-        else
-            c->fate = RENYI_TUNE_BEATEN;
-    }
-    t->n_alive = left;
-}
-
-renyi_status ry_tune_race(renyi_tune *t, renyi_error *err)
-{
-    size_t ends[RY_TUNE_MAX_RUNGS], from = 0;
-    const uint32_t n = ry_tune_rungs(t->n_alive, t->n_search, ends);
-    for (uint32_t r = 0; r < n && t->n_alive; r++) {
-        ry_tune_stage(t, RENYI_TUNE_RUNG, t->n_alive, ends[r]);
-        t->now.rung = r + 1;
-        t->now.n_rungs = n;
-        RY_TRY(ry_tune_judge(t, t->alive, t->n_alive, from, ends[r], err));
-        from = ends[r];
-        for (size_t i = 0; i < t->n_alive; i++) t->candidates[t->alive[i]].rungs++;
-        ry_tune_weigh(t, t->alive, t->n_alive);
-        ry_tune_rank(t, t->alive, t->n_alive);
-        if (r + 1 < n) cut(t);
-    }
-    for (size_t i = 0; i < t->n_alive; i++) t->candidates[t->alive[i]].fate = RENYI_TUNE_FINALIST;
-    return RENYI_OK;
-}
-
-/* ---- tuning_confirm ---- */
-
-enum {
-    TOGETHER = 5, /* timed side by side */
-    LAST_ROUNDS = 25,
-    MAX_LOOKS = 3 /* the more are tried, the likelier one passes by luck */
-};
-#define ROUNDING 1e-9
-
-static int is_within(const renyi_tune *t, const ry_tally *tally)
-{
-    return t->o.goal != RENYI_TUNE_MAX_DROP || ry_tune_drop(tally) <= t->o.bound + ROUNDING;
-}
-
-/* Does it keep the bound as far as the search can tell? */
-static int is_eligible(const renyi_tune *t, ry_candidate *c)
-{
-    if (!ry_tune_is_cheap(t, c)) {
-        c->fate = RENYI_TUNE_COSTLY; /* the longer measurement says so */
-        return 0;
-    }
-    return is_within(t, &c->search);
-}
-
-static void choose(renyi_tune *t, uint32_t candidate)
-{
-    t->candidates[candidate].fate = RENYI_TUNE_CHOSEN;
-    t->result.is_found = 1;
-}
-
-/* One look; dense needs none, it loses nothing against itself. */
-static renyi_status look(renyi_tune *t, uint32_t candidate, renyi_error *err)
-{
-    ry_candidate *c = &t->candidates[candidate];
-    if (candidate != 0) {
-        t->result.looks++;
-        ry_tune_stage(t, RENYI_TUNE_CONFIRMING, 1, t->n_images - t->n_search);
-        RY_TRY(ry_tune_judge(t, &candidate, 1, t->n_search, t->n_images, err));
-    }
-    if (candidate == 0 || is_within(t, &c->confirmed))
-        choose(t, candidate);
-    else
-        c->fate = RENYI_TUNE_REFUTED;
-    return RENYI_OK;
-}
-
-/* Time these again and look at them in their new order. */
-static renyi_status try_some(renyi_tune *t, uint32_t *list, size_t n, renyi_error *err)
-{
-    ry_tune_stage(t, RENYI_TUNE_LAST_TIMING, n, 0);
-    RY_TRY(ry_tune_time(t, list, n, LAST_ROUNDS, err));
-    ry_tune_rank(t, list, n);
-    for (size_t i = 0; i < n && !t->result.is_found && t->result.looks < MAX_LOOKS; i++)
-        if (is_eligible(t, &t->candidates[list[i]])) RY_TRY(look(t, list[i], err));
-    return RENYI_OK;
-}
-
-/* ---- when nothing was found ---------------------------------------------------------------- */
-
-/* How far a candidate is from what was wanted: smaller is nearer; infinite if nobody knows. */
-static double distance(const renyi_tune *t, const ry_candidate *c)
-{
-    double d = c->gmacs;
-    if (t->o.goal == RENYI_TUNE_TARGET_MS) d = ry_tune_ms(t, c);
-    if (t->o.goal == RENYI_TUNE_MAX_DROP)
-        d = c->confirmed.n ? ry_tune_drop(&c->confirmed) : c->estimate;
-    return isnan(d) ? (double)INFINITY : d;
-}
-
-/* With a bound of the loss, those that got further come first: fewer photos tell less. */
-static int is_nearer(const renyi_tune *t, const ry_candidate *x, const ry_candidate *y)
-{
-    if (t->o.goal == RENYI_TUNE_MAX_DROP) {
-        if (!x->confirmed.n != !y->confirmed.n) return x->confirmed.n > 0;
-        if (x->rungs != y->rungs) return x->rungs > y->rungs;
-    }
-    return distance(t, x) < distance(t, y);
-}
-
-static void find_nearest(renyi_tune *t)
-{
-    for (size_t i = 1; i < t->count; i++) {
-        const ry_candidate *c = &t->candidates[i];
-        if (isinf(distance(t, c))) continue;
-        if (!t->result.nearest || is_nearer(t, c, &t->candidates[t->result.nearest]))
-            t->result.nearest = i;
-    }
-}
-
-/* ---- all of it ----------------------------------------------------------------------------- */
-
-static renyi_status try_all(renyi_tune *t, renyi_error *err)
-{
-    for (size_t at = 0; at < t->n_alive && !t->result.is_found && t->result.looks < MAX_LOOKS;) {
-        const size_t n = t->n_alive - at < TOGETHER ? t->n_alive - at : TOGETHER;
-        RY_TRY(try_some(t, t->alive + at, n, err));
-        at += n;
-    }
-    return RENYI_OK;
-}
-
-/* The longer measurement found the finalists, the dearest of all that were within the target, to
- * miss it: those that left the race last come back, most accurate first. */
-static void revive(renyi_tune *t)
-{
-    uint32_t last = 0;
-    t->n_alive = 0;
-    for (size_t i = 1; i < t->count; i++)
-        if (t->candidates[i].fate == RENYI_TUNE_BEATEN && t->candidates[i].rungs > last)
-            last = t->candidates[i].rungs;
-    for (size_t i = 1; i < t->count; i++)
-        if (t->candidates[i].fate == RENYI_TUNE_BEATEN && t->candidates[i].rungs == last)
-            t->alive[t->n_alive++] = (uint32_t)i;
-    ry_tune_rank(t, t->alive, t->n_alive);
-}
-
-renyi_status ry_tune_confirm(renyi_tune *t, renyi_error *err)
-{
-    RY_TRY(try_all(t, err));
-    if (t->o.goal == RENYI_TUNE_MAX_DROP && !t->result.is_found) choose(t, 0);
-    while (!t->result.is_found) {
-        revive(t);
-        if (!t->n_alive) break;
-        RY_TRY(try_all(t, err)); /* each is chosen or too costly: this ends */
-    }
-    if (t->candidates[0].fate == RENYI_TUNE_CHOSEN || !t->result.is_found) find_nearest(t);
-    return RENYI_OK;
 }

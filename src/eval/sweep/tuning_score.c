@@ -1,17 +1,17 @@
-/* tuning_score.c - from what candidates answered to who goes on.
+/* tuning_score.c - estimates the loss of candidates from few images, and sorts them.
  *
- * Few photos tell little about a loss: of 27 photos a policy that loses two points answers perhaps
- * three otherwise than dense, and how many of those were right before is luck. But how often it
- * answers otherwise is known much better, and what that costs is much alike for all candidates that
- * do so equally often: who changes few answers changes those that were doubtful anyway. So a loss
- * is estimated as
+ * Labels alone need many images: of 27 images a policy that loses two points answers perhaps three
+ * differently than dense, and how many of those dense had right is chance. How often it answers
+ * differently is known much better, and the mean loss of such an image is similar for candidates
+ * with a similar share of them: a policy that changes few answers changes the uncertain ones. So a
+ * loss is estimated as
  *
- *   (share answered otherwise) x (what such a photo costs)
+ *   (share answered differently) x (mean loss of such an image)
  *
- * where the second factor is the candidate's own mean, drawn towards a line in that share that is
- * fitted to all candidates; the line weighs as much as PRIOR photos that are answered otherwise.
- * Measured on 60 policies and 500 photos (docs/EVAL.md): half of the error of labels alone at 27
- * photos, four fifths of it at 250.
+ * where the second factor is the candidate's own mean, shrunk towards a line in that share which is
+ * fitted to all candidates. The line weighs as much as PRIOR images answered differently. Measured
+ * on 60 policies and 500 images (docs/EVAL.md), the error is half of that of labels alone at 27
+ * images, and four fifths at 250.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/sweep/tuning.h"
 
@@ -19,15 +19,15 @@
 
 #define PRIOR 60.0
 #define MIN_VARIANCE 0.02
-#define HALF_PHOTO 0.5 /* Jeffreys: nothing seen in n photos is not never */
+#define HALF_IMAGE 0.5 /* Jeffreys: 0 of n images does not mean a share of 0 */
 
-/* Before anything is known: ImageNet and two small models. In photos answered otherwise. */
+/* Prior, from two small models on ImageNet. Weights are in images answered differently. */
 static const struct {
     double share, cost, weight;
 } usual[] = {{0.05, 0.25, 8.0}, {0.40, 0.60, 8.0}};
 enum { N_USUAL = sizeof usual / sizeof *usual };
 
-/* ---- what an answer that changes costs ----------------------------------------------------- */
+/* ---- the loss of a changed answer ---------------------------------------------------------- */
 
 /* Weighted sums for a line through points (x, y). */
 typedef struct sums {
@@ -45,13 +45,13 @@ static void add_point(sums *s, double weight, double x, double y)
 
 static double share_of(const ry_tally *t)
 {
-    return ((double)t->other + HALF_PHOTO) / ((double)t->n + 2 * HALF_PHOTO);
+    return ((double)t->other + HALF_IMAGE) / ((double)t->n + 2 * HALF_IMAGE);
 }
 
 ry_pooled ry_tune_pool(const ry_candidate *candidates, const uint32_t *list, size_t n)
 {
     sums s = {0};
-    double squares = 0.0; /* of costs, which are -1, 0 or 1 */
+    double squares = 0.0; /* of losses, which are -1, 0 or 1 */
     for (int i = 0; i < N_USUAL; i++) {
         add_point(&s, usual[i].weight, usual[i].share, usual[i].cost);
         squares += usual[i].weight * usual[i].cost;
@@ -71,9 +71,9 @@ ry_pooled ry_tune_pool(const ry_candidate *candidates, const uint32_t *list, siz
 void ry_tune_estimate(const ry_tally *t, const ry_pooled *pooled, double *mean, double *deviation)
 {
     const double share = share_of(t), weight = (double)t->other + PRIOR;
-    const double alike = fmin(1.0, fmax(0.0, pooled->at_zero + pooled->slope * share));
-    const double cost = ((double)t->only_dense - (double)t->only_it + PRIOR * alike) / weight;
-    const double share_variance = share * (1 - share) / ((double)t->n + 2 * HALF_PHOTO);
+    const double similar = fmin(1.0, fmax(0.0, pooled->at_zero + pooled->slope * share));
+    const double cost = ((double)t->only_dense - (double)t->only_it + PRIOR * similar) / weight;
+    const double share_variance = share * (1 - share) / ((double)t->n + 2 * HALF_IMAGE);
     const double cost_variance = pooled->variance / weight;
     *mean = 100 * share * cost;
     *deviation = 100 * sqrt(cost * cost * share_variance + share * share * cost_variance);
@@ -86,7 +86,7 @@ double ry_tune_drop(const ry_tally *t)
     return t->n ? 100 * ((double)t->only_dense - (double)t->only_it) / (double)t->n : (double)NAN;
 }
 
-/* That a normal number is below `bound`. */
+/* Probability that a normal variable is below `bound`. */
 static double chance_below(double bound, double mean, double deviation)
 {
     return 0.5 * erfc((mean - bound) / (deviation * sqrt(2.0)));
@@ -98,7 +98,7 @@ void ry_tune_weigh(renyi_tune *t, const uint32_t *list, size_t n)
     for (size_t i = 0; i < n; i++) {
         ry_candidate *c = &t->candidates[list[i]];
         double deviation = 0.0;
-        c->estimate = 0.0; /* of dense, by definition */
+        c->estimate = 0.0; /* of dense by definition */
         c->chance = t->o.goal == RENYI_TUNE_MAX_DROP ? 1.0 : (double)NAN;
         if (list[i] == 0) continue;
         ry_tune_estimate(&c->search, &pooled, &c->estimate, &deviation);
@@ -107,7 +107,7 @@ void ry_tune_weigh(renyi_tune *t, const uint32_t *list, size_t n)
     }
 }
 
-/* Larger scores first, then fewer MACs, then as they were listed. */
+/* Larger scores first, then fewer MACs, then the order of the list. */
 static int is_before(const ry_candidate *x, const ry_candidate *y)
 {
     if (x->score != y->score) return x->score > y->score;
@@ -115,15 +115,15 @@ static int is_before(const ry_candidate *x, const ry_candidate *y)
     return x->place < y->place;
 }
 
-/* A bound of the loss: the time that may be expected to be saved, as a share of dense's. A bound of
- * the cost: the less is lost the better. */
+/* With a bound of the loss: the expected saving, as a share of the dense model's time. With a bound
+ * of the cost: minus the estimated loss. */
 void ry_tune_rank(renyi_tune *t, uint32_t *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         ry_candidate *c = &t->candidates[list[i]];
         c->score = t->o.goal == RENYI_TUNE_MAX_DROP ? (1.0 - c->ratio) * c->chance : -c->estimate;
     }
-    for (size_t i = 1; i < n; i++) { /* by insertion: thousands at most */
+    for (size_t i = 1; i < n; i++) { /* insertion sort: thousands at most */
         const uint32_t moved = list[i];
         size_t at = i;
         for (; at && is_before(&t->candidates[moved], &t->candidates[list[at - 1]]); at--)

@@ -1,8 +1,8 @@
-/* tuning_time.c - milliseconds of candidates, measured in turn with the dense model.
+/* tuning_time.c - measures the time of candidates in turn with the dense model.
  *
- * A machine drifts: its clock, its neighbours. Hence every round runs dense and a few candidates
- * one after the other, a candidate's figure is the median over rounds of its ratio to dense, and
- * its time that ratio times dense's median over all rounds since the start.
+ * The speed of a machine drifts with its clock and other load. Hence every round runs dense and a
+ * few candidates one after the other. The result of a candidate is the median over rounds of its
+ * ratio to dense; its time is that ratio times dense's median over all rounds since the start.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
@@ -13,18 +13,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { GROUP = 8, MIN_PICTURES = 8 };
+enum { GROUP = 8, MIN_IMAGES = 8 };
 
-/* A session and pictures of its size. */
+/* A session and images of its size. */
 typedef struct runner {
     renyi_session *session;
-    const uint8_t *pixels; /* [n_pictures, size, size, 3] */
-    size_t picture_bytes;
+    const uint8_t *pixels; /* [n_images, size, size, 3] */
+    size_t image_bytes;
 } runner;
 
 typedef struct stopwatch {
     renyi_tune *t;
-    uint32_t batch, n_pictures, rounds;
+    uint32_t batch, n_images, rounds;
     runner dense, group[GROUP];
     uint8_t *dense_pixels, *pixels;
     float *logits;  /* [batch, n_classes] */
@@ -46,34 +46,34 @@ static double median(double *values, size_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* ---- pictures ------------------------------------------------------------------------------ */
+/* ---- images -------------------------------------------------------------------------------- */
 
-/* The first photos of the search that can be read; the same again if there are too few. */
-static renyi_status load_pictures(const stopwatch *w, const renyi_preprocess *preprocess,
-                                  uint8_t **out, renyi_error *err)
+/* The first readable images of the search, repeated if there are too few. */
+static renyi_status load_images(const stopwatch *w, const renyi_preprocess *preprocess,
+                                uint8_t **out, renyi_error *err)
 {
     const renyi_tune *t = w->t;
     const size_t bytes = 3 * (size_t)preprocess->size * preprocess->size;
     const ry_image_spec spec = ry_image_spec_of(preprocess, &t->o.limits, t->o.apply_exif);
     size_t n = 0;
     renyi_error why = {0};
-    *out = ry_alloc(&t->al, w->n_pictures, bytes);
-    if (!*out) return ry_fail_nomem(err, w->n_pictures * bytes);
-    for (size_t i = 0; n < w->n_pictures && i < t->n_search; i++)
+    *out = ry_alloc(&t->al, w->n_images, bytes);
+    if (!*out) return ry_fail_nomem(err, w->n_images * bytes);
+    for (size_t i = 0; n < w->n_images && i < t->n_search; i++)
         n += renyi_image_load_pixels(*out + n * bytes, t->images[i].path, &spec.preprocess,
                                      &spec.load, &why) == RENYI_OK;
     if (!n)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "no photo could be read; the last: %.200s: %.200s",
+                       "no image could be read; the last error: %.200s: %.200s",
                        t->images[t->n_search - 1].path, why.message);
-    for (size_t i = n * bytes; i < w->n_pictures * bytes; i++) (*out)[i] = (*out)[i - n * bytes];
+    for (size_t i = n * bytes; i < w->n_images * bytes; i++) (*out)[i] = (*out)[i - n * bytes];
     return RENYI_OK;
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-static renyi_status start(const stopwatch *w, runner *r, const renyi_model *m, const char *policy,
-                          const uint8_t *pixels, renyi_error *err)
+static renyi_status start_runner(const stopwatch *w, runner *r, const renyi_model *m,
+                                 const char *policy, const uint8_t *pixels, renyi_error *err)
 {
     const renyi_session_options o = {.struct_size = sizeof o,
                                      .max_batch = w->batch,
@@ -82,23 +82,23 @@ static renyi_status start(const stopwatch *w, runner *r, const renyi_model *m, c
     renyi_model_info info;
     renyi_model_get_info(m, &info);
     r->pixels = pixels;
-    r->picture_bytes = 3 * (size_t)info.image_size * info.image_size;
+    r->image_bytes = 3 * (size_t)info.image_size * info.image_size;
     return renyi_session_new(&r->session, m, &o, err);
 }
 
-/* Round r takes the r-th lot of pictures, so a rule that adapts meets different ones. */
+/* Round r takes the r-th batch of images, so that a rule that adapts runs on different ones. */
 static renyi_status run_once(const stopwatch *w, const runner *r, uint32_t round, double *seconds,
                              renyi_error *err)
 {
-    const size_t first = (size_t)round * w->batch % w->n_pictures;
+    const size_t first = (size_t)round * w->batch % w->n_images;
     const double started = ry_clock();
-    RY_TRY(renyi_run_pixels(r->session, r->pixels + first * r->picture_bytes, w->batch, w->logits,
-                            err));
+    RY_TRY(
+        renyi_run_pixels(r->session, r->pixels + first * r->image_bytes, w->batch, w->logits, err));
     *seconds = ry_clock() - started;
     return RENYI_OK;
 }
 
-/* Round 0 warms up and is run before the rounds that count. */
+/* counts = 0: a warm-up round, which is not reported. */
 static renyi_status run_round(stopwatch *w, size_t n, uint32_t round, int counts, renyi_error *err)
 {
     double dense, seconds;
@@ -113,7 +113,7 @@ static renyi_status run_round(stopwatch *w, size_t n, uint32_t round, int counts
                  sizeof *t->dense_times))
         return ry_fail_nomem(err, t->n_times * sizeof *t->dense_times);
     t->dense_times[t->n_times++] = 1e3 * dense / w->batch;
-    return ry_tune_tell(t, ++w->done, err);
+    return ry_tune_report(t, ++w->done, err);
 }
 
 static renyi_status time_group(stopwatch *w, const renyi_model *m, const uint32_t *list, size_t n,
@@ -121,7 +121,7 @@ static renyi_status time_group(stopwatch *w, const renyi_model *m, const uint32_
 {
     renyi_status st = RENYI_OK;
     for (size_t i = 0; !st && i < n; i++)
-        st = start(w, &w->group[i], m, w->t->candidates[list[i]].policy, w->pixels, err);
+        st = start_runner(w, &w->group[i], m, w->t->candidates[list[i]].policy, w->pixels, err);
     if (!st) st = run_round(w, n, 0, 0, err);
     for (uint32_t r = 0; !st && r < w->rounds; r++) st = run_round(w, n, r, 1, err);
     for (size_t i = 0; i < n; i++) {
@@ -132,7 +132,7 @@ static renyi_status time_group(stopwatch *w, const renyi_model *m, const uint32_
     return st;
 }
 
-/* All groups of one size; *at moves behind them. */
+/* All groups of one size; moves *at to the next size. */
 static renyi_status time_size(stopwatch *w, const ry_size_list *list, size_t *at, renyi_error *err)
 {
     renyi_tune *t = w->t;
@@ -140,7 +140,7 @@ static renyi_status time_size(stopwatch *w, const ry_size_list *list, size_t *at
     const renyi_model *m;
     renyi_preprocess preprocess;
     RY_TRY(ry_tune_open(t, t->candidates[list->items[*at]].image_size, &m, &preprocess, err));
-    renyi_status st = load_pictures(w, &preprocess, &w->pixels, err);
+    renyi_status st = load_images(w, &preprocess, &w->pixels, err);
     while (!st && *at < end) {
         const size_t n = end - *at < GROUP ? end - *at : GROUP;
         st = time_group(w, m, list->items + *at, n, err);
@@ -166,17 +166,17 @@ static renyi_status time_all(stopwatch *w, const ry_size_list *list, renyi_error
     w->logits = ry_alloc(&t->al, n_logits, sizeof *w->logits);
     w->ratios = ry_alloc(&t->al, (size_t)GROUP * w->rounds, sizeof *w->ratios);
     if (!w->logits || !w->ratios) return ry_fail_nomem(err, n_logits * sizeof *w->logits);
-    RY_TRY(load_pictures(w, &t->preprocess, &w->dense_pixels, err));
-    RY_TRY(start(w, &w->dense, t->model, "none", w->dense_pixels, err));
+    RY_TRY(load_images(w, &t->preprocess, &w->dense_pixels, err));
+    RY_TRY(start_runner(w, &w->dense, t->model, "none", w->dense_pixels, err));
     t->now.total = count_groups(t, list) * w->rounds;
-    RY_TRY(ry_tune_tell(t, 0, err));
+    RY_TRY(ry_tune_report(t, 0, err));
     if (!list->n) RY_TRY(time_group(w, t->model, NULL, 0, err));
     for (size_t at = 0; at < list->n;) RY_TRY(time_size(w, list, &at, err));
     t->dense_ms = median(t->dense_times, t->n_times);
     return RENYI_OK;
 }
 
-static void take_fake(renyi_tune *t, const ry_size_list *list)
+static void use_fake_times(renyi_tune *t, const ry_size_list *list)
 {
     const ry_candidate *dense = &t->candidates[0];
     t->dense_ms = t->fake_ms(dense->image_size, dense->policy, dense->gmacs);
@@ -193,9 +193,9 @@ renyi_status ry_tune_time(renyi_tune *t, const uint32_t *list, size_t n, uint32_
     ry_size_list sorted;
     RY_TRY(ry_tune_by_size(t, list, n, &sorted, err));
     renyi_status st = RENYI_OK;
-    w.n_pictures = (MIN_PICTURES + w.batch - 1) / w.batch * w.batch;
+    w.n_images = (MIN_IMAGES + w.batch - 1) / w.batch * w.batch;
     if (t->fake_ms)
-        take_fake(t, &sorted);
+        use_fake_times(t, &sorted);
     else
         st = time_all(&w, &sorted, err);
     renyi_session_free(w.dense.session);

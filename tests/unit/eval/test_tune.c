@@ -455,7 +455,7 @@ static void test_candidates(void **state)
     t = new_ok(&o);
     renyi_tune_candidate c;
     renyi_tune_get(t, renyi_tune_count(t) - 1, &c);
-    assert_true(c.fate == RENYI_TUNE_MISFIT && strstr(c.why, "no way to open"));
+    assert_true(c.fate == RENYI_TUNE_MISFIT && strstr(c.why, "cannot be opened"));
     renyi_tune_free(t);
     renyi_grid_free(odd);
     o.grid = NULL; /* the usual one, at 128, 160, 192 and 224 */
@@ -491,7 +491,7 @@ static void test_bad_options(void **state)
     renyi_dataset *d;
     assert_int_equal(renyi_dataset_open(&d, at("labels.csv"), model, &few, &err), RENYI_OK);
     assert_int_equal(renyi_tune_new(&t, model, d, &o, &err), RENYI_ERR_ARG);
-    assert_non_null(strstr(err.message, "15 photos are too few"));
+    assert_non_null(strstr(err.message, "15 images are too few"));
     renyi_dataset_free(d);
     o.struct_size = 1u << 20;
     assert_int_equal(renyi_tune_new(&t, model, data, &o, &err), RENYI_ERR_ARG);
