@@ -244,7 +244,7 @@ renyi_status renyi_eval_new(renyi_eval **out, const renyi_model *m, const renyi_
     e->shared.progress = o.progress;
     e->shared.user = o.user;
     e->pool.al = &e->al;
-    e->log = (ry_sample_log){.al = &e->al, .file = {.fd = -1}};
+    e->log = (ry_sample_log){.file = {.fd = -1}};
     const renyi_status st = open_evaluation(e, err);
     /* borrowed for the call only */
     e->o.policies = NULL;
@@ -332,7 +332,7 @@ renyi_status ry_eval_complete_log(renyi_eval *e, renyi_error *err)
             const ry_answer *a = ry_eval_answer(e, p, i);
             if (a->state != RY_ANSWER_GIVEN || a->is_logged) continue;
             RY_TRY(ry_eval_put_answer(e, p, i, err));
-            if (e->log.used > FLUSH_BYTES) RY_TRY(ry_sample_log_flush(&e->log, err));
+            if (e->log.lines.size > FLUSH_BYTES) RY_TRY(ry_sample_log_flush(&e->log, err));
         }
     return ry_sample_log_sync(&e->log, err);
 }

@@ -345,7 +345,7 @@ renyi_status renyi_eval_merge(renyi_eval **out, const char *const *logs, size_t 
     if (!e) return ry_fail_nomem(err, sizeof *e);
     e->al = o.allocator;
     e->pool.al = &e->al;
-    e->log = (ry_sample_log){.al = &e->al, .file = {.fd = -1}};
+    e->log = (ry_sample_log){.file = {.fd = -1}};
     e->times.n_ranks = 1;
     const renyi_status st = merge_logs(e, logs, n_logs, &o, err);
     if (st)
@@ -409,7 +409,7 @@ static renyi_status put_samples(ry_sample_log *log, const ry_merged *m, renyi_er
                                 .gmacs_executed = s->gmacs_executed,
                                 .answer = s->answer};
         RY_TRY(ry_sample_log_put(log, &line, err));
-        if (log->used > FLUSH_BYTES) RY_TRY(ry_sample_log_flush(log, err));
+        if (log->lines.size > FLUSH_BYTES) RY_TRY(ry_sample_log_flush(log, err));
     }
     return ry_sample_log_sync(log, err);
 }

@@ -3,7 +3,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "eval/run/sample_log.h"
 
-#include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "base/utf8.h"
@@ -18,130 +17,117 @@
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static int reserve(ry_sample_log *log, size_t more)
-{
-    if (log->capacity - log->used >= more) return 1;
-    const size_t size = 2 * log->capacity + more;
-    char *grown = ry_alloc(log->al, size, 1);
-    if (!grown) return 0;
-    if (log->used) memcpy(grown, log->buffer, log->used);
-    ry_free(log->al, log->buffer);
-    log->buffer = grown;
-    log->capacity = size;
-    return 1;
-}
-
 /* Text of less than 128 bytes. */
-__attribute__((format(printf, 2, 3))) static int put_text(ry_sample_log *log, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void put_text(ry_buffer *b, const char *fmt, ...)
 {
     enum { PIECE = 128 };
     va_list args;
-    if (!reserve(log, PIECE)) return 0;
+    if (!ry_buffer_reserve(b, PIECE)) return;
     va_start(args, fmt);
-    const int n = vsnprintf(log->buffer + log->used, PIECE, fmt, args);
+    const int n = vsnprintf(b->bytes + b->size, PIECE, fmt, args);
     va_end(args);
-    if (n < 0 || n >= PIECE) return 0;
-    log->used += (size_t)n;
-    return 1;
+    if (n >= 0 && n < PIECE)
+        b->size += (size_t)n;
+    else
+        b->failed = 1;
 }
 
 /* JSON has no NaN, and a decimal point in every locale. */
-static int put_real(ry_sample_log *log, const char *key, int digits, double value)
+static void put_real(ry_buffer *b, const char *key, int digits, double value)
 {
-    if (!isfinite(value)) return put_text(log, ",\"%s\":null", key);
-    if (!put_text(log, ",\"%s\":", key)) return 0;
-    const size_t number = log->used;
-    if (!put_text(log, "%.*g", digits, value)) return 0;
-    for (size_t i = number; i < log->used; i++)
-        if (log->buffer[i] == ',') log->buffer[i] = '.';
-    return 1;
+    if (!isfinite(value)) {
+        put_text(b, ",\"%s\":null", key);
+        return;
+    }
+    put_text(b, ",\"%s\":", key);
+    const size_t number = b->size;
+    put_text(b, "%.*g", digits, value);
+    for (size_t i = number; i < b->size; i++)
+        if (b->bytes[i] == ',') b->bytes[i] = '.';
 }
 
 /* With quotes; every byte that is not UTF-8 becomes U+FFFD. */
-static int put_string(ry_sample_log *log, const char *text)
+static void put_string(ry_buffer *b, const char *text)
 {
     const size_t size = strlen(text);
-    if (!reserve(log, 6 * size + 3)) return 0;
-    log->buffer[log->used++] = '"';
+    if (!ry_buffer_reserve(b, 6 * size + 3)) return;
+    b->bytes[b->size++] = '"';
     for (size_t i = 0, n; i < size; i += n) {
-        char *to = log->buffer + log->used;
+        char *to = b->bytes + b->size;
         uint32_t c;
         n = ry_utf8_get(text + i, size - i, &c);
         if (c == RY_UTF8_BAD)
-            log->used += (size_t)snprintf(to, 7, "\\ufffd"), n = 1;
+            b->size += (size_t)snprintf(to, 7, "\\ufffd"), n = 1;
         else if (c < 0x20 || c == '"' || c == '\\')
-            log->used += (size_t)snprintf(to, 7, "\\u%04x", c);
+            b->size += (size_t)snprintf(to, 7, "\\u%04x", c);
         else
-            memcpy(to, text + i, n), log->used += n;
+            memcpy(to, text + i, n), b->size += n;
     }
-    log->buffer[log->used++] = '"';
-    return 1;
+    b->bytes[b->size++] = '"';
 }
 
 /* ---- writing lines ------------------------------------------------------------------------- */
 
 static renyi_status make_suffix(ry_sample_log *log, const ry_log_run *run, renyi_error *err)
 {
-    int ok = put_text(log, ",\"img_size\":%u,\"classes\":%u,\"photos\":%llu,\"data\":\"%s\"",
-                      run->image_size, run->n_classes, (unsigned long long)run->images, run->data);
-    if (run->n_shards)
-        ok = ok && put_text(log, ",\"shard\":\"%u/%u\"", run->shard + 1, run->n_shards);
-    ok = ok && put_text(log, ",\"model\":") && put_string(log, run->model) &&
-         put_text(log, ",\"run\":\"%s\"}\n", run->id) && reserve(log, 1);
-    if (ok) {
-        log->buffer[log->used] = 0;
-        log->suffix = ry_strdup(log->al, log->buffer);
-    }
-    log->used = 0;
-    return log->suffix ? RENYI_OK : ry_fail_nomem(err, 6 * strlen(run->model));
+    ry_buffer *b = &log->suffix;
+    put_text(b, ",\"img_size\":%u,\"classes\":%u,\"photos\":%llu,\"data\":\"%s\"", run->image_size,
+             run->n_classes, (unsigned long long)run->images, run->data);
+    if (run->n_shards) put_text(b, ",\"shard\":\"%u/%u\"", run->shard + 1, run->n_shards);
+    put_text(b, ",\"model\":");
+    put_string(b, run->model);
+    put_text(b, ",\"run\":\"%s\"}\n", run->id);
+    return b->failed ? ry_fail_nomem(err, 6 * strlen(run->model)) : RENYI_OK;
 }
 
-static int put_answer(ry_sample_log *log, const ry_logged *line)
+static void put_answer(ry_buffer *b, const ry_logged *line)
 {
     const ry_answer *a = &line->answer;
-    int ok = line->label == RENYI_NO_CLASS ? put_text(log, ",\"label\":null")
-                                           : put_text(log, ",\"label\":%u", line->label);
-    ok = ok && put_text(log, ",\"prediction\":%u,\"top5\":[", a->top[0]);
-    for (uint32_t i = 0; ok && i < a->n_top; i++)
-        ok = put_text(log, "%s%u", i ? "," : "", a->top[i]);
-    /* margin and loss with enough digits to read back the same number */
-    return ok && put_text(log, "],\"right\":%u", a->right) &&
-           put_real(log, "margin", 9, (double)a->margin) && put_real(log, "loss", 17, a->loss) &&
-           put_real(log, "ms", 6, (double)a->ms) &&
-           put_real(log, "ms_rest", 6, (double)a->ms_rest) &&
-           put_real(log, "gmacs", 12, line->gmacs) &&
-           put_real(log, "gmacs_executed", 12, line->gmacs_executed);
-}
-
-static int put_line(ry_sample_log *log, const ry_logged *line)
-{
-    int ok = put_text(log, "{\"file\":") && put_string(log, line->file) &&
-             put_text(log, ",\"index\":%llu,\"place\":%llu", (unsigned long long)line->index,
-                      (unsigned long long)line->place);
-    if (line->policy) ok = ok && put_text(log, ",\"policy\":") && put_string(log, line->policy);
-    if (line->error)
-        ok = ok && put_text(log, ",\"error\":") && put_string(log, line->error);
+    if (line->label == RENYI_NO_CLASS)
+        put_text(b, ",\"label\":null");
     else
-        ok = ok && put_answer(log, line);
-    const size_t n = strlen(log->suffix);
-    if (!ok || !reserve(log, n)) return 0;
-    memcpy(log->buffer + log->used, log->suffix, n);
-    log->used += n;
-    return 1;
+        put_text(b, ",\"label\":%u", line->label);
+    put_text(b, ",\"prediction\":%u,\"top5\":[", a->top[0]);
+    for (uint32_t i = 0; i < a->n_top; i++) put_text(b, "%s%u", i ? "," : "", a->top[i]);
+    put_text(b, "],\"right\":%u", a->right);
+    put_real(b, "margin", 9, (double)a->margin); /* enough digits to read back the same number */
+    put_real(b, "loss", 17, a->loss);
+    put_real(b, "ms", 6, (double)a->ms);
+    put_real(b, "ms_rest", 6, (double)a->ms_rest);
+    put_real(b, "gmacs", 12, line->gmacs);
+    put_real(b, "gmacs_executed", 12, line->gmacs_executed);
 }
 
 renyi_status ry_sample_log_put(ry_sample_log *log, const ry_logged *line, renyi_error *err)
 {
-    const size_t start = log->used;
-    if (log->file.fd < 0 || put_line(log, line)) return RENYI_OK;
-    log->used = start; /* never half a line */
-    return ry_fail_nomem(err, log->capacity);
+    ry_buffer *b = &log->lines;
+    const size_t start = b->size;
+    if (log->file.fd < 0) return RENYI_OK;
+    put_text(b, "{\"file\":");
+    put_string(b, line->file);
+    put_text(b, ",\"index\":%llu,\"place\":%llu", (unsigned long long)line->index,
+             (unsigned long long)line->place);
+    if (line->policy) {
+        put_text(b, ",\"policy\":");
+        put_string(b, line->policy);
+    }
+    if (line->error) {
+        put_text(b, ",\"error\":");
+        put_string(b, line->error);
+    } else {
+        put_answer(b, line);
+    }
+    ry_buffer_put(b, log->suffix.bytes, log->suffix.size);
+    if (!b->failed) return RENYI_OK;
+    b->size = start; /* never half a line */
+    b->failed = 0;
+    return ry_fail_nomem(err, b->capacity);
 }
 
 renyi_status ry_sample_log_flush(ry_sample_log *log, renyi_error *err)
 {
-    RY_TRY(ry_run_file_write(&log->file, log->buffer, log->used, err));
-    log->used = 0;
+    RY_TRY(ry_run_file_write(&log->file, log->lines.bytes, log->lines.size, err));
+    log->lines.size = 0;
     return RENYI_OK;
 }
 
@@ -320,7 +306,7 @@ renyi_status ry_sample_log_open(ry_sample_log *log, const ry_log_options *opt,
                                 const renyi_allocator *al, renyi_error *err)
 {
     ry_log_options o = *opt;
-    *log = (ry_sample_log){.al = al, .file = {.fd = -1}};
+    *log = (ry_sample_log){.file = {.fd = -1}, .suffix = {.al = al}, .lines = {.al = al}};
     RY_TRY(ry_run_file_open(&log->file, o.path, o.rank, al, err));
     if (!o.path) return RENYI_OK;
     RY_TRY(make_suffix(log, &o.run, err));
@@ -331,7 +317,7 @@ renyi_status ry_sample_log_open(ry_sample_log *log, const ry_log_options *opt,
 void ry_sample_log_close(ry_sample_log *log)
 {
     ry_run_file_close(&log->file);
-    ry_free(log->al, log->suffix);
-    ry_free(log->al, log->buffer);
+    ry_buffer_free(&log->suffix);
+    ry_buffer_free(&log->lines);
     *log = (ry_sample_log){.file = {.fd = -1}};
 }

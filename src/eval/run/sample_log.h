@@ -14,6 +14,7 @@
 #ifndef RY_SAMPLE_LOG_H
 #define RY_SAMPLE_LOG_H
 
+#include "base/buffer.h"
 #include "eval/run/shared_run.h"
 #include "renyi/eval.h"
 
@@ -70,11 +71,9 @@ typedef renyi_status ry_logged_take(void *user, const ry_logged *line, int *is_o
                                     renyi_error *err);
 
 typedef struct ry_sample_log {
-    const renyi_allocator *al;
     ry_run_file file;
-    char *suffix; /* the end of every line */
-    char *buffer; /* lines that are not written yet */
-    size_t used, capacity;
+    ry_buffer suffix; /* the end of every line */
+    ry_buffer lines;  /* that are not written yet */
 } ry_sample_log;
 
 typedef struct ry_log_options {

@@ -102,17 +102,11 @@ renyi_status ry_vqa_compare_ranks(ry_vqa_run *r, renyi_error *err)
     return RENYI_OK;
 }
 
-/* Bytes of a line that was not received completely yet. */
-typedef struct tail {
-    char *bytes;
-    size_t used, capacity;
-} tail;
-
 /* Lines are sent as one stream of bytes, because a line may be longer than a chunk. */
 typedef struct line_exchange {
     ry_vqa_run *r;
-    size_t line, at; /* the next byte to send: place in r->own, and in that line */
-    tail *tails;     /* [n_ranks] */
+    size_t line, at;  /* the next byte to send: place in r->own, and in that line */
+    ry_buffer *tails; /* [n_ranks] received bytes of a line that is not complete yet */
 } line_exchange;
 
 static size_t send_lines(void *user, unsigned char *to, size_t space)
@@ -132,34 +126,19 @@ static size_t send_lines(void *user, unsigned char *to, size_t space)
     return n;
 }
 
-static renyi_status append_bytes(tail *t, const unsigned char *bytes, size_t n,
-                                 const renyi_allocator *al, renyi_error *err)
-{
-    if (t->capacity - t->used < n) {
-        char *grown = ry_alloc(al, t->used + n, 1);
-        if (!grown) return ry_fail_nomem(err, t->used + n);
-        if (t->used) memcpy(grown, t->bytes, t->used);
-        ry_free(al, t->bytes);
-        t->bytes = grown;
-        t->capacity = t->used + n;
-    }
-    memcpy(t->bytes + t->used, bytes, n);
-    t->used += n;
-    return RENYI_OK;
-}
-
 static renyi_status receive_lines(void *user, uint32_t rank, const unsigned char *bytes, size_t n,
                                   renyi_error *err)
 {
     line_exchange *x = user;
-    tail *t = &x->tails[rank];
+    ry_buffer *t = &x->tails[rank];
     char name[32];
     size_t whole;
     snprintf(name, sizeof name, "answers of rank %u", rank);
-    RY_TRY(append_bytes(t, bytes, n, &x->r->v->al, err));
-    RY_TRY(ry_vqa_answers_take(x->r->a, name, t->bytes, t->used, &whole, err));
-    t->used -= whole;
-    memmove(t->bytes, t->bytes + whole, t->used);
+    ry_buffer_put(t, bytes, n);
+    if (t->failed) return ry_fail_nomem(err, t->size + n);
+    RY_TRY(ry_vqa_answers_take(x->r->a, name, t->bytes, t->size, &whole, err));
+    t->size -= whole;
+    memmove(t->bytes, t->bytes + whole, t->size);
     return RENYI_OK;
 }
 
@@ -172,9 +151,10 @@ renyi_status ry_vqa_share(ry_vqa_run *r, renyi_error *err)
     if (k->r.n_ranks == 1) return RENYI_OK;
     x.tails = ry_calloc(al, k->r.n_ranks, sizeof *x.tails);
     renyi_status st = x.tails ? RENYI_OK : ry_fail_nomem(err, k->r.n_ranks * sizeof *x.tails);
+    for (uint32_t i = 0; x.tails && i < k->r.n_ranks; i++) x.tails[i].al = al;
     st = ry_ranks_agree(k, st, err);
     if (!st) st = ry_exchange_all(k, &exchange, err);
-    for (uint32_t i = 0; x.tails && i < k->r.n_ranks; i++) ry_free(al, x.tails[i].bytes);
+    for (uint32_t i = 0; x.tails && i < k->r.n_ranks; i++) ry_buffer_free(&x.tails[i]);
     ry_free(al, x.tails);
     return st;
 }
