@@ -14,6 +14,8 @@ from turns import HERE, SHORT, TITLES, Case, busy_seconds, run_case, say, verdic
 
 POLICIES = ["naive p=16 layers=0-5",
             "evit keep=0.7 layers=3,6,9", "evit keep=0.7 layers=0,3,6",
+            "evit keep=0.7 layers=3,6,9 metric=correct", "evit keep=0.7 layers=0,3,6 metric=correct",
+            "tome r=11", "tome r=17",
             "mosaic keep=0.7 layers=3,6,9", "mosaic keep=0.7 layers=0,3,6"]
 ROUNDS = {"tiny": 8, "small": 4, "base": 2, "large": 1}  # x --rounds, and twice that at batch 1
 # Upper bounds of (time / dense) / (MACs / dense); ViT-Ti has none.
