@@ -91,7 +91,7 @@ run 0 chat a.ppm
 run 1 chat -q absent.ppm
 one_line "absent.ppm"
 run 2 chat -q a.ppm b.ppm 'what'
-one_line "one photo"
+one_line "one image"
 run 2 chat -q -
 one_line "stdin"
 
@@ -114,12 +114,12 @@ usage() {
   one_line "$message"
 }
 usage "-m LLAVA is missing" ask a.ppm what
-usage "a photo and a question" ask -m llava a.ppm
-usage "no photo and no question" ask -m llava
+usage "an image and a question" ask -m llava a.ppm
+usage "no image and no question" ask -m llava
 usage "the question is empty" ask -m llava a.ppm ''
 usage "'--temperature'" ask -m llava a.ppm what --temperature -1
 usage "'--top-p'" ask -m llava a.ppm what --top-p 0
-usage "'x5' is no id" ask -m llava a.ppm --prompt-ids '1 x5'
+usage "'x5' is not an id" ask -m llava a.ppm --prompt-ids '1 x5'
 usage "no ids" ask -m llava a.ppm --prompt-ids ' '
 usage "not both" ask -m llava a.ppm --prompt-ids 1 --chat
 usage "renyi policies" ask -m llava a.ppm what --prune 'evit keep=2'
@@ -130,7 +130,7 @@ run 1 ask -q a.ppm --prompt-ids '1 310 999'
 one_line "id 999, number 3"
 run 1 ask -q a.ppm --prompt-ids '1 310 -200'
 one_line "2 places"
-usage "no place for the photo, id 310" ask -q -m llava a.ppm --prompt-ids '1 5 20'
+usage "no image token, id 310" ask -q -m llava a.ppm --prompt-ids '1 5 20'
 run 1 ask -q --prompt-ids '1 310 5'
 one_line "none was shown"
 run 1 ask -q a.ppm --prompt-ids '1 310 5' --max-context 16
@@ -201,7 +201,7 @@ begin, end = h["positions.0"]["data_offsets"]
 assert list(struct.unpack("<12i", b[8 + n + begin:8 + n + end])) == kept
 P
 run 0 encode a.ppm -o one.safetensors
-err_has "one.safetensors: 1 photo, rows of 16 numbers"
+err_has "one.safetensors: 1 image, rows of 16 values"
 usage "-o FILE.safetensors is missing" encode-image -m llava a.ppm
 usage "must end in .safetensors" encode-image -m llava a.ppm -o tokens.npy
 usage "no images" encode-image -m llava -o tokens.safetensors

@@ -17,7 +17,7 @@ prune=(--prune none --prune 'evit keep=0.5 layers=0 metric=col n=4' --prune 'nai
 run 0 eval_toy --data-dir photos
 [ "$(grep -c '  none$' out)" -eq 1 ] || fail "one row"
 out_has "12 photos, 10 classes"
-err_has "data: 12 photos of photos; a class is an index"
+err_has "data: 12 images in photos; a class is an index"
 err_has "preprocessing: 224 x 224"
 ! grep -q "photo by photo" out || fail "no pairs with one policy"
 run 0 eval_toy -q photos

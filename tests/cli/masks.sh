@@ -31,7 +31,7 @@ out_has "6 photos"
 out_has "masks: 6 trimap, 0 binary"
 [ "$(grep -c '^ *[01] ' out)" -eq 6 ] || fail "two blocks, three tables"
 ! grep -q 'after block' out || fail "no policy was given"
-err_has "data: 6 photos of photos, masks of masks"
+err_has "data: 6 images in photos, masks in masks"
 run 0 study -q --prune 'evit keep=0.5 layers=0 metric=cls fuse' --prune tome --limit 4 --shuffle --seed 2
 [ ! -s err ] || fail "-q"
 [ "$(grep -c 'after block' out)" -eq 2 ] || fail "two policies"
@@ -80,7 +80,7 @@ err_has "3.ppm: mask: PNG: truncated"
 rm masks/5.png
 run 1 study --json --metrics random
 json 'd["images"] == 0 and d["rankings"][0]["auc"] is None'
-err_has "no photo with both object and background"
+err_has "no image with both object and background"
 
 # --- wrong usage ---
 for words in "--log-samples log" "--shard 1/2" "-j 2" "--ground-truth x" "--valid-labels x" "--class-map x" "--real-labels x" "--mask-keep 0" \
@@ -89,7 +89,7 @@ for words in "--log-samples log" "--shard 1/2" "-j 2" "--ground-truth x" "--vali
 done
 err_has "given twice"
 run 2 study --log-samples log --resume
-err_has "--log-samples does not go with --masks"
+err_has "--log-samples cannot be combined with --masks"
 for words in "--metrics cls" "--mask-kind binary" "--mask-border object" "--mask-keep 0.5"; do
   run 2 "$RENYI" eval -m toy.safetensors --data-dir photos $words
   err_has "is for --masks DIR"

@@ -48,11 +48,11 @@ run 3 merge twice.jsonl part?.jsonl part1.jsonl --json
 common | cmp -s - expected || fail "an overlap changes the results"
 err_has "in the logs more than once"
 run 3 merge gap.jsonl part1.jsonl part3.jsonl --json
-err_has "shard 2/3 is missing: 6 photos"
+err_has "shard 2/3 is missing: 6 images"
 json 'd["missing"] == 6'
 awk '!/error/ && n++ < 3' part2.jsonl >short.jsonl
 run 3 merge gap2.jsonl part1.jsonl short.jsonl part3.jsonl
-err_has "shard 2/3: 5 of 6 photos are missing: number "
+err_has "shard 2/3: 5 of 6 images are missing: number "
 out_has ", 5 missing"
 
 # --- what does not belong together ---

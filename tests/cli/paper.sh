@@ -16,7 +16,7 @@ out_has "copied from Table 14"
 out_has "its published code has c=0.2"
 out_has "|   mosaic d"
 [ "$(awk 'length > 100' out | wc -l)" -eq 0 ] || fail "wider than 100 columns"
-err_has "Accuracies: renyi paper -m MODEL --data-dir DIR"
+err_has "accuracies: renyi paper -m MODEL --data-dir DIR"
 run 0 paper -q --table 11 --no-mosaic
 ! grep -q mosaic out || fail "--no-mosaic"
 [ ! -s err ] || fail "-q"
@@ -74,15 +74,15 @@ json '[c.get("top1") for c in d["surveys"][0]["rows"][1]["cells"]] == [80, 70.25
 json '[c["top1"] for c in d["surveys"][0]["rows"][5]["cells"]] == [80, 70.25, None, None, None]'
 json 'd["surveys"][0]["rows"][1]["cells"][0]["state"] == "measured" and d["surveys"][0]["rows"][1]["cells"][3]["state"] == "not run"'
 run 0 paper --table 5 --results imagenet.json
-err_has "imagenet.json: nothing of these tables in it"
+err_has "imagenet.json: no result for these tables"
 run 1 paper --table 4 --results imagenet.json --results imagenet.json
 err_has "a second result of imagenet"
 sed s/'"clip"'/'"another"'/ imagenet-a.json >other.json
 run 1 paper --table 4 --results imagenet.json --results other.json
-err_has "a table is about one model"
+err_has "a table is of one model"
 echo '{"results": []}' >none.json
 run 1 paper --table 4 --results none.json
-err_has "not the JSON that renyi zeroshot writes"
+err_has "not the JSON of renyi zeroshot"
 echo '{' >none.json
 run 1 paper --table 4 --results none.json
 run 1 paper --table 4 --results absent.json

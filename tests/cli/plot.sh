@@ -54,13 +54,13 @@ json 'd["runs"][0]["cut"] and d["runs"][0]["bad_lines"] == 0 and d["runs"][0]["s
 [ ! -s err ] || fail "a cut end is no reason to complain"
 { head -50 runs/cls/log.jsonl; echo 'what is this'; sed -n '51,80p' runs/cls/log.jsonl; } >cut/log.jsonl
 run 0 "$RENYI" plot cut
-err_has "1 lines of the log cannot be read and are left out, the first is line 51"
+err_has "1 lines of the log cannot be read and are left out; the first is line 51"
 
 # --- refused ---
 run 2 "$RENYI" plot
 err_has "no run"
 run 2 "$RENYI" plot runs/cls -o loss.pdf
-err_has "neither in .svg nor in .html"
+err_has "must end in .svg or .html"
 run 2 "$RENYI" plot runs/cls --what loss,nonsense
 err_has "'nonsense' is not one of loss, epoch_loss, val_loss"
 run 2 "$RENYI" plot runs/cls runs/col --names one

@@ -27,7 +27,7 @@ run 0 sweep grid.txt -o out1
 grep -qE '^MT|^M |^ T' out || fail "no front"
 out_has "12 points on 12 photos"
 err_has "grid: 12 points; 2 models, 2 sizes, 3 policies"
-err_has "Sweep: [4/4] b.safetensors at 96, 3 policies: 12 of 12 photos; 100 % of all"
+err_has "Sweep: [4/4] b.safetensors at 96, 3 policies: 12 of 12 images; 100 % of all"
 for f in results.csv results.json samples.jsonl report.html accuracy-gmacs.svg accuracy-ms.svg tokens.svg; do
   [ -s "out1/$f" ] || fail "$f"
 done

@@ -70,7 +70,7 @@ cmp a b || fail "resumed losses differ"
 cmp whole/model.safetensors torn/model.safetensors && cmp whole/model-ema.safetensors torn/model-ema.safetensors ||
   fail "resumed weights differ"
 run 0 train "${long[@]}" --resume -o torn # the same command with --resume; nothing left to do
-err_has "nothing is left to do"
+err_has "nothing to do: all"
 
 # --- Ctrl-C writes a checkpoint ---
 "$RENYI" train "${toy[@]}" --data-dir photos --epochs 100000 --eval-every 0 --checkpoint-every 0 -q -o stopped >out 2>err &

@@ -101,30 +101,30 @@ usage() {
   err_lines 1
   err_has "$message"
 }
-usage "no photos given" viz
-usage "'a.gif' ends neither in .html, .png nor .svg" viz "$photo" -o a.gif
+usage "no images given" viz
+usage "'a.gif' must end in .html, .png or .svg" viz "$photo" -o a.gif
 usage "one of them" viz "$photo" --json --svg
-usage "--query is for --attention" viz "$photo" --query 1,1
-usage "--graphics is for --term" viz "$photo" --graphics kitty
+usage "--query needs --attention" viz "$photo" --query 1,1
+usage "--graphics needs --term" viz "$photo" --graphics kitty
 usage "needs --attention HEAD" viz "$photo" --figure attention
 usage "neither a head, 0 to 1, nor 'all'" viz "$photo" --attention 2
-usage "no ROW,COL such as 6,7" viz "$photo" --attention 0 --query 3
+usage "not ROW,COL such as 6,7" viz "$photo" --attention 0 --query 3
 usage "14 x 14 patches are 0 to 13" viz "$photo" --attention 0 --token 3,14
 usage "metric \"colour\"" viz "$photo" --metrics cls,colour
 usage "given twice" viz "$photo" --metrics col,cls,col
 usage "give the policy" viz "$photo" --metrics correct
 usage "layer 2; the model has 0 to 1" viz "$photo" --layers 0-2
-usage "no layer or range" viz "$photo" --layers 1-x
-usage "ascending, none twice" viz "$photo" --layers 1,0
+usage "not a layer or a range" viz "$photo" --layers 1-x
+usage "layers must be ascending" viz "$photo" --layers 1,0
 usage "order 0.5; 1 and above" viz "$photo" --orders 0.5
-usage "'x' is no number" viz "$photo" --orders 1,x
+usage "'x' is not a number" viz "$photo" --orders 1,x
 usage "keep rate 1.5; above 0" viz "$photo" --keep 1.5
 usage "rates must ascend" viz "$photo" --keep 0.5,0.4
 usage "policy \"evit keep=2\"" viz "$photo" --prune 'evit keep=2'
 usage "rule \"mosaic keep=0.5 layers=1\"" viz "$photo" --rule 'mosaic keep=0.5 layers=1'
 usage "needs a rule" viz "$photo" --rule '' --sweep all
 for i in {0..64}; do echo "$photo"; done >many.txt
-usage "65 photos; at most 64 at a time" viz --list many.txt --svg
+usage "65 images; at most 64 at a time" viz --list many.txt --svg
 usage "all|overlay" viz "$photo" --figure pie
 run 1 "$RENYI" viz -m absent.safetensors "$photo"
 err_has "absent.safetensors"

@@ -24,7 +24,7 @@ run 0 vqa --task pope --questions coco --score dense.jsonl --score pruned.jsonl
 out_has "75.00"
 out_has "question by question"
 out_has "noise"
-err_has "6 questions of POPE; the right answers of 6 are known"
+err_has "6 questions of POPE; 6 have known answers"
 run 0 vqa --task pope --questions coco --score dense.jsonl --score pruned.jsonl --json
 json 'd["results"][0]["score"] == 75 and d["results"][0]["score_from"] == "here" and d["results"][0]["scored"] == 6'
 json 'd["results"][1]["unanswered"] == 1 and d["results"][1]["policy"] == "evit keep=0.5 layers=3"'
@@ -33,7 +33,7 @@ json '[p["category"] for p in d["results"][0]["parts"]] == ["adversarial", "rand
 run 0 vqa -q --task pope --questions coco --score dense.jsonl --json
 cp out pope.json
 run 0 vqa --task pope --questions coco --limit 1 --score dense.jsonl
-err_has "5 answers are to none of these questions"
+err_has "5 answers are to other questions"
 
 # --- into the paper's table ---
 run 0 "$RENYI" paper --table 6 --results pope.json

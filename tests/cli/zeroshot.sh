@@ -23,7 +23,7 @@ out_has "top-1 %, mean over 3 classes:"
 err_has "classes: 3, names from the folders; templates: simple (1)"
 ls "$HOME"/.cache/renyi/classifiers/classifier-*.safetensors >/dev/null || fail "no cache"
 run 0 zeroshot --data-dir photos "${prune[@]}" --json
-err_has "classes: their rows come from $HOME/.cache/renyi/classifiers/"
+err_has "classes: embeddings read from $HOME/.cache/renyi/classifiers/"
 json 'len(d["results"]) == 3 and len(d["pairs"]) == 3 and d["collection"] is None and "adapt" not in d["results"][0] and d["names_from"] == "folders"'
 json '[c["name"] for c in d["classes"]] == ["cat", "church", "golf_ball"] and all(c["photos"] == 3 and len(c["top1"]) == 3 for c in d["classes"])'
 json 'all(abs(r["top1_class_mean"] - sum(c["top1"][i] for c in d["classes"]) / 3) < 1e-6 for i, r in enumerate(d["results"]))'
@@ -43,7 +43,7 @@ run 1 zeroshot --data-dir photos --class-names names.txt
 err_lines 1
 printf 'cat\nchurch\ngolf_ball\ndog\n' >names.txt
 run 0 zeroshot --data-dir photos --class-names names.txt --json --log-samples log.jsonl
-err_has "1 of 4 classes have no photos here"
+err_has "1 of 4 classes have no images here"
 json 'd["names_from"] == "list" and d["empty_classes"] == 1 and len(d["classes"]) == 4 and d["classes"][3]["top1"] == [None]'
 
 # --- a log is one of these sentences and names ---
@@ -99,11 +99,11 @@ out_has "policy 1 adapted: 9 photos seen"
 run 2 zeroshot "${adapt[@]}" --log-samples adapted.jsonl --resume
 err_has "cannot be resumed"
 run 2 zeroshot "${adapt[@]}" --shard 1/2
-err_has "no shards"
+err_has "cannot run in shards"
 run 2 zeroshot --data-dir photos --adapt 'tca gamma=3'
 err_has "gamma=3"
 run 2 zeroshot --data-dir photos --in-order
-err_has "for --adapt"
+err_has "need --adapt tca"
 
 # --- what is refused, one line each ---
 one_line() {

@@ -1,7 +1,5 @@
-/* cmd_zeroshot.c - renyi zeroshot: a CLIP judged on labelled photos, classes put in words. The run
- * and its report are those of renyi eval.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* cmd_zeroshot.c - renyi zeroshot: accuracy of a CLIP model on classes given as text.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/eval/eval_job.h"
 #include "cli/eval/eval_report.h"
 #include "cli/kit/cli_ranks.h"
@@ -18,40 +16,41 @@ typedef struct zeroshot_options {
 
 /* ---- run ----------------------------------------------------------------------------------- */
 
-/* Only a tower of embeddings that has words to compare with. */
-static int is_clip(const char *word, const renyi_model_info *info)
+static int is_clip(const char *name, const renyi_model_info *info)
 {
     if (strcmp(info->family, "clip") == 0) return 1;
-    cli_error("%s: a %s, not a CLIP: it knows no words; 'renyi eval' measures classifiers", word,
-              info->family);
+    cli_error("%s: a %s, not a CLIP model: it has no text tower; use 'renyi eval' for classifiers",
+              name, info->family);
     return 0;
 }
 
-static void note_words(const zeroshot_words *w)
+static void note_classes(const zeroshot_classes *c)
 {
     static const char *const from[] = {"the model",    "the folders",    "--class-names",
                                        "the data set", "classnames.txt", "ImageNet"};
 
-    cli_note("classes: %u, names from %s%s%s; templates: %s (%zu)", w->n_classes,
-             from[w->data.names_from], w->data.collection ? "; data set " : "",
-             w->data.collection ? w->data.collection : "", w->title, w->sentences.count);
+    cli_note("classes: %u, names from %s%s%s; templates: %s (%zu)", c->n_classes,
+             from[c->data.names_from], c->data.collection ? "; data set " : "",
+             c->data.collection ? c->data.collection : "", c->title, c->sentences.count);
 }
 
-static int run_with(const zeroshot_options *o, const renyi_options *opt, const renyi_model *tower,
-                    const renyi_dataset *data, const zeroshot_words *w)
+static int run_classes(const zeroshot_options *o, const renyi_options *opt,
+                       const renyi_model *tower, const renyi_dataset *data,
+                       const zeroshot_classes *classes)
 {
     renyi_model *model = NULL;
     adaptation adapt = {0};
     int code = CLI_FAILED;
 
-    note_words(w);
-    renyi_classifier *c = zeroshot_classifier(o->e.model, &o->z, w, opt, o->e.threads);
-    if (c) code = zeroshot_model(&model, tower, c, w);
+    note_classes(classes);
+    renyi_classifier *c = zeroshot_classifier(o->e.model, &o->z, classes, opt, o->e.threads);
+    if (c) code = zeroshot_model(&model, tower, c, classes);
     for (size_t i = 0; code == CLI_OK && i < o->e.policies.count; i++)
         code = prune_check("zeroshot", o->e.policies.items[i], model, NULL);
     if (code == CLI_OK)
-        code = adapt_open(&adapt, "zeroshot", &o->adapt, w->data.collection, model, &o->e.policies);
-    const eval_subject subject = {"zeroshot", &o->e, model, data, w, &adapt};
+        code = adapt_open(&adapt, "zeroshot", &o->adapt, classes->data.collection, model,
+                          &o->e.policies);
+    const eval_subject subject = {"zeroshot", &o->e, model, data, classes, &adapt};
     if (code == CLI_OK) code = eval_evaluate(&subject);
     adapt_free(&adapt);
     renyi_model_free(model);
@@ -59,23 +58,20 @@ static int run_with(const zeroshot_options *o, const renyi_options *opt, const r
     return code;
 }
 
-static int run(const zeroshot_options *o)
+static int run_zeroshot(const zeroshot_options *o)
 {
-    const renyi_options opt = {.struct_size = sizeof opt,
-                               .cpu = cpu_from_name(o->e.cpu),
-                               .image_size = (uint32_t)o->e.image_size,
-                               .dtype = dtype_from_name(o->e.dtype)};
+    const renyi_options opt = model_options(o->e.cpu, o->e.dtype, o->e.image_size);
     renyi_dataset *data = NULL;
-    zeroshot_words words = {0};
+    zeroshot_classes classes = {0};
     renyi_model_info info;
     int code = CLI_FAILED;
 
     if (eval_results_check(&o->e)) return CLI_FAILED;
     renyi_model *tower = model_open_reported(o->e.model, &opt, &info);
     if (tower && is_clip(o->e.model, &info)) code = eval_open_data("zeroshot", &o->e, NULL, &data);
-    if (code == CLI_OK) code = zeroshot_words_make(&words, "zeroshot", &o->z, data);
-    if (code == CLI_OK) code = run_with(o, &opt, tower, data, &words);
-    zeroshot_words_free(&words);
+    if (code == CLI_OK) code = zeroshot_classes_make(&classes, "zeroshot", &o->z, data);
+    if (code == CLI_OK) code = run_classes(o, &opt, tower, data, &classes);
+    zeroshot_classes_free(&classes);
     renyi_dataset_free(data);
     renyi_model_free(tower);
     return code;
@@ -83,7 +79,7 @@ static int run(const zeroshot_options *o)
 
 /* ---- command line -------------------------------------------------------------------------- */
 
-/* What adapts goes through all photos, one after the other, in an order of its own. */
+/* Adapting policies see all images one by one, in random order by default. */
 static int take_adapt(zeroshot_options *o)
 {
     eval_arguments *e = &o->e;
@@ -91,11 +87,9 @@ static int take_adapt(zeroshot_options *o)
 
     if (code != CLI_OK || !adapt_is_on(&o->adapt)) return code;
     if (e->resume || e->shard)
-        return options_usage_error("zeroshot", "--adapt learns from all photos in order: %s",
-                                   e->resume ? "such a run cannot be resumed"
-                                             : "there are no shards of it");
-    if (ranks_get())
-        return options_usage_error("zeroshot", "--adapt is not shared over ranks; run it alone");
+        return options_usage_error("zeroshot", "--adapt learns from all images in order: %s",
+                                   e->resume ? "it cannot be resumed" : "it cannot run in shards");
+    if (ranks_get()) return options_usage_error("zeroshot", "--adapt cannot run on several ranks");
     if (!o->adapt.in_order && !e->shuffle) {
         e->shuffle = 1;
         if (!e->seed) e->seed = 1;
@@ -104,24 +98,21 @@ static int take_adapt(zeroshot_options *o)
     return CLI_OK;
 }
 
-static int check(zeroshot_options *o, const cli_strings *words)
+static int check_arguments(zeroshot_options *o, const cli_strings *arguments)
 {
     eval_arguments *e = &o->e;
 
-    if (words->count && !e->data) e->data = words->items[0];
     if (!e->model) return options_usage_error("zeroshot", "-m MODEL is missing");
-    if (!e->data) return options_usage_error("zeroshot", "--data-dir DIR is missing");
-    if (words->count > 1 || (words->count && e->data != words->items[0]))
-        return options_usage_error("zeroshot", "unexpected '%s': one folder or list at a time",
-                                   words->items[words->count - 1]);
-    int code = take_adapt(o);
-    if (code == CLI_OK && eval_arguments_check("zeroshot", e)) code = CLI_USAGE;
+    int code = eval_take_data("zeroshot", e, arguments);
+    if (code == CLI_OK) code = take_adapt(o);
+    if (code == CLI_OK && eval_check_arguments("zeroshot", e)) code = CLI_USAGE;
     if (code == CLI_OK) code = zeroshot_check("zeroshot", &o->z);
-    if (code == CLI_OK) code = eval_take_policies("zeroshot", e);
+    if (code == CLI_OK) code = prune_policies("zeroshot", &e->prune, &e->policies);
     return code;
 }
 
-static option_outcome parse(zeroshot_options *o, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(zeroshot_options *o, int argc, char **argv,
+                                    cli_strings *arguments)
 {
     eval_arguments *e = &o->e;
     const option table[] = {
@@ -139,33 +130,34 @@ static option_outcome parse(zeroshot_options *o, int argc, char **argv, cli_stri
     };
     const verb_syntax syntax = {
         "zeroshot", "-m CLIP --data-dir DIR [--templates T] [--prune POLICY]... [options]",
-        "Accuracy of a CLIP that has never seen the classes: every class name goes into every template, the\n"
-        "text tower makes one row a class of them, and a photo belongs to the row that is nearest. Names are\n"
-        "those of the folders, of a list, or the data set's own. The fifteen data sets of docs/DATASETS.md\n"
-        "are known by name, with their templates. Rows are computed once and kept in the user's cache.\n"
-        "Policies, statistics, logs, shards and mpirun are as for 'renyi eval'. With --adapt tca every policy\n"
-        "but 'none' learns from the photos it has seen; they come in a random order (--seed), one by one.",
-        "  renyi zeroshot -m openai/clip-vit-base-patch16 --data-dir photos\n"
+        "Accuracy of a CLIP model that was not trained on the classes: every class name is put into every\n"
+        "template, the text tower turns them into one embedding per class, and an image belongs to the\n"
+        "nearest one. Names are those of the folders, of a list, or of the data set. The fifteen data sets\n"
+        "of docs/DATASETS.md are known by name, with their templates. Embeddings of classes are cached.\n"
+        "Policies, statistics, logs, shards and mpirun work as in 'renyi eval'. With --adapt tca every policy\n"
+        "except 'none' learns from the images it has seen; they come in random order (--seed), one by one.",
+        "  renyi zeroshot -m openai/clip-vit-base-patch16 --data-dir images\n"
         "  renyi zeroshot -m clip --data-dir oxford_pets --prune none --prune 'evit keep=0.7 metric=col'\n"
         "  renyi zeroshot -m clip --data-dir oxford_pets --adapt tca --prune none --prune 'tca metric=col n=4'\n"
         "  renyi zeroshot -m clip --data-dir imagenet --templates imagenet80 --limit 1000 --shuffle --json\n"
-        "  renyi zeroshot -m clip --data-dir photos --class-names names.txt --templates 'a drawing of a {}.'\n",
+        "  renyi zeroshot -m clip --data-dir images --class-names names.txt --templates 'a drawing of a {}.'\n",
         OPTIONS_OF(table)};
-    return options_parse(&syntax, argc, argv, words);
+    return options_parse(&syntax, argc, argv, arguments);
 }
 
 int cmd_zeroshot(int argc, char **argv)
 {
     zeroshot_options o = {.e = {.log_freq = 100, .results_format = "csv"}};
-    cli_strings words = {0};
+    cli_strings arguments = {0};
 
     o.e.zeroshot = &o.z;
-    const option_outcome outcome = parse(&o, argc, argv, &words);
+    const option_outcome outcome = parse_options(&o, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
-    if (outcome == OPTIONS_GO && (code = check(&o, &words)) == CLI_OK) code = run(&o);
+    if (outcome == OPTIONS_GO && (code = check_arguments(&o, &arguments)) == CLI_OK)
+        code = run_zeroshot(&o);
     prune_options_free(&o.e.prune);
     zeroshot_arguments_free(&o.z);
     cli_strings_free(&o.e.policies);
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

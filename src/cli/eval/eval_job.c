@@ -1,6 +1,5 @@
-/* eval_job.c - see eval_job.h.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* eval_job.c - options and data of the verbs that evaluate, and running policies over it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/eval/eval_job.h"
 
 #include "cli/kit/cli_ranks.h"
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int eval_take_shard(const char *verb, const char *text, uint32_t *index, uint32_t *count)
+int eval_parse_shard(const char *verb, const char *text, uint32_t *index, uint32_t *count)
 {
     char *end = NULL;
     const unsigned long i = text ? strtoul(text, &end, 10) : 0;
@@ -26,27 +25,33 @@ int eval_take_shard(const char *verb, const char *text, uint32_t *index, uint32_
     return 0;
 }
 
-int eval_arguments_check(const char *verb, eval_arguments *a)
+int eval_check_arguments(const char *verb, eval_arguments *a)
 {
     if (a->resume && !a->log_samples)
-        options_usage_error(verb, "--resume needs --log-samples FILE, to resume from");
+        options_usage_error(verb, "--resume needs --log-samples FILE to resume from");
     else if (a->shuffle == 0 && a->seed != 0)
         options_usage_error(verb, "--seed is for --shuffle");
     else
-        return eval_take_shard(verb, a->shard, &a->shard_index, &a->n_shards);
+        return eval_parse_shard(verb, a->shard, &a->shard_index, &a->n_shards);
     return -1;
 }
 
-int eval_take_policies(const char *verb, eval_arguments *a)
+int eval_take_data(const char *verb, eval_arguments *a, const cli_strings *arguments)
 {
-    return prune_policies(verb, &a->prune, &a->policies);
+    const size_t n = arguments->count;
+
+    if (n && !a->data) a->data = arguments->items[0];
+    if (!a->data) return options_usage_error(verb, "--data-dir DIR is missing");
+    if (n > 1 || (n && a->data != arguments->items[0]))
+        return options_usage_error(verb, "unexpected '%s': one folder or list at a time",
+                                   arguments->items[n - 1]);
+    return CLI_OK;
 }
 
 int eval_error(const char *verb, const renyi_error *err)
 {
     if (err->code == RENYI_ERR_ARG) return options_usage_error(verb, "%s", err->message);
-    cli_error("%s", err->message[0] ? err->message : renyi_status_name(err->code));
-    return CLI_FAILED;
+    return cli_fail(err);
 }
 
 renyi_dataset_options eval_data_options(const eval_arguments *a)
@@ -81,19 +86,20 @@ void eval_note_data(const eval_arguments *a, const renyi_dataset_info *found)
     static const char *const rules[] = {"unknown",
                                         "an index",
                                         "a WordNet id",
-                                        "a name of the model's",
-                                        "a name of the class map",
-                                        "its folder's place among all in byte order",
-                                        "what the data set's own list says"};
+                                        "a class name of the model",
+                                        "a name in the class map",
+                                        "the position of its folder in byte order",
+                                        "given by the data set's own list"};
 
-    cli_note("data: %llu photos of %s; a class is %s%s", (unsigned long long)found->n_images,
+    cli_note("data: %llu images in %s; a class is %s%s", (unsigned long long)found->n_images,
              a->data, found->has_real_labels ? "a ReaL set; its folder " : "", rules[found->rule]);
     if (found->n_left_out)
-        cli_note("%llu more are left out: no class that can be predicted",
+        cli_note("%llu more are left out: their class cannot be predicted",
                  (unsigned long long)found->n_left_out);
 }
 
-static int run(const eval_job *job, renyi_eval *e, eval_progress *progress, int *is_interrupted)
+static int run_eval(const eval_job *job, renyi_eval *e, eval_progress *progress,
+                    int *is_interrupted)
 {
     renyi_error err = {0};
 
@@ -120,10 +126,11 @@ int eval_job_run(const eval_job *job, renyi_eval **out, image_spec *spec, int *i
     image_spec_note(spec);
     eval_note_data(a, &found);
     if (ranks_get())
-        cli_note("%u ranks share the photos; accuracies on the way are those of the first one's",
-                 ranks_get()->n_ranks);
+        cli_note(
+            "%u ranks share the images; accuracies shown on the way are those of the first rank",
+            ranks_get()->n_ranks);
     eval_progress_init(&progress, job->verb, job->n_policies, a->log_freq);
-    char *name = model_path_title(job->model_word);
+    char *name = model_path_title(job->model_name);
     const renyi_eval_options o = {.struct_size = sizeof o,
                                   .n_policies = job->n_policies,
                                   .policies = job->policies,
@@ -143,7 +150,7 @@ int eval_job_run(const eval_job *job, renyi_eval **out, image_spec *spec, int *i
                                   .condition = job->condition,
                                   .adapt = job->adapt};
     int code = renyi_eval_new(out, job->model, job->data, &o, &err) == RENYI_OK
-                   ? run(job, *out, &progress, is_interrupted)
+                   ? run_eval(job, *out, &progress, is_interrupted)
                    : eval_error(job->verb, &err);
     eval_progress_free(&progress);
     free(name);

@@ -1,6 +1,5 @@
-/* eval_masks.c - renyi eval --masks: checks the words, opens the photos, runs, has it reported.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* eval_masks.c - renyi eval --masks: checks the options, runs the study and reports it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/eval/eval_masks.h"
 
 #include "cli/eval/eval_job.h"
@@ -10,43 +9,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- words --------------------------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------------------------- */
 
-typedef struct word {
+typedef struct given_option {
     const char *name;
     int is_given;
-} word;
+} given_option;
 
-static const char *first_given(const word *words, size_t count)
+static const char *first_given(const given_option *options, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (words[i].is_given) return words[i].name;
+        if (options[i].is_given) return options[i].name;
     return NULL;
 }
 
 int eval_masks_check(const eval_arguments *a)
 {
-    const word only_with[] = {{"--metrics", a->masks.metrics != NULL},
-                              {"--mask-kind", a->masks.kind != NULL},
-                              {"--mask-border", a->masks.border != NULL},
-                              {"--mask-keep", a->masks.keep.given}};
-    const word labels[] = {{"--ground-truth", a->ground_truth != NULL},
-                           {"--class-map", a->class_map != NULL},
-                           {"--real-labels", a->real_labels != NULL},
-                           {"--valid-labels", a->valid_labels != NULL}};
-    const word not_with[] = {{"--log-samples", a->log_samples != NULL},
-                             {"--resume", a->resume},
-                             {"--shard", a->shard != NULL},
-                             {"--workers", a->workers != 0}};
+    const given_option only_with[] = {{"--metrics", a->masks.metrics != NULL},
+                                      {"--mask-kind", a->masks.kind != NULL},
+                                      {"--mask-border", a->masks.border != NULL},
+                                      {"--mask-keep", a->masks.keep.given}};
+    const given_option labels[] = {{"--ground-truth", a->ground_truth != NULL},
+                                   {"--class-map", a->class_map != NULL},
+                                   {"--real-labels", a->real_labels != NULL},
+                                   {"--valid-labels", a->valid_labels != NULL}};
+    const given_option not_with[] = {{"--log-samples", a->log_samples != NULL},
+                                     {"--resume", a->resume},
+                                     {"--shard", a->shard != NULL},
+                                     {"--workers", a->workers != 0}};
     const char *bad = NULL;
 
     if (!a->masks.folder) {
         if (!(bad = first_given(only_with, 4))) return 0;
         options_usage_error("eval", "%s is for --masks DIR", bad);
     } else if ((bad = first_given(labels, 4))) {
-        options_usage_error("eval", "%s: with --masks labels play no part", bad);
+        options_usage_error("eval", "%s: --masks uses no labels", bad);
     } else if ((bad = first_given(not_with, 4))) {
-        options_usage_error("eval", "%s does not go with --masks", bad);
+        options_usage_error("eval", "%s cannot be combined with --masks", bad);
     } else if (a->masks.keep.given &&
                !(a->masks.keep.values[0] > 0.0 && a->masks.keep.values[0] <= 1.0)) {
         options_usage_error("eval", "option '--mask-keep': %g is not above 0 and at most 1",
@@ -68,7 +67,7 @@ static void split_metrics(cli_strings *out, const char *list)
     }
 }
 
-/* Without a --prune, or with none alone, there is nothing to follow. */
+/* Without --prune, or with none alone, no policy is studied. */
 static int has_policies(const eval_arguments *a)
 {
     return a->policies.count > 1 || strcmp(a->policies.items[0], "none") != 0;
@@ -78,7 +77,7 @@ static int has_policies(const eval_arguments *a)
 
 typedef struct masks_progress {
     progress_bar bar;
-    uint64_t log_freq, next_line; /* photos */
+    uint64_t log_freq, next_line; /* images */
     double start_ms;
     int is_started;
 } masks_progress;
@@ -111,27 +110,28 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-static int report(masks_report *r)
+static int report_study(masks_report *r)
 {
     renyi_masks_get_info(r->study, &r->info);
     if (r->info.n_trimap && r->info.n_binary)
-        cli_warn("%llu masks look like trimaps and %llu like 0 and 1; if they are of one kind, say "
-                 "--mask-kind",
-                 (unsigned long long)r->info.n_trimap, (unsigned long long)r->info.n_binary);
+        cli_warn(
+            "%llu masks look like trimaps and %llu like 0 and 1; if they are all of one kind, give "
+            "--mask-kind",
+            (unsigned long long)r->info.n_trimap, (unsigned long long)r->info.n_binary);
     if (r->a->json)
         json_print(masks_report_json(r));
     else
         masks_report_table(r);
-    if (r->is_interrupted) cli_error("interrupted; results are of the photos so far");
+    if (r->is_interrupted) cli_error("interrupted; the results are of the images so far");
     if (masks_results_write(r)) return CLI_FAILED;
     if (!r->info.images || r->is_interrupted) {
-        if (!r->info.images) cli_error("no photo with both object and background was run");
+        if (!r->info.images) cli_error("no image with both object and background was run");
         return CLI_FAILED;
     }
     return r->info.failed ? CLI_PARTIAL : CLI_OK;
 }
 
-static int run(masks_report *r, renyi_masks *study, masks_progress *progress)
+static int run_study(masks_report *r, renyi_masks *study, masks_progress *progress)
 {
     renyi_error err = {0};
 
@@ -142,7 +142,7 @@ static int run(masks_report *r, renyi_masks *study, masks_progress *progress)
     r->is_interrupted = status == RENYI_ERR_ABORTED;
     if (status != RENYI_OK && !r->is_interrupted) return eval_error("eval", &err);
     r->study = study;
-    return report(r);
+    return report_study(r);
 }
 
 static renyi_mask_kind kind_of(const char *name)
@@ -151,8 +151,8 @@ static renyi_mask_kind kind_of(const char *name)
     return strcmp(name, "trimap") == 0 ? RENYI_MASK_TRIMAP : RENYI_MASK_BINARY;
 }
 
-static int study_masks(const eval_arguments *a, const renyi_model *model, const renyi_dataset *data,
-                       const image_spec *spec, const renyi_model_info *info)
+static int make_study(const eval_arguments *a, const renyi_model *model, const renyi_dataset *data,
+                      const image_spec *spec, const renyi_model_info *info)
 {
     cli_strings metrics = {0};
     masks_progress progress = {.log_freq = a->log_freq, .next_line = a->log_freq};
@@ -179,7 +179,7 @@ static int study_masks(const eval_arguments *a, const renyi_model *model, const 
                                    .on_failure = on_failure,
                                    .progress = on_progress};
     const int code = renyi_masks_new(&study, model, data, &o, &err) == RENYI_OK
-                         ? run(&r, study, &progress)
+                         ? run_study(&r, study, &progress)
                          : eval_error("eval", &err);
     renyi_masks_free(study);
     cli_strings_free(&metrics);
@@ -202,9 +202,9 @@ int eval_masks_execute(const eval_arguments *a, const renyi_model *model)
         return eval_error("eval", &err);
     renyi_dataset_get_info(data, &found);
     image_spec_note(&spec);
-    cli_note("data: %llu photos of %s, masks of %s", (unsigned long long)found.n_images, a->data,
+    cli_note("data: %llu images in %s, masks in %s", (unsigned long long)found.n_images, a->data,
              a->masks.folder);
-    const int code = study_masks(a, model, data, &spec, &info);
+    const int code = make_study(a, model, data, &spec, &info);
     renyi_dataset_free(data);
     return code;
 }

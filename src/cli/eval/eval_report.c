@@ -1,12 +1,13 @@
-/* eval_report.c - the tables of renyi eval for people.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* eval_report.c - the tables of an evaluation: policies, pairs of policies, classes.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/eval/eval_report.h"
 
-#include <math.h>
+#include "cli/kit/output.h"
 
-/* A number, or "-" where there is none, right-aligned. */
-static void put_real(int width, int digits, double value)
+#include <math.h>
+#include <stdlib.h>
+
+void eval_put_real(int width, int digits, double value)
 {
     if (isfinite(value))
         printf("%*.*f", width, digits, value);
@@ -23,14 +24,14 @@ void eval_table_policies(const renyi_eval *e)
         renyi_eval_result p;
         renyi_eval_get_result(e, i, &p);
         printf("%3u", i + 1);
-        put_real(10, 2, p.top1);
+        eval_put_real(10, 2, p.top1);
         printf("   %5.2f to %6.2f", p.top1_range.low, p.top1_range.high);
-        put_real(10, 2, p.top5);
-        put_real(8, 3, p.loss);
-        put_real(8, 2, p.gmacs);
-        put_real(11, 2, p.ms_model);
-        put_real(11, 2, p.ms_total);
-        put_real(11, 1, p.images_per_second);
+        eval_put_real(10, 2, p.top5);
+        eval_put_real(8, 3, p.loss);
+        eval_put_real(8, 2, p.gmacs);
+        eval_put_real(11, 2, p.ms_model);
+        eval_put_real(11, 2, p.ms_total);
+        eval_put_real(11, 1, p.images_per_second);
         printf("  %s\n", p.policy);
     }
 }
@@ -57,6 +58,144 @@ void eval_table_pairs(const renyi_eval *e)
         }
 }
 
+/* ---- class by class
+ * ------------------------------------------------------------------------------ */
+
+enum { MAX_SHOWN = 10 }; /* policies with a column in the table */
+
+/* Accuracy of every class with every policy. */
+typedef struct class_grid {
+    renyi_eval_class *cells; /* [n_policies, n_classes] */
+    double *means;           /* [n_policies] */
+    uint32_t n_policies, n_classes;
+} class_grid;
+
+static class_grid count_classes(const eval_report *r)
+{
+    class_grid g = {.n_policies = renyi_eval_policy_count(r->eval),
+                    .n_classes = r->model->n_classes};
+
+    g.cells = cli_alloc((size_t)g.n_policies * g.n_classes, sizeof *g.cells);
+    g.means = cli_alloc(g.n_policies, sizeof *g.means);
+    for (uint32_t p = 0; p < g.n_policies; p++)
+        renyi_eval_get_classes(r->eval, p, g.cells + (size_t)p * g.n_classes, g.n_classes,
+                               &g.means[p]);
+    return g;
+}
+
+static void free_classes(class_grid *g)
+{
+    free(g->cells);
+    free(g->means);
+}
+
+/* Images of a class; those that only some policies were run on count, too. */
+static uint64_t images_of(const class_grid *g, uint32_t class)
+{
+    uint64_t most = 0;
+
+    for (uint32_t p = 0; p < g->n_policies; p++) {
+        const uint64_t n = g->cells[(size_t)p * g->n_classes + class].images;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+void eval_classes_means(const eval_report *r, json_t *results)
+{
+    class_grid g = count_classes(r);
+
+    for (uint32_t p = 0; p < g.n_policies; p++)
+        json_object_set_new(json_array_get(results, p), "top1_class_mean", json_number(g.means[p]));
+    free_classes(&g);
+}
+
+json_t *eval_classes_json(const eval_report *r)
+{
+    class_grid g = count_classes(r);
+    json_t *list = json_array();
+
+    for (uint32_t c = 0; c < g.n_classes; c++) {
+        json_t *top1 = json_array(), *top5 = json_array();
+        for (uint32_t p = 0; p < g.n_policies; p++) {
+            const renyi_eval_class *cell = &g.cells[(size_t)p * g.n_classes + c];
+            json_array_append_new(top1, json_number(cell->top1));
+            json_array_append_new(top5, json_number(cell->top5));
+        }
+        json_array_append_new(list,
+                              json_pack("{s:i, s:o, s:I, s:o, s:o}", "class", (int)c, "name",
+                                        json_text(class_name(r->names, c)), "photos",
+                                        (json_int_t)images_of(&g, c), "top1", top1, "top5", top5));
+    }
+    free_classes(&g);
+    return list;
+}
+
+/* Names come from folders and lists, so control characters are removed. Owned. */
+static char *clean_name(const char *name)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+
+    if (!f) return cli_copy("");
+    cli_put_clean(f, name);
+    fclose(f);
+    return text;
+}
+
+static void put_class_table(const eval_report *r, const class_grid *g)
+{
+    const uint32_t shown = g->n_policies < MAX_SHOWN ? g->n_policies : MAX_SHOWN;
+    text_table t = {0};
+
+    text_table_column(&t, TEXT_RIGHT, "class");
+    text_table_column(&t, TEXT_RIGHT, "photos");
+    for (uint32_t p = 0; p < shown; p++)
+        text_table_column(&t, TEXT_RIGHT, shown > 1 ? "top-1 %% %u" : "top-1 %%", p + 1);
+    text_table_column(&t, TEXT_LEFT, "name");
+    for (uint32_t c = 0; c < g->n_classes; c++) {
+        const uint64_t n_images = images_of(g, c);
+        if (!n_images) continue;
+        text_table_cell(&t, "%u", c);
+        text_table_cell(&t, "%llu", (unsigned long long)n_images);
+        for (uint32_t p = 0; p < shown; p++) {
+            const renyi_eval_class *cell = &g->cells[(size_t)p * g->n_classes + c];
+            if (cell->images)
+                text_table_cell(&t, "%.2f", cell->top1);
+            else
+                text_table_cell(&t, "-");
+        }
+        char *name = clean_name(class_name(r->names, c));
+        text_table_cell(&t, "%s", name);
+        free(name);
+    }
+    putchar('\n');
+    text_table_put(&t, 0, 0);
+}
+
+static void put_classes(const eval_report *r)
+{
+    class_grid g = count_classes(r);
+    uint32_t n = 0;
+
+    for (uint32_t c = 0; c < g.n_classes; c++) n += images_of(&g, c) > 0;
+    if (r->a->per_class) put_class_table(r, &g);
+    printf("\ntop-1 %%, mean over %u classes:", n);
+    for (uint32_t p = 0; p < g.n_policies; p++) {
+        printf(p ? " | " : " ");
+        if (isfinite(g.means[p]))
+            printf("%.2f", g.means[p]);
+        else
+            printf("-");
+    }
+    putchar('\n');
+    free_classes(&g);
+}
+
+/* ---- the whole report
+ * ---------------------------------------------------------------------------- */
+
 void eval_report_table(const eval_report *r)
 {
     renyi_eval_result first;
@@ -66,7 +205,7 @@ void eval_report_table(const eval_report *r)
     renyi_eval_get_times(r->eval, &t);
     eval_table_policies(r->eval);
     eval_table_pairs(r->eval);
-    if (r->words || r->a->per_class) eval_classes_table(r);
+    if (r->classes || r->a->per_class) put_classes(r);
     if (r->adapt && r->adapt->items) adapt_table(r->adapt);
     printf("\n%llu photos", (unsigned long long)first.images);
     if (t.resumed) printf(", %llu of them from the log", (unsigned long long)t.resumed);

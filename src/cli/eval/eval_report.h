@@ -1,11 +1,9 @@
-/* eval_report.h - what eval prints: a table for people, JSON, and the CSV that timm's users know.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* eval_report.h - the results of an evaluation: tables, JSON, and a CSV with timm's columns.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_EVAL_REPORT_H
 #define RENYI_EVAL_REPORT_H
 
-#include "cli/eval/eval_arguments.h"
-#include "cli/shared/models.h"
+#include "cli/eval/eval_job.h"
 
 #include <jansson.h>
 
@@ -15,45 +13,68 @@ typedef struct eval_report {
     const renyi_model_info *model;
     const renyi_dataset_info *data;
     const image_spec *spec;
-    const zeroshot_words *words; /* NULL: not zero-shot */
-    const adaptation *adapt;     /* likewise */
+    const zeroshot_classes *classes; /* NULL: not zero-shot */
+    const adaptation *adapt;         /* the same */
     class_names *names;
     double peak_rss_mb;
     int is_interrupted;
 } eval_report;
 
-void eval_report_table(const eval_report *r);
-json_t *eval_report_json(const eval_report *r); /* owned; NULL = no memory */
+/* ---- tables (eval_report.c) ---------------------------------------------------------------- */
 
-/* Parts of them, also for evaluations that did not run here: a row for each policy; policies photo
- * by photo, nothing with one; and the same for machines. */
+void eval_report_table(const eval_report *r);
+
+/* Parts of it, also for evaluations that did not run here: a row per policy; every two policies
+ * compared image by image (nothing with one policy). */
 void eval_table_policies(const renyi_eval *e);
 void eval_table_pairs(const renyi_eval *e);
+
+/* Class by class: sets the mean over classes of each policy in its object of `results`; a list of
+ * all classes. */
+void eval_classes_means(const eval_report *r, json_t *results);
+json_t *eval_classes_json(const eval_report *r);
+
+/* A number right-aligned in `width` columns on stdout, or "-" if it is not finite. */
+void eval_put_real(int width, int digits, double value);
+
+/* ---- JSON (eval_results.c) ----------------------------------------------------------------- */
+
+json_t *eval_report_json(const eval_report *r); /* owned; NULL = no memory */
+
+/* Parts of it. */
 json_t *eval_results_json(const renyi_eval *e);
 json_t *eval_pairs_json(const renyi_eval *e);
 json_t *eval_failed_json(const renyi_eval *e);
+/* Takes a and b, which identify the two. */
+json_t *eval_pair_json(json_t *a, json_t *b, const renyi_eval_pair *p);
+json_t *eval_failure_json(const renyi_eval_failure *f);
 
-/* Class by class (eval_classes.c): the mean over classes of each policy into its object of
- * `results`, and a list of all; for people the means, and with --per-class a table. */
-void eval_classes_means(const eval_report *r, json_t *results);
-json_t *eval_classes_json(const eval_report *r);
-void eval_classes_table(const eval_report *r);
+/* ---- CSV (eval_results.c) ------------------------------------------------------------------ */
 
-/* Columns of the CSV that no result has; what is not known (NaN, NULL) stays empty. */
+/* timm's columns, under timm's names, then those of eval_csv_result; no line end. */
+#define EVAL_CSV_COLUMNS                                                                    \
+    "model,img_size,top1,top1_err,top5,top5_err,param_count,crop_pct,interpolation,policy," \
+    "images,failed,top1_low,top1_high,loss,gmacs,gmacs_executed,ms_model,ms_total,img_per_s"
+
+/* Columns that are not in a result; unknown ones (NaN, NULL) stay empty. */
 typedef struct eval_csv_frame {
     const char *title, *interpolation, *dtype;
     uint32_t image_size;
     double params, crop_pct, peak_rss_mb, threads, batch;
 } eval_csv_frame;
 
-/* Write a document (taken; NULL = no memory) or, with format "csv", the rows. -1 after reporting.
- */
-int eval_results_put(const char *path, const char *format, json_t *document, const renyi_eval *e,
-                     const eval_csv_frame *frame);
+void eval_csv_result(FILE *f, const eval_csv_frame *frame, const renyi_eval_result *p);
+/* The whole table. */
+void eval_csv(FILE *f, const renyi_eval *e, const eval_csv_frame *frame);
 
-/* The --results-file: -1 after reporting. `eval_results_check` finds out before a long run whether
- * it can be written. */
+/* ---- the --results-file (eval_results.c) --------------------------------------------------- */
+
+/* Tests before a long run whether it can be written. 0, or -1 after reporting. */
 int eval_results_check(const eval_arguments *a);
-int eval_results_write(const eval_report *r);
+
+/* Writes `document` (taken; NULL = no memory) if the format is "json", else what `put_csv` writes.
+ * Only the first rank writes. 0, or -1 after reporting. */
+int eval_results_write(const char *path, const char *format, json_t *document,
+                       void (*put_csv)(FILE *f, const void *user), const void *user);
 
 #endif

@@ -1,6 +1,5 @@
-/* eval_results.c - renyi eval for machines: the JSON document and the --results-file.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* eval_results.c - an evaluation for programs: the JSON document and the --results-file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/eval/eval_report.h"
 #include "cli/kit/cli_ranks.h"
 #include "cli/kit/output.h"
@@ -37,6 +36,15 @@ json_t *eval_results_json(const renyi_eval *e)
     return list;
 }
 
+json_t *eval_pair_json(json_t *a, json_t *b, const renyi_eval_pair *p)
+{
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:b}", "a", a, "b", b, "both",
+                     (json_int_t)p->both, "only_a", (json_int_t)p->only_a, "only_b",
+                     (json_int_t)p->only_b, "neither", (json_int_t)p->none, "same",
+                     (json_int_t)p->same, "difference", json_number(p->difference), "p_value",
+                     p->p_value, "noise", p->is_noise);
+}
+
 json_t *eval_pairs_json(const renyi_eval *e)
 {
     json_t *list = json_array();
@@ -46,15 +54,14 @@ json_t *eval_pairs_json(const renyi_eval *e)
         for (uint32_t b = a + 1; b < n; b++) {
             renyi_eval_pair p;
             renyi_eval_get_pair(e, a, b, &p);
-            json_array_append_new(
-                list,
-                json_pack("{s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:b}", "a", (int)a, "b",
-                          (int)b, "both", (json_int_t)p.both, "only_a", (json_int_t)p.only_a,
-                          "only_b", (json_int_t)p.only_b, "neither", (json_int_t)p.none, "same",
-                          (json_int_t)p.same, "difference", json_number(p.difference), "p_value",
-                          p.p_value, "noise", p.is_noise));
+            json_array_append_new(list, eval_pair_json(json_integer(a), json_integer(b), &p));
         }
     return list;
+}
+
+json_t *eval_failure_json(const renyi_eval_failure *f)
+{
+    return json_pack("{s:o, s:o}", "file", json_text(f->file), "error", json_text(f->message));
 }
 
 json_t *eval_failed_json(const renyi_eval *e)
@@ -64,39 +71,38 @@ json_t *eval_failed_json(const renyi_eval *e)
     for (size_t i = 0; i < renyi_eval_failure_count(e); i++) {
         renyi_eval_failure f;
         renyi_eval_get_failure(e, i, &f);
-        json_array_append_new(list, json_pack("{s:o, s:o}", "file", json_text(f.file), "error",
-                                              json_text(f.message)));
+        json_array_append_new(list, eval_failure_json(&f));
     }
     return list;
 }
 
 static const char *names_from(renyi_names_from from)
 {
-    static const char *const words[] = {"model", "folders",        "list",
+    static const char *const names[] = {"model", "folders",        "list",
                                         "data",  "classnames.txt", "imagenet"};
-    return words[from];
+    return names[from];
 }
 
-/* What makes a classifier of a CLIP. */
-static void add_words(json_t *document, const eval_report *r)
+/* What the classifier of a zero-shot run was made of. */
+static void add_classes(json_t *document, const eval_report *r)
 {
-    const zeroshot_words *w = r->words;
+    const zeroshot_classes *c = r->classes;
     json_t *sentences = json_array();
 
-    for (size_t i = 0; i < w->sentences.count; i++)
-        json_array_append_new(sentences, json_text(w->sentences.items[i]));
-    json_object_set_new(document, "collection", json_text(w->data.collection));
+    for (size_t i = 0; i < c->sentences.count; i++)
+        json_array_append_new(sentences, json_text(c->sentences.items[i]));
+    json_object_set_new(document, "collection", json_text(c->data.collection));
     json_object_set_new(document, "templates", sentences);
-    json_object_set_new(document, "templates_name", json_text(w->title));
-    json_object_set_new(document, "names_from", json_text(names_from(w->data.names_from)));
-    json_object_set_new(document, "empty_classes", json_integer(w->data.n_empty));
+    json_object_set_new(document, "templates_name", json_text(c->title));
+    json_object_set_new(document, "names_from", json_text(names_from(c->data.names_from)));
+    json_object_set_new(document, "empty_classes", json_integer(c->data.n_empty));
 }
 
 json_t *eval_report_json(const eval_report *r)
 {
     renyi_eval_times t;
     json_t *results = eval_results_json(r->eval);
-    const int has_classes = r->words || r->a->per_class;
+    const int has_classes = r->classes || r->a->per_class;
 
     renyi_eval_get_times(r->eval, &t);
     if (has_classes) eval_classes_means(r, results);
@@ -112,14 +118,14 @@ json_t *eval_report_json(const eval_report *r)
         "seconds", t.seconds, "seconds_model", t.seconds_model, "seconds_decode", t.seconds_decode,
         "peak_rss_mb", r->peak_rss_mb, "results", results, "pairs", eval_pairs_json(r->eval),
         "failed", eval_failed_json(r->eval));
-    if (document && r->words) add_words(document, r);
+    if (document && r->classes) add_classes(document, r);
     if (document && has_classes) json_object_set_new(document, "classes", eval_classes_json(r));
     return document;
 }
 
 /* ---- CSV ----------------------------------------------------------------------------------- */
 
-static void put_row(FILE *f, const eval_csv_frame *frame, const renyi_eval_result *p)
+void eval_csv_result(FILE *f, const eval_csv_frame *frame, const renyi_eval_result *p)
 {
     csv_cell(f, frame->title);
     fprintf(f, ",%u", frame->image_size);
@@ -141,23 +147,19 @@ static void put_row(FILE *f, const eval_csv_frame *frame, const renyi_eval_resul
     csv_real(f, 4, p->ms_model);
     csv_real(f, 4, p->ms_total);
     csv_real(f, 3, p->images_per_second);
-    csv_real(f, 1, frame->peak_rss_mb);
-    csv_real(f, 0, frame->threads);
-    csv_real(f, 0, frame->batch);
-    fprintf(f, ",%s\n", frame->dtype ? frame->dtype : "");
 }
 
-/* timm's columns first, under timm's names. */
-static void put_csv(FILE *f, const renyi_eval *e, const eval_csv_frame *frame)
+void eval_csv(FILE *f, const renyi_eval *e, const eval_csv_frame *frame)
 {
-    fputs("model,img_size,top1,top1_err,top5,top5_err,param_count,crop_pct,interpolation,policy,"
-          "images,failed,top1_low,top1_high,loss,gmacs,gmacs_executed,ms_model,ms_total,img_per_s,"
-          "peak_rss_mb,threads,batch_size,dtype\n",
-          f);
+    fputs(EVAL_CSV_COLUMNS ",peak_rss_mb,threads,batch_size,dtype\n", f);
     for (uint32_t i = 0; i < renyi_eval_policy_count(e); i++) {
         renyi_eval_result p;
         renyi_eval_get_result(e, i, &p);
-        put_row(f, frame, &p);
+        eval_csv_result(f, frame, &p);
+        csv_real(f, 1, frame->peak_rss_mb);
+        csv_real(f, 0, frame->threads);
+        csv_real(f, 0, frame->batch);
+        fprintf(f, ",%s\n", frame->dtype ? frame->dtype : "");
     }
 }
 
@@ -178,41 +180,22 @@ int eval_results_check(const eval_arguments *a)
     return 0;
 }
 
-int eval_results_put(const char *path, const char *format, json_t *document, const renyi_eval *e,
-                     const eval_csv_frame *frame)
+int eval_results_write(const char *path, const char *format, json_t *document,
+                       void (*put_csv)(FILE *f, const void *user), const void *user)
 {
-    FILE *f = fopen(path, "w");
+    const int is_json = strcmp(format, "json") == 0;
+    FILE *f = ranks_number() ? NULL : fopen(path, "w");
     int is_bad = !f;
 
-    if (f && strcmp(format, "json") == 0) {
+    if (f && is_json) {
         is_bad = !document || json_dumpf(document, f, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
         if (is_bad) errno = ENOMEM;
         putc('\n', f);
     } else if (f) {
-        put_csv(f, e, frame);
+        put_csv(f, user);
     }
     json_decref(document);
     if (f) is_bad |= ferror(f) | fclose(f);
+    if (ranks_number()) return 0;
     return is_bad ? fail_file(path) : 0;
-}
-
-int eval_results_write(const eval_report *r)
-{
-    const renyi_preprocess *spec = &r->spec->preprocess;
-
-    if (!r->a->results_file || ranks_number()) return 0;
-    char *title = model_path_title(r->a->model);
-    const eval_csv_frame frame = {.title = title,
-                                  .interpolation = interpolation_name(spec->interpolation),
-                                  .dtype = renyi_dtype_name(r->model->dtype),
-                                  .image_size = spec->size,
-                                  .params = (double)r->model->n_params,
-                                  .crop_pct = spec->crop_pct,
-                                  .peak_rss_mb = r->peak_rss_mb,
-                                  .threads = (double)r->a->threads,
-                                  .batch = (double)r->a->batch};
-    const int code = eval_results_put(r->a->results_file, r->a->results_format, eval_report_json(r),
-                                      r->eval, &frame);
-    free(title);
-    return code;
 }

@@ -1,7 +1,6 @@
-/* zeroshot_adapt.c - see zeroshot_adapt.h.
- * SPDX-License-Identifier: Apache-2.0
- */
-#include "cli/eval/zeroshot_adapt.h"
+/* zeroshot_adapt.c - --adapt: policies that learn from the images they see (TCA); state, report.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/eval/zeroshot.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,11 +9,11 @@
 
 int adapt_is_on(const adapt_arguments *a) { return a->text && strcmp(a->text, "none") != 0; }
 
-/* ---- words --------------------------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------------------------- */
 
-/* Where the value of a word such as "beta=" goes; NULL = no such word. */
-static double *value_of(renyi_tca_options *o, const char *word, size_t n, double *size,
-                        double *anchors, double *correction)
+/* Where the value of a key such as "beta" goes; NULL = unknown key. */
+static double *find_value(renyi_tca_options *o, const char *key, size_t n, double *size,
+                          double *anchors, double *correction)
 {
     const struct {
         const char *key;
@@ -23,37 +22,36 @@ static double *value_of(renyi_tca_options *o, const char *word, size_t n, double
                 {"beta", &o->beta}, {"anchors", anchors}, {"correction", correction}};
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strlen(keys[i].key) == n && strncmp(keys[i].key, word, n) == 0) return keys[i].to;
+        if (strlen(keys[i].key) == n && strncmp(keys[i].key, key, n) == 0) return keys[i].to;
     return NULL;
 }
 
-/* "tca size=3 beta=5" over what *o holds; an exit code. */
-static int parse(renyi_tca_options *o, const char *verb, const char *text)
+/* Parses "tca size=3 beta=5" into *o, which holds the defaults. Returns an exit code. */
+static int parse_adapt(renyi_tca_options *o, const char *verb, const char *text)
 {
     double size = o->size, anchors = 1, correction = 1;
     const char *at = text + strspn(text, " ");
     size_t n = strcspn(at, " ");
 
     if (n != 3 || strncmp(at, "tca", 3) != 0)
-        return options_usage_error(verb, "--adapt '%s': tca is what there is", text);
+        return options_usage_error(verb, "--adapt '%s': only tca is known", text);
     for (at += n; *(at += strspn(at, " ")); at += n) {
         n = strcspn(at, " ");
         const size_t key = strcspn(at, "=");
         char *end = NULL;
-        double *to = key < n ? value_of(o, at, key, &size, &anchors, &correction) : NULL;
+        double *to = key < n ? find_value(o, at, key, &size, &anchors, &correction) : NULL;
         const double value = to ? strtod(at + key + 1, &end) : NAN;
         if (!to || end != at + n || !isfinite(value) || value < 0)
             return options_usage_error(verb,
-                                       "--adapt: '%.*s': size=, scale=, lambda=, beta= with a "
-                                       "number, anchors= and correction= with 0 or 1 are what "
-                                       "there is",
+                                       "--adapt: '%.*s' is none of size=, scale=, lambda=, "
+                                       "beta= with a number, anchors=, correction= with 0 or 1",
                                        (int)n, at);
         *to = value;
     }
     if (size != floor(size) || size < 2 || size > 1024 || o->scale <= 0)
         return options_usage_error(verb,
-                                   "--adapt: size %g and scale %g; 2 to 1024, whole, and "
-                                   "above 0 are allowed",
+                                   "--adapt: size %g and scale %g; size must be a whole number "
+                                   "from 2 to 1024, scale above 0",
                                    size, o->scale);
     o->size = (uint32_t)size;
     o->no_anchors = anchors == 0;
@@ -61,7 +59,7 @@ static int parse(renyi_tca_options *o, const char *verb, const char *text)
     return CLI_OK;
 }
 
-static renyi_tca_options defaults(const char *collection)
+static renyi_tca_options default_options(const char *collection)
 {
     renyi_tca_options o = {
         .struct_size = sizeof o, .size = 3, .scale = 0.1, .lambda = 3, .beta = 5};
@@ -77,29 +75,23 @@ static renyi_tca_options defaults(const char *collection)
 
 int adapt_check(const char *verb, const adapt_arguments *a)
 {
-    renyi_tca_options o = defaults(NULL);
+    renyi_tca_options o = default_options(NULL);
 
-    if (adapt_is_on(a)) return parse(&o, verb, a->text);
+    if (adapt_is_on(a)) return parse_adapt(&o, verb, a->text);
     if (a->state || a->in_order)
-        return options_usage_error(verb, "--adapt-state and --in-order are for --adapt tca");
+        return options_usage_error(verb, "--adapt-state and --in-order need --adapt tca");
     return CLI_OK;
 }
 
 /* ---- run ----------------------------------------------------------------------------------- */
 
-static int report(const renyi_error *err)
-{
-    cli_error("%s", err->message[0] ? err->message : renyi_status_name(err->code));
-    return CLI_FAILED;
-}
-
 static int open_item(adaptation *t, uint32_t i, const renyi_model *model)
 {
     renyi_error err = {0};
 
-    if (renyi_tca_new(&t->items[i], model, &t->o, &err) != RENYI_OK) return report(&err);
+    if (renyi_tca_new(&t->items[i], model, &t->o, &err) != RENYI_OK) return cli_fail(&err);
     if (!t->a->state || access(t->a->state, F_OK) != 0) return CLI_OK;
-    return renyi_tca_load(t->items[i], t->a->state, &err) == RENYI_OK ? CLI_OK : report(&err);
+    return renyi_tca_load(t->items[i], t->a->state, &err) == RENYI_OK ? CLI_OK : cli_fail(&err);
 }
 
 int adapt_open(adaptation *out, const char *verb, const adapt_arguments *a, const char *collection,
@@ -107,9 +99,9 @@ int adapt_open(adaptation *out, const char *verb, const adapt_arguments *a, cons
 {
     uint32_t n_adapted = 0;
 
-    *out = (adaptation){.a = a, .o = defaults(collection)};
+    *out = (adaptation){.a = a, .o = default_options(collection)};
     if (!adapt_is_on(a)) return CLI_OK;
-    int code = parse(&out->o, verb, a->text);
+    int code = parse_adapt(&out->o, verb, a->text);
     out->n = (uint32_t)policies->count;
     out->items = cli_alloc(out->n, sizeof *out->items);
     out->condition =
@@ -123,12 +115,12 @@ int adapt_open(adaptation *out, const char *verb, const adapt_arguments *a, cons
     }
     if (code != CLI_OK) return code;
     if (!n_adapted)
-        return options_usage_error(verb, "--adapt: 'none' is for comparison; no policy is left "
-                                         "that adapts");
+        return options_usage_error(verb, "--adapt: give a policy that adapts; 'none' is only for "
+                                         "comparison");
     if (a->state && n_adapted > 1)
-        return options_usage_error(verb, "--adapt-state holds what one policy learnt, %u adapt",
+        return options_usage_error(verb, "--adapt-state is the state of one policy, but %u adapt",
                                    n_adapted);
-    cli_note("adapts: %s", out->condition);
+    cli_note("adapting: %s", out->condition);
     return CLI_OK;
 }
 
@@ -138,7 +130,7 @@ int adapt_save(const adaptation *t)
 
     for (uint32_t i = 0; t->items && t->a->state && i < t->n; i++)
         if (t->items[i] && renyi_tca_save(t->items[i], t->a->state, &err) != RENYI_OK)
-            return report(&err);
+            return cli_fail(&err);
     return CLI_OK;
 }
 

@@ -69,6 +69,9 @@ void cli_strings_free(cli_strings *list);
 /* Monotonic time in milliseconds. */
 double cli_now_ms(void);
 
+/* Most memory that this process has used, in bytes. */
+double cli_peak_rss_bytes(void);
+
 /* Model name of the CPU as the system reports it. Owned. */
 char *cli_cpu_name(void);
 

@@ -1,32 +1,22 @@
-/* ask_report.c - answers on stdout as they come or as lines of JSON; what they cost on stderr.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* ask_report.c - the answers of renyi ask: text as it comes, or JSON; statistics on stderr.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/output.h"
 #include "cli/llava/ask_job.h"
 
 #include <string.h>
-#include <sys/resource.h>
-
-static double peak_bytes(void)
-{
-    struct rusage usage;
-
-    if (getrusage(RUSAGE_SELF, &usage)) return 0.0;
-    return (double)usage.ru_maxrss * 1024.0; /* Linux counts in KiB */
-}
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void begin(ask_output *o)
+static void begin_answer(ask_output *o)
 {
-    if (!o->is_begun && o->job->n_photos > 1) {
+    if (!o->is_begun && o->job->n_images > 1) {
         cli_put_clean(stdout, o->file);
         fputs(": ", stdout);
     }
     o->is_begun = 1;
 }
 
-/* A terminal obeys control characters; of them a text needs two. */
+/* Control characters, except line end and tab, could change the terminal. */
 static void put_clean_text(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -36,13 +26,13 @@ static void put_clean_text(const char *text, size_t size)
     }
 }
 
-/* Nobody reads any more: the answer may end. */
+/* Returns 1, which ends the answer, if stdout is closed. */
 int ask_on_text(void *user, const char *text, size_t size)
 {
     ask_output *o = user;
 
     if (o->job->a->json) return 0;
-    begin(o);
+    begin_answer(o);
     put_clean_text(text, size);
     fflush(stdout);
     return ferror(stdout);
@@ -71,7 +61,7 @@ static json_t *ids_json(const renyi_answer *answer)
     return list;
 }
 
-/* null: a token made of several patches */
+/* null: a token made from several patches */
 static json_t *kept_json(const renyi_answer *answer)
 {
     json_t *list = json_array();
@@ -88,27 +78,28 @@ static json_t *answer_json(const ask_output *o, const renyi_answer *r)
     json_t *line = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:s, s:i, s:o, s:i, s:i, s:o, s:o, s:o, s:o}", "file",
         json_text(o->file), "question", json_text(o->question), "text", json_text(r->text),
-        "tokens", ids_json(r), "policy", json_text(renyi_conversation_policy(o->job->talk)), "end",
-        end_name(r->end), "visual_tokens", (int)r->n_visual, "kept", kept_json(r), "prompt_tokens",
-        (int)r->n_prompt, "reused_tokens", (int)r->n_reused, "vision_ms", json_number(r->vision_ms),
-        "prefill_ms", json_number(r->prefill_ms), "first_token_ms", json_number(r->first_token_ms),
-        "decode_tokens_per_second",
+        "tokens", ids_json(r), "policy", json_text(renyi_conversation_policy(o->job->conversation)),
+        "end", end_name(r->end), "visual_tokens", (int)r->n_visual, "kept", kept_json(r),
+        "prompt_tokens", (int)r->n_prompt, "reused_tokens", (int)r->n_reused, "vision_ms",
+        json_number(r->vision_ms), "prefill_ms", json_number(r->prefill_ms), "first_token_ms",
+        json_number(r->first_token_ms), "decode_tokens_per_second",
         r->tokens_per_second > 0.0 ? json_number(r->tokens_per_second) : json_null());
 
     if (!line) return NULL;
-    json_object_update_new(
-        line,
-        json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "model",
-                  json_text(a->lvlm.model), "dtype", renyi_dtype_name(o->job->lm.dtype),
-                  "tower_dtype", renyi_dtype_name(o->job->visual.dtype), "cpu_level",
-                  renyi_cpu_name(o->job->lm.cpu), "temperature",
-                  json_number(a->temperature.values[0]), "top_p", json_number(a->top_p.values[0]),
-                  "seed", (json_int_t)a->seed, "memory_bytes", json_integer((json_int_t)r->bytes),
-                  "peak_rss_mb", json_number(peak_bytes() * 1e-6)));
+    json_object_update_new(line, json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "model",
+                                           json_text(a->llava.model), "dtype",
+                                           renyi_dtype_name(o->job->lm.dtype), "tower_dtype",
+                                           renyi_dtype_name(o->job->visual.dtype), "cpu_level",
+                                           renyi_cpu_name(o->job->lm.cpu), "temperature",
+                                           json_number(a->sampling.temperature.values[0]), "top_p",
+                                           json_number(a->sampling.top_p.values[0]), "seed",
+                                           (json_int_t)a->sampling.seed, "memory_bytes",
+                                           json_integer((json_int_t)r->bytes), "peak_rss_mb",
+                                           json_number(cli_peak_rss_bytes() * 1e-6)));
     return line;
 }
 
-/* A document a line, as soon as it is there. */
+/* One document per line, flushed at once. */
 static void put_line(json_t *line)
 {
     if (line) json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -123,7 +114,7 @@ void ask_put_failure(const ask_job *job, const char *file, const char *reason)
         put_line(json_pack("{s:o, s:o}", "file", json_text(file), "error", json_text(reason)));
 }
 
-/* ---- what it cost -------------------------------------------------------------------------- */
+/* ---- statistics -------------------------------------------------------------------------- */
 
 static void put_stats(const ask_output *o, const renyi_answer *r)
 {
@@ -131,17 +122,17 @@ static void put_stats(const ask_output *o, const renyi_answer *r)
 
     if (r->tokens_per_second > 0.0)
         snprintf(speed, sizeof speed, ", then %.2f tokens/s", r->tokens_per_second);
-    cli_note("%u of %u visual tokens kept; prompt of %u, %u of them known; answer of %u token%s",
+    cli_note("%u of %u visual tokens kept; prompt of %u, %u of them reused; answer of %u token%s",
              r->n_visual, o->job->visual.n_patches, r->n_prompt, r->n_reused, r->n_ids,
              r->n_ids == 1 ? "" : "s");
     cli_note("vision %.1f ms, prefill %.1f ms, first token after %.1f ms%s", r->vision_ms,
              r->prefill_ms, r->first_token_ms, speed);
     cli_note("memory: %.2f GB of weights and conversation (with a full context), peak of the "
              "process %.2f GB",
-             (double)r->bytes * 1e-9, peak_bytes() * 1e-9);
+             (double)r->bytes * 1e-9, cli_peak_rss_bytes() * 1e-9);
 }
 
-static void warn_of_cut(const ask_output *o, const renyi_answer *r)
+static void warn_if_cut(const ask_output *o, const renyi_answer *r)
 {
     if (r->end == RENYI_ANSWER_LENGTH && !o->job->a->ignore_eos)
         cli_note("the answer was cut after %u token%s (--max-new-tokens)", r->n_ids,
@@ -156,11 +147,11 @@ void ask_put_answer(ask_output *o, const renyi_answer *answer)
     if (o->job->a->json) {
         put_line(answer_json(o, answer));
     } else {
-        begin(o);
+        begin_answer(o);
         if (!renyi_lvlm_tokenizer(o->job->m)) put_ids(answer);
         putchar('\n');
         fflush(stdout);
     }
-    warn_of_cut(o, answer);
+    warn_if_cut(o, answer);
     if (o->job->a->stats) put_stats(o, answer);
 }

@@ -1,67 +1,173 @@
-/* cmd_ask.c - renyi ask: questions about photos, answered by a LLaVA.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* cmd_ask.c - renyi ask: the command line; questions about images, answered by a LLaVA model.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/llava/ask_job.h"
 #include "cli/verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* ---- one image, one question --------------------------------------------------------------- */
+
+static renyi_status show_bytes(void *user, const unsigned char *bytes, size_t size,
+                               renyi_error *err)
+{
+    return renyi_conversation_show_bytes(user, bytes, size, err);
+}
+
+/* Returns what llava_take_image does. */
+static int show_image(ask_job *job, image_inputs *inputs, const char *path)
+{
+    const int code = llava_take_image(inputs, path, show_bytes, job->conversation);
+
+    if (code > 0) ask_put_failure(job, path, inputs->reasons.items[inputs->reasons.count - 1]);
+    return code;
+}
+
+/* question NULL: asks with the ids of --prompt-ids. 0, or -1 after reporting. */
+static int ask_question(const ask_job *job, const char *file, const char *question)
+{
+    const ask_arguments *a = job->a;
+    ask_output output = {job, file, question, 0};
+    const renyi_answer_options o = {.struct_size = sizeof o,
+                                    .max_new_tokens = (uint32_t)a->sampling.max_new_tokens,
+                                    .temperature = a->sampling.temperature.values[0],
+                                    .top_p = a->sampling.top_p.values[0],
+                                    .seed = a->sampling.seed,
+                                    .ignore_eos = a->ignore_eos != 0,
+                                    .on_text = ask_on_text,
+                                    .user = &output};
+    renyi_answer answer;
+    renyi_error err = {0};
+    const renyi_status st =
+        question
+            ? renyi_conversation_ask(job->conversation, question, &o, &answer, &err)
+            : renyi_conversation_ask_ids(job->conversation, a->ids, a->n_ids, &o, &answer, &err);
+
+    if (st != RENYI_OK) {
+        if (output.is_begun) putchar('\n');
+        cli_fail(&err);
+        return -1;
+    }
+    ask_put_answer(&output, &answer);
+    return 0;
+}
+
+/* ---- images -------------------------------------------------------------------------------- */
+
+/* Asks about the images one by one, or without an image. Returns an exit code. */
+static int ask_images(ask_job *job, image_inputs *inputs)
+{
+    size_t n_answers = 0;
+
+    if (!inputs->paths.count && !inputs->n_failed)
+        return ask_question(job, NULL, job->a->question) ? CLI_FAILED : CLI_OK;
+    for (size_t i = 0; i < inputs->paths.count; i++) {
+        const char *path = inputs->paths.items[i];
+        const int code = show_image(job, inputs, path);
+        if (code < 0) return CLI_FAILED;
+        if (code > 0) continue;
+        if (ask_question(job, path, job->a->question)) return CLI_FAILED;
+        n_answers++;
+    }
+    if (!n_answers) return CLI_FAILED;
+    return inputs->n_failed ? CLI_PARTIAL : CLI_OK;
+}
+
+/* ---- questions from stdin ------------------------------------------------------------------ */
+
+/* The next line without its line end; 0 at an empty line or at the end. */
+static int read_question(char **line, size_t *capacity)
+{
+    if (isatty(STDIN_FILENO) && !cli_is_quiet()) fputs("> ", stderr);
+    const ssize_t n = getline(line, capacity, stdin);
+    if (n <= 0) return 0;
+    (*line)[strcspn(*line, "\r\n")] = 0;
+    return **line != 0;
+}
+
+/* Questions from stdin about one image. A question that fails is reported, and the others go on.
+ * Returns an exit code. */
+static int ask_chat(ask_job *job, image_inputs *inputs)
+{
+    const char *path = inputs->paths.items[0];
+    char *line = NULL;
+    size_t capacity = 0, n_failed = 0, n_answers = 0;
+
+    if (show_image(job, inputs, path)) return CLI_FAILED;
+    if (job->a->question) {
+        if (ask_question(job, path, job->a->question)) return CLI_FAILED;
+        n_answers++;
+    }
+    while (read_question(&line, &capacity)) {
+        if (ask_question(job, path, line))
+            n_failed++;
+        else
+            n_answers++;
+    }
+    free(line);
+    if (ferror(stdin)) {
+        cli_error("cannot read questions: %s", strerror(errno));
+        return CLI_FAILED;
+    }
+    if (n_failed) return n_answers ? CLI_PARTIAL : CLI_FAILED;
+    return CLI_OK;
+}
 
 /* ---- run ----------------------------------------------------------------------------------- */
 
-/* A photo without a place in the prompt would be seen by nobody. */
+/* Prompt ids without the image token would ignore the image. */
 static int check_place(const ask_job *job)
 {
     const ask_arguments *a = job->a;
     const renyi_lm_tokenizer *tokenizer = renyi_lvlm_tokenizer(job->m);
-    renyi_lm_tokenizer_info words = {.image = -1};
+    renyi_lm_tokenizer_info info = {.image = -1};
 
-    if (!a->prompt_ids || !job->n_photos) return CLI_OK;
-    if (tokenizer) renyi_lm_tokenizer_get_info(tokenizer, &words);
+    if (!a->prompt_ids || !job->n_images) return CLI_OK;
+    if (tokenizer) renyi_lm_tokenizer_get_info(tokenizer, &info);
     for (size_t i = 0; i < a->n_ids; i++) {
         const int32_t id = a->ids[i];
         if (id == RENYI_LVLM_IMAGE) return CLI_OK;
-        if (id >= 0 && (id == job->lm.image || id == words.image)) return CLI_OK;
+        if (id >= 0 && (id == job->lm.image || id == info.image)) return CLI_OK;
     }
-    return options_usage_error("ask", "option '--prompt-ids': no place for the photo, id %d",
+    return options_usage_error("ask", "option '--prompt-ids': no image token, id %d",
                                job->lm.image >= 0 ? (int)job->lm.image : RENYI_LVLM_IMAGE);
 }
 
-static int run_with(ask_job *job, image_inputs *inputs)
+static int run_model(ask_job *job, image_inputs *inputs)
 {
     const ask_arguments *a = job->a;
     const renyi_conversation_options o = {.struct_size = sizeof o,
-                                          .n_threads = (uint32_t)a->lvlm.threads,
+                                          .n_threads = (uint32_t)a->llava.threads,
                                           .max_context = (uint32_t)a->max_context,
-                                          .policy = a->lvlm.policy};
+                                          .policy = a->llava.policy};
     renyi_error err = {0};
 
     renyi_visual_get_info(renyi_lvlm_visual(job->m), &job->visual);
     renyi_lm_get_info(renyi_lvlm_lm(job->m), &job->lm);
     if (check_place(job) != CLI_OK) return CLI_USAGE;
-    if (renyi_conversation_new(&job->talk, job->m, &o, &err) != RENYI_OK)
-        return prune_error("ask", a->lvlm.policy, &err);
-    const char *policy = renyi_conversation_policy(job->talk);
+    if (renyi_conversation_new(&job->conversation, job->m, &o, &err) != RENYI_OK)
+        return prune_error("ask", a->llava.policy, &err);
+    const char *policy = renyi_conversation_policy(job->conversation);
     if (strcmp(policy, "none") != 0) cli_note("policy: %s", policy);
-    const int code = a->chat ? ask_chat(job, inputs) : ask_photos(job, inputs);
-    renyi_conversation_free(job->talk);
+    const int code = a->chat ? ask_chat(job, inputs) : ask_images(job, inputs);
+    renyi_conversation_free(job->conversation);
     return code;
 }
 
-static int run(const ask_arguments *a, const cli_strings *photos)
+static int run_ask(const ask_arguments *a, const cli_strings *images)
 {
     image_inputs inputs;
     int code = CLI_FAILED;
 
-    image_inputs_collect(&inputs, photos, NULL, 0);
+    image_inputs_collect(&inputs, images, NULL, 0);
     if (a->chat && inputs.paths.count > 1) {
-        code =
-            options_usage_error("ask", "--chat is about one photo, %zu given", inputs.paths.count);
+        code = options_usage_error("ask", "--chat takes one image, %zu given", inputs.paths.count);
     } else if (inputs.paths.count || !inputs.n_failed) {
-        renyi_lvlm *m = lvlm_open_reported(&a->lvlm);
-        ask_job job = {.a = a, .m = m, .n_photos = inputs.paths.count};
-        if (m) code = run_with(&job, &inputs);
+        renyi_lvlm *m = llava_open_reported(&a->llava);
+        ask_job job = {.a = a, .m = m, .n_images = inputs.paths.count};
+        if (m) code = run_model(&job, &inputs);
         renyi_lvlm_free(m);
     }
     image_inputs_free(&inputs);
@@ -70,8 +176,8 @@ static int run(const ask_arguments *a, const cli_strings *photos)
 
 /* ---- command line -------------------------------------------------------------------------- */
 
-/* "1 319 -200 ...", blanks or commas between. */
-static int read_ids(ask_arguments *a)
+/* "1 319 -200 ...", separated by blanks or commas. */
+static int parse_ids(ask_arguments *a)
 {
     const char *at = a->prompt_ids + strspn(a->prompt_ids, " ,\t\n");
 
@@ -82,7 +188,7 @@ static int read_ids(ask_arguments *a)
         const long id = strtol(at, &end, 10);
         if (end == at || (*end && !strchr(" ,\t\n", *end)) || errno || id < INT32_MIN ||
             id > INT32_MAX)
-            return options_usage_error("ask", "option '--prompt-ids': '%.20s' is no id", at);
+            return options_usage_error("ask", "option '--prompt-ids': '%.20s' is not an id", at);
         a->ids[a->n_ids++] = (int32_t)id;
         at = end + strspn(end, " ,\t\n");
     }
@@ -90,97 +196,87 @@ static int read_ids(ask_arguments *a)
     return CLI_OK;
 }
 
-/* The last word is the question, unless it comes from elsewhere. */
-static int take_question(ask_arguments *a, cli_strings *words)
+/* The last argument is the question, unless it comes from --prompt-ids or stdin. */
+static int take_question(ask_arguments *a, cli_strings *arguments)
 {
-    const size_t n = words->count;
+    const size_t n = arguments->count;
 
     if (a->prompt_ids && a->chat)
         return options_usage_error("ask", "--prompt-ids or --chat, not both");
-    if (a->prompt_ids) return read_ids(a);
+    if (a->prompt_ids) return parse_ids(a);
     if (!n)
         return options_usage_error("ask",
-                                   a->chat ? "no photo given" : "no photo and no question given");
+                                   a->chat ? "no image given" : "no image and no question given");
     if (a->chat && n == 1) return CLI_OK;
     if (n == 1)
-        return options_usage_error(
-            "ask", "a photo and a question are wanted; only '%.60s' is given", words->items[0]);
-    if (!*words->items[n - 1]) return options_usage_error("ask", "the question is empty");
-    a->question = words->items[n - 1];
-    words->count--; /* main still frees it */
+        return options_usage_error("ask",
+                                   "an image and a question are needed; only '%.60s' is given",
+                                   arguments->items[0]);
+    if (!*arguments->items[n - 1]) return options_usage_error("ask", "the question is empty");
+    a->question = arguments->items[n - 1];
+    arguments->count--; /* cmd_ask still frees it */
     return CLI_OK;
 }
 
-static int check(ask_arguments *a, cli_strings *words)
+static int check_arguments(ask_arguments *a, cli_strings *arguments)
 {
-    const int code = lvlm_arguments_check("ask", &a->lvlm);
+    const int code = llava_check_arguments("ask", &a->llava);
 
     if (code != CLI_OK) return code;
-    const double temperature = a->temperature.values[0], top_p = a->top_p.values[0];
-    if (!(temperature >= 0.0 && temperature <= 1e6))
-        return options_usage_error("ask", "option '--temperature': %g is not from 0 to 1e6",
-                                   temperature);
-    if (!(top_p > 0.0 && top_p <= 1.0))
-        return options_usage_error("ask", "option '--top-p': %g is not above 0 and at most 1",
-                                   top_p);
-    const int question = take_question(a, words);
+    if (llava_check_sampling("ask", &a->sampling) != CLI_OK) return CLI_USAGE;
+    const int question = take_question(a, arguments);
     if (question != CLI_OK) return question;
-    for (size_t i = 0; a->chat && i < words->count; i++)
-        if (strcmp(words->items[i], "-") == 0)
-            return options_usage_error("ask", "--chat reads questions from stdin, not a photo");
+    for (size_t i = 0; a->chat && i < arguments->count; i++)
+        if (strcmp(arguments->items[i], "-") == 0)
+            return options_usage_error("ask", "--chat reads questions from stdin, not an image");
     return CLI_OK;
 }
 
-static option_outcome parse(ask_arguments *a, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(ask_arguments *a, int argc, char **argv, cli_strings *arguments)
 {
     const option table[] = {
-        LVLM_MODEL_ROWS(&a->lvlm),
-        LVLM_LANGUAGE_ROWS(&a->lvlm),
-        {"max-new-tokens", 0, OPTION_COUNT, &a->max_new_tokens, "N",
-         "most tokens of an answer (512)", 1, 1u << 20},
-        {"temperature", 0, OPTION_REAL, &a->temperature, "T",
-         "how much chance there is in the choice of tokens (0: none)", 0, 0},
-        {"top-p", 0, OPTION_REAL, &a->top_p, "P",
-         "choose among the fewest that are so probable together (1)", 0, 0},
-        {"seed", 's', OPTION_COUNT, &a->seed, "N", "of the chances (42)", 0, 0},
+        LLAVA_MODEL_ROWS(&a->llava),
+        LLAVA_LANGUAGE_ROWS(&a->llava),
+        SAMPLING_ROWS(&a->sampling, "512"),
         {"prompt-ids", 0, OPTION_STRING, &a->prompt_ids, "IDS",
          "the prompt as token ids, image token included, instead of a question", 0, 0},
         {"chat", 0, OPTION_FLAG, &a->chat, "",
-         "questions from stdin, one a line, until an empty one", 0, 0},
+         "questions from stdin, one per line, until an empty line", 0, 0},
         {"max-context", 0, OPTION_COUNT, &a->max_context, "N",
-         "most tokens of prompt and answers together (the model's)", 1, 1u << 24},
+         "at most N tokens of prompt and answers together (the model's)", 1, 1u << 24},
         {"ignore-eos", 0, OPTION_FLAG, &a->ignore_eos, "",
-         "go on until --max-new-tokens, for measuring", 0, 0},
-        {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document a line for each answer", 0, 0},
-        {"stats", 0, OPTION_FLAG, &a->stats, "", "say what it cost: tokens, times, memory", 0, 0},
+         "do not stop before --max-new-tokens, for measuring", 0, 0},
+        {"json", 0, OPTION_FLAG, &a->json, "", "one line of JSON for each answer", 0, 0},
+        {"stats", 0, OPTION_FLAG, &a->stats, "", "print tokens, times and memory on stderr", 0, 0},
     };
     const verb_syntax syntax = {
-        "ask", "-m LLAVA PHOTOS... QUESTION [options]",
-        "Answers a question about each photo with a LLaVA-1.5: CLIP tower, pruned visual tokens, language\n"
-        "model. The answer appears as it is written. --prune 'prumerge tokens=192 metric=col' keeps 192 of\n"
-        "the 576 visual tokens; other rules prune inside the tower. With --chat the photo and what was said\n"
-        "stay in memory. Photos that cannot be read are named, the others go on, and the exit code is 3.",
-        "  renyi ask -m llava-hf/llava-1.5-7b-hf photo.jpg 'What is on the plate?'\n"
+        "ask", "-m LLAVA IMAGES... QUESTION [options]",
+        "Answers a question about each image with a LLaVA-1.5 model: CLIP tower, pruned visual tokens,\n"
+        "language model. The answer is printed while it is generated. --prune 'prumerge tokens=192 metric=col'\n"
+        "keeps 192 of the 576 visual tokens; other rules prune inside the tower. With --chat image, questions\n"
+        "and answers stay in the context. Images that cannot be read are reported, and the exit code is 3.",
+        "  renyi ask -m llava-hf/llava-1.5-7b-hf image.jpg 'What is on the plate?'\n"
         "  renyi ask -m llava --prune 'vispruner tokens=128' --stats *.jpg 'Is there a dog?'\n"
-        "  renyi ask -m llava --chat photo.jpg\n"
-        "  renyi ask -m llava --prompt-ids '1 3148 1001 29901 32000 13 5618 338 445 29973' --json photo.jpg\n"
-        "  renyi ask -m llava --temperature 0.7 --top-p 0.9 --seed 7 photo.jpg 'Write a poem about this.'\n",
+        "  renyi ask -m llava --chat image.jpg\n"
+        "  renyi ask -m llava --prompt-ids '1 3148 1001 29901 32000 13 5618 338 445 29973' --json image.jpg\n"
+        "  renyi ask -m llava --temperature 0.7 --top-p 0.9 --seed 7 image.jpg 'Write a poem about this.'\n",
         OPTIONS_OF(table)};
-    return options_parse(&syntax, argc, argv, words);
+    return options_parse(&syntax, argc, argv, arguments);
 }
 
 int cmd_ask(int argc, char **argv)
 {
-    ask_arguments a = {.seed = 42, .top_p = {.values = {1.0}}};
-    cli_strings words = {0};
-    const option_outcome outcome = parse(&a, argc, argv, &words);
-    const size_t n_words = words.count;
+    ask_arguments a = {.sampling = SAMPLING_DEFAULTS};
+    cli_strings arguments = {0};
+    const option_outcome outcome = parse_options(&a, argc, argv, &arguments);
+    const size_t n_words = arguments.count;
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
-    if (outcome == OPTIONS_GO && (code = check(&a, &words)) == CLI_OK) code = run(&a, &words);
-    words.count = n_words;
-    lvlm_arguments_free(&a.lvlm);
-    cli_strings_free(&words);
+    if (outcome == OPTIONS_GO && (code = check_arguments(&a, &arguments)) == CLI_OK)
+        code = run_ask(&a, &arguments);
+    arguments.count = n_words;
+    llava_arguments_free(&a.llava);
+    cli_strings_free(&arguments);
     free(a.ids);
     return code;
 }

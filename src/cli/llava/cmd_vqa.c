@@ -1,8 +1,7 @@
-/* cmd_vqa.c - renyi vqa: the command line; the work is in vqa_execute.c.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* cmd_vqa.c - renyi vqa: the command line.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/eval/eval_job.h"
-#include "cli/llava/vqa_arguments.h"
+#include "cli/llava/vqa_report.h"
 #include "cli/verbs.h"
 
 static int check_shards(vqa_arguments *a)
@@ -14,7 +13,7 @@ static int check_shards(vqa_arguments *a)
     if (a->num_chunks && a->chunk_idx >= a->num_chunks)
         return options_usage_error("vqa", "--chunk-idx counts from 0 to %llu",
                                    (unsigned long long)a->num_chunks - 1);
-    if (eval_take_shard("vqa", a->shard, &a->shard_index, &a->n_shards)) return CLI_USAGE;
+    if (eval_parse_shard("vqa", a->shard, &a->shard_index, &a->n_shards)) return CLI_USAGE;
     if (a->num_chunks) {
         a->shard_index = (uint32_t)a->chunk_idx;
         a->n_shards = (uint32_t)a->num_chunks;
@@ -22,32 +21,27 @@ static int check_shards(vqa_arguments *a)
     return CLI_OK;
 }
 
-/* Of a run that asks a model. */
+/* For a run that asks a model. */
 static int check_asking(vqa_arguments *a)
 {
-    if (!a->lvlm.model)
-        return options_usage_error("vqa", "-m LLAVA is missing (or --score ANSWERS, to score what "
-                                          "was answered before)");
-    if (!a->images && a->task != RENYI_VQA_MMBENCH && a->task != RENYI_VQA_MMBENCH_CN)
-        return options_usage_error("vqa", "--images DIR is missing: the photos of the questions");
-    if (a->resume && !a->answers)
-        return options_usage_error("vqa", "--resume needs --answers FILE, to resume from");
-    if (a->reported.given)
+    if (!a->llava.model)
         return options_usage_error("vqa",
-                                   "--reported belongs to --score, with one file of answers");
-    if (!(a->temperature.values[0] >= 0.0 && a->temperature.values[0] <= 1e6))
-        return options_usage_error("vqa", "option '--temperature': %g is not from 0 to 1e6",
-                                   a->temperature.values[0]);
-    if (!(a->top_p.values[0] > 0.0 && a->top_p.values[0] <= 1.0))
-        return options_usage_error("vqa", "option '--top-p': %g is not above 0 and at most 1",
-                                   a->top_p.values[0]);
-    if (!a->max_new_tokens) a->max_new_tokens = a->info.max_new_tokens;
+                                   "-m LLAVA is missing (or --score ANSWERS, to score earlier "
+                                   "answers)");
+    if (!a->images && a->task != RENYI_VQA_MMBENCH && a->task != RENYI_VQA_MMBENCH_CN)
+        return options_usage_error("vqa", "--images DIR is missing: the images of the questions");
+    if (a->resume && !a->answers)
+        return options_usage_error("vqa", "--resume needs --answers FILE to resume from");
+    if (a->reported.given)
+        return options_usage_error("vqa", "--reported needs --score with one file of answers");
+    if (llava_check_sampling("vqa", &a->sampling) != CLI_OK) return CLI_USAGE;
+    if (!a->sampling.max_new_tokens) a->sampling.max_new_tokens = a->info.max_new_tokens;
     return CLI_OK;
 }
 
 static int check_policies(vqa_arguments *a)
 {
-    const int code = prune_policies("vqa", &a->lvlm.prune, &a->policies);
+    const int code = prune_policies("vqa", &a->llava.prune, &a->policies);
 
     if (code != CLI_OK) return code;
     if (a->policies.count > 1 && a->submission)
@@ -58,7 +52,7 @@ static int check_policies(vqa_arguments *a)
 
 static int check_scoring(const vqa_arguments *a)
 {
-    if (a->lvlm.model || a->answers || a->resume || a->lvlm.prune.policies.count)
+    if (a->llava.model || a->answers || a->resume || a->llava.prune.policies.count)
         return options_usage_error("vqa", "--score reads answers; it takes no model, --answers, "
                                           "--resume or --prune");
     if ((a->submission || a->reported.given) && a->scored.count != 1)
@@ -69,15 +63,15 @@ static int check_scoring(const vqa_arguments *a)
     return CLI_OK;
 }
 
-static int check(vqa_arguments *a, const cli_strings *words)
+static int check_arguments(vqa_arguments *a, const cli_strings *arguments)
 {
     renyi_error err = {0};
 
-    if (words->count)
-        return options_usage_error("vqa", "unexpected '%s' (questions are given with --questions)",
-                                   words->items[0]);
-    if (!a->task_word) return options_usage_error("vqa", "--task NAME is missing");
-    if (renyi_vqa_find_task(a->task_word, &a->task, &err) != RENYI_OK)
+    if (arguments->count)
+        return options_usage_error("vqa", "unexpected '%s' (give questions with --questions)",
+                                   arguments->items[0]);
+    if (!a->task_name) return options_usage_error("vqa", "--task NAME is missing");
+    if (renyi_vqa_find_task(a->task_name, &a->task, &err) != RENYI_OK)
         return options_usage_error("vqa", "option '--task': %s", err.message);
     renyi_vqa_get_task(a->task, &a->info);
     if (!a->questions)
@@ -93,10 +87,10 @@ static int check(vqa_arguments *a, const cli_strings *words)
     return asking == CLI_OK ? check_policies(a) : asking;
 }
 
-static option_outcome parse(vqa_arguments *a, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(vqa_arguments *a, int argc, char **argv, cli_strings *arguments)
 {
     const option table[] = {
-        {"task", 0, OPTION_STRING, &a->task_word, "NAME",
+        {"task", 0, OPTION_STRING, &a->task_name, "NAME",
          "pope, gqa, vqav2, vizwiz, textvqa, sqa, mme, mmbench, mmbench-cn, mmvet", 0, 0},
         {"questions", 0, OPTION_STRING, &a->questions, "FILE", "LLaVA's file of its questions", 0,
          0},
@@ -104,65 +98,61 @@ static option_outcome parse(vqa_arguments *a, int argc, char **argv, cli_strings
         {"annotations", 0, OPTION_STRING, &a->annotations, "PATH",
          "the benchmark's own right answers, a file or a folder", 0, 0},
         {"score", 0, OPTION_STRINGS, &a->scored, "ANSWERS",
-         "score a file of answers, or a folder of its parts; again: compare", 0, 0},
+         "score a file of answers, or a folder of its parts; several are compared", 0, 0},
         {"reported", 0, OPTION_REAL, &a->reported, "X",
-         "with --score: the figure that the server gave, for the JSON", 0, 0},
+         "with --score: the score that the server gave, for the JSON", 0, 0},
         {"submission", 0, OPTION_STRING, &a->submission, "FILE",
-         "write what the benchmark's server or grader takes", 0, 0},
+         "write the file for the benchmark's server or grader", 0, 0},
         {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document on stdout", 0, 0},
         {"", 0, OPTION_HEADING, NULL, "", "Asking a model", 0, 0},
-        LVLM_MODEL_ROWS(&a->lvlm),
-        LVLM_LANGUAGE_ROWS(&a->lvlm),
-        {"images", 0, OPTION_STRING, &a->images, "DIR", "folder of the photos", 0, 0},
+        LLAVA_MODEL_ROWS(&a->llava),
+        LLAVA_LANGUAGE_ROWS(&a->llava),
+        {"images", 0, OPTION_STRING, &a->images, "DIR", "folder of the images", 0, 0},
         {"image-folder", 0, OPTION_STRING, &a->images, "DIR", "the same", 0, 0},
         {"answers", 0, OPTION_STRING, &a->answers, "FILE",
-         "write answers as they come; of several policies a folder", 0, 0},
+         "write answers as they come; with several policies a folder", 0, 0},
         {"answers-file", 0, OPTION_STRING, &a->answers, "FILE", "the same", 0, 0},
-        {"resume", 0, OPTION_FLAG, &a->resume, "", "ask only what --answers FILE lacks", 0, 0},
-        {"max-new-tokens", 0, OPTION_COUNT, &a->max_new_tokens, "N",
-         "of an answer, at most (128; sqa, mmbench, mmvet 1024)", 1, 1 << 20},
-        {"temperature", 0, OPTION_REAL, &a->temperature, "T", "0 = the likeliest token (0)", 0, 0},
-        {"top-p", 0, OPTION_REAL, &a->top_p, "P", "with a temperature: of the likeliest (1)", 0, 0},
-        {"seed", 's', OPTION_COUNT, &a->seed, "N", "of the temperature's dice (42)", 0, 0},
+        {"resume", 0, OPTION_FLAG, &a->resume, "", "ask only what is not in --answers FILE", 0, 0},
+        SAMPLING_ROWS(&a->sampling, "128; sqa, mmbench, mmvet 1024"),
         {"log-freq", 0, OPTION_COUNT, &a->log_freq, "N",
          "without a terminal, a line every N questions (100)", 1, 0},
         {"", 0, OPTION_HEADING, NULL, "", "Some of the questions", 0, 0},
         {"limit", 0, OPTION_COUNT, &a->limit, "N", "the first N", 1, 0},
         {"shard", 0, OPTION_STRING, &a->shard, "I/N", "part I of N, every N-th: 1/4, 2/4, ...", 0,
          0},
-        {"num-chunks", 0, OPTION_COUNT, &a->num_chunks, "N", "LLaVA's parts of neighbours", 1,
-         1000000},
+        {"num-chunks", 0, OPTION_COUNT, &a->num_chunks, "N",
+         "LLaVA's parts: N runs of neighbouring questions", 1, 1000000},
         {"chunk-idx", 0, OPTION_COUNT, &a->chunk_idx, "I", "which of them, from 0", 0, 0},
     };
     const verb_syntax syntax = {
         "vqa",
         "--task NAME --questions FILE {--score ANSWERS... | -m LLAVA --images DIR} [options]",
-        "Benchmarks of questions about photos, with the question and answer files of LLaVA's own scripts.\n"
-        "Answers are scored here where the benchmark allows it: the figure with its 95 % interval, its\n"
-        "categories, and every two runs compared question by question. Where a server or another model\n"
-        "scores, --submission writes what it takes. Questions that cannot be read and photos that are missing\n"
-        "are named and skipped, and the exit code is 3.",
+        "Benchmarks of questions about images, with the question and answer files of LLaVA's own scripts.\n"
+        "Answers are scored here if the benchmark allows it: the score with its 95 % interval, its categories,\n"
+        "and every two runs compared question by question. If a server or another model scores, --submission\n"
+        "writes the file for it. Questions that cannot be read and missing images are reported and skipped,\n"
+        "and the exit code is 3.",
         "  renyi vqa --task pope --questions coco --score answers.jsonl\n"
         "  renyi vqa --task gqa --questions gqa.jsonl --annotations testdev_balanced_questions.json --score a --score b\n"
         "  renyi vqa --task mmbench --questions mmbench_dev.tsv --score answers.jsonl --submission upload.xlsx\n"
         "  renyi vqa --task mmvet --questions llava-mm-vet.jsonl --images mm-vet/images -m llava-1.5-7b-hf \\\n"
         "      --prune 'prumerge tokens=192 metric=col' --answers col192.jsonl --resume --submission col192.json\n",
         OPTIONS_OF(table)};
-    return options_parse(&syntax, argc, argv, words);
+    return options_parse(&syntax, argc, argv, arguments);
 }
 
 int cmd_vqa(int argc, char **argv)
 {
-    vqa_arguments a = {
-        .chunk_idx = VQA_NO_CHUNK, .seed = 42, .log_freq = 100, .top_p = {.values = {1}}};
-    cli_strings words = {0};
-    const option_outcome outcome = parse(&a, argc, argv, &words);
+    vqa_arguments a = {.chunk_idx = VQA_NO_CHUNK, .log_freq = 100, .sampling = SAMPLING_DEFAULTS};
+    cli_strings arguments = {0};
+    const option_outcome outcome = parse_options(&a, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
-    if (outcome == OPTIONS_GO && (code = check(&a, &words)) == CLI_OK) code = vqa_execute(&a);
-    lvlm_arguments_free(&a.lvlm);
+    if (outcome == OPTIONS_GO && (code = check_arguments(&a, &arguments)) == CLI_OK)
+        code = vqa_execute(&a);
+    llava_arguments_free(&a.llava);
     cli_strings_free(&a.policies);
     cli_strings_free(&a.scored);
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

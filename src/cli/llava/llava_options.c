@@ -1,6 +1,5 @@
-/* llava_options.c - see llava_options.h.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* llava_options.c - what verbs with a LLaVA model share: options, opening it, reading images.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/llava/llava_options.h"
 
 #include "cli/kit/files.h"
@@ -8,13 +7,26 @@
 
 #include <stdlib.h>
 
-int lvlm_arguments_check(const char *verb, lvlm_arguments *a)
+int llava_check_arguments(const char *verb, llava_arguments *a)
 {
     if (!a->model) return options_usage_error(verb, "-m LLAVA is missing");
     return prune_policy(verb, &a->prune, &a->policy);
 }
 
-void lvlm_arguments_free(lvlm_arguments *a)
+int llava_check_sampling(const char *verb, const sampling_arguments *s)
+{
+    const double temperature = s->temperature.values[0], top_p = s->top_p.values[0];
+
+    if (!(temperature >= 0.0 && temperature <= 1e6))
+        return options_usage_error(verb, "option '--temperature': %g is not from 0 to 1e6",
+                                   temperature);
+    if (!(top_p > 0.0 && top_p <= 1.0))
+        return options_usage_error(verb, "option '--top-p': %g is not above 0 and at most 1",
+                                   top_p);
+    return CLI_OK;
+}
+
+void llava_arguments_free(llava_arguments *a)
 {
     prune_options_free(&a->prune);
     free(a->policy);
@@ -22,7 +34,7 @@ void lvlm_arguments_free(lvlm_arguments *a)
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-/* Weights come in parts, each counted from nothing. */
+/* Weights are loaded in parts; each part counts from 0. */
 typedef struct loading {
     progress_bar bar;
     uint64_t last;
@@ -41,12 +53,7 @@ static int on_loading(void *user, uint64_t done, uint64_t total)
     return 0;
 }
 
-static void report(const renyi_error *err)
-{
-    cli_error("%s", err->message[0] ? err->message : renyi_status_name(err->code));
-}
-
-renyi_lvlm *lvlm_open_reported(const lvlm_arguments *a)
+renyi_lvlm *llava_open_reported(const llava_arguments *a)
 {
     loading l = {0};
     const renyi_lvlm_options opt = {.struct_size = sizeof opt,
@@ -64,12 +71,12 @@ renyi_lvlm *lvlm_open_reported(const lvlm_arguments *a)
     if (!path) return NULL;
     const renyi_status st = renyi_lvlm_open(&m, path, &opt, &err);
     if (l.is_on) progress_end(&l.bar);
-    if (st != RENYI_OK) report(&err);
+    if (st != RENYI_OK) cli_fail(&err);
     free(path);
     return st == RENYI_OK ? m : NULL;
 }
 
-renyi_visual *visual_open_reported(const lvlm_arguments *a)
+renyi_visual *visual_open_reported(const llava_arguments *a)
 {
     loading l = {0};
     const renyi_options opt = {.struct_size = sizeof opt,
@@ -84,26 +91,38 @@ renyi_visual *visual_open_reported(const lvlm_arguments *a)
     if (!path) return NULL;
     const renyi_status st = renyi_visual_open(&v, path, a->tower, &opt, &err);
     if (l.is_on) progress_end(&l.bar);
-    if (st != RENYI_OK) report(&err);
+    if (st != RENYI_OK) cli_fail(&err);
     free(path);
     return st == RENYI_OK ? v : NULL;
 }
 
-/* ---- photos -------------------------------------------------------------------------------- */
+/* ---- images -------------------------------------------------------------------------------- */
 
-int lvlm_read_photo(const char *path, unsigned char **bytes, size_t *size, char **why)
-{
-    static const size_t max_bytes = 256u << 20; /* the library's own default limit */
-    file_bytes file;
-
-    if (read_file(path, max_bytes, &file, why)) return -1;
-    *bytes = file.data;
-    *size = file.size;
-    return 0;
-}
-
-int lvlm_is_photo_error(renyi_status status)
+/* The image is at fault, so others may do better. */
+static int is_image_error(renyi_status status)
 {
     return status == RENYI_ERR_IO || status == RENYI_ERR_FORMAT || status == RENYI_ERR_LIMIT ||
            status == RENYI_ERR_UNSUPPORTED;
+}
+
+int llava_take_image(image_inputs *inputs, const char *path, image_bytes_function *take, void *user)
+{
+    static const size_t max_bytes = 256u << 20; /* the library's own default limit */
+    file_bytes file = {0};
+    renyi_error err = {0};
+    renyi_status st = RENYI_ERR_IO;
+    char *why = NULL;
+
+    if (read_file(path, max_bytes, &file, &why) == 0) {
+        st = take(user, file.data, file.size, &err);
+        if (st != RENYI_OK) why = cli_copy(cli_reason(&err));
+    }
+    free(file.data);
+    if (st != RENYI_OK && is_image_error(st))
+        image_inputs_fail(inputs, path, why);
+    else if (st != RENYI_OK)
+        cli_error("%s: %s", path, why);
+    free(why);
+    if (st == RENYI_OK) return 0;
+    return is_image_error(st) ? 1 : -1;
 }

@@ -1,10 +1,8 @@
-/* vqa_execute.c - renyi vqa: opens the questions, asks a model or reads answers, has them scored.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* vqa_execute.c - renyi vqa: opens the questions, asks a model or reads answers, and scores them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/eval/eval_job.h"
 #include "cli/kit/cli_ranks.h"
 #include "cli/kit/progress.h"
-#include "cli/llava/vqa_model.h"
 #include "cli/llava/vqa_report.h"
 
 #include <dirent.h>
@@ -13,18 +11,170 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct job {
+/* Weights, and conversations with one policy. */
+typedef struct vqa_model {
+    const vqa_arguments *a;
+    renyi_lvlm *weights;
+    renyi_conversation *conversation; /* about images */
+    renyi_conversation *blind;        /* for questions without one; NULL until there is one */
+    int is_shown;                     /* conversation has the image of the question before */
+    char *name;                       /* model_id; owned */
+    char *condition;                  /* what answers depend on besides model and policy; owned */
+    const char *policy;               /* in full; the conversation's */
+} vqa_model;
+
+/* ---- the model
+ * ----------------------------------------------------------------------------------- */
+
+static int on_prefill(void *user, uint64_t done, uint64_t total)
+{
+    (void)user, (void)done, (void)total;
+    return was_interrupted();
+}
+
+static int on_answer(void *user, const char *text, size_t size)
+{
+    (void)user, (void)text, (void)size;
+    return was_interrupted();
+}
+
+static renyi_status open_conversation(const vqa_model *m, renyi_conversation **out,
+                                      const char *policy, renyi_error *err)
+{
+    const renyi_conversation_options o = {.struct_size = sizeof o,
+                                          .n_threads = ranks_threads(m->a->llava.threads),
+                                          .policy = policy,
+                                          .progress = on_prefill};
+    return renyi_conversation_new(out, m->weights, &o, err);
+}
+
+/* Adds the image's name to an error message without it. */
+static renyi_status name_image(const renyi_vqa_request *request, renyi_status st, renyi_error *err)
+{
+    char message[sizeof err->message];
+
+    if (st == RENYI_OK || strstr(err->message, request->name)) return st;
+    snprintf(message, sizeof message, "%s", err->message);
+    snprintf(err->message, sizeof err->message, "%.200s: %.280s", request->name, message);
+    return st;
+}
+
+/* The conversation for a question: it has the image and no text yet. */
+static renyi_status begin_question(vqa_model *m, const renyi_vqa_request *request,
+                                   renyi_conversation **out, renyi_error *err)
+{
+    renyi_status st = RENYI_OK;
+
+    if (!request->bytes) {
+        m->is_shown = 0;
+        if (!m->blind) st = open_conversation(m, &m->blind, "none", err);
+        *out = m->blind;
+    } else {
+        *out = m->conversation;
+        if (!request->is_same_photo || !m->is_shown) {
+            st = name_image(
+                request,
+                renyi_conversation_show_bytes(m->conversation, request->bytes, request->size, err),
+                err);
+            m->is_shown = st == RENYI_OK;
+        }
+    }
+    if (st == RENYI_OK) renyi_conversation_restart(*out);
+    return st;
+}
+
+/* For renyi_vqa_run_options; `user` is the vqa_model. */
+static renyi_status ask_model(void *user, const renyi_vqa_request *request, renyi_vqa_reply *reply,
+                              renyi_error *err)
+{
+    vqa_model *m = user;
+    const vqa_arguments *a = m->a;
+    const renyi_answer_options o = {.struct_size = sizeof o,
+                                    .max_new_tokens = (uint32_t)a->sampling.max_new_tokens,
+                                    .temperature = a->sampling.temperature.values[0],
+                                    .top_p = a->sampling.top_p.values[0],
+                                    .seed = a->sampling.seed,
+                                    .on_text = on_answer};
+    const double start = cli_now_ms();
+    renyi_conversation *conversation;
+    renyi_answer answer;
+
+    renyi_status st = begin_question(m, request, &conversation, err);
+    if (st == RENYI_OK)
+        st = renyi_conversation_ask(conversation, request->question->text, &o, &answer, err);
+    if (st != RENYI_OK) return st;
+    if (answer.end == RENYI_ANSWER_STOPPED) { /* a part of an answer does not count */
+        snprintf(err->message, sizeof err->message, "interrupted");
+        return err->code = RENYI_ERR_ABORTED;
+    }
+    *reply = (renyi_vqa_reply){.text = answer.text,
+                               .n_visual = answer.n_visual,
+                               .n_tokens = answer.n_ids,
+                               .ms = cli_now_ms() - start};
+    return RENYI_OK;
+}
+
+/* Returns an exit code; close_model either way. */
+static int open_model(vqa_model *m, const vqa_arguments *a)
+{
+    renyi_lm_info lm;
+    renyi_visual_info visual;
+
+    *m = (vqa_model){.a = a};
+    m->weights = llava_open_reported(&a->llava);
+    if (!m->weights) return CLI_FAILED;
+    if (!renyi_lvlm_tokenizer(m->weights)) {
+        cli_error("%s: has no tokenizer.model or tokenizer.json; give --tokenizer PATH",
+                  a->llava.model);
+        return CLI_FAILED;
+    }
+    renyi_lm_get_info(renyi_lvlm_lm(m->weights), &lm);
+    renyi_visual_get_info(renyi_lvlm_visual(m->weights), &visual);
+    m->name = model_path_title(a->llava.model);
+    m->condition = cli_format("%s %s tokens %llu temperature %g top-p %g seed %llu",
+                              renyi_dtype_name(lm.dtype), renyi_dtype_name(visual.dtype),
+                              (unsigned long long)a->sampling.max_new_tokens,
+                              a->sampling.temperature.values[0], a->sampling.top_p.values[0],
+                              (unsigned long long)a->sampling.seed);
+    return CLI_OK;
+}
+
+/* The policy of the questions from now on. Returns an exit code. */
+static int choose_policy(vqa_model *m, const char *policy)
+{
+    renyi_error err = {0};
+
+    renyi_conversation_free(m->conversation);
+    m->conversation = NULL;
+    m->is_shown = 0;
+    if (open_conversation(m, &m->conversation, policy, &err) != RENYI_OK)
+        return prune_error("vqa", policy, &err);
+    m->policy = renyi_conversation_policy(m->conversation);
+    return CLI_OK;
+}
+
+static void close_model(vqa_model *m)
+{
+    renyi_conversation_free(m->conversation);
+    renyi_conversation_free(m->blind);
+    renyi_lvlm_free(m->weights);
+    free(m->name);
+    free(m->condition);
+    *m = (vqa_model){0};
+}
+
+typedef struct vqa_job {
     const vqa_arguments *a;
     renyi_vqa *questions;
     vqa_report report;
-    work_progress progress; /* what failed is remembered in it */
-    uint64_t next_line;     /* questions, for notes where there is no bar */
+    work_progress progress; /* also lists what failed */
+    uint64_t next_line;     /* questions, for notes without a bar */
     cli_strings failed;     /* "question: why" */
-} job;
+} vqa_job;
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-static int open_questions(job *j)
+static int open_questions(vqa_job *j)
 {
     const vqa_arguments *a = j->a;
     const renyi_vqa_options o = {.struct_size = sizeof o,
@@ -44,7 +194,7 @@ static int open_questions(job *j)
         cli_error("%s", fault);
         cli_strings_add(&j->failed, cli_copy(fault));
     }
-    cli_note("%llu question%s of %s%s; the right answers of %llu are known",
+    cli_note("%llu question%s of %s%s; %llu have known answers",
              (unsigned long long)found->n_questions, found->n_questions == 1 ? "" : "s",
              a->info.title, found->n_questions < found->n_found ? ", a part" : "",
              (unsigned long long)found->n_known);
@@ -55,8 +205,8 @@ static int open_questions(job *j)
 
 /* ---- runs ---------------------------------------------------------------------------------- */
 
-/* Takes answers and title. */
-static void add_run(job *j, renyi_vqa_answers *answers, char *title)
+/* Takes ownership of answers and title. */
+static void add_run(vqa_job *j, renyi_vqa_answers *answers, char *title)
 {
     vqa_report *r = &j->report;
 
@@ -69,7 +219,7 @@ static void add_run(job *j, renyi_vqa_answers *answers, char *title)
     renyi_vqa_get_score(answers, &s->score);
 }
 
-static int read_runs(job *j)
+static int read_runs(vqa_job *j)
 {
     for (size_t i = 0; i < j->a->scored.count; i++) {
         const char *path = j->a->scored.items[i];
@@ -80,7 +230,7 @@ static int read_runs(job *j)
         add_run(j, answers, cli_copy(path));
         const vqa_scored *s = &j->report.runs[i];
         if (s->info.n_foreign)
-            cli_warn("%s: %llu answer%s to none of these questions", path,
+            cli_warn("%s: %llu answer%s to other questions", path,
                      (unsigned long long)s->info.n_foreign,
                      s->info.n_foreign == 1 ? " is" : "s are");
         if (!s->info.n_answered) {
@@ -91,7 +241,7 @@ static int read_runs(job *j)
     return CLI_OK;
 }
 
-/* FILE, or of several policies FOLDER/policy.jsonl; owned, NULL = none. */
+/* FILE, or with several policies FOLDER/policy.jsonl; owned, NULL = none. */
 static char *answers_path(const vqa_arguments *a, size_t policy)
 {
     if (!a->answers || a->policies.count < 2) return a->answers ? cli_copy(a->answers) : NULL;
@@ -106,7 +256,7 @@ static char *answers_path(const vqa_arguments *a, size_t policy)
 
 static int on_progress(void *user, uint64_t done, uint64_t total)
 {
-    job *j = user;
+    vqa_job *j = user;
     const int is_stopped = work_on_progress(&j->progress, done, total);
 
     if (!j->progress.bar.is_on && done >= j->next_line) {
@@ -118,10 +268,10 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
 
 static void on_failure(void *user, const char *question, const char *message)
 {
-    work_on_failure(&((job *)user)->progress, question, message);
+    work_on_failure(&((vqa_job *)user)->progress, question, message);
 }
 
-static int ask_policy(job *j, vqa_model *m, size_t policy)
+static int ask_policy(vqa_job *j, vqa_model *m, size_t policy)
 {
     const vqa_arguments *a = j->a;
     char *path = answers_path(a, policy);
@@ -133,7 +283,7 @@ static int ask_policy(job *j, vqa_model *m, size_t policy)
                                      .policy = m->policy,
                                      .condition = m->condition,
                                      .ranks = ranks_get(),
-                                     .ask = vqa_model_ask,
+                                     .ask = ask_model,
                                      .ask_user = m,
                                      .user = j,
                                      .on_failure = on_failure,
@@ -154,7 +304,7 @@ static int ask_policy(job *j, vqa_model *m, size_t policy)
     return j->report.is_interrupted ? CLI_FAILED : eval_error("vqa", &err);
 }
 
-/* Else every question would be named. 0 after reporting. */
+/* Without the folder every question would be reported. 0 after reporting. */
 static int has_images(const vqa_arguments *a)
 {
     DIR *folder = a->images ? opendir(a->images) : NULL;
@@ -164,18 +314,18 @@ static int has_images(const vqa_arguments *a)
     return !a->images || folder;
 }
 
-static int ask_all(job *j)
+static int ask_all(vqa_job *j)
 {
     vqa_model m;
     if (!has_images(j->a)) return CLI_FAILED;
-    int code = vqa_model_open(&m, j->a);
+    int code = open_model(&m, j->a);
 
     catch_interrupt();
     for (size_t i = 0; code == CLI_OK && i < j->a->policies.count; i++) {
-        code = vqa_model_choose(&m, j->a->policies.items[i]);
+        code = choose_policy(&m, j->a->policies.items[i]);
         if (code == CLI_OK) code = ask_policy(j, &m, i);
     }
-    vqa_model_close(&m);
+    close_model(&m);
     for (size_t i = 0; i < j->progress.failed.count; i++)
         cli_strings_add(&j->failed, cli_format("%s: %s", j->progress.failed.items[i],
                                                j->progress.reasons.items[i]));
@@ -184,7 +334,7 @@ static int ask_all(job *j)
 
 /* ---- the verb ------------------------------------------------------------------------------ */
 
-static int write_submission(const job *j)
+static int write_submission(const vqa_job *j)
 {
     renyi_error err = {0};
 
@@ -203,7 +353,7 @@ static uint64_t n_answered(const vqa_report *r)
     return n;
 }
 
-static void job_free(job *j)
+static void free_job(vqa_job *j)
 {
     for (size_t i = 0; i < j->report.count; i++) {
         renyi_vqa_answers_free(j->report.runs[i].answers);
@@ -217,12 +367,12 @@ static void job_free(job *j)
 
 int vqa_execute(const vqa_arguments *a)
 {
-    job j = {.a = a, .report = {.a = a}, .progress = {.title = "vqa"}};
+    vqa_job j = {.a = a, .report = {.a = a}, .progress = {.title = "vqa"}};
     int code = open_questions(&j);
 
     if (code == CLI_OK) {
         code = a->scored.count ? read_runs(&j) : ask_all(&j);
-        if (code == CLI_OK || j.report.count) ranks_settle(); /* all ranks know how that went */
+        if (code == CLI_OK || j.report.count) ranks_settle(); /* all ranks know the result */
     }
     j.report.questions = j.questions;
     j.report.failed = &j.failed;
@@ -234,6 +384,6 @@ int vqa_execute(const vqa_arguments *a)
     }
     if (code == CLI_OK) code = write_submission(&j);
     if (code == CLI_OK && j.failed.count) code = n_answered(&j.report) ? CLI_PARTIAL : CLI_FAILED;
-    job_free(&j);
+    free_job(&j);
     return code;
 }

@@ -1,10 +1,34 @@
-/* vqa_report.h - what renyi vqa prints.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* vqa_report.h - renyi vqa: its options, and what is reported of scored runs.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_VQA_REPORT_H
 #define RENYI_VQA_REPORT_H
 
-#include "cli/llava/vqa_arguments.h"
+#include "cli/llava/llava_options.h"
+
+#include "renyi/vqa.h"
+
+#define VQA_NO_CHUNK UINT64_MAX
+
+typedef struct vqa_arguments {
+    llava_arguments llava; /* its policy is not used: there may be several */
+    sampling_arguments sampling;
+    const char *task_name, *questions, *annotations, *images;
+    const char *answers, *submission, *shard;
+    cli_strings scored;   /* --score: files of answers; no model is asked then */
+    cli_strings policies; /* that the pruning options mean, as typed */
+    uint64_t limit, num_chunks, chunk_idx, log_freq;
+    option_reals reported;
+    int json, resume;
+    /* what the options mean */
+    renyi_vqa_task task;
+    renyi_vqa_task_info info;
+    uint32_t shard_index, n_shards;
+} vqa_arguments;
+
+/* Asks or reads, scores, reports (vqa_execute.c). Returns an exit code. */
+int vqa_execute(const vqa_arguments *a);
+
+/* ---- the report (vqa_report.c) ------------------------------------------------------------- */
 
 /* A run that was scored. */
 typedef struct vqa_scored {
@@ -12,7 +36,7 @@ typedef struct vqa_scored {
     renyi_vqa_answers *answers;
     renyi_vqa_answers_info info;
     renyi_vqa_score score;
-    double reported; /* by a server; NaN = not said */
+    double reported; /* by a server; NaN = not given */
 } vqa_scored;
 
 typedef struct vqa_report {

@@ -1,10 +1,10 @@
-/* cmd_paper.c - renyi paper: the tables of the paper, printed and recomputed.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* cmd_paper.c - renyi paper: the paper's tables, printed and recomputed.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/eval/eval_report.h"
+#include "cli/kit/cli_ranks.h"
 #include "cli/kit/output.h"
-#include "cli/paper/paper_panel.h"
+#include "cli/paper/paper_given.h"
 #include "cli/paper/paper_report.h"
-#include "cli/paper/paper_survey.h"
 #include "cli/shared/models.h"
 #include "cli/verbs.h"
 
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1 = it is one of the tables over data sets. */
 static int is_survey(uint32_t number)
 {
     for (size_t i = 0; i < renyi_survey_count(); i++) {
@@ -23,18 +22,18 @@ static int is_survey(uint32_t number)
     return 0;
 }
 
-/* "9" or "1,2,9" into the lists of numbers; -1 after reporting. */
-static int take_tables(paper_arguments *a, const char *word)
+/* Adds the numbers of "9" or "1,2,9" to the lists; -1 after reporting. */
+static int take_tables(paper_arguments *a, const char *text)
 {
     renyi_error err = {0};
     size_t place;
     char *end;
 
-    for (const char *at = word;; at = end + 1) {
+    for (const char *at = text;; at = end + 1) {
         const unsigned long number = strtoul(at, &end, 10);
         if (at[0] < '0' || at[0] > '9' || (*end && *end != ',') || number > 999) {
             options_usage_error("paper", "option '--table': '%s' is not the number of a table",
-                                word);
+                                text);
             return -1;
         }
         const int over_data = is_survey((uint32_t)number);
@@ -58,38 +57,39 @@ static int take_tables(paper_arguments *a, const char *word)
     }
 }
 
-static int check(paper_arguments *a, const cli_strings *words)
+static int check_arguments(paper_arguments *a, const cli_strings *arguments)
 {
-    if (words->count)
-        return options_usage_error("paper", "unexpected '%s' (photos are given with --data-dir)",
-                                   words->items[0]);
-    for (size_t i = 0; i < a->table_words.count; i++)
-        if (take_tables(a, a->table_words.items[i])) return CLI_USAGE;
+    if (arguments->count)
+        return options_usage_error("paper", "unexpected '%s' (give images with --data-dir)",
+                                   arguments->items[0]);
+    for (size_t i = 0; i < a->table_lists.count; i++)
+        if (take_tables(a, a->table_lists.items[i])) return CLI_USAGE;
     if (a->run.json && a->markdown)
         return options_usage_error("paper", "--json and --markdown exclude each other");
     if (a->n_surveys + a->n_panels && !a->n_tables && (a->models.count || a->run.data))
         return options_usage_error("paper",
-                                   "Tables 4 and 5 are run by renyi zeroshot --json, 6 and "
-                                   "12 by renyi vqa --json; give what they wrote with "
+                                   "tables 4 and 5 are run by renyi zeroshot --json, 6 and "
+                                   "12 by renyi vqa --json; give their output with "
                                    "--results FILE");
     if (!a->run.data && a->run.log_samples)
         return options_usage_error("paper", "--log-samples needs --data-dir DIR");
-    if (eval_arguments_check("paper", &a->run)) return CLI_USAGE;
+    if (eval_check_arguments("paper", &a->run)) return CLI_USAGE;
     return CLI_OK;
 }
 
-static option_outcome parse(paper_arguments *a, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(paper_arguments *a, int argc, char **argv,
+                                    cli_strings *arguments)
 {
     const option table[] = {
-        {"table", 0, OPTION_STRINGS, &a->table_words, "N", "this table; may be given again (all)",
-         0, 0},
+        {"table", 0, OPTION_STRINGS, &a->table_lists, "N", "this table; may be repeated (all)", 0,
+         0},
         {"model", 'm', OPTION_STRINGS, &a->models, "MODEL",
-         "file, directory, or Hugging Face name in the cache; may be given again", 0, 0},
+         "file, directory, or Hugging Face name in the cache; may be repeated", 0, 0},
         DATA_OPTION_ROWS(&a->run),
         {"results", 0, OPTION_STRINGS, &a->results, "FILE",
-         "what renyi zeroshot or vqa --json wrote, for 4, 5, 6, 12; may be given again", 0, 0},
+         "output of renyi zeroshot or vqa --json, for 4, 5, 6, 12; may be repeated", 0, 0},
         {"no-mosaic", 0, OPTION_FLAG, &a->no_mosaic, "", "only the columns of the paper", 0, 0},
-        {"json", 0, OPTION_FLAG, &a->run.json, "", "one JSON document on stdout", 0, 0},
+        JSON_OPTION_ROW(&a->run),
         {"markdown", 0, OPTION_FLAG, &a->markdown, "", "tables in Markdown", 0, 0},
         {"csv", 0, OPTION_STRING, &a->run.results_file, "FILE", "also write every cell to FILE", 0,
          0},
@@ -98,14 +98,14 @@ static option_outcome parse(paper_arguments *a, int argc, char **argv, cli_strin
     };
     const verb_syntax syntax = {
         "paper", "[--table N]... [-m MODEL]... [--data-dir DIR] [options]",
-        "The paper's tables of ViT and DeiT (1, 2, 3, 7, 8, 9, 10, 11, 14, 15) with its figures beside what this\n"
-        "machine computes: GFLOPs of every row from the token counts, and with photos the accuracies, with\n"
-        "their 95 % interval and paired tests, of the models that are given or, without -m, of those of the\n"
-        "paper's that are in the Hugging Face cache. For another model the same tables are made beside the\n"
-        "paper's. What could not be run is marked. All policies share one decoding of each photo.\n"
-        "Tables 4 and 5, CLIP and TCA on fifteen data sets: GFLOPs, and accuracies from the --results that\n"
-        "renyi zeroshot has written, a data set at a time. Tables 6 and 12, LLaVA on ten benchmarks: scores\n"
-        "from the --results that renyi vqa has written.",
+        "Prints the paper's tables of ViT and DeiT (1, 2, 3, 7, 8, 9, 10, 11, 14, 15) with its figures beside\n"
+        "those of this machine: GFLOPs of every row from the token counts, and with images the accuracies,\n"
+        "with 95 % intervals and paired tests, of the models given with -m or, without -m, of the paper's\n"
+        "models in the Hugging Face cache. For other models the same tables are made beside the paper's.\n"
+        "What could not be run is marked. Each image is decoded once for all policies.\n"
+        "Tables 4 and 5, CLIP and TCA on fifteen data sets: GFLOPs, and accuracies from --results files of\n"
+        "renyi zeroshot, one per data set. Tables 6 and 12, LLaVA on ten benchmarks: scores from --results\n"
+        "files of renyi vqa.",
         "  renyi paper\n"
         "  renyi paper --table 9 --table 11 --markdown\n"
         "  renyi paper --table 1,9 -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k --data-dir imagenet/val --limit 2000 --shuffle\n"
@@ -113,10 +113,10 @@ static option_outcome parse(paper_arguments *a, int argc, char **argv, cli_strin
         "  renyi paper --table 4,5 --results pets.json --results dtd.json\n"
         "  renyi paper --table 6 --results pope.json --results gqa.json\n",
         OPTIONS_OF(table)};
-    return options_parse(&syntax, argc, argv, words);
+    return options_parse(&syntax, argc, argv, arguments);
 }
 
-/* Tables whose results are given, not run. */
+/* Tables whose results are read from files. */
 typedef struct given_tables {
     paper_surveys surveys;
     paper_panels panels;
@@ -128,19 +128,11 @@ static int fail_csv(const paper_arguments *a)
     return CLI_FAILED;
 }
 
-/* Before hours of work: can the file be written? */
-static int check_csv(const paper_arguments *a)
-{
-    FILE *f = a->run.results_file ? fopen(a->run.results_file, "a") : NULL;
-
-    if (!a->run.results_file) return CLI_OK;
-    return f && fclose(f) == 0 ? CLI_OK : fail_csv(a);
-}
-
+/* Only the first rank writes. */
 static int write_csv(const paper_arguments *a, const paper_block *blocks, size_t count,
                      const given_tables *given)
 {
-    if (!a->run.results_file) return CLI_OK;
+    if (!a->run.results_file || ranks_number()) return CLI_OK;
     FILE *f = fopen(a->run.results_file, "w");
     if (!f) return fail_csv(a);
     paper_report_csv(f, blocks, count);
@@ -179,7 +171,8 @@ static int put_tables(const paper_arguments *a, const paper_subjects *list,
     return code;
 }
 
-static int report(const paper_arguments *a, const paper_subjects *list, const given_tables *given)
+static int report_tables(const paper_arguments *a, const paper_subjects *list,
+                         const given_tables *given)
 {
     const int code = put_tables(a, list, given);
 
@@ -188,7 +181,7 @@ static int report(const paper_arguments *a, const paper_subjects *list, const gi
                                          ? "the same command with --resume goes on from here"
                                          : "with --log-samples FILE a run can be resumed");
     else if (list->count && !list->n_started)
-        cli_note("Accuracies: renyi paper -m MODEL --data-dir DIR; weights: renyi pull %s",
+        cli_note("accuracies: renyi paper -m MODEL --data-dir DIR; weights: renyi pull %s",
                  "timm/vit_small_patch16_224.augreg_in21k_ft_in1k");
     return code == CLI_OK ? paper_subjects_exit_code(list) : code;
 }
@@ -204,7 +197,7 @@ static int take_results(given_tables *given, const char *file)
     return code;
 }
 
-static int make_given(given_tables *given, const paper_arguments *a)
+static int read_given(given_tables *given, const paper_arguments *a)
 {
     int code = CLI_OK;
 
@@ -218,25 +211,26 @@ static int make_given(given_tables *given, const paper_arguments *a)
 int cmd_paper(int argc, char **argv)
 {
     paper_arguments a = {.run = {.log_freq = 100}};
-    cli_strings words = {0};
+    cli_strings arguments = {0};
     paper_subjects list = {0};
     given_tables given = {0};
-    const option_outcome outcome = parse(&a, argc, argv, &words);
+    const option_outcome outcome = parse_options(&a, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
-        code = check(&a, &words);
-        if (code == CLI_OK) code = check_csv(&a);
-        if (code == CLI_OK) code = make_given(&given, &a); /* before hours of work */
+        code = check_arguments(&a, &arguments);
+        if (code == CLI_OK && eval_results_check(&a.run)) code = CLI_FAILED;
+        if (code == CLI_OK)
+            code = read_given(&given, &a); /* errors in them are reported before a long run */
         if (code == CLI_OK) code = paper_subjects_make(&list, &a);
-        if (code == CLI_OK) code = report(&a, &list, &given);
+        if (code == CLI_OK) code = report_tables(&a, &list, &given);
     }
     paper_surveys_free(&given.surveys);
     paper_panels_free(&given.panels);
     paper_subjects_free(&list);
     cli_strings_free(&a.models);
-    cli_strings_free(&a.table_words);
+    cli_strings_free(&a.table_lists);
     cli_strings_free(&a.results);
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

@@ -1,7 +1,5 @@
-/* paper_report.c - renyi paper for people: the paper's figures beside those of this machine, the
- * paired tests, and what is uncertain. Plain or Markdown.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* paper_report.c - renyi paper for people: the paper's figures beside measured ones.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/paper/paper_report.h"
 
 #include "cli/kit/output.h"
@@ -12,9 +10,34 @@
 
 enum { WIDTH = 100 };
 
+/* ---- for all kinds of tables ----------------------------------------------------------------- */
+
+void paper_put_title(uint32_t number, const char *title, int is_markdown)
+{
+    if (is_markdown)
+        printf("## Table %u: %s\n", number, title);
+    else
+        printf("%sTable %u: %s%s\n", cli_bold(stdout), number, title, cli_plain(stdout));
+}
+
+void paper_put_heading(char *line, int is_markdown)
+{
+    puts("");
+    fputs(is_markdown ? "**" : "", stdout);
+    cli_put_clean(stdout, line);
+    puts(is_markdown ? "**" : "");
+    free(line);
+}
+
+void paper_put_note(const char *mark, const char *text, int is_markdown)
+{
+    if (text) text_put_wrapped(mark, text, is_markdown ? SIZE_MAX : WIDTH);
+    if (text && is_markdown) puts(""); /* each note is a paragraph */
+}
+
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static int compare(const void *x, const void *y)
+static int compare_blocks(const void *x, const void *y)
 {
     const paper_block *a = x, *b = y;
 
@@ -38,7 +61,7 @@ paper_block *paper_blocks(const paper_subjects *list, size_t *count)
             renyi_paper_get_part(b->subject->paper, k, &b->shape);
             renyi_paper_get_table(b->shape.table, &b->table);
         }
-    if (blocks) qsort(blocks, *count, sizeof *blocks, compare);
+    if (blocks) qsort(blocks, *count, sizeof *blocks, compare_blocks);
     return blocks;
 }
 
@@ -92,7 +115,7 @@ static void put_setting(text_table *t, const paper_block *b, const renyi_paper_r
     text_table_cell(t, "%s", r->layers ? r->layers : "-");
 }
 
-/* Does the block have this column? The first row tells. */
+/* Does the block have this column? All rows have the same ones. */
 static int has_column(const paper_block *b, renyi_paper_method m)
 {
     renyi_paper_cell cell;
@@ -143,7 +166,7 @@ static void put_row(text_table *t, const paper_block *b, uint32_t row, int is_ma
     }
 }
 
-/* ---- photo by photo -------------------------------------------------------------------------- */
+/* ---- image by image -------------------------------------------------------------------------- */
 
 static void put_pair(text_table *t, const renyi_paper_pair *p)
 {
@@ -174,7 +197,7 @@ static void put_pairs(const paper_block *b, int is_markdown)
     }
     for (uint32_t row = 0; row < b->shape.n_rows; row++) {
         renyi_paper_get_row(b->shape.table, b->shape.first_row + row, &r);
-        if (!r.layers) continue; /* dense is dense */
+        if (!r.layers) continue; /* dense: nothing to compare */
         put_setting(&t, b, &r);
         n = renyi_paper_get_pairs(b->subject->paper, b->part, row, pairs);
         for (uint32_t i = 0; i < n; i++) put_pair(&t, &pairs[i]);
@@ -193,18 +216,15 @@ static void put_heading(const paper_block *b, int is_markdown)
     char *line;
 
     renyi_paper_get_row(b->shape.table, b->shape.first_row, &r);
-    if (!s->word)
+    if (!s->name)
         line = cli_format("%s: %s (renyi %s %s)", r.model, paper_state_name(s->state),
                           s->state == PAPER_NO_WEIGHTS ? "pull" : "paper -m", r.weights);
     else
         line = cli_format("%s%s%s, %llu photo%s", s->title,
                           b->shape.is_own ? " as the paper's " : " beside the paper's ", r.model,
-                          (unsigned long long)s->photos, s->photos == 1 ? "" : "s");
-    puts("");
-    fputs(is_markdown ? "**" : "", stdout);
-    cli_put_clean(stdout, line);
-    puts(is_markdown ? "**\n" : "");
-    free(line);
+                          (unsigned long long)s->n_images, s->n_images == 1 ? "" : "s");
+    paper_put_heading(line, is_markdown);
+    if (is_markdown) puts("");
 }
 
 static void put_block(const paper_block *b, int is_markdown)
@@ -220,12 +240,6 @@ static void put_block(const paper_block *b, int is_markdown)
 
 /* ---- a table -----------------------------------------------------------------------------------
  */
-
-void paper_put_note(const char *mark, const char *text, int is_markdown)
-{
-    if (text) text_put_wrapped(mark, text, is_markdown ? SIZE_MAX : WIDTH);
-    if (text && is_markdown) puts(""); /* a paragraph each */
-}
 
 static void put_notes(const paper_block *b, int is_markdown)
 {
@@ -246,19 +260,12 @@ static void put_notes(const paper_block *b, int is_markdown)
     paper_put_note("Photos: ", t->about_photos, is_markdown);
 }
 
-static void put_title(const renyi_paper_table *t, int is_markdown)
-{
-    if (is_markdown)
-        printf("## Table %u: %s\n", t->number, t->title);
-    else
-        printf("%sTable %u: %s%s\n", cli_bold(stdout), t->number, t->title, cli_plain(stdout));
-}
-
 void paper_report_text(const paper_block *blocks, size_t count, int is_markdown)
 {
     for (size_t i = 0; i < count; i++) {
         const paper_block *b = &blocks[i];
-        if (i == 0 || b[-1].shape.table != b->shape.table) put_title(&b->table, is_markdown);
+        if (i == 0 || b[-1].shape.table != b->shape.table)
+            paper_put_title(b->table.number, b->table.title, is_markdown);
         put_block(b, is_markdown);
         if (i + 1 < count && b[1].shape.table == b->shape.table) continue;
         put_notes(b, is_markdown);

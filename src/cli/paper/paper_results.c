@@ -1,6 +1,6 @@
-/* paper_results.c - renyi paper for machines: the JSON document and the CSV file.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* paper_results.c - the tables of renyi paper for programs: the JSON document and the CSV file.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/eval/eval_report.h"
 #include "cli/kit/output.h"
 #include "cli/paper/paper_report.h"
 
@@ -40,13 +40,8 @@ static json_t *pairs_json(const paper_block *b, uint32_t row)
     for (uint32_t i = 0; i < n; i++) {
         const renyi_eval_pair *p = &pairs[i].pair;
         if (!pairs[i].is_measured) continue;
-        json_array_append_new(
-            list,
-            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:b}", "a",
-                      methods[pairs[i].a], "b", methods[pairs[i].b], "both", (json_int_t)p->both,
-                      "only_a", (json_int_t)p->only_a, "only_b", (json_int_t)p->only_b, "neither",
-                      (json_int_t)p->none, "same", (json_int_t)p->same, "difference",
-                      json_number(p->difference), "p_value", p->p_value, "noise", p->is_noise));
+        json_array_append_new(list, eval_pair_json(json_string(methods[pairs[i].a]),
+                                                   json_string(methods[pairs[i].b]), p));
     }
     return list;
 }
@@ -85,10 +80,10 @@ static json_t *block_json(const paper_block *b)
         json_array_append_new(rows, row_json(b, row));
     return json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:s, s:I, s:o}", "paper_model", r.model,
                      "weights", r.weights, "is_papers_model", b->shape.is_own, "model",
-                     json_text(b->subject->word), "architecture",
+                     json_text(b->subject->name), "architecture",
                      json_text(b->subject->architecture), "dtype", json_text(b->subject->dtype),
                      "state", paper_state_name(b->subject->state), "photos",
-                     (json_int_t)b->subject->photos, "rows", rows);
+                     (json_int_t)b->subject->n_images, "rows", rows);
 }
 
 static json_t *table_json(const paper_block *blocks, size_t count)
@@ -128,7 +123,7 @@ json_t *paper_report_json(const paper_subjects *list, const paper_block *blocks,
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
-static void put_cell(FILE *f, const paper_block *b, uint32_t row, renyi_paper_method m)
+static void csv_table_cell(FILE *f, const paper_block *b, uint32_t row, renyi_paper_method m)
 {
     renyi_paper_cell c;
     renyi_paper_row r;
@@ -143,7 +138,7 @@ static void put_cell(FILE *f, const paper_block *b, uint32_t row, renyi_paper_me
     csv_real(f, 1, r.gflops);
     csv_real(f, (int)b->table.digits, c.paper);
     putc(',', f);
-    csv_cell(f, b->subject->word ? b->subject->title : "");
+    csv_cell(f, b->subject->name ? b->subject->title : "");
     putc(',', f);
     csv_cell(f, b->subject->architecture);
     fprintf(f, ",%s", paper_cell_state(b, &c));
@@ -168,5 +163,5 @@ void paper_report_csv(FILE *f, const paper_block *blocks, size_t count)
     for (size_t i = 0; i < count; i++)
         for (uint32_t row = 0; row < blocks[i].shape.n_rows; row++)
             for (int m = 0; m < RENYI_PAPER_METHODS; m++)
-                put_cell(f, &blocks[i], row, (renyi_paper_method)m);
+                csv_table_cell(f, &blocks[i], row, (renyi_paper_method)m);
 }

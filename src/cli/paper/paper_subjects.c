@@ -1,6 +1,5 @@
-/* paper_subjects.c - see paper_subjects.h.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* paper_subjects.c - the models that renyi paper makes tables for: found, opened and run.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/paper/paper_subjects.h"
 
 #include "cli/pull/hub_cache.h"
@@ -15,12 +14,12 @@ const char *paper_state_name(paper_state state)
     return names[state];
 }
 
-static paper_subject *add(paper_subjects *list, const char *word)
+static paper_subject *add_subject(paper_subjects *list, const char *name)
 {
     list->items = cli_grow(list->items, list->count + 1, sizeof *list->items);
     paper_subject *s = &list->items[list->count++];
-    *s = (paper_subject){.word = word ? cli_copy(word) : NULL, .state = PAPER_NO_WEIGHTS};
-    if (word) s->title = model_path_title(word);
+    *s = (paper_subject){.name = name ? cli_copy(name) : NULL, .state = PAPER_NO_WEIGHTS};
+    if (name) s->title = model_path_title(name);
     return s;
 }
 
@@ -53,7 +52,7 @@ static int make_plan(paper_subject *s, const renyi_model *model, const paper_arg
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-static int take(paper_subject *s, const renyi_eval *e)
+static int take_results(paper_subject *s, const renyi_eval *e)
 {
     renyi_error err = {0};
     renyi_eval_result first;
@@ -63,8 +62,8 @@ static int take(paper_subject *s, const renyi_eval *e)
     renyi_eval_get_result(e, 0, &first);
     renyi_eval_get_times(e, &times);
     s->state = PAPER_RUN;
-    s->photos = first.images;
-    s->failed = first.failed;
+    s->n_images = first.images;
+    s->n_failed = first.failed;
     s->seconds = times.seconds;
     for (size_t i = 0; i < renyi_eval_failure_count(e); i++) {
         renyi_eval_failure f;
@@ -74,21 +73,21 @@ static int take(paper_subject *s, const renyi_eval *e)
     return CLI_OK;
 }
 
-static int measure(paper_subjects *list, paper_subject *s, const renyi_model *model,
-                   const paper_arguments *a)
+static int measure_model(paper_subjects *list, paper_subject *s, const renyi_model *model,
+                         const paper_arguments *a)
 {
     eval_job job = {.verb = "paper",
                     .a = &a->run,
-                    .model_word = s->word,
+                    .model_name = s->name,
                     .model = model,
-                    /* later models write into the log that an earlier one began */
+                    /* later models append to the log that an earlier one began */
                     .resume = a->run.resume || list->n_started};
     renyi_dataset *data = NULL;
     renyi_eval *e = NULL;
     image_spec spec;
 
     job.policies = renyi_paper_policies(s->paper, &job.n_policies);
-    if (!job.n_policies) return CLI_OK; /* nothing of these tables suits the model */
+    if (!job.n_policies) return CLI_OK; /* no row of these tables fits the model */
     int code = eval_open_data("paper", &a->run, model, &data);
     job.data = data;
     if (code == CLI_OK) {
@@ -96,28 +95,26 @@ static int measure(paper_subjects *list, paper_subject *s, const renyi_model *mo
         list->n_started++;
         code = eval_job_run(&job, &e, &spec, &list->is_interrupted);
     }
-    if (code == CLI_OK) code = take(s, e);
+    if (code == CLI_OK) code = take_results(s, e);
     renyi_eval_free(e);
     renyi_dataset_free(data);
     return code;
 }
 
-/* Open a model, make its tables, run them if there are photos. */
-static int do_model(paper_subjects *list, paper_subject *s, const paper_arguments *a, int own_only)
+/* Opens a model, makes its tables and runs them if there are images. */
+static int run_model(paper_subjects *list, paper_subject *s, const paper_arguments *a, int own_only)
 {
-    const renyi_options opt = {.struct_size = sizeof opt,
-                               .cpu = cpu_from_name(a->run.cpu),
-                               .image_size = (uint32_t)a->run.image_size,
-                               .dtype = dtype_from_name(a->run.dtype)};
+    const renyi_options opt = model_options(a->run.cpu, a->run.dtype, a->run.image_size);
     renyi_model_info info;
-    renyi_model *model = model_open_reported(s->word, &opt, &info);
+    renyi_model *model = model_open_reported(s->name, &opt, &info);
 
     if (!model) return CLI_FAILED;
     s->architecture = cli_copy(info.architecture);
     s->dtype = renyi_dtype_name(info.dtype);
-    s->state = list->is_interrupted ? PAPER_NOT_RUN : PAPER_NO_PHOTOS;
+    s->state = list->is_interrupted ? PAPER_NOT_RUN : PAPER_NO_IMAGES;
     int code = make_plan(s, model, a, own_only);
-    if (code == CLI_OK && a->run.data && !list->is_interrupted) code = measure(list, s, model, a);
+    if (code == CLI_OK && a->run.data && !list->is_interrupted)
+        code = measure_model(list, s, model, a);
     renyi_model_free(model);
     return code;
 }
@@ -131,7 +128,7 @@ static int is_wanted(const paper_arguments *a, uint32_t number)
     return a->n_tables == 0;
 }
 
-/* Is one of the subjects this very model? */
+/* Is this model of the paper one of the subjects already? */
 static int is_known(const paper_subjects *list, const char *architecture)
 {
     for (size_t i = 0; i < list->count; i++)
@@ -145,16 +142,16 @@ static int is_known(const paper_subjects *list, const char *architecture)
     return 0;
 }
 
-/* From the cache when no model was named; by the architecture's name otherwise. */
+/* From the cache if no model was given, else by its architecture alone. */
 static int add_papers_model(paper_subjects *list, const renyi_paper_row *r,
                             const paper_arguments *a)
 {
     const int is_cached = paper_in_cache(r->weights);
     const int is_used = is_cached && !a->models.count;
-    paper_subject *s = add(list, is_used ? r->weights : NULL);
+    paper_subject *s = add_subject(list, is_used ? r->weights : NULL);
 
     s->weights = r->weights;
-    if (is_used) return do_model(list, s, a, 1);
+    if (is_used) return run_model(list, s, a, 1);
     s->title = cli_copy(r->architecture);
     s->architecture = cli_copy(r->architecture);
     if (is_cached) s->state = PAPER_NOT_RUN;
@@ -179,16 +176,16 @@ static int add_papers_models(paper_subjects *list, const paper_arguments *a)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* A name that leads nowhere is told before hours of work, not after. */
-static int check_words(const cli_strings *words)
+/* Reports unknown and repeated models before a long run. */
+static int check_models(const cli_strings *names)
 {
-    for (size_t i = 0; i < words->count; i++) {
-        char *path = model_path_resolve(words->items[i]);
+    for (size_t i = 0; i < names->count; i++) {
+        char *path = model_path_resolve(names->items[i]);
         free(path);
         if (!path) return CLI_FAILED;
         for (size_t j = 0; j < i; j++)
-            if (strcmp(words->items[i], words->items[j]) == 0)
-                return options_usage_error("paper", "-m %s is given twice", words->items[i]);
+            if (strcmp(names->items[i], names->items[j]) == 0)
+                return options_usage_error("paper", "-m %s is given twice", names->items[i]);
     }
     return CLI_OK;
 }
@@ -201,8 +198,8 @@ int paper_subjects_exit_code(const paper_subjects *list)
     for (size_t i = 0; i < list->count; i++) {
         const paper_subject *s = &list->items[i];
         if (s->state != PAPER_RUN) continue;
-        if (!s->photos) return CLI_FAILED;
-        if (s->failed) code = CLI_PARTIAL;
+        if (!s->n_images) return CLI_FAILED;
+        if (s->n_failed) code = CLI_PARTIAL;
     }
     return code;
 }
@@ -210,12 +207,12 @@ int paper_subjects_exit_code(const paper_subjects *list)
 int paper_subjects_make(paper_subjects *list, const paper_arguments *a)
 {
     if (!a->n_tables && a->n_surveys + a->n_panels)
-        return CLI_OK; /* only tables of given results */
-    int code = check_words(&a->models);
+        return CLI_OK; /* only tables whose results come from files */
+    int code = check_models(&a->models);
 
     for (size_t i = 0; code == CLI_OK && i < a->models.count; i++) {
-        paper_subject *s = add(list, a->models.items[i]);
-        code = do_model(list, s, a, 0);
+        paper_subject *s = add_subject(list, a->models.items[i]);
+        code = run_model(list, s, a, 0);
     }
     return code == CLI_OK ? add_papers_models(list, a) : code;
 }
@@ -226,7 +223,7 @@ void paper_subjects_free(paper_subjects *list)
         paper_subject *s = &list->items[i];
         renyi_paper_free(s->paper);
         cli_strings_free(&s->failed_files);
-        free(s->word);
+        free(s->name);
         free(s->title);
         free(s->architecture);
     }

@@ -1,5 +1,5 @@
-/* paper_subjects.h - the models that renyi paper makes tables for: those given, those in the
- * Hugging Face cache, and the paper's others by their architecture alone.
+/* paper_subjects.h - the models that renyi paper makes tables for: those given, those of the paper
+ * in the Hugging Face cache, and the paper's others by their architecture alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_PAPER_SUBJECTS_H
 #define RENYI_PAPER_SUBJECTS_H
@@ -11,16 +11,16 @@
 enum { PAPER_MAX_TABLES = 32 };
 
 typedef struct paper_arguments {
-    eval_arguments run; /* photos and how to run; results_file = --csv */
-    cli_strings models; /* each -m */
-    cli_strings table_words;
-    cli_strings results; /* of renyi zeroshot and renyi vqa, for tables that are not run here */
-    uint32_t tables[PAPER_MAX_TABLES]; /* numbers */
+    eval_arguments run;                /* data and how to run; results_file = --csv */
+    cli_strings models;                /* each -m */
+    cli_strings table_lists;           /* each --table */
+    cli_strings results;               /* files of renyi zeroshot and renyi vqa */
+    uint32_t tables[PAPER_MAX_TABLES]; /* numbers of tables that are run here */
     uint32_t n_tables;
     uint32_t surveys[PAPER_MAX_TABLES]; /* numbers of tables over data sets */
     uint32_t n_surveys;
     uint32_t panels[PAPER_MAX_TABLES]; /* numbers of tables of LLaVA */
-    uint32_t n_panels;                 /* none of the three = all */
+    uint32_t n_panels;                 /* none of the three kinds = all tables */
     int no_mosaic, markdown;
 } paper_arguments;
 
@@ -28,34 +28,34 @@ typedef struct paper_arguments {
 typedef enum paper_state {
     PAPER_RUN,
     PAPER_NO_WEIGHTS,
-    PAPER_NO_PHOTOS,
-    PAPER_NOT_RUN /* other models were asked for, or the run was stopped before */
+    PAPER_NO_IMAGES,
+    PAPER_NOT_RUN /* other models were given, or the run was interrupted before */
 } paper_state;
 const char *paper_state_name(paper_state state); /* "measured", "no weights", ... */
 
 typedef struct paper_subject {
-    char *word;          /* after -m, or name in the cache; NULL = no weights */
-    char *title;         /* short */
-    char *architecture;  /* owned, all three */
+    char *name;          /* after -m, or in the cache; owned; NULL = no weights */
+    char *title;         /* short; owned */
+    char *architecture;  /* owned */
     const char *dtype;   /* that it computes in; static, NULL without weights */
     const char *weights; /* what to pull for it; NULL = not one of the paper's */
     renyi_paper *paper;
     paper_state state;
-    uint64_t photos, failed; /* of the first policy */
+    uint64_t n_images, n_failed; /* of the first policy */
     double seconds;
     cli_strings failed_files; /* "file: what is wrong with it" */
 } paper_subject;
 
 typedef struct paper_subjects {
     paper_subject *items;
-    size_t count, n_started; /* of them, evaluations that were begun */
+    size_t count, n_started; /* n_started: evaluations that were begun */
     int is_interrupted;
 } paper_subjects;
 
 int paper_in_cache(const char *repository); /* are its weights in the Hugging Face cache? */
 
-/* Find them all and run what can be run. CLI_OK: there is something to report, interrupted or not;
- * else the exit code after an error was reported. The caller frees. */
+/* Finds all models and runs those that can be run. CLI_OK: there is something to report,
+ * interrupted or not; else the exit code after an error was reported. The caller frees. */
 int paper_subjects_make(paper_subjects *list, const paper_arguments *a);
 int paper_subjects_exit_code(const paper_subjects *list);
 void paper_subjects_free(paper_subjects *list);

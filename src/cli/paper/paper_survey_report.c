@@ -1,16 +1,14 @@
-/* paper_survey_report.c - the tables over data sets for people, in Markdown, JSON and CSV.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* paper_survey_report.c - the paper's tables over data sets as text, Markdown, JSON and CSV.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/output.h"
+#include "cli/paper/paper_given.h"
 #include "cli/paper/paper_report.h"
-#include "cli/paper/paper_survey.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns that stand in one table: those of the same layers; CLIP as it is stands with the first.
- */
+/* Columns of one printed table: those with the same layers; the dense one is in the first. */
 typedef struct group {
     size_t first, count;
 } group;
@@ -21,7 +19,7 @@ static const survey_cell *cell_of(const paper_survey *s, uint32_t row, size_t co
     return &s->cells[row * RENYI_SURVEY_COLUMNS + column];
 }
 
-/* ---- for people ------------------------------------------------------------------------------ */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static void put_here(text_table *t, const paper_survey *s, uint32_t row, size_t column)
 {
@@ -99,21 +97,14 @@ static void put_heading(const paper_survey *s, int is_markdown)
     else
         line = cli_format("%s: %s (renyi %s %s)", t->model, paper_state_name(s->state),
                           s->state == PAPER_NO_WEIGHTS ? "pull" : "zeroshot --json -m", t->weights);
-    puts("");
-    fputs(is_markdown ? "**" : "", stdout);
-    cli_put_clean(stdout, line);
-    puts(is_markdown ? "**" : "");
-    free(line);
+    paper_put_heading(line, is_markdown);
 }
 
 static void put_survey(const paper_survey *s, int is_markdown)
 {
     const renyi_survey *t = &s->table;
 
-    if (is_markdown)
-        printf("## Table %u: %s\n", t->number, t->title);
-    else
-        printf("%sTable %u: %s%s\n", cli_bold(stdout), t->number, t->title, cli_plain(stdout));
+    paper_put_title(t->number, t->title, is_markdown);
     put_heading(s, is_markdown);
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         put_group(s, &groups[i], is_markdown);
@@ -132,7 +123,7 @@ void paper_survey_text(const paper_surveys *list, int is_markdown)
     for (size_t i = 0; i < list->count; i++) put_survey(&list->items[i], is_markdown);
 }
 
-/* ---- for machines ---------------------------------------------------------------------------- */
+/* ---- JSON and CSV ---------------------------------------------------------------------------- */
 
 static json_t *cell_json(const paper_survey *s, uint32_t row, size_t c)
 {
@@ -209,7 +200,7 @@ json_t *paper_survey_json(const paper_surveys *list)
 }
 
 /* The columns of paper_report_csv. */
-static void put_cell(FILE *f, const paper_survey *s, uint32_t row, size_t c)
+static void csv_survey_cell(FILE *f, const paper_survey *s, uint32_t row, size_t c)
 {
     const survey_cell *cell = cell_of(s, row, c);
     renyi_survey_row r;
@@ -246,5 +237,6 @@ void paper_survey_csv(FILE *f, const paper_surveys *list)
 {
     for (size_t i = 0; i < list->count; i++)
         for (uint32_t row = 0; row < list->items[i].table.n_rows; row++)
-            for (size_t c = 0; c < RENYI_SURVEY_COLUMNS; c++) put_cell(f, &list->items[i], row, c);
+            for (size_t c = 0; c < RENYI_SURVEY_COLUMNS; c++)
+                csv_survey_cell(f, &list->items[i], row, c);
 }

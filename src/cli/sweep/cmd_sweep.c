@@ -1,40 +1,127 @@
-/* cmd_sweep.c - renyi sweep: the command line; the work is in sweep_execute.c.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* cmd_sweep.c - renyi sweep: the command line, and the grid that it means.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/shared/models.h"
-#include "cli/sweep/sweep_arguments.h"
+#include "cli/sweep/sweep_report.h"
 #include "cli/verbs.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-static int check(sweep_arguments *a, const cli_strings *words)
+/* ---- the grid
+ * ------------------------------------------------------------------------------------ */
+
+/* Splits every "a,b"; the name of an existing file is not split. */
+static void split_values(cli_strings *out, const cli_strings *values, int may_be_file)
 {
-    if (words->count > 1)
+    struct stat st;
+
+    for (size_t i = 0; i < values->count; i++) {
+        if (may_be_file && stat(values->items[i], &st) == 0) {
+            cli_strings_add(out, cli_copy(values->items[i]));
+            continue;
+        }
+        for (const char *at = values->items[i];; at++) {
+            const size_t n = strcspn(at, ",");
+            if (n) cli_strings_add(out, cli_format("%.*s", (int)n, at));
+            at += n;
+            if (!*at) break;
+        }
+    }
+}
+
+/* Adds the spec line "name v|w x" of all values of an option. With `commas`, commas separate, too.
+ */
+static void add_line(cli_strings *lines, const char *name, const cli_strings *values, int commas)
+{
+    if (!values->count) return;
+    char *line = cli_copy(name);
+    for (size_t i = 0; i < values->count; i++) {
+        char *longer = cli_format("%s %s", line, values->items[i]);
+        free(line);
+        line = longer;
+    }
+    for (char *c = line; commas && *c; c++)
+        if (*c == ',') *c = '|';
+    cli_strings_add(lines, line);
+}
+
+static void make_lines(cli_strings *lines, const sweep_arguments *a)
+{
+    cli_strings sizes = {0};
+
+    split_values(&sizes, &a->sizes, 0);
+    add_line(lines, "sizes", &sizes, 0);
+    cli_strings_free(&sizes);
+    add_line(lines, "frameworks", &a->frameworks, 1);
+    add_line(lines, "metrics", &a->metrics, 1);
+    add_line(lines, "n", &a->n, 1);
+    add_line(lines, "c", &a->c, 1);
+    /* In these a comma separates the values of one policy's cuts. */
+    add_line(lines, "keep", &a->keep, 0);
+    add_line(lines, "tokens", &a->tokens, 0);
+    add_line(lines, "p", &a->p, 0);
+    add_line(lines, "r", &a->r, 0);
+    add_line(lines, "layers", &a->layers, 0);
+}
+
+/* The grid that spec file and options mean; NULL and *code after reporting. */
+static renyi_grid *make_grid(const sweep_arguments *a, int *code)
+{
+    cli_strings models = {0}, lines = {0};
+    renyi_error err = {0};
+    renyi_grid *grid;
+
+    split_values(&models, &a->models, 1);
+    make_lines(&lines, a);
+    const renyi_grid_options o = {.struct_size = sizeof o,
+                                  .file = a->spec,
+                                  .n_models = (uint32_t)models.count,
+                                  .models = (const char *const *)models.items,
+                                  .n_policies = (uint32_t)a->policies.count,
+                                  .policies = (const char *const *)a->policies.items,
+                                  .n_lines = (uint32_t)lines.count,
+                                  .lines = (const char *const *)lines.items};
+    *code = CLI_OK;
+    if (renyi_grid_new(&grid, &o, &err) != RENYI_OK) {
+        if (err.code == RENYI_ERR_FORMAT) err.code = RENYI_ERR_ARG; /* a mistake in the spec */
+        *code = eval_error("sweep", &err);
+    }
+    cli_strings_free(&models);
+    cli_strings_free(&lines);
+    return grid;
+}
+
+/* ---- the command line
+ * ---------------------------------------------------------------------------- */
+
+static int check_arguments(sweep_arguments *a, const cli_strings *arguments)
+{
+    if (arguments->count > 1)
         return options_usage_error("sweep", "unexpected '%s': one spec file at a time",
-                                   words->items[1]);
-    if (words->count) a->spec = words->items[0];
+                                   arguments->items[1]);
+    if (arguments->count) a->spec = arguments->items[0];
     if (!a->e.data) return options_usage_error("sweep", "--data-dir DIR is missing");
     if (!a->spec && !a->models.count)
         return options_usage_error("sweep", "-m MODEL or a spec file is missing");
     if (a->e.resume && !a->output)
-        return options_usage_error("sweep", "--resume needs -o DIR, to resume from");
+        return options_usage_error("sweep", "--resume needs -o DIR to resume from");
     if (a->z.templates.count || a->z.collection || a->z.class_names) {
         const int code = zeroshot_check("sweep", &a->z);
         if (code != CLI_OK) return code;
         a->e.zeroshot = &a->z;
     }
     if (a->output) a->e.log_samples = cli_format("%s/samples.jsonl", a->output);
-    return eval_arguments_check("sweep", &a->e) ? CLI_USAGE : CLI_OK;
+    return eval_check_arguments("sweep", &a->e) ? CLI_USAGE : CLI_OK;
 }
 
 /* clang-format off */
 #define GRID_OPTION_ROWS(a) \
-    {"model", 'm', OPTION_STRINGS, &(a)->models, "MODEL", "file, directory, or Hugging Face name in the cache; again, or a,b", 0, 0}, \
+    {"model", 'm', OPTION_STRINGS, &(a)->models, "MODEL", "file, directory, or Hugging Face name in the cache; may be repeated, or a,b", 0, 0}, \
     {"img-size", 0, OPTION_STRINGS, &(a)->sizes, "N,...", "input sides in pixels, or 'model' (its own)", 0, 0}, \
-    {"prune", 0, OPTION_STRINGS, &(a)->policies, "POLICY", "a policy, complete; its values may be a|b|c; again for more", 0, 0}, \
-    {"framework", 0, OPTION_STRINGS, &(a)->frameworks, "RULE|...", "rules or presets to cross with the values below", 0, 0}, \
-    {"metric", 0, OPTION_STRINGS, &(a)->metrics, "M|...", "what tokens are ranked by: cls, col, correct, ...", 0, 0}, \
+    {"prune", 0, OPTION_STRINGS, &(a)->policies, "POLICY", "a whole policy; its values may be a|b|c; may be repeated", 0, 0}, \
+    {"framework", 0, OPTION_STRINGS, &(a)->frameworks, "RULE|...", "rules or presets to combine with the values below", 0, 0}, \
+    {"metric", 0, OPTION_STRINGS, &(a)->metrics, "M|...", "metrics that rank the tokens: cls, col, correct, ...", 0, 0}, \
     {"n", 'n', OPTION_STRINGS, &(a)->n, "N|...", "orders of the column norm; --norm too", 0, 0}, \
     {"norm", 0, OPTION_STRINGS, &(a)->n, "N|...", "the same", 0, 0}, \
     {"c", 'c', OPTION_STRINGS, &(a)->c, "C|...", "shares of the kept that the column norm chooses; --rescue too", 0, 0}, \
@@ -49,13 +136,14 @@ static int check(sweep_arguments *a, const cli_strings *words)
 
 #define OUTPUT_OPTION_ROWS(a) \
     {"output", 'o', OPTION_STRING, &(a)->output, "DIR", "write results.csv, results.json, samples.jsonl, report.html and charts", 0, 0}, \
-    {"resume", 0, OPTION_FLAG, &(a)->e.resume, "", "go on from what DIR/samples.jsonl holds", 0, 0}, \
-    {"json", 0, OPTION_FLAG, &(a)->e.json, "", "one JSON document on stdout", 0, 0}, \
-    {"dry-run", 0, OPTION_FLAG, &(a)->dry_run, "", "check everything and list what would be run", 0, 0}, \
-    {"memory", 0, OPTION_COUNT, &(a)->memory_mb, "MB", "of the policies that run together (1024); more passes beyond", 1, 1u << 30}
+    {"resume", 0, OPTION_FLAG, &(a)->e.resume, "", "continue from the results in DIR/samples.jsonl", 0, 0}, \
+    JSON_OPTION_ROW(&(a)->e), \
+    {"dry-run", 0, OPTION_FLAG, &(a)->dry_run, "", "check everything and list the points, run nothing", 0, 0}, \
+    {"memory", 0, OPTION_COUNT, &(a)->memory_mb, "MB", "memory of the policies that run together (1024); others run in further passes", 1, 1u << 30}
 /* clang-format on */
 
-static option_outcome parse(sweep_arguments *a, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(sweep_arguments *a, int argc, char **argv,
+                                    cli_strings *arguments)
 {
     const option table[] = {
         GRID_OPTION_ROWS(a),
@@ -64,28 +152,28 @@ static option_outcome parse(sweep_arguments *a, int argc, char **argv, cli_strin
         SPEED_OPTION_ROWS(&a->e),
         FIT_OPTION_ROWS(&a->e),
         {"", 0, OPTION_HEADING, NULL, "",
-         "CLIPs, as 'renyi zeroshot' does; --templates, --collection or --class-names says so:", 0,
-         0},
+         "CLIP models, as in 'renyi zeroshot'; needs --templates, --collection or --class-names:",
+         0, 0},
         ZEROSHOT_OPTION_ROWS(&a->z),
     };
     const verb_syntax syntax = {
         "sweep", "[SPEC] -m MODEL... --data-dir DIR [-o DIR] [options]",
-        "Every model at every size under every policy on the same photos: what pruning costs and buys\n"
-        "beside what a smaller picture does. A table of all points with the Pareto fronts marked, and with\n"
-        "-o also CSV, JSON, charts and a page that needs nothing else. SPEC is a file of lines 'models ...',\n"
-        "'sizes ...', 'policy ...', 'frameworks ...', 'keep ...' (docs/EVAL.md); options replace its lines.\n"
-        "Without policies a default set is tried. Alternatives stand between '|'.",
-        "  renyi sweep -m vit.safetensors --data-dir photos --img-size 160,192,224 -o out\n"
-        "  renyi sweep -m vit.safetensors --data-dir photos --prune none --prune 'mosaic keep=0.5|0.7|0.9' -o out\n"
-        "  renyi sweep -m a.safetensors -m b.safetensors --data-dir photos --framework 'evit|naive' --metric 'cls|col' \\\n"
+        "Runs every model at every size with every policy on the same images, to compare pruning with\n"
+        "smaller inputs. Prints a table of all points with the Pareto fronts marked; with -o also writes CSV,\n"
+        "JSON, charts and a self-contained page. SPEC is a file of lines 'models ...', 'sizes ...',\n"
+        "'policy ...', 'frameworks ...', 'keep ...' (docs/EVAL.md); options replace its lines. Without\n"
+        "policies a default set is used. Alternatives are separated by '|'.",
+        "  renyi sweep -m vit.safetensors --data-dir images --img-size 160,192,224 -o out\n"
+        "  renyi sweep -m vit.safetensors --data-dir images --prune none --prune 'mosaic keep=0.5|0.7|0.9' -o out\n"
+        "  renyi sweep -m a.safetensors -m b.safetensors --data-dir images --framework 'evit|naive' --metric 'cls|col' \\\n"
         "    --keep '0.5|0.7' --p '8|16' --limit 200 --shuffle -o out\n"
-        "  renyi sweep grid.txt --data-dir photos -o out --resume\n"
+        "  renyi sweep grid.txt --data-dir images -o out --resume\n"
         "  renyi sweep -m openai/clip-vit-base-patch16 --data-dir oxford_pets --templates pets -o out\n",
         OPTIONS_OF(table)};
-    return options_parse(&syntax, argc, argv, words);
+    return options_parse(&syntax, argc, argv, arguments);
 }
 
-static void arguments_free(sweep_arguments *a)
+static void free_arguments(sweep_arguments *a)
 {
     cli_strings *lists[] = {&a->models,  &a->sizes, &a->policies, &a->frameworks,
                             &a->metrics, &a->n,     &a->c,        &a->keep,
@@ -100,12 +188,16 @@ static void arguments_free(sweep_arguments *a)
 int cmd_sweep(int argc, char **argv)
 {
     sweep_arguments a = {.e = {.log_freq = 100}, .command = cli_command_line(argc, argv)};
-    cli_strings words = {0};
-    const option_outcome outcome = parse(&a, argc, argv, &words);
+    cli_strings arguments = {0};
+    const option_outcome outcome = parse_options(&a, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
-    if (outcome == OPTIONS_GO && (code = check(&a, &words)) == CLI_OK) code = sweep_execute(&a);
-    arguments_free(&a);
-    cli_strings_free(&words);
+    if (outcome == OPTIONS_GO && (code = check_arguments(&a, &arguments)) == CLI_OK) {
+        renyi_grid *grid = make_grid(&a, &code);
+        if (grid) code = sweep_execute(&a, grid);
+        renyi_grid_free(grid);
+    }
+    free_arguments(&a);
+    cli_strings_free(&arguments);
     return code;
 }

@@ -1,9 +1,214 @@
-/* cmd_tune.c - renyi tune: the command line; the work is in tune_execute.c.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* cmd_tune.c - renyi tune: the command line, the search with its progress, and the exit code.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/kit/output.h"
+#include "cli/kit/progress.h"
 #include "cli/shared/models.h"
-#include "cli/sweep/tune_arguments.h"
+#include "cli/sweep/tune_report.h"
 #include "cli/verbs.h"
+
+#include <stdlib.h>
+
+/* What the callbacks share. */
+typedef struct tune_driver {
+    const tune_arguments *a;
+    char *path; /* of the model */
+    progress_bar bar;
+    renyi_tune_progress shown; /* the stage that was announced */
+    int is_announced, is_started;
+} tune_driver;
+
+/* ---- callbacks ----------------------------------------------------------------------------- */
+
+static renyi_status open_model(void *user, const char *name, uint32_t image_size, renyi_model **out,
+                               renyi_preprocess *preprocess, renyi_error *err)
+{
+    const tune_driver *d = user;
+    const renyi_options o = model_options(d->a->e.cpu, d->a->e.dtype, image_size);
+
+    (void)name;
+    (void)preprocess; /* the same for all sizes */
+    return renyi_model_open(out, d->path, &o, err);
+}
+
+static void on_failure(void *user, const char *file, const char *message)
+{
+    tune_driver *d = user;
+
+    progress_end(&d->bar); /* the message gets its own line; the bar is drawn again below it */
+    cli_error("%s: %s", file, message);
+    d->is_started = 0;
+}
+
+static void announce(const renyi_tune_progress *now)
+{
+    switch (now->stage) {
+    case RENYI_TUNE_TIMING:
+        if (now->n_candidates > 1) cli_note("timing %u candidates", now->n_candidates);
+        break;
+    case RENYI_TUNE_RUNG:
+        cli_note("rung %u of %u: %u candidates, %llu images", now->rung, now->n_rungs,
+                 now->n_candidates, (unsigned long long)now->images);
+        break;
+    case RENYI_TUNE_LAST_TIMING: cli_note("timing the best %u again", now->n_candidates); break;
+    case RENYI_TUNE_CONFIRMING:
+        cli_note("confirming on %llu images that the search never saw",
+                 (unsigned long long)now->images);
+        break;
+    }
+}
+
+static int on_progress(void *user, const renyi_tune_progress *now)
+{
+    static const char *const titles[] = {"timing", "search", "timing", "confirm"};
+    tune_driver *d = user;
+    const int is_new = !d->is_announced || d->shown.stage != now->stage ||
+                       d->shown.rung != now->rung || d->shown.n_candidates != now->n_candidates ||
+                       now->done < d->shown.done;
+
+    if (is_new || !d->is_started) progress_end(&d->bar);
+    if (is_new) announce(now);
+    if (is_new || !d->is_started) progress_start(&d->bar, titles[now->stage], now->total, 1);
+    d->is_announced = d->is_started = 1;
+    d->shown = *now;
+    progress_update(&d->bar, now->done);
+    return was_interrupted();
+}
+
+/* ---- run ----------------------------------------------------------------------------------- */
+
+static int exit_code(const tune_report *r)
+{
+    renyi_tune_result result;
+
+    renyi_tune_get_result(r->tune, &result);
+    if (r->is_interrupted || !result.is_found) return CLI_FAILED;
+    return result.n_failed ? CLI_PARTIAL : CLI_OK;
+}
+
+static int run_tune(tune_driver *d, renyi_tune *t, tune_report *r)
+{
+    renyi_error err = {0};
+
+    cli_note("candidates: %zu, and the dense model", renyi_tune_count(t) - 1);
+    catch_interrupt();
+    const renyi_status status = renyi_tune_run(t, &err);
+    progress_end(&d->bar);
+    r->is_interrupted = status == RENYI_ERR_ABORTED;
+    if (status != RENYI_OK && !r->is_interrupted) return eval_error("tune", &err);
+    if (d->a->e.json)
+        json_print(tune_report_json(r));
+    else if (!r->is_interrupted)
+        tune_report_text(r);
+    if (r->is_interrupted)
+        cli_error("interrupted; %s", d->a->e.log_samples
+                                         ? "the same command with --resume goes on from here"
+                                         : "with --log-samples FILE a search can be resumed");
+    return exit_code(r);
+}
+
+static int make_tune(tune_driver *d, const renyi_model *model, const renyi_dataset *data,
+                     const renyi_grid *grid)
+{
+    const tune_arguments *a = d->a;
+    renyi_model_info info;
+    renyi_dataset_info found;
+    image_spec spec;
+    renyi_error err = {0};
+    tune_report r = {.a = a, .model = &info, .data = &found, .spec = &spec};
+    renyi_tune *t;
+
+    renyi_model_get_info(model, &info);
+    renyi_dataset_get_info(data, &found);
+    if (image_spec_make(&spec, "tune", &info, &a->e.over)) return CLI_USAGE;
+    image_spec_note(&spec);
+    if (a->unlabelled)
+        cli_note("data: %llu images in %s, without classes", (unsigned long long)found.n_images,
+                 a->e.data);
+    else
+        eval_note_data(&a->e, &found);
+    char *name = model_path_title(a->e.model);
+    const renyi_tune_options o = {.struct_size = sizeof o,
+                                  .goal = a->goal,
+                                  .bound = a->bound,
+                                  .grid = grid,
+                                  .batch = (uint32_t)a->e.batch,
+                                  .n_threads = (uint32_t)a->e.threads,
+                                  .n_workers = (uint32_t)a->e.workers,
+                                  .unlabelled = a->unlabelled != 0,
+                                  .search = a->search.values[0],
+                                  .seed = a->e.seed,
+                                  .apply_exif = a->e.exif != 0,
+                                  .resume = a->e.resume != 0,
+                                  .preprocess = &spec.preprocess,
+                                  .name = name,
+                                  .log = a->e.log_samples,
+                                  .user = d,
+                                  .open_model = open_model,
+                                  .on_failure = on_failure,
+                                  .progress = on_progress};
+    int code;
+    if (renyi_tune_new(&t, model, data, &o, &err) != RENYI_OK)
+        code = eval_error("tune", &err);
+    else
+        code = run_tune(d, t, ((r.tune = t), &r));
+    renyi_tune_free(t);
+    free(name);
+    return code;
+}
+
+/* The candidates. Without a spec file and sizes, the usual sizes are tried. */
+static int make_grid(const tune_arguments *a, const renyi_model *model, renyi_grid **out)
+{
+    uint32_t sizes[OPTION_MAX_COUNTS + RENYI_TUNE_SIZES];
+    uint32_t n_sizes = a->space ? 0 : renyi_tune_usual_sizes(model, sizes);
+    renyi_error err = {0};
+
+    if (a->sizes.count) n_sizes = (uint32_t)a->sizes.count;
+    for (size_t i = 0; i < a->sizes.count; i++) sizes[i] = (uint32_t)a->sizes.values[i];
+    const renyi_grid_options o = {.struct_size = sizeof o,
+                                  .file = a->space,
+                                  .n_models = 1,
+                                  .models = &a->e.model,
+                                  .n_sizes = n_sizes,
+                                  .sizes = sizes,
+                                  .n_policies = (uint32_t)a->policies.count,
+                                  .policies = (const char *const *)a->policies.items};
+    return renyi_grid_new(out, &o, &err) == RENYI_OK ? CLI_OK : eval_error("tune", &err);
+}
+
+static int open_dataset(const tune_arguments *a, const renyi_model *model, renyi_dataset **out)
+{
+    renyi_dataset_options o = eval_data_options(&a->e);
+    renyi_error err = {0};
+
+    o.unlabelled = a->unlabelled != 0;
+    return renyi_dataset_open(out, a->e.data, model, &o, &err) == RENYI_OK
+               ? CLI_OK
+               : eval_error("tune", &err);
+}
+
+static int execute(const tune_arguments *a)
+{
+    const renyi_options opt = model_options(a->e.cpu, a->e.dtype, 0);
+    tune_driver d = {.a = a};
+    renyi_dataset *data = NULL;
+    renyi_grid *grid = NULL;
+
+    renyi_model *model = model_open_reported(a->e.model, &opt, NULL);
+    if (!model) return CLI_FAILED;
+    d.path = model_path_resolve(a->e.model);
+    int code = d.path ? make_grid(a, model, &grid) : CLI_FAILED;
+    if (code == CLI_OK) code = open_dataset(a, model, &data);
+    if (code == CLI_OK) code = make_tune(&d, model, data, grid);
+    renyi_dataset_free(data);
+    renyi_grid_free(grid);
+    renyi_model_free(model);
+    free(d.path);
+    return code;
+}
+
+/* ---- the command line
+ * ---------------------------------------------------------------------------- */
 
 /* Exactly one of the three goals. */
 static int take_goal(tune_arguments *a)
@@ -25,57 +230,52 @@ static int take_goal(tune_arguments *a)
     if (given == 1) return CLI_OK;
     return options_usage_error("tune", "%s",
                                given ? "--max-drop, --target-ms and --target-gmacs "
-                                       "are goals of their own: give one"
+                                       "exclude each other: give one"
                                      : "a goal is missing: --max-drop POINTS, "
                                        "--target-ms MS or --target-gmacs N");
 }
 
-static int check(tune_arguments *a, const cli_strings *words)
+static int check_arguments(tune_arguments *a, const cli_strings *arguments)
 {
     eval_arguments *e = &a->e;
 
-    if (words->count && !e->data) e->data = words->items[0];
     if (!e->model) return options_usage_error("tune", "-m MODEL is missing");
-    if (!e->data) return options_usage_error("tune", "--data-dir DIR is missing");
-    if (words->count > 1 || (words->count && e->data != words->items[0]))
-        return options_usage_error("tune", "unexpected '%s': one folder or list at a time",
-                                   words->items[words->count - 1]);
+    if (eval_take_data("tune", e, arguments) != CLI_OK) return CLI_USAGE;
     if (a->unlabelled && (e->ground_truth || e->class_map || e->real_labels || e->valid_labels))
-        return options_usage_error("tune", "--unlabelled takes no files of labels");
+        return options_usage_error("tune", "--unlabelled takes no label files");
     if (a->search.given && !(a->search.values[0] > 0 && a->search.values[0] < 1))
         return options_usage_error("tune", "option '--search': %g is not above 0 and below 1",
                                    a->search.values[0]);
-    e->shuffle = 1; /* --limit must not take the first classes */
-    if (eval_arguments_check("tune", e)) return CLI_USAGE;
+    e->shuffle = 1; /* so that --limit does not take only the first classes */
+    if (eval_check_arguments("tune", e)) return CLI_USAGE;
     return take_goal(a);
 }
 
 /* clang-format off */
 #define GOAL_OPTION_ROWS(a) \
-    {"max-drop", 0, OPTION_REAL, &(a)->max_drop, "POINTS", "fastest that loses at most so many points of top-1", 0, 0}, \
-    {"target-ms", 0, OPTION_REAL, &(a)->target_ms, "MS", "most accurate that takes at most so many ms per photo", 0, 0}, \
-    {"target-gmacs", 0, OPTION_REAL, &(a)->target_gmacs, "N", "most accurate with at most so many GMACs per photo", 0, 0}
+    {"max-drop", 0, OPTION_REAL, &(a)->max_drop, "POINTS", "the fastest that loses at most POINTS of top-1", 0, 0}, \
+    {"target-ms", 0, OPTION_REAL, &(a)->target_ms, "MS", "the most accurate that takes at most MS per image", 0, 0}, \
+    {"target-gmacs", 0, OPTION_REAL, &(a)->target_gmacs, "N", "the most accurate with at most N GMACs per image", 0, 0}
 
 #define SPACE_OPTION_ROWS(a) \
-    {"space", 0, OPTION_STRING, &(a)->space, "SPEC", "candidates from a file as 'renyi sweep' takes", 0, 0}, \
-    {"prune", 0, OPTION_STRINGS, &(a)->policies, "POLICY", "candidates instead of the usual; values may be a|b|c; again for more", 0, 0}, \
+    {"space", 0, OPTION_STRING, &(a)->space, "SPEC", "candidates from a spec file of 'renyi sweep'", 0, 0}, \
+    {"prune", 0, OPTION_STRINGS, &(a)->policies, "POLICY", "candidates instead of the usual; values may be a|b|c; may be repeated", 0, 0}, \
     {"img-size", 0, OPTION_COUNTS, &(a)->sizes, "N,...", "input sides to try (the model's, 6/7, 5/7 and 4/7 of it)", 1, 16384}
 
 #define SPLIT_OPTION_ROWS(a) \
-    {"limit", 0, OPTION_COUNT, &(a)->e.limit, "N", "at most N photos, drawn at random", 1, 0}, \
-    {"seed", 0, OPTION_COUNT, &(a)->e.seed, "N", "of what is drawn and of the split (0)", 0, 0}, \
-    {"search", 0, OPTION_REAL, &(a)->search, "X", "share of the photos to search with; the rest confirms (0.5)", 0, 0}, \
-    {"unlabelled", 0, OPTION_FLAG, &(a)->unlabelled, "", "photos without classes: the dense model's answers count as right", 0, 0}
+    {"limit", 0, OPTION_COUNT, &(a)->e.limit, "N", "at most N images, drawn at random", 1, 0}, \
+    {"seed", 0, OPTION_COUNT, &(a)->e.seed, "N", "seed of the draw and of the split (0)", 0, 0}, \
+    {"search", 0, OPTION_REAL, &(a)->search, "X", "share of the images to search with; the rest confirms (0.5)", 0, 0}, \
+    {"unlabelled", 0, OPTION_FLAG, &(a)->unlabelled, "", "images without classes: the dense model's answers count as right", 0, 0}
 
 #define TIMING_OPTION_ROWS(a) \
-    {"batch-size", 'b', OPTION_COUNT, &(a)->batch, "N", "photos run together when times are measured (1)", 1, 1024}, \
-    {"threads", 't', OPTION_COUNT, &(a)->threads, "N", "threads of the model (physical cores)", 1, 1024}, \
-    {"workers", 'j', OPTION_COUNT, &(a)->workers, "N", "threads that decode beside the model (cores that -t leaves free)", 1, 1024}, \
-    ENGINE_OPTION_ROWS(a), \
-    {"json", 0, OPTION_FLAG, &(a)->json, "", "one JSON document on stdout", 0, 0}
+    {"batch-size", 'b', OPTION_COUNT, &(a)->batch, "N", "images run together when times are measured (1)", 1, 1024}, \
+    THREAD_OPTION_ROWS(a), \
+    JSON_OPTION_ROW(a)
 /* clang-format on */
 
-static option_outcome parse(tune_arguments *a, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(tune_arguments *a, int argc, char **argv,
+                                    cli_strings *arguments)
 {
     const option table[] = {
         {"model", 'm', OPTION_STRING, &a->e.model, "MODEL",
@@ -91,27 +291,28 @@ static option_outcome parse(tune_arguments *a, int argc, char **argv, cli_string
     const verb_syntax syntax = {
         "tune", "-m MODEL --data-dir DIR --max-drop POINTS | --target-ms MS | --target-gmacs N",
         "Finds the policy and input size to use: the fastest within a loss of accuracy, or the most accurate\n"
-        "within a time, on your photos and this machine. Half of the photos search, by successive halving;\n"
-        "the other half, never seen by the search, confirms. Losses are in points of top-1 below the dense\n"
-        "model at its own size. The last line on stdout is what to add to 'classify', 'eval' or 'bench'. The\n"
-        "exit code is 1 when nothing meets the target, 3 when photos could not be read.",
-        "  renyi tune -m model.safetensors --data-dir photos --max-drop 1\n"
-        "  renyi tune -m model.safetensors --data-dir photos --target-ms 10 -t 1\n"
-        "  renyi tune -m model.safetensors --data-dir photos --max-drop 2 --prune 'mosaic keep=0.6|0.7|0.8 layers=3,6,9'\n"
-        "  renyi tune -m model.safetensors --data-dir any/photos --unlabelled --max-drop 5\n",
+        "within a time, on your images and this machine. Half of the images are used to search, by successive\n"
+        "halving; the other half, which the search never saw, confirms. Losses are in points of top-1 below\n"
+        "the dense model at its own size. The last line on stdout is what to add to 'classify', 'eval' or\n"
+        "'bench'. The exit code is 1 when nothing meets the target, 3 when images could not be read.",
+        "  renyi tune -m model.safetensors --data-dir images --max-drop 1\n"
+        "  renyi tune -m model.safetensors --data-dir images --target-ms 10 -t 1\n"
+        "  renyi tune -m model.safetensors --data-dir images --max-drop 2 --prune 'mosaic keep=0.6|0.7|0.8 layers=3,6,9'\n"
+        "  renyi tune -m model.safetensors --data-dir any/images --unlabelled --max-drop 5\n",
         OPTIONS_OF(table)};
-    return options_parse(&syntax, argc, argv, words);
+    return options_parse(&syntax, argc, argv, arguments);
 }
 
 int cmd_tune(int argc, char **argv)
 {
     tune_arguments a = {.e = {.log_freq = 100}};
-    cli_strings words = {0};
-    const option_outcome outcome = parse(&a, argc, argv, &words);
+    cli_strings arguments = {0};
+    const option_outcome outcome = parse_options(&a, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
-    if (outcome == OPTIONS_GO && (code = check(&a, &words)) == CLI_OK) code = tune_execute(&a);
+    if (outcome == OPTIONS_GO && (code = check_arguments(&a, &arguments)) == CLI_OK)
+        code = execute(&a);
     cli_strings_free(&a.policies);
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     return code;
 }

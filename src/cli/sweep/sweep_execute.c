@@ -1,6 +1,5 @@
-/* sweep_execute.c - renyi sweep: opens what the grid names, runs it, has it reported.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* sweep_execute.c - renyi sweep: opens the models of the grid, runs it and reports it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/cli_ranks.h"
 #include "cli/kit/output.h"
 #include "cli/kit/progress.h"
@@ -11,32 +10,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the callbacks of the library share. */
-typedef struct driver {
+/* What the callbacks share. */
+typedef struct sweep_driver {
     const sweep_arguments *a;
     renyi_grid_info grid;
     char **paths;             /* [grid.n_models] where each model is */
-    zeroshot_words words;     /* of a sweep of CLIPs */
-    renyi_classifier **heads; /* [grid.n_models] for them, made when first wanted */
+    zeroshot_classes classes; /* of a sweep of CLIP models */
+    renyi_classifier **heads; /* [grid.n_models] for them, made when first used */
     progress_bar bar;
     int is_started;
-    uint64_t next_line; /* photos of this pass */
+    uint64_t next_line; /* images of this pass */
     uint32_t pass;
     double start_ms;
-} driver;
+} sweep_driver;
 
 /* ---- callbacks ----------------------------------------------------------------------------- */
 
-/* Reported already: no message. */
+/* For errors that were reported already: without a message. */
 static renyi_status fail_silently(renyi_error *err, renyi_status code)
 {
     err->message[0] = 0;
     return err->code = code;
 }
 
-/* A CLIP becomes a classifier that looks after its tower; others stay what they are. */
-static renyi_status add_words(driver *d, uint32_t i, const renyi_options *o, renyi_model **model,
-                              renyi_error *err)
+/* Turns a CLIP model into a classifier that owns its tower; other models stay as they are. */
+static renyi_status add_classes(sweep_driver *d, uint32_t i, const renyi_options *o,
+                                renyi_model **model, renyi_error *err)
 {
     renyi_model *tower = *model;
     renyi_model_info info;
@@ -44,9 +43,9 @@ static renyi_status add_words(driver *d, uint32_t i, const renyi_options *o, ren
     renyi_model_get_info(tower, &info);
     if (!d->a->e.zeroshot || strcmp(info.family, "clip") != 0 || info.n_classes) return RENYI_OK;
     if (!d->heads[i])
-        d->heads[i] =
-            zeroshot_classifier(d->grid.models[i], d->a->e.zeroshot, &d->words, o, d->a->e.threads);
-    if (!d->heads[i] || zeroshot_model(model, tower, d->heads[i], &d->words) != CLI_OK) {
+        d->heads[i] = zeroshot_classifier(d->grid.models[i], d->a->e.zeroshot, &d->classes, o,
+                                          d->a->e.threads);
+    if (!d->heads[i] || zeroshot_model(model, tower, d->heads[i], &d->classes) != CLI_OK) {
         *model = tower;
         return fail_silently(err, RENYI_ERR_UNSUPPORTED);
     }
@@ -57,11 +56,8 @@ static renyi_status add_words(driver *d, uint32_t i, const renyi_options *o, ren
 static renyi_status open_model(void *user, const char *model, uint32_t image_size,
                                renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
 {
-    driver *d = user;
-    const renyi_options o = {.struct_size = sizeof o,
-                             .cpu = cpu_from_name(d->a->e.cpu),
-                             .image_size = image_size,
-                             .dtype = dtype_from_name(d->a->e.dtype)};
+    sweep_driver *d = user;
+    const renyi_options o = model_options(d->a->e.cpu, d->a->e.dtype, image_size);
     renyi_model_info info;
     image_spec spec;
     uint32_t i = 0;
@@ -72,7 +68,7 @@ static renyi_status open_model(void *user, const char *model, uint32_t image_siz
     renyi_model_get_info(*out, &info);
     if (image_spec_make(&spec, "sweep", &info, &d->a->e.over))
         status = fail_silently(err, RENYI_ERR_ARG);
-    if (status == RENYI_OK) status = add_words(d, i, &o, out, err);
+    if (status == RENYI_OK) status = add_classes(d, i, &o, out, err);
     if (status != RENYI_OK) {
         renyi_model_free(*out);
         *out = NULL;
@@ -84,15 +80,15 @@ static renyi_status open_model(void *user, const char *model, uint32_t image_siz
 
 static void on_failure(void *user, const char *file, const char *message)
 {
-    driver *d = user;
+    sweep_driver *d = user;
 
-    progress_end(&d->bar); /* the message gets a line of its own; the bar comes back below it */
+    progress_end(&d->bar); /* the message gets its own line; the bar is drawn again below it */
     cli_error("%s: %s", file, message);
     d->is_started = 0;
 }
 
-/* "4:10 left", once there is something to tell it by. */
-static void left_text(const driver *d, const renyi_sweep_progress *p, char out[32])
+/* ", 4:10 left", or "" while it is unknown. */
+static void left_text(const sweep_driver *d, const renyi_sweep_progress *p, char out[32])
 {
     const double seconds = (cli_now_ms() - d->start_ms) * 1e-3;
     const double left = fmax(0.0, seconds * (1.0 - p->share) / p->share_now);
@@ -104,7 +100,7 @@ static void left_text(const driver *d, const renyi_sweep_progress *p, char out[3
 
 static int on_progress(void *user, const renyi_sweep_progress *p)
 {
-    driver *d = user;
+    sweep_driver *d = user;
     char left[32];
     char *title = model_path_title(p->model);
 
@@ -119,7 +115,7 @@ static int on_progress(void *user, const renyi_sweep_progress *p)
     if (p->pass != d->pass) d->next_line = d->a->e.log_freq;
     d->pass = p->pass;
     if (!d->bar.is_on && (p->photos >= d->next_line || p->photos == p->n_photos)) {
-        cli_note("Sweep: [%u/%u] %s at %u, %u policies: %llu of %llu photos; %.0f %% of all%s",
+        cli_note("Sweep: [%u/%u] %s at %u, %u policies: %llu of %llu images; %.0f %% of all%s",
                  p->pass + 1, p->n_passes, title, p->image_size, p->n_policies,
                  (unsigned long long)p->photos, (unsigned long long)p->n_photos, 100.0 * p->share,
                  left);
@@ -140,7 +136,7 @@ static int exit_code(const sweep_view *v)
     return renyi_sweep_failure_count(v->sweep) ? CLI_PARTIAL : CLI_OK;
 }
 
-static int report(const driver *d, const renyi_sweep *s, int is_interrupted)
+static int report_sweep(const sweep_driver *d, const renyi_sweep *s, int is_interrupted)
 {
     sweep_view v;
     int code = CLI_FAILED;
@@ -150,8 +146,8 @@ static int report(const driver *d, const renyi_sweep *s, int is_interrupted)
             json_print(sweep_json(&v));
         else
             sweep_table(&v);
-        const int is_silent = d->a->dry_run || ranks_number();
-        code = is_silent || sweep_folder_write(&v) == 0 ? exit_code(&v) : CLI_FAILED;
+        const int is_unwritten = d->a->dry_run || ranks_number();
+        code = is_unwritten || sweep_folder_write(&v) == 0 ? exit_code(&v) : CLI_FAILED;
     }
     if (is_interrupted && !ranks_number())
         cli_error("interrupted; %s", d->a->output
@@ -179,14 +175,14 @@ static void note_skips(const renyi_sweep *s)
 
 /* ---- run ----------------------------------------------------------------------------------- */
 
-/* Reported already when there is no message. */
-static int fail(const renyi_error *err)
+/* An error without a message was reported already. */
+static int fail_sweep(const renyi_error *err)
 {
     if (err->message[0]) return eval_error("sweep", err);
     return err->code == RENYI_ERR_ARG ? CLI_USAGE : CLI_FAILED;
 }
 
-static int run(driver *d, renyi_sweep *s)
+static int run_sweep(sweep_driver *d, renyi_sweep *s)
 {
     renyi_error err = {0};
     renyi_dataset_info found;
@@ -204,12 +200,12 @@ static int run(driver *d, renyi_sweep *s)
         status = renyi_sweep_run(s, &err);
         progress_end(&d->bar);
     }
-    if (status != RENYI_OK && status != RENYI_ERR_ABORTED) return fail(&err);
+    if (status != RENYI_OK && status != RENYI_ERR_ABORTED) return fail_sweep(&err);
     ranks_settle();
-    return report(d, s, status == RENYI_ERR_ABORTED);
+    return report_sweep(d, s, status == RENYI_ERR_ABORTED);
 }
 
-static int sweep(driver *d, const renyi_grid *grid)
+static int make_sweep(sweep_driver *d, const renyi_grid *grid)
 {
     const eval_arguments *e = &d->a->e;
     const renyi_dataset_options data = eval_data_options(e);
@@ -228,33 +224,33 @@ static int sweep(driver *d, const renyi_grid *grid)
                                    .on_failure = on_failure,
                                    .progress = on_progress,
                                    .ranks = ranks_get(),
-                                   .condition = d->words.condition};
+                                   .condition = d->classes.condition};
     renyi_error err = {0};
     renyi_sweep *s;
 
-    if (renyi_sweep_new(&s, grid, &o, &err) != RENYI_OK) return fail(&err);
-    const int code = run(d, s);
+    if (renyi_sweep_new(&s, grid, &o, &err) != RENYI_OK) return fail_sweep(&err);
+    const int code = run_sweep(d, s);
     renyi_sweep_free(s);
     return code;
 }
 
-/* Of CLIPs the words must be known before the first is opened; the sweep opens the data for itself.
- */
-static int sweep_words(driver *d, const renyi_grid *grid)
+/* The classes of CLIP models must be known before the first is opened. The sweep itself opens the
+ * data again. */
+static int run_with_classes(sweep_driver *d, const renyi_grid *grid)
 {
     renyi_dataset *data = NULL;
     int code = CLI_OK;
 
-    if (!d->a->e.zeroshot) return sweep(d, grid);
+    if (!d->a->e.zeroshot) return make_sweep(d, grid);
     code = eval_open_data("sweep", &d->a->e, NULL, &data);
-    if (code == CLI_OK) code = zeroshot_words_make(&d->words, "sweep", d->a->e.zeroshot, data);
-    if (code == CLI_OK) code = sweep(d, grid);
-    zeroshot_words_free(&d->words);
+    if (code == CLI_OK) code = zeroshot_classes_make(&d->classes, "sweep", d->a->e.zeroshot, data);
+    if (code == CLI_OK) code = make_sweep(d, grid);
+    zeroshot_classes_free(&d->classes);
     renyi_dataset_free(data);
     return code;
 }
 
-static void driver_free(driver *d)
+static void free_driver(sweep_driver *d)
 {
     for (uint32_t i = 0; i < d->grid.n_models; i++) {
         free(d->paths[i]);
@@ -264,21 +260,18 @@ static void driver_free(driver *d)
     free(d->heads);
 }
 
-int sweep_execute(const sweep_arguments *a)
+int sweep_execute(const sweep_arguments *a, const renyi_grid *grid)
 {
-    driver d = {.a = a};
-    int code;
-    renyi_grid *grid = sweep_grid(a, &code);
+    sweep_driver d = {.a = a};
+    int code = CLI_OK;
 
-    if (!grid) return code;
     renyi_grid_get_info(grid, &d.grid);
     d.paths = cli_alloc(d.grid.n_models, sizeof *d.paths);
     d.heads = cli_alloc(d.grid.n_models, sizeof *d.heads);
     for (uint32_t i = 0; code == CLI_OK && i < d.grid.n_models; i++)
         if (!(d.paths[i] = model_path_resolve(d.grid.models[i]))) code = CLI_FAILED;
     if (code == CLI_OK && !a->dry_run && sweep_folder_make(a)) code = CLI_FAILED;
-    if (code == CLI_OK) code = sweep_words(&d, grid);
-    driver_free(&d);
-    renyi_grid_free(grid);
+    if (code == CLI_OK) code = run_with_classes(&d, grid);
+    free_driver(&d);
     return code;
 }

@@ -1,21 +1,20 @@
-/* sweep_view.c - from a sweep to what is told of it: fronts, order, baselines, pairs.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* sweep_view.c - from a finished sweep to what is reported: baselines, fronts, order, pairs, notes.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/shared/models.h"
 #include "cli/sweep/sweep_report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
-/* With more points than this, pairs of points that are neither dense nor on a front are left out:
- * 512 points have 130,816 pairs. */
+/* With more points, pairs are left out if neither point is dense or on a front: 512 points have
+ * 130,816 pairs. */
 enum { ALL_PAIRS_UP_TO = 512 };
 
-/* Small pictures run at up to a fifth less of the machine's speed than large ones. */
+/* Ratio of ms per GMAC between sizes from which the machine counts as busy; small inputs are up to
+ * a fifth slower per GMAC anyway. */
 #define UNEVEN 1.5
-enum { ENOUGH = 32 }; /* photos, to tell that from a moment's hiccup */
+enum { ENOUGH = 32 }; /* images; with fewer, times are too noisy to compare */
 
 /* The last part of the path, or all of it if another model has the same. Owned. */
 static char *title_of(const sweep_view *v, size_t i)
@@ -36,8 +35,8 @@ static char *title_of(const sweep_view *v, size_t i)
 
 static int is_dense(const renyi_sweep_point *p) { return strcmp(p->result.policy, "none") == 0; }
 
-/* Is a better baseline than b: the model's own size, else the largest. */
-static int is_nearer(const renyi_sweep_point *a, const renyi_sweep_point *b)
+/* Is a better baseline than b? The model's own size is best, else the largest. */
+static int is_better_baseline(const renyi_sweep_point *a, const renyi_sweep_point *b)
 {
     if (b->image_size == b->native_size) return 0;
     return a->image_size == a->native_size || a->image_size > b->image_size;
@@ -50,7 +49,7 @@ static void find_baselines(sweep_view *v)
         *best = SWEEP_NO_POINT;
         for (size_t k = 0; k < v->n; k++)
             if (is_dense(&v->points[k]) && strcmp(v->points[k].model, v->points[i].model) == 0 &&
-                (*best == SWEEP_NO_POINT || is_nearer(&v->points[k], &v->points[*best])))
+                (*best == SWEEP_NO_POINT || is_better_baseline(&v->points[k], &v->points[*best])))
                 *best = k;
     }
 }
@@ -116,7 +115,7 @@ static void find_pairs(sweep_view *v)
 
 /* ---- order --------------------------------------------------------------------------------- */
 
-/* Dear ones first; equally dear: the more accurate; else as in the sweep. */
+/* Expensive points first, then accurate ones, then as in the sweep. */
 static int comes_before(const sweep_view *v, size_t a, size_t b)
 {
     const renyi_eval_result *x = &v->points[a].result, *y = &v->points[b].result;
@@ -126,7 +125,7 @@ static int comes_before(const sweep_view *v, size_t a, size_t b)
     return a < b;
 }
 
-static void sort(sweep_view *v)
+static void sort_points(sweep_view *v)
 {
     for (size_t i = 0; i < v->n; i++) {
         size_t at = i;
@@ -135,10 +134,10 @@ static void sort(sweep_view *v)
     }
 }
 
-/* ---- a quiet machine ----------------------------------------------------------------------- */
+/* ---- was the machine busy? ----------------------------------------------------------------- */
 
-/* Milliseconds per GMAC over all points of the group that begins at `first`, whose end is *end. */
-static double pace(const sweep_view *v, size_t first, size_t *end)
+/* Milliseconds per GMAC over the points of one model and size, from `first` to *end. */
+static double ms_per_gmac(const sweep_view *v, size_t first, size_t *end)
 {
     double ms = 0, gmacs = 0;
     size_t i = first;
@@ -151,8 +150,8 @@ static double pace(const sweep_view *v, size_t first, size_t *end)
     return ms / gmacs;
 }
 
-/* Sizes run one after another. Where the arithmetic of a model takes far longer at one of them than
- * at another, something else ran beside: the largest such ratio. */
+/* Sizes run one after another. If a model needs far more ms per GMAC at one size than at another,
+ * something else used the machine. Returns the largest such ratio. */
 static double unevenness(const sweep_view *v)
 {
     double worst = 1.0, low = INFINITY, high = 0.0;
@@ -160,7 +159,7 @@ static double unevenness(const sweep_view *v)
     for (size_t i = 0, end; i < v->n; i = end) {
         if (i && strcmp(v->points[i].model, v->points[i - 1].model) != 0)
             low = INFINITY, high = 0.0;
-        const double p = pace(v, i, &end);
+        const double p = ms_per_gmac(v, i, &end);
         if (!isfinite(p) || v->points[i].result.images < ENOUGH) continue;
         low = fmin(low, p);
         high = fmax(high, p);
@@ -217,15 +216,7 @@ static char *machine_text(const sweep_view *v)
     return text;
 }
 
-static double peak_rss_mb(void)
-{
-    struct rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_maxrss * 1024e-6; /* Linux counts in KiB */
-}
-
-static void take_points(sweep_view *v)
+static void get_points(sweep_view *v)
 {
     v->points = cli_alloc(v->n, sizeof *v->points);
     v->drawn = cli_alloc(v->n, sizeof *v->drawn);
@@ -251,11 +242,11 @@ int sweep_view_make(sweep_view *v, const sweep_arguments *a, const renyi_sweep *
     *v = (sweep_view){.a = a,
                       .sweep = s,
                       .n = renyi_sweep_count(s),
-                      .peak_rss_mb = peak_rss_mb(),
+                      .peak_rss_mb = cli_peak_rss_bytes() * 1e-6,
                       .is_interrupted = is_interrupted};
-    take_points(v);
+    get_points(v);
     find_baselines(v);
-    sort(v);
+    sort_points(v);
     v->title = cli_format("Sweep of %zu points", v->n);
     find_note(v);
     v->machine = machine_text(v);

@@ -1,8 +1,8 @@
-/* tune_report.c - see tune_report.h.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* tune_report.c - the results of a search: a table of the best, what to use, and JSON.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/sweep/tune_report.h"
 
+#include "cli/eval/eval_report.h"
 #include "cli/kit/output.h"
 
 #include <math.h>
@@ -24,22 +24,13 @@ static char *arguments_of(const tune_report *r, const renyi_tune_candidate *c)
                             dtype);
 }
 
-/* ---- for people ---------------------------------------------------------------------------- */
-
-/* A number, or "-" where there is none, right-aligned. */
-static void put_real(int width, int digits, double value)
-{
-    if (isfinite(value))
-        printf("%*.*f", width, digits, value);
-    else
-        printf("%*s", width, "-");
-}
+/* ---- the table and the choice -------------------------------------------------------------- */
 
 static void put_confirmed(const renyi_tune_loss *l)
 {
     char p_value[24];
 
-    put_real(8, 2, l->drop);
+    eval_put_real(8, 2, l->drop);
     if (l->images) {
         snprintf(p_value, sizeof p_value, l->p_value < 1e-4 ? "%.1e" : "%.4f", l->p_value);
         printf("  %6.2f to %5.2f  %7s", l->range.low, l->range.high, p_value);
@@ -55,14 +46,14 @@ static void put_row(const tune_report *r, const renyi_tune_candidate *c, int is_
     const char mark = is_dense && c->fate != RENYI_TUNE_CHOSEN ? ' ' : marks[c->fate];
 
     printf("%c", mark ? mark : ' ');
-    put_real(8, 2, c->ms);
-    put_real(9, 2, c->speedup);
-    put_real(8, 2, c->gmacs);
+    eval_put_real(8, 2, c->ms);
+    eval_put_real(9, 2, c->speedup);
+    eval_put_real(8, 2, c->gmacs);
     printf("%6u", c->image_size);
-    put_real(9, 2, is_dense ? 0.0 : c->search.drop);
-    put_real(8, 1, is_dense ? 100.0 : c->search.agreement);
-    put_real(8, 2, is_dense ? 0.0 : c->estimate);
-    if (r->a->goal == RENYI_TUNE_MAX_DROP) put_real(8, 2, is_dense ? 1.0 : c->chance);
+    eval_put_real(9, 2, is_dense ? 0.0 : c->search.drop);
+    eval_put_real(8, 1, is_dense ? 100.0 : c->search.agreement);
+    eval_put_real(8, 2, is_dense ? 0.0 : c->estimate);
+    if (r->a->goal == RENYI_TUNE_MAX_DROP) eval_put_real(8, 2, is_dense ? 1.0 : c->chance);
     put_confirmed(is_dense ? &(renyi_tune_loss){.drop = (double)NAN} : &c->confirmed);
     printf("  %s\n", c->policy);
 }
@@ -82,7 +73,7 @@ static void put_table(const tune_report *r, const renyi_tune_result *result)
     for (size_t i = 0, rows = 0; i < renyi_tune_count(r->tune) && rows < MAX_ROWS; i++) {
         renyi_tune_candidate c;
         renyi_tune_get(r->tune, i, &c);
-        const int is_missed = c.fate == RENYI_TUNE_COSTLY && c.rungs; /* when timed again */
+        const int is_missed = c.fate == RENYI_TUNE_COSTLY && c.rungs; /* in the second timing */
         if (i && c.fate < RENYI_TUNE_FINALIST && !is_missed) continue;
         put_row(r, &c, i == 0);
         rows++;
@@ -117,7 +108,7 @@ static void put_speed(const tune_report *r, const renyi_tune_candidate *c)
            c->speedup, c->ms, dense.ms, (unsigned long long)(r->a->e.batch ? r->a->e.batch : 1));
 }
 
-/* Which photos: " that the search never saw". */
+/* `which` images: " that the search never saw". */
 static void put_loss(const tune_report *r, const renyi_tune_loss *l, const char *which)
 {
     if (r->a->unlabelled)
@@ -149,7 +140,7 @@ static void put_chosen(const tune_report *r, const renyi_tune_result *result,
                r->a->bound);
 }
 
-/* What came nearest, when it is not what was wanted. */
+/* The candidate nearest to the target, when none meets it. */
 static void put_nearest(const tune_report *r, const renyi_tune_result *result)
 {
     renyi_tune_candidate c;
@@ -174,7 +165,7 @@ static void put_nearest(const tune_report *r, const renyi_tune_result *result)
 static void put_nothing(const tune_report *r)
 {
     if (r->a->goal == RENYI_TUNE_TARGET_MS)
-        cli_error("nothing takes at most %g ms per photo here", r->a->bound);
+        cli_error("nothing takes at most %g ms per image here", r->a->bound);
     else
         cli_error("nothing has at most %g GMACs", r->a->bound);
 }
@@ -206,7 +197,7 @@ void tune_report_text(const tune_report *r)
     free(use);
 }
 
-/* ---- for machines -------------------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------------------------- */
 
 static json_t *loss_json(const renyi_tune_loss *l)
 {

@@ -1,7 +1,5 @@
-/* cmd_train.c - renyi train: the command line, made from the library's table of settings; the work
- * is in train_execute.c.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* cmd_train.c - renyi train: the command line, made from the library's table of settings.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/shared/models.h"
 #include "cli/train/train_arguments.h"
 #include "cli/verbs.h"
@@ -46,7 +44,7 @@ static void add_heading(rows *r, const char *group)
     add_row(r, (option){"", 0, OPTION_HEADING, NULL, "", keep_text(r, title), 0, 0});
 }
 
-/* "peak (5e-4)"; what "auto" means is said in the help itself */
+/* The help shows the default, "peak (5e-4)", unless it is "auto", which the help text explains. */
 static void add_setting(rows *r, train_arguments *a, size_t i, const renyi_train_setting *s)
 {
     const int is_flag = s->kind == RENYI_SETTING_FLAG;
@@ -62,7 +60,7 @@ static void add_setting(rows *r, train_arguments *a, size_t i, const renyi_train
                         keep_text(r, help), 0, 0});
     if (is_flag)
         add_row(r, (option){keep_text(r, cli_format("no-%s", s->name)), 0, OPTION_FLAG,
-                            &a->is_off[i], "", "not so", 0, 0});
+                            &a->is_off[i], "", "turn it off", 0, 0});
 }
 
 static void add_settings(rows *r, train_arguments *a)
@@ -83,11 +81,12 @@ static void make_rows(rows *r, train_arguments *a)
         {"output", 'o', OPTION_STRING, &a->out, "RUN_DIR",
          "folder of the run: log, checkpoint, models; must be new or empty", 0, 0},
         {"resume", 0, OPTION_FLAG, &a->resume, "",
-         "go on with the run in RUN_DIR, bit for bit; its settings are in its checkpoint", 0, 0},
+         "continue the run in RUN_DIR, bit for bit; its settings are in its checkpoint", 0, 0},
         {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
         {"log-freq", 0, OPTION_COUNT, &a->log_freq, "N",
          "without a terminal, a line every N updates (50)", 1, 0},
-        {"dry-run", 0, OPTION_FLAG, &a->dry_run, "", "show recipe and settings, do nothing", 0, 0},
+        {"dry-run", 0, OPTION_FLAG, &a->dry_run, "", "print recipe and settings, train nothing", 0,
+         0},
         {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document on stdout", 0, 0},
     };
 
@@ -110,7 +109,8 @@ static char *recipes_text(void)
     return text;
 }
 
-static option_outcome parse(train_arguments *a, int argc, char **argv, cli_strings *words)
+static option_outcome parse_options(train_arguments *a, int argc, char **argv,
+                                    cli_strings *arguments)
 {
     rows *r = cli_alloc(1, sizeof *r);
 
@@ -119,38 +119,38 @@ static option_outcome parse(train_arguments *a, int argc, char **argv, cli_strin
     const char *summary = keep_text(
         r,
         cli_format(
-            "Trains a Vision Transformer, from weights (-m) or from scratch (--arch), with cuts (--prune) and a\n"
-            "teacher if wanted. A batch is run in parts, so that its size costs no memory. Every setting is\n"
-            "printed at the start and stands in the first line of RUN_DIR/log.jsonl. A run that was stopped or\n"
-            "killed goes on with --resume -o RUN_DIR and ends as if nothing had happened; of its settings only\n"
-            "--epochs, --steps, --data-dir, --val-dir, --teacher, --threads, --workers and those that change\n"
-            "no number may be others then. Defaults are in brackets.\n\n%s",
+            "Trains a Vision Transformer, from weights (-m) or from scratch (--arch), optionally with cuts\n"
+            "(--prune) and a teacher. A batch is run in parts, so its size costs no memory. All settings are\n"
+            "printed at the start and written to the first line of RUN_DIR/log.jsonl. A run that was stopped or\n"
+            "killed continues with --resume -o RUN_DIR and gives the same result as without the stop; then only\n"
+            "--epochs, --steps, --data-dir, --val-dir, --teacher, --threads, --workers and settings that do not\n"
+            "affect the result may differ. Defaults are in brackets.\n\n%s",
             recipes));
     const verb_syntax syntax = {
         "train",
         "-m MODEL | --arch NAME --data-dir DIR [--val-dir DIR] [options] -o RUN_DIR",
         summary,
         "  renyi train --recipe small --arch vit_tiny_patch16_160 --data-dir imagenette -o run\n"
-        "  renyi train --recipe finetune -m model.safetensors --data-dir photos/train --val-dir photos/val -o run\n"
+        "  renyi train --recipe finetune -m model.safetensors --data-dir images/train --val-dir images/val -o run\n"
         "  renyi train --recipe paper-evit -m vit_small.safetensors --data-dir imagenet --micro-batch 8 -o run\n"
         "  renyi train --resume -o run\n",
         r->items,
         r->count};
-    const option_outcome outcome = options_parse(&syntax, argc, argv, words);
+    const option_outcome outcome = options_parse(&syntax, argc, argv, arguments);
     cli_strings_free(&r->texts);
     free(r);
     return outcome;
 }
 
-/* ---- words into settings ------------------------------------------------------------------- */
+/* ---- from options to settings -------------------------------------------------------------- */
 
-static int refuse(const renyi_error *err)
+static int refuse_setting(const renyi_error *err)
 {
     return options_usage_error("train", "option '--%s'", err->message);
 }
 
-/* A model may be named by its repository: the path that it has in the cache. */
-static int resolve(const char **text, char **owned)
+/* A model may be given by the name of its repository: *text becomes its path in the cache. */
+static int resolve_model(const char **text, char **owned)
 {
     if (!*text) return CLI_OK;
     *owned = model_path_resolve(*text);
@@ -175,9 +175,10 @@ static int take_settings(train_arguments *a)
                   is_teacher = strcmp(s.name, "teacher") == 0;
         if (is_model && a->resume) continue; /* the weights are in the checkpoint */
         if ((is_model || is_teacher) &&
-            resolve(&text, is_model ? &a->model : &a->teacher) != CLI_OK)
+            resolve_model(&text, is_model ? &a->model : &a->teacher) != CLI_OK)
             return CLI_FAILED;
-        if (text && renyi_train_set(&a->opt, s.name, text, &err) != RENYI_OK) return refuse(&err);
+        if (text && renyi_train_set(&a->opt, s.name, text, &err) != RENYI_OK)
+            return refuse_setting(&err);
     }
     a->opt.out = a->out;
     a->opt.resume = a->resume != 0;
@@ -185,16 +186,17 @@ static int take_settings(train_arguments *a)
     return CLI_OK;
 }
 
-static int check(const train_arguments *a, const cli_strings *words)
+static int check_arguments(const train_arguments *a, const cli_strings *arguments)
 {
-    if (words->count) return options_usage_error("train", "unexpected '%s'", words->items[0]);
+    if (arguments->count)
+        return options_usage_error("train", "unexpected '%s'", arguments->items[0]);
     if (!a->out && !a->dry_run)
         return options_usage_error("train", "the folder of the run is missing: -o RUN_DIR");
     if (a->opt.resume || a->dry_run) return CLI_OK;
     if (!a->opt.model == !a->opt.arch)
         return options_usage_error("train",
-                                   "-m MODEL (weights to begin with) or --arch NAME (random "
-                                   "weights) is needed, and only one of them");
+                                   "give either -m MODEL (weights to begin with) or --arch NAME "
+                                   "(random weights)");
     if (!a->opt.data) return options_usage_error("train", "--data-dir DIR is missing");
     return CLI_OK;
 }
@@ -202,17 +204,17 @@ static int check(const train_arguments *a, const cli_strings *words)
 int cmd_train(int argc, char **argv)
 {
     train_arguments *a = cli_alloc(1, sizeof *a);
-    cli_strings words = {0};
+    cli_strings arguments = {0};
 
     a->log_freq = 50;
-    const option_outcome outcome = parse(a, argc, argv, &words);
+    const option_outcome outcome = parse_options(a, argc, argv, &arguments);
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
     if (outcome == OPTIONS_GO) {
         code = take_settings(a);
-        if (code == CLI_OK) code = check(a, &words);
+        if (code == CLI_OK) code = check_arguments(a, &arguments);
         if (code == CLI_OK) code = train_execute(a);
     }
-    cli_strings_free(&words);
+    cli_strings_free(&arguments);
     free(a->model);
     free(a->teacher);
     free(a);

@@ -1,6 +1,5 @@
-/* plot_view.c - see plot_view.h: names, axes, smoothing, and the curves of every chart.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* plot_view.c - reads training runs: names, axis, smoothing, and the curves of every chart.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/train/plot_view.h"
 
 #include "cli/kit/options.h"
@@ -10,10 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* With more runs the lines before smoothing would cover each other. */
+/* With more runs the unsmoothed lines would cover each other. */
 enum { MOST_RAW = 4 };
 
-const plot_kind plot_kinds[] = {
+static const plot_kind plot_kinds[] = {
     {"loss", RENYI_RUN_LOSS, "Training loss", "training loss", 4, 1, 1},
     {"epoch_loss", RENYI_RUN_EPOCH_LOSS, "Training loss of every epoch", "training loss", 4, 1, 0},
     {"val_loss", RENYI_RUN_VAL_LOSS, "Validation loss", "validation loss", 4, 1, 0},
@@ -29,7 +28,7 @@ const plot_kind plot_kinds[] = {
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-/* The last part of a path; of a log that is named like all logs, its folder. */
+/* The last part of a path; for .../log.jsonl the name of its folder. */
 static char *last_part(const char *path, size_t n)
 {
     static const char log[] = "/log.jsonl";
@@ -42,7 +41,7 @@ static char *last_part(const char *path, size_t n)
     return cli_format("%.*s", (int)(n - from), path + from);
 }
 
-/* "a+b" of "runs/a+runs/b". */
+/* "runs/a+runs/b" -> "a+b" */
 static char *short_name(const char *path)
 {
     struct stat st;
@@ -71,8 +70,8 @@ static int given_names(plot_view *v, const char *text)
         const size_t n = strcspn(at, ",");
         const int is_last = i + 1 == v->n;
         if (!n || (at[n] == 0) != is_last)
-            return options_usage_error("plot", "--names: %u runs need %u names, by commas", v->n,
-                                       v->n);
+            return options_usage_error("plot", "--names: %u runs need %u names separated by commas",
+                                       v->n, v->n);
         v->names[i] = cli_format("%.*s", (int)n, at);
         at += n + 1;
     }
@@ -83,7 +82,7 @@ static int make_names(plot_view *v, const cli_strings *paths)
 {
     if (v->a->names) return given_names(v, v->a->names);
     for (uint32_t i = 0; i < v->n; i++) v->names[i] = short_name(paths->items[i]);
-    for (uint32_t i = 0; i < v->n; i++) { /* the whole path where that is not enough */
+    for (uint32_t i = 0; i < v->n; i++) { /* the whole path where names are equal */
         int is_shared = 0;
         char *own = short_name(paths->items[i]);
         for (uint32_t k = 0; k < v->n; k++) {
@@ -101,21 +100,21 @@ static int make_names(plot_view *v, const cli_strings *paths)
 
 /* ---- what is shown ------------------------------------------------------------------------- */
 
-static int add_kind(plot_view *v, const char *word, size_t n)
+static int add_kind(plot_view *v, const char *name, size_t n)
 {
     char all[256] = "";
 
-    for (const plot_kind *k = plot_kinds; k->word; k++) {
-        if (strlen(k->word) == n && memcmp(k->word, word, n) == 0) {
+    for (const plot_kind *k = plot_kinds; k->name; k++) {
+        if (strlen(k->name) == n && memcmp(k->name, name, n) == 0) {
             if (v->n_charts == RENYI_REPORT_MAX_PANELS)
                 return options_usage_error("plot", "--what: more than %d charts",
                                            RENYI_REPORT_MAX_PANELS);
             v->charts[v->n_charts++].kind = k;
             return CLI_OK;
         }
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "", k->word);
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? ", " : "", k->name);
     }
-    return options_usage_error("plot", "--what: '%.*s' is not one of %s", (int)n, word, all);
+    return options_usage_error("plot", "--what: '%.*s' is not one of %s", (int)n, name, all);
 }
 
 static int choose_kinds(plot_view *v)
@@ -153,7 +152,7 @@ static void choose_axis(plot_view *v)
     }
 }
 
-/* A hundredth of the longest run: what is left of the noise does not hide the lines. */
+/* A hundredth of the longest run removes enough noise to see the lines. */
 static uint64_t choose_smooth(const plot_view *v)
 {
     uint64_t most = 0;
@@ -186,7 +185,7 @@ static int add_curve(plot_view *v, plot_chart *chart, uint32_t run, int is_raw)
     return CLI_OK;
 }
 
-/* Of many steps even the thin line is a mean: the library leaves at most a thousand points. */
+/* With many steps the thin line is a mean, too: the library returns at most a thousand points. */
 static char *describe_means(const plot_view *v, int has_raw)
 {
     uint64_t most = 0;
@@ -224,7 +223,7 @@ static int open_run(plot_view *v, const char *path)
     renyi_run_log_get_info(v->logs[v->n++], info);
     if (info->n_bad)
         cli_warn(
-            "%s: %llu lines of the log cannot be read and are left out, the first is line %llu",
+            "%s: %llu lines of the log cannot be read and are left out; the first is line %llu",
             path, (unsigned long long)info->n_bad, (unsigned long long)info->first_bad);
     return CLI_OK;
 }
@@ -235,8 +234,8 @@ int plot_view_make(plot_view *v, const plot_arguments *a, const cli_strings *pat
 
     *v = (plot_view){.a = a};
     if (paths->count > RENYI_REPORT_MAX_RUNS)
-        return options_usage_error("plot", "%zu runs; at most %d can be told apart", paths->count,
-                                   RENYI_REPORT_MAX_RUNS);
+        return options_usage_error("plot", "%zu runs; at most %d can be distinguished",
+                                   paths->count, RENYI_REPORT_MAX_RUNS);
     code = choose_kinds(v);
     for (size_t i = 0; !code && i < paths->count; i++) code = open_run(v, paths->items[i]);
     if (!code) code = make_names(v, paths);
@@ -244,7 +243,6 @@ int plot_view_make(plot_view *v, const plot_arguments *a, const cli_strings *pat
     choose_axis(v);
     v->smooth = choose_smooth(v);
     for (uint32_t i = 0; !code && i < v->n_charts; i++) code = make_chart(v, &v->charts[i]);
-    plot_columns_make(v);
     return code;
 }
 
@@ -261,6 +259,4 @@ void plot_view_free(plot_view *v)
         }
         free(v->charts[i].caption);
     }
-    for (uint32_t i = 0; i < v->n_columns; i++)
-        for (uint32_t k = 0; k < v->n; k++) free(v->columns[i].cells[k]);
 }

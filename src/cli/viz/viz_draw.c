@@ -1,11 +1,50 @@
-/* viz_draw.c - renyi viz as files, and in a terminal.
- * SPDX-License-Identifier: Apache-2.0
- */
+/* viz_draw.c - the drawings of renyi viz: page and figures in files, figures in a terminal.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/files.h"
 #include "cli/viz/viz_arguments.h"
 
 #include "renyi/viz.h"
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* ---- the terminal
+ * -------------------------------------------------------------------------------- */
+
+static int is_set(const char *name, const char *value)
+{
+    const char *text = getenv(name);
+
+    return text && (!value || strcmp(text, value) == 0);
+}
+
+/* By --graphics, else by the environment. */
+static renyi_terminal find_terminal(const char *name)
+{
+    if (name && strcmp(name, "auto") != 0)
+        return strcmp(name, "kitty") == 0    ? RENYI_TERMINAL_KITTY
+               : strcmp(name, "iterm2") == 0 ? RENYI_TERMINAL_ITERM2
+                                             : RENYI_TERMINAL_BLOCKS;
+    if (is_set("TMUX", NULL) || is_set("STY", NULL)) return RENYI_TERMINAL_BLOCKS;
+    if (is_set("KITTY_WINDOW_ID", NULL) || is_set("TERM", "xterm-kitty") ||
+        is_set("TERM", "xterm-ghostty") || is_set("TERM_PROGRAM", "ghostty"))
+        return RENYI_TERMINAL_KITTY;
+    if (is_set("TERM_PROGRAM", "iTerm.app") || is_set("TERM_PROGRAM", "WezTerm") ||
+        is_set("TERM_PROGRAM", "mintty"))
+        return RENYI_TERMINAL_ITERM2;
+    return RENYI_TERMINAL_BLOCKS;
+}
+
+static uint32_t terminal_columns(void)
+{
+    const char *text = getenv("COLUMNS");
+    struct winsize size = {0};
+    long columns = text ? strtol(text, NULL, 10) : 0;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col) columns = size.ws_col;
+    return columns < 20 ? (columns > 0 ? 20 : 80) : columns > 1000 ? 1000 : (uint32_t)columns;
+}
 
 const char *viz_format(const char *path)
 {
@@ -36,8 +75,8 @@ static renyi_figure_options figure_options(const viz_arguments *a)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-static int put_file(const char *path, renyi_status st, const char *bytes, size_t size,
-                    const renyi_error *err)
+static int write_file(const char *path, renyi_status st, const char *bytes, size_t size,
+                      const renyi_error *err)
 {
     if (st) {
         cli_error("%s: %s", path, err->message);
@@ -52,13 +91,13 @@ static int draw_page(const viz_view *v, const char *path)
 {
     const renyi_viz_page page = {.struct_size = sizeof page,
                                  .n_photos = (uint32_t)v->n,
-                                 .photos = v->photos,
+                                 .photos = v->images,
                                  .title = v->a->title,
                                  .command = v->a->command};
     renyi_report_text text = {0};
     renyi_error err = {0};
     const renyi_status st = renyi_viz_html(&text, &page, &err);
-    const int code = put_file(path, st, text.bytes, text.size, &err);
+    const int code = write_file(path, st, text.bytes, text.size, &err);
 
     renyi_report_text_free(&text);
     return code;
@@ -69,9 +108,9 @@ static int draw_figure(const viz_view *v, const char *path, int is_svg)
     const renyi_figure_options o = figure_options(v->a);
     renyi_figure_file file = {0};
     renyi_error err = {0};
-    const renyi_status st = is_svg ? renyi_figure_svg(&file, v->photos, v->n, &o, &err)
-                                   : renyi_figure_png(&file, v->photos, v->n, &o, &err);
-    const int code = put_file(path, st, file.bytes, file.size, &err);
+    const renyi_status st = is_svg ? renyi_figure_svg(&file, v->images, v->n, &o, &err)
+                                   : renyi_figure_png(&file, v->images, v->n, &o, &err);
+    const int code = write_file(path, st, file.bytes, file.size, &err);
 
     renyi_figure_free(&file);
     return code;
@@ -79,15 +118,15 @@ static int draw_figure(const viz_view *v, const char *path, int is_svg)
 
 /* ---- stdout -------------------------------------------------------------------------------- */
 
-static int draw_out(const viz_view *v)
+static int draw_stdout(const viz_view *v)
 {
     const renyi_figure_options o = figure_options(v->a);
     renyi_figure_file file = {0};
     renyi_error err = {0};
     const renyi_status st =
-        v->a->svg ? renyi_figure_svg(&file, v->photos, v->n, &o, &err)
-                  : renyi_figure_terminal(&file, v->photos, v->n, &o, viz_terminal(v->a->graphics),
-                                          viz_columns(), &err);
+        v->a->svg ? renyi_figure_svg(&file, v->images, v->n, &o, &err)
+                  : renyi_figure_terminal(&file, v->images, v->n, &o, find_terminal(v->a->graphics),
+                                          terminal_columns(), &err);
 
     if (st) cli_error("%s", err.message);
     if (!st) fwrite(file.bytes, 1, file.size, stdout); /* cli_finish_output reports a failure */
@@ -104,5 +143,5 @@ int viz_draw(const viz_view *v)
                             : draw_figure(v, path, strcmp(format, "svg") == 0);
         if (bad) return -1;
     }
-    return v->a->term || v->a->svg ? draw_out(v) : 0;
+    return v->a->term || v->a->svg ? draw_stdout(v) : 0;
 }

@@ -1,6 +1,5 @@
-/* viz_lists.c - the lists of renyi viz: "cls,col n=2", "0-5,11", "1,2,inf", "3,7".
- * SPDX-License-Identifier: Apache-2.0
- */
+/* viz_lists.c - the list options of renyi viz: "cls,col n=2", "0-5,11", "1,2,inf", "3,7".
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/shared/models.h"
 #include "cli/viz/viz_arguments.h"
 
@@ -10,8 +9,8 @@
 
 static const char verb[] = "viz";
 
-/* "a, b" -> its items without the blanks around them; an empty one stays empty. */
-static void split(const char *text, cli_strings *items)
+/* Splits "a, b" at the commas and removes blanks around the items; an empty item stays. */
+static void split_list(const char *text, cli_strings *items)
 {
     while (text) {
         const char *comma = strchr(text, ',');
@@ -23,7 +22,8 @@ static void split(const char *text, cli_strings *items)
     }
 }
 
-static int is_whole(const char *text, const char *end, uint32_t *out)
+/* Parses decimal digits. 1, or 0 if there is anything else. */
+static int parse_whole(const char *text, const char *end, uint32_t *out)
 {
     uint64_t value = 0;
 
@@ -41,7 +41,7 @@ uint32_t viz_head(const char *text)
     uint32_t head;
 
     if (!text || strcmp(text, "all") == 0) return 0;
-    return is_whole(text, text + strlen(text), &head) ? 1 + head : RENYI_NONE;
+    return parse_whole(text, text + strlen(text), &head) ? 1 + head : RENYI_NONE;
 }
 
 /* ---- layers -------------------------------------------------------------------------------- */
@@ -51,10 +51,10 @@ static int add_layers(viz_lists *l, uint32_t *n, const char *item, const renyi_m
     const char *dash = strchr(item, '-'), *end = item + strlen(item);
     uint32_t first, last;
 
-    if (!is_whole(item, dash ? dash : end, &first) ||
-        !is_whole(dash ? dash + 1 : item, end, &last) || last < first)
+    if (!parse_whole(item, dash ? dash : end, &first) ||
+        !parse_whole(dash ? dash + 1 : item, end, &last) || last < first)
         return options_usage_error(
-                   verb, "option '--layers': '%s' is no layer or range such as 0-5; 'all' is all",
+                   verb, "option '--layers': '%s' is not a layer or a range such as 0-5 or 'all'",
                    item),
                -1;
     if (last >= info->n_blocks)
@@ -64,8 +64,8 @@ static int add_layers(viz_lists *l, uint32_t *n, const char *item, const renyi_m
     for (uint32_t i = first; i <= last; i++) {
         if (*n && l->layers[*n - 1] >= i)
             return options_usage_error(verb,
-                                       "option '--layers': %u behind %u; ascending, none twice", i,
-                                       l->layers[*n - 1]),
+                                       "option '--layers': %u after %u; layers must be ascending",
+                                       i, l->layers[*n - 1]),
                    -1;
         l->layers[(*n)++] = i;
     }
@@ -83,7 +83,7 @@ static int take_layers(viz_lists *l, uint32_t *n, const char *text, const renyi_
         for (*n = 0; *n < info->n_blocks && *n < most; ++*n) l->layers[*n] = *n;
         return 0;
     }
-    split(text, &items);
+    split_list(text, &items);
     for (size_t i = 0; !code && i < items.count; i++) code = add_layers(l, n, items.items[i], info);
     cli_strings_free(&items);
     return code;
@@ -97,7 +97,7 @@ static int take_reals(double *out, uint32_t *n, uint32_t most, const char *name,
     int code = 0;
 
     if (!text) return 0;
-    split(text, &items);
+    split_list(text, &items);
     if (items.count > most) {
         options_usage_error(verb, "option '--%s': %zu numbers; at most %u", name, items.count,
                             most);
@@ -107,7 +107,7 @@ static int take_reals(double *out, uint32_t *n, uint32_t most, const char *name,
         char *end;
         out[i] = strtod(items.items[i], &end);
         if (*items.items[i] && !*end && !isnan(out[i])) continue;
-        options_usage_error(verb, "option '--%s': '%s' is no number", name, items.items[i]);
+        options_usage_error(verb, "option '--%s': '%s' is not a number", name, items.items[i]);
         code = -1;
     }
     *n = code ? 0 : (uint32_t)items.count;
@@ -115,7 +115,7 @@ static int take_reals(double *out, uint32_t *n, uint32_t most, const char *name,
     return code;
 }
 
-/* "ROW,COL" to a patch. */
+/* From "ROW,COL" to the index of a patch. */
 static int take_patch(uint32_t *given, uint32_t *patch, const char *name, const char *text,
                       const renyi_model_info *info)
 {
@@ -124,9 +124,9 @@ static int take_patch(uint32_t *given, uint32_t *patch, const char *name, const 
     uint32_t row, column;
 
     if (!text) return 0;
-    if (!comma || !is_whole(text, comma, &row) ||
-        !is_whole(comma + 1, text + strlen(text), &column))
-        return options_usage_error(verb, "option '--%s': '%s' is no ROW,COL such as 6,7", name,
+    if (!comma || !parse_whole(text, comma, &row) ||
+        !parse_whole(comma + 1, text + strlen(text), &column))
+        return options_usage_error(verb, "option '--%s': '%s' is not ROW,COL such as 6,7", name,
                                    text),
                -1;
     if (row >= grid || column >= grid)
@@ -150,7 +150,7 @@ static int check_head(const char *text, const renyi_model_info *info)
     return -1;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
+/* ---- all options ----------------------------------------------------------------------------- */
 
 static int take_names(viz_lists *l, const renyi_model *model, const renyi_model_info *info,
                       const char *path)
@@ -192,7 +192,7 @@ int viz_options_make(renyi_viz_options *out, viz_lists *l, const viz_arguments *
                                .time = a->time ? 5 : 0,
                                .n_threads = (uint32_t)a->threads};
     out->sweep = sweep_of(a);
-    if (a->metrics) split(a->metrics, &l->metrics);
+    if (a->metrics) split_list(a->metrics, &l->metrics);
     if (take_layers(l, &out->n_layers, a->layers, &info) ||
         take_reals(l->orders, &out->n_orders, RENYI_VIZ_MAX_ORDERS, "orders", a->orders) ||
         take_reals(l->keeps, &out->n_keeps, RENYI_VIZ_MAX_KEEPS, "keep", a->keeps) ||

@@ -1,9 +1,7 @@
-/* zeroshot_head.c - see zeroshot_head.h.
- * SPDX-License-Identifier: Apache-2.0
- */
-#include "cli/eval/zeroshot_head.h"
-
+/* zeroshot_classes.c - the classes of a zero-shot run: names, sentences, classifier.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/eval/eval_job.h"
+#include "cli/eval/zeroshot.h"
 #include "cli/kit/cli_ranks.h"
 #include "cli/kit/files.h"
 #include "cli/kit/progress.h"
@@ -11,19 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- words --------------------------------------------------------------------------------- */
+/* ---- names and sentences ------------------------------------------------------------------- */
 
 void zeroshot_arguments_free(zeroshot_arguments *z) { cli_strings_free(&z->templates); }
 
-/* The sentences that a word of --templates stands for, behind those that are there. */
-static int add_templates(cli_strings *sentences, const char *verb, const char *word)
+/* Appends the sentences that one --templates means. */
+static int add_templates(cli_strings *sentences, const char *verb, const char *name)
 {
     renyi_templates *t = NULL;
     renyi_error err = {0};
     uint32_t n;
 
-    if (renyi_templates_open(&t, word, NULL, &err) != RENYI_OK) {
-        if (strchr(word, '{')) err.code = RENYI_ERR_ARG; /* not a file at fault: the command line */
+    if (renyi_templates_open(&t, name, NULL, &err) != RENYI_OK) {
+        if (strchr(name, '{')) err.code = RENYI_ERR_ARG; /* a sentence, not a file */
         return eval_error(verb, &err);
     }
     const char *const *texts = renyi_templates_texts(t, &n);
@@ -60,16 +58,17 @@ void zeroshot_data_options(const zeroshot_arguments *z, renyi_dataset_options *o
     o->collection = has_collection(z) ? z->collection : z->collection ? NULL : "auto";
 }
 
-/* All that answers depend on beside tower and photos. */
-static char *make_condition(const zeroshot_words *w)
+/* What results depend on besides the tower and the images. */
+static char *make_condition(const zeroshot_classes *classes)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
 
     if (!f) return cli_copy("");
-    for (size_t i = 0; i < w->sentences.count; i++) fprintf(f, "%s\n", w->sentences.items[i]);
-    for (uint32_t i = 0; i < w->n_classes; i++) fprintf(f, "%s\n", w->names[i]);
+    for (size_t i = 0; i < classes->sentences.count; i++)
+        fprintf(f, "%s\n", classes->sentences.items[i]);
+    for (uint32_t i = 0; i < classes->n_classes; i++) fprintf(f, "%s\n", classes->names[i]);
     fclose(f);
     return text;
 }
@@ -81,13 +80,13 @@ static char *make_title(const zeroshot_arguments *z, const char *fallback)
     return cli_format("%s and %zu more", z->templates.items[0], z->templates.count - 1);
 }
 
-int zeroshot_words_make(zeroshot_words *out, const char *verb, const zeroshot_arguments *z,
-                        const renyi_dataset *data)
+int zeroshot_classes_make(zeroshot_classes *out, const char *verb, const zeroshot_arguments *z,
+                          const renyi_dataset *data)
 {
     renyi_collection c = {.templates = "simple"};
     int code = CLI_OK;
 
-    *out = (zeroshot_words){0};
+    *out = (zeroshot_classes){0};
     renyi_dataset_get_info(data, &out->data);
     out->names = renyi_dataset_names(data, &out->n_classes);
     if (out->data.collection) (void)!renyi_collection_find(out->data.collection, &c, NULL);
@@ -97,37 +96,38 @@ int zeroshot_words_make(zeroshot_words *out, const char *verb, const zeroshot_ar
         code = add_templates(&out->sentences, verb, z->templates.items[i]);
     out->condition = make_condition(out);
     if (out->data.n_empty && !ranks_number())
-        cli_warn("%u of %u classes have no photos here: they can be answered, but never rightly",
+        cli_warn("%u of %u classes have no images here: predicting them is always wrong",
                  out->data.n_empty, out->n_classes);
     return code;
 }
 
-void zeroshot_words_free(zeroshot_words *w)
+void zeroshot_classes_free(zeroshot_classes *classes)
 {
-    cli_strings_free(&w->sentences);
-    free(w->title);
-    free(w->condition);
+    cli_strings_free(&classes->sentences);
+    free(classes->title);
+    free(classes->condition);
 }
 
-/* ---- rows ---------------------------------------------------------------------------------- */
+/* ---- embeddings ---------------------------------------------------------------------------- */
 
 static void note_cache(const renyi_classifier_info *info)
 {
     if (info->cache == RENYI_CACHE_READ)
-        cli_note("classes: their rows come from %s", info->cache_path);
+        cli_note("classes: embeddings read from %s", info->cache_path);
     else if (info->cache == RENYI_CACHE_FAILED)
-        cli_warn("rows of the classes are not kept: %s", info->cache_message);
+        cli_warn("embeddings of the classes are not cached: %s", info->cache_message);
     else if (info->cache_message[0])
-        cli_detail("computed again: %s", info->cache_message);
+        cli_detail("embeddings of the classes are computed again: %s", info->cache_message);
 }
 
-static renyi_classifier *compute(const text_tower *side, const zeroshot_arguments *z,
-                                 const zeroshot_words *w, const char *cache, uint64_t threads)
+static renyi_classifier *compute_classifier(const text_tower *text, const zeroshot_arguments *z,
+                                            const zeroshot_classes *classes, const char *cache,
+                                            uint64_t threads)
 {
     work_progress progress = {.title = "classes"};
     const renyi_classifier_options o = {.struct_size = sizeof o,
-                                        .templates = (const char *const *)w->sentences.items,
-                                        .n_templates = (uint32_t)w->sentences.count,
+                                        .templates = (const char *const *)classes->sentences.items,
+                                        .n_templates = (uint32_t)classes->sentences.count,
                                         .truncate = z->text.truncate != 0,
                                         .n_threads = ranks_threads(threads),
                                         .cache = cache,
@@ -137,12 +137,12 @@ static renyi_classifier *compute(const text_tower *side, const zeroshot_argument
     renyi_classifier_info info;
     renyi_error err = {0};
 
-    if (renyi_classifier_new(&c, side->text, side->tokenizer, w->names, w->n_classes, &o, &err) !=
-        RENYI_OK)
+    if (renyi_classifier_new(&c, text->text, text->tokenizer, classes->names, classes->n_classes,
+                             &o, &err) != RENYI_OK)
         c = NULL;
     work_progress_free(&progress);
     if (!c) {
-        cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
+        cli_fail(&err);
         return NULL;
     }
     renyi_classifier_get_info(c, &info);
@@ -151,23 +151,24 @@ static renyi_classifier *compute(const text_tower *side, const zeroshot_argument
 }
 
 renyi_classifier *zeroshot_classifier(const char *model, const zeroshot_arguments *z,
-                                      const zeroshot_words *w, const renyi_options *opt,
+                                      const zeroshot_classes *classes, const renyi_options *opt,
                                       uint64_t threads)
 {
     const int is_wanted = !z->cache || strcmp(z->cache, "none") != 0;
     char *folder = is_wanted && !z->cache ? user_cache_folder("classifiers") : NULL;
     renyi_classifier *c = NULL;
-    text_tower side;
+    text_tower text;
 
-    if (text_tower_open(&side, model, &z->text, opt, 0) == 0)
-        c = compute(&side, z, w, is_wanted ? (z->cache ? z->cache : folder) : NULL, threads);
-    text_tower_free(&side);
+    if (text_tower_open(&text, model, &z->text, opt, 0) == 0)
+        c = compute_classifier(&text, z, classes, is_wanted ? (z->cache ? z->cache : folder) : NULL,
+                               threads);
+    text_tower_free(&text);
     free(folder);
     return c;
 }
 
 int zeroshot_model(renyi_model **out, const renyi_model *tower, const renyi_classifier *c,
-                   const zeroshot_words *w)
+                   const zeroshot_classes *classes)
 {
     renyi_classifier_info info;
     renyi_model_info image;
@@ -176,13 +177,12 @@ int zeroshot_model(renyi_model **out, const renyi_model *tower, const renyi_clas
     renyi_classifier_get_info(c, &info);
     renyi_model_get_info(tower, &image);
     if (image.embed_dim != info.embed_dim) {
-        cli_error("the image tower's embeddings have %u numbers, the text tower's %u",
+        cli_error("embeddings of the image tower have %u values, those of the text tower %u",
                   image.embed_dim, info.embed_dim);
         return CLI_FAILED;
     }
-    if (renyi_model_zeroshot(out, tower, renyi_classifier_rows(c), w->names, w->n_classes,
-                             info.scale, &err) == RENYI_OK)
+    if (renyi_model_zeroshot(out, tower, renyi_classifier_rows(c), classes->names,
+                             classes->n_classes, info.scale, &err) == RENYI_OK)
         return CLI_OK;
-    cli_error("%s", err.message[0] ? err.message : renyi_status_name(err.code));
-    return CLI_FAILED;
+    return cli_fail(&err);
 }

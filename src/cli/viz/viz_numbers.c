@@ -1,12 +1,76 @@
-/* viz_json.c - all numbers of renyi viz as one JSON document. Lists over patches are in raster
- * order.
+/* viz_numbers.c - the numbers of renyi viz: a table for people and one JSON document.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/output.h"
 #include "cli/viz/viz_arguments.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-static json_t *floats(const float *values, size_t n)
+/* ---- the table
+ * ----------------------------------------------------------------------------------- */
+
+/* "16 32 48": patches that are no longer tokens of the image after each layer. */
+static char *gone_text(const renyi_viz_result *r, const renyi_viz_row *row)
+{
+    char *text = cli_copy("");
+
+    for (uint32_t i = 0; i < r->n_layers; i++) {
+        char *longer =
+            cli_format("%s%s%u", text, i ? " " : "", r->n_patches - row->steps[i].n_groups);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+/* Without classes only the cost is shown. */
+static void put_answer(text_table *t, const renyi_viz_answer *a, int is_timed, int has_classes)
+{
+    text_table_cell(t, "%.3f", a->macs / 1e9);
+    if (is_timed) text_table_cell(t, "%.1f", a->ms);
+    if (!has_classes) return;
+    text_table_cell(t, "%.2f", a->n_top ? 100.0 * (double)a->top[0].probability : (double)NAN);
+    text_table_cell(t, "%s", a->n_top ? a->top[0].name : "-");
+}
+
+static void put_image(const renyi_viz_result *r)
+{
+    const int is_timed = !isnan(r->dense.ms), has_classes = r->dense.n_top > 0;
+    text_table t = {0};
+
+    text_table_column(&t, TEXT_LEFT, "policy");
+    text_table_column(&t, TEXT_LEFT, "patches gone after each layer");
+    text_table_column(&t, TEXT_RIGHT, "GMACs");
+    if (is_timed) text_table_column(&t, TEXT_RIGHT, "ms");
+    if (has_classes) {
+        text_table_column(&t, TEXT_RIGHT, "%%");
+        text_table_column(&t, TEXT_LEFT, "class");
+    }
+    text_table_cell(&t, "dense");
+    text_table_cell(&t, "-");
+    put_answer(&t, &r->dense, is_timed, has_classes);
+    for (uint32_t i = 0; i < r->n_rows; i++) {
+        char *cell = gone_text(r, &r->rows[i]);
+        text_table_cell(&t, "%s", r->rows[i].label);
+        text_table_cell(&t, "%s", cell);
+        put_answer(&t, &r->rows[i].answer, is_timed, has_classes);
+        free(cell);
+    }
+    fputs(cli_bold(stdout), stdout);
+    cli_put_clean(stdout, r->photo.name);
+    printf("%s  %s, %u x %u patches, layers", cli_plain(stdout), r->model, r->photo.grid,
+           r->photo.grid);
+    for (uint32_t i = 0; i < r->n_layers; i++) printf(" %u", r->layers[i]);
+    fputs("\n", stdout);
+    text_table_put(&t, 0, 2);
+}
+
+void viz_table(const viz_view *v)
+{
+    for (size_t i = 0; i < v->n; i++) put_image(v->images[i]);
+}
+
+static json_t *floats_json(const float *values, size_t n)
 {
     json_t *list = json_array();
 
@@ -15,7 +79,7 @@ static json_t *floats(const float *values, size_t n)
 }
 
 /* RENYI_NONE gives null. */
-static json_t *wholes(const uint32_t *values, size_t n)
+static json_t *counts_json(const uint32_t *values, size_t n)
 {
     json_t *list = json_array();
 
@@ -25,7 +89,7 @@ static json_t *wholes(const uint32_t *values, size_t n)
     return list;
 }
 
-static json_t *patch_or_none(uint32_t value)
+static json_t *index_or_null(uint32_t value)
 {
     return value == RENYI_NONE ? json_null() : json_integer(value);
 }
@@ -41,8 +105,8 @@ static json_t *metric_json(const renyi_viz_result *r, const renyi_viz_metric *m)
         json_array_append_new(
             maps, json_pack("{s:i, s:o, s:o, s:o, s:o}", "layer", (int)r->layers[i], "low",
                             json_number((double)map->low), "high", json_number((double)map->high),
-                            "score", floats(map->score, r->n_patches), "rank",
-                            wholes(map->rank, r->n_patches)));
+                            "score", floats_json(map->score, r->n_patches), "rank",
+                            counts_json(map->rank, r->n_patches)));
     }
     return json_pack("{s:o, s:o, s:o, s:o}", "name", json_text(m->name), "label",
                      json_text(m->label), "order",
@@ -71,16 +135,16 @@ static json_t *answer_json(const renyi_viz_answer *a)
 
 /* ---- policies ------------------------------------------------------------------------------ */
 
-static json_t *states(const renyi_viz_step *s, size_t n)
+static json_t *states_json(const renyi_viz_step *s, size_t n)
 {
-    static const char *const words[] = {"kept", "merged", "fused", "dropped"};
+    static const char *const names[] = {"kept", "merged", "fused", "dropped"};
     json_t *list = json_array();
 
-    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_string(words[s->state[i]]));
+    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_string(names[s->state[i]]));
     return list;
 }
 
-static json_t *rescued(const renyi_viz_step *s, size_t n)
+static json_t *rescued_json(const renyi_viz_step *s, size_t n)
 {
     json_t *list = json_array();
 
@@ -97,11 +161,11 @@ static json_t *step_json(const renyi_viz_step *s, uint32_t n)
         (int)s->n_kept, "merged", (int)s->n_merged, "fused", (int)s->n_fused, "dropped",
         (int)s->n_dropped, "rescued", (int)s->n_rescued, "macs", json_number(s->macs));
 
-    json_object_set_new(out, "state", states(s, n));
-    json_object_set_new(out, "group", wholes(s->group, n));
-    json_object_set_new(out, "gone_at", wholes(s->gone_at, n));
-    json_object_set_new(out, "rescued_patches", rescued(s, n));
-    if (s->is_cut) json_object_set_new(out, "score", floats(s->score, n));
+    json_object_set_new(out, "state", states_json(s, n));
+    json_object_set_new(out, "group", counts_json(s->group, n));
+    json_object_set_new(out, "gone_at", counts_json(s->gone_at, n));
+    json_object_set_new(out, "rescued_patches", rescued_json(s, n));
+    if (s->is_cut) json_object_set_new(out, "score", floats_json(s->score, n));
     return out;
 }
 
@@ -117,7 +181,7 @@ static json_t *rows_json(const renyi_viz_result *r, const renyi_viz_row *rows, u
         json_array_append_new(
             list,
             json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o}", "policy", json_text(row->policy),
-                      "label", json_text(row->label), "metric", patch_or_none(row->metric), "keep",
+                      "label", json_text(row->label), "metric", index_or_null(row->metric), "keep",
                       json_number(row->keep), "merges", (int)row->merges, "adaptive",
                       (int)row->adaptive, "answer", answer_json(&row->answer), "steps", steps));
     }
@@ -126,14 +190,14 @@ static json_t *rows_json(const renyi_viz_result *r, const renyi_viz_row *rows, u
 
 /* ---- attention ----------------------------------------------------------------------------- */
 
-/* [head] of one head, or of all. */
-static json_t *heads(const float *values, const renyi_viz_attention *a, uint32_t head)
+/* One list per head; head 0 = all heads, else only head - 1. */
+static json_t *heads_json(const float *values, const renyi_viz_attention *a, uint32_t head)
 {
     json_t *list = json_array();
 
     for (uint32_t h = 0; h < a->n_heads; h++)
         if (!head || head == h + 1)
-            json_array_append_new(list, floats(values + (size_t)h * a->n_tokens, a->n_tokens));
+            json_array_append_new(list, floats_json(values + (size_t)h * a->n_tokens, a->n_tokens));
     return list;
 }
 
@@ -148,11 +212,11 @@ static json_t *attention_json(const renyi_viz_result *r, uint32_t head)
     }
     for (uint32_t i = 0; i < r->n_layers; i++) {
         const renyi_viz_attention_layer *l = &a->layers[i];
-        json_array_append_new(layers, json_pack("{s:i, s:o, s:o, s:o, s:o}", "layer",
-                                                (int)r->layers[i], "row", heads(l->row, a, head),
-                                                "column", heads(l->column, a, head), "row_mean",
-                                                floats(l->row_mean, a->n_tokens), "column_mean",
-                                                floats(l->column_mean, a->n_tokens)));
+        json_array_append_new(
+            layers, json_pack("{s:i, s:o, s:o, s:o, s:o}", "layer", (int)r->layers[i], "row",
+                              heads_json(l->row, a, head), "column", heads_json(l->column, a, head),
+                              "row_mean", floats_json(l->row_mean, a->n_tokens), "column_mean",
+                              floats_json(l->column_mean, a->n_tokens)));
     }
     return json_pack("{s:o, s:i, s:o, s:i, s:i, s:o}", "query",
                      a->query < 0 ? json_null() : json_integer(a->query), "token", (int)a->token,
@@ -162,7 +226,7 @@ static json_t *attention_json(const renyi_viz_result *r, uint32_t head)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static json_t *photo_json(const renyi_viz_result *r, uint32_t head)
+static json_t *image_json(const renyi_viz_result *r, uint32_t head)
 {
     json_t *keeps = json_array();
 
@@ -172,8 +236,8 @@ static json_t *photo_json(const renyi_viz_result *r, uint32_t head)
     return json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
                      json_text(r->photo.name), "size", (int)r->photo.size, "grid",
                      (int)r->photo.grid, "patch", (int)r->photo.patch, "layers",
-                     wholes(r->layers, r->n_layers), "dense", answer_json(&r->dense), "metrics",
-                     metrics_json(r, r->metrics, r->n_metrics), "norms",
+                     counts_json(r->layers, r->n_layers), "dense", answer_json(&r->dense),
+                     "metrics", metrics_json(r, r->metrics, r->n_metrics), "norms",
                      metrics_json(r, r->norms, r->n_norms), "keeps", keeps, "rows",
                      rows_json(r, r->rows, r->n_rows), "sweep", rows_json(r, r->sweep, r->n_sweep),
                      "attention", attention_json(r, head));
@@ -182,14 +246,10 @@ static json_t *photo_json(const renyi_viz_result *r, uint32_t head)
 json_t *viz_json(const viz_view *v)
 {
     const uint32_t head = viz_head(v->a->attention);
-    json_t *photos = json_array(), *failed = json_array();
+    json_t *images = json_array();
 
-    for (size_t i = 0; i < v->n; i++) json_array_append_new(photos, photo_json(v->photos[i], head));
-    for (size_t i = 0; i < v->inputs->failed.count; i++)
-        json_array_append_new(failed,
-                              json_pack("{s:o, s:o}", "file", json_text(v->inputs->failed.items[i]),
-                                        "error", json_text(v->inputs->reasons.items[i])));
+    for (size_t i = 0; i < v->n; i++) json_array_append_new(images, image_json(v->images[i], head));
     return json_pack("{s:o, s:o, s:o, s:o}", "model", json_text(v->a->model), "architecture",
-                     v->n ? json_text(v->photos[0]->model) : json_null(), "photos", photos,
-                     "failed", failed);
+                     v->n ? json_text(v->images[0]->model) : json_null(), "photos", images,
+                     "failed", json_failures(&v->inputs->failed, &v->inputs->reasons));
 }
