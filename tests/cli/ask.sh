@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi ask and encode-image: answers, chats, files of visual tokens, and what is refused.
+# renyi ask and encode-image: answers, chats, files of visual tokens, errors.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to make a LLaVA and to read JSON"; exit 77; }
@@ -21,7 +21,7 @@ d = [json.loads(line) for line in open("out")]
 sys.exit(0 if eval(sys.argv[1]) else 1)' "$1" || fail "JSON: not true: $1"
 }
 
-# --- one photo: text on stdout, everything in JSON ---
+# --- one image: text on stdout, everything in JSON ---
 run 0 ask a.ppm 'what is this' --json
 json 'd["file"] == "a.ppm" and d["question"] == "what is this" and d["model"] == "llava" and d["policy"] == "none"'
 json 'len(d["tokens"]) == 8 and d["end"] == "length" and d["visual_tokens"] == 16 and d["kept"] == list(range(16))'
@@ -43,7 +43,7 @@ err_has "answer of 1 token"
 run 0 ask -q a.ppm 'what is this'
 [ ! -s err ] || fail "-q speaks"
 
-# --- pruned; ids; several photos; photos that are none ---
+# --- pruned; ids; several images; files that are not images ---
 run 0 ask a.ppm 'what is this' --prune 'naive p=4 layers=0' --json
 json 'd["visual_tokens"] == 12 and len(d["kept"]) == 12 and d["policy"].startswith("naive p=4")'
 run 0 ask a.ppm --prompt-ids '1 5 310, 20,21 22' --json
@@ -59,13 +59,13 @@ lines 'd[0]["tokens"] == json.load(open("first.json"))["tokens"] and d[3]["reuse
 err_has "bad.ppm"
 err_has "absent.ppm: No such file"
 run 0 ask a.ppm b.ppm 'what is this'
-[ "$(grep -c '^[ab].ppm: ' out)" -eq 2 ] || fail "answers to several photos have names"
+[ "$(grep -c '^[ab].ppm: ' out)" -eq 2 ] || fail "answers about several images begin with file names"
 run 1 ask -q absent.ppm 'what is this'
 one_line "absent.ppm"
 run 0 sh -c '"$0" ask -m llava -t 1 --max-new-tokens 8 - "what is this" --json <a.ppm' "$RENYI"
 json 'd["tokens"] == json.load(open("first.json"))["tokens"]'
 
-# --- chance: the same seed says the same ---
+# --- sampling: the same seed gives the same answer ---
 warm() { ask a.ppm 'what is this' --temperature 5 --top-p 0.95 --json "$@"; }
 run 0 warm --seed 7
 cp out seven.json
@@ -74,13 +74,13 @@ json 'd["tokens"] == json.load(open("seven.json"))["tokens"] and d["seed"] == 7'
 run 0 warm --seed 8
 json 'd["tokens"] != json.load(open("seven.json"))["tokens"]'
 
-# --- fewer bits ---
+# --- bf16, int8 and int4 ---
 for dtype in bf16 int8 int4; do
   run 0 ask a.ppm 'what is this' --dtype $dtype --json
   json 'd["dtype"] == "'$dtype'" and d["tower_dtype"] == "f32" and len(d["tokens"]) == 8'
 done
 
-# --- a chat remembers; an empty line ends it ---
+# --- a chat keeps its context; an empty line ends it ---
 chat() { printf 'what is this\nand why\n\nnot asked\n' | "$RENYI" ask -m llava -t 1 --max-new-tokens 8 --chat "$@"; }
 run 0 chat a.ppm --json
 lines 'len(d) == 2 and d[0]["tokens"] == json.load(open("first.json"))["tokens"] and d[1]["question"] == "and why"'
@@ -138,7 +138,7 @@ one_line "18 rows"
 run 1 ask -q a.ppm 'what is this' --max-context 513
 one_line "at most 512 rows"
 
-# --- models that are none, or not whole ---
+# --- files that are not models, and incomplete models ---
 make_toy
 run 1 "$RENYI" ask -q -m toy.safetensors a.ppm what
 one_line "toy.safetensors"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi eval: datasets, several policies, results for people and machines, resuming, bad photos.
+# renyi eval: datasets, several policies, tables, JSON and CSV, resuming, bad images.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
@@ -41,7 +41,7 @@ out_has "photo by photo"
 out_has "within the noise"
 python3 -c 'import json; json.load(open("results.json"))["results"]' || fail "results.json"
 
-# --- the same answers for any batch, threads, workers ---
+# --- the same results for any batch size, threads, workers ---
 answers() { sed -E 's/"ms(_rest)?":[^,]*,//g' "$1"; }
 for flags in "-b 1 -t 1" "-b 5 -t 2 -j 2" "-b 64"; do
   rm -f samples.jsonl
@@ -49,7 +49,7 @@ for flags in "-b 1 -t 1" "-b 5 -t 2 -j 2" "-b 64"; do
   [ ! -f first.jsonl ] && answers samples.jsonl >first.jsonl
   answers samples.jsonl | cmp -s - first.jsonl || fail "other answers with $flags"
 done
-[ "$(wc -l <samples.jsonl)" -eq 36 ] || fail "a line for every photo and policy"
+[ "$(wc -l <samples.jsonl)" -eq 36 ] || fail "a line for every image and policy"
 python3 - <<'P' || fail "samples"
 import json
 want = {"file", "policy", "label", "prediction", "top5", "margin", "ms"}
@@ -59,7 +59,7 @@ for line in open("samples.jsonl"):
     assert s["label"] == int(s["file"][:3]) and s["margin"] >= 0
 P
 
-# --- resuming: not by accident, from any torn end, with the same totals ---
+# --- resuming: only with --resume, from a log cut anywhere, with the same totals ---
 totals() { python3 -c 'import json; print([[r[k] for k in ("policy", "images", "failed", "top1", "top5", "loss")] for r in json.load(open("out"))["results"]], [list(p.values()) for p in json.load(open("out"))["pairs"]])'; }
 run 0 eval_toy photos "${prune[@]}" --json
 totals >want
@@ -76,7 +76,7 @@ json 'd["resumed"] == 12'
 run 2 eval_toy photos --resume
 err_has "--resume needs --log-samples"
 
-# --- an interrupted run keeps what it has ---
+# --- an interrupted run keeps its results ---
 for i in {12..400}; do cp photos/000/0.ppm "photos/001/$i.ppm"; done
 "$RENYI" eval -m toy.safetensors photos -b 1 --json --log-samples stopped.jsonl >out 2>err &
 for _ in {1..200}; do [ -s stopped.jsonl ] && break; sleep 0.05; done
@@ -90,7 +90,7 @@ run 0 eval_toy photos --json --log-samples stopped.jsonl --resume
 json 'd["results"][0]["images"] == 401 and d["resumed"] > 0'
 rm photos/001/{12..400}.ppm
 
-# --- photos that cannot be read are named, counted, skipped ---
+# --- images that cannot be read are reported, counted, skipped ---
 head -c 30 photos/000/0.ppm >photos/002/cut.ppm
 : >photos/003/empty.jpg
 run 3 eval_toy photos --json --log-samples bad.jsonl
@@ -131,7 +131,7 @@ err_has "none with a class"
 run 1 eval_toy absent
 err_has "absent: No such file"
 
-# --- choosing photos ---
+# --- choosing images ---
 files() { sed -E 's/.*"file":"([^"]*)".*/\1/' "$1"; }
 run 0 eval_toy photos --limit 5 --shuffle --seed 3 --log-samples a.jsonl
 run 0 eval_toy photos --limit 5 --shuffle --seed 3 --log-samples b.jsonl

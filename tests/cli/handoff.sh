@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # examples/python/llava_handoff.py: visual tokens of renyi encode-image in other engines. RENYI_PYTHON names a Python
-# with numpy, and with torch and transformers, or llama-cpp-python and gguf, for the whole way.
+# with numpy; for the complete test also torch and transformers, or llama-cpp-python and gguf.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 python=${RENYI_PYTHON:-python3}
@@ -18,7 +18,7 @@ run 0 "$python" "$PYTHONPATH/llava_handoff.py" tokens.safetensors
 out_has "b.ppm: 8 tokens of 16 numbers, 7 at patches of their own, 1 merged"
 out_has "policy prumerge tokens=7"
 
-# --- numpy alone: the file, the rows in their place, a llama_batch as llama.h has it ---
+# --- numpy alone: the file, the positions of the rows, a llama_batch with the layout of llama.h ---
 "$python" - <<'P' || fail "llava_handoff.py"
 import ctypes, json
 import numpy as np
@@ -69,7 +69,7 @@ err_has "not a file of visual tokens"
 run 2 "$python" "$PYTHONPATH/llava_handoff.py" tokens.safetensors --model llava
 err_has "--prompt-ids is missing"
 
-# --- engines that are there: the same rows, the same answer ---
+# --- installed engines: the same rows, the same answer ---
 same_answer() { # PHOTO IMAGE_TOKEN --model|--gguf PATH
   local file=([0]=a.ppm [1]=b.ppm) ask=(--max-new-tokens 6)
   "$RENYI" ask -q -m llava -t 1 "${prune[@]}" "${file[$1]}" --prompt-ids '1 5 310 20 21 22' "${ask[@]}" --json >ours.json

@@ -52,7 +52,7 @@ assert [r["kind"] for r in rows] == ["metric"] * 6 + ["policy"] * 2 and all(None
 run 0 study --results-file results.json --results-format json
 python3 -c 'import json; json.load(open("results.json"))["rankings"]' || fail "results.json"
 
-# --- the border, and kinds ---
+# --- borders and kinds of masks ---
 run 0 study --json --metrics random
 json 'd["patches"]["object"] + d["patches"]["background"] + d["patches"]["left_out"] == 196'
 cp out ignored
@@ -64,7 +64,7 @@ err_has "5 masks look like trimaps and 1 like 0 and 1"
 run 3 study --json --mask-kind trimap
 json 'd["failed"][0]["file"] == "0.ppm" and "a trimap has 1" in d["failed"][0]["error"]'
 
-# --- masks that cannot be used are named, counted, skipped ---
+# --- masks that cannot be used are reported, counted, skipped ---
 rm masks/0.png
 mask masks/1.png 1 2 3 41
 mask masks/2.png 255 0 0 40 2

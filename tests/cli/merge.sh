@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi eval --shard I/N and renyi merge: parts run by hand give what one process gives.
+# renyi eval --shard I/N and renyi merge: parts give the results of one process.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
@@ -12,7 +12,7 @@ for i in {0..16}; do
 done
 evaluate() { "$RENYI" eval -m toy.safetensors photos --prune none --prune 'evit keep=0.5 layers=0 metric=col n=4' --shuffle --seed 4 "$@"; }
 merge() { "$RENYI" merge "$@"; }
-# What both documents have in common, without times.
+# The part that both documents share, without times.
 common() {
   python3 -c 'import json
 d = json.load(open("out"))
@@ -38,7 +38,7 @@ for bad in 0 1; do
   json 'd["resumed"] == 17'
 done
 
-# --- for people ---
+# --- the table ---
 run 3 merge table.jsonl part?.jsonl
 out_has "photo by photo"
 out_has "17 photos, 1 failed, 10 classes; toy.safetensors at 224 pixels, run "
@@ -55,7 +55,7 @@ run 3 merge gap2.jsonl part1.jsonl short.jsonl part3.jsonl
 err_has "shard 2/3: 5 of 6 images are missing: number "
 out_has ", 5 missing"
 
-# --- what does not belong together ---
+# --- logs that do not belong together ---
 run 2 merge all.jsonl part1.jsonl
 err_has "all.jsonl: this file already has results"
 evaluate --limit 9 --log-samples other.jsonl >/dev/null 2>&1 || true

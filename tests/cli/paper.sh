@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# renyi paper: the tables alone, for a random model on made-up photos, for machines, from the cache.
+# renyi paper: tables without weights, of a random model on made-up images, from the cache; JSON and CSV.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
 paper() { "$RENYI" paper "$@"; }
 cells='[c for t in d["tables"] for b in t["blocks"] for r in b["rows"] for c in r["cells"]]'
 
-# --- a fresh clone: no weights, no photos ---
+# --- a fresh clone: no weights, no images ---
 run 0 paper
 [ "$(grep -c '^Table ' out)" -eq 14 ] || fail "fourteen tables"
 [ "$(grep -c 'no weights (renyi pull timm/' out)" -eq 18 ] || fail "eighteen parts without weights"
@@ -27,7 +27,7 @@ out_has "## Table 3"
 out_has "| p | GFLOPs | here | CLS | here | Ours a | here | mosaic d |"
 out_has "| 12 | 2.9 c | 2.85 | 78.10 | no weights |"
 
-# --- for machines ---
+# --- JSON and CSV ---
 run 0 paper --json --csv cells.csv
 json '[t["table"] for t in d["tables"]] == [1, 2, 3, 7, 8, 9, 10, 11, 14, 15]'
 json 'all(set("method name policy gmacs gmacs_paper paper_top1 state fault".split()) <= set(c) for c in '"$cells"')'
@@ -120,7 +120,7 @@ grep -q '^1,ViT-S/16,mosaic,"mosaic keep=0.7 layers=0,3,6",,,small.safetensors,.
 run 0 paper "${here[@]}" --markdown --limit 4
 out_has "**small.safetensors beside the paper's ViT-S/16, 4 photos**"
 
-# --- two models, one log; a photo that cannot be read ---
+# --- two models, one log; an image that cannot be read ---
 "$RENYI" init -q --arch deit_tiny_patch16_112 --dim 64 --heads 2 --classes 4 --seed 2 other.safetensors
 : >photos/3/empty.jpg
 run 3 paper "${here[@]}" -m other.safetensors --json --log-samples both.jsonl

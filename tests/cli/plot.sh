@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi plot: numbers, charts and page of training runs; logs that are cut, resumed or no logs.
+# renyi plot: numbers, charts and page of training runs; logs that are cut, resumed, or not logs.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 . "$RENYI_SRC/tests/fixtures/run_logs.sh"
@@ -12,7 +12,7 @@ run 0 "$RENYI" plot runs/cls runs/col -o loss.svg
 out_has "training loss"
 out_has "metric=col n=2"
 err_has "loss.svg: "
-[ "$(grep -c '^c[lo][sl] ' out)" -eq 2 ] || fail "a row a run"
+[ "$(grep -c '^c[lo][sl] ' out)" -eq 2 ] || fail "a row per run"
 for text in '<title>Training runs</title>' 'training loss' 'top-1 accuracy, %' 'Means of 6 logged steps; thin lines: every step.' '>cls <tspan' '>col <tspan'; do
   grep -qF -- "$text" loss.svg || fail "loss.svg lacks $text"
 done
@@ -51,12 +51,12 @@ mkdir cut
 { head -100 runs/cls/log.jsonl; sed -n '90,150p' runs/cls/log.jsonl; printf '{"kind":"step","epo'; } >cut/log.jsonl
 run 0 "$RENYI" plot cut --json
 json 'd["runs"][0]["cut"] and d["runs"][0]["bad_lines"] == 0 and d["runs"][0]["steps"] == 147'
-[ ! -s err ] || fail "a cut end is no reason to complain"
+[ ! -s err ] || fail "a warning about a cut last line"
 { head -50 runs/cls/log.jsonl; echo 'what is this'; sed -n '51,80p' runs/cls/log.jsonl; } >cut/log.jsonl
 run 0 "$RENYI" plot cut
 err_has "1 lines of the log cannot be read and are left out; the first is line 51"
 
-# --- refused ---
+# --- errors ---
 run 2 "$RENYI" plot
 err_has "no run"
 run 2 "$RENYI" plot runs/cls -o loss.pdf
@@ -75,7 +75,7 @@ echo '{"file":"a.jpg","policy":"none"}' >empty/log.jsonl
 run 1 "$RENYI" plot runs/cls empty -o none.svg
 err_has "is this a log of renyi train?"
 out_empty
-[ ! -e none.svg ] || fail "a chart of nothing"
+[ ! -e none.svg ] || fail "an empty chart was written"
 run 1 "$RENYI" plot runs/cls -o absent/loss.svg
 err_has "absent/loss.svg"
 run 2 "$RENYI" plot $(printf 'runs/cls %.0s' {1..25})

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mpirun -n K renyi eval: the results of one process, whatever dies; refused where there is no MPI.
+# mpirun -n K renyi eval: the results of one process, also after a rank died; an error without MPI.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
@@ -14,7 +14,7 @@ head -c 30 photos/000/0.ppm >photos/002/cut.ppm
 prune=(--prune none --prune 'evit keep=0.5 layers=0 metric=col n=4')
 evaluate=("$RENYI" eval -m toy.safetensors photos "${prune[@]}" --json)
 
-# The document without what depends on time and machine.
+# The document without times and memory.
 timeless() {
   python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
@@ -26,7 +26,7 @@ print(json.dumps(d, indent=1))' "$1"
 run 3 "${evaluate[@]}"
 timeless out >want
 
-# --- a launcher, but no module: refused, not run as so many copies ---
+# --- a launcher, but no MPI module: an error, not K copies of the run ---
 mkdir -p bare/bin
 cp "$RENYI" bare/bin/renyi
 run 1 env OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 bare/bin/renyi eval -m toy.safetensors photos
@@ -51,11 +51,11 @@ for n in "${counts[@]}"; do
   run 3 ranks "$n" "${evaluate[@]}" -b 2 -t 1 --log-samples log.jsonl --csv results.csv
   json "d['ranks'] == $n and d['results'][0]['images'] == 26 and d['results'][0]['failed'] == 1"
   timeless out | cmp -s - want || fail "other results with $n ranks"
-  [ "$(grep -c 'cut.ppm: ' err)" -eq 1 ] || fail "a bad photo is named once"
+  [ "$(grep -c 'cut.ppm: ' err)" -eq 1 ] || fail "a bad image is reported once"
   [ "$(wc -l <log.jsonl)" -eq 53 ] && [ "$(ls log.jsonl* | wc -l)" -eq 1 ] || fail "one whole log"
   [ "$(wc -l <results.csv)" -eq 3 ] || fail "one CSV"
 done
-# The log of ranks holds what that of one process holds.
+# The log of several ranks has the lines of one process.
 rm -f alone.jsonl
 run 3 "${evaluate[@]}" --log-samples alone.jsonl
 answers() { sed -E 's/"ms(_rest)?":[^,]*,//g' "$1" | sort; }
@@ -66,7 +66,7 @@ run 3 ranks 2 "${evaluate[@]}" --log-samples log.jsonl --resume
 json 'd["resumed"] == 26'
 timeless out | cmp -s - want || fail "other results when all is in the log"
 
-# --- a rank is killed in the middle: finished work is kept for any number of ranks ---
+# --- a rank is killed: finished work is kept and can be resumed with any number of ranks ---
 many=1000 # enough to be in the middle for a while
 is_sanitized && many=200
 for ((i = 26; i < many; i++)); do ln -s ../000/0.ppm "photos/001/$i.ppm"; done
@@ -105,30 +105,30 @@ for n in alone 2; do
   rm killed.jsonl
 done
 
-# --- one rank is interrupted: all stop, and what there is is shown ---
+# --- one rank is interrupted: all stop, and the results so far are printed ---
 ranks 2 "${evaluate[@]}" -b 1 -t 1 --log-samples "$WORK/killed.jsonl" >out 2>err </dev/null &
 for _ in {1..600}; do [ -s killed.jsonl.rank1 ] && break; sleep 0.05; done
 kill -INT "$(pid_of_rank 1)"
 code=0 && wait $! || code=$?
 [ "$code" -eq 1 ] || fail "exit code $code after an interruption"
 json "d['interrupted'] and 0 < d['results'][0]['images'] < $many"
-[ "$(grep -c 'with --resume goes on' err)" -eq 1 ] || fail "the interruption is told once"
+[ "$(grep -c 'with --resume goes on' err)" -eq 1 ] || fail "the interruption is reported once"
 find photos -type l -delete
 
-# --- faults are told by one, and nobody hangs ---
+# --- errors are reported once, and no rank hangs ---
 run 2 ranks 3 "$RENYI" eval -m toy.safetensors photos --bogus
-[ "$(grep -c 'unknown option' err)" -eq 1 ] || fail "wrong usage is told once"
+[ "$(grep -c 'unknown option' err)" -eq 1 ] || fail "wrong usage is reported once"
 run 1 ranks 2 "$RENYI" eval -m absent.safetensors photos
 mkdir -p folder.jsonl.rank1
 run 1 ranks 2 "${evaluate[@]}" --log-samples folder.jsonl --resume
 err_has "folder.jsonl.rank1: "
-# Only the second rank has another list of photos.
+# Only the second rank has another list of images.
 run 2 ranks 2 bash -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- --limit 5; fi; exec "$0" eval -m toy.safetensors photos "$@"' "$RENYI"
 err_has "rank 1 has other images or classes (5 images) than rank 0 (27)"
 run 1 ranks 2 bash -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- -m absent; else set -- -m toy.safetensors; fi; exec "$0" eval photos "$@"' "$RENYI"
 err_has "rank 1: absent"
 
-# --- a sweep shares its photos too ---
+# --- a sweep shares its images, too ---
 sweep=("$RENYI" sweep -m toy.safetensors --data-dir photos --prune 'none' --prune 'evit keep=0.5|0.7 layers=0 metric=cls')
 run 3 "${sweep[@]}" -o one
 run 3 ranks 2 "${sweep[@]}" -o two
@@ -138,7 +138,7 @@ rows = [[{k: v for k, v in r.items() if not any(t in k for t in ("ms", "img_per_
 assert rows[0] == rows[1] and len(rows[0]) == 3, rows
 P
 
-# --- and so does a zero-shot evaluation ---
+# --- a zero-shot evaluation, too ---
 make_clip
 zeroshot=("$RENYI" zeroshot -m clip.safetensors --data-dir photos --class-names names --json)
 printf 'cat\ndog\nhen\ncow\n' >names

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi sweep: grids from files and options, the same numbers as renyi eval, resuming, the folder it fills.
+# renyi sweep: grids from files and options, the same numbers as renyi eval, resuming, the output folder.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
@@ -37,7 +37,7 @@ head -1 out1/results.csv | grep -q '^model,img_size,top1,top1_err,top5,top5_err,
 run 0 sweep -q grid.txt
 [ ! -s err ] || fail "-q"
 
-# --- every number is the one that renyi eval gives ---
+# --- every number is that of renyi eval ---
 run 0 sweep grid.txt --json
 cp out sweep.json
 json 'len(d["results"]) == 12 and len(d["pairs"]) == 66 and d["failed"] == [] and d["skipped"] == []'
@@ -59,7 +59,7 @@ for p in e["pairs"]:
 P
 done; done
 
-# --- resuming: not by accident, after kill -9, with the same totals ---
+# --- resuming: only with --resume, after kill -9, with the same totals ---
 totals() { python3 -c 'import json,sys; d = json.load(open(sys.argv[1])); print([[r[k] for k in ("model", "img_size", "policy", "images", "failed", "top1", "top5", "loss", "front_gmacs")] for r in d["results"]], d["pairs"])' "$1"; }
 totals out1/results.json >want
 run 2 sweep grid.txt -o out1
@@ -81,7 +81,7 @@ totals out3/results.json | cmp -s - want || fail "other totals after kill -9"
 run 0 sweep grid.txt -o out3 --resume --memory 1 --json
 json 'd["resumed"] >= 48 and d["seconds_model"] == 0'
 
-# --- options replace the lines of the file; crossing; presets; commas ---
+# --- options replace lines of the file; combinations; presets; commas ---
 run 0 sweep grid.txt -m a.safetensors --img-size 64 --prune 'none|fast layers=0,1' --json
 json '[r["policy"] for r in d["results"]] == ["none", "mosaic keep=0.7 layers=0,1"] and d["results"][0]["img_size"] == 64'
 run 0 sweep -m a.safetensors,b.safetensors --img-size 64,model --framework evit,naive --metric 'cls|col' -n 2,4 --keep '0.5|0.7' -p 8 --layers 0 --json
@@ -89,7 +89,7 @@ json 'len(d["results"]) == 2 * 2 * (2 * 3 + 3) and {r["img_size"] for r in d["re
 run 0 sweep -m a.safetensors --img-size 64 --prune 'paper:evit-ours keep=0.7|0.9 layers=0' --json
 json 'len(d["results"]) == 2'
 
-# --- what a model cannot run is said and left out ---
+# --- what a model cannot run is reported and left out ---
 run 0 sweep -m a.safetensors --img-size 64 --prune none --prune 'evit layers=0|7' --json
 json 'len(d["results"]) == 2 and len(d["skipped"]) == 1 and "7" in d["skipped"][0]["reason"]'
 err_has "not run: a.safetensors at 64, evit keep=0.7 layers=7"
@@ -99,7 +99,7 @@ run 0 sweep -m a.safetensors --img-size 64,model --prune none --dry-run -o never
 out_has "2 points on 12 photos"
 [ ! -e never ] || fail "--dry-run wrote"
 
-# --- unreadable photos: named once, counted everywhere, exit code 3 ---
+# --- unreadable images: reported once, counted everywhere, exit code 3 ---
 head -c 30 photos/000/0.ppm >photos/002/cut.ppm
 run 3 sweep grid.txt --json
 [ "$(grep -c '002/cut.ppm' err)" -eq 1 ] || fail "named once"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# renyi train: a run and its files, going on after kill -9, a full disk, wrong usage and bad input.
+# renyi train: a run and its files, resuming after kill -9, a full disk, wrong usage and bad input.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
-command -v python3 >/dev/null || { echo "SKIP: no python3 to make photos"; exit 77; }
+command -v python3 >/dev/null || { echo "SKIP: no python3 to make images"; exit 77; }
 
 python3 - <<'P'
 import os, random
@@ -48,7 +48,7 @@ run 0 train -m run/model.safetensors --data-dir photos/train --batch-size 8 --ep
 err_has "48 px, 37 tokens"
 [ "$(tail -1 larger/log.jsonl | cut -c 1-14)" = '{"kind":"stop"' ] || fail "--steps stops inside an epoch"
 
-# --- kill -9: goes on as if nothing had happened ---
+# --- kill -9: the resumed run gives the same bits ---
 long=("${toy[@]}" --data-dir photos --epochs 6 --ema 0.9 --drop-path 0.1 --checkpoint-every 3)
 run 0 train "${long[@]}" -q -o whole
 "$RENYI" train "${long[@]}" -q -o killed >/dev/null 2>&1 &
@@ -88,7 +88,7 @@ steps=$(grep -c '"kind":"step"' stopped/log.jsonl)
 run 0 train --resume --epochs 1000000 --steps $((steps + 1)) -o stopped
 err_has "resumed after update $steps"
 
-# --- a full disk: the file is named, the older one stays ---
+# --- a full disk: the error names the file; the older file stays ---
 cp -r killed full
 sum=$(md5sum <full/checkpoint.safetensors)
 run 1 bash -c "ulimit -f 64; exec '$RENYI' train --resume -o full"

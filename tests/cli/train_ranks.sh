@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mpirun -n K renyi train: the updates of one process, files of the first rank, nobody hangs.
+# mpirun -n K renyi train: the updates of one process, files of the first rank, no rank hangs.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to compare runs"; exit 77; }
@@ -11,7 +11,7 @@ for i in {0..29}; do
   if [ "$i" -lt 9 ]; then cp "photos/00$((i % 3))/$i.ppm" "val/00$((i % 3))/"; fi
 done
 
-# A large eps: gradients that are zero but for rounding (biases of keys) should not become updates.
+# A large eps, so that gradients that are only rounding errors (biases of keys) cause no updates.
 train=("$RENYI" train --arch vit_tiny_patch16_224 --dim 32 --depth 2 --heads 2 --img-size 64 --data-dir photos --val-dir val
   --epochs 3 --steps 5 --batch-size 12 --micro-batch 4 --lr 1e-3 --eps 1e-4 --warmup-epochs 0 --drop-path 0.1 --ema 0.9 --threads 1
   --prune 'evit keep=0.7 layers=0 metric=col n=2' --seed 3)
@@ -66,22 +66,22 @@ err_has "other ranks do not see unseen: this one evaluates alone"
 compare one unseen
 json_equal one unseen
 
-# --- the same number of ranks: the same bits; a run of 2 that goes on with 2 too ---
+# --- the same number of ranks gives the same bits, also when resumed ---
 run 0 ranks 2 "${train[@]}" -o again
 cmp -s <(sed -E 's/"(seconds|images_per_second)": ?[^,}]*//g' of2/log.jsonl | tail -n +2) <(sed -E 's/"(seconds|images_per_second)": ?[^,}]*//g' again/log.jsonl | tail -n +2) || fail "other numbers the second time"
 run 0 ranks 2 "${train[@]}" --steps 3 -o parts
 run 0 ranks 2 "$RENYI" train --resume --steps 5 -o parts
 steps() { grep '"kind":"step"\|"kind": "step"' "$1/log.jsonl" | sed -E 's/"(seconds|images_per_second)": ?[^,}]*//g'; }
-cmp -s <(steps of2) <(steps parts) || fail "a resumed run of 2 ranks goes another way"
-# and with another number of ranks, to rounding
+cmp -s <(steps of2) <(steps parts) || fail "a resumed run of 2 ranks differs"
+# with another number of ranks, equal up to rounding
 run 0 ranks 2 "${train[@]}" --steps 2 -o mixed
 run 0 "$RENYI" train --resume --steps 5 -o mixed
 cmp -s <(steps one | wc -l) <(steps mixed | wc -l) || fail "lines are missing"
 
-# --- faults of one rank are told by the first, and nobody hangs ---
+# --- errors of one rank are reported by the first, and no rank hangs ---
 run 2 ranks 2 "${train[@]}" -o of2
 err_has "of2"
-[ "$(grep -c '^renyi: ' err)" -eq 1 ] || fail "an error that all share is told once"
+[ "$(grep -c '^renyi: ' err)" -eq 1 ] || fail "an error of all ranks is reported once"
 run 2 ranks 2 bash -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- "$@" --lr 1e-4; fi; exec "$@"' - "${train[@]}" -o other
 err_has "rank 1 has other settings than rank 0"
 [ ! -e other ] || fail "a folder for nothing"
@@ -91,11 +91,11 @@ err_has "rank 1: "
 head -c 20 photos/001/1.ppm >photos/001/1.ppm.cut && mv photos/001/1.ppm.cut photos/001/1.ppm
 run 1 ranks 2 "${train[@]}" --epochs 4 --steps 8 -o broken
 err_has "1.ppm"
-[ "$(grep -c '^renyi: ' err)" -eq 1 ] || fail "a bad photo is told once"
+[ "$(grep -c '^renyi: ' err)" -eq 1 ] || fail "a bad image is reported once"
 [ -s broken/checkpoint.safetensors ] || fail "no checkpoint"
 make_ppm photos/001/1.ppm 8 243 37
 
-# --- a rank is interrupted, or killed: the run ends, its checkpoint is whole, and it goes on ---
+# --- a rank is interrupted or killed: the run ends, and its checkpoint can be resumed ---
 pid_of_rank() {
   local file
   for file in $(grep -lzx -- "$WORK/stopped" /proc/[0-9]*/cmdline 2>/dev/null); do
@@ -119,7 +119,7 @@ stop_rank_1() {
 }
 stop_rank_1 -INT 6 "${train[@]}" "${long[@]}" -o "$WORK/stopped"
 [ "$code" -eq 1 ] || fail "exit code $code after an interruption"
-[ "$(grep -c 'goes on from here' err)" -eq 1 ] || fail "the interruption is told once"
+[ "$(grep -c 'goes on from here' err)" -eq 1 ] || fail "the interruption is reported once"
 updates=$(steps stopped | wc -l)
 stop_rank_1 -9 $((updates + 6)) "${resume[@]}" --steps 200000
 [ "$code" -ne 0 ] || fail "a killed rank went unnoticed"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi tune: the goals, candidates, what it prints and leaves to scripts, resuming, wrong usage.
+# renyi tune: the goals, candidates, the table and JSON, resuming, wrong usage.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
@@ -14,14 +14,14 @@ for i in range(40):
     rows = b"".join(colour() * 20 + colour() * 20 for _ in range(30))
     open(f"photos/{i:02}.ppm", "wb").write(b"P6\n40 30\n255\n" + rows)
 P
-# The dense model's own answers are the labels: it is right about all of them.
+# The labels are the dense model's own answers, so its accuracy is 100 %.
 "$RENYI" classify -q -m toy.safetensors --json photos/*.ppm |
   python3 -c 'import json, sys
 for r in json.load(sys.stdin)["results"]: print(r["file"], r["top"][0]["index"], sep=",")' >list.csv
 tune_toy() { "$RENYI" tune -m toy.safetensors -t 1 "$@"; }
 space=(--prune 'evit keep=0.3|0.6|0.9 layers=0|1 metric=col n=4' --img-size 160,224)
 
-# --- a bound of the cost: the same answer every time, confirmed, printed last ---
+# --- a bound of the cost: the same choice every time, confirmed, printed last ---
 run 0 tune_toy --data-dir list.csv --target-gmacs 0.014 "${space[@]}"
 out_has "confirmation, 20 others"
 out_has "that the search never saw"
@@ -37,7 +37,7 @@ json 'd["photos"] == 40 and d["photos_search"] == d["photos_confirm"] == 20 and 
 json 'd["candidates"][0]["policy"] == "none" and all(c["search"]["only_it"] == 0 for c in d["candidates"] if c["search"])'
 json 'd["chosen"]["search"]["drop"] == min(c["search"]["drop"] for c in d["candidates"] if c["fate"] in ("finalist", "chosen"))'
 
-# --- a bound of the loss: dense always keeps it ---
+# --- a bound of the loss: dense always meets it ---
 if ! is_sanitized; then
   run 0 tune_toy list.csv --max-drop 0 "${space[@]}" --json
   json 'd["found"] and (d["chosen"]["policy"] == "none" or d["chosen"]["confirmed"]["drop"] <= 0)'
@@ -55,7 +55,7 @@ out_has "Nearest: "
 run 1 tune_toy list.csv --target-gmacs 0.0001 "${space[@]}" --json
 json 'not d["found"] and d["chosen"] is None and d["nearest"]["fate"] == "costly"'
 
-# --- photos without classes; candidates of a file, usual ones, some that do not fit ---
+# --- images without classes; candidates from a file, usual ones, some that do not fit ---
 run 0 tune_toy photos --unlabelled --target-gmacs 0.014 "${space[@]}" --json
 json 'd["unlabelled"] and all(abs(c["search"]["drop"] + c["search"]["agreement"] - 100) < 1e-6 for c in d["candidates"] if c["search"])'
 printf 'sizes 112 model\npolicy tome r=8|16\npolicy evit keep=0.5 layers=7 metric=cls\n' >space.txt
@@ -65,7 +65,7 @@ json 'all("outside the model" in c["why"] for c in d["candidates"] if c["fate"] 
 run 0 tune_toy list.csv --target-gmacs 1 --limit 20 --json
 json '{c["img_size"] for c in d["candidates"]} == {128, 160, 192, 224} and d["photos"] == 20'
 
-# --- a log resumes; photos that cannot be read are named once and counted ---
+# --- resuming; images that cannot be read are reported once and counted ---
 run 0 tune_toy list.csv --target-gmacs 0.014 "${space[@]}" --log-samples log.jsonl
 run 2 tune_toy list.csv --target-gmacs 0.014 "${space[@]}" --log-samples log.jsonl
 lines=$(wc -l <log.jsonl)

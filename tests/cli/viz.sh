@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi viz: the table, all numbers as JSON, files that are the same each time, photos that cannot be
+# renyi viz: the table, all numbers as JSON, reproducible files, images that cannot be
 # read, wrong usage.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
@@ -14,9 +14,9 @@ out_has "traffic_light.png  vit_d64_l2_patch16_224, 14 x 14 patches, layers 0 1"
 out_has "class attention  49 98"
 out_has "Col-L4           49 98"
 out_has "random           49 98"
-! grep -q ' ms ' out || fail "nobody asked for times"
+! grep -q ' ms ' out || fail "times without --time"
 run 0 viz "$photo" --time --rule '' --prune 'tome r=13' -q
-grep -q 'ms  ' out || fail "times were asked for"
+grep -q 'ms  ' out || fail "no times with --time"
 [ ! -s err ] || fail "not quiet"
 [ "$(grep -c '^  ' out)" -eq 3 ] || fail "heading, dense, tome"
 
@@ -79,9 +79,9 @@ grep -q $'\e_G' out || fail "not kitty's protocol"
 run 0 env TERM_PROGRAM=iTerm.app "$RENYI" viz -m toy.safetensors "$photo" --term --figure heat
 grep -q $'\e\\]1337;File=' out || fail "not iTerm2's protocol"
 run 0 env TMUX=x KITTY_WINDOW_ID=1 "$RENYI" viz -m toy.safetensors "$photo" --term --figure heat
-! grep -q $'\e_G' out || fail "tmux passes no pictures on"
+! grep -q $'\e_G' out || fail "graphics inside tmux"
 
-# --- photos ---
+# --- images ---
 make_ppm red.ppm 250 10 10
 echo 'no photo' >bad.jpg
 run 3 viz red.ppm bad.jpg "$photo" --json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi vqa: answers of LLaVA's kind scored, compared and handed on; into the paper's tables; wrong usage.
+# renyi vqa: scores and compares answer files, writes submissions, fills the paper's tables; wrong usage.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 vqa() { "$RENYI" vqa "$@"; }
@@ -48,7 +48,7 @@ grep -q '^6,LLaVA-1.5-7B,LLaVA-1.5,none,,85.9,llava-v1.5-7b,,measured,,,6,75.000
 run 1 "$RENYI" paper --table 6 --results pope.json --results pope.json
 err_has "a second result"
 
-# --- annotations of their own, parts in a folder, a broken line ---
+# --- separate annotations, parts in a folder, a broken line ---
 printf '{"question_id": "1", "image": "a.jpg", "text": "One?"}\nbroken\n{"question_id": "2", "image": "a.jpg", "text": "Two?"}\n' >gqa.jsonl
 printf '{"1": {"answer": "yes"}, "2": {"answer": "left"}}' >truth.json
 mkdir parts
@@ -61,7 +61,7 @@ err_has "gqa.jsonl:2"
 run 3 vqa --task gqa --questions gqa.jsonl --score parts
 err_has "scores need --annotations: testdev_balanced_questions.json"
 
-# --- what a server scored, for the paper's table ---
+# --- scores of a server, for the paper's table ---
 printf '{"question_id": 0, "image": "v1_0.png", "text": "What?"}\n' >mmvet.jsonl
 printf '{"question_id": 0, "text": "A plate.", "model_id": "llava-v1.5-7b", "metadata": {"policy": "none"}}\n' >said.jsonl
 run 0 vqa --task mmvet --questions mmvet.jsonl --score said.jsonl --submission mmvet.json --reported 31.1 --json

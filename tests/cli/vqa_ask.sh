@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi vqa with a model: answers as renyi ask gives them, resumed, in parts and shared by ranks; photos that are missing or corrupt.
+# renyi vqa with a model: the answers of renyi ask, resumed, in parts and shared by ranks; missing and corrupt images.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to make a LLaVA and to read JSON"; exit 77; }
@@ -16,7 +16,7 @@ done >q.jsonl
 vqa() { "$RENYI" vqa --task gqa --questions "$@"; }
 here=(-m llava --images photos -t 1 --max-new-tokens 4)
 
-# --- what is asked is what renyi ask would be asked ---
+# --- the same prompt and answer as renyi ask ---
 run 0 vqa q.jsonl "${here[@]}" --answers all.jsonl --json
 json 'd["results"][0]["answered"] == 5 and d["results"][0]["visual_tokens"] == 16 and d["results"][0]["model"] == "llava" and d["results"][0]["policy"] == "none"'
 "$RENYI" ask -q -m llava -t 1 --max-new-tokens 4 photos/b.ppm $'what is 4\nAnswer the question using a single word or phrase.' --json >asked.json
@@ -30,7 +30,7 @@ P
 run 2 vqa q.jsonl "${here[@]}" --answers all.jsonl
 err_has "resume to continue them"
 
-# --- resumed after a torn line, in parts, with a policy ---
+# --- resumed after a cut line, in parts, with a policy ---
 strip() { sed 's/,"ms":[0-9]*//' "$1"; }
 { head -2 all.jsonl; printf '{"question_id": 3, "pro'; } >torn.jsonl
 run 0 vqa q.jsonl "${here[@]}" --answers torn.jsonl --resume
@@ -47,7 +47,7 @@ json '[r["visual_tokens"] for r in d["results"]] == [16, 6] and len(d["pairs"]) 
 cmp -s <(strip both/none.jsonl) <(strip all.jsonl) || fail "answers of the first of two policies"
 [ -s both/prumerge_tokens=5_metric=col.jsonl ] || fail "a file for each policy"
 
-# --- photos that are missing or corrupt are named; a later run may find them ---
+# --- missing and corrupt images are reported; a later run asks them again ---
 { cat q.jsonl; printf '{"question_id": 6, "image": "bad.ppm", "text": "x"}\n{"question_id": 7, "image": "none.ppm", "text": "x"}\n'; } >seven.jsonl
 run 3 vqa seven.jsonl "${here[@]}" --answers seven.out --json
 json 'd["results"][0]["answered"] == 5 and len(d["failed"]) == 2 and "bad.ppm" in d["failed"][0] and "none.ppm" in d["failed"][1]'
@@ -60,7 +60,7 @@ run 1 vqa q.jsonl "${here[@]}" -q --images nowhere
 err_lines 1
 err_has "nowhere: No such file"
 
-# --- lines that are no questions, and a question that is too long for the context ---
+# --- lines that are not questions; a question too long for the context ---
 { printf '{"question_id": 8, "image"\n[]\n{"question_id": 8, "text": "x"}\n{"image": "a.ppm", "text": "x"}\n'
   cat q.jsonl
   printf '{"question_id": 9, "image": "a.ppm", "text": "%s"}\n' "$(printf 'on and on %.0s' {1..99})"; } >broken.jsonl
@@ -72,12 +72,12 @@ for line in "broken.jsonl:1: " "broken.jsonl:2: not an object" "broken.jsonl:3: 
 done
 cmp -s <(strip broken.out) <(strip all.jsonl) || fail "answers beside broken lines"
 
-# --- questions without a photo ---
+# --- questions without an image ---
 printf '[{"id": "1", "conversations": [{"value": "Which?"}, {"value": "A"}]}, {"id": "2", "image": "a.ppm", "conversations": [{"value": "<image>Which?"}]}]' >sqa.json
 run 0 "$RENYI" vqa --task sqa --questions sqa.json "${here[@]}" --answers sqa.jsonl
-grep -q '"visual_tokens":0' sqa.jsonl && grep -q '"visual_tokens":16' sqa.jsonl || fail "with and without a photo"
+grep -q '"visual_tokens":0' sqa.jsonl && grep -q '"visual_tokens":16' sqa.jsonl || fail "with and without an image"
 
-# --- what cannot be asked ---
+# --- errors ---
 run 1 vqa q.jsonl -m absent --images photos
 python3 "$RENYI_SRC/tests/fixtures/make_llava.py" sharded shards=2
 rm sharded/model-00002-of-00002.safetensors

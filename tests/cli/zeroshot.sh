@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi zeroshot: classes put in words, on folders and on data sets by name; sweeps of CLIPs; what is refused.
+# renyi zeroshot: folders and known data sets, templates, --adapt; sweeps of CLIP models; errors.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to read JSON"; exit 77; }
@@ -14,12 +14,12 @@ done
 zeroshot() { "$RENYI" zeroshot -m clip.safetensors -t 1 "$@"; }
 prune=(--prune none --prune 'evit keep=0.5 layers=0 metric=col n=4' --prune 'tome r=8')
 
-# --- folders are classes; several policies, every class, and the classifier kept for the next time ---
+# --- folders are classes; several policies, every class; the classifier is cached ---
 run 0 zeroshot --data-dir photos "${prune[@]}" --per-class
 out_has "photo by photo"
 out_has "9 photos, 3 classes"
 out_has "top-1 %, mean over 3 classes:"
-[ "$(grep -cE '^ +[0-2] +3 .*(cat|church|golf_ball)$' out)" -eq 3 ] || fail "a row a class"
+[ "$(grep -cE '^ +[0-2] +3 .*(cat|church|golf_ball)$' out)" -eq 3 ] || fail "a row per class"
 err_has "classes: 3, names from the folders; templates: simple (1)"
 ls "$HOME"/.cache/renyi/classifiers/classifier-*.safetensors >/dev/null || fail "no cache"
 run 0 zeroshot --data-dir photos "${prune[@]}" --json
@@ -27,16 +27,16 @@ err_has "classes: embeddings read from $HOME/.cache/renyi/classifiers/"
 json 'len(d["results"]) == 3 and len(d["pairs"]) == 3 and d["collection"] is None and "adapt" not in d["results"][0] and d["names_from"] == "folders"'
 json '[c["name"] for c in d["classes"]] == ["cat", "church", "golf_ball"] and all(c["photos"] == 3 and len(c["top1"]) == 3 for c in d["classes"])'
 json 'all(abs(r["top1_class_mean"] - sum(c["top1"][i] for c in d["classes"]) / 3) < 1e-6 for i, r in enumerate(d["results"]))'
-json 'all(r["top5"] == 100 and abs(r["top1_class_mean"] - r["top1"]) < 1e-6 for r in d["results"])' # as many photos of each class
+json 'all(r["top5"] == 100 and abs(r["top1_class_mean"] - r["top1"]) < 1e-6 for r in d["results"])' # as many images of each class
 
-# --- templates: a list inside, a file, sentences; the answers are those of the rows ---
+# --- templates: a built-in list, a file, sentences ---
 run 0 zeroshot --data-dir photos --json --templates imagenet80 --cache none
 json 'd["templates_name"] == "imagenet80" and len(d["templates"]) == 80'
 printf '# two of them\na photo of a {}.\n\nan {} of art\n' >templates.txt
 run 0 zeroshot --data-dir photos --json --templates templates.txt --templates '{}!' --cache rows.safetensors
 json 'd["templates"] == ["a photo of a {}.", "an {} of art", "{}!"]'
 [ -f rows.safetensors ] || fail "--cache FILE"
-run 0 zeroshot --data-dir photos --json --cache rows.safetensors -v # made of other sentences: made anew, not believed
+run 0 zeroshot --data-dir photos --json --cache rows.safetensors -v # the cache has other sentences: computed again
 err_has "rows.safetensors: was made of"
 printf 'a cat\nchurch\nball\n' >names.txt
 run 1 zeroshot --data-dir photos --class-names names.txt
@@ -46,8 +46,8 @@ run 0 zeroshot --data-dir photos --class-names names.txt --json --log-samples lo
 err_has "1 of 4 classes have no images here"
 json 'd["names_from"] == "list" and d["empty_classes"] == 1 and len(d["classes"]) == 4 and d["classes"][3]["top1"] == [None]'
 
-# --- a log is one of these sentences and names ---
-[ "$(wc -l <log.jsonl)" -eq 9 ] || fail "a line a photo"
+# --- a log depends on sentences and names ---
+[ "$(wc -l <log.jsonl)" -eq 9 ] || fail "a line per image"
 run 0 zeroshot --data-dir photos --class-names names.txt --json --log-samples log.jsonl --resume
 json 'd["resumed"] == 9'
 run 0 zeroshot --data-dir photos --class-names names.txt --json --log-samples log.jsonl --resume --templates 'a drawing of a {}.'
@@ -70,7 +70,7 @@ json 'd["collection"] == "pets" and d["photos"] == 2'
 run 2 zeroshot --data-dir photos --collection pots
 err_has "pets"
 
-# --- a sweep of CLIPs ---
+# --- a sweep of CLIP models ---
 run 0 "$RENYI" sweep -m clip.safetensors --data-dir photos --templates simple -t 1 --img-size 160,model \
   --prune none --prune 'evit keep=0.5 layers=0' -o swept --json
 json 'len(d["results"]) == 4 and all(r["images"] == 9 for r in d["results"]) and d["pairs"]'
@@ -80,7 +80,7 @@ json 'd["resumed"] == 18'
 run 1 "$RENYI" sweep -m clip.safetensors --data-dir photos --prune none
 err_has "has no classifier"
 
-# --- learning on the way: all but "none"; the same again; going on from what was learnt ---
+# --- --adapt: all policies but "none"; the same result again; continuing from a saved state ---
 adapt=(--data-dir photos --json --adapt 'tca size=2 scale=0.5 lambda=2 beta=6' --prune none --prune 'tca drop=0.1 layers=1')
 run 0 zeroshot "${adapt[@]}" --log-samples adapted.jsonl
 json 'd["results"][0]["adapt"] is None and "tca" not in d["results"][0] and d["results"][1]["adapt"] == "tca" and len(d["pairs"]) == 1'
@@ -105,7 +105,7 @@ err_has "gamma=3"
 run 2 zeroshot --data-dir photos --in-order
 err_has "need --adapt tca"
 
-# --- what is refused, one line each ---
+# --- errors, one line each ---
 one_line() {
   err_lines 1
   err_has "$1"
@@ -126,7 +126,7 @@ run 1 zeroshot -q --data-dir nothing
 one_line "nothing"
 run 1 zeroshot -q --data-dir nowhere
 one_line "nowhere"
-run 1 zeroshot -q --data-dir photos/cat # photos, but no class folders
+run 1 zeroshot -q --data-dir photos/cat # images, but no class folders
 one_line "photos/cat"
 run 2 zeroshot -q --data-dir photos --templates 'a photo.'
 one_line "{}"
