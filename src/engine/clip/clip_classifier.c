@@ -93,7 +93,7 @@ static renyi_status encode_prompt(const ry_prompts *p, uint32_t template_index,
 
 /* ---- the key of a classifier --------------------------------------------------------------- */
 
-static void mix(uint64_t *hash, const void *bytes, size_t size)
+static void mix_hash(uint64_t *hash, const void *bytes, size_t size)
 {
     const uint64_t both[2] = {*hash, ry_hash(bytes, size)};
     *hash = ry_hash(both, sizeof both);
@@ -107,16 +107,16 @@ static renyi_status hash_prompts(const ry_prompts *p, int32_t *ids, uint64_t *ha
 {
     const uint32_t facts[] = {p->n_classes, p->n_templates, p->context, p->truncate != 0};
     uint32_t length;
-    mix(hash, facts, sizeof facts);
+    mix_hash(hash, facts, sizeof facts);
     for (uint32_t i = 0; i < p->n_classes; i++) {
-        mix(hash, p->names[i], strlen(p->names[i]));
+        mix_hash(hash, p->names[i], strlen(p->names[i]));
         RY_TRY(encode_prompt(p, 0, i, ids, &length, err));
-        mix(hash, ids, length * sizeof *ids);
+        mix_hash(hash, ids, length * sizeof *ids);
     }
     for (uint32_t i = 0; i < p->n_templates; i++) {
-        mix(hash, p->templates[i], strlen(p->templates[i]));
+        mix_hash(hash, p->templates[i], strlen(p->templates[i]));
         RY_TRY(encode_prompt(p, i, 0, ids, &length, err));
-        mix(hash, ids, length * sizeof *ids);
+        mix_hash(hash, ids, length * sizeof *ids);
     }
     return RENYI_OK;
 }
@@ -372,7 +372,7 @@ static renyi_status fill_zeroshot(renyi_model *m, const float *rows, const char 
     m->vit.head = m->vit.head_dist = NULL;
     m->vit.text_head = NULL;
     m->vit.text_head_scale = scale;
-    m->words_hash = ry_hash(rows, n_classes * spec.n_in * sizeof *rows);
+    m->rows_hash = ry_hash(rows, n_classes * spec.n_in * sizeof *rows);
     m->vit.config.n_classes = n_classes;
     RY_TRY(ry_linear_new(&m->vit.text_head, &spec, m->level, &m->al, err));
     return ry_labels_copy(&m->labels, names, n_classes, &m->al, err);

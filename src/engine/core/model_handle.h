@@ -28,8 +28,8 @@ struct renyi_model {
     /* The model whose image tower a zero-shot model (renyi_model_zeroshot) borrows; it owns only
      * its labels and vit.text_head. Else NULL. */
     const renyi_model *tower;
-    uint64_t words_hash; /* hash of the class rows of a zero-shot model, else 0 */
-    renyi_model *owned;  /* freed with this model: its tower, or NULL */
+    uint64_t rows_hash; /* hash of the class rows of a zero-shot model, else 0 */
+    renyi_model *owned; /* freed with this model: its tower, or NULL */
 };
 
 /* Names in a config: id2label of Hugging Face ({"0": "tench", ...}) or label_names of timm ([...]).

@@ -209,7 +209,7 @@ static size_t input_values(const renyi_session *s)
     return (size_t)3 * s->model->vit.config.image_size * s->model->vit.config.image_size;
 }
 
-static renyi_status forward(renyi_session *s, ry_vit_input *in, float *out, renyi_error *err)
+static renyi_status run_forward(renyi_session *s, ry_vit_input *in, float *out, renyi_error *err)
 {
     s->n_last = 0;
     in->progress = s->progress;
@@ -232,7 +232,7 @@ renyi_status renyi_run_pixels(renyi_session *s, const uint8_t *pixels, uint32_t 
     RY_TRY(check_run(s, pixels, n, out, err));
     name_images(s, pixels, input_values(s), n);
     ry_vit_input in = {.pixels = pixels, .lut = (const float(*)[256])s->lut, .n = n};
-    return forward(s, &in, out, err);
+    return run_forward(s, &in, out, err);
 }
 
 renyi_status renyi_run_tensor(renyi_session *s, const float *chw, uint32_t n, float *out,
@@ -241,7 +241,7 @@ renyi_status renyi_run_tensor(renyi_session *s, const float *chw, uint32_t n, fl
     RY_TRY(check_run(s, chw, n, out, err));
     name_images(s, chw, input_values(s) * sizeof *chw, n);
     ry_vit_input in = {.chw = chw, .n = n};
-    return forward(s, &in, out, err);
+    return run_forward(s, &in, out, err);
 }
 
 renyi_status renyi_run(renyi_session *s, const renyi_image *images, uint32_t n, float *out,

@@ -50,8 +50,8 @@ static renyi_dtype default_dtype(const ry_llama_config *c, const ry_checkpoint *
     return t && (t->dtype == RY_F16 || t->dtype == RY_BF16) ? RENYI_DTYPE_BF16 : RENYI_DTYPE_F32;
 }
 
-static renyi_status configure(renyi_lm *lm, ry_llama_config *config, const ry_checkpoint *ckpt,
-                              const renyi_options *opt, renyi_error *err)
+static renyi_status configure_lm(renyi_lm *lm, ry_llama_config *config, const ry_checkpoint *ckpt,
+                                 const renyi_options *opt, renyi_error *err)
 {
     RY_TRY(ry_llama_configure(config, ckpt, err));
     if (config->stored) return choose_stored(&lm->dtype, config->stored, opt->dtype, err);
@@ -63,7 +63,7 @@ static renyi_status fill_lm(renyi_lm *lm, ry_checkpoint *ckpt, const renyi_optio
                             renyi_error *err)
 {
     ry_llama_config config;
-    RY_TRY(configure(lm, &config, ckpt, opt, err));
+    RY_TRY(configure_lm(lm, &config, ckpt, opt, err));
     RY_TRY(ry_llama_load(&lm->model, &config, ckpt, opt, lm->level, lm->dtype, err));
     if (config.stored) { /* its weights stay in the mapped file */
         lm->kept = ckpt->tensors;
@@ -131,7 +131,7 @@ static renyi_status describe_lm(renyi_lm *lm, const ry_checkpoint *ckpt, const r
 {
     ry_llama *m = &lm->model;
     ry_tensor_naming n;
-    const renyi_status st = configure(lm, &m->config, ckpt, opt, err);
+    const renyi_status st = configure_lm(lm, &m->config, ckpt, opt, err);
     if (st || !ry_llama_naming_find(&n, ckpt->tensors)) return st;
     m->n_params = ry_llama_params(&m->config);
     m->bytes = ry_llama_bytes(&m->config, lm->dtype,

@@ -62,7 +62,7 @@ static void build_heap(ranking *r)
     for (uint32_t i = r->vocab / 2; i-- > 0;) sift_down(r, i);
 }
 
-static double weight(const ranking *r, uint32_t id)
+static double token_weight(const ranking *r, uint32_t id)
 {
     return exp(((double)r->logits[id] - r->largest) / r->temperature);
 }
@@ -85,15 +85,16 @@ static uint32_t draw_token(ranking *r, double top_p, double u)
 {
     double all = 0.0, mass = 0.0, sum = 0.0;
     uint32_t n = 0, last = 0;
-    for (uint32_t i = 0; i < r->vocab; i++) all += weight(r, i);
-    while (top_p < 1.0 && n < r->vocab && mass < top_p * all) mass += weight(r, at_rank(r, n++));
+    for (uint32_t i = 0; i < r->vocab; i++) all += token_weight(r, i);
+    while (top_p < 1.0 && n < r->vocab && mass < top_p * all)
+        mass += token_weight(r, at_rank(r, n++));
     if (!n) { /* top_p 1: every token may be drawn */
         n = r->vocab;
         mass = all;
     }
     for (uint32_t k = 0; k < n && sum <= u * mass; k++) {
         const uint32_t id = at_rank(r, k);
-        const double w = weight(r, id);
+        const double w = token_weight(r, id);
         if (w == 0.0) break; /* rounding: the sum by rank is a little less than the sum by id */
         sum += w;
         last = id;

@@ -130,7 +130,7 @@ static uint64_t model_key(const renyi_model *m)
 {
     const ry_vit_config *c = &m->vit.config;
     const uint64_t facts[] = {c->n_classes,  c->n_blocks,     c->dim,
-                              c->image_size, m->vit.n_params, m->words_hash};
+                              c->image_size, m->vit.n_params, m->rows_hash};
     uint64_t key = ry_hash(facts, sizeof facts);
     for (uint32_t i = 0; i < c->n_classes; i++) {
         const char *name = renyi_model_label(m, i);

@@ -44,17 +44,17 @@ static const struct published {
     uint32_t dim, n_layers, n_heads, mlp_dim;
 } published[] = {{"llava-1.5-7b", 4096, 32, 32, 11008}, {"llava-1.5-13b", 5120, 40, 40, 13824}};
 
-static uint32_t given(uint32_t value, uint32_t otherwise) { return value ? value : otherwise; }
-static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t value_or(uint32_t value, uint32_t otherwise) { return value ? value : otherwise; }
+static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static renyi_status lm_config(ry_llama_config *c, const struct published *p,
                               const renyi_lvlm_init_options *opt, renyi_error *err)
 {
     *c = (ry_llama_config){.layout = "llava-hf",
-                           .dim = given(opt->dim, p->dim),
-                           .n_layers = given(opt->n_layers, p->n_layers),
-                           .n_heads = given(opt->n_heads, p->n_heads),
-                           .mlp_dim = given(opt->mlp_dim, p->mlp_dim),
+                           .dim = value_or(opt->dim, p->dim),
+                           .n_layers = value_or(opt->n_layers, p->n_layers),
+                           .n_heads = value_or(opt->n_heads, p->n_heads),
+                           .mlp_dim = value_or(opt->mlp_dim, p->mlp_dim),
                            .vocab = 32064, /* of llava-hf: 32000 and a few more, padded */
                            .context = 4096,
                            .bos = 1,
@@ -92,8 +92,8 @@ static renyi_status configure_llava(llava_config *out, const char *architecture,
     RY_TRY(lm_config(&out->lm, &published[i], opt, err));
     RY_TRY(ry_new_model_config(&large, clip, NULL, err));
     renyi_init_options tower = {.struct_size = sizeof tower,
-                                .dim = least(large.dim, out->lm.dim),
-                                .n_blocks = least(large.n_blocks, out->lm.n_layers)};
+                                .dim = smaller(large.dim, out->lm.dim),
+                                .n_blocks = smaller(large.n_blocks, out->lm.n_layers)};
     if (tower.dim < large.dim) tower.n_heads = out->lm.n_heads;
     RY_TRY(ry_new_model_config(&out->tower, clip, &tower, err));
     out->mid_dim = out->lm.dim;

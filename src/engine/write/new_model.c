@@ -191,12 +191,12 @@ static json_t *tower_json(const tower_config *t)
 /* config.json of both towers, as Hugging Face has it; NULL if there is no memory. */
 static json_t *clip_config_json(const ry_vit_config *c, const ry_text_config *text)
 {
-    const tower_config image = {"clip_vision_model", c->dim,      c->mlp_dim,  c->n_heads,
-                                c->n_blocks,         c->proj_dim, c->norm_eps, c->activation};
-    const tower_config words = {"clip_text_model", text->dim,       text->mlp_dim,
-                                text->n_heads,     text->n_blocks,  text->embed_dim,
-                                text->norm_eps,    text->activation};
-    json_t *vision = tower_json(&image), *texts = tower_json(&words);
+    const tower_config image_tower = {"clip_vision_model", c->dim,      c->mlp_dim,  c->n_heads,
+                                      c->n_blocks,         c->proj_dim, c->norm_eps, c->activation};
+    const tower_config text_tower = {"clip_text_model", text->dim,       text->mlp_dim,
+                                     text->n_heads,     text->n_blocks,  text->embed_dim,
+                                     text->norm_eps,    text->activation};
+    json_t *vision = tower_json(&image_tower), *texts = tower_json(&text_tower);
     if (!vision || json_object_set_new(vision, "image_size", json_integer(c->image_size)) ||
         json_object_set_new(vision, "patch_size", json_integer(c->patch_size)) || !texts ||
         json_object_set_new(texts, "vocab_size", json_integer(text->vocab)) ||
