@@ -116,9 +116,9 @@ int fuzz_webp(const uint8_t *data, size_t size)
 static void read_mask(const uint8_t *data, size_t size)
 {
     static const renyi_limits small = {.max_pixels = 1u << 18, .max_image_side = 4096};
-    uint32_t photo[2] = {0, 0};
+    uint32_t image_size[2] = {0, 0};
     for (size_t i = 16; i < 24 && size >= 24; i++) /* what the header says, so that it fits */
-        photo[(i - 16) / 4] = photo[(i - 16) / 4] << 8 | data[i];
+        image_size[(i - 16) / 4] = image_size[(i - 16) / 4] << 8 | data[i];
     for (int variant = 0; variant < 6; variant++) {
         const ry_mask_spec spec = {
             .kind = (renyi_mask_kind)(variant % 3),
@@ -130,7 +130,7 @@ static void read_mask(const uint8_t *data, size_t size)
         uint8_t sides[16];
         renyi_mask_kind kind;
         renyi_error err;
-        if (ry_mask_read(sides, &kind, data, size, photo, &spec, &err)) continue;
+        if (ry_mask_read(sides, &kind, data, size, image_size, &spec, &err)) continue;
         if (kind != RENYI_MASK_TRIMAP && kind != RENYI_MASK_BINARY) abort();
         for (int p = 0; p < 16; p++)
             if (sides[p] > RY_OBJECT) abort();

@@ -119,9 +119,9 @@ static renyi_status read_truth(renyi_vqa *v, const char *bytes, size_t n, renyi_
     }
     renyi_status st = ry_vqa_join_open(&j, v, e);
     if (!st && v->info.task == RENYI_VQA_POPE)
-        st = ry_vqa_truth_pope(&j, "t.json", "", bytes, n, e);
+        st = ry_vqa_read_truth_pope(&j, "t.json", "", bytes, n, e);
     else if (!st)
-        st = ry_vqa_truth_json(&j, "t.json", bytes, n, e);
+        st = ry_vqa_read_truth_json(&j, "t.json", bytes, n, e);
     ry_vqa_join_close(&j);
     return st;
 }
@@ -131,8 +131,8 @@ static renyi_status read_answers(renyi_vqa *v, const char *bytes, size_t n, reny
     renyi_vqa_answers *a;
     renyi_vqa_score s;
     size_t whole;
-    if (ry_vqa_finish(v, e) || ry_vqa_answers_new(&a, v, e)) abort();
-    const renyi_status st = ry_vqa_answers_take(a, "a.jsonl", bytes, n, &whole, e);
+    if (ry_vqa_index_questions(v, e) || ry_vqa_answers_new(&a, v, e)) abort();
+    const renyi_status st = ry_vqa_answers_read(a, "a.jsonl", bytes, n, &whole, e);
     for (size_t i = 0; !st && i < v->count; i++)
         if (!isnan(a->items[i].worth) && !(a->items[i].worth >= 0 && a->items[i].worth <= 1))
             abort();

@@ -102,7 +102,7 @@ int fuzz_gallery(const uint8_t *data, size_t size)
     renyi_error err = {0};
     if (renyi_gallery_new(&g, NULL, &err)) abort();
     if (!ry_safetensors_parse(&set, data, size, "it", NULL, NULL, &err) &&
-        !ry_gallery_take(g, set, "it", &err))
+        !ry_gallery_read(g, set, "it", &err))
         use_gallery(g);
     else if (!err.message[0])
         abort();

@@ -140,7 +140,7 @@ json 'd["index"] is None and d["added"] == 5'
 run 1 "$RENYI" search -q -m vit.safetensors photos 'a cat'
 one_line "text tower"
 run 1 search -q 'a cat' --index vit.safetensors # somebody's model is not overwritten
-one_line "no index of photos"
+one_line "not an index of images"
 head -c 500 own.safetensors >torn.safetensors
 run 1 search -q 'a cat' --index torn.safetensors
 one_line "--index"

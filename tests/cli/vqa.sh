@@ -88,7 +88,7 @@ fi
 # --- wrong usage and wrong files ---
 usage() { local message=$1; shift; run 2 vqa "$@"; err_has "$message"; out_empty; }
 usage "--task NAME is missing" --questions gqa.jsonl
-usage "no benchmark 'nope'" --task nope --questions gqa.jsonl
+usage "unknown benchmark 'nope'" --task nope --questions gqa.jsonl
 usage "llava_mme.jsonl" --task mme --score said.jsonl
 usage "-m LLAVA is missing" --task gqa --questions gqa.jsonl
 usage "--images DIR is missing" --task gqa --questions gqa.jsonl -m model
@@ -104,10 +104,10 @@ usage "takes no submission" --task pope --questions coco --score dense.jsonl --s
 run 1 vqa --task gqa --questions absent.jsonl --score parts
 echo broken >broken.jsonl
 run 1 vqa --task gqa --questions broken.jsonl --score parts
-err_has "no question can be read: broken.jsonl:1"
+err_has "no question could be read: broken.jsonl:1"
 : >empty.jsonl
 run 1 vqa --task gqa --questions empty.jsonl --score parts
-err_has "empty.jsonl: no questions"
+err_has "empty.jsonl: the file has no questions"
 run 1 vqa --task gqa --questions gqa.jsonl --score absent.jsonl
 run 1 vqa --task gqa --questions gqa.jsonl --score said.jsonl
 err_has "no answer to any of these questions"

@@ -66,7 +66,7 @@ err_has "nowhere: No such file"
   printf '{"question_id": 9, "image": "a.ppm", "text": "%s"}\n' "$(printf 'on and on %.0s' {1..99})"; } >broken.jsonl
 run 3 vqa broken.jsonl "${here[@]}" --answers broken.out --json
 json 'd["results"][0]["answered"] == 5 and len(d["failed"]) == 5 and d["questions"] == 6'
-for line in "broken.jsonl:1: " "broken.jsonl:2: not an object" "broken.jsonl:3: no image" "broken.jsonl:4: no question_id" \
+for line in "broken.jsonl:1: " "broken.jsonl:2: not an object" "broken.jsonl:3: no image" "broken.jsonl:4: question_id must be a number or a text" \
   "9: the prompt has" "holds 512"; do
   err_has "$line"
 done

@@ -1,6 +1,6 @@
-/* gallery_index.h - the inside of renyi_gallery, and how a call embeds.
+/* gallery_index.h - the struct behind renyi_gallery, and the options of embedding images.
  *
- * The file is safetensors: `time` I64 [n] and `size` U64 [n] of the photos' files, `image` F32
+ * The file is safetensors: `time` I64 [n] and `size` U64 [n] of the image files, `image` F32
  * [n, dim], `probe` F32 [1, dim]; in the metadata "renyi.index" (the version), "files" (a JSON list
  * of names below the folder, in byte order), "folder", "model", "policy", "recipe".
  * SPDX-License-Identifier: Apache-2.0 */
@@ -11,51 +11,43 @@
 #include "formats/tensor.h"
 #include "renyi/gallery.h"
 
-enum { RY_GALLERY_MOST = 1000000 }; /* photos */
+enum { RY_GALLERY_MOST = 1000000 }; /* images */
 
-/* A photo that a gallery holds, or is to hold. */
-typedef struct ry_picture {
+/* An image in a gallery. */
+typedef struct ry_gallery_image {
     const char *file; /* in the pool */
     uint64_t size;
     int64_t time;
-} ry_picture;
+} ry_gallery_image;
 
-/* How rows were made, and what tells another model. */
-typedef struct ry_making {
+/* How the rows of a gallery were made; rows of different origin cannot be compared. */
+typedef struct ry_row_origin {
     const char *folder, *model, *policy; /* in the pool */
-    const char *recipe; /* in the pool: all about preprocessing that rows depend on */
-    const float *probe; /* [dim] in the pool: row of a picture that never changes */
-} ry_making;
+    const char *recipe;                  /* in the pool: the preprocessing that rows depend on */
+    const float *probe;                  /* [dim] in the pool: row of a fixed test image */
+} ry_row_origin;
 
 struct renyi_gallery {
     renyi_allocator al;
     renyi_limits limits;
-    ry_pool pool; /* texts, pictures and the probe; all replaced together */
-    ry_making making;
-    ry_picture *pictures; /* [n] in byte order of their names, no two alike */
-    float *rows;          /* [n, dim] */
+    ry_pool pool; /* texts, images and the probe; all replaced together */
+    ry_row_origin origin;
+    ry_gallery_image *images; /* [n] in byte order of their names, which are unique */
+    float *rows;              /* [n, dim] */
     size_t n;
     uint32_t dim;
 };
 
-/* gallery_file.c: what a file holds, checked, into an empty gallery; `what` names the file. */
-renyi_status ry_gallery_take(renyi_gallery *g, const ry_tensors *set, const char *what,
+/* gallery.c: reads and checks the tensors of a file into an empty gallery; `what` names it. */
+renyi_status ry_gallery_read(renyi_gallery *g, const ry_tensors *set, const char *what,
                              renyi_error *err) RENYI_CHECK;
 
-/* embed_images.c: the caller's options, complete, and the preprocessing that they mean. */
+/* embed_images.c: fills in defaults of the options and finds the preprocessing. */
 renyi_status ry_embed_options_read(renyi_embed_options *out, renyi_preprocess *preprocess,
                                    const renyi_model *m, const renyi_embed_options *given,
                                    renyi_error *err) RENYI_CHECK;
 renyi_status ry_embed_session(renyi_session **out, const renyi_model *m,
                               const renyi_embed_options *o, uint32_t batch,
                               renyi_error *err) RENYI_CHECK;
-
-/* gallery_probe.c: how `m` makes rows under these options; everything in the pool. folder and
- * model stay NULL. */
-renyi_status ry_gallery_making(ry_making *out, ry_pool *pool, const renyi_model *m,
-                               const renyi_embed_options *opt, renyi_error *err) RENYI_CHECK;
-/* RENYI_OK if rows made in both ways can be compared, else RENYI_ERR_ARG and why not. */
-renyi_status ry_gallery_same(const ry_making *a, const ry_making *b, size_t dim,
-                             renyi_error *err) RENYI_CHECK;
 
 #endif

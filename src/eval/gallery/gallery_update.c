@@ -1,43 +1,127 @@
-/* gallery_update.c - a gallery and its folder: what is new, changed or gone.
+/* gallery_update.c - brings a gallery up to date with its folder: embeds what is new or changed,
+ * removes what is gone, and compares how rows were made.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
+#include "base/rng.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "engine/core/engine_options.h"
 #include "eval/gallery/gallery_index.h"
+#include "renyi/clip.h"
 #include "renyi/eval.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* An update under way: the gallery as it will be. */
+/* ---- how rows are made ---------------------------------------------------------------------- */
+
+/* The origin of rows is compared by the preprocessing and by the row of a fixed image (the probe):
+ * other weights give another row; another CPU or 8-bit weights give nearly the same. */
+#define SAME_COSINE 0.995 /* f32, bf16 and int8 of one model are above this; other models below */
+
+/* pixels [size, size, 3]: squares of random colours over gradients, so that all layers respond. */
+static void draw_probe(uint8_t *pixels, size_t size)
+{
+    enum { BLOCK = 8 };
+    for (size_t y = 0; y < size; y++)
+        for (size_t x = 0; x < size; x++) {
+            ry_rng rng = ry_rng_new((y / BLOCK) * 4099 + x / BLOCK + 1);
+            const uint64_t noise = ry_rng_next(&rng);
+            const size_t slopes[3] = {255 * x / size, 255 * y / size, 255 * (x + y) / (2 * size)};
+            for (size_t c = 0; c < 3; c++)
+                pixels[(y * size + x) * 3 + c] =
+                    (uint8_t)((slopes[c] + ((noise >> (8 * c)) & 0xff)) / 2);
+        }
+}
+
+static renyi_status run_probe(float *row, renyi_session *s, const renyi_preprocess *spec,
+                              const renyi_allocator *al, renyi_error *err)
+{
+    const size_t size = spec->size;
+    uint8_t *pixels = ry_alloc(al, size * size, 3);
+    if (!pixels) return ry_fail_nomem(err, 3 * size * size);
+    draw_probe(pixels, size);
+    const renyi_status st = renyi_run_pixels(s, pixels, 1, row, err);
+    ry_free(al, pixels);
+    if (!st) renyi_normalise_rows(row, 1, renyi_session_outputs(s));
+    return st;
+}
+
+/* Everything that decides which pixels an image becomes, as text. */
+static char *recipe_text(ry_pool *pool, const renyi_preprocess *p, const renyi_embed_options *o)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "size=%u crop_mode=%d interpolation=%d crop=%.9g mean=%.9g,%.9g,%.9g "
+             "std=%.9g,%.9g,%.9g exif=%u",
+             p->size, (int)p->crop_mode, (int)p->interpolation, p->crop_pct, p->mean[0], p->mean[1],
+             p->mean[2], p->std[0], p->std[1], p->std[2], o->apply_exif != 0);
+    return ry_pool_text(pool, text);
+}
+
+static renyi_status describe_rows(ry_row_origin *out, ry_pool *pool, const renyi_model *m,
+                                  const renyi_embed_options *opt, renyi_error *err)
+{
+    renyi_embed_options o;
+    renyi_preprocess spec;
+    renyi_session *s = NULL;
+    *out = (ry_row_origin){0};
+    RY_TRY(ry_embed_options_read(&o, &spec, m, opt, err));
+    RY_TRY(ry_embed_session(&s, m, &o, 1, err));
+    float *probe = RY_POOL_TAKE(pool, renyi_session_outputs(s), float);
+    out->probe = probe;
+    out->policy = ry_pool_text(pool, renyi_session_policy(s));
+    out->recipe = recipe_text(pool, &spec, &o);
+    renyi_status st = probe && out->policy && out->recipe ? RENYI_OK : ry_fail_nomem(err, 4096);
+    if (!st) st = run_probe(probe, s, &spec, pool->al, err);
+    renyi_session_free(s);
+    return st;
+}
+
+static renyi_status check_comparable(const ry_row_origin *a, const ry_row_origin *b, size_t dim,
+                                     renyi_error *err)
+{
+    double cosine = 0.0;
+    if (strcmp(a->policy, b->policy) != 0)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "it was made with the policy \"%.200s\"", a->policy);
+    if (strcmp(a->recipe, b->recipe) != 0)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "it was made with other preprocessing");
+    for (size_t k = 0; k < dim; k++) cosine += (double)a->probe[k] * (double)b->probe[k];
+    if (!(cosine >= SAME_COSINE))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "it was made by another model (\"%.200s\")",
+                       a->model);
+    return RENYI_OK;
+}
+
+/* A running update: the new content of the gallery. */
 typedef struct update {
     const renyi_gallery *old;
-    int is_anew; /* nothing of the old rows is of use */
+    int is_rebuilt; /* no old row can be reused */
     ry_pool pool;
-    ry_making making;
-    ry_picture *pictures; /* [n] */
-    const char **paths;   /* [n] in the dataset */
-    float *rows;          /* [n, dim] */
-    uint8_t *is_there;    /* [n] row i is */
+    ry_row_origin origin;
+    ry_gallery_image *images; /* [n] */
+    const char **paths;       /* [n] in the dataset */
+    float *rows;              /* [n, dim] */
+    uint8_t *has_row;         /* [n] 1 = row i is filled */
     size_t n;
     uint32_t dim;
     const renyi_embed_options *o;
     renyi_gallery_changes changes;
 } update;
 
-/* ---- the folder ---------------------------------------------------------------------------- */
+/* ---- the folder ----------------------------------------------------------------------------- */
 
-static void report(update *u, const char *path, const char *message)
+static void report_failure(update *u, const char *path, const char *message)
 {
     u->changes.failed++;
     if (u->o->on_failure) u->o->on_failure(u->o->user, path, message);
 }
 
-/* The index is UTF-8, and must give the very same name back. */
+/* Names in the index must be UTF-8, or they would change. */
 static int is_utf8(const char *text)
 {
     for (size_t at = 0, n = strlen(text); at < n;) {
@@ -48,98 +132,99 @@ static int is_utf8(const char *text)
     return 1;
 }
 
-static void add_photo(update *u, const renyi_dataset_image *image)
+static void add_image(update *u, const renyi_dataset_image *image)
 {
     struct stat st;
     if (!is_utf8(image->file)) {
-        report(u, image->path, "its name is not UTF-8: rename it to have it in the index");
+        report_failure(u, image->path, "its name is not UTF-8; rename it to add it to the index");
         return;
     }
     if (stat(image->path, &st)) {
-        report(u, image->path, strerror(errno));
+        report_failure(u, image->path, strerror(errno));
         return;
     }
     u->paths[u->n] = image->path;
-    u->pictures[u->n++] = (ry_picture){.file = image->file,
-                                       .size = (uint64_t)st.st_size,
-                                       .time = (int64_t)((uint64_t)st.st_mtim.tv_sec * 1000000000u +
-                                                         (uint64_t)st.st_mtim.tv_nsec)};
+    u->images[u->n++] =
+        (ry_gallery_image){.file = image->file,
+                           .size = (uint64_t)st.st_size,
+                           .time = (int64_t)((uint64_t)st.st_mtim.tv_sec * 1000000000u +
+                                             (uint64_t)st.st_mtim.tv_nsec)};
 }
 
-/* A photo and its path, to be sorted together. */
+/* An image and its path, to be sorted together. */
 typedef struct entry {
-    ry_picture picture;
+    ry_gallery_image image;
     const char *path;
 } entry;
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const entry *)a)->picture.file, ((const entry *)b)->picture.file);
+    return strcmp(((const entry *)a)->image.file, ((const entry *)b)->image.file);
 }
 
-/* Byte order of whole names; folder by folder, as they were listed, is another. */
-static renyi_status sort_photos(update *u, renyi_error *err)
+/* By whole names in byte order; the dataset lists them folder by folder. */
+static renyi_status sort_images(update *u, renyi_error *err)
 {
     const renyi_allocator *al = &u->old->al;
     entry *list = ry_alloc(al, u->n, sizeof *list);
     if (!list) return ry_fail_nomem(err, u->n * sizeof *list);
-    for (size_t i = 0; i < u->n; i++) list[i] = (entry){u->pictures[i], u->paths[i]};
+    for (size_t i = 0; i < u->n; i++) list[i] = (entry){u->images[i], u->paths[i]};
     if (u->n) qsort(list, u->n, sizeof *list, by_name);
     for (size_t i = 0; i < u->n; i++) {
-        u->pictures[i] = list[i].picture;
+        u->images[i] = list[i].image;
         u->paths[i] = list[i].path;
     }
     ry_free(al, list);
     return RENYI_OK;
 }
 
-static renyi_status list_photos(update *u, const renyi_dataset *data, renyi_error *err)
+static renyi_status list_images(update *u, const renyi_dataset *data, renyi_error *err)
 {
     renyi_dataset_info info;
     renyi_dataset_get_info(data, &info);
     const size_t n = (size_t)info.n_images;
-    u->pictures = RY_POOL_TAKE(&u->pool, n, ry_picture);
+    u->images = RY_POOL_TAKE(&u->pool, n, ry_gallery_image);
     u->paths = ry_alloc(&u->old->al, n, sizeof *u->paths);
-    u->is_there = ry_calloc(&u->old->al, n, 1);
+    u->has_row = ry_calloc(&u->old->al, n, 1);
     u->rows = ry_calloc(&u->old->al, n, u->dim * sizeof *u->rows);
-    if (!u->pictures || !u->paths || !u->is_there || !u->rows)
+    if (!u->images || !u->paths || !u->has_row || !u->rows)
         return ry_fail_nomem(err, n * u->dim * sizeof *u->rows);
     for (size_t i = 0; i < n; i++) {
         renyi_dataset_image image;
         renyi_dataset_get_image(data, i, &image);
-        add_photo(u, &image);
+        add_image(u, &image);
     }
-    RY_TRY(sort_photos(u, err));
-    for (size_t i = 0; i < u->n; i++) { /* the dataset's names go with it */
-        u->pictures[i].file = ry_pool_text(&u->pool, u->pictures[i].file);
-        if (!u->pictures[i].file) return ry_fail_nomem(err, 1);
+    RY_TRY(sort_images(u, err));
+    for (size_t i = 0; i < u->n; i++) { /* the names are freed with the dataset */
+        u->images[i].file = ry_pool_text(&u->pool, u->images[i].file);
+        if (!u->images[i].file) return ry_fail_nomem(err, 1);
     }
     return RENYI_OK;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------- */
+/* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Both lists are sorted. Takes over the rows of photos that have not changed. */
-static void compare(update *u)
+/* Copies the rows of images that have not changed. Both lists are sorted. */
+static void reuse_rows(update *u)
 {
     const renyi_gallery *g = u->old;
     size_t i = 0, j = 0;
     while (i < u->n || j < g->n) {
         const int order = i == u->n   ? 1
                           : j == g->n ? -1
-                                      : strcmp(u->pictures[i].file, g->pictures[j].file);
+                                      : strcmp(u->images[i].file, g->images[j].file);
         if (order > 0) {
             u->changes.removed++;
             j++;
             continue;
         }
         if (order == 0) {
-            const ry_picture *old = &g->pictures[j];
-            u->is_there[i] =
-                !u->is_anew && old->size == u->pictures[i].size && old->time == u->pictures[i].time;
-            if (u->is_there[i])
+            const ry_gallery_image *old = &g->images[j];
+            u->has_row[i] =
+                !u->is_rebuilt && old->size == u->images[i].size && old->time == u->images[i].time;
+            if (u->has_row[i])
                 memcpy(u->rows + i * u->dim, g->rows + j * u->dim, u->dim * sizeof *u->rows);
-            u->changes.kept += u->is_there[i];
+            u->changes.kept += u->has_row[i];
             j++;
         }
         i++;
@@ -151,7 +236,7 @@ static int is_known(const renyi_gallery *g, const char *file)
     size_t low = 0, high = g->n;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        const int order = strcmp(g->pictures[middle].file, file);
+        const int order = strcmp(g->images[middle].file, file);
         if (!order) return 1;
         if (order < 0)
             low = middle + 1;
@@ -161,9 +246,9 @@ static int is_known(const renyi_gallery *g, const char *file)
     return 0;
 }
 
-/* todo: [n_todo] places; their rows are embedded side by side and then put there. */
-static renyi_status embed(update *u, const renyi_model *m, const size_t *todo, size_t n_todo,
-                          renyi_error *err)
+/* Embeds the images todo[0..n_todo) and copies their rows to their places. */
+static renyi_status embed_images(update *u, const renyi_model *m, const size_t *todo, size_t n_todo,
+                                 renyi_error *err)
 {
     const renyi_allocator *al = &u->old->al;
     const size_t bytes = u->dim * sizeof *u->rows;
@@ -176,12 +261,12 @@ static renyi_status embed(update *u, const renyi_model *m, const size_t *todo, s
     for (size_t k = 0; (!st || st == RENYI_ERR_ABORTED) && k < n_todo; k++) {
         const size_t i = todo[k];
         if (!is_done[k]) {
-            u->changes.failed += !st; /* after a stop: not tried */
+            u->changes.failed += !st; /* after a stop it was not tried */
             continue;
         }
         memcpy(u->rows + i * u->dim, rows + k * u->dim, bytes);
-        u->is_there[i] = 1;
-        if (is_known(u->old, u->pictures[i].file))
+        u->has_row[i] = 1;
+        if (is_known(u->old, u->images[i].file))
             u->changes.changed++;
         else
             u->changes.added++;
@@ -197,32 +282,34 @@ static renyi_status embed_missing(update *u, const renyi_model *m, renyi_error *
     size_t *todo = ry_alloc(&u->old->al, u->n, sizeof *todo), n_todo = 0;
     if (!todo) return ry_fail_nomem(err, u->n * sizeof *todo);
     for (size_t i = 0; i < u->n; i++)
-        if (!u->is_there[i]) todo[n_todo++] = i;
-    const renyi_status st = embed(u, m, todo, n_todo, err);
+        if (!u->has_row[i]) todo[n_todo++] = i;
+    const renyi_status st = embed_images(u, m, todo, n_todo, err);
     ry_free(&u->old->al, todo);
     return st;
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- public
+ * functions-------------------------------------------------------------------------------- */
 
-static renyi_status describe(update *u, const char *folder, const renyi_model *m, const char *name,
-                             renyi_error *err)
+static renyi_status describe_update(update *u, const char *folder, const renyi_model *m,
+                                    const char *name, renyi_error *err)
 {
     renyi_model_info info;
     renyi_model_get_info(m, &info);
     u->dim = info.embed_dim;
-    RY_TRY(ry_gallery_making(&u->making, &u->pool, m, u->o, err));
-    u->making.folder = ry_pool_text(&u->pool, folder);
-    u->making.model = ry_pool_text(&u->pool, name ? name : info.architecture);
-    if (!u->making.folder || !u->making.model) return ry_fail_nomem(err, strlen(folder));
-    u->is_anew =
-        u->old->dim && (u->old->dim != u->dim || strcmp(u->old->making.folder, folder) != 0 ||
-                        ry_gallery_same(&u->old->making, &u->making, u->dim, NULL));
-    u->changes.is_anew = u->is_anew;
+    RY_TRY(describe_rows(&u->origin, &u->pool, m, u->o, err));
+    u->origin.folder = ry_pool_text(&u->pool, folder);
+    u->origin.model = ry_pool_text(&u->pool, name ? name : info.architecture);
+    if (!u->origin.folder || !u->origin.model) return ry_fail_nomem(err, strlen(folder));
+    u->is_rebuilt =
+        u->old->dim && (u->old->dim != u->dim || strcmp(u->old->origin.folder, folder) != 0 ||
+                        check_comparable(&u->old->origin, &u->origin, u->dim, NULL));
+    u->changes.is_anew = u->is_rebuilt;
     return RENYI_OK;
 }
 
-static renyi_status run(update *u, const char *folder, const renyi_model *m, renyi_error *err)
+static renyi_status update_rows(update *u, const char *folder, const renyi_model *m,
+                                renyi_error *err)
 {
     const renyi_dataset_options o = {.struct_size = sizeof o,
                                      .unlabelled = 1,
@@ -230,28 +317,28 @@ static renyi_status run(update *u, const char *folder, const renyi_model *m, ren
                                      .allocator = u->old->al};
     renyi_dataset *data = NULL;
     RY_TRY(renyi_dataset_open(&data, folder, NULL, &o, err));
-    renyi_status st = list_photos(u, data, err);
-    if (!st) compare(u);
+    renyi_status st = list_images(u, data, err);
+    if (!st) reuse_rows(u);
     if (!st) st = embed_missing(u, m, err);
     renyi_dataset_free(data);
     return st;
 }
 
-/* Photos without a row go; the gallery becomes what the update found. */
-static void settle(update *u, renyi_gallery *g)
+/* Drops images without a row and replaces the content of the gallery. */
+static void replace_gallery(update *u, renyi_gallery *g)
 {
     size_t n = 0;
     for (size_t i = 0; i < u->n; i++) {
-        if (!u->is_there[i]) continue;
-        u->pictures[n] = u->pictures[i];
+        if (!u->has_row[i]) continue;
+        u->images[n] = u->images[i];
         if (n != i) memcpy(u->rows + n * u->dim, u->rows + i * u->dim, u->dim * sizeof *u->rows);
         n++;
     }
     ry_pool_free(&g->pool);
     ry_free(&g->al, g->rows);
     g->pool = u->pool;
-    g->making = u->making;
-    g->pictures = u->pictures;
+    g->origin = u->origin;
+    g->images = u->images;
     g->rows = u->rows;
     g->n = n;
     g->dim = u->dim;
@@ -268,16 +355,16 @@ renyi_status renyi_gallery_update(renyi_gallery *g, const char *folder, const re
     o.struct_size = sizeof o;
     o.allocator = g->al;
     update u = {.old = g, .pool.al = &g->al, .o = &o};
-    renyi_status st = describe(&u, folder, m, name, err);
-    if (!st) st = run(&u, folder, m, err);
+    renyi_status st = describe_update(&u, folder, m, name, err);
+    if (!st) st = update_rows(&u, folder, m, err);
     ry_free(&g->al, u.paths);
     if (!st || (st == RENYI_ERR_ABORTED && u.n)) {
-        settle(&u, g);
+        replace_gallery(&u, g);
     } else {
         ry_pool_free(&u.pool);
         ry_free(&g->al, u.rows);
     }
-    ry_free(&g->al, u.is_there);
+    ry_free(&g->al, u.has_row);
     if (changes) *changes = u.changes;
     return st;
 }
@@ -286,16 +373,16 @@ renyi_status renyi_gallery_check(const renyi_gallery *g, const renyi_model *m,
                                  const renyi_embed_options *opt, renyi_error *err)
 {
     renyi_model_info info;
-    ry_making making;
+    ry_row_origin origin;
     if (!g || !m) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_gallery_check: NULL argument");
-    if (!g->dim) return ry_fail(err, RENYI_ERR_ARG, -1, "it holds no photos");
+    if (!g->dim) return ry_fail(err, RENYI_ERR_ARG, -1, "the index holds no images");
     renyi_model_get_info(m, &info);
     if (info.embed_dim != g->dim)
         return ry_fail(err, RENYI_ERR_ARG, -1, "its rows have %u numbers, this model's have %u",
                        g->dim, info.embed_dim);
     ry_pool pool = {.al = &g->al};
-    renyi_status st = ry_gallery_making(&making, &pool, m, opt, err);
-    if (!st) st = ry_gallery_same(&g->making, &making, g->dim, err);
+    renyi_status st = describe_rows(&origin, &pool, m, opt, err);
+    if (!st) st = check_comparable(&g->origin, &origin, g->dim, err);
     ry_pool_free(&pool);
     return st;
 }

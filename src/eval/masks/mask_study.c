@@ -1,12 +1,13 @@
-/* mask_study.c - bodies of eval.h: making a study of metrics and policies over masks.
+/* mask_study.c - renyi_masks: creates a study of metrics and policies over masks and returns its
+ * results.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/masks/mask_study.h"
-
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "base/status.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { DEFAULT_BATCH = 8, MAX_BATCH = 1024, MAX_THREADS = 1024, MAX_POLICIES = 1024 };
@@ -22,7 +23,7 @@ const char *const *renyi_masks_default_metrics(int has_class_token, uint32_t *co
     return metrics + skip;
 }
 
-/* ---- options ------------------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------------------------- */
 
 static renyi_status check_options(renyi_masks_options *o, renyi_error *err)
 {
@@ -36,40 +37,40 @@ static renyi_status check_options(renyi_masks_options *o, renyi_error *err)
     if (!o->n_threads) o->n_threads = ry_cpu_cores();
     if (o->batch > MAX_BATCH || o->n_threads > MAX_THREADS || o->n_policies > MAX_POLICIES)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                       "%u photos a batch, %u threads, %u policies; at most %d, %d and %d",
+                       "%u images per batch, %u threads, %u policies; the limits are %d, %d and %d",
                        o->batch, o->n_threads, o->n_policies, MAX_BATCH, MAX_THREADS, MAX_POLICIES);
     return RENYI_OK;
 }
 
-static renyi_status take_model(renyi_masks *s, const renyi_model *m, renyi_error *err)
+static renyi_status read_model_info(renyi_masks *s, const renyi_model *m, renyi_error *err)
 {
     renyi_model_info info;
     renyi_model_get_info(m, &info);
     const renyi_preprocess *p = s->o.preprocess ? s->o.preprocess : &info.preprocess;
     if (p->size != info.image_size)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "photos of %u pixels for a model that takes %u; open the model with that "
+                       "images of %u pixels for a model that takes %u; open the model with that "
                        "image_size",
                        p->size, info.image_size);
     s->n_prefix = info.n_prefix;
     s->n_outputs = info.n_classes ? info.n_classes : info.embed_dim;
     s->info.n_blocks = info.n_blocks;
     s->info.n_patches = info.n_patches;
-    s->photo = ry_image_spec_of(p, &s->o.limits, s->o.apply_exif);
+    s->image = ry_image_spec_of(p, &s->o.limits, s->o.apply_exif);
     s->mask = (ry_mask_spec){.kind = s->o.kind,
                              .border_is_object = s->o.border_is_object != 0,
                              .apply_exif = s->o.apply_exif != 0,
                              .limits = ry_limits(&s->o.limits),
                              .preprocess = *p,
                              .patch = info.patch_size};
-    s->normalise = memcmp(p->mean, info.preprocess.mean, sizeof p->mean) != 0 ||
+    s->normalize = memcmp(p->mean, info.preprocess.mean, sizeof p->mean) != 0 ||
                    memcmp(p->std, info.preprocess.std, sizeof p->std) != 0;
     if (!s->o.n_metrics)
         s->o.metrics = renyi_masks_default_metrics(info.n_prefix > 0, &s->o.n_metrics);
     return RENYI_OK;
 }
 
-/* ---- sessions and memory ------------------------------------------------------------------- */
+/* ---- sessions and memory -------------------------------------------------------------------- */
 
 static renyi_status open_policy(renyi_masks *s, const renyi_model *m, uint32_t i, renyi_error *err)
 {
@@ -88,7 +89,7 @@ static renyi_status open_policy(renyi_masks *s, const renyi_model *m, uint32_t i
     return p->blocks ? RENYI_OK : ry_fail_nomem(err, s->info.n_blocks * sizeof *p->blocks);
 }
 
-static renyi_status open_runs(renyi_masks *s, const renyi_model *m, renyi_error *err)
+static renyi_status open_sessions(renyi_masks *s, const renyi_model *m, renyi_error *err)
 {
     const ry_scores_options o = {.n_metrics = s->o.n_metrics,
                                  .metrics = s->o.metrics,
@@ -106,19 +107,19 @@ static renyi_status open_runs(renyi_masks *s, const renyi_model *m, renyi_error 
     return RENYI_OK;
 }
 
-static renyi_status take_memory(renyi_masks *s, renyi_error *err)
+static renyi_status allocate_buffers(renyi_masks *s, renyi_error *err)
 {
     const renyi_allocator *al = &s->al;
-    const size_t side = s->photo.preprocess.size, values = 3 * side * side, B = s->o.batch;
+    const size_t side = s->image.preprocess.size, values = 3 * side * side, B = s->o.batch;
     const size_t P = s->info.n_patches, N = P + s->n_prefix;
-    const size_t each = (size_t)s->info.n_metrics * s->info.n_blocks; /* 64 x blocks: small */
+    const size_t each = (size_t)s->info.n_metrics * s->info.n_blocks; /* at most 64 x blocks */
     s->folder = ry_strdup(al, s->o.folder);
     s->auc = ry_alloc(al, s->n_images, each * sizeof *s->auc);
     s->kept = ry_calloc(al, each, sizeof *s->kept);
     s->items = ry_calloc(al, B, sizeof *s->items);
     s->pixels = ry_alloc(al, B, values);
     s->sides = ry_alloc(al, B, P);
-    s->chw = s->normalise ? ry_alloc(al, B, values * sizeof *s->chw) : NULL;
+    s->chw = s->normalize ? ry_alloc(al, B, values * sizeof *s->chw) : NULL;
     s->logits = ry_alloc(al, B, s->n_outputs * sizeof *s->logits);
     s->order = ry_alloc(al, N, sizeof *s->order);
     s->rows = ry_alloc(al, N, sizeof *s->rows);
@@ -126,20 +127,20 @@ static renyi_status take_memory(renyi_masks *s, renyi_error *err)
     s->radix = ry_alloc(al, N, 2 * sizeof *s->radix);
     s->fate = ry_alloc(al, P, 1);
     if (s->folder && s->auc && s->kept && s->items && s->pixels && s->sides && s->logits &&
-        s->order && s->rows && s->members && s->radix && s->fate && (s->chw || !s->normalise))
+        s->order && s->rows && s->members && s->radix && s->fate && (s->chw || !s->normalize))
         return RENYI_OK;
     return ry_fail_nomem(err, s->n_images * each * sizeof *s->auc + B * values);
 }
 
-static renyi_status fill(renyi_masks *s, const renyi_model *m, renyi_error *err)
+static renyi_status prepare_study(renyi_masks *s, const renyi_model *m, renyi_error *err)
 {
     renyi_dataset_info data;
     renyi_dataset_get_info(s->data, &data);
     s->n_images = (size_t)data.n_images;
     RY_TRY(check_options(&s->o, err));
-    RY_TRY(take_model(s, m, err));
-    RY_TRY(open_runs(s, m, err));
-    return take_memory(s, err);
+    RY_TRY(read_model_info(s, m, err));
+    RY_TRY(open_sessions(s, m, err));
+    return allocate_buffers(s, err);
 }
 
 renyi_status renyi_masks_new(renyi_masks **out, const renyi_model *m, const renyi_dataset *d,
@@ -160,7 +161,7 @@ renyi_status renyi_masks_new(renyi_masks **out, const renyi_model *m, const reny
     s->o = o;
     s->data = d;
     s->pool.al = &s->al;
-    const renyi_status st = fill(s, m, err);
+    const renyi_status st = prepare_study(s, m, err);
     /* Borrowed for the call only. */
     s->o.folder = NULL;
     s->o.metrics = s->o.policies = NULL;
@@ -188,4 +189,66 @@ void renyi_masks_free(renyi_masks *s)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) ry_free(&al, blocks[i]);
     ry_pool_free(&s->pool);
     ry_free(&al, s);
+}
+
+/* ---- results -------------------------------------------------------------------------------- */
+
+void renyi_masks_get_info(const renyi_masks *s, renyi_masks_info *out)
+{
+    *out = s->info;
+    out->object = s->info.images ? s->patches[RY_OBJECT].mean : NAN;
+    out->background = s->info.images ? s->patches[RY_BACKGROUND].mean : NAN;
+    out->left_out = s->info.images ? s->patches[RY_NEITHER].mean : NAN;
+}
+
+const char *renyi_masks_metric(const renyi_masks *s, uint32_t metric)
+{
+    return ry_scores_name(s->scores, metric);
+}
+
+const char *renyi_masks_policy(const renyi_masks *s, uint32_t policy)
+{
+    return renyi_session_policy(s->policies[policy].session);
+}
+
+void renyi_masks_get_ranking(const renyi_masks *s, uint32_t metric, uint32_t block,
+                             renyi_masks_ranking *out)
+{
+    const ry_mask_kept *kept = ry_mask_kept_at(s, metric, block);
+    ry_moments auc = {0};
+    for (size_t i = 0; i < s->info.images; i++)
+        ry_moments_add(&auc, ry_mask_auc(s, i, metric)[block]);
+    *out = (renyi_masks_ranking){ry_moments_estimate(&auc), ry_moments_estimate(&kept->object),
+                                 ry_moments_estimate(&kept->background)};
+}
+
+void renyi_masks_get_difference(const renyi_masks *s, uint32_t a, uint32_t b, uint32_t block,
+                                renyi_estimate *out)
+{
+    ry_moments difference = {0};
+    for (size_t i = 0; i < s->info.images; i++)
+        ry_moments_add(&difference, ry_mask_auc(s, i, b)[block] - ry_mask_auc(s, i, a)[block]);
+    *out = ry_moments_estimate(&difference);
+}
+
+static renyi_masks_fates fates_of(const ry_moments m[RY_FATES])
+{
+    return (renyi_masks_fates){.alone = ry_moments_estimate(&m[RY_FATE_ALONE]),
+                               .merged = ry_moments_estimate(&m[RY_FATE_MERGED]),
+                               .fused = ry_moments_estimate(&m[RY_FATE_FUSED]),
+                               .dropped = ry_moments_estimate(&m[RY_FATE_DROPPED])};
+}
+
+void renyi_masks_get_survival(const renyi_masks *s, uint32_t policy, uint32_t block,
+                              renyi_masks_survival *out)
+{
+    const ry_mask_fates *b = &s->policies[policy].blocks[block];
+    *out = (renyi_masks_survival){b->is_cut, fates_of(b->object), fates_of(b->background)};
+}
+
+size_t renyi_masks_failure_count(const renyi_masks *s) { return s->n_failures; }
+
+void renyi_masks_get_failure(const renyi_masks *s, size_t i, renyi_eval_failure *out)
+{
+    *out = s->failures[i];
 }

@@ -1,4 +1,4 @@
-/* mask_study.h - the inside of renyi_masks.
+/* mask_study.h - the struct behind renyi_masks: sessions, sums over images, buffers of a batch.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MASK_STUDY_H
 #define RY_MASK_STUDY_H
@@ -9,9 +9,9 @@
 #include "eval/run/pipeline.h"
 #include "eval/run/stats.h"
 
-/* A photo of the batch at work; filled on any thread. */
+/* An image of the current batch; any thread may fill it. */
 typedef struct ry_mask_item {
-    size_t photo;    /* of the dataset */
+    size_t index;    /* in the dataset */
     uint8_t *pixels; /* [size, size, 3] */
     uint8_t *sides;  /* [patches] ry_side */
     uint32_t n_object, n_background;
@@ -19,7 +19,7 @@ typedef struct ry_mask_item {
     renyi_error err; /* code RENYI_OK: usable */
 } ry_mask_item;
 
-/* At one block: the kept shares of a metric, or the fates of a policy, over all photos. */
+/* At one block: the kept shares of a metric, or the fates of a policy, over all images. */
 typedef struct ry_mask_kept {
     ry_moments object, background;
 } ry_mask_kept;
@@ -42,25 +42,25 @@ struct renyi_masks {
     size_t n_images; /* of the dataset */
     uint32_t n_prefix, n_outputs;
     renyi_masks_info info;
-    ry_image_spec photo;
+    ry_image_spec image;
     ry_mask_spec mask;
-    int normalise; /* other mean or std than the model's */
+    int normalize; /* mean or std differ from the model's */
     ry_scores *scores;
     ry_mask_policy *policies; /* [n_policies] */
     double *auc;              /* [n_images, n_metrics, n_blocks], the first info.images filled */
     ry_mask_kept *kept;       /* [n_metrics, n_blocks] */
-    ry_moments patches[3];    /* per photo, by ry_side */
+    ry_moments patches[3];    /* per image, by ry_side */
     /* One batch. */
     ry_mask_item *items; /* [batch] */
     uint8_t *pixels;     /* [batch, size, size, 3] */
     uint8_t *sides;      /* [batch, patches] */
-    float *chw;          /* [batch, 3, size, size], only with `normalise` */
-    float *logits;       /* [batch, n_outputs], idle */
-    /* Scratch of one photo. */
+    float *chw;          /* [batch, 3, size, size], only with `normalize` */
+    float *logits;       /* [batch, n_outputs]; not used further */
+    /* Scratch of one image. */
     uint32_t *order, *rows, *members; /* [tokens] */
     uint64_t *radix;                  /* [2 tokens] */
     uint8_t *fate;                    /* [patches] */
-    ry_pool pool;                     /* texts of failures */
+    ry_pool pool;                     /* messages of failures */
     renyi_eval_failure *failures;
     size_t n_failures, failure_capacity;
 };

@@ -1,5 +1,5 @@
-/* mask_study_run.c - renyi_masks_run: photos and masks in batches through the dense model and
- * through every policy's session.
+/* mask_study_run.c - renyi_masks_run: runs images in batches through the dense model and every
+ * policy, and compares the result with the masks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/cpu.h"
@@ -10,9 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- one photo and its mask: any thread, C heap --------------------------------------------- */
+/* ---- one image and its mask: any thread, C heap --------------------------------------------- */
 
-/* folder/name with the ending of `name` replaced by .png; owned (ry_free with NULL). */
+/* folder/name with the suffix of `name` replaced by .png; owned (ry_free with NULL). */
 static char *mask_path(const char *folder, const char *name)
 {
     const char *base = strrchr(name, '/'), *dot = strrchr(base ? base : name, '.');
@@ -26,7 +26,7 @@ static char *mask_path(const char *folder, const char *name)
     return path;
 }
 
-/* The file beside which the mask is named, with its folders and then without. */
+/* The mask has the name of the image; with its subfolders, or else without. */
 static renyi_status read_mask_file(const renyi_masks *s, const char *file, uint8_t **bytes,
                                    size_t *size, renyi_error *err)
 {
@@ -41,8 +41,7 @@ static renyi_status read_mask_file(const renyi_masks *s, const char *file, uint8
         ry_free(NULL, path);
         if (!is_missing) return st;
     }
-    return ry_fail(err, RENYI_ERR_IO, -1, "none of this name with the ending .png in %.300s",
-                   s->folder);
+    return ry_fail(err, RENYI_ERR_IO, -1, "no .png file of this name in %.300s", s->folder);
 }
 
 static renyi_status load_mask(const renyi_masks *s, const char *file, const uint32_t size[2],
@@ -57,18 +56,18 @@ static renyi_status load_mask(const renyi_masks *s, const char *file, const uint
     return st ? ry_fail(&item->err, st, -1, "mask: %.480s", why.message) : RENYI_OK;
 }
 
-static void load(const renyi_masks *s, ry_mask_item *item)
+static void load_item(const renyi_masks *s, ry_mask_item *item)
 {
     renyi_dataset_image image;
     renyi_image decoded;
     item->err = (renyi_error){0};
     item->n_object = item->n_background = 0;
-    renyi_dataset_get_image(s->data, item->photo, &image);
-    if (renyi_image_load(&decoded, image.path, &s->photo.load, &item->err)) return;
+    renyi_dataset_get_image(s->data, item->index, &image);
+    if (renyi_image_load(&decoded, image.path, &s->image.load, &item->err)) return;
     const uint32_t size[2] = {decoded.width, decoded.height};
     const renyi_status st =
-        renyi_image_fit(item->pixels, &decoded, &s->photo.preprocess, NULL, &item->err);
-    renyi_image_free(&decoded, &s->photo.load);
+        renyi_image_fit(item->pixels, &decoded, &s->image.preprocess, NULL, &item->err);
+    renyi_image_free(&decoded, &s->image.load);
     if (st) return;
     if (load_mask(s, image.file, size, item)) return;
     for (uint32_t p = 0; p < s->info.n_patches; p++) {
@@ -79,10 +78,10 @@ static void load(const renyi_masks *s, ry_mask_item *item)
 
 /* ---- one batch ------------------------------------------------------------------------------ */
 
-static renyi_status fail_photo(renyi_masks *s, size_t photo, const char *message, renyi_error *err)
+static renyi_status fail_image(renyi_masks *s, size_t index, const char *message, renyi_error *err)
 {
     renyi_dataset_image image;
-    renyi_dataset_get_image(s->data, photo, &image);
+    renyi_dataset_get_image(s->data, index, &image);
     char *copy = ry_pool_copy(&s->pool, ry_text_of(message));
     if (!copy || !ry_grow(&s->al, (void **)&s->failures, &s->failure_capacity, s->n_failures,
                           sizeof *s->failures))
@@ -93,10 +92,10 @@ static renyi_status fail_photo(renyi_masks *s, size_t photo, const char *message
     return RENYI_OK;
 }
 
-/* Item `from` to the place of item `to`, before it: sessions want photos side by side. */
+/* Moves item `from` to an earlier place, because sessions need the images side by side. */
 static void move_item(renyi_masks *s, uint32_t to, uint32_t from)
 {
-    const size_t side = s->photo.preprocess.size;
+    const size_t side = s->image.preprocess.size;
     ry_mask_item *into = &s->items[to], moved = s->items[from];
     if (to == from) return;
     memcpy(into->pixels, moved.pixels, 3 * side * side);
@@ -106,14 +105,14 @@ static void move_item(renyi_masks *s, uint32_t to, uint32_t from)
     *into = moved;
 }
 
-/* Reports what failed and counts the rest; *count = items that the model must see, now first. */
-static renyi_status sort_out(renyi_masks *s, uint32_t n, uint32_t *count, renyi_error *err)
+/* Reports failures and counts the rest; moves the *count items that the model runs to the front. */
+static renyi_status sort_items(renyi_masks *s, uint32_t n, uint32_t *count, renyi_error *err)
 {
     *count = 0;
     for (uint32_t i = 0; i < n; i++) {
         const ry_mask_item *item = &s->items[i];
         if (item->err.code) {
-            RY_TRY(fail_photo(s, item->photo, item->err.message, err));
+            RY_TRY(fail_image(s, item->index, item->err.message, err));
             continue;
         }
         s->info.n_trimap += item->kind == RENYI_MASK_TRIMAP;
@@ -126,20 +125,20 @@ static renyi_status sort_out(renyi_masks *s, uint32_t n, uint32_t *count, renyi_
     return RENYI_OK;
 }
 
-/* Photos first .. first+n-1 with their masks; *count of them are to run. */
+/* Loads images first .. first+n-1 and their masks; the first *count items are to run. */
 static renyi_status load_batch(renyi_masks *s, size_t first, uint32_t n, uint32_t *count,
                                renyi_error *err)
 {
-    const size_t side = s->photo.preprocess.size, values = 3 * side * side;
+    const size_t side = s->image.preprocess.size, values = 3 * side * side;
     for (uint32_t i = 0; i < n; i++)
-        s->items[i] = (ry_mask_item){.photo = first + i,
+        s->items[i] = (ry_mask_item){.index = first + i,
                                      .pixels = s->pixels + i * values,
                                      .sides = s->sides + (size_t)i * s->info.n_patches};
 #pragma omp parallel for schedule(dynamic) num_threads(s->o.n_threads)
-    for (uint32_t i = 0; i < n; i++) load(s, &s->items[i]);
-    RY_TRY(sort_out(s, n, count, err));
-    for (uint32_t i = 0; s->normalise && i < *count; i++)
-        renyi_image_normalize(s->chw + i * values, s->items[i].pixels, 1, &s->photo.preprocess);
+    for (uint32_t i = 0; i < n; i++) load_item(s, &s->items[i]);
+    RY_TRY(sort_items(s, n, count, err));
+    for (uint32_t i = 0; s->normalize && i < *count; i++)
+        renyi_image_normalize(s->chw + i * values, s->items[i].pixels, 1, &s->image.preprocess);
     return RENYI_OK;
 }
 
@@ -154,8 +153,8 @@ static int has_nan(const renyi_masks *s, uint32_t image)
     return 0;
 }
 
-/* What every metric makes of one photo at every block. */
-static void rank_photo(renyi_masks *s, uint32_t i)
+/* Ranks the patches of one image by every metric at every block. */
+static void rank_image(renyi_masks *s, uint32_t i)
 {
     const ry_mask_item *item = &s->items[i];
     for (uint32_t m = 0; m < s->info.n_metrics; m++)
@@ -184,8 +183,8 @@ static void add_fates(renyi_masks *s, const ry_mask_item *item, ry_mask_fates *b
     }
 }
 
-/* What a policy did to one photo, block by block. */
-static renyi_status follow_photo(renyi_masks *s, ry_mask_policy *policy, uint32_t i,
+/* Follows the patches of one image through the cuts of a policy, block by block. */
+static renyi_status follow_image(renyi_masks *s, ry_mask_policy *policy, uint32_t i,
                                  renyi_error *err)
 {
     const size_t n_cuts = renyi_session_cut_count(policy->session);
@@ -206,16 +205,16 @@ static renyi_status follow_photo(renyi_masks *s, ry_mask_policy *policy, uint32_
     return RENYI_OK;
 }
 
-/* A photo with scores that are no numbers goes to the failures, and its item is marked. */
+/* An image with NaN scores is a failure, and its item is marked. */
 static renyi_status run_batch(renyi_masks *s, uint32_t n, renyi_error *err)
 {
     ry_scores_run(s->scores, s->chw ? NULL : s->pixels, s->chw, n);
     for (uint32_t i = 0; i < n; i++) {
         if (has_nan(s, i)) {
             s->items[i].err.code = RENYI_ERR_FORMAT;
-            RY_TRY(fail_photo(s, s->items[i].photo, "the model's scores are no numbers", err));
+            RY_TRY(fail_image(s, s->items[i].index, "the model's scores are NaN", err));
         } else {
-            rank_photo(s, i);
+            rank_image(s, i);
         }
     }
     for (uint32_t p = 0; p < s->info.n_policies; p++) {
@@ -223,14 +222,14 @@ static renyi_status run_batch(renyi_masks *s, uint32_t n, renyi_error *err)
         RY_TRY(s->chw ? renyi_run_tensor(policy->session, s->chw, n, s->logits, err)
                       : renyi_run_pixels(policy->session, s->pixels, n, s->logits, err));
         for (uint32_t i = 0; i < n; i++)
-            if (!s->items[i].err.code) RY_TRY(follow_photo(s, policy, i, err));
+            if (!s->items[i].err.code) RY_TRY(follow_image(s, policy, i, err));
     }
     return RENYI_OK;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all images ----------------------------------------------------------------------------- */
 
-static void start_again(renyi_masks *s)
+static void reset_results(renyi_masks *s)
 {
     renyi_masks_info *i = &s->info;
     i->images = i->one_sided = i->failed = i->n_trimap = i->n_binary = 0;
@@ -245,7 +244,7 @@ renyi_status renyi_masks_run(renyi_masks *s, renyi_error *err)
 {
     if (!s) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_masks_run: NULL argument");
     const double start = ry_clock();
-    start_again(s);
+    reset_results(s);
     for (size_t done = 0; done < s->n_images;) {
         const size_t left = s->n_images - done;
         const uint32_t n = left < s->o.batch ? (uint32_t)left : s->o.batch;

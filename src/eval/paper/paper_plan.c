@@ -1,5 +1,5 @@
-/* paper_plan.c - renyi_paper: the rows of the paper's tables for one model, what they cost, and
- * which policies have to be run for them. Many cells share a policy; each is run once.
+/* paper_plan.c - renyi_paper: selects the rows of the paper's tables for one model, computes their
+ * cost, lists the policies to run (each once, though many cells share one) and keeps the results.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A policy that one or more cells want. */
+/* A policy of one or more cells. */
 typedef struct entry {
-    const char *text;  /* in full, or as written if there is a fault */
-    const char *fault; /* NULL = it suits the model */
-    uint32_t run;      /* place among those to run; RENYI_NONE with a fault */
+    const char *text;  /* the complete policy; as written if there is a fault */
+    const char *fault; /* why the model cannot run it; NULL = it can */
+    uint32_t run;      /* index among the policies to run; RENYI_NONE with a fault */
     double gmacs, gmacs_paper;
 } entry;
 
@@ -28,7 +28,7 @@ struct renyi_paper {
     renyi_allocator al;
     ry_pool pool;       /* texts */
     part *parts;        /* [n_parts] */
-    entry *entries;     /* [n_entries], room for a cell each */
+    entry *entries;     /* [n_entries], capacity one per cell */
     uint32_t *cells;    /* [n_rows, METHODS] entry of each cell; RENYI_NONE = no such column */
     const char **texts; /* [n_runs] policies to run */
     renyi_eval_result *results; /* [n_runs] */
@@ -38,14 +38,14 @@ struct renyi_paper {
     int is_measured;
 };
 
-/* Who the tables are for. */
+/* The model that the tables are for. */
 typedef struct subject {
     const renyi_model *model;
     const char *architecture;
     uint32_t n_blocks;
 } subject;
 
-/* ---- parts --------------------------------------------------------------------------------- */
+/* ---- parts ---------------------------------------------------------------------------------- */
 
 static uint32_t rows_from(const ry_paper_table *t, uint32_t first)
 {
@@ -61,10 +61,10 @@ static void add_part(renyi_paper *p, size_t table, uint32_t first, int is_own)
     p->n_rows += n;
 }
 
-static uint32_t apart(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
+static uint32_t distance(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
 
-/* The part about this architecture; else, unless only that is wanted, beside the paper's model that
- * is nearest in depth: p patches from each of 12 blocks are not p from each of 24. */
+/* Adds the part about this architecture. If there is none and own_only is 0, adds the part of the
+ * paper's model with the most similar depth, because p patches per block depend on the depth. */
 static void add_table(renyi_paper *p, size_t table, const subject *s, int own_only)
 {
     const ry_paper_table *t = &ry_paper_tables[table];
@@ -75,8 +75,8 @@ static void add_table(renyi_paper *p, size_t table, const subject *s, int own_on
             add_part(p, table, row, 1);
             return;
         }
-        if (apart(m->n_blocks, s->n_blocks) >= least) continue;
-        least = apart(m->n_blocks, s->n_blocks);
+        if (distance(m->n_blocks, s->n_blocks) >= least) continue;
+        least = distance(m->n_blocks, s->n_blocks);
         nearest = row;
     }
     if (!own_only) add_part(p, table, nearest, 0);
@@ -95,18 +95,19 @@ static renyi_status choose_parts(renyi_paper *p, const subject *s, const renyi_p
     size_t place;
     for (uint32_t i = 0; i < o->n_tables; i++)
         RY_TRY(renyi_paper_find_table(o->tables[i], &place, err));
-    p->parts = ry_calloc(&p->al, ry_paper_n_tables, sizeof *p->parts); /* one of each at most */
+    p->parts =
+        ry_calloc(&p->al, ry_paper_n_tables, sizeof *p->parts); /* at most one part per table */
     if (!p->parts) return ry_fail_nomem(err, ry_paper_n_tables * sizeof *p->parts);
     for (size_t i = 0; i < ry_paper_n_tables; i++)
         if (is_wanted(ry_paper_tables[i].number, o)) add_table(p, i, s, o->own_only != 0);
     return RENYI_OK;
 }
 
-/* ---- cells --------------------------------------------------------------------------------- */
+/* ---- cells ---------------------------------------------------------------------------------- */
 
-/* The policy in full and its cost. What does not suit the model becomes a fault, not an error. */
-static renyi_status price(entry *out, const subject *s, const char *text,
-                          char full[RENYI_POLICY_MAX], renyi_error *why)
+/* The complete policy and its cost. RENYI_ERR_ARG: the model cannot run this policy. */
+static renyi_status compute_cost(entry *out, const subject *s, const char *text,
+                                 char full[RENYI_POLICY_MAX], renyi_error *why)
 {
     renyi_cost cost;
     *out = (entry){.run = RENYI_NONE, .gmacs = NAN, .gmacs_paper = NAN};
@@ -117,14 +118,14 @@ static renyi_status price(entry *out, const subject *s, const char *text,
     return RENYI_OK;
 }
 
-/* The place of this policy among the entries, which it may be new to. */
+/* The index of this policy among the entries; adds it if it is new. */
 static renyi_status find_entry(renyi_paper *p, const subject *s, const char *text, uint32_t *place,
                                renyi_error *err)
 {
     char full[RENYI_POLICY_MAX];
     renyi_error why = {0};
     entry e;
-    const renyi_status st = price(&e, s, text, full, &why);
+    const renyi_status st = compute_cost(&e, s, text, full, &why);
     if (st != RENYI_OK && st != RENYI_ERR_ARG) return ry_fail(err, st, -1, "%s", why.message);
     const char *shown = st ? text : full;
     for (*place = 0; *place < p->n_entries; ++*place)
@@ -154,11 +155,11 @@ static renyi_status fill_row(renyi_paper *p, const subject *s, const part *at, u
     return RENYI_OK;
 }
 
-static renyi_status fill(renyi_paper *p, const subject *s, const renyi_paper_options *o,
-                         renyi_error *err)
+static renyi_status plan_cells(renyi_paper *p, const subject *s, const renyi_paper_options *o,
+                               renyi_error *err)
 {
     RY_TRY(choose_parts(p, s, o, err));
-    const size_t n_cells = p->n_rows * RENYI_PAPER_METHODS; /* hundreds */
+    const size_t n_cells = p->n_rows * RENYI_PAPER_METHODS; /* a few hundred */
     p->entries = ry_calloc(&p->al, n_cells, sizeof *p->entries);
     p->cells = ry_calloc(&p->al, n_cells, sizeof *p->cells);
     p->texts = ry_calloc(&p->al, n_cells, sizeof *p->texts);
@@ -172,7 +173,8 @@ static renyi_status fill(renyi_paper *p, const subject *s, const renyi_paper_opt
     return RENYI_OK;
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- public
+ * functions------------------------------------------------------------------------------- */
 
 static renyi_status find_subject(subject *s, const renyi_model *m, const char *architecture,
                                  renyi_error *err)
@@ -184,7 +186,7 @@ static renyi_status find_subject(subject *s, const renyi_model *m, const char *a
     if (!m) return RENYI_OK;
     renyi_model_get_info(m, &info);
     s->architecture = info.architecture;
-    /* Of that name, but with other classes or at another image size: not the paper's model. */
+    /* The same name with other classes or another image size is not the paper's model. */
     if (renyi_policy_cost(NULL, info.architecture, "none", &named, NULL, 0, NULL) != RENYI_OK ||
         fabs(named.total.macs - cost.total.macs) > 0.5)
         s->architecture = "";
@@ -213,7 +215,7 @@ renyi_status renyi_paper_new(renyi_paper **out, const renyi_model *m, const char
     if (!p) return ry_fail_nomem(err, sizeof *p);
     p->al = o.allocator;
     p->pool.al = &p->al;
-    const renyi_status st = fill(p, &s, &o, err);
+    const renyi_status st = plan_cells(p, &s, &o, err);
     if (st) {
         renyi_paper_free(p);
         return st;
@@ -236,7 +238,7 @@ void renyi_paper_free(renyi_paper *p)
     ry_free(&al, p);
 }
 
-/* ---- results ------------------------------------------------------------------------------- */
+/* ---- results -------------------------------------------------------------------------------- */
 
 const char *const *renyi_paper_policies(const renyi_paper *p, uint32_t *count)
 {
@@ -303,14 +305,14 @@ uint32_t renyi_paper_get_pairs(const renyi_paper *p, size_t i, uint32_t row,
     const uint32_t n = pairs_of(p, at, out);
     for (uint32_t k = 0; k < n; k++) {
         const entry *a = entry_of(p, at, out[k].a), *b = entry_of(p, at, out[k].b);
-        if (a == b || !is_measured(p, a) || !is_measured(p, b)) continue; /* dense is dense */
+        if (a == b || !is_measured(p, a) || !is_measured(p, b)) continue; /* the same policy */
         out[k].is_measured = 1;
         out[k].pair = p->pairs[at * RENYI_PAPER_PAIRS + k];
     }
     return n;
 }
 
-static void take_pairs(renyi_paper *p, size_t row, const renyi_eval *e)
+static void copy_pairs(renyi_paper *p, size_t row, const renyi_eval *e)
 {
     renyi_paper_pair list[RENYI_PAPER_PAIRS];
     const uint32_t n = pairs_of(p, row, list);
@@ -337,9 +339,9 @@ renyi_status renyi_paper_take(renyi_paper *p, const renyi_eval *e, renyi_error *
                            "renyi_paper_take: policy %u of the evaluation is '%.100s', of the "
                            "tables '%.100s'",
                            i, r->policy, p->texts[i]);
-        r->policy = p->texts[i]; /* the evaluation's goes with it */
+        r->policy = p->texts[i]; /* the evaluation's text is freed with it */
     }
     p->is_measured = 1;
-    for (size_t row = 0; row < p->n_rows; row++) take_pairs(p, row, e);
+    for (size_t row = 0; row < p->n_rows; row++) copy_pairs(p, row, e);
     return RENYI_OK;
 }

@@ -1,4 +1,4 @@
-/* paper_tables.h - the figures of the paper's ViT and DeiT tables.
+/* paper_tables.h - the paper's ViT and DeiT tables as data: models, rows and columns.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PAPER_TABLES_H
 #define RY_PAPER_TABLES_H
@@ -26,7 +26,7 @@ typedef struct ry_paper_table {
     uint32_t number, digits;
     const char *label, *title, *framework;
     const char *methods[RY_PAPER_COLUMNS]; /* NULL = no such column */
-    const char *ours;                      /* words of its policy */
+    const char *ours;                      /* metric of its policy */
     const char *about_ours, *about_random, *about_gflops, *about_photos;
     const ry_paper_row *rows;
     uint32_t n_rows;

@@ -1,12 +1,13 @@
-/* vqa_answers.c - LLaVA's answer files: lines of JSON, matched with the questions and judged.
+/* vqa_answers.c - reads and writes LLaVA's answer files: lines of JSON, one answer each.
  *
  * {"question_id": 1, "prompt": "...", "text": "Yes", "answer_id": "...", "model_id": "...",
  *  "metadata": {}}
  *
- * id and prompt tell the question; where no question has both, an id that only one has does. What
- * is written here says more in the metadata: see vqa_answer_line.c.
+ * id and prompt identify the question. If no question has both, an id that occurs once is enough.
+ * Lines that are written here have policy, run, tokens and time in the metadata.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "eval/vqa/vqa_questions.h"
 
@@ -14,15 +15,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- which question ------------------------------------------------------------------------ */
+/* ---- matching ------------------------------------------------------------------------------- */
 
 typedef struct match {
     const char *id, *prompt, *text;
-    ry_vqa_answer *free; /* of a question that has no answer yet; NULL = none */
-    int n, is_repeated;  /* questions that are meant; one of them has this very answer */
+    ry_vqa_answer *free; /* of a matching question without an answer; NULL = none */
+    int n, is_repeated;  /* matching questions; 1 = one of them has the same answer */
 } match;
 
-static void consider(renyi_vqa_answers *a, match *m, uint32_t place)
+static void match_question(renyi_vqa_answers *a, match *m, uint32_t place)
 {
     ry_vqa_answer *item = &a->items[place];
     m->n++;
@@ -32,23 +33,23 @@ static void consider(renyi_vqa_answers *a, match *m, uint32_t place)
         m->free = item;
 }
 
-static void find(renyi_vqa_answers *a, match *m)
+static void find_questions(renyi_vqa_answers *a, match *m)
 {
     const renyi_vqa *v = a->v;
-    const ry_vqa_slot *s = ry_vqa_index_find(&v->index, ry_vqa_key(m->id, m->prompt));
+    const ry_vqa_slot *s = ry_vqa_index_find(&v->index, ry_vqa_hash(m->id, m->prompt));
     for (; s; s = ry_vqa_index_next(&v->index, s)) {
         const ry_vqa_question *q = &v->questions[s->place];
         if (strcmp(q->id, m->id) == 0 && strcmp(q->prompt, m->prompt) == 0)
-            consider(a, m, s->place);
+            match_question(a, m, s->place);
     }
     if (m->n) return;
-    s = ry_vqa_index_find(&v->by_id, ry_vqa_key(m->id, ""));
+    s = ry_vqa_index_find(&v->by_id, ry_vqa_hash(m->id, ""));
     if (s && !ry_vqa_index_next(&v->by_id, s) && strcmp(v->questions[s->place].id, m->id) == 0)
-        consider(a, m, s->place);
+        match_question(a, m, s->place);
 }
 
-static renyi_status keep(renyi_vqa_answers *a, ry_vqa_answer *item, const char *text, ry_text line,
-                         renyi_error *err)
+static renyi_status add_answer(renyi_vqa_answers *a, ry_vqa_answer *item, const char *text,
+                               ry_text line, renyi_error *err)
 {
     double worth;
     RY_TRY(ry_vqa_judge(a->v, &a->v->questions[item - a->items], text, &worth, err));
@@ -60,11 +61,11 @@ static renyi_status keep(renyi_vqa_answers *a, ry_vqa_answer *item, const char *
     return RENYI_OK;
 }
 
-/* ---- whose answers ------------------------------------------------------------------------- */
+/* ---- runs ----------------------------------------------------------------------------------- */
 
-/* The first line says; the others must not contradict. */
-static renyi_status agree(renyi_vqa_answers *a, const char **known, const char *said,
-                          const char *what, const char *where, renyi_error *err)
+/* All lines must have the value of the first. */
+static renyi_status check_same_run(renyi_vqa_answers *a, const char **known, const char *said,
+                                   const char *what, const char *where, renyi_error *err)
 {
     const int is_first = !a->info.model;
     if (is_first && said) {
@@ -74,28 +75,28 @@ static renyi_status agree(renyi_vqa_answers *a, const char **known, const char *
     if (is_first || (!said && !*known) || (said && *known && strcmp(said, *known) == 0))
         return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "%s: %s '%.80s', but '%.80s' in the lines before: answers of two runs", where,
-                   what, said ? said : "none", *known ? *known : "none");
+                   "%s: %s '%.80s', but '%.80s' in earlier lines; the answers are of two runs",
+                   where, what, said ? said : "none", *known ? *known : "none");
 }
 
-static renyi_status take_run(renyi_vqa_answers *a, const json_t *o, const char *where,
+static renyi_status read_run(renyi_vqa_answers *a, const json_t *o, const char *where,
                              renyi_error *err)
 {
     const json_t *meta = ry_json_object(o, "metadata");
     const char *model = json_string_value(json_object_get(o, "model_id"));
     const char *run = json_string_value(json_object_get(meta, "run"));
-    RY_TRY(agree(a, &a->info.policy, json_string_value(json_object_get(meta, "policy")), "policy",
-                 where, err));
+    RY_TRY(check_same_run(a, &a->info.policy, json_string_value(json_object_get(meta, "policy")),
+                          "policy", where, err));
     if (!a->info.model && run && strlen(run) < sizeof a->run) memcpy(a->run, run, strlen(run) + 1);
     if (strcmp(a->run, run && strlen(run) < sizeof a->run ? run : "") != 0)
-        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: an answer of another run than those before",
-                       where);
-    return agree(a, &a->info.model, model ? model : "", "model_id", where,
-                 err); /* last: is_first */
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%s: this answer is of another run than earlier ones", where);
+    return check_same_run(a, &a->info.model, model ? model : "", "model_id", where,
+                          err); /* last, because it ends is_first */
 }
 
-/* Means over the lines that say so. */
-static void take_measures(renyi_vqa_answers *a, const json_t *o)
+/* Running means over the lines that have these values. */
+static void add_measurements(renyi_vqa_answers *a, const json_t *o)
 {
     const json_t *meta = ry_json_object(o, "metadata"), *ms = json_object_get(meta, "ms"),
                  *visual = json_object_get(meta, "visual_tokens"),
@@ -109,24 +110,24 @@ static void take_measures(renyi_vqa_answers *a, const json_t *o)
     i->ms += (json_number_value(ms) - i->ms) / n;
 }
 
-/* ---- lines --------------------------------------------------------------------------------- */
+/* ---- lines ---------------------------------------------------------------------------------- */
 
-static renyi_status take_object(renyi_vqa_answers *a, const json_t *o, const char *where,
-                                ry_text line, uint32_t place, renyi_error *err)
+static renyi_status read_answer_object(renyi_vqa_answers *a, const json_t *o, const char *where,
+                                       ry_text line, uint32_t place, renyi_error *err)
 {
     const char *prompt = json_string_value(json_object_get(o, "prompt"));
     match m = {.prompt = prompt ? prompt : "",
                .text = json_string_value(json_object_get(o, "text"))};
     uint8_t is_number;
     char id[256];
-    if (!ry_vqa_id(json_object_get(o, "question_id"), id, &is_number) || !m.text)
+    if (!ry_vqa_read_id(json_object_get(o, "question_id"), id, &is_number) || !m.text)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%s: no line of answers: question_id and text are wanted", where);
+                       "%s: not an answer: question_id and text are needed", where);
     m.id = id;
     if (place == RY_VQA_NONE)
-        find(a, &m);
+        find_questions(a, &m);
     else
-        consider(a, &m, place);
+        match_question(a, &m, place);
     if (!m.n) {
         a->info.n_foreign++;
         return RENYI_OK;
@@ -134,54 +135,54 @@ static renyi_status take_object(renyi_vqa_answers *a, const json_t *o, const cha
     if (!m.free && !m.is_repeated)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        "%s: a second, different answer to question %.80s", where, id);
-    RY_TRY(take_run(a, o, where, err));
+    RY_TRY(read_run(a, o, where, err));
     if (!m.free) {
         a->info.n_repeated++;
         return RENYI_OK;
     }
-    take_measures(a, o);
-    return keep(a, m.free, m.text, line, err);
+    add_measurements(a, o);
+    return add_answer(a, m.free, m.text, line, err);
 }
 
-renyi_status ry_vqa_answers_take_line(renyi_vqa_answers *a, const char *where, ry_text line,
+renyi_status ry_vqa_answers_read_line(renyi_vqa_answers *a, const char *where, ry_text line,
                                       uint32_t place, renyi_error *err)
 {
     const ry_json_limits limits = {1 << 22, 10000, 8};
     json_t *o;
     RY_TRY(ry_json_parse(&o, line.at, line.n, where, &limits, err));
-    const renyi_status st = take_object(a, o, where, line, place, err);
+    const renyi_status st = read_answer_object(a, o, where, line, place, err);
     json_decref(o);
     return st;
 }
 
-renyi_status ry_vqa_answers_take(renyi_vqa_answers *a, const char *name, const char *bytes,
+renyi_status ry_vqa_answers_read(renyi_vqa_answers *a, const char *name, const char *bytes,
                                  size_t size, size_t *whole, renyi_error *err)
 {
-    while (size && bytes[size - 1] != '\n') size--; /* a line that was being written */
+    while (size && bytes[size - 1] != '\n') size--; /* an incomplete last line */
     *whole = size;
     ry_lines l = ry_lines_of(bytes, size);
     for (ry_text line; ry_lines_next(&l, &line);) {
         char where[512];
         if (!ry_text_trim(line).n) continue;
         snprintf(where, sizeof where, "%.480s:%llu", name, (unsigned long long)l.number);
-        RY_TRY(ry_vqa_answers_take_line(a, where, line, RY_VQA_NONE, err));
+        RY_TRY(ry_vqa_answers_read_line(a, where, line, RY_VQA_NONE, err));
     }
     return RENYI_OK;
 }
 
-/* ---- files --------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------- */
 
 /* The last line of a finished file may lack its newline. */
-static renyi_status read_file(renyi_vqa_answers *a, const char *path, renyi_error *err)
+static renyi_status read_answer_file(renyi_vqa_answers *a, const char *path, renyi_error *err)
 {
     unsigned char *bytes;
     char where[512];
     size_t size, whole = 0;
     snprintf(where, sizeof where, "%.480s: last line", path);
-    RY_TRY(ry_vqa_load(&bytes, &size, path, a->v->max_file_bytes, err));
-    renyi_status st = ry_vqa_answers_take(a, path, (const char *)bytes, size, &whole, err);
+    RY_TRY(ry_vqa_read_file(&bytes, &size, path, a->v->max_file_bytes, err));
+    renyi_status st = ry_vqa_answers_read(a, path, (const char *)bytes, size, &whole, err);
     const ry_text rest = ry_text_trim((ry_text){(const char *)bytes + whole, size - whole});
-    if (!st && rest.n) st = ry_vqa_answers_take_line(a, where, rest, RY_VQA_NONE, err);
+    if (!st && rest.n) st = ry_vqa_answers_read_line(a, where, rest, RY_VQA_NONE, err);
     ry_free(NULL, bytes);
     return st;
 }
@@ -192,14 +193,14 @@ static int is_jsonl(const char *name)
     return n > 6 && strcmp(name + n - 6, ".jsonl") == 0;
 }
 
-static renyi_status read_path(renyi_vqa_answers *a, const char *path, renyi_error *err)
+static renyi_status read_answer_path(renyi_vqa_answers *a, const char *path, renyi_error *err)
 {
     const char **paths;
     size_t n;
-    if (!ry_vqa_is_folder(path)) return read_file(a, path, err);
-    RY_TRY(ry_vqa_list(&a->pool, path, is_jsonl, &paths, &n, err));
-    if (!n) return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: no .jsonl in this folder", path);
-    for (size_t i = 0; i < n; i++) RY_TRY(read_file(a, paths[i], err));
+    if (!ry_vqa_is_folder(path)) return read_answer_file(a, path, err);
+    RY_TRY(ry_vqa_list_folder(&a->pool, path, is_jsonl, &paths, &n, err));
+    if (!n) return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: this folder has no .jsonl file", path);
+    for (size_t i = 0; i < n; i++) RY_TRY(read_answer_file(a, paths[i], err));
     return RENYI_OK;
 }
 
@@ -226,7 +227,7 @@ renyi_status renyi_vqa_read_answers(renyi_vqa_answers **out, const renyi_vqa *v,
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_vqa_read_answers: NULL argument");
     *out = NULL;
     renyi_status st = ry_vqa_answers_new(&a, v, err);
-    for (size_t i = 0; i < n_paths && !st; i++) st = read_path(a, paths[i], err);
+    for (size_t i = 0; i < n_paths && !st; i++) st = read_answer_path(a, paths[i], err);
     if (st) {
         renyi_vqa_answers_free(a);
         return st;
@@ -250,3 +251,66 @@ void renyi_vqa_answers_get_info(const renyi_vqa_answers *a, renyi_vqa_answers_in
 }
 
 const char *renyi_vqa_get_answer(const renyi_vqa_answers *a, size_t i) { return a->items[i].text; }
+
+/* ---- writing a line ------------------------------------------------------------------------- */
+
+static int set_member(json_t *o, const char *key, json_t *value)
+{
+    return json_object_set_new(o, key, value) == 0; /* fails for a NULL value */
+}
+
+/* mmbench: LLaVA's script can rotate the options and writes the number of the rotation. */
+static int set_option_texts(json_t *o, const ry_vqa_question *q)
+{
+    json_t *texts = json_array(), *letters = json_array();
+    for (uint32_t i = 0; i < q->n_options; i++) {
+        const char letter[2] = {(char)('A' + i), 0};
+        (void)json_array_append_new(texts, ry_json_clean(q->options[i]));
+        (void)json_array_append_new(letters, json_string(letter));
+    }
+    const int is_fine =
+        json_array_size(texts) == q->n_options && json_array_size(letters) == q->n_options;
+    return set_member(o, "options", texts) & set_member(o, "option_char", letters) & is_fine;
+}
+
+static json_t *run_metadata(const ry_vqa_run_label *label, const renyi_vqa_reply *reply)
+{
+    json_t *o = json_object();
+    int is_fine = o && (!label->policy || set_member(o, "policy", ry_json_clean(label->policy)));
+    is_fine = is_fine && set_member(o, "run", json_string(label->id)) &&
+              set_member(o, "visual_tokens", json_integer(reply->n_visual)) &&
+              set_member(o, "tokens", json_integer(reply->n_tokens)) &&
+              set_member(o, "ms", json_integer((json_int_t)(reply->ms + 0.5)));
+    if (is_fine) return o;
+    json_decref(o);
+    return NULL;
+}
+
+/* A hash of run and question: the same when a run is repeated. */
+static json_t *answer_id(const ry_vqa_question *q, const ry_vqa_run_label *label)
+{
+    char text[17];
+    const uint64_t hash = ry_hash_add_text(ry_vqa_hash(q->id, q->prompt), label->id);
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    return json_string(text);
+}
+
+renyi_status ry_vqa_answer_line(char **out, const renyi_vqa *v, size_t i,
+                                const ry_vqa_run_label *label, const renyi_vqa_reply *reply,
+                                renyi_error *err)
+{
+    const ry_vqa_question *q = &v->questions[i];
+    json_t *o = json_object();
+    int is_fine = o && set_member(o, "question_id", ry_vqa_id_json(q));
+    if (q->n_options) is_fine = is_fine && set_member(o, "round_id", json_integer(0));
+    is_fine = is_fine && set_member(o, "prompt", ry_json_clean(q->prompt)) &&
+              set_member(o, "text", ry_json_clean(reply->text));
+    if (q->n_options) is_fine = is_fine && set_option_texts(o, q);
+    is_fine = is_fine && set_member(o, "answer_id", answer_id(q, label)) &&
+              set_member(o, "model_id", ry_json_clean(label->model)) &&
+              set_member(o, "metadata", run_metadata(label, reply));
+    if (is_fine) return ry_json_text(out, o, &v->al, err);
+    json_decref(o);
+    *out = NULL;
+    return ry_fail_nomem(err, strlen(q->prompt));
+}

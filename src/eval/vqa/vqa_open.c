@@ -1,5 +1,5 @@
-/* vqa_open.c - bodies of vqa.h: questions and right answers of a benchmark, read, cut into shards
- * and indexed.
+/* vqa_open.c - renyi_vqa_open: reads the questions and right answers of a benchmark, takes one
+ * shard of them and builds the index.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- files --------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------- */
 
 static renyi_status read_file(renyi_vqa *v, const char *path, renyi_error *err)
 {
@@ -17,9 +17,9 @@ static renyi_status read_file(renyi_vqa *v, const char *path, renyi_error *err)
     size_t size;
     char kind[64];
     renyi_status st;
-    RY_TRY(ry_vqa_load(&bytes, &size, path, v->max_file_bytes, err));
+    RY_TRY(ry_vqa_read_file(&bytes, &size, path, v->max_file_bytes, err));
     if (ry_vqa_is_mmbench(task)) {
-        v->table = bytes; /* photos are inside */
+        v->table = bytes; /* questions point to the images in it */
         v->table_size = size;
         return ry_vqa_read_mmbench(v, path, (const char *)bytes, size, err);
     }
@@ -33,18 +33,12 @@ static renyi_status read_file(renyi_vqa *v, const char *path, renyi_error *err)
     return st;
 }
 
-static int is_pope(const char *name)
-{
-    char kind[64];
-    return ry_vqa_pope_kind(name, kind);
-}
-
 static renyi_status read_questions(renyi_vqa *v, const char *path, renyi_error *err)
 {
     const char **paths;
     size_t n;
     if (v->info.task != RENYI_VQA_POPE || !ry_vqa_is_folder(path)) return read_file(v, path, err);
-    RY_TRY(ry_vqa_list(&v->pool, path, is_pope, &paths, &n, err));
+    RY_TRY(ry_vqa_list_folder(&v->pool, path, ry_vqa_is_pope_file, &paths, &n, err));
     if (!n)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: no coco_pope_*.json in this folder", path);
     v->is_several = n > 1;
@@ -52,9 +46,9 @@ static renyi_status read_questions(renyi_vqa *v, const char *path, renyi_error *
     return RENYI_OK;
 }
 
-/* ---- what is left -------------------------------------------------------------------------- */
+/* ---- selection ------------------------------------------------------------------------------ */
 
-/* MME asks some things twice; its own script counts them once. */
+/* Some questions of MME occur twice; its own script counts them once. */
 static renyi_status drop_repeated(renyi_vqa *v, renyi_error *err)
 {
     ry_vqa_index seen = {0};
@@ -62,12 +56,12 @@ static renyi_status drop_repeated(renyi_vqa *v, renyi_error *err)
     renyi_status st = RENYI_OK;
     for (size_t i = 0; !st && i < v->count; i++) {
         const ry_vqa_question *q = &v->questions[i];
-        st = ry_vqa_index_add(&seen, ry_vqa_key(q->id, q->prompt), (uint32_t)i, &v->al, err);
+        st = ry_vqa_index_add(&seen, ry_vqa_hash(q->id, q->prompt), (uint32_t)i, &v->al, err);
     }
     ry_vqa_index_sort(&seen);
     for (size_t i = 0; !st && i < v->count; i++) {
         const ry_vqa_question *q = &v->questions[i];
-        const ry_vqa_slot *first = ry_vqa_index_find(&seen, ry_vqa_key(q->id, q->prompt));
+        const ry_vqa_slot *first = ry_vqa_index_find(&seen, ry_vqa_hash(q->id, q->prompt));
         if (first->place == i) v->questions[kept++] = *q;
     }
     ry_vqa_index_free(&seen, &v->al);
@@ -75,13 +69,13 @@ static renyi_status drop_repeated(renyi_vqa *v, renyi_error *err)
     return st;
 }
 
-static renyi_status cut(renyi_vqa *v, const renyi_vqa_options *o, renyi_error *err)
+static renyi_status select_shard(renyi_vqa *v, const renyi_vqa_options *o, renyi_error *err)
 {
     size_t kept = 0;
     if (o->limit && o->limit < v->count) v->count = (size_t)o->limit;
     if (!o->n_shards) return RENYI_OK;
     if (o->shard >= o->n_shards)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "shard %u of %u; they count from 0", o->shard,
+        return ry_fail(err, RENYI_ERR_ARG, -1, "shard %u of %u; shards count from 0", o->shard,
                        o->n_shards);
     const size_t run = (v->count + o->n_shards - 1) / o->n_shards;
     for (size_t i = 0; i < v->count; i++) {
@@ -92,15 +86,15 @@ static renyi_status cut(renyi_vqa *v, const renyi_vqa_options *o, renyi_error *e
     return RENYI_OK;
 }
 
-/* What makes a group: mme's photo; mmbench's question, whose copies with turned options count a
- * million further. */
+/* Questions with the same number are one group: mme's image; mmbench's question, whose copies with
+ * rotated options have an index that is a multiple of a million higher. */
 static uint64_t group_of(const renyi_vqa *v, const ry_vqa_question *q)
 {
-    enum { TURN = 1000000 };
+    enum { ROTATION = 1000000 };
     uint32_t number = 0;
-    if (!ry_vqa_is_mmbench(v->info.task)) return ry_vqa_key(q->id, "");
+    if (!ry_vqa_is_mmbench(v->info.task)) return ry_vqa_hash(q->id, "");
     (void)ry_text_number(ry_text_of(q->id), &number);
-    return number % TURN;
+    return number % ROTATION;
 }
 
 static renyi_status link_groups(renyi_vqa *v, renyi_error *err)
@@ -120,58 +114,60 @@ static renyi_status link_groups(renyi_vqa *v, renyi_error *err)
     return st;
 }
 
-static renyi_status normalise_right(renyi_vqa *v, ry_vqa_question *q, renyi_error *err)
+static renyi_status normalize_right(renyi_vqa *v, ry_vqa_question *q, renyi_error *err)
 {
     const char **compared = ry_pool_take(&v->pool, q->n_right, sizeof *compared);
     if (!compared) return ry_fail_nomem(err, q->n_right * sizeof *compared);
     for (uint32_t i = 0; i < q->n_right; i++)
-        RY_TRY(ry_vqa_normalise(&v->pool, &compared[i], q->right[i], err));
+        RY_TRY(ry_vqa_normalize(&v->pool, &compared[i], q->right[i], err));
     q->compared = compared;
     return RENYI_OK;
 }
 
-renyi_status ry_vqa_finish(renyi_vqa *v, renyi_error *err)
+renyi_status ry_vqa_index_questions(renyi_vqa *v, renyi_error *err)
 {
-    uint64_t print = RY_HASH_START;
+    uint64_t hash = RY_HASH_START;
     for (size_t i = 0; i < v->count; i++) {
         ry_vqa_question *q = &v->questions[i];
-        RY_TRY(ry_vqa_index_add(&v->index, ry_vqa_key(q->id, q->prompt), (uint32_t)i, &v->al, err));
-        RY_TRY(ry_vqa_index_add(&v->by_id, ry_vqa_key(q->id, ""), (uint32_t)i, &v->al, err));
-        print = ry_hash_add_text(ry_hash_add_text(ry_hash_add_text(print, q->id), q->text),
-                                 q->image ? q->image : "");
+        RY_TRY(
+            ry_vqa_index_add(&v->index, ry_vqa_hash(q->id, q->prompt), (uint32_t)i, &v->al, err));
+        RY_TRY(ry_vqa_index_add(&v->by_id, ry_vqa_hash(q->id, ""), (uint32_t)i, &v->al, err));
+        hash = ry_hash_add_text(ry_hash_add_text(ry_hash_add_text(hash, q->id), q->text),
+                                q->image ? q->image : "");
         v->info.n_known += q->n_right > 0;
-        if (ry_vqa_is_soft(v->info.task) && q->n_right) RY_TRY(normalise_right(v, q, err));
+        if (ry_vqa_is_soft(v->info.task) && q->n_right) RY_TRY(normalize_right(v, q, err));
     }
     ry_vqa_index_sort(&v->index);
     ry_vqa_index_sort(&v->by_id);
-    v->info.fingerprint = print;
+    v->info.fingerprint = hash;
     v->info.n_questions = v->count;
     v->info.n_faults = v->n_faults;
     return link_groups(v, err);
 }
 
-static renyi_status fill(renyi_vqa *v, const char *path, const renyi_vqa_options *o,
-                         renyi_error *err)
+static renyi_status read_benchmark(renyi_vqa *v, const char *path, const renyi_vqa_options *o,
+                                   renyi_error *err)
 {
     RY_TRY(read_questions(v, path, err));
     if (!v->count && v->n_faults)
-        return ry_fail(err, RENYI_ERR_FORMAT, -1, "no question can be read: %s", v->faults[0]);
-    if (!v->count) return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: no questions", path);
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "no question could be read: %s", v->faults[0]);
+    if (!v->count) return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: the file has no questions", path);
     if (v->info.task == RENYI_VQA_MME) RY_TRY(drop_repeated(v, err));
     v->info.n_found = v->count;
-    RY_TRY(cut(v, o, err));
+    RY_TRY(select_shard(v, o, err));
     if (o->annotations && v->count) RY_TRY(ry_vqa_read_truth(v, o->annotations, err));
-    return ry_vqa_finish(v, err);
+    return ry_vqa_index_questions(v, err);
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- public functions----------------------------------------------------------------------------
+ */
 
 renyi_status renyi_vqa_open(renyi_vqa **out, renyi_vqa_task task, const char *questions,
                             const renyi_vqa_options *opt, renyi_error *err)
 {
     renyi_vqa_options o = {0};
     if (!out || !questions || (int)task < 0 || task >= RENYI_VQA_TASKS)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_vqa_open: NULL argument, or no such task");
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_vqa_open: NULL argument or unknown task");
     *out = NULL;
     if (opt) {
         if (opt->struct_size < sizeof o.struct_size || opt->struct_size > sizeof o)
@@ -188,7 +184,7 @@ renyi_status renyi_vqa_open(renyi_vqa **out, renyi_vqa_task task, const char *qu
     v->max_questions = o.max_questions ? o.max_questions : 1u << 24;
     if (v->max_questions >= RY_VQA_NONE) v->max_questions = RY_VQA_NONE - 1;
     v->max_file_bytes = o.max_file_bytes ? o.max_file_bytes : 1u << 30;
-    const renyi_status st = fill(v, questions, &o, err);
+    const renyi_status st = read_benchmark(v, questions, &o, err);
     if (st) {
         renyi_vqa_free(v);
         return st;

@@ -1,4 +1,4 @@
-/* vqa_questions.h - the inside of renyi_vqa and renyi_vqa_answers.
+/* vqa_questions.h - the structs behind renyi_vqa and renyi_vqa_answers and the functions on them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_VQA_QUESTIONS_H
 #define RY_VQA_QUESTIONS_H
@@ -11,20 +11,20 @@
 
 /* One question. Texts are in the pool of its renyi_vqa. */
 typedef struct ry_vqa_question {
-    const char *id, *image, *text, *prompt; /* image NULL = none, or inside the file */
+    const char *id, *image, *text, *prompt; /* image NULL = none, or inside the table */
     const char *const *right;               /* [n_right] as written */
-    const char *const *compared;            /* [n_right] normalised, of VQA accuracy; else NULL */
+    const char *const *compared;            /* [n_right] normalized, for VQA accuracy; else NULL */
     const char *const *options;             /* [n_options] of mmbench */
-    ry_text photo;                          /* base64 inside the file; .at NULL = none */
+    ry_text image_base64;                   /* image inside the table; .at NULL = none */
     uint32_t n_right, n_options;
-    uint32_t n_choices; /* letters that are an option; of sqa and mmbench */
-    uint32_t category;  /* place in the list; RY_VQA_NONE = none */
-    uint32_t next;      /* the next question of its group: the same photo of mme, the same question
-                           with turned options of mmbench; RY_VQA_NONE = the last */
-    uint8_t id_is_number, is_first; /* of its group */
+    uint32_t n_choices; /* number of letters that are an option; sqa and mmbench only */
+    uint32_t category;  /* index into the categories; RY_VQA_NONE = none */
+    uint32_t next;      /* next question of its group (mme: same image; mmbench: same question with
+                           rotated options); RY_VQA_NONE = the last */
+    uint8_t id_is_number, is_first; /* is_first: the first of its group */
 } ry_vqa_question;
 
-/* Places of texts by their hash, ascending; equal texts stay in order. */
+/* Question numbers sorted by the hash of a text, then by number. */
 typedef struct ry_vqa_slot {
     uint64_t hash;
     uint32_t place;
@@ -46,10 +46,10 @@ struct renyi_vqa {
     const char **faults;
     size_t n_faults, fault_capacity;
     uint64_t max_questions, max_file_bytes;
-    unsigned char *table; /* bytes of a file with photos inside; C heap */
+    unsigned char *table; /* bytes of a file that contains images; C heap */
     size_t table_size;
-    uint8_t is_several;        /* files that count from 1 each: ids get the kind in front */
-    ry_vqa_index index, by_id; /* of id and prompt; of id alone */
+    uint8_t is_several;        /* several files that all count from 1: ids get the kind as prefix */
+    ry_vqa_index index, by_id; /* by id and prompt; by id alone */
 };
 
 typedef struct ry_vqa_answer {
@@ -63,70 +63,81 @@ struct renyi_vqa_answers {
     ry_pool pool;
     ry_vqa_answer *items; /* [v->count] */
     renyi_vqa_answers_info info;
-    uint64_t n_measured; /* answers whose metadata say what they took */
-    char run[17];        /* of the metadata; "" = they do not say */
+    uint64_t n_measured; /* answers with tokens and time in their metadata */
+    char run[17];        /* run id in the metadata; "" = none */
 };
 
-/* ---- vqa_tasks.c --------------------------------------------------------------------------- */
+/* ---- vqa_tasks.c ---------------------------------------------------------------------------- */
 
-int ry_vqa_is_soft(renyi_vqa_task task);     /* VQA accuracy: several right answers */
-int ry_vqa_is_yes_no(renyi_vqa_task task);   /* pope, mme */
-int ry_vqa_is_lettered(renyi_vqa_task task); /* sqa, mmbench */
+int ry_vqa_is_soft(renyi_vqa_task task); /* VQA accuracy: several right answers */
 int ry_vqa_is_mmbench(renyi_vqa_task task);
-/* Is the subtask of mme one of perception? */
+/* Whether a subtask of mme counts as perception. */
 int ry_vqa_is_perception(const char *category);
 
-/* ---- vqa_index.c --------------------------------------------------------------------------- */
+/* POPE's files: "a/coco_pope_random.json" -> "random"; 0 = not one of them. */
+int ry_vqa_pope_kind(const char *path, char kind[64]);
+int ry_vqa_is_pope_file(const char *name);
+int ry_vqa_is_folder(const char *path);
+/* Entries of a folder for which `is_wanted` holds, in byte order, as paths in the pool. */
+renyi_status ry_vqa_list_folder(ry_pool *pool, const char *folder,
+                                int (*is_wanted)(const char *name), const char ***paths, size_t *n,
+                                renyi_error *err) RENYI_CHECK;
+/* All bytes of a file, in the C heap (ry_free with NULL); an error names the file. */
+renyi_status ry_vqa_read_file(unsigned char **bytes, size_t *size, const char *path,
+                              uint64_t max_bytes, renyi_error *err) RENYI_CHECK;
 
-uint64_t ry_vqa_key(const char *a, const char *b); /* hash of two texts */
+/* ---- vqa_questions.c ------------------------------------------------------------------------ */
+
+uint64_t ry_vqa_hash(const char *a, const char *b); /* of two texts */
 renyi_status ry_vqa_index_add(ry_vqa_index *x, uint64_t hash, uint32_t place,
                               const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_vqa_index_sort(ry_vqa_index *x);
-/* First slot of this hash, or NULL; those behind it may have the same. */
+/* First slot of this hash, or NULL; _next returns further slots of the same hash. Two texts may
+ * have the same hash, so the caller compares the texts. */
 const ry_vqa_slot *ry_vqa_index_find(const ry_vqa_index *x, uint64_t hash);
 const ry_vqa_slot *ry_vqa_index_next(const ry_vqa_index *x, const ry_vqa_slot *slot);
 void ry_vqa_index_free(ry_vqa_index *x, const renyi_allocator *al);
 
-/* ---- vqa_build.c: a renyi_vqa as its readers fill it --------------------------------------- */
-
-/* A copy in the pool, in *out. */
-renyi_status ry_vqa_keep(renyi_vqa *v, const char **out, ry_text text,
-                         renyi_error *err) RENYI_CHECK;
-/* "a" "b" in one. */
-renyi_status ry_vqa_join(renyi_vqa *v, const char **out, const char *a, const char *b,
-                         renyi_error *err) RENYI_CHECK;
-/* `name` NULL or "": none. */
-renyi_status ry_vqa_category(renyi_vqa *v, uint32_t *out, const char *name,
-                             renyi_error *err) RENYI_CHECK;
+/* Copies a text to the pool. */
+renyi_status ry_vqa_copy_text(renyi_vqa *v, const char **out, ry_text text,
+                              renyi_error *err) RENYI_CHECK;
+/* Concatenates two texts in the pool. */
+renyi_status ry_vqa_join_texts(renyi_vqa *v, const char **out, const char *a, const char *b,
+                               renyi_error *err) RENYI_CHECK;
+/* Index of a category, which is added if it is new; RY_VQA_NONE for NULL, "" and "default". */
+renyi_status ry_vqa_find_category(renyi_vqa *v, uint32_t *out, const char *name,
+                                  renyi_error *err) RENYI_CHECK;
 /* question_id: a text or a whole number. Returns 0 for anything else. */
-int ry_vqa_id(const json_t *value, char out[256], uint8_t *is_number);
-json_t *ry_vqa_id_json(const ry_vqa_question *q); /* as it stood there; NULL = no memory */
-/* The right answers of a question, copied. */
+int ry_vqa_read_id(const json_t *value, char out[256], uint8_t *is_number);
+json_t *ry_vqa_id_json(const ry_vqa_question *q); /* as in the file; NULL = no memory */
+/* Copies the right answers of a question. */
 renyi_status ry_vqa_set_right(renyi_vqa *v, ry_vqa_question *q, const char *const *texts,
                               uint32_t n, renyi_error *err) RENYI_CHECK;
 /* The same from a text, or a list of texts or of {"answer": text}; *is_fine = 0: anything else. */
-renyi_status ry_vqa_take_right(renyi_vqa *v, ry_vqa_question *q, const json_t *value, int *is_fine,
+renyi_status ry_vqa_read_right(renyi_vqa *v, ry_vqa_question *q, const json_t *value, int *is_fine,
                                renyi_error *err) RENYI_CHECK;
 /* Adds a copy of *q, whose texts must be in the pool. */
-renyi_status ry_vqa_add(renyi_vqa *v, const ry_vqa_question *q, renyi_error *err) RENYI_CHECK;
-/* A line that is left out; *why is what was wrong, RENYI_ERR_NOMEM comes back as it is. */
-renyi_status ry_vqa_fault(renyi_vqa *v, renyi_status st, const renyi_error *why,
-                          renyi_error *err) RENYI_CHECK;
+renyi_status ry_vqa_add_question(renyi_vqa *v, const ry_vqa_question *q,
+                                 renyi_error *err) RENYI_CHECK;
+/* Turns the error of one line into a fault (the line is skipped); returns errors that are not of
+ * the format, such as RENYI_ERR_NOMEM. */
+renyi_status ry_vqa_add_fault(renyi_vqa *v, renyi_status st, const renyi_error *why,
+                              renyi_error *err) RENYI_CHECK;
 
-/* vqa_open.c: all questions are there; groups, indices, what is compared. */
-renyi_status ry_vqa_finish(renyi_vqa *v, renyi_error *err) RENYI_CHECK;
+/* vqa_open.c: after all questions are added: groups, indices, normalized right answers. */
+renyi_status ry_vqa_index_questions(renyi_vqa *v, renyi_error *err) RENYI_CHECK;
 
-/* ---- readers: bytes of a file called `name` into questions --------------------------------- */
+/* ---- vqa_readers.c: bytes of a file called `name` into questions ---------------------------- */
 
 renyi_status ry_vqa_read_lines(renyi_vqa *v, const char *name, const char *kind, const char *bytes,
-                               size_t size, renyi_error *err) RENYI_CHECK; /* vqa_lines.c */
+                               size_t size, renyi_error *err) RENYI_CHECK;
 renyi_status ry_vqa_read_sqa(renyi_vqa *v, const char *name, const char *bytes, size_t size,
-                             renyi_error *err) RENYI_CHECK; /* vqa_sqa.c */
-/* vqa_mmbench.c; bytes must live as long as v. */
+                             renyi_error *err) RENYI_CHECK;
+/* v keeps pointers into bytes. */
 renyi_status ry_vqa_read_mmbench(renyi_vqa *v, const char *name, const char *bytes, size_t size,
                                  renyi_error *err) RENYI_CHECK;
 
-/* ---- vqa_truth.c: annotations into the questions ------------------------------------------- */
+/* ---- vqa_truth.c: annotations into the questions -------------------------------------------- */
 
 renyi_status ry_vqa_read_truth(renyi_vqa *v, const char *path, renyi_error *err) RENYI_CHECK;
 
@@ -138,90 +149,53 @@ typedef struct ry_vqa_join_table {
     uint64_t n_found;
 } ry_vqa_join_table;
 
-/* vqa_truth_json.c: one file of annotations of gqa, vqav2, vizwiz, textvqa or sqa; of pope's lines
- * `kind` is the category. Finds questions through the table. */
-renyi_status ry_vqa_truth_json(ry_vqa_join_table *j, const char *name, const char *bytes,
-                               size_t size, renyi_error *err) RENYI_CHECK;
-renyi_status ry_vqa_truth_pope(ry_vqa_join_table *j, const char *name, const char *kind,
-                               const char *bytes, size_t size, renyi_error *err) RENYI_CHECK;
 /* The table of all questions of v. A zeroed one may be closed. */
 renyi_status ry_vqa_join_open(ry_vqa_join_table *j, renyi_vqa *v, renyi_error *err) RENYI_CHECK;
 void ry_vqa_join_close(ry_vqa_join_table *j);
-
-/* What a question is found by; unused parts are "". */
-typedef struct ry_vqa_join_key {
-    const char *a, *b, *question; /* of the question letters' case does not matter */
-} ry_vqa_join_key;
-enum { RY_VQA_MAX_SAME = 64 };
-/* Questions with this key, *n of them; more than RY_VQA_MAX_SAME are passed over. */
-renyi_status ry_vqa_join_find(ry_vqa_join_table *j, const ry_vqa_join_key *key,
-                              ry_vqa_question *found[RY_VQA_MAX_SAME], size_t *n,
-                              renyi_error *err) RENYI_CHECK;
-/* vqa_truth_mme.c: the truth of mme lies in a file a photo below this folder. */
-renyi_status ry_vqa_truth_mme(renyi_vqa *v, const char *folder, renyi_error *err) RENYI_CHECK;
-/* "yes" or "no" of the line that asks `prompt` in such a file; NULL = it has no such line. */
+/* One annotation file of gqa, vqav2, vizwiz, textvqa or sqa. */
+renyi_status ry_vqa_read_truth_json(ry_vqa_join_table *j, const char *name, const char *bytes,
+                                    size_t size, renyi_error *err) RENYI_CHECK;
+/* One of pope's files; `kind` is the category. */
+renyi_status ry_vqa_read_truth_pope(ry_vqa_join_table *j, const char *name, const char *kind,
+                                    const char *bytes, size_t size, renyi_error *err) RENYI_CHECK;
+/* "yes" or "no" from the line of an mme file that asks `prompt`; NULL = no such line. */
 const char *ry_vqa_mme_answer(const char *bytes, size_t size, const char *prompt);
-/* The question without what prompts put around it: its first line, or behind an OCR line the
- * second. */
-ry_text ry_vqa_bare_question(const char *prompt);
 
-/* ---- vqa_files.c --------------------------------------------------------------------------- */
-
-/* POPE's files: "a/coco_pope_random.json" -> "random"; 0 = not one of them. */
-int ry_vqa_pope_kind(const char *path, char kind[64]);
-int ry_vqa_is_folder(const char *path);
-/* Entries of a folder that `is_wanted`, in byte order, as paths in the pool. */
-renyi_status ry_vqa_list(ry_pool *pool, const char *folder, int (*is_wanted)(const char *name),
-                         const char ***paths, size_t *n, renyi_error *err) RENYI_CHECK;
-/* All bytes of a file, in the C heap (ry_free with NULL); the message names it. */
-renyi_status ry_vqa_load(unsigned char **bytes, size_t *size, const char *path, uint64_t max_bytes,
-                         renyi_error *err) RENYI_CHECK;
-
-/* ---- vqa_normalize.c, vqa_judge.c --------------------------------------------------------------
- */
+/* ---- vqa_judge.c ---------------------------------------------------------------------------- */
 
 /* renyi_vqa_normalise into the pool. */
-renyi_status ry_vqa_normalise(ry_pool *pool, const char **out, const char *answer,
+renyi_status ry_vqa_normalize(ry_pool *pool, const char **out, const char *answer,
                               renyi_error *err) RENYI_CHECK;
 /* Lower case, any script; owned (ry_free). NULL = no memory. */
-char *ry_vqa_lower(const char *text, size_t n, const renyi_allocator *al);
-/* If `word` is a contraction without its apostrophe, the right one in `out`; else 0. */
-int ry_vqa_contraction(const char *word, char out[24]);
-
-int ry_vqa_says_no(
-    const char *text);               /* POPE's reading: "No", "no" or "not" in its first sentence */
-int ry_vqa_is_no(const char *label); /* of "yes" and "no" */
-/* 'A' to 'Z', or 0: how LLaVA reads an option's letter. */
+char *ry_vqa_lower_text(const char *text, size_t n, const renyi_allocator *al);
+/* As POPE reads an answer: "No", "no" or "not" in its first sentence. */
+int ry_vqa_says_no(const char *text);
+int ry_vqa_is_no(const char *label); /* label: "yes" or "no" */
+/* The option's letter as LLaVA reads it: 'A' to 'Z', or 0. */
 char ry_vqa_letter(const char *text, uint32_t n_choices);
-/* What an answer is worth. */
+/* *worth: 0 to 1, NaN = the right answer is unknown. */
 renyi_status ry_vqa_judge(const renyi_vqa *v, const ry_vqa_question *q, const char *text,
                           double *worth, renyi_error *err) RENYI_CHECK;
 
-/* ---- vqa_answers.c, vqa_answer_line.c ------------------------------------------------------ */
+/* ---- vqa_answers.c -------------------------------------------------------------------------- */
 
 renyi_status ry_vqa_answers_new(renyi_vqa_answers **out, const renyi_vqa *v,
                                 renyi_error *err) RENYI_CHECK;
-/* Lines up to the last newline, whose place is *whole; a torn one behind it is passed over. */
-renyi_status ry_vqa_answers_take(renyi_vqa_answers *a, const char *name, const char *bytes,
+/* Reads lines up to the last newline; *whole = bytes read. An incomplete last line is skipped. */
+renyi_status ry_vqa_answers_read(renyi_vqa_answers *a, const char *name, const char *bytes,
                                  size_t size, size_t *whole, renyi_error *err) RENYI_CHECK;
-/* One line. Takes a copy. `place` is the question that is meant; RY_VQA_NONE = the line tells. */
-renyi_status ry_vqa_answers_take_line(renyi_vqa_answers *a, const char *where, ry_text line,
+/* Reads and copies one line. `place` is its question; RY_VQA_NONE = find it by id and prompt. */
+renyi_status ry_vqa_answers_read_line(renyi_vqa_answers *a, const char *where, ry_text line,
                                       uint32_t place, renyi_error *err) RENYI_CHECK;
 
-/* What stands in every line of a run. */
-typedef struct ry_vqa_run_words {
-    const char *model, *policy; /* policy NULL = not said */
-    char id[17];                /* stands for all that answers depend on but the question */
-} ry_vqa_run_words;
+/* What every line of a run contains. */
+typedef struct ry_vqa_run_label {
+    const char *model, *policy; /* policy NULL = unknown */
+    char id[17];                /* hash of everything but the question that answers depend on */
+} ry_vqa_run_label;
 /* LLaVA's line, without a newline; owned by the caller (ry_free). */
 renyi_status ry_vqa_answer_line(char **out, const renyi_vqa *v, size_t i,
-                                const ry_vqa_run_words *words, const renyi_vqa_reply *reply,
+                                const ry_vqa_run_label *label, const renyi_vqa_reply *reply,
                                 renyi_error *err) RENYI_CHECK;
-
-/* ---- vqa_score.c --------------------------------------------------------------------------- */
-
-/* The benchmark's figure over the questions that `other` (NULL = not asked) can be judged by too.
- */
-void ry_vqa_score(const renyi_vqa_answers *a, const renyi_vqa_answers *other, renyi_vqa_score *out);
 
 #endif

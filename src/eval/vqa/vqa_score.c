@@ -1,4 +1,4 @@
-/* vqa_score.c - the figure of a benchmark from what its answers are worth.
+/* vqa_score.c - computes the score of a benchmark, its parts and intervals, and compares two runs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/run/stats.h"
 #include "eval/vqa/vqa_questions.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Which questions count: those that both runs can be judged by, of one category or of all. */
+/* The questions that count: those with a known worth in both runs, of one category or of all. */
 typedef struct choice {
     const renyi_vqa_answers *a, *other; /* other may be NULL */
     uint32_t category;                  /* RY_VQA_NONE = all */
@@ -18,7 +18,7 @@ static int is_chosen(const choice *c, size_t i)
     return c->category == RY_VQA_NONE || c->a->v->questions[i].category == c->category;
 }
 
-/* ---- counting ------------------------------------------------------------------------------ */
+/* ---- counting ------------------------------------------------------------------------------- */
 
 static ry_moments mean_of(const choice *c, uint64_t *n_right)
 {
@@ -32,7 +32,7 @@ static ry_moments mean_of(const choice *c, uint64_t *n_right)
     return m;
 }
 
-/* Groups all of whose questions are chosen, and of them those that are all right. */
+/* Counts groups of which all questions are chosen, and those with only right answers. */
 static void count_groups(const choice *c, uint64_t *n, uint64_t *n_right)
 {
     const renyi_vqa *v = c->a->v;
@@ -91,7 +91,7 @@ static renyi_interval within(double middle, double half)
     return (renyi_interval){fmax(0, middle - half), fmin(100, middle + half)};
 }
 
-/* ---- parts --------------------------------------------------------------------------------- */
+/* ---- parts ---------------------------------------------------------------------------------- */
 
 static int is_counted(const renyi_vqa *v, uint32_t category)
 {
@@ -132,10 +132,10 @@ static void get_part(const choice *c, renyi_vqa_part *out)
     }
 }
 
-/* ---- figures ------------------------------------------------------------------------------- */
+/* ---- scores --------------------------------------------------------------------------------- */
 
-/* The mean over the categories that have answers. They share photos and even questions, so their
- * errors are taken to go together: the interval is rather too wide. */
+/* The mean over the categories that have answers. Categories share images and even questions, so
+ * their errors are added as if fully correlated: the interval is rather too wide. */
 static void score_pope(choice c, renyi_vqa_score *out)
 {
     double sum = 0, error = 0, n = 0;
@@ -163,7 +163,7 @@ static void score_mme(choice c, renyi_vqa_score *out)
     }
 }
 
-/* Right or wrong, of questions or of groups. */
+/* The share of right questions or groups. */
 static void score_share(const choice *c, int by_group, renyi_vqa_score *out)
 {
     uint64_t n, n_right;
@@ -176,7 +176,7 @@ static void score_share(const choice *c, int by_group, renyi_vqa_score *out)
     out->range = wilson(n_right, n);
 }
 
-/* Questions with a photo; of files without any, all. */
+/* Questions with an image; all questions if none has one. */
 static void score_sqa(choice c, renyi_vqa_score *out)
 {
     for (size_t i = 0; i < c.a->v->n_categories; i++)
@@ -184,7 +184,9 @@ static void score_sqa(choice c, renyi_vqa_score *out)
     score_share(&c, 0, out);
 }
 
-void ry_vqa_score(const renyi_vqa_answers *a, const renyi_vqa_answers *other, renyi_vqa_score *out)
+/* The score over the questions that `other` (NULL = any) has a known worth for too. */
+static void score_answers(const renyi_vqa_answers *a, const renyi_vqa_answers *other,
+                          renyi_vqa_score *out)
 {
     const choice all = {a, other, RY_VQA_NONE};
     const ry_moments m = mean_of(&all, &out->n_right);
@@ -210,7 +212,7 @@ void ry_vqa_score(const renyi_vqa_answers *a, const renyi_vqa_answers *other, re
 
 void renyi_vqa_get_score(const renyi_vqa_answers *a, renyi_vqa_score *out)
 {
-    ry_vqa_score(a, NULL, out);
+    score_answers(a, NULL, out);
 }
 
 void renyi_vqa_get_part(const renyi_vqa_answers *a, uint32_t i, renyi_vqa_part *out)
@@ -221,7 +223,7 @@ void renyi_vqa_get_part(const renyi_vqa_answers *a, uint32_t i, renyi_vqa_part *
 
 double renyi_vqa_get_worth(const renyi_vqa_answers *a, size_t i) { return a->items[i].worth; }
 
-/* ---- two runs ------------------------------------------------------------------------------ */
+/* ---- two runs ------------------------------------------------------------------------------- */
 
 void renyi_vqa_compare(const renyi_vqa_answers *a, const renyi_vqa_answers *b, renyi_vqa_pair *out)
 {
@@ -244,8 +246,8 @@ void renyi_vqa_compare(const renyi_vqa_answers *a, const renyi_vqa_answers *b, r
     out->range = (renyi_interval){fmax(-100, 100 * e.range.low), fmin(100, 100 * e.range.high)};
     out->p_value = renyi_stats_mcnemar(out->better_a, out->better_b);
     out->is_noise = out->p_value >= 0.05;
-    ry_vqa_score(a, b, &of_a);
-    ry_vqa_score(b, a, &of_b);
+    score_answers(a, b, &of_a);
+    score_answers(b, a, &of_b);
     out->score_a = of_a.score;
     out->score_b = of_b.score;
 }

@@ -1,10 +1,17 @@
-/* vqa_tasks.c - the benchmarks of vqa.h: names, files, prompts. What their files look like is
- * LLaVA's doing (docs/Evaluation.md there).
+/* vqa_tasks.c - the VQA benchmarks: their names, files and prompts, and how their files are found
+ * and read. Formats and prompts are those of LLaVA (docs/Evaluation.md in its repository).
  * SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "base/alloc.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "eval/vqa/vqa_questions.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define SHORT "\nAnswer the question using a single word or phrase."
 #define UNSURE "\nWhen the provided information is insufficient, respond with 'Unanswerable'."
@@ -45,10 +52,11 @@ renyi_status renyi_vqa_find_task(const char *name, renyi_vqa_task *out, renyi_er
             *out = (renyi_vqa_task)i;
             return RENYI_OK;
         }
-    return ry_fail(err, RENYI_ERR_ARG, -1,
-                   "no benchmark '%.80s'; there are pope, gqa, vqav2, vizwiz, textvqa, sqa, mme, "
-                   "mmbench, mmbench-cn, mmvet",
-                   name);
+    return ry_fail(
+        err, RENYI_ERR_ARG, -1,
+        "unknown benchmark '%.80s'; known ones are pope, gqa, vqav2, vizwiz, textvqa, sqa, mme, "
+        "mmbench, mmbench-cn, mmvet",
+        name);
 }
 
 int ry_vqa_is_soft(renyi_vqa_task task)
@@ -56,19 +64,9 @@ int ry_vqa_is_soft(renyi_vqa_task task)
     return task == RENYI_VQA_VQAV2 || task == RENYI_VQA_VIZWIZ || task == RENYI_VQA_TEXTVQA;
 }
 
-int ry_vqa_is_yes_no(renyi_vqa_task task)
-{
-    return task == RENYI_VQA_POPE || task == RENYI_VQA_MME;
-}
-
 int ry_vqa_is_mmbench(renyi_vqa_task task)
 {
     return task == RENYI_VQA_MMBENCH || task == RENYI_VQA_MMBENCH_CN;
-}
-
-int ry_vqa_is_lettered(renyi_vqa_task task)
-{
-    return task == RENYI_VQA_SQA || ry_vqa_is_mmbench(task);
 }
 
 int ry_vqa_is_perception(const char *category)
@@ -78,4 +76,75 @@ int ry_vqa_is_perception(const char *category)
     for (size_t i = 0; i < sizeof cognition / sizeof *cognition; i++)
         if (strcmp(category, cognition[i]) == 0) return 0;
     return 1;
+}
+
+/* ---- files and folders ---------------------------------------------------------------------- */
+
+int ry_vqa_pope_kind(const char *path, char kind[64])
+{
+    static const char head[] = "coco_pope_", tail[] = ".json";
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const size_t n = strlen(name), fixed = sizeof head + sizeof tail - 2;
+    if (n <= fixed || n - fixed >= 64 || strncmp(name, head, sizeof head - 1) != 0 ||
+        strcmp(name + n - sizeof tail + 1, tail) != 0)
+        return 0;
+    memcpy(kind, name + sizeof head - 1, n - fixed);
+    kind[n - fixed] = 0;
+    return 1;
+}
+
+int ry_vqa_is_pope_file(const char *name)
+{
+    char kind[64];
+    return ry_vqa_pope_kind(name, kind);
+}
+
+int ry_vqa_is_folder(const char *path)
+{
+    struct stat at;
+    return stat(path, &at) == 0 && S_ISDIR(at.st_mode);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+renyi_status ry_vqa_list_folder(ry_pool *pool, const char *folder,
+                                int (*is_wanted)(const char *name), const char ***paths, size_t *n,
+                                renyi_error *err)
+{
+    const char **list = NULL;
+    size_t capacity = 0;
+    renyi_status st = RENYI_OK;
+    DIR *dir = opendir(folder);
+    *paths = NULL;
+    *n = 0;
+    if (!dir) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", folder, strerror(errno));
+    for (const struct dirent *e; !st && (e = readdir(dir));) {
+        if (!is_wanted(e->d_name)) continue;
+        const char *path = ry_pool_join(pool, ry_text_of(folder), ry_text_of(e->d_name));
+        if (path && ry_grow(pool->al, (void **)&list, &capacity, *n, sizeof *list))
+            list[(*n)++] = path;
+        else
+            st = ry_fail_nomem(err, capacity * sizeof *list);
+    }
+    closedir(dir);
+    if (!st && *n) {
+        qsort(list, *n, sizeof *list, by_name);
+        *paths = ry_pool_take(pool, *n, sizeof *list);
+        if (*paths)
+            memcpy(*paths, list, *n * sizeof *list);
+        else
+            st = ry_fail_nomem(err, *n * sizeof *list);
+    }
+    ry_free(pool->al, list);
+    return st;
+}
+
+renyi_status ry_vqa_read_file(unsigned char **bytes, size_t *size, const char *path,
+                              uint64_t max_bytes, renyi_error *err)
+{
+    const renyi_status st = ry_file_read(bytes, size, path, max_bytes, NULL, NULL, err);
+    return st ? ry_fail_in(err, st, path) : RENYI_OK;
 }

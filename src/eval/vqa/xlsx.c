@@ -1,8 +1,7 @@
-/* xlsx.c - see xlsx.h. The parts are stored in the zip without compression.
+/* xlsx.c - writes a spreadsheet: XML cells, stored in a zip file without compression.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/vqa/xlsx.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/utf8.h"
@@ -11,49 +10,30 @@
 #include <string.h>
 #include <zlib.h> /* crc32 */
 
-/* ---- cells --------------------------------------------------------------------------------- */
+/* ---- cells ---------------------------------------------------------------------------------- */
 
-static void put_bytes(ry_xlsx *x, const char *bytes, size_t n)
-{
-    if (x->failed) return;
-    if (x->capacity - x->used < n) {
-        const size_t size = 2 * x->capacity + n + 4096;
-        char *grown = size > n ? ry_alloc(x->al, size, 1) : NULL;
-        x->failed = !grown;
-        if (!grown) return;
-        if (x->used) memcpy(grown, x->sheet, x->used);
-        ry_free(x->al, x->sheet);
-        x->sheet = grown;
-        x->capacity = size;
-    }
-    memcpy(x->sheet + x->used, bytes, n);
-    x->used += n;
-}
-
-static void put(ry_xlsx *x, const char *text) { put_bytes(x, text, strlen(text)); }
-
-/* Characters that XML does not have become U+FFFD. */
+/* Characters that XML does not allow become U+FFFD. */
 static void put_escaped(ry_xlsx *x, ry_text text)
 {
     for (size_t at = 0; at < text.n;) {
         uint32_t c;
         const size_t n = ry_utf8_get(text.at + at, text.n - at, &c);
         if (c == '&')
-            put(x, "&amp;");
+            ry_buffer_text(&x->sheet, "&amp;");
         else if (c == '<')
-            put(x, "&lt;");
+            ry_buffer_text(&x->sheet, "&lt;");
         else if (c == '>')
-            put(x, "&gt;");
+            ry_buffer_text(&x->sheet, "&gt;");
         else if (c == RY_UTF8_BAD || c == 0xfffe || c == 0xffff ||
                  (c < 0x20 && c != '\t' && c != '\n'))
-            put(x, "\xef\xbf\xbd");
+            ry_buffer_text(&x->sheet, "\xef\xbf\xbd");
         else
-            put_bytes(x, text.at + at, n);
+            ry_buffer_put(&x->sheet, text.at + at, n);
         at += n;
     }
 }
 
-/* "A1" ... "BL7" of the cell that comes next. */
+/* The name of the next cell: "A1" ... "BL7". */
 static void put_place(ry_xlsx *x)
 {
     char name[32];
@@ -63,14 +43,14 @@ static void put_place(ry_xlsx *x)
     else
         snprintf(name, sizeof name, "%c%c%u", (char)('A' + c / 26 - 1), (char)('A' + c % 26),
                  x->row);
-    put(x, name);
+    ry_buffer_text(&x->sheet, name);
 }
 
 void ry_xlsx_row(ry_xlsx *x)
 {
     char head[40];
     snprintf(head, sizeof head, "%s<row r=\"%u\">", x->row ? "</row>" : "", x->row + 1);
-    put(x, head);
+    ry_buffer_text(&x->sheet, head);
     x->row++;
     x->column = 0;
 }
@@ -81,29 +61,29 @@ void ry_xlsx_text(ry_xlsx *x, ry_text text)
         x->column++;
         return;
     }
-    put(x, "<c r=\"");
+    ry_buffer_text(&x->sheet, "<c r=\"");
     put_place(x);
-    put(x, "\" t=\"inlineStr\"><is><t xml:space=\"preserve\">");
+    ry_buffer_text(&x->sheet, "\" t=\"inlineStr\"><is><t xml:space=\"preserve\">");
     put_escaped(x, text);
-    put(x, "</t></is></c>");
+    ry_buffer_text(&x->sheet, "</t></is></c>");
 }
 
 void ry_xlsx_number(ry_xlsx *x, ry_text digits)
 {
-    put(x, "<c r=\"");
+    ry_buffer_text(&x->sheet, "<c r=\"");
     put_place(x);
-    put(x, "\"><v>");
-    put_bytes(x, digits.at, digits.n);
-    put(x, "</v></c>");
+    ry_buffer_text(&x->sheet, "\"><v>");
+    ry_buffer_put(&x->sheet, digits.at, digits.n);
+    ry_buffer_text(&x->sheet, "</v></c>");
 }
 
 void ry_xlsx_free(ry_xlsx *x)
 {
-    ry_free(x->al, x->sheet);
+    ry_buffer_free(&x->sheet);
     *x = (ry_xlsx){0};
 }
 
-/* ---- the zip around it --------------------------------------------------------------------- */
+/* ---- the zip around it ---------------------------------------------------------------------- */
 
 #define XML "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n"
 #define MAIN "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -112,7 +92,7 @@ void ry_xlsx_free(ry_xlsx *x)
 #define TYPE "application/vnd.openxmlformats-"
 
 typedef struct part {
-    const char *name, *head, *tail; /* tail NULL = the head is all; else the sheet is between */
+    const char *name, *head, *tail; /* tail NULL = head only; else the sheet is between them */
     uint64_t size, offset;
     uint32_t crc;
 } part;
@@ -160,8 +140,7 @@ static uint32_t add_crc(uint32_t crc, const char *bytes, size_t n)
     return (uint32_t)crc32_z(crc, (const Bytef *)bytes, n);
 }
 
-/* What local and central headers have in common: version 2.0, names in UTF-8, stored, 1 Jan 1980.
- */
+/* The fields that local and central headers share: version 2.0, UTF-8 names, stored, 1 Jan 1980. */
 static unsigned char *put_common(unsigned char *to, const part *p)
 {
     enum { VERSION = 20, UTF8_NAMES = 1 << 11, FIRST_DAY = 33 };
@@ -180,16 +159,16 @@ static renyi_status write_part(part *p, const ry_xlsx *x, ry_output_file *f, ren
 {
     unsigned char head[LOCAL];
     const size_t n = strlen(p->head), m = p->tail ? strlen(p->tail) : 0;
-    const size_t inside = p->tail ? x->used : 0;
+    const size_t inside = p->tail ? x->sheet.size : 0;
     p->offset = f->written;
     p->size = n + inside + m;
-    p->crc = add_crc(add_crc(0, p->head, n), inside ? x->sheet : "", inside);
+    p->crc = add_crc(add_crc(0, p->head, n), inside ? x->sheet.bytes : "", inside);
     if (m) p->crc = add_crc(p->crc, p->tail, m);
     put_common(put_number(head, 0x04034b50, 4), p);
     RY_TRY(ry_output_file_write(f, head, LOCAL, err));
     RY_TRY(ry_output_file_write(f, p->name, strlen(p->name), err));
     RY_TRY(ry_output_file_write(f, p->head, n, err));
-    if (inside) RY_TRY(ry_output_file_write(f, x->sheet, inside, err));
+    if (inside) RY_TRY(ry_output_file_write(f, x->sheet.bytes, inside, err));
     return m ? ry_output_file_write(f, p->tail, m, err) : RENYI_OK;
 }
 
@@ -224,9 +203,9 @@ static renyi_status write_zip(const ry_xlsx *x, ry_output_file *f, renyi_error *
 renyi_status ry_xlsx_write(ry_xlsx *x, const char *path, renyi_error *err)
 {
     ry_output_file f;
-    if (x->failed) return ry_fail_nomem(err, x->capacity);
-    if (x->used > 0x7fffffff)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: a table of more than 2 GB", path);
-    RY_TRY(ry_output_file_open(&f, path, x->al, err));
-    return ry_output_file_close(&f, write_zip(x, &f, err), x->al, err);
+    if (x->sheet.failed) return ry_fail_nomem(err, x->sheet.capacity);
+    if (x->sheet.size > 0x7fffffff)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: the table is larger than 2 GB", path);
+    RY_TRY(ry_output_file_open(&f, path, x->sheet.al, err));
+    return ry_output_file_close(&f, write_zip(x, &f, err), x->sheet.al, err);
 }

@@ -32,7 +32,7 @@ static void count_failure(void *user, const char *path, const char *message)
     n_failures++;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------- */
+/* ---- rows ----------------------------------------------------------------------------------- */
 
 static void list_paths(const char *paths[PHOTOS])
 {
@@ -87,7 +87,7 @@ static void rows_are_those_of_single_runs(void **state)
     assert_ok(renyi_embed_photos(fixture.model, NULL, 0, NULL, NULL, NULL, err));
 }
 
-/* ---- files --------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------- */
 
 static const float written[] = {1.0f, 0.0f, 0.6f, -0.8f, 0.28f, 0.96f};
 static const char *const files[] = {"a \"b\".jpg", "caf\xc3\xa9/\xff.png"};
@@ -137,7 +137,7 @@ static void rows_go_to_files(void **state)
     assert_int_equal(access(at("no.npy"), F_OK), -1);
 }
 
-/* ---- galleries ----------------------------------------------------------------------------- */
+/* ---- galleries ------------------------------------------------------------------------------ */
 
 static renyi_gallery_changes update(renyi_gallery *g)
 {
@@ -301,7 +301,7 @@ static void a_stop_keeps_what_is_done(void **state)
     renyi_gallery_free(g);
 }
 
-/* ---- files of strangers -------------------------------------------------------------------- */
+/* ---- files of strangers --------------------------------------------------------------------- */
 
 /* The index with `from` replaced by `to`, as long, must be refused with `word`. */
 static void refuse(const char *bytes, size_t size, const char *from, const char *to,
@@ -336,7 +336,7 @@ static void a_bad_index_is_refused(void **state)
     char *bytes = malloc(1 << 20);
     const size_t size = fread(bytes, 1, 1 << 20, f);
     fclose(f);
-    refuse(bytes, size, "renyi.index", "renyi.innex", "no index of photos");
+    refuse(bytes, size, "renyi.index", "renyi.innex", "not an index of images");
     refuse(bytes, size, "000/00.ppm", "../../.ppm", "below the folder");
     refuse(bytes, size, "000/00.ppm", "/00/00.ppm", "below the folder");
     refuse(bytes, size, "000/00.ppm", "000//0.ppm", "below the folder");
@@ -348,7 +348,7 @@ static void a_bad_index_is_refused(void **state)
     refuse(bytes, size, "toy", "toy", "length 1");
     free(bytes);
     assert_int_equal(renyi_gallery_open(&g, at("m.safetensors"), NULL, &err), RENYI_ERR_FORMAT);
-    assert_says(&err, "no index of photos");
+    assert_says(&err, "not an index of images");
 }
 
 static void short_memory_is_an_error(void **state)

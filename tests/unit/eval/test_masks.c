@@ -107,8 +107,8 @@ static void test_counts(void **state)
     const renyi_masks_options o = options();
     renyi_masks_info info;
     renyi_masks *s = run_ok(&o);
-    static const char *const texts[FAILED] = {"none of this name", "truncated", "PPM",
-                                              "49 x 48 pixels for a photo of 48 x 48"};
+    static const char *const texts[FAILED] = {"no .png file of this name", "truncated", "PPM",
+                                              "49 x 48 pixels for an image of 48 x 48"};
     (void)state;
     for (int again = 0; again < 2; again++) {
         renyi_masks_get_info(s, &info);
@@ -306,7 +306,7 @@ static void test_faults(void **state)
     refuse(&o, RENYI_ERR_ARG, "kind");
     o = options();
     o.batch = 100000;
-    refuse(&o, RENYI_ERR_LIMIT, "at most");
+    refuse(&o, RENYI_ERR_LIMIT, "the limits are 1024");
     o = options();
     o.struct_size = 3;
     refuse(&o, RENYI_ERR_ARG, "struct_size");

@@ -175,7 +175,7 @@ static int check_record(const json_t *record)
     size_t i;
     uint32_t found = 0;
 
-    if (renyi_paper_find_table(number, &i, NULL)) return 0; /* 4 and 5: test_paper_surveys.c */
+    if (renyi_paper_find_table(number, &i, NULL)) return 0; /* 4 and 5: test_paper_benchmarks.c */
     renyi_paper_get_table(i, &t);
     assert_string_equal(t.label, text_of(record, "table_id"));
     const int m = method_of(&t, text_of(record, "method"));

@@ -1,5 +1,7 @@
-/* test_stats.c - intervals and McNemar's test against values computed with 50 digits.
+/* test_stats.c - checks intervals, McNemar's test and Student's t against values computed with 50
+ * digits, and means with their intervals.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "eval/run/stats.h"
 #include "renyi/eval.h"
 
 #include <math.h>
@@ -98,10 +100,40 @@ static void test_mcnemar_all_small(void **state)
         }
 }
 
+static void test_student(void **state)
+{
+    static const struct {
+        uint64_t df;
+        double t;
+    } known[] = {{1, 12.7062047},  {2, 4.3026527},    {5, 2.5705818},       {9, 2.2621572},
+                 {10, 2.2281389},  {20, 2.0859634},   {30, 2.0422725},      {100, 1.9839715},
+                 {294, 1.9680561}, {1000, 1.9623391}, {1u << 30, 1.9599640}};
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_true(fabs(ry_student_975(known[i].df) - known[i].t) < 2e-4);
+}
+
+static void test_moments(void **state)
+{
+    ry_moments m = {0};
+    (void)state;
+    assert_true(isnan(ry_moments_estimate(&m).mean) && isnan(ry_moments_estimate(&m).range.low));
+    ry_moments_add(&m, 1e9 + 1);
+    assert_true(ry_moments_estimate(&m).mean == 1e9 + 1);
+    assert_true(isinf(ry_moments_estimate(&m).range.high));
+    ry_moments_add(&m, 1e9 + 2);
+    ry_moments_add(&m, 1e9 + 3);
+    ry_moments_add(&m, 1e9 + 6); /* mean 3, squares 14, so s = sqrt(14 / 3) */
+    const renyi_estimate e = ry_moments_estimate(&m);
+    assert_true(e.mean == 1e9 + 3);
+    assert_true(fabs(e.range.high - e.mean - 3.182446 * sqrt(14.0 / 3 / 4)) < 1e-5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interval), cmocka_unit_test(test_difference),
-        cmocka_unit_test(test_mcnemar_known), cmocka_unit_test(test_mcnemar_all_small)};
+        cmocka_unit_test(test_interval),      cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_mcnemar_known), cmocka_unit_test(test_mcnemar_all_small),
+        cmocka_unit_test(test_student),       cmocka_unit_test(test_moments)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,8 @@ static void broken_lines_are_left_out(void **state)
     assert_int_equal(info.n_questions, 2);
     assert_int_equal(info.n_faults, 6);
     assert_non_null(strstr(renyi_vqa_get_fault(v, 0), "broken.jsonl:2"));
-    assert_non_null(strstr(renyi_vqa_get_fault(v, 1), "broken.jsonl:4: no question_id"));
+    assert_non_null(strstr(renyi_vqa_get_fault(v, 1),
+                           "broken.jsonl:4: question_id must be a number or a text"));
     assert_non_null(strstr(renyi_vqa_get_fault(v, 2), ":5: no text"));
     assert_non_null(strstr(renyi_vqa_get_fault(v, 3), ":6: no image"));
     assert_non_null(strstr(renyi_vqa_get_fault(v, 5), "neither a text nor a list"));
@@ -53,8 +54,9 @@ static void broken_lines_are_left_out(void **state)
     ask_bad(RENYI_VQA_GQA, put("all.jsonl", "x\ny\n"), NULL, "all.jsonl:1");
     ask_bad(RENYI_VQA_GQA, put("empty.jsonl", ""), NULL, "no questions");
     ask_bad(RENYI_VQA_GQA, at("absent.jsonl"), NULL, "absent.jsonl");
-    ask_bad(RENYI_VQA_SQA, put("sqa.json", "{}"), NULL, "not a list");
-    ask_bad(RENYI_VQA_SQA, put("sqa.json", "[{}, {\"id\": 1}]"), NULL, "entry 1: no id");
+    ask_bad(RENYI_VQA_SQA, put("sqa.json", "{}"), NULL, "not a JSON list");
+    ask_bad(RENYI_VQA_SQA, put("sqa.json", "[{}, {\"id\": 1}]"), NULL,
+            "entry 1: id must be a number or a text");
     ask_bad(RENYI_VQA_MMBENCH, put("t.tsv", "index\tquestion\n"), NULL, "columns index");
     ask_bad(RENYI_VQA_MMBENCH, put("t.tsv", ""), NULL, "columns index");
     mkdir(at("hollow"), 0777);
@@ -71,17 +73,17 @@ static void annotations_must_fit(void **state)
     ask_bad(RENYI_VQA_GQA, q, VQA(.annotations = put("t.json", "{\"9\": {\"answer\": \"x\"}}")),
             "none of the 3 questions");
     ask_bad(RENYI_VQA_GQA, q, VQA(.annotations = put("t.json", "{\"2\": {\"answer\": 5}}")),
-            "'2': no answers");
+            "'2': the answers are not texts");
     ask_bad(RENYI_VQA_VQAV2, q, VQA(.annotations = put("t.json", "{}")),
-            "no list called annotations");
+            "no list named annotations");
     ask_bad(RENYI_VQA_VQAV2, q, VQA(.annotations = put("t.json", "{\"annotations\": [{}]}")),
             "entry 1: no question_id");
     ask_bad(RENYI_VQA_VIZWIZ, q, VQA(.annotations = put("t.json", "[{}]")), "entry 1: no image");
     ask_bad(RENYI_VQA_TEXTVQA, q,
             VQA(.annotations = put("t.json", "{\"data\": [{\"image_id\": 1}]}")), "no question");
-    ask_bad(RENYI_VQA_MMVET, q, VQA(.annotations = at("t.json")), "has no annotations");
+    ask_bad(RENYI_VQA_MMVET, q, VQA(.annotations = at("t.json")), "has no annotation files");
     ask_bad(RENYI_VQA_MME, q, VQA(.annotations = at("hollow")), "MME_Benchmark_release_version");
-    ask_bad(RENYI_VQA_GQA, q, VQA(.annotations = at("hollow")), "a file of annotations");
+    ask_bad(RENYI_VQA_GQA, q, VQA(.annotations = at("hollow")), "expected an annotation file");
 }
 
 /* "id id ..." */
@@ -166,7 +168,7 @@ static void answers(void **state)
                 put("b.jsonl", "{\"question_id\": 1, \"text\": \"x\"}\n{\"question_id\": 2, "
                                "\"text\": \"y\", \"metadata\": {\"policy\": \"none\"}}\n"),
                 "policy 'none', but 'none'");
-    answers_bad(v, put("b.jsonl", "{\"question_id\": 1}\n"), "b.jsonl:1: no line of answers");
+    answers_bad(v, put("b.jsonl", "{\"question_id\": 1}\n"), "b.jsonl:1: not an answer");
     answers_bad(v, put("b.jsonl", "{\"question_id\": 1, \"text\": \"x\"}\nnonsense"), "last line");
     answers_bad(v, at("absent.jsonl"), "absent.jsonl");
     answers_bad(v, at("hollow"), "no .jsonl");
@@ -184,7 +186,7 @@ static void answers(void **state)
     renyi_vqa_free(v);
 }
 
-/* ---- submissions --------------------------------------------------------------------------- */
+/* ---- submissions ---------------------------------------------------------------------------- */
 
 static void submit(renyi_vqa_task task, const char *lines, const char *const *texts, size_t n,
                    const char *want)
@@ -218,7 +220,7 @@ static void submissions(void **state)
     renyi_vqa *v = ask(RENYI_VQA_GQA, put("s.jsonl", three), NULL);
     renyi_vqa_answers *a = answers_of(v, put_answers("s.answers.jsonl", v, texts, 2));
     assert_int_equal(renyi_vqa_write_submission(a, at("never.json"), &err), RENYI_ERR_ARG);
-    assert_non_null(strstr(err.message, "1 of 3 questions are not answered"));
+    assert_non_null(strstr(err.message, "1 of 3 questions have no answer"));
     assert_int_equal(access(at("never.json"), F_OK), -1);
     renyi_vqa_answers_free(a);
     renyi_vqa_free(v);
@@ -264,7 +266,7 @@ static void spreadsheet(void **state)
     assert_null(strstr(bytes, "AAAA")); /* the photo stays out */
 }
 
-/* ---- no memory ----------------------------------------------------------------------------- */
+/* ---- no memory ------------------------------------------------------------------------------ */
 
 /* Every allocation fails once. */
 static void no_memory(void **state)

@@ -9,7 +9,7 @@
 #define LIST(...) \
     ((const char *const[]){__VA_ARGS__}), sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)
 
-/* ---- words --------------------------------------------------------------------------------- */
+/* ---- words ---------------------------------------------------------------------------------- */
 
 /* What EvalAI's processor makes of them. */
 static void normalises_as_the_servers_do(void **state)
@@ -78,7 +78,7 @@ static void reads_letters(void **state)
     assert_int_equal(ry_vqa_letter("", 4), 0);
 }
 
-/* ---- figures ------------------------------------------------------------------------------- */
+/* ---- figures -------------------------------------------------------------------------------- */
 
 static void pope(void **state)
 {
@@ -353,7 +353,7 @@ static void mmbench(void **state)
     renyi_vqa_free(v);
 }
 
-/* ---- two runs ------------------------------------------------------------------------------ */
+/* ---- two runs ------------------------------------------------------------------------------- */
 
 static void compares(void **state)
 {
@@ -394,7 +394,7 @@ static void compares(void **state)
     renyi_vqa_free(v);
 }
 
-/* ---- POPE's real questions ----------------------------------------------------------------- */
+/* ---- POPE's real questions ------------------------------------------------------------------ */
 
 static void real_pope(void **state)
 {

@@ -1,12 +1,15 @@
-/* test_mask_read.c - PNG masks: every form and fault, and the side of every patch after resize and
- * crop against counting by brute force.
+/* test_mask.c - checks the mask of one image: every form and fault of a PNG, the side of every
+ * patch against brute force, the area under the ranking curve against all pairs, and fates of
+ * patches.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "eval/masks/mask.h"
 #include "fixtures/png_build.h"
 #include "image/fit.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "test.h"
 
@@ -23,9 +26,9 @@ static ry_mask_spec spec_of(double crop_pct, renyi_crop_mode mode)
 static renyi_status read_png(uint8_t *sides, renyi_mask_kind *kind, const png_file *f, uint32_t w,
                              uint32_t h, const ry_mask_spec *spec, renyi_error *err)
 {
-    const uint32_t photo[2] = {w, h};
+    const uint32_t image_size[2] = {w, h};
     *err = (renyi_error){0};
-    return ry_mask_read(sides, kind, f->bytes, f->size, photo, spec, err);
+    return ry_mask_read(sides, kind, f->bytes, f->size, image_size, spec, err);
 }
 
 /* ---- geometry ------------------------------------------------------------------------------- */
@@ -233,7 +236,7 @@ static void test_faults(void **state)
     refuse(halves(PNG_GREY, 8, 1, 0, 1), RENYI_MASK_TRIMAP, SIZE, RENYI_ERR_FORMAT,
            "values 0, 1; a trimap has 1 (object), 2 (background) and 3 (border)");
     refuse(halves(PNG_GREY, 8, 1, 0, 1), RENYI_MASK_AUTO, SIZE + 1, RENYI_ERR_FORMAT,
-           "32 x 32 pixels for a photo of 33 x 32");
+           "32 x 32 pixels for an image of 33 x 32");
     png_file cut = halves(PNG_GREY, 8, 1, 0, 1);
     cut.size /= 2;
     refuse(cut, RENYI_MASK_AUTO, SIZE, RENYI_ERR_FORMAT, "truncated");
@@ -288,12 +291,104 @@ static void test_exif(void **state)
     free(f.bytes);
 }
 
+/* ---- ranking and fates ---------------------------------------------------------------------- */
+
+enum { MOST = 64 };
+
+/* 1 = a ranks before b, 0.5 = tie; NaN ranks last. */
+static double wins(float a, float b)
+{
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b) ? 0.5 : isnan(b) ? 1.0 : 0.0;
+    return a > b ? 1.0 : a == b ? 0.5 : 0.0;
+}
+
+static void test_area(void **state)
+{
+    uint32_t seed = 1;
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        const uint32_t n = 2 + next_random(&seed) % (MOST - 2), kinds = 1 + next_random(&seed) % 40;
+        float score[MOST];
+        uint8_t sides[MOST];
+        uint32_t order[MOST], better;
+        uint64_t scratch[2 * MOST];
+        double sum = 0.0, pairs = 0.0, all[3] = {0}, kept[3] = {0};
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t k = next_random(&seed) % kinds;
+            score[i] = k == 3 ? NAN : k == 4 ? -0.0f : k == 5 ? 0.0f : (float)k - 10.0f;
+            sides[i] = (uint8_t)(i < 2 ? i + 1 : next_random(&seed) % 3);
+        }
+        const uint32_t n_kept = 1 + next_random(&seed) % n;
+        for (uint32_t i = 0; i < n; i++) {
+            better = 0;
+            for (uint32_t j = 0; j < n; j++) {
+                const double w = wins(score[j], score[i]);
+                better += w == 1.0 || (w == 0.5 && j < i);
+                if (sides[i] == RY_OBJECT && sides[j] == RY_BACKGROUND)
+                    sum += wins(score[i], score[j]), pairs++;
+            }
+            all[sides[i]]++;
+            kept[sides[i]] += better < n_kept;
+        }
+        ry_ranked r;
+        ry_mask_rank(&r, score, sides, n, n_kept, order, scratch);
+        assert_true(r.auc == sum / pairs);
+        assert_true(r.kept_object == kept[RY_OBJECT] / all[RY_OBJECT]);
+        assert_true(r.kept_background == kept[RY_BACKGROUND] / all[RY_BACKGROUND]);
+    }
+}
+
+/* One prefix token, six patches. First cut: 0 and 1 stay, 2 joins 1, 3 is dropped, 4 and 5 are
+ * fused. Second: 0 is dropped, 1 (with 2) stays, the fused token stays. Third: the fused token
+ * joins 1. */
+static void test_fates(void **state)
+{
+    static const int32_t position1[] = {RENYI_PREFIX, 0, 1, 2, 3, 4, 5};
+    static const uint32_t source1[] = {0, 1, 2, RENYI_NONE};
+    static const uint32_t target1[] = {0, 1, 2, 2, RENYI_NONE, 3, 3};
+    static const int32_t position2[] = {RENYI_PREFIX, 0, 1, RENYI_FUSED};
+    static const uint32_t source2[] = {0, 2, 3}, target2[] = {0, RENYI_NONE, 1, 2};
+    static const int32_t position3[] = {RENYI_PREFIX, 1, RENYI_FUSED};
+    static const uint32_t source3[] = {0, 1}, target3[] = {0, 1, 1};
+    const renyi_cut cuts[] = {{.n_prefix = 1,
+                               .n_in = 7,
+                               .n_out = 4,
+                               .position = position1,
+                               .source = source1,
+                               .target = target1},
+                              {.n_prefix = 1,
+                               .n_in = 4,
+                               .n_out = 3,
+                               .position = position2,
+                               .source = source2,
+                               .target = target2},
+                              {.n_prefix = 1,
+                               .n_in = 3,
+                               .n_out = 2,
+                               .position = position3,
+                               .source = source3,
+                               .target = target3}};
+    enum { A = RY_FATE_ALONE, M = RY_FATE_MERGED, F = RY_FATE_FUSED, D = RY_FATE_DROPPED };
+    static const uint8_t want[][6] = {
+        {A, A, A, A, A, A}, {A, M, M, D, F, F}, {D, M, M, D, F, F}, {D, M, M, D, M, M}};
+    uint8_t fate[6];
+    uint32_t row[6], members[7];
+    (void)state;
+    ry_fate_begin(fate, row, 6, 1);
+    assert_memory_equal(fate, want[0], 6);
+    for (int c = 0; c < 3; c++) {
+        ry_fate_cut(fate, row, 6, &cuts[c], members);
+        assert_memory_equal(fate, want[c + 1], 6);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_geometry), cmocka_unit_test(test_known_shape),
         cmocka_unit_test(test_halves),   cmocka_unit_test(test_forms),
         cmocka_unit_test(test_faults),   cmocka_unit_test(test_binary_by_word),
-        cmocka_unit_test(test_exif)};
+        cmocka_unit_test(test_exif),     cmocka_unit_test(test_area),
+        cmocka_unit_test(test_fates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
