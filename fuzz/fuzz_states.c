@@ -9,6 +9,7 @@
 #include "formats/safetensors.h"
 #include "fuzz_targets.h"
 #include "train/files/run_state.h"
+#include "train/settings/settings_use.h"
 
 #include <math.h>
 #include <stdlib.h>

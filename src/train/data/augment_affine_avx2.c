@@ -5,5 +5,5 @@
 void ry_op_affine_avx2(uint8_t *out, const uint8_t *in, ry_op_size size,
                        const ry_op_affine_spec *spec)
 {
-    affine(out, in, size, spec);
+    transform_affine(out, in, size, spec);
 }

@@ -1,6 +1,6 @@
 /* augment_affine_template.h - the loop of ry_op_affine, compiled once for every CPU and once for
  * AVX2: red, green and blue are lanes of one vector of doubles. The same operations in the same
- * order, so the same bits. Included by augment_affine.c and augment_affine_avx2.c alone.
+ * order, so the same bits. Included by augment_ops.c and augment_affine_avx2.c alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_AUGMENT_AFFINE_TEMPLATE_H
 #define RY_AUGMENT_AFFINE_TEMPLATE_H
@@ -13,18 +13,18 @@
 typedef double lanes __attribute__((vector_size(32)));
 typedef int32_t lanes_int __attribute__((vector_size(16)));
 
-static inline void load(lanes *out, const uint8_t *rgb)
+static inline void load_pixel(lanes *out, const uint8_t *rgb)
 {
     const lanes_int levels = {rgb[0], rgb[1], rgb[2], 0};
     *out = __builtin_convertvector(levels, lanes);
 }
 
 /* *a + (b - a) * d in place of *a */
-static inline void linear(lanes *a, const lanes *b, double d) { *a += (*b - *a) * d; }
+static inline void mix_linear(lanes *a, const lanes *b, double d) { *a += (*b - *a) * d; }
 
 /* Through v[1] and v[2] with the slopes of their neighbours: Keys' cubic with a = -1, where a
  * resize has a = -1/2. */
-static inline void cubic(lanes *out, const lanes v[4], double d)
+static inline void mix_cubic(lanes *out, const lanes v[4], double d)
 {
     const lanes p2 = v[2] - v[0];
     const lanes p3 = 2 * (v[0] - v[1]) + v[2] - v[3];
@@ -37,11 +37,14 @@ typedef struct source {
     int64_t width, height;
 } source;
 
-static inline size_t clip(int64_t i, int64_t n) { return (size_t)(i < 0 ? 0 : i < n ? i : n - 1); }
-
-static inline const uint8_t *pixel(const source *s, int64_t x, int64_t y)
+static inline size_t clip_index(int64_t i, int64_t n)
 {
-    return s->in + 3 * (clip(y, s->height) * (size_t)s->width + clip(x, s->width));
+    return (size_t)(i < 0 ? 0 : i < n ? i : n - 1);
+}
+
+static inline const uint8_t *pixel_at(const source *s, int64_t x, int64_t y)
+{
+    return s->in + 3 * (clip_index(y, s->height) * (size_t)s->width + clip_index(x, s->width));
 }
 
 /* A place between pixels: the one before it and how far beyond. */
@@ -63,26 +66,26 @@ static inline place place_of(double x)
 static inline void row_linear(lanes *out, const source *s, place x, int64_t y)
 {
     lanes right;
-    load(out, pixel(s, x.at, y));
+    load_pixel(out, pixel_at(s, x.at, y));
     if (x.part == 0.0) return;
-    load(&right, pixel(s, x.at + 1, y));
-    linear(out, &right, x.part);
+    load_pixel(&right, pixel_at(s, x.at + 1, y));
+    mix_linear(out, &right, x.part);
 }
 
 static inline void row_cubic(lanes *out, const source *s, place x, int64_t y)
 {
     lanes v[4];
     if (x.part == 0.0) {
-        load(out, pixel(s, x.at, y));
+        load_pixel(out, pixel_at(s, x.at, y));
         return;
     }
     if (x.at >= 1 && x.at + 2 < s->width) { /* the common case: no clipping across */
-        const uint8_t *p = pixel(s, x.at - 1, y);
-        for (int i = 0; i < 4; i++) load(&v[i], p + 3 * i);
+        const uint8_t *p = pixel_at(s, x.at - 1, y);
+        for (int i = 0; i < 4; i++) load_pixel(&v[i], p + 3 * i);
     } else {
-        for (int i = 0; i < 4; i++) load(&v[i], pixel(s, x.at - 1 + i, y));
+        for (int i = 0; i < 4; i++) load_pixel(&v[i], pixel_at(s, x.at - 1 + i, y));
     }
-    cubic(out, v, x.part);
+    mix_cubic(out, v, x.part);
 }
 
 /* Rows above the first are the first, rows below the last the last; so clipping does what Pillow's
@@ -93,7 +96,7 @@ static inline void look_up_linear(lanes *out, const source *s, place x, place y)
     row_linear(out, s, x, y.at);
     if (y.part == 0.0) return;
     row_linear(&below, s, x, y.at + 1);
-    linear(out, &below, y.part);
+    mix_linear(out, &below, y.part);
 }
 
 static inline void look_up_cubic(lanes *out, const source *s, place x, place y)
@@ -104,10 +107,10 @@ static inline void look_up_cubic(lanes *out, const source *s, place x, place y)
         return;
     }
     for (int i = 0; i < 4; i++) row_cubic(&rows[i], s, x, y.at - 1 + i);
-    cubic(out, rows, y.part);
+    mix_cubic(out, rows, y.part);
 }
 
-static inline void store(uint8_t *rgb, const lanes *v)
+static inline void store_pixel(uint8_t *rgb, const lanes *v)
 {
     for (int c = 0; c < 3; c++) {
         const double level = (*v)[c] > 0.0 ? (*v)[c] : 0.0;
@@ -115,8 +118,8 @@ static inline void store(uint8_t *rgb, const lanes *v)
     }
 }
 
-static inline void affine(uint8_t *out, const uint8_t *in, ry_op_size size,
-                          const ry_op_affine_spec *spec)
+static inline void transform_affine(uint8_t *out, const uint8_t *in, ry_op_size size,
+                                    const ry_op_affine_spec *spec)
 {
     const source s = {in, size.width, size.height};
     const double *m = spec->m, width = size.width, height = size.height;
@@ -134,7 +137,7 @@ static inline void affine(uint8_t *out, const uint8_t *in, ry_op_size size,
                 look_up_linear(&seen, &s, place_of(u), place_of(v));
             else
                 look_up_cubic(&seen, &s, place_of(u), place_of(v));
-            store(out, &seen);
+            store_pixel(out, &seen);
         }
 }
 

@@ -1,19 +1,91 @@
-/* batch_loader.c - the ring of micro-batches and the threads that fill it; see loader.h.
+/* batch_loader.c - the ring of micro-batches and the threads that fill it.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "train/data/batch_loader.h"
 
 #include "base/alloc.h"
 #include "base/cpu.h"
+#include "base/limits.h"
 #include "base/status.h"
 #include "image/patches.h"
-#include "train/data/batch_loader_check.h"
 #include "train/data/batch_sample.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static void fill_defaults(ry_loader_options *o)
+{
+    o->limits = ry_limits(&o->limits);
+    if (!o->micro_batch) o->micro_batch = 8;
+    if (o->micro_batch > o->batch) o->micro_batch = o->batch;
+    o->micro_batch += o->micro_batch % 2;
+    if (!o->repeats) o->repeats = 1;
+    if (!o->n_threads) o->n_threads = 1;
+    if (!o->n_ranks) o->n_ranks = 1;
+}
+
+static renyi_status check_numbers(const ry_loader_options *o, renyi_error *err)
+{
+    if (!o->image_size || o->image_size > 16384)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "image size %" PRIu32 "; 1 to 16384 is allowed",
+                       o->image_size);
+    if (!o->batch || o->batch > 1u << 24)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "batch size %" PRIu32 "; 1 to 16777216 is allowed",
+                       o->batch);
+    if (!o->n_classes)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "0 classes; at least 1 must be there to learn");
+    if (!(o->smoothing >= 0.0 && o->smoothing <= 1.0))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "label smoothing %g; 0 to 1 is allowed",
+                       o->smoothing);
+    for (int c = 0; c < 3; c++)
+        if (!(o->std[c] > 0.0))
+            return ry_fail(err, RENYI_ERR_ARG, -1, "deviation %g of colour %d; it must be above 0",
+                           o->std[c], c);
+    if (o->rank >= o->n_ranks)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "rank %" PRIu32 " of %" PRIu32, o->rank, o->n_ranks);
+    if (o->n_workers > 1024 || o->n_threads > 1024)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "%" PRIu32 " threads for photos; up to 1024",
+                       o->n_workers > o->n_threads ? o->n_workers : o->n_threads);
+    return RENYI_OK;
+}
+
+static renyi_status check_labels(const ry_loader_options *o, const renyi_dataset *d, uint64_t n,
+                                 renyi_error *err)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        renyi_dataset_image image;
+        renyi_dataset_get_image(d, (size_t)i, &image);
+        if (image.label == RENYI_NO_CLASS)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "%s has no class; training needs one for every photo", image.file);
+        if (image.label >= o->n_classes)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "%s is of class %" PRIu32 ", the model has %" PRIu32 " (0 to %" PRIu32
+                           ")",
+                           image.file, image.label, o->n_classes, o->n_classes - 1);
+    }
+    return RENYI_OK;
+}
+
+static renyi_status check_options(ry_loader_options *o, const renyi_dataset *d, renyi_error *err)
+{
+    renyi_dataset_info info;
+    fill_defaults(o);
+    RY_TRY(check_numbers(o, err));
+    RY_TRY(ry_augment_check(&o->augment, err));
+    renyi_dataset_get_info(d, &info);
+    if (!info.n_images) return ry_fail(err, RENYI_ERR_ARG, -1, "no photos to learn from");
+    if (info.n_images < o->batch && !o->keep_last)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "a batch of %" PRIu32 " from %" PRIu64
+                       " photos, and incomplete batches are left out: use a batch of at most that",
+                       o->batch, info.n_images);
+    return check_labels(o, d, info.n_images, err);
+}
 
 /* A place in the ring. */
 typedef struct slot {
@@ -61,14 +133,14 @@ static int is_ready(const ry_loader *l, uint64_t item)
 /* ---- preparing ----------------------------------------------------------------------------- */
 
 /* Is there room in the ring for the next item? */
-static int has_room(const ry_loader *l)
+static int has_free_slot(const ry_loader *l)
 {
     const uint64_t oldest = l->given - (l->is_held ? 1 : 0);
     return !l->is_paused && l->next < oldest + l->n_slots;
 }
 
 /* Draw the next pair; 0 = the item was empty and is done already. */
-static int draw(ry_loader *l, slot **s, uint32_t *pair)
+static int take_pair(ry_loader *l, slot **s, uint32_t *pair)
 {
     *s = slot_of(l, l->next);
     if (!l->next_pair) {
@@ -99,7 +171,7 @@ static void work_once(ry_loader *l)
     slot *s;
     uint32_t pair, decoded = 0;
     renyi_error err = {0};
-    if (!draw(l, &s, &pair)) {
+    if (!take_pair(l, &s, &pair)) {
         pthread_cond_signal(&l->ready);
         return;
     }
@@ -124,7 +196,7 @@ static void *worker(void *argument)
     ry_loader *l = argument;
     pthread_mutex_lock(&l->lock);
     while (!l->stop) {
-        if (has_room(l) && (!l->model_runs || l->active < l->s.o.n_workers))
+        if (has_free_slot(l) && (!l->model_runs || l->active < l->s.o.n_workers))
             work_once(l);
         else
             pthread_cond_wait(&l->work, &l->lock);
@@ -135,7 +207,7 @@ static void *worker(void *argument)
 
 /* ---- handing out --------------------------------------------------------------------------- */
 
-static void show(const ry_loader *l, const slot *s, ry_train_batch *out)
+static void describe_batch(const ry_loader *l, const slot *s, ry_train_batch *out)
 {
     const ry_plan_item *i = &s->item;
     *out = (ry_train_batch){.n = i->n,
@@ -162,7 +234,7 @@ renyi_status ry_loader_next(ry_loader *l, ry_train_batch *out, renyi_error *err)
     if (!is_ready(l, wanted) || l->s.o.n_workers) pthread_cond_broadcast(&l->work);
     /* Nobody will while the model runs: fill the ring now. */
     const int fill = !is_ready(l, wanted) && !l->s.o.n_workers;
-    while (has_room(l) && (!is_ready(l, wanted) || fill)) work_once(l);
+    while (has_free_slot(l) && (!is_ready(l, wanted) || fill)) work_once(l);
     while (!is_ready(l, wanted)) pthread_cond_wait(&l->ready, &l->lock);
     const renyi_status st = s->fault.code;
     if (st) {
@@ -170,7 +242,7 @@ renyi_status ry_loader_next(ry_loader *l, ry_train_batch *out, renyi_error *err)
     } else {
         l->given++;
         l->is_held = 1;
-        show(l, s, out);
+        describe_batch(l, s, out);
     }
     l->model_runs = 1;
     pthread_mutex_unlock(&l->lock);
@@ -261,7 +333,7 @@ static void start_threads(ry_loader *l)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static renyi_status set_up(ry_loader *l, const renyi_dataset *d, renyi_error *err)
+static renyi_status make_parts(ry_loader *l, const renyi_dataset *d, renyi_error *err)
 {
     const ry_loader_options *o = &l->s.o;
     renyi_dataset_info info;
@@ -290,7 +362,7 @@ renyi_status ry_loader_new(ry_loader **out, const renyi_dataset *d, const ry_loa
 {
     ry_loader_options o = *opt;
     *out = NULL;
-    RY_TRY(ry_loader_check(&o, d, err));
+    RY_TRY(check_options(&o, d, err));
     ry_loader *l = ry_calloc(al, 1, sizeof *l);
     if (!l) return ry_fail_nomem(err, sizeof *l);
     if (al) l->al = *al;
@@ -298,7 +370,7 @@ renyi_status ry_loader_new(ry_loader **out, const renyi_dataset *d, const ry_loa
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->work, NULL);
     pthread_cond_init(&l->ready, NULL);
-    const renyi_status st = set_up(l, d, err);
+    const renyi_status st = make_parts(l, d, err);
     if (st) {
         ry_loader_free(l);
         return st;

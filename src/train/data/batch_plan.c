@@ -1,4 +1,4 @@
-/* batch_plan.c - see batch_plan.h.
+/* batch_plan.c - which samples are in which micro-batch, and the order of an epoch.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/data/batch_plan.h"
 

@@ -1,13 +1,57 @@
-/* batch_sample.h - one pair of samples from their files to mixed tensors and targets; what a
- * thread of the loader does with a piece of work.
+/* batch_sample.h - one pair of samples, from their files to mixed tensors and targets: the unit of
+ * work of the loader's threads. Also the cache of decoded images, and mixup and cutmix.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_BATCH_SAMPLE_H
 #define RY_BATCH_SAMPLE_H
 
 #include "renyi/eval.h"
+#include "renyi/renyi.h"
+#include "train/data/augment.h"
 #include "train/data/batch_loader.h"
 #include "train/data/batch_plan.h"
-#include "train/data/image_cache.h"
+
+/* ---- cache of decoded images ----------------------------------------------------------------- */
+
+typedef struct ry_cache ry_cache;
+
+/* For photos 0 .. n-1. */
+renyi_status ry_cache_new(ry_cache **out, uint64_t n, uint64_t max_bytes, const renyi_allocator *al,
+                          renyi_error *err) RENYI_CHECK;
+void ry_cache_free(ry_cache *c); /* NULL is fine, here and below: nothing is ever kept */
+
+/* 1 = *out is photo i, borrowed until the cache is freed. */
+int ry_cache_find(ry_cache *c, uint64_t i, renyi_image *out);
+
+/* 1 = the cache owns the pixels from now on (of the C heap, renyi_image_decode's); 0 = it has no
+ * room, or another thread came first. */
+int ry_cache_keep(ry_cache *c, uint64_t i, const renyi_image *image);
+
+uint64_t ry_cache_bytes(ry_cache *c);
+
+/* ---- mixup and cutmix ------------------------------------------------------------------------ */
+
+typedef struct ry_mix {
+    double lambda; /* share of its own picture that a sample keeps; 1 = nothing is mixed */
+    int is_cut;    /* the box comes from the partner; else all pixels are weighted */
+    uint32_t top, bottom, left, right; /* rows [top, bottom), columns [left, right) */
+} ry_mix;
+
+/* Of one batch of pictures of this side. */
+ry_mix ry_mix_draw(const ry_augment *a, uint32_t size, ry_rng *rng);
+
+/* Mix two pictures [3, size, size] with each other. */
+void ry_mix_pair(float *a, float *b, uint32_t size, const ry_mix *mix);
+
+/* target [n_classes]: smoothed one-hot of `label` times lambda and of `partner` times the rest. */
+typedef struct ry_mix_labels {
+    uint32_t label, partner, n_classes;
+    double smoothing, lambda;
+} ry_mix_labels;
+void ry_mix_target(float *target, const ry_mix_labels *labels);
+
+double ry_rng_beta(ry_rng *rng, double alpha); /* Beta(alpha, alpha), alpha > 0 */
+
+/* ---- samples --------------------------------------------------------------------------------- */
 
 /* What all pairs share; read-only but for the cache, which has its own lock. */
 typedef struct ry_sampler {

@@ -1,4 +1,4 @@
-/* run_log_read.c - see run_log.h: lines of JSON become steps and epochs, each with its time.
+/* run_log_read.c - parses a log: lines of JSON become steps and epochs, each with its time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -57,8 +57,8 @@ static renyi_status take_config(renyi_run_log *r, const json_t *o, renyi_error *
 }
 
 /* Room for one more line, in an array that doubles. */
-static renyi_status make_room(renyi_run_log *r, void **items, size_t n, size_t *room, size_t size,
-                              renyi_error *err)
+static renyi_status reserve_line(renyi_run_log *r, void **items, size_t n, size_t *room,
+                                 size_t size, renyi_error *err)
 {
     size_t more, bytes;
     if (r->n_steps + r->n_epochs >= r->max_lines)
@@ -89,7 +89,7 @@ static renyi_status take_step(renyi_run_log *r, const json_t *o, int *is_good, r
     while (r->n_steps > r->first_step && r->steps[r->n_steps - 1].step >= s.step) r->n_steps--;
     while (r->n_epochs > r->first_epoch && r->epochs[r->n_epochs - 1].epoch >= s.epoch)
         r->n_epochs--;
-    RY_TRY(make_room(r, (void **)&r->steps, r->n_steps, &r->step_room, sizeof s, err));
+    RY_TRY(reserve_line(r, (void **)&r->steps, r->n_steps, &r->step_room, sizeof s, err));
     r->steps[r->n_steps++] = s;
     return RENYI_OK;
 }
@@ -111,7 +111,7 @@ static renyi_status take_epoch(renyi_run_log *r, const json_t *o, int is_stop, i
         r->n_epochs--;
     if (!isfinite(e.when.step) && r->n_steps > r->first_step)
         e.when.step = (double)r->steps[r->n_steps - 1].step;
-    RY_TRY(make_room(r, (void **)&r->epochs, r->n_epochs, &r->epoch_room, sizeof e, err));
+    RY_TRY(reserve_line(r, (void **)&r->epochs, r->n_epochs, &r->epoch_room, sizeof e, err));
     r->epochs[r->n_epochs++] = e;
     return RENYI_OK;
 }

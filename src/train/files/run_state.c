@@ -1,10 +1,10 @@
-/* run_state.c - see run_state.h.
+/* run_state.c - the state of a run as JSON: what the metadata of a checkpoint says.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/files/run_state.h"
 
 #include "base/json.h"
 #include "base/status.h"
-#include "train/files/log_file.h"
+#include "train/files/run_folder.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -49,7 +49,7 @@ void ry_run_state_begin(ry_run_state *s, uint64_t fingerprint)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static int put_all(json_t *object, const ry_run_state *s, const renyi_train_options *opt)
+static int add_members(json_t *object, const ry_run_state *s, const renyi_train_options *opt)
 {
     char hex[20];
     snprintf(hex, sizeof hex, "%016" PRIx64, s->fingerprint);
@@ -71,7 +71,7 @@ static int put_all(json_t *object, const ry_run_state *s, const renyi_train_opti
 json_t *ry_run_state_json(const ry_run_state *s, const renyi_train_options *opt)
 {
     json_t *object = json_object();
-    if (!object || !put_all(object, s, opt)) return object;
+    if (!object || !add_members(object, s, opt)) return object;
     json_decref(object);
     return NULL;
 }
@@ -84,7 +84,7 @@ static renyi_status fail_member(const char *where, const char *key, const char *
     return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: \"%s\": %s expected", where, key, wanted);
 }
 
-static renyi_status take_counts(ry_run_state *s, const json_t *object, const char *where,
+static renyi_status read_counts(ry_run_state *s, const json_t *object, const char *where,
                                 renyi_error *err)
 {
     for (size_t i = 0; i < N_COUNTS; i++) {
@@ -98,7 +98,7 @@ static renyi_status take_counts(ry_run_state *s, const json_t *object, const cha
     return RENYI_OK;
 }
 
-static renyi_status take_numbers(ry_run_state *s, const json_t *object, const char *where,
+static renyi_status read_numbers(ry_run_state *s, const json_t *object, const char *where,
                                  renyi_error *err)
 {
     for (size_t i = 0; i < N_NUMBERS; i++) {
@@ -112,7 +112,7 @@ static renyi_status take_numbers(ry_run_state *s, const json_t *object, const ch
     return RENYI_OK;
 }
 
-static renyi_status take_fingerprint(ry_run_state *s, const json_t *object, const char *where,
+static renyi_status read_fingerprint(ry_run_state *s, const json_t *object, const char *where,
                                      renyi_error *err)
 {
     const char *hex = json_string_value(json_object_get(object, "data"));
@@ -122,17 +122,17 @@ static renyi_status take_fingerprint(ry_run_state *s, const json_t *object, cons
     return RENYI_OK;
 }
 
-static renyi_status take_all(ry_run_state *s, ry_settings_owned *settings, const json_t *object,
-                             const char *where, const renyi_allocator *al, renyi_error *err)
+static renyi_status read_members(ry_run_state *s, ry_settings_owned *settings, const json_t *object,
+                                 const char *where, const renyi_allocator *al, renyi_error *err)
 {
     const json_int_t version = json_integer_value(json_object_get(object, "version"));
     if (version != RY_RUN_STATE_VERSION)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "%s: written by another version of renyi (%lld; this one reads %d)", where,
                        (long long)version, RY_RUN_STATE_VERSION);
-    RY_TRY(take_counts(s, object, where, err));
-    RY_TRY(take_numbers(s, object, where, err));
-    RY_TRY(take_fingerprint(s, object, where, err));
+    RY_TRY(read_counts(s, object, where, err));
+    RY_TRY(read_numbers(s, object, where, err));
+    RY_TRY(read_fingerprint(s, object, where, err));
     const json_t *list = ry_json_object(object, "settings");
     if (!list) return fail_member(where, "settings", "an object", err);
     return ry_settings_from_json(settings, list, where, al, err);
@@ -146,7 +146,7 @@ renyi_status ry_run_state_parse(ry_run_state *s, ry_settings_owned *settings, co
     json_t *object = NULL;
     *s = (ry_run_state){0};
     RY_TRY(ry_json_parse(&object, text, size, where, &limits, err));
-    renyi_status st = take_all(s, settings, object, where, al, err);
+    renyi_status st = read_members(s, settings, object, where, al, err);
     json_decref(object);
     return st;
 }

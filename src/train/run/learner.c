@@ -1,4 +1,4 @@
-/* learner.c - see train.h.
+/* learner.c - renyi_learner_*: single training steps on batches that the caller provides.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "renyi/train.h"
 
@@ -95,7 +95,8 @@ static renyi_status make_rows(renyi_learner *l, renyi_error *err)
     return RENYI_OK;
 }
 
-static renyi_status fill(renyi_learner *l, const char *path, const char *policy, renyi_error *err)
+static renyi_status load_parts(renyi_learner *l, const char *path, const char *policy,
+                               renyi_error *err)
 {
     ry_checkpoint ckpt = {0};
     RY_TRY(ry_checkpoint_open(&ckpt, path, NULL, &l->al, err));
@@ -120,7 +121,7 @@ renyi_status renyi_learner_new(renyi_learner **out, const char *path,
     l->opt = o;
     l->opt.policy = NULL;
     l->al = o.allocator;
-    const renyi_status status = fill(l, path, o.policy, err);
+    const renyi_status status = load_parts(l, path, o.policy, err);
     if (status != RENYI_OK) {
         renyi_learner_free(l);
         return status;

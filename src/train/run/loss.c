@@ -1,8 +1,12 @@
-/* loss.c - see loss.h. Every loss here is -sum q log p of one row, p = softmax(z / T) of the
- * student and q a target that is described instead of stored. All sums over classes are in double:
- * a few thousand exponentials an image, nothing beside the model.
+/* loss.c - losses of a student: cross entropy with labels or a teacher, distance of tokens.
+ *
+ * Every cross entropy is -sum q log p of one row: p = softmax(z / T) of the student, and q a target
+ * that is computed on the fly. Sums over classes are in double; their cost is small beside the
+ * model's.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/run/loss.h"
+
+#include "model/common/hook.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,7 +20,7 @@ typedef struct row {
     double log_sum;
 } row;
 
-static double at(const row *r, uint32_t i)
+static double logit_at(const row *r, uint32_t i)
 {
     const float z = r->b ? 0.5f * (r->a[i] + r->b[i]) : r->a[i]; /* as the model averages */
     return (double)z * r->inverse_t;
@@ -26,16 +30,16 @@ static row row_of(const float *a, const float *b, uint32_t n, double temperature
 {
     row r = {a, b, n, 1.0 / temperature, -INFINITY, 0.0, 0.0};
     for (uint32_t i = 0; i < n && !isnan(r.top); i++) {
-        const double z = at(&r, i);
+        const double z = logit_at(&r, i);
         if (!(z <= r.top)) r.top = z; /* a NaN too: then everything is */
     }
-    for (uint32_t i = 0; i < n; i++) r.sum += exp(at(&r, i) - r.top);
+    for (uint32_t i = 0; i < n; i++) r.sum += exp(logit_at(&r, i) - r.top);
     r.log_sum = log(r.sum);
     return r;
 }
 
-static double p_of(const row *r, uint32_t i) { return exp(at(r, i) - r->top) / r->sum; }
-static double log_p_of(const row *r, uint32_t i) { return at(r, i) - r->top - r->log_sum; }
+static double p_of(const row *r, uint32_t i) { return exp(logit_at(r, i) - r->top) / r->sum; }
+static double log_p_of(const row *r, uint32_t i) { return logit_at(r, i) - r->top - r->log_sum; }
 
 /* q: given numbers, the softmax of a teacher, or `on` at a label and `off` elsewhere. */
 typedef struct target {
@@ -186,5 +190,111 @@ ry_loss_sum ry_loss(const ry_loss_spec *spec, const ry_loss_batch *b, double sca
     if (kind == RY_DISTIL_HARD)
         sum.teacher = ry_loss_teacher_hard(&second, b->teacher, scale * alpha, d_second);
     sum.total = (1.0 - alpha) * sum.labels + alpha * sum.teacher;
+    return sum;
+}
+
+/* ---- distance of patch tokens ---------------------------------------------------------------- */
+
+/* A row and its gradient times `scale`; d may be NULL. Returns the sum over elements. */
+/* unit: what a difference is multiplied by before it is judged */
+static double smooth_l1(const float *s, const float *t, size_t n, double unit, double beta,
+                        double scale, float *d)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double e = ((double)s[i] - (double)t[i]) * unit, far = fabs(e);
+        const int is_near = far < beta;
+        sum += is_near ? 0.5 * e * e / beta : far - 0.5 * beta;
+        if (d)
+            d[i] = (float)(scale * unit *
+                           (is_near   ? e / beta
+                            : e > 0.0 ? 1.0
+                            : e < 0.0 ? -1.0
+                                      : e));
+    }
+    return sum;
+}
+
+static double squares(const float *s, const float *t, size_t n, double unit, double scale, float *d)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double e = ((double)s[i] - (double)t[i]) * unit;
+        sum += e * e;
+        if (d) d[i] = (float)(2.0 * scale * unit * e);
+    }
+    return sum;
+}
+
+/* 1 / deviation of a row's elements; a row without any counts as it is. */
+static double inverse_deviation(const float *t, size_t n)
+{
+    double mean = 0.0, variance = 0.0;
+    for (size_t i = 0; i < n; i++) mean += (double)t[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        variance += ((double)t[i] - mean) * ((double)t[i] - mean) / (double)n;
+    return variance > 1e-12 ? 1.0 / sqrt(variance) : 1.0;
+}
+
+/* 1 - s t / (|s| |t|); a row of zeros has no direction: 1, without gradient. */
+static double cosine(const float *s, const float *t, size_t n, double scale, float *d)
+{
+    double st = 0.0, ss = 0.0, tt = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        st += (double)s[i] * (double)t[i];
+        ss += (double)s[i] * (double)s[i];
+        tt += (double)t[i] * (double)t[i];
+    }
+    if (ss == 0.0 || tt == 0.0) {
+        if (d) memset(d, 0, n * sizeof *d);
+        return 1.0;
+    }
+    const double length = sqrt(ss) * sqrt(tt), similarity = st / length;
+    for (size_t i = 0; d && i < n; i++)
+        d[i] = (float)(scale * ((double)s[i] * similarity / ss - (double)t[i] / length));
+    return 1.0 - similarity;
+}
+
+static double row_distance(const ry_feature_spec *spec, const float *s, const float *t, size_t n,
+                           double scale, float *d)
+{
+    const double inverse = 1.0 / (double)n;
+    const double unit = spec->relative ? inverse_deviation(t, n) : 1.0;
+    switch (spec->distance) {
+    case RY_FEATURE_SMOOTH_L1:
+        return inverse *
+               smooth_l1(s, t, n, unit, spec->beta > 0.0 ? spec->beta : 1.0, scale * inverse, d);
+    case RY_FEATURE_MSE: return inverse * squares(s, t, n, unit, scale * inverse, d);
+    case RY_FEATURE_COSINE: break;
+    }
+    return cosine(s, t, n, scale, d);
+}
+
+static double image_distance(const ry_feature_spec *spec, const ry_feature_batch *b, size_t image,
+                             double scale, float *d)
+{
+    const size_t n = b->dim;
+    const uint32_t *patch = b->patch + image * b->n_rows;
+    const float *rows = b->rows + image * b->n_rows * n;
+    const float *teacher = b->teacher + image * b->n_patches * n;
+    size_t known = 0;
+    double sum = 0.0;
+    for (uint32_t r = 0; r < b->n_rows; r++) known += patch[r] != RY_NO_TOKEN;
+    for (uint32_t r = 0; r < b->n_rows; r++) {
+        float *to = d ? d + (image * b->n_rows + r) * n : NULL;
+        if (patch[r] != RY_NO_TOKEN)
+            sum += row_distance(spec, rows + r * n, teacher + patch[r] * n, n,
+                                scale / (double)known, to);
+        else if (to)
+            memset(to, 0, n * sizeof *to);
+    }
+    return known ? sum / (double)known : 0.0;
+}
+
+double ry_loss_features(const ry_feature_spec *spec, const ry_feature_batch *b, double scale,
+                        float *d)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < b->n; i++) sum += image_distance(spec, b, i, scale, d);
     return sum;
 }

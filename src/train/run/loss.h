@@ -1,9 +1,9 @@
-/* loss.h - what the answers of a student are worth: cross entropy with labels and with a teacher.
+/* loss.h - losses of a student: cross entropy with labels or a teacher, distance of tokens.
  *
- * Every function returns the SUM of the samples' losses in double and ADDS scale * gradient to d
- * (NULL = none wanted): zero d before. With scale = 1 / batch the gradients of a batch's
- * micro-batches add up to those of the mean. Logits that are not numbers give a loss that is none,
- * and gradients likewise.
+ * Cross entropies return the SUM of the samples' losses in double and ADD scale * gradient to d
+ * (NULL = not wanted): zero d before. With scale = 1 / batch the gradients of a batch's
+ * micro-batches add up to those of the mean. NaN or infinite logits give a NaN loss and NaN
+ * gradients.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LOSS_H
 #define RY_LOSS_H
@@ -62,5 +62,33 @@ typedef struct ry_loss_sum {
 /* Writes (not adds) d and, with a second head, d_dist: [n, n_classes]; NULL = none wanted. */
 ry_loss_sum ry_loss(const ry_loss_spec *spec, const ry_loss_batch *b, double scale, float *d,
                     float *d_dist);
+
+/* ---- distance of patch tokens ---------------------------------------------------------------- */
+
+typedef enum ry_feature_distance {
+    RY_FEATURE_SMOOTH_L1, /* d^2 / (2 beta) below beta, |d| - beta / 2 above; mean over elements */
+    RY_FEATURE_MSE,       /* d^2; mean over elements */
+    RY_FEATURE_COSINE     /* 1 - cosine of the rows; mean over rows */
+} ry_feature_distance;
+
+typedef struct ry_feature_batch {
+    uint32_t n, n_rows, n_patches, dim;
+    const float *rows;     /* [n, n_rows, dim] the student's, projected */
+    const uint32_t *patch; /* [n, n_rows] < n_patches, or RY_NO_TOKEN: a row that is left out (fused
+                              or merged) */
+    const float *teacher;  /* [n, n_patches, dim] */
+} ry_feature_batch;
+
+typedef struct ry_feature_spec {
+    ry_feature_distance distance;
+    double beta;  /* of smooth-L1; 0 = 1, PyTorch's */
+    int relative; /* differences are in deviations of the teacher's row, not cosine's */
+} ry_feature_spec;
+
+/* Sum over images of each image's mean over its rows that stand for one patch (none: 0). Writes
+ * scale * gradient to d [n, n_rows, dim], zeros for the other rows; NULL = not wanted. The weight
+ * of this loss goes into scale, and what is returned has to be multiplied with it. */
+double ry_loss_features(const ry_feature_spec *spec, const ry_feature_batch *b, double scale,
+                        float *d);
 
 #endif

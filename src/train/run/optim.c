@@ -1,4 +1,4 @@
-/* optim.c - see optim.h.
+/* optim.c - AdamW, gradient norm and running mean of the weights over chunks of the parameters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/run/optim.h"
 
@@ -36,7 +36,7 @@ static void make_chunks(ry_optim *o)
     }
 }
 
-static renyi_status allocate(ry_optim *o, renyi_error *err)
+static renyi_status allocate_state(ry_optim *o, renyi_error *err)
 {
     const size_t total = o->params->total;
     for (uint32_t i = 0; i < o->params->n; i++) o->n_chunks += chunks_of(&o->params->list[i]);
@@ -62,7 +62,7 @@ renyi_status ry_optim_new(ry_optim **out, ry_params *params, const ry_optim_opti
     if (al) o->al = *al;
     o->opt = *opt;
     o->params = params;
-    const renyi_status st = allocate(o, err);
+    const renyi_status st = allocate_state(o, err);
     if (st) {
         ry_optim_free(o);
         return st;
@@ -140,7 +140,7 @@ double ry_optim_clip(double norm, double max)
 }
 
 /* What the kernel needs to know of parameter i at update o->step. */
-static ry_adamw constants(const ry_optim *o, uint32_t i, double lr, double grad_scale)
+static ry_adamw adamw_constants(const ry_optim *o, uint32_t i, double lr, double grad_scale)
 {
     const ry_optim_options *p = &o->opt;
     const double rate = lr * o->lr_scale[i], t = (double)o->step;
@@ -163,7 +163,7 @@ void ry_optim_step(ry_optim *o, double lr, double grad_scale)
     for (ptrdiff_t i = 0; i < n; i++) {
         const ry_optim_chunk *c = &o->chunks[i];
         if (o->params->list[c->param].frozen) continue;
-        const ry_adamw a = constants(o, c->param, lr, grad_scale);
+        const ry_adamw a = adamw_constants(o, c->param, lr, grad_scale);
         o->kernels.adamw(&a, o->params->value + c->offset, o->m + c->offset, o->v + c->offset,
                          o->params->grad + c->offset, c->size);
     }

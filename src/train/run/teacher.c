@@ -1,4 +1,4 @@
-/* teacher.c - see teacher.h.
+/* teacher.c - runs the model that a student learns from, and maps its classes to the student's.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/run/teacher.h"
 
@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "engine/core/model_handle.h"
 #include "model/vit/vit_plan.h"
+#include "renyi/eval.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,8 +32,8 @@ struct ry_teacher {
 
 /* ---- what it was asked for ----------------------------------------------------------------- */
 
-static renyi_status check(const renyi_model *m, const ry_vit_config *student,
-                          const ry_teacher_options *opt, renyi_error *err)
+static renyi_status check_teacher(const renyi_model *m, const ry_vit_config *student,
+                                  const ry_teacher_options *opt, renyi_error *err)
 {
     const ry_vit_config *c = &m->vit.config;
     if (!c->n_classes) return ry_fail(err, RENYI_ERR_ARG, -1, "the teacher has no classifier");
@@ -64,7 +65,7 @@ static renyi_status check(const renyi_model *m, const ry_vit_config *student,
 }
 
 /* x for the teacher = scale * x for the student + shift; 1 if that changes anything. */
-static int change_of_normalisation(ry_teacher *t, const renyi_preprocess *from)
+static int find_normalization(ry_teacher *t, const renyi_preprocess *from)
 {
     const renyi_preprocess *to = &t->model->vit.config.preprocess;
     int changes = 0;
@@ -76,11 +77,11 @@ static int change_of_normalisation(ry_teacher *t, const renyi_preprocess *from)
     return changes;
 }
 
-static renyi_status allocate(ry_teacher *t, const ry_vit_config *student, renyi_error *err)
+static renyi_status allocate_buffers(ry_teacher *t, const ry_vit_config *student, renyi_error *err)
 {
     const ry_vit_config *c = &t->model->vit.config;
     const size_t B = t->max_batch, pixels = (size_t)3 * c->image_size * c->image_size;
-    const int changes = change_of_normalisation(t, &student->preprocess);
+    const int changes = find_normalization(t, &student->preprocess);
     t->class_map = ry_alloc(&t->al, t->n_classes, sizeof *t->class_map);
     t->logits = ry_alloc(&t->al, B * c->n_classes, sizeof *t->logits);
     if (!t->class_map || !t->logits) return ry_fail_nomem(err, B * c->n_classes * sizeof(float));
@@ -105,7 +106,7 @@ renyi_status ry_teacher_new(ry_teacher **out, const renyi_model *model,
                                       .n_threads = opt->n_threads,
                                       .all_rows = opt->tokens != RY_TOKENS_NONE};
     *out = NULL;
-    RY_TRY(check(model, student, opt, err));
+    RY_TRY(check_teacher(model, student, opt, err));
     ry_teacher *t = ry_calloc(al, 1, sizeof *t);
     if (!t) return ry_fail_nomem(err, sizeof *t);
     if (al) t->al = *al;
@@ -114,7 +115,7 @@ renyi_status ry_teacher_new(ry_teacher **out, const renyi_model *model,
     t->tokens = opt->tokens;
     t->n_classes = student->n_classes;
     t->n_taps = opt->tokens == RY_TOKENS_NONE ? 0 : opt->n_taps;
-    renyi_status st = allocate(t, student, err);
+    renyi_status st = allocate_buffers(t, student, err);
     for (uint32_t i = 0; !st && i < t->n_taps; i++) t->taps[i] = opt->taps[i];
     for (uint32_t i = 0; !st && i < t->n_classes; i++)
         t->class_map[i] = opt->class_map ? opt->class_map[i] : i;
@@ -158,7 +159,7 @@ double ry_teacher_macs(const ry_teacher *t) { return ry_vit_plan_macs(t->plan); 
 
 /* ---- a run --------------------------------------------------------------------------------- */
 
-static const float *normalise(ry_teacher *t, const float *chw, uint32_t n)
+static const float *normalize_for_teacher(ry_teacher *t, const float *chw, uint32_t n)
 {
     const size_t side = t->model->vit.config.image_size, plane = side * side;
     const ptrdiff_t planes = (ptrdiff_t)n * 3;
@@ -191,7 +192,7 @@ static void take_rows(const ry_teacher *t, const float *x, float *to)
 }
 
 /* Called by one thread while the others wait. Rows after the last block stay as they are. */
-static void tap(void *user, uint32_t block, const float *x, uint32_t n_tokens)
+static void copy_tap(void *user, uint32_t block, const float *x, uint32_t n_tokens)
 {
     ry_teacher *t = user;
     const size_t of_tap = (size_t)t->max_batch * n_tokens * t->model->vit.config.dim;
@@ -224,8 +225,8 @@ renyi_status ry_teacher_run(ry_teacher *t, const float *chw, uint32_t n, float *
                        t->max_batch);
     if (tokens && t->tokens == RY_TOKENS_NONE)
         return ry_fail(err, RENYI_ERR_ARG, -1, "a teacher of logits was asked for tokens");
-    ry_vit_input in = {.chw = normalise(t, chw, n), .n = n, .tap_user = t};
-    if (tokens) in.tap = tap;
+    ry_vit_input in = {.chw = normalize_for_teacher(t, chw, n), .n = n, .tap_user = t};
+    if (tokens) in.tap = copy_tap;
     t->n_now = n;
     t->tokens_now = tokens;
     RY_TRY(ry_vit_forward(t->plan, &in, t->logits));
@@ -234,4 +235,103 @@ renyi_status ry_teacher_run(ry_teacher *t, const float *chw, uint32_t n, float *
         for (uint32_t c = 0; c < C; c++)
             logits[(size_t)i * C + c] = t->logits[(size_t)i * all + t->class_map[c]];
     return RENYI_OK;
+}
+
+/* ---- classes --------------------------------------------------------------------------------- */
+
+/* No two classes of the student may be the same of the teacher. */
+static renyi_status check_different(const uint32_t *map, uint32_t n, renyi_error *err)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (map[i] == map[j])
+                return ry_fail(err, RENYI_ERR_ARG, -1,
+                               "classes %u and %u of the student are both class %u of the teacher",
+                               j, i, map[i]);
+    return RENYI_OK;
+}
+
+/* A number names a class of its own data set, not one of the teacher's. */
+static int is_number(const char *name) { return name[strspn(name, "0123456789")] == 0; }
+
+/* Where names do not tell, as many classes as the teacher has are the teacher's, unless a name that
+ * does tell speaks against it. */
+static renyi_status map_by_names(uint32_t *map, const renyi_model *teacher, const char **names,
+                                 uint32_t n, renyi_error *err)
+{
+    renyi_model_info info;
+    uint32_t unknown = n;
+    int same = 1;
+    renyi_model_get_info(teacher, &info);
+    RY_TRY(renyi_classes_find(teacher, names, n, map, err));
+    for (uint32_t i = n; i-- > 0;) {
+        same &= map[i] == RENYI_NO_CLASS || map[i] == i;
+        if (map[i] == RENYI_NO_CLASS) unknown = i;
+    }
+    if (unknown == n) return check_different(map, n, err);
+    if (!same || n != info.n_classes)
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "the teacher has %u classes, but which is the student's class %u (\"%.60s\")? "
+            "Neither a WordNet id nor a label tells: list the teacher's class of each",
+            info.n_classes, unknown, names[unknown] ? names[unknown] : "no name");
+    for (uint32_t i = 0; i < n; i++) map[i] = i;
+    return RENYI_OK;
+}
+
+renyi_status ry_teacher_classes(uint32_t *map, const renyi_model *teacher, const char *const *names,
+                                uint32_t n, const renyi_allocator *al, renyi_error *err)
+{
+    const char **telling = ry_calloc(al, n, sizeof *telling);
+    if (!telling) return ry_fail_nomem(err, n * sizeof *telling);
+    for (uint32_t i = 0; names && i < n; i++)
+        telling[i] = names[i] && !is_number(names[i]) ? names[i] : NULL;
+    const renyi_status st = map_by_names(map, teacher, telling, n, err);
+    ry_free(al, telling);
+    return st;
+}
+
+/* Cuts a text at its commas, in place. Returns how many words there are; at most n are given. */
+static size_t split_at_commas(char *text, const char **words, uint32_t n)
+{
+    size_t count = 0;
+    for (char *at = text;;) {
+        char *comma = strchr(at, ',');
+        if (comma) *comma = 0;
+        if (count < n) words[count] = at;
+        count++;
+        if (!comma) return count;
+        at = comma + 1;
+    }
+}
+
+static renyi_status find_listed(uint32_t *map, const renyi_model *teacher, const char **words,
+                                uint32_t n, renyi_error *err)
+{
+    renyi_model_info info;
+    renyi_model_get_info(teacher, &info);
+    RY_TRY(renyi_classes_find(teacher, words, n, map, err));
+    for (uint32_t i = 0; i < n; i++)
+        if (map[i] == RENYI_NO_CLASS)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "\"%.60s\" in the list of the teacher's classes: wanted an index below "
+                           "%u, a WordNet id of ImageNet's 1000 or a label of the teacher",
+                           words[i], info.n_classes);
+    return check_different(map, n, err);
+}
+
+renyi_status ry_teacher_class_list(uint32_t *map, const renyi_model *teacher, const char *list,
+                                   uint32_t n, const renyi_allocator *al, renyi_error *err)
+{
+    const char **words = ry_calloc(al, n, sizeof *words);
+    char *text = ry_strdup(al, list);
+    renyi_status st = words && text ? RENYI_OK : ry_fail_nomem(err, n * sizeof *words);
+    const size_t count = st ? 0 : split_at_commas(text, words, n);
+    if (!st && count != n)
+        st = ry_fail(err, RENYI_ERR_ARG, -1,
+                     "the list names %zu classes of the teacher; the student has %u", count, n);
+    if (!st) st = find_listed(map, teacher, words, n, err);
+    ry_free(al, text);
+    ry_free(al, words);
+    return st;
 }

@@ -1,14 +1,193 @@
-/* trainer.c - bodies of train.h: making a run, questions about it.
+/* trainer.c - renyi_train_new, _free and _get_*: puts a run together, new or from its checkpoint.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/run/trainer.h"
 
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"
+#include "train/files/save_point.h"
+#include "train/settings/settings_use.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- what both have in common -------------------------------------------------------------- */
+
+/* bf16 where it is faster: then the resolved setting says so. */
+static renyi_status choose_dtype(renyi_train_options *o, renyi_cpu level, renyi_error *err)
+{
+    if (o->dtype == RENYI_DTYPE_DEFAULT || o->dtype == RENYI_DTYPE_AUTO)
+        o->dtype = renyi_dtype_check(RENYI_DTYPE_BF16, level, NULL) == RENYI_OK ? RENYI_DTYPE_BF16
+                                                                                : RENYI_DTYPE_F32;
+    if (o->dtype == RENYI_DTYPE_INT8)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "dtype: training knows f32 and bf16");
+    return renyi_dtype_check(o->dtype, level, err);
+}
+
+static renyi_status choose_machine(renyi_train *t, renyi_error *err)
+{
+    renyi_train_options *o = &t->s.opt;
+    RY_TRY(ry_cpu_choose(o->cpu, &t->level, err));
+    RY_TRY(choose_dtype(o, t->level, err));
+    const unsigned cores = ry_cpu_cores() / t->ranks.r.n_sharing;
+    t->n_threads = o->threads ? (unsigned)o->threads : cores ? cores : 1;
+    return RENYI_OK;
+}
+
+/* Everything after model and data are known. */
+static renyi_status make_parts(renyi_train *t, const ry_checkpoint *source, renyi_error *err)
+{
+    RY_TRY(ry_train_teacher(t, err));
+    RY_TRY(ry_train_net(t, source, err));
+    RY_TRY(ry_train_loader(t, err));
+    t->lr = ry_settings_lr(ry_train_opt(t));
+    return ry_train_buffers(t, err);
+}
+
+static uint64_t fingerprint_of(const renyi_train *t)
+{
+    renyi_dataset_info info;
+    renyi_dataset_get_info(t->data, &info);
+    return info.fingerprint;
+}
+
+/* Photos to evaluate on, at every rank that sees the run's own file `model`. */
+static renyi_status open_val(renyi_train *t, const char *model, renyi_error *err)
+{
+    RY_TRY(ry_train_see(t, model, &t->shares_eval, err));
+    if (t->s.opt.val && !t->shares_eval && ry_train_is_first(t))
+        ry_train_note(t, "other ranks do not see %s: this one evaluates alone", t->s.opt.out);
+    const int opens = t->shares_eval || ry_train_is_first(t);
+    return ry_train_agree(t, opens ? ry_train_val(t, model, err) : RENYI_OK, err);
+}
+
+/* ---- a new run ----------------------------------------------------------------------------- */
+
+static renyi_status open_log(renyi_train *t, uint64_t keep, renyi_error *err)
+{
+    const int writes = ry_train_is_first(t);
+    return ry_train_agree(
+        t, writes ? ry_log_file_open(&t->log, t->folder.log, keep, err) : RENYI_OK, err);
+}
+
+static renyi_status fill_folder(renyi_train *t, renyi_error *err)
+{
+    RY_TRY(open_log(t, 0, err));
+    RY_TRY(ry_train_save_models(t, err));
+    RY_TRY(open_val(t, t->folder.model, err));
+    RY_TRY(ry_train_agree(t, ry_train_log_config(t, err), err));
+    return ry_train_save_checkpoint(t, err);
+}
+
+/* The folder is made when all else is well, and has a model and a checkpoint from the start. */
+static renyi_status begin_files(renyi_train *t, renyi_error *err)
+{
+    const int is_first = ry_train_is_first(t);
+    int made = 0;
+    RY_TRY(
+        ry_train_agree(t, is_first ? ry_run_folder_make(t->s.opt.out, &made, err) : RENYI_OK, err));
+    const renyi_status st = fill_folder(t, err);
+    if (st && is_first) ry_run_folder_undo(&t->folder, t->s.opt.out, made);
+    return st;
+}
+
+static renyi_status make_new(renyi_train *t, ry_checkpoint *source, renyi_error *err)
+{
+    RY_TRY(ry_settings_check(ry_train_opt(t), err));
+    RY_TRY(choose_machine(t, err));
+    RY_TRY(ry_train_source(t, source, err));
+    RY_TRY(ry_train_data(t, t->s.opt.model, err));
+    RY_TRY(make_parts(t, source, err));
+    ry_run_state_begin(&t->state, fingerprint_of(t));
+    return ry_net_update(t->net, err);
+}
+
+/* ---- a run that goes on -------------------------------------------------------------------- */
+
+static renyi_status check_place(const renyi_train *t, renyi_error *err)
+{
+    const ry_run_state *s = &t->state;
+    if (s->fingerprint != fingerprint_of(t))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%s: the photos are not those that the run began with (names or classes "
+                       "differ); give the same with --data-dir",
+                       t->s.opt.data);
+    if (s->step_in_epoch > t->steps_per_epoch ||
+        s->step != s->epoch * t->steps_per_epoch + s->step_in_epoch)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%s: update %llu in epoch %llu does not go with %llu updates an epoch",
+                       t->folder.checkpoint, (unsigned long long)s->step,
+                       (unsigned long long)s->epoch, (unsigned long long)t->steps_per_epoch);
+    return RENYI_OK;
+}
+
+static renyi_status read_checkpoint(renyi_train *t, const renyi_train_options *given,
+                                    ry_checkpoint *source, renyi_error *err)
+{
+    RY_TRY(ry_checkpoint_open(source, t->folder.checkpoint, &given->limits, &t->al, err));
+    RY_TRY(ry_save_point_state(&t->state, &t->s, source, &t->al, err));
+    RY_TRY(ry_settings_merge(&t->s, given, &t->al, err));
+    RY_TRY(ry_settings_check(ry_train_opt(t), err));
+    const renyi_status st = ry_vit_configure(&t->config, source, 0, err);
+    return st ? ry_fail_in(err, st, t->folder.checkpoint) : RENYI_OK;
+}
+
+static renyi_status make_resumed(renyi_train *t, const renyi_train_options *given,
+                                 ry_checkpoint *source, renyi_error *err)
+{
+    const ry_checkpoint random = {0};
+    RY_TRY(read_checkpoint(t, given, source, err));
+    RY_TRY(choose_machine(t, err));
+    RY_TRY(ry_train_data(t, t->folder.checkpoint, err));
+    RY_TRY(make_parts(t, &random, err));
+    RY_TRY(check_place(t, err));
+    RY_TRY(ry_save_point_load(t->optim, t->state.step, source, err));
+    return ry_net_update(t->net, err);
+}
+
+static renyi_status take_up_files(renyi_train *t, renyi_error *err)
+{
+    RY_TRY(open_val(t, t->folder.checkpoint, err));
+    if (ry_train_is_first(t)) ry_run_folder_sweep(t->s.opt.out, &t->al);
+    return open_log(t, t->state.log_bytes, err);
+}
+
+/* ---- either -------------------------------------------------------------------------------- */
+
+static renyi_status seek_loader(renyi_train *t, renyi_error *err)
+{
+    const int waits = t->state.step_in_epoch == t->steps_per_epoch; /* to be evaluated */
+    t->first_step = t->state.step;
+    t->seconds_before = t->state.seconds;
+    t->started = ry_clock();
+    return ry_loader_seek(t->loader, (uint32_t)t->state.epoch + (waits ? 1 : 0),
+                          waits ? 0 : (uint32_t)t->state.step_in_epoch, err);
+}
+
+/* All that a rank can do for itself. */
+static renyi_status make_run(renyi_train *t, const renyi_train_options *given,
+                             ry_checkpoint *source, renyi_error *err)
+{
+    RY_TRY(ry_settings_copy(&t->s, given, &t->al, err));
+    if (!given->out || !*given->out)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "the folder of the run is missing (-o RUN_DIR)");
+    RY_TRY(ry_run_folder_name(&t->folder, given->out, &t->al, err));
+    return given->resume ? make_resumed(t, given, source, err) : make_new(t, source, err);
+}
+
+renyi_status ry_train_open(renyi_train *t, const renyi_train_options *given, renyi_error *err)
+{
+    ry_checkpoint source = {0};
+    renyi_status st = ry_train_agree(t, make_run(t, given, &source, err), err);
+    if (!st) st = ry_train_compare(t, err);
+    if (!st) st = given->resume ? take_up_files(t, err) : begin_files(t, err);
+    if (!st) st = ry_train_agree(t, seek_loader(t, err), err);
+    ry_checkpoint_close(&source, &t->al);
+    return st;
+}
+
+/* ---- the public functions -------------------------------------------------------------------- */
 
 void ry_train_note(const renyi_train *t, const char *fmt, ...)
 {

@@ -6,7 +6,6 @@
 #include "base/ranks.h"
 #include "prune/policy/policy_spec.h"
 #include "train/data/batch_loader.h"
-#include "train/files/log_file.h"
 #include "train/files/run_folder.h"
 #include "train/files/run_state.h"
 #include "train/net/net.h"

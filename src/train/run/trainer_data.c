@@ -16,8 +16,8 @@
 /* ---- which folder -------------------------------------------------------------------------- */
 
 /* DIR/part into the setting `name`, if there is such a folder. */
-static renyi_status take_part(renyi_train *t, const char *name, const char *folder,
-                              const char *part, renyi_error *err)
+static renyi_status set_part_folder(renyi_train *t, const char *name, const char *folder,
+                                    const char *part, renyi_error *err)
 {
     size_t index;
     char *path = ry_path_in(&t->al, folder, part);
@@ -35,9 +35,9 @@ static renyi_status find_parts(renyi_train *t, renyi_error *err)
     char *train = whole ? ry_path_in(&t->al, whole, "train") : NULL;
     renyi_status st = train ? RENYI_OK : ry_fail_nomem(err, strlen(t->s.opt.data) + 8);
     if (!st && ry_is_folder(train)) {
-        st = take_part(t, "data-dir", whole, "train", err);
-        if (!st && !t->s.opt.val) st = take_part(t, "val-dir", whole, "val", err);
-        if (!st && !t->s.opt.val) st = take_part(t, "val-dir", whole, "validation", err);
+        st = set_part_folder(t, "data-dir", whole, "train", err);
+        if (!st && !t->s.opt.val) st = set_part_folder(t, "val-dir", whole, "val", err);
+        if (!st && !t->s.opt.val) st = set_part_folder(t, "val-dir", whole, "validation", err);
     }
     ry_free(&t->al, train);
     ry_free(&t->al, whole);
@@ -98,8 +98,8 @@ static renyi_status folders_to_classes(renyi_train *t, uint32_t *n, renyi_error 
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static renyi_status open_with(renyi_train *t, const renyi_model *model, uint32_t n_classes,
-                              renyi_error *err)
+static renyi_status open_dataset(renyi_train *t, const renyi_model *model, uint32_t n_classes,
+                                 renyi_error *err)
 {
     const renyi_train_options *o = ry_train_opt(t);
     const renyi_dataset_options d = {.struct_size = sizeof d,
@@ -154,21 +154,21 @@ static renyi_status open_data(renyi_train *t, const renyi_model *model, renyi_er
     uint32_t n = (uint32_t)t->s.opt.classes;
     if (model) renyi_model_get_info(model, &info);
     const int takes_model = info.n_classes && (!n || n == info.n_classes);
-    renyi_status st = takes_model ? open_with(t, model, info.n_classes, err) : RENYI_ERR_FORMAT;
+    renyi_status st = takes_model ? open_dataset(t, model, info.n_classes, err) : RENYI_ERR_FORMAT;
     if (takes_model && st == RENYI_OK) {
         n = info.n_classes;
     } else {
         if (st != RENYI_ERR_FORMAT || (takes_model && n)) return st;
         if (!n) RY_TRY(folders_to_classes(t, &n, err));
         model = NULL;
-        RY_TRY(open_with(t, NULL, n, err));
+        RY_TRY(open_dataset(t, NULL, n, err));
     }
     t->s.opt.classes = t->config.n_classes = n;
     return keep_labels(t, model, n, err);
 }
 
-static renyi_status open_labels(renyi_train *t, const char *path, renyi_model **out,
-                                renyi_error *err)
+static renyi_status open_label_model(renyi_train *t, const char *path, renyi_model **out,
+                                     renyi_error *err)
 {
     const renyi_options opt = {.struct_size = sizeof opt,
                                .cpu = t->s.opt.cpu,
@@ -182,7 +182,7 @@ renyi_status ry_train_data(renyi_train *t, const char *path, renyi_error *err)
 {
     renyi_model *model = NULL;
     RY_TRY(find_parts(t, err));
-    if (path) RY_TRY(open_labels(t, path, &model, err));
+    if (path) RY_TRY(open_label_model(t, path, &model, err));
     const renyi_status st = open_data(t, model, err);
     renyi_model_free(model);
     return st;
@@ -199,7 +199,7 @@ renyi_status ry_train_val(renyi_train *t, const char *path, renyi_error *err)
                                      .allocator = t->al};
     renyi_model *model = NULL;
     if (!o->val) return RENYI_OK;
-    RY_TRY(open_labels(t, path, &model, err));
+    RY_TRY(open_label_model(t, path, &model, err));
     const renyi_status st = renyi_dataset_open(&t->val, o->val, model, &d, err);
     renyi_model_free(model);
     return st;

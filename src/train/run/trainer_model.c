@@ -28,7 +28,7 @@ static void rename_architecture(ry_vit_config *c)
     ry_arch_write(c->architecture, sizeof c->architecture, &a);
 }
 
-static renyi_status new_config(ry_vit_config *c, const renyi_train_options *o, renyi_error *err)
+static renyi_status configure_new(ry_vit_config *c, const renyi_train_options *o, renyi_error *err)
 {
     const renyi_init_options init = {.struct_size = sizeof init,
                                      .n_classes = 1, /* until the photos are known */
@@ -65,10 +65,10 @@ static void take_preprocess(ry_vit_config *c, renyi_train_options *o)
     o->image_size = c->image_size;
 }
 
-static renyi_status configure(renyi_train *t, ry_checkpoint *source, renyi_error *err)
+static renyi_status configure_model(renyi_train *t, ry_checkpoint *source, renyi_error *err)
 {
     renyi_train_options *o = &t->s.opt;
-    if (!o->model) return new_config(&t->config, o, err);
+    if (!o->model) return configure_new(&t->config, o, err);
     RY_TRY(ry_checkpoint_open(source, o->model, &o->limits, &t->al, err));
     const renyi_status st = ry_vit_configure(&t->config, source, (uint32_t)o->image_size, err);
     if (st) return ry_fail_in(err, st, o->model);
@@ -78,7 +78,7 @@ static renyi_status configure(renyi_train *t, ry_checkpoint *source, renyi_error
 
 renyi_status ry_train_source(renyi_train *t, ry_checkpoint *source, renyi_error *err)
 {
-    RY_TRY(configure(t, source, err));
+    RY_TRY(configure_model(t, source, err));
     RY_TRY(ry_net_trains(&t->config, err));
     t->config.layout = RY_LAYOUT_TIMM; /* of the files that will be written */
     t->config.n_quantized = 0;

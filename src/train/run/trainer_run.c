@@ -1,10 +1,84 @@
-/* trainer_run.c - the course of a run: updates, epochs, what is saved when.
+/* trainer_run.c - the loop of a run: updates, evaluation at the end of an epoch, what is saved
+ * when.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/cpu.h"
-#include "base/status.h"
 #include "train/run/trainer.h"
 
+#include "base/cpu.h"
+#include "base/status.h"
+
 #include <math.h>
+
+/* ---- evaluation ------------------------------------------------------------------------------ */
+
+/* With `shared` all ranks are here, each with its own part of the photos. */
+static renyi_status evaluate_with(renyi_train *t, const renyi_model *model, const char *policy,
+                                  int shared, renyi_train_score *out, renyi_error *err)
+{
+    const renyi_train_options *o = ry_train_opt(t);
+    const renyi_eval_options e = {.struct_size = sizeof e,
+                                  .n_policies = 1,
+                                  .policies = &policy,
+                                  .n_threads = t->n_threads,
+                                  .n_workers = (uint32_t)o->workers,
+                                  .ranks = shared ? o->ranks : NULL,
+                                  .apply_exif = o->exif,
+                                  .limits = o->limits,
+                                  .allocator = t->al,
+                                  .user = o->user,
+                                  .progress = o->on_eval};
+    renyi_eval *eval = NULL;
+    renyi_eval_result r = {0};
+    renyi_status st = renyi_eval_new(&eval, model, t->val, &e, err);
+    if (shared) st = ry_train_agree(t, st, err);
+    if (!st) st = renyi_eval_run(eval, err);
+    if (!st) renyi_eval_get_result(eval, 0, &r);
+    if (!st && r.failed) { /* a curve over photos that come and go means nothing */
+        renyi_eval_failure f = {"", "answers that are not numbers"};
+        if (renyi_eval_failure_count(eval)) renyi_eval_get_failure(eval, 0, &f);
+        st = ry_fail(err, RENYI_ERR_IO, -1, "evaluation: %s: %s", f.file, f.message);
+    }
+    if (!st) *out = (renyi_train_score){r.loss, r.top1, r.top5};
+    renyi_eval_free(eval);
+    return st;
+}
+
+static renyi_status open_and_evaluate(renyi_train *t, const char *path, int shared,
+                                      renyi_train_score *out, renyi_error *err)
+{
+    const renyi_train_options *o = ry_train_opt(t);
+    const renyi_options opt = {.struct_size = sizeof opt,
+                               .cpu = o->cpu,
+                               .limits = o->limits,
+                               .allocator = t->al,
+                               .dtype = o->dtype};
+    char policy[RY_MAX_POLICY_TEXT] = "none";
+    renyi_model *model = NULL;
+    if (!t->now_is_dense) ry_policy_print(policy, &t->now);
+    renyi_status st = renyi_model_open(&model, path, &opt, err);
+    if (shared) st = ry_train_agree(t, st, err);
+    if (!st) st = evaluate_with(t, model, policy, shared, out, err);
+    renyi_model_free(model);
+    return st;
+}
+
+/* By all ranks if they see the file, else by the first while the others wait. */
+static renyi_status evaluate_file(renyi_train *t, const char *path, renyi_train_score *out,
+                                  renyi_error *err)
+{
+    int shared = t->shares_eval;
+    renyi_status st = RENYI_OK;
+    if (shared) RY_TRY(ry_train_see(t, path, &shared, err));
+    if (shared || ry_train_is_first(t)) st = open_and_evaluate(t, path, shared, out, err);
+    RY_TRY(ry_train_agree(t, st, err));
+    return ry_train_tell(t, out, err);
+}
+
+renyi_status ry_train_evaluate(renyi_train *t, renyi_error *err)
+{
+    if (!t->s.opt.val) return RENYI_OK;
+    RY_TRY(evaluate_file(t, t->folder.model, &t->state.val, err));
+    return t->optim->ema ? evaluate_file(t, t->folder.model_ema, &t->state.ema, err) : RENYI_OK;
+}
 
 static uint64_t total_steps(const renyi_train *t)
 {
@@ -28,7 +102,7 @@ static renyi_status keep_best(renyi_train *t, uint32_t *is_best, renyi_error *er
 }
 
 /* Model files, their accuracy, a line in the log. */
-static renyi_status report(renyi_train *t, const char *kind, int evaluates, renyi_error *err)
+static renyi_status report_epoch(renyi_train *t, const char *kind, int evaluates, renyi_error *err)
 {
     const renyi_train_options *o = ry_train_opt(t);
     const renyi_train_score none = {NAN, NAN, NAN};
@@ -61,7 +135,7 @@ static renyi_status end_epoch(renyi_train *t, renyi_error *err)
     const uint64_t every = t->s.opt.eval_every, done = t->state.epoch + 1;
     const int is_last = done >= t->s.opt.epochs || t->state.step >= total_steps(t);
     RY_TRY(ry_train_save_checkpoint(t, err));
-    RY_TRY(report(t, "epoch", is_last || (every && done % every == 0), err));
+    RY_TRY(report_epoch(t, "epoch", is_last || (every && done % every == 0), err));
     t->state.train_loss = t->state.loss_sum / (double)t->state.step_in_epoch;
     t->state.epoch++;
     t->state.step_in_epoch = 0;
@@ -84,7 +158,7 @@ static renyi_status make_step(renyi_train *t, renyi_train_step *step, renyi_erro
     return RENYI_OK;
 }
 
-static renyi_status one_step(renyi_train *t, renyi_error *err)
+static renyi_status step_and_save(renyi_train *t, renyi_error *err)
 {
     const uint64_t every = t->s.opt.checkpoint_every;
     renyi_train_step step = {0};
@@ -105,20 +179,20 @@ static renyi_status one_step(renyi_train *t, renyi_error *err)
 static renyi_status stop_early(renyi_train *t, renyi_error *err)
 {
     RY_TRY(ry_train_save_checkpoint(t, err));
-    return report(t, "stop", 1, err);
+    return report_epoch(t, "stop", 1, err);
 }
 
-static renyi_status run(renyi_train *t, renyi_error *err)
+static renyi_status run_epochs(renyi_train *t, renyi_error *err)
 {
     const uint64_t total = total_steps(t);
-    if (t->s.opt.eval_start && !t->state.step) RY_TRY(report(t, "epoch", 1, err));
+    if (t->s.opt.eval_start && !t->state.step) RY_TRY(report_epoch(t, "epoch", 1, err));
     for (;;) {
         if (t->state.step_in_epoch >= t->steps_per_epoch)
             RY_TRY(end_epoch(t, err));
         else if (t->state.step >= total)
             break;
         else
-            RY_TRY(one_step(t, err));
+            RY_TRY(step_and_save(t, err));
     }
     const int is_inside = t->state.step_in_epoch > 0;
     return is_inside ? stop_early(t, err) : RENYI_OK;
@@ -127,7 +201,7 @@ static renyi_status run(renyi_train *t, renyi_error *err)
 renyi_status renyi_train_run(renyi_train *t, renyi_error *err)
 {
     if (!t) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_train_run: NULL");
-    const renyi_status st = run(t, err);
+    const renyi_status st = run_epochs(t, err);
     t->is_complete = st == RENYI_OK;
     return st;
 }

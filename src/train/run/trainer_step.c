@@ -4,7 +4,6 @@
 #include "base/cpu.h"
 #include "base/status.h"
 #include "train/run/loss.h"
-#include "train/run/loss_features.h"
 #include "train/run/trainer.h"
 
 #include <math.h>
@@ -20,7 +19,7 @@ ry_moment ry_train_moment(const renyi_train *t)
 
 /* ---- buffers ------------------------------------------------------------------------------- */
 
-static int take(renyi_train *t, float **out, size_t per_image)
+static int allocate_buffer(renyi_train *t, float **out, size_t per_image)
 {
     *out = ry_calloc(&t->al, per_image * (size_t)t->s.opt.micro_batch, sizeof **out);
     return *out != NULL;
@@ -33,14 +32,17 @@ renyi_status ry_train_buffers(renyi_train *t, renyi_error *err)
     const size_t taps = t->n_taps ? t->n_taps : 1;
     const size_t rows = ry_net_patches(t->net) + 1 + t->config.n_prefix,
                  dim = t->teacher ? ry_teacher_dim(t->teacher) : 0;
-    int ok = take(t, &b->logits, classes) && take(t, &b->d, classes);
+    int ok = allocate_buffer(t, &b->logits, classes) && allocate_buffer(t, &b->d, classes);
     if (ry_net_is_distilled(t->net))
-        ok = ok && take(t, &b->logits_dist, classes) && take(t, &b->d_dist, classes);
-    if (t->teacher) ok = ok && take(t, &b->teacher, classes);
+        ok = ok && allocate_buffer(t, &b->logits_dist, classes) &&
+             allocate_buffer(t, &b->d_dist, classes);
+    if (t->teacher) ok = ok && allocate_buffer(t, &b->teacher, classes);
     if (dim)
-        ok = ok && take(t, &b->teacher_tokens, taps * ry_teacher_rows(t->teacher) * dim) &&
-             take(t, &b->d_features, taps * rows * dim);
-    if (t->s.opt.drop_path > 0) ok = ok && take(t, &b->branch, 2 * (size_t)t->config.n_blocks);
+        ok = ok &&
+             allocate_buffer(t, &b->teacher_tokens, taps * ry_teacher_rows(t->teacher) * dim) &&
+             allocate_buffer(t, &b->d_features, taps * rows * dim);
+    if (t->s.opt.drop_path > 0)
+        ok = ok && allocate_buffer(t, &b->branch, 2 * (size_t)t->config.n_blocks);
     return ok ? RENYI_OK : ry_fail_nomem(err, classes * sizeof(float));
 }
 
@@ -137,7 +139,7 @@ static double feature_loss(renyi_train *t, const ry_train_batch *b, double scale
 
 /* The samples' losses, added to `sums`; gradients of the mean over the whole batch go to the
  * buffers. */
-static void losses(renyi_train *t, const ry_train_batch *b, ry_step_losses *sums)
+static void add_losses(renyi_train *t, const ry_train_batch *b, ry_step_losses *sums)
 {
     const renyi_train_options *o = ry_train_opt(t);
     const double scale = 1.0 / b->batch;
@@ -159,8 +161,8 @@ static void losses(renyi_train *t, const ry_train_batch *b, ry_step_losses *sums
     sums->tokens += tokens;
 }
 
-static renyi_status micro_batch(renyi_train *t, const ry_train_batch *b, ry_step_losses *sums,
-                                renyi_error *err)
+static renyi_status run_micro_batch(renyi_train *t, const ry_train_batch *b, ry_step_losses *sums,
+                                    renyi_error *err)
 {
     ry_step_buffers *u = &t->buffers;
     const ry_drop_path drop = {t->s.opt.drop_path, t->config.n_blocks, t->s.opt.seed};
@@ -170,7 +172,7 @@ static renyi_status micro_batch(renyi_train *t, const ry_train_batch *b, ry_step
     if (t->teacher)
         RY_TRY(ry_teacher_run(t->teacher, b->chw, b->n, u->teacher, u->teacher_tokens, err));
     RY_TRY(ry_net_forward(t->net, &batch, u->logits, u->logits_dist, err));
-    losses(t, b, sums);
+    add_losses(t, b, sums);
     return ry_net_backward(t->net, u->d, u->d_dist, u->d_features, err);
 }
 
@@ -183,15 +185,15 @@ static renyi_status own_gradients(renyi_train *t, ry_step_losses *sums, uint32_t
     ry_net_zero_grad(t->net);
     do {
         RY_TRY(ry_loader_next(t->loader, &b, err));
-        if (b.n) RY_TRY(micro_batch(t, &b, sums, err));
+        if (b.n) RY_TRY(run_micro_batch(t, &b, sums, err));
     } while (!b.last_of_step);
     *samples = b.batch;
     return RENYI_OK;
 }
 
 /* All micro-batches of the step: gradients of the mean loss are in the parameters. */
-static renyi_status gradients(renyi_train *t, ry_step_losses *mean, uint32_t *samples,
-                              renyi_error *err)
+static renyi_status batch_gradients(renyi_train *t, ry_step_losses *mean, uint32_t *samples,
+                                    renyi_error *err)
 {
     ry_step_losses sums = {0};
     RY_TRY(ry_train_agree(t, own_gradients(t, &sums, samples, err), err));
@@ -220,7 +222,7 @@ renyi_status ry_train_step(renyi_train *t, renyi_train_step *out, renyi_error *e
     const double lr = ry_lr_at(&t->lr, ry_train_moment(t)), begun = ry_clock();
     uint32_t samples = 0;
     ry_step_losses mean = {0};
-    RY_TRY(gradients(t, &mean, &samples, err));
+    RY_TRY(batch_gradients(t, &mean, &samples, err));
     const double loss = mean.total;
     if (!isfinite(loss)) return fail_number(t, "loss", loss, lr, err);
     const double norm = ry_optim_norm(t->optim, 1.0);

@@ -1,4 +1,4 @@
-/* schedule.c - see schedule.h.
+/* schedule.c - learning rate, keep rate and stochastic depth at a moment of a run.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/settings/schedule.h"
 
@@ -10,7 +10,7 @@ static const double PI = 3.14159265358979323846;
 
 /* ---- learning rate ------------------------------------------------------------------------- */
 
-static double time_of(ry_lr_tick tick, ry_moment now)
+static double lr_time(ry_lr_tick tick, ry_moment now)
 {
     switch (tick) {
     case RY_LR_PER_STEP: return now.epoch + (double)now.step / now.steps;
@@ -21,7 +21,7 @@ static double time_of(ry_lr_tick tick, ry_moment now)
 }
 
 /* How much of the way from min to peak is left after the share `done` of it. */
-static double height(ry_lr_shape shape, double done)
+static double share_left(ry_lr_shape shape, double done)
 {
     if (shape == RY_LR_CONSTANT) return 1.0;
     if (done >= 1.0) return 0.0;
@@ -30,12 +30,12 @@ static double height(ry_lr_shape shape, double done)
 
 double ry_lr_at(const ry_lr_schedule *s, ry_moment now)
 {
-    const double t = time_of(s->tick, now);
+    const double t = lr_time(s->tick, now);
     if (t < s->warmup_epochs) return s->warmup_lr + (s->peak - s->warmup_lr) * t / s->warmup_epochs;
     const double before = s->warmup_prefix ? s->warmup_epochs : 0.0;
     const double length = s->epochs - before;
     return s->min +
-           (s->peak - s->min) * height(s->shape, length > 0.0 ? (t - before) / length : 1.0);
+           (s->peak - s->min) * share_left(s->shape, length > 0.0 ? (t - before) / length : 1.0);
 }
 
 double ry_lr_for_batch(double lr, uint32_t batch) { return lr * batch / 512.0; }
@@ -59,7 +59,7 @@ double ry_drop_path_rate(double rate, uint32_t block, uint32_t n_blocks)
 }
 
 /* Uniform in [0, 1), a function of these words alone. */
-static double draw(const ry_drop_path *d, ry_moment now, uint64_t sample, uint32_t branch)
+static double draw_uniform(const ry_drop_path *d, ry_moment now, uint64_t sample, uint32_t branch)
 {
     enum { PURPOSE = 0x64726f70 }; /* "drop": no other draw of a run has this word */
     const uint64_t words[] = {d->seed, PURPOSE, now.epoch, now.step, sample, branch};
@@ -73,7 +73,7 @@ void ry_drop_path_draw(const ry_drop_path *d, ry_moment now, const uint64_t *sam
     for (uint32_t b = 0; b < 2 * d->n_blocks; b++) {
         const double rate = ry_drop_path_rate(d->rate, b / 2, d->n_blocks);
         for (uint32_t i = 0; i < n; i++) {
-            const int drops = rate > 0.0 && draw(d, now, sample[i], b) < rate;
+            const int drops = rate > 0.0 && draw_uniform(d, now, sample[i], b) < rate;
             branch[(size_t)b * n + i] = drops ? 0.0f : (float)(1.0 / (1.0 - rate));
         }
     }

@@ -1,4 +1,4 @@
-/* settings.c - settings to and from text; the public bodies.
+/* settings.c - reads settings from text and prints them; the public functions about settings.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/settings/settings.h"
 
@@ -6,8 +6,58 @@
 #include "base/status.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+enum { MOST_DIGITS = 60, FEWEST = 6, MOST = 17 }; /* 17 digits bring every double back */
+
+int ry_number_read(const char *text, size_t length, double *out)
+{
+    char json[MOST_DIGITS + 4] = "";
+    json_error_t unused;
+    const int negative = length && text[0] == '-';
+    text += negative;
+    length -= (size_t)negative;
+    if (!length || length > MOST_DIGITS || !strchr(".0123456789", text[0])) return 0;
+    /* JSON has neither ".5" nor "007" */
+    const int bare = text[0] == '.';
+    while (length > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9') text++, length--;
+    snprintf(json, sizeof json, "%s%.*s", bare ? "0" : "", (int)length, text);
+    json_t *number = json_loads(json, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &unused);
+    const int ok = json_is_real(number) && isfinite(json_real_value(number));
+    if (ok) *out = negative ? -json_real_value(number) : json_real_value(number);
+    json_decref(number);
+    return ok;
+}
+
+static size_t print_digits(char out[RY_NUMBER_TEXT], double x, size_t digits)
+{
+    json_t *number = json_real(x);
+    const size_t n = number ? json_dumpb(number, out, RY_NUMBER_TEXT - 1,
+                                         JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits))
+                            : 0;
+    json_decref(number);
+    out[n < RY_NUMBER_TEXT ? n : 0] = '\0';
+    return n;
+}
+
+const char *ry_number_print(char out[RY_NUMBER_TEXT], double x)
+{
+    double back = 0;
+    if (!isfinite(x)) {
+        snprintf(out, RY_NUMBER_TEXT, "%s", isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
+        return out;
+    }
+    for (size_t digits = FEWEST; digits <= MOST; digits++) {
+        const size_t n = print_digits(out, x, digits);
+        if (n > 2 && n < RY_NUMBER_TEXT && strcmp(out + n - 2, ".0") == 0) out[n - 2] = '\0';
+        if (ry_number_read(out, strlen(out), &back) && back == x) break;
+    }
+    return out;
+}
 
 static void *field_of(const ry_setting *s, renyi_train_options *opt)
 {
@@ -57,7 +107,7 @@ static renyi_status read_reals(const ry_setting *s, void *field, const char *tex
 }
 
 /* Place of `text` among words separated by '|', or -1. */
-static int find_word(const char *words, const char *text)
+static int find_choice(const char *words, const char *text)
 {
     const size_t length = strlen(text);
     for (int i = 0;; i++) {
@@ -68,10 +118,11 @@ static int find_word(const char *words, const char *text)
     }
 }
 
-static renyi_status read_word(const ry_setting *s, void *field, const char *text, renyi_error *err)
+static renyi_status read_choice(const ry_setting *s, void *field, const char *text,
+                                renyi_error *err)
 {
     const int is_flag = s->kind == RENYI_SETTING_FLAG;
-    const int found = find_word(is_flag ? "off|on" : s->argument, text);
+    const int found = find_choice(is_flag ? "off|on" : s->argument, text);
     if (found < 0)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%s: '%.60s' is not one of %s", s->name, text,
                        is_flag ? "on, off" : s->argument);
@@ -95,7 +146,7 @@ renyi_status ry_setting_read(const ry_setting *s, renyi_train_options *opt, cons
     case RENYI_SETTING_COUNT: return read_count(s, field, text, err);
     case RENYI_SETTING_REAL: return read_reals(s, field, text, err);
     case RENYI_SETTING_FLAG:
-    case RENYI_SETTING_CHOICE: return read_word(s, field, text, err);
+    case RENYI_SETTING_CHOICE: return read_choice(s, field, text, err);
     case RENYI_SETTING_TEXT: break;
     }
     const char *said = *text ? text : NULL;
@@ -124,7 +175,7 @@ static void print_reals(const ry_setting *s, const void *value, char *out, size_
              text[2]);
 }
 
-static void print_word(const char *words, uint32_t index, char *out, size_t room)
+static void print_choice(const char *words, uint32_t index, char *out, size_t room)
 {
     for (; index && *words; index--) words += strcspn(words, "|") + 1;
     snprintf(out, room, "%.*s", (int)strcspn(words, "|"), words);
@@ -150,7 +201,7 @@ void ry_setting_print(const ry_setting *s, const renyi_train_options *opt, char 
     case RENYI_SETTING_FLAG:
     case RENYI_SETTING_CHOICE:
         memcpy(&word, value, sizeof word);
-        print_word(s->kind == RENYI_SETTING_FLAG ? "off|on" : s->argument, word, out, room);
+        print_choice(s->kind == RENYI_SETTING_FLAG ? "off|on" : s->argument, word, out, room);
         break;
     case RENYI_SETTING_TEXT:
         memcpy(&text, value, sizeof text);

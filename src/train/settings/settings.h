@@ -54,17 +54,13 @@ json_t *ry_settings_json(const renyi_train_options *opt);
 renyi_status ry_settings_from_json(ry_settings_owned *s, const json_t *object, const char *where,
                                    const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
-/* ---- settings_check.c ------------------------------------------------------------------------ */
-
-/* Faults that show without model and data: what excludes or needs what. */
-renyi_status ry_settings_check(const renyi_train_options *opt, renyi_error *err) RENYI_CHECK;
-
 /* What was given for a run that is resumed, on top of its checkpoint's settings: those that may not
  * change must be as they were. */
 renyi_status ry_settings_merge(ry_settings_owned *s, const renyi_train_options *given,
                                const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
-/* ---- settings_number.c: numbers of any locale ------------------------------------------------ */
+/* ---- numbers as text, the same in every locale ------------------------------------------------
+ */
 
 enum { RY_NUMBER_TEXT = 40 };
 int ry_number_read(const char *text, size_t length, double *out); /* 0 = it is none; finite */

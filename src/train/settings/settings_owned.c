@@ -1,5 +1,5 @@
-/* settings_owned.c - settings that outlive the caller's texts, and as JSON for logs and
- * checkpoints.
+/* settings_owned.c - settings that own their text, as a run keeps them: copies, JSON, and what may
+ * change when a run is resumed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
@@ -51,7 +51,7 @@ void ry_settings_free(ry_settings_owned *s, const renyi_allocator *al)
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
 /* Paths may be any bytes; a string of JSON may not. */
-static json_t *text_json(const char *text)
+static json_t *json_of_text(const char *text)
 {
     json_t *string = json_string(text);
     return string ? string : json_string("(not UTF-8)");
@@ -65,7 +65,7 @@ json_t *ry_settings_json(const renyi_train_options *opt)
     json_t *object = json_object();
     for (size_t i = 0; object && i < n; i++) {
         ry_setting_print(&list[i], opt, text, sizeof text);
-        if (!json_object_set_new(object, list[i].name, text_json(text))) continue;
+        if (!json_object_set_new(object, list[i].name, json_of_text(text))) continue;
         json_decref(object);
         return NULL;
     }
@@ -96,5 +96,34 @@ renyi_status ry_settings_from_json(ry_settings_owned *s, const json_t *object, c
         }
         if (st) return st;
     }
+    return RENYI_OK;
+}
+
+/* ---- resuming ------------------------------------------------------------------------------ */
+
+static renyi_status merge_setting(ry_settings_owned *s, const renyi_train_options *given, size_t i,
+                                  const renyi_allocator *al, renyi_error *err)
+{
+    char was[RENYI_SETTING_MAX], now[RENYI_SETTING_MAX];
+    size_t n;
+    const ry_setting *setting = ry_settings(&n) + i;
+    ry_setting_print(setting, &s->opt, was, sizeof was);
+    ry_setting_print(setting, given, now, sizeof now);
+    if (strcmp(was, now) == 0) return RENYI_OK;
+    if (setting->flags & RY_SETTING_CHANGES) return ry_settings_put(s, i, now, al, err);
+    if (strcmp(now, "auto") == 0) return RENYI_OK; /* was made of it */
+    return ry_fail(err, RENYI_ERR_ARG, -1,
+                   "%s is '%.80s' in the checkpoint and '%.80s' now: a run that is resumed keeps "
+                   "its settings; begin a new one in another folder",
+                   setting->name, was, now);
+}
+
+renyi_status ry_settings_merge(ry_settings_owned *s, const renyi_train_options *given,
+                               const renyi_allocator *al, renyi_error *err)
+{
+    size_t n;
+    (void)ry_settings(&n);
+    for (size_t i = 0; i < n; i++)
+        if (given->given[i / 64] >> i % 64 & 1) RY_TRY(merge_setting(s, given, i, al, err));
     return RENYI_OK;
 }

@@ -1,4 +1,4 @@
-/* settings_use.h - what settings mean to the parts of the trainer.
+/* settings_use.h - checks settings and turns them into the options of the trainer's parts.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SETTINGS_USE_H
 #define RY_SETTINGS_USE_H
@@ -8,7 +8,10 @@
 #include "train/net/params.h"
 #include "train/settings/schedule.h"
 
-/* The transforms; reads the words of randaugment, "[rand-]m9-mstd0.5-inc1-n2-p0.5". */
+/* Errors that show without model and data: settings that exclude or need each other. */
+renyi_status ry_settings_check(const renyi_train_options *opt, renyi_error *err) RENYI_CHECK;
+
+/* The transforms; parses randaugment, "[rand-]m9-mstd0.5-inc1-n2-p0.5". */
 renyi_status ry_settings_augment(ry_augment *out, const renyi_train_options *o,
                                  renyi_error *err) RENYI_CHECK;
 

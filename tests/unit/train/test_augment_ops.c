@@ -3,8 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
 #include "fixtures/image_test.h"
-#include "train/data/augment_crop.h"
-#include "train/data/augment_rand.h"
+#include "train/data/augment_steps.h"
 
 #include <stdio.h>
 #include <string.h>

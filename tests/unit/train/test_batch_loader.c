@@ -5,7 +5,7 @@
 #include "fixtures/image_test.h"
 #include "fixtures/test_heap.h"
 #include "image/patches.h"
-#include "train/data/augment_crop.h"
+#include "train/data/augment_steps.h"
 #include "train/data/batch_loader.h"
 
 #include <ftw.h>

@@ -1,7 +1,7 @@
 /* test_batch_plan.c - which samples are in which micro-batch, the order of an epoch, and mixing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/data/batch_plan.h"
-#include "train/data/mix.h"
+#include "train/data/batch_sample.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "base/rng.h"
 #include "model/common/hook.h"
 #include "train/run/loss.h"
-#include "train/run/loss_features.h"
 
 #include <math.h>
 #include <stdio.h>

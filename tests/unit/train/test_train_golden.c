@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/train_golden.h"
 #include "train/run/loss.h"
-#include "train/run/loss_features.h"
 
 enum { IMAGES = 4, CLASSES = 5, PIXELS = 3 * 20 * 20, PATCHES = 25, FEATURE_DIM = 6, BRANCHES = 6 };
 static const double ALPHA = 0.3, TEMPERATURE = 3.0, FEATURE_WEIGHT = 2.0; /* train_tiny.py's */

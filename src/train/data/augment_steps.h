@@ -1,8 +1,7 @@
-/* augment_rand.h - RandAugment as timm does it ("rand-m9-mstd0.5-inc1"): operations drawn from a
- * list, each with a strength that grows with one magnitude from 0 to 10.
+/* augment_steps.h - the single steps of ry_augment_image; tests call them one by one.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef RY_AUGMENT_RAND_H
-#define RY_AUGMENT_RAND_H
+#ifndef RY_AUGMENT_STEPS_H
+#define RY_AUGMENT_STEPS_H
 
 #include "train/data/augment.h"
 #include "train/data/augment_ops.h"
@@ -56,5 +55,22 @@ static inline uint32_t ry_rng_below(ry_rng *rng, uint32_t n)
 {
     return (uint32_t)((ry_rng_next(rng) >> 32) * n >> 32);
 }
+
+/* ---- crop ------------------------------------------------------------------------------------ */
+
+typedef struct ry_crop {
+    uint32_t left, top, width, height; /* in pixels of the photo; not empty */
+} ry_crop;
+
+/* Ten tries, then the largest box in the middle whose shape is allowed. */
+ry_crop ry_crop_draw(uint32_t width, uint32_t height, const ry_augment *a, ry_rng *rng);
+
+/* pixels: [size, size, 3]. The box is cut out first, so its edges see nothing beyond it. */
+renyi_status ry_crop_take(uint8_t *pixels, uint32_t size, const renyi_image *photo,
+                          const ry_crop *crop, renyi_interpolation filter,
+                          renyi_error *err) RENYI_CHECK;
+
+/* Left for right, in place. */
+void ry_flip(uint8_t *pixels, uint32_t size);
 
 #endif
