@@ -103,7 +103,7 @@ err_has "photos/checkpoint.safetensors"
 mkdir bad
 cp run/model.safetensors bad/checkpoint.safetensors
 run 1 train --resume -o bad
-err_has "no checkpoint of a training run"
+err_has "not a checkpoint of a training run"
 head -c 20000 killed/checkpoint.safetensors >bad/checkpoint.safetensors
 run 1 train --resume -o bad
 python3 - killed/checkpoint.safetensors bad/checkpoint.safetensors <<'P'
@@ -145,13 +145,13 @@ err_has "--resume"
 run 2 train "${toy[@]}" --data-dir photos --lr fast -o no
 err_has "lr: 'fast' is not a number"
 run 2 train "${toy[@]}" --data-dir photos --batch-size 4000 -o no
-err_has "a batch of 4000 from 35 photos"
+err_has "a batch of 4000 from 35 images"
 run 2 train "${toy[@]}" --data-dir photos --prune 'evit keep=7' -o no
 run 2 train "${toy[@]}" --data-dir photos --features 1 -o no
 err_has "features need a teacher"
 mimic=(--features 1 --features-layers 0,1 --mimic forced --teacher run/model.safetensors)
 run 2 train "${toy[@]}" --data-dir photos "${mimic[@]}" --prune 'evit keep=0.5 layers=0' -o no
-err_has "mimic forced takes no prune"
+err_has "mimic forced excludes prune"
 run 2 train "${toy[@]}" --data-dir photos "${mimic[@]}" --depth 3 -o no
 err_has "mimic forced: the student has"
 run 2 train "${toy[@]}" --data-dir photos "${mimic[@]}" --dim 64 -o no
@@ -159,7 +159,7 @@ err_has "tokens of 64 numbers cannot be compared directly with a teacher's of 32
 run 2 train "${toy[@]}" --data-dir photos --mimic direct --teacher run/model.safetensors -o no
 err_has "mimic direct and forced need features and features-layers"
 run 2 train "${toy[@]}" --data-dir photos --features 1 --features-layers 0,9 --teacher run/model.safetensors -o no
-err_has "features-layers: '9' is no block or range of blocks; there are 0 to"
+err_has "features-layers: '9' is not a block or a range of blocks; blocks are 0 to"
 run 2 train "${toy[@]}" --data-dir photos --lernrate 1 -o no
 run 2 train --resume --lr 1 -o stopped
 err_has "lr is '0.0005' in the checkpoint and '1' now"

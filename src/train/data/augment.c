@@ -12,7 +12,7 @@
 
 /* ---- crop ------------------------------------------------------------------------------------ */
 
-/* nearbyint rounds halves to even, as Python does; a side thinner than half a pixel keeps one. */
+/* nearbyint rounds halves to even, as Python does; a side has at least one pixel. */
 static uint32_t round_side(double x, uint32_t most)
 {
     const double side = fmax(nearbyint(x), 1.0);
@@ -51,11 +51,11 @@ ry_crop ry_crop_draw(uint32_t width, uint32_t height, const ry_augment *a, ry_rn
     return middle_crop(width, height, low, high);
 }
 
-renyi_status ry_crop_take(uint8_t *pixels, uint32_t size, const renyi_image *photo,
+renyi_status ry_crop_take(uint8_t *pixels, uint32_t size, const renyi_image *image,
                           const ry_crop *c, renyi_interpolation filter, renyi_error *err)
 {
-    const size_t stride = photo->stride ? photo->stride : 3 * (size_t)photo->width;
-    const ry_pixels in = {photo->rgb + c->top * stride + 3 * (size_t)c->left, stride, c->width,
+    const size_t stride = image->stride ? image->stride : 3 * (size_t)image->width;
+    const ry_pixels in = {image->rgb + c->top * stride + 3 * (size_t)c->left, stride, c->width,
                           c->height};
     const ry_resize_spec spec = {{c->width, size, 0, size}, {c->height, size, 0, size}, filter};
     return ry_resize(pixels, 3 * (size_t)size, &in, &spec, ry_resize_best(), NULL, err);
@@ -81,9 +81,9 @@ static void swap_buffers(ry_canvas *c)
     c->other = rgb;
 }
 
-/* ---- strength ------------------------------------------------------------------------------ */
+/* ---- strength -------------------------------------------------------------------------------- */
 
-/* The share of full strength that is no change at 1: 0.1 to 1.9. */
+/* Factor of an enhancement, 0.1 to 1.9; 1 changes nothing. */
 static double enhance_factor(double share, int negate)
 {
     const double factor = 1.0 + (negate ? -share * 0.9 : share * 0.9);
@@ -95,7 +95,7 @@ double ry_rand_argument(ry_rand_op op, double magnitude, int negate)
     const double share = magnitude / 10.0, sign = negate ? -1.0 : 1.0;
     switch (op) {
     case RY_RAND_ROTATE: return sign * (share * 30.0);
-    case RY_RAND_POSTERIZE: /* 0 bits, all black, are none: newer Pillows refuse them */
+    case RY_RAND_POSTERIZE: /* at least 1 bit: newer Pillows reject 0 */
         return share < 1.0 ? 4 - (int)(share * 4) : 1;
     case RY_RAND_SOLARIZE: return 256 - (int)(share * 256);
     case RY_RAND_SOLARIZE_ADD: return (int)(share * 110);
@@ -115,7 +115,7 @@ double ry_rand_argument(ry_rand_op op, double magnitude, int negate)
     return 0.0;
 }
 
-/* ---- doing it ------------------------------------------------------------------------------ */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static void apply_affine(ry_canvas *c, ry_rand_op op, double argument)
 {
@@ -158,7 +158,7 @@ void ry_rand_apply(ry_canvas *c, ry_rand_op op, double argument)
     }
 }
 
-/* Every draw takes its numbers from the generator whether they are used or not. */
+/* Each draw takes the same count of random numbers, used or not. */
 void ry_rand_augment(ry_canvas *c, const ry_augment *a, ry_rng *rng)
 {
     for (uint32_t i = 0; i < a->rand_ops; i++) {
@@ -216,7 +216,7 @@ void ry_augment_defaults(ry_augment *a)
     };
 }
 
-/* ---- check --------------------------------------------------------------------------------- */
+/* ---- check ----------------------------------------------------------------------------------- */
 
 typedef struct range_check {
     const char *name;
@@ -239,7 +239,7 @@ renyi_status ry_augment_check(const ry_augment *a, renyi_error *err)
         {"RandAugment's probability", a->rand_prob, 0, 1},
         {"RandAugment's magnitude", a->rand_magnitude, 0, 10},
         {"RandAugment's deviation", a->rand_std, 0, 100},
-        {"colour jitter", a->color_jitter, 0, 10},
+        {"color jitter", a->color_jitter, 0, 10},
         {"random erasing", a->erase, 0, 1},
         {"mixup's alpha", a->mixup_alpha, 0, 1000},
         {"cutmix's alpha", a->cutmix_alpha, 0, 1000},
@@ -262,16 +262,16 @@ renyi_status ry_augment_check(const ry_augment *a, renyi_error *err)
     return check_pair("erased area", a->erase_area, 1.0, err);
 }
 
-/* ---- steps --------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Without a crop: as for evaluation. */
-static renyi_status fit_image(uint8_t *pixels, const renyi_image *photo, const ry_augment *a,
+/* Without a random crop: resized as for evaluation. */
+static renyi_status fit_image(uint8_t *pixels, const renyi_image *image, const ry_augment *a,
                               const ry_augment_target *t, renyi_error *err)
 {
     const renyi_preprocess spec = {
         t->size,  RENYI_CROP_CENTER, a->filter, 1.0, {t->mean[0], t->mean[1], t->mean[2]},
         {1, 1, 1}};
-    return renyi_image_fit(pixels, photo, &spec, NULL, err);
+    return renyi_image_fit(pixels, image, &spec, NULL, err);
 }
 
 /* timm's RandomErasing, mode "pixel": a box of normal noise. */
@@ -303,9 +303,9 @@ static uint8_t level_of(double share)
     return (uint8_t)fmin(fmax(nearbyint(255.0 * share), 0.0), 255.0);
 }
 
-renyi_status ry_augment_picture(float *chw, uint8_t *pixels, const renyi_image *photo,
-                                const ry_augment *a, const ry_augment_target *t, ry_rng *rng,
-                                renyi_error *err)
+renyi_status ry_augment_image(float *chw, uint8_t *pixels, const renyi_image *image,
+                              const ry_augment *a, const ry_augment_target *t, ry_rng *rng,
+                              renyi_error *err)
 {
     ry_canvas canvas = {pixels,
                         pixels + 3 * (size_t)t->size * t->size,
@@ -313,10 +313,10 @@ renyi_status ry_augment_picture(float *chw, uint8_t *pixels, const renyi_image *
                         a->filter,
                         {level_of(t->mean[0]), level_of(t->mean[1]), level_of(t->mean[2])}};
     if (a->crop_scale[1] > 0.0) {
-        const ry_crop crop = ry_crop_draw(photo->width, photo->height, a, rng);
-        RY_TRY(ry_crop_take(pixels, t->size, photo, &crop, a->filter, err));
+        const ry_crop crop = ry_crop_draw(image->width, image->height, a, rng);
+        RY_TRY(ry_crop_take(pixels, t->size, image, &crop, a->filter, err));
     } else {
-        RY_TRY(fit_image(pixels, photo, a, t, err));
+        RY_TRY(fit_image(pixels, image, a, t, err));
     }
     if (ry_rng_uniform(rng) < a->flip) ry_flip(pixels, t->size);
     ry_rand_augment(&canvas, a, rng);

@@ -1,4 +1,4 @@
-/* augment_affine_avx2.c - ry_op_affine with four doubles to a register.
+/* augment_affine_avx2.c - ry_op_affine compiled for AVX2: four doubles in a register.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/data/augment_affine_template.h"
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Red, green, blue and nothing. Always behind pointers: as arguments these would need AVX. */
+/* Red, green, blue, unused. Always passed by pointer: as arguments these would need AVX. */
 typedef double lanes __attribute__((vector_size(32)));
 typedef int32_t lanes_int __attribute__((vector_size(16)));
 
@@ -47,7 +47,7 @@ static inline const uint8_t *pixel_at(const source *s, int64_t x, int64_t y)
     return s->in + 3 * (clip_index(y, s->height) * (size_t)s->width + clip_index(x, s->width));
 }
 
-/* A place between pixels: the one before it and how far beyond. */
+/* A position between pixels: the pixel before it and the distance from there. */
 typedef struct place {
     int64_t at;
     double part; /* [0, 1) */
@@ -62,7 +62,7 @@ static inline place place_of(double x)
     return p;
 }
 
-/* A part of 0 gives the pixel or row itself, in all bits; shears and shifts have many. */
+/* A part of 0 gives exactly the pixel or row; frequent with shears and shifts. */
 static inline void row_linear(lanes *out, const source *s, place x, int64_t y)
 {
     lanes right;
@@ -88,8 +88,8 @@ static inline void row_cubic(lanes *out, const source *s, place x, int64_t y)
     mix_cubic(out, v, x.part);
 }
 
-/* Rows above the first are the first, rows below the last the last; so clipping does what Pillow's
- * "take the row before" does. */
+/* Rows outside the image repeat the first or last row, which is what Pillow's "take the row before"
+ * does. */
 static inline void look_up_linear(lanes *out, const source *s, place x, place y)
 {
     lanes below;

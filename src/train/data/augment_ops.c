@@ -132,7 +132,9 @@ void ry_op_solarize_add(uint8_t *rgb, size_t n, unsigned add)
 
 /* ---- blends ---------------------------------------------------------------------------------- */
 
-/* A factor of exactly 1 or 0 gives the picture or the plain one through the same arithmetic. */
+/* ImageEnhance moves an image away from a plainer version of itself (black, its mean grey, its
+ * greys, its smoothed self): factor 1 is the image, 0 the plain version. Floats, in Pillow's order.
+ */
 static uint8_t blend(int plain, int value, float factor)
 {
     const float v = (float)plain + factor * (float)(value - plain);
@@ -146,7 +148,7 @@ static int grey_of(const uint8_t *rgb)
     return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16;
 }
 
-/* The plain version has one level everywhere: 256 results are all there are. */
+/* The plain version has one level everywhere, so a table of 256 results is enough. */
 static void blend_with_level(uint8_t *rgb, size_t n, int level, double factor)
 {
     uint8_t to[256];
@@ -221,8 +223,10 @@ typedef struct box {
     uint32_t inner, outer;
 } box;
 
-/* Gwosdek et al. 2011, equations 7, 11 and 14: boxes whose variances add up to the Gaussian's. In
- * float, as there. */
+/* Pillow's GaussianBlur is three box blurs across and three down. A box of fractional radius r
+ * weighs its 2 floor(r) + 1 inner pixels equally and the two outermost less, in 24 fractional bits.
+ * Gwosdek et al. 2011, equations 7, 11 and 14: boxes whose variances add up to the Gaussian's. In
+ * float, as in Pillow. */
 static box box_of(double radius)
 {
     const float r = (float)radius, variance = r * r / PASSES;
@@ -238,7 +242,7 @@ static box box_of(double radius)
 
 static int64_t nearest_inside(int64_t i, int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
 
-/* One line of n values, `step` bytes apart; the ends go on as they are. */
+/* One line of n values, `step` bytes apart; beyond its ends the end values repeat. */
 static void blur_line(uint8_t *out, const uint8_t *in, int64_t n, size_t step, const box *b)
 {
     const int64_t r = b->radius;
@@ -273,6 +277,8 @@ void ry_op_blur(uint8_t *rgb, uint8_t *scratch, ry_op_size size, double radius)
 
 /* ---- affine maps ----------------------------------------------------------------------------- */
 
+/* Image.transform: every output pixel is looked up at one point of the input and interpolated from
+ * two or four neighbors in each direction. Doubles in Pillow's order, for the same bits. */
 void ry_op_affine_plain(uint8_t *out, const uint8_t *in, ry_op_size size,
                         const ry_op_affine_spec *spec)
 {

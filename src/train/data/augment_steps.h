@@ -6,15 +6,16 @@
 #include "train/data/augment.h"
 #include "train/data/augment_ops.h"
 
-/* A picture that is worked on; operations that cannot work in place write to `other` and swap. */
+/* The image being augmented; operations that cannot work in place write to `other` and swap. */
 typedef struct ry_canvas {
     uint8_t *rgb, *other; /* [height, width, 3] each */
     ry_op_size size;
     renyi_interpolation filter; /* of operations that turn or shift */
-    uint8_t fill[3];            /* what they bring in from outside */
+    uint8_t fill[3];            /* color of pixels from outside the image */
 } ry_canvas;
 
-/* timm's increasing set, in its order. */
+/* Operations of timm's RandAugment ("rand-m9-mstd0.5-inc1"), in its order: each has a strength that
+ * grows with one magnitude from 0 to 10. */
 typedef enum ry_rand_op {
     RY_RAND_AUTO_CONTRAST,
     RY_RAND_EQUALIZE,
@@ -34,7 +35,7 @@ typedef enum ry_rand_op {
     RY_RAND_OPS
 } ry_rand_op;
 
-/* What the operation is given at a magnitude: degrees, bits, threshold, factor, share of the side.
+/* Argument of the operation at a magnitude: degrees, bits, threshold, factor, share of the side.
  * `negate`: the other direction, where there is one. 0 for operations without an argument. */
 double ry_rand_argument(ry_rand_op op, double magnitude, int negate);
 
@@ -59,18 +60,19 @@ static inline uint32_t ry_rng_below(ry_rng *rng, uint32_t n)
 /* ---- crop ------------------------------------------------------------------------------------ */
 
 typedef struct ry_crop {
-    uint32_t left, top, width, height; /* in pixels of the photo; not empty */
+    uint32_t left, top, width, height; /* in pixels of the image; not empty */
 } ry_crop;
 
-/* Ten tries, then the largest box in the middle whose shape is allowed. */
+/* torchvision's RandomResizedCrop: ten tries at a box of random area and shape, then the largest
+ * box in the middle whose shape is allowed. */
 ry_crop ry_crop_draw(uint32_t width, uint32_t height, const ry_augment *a, ry_rng *rng);
 
-/* pixels: [size, size, 3]. The box is cut out first, so its edges see nothing beyond it. */
-renyi_status ry_crop_take(uint8_t *pixels, uint32_t size, const renyi_image *photo,
+/* pixels: [size, size, 3]. The box is cut out first, so pixels outside it have no influence. */
+renyi_status ry_crop_take(uint8_t *pixels, uint32_t size, const renyi_image *image,
                           const ry_crop *crop, renyi_interpolation filter,
                           renyi_error *err) RENYI_CHECK;
 
-/* Left for right, in place. */
+/* Mirrors left and right, in place. */
 void ry_flip(uint8_t *pixels, uint32_t size);
 
 #endif

@@ -36,19 +36,18 @@ static renyi_status check_numbers(const ry_loader_options *o, renyi_error *err)
     if (!o->batch || o->batch > 1u << 24)
         return ry_fail(err, RENYI_ERR_ARG, -1, "batch size %" PRIu32 "; 1 to 16777216 is allowed",
                        o->batch);
-    if (!o->n_classes)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "0 classes; at least 1 must be there to learn");
+    if (!o->n_classes) return ry_fail(err, RENYI_ERR_ARG, -1, "0 classes; at least 1 is needed");
     if (!(o->smoothing >= 0.0 && o->smoothing <= 1.0))
         return ry_fail(err, RENYI_ERR_ARG, -1, "label smoothing %g; 0 to 1 is allowed",
                        o->smoothing);
     for (int c = 0; c < 3; c++)
         if (!(o->std[c] > 0.0))
-            return ry_fail(err, RENYI_ERR_ARG, -1, "deviation %g of colour %d; it must be above 0",
+            return ry_fail(err, RENYI_ERR_ARG, -1, "deviation %g of channel %d; it must be above 0",
                            o->std[c], c);
     if (o->rank >= o->n_ranks)
         return ry_fail(err, RENYI_ERR_ARG, -1, "rank %" PRIu32 " of %" PRIu32, o->rank, o->n_ranks);
     if (o->n_workers > 1024 || o->n_threads > 1024)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "%" PRIu32 " threads for photos; up to 1024",
+        return ry_fail(err, RENYI_ERR_ARG, -1, "%" PRIu32 " threads for images; up to 1024",
                        o->n_workers > o->n_threads ? o->n_workers : o->n_threads);
     return RENYI_OK;
 }
@@ -61,7 +60,7 @@ static renyi_status check_labels(const ry_loader_options *o, const renyi_dataset
         renyi_dataset_get_image(d, (size_t)i, &image);
         if (image.label == RENYI_NO_CLASS)
             return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "%s has no class; training needs one for every photo", image.file);
+                           "%s has no class; training needs one for every image", image.file);
         if (image.label >= o->n_classes)
             return ry_fail(err, RENYI_ERR_ARG, -1,
                            "%s is of class %" PRIu32 ", the model has %" PRIu32 " (0 to %" PRIu32
@@ -71,6 +70,7 @@ static renyi_status check_labels(const ry_loader_options *o, const renyi_dataset
     return RENYI_OK;
 }
 
+/* Fills in the defaults, then checks the options and the labels. */
 static renyi_status check_options(ry_loader_options *o, const renyi_dataset *d, renyi_error *err)
 {
     renyi_dataset_info info;
@@ -78,23 +78,23 @@ static renyi_status check_options(ry_loader_options *o, const renyi_dataset *d, 
     RY_TRY(check_numbers(o, err));
     RY_TRY(ry_augment_check(&o->augment, err));
     renyi_dataset_get_info(d, &info);
-    if (!info.n_images) return ry_fail(err, RENYI_ERR_ARG, -1, "no photos to learn from");
+    if (!info.n_images) return ry_fail(err, RENYI_ERR_ARG, -1, "no training images");
     if (info.n_images < o->batch && !o->keep_last)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "a batch of %" PRIu32 " from %" PRIu64
-                       " photos, and incomplete batches are left out: use a batch of at most that",
+                       " images, and incomplete batches are left out: use a smaller batch",
                        o->batch, info.n_images);
     return check_labels(o, d, info.n_images, err);
 }
 
-/* A place in the ring. */
+/* A slot of the ring. */
 typedef struct slot {
     ry_sample_rows rows;
     ry_plan_item item;
     uint64_t number; /* of the item that is in here */
     uint32_t left;   /* pairs that are still to be done */
-    uint32_t fault_pair;
-    renyi_error fault; /* of the first pair that failed; code RENYI_OK = none */
+    uint32_t error_pair;
+    renyi_error error; /* of the first pair that failed; code RENYI_OK = none */
 } slot;
 
 struct ry_loader {
@@ -107,10 +107,10 @@ struct ry_loader {
     uint32_t n_started;
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t work;  /* there may be something to prepare */
-    pthread_cond_t ready; /* an item is complete, or a thread has come to rest */
+    pthread_cond_t ready; /* an item is complete, or a thread has become idle */
     uint64_t next;        /* item to prepare */
     uint32_t next_pair;   /* ... of it */
-    uint64_t given;       /* item to hand out */
+    uint64_t given;       /* item to return */
     int is_held;          /* the caller has item given - 1 */
     int model_runs, is_paused, stop;
     uint32_t active; /* threads that prepare now */
@@ -118,7 +118,7 @@ struct ry_loader {
     double seconds;
 };
 
-enum { MIN_AHEAD = 16 };             /* samples: larger lots balance threads */
+enum { MIN_AHEAD = 16 };             /* samples: enough to keep all threads busy */
 #define MAX_RING ((size_t)256 << 20) /* bytes, unless two micro-batches need more */
 #define NO_ITEM UINT64_MAX
 
@@ -130,16 +130,16 @@ static int is_ready(const ry_loader *l, uint64_t item)
     return s->number == item && !s->left;
 }
 
-/* ---- preparing ----------------------------------------------------------------------------- */
+/* ---- preparing ------------------------------------------------------------------------------- */
 
-/* Is there room in the ring for the next item? */
+/* Is a slot of the ring free for the next item? */
 static int has_free_slot(const ry_loader *l)
 {
     const uint64_t oldest = l->given - (l->is_held ? 1 : 0);
     return !l->is_paused && l->next < oldest + l->n_slots;
 }
 
-/* Draw the next pair; 0 = the item was empty and is done already. */
+/* Takes the next pair; 0 = the item is empty, so nothing is to do. */
 static int take_pair(ry_loader *l, slot **s, uint32_t *pair)
 {
     *s = slot_of(l, l->next);
@@ -147,7 +147,7 @@ static int take_pair(ry_loader *l, slot **s, uint32_t *pair)
         (*s)->item = ry_plan_at(&l->s.plan, l->next);
         (*s)->number = l->next;
         (*s)->left = (*s)->item.n_pairs;
-        (*s)->fault.code = RENYI_OK;
+        (*s)->error.code = RENYI_OK;
     }
     *pair = l->next_pair++;
     if (l->next_pair >= (*s)->item.n_pairs) {
@@ -157,15 +157,15 @@ static int take_pair(ry_loader *l, slot **s, uint32_t *pair)
     return (*s)->item.n_pairs > 0;
 }
 
-/* The first pair of a micro-batch that failed speaks for it, whichever thread was faster. */
-static void note_fault(slot *s, uint32_t pair, const renyi_error *err)
+/* Keeps the error of the lowest failed pair, whichever thread was faster. */
+static void note_error(slot *s, uint32_t pair, const renyi_error *err)
 {
-    if (s->fault.code != RENYI_OK && s->fault_pair < pair) return;
-    s->fault = *err;
-    s->fault_pair = pair;
+    if (s->error.code != RENYI_OK && s->error_pair < pair) return;
+    s->error = *err;
+    s->error_pair = pair;
 }
 
-/* Called with the lock held, which is let go meanwhile. */
+/* Called with the lock held; releases it while it works. */
 static void work_once(ry_loader *l)
 {
     slot *s;
@@ -184,7 +184,7 @@ static void work_once(ry_loader *l)
     const double seconds = ry_clock() - start;
     pthread_mutex_lock(&l->lock);
     err.code = st;
-    if (st) note_fault(s, pair, &err);
+    if (st) note_error(s, pair, &err);
     l->active--;
     l->decoded += decoded;
     l->seconds += seconds;
@@ -205,7 +205,7 @@ static void *worker(void *argument)
     return NULL;
 }
 
-/* ---- handing out --------------------------------------------------------------------------- */
+/* ---- returning ------------------------------------------------------------------------------- */
 
 static void describe_batch(const ry_loader *l, const slot *s, ry_train_batch *out)
 {
@@ -214,7 +214,7 @@ static void describe_batch(const ry_loader *l, const slot *s, ry_train_batch *ou
                             .chw = s->rows.chw,
                             .target = s->rows.target,
                             .label = s->rows.label,
-                            .photo = s->rows.photo,
+                            .image = s->rows.image,
                             .sample = s->rows.sample,
                             .lambda = ry_sampler_lambda(&l->s, i),
                             .batch = i->batch,
@@ -232,13 +232,13 @@ renyi_status ry_loader_next(ry_loader *l, ry_train_batch *out, renyi_error *err)
     const uint64_t wanted = l->given;
     slot *s = slot_of(l, wanted);
     if (!is_ready(l, wanted) || l->s.o.n_workers) pthread_cond_broadcast(&l->work);
-    /* Nobody will while the model runs: fill the ring now. */
-    const int fill = !is_ready(l, wanted) && !l->s.o.n_workers;
-    while (has_free_slot(l) && (!is_ready(l, wanted) || fill)) work_once(l);
+    /* Without workers nothing is prepared while the model runs: fill the ring now. */
+    const int fills_ring = !is_ready(l, wanted) && !l->s.o.n_workers;
+    while (has_free_slot(l) && (!is_ready(l, wanted) || fills_ring)) work_once(l);
     while (!is_ready(l, wanted)) pthread_cond_wait(&l->ready, &l->lock);
-    const renyi_status st = s->fault.code;
+    const renyi_status st = s->error.code;
     if (st) {
-        if (err) *err = s->fault;
+        if (err) *err = s->error;
     } else {
         l->given++;
         l->is_held = 1;
@@ -274,7 +274,7 @@ void ry_loader_to_rgb(const ry_loader *l, const ry_train_batch *b, uint32_t k, u
     ry_augment_to_rgb(rgb, b->chw + k * floats, &l->s.target);
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static size_t slot_bytes(const ry_loader *l)
 {
@@ -298,16 +298,16 @@ static int slot_alloc(const ry_loader *l, slot *s)
     s->rows.chw = ry_alloc(&l->al, n * 3 * side * side, sizeof(float));
     s->rows.target = ry_alloc(&l->al, n * l->s.o.n_classes, sizeof(float));
     s->rows.label = ry_alloc(&l->al, n, sizeof(uint32_t));
-    s->rows.photo = ry_alloc(&l->al, n, sizeof(uint64_t));
+    s->rows.image = ry_alloc(&l->al, n, sizeof(uint64_t));
     s->rows.sample = ry_alloc(&l->al, n, sizeof(uint64_t));
-    return s->rows.chw && s->rows.target && s->rows.label && s->rows.photo && s->rows.sample;
+    return s->rows.chw && s->rows.target && s->rows.label && s->rows.image && s->rows.sample;
 }
 
 static renyi_status make_ring(ry_loader *l, renyi_error *err)
 {
     const size_t n = l->s.o.micro_batch, threads = l->s.o.n_threads + l->s.o.n_workers;
     const size_t ahead = threads * 4 > MIN_AHEAD ? threads * 4 : MIN_AHEAD;
-    size_t count = 1 + (ahead + n - 1) / n; /* one is the caller's */
+    size_t count = 1 + (ahead + n - 1) / n; /* the caller holds one */
     while (count > 2 && count * slot_bytes(l) > MAX_RING) count--;
     l->slots = ry_calloc(&l->al, count, sizeof *l->slots);
     if (!l->slots) return ry_fail_nomem(err, count * sizeof *l->slots);
@@ -375,7 +375,7 @@ renyi_status ry_loader_new(ry_loader **out, const renyi_dataset *d, const ry_loa
         ry_loader_free(l);
         return st;
     }
-    l->model_runs = 1; /* whoever made it is busy until the first ry_loader_next */
+    l->model_runs = 1; /* the caller is busy until the first ry_loader_next */
     start_threads(l);
     *out = l;
     return RENYI_OK;
@@ -400,7 +400,7 @@ void ry_loader_free(ry_loader *l)
         ry_free(&al, r->chw);
         ry_free(&al, r->target);
         ry_free(&al, r->label);
-        ry_free(&al, r->photo);
+        ry_free(&al, r->image);
         ry_free(&al, r->sample);
     }
     ry_free(&al, l->slots);

@@ -4,16 +4,16 @@
 
 #include "base/hash.h"
 
-/* ---- chance -------------------------------------------------------------------------------- */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
-ry_rng ry_chance_of(uint64_t seed, ry_chance what, uint64_t epoch, uint64_t number)
+ry_rng ry_rng_for(uint64_t seed, ry_chance what, uint64_t epoch, uint64_t number)
 {
     const uint64_t key[4] = {seed, (uint64_t)what, epoch, number};
     return ry_rng_new(ry_hash(key, sizeof key));
 }
 
 /* A Feistel network on an even number of bits is a permutation of 2^bits numbers, whatever its
- * rounds compute; walking on while the result is not below n makes it one of n. */
+ * rounds compute; repeating it until the result is below n makes it one of n. */
 uint64_t ry_order_at(uint64_t key, uint64_t n, uint64_t i)
 {
     enum { ROUNDS = 6 };
@@ -33,7 +33,7 @@ uint64_t ry_order_at(uint64_t key, uint64_t n, uint64_t i)
     return i;
 }
 
-/* ---- items --------------------------------------------------------------------------------- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 static uint32_t pairs_of(uint32_t batch) { return batch / 2 + batch % 2; }
 
@@ -94,10 +94,9 @@ uint64_t ry_plan_place(const ry_plan *p, const ry_plan_item *item, uint32_t samp
     return (uint64_t)item->step * p->batch + sample;
 }
 
-uint64_t ry_plan_photo(const ry_plan *p, const ry_plan_item *item, uint32_t sample)
+uint64_t ry_plan_image(const ry_plan *p, const ry_plan_item *item, uint32_t sample)
 {
     const uint64_t i = ry_plan_place(p, item, sample) / p->repeats;
     if (p->keep_order) return i;
-    return ry_order_at(ry_chance_of(p->seed, RY_CHANCE_ORDER, item->epoch, 0).state, p->n_images,
-                       i);
+    return ry_order_at(ry_rng_for(p->seed, RY_CHANCE_ORDER, item->epoch, 0).state, p->n_images, i);
 }

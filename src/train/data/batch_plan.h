@@ -1,4 +1,4 @@
-/* batch_plan.h - which samples are in which micro-batch: arithmetic alone, no state.
+/* batch_plan.h - which samples are in which micro-batch: arithmetic without state.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_BATCH_PLAN_H
 #define RY_BATCH_PLAN_H
@@ -7,16 +7,15 @@
 
 #include <stdint.h>
 
-/* What chance decides in the loader; part of the key of every generator, with the seed, the epoch
- * and a number. */
+/* Uses of random numbers in the loader; a generator is keyed by seed, use, epoch and a number. */
 typedef enum ry_chance { RY_CHANCE_ORDER = 1, RY_CHANCE_SAMPLE = 2, RY_CHANCE_MIX = 3 } ry_chance;
-ry_rng ry_chance_of(uint64_t seed, ry_chance what, uint64_t epoch, uint64_t number);
+ry_rng ry_rng_for(uint64_t seed, ry_chance what, uint64_t epoch, uint64_t number);
 
-/* Place i of a permutation of 0 .. n-1 that `key` decides; i < n. Takes no memory. */
+/* Element i < n of the permutation of 0 .. n-1 given by `key`. Needs no memory. */
 uint64_t ry_order_at(uint64_t key, uint64_t n, uint64_t i);
 
 /* A rank's share of an epoch is a list of items: its micro-batches, or one empty item for a step in
- * which it has none. Items of the epochs follow each other: item / n_items is the epoch. */
+ * which it has none. Items count on over epochs: item / n_items is the epoch. */
 typedef struct ry_plan {
     uint64_t n_images, seed;
     uint32_t batch, micro, repeats, rank, n_ranks; /* micro is even */
@@ -27,7 +26,7 @@ typedef struct ry_plan {
     uint64_t n_items;                /* of an epoch */
 } ry_plan;
 
-/* From the fields in the first lines; returns the steps of an epoch. */
+/* Fills the fields from n_full on; returns the steps of an epoch. */
 uint32_t ry_plan_make(ry_plan *p, int keep_last);
 
 typedef struct ry_plan_item {
@@ -41,10 +40,9 @@ typedef struct ry_plan_item {
 ry_plan_item ry_plan_at(const ry_plan *p, uint64_t item);
 uint64_t ry_plan_find(const ry_plan *p, uint32_t epoch, uint32_t step); /* first item of a step */
 
-/* Sample of row `row` < n of the item; and the photo that a sample of a step shows. */
+/* Sample of row `row` < n of the item; its index in the epoch; and its image in the dataset. */
 uint32_t ry_plan_sample(const ry_plan_item *item, uint32_t row);
-uint64_t ry_plan_place(const ry_plan *p, const ry_plan_item *item,
-                       uint32_t sample); /* in the epoch */
-uint64_t ry_plan_photo(const ry_plan *p, const ry_plan_item *item, uint32_t sample);
+uint64_t ry_plan_place(const ry_plan *p, const ry_plan_item *item, uint32_t sample);
+uint64_t ry_plan_image(const ry_plan *p, const ry_plan_item *item, uint32_t sample);
 
 #endif

@@ -16,10 +16,10 @@
 /* ---- cache ----------------------------------------------------------------------------------- */
 
 struct ry_cache {
-    renyi_image *photos; /* [n], rgb = NULL: not here */
+    renyi_image *images; /* [n], rgb = NULL: not here */
     uint64_t n, max_bytes;
     renyi_allocator al;
-    pthread_mutex_t lock; /* of photos and bytes */
+    pthread_mutex_t lock; /* of images and bytes */
     uint64_t bytes;
 };
 
@@ -29,13 +29,13 @@ renyi_status ry_cache_new(ry_cache **out, uint64_t n, uint64_t max_bytes, const 
     *out = NULL;
     if (n > SIZE_MAX / sizeof(renyi_image)) return ry_fail_nomem(err, SIZE_MAX);
     ry_cache *c = ry_calloc(al, 1, sizeof *c);
-    renyi_image *photos = ry_calloc(al, (size_t)n, sizeof *photos);
-    if (!c || !photos) {
-        ry_free(al, photos);
+    renyi_image *images = ry_calloc(al, (size_t)n, sizeof *images);
+    if (!c || !images) {
+        ry_free(al, images);
         ry_free(al, c);
-        return ry_fail_nomem(err, (size_t)n * sizeof *photos);
+        return ry_fail_nomem(err, (size_t)n * sizeof *images);
     }
-    *c = (ry_cache){.photos = photos, .n = n, .max_bytes = max_bytes};
+    *c = (ry_cache){.images = images, .n = n, .max_bytes = max_bytes};
     if (al) c->al = *al;
     pthread_mutex_init(&c->lock, NULL);
     *out = c;
@@ -46,9 +46,9 @@ void ry_cache_free(ry_cache *c)
 {
     if (!c) return;
     const renyi_allocator al = c->al;
-    for (uint64_t i = 0; i < c->n; i++) renyi_image_free(&c->photos[i], NULL);
+    for (uint64_t i = 0; i < c->n; i++) renyi_image_free(&c->images[i], NULL);
     pthread_mutex_destroy(&c->lock);
-    ry_free(&al, c->photos);
+    ry_free(&al, c->images);
     ry_free(&al, c);
 }
 
@@ -56,7 +56,7 @@ int ry_cache_find(ry_cache *c, uint64_t i, renyi_image *out)
 {
     if (!c) return 0;
     pthread_mutex_lock(&c->lock);
-    *out = c->photos[i];
+    *out = c->images[i];
     pthread_mutex_unlock(&c->lock);
     return out->rgb != NULL;
 }
@@ -67,9 +67,9 @@ int ry_cache_keep(ry_cache *c, uint64_t i, const renyi_image *image)
     const uint64_t bytes = stride * image->height;
     if (!c) return 0;
     pthread_mutex_lock(&c->lock);
-    const int is_kept = !c->photos[i].rgb && bytes <= c->max_bytes - c->bytes;
+    const int is_kept = !c->images[i].rgb && bytes <= c->max_bytes - c->bytes;
     if (is_kept) {
-        c->photos[i] = *image;
+        c->images[i] = *image;
         c->bytes += bytes;
     }
     pthread_mutex_unlock(&c->lock);
@@ -85,7 +85,7 @@ uint64_t ry_cache_bytes(ry_cache *c)
     return bytes;
 }
 
-/* ---- chance -------------------------------------------------------------------------------- */
+/* ---- Beta distribution ----------------------------------------------------------------------- */
 
 /* The logarithm of a Gamma(shape) number: Marsaglia and Tsang 2000; shapes below 1 by way of
  * shape + 1. A logarithm because tiny shapes give numbers that a double cannot hold. */
@@ -111,12 +111,12 @@ double ry_rng_beta(ry_rng *rng, double alpha)
     return 1.0 / (1.0 + exp(b - a));
 }
 
-/* ---- draw ---------------------------------------------------------------------------------- */
+/* ---- draw ------------------------------------------------------------------------------------ */
 
 static uint32_t clip_side(int64_t i, uint32_t n) { return i < 0 ? 0 : i < n ? (uint32_t)i : n; }
 
-/* A square of share 1 - lambda round a random centre; what falls off the picture is lost, and
- * lambda is made right again. */
+/* A square of share 1 - lambda round a random centre; it is clipped to the image, and lambda is
+ * computed again from the clipped area. */
 static void draw_box(ry_mix *m, uint32_t size, ry_rng *rng)
 {
     const int64_t side = (int64_t)(size * sqrt(1.0 - m->lambda));
@@ -140,7 +140,7 @@ ry_mix ry_mix_draw(const ry_augment *a, uint32_t size, ry_rng *rng)
     return m;
 }
 
-/* ---- apply --------------------------------------------------------------------------------- */
+/* ---- apply ----------------------------------------------------------------------------------- */
 
 static void swap_box(float *a, float *b, uint32_t size, const ry_mix *m)
 {
@@ -188,38 +188,38 @@ static renyi_status load_image(renyi_image *out, const ry_sampler *s, const char
     return renyi_image_load(out, path, &opt, err);
 }
 
-/* Photo `index`, from the cache or its file, augmented into row `row`. */
+/* Image `index`, from the cache or its file, augmented into row `row`. */
 static renyi_status fill_row(const ry_sampler *s, const ry_plan_item *item, uint32_t row,
                              const ry_sample_rows *rows, uint8_t *scratch, uint32_t *decoded,
                              renyi_error *err)
 {
     const uint32_t sample = ry_plan_sample(item, row);
-    const uint64_t index = ry_plan_photo(&s->plan, item, sample);
+    const uint64_t index = ry_plan_image(&s->plan, item, sample);
     const size_t floats = 3 * (size_t)s->target.size * s->target.size;
-    ry_rng rng = ry_chance_of(s->o.seed, RY_CHANCE_SAMPLE, item->epoch,
-                              ry_plan_place(&s->plan, item, sample));
+    ry_rng rng =
+        ry_rng_for(s->o.seed, RY_CHANCE_SAMPLE, item->epoch, ry_plan_place(&s->plan, item, sample));
     renyi_dataset_image file;
-    renyi_image photo;
+    renyi_image image;
     renyi_dataset_get_image(s->data, (size_t)index, &file);
     rows->label[row] = file.label;
-    rows->photo[row] = index;
+    rows->image[row] = index;
     rows->sample[row] = sample;
-    int is_kept = ry_cache_find(s->cache, index, &photo);
+    int is_kept = ry_cache_find(s->cache, index, &image);
     if (!is_kept) {
-        const renyi_status st = load_image(&photo, s, file.path, err);
+        const renyi_status st = load_image(&image, s, file.path, err);
         if (st) return ry_fail_in(err, st, file.path);
         ++*decoded;
-        is_kept = ry_cache_keep(s->cache, index, &photo);
+        is_kept = ry_cache_keep(s->cache, index, &image);
     }
-    const renyi_status st = ry_augment_picture(rows->chw + row * floats, scratch, &photo,
-                                               &s->o.augment, &s->target, &rng, err);
-    if (!is_kept) renyi_image_free(&photo, NULL);
+    const renyi_status st = ry_augment_image(rows->chw + row * floats, scratch, &image,
+                                             &s->o.augment, &s->target, &rng, err);
+    if (!is_kept) renyi_image_free(&image, NULL);
     return st ? ry_fail_in(err, st, file.path) : RENYI_OK;
 }
 
 static ry_mix mix_of(const ry_sampler *s, const ry_plan_item *item)
 {
-    ry_rng rng = ry_chance_of(s->o.seed, RY_CHANCE_MIX, item->epoch, item->step);
+    ry_rng rng = ry_rng_for(s->o.seed, RY_CHANCE_MIX, item->epoch, item->step);
     return ry_mix_draw(&s->o.augment, s->target.size, &rng);
 }
 
@@ -249,7 +249,7 @@ renyi_status ry_sampler_pair(const ry_sampler *s, const ry_plan_item *item, uint
     ry_free(NULL, scratch);
     if (st) return st;
     fill_target(s, rows, k, partner, mix.lambda);
-    if (partner == k) return RENYI_OK; /* mixed with itself: itself */
+    if (partner == k) return RENYI_OK; /* mixing a sample with itself changes nothing */
     fill_target(s, rows, partner, k, mix.lambda);
     ry_mix_pair(rows->chw + k * floats, rows->chw + partner * floats, s->target.size, &mix);
     return RENYI_OK;
@@ -259,10 +259,10 @@ void ry_sampler_prefetch(const ry_sampler *s, const ry_plan_item *item, uint32_t
 {
     for (uint32_t side = 0; side < 2 && k < item->n_pairs; side++) {
         const uint32_t sample = ry_plan_sample(item, side ? item->n - 1 - k : k);
-        const uint64_t index = ry_plan_photo(&s->plan, item, sample);
+        const uint64_t index = ry_plan_image(&s->plan, item, sample);
         renyi_dataset_image file;
-        renyi_image photo;
-        if (ry_cache_find(s->cache, index, &photo)) continue;
+        renyi_image image;
+        if (ry_cache_find(s->cache, index, &image)) continue;
         renyi_dataset_get_image(s->data, (size_t)index, &file);
         ry_file_prefetch(file.path);
     }

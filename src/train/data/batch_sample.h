@@ -14,16 +14,17 @@
 
 typedef struct ry_cache ry_cache;
 
-/* For photos 0 .. n-1. */
+/* Decoded images in memory, up to a number of bytes. Nothing is evicted, so an image that was found
+ * may be read without a lock. For images 0 .. n-1. */
 renyi_status ry_cache_new(ry_cache **out, uint64_t n, uint64_t max_bytes, const renyi_allocator *al,
                           renyi_error *err) RENYI_CHECK;
 void ry_cache_free(ry_cache *c); /* NULL is fine, here and below: nothing is ever kept */
 
-/* 1 = *out is photo i, borrowed until the cache is freed. */
+/* 1 = *out is image i, borrowed until the cache is freed. */
 int ry_cache_find(ry_cache *c, uint64_t i, renyi_image *out);
 
-/* 1 = the cache owns the pixels from now on (of the C heap, renyi_image_decode's); 0 = it has no
- * room, or another thread came first. */
+/* 1 = the cache now owns the pixels (allocated by malloc); 0 = it is full, or another thread was
+ * first. */
 int ry_cache_keep(ry_cache *c, uint64_t i, const renyi_image *image);
 
 uint64_t ry_cache_bytes(ry_cache *c);
@@ -31,15 +32,15 @@ uint64_t ry_cache_bytes(ry_cache *c);
 /* ---- mixup and cutmix ------------------------------------------------------------------------ */
 
 typedef struct ry_mix {
-    double lambda; /* share of its own picture that a sample keeps; 1 = nothing is mixed */
+    double lambda; /* share of its own image that a sample keeps; 1 = not mixed */
     int is_cut;    /* the box comes from the partner; else all pixels are weighted */
     uint32_t top, bottom, left, right; /* rows [top, bottom), columns [left, right) */
 } ry_mix;
 
-/* Of one batch of pictures of this side. */
+/* timm's Mixup in "batch" mode: one draw for a batch of images of this side. */
 ry_mix ry_mix_draw(const ry_augment *a, uint32_t size, ry_rng *rng);
 
-/* Mix two pictures [3, size, size] with each other. */
+/* Mix two images [3, size, size] with each other. */
 void ry_mix_pair(float *a, float *b, uint32_t size, const ry_mix *mix);
 
 /* target [n_classes]: smoothed one-hot of `label` times lambda and of `partner` times the rest. */
@@ -53,7 +54,7 @@ double ry_rng_beta(ry_rng *rng, double alpha); /* Beta(alpha, alpha), alpha > 0 
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* What all pairs share; read-only but for the cache, which has its own lock. */
+/* Shared by all pairs; read-only except the cache, which has its own lock. */
 typedef struct ry_sampler {
     const renyi_dataset *data;
     ry_loader_options o; /* limits filled in */
@@ -67,20 +68,20 @@ typedef struct ry_sample_rows {
     float *chw;       /* [M, 3, size, size] */
     float *target;    /* [M, n_classes] */
     uint32_t *label;  /* [M] */
-    uint64_t *photo;  /* [M] */
+    uint64_t *image;  /* [M] */
     uint64_t *sample; /* [M] */
 } ry_sample_rows;
 
 /* The mixing of the item's step, the same for all of its micro-batches. */
 double ry_sampler_lambda(const ry_sampler *s, const ry_plan_item *item);
 
-/* Rows k and n-1-k of the item, k < n_pairs. Any thread; heap: the C library's. *decoded grows by
- * the photos that were not in the cache. The message names the photo. */
+/* Rows k and n-1-k of the item, k < n_pairs. Any thread; allocates by malloc.
+ * Adds to *decoded the images that were not in the cache. Error messages name the image. */
 renyi_status ry_sampler_pair(const ry_sampler *s, const ry_plan_item *item, uint32_t k,
                              const ry_sample_rows *rows, uint32_t *decoded,
                              renyi_error *err) RENYI_CHECK;
 
-/* Ask the system for the files of that pair. */
+/* Asks the system to read the files of that pair ahead. */
 void ry_sampler_prefetch(const ry_sampler *s, const ry_plan_item *item, uint32_t k);
 
 #endif

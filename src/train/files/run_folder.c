@@ -166,8 +166,8 @@ static renyi_status write_all(ry_log_file *log, const char *text, size_t n, reny
     return RENYI_OK;
 }
 
-renyi_status ry_log_file_put(ry_log_file *log, json_t *line, const renyi_allocator *al,
-                             renyi_error *err)
+renyi_status ry_log_file_write(ry_log_file *log, json_t *line, const renyi_allocator *al,
+                               renyi_error *err)
 {
     char *text = NULL;
     if (!line) return ry_fail(err, RENYI_ERR_NOMEM, -1, "out of memory for a line of the log");
@@ -177,7 +177,7 @@ renyi_status ry_log_file_put(ry_log_file *log, json_t *line, const renyi_allocat
     }
     RY_TRY(ry_json_text(&text, line, al, err));
     const size_t n = strlen(text);
-    text[n] = '\n'; /* in the place of the NUL: one write, one line */
+    text[n] = '\n'; /* replaces the NUL, so that one write makes one line */
     const renyi_status st = write_all(log, text, n + 1, err);
     ry_free(al, text);
     return st;

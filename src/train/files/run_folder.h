@@ -15,19 +15,19 @@ typedef struct ry_run_folder {
     char *best;       /* best.safetensors */
 } ry_run_folder;
 
-/* Only the names; nothing is touched. A zeroed one may be freed. */
+/* Only builds the names. A zeroed one may be freed. */
 renyi_status ry_run_folder_name(ry_run_folder *f, const char *path, const renyi_allocator *al,
                                 renyi_error *err) RENYI_CHECK;
 void ry_run_folder_free(ry_run_folder *f, const renyi_allocator *al);
 
-/* Make it (*made = 1), or take it if it is empty: a folder with anything in it is an error that
- * names --resume. */
+/* Creates it (*made = 1), or accepts an empty one: a folder with files is an error that names
+ * --resume. */
 renyi_status ry_run_folder_make(const char *path, int *made, renyi_error *err) RENYI_CHECK;
 
-/* A run that could not begin leaves no files, and no folder if it was made for it. */
+/* Removes the files of a run that could not begin, and the folder if it was created for it. */
 void ry_run_folder_undo(const ry_run_folder *f, const char *path, int made);
 
-/* Remove what a killed process left half-written: NAME.safetensors.*.tmp of our names. */
+/* Removes half-written files of a killed process: NAME.safetensors.*.tmp of our names. */
 void ry_run_folder_sweep(const char *path, const renyi_allocator *al);
 
 /* folder + "/" + name, or NULL. */
@@ -42,16 +42,16 @@ typedef struct ry_log_file {
     uint64_t bytes;   /* written so far */
 } ry_log_file;
 
-/* Lines behind byte `keep` are cut off: they were written after the checkpoint that the run goes on
- * from. A shorter file is kept up to its last whole line. Another process that has the log open is
- * an error. */
+/* log.jsonl has a line of JSON for the settings, every update and every epoch. Lines after byte
+ * `keep` are removed: they are later than the checkpoint that the run resumes from. A shorter file
+ * is kept up to its last whole line. It is an error if another process has the log open. */
 renyi_status ry_log_file_open(ry_log_file *log, const char *path, uint64_t keep,
                               renyi_error *err) RENYI_CHECK;
 void ry_log_file_close(ry_log_file *log);
 
-/* Takes over `line` (NULL = there was no memory for it); it is in the file when this returns. */
-renyi_status ry_log_file_put(ry_log_file *log, json_t *line, const renyi_allocator *al,
-                             renyi_error *err) RENYI_CHECK;
+/* Takes over `line` (NULL = out of memory). The line is in the file when this returns. */
+renyi_status ry_log_file_write(ry_log_file *log, json_t *line, const renyi_allocator *al,
+                               renyi_error *err) RENYI_CHECK;
 renyi_status ry_log_file_sync(ry_log_file *log, renyi_error *err) RENYI_CHECK; /* to the disk */
 
 /* A number, or null where JSON has none. */

@@ -21,15 +21,15 @@ static int is_there(const char *path)
     return stat(path, &st) == 0;
 }
 
-/* A folder stands for the log in it. */
+/* Reads one log; a folder means the log in it. */
 static renyi_status read_stage(renyi_run_log *r, const char *path, uint64_t max_bytes,
                                renyi_error *err)
 {
-    const size_t room = strlen(path) + sizeof "/log.jsonl";
-    char *name = ry_alloc(&r->al, room, 1);
+    const size_t size = strlen(path) + sizeof "/log.jsonl";
+    char *name = ry_alloc(&r->al, size, 1);
     ry_mapped_file file = {0};
-    if (!name) return ry_fail_nomem(err, room);
-    snprintf(name, room, "%s%s", path, ry_is_folder(path) ? "/log.jsonl" : "");
+    if (!name) return ry_fail_nomem(err, size);
+    snprintf(name, size, "%s%s", path, ry_is_folder(path) ? "/log.jsonl" : "");
     renyi_status st = ry_mapped_file_open(&file, name, max_bytes, err);
     if (!st) st = ry_run_log_read(r, name, (const char *)file.data, file.size, err);
     ry_mapped_file_close(&file);
@@ -92,7 +92,7 @@ void renyi_run_log_free(renyi_run_log *r)
     ry_free(&al, r);
 }
 
-/* The last epoch's mean; of a run without one that of its last steps, a tenth of them. */
+/* The mean loss of the last epoch; without epochs, of the last tenth of the steps. */
 static double last_loss(const renyi_run_log *r)
 {
     const size_t from = r->n_steps - (r->n_steps + 9) / 10;
@@ -178,8 +178,8 @@ static double axis_value(const ry_run_when *when, renyi_run_axis axis)
     return axis == RENYI_RUN_BY_SECONDS ? when->seconds : when->epoch;
 }
 
-/* y[i] becomes the mean of the values around it: the window's sum is kept up while it moves. It is
- * added anew now and then, so that a million roundings do not show. */
+/* y[i] becomes the mean of the values around it: a running sum over the window,
+ * computed again every 4096 points so that rounding errors do not add up. */
 static void smooth_into(double *to, const double *y, size_t n, size_t window)
 {
     const size_t left = (window - 1) / 2, right = window / 2;
@@ -194,7 +194,7 @@ static void smooth_into(double *to, const double *y, size_t n, size_t window)
     }
 }
 
-/* Neighbours are averaged until `most` are left. */
+/* Averages neighbors so that at most `most` values remain. */
 static size_t average_to(double *v, size_t n, size_t most)
 {
     if (n <= most) return n;

@@ -5,7 +5,7 @@
 
 #include "renyi/train.h"
 
-/* What both kinds of lines have: when. Stages are behind each other. */
+/* The time of a line of either kind, counted over all stages. */
 typedef struct ry_run_when {
     double epoch;   /* epochs done */
     double step;    /* updates done */
@@ -31,8 +31,8 @@ struct renyi_run_log {
     uint64_t max_lines;
     ry_run_step *steps;   /* [n_steps] */
     ry_run_epoch *epochs; /* [n_epochs] */
-    size_t n_steps, n_epochs, step_room, epoch_room;
-    char *policy, *model; /* of the last stage that says them; NULL = unknown */
+    size_t n_steps, n_epochs, step_capacity, epoch_capacity;
+    char *policy, *model; /* of the last stage that has them; NULL = unknown */
     uint32_t n_stages;
     uint64_t n_other, n_bad, first_bad;
     int is_cut;
@@ -42,7 +42,7 @@ struct renyi_run_log {
     double per_epoch;               /* its updates an epoch; NaN = unknown */
 };
 
-/* Adds the stage that a log is. `name` is for messages. */
+/* Adds the log `bytes` as the next stage. `name` is for messages. */
 renyi_status ry_run_log_read(renyi_run_log *r, const char *name, const char *bytes, size_t size,
                              renyi_error *err) RENYI_CHECK;
 

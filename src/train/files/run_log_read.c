@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- one line ------------------------------------------------------------------------------ */
+/* ---- one line -------------------------------------------------------------------------------- */
 
-/* NaN: absent, null (what is not finite is written so), no number, or too large to add up. */
+/* NaN: absent, null (written for NaN and infinity), not a number, or too large to sum. */
 static double real_of(const json_t *o, const char *key)
 {
     const json_t *value = json_object_get(o, key);
@@ -56,27 +56,27 @@ static renyi_status take_config(renyi_run_log *r, const json_t *o, renyi_error *
     return keep_text(r, &r->policy, policy ? policy : setting(o, "prune"), err);
 }
 
-/* Room for one more line, in an array that doubles. */
-static renyi_status reserve_line(renyi_run_log *r, void **items, size_t n, size_t *room,
+/* Space for one more line; the array doubles. */
+static renyi_status reserve_line(renyi_run_log *r, void **items, size_t n, size_t *capacity,
                                  size_t size, renyi_error *err)
 {
     size_t more, bytes;
     if (r->n_steps + r->n_epochs >= r->max_lines)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %llu steps and epochs",
                        (unsigned long long)r->max_lines);
-    if (n < *room) return RENYI_OK;
-    if (!ry_mul_size(*room, 2, &more) || !ry_mul_size(more + 64, size, &bytes))
+    if (n < *capacity) return RENYI_OK;
+    if (!ry_mul_size(*capacity, 2, &more) || !ry_mul_size(more + 64, size, &bytes))
         return ry_fail_nomem(err, SIZE_MAX);
     void *grown = ry_alloc(&r->al, more + 64, size);
     if (!grown) return ry_fail_nomem(err, bytes);
     if (n) memcpy(grown, *items, n * size);
     ry_free(&r->al, *items);
     *items = grown;
-    *room = more + 64;
+    *capacity = more + 64;
     return RENYI_OK;
 }
 
-/* A resumed run does some of its updates again: the older lines go. */
+/* A resumed run repeats some updates: their older lines are dropped. */
 static renyi_status take_step(renyi_run_log *r, const json_t *o, int *is_good, renyi_error *err)
 {
     ry_run_step s = {.loss = real_of(o, "loss"),
@@ -89,7 +89,7 @@ static renyi_status take_step(renyi_run_log *r, const json_t *o, int *is_good, r
     while (r->n_steps > r->first_step && r->steps[r->n_steps - 1].step >= s.step) r->n_steps--;
     while (r->n_epochs > r->first_epoch && r->epochs[r->n_epochs - 1].epoch >= s.epoch)
         r->n_epochs--;
-    RY_TRY(reserve_line(r, (void **)&r->steps, r->n_steps, &r->step_room, sizeof s, err));
+    RY_TRY(reserve_line(r, (void **)&r->steps, r->n_steps, &r->step_capacity, sizeof s, err));
     r->steps[r->n_steps++] = s;
     return RENYI_OK;
 }
@@ -111,7 +111,7 @@ static renyi_status take_epoch(renyi_run_log *r, const json_t *o, int is_stop, i
         r->n_epochs--;
     if (!isfinite(e.when.step) && r->n_steps > r->first_step)
         e.when.step = (double)r->steps[r->n_steps - 1].step;
-    RY_TRY(reserve_line(r, (void **)&r->epochs, r->n_epochs, &r->epoch_room, sizeof e, err));
+    RY_TRY(reserve_line(r, (void **)&r->epochs, r->n_epochs, &r->epoch_capacity, sizeof e, err));
     r->epochs[r->n_epochs++] = e;
     return RENYI_OK;
 }
@@ -140,9 +140,10 @@ static renyi_status take_line(renyi_run_log *r, const char *name, uint64_t numbe
     return st;
 }
 
-/* ---- time ---------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
-/* Updates an epoch, where the log does not say: by what epochs say, or by steps of whole epochs. */
+/* Updates per epoch if the log does not give it: from the lines of epochs, or from the steps of
+ * whole epochs. */
 static double find_per_epoch(const renyi_run_log *r)
 {
     double most = 0;
@@ -157,7 +158,7 @@ static double find_per_epoch(const renyi_run_log *r)
     return most > 0 ? most : 1;
 }
 
-/* Never before `least`, which it becomes; what is not known is as before. */
+/* from + v, but not below *least, which becomes the result; a NaN v gives *least. */
 static double later(double *least, double from, double v)
 {
     if (from + v > *least) *least = from + v; /* not for NaN */
@@ -187,7 +188,7 @@ static void set_times(renyi_run_log *r)
     r->before.seconds = fmax(s.seconds, e.seconds);
 }
 
-/* ---- the log ------------------------------------------------------------------------------- */
+/* ---- the log --------------------------------------------------------------------------------- */
 
 renyi_status ry_run_log_read(renyi_run_log *r, const char *name, const char *bytes, size_t size,
                              renyi_error *err)
@@ -206,7 +207,7 @@ renyi_status ry_run_log_read(renyi_run_log *r, const char *name, const char *byt
         const uint64_t bad_before = r->n_bad, first_before = r->first_bad;
         const renyi_status st = take_line(r, name, number, bytes + at, n, err);
         if (st) return st == RENYI_ERR_LIMIT ? ry_fail_in(err, st, name) : st;
-        if (!end && r->n_bad > bad_before) { /* it was being written: not a fault */
+        if (!end && r->n_bad > bad_before) { /* a line being written: no error */
             r->n_bad = bad_before, r->first_bad = first_before;
             r->is_cut = 1;
         }

@@ -1,4 +1,4 @@
-/* run_state.c - the state of a run as JSON: what the metadata of a checkpoint says.
+/* run_state.c - the state of a run as JSON: the metadata of a checkpoint.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/files/run_state.h"
 
@@ -24,7 +24,7 @@ static const struct {
 static const struct {
     const char *key;
     size_t at;
-    int may_lack; /* null: not known yet */
+    int may_lack; /* null = not known yet */
 } numbers[] = {{"loss_sum", AT(loss_sum), 0},     {"seconds", AT(seconds), 0},
                {"train_loss", AT(train_loss), 1}, {"val_loss", AT(val.loss), 1},
                {"val_top1", AT(val.top1), 1},     {"val_top5", AT(val.top5), 1},
@@ -37,7 +37,7 @@ enum {
     MOST_BYTES = 1 << 20
 };
 
-/* Below what a double holds exactly; nothing that counts here comes near it. */
+/* The largest exact integer of a double; real counts are far below. */
 #define MOST_COUNT ((json_int_t)1 << 53)
 
 void ry_run_state_begin(ry_run_state *s, uint64_t fingerprint)
@@ -47,7 +47,7 @@ void ry_run_state_begin(ry_run_state *s, uint64_t fingerprint)
         .fingerprint = fingerprint, .train_loss = NAN, .val = none, .ema = none, .best_top1 = NAN};
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int add_members(json_t *object, const ry_run_state *s, const renyi_train_options *opt)
 {
@@ -76,7 +76,7 @@ json_t *ry_run_state_json(const ry_run_state *s, const renyi_train_options *opt)
     return NULL;
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static renyi_status fail_member(const char *where, const char *key, const char *wanted,
                                 renyi_error *err)

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- metadata ------------------------------------------------------------------------------ */
+/* ---- metadata -------------------------------------------------------------------------------- */
 
 renyi_status ry_model_meta_make(ry_model_meta *out, const ry_vit_config *config,
                                 const char *const *labels, const char *extra_key,
@@ -40,7 +40,7 @@ renyi_status ry_model_meta_make(ry_model_meta *out, const ry_vit_config *config,
                                  extra_key,
                                  extra_value,
                                  NULL};
-    _Static_assert(sizeof pairs <= sizeof out->pairs, "room for all pairs");
+    _Static_assert(sizeof pairs <= sizeof out->pairs, "pairs is too short");
     memcpy(out->pairs, pairs, sizeof pairs);
     return RENYI_OK;
 }
@@ -51,7 +51,7 @@ void ry_model_meta_free(ry_model_meta *m, const renyi_allocator *al)
     *m = (ry_model_meta){0};
 }
 
-/* ---- tensors ------------------------------------------------------------------------------- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 ry_tensor ry_param_tensor(const ry_param *p, const char *name, const float *block)
 {
@@ -107,10 +107,10 @@ renyi_status ry_model_file_write(const char *path, const ry_model_file *m,
 
 /* ---- checkpoint ------------------------------------------------------------------------------ */
 
-enum { NAME_ROOM = RY_NAME_MAX + 32 };
-typedef char tensor_name[NAME_ROOM];
+enum { NAME_SIZE = RY_NAME_MAX + 32 };
+typedef char tensor_name[NAME_SIZE];
 
-/* One of the blocks of numbers that make a run. */
+/* One of the arrays of a run, each with one value per weight. */
 typedef struct block {
     const char *prefix;
     float *values; /* NULL = not kept */
@@ -130,10 +130,10 @@ static void list_blocks(block out[N_BLOCKS], const ry_optim *o)
 static void name_of(tensor_name out, const block *b, const ry_param *p)
 {
     const char *prefix = b->is_weights && !p->is_model ? RY_TRAINING_PREFIX "param." : b->prefix;
-    snprintf(out, NAME_ROOM, "%s%s", prefix, p->name);
+    snprintf(out, NAME_SIZE, "%s%s", prefix, p->name);
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static renyi_status write_tensors(const char *path, const ry_save_point *s, const char *state,
                                   ry_tensor *tensors, tensor_name *names, const renyi_allocator *al,
@@ -176,7 +176,7 @@ renyi_status ry_save_point_write(const char *path, const ry_save_point *s,
     return st;
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 renyi_status ry_save_point_state(ry_run_state *state, ry_settings_owned *settings,
                                  const ry_checkpoint *ckpt, const renyi_allocator *al,
@@ -185,7 +185,7 @@ renyi_status ry_save_point_state(ry_run_state *state, ry_settings_owned *setting
     const char *text = ry_tensors_meta(ckpt->tensors, RY_RUN_STATE_KEY);
     if (!text)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%s: no checkpoint of a training run: '" RY_RUN_STATE_KEY
+                       "%s: not a checkpoint of a training run: '" RY_RUN_STATE_KEY
                        "' is missing in the metadata",
                        ckpt->tensors_path);
     return ry_run_state_parse(state, settings, text, strlen(text), ckpt->tensors_path, al, err);

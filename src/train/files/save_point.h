@@ -23,11 +23,11 @@ typedef struct ry_model_file {
     const ry_vit_config *config;
     const char *const *labels; /* [n_classes] or NULL */
     const ry_params *params;
-    const float *values; /* a block of their layout: the weights, or their running mean */
+    const float *values; /* [params->total] the weights, or their running mean */
     renyi_save_dtype dtype;
 } ry_model_file;
 
-/* Appears under `path` only when complete. A number that F16 cannot hold is an error. */
+/* The file appears only when complete. A value too large for F16 is an error. */
 renyi_status ry_model_file_write(const char *path, const ry_model_file *m,
                                  const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
@@ -56,7 +56,7 @@ typedef struct ry_save_point {
     const renyi_train_options *settings;
 } ry_save_point;
 
-/* Appears only when complete and on disk; on failure an older one is as it was. */
+/* The file appears only when complete and on disk; on failure an older one stays. */
 renyi_status ry_save_point_write(const char *path, const ry_save_point *s,
                                  const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 

@@ -18,11 +18,11 @@ struct renyi_learner {
     ry_net *net;
     ry_optim *optim;
     char policy[RENYI_POLICY_MAX];
-    /* Of a micro-batch: [micro_batch, classes]. */
+    /* of a micro-batch: [micro_batch, classes] */
     float *logits, *logits_dist, *d, *d_dist, *target;
 };
 
-/* ---- new ----------------------------------------------------------------------------------- */
+/* ---- new ------------------------------------------------------------------------------------- */
 
 static renyi_status read_options(renyi_learner_options *out, const renyi_learner_options *opt,
                                  renyi_error *err)
@@ -38,8 +38,8 @@ static renyi_status read_options(renyi_learner_options *out, const renyi_learner
     if (!out->allocator.alloc != !out->allocator.release)
         return ry_fail(
             err, RENYI_ERR_ARG, -1,
-            "renyi_learner_options: allocator has one of alloc and release; both or none "
-            "wanted");
+            "renyi_learner_options: allocator has one of alloc and release; expected both or "
+            "none");
     if (!(out->weight_decay >= 0.0) || !(out->clip >= 0.0) ||
         !(out->smoothing >= 0.0 && out->smoothing < 1.0))
         return ry_fail(err, RENYI_ERR_ARG, -1,
@@ -76,7 +76,7 @@ static renyi_status set_policy(renyi_learner *l, const char *text, renyi_error *
     return ry_net_prune(l->net, &policy, err);
 }
 
-static renyi_status make_optimiser(renyi_learner *l, renyi_error *err)
+static renyi_status make_optimizer(renyi_learner *l, renyi_error *err)
 {
     ry_optim_options options = ry_optim_defaults();
     RY_TRY(ry_cpu_choose(l->opt.cpu, &options.level, err));
@@ -104,7 +104,7 @@ static renyi_status load_parts(renyi_learner *l, const char *path, const char *p
     ry_checkpoint_close(&ckpt, &l->al);
     RY_TRY(status);
     RY_TRY(set_policy(l, policy, err));
-    RY_TRY(make_optimiser(l, err));
+    RY_TRY(make_optimizer(l, err));
     return make_rows(l, err);
 }
 
@@ -160,7 +160,7 @@ void renyi_learner_get_info(const renyi_learner *l, renyi_learner_info *out)
     memcpy(out->policy, l->policy, sizeof out->policy);
 }
 
-/* ---- passes -------------------------------------------------------------------------------- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 static size_t pixels_of(const renyi_learner *l)
 {
@@ -190,7 +190,7 @@ renyi_status renyi_learner_forward(renyi_learner *l, const float *chw, uint32_t 
     return RENYI_OK;
 }
 
-/* Smoothed labels as rows of shares. */
+/* Smoothed labels as target rows. */
 static void fill_targets(renyi_learner *l, const uint32_t *labels, uint32_t n)
 {
     const uint32_t classes = ry_net_config(l->net)->n_classes;
@@ -202,7 +202,7 @@ static void fill_targets(renyi_learner *l, const uint32_t *labels, uint32_t n)
     }
 }
 
-/* Adds the gradient of these pictures' part of the batch's mean; the sum of their losses. */
+/* Adds the gradient of these images' part of the batch's mean, and their losses to *sum. */
 static renyi_status learn_part(renyi_learner *l, const float *chw, const uint32_t *labels,
                                uint32_t n, double scale, double *sum, renyi_error *err)
 {
@@ -223,7 +223,7 @@ static renyi_status check_labels(const renyi_learner *l, const uint32_t *labels,
                                  renyi_error *err)
 {
     const uint32_t classes = ry_net_config(l->net)->n_classes;
-    if (!n) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_learner_step: no pictures");
+    if (!n) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_learner_step: no images");
     for (uint32_t i = 0; i < n; i++)
         if (labels[i] >= classes)
             return ry_fail(err, RENYI_ERR_ARG, -1, "label %u is %u; the model has %u classes", i,

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* One sample's logits: of one head, or with `b` the mean of two. */
+/* One sample's logits: of one head, or the mean of two with `b`. */
 typedef struct row {
     const float *a, *b;
     uint32_t n;
@@ -31,7 +31,7 @@ static row row_of(const float *a, const float *b, uint32_t n, double temperature
     row r = {a, b, n, 1.0 / temperature, -INFINITY, 0.0, 0.0};
     for (uint32_t i = 0; i < n && !isnan(r.top); i++) {
         const double z = logit_at(&r, i);
-        if (!(z <= r.top)) r.top = z; /* a NaN too: then everything is */
+        if (!(z <= r.top)) r.top = z; /* NaN too: then the whole row is NaN */
     }
     for (uint32_t i = 0; i < n; i++) r.sum += exp(logit_at(&r, i) - r.top);
     r.log_sum = log(r.sum);
@@ -56,8 +56,8 @@ static double q_of(const target *t, uint32_t i)
     return i == t->label ? t->on : t->off;
 }
 
-/* -sum q log p, for a teacher's q less its own entropy. Adds scale * dloss/dz to d, and half of it
- * to both with two heads. */
+/* -sum q log p; with a teacher minus the entropy of q. Adds scale * dloss/dz to d; with two heads
+ * half of it to each. */
 static double row_loss(const row *r, const target *t, double scale, float *d, float *d2)
 {
     double loss = 0.0, total = 0.0;
@@ -129,7 +129,7 @@ double ry_loss_teacher_soft(const ry_logits *z, const float *teacher, double tem
     return sum;
 }
 
-/* The best class of a teacher. Logits that are not numbers have none: its `on` is NaN. */
+/* The best class of a teacher. NaN logits have none: then `on` is NaN. */
 static target best_of(const float *z, uint32_t n)
 {
     target t = {.on = 1.0};
@@ -152,7 +152,7 @@ double ry_loss_teacher_hard(const ry_logits *z, const float *teacher, double sca
     return sum;
 }
 
-/* ---- the loss of a model ------------------------------------------------------------------- */
+/* ---- the loss of a model --------------------------------------------------------------------- */
 
 /* Labels teach the mean of two heads. */
 static double loss_of_mean(const ry_loss_batch *b, double scale, float *d, float *d_dist)
@@ -195,8 +195,8 @@ ry_loss_sum ry_loss(const ry_loss_spec *spec, const ry_loss_batch *b, double sca
 
 /* ---- distance of patch tokens ---------------------------------------------------------------- */
 
-/* A row and its gradient times `scale`; d may be NULL. Returns the sum over elements. */
-/* unit: what a difference is multiplied by before it is judged */
+/* d (may be NULL) gets scale * gradient; returns the sum over elements. `unit` multiplies a
+ * difference before it is measured. */
 static double smooth_l1(const float *s, const float *t, size_t n, double unit, double beta,
                         double scale, float *d)
 {
@@ -226,7 +226,7 @@ static double squares(const float *s, const float *t, size_t n, double unit, dou
     return sum;
 }
 
-/* 1 / deviation of a row's elements; a row without any counts as it is. */
+/* 1 / deviation of a row's elements; 1 for a constant row. */
 static double inverse_deviation(const float *t, size_t n)
 {
     double mean = 0.0, variance = 0.0;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Answers of one head: [n, n_classes] dense. */
+/* Logits of one head: [n, n_classes] dense. */
 typedef struct ry_logits {
     const float *rows;
     uint32_t n, n_classes; /* n_classes >= 1 */
@@ -34,7 +34,7 @@ double ry_loss_teacher_soft(const ry_logits *z, const float *teacher, double tem
  * a NaN loss. */
 double ry_loss_teacher_hard(const ry_logits *z, const float *teacher, double scale, float *d);
 
-/* ---- the loss of a model ------------------------------------------------------------------- */
+/* ---- the loss of a model --------------------------------------------------------------------- */
 
 typedef enum ry_distil { RY_DISTIL_NONE, RY_DISTIL_SOFT, RY_DISTIL_HARD } ry_distil;
 
@@ -45,17 +45,17 @@ typedef struct ry_loss_spec {
 } ry_loss_spec;
 
 /* One micro-batch. With two heads (a distilled DeiT) the labels teach the first and the teacher the
- * second; without a teacher the labels teach the mean of both, which is what the model answers. */
+ * second; without a teacher the labels teach the mean of both, which is the output of the model. */
 typedef struct ry_loss_batch {
     uint32_t n, n_classes;
     const float *logits;      /* [n, n_classes] */
     const float *logits_dist; /* the same of the second head, or NULL */
     const float *target;      /* [n, n_classes] */
-    const float *teacher;     /* [n, n_classes] logits; idle without distillation */
+    const float *teacher;     /* [n, n_classes] logits; unused without distillation */
 } ry_loss_batch;
 
 typedef struct ry_loss_sum {
-    double total;           /* what is minimised: the two below, weighted */
+    double total;           /* what is minimized: the two below, weighted */
     double labels, teacher; /* sums over samples, without weights */
 } ry_loss_sum;
 
@@ -82,12 +82,12 @@ typedef struct ry_feature_batch {
 typedef struct ry_feature_spec {
     ry_feature_distance distance;
     double beta;  /* of smooth-L1; 0 = 1, PyTorch's */
-    int relative; /* differences are in deviations of the teacher's row, not cosine's */
+    int relative; /* 1 = differences in standard deviations of the teacher's row; not for cosine */
 } ry_feature_spec;
 
-/* Sum over images of each image's mean over its rows that stand for one patch (none: 0). Writes
- * scale * gradient to d [n, n_rows, dim], zeros for the other rows; NULL = not wanted. The weight
- * of this loss goes into scale, and what is returned has to be multiplied with it. */
+/* Sum over images of each image's mean over its rows that are one patch (none: 0). Writes
+ * scale * gradient to d [n, n_rows, dim], zeros for the other rows; NULL = not wanted. Include the
+ * weight of this loss in scale, and multiply the returned sum by it. */
 double ry_loss_features(const ry_feature_spec *spec, const ry_feature_batch *b, double scale,
                         float *d);
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Floats of a chunk: its values, gradients and moments are 256 KiB, what a core's cache holds. */
+/* Floats of a chunk: its values, gradients and moments are 256 KiB and fit the cache of a core. */
 enum { CHUNK = 16384 };
 
 /* A piece of one parameter. */
@@ -88,7 +88,7 @@ void ry_optim_free(ry_optim *o)
     ry_free(&al, o);
 }
 
-/* ---- layer-wise learning rates ------------------------------------------------------------- */
+/* ---- layer-wise learning rates --------------------------------------------------------------- */
 
 /* 0 before the blocks, 1 .. n_blocks, then n_blocks + 1. */
 static uint32_t layer_of(const ry_param *p, uint32_t n_blocks)
@@ -117,7 +117,7 @@ void ry_optim_layer_decay(ry_optim *o, double decay)
     }
 }
 
-/* ---- one step ------------------------------------------------------------------------------ */
+/* ---- one step -------------------------------------------------------------------------------- */
 
 double ry_optim_norm(const ry_optim *o, double scale)
 {
@@ -139,7 +139,7 @@ double ry_optim_clip(double norm, double max)
     return max == 0.0 || factor > 1.0 ? 1.0 : factor;
 }
 
-/* What the kernel needs to know of parameter i at update o->step. */
+/* Constants of the kernel for parameter i at update o->step. */
 static ry_adamw adamw_constants(const ry_optim *o, uint32_t i, double lr, double grad_scale)
 {
     const ry_optim_options *p = &o->opt;

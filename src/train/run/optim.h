@@ -1,10 +1,10 @@
 /* optim.h - AdamW with decoupled weight decay, the norm of the gradient, and a running mean of the
  * weights (EMA), all over the flat blocks of ry_params.
  *
- * A step of training:  norm = ry_optim_norm(o, 1 / batch);  scale = ry_optim_clip(norm, max) /
- * batch; ry_optim_step(o, lr, scale);  ry_optim_average(o, decay);  ry_net_update(...) Every
- * element is computed alone and the norm is added up over fixed chunks in a fixed order: the same
- * bits for any number of threads.
+ * An update: norm = ry_optim_norm(o, 1 / batch); scale = ry_optim_clip(norm, max) / batch;
+ * ry_optim_step(o, lr, scale); ry_optim_average(o, decay); ry_net_update(...).
+ * Elements are independent and the norm is summed over fixed chunks in a fixed order: the same bits
+ * for any number of threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_OPTIM_H
 #define RY_OPTIM_H
@@ -19,11 +19,11 @@ typedef struct ry_optim_options {
     int average; /* keep a running mean of the weights */
 } ry_optim_options;
 
-/* beta 0.9 and 0.999, eps 1e-8, no decay, one thread: PyTorch's but for its decay of 0.01. */
+/* beta 0.9 and 0.999, eps 1e-8, no decay, one thread: PyTorch's, but no decay of 0.01. */
 ry_optim_options ry_optim_defaults(void);
 
-/* The state of a run is step, m, v and ema: who has them, the weights and the options goes on bit
- * for bit. They may be written from outside (a checkpoint). */
+/* The state of a run is step, m, v and ema: with them, the weights and the options a run continues
+ * bit for bit. A checkpoint may overwrite them. */
 typedef struct ry_optim {
     ry_optim_options opt;
     ry_params *params; /* borrowed */
@@ -31,7 +31,7 @@ typedef struct ry_optim {
     float *m, *v;      /* [params->total] moments; 0 where a parameter is frozen */
     float *ema;        /* [params->total] running mean of the weights; NULL = not kept */
     double *lr_scale;  /* [params->n] factor of each parameter's learning rate; 1 */
-    /* inside */
+    /* private */
     renyi_allocator al;
     ry_update_kernels kernels;
     struct ry_optim_chunk *chunks;
@@ -46,11 +46,11 @@ renyi_status ry_optim_new(ry_optim **out, ry_params *params, const ry_optim_opti
 void ry_optim_free(ry_optim *o);
 
 /* Layer-wise learning rates as timm's layer_decay: lr_scale = decay^(L + 1 - layer), where layer is
- * 0 for patch embedding, tokens and positions, 1 .. L for the blocks, L + 1 for all behind them.
+ * 0 for patch embedding, tokens and positions, 1 .. L for the blocks, L + 1 for all after them.
  * decay 1 = the same for all. */
 void ry_optim_layer_decay(ry_optim *o, double decay);
 
-/* Length of scale * gradient over all parameters that are not frozen. NaN and infinity show. */
+/* Norm of scale * gradient over all parameters that are not frozen; NaN or infinite if one is. */
 double ry_optim_norm(const ry_optim *o, double scale);
 
 /* What torch.nn.utils.clip_grad_norm_ multiplies gradients with: max / (norm + 1e-6), at most 1.

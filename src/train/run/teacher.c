@@ -20,8 +20,8 @@ struct ry_teacher {
     uint32_t n_classes;       /* the student's */
     uint32_t *class_map;      /* [n_classes] */
     float *logits;            /* [max_batch, teacher's classes] */
-    float *chw;               /* [max_batch, 3, S, S] normalised for the teacher; NULL = as it is */
-    float scale[3], shift[3]; /* of each channel, from the student's normalisation */
+    float *chw;               /* [max_batch, 3, S, S] normalized for the teacher; NULL = as it is */
+    float scale[3], shift[3]; /* of each channel, from the student's normalization */
     float *ones, *zeros;      /* [dim] a LayerNorm without weights; NULL unless white */
     uint32_t *taps;           /* [n_taps] */
     uint32_t n_taps;
@@ -30,7 +30,7 @@ struct ry_teacher {
     const float *last; /* [n, tokens, dim] after the last block, in the plan's memory */
 };
 
-/* ---- what it was asked for ----------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static renyi_status check_teacher(const renyi_model *m, const ry_vit_config *student,
                                   const ry_teacher_options *opt, renyi_error *err)
@@ -58,34 +58,34 @@ static renyi_status check_teacher(const renyi_model *m, const ry_vit_config *stu
                            opt->class_map[i], c->n_classes);
     if (!opt->class_map && c->n_classes != student->n_classes)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "the teacher has %u classes, the student %u: say which of the teacher's is "
-                       "which",
+                       "the teacher has %u classes, the student %u: list the teacher's class of "
+                       "each",
                        c->n_classes, student->n_classes);
     return RENYI_OK;
 }
 
-/* x for the teacher = scale * x for the student + shift; 1 if that changes anything. */
+/* x for the teacher = scale * x for the student + shift. Returns 0 if both are the same. */
 static int find_normalization(ry_teacher *t, const renyi_preprocess *from)
 {
     const renyi_preprocess *to = &t->model->vit.config.preprocess;
-    int changes = 0;
+    int differs = 0;
     for (int c = 0; c < 3; c++) {
         t->scale[c] = (float)(from->std[c] / to->std[c]);
         t->shift[c] = (float)((from->mean[c] - to->mean[c]) / to->std[c]);
-        changes |= from->std[c] != to->std[c] || from->mean[c] != to->mean[c];
+        differs |= from->std[c] != to->std[c] || from->mean[c] != to->mean[c];
     }
-    return changes;
+    return differs;
 }
 
 static renyi_status allocate_buffers(ry_teacher *t, const ry_vit_config *student, renyi_error *err)
 {
     const ry_vit_config *c = &t->model->vit.config;
     const size_t B = t->max_batch, pixels = (size_t)3 * c->image_size * c->image_size;
-    const int changes = find_normalization(t, &student->preprocess);
+    const int differs = find_normalization(t, &student->preprocess);
     t->class_map = ry_alloc(&t->al, t->n_classes, sizeof *t->class_map);
     t->logits = ry_alloc(&t->al, B * c->n_classes, sizeof *t->logits);
     if (!t->class_map || !t->logits) return ry_fail_nomem(err, B * c->n_classes * sizeof(float));
-    if (changes && !(t->chw = ry_alloc(&t->al, B, pixels * sizeof *t->chw)))
+    if (differs && !(t->chw = ry_alloc(&t->al, B, pixels * sizeof *t->chw)))
         return ry_fail_nomem(err, B * pixels * sizeof *t->chw);
     if (t->n_taps && !(t->taps = ry_alloc(&t->al, t->n_taps, sizeof *t->taps)))
         return ry_fail_nomem(err, t->n_taps * sizeof *t->taps);
@@ -157,7 +157,7 @@ uint32_t ry_teacher_rows(const ry_teacher *t)
 
 double ry_teacher_macs(const ry_teacher *t) { return ry_vit_plan_macs(t->plan); }
 
-/* ---- a run --------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static const float *normalize_for_teacher(ry_teacher *t, const float *chw, uint32_t n)
 {
@@ -191,7 +191,8 @@ static void take_rows(const ry_teacher *t, const float *x, float *to)
     }
 }
 
-/* Called by one thread while the others wait. Rows after the last block stay as they are. */
+/* Called by one thread while the others wait. Rows after the last block are not overwritten by the
+ * head. */
 static void copy_tap(void *user, uint32_t block, const float *x, uint32_t n_tokens)
 {
     ry_teacher *t = user;
@@ -224,7 +225,8 @@ renyi_status ry_teacher_run(ry_teacher *t, const float *chw, uint32_t n, float *
         return ry_fail(err, RENYI_ERR_ARG, -1, "%u images for a teacher that takes 1 to %u", n,
                        t->max_batch);
     if (tokens && t->tokens == RY_TOKENS_NONE)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "a teacher of logits was asked for tokens");
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "tokens requested of a teacher that was made for logits only");
     ry_vit_input in = {.chw = normalize_for_teacher(t, chw, n), .n = n, .tap_user = t};
     if (tokens) in.tap = copy_tap;
     t->n_now = n;
@@ -239,7 +241,7 @@ renyi_status ry_teacher_run(ry_teacher *t, const float *chw, uint32_t n, float *
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-/* No two classes of the student may be the same of the teacher. */
+/* Two classes of the student may not be the same class of the teacher. */
 static renyi_status check_different(const uint32_t *map, uint32_t n, renyi_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -251,11 +253,11 @@ static renyi_status check_different(const uint32_t *map, uint32_t n, renyi_error
     return RENYI_OK;
 }
 
-/* A number names a class of its own data set, not one of the teacher's. */
+/* A number is an index in the student's own dataset, not a class of the teacher. */
 static int is_number(const char *name) { return name[strspn(name, "0123456789")] == 0; }
 
-/* Where names do not tell, as many classes as the teacher has are the teacher's, unless a name that
- * does tell speaks against it. */
+/* If some names are unknown and the student has as many classes as the teacher, class i is class i,
+ * unless a known name contradicts that. */
 static renyi_status map_by_names(uint32_t *map, const renyi_model *teacher, const char **names,
                                  uint32_t n, renyi_error *err)
 {
@@ -272,8 +274,8 @@ static renyi_status map_by_names(uint32_t *map, const renyi_model *teacher, cons
     if (!same || n != info.n_classes)
         return ry_fail(
             err, RENYI_ERR_ARG, -1,
-            "the teacher has %u classes, but which is the student's class %u (\"%.60s\")? "
-            "Neither a WordNet id nor a label tells: list the teacher's class of each",
+            "the teacher has %u classes, and the student's class %u (\"%.60s\") is neither a "
+            "WordNet id nor a label of it: list the teacher's class of each",
             info.n_classes, unknown, names[unknown] ? names[unknown] : "no name");
     for (uint32_t i = 0; i < n; i++) map[i] = i;
     return RENYI_OK;
@@ -282,56 +284,57 @@ static renyi_status map_by_names(uint32_t *map, const renyi_model *teacher, cons
 renyi_status ry_teacher_classes(uint32_t *map, const renyi_model *teacher, const char *const *names,
                                 uint32_t n, const renyi_allocator *al, renyi_error *err)
 {
-    const char **telling = ry_calloc(al, n, sizeof *telling);
-    if (!telling) return ry_fail_nomem(err, n * sizeof *telling);
+    const char **known = ry_calloc(al, n, sizeof *known);
+    if (!known) return ry_fail_nomem(err, n * sizeof *known);
     for (uint32_t i = 0; names && i < n; i++)
-        telling[i] = names[i] && !is_number(names[i]) ? names[i] : NULL;
-    const renyi_status st = map_by_names(map, teacher, telling, n, err);
-    ry_free(al, telling);
+        known[i] = names[i] && !is_number(names[i]) ? names[i] : NULL;
+    const renyi_status st = map_by_names(map, teacher, known, n, err);
+    ry_free(al, known);
     return st;
 }
 
-/* Cuts a text at its commas, in place. Returns how many words there are; at most n are given. */
-static size_t split_at_commas(char *text, const char **words, uint32_t n)
+/* Splits a text at its commas, in place. Returns the number of parts; the first n are stored. */
+static size_t split_at_commas(char *text, const char **parts, uint32_t n)
 {
     size_t count = 0;
     for (char *at = text;;) {
         char *comma = strchr(at, ',');
         if (comma) *comma = 0;
-        if (count < n) words[count] = at;
+        if (count < n) parts[count] = at;
         count++;
         if (!comma) return count;
         at = comma + 1;
     }
 }
 
-static renyi_status find_listed(uint32_t *map, const renyi_model *teacher, const char **words,
+static renyi_status find_listed(uint32_t *map, const renyi_model *teacher, const char **parts,
                                 uint32_t n, renyi_error *err)
 {
     renyi_model_info info;
     renyi_model_get_info(teacher, &info);
-    RY_TRY(renyi_classes_find(teacher, words, n, map, err));
+    RY_TRY(renyi_classes_find(teacher, parts, n, map, err));
     for (uint32_t i = 0; i < n; i++)
         if (map[i] == RENYI_NO_CLASS)
-            return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "\"%.60s\" in the list of the teacher's classes: wanted an index below "
-                           "%u, a WordNet id of ImageNet's 1000 or a label of the teacher",
-                           words[i], info.n_classes);
+            return ry_fail(
+                err, RENYI_ERR_ARG, -1,
+                "\"%.60s\" in the list of the teacher's classes: expected an index below "
+                "%u, a WordNet id of ImageNet's 1000 or a label of the teacher",
+                parts[i], info.n_classes);
     return check_different(map, n, err);
 }
 
 renyi_status ry_teacher_class_list(uint32_t *map, const renyi_model *teacher, const char *list,
                                    uint32_t n, const renyi_allocator *al, renyi_error *err)
 {
-    const char **words = ry_calloc(al, n, sizeof *words);
+    const char **parts = ry_calloc(al, n, sizeof *parts);
     char *text = ry_strdup(al, list);
-    renyi_status st = words && text ? RENYI_OK : ry_fail_nomem(err, n * sizeof *words);
-    const size_t count = st ? 0 : split_at_commas(text, words, n);
+    renyi_status st = parts && text ? RENYI_OK : ry_fail_nomem(err, n * sizeof *parts);
+    const size_t count = st ? 0 : split_at_commas(text, parts, n);
     if (!st && count != n)
         st = ry_fail(err, RENYI_ERR_ARG, -1,
                      "the list names %zu classes of the teacher; the student has %u", count, n);
-    if (!st) st = find_listed(map, teacher, words, n, err);
+    if (!st) st = find_listed(map, teacher, parts, n, err);
     ry_free(al, text);
-    ry_free(al, words);
+    ry_free(al, parts);
     return st;
 }

@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what both have in common -------------------------------------------------------------- */
+/* ---- for new and resumed runs ---------------------------------------------------------------- */
 
-/* bf16 where it is faster: then the resolved setting says so. */
+/* Resolves "auto" to bf16 where that is faster. */
 static renyi_status choose_dtype(renyi_train_options *o, renyi_cpu level, renyi_error *err)
 {
     if (o->dtype == RENYI_DTYPE_DEFAULT || o->dtype == RENYI_DTYPE_AUTO)
@@ -52,17 +52,17 @@ static uint64_t fingerprint_of(const renyi_train *t)
     return info.fingerprint;
 }
 
-/* Photos to evaluate on, at every rank that sees the run's own file `model`. */
+/* Opens the val images on every rank that reads the same file `model` of the run. */
 static renyi_status open_val(renyi_train *t, const char *model, renyi_error *err)
 {
-    RY_TRY(ry_train_see(t, model, &t->shares_eval, err));
+    RY_TRY(ry_train_same_file(t, model, &t->shares_eval, err));
     if (t->s.opt.val && !t->shares_eval && ry_train_is_first(t))
         ry_train_note(t, "other ranks do not see %s: this one evaluates alone", t->s.opt.out);
     const int opens = t->shares_eval || ry_train_is_first(t);
     return ry_train_agree(t, opens ? ry_train_val(t, model, err) : RENYI_OK, err);
 }
 
-/* ---- a new run ----------------------------------------------------------------------------- */
+/* ---- a new run ------------------------------------------------------------------------------- */
 
 static renyi_status open_log(renyi_train *t, uint64_t keep, renyi_error *err)
 {
@@ -80,7 +80,7 @@ static renyi_status fill_folder(renyi_train *t, renyi_error *err)
     return ry_train_save_checkpoint(t, err);
 }
 
-/* The folder is made when all else is well, and has a model and a checkpoint from the start. */
+/* Made last, when nothing else can fail; it has a model and a checkpoint from the start. */
 static renyi_status begin_files(renyi_train *t, renyi_error *err)
 {
     const int is_first = ry_train_is_first(t);
@@ -103,20 +103,20 @@ static renyi_status make_new(renyi_train *t, ry_checkpoint *source, renyi_error 
     return ry_net_update(t->net, err);
 }
 
-/* ---- a run that goes on -------------------------------------------------------------------- */
+/* ---- a resumed run --------------------------------------------------------------------------- */
 
 static renyi_status check_place(const renyi_train *t, renyi_error *err)
 {
     const ry_run_state *s = &t->state;
     if (s->fingerprint != fingerprint_of(t))
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%s: the photos are not those that the run began with (names or classes "
+                       "%s: the images are not those that the run began with (names or classes "
                        "differ); give the same with --data-dir",
                        t->s.opt.data);
     if (s->step_in_epoch > t->steps_per_epoch ||
         s->step != s->epoch * t->steps_per_epoch + s->step_in_epoch)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%s: update %llu in epoch %llu does not go with %llu updates an epoch",
+                       "%s: update %llu in epoch %llu does not match %llu updates per epoch",
                        t->folder.checkpoint, (unsigned long long)s->step,
                        (unsigned long long)s->epoch, (unsigned long long)t->steps_per_epoch);
     return RENYI_OK;
@@ -153,11 +153,11 @@ static renyi_status take_up_files(renyi_train *t, renyi_error *err)
     return open_log(t, t->state.log_bytes, err);
 }
 
-/* ---- either -------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static renyi_status seek_loader(renyi_train *t, renyi_error *err)
 {
-    const int waits = t->state.step_in_epoch == t->steps_per_epoch; /* to be evaluated */
+    const int waits = t->state.step_in_epoch == t->steps_per_epoch; /* for its evaluation */
     t->first_step = t->state.step;
     t->seconds_before = t->state.seconds;
     t->started = ry_clock();
@@ -165,7 +165,7 @@ static renyi_status seek_loader(renyi_train *t, renyi_error *err)
                           waits ? 0 : (uint32_t)t->state.step_in_epoch, err);
 }
 
-/* All that a rank can do for itself. */
+/* The steps that need no other rank. */
 static renyi_status make_run(renyi_train *t, const renyi_train_options *given,
                              ry_checkpoint *source, renyi_error *err)
 {
@@ -176,7 +176,7 @@ static renyi_status make_run(renyi_train *t, const renyi_train_options *given,
     return given->resume ? make_resumed(t, given, source, err) : make_new(t, source, err);
 }
 
-renyi_status ry_train_open(renyi_train *t, const renyi_train_options *given, renyi_error *err)
+static renyi_status open_run(renyi_train *t, const renyi_train_options *given, renyi_error *err)
 {
     ry_checkpoint source = {0};
     renyi_status st = ry_train_agree(t, make_run(t, given, &source, err), err);
@@ -214,7 +214,7 @@ static renyi_status check_options(const renyi_train_options *opt, renyi_error *e
                        opt->struct_size, sizeof *opt);
     if (!opt->allocator.alloc != !opt->allocator.release)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "allocator has one of alloc and release; both or none wanted");
+                       "allocator has one of alloc and release; expected both or none");
     return RENYI_OK;
 }
 
@@ -228,7 +228,7 @@ renyi_status renyi_train_new(renyi_train **out, const renyi_train_options *opt, 
     t->al = opt->allocator;
     t->log.fd = -1;
     renyi_status st = ry_ranks_open(&t->ranks, opt->ranks, &t->al, err);
-    if (!st) st = ry_train_open(t, opt, err);
+    if (!st) st = open_run(t, opt, err);
     if (st) {
         renyi_train_free(t);
         return st;
@@ -266,7 +266,7 @@ void renyi_train_free(renyi_train *t)
 
 const renyi_train_options *renyi_train_settings(const renyi_train *t) { return &t->s.opt; }
 
-static uint64_t photos_of(const renyi_dataset *d)
+static uint64_t images_of(const renyi_dataset *d)
 {
     renyi_dataset_info info = {0};
     if (d) renyi_dataset_get_info(d, &info);
@@ -277,13 +277,13 @@ void renyi_train_get_info(const renyi_train *t, renyi_train_info *out)
 {
     const ry_params *params = t->optim->params;
     const uint64_t steps = t->s.opt.steps, all = t->s.opt.epochs * t->steps_per_epoch;
-    const size_t blocks = t->optim->ema ? 5 : 4; /* weights, gradients, two moments, mean */
+    const size_t blocks = t->optim->ema ? 5 : 4; /* weights, gradients, two moments, running mean */
     *out = (renyi_train_info){.architecture = t->config.architecture,
                               .image_size = t->config.image_size,
                               .n_tokens = ry_net_patches(t->net) + t->config.n_prefix,
                               .n_classes = t->config.n_classes,
-                              .n_photos = photos_of(t->data),
-                              .n_val = photos_of(t->val),
+                              .n_photos = images_of(t->data),
+                              .n_val = images_of(t->val),
                               .steps_per_epoch = t->steps_per_epoch,
                               .total_steps = steps && steps < all ? steps : all,
                               .first_step = t->first_step,
@@ -296,7 +296,7 @@ void renyi_train_get_info(const renyi_train *t, renyi_train_info *out)
         if (!p->frozen) out->n_trained += p->size;
     }
     out->bytes_total = out->bytes_activations + blocks * params->total * sizeof(float) +
-                       2 * out->n_params * sizeof(float); /* packed, both ways round */
+                       2 * out->n_params * sizeof(float); /* packed for forward and backward */
 }
 
 void renyi_train_get_result(const renyi_train *t, renyi_train_result *out)

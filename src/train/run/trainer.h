@@ -1,4 +1,4 @@
-/* trainer.h - what stands behind a renyi_train: the parts of a run and where it is.
+/* trainer.h - struct renyi_train: the parts of a training run and its progress.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TRAINER_H
 #define RY_TRAINER_H
@@ -20,7 +20,7 @@ typedef struct ry_class_labels {
     uint32_t n;
 } ry_class_labels;
 
-/* Over the samples of an update: what is minimised, and its parts. */
+/* Over the samples of an update: the loss that is minimized, and its parts. */
 typedef struct ry_step_losses {
     double total;
     double labels, teacher; /* without weights */
@@ -32,17 +32,17 @@ typedef struct ry_step_buffers {
     float *logits, *logits_dist, *d, *d_dist; /* [n, classes]; _dist NULL without a second head */
     float *teacher;                           /* [n, classes] */
     float *teacher_tokens;                    /* [taps or 1, n, teacher's rows, its dim] */
-    float *d_features;                        /* of each tap as many as the student has at most */
-    float *branch;                            /* [2 L, n] */
+    float *d_features; /* for each tap, of all rows that the student can have */
+    float *branch;     /* [2 L, n] */
 } ry_step_buffers;
 
 struct renyi_train {
     renyi_allocator al;
-    ry_settings_owned s; /* as used: autos resolved */
+    ry_settings_owned s; /* as used: "auto" resolved */
     renyi_cpu level;
     unsigned n_threads;
-    ry_ranks ranks;  /* alone: one */
-    int shares_eval; /* all ranks have the photos of val and see the files of the first */
+    ry_ranks ranks;  /* one rank when alone */
+    int shares_eval; /* all ranks have the val images and read the same files as rank 0 */
     ry_run_folder folder;
     /* parts */
     ry_vit_config config;
@@ -58,92 +58,81 @@ struct renyi_train {
     ry_step_buffers buffers;
     ry_log_file log;
     /* pruning */
-    ry_policy policy; /* checked; as the settings say */
-    ry_policy now;    /* with the keep rates of now */
+    ry_policy policy; /* checked; from the settings */
+    ry_policy now;    /* with the current keep rates */
     int now_is_dense; /* no cut removes anything */
-    double keep;      /* of the first cut now; 1 = all */
+    double keep;      /* current rate of the first cut; 1 = all */
     char policy_text[RY_MAX_POLICY_TEXT];
     double macs_forward;
-    /* course */
+    /* progress */
     ry_lr_schedule lr;
     ry_run_state state;
     uint64_t steps_per_epoch, first_step;
-    double started; /* ry_clock of when state.seconds was as it was read */
+    double started; /* ry_clock when this process started the run */
     double seconds_before;
     int is_complete;
 };
 
 static inline const renyi_train_options *ry_train_opt(const renyi_train *t) { return &t->s.opt; }
 
-/* A line for the user. */
+/* Sends a line to the on_note function of the caller. */
 void ry_train_note(const renyi_train *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 double ry_train_seconds(const renyi_train *t);
 
-/* ---- trainer_ranks.c: all of it collective, as in base/ranks.h --------------------------------
- */
+/* ---- trainer_ranks.c: all of it collective, as in base/ranks.h ------------------------------- */
 
 int ry_train_is_first(const renyi_train *t); /* the rank that writes files */
 renyi_status ry_train_agree(renyi_train *t, renyi_status mine, renyi_error *err) RENYI_CHECK;
-/* Every rank has the same settings, photos, weights and CPU level, or an error that names one. */
+/* Every rank has the same settings, images, weights and CPU level, or an error that names what
+ * differs. */
 renyi_status ry_train_compare(renyi_train *t, renyi_error *err) RENYI_CHECK;
-/* Gradients and *loss become the sums over all ranks. */
+/* Gradients and *sums become the sums over all ranks. */
 renyi_status ry_train_sum(renyi_train *t, ry_step_losses *sums, renyi_error *err) RENYI_CHECK;
 /* *is_seen = 1: all ranks read the same bytes at `path`. */
-renyi_status ry_train_see(renyi_train *t, const char *path, int *is_seen,
-                          renyi_error *err) RENYI_CHECK;
-/* What the first rank has in *score. */
-renyi_status ry_train_tell(renyi_train *t, renyi_train_score *score, renyi_error *err) RENYI_CHECK;
+renyi_status ry_train_same_file(renyi_train *t, const char *path, int *is_seen,
+                                renyi_error *err) RENYI_CHECK;
+/* *score becomes that of rank 0. */
+renyi_status ry_train_share_score(renyi_train *t, renyi_train_score *score,
+                                  renyi_error *err) RENYI_CHECK;
 
-/* ---- trainer_open.c ------------------------------------------------------------------------- */
+/* ---- trainer_model.c ------------------------------------------------------------------------- */
 
-renyi_status ry_train_open(renyi_train *t, const renyi_train_options *given,
-                           renyi_error *err) RENYI_CHECK;
-
-/* ---- trainer_model.c ------------------------------------------------------------------------ */
-
-/* The model that training begins with: its configuration at the size that is asked for, and the
- * open checkpoint if it has weights (source->tensors NULL = random ones). */
+/* The model that training begins with: its configuration at the requested size, and the
+ * open checkpoint if it has weights (source->tensors NULL = random weights). */
 renyi_status ry_train_source(renyi_train *t, ry_checkpoint *source, renyi_error *err) RENYI_CHECK;
-/* The net, its weights (those of `source`, or random), frozen parts, optimiser, policy. */
+/* The net, its weights (those of `source`, or random), frozen parameters, optimizer, policy. */
 renyi_status ry_train_net(renyi_train *t, const ry_checkpoint *source,
                           renyi_error *err) RENYI_CHECK;
 renyi_status ry_train_teacher(renyi_train *t, renyi_error *err) RENYI_CHECK;
 
-/* ---- trainer_data.c ------------------------------------------------------------------------- */
+/* ---- trainer_data.c -------------------------------------------------------------------------- */
 
-/* Photos to learn from, the number of classes, and their names. `model` (may be NULL) is the file
- * whose classes are taken if the photos have them. */
+/* Training images, the number of classes, and their names. `model` (may be NULL): the file whose
+ * classes are used if the images belong to them. */
 renyi_status ry_train_data(renyi_train *t, const char *model, renyi_error *err) RENYI_CHECK;
-/* Photos to evaluate on, with the classes of the run's own file `model`. */
+/* Images to evaluate on, with the classes of the run's file `model`. */
 renyi_status ry_train_val(renyi_train *t, const char *model, renyi_error *err) RENYI_CHECK;
 renyi_status ry_train_loader(renyi_train *t, renyi_error *err) RENYI_CHECK;
 void ry_class_labels_free(ry_class_labels *l, const renyi_allocator *al);
 
-/* ---- trainer_step.c ------------------------------------------------------------------------- */
+/* ---- trainer_step.c -------------------------------------------------------------------------- */
 
-/* Where the run is; after the last update of an epoch, that update's moment. */
+/* The position of the run; after the last update of an epoch, that of this update. */
 ry_moment ry_train_moment(const renyi_train *t);
 renyi_status ry_train_buffers(renyi_train *t, renyi_error *err) RENYI_CHECK;
-/* Keep rates of now, and the net's cuts if they change. */
+/* Sets the current keep rates, and the net's cuts if they change. */
 renyi_status ry_train_prune(renyi_train *t, renyi_error *err) RENYI_CHECK;
 /* One update. On failure the parameters are as they were. */
 renyi_status ry_train_step(renyi_train *t, renyi_train_step *out, renyi_error *err) RENYI_CHECK;
 
-/* ---- trainer_save.c ------------------------------------------------------------------------- */
+/* ---- trainer_files.c ------------------------------------------------------------------------- */
 
 renyi_status ry_train_save_checkpoint(renyi_train *t, renyi_error *err) RENYI_CHECK;
 renyi_status ry_train_save_models(renyi_train *t, renyi_error *err) RENYI_CHECK;
 /* best.safetensors: the weights, or with ema = 1 their running mean. */
 renyi_status ry_train_save_best(renyi_train *t, int ema, renyi_error *err) RENYI_CHECK;
-
-/* ---- trainer_eval.c ------------------------------------------------------------------------- */
-
-/* The model files of now on the photos of val: state.val and, with a running mean, state.ema. */
-renyi_status ry_train_evaluate(renyi_train *t, renyi_error *err) RENYI_CHECK;
-
-/* ---- trainer_log.c -------------------------------------------------------------------------- */
 
 renyi_status ry_train_log_config(renyi_train *t, renyi_error *err) RENYI_CHECK;
 renyi_status ry_train_log_step(renyi_train *t, const renyi_train_step *s,

@@ -1,4 +1,4 @@
-/* trainer_data.c - photos, their classes and the names of the classes.
+/* trainer_data.c - opens the images of a run, with their classes and class names.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- which folder -------------------------------------------------------------------------- */
+/* ---- which folder ---------------------------------------------------------------------------- */
 
-/* DIR/part into the setting `name`, if there is such a folder. */
+/* Sets the setting `name` to DIR/part if there is such a folder. */
 static renyi_status set_part_folder(renyi_train *t, const char *name, const char *folder,
                                     const char *part, renyi_error *err)
 {
@@ -23,12 +23,12 @@ static renyi_status set_part_folder(renyi_train *t, const char *name, const char
     char *path = ry_path_in(&t->al, folder, part);
     renyi_status st = path ? RENYI_OK : ry_fail_nomem(err, strlen(folder) + strlen(part) + 2);
     if (!st && ry_is_folder(path) && ry_setting_find(name, &index))
-        st = ry_settings_put(&t->s, index, path, &t->al, err);
+        st = ry_settings_set(&t->s, index, path, &t->al, err);
     ry_free(&t->al, path);
     return st;
 }
 
-/* DIR with DIR/train in it stands for both parts. */
+/* If DIR/train is a folder, DIR has the training and the val images. */
 static renyi_status find_parts(renyi_train *t, renyi_error *err)
 {
     char *whole = ry_strdup(&t->al, t->s.opt.data);
@@ -44,7 +44,7 @@ static renyi_status find_parts(renyi_train *t, renyi_error *err)
     return st;
 }
 
-/* ---- how many classes ---------------------------------------------------------------------- */
+/* ---- how many classes ------------------------------------------------------------------------ */
 
 /* Folders in `path`; *highest is the largest number among their names, if all are numbers. */
 static renyi_status count_folders(const char *path, uint64_t *count, uint64_t *highest,
@@ -79,15 +79,13 @@ static renyi_status folders_to_classes(renyi_train *t, uint32_t *n, renyi_error 
     const char *path = t->s.opt.data;
     uint64_t count = 0, highest = 0;
     if (access(path, F_OK)) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
-    if (access(path, F_OK)) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
     if (!ry_is_folder(path))
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "%s is a list: how many classes there are must be said (classes)", path);
+        return ry_fail(err, RENYI_ERR_ARG, -1, "%s is a list: give the number of classes (classes)",
+                       path);
     RY_TRY(count_folders(path, &count, &highest, &t->al, err));
     if (!count)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%s has no folders: photos to learn from are in a folder for each class",
-                       path);
+                       "%s has no folders: training needs a folder of images for each class", path);
     const uint64_t wanted = highest >= count ? highest + 1 : count;
     if (wanted > 1000000)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: classes up to %llu; at most 1000000 accepted",
@@ -96,7 +94,7 @@ static renyi_status folders_to_classes(renyi_train *t, uint32_t *n, renyi_error 
     return RENYI_OK;
 }
 
-/* ---- opening ------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static renyi_status open_dataset(renyi_train *t, const renyi_model *model, uint32_t n_classes,
                                  renyi_error *err)
@@ -112,7 +110,7 @@ static renyi_status open_dataset(renyi_train *t, const renyi_model *model, uint3
     return renyi_dataset_open(&t->data, o->data, model, &d, err);
 }
 
-/* The names of the model's classes are of use only if they are kept. */
+/* Takes the model's class names only if the images have its classes. */
 static renyi_status keep_labels(renyi_train *t, const renyi_model *model, uint32_t n,
                                 renyi_error *err)
 {
@@ -121,12 +119,12 @@ static renyi_status keep_labels(renyi_train *t, const renyi_model *model, uint32
     renyi_dataset_get_info(t->data, &info);
     *l = (ry_class_labels){ry_calloc(&t->al, n, sizeof *l->names), n};
     if (!l->names) return ry_fail_nomem(err, n * sizeof *l->names);
-    if (info.rule == RENYI_CLASS_BY_ORDER) model = NULL; /* its classes are others */
+    if (info.rule == RENYI_CLASS_BY_ORDER) model = NULL; /* its classes are different */
     for (uint32_t i = 0; model && i < n; i++) {
         const char *name = renyi_model_label(model, i);
         if (name && !(l->names[i] = ry_strdup(&t->al, name))) return ry_fail_nomem(err, n);
     }
-    /* a folder called "007" names nothing */
+    /* a folder called "007" gives no class name */
     for (size_t i = 0; info.n_folders && info.rule != RENYI_CLASS_BY_INDEX && i < info.n_images;
          i++) {
         renyi_dataset_image image;
@@ -147,7 +145,7 @@ void ry_class_labels_free(ry_class_labels *l, const renyi_allocator *al)
     *l = (ry_class_labels){0};
 }
 
-/* The classes of `model` if the photos have them, else those of the folders. */
+/* The classes of `model` if the images have them, else those of the folders. */
 static renyi_status open_data(renyi_train *t, const renyi_model *model, renyi_error *err)
 {
     renyi_model_info info = {0};

@@ -11,7 +11,7 @@
 
 /* ---- checkpoint and models ------------------------------------------------------------------- */
 
-/* The log goes to the disk first: a checkpoint never speaks of lines that are lost. */
+/* Syncs the log first: log_bytes must not count lines that a crash can lose. */
 static renyi_status save_checkpoint(renyi_train *t, renyi_error *err)
 {
     const ry_save_point s = {.config = &t->config,
@@ -55,18 +55,19 @@ renyi_status ry_train_save_best(renyi_train *t, int ema, renyi_error *err)
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
-/* Times need no 17 digits: multiples of a power of two print short. */
+/* Rounds to 1 / unit, a power of two: fewer digits in the log. */
 static json_t *rounded(double x, double unit)
 {
     return isfinite(x) ? json_real(nearbyint(x * unit) / unit) : json_null();
 }
 
-/* One line: kind, then what the caller adds; takes over `value`. */
+/* Takes over `value`. */
 static void add_member(json_t *line, const char *key, json_t *value)
 {
     if (line) (void)json_object_set_new(line, key, value);
 }
 
+/* A line of this kind; the caller adds the other members. */
 static json_t *begin_line(const char *kind)
 {
     json_t *line = json_object();
@@ -92,7 +93,7 @@ renyi_status ry_train_log_config(renyi_train *t, renyi_error *err)
     add_member(line, "cpu", json_string(renyi_cpu_name(t->level)));
     add_member(line, "policy", json_string(t->policy_text));
     add_member(line, "settings", ry_settings_json(ry_train_opt(t)));
-    return ry_log_file_put(&t->log, line, &t->al, err);
+    return ry_log_file_write(&t->log, line, &t->al, err);
 }
 
 renyi_status ry_train_log_step(renyi_train *t, const renyi_train_step *s, renyi_error *err)
@@ -111,18 +112,18 @@ renyi_status ry_train_log_step(renyi_train *t, const renyi_train_step *s, renyi_
     add_member(line, "grad_norm", ry_log_number(s->grad_norm));
     add_member(line, "images_per_second", rounded(s->images_per_second, 8));
     add_member(line, "seconds", rounded(s->seconds, 64));
-    return ry_log_file_put(&t->log, line, &t->al, err);
+    return ry_log_file_write(&t->log, line, &t->al, err);
 }
 
-static void add_score(json_t *line, const char *who, const renyi_train_score *s)
+static void add_score(json_t *line, const char *prefix, const renyi_train_score *s)
 {
     char key[24];
     if (isnan(s->top1)) return;
-    snprintf(key, sizeof key, "%s_loss", who);
+    snprintf(key, sizeof key, "%s_loss", prefix);
     add_member(line, key, ry_log_number(s->loss));
-    snprintf(key, sizeof key, "%s_top1", who);
+    snprintf(key, sizeof key, "%s_top1", prefix);
     add_member(line, key, ry_log_number(s->top1));
-    snprintf(key, sizeof key, "%s_top5", who);
+    snprintf(key, sizeof key, "%s_top5", prefix);
     add_member(line, key, ry_log_number(s->top5));
 }
 
@@ -139,5 +140,5 @@ renyi_status ry_train_log_epoch(renyi_train *t, const char *kind, const renyi_tr
     add_member(line, "keep", ry_log_number(e->keep));
     add_member(line, "best", json_boolean(e->is_best));
     add_member(line, "seconds", rounded(e->seconds, 64));
-    return ry_log_file_put(&t->log, line, &t->al, err);
+    return ry_log_file_write(&t->log, line, &t->al, err);
 }

@@ -1,4 +1,4 @@
-/* trainer_model.c - the model that is trained, the one it learns from, and the cuts.
+/* trainer_model.c - makes the model that is trained, its optimizer and cuts, and the teacher.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- configuration ------------------------------------------------------------------------- */
+/* ---- configuration --------------------------------------------------------------------------- */
 
-/* Another input size or patch deserves another name. */
+/* The name contains input size and patch size, so it follows them. */
 static void rename_architecture(ry_vit_config *c)
 {
     const ry_arch a = {.is_deit = strcmp(c->family, "vit") != 0,
@@ -31,7 +31,7 @@ static void rename_architecture(ry_vit_config *c)
 static renyi_status configure_new(ry_vit_config *c, const renyi_train_options *o, renyi_error *err)
 {
     const renyi_init_options init = {.struct_size = sizeof init,
-                                     .n_classes = 1, /* until the photos are known */
+                                     .n_classes = 1, /* set when the images are known */
                                      .dim = (uint32_t)o->dim,
                                      .n_blocks = (uint32_t)o->depth,
                                      .n_heads = (uint32_t)o->heads,
@@ -87,10 +87,10 @@ renyi_status ry_train_source(renyi_train *t, ry_checkpoint *source, renyi_error 
     return RENYI_OK;
 }
 
-/* ---- the net ------------------------------------------------------------------------------- */
+/* ---- the net --------------------------------------------------------------------------------- */
 
-/* The largest divisor of the batch that is even and within about 1600 rows; small batches and odd
- * ones as they are. A function of the settings alone: it decides the order of sums. */
+/* The largest even divisor of the batch with at most about 1600 rows; a small batch as a whole.
+ * Depends on the settings only, because it decides the order of sums. */
 static uint32_t choose_micro_batch(const renyi_train *t)
 {
     enum { ROWS = 1600 };
@@ -104,7 +104,7 @@ static uint32_t choose_micro_batch(const renyi_train *t)
     return most & ~1u;
 }
 
-/* Even: a pair of samples is never cut apart. */
+/* Even, so that the two samples of a pair stay together. */
 static void take_micro_batch(renyi_train *t)
 {
     renyi_train_options *o = &t->s.opt;
@@ -129,7 +129,7 @@ static renyi_status take_policy(renyi_train *t, renyi_error *err)
     return RENYI_OK;
 }
 
-static renyi_status make_optimiser(renyi_train *t, renyi_error *err)
+static renyi_status make_optimizer(renyi_train *t, renyi_error *err)
 {
     const renyi_train_options *o = ry_train_opt(t);
     ry_optim_options opt = ry_optim_defaults();
@@ -172,11 +172,11 @@ renyi_status ry_train_net(renyi_train *t, const ry_checkpoint *source, renyi_err
     RY_TRY(ry_net_new(&t->net, &t->config, &opt, &t->al, err));
     RY_TRY(fill_weights(t, source, err));
     RY_TRY(ry_settings_freeze(ry_net_params(t->net), t->config.n_blocks, o, err));
-    RY_TRY(make_optimiser(t, err));
+    RY_TRY(make_optimizer(t, err));
     return take_policy(t, err);
 }
 
-/* ---- the teacher --------------------------------------------------------------------------- */
+/* ---- the teacher ----------------------------------------------------------------------------- */
 
 static renyi_status map_classes(renyi_train *t, uint32_t *map, renyi_error *err)
 {
@@ -188,7 +188,8 @@ static renyi_status map_classes(renyi_train *t, uint32_t *map, renyi_error *err)
                               &t->al, err);
 }
 
-/* Block i of the student is compared with the teacher's that is as deep in it: of[i]. */
+/* Block taps[i] of the student is compared with the teacher's block of[i], at the same relative
+ * depth. */
 static renyi_status take_taps(renyi_train *t, uint32_t *of, renyi_error *err)
 {
     const renyi_train_options *o = ry_train_opt(t);

@@ -1,6 +1,6 @@
 /* trainer_ranks.c - several processes that train one model: each has all weights and runs its share
- * of the micro-batches. Gradients are added up over the ranks to the same bits everywhere, so every
- * rank makes the same update; files are the first one's.
+ * of the micro-batches. The sum of the gradients has the same bits on every rank, so every rank
+ * makes the same update. Only rank 0 writes files.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/hash.h"
@@ -17,21 +17,21 @@ renyi_status ry_train_agree(renyi_train *t, renyi_status mine, renyi_error *err)
     return ry_ranks_agree(&t->ranks, mine, err);
 }
 
-/* ---- the same on all ranks ----------------------------------------------------------------- */
+/* ---- the same on all ranks ------------------------------------------------------------------- */
 
-enum { SAME_RUN, SAME_SETTINGS, SAME_PHOTOS, SAME_LEVEL, SAME_WEIGHTS, N_SAME };
+enum { SAME_RUN, SAME_SETTINGS, SAME_IMAGES, SAME_LEVEL, SAME_WEIGHTS, N_SAME };
 
 static const char *const same_names[N_SAME] = {
-    "another --resume", "other settings", "other photos or classes",
+    "another --resume", "other settings", "other images or classes",
     "another CPU level (give all the same --cpu)", "other weights"};
 
-/* All but what is a machine's own business. */
+/* Without the settings that may differ between machines. */
 static renyi_status hash_settings(const renyi_train *t, uint64_t *out, renyi_error *err)
 {
     static const char *const own[] = {"threads", "workers", "cache-mb"};
     json_t *all = ry_settings_json(ry_train_opt(t));
     for (size_t i = 0; all && i < sizeof own / sizeof *own; i++)
-        (void)json_object_del(all, own[i]); /* it may lack one */
+        (void)json_object_del(all, own[i]); /* it may be absent */
     char *text = all ? json_dumps(all, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
     json_decref(all);
     if (!text) return ry_fail_nomem(err, 0);
@@ -58,7 +58,7 @@ renyi_status ry_train_compare(renyi_train *t, renyi_error *err)
     mine[SAME_WEIGHTS] = hash_weights(t->optim);
     memcpy(k->mine, mine, sizeof mine);
     RY_TRY(ry_ranks_gather(k, sizeof mine, err));
-    memcpy(mine, k->all, sizeof mine); /* rank 0's: all come to the same verdict */
+    memcpy(mine, k->all, sizeof mine); /* rank 0's, so that all ranks find the same error */
     for (uint32_t r = 1; r < k->r.n_ranks; r++) {
         memcpy(other, k->all + r * sizeof other, sizeof other);
         for (int i = 0; i < N_SAME; i++)
@@ -69,7 +69,7 @@ renyi_status ry_train_compare(renyi_train *t, renyi_error *err)
     return RENYI_OK;
 }
 
-/* ---- sums ---------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 renyi_status ry_train_sum(renyi_train *t, ry_step_losses *sums, renyi_error *err)
 {
@@ -80,9 +80,9 @@ renyi_status ry_train_sum(renyi_train *t, ry_step_losses *sums, renyi_error *err
     return ry_ranks_sum(&t->ranks, p->grad, p->total, err);
 }
 
-/* ---- files of the first rank --------------------------------------------------------------- */
+/* ---- files of rank 0 ------------------------------------------------------------------------- */
 
-/* 0 = not there. A disk that is shared by name only may still show an older file. */
+/* 0 = no such file. Contents are compared because another machine may see an older file. */
 static uint64_t hash_file(const char *path)
 {
     ry_mapped_file file = {0};
@@ -92,7 +92,7 @@ static uint64_t hash_file(const char *path)
     return hash ? hash : 1;
 }
 
-renyi_status ry_train_see(renyi_train *t, const char *path, int *is_seen, renyi_error *err)
+renyi_status ry_train_same_file(renyi_train *t, const char *path, int *is_seen, renyi_error *err)
 {
     ry_ranks *k = &t->ranks;
     const uint64_t mine = k->r.n_ranks > 1 ? hash_file(path) : 1;
@@ -104,7 +104,7 @@ renyi_status ry_train_see(renyi_train *t, const char *path, int *is_seen, renyi_
     return RENYI_OK;
 }
 
-renyi_status ry_train_tell(renyi_train *t, renyi_train_score *score, renyi_error *err)
+renyi_status ry_train_share_score(renyi_train *t, renyi_train_score *score, renyi_error *err)
 {
     memcpy(t->ranks.mine, score, sizeof *score);
     RY_TRY(ry_ranks_gather(&t->ranks, sizeof *score, err));

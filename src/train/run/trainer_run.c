@@ -10,7 +10,7 @@
 
 /* ---- evaluation ------------------------------------------------------------------------------ */
 
-/* With `shared` all ranks are here, each with its own part of the photos. */
+/* With `shared` all ranks call this, each with its share of the images. */
 static renyi_status evaluate_with(renyi_train *t, const renyi_model *model, const char *policy,
                                   int shared, renyi_train_score *out, renyi_error *err)
 {
@@ -32,8 +32,8 @@ static renyi_status evaluate_with(renyi_train *t, const renyi_model *model, cons
     if (shared) st = ry_train_agree(t, st, err);
     if (!st) st = renyi_eval_run(eval, err);
     if (!st) renyi_eval_get_result(eval, 0, &r);
-    if (!st && r.failed) { /* a curve over photos that come and go means nothing */
-        renyi_eval_failure f = {"", "answers that are not numbers"};
+    if (!st && r.failed) { /* accuracies over different images cannot be compared */
+        renyi_eval_failure f = {"", "logits that are NaN"};
         if (renyi_eval_failure_count(eval)) renyi_eval_get_failure(eval, 0, &f);
         st = ry_fail(err, RENYI_ERR_IO, -1, "evaluation: %s: %s", f.file, f.message);
     }
@@ -61,19 +61,20 @@ static renyi_status open_and_evaluate(renyi_train *t, const char *path, int shar
     return st;
 }
 
-/* By all ranks if they see the file, else by the first while the others wait. */
+/* On all ranks if they read the same file, else on rank 0 while the others wait. */
 static renyi_status evaluate_file(renyi_train *t, const char *path, renyi_train_score *out,
                                   renyi_error *err)
 {
     int shared = t->shares_eval;
     renyi_status st = RENYI_OK;
-    if (shared) RY_TRY(ry_train_see(t, path, &shared, err));
+    if (shared) RY_TRY(ry_train_same_file(t, path, &shared, err));
     if (shared || ry_train_is_first(t)) st = open_and_evaluate(t, path, shared, out, err);
     RY_TRY(ry_train_agree(t, st, err));
-    return ry_train_tell(t, out, err);
+    return ry_train_share_score(t, out, err);
 }
 
-renyi_status ry_train_evaluate(renyi_train *t, renyi_error *err)
+/* The current model files on the val images: state.val and, with a running mean, state.ema. */
+static renyi_status evaluate_models(renyi_train *t, renyi_error *err)
 {
     if (!t->s.opt.val) return RENYI_OK;
     RY_TRY(evaluate_file(t, t->folder.model, &t->state.val, err));
@@ -86,22 +87,22 @@ static uint64_t total_steps(const renyi_train *t)
     return most && most < all ? most : all;
 }
 
-/* ---- the end of an epoch ------------------------------------------------------------------- */
+/* ---- the end of an epoch --------------------------------------------------------------------- */
 
-/* The better of weights and running mean, if it is the best so far. */
+/* Saves the better of weights and running mean if it is the best so far. */
 static renyi_status keep_best(renyi_train *t, uint32_t *is_best, renyi_error *err)
 {
     ry_run_state *s = &t->state;
     const int ema_wins = !isnan(s->ema.top1) && s->ema.top1 > s->val.top1;
     const double top1 = ema_wins ? s->ema.top1 : s->val.top1;
-    *is_best = !isnan(top1) && !(top1 <= s->best_top1); /* NaN: the first */
+    *is_best = !isnan(top1) && !(top1 <= s->best_top1); /* true for the first: best_top1 is NaN */
     if (!*is_best) return RENYI_OK;
     s->best_top1 = top1;
     s->best_epoch = s->epoch;
     return ry_train_save_best(t, ema_wins, err);
 }
 
-/* Model files, their accuracy, a line in the log. */
+/* Writes the model files, their accuracy and a line of the log. */
 static renyi_status report_epoch(renyi_train *t, const char *kind, int evaluates, renyi_error *err)
 {
     const renyi_train_options *o = ry_train_opt(t);
@@ -112,7 +113,7 @@ static renyi_status report_epoch(renyi_train *t, const char *kind, int evaluates
     RY_TRY(ry_train_save_models(t, err));
     s->val = s->ema = none;
     if (evaluates) {
-        RY_TRY(ry_train_evaluate(t, err));
+        RY_TRY(evaluate_models(t, err));
         if (s->step) RY_TRY(keep_best(t, &is_best, err));
     }
     const renyi_train_epoch e = {.epoch = s->step ? s->epoch : RENYI_TRAIN_START,
@@ -129,7 +130,7 @@ static renyi_status report_epoch(renyi_train *t, const char *kind, int evaluates
     return RENYI_OK;
 }
 
-/* The checkpoint comes first: a run that is killed while it evaluates only evaluates again. */
+/* The checkpoint comes first: a run killed during evaluation repeats only the evaluation. */
 static renyi_status end_epoch(renyi_train *t, renyi_error *err)
 {
     const uint64_t every = t->s.opt.eval_every, done = t->state.epoch + 1;
@@ -143,9 +144,9 @@ static renyi_status end_epoch(renyi_train *t, renyi_error *err)
     return is_last ? ry_train_save_checkpoint(t, err) : RENYI_OK;
 }
 
-/* ---- updates ------------------------------------------------------------------------------- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
-/* The update and its line. RENYI_ERR_ABORTED: made, but the caller wants no more. */
+/* One update and its line of the log. RENYI_ERR_ABORTED: made, but the caller asked to stop. */
 static renyi_status make_step(renyi_train *t, renyi_train_step *step, renyi_error *err)
 {
     const renyi_train_options *o = ry_train_opt(t);
@@ -175,7 +176,7 @@ static renyi_status step_and_save(renyi_train *t, renyi_error *err)
     return RENYI_OK;
 }
 
-/* `steps` ends a run inside an epoch: the checkpoint is of there, and so are the files. */
+/* `steps` ended the run inside an epoch: saves and evaluates the model of this point. */
 static renyi_status stop_early(renyi_train *t, renyi_error *err)
 {
     RY_TRY(ry_train_save_checkpoint(t, err));

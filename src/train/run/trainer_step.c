@@ -17,7 +17,7 @@ ry_moment ry_train_moment(const renyi_train *t)
                        (uint32_t)t->steps_per_epoch};
 }
 
-/* ---- buffers ------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 static int allocate_buffer(renyi_train *t, float **out, size_t per_image)
 {
@@ -46,7 +46,7 @@ renyi_status ry_train_buffers(renyi_train *t, renyi_error *err)
     return ok ? RENYI_OK : ry_fail_nomem(err, classes * sizeof(float));
 }
 
-/* ---- pruning ------------------------------------------------------------------------------- */
+/* ---- pruning --------------------------------------------------------------------------------- */
 
 /* 1 = both keep the same numbers of tokens at every cut. */
 static int keep_the_same(const renyi_train *t, const ry_policy *a, const ry_policy *b)
@@ -69,7 +69,7 @@ static int is_dense(const renyi_train *t, const ry_policy *p)
     return tokens == all;
 }
 
-/* Share of the patches that the first cut leaves. */
+/* Share of the patches that remain after the first cut. */
 static double first_share(const renyi_train *t, const ry_policy *p)
 {
     const uint32_t prefix = t->config.n_prefix, patches = ry_net_patches(t->net);
@@ -97,7 +97,7 @@ renyi_status ry_train_prune(renyi_train *t, renyi_error *err)
     return ry_net_prune(t->net, t->now_is_dense ? NULL : &t->now, err);
 }
 
-/* ---- a micro-batch ------------------------------------------------------------------------- */
+/* ---- a micro-batch --------------------------------------------------------------------------- */
 
 /* Loss between the tokens of tap k, summed over images; its gradient goes to d_features. */
 static double tap_loss(renyi_train *t, uint32_t k, uint32_t n, double scale)
@@ -137,7 +137,7 @@ static double feature_loss(renyi_train *t, const ry_train_batch *b, double scale
     return sum;
 }
 
-/* The samples' losses, added to `sums`; gradients of the mean over the whole batch go to the
+/* Adds the samples' losses to `sums`; the gradients of the mean over the whole batch go to the
  * buffers. */
 static void add_losses(renyi_train *t, const ry_train_batch *b, ry_step_losses *sums)
 {
@@ -203,17 +203,18 @@ static renyi_status batch_gradients(renyi_train *t, ry_step_losses *mean, uint32
     return RENYI_OK;
 }
 
-/* ---- the update ---------------------------------------------------------------------------- */
+/* ---- the update ------------------------------------------------------------------------------ */
 
 static renyi_status fail_number(const renyi_train *t, const char *what, double value, double lr,
                                 renyi_error *err)
 {
-    return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "the %s is %s in update %llu (epoch %llu, learning rate %g): training has "
-                   "diverged. The update was not made; %s is of before it. Try a smaller lr, a "
-                   "longer warm-up or --clip 1",
-                   what, isnan(value) ? "NaN" : "infinite", (unsigned long long)t->state.step + 1,
-                   (unsigned long long)t->state.epoch, lr, t->folder.checkpoint);
+    return ry_fail(
+        err, RENYI_ERR_FORMAT, -1,
+        "the %s is %s in update %llu (epoch %llu, learning rate %g): training has "
+        "diverged. The update was not made; %s has the state before it. Try a smaller lr, a "
+        "longer warm-up or --clip 1",
+        what, isnan(value) ? "NaN" : "infinite", (unsigned long long)t->state.step + 1,
+        (unsigned long long)t->state.epoch, lr, t->folder.checkpoint);
 }
 
 renyi_status ry_train_step(renyi_train *t, renyi_train_step *out, renyi_error *err)

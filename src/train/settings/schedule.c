@@ -8,7 +8,7 @@
 
 static const double PI = 3.14159265358979323846;
 
-/* ---- learning rate ------------------------------------------------------------------------- */
+/* ---- learning rate --------------------------------------------------------------------------- */
 
 static double lr_time(ry_lr_tick tick, ry_moment now)
 {
@@ -20,7 +20,7 @@ static double lr_time(ry_lr_tick tick, ry_moment now)
     return now.epoch ? now.epoch - 1 : 0;
 }
 
-/* How much of the way from min to peak is left after the share `done` of it. */
+/* The share of peak - min that is left after the share `done` of the epochs. */
 static double share_left(ry_lr_shape shape, double done)
 {
     if (shape == RY_LR_CONSTANT) return 1.0;
@@ -40,7 +40,7 @@ double ry_lr_at(const ry_lr_schedule *s, ry_moment now)
 
 double ry_lr_for_batch(double lr, uint32_t batch) { return lr * batch / 512.0; }
 
-/* ---- keep rate ----------------------------------------------------------------------------- */
+/* ---- keep rate ------------------------------------------------------------------------------- */
 
 double ry_keep_at(const ry_keep_schedule *s, ry_moment now)
 {
@@ -51,19 +51,19 @@ double ry_keep_at(const ry_keep_schedule *s, ry_moment now)
     return s->keep + (1.0 - s->keep) * 0.5 * (1.0 + cos(PI * done));
 }
 
-/* ---- stochastic depth ---------------------------------------------------------------------- */
+/* ---- stochastic depth ------------------------------------------------------------------------ */
 
 double ry_drop_path_rate(double rate, uint32_t block, uint32_t n_blocks)
 {
     return n_blocks > 1 ? rate * block / (n_blocks - 1) : 0.0;
 }
 
-/* Uniform in [0, 1), a function of these words alone. */
+/* Uniform in [0, 1), a function of its arguments only. */
 static double draw_uniform(const ry_drop_path *d, ry_moment now, uint64_t sample, uint32_t branch)
 {
-    enum { PURPOSE = 0x64726f70 }; /* "drop": no other draw of a run has this word */
-    const uint64_t words[] = {d->seed, PURPOSE, now.epoch, now.step, sample, branch};
-    ry_rng r = ry_rng_new(ry_hash(words, sizeof words));
+    enum { PURPOSE = 0x64726f70 }; /* "drop": no other use of the seed has this number */
+    const uint64_t key[] = {d->seed, PURPOSE, now.epoch, now.step, sample, branch};
+    ry_rng r = ry_rng_new(ry_hash(key, sizeof key));
     return ry_rng_uniform(&r);
 }
 

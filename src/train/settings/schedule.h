@@ -1,12 +1,12 @@
-/* schedule.h - what changes over a run: learning rate, keep rate, stochastic depth. Pure functions
- * of where the run is, so that a resumed run needs no state of theirs.
+/* schedule.h - learning rate, keep rate and stochastic depth over a run. Pure functions of the
+ * position in the run, so that a resumed run needs no saved state for them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SCHEDULE_H
 #define RY_SCHEDULE_H
 
 #include <stdint.h>
 
-/* Where a run is. */
+/* A position in a run. */
 typedef struct ry_moment {
     uint32_t epoch;
     uint32_t step, steps; /* of the epoch: step < steps */
@@ -14,7 +14,7 @@ typedef struct ry_moment {
 
 typedef enum ry_lr_shape {
     RY_LR_COSINE,  /* min + (peak - min)(1 + cos(pi t / epochs)) / 2 */
-    RY_LR_LINEAR,  /* from peak to min in a straight line */
+    RY_LR_LINEAR,  /* a straight line from peak to min */
     RY_LR_CONSTANT /* peak */
 } ry_lr_shape;
 
@@ -33,8 +33,8 @@ typedef struct ry_lr_schedule {
     double warmup_epochs; /* t below it: a straight line from warmup_lr to peak. As in timm the
                              shape goes on below it and is entered at t = warmup_epochs */
     double warmup_lr;
-    int warmup_prefix; /* 1 = the shape begins after the warm-up and is that much shorter: there is
-                          no jump from peak */
+    int warmup_prefix; /* 1 = the shape begins after the warm-up and is shorter by it: no jump at
+                          its end */
 } ry_lr_schedule;
 
 double ry_lr_at(const ry_lr_schedule *s, ry_moment now);
@@ -56,8 +56,8 @@ double ry_drop_path_rate(double rate, uint32_t block, uint32_t n_blocks);
 
 /* Draws the factor of every residual branch: 0 with the block's probability, else 1 / (1 - it).
  * branch: [2 * n_blocks, n]; row 2 * i is the attention of block i, 2 * i + 1 its MLP. `sample`
- * [n]: places in the batch of this step (ry_train_batch.sample): a factor is a function of seed,
- * epoch, step, place, block and branch alone. */
+ * [n]: indices in the batch of this step (ry_train_batch.sample): a factor depends only on seed,
+ * epoch, step, index, block and branch. */
 typedef struct ry_drop_path {
     double rate; /* of the last block; [0, 1) */
     uint32_t n_blocks;

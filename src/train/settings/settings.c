@@ -12,7 +12,7 @@
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-enum { MOST_DIGITS = 60, FEWEST = 6, MOST = 17 }; /* 17 digits bring every double back */
+enum { MOST_DIGITS = 60, FEWEST = 6, MOST = 17 }; /* 17 digits identify any double */
 
 int ry_number_read(const char *text, size_t length, double *out)
 {
@@ -69,7 +69,7 @@ static const void *value_of(const ry_setting *s, const renyi_train_options *opt)
     return (const char *)opt + s->offset;
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static renyi_status read_count(const ry_setting *s, void *field, const char *text, renyi_error *err)
 {
@@ -89,8 +89,8 @@ static renyi_status read_count(const ry_setting *s, void *field, const char *tex
 
 static renyi_status read_reals(const ry_setting *s, void *field, const char *text, renyi_error *err)
 {
-    static const char *const how_many[] = {"a number", "two numbers, by a comma",
-                                           "three numbers, by commas"};
+    static const char *const how_many[] = {"a number", "two numbers, separated by a comma",
+                                           "three numbers, separated by commas"};
     double values[3];
     const char *at = text;
     for (uint32_t i = 0; i < s->n; i++) {
@@ -106,15 +106,15 @@ static renyi_status read_reals(const ry_setting *s, void *field, const char *tex
     return RENYI_OK;
 }
 
-/* Place of `text` among words separated by '|', or -1. */
-static int find_choice(const char *words, const char *text)
+/* Index of `text` among choices separated by '|', or -1. */
+static int find_choice(const char *choices, const char *text)
 {
     const size_t length = strlen(text);
     for (int i = 0;; i++) {
-        const size_t n = strcspn(words, "|");
-        if (n == length && memcmp(words, text, n) == 0) return i;
-        if (!words[n]) return -1;
-        words += n + 1;
+        const size_t n = strcspn(choices, "|");
+        if (n == length && memcmp(choices, text, n) == 0) return i;
+        if (!choices[n]) return -1;
+        choices += n + 1;
     }
 }
 
@@ -149,12 +149,12 @@ renyi_status ry_setting_read(const ry_setting *s, renyi_train_options *opt, cons
     case RENYI_SETTING_CHOICE: return read_choice(s, field, text, err);
     case RENYI_SETTING_TEXT: break;
     }
-    const char *said = *text ? text : NULL;
-    memcpy(field, &said, sizeof said);
+    const char *value = *text ? text : NULL;
+    memcpy(field, &value, sizeof value);
     return RENYI_OK;
 }
 
-/* ---- printing ------------------------------------------------------------------------------ */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static int is_zero(const ry_setting *s, const void *value)
 {
@@ -163,7 +163,7 @@ static int is_zero(const ry_setting *s, const void *value)
                    s->kind == RENYI_SETTING_REAL ? s->n * sizeof(double) : sizeof(uint64_t));
 }
 
-static void print_reals(const ry_setting *s, const void *value, char *out, size_t room)
+static void print_reals(const ry_setting *s, const void *value, char *out, size_t size)
 {
     char text[3][RY_NUMBER_TEXT] = {"", "", ""};
     double x;
@@ -171,53 +171,53 @@ static void print_reals(const ry_setting *s, const void *value, char *out, size_
         memcpy(&x, (const char *)value + i * sizeof x, sizeof x);
         ry_number_print(text[i], x);
     }
-    snprintf(out, room, "%s%s%s%s%s", text[0], s->n > 1 ? "," : "", text[1], s->n > 2 ? "," : "",
+    snprintf(out, size, "%s%s%s%s%s", text[0], s->n > 1 ? "," : "", text[1], s->n > 2 ? "," : "",
              text[2]);
 }
 
-static void print_choice(const char *words, uint32_t index, char *out, size_t room)
+static void print_choice(const char *choices, uint32_t index, char *out, size_t size)
 {
-    for (; index && *words; index--) words += strcspn(words, "|") + 1;
-    snprintf(out, room, "%.*s", (int)strcspn(words, "|"), words);
+    for (; index && *choices; index--) choices += strcspn(choices, "|") + 1;
+    snprintf(out, size, "%.*s", (int)strcspn(choices, "|"), choices);
 }
 
-void ry_setting_print(const ry_setting *s, const renyi_train_options *opt, char *out, size_t room)
+void ry_setting_print(const ry_setting *s, const renyi_train_options *opt, char *out, size_t size)
 {
     const void *value = value_of(s, opt);
     uint64_t count;
-    uint32_t word;
+    uint32_t choice;
     const char *text;
 
     if ((s->flags & RY_SETTING_AUTO) && is_zero(s, value)) {
-        snprintf(out, room, "auto");
+        snprintf(out, size, "auto");
         return;
     }
     switch (s->kind) {
     case RENYI_SETTING_COUNT:
         memcpy(&count, value, sizeof count);
-        snprintf(out, room, "%" PRIu64, count);
+        snprintf(out, size, "%" PRIu64, count);
         break;
-    case RENYI_SETTING_REAL: print_reals(s, value, out, room); break;
+    case RENYI_SETTING_REAL: print_reals(s, value, out, size); break;
     case RENYI_SETTING_FLAG:
     case RENYI_SETTING_CHOICE:
-        memcpy(&word, value, sizeof word);
-        print_choice(s->kind == RENYI_SETTING_FLAG ? "off|on" : s->argument, word, out, room);
+        memcpy(&choice, value, sizeof choice);
+        print_choice(s->kind == RENYI_SETTING_FLAG ? "off|on" : s->argument, choice, out, size);
         break;
     case RENYI_SETTING_TEXT:
         memcpy(&text, value, sizeof text);
-        snprintf(out, room, "%s", text ? text : "");
+        snprintf(out, size, "%s", text ? text : "");
         break;
     }
 }
 
-/* ---- the public bodies --------------------------------------------------------------------- */
+/* ---- public functions ------------------------------------------------------------------------ */
 
 void renyi_train_defaults(renyi_train_options *opt)
 {
     size_t n;
     const ry_setting *list = ry_settings(&n);
     *opt = (renyi_train_options){.struct_size = sizeof *opt};
-    for (size_t i = 0; i < n; i++) /* the table's own texts are read by test_train_settings.c */
+    for (size_t i = 0; i < n; i++) /* cannot fail: test_train_settings.c reads every default */
         if (ry_setting_read(&list[i], opt, list[i].fallback, NULL) != RENYI_OK) return;
 }
 
@@ -256,8 +256,8 @@ renyi_status renyi_train_set(renyi_train_options *opt, const char *name, const c
     return RENYI_OK;
 }
 
-void renyi_train_show(const renyi_train_options *opt, size_t i, char *out, size_t room)
+void renyi_train_show(const renyi_train_options *opt, size_t i, char *out, size_t size)
 {
     size_t n;
-    ry_setting_print(ry_settings(&n) + i, opt, out, room);
+    ry_setting_print(ry_settings(&n) + i, opt, out, size);
 }

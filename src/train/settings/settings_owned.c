@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-renyi_status ry_settings_put(ry_settings_owned *s, size_t index, const char *text,
+renyi_status ry_settings_set(ry_settings_owned *s, size_t index, const char *text,
                              const renyi_allocator *al, renyi_error *err)
 {
     size_t n;
@@ -34,7 +34,7 @@ renyi_status ry_settings_copy(ry_settings_owned *out, const renyi_train_options 
     for (size_t i = 0; i < n; i++) {
         if (list[i].kind != RENYI_SETTING_TEXT) continue;
         ry_setting_print(&list[i], opt, text, sizeof text);
-        RY_TRY(ry_settings_put(out, i, text, al, err));
+        RY_TRY(ry_settings_set(out, i, text, al, err));
     }
     return RENYI_OK;
 }
@@ -48,7 +48,7 @@ void ry_settings_free(ry_settings_owned *s, const renyi_allocator *al)
     *s = (ry_settings_owned){0};
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 /* Paths may be any bytes; a string of JSON may not. */
 static json_t *json_of_text(const char *text)
@@ -89,7 +89,7 @@ renyi_status ry_settings_from_json(ry_settings_owned *s, const json_t *object, c
         if (!text)
             return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: the setting '%s' is missing", where,
                            list[i].name);
-        const renyi_status st = ry_settings_put(s, i, text, al, err);
+        const renyi_status st = ry_settings_set(s, i, text, al, err);
         if (st == RENYI_ERR_ARG || st == RENYI_ERR_LIMIT) {
             if (err) err->code = RENYI_ERR_FORMAT;
             return ry_fail_in(err, RENYI_ERR_FORMAT, where);
@@ -99,7 +99,7 @@ renyi_status ry_settings_from_json(ry_settings_owned *s, const json_t *object, c
     return RENYI_OK;
 }
 
-/* ---- resuming ------------------------------------------------------------------------------ */
+/* ---- resuming -------------------------------------------------------------------------------- */
 
 static renyi_status merge_setting(ry_settings_owned *s, const renyi_train_options *given, size_t i,
                                   const renyi_allocator *al, renyi_error *err)
@@ -110,7 +110,7 @@ static renyi_status merge_setting(ry_settings_owned *s, const renyi_train_option
     ry_setting_print(setting, &s->opt, was, sizeof was);
     ry_setting_print(setting, given, now, sizeof now);
     if (strcmp(was, now) == 0) return RENYI_OK;
-    if (setting->flags & RY_SETTING_CHANGES) return ry_settings_put(s, i, now, al, err);
+    if (setting->flags & RY_SETTING_CHANGES) return ry_settings_set(s, i, now, al, err);
     if (strcmp(now, "auto") == 0) return RENYI_OK; /* was made of it */
     return ry_fail(err, RENYI_ERR_ARG, -1,
                    "%s is '%.80s' in the checkpoint and '%.80s' now: a run that is resumed keeps "

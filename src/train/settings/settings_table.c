@@ -21,32 +21,32 @@
 
 /* clang-format off */
 static const ry_setting table[] = {
-    {"recipe", "model", TEXT, AT(recipe), 0, 0, "NAME", 0, "", "defaults from a recipe; options override them, wherever they stand"},
+    {"recipe", "model", TEXT, AT(recipe), 0, 0, "NAME", 0, "", "defaults from a recipe; options override them, before or after it"},
     {"model", "model", TEXT, AT(model), 0, 0, "MODEL", 0, "", "weights to begin with"},
     {"arch", "model", TEXT, AT(arch), 0, 0, "NAME", 0, "", "begin with random weights: vit_tiny_patch16_224, ..."},
-    {"dim", "model", COUNT, AT(dim), 0, 16384, "N", AUTO, "auto", "width, with --arch (as its name says)"},
-    {"depth", "model", COUNT, AT(depth), 0, 1024, "N", AUTO, "auto", "blocks, with --arch (as its name says)"},
-    {"heads", "model", COUNT, AT(heads), 0, 1024, "N", AUTO, "auto", "attention heads, with --arch (as its name says)"},
+    {"dim", "model", COUNT, AT(dim), 0, 16384, "N", AUTO, "auto", "width, with --arch (from its name)"},
+    {"depth", "model", COUNT, AT(depth), 0, 1024, "N", AUTO, "auto", "blocks, with --arch (from its name)"},
+    {"heads", "model", COUNT, AT(heads), 0, 1024, "N", AUTO, "auto", "attention heads, with --arch (from its name)"},
     {"mlp-dim", "model", COUNT, AT(mlp), 0, 65536, "N", AUTO, "auto", "hidden width, with --arch (four times the width)"},
-    {"patch", "model", COUNT, AT(patch), 0, 512, "N", AUTO, "auto", "side of a patch, with --arch (as its name says)"},
-    {"classes", "model", COUNT, AT(classes), 0, 1000000, "N", AUTO, "auto", "of the head (the model's where the photos have them, else a new head for their folders)"},
+    {"patch", "model", COUNT, AT(patch), 0, 512, "N", AUTO, "auto", "side of a patch, with --arch (from its name)"},
+    {"classes", "model", COUNT, AT(classes), 0, 1000000, "N", AUTO, "auto", "of the head (the model's where the images have them, else a new head for their folders)"},
     {"img-size", "model", COUNT, AT(image_size), 0, 4096, "N", AUTO, "auto", "input side in pixels (the model's)"},
     {"mean", "model", REAL3, AT(mean), -10, 10, "R,G,B", AUTO, "auto", "subtracted from pixel / 255 (the model's)"},
-    {"std", "model", REAL3, AT(std), 0, 10, "R,G,B", AUTO, "auto", "what that is divided by (the model's)"},
-    {"crop-mode", "model", CHOICE, AT(crop_mode), 0, 0, "auto|center|squash|border", 0, "auto", "of photos to evaluate or classify (the model's)"},
-    {"crop-pct", "model", REAL, AT(crop_pct), 0, 1, "X", AUTO, "auto", "likewise: share of the resized photo that is kept (the model's)"},
+    {"std", "model", REAL3, AT(std), 0, 10, "R,G,B", AUTO, "auto", "divisor after that (the model's)"},
+    {"crop-mode", "model", CHOICE, AT(crop_mode), 0, 0, "auto|center|squash|border", 0, "auto", "of images to evaluate or classify (the model's)"},
+    {"crop-pct", "model", REAL, AT(crop_pct), 0, 1, "X", AUTO, "auto", "share of the resized image that such a crop keeps (the model's)"},
     {"freeze", "model", TEXT, AT(freeze), 0, 0, "NAMES", 0, "", "parameters that stay as they are: 'pos_embed,blocks.*.norm1.*'"},
     {"freeze-layers", "model", TEXT, AT(freeze_layers), 0, 0, "L,...", 0, "", "blocks that stay as they are, from 0: 0-5"},
 
-    {"data-dir", "data", TEXT, AT(data), 0, 0, "DIR", CHANGES, "", "photos to learn from: DIR/class/*.jpg or a list; DIR/train if there is one"},
-    {"val-dir", "data", TEXT, AT(val), 0, 0, "DIR", CHANGES, "", "photos to evaluate on (DIR/val of --data-dir if there is one)"},
+    {"data-dir", "data", TEXT, AT(data), 0, 0, "DIR", CHANGES, "", "training images: DIR/class/*.jpg or a list; DIR/train if there is one"},
+    {"val-dir", "data", TEXT, AT(val), 0, 0, "DIR", CHANGES, "", "images to evaluate on (DIR/val of --data-dir if there is one)"},
     {"class-map", "data", TEXT, AT(class_map), 0, 0, "FILE", 0, "", "class names: one a line, 'name index', or JSON"},
-    {"exif", "data", FLAG, AT(exif), 0, 0, "", 0, "off", "turn photos as their EXIF orientation says"},
-    {"cache-mb", "data", COUNT, AT(cache_mb), 0, 1e9, "N", CHANGES, "0", "megabytes of decoded photos to keep in memory"},
-    {"limit", "data", COUNT, AT(limit), 0, 0, "N", AUTO, "auto", "at most N photos to learn from, drawn at random (all)"},
-    {"val-limit", "data", COUNT, AT(val_limit), 0, 0, "N", AUTO, "auto", "at most N photos to evaluate on, drawn at random (all)"},
+    {"exif", "data", FLAG, AT(exif), 0, 0, "", 0, "off", "rotate images by their EXIF orientation"},
+    {"cache-mb", "data", COUNT, AT(cache_mb), 0, 1e9, "N", CHANGES, "0", "megabytes of decoded images to keep in memory"},
+    {"limit", "data", COUNT, AT(limit), 0, 0, "N", AUTO, "auto", "at most N training images, drawn at random (all)"},
+    {"val-limit", "data", COUNT, AT(val_limit), 0, 0, "N", AUTO, "auto", "at most N images to evaluate on, drawn at random (all)"},
 
-    {"epochs", "length", COUNT, AT(epochs), 1, 1000000, "N", CHANGES, "30", "walks over the photos"},
+    {"epochs", "length", COUNT, AT(epochs), 1, 1000000, "N", CHANGES, "30", "passes over the images"},
     {"steps", "length", COUNT, AT(steps), 0, 1e12, "N", AUTO | CHANGES, "auto", "stop after so many updates in all (at the end of the epochs)"},
     {"batch-size", "length", COUNT, AT(batch), 1, 1048576, "N", 0, "64", "samples of an update"},
     {"micro-batch", "length", COUNT, AT(micro_batch), 0, 1024, "N", AUTO, "auto", "samples at a time; their gradients add up to the batch's (about 1600 tokens)"},
@@ -61,27 +61,27 @@ static const ry_setting table[] = {
     {"lr-shape", "learning rate", CHOICE, AT(shape), 0, 0, "cosine|linear|constant", 0, "cosine", "from the peak to the end"},
     {"layer-decay", "learning rate", REAL, AT(layer_decay), 0, 1, "X", 0, "1", "its factor from each block to the one before"},
 
-    {"weight-decay", "optimiser", REAL, AT(weight_decay), 0, 1000, "X", 0, "0.05", "of matrices; not of biases, LayerNorm, positions and tokens"},
-    {"betas", "optimiser", REAL2, AT(betas), 0, 1, "A,B", 0, "0.9,0.999", "of AdamW"},
-    {"eps", "optimiser", REAL, AT(eps), 0, 1, "X", 0, "1e-8", "of AdamW"},
-    {"clip", "optimiser", REAL, AT(clip), 0, 1e9, "X", 0, "1", "most length of the gradient; 0: any"},
-    {"ema", "optimiser", REAL, AT(ema), 0, 1, "X", 0, "0", "decay of a running mean of the weights, saved and evaluated too; 0: none"},
+    {"weight-decay", "optimizer", REAL, AT(weight_decay), 0, 1000, "X", 0, "0.05", "of matrices; not of biases, LayerNorm, positions and tokens"},
+    {"betas", "optimizer", REAL2, AT(betas), 0, 1, "A,B", 0, "0.9,0.999", "of AdamW"},
+    {"eps", "optimizer", REAL, AT(eps), 0, 1, "X", 0, "1e-8", "of AdamW"},
+    {"clip", "optimizer", REAL, AT(clip), 0, 1e9, "X", 0, "1", "largest norm of the gradient; 0: no limit"},
+    {"ema", "optimizer", REAL, AT(ema), 0, 1, "X", 0, "0", "decay of a running mean of the weights, saved and evaluated too; 0: none"},
 
-    {"drop-path", "regularisation", REAL, AT(drop_path), 0, 1, "X", 0, "0", "stochastic depth of the last block"},
-    {"smoothing", "regularisation", REAL, AT(smoothing), 0, 1, "X", 0, "0.1", "of labels"},
-    {"mixup", "regularisation", REAL, AT(mixup), 0, 1000, "X", 0, "0.8", "alpha; 0: off"},
-    {"cutmix", "regularisation", REAL, AT(cutmix), 0, 1000, "X", 0, "1", "alpha; 0: off"},
-    {"mixup-prob", "regularisation", REAL, AT(mixup_prob), 0, 1, "X", 0, "1", "that a batch is mixed at all"},
-    {"mixup-switch", "regularisation", REAL, AT(mixup_switch), 0, 1, "X", 0, "0.5", "that it is cutmix, where both are on"},
+    {"drop-path", "regularization", REAL, AT(drop_path), 0, 1, "X", 0, "0", "stochastic depth of the last block"},
+    {"smoothing", "regularization", REAL, AT(smoothing), 0, 1, "X", 0, "0.1", "of labels"},
+    {"mixup", "regularization", REAL, AT(mixup), 0, 1000, "X", 0, "0.8", "alpha; 0: off"},
+    {"cutmix", "regularization", REAL, AT(cutmix), 0, 1000, "X", 0, "1", "alpha; 0: off"},
+    {"mixup-prob", "regularization", REAL, AT(mixup_prob), 0, 1, "X", 0, "1", "that a batch is mixed at all"},
+    {"mixup-switch", "regularization", REAL, AT(mixup_switch), 0, 1, "X", 0, "0.5", "that it is cutmix, where both are on"},
 
     {"scale", "augmentation", REAL2, AT(crop_scale), 0, 1, "A,B", 0, "0.08,1", "area of a random crop; 0,0: no crop"},
     {"ratio", "augmentation", REAL2, AT(crop_ratio), 0.01, 100, "A,B", 0, "0.75,1.3333333333333333", "its width / height"},
-    {"flip", "augmentation", REAL, AT(flip), 0, 1, "X", 0, "0.5", "left for right, with this probability"},
+    {"flip", "augmentation", REAL, AT(flip), 0, 1, "X", 0, "0.5", "mirror left and right, with this probability"},
     {"randaugment", "augmentation", TEXT, AT(randaugment), 0, 0, "SPEC", 0, "m9-mstd0.5-inc1", "as timm spells it (n: operations, p: probability of each); none"},
     {"color-jitter", "augmentation", REAL, AT(color_jitter), 0, 1, "X", 0, "0", "brightness, contrast, saturation"},
     {"three-augment", "augmentation", FLAG, AT(three_augment), 0, 0, "", 0, "off", "one of grey, solarize, blur (DeiT III)"},
     {"erasing", "augmentation", REAL, AT(erasing), 0, 1, "X", 0, "0.25", "a box becomes noise, with this probability"},
-    {"repeats", "augmentation", COUNT, AT(repeats), 1, 64, "N", 0, "1", "repeated augmentation: a photo comes N times, and an epoch sees 1 / N of the photos"},
+    {"repeats", "augmentation", COUNT, AT(repeats), 1, 64, "N", 0, "1", "repeated augmentation: each image N times, an epoch has 1 / N of the images"},
 
     {"prune", "pruning", TEXT, AT(prune), 0, 0, "POLICY", 0, "none", "train with cuts: a policy or preset ('renyi policies')"},
     {"shrink-start", "pruning", COUNT, AT(shrink_start), 0, 1000000, "N", 0, "0", "epochs before the keep rate falls from 1"},
@@ -89,19 +89,19 @@ static const ry_setting table[] = {
 
     {"teacher", "distillation", TEXT, AT(teacher), 0, 0, "MODEL", CHANGES, "", "a model to learn from"},
     {"distill", "distillation", CHOICE, AT(distill), 0, 0, "soft|hard", 0, "soft", "its probabilities, or its best class"},
-    {"distill-alpha", "distillation", REAL, AT(distill_alpha), 0, 1, "X", 0, "0.5", "share of its answer in the loss; the rest is the labels'"},
+    {"distill-alpha", "distillation", REAL, AT(distill_alpha), 0, 1, "X", 0, "0.5", "weight of its answer in the loss; the labels have the rest"},
     {"distill-tau", "distillation", REAL, AT(distill_tau), 0.001, 1000, "X", 0, "1", "temperature of soft"},
     {"teacher-classes", "distillation", TEXT, AT(teacher_classes), 0, 0, "N,...", 0, "", "its class for each of ours: indices, names or WordNet ids (by the folders' names)"},
     {"features", "distillation", REAL, AT(features_weight), 0, 1e6, "X", 0, "0", "weight of a loss between the patch tokens of both"},
     {"features-loss", "distillation", CHOICE, AT(features), 0, 0, "smooth-l1|mse|cosine", 0, "smooth-l1", "how they are compared"},
-    {"features-layers", "distillation", TEXT, AT(features_layers), 0, 0, "L,...", 0, "", "after these blocks instead of at the end, the class token too; the teacher's are as deep: 0-11"},
-    {"mimic", "distillation", CHOICE, AT(mimic), 0, 0, "project|direct|forced", 0, "project", "those: projected; as they are; with every block begun from the teacher's"},
-    {"teacher-dtype", "distillation", CHOICE, AT(teacher_dtype), 0, 0, "file|f32|bf16|int8|auto", 0, "file", "numbers that it computes with"},
+    {"features-layers", "distillation", TEXT, AT(features_layers), 0, 0, "L,...", 0, "", "compare after these blocks, class token included, not at the end; the teacher's at the same depth: 0-11"},
+    {"mimic", "distillation", CHOICE, AT(mimic), 0, 0, "project|direct|forced", 0, "project", "compare them projected, as they are, or with each block's input taken from the teacher"},
+    {"teacher-dtype", "distillation", CHOICE, AT(teacher_dtype), 0, 0, "file|f32|bf16|int8|auto", 0, "file", "data type that it computes with"},
 
-    {"seed", "run", COUNT, AT(seed), 0, 0, "N", 0, "42", "of all chance"},
-    {"dtype", "run", CHOICE, AT(dtype), 0, 0, "auto|f32|bf16", 0, "f32", "numbers that the blocks multiply; weights stay f32"},
-    {"threads", "run", COUNT, AT(threads), 0, 1024, "N", AUTO | CHANGES, "auto", "of the model (physical cores)"},
-    {"workers", "run", COUNT, AT(workers), 0, 1024, "N", AUTO | CHANGES, "auto", "that prepare photos beside it (the cores that -t leaves free)"},
+    {"seed", "run", COUNT, AT(seed), 0, 0, "N", 0, "42", "of all random numbers"},
+    {"dtype", "run", CHOICE, AT(dtype), 0, 0, "auto|f32|bf16", 0, "f32", "data type of the blocks' products; weights stay f32"},
+    {"threads", "run", COUNT, AT(threads), 0, 1024, "N", AUTO | CHANGES, "auto", "threads of the model (physical cores)"},
+    {"workers", "run", COUNT, AT(workers), 0, 1024, "N", AUTO | CHANGES, "auto", "threads that prepare images while the model runs (the cores that -t leaves free)"},
     {"checkpoint-activations", "run", FLAG, AT(checkpoint_activations), 0, 0, "", CHANGES, "off", "less memory, more time: blocks run forward twice"},
     {"eval-every", "run", COUNT, AT(eval_every), 0, 1000000, "N", CHANGES, "1", "evaluate after every N epochs; 0: at the end"},
     {"eval-start", "run", FLAG, AT(eval_start), 0, 0, "", CHANGES, "off", "evaluate before the first update too"},
@@ -129,8 +129,8 @@ const ry_setting *ry_setting_find(const char *name, size_t *index)
 /* ---- recipes --------------------------------------------------------------------------------- */
 
 /* clang-format off */
-/* finetune.sh and main.py of EViT (docs/TRAINING.md). The model is in
- * evaluation mode there, so nothing is dropped; fp16 is not a choice here. */
+/* finetune.sh and main.py of EViT (docs/TRAINING.md). The model is in evaluation mode there, so nothing is dropped; fp16 is
+ * not available here. */
 static const char *const paper_evit[] = {
     "epochs", "30", "batch-size", "2048",
     "lr", "2e-5", "lr-scale", "on", "min-lr", "2e-6", "warmup-epochs", "0", "schedule", "epoch-late", "lr-shape", "cosine",
@@ -141,7 +141,7 @@ static const char *const paper_evit[] = {
     "prune", "evit keep=0.7 layers=0,3,6 metric=cls fuse", "shrink-start", "0", "shrink-epochs", "0", "seed", "0",
     NULL};
 
-/* From runs of a ViT of 2.8 M parameters on 9469 photos, with a teacher. */
+/* Found with a ViT of 2.8 M parameters on 9469 images, with a teacher. */
 static const char *const small[] = {
     "epochs", "30", "batch-size", "16", "micro-batch", "16",
     "lr", "1e-3", "min-lr", "1e-5", "warmup-epochs", "0.2", "schedule", "step",
@@ -159,8 +159,8 @@ static const char *const finetune[] = {
 static const renyi_recipe recipes[] = {
     {"paper-evit", "the paper's fine-tuning of a ViT with pruned tokens, by EViT's script",
      paper_evit},
-    {"small", "a small model from random weights on few photos", small},
-    {"finetune", "good weights, for other photos", finetune},
+    {"small", "a small model from random weights on few images", small},
+    {"finetune", "trained weights, adapted to other images", finetune},
 };
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 

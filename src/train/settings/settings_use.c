@@ -9,36 +9,37 @@
 
 #include <string.h>
 
-/* ---- augmentation -------------------------------------------------------------------------- */
+/* ---- augmentation ---------------------------------------------------------------------------- */
 
-static renyi_status fail_randaugment(const char *text, const char *word, size_t n, renyi_error *err)
+static renyi_status fail_randaugment(const char *text, const char *part, size_t n, renyi_error *err)
 {
-    return ry_fail(err, RENYI_ERR_ARG, -1,
-                   "randaugment: '%.*s' in '%.60s'; wanted m0-10, mstd, inc1, n, p joined by '-', "
-                   "such as m9-mstd0.5-inc1-n2, or none",
-                   n > 40 ? 40 : (int)n, word, text);
+    return ry_fail(
+        err, RENYI_ERR_ARG, -1,
+        "randaugment: '%.*s' in '%.60s'; expected m0-10, mstd, inc1, n, p joined by '-', "
+        "such as m9-mstd0.5-inc1-n2, or none",
+        n > 40 ? 40 : (int)n, part, text);
 }
 
-static renyi_status read_randaugment_part(ry_augment *a, const char *text, const char *word,
+static renyi_status read_randaugment_part(ry_augment *a, const char *text, const char *part,
                                           size_t n, renyi_error *err)
 {
-    const size_t letters = strspn(word, "abcdefghijklmnopqrstuvwxyz");
+    const size_t letters = strspn(part, "abcdefghijklmnopqrstuvwxyz");
     double x = 0;
-    if (letters == 4 && n == 4 && memcmp(word, "rand", 4) == 0) return RENYI_OK;
-    if (letters >= n || !ry_number_read(word + letters, n - letters, &x) || x < 0)
-        return fail_randaugment(text, word, n, err);
-    if (letters == 1 && word[0] == 'm' && x <= 10)
+    if (letters == 4 && n == 4 && memcmp(part, "rand", 4) == 0) return RENYI_OK;
+    if (letters >= n || !ry_number_read(part + letters, n - letters, &x) || x < 0)
+        return fail_randaugment(text, part, n, err);
+    if (letters == 1 && part[0] == 'm' && x <= 10)
         a->rand_magnitude = x;
-    else if (letters == 1 && word[0] == 'n' && x >= 1 && x <= 15 && x == (double)(uint32_t)x)
+    else if (letters == 1 && part[0] == 'n' && x >= 1 && x <= 15 && x == (double)(uint32_t)x)
         a->rand_ops = (uint32_t)x;
-    else if (letters == 1 && word[0] == 'p' && x <= 1)
+    else if (letters == 1 && part[0] == 'p' && x <= 1)
         a->rand_prob = x;
-    else if (letters == 4 && memcmp(word, "mstd", 4) == 0 && x <= 100)
+    else if (letters == 4 && memcmp(part, "mstd", 4) == 0 && x <= 100)
         a->rand_std = x;
-    else if (letters == 3 && memcmp(word, "inc", 3) == 0 && x == 1)
-        return RENYI_OK; /* strength grows with the magnitude: always so */
+    else if (letters == 3 && memcmp(part, "inc", 3) == 0 && x == 1)
+        return RENYI_OK; /* strength grows with the magnitude: the only mode there is */
     else
-        return fail_randaugment(text, word, n, err);
+        return fail_randaugment(text, part, n, err);
     return RENYI_OK;
 }
 
@@ -77,7 +78,7 @@ renyi_status ry_settings_augment(ry_augment *out, const renyi_train_options *o, 
     return ry_augment_check(out, err);
 }
 
-/* ---- learning rate ------------------------------------------------------------------------- */
+/* ---- learning rate --------------------------------------------------------------------------- */
 
 ry_lr_schedule ry_settings_lr(const renyi_train_options *o)
 {
@@ -95,9 +96,9 @@ ry_lr_schedule ry_settings_lr(const renyi_train_options *o)
     };
 }
 
-/* ---- frozen parameters --------------------------------------------------------------------- */
+/* ---- frozen parameters ----------------------------------------------------------------------- */
 
-/* '*' stands for any text. */
+/* 1 = the pattern of n bytes matches the name; '*' matches any text. */
 static int matches_pattern(const char *pattern, size_t n, const char *name)
 {
     while (n && *pattern != '*') {
@@ -140,7 +141,7 @@ static renyi_status freeze_names(ry_params *params, const char *list, renyi_erro
 
 static int is_in_block(ry_tensor_role role) { return role >= RY_NORM1_W && role <= RY_FC2_B; }
 
-/* "3" or "0-5" of n bytes. `setting` is for the message. */
+/* Parses "3" or "0-5", n bytes. `setting` is for the message. */
 static renyi_status read_block_range(const char *setting, uint32_t n_blocks, const char *text,
                                      size_t n, uint64_t *low, uint64_t *high, renyi_error *err)
 {
@@ -152,7 +153,7 @@ static renyi_status read_block_range(const char *setting, uint32_t n_blocks, con
         ok = ry_read_whole(dash + 1, n - first - 1, n_blocks - 1, high) && *high >= *low;
     if (ok) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_ARG, -1,
-                   "%s: '%.*s' is no block or range of blocks; there are 0 to %u", setting,
+                   "%s: '%.*s' is not a block or a range of blocks; blocks are 0 to %u", setting,
                    n > 40 ? 40 : (int)n, text, n_blocks - 1);
 }
 
@@ -201,7 +202,7 @@ static renyi_status fail_arg(renyi_error *err, const char *what)
 static renyi_status check_model(const renyi_train_options *o, renyi_error *err)
 {
     if (!o->out) return fail_arg(err, "the folder of the run is missing (-o RUN_DIR)");
-    if (!o->data) return fail_arg(err, "photos to learn from are missing (data-dir)");
+    if (!o->data) return fail_arg(err, "the training images are missing (data-dir)");
     if (!o->model && !o->arch)
         return fail_arg(err, "either model (weights to begin with) or arch (random weights) is "
                              "needed");
@@ -209,7 +210,7 @@ static renyi_status check_model(const renyi_train_options *o, renyi_error *err)
     if (!o->arch && (o->dim || o->depth || o->heads || o->mlp || o->patch))
         return fail_arg(err, "dim, depth, heads, mlp-dim and patch are for arch");
     if (o->std[0] > 0 && !(o->std[1] > 0 && o->std[2] > 0))
-        return fail_arg(err, "std: three numbers above 0 wanted");
+        return fail_arg(err, "std: three numbers above 0 expected");
     return RENYI_OK;
 }
 
@@ -254,7 +255,7 @@ static renyi_status check_pruning(const renyi_train_options *o, renyi_error *err
         (policy.rule == RY_RULE_NONE || policy.budget != RY_BUDGET_KEEP))
         return fail_arg(err, "shrink-start and shrink-epochs need a policy with a keep rate");
     if (o->mimic == RENYI_MIMIC_FORCED && policy.rule != RY_RULE_NONE)
-        return fail_arg(err, "mimic forced takes no prune: the teacher's tokens are all there");
+        return fail_arg(err, "mimic forced excludes prune: it needs every token of the teacher");
     return RENYI_OK;
 }
 

@@ -17,12 +17,13 @@ renyi_status ry_settings_augment(ry_augment *out, const renyi_train_options *o,
 
 ry_lr_schedule ry_settings_lr(const renyi_train_options *o);
 
-/* chosen[i] = 1 for every block i in a list such as "0-5,7"; NULL or "" is none. `setting` names it
- * in messages; chosen: [n_blocks] */
+/* chosen[i] = 1 for every block i in a list such as "0-5,7"; NULL or "" is none. `setting` is for
+ * messages; chosen: [n_blocks] */
 renyi_status ry_settings_blocks(const char *setting, const char *list, uint32_t n_blocks,
                                 uint8_t *chosen, renyi_error *err) RENYI_CHECK;
 
-/* Sets `frozen` of what `freeze` and `freeze-layers` name. A pattern that fits nothing is an error.
+/* Sets `frozen` of the parameters that `freeze` and `freeze-layers` name. A pattern without a match
+ * is an error.
  */
 renyi_status ry_settings_freeze(ry_params *params, uint32_t n_blocks, const renyi_train_options *o,
                                 renyi_error *err) RENYI_CHECK;

@@ -33,7 +33,7 @@ static void test_operations(void **state)
     }
 }
 
-/* The level that test_operations does not see on this machine. */
+/* The implementation that test_operations does not run on this machine. */
 static void test_affine_levels_agree(void **state)
 {
     (void)state;
@@ -66,9 +66,9 @@ static void test_crops(void **state)
         const struct crop_case *k = &CROPS[i];
         const size_t bytes = 3 * (size_t)k->size * k->size;
         uint8_t *rgb = draw(k->width, k->height), *out = malloc(bytes);
-        const renyi_image photo = {rgb, k->width, k->height, 0};
+        const renyi_image image = {rgb, k->width, k->height, 0};
         renyi_error err;
-        if (ry_crop_take(out, k->size, &photo, &k->crop, k->filter, &err))
+        if (ry_crop_take(out, k->size, &image, &k->crop, k->filter, &err))
             fail_msg("%s", err.message);
         if (k->flip) ry_flip(out, k->size);
         if (fnv1a(out, bytes) != k->hash) fail_msg("case %zu", i);
@@ -101,7 +101,7 @@ static void test_arguments(void **state)
     for (size_t i = 0; i < COUNT(ARGUMENTS); i++) {
         const struct argument_case *k = &ARGUMENTS[i];
         const double argument = ry_rand_argument(k->op, k->magnitude, k->negate);
-        /* 0 bits stay in timm's, which newer Pillows refuse. */
+        /* timm keeps 0 bits here, which newer Pillows reject. */
         const double wanted = k->op == RY_RAND_POSTERIZE && k->argument == 0 ? 1 : k->argument;
         if (argument != wanted)
             fail_msg("operation %d at %g: %.17g, timm has %.17g", (int)k->op, k->magnitude,

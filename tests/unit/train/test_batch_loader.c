@@ -1,5 +1,5 @@
-/* test_batch_loader.c - micro-batches are a function of seed, epoch, step and number alone; what is
- * said of photos and options that are no good.
+/* test_batch_loader.c - micro-batches depend only on seed, epoch, step and number; error messages
+ * for bad images and options.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* mkdtemp */
 #include "fixtures/image_test.h"
@@ -16,29 +16,29 @@
 
 #include "test.h"
 
-enum { PHOTOS = 23, CLASSES = 3, SIZE = 24 };
+enum { IMAGES = 23, CLASSES = 3, SIZE = 24 };
 
 static char root[] = "/tmp/renyi_loader_XXXXXX";
 
-/* Photo i: class i % 3, sizes that differ, a corner of the drawn plane that differs. */
-static const char *photo_path(uint32_t i)
+/* Image i: class i % 3, sizes that differ, a corner of the drawn plane that differs. */
+static const char *image_path(uint32_t i)
 {
     static char path[128];
     snprintf(path, sizeof path, "%s/%03u/%02u.ppm", root, i % CLASSES, i);
     return path;
 }
 
-static void photo_size(uint32_t i, uint32_t *w, uint32_t *h)
+static void image_size_of(uint32_t i, uint32_t *w, uint32_t *h)
 {
     *w = 20 + 7 * (i % 5);
     *h = 20 + 5 * (i % 7);
 }
 
-static void write_photo(uint32_t i)
+static void write_image(uint32_t i)
 {
     uint32_t w, h;
-    photo_size(i, &w, &h);
-    FILE *f = fopen(photo_path(i), "wb");
+    image_size_of(i, &w, &h);
+    FILE *f = fopen(image_path(i), "wb");
     assert_non_null(f);
     fprintf(f, "P6\n%u %u\n255\n", w, h);
     for (uint32_t y = 0; y < h; y++)
@@ -47,7 +47,7 @@ static void write_photo(uint32_t i)
     fclose(f);
 }
 
-static int make_photos(void **state)
+static int make_images(void **state)
 {
     (void)state;
     char folder[64];
@@ -56,7 +56,7 @@ static int make_photos(void **state)
         snprintf(folder, sizeof folder, "%s/%03u", root, k);
         if (mkdir(folder, 0777)) return -1;
     }
-    for (uint32_t i = 0; i < PHOTOS; i++) write_photo(i);
+    for (uint32_t i = 0; i < IMAGES; i++) write_image(i);
     return 0;
 }
 
@@ -66,7 +66,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
-static int remove_photos(void **state)
+static int remove_images(void **state)
 {
     (void)state;
     return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
@@ -116,7 +116,7 @@ static uint64_t hash_of(const ry_train_batch *b)
     return fnv1a((const uint8_t *)b->chw, b->n * floats * sizeof(float)) ^
            3 * fnv1a((const uint8_t *)b->target, b->n * CLASSES * sizeof(float)) ^
            5 * fnv1a((const uint8_t *)b->label, b->n * sizeof(uint32_t)) ^
-           7 * fnv1a((const uint8_t *)b->photo, b->n * sizeof(uint64_t));
+           7 * fnv1a((const uint8_t *)b->image, b->n * sizeof(uint64_t));
 }
 
 enum { EPOCHS = 3, STEPS = 4, MICROS = 2 };
@@ -207,7 +207,7 @@ static void test_seek(void **state)
     renyi_dataset_free(d);
 }
 
-/* All settings zero: the photo as evaluation sees it, in the dataset's order, one-hot targets. */
+/* All settings zero: images as in evaluation, in the dataset's order, one-hot targets. */
 static void test_plain(void **state)
 {
     (void)state;
@@ -219,11 +219,11 @@ static void test_plain(void **state)
     o.keep_order = 1;
     ry_normalize_lut(lut, o.mean, o.std);
     ry_loader *l = open_loader(d, &o);
-    for (uint32_t seen = 0; seen < PHOTOS;) {
+    for (uint32_t seen = 0; seen < IMAGES;) {
         ry_train_batch b;
         next(l, &b);
         for (uint32_t k = 0; k < b.n; k++, seen++) {
-            const uint32_t i = (uint32_t)b.photo[k];
+            const uint32_t i = (uint32_t)b.image[k];
             renyi_dataset_image file;
             renyi_dataset_get_image(d, i, &file);
             assert_int_equal(i, b.step * 7 + b.sample[k]);
@@ -232,16 +232,16 @@ static void test_plain(void **state)
                 assert_true(b.target[k * CLASSES + c] == (c == file.label ? 1.0f : 0.0f));
             const uint32_t number = (uint32_t)atoi(strrchr(file.path, '/') + 1);
             uint32_t w, h;
-            photo_size(number, &w, &h);
+            image_size_of(number, &w, &h);
             uint8_t *rgb = malloc((size_t)w * h * 3), want[SIZE * SIZE * 3], got[SIZE * SIZE * 3];
             for (uint32_t y = 0; y < h; y++)
                 for (uint32_t x = 0; x < w; x++)
                     for (uint32_t c = 0; c < 3; c++)
                         rgb[(y * w + x) * 3 + c] = drawn(x + 11 * number, y, c);
-            const renyi_image photo = {rgb, w, h, 0};
+            const renyi_image image = {rgb, w, h, 0};
             const renyi_preprocess spec = {.size = SIZE, .crop_pct = 1.0};
             renyi_error err;
-            assert_int_equal(renyi_image_fit(want, &photo, &spec, NULL, &err), RENYI_OK);
+            assert_int_equal(renyi_image_fit(want, &image, &spec, NULL, &err), RENYI_OK);
             ry_loader_to_rgb(l, &b, k, got);
             assert_memory_equal(got, want, sizeof want);
             assert_true(b.chw[k * sizeof want] == lut[0][want[0]]);
@@ -252,7 +252,8 @@ static void test_plain(void **state)
     renyi_dataset_free(d);
 }
 
-/* Two ranks and a batch of two: one of them has nothing, and says so once a step. */
+/* Two ranks and a batch of two: one of them has no samples and gets one empty micro-batch per step.
+ */
 static void test_rank_without_samples(void **state)
 {
     (void)state;
@@ -287,15 +288,15 @@ static void test_cache_decodes_once(void **state)
     do next(l, &b);
     while (b.epoch < 3);
     ry_loader_get_info(l, &info);
-    assert_int_equal(info.decoded, PHOTOS);
+    assert_int_equal(info.decoded, IMAGES);
     assert_true(info.cache_bytes > 10000 && info.cache_bytes < 1 << 20 && info.bytes > 10000);
     ry_loader_free(l);
     renyi_dataset_free(d);
 }
 
-/* ---- faults -------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------- */
 
-/* A photo that is gone, then one that is broken: named when its turn comes, again until a seek. */
+/* A missing image, then a broken one: named at its turn, and again until a seek. */
 static void assert_fault(const renyi_dataset *d, uint32_t workers, const char *name,
                          const char *why)
 {
@@ -323,13 +324,13 @@ static void test_vanished_and_broken(void **state)
     (void)state;
     renyi_dataset *d = open_data();
     for (uint32_t workers = 0; workers < 3; workers++) {
-        assert_int_equal(remove(photo_path(13)), 0);
+        assert_int_equal(remove(image_path(13)), 0);
         assert_fault(d, workers, "/001/13.ppm", "No such file");
-        FILE *f = fopen(photo_path(13), "wb");
+        FILE *f = fopen(image_path(13), "wb");
         fputs("P6\n30 30\n255\nshort", f);
         fclose(f);
         assert_fault(d, workers, "/001/13.ppm", "");
-        write_photo(13);
+        write_image(13);
     }
     renyi_dataset_free(d);
 }
@@ -421,7 +422,7 @@ static void test_no_memory(void **state)
     fail_msg("more than 100 allocations");
 }
 
-/* ---- chance of one photo ------------------------------------------------------------------- */
+/* ---- random crop and erasing --------------------------------------------------------------- */
 
 static void test_crop_boxes(void **state)
 {
@@ -444,7 +445,7 @@ static void test_crop_boxes(void **state)
     assert_true(fabs(shape / N - 0.0284) < 0.005);
 }
 
-/* A picture too long for any try: the middle, as torchvision. */
+/* An image too long for any try: a crop of the middle, as in torchvision. */
 static void test_crop_fallback(void **state)
 {
     (void)state;
@@ -471,7 +472,7 @@ static void test_erasing(void **state)
     const ry_augment a = {.erase = 0.25};
     uint8_t rgb[3 * S * S];
     memset(rgb, 255, sizeof rgb); /* 50 deviations away from the noise */
-    const renyi_image photo = {rgb, S, S, 0};
+    const renyi_image image = {rgb, S, S, 0};
     int erased = 0;
     double share = 0, sum = 0, square = 0, n = 0;
     ry_normalize_lut(t.lut, t.mean, t.std);
@@ -479,7 +480,7 @@ static void test_erasing(void **state)
         ry_rng rng = ry_rng_new(i * 1000003);
         renyi_error err;
         int count = 0;
-        assert_int_equal(ry_augment_picture(chw, scratch, &photo, &a, &t, &rng, &err), RENYI_OK);
+        assert_int_equal(ry_augment_image(chw, scratch, &image, &a, &t, &rng, &err), RENYI_OK);
         for (int k = 0; k < 3 * S * S; k++) {
             if (chw[k] > 20) continue;
             count++;
@@ -512,5 +513,5 @@ int main(void)
         cmocka_unit_test(test_crop_fallback),
         cmocka_unit_test(test_erasing),
     };
-    return cmocka_run_group_tests(tests, make_photos, remove_photos);
+    return cmocka_run_group_tests(tests, make_images, remove_images);
 }

@@ -26,7 +26,8 @@ static void test_order_is_a_permutation(void **state)
         }
 }
 
-/* Every photo comes early in some epochs and late in others; neighbours do not stay neighbours. */
+/* Every image comes early in some epochs and late in others; neighbors in one epoch are not
+ * neighbors in the next. */
 static void test_order_is_random(void **state)
 {
     (void)state;
@@ -36,7 +37,7 @@ static void test_order_is_random(void **state)
     for (uint64_t i = 0; i < N; i += 37) {
         double sum = 0;
         for (uint64_t e = 0; e < EPOCHS; e++) {
-            const uint64_t key = ry_chance_of(1, RY_CHANCE_ORDER, e, 0).state;
+            const uint64_t key = ry_rng_for(1, RY_CHANCE_ORDER, e, 0).state;
             const uint64_t at = ry_order_at(key, N, i), next = ry_order_at(key, N, (i + 1) % N);
             sum += (double)at;
             neighbours += at + 1 == next || next + 1 == at;
@@ -108,22 +109,22 @@ static void test_every_sample_once(void **state)
                     }
 }
 
-/* Repeated augmentation: a photo comes three times in a row, a third of the photos in an epoch. */
+/* Repeated augmentation: an image comes three times in a row, a third of the images in an epoch. */
 static void test_repeats(void **state)
 {
     (void)state;
     ry_plan p = plan_of(30, 6, 2, 0, 1, 0);
-    int seen[30] = {0}, photos = 0;
+    int seen[30] = {0}, images = 0;
     p.repeats = 3;
     for (uint64_t i = 0; i < p.n_items; i++) {
         const ry_plan_item it = ry_plan_at(&p, i);
-        for (uint32_t r = 0; r < it.n; r++) seen[ry_plan_photo(&p, &it, ry_plan_sample(&it, r))]++;
+        for (uint32_t r = 0; r < it.n; r++) seen[ry_plan_image(&p, &it, ry_plan_sample(&it, r))]++;
     }
     for (int i = 0; i < 30; i++) {
         assert_true(seen[i] == 0 || seen[i] == 3);
-        photos += seen[i] > 0;
+        images += seen[i] > 0;
     }
-    assert_int_equal(photos, 10);
+    assert_int_equal(images, 10);
 }
 
 /* ---- mixing -------------------------------------------------------------------------------- */
@@ -157,7 +158,7 @@ static void test_mix_draw(void **state)
     double area = 0;
     ry_augment_defaults(&a);
     for (uint64_t i = 0; i < N; i++) {
-        ry_rng rng = ry_chance_of(9, RY_CHANCE_MIX, 0, i);
+        ry_rng rng = ry_rng_for(9, RY_CHANCE_MIX, 0, i);
         const ry_mix m = ry_mix_draw(&a, SIZE, &rng);
         assert_true(m.lambda >= 0 && m.lambda <= 1);
         if (!m.is_cut) continue;

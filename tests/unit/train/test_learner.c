@@ -1,5 +1,5 @@
 /* test_learner.c - the public training step: it learns, gives the same bits for any number of
- * threads and cut of the batch it may promise them for, and says what is wrong.
+ * threads and size of micro-batch, and names what is wrong.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "renyi/train.h"
@@ -22,7 +22,7 @@ static renyi_learner_options options_of(uint32_t threads, const char *policy)
                                    .smoothing = 0.1};
 }
 
-/* Some steps on one batch; the losses, and the answers afterwards. */
+/* Some steps on one batch; the losses, and the logits afterwards. */
 static void learn(const char *model, const renyi_learner_options *opt, double losses[STEPS],
                   float logits[BATCH * CLASSES])
 {
@@ -78,7 +78,7 @@ static void test_info(void **state)
     renyi_learner_free(NULL);
 }
 
-static void refuses(const char *path, const renyi_learner_options *opt, const char *word)
+static void assert_refused(const char *path, const renyi_learner_options *opt, const char *word)
 {
     renyi_learner *l = NULL;
     renyi_error err = {0};
@@ -87,7 +87,7 @@ static void refuses(const char *path, const renyi_learner_options *opt, const ch
     if (!strstr(err.message, word)) fail_msg("\"%s\" is not in: %s", word, err.message);
 }
 
-static void test_says_what_is_wrong(void **state)
+static void test_errors(void **state)
 {
     renyi_learner_options opt = options_of(1, "evit keep=0.5 layers=3");
     static float chw[PIXELS];
@@ -95,15 +95,15 @@ static void test_says_what_is_wrong(void **state)
     renyi_learner *l = NULL;
     renyi_error err = {0};
     (void)state;
-    refuses(golden_path("class"), &opt, "layer 3");
+    assert_refused(golden_path("class"), &opt, "layer 3");
     opt = options_of(1, "ats keep=0.5 layers=1");
-    refuses(golden_path("class"), &opt, "ats");
+    assert_refused(golden_path("class"), &opt, "ats");
     opt = options_of(1, NULL);
-    refuses(golden_path("absent"), &opt, "absent");
+    assert_refused(golden_path("absent"), &opt, "absent");
     opt.smoothing = 1.0;
-    refuses(golden_path("class"), &opt, "smoothing");
+    assert_refused(golden_path("class"), &opt, "smoothing");
     opt.struct_size = 9999;
-    refuses(golden_path("class"), &opt, "struct_size");
+    assert_refused(golden_path("class"), &opt, "struct_size");
     opt = options_of(1, NULL);
     assert_ok(renyi_learner_new(&l, golden_path("class"), &opt, err));
     assert_int_equal(renyi_learner_step(l, chw, &label, 1, 1e-3, NULL, &err), RENYI_ERR_ARG);
@@ -132,7 +132,7 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_learns), cmocka_unit_test(test_info),
-                                       cmocka_unit_test(test_says_what_is_wrong),
+                                       cmocka_unit_test(test_errors),
                                        cmocka_unit_test(test_out_of_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static void test_torch(void **state)
 
 /* ---- finite differences -------------------------------------------------------------------- */
 
-/* f(x) for n floats; the gradient g of f must be its slope in every one of them. */
+/* f(x) for n floats; the gradient g must be the slope of f for each of them. */
 typedef double (*function)(const float *x, float *gradient);
 
 static void check_slopes(function f, float *x, size_t n)
@@ -116,7 +116,7 @@ static void test_two_heads(void **state)
     assert_near(sum.total, 0.5 * first + 0.5 * other, 1e-12);
     assert_memory_equal(d, want, sizeof d);
     assert_memory_equal(d2, want2, sizeof d2);
-    s.distil = RY_DISTIL_NONE; /* then the mean of both is what answers */
+    s.distil = RY_DISTIL_NONE; /* then the output is the mean of both */
     for (int i = 0; i < 8; i++) mean[i] = 0.5f * (z.rows[i] + z2.rows[i]);
     const ry_logits average = {mean, 2, 4};
     memset(want, 0, sizeof want);
@@ -124,13 +124,13 @@ static void test_two_heads(void **state)
                 1e-12);
     assert_memory_equal(d, want, sizeof d);
     assert_memory_equal(d2, want, sizeof d2);
-    s = (ry_loss_spec){RY_DISTIL_SOFT, 0.0, 1.0}; /* a teacher without a say, of tokens only */
+    s = (ry_loss_spec){RY_DISTIL_SOFT, 0.0, 1.0}; /* a teacher without weight, for tokens only */
     const ry_loss_sum silent = ry_loss(&s, &b, 1.0, d, d2);
     assert_true(silent.teacher == 0.0 && silent.total == silent.labels);
     assert_memory_equal(d2, want, sizeof d2);
 }
 
-/* Anything that is no number gives no number, and large numbers do no harm. */
+/* NaN and infinity give NaN, and large numbers stay finite. */
 static void test_bad_numbers(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -150,7 +150,7 @@ static void test_bad_numbers(void **state)
             if (k == 0) assert_true(isnan(ry_loss_teacher_hard(&z, x, 1.0, d)));
         }
     memcpy(x, logits, sizeof x);
-    x[0] = bad[2]; /* an impossible class costs nothing unless it is wanted */
+    x[0] = bad[2]; /* a class of probability 0 costs nothing unless it is the target */
     assert_false(isnan(ry_loss_label(&(ry_logits){x, 2, 4}, labels, 0.0, 1.0, d)));
     x[0] = 3e38f, x[1] = -3e38f;
     memset(d, 0, sizeof d);
@@ -233,7 +233,7 @@ enum { IMAGES = 2, ROWS = 4, PATCHES = 5, DIM = 6 };
 
 static ry_feature_spec feature_spec;
 static float tokens[IMAGES * PATCHES * DIM];
-/* Patches that were cut away, out of order, and rows that stand for no single patch. */
+/* Patches that were cut away, out of order, and rows that are not one patch. */
 static const uint32_t patches[IMAGES * ROWS] = {0, 3, RY_NO_TOKEN, 1, 4, 2, 0, RY_NO_TOKEN};
 
 static double feature_loss(const float *x, float *g)
@@ -257,7 +257,7 @@ static void test_features_slopes(void **state)
     }
 }
 
-/* In deviations of the teacher's row: what scales both by the same changes nothing. */
+/* In deviations of the teacher's row: scaling both by the same factor changes nothing. */
 static void test_features_relative(void **state)
 {
     static const uint32_t patch[] = {0, 1};

@@ -1,6 +1,6 @@
 /* test_optim.c - AdamW and clipping against numbers that PyTorch 2 gave (AdamW, foreach=False;
  * clip_grad_norm_ at 1), the same bits for any threads and CPU level, frozen parameters, the
- * running mean, states that go on elsewhere.
+ * running mean, a state that another optimizer continues.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/test_heap.h"
@@ -130,7 +130,7 @@ static void make_large(set *s)
     make_blocks(s);
 }
 
-/* Eight updates with EMA; the last four by an optimiser that takes over the state of the first. */
+/* Eight updates with EMA; the last four by an optimizer that takes over the state of the first. */
 static void run_large(set *s, float *ema, const ry_optim_options *opt, int moves)
 {
     uint64_t seed = 1;
@@ -190,7 +190,7 @@ static void test_frozen(void **state)
     float *before = malloc(s.p.total * sizeof(float));
     memcpy(before, s.p.value, s.p.total * sizeof(float));
     assert_true(fabs(ry_optim_norm(o, 1.0) - sqrt(40001 + 33 + 17)) < 1e-9);
-    s.p.grad[s.list[2].offset] = NAN; /* nobody reads it */
+    s.p.grad[s.list[2].offset] = NAN; /* not read: frozen */
     assert_false(isnan(ry_optim_norm(o, 1.0)));
     ry_optim_step(o, 1e-2, 1.0);
     const size_t at = s.list[2].offset;
@@ -218,7 +218,7 @@ static void test_average(void **state)
     ry_optim *o = new_optim(&s, &opt);
     s.p.value[1] = 2.0f;
     for (int t = 0; t < 10000; t++) ry_optim_average(o, 0.9999);
-    assert_true(o->ema[0] == 0.1f); /* what does not change does not drift */
+    assert_true(o->ema[0] == 0.1f); /* a constant weight has a constant mean */
     assert_true(fabsf(o->ema[1] - (2.0f - (float)pow(0.9999, 10000))) < 2e-4f);
     ry_optim_free(o);
     opt.average = 0;
@@ -244,7 +244,7 @@ static void test_layers(void **state)
     ry_optim_layer_decay(o, 0.5);
     for (int i = 0; i < 7; i++) assert_true(o->lr_scale[i] == ldexp(1.0, (int)layers[i] - 4));
     for (size_t i = 0; i < s.p.total; i++) s.p.grad[i] = 1.0f;
-    ry_optim_step(o, 0.1, 1.0); /* a first step has the length of its learning rate */
+    ry_optim_step(o, 0.1, 1.0); /* the first step has the length of the learning rate */
     for (int i = 0; i < 7; i++)
         assert_true(fabs((double)s.p.value[s.list[i].offset] + 0.1 * o->lr_scale[i]) < 1e-6);
     ry_optim_free(o);

@@ -1,5 +1,5 @@
 /* test_run_log.c - logs of training runs: whole, resumed, cut short, in stages, and not logs at
- * all; means and curves of what they say.
+ * all; their summaries and curves.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/test_heap.h"
@@ -77,7 +77,7 @@ static void test_whole(void **state)
     assert_float_equal(c.y[1], 3, 0);
     renyi_run_curve_free(&c);
     c = curve(r, RENYI_RUN_LOSS, RENYI_RUN_BY_STEP, 3, 0);
-    assert_float_equal(c.y[0], 3.5, 1e-12); /* at the ends of what there is */
+    assert_float_equal(c.y[0], 3.5, 1e-12); /* smaller windows at the ends */
     assert_float_equal(c.y[1], 3, 1e-12);
     assert_float_equal(c.x[2], 3, 0);
     renyi_run_curve_free(&c);
@@ -94,7 +94,8 @@ static void test_whole(void **state)
     renyi_run_log_free(NULL);
 }
 
-/* What was done again after a resume counts once; a torn end is no fault, a torn middle is told. */
+/* Updates repeated after a resume count once; a cut last line is no error, a bad line inside is
+ * reported. */
 static void test_torn(void **state)
 {
     (void)state;
@@ -121,7 +122,7 @@ static void test_torn(void **state)
     renyi_run_log_free(r);
 }
 
-/* Without a word on it, the length of an epoch is that of whole ones. */
+/* If the log does not give the length of an epoch, whole epochs do. */
 static void test_length_of_epochs(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* test_schedule.c - learning rates against timm's CosineLRScheduler, keep rates by the formula of
- * EViT at hand-computed places, stochastic depth as stateless draws.
+ * EViT at points computed by hand, stochastic depth as stateless draws.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/settings/schedule.h"
 
@@ -123,7 +123,7 @@ static void test_drop_path(void **state)
         }
         assert_true(fabs(dropped - N * rate) <= 4.0 * sqrt(N * rate * (1.0 - rate)));
     }
-    /* A function of the place in the batch, not of the company; other moments, other draws. */
+    /* A draw depends on the index in the batch, not on the other samples, and on the step. */
     const uint64_t few[3] = {400, 7, 499};
     ry_drop_path_draw(&d, now, few, 3, some);
     for (int b = 0; b < 2 * L; b++)

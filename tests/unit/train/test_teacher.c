@@ -1,5 +1,5 @@
 /* test_teacher.c - a teacher on a student's tensors: logits against a session on the same pixels,
- * tokens against a forward pass in doubles, the map of classes, and what is refused.
+ * tokens against a forward pass in doubles, the map of classes, and errors.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "engine/core/model_handle.h"
@@ -10,9 +10,9 @@
 enum { IMAGES = 3, SIDE = 32, VALUES = 3 * SIDE * SIDE, PATCHES = 16 };
 
 static uint8_t pixels[IMAGES * SIDE * SIDE * 3];
-static float chw[IMAGES * VALUES]; /* normalised for the student */
+static float chw[IMAGES * VALUES]; /* normalized for the student */
 
-/* The student sees other numbers than the teacher: 0.5 and 0.5 there. */
+/* The student's normalization differs from the teacher's mean 0.5 and deviation 0.5. */
 static const renyi_preprocess student_sees = {.mean = {0.485, 0.456, 0.406},
                                               .std = {0.229, 0.224, 0.225}};
 
@@ -22,7 +22,7 @@ static ry_vit_config student_of(uint32_t n_classes)
         .image_size = SIDE, .patch_size = 8, .n_classes = n_classes, .preprocess = student_sees};
 }
 
-static int make_pictures(void **state)
+static int make_images(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * i * 37 % 251);
@@ -78,13 +78,13 @@ static void check_logits(const char *architecture)
     for (int i = 0; i < IMAGES * 3; i++)
         assert_true(fabsf(got[i] - want[i / 3 * FIX_CLASSES + (int)map[i % 3]]) < 2e-4f);
     ry_teacher_free(t);
-    /* The tokens come beside the same logits, and threads do not matter. */
+    /* With tokens the logits are the same, and for any number of threads. */
     t = new_teacher(
         m, &student,
         (ry_teacher_options){.class_map = map, .tokens = RY_TOKENS_WHITE, .n_threads = 1});
     assert_ok(ry_teacher_run(t, chw, IMAGES, again, tokens, err));
     for (int i = 0; i < IMAGES * 3; i++) assert_true(fabsf(got[i] - again[i]) < 1e-5f);
-    assert_ok(ry_teacher_run(t, chw + VALUES, 1, again, NULL, err)); /* one alone */
+    assert_ok(ry_teacher_run(t, chw + VALUES, 1, again, NULL, err)); /* one image */
     for (int i = 0; i < 3; i++) assert_true(fabsf(again[i] - got[3 + i]) < 1e-5f);
     ry_teacher_free(t);
     renyi_session_free(s);
@@ -100,7 +100,7 @@ static void test_logits(void **state)
     check_logits("vit_tiny_patch8_gap_32");
 }
 
-/* Rows after so many blocks by the equations, for picture i as the teacher sees it. */
+/* Rows after some blocks by the equations, for image i normalized for the teacher. */
 static void reference_rows(const reference *r, ref_rows x, size_t i, uint32_t n_blocks)
 {
     float own[VALUES];
@@ -330,5 +330,5 @@ int main(void)
         cmocka_unit_test(test_labels), cmocka_unit_test(test_wordnet),
         cmocka_unit_test(test_nomem),
     };
-    return cmocka_run_group_tests(tests, make_pictures, NULL);
+    return cmocka_run_group_tests(tests, make_images, NULL);
 }

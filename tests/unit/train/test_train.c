@@ -1,5 +1,6 @@
-/* test_train.c - whole runs of the trainer on a toy: it learns; threads, interruption and the size
- * of micro-batches do not matter; what is frozen stays; faults leave the last good checkpoint.
+/* test_train.c - whole runs on a toy model: it learns; results do not depend on threads,
+ * interruption or the size of micro-batches; frozen parameters stay; errors leave the last good
+ * checkpoint.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/test_heap.h"
@@ -59,7 +60,7 @@ static void test_distillation_and_pruning(void **state)
     toy_set(&opt, "shrink-epochs", "1");
     train_ok(&opt, &r);
     assert_true(isfinite(r.loss[7]) && r.result.is_complete);
-    /* help of training alone is not in the model's file, but in the checkpoint */
+    /* parameters used only in training are in the checkpoint, not in the model file */
     ry_tensors *model = NULL, *ckpt = NULL;
     renyi_error err = {0};
     assert_int_equal(ry_safetensors_open(&model, at("student/model.safetensors"), NULL, NULL, &err),
@@ -72,7 +73,7 @@ static void test_distillation_and_pruning(void **state)
     ry_tensors_free(ckpt);
 }
 
-/* Tokens compared after every block, in each way: the loss between them falls. */
+/* Tokens compared after every block, in each mode: their loss falls. */
 static void test_layers(void **state)
 {
     static const char *const ways[] = {"project", "direct", "forced"};
@@ -214,7 +215,7 @@ static void test_frozen_stays(void **state)
     assert_true(access(at("frozen2"), F_OK) != 0); /* nothing was begun */
 }
 
-/* ---- faults -------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------- */
 
 static void test_nan_stops(void **state)
 {
@@ -239,10 +240,10 @@ static void test_nan_stops(void **state)
     free(before);
     free(after);
     opt.resume = 1;
-    train_ok(&opt, &r); /* the last good one goes on */
+    train_ok(&opt, &r); /* the last good checkpoint continues */
 }
 
-static void test_vanished_photo(void **state)
+static void test_vanished_image(void **state)
 {
     renyi_train_options opt;
     toy_run r = {0};
@@ -270,7 +271,7 @@ static void test_what_may_change(void **state)
     toy_set(&opt, "lr", "1e-3");
     assert_int_equal(toy_train(&opt, &r), RENYI_ERR_ARG);
     assert_non_null(strstr(r.err.message, "lr is '0.002' in the checkpoint and '0.001' now"));
-    toy_set(&opt, "lr", "2e-3"); /* to repeat one is fine */
+    toy_set(&opt, "lr", "2e-3"); /* the same value again is fine */
     toy_set(&opt, "data-dir", at("val"));
     assert_int_equal(toy_train(&opt, &r), RENYI_ERR_FORMAT);
     assert_non_null(strstr(r.err.message, "not those that the run began with"));
@@ -281,7 +282,7 @@ static void test_what_may_change(void **state)
     assert_int_equal(r.last, 4);
 }
 
-/* Many an allocation fails, until all works: an error, and nothing is left behind. */
+/* Each allocation fails once: an error, and nothing leaks. */
 static void test_no_memory(void **state)
 {
     renyi_train_options opt;
@@ -317,7 +318,7 @@ int main(void)
         cmocka_unit_test(test_micro_batches_add_up),
         cmocka_unit_test(test_frozen_stays),
         cmocka_unit_test(test_nan_stops),
-        cmocka_unit_test(test_vanished_photo),
+        cmocka_unit_test(test_vanished_image),
         cmocka_unit_test(test_what_may_change),
         cmocka_unit_test(test_no_memory),
     };

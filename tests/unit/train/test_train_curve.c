@@ -1,5 +1,5 @@
-/* test_train_curve.c - 20 steps of training with a pruned tiny model: every loss and every length
- * of the gradient as PyTorch has them in float64 (tools/ref/train_curve.py).
+/* test_train_curve.c - 20 steps of training with a pruned tiny model: every loss and
+ * gradient norm against PyTorch in float64 (tools/ref/train_curve.py).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/train_golden.h"
 #include "train/run/loss.h"
@@ -21,7 +21,7 @@ static void fill_batch(uint32_t step, float *chw, uint32_t *label)
     }
 }
 
-/* Adds the gradient of the batch's mean loss, micro-batch by micro-batch; the mean loss. */
+/* Adds the gradient of the batch's mean loss, micro-batch by micro-batch; returns that loss. */
 static double run_batch(ry_net *net, const float *chw, const uint32_t *label)
 {
     double loss = 0.0;

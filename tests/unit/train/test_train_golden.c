@@ -7,7 +7,7 @@
 enum { IMAGES = 4, CLASSES = 5, PIXELS = 3 * 20 * 20, PATCHES = 25, FEATURE_DIM = 6, BRANCHES = 6 };
 static const double ALPHA = 0.3, TEMPERATURE = 3.0, FEATURE_WEIGHT = 2.0; /* train_tiny.py's */
 
-/* How the net is run; what it computes may not depend on it. */
+/* How the net is run; results may not depend on it. */
 typedef struct way {
     uint32_t micro_batch;
     unsigned n_threads;
@@ -19,13 +19,13 @@ typedef struct golden {
     ry_net *net;
     const char *distil; /* "none", "soft", "hard" */
     float *logits, *logits_dist, *target, *teacher, *branch, *features;
-    float pictures[IMAGES * PIXELS], teacher_tokens[IMAGES * PATCHES * FEATURE_DIM];
-    double loss; /* sum over the pictures */
+    float images[IMAGES * PIXELS], teacher_tokens[IMAGES * PATCHES * FEATURE_DIM];
+    double loss; /* sum over the images */
 } golden;
 
 /* ---- one case ------------------------------------------------------------------------------ */
 
-/* The projection of features is no part of the model's file. */
+/* The projection of features is not in the model file. */
 static void fill_feature_parameters(ry_net *net)
 {
     ry_params *p = ry_net_params(net);
@@ -50,7 +50,7 @@ static void golden_open(golden *g, const char *name, const way *w)
     g->branch = golden_floats(g->set, "branch");
     g->features = golden_floats(g->set, "features");
     g->distil = ry_tensors_meta(g->set, "distil");
-    golden_noise(g->pictures, IMAGES * PIXELS,
+    golden_noise(g->images, IMAGES * PIXELS,
                  strtoull(ry_tensors_meta(g->set, "pictures"), NULL, 10));
     golden_noise(g->teacher_tokens, IMAGES * PATCHES * FEATURE_DIM, 79);
 
@@ -111,7 +111,7 @@ static float *feature_loss(golden *g, uint32_t first, uint32_t n)
     return d;
 }
 
-/* Pictures first .. first+n-1 forward and back. */
+/* Images first .. first+n-1 forward and back. */
 static void run_part(golden *g, uint32_t first, uint32_t n)
 {
     float logits[IMAGES * CLASSES], dist[IMAGES * CLASSES], d[IMAGES * CLASSES];
@@ -121,7 +121,7 @@ static void run_part(golden *g, uint32_t first, uint32_t n)
         memcpy(branch + r * n, g->branch + r * IMAGES + first, n * sizeof *branch);
 
     const ry_net_batch batch = {
-        .chw = g->pictures + first * PIXELS, .n = n, .branch = g->branch ? branch : NULL};
+        .chw = g->images + first * PIXELS, .n = n, .branch = g->branch ? branch : NULL};
     assert_ok(ry_net_forward(g->net, &batch, logits, g->logits_dist ? dist : NULL, err));
     assert_near(logits, g->logits + at, n * CLASSES, 1e-5, "logits");
     if (g->logits_dist) assert_near(dist, g->logits_dist + at, n * CLASSES, 1e-5, "logits_dist");

@@ -1,4 +1,4 @@
-/* test_train_settings.c - the table of settings: defaults, texts there and back, recipes, faults,
+/* test_train_settings.c - the table of settings: defaults, text and back, recipes, errors,
  * and the metadata of checkpoints.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
