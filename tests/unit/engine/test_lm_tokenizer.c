@@ -29,20 +29,18 @@ static void put_pieces(const char *name)
 
 static int setup(void **state)
 {
-    static const char *const folders[] = {"all", "model", "added", "bad", "pieces", "none"};
     static proto p;
-    (void)state;
-    if (folder_make(folders, sizeof folders / sizeof *folders)) return -1;
+    if (folder_make(state) || mkdir(at("none"), 0777) || mkdir(at("pieces"), 0777)) return -1;
     put_small(&p, 1);
-    put("all/tokenizer.model", p.at, p.n);
-    put_text("all/tokenizer.json", TOKENIZER);
-    put("model/tokenizer.model", p.at, p.n);
-    put("added/tokenizer.model", p.at, p.n);
-    put_text("added/added_tokens.json", "{\"<image>\": 280, \"</s>\": 2}");
-    put_text("added/tokenizer_config.json", "{\"legacy\": false}");
-    put("bad/tokenizer.model", p.at, p.n);
-    put_text("bad/added_tokens.json", "{\"<image>\": 5}");
-    put_text("bad/words.txt", "hello");
+    put_bytes("all/tokenizer.model", p.at, p.n);
+    put("all/tokenizer.json", TOKENIZER);
+    put_bytes("model/tokenizer.model", p.at, p.n);
+    put_bytes("added/tokenizer.model", p.at, p.n);
+    put("added/added_tokens.json", "{\"<image>\": 280, \"</s>\": 2}");
+    put("added/tokenizer_config.json", "{\"legacy\": false}");
+    put_bytes("bad/tokenizer.model", p.at, p.n);
+    put("bad/added_tokens.json", "{\"<image>\": 5}");
+    put("bad/words.txt", "hello");
     put_pieces("pieces/pieces.json");
     return 0;
 }

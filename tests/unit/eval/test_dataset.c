@@ -21,7 +21,7 @@ static void test_folders(void **state)
     put("index/010/.hidden.jpg", "");
     if (symlink("..", at("index/010/loop"))) fail_msg("no links here");
     renyi_dataset *d = open_ok(at("index"), NULL);
-    assert_photos(d, "006/b.JPG=6 006/deep/a.png=6 010/c.webp=10");
+    assert_images(d, "006/b.JPG=6 006/deep/a.png=6 010/c.webp=10");
     assert_int_equal(rule_of(d), RENYI_CLASS_BY_INDEX);
     renyi_dataset_free(d);
 
@@ -29,14 +29,14 @@ static void test_folders(void **state)
     put("wnid/val/n01440764/a.jpg", "");
     put("wnid/val/n15075141/b.jpg", "");
     d = open_ok(at("wnid"), NULL);
-    assert_photos(d, "n01440764/a.jpg=0 n15075141/b.jpg=999");
+    assert_images(d, "n01440764/a.jpg=0 n15075141/b.jpg=999");
     assert_string_equal(renyi_dataset_class_name(d, 999), "n15075141");
     assert_string_equal(renyi_dataset_class_name(d, 0), "n01440764");
     assert_null(renyi_dataset_class_name(d, 1));
     assert_int_equal(rule_of(d), RENYI_CLASS_BY_WNID);
     renyi_dataset_free(d);
     d = open_ok(at("wnid"), OPTIONS(.n_classes = 2)); /* a model of its own: ImageFolder's order */
-    assert_photos(d, "n01440764/a.jpg=0 n15075141/b.jpg=1");
+    assert_images(d, "n01440764/a.jpg=0 n15075141/b.jpg=1");
     assert_int_equal(rule_of(d), RENYI_CLASS_BY_ORDER);
     renyi_dataset_free(d);
 
@@ -46,7 +46,7 @@ static void test_folders(void **state)
     open_bad(at("names"), OPTIONS(.class_map = put("map.txt", "cat\ndog\n")),
              "\"sea_lion\" is not a class");
     d = open_ok(at("names"), OPTIONS(.class_map = put("map.txt", "dog\nSea lion\nCat\n")));
-    assert_photos(d, "cat/a.jpg=2 sea_lion/b.jpg=1");
+    assert_images(d, "cat/a.jpg=2 sea_lion/b.jpg=1");
     assert_int_equal(rule_of(d), RENYI_CLASS_BY_MAP);
     renyi_dataset_free(d);
     open_bad(at("absent"), NULL, "No such file");
@@ -63,7 +63,7 @@ static void test_class_maps(void **state)
                                        "{\"2\": \"cat\", \"1\": [\"n1\", \"sea lion\"]}"};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
         renyi_dataset *d = open_ok(at("names"), OPTIONS(.class_map = put("map.txt", maps[i])));
-        assert_photos(d, "cat/a.jpg=2 sea_lion/b.jpg=1");
+        assert_images(d, "cat/a.jpg=2 sea_lion/b.jpg=1");
         renyi_dataset_free(d);
     }
     const char *map = put("map.txt", "cat 2\nsea lion 1000\n");
@@ -88,7 +88,7 @@ static void test_lists(void **state)
     };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         renyi_dataset *d = open_ok(put(lists[i].name, lists[i].text), NULL);
-        assert_photos(d, "a.jpg=3 b, \"c\".jpg=0");
+        assert_images(d, "a.jpg=3 b, \"c\".jpg=0");
         renyi_dataset_free(d);
     }
     open_bad(put("l.csv", "a.jpg,3\nb.jpg\n"), NULL, "l.csv:2: 1 columns");
@@ -134,7 +134,7 @@ static void test_ground_truth(void **state)
     const char *devkit = put("map_clsloc.txt", "n02119789 1 kit_fox\nn02100735 2 English_setter\n");
     renyi_dataset *d =
         open_ok(at("flat"), OPTIONS(.class_map = devkit, .ground_truth = put("t", "1\n2\n1\n1\n")));
-    assert_photos(d, "ILSVRC2012_val_00000002.JPEG=212 ILSVRC2012_val_00000004.JPEG=278");
+    assert_images(d, "ILSVRC2012_val_00000002.JPEG=212 ILSVRC2012_val_00000004.JPEG=278");
     renyi_dataset_free(d);
 }
 
@@ -179,7 +179,7 @@ static void test_real_and_valid(void **state)
     open_bad(at("index"), OPTIONS(.valid_labels = put("valid", "3\n1000\n")), "valid:2: \"1000\"");
     d = open_ok(at("names"),
                 OPTIONS(.valid_labels = put("valid", "700\n20\n"))); /* timm: i-th folder */
-    assert_photos(d, "cat/a.jpg=700 sea_lion/b.jpg=20");
+    assert_images(d, "cat/a.jpg=700 sea_lion/b.jpg=20");
     renyi_dataset_free(d);
 }
 
@@ -250,5 +250,5 @@ int main(void)
         cmocka_unit_test(test_lists),      cmocka_unit_test(test_ground_truth),
         cmocka_unit_test(test_unlabelled), cmocka_unit_test(test_real_and_valid),
         cmocka_unit_test(test_choice),     cmocka_unit_test(test_no_memory)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

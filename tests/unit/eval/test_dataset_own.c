@@ -42,13 +42,13 @@ static void test_folders(void **state)
     put("mine/cat/b.jpg", "");
     put("mine/cat/more/c.png", "");
     renyi_dataset *d = open_ok(at("mine"), OWN);
-    assert_photos(d, "cat/b.jpg=0 cat/more/c.png=0 sea_lion/a.jpg=1");
+    assert_images(d, "cat/b.jpg=0 cat/more/c.png=0 sea_lion/a.jpg=1");
     assert_classes(d, "cat, sea_lion", RENYI_NAMES_FOLDERS, NULL);
     assert_classes(open_ok(at("mine"), AUTO), "cat, sea_lion", RENYI_NAMES_FOLDERS, NULL);
 
     const char *names = put("names.txt", "dog\nSea lion\nCat\n"); /* in another order, and more */
     d = open_ok(at("mine"), OPTIONS(.class_names = names));
-    assert_photos(d, "cat/b.jpg=2 cat/more/c.png=2 sea_lion/a.jpg=1");
+    assert_images(d, "cat/b.jpg=2 cat/more/c.png=2 sea_lion/a.jpg=1");
     renyi_dataset_info info;
     renyi_dataset_get_info(d, &info);
     assert_int_equal(info.n_empty, 1);
@@ -57,18 +57,18 @@ static void test_folders(void **state)
     put("subset/n01440764/a.jpg", "");
     put("subset/n15075141/b.jpg", "");
     d = open_ok(at("subset"), OWN);
-    assert_photos(d, "n01440764/a.jpg=0 n15075141/b.jpg=1");
+    assert_images(d, "n01440764/a.jpg=0 n15075141/b.jpg=1");
     assert_classes(d, "tench, toilet tissue", RENYI_NAMES_IMAGENET, NULL);
     names = put("names.txt", "n15075141 toilet paper\nn01440764 a fish\n");
     d = open_ok(at("subset"), OPTIONS(.class_names = names));
-    assert_photos(d, "n01440764/a.jpg=1 n15075141/b.jpg=0");
+    assert_images(d, "n01440764/a.jpg=1 n15075141/b.jpg=0");
     assert_classes(d, "toilet paper, a fish", RENYI_NAMES_LIST, NULL);
 
     put("parted/train/cat/x.jpg", "");
     put("parted/val/cat/a.jpg", "");
     put("parted/val/dog/b.jpg", "");
     d = open_ok(at("parted"), OWN);
-    assert_photos(d, "cat/a.jpg=0 dog/b.jpg=1");
+    assert_images(d, "cat/a.jpg=0 dog/b.jpg=1");
     renyi_dataset_free(d);
 
     d = open_ok(at("mine"), OPTIONS(.n_classes = 2)); /* the classes of a model */
@@ -109,7 +109,7 @@ static void test_bad_folders(void **state)
     open_bad(put("list.csv", "a.jpg,cat\n"), OWN, "give them in a file");
     renyi_dataset *d = open_ok(put("list.csv", "a.jpg,cat\n"),
                                OPTIONS(.class_names = put("names.txt", "dog\ncat\n")));
-    assert_photos(d, "a.jpg=1");
+    assert_images(d, "a.jpg=1");
     renyi_dataset_free(d);
 }
 
@@ -127,7 +127,7 @@ static void test_imagenet(void **state)
         renyi_dataset_info info;
         uint32_t n;
         renyi_dataset_get_info(d, &info);
-        assert_photos(d, "n01443537/a.JPEG=1 n15075141/b.JPEG=999");
+        assert_images(d, "n01443537/a.JPEG=1 n15075141/b.JPEG=999");
         assert_true(info.n_classes == 1000 && info.n_empty == 998);
         assert_string_equal(renyi_dataset_names(d, &n)[1], "goldfish");
         assert_classes(d, NULL, RENYI_NAMES_IMAGENET, "imagenet");
@@ -140,12 +140,12 @@ static void test_imagenet(void **state)
     put("DATA/imagenetv2/imagenetv2-matched-frequency-format-val/7/a.jpeg", "");
     put("DATA/imagenetv2/imagenetv2-matched-frequency-format-val/10/b.jpeg", "");
     d = open_ok(at("DATA"), NAMED("imagenet-v2"));
-    assert_photos(d, "10/b.jpeg=10 7/a.jpeg=7");
+    assert_images(d, "10/b.jpeg=10 7/a.jpeg=7");
     assert_classes(d, NULL, RENYI_NAMES_IMAGENET, "imagenet-v2");
 
     put("tca/imagenet-s/sketch/n01440764/a.JPEG", "");
     d = open_ok(at("tca"), NAMED("imagenet-sketch"));
-    assert_photos(d, "n01440764/a.JPEG=0");
+    assert_images(d, "n01440764/a.JPEG=0");
     assert_classes(d, NULL, RENYI_NAMES_IMAGENET, "imagenet-sketch");
 }
 
@@ -157,7 +157,7 @@ static void test_subsets(void **state)
     put("DATA/imagenet-adversarial/imagenet-a/n01531178/b.jpg", "");
     put("DATA/imagenet-adversarial/imagenet-a/README.txt", "");
     renyi_dataset *d = open_ok(at("DATA"), NAMED("imagenet-a"));
-    assert_photos(d, "n01498041/a.jpg=0 n01531178/b.jpg=1");
+    assert_images(d, "n01498041/a.jpg=0 n01531178/b.jpg=1");
     assert_classes(d, "stingray, goldfinch", RENYI_NAMES_IMAGENET, "imagenet-a");
     const char *names = "n01440764 tench\nn01498041 a flat fish\nn01531178 yellow bird\n";
     put("DATA/imagenet-adversarial/classnames.txt", names);
@@ -208,7 +208,7 @@ static void test_splits(void **state)
         snprintf(name, sizeof name, "DATA/%.90s/%.90s/in/a.jpg", c.folder, c.photos);
         put(name, "");
         renyi_dataset *d = open_ok(at("DATA"), NAMED(c.name));
-        assert_photos(d, "b.jpg=1 in/a.jpg=0");
+        assert_images(d, "b.jpg=1 in/a.jpg=0");
         assert_classes(d, "cat, dog, sea_lion", RENYI_NAMES_DATA, c.name);
         snprintf(name, sizeof name, "DATA/%.90s", c.folder);
         assert_classes(open_ok(at(name), AUTO), "cat, dog, sea_lion", RENYI_NAMES_DATA, c.name);
@@ -229,7 +229,7 @@ static void test_splits(void **state)
              "1 class names for the 3 classes");
     put("some/images/b.jpg", ""); /* a split of no known data set */
     d = open_ok(put("some/split.json", SPLIT), OWN);
-    assert_photos(d, "b.jpg=1 in/a.jpg=0");
+    assert_images(d, "b.jpg=1 in/a.jpg=0");
     assert_classes(d, "cat, dog, sea_lion", RENYI_NAMES_DATA, NULL);
 }
 
@@ -291,7 +291,7 @@ static void test_aircraft(void **state)
         snprintf(name, sizeof name, "%s/images/0034958.jpg", folders[i]);
         put(name, "");
         renyi_dataset *d = open_ok(at(paths[i]), NAMED("aircraft"));
-        assert_photos(d, "0034309.jpg=2 0034958.jpg=1");
+        assert_images(d, "0034309.jpg=2 0034958.jpg=1");
         assert_classes(d, "707-320, Boeing 717, F/A-18", RENYI_NAMES_DATA, "aircraft");
     }
     assert_classes(open_ok(at("DATA/fgvc_aircraft"), AUTO), "707-320, Boeing 717, F/A-18",
@@ -299,7 +299,7 @@ static void test_aircraft(void **state)
     assert_classes(open_ok(at("archive"), AUTO), NULL, RENYI_NAMES_DATA, "aircraft");
     const char *names = put("names.txt", "a\nb\nc\n");
     renyi_dataset *d = open_ok(at("DATA"), OPTIONS(.collection = "aircraft", .class_names = names));
-    assert_photos(d, "0034309.jpg=2 0034958.jpg=1");
+    assert_images(d, "0034309.jpg=2 0034958.jpg=1");
     assert_classes(d, "a, b, c", RENYI_NAMES_LIST, "aircraft");
     open_bad(at("DATA"), OPTIONS(.collection = "aircraft", .class_names = put("names.txt", "a\n")),
              "1 class names for the 3 classes");
@@ -392,5 +392,5 @@ int main(void)
         cmocka_unit_test(test_splits),   cmocka_unit_test(test_bad_splits),
         cmocka_unit_test(test_aircraft), cmocka_unit_test(test_missing_photo),
         cmocka_unit_test(test_no_memory)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

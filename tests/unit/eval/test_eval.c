@@ -72,7 +72,7 @@ static void test_results(void **state)
     renyi_eval_get_result(e, 1, &q);
     renyi_eval_get_times(e, &t);
     assert_string_equal(r.policy, "none");
-    assert_true(r.images == PHOTOS - BROKEN && r.failed == BROKEN && t.images == r.images);
+    assert_true(r.images == IMAGES - BROKEN && r.failed == BROKEN && t.images == r.images);
     assert_true(fabs(r.top1 - 100.0 * (double)r.n_top1 / (double)r.images) < 1e-12);
     assert_true(r.n_top1 <= r.n_top5 && r.top1_range.low <= r.top1 && r.top1 <= r.top1_range.high);
     assert_true(r.gmacs > q.gmacs && r.gmacs_executed > q.gmacs_executed && q.gmacs > 0);
@@ -97,7 +97,7 @@ static void test_results(void **state)
 static int stop_at_9(void *user, uint64_t done, uint64_t total)
 {
     (void)user;
-    assert_int_equal(total, PHOTOS);
+    assert_int_equal(total, IMAGES);
     return done >= 9;
 }
 
@@ -123,7 +123,7 @@ static void test_interrupted(void **state)
     e = run_ok(&o);
     assert_totals(e, want);
     renyi_eval_get_times(e, &t);
-    assert_true(t.resumed == r.images && t.images == PHOTOS - BROKEN - r.images);
+    assert_true(t.resumed == r.images && t.images == IMAGES - BROKEN - r.images);
     renyi_eval_free(e);
     e = run_ok(&o); /* nothing left but the broken ones */
     assert_totals(e, want);
@@ -182,7 +182,7 @@ static void test_other_logs(void **state)
     o.n_policies = 1; /* both models' lines, one policy of two: found */
     e = run_ok(&o);
     renyi_eval_get_times(e, &t);
-    assert_int_equal(t.resumed, PHOTOS - BROKEN);
+    assert_int_equal(t.resumed, IMAGES - BROKEN);
     renyi_eval_free(e);
     static const char *const wrong[] = {"{\"file\": \"a\"}\n", "[1]\n", "\x01\n", "{}{}\n"};
     for (size_t i = 0; i < 4; i++) {
@@ -259,8 +259,8 @@ static void test_answers(void **state)
     ry_answer_read(&a, logits, &some, RENYI_NO_CLASS);
     assert_true(isnan(a.loss));
     const uint32_t right[2] = {4, 9};
-    const renyi_dataset_image photo = {.right = right, .n_right = 2};
-    ry_answer_judge(&a, &photo);
+    const renyi_dataset_image image = {.right = right, .n_right = 2};
+    ry_answer_judge(&a, &image);
     assert_int_equal(a.right, 2);
     const float nan[2] = {NAN, 1}, huge[2] = {INFINITY, 1};
     const ry_choice two = {2, 0, NULL};

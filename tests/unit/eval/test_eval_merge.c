@@ -29,7 +29,7 @@ static renyi_eval *run_shard(uint32_t shard, uint32_t n_shards, const char *log,
     data = NULL;
     if (log) remove(log);
     if (n_shards == UINT32_MAX) return NULL; /* only tidy up */
-    if (renyi_dataset_open(&data, at("photos"), fixture.model, &d, &err) ||
+    if (renyi_dataset_open(&data, at("images"), fixture.model, &d, &err) ||
         renyi_eval_new(&e, fixture.model, data, &o, &err) || renyi_eval_run(e, &err))
         fail_msg("%s", err.message);
     return e;
@@ -58,10 +58,10 @@ static int make_logs(void **state)
 {
     if (fixture_open(state)) return -1;
     for (uint32_t i = 0; i < 3; i++) {
-        snprintf(logs[i], sizeof logs[i], "%s/part%u.jsonl", fixture.root, i + 1);
+        snprintf(logs[i], sizeof logs[i], "%s/part%u.jsonl", root, i + 1);
         renyi_eval_free(run_shard(i, 3, logs[i], 1));
     }
-    snprintf(logs[3], sizeof logs[3], "%s/other.jsonl", fixture.root);
+    snprintf(logs[3], sizeof logs[3], "%s/other.jsonl", root);
     return 0;
 }
 
@@ -103,7 +103,7 @@ static void test_same_totals(void **state)
     renyi_eval_get_pair(e, 0, 1, &b);
     assert_memory_equal(&a, &b, sizeof a);
     renyi_eval_get_merge_info(e, &info);
-    assert_true(info.n_photos == PHOTOS && info.n_missing == 0 && info.n_repeated == 0);
+    assert_true(info.n_photos == IMAGES && info.n_missing == 0 && info.n_repeated == 0);
     assert_true(info.n_shards == 3 && info.image_size == 224 && info.n_classes == CLASSES);
     assert_true(!renyi_eval_next_missing(e, 0, &place));
     renyi_eval_get_result(e, 1, &r);
@@ -138,13 +138,13 @@ static void test_overlap_and_gaps(void **state)
     uint64_t place = 0, n = 0;
     renyi_eval_get_merge_info(e, &info);
     renyi_eval_get_result(e, 0, &r);
-    assert_int_equal(info.n_missing, PHOTOS / 3);
-    assert_true(info.n_repeated > 10 && r.images + r.failed == PHOTOS - PHOTOS / 3);
+    assert_int_equal(info.n_missing, IMAGES / 3);
+    assert_true(info.n_repeated > 10 && r.images + r.failed == IMAGES - IMAGES / 3);
     for (uint64_t from = 0; renyi_eval_next_missing(e, from, &place); from = place + 1, n++)
         assert_int_equal(place % 3, 2);
-    assert_int_equal(n, PHOTOS / 3);
+    assert_int_equal(n, IMAGES / 3);
     renyi_eval_free(e);
-    /* A line cut off in the middle: that photo is not complete. */
+    /* A line cut off in the middle: that image is not complete. */
     char *text = read_all(logs[1]);
     write_all(logs[3], text, strlen(text) - 20);
     const char *const torn[] = {logs[0], logs[3], logs[2]};
@@ -245,7 +245,7 @@ static void test_failures(void **state)
     line[n] = 0;
     char *policy = strstr(line, ",\"policy\""), *rest = strstr(line, ",\"img_size\"");
     char fault[1100];
-    snprintf(fault, sizeof fault, "%.*s,\"error\":\"no photo\"%s\n", (int)(policy - line), line,
+    snprintf(fault, sizeof fault, "%.*s,\"error\":\"not an image\"%s\n", (int)(policy - line), line,
              rest);
     write_all(logs[3], fault, strlen(fault));
     const char *const pair[] = {logs[3], logs[0]}, *const alone[] = {logs[0]};

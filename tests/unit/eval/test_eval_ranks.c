@@ -134,12 +134,12 @@ static void test_same_totals(void **state)
         assert_all(&c, want);
         for (uint32_t i = 0; i < n; i++) {
             renyi_eval_get_times(c.members[i].e, &t);
-            assert_true(t.n_ranks == n && t.images == PHOTOS - BROKEN && t.resumed == 0);
+            assert_true(t.n_ranks == n && t.images == IMAGES - BROKEN && t.resumed == 0);
             assert_true(images == 0 || images == t.images);
             images = t.images;
         }
         /* everything is in one file, and only there */
-        assert_int_equal(count_lines(at("all.jsonl")), 2 * (PHOTOS - BROKEN) + BROKEN);
+        assert_int_equal(count_lines(at("all.jsonl")), 2 * (IMAGES - BROKEN) + BROKEN);
         assert_true(!exists(at("all.jsonl.rank1")) && !exists(at("all.jsonl.rank2")));
         crew_close(&c);
         crew_open(&c, n);
@@ -154,7 +154,7 @@ static void test_same_totals(void **state)
 static int stop_at_8(void *user, uint64_t done, uint64_t total)
 {
     (void)user;
-    assert_int_equal(total, PHOTOS);
+    assert_int_equal(total, IMAGES);
     return done >= 8;
 }
 
@@ -180,7 +180,7 @@ static void test_interrupted(void **state)
             free(some);
             renyi_eval_get_times(c.members[0].e, &t);
             const uint64_t done = t.images;
-            assert_true(done > 0 && done < PHOTOS && !exists(at("stop.jsonl.rank1")));
+            assert_true(done > 0 && done < IMAGES && !exists(at("stop.jsonl.rank1")));
             crew_close(&c);
             crew_open(&c, next);
             crew_log(&c, at("stop.jsonl"), 1);
@@ -227,7 +227,7 @@ static void test_parts_left_behind(void **state)
             assert_true(crew_run(&c));
             assert_all(&c, want);
             renyi_eval_get_times(c.members[0].e, &t);
-            assert_true(t.resumed > PHOTOS / 3);
+            assert_true(t.resumed > IMAGES / 3);
             crew_close(&c);
             assert_true(!exists(at("left.jsonl.rank1")) && !exists(at("left.jsonl.rank2")) &&
                         !exists(at("left.jsonl.rank7")));
@@ -237,7 +237,7 @@ static void test_parts_left_behind(void **state)
             assert_true(crew_run(&c));
             assert_all(&c, want);
             renyi_eval_get_times(c.members[0].e, &t);
-            assert_int_equal(t.resumed, PHOTOS - BROKEN);
+            assert_int_equal(t.resumed, IMAGES - BROKEN);
             crew_close(&c);
         }
     free(whole);
@@ -283,7 +283,7 @@ static void test_own_folders(void **state)
     char logs[3][512];
     crew c;
     for (int i = 0; i < 3; i++) {
-        snprintf(logs[i], sizeof logs[i], "%s/disk%d", fixture.root, i);
+        snprintf(logs[i], sizeof logs[i], "%s/disk%d", root, i);
         mkdir(logs[i], 0777);
         strcat(logs[i], "/log.jsonl");
     }
@@ -302,9 +302,9 @@ static void test_own_folders(void **state)
         assert_all(&c, want);
         renyi_eval_times t;
         renyi_eval_get_times(c.members[0].e, &t);
-        assert_int_equal(t.images, round ? 0 : PHOTOS - BROKEN);
+        assert_int_equal(t.images, round ? 0 : IMAGES - BROKEN);
         crew_close(&c);
-        assert_int_equal(count_lines(logs[0]) >= 2 * (PHOTOS - BROKEN), 1);
+        assert_int_equal(count_lines(logs[0]) >= 2 * (IMAGES - BROKEN), 1);
         assert_true(!exists(logs[1]) && !exists(logs[2]));
     }
     free(want);

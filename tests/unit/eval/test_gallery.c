@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <time.h>
 
-enum { DIM = 64, GOOD = PHOTOS - BROKEN };
+enum { DIM = 64, GOOD = IMAGES - BROKEN };
 
 #define assert_ok(expr)                                                  \
     do {                                                                 \
@@ -34,9 +34,9 @@ static void count_failure(void *user, const char *path, const char *message)
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-static void list_paths(const char *paths[PHOTOS])
+static void list_paths(const char *paths[IMAGES])
 {
-    for (size_t i = 0; i < PHOTOS; i++) {
+    for (size_t i = 0; i < IMAGES; i++) {
         renyi_dataset_image image;
         renyi_dataset_get_image(fixture.data, i, &image);
         paths[i] = image.path;
@@ -63,17 +63,17 @@ static void one_row(const char *path, float row[DIM])
 static void rows_are_those_of_single_runs(void **state)
 {
     (void)state;
-    const char *paths[PHOTOS];
-    float rows[PHOTOS * DIM], alone[DIM];
-    uint8_t done[PHOTOS];
+    const char *paths[IMAGES];
+    float rows[IMAGES * DIM], alone[DIM];
+    uint8_t done[IMAGES];
     list_paths(paths);
     for (uint32_t batch = 1; batch <= 64; batch *= 8) {
         const renyi_embed_options o = {
             .struct_size = sizeof o, .batch = batch, .on_failure = count_failure};
         n_failures = 0;
-        assert_ok(renyi_embed_photos(fixture.model, paths, PHOTOS, &o, rows, done, err));
+        assert_ok(renyi_embed_photos(fixture.model, paths, IMAGES, &o, rows, done, err));
         assert_int_equal(n_failures, BROKEN);
-        for (size_t i = 0; i < PHOTOS; i++) {
+        for (size_t i = 0; i < IMAGES; i++) {
             const int is_broken = strstr(paths[i], "/07.ppm") || strstr(paths[i], "/11.ppm");
             assert_int_equal(done[i], !is_broken);
             if (is_broken) {
@@ -144,7 +144,7 @@ static renyi_gallery_changes update(renyi_gallery *g)
     const renyi_embed_options o = {
         .struct_size = sizeof o, .n_threads = 1, .on_failure = count_failure};
     renyi_gallery_changes c;
-    assert_ok(renyi_gallery_update(g, at("photos"), fixture.model, "toy", &o, &c, err));
+    assert_ok(renyi_gallery_update(g, at("images"), fixture.model, "toy", &o, &c, err));
     return c;
 }
 
@@ -182,12 +182,12 @@ static void an_index_follows_its_folder(void **state)
     assert_ok(renyi_gallery_new(&g, NULL, err));
     assert_changes(update(g), 0, GOOD, 0, 0, BROKEN);
     assert_changes(update(g), GOOD, 0, 0, 0, BROKEN);
-    copy_file(at("photos/000/00.ppm"), at("photos/000/zz.ppm"));
-    copy_file(at("photos/000/00.ppm"), at("photos/000!.ppm")); /* '!' sorts before '/' */
-    copy_file(at("photos/002/02.ppm"), at("photos/001/01.ppm"));
+    copy_file(at("images/000/00.ppm"), at("images/000/zz.ppm"));
+    copy_file(at("images/000/00.ppm"), at("images/000!.ppm")); /* '!' sorts before '/' */
+    copy_file(at("images/002/02.ppm"), at("images/001/01.ppm"));
     const struct timespec past[2] = {{1000, 0}, {1000, 5}};
-    assert_int_equal(utimensat(AT_FDCWD, at("photos/001/01.ppm"), past, 0), 0);
-    unlink(at("photos/003/03.ppm"));
+    assert_int_equal(utimensat(AT_FDCWD, at("images/001/01.ppm"), past, 0), 0);
+    unlink(at("images/003/03.ppm"));
     assert_changes(update(g), GOOD - 2, 2, 1, 1, BROKEN);
     assert_int_equal(count_of(g), GOOD + 1);
     for (size_t i = 1; i < count_of(g); i++) {
@@ -206,8 +206,8 @@ static void an_index_follows_its_folder(void **state)
         assert_memory_equal(a.row, b.row, DIM * sizeof(float));
     }
     assert_changes(update(again), GOOD + 1, 0, 0, 0, BROKEN);
-    make_photo(1), make_photo(3);
-    unlink(at("photos/000/zz.ppm")), unlink(at("photos/000!.ppm"));
+    make_image(1), make_image(3);
+    unlink(at("images/000/zz.ppm")), unlink(at("images/000!.ppm"));
     renyi_gallery_free(again);
     renyi_gallery_free(g);
 }
@@ -217,7 +217,7 @@ static void nearest_come_first(void **state)
     (void)state;
     renyi_gallery *g;
     renyi_gallery_photo p;
-    renyi_hit hits[PHOTOS];
+    renyi_hit hits[IMAGES];
     size_t n;
     float row[DIM];
     renyi_error err = {0};
@@ -225,7 +225,7 @@ static void nearest_come_first(void **state)
     (void)update(g);
     renyi_gallery_get_photo(g, 5, &p);
     for (size_t k = 0; k < DIM; k++) row[k] = 3.0f * p.row[k];
-    assert_ok(renyi_gallery_search(g, row, PHOTOS, hits, &n, err));
+    assert_ok(renyi_gallery_search(g, row, IMAGES, hits, &n, err));
     assert_int_equal(n, GOOD);
     assert_int_equal(hits[0].photo, 5);
     assert_true(hits[0].score > 0.99999 && hits[0].score <= 1.0);
@@ -268,7 +268,7 @@ static void rows_of_another_model_are_not_kept(void **state)
     assert_says(&err, "policy \"none\"");
     assert_int_equal(renyi_gallery_check(g, fixture.model, &turned, &err), RENYI_ERR_ARG);
     assert_says(&err, "preprocessing");
-    assert_ok(renyi_gallery_update(g, at("photos"), other, "other", NULL, &c, err));
+    assert_ok(renyi_gallery_update(g, at("images"), other, "other", NULL, &c, err));
     assert_true(c.is_anew);
     assert_int_equal(c.kept, 0);
     assert_int_equal(c.changed, GOOD);
@@ -290,7 +290,7 @@ static void a_stop_keeps_what_is_done(void **state)
     renyi_gallery_changes c;
     renyi_error err = {0};
     assert_ok(renyi_gallery_new(&g, NULL, err));
-    assert_int_equal(renyi_gallery_update(g, at("photos"), fixture.model, NULL, &o, &c, &err),
+    assert_int_equal(renyi_gallery_update(g, at("images"), fixture.model, NULL, &o, &c, &err),
                      RENYI_ERR_ABORTED);
     assert_int_equal(c.added, 2);
     assert_int_equal(count_of(g), 2);
@@ -363,7 +363,7 @@ static void short_memory_is_an_error(void **state)
         renyi_error err = {0};
         renyi_status st = renyi_gallery_new(&g, &o, &err);
         if (!st)
-            st = renyi_gallery_update(g, at("photos/000"), fixture.model, NULL, &one, NULL, &err);
+            st = renyi_gallery_update(g, at("images/000"), fixture.model, NULL, &one, NULL, &err);
         if (!st) st = renyi_gallery_save(g, at("n.safetensors"), &err);
         renyi_gallery_free(g);
         g = NULL;

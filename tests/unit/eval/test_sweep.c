@@ -1,34 +1,20 @@
-/* test_sweep.c - a sweep answers as single evaluations do, in one go, in pieces, or resumed.
+/* test_sweep.c - a sweep gives the results of single evaluations: in one run, in pieces, or
+ * resumed.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/test_heap.h"
+#include "fixtures/toy_inputs.h"
 #include "renyi/sweep.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
-#include "test.h"
-
-enum { PHOTOS = 10, BROKEN = 1, CLASSES = 5, POINTS = 2 * 2 * 3 };
-static char root[] = "/tmp/renyi_sweep_XXXXXX";
+enum { IMAGES = 10, BROKEN = 1, CLASSES = 5, POINTS = 2 * 2 * 3 };
 static const char spec[] = "models a b\nsizes 64 96\npolicy none\n"
                            "policy evit keep=0.5|0.7 layers=0 metric=col n=2\n";
 static renyi_grid *grid;
-static char photos[64], log_file[64]; /* live longer than what at() gives */
+static char images[64], log_file[64]; /* valid longer than what at() returns */
 
-static const char *at(const char *name)
-{
-    static char paths[8][512];
-    static unsigned next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", root, name);
-    return path;
-}
-
-/* What a sweep told while it ran. */
+/* What the callbacks of a sweep saw. */
 typedef struct listener {
     renyi_allocator al;
     int stop_after, calls, failures, opened;
@@ -59,8 +45,8 @@ static int on_progress(void *user, const renyi_sweep_progress *p)
 {
     listener *l = user;
     assert_true(p->share >= l->share && p->share <= 1 + 1e-9 && p->share_now <= p->share + 1e-9);
-    assert_true(p->photos <= p->n_photos && p->n_photos == PHOTOS && p->pass < p->n_passes);
-    assert_true(p->answers <= p->n_answers && p->n_answers % PHOTOS == 0);
+    assert_true(p->photos <= p->n_photos && p->n_photos == IMAGES && p->pass < p->n_passes);
+    assert_true(p->answers <= p->n_answers && p->n_answers % IMAGES == 0);
     l->share = p->share;
     l->share_now = p->share_now;
     l->n_passes = p->n_passes;
@@ -72,7 +58,7 @@ static renyi_sweep_options options(listener *l)
     return (renyi_sweep_options){.struct_size = sizeof(renyi_sweep_options),
                                  .batch = 4,
                                  .n_threads = 1,
-                                 .data = photos,
+                                 .data = images,
                                  .user = l,
                                  .open_model = open_model,
                                  .on_failure = on_failure,
@@ -87,7 +73,7 @@ static renyi_sweep *run_ok(const renyi_sweep_options *o)
     return s;
 }
 
-/* All that must not depend on how it was run. */
+/* Everything that must not depend on how it was run. To be freed. */
 static char *totals(const renyi_sweep *s)
 {
     char *text = calloc(1, 1 << 16), *to = text;
@@ -117,12 +103,12 @@ static char *reference(void)
     char *text = totals(s);
     assert_int_equal(l.failures, BROKEN);
     assert_true(l.share > 1 - 1e-9 && l.n_passes == 4);
-    assert_true(l.share_now > 0.85 && l.share_now < 0.95); /* the broken photo took no time */
+    assert_true(l.share_now > 0.85 && l.share_now < 0.95); /* the broken image took no time */
     renyi_sweep_free(s);
     return text;
 }
 
-/* ---- the same as alone --------------------------------------------------------------------- */
+/* ---- the same as single evaluations -------------------------------------------------------- */
 
 static void assert_same_result(const renyi_eval_result *a, const renyi_eval_result *b)
 {
@@ -132,7 +118,7 @@ static void assert_same_result(const renyi_eval_result *a, const renyi_eval_resu
     assert_true(a->gmacs == b->gmacs && a->gmacs_executed == b->gmacs_executed);
 }
 
-/* Points first, first + 1, first + 2 against an evaluation of their own. */
+/* Points first, first + 1 and first + 2 against a single evaluation. */
 static void check_group(const renyi_sweep *s, size_t first)
 {
     listener l = {0};
@@ -150,7 +136,7 @@ static void check_group(const renyi_sweep *s, size_t first)
     }
     const renyi_eval_options o = {.struct_size = sizeof o, .n_policies = 3, .policies = policies};
     assert_int_equal(open_model(&l, p.model, p.image_size, &m, &none, NULL), RENYI_OK);
-    assert_int_equal(renyi_dataset_open(&d, at("photos"), m, NULL, NULL), RENYI_OK);
+    assert_int_equal(renyi_dataset_open(&d, at("images"), m, NULL, NULL), RENYI_OK);
     assert_int_equal(renyi_eval_new(&e, m, d, &o, NULL), RENYI_OK);
     assert_int_equal(renyi_eval_run(e, NULL), RENYI_OK);
     for (uint32_t i = 0; i < 3; i++) {
@@ -181,7 +167,7 @@ static void test_same_as_alone(void **state)
     for (size_t first = 0; first < POINTS; first += 3) check_group(s, first);
     renyi_sweep_get_data(s, &data);
     renyi_sweep_get_times(s, &t);
-    assert_true(data.n_images == PHOTOS && t.images == 4 * (PHOTOS - BROKEN) && t.resumed == 0);
+    assert_true(data.n_images == IMAGES && t.images == 4 * (IMAGES - BROKEN) && t.resumed == 0);
     assert_int_equal(renyi_sweep_failure_count(s), BROKEN);
     renyi_sweep_get_failure(s, 0, &f);
     assert_string_equal(f.file, "002/2.ppm");
@@ -265,11 +251,7 @@ static void test_stopped_anywhere(void **state)
 static renyi_grid *grid_of(const char *text)
 {
     renyi_grid *g;
-    FILE *f = fopen(at("spec"), "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-    const renyi_grid_options o = {.struct_size = sizeof o, .file = at("spec")};
+    const renyi_grid_options o = {.struct_size = sizeof o, .file = put("spec", text)};
     assert_int_equal(renyi_grid_new(&g, &o, NULL), RENYI_OK);
     return g;
 }
@@ -324,7 +306,7 @@ static void test_other_classes(void **state)
     assert_int_equal(renyi_sweep_run(s, &err), RENYI_OK);
     renyi_eval_pair pair;
     renyi_sweep_get_pair(s, 0, 1, &pair);
-    assert_int_equal(pair.both + pair.only_a + pair.only_b + pair.none, PHOTOS - BROKEN);
+    assert_int_equal(pair.both + pair.only_a + pair.only_b + pair.none, IMAGES - BROKEN);
     renyi_sweep_free(s);
     o.data = at("nowhere");
     assert_int_equal(renyi_sweep_new(&s, g, &o, &err), RENYI_ERR_IO);
@@ -358,44 +340,23 @@ static void test_no_memory(void **state)
 
 /* ---- the fixture --------------------------------------------------------------------------- */
 
-/* Noise; number 2 is cut short. */
-static void make_photo(int i)
+/* Image 2 is cut short. */
+static void make_image(int i)
 {
+    enum { WIDTH = 24, HEIGHT = 18 };
     char name[64];
-    uint32_t state = (uint32_t)i * 977u + 5u;
-    snprintf(name, sizeof name, "photos/%03d", i % CLASSES);
-    mkdir(at(name), 0777);
-    snprintf(name, sizeof name, "photos/%03d/%d.ppm", i % CLASSES, i);
-    FILE *f = fopen(at(name), "wb");
-    assert_non_null(f);
-    fputs("P6\n24 18\n255\n", f);
-    for (int k = 0; k < (i == 2 ? 100 : 24 * 18 * 3); k++) {
-        state = state * 1664525u + 1013904223u;
-        putc((int)(state >> 24), f);
-    }
-    fclose(f);
-}
-
-static int make_model(const char *file, uint64_t seed, uint32_t n_classes)
-{
-    const renyi_init_options init = {.struct_size = sizeof init,
-                                     .seed = seed,
-                                     .n_classes = n_classes,
-                                     .dim = 64,
-                                     .n_blocks = 2,
-                                     .n_heads = 2};
-    return renyi_model_init_file(at(file), "vit_tiny_patch16_224", &init, NULL) != RENYI_OK;
+    snprintf(name, sizeof name, "images/%03d/%d.ppm", i % CLASSES, i);
+    put_noise(name, WIDTH, HEIGHT, (uint32_t)i * 977u + 5u, 5, i == 2 ? 100 : 3 * WIDTH * HEIGHT);
 }
 
 static int set_up(void **state)
 {
-    (void)state;
-    if (!mkdtemp(root) || mkdir(at("photos"), 0777)) return -1;
-    snprintf(photos, sizeof photos, "%s/photos", root);
+    if (folder_make(state)) return -1;
+    snprintf(images, sizeof images, "%s/images", root);
     snprintf(log_file, sizeof log_file, "%s/log.jsonl", root);
-    for (int i = 0; i < PHOTOS; i++) make_photo(i);
-    if (make_model("a.safetensors", 1, CLASSES) || make_model("b.safetensors", 2, CLASSES) ||
-        make_model("c.safetensors", 3, CLASSES + 2))
+    for (int i = 0; i < IMAGES; i++) make_image(i);
+    if (!put_model("a.safetensors", 1, CLASSES) || !put_model("b.safetensors", 2, CLASSES) ||
+        !put_model("c.safetensors", 3, CLASSES + 2))
         return -1;
     grid = grid_of(spec);
     return 0;
@@ -403,11 +364,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    char command[600];
-    (void)state;
     renyi_grid_free(grid);
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
+    return folder_remove(state);
 }
 
 int main(void)

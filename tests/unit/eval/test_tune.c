@@ -1,47 +1,31 @@
-/* test_tune.c - a tuning keeps its bound where the truth is known. Labels are the dense model's own
- * answers, so dense is right about every photo and a loss is a disagreement; times are made up, so
- * the choice is the same everywhere.
+/* test_tune.c - a tuning keeps its bound where the right answer is known. The labels are the dense
+ * model's answers, so dense is always right and a loss is a disagreement. Times are fake, so the
+ * choice is the same on every machine.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/sweep/tuning.h"
+#include "fixtures/test_folder.h"
 #include "fixtures/test_heap.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "test.h"
-
-#ifdef RENYI_SANITIZED /* some ten times slower */
-enum { PHOTOS = 40 };
+#ifdef RENYI_SANITIZED /* about ten times slower */
+enum { IMAGES = 40 };
 static const char *const policies[] = {"evit keep=0.1|0.6 layers=0|1 metric=col", "tome r=5"};
 #else
-enum { PHOTOS = 150 }; /* two rungs */
+enum { IMAGES = 150 }; /* two rungs */
 static const char *const policies[] = {"evit keep=0.1|0.3|0.6|0.9 layers=0|1 metric=cls|col",
                                        "tome r=5|12"};
 #endif
 enum { BROKEN = 2, CLASSES = 10 };
-static char root[] = "/tmp/renyi_tune_XXXXXX";
 static renyi_model *model;
 static renyi_dataset *data; /* labelled by the model itself */
 static renyi_grid *grid;
 
-static const char *at(const char *name)
-{
-    static char paths[8][512];
-    static unsigned next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", root, name);
-    return path;
-}
+/* ---- images, labels, candidates ------------------------------------------------------------ */
 
-/* ---- photos, labels, candidates ------------------------------------------------------------ */
-
-/* A few rectangles on a plain ground; number 7 is no picture and 11 is cut short. */
-static void make_photo(int number)
+/* A few rectangles on a plain background. Number 7 is not an image and 11 is cut short. */
+static void make_image(int number)
 {
     enum { SIDE = 24 };
     uint8_t pixels[SIDE][SIDE][3];
@@ -58,12 +42,15 @@ static void make_photo(int number)
         for (int i = y; i < y + h && i < SIDE; i++)
             for (int j = x; j < x + w && j < SIDE; j++) memcpy(pixels[i][j], values, 3);
     }
-    snprintf(name, sizeof name, "photos/%03d.ppm", number);
-    FILE *f = fopen(at(name), "wb");
-    assert_non_null(f);
-    fputs(number == 7 ? "no picture" : "P6\n24 24\n255\n", f);
-    if (number != 7) fwrite(pixels, 1, number == 11 ? 300 : sizeof pixels, f);
-    fclose(f);
+    snprintf(name, sizeof name, "images/%03d.ppm", number);
+    static const char head[] = "P6\n24 24\n255\n";
+    uint8_t file[sizeof head - 1 + sizeof pixels];
+    memcpy(file, head, sizeof head - 1);
+    memcpy(file + sizeof head - 1, pixels, sizeof pixels);
+    if (number == 7)
+        put(name, "not an image");
+    else
+        put_bytes(name, file, number == 11 ? sizeof head - 1 + 300 : sizeof file);
 }
 
 /* The dense model's answers as a list. */
@@ -73,17 +60,17 @@ static void write_labels(void)
     renyi_error err = {0};
     renyi_dataset *plain;
     renyi_eval *e;
-    if (renyi_dataset_open(&plain, at("photos"), model, &d, &err) ||
+    if (renyi_dataset_open(&plain, at("images"), model, &d, &err) ||
         renyi_eval_new(&e, model, plain, NULL, &err) || renyi_eval_run(e, &err))
         fail_msg("%s", err.message);
     FILE *f = fopen(at("labels.csv"), "w");
     assert_non_null(f);
-    for (size_t i = 0; i < PHOTOS; i++) {
+    for (size_t i = 0; i < IMAGES; i++) {
         renyi_eval_sample s = {.prediction = 0};
         renyi_dataset_image image;
         renyi_dataset_get_image(plain, i, &image);
         renyi_eval_get_sample(e, 0, i, &s);
-        fprintf(f, "photos/%s,%u\n", image.file, s.prediction);
+        fprintf(f, "images/%s,%u\n", image.file, s.prediction);
     }
     fclose(f);
     renyi_eval_free(e);
@@ -127,7 +114,7 @@ static renyi_grid *make_grid(const char *policy, const char *more, const uint32_
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* Time goes with MACs, and one rule is slow for what it does. */
+/* Time is proportional to MACs, except that one rule is slower. */
 static double fake_ms(uint32_t image_size, const char *policy, double gmacs)
 {
     (void)image_size;
@@ -167,23 +154,23 @@ static renyi_tune *run_ok(const renyi_tune_options *o, renyi_tune_result *result
 /* Counts that must hold for every candidate of a finished tuning. */
 static void check_candidates(const renyi_tune *t)
 {
-    uint64_t photos[RY_TUNE_MAX_RUNGS + 1] = {0};
+    uint64_t images[RY_TUNE_MAX_RUNGS + 1] = {0};
     for (size_t i = 0; i < renyi_tune_count(t); i++) {
         renyi_tune_candidate c;
         renyi_tune_get(t, i, &c);
         assert_true(c.fate != RENYI_TUNE_OPEN || i == 0);
         if (c.fate == RENYI_TUNE_MISFIT) assert_true(c.why && c.why[0] && c.rungs == 0);
         if (i == 0 || !c.rungs) continue;
-        /* all of a rung saw the same photos: those of the rung before and more */
-        if (!photos[c.rungs]) photos[c.rungs] = c.search.images;
-        assert_int_equal(photos[c.rungs], c.search.images);
+        /* all candidates of a rung saw the same images: those of the rung before and more */
+        if (!images[c.rungs]) images[c.rungs] = c.search.images;
+        assert_int_equal(images[c.rungs], c.search.images);
         assert_true(c.search.only_it == 0 && c.search.only_dense == c.search.other);
         assert_true(fabs(c.search.drop + c.search.agreement - 100) < 1e-9);
         assert_true(c.search.range.low <= c.search.drop && c.search.drop <= c.search.range.high);
         assert_true(isfinite(c.estimate) && c.gmacs > 0);
     }
     for (size_t r = 2; r <= RY_TUNE_MAX_RUNGS; r++)
-        if (photos[r] && photos[r - 1]) assert_true(photos[r] > 2 * photos[r - 1]);
+        if (images[r] && images[r - 1]) assert_true(images[r] > 2 * images[r - 1]);
 }
 
 static void test_max_drop(void **state)
@@ -198,11 +185,11 @@ static void test_max_drop(void **state)
         renyi_tune *t = run_ok(&o, &r, &c);
         check_candidates(t);
         assert_true(r.is_found && c.fate == RENYI_TUNE_CHOSEN);
-        assert_true(r.n_search == PHOTOS / 2 && r.n_confirm == PHOTOS / 2);
+        assert_true(r.n_search == IMAGES / 2 && r.n_confirm == IMAGES / 2);
         assert_true(r.n_failed <= BROKEN);
         if (r.chosen) {
             assert_true(c.search.drop <= bounds[i] && c.confirmed.drop <= bounds[i]);
-            assert_true(c.confirmed.images >= PHOTOS / 2 - BROKEN && r.looks > 0);
+            assert_true(c.confirmed.images >= IMAGES / 2 - BROKEN && r.looks > 0);
             assert_true(c.speedup > 1);
         }
         if (bounds[i] == 100) assert_true(r.chosen && c.ms <= last_ms);
@@ -211,7 +198,7 @@ static void test_max_drop(void **state)
     }
 }
 
-/* What a search finds must not be worse than what looking at everything finds. */
+/* What the search finds must not be worse than the best of all. */
 static void test_targets(void **state)
 {
     (void)state;
@@ -220,7 +207,8 @@ static void test_targets(void **state)
     renyi_tune_options o = options(RENYI_TUNE_TARGET_GMACS, 1e-6);
     renyi_tune *t = run_ok(&o, &r, &c);
     renyi_tune_get(t, 0, &dense);
-    assert_true(!r.is_found && r.nearest > 0); /* nothing is that cheap: the cheapest is named */
+    assert_true(!r.is_found &&
+                r.nearest > 0); /* nothing is that cheap: the result is the cheapest */
     renyi_tune_get(t, r.nearest, &c);
     for (size_t i = 0; i < renyi_tune_count(t); i++) {
         renyi_tune_get(t, i, &other);
@@ -241,7 +229,7 @@ static void test_targets(void **state)
         }
         renyi_tune_free(t);
     }
-    o = options(RENYI_TUNE_TARGET_GMACS, dense.gmacs); /* dense itself will do */
+    o = options(RENYI_TUNE_TARGET_GMACS, dense.gmacs); /* dense itself is within the bound */
     t = run_ok(&o, &r, &c);
     assert_true(r.is_found && r.chosen == 0 && c.estimate == 0 && r.looks == 0);
     renyi_tune_free(t);
@@ -301,7 +289,7 @@ static void test_same_again(void **state)
     renyi_tune_free(u);
     p.seed = 9; /* another split */
     u = run_ok(&p, &q, &b);
-    assert_memory_not_equal(t->images, u->images, PHOTOS * sizeof *t->images);
+    assert_memory_not_equal(t->images, u->images, IMAGES * sizeof *t->images);
     renyi_tune_free(t);
     p.seed = 0;
     p.unlabelled = 1; /* the dense model's answers were the labels: the same losses */
@@ -315,7 +303,7 @@ static void test_same_again(void **state)
     renyi_tune_free(u);
 }
 
-/* ---- the search never sees the photos that confirm ------------------------------------------ */
+/* ---- the search never uses the images that confirm ----------------------------------------- */
 
 typedef struct witness {
     renyi_tune *t;
@@ -441,7 +429,7 @@ static void test_candidates(void **state)
     o.user = &opened;
     o.open_model = open_counted;
     renyi_tune *t = new_ok(&o);
-    /* 224 is the model's own; 100 is no multiple of the patch; block 7 is not there */
+    /* 224 is the model's own; 100 is not a multiple of the patch; there is no block 7 */
     assert_int_equal(renyi_tune_count(t), 4 + 4 + 4);
     for (size_t i = 0; i < renyi_tune_count(t); i++) {
         renyi_tune_candidate c;
@@ -472,7 +460,7 @@ static void test_bad_options(void **state)
     static const struct {
         renyi_tune_goal goal;
         double bound, search;
-        const char *says;
+        const char *message;
     } bad[] = {
         {RENYI_TUNE_MAX_DROP, -1, 0, "0 to 100"}, {RENYI_TUNE_MAX_DROP, NAN, 0, "0 to 100"},
         {RENYI_TUNE_TARGET_MS, 0, 0, "above 0"},  {RENYI_TUNE_TARGET_GMACS, INFINITY, 0, "above 0"},
@@ -484,7 +472,7 @@ static void test_bad_options(void **state)
         o.search = bad[i].search;
         assert_int_equal(renyi_tune_new(&t, model, data, &o, &err), RENYI_ERR_ARG);
         assert_null(t);
-        if (!strstr(err.message, bad[i].says)) fail_msg("%s", err.message);
+        if (!strstr(err.message, bad[i].message)) fail_msg("%s", err.message);
     }
     renyi_tune_options o = options(RENYI_TUNE_MAX_DROP, 1);
     const renyi_dataset_options few = {.struct_size = sizeof few, .limit = 15};
@@ -514,7 +502,7 @@ static void test_no_memory(void **state)
         o.search = 0.01;
         o.allocator = test_heap_of(&heap);
         renyi_status st = renyi_tune_new(&t, model, data, &o, &err);
-        if (!st && allowed % 2) t->fake_ms = fake_ms; /* both ways to a time */
+        if (!st && allowed % 2) t->fake_ms = fake_ms; /* with fake and with measured times */
         if (!st) st = renyi_tune_run(t, &err);
         renyi_tune_free(t);
         assert_int_equal(heap.live, 0);
@@ -527,7 +515,6 @@ static void test_no_memory(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     const renyi_init_options init = {.struct_size = sizeof init,
                                      .seed = 1,
                                      .n_classes = CLASSES,
@@ -536,8 +523,8 @@ static int set_up(void **state)
                                      .n_heads = 2};
     static const uint32_t sizes[] = {0, 192};
     renyi_error err = {0};
-    if (!mkdtemp(root) || mkdir(at("photos"), 0777)) return -1;
-    for (int i = 0; i < PHOTOS; i++) make_photo(i);
+    if (folder_make(state)) return -1;
+    for (int i = 0; i < IMAGES; i++) make_image(i);
     if (renyi_model_init_file(at("m.safetensors"), "vit_tiny_patch32_224", &init, &err) ||
         renyi_model_open(&model, at("m.safetensors"), NULL, &err)) {
         printf("%s\n", err.message);
@@ -550,13 +537,10 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    char command[600];
-    (void)state;
     renyi_grid_free(grid);
     renyi_dataset_free(data);
     renyi_model_free(model);
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
+    return folder_remove(state);
 }
 
 int main(void)

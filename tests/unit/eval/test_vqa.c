@@ -306,5 +306,5 @@ int main(void)
                                        cmocka_unit_test(submissions),
                                        cmocka_unit_test(spreadsheet),
                                        cmocka_unit_test(no_memory)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

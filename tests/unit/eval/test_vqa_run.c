@@ -372,5 +372,5 @@ int main(void)
                                        cmocka_unit_test(ranks_share),
                                        cmocka_unit_test(parts_are_read),
                                        cmocka_unit_test(no_memory)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

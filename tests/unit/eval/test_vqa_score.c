@@ -440,6 +440,6 @@ int main(void)
         cmocka_unit_test(compares),
         cmocka_unit_test(real_pope),
     };
-    const int bad = cmocka_run_group_tests(tests, set_up, tear_down);
+    const int bad = cmocka_run_group_tests(tests, folder_make, folder_remove);
     return bad ? bad : *shared_missing() ? SHARED_SKIPPED : 0;
 }
