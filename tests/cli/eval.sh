@@ -83,7 +83,7 @@ for _ in {1..200}; do [ -s stopped.jsonl ] && break; sleep 0.05; done
 kill -INT $! && code=0 && wait $! || code=$?
 if [ "$code" -ne 0 ]; then # quick machines may have finished
   [ "$code" -eq 1 ] || fail "exit code $code after an interruption"
-  err_has "with --resume goes on"
+  err_has "with --resume continues"
   json 'd["interrupted"] and 0 < d["results"][0]["images"] < 401'
 fi
 run 0 eval_toy photos --json --log-samples stopped.jsonl --resume

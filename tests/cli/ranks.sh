@@ -112,7 +112,7 @@ kill -INT "$(pid_of_rank 1)"
 code=0 && wait $! || code=$?
 [ "$code" -eq 1 ] || fail "exit code $code after an interruption"
 json "d['interrupted'] and 0 < d['results'][0]['images'] < $many"
-[ "$(grep -c 'with --resume goes on' err)" -eq 1 ] || fail "the interruption is reported once"
+[ "$(grep -c 'with --resume continues' err)" -eq 1 ] || fail "the interruption is reported once"
 find photos -type l -delete
 
 # --- errors are reported once, and no rank hangs ---

@@ -83,7 +83,7 @@ kill -INT $pid
 code=0
 wait $pid || code=$?
 [ $code -eq 1 ] || fail "exit code $code after Ctrl-C"
-err_has "interrupted; 'renyi train --resume -o stopped' goes on"
+err_has "interrupted; 'renyi train --resume -o stopped' continues"
 steps=$(grep -c '"kind":"step"' stopped/log.jsonl)
 run 0 train --resume --epochs 1000000 --steps $((steps + 1)) -o stopped
 err_has "resumed after update $steps"

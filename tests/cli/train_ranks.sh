@@ -119,7 +119,7 @@ stop_rank_1() {
 }
 stop_rank_1 -INT 6 "${train[@]}" "${long[@]}" -o "$WORK/stopped"
 [ "$code" -eq 1 ] || fail "exit code $code after an interruption"
-[ "$(grep -c 'goes on from here' err)" -eq 1 ] || fail "the interruption is reported once"
+[ "$(grep -c 'continues from here' err)" -eq 1 ] || fail "the interruption is reported once"
 updates=$(steps stopped | wc -l)
 stop_rank_1 -9 $((updates + 6)) "${resume[@]}" --steps 200000
 [ "$code" -ne 0 ] || fail "a killed rank went unnoticed"

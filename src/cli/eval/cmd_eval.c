@@ -55,10 +55,7 @@ static int report_results(eval_report *r)
         json_print(eval_report_json(r));
     else
         eval_report_table(r);
-    if (r->is_interrupted && !ranks_number())
-        cli_error("interrupted; %s", a->log_samples
-                                         ? "the same command with --resume goes on from here"
-                                         : "with --log-samples FILE a run can be resumed");
+    if (r->is_interrupted) eval_report_interrupt(a->log_samples != NULL, "--log-samples FILE");
     if (a->results_file &&
         eval_results_write(a->results_file, a->results_format, eval_report_json(r), put_csv, r))
         return CLI_FAILED;

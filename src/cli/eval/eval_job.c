@@ -54,6 +54,15 @@ int eval_error(const char *verb, const renyi_error *err)
     return cli_fail(err);
 }
 
+void eval_report_interrupt(int can_resume, const char *with)
+{
+    if (ranks_number()) return;
+    if (can_resume)
+        cli_error("interrupted; the same command with --resume continues from here");
+    else
+        cli_error("interrupted; with %s it can be resumed", with);
+}
+
 renyi_dataset_options eval_data_options(const eval_arguments *a)
 {
     renyi_dataset_options o = {.struct_size = sizeof(renyi_dataset_options),

@@ -296,9 +296,7 @@ static int ask_policy(vqa_job *j, vqa_model *m, size_t policy)
     work_progress_end(&j->progress);
     j->report.is_interrupted = status == RENYI_ERR_ABORTED;
     if (answers) add_run(j, answers, cli_copy(path ? path : m->policy));
-    if (j->report.is_interrupted)
-        cli_error("interrupted; %s", path ? "the same command with --resume goes on from here"
-                                          : "with --answers FILE a run can be resumed");
+    if (j->report.is_interrupted) eval_report_interrupt(path != NULL, "--answers FILE");
     free(path);
     if (status == RENYI_OK) return CLI_OK;
     return j->report.is_interrupted ? CLI_FAILED : eval_error("vqa", &err);

@@ -177,9 +177,7 @@ static int report_tables(const paper_arguments *a, const paper_subjects *list,
     const int code = put_tables(a, list, given);
 
     if (list->is_interrupted)
-        cli_error("interrupted; %s", a->run.log_samples
-                                         ? "the same command with --resume goes on from here"
-                                         : "with --log-samples FILE a run can be resumed");
+        eval_report_interrupt(a->run.log_samples != NULL, "--log-samples FILE");
     else if (list->count && !list->n_started)
         cli_note("accuracies: renyi paper -m MODEL --data-dir DIR; weights: renyi pull %s",
                  "timm/vit_small_patch16_224.augreg_in21k_ft_in1k");

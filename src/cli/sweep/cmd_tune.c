@@ -99,10 +99,7 @@ static int run_tune(tune_driver *d, renyi_tune *t, tune_report *r)
         json_print(tune_report_json(r));
     else if (!r->is_interrupted)
         tune_report_text(r);
-    if (r->is_interrupted)
-        cli_error("interrupted; %s", d->a->e.log_samples
-                                         ? "the same command with --resume goes on from here"
-                                         : "with --log-samples FILE a search can be resumed");
+    if (r->is_interrupted) eval_report_interrupt(d->a->e.log_samples != NULL, "--log-samples FILE");
     return exit_code(r);
 }
 

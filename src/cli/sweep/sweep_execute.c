@@ -149,10 +149,7 @@ static int report_sweep(const sweep_driver *d, const renyi_sweep *s, int is_inte
         const int is_unwritten = d->a->dry_run || ranks_number();
         code = is_unwritten || sweep_folder_write(&v) == 0 ? exit_code(&v) : CLI_FAILED;
     }
-    if (is_interrupted && !ranks_number())
-        cli_error("interrupted; %s", d->a->output
-                                         ? "the same command with --resume goes on from here"
-                                         : "with -o DIR a sweep can be resumed");
+    if (is_interrupted) eval_report_interrupt(d->a->output != NULL, "-o DIR");
     sweep_view_free(&v);
     return code;
 }

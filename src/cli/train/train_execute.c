@@ -237,7 +237,7 @@ static int run_training(const train_arguments *a, renyi_train *t, train_progress
     put_result(a, t, status == RENYI_ERR_ABORTED);
     if (status == RENYI_OK) return CLI_OK;
     if (!ranks_number())
-        cli_error("interrupted; 'renyi train --resume -o %s' goes on from here", a->out);
+        cli_error("interrupted; 'renyi train --resume -o %s' continues from here", a->out);
     return CLI_FAILED;
 }
 
