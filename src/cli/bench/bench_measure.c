@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -228,7 +227,6 @@ static renyi_status fill_numbers(const measurement *c, size_t who, bench_numbers
     const char *text = renyi_session_policy(c->sessions[who]);
     const renyi_model *model = c->models[who / c->config->n_policies];
     renyi_model_info info;
-    struct rusage usage;
     renyi_cost cost;
 
     const renyi_status status = renyi_policy_cost(model, NULL, text, &cost, NULL, 0, err);
@@ -237,8 +235,7 @@ static renyi_status fill_numbers(const measurement *c, size_t who, bench_numbers
     fill_times(c, who, out);
     out->macs_plain = cost.total.macs;
     out->macs = renyi_session_last_macs(c->sessions[who]);
-    getrusage(RUSAGE_SELF, &usage);
-    out->peak_rss_mb = (double)usage.ru_maxrss * 1024e-6; /* Linux counts in KiB */
+    out->peak_rss_mb = cli_peak_rss_bytes() * 1e-6;
     snprintf(out->policy, sizeof out->policy, "%s", text);
     snprintf(out->architecture, sizeof out->architecture, "%s", info.architecture);
     snprintf(out->cpu_level, sizeof out->cpu_level, "%s", renyi_cpu_name(info.cpu));

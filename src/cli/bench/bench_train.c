@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 /* ---- the measurement ----------------------------------------------------------------------- */
 
@@ -135,10 +134,8 @@ static void fill_numbers(const measurement *c, size_t who, bench_train_numbers *
 {
     static const size_t dense = 0;
     renyi_learner_info info;
-    struct rusage usage;
 
     renyi_learner_get_info(c->learners[who], &info);
-    getrusage(RUSAGE_SELF, &usage);
     *out = (bench_train_numbers){.forward_ms = median_of(c, who, FORWARD, NULL, 0),
                                  .pass_ms = median_of(c, who, PASS, NULL, 0),
                                  .step_ms = median_of(c, who, STEP, NULL, 0),
@@ -147,7 +144,7 @@ static void fill_numbers(const measurement *c, size_t who, bench_train_numbers *
                                  .macs = info.macs_forward,
                                  .activations_mb = (double)info.bytes_activations * 1e-6,
                                  .parameters_mb = (double)info.bytes_parameters * 1e-6,
-                                 .peak_rss_mb = (double)usage.ru_maxrss * 1024e-6,
+                                 .peak_rss_mb = cli_peak_rss_bytes() * 1e-6,
                                  .micro_batch = info.micro_batch};
     snprintf(out->policy, sizeof out->policy, "%s", info.policy);
     snprintf(out->cpu_level, sizeof out->cpu_level, "%s", renyi_cpu_name(c->info.cpu));
