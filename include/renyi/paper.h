@@ -1,12 +1,12 @@
-/* paper.h - the paper's tables of Vision Transformers, CLIP and LLaVA, and the same on this
- * machine.What the paper prints is here as figures: tables, rows (a setting), columns (a method). A
- * renyi_paper is a choice of tables for one model: what every cell costs, and the policies to run.
+/* paper.h - the paper's tables for ViT, CLIP and LLaVA, and the same tables for one model.
  *
- *   renyi_paper_new -> renyi_paper_policies -> renyi_eval_new, renyi_eval_run -> renyi_paper_take
- *   -> renyi_paper_get_cell, renyi_paper_get_pair -> renyi_paper_free
+ * Call order: renyi_paper_new -> renyi_paper_policies -> renyi_eval_new, renyi_eval_run ->
+ * renyi_paper_take -> renyi_paper_get_cell, renyi_paper_get_pairs -> renyi_paper_free.
  *
- * Costs need no weights, so an architecture's name will do. Figures that nobody measured are never
- * filled in. The rest is as in renyi.h.
+ * A table has rows (settings) and columns (methods). Costs need no weights, so the name of an
+ * architecture is enough. Values that were not measured are NaN or NULL. The rules of renyi.h
+ * apply.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_PAPER_H
 #define RENYI_PAPER_H
@@ -17,90 +17,98 @@
 extern "C" {
 #endif
 
-/* ---- what the paper prints ----------------------------------------------------------------- */
+/* ---- tables of Vision Transformers ----------------------------------------------------------- */
 
-/* Columns. */
+/* The values as printed in the paper. Call order: renyi_paper_find_table -> renyi_paper_get_table
+ * -> renyi_paper_get_row, renyi_paper_policy. Nothing needs to be freed. */
+
+/* Columns of a table. */
 typedef enum renyi_paper_method {
     RENYI_PAPER_CLS = 0,    /* tokens ranked by class attention */
-    RENYI_PAPER_OURS = 1,   /* the paper's own: Col-Ln, or class attention corrected by it */
-    RENYI_PAPER_RANDOM = 2, /* chance */
-    RENYI_PAPER_MOSAIC = 3  /* not in the paper: our own rule at the same keep rate or p */
+    RENYI_PAPER_OURS = 1,   /* the paper's metric: Col-Ln, or class attention corrected by it */
+    RENYI_PAPER_RANDOM = 2, /* random tokens */
+    RENYI_PAPER_MOSAIC = 3  /* not in the paper: renyi's own rule at the same keep rate or p */
 } renyi_paper_method;
 #define RENYI_PAPER_METHODS 4
 
 typedef struct renyi_paper_table {
-    uint32_t number;       /* as the paper counts */
-    const char *label;     /* in the paper's LaTeX source */
-    const char *title;     /* our words */
-    const char *framework; /* "naive" (rows differ in p) or "evit" (in keep rate and layers) */
-    const char *methods[RENYI_PAPER_METHODS]; /* names of the columns; NULL = not in this table */
+    uint32_t number;       /* number in the paper */
+    const char *label;     /* label in the paper's LaTeX source */
+    const char *title;     /* title by renyi */
+    const char *framework; /* "naive" (rows differ in p) or "evit" (rows differ in keep rate and
+                              layers) */
+    const char *methods[RENYI_PAPER_METHODS]; /* column names; NULL = not in this table */
     uint32_t n_rows;
-    uint32_t digits; /* decimals of its accuracies */
-    /* What is uncertain, for people; each may be NULL. */
-    const char *about_ours;   /* parameters that the paper leaves open, and what is used here */
-    const char *about_random; /* the same of column Random */
-    const char *about_gflops; /* why rows with gflops_are_off disagree with the arithmetic */
+    uint32_t digits; /* decimals of the accuracies */
+    /* Texts about what is uncertain, for display; each may be NULL. */
+    const char *about_ours;   /* parameters that the paper does not give, and what is used here */
+    const char *about_random; /* the same for column Random */
+    const char *about_gflops; /* why rows with gflops_are_off differ from the computed cost */
     const char *about_photos; /* preprocessing */
 } renyi_paper_table;          /* strings are static */
 
 RENYI_API size_t renyi_paper_table_count(void);
 RENYI_API void renyi_paper_get_table(size_t i, renyi_paper_table *out);
-/* Place of the table with this number. RENYI_ERR_ARG: not one of them, and what it is about (4 and
- * 5 are surveys, 6 and 12 panels, below). */
+/* Index of the table with this number. RENYI_ERR_ARG: another number; the message says what that
+ * table is (4 and 5 are surveys, 6 and 12 panels, see below). */
 RENYI_API RENYI_CHECK renyi_status renyi_paper_find_table(uint32_t number, size_t *i,
                                                           renyi_error *err);
 
 typedef struct renyi_paper_row {
-    const char *model;        /* as the paper calls it: "ViT-S/16" */
-    const char *architecture; /* "vit_small_patch16_224" */
-    const char *weights;      /* Hugging Face name of what the paper used */
-    uint32_t p;               /* naive: patches removed by each cut */
-    double keep;              /* evit: share of the patches kept by each cut */
-    const char *layers;       /* "0,3,6", "early" (the first six), "all"; NULL = nothing is cut */
-    double gflops;            /* as printed; NaN = the table has none */
-    int gflops_are_off;       /* printed, and not what this row costs: see about_gflops */
-    double top1[RENYI_PAPER_METHODS]; /* per cent on ImageNet's 50,000; NaN = not in the table */
+    const char *model;                /* name in the paper: "ViT-S/16" */
+    const char *architecture;         /* "vit_small_patch16_224" */
+    const char *weights;              /* Hugging Face name of the weights used in the paper */
+    uint32_t p;                       /* naive: patches removed per cut */
+    double keep;                      /* evit: share of the patches kept per cut */
+    const char *layers;               /* "0,3,6", "early" (the first six), "all"; NULL = no cuts */
+    double gflops;                    /* as printed; NaN = the table has none */
+    int gflops_are_off;               /* 1 = the printed value is not the cost of this row, see
+                                         about_gflops */
+    double top1[RENYI_PAPER_METHODS]; /* percent on ImageNet's 50,000 images; NaN = not in the
+                                         table */
 } renyi_paper_row;                    /* strings are static */
 
 RENYI_API void renyi_paper_get_row(size_t table, uint32_t row, renyi_paper_row *out);
 
-/* The policy of a cell, as text. `out` gets "" where the table has no such column. */
+/* Writes the policy of a cell; "" if the table has no such column. */
 #define RENYI_PAPER_POLICY_MAX 96
 RENYI_API void renyi_paper_policy(size_t table, uint32_t row, renyi_paper_method method,
                                   char out[RENYI_PAPER_POLICY_MAX]);
 
-/* ---- tables over data sets ----------------------------------------------------------------- */
+/* ---- tables over datasets -------------------------------------------------------------------- */
 
-/* Tables 4 and 5: CLIP as it is, and inside TCA with class attention or Col-Ln, one data set a row.
- * Columns are the same in both. */
+/* Tables 4 and 5: CLIP, and CLIP with TCA by class attention or Col-Ln; one dataset per row. Both
+ * tables have the same columns. Call order: renyi_survey_get -> renyi_survey_get_column,
+ * renyi_survey_get_row. */
 #define RENYI_SURVEY_COLUMNS 5
 
 typedef struct renyi_survey {
-    uint32_t number; /* as the paper counts */
+    uint32_t number; /* number in the paper */
     const char *label, *title;
     const char *model, *architecture, *weights; /* as in renyi_paper_row */
     uint32_t n_rows, digits;
-    /* What is uncertain, for people; each may be NULL. */
-    const char *about_tca;     /* what the paper's keep rate of 0.7 is in TCA's own words */
+    /* Texts about what is uncertain, for display; each may be NULL. */
+    const char *about_tca;     /* what the paper's keep rate of 0.7 is in terms of TCA */
     const char *about_ours;    /* parameters of the paper's metric */
-    const char *about_layers;  /* 0,3,6 */
+    const char *about_layers;  /* the layers 0,3,6 */
     const char *about_average; /* averages that are not the mean of their column */
     const char *about_gflops, *about_figures;
 } renyi_survey; /* strings are static */
 
 typedef struct renyi_survey_column {
     const char *method; /* "CLIP", "TCA", "Ours" */
-    const char *layers; /* NULL = nothing is cut */
-    const char *policy; /* of the cuts */
-    int is_adapted;     /* with TCA's reservoir, anchors and correction, not cuts alone */
-    double gflops;      /* as Table 4 prints them */
+    const char *layers; /* NULL = no cuts */
+    const char *policy; /* pruning policy */
+    int is_adapted;     /* 1 = with TCA's reservoir, anchors and correction; 0 = cuts only */
+    double gflops;      /* as printed in Table 4 */
 } renyi_survey_column;  /* strings are static */
 
 typedef struct renyi_survey_row {
-    const char *title;                 /* as the paper calls the data set, or "Average" */
-    const char *collection;            /* its name in eval.h; NULL = the average */
-    double top1[RENYI_SURVEY_COLUMNS]; /* per cent, as printed */
-    int is_off[RENYI_SURVEY_COLUMNS];  /* an average that is not the mean of the column */
+    const char *title;                 /* dataset name in the paper, or "Average" */
+    const char *collection;            /* its name in renyi_collection_find (eval.h); NULL = the
+                                          average */
+    double top1[RENYI_SURVEY_COLUMNS]; /* percent, as printed */
+    int is_off[RENYI_SURVEY_COLUMNS];  /* 1 = an average that is not the mean of the column */
 } renyi_survey_row;                    /* strings are static */
 
 RENYI_API size_t renyi_survey_count(void);
@@ -108,21 +116,22 @@ RENYI_API void renyi_survey_get(size_t i, renyi_survey *out);
 RENYI_API void renyi_survey_get_column(size_t column, renyi_survey_column *out);
 RENYI_API void renyi_survey_get_row(size_t i, uint32_t row, renyi_survey_row *out);
 
-/* ---- tables of LLaVA ------------------------------------------------------------------------ */
+/* ---- tables of LLaVA ------------------------------------------------------------------------- */
 
-/* Tables 6 and 12: LLaVA-1.5-7B with all visual tokens, and with fewer by PruMerge or VisPruner and
- * by the paper's metric inside them. A row is a benchmark (vqa.h), then Average and Rel. */
+/* Tables 6 and 12: LLaVA-1.5-7B with all visual tokens, and with fewer by PruMerge or VisPruner,
+ * with their metrics or the paper's. One benchmark (vqa.h) per row, then Average and Rel. Call
+ * order: renyi_panel_get -> renyi_panel_get_column, renyi_panel_get_row. */
 #define RENYI_PANEL_COLUMNS 5
 
 typedef struct renyi_panel {
-    uint32_t number; /* as the paper counts */
+    uint32_t number; /* number in the paper */
     const char *label, *title;
     const char *model, *weights; /* as in renyi_paper_row */
     uint32_t n_rows;
-    /* What is uncertain, for people; each may be NULL. */
-    const char *about_tokens;  /* what the numbers of tokens count */
+    /* Texts about what is uncertain, for display; each may be NULL. */
+    const char *about_tokens;  /* what the token numbers count */
     const char *about_ours;    /* parameters of the paper's metric */
-    const char *about_average; /* what it is, and where it is not what is printed */
+    const char *about_average; /* its definition, and where the printed value differs */
     const char *about_figures;
 } renyi_panel; /* strings are static */
 
@@ -135,52 +144,58 @@ typedef struct renyi_panel_column {
 typedef enum renyi_panel_kind {
     RENYI_PANEL_TASK = 0,
     RENYI_PANEL_AVERAGE = 1, /* see renyi_panel_average */
-    RENYI_PANEL_REL = 2      /* Average in per cent of that of all tokens */
+    RENYI_PANEL_REL = 2      /* Average in percent of the Average with all tokens */
 } renyi_panel_kind;
 
 typedef struct renyi_panel_row {
-    const char *title; /* as the paper calls it: "SQA-IMG" */
+    const char *title; /* name in the paper: "SQA-IMG" */
     renyi_panel_kind kind;
-    renyi_vqa_task task; /* of RENYI_PANEL_TASK */
+    renyi_vqa_task task; /* for RENYI_PANEL_TASK */
     uint32_t digits;
     double figures[RENYI_PANEL_COLUMNS]; /* as printed */
-    int is_off[RENYI_PANEL_COLUMNS];     /* Average or Rel: not what follows from the rows above */
+    int is_off[RENYI_PANEL_COLUMNS];     /* 1 = Average or Rel that does not follow from the rows
+                                            above */
 } renyi_panel_row;                       /* strings are static */
 
 RENYI_API size_t renyi_panel_count(void);
 RENYI_API void renyi_panel_get(size_t i, renyi_panel *out);
 RENYI_API void renyi_panel_get_column(size_t i, size_t column, renyi_panel_column *out);
 RENYI_API void renyi_panel_get_row(size_t i, uint32_t row, renyi_panel_row *out);
-/* The paper's Average of scores by task: their mean, MME's divided by 20; NaN if one is. */
+/* The paper's Average of scores [RENYI_VQA_TASKS]: their mean, with MME divided by 20; NaN if a
+ * score is NaN. */
 RENYI_API double renyi_panel_average(const double scores[RENYI_VQA_TASKS]);
 
-/* ---- the same for a model ------------------------------------------------------------------ */
+/* ---- tables for one model -------------------------------------------------------------------- */
 
-typedef struct renyi_paper renyi_paper; /* tables of one model: costs, and accuracies if measured */
+/* Selected tables for one model or architecture: the cost of every cell, and the accuracy if
+ * measured. Call order: see the top of this file. */
+
+typedef struct renyi_paper renyi_paper; /* costs and measured accuracies */
 
 typedef struct renyi_paper_options {
     uint32_t struct_size;
     uint32_t n_tables;      /* 0 = all */
-    const uint32_t *tables; /* [n_tables] numbers; one given twice counts once */
-    uint32_t own_only;      /* 1 = only the parts of tables that are about this very architecture */
-    uint32_t no_mosaic;     /* 1 = only the paper's own columns */
+    const uint32_t *tables; /* [n_tables] table numbers; duplicates count once */
+    uint32_t own_only;      /* 1 = only parts of tables about exactly this architecture */
+    uint32_t no_mosaic;     /* 1 = only the paper's columns */
     renyi_allocator allocator;
 } renyi_paper_options;
 
-/* For an open model, or (m = NULL) for an architecture by its name. A table that is not about this
- * architecture is made for it nevertheless, row by row beside the paper's model that has as many
- * blocks or nearly so. m is not kept. On success *out is owned by the caller (renyi_paper_free). */
+/* For an open model or, if m is NULL, for an architecture by name. A table about other
+ * architectures is computed for this one too, next to the paper's model with the nearest number of
+ * blocks. m is not needed after the call. On success *out is owned by the caller
+ * (renyi_paper_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_paper_new(renyi_paper **out, const renyi_model *m,
                                                    const char *architecture,
                                                    const renyi_paper_options *opt,
                                                    renyi_error *err);
 RENYI_API void renyi_paper_free(renyi_paper *p);
 
-/* All policies of these tables that suit the model, each once, for renyi_eval_options: many cells
- * share one. Borrowed until renyi_paper_free; *count may be 0. */
+/* All policies of these tables that fit the model, without duplicates, for renyi_eval_options.
+ * Borrowed until renyi_paper_free. *count may be 0. */
 RENYI_API const char *const *renyi_paper_policies(const renyi_paper *p, uint32_t *count);
 
-/* Take the results of an evaluation of exactly these policies, complete or not; it may be freed
+/* Takes the results of an evaluation of exactly these policies, complete or not. `e` may be freed
  * afterwards. */
 RENYI_API RENYI_CHECK renyi_status renyi_paper_take(renyi_paper *p, const renyi_eval *e,
                                                     renyi_error *err);
@@ -189,31 +204,33 @@ RENYI_API RENYI_CHECK renyi_status renyi_paper_take(renyi_paper *p, const renyi_
 typedef struct renyi_paper_part {
     size_t table;
     uint32_t first_row, n_rows;
-    int is_own; /* about this architecture; else the paper's figures are another model's */
+    int is_own; /* 1 = about this architecture; 0 = the paper's values are for another model */
 } renyi_paper_part;
 RENYI_API size_t renyi_paper_part_count(const renyi_paper *p);
 RENYI_API void renyi_paper_get_part(const renyi_paper *p, size_t part, renyi_paper_part *out);
 
 typedef struct renyi_paper_cell {
-    const char *policy; /* in full; as written where it does not suit the model; NULL = no column */
-    const char *fault;  /* why the policy does not suit the model; NULL = it does */
-    double gmacs;       /* products of one photo, 1e9; NaN with a fault */
-    double gmacs_paper; /* counted as the paper does, with 5 for each element of a LayerNorm */
+    const char *policy; /* with all defaults; as written if it does not fit the model; NULL = no
+                           such column */
+    const char *fault;  /* why the policy does not fit the model; NULL = it fits */
+    double gmacs;       /* products per image, 1e9; NaN if the policy does not fit */
+    double gmacs_paper; /* counted as in the paper: plus 5 per element of LayerNorm */
     double paper;       /* top-1 as printed; NaN = none */
     const renyi_eval_result *measured; /* NULL = not measured */
 } renyi_paper_cell;                    /* pointers are borrowed until renyi_paper_free */
 RENYI_API void renyi_paper_get_cell(const renyi_paper *p, size_t part, uint32_t row,
                                     renyi_paper_method method, renyi_paper_cell *out);
 
-/* Methods of a row on the same photos: Ours against CLS and Random, mosaic against Ours; without
- * Ours, Random against CLS and mosaic against Random. `row` counts from the part's first. */
+/* Two methods of a row compared on the same images: Ours with CLS and Random, mosaic with Ours.
+ * Without Ours: Random with CLS, mosaic with Random. */
 typedef struct renyi_paper_pair {
-    renyi_paper_method a, b; /* pair.difference is the accuracy of b minus that of a */
+    renyi_paper_method a, b; /* pair.difference is the accuracy of b minus the accuracy of a */
     int is_measured;
-    renyi_eval_pair pair; /* zero unless measured */
+    renyi_eval_pair pair; /* zero if not measured */
 } renyi_paper_pair;
 #define RENYI_PAPER_PAIRS 3
-/* Fills up to RENYI_PAPER_PAIRS of them and returns how many the table has. */
+/* Fills up to RENYI_PAPER_PAIRS pairs and returns their number. `row` counts from the first row of
+ * the part. */
 RENYI_API uint32_t renyi_paper_get_pairs(const renyi_paper *p, size_t part, uint32_t row,
                                          renyi_paper_pair out[RENYI_PAPER_PAIRS]);
 

@@ -111,7 +111,7 @@ typedef enum renyi_dtype {
     RENYI_DTYPE_INT4 = 5  /* language models only (lm.h): weights in groups of 32 */
 } renyi_dtype;
 
-/* Name of a format: "f32", "bf16", "int8", "int4", "auto". Static string. */
+/* Name of a format: "default", "f32", "bf16", "int8", "auto", "int4". Static string. */
 RENYI_API const char *renyi_dtype_name(renyi_dtype dtype);
 
 /* RENYI_OK if this format is faster than f32 at this CPU level, else RENYI_ERR_UNSUPPORTED with the
