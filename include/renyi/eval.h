@@ -164,7 +164,7 @@ typedef struct renyi_eval renyi_eval; /* one session per policy, and results */
 
 /* Result of one policy for one image. */
 typedef struct renyi_eval_sample {
-    const char *file;    /* borrowed until renyi_dataset_free */
+    const char *file;    /* borrowed until the dataset or the evaluation is freed */
     uint64_t index;      /* renyi_dataset_image.index */
     uint32_t policy;     /* index into the list of policies */
     uint32_t label;      /* RENYI_NO_CLASS = unknown */
@@ -447,8 +447,8 @@ RENYI_API const char *renyi_templates_builtin_name(size_t i);
  * each patch the areas of object, background and neither (border of a trimap, padding) are
  * measured. A patch is left out if object and background together cover less than half of it.
  * Otherwise it belongs to the object if at least half of that area is object, else to the
- * background. Images whose patches are all of one kind are counted separately and are in no mean;
- * all other images have the same weight. Threads, memory and results are as described at the top of
+ * background. Images that lack one of the two kinds are counted separately and are in no mean; all
+ * other images have the same weight. Threads, memory and results are as described at the top of
  * this file. */
 
 typedef struct renyi_masks renyi_masks;
@@ -505,7 +505,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_masks_run(renyi_masks *s, renyi_error *
 
 typedef struct renyi_masks_info {
     uint64_t images;             /* images that the means are taken over */
-    uint64_t one_sided;          /* images whose patches are all object or all background */
+    uint64_t one_sided;          /* images without an object patch or without a background patch */
     uint64_t failed;             /* images skipped, see renyi_masks_get_failure */
     uint64_t n_trimap, n_binary; /* masks read of each kind */
     uint32_t n_blocks, n_metrics, n_policies, n_patches;

@@ -26,7 +26,7 @@ extern "C" {
 typedef enum renyi_paper_method {
     RENYI_PAPER_CLS = 0,    /* tokens ranked by class attention */
     RENYI_PAPER_OURS = 1,   /* the paper's metric: Col-Ln, or class attention corrected by it */
-    RENYI_PAPER_RANDOM = 2, /* random tokens */
+    RENYI_PAPER_RANDOM = 2, /* tokens ranked at random */
     RENYI_PAPER_MOSAIC = 3  /* not in the paper: renyi's own rule at the same keep rate or p */
 } renyi_paper_method;
 #define RENYI_PAPER_METHODS 4
@@ -34,7 +34,7 @@ typedef enum renyi_paper_method {
 typedef struct renyi_paper_table {
     uint32_t number;       /* number in the paper */
     const char *label;     /* label in the paper's LaTeX source */
-    const char *title;     /* title by renyi */
+    const char *title;     /* title used here */
     const char *framework; /* "naive" (rows differ in p) or "evit" (rows differ in keep rate and
                               layers) */
     const char *methods[RENYI_PAPER_METHODS]; /* column names; NULL = not in this table */
