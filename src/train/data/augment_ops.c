@@ -133,8 +133,7 @@ void ry_op_solarize_add(uint8_t *rgb, size_t n, unsigned add)
 /* ---- blends ---------------------------------------------------------------------------------- */
 
 /* ImageEnhance moves an image away from a plainer version of itself (black, its mean grey, its
- * greys, its smoothed self): factor 1 is the image, 0 the plain version. Floats, in Pillow's order.
- */
+ * greys, its smoothed self): factor 1 is the image, 0 the plain version. Floats, as in Pillow. */
 static uint8_t blend(int plain, int value, float factor)
 {
     const float v = (float)plain + factor * (float)(value - plain);

@@ -65,8 +65,7 @@ renyi_status ry_save_point_state(ry_run_state *state, ry_settings_owned *setting
                                  const ry_checkpoint *ckpt, const renyi_allocator *al,
                                  renyi_error *err) RENYI_CHECK;
 
-/* Weights, moments and running mean: F32, of the right shape, finite, none missing, none too many.
- */
+/* Weights, moments and running mean: F32, of the right shape, finite, none missing, none extra. */
 renyi_status ry_save_point_load(ry_optim *optim, uint64_t step, const ry_checkpoint *ckpt,
                                 renyi_error *err) RENYI_CHECK;
 

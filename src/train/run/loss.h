@@ -2,8 +2,8 @@
  *
  * Cross entropies return the SUM of the samples' losses in double and ADD scale * gradient to d
  * (NULL = not wanted): zero d before. With scale = 1 / batch the gradients of a batch's
- * micro-batches add up to those of the mean. NaN or infinite logits give a NaN loss and NaN
- * gradients.
+ * micro-batches add up to those of the mean. A logit that is NaN or +infinity gives a NaN loss and
+ * NaN gradients.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LOSS_H
 #define RY_LOSS_H

@@ -1,5 +1,5 @@
 /* optim.h - AdamW with decoupled weight decay, the norm of the gradient, and a running mean of the
- * weights (EMA), all over the flat blocks of ry_params.
+ * weights (EMA), all over the flat arrays of ry_params.
  *
  * An update: norm = ry_optim_norm(o, 1 / batch); scale = ry_optim_clip(norm, max) / batch;
  * ry_optim_step(o, lr, scale); ry_optim_average(o, decay); ry_net_update(...).
@@ -39,8 +39,8 @@ typedef struct ry_optim {
     double *sums; /* [n_chunks] */
 } ry_optim;
 
-/* Borrows params, whose list, sizes and blocks must stay; which of them are frozen may change.
- * The running mean begins as a copy of the weights that are there now. */
+/* Borrows params, whose list, sizes and arrays must stay; which of them are frozen may change.
+ * The running mean begins as a copy of the current weights. */
 renyi_status ry_optim_new(ry_optim **out, ry_params *params, const ry_optim_options *opt,
                           const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_optim_free(ry_optim *o);
@@ -57,7 +57,7 @@ double ry_optim_norm(const ry_optim *o, double scale);
  * max 0 = no clipping. NaN if norm is. */
 double ry_optim_clip(double norm, double max);
 
-/* One update with `grad_scale` times the gradients that are there. Frozen parameters and their
+/* One update with `grad_scale` times the current gradients. Frozen parameters and their
  * moments stay as they are. */
 void ry_optim_step(ry_optim *o, double lr, double grad_scale);
 

@@ -80,7 +80,7 @@ static renyi_status fill_folder(renyi_train *t, renyi_error *err)
     return ry_train_save_checkpoint(t, err);
 }
 
-/* Made last, when nothing else can fail; it has a model and a checkpoint from the start. */
+/* Creates the folder after all parts of the run; it has a model and a checkpoint from the start. */
 static renyi_status begin_files(renyi_train *t, renyi_error *err)
 {
     const int is_first = ry_train_is_first(t);

@@ -89,8 +89,8 @@ renyi_status ry_train_source(renyi_train *t, ry_checkpoint *source, renyi_error 
 
 /* ---- the net --------------------------------------------------------------------------------- */
 
-/* The largest even divisor of the batch with at most about 1600 rows; a small batch as a whole.
- * Depends on the settings only, because it decides the order of sums. */
+/* As many samples as make about 1600 rows, or fewer if that is an even divisor of the batch; a
+ * small batch as a whole. Depends on the settings only, because it decides the order of sums. */
 static uint32_t choose_micro_batch(const renyi_train *t)
 {
     enum { ROWS = 1600 };

@@ -129,8 +129,8 @@ const ry_setting *ry_setting_find(const char *name, size_t *index)
 /* ---- recipes --------------------------------------------------------------------------------- */
 
 /* clang-format off */
-/* finetune.sh and main.py of EViT (docs/TRAINING.md). The model is in evaluation mode there, so nothing is dropped; fp16 is
- * not available here. */
+/* finetune.sh and main.py of EViT (docs/TRAINING.md). The model is in evaluation mode there, so
+ * nothing is dropped; fp16 is not available here. */
 static const char *const paper_evit[] = {
     "epochs", "30", "batch-size", "2048",
     "lr", "2e-5", "lr-scale", "on", "min-lr", "2e-6", "warmup-epochs", "0", "schedule", "epoch-late", "lr-shape", "cosine",

@@ -23,8 +23,7 @@ renyi_status ry_settings_blocks(const char *setting, const char *list, uint32_t 
                                 uint8_t *chosen, renyi_error *err) RENYI_CHECK;
 
 /* Sets `frozen` of the parameters that `freeze` and `freeze-layers` name. A pattern without a match
- * is an error.
- */
+ * is an error. */
 renyi_status ry_settings_freeze(ry_params *params, uint32_t n_blocks, const renyi_train_options *o,
                                 renyi_error *err) RENYI_CHECK;
 

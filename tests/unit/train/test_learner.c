@@ -1,5 +1,5 @@
 /* test_learner.c - the public training step: it learns, gives the same bits for any number of
- * threads and size of micro-batch, and names what is wrong.
+ * threads and with recomputed activations, and names what is wrong.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "renyi/train.h"

@@ -130,7 +130,7 @@ static void test_two_heads(void **state)
     assert_memory_equal(d2, want, sizeof d2);
 }
 
-/* NaN and infinity give NaN, and large numbers stay finite. */
+/* NaN and +infinity give NaN; large numbers give finite losses. */
 static void test_bad_numbers(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};

@@ -282,7 +282,7 @@ static void test_what_may_change(void **state)
     assert_int_equal(r.last, 4);
 }
 
-/* Each allocation fails once: an error, and nothing leaks. */
+/* An allocation fails, later and later, until a run succeeds: an error, and nothing leaks. */
 static void test_no_memory(void **state)
 {
     renyi_train_options opt;
