@@ -1,6 +1,6 @@
-/* test_golden_masks.c - four photos of cats and their trimaps: how well metrics rank the patches of
- * the animal, against an independent computation (timm's attention in float64 arithmetic, patches
- * by NumPy, the area by comparing all pairs).
+/* test_golden_masks.c - compares how well metrics rank the patches of the animal in four images of
+ * cats with an independent computation: timm's attention in float64, patches by NumPy, the area by
+ * comparing all pairs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/shared_files.h"
 #include "renyi/eval.h"
@@ -12,7 +12,7 @@
 
 enum { PHOTOS = 4, METRICS = 9, BLOCKS = 3 };
 #ifdef RENYI_SANITIZED
-enum { MODELS = 1, TAKEN = 2 }; /* everything is tenfold slower there */
+enum { MODELS = 1, TAKEN = 2 }; /* with sanitizers everything is ten times slower */
 #else
 enum { MODELS = 2, TAKEN = METRICS };
 #endif
@@ -22,7 +22,7 @@ static const char *const metrics[METRICS] = {"cls",      "col n=1",   "col n=2",
 static const uint32_t blocks[BLOCKS] = {0, 6, 11};
 
 typedef struct expected {
-    double auc, kept_object, kept_background; /* means over the four photos */
+    double auc, kept_object, kept_background; /* means over the four images */
 } expected;
 
 typedef struct golden {
@@ -89,7 +89,7 @@ static const golden goldens[] = {
        {0.221669, 0.431750, 0.819672}}}},
 };
 
-/* Scores agree to about 1e-5, so now and then a pair of patches changes places. */
+/* Scores agree to about 1e-5, so two patches may swap their ranks. */
 #define AREA 3e-4
 
 static void check_model(const golden *g)
@@ -128,7 +128,7 @@ static void check_model(const golden *g)
             const expected *want = &g->at[m][b];
             assert_true(isfinite(r.auc.mean));
             worst = fmax(worst, fabs(r.auc.mean - want->auc));
-            /* One patch of one photo of four may change places with another. */
+            /* One patch of one image of four may change places with another. */
             assert_true(fabs(r.kept_object.mean - want->kept_object) < 1.01 / 36 / PHOTOS);
             assert_true(fabs(r.kept_background.mean - want->kept_background) < 1.01 / 102 / PHOTOS);
         }

@@ -1,5 +1,5 @@
-/* test_gallery.c - photos to rows, rows to files, and an index that follows its folder and believes
- * no file.
+/* test_gallery.c - checks embedding of images, files of rows, and an index that follows its folder
+ * and validates every file.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/eval_fixture.h"
@@ -239,7 +239,7 @@ static void nearest_come_first(void **state)
     renyi_gallery_free(g);
 }
 
-/* Another model, policy or preprocessing: rows of both kinds must never meet. */
+/* Rows of another model, policy or preprocessing must never be compared. */
 static void rows_of_another_model_are_not_kept(void **state)
 {
     (void)state;

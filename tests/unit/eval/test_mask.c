@@ -253,8 +253,8 @@ static void test_faults(void **state)
     free(small.bytes);
 }
 
-/* Told to be binary, all but 0 is the object. */
-static void test_binary_by_word(void **state)
+/* With the kind "binary", all but 0 is the object. */
+static void test_binary_kind(void **state)
 {
     ry_mask_spec spec = spec_of(1.0, RENYI_CROP_CENTER);
     png_file f = halves(PNG_GREY, 8, 17, 0, 200);
@@ -269,7 +269,8 @@ static void test_binary_by_word(void **state)
     free(f.bytes);
 }
 
-/* Turned as its own EXIF says, when asked to: what was the left half is then above (6). */
+/* With apply_exif the mask is rotated by its own EXIF orientation: 6 moves the left half to the
+ * top. */
 static void test_exif(void **state)
 {
     static uint16_t values[16 * SIZE];
@@ -387,7 +388,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_geometry), cmocka_unit_test(test_known_shape),
         cmocka_unit_test(test_halves),   cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_faults),   cmocka_unit_test(test_binary_by_word),
+        cmocka_unit_test(test_faults),   cmocka_unit_test(test_binary_kind),
         cmocka_unit_test(test_exif),     cmocka_unit_test(test_area),
         cmocka_unit_test(test_fates)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* test_masks.c - a study of masks on a small model: what it counts, what it refuses, and that
- * nothing depends on threads or batches.
+/* test_masks.c - checks a study of masks on a small model: counts, rankings, fates and errors, the
+ * same for all batch sizes and numbers of threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "engine/viz/scores.h"
@@ -14,8 +14,8 @@
 
 #include "test.h"
 
-/* Photos 0 to 13: 8 has no mask, 9 a mask of another size, 10 a torn one, 11 is no photo, 12 is all
- * background, 13 all object. */
+/* Images 0 to 13: 8 has no mask, 9 a mask of another size, 10 a truncated one, 11 is not an image,
+ * 12 is all background, 13 all object. */
 enum { PHOTOS = 14, GOOD = 8, FAILED = 4, ONE_SIDED = 2, SIDE = 48, BLOCKS = 3, PATCHES = 49 };
 static const char *const metrics[] = {"cls", "col n=4", "renyi", "colv n=inf heads=each", "random"};
 static const char *const policies[] = {"evit keep=0.5 layers=1 metric=col n=4 reduce=drop",
@@ -46,7 +46,7 @@ static void write_file(const char *name, const void *bytes, size_t size)
     fclose(f);
 }
 
-static void make_photo(int i)
+static void make_image(int i)
 {
     uint8_t ppm[16 + SIDE * SIDE * 3];
     char name[64];
@@ -60,8 +60,8 @@ static void make_photo(int i)
     write_file(name, ppm, i == 11 ? 5 : n);
 }
 
-/* A disc whose place differs from photo to photo; even photos have trimaps. Odd masks lie in the
- * folder itself, even ones in folders named as those of the photos. */
+/* A disc at a different place in each image; even images have trimaps. Odd masks are in the folder
+ * itself, even ones in subfolders with the names of the image folders. */
 static void make_mask(int i)
 {
     static uint16_t values[(SIDE + 1) * SIDE];
@@ -321,8 +321,7 @@ static void test_faults(void **state)
     renyi_masks_free(s);
 }
 
-/* Photos without classes: from a list too, whatever its classes are; label files do not go with
- * it. */
+/* Images without classes, also from a list with any classes; label files are refused. */
 static void test_unlabelled(void **state)
 {
     static const char list[] = "file,label\nphotos/0/00.ppm,zebra\nphotos/1/01.ppm,\n";
@@ -368,7 +367,7 @@ static void test_stop(void **state)
     renyi_masks_free(s);
 }
 
-/* The border as object makes objects larger; other means and stds take the way of floats. */
+/* The border as object makes objects larger; other means and stds run on normalized floats. */
 static void test_options(void **state)
 {
     renyi_masks_options o = options();
@@ -455,7 +454,7 @@ static int set_up(void **state)
         mkdir(at("photos/0"), 0777) || mkdir(at("photos/1"), 0777) || mkdir(at("masks/0"), 0777))
         return -1;
     for (int i = 0; i < PHOTOS; i++) {
-        make_photo(i);
+        make_image(i);
         make_mask(i);
     }
     if (renyi_model_init_file(at("m.safetensors"), "vit_tiny_patch16_224", &init, &err) ||

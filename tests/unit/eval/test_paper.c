@@ -1,5 +1,5 @@
-/* test_paper.c - the paper's tables: figures as printed, policies that parse, costs that agree, and
- * the same tables for a model that is run.
+/* test_paper.c - checks the paper's ViT tables: printed figures, valid policies, costs that agree,
+ * and the plan of tables for a model.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/paper_records.h"
@@ -75,7 +75,7 @@ static void for_every_cell(void (*look)(const renyi_paper_table *t, const renyi_
     }
 }
 
-/* Policies parse; what the paper counts is what they cost, but where we say that it is not. */
+/* Policies are valid, and cost what the paper prints except in rows marked as off. */
 static void look_at_cost(const renyi_paper_table *t, const renyi_paper_row *r, renyi_paper_method m,
                          const char *policy)
 {
@@ -165,7 +165,7 @@ static int method_of(const renyi_paper_table *t, const char *name)
     return 0;
 }
 
-/* 1 = the record is one of our tables', and the same there. */
+/* 1 = the record belongs to a table of the library; checks its value. */
 static int check_record(const json_t *record)
 {
     const uint32_t number = (uint32_t)json_integer_value(json_object_get(record, "table"));
@@ -211,7 +211,7 @@ static void figures_are_the_papers(void **state)
         for (int m = 0; m < RENYI_PAPER_MOSAIC; m++) n_cells += t.methods[m] ? t.n_rows : 0;
     }
     printf("%zu records of the paper's tables\n", n_records);
-    assert_int_equal(n_records, n_cells); /* each found once, so none of ours is invented */
+    assert_int_equal(n_records, n_cells); /* each found once, so every cell is in the paper */
 }
 
 /* ---- for a model ---------------------------------------------------------------------------- */
@@ -272,8 +272,8 @@ static void policies_are_shared(void **state)
     renyi_paper_free(q);
 }
 
-/* A model too shallow for layers 0,3,6 and 0-5: every such cell says so, and is not priced. */
-static void what_does_not_fit_is_said(void **state)
+/* A model too shallow for layers 0,3,6 and 0-5: these cells have a fault and no cost. */
+static void unfit_policies_have_faults(void **state)
 {
     renyi_init_options o = {
         .struct_size = sizeof o, .n_classes = 10, .dim = 64, .n_heads = 2, .n_blocks = 2};
@@ -309,10 +309,10 @@ static void what_does_not_fit_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_have_their_numbers), cmocka_unit_test(costs_agree),
-        cmocka_unit_test(presets_are_rows),          cmocka_unit_test(figures_are_the_papers),
-        cmocka_unit_test(parts_suit_the_model),      cmocka_unit_test(policies_are_shared),
-        cmocka_unit_test(what_does_not_fit_is_said),
+        cmocka_unit_test(tables_have_their_numbers),  cmocka_unit_test(costs_agree),
+        cmocka_unit_test(presets_are_rows),           cmocka_unit_test(figures_are_the_papers),
+        cmocka_unit_test(parts_suit_the_model),       cmocka_unit_test(policies_are_shared),
+        cmocka_unit_test(unfit_policies_have_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

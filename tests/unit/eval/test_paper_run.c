@@ -1,5 +1,5 @@
-/* test_paper_run.c - the paper's tables measured: a small random model on made-up photos; the cells
- * have what the evaluation answered, and short memory is an error.
+/* test_paper_run.c - checks measured tables of the paper with a small random model on made-up
+ * images: cells have the results of the evaluation, and failed allocations are errors.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/test_heap.h"
@@ -30,7 +30,7 @@ static const char *at(const char *name)
     return path;
 }
 
-static void make_photo(int i)
+static void make_image(int i)
 {
     char name[64];
     snprintf(name, sizeof name, "photos/%d", i % CLASSES);
@@ -56,7 +56,7 @@ static int setup(void **state)
     (void)state;
     assert_non_null(mkdtemp(root));
     mkdir(at("photos"), 0777);
-    for (int i = 0; i < PHOTOS; i++) make_photo(i);
+    for (int i = 0; i < PHOTOS; i++) make_image(i);
     if (renyi_model_init_file(at("m.safetensors"), "vit_tiny_patch16_112", &o, &err) ||
         renyi_model_open(&model, at("m.safetensors"), NULL, &err) ||
         renyi_dataset_open(&data, at("photos"), model, NULL, &err))
@@ -85,7 +85,7 @@ static renyi_eval *run_ok(const char *const *policies, uint32_t n)
     return e;
 }
 
-/* Place of a policy among those that were run. */
+/* Index of a policy among those that were run. */
 static uint32_t find(const renyi_eval *e, const char *policy)
 {
     renyi_eval_result r;

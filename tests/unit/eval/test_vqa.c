@@ -1,5 +1,5 @@
-/* test_vqa.c - question and answer files that are whole, broken or about something else; shards;
- * submissions; no memory.
+/* test_vqa.c - checks reading of question and answer files, valid and broken; shards; submissions;
+ * out of memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/vqa/vqa_questions.h"
@@ -66,7 +66,7 @@ static void broken_lines_are_left_out(void **state)
 static void annotations_must_fit(void **state)
 {
     (void)state;
-    char q[512]; /* paths of the fixture do not last */
+    char q[512]; /* the fixture reuses its path buffers */
     snprintf(q, sizeof q, "%s", put("q.jsonl", three));
     ask_bad(RENYI_VQA_GQA, q, VQA(.annotations = at("absent.json")), "absent.json");
     ask_bad(RENYI_VQA_GQA, q, VQA(.annotations = put("t.json", "[]")), "not an object");
@@ -125,7 +125,7 @@ static void answers(void **state)
     (void)state;
     renyi_vqa *v = ask(RENYI_VQA_GQA, put("q.jsonl", three), NULL);
     renyi_vqa_answers_info info;
-    /* A question of another file; an id alone; a line that is there twice; no newline at the end.
+    /* A question of another file; an id alone; a repeated line; no newline at the end.
      */
     renyi_vqa_answers *a = answers_of(
         v,
@@ -231,7 +231,7 @@ static void submissions(void **state)
     renyi_vqa_free(v);
 }
 
-/* The zip stores what it holds, so its texts can be looked for. */
+/* The zip is not compressed, so its texts can be searched for. */
 static void spreadsheet(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void spreadsheet(void **state)
         "</row></sheetData></worksheet>"};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (!strstr(bytes, wanted[i])) fail_msg("no %s", wanted[i]);
-    assert_null(strstr(bytes, "AAAA")); /* the photo stays out */
+    assert_null(strstr(bytes, "AAAA")); /* the image is left out */
 }
 
 /* ---- no memory ------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
-/* test_vqa_run.c - asking: photos from files and tables, failures, resuming after a torn line, and
- * ranks, here threads, that end with the file of one process.
+/* test_vqa_run.c - checks VQA runs: images from files and tables, failures, resuming after an
+ * incomplete line, and ranks (threads here), which write the same file as one process.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/base64.h"
@@ -9,7 +9,7 @@
 
 enum { QUESTIONS = 23, MAX_RANKS = 3 };
 
-/* Answers with the first byte of the photo and the question's text; remembers what it was given. */
+/* Answers with the first byte of the image and the text of the question; counts its calls. */
 typedef struct oracle {
     size_t calls, same, failures, stop_after; /* stop_after 0 = never */
     char text[512], last[256];
@@ -60,7 +60,7 @@ static renyi_vqa_run_options options(oracle *o, const char *file)
                                    .progress = maybe_stop};
 }
 
-/* Two questions about each photo; photo 3 is missing. */
+/* Two questions about each image; image 3 is missing. */
 static renyi_vqa *make_questions(void)
 {
     char text[128 * QUESTIONS] = "", name[32];
@@ -99,7 +99,7 @@ static void writes_what_llava_would(void **state)
     uint64_t n;
     assert_int_equal(go(v, &opt, &n, NULL), RENYI_OK);
     assert_int_equal(n, QUESTIONS - 2);
-    assert_int_equal(o.calls, QUESTIONS - 2); /* the missing photo is not asked about */
+    assert_int_equal(o.calls, QUESTIONS - 2); /* not called for the missing image */
     assert_int_equal(o.same, 10);
     assert_int_equal(o.failures, 2);
     assert_non_null(strstr(o.last, "107: "));
@@ -113,7 +113,7 @@ static void writes_what_llava_would(void **state)
                                   "\"run\":\""));
     assert_non_null(strstr(first, "\"visual_tokens\":192,\"tokens\":3,\"ms\":12}}\n"));
 
-    /* Again: refused without resume; with it, only the failed are tried. */
+    /* A second run is refused without resume; with it, only failed questions are asked. */
     renyi_error err = {0};
     renyi_vqa_run_options again = opt;
     assert_int_equal(go(v, &opt, NULL, &err), RENYI_ERR_ARG);
@@ -188,7 +188,7 @@ static void failures_of_the_model(void **state)
     assert_int_equal(go(v, &opt, &n, NULL), RENYI_OK);
     assert_int_equal(n, QUESTIONS - 2 - 7);
     assert_non_null(strstr(o.last, "cannot be seen"));
-    o = (oracle){.st = RENYI_ERR_NOMEM}; /* that is nobody's photo's fault */
+    o = (oracle){.st = RENYI_ERR_NOMEM}; /* not an error of an image */
     assert_int_equal(go(v, &opt, NULL, &err), RENYI_ERR_NOMEM);
     assert_int_equal(o.calls, 3);
     opt.ask = NULL;
@@ -198,7 +198,7 @@ static void failures_of_the_model(void **state)
     renyi_vqa_free(v);
 }
 
-static void photos_inside_tables(void **state)
+static void images_inside_tables(void **state)
 {
     (void)state;
     oracle o = {0};
@@ -301,7 +301,7 @@ static void ranks_share(void **state)
                 assert_int_equal(members[i].st, stop_at < n ? RENYI_ERR_ABORTED : RENYI_OK);
                 renyi_vqa_answers_free(members[i].a);
             }
-            if (stop_at < n) { /* what was done is in the file; one process completes it */
+            if (stop_at < n) { /* finished answers are in the file; one process completes it */
                 oracle rest = {0};
                 renyi_vqa_run_options opt = options(&rest, file);
                 opt.resume = 1;
@@ -314,7 +314,7 @@ static void ranks_share(void **state)
     renyi_vqa_free(v);
 }
 
-/* A rank died: its part is read by the next run, and goes. */
+/* After a rank died, the next run reads its part file and removes it. */
 static void parts_are_read(void **state)
 {
     (void)state;
@@ -367,7 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(writes_what_llava_would),
                                        cmocka_unit_test(resumes),
                                        cmocka_unit_test(failures_of_the_model),
-                                       cmocka_unit_test(photos_inside_tables),
+                                       cmocka_unit_test(images_inside_tables),
                                        cmocka_unit_test(base64),
                                        cmocka_unit_test(ranks_share),
                                        cmocka_unit_test(parts_are_read),

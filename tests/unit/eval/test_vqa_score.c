@@ -1,5 +1,5 @@
-/* test_vqa_score.c - every benchmark's reading of answers and its figure, on answers whose score is
- * known; POPE's real questions where they are at hand.
+/* test_vqa_score.c - checks how each benchmark reads and scores answers, on answers of known score;
+ * POPE's real questions if they are available.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/vqa/vqa_questions.h"
@@ -9,9 +9,9 @@
 #define LIST(...) \
     ((const char *const[]){__VA_ARGS__}), sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)
 
-/* ---- words ---------------------------------------------------------------------------------- */
+/* ---- answers -------------------------------------------------------------------------------- */
 
-/* What EvalAI's processor makes of them. */
+/* Expected: the output of EvalAI's processor. */
 static void normalises_as_the_servers_do(void **state)
 {
     static const char *const cases[][2] = {
@@ -36,7 +36,7 @@ static void normalises_as_the_servers_do(void **state)
          "ber\tAlles ",
          "\xc3\xbc"
          "ber alles"},
-        {"........................................x", "........x"}, /* 32 points go */
+        {"........................................x", "........x"}, /* only 32 points are removed */
         {"the a an", ""},
         {"", ""},
         {"\xff", "\xef\xbf\xbd"},
@@ -115,7 +115,7 @@ static void pope(void **state)
     near(p.recall, 50);
     near(p.yes, 50);
     renyi_vqa_answers_free(a);
-    assert_score(v, LIST("No", "No", "No", "No", "No", "No"), 0); /* no division by nothing */
+    assert_score(v, LIST("No", "No", "No", "No", "No", "No"), 0); /* no division by zero */
     assert_score(v, LIST("Yes", "No"), 100);                      /* the other category is absent */
     assert_true(isnan(score_of(v, NULL, 0).score));
     renyi_vqa_free(v);
@@ -158,7 +158,7 @@ static void gqa(void **state)
     renyi_vqa_free(v);
 }
 
-/* How many of ten people said the same: a third each, one of them left out in turn. */
+/* VQA accuracy by the number of matches among ten right answers. */
 static void vqa_accuracy(void **state)
 {
     (void)state;
@@ -209,7 +209,7 @@ static void vqa_accuracy(void **state)
 static void textvqa(void **state)
 {
     (void)state;
-    /* Two questions have the id of their photo, one has an OCR line. */
+    /* Two questions have the id of their image, one has an OCR line. */
     const char *questions =
         put("text.jsonl",
             "{\"question_id\": \"ab\", \"image\": \"ab.jpg\", \"text\": \"What brand?\\nReference "
@@ -262,7 +262,8 @@ static void sqa(void **state)
     const renyi_vqa_score s = score_of(v, LIST("A", "B", "The answer is C."));
     near(s.score, 100);
     near(s.accuracy, 100);
-    assert_score(v, LIST("A", "A", "D"), 50); /* those with a photo count; there is no D */
+    assert_score(v, LIST("A", "A", "D"),
+                 50); /* only questions with an image count; D is not an option */
     renyi_vqa_free(v);
 }
 
@@ -292,7 +293,7 @@ static void mme(void **state)
     renyi_vqa_get_info(v, &info);
     assert_int_equal(info.n_questions, 5);
     assert_int_equal(info.n_known, 5);
-    /* existence: 3 of 4 questions, 1 of 2 photos */
+    /* existence: 3 of 4 questions, 1 of 2 images */
     renyi_vqa_score s = score_of(v, LIST("Yes", "no", "YES, it is", "Yes", "No"));
     near(s.score, 75 + 50);
     near(s.accuracy, 80);
@@ -337,7 +338,8 @@ static void mmbench(void **state)
     assert_string_equal(q.text,
                         "Look at \"it\"\nSay \"it\"\nA. u\nB. v\nC. w\nD. x\nAnswer with the "
                         "option's letter from the given choices directly.");
-    /* Of the first, one of two turns is right: it counts as wrong. By id: prompts have quotes. */
+    /* One of two rotations of the first is right, so it counts as wrong. Matched by id, because
+     * prompts have quotes. */
     renyi_vqa_answers *a = answers_of(
         v, put("mmb.jsonl", "{\"question_id\": 7, \"text\": \"B\"}\n{\"question_id\": 1000007, "
                             "\"text\": \"B\"}\n{\"question_id\": 8, \"text\": \"D. x\"}\n"));
