@@ -1,6 +1,6 @@
-/* test_golden_dtype.c - the real models in fewer bits against f32 on real photos: the tokens that a
- * cut keeps, and the answers. A share of the photos; RENYI_TEST_FULL=1 takes all 500 and also holds
- * the accuracy to the promise.
+/* test_golden_dtype.c - real models in fewer bits against f32 on real images: the tokens that a cut
+ * keeps, and the answers. Takes some of the images; RENYI_TEST_FULL=1 takes all 500 and also checks
+ * the documented accuracy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/shared_files.h"
 #include "renyi/eval.h"
@@ -10,7 +10,7 @@
 
 #include "test.h"
 
-/* 97 % of the tokens is the promise; four photos may be unlucky. */
+/* 97 % of the tokens are documented; fewer for a sample of four images. */
 #ifdef RENYI_SANITIZED
 enum { SHARE = 125 };
 #define ENOUGH_TOKENS 0.9
@@ -56,7 +56,7 @@ static int holds(const renyi_cut *c, int32_t patch)
     return 0;
 }
 
-/* Patches of a's photo that b has as well, after each cut. */
+/* Patches that both a and b keep, after each cut. */
 static void compare_cuts(const renyi_session *a, const renyi_session *b, kept *k)
 {
     renyi_error err = {0};
@@ -126,7 +126,7 @@ static renyi_eval *evaluate(const renyi_model *m, const renyi_dataset *data)
     return e;
 }
 
-/* points: how far the accuracy on all 500 photos may lie from f32's */
+/* points: how much the accuracy on all 500 images may differ from f32 */
 static void check_answers(const char *name, renyi_model *const m[2], const renyi_dataset *data,
                           double points)
 {

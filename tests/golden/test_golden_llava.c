@@ -1,6 +1,5 @@
-/* test_golden_llava.c - from photo to answer against the reference: for every pruning variant and
- * photo the logits behind the prompt and twelve greedy tokens. Reads ../shared; skips loudly
- * without it.
+/* test_golden_llava.c - LLaVA against the reference: for every pruning variant and image the logits
+ * after the prompt and twelve greedy tokens. Reads ../shared; skips with a message without it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "engine/llava/conversation.h"
@@ -11,7 +10,7 @@
 
 #include "fixtures/golden_taps.h"
 
-enum { PHOTOS = 3, TOKENS = 12, VOCAB = 32064, PATCHES = 576, DIM = 32 };
+enum { IMAGES = 3, TOKENS = 12, VOCAB = 32064, PATCHES = 576, DIM = 32 };
 
 static const struct {
     const char *name, *policy;
@@ -29,21 +28,21 @@ static const struct {
     {"vispruner-correct0.8-256", "vispruner tokens=256 metric=correct c=0.8"},
 };
 #ifdef RENYI_SANITIZED
-enum { VARIANTS = 3, PHOTOS_RUN = 1 };
+enum { VARIANTS = 3, IMAGES_RUN = 1 };
 #else
-enum { VARIANTS = sizeof variants / sizeof *variants, PHOTOS_RUN = PHOTOS };
+enum { VARIANTS = sizeof variants / sizeof *variants, IMAGES_RUN = IMAGES };
 #endif
 
 typedef struct golden {
     renyi_lvlm *model;
     ry_tensors *taps;
-    char photos[PHOTOS][512]; /* paths */
+    char images[IMAGES][512]; /* paths */
     const int32_t *prompt;    /* [n_prompt], with the image token */
     size_t n_prompt;
 } golden;
 
-/* 0: not all of ../shared is there. */
-static int find_photos(golden *g)
+/* 0 = a file of ../shared is missing. */
+static int find_images(golden *g)
 {
     renyi_error err = {0};
     json_t *names;
@@ -51,14 +50,14 @@ static int find_photos(golden *g)
     assert_non_null(text);
     if (ry_json_parse(&names, text, strlen(text), "images", NULL, &err))
         fail_msg("%s", err.message);
-    assert_int_equal(json_array_size(names), PHOTOS);
+    assert_int_equal(json_array_size(names), IMAGES);
     int all = 1;
-    for (size_t i = 0; i < PHOTOS; i++) {
+    for (size_t i = 0; i < IMAGES; i++) {
         char rel[256];
         snprintf(rel, sizeof rel, "data/imagenet-val-500/%s",
                  json_string_value(json_array_get(names, i)));
         const char *path = shared_path(rel);
-        if (path) snprintf(g->photos[i], sizeof g->photos[i], "%s", path);
+        if (path) snprintf(g->images[i], sizeof g->images[i], "%s", path);
         all &= path != NULL;
     }
     json_decref(names);
@@ -73,7 +72,7 @@ static int open_golden(golden *g, renyi_cpu level)
     *g = (golden){0};
     if (!taps) return 0;
     if (ry_safetensors_open(&g->taps, taps, NULL, NULL, &err)) fail_msg("%s", err.message);
-    const char *model = find_photos(g) ? shared_path("models/llava_tiny_random") : NULL;
+    const char *model = find_images(g) ? shared_path("models/llava_tiny_random") : NULL;
     if (!model) return 0;
     if (renyi_lvlm_open(&g->model, model, &opt, &err)) fail_msg("%s", err.message);
     g->prompt = golden_tap(g->taps, "prompt");
@@ -94,9 +93,9 @@ static const void *tap_of(const golden *g, int photo, const char *variant, const
     return golden_tap(g->taps, name);
 }
 
-/* ---- another choice ------------------------------------------------------------------------ */
+/* ---- ties that fell otherwise -------------------------------------------------------------- */
 
-/* Rows of the photo at the reference's patches; of VisPruner a row is a patch as it was. */
+/* The image's rows at the reference's patches; VisPruner does not change rows. */
 static void replay(const golden *g, renyi_conversation *c, int photo, const ry_tensor *kept)
 {
     static float rows[PATCHES * DIM];
@@ -104,7 +103,7 @@ static void replay(const golden *g, renyi_conversation *c, int photo, const ry_t
     renyi_visual_tokens all;
     renyi_error err = {0};
     if (renyi_visual_session_new(&s, renyi_lvlm_visual(g->model), NULL, &err) ||
-        renyi_visual_run_file(s, g->photos[photo], &all, &err))
+        renyi_visual_run_file(s, g->images[photo], &all, &err))
         fail_msg("%s", err.message);
     assert_int_equal(all.lm_dim, DIM);
     for (size_t i = 0; i < kept->shape[0]; i++)
@@ -116,9 +115,9 @@ static void replay(const golden *g, renyi_conversation *c, int photo, const ry_t
     c->image.kept = kept->data;
 }
 
-/* VisPruner's rounds compare likenesses that are equal but for rounding (test_golden_visual.c has
- * the margins). Where they fell otherwise, the reference's tokens are given to the language model,
- * so that its answer can be compared. 1 = so it was. */
+/* VisPruner's rounds compare similarities that may differ only by rounding (test_golden_visual.c
+ * has the margins). If the choice differs, the language model gets the reference's tokens, so that
+ * its answer can be compared. Returns 1 in that case. */
 static int settle_choice(const golden *g, renyi_conversation *c, int photo, const char *variant)
 {
     char name[96];
@@ -144,7 +143,7 @@ static double check_photo(const golden *g, renyi_conversation *c, int photo, con
     renyi_answer a;
     renyi_error err = {0};
     double worst = 0.0;
-    if (renyi_conversation_show_file(c, g->photos[photo], &err)) fail_msg("%s", err.message);
+    if (renyi_conversation_show_file(c, g->images[photo], &err)) fail_msg("%s", err.message);
     *n_replayed += settle_choice(g, c, photo, variant);
     if (renyi_conversation_ask_ids(c, g->prompt, g->n_prompt, &o, &a, &err))
         fail_msg("%s", err.message);
@@ -154,7 +153,7 @@ static double check_photo(const golden *g, renyi_conversation *c, int photo, con
     assert_int_equal(a.end, RENYI_ANSWER_LENGTH);
     assert_memory_equal(a.ids, tap_of(g, photo, variant, "generated"), TOKENS * sizeof *a.ids);
     assert_int_equal(a.n_prompt, g->n_prompt - 1 + a.n_visual);
-    assert_string_equal(a.text, ""); /* it has no tokenizer */
+    assert_string_equal(a.text, ""); /* the model has no tokenizer */
     return worst;
 }
 
@@ -186,7 +185,7 @@ static void test_answers(void **state)
 {
     (void)state;
     const renyi_cpu best = renyi_cpu_detect();
-    check_level(best, VARIANTS, PHOTOS_RUN);
+    check_level(best, VARIANTS, IMAGES_RUN);
 #ifndef RENYI_SANITIZED
     for (int level = RENYI_CPU_SCALAR; level < (int)best; level++)
         check_level((renyi_cpu)level, level == RENYI_CPU_SCALAR ? 1 : 3, 1);

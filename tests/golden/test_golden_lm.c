@@ -43,7 +43,7 @@ static double error_of(const float *got, const float *want, size_t n)
     return worst;
 }
 
-/* Every token follows from those before it, one by one; then half of them at once. */
+/* Greedy tokens one by one; then half of them in one pass. */
 static void check_story(const char *model, const ry_tensors *taps, renyi_cpu level)
 {
     const int32_t *greedy = golden_tap(taps, "greedy");
@@ -95,7 +95,7 @@ static void weights(const ry_tensors *set, const char *name, float *out)
     assert_int_equal(ry_tensor_to_f32(t, out, NULL), RENYI_OK);
 }
 
-/* rows [n, DIM] of the tower's [n, TOWER], as LLaVA projects them */
+/* LLaVA's projector: rows [n, DIM] from the tower's [n, TOWER]. */
 static void project(const ry_tensors *model, const float *from, size_t n, float *rows)
 {
     float w1[DIM * TOWER], b1[DIM], w2[DIM * DIM], b2[DIM];
@@ -122,7 +122,7 @@ typedef struct llava {
     renyi_lm_session *s;
 } llava;
 
-/* The prompt with the picture's rows in place of its token; what the reference answers. */
+/* The prompt with the image's rows in place of its token, against the reference's answer. */
 static void check_answer(const llava *l, const char *features, const char *variant)
 {
     static float rows[MOST * DIM], logits[WORDS];

@@ -1,6 +1,6 @@
-/* test_golden_quantize.c - the real models as calibrated 8-bit files against f32, on photos that
- * the calibration has not seen. A share of the photos; RENYI_TEST_FULL=1 takes all of them
- * and asks for more of them to be equal.
+/* test_golden_quantize.c - real models as calibrated 8-bit files against f32, on images that the
+ * calibration has not seen. Takes some of the images; RENYI_TEST_FULL=1 takes all and requires more
+ * equal answers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/shared_files.h"
 #include "renyi/quantize.h"
@@ -15,7 +15,7 @@
 enum {
     SHARE = 125,
     CALIBRATION = 4
-}; /* for memory faults; answers are judged in the plain build */
+}; /* enough to find memory faults; the plain build checks the answers */
 #define ENOUGH_ANSWERS 0.25
 #else
 enum { SHARE = 12, CALIBRATION = 32 };
@@ -42,7 +42,7 @@ static renyi_dataset *open_photos(const char *path, const renyi_model *m, renyi_
     return d;
 }
 
-/* Quantises the model at `from`, calibrated on photos of another set. */
+/* Quantizes the model at `from`, calibrated on images of another set. */
 static void quantise(const char *from, const char *to, const char *photos)
 {
     renyi_model *m = open_model(from, RENYI_DTYPE_F32);

@@ -1,6 +1,6 @@
-/* test_golden_tca.c - TCA over a stream of 32 pictures against the reference, both metrics and both
- * sets of layers: who is kept, centres, scores, when anchors are active, logits before and after
- * the correction. One tie is replayed as the reference has it.
+/* test_golden_tca.c - TCA over a stream of 32 images against the reference, with both metrics and
+ * both sets of layers: tokens kept, centres, scores, when anchors are active, logits before and
+ * after the correction. One tie is resolved as in the reference.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/model_handle.h"
 #include "engine/core/policy_api.h"
@@ -35,7 +35,7 @@ static const void *tap(const char *run, const char *name)
     return t->data;
 }
 
-/* As the reference feeds it: to the 11 bits of an F16, nearest, ties to even. */
+/* Rounded like the reference's input: to the 11 bits of an F16, nearest, ties to even. */
 static float through_f16(float x)
 {
     uint32_t bits;
@@ -45,7 +45,7 @@ static float through_f16(float x)
     return x;
 }
 
-/* Picture i of the stream: photo i % 8, mirrored in odd rounds, moved right by 3 columns a round.
+/* Image i of the stream: photo i % 8, mirrored in odd rounds, moved right by 3 columns a round.
  */
 static void make_picture(float *chw, uint32_t i)
 {
@@ -85,13 +85,13 @@ static int open_golden(renyi_cpu level)
     return 1;
 }
 
-/* ---- a run that can be looked at ------------------------------------------------------------- */
+/* ---- a run with checks --------------------------------------------------------------------- */
 
 typedef struct worst_of {
     double scores, logits, corrected;
 } worst_of;
 
-/* Stands before the policy's hook. */
+/* A hook before the policy's. */
 typedef struct replay {
     ry_token_hook inner;
     const char *run; /* "tca.cls.369." */
@@ -112,8 +112,8 @@ static uint32_t tiles(const void *self, uint32_t block, uint32_t phase)
     return r->inner.tiles(r->inner.self, block, phase);
 }
 
-/* In block 3 of picture 7 the two best patches of the merge set, 101 and 75, are 6e-6 apart, and
- * the reference has 75 in front: the first centre, on which all others depend. */
+/* In block 3 of image 7 the two best patches of the merge set, 101 and 75, differ by 6e-6, and the
+ * reference takes 75 as the first centre, on which all others depend. */
 static void work(void *self, const ry_block_view *view, ry_cut *cut, uint32_t phase, uint32_t tile)
 {
     enum { FRONT = 1 + 75, BACK = 1 + 101, MOST = 197 };

@@ -1,6 +1,6 @@
 /* test_adaptive_run.c - whole runs whose token counts depend on the image (the rule ats): the same
- * bits for any batch and any number of threads, counts within the budget, a trace that adds up, and
- * the logits of a plan that knew the counts beforehand.
+ * bits for any batch and any number of threads, counts within the budget, a consistent trace, and
+ * the logits of a plan with fixed counts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/model_handle.h"
 #include "fixtures/vit_fixture.h"
@@ -42,7 +42,7 @@ static int make_model(void **state)
     unlink(plain);
     snprintf(path, sizeof path, "%s", fix_write(&f, "adaptive.safetensors"));
     fix_free(&f);
-    /* from a plain picture to noise */
+    /* from a flat image to noise */
     for (size_t i = 0; i < BATCH; i++)
         for (size_t k = 0; k < PICTURE; k++)
             pixels[i * PICTURE + k] = (uint8_t)(90 + k * k % (1 + 50 * i) + (k / 3 % SIDE) * i);
@@ -76,7 +76,7 @@ static renyi_session *open_session(const renyi_model *m, const char *policy, uin
     return s;
 }
 
-/* All pictures, `batch` at a time. */
+/* All images, `batch` at a time. */
 static void run_all(const renyi_model *m, const char *policy, uint32_t batch, uint32_t threads,
                     float *logits)
 {
@@ -109,7 +109,7 @@ static void same_bits(void **state)
     }
 }
 
-/* A budget of all tokens is no cut, and then a run is the dense one. */
+/* A budget of all tokens is no cut: the run is the dense one. */
 static void nothing_to_sample(void **state)
 {
     (void)state;
@@ -123,7 +123,8 @@ static void nothing_to_sample(void **state)
     renyi_model_free(m);
 }
 
-/* What leaves a cut enters the next, the class token first, patches upwards, never too many. */
+/* Tokens that leave a cut enter the next: class token first, then patches in order, at most the
+ * budget. */
 static void check_cut(const renyi_cut *before, const renyi_cut *cut, uint32_t most)
 {
     assert_int_equal(cut->n_in, before ? before->n_out : PATCHES + 1);
@@ -145,7 +146,7 @@ static void check_cut(const renyi_cut *before, const renyi_cut *cut, uint32_t mo
     }
 }
 
-/* Cuts of the pictures as a trace tells them, with the budgets of the policy. */
+/* The recorded cuts of every image keep the budgets of the policy. */
 static void traced_counts(void **state)
 {
     (void)state;
@@ -177,7 +178,7 @@ static void traced_counts(void **state)
 
 /* ---- the same choice in a plan of fixed counts ---------------------------------------------- */
 
-/* A hook that knows the cuts of one picture beforehand. */
+/* A hook that replays the recorded cuts of one image. */
 typedef struct replay {
     renyi_cut cuts[MAX_CUTS];
     size_t n_cuts;
@@ -220,7 +221,7 @@ static void replay_watch(void *self, const ry_block_view *view, const ry_cut *cu
     assert_int_equal(cut->n_out, replay_cut(self, view->block)->n_out);
 }
 
-/* Logits and MACs of a picture with the cuts a trace told. */
+/* Logits and MACs of an image with the recorded cuts. */
 static double run_fixed(const renyi_model *m, replay *r, const uint8_t *picture, float *logits)
 {
     const ry_token_hook hook = {replay_needs, replay_tiles, replay_work, replay_watch, r, NULL};
@@ -253,12 +254,12 @@ static void as_with_fixed_counts(void **state)
             for (size_t c = 0; c < r.n_cuts; c++)
                 assert_ok(renyi_session_cut(s, i, c, &r.cuts[c], err));
             macs += run_fixed(m, &r, pixels + i * PICTURE, fixed);
-            /* oneDNN rounds by the shape of its tiles, and those are the plan's */
+            /* oneDNN rounds by the shape of its tiles, which depends on the plan */
             for (size_t k = 0; k < CLASSES; k++)
                 assert_true(fabsf(fixed[k] - adaptive[i * CLASSES + k]) <=
                             (cpu < (int)RENYI_CPU_AVX512 ? 0.0f : 1e-4f));
         }
-        /* the replay makes neither class rows nor scores */
+        /* the replay computes neither class rows nor scores */
         const double last = renyi_session_last_macs(s) * BATCH;
         assert_true(last > macs && last < 1.02 * macs);
         renyi_session_free(s);
@@ -268,13 +269,13 @@ static void as_with_fixed_counts(void **state)
 
 static int stop_at(void *user, uint64_t done, uint64_t total)
 {
-    uint64_t *const last = user; /* last done; where to stop */
+    uint64_t *const last = user; /* [0] the last count, [1] where to stop */
     assert_int_equal(total, BATCH * BLOCKS);
     assert_int_equal(done, ++last[0]);
     return done == last[1];
 }
 
-/* Progress counts the blocks of all pictures and may stop between any two. */
+/* Progress counts the blocks of all images and may stop after any of them. */
 static void progress(void **state)
 {
     (void)state;

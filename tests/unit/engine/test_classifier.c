@@ -1,5 +1,5 @@
-/* test_classifier.c - classifiers made of words: rows as the definition says, and a cache that is
- * believed only when it fits.
+/* test_classifier.c - classifiers made from class names: rows as defined, and a cache that is used
+ * only if it belongs to the classifier.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/clip_fixture.h"
@@ -73,14 +73,14 @@ static renyi_classifier_options options(const char *cache)
                                       .progress = count_calls};
 }
 
-static renyi_classifier *make(const renyi_classifier_options *opt)
+static renyi_classifier *make_classifier(const renyi_classifier_options *opt)
 {
     renyi_classifier *c = NULL;
     assert_ok(renyi_classifier_new(&c, text, tokenizer, names, CLASSES, opt, err));
     return c;
 }
 
-/* Row of one class, text after text. */
+/* The row of one class, text by text. */
 static void by_hand(float out[CLIP_EMBED], const char *name, renyi_text_session *s)
 {
     static const char *const around[][2] = {{"a ", "."}, {"of the ", ""}, {"", ": a pic"}};
@@ -104,7 +104,7 @@ static void test_rows(void **state)
     (void)state;
     static const char *const spoken[CLASSES] = {"tench", "golf ball", "church", "cat", "golf ball"};
     renyi_classifier_options opt = options(NULL);
-    renyi_classifier *c = make(&opt);
+    renyi_classifier *c = make_classifier(&opt);
     renyi_classifier_info info;
     renyi_text_session *s;
     assert_ok(renyi_text_session_new(&s, text, NULL, err));
@@ -125,7 +125,7 @@ static void test_rows(void **state)
     assert_int_equal(last_done, 3 * CLASSES);
     opt = options(NULL); /* other passes, other threads: the same bits */
     opt.max_tokens = CLIP_CONTEXT, opt.n_threads = 3;
-    renyi_classifier *other = make(&opt);
+    renyi_classifier *other = make_classifier(&opt);
     assert_memory_equal(renyi_classifier_rows(c), renyi_classifier_rows(other),
                         CLASSES * CLIP_EMBED * sizeof(float));
     renyi_classifier_free(other);
@@ -138,7 +138,7 @@ static void test_default_template(void **state)
     static const char *const usual[] = {"a photo of a {}."};
     renyi_classifier_options opt = {
         .struct_size = sizeof opt, .templates = usual, .n_templates = 1};
-    renyi_classifier *a = make(NULL), *b = make(&opt);
+    renyi_classifier *a = make_classifier(NULL), *b = make_classifier(&opt);
     renyi_classifier_info x, y;
     renyi_classifier_get_info(a, &x);
     renyi_classifier_get_info(b, &y);
@@ -149,11 +149,11 @@ static void test_default_template(void **state)
 
 /* ---- cache --------------------------------------------------------------------------------- */
 
-/* Makes it again with the cache; rows must be `want`. */
+/* Builds it again with the cache; rows must be `want`. */
 static void expect_cache(const char *path, const float *want, renyi_cache_use use, const char *word)
 {
     const renyi_classifier_options opt = options(path);
-    renyi_classifier *c = make(&opt);
+    renyi_classifier *c = make_classifier(&opt);
     renyi_classifier_info info;
     renyi_classifier_get_info(c, &info);
     assert_int_equal(info.cache, use);
@@ -171,7 +171,7 @@ static void test_cache(void **state)
     float want[CLASSES * CLIP_EMBED];
     char path[512];
     renyi_classifier_options opt = options(NULL);
-    renyi_classifier *c = make(&opt);
+    renyi_classifier *c = make_classifier(&opt);
     memcpy(want, renyi_classifier_rows(c), sizeof want);
     renyi_classifier_free(c);
     strcpy(path, fix_path("cache.safetensors"));
@@ -180,7 +180,7 @@ static void test_cache(void **state)
 
     opt = options(path); /* fewer templates: not the same classifier */
     opt.n_templates = 2;
-    c = make(&opt);
+    c = make_classifier(&opt);
     renyi_classifier_info info;
     renyi_classifier_get_info(c, &info);
     assert_int_equal(info.cache, RENYI_CACHE_WRITTEN);
@@ -192,7 +192,7 @@ static void test_cache(void **state)
     expect_cache("/nowhere/at/all.safetensors", want, RENYI_CACHE_FAILED, "/nowhere/at/all");
 }
 
-/* A folder holds many: the file is named by the key. */
+/* A folder has one file per classifier, named by the key. */
 static void test_cache_folder(void **state)
 {
     (void)state;
@@ -201,7 +201,7 @@ static void test_cache_folder(void **state)
     strcpy(folder, fix_path("cache"));
     assert_int_equal(mkdir(folder, 0700), 0);
     renyi_classifier_options opt = options(folder);
-    renyi_classifier *c = make(&opt);
+    renyi_classifier *c = make_classifier(&opt);
     renyi_classifier_get_info(c, &info);
     assert_int_equal(info.cache, RENYI_CACHE_WRITTEN);
     snprintf(wanted, sizeof wanted, "%s/classifier-%016llx.safetensors", folder,
@@ -213,14 +213,14 @@ static void test_cache_folder(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* Every kind of damage: rebuilt, the same rows. */
+/* After every kind of damage the rows are computed again, and are the same. */
 static void test_cache_damage(void **state)
 {
     (void)state;
     static uint8_t whole[1 << 16], bad[1 << 16];
     const char *path = fix_path("damaged.safetensors");
     renyi_classifier_options opt = options(path);
-    renyi_classifier *c = make(&opt);
+    renyi_classifier *c = make_classifier(&opt);
     FILE *f = fopen(path, "rb");
     const size_t size = fread(whole, 1, sizeof whole, f);
     fclose(f);
@@ -247,7 +247,7 @@ static void test_cache_damage(void **state)
         bad[i] ^= 0x15;
         write_bytes(path, bad, size);
         opt = options(path);
-        renyi_classifier *again = make(&opt);
+        renyi_classifier *again = make_classifier(&opt);
         assert_memory_equal(renyi_classifier_rows(again), renyi_classifier_rows(c), size - rows);
         renyi_classifier_free(again);
     }
@@ -255,7 +255,7 @@ static void test_cache_damage(void **state)
     unlink(path);
 }
 
-/* ---- what is wrong ------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------- */
 
 static void expect_error(const char *name, const char *template, renyi_status code,
                          const char *word)
@@ -309,9 +309,10 @@ static void test_stopped(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-/* Every allocation fails once: an error that leaves nothing behind, or, where only the cache is
- * touched, the same rows. */
-static void sweep(const renyi_text *t, test_heap *heap, const char *cache, const float *want)
+/* Every allocation fails once: an error that leaks nothing, or, if only the cache is concerned, the
+ * same rows. */
+static void fail_each_allocation(const renyi_text *t, test_heap *heap, const char *cache,
+                                 const float *want)
 {
     const size_t live = heap->live;
     for (size_t fail_at = 1, is_done = 0; !is_done; fail_at++) {
@@ -352,11 +353,11 @@ static void test_memory(void **state)
     unlink(path);
     fix_free(&f);
     renyi_classifier_options opt = options(NULL);
-    renyi_classifier *c = make(&opt);
+    renyi_classifier *c = make_classifier(&opt);
     const float *want = renyi_classifier_rows(c);
-    sweep(t, &heap, NULL, want);
-    sweep(t, &heap, "/nowhere/at/all.safetensors", want);
-    sweep(t, &heap, cache, want); /* written at some time, read from then on */
+    fail_each_allocation(t, &heap, NULL, want);
+    fail_each_allocation(t, &heap, "/nowhere/at/all.safetensors", want);
+    fail_each_allocation(t, &heap, cache, want); /* written in one of the runs, read after that */
     unlink(cache);
     renyi_classifier_free(c);
     renyi_text_free(t);

@@ -1,5 +1,5 @@
-/* test_clip_model.c - CLIP's image tower under both houses' names, what configs say of it, and what
- * is wrong with files that are almost one.
+/* test_clip_model.c - CLIP's image tower under the names of OpenAI and Hugging Face, its configs,
+ * and the errors for files that are almost valid.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "engine/core/model_handle.h"
@@ -58,7 +58,7 @@ static void test_both_houses(void **state)
     assert_true(fabsf(want[0]) > 1e-3f && want[0] != want[FIX_DIM]);
 }
 
-/* A tower without projection (CLIPVisionModel) answers with the row that it would project. */
+/* A tower without projection (CLIPVisionModel) returns the row that would be projected. */
 static void test_without_projection(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void test_configs(void **state)
         assert_int_equal(info.n_heads, rows[i].heads);
         assert_true(info.norm_eps == rows[i].eps);
         clip_run(m, NULL, RENYI_OUTPUT_AUTO, 1, row);
-        assert_memory_not_equal(row, first, sizeof row); /* each of them matters */
+        assert_memory_not_equal(row, first, sizeof row); /* each key changes the output */
         renyi_model_free(m);
     }
     renyi_error e = {0};
@@ -126,8 +126,7 @@ static void test_configs(void **state)
     fix_free(&f);
 }
 
-/* ---- files that are almost one ----------------------------------------------------------------
- */
+/* ---- files that are almost valid ----------------------------------------------------------- */
 
 static void refuse(fixture *f, renyi_status code, const char *word)
 {
@@ -164,7 +163,7 @@ static void test_refused(void **state)
     refuse(&f, RENYI_ERR_FORMAT, "as a CLIP in OpenAI names");
     clip_make(&f);
     clip_to_openai(&f);
-    fix_add_zeros(&f, "transformer.resblocks.0.ln_1.weight", 8); /* the other tower: not our task */
+    fix_add_zeros(&f, "transformer.resblocks.0.ln_1.weight", 8); /* of the text tower: ignored */
     fix_add_zeros(&f, "positional_embedding", 8);
     fix_add_zeros(&f, "input_resolution", 1);
     renyi_model_free(open_fixture(&f, NULL));
@@ -197,7 +196,7 @@ static void test_policies(void **state)
     fix_free(&f);
 }
 
-/* What a head reads, times the head, is its logits; two heads read a row each. */
+/* The embedding times the head gives the logits; two heads read one row each. */
 static void test_embedding_of_a_vit(void **state)
 {
     (void)state;

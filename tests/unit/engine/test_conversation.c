@@ -1,5 +1,5 @@
-/* test_conversation.c - questions and answers with a small random LLaVA: what is remembered, when
- * answers end, what is refused.
+/* test_conversation.c - questions and answers with a small random LLaVA: which rows are
+ * reused, when answers end, what is refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/llava_fixture.h"
@@ -32,7 +32,7 @@ static int close_toy(void **state)
     return 0;
 }
 
-static renyi_conversation *begin(const toy *t, uint32_t max_context)
+static renyi_conversation *begin_conversation(const toy *t, uint32_t max_context)
 {
     const renyi_conversation_options o = {.struct_size = sizeof o,
                                           .policy = "naive p=10 layers=0",
@@ -43,66 +43,66 @@ static renyi_conversation *begin(const toy *t, uint32_t max_context)
     return c;
 }
 
-static void show(renyi_conversation *c, int seed)
+static void show_image(renyi_conversation *c, int seed)
 {
-    const renyi_image photo = toy_photo(seed);
-    assert_ok(renyi_conversation_show(c, &photo, err));
+    const renyi_image image = toy_photo(seed);
+    assert_ok(renyi_conversation_show(c, &image, err));
 }
 
-/* The answer's ids, copied; it may end wherever it likes. */
-typedef struct said {
+/* A copy of an answer. */
+typedef struct answer_copy {
     int32_t ids[LLAMA_CONTEXT + 1];
     uint32_t n, n_prompt, n_reused, n_visual;
     renyi_answer_end end;
     char text[512];
-} said;
+} answer_copy;
 
-static said keep(const renyi_answer *a)
+static answer_copy copy_answer(const renyi_answer *a)
 {
-    said s = {.n = a->n_ids,
-              .n_prompt = a->n_prompt,
-              .n_reused = a->n_reused,
-              .n_visual = a->n_visual,
-              .end = a->end};
+    answer_copy s = {.n = a->n_ids,
+                     .n_prompt = a->n_prompt,
+                     .n_reused = a->n_reused,
+                     .n_visual = a->n_visual,
+                     .end = a->end};
     memcpy(s.ids, a->ids, a->n_ids * sizeof *a->ids);
     snprintf(s.text, sizeof s.text, "%s", a->text);
     return s;
 }
 
-static said ask(renyi_conversation *c, const char *question, uint32_t n)
+static answer_copy ask_question(renyi_conversation *c, const char *question, uint32_t n)
 {
     const renyi_answer_options o = {.struct_size = sizeof o, .max_new_tokens = n, .ignore_eos = 1};
     renyi_answer a;
     assert_ok(renyi_conversation_ask(c, question, &o, &a, err));
-    return keep(&a);
+    return copy_answer(&a);
 }
 
-static said ask_ids(renyi_conversation *c, const int32_t *ids, size_t n_ids, uint32_t n)
+static answer_copy ask_ids(renyi_conversation *c, const int32_t *ids, size_t n_ids, uint32_t n)
 {
     const renyi_answer_options o = {.struct_size = sizeof o, .max_new_tokens = n, .ignore_eos = 1};
     renyi_answer a;
     assert_ok(renyi_conversation_ask_ids(c, ids, n_ids, &o, &a, err));
-    return keep(&a);
+    return copy_answer(&a);
 }
 
-static void assert_same(const said *a, const said *b)
+static void assert_same(const answer_copy *a, const answer_copy *b)
 {
     assert_int_equal(a->n, b->n);
     assert_memory_equal(a->ids, b->ids, a->n * sizeof *a->ids);
     assert_string_equal(a->text, b->text);
 }
 
-/* ---- what is remembered -------------------------------------------------------------------- */
+/* ---- rows that are reused ------------------------------------------------------------------ */
 
-/* A second question continues; the same as one long prompt that nobody has seen before. */
+/* A second question continues the conversation: the same answer as to one long prompt. */
 static void test_history(void **state)
 {
     const toy *t = *state;
-    renyi_conversation *c = begin(t, 0), *other = begin(t, 0);
+    renyi_conversation *c = begin_conversation(t, 0), *other = begin_conversation(t, 0);
     int32_t ids[LLAMA_CONTEXT];
     size_t n, more;
-    show(c, 1);
-    const said first = ask(c, "what is it", 5), second = ask(c, "why", 5);
+    show_image(c, 1);
+    const answer_copy first = ask_question(c, "what is it", 5), second = ask_question(c, "why", 5);
     assert_int_equal(first.n_visual, 6);
     assert_int_equal(first.n_reused, 0);
     assert_int_equal(second.n_visual, 6);
@@ -110,22 +110,22 @@ static void test_history(void **state)
 
     const renyi_lvlm_turn turn = {"what is it", NULL};
     const renyi_lvlm_prompt_options how = {.struct_size = sizeof how, .system = ""};
-    const renyi_lm_tokenizer *words = renyi_lvlm_tokenizer(t->m);
-    assert_ok(renyi_lvlm_prompt(words, &turn, 1, &how, ids, LLAMA_CONTEXT, &n, err));
+    const renyi_lm_tokenizer *tokenizer = renyi_lvlm_tokenizer(t->m);
+    assert_ok(renyi_lvlm_prompt(tokenizer, &turn, 1, &how, ids, LLAMA_CONTEXT, &n, err));
     assert_int_equal(first.n_prompt, n - 1 + 6);
     memcpy(ids + n, first.ids, first.n * sizeof *ids);
     n += first.n;
-    assert_ok(renyi_lvlm_prompt_next(words, "why", ids + n, LLAMA_CONTEXT - n, &more, err));
+    assert_ok(renyi_lvlm_prompt_next(tokenizer, "why", ids + n, LLAMA_CONTEXT - n, &more, err));
     n += more;
-    show(other, 1);
-    const said at_once = ask_ids(other, ids, n, 5);
+    show_image(other, 1);
+    const answer_copy at_once = ask_ids(other, ids, n, 5);
     assert_same(&second, &at_once);
     assert_int_equal(second.n_prompt, at_once.n_prompt);
 
-    /* the model's own image token stands for the photo too */
+    /* the model's own image token marks the image too */
     for (size_t i = 0; i < n; i++)
         if (ids[i] == RENYI_LVLM_IMAGE) ids[i] = TOY_IMAGE;
-    const said again = ask_ids(other, ids, n, 5);
+    const answer_copy again = ask_ids(other, ids, n, 5);
     assert_same(&second, &again);
     assert_int_equal(again.n_reused, again.n_prompt - 1); /* all but the row that gives logits */
     renyi_conversation_free(c);
@@ -135,39 +135,39 @@ static void test_history(void **state)
 static void test_restart(void **state)
 {
     const toy *t = *state;
-    renyi_conversation *c = begin(t, 0);
-    show(c, 1);
-    const said first = ask(c, "what is it", 6);
-    (void)ask(c, "why", 6);
+    renyi_conversation *c = begin_conversation(t, 0);
+    show_image(c, 1);
+    const answer_copy first = ask_question(c, "what is it", 6);
+    (void)ask_question(c, "why", 6);
     renyi_conversation_restart(c);
-    const said again = ask(c, "what is it", 6);
+    const answer_copy again = ask_question(c, "what is it", 6);
     assert_same(&first, &again);
     assert_int_equal(again.n_reused, first.n_prompt - 1);
     renyi_conversation_restart(c);
-    const said other = ask(c, "who is it", 6);
+    const answer_copy other = ask_question(c, "who is it", 6);
     assert_true(other.n_reused > first.n_visual && other.n_reused < other.n_prompt - 1);
 
-    /* of another photo only what stands before it is known */
-    show(c, 2);
-    const said about = ask(c, "what is it", 6);
+    /* of another image only the rows before it are reused */
+    show_image(c, 2);
+    const answer_copy about = ask_question(c, "what is it", 6);
     assert_true(about.n_reused > 0 && about.n_reused < 12);
-    renyi_conversation *fresh = begin(t, 0);
-    show(fresh, 2);
-    const said want = ask(fresh, "what is it", 6);
+    renyi_conversation *fresh = begin_conversation(t, 0);
+    show_image(fresh, 2);
+    const answer_copy want = ask_question(fresh, "what is it", 6);
     assert_same(&about, &want);
     renyi_conversation_free(fresh);
     renyi_conversation_free(c);
 }
 
-/* Without a photo there is no place for one. */
+/* Without an image the prompt has no place for one. */
 static void test_no_photo(void **state)
 {
     const toy *t = *state;
-    renyi_conversation *c = begin(t, 0);
-    const said a = ask(c, "who are you", 4);
+    renyi_conversation *c = begin_conversation(t, 0);
+    const answer_copy a = ask_question(c, "who are you", 4);
     assert_int_equal(a.n_visual, 0);
     const int32_t with[] = {1, 5, RENYI_LVLM_IMAGE, 6}, without[] = {1, 5, 6};
-    const said b = ask_ids(c, without, 3, 4);
+    const answer_copy b = ask_ids(c, without, 3, 4);
     assert_int_equal(b.n_prompt, 3);
     renyi_answer r;
     renyi_error e = {0};
@@ -181,23 +181,23 @@ static void test_no_photo(void **state)
 static void test_context(void **state)
 {
     const toy *t = *state;
-    renyi_conversation *c = begin(t, 48);
+    renyi_conversation *c = begin_conversation(t, 48);
     renyi_answer a;
     renyi_error e = {0};
-    show(c, 1);
+    show_image(c, 1);
     assert_int_equal(
         renyi_conversation_ask(c, "a question of more letters than there is room for in all", NULL,
                                &a, &e),
         RENYI_ERR_LIMIT);
     assert_says(&e, "holds 48");
     assert_says(&e, "6 of the image");
-    const said cut = ask(c, "what is it", 100);
+    const answer_copy cut = ask_question(c, "what is it", 100);
     assert_int_equal(cut.end, RENYI_ANSWER_CONTEXT);
     assert_int_equal(cut.n_prompt + cut.n, 48 + 1);
     assert_int_equal(renyi_conversation_ask(c, "why", NULL, &a, &e), RENYI_ERR_LIMIT);
     assert_says(&e, "49 of earlier turns");
     renyi_conversation_restart(c);
-    const said again = ask(c, "what is it", 100);
+    const answer_copy again = ask_question(c, "what is it", 100);
     assert_same(&cut, &again);
     renyi_conversation_free(c);
 }
@@ -219,7 +219,7 @@ static int listen(void *user, const char *text, size_t size)
 static void test_stream(void **state)
 {
     const toy *t = *state;
-    renyi_conversation *c = begin(t, 0);
+    renyi_conversation *c = begin_conversation(t, 0);
     listener all = {0}, some = {.enough = 2};
     renyi_answer_options o = {.struct_size = sizeof o,
                               .max_new_tokens = 8,
@@ -227,7 +227,7 @@ static void test_stream(void **state)
                               .on_text = listen,
                               .user = &all};
     renyi_answer a;
-    show(c, 1);
+    show_image(c, 1);
     assert_ok(renyi_conversation_ask(c, "what", &o, &a, err));
     assert_string_equal(all.text, a.text);
     assert_int_equal(a.end, RENYI_ANSWER_LENGTH);
@@ -235,7 +235,7 @@ static void test_stream(void **state)
     assert_true(a.first_token_ms >= a.vision_ms + a.prefill_ms);
     assert_true(a.tokens_per_second > 0.0);
     assert_true(a.bytes > renyi_conversation_bytes(c));
-    const said whole = keep(&a);
+    const answer_copy whole = copy_answer(&a);
 
     renyi_conversation_restart(c);
     o.user = &some;
@@ -243,19 +243,19 @@ static void test_stream(void **state)
     assert_int_equal(a.end, RENYI_ANSWER_STOPPED);
     assert_true(a.n_ids < whole.n);
     assert_memory_equal(a.ids, whole.ids, a.n_ids * sizeof *a.ids);
-    assert_true(a.vision_ms == 0.0); /* the first answer had it */
-    (void)ask(c, "and", 3);          /* goes on from there */
+    assert_true(a.vision_ms == 0.0); /* counted in the first answer */
+    (void)ask_question(c, "and", 3); /* continues from there */
     renyi_conversation_free(c);
 }
 
-/* The end of a text ends the answer, and is no part of it. */
+/* The end-of-text id ends the answer and is not part of it. */
 static void test_eos(void **state)
 {
     const toy *t = *state;
-    renyi_conversation *c = begin(t, 0);
+    renyi_conversation *c = begin_conversation(t, 0);
     renyi_answer a;
     int n_ended = 0;
-    show(c, 1);
+    show_image(c, 1);
     for (uint64_t seed = 0; seed < 20; seed++) {
         const renyi_answer_options o = {
             .struct_size = sizeof o, .max_new_tokens = 30, .temperature = 1e3, .seed = seed};
@@ -274,10 +274,10 @@ static void test_eos(void **state)
 static void test_seeds(void **state)
 {
     const toy *t = *state;
-    renyi_conversation *c = begin(t, 0);
-    said by_seed[3];
+    renyi_conversation *c = begin_conversation(t, 0);
+    answer_copy by_seed[3];
     renyi_answer a;
-    show(c, 1);
+    show_image(c, 1);
     for (int i = 0; i < 3; i++) {
         const renyi_answer_options o = {.struct_size = sizeof o,
                                         .max_new_tokens = 12,
@@ -287,7 +287,7 @@ static void test_seeds(void **state)
                                         .seed = (uint64_t)(i == 2)};
         renyi_conversation_restart(c);
         assert_ok(renyi_conversation_ask(c, "what", &o, &a, err));
-        by_seed[i] = keep(&a);
+        by_seed[i] = copy_answer(&a);
     }
     assert_same(&by_seed[0], &by_seed[1]);
     assert_true(memcmp(by_seed[0].ids, by_seed[2].ids, 12 * sizeof *a.ids) != 0);
@@ -307,7 +307,7 @@ static void test_seeds(void **state)
 static void test_bad_ids(void **state)
 {
     const toy *t = *state;
-    renyi_conversation *c = begin(t, 0);
+    renyi_conversation *c = begin_conversation(t, 0);
     const struct {
         int32_t ids[4];
         size_t n;
@@ -316,7 +316,7 @@ static void test_bad_ids(void **state)
                {{1, 61}, 2, "number 2 of the prompt"},
                {{-1, 1}, 2, "id -1"},
                {{1, RENYI_LVLM_IMAGE, TOY_IMAGE}, 3, "2 places"}};
-    show(c, 1);
+    show_image(c, 1);
     for (size_t i = 0; i < 4; i++) {
         renyi_answer a;
         renyi_error e = {0};
@@ -327,22 +327,22 @@ static void test_bad_ids(void **state)
     renyi_conversation_free(c);
 }
 
-/* A photo that cannot be read leaves no photo, and a conversation that goes on. */
+/* After an image that cannot be read there is none, and the conversation can continue. */
 static void test_bad_photo(void **state)
 {
     const toy *t = *state;
-    renyi_conversation *c = begin(t, 0);
+    renyi_conversation *c = begin_conversation(t, 0);
     const int32_t ids[] = {1, RENYI_LVLM_IMAGE, 5};
     renyi_answer a;
     renyi_error e = {0};
-    show(c, 1);
-    const said good = ask_ids(c, ids, 3, 4);
-    assert_true(renyi_conversation_show_bytes(c, "no picture", 10, &e) != RENYI_OK);
+    show_image(c, 1);
+    const answer_copy good = ask_ids(c, ids, 3, 4);
+    assert_true(renyi_conversation_show_bytes(c, "no image!!", 10, &e) != RENYI_OK);
     assert_int_equal(renyi_conversation_ask_ids(c, ids, 3, NULL, &a, &e), RENYI_ERR_ARG);
     assert_int_equal(renyi_conversation_show_file(c, "/nowhere.jpg", &e), RENYI_ERR_IO);
     assert_says(&e, "/nowhere.jpg");
-    show(c, 1);
-    const said again = ask_ids(c, ids, 3, 4);
+    show_image(c, 1);
+    const answer_copy again = ask_ids(c, ids, 3, 4);
     assert_same(&good, &again);
     renyi_conversation_free(c);
 }
@@ -366,7 +366,7 @@ static void test_parts(void **state)
     assert_ok(renyi_lvlm_open(&m, folder, NULL, err));
     assert_null(renyi_lvlm_tokenizer(m));
     assert_ok(renyi_conversation_new(&c, m, NULL, err));
-    show(c, 1);
+    show_image(c, 1);
     assert_int_equal(renyi_conversation_ask(c, "what", NULL, &a, &e), RENYI_ERR_ARG);
     assert_says(&e, "tokenizer.json");
     assert_int_equal(ask_ids(c, ids, 3, 4).n, 4);
@@ -379,11 +379,11 @@ static void test_parts(void **state)
     toy_remove(folder);
 
     float *norm = (float *)(uintptr_t)fix_find(&f, "language_model.model.norm.weight")->data;
-    for (int i = 0; i < LLAMA_DIM; i++) norm[i] = 3e38f; /* logits are infinite, or no numbers */
+    for (int i = 0; i < LLAMA_DIM; i++) norm[i] = 3e38f; /* logits become infinite or NaN */
     folder = toy_write(&f, "loud", 0);
     assert_ok(renyi_lvlm_open(&m, folder, NULL, err));
     assert_ok(renyi_conversation_new(&c, m, NULL, err));
-    show(c, 1);
+    show_image(c, 1);
     assert_int_equal(renyi_conversation_ask_ids(c, ids, 3, NULL, &a, &e), RENYI_ERR_FORMAT);
     assert_says(&e, "are the weights damaged?");
     renyi_conversation_free(c);
@@ -402,7 +402,7 @@ static void test_parts(void **state)
     fix_free(&f);
 }
 
-/* Stopped during the prompt; then it goes on as if nothing had been. */
+/* Stopped during the prompt; the next answer is the same as without the stop. */
 static int stop(void *user, uint64_t done, uint64_t total)
 {
     (void)total;
@@ -420,25 +420,25 @@ static void test_abort(void **state)
     renyi_answer a;
     renyi_error e = {0};
     assert_ok(renyi_conversation_new(&c, t->m, &o, err));
-    show(c, 1);
-    const said want = ask_ids(c, ids, 6, 4);
-    show(c, 1);
+    show_image(c, 1);
+    const answer_copy want = ask_ids(c, ids, 6, 4);
+    show_image(c, 1);
     stops = 1;
     assert_int_equal(renyi_conversation_ask_ids(c, ids, 6, NULL, &a, &e), RENYI_ERR_ABORTED);
     stops = 0;
-    const said got = ask_ids(c, ids, 6, 4);
+    const answer_copy got = ask_ids(c, ids, 6, 4);
     assert_same(&want, &got);
-    assert_true(got.n_reused > 2); /* what was read before the stop counts */
+    assert_true(got.n_reused > 2); /* rows that were read before the stop */
     renyi_conversation_free(c);
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* 1: everything went well. */
+/* 1 = all calls succeeded. */
 static int whole_life(const toy *t, test_heap *heap)
 {
     const renyi_lvlm_options o = {.struct_size = sizeof o, .allocator = test_heap_of(heap)};
-    const renyi_image photo = toy_photo(1);
+    const renyi_image image = toy_photo(1);
     const renyi_conversation_options short_system = {.struct_size = sizeof short_system,
                                                      .system = "be kind"};
     const renyi_answer_options few = {.struct_size = sizeof few, .max_new_tokens = 3};
@@ -448,7 +448,7 @@ static int whole_life(const toy *t, test_heap *heap)
     renyi_error e = {0};
     renyi_status st = renyi_lvlm_open(&m, t->folder, &o, &e);
     if (!st) st = renyi_conversation_new(&c, m, &short_system, &e);
-    if (!st) st = renyi_conversation_show(c, &photo, &e);
+    if (!st) st = renyi_conversation_show(c, &image, &e);
     if (!st) st = renyi_conversation_ask(c, "why", &few, &a, &e);
     if (st) assert_int_equal(st, RENYI_ERR_NOMEM);
     renyi_conversation_free(c);

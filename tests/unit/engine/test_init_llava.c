@@ -1,5 +1,5 @@
-/* test_init_llava.c - a random LLaVA: loads whole or in shards, the same seed gives the same bytes,
- * and what cannot be made is named.
+/* test_init_llava.c - a random LLaVA: loads from one file or shards, the same seed gives the same
+ * bytes, and errors name what cannot be made.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "renyi/llava.h"
@@ -25,7 +25,7 @@ static renyi_lvlm_init_options small(uint64_t shard_bytes)
                                      .shard_bytes = shard_bytes};
 }
 
-static void make(const char *folder, const renyi_lvlm_init_options *opt)
+static void init_llava(const char *folder, const renyi_lvlm_init_options *opt)
 {
     if (renyi_lvlm_init(folder, "llava-1.5-7b", opt, &failure)) fail_msg("%s", failure.message);
 }
@@ -37,7 +37,7 @@ static void remove_folder(const char *folder)
     assert_int_equal(system(command), 0);
 }
 
-/* logits of a token */
+/* The logits after one token. */
 static void answer(const char *folder, renyi_dtype dtype, float *logits, size_t room)
 {
     const renyi_options opt = {.struct_size = sizeof opt, .dtype = dtype};
@@ -70,8 +70,8 @@ static void test_loads(void **state)
     char a[] = "/tmp/renyi-llava-XXXXXX", b[] = "/tmp/renyi-llava-XXXXXX";
     assert_non_null(mkdtemp(a));
     assert_non_null(mkdtemp(b));
-    make(a, &one);
-    make(b, &many);
+    init_llava(a, &one);
+    init_llava(b, &many);
     for (int dtype = RENYI_DTYPE_F32; dtype <= RENYI_DTYPE_INT4; dtype++) {
         answer(a, (renyi_dtype)dtype, whole, ROOM);
         answer(b, (renyi_dtype)dtype, parts, ROOM);

@@ -1,13 +1,12 @@
-/* test_lm.c - the language model: against doubles at every level; all layouts answer alike; a row's
- * bits do not depend on its company, on passes or on threads; sequences that are taken back; and
- * what is wrong is named.
+/* test_lm.c - the language model: against doubles at every CPU level; the same logits from all
+ * layouts; a row's bits do not depend on other rows, passes or threads; rewinding; errors.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/llama_fixture.h"
 #include "fixtures/test_heap.h"
 #include "renyi/lm.h"
 
-enum { N = 150 }; /* rows of the test's sequence */
+enum { N = 150 }; /* rows of the test sequence */
 
 static int32_t tokens[N];
 static renyi_lm_input rows[N];
@@ -49,7 +48,7 @@ static renyi_lm_session *open_session(const renyi_lm *lm, uint32_t max_rows, uin
     return s;
 }
 
-/* logits: of the last of the first n rows, fed at once */
+/* Logits after the first n rows, fed at once. */
 static void answer(const renyi_lm *lm, uint32_t n, float *logits)
 {
     renyi_lm_session *s = open_session(lm, 0, 2, 0);
@@ -81,11 +80,11 @@ static void test_info(void **state)
     const uint64_t params = LLAMA_DIM * (2 * LLAMA_VOCAB + 1 +
                                          LLAMA_LAYERS * (2 + attention + 3 * (uint64_t)LLAMA_MLP));
     assert_int_equal(info.n_params, params);
-    assert_in_range(info.bytes, 4 * params, 6 * params); /* panels are whole */
+    assert_in_range(info.bytes, 4 * params, 6 * params); /* panels are padded */
     renyi_lm_free(lm);
 }
 
-/* What is said without reading weights is what is so when they are read. */
+/* renyi_lm_describe, which reads no weights, agrees with the opened model. */
 static void test_describe(void **state)
 {
     (void)state;
@@ -123,7 +122,7 @@ static double distance(const float *got, const double *want)
     return isfinite(far) ? sqrt(far / length) : INFINITY;
 }
 
-/* One token at a time, and a pass of many now and then. */
+/* One token at a time, with some passes of many rows. */
 static void check_level(const fixture *f, renyi_cpu level, renyi_dtype dtype, uint32_t bits,
                         double tolerance)
 {
@@ -161,7 +160,7 @@ static void test_reference(void **state)
     fix_free(&f);
 }
 
-/* 4 bits are too few for 24 channels to be near anything; but all levels lose the same. */
+/* 4 bits are too few for 24 channels to be accurate, but all levels give the same error. */
 static void test_int4(void **state)
 {
     (void)state;
@@ -181,7 +180,7 @@ static void test_int4(void **state)
     }
 }
 
-/* Every row has the same bits alone and in any pass. */
+/* A row has the same bits alone and in any pass. */
 static void test_company(void **state)
 {
     (void)state;
@@ -234,7 +233,7 @@ static void test_layouts(void **state)
     }
 }
 
-/* The table as output matrix: as if it were there twice. */
+/* Tied weights: the token table is the output matrix. */
 static void test_tied(void **state)
 {
     (void)state;
@@ -261,7 +260,8 @@ static void test_tied(void **state)
     assert_int_equal(once.n_params, twice.n_params - LLAMA_VOCAB * LLAMA_DIM);
 }
 
-/* What llava-hf's files leave out is what transformers takes: 32 heads of their own keys. */
+/* Keys that llava-hf's configs leave out have the defaults of transformers: 32 heads, no shared
+ * keys. */
 static void test_silent_config(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void test_silent_config(void **state)
 
 /* ---- sequences ----------------------------------------------------------------------------- */
 
-/* The row of a token is as good as the token. */
+/* The embedding of a token gives the same logits as its id. */
 static void test_embeddings(void **state)
 {
     (void)state;
@@ -324,7 +324,7 @@ static void test_rewind(void **state)
     assert_ok(renyi_lm_feed(s, rows, 70, want, err));
     assert_ok(renyi_lm_rewind(s, 30, err));
     assert_int_equal(renyi_lm_position(s), 30);
-    assert_ok(renyi_lm_feed(s, rows + 100, 50, NULL, err)); /* another end */
+    assert_ok(renyi_lm_feed(s, rows + 100, 50, NULL, err)); /* another continuation */
     assert_ok(renyi_lm_rewind(s, 30, err));
     assert_ok(renyi_lm_feed(s, rows + 30, 40, got, err));
     assert_memory_equal(want, got, sizeof want);
@@ -386,7 +386,7 @@ static void test_progress(void **state)
     renyi_lm_free(lm);
 }
 
-/* ---- what is wrong ------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------- */
 
 static void expect(const fixture *f, renyi_status code, const char *word)
 {
@@ -482,7 +482,7 @@ static void test_bad_calls(void **state)
     renyi_lm_free(lm);
 }
 
-/* Every allocation fails once: an error, and nothing is left behind. A feed makes none. */
+/* Every allocation fails once: an error that leaks nothing. A feed allocates nothing. */
 static void test_memory(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_lm_tokenizer.c - the doors of Llama's tokenizer and LLaVA's prompt: files and folders, room,
- * memory, streams, conversations.
+/* test_lm_tokenizer.c - the public functions of Llama's tokenizer and LLaVA's prompt: files and
+ * folders, buffer sizes, memory, streams, conversations.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* mkdtemp */
 #include "base/rng.h"
@@ -222,7 +222,7 @@ static void test_decode(void **state)
     renyi_lm_tokenizer_free(t);
 }
 
-/* Any text: its ids, put through a stream, are the text again and what decode says. */
+/* For any text, streaming its ids gives the text again, and the same as decode. */
 static void check_round_trip(const renyi_lm_tokenizer *t, const char *text, size_t size)
 {
     int32_t ids[512];
@@ -269,7 +269,7 @@ static void test_any_text(void **state)
 
 /* ---- conversations ------------------------------------------------------------------------- */
 
-/* The same by hand: texts and special ids, one behind the other. */
+/* The same, assembled here from texts and special ids. */
 static size_t put_ids(const renyi_lm_tokenizer *t, const char *text, int32_t *ids)
 {
     size_t n;
@@ -283,7 +283,7 @@ static size_t put_ids(const renyi_lm_tokenizer *t, const char *text, int32_t *id
     "A chat between a curious user and an artificial intelligence assistant. " \
     "The assistant gives helpful, detailed, and polite answers to the user's questions."
 
-/* One question; then its answer and a second question, whose special word is text. */
+/* One question; then its answer and a second question with a special token, which is plain text. */
 static void check_prompt(const renyi_lm_tokenizer *t, int has_blank)
 {
     static const renyi_lvlm_turn first = {"the?", NULL};

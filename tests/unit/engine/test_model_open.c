@@ -1,5 +1,5 @@
-/* test_model_open.c - the public door: options, facts, labels, failures that leak nothing, and the
- * models that lie beside the project.
+/* test_model_open.c - opening models: options, facts, labels, failures that leak nothing, and the
+ * models in ../shared.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/shared_files.h"
 #include "fixtures/vit_fixture.h"
@@ -37,8 +37,8 @@ static renyi_options counted(counter *c)
                            .allocator = {count_alloc, count_release, c}};
 }
 
-/* Fail the 1st, 2nd, 3rd ... allocation until opening succeeds: every failure is clean. */
-static void sweep(const char *path)
+/* Fails the 1st, 2nd, 3rd ... allocation until opening succeeds: no failure leaks. */
+static void fail_each_allocation(const char *path)
 {
     for (size_t n = 1;; n++) {
         counter c = {.fail_at = n};
@@ -69,11 +69,11 @@ static void allocation_failures(void **state)
     fixture f;
     fix_make(&f, "deit_tiny_distilled_patch8_32");
     const char *path = fix_write(&f, "sweep.safetensors");
-    sweep(path);
+    fail_each_allocation(path);
     unlink(path);
     fix_to_hf(&f, "deit.");
     path = fix_write(&f, "sweep.safetensors");
-    sweep(path);
+    fail_each_allocation(path);
     unlink(path);
     fix_free(&f);
 }
@@ -93,7 +93,7 @@ static unsigned char *read_bytes(const char *path, size_t *size)
     return bytes;
 }
 
-/* The same model from the file and from its bytes, which may go after the call. */
+/* The same model from the file and from its bytes, which may be freed after the call. */
 static void bytes_are_a_file(void **state)
 {
     (void)state;
@@ -175,7 +175,8 @@ static void bad_options(void **state)
     assert_null(m);
     assert_int_equal(renyi_model_open(&m, path, &side, NULL), RENYI_ERR_ARG); /* no error struct */
 
-    assert_ok(renyi_model_open(&m, path, &short_struct, err)); /* image_size lies behind its end */
+    assert_ok(renyi_model_open(&m, path, &short_struct,
+                               err)); /* an old caller's struct ends before image_size */
     renyi_model_free(m);
     assert_ok(renyi_model_open(&m, path, NULL, err));
     renyi_model_free(m);

@@ -1,5 +1,5 @@
-/* test_next_token.c - which token follows: greedy, by temperature and nucleus, and the numbers that
- * decide.
+/* test_next_token.c - the choice of the next token: greedy, by temperature and top-p, and the
+ * random numbers behind it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/llava/next_token.h"
 
@@ -46,7 +46,7 @@ static void test_no_numbers(void **state)
         }
 }
 
-/* Number k of a seed is the (k + 1)-th that the generator gives; two are written down. */
+/* Number k of a seed is the (k + 1)-th that the generator gives; two known values. */
 static void test_numbers(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void test_shares(void **state)
     }
 }
 
-/* The rank of the drawn token by a plain sort must be where the number falls. */
+/* The token drawn has the rank that a full sort gives for the random number. */
 static void test_ranking(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void test_ranking(void **state)
     }
 }
 
-/* Hardly any warmth is greedy; much makes all alike. */
+/* A temperature near 0 is greedy; a high one makes all tokens equally likely. */
 static void test_temperature(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* test_policy_cost.c - the GFLOPs of the paper's tables from policy texts and architecture names,
- * through the public API; and every figure of the paper itself where its tables are at hand.
+ * through the public API; and every figure of the paper's tables, if they are available.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/paper_costs.h"
 #include "fixtures/paper_records.h"
@@ -148,7 +148,7 @@ static int policy_of(const json_t *setting, char *text, size_t size)
                  (int)json_integer_value(json_array_get(l, 1)),
                  (int)json_integer_value(json_array_get(l, 2)));
     else if (framework && strcmp(framework, "TCA") == 0 && json_array_size(l) == 3)
-        snprintf(text, size, "tca drop=0.1 layers=%d,%d,%d", /* what its 0.7 is */
+        snprintf(text, size, "tca drop=0.1 layers=%d,%d,%d", /* the paper's 0.7 */
                  (int)json_integer_value(json_array_get(l, 0)),
                  (int)json_integer_value(json_array_get(l, 1)),
                  (int)json_integer_value(json_array_get(l, 2)));
@@ -160,7 +160,7 @@ static int policy_of(const json_t *setting, char *text, size_t size)
     return 1;
 }
 
-/* One row of the tables; 1 when it has a figure to compare. */
+/* One row of the tables; returns 1 if it has a figure to compare. */
 static int check_row(const json_t *row)
 {
     const json_t *plain = json_object_get(row, "gmacs_recomputed");

@@ -1,4 +1,4 @@
-/* test_quant_load.c - damaged files of 8-bit weights: the message names tensor, fault and remedy.
+/* test_quant_load.c - damaged files of 8-bit weights: the error names tensor, fault and remedy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/quant_fixture.h"
 
@@ -8,8 +8,8 @@
 
 static quant_calibration calibration;
 
-/* A quantised file as a list of tensors that can be damaged. */
-static void take(fixture *f, const char *path)
+/* A quantized file as a list of tensors, to be damaged. */
+static void read_tensors(fixture *f, const char *path)
 {
     ry_tensors *set = NULL;
     memset(f, 0, sizeof *f);
@@ -27,16 +27,16 @@ static void take(fixture *f, const char *path)
     ry_tensors_free(set);
 }
 
-static void make(fixture *f)
+static void make_quantized(fixture *f)
 {
     const renyi_quantize_options o = {.struct_size = sizeof o,
                                       .calibration = calibration.calibration};
     quant_files q = quant_make("vit_tiny_patch8_32", &o);
-    take(f, q.to);
+    read_tensors(f, q.to);
     quant_free(&q);
 }
 
-/* Writes, opens, frees: the status and the message in *e. */
+/* Writes, opens, frees; returns the status, with the message in *e. */
 static renyi_status try_open(fixture *f, renyi_error *e)
 {
     const char *path = fix_write(f, "damaged.safetensors");
@@ -48,7 +48,7 @@ static renyi_status try_open(fixture *f, renyi_error *e)
     return st;
 }
 
-static void refused(fixture *f, const char *first, const char *second)
+static void expect_refused(fixture *f, const char *first, const char *second)
 {
     renyi_error e = {0};
     assert_int_equal(try_open(f, &e), RENYI_ERR_FORMAT);
@@ -66,10 +66,10 @@ static void whole(void **state)
     (void)state;
     fixture f;
     renyi_error e = {0};
-    make(&f);
+    make_quantized(&f);
     assert_int_equal(try_open(&f, &e), RENYI_OK);
-    /* ranges are a choice; each product has its own */
-    make(&f);
+    /* ranges are optional; each product has its own */
+    make_quantized(&f);
     fix_remove(&f, QKV "_range");
     assert_int_equal(try_open(&f, &e), RENYI_OK);
 }
@@ -78,27 +78,27 @@ static void names_and_shapes(void **state)
 {
     (void)state;
     fixture f;
-    make(&f);
+    make_quantized(&f);
     fix_remove(&f, QKV "_scale");
-    refused(&f, "missing " QKV "_scale", "renyi quantize");
-    make(&f);
+    expect_refused(&f, "missing " QKV "_scale", "renyi quantize");
+    make_quantized(&f);
     fix_find(&f, QKV "_scale")->shape[0] = 24; /* x 4, as many bytes as before */
     fix_find(&f, QKV "_scale")->n_dims = 2;
     fix_find(&f, QKV "_scale")->shape[1] = 4;
-    refused(&f, "wrong shape " QKV "_scale [24, 4] instead of [96]", "renyi quantize");
-    make(&f);
+    expect_refused(&f, "wrong shape " QKV "_scale [24, 4] instead of [96]", "renyi quantize");
+    make_quantized(&f);
     fix_find(&f, QKV "_range")->shape[1] = 1;
     fix_find(&f, QKV "_range")->n_dims = 2;
-    refused(&f, "wrong shape " QKV "_range [2, 1] instead of [2]", "renyi quantize");
-    make(&f);
+    expect_refused(&f, "wrong shape " QKV "_range [2, 1] instead of [2]", "renyi quantize");
+    make_quantized(&f);
     fix_find(&f, QKV "_scale")->dtype = RY_I32;
-    refused(&f, "not F32 " QKV "_scale I32", "renyi quantize");
-    make(&f);
+    expect_refused(&f, "not F32 " QKV "_scale I32", "renyi quantize");
+    make_quantized(&f);
     fix_rename(&f, QKV "_range", "blocks.1.attn.qkv.bias_range");
-    refused(&f, "unknown blocks.1.attn.qkv.bias_range", "timm");
-    make(&f);
+    expect_refused(&f, "unknown blocks.1.attn.qkv.bias_range", "timm");
+    make_quantized(&f);
     fix_rename(&f, QKV "_scale", "head.weight_scale");
-    refused(&f, "unknown head.weight_scale", "missing " QKV "_scale");
+    expect_refused(&f, "unknown head.weight_scale", "missing " QKV "_scale");
 }
 
 /* Floats with a scale beside them, and integers where only floats may be. */
@@ -106,19 +106,20 @@ static void wrong_types(void **state)
 {
     (void)state;
     fixture f;
-    make(&f);
+    make_quantized(&f);
     ry_tensor *t = fix_find(&f, QKV);
     free((void *)(uintptr_t)t->data);
     t->dtype = RY_U8;
     t->data = calloc(t->bytes, 1);
-    refused(&f, "not a float type " QKV " U8", "beside a weight that is not I8 " QKV "_scale");
-    make(&f);
+    expect_refused(&f, "not a float type " QKV " U8",
+                   "beside a weight that is not I8 " QKV "_scale");
+    make_quantized(&f);
     t = fix_find(&f, "head.weight");
     free((void *)(uintptr_t)t->data);
     t->bytes = ry_tensor_elements(t);
     t->dtype = RY_I8;
     t->data = calloc(t->bytes, 1);
-    const ry_tensor last = *t; /* bytes go behind the floats */
+    const ry_tensor last = *t; /* bytes come after floats */
     const size_t at = (size_t)(t - f.t);
     for (size_t i = at; i + 1 < f.n; i++) {
         f.t[i] = f.t[i + 1];
@@ -128,7 +129,7 @@ static void wrong_types(void **state)
     f.t[f.n - 1] = last;
     strcpy(f.names[f.n - 1], "head.weight");
     f.t[f.n - 1].name = f.names[f.n - 1];
-    refused(&f, "not a float type head.weight I8", "timm");
+    expect_refused(&f, "not a float type head.weight I8", "timm");
 }
 
 static void bad_numbers(void **state)
@@ -139,19 +140,19 @@ static void bad_numbers(void **state)
                                       {1.0f, 1.0f}, {2.0f, -2.0f}, {-3e38f, 3e38f}};
     fixture f;
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
-        make(&f);
+        make_quantized(&f);
         numbers(&f, QKV "_scale")[17] = scales[i];
-        refused(&f, "'" QKV "_scale' holds", "at element 17; a finite number from 0 on");
+        expect_refused(&f, "'" QKV "_scale' holds", "at element 17; a finite number from 0 on");
     }
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-        make(&f);
+        make_quantized(&f);
         memcpy(numbers(&f, QKV "_range"), ranges[i], sizeof ranges[i]);
-        refused(&f, "'" QKV "_range' holds", "renyi quantize");
+        expect_refused(&f, "'" QKV "_range' holds", "renyi quantize");
     }
-    make(&f);
+    make_quantized(&f);
     ((int8_t *)(uintptr_t)fix_find(&f, QKV)->data)[5 * FIX_DIM] = -128;
-    refused(&f, "'" QKV "' holds -128 in channel 5", "renyi quantize");
-    make(&f);
+    expect_refused(&f, "'" QKV "' holds -128 in channel 5", "renyi quantize");
+    make_quantized(&f);
     numbers(&f, QKV "_scale")[17] = 0.0f; /* a channel of zeros */
     renyi_error e = {0};
     assert_int_equal(try_open(&f, &e), RENYI_OK);
@@ -172,11 +173,11 @@ static void three_of_one(void **state)
         fixture q;
         renyi_error e = {0};
         assert_ok(renyi_model_quantize(from, to, &o, NULL, err));
-        take(&q, to);
+        read_tensors(&q, to);
         if (damage == 1) numbers(&q, name)[1] += 1.0f;
         if (damage == 2) fix_remove(&q, name);
         if (damage)
-            refused(&q, "do not have the same range", "key.weight");
+            expect_refused(&q, "do not have the same range", "key.weight");
         else
             assert_int_equal(try_open(&q, &e), RENYI_OK);
         unlink(from), unlink(to);
@@ -201,7 +202,7 @@ static void schemes(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         fixture f;
         renyi_error e = {0};
-        make(&f);
+        make_quantized(&f);
         f.meta[2] = RY_QUANT_KEY;
         f.meta[3] = rows[i].text;
         assert_int_equal(try_open(&f, &e), rows[i].st);
@@ -215,17 +216,17 @@ static void configs_in_metadata(void **state)
     (void)state;
     fixture f;
     renyi_error e = {0};
-    make(&f);
+    make_quantized(&f);
     f.meta[2] = "config.json";
     f.meta[3] = "{\"num_attention_heads\": 3}";
     assert_int_equal(try_open(&f, &e), RENYI_ERR_FORMAT);
     assert_says(&e, "3 heads");
-    make(&f);
+    make_quantized(&f);
     f.meta[2] = "config.json";
     f.meta[3] = "[1, 2]";
     assert_int_equal(try_open(&f, &e), RENYI_ERR_FORMAT);
     assert_says(&e, "__metadata__ (config.json): a JSON object expected");
-    make(&f);
+    make_quantized(&f);
     f.meta[2] = "preprocessor_config.json";
     f.meta[3] = "{";
     assert_int_equal(try_open(&f, &e), RENYI_ERR_FORMAT);

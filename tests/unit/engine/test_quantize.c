@@ -1,5 +1,5 @@
-/* test_quantize.c - model files with 8-bit weights: what is written, that the same integers are
- * computed with, calibrated ranges, one file for everything, refusals.
+/* test_quantize.c - model files with 8-bit weights: their content, the integers a run computes
+ * with, calibrated ranges, configs in the file, refusals.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/quant_fixture.h"
@@ -75,9 +75,9 @@ static void what_is_written(void **state)
     fix_free(&f);
 }
 
-/* What the loader makes of the integers gives the same integers again, so nothing is lost by going
- * through floats: any scale a weight may have, rows of any length, with and without pairs. A body
- * that wants pairs refuses integers that do not fit. */
+/* Integers times their scale quantize to the same integers again, so the way through floats loses
+ * nothing: for any scale, rows of any length, with and without pairs. A kernel that needs pairs
+ * refuses integers that do not fit. */
 static void the_same_integers(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void the_same_integers(void **state)
         assert_memory_equal(q, again, N);
         assert_true(ry_quant_channel_as(again, back, N, scale, 0));
         assert_memory_equal(q, again, N);
-        if (pairs) continue; /* even without knowing the scale, if the largest is 127 */
+        if (pairs) continue; /* the scale need not be known if the largest is 127 */
         const float found = ry_quant_channel(again, back, N, 0);
         assert_memory_equal(q, again, N);
         assert_true(fabsf(found - scale) <= 4e-7f * scale);
@@ -110,7 +110,7 @@ static void the_same_integers(void **state)
     assert_true(ry_quant_channel_as(out, wide + 2, 2, 1.0f, 1));
     assert_false(ry_quant_channel_as(out, far, 2, 1.0f, 0));
     assert_false(ry_quant_channel_as(out, far, 2, 0.0f, 0));
-    /* too small to divide by: zeros, not nonsense */
+    /* too small to divide by: the integers are zeros */
     const float tiny[4] = {1e-40f, 0.0f, -1e-41f, 1e-45f};
     int8_t q[4];
     assert_true(ry_quant_channel(q, tiny, 4, 0) == 0.0f);
@@ -119,7 +119,7 @@ static void the_same_integers(void **state)
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-/* The file keeps what a CPU of AVX2 computes with: the same bits as from the original. */
+/* The file has the integers that AVX2 computes with: the same bits as from the original. */
 static void the_same_bits(void **state)
 {
     (void)state;
@@ -163,7 +163,8 @@ static void loads_like_any_other(void **state)
     quant_free(&q);
 }
 
-/* A linear with a range: as good as the range is narrow, and clipped outside it. */
+/* A product with a calibrated range: the error follows the width of the range, and values outside
+ * are clipped. */
 static void ranges_are_used(void **state)
 {
     (void)state;
@@ -351,7 +352,7 @@ static void refusals(void **state)
     quant_free(&q);
 }
 
-/* The 1st, 2nd, 3rd ... allocation fails: every failure is clean. */
+/* The 1st, 2nd, 3rd ... allocation fails: no failure leaks. */
 static void allocation_failures(void **state)
 {
     (void)state;
@@ -369,7 +370,7 @@ static void allocation_failures(void **state)
     quant_free(&q);
 }
 
-/* The same of loading an 8-bit file, and of making a calibration. */
+/* The same for loading an 8-bit file, and for a calibration. */
 static void allocation_failures_of_models(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_quantize_lm.c - language models in files of 8 and 4 bits: they answer, to the bit, as the
- * original does when it is packed at load; faults of the file are named.
+/* test_quantize_lm.c - language models in files of 8 and 4 bits: the same bits as from the original
+ * packed when it is loaded; errors name the fault of a file.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/llama_fixture.h"
@@ -59,7 +59,7 @@ static void test_same_answers(void **state)
     fix_free(&f);
 }
 
-/* The language model of a LLaVA; all else travels along. */
+/* The language model of a LLaVA; all other tensors are copied. */
 static void test_llava(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void test_refusals(void **state)
     fix_free(&f);
 }
 
-/* Every allocation may fail, of writing and of opening. */
+/* Every allocation fails once, when writing and when opening. */
 static void test_memory(void **state)
 {
     (void)state;

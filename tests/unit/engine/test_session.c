@@ -1,5 +1,6 @@
-/* test_session.c - what renyi.h promises of sessions: bad arguments are named, every allocation may
- * fail, a run allocates nothing, may be stopped, and sessions of several threads share a model.
+/* test_session.c - what renyi.h promises of sessions: errors name bad arguments, every allocation
+ * may fail, a run allocates nothing and may be stopped, and sessions of several threads share a
+ * model.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* mkdtemp */
 #include "fixtures/test_heap.h"
@@ -155,7 +156,7 @@ static void test_progress_stops(void **state)
     renyi_model_free(m);
 }
 
-/* Pictures, bytes and tensors give the same logits. */
+/* Images, pixels and tensors give the same logits. */
 static void test_three_doors(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_tca.c - reservoir, anchors and correction on made-up class tokens and logits, against the
- * same in plain doubles; the gate, counters, weights of layers.
+/* test_tca.c - reservoir, anchors and correction on artificial class tokens and logits, against
+ * plain doubles; when anchors begin, counters, layer weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
 #include "engine/tca/tca_adapt.h"
@@ -96,12 +96,12 @@ static void plain_correct(const plain *p, const renyi_tca_options *o, const plai
 
 /* ---- a stream ------------------------------------------------------------------------------- */
 
-typedef struct picture {
+typedef struct test_image {
     float token[BLOCKS][DIM], logits[CLASSES];
-} picture;
+} test_image;
 
-/* Pictures of a class are like each other; `kinds` classes are seen. */
-static void make_picture(picture *p, ry_rng *r, uint32_t kinds)
+/* Images of a class are similar; `kinds` classes are seen. */
+static void make_image(test_image *p, ry_rng *r, uint32_t kinds)
 {
     const uint32_t c = (uint32_t)(ry_rng_next(r) % kinds);
     ry_rng own = ry_rng_new(100 + c);
@@ -111,7 +111,7 @@ static void make_picture(picture *p, ry_rng *r, uint32_t kinds)
         p->logits[k] = (float)(ry_rng_normal(r) + (k == c ? 4.0 : 0.0));
 }
 
-static plain_item item_of(const picture *p)
+static plain_item item_of(const test_image *p)
 {
     plain_item item;
     double sum = 0.0, top = -INFINITY, weighted = 0.0;
@@ -135,7 +135,7 @@ static uint32_t largest(const float *x)
     return best;
 }
 
-static const float *show(ry_tca_run *r, const picture *p, uint32_t anchor_block)
+static const float *run_image(ry_tca_run *r, const test_image *p, uint32_t anchor_block)
 {
     const float *anchor = NULL;
     ry_tca_begin(r);
@@ -146,14 +146,14 @@ static const float *show(ry_tca_run *r, const picture *p, uint32_t anchor_block)
     return anchor;
 }
 
-/* Sees everything that a cut would: none of it is needed here. */
+/* The hook of a policy that never cuts. */
 static void no_needs(const void *self, uint32_t block, uint32_t n, ry_block_needs *out)
 {
     (void)self, (void)block;
     *out = (ry_block_needs){.n_after = n};
 }
 
-static void make(ry_tca_run *r, const renyi_tca_options *opt)
+static void make_tca(ry_tca_run *r, const renyi_tca_options *opt)
 {
     static const ry_token_hook inner = {.needs = no_needs};
     const ry_tca_shape shape = {CLASSES, BLOCKS, DIM, 1};
@@ -177,7 +177,7 @@ static void compare_items(const renyi_tca *t, const plain *p)
     }
 }
 
-/* The anchor of the class most like this token. */
+/* The anchor most similar to this token. */
 static void compare_anchor(const plain *p, const float *anchor, const float *token, uint32_t layer)
 {
     double x[DIM], most = -INFINITY;
@@ -197,19 +197,19 @@ static void check_stream(const renyi_tca_options *o, uint64_t seed)
     ry_tca_run r;
     uint64_t active = 0, changed = 0;
     memset(&p, 0, sizeof p);
-    make(&r, o);
+    make_tca(&r, o);
     for (uint32_t i = 0; i < STREAM; i++) {
-        picture now;
+        test_image now;
         double z[CLASSES];
         renyi_tca_answer a;
-        make_picture(&now, &rng, CLASSES);
-        const float *anchor = show(&r, &now, 3);
+        make_image(&now, &rng, CLASSES);
+        const float *anchor = run_image(&r, &now, 3);
         assert_int_equal(anchor != NULL, p.has_anchors);
         if (anchor) compare_anchor(&p, anchor, now.token[2], 2);
         active += anchor != NULL;
         const plain_item item = item_of(&now);
         for (int c = 0; c < CLASSES; c++) z[c] = (double)now.logits[c];
-        const picture before = now;
+        const test_image before = now;
         ry_tca_answered(&r, i % 2, now.logits);
         plain_remember(&p, largest(before.logits), &item);
         plain_anchors(&p);
@@ -245,39 +245,39 @@ static void test_stream(void **state)
     }
 }
 
-/* ---- the gate ------------------------------------------------------------------------------- */
+/* ---- when anchors begin -------------------------------------------------------------------- */
 
 static const renyi_tca_options usual = {
     .struct_size = sizeof usual, .size = SIZE, .scale = 0.1, .lambda = 3.0, .beta = 5.0};
 
-/* A class that never comes up keeps the anchors away; reset forgets all. */
+/* There are no anchors until every class has two items; reset forgets all. */
 static void test_gate(void **state)
 {
     (void)state;
     ry_rng rng = ry_rng_new(5);
     ry_tca_run r;
     renyi_tca_info info;
-    picture now;
-    make(&r, &usual);
+    test_image now;
+    make_tca(&r, &usual);
     for (uint32_t i = 0; i < STREAM; i++) {
-        make_picture(&now, &rng, CLASSES - 1);
+        make_image(&now, &rng, CLASSES - 1);
         now.logits[CLASSES - 1] = -9.0f;
-        assert_null(show(&r, &now, 3));
+        assert_null(run_image(&r, &now, 3));
         ry_tca_answered(&r, 0, now.logits);
     }
     renyi_tca_get_info(r.tca, &info);
     assert_true(!info.has_anchors && info.n_anchored == 0 && info.first_anchored == UINT64_MAX);
     assert_int_equal(info.n_ready_classes, CLASSES - 1);
     assert_int_equal(info.n_items, SIZE * (CLASSES - 1));
-    for (int i = 0; i < 2; i++) { /* twice, and there they are */
-        make_picture(&now, &rng, 1);
+    for (int i = 0; i < 2; i++) { /* the second item of the class gives anchors */
+        make_image(&now, &rng, 1);
         now.logits[CLASSES - 1] = 20.0f;
-        assert_null(show(&r, &now, 3));
+        assert_null(run_image(&r, &now, 3));
         ry_tca_answered(&r, 0, now.logits);
     }
-    assert_non_null(show(&r, &now, 3));
+    assert_non_null(run_image(&r, &now, 3));
     renyi_tca_reset(r.tca);
-    assert_null(show(&r, &now, 3));
+    assert_null(run_image(&r, &now, 3));
     renyi_tca_get_info(r.tca, &info);
     assert_true(info.n_images == 0 && info.n_items == 0 && info.n_seen_classes == 0);
     renyi_tca_answer a;
@@ -286,7 +286,7 @@ static void test_gate(void **state)
     renyi_tca_free(r.tca);
 }
 
-/* Either half may be left out. */
+/* Anchors and correction can be switched off separately. */
 static void test_halves(void **state)
 {
     (void)state;
@@ -296,12 +296,12 @@ static void test_halves(void **state)
         ry_rng rng = ry_rng_new(9);
         ry_tca_run r;
         int active = 0, moved = 0;
-        make(&r, k ? &anchors : &correction);
+        make_tca(&r, k ? &anchors : &correction);
         for (uint32_t i = 0; i < STREAM; i++) {
-            picture now;
-            make_picture(&now, &rng, CLASSES);
-            const picture before = now;
-            active |= show(&r, &now, 3) != NULL;
+            test_image now;
+            make_image(&now, &rng, CLASSES);
+            const test_image before = now;
+            active |= run_image(&r, &now, 3) != NULL;
             ry_tca_answered(&r, 0, now.logits);
             moved |= memcmp(now.logits, before.logits, sizeof now.logits) != 0;
         }
@@ -311,7 +311,7 @@ static void test_halves(void **state)
     }
 }
 
-/* Answers that are no numbers leave no trace. */
+/* Answers that are not finite are not remembered. */
 static void test_bad_numbers(void **state)
 {
     (void)state;
@@ -319,23 +319,23 @@ static void test_bad_numbers(void **state)
     ry_rng rng = ry_rng_new(2);
     ry_tca_run r;
     renyi_tca_info info;
-    make(&r, &usual);
+    make_tca(&r, &usual);
     for (int k = 0; k < 6; k++) {
-        picture now;
-        make_picture(&now, &rng, CLASSES);
+        test_image now;
+        make_image(&now, &rng, CLASSES);
         for (int c = 0; c < (k < 3 ? 1 : CLASSES); c++) now.logits[c] = bad[k % 3];
-        const picture before = now;
-        show(&r, &now, 3);
+        const test_image before = now;
+        run_image(&r, &now, 3);
         ry_tca_answered(&r, 0, now.logits);
         if (k != 2) assert_memory_equal(now.logits, before.logits, sizeof now.logits);
     }
     renyi_tca_get_info(r.tca, &info);
     assert_int_equal(info.n_images, 6);
-    assert_int_equal(info.n_items, 1); /* one logit of -inf is a class that is out of question */
+    assert_int_equal(info.n_items, 1); /* a logit of -inf is allowed: the class has probability 0 */
     renyi_tca_free(r.tca);
 }
 
-/* Weights never overflow, and layers that weigh nothing are left out. */
+/* Layer weights never overflow, and layers without weight are left out. */
 static void test_layers(void **state)
 {
     (void)state;
@@ -348,7 +348,7 @@ static void test_layers(void **state)
         ry_tca_run r;
         double sum = 0.0;
         o.scale = rows[i].scale;
-        make(&r, &o);
+        make_tca(&r, &o);
         assert_int_equal(r.tca->first, rows[i].first);
         for (int l = 0; l < BLOCKS; l++) sum += r.tca->layer_root[l] * r.tca->layer_root[l];
         assert_true(fabs(sum - 1.0) < 1e-12);

@@ -1,5 +1,5 @@
-/* test_tca_session.c - sessions that adapt, on a small random model: the order of pictures alone
- * decides, states that go on where they stopped, files that are refused, memory, bad arguments.
+/* test_tca_session.c - sessions that adapt, on a small random model: results depend only on the
+ * order of images; saved states continue; files that are refused, memory, bad arguments.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* posix_memalign */
 #include "engine/tca/tca_adapt.h"
@@ -8,14 +8,14 @@
 #include "renyi/clip.h"
 
 #ifdef RENYI_SANITIZED
-enum { CLASSES = 3, STREAM = 9 }; /* each runs some forty times */
+enum { CLASSES = 3, STREAM = 9 }; /* each image runs about forty times */
 #else
 enum { CLASSES = 3, STREAM = 12 };
 #endif
 #define POLICY "tca drop=0.1 layers=0,3,6 metric=col n=4"
 
 static test_heap heap;
-static renyi_model *tower, *model; /* a ViT, and a classifier made of its own pictures */
+static renyi_model *tower, *model; /* a ViT, and a zero-shot model from its own images */
 static uint8_t stream[STREAM * PM_PIXELS];
 
 /* ---- a model whose answers vary -------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static void make_stream(void)
     }
 }
 
-/* One class a picture: what is special about its embedding. */
+/* One class per image: its embedding minus the mean. */
 static int open_models(void **state)
 {
     static const char *const names[CLASSES] = {"one", "two", "three"};
@@ -90,9 +90,9 @@ static renyi_session *new_session(renyi_tca *t, const char *policy, uint32_t bat
 
 typedef float answers[STREAM * CLASSES];
 
-/* Pictures first .. last-1 of the stream, `batch` at a time. */
-static void run(renyi_tca *t, const char *policy, uint32_t first, uint32_t last, uint32_t batch,
-                uint32_t threads, float *out)
+/* Images first .. last-1 of the stream, `batch` at a time. */
+static void run_stream(renyi_tca *t, const char *policy, uint32_t first, uint32_t last,
+                       uint32_t batch, uint32_t threads, float *out)
 {
     renyi_session *s = new_session(t, policy, batch, threads);
     for (uint32_t i = first; i < last; i += batch) {
@@ -111,12 +111,12 @@ static renyi_tca_info info_of(const renyi_tca *t)
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* Every picture alone and on two threads; logits before the correction are those of a session that
- * does not adapt exactly as long as there are no anchors. */
+/* Until there are anchors, the logits before the correction are those of a session that does not
+ * adapt. */
 static void check_one_by_one(renyi_tca *t, const char *policy, const float *want)
 {
     answers plain;
-    run(NULL, policy, 0, STREAM, 4, 2, plain);
+    run_stream(NULL, policy, 0, STREAM, 4, 2, plain);
     renyi_session *s = new_session(t, policy, 1, 2);
     for (uint32_t i = 0; i < STREAM; i++) {
         float z[CLASSES];
@@ -149,8 +149,8 @@ static void test_order_alone(void **state)
             t[i] = new_tca();
             if (k) assert_ok(renyi_tca_load(t[i], path, err));
         }
-        run(t[0], policies[k], 0, STREAM, 1, 1, one);
-        run(t[1], policies[k], 0, STREAM, 5, 2, many);
+        run_stream(t[0], policies[k], 0, STREAM, 1, 1, one);
+        run_stream(t[1], policies[k], 0, STREAM, 5, 2, many);
         assert_memory_equal(one, many, sizeof one);
         check_one_by_one(t[2], policies[k], one);
         const renyi_tca_info info = info_of(t[0]);
@@ -165,7 +165,7 @@ static void test_order_alone(void **state)
     unlink(path);
 }
 
-/* A run that stops and goes on elsewhere is the run that did not stop. */
+/* A run that is saved and continued elsewhere gives the same results. */
 static void test_state(void **state)
 {
     (void)state;
@@ -173,17 +173,17 @@ static void test_state(void **state)
     for (uint32_t stop = 0; stop <= STREAM; stop += 4) {
         answers whole, parts, idle;
         renyi_tca *a = new_tca(), *b = new_tca(), *c = new_tca();
-        run(a, POLICY, 0, STREAM, 3, 2, whole);
-        run(b, POLICY, 0, stop, 3, 2, parts);
+        run_stream(a, POLICY, 0, STREAM, 3, 2, whole);
+        run_stream(b, POLICY, 0, stop, 3, 2, parts);
         assert_ok(renyi_tca_save(b, path, err));
-        run(c, POLICY, 0, 5, 1, 1, idle); /* is forgotten */
+        run_stream(c, POLICY, 0, 5, 1, 1, idle); /* is forgotten */
         assert_ok(renyi_tca_load(c, path, err));
         const renyi_tca_info saved = info_of(b), loaded = info_of(c);
         assert_true(saved.n_images == loaded.n_images && saved.n_items == loaded.n_items);
         assert_true(saved.n_anchored == loaded.n_anchored && saved.n_changed == loaded.n_changed);
         assert_true(saved.has_anchors == loaded.has_anchors);
         assert_true(saved.first_anchored == loaded.first_anchored);
-        if (stop < STREAM) run(c, POLICY, stop, STREAM, 5, 1, parts);
+        if (stop < STREAM) run_stream(c, POLICY, stop, STREAM, 5, 1, parts);
         assert_memory_equal(whole, parts, sizeof whole);
         renyi_tca_free(a);
         renyi_tca_free(b);
@@ -258,12 +258,12 @@ static void test_refused_files(void **state)
         {"no tensor 'tokens' F32", .class1 = 1, .n_class = 2, .entropy1 = 1, .dim = FIX_DIM - 1},
     };
 #undef USUAL
-    char path[512], kept[512]; /* fix_path's own last for four calls */
+    char path[512], kept[512]; /* copies: fix_path reuses its buffers */
     renyi_tca *t = new_tca();
     answers before, after;
     strcpy(path, fix_path("refused.safetensors"));
     strcpy(kept, fix_path("kept.safetensors"));
-    run(t, POLICY, 0, 4, 1, 1, before);
+    run_stream(t, POLICY, 0, 4, 1, 1, before);
     assert_ok(renyi_tca_save(t, kept, err));
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         renyi_error e = {0};
@@ -278,11 +278,11 @@ static void test_refused_files(void **state)
         assert_int_equal(st, RENYI_ERR_FORMAT);
         assert_says(&e, files[i].says);
         assert_says(&e, path);
-        assert_int_equal(info_of(t).n_images, 4); /* as it was */
+        assert_int_equal(info_of(t).n_images, 4); /* unchanged */
     }
-    run(t, POLICY, 4, STREAM, 1, 1, before);
+    run_stream(t, POLICY, 4, STREAM, 1, 1, before);
     assert_ok(renyi_tca_load(t, kept, err));
-    run(t, POLICY, 4, STREAM, 1, 1, after);
+    run_stream(t, POLICY, 4, STREAM, 1, 1, after);
     assert_memory_equal(before + 4 * CLASSES, after + 4 * CLASSES,
                         (STREAM - 4) * CLASSES * sizeof *after);
     unlink(path);
@@ -381,7 +381,7 @@ static int stop_at(void *user, uint64_t done, uint64_t total)
     return done >= *(const uint64_t *)user;
 }
 
-/* What was answered before the stop is remembered, the picture at work is not. */
+/* Images answered before the stop are remembered, the current one is not. */
 static void test_progress_stops(void **state)
 {
     (void)state;
@@ -403,7 +403,7 @@ static void test_progress_stops(void **state)
     renyi_tca_free(t);
 }
 
-/* An anchor is a key, a value and an unused query in each cut but that of block 0. */
+/* An anchor adds a key, a value and an unused query to each cut except that of block 0. */
 static void test_cost(void **state)
 {
     (void)state;

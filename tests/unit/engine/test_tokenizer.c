@@ -1,5 +1,5 @@
-/* test_tokenizer.c - the tokenizer's doors: files and folders, cutting off, decoding, and any bytes
- * at all as text.
+/* test_tokenizer.c - the public functions of CLIP's tokenizer: files and folders, truncation,
+ * decoding, and arbitrary bytes as text.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* mkdtemp */
 #include "base/rng.h"
@@ -83,7 +83,7 @@ static void test_places(void **state)
         assert_int_equal(n, 4);
         renyi_tokenizer_free(t);
     }
-    assert_int_equal(chdir(at("packed")), 0); /* beside a name without a folder */
+    assert_int_equal(chdir(at("packed")), 0); /* a file name without a folder */
     renyi_tokenizer *t = NULL;
     renyi_error err = {0};
     assert_int_equal(renyi_tokenizer_open(&t, "x.bin", NULL, &err), RENYI_OK);
@@ -223,7 +223,7 @@ static void test_decode(void **state)
 
 enum { TEXT = 120 };
 
-/* What stands in texts, and what could be mistaken. */
+/* Usual parts of texts, and parts that are easily handled wrongly. */
 static size_t random_text(ry_rng *rng, char *text)
 {
     static const char *const pieces[] = {
@@ -246,9 +246,9 @@ static size_t random_text(ry_rng *rng, char *text)
     return n;
 }
 
-/* Ids within the vocabulary, as many as counted; what they say encodes to the same ids. (Not so
- * where lower case undoes composition: a dotted capital I becomes i and a mark, which takes its
- * place among the marks behind it when composed again. None is among the texts.) */
+/* Ids are within the vocabulary and as many as counted; their decoded text encodes to the same ids.
+ * (That fails where lower case undoes composition: a dotted capital I becomes i and a mark, which
+ * is sorted among the marks after it when composed again. No text here has one.) */
 static void check_text(const renyi_tokenizer *t, const char *text, size_t size)
 {
     int32_t ids[4 * TEXT + 2], again[8 * TEXT + 2];

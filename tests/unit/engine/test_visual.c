@@ -1,5 +1,5 @@
-/* test_visual.c - the visual side of a small random LLaVA: all layouts answer alike, policies in
- * the tower and behind it, threads and memory, and what is wrong is named.
+/* test_visual.c - the visual side of a small random LLaVA: the same rows from all layouts, policies
+ * in the tower and behind it, threads, memory, errors.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/image_tower_fixture.h"
@@ -42,7 +42,7 @@ static void move_names(fixture *f, const char *from, const char *to)
 
 typedef enum layout { TRANSFORMERS, LLAVA_HF, LLAVA, LLAVA_APART } layout;
 
-/* A tower (clip_make), the projector, and a tensor of somebody else's. */
+/* A tower (clip_make), the projector, and a tensor of another part. */
 static void make_llava(fixture *f, layout kind)
 {
     static const char *const towers[] = {"model.vision_tower.", "vision_tower.vision_model.",
@@ -112,7 +112,7 @@ static void keep_answer(answer *out, const renyi_visual_tokens *t)
     memcpy(out->features, t->features, t->n * FIX_DIM * sizeof(float));
 }
 
-static void run(answer *out, const renyi_visual *v, const char *policy, uint32_t threads)
+static void run_visual(answer *out, const renyi_visual *v, const char *policy, uint32_t threads)
 {
     const renyi_visual_session_options opt = {
         .struct_size = sizeof opt, .n_threads = threads, .policy = policy};
@@ -165,7 +165,7 @@ static void test_layouts(void **state)
         assert_int_equal(info.lm_dim, LM_DIM);
         assert_int_equal(info.n_patches, PATCHES);
         for (size_t i = 0; i < N_POLICIES; i++) {
-            run(kind ? &now : &first[i], v, policies[i], 1);
+            run_visual(kind ? &now : &first[i], v, policies[i], 1);
             if (kind) assert_memory_equal(&now, &first[i], sizeof now);
         }
         renyi_visual_free(v);
@@ -187,8 +187,8 @@ static void test_tower_apart(void **state)
         renyi_visual *apart = open_visual(&llava, path, NULL);
         for (size_t i = 0; i < N_POLICIES; i++) {
             answer a, b;
-            run(&a, whole, policies[i], 1);
-            run(&b, apart, policies[i], 1);
+            run_visual(&a, whole, policies[i], 1);
+            run_visual(&b, apart, policies[i], 1);
             assert_true(difference(&a, &b) < 1e-5);
         }
         unlink(path);
@@ -199,7 +199,7 @@ static void test_tower_apart(void **state)
     }
 }
 
-/* A folder that says where its tower is. */
+/* A folder whose config names its tower. */
 static void test_tower_named(void **state)
 {
     (void)state;
@@ -238,17 +238,18 @@ static void test_in_tower(void **state)
     (void)state;
     renyi_visual *v = open_kind(LLAVA_HF);
     answer dense, cut;
-    run(&dense, v, NULL, 1);
+    run_visual(&dense, v, NULL, 1);
     assert_int_equal(dense.n, PATCHES);
     for (uint32_t i = 0; i < PATCHES; i++) assert_int_equal(dense.kept[i], i);
-    run(&cut, v, "evit keep=0.5 layers=0 drop at=end order=position", 1);
+    run_visual(&cut, v, "evit keep=0.5 layers=0 drop at=end order=position", 1);
     assert_int_equal(cut.n, PATCHES / 2);
-    for (uint32_t i = 0; i < cut.n; i++) { /* cut behind the last block: the dense rows, fewer */
+    for (uint32_t i = 0; i < cut.n;
+         i++) { /* cut after the last block: a subset of the dense rows */
         if (i) assert_true(cut.kept[i] > cut.kept[i - 1]);
         assert_memory_equal(cut.features + i * FIX_DIM, dense.features + cut.kept[i] * FIX_DIM,
                             FIX_DIM * sizeof(float));
     }
-    run(&cut, v, "evit keep=0.5 layers=0 fuse", 1);
+    run_visual(&cut, v, "evit keep=0.5 layers=0 fuse", 1);
     assert_int_equal(cut.n, PATCHES / 2 + 1);
     assert_int_equal(cut.kept[cut.n - 1], RENYI_NONE);
     renyi_visual_free(v);
@@ -260,8 +261,8 @@ static void test_vispruner_scores(void **state)
     (void)state;
     renyi_visual *v = open_kind(TRANSFORMERS);
     answer by_rule, by_cut;
-    run(&by_rule, v, "vispruner tokens=6 important=1 metric=col n=2", 1);
-    run(&by_cut, v, "evit tokens=6 layers=0 metric=col n=2 drop at=end order=position", 1);
+    run_visual(&by_rule, v, "vispruner tokens=6 important=1 metric=col n=2", 1);
+    run_visual(&by_cut, v, "evit tokens=6 layers=0 metric=col n=2 drop at=end order=position", 1);
     assert_memory_equal(&by_rule, &by_cut, sizeof by_rule);
     renyi_visual_free(v);
 }
@@ -272,8 +273,8 @@ static void test_threads(void **state)
     renyi_visual *v = open_kind(TRANSFORMERS);
     for (size_t i = 0; i < N_POLICIES; i++) {
         answer one, more;
-        run(&one, v, policies[i], 1);
-        run(&more, v, policies[i], 3);
+        run_visual(&one, v, policies[i], 1);
+        run_visual(&more, v, policies[i], 3);
         assert_memory_equal(&one, &more, sizeof one);
     }
     renyi_visual_free(v);
@@ -368,7 +369,7 @@ static void test_faults(void **state)
     refuse(&f, RENYI_ERR_UNSUPPORTED, "mm_vision_tower");
 }
 
-/* The features of the last block leave PruMerge no block to look at. */
+/* PruMerge needs a block after the one that the features come from. */
 static void test_last_layer(void **state)
 {
     (void)state;
@@ -383,7 +384,7 @@ static void test_last_layer(void **state)
                                               .policy = "prumerge tokens=4"};
     assert_int_equal(renyi_visual_session_new(&s, v, &opt, &e), RENYI_ERR_ARG);
     assert_says(&e, "use vispruner");
-    run(&a, v, "vispruner tokens=4", 1);
+    run_visual(&a, v, "vispruner tokens=4", 1);
     assert_int_equal(a.n, 4);
     renyi_visual_free(v);
     fix_free(&f);

@@ -1,5 +1,4 @@
-/* test_viz.c - what a result of viz.h says against the session and the scores it comes from, cut by
- * cut.
+/* test_viz.c - results of viz.h against the session and the scores that they come from, cut by cut.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "engine/viz/scores.h"
@@ -9,14 +8,14 @@
 
 static renyi_model *model;
 
-static renyi_viz_result *see(const renyi_model *m, const renyi_viz_options *o, int picture)
+static renyi_viz_result *run_viz(const renyi_model *m, const renyi_viz_options *o, int picture)
 {
     const renyi_image photo = {pm_pixels() + (size_t)picture * PM_PIXELS, PM_SIDE, PM_SIDE, 0};
     renyi_viz *v;
     renyi_viz_result *r;
     assert_ok(renyi_viz_new(&v, m, o, err));
     assert_ok(renyi_viz_run(v, &photo, "a photo", &r, err));
-    renyi_viz_free(v); /* a result lives on */
+    renyi_viz_free(v); /* the result stays valid */
     return r;
 }
 
@@ -27,7 +26,7 @@ static renyi_viz_result *see(const renyi_model *m, const renyi_viz_options *o, i
 
 static void test_defaults(void **state)
 {
-    renyi_viz_result *r = see(model, NULL, 0);
+    renyi_viz_result *r = run_viz(model, NULL, 0);
     static const char *const names[] = {"cls", "col n=4", "random"};
     static const char *const labels[] = {"class attention", "Col-L4", "random"};
     static const char *const norms[] = {"cls",     "col n=1", "col n=2",
@@ -66,13 +65,13 @@ static void test_defaults(void **state)
     renyi_viz_result_free(r);
 }
 
-/* Scores are those of ry_scores, ranks order them, the ends of the scale lie inside. */
+/* Scores are those of ry_scores, ranks order them, and the scale is within their range. */
 static void test_scores(void **state)
 {
     static const char *const metrics[] = {"cls", "col n=2", "renyi n=2", "random seed=3"};
     static const uint32_t layers[] = {0, 3, 11};
-    renyi_viz_result *r =
-        see(model, OPTIONS(.n_metrics = 4, .metrics = metrics, .n_layers = 3, .layers = layers), 1);
+    renyi_viz_result *r = run_viz(
+        model, OPTIONS(.n_metrics = 4, .metrics = metrics, .n_layers = 3, .layers = layers), 1);
     const ry_scores_options so = {
         .n_metrics = 4, .metrics = metrics, .keep = 0.5, .max_batch = 1, .n_threads = 2};
     ry_scores *s;
@@ -99,17 +98,17 @@ static void test_scores(void **state)
     renyi_viz_result_free(r);
 }
 
-/* A single cut at a rate keeps the patches of rank < kept: what a page may show as a mask. */
+/* A single cut keeps the patches of rank < kept, so a page may show ranks as a mask. */
 static void test_single_cut(void **state)
 {
     static const char *const metrics[] = {"cls", "col n=4", "random"};
     static const char *const policies[] = {"evit keep=0.7 layers=2 metric=cls reduce=drop",
                                            "evit keep=0.7 layers=2 metric=col n=4 fuse",
                                            "evit keep=0.7 layers=2 metric=random reduce=drop"};
-    renyi_viz_result *r = see(model,
-                              OPTIONS(.n_metrics = 3, .metrics = metrics, .n_policies = 3,
-                                      .policies = policies, .rule = ""),
-                              2);
+    renyi_viz_result *r = run_viz(model,
+                                  OPTIONS(.n_metrics = 3, .metrics = metrics, .n_policies = 3,
+                                          .policies = policies, .rule = ""),
+                                  2);
     (void)state;
     assert_int_equal(r->n_rows, 3);
     for (uint32_t m = 0; m < 3; m++)
@@ -146,7 +145,7 @@ static int32_t grew_from(const renyi_cut *cut, uint32_t token)
     return source == RENYI_NONE ? RENYI_FUSED : cut->position[source];
 }
 
-/* One step against the trace; `layer` has had a cut already. */
+/* One step against the trace, after a cut at or before `layer`. */
 static void check_step(const renyi_viz_step *step, const renyi_session *s)
 {
     uint32_t counts[4] = {0}, groups = 0, rescued = 0;
@@ -182,7 +181,7 @@ static void check_step(const renyi_viz_step *step, const renyi_session *s)
     if (cut.n_out) assert_int_equal(step->n_tokens, cut.n_out);
 }
 
-/* Scores at a cut, by place in the picture. */
+/* Scores at a cut, by place in the image. */
 static void check_scores(const renyi_viz_step *step, const renyi_session *s)
 {
     uint32_t scored = 0, want = 0;
@@ -206,10 +205,10 @@ static void test_policies(void **state)
     static uint32_t all[PM_BLOCKS];
     (void)state;
     for (uint32_t i = 0; i < PM_BLOCKS; i++) all[i] = i;
-    renyi_viz_result *r = see(model,
-                              OPTIONS(.n_policies = PM_POLICIES, .policies = pm_policies,
-                                      .rule = "", .n_layers = PM_BLOCKS, .layers = all),
-                              3);
+    renyi_viz_result *r = run_viz(model,
+                                  OPTIONS(.n_policies = PM_POLICIES, .policies = pm_policies,
+                                          .rule = "", .n_layers = PM_BLOCKS, .layers = all),
+                                  3);
     int rescued = 0, fused = 0, merged = 0;
     for (uint32_t i = 0; i < PM_POLICIES; i++) {
         const renyi_viz_row *row = &r->rows[i];
@@ -234,7 +233,7 @@ static void test_policies(void **state)
             assert_true(logits[c] <= logits[row->answer.top[0].index]);
         renyi_session_free(s);
     }
-    assert_true(rescued && fused && merged); /* all were met */
+    assert_true(rescued && fused && merged); /* every state occurred */
     renyi_viz_result_free(r);
 }
 
@@ -243,7 +242,7 @@ static void test_few_layers(void **state)
 {
     static const uint32_t some[] = {1, 4, 7};
     static const char *const policy[] = {"naive p=8 layers=0-5 metric=col n=4"};
-    renyi_viz_result *r = see(
+    renyi_viz_result *r = run_viz(
         model,
         OPTIONS(.n_policies = 1, .policies = policy, .rule = "", .n_layers = 3, .layers = some), 0);
     (void)state;
@@ -264,7 +263,7 @@ static void test_sweep(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         renyi_viz_result *r =
-            see(model, OPTIONS(.n_keeps = 3, .keeps = keeps, .rule = rules[i], .sweep = 1), 0);
+            run_viz(model, OPTIONS(.n_keeps = 3, .keeps = keeps, .rule = rules[i], .sweep = 1), 0);
         assert_int_equal(r->n_sweep, 9);
         for (uint32_t k = 0; k < 9; k++) {
             const renyi_viz_row *row = &r->sweep[k];
@@ -274,7 +273,7 @@ static void test_sweep(void **state)
         }
         renyi_viz_result_free(r);
     }
-    renyi_viz_result *r = see(model, OPTIONS(.n_keeps = 3, .keeps = keeps, .sweep = 2), 0);
+    renyi_viz_result *r = run_viz(model, OPTIONS(.n_keeps = 3, .keeps = keeps, .sweep = 2), 0);
     assert_int_equal(r->n_sweep, 3 * (3 + 4)); /* cls and n = 4 are metrics */
     for (uint32_t k = 9; k < r->n_sweep; k++) {
         static const uint32_t norms[] = {1, 2, 3, 5};
@@ -305,21 +304,22 @@ static void check_attention(const renyi_viz_result *r, uint32_t i)
             assert_true(fabsf(l->row_mean[t] - cls->score[t - a->n_prefix]) < 1e-6f);
     }
     assert_true(fabs(pow(norm, 0.25) - (double)col->score[a->token]) < 1e-5);
-    if (a->query == RENYI_PREFIX) /* the same entry, seen both ways */
+    if (a->query == RENYI_PREFIX) /* the same entry as row and as column */
         assert_true(fabsf(l->row[a->n_prefix + (uint32_t)a->token] - l->column[0]) < 1e-7f);
 }
 
 static void test_attention(void **state)
 {
-    renyi_viz_result *r = see(model, OPTIONS(.attention = 1), 0);
+    renyi_viz_result *r = run_viz(model, OPTIONS(.attention = 1), 0);
     (void)state;
     assert_non_null(r->attention);
     assert_int_equal(r->attention->query, RENYI_PREFIX);
     assert_int_equal(r->norms[4].maps[5].rank[r->attention->token], 0);
     for (uint32_t i = 0; i < r->n_layers; i++) check_attention(r, i);
     renyi_viz_result_free(r);
-    r = see(model,
-            OPTIONS(.attention = 1, .has_query = 1, .query = 0, .has_token = 1, .token = 120), 0);
+    r = run_viz(model,
+                OPTIONS(.attention = 1, .has_query = 1, .query = 0, .has_token = 1, .token = 120),
+                0);
     assert_int_equal(r->attention->query, 0);
     assert_int_equal(r->attention->token, 120);
     for (uint32_t i = 0; i < r->n_layers; i++) check_attention(r, i);
@@ -331,7 +331,7 @@ static void test_attention(void **state)
 static void test_no_class_token(void **state)
 {
     renyi_model *m = pm_open(PM_POOLED, NULL, RENYI_CPU_AUTO);
-    renyi_viz_result *r = see(m, OPTIONS(.attention = 1), 0);
+    renyi_viz_result *r = run_viz(m, OPTIONS(.attention = 1), 0);
     (void)state;
     assert_int_equal(r->n_metrics, 2);
     assert_int_equal(r->n_norms, 5);
@@ -340,7 +340,7 @@ static void test_no_class_token(void **state)
     renyi_model_free(m);
 }
 
-static void refused(const renyi_viz_options *o, const char *word)
+static void expect_refused(const renyi_viz_options *o, const char *word)
 {
     renyi_viz *v = NULL;
     renyi_error err = {0};
@@ -356,24 +356,25 @@ static void test_refusals(void **state)
     static const uint32_t deep[] = {12}, falling[] = {3, 2};
     static const double low[] = {0.5}, same[] = {2, 2}, none[] = {0}, down[] = {0.5, 0.4};
     (void)state;
-    refused(OPTIONS(.n_metrics = 2, .metrics = twice), "\"col n=4\" is given twice");
-    refused(OPTIONS(.n_metrics = 1, .metrics = joined), "give the policy");
-    refused(OPTIONS(.n_metrics = 1, .metrics = unknown), "colour");
-    refused(OPTIONS(.n_metrics = 17, .metrics = twice), "at most 16");
-    refused(OPTIONS(.n_layers = 1, .layers = deep), "blocks 0 to 11");
-    refused(OPTIONS(.n_layers = 2, .layers = falling), "must ascend");
-    refused(OPTIONS(.n_layers = 1), "NULL");
-    refused(OPTIONS(.n_orders = 1, .orders = low), "order 0.5; 1 and above");
-    refused(OPTIONS(.n_orders = 2, .orders = same), "order 2 is given twice");
-    refused(OPTIONS(.n_keeps = 1, .keeps = none), "keep rate 0");
-    refused(OPTIONS(.n_keeps = 2, .keeps = down), "must ascend");
-    refused(OPTIONS(.n_policies = 1, .policies = bad), "policy \"evit keep=2\"");
-    refused(OPTIONS(.rule = "mosaic keep=0.5 layers=3"), "rule \"mosaic");
-    refused(OPTIONS(.rule = "", .sweep = 1), "needs a rule");
-    refused(OPTIONS(.has_query = 1, .query = 121), "patch 121 as query; the image has 0 to 120");
-    refused(OPTIONS(.has_token = 1, .token = 500), "as token");
-    refused(OPTIONS(.n_top = 21), "at most 20");
-    refused(&(renyi_viz_options){.struct_size = 9999}, "struct_size");
+    expect_refused(OPTIONS(.n_metrics = 2, .metrics = twice), "\"col n=4\" is given twice");
+    expect_refused(OPTIONS(.n_metrics = 1, .metrics = joined), "give the policy");
+    expect_refused(OPTIONS(.n_metrics = 1, .metrics = unknown), "colour");
+    expect_refused(OPTIONS(.n_metrics = 17, .metrics = twice), "at most 16");
+    expect_refused(OPTIONS(.n_layers = 1, .layers = deep), "blocks 0 to 11");
+    expect_refused(OPTIONS(.n_layers = 2, .layers = falling), "must ascend");
+    expect_refused(OPTIONS(.n_layers = 1), "NULL");
+    expect_refused(OPTIONS(.n_orders = 1, .orders = low), "order 0.5; 1 and above");
+    expect_refused(OPTIONS(.n_orders = 2, .orders = same), "order 2 is given twice");
+    expect_refused(OPTIONS(.n_keeps = 1, .keeps = none), "keep rate 0");
+    expect_refused(OPTIONS(.n_keeps = 2, .keeps = down), "must ascend");
+    expect_refused(OPTIONS(.n_policies = 1, .policies = bad), "policy \"evit keep=2\"");
+    expect_refused(OPTIONS(.rule = "mosaic keep=0.5 layers=3"), "rule \"mosaic");
+    expect_refused(OPTIONS(.rule = "", .sweep = 1), "needs a rule");
+    expect_refused(OPTIONS(.has_query = 1, .query = 121),
+                   "patch 121 as query; the image has 0 to 120");
+    expect_refused(OPTIONS(.has_token = 1, .token = 500), "as token");
+    expect_refused(OPTIONS(.n_top = 21), "at most 20");
+    expect_refused(&(renyi_viz_options){.struct_size = 9999}, "struct_size");
 }
 
 static void test_same_again(void **state)
@@ -382,13 +383,13 @@ static void test_same_again(void **state)
     renyi_viz_result *r[3];
     (void)state;
     for (uint32_t i = 0; i < 3; i++)
-        r[i] = see(model,
-                   &(renyi_viz_options){.struct_size = sizeof(renyi_viz_options),
-                                        .n_policies = 2,
-                                        .policies = policies,
-                                        .attention = 1,
-                                        .n_threads = 1 + i % 2},
-                   1);
+        r[i] = run_viz(model,
+                       &(renyi_viz_options){.struct_size = sizeof(renyi_viz_options),
+                                            .n_policies = 2,
+                                            .policies = policies,
+                                            .attention = 1,
+                                            .n_threads = 1 + i % 2},
+                       1);
     for (uint32_t i = 1; i < 3; i++)
         for (uint32_t row = 0; row < r[0]->n_rows; row++) {
             const renyi_viz_row *a = &r[0]->rows[row], *b = &r[i]->rows[row];
@@ -408,7 +409,7 @@ static void test_times_and_names(void **state)
 {
     static const char *const names[] = {"ant", "bee", "cat", "dog", "elk"};
     renyi_viz_result *r =
-        see(model, OPTIONS(.time = 1, .class_names = names, .n_top = 2, .n_layers = 0), 0);
+        run_viz(model, OPTIONS(.time = 1, .class_names = names, .n_top = 2, .n_layers = 0), 0);
     (void)state;
     assert_true(r->dense.ms > 0.0 && r->rows[0].answer.ms > 0.0);
     assert_int_equal(r->dense.n_top, 2);
@@ -442,7 +443,7 @@ static void test_progress(void **state)
     renyi_viz_free(v);
 }
 
-/* Every allocation of the call fails once; nothing is lost. */
+/* Every allocation fails once; nothing leaks. */
 static void test_memory(void **state)
 {
     const renyi_image photo = {pm_pixels(), PM_SIDE, PM_SIDE, 0};
@@ -465,7 +466,7 @@ static void test_memory(void **state)
     assert_true(heap.calls > 5);
 }
 
-static int make(void **state)
+static int make_models(void **state)
 {
     (void)state;
     model = pm_open(PM_VIT, NULL, RENYI_CPU_AUTO);
@@ -490,5 +491,5 @@ int main(void)
         cmocka_unit_test(test_times_and_names), cmocka_unit_test(test_memory),
         cmocka_unit_test(test_progress),
     };
-    return cmocka_run_group_tests(tests, make, unmake);
+    return cmocka_run_group_tests(tests, make_models, unmake);
 }

@@ -1,4 +1,5 @@
-/* test_zeroshot.c - classifiers made of rows: logits, names, lives, and rows that are none.
+/* test_zeroshot.c - zero-shot models from rows: logits, names, ownership, and rows that are
+ * refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/image_tower_fixture.h"
@@ -70,7 +71,7 @@ static void test_logits(void **state)
             for (int k = 0; k < E; k++) cosine += (double)f[i * E + k] * (double)rows[c * E + k];
             assert_true(fabs(100.0 * cosine - (double)logits[i * CLASSES + c]) < 1e-3);
         }
-    /* one of a zero-shot model borrows the same tower, and needs the first no longer */
+    /* made from a zero-shot model: borrows the same tower and does not need the first model */
     assert_ok(renyi_model_zeroshot(&again, zero, rows, NULL, 2, 1.0, err));
     renyi_model_free(zero);
     assert_null(renyi_model_label(again, 0));
