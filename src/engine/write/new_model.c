@@ -1,6 +1,7 @@
-/* new_model.c - a model that does not exist yet: its configuration from the name of an
- * architecture, its config.json, and a file of random weights for benchmarks and tests. The same
- * seed gives the same bytes. SPDX-License-Identifier: Apache-2.0 */
+/* new_model.c - a model that does not exist yet: its configuration from an architecture's name,
+ * its config.json, and a file of random weights for benchmarks and tests. The same seed gives the
+ * same bytes.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/write/new_model.h"
 
 #include "base/alloc.h"
