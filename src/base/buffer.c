@@ -37,6 +37,7 @@ int ry_buffer_reserve(ry_buffer *b, size_t more)
     if (!b->capacity && more < FIRST) more = FIRST;
     b->failed = !ry_reserve(b->al, &bytes, &b->capacity, b->size, more, 1);
     b->bytes = bytes;
+    if (b->failed && !ry_add_size(b->size, more, &b->wanted)) b->wanted = SIZE_MAX;
     return !b->failed;
 }
 

@@ -29,6 +29,7 @@ typedef struct ry_buffer {
     const renyi_allocator *al;
     char *bytes; /* [capacity]; owned; the first `size` are used */
     size_t size, capacity;
+    size_t wanted; /* bytes that the failed allocation was to give space for */
     int failed;
 } ry_buffer;
 

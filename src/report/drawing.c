@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report/drawing.h"
 
-#include "base/alloc.h"
+#include "base/buffer.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -23,17 +23,8 @@ void ry_drawing_free(ry_drawing *d)
 /* Space for one more item of `size` bytes in *items [n of *most]; 0 = no memory. */
 static int reserve_item(ry_drawing *d, void **items, size_t n, size_t *most, size_t size)
 {
-    if (d->failed) return 0;
-    if (n < *most) return 1;
-    if (n > SIZE_MAX / 2 - 64) return !(d->failed = 1);
-    const size_t more = n ? 2 * n : 64;
-    void *larger = ry_alloc(d->al, more, size);
-    if (!larger) return !(d->failed = 1);
-    if (n) memcpy(larger, *items, n * size);
-    ry_free(d->al, *items);
-    *items = larger;
-    *most = more;
-    return 1;
+    if (!d->failed) d->failed = !ry_grow(d->al, items, most, n, size);
+    return !d->failed;
 }
 
 static void add_mark(ry_drawing *d, ry_mark mark)
@@ -133,7 +124,7 @@ static double cut_to_fit(ry_drawing *d, size_t first, ry_face face, double most)
     }
     d->texts.size = first + prefix_bytes(text, low);
     ry_free(d->al, part);
-    ry_put_bytes(&d->texts, "\xE2\x80\xA6", 4); /* its NUL too */
+    ry_buffer_put(&d->texts, "\xE2\x80\xA6", 4); /* its NUL too */
     return width;
 }
 
@@ -143,7 +134,7 @@ double ry_draw_text(ry_drawing *d, double x, double y, ry_face face, ry_align al
     if (!text || !*text || d->failed) return 0;
     const size_t first = d->texts.size;
     ry_put_clean(&d->texts, text);
-    ry_put_bytes(&d->texts, "", 1);
+    ry_buffer_put(&d->texts, "", 1);
     if (d->texts.failed) return !(d->failed = 1);
     double width = ry_typeset_width(d->typesetter, face, d->texts.bytes + first);
     if (width > most) width = cut_to_fit(d, first, face, most);
@@ -161,12 +152,12 @@ double ry_draw_text(ry_drawing *d, double x, double y, ry_face face, ry_align al
 
 /* In `texts` such a mark has its style, a NUL, its own text (often empty), and the NUL that the
  * next mark begins with. */
-static ry_sink *add_styled(ry_drawing *d, ry_mark mark, const char *style, va_list ap)
+static ry_buffer *add_styled(ry_drawing *d, ry_mark mark, const char *style, va_list ap)
 {
-    ry_put_bytes(&d->texts, "", 1);
+    ry_buffer_put(&d->texts, "", 1);
     mark.style = d->texts.size;
     ry_vputf(&d->texts, style, ap);
-    ry_put_bytes(&d->texts, "", 1);
+    ry_buffer_put(&d->texts, "", 1);
     if (mark.kind == RY_MARK_LINES)
         mark.first = d->n_boxes;
     else
@@ -175,12 +166,13 @@ static ry_sink *add_styled(ry_drawing *d, ry_mark mark, const char *style, va_li
     return &d->texts;
 }
 
-static ry_sink *add_with_style(ry_drawing *d, ry_mark mark, const char *style, ...) RY_FORMAT(3, 4);
-static ry_sink *add_with_style(ry_drawing *d, ry_mark mark, const char *style, ...)
+static ry_buffer *add_with_style(ry_drawing *d, ry_mark mark, const char *style, ...)
+    RY_FORMAT(3, 4);
+static ry_buffer *add_with_style(ry_drawing *d, ry_mark mark, const char *style, ...)
 {
     va_list ap;
     va_start(ap, style);
-    ry_sink *text = add_styled(d, mark, style, ap);
+    ry_buffer *text = add_styled(d, mark, style, ap);
     va_end(ap);
     return text;
 }
@@ -218,27 +210,27 @@ void ry_draw_shape(ry_drawing *d, uint32_t shape, double x, double y, double sca
     va_end(ap);
 }
 
-ry_sink *ry_open_label(ry_drawing *d, double x, double y, const char *style, ...)
+ry_buffer *ry_open_label(ry_drawing *d, double x, double y, const char *style, ...)
 {
     va_list ap;
     va_start(ap, style);
     const ry_mark mark = {.kind = RY_MARK_TEXT, .place = {x, y, x, y}};
-    ry_sink *text = add_styled(d, mark, style, ap);
+    ry_buffer *text = add_styled(d, mark, style, ap);
     va_end(ap);
     return text;
 }
 
-ry_sink *ry_open_group(ry_drawing *d, const char *tag, double x, double y, const char *style, ...)
+ry_buffer *ry_open_group(ry_drawing *d, const char *tag, double x, double y, const char *style, ...)
 {
     va_list ap;
     va_start(ap, style);
     const ry_mark mark = {.kind = RY_MARK_GROUP, .place = {x, y, x, y}, .tag = tag};
-    ry_sink *attributes = add_styled(d, mark, style, ap);
+    ry_buffer *attributes = add_styled(d, mark, style, ap);
     va_end(ap);
     return attributes;
 }
 
-ry_sink *ry_open_title(ry_drawing *d)
+ry_buffer *ry_open_title(ry_drawing *d)
 {
     return add_with_style(d, (ry_mark){.kind = RY_MARK_TITLE}, RY_NO_STYLE);
 }

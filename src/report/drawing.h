@@ -71,9 +71,9 @@ typedef struct ry_typesetter ry_typesetter;
 /* When an allocation fails, `failed` is set and marks are lost. Callers check once, at the end. */
 typedef struct ry_drawing {
     const renyi_allocator *al;
-    double width, height; /* may be set after the marks */
-    const char *title;    /* for screen readers; borrowed */
-    ry_sink description;  /* markup, longer than the title; may be empty */
+    double width, height;  /* may be set after the marks */
+    const char *title;     /* for screen readers; borrowed */
+    ry_buffer description; /* markup, longer than the title; may be empty */
 
     ry_typesetter *typesetter; /* figures only */
     ry_ink ground;             /* figures: the background */
@@ -87,7 +87,7 @@ typedef struct ry_drawing {
     size_t n_boxes, max_boxes;
     ry_bitmap *bitmaps; /* [n_bitmaps] */
     size_t n_bitmaps, max_bitmaps;
-    ry_sink texts; /* of marks with an ink: UTF-8 to be escaped; with a style: markup */
+    ry_buffer texts; /* of marks with an ink: UTF-8 to be escaped; with a style: markup */
     double pen_x, pen_y;
     int failed;
 } ry_drawing;
@@ -127,21 +127,21 @@ void ry_draw_shape(ry_drawing *d, uint32_t shape, double x, double y, double sca
                    const char *style, ...) RY_FORMAT(6, 7);
 
 /* Opens a text; its markup is what is put into the returned sink before the next mark. */
-ry_sink *ry_open_label(ry_drawing *d, double x, double y, const char *style, ...) RY_FORMAT(4, 5);
+ry_buffer *ry_open_label(ry_drawing *d, double x, double y, const char *style, ...) RY_FORMAT(4, 5);
 
 /* Opens a group with its own origin. Attributes besides the class are put into the returned sink,
  * each with a space before it. `tag` is "g", or "a" for a link. */
-ry_sink *ry_open_group(ry_drawing *d, const char *tag, double x, double y, const char *style, ...)
+ry_buffer *ry_open_group(ry_drawing *d, const char *tag, double x, double y, const char *style, ...)
     RY_FORMAT(5, 6);
 #define RY_HIDDEN " aria-hidden=\"true\"" /* attribute: screen readers skip the group */
-ry_sink *ry_open_title(ry_drawing *d);    /* tooltip of the open group */
+ry_buffer *ry_open_title(ry_drawing *d);  /* tooltip of the open group */
 void ry_close_group(ry_drawing *d, const char *tag);
 
 /* ---- output ---- */
 
 /* A file of its own or, if is_inline, an element of a page. A failed allocation of the drawing or
  * of `out` is reported in `out`; other failures are returned. */
-renyi_status ry_drawing_svg(ry_drawing *d, ry_sink *out, renyi_error *err);
+renyi_status ry_drawing_svg(ry_drawing *d, ry_buffer *out, renyi_error *err);
 
 /* Paints marks that have an ink: RGB bytes, `scale` pixels per unit; *rgb [*height, *width, 3] is
  * from ry_alloc. RENYI_ERR_LIMIT beyond RENYI_FIGURE_MAX_SIDE or _PIXELS. */
@@ -150,7 +150,7 @@ renyi_status ry_drawing_pixels(const ry_drawing *d, double scale, uint8_t **rgb,
 
 /* Writes a PNG file without a time, so that the same pixels give the same bytes. per_metre:
  * resolution in pixels, 0 = none given. */
-renyi_status ry_put_png(ry_sink *out, const uint8_t *rgb, uint32_t width, uint32_t height,
+renyi_status ry_put_png(ry_buffer *out, const uint8_t *rgb, uint32_t width, uint32_t height,
                         uint32_t per_metre, renyi_error *err);
 
 /* ---- text set by pango ---- */

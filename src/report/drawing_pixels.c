@@ -255,13 +255,13 @@ renyi_status ry_drawing_pixels(const ry_drawing *d, double scale, uint8_t **rgb,
 
 static int append_bytes(spng_ctx *ctx, void *user, void *bytes, size_t n)
 {
-    ry_sink *out = user;
+    ry_buffer *out = user;
     (void)ctx;
-    ry_put_bytes(out, bytes, n);
+    ry_buffer_put(out, bytes, n);
     return out->failed ? SPNG_IO_ERROR : 0;
 }
 
-static int encode_png(spng_ctx *ctx, ry_sink *out, const uint8_t *rgb, struct spng_ihdr *head,
+static int encode_png(spng_ctx *ctx, ry_buffer *out, const uint8_t *rgb, struct spng_ihdr *head,
                       uint32_t per_metre)
 {
     struct spng_phys dots = {.ppu_x = per_metre, .ppu_y = per_metre, .unit_specifier = 1};
@@ -278,7 +278,7 @@ static int encode_png(spng_ctx *ctx, ry_sink *out, const uint8_t *rgb, struct sp
     return bad;
 }
 
-renyi_status ry_put_png(ry_sink *out, const uint8_t *rgb, uint32_t width, uint32_t height,
+renyi_status ry_put_png(ry_buffer *out, const uint8_t *rgb, uint32_t width, uint32_t height,
                         uint32_t per_metre, renyi_error *err)
 {
     struct spng_ihdr head = {

@@ -4,44 +4,12 @@
 #include "report/markup.h"
 
 #include "base/alloc.h"
-#include "base/checked.h"
 #include "base/utf8.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Space for n more bytes; 0 = no memory, now or before. */
-static int reserve(ry_sink *s, size_t n)
-{
-    size_t need, grown;
-    if (s->failed) return 0;
-    if (!ry_add_size(s->size, n, &need)) need = SIZE_MAX;
-    if (need <= s->capacity) return 1;
-    if (!ry_mul_size(need, 2, &grown)) grown = need;
-    if (grown < 4096) grown = 4096;
-    char *bytes = ry_alloc(s->al, grown, 1);
-    if (!bytes) {
-        s->failed = 1;
-        s->wanted = grown;
-        return 0;
-    }
-    if (s->size) memcpy(bytes, s->bytes, s->size);
-    ry_free(s->al, s->bytes);
-    s->bytes = bytes;
-    s->capacity = grown;
-    return 1;
-}
-
-void ry_put_bytes(ry_sink *s, const char *bytes, size_t n)
-{
-    if (!n || !reserve(s, n)) return;
-    memcpy(s->bytes + s->size, bytes, n);
-    s->size += n;
-}
-
-void ry_put(ry_sink *s, const char *text) { ry_put_bytes(s, text, strlen(text)); }
 
 /* ---- escaped text ---- */
 
@@ -93,27 +61,27 @@ static const char *json_escape(uint32_t c)
     }
 }
 
-static void put_text(ry_sink *s, const char *text, size_t size, const char *(*escape)(uint32_t))
+static void put_text(ry_buffer *s, const char *text, size_t size, const char *(*escape)(uint32_t))
 {
     for (size_t i = 0, n; i < size; i += n) {
         const char *other = escape(ry_utf8_next(text + i, &n));
         if (other)
-            ry_put(s, other);
+            ry_buffer_text(s, other);
         else
-            ry_put_bytes(s, text + i, n);
+            ry_buffer_put(s, text + i, n);
     }
 }
 
-void ry_put_escaped(ry_sink *s, const char *text) { put_text(s, text, strlen(text), xml_escape); }
+void ry_put_escaped(ry_buffer *s, const char *text) { put_text(s, text, strlen(text), xml_escape); }
 
-void ry_put_escaped_part(ry_sink *s, const char *text, size_t size)
+void ry_put_escaped_part(ry_buffer *s, const char *text, size_t size)
 {
     put_text(s, text, size, xml_escape);
 }
 
-void ry_put_json(ry_sink *s, const char *text) { put_text(s, text, strlen(text), json_escape); }
+void ry_put_json(ry_buffer *s, const char *text) { put_text(s, text, strlen(text), json_escape); }
 
-void ry_put_clean(ry_sink *s, const char *text) { put_text(s, text, strlen(text), clean_escape); }
+void ry_put_clean(ry_buffer *s, const char *text) { put_text(s, text, strlen(text), clean_escape); }
 
 double ry_text_width(const char *text, double most, const char **cut)
 {
@@ -169,46 +137,46 @@ size_t ry_number(char out[RY_NUMBER_MAX], double v, int decimals)
     return n;
 }
 
-void ry_put_number(ry_sink *s, double v, int decimals)
+void ry_put_number(ry_buffer *s, double v, int decimals)
 {
     char number[RY_NUMBER_MAX];
-    ry_put_bytes(s, number, ry_number(number, v, decimals));
+    ry_buffer_put(s, number, ry_number(number, v, decimals));
 }
 
-void ry_put_signed(ry_sink *s, double v, int decimals)
+void ry_put_signed(ry_buffer *s, double v, int decimals)
 {
     char number[RY_NUMBER_MAX];
     const size_t n = ry_number(number, v, decimals);
     if (number[0] == '-') {
-        ry_put(s, "\xe2\x88\x92");
-        ry_put_bytes(s, number + 1, n - 1);
+        ry_buffer_text(s, "\xe2\x88\x92");
+        ry_buffer_put(s, number + 1, n - 1);
         return;
     }
-    if (v > 0 && isfinite(v) && strspn(number, "0.") < n) ry_put(s, "+");
-    ry_put_bytes(s, number, n);
+    if (v > 0 && isfinite(v) && strspn(number, "0.") < n) ry_buffer_text(s, "+");
+    ry_buffer_put(s, number, n);
 }
 
-void ry_put_p_value(ry_sink *s, double p)
+void ry_put_p_value(ry_buffer *s, double p)
 {
     if (p < 0.0001)
-        ry_put(s, "&lt; 0.0001");
+        ry_buffer_text(s, "&lt; 0.0001");
     else
         ry_put_number(s, p, 4);
 }
 
 /* ---- printf ---- */
 
-static void put_unsigned(ry_sink *s, uint64_t v)
+static void put_unsigned(ry_buffer *s, uint64_t v)
 {
     char digits[24];
-    ry_put_bytes(s, digits, digits_of(digits, v, 1));
+    ry_buffer_put(s, digits, digits_of(digits, v, 1));
 }
 
 /* One verb, after its '%'; returns what follows it. */
-static const char *put_verb(ry_sink *s, const char *f, va_list *ap)
+static const char *put_verb(ry_buffer *s, const char *f, va_list *ap)
 {
     switch (*f) {
-    case '%': ry_put(s, "%"); return f + 1;
+    case '%': ry_buffer_text(s, "%"); return f + 1;
     case 's': ry_put_escaped(s, va_arg(*ap, const char *)); return f + 1;
     case 'u': put_unsigned(s, va_arg(*ap, unsigned)); return f + 1;
     case 'z': put_unsigned(s, va_arg(*ap, size_t)); return f + 2;
@@ -218,20 +186,20 @@ static const char *put_verb(ry_sink *s, const char *f, va_list *ap)
     }
 }
 
-void ry_vputf(ry_sink *s, const char *format, va_list ap)
+void ry_vputf(ry_buffer *s, const char *format, va_list ap)
 {
     va_list rest;
     va_copy(rest, ap); /* a va_list parameter cannot be passed on by address */
     for (const char *f = format; *f;) {
         const size_t plain = strcspn(f, "%");
-        ry_put_bytes(s, f, plain);
+        ry_buffer_put(s, f, plain);
         f += plain;
         if (*f) f = put_verb(s, f + 1, &rest);
     }
     va_end(rest);
 }
 
-void ry_putf(ry_sink *s, const char *format, ...)
+void ry_putf(ry_buffer *s, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
@@ -241,7 +209,7 @@ void ry_putf(ry_sink *s, const char *format, ...)
 
 /* ---- base64 ---- */
 
-void ry_put_base64(ry_sink *s, const void *bytes, size_t size)
+void ry_put_base64(ry_buffer *s, const void *bytes, size_t size)
 {
     static const char digits[65] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -253,14 +221,14 @@ void ry_put_base64(ry_sink *s, const void *bytes, size_t size)
         char quad[4] = {digits[v >> 18], digits[v >> 12 & 63], digits[v >> 6 & 63], digits[v & 63]};
         if (left < 2) quad[2] = '=';
         if (left < 3) quad[3] = '=';
-        ry_put_bytes(s, quad, 4);
+        ry_buffer_put(s, quad, 4);
     }
 }
 
 void ry_pack_u16(ry_pack *p, uint16_t v)
 {
     const char bytes[2] = {(char)(v & 255), (char)(v >> 8)};
-    ry_put_bytes(&p->bytes, bytes, sizeof bytes);
+    ry_buffer_put(&p->bytes, bytes, sizeof bytes);
 }
 
 void ry_pack_f32(ry_pack *p, float v)
@@ -279,5 +247,5 @@ void ry_pack_end(ry_pack *p)
     }
     ry_put_base64(p->s, p->bytes.bytes, p->bytes.size);
     ry_free(p->s->al, p->bytes.bytes);
-    p->bytes = (ry_sink){.al = p->s->al};
+    p->bytes = (ry_buffer){.al = p->s->al};
 }

@@ -2,6 +2,7 @@
  * model has not read yet, reads them, and then chooses one token after the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/cpu.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
@@ -129,15 +130,11 @@ static renyi_status read_rows(renyi_conversation *c, const reading_plan *plan, r
 
 static renyi_status grow_text(renyi_conversation *c, size_t more, renyi_error *err)
 {
-    const size_t needed = c->text_size + more + 1;
-    if (needed <= c->text_capacity) return RENYI_OK;
-    char *larger = ry_alloc(&c->m->al, 2, needed);
-    if (!larger) return ry_fail_nomem(err, 2 * needed);
-    memcpy(larger, c->text, c->text_size + 1);
-    ry_free(&c->m->al, c->text);
-    c->text = larger;
-    c->text_capacity = 2 * needed;
-    return RENYI_OK;
+    void *text = c->text;
+    const size_t used = c->text_size + 1;
+    const int ok = ry_reserve(&c->m->al, &text, &c->text_capacity, used, more, 1);
+    c->text = text;
+    return ok ? RENYI_OK : ry_fail_nomem(err, used + more);
 }
 
 /* *stops becomes 1 if the callback asks to stop. */

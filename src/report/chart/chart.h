@@ -45,7 +45,7 @@ void ry_chart_titles(ry_chart *c, const char *subtitle); /* of a file; subtitle 
 void ry_chart_axes(ry_chart *c, const char *x_label, const char *y_label, const ry_scale *x,
                    const ry_scale *y);
 void ry_chart_message(ry_chart *c, const char *why); /* instead of a chart */
-void ry_chart_write(ry_chart *c, ry_sink *out);      /* and frees it */
+void ry_chart_write(ry_chart *c, ry_buffer *out);    /* and frees it */
 
 /* ---- chart_legend.c: legend and labels ---- */
 
@@ -97,8 +97,9 @@ void ry_labels_spread(double *y, uint32_t n, double apart, double most);
 
 /* ---- scatter.c, tokens.c: charts of a sweep ---- */
 
-void ry_chart_scatter(ry_sink *out, const ry_point_set *set, renyi_chart chart, ry_chart_form form);
-void ry_chart_tokens(ry_sink *out, const ry_point_set *set, ry_chart_form form);
+void ry_chart_scatter(ry_buffer *out, const ry_point_set *set, renyi_chart chart,
+                      ry_chart_form form);
+void ry_chart_tokens(ry_buffer *out, const ry_point_set *set, ry_chart_form form);
 
 /* ---- curves.c: charts of training runs ---- */
 
@@ -110,8 +111,9 @@ typedef struct ry_run_look {
 ry_run_look ry_run_look_of(uint32_t run);
 const char *ry_run_name(const renyi_report_curves *r, uint32_t run);
 
-void ry_chart_panel(ry_sink *out, const renyi_report_curves *r, uint32_t panel, ry_chart_form form);
-void ry_chart_panels(ry_sink *out, const renyi_report_curves *r); /* all in one file */
+void ry_chart_panel(ry_buffer *out, const renyi_report_curves *r, uint32_t panel,
+                    ry_chart_form form);
+void ry_chart_panels(ry_buffer *out, const renyi_report_curves *r); /* all in one file */
 
 /* Extends the ranges x and y to hold the curve; 0 if it has no finite point. */
 int ry_curve_range(const renyi_report_curve *c, double x[2], double y[2]);

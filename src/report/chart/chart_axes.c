@@ -119,9 +119,9 @@ void ry_chart_titles(ry_chart *c, const char *subtitle)
     if (!subtitle || !*subtitle) return;
     const char *cut;
     ry_text_width(subtitle, (c->d.width - 40) / c->font, &cut);
-    ry_sink *text = ry_open_label(&c->d, 20, 50, "rc-note");
+    ry_buffer *text = ry_open_label(&c->d, 20, 50, "rc-note");
     ry_put_escaped_part(text, subtitle, (size_t)(cut - subtitle));
-    if (*cut) ry_put(text, "…");
+    if (*cut) ry_buffer_text(text, "…");
 }
 
 static void draw_tick(ry_chart *c, const ry_scale *s, int tick, int is_y)
@@ -140,7 +140,7 @@ void ry_chart_axes(ry_chart *c, const char *x_label, const char *y_label, const 
                    const ry_scale *y)
 {
     const ry_box *p = &c->plot;
-    ry_put(ry_open_group(&c->d, "g", 0, 0, "rc-axes"), RY_HIDDEN);
+    ry_buffer_text(ry_open_group(&c->d, "g", 0, 0, "rc-axes"), RY_HIDDEN);
     for (int i = 0; i < y->n_ticks; i++) draw_tick(c, y, i, 1);
     for (int i = 0; i < x->n_ticks; i++) draw_tick(c, x, i, 0);
     ry_open_path(&c->d, "rc-line");
@@ -159,7 +159,7 @@ void ry_chart_message(ry_chart *c, const char *why)
     ry_put_escaped(ry_open_label(&c->d, c->d.width / 2, c->d.height / 2, "rc-none"), why);
 }
 
-void ry_chart_write(ry_chart *c, ry_sink *out)
+void ry_chart_write(ry_chart *c, ry_buffer *out)
 {
     (void)ry_drawing_svg(&c->d, out, NULL); /* without bitmaps only memory fails: see `out` */
     ry_drawing_free(&c->d);

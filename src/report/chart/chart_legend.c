@@ -72,7 +72,7 @@ void ry_legend_draw(ry_chart *c, const ry_legend *l)
 {
     const double left = c->form == RY_CHART_NARROW ? 4 : c->form == RY_CHART_WIDE ? 10 : 20;
     double x = left, y = c->plot.y0 + 14;
-    ry_put(ry_open_group(&c->d, "g", 0, 0, "rc-legend"), RY_HIDDEN);
+    ry_buffer_text(ry_open_group(&c->d, "g", 0, 0, "rc-legend"), RY_HIDDEN);
     for (int i = 0; i < l->n; i++) {
         const double width = 34 + 0.93 * c->font * ry_text_width(l->items[i].text, 1e9, NULL);
         if (x > left && x + width > c->d.width) {

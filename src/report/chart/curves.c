@@ -60,7 +60,7 @@ static size_t end_of(const renyi_report_curve *c)
     return c->n;
 }
 
-static void put_end_value(ry_sink *s, const renyi_report_panel *p, const renyi_report_curve *c)
+static void put_end_value(ry_buffer *s, const renyi_report_panel *p, const renyi_report_curve *c)
 {
     ry_put_number(s, c->y[end_of(c)], (int)p->y_decimals);
 }
@@ -216,14 +216,14 @@ static void draw_label(panel_chart *t, const renyi_report_curve *c, double y)
     ry_move_to(&t->c->d, ry_scale_at(&t->x, c->x[end]), from);
     ry_line_to(&t->c->d, x + 2, from);
     ry_line_to(&t->c->d, x + 12, y);
-    ry_sink *text =
+    ry_buffer *text =
         ry_open_label(&t->c->d, x + 15, y + 4, "rc-label rc-own c%u r%u", look.colour, c->run);
     if (t->has_labels)
         ry_putf(text,
                 tail > name ? "…%s <tspan class=\"rc-value\">" : "%s <tspan class=\"rc-value\">",
                 tail);
     put_end_value(text, t->p, c);
-    if (t->has_labels) ry_put(text, "</tspan>");
+    if (t->has_labels) ry_buffer_text(text, "</tspan>");
 }
 
 /* Labels are at the right, in the order in which the lines end. */
@@ -244,7 +244,7 @@ static void draw_labels(panel_chart *t)
         y[k] = end, order[k] = c;
     }
     ry_labels_spread(y, n, APART, t->c->plot.y1);
-    ry_put(ry_open_group(&t->c->d, "g", 0, 0, "rc-labels"), RY_HIDDEN);
+    ry_buffer_text(ry_open_group(&t->c->d, "g", 0, 0, "rc-labels"), RY_HIDDEN);
     for (uint32_t k = 0; k < n; k++) draw_label(t, order[k], y[k]);
     ry_close_group(&t->c->d, "g");
 }
@@ -264,7 +264,7 @@ static void draw_legend(ry_chart *c, const renyi_report_curves *r)
 
 /* ---- the chart ---- */
 
-static void describe_panel(ry_sink *s, const renyi_report_curves *r, const renyi_report_panel *p)
+static void describe_panel(ry_buffer *s, const renyi_report_curves *r, const renyi_report_panel *p)
 {
     ry_putf(s, s->size ? " %s:" : "%s:", p->title ? p->title : "");
     for (uint32_t i = 0; i < p->n_curves; i++) {
@@ -273,7 +273,7 @@ static void describe_panel(ry_sink *s, const renyi_report_curves *r, const renyi
         if (c->is_faint || end == c->n) continue;
         ry_putf(s, " %s ends at ", ry_run_name(r, c->run));
         put_end_value(s, p, c);
-        ry_put(s, " after ");
+        ry_buffer_text(s, " after ");
         ry_put_number(s, c->x[end], (int)p->x_decimals);
         ry_putf(s, " %s.", p->x_label ? p->x_label : "");
     }
@@ -284,14 +284,14 @@ static void open_plot(panel_chart *t)
 {
     const ry_box *b = &t->c->plot;
     const double range[4] = {t->x.low, t->x.high, t->y.low, t->y.high};
-    ry_sink *attributes = ry_open_group(&t->c->d, "g", 0, 0, "rc-plot");
+    ry_buffer *attributes = ry_open_group(&t->c->d, "g", 0, 0, "rc-plot");
     ry_putf(attributes, " data-panel=\"%u\" data-box=\"%.1f %.1f %.1f %.1f\" data-range=\"",
             (unsigned)(t->p - t->r->panels), b->x0, b->y0, b->x1, b->y1);
     for (int i = 0; i < 4; i++) {
-        if (i) ry_put(attributes, " ");
+        if (i) ry_buffer_text(attributes, " ");
         ry_put_number(attributes, range[i], 6);
     }
-    ry_put(attributes, "\"");
+    ry_buffer_text(attributes, "\"");
 }
 
 /* Only in a file: a page has it above the chart. */
@@ -301,9 +301,9 @@ static void draw_caption(panel_chart *t)
     const char *text = t->p->caption ? t->p->caption : "", *cut;
     ry_text_width(text, 0.7 * (plot->x1 - plot->x0) / (t->c->font - 1), &cut);
     if (cut == text) return;
-    ry_sink *out = ry_open_label(&t->c->d, plot->x1, plot->y0 - 10, "rc-small-note rc-end");
+    ry_buffer *out = ry_open_label(&t->c->d, plot->x1, plot->y0 - 10, "rc-small-note rc-end");
     ry_put_escaped_part(out, text, (size_t)(cut - text));
-    if (*cut) ry_put(out, "…");
+    if (*cut) ry_buffer_text(out, "…");
 }
 
 /* Draws into t->c->plot; its right part is for labels. */
@@ -335,7 +335,8 @@ static int names_fit(const renyi_report_curves *r, double height)
     return r->n_runs * APART <= height;
 }
 
-void ry_chart_panel(ry_sink *out, const renyi_report_curves *r, uint32_t panel, ry_chart_form form)
+void ry_chart_panel(ry_buffer *out, const renyi_report_curves *r, uint32_t panel,
+                    ry_chart_form form)
 {
     const renyi_report_panel *p = &r->panels[panel];
     const double bottom = 44, height = form == RY_CHART_NARROW ? 330 : 400;
@@ -353,7 +354,7 @@ void ry_chart_panel(ry_sink *out, const renyi_report_curves *r, uint32_t panel, 
     ry_chart_write(&c, out);
 }
 
-void ry_chart_panels(ry_sink *out, const renyi_report_curves *r)
+void ry_chart_panels(ry_buffer *out, const renyi_report_curves *r)
 {
     const double tall = r->n_panels > 1 ? 330 : 450;
     const int is_one = r->n_panels == 1 && r->panels[0].title;

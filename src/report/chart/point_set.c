@@ -54,7 +54,7 @@ renyi_status renyi_report_front(const renyi_report *r, renyi_chart chart, uint8_
 
 /* ---- short names ---- */
 
-void ry_put_short_model(ry_sink *s, const char *model)
+void ry_put_short_model(ry_buffer *s, const char *model)
 {
     static const char *const endings[] = {".safetensors.index.json", ".safetensors", ".pth", ".pt",
                                           ".bin"};
@@ -68,8 +68,8 @@ void ry_put_short_model(ry_sink *s, const char *model)
             break;
         }
     }
-    ry_put_bytes(s, model + start, n - start);
-    ry_put_bytes(s, "", 1);
+    ry_buffer_put(s, model + start, n - start);
+    ry_buffer_put(s, "", 1);
 }
 
 /* Settings that readers look for first are shown even if they are defaults. */
@@ -83,12 +83,12 @@ static int is_leading(const char *setting, size_t n)
 }
 
 /* A setting is left out if the policy without it means the same in full. */
-void ry_put_short_policy(ry_sink *s, const char *policy)
+void ry_put_short_policy(ry_buffer *s, const char *policy)
 {
     char full[RENYI_POLICY_MAX], now[RENYI_POLICY_MAX], without[RENYI_POLICY_MAX],
         again[RENYI_POLICY_MAX];
     if (renyi_policy_check(policy, NULL, full, sizeof full, NULL) != RENYI_OK) {
-        ry_put_bytes(s, policy, strlen(policy) + 1); /* not a policy of this library: unchanged */
+        ry_buffer_put(s, policy, strlen(policy) + 1); /* not a policy of this library: unchanged */
         return;
     }
     memcpy(now, full, strlen(full) + 1);
@@ -104,7 +104,7 @@ void ry_put_short_policy(ry_sink *s, const char *policy)
     }
     char *reduce = strstr(now, " reduce="); /* "fuse" alone means the same */
     if (reduce) memmove(reduce + 1, reduce + 8, strlen(reduce + 8) + 1);
-    ry_put_bytes(s, now, strlen(now) + 1);
+    ry_buffer_put(s, now, strlen(now) + 1);
 }
 
 /* ---- the set ---- */

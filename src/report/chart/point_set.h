@@ -30,7 +30,7 @@ typedef struct ry_point_set {
     uint32_t n, n_models, n_families;
     uint32_t baseline; /* index of a point; n if there are no points */
     int has_resized;
-    ry_sink names; /* holds the texts of `model` and `policy` */
+    ry_buffer names; /* holds the texts of `model` and `policy` */
 } ry_point_set;
 
 /* Checks the report and fills *set, which borrows it. On failure *set is empty. */
@@ -44,7 +44,7 @@ int ry_point_is_shown(const renyi_report_point *p, renyi_chart chart);
 
 /* Short names with their NUL: the last part of a path; a policy without settings that are defaults.
  */
-void ry_put_short_model(ry_sink *s, const char *model);
-void ry_put_short_policy(ry_sink *s, const char *policy);
+void ry_put_short_model(ry_buffer *s, const char *model);
+void ry_put_short_policy(ry_buffer *s, const char *policy);
 
 #endif

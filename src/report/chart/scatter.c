@@ -163,7 +163,7 @@ static void draw_front(scatter *s)
     ry_line_to(&s->c.d, s->c.plot.x1, s->line[s->n_line - 1].y);
 }
 
-static void describe_point(ry_sink *out, const scatter *s, uint32_t i)
+static void describe_point(ry_buffer *out, const scatter *s, uint32_t i)
 {
     const ry_point *p = point_at(s, i);
     ry_putf(out, "#%u %s: %.2f %% (%.1f to %.1f), %.3f GMACs, %.1f ms", s->order[i] + 1, p->policy,
@@ -183,7 +183,7 @@ static void draw_mark(scatter *s, uint32_t i)
 {
     const ry_point *p = point_at(s, i);
     const char *tag = s->c.form == RY_CHART_FILE ? "g" : "a";
-    ry_sink *attributes =
+    ry_buffer *attributes =
         ry_open_group(&s->c.d, tag, s->places[i].x, s->places[i].y, "rc-m c%u%s%s%s", p->colour,
                       p->is_resized ? " rc-hollow" : "", on_front(s, i) ? " rc-best" : "",
                       is_dense_mark(p) ? " rc-dense" : "");
@@ -278,7 +278,7 @@ static void draw_labels(scatter *s)
                          .line = s->line,
                          .n_line = s->n_line};
     char text[160];
-    ry_put(ry_open_group(&s->c.d, "g", 0, 0, "rc-labels"), RY_HIDDEN);
+    ry_buffer_text(ry_open_group(&s->c.d, "g", 0, 0, "rc-labels"), RY_HIDDEN);
     if (s->n_below) note_below(s, &l);
     for (uint32_t i = 0; i < s->n_shown; i++) {
         if (!is_dense_mark(point_at(s, i))) continue;
@@ -292,7 +292,7 @@ static void draw_labels(scatter *s)
 
 /* ---- the chart ---- */
 
-static void describe_chart(ry_sink *out, const ry_point_set *set, renyi_chart chart)
+static void describe_chart(ry_buffer *out, const ry_point_set *set, renyi_chart chart)
 {
     uint32_t shown = 0, best = 0;
     for (uint32_t i = 0; i < set->n; i++) {
@@ -307,7 +307,7 @@ static void describe_chart(ry_sink *out, const ry_point_set *set, renyi_chart ch
         ry_putf(out, chart == RENYI_CHART_GMACS ? " %.1f %% for %.3f GMACs" : " %.1f %% in %.1f ms",
                 p->of->top1, ry_point_cost(p->of, chart));
     }
-    ry_put(out, ".");
+    ry_buffer_text(out, ".");
 }
 
 static void draw_points(scatter *s)
@@ -325,7 +325,8 @@ static void draw_points(scatter *s)
     draw_labels(s);
 }
 
-void ry_chart_scatter(ry_sink *out, const ry_point_set *set, renyi_chart chart, ry_chart_form form)
+void ry_chart_scatter(ry_buffer *out, const ry_point_set *set, renyi_chart chart,
+                      ry_chart_form form)
 {
     static const char *const titles[2] = {"Accuracy against arithmetic", "Accuracy against time"};
     scatter s = {.set = set, .chart = chart, .c = ry_chart_new(set->al, form, titles[chart])};

@@ -51,15 +51,15 @@ static void choose_lines(token_chart *t)
     }
 }
 
-static void describe_chart(ry_sink *out, const token_chart *t)
+static void describe_chart(ry_buffer *out, const token_chart *t)
 {
-    ry_put(out, "Tokens that leave each block.");
+    ry_buffer_text(out, "Tokens that leave each block.");
     for (uint32_t i = 0; i < t->n; i++) {
         const ry_point *p = &t->set->points[t->chosen[i]];
         ry_putf(out, " %s:", p->policy);
         for (uint32_t b = 0; b < p->of->n_blocks && b < 64; b++)
             ry_putf(out, " %u", p->of->tokens[b]);
-        ry_put(out, ".");
+        ry_buffer_text(out, ".");
     }
 }
 
@@ -95,12 +95,12 @@ static void draw_label(token_chart *t, uint32_t line, double from, double y)
     ry_open_path(&t->c.d, "rc-steps c%u rc-d%u", p->colour, dashes_of(t, line));
     ry_move_to(&t->c.d, x, from);
     ry_line_to(&t->c.d, x + 16, y);
-    ry_sink *text = ry_open_label(&t->c.d, x + 20, y + 4, "rc-label c%u rc-own", p->colour);
+    ry_buffer *text = ry_open_label(&t->c.d, x + 20, y + 4, "rc-label c%u rc-own", p->colour);
     ry_putf(text, "#%u", t->chosen[line] + 1);
     if (t->c.form == RY_CHART_NARROW) return;
-    ry_put(text, " ");
+    ry_buffer_text(text, " ");
     ry_put_escaped_part(text, name, (size_t)(cut - name));
-    if (*cut) ry_put(text, "…");
+    if (*cut) ry_buffer_text(text, "…");
     if (p->is_resized) ry_putf(text, ", %u px", p->of->image_size);
 }
 
@@ -148,7 +148,7 @@ static void draw_lines(token_chart *t)
     draw_labels(t);
 }
 
-void ry_chart_tokens(ry_sink *out, const ry_point_set *set, ry_chart_form form)
+void ry_chart_tokens(ry_buffer *out, const ry_point_set *set, ry_chart_form form)
 {
     token_chart t = {.set = set, .c = ry_chart_new(set->al, form, "Tokens left after each block")};
     choose_lines(&t);

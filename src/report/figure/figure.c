@@ -198,11 +198,11 @@ static renyi_status draw_figure(ry_drawing *out, const ry_figure *f, renyi_error
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-renyi_status ry_figure_finish(renyi_figure_file *out, ry_sink *s, renyi_status status,
+renyi_status ry_figure_finish(renyi_figure_file *out, ry_buffer *s, renyi_status status,
                               renyi_error *err)
 {
     const renyi_allocator al = *s->al;
-    ry_put_bytes(s, "", 1);
+    ry_buffer_put(s, "", 1);
     if (status == RENYI_OK && s->failed) status = ry_fail_nomem(err, s->wanted);
     if (status != RENYI_OK) {
         ry_free(&al, s->bytes);
@@ -212,7 +212,7 @@ renyi_status ry_figure_finish(renyi_figure_file *out, ry_sink *s, renyi_status s
     return RENYI_OK;
 }
 
-renyi_status ry_figure_png(ry_sink *out, const ry_figure *f, renyi_error *err)
+renyi_status ry_figure_png(ry_buffer *out, const ry_figure *f, renyi_error *err)
 {
     const double per_inch = 96 * f->opt.scale; /* a unit is 1/96 inch */
     ry_drawing drawing;
@@ -234,7 +234,7 @@ renyi_status renyi_figure_png(renyi_figure_file *out, const renyi_viz_result *co
     if (!out) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_figure_png: NULL argument");
     memset(out, 0, sizeof *out);
     RY_TRY(ry_figure_check(&f, results, n_results, opt, err));
-    ry_sink bytes = {.al = &f.opt.allocator};
+    ry_buffer bytes = {.al = &f.opt.allocator};
     return ry_figure_finish(out, &bytes, ry_figure_png(&bytes, &f, err), err);
 }
 
@@ -247,7 +247,7 @@ renyi_status renyi_figure_svg(renyi_figure_file *out, const renyi_viz_result *co
     memset(out, 0, sizeof *out);
     RY_TRY(ry_figure_check(&f, results, n_results, opt, err));
     RY_TRY(draw_figure(&drawing, &f, err));
-    ry_sink bytes = {.al = &f.opt.allocator};
+    ry_buffer bytes = {.al = &f.opt.allocator};
     const renyi_status status = ry_drawing_svg(&drawing, &bytes, err);
     ry_drawing_free(&drawing);
     return ry_figure_finish(out, &bytes, status, err);

@@ -201,9 +201,9 @@ static double draw_lines(ry_canvas *cv, double x, double y, ry_face face, ry_ink
 double ry_draw_wrapped_text(ry_canvas *cv, double x, double y, ry_face face, ry_ink ink,
                             const char *text, double most, int max_lines)
 {
-    ry_sink clean = {.al = cv->drawing->al};
+    ry_buffer clean = {.al = cv->drawing->al};
     ry_put_clean(&clean, text);
-    ry_put_bytes(&clean, "", 1);
+    ry_buffer_put(&clean, "", 1);
     if (clean.failed)
         cv->drawing->failed = 1;
     else

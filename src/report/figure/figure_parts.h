@@ -109,9 +109,9 @@ renyi_status ry_figure_check(ry_figure *f, const renyi_viz_result *const *result
 
 /* A drawing without marks; borrows f. On failure there is nothing to free. */
 renyi_status ry_figure_empty(ry_drawing *out, const ry_figure *f, renyi_error *err);
-renyi_status ry_figure_png(ry_sink *out, const ry_figure *f, renyi_error *err);
+renyi_status ry_figure_png(ry_buffer *out, const ry_figure *f, renyi_error *err);
 /* Makes a file of a finished sink. On failure it frees the sink and *out stays as it is. */
-renyi_status ry_figure_finish(renyi_figure_file *out, ry_sink *s, renyi_status status,
+renyi_status ry_figure_finish(renyi_figure_file *out, ry_buffer *s, renyi_status status,
                               renyi_error *err);
 
 #endif

@@ -14,24 +14,24 @@ enum { MAX_SIDE = 56 };                        /* of a cell, pixels */
 /* ---- images -------------------------------------------------------------------------------- */
 
 /* kitty takes base64 in pieces of 4096. q=2 turns off its reply, which would look like typing. */
-static void put_kitty(ry_sink *out, const ry_sink *code, uint32_t columns)
+static void put_kitty(ry_buffer *out, const ry_buffer *code, uint32_t columns)
 {
     enum { PIECE = 4096 };
     for (size_t at = 0; at < code->size; at += PIECE) {
         const size_t left = code->size - at, n = left < PIECE ? left : PIECE;
-        ry_put(out, "\033_G");
+        ry_buffer_text(out, "\033_G");
         if (at == 0) ry_putf(out, "a=T,f=100,q=2,c=%u,", columns);
-        ry_put(out, left > PIECE ? "m=1;" : "m=0;");
-        ry_put_bytes(out, code->bytes + at, n);
-        ry_put(out, "\033\\");
+        ry_buffer_text(out, left > PIECE ? "m=1;" : "m=0;");
+        ry_buffer_put(out, code->bytes + at, n);
+        ry_buffer_text(out, "\033\\");
     }
-    ry_put(out, "\n");
+    ry_buffer_text(out, "\n");
 }
 
-static renyi_status put_image(ry_sink *out, const ry_figure *f, renyi_terminal terminal,
+static renyi_status put_image(ry_buffer *out, const ry_figure *f, renyi_terminal terminal,
                               uint32_t columns, renyi_error *err)
 {
-    ry_sink png = {.al = out->al}, code = {.al = out->al};
+    ry_buffer png = {.al = out->al}, code = {.al = out->al};
     renyi_status status = ry_figure_png(&png, f, err);
     if (status == RENYI_OK) {
         ry_put_base64(&code, png.bytes, png.size);
@@ -41,8 +41,8 @@ static renyi_status put_image(ry_sink *out, const ry_figure *f, renyi_terminal t
     if (status == RENYI_OK && terminal == RENYI_TERMINAL_ITERM2) {
         ry_putf(out, "\033]1337;File=inline=1;size=%zu;width=%u;preserveAspectRatio=1:", png.size,
                 columns);
-        ry_put_bytes(out, code.bytes, code.size);
-        ry_put(out, "\a\n");
+        ry_buffer_put(out, code.bytes, code.size);
+        ry_buffer_text(out, "\a\n");
     }
     ry_free(png.al, png.bytes);
     ry_free(code.al, code.bytes);
@@ -57,7 +57,7 @@ typedef struct band {
     uint32_t side;     /* of a cell, in pixels = characters */
 } band;
 
-static void put_colour(ry_sink *out, const char *ground, const uint8_t *rgb)
+static void put_colour(ry_buffer *out, const char *ground, const uint8_t *rgb)
 {
     ry_putf(out, "\033[%s;2;%u;%u;%um", ground, (unsigned)rgb[0], (unsigned)rgb[1],
             (unsigned)rgb[2]);
@@ -65,7 +65,8 @@ static void put_colour(ry_sink *out, const char *ground, const uint8_t *rgb)
 
 /* Two rows of pixels for each line of text: the upper half in the text colour, the lower half in
  * the background colour. Colours are written only where they change. */
-static void put_pixels(ry_sink *out, const band *b, const uint8_t *rgb, size_t width, size_t height)
+static void put_pixels(ry_buffer *out, const band *b, const uint8_t *rgb, size_t width,
+                       size_t height)
 {
     for (size_t y = 0; y < height; y += 2) {
         const uint8_t *last_up = NULL, *last_down = NULL;
@@ -73,42 +74,42 @@ static void put_pixels(ry_sink *out, const band *b, const uint8_t *rgb, size_t w
             const uint8_t *up = rgb + (y * width + x) * 3;
             const uint8_t *down = y + 1 < height ? up + 3 * width : NULL;
             if (x % (b->side + 1) == b->side) {
-                ry_put(out, "\033[0m ");
+                ry_buffer_text(out, "\033[0m ");
                 last_up = last_down = NULL;
                 continue;
             }
             if (!last_up || memcmp(up, last_up, 3) != 0) put_colour(out, "38", up);
             if (down && (!last_down || memcmp(down, last_down, 3) != 0))
                 put_colour(out, "48", down);
-            ry_put(out, "\xE2\x96\x80");
+            ry_buffer_text(out, "\xE2\x96\x80");
             last_up = up;
             last_down = down;
         }
-        ry_put(out, "\033[0m\n");
+        ry_buffer_text(out, "\033[0m\n");
     }
 }
 
 /* ASCII text in a field of `width` characters, and a space. */
-static void put_field(ry_sink *out, const char *text, uint32_t width)
+static void put_field(ry_buffer *out, const char *text, uint32_t width)
 {
     size_t n = strlen(text);
     if (n > width) n = width;
-    ry_put_bytes(out, text, n);
-    for (; n <= width; n++) ry_put(out, " ");
+    ry_buffer_put(out, text, n);
+    for (; n <= width; n++) ry_buffer_text(out, " ");
 }
 
-static void put_layers(ry_sink *out, const ry_canvas *cv, const band *b)
+static void put_layers(ry_buffer *out, const ry_canvas *cv, const band *b)
 {
-    ry_put(out, "\033[2m");
+    ry_buffer_text(out, "\033[2m");
     for (uint32_t i = b->first; i < b->first + b->n; i++) {
         ry_caption w = {0};
         ry_caption_add(&w, "layer %u", cv->r->layers[i]);
         put_field(out, w.text, b->side);
     }
-    ry_put(out, "\033[0m\n");
+    ry_buffer_text(out, "\033[0m\n");
 }
 
-static void put_captions(ry_sink *out, ry_canvas *cv, const ry_table *t, uint32_t row,
+static void put_captions(ry_buffer *out, ry_canvas *cv, const ry_table *t, uint32_t row,
                          const band *b)
 {
     for (uint32_t line = 0; line < t->n_lines; line++) {
@@ -123,11 +124,11 @@ static void put_captions(ry_sink *out, ry_canvas *cv, const ry_table *t, uint32_
         if (is_empty)
             out->size = before;
         else
-            ry_put(out, "\n");
+            ry_buffer_text(out, "\n");
     }
 }
 
-static renyi_status put_band(ry_sink *out, ry_canvas *cv, const ry_table *t, uint32_t row,
+static renyi_status put_band(ry_buffer *out, ry_canvas *cv, const ry_table *t, uint32_t row,
                              const band *b, renyi_error *err)
 {
     ry_drawing *d = cv->drawing;
@@ -161,12 +162,12 @@ static uint32_t side_of(const renyi_viz_result *r, uint32_t columns)
     return grid <= columns ? grid : columns;
 }
 
-static void put_answer(ry_sink *out, const char *label, const renyi_viz_answer *a)
+static void put_answer(ry_buffer *out, const char *label, const renyi_viz_answer *a)
 {
     ry_caption w = {0};
-    ry_put(out, "  ");
+    ry_buffer_text(out, "  ");
     ry_put_clean(out, label);
-    ry_put(out, ": ");
+    ry_buffer_text(out, ": ");
     if (a->n_top > 0) {
         ry_put_clean(out, a->top[0].name);
         ry_caption_add(&w, " ");
@@ -179,23 +180,23 @@ static void put_answer(ry_sink *out, const char *label, const renyi_viz_answer *
         ry_caption_number(&w, a->ms, 1);
         ry_caption_add(&w, " ms");
     }
-    ry_put(out, w.text);
-    ry_put(out, "\n");
+    ry_buffer_text(out, w.text);
+    ry_buffer_text(out, "\n");
 }
 
-static renyi_status put_table(ry_sink *out, ry_canvas *cv, const ry_table *t, uint32_t columns,
+static renyi_status put_table(ry_buffer *out, ry_canvas *cv, const ry_table *t, uint32_t columns,
                               renyi_error *err)
 {
     const uint32_t side = side_of(cv->r, columns), in_band = (columns + 1) / (side + 1);
-    ry_put(out, "\n\033[1m");
-    ry_put(out, t->title.text);
-    ry_put(out, "\033[0m\n");
+    ry_buffer_text(out, "\n\033[1m");
+    ry_buffer_text(out, t->title.text);
+    ry_buffer_text(out, "\033[0m\n");
     for (uint32_t row = 0; row < t->n_rows; row++) {
         ry_caption name = {0};
         t->name(cv, t, row, &name);
-        ry_put(out, "\n");
+        ry_buffer_text(out, "\n");
         ry_put_clean(out, name.text);
-        ry_put(out, "\n");
+        ry_buffer_text(out, "\n");
         for (uint32_t i = 0; i < cv->r->n_layers; i += in_band) {
             const uint32_t left = cv->r->n_layers - i;
             const band b = {i, left < in_band ? left : in_band, side};
@@ -205,14 +206,14 @@ static renyi_status put_table(ry_sink *out, ry_canvas *cv, const ry_table *t, ui
     return RENYI_OK;
 }
 
-static renyi_status put_result(ry_sink *out, ry_canvas *cv, uint32_t columns, renyi_error *err)
+static renyi_status put_result(ry_buffer *out, ry_canvas *cv, uint32_t columns, renyi_error *err)
 {
     ry_table tables[RY_MAX_TABLES];
     ry_canvas_prepare(cv);
     if (cv->drawing->failed) return ry_fail_nomem(err, sizeof *cv->drawing);
-    ry_put(out, "\033[1m");
+    ry_buffer_text(out, "\033[1m");
     ry_put_clean(out, cv->r->photo.name ? cv->r->photo.name : "photo");
-    ry_put(out, "\033[0m\n");
+    ry_buffer_text(out, "\033[0m\n");
     put_answer(out, "unpruned", &cv->r->dense);
     for (uint32_t i = 0; i < cv->r->n_rows; i++)
         put_answer(out, cv->r->rows[i].label, &cv->r->rows[i].answer);
@@ -221,7 +222,8 @@ static renyi_status put_result(ry_sink *out, ry_canvas *cv, uint32_t columns, re
     return RENYI_OK;
 }
 
-static renyi_status put_blocks(ry_sink *out, const ry_figure *f, uint32_t columns, renyi_error *err)
+static renyi_status put_blocks(ry_buffer *out, const ry_figure *f, uint32_t columns,
+                               renyi_error *err)
 {
     renyi_status status = RENYI_OK;
     for (size_t i = 0; i < f->n && status == RENYI_OK; i++) {
@@ -229,7 +231,7 @@ static renyi_status put_blocks(ry_sink *out, const ry_figure *f, uint32_t column
         RY_TRY(ry_figure_empty(&d, f, err));
         ry_canvas cv = {.drawing = &d, .opt = &f->opt, .r = f->results[i], .is_terse = 1};
         cv.ink = ry_inks_of(1);
-        if (i > 0) ry_put(out, "\n");
+        if (i > 0) ry_buffer_text(out, "\n");
         status = put_result(out, &cv, columns, err);
         ry_canvas_free(&cv);
         ry_drawing_free(&d);
@@ -252,7 +254,7 @@ renyi_status renyi_figure_terminal(renyi_figure_file *out, const renyi_viz_resul
         terminal != RENYI_TERMINAL_ITERM2)
         return ry_fail(err, RENYI_ERR_ARG, -1, "terminal: there is no kind %d", (int)terminal);
     RY_TRY(ry_figure_check(&f, results, n_results, opt, err));
-    ry_sink bytes = {.al = &f.opt.allocator};
+    ry_buffer bytes = {.al = &f.opt.allocator};
     const renyi_status status = terminal == RENYI_TERMINAL_BLOCKS
                                     ? put_blocks(&bytes, &f, columns, err)
                                     : put_image(&bytes, &f, terminal, columns, err);

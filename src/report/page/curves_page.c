@@ -10,32 +10,32 @@
 
 /* ---- parts ---- */
 
-static void put_header(ry_sink *s, const renyi_report_curves *r)
+static void put_header(ry_buffer *s, const renyi_report_curves *r)
 {
     ry_putf(s, "<header>\n<h1>%s</h1>\n", ry_has_text(r->title) ? r->title : "Training runs");
     if (ry_has_text(r->note)) ry_putf(s, "<p class=\"note\">%s</p>\n", r->note);
     if (ry_has_text(r->date)) {
-        ry_put(s, "<dl class=\"facts\">\n");
+        ry_buffer_text(s, "<dl class=\"facts\">\n");
         ry_page_fact(s, "date", r->date);
-        ry_put(s, "</dl>\n");
+        ry_buffer_text(s, "</dl>\n");
     }
     if (ry_has_text(r->command))
         ry_putf(s, "<pre class=\"command\" tabindex=\"0\"><code>%s</code></pre>\n", r->command);
-    ry_put(s, "</header>\n");
+    ry_buffer_text(s, "</header>\n");
 }
 
-static void put_panel(ry_sink *s, const renyi_report_curves *r, uint32_t i)
+static void put_panel(ry_buffer *s, const renyi_report_curves *r, uint32_t i)
 {
     const renyi_report_panel *p = &r->panels[i];
     ry_putf(s, "<figure>\n<figcaption><h2>%s</h2>", p->title ? p->title : "");
     if (ry_has_text(p->caption)) ry_putf(s, "<p>%s</p>", p->caption);
-    ry_put(s, "</figcaption>\n");
+    ry_buffer_text(s, "</figcaption>\n");
     ry_chart_panel(s, r, i, RY_CHART_WIDE);
     ry_chart_panel(s, r, i, RY_CHART_NARROW);
-    ry_put(s, "</figure>\n");
+    ry_buffer_text(s, "</figure>\n");
 }
 
-static void put_run(ry_sink *s, const renyi_report_curves *r, uint32_t i)
+static void put_run(ry_buffer *s, const renyi_report_curves *r, uint32_t i)
 {
     const ry_run_look look = ry_run_look_of(i);
     ry_putf(s, "<tr data-i=\"%u\"><td class=\"po\"><svg class=\"rc\" width=\"34\" height=\"12\" ",
@@ -46,46 +46,47 @@ static void put_run(ry_sink *s, const renyi_report_curves *r, uint32_t i)
             look.colour, look.dashes, ry_run_name(r, i));
     for (uint32_t k = 0; k < r->n_columns; k++) {
         const renyi_report_column *c = &r->columns[k];
-        ry_put(s, c->is_text ? "<td class=\"mo\">" : "<td>");
+        ry_buffer_text(s, c->is_text ? "<td class=\"mo\">" : "<td>");
         ry_putf(s, "%s</td>", c->cells[i] ? c->cells[i] : "–");
     }
-    ry_put(s, "</tr>\n");
+    ry_buffer_text(s, "</tr>\n");
 }
 
-static void put_table(ry_sink *s, const renyi_report_curves *r)
+static void put_table(ry_buffer *s, const renyi_report_curves *r)
 {
-    ry_put(s, "<section>\n<h2>Runs</h2>\n<p class=\"hint\" hidden>Choose a row to see its lines "
-              "alone.</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-              "aria-label=\"Runs\"><table id=\"runs\">\n<caption>Runs</caption>\n<thead><tr>"
-              "<th scope=\"col\" class=\"mo\">run</th>");
+    ry_buffer_text(
+        s, "<section>\n<h2>Runs</h2>\n<p class=\"hint\" hidden>Choose a row to see its lines "
+           "alone.</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+           "aria-label=\"Runs\"><table id=\"runs\">\n<caption>Runs</caption>\n<thead><tr>"
+           "<th scope=\"col\" class=\"mo\">run</th>");
     for (uint32_t k = 0; k < r->n_columns; k++)
         ry_putf(s, "<th scope=\"col\"%s>%s</th>", r->columns[k].is_text ? " class=mo" : "",
                 r->columns[k].name ? r->columns[k].name : "");
-    ry_put(s, "</tr></thead>\n<tbody>\n");
+    ry_buffer_text(s, "</tr></thead>\n<tbody>\n");
     for (uint32_t i = 0; i < r->n_runs; i++) put_run(s, r, i);
-    ry_put(s, "</tbody></table></div>\n</section>\n");
+    ry_buffer_text(s, "</tbody></table></div>\n</section>\n");
 }
 
 /* ---- numbers for the script ---- */
 
-static void put_numbers(ry_sink *s, const char *name, const double *v, size_t n, int decimals)
+static void put_numbers(ry_buffer *s, const char *name, const double *v, size_t n, int decimals)
 {
     ry_putf(s, "\"%s\":[", name);
     for (size_t i = 0; i < n; i++) {
-        if (i) ry_put(s, ",");
+        if (i) ry_buffer_text(s, ",");
         if (isfinite(v[i]))
             ry_put_number(s, v[i], decimals);
         else
-            ry_put(s, "null");
+            ry_buffer_text(s, "null");
     }
-    ry_put(s, "]");
+    ry_buffer_text(s, "]");
 }
 
-static void put_panel_data(ry_sink *s, const renyi_report_panel *p)
+static void put_panel_data(ry_buffer *s, const renyi_report_panel *p)
 {
     double x[2] = {INFINITY, -INFINITY}, y[2] = {INFINITY, -INFINITY};
     int n = 0;
-    ry_put(s, "{\"x\":\"");
+    ry_buffer_text(s, "{\"x\":\"");
     ry_put_json(s, p->x_label ? p->x_label : "");
     ry_putf(s, "\",\"decimals\":[%u,%u],\"curves\":[", p->x_decimals, p->y_decimals);
     for (uint32_t i = 0; i < p->n_curves; i++)
@@ -95,34 +96,34 @@ static void put_panel_data(ry_sink *s, const renyi_report_panel *p)
         if (c->is_faint) continue;
         ry_putf(s, n++ ? ",\n{\"run\":%u," : "\n{\"run\":%u,", c->run);
         put_numbers(s, "x", c->x, c->n, ry_fine_decimals(x[0], x[1]));
-        ry_put(s, ",");
+        ry_buffer_text(s, ",");
         put_numbers(s, "y", c->y, c->n, ry_fine_decimals(y[0], y[1]));
-        ry_put(s, "}");
+        ry_buffer_text(s, "}");
     }
-    ry_put(s, "]}");
+    ry_buffer_text(s, "]}");
 }
 
-static void put_data(ry_sink *s, const renyi_report_curves *r)
+static void put_data(ry_buffer *s, const renyi_report_curves *r)
 {
-    ry_put(s, "<script type=\"application/json\" id=\"data\">{\"runs\":[");
+    ry_buffer_text(s, "<script type=\"application/json\" id=\"data\">{\"runs\":[");
     for (uint32_t i = 0; i < r->n_runs; i++) {
-        ry_put(s, i ? ",\"" : "\"");
+        ry_buffer_text(s, i ? ",\"" : "\"");
         ry_put_json(s, ry_run_name(r, i));
-        ry_put(s, "\"");
+        ry_buffer_text(s, "\"");
     }
-    ry_put(s, "],\n\"panels\":[");
+    ry_buffer_text(s, "],\n\"panels\":[");
     for (uint32_t i = 0; i < r->n_panels; i++) {
-        if (i) ry_put(s, ",\n");
+        if (i) ry_buffer_text(s, ",\n");
         put_panel_data(s, &r->panels[i]);
     }
-    ry_put(s, "]}</script>\n");
+    ry_buffer_text(s, "]}</script>\n");
 }
 
-static void put_page(ry_sink *s, const renyi_report_curves *r)
+static void put_page(ry_buffer *s, const renyi_report_curves *r)
 {
     ry_page_head(s, ry_has_text(r->title) ? r->title : "Training runs", NULL);
     put_header(s, r);
-    ry_put(s, "<main>\n");
+    ry_buffer_text(s, "<main>\n");
     for (uint32_t i = 0; i < r->n_panels; i++) put_panel(s, r, i);
     put_table(s, r);
     ry_page_foot(s);
@@ -175,13 +176,13 @@ static renyi_status check_curves(const renyi_report_curves *r, renyi_error *err)
 }
 
 static renyi_status write_curves(renyi_report_text *out, const renyi_report_curves *r,
-                                 void (*put)(ry_sink *, const renyi_report_curves *),
+                                 void (*put)(ry_buffer *, const renyi_report_curves *),
                                  renyi_error *err)
 {
     if (!out) return ry_fail(err, RENYI_ERR_ARG, -1, "curves: NULL argument");
     memset(out, 0, sizeof *out);
     RY_TRY(check_curves(r, err));
-    ry_sink s = {.al = &r->allocator};
+    ry_buffer s = {.al = &r->allocator};
     put(&s, r);
     return ry_text_finish(out, &s, RENYI_OK, err);
 }

@@ -10,15 +10,15 @@
 
 static inline int ry_has_text(const char *text) { return text && *text; }
 
-void ry_page_head(ry_sink *s, const char *title,
+void ry_page_head(ry_buffer *s, const char *title,
                   const char *css); /* up to <body>; css may be NULL */
-void ry_page_fact(ry_sink *s, const char *name,
-                  const char *text);                 /* in the header; skipped if empty */
-void ry_page_foot(ry_sink *s);                       /* from </main> on */
-void ry_page_script(ry_sink *s, const char *script); /* the script and </html> */
+void ry_page_fact(ry_buffer *s, const char *name,
+                  const char *text);                   /* in the header; skipped if empty */
+void ry_page_foot(ry_buffer *s);                       /* from </main> on */
+void ry_page_script(ry_buffer *s, const char *script); /* the script and </html> */
 
 /* Returns the finished text in *out, or frees it if status or the sink says that it failed. */
-renyi_status ry_text_finish(renyi_report_text *out, ry_sink *s, renyi_status status,
+renyi_status ry_text_finish(renyi_report_text *out, ry_buffer *s, renyi_status status,
                             renyi_error *err);
 
 /* ---- report_pairs.c: paired tests ---- */
@@ -36,14 +36,14 @@ void ry_pairs_free(ry_pairs *p, const ry_point_set *set);
  * with half an image added to each cell, which also works when few answers differ). */
 void ry_pair_interval(const renyi_report_pair *p, double *low, double *high);
 
-void ry_put_verdict(ry_sink *s, const ry_point_set *set, const ry_pairs *p);    /* a paragraph */
-void ry_put_tests(ry_sink *s, const ry_point_set *set, const ry_pairs *p);      /* the table */
-void ry_put_pairs_data(ry_sink *s, const ry_point_set *set, const ry_pairs *p); /* for page.js */
+void ry_put_verdict(ry_buffer *s, const ry_point_set *set, const ry_pairs *p);    /* a paragraph */
+void ry_put_tests(ry_buffer *s, const ry_point_set *set, const ry_pairs *p);      /* the table */
+void ry_put_pairs_data(ry_buffer *s, const ry_point_set *set, const ry_pairs *p); /* for page.js */
 
 /* ---- viz_data.c ---- */
 
 /* Everything the script of the viz page reads, as JSON in its own element. */
-void ry_put_viz_data(ry_sink *s, const renyi_viz_page *page);
+void ry_put_viz_data(ry_buffer *s, const renyi_viz_page *page);
 
 /* Files of this folder, see renyi_embed in CMakeLists.txt. */
 extern const char ry_dom_js[], ry_page_css[], ry_page_js[], ry_curves_js[], ry_viz_css[],

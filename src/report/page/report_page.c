@@ -10,7 +10,7 @@
 
 /* ---- what all pages share ---- */
 
-void ry_page_head(ry_sink *s, const char *title, const char *css)
+void ry_page_head(ry_buffer *s, const char *title, const char *css)
 {
     ry_putf(s,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -21,18 +21,18 @@ void ry_page_head(ry_sink *s, const char *title, const char *css)
             "<meta name=\"generator\" content=\"renyi %s\">\n<link rel=\"icon\" href=\"data:,\">\n"
             "<title>%s</title>\n<style>\n",
             renyi_version(), ry_has_text(title) ? title : "renyi report");
-    ry_put(s, ry_chart_css);
-    ry_put(s, ry_page_css);
-    if (css) ry_put(s, css);
-    ry_put(s, "</style>\n</head>\n<body>\n");
+    ry_buffer_text(s, ry_chart_css);
+    ry_buffer_text(s, ry_page_css);
+    if (css) ry_buffer_text(s, css);
+    ry_buffer_text(s, "</style>\n</head>\n<body>\n");
 }
 
-void ry_page_fact(ry_sink *s, const char *name, const char *text)
+void ry_page_fact(ry_buffer *s, const char *name, const char *text)
 {
     if (ry_has_text(text)) ry_putf(s, "<div><dt>%s</dt><dd>%s</dd></div>\n", name, text);
 }
 
-void ry_page_foot(ry_sink *s)
+void ry_page_foot(ry_buffer *s)
 {
     ry_putf(s,
             "</main>\n<footer>Made by renyi %s. This file needs nothing else: it can be moved, "
@@ -40,19 +40,19 @@ void ry_page_foot(ry_sink *s)
             renyi_version());
 }
 
-void ry_page_script(ry_sink *s, const char *script)
+void ry_page_script(ry_buffer *s, const char *script)
 {
-    ry_put(s, "<script>\n");
-    ry_put(s, ry_dom_js);
-    ry_put(s, script);
-    ry_put(s, "</script>\n</body>\n</html>\n");
+    ry_buffer_text(s, "<script>\n");
+    ry_buffer_text(s, ry_dom_js);
+    ry_buffer_text(s, script);
+    ry_buffer_text(s, "</script>\n</body>\n</html>\n");
 }
 
-renyi_status ry_text_finish(renyi_report_text *out, ry_sink *s, renyi_status status,
+renyi_status ry_text_finish(renyi_report_text *out, ry_buffer *s, renyi_status status,
                             renyi_error *err)
 {
     const renyi_allocator al = *s->al;
-    ry_put_bytes(s, "", 1);
+    ry_buffer_put(s, "", 1);
     if (status == RENYI_OK && s->failed) status = ry_fail_nomem(err, s->wanted);
     if (status != RENYI_OK) {
         ry_free(&al, s->bytes);
@@ -72,7 +72,7 @@ void renyi_report_text_free(renyi_report_text *t)
 
 /* ---- the header ---- */
 
-static void put_models(ry_sink *s, const ry_point_set *set)
+static void put_models(ry_buffer *s, const ry_point_set *set)
 {
     uint32_t next = 0;
     ry_putf(s, "<div><dt>%s</dt><dd>", set->n_models > 1 ? "models" : "model");
@@ -80,10 +80,10 @@ static void put_models(ry_sink *s, const ry_point_set *set)
         if (set->points[i].model_index < next) continue;
         ry_putf(s, next++ ? ", %s" : "%s", set->points[i].model);
     }
-    ry_put(s, "</dd></div>\n");
+    ry_buffer_text(s, "</dd></div>\n");
 }
 
-static void put_image_counts(ry_sink *s, const ry_point_set *set)
+static void put_image_counts(ry_buffer *s, const ry_point_set *set)
 {
     uint64_t least = UINT64_MAX, most = 0, failed = 0;
     for (uint32_t i = 0; i < set->n; i++) {
@@ -92,30 +92,30 @@ static void put_image_counts(ry_sink *s, const ry_point_set *set)
         if (p->images > most) most = p->images;
         if (p->failed > failed) failed = p->failed;
     }
-    ry_put(s, "<div><dt>photos</dt><dd>");
+    ry_buffer_text(s, "<div><dt>photos</dt><dd>");
     if (least < most) ry_putf(s, "%llu to ", (unsigned long long)least);
     ry_putf(s, "%llu", (unsigned long long)most);
     if (failed) ry_putf(s, ", <b>%llu could not be used</b>", (unsigned long long)failed);
-    ry_put(s, "</dd></div>\n");
+    ry_buffer_text(s, "</dd></div>\n");
 }
 
-static void put_header(ry_sink *s, const ry_point_set *set, const ry_pairs *p)
+static void put_header(ry_buffer *s, const ry_point_set *set, const ry_pairs *p)
 {
     const renyi_report *r = set->report;
     ry_putf(s, "<header>\n<h1>%s</h1>\n", ry_has_text(r->title) ? r->title : "renyi report");
     if (ry_has_text(r->note)) ry_putf(s, "<p class=\"note\">%s</p>\n", r->note);
-    ry_put(s, "<dl class=\"facts\">\n");
+    ry_buffer_text(s, "<dl class=\"facts\">\n");
     if (set->n) put_models(s, set);
     if (set->n) put_image_counts(s, set);
     ry_page_fact(s, "data", r->data);
     ry_putf(s, "<div><dt>points</dt><dd>%u</dd></div>\n", set->n);
     ry_page_fact(s, "machine", r->machine);
     ry_page_fact(s, "date", r->date);
-    ry_put(s, "</dl>\n");
+    ry_buffer_text(s, "</dl>\n");
     if (ry_has_text(r->command))
         ry_putf(s, "<pre class=\"command\" tabindex=\"0\"><code>%s</code></pre>\n", r->command);
     ry_put_verdict(s, set, p);
-    ry_put(s, "</header>\n");
+    ry_buffer_text(s, "</header>\n");
 }
 
 /* ---- the table of points ---- */
@@ -130,23 +130,23 @@ static uint32_t most_tokens(const ry_point_set *set)
 }
 
 /* Tokens after each block, as small bars. */
-static void put_bars(ry_sink *s, const renyi_report_point *p, uint32_t most)
+static void put_bars(ry_buffer *s, const renyi_report_point *p, uint32_t most)
 {
     if (!p->tokens || !p->n_blocks) {
-        ry_put(s, "<td>–</td>");
+        ry_buffer_text(s, "<td>–</td>");
         return;
     }
     const uint32_t wide = p->n_blocks <= 16 ? 4 : 2, last = p->tokens[p->n_blocks - 1];
     ry_putf(s, "<td class=\"b\"><svg width=\"%u\" height=\"16\" role=\"img\" aria-label=\"",
             wide * p->n_blocks);
     for (uint32_t b = 0; b < p->n_blocks; b++) ry_putf(s, b ? " %u" : "%u", p->tokens[b]);
-    ry_put(s, "\"><path d=\"");
+    ry_buffer_text(s, "\"><path d=\"");
     for (uint32_t b = 0; b < p->n_blocks; b++)
         ry_putf(s, "M%u 16V%.1fh%uV16", wide * b, 16 - 16.0 * p->tokens[b] / most, wide - 1);
     ry_putf(s, "\"/></svg> %u</td>", last);
 }
 
-static void put_point_row(ry_sink *s, const ry_point_set *set, uint32_t i, uint64_t most_images,
+static void put_point_row(ry_buffer *s, const ry_point_set *set, uint32_t i, uint64_t most_images,
                           uint32_t most)
 {
     const ry_point *p = &set->points[i];
@@ -159,7 +159,7 @@ static void put_point_row(ry_sink *s, const ry_point_set *set, uint32_t i, uint6
     if (o->image_size || o->native_size)
         ry_putf(s, "%u</td>", o->image_size ? o->image_size : o->native_size);
     else
-        ry_put(s, "–</td>");
+        ry_buffer_text(s, "–</td>");
     ry_putf(s, "<td class=\"t1\"><b>%.2f</b> <small>%.1f – %.1f", o->top1, o->top1_low,
             o->top1_high);
     if (o->images != most_images) ry_putf(s, ", %llu photos", (unsigned long long)o->images);
@@ -168,14 +168,14 @@ static void put_point_row(ry_sink *s, const ry_point_set *set, uint32_t i, uint6
     ry_putf(s,
             "<td title=\"%.2f with reading and decoding\">%.2f</td><td>%.1f</td><td class=\"fr\">",
             o->ms_total, o->ms_model, o->images_per_second);
-    if (p->on_front[RENYI_CHART_GMACS]) ry_put(s, "<em>GMACs</em> ");
-    if (p->on_front[RENYI_CHART_MS]) ry_put(s, "<em>ms</em>");
-    ry_put(s, "</td>");
+    if (p->on_front[RENYI_CHART_GMACS]) ry_buffer_text(s, "<em>GMACs</em> ");
+    if (p->on_front[RENYI_CHART_MS]) ry_buffer_text(s, "<em>ms</em>");
+    ry_buffer_text(s, "</td>");
     put_bars(s, o, most);
-    ry_put(s, "</tr>\n");
+    ry_buffer_text(s, "</tr>\n");
 }
 
-static void put_points_table(ry_sink *s, const ry_point_set *set)
+static void put_points_table(ry_buffer *s, const ry_point_set *set)
 {
     const uint32_t most = most_tokens(set);
     uint64_t most_images = 0;
@@ -185,37 +185,38 @@ static void put_points_table(ry_sink *s, const ry_point_set *set)
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"All points\">"
             "<table id=\"points\" class=\"%s\">\n<caption>",
             set->n_models > 1 ? "many" : "one");
-    ry_put(s, "All points</caption>\n<thead><tr>"
-              "<th scope=\"col\">#</th>"
-              "<th scope=\"col\">policy</th>"
-              "<th scope=\"col\" class=\"mo\">model</th>"
-              "<th scope=\"col\">size</th>"
-              "<th scope=\"col\" data-down>top-1 %, 95 % interval</th>"
-              "<th scope=\"col\" data-down>top-5 %</th>"
-              "<th scope=\"col\">loss</th>"
-              "<th scope=\"col\">GMACs</th>"
-              "<th scope=\"col\">ms</th>"
-              "<th scope=\"col\" data-down>images/s</th>"
-              "<th scope=\"col\" data-down>front</th>"
-              "<th scope=\"col\">tokens left</th>"
-              "</tr></thead>\n<tbody>\n");
+    ry_buffer_text(s, "All points</caption>\n<thead><tr>"
+                      "<th scope=\"col\">#</th>"
+                      "<th scope=\"col\">policy</th>"
+                      "<th scope=\"col\" class=\"mo\">model</th>"
+                      "<th scope=\"col\">size</th>"
+                      "<th scope=\"col\" data-down>top-1 %, 95 % interval</th>"
+                      "<th scope=\"col\" data-down>top-5 %</th>"
+                      "<th scope=\"col\">loss</th>"
+                      "<th scope=\"col\">GMACs</th>"
+                      "<th scope=\"col\">ms</th>"
+                      "<th scope=\"col\" data-down>images/s</th>"
+                      "<th scope=\"col\" data-down>front</th>"
+                      "<th scope=\"col\">tokens left</th>"
+                      "</tr></thead>\n<tbody>\n");
     for (uint32_t i = 0; i < set->n; i++) put_point_row(s, set, i, most_images, most);
-    ry_put(s, "</tbody></table></div>\n");
+    ry_buffer_text(s, "</tbody></table></div>\n");
 }
 
-static void put_points_section(ry_sink *s, const ry_point_set *set)
+static void put_points_section(ry_buffer *s, const ry_point_set *set)
 {
-    ry_put(s, "<section>\n<h2>All points</h2>\n"
-              "<p>A row is one model at one picture size under one policy. <b>front</b>: no other "
-              "point is as accurate for fewer GMACs, or in fewer milliseconds.</p>\n"
-              "<form id=\"filters\" hidden></form>\n");
+    ry_buffer_text(
+        s, "<section>\n<h2>All points</h2>\n"
+           "<p>A row is one model at one picture size under one policy. <b>front</b>: no other "
+           "point is as accurate for fewer GMACs, or in fewer milliseconds.</p>\n"
+           "<form id=\"filters\" hidden></form>\n");
     put_points_table(s, set);
-    ry_put(s, "</section>\n");
+    ry_buffer_text(s, "</section>\n");
 }
 
 /* ---- the page ---- */
 
-static void put_chart(ry_sink *s, const ry_point_set *set, renyi_chart chart, ry_chart_form form)
+static void put_chart(ry_buffer *s, const ry_point_set *set, renyi_chart chart, ry_chart_form form)
 {
     if (chart == RENYI_CHART_TOKENS)
         ry_chart_tokens(s, set, form);
@@ -223,18 +224,18 @@ static void put_chart(ry_sink *s, const ry_point_set *set, renyi_chart chart, ry
         ry_chart_scatter(s, set, chart, form);
 }
 
-static void put_figure(ry_sink *s, const ry_point_set *set, renyi_chart chart, const char *title,
+static void put_figure(ry_buffer *s, const ry_point_set *set, renyi_chart chart, const char *title,
                        const char *meaning)
 {
     ry_putf(s, "<figure>\n<figcaption><h2>%s</h2><p>%s</p></figcaption>\n", title, meaning);
     put_chart(s, set, chart, RY_CHART_WIDE);
     put_chart(s, set, chart, RY_CHART_NARROW);
-    ry_put(s, "</figure>\n");
+    ry_buffer_text(s, "</figure>\n");
 }
 
-static void put_tests_section(ry_sink *s, const ry_point_set *set, const ry_pairs *p)
+static void put_tests_section(ry_buffer *s, const ry_point_set *set, const ry_pairs *p)
 {
-    ry_put(
+    ry_buffer_text(
         s,
         "<section>\n<h2>Photo by photo</h2>\n"
         "<p>The same photos, two answers each: <b>p</b> is McNemar's exact test, how likely a "
@@ -243,21 +244,22 @@ static void put_tests_section(ry_sink *s, const ry_point_set *set, const ry_pair
         "five come out below 0.05 by chance. The intervals are approximate: one that just misses "
         "zero does not overrule the exact test.</p>\n");
     if (p->is_partial)
-        ry_put(s, "<p>So many pairs were tested that only those with a dense run or a point of a "
-                  "front are here.</p>\n");
-    ry_put(s, "<form id=\"choose\" hidden></form>\n");
+        ry_buffer_text(
+            s, "<p>So many pairs were tested that only those with a dense run or a point of a "
+               "front are here.</p>\n");
+    ry_buffer_text(s, "<form id=\"choose\" hidden></form>\n");
     ry_put_tests(s, set, p);
-    ry_put(s, "</section>\n");
+    ry_buffer_text(s, "</section>\n");
 }
 
-static renyi_status put_page(ry_sink *s, const ry_point_set *set, renyi_error *err)
+static renyi_status put_page(ry_buffer *s, const ry_point_set *set, renyi_error *err)
 {
     ry_pairs pairs;
     const renyi_status status = ry_pairs_new(&pairs, set, err);
     if (status != RENYI_OK) return status;
     ry_page_head(s, set->report->title, NULL);
     put_header(s, set, &pairs);
-    ry_put(s, "<main>\n");
+    ry_buffer_text(s, "<main>\n");
     put_figure(
         s, set, RENYI_CHART_GMACS, "Accuracy against arithmetic",
         "Further left is cheaper, further up is better. Of two marks whose intervals overlap, "
@@ -285,7 +287,7 @@ renyi_status renyi_report_svg(renyi_report_text *out, const renyi_report *r, ren
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_report_svg: there is no chart %d",
                        (int)chart);
     RY_TRY(ry_point_set_new(&set, r, err));
-    ry_sink s = {.al = &r->allocator};
+    ry_buffer s = {.al = &r->allocator};
     put_chart(&s, &set, chart, RY_CHART_FILE);
     ry_point_set_free(&set);
     return ry_text_finish(out, &s, RENYI_OK, err);
@@ -297,7 +299,7 @@ renyi_status renyi_report_html(renyi_report_text *out, const renyi_report *r, re
     if (!out) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_report_html: NULL argument");
     memset(out, 0, sizeof *out);
     RY_TRY(ry_point_set_new(&set, r, err));
-    ry_sink s = {.al = &r->allocator};
+    ry_buffer s = {.al = &r->allocator};
     const renyi_status status = put_page(&s, &set, err);
     ry_point_set_free(&set);
     return ry_text_finish(out, &s, status, err);

@@ -84,19 +84,19 @@ void ry_pair_interval(const renyi_report_pair *p, double *low, double *high)
 }
 
 /* "−18.4 to +2.0" */
-static void put_interval(ry_sink *s, const renyi_report_pair *p)
+static void put_interval(ry_buffer *s, const renyi_report_pair *p)
 {
     double low, high;
     ry_pair_interval(p, &low, &high);
     ry_put_signed(s, low, 1);
-    ry_put(s, " to ");
+    ry_buffer_text(s, " to ");
     ry_put_signed(s, high, 1);
 }
 
 /* ---- the verdict ---- */
 
 /* "#3 mosaic keep=0.7, vit_tiny, 160 px": enough to identify a point. page.js does the same. */
-static void put_point_title(ry_sink *s, const ry_point_set *set, uint32_t i)
+static void put_point_title(ry_buffer *s, const ry_point_set *set, uint32_t i)
 {
     const ry_point *p = &set->points[i];
     ry_putf(s, "#%u %s", i + 1, p->is_dense ? "dense" : p->policy);
@@ -104,11 +104,11 @@ static void put_point_title(ry_sink *s, const ry_point_set *set, uint32_t i)
     if (p->is_resized) ry_putf(s, ", %u px", p->of->image_size);
 }
 
-static void put_point_link(ry_sink *s, const ry_point_set *set, uint32_t i)
+static void put_point_link(ry_buffer *s, const ry_point_set *set, uint32_t i)
 {
     ry_putf(s, "<a href=\"#r%u\">", i + 1);
     put_point_title(s, set, i);
-    ry_put(s, "</a>");
+    ry_buffer_text(s, "</a>");
 }
 
 typedef struct choice {
@@ -139,36 +139,36 @@ static choice cheapest_near(const ry_point_set *set, const ry_pairs *p, uint32_t
 }
 
 /* page.js writes the same for another baseline. */
-void ry_put_verdict(ry_sink *s, const ry_point_set *set, const ry_pairs *p)
+void ry_put_verdict(ry_buffer *s, const ry_point_set *set, const ry_pairs *p)
 {
     uint32_t n_tests, n_noise;
     if (!set->n) return;
     const choice best = cheapest_near(set, p, &n_tests, &n_noise);
     const renyi_report_point *base = set->points[set->baseline].of;
-    ry_put(s, "<p id=\"verdict\" class=\"verdict\" aria-live=\"polite\">");
+    ry_buffer_text(s, "<p id=\"verdict\" class=\"verdict\" aria-live=\"polite\">");
     if (!n_tests) {
-        ry_put(s, "No paired tests against ");
+        ry_buffer_text(s, "No paired tests against ");
         put_point_link(s, set, set->baseline);
-        ry_put(s, " are known.</p>\n");
+        ry_buffer_text(s, " are known.</p>\n");
         return;
     }
     if (best.is_found) {
         const renyi_report_point *b = set->points[best.point].of;
-        ry_put(s, "Cheapest within one point of ");
+        ry_buffer_text(s, "Cheapest within one point of ");
         put_point_link(s, set, set->baseline);
-        ry_put(s, ": <b>");
+        ry_buffer_text(s, ": <b>");
         put_point_link(s, set, best.point);
         ry_putf(s, "</b>, with <b>%.0f %%</b> of its GMACs and <b>", 100 * b->gmacs / base->gmacs);
         ry_put_signed(s, best.pair.difference, 2);
-        ry_put(s, "</b> points of accuracy (95 % interval: ");
+        ry_buffer_text(s, "</b> points of accuracy (95 % interval: ");
         put_interval(s, &best.pair);
-        ry_put(s, "), p = ");
+        ry_buffer_text(s, "), p = ");
         ry_put_p_value(s, best.pair.p_value);
-        ry_put(s, ".");
+        ry_buffer_text(s, ".");
     } else {
-        ry_put(s, "Nothing cheaper comes within one point of ");
+        ry_buffer_text(s, "Nothing cheaper comes within one point of ");
         put_point_link(s, set, set->baseline);
-        ry_put(s, ".");
+        ry_buffer_text(s, ".");
     }
     ry_putf(s,
             " <span>The interval says what may be lost: with these photos more cannot be told. "
@@ -179,7 +179,7 @@ void ry_put_verdict(ry_sink *s, const ry_point_set *set, const ry_pairs *p)
 /* ---- the table ---- */
 
 /* page.js writes the same row for another baseline. */
-static void put_test_row(ry_sink *s, const ry_point_set *set, uint32_t i,
+static void put_test_row(ry_buffer *s, const ry_point_set *set, uint32_t i,
                          const renyi_report_pair *p)
 {
     const double n = (double)p->both + (double)p->only_a + (double)p->only_b + (double)p->neither;
@@ -191,7 +191,7 @@ static void put_test_row(ry_sink *s, const ry_point_set *set, uint32_t i,
     if (point->is_resized) ry_putf(s, ", %u px", point->of->image_size);
     ry_putf(s, "</small></td><td class=\"g\">%.3f</td><td><b>", point->of->gmacs);
     ry_put_signed(s, p->difference, 2);
-    ry_put(s, "</b> <small>");
+    ry_buffer_text(s, "</b> <small>");
     put_interval(s, p);
     ry_putf(s, "</small></td><td>%llu</td><td>%llu</td><td>%llu</td><td>%llu</td><td>%.1f</td><td>",
             (unsigned long long)p->both, (unsigned long long)p->only_a,
@@ -204,15 +204,16 @@ static void put_test_row(ry_sink *s, const ry_point_set *set, uint32_t i,
                                 : "better");
 }
 
-void ry_put_tests(ry_sink *s, const ry_point_set *set, const ry_pairs *p)
+void ry_put_tests(ry_buffer *s, const ry_point_set *set, const ry_pairs *p)
 {
-    ry_put(s, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Paired tests\">"
-              "<table id=\"tests\">\n<caption>Photo by photo against ");
-    ry_put(s, "<span id=\"against\">");
+    ry_buffer_text(
+        s, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Paired tests\">"
+           "<table id=\"tests\">\n<caption>Photo by photo against ");
+    ry_buffer_text(s, "<span id=\"against\">");
     if (set->n) put_point_title(s, set, set->baseline);
-    ry_put(s, "</span>");
-    ry_put(s,
-           "</caption>\n<thead><tr><th scope=\"col\">#</th><th scope=\"col\">policy</th>"
+    ry_buffer_text(s, "</span>");
+    ry_buffer_text(
+        s, "</caption>\n<thead><tr><th scope=\"col\">#</th><th scope=\"col\">policy</th>"
            "<th scope=\"col\">GMACs</th><th scope=\"col\" data-down>points, 95 % interval</th><th "
            "scope=\"col\">both right</th><th scope=\"col\">only baseline</th><th "
            "scope=\"col\">only this</th><th scope=\"col\">neither</th><th scope=\"col\" "
@@ -223,7 +224,7 @@ void ry_put_tests(ry_sink *s, const ry_point_set *set, const ry_pairs *p)
         if (i != set->baseline && find_pair(p, set->baseline, i, &pair))
             put_test_row(s, set, i, &pair);
     }
-    ry_put(s, "</tbody></table></div>\n");
+    ry_buffer_text(s, "</tbody></table></div>\n");
 }
 
 /* ---- for page.js ---- */
@@ -239,7 +240,8 @@ static int counts_follow(const ry_point_set *set, const renyi_report_pair *p)
 
 /* "only_a,only_b,same,p": p in units of 0.0001, or "-" if unknown, followed by "~" if within the
  * noise. Then ",both,neither" if they cannot be computed. "b=" comes first if b is not the next. */
-static void put_pair(ry_sink *s, const ry_point_set *set, const renyi_report_pair *p, uint32_t next)
+static void put_pair(ry_buffer *s, const ry_point_set *set, const renyi_report_pair *p,
+                     uint32_t next)
 {
     if (p->b != next) ry_putf(s, "%u=", p->b);
     ry_putf(s, "%llu,%llu,%llu,", (unsigned long long)p->only_a, (unsigned long long)p->only_b,
@@ -247,32 +249,32 @@ static void put_pair(ry_sink *s, const ry_point_set *set, const renyi_report_pai
     if (isfinite(p->p_value))
         ry_putf(s, "%.0f", p->p_value < 0.0001 ? 0 : 1e4 * p->p_value);
     else
-        ry_put(s, "-");
-    if (p->is_noise) ry_put(s, "~");
+        ry_buffer_text(s, "-");
+    if (p->is_noise) ry_buffer_text(s, "~");
     if (!counts_follow(set, p))
         ry_putf(s, ",%llu,%llu", (unsigned long long)p->both, (unsigned long long)p->neither);
 }
 
-void ry_put_pairs_data(ry_sink *s, const ry_point_set *set, const ry_pairs *p)
+void ry_put_pairs_data(ry_buffer *s, const ry_point_set *set, const ry_pairs *p)
 {
     ry_putf(s, "<script type=\"application/json\" id=\"data\">{\"baseline\":%u,\"images\":[",
             set->baseline);
     for (uint32_t i = 0; i < set->n; i++)
         ry_putf(s, i ? ",%llu" : "%llu", (unsigned long long)set->points[i].of->images);
-    ry_put(s, "],\"right\":[");
+    ry_buffer_text(s, "],\"right\":[");
     for (uint32_t i = 0; i < set->n; i++)
         ry_putf(s, i ? ",%llu" : "%llu", (unsigned long long)set->points[i].of->n_top1);
-    ry_put(s, "],\"pairs\":[");
+    ry_buffer_text(s, "],\"pairs\":[");
     size_t at = 0;
     for (uint32_t a = 0; a < set->n; a++) { /* one text per point: its pairs with later points */
-        ry_put(s, a ? ",\n\"" : "\n\"");
+        ry_buffer_text(s, a ? ",\n\"" : "\n\"");
         uint32_t next = a + 1;
         for (int is_first = 1; at < p->n && p->items[at].a == a; at++, is_first = 0) {
-            if (!is_first) ry_put(s, " ");
+            if (!is_first) ry_buffer_text(s, " ");
             put_pair(s, set, &p->items[at], next);
             next = p->items[at].b + 1;
         }
-        ry_put(s, "\"");
+        ry_buffer_text(s, "\"");
     }
-    ry_put(s, "]}</script>\n");
+    ry_buffer_text(s, "]}</script>\n");
 }

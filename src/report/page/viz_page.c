@@ -144,7 +144,7 @@ static renyi_status check_page(const renyi_viz_page *page, renyi_error *err)
 
 /* ---- the page ------------------------------------------------------------------------------ */
 
-static void put_title(ry_sink *s, const renyi_viz_page *page)
+static void put_title(ry_buffer *s, const renyi_viz_page *page)
 {
     if (ry_has_text(page->title))
         ry_put_escaped(s, page->title);
@@ -152,93 +152,94 @@ static void put_title(ry_sink *s, const renyi_viz_page *page)
         ry_putf(s, "What %s looks at, and what it drops", page->photos[0]->model);
 }
 
-static void put_header(ry_sink *s, const renyi_viz_page *page)
+static void put_header(ry_buffer *s, const renyi_viz_page *page)
 {
     const renyi_viz_result *r = page->photos[0];
-    ry_put(s, "<header>\n<h1>");
+    ry_buffer_text(s, "<header>\n<h1>");
     put_title(s, page);
-    ry_put(s, "</h1>\n");
+    ry_buffer_text(s, "</h1>\n");
     if (ry_has_text(page->note)) ry_putf(s, "<p class=\"note\">%s</p>\n", page->note);
-    ry_put(s, "<dl class=\"facts\">\n");
+    ry_buffer_text(s, "<dl class=\"facts\">\n");
     ry_page_fact(s, "model", r->model);
     ry_putf(s, "<div><dt>blocks</dt><dd>%u</dd></div>\n", r->n_blocks);
     ry_putf(s, "<div><dt>patches</dt><dd>%u × %u of %u px</dd></div>\n", r->photo.grid,
             r->photo.grid, r->photo.patch);
     ry_putf(s, "<div><dt>unpruned</dt><dd>%.2f GMACs</dd></div>\n", r->dense.macs / 1e9);
-    ry_put(s, "</dl>\n");
-    ry_put(s, "</header>\n");
+    ry_buffer_text(s, "</dl>\n");
+    ry_buffer_text(s, "</header>\n");
 }
 
-static renyi_status put_image(ry_sink *s, const renyi_viz_photo *p, renyi_error *err)
+static renyi_status put_image(ry_buffer *s, const renyi_viz_photo *p, renyi_error *err)
 {
-    ry_sink png = {.al = s->al};
+    ry_buffer png = {.al = s->al};
     const renyi_status status = ry_put_png(&png, p->rgb, p->size, p->size, 0, err);
-    ry_put(s, "data:image/png;base64,");
+    ry_buffer_text(s, "data:image/png;base64,");
     if (status == RENYI_OK) ry_put_base64(s, png.bytes, png.size);
     ry_free(s->al, png.bytes);
     return status;
 }
 
 /* One button per image; the script reads the pixels from here. */
-static renyi_status put_image_buttons(ry_sink *s, const renyi_viz_page *page, renyi_error *err)
+static renyi_status put_image_buttons(ry_buffer *s, const renyi_viz_page *page, renyi_error *err)
 {
-    ry_put(s, "<div id=\"photos\" role=\"group\" aria-label=\"Photos\">\n");
+    ry_buffer_text(s, "<div id=\"photos\" role=\"group\" aria-label=\"Photos\">\n");
     for (uint32_t i = 0; i < page->n_photos; i++) {
         const renyi_viz_photo *p = &page->photos[i]->photo;
-        ry_put(s, "<button type=\"button\"><img alt=\"\" src=\"");
+        ry_buffer_text(s, "<button type=\"button\"><img alt=\"\" src=\"");
         RY_TRY(put_image(s, p, err));
         ry_putf(s, "\"><span>%s</span></button>\n", p->name);
     }
-    ry_put(s, "</div>\n");
+    ry_buffer_text(s, "</div>\n");
     return RENYI_OK;
 }
 
 /* Without the script: only the answers. */
-static void put_noscript(ry_sink *s, const renyi_viz_page *page)
+static void put_noscript(ry_buffer *s, const renyi_viz_page *page)
 {
-    ry_put(s, "<noscript><p>The pictures are drawn by this page's own script, which is off. "
-              "What the unpruned model says:</p>\n<ul>\n");
+    ry_buffer_text(s,
+                   "<noscript><p>The pictures are drawn by this page's own script, which is off. "
+                   "What the unpruned model says:</p>\n<ul>\n");
     for (uint32_t i = 0; i < page->n_photos; i++) {
         const renyi_viz_result *r = page->photos[i];
         if (!r->dense.n_top) continue;
         ry_putf(s, "<li>%s: %s, %.1f %%</li>\n", r->photo.name, r->dense.top[0].name,
                 100.0 * (double)r->dense.top[0].probability);
     }
-    ry_put(s, "</ul></noscript>\n");
+    ry_buffer_text(s, "</ul></noscript>\n");
 }
 
 /* The command, and every policy in full. */
-static void put_what_ran(ry_sink *s, const renyi_viz_page *page)
+static void put_what_ran(ry_buffer *s, const renyi_viz_page *page)
 {
     const renyi_viz_result *r = page->photos[0];
     const uint32_t n = r->n_rows + r->n_sweep;
     if (!n && !ry_has_text(page->command)) return;
-    ry_put(s, "<section id=\"ran\">\n<h2>What ran</h2>\n");
+    ry_buffer_text(s, "<section id=\"ran\">\n<h2>What ran</h2>\n");
     if (ry_has_text(page->command))
         ry_putf(s, "<pre class=\"command\" tabindex=\"0\"><code>%s</code></pre>\n", page->command);
     if (n) ry_putf(s, "<details><summary>Policies in full (%u)</summary>\n<ul>\n", n);
     for (uint32_t i = 0; i < n; i++)
         ry_putf(s, "<li><code>%s</code></li>\n",
                 i < r->n_rows ? r->rows[i].policy : r->sweep[i - r->n_rows].policy);
-    if (n) ry_put(s, "</ul></details>\n");
-    ry_put(s, "</section>\n");
+    if (n) ry_buffer_text(s, "</ul></details>\n");
+    ry_buffer_text(s, "</section>\n");
 }
 
-static renyi_status put_page(ry_sink *s, const renyi_viz_page *page, renyi_error *err)
+static renyi_status put_page(ry_buffer *s, const renyi_viz_page *page, renyi_error *err)
 {
     ry_page_head(s, ry_has_text(page->title) ? page->title : page->photos[0]->model, ry_viz_css);
     put_header(s, page);
-    ry_put(s, "<main>\n");
+    ry_buffer_text(s, "<main>\n");
     RY_TRY(put_image_buttons(s, page, err));
     put_noscript(s, page);
-    ry_put(s, ry_viz_html);
+    ry_buffer_text(s, ry_viz_html);
     put_what_ran(s, page);
     ry_page_foot(s);
     ry_put_viz_data(s, page);
-    ry_put(s, "<script>\n");
-    ry_put(s, ry_viz_draw_js);
-    ry_put(s, ry_viz_patch_js);
-    ry_put(s, "</script>\n");
+    ry_buffer_text(s, "<script>\n");
+    ry_buffer_text(s, ry_viz_draw_js);
+    ry_buffer_text(s, ry_viz_patch_js);
+    ry_buffer_text(s, "</script>\n");
     ry_page_script(s, ry_viz_js);
     return RENYI_OK;
 }
@@ -248,6 +249,6 @@ renyi_status renyi_viz_html(renyi_report_text *out, const renyi_viz_page *page, 
     if (!out || !page) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_viz_html: NULL argument");
     memset(out, 0, sizeof *out);
     RY_TRY(check_page(page, err));
-    ry_sink s = {.al = &page->allocator};
+    ry_buffer s = {.al = &page->allocator};
     return ry_text_finish(out, &s, put_page(&s, page, err), err);
 }

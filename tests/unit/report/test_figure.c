@@ -289,7 +289,7 @@ static void base64(void **state)
         test_heap heap = {0};
         const renyi_allocator al = test_heap_of(&heap);
         renyi_figure_file f = {.allocator = al};
-        ry_sink s = {.al = &al};
+        ry_buffer s = {.al = &al};
         ry_put_base64(&s, plain[i], strlen(plain[i]));
         assert_int_equal(s.size, strlen(code[i]));
         assert_memory_equal(s.bytes, code[i], s.size);

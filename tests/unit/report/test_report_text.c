@@ -15,14 +15,14 @@
 #include "test.h"
 
 /* Returns the text so far and empties the sink. */
-static const char *taken(ry_sink *s, char *out, size_t size)
+static const char *taken(ry_buffer *s, char *out, size_t size)
 {
     assert_false(s->failed);
     assert_true(s->size < size);
     if (s->size) memcpy(out, s->bytes, s->size);
     out[s->size] = 0;
     ry_free(NULL, s->bytes);
-    *s = (ry_sink){0};
+    *s = (ry_buffer){0};
     return out;
 }
 
@@ -49,7 +49,7 @@ static void test_escape(void **state)
          "\uFFFDgpj.exe"}, /* changes the writing direction */
         {"\xe2\x80\xa8", "\u2028", "\\u2028"},
         {"", "", ""}};
-    ry_sink s = {0};
+    ry_buffer s = {0};
     char out[200];
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         ry_put_escaped(&s, known[i].in);
@@ -62,7 +62,7 @@ static void test_escape(void **state)
 static void test_template(void **state)
 {
     (void)state;
-    ry_sink s = {0};
+    ry_buffer s = {0};
     char out[200];
     ry_putf(&s, "%s|%u|%zu|%llu|%.0f|%.3f|100 %%", "<&>", 7u, (size_t)8, 18446744073709551615ull,
             2.5, -1.0005);
@@ -171,7 +171,7 @@ static void test_short_names(void **state)
          "evit keep=0.7 layers=3,6,9 metric=col n=4 diagonal=no merge"},
         {"no policy <at all>", "no policy <at all>"},
         {"", ""}};
-    ry_sink s = {0};
+    ry_buffer s = {0};
     char out[2000];
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         ry_put_short_model(&s, models[i][0]);

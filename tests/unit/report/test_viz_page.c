@@ -64,14 +64,14 @@ static void test_content(void **state)
 static void test_pack(void **state)
 {
     (void)state;
-    ry_sink s = {0};
+    ry_buffer s = {0};
     ry_pack p = ry_pack_to(&s);
     ry_pack_u16(&p, 0x4241);
     ry_pack_f32(&p, 1.0f);
     ry_pack_f32(&p, -NAN);
     ry_pack_end(&p);
     ry_pack_end(&p); /* writes nothing more */
-    ry_put_bytes(&s, "", 1);
+    ry_buffer_put(&s, "", 1);
     assert_string_equal(s.bytes, "QUIAAIA/AADAfw==");
     renyi_report_text t = {.bytes = s.bytes};
     renyi_report_text_free(&t);
