@@ -1,4 +1,4 @@
-# The front door. CMake and Ninja do the work; this file only names the things people want.
+# Short names for common tasks; CMake and Ninja do the work.
 BUILD  ?= build
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)

@@ -1,5 +1,5 @@
-# Text files as C strings: renyi_embed(SOURCES_VARIABLE name=file...) adds one generated .c to the
-# list, in which `const char ry_<name>[]` is the file. Run by cmake itself: nothing to install.
+# Embeds text files as C strings: renyi_embed(SOURCES_VARIABLE name=file...) adds one generated .c per
+# file to the list; it defines `const char ry_<name>[]`. CMake runs it: no other tool is needed.
 # SPDX-License-Identifier: Apache-2.0
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ ${FILE} hex HEX)

@@ -1,4 +1,4 @@
-# Compiler flags: no -ffast-math, no -march=native; the ISA of a kernel file is its suffix.
+# Compiler flags: no -ffast-math, no -march=native; a kernel file is compiled for the ISA of its suffix.
 add_compile_options(-ffp-contract=off -fno-math-errno -fno-strict-aliasing)
 if(RENYI_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

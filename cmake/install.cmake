@@ -1,5 +1,5 @@
 # make install: headers, both libraries, the program, pkg-config file, man page.
-# The file finds its prefix from where it lies, so that any --prefix at install time is right.
+# The pkg-config file computes its prefix from its own path, so any --prefix at install time works.
 file(RELATIVE_PATH RENYI_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/renyi.pc.in renyi.pc @ONLY)
 install(DIRECTORY include/renyi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -1,4 +1,4 @@
-# lib.sh - functions that the tests of the program share; sourced, not run.
+# lib.sh - functions shared by the tests of the program; sourced, not run.
 # SPDX-License-Identifier: Apache-2.0
 #
 # RENYI is the program under test. Every test works in its own empty directory, which is removed.
@@ -57,7 +57,7 @@ has_builtin() {
   "$RENYI" inspect -q builtin >/dev/null 2>&1 || { echo "SKIP: this build has no built-in model"; return 1; }
 }
 
-# A random CLIP with two blocks, and its tokenizer with merges for a few words.
+# A random CLIP with two blocks, and its tokenizer with a few merges.
 make_clip() {
   "$RENYI" init -q --arch clip_vit_tiny_patch32_224 --dim 64 --heads 2 --blocks 2 --seed 1 clip.safetensors
   printf '#version: 0.2\nc a\nca t</w>\np h\no f</w>\n' >bpe_simple_vocab_16e6.txt
@@ -117,7 +117,7 @@ need_mpi() {
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
   export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
   command -v ssh >/dev/null || export OMPI_MCA_plm=isolated
-  export ASAN_OPTIONS=detect_leaks=0 # MPI keeps what it has until the end
+  export ASAN_OPTIONS=detect_leaks=0 # MPI frees nothing before the end
   timeout 60 mpirun -n 2 --oversubscribe true >out 2>err </dev/null ||
     { cat err; echo "SKIP: mpirun cannot start anything here; ranks not tested (1)"; exit 77; }
 }

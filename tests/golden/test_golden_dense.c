@@ -1,5 +1,5 @@
-/* test_golden_dense.c - the dense forward pass against the reference's logits, block outputs and
- * scores on real photos, at every CPU level; and the same bits for any batch and thread count.
+/* test_golden_dense.c - tests the dense forward pass against the reference's logits, block outputs
+ * and scores on real images, at every CPU level; also the same bits for any batch and thread count.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/vit/vit_plan.h"
 
@@ -11,9 +11,9 @@
 
 #ifdef RENYI_SANITIZED
 enum { FIRST_LEVEL = RENYI_CPU_AVX2 }; /* plain C is minutes there; kernel tests cover it */
-enum { FIRST_METRIC = 3, PHOTOS = 3 };
+enum { FIRST_METRIC = 3, IMAGES = 3 };
 #else
-enum { FIRST_LEVEL = RENYI_CPU_SCALAR, FIRST_METRIC = 0, PHOTOS = 12 };
+enum { FIRST_LEVEL = RENYI_CPU_SCALAR, FIRST_METRIC = 0, IMAGES = 12 };
 #endif
 enum { CLASSES = 1000 };
 
@@ -54,8 +54,8 @@ static void run_pixels(const golden_taps *o, uint32_t batch, uint32_t threads, f
         .struct_size = sizeof opt, .max_batch = batch, .n_threads = threads};
     const uint8_t *pixels = tap(o, "images.pixels");
     if (renyi_session_new(&s, o->model, &opt, &err)) fail_msg("%s", err.message);
-    for (uint32_t i = 0; i < PHOTOS; i += batch) {
-        const uint32_t n = PHOTOS - i < batch ? PHOTOS - i : batch;
+    for (uint32_t i = 0; i < IMAGES; i += batch) {
+        const uint32_t n = IMAGES - i < batch ? IMAGES - i : batch;
         if (renyi_run_pixels(s, pixels + (size_t)i * 224 * 224 * 3, n, logits + (size_t)i * CLASSES,
                              &err))
             fail_msg("%s", err.message);
@@ -66,14 +66,14 @@ static void run_pixels(const golden_taps *o, uint32_t batch, uint32_t threads, f
 static void test_logits(void **state)
 {
     (void)state;
-    static float logits[PHOTOS * CLASSES];
+    static float logits[IMAGES * CLASSES];
     for (size_t g = 0; g < 2; g++)
         for (int level = FIRST_LEVEL; level <= (int)renyi_cpu_detect(); level++) {
             golden_taps o;
             if (!open_golden(&o, &goldens[g], (renyi_cpu)level)) continue;
-            run_pixels(&o, PHOTOS < 4 ? 2 : 4, 2,
+            run_pixels(&o, IMAGES < 4 ? 2 : 4, 2,
                        logits); /* sanitized: a batch that is not full too */
-            const double e = relative_error(logits, tap(&o, "dense.logits"), PHOTOS * CLASSES);
+            const double e = relative_error(logits, tap(&o, "dense.logits"), IMAGES * CLASSES);
             printf("%s %s: logits within %.2g of the largest\n", goldens[g].taps,
                    renyi_cpu_name((renyi_cpu)level), e);
             assert_true(e < 2e-4);
@@ -84,7 +84,7 @@ static void test_logits(void **state)
 static void test_same_bits(void **state)
 {
     (void)state;
-    static float one[PHOTOS * CLASSES], other[PHOTOS * CLASSES];
+    static float one[IMAGES * CLASSES], other[IMAGES * CLASSES];
 #ifdef RENYI_SANITIZED
     static const uint32_t plans[][2] = {{2, 3}, {8, 2}};
 #else
@@ -102,12 +102,12 @@ static void test_same_bits(void **state)
     }
 }
 
-/* oneDNN serves AVX-512 machines, but its body runs on any: the weights packed as for them, the
- * other kernels of this machine. */
+/* oneDNN is used at AVX-512, but runs on any CPU: weights packed for AVX-512, the other kernels of
+ * the detected level. */
 static void test_onednn(void **state)
 {
     (void)state;
-    static float logits[PHOTOS * CLASSES], again[PHOTOS * CLASSES];
+    static float logits[IMAGES * CLASSES], again[IMAGES * CLASSES];
     golden_taps o;
     renyi_error err = {0};
     ry_checkpoint ckpt;
@@ -122,14 +122,14 @@ static void test_onednn(void **state)
     for (unsigned threads = 1; threads <= 2; threads++) {
         ry_vit_plan *plan;
         const ry_vit_plan_options opt = {
-            .level = renyi_cpu_detect(), .max_batch = PHOTOS, .n_threads = threads};
+            .level = renyi_cpu_detect(), .max_batch = IMAGES, .n_threads = threads};
         const ry_vit_input all = {
-            .pixels = tap(&o, "images.pixels"), .lut = (const float(*)[256])o.lut, .n = PHOTOS};
+            .pixels = tap(&o, "images.pixels"), .lut = (const float(*)[256])o.lut, .n = IMAGES};
         assert_int_equal(ry_vit_plan_new(&plan, &vit, &opt, NULL, &err), RENYI_OK);
         assert_int_equal(ry_vit_forward(plan, &all, threads == 1 ? logits : again), RENYI_OK);
         ry_vit_plan_free(plan, NULL);
     }
-    const double e = relative_error(logits, tap(&o, "dense.logits"), PHOTOS * CLASSES);
+    const double e = relative_error(logits, tap(&o, "dense.logits"), IMAGES * CLASSES);
     printf("%s oneDNN: logits within %.2g of the largest\n", goldens[0].taps, e);
     assert_true(e < 2e-4);
     assert_memory_equal(logits, again, sizeof logits);
@@ -138,8 +138,7 @@ static void test_onednn(void **state)
     golden_taps_close(&o);
 }
 
-/* ---- taps and scores of photo 0
- * ------------------------------------------------------------------ */
+/* ---- taps and scores of image 0 ------------------------------------------------------------ */
 
 typedef struct watcher {
     const golden_taps *o;
@@ -164,7 +163,8 @@ static void compare_scores(void *self, const ry_block_view *v, const ry_cut *cut
     watcher *w = self;
     char name[32];
     snprintf(name, sizeof name, "tap.%s.%u", w->columns, (unsigned)v->block);
-    /* Candidates only: the class token is never one, and its column dwarfs the others. */
+    /* Each score relative to itself: the column of the class token is much larger than the others.
+     */
     const float *want = tap(w->o, name);
     for (uint32_t j = 0; j < v->n_tokens; j++)
         w->worst_score =
@@ -192,8 +192,8 @@ static void compare_block(void *self, uint32_t block, const float *x, uint32_t n
                (size_t)n_tokens * w->o->model->vit.config.dim * sizeof *x);
 }
 
-/* Photo 0 with one metric; every row of the last block is finished, where a session skips what
- * nobody reads. */
+/* Image 0 with one metric. Every row of the last block is computed; a session skips rows that are
+ * not read. */
 static void run_taps(watcher *w, renyi_cpu level)
 {
     float logits[CLASSES];
@@ -213,7 +213,7 @@ static void run_taps(watcher *w, renyi_cpu level)
     assert_true(relative_error(logits, tap(o, "dense.logits"), CLASSES) < 2e-4);
 }
 
-/* Given the same tokens, scores agree to 1e-5; on our own tokens, small ones late in the network
+/* Given the same tokens, scores agree to 1e-5. On our own tokens, small scores late in the network
  * carry the rounding of all the blocks before. */
 static void test_taps(void **state)
 {

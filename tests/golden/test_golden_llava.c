@@ -1,5 +1,6 @@
-/* test_golden_llava.c - LLaVA against the reference: for every pruning variant and image the logits
- * after the prompt and twelve greedy tokens. Reads ../shared; skips with a message without it.
+/* test_golden_llava.c - tests LLaVA from image to answer against the reference: for every pruning
+ * variant and image the logits after the prompt and twelve greedy tokens. Reads ../shared; reports
+ * SKIP without it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "engine/llava/conversation.h"
@@ -41,7 +42,7 @@ typedef struct golden {
     size_t n_prompt;
 } golden;
 
-/* 0 = a file of ../shared is missing. */
+/* 0: a file of ../shared is missing. */
 static int find_images(golden *g)
 {
     renyi_error err = {0};
@@ -86,24 +87,25 @@ static void close_golden(golden *g)
     ry_tensors_free(g->taps);
 }
 
-static const void *tap_of(const golden *g, int photo, const char *variant, const char *what)
+static const void *tap_of(const golden *g, int image, const char *variant, const char *what)
 {
     char name[96];
-    snprintf(name, sizeof name, "%d.%s.%s", photo, variant, what);
+    snprintf(name, sizeof name, "%d.%s.%s", image, variant, what);
     return golden_tap(g->taps, name);
 }
 
-/* ---- ties that fell otherwise -------------------------------------------------------------- */
+/* ---- a different choice -------------------------------------------------------------------- */
 
-/* The image's rows at the reference's patches; VisPruner does not change rows. */
-static void replay(const golden *g, renyi_conversation *c, int photo, const ry_tensor *kept)
+/* Gives the conversation the rows of the reference's patches. VisPruner merges nothing: each row is
+ * one patch. */
+static void replay(const golden *g, renyi_conversation *c, int image, const ry_tensor *kept)
 {
     static float rows[PATCHES * DIM];
     renyi_visual_session *s;
     renyi_visual_tokens all;
     renyi_error err = {0};
     if (renyi_visual_session_new(&s, renyi_lvlm_visual(g->model), NULL, &err) ||
-        renyi_visual_run_file(s, g->images[photo], &all, &err))
+        renyi_visual_run_file(s, g->images[image], &all, &err))
         fail_msg("%s", err.message);
     assert_int_equal(all.lm_dim, DIM);
     for (size_t i = 0; i < kept->shape[0]; i++)
@@ -115,49 +117,49 @@ static void replay(const golden *g, renyi_conversation *c, int photo, const ry_t
     c->image.kept = kept->data;
 }
 
-/* VisPruner's rounds compare similarities that may differ only by rounding (test_golden_visual.c
- * has the margins). If the choice differs, the language model gets the reference's tokens, so that
- * its answer can be compared. Returns 1 in that case. */
-static int settle_choice(const golden *g, renyi_conversation *c, int photo, const char *variant)
+/* VisPruner's rounds compare similarities that may be equal up to rounding (test_golden_visual.c
+ * has the margins). If our choice differs for that reason, the language model gets the reference's
+ * tokens, so that its answer can be compared. Returns 1 in that case. */
+static int settle_choice(const golden *g, renyi_conversation *c, int image, const char *variant)
 {
     char name[96];
-    snprintf(name, sizeof name, "%d.%s.kept", photo, variant);
+    snprintf(name, sizeof name, "%d.%s.kept", image, variant);
     const ry_tensor *kept = ry_tensors_find(g->taps, name);
     if (!kept || !memcmp(c->image.kept, kept->data, (size_t)kept->bytes)) return 0;
     if (strncmp(variant, "vispruner", 9) != 0) fail_msg("%s: other tokens are kept", name);
     assert_int_equal(c->image.n, kept->shape[0]);
-    replay(g, c, photo, kept);
+    replay(g, c, image, kept);
     return 1;
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* The largest difference of a logit. */
-static double check_photo(const golden *g, renyi_conversation *c, int photo, const char *variant,
+/* Returns the largest difference of a logit. */
+static double check_image(const golden *g, renyi_conversation *c, int image, const char *variant,
                           int *n_replayed)
 {
     static float logits[VOCAB];
     const renyi_answer_options o = {
         .struct_size = sizeof o, .max_new_tokens = TOKENS, .logits = logits};
-    const float *want = tap_of(g, photo, variant, "logits");
+    const float *want = tap_of(g, image, variant, "logits");
     renyi_answer a;
     renyi_error err = {0};
     double worst = 0.0;
-    if (renyi_conversation_show_file(c, g->images[photo], &err)) fail_msg("%s", err.message);
-    *n_replayed += settle_choice(g, c, photo, variant);
+    if (renyi_conversation_show_file(c, g->images[image], &err)) fail_msg("%s", err.message);
+    *n_replayed += settle_choice(g, c, image, variant);
     if (renyi_conversation_ask_ids(c, g->prompt, g->n_prompt, &o, &a, &err))
         fail_msg("%s", err.message);
     for (size_t i = 0; i < VOCAB; i++)
         worst = golden_worse(worst, fabs((double)logits[i] - (double)want[i]));
     assert_int_equal(a.n_ids, TOKENS);
     assert_int_equal(a.end, RENYI_ANSWER_LENGTH);
-    assert_memory_equal(a.ids, tap_of(g, photo, variant, "generated"), TOKENS * sizeof *a.ids);
+    assert_memory_equal(a.ids, tap_of(g, image, variant, "generated"), TOKENS * sizeof *a.ids);
     assert_int_equal(a.n_prompt, g->n_prompt - 1 + a.n_visual);
     assert_string_equal(a.text, ""); /* the model has no tokenizer */
     return worst;
 }
 
-static void check_level(renyi_cpu level, int n_variants, int n_photos)
+static void check_level(renyi_cpu level, int n_variants, int n_images)
 {
     golden g;
     double worst = 0.0;
@@ -169,14 +171,14 @@ static void check_level(renyi_cpu level, int n_variants, int n_photos)
             renyi_conversation *c;
             renyi_error err = {0};
             if (renyi_conversation_new(&c, g.model, &o, &err)) fail_msg("%s", err.message);
-            for (int p = 0; p < n_photos; p++)
-                worst = golden_worse(worst, check_photo(&g, c, p, variants[v].name, &n_replayed));
+            for (int p = 0; p < n_images; p++)
+                worst = golden_worse(worst, check_image(&g, c, p, variants[v].name, &n_replayed));
             renyi_conversation_free(c);
         }
     close_golden(&g);
     printf(
-        "%s: %d variants x %d photos, all tokens equal, logits within %.2g; %d choices replayed\n",
-        renyi_cpu_name(level), n_variants, n_photos, worst, n_replayed);
+        "%s: %d variants x %d images, all tokens equal, logits within %.2g; %d choices replayed\n",
+        renyi_cpu_name(level), n_variants, n_images, worst, n_replayed);
     assert_true(worst < 1e-3);
 }
 

@@ -1,14 +1,14 @@
-/* test_golden_mosaic.c - mosaic on real weights and photos against the reference: scores, choice,
- * groups, sizes, and logits with the reference's choice replayed; the same bits for any batch and
- * thread count.
+/* test_golden_mosaic.c - tests mosaic on real weights and images against the reference: scores,
+ * choice, groups, sizes, and logits with the reference's choice; also the same bits for any batch
+ * and thread count.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/golden_prune.h"
 #include "prune/rules/select.h"
 
 #ifdef RENYI_SANITIZED
-enum { PHOTOS = 2, FIRST_LEVEL = RENYI_CPU_AVX2 };
+enum { IMAGES = 2, FIRST_LEVEL = RENYI_CPU_AVX2 };
 #else
-enum { PHOTOS = GOLDEN_PHOTOS, FIRST_LEVEL = RENYI_CPU_SCALAR };
+enum { IMAGES = GOLDEN_IMAGES, FIRST_LEVEL = RENYI_CPU_SCALAR };
 #endif
 
 static const double margin = 1e-5; /* of the largest score, or of a cosine */
@@ -23,11 +23,11 @@ static const setting settings[] = {{"mosaic-0.7-036", "mosaic keep=0.7 layers=0,
                                    {"mosaic-0.4-036", "mosaic keep=0.4 layers=0,3,6", 6},
                                    {"mosaic-p16-early", "mosaic p=16 layers=0-5", 5}};
 
-/* What was found for one image; each has its own, as images are judged on several threads. */
+/* Results of one image. Each image has its own, because several threads compare images. */
 typedef struct finding {
-    double score_error; /* largest, relative to the largest score of the cut */
-    uint32_t choices,
-        swapped;            /* kept tokens of all cuts; those in another place than the reference */
+    double score_error;     /* largest, relative to the largest score of the cut */
+    uint32_t choices;       /* kept tokens of all cuts */
+    uint32_t swapped;       /* of these, tokens in another row than in the reference */
     uint32_t groups, moved; /* tokens that joined another; those that joined a different one */
     double swap_margin, move_margin; /* largest margin of the reference where we differ */
     uint32_t ties;                   /* scores of patches whose importance equals another's */
@@ -37,10 +37,10 @@ typedef struct finding {
 typedef struct judge {
     const golden *g;
     const setting *s;
-    finding found[PHOTOS];
+    finding found[IMAGES];
 } judge;
 
-/* Cosine of two tokens after the mean over patches is taken off, in doubles. */
+/* Cosine of two tokens after subtracting the mean over patches, in doubles. */
 static double cosine(const ry_block_view *v, uint32_t a, uint32_t b)
 {
     double ab = 0.0, aa = 0.0, bb = 0.0;
@@ -63,7 +63,7 @@ static void note_swap(finding *f, const float *score, uint32_t ours, uint32_t th
     f->swap_margin = fmax(f->swap_margin, fabs((double)score[ours] - (double)score[theirs]) / top);
 }
 
-/* The score of patch j if the patches that are as important as j, to rounding, change sides: a
+/* The score of patch j if patches as important as j (to rounding) are ordered the other way: a
  * score depends on the most similar of all more important patches. */
 static double score_other_side(const ry_block_view *v, uint32_t j, double rounding)
 {
@@ -77,8 +77,8 @@ static double score_other_side(const ry_block_view *v, uint32_t j, double roundi
     return sqrt((double)a[j]) * fmax(1.0 - most, 1e-6);
 }
 
-/* resolved [P]: our scores; where ours differs from the reference's only because two equally
- * important patches are ordered differently, the reference's. */
+/* resolved [P]: our scores, but the reference's where ours differ only because two equally
+ * important patches are ordered differently. */
 static void resolve_ties(finding *f, const ry_block_view *v, const ry_cut *cut, const float *score,
                          double top, float *resolved)
 {
@@ -95,8 +95,8 @@ static void resolve_ties(finding *f, const ry_block_view *v, const ry_cut *cut, 
     }
 }
 
-/* A choice in the order of scores, place by place: two tokens in one place must have scores that
- * the reference itself could not tell apart. Our own choice must be the rank of our own scores. */
+/* A choice in the order of scores, row by row: if the two tokens differ, their reference scores
+ * must be equal up to the margin. Our choice must be the rank of our own scores. */
 static void compare_places(finding *f, const ry_block_view *v, const ry_cut *cut,
                            const float *resolved, const float *score, const int32_t *kept,
                            double top)
@@ -120,7 +120,8 @@ static int stays(const uint32_t *list, uint32_t n, uint32_t token)
     return 0;
 }
 
-/* A choice in raster order: the n-th that only we keep against the n-th that only they keep. */
+/* A choice in raster order: compares the n-th token that only we keep with the n-th that only the
+ * reference keeps. */
 static void compare_sets(finding *f, const ry_block_view *v, const ry_cut *cut, const float *score,
                          const int32_t *kept, double top)
 {
@@ -149,8 +150,9 @@ static void compare_groups(finding *f, const ry_block_view *v, const ry_cut *cut
     }
 }
 
-/* The reference's choice in the place of ours. target NULL: what is not kept is dropped. */
-static void impose(const ry_block_view *v, ry_cut *cut, const int32_t *kept, const int32_t *target)
+/* Replaces our choice by the reference's. target NULL: what is not kept is dropped. */
+static void use_reference(const ry_block_view *v, ry_cut *cut, const int32_t *kept,
+                          const int32_t *target)
 {
     const uint32_t prefix = v->n_prefix, K = cut->n_out - prefix;
     float size[256] = {0};
@@ -194,20 +196,20 @@ static void judge_cut(void *user, const ry_block_view *v, ry_cut *cut)
     else
         compare_sets(f, v, cut, score, kept, top);
     if (target) compare_groups(f, v, cut, kept, target);
-    impose(v, cut, kept, target);
+    use_reference(v, cut, kept, target);
 }
 
-static void look_at_sizes(void *user, const ry_block_view *v)
+static void compare_sizes(void *user, const ry_block_view *v)
 {
     judge *u = user;
     const float *want = golden_tap(u->g, u->s->name, "size", -1, v->image, v->n_tokens);
     u->found[v->image].sizes_differ = memcmp(v->sizes, want, v->n_tokens * sizeof *want) != 0;
 }
 
-static finding summary(const judge *u)
+static finding sum_findings(const judge *u)
 {
     finding all = {0};
-    for (uint32_t i = 0; i < PHOTOS; i++) {
+    for (uint32_t i = 0; i < IMAGES; i++) {
         const finding *f = &u->found[i];
         all.score_error = fmax(all.score_error, f->score_error);
         all.choices += f->choices;
@@ -222,20 +224,20 @@ static finding summary(const judge *u)
     return all;
 }
 
-static void replay(const golden *g, const setting *s)
+static void check_setting(const golden *g, const setting *s)
 {
-    static float logits[PHOTOS * GOLDEN_CLASSES];
+    static float logits[IMAGES * GOLDEN_CLASSES];
     judge u = {.g = g, .s = s};
-    ry_pruner *p = golden_pruner(g, s->policy, PHOTOS);
-    golden_replay r = {ry_pruner_hook(p), judge_cut, look_at_sizes, (uint32_t)s->last + 1, &u};
+    ry_pruner *p = golden_pruner(g, s->policy, IMAGES);
+    golden_replay r = {ry_pruner_hook(p), judge_cut, compare_sizes, (uint32_t)s->last + 1, &u};
     const ry_token_hook hook = golden_hook(&r);
 
-    golden_run(g, &hook, PHOTOS, PHOTOS, 2, logits);
+    golden_run(g, &hook, IMAGES, IMAGES, 2, logits);
     ry_pruner_free(p, NULL);
-    const finding f = summary(&u);
+    const finding f = sum_findings(&u);
     const double e = golden_error(logits, golden_tap(g, s->name, "logits", -1, 0, GOLDEN_CLASSES),
-                                  PHOTOS * GOLDEN_CLASSES);
-    printf("  %-16s logits %.1e scores %.1e; %u of %u places swapped (margin %.1e), %u of %u moved "
+                                  IMAGES * GOLDEN_CLASSES);
+    printf("  %-16s logits %.1e scores %.1e; %u of %u rows swapped (margin %.1e), %u of %u moved "
            "(%.1e), %u ties\n",
            s->name, e, f.score_error, f.swapped, f.choices, f.swap_margin, f.moved, f.groups,
            f.move_margin, f.ties);
@@ -258,7 +260,7 @@ static void test_against_reference(void **state)
             if (!golden_open(&g, &golden_models[m], taps, (renyi_cpu)level)) continue;
             printf("%s %s\n", golden_models[m].name, renyi_cpu_name((renyi_cpu)level));
             for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
-                replay(&g, &settings[s]);
+                check_setting(&g, &settings[s]);
             golden_close(&g);
         }
 }
@@ -266,16 +268,16 @@ static void test_against_reference(void **state)
 static void test_same_bits(void **state)
 {
     (void)state;
-    static float one[PHOTOS * GOLDEN_CLASSES], other[PHOTOS * GOLDEN_CLASSES];
+    static float one[IMAGES * GOLDEN_CLASSES], other[IMAGES * GOLDEN_CLASSES];
     static const uint32_t plans[][2] = {{1, 2}, {8, 1}, {8, 2}, {5, 3}}; /* batch, threads */
     golden g;
     if (!golden_open(&g, &golden_models[0], NULL, RENYI_CPU_AUTO)) return;
     for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {
         ry_pruner *p = golden_pruner(&g, settings[s].policy, 8);
         const ry_token_hook hook = ry_pruner_hook(p);
-        golden_run(&g, &hook, PHOTOS, 1, 1, one);
+        golden_run(&g, &hook, IMAGES, 1, 1, one);
         for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
-            golden_run(&g, &hook, PHOTOS, plans[i][0], plans[i][1], other);
+            golden_run(&g, &hook, IMAGES, plans[i][0], plans[i][1], other);
             assert_memory_equal(one, other, sizeof one);
         }
         ry_pruner_free(p, NULL);

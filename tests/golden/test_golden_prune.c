@@ -1,5 +1,5 @@
-/* test_golden_prune.c - naive and EViT pruning with every metric, cut by cut against a float32
- * reference on real photos: the scores, our choice beside the reference's, and the logits that
+/* test_golden_prune.c - tests naive and EViT pruning with every metric, cut by cut, against a
+ * float32 reference on real images: the scores, our choice and the reference's, and the logits that
  * follow from the reference's choice.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
@@ -7,32 +7,30 @@
 #include "model/vit/token_cut.h"
 
 #ifdef RENYI_SANITIZED
-enum { PHOTOS = 1 }; /* everything is tenfold slower there */
+enum { IMAGES = 1 }; /* ten times slower */
 #else
-enum { PHOTOS = GOLDEN_PHOTOS };
+enum { IMAGES = GOLDEN_IMAGES };
 #endif
 enum { MAX_TOKENS = 197, POLICIES = 24 };
 
-/* Scores of equal tokens are equal to 4e-6 (test_golden_dense.c). Here tokens come through all the
- * blocks before, and a small score late in a deep network shows the rounding of every one of them:
- * the reference itself, in float32, is up to 3e-4 from the same run in float64. */
-#define SCORE_FIRST                                                                               \
-    1e-5                  /* relative, in block 0; and the margin inside which choices may differ \
-                           */
+/* Scores of equal tokens agree to 4e-6 (test_golden_dense.c). Here tokens pass through all the
+ * blocks before, and a small score late in the network carries the rounding of all of them: the
+ * float32 reference itself is up to 3e-4 from the same run in float64. */
+#define SCORE_FIRST 1e-5  /* relative, in block 0; choices may differ within this margin */
 #define SCORE_LATER 5e-4  /* in any block */
 #define MARGIN_LATER 1e-4 /* of the reference, after block 0 */
 #define LOGITS 2e-4       /* of the largest */
 
 /* ---- from the reference's parameters to our text -------------------------------------------- */
 
-static const char *word(json_t *policy, const char *key)
+static const char *text_value(json_t *policy, const char *key)
 {
     return json_string_value(json_object_get(policy, key));
 }
 
-static int is(json_t *policy, const char *key, const char *value)
+static int has_value(json_t *policy, const char *key, const char *value)
 {
-    return strcmp(word(policy, key), value) == 0;
+    return strcmp(text_value(policy, key), value) == 0;
 }
 
 static const char *yes_no(json_t *policy, const char *key)
@@ -40,40 +38,43 @@ static const char *yes_no(json_t *policy, const char *key)
     return json_is_true(json_object_get(policy, key)) ? "yes" : "no";
 }
 
-/* Words of a metric that looks at columns. */
+/* Keys of a metric that reads columns. */
 static int print_columns(char *out, size_t size, json_t *p)
 {
     json_t *n = json_object_get(p, "n");
     char order[16] = "inf";
     if (json_is_number(n)) snprintf(order, sizeof order, "%g", json_number_value(n));
     return snprintf(out, size, " n=%s heads=%s class_row=%s diagonal=%s", order,
-                    is(p, "heads", "mean_then_norm") ? "mean" : "each", yes_no(p, "cls_row"),
+                    has_value(p, "heads", "mean_then_norm") ? "mean" : "each", yes_no(p, "cls_row"),
                     yes_no(p, "diag"));
 }
 
 static void policy_text(char *out, size_t size, json_t *p)
 {
-    const int naive = is(p, "kind", "naive"), fuse = json_is_true(json_object_get(p, "fuse"));
+    const int naive = has_value(p, "kind", "naive"),
+              fuse = json_is_true(json_object_get(p, "fuse"));
     size_t i;
     json_t *layer;
     size_t at =
-        (size_t)snprintf(out, size, "%s %s=%g layers=", word(p, "kind"), naive ? "p" : "keep",
+        (size_t)snprintf(out, size, "%s %s=%g layers=", text_value(p, "kind"), naive ? "p" : "keep",
                          json_number_value(json_object_get(p, naive ? "p" : "keep")));
     json_array_foreach(json_object_get(p, "layers"), i, layer) at +=
         (size_t)snprintf(out + at, size - at, "%s%d", i ? "," : "", (int)json_integer_value(layer));
-    at += (size_t)snprintf(out + at, size - at, " at=%s reduce=%s metric=%s", word(p, "placement"),
-                           fuse ? "fuse" : "drop", word(p, "metric"));
-    if (fuse) at += (size_t)snprintf(out + at, size - at, " weights=%s", word(p, "fuse_weights"));
-    if (!is(p, "metric", "cls")) at += (size_t)print_columns(out + at, size - at, p);
-    if (is(p, "metric", "correct"))
+    at += (size_t)snprintf(out + at, size - at, " at=%s reduce=%s metric=%s",
+                           text_value(p, "placement"), fuse ? "fuse" : "drop",
+                           text_value(p, "metric"));
+    if (fuse)
+        at += (size_t)snprintf(out + at, size - at, " weights=%s", text_value(p, "fuse_weights"));
+    if (!has_value(p, "metric", "cls")) at += (size_t)print_columns(out + at, size - at, p);
+    if (has_value(p, "metric", "correct"))
         snprintf(out + at, size - at, " c=%g rounding=%s",
                  json_number_value(json_object_get(p, "c")),
-                 is(p, "rounding", "trunc_col") ? "code" : "paper");
+                 has_value(p, "rounding", "trunc_col") ? "code" : "paper");
 }
 
 /* ---- judging -------------------------------------------------------------------------------- */
 
-/* What became of the cuts of one photo; each photo has its own, so threads do not meet. */
+/* Results of the cuts of one image. Each image has its own, so threads never share one. */
 typedef struct tally {
     uint32_t cuts, same_set, same_order;
     uint32_t scores, near;   /* all, and those within SCORE_FIRST */
@@ -85,7 +86,7 @@ typedef struct judge {
     const golden *g;
     const char *name;
     ry_policy policy;
-    tally photo[GOLDEN_PHOTOS];
+    tally image[GOLDEN_IMAGES];
 } judge;
 
 static void raise_to(double *worst, double value)
@@ -136,11 +137,11 @@ static void mark(uint8_t *ours, uint8_t *theirs, const uint32_t *source, const i
     }
 }
 
-/* The margin of the reference that our choice crossed. For Algorithm 2 the class token's share
- * first; where the two differ in that, the rest has no common ground. The reference's class row is
- * not in the file: ours stands in for it. */
-static double crossed(const ry_block_view *v, const ry_cut *cut, const float *score,
-                      const int32_t *kept, uint32_t n_kept, uint32_t by_class)
+/* The margin of the reference that our choice crossed. For Algorithm 2, the tokens chosen by class
+ * attention are compared first; if they differ, the rest cannot be compared. The reference's class
+ * row is not in the file, so ours is used. */
+static double crossed_margin(const ry_block_view *v, const ry_cut *cut, const float *score,
+                             const int32_t *kept, uint32_t n_kept, uint32_t by_class)
 {
     static const uint8_t none[MAX_TOKENS];
     uint8_t ours[MAX_TOKENS], theirs[MAX_TOKENS], by_class_row[MAX_TOKENS];
@@ -169,10 +170,10 @@ static void compare_choice(const judge *g, tally *t, const ry_block_view *v, con
         t->same_set++;
     else
         raise_to(v->block == 0 ? &t->margin_0 : &t->margin,
-                 crossed(v, cut, score, kept, n_kept, by_class));
+                 crossed_margin(v, cut, score, kept, n_kept, by_class));
 }
 
-/* The reference's choice in place of ours. */
+/* Replaces our choice by the reference's. */
 static void replay(const ry_block_view *v, ry_cut *cut, const int32_t *kept, uint32_t n_kept)
 {
     const uint32_t prefix = v->n_prefix;
@@ -192,7 +193,7 @@ static void replay(const ry_block_view *v, ry_cut *cut, const int32_t *kept, uin
 static void judge_cut(void *user, const ry_block_view *v, ry_cut *cut)
 {
     judge *g = user;
-    tally *t = &g->photo[v->image];
+    tally *t = &g->image[v->image];
     const uint32_t n = v->n_tokens - v->n_prefix;
     const ry_tensor *all = golden_find(g->g, g->name, "kept", (int)v->block);
     const uint32_t n_kept = (uint32_t)all->shape[1];
@@ -205,7 +206,7 @@ static void judge_cut(void *user, const ry_block_view *v, ry_cut *cut)
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-static void add(tally *sum, const tally *t)
+static void add_tally(tally *sum, const tally *t)
 {
     sum->cuts += t->cuts;
     sum->same_set += t->same_set;
@@ -230,7 +231,7 @@ static void print_tally(const char *what, const tally *t, double logits)
                "", t->margin_0, t->margin);
 }
 
-/* The token counts that the plan would have are those that entered the reference's blocks. */
+/* The plan has the token counts of the reference's blocks. */
 static void check_tokens(const judge *j, const ry_token_hook *hook)
 {
     const ry_vit *vit = &j->g->model->vit;
@@ -242,45 +243,45 @@ static void check_tokens(const judge *j, const ry_token_hook *hook)
     for (size_t i = 0; i < 12; i++) assert_int_equal(rows[i].in, want[i]);
 }
 
-static void run_policy(const golden *g, const char *name, json_t *params, uint32_t photos,
+static void run_policy(const golden *g, const char *name, json_t *params, uint32_t images,
                        tally *sum, double *worst)
 {
-    static float logits[GOLDEN_PHOTOS * GOLDEN_CLASSES];
+    static float logits[GOLDEN_IMAGES * GOLDEN_CLASSES];
     char text[256];
     renyi_error err = {0};
     tally all = {0};
     judge j = {.g = g, .name = name};
     policy_text(text, sizeof text, params);
     if (ry_policy_parse(&j.policy, text, &err)) fail_msg("%s: %s", text, err.message);
-    ry_pruner *pruner = golden_pruner(g, text, photos);
+    ry_pruner *pruner = golden_pruner(g, text, images);
     golden_replay r = {.inner = ry_pruner_hook(pruner), .judge = judge_cut, .user = &j};
     const ry_token_hook hook = golden_hook(&r);
     check_tokens(&j, &hook);
-    golden_run(g, &hook, photos, photos, 2, logits);
-    for (uint32_t i = 0; i < photos; i++) add(&all, &j.photo[i]);
+    golden_run(g, &hook, images, images, 2, logits);
+    for (uint32_t i = 0; i < images; i++) add_tally(&all, &j.image[i]);
     const double e = golden_error(logits, golden_find(g, name, "logits", -1)->data,
-                                  (size_t)photos * GOLDEN_CLASSES);
+                                  (size_t)images * GOLDEN_CLASSES);
     print_tally(name, &all, e);
-    assert_true(all.cuts == photos * j.policy.n_cuts);
+    assert_true(all.cuts == images * j.policy.n_cuts);
     assert_true(all.score_0 < SCORE_FIRST && all.score < SCORE_LATER);
     assert_true(all.margin_0 < SCORE_FIRST && all.margin < MARGIN_LATER);
     assert_true(e < LOGITS);
-    add(sum, &all);
+    add_tally(sum, &all);
     raise_to(worst, e);
     ry_pruner_free(pruner, NULL);
 }
 
-/* Policies whose name contains one of the words; all with NULL. */
-static int wanted(const char *name, const char *const *words)
+/* Whether the name contains one of the parts; always with NULL. */
+static int wanted(const char *name, const char *const *parts)
 {
-    if (!words) return 1;
-    for (; *words; words++)
-        if (strstr(name, *words)) return 1;
+    if (!parts) return 1;
+    for (; *parts; parts++)
+        if (strstr(name, *parts)) return 1;
     return 0;
 }
 
-static uint32_t run_model(const golden_model *m, renyi_cpu level, uint32_t photos,
-                          const char *const *words)
+static uint32_t run_model(const golden_model *m, renyi_cpu level, uint32_t images,
+                          const char *const *parts)
 {
     golden g;
     renyi_error err = {0};
@@ -295,8 +296,8 @@ static uint32_t run_model(const golden_model *m, renyi_cpu level, uint32_t photo
         fail_msg("%s", err.message);
     json_object_foreach(policies, name, params)
     {
-        if (is(params, "kind", "none") || !wanted(name, words)) continue;
-        run_policy(&g, name, params, photos, &sum, &logits);
+        if (has_value(params, "kind", "none") || !wanted(name, parts)) continue;
+        run_policy(&g, name, params, images, &sum, &logits);
         count++;
     }
     char title[64];
@@ -314,19 +315,19 @@ static void test_vectors(void **state)
     (void)state;
     for (size_t m = 0; m < 2; m++)
         for (int level = RENYI_CPU_AVX2; level <= (int)renyi_cpu_detect(); level++) {
-            const uint32_t count = run_model(&golden_models[m], (renyi_cpu)level, PHOTOS, NULL);
+            const uint32_t count = run_model(&golden_models[m], (renyi_cpu)level, IMAGES, NULL);
             assert_true(count == POLICIES || *shared_missing());
         }
 }
 
-/* Plain C is slow: one photo, and policies that differ in what they ask of attention. */
+/* Plain C is slow: one image, and policies that need different things of attention. */
 static void test_scalar(void **state)
 {
     (void)state;
 #ifndef RENYI_SANITIZED
-    static const char *const words[] = {"col2.5",  "colinf", "perhead", "renyi2",   "shannon",
+    static const char *const parts[] = {"col2.5",  "colinf", "perhead", "renyi2",   "shannon",
                                         "p16-end", "nofuse", "c0.4",    "floorcls", NULL};
-    for (size_t m = 0; m < 2; m++) run_model(&golden_models[m], RENYI_CPU_SCALAR, 1, words);
+    for (size_t m = 0; m < 2; m++) run_model(&golden_models[m], RENYI_CPU_SCALAR, 1, parts);
 #endif
 }
 

@@ -1,5 +1,5 @@
-/* test_golden_val500.c - from the JPEG files to the answer: top-1 of 500 validation photos, photo
- * by photo, dense and under every policy that the reference ran.
+/* test_golden_val500.c - tests the path from JPEG files to top-1 on 500 validation images, image by
+ * image, dense and with every policy that the reference ran.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/json.h"
@@ -11,25 +11,25 @@
 
 #include "test.h"
 
-enum { CLASSES = 1000, PHOTOS = 500, POLICIES = 10, MODELS = 2 };
+enum { CLASSES = 1000, IMAGES = 500, POLICIES = 10, MODELS = 2 };
 #ifdef RENYI_SANITIZED
-enum { BATCH = 2, EVERY = 250 }; /* batches: one of them; the plain build sees them all */
+enum { BATCH = 2, EVERY = 250 }; /* one batch of all; the plain build runs every one */
 #else
 enum { BATCH = 8, EVERY = 1 };
 #endif
-enum { OTHERS = 3 };   /* answers of 500 that may be other than the reference's: 99.4 % agree */
+enum { OTHERS = 3 };   /* of 500 answers that may differ from the reference's: 99.4 % agree */
 #define UNDECIDED 1e-3 /* dense: only where its two best logits are closer than this */
 
 typedef struct count {
-    size_t photos, others, right, right_there; /* right: the class that the photo shows */
-    double margin;                             /* the reference's largest among `others` */
+    size_t images, others, right, reference_right; /* right: equal to the label */
+    double margin;                                 /* the reference's largest among `others` */
 } count;
 
 typedef struct model {
     const char *name;
     renyi_model *m;
     renyi_preprocess preprocess;
-    uint8_t *pixels; /* [PHOTOS, size, size, 3] fitted photos */
+    uint8_t *pixels; /* [IMAGES, size, size, 3] fitted images */
     size_t each;     /* bytes of one */
     count counts[POLICIES];
     renyi_error err; /* of the thread that runs it */
@@ -37,13 +37,13 @@ typedef struct model {
 
 static model models[MODELS] = {{.name = "vit_tiny_patch16_224.augreg_in21k_ft_in1k"},
                                {.name = "deit_tiny_patch16_224.fb_in1k"}};
-static json_t *golden; /* NULL: something is absent */
+static json_t *golden; /* NULL: a shared file is missing */
 
-static int is_looked_at(size_t photo) { return photo / BATCH % EVERY == 0; }
+static int is_run(size_t image) { return image / BATCH % EVERY == 0; }
 
-/* ---- photos: each is decoded once and fitted for both models -------------------------------- */
+/* ---- images: each is decoded once and fitted for both models -------------------------------- */
 
-static void fit_photo(const char *path, size_t photo)
+static void fit_image(const char *path, size_t index)
 {
     ry_mapped_file file;
     renyi_image image;
@@ -53,7 +53,7 @@ static void fit_photo(const char *path, size_t photo)
         fail_msg("%s: %s", path, err.message);
     ry_mapped_file_close(&file);
     for (size_t i = 0; i < MODELS; i++)
-        if (renyi_image_fit(models[i].pixels + photo * models[i].each, &image,
+        if (renyi_image_fit(models[i].pixels + index * models[i].each, &image,
                             &models[i].preprocess, NULL, &err))
             fail_msg("%s: %s", path, err.message);
     renyi_image_free(&image, NULL);
@@ -68,7 +68,7 @@ static void open_model(model *m, const char *path)
     assert_int_equal(info.n_classes, CLASSES);
     m->preprocess = info.preprocess;
     m->each = (size_t)info.image_size * info.image_size * 3;
-    m->pixels = malloc(PHOTOS * m->each);
+    m->pixels = malloc(IMAGES * m->each);
     assert_non_null(m->pixels);
 }
 
@@ -88,11 +88,11 @@ static int setup(void **state)
     }
     if (ry_json_load_file(&golden, file, NULL, &err)) fail_msg("%s", err.message);
     json_t *names = json_object_get(golden, "images");
-    assert_int_equal(json_array_size(names), PHOTOS);
-    for (size_t i = 0; i < PHOTOS; i++) {
-        if (!is_looked_at(i)) continue;
+    assert_int_equal(json_array_size(names), IMAGES);
+    for (size_t i = 0; i < IMAGES; i++) {
+        if (!is_run(i)) continue;
         snprintf(path, sizeof path, "%s/%s", folder, json_string_value(json_array_get(names, i)));
-        fit_photo(path, i);
+        fit_image(path, i);
     }
     return 0;
 }
@@ -118,17 +118,17 @@ static size_t best_class(const float *logits)
     return best;
 }
 
-static void count_photo(count *c, json_t *want, size_t photo, size_t got)
+static void count_image(count *c, json_t *want, size_t image, size_t got)
 {
     const json_int_t label =
-        json_integer_value(json_array_get(json_object_get(golden, "labels"), photo));
-    const json_int_t there =
-        json_integer_value(json_array_get(json_object_get(want, "prediction"), photo));
-    c->photos++;
+        json_integer_value(json_array_get(json_object_get(golden, "labels"), image));
+    const json_int_t reference =
+        json_integer_value(json_array_get(json_object_get(want, "prediction"), image));
+    c->images++;
     c->right += (json_int_t)got == label;
-    c->right_there += there == label;
-    if ((json_int_t)got == there) return;
-    const double gap = json_number_value(json_array_get(json_object_get(want, "margin"), photo));
+    c->reference_right += reference == label;
+    if ((json_int_t)got == reference) return;
+    const double gap = json_number_value(json_array_get(json_object_get(want, "margin"), image));
     c->others++;
     if (gap > c->margin) c->margin = gap;
 }
@@ -140,12 +140,12 @@ static renyi_status run_policy(model *m, const char *policy, json_t *want, count
     const renyi_session_options opt = {
         .struct_size = sizeof opt, .max_batch = BATCH, .n_threads = 1, .policy = policy};
     renyi_status st = renyi_session_new(&s, m->m, &opt, &m->err);
-    for (size_t i = 0; i < PHOTOS && !st; i += BATCH) {
-        if (!is_looked_at(i)) continue;
-        const size_t n = PHOTOS - i < BATCH ? PHOTOS - i : BATCH;
+    for (size_t i = 0; i < IMAGES && !st; i += BATCH) {
+        if (!is_run(i)) continue;
+        const size_t n = IMAGES - i < BATCH ? IMAGES - i : BATCH;
         st = renyi_run_pixels(s, m->pixels + i * m->each, (uint32_t)n, logits, &m->err);
         for (size_t j = 0; j < n && !st; j++)
-            count_photo(c, want, i + j, best_class(logits + j * CLASSES));
+            count_image(c, want, i + j, best_class(logits + j * CLASSES));
     }
     renyi_session_free(s);
     return st;
@@ -156,7 +156,7 @@ static json_t *policies_of(const model *m)
     return json_object_get(json_object_get(golden, "models"), m->name);
 }
 
-/* All policies of one model; a thread without assertions. */
+/* All policies of one model, in its own thread: no assertions here. */
 static void *run_model(void *arg)
 {
     model *m = arg;
@@ -172,16 +172,16 @@ static void *run_model(void *arg)
 
 static void check_policy(const char *policy, const count *c)
 {
-    printf("%-57s %zu of %zu photos as the reference, %zu right (there %zu)", policy,
-           c->photos - c->others, c->photos, c->right, c->right_there);
+    printf("%-57s %zu of %zu images like the reference, %zu right (reference %zu)", policy,
+           c->images - c->others, c->images, c->right, c->reference_right);
     if (c->others) printf("; margin of the others up to %.2g", c->margin);
     printf("\n");
-    assert_int_equal(c->photos, EVERY == 1 ? PHOTOS : BATCH);
+    assert_int_equal(c->images, EVERY == 1 ? IMAGES : BATCH);
     assert_true(c->others <= OTHERS);
     if (strcmp(policy, "none") == 0) assert_true(c->margin < UNDECIDED);
 }
 
-/* Models side by side, each with one thread: nobody waits for anybody. */
+/* The models run in parallel, each on one thread. */
 static void test_answers(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_golden_visual.c - LLaVA's visual side against the reference: tower, scores, tokens kept and
- * merged. Reads ../shared; skips loudly without it.
+/* test_golden_visual.c - tests LLaVA's vision tower and pruning rules against the reference:
+ * features, scores, tokens kept and merged. Reads ../shared; reports SKIP without it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "renyi/llava.h"
 
@@ -10,9 +10,9 @@
 #include "fixtures/golden_taps.h"
 
 #ifdef RENYI_SANITIZED
-enum { PHOTOS = 1 }; /* ten times slower: one photo through each variant */
+enum { IMAGES = 1 }; /* ten times slower: one image per variant */
 #else
-enum { PHOTOS = 3 };
+enum { IMAGES = 3 };
 #endif
 enum { PATCHES = 576, DIM = 64, SIDE = 336 };
 
@@ -50,12 +50,12 @@ static renyi_visual_session *open_session(const golden *g, const char *policy)
     return s;
 }
 
-static void run_pixels(renyi_visual_session *s, const golden *g, int photo,
+static void run_pixels(renyi_visual_session *s, const golden *g, int image,
                        renyi_visual_tokens *out)
 {
     renyi_error err = {0};
     const size_t each = (size_t)SIDE * SIDE * 3;
-    if (renyi_visual_run_pixels(s, g->pixels + (size_t)photo * each, out, &err))
+    if (renyi_visual_run_pixels(s, g->pixels + (size_t)image * each, out, &err))
         fail_msg("%s", err.message);
 }
 
@@ -92,18 +92,18 @@ static void test_features(void **state)
         check_features((renyi_cpu)level);
 }
 
-/* A photo's file gives the pixels that the reference was given, and so the same bits. */
+/* The image file gives the reference's pixels, and so the same bits. */
 static void test_files(void **state)
 {
     (void)state;
     golden g;
     renyi_error err = {0};
-    const char *photo = shared_path("data/imagenet-val-500/006/ILSVRC2012_val_00001935.JPEG");
-    if (!photo || !open_golden(&g, RENYI_CPU_AUTO)) return;
+    const char *image = shared_path("data/imagenet-val-500/006/ILSVRC2012_val_00001935.JPEG");
+    if (!image || !open_golden(&g, RENYI_CPU_AUTO)) return;
     renyi_visual_session *s = open_session(&g, NULL), *again = open_session(&g, NULL);
     renyi_visual_tokens a, b;
     run_pixels(s, &g, 0, &a);
-    if (renyi_visual_run_file(again, photo, &b, &err)) fail_msg("%s", err.message);
+    if (renyi_visual_run_file(again, image, &b, &err)) fail_msg("%s", err.message);
     assert_int_equal(a.n, b.n);
     assert_memory_equal(a.rows, b.rows, (size_t)a.n * a.lm_dim * sizeof(float));
     renyi_visual_session_free(s);
@@ -114,8 +114,7 @@ static void test_files(void **state)
 /* ---- rules behind the tower ---------------------------------------------------------------- */
 
 static const struct variant {
-    const char *name, *policy,
-        *scores; /* scores: of the golden file; NULL = not all in one place */
+    const char *name, *policy, *scores; /* scores: their tensor in the golden file */
 } variants[] = {
     {"prumerge-cls-192", "prumerge tokens=192 metric=cls", "prumerge.cls"},
     {"prumerge-cls-256", "prumerge tokens=256 metric=cls", "prumerge.cls"},
@@ -129,14 +128,14 @@ static const struct variant {
     {"vispruner-correct0.8-256", "vispruner tokens=256 metric=correct c=0.8", "block22.col4"},
 };
 
-static const ry_tensor *tap_of(const golden *g, int photo, const char *variant, const char *what)
+static const ry_tensor *tap_of(const golden *g, int image, const char *variant, const char *what)
 {
     char name[96];
-    snprintf(name, sizeof name, "%d.%s%s%s", photo, variant, *what ? "." : "", what);
+    snprintf(name, sizeof name, "%d.%s%s%s", image, variant, *what ? "." : "", what);
     return ry_tensors_find(g->taps, name);
 }
 
-/* ---- whether another choice hangs on rounding ---- */
+/* ---- whether a different choice is only rounding ---- */
 
 typedef struct ranked {
     double score;
@@ -150,7 +149,7 @@ static int by_score(const void *a, const void *b)
     return x->index - y->index;
 }
 
-/* List [PATCHES] by score, the best first. */
+/* list [PATCHES]: patches by score, the best first. */
 static void rank(int *list, const float *score)
 {
     ranked r[PATCHES];
@@ -169,8 +168,8 @@ static double cosine(const float *x, int i, int j)
     return dot / sqrt(a * b);
 }
 
-/* VisPruner in double, with one pair of likenesses taken the other way round: of those that lie
- * closer than TIE, the one number `flip`; 0 = none. */
+/* VisPruner in double. Of the neighbouring similarities that differ by less than TIE, pair number
+ * `flip` is swapped; 0 = none. */
 #define TIE 5e-7
 typedef struct rounds {
     const double *cosines; /* [PATCHES, PATCHES] */
@@ -178,7 +177,7 @@ typedef struct rounds {
     double margin; /* of the pair that was flipped */
 } rounds;
 
-static int thin(rounds *v, int *list, int n, int keep)
+static int run_round(rounds *v, int *list, int n, int keep)
 {
     const int even = (n + 1) / 2, most = n - keep < 8 ? n - keep : 8;
     ranked r[PATCHES];
@@ -201,15 +200,16 @@ static int thin(rounds *v, int *list, int n, int keep)
     return left;
 }
 
-/* The tokens that are important by the reference's scores go to taken [PATCHES], the others to list
- * [PATCHES]; returns how many. share: of the important that columns choose; below 0: metric=cls. */
-static int begin_rounds(const golden *g, int photo, int important, double share, char *taken,
+/* Marks the important tokens by the reference's scores in taken [PATCHES] and puts the others into
+ * list [PATCHES]; returns their number. share: fraction of the important ones chosen by columns;
+ * below 0: metric=cls. */
+static int begin_rounds(const golden *g, int image, int important, double share, char *taken,
                         int *list)
 {
     int order[PATCHES], columns[PATCHES], n = 0;
     int chosen = important - (share < 0 ? 0 : (int)(important * share));
-    rank(order, tap_of(g, photo, "block22.cls", "")->data);
-    rank(columns, tap_of(g, photo, "block22.col4", "")->data);
+    rank(order, tap_of(g, image, "block22.cls", "")->data);
+    rank(columns, tap_of(g, image, "block22.col4", "")->data);
     memset(taken, 0, PATCHES);
     for (int i = 0; i < chosen; i++) taken[order[i]] = 1;
     for (int i = 0; chosen < important; i++)
@@ -222,44 +222,46 @@ static int begin_rounds(const golden *g, int photo, int important, double share,
 }
 
 /* 1 when these rounds end with the reference's tokens. */
-static int ends_as(rounds *v, const golden *g, int photo, double share, const ry_tensor *kept)
+static int ends_as_reference(rounds *v, const golden *g, int image, double share,
+                             const ry_tensor *kept)
 {
     const int tokens = (int)kept->shape[0], important = tokens / 2;
     const int32_t *want = kept->data;
     char taken[PATCHES];
-    int list[PATCHES], n = begin_rounds(g, photo, important, share, taken, list);
+    int list[PATCHES], n = begin_rounds(g, image, important, share, taken, list);
     v->n_ties = 0;
-    while (n > tokens - important) n = thin(v, list, n, tokens - important);
+    while (n > tokens - important) n = run_round(v, list, n, tokens - important);
     for (int i = 0; i < n; i++) taken[list[i]] = 1;
     for (int i = 0; i < tokens; i++)
         if (!taken[want[i]]) return 0;
     return 1;
 }
 
-/* VisPruner's list after a round depends on which of two likenesses is larger, down to the last
- * digit of a float. Another choice than the reference's is accepted if the rounds in double, with
- * the photo's own features, make the reference's: as they are or with one such pair flipped. */
-static void excuse(const golden *g, int photo, const struct variant *v, const ry_tensor *kept)
+/* VisPruner's list after a round depends on which of two similarities is larger, down to the last
+ * bit of a float. A choice other than the reference's is accepted if the rounds in double, on our
+ * features, end with the reference's tokens: as they are or with one such pair flipped. */
+static void explain_choice(const golden *g, int image, const struct variant *v,
+                           const ry_tensor *kept)
 {
     static double cosines[PATCHES * PATCHES];
-    const char *word = strstr(v->name, "correct");
-    const double share = word ? atof(word + strlen("correct")) : -1.0;
+    const char *correct = strstr(v->name, "correct");
+    const double share = correct ? atof(correct + strlen("correct")) : -1.0;
     renyi_visual_session *s = open_session(g, NULL);
     renyi_visual_tokens t;
     rounds r = {.cosines = cosines};
-    run_pixels(s, g, photo, &t);
+    run_pixels(s, g, image, &t);
     for (int i = 0; i < PATCHES; i++)
         for (int j = 0; j < PATCHES; j++) cosines[i * PATCHES + j] = cosine(t.features, i, j);
     renyi_visual_session_free(s);
-    int is_explained = ends_as(&r, g, photo, share, kept);
+    int is_explained = ends_as_reference(&r, g, image, share, kept);
     const int n_ties = r.n_ties;
     while (!is_explained && r.flip < n_ties) {
         r.flip++;
-        is_explained = ends_as(&r, g, photo, share, kept);
+        is_explained = ends_as_reference(&r, g, image, share, kept);
     }
-    if (!is_explained) fail_msg("%d %s: other tokens are kept", photo, v->name);
+    if (!is_explained) fail_msg("%d %s: other tokens are kept", image, v->name);
     printf("%d %s: another choice; the reference's in double with flip %d of %d, %.1e apart\n",
-           photo, v->name, r.flip, n_ties, r.margin);
+           image, v->name, r.flip, n_ties, r.margin);
 }
 
 static int same_kept(const renyi_visual_tokens *t, const ry_tensor *kept)
@@ -269,30 +271,30 @@ static int same_kept(const renyi_visual_tokens *t, const ry_tensor *kept)
 
 /* 1 when the same tokens are kept. */
 static int check_variant(const golden *g, renyi_visual_session *s, const struct variant *v,
-                         int photo)
+                         int image)
 {
     renyi_visual_tokens t;
-    run_pixels(s, g, photo, &t);
-    const ry_tensor *kept = tap_of(g, photo, v->name, "kept");
-    const ry_tensor *tokens = tap_of(g, photo, v->name, "tokens");
-    const ry_tensor *scores = tap_of(g, photo, v->scores, "");
+    run_pixels(s, g, image, &t);
+    const ry_tensor *kept = tap_of(g, image, v->name, "kept");
+    const ry_tensor *tokens = tap_of(g, image, v->name, "tokens");
+    const ry_tensor *scores = tap_of(g, image, v->scores, "");
     const uint32_t extra = strncmp(v->name, "prumerge", 8) == 0;
     assert_non_null(kept);
     assert_non_null(scores);
     assert_int_equal(t.n, kept->shape[0] + extra);
     assert_int_equal(t.n, renyi_visual_session_tokens(s));
     const double e = golden_row_error(t.scores, scores->data, PATCHES, 1);
-    if (!(e < 2e-5)) fail_msg("%d %s: scores differ by %g", photo, v->name, e);
+    if (!(e < 2e-5)) fail_msg("%d %s: scores differ by %g", image, v->name, e);
     if (!same_kept(&t, kept)) {
-        if (extra) fail_msg("%d %s: other tokens are kept", photo, v->name);
-        excuse(g, photo, v, kept);
+        if (extra) fail_msg("%d %s: other tokens are kept", image, v->name);
+        explain_choice(g, image, v, kept);
         return 0;
     }
     if (extra) assert_int_equal(t.kept[t.n - 1], RENYI_NONE);
     if (!tokens) return 1;
     assert_int_equal(tokens->shape[0], t.n);
     const double r = golden_row_error(t.features, tokens->data, t.n, DIM);
-    printf("%d %s: scores within %.2g, tokens within %.2g\n", photo, v->name, e, r);
+    printf("%d %s: scores within %.2g, tokens within %.2g\n", image, v->name, e, r);
     assert_true(r < 2e-5);
     return 1;
 }
@@ -305,12 +307,12 @@ static void test_variants(void **state)
     if (!open_golden(&g, RENYI_CPU_AUTO)) return;
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         renyi_visual_session *s = open_session(&g, variants[i].policy);
-        for (int photo = 0; photo < PHOTOS; photo++)
-            same += check_variant(&g, s, &variants[i], photo);
+        for (int image = 0; image < IMAGES; image++)
+            same += check_variant(&g, s, &variants[i], image);
         renyi_visual_session_free(s);
     }
-    printf("%d of %d choices are the reference's\n", same, 10 * PHOTOS);
-    assert_true(same >= 10 * PHOTOS - 4);
+    printf("%d of %d choices are the reference's\n", same, 10 * IMAGES);
+    assert_true(same >= 10 * IMAGES - 4);
     close_golden(&g);
 }
 
@@ -322,13 +324,13 @@ static void test_adaptive(void **state)
     for (int col = 0; col < 2; col++) {
         renyi_visual_session *s =
             open_session(&g, col ? "prumerge adaptive metric=col" : "prumerge adaptive");
-        for (int photo = 0; photo < PHOTOS; photo++) {
+        for (int image = 0; image < IMAGES; image++) {
             renyi_visual_tokens t;
-            run_pixels(s, &g, photo, &t);
+            run_pixels(s, &g, image, &t);
             const ry_tensor *count =
-                tap_of(&g, photo, col ? "prumerge-col-adaptive" : "prumerge-cls-adaptive", "count");
+                tap_of(&g, image, col ? "prumerge-col-adaptive" : "prumerge-cls-adaptive", "count");
             assert_non_null(count);
-            printf("%d adaptive %s: %u\n", photo, col ? "col" : "cls", t.n - 1);
+            printf("%d adaptive %s: %u\n", image, col ? "col" : "cls", t.n - 1);
             assert_int_equal(t.n - 1, *(const int32_t *)count->data);
             assert_true(t.n <= renyi_visual_session_tokens(s));
         }

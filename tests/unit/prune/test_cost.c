@@ -1,4 +1,4 @@
-/* test_cost.c - the GFLOPs of the paper's tables, to three decimals, from token counts.
+/* test_cost.c - tests the cost model: the GFLOPs of the paper's tables, to three decimals.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/paper_costs.h"
 #include "prune/policy/cost.h"

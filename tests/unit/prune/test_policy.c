@@ -1,4 +1,4 @@
-/* test_policy.c - the policy grammar: what each text means, is printed as, and is refused for.
+/* test_policy.c - tests the policy grammar: what each text means, its full form, and refusals.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/decimal.h"
 #include "base/rng.h"
@@ -14,7 +14,7 @@
 
 #define COUNT(x) (sizeof(x) / sizeof *(x))
 
-static ry_policy parse(const char *text)
+static ry_policy parse_text(const char *text)
 {
     ry_policy p;
     renyi_error err = {0};
@@ -22,12 +22,12 @@ static ry_policy parse(const char *text)
     return p;
 }
 
-/* What a text is printed as; the print must read back as the same struct. */
-static const char *full(const char *text, char out[RY_MAX_POLICY_TEXT])
+/* The text in full, every key written out; parsing it again must give the same struct. */
+static const char *full_text(const char *text, char out[RY_MAX_POLICY_TEXT])
 {
-    const ry_policy p = parse(text);
+    const ry_policy p = parse_text(text);
     ry_policy_print(out, &p);
-    const ry_policy q = parse(out);
+    const ry_policy q = parse_text(out);
     if (memcmp(&p, &q, sizeof p)) fail_msg("'%s' is printed as '%s', another policy", text, out);
     return out;
 }
@@ -98,7 +98,7 @@ static const struct {
     {"paper:evit-ours keep=0.8",
      "evit keep=0.8 layers=3,6,9 metric=correct n=2 c=0.8 rounding=code" COL_KEYS
      " reduce=fuse weights=cls at=mid order=score"},
-    {"paper:evit-ours metric=cls drop", /* what the preset says of n and c has no use any more */
+    {"paper:evit-ours metric=cls drop", /* metric=cls ignores the n and c of the preset */
      "evit keep=0.7 layers=3,6,9 metric=cls reduce=drop at=mid order=score"},
 };
 
@@ -107,10 +107,10 @@ static void test_meanings(void **state)
     (void)state;
     char out[RY_MAX_POLICY_TEXT];
     for (size_t i = 0; i < COUNT(meanings); i++)
-        assert_string_equal(full(meanings[i].text, out), meanings[i].full);
+        assert_string_equal(full_text(meanings[i].text, out), meanings[i].full);
 }
 
-/* ---- refusals: the word at fault by its offset, and what the message must say ---------------- */
+/* ---- refusals: the offset of the error, and what the message must contain -------------------- */
 
 static const struct {
     const char *text;
@@ -248,7 +248,8 @@ static void test_refusals(void **state)
     }
 }
 
-/* As long as the limit allows, and one longer; a text that fits but whose full form does not. */
+/* A text of the largest length, one byte more, and a text that fits but whose full form does not.
+ */
 static void test_lengths(void **state)
 {
     (void)state;
@@ -277,7 +278,7 @@ static void test_lengths(void **state)
 
 static size_t below(ry_rng *r, size_t n) { return (size_t)(ry_rng_next(r) % n); }
 
-/* A random value for a key; mostly one that is right. */
+/* A random value for a key; mostly a valid one. */
 static int random_value(char *out, ry_key key, ry_rng *r)
 {
     static const char *const layers[] = {"3",     "0-5",         "early", "all",
@@ -285,10 +286,10 @@ static int random_value(char *out, ry_key key, ry_rng *r)
     static const char *const shares[] = {"0.7", "1", ".5", "0.123456789012345", "0.05"};
     static const char *const orders[] = {"1", "2", "4", "inf", "1.5", "3.1415926535897931"};
     static const char *const slopes[] = {"0", "-1", "1", "0.25"};
-    const ry_name *words = ry_keys[key].names;
-    size_t n_words = 0;
+    const ry_name *values = ry_keys[key].names;
+    size_t n_values = 0;
 
-    while (words && words[n_words].name) n_words++;
+    while (values && values[n_values].name) n_values++;
     switch (key) {
     case RY_KEY_DROP:
     case RY_KEY_KEEP: return sprintf(out, "%s", shares[below(r, COUNT(shares))]);
@@ -301,7 +302,7 @@ static int random_value(char *out, ry_key key, ry_rng *r)
         break;
     default: break;
     }
-    if (words) return sprintf(out, "%s", words[below(r, n_words)].name);
+    if (values) return sprintf(out, "%s", values[below(r, n_values)].name);
     return sprintf(out, "%u", (unsigned)below(r, 200));
 }
 
@@ -316,7 +317,7 @@ static void random_policy(char *out, ry_rng *r)
     for (ry_key k = 0; k < RY_N_KEYS; k++) {
         if (below(r, 5)) continue;
         const int foreign = pick < 9 && !ry_key_for_rule(k, (ry_rule)ry_rule_names[pick].value);
-        if (foreign && below(r, 4)) continue; /* most others would be refused for it */
+        if (foreign && below(r, 4)) continue; /* it would be refused */
         end += sprintf(end, " %s=", ry_keys[k].name);
         end += random_value(end, k, r);
         while (ry_key_is_budget(k) && below(r, 4) == 0) {
@@ -326,8 +327,8 @@ static void random_policy(char *out, ry_rng *r)
     }
 }
 
-/* The print of any policy reads back as the same struct, before and after a model has its say, and
- * says no key that the policy would refuse. */
+/* The full text of any policy parses to the same struct, before and after ry_policy_check, and has
+ * no key that the policy would refuse. */
 static void test_round_trip(void **state)
 {
     (void)state;
@@ -339,11 +340,11 @@ static void test_round_trip(void **state)
         ry_policy p;
         random_policy(text, &rng);
         if (ry_policy_parse(&p, text, NULL)) continue;
-        full(text, out);
+        full_text(text, out);
         good++;
         if (ry_policy_check(&p, &shape, NULL)) continue;
         ry_policy_print(out, &p);
-        const ry_policy q = parse(out);
+        const ry_policy q = parse_text(out);
         if (memcmp(&p, &q, sizeof p)) fail_msg("'%s' becomes '%s', another policy", text, out);
         checked++;
     }
@@ -360,8 +361,9 @@ static void test_presets(void **state)
 
     assert_true(count > 20);
     for (size_t i = 0; i < count; i++) {
-        assert_string_equal(full(presets[i].name, by_name), full(presets[i].text, by_text));
-        ry_policy p = parse(presets[i].name);
+        assert_string_equal(full_text(presets[i].name, by_name),
+                            full_text(presets[i].text, by_text));
+        ry_policy p = parse_text(presets[i].name);
         assert_int_equal(ry_policy_check(&p, &shape, NULL), RENYI_OK);
         assert_true(strlen(presets[i].about) > 20);
         for (size_t j = 0; j < i; j++) assert_string_not_equal(presets[i].name, presets[j].name);
@@ -402,7 +404,7 @@ static void test_numbers(void **state)
         snprintf(text, sizeof text, "%.*f", (int)digits, ry_rng_uniform(&rng));
         double y;
         assert_true(ry_read_decimal(text, strlen(text), &x));
-        assert_true(x == strtod(text, NULL)); /* correctly rounded in glibc, and "." is C's point */
+        assert_true(x == strtod(text, NULL)); /* glibc rounds correctly; the C locale uses "." */
         ry_print_decimal(again, x);
         assert_true(ry_read_decimal(again, strlen(again), &y) && x == y);
         assert_true(strlen(again) <= strlen(text));
@@ -415,7 +417,7 @@ static void test_locale(void **state)
     (void)state;
     char out[RY_MAX_POLICY_TEXT];
     if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "fr_FR.UTF-8")) skip();
-    assert_string_equal(full("mosaic keep=0.7", out), "mosaic keep=0.7 layers=0,3,6");
+    assert_string_equal(full_text("mosaic keep=0.7", out), "mosaic keep=0.7 layers=0,3,6");
     setlocale(LC_ALL, "C");
 }
 

@@ -1,5 +1,5 @@
-/* test_policy_counts.c - a policy meets an encoder: tokens after every cut, the split of Algorithm
- * 2, and what is refused.
+/* test_policy_counts.c - tests policies on the shape of an encoder: tokens after every cut, the
+ * split of Algorithm 2, and what is refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/policy/policy_spec.h"
 
@@ -13,9 +13,9 @@
 static const ry_policy_shape vit = {12, 196, 1, 14, 0};       /* ViT-Ti, -S, -B at 224 */
 static const ry_policy_shape vit_large = {24, 196, 1, 14, 0}; /* ViT-L */
 static const ry_policy_shape distilled = {12, 196, 2, 14, 0}; /* DeiT with two prefix tokens */
-static const ry_policy_shape no_class = {12, 196, 0, 14, 0};  /* an encoder of patches alone */
+static const ry_policy_shape no_class = {12, 196, 0, 14, 0};  /* an encoder without class token */
 
-static ry_policy parse(const char *text)
+static ry_policy parse_text(const char *text)
 {
     ry_policy p;
     renyi_error err = {0};
@@ -23,9 +23,9 @@ static ry_policy parse(const char *text)
     return p;
 }
 
-static ry_policy check(const char *text, const ry_policy_shape *shape)
+static ry_policy checked_policy(const char *text, const ry_policy_shape *shape)
 {
-    ry_policy p = parse(text);
+    ry_policy p = parse_text(text);
     renyi_error err = {0};
     if (ry_policy_check(&p, shape, &err)) fail_msg("'%s' was refused: %s", text, err.message);
     return p;
@@ -34,7 +34,7 @@ static ry_policy check(const char *text, const ry_policy_shape *shape)
 /* "140 100 72": the tokens after each cut. */
 static const char *tokens(const char *text, const ry_policy_shape *shape, char out[512])
 {
-    const ry_policy p = check(text, shape);
+    const ry_policy p = checked_policy(text, shape);
     uint32_t n = shape->n_prefix + shape->n_patches;
     char *end = out;
     for (uint32_t i = 0; i < p.n_cuts; i++) {
@@ -59,7 +59,7 @@ static const struct {
     {"evit keep=0.7 metric=col", &no_class, "139 99 71"},
     {"evit tokens=100,50,25", &vit, "102 52 27"},
     {"evit tokens=500", &vit, "197 197 197"},
-    {"evit tokens=100", &vit, "102 102 102"}, /* the fused token alone is not worth a cut */
+    {"evit tokens=100", &vit, "102 102 102"}, /* fusing one token would save nothing */
     {"evit reduce=drop,fuse,merge", &vit, "139 99 70"},
     {"evit keep=0.000000001", &vit, "3 3 3"},
     /* the naive tables: early and all */
@@ -106,7 +106,7 @@ static void test_counts(void **state)
     char out[512];
     for (size_t i = 0; i < COUNT(counts); i++) {
         if (!counts[i].tokens) {
-            assert_int_equal(check(counts[i].text, counts[i].shape).n_cuts, 0);
+            assert_int_equal(checked_policy(counts[i].text, counts[i].shape).n_cuts, 0);
             continue;
         }
         tokens(counts[i].text, counts[i].shape, out);
@@ -115,26 +115,26 @@ static void test_counts(void **state)
     }
 }
 
-/* ceil(keep * patches) in double is the ceiling of the rational number for all rates of the field;
- * through a float it would not be. */
+/* ceil(keep * patches) in double is the ceiling of the rational number for all rates in use;
+ * in float it would not be. */
 static void test_rates_are_exact(void **state)
 {
     (void)state;
     for (unsigned tenths = 1; tenths <= 10; tenths++) {
         char text[64];
         snprintf(text, sizeof text, "mosaic keep=%u.%u layers=3", tenths / 10, tenths % 10);
-        const ry_policy p = parse(text);
+        const ry_policy p = parse_text(text);
         for (uint32_t n = 1; n < 600; n++)
             assert_int_equal(ry_policy_tokens_after(&p, 0, n + 1, 1) - 1, (tenths * n + 9) / 10);
     }
 }
 
-/* Every list of tokens is a list of at least one patch, and never grows. */
+/* A cut never adds tokens, and leaves at least one patch. */
 static void test_never_grows(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(counts); i++) {
-        const ry_policy p = parse(counts[i].text);
+        const ry_policy p = parse_text(counts[i].text);
         for (uint32_t n = 0; n < 300; n++)
             for (uint32_t c = 0; c < p.n_cuts; c++)
                 for (uint32_t prefix = 0; prefix <= 2; prefix++) {
@@ -147,7 +147,7 @@ static void test_never_grows(void **state)
 
 static void assert_split(const char *text, uint32_t kept, uint32_t by_class, uint32_t by_column)
 {
-    const ry_policy p = parse(text);
+    const ry_policy p = parse_text(text);
     uint32_t a, b;
     ry_policy_split(&p, kept, &a, &b);
     if (a != by_class || b != by_column)
@@ -237,7 +237,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(refusals); i++) {
-        ry_policy p = parse(refusals[i].text);
+        ry_policy p = parse_text(refusals[i].text);
         renyi_error err = {0};
         if (ry_policy_check(&p, refusals[i].shape, &err) != RENYI_ERR_ARG)
             fail_msg("'%s' was accepted", refusals[i].text);
@@ -247,25 +247,25 @@ static void test_refusals(void **state)
     }
 }
 
-/* What an encoder decides: which layers are all, whose weights a fused token has. */
+/* What depends on the encoder: the meaning of layers=all, the weights of a fused token. */
 static void test_resolution(void **state)
 {
     (void)state;
-    const ry_policy all = check("naive layers=all p=3 metric=cls", &vit_large);
+    const ry_policy all = checked_policy("naive layers=all p=3 metric=cls", &vit_large);
     assert_int_equal(all.every_layer, 0);
     assert_int_equal(all.n_cuts, 24);
     for (uint32_t i = 0; i < 24; i++) {
         assert_int_equal(all.cuts[i].layer, i);
         assert_int_equal(all.cuts[i].count, 3);
     }
-    assert_int_equal(check("evit metric=col", &vit).weights, RY_FUSE_CLS);
-    assert_int_equal(check("evit metric=col", &no_class).weights, RY_FUSE_SCORE);
-    assert_int_equal(check("evit metric=random", &vit).weights, RY_FUSE_SCORE);
-    assert_int_equal(check("tome inflection=0.5", &vit).inflection == 0, 1);
+    assert_int_equal(checked_policy("evit metric=col", &vit).weights, RY_FUSE_CLS);
+    assert_int_equal(checked_policy("evit metric=col", &no_class).weights, RY_FUSE_SCORE);
+    assert_int_equal(checked_policy("evit metric=random", &vit).weights, RY_FUSE_SCORE);
+    assert_int_equal(checked_policy("tome inflection=0.5", &vit).inflection == 0, 1);
     const ry_policy_shape deep = {65, 196, 1, 14, 0}, empty = {12, 0, 1, 0, 0};
-    ry_policy p = parse("tome");
+    ry_policy p = parse_text("tome");
     assert_int_equal(ry_policy_check(&p, &deep, NULL), RENYI_ERR_ARG);
-    p = parse("tome");
+    p = parse_text("tome");
     assert_int_equal(ry_policy_check(&p, &empty, NULL), RENYI_ERR_ARG);
 }
 

@@ -1,5 +1,5 @@
-/* test_prune_ats.c - Adaptive Token Sampling on blocks of known attention: against plain doubles,
- * its limits, and scores that say nothing.
+/* test_prune_ats.c - tests Adaptive Token Sampling on blocks of known attention: against doubles,
+ * at its limits, and with scores that are zero or NaN.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/prune_fixture.h"
 
@@ -14,7 +14,7 @@ static ry_policy ats(ry_budget budget, double keep, uint32_t tokens)
     return p;
 }
 
-/* Attention of the class token with so much more weight on some patches than on others. */
+/* Raises the class row to a power and renormalizes: the larger the power, the more uneven. */
 static void sharpen(double power)
 {
     for (uint32_t h = 0; h < block.heads; h++) {
@@ -25,7 +25,7 @@ static void sharpen(double power)
     }
 }
 
-/* Head mean of the class row times the length of the values of all heads, as shares. */
+/* Score: head mean of the class row times the length of the values of all heads, summing to 1. */
 static void check_scores(void)
 {
     const uint32_t C = block.heads * block.head;
@@ -40,13 +40,13 @@ static void check_scores(void)
         assert_true(fabs((double)got.score[j] * sum / want[j] - 1.0) < 1e-5);
 }
 
-/* Patch j comes before patch k when sorted upwards; of equal ones the lower index is the better. */
+/* Patch j comes before patch k in ascending order; of equal scores the lower index is better. */
 static int below(uint32_t j, uint32_t k)
 {
     return got.score[j] != got.score[k] ? got.score[j] < got.score[k] : j > k;
 }
 
-/* The rule by its definition, from the shares: for every level the nearest of all patches. */
+/* The rule by its definition: for every level of the CDF the nearest patch. */
 static uint32_t sample_plainly(uint8_t *taken, uint32_t steps)
 {
     double cdf[MAX_TOKENS], least = INFINITY, most = 0.0, first = INFINITY;
@@ -65,7 +65,7 @@ static uint32_t sample_plainly(uint8_t *taken, uint32_t steps)
     for (uint32_t k = 0; k < steps; k++) {
         const double level = steps > 1 ? first + k * (1.0 - first) / (steps - 1) : 1.0;
         uint32_t nearest = block.prefix;
-        for (uint32_t j = block.prefix; j < block.n; j++) /* sums differ by their own rounding */
+        for (uint32_t j = block.prefix; j < block.n; j++) /* tolerance: sums in another order */
             if (fabs(cdf[j] - level) < fabs(cdf[nearest] - level) - 1e-13) nearest = j;
         kept += !taken[nearest];
         taken[nearest] = 1;
@@ -91,12 +91,12 @@ static void against_doubles(void **state)
         assert_true(got.cut.n_out <= budget);
         for (uint32_t j = prefix; j < n; j++)
             assert_int_equal(taken[j], got.target[j] != RY_NO_TOKEN);
-        for (uint32_t r = 1; r < got.cut.n_out; r++) /* in the order of the picture */
+        for (uint32_t r = 1; r < got.cut.n_out; r++) /* in raster order */
             assert_true(got.source[r] > got.source[r - 1]);
     }
 }
 
-/* The more of the score few patches hold, the fewer stay. */
+/* The more the score is concentrated in few patches, the fewer stay. */
 static void adapts(void **state)
 {
     (void)state;
@@ -113,7 +113,8 @@ static void adapts(void **state)
     assert_true(before < 40);
 }
 
-/* Fewer tokens enter than the plan was made for: the budget is theirs, and the plan's holds. */
+/* Fewer tokens enter than the plan allows: the budget follows their number and stays within the
+ * plan's. */
 static void fewer_enter(void **state)
 {
     (void)state;
@@ -142,7 +143,7 @@ static void fewer_enter(void **state)
     }
 }
 
-/* One patch holds everything; none has anything; some are not numbers. */
+/* One patch has the whole score; no patch has any; some scores are NaN or infinite. */
 static void extremes(void **state)
 {
     (void)state;
@@ -169,7 +170,7 @@ static void extremes(void **state)
         assert_int_equal(got.cut.n_out, 2);
         assert_int_equal(got.source[1], 9);
     }
-    block.qkv[9][8] = NAN; /* the value of the only patch that counts */
+    block.qkv[9][8] = NAN; /* the value of the only patch with a score */
     decide_with(&p, &block, &got);
     assert_memory_equal(got.source, ((uint32_t[]){0, 1, 2, 3, 4}), 20);
 }

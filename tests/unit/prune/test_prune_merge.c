@@ -1,5 +1,5 @@
-/* test_prune_merge.c - merging into the token with the nearest key, and ToMe, against plain doubles
- * and against examples small enough to follow by eye.
+/* test_prune_merge.c - tests merging into the token with the nearest key, and ToMe, against doubles
+ * and against small worked examples.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/prune_fixture.h"
 
@@ -30,7 +30,7 @@ static void random_sizes(uint64_t seed)
         block.sizes[j] = j < block.prefix ? 1.0f : (float)(1 + ry_rng_next(&r) % 9);
 }
 
-/* Each row is the mean of its tokens, every one counted by the patches it stands for. */
+/* Each row is the mean of its tokens, weighted by their sizes in patches. */
 static void check_means(void)
 {
     double sum[MAX_TOKENS] = {0};
@@ -43,7 +43,7 @@ static void check_means(void)
     assert_true(got.needs.sizes && !got.needs.drops);
 }
 
-/* The token that went to row r is no less like its source than any other of the rows [from, to). */
+/* Token j was merged into the row of [from, to) whose source has the most similar key. */
 static void check_nearest(uint32_t j, uint32_t from, uint32_t to)
 {
     const double mine = cosine(&block, j, got.source[got.target[j]]);
@@ -80,12 +80,12 @@ static void use_angles(uint32_t n, uint32_t prefix, const double *degrees)
     }
 }
 
-static void merge_by_hand(void **state)
+static void merge_worked_example(void **state)
 {
     (void)state;
     ry_policy p = plain_policy(RY_RULE_NAIVE, RY_METRIC_CLS, 3);
     p.cuts[0].reduce = RY_REDUCE_MERGE;
-    /* The class token has the very key of token 2, and yet receives nothing. */
+    /* The class token has the same key as token 2, but receives nothing. */
     use_angles(6, 1, (double[]){80, 0, 80, 10, 60, 95});
     for (uint32_t j = 0; j < 6; j++) block.a[0][0][j] = (double[]){.1, .3, .05, .04, .2, .03}[j];
     p.cuts[0].count = 3; /* 1 and 4 stay: 2, 3, 5 go to 4, 1, 4 */
@@ -97,20 +97,20 @@ static void merge_by_hand(void **state)
     assert_memory_equal(got.weight, ((float[]){1, .5f, .375f, .5f, .125f, .5f}), 24);
 
     use_angles(6, 1,
-               (double[]){0, 40, 20, 0, 0, 0}); /* 2 is as far from 1 as from 3: the earlier */
+               (double[]){0, 40, 20, 0, 0, 0}); /* 2 is as near to 1 as to 3: the lower index */
     for (uint32_t j = 0; j < 6; j++) block.a[0][0][j] = (double[]){.1, .3, .01, .3, .3, .3}[j];
     memcpy(&block.qkv[1][2], ((float[]){1, 1}), 8);
     memcpy(&block.qkv[2][2], ((float[]){1, 0}), 8);
     memcpy(&block.qkv[3][2], ((float[]){1, -1}), 8);
     memcpy(&block.qkv[4][2], ((float[]){1, 1}), 8);
-    memcpy(&block.qkv[5][2], ((float[]){0, 0}), 8); /* no direction: like nobody */
+    memcpy(&block.qkv[5][2], ((float[]){0, 0}), 8); /* zero key: cosine 0 with every token */
     p.cuts[0].count = 1;
     decide_with(&p, &block, &got);
     assert_int_equal(got.target[2], 1);
 }
 
-/* ToMe of six tokens after the class token, r = 2. Even places 2, 4, 6; odd places 1, 3, 5. */
-static void tome_by_hand(void **state)
+/* ToMe of six tokens after the class token, r = 2. Even indices 2, 4, 6; odd indices 1, 3, 5. */
+static void tome_worked_example(void **state)
 {
     (void)state;
     ry_policy p = {.rule = RY_RULE_TOME, .budget = RY_BUDGET_DROP, .n_cuts = 1};
@@ -122,7 +122,7 @@ static void tome_by_hand(void **state)
     assert_memory_equal(got.weight, ((float[]){1, .5f, .5f, 1, 1, .5f, .5f}), 28);
     assert_true(got.needs.what == 0 && got.needs.macs == 3 * 3 * 2);
 
-    /* With a distillation token at place 1 that token 2 would love to join: it must not. */
+    /* The distillation token at index 1 has the key of token 2, but is never merged into. */
     use_angles(8, 2, (double[]){0, 5, 5, 90, 60, 180, 179, 20});
     decide_with(&p, &block, &got); /* even 2, 4, 6; odd 3, 5, 7: 6 to 5, 2 to 7 (15 degrees) */
     assert_memory_equal(got.source, ((uint32_t[]){0, 1, 4, 3, 5, 7}), 24);
@@ -141,7 +141,7 @@ static void tome_random(void **state)
         decide_with(&p, &block, &got);
         assert_int_equal(got.cut.n_out, n - r);
         check_means();
-        double last = 2.0, first_left = -2.0; /* the least alike that went, the most that stayed */
+        double last = 2.0, first_left = -2.0; /* lowest merged score, highest kept */
         const uint32_t even = (n + 1) / 2 - (prefix + 1) / 2, first_odd = prefix + even - r;
         for (uint32_t j = prefix; j < n; j++) {
             const int goes = got.source[got.target[j]] != j;
@@ -163,8 +163,7 @@ static void tome_random(void **state)
     }
 }
 
-/* The largest r: every token that may go goes; more is not asked of the rule. NaN goes nowhere in
- * particular, but somewhere. */
+/* The largest r: every even token is merged. A token with a NaN key may be merged into any row. */
 static void tome_edges(void **state)
 {
     (void)state;
@@ -184,8 +183,8 @@ static void tome_edges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(merge_nearest), cmocka_unit_test(merge_by_hand),
-        cmocka_unit_test(tome_by_hand),  cmocka_unit_test(tome_random),
+        cmocka_unit_test(merge_nearest),       cmocka_unit_test(merge_worked_example),
+        cmocka_unit_test(tome_worked_example), cmocka_unit_test(tome_random),
         cmocka_unit_test(tome_edges),
     };
     int failed = 0;

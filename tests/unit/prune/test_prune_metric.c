@@ -1,5 +1,5 @@
-/* test_prune_metric.c - `naive` and `evit` on a block of known attention: the scores, the order of
- * the kept tokens, Algorithm 2, and the weights of a fused token.
+/* test_prune_metric.c - tests `naive` and `evit` on a block of known attention: the scores, the
+ * order of the kept tokens, Algorithm 2, and the weights of a fused token.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/prune_fixture.h"
 
@@ -24,8 +24,8 @@ static void use_matrix(uint32_t heads)
         }
 }
 
-/* Three of four patches stay, so all four places of the ranking are seen. */
-static void expect(const ry_policy *p, const double *score, const uint32_t *best)
+/* Three of four patches stay, so the whole ranking is known. */
+static void expect_scores(const ry_policy *p, const double *score, const uint32_t *best)
 {
     decide_with(p, &block, &got);
     assert_int_equal(got.cut.n_out, 4);
@@ -56,7 +56,7 @@ static void known_columns(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ry_policy p = plain_policy(RY_RULE_NAIVE, RY_METRIC_COL, 1);
         p.n = rows[i].n;
-        expect(&p, rows[i].score, rows[i].best);
+        expect_scores(&p, rows[i].score, rows[i].best);
         assert_int_equal(got.needs.what, RY_NEED_COLUMNS);
     }
 }
@@ -66,23 +66,23 @@ static void known_others(void **state)
     (void)state;
     use_matrix(1);
     ry_policy p = plain_policy(RY_RULE_NAIVE, RY_METRIC_CLS, 1);
-    expect(&p, matrix[0], (uint32_t[]){1, 2, 3, 4});
+    expect_scores(&p, matrix[0], (uint32_t[]){1, 2, 3, 4});
     assert_int_equal(got.needs.what, RY_NEED_CLASS_ROW);
     p.metric = RY_METRIC_RENYI; /* the score is minus the entropy */
-    expect(&p, (double[]){-1.154620, -0.889658, -1.239821, -1.208025, -1.435518},
-           (uint32_t[]){1, 3, 2, 4});
+    expect_scores(&p, (double[]){-1.154620, -0.889658, -1.239821, -1.208025, -1.435518},
+                  (uint32_t[]){1, 3, 2, 4});
     p.n = 2;
-    expect(&p, (double[]){-1.305227, -1.051281, -1.361803, -1.326588, -1.518981},
-           (uint32_t[]){1, 3, 2, 4});
+    expect_scores(&p, (double[]){-1.305227, -1.051281, -1.361803, -1.326588, -1.518981},
+                  (uint32_t[]){1, 3, 2, 4});
     p.metric = RY_METRIC_SHANNON;
-    expect(&p, (double[]){-1.436829, -1.251331, -1.468140, -1.441253, -1.564957},
-           (uint32_t[]){1, 3, 2, 4});
+    expect_scores(&p, (double[]){-1.436829, -1.251331, -1.468140, -1.441253, -1.564957},
+                  (uint32_t[]){1, 3, 2, 4});
     p.metric = RY_METRIC_COL, p.n = 4, p.diagonal = 0;
-    expect(&p, (double[]){0.314685, 0.402371, 0.214546, 0.510854, 0.208780},
-           (uint32_t[]){3, 1, 2, 4});
+    expect_scores(&p, (double[]){0.314685, 0.402371, 0.214546, 0.510854, 0.208780},
+                  (uint32_t[]){3, 1, 2, 4});
     p.diagonal = 1, p.class_row = 0;
-    expect(&p, (double[]){0.314685, 0.700446, 0.157717, 0.665461, 0.219142},
-           (uint32_t[]){1, 3, 4, 2});
+    expect_scores(&p, (double[]){0.314685, 0.700446, 0.157717, 0.665461, 0.219142},
+                  (uint32_t[]){1, 3, 4, 2});
 }
 
 static void known_heads(void **state)
@@ -90,11 +90,11 @@ static void known_heads(void **state)
     (void)state;
     use_matrix(2);
     ry_policy p = plain_policy(RY_RULE_NAIVE, RY_METRIC_COL, 1);
-    expect(&p, (double[]){0.315484, 0.483295, 0.410833, 0.435304, 0.193028},
-           (uint32_t[]){1, 3, 2, 4});
+    expect_scores(&p, (double[]){0.315484, 0.483295, 0.410833, 0.435304, 0.193028},
+                  (uint32_t[]){1, 3, 2, 4});
     p.heads = RY_HEADS_EACH;
-    expect(&p, (double[]){0.315484, 0.692592, 0.467702, 0.444147, 0.219257},
-           (uint32_t[]){1, 2, 3, 4});
+    expect_scores(&p, (double[]){0.315484, 0.692592, 0.467702, 0.444147, 0.219257},
+                  (uint32_t[]){1, 2, 3, 4});
 }
 
 static void known_correcting(void **state)
@@ -114,7 +114,7 @@ static void known_correcting(void **state)
 }
 
 /* colv is Col-Ln times the length of the value row. */
-static void values_count(void **state)
+static void colv_uses_values(void **state)
 {
     (void)state;
     block_random(&block, 40, 1, 3, 7, 5);
@@ -134,8 +134,7 @@ static int same_choice(uint32_t n)
            !memcmp(got.target, other.target, n * sizeof *got.target);
 }
 
-/* c = 0 is the class ranking, c = 1 is Col-Ln, whatever the rounding; a large n tends to infinity.
- */
+/* c = 0 is the class ranking, c = 1 is Col-Ln, for both roundings; a large n is close to n=inf. */
 static void limits(void **state)
 {
     (void)state;
@@ -183,9 +182,9 @@ static void raw_renyi(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_columns), cmocka_unit_test(known_others),
-        cmocka_unit_test(known_heads),   cmocka_unit_test(known_correcting),
-        cmocka_unit_test(values_count),  cmocka_unit_test(limits),
+        cmocka_unit_test(known_columns),    cmocka_unit_test(known_others),
+        cmocka_unit_test(known_heads),      cmocka_unit_test(known_correcting),
+        cmocka_unit_test(colv_uses_values), cmocka_unit_test(limits),
         cmocka_unit_test(raw_renyi),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

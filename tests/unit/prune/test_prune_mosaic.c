@@ -1,5 +1,5 @@
-/* test_prune_mosaic.c - mosaic's two kinds of cut against the rule as it is written down, computed
- * in doubles and without any of the order that the real one uses; ties, degenerate rows, NaN.
+/* test_prune_mosaic.c - tests mosaic's two kinds of cut against the written rule, computed directly
+ * in doubles; also ties, degenerate rows and NaN.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "prune/rules/rule.h"
 
@@ -7,8 +7,8 @@
 
 enum { MAX_N = 300, MAX_DIM = 100 };
 
-/* A pruner with one cut, what its block shows, and where the decision goes. */
-typedef struct bench {
+/* A pruner with one cut, the block it reads, and the buffers of its decision. */
+typedef struct mosaic_case {
     ry_pruner p;
     ry_block_view view;
     ry_cut cut;
@@ -16,15 +16,15 @@ typedef struct bench {
     uint32_t source[MAX_N], target[MAX_N];
     float weight[MAX_N], score[MAX_N];
     uint8_t rescued[MAX_N];
-} bench;
+} mosaic_case;
 
 typedef struct shape {
     uint32_t grid, prefix, dim, layer, n_patches, keep;
 } shape;
 
-static bench *bench_new(shape s, renyi_cpu level)
+static mosaic_case *case_new(shape s, renyi_cpu level)
 {
-    bench *b = calloc(1, sizeof *b);
+    mosaic_case *b = calloc(1, sizeof *b);
     const uint32_t N = s.prefix + s.n_patches;
     assert_true(N <= MAX_N && s.dim <= MAX_DIM);
     b->p.policy.rule = RY_RULE_MOSAIC;
@@ -39,7 +39,8 @@ static bench *bench_new(shape s, renyi_cpu level)
     ry_kernels_init(&b->p.kernels, level);
     b->p.scratch_each = ry_rule_mosaic.scratch(&b->p);
     b->p.scratch = aligned_alloc(64, b->p.scratch_each);
-    memset(b->p.scratch, 0xff, b->p.scratch_each); /* NaN: nothing may count on what was there */
+    memset(b->p.scratch, 0xff,
+           b->p.scratch_each); /* NaN: scratch must be written before it is read */
     b->view = (ry_block_view){.block = s.layer,
                               .n_tokens = N,
                               .dim = s.dim,
@@ -53,14 +54,14 @@ static bench *bench_new(shape s, renyi_cpu level)
     return b;
 }
 
-static void bench_free(bench *b)
+static void case_free(mosaic_case *b)
 {
     free(b->p.scratch);
     free(b);
 }
 
-/* Shows the block what it asked for and makes the decision, the tiles of a phase in any order. */
-static void decide(bench *b, int backwards)
+/* Provides what the rule needs and runs it; the tiles of a phase forwards or backwards. */
+static void decide(mosaic_case *b, int backwards)
 {
     ry_block_needs needs = {0};
     ry_rule_mosaic.needs(&b->p, 0, &needs);
@@ -72,8 +73,8 @@ static void decide(bench *b, int backwards)
             ry_rule_mosaic.work(&b->p, 0, &b->view, &b->cut, phase, backwards ? n - 1 - t : t);
 }
 
-/* What holds for every decision whatever the numbers were. */
-static void assert_sound(const bench *b)
+/* Holds for every decision, whatever the scores. */
+static void assert_sound(const mosaic_case *b)
 {
     const uint32_t N = b->view.n_tokens;
     float sum[MAX_N] = {0};
@@ -97,7 +98,7 @@ static void assert_sound(const bench *b)
 
 /* ---- thin ------------------------------------------------------------------------------------ */
 
-static void assert_kept(const bench *b, const uint32_t *patches, uint32_t n)
+static void assert_kept(const mosaic_case *b, const uint32_t *patches, uint32_t n)
 {
     assert_int_equal(b->cut.n_out, b->view.n_prefix + n);
     for (uint32_t i = 0; i < n; i++)
@@ -112,7 +113,7 @@ static void test_thin_even_squares_first(void **state)
                               .7f, .0f, .3f, .0f, .0f, .4f, .0f, .2f};
     static const uint32_t kept[] = {0, 1, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15};
     for (uint32_t prefix = 0; prefix < 3; prefix++) {
-        bench *b = bench_new((shape){4, prefix, 8, 0, 16, 13}, RENYI_CPU_SCALAR);
+        mosaic_case *b = case_new((shape){4, prefix, 8, 0, 16, 13}, RENYI_CPU_SCALAR);
         memcpy(b->row + prefix, q, sizeof q);
         decide(b, 0);
         assert_sound(b);
@@ -120,7 +121,7 @@ static void test_thin_even_squares_first(void **state)
         assert_true(b->score[prefix + 8] == .7f);
         assert_int_equal(b->target[prefix + 5], RY_NO_TOKEN);
         assert_true(b->weight[prefix + 5] == 0.0f);
-        bench_free(b);
+        case_free(b);
     }
 }
 
@@ -129,7 +130,7 @@ static void test_thin_then_odd_squares(void **state)
     (void)state;
     static const float q[] = {.9f, .5f, .2f, NAN, .3f, .1f, .6f, .2f, .7f};
     static const uint32_t kept[] = {1, 5}, one[] = {5};
-    bench *b = bench_new((shape){3, 1, 8, 0, 9, 2}, RENYI_CPU_SCALAR);
+    mosaic_case *b = case_new((shape){3, 1, 8, 0, 9, 2}, RENYI_CPU_SCALAR);
     memcpy(b->row + 1, q, sizeof q); /* odd: 1 3 5 7; NaN goes first, then .2 */
     b->row[6] = .6f;
     decide(b, 0);
@@ -138,25 +139,25 @@ static void test_thin_then_odd_squares(void **state)
     b->cut.n_out = b->p.tokens_out[0] = 2;
     decide(b, 0);
     assert_kept(b, one, 1);
-    bench_free(b);
+    case_free(b);
 }
 
 static void test_thin_keeps_all(void **state)
 {
     (void)state;
-    bench *b = bench_new((shape){3, 1, 8, 0, 9, 9}, RENYI_CPU_SCALAR);
+    mosaic_case *b = case_new((shape){3, 1, 8, 0, 9, 9}, RENYI_CPU_SCALAR);
     decide(b, 0);
     assert_sound(b);
     for (uint32_t j = 0; j < 10; j++) assert_int_equal(b->source[j], j);
-    bench_free(b);
+    case_free(b);
 }
 
 static void test_needs(void **state)
 {
     (void)state;
-    bench *thin = bench_new((shape){4, 1, 10, 0, 16, 8}, RENYI_CPU_SCALAR);
-    bench *merge = bench_new((shape){4, 1, 10, 3, 16, 8}, RENYI_CPU_SCALAR);
-    bench *classless = bench_new((shape){4, 0, 10, 3, 16, 8}, RENYI_CPU_SCALAR);
+    mosaic_case *thin = case_new((shape){4, 1, 10, 0, 16, 8}, RENYI_CPU_SCALAR);
+    mosaic_case *merge = case_new((shape){4, 1, 10, 3, 16, 8}, RENYI_CPU_SCALAR);
+    mosaic_case *classless = case_new((shape){4, 0, 10, 3, 16, 8}, RENYI_CPU_SCALAR);
     ry_block_needs n = {0};
     ry_rule_mosaic.needs(&thin->p, 0, &n);
     assert_int_equal(n.what, RY_NEED_COLUMNS);
@@ -172,9 +173,9 @@ static void test_needs(void **state)
     assert_int_equal(n.what, RY_NEED_TOKENS | RY_NEED_COLUMNS);
     assert_int_equal(n.columns.kind, RY_COLUMN_POWER);
     assert_true(n.columns.order == 1.0 && n.columns.row_weights);
-    bench_free(thin);
-    bench_free(merge);
-    bench_free(classless);
+    case_free(thin);
+    case_free(merge);
+    case_free(classless);
 }
 
 /* ---- merge ----------------------------------------------------------------------------------- */
@@ -186,7 +187,7 @@ typedef struct plain {
     uint32_t kept[MAX_N]; /* best first */
 } plain;
 
-static void plain_cosines(plain *w, const bench *b)
+static void plain_cosines(plain *w, const mosaic_case *b)
 {
     const uint32_t D = b->view.dim, P = w->P;
     double mean[MAX_DIM] = {0};
@@ -208,7 +209,7 @@ static void plain_cosines(plain *w, const bench *b)
         }
 }
 
-static void plain_choice(plain *w, const bench *b)
+static void plain_choice(plain *w, const mosaic_case *b)
 {
     const float *a = b->row + b->view.n_prefix;
     for (uint32_t i = 0; i < w->P; i++) {
@@ -224,8 +225,8 @@ static void plain_choice(plain *w, const bench *b)
     }
 }
 
-/* Our decision is the plain one, where a difference of a few roundings is no difference. */
-static void assert_like_plain(const bench *b, const plain *w)
+/* Our decision equals the plain one, up to rounding. */
+static void assert_like_plain(const mosaic_case *b, const plain *w)
 {
     const uint32_t prefix = b->view.n_prefix, K = b->cut.n_out - prefix;
     const double top = w->c[w->kept[0]];
@@ -256,7 +257,7 @@ static void merge_at(renyi_cpu level)
                                    {1, 1, 8, 3, 1, 1},       {16, 0, 16, 9, 256, 256}};
     plain *w = calloc(1, sizeof *w);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        bench *b = bench_new(shapes[i], level);
+        mosaic_case *b = case_new(shapes[i], level);
         if (i % 2 == 0) b->view.sizes = b->sizes;
         decide(b, 0);
         assert_sound(b);
@@ -266,7 +267,7 @@ static void merge_at(renyi_cpu level)
             plain_choice(w, b);
             assert_like_plain(b, w);
         }
-        bench_free(b);
+        case_free(b);
     }
     free(w);
 }
@@ -281,8 +282,8 @@ static void test_merge_as_written(void **state)
 static void test_tiles_in_any_order(void **state)
 {
     (void)state;
-    bench *b = bench_new((shape){14, 1, 96, 3, 196, 138}, renyi_cpu_detect());
-    bench *c = malloc(sizeof *c);
+    mosaic_case *b = case_new((shape){14, 1, 96, 3, 196, 138}, renyi_cpu_detect());
+    mosaic_case *c = malloc(sizeof *c);
     decide(b, 0);
     memcpy(c, b, sizeof *c);
     memset(b->p.scratch, 0x7f, b->p.scratch_each);
@@ -292,42 +293,43 @@ static void test_tiles_in_any_order(void **state)
     assert_memory_equal(b->weight, c->weight, sizeof b->weight);
     assert_memory_equal(b->score, c->score, sizeof b->score);
     free(c);
-    bench_free(b);
+    case_free(b);
 }
 
-/* Rows all alike have no direction once centred: cosine 0 with everything. */
+/* Equal rows are zero after centering: cosine 0 with everything. */
 static void test_rows_without_direction(void **state)
 {
     (void)state;
-    bench *b = bench_new((shape){4, 1, 20, 3, 16, 5}, renyi_cpu_detect());
+    mosaic_case *b = case_new((shape){4, 1, 20, 3, 16, 5}, renyi_cpu_detect());
     for (uint32_t i = 0; i < 17 * 20; i++) b->x[i] = 0.25f;
     for (uint32_t j = 0; j < 17; j++) b->row[j] = (float)(j % 4) / 16.0f;
     decide(b, 0);
     assert_sound(b);
-    /* importance 3/16 at tokens 3, 7, 11, 15: the first of them counts threefold, ... */
+    /* importance 3/16 at tokens 3, 7, 11, 15: the score of the first is three times as large, ...
+     */
     static const uint32_t kept[] = {2, 6, 10, 14, 1};
     assert_kept(b, kept, 5);
     assert_true(b->score[3] == sqrtf(3.0f / 16.0f) * 3.0f);
     assert_true(b->score[7] == sqrtf(3.0f / 16.0f));
-    /* ... and all that goes joins it: the earliest of equals. */
+    /* ... and every merged token joins it: the lowest index of equals. */
     for (uint32_t j = 1; j < 17; j++)
         if (b->source[b->target[j]] != j) assert_int_equal(b->target[j], 1);
     assert_true(b->weight[3] == 1.0f / 12.0f);
-    bench_free(b);
+    case_free(b);
 }
 
-/* A patch twice: the less important copy is next to nothing and joins the other. */
+/* Two equal patches: the less important one scores almost 0 and joins the other. */
 static void test_copies_join(void **state)
 {
     (void)state;
-    bench *b = bench_new((shape){4, 1, 32, 3, 16, 15}, renyi_cpu_detect());
+    mosaic_case *b = case_new((shape){4, 1, 32, 3, 16, 15}, renyi_cpu_detect());
     memcpy(b->x + 5 * 32, b->x + 9 * 32, 32 * sizeof(float));
     b->row[5] = b->row[9] = 0.9f; /* equal: the lower index is the more important */
     decide(b, 0);
     assert_sound(b);
     assert_int_equal(b->target[9], b->target[5]);
     assert_int_equal(b->source[b->target[5]], 5);
-    bench_free(b);
+    case_free(b);
 }
 
 static void test_not_numbers(void **state)
@@ -336,7 +338,7 @@ static void test_not_numbers(void **state)
     static const float bad[] = {NAN, INFINITY, -INFINITY, 3e38f, -NAN};
     for (uint32_t v = 0; v < 5; v++)
         for (uint32_t where = 0; where < 4; where++) {
-            bench *b = bench_new((shape){6, 1, 40, 3, 36, 11}, renyi_cpu_detect());
+            mosaic_case *b = case_new((shape){6, 1, 40, 3, 36, 11}, renyi_cpu_detect());
             if (where == 0) b->x[5 * 40 + 3] = bad[v];
             if (where == 1)
                 for (uint32_t i = 0; i < 37 * 40; i++) b->x[i] = bad[v];
@@ -345,13 +347,13 @@ static void test_not_numbers(void **state)
                 for (uint32_t j = 0; j < 37; j++) b->row[j] = bad[v];
             decide(b, 0);
             assert_sound(b);
-            bench_free(b);
+            case_free(b);
         }
-    bench *b = bench_new((shape){6, 1, 40, 3, 36, 35}, renyi_cpu_detect());
-    b->row[4] = NAN; /* an importance that is no number is the least, and goes first */
+    mosaic_case *b = case_new((shape){6, 1, 40, 3, 36, 35}, renyi_cpu_detect());
+    b->row[4] = NAN; /* a NaN importance is the lowest, and goes first */
     decide(b, 0);
     assert_int_not_equal(b->source[b->target[4]], 4);
-    bench_free(b);
+    case_free(b);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
-/* test_prune_order.c - rows that a cut removes are never finished; that must not show. The same
- * decisions are made once as a session does it (before the projection, or before attention itself)
- * and once in the plain order: attend, project, then reduce.
+/* test_prune_order.c - tests that skipping the rows that a cut removes does not change the result.
+ * The same decisions are applied once as a session does it (before the projection, or before
+ * attention itself) and once in the plain order: attend, project, then reduce.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/model_handle.h"
 #include "fixtures/prune_model.h"
@@ -9,9 +9,9 @@
 
 enum { MAX_TOKENS = PM_PATCHES + 2 };
 
-/* Of the largest logit. A fused token whose weights sum to s has s times the projection's bias b;
- * before the projection that is made of b + (s - 1) b, whose rounding is of the size of b: 1 / s of
- * an ulp, and LayerNorm brings the small token back to size. */
+/* Relative to the largest logit. A fused token whose weights sum to s needs s times the bias b of
+ * the projection. Cutting before the projection computes it as b + (s - 1) b, whose rounding error
+ * has the size of b, not of s b, and LayerNorm scales the small token up again. */
 #define TOLERANCE 1e-5
 #define TOLERANCE_FUSED 5e-5
 
@@ -20,36 +20,37 @@ typedef struct decision {
     float weight[MAX_TOKENS];
 } decision;
 
-/* A pruner's hook with one more phase, which notes the decisions of the first run and puts them in
- * place of those of the second: there scores may differ in their last bits. */
+/* A pruner's hook with one more phase. The first run records the decisions; the second run uses
+ * them instead of its own, because its scores may differ in the last bits. */
 typedef struct ordered {
     ry_token_hook inner;
     int plain; /* ask for the finished tokens, so that the cut comes after the projection */
-    decision (*noted)[PM_BLOCKS];
+    decision (*recorded)[PM_BLOCKS];
 } ordered;
 
-static void needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
+static void order_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_block_needs *out)
 {
     const ordered *o = self;
     o->inner.needs(o->inner.self, block, n_tokens, out);
     if (o->plain && out->place == RY_CUT_MID) out->what |= RY_NEED_TOKENS;
 }
 
-static uint32_t tiles(const void *self, uint32_t block, uint32_t phase)
+static uint32_t order_tiles(const void *self, uint32_t block, uint32_t phase)
 {
     const ordered *o = self;
     const uint32_t n = o->inner.tiles(o->inner.self, block, phase);
     return n ? n : phase && o->inner.tiles(o->inner.self, block, phase - 1) != 0;
 }
 
-static void work(void *self, const ry_block_view *v, ry_cut *cut, uint32_t phase, uint32_t tile)
+static void order_work(void *self, const ry_block_view *v, ry_cut *cut, uint32_t phase,
+                       uint32_t tile)
 {
     ordered *o = self;
     if (o->inner.tiles(o->inner.self, v->block, phase)) {
         o->inner.work(o->inner.self, v, cut, phase, tile);
         return;
     }
-    decision *d = &o->noted[v->image][v->block];
+    decision *d = &o->recorded[v->image][v->block];
     if (!o->plain) {
         memcpy(d->source, cut->source, cut->n_out * sizeof *d->source);
         memcpy(d->target, cut->target, v->n_tokens * sizeof *d->target);
@@ -75,11 +76,13 @@ static ry_pruner *pruner_of(const renyi_model *m, const char *text)
     return p;
 }
 
-/* Says how its cuts were made; the last block's is left out, since nobody watches. */
-static ry_block_path run(const renyi_model *m, const ordered *o, float *logits)
+/* Returns the path of its cuts. The last block is left out: no hook watches it. */
+static ry_block_path run_plan(const renyi_model *m, const ordered *o, float *logits)
 {
-    ry_token_hook hook = {
-        .needs = needs, .tiles = tiles, .work = work, .self = (void *)(uintptr_t)o};
+    ry_token_hook hook = {.needs = order_needs,
+                          .tiles = order_tiles,
+                          .work = order_work,
+                          .self = (void *)(uintptr_t)o};
     ry_vit_plan *plan;
     static float chw[PM_IMAGES * PM_PIXELS];
     const uint8_t *pixels = pm_pixels();
@@ -101,13 +104,13 @@ static ry_block_path run(const renyi_model *m, const ordered *o, float *logits)
 
 static double check_policy(const renyi_model *m, const char *text, ry_block_path path)
 {
-    static decision noted[PM_IMAGES][PM_BLOCKS];
+    static decision recorded[PM_IMAGES][PM_BLOCKS];
     float early[PM_IMAGES * FIX_CLASSES], plain[PM_IMAGES * FIX_CLASSES];
     ry_pruner *p = pruner_of(m, text);
-    ordered o = {.inner = ry_pruner_hook(p), .noted = noted};
-    assert_int_equal(run(m, &o, early), path);
+    ordered o = {.inner = ry_pruner_hook(p), .recorded = recorded};
+    assert_int_equal(run_plan(m, &o, early), path);
     o.plain = 1;
-    assert_int_equal(run(m, &o, plain), RY_PATH_AFTER);
+    assert_int_equal(run_plan(m, &o, plain), RY_PATH_AFTER);
     ry_pruner_free(p, NULL);
     double worst = 0.0, top = 0.0;
     for (size_t i = 0; i < PM_IMAGES * FIX_CLASSES; i++) {

@@ -1,12 +1,12 @@
-/* test_prune_properties.c - what holds for whole pruned runs of every policy: nothing removed is
- * the dense run, the limits of Algorithm 2, the same bits for any batch, thread count and trace,
- * every token accounted for.
+/* test_prune_properties.c - tests what holds for pruned runs of every policy: removing nothing
+ * gives the dense run, the limits of Algorithm 2, the same bits for any batch, thread count and
+ * trace, every token accounted for.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/prune_model.h"
 
 enum { LOGITS = PM_IMAGES * FIX_CLASSES };
 #ifdef RENYI_SANITIZED
-enum { EVERY = 4, FIRST_PLAN = 3 }; /* policies of the other models and of plain C; two plans */
+enum { EVERY = 4, FIRST_PLAN = 3 }; /* fewer policies for the other models and plain C; two plans */
 #else
 enum { EVERY = 1, FIRST_PLAN = 0 };
 #endif
@@ -31,7 +31,7 @@ static int free_models(void **state)
     return 0;
 }
 
-/* Each text must run as the first: bit for bit. */
+/* Each text must give the bits of the first. */
 static void check_equal(const renyi_model *m, const char *const *texts)
 {
     float one[LOGITS], other[LOGITS];
@@ -92,8 +92,8 @@ static void test_limits_of_correcting(void **state)
         }
 }
 
-/* Other names of the same thing; options that must not be without effect; and one that must: the
- * MLP sees each token alone, so a cut that only drops may come after it. */
+/* Texts with the same meaning give the same bits, and options have an effect. An exception is
+ * at=end: the MLP reads each token alone, so a cut that only drops may come after it. */
 static void test_equal_texts(void **state)
 {
     (void)state;
@@ -128,8 +128,8 @@ static void test_equal_texts(void **state)
         check_different(vit, others[i][0], others[i][1]);
 }
 
-/* A cut in the last block changes no logit, so only a trace makes it; with all its rows the block
- * must still give the class token the same bits. */
+/* A cut in the last block changes no logit, so it is computed only for a trace. Then the block has
+ * all its rows, and must still give the class token the same bits. */
 static int check_same_bits(const renyi_model *m, const char *policy)
 {
     static const uint32_t plans[][3] = {/* batch, threads, trace */
@@ -172,8 +172,8 @@ static void test_same_bits_scalar(void **state)
 
 /* ---- traces --------------------------------------------------------------------------------- */
 
-/* Every row continues a token of its own or is the fused one; the prefix leads and goes nowhere;
- * nothing is in two places. Returns the patches that the rows stand for. */
+/* Every row continues one token or is the fused one; the prefix stays in front; no token is in two
+ * rows. Returns the sum of the sizes, in patches. */
 static double check_cut(const renyi_cut *c)
 {
     uint8_t seen[PM_PATCHES + 2] = {0}, place[PM_PATCHES] = {0};
@@ -247,7 +247,7 @@ static void test_traces(void **state)
     }
 }
 
-/* Merging forgets no patch: the sizes of all rows add up to the picture. */
+/* Merging loses no patch: the sizes of all rows add up to the number of patches. */
 static void test_merging_keeps_all(void **state)
 {
     (void)state;

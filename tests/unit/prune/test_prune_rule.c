@@ -1,5 +1,5 @@
-/* test_prune_rule.c - what every cut promises whatever the metric: the prefix stays, ties and NaN
- * have an order, a draw belongs to its image, a cut that changes nothing asks for nothing.
+/* test_prune_rule.c - tests what holds for every metric: the prefix stays, ties and NaN have an
+ * order, a random draw depends on its image, a cut that changes nothing needs nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/prune_fixture.h"
 
@@ -14,7 +14,7 @@ enum { N_METRICS = sizeof all_metrics / sizeof *all_metrics };
 static int wants_class(ry_metric m) { return m == RY_METRIC_CLS || m == RY_METRIC_CORRECT; }
 
 /* Every metric with every reduction and order, with no, one and two prefix tokens: decide_with
- * checks that the prefix is whole and that rows and tokens fit together. */
+ * checks that the prefix is complete and that rows and tokens match. */
 static void prefix_stays(void **state)
 {
     (void)state;
@@ -55,7 +55,7 @@ static void ties_and_nan(void **state)
     for (int i = 0; i < 7; i++)
         for (int j = 0; j < 7; j++) block.a[0][i][j] = NAN;
     for (int m = 0; m < N_METRICS; m++)
-        for (int reduce = 0; reduce < 3; reduce++) { /* nothing but NaN: by position */
+        for (int reduce = 0; reduce < 3; reduce++) { /* only NaN: by position */
             p.metric = all_metrics[m], p.cuts[0].reduce = (ry_reduce)reduce;
             decide_with(&p, &block, &got);
             if (p.metric != RY_METRIC_RANDOM)
@@ -63,7 +63,7 @@ static void ties_and_nan(void **state)
         }
 }
 
-/* The draw at a block of the image with this key, in any place of the batch. */
+/* The draw at a block for the image with this key, at any index of the batch. */
 static void draw(ry_policy *p, uint32_t at, uint64_t key, uint32_t image, decision *d)
 {
     p->cuts[0].layer = at;
@@ -112,7 +112,7 @@ static void draws(void **state)
     assert_true(fabs(sum / n - 0.5) < 0.015);
 }
 
-/* A fused token is the plain weighted sum: class attention, or scores that sum to nearly one. */
+/* A fused token is a weighted sum: by class attention, or by scores that sum to nearly one. */
 static void fused_weights(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void nothing_to_do(void **state)
     ry_pruner_free(NULL, NULL);
 }
 
-/* Counts of the official scripts: EViT at 0.7 with a fused token, cut after cut. */
+/* Counts as in the official scripts: EViT at 0.7 with a fused token, cut after cut. */
 static void counts(void **state)
 {
     (void)state;
@@ -197,14 +197,14 @@ static void counts(void **state)
     ry_pruner_free(pruner, NULL);
 }
 
-/* An allocator that gives `left` blocks and then no more. */
-static void *give(void *user, size_t size, size_t align)
+/* An allocator that returns `left` blocks and then fails. */
+static void *alloc_some(void *user, size_t size, size_t align)
 {
     int *left = user;
     return (*left)-- > 0 ? aligned_alloc(align, (size + align - 1) / align * align) : NULL;
 }
 
-static void take_back(void *user, void *ptr, size_t size)
+static void release_block(void *user, void *ptr, size_t size)
 {
     (void)user, (void)size;
     free(ptr);
@@ -218,7 +218,7 @@ static void short_of_memory(void **state)
     const ry_pruner_spec spec = {&policy, {12, 99, 1, 0}, 64, 4, 8, RENYI_CPU_SCALAR};
     for (int blocks = 0;; blocks++) {
         int left = blocks;
-        const renyi_allocator al = {give, take_back, &left};
+        const renyi_allocator al = {alloc_some, release_block, &left};
         ry_pruner *p = NULL;
         renyi_error err = {0};
         const renyi_status st = ry_pruner_new(&p, &spec, &al, &err);

@@ -1,4 +1,5 @@
-/* test_prune_select.c - ranking and choosing are exact: ties to the lower index, NaN last.
+/* test_prune_select.c - tests that ranking and choosing are exact: ties to the lower index, NaN
+ * last.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
 #include "prune/rules/select.h"
@@ -13,7 +14,7 @@ enum { MOST = 700 };
 static uint32_t order[MOST];
 static uint64_t scratch[2 * MOST];
 
-/* a goes before b, by the words of the promise. */
+/* Whether a ranks before b, by the definition. */
 static int before(const float *s, uint32_t a, uint32_t b)
 {
     if (isnan(s[a]) != isnan(s[b])) return !isnan(s[a]);

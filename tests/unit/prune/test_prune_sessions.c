@@ -1,5 +1,5 @@
-/* test_prune_sessions.c - sessions with policies under stress: every allocation may fail, a run
- * makes none, inputs that are no numbers, pictures drawn from anywhere in a batch, every preset.
+/* test_prune_sessions.c - tests sessions with policies under stress: every allocation may fail, a
+ * run allocates nothing, NaN and infinite inputs, random draws at any index of a batch, presets.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* posix_memalign */
 #include "fixtures/prune_model.h"
@@ -75,10 +75,10 @@ static void test_runs_allocate_nothing(void **state)
     renyi_model_free(m);
 }
 
-/* ---- numbers that are none ------------------------------------------------------------------ */
+/* ---- NaN and infinite inputs ---------------------------------------------------------------- */
 
-/* The decision is still one: rows of different tokens, the class token in front, whatever the
- * scores were. */
+/* The decision is valid whatever the scores: rows continue different tokens, the class token is
+ * first. */
 static void check_decision(const renyi_session *s, uint32_t image)
 {
     for (size_t i = 0; i < renyi_session_cut_count(s); i++) {
@@ -97,7 +97,7 @@ static void check_decision(const renyi_session *s, uint32_t image)
     }
 }
 
-/* Three pictures, of which the middle one has `bad` in `count` places from the front. */
+/* Three images; the first `count` values of the middle one are `bad`. */
 static void check_bad(const renyi_model *m, const char *policy, float bad, size_t count)
 {
     static float chw[3 * PM_PIXELS];
@@ -129,8 +129,8 @@ static void test_bad_numbers(void **state)
 
 /* ---- random, presets ------------------------------------------------------------------------ */
 
-/* A picture draws the same numbers alone, at another place of a batch, and as its own twin. */
-static void test_random_knows_the_picture(void **state)
+/* An image draws the same numbers alone, at any index of a batch, and twice in one batch. */
+static void test_random_follows_the_image(void **state)
 {
     (void)state;
     static uint8_t pixels[4 * PM_PIXELS];
@@ -154,7 +154,7 @@ static void test_random_knows_the_picture(void **state)
     renyi_model_free(m);
 }
 
-/* Every name runs, as the text that it stands for. */
+/* Every preset runs, with the result of its text. */
 static void test_presets(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_allocation_failures), cmocka_unit_test(test_runs_allocate_nothing),
-        cmocka_unit_test(test_bad_numbers), cmocka_unit_test(test_random_knows_the_picture),
+        cmocka_unit_test(test_bad_numbers), cmocka_unit_test(test_random_follows_the_image),
         cmocka_unit_test(test_presets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

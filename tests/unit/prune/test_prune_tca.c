@@ -1,5 +1,5 @@
-/* test_prune_tca.c - Token Condensation on blocks of known attention: who stays, who is merged
- * around which centre, who is fused, against plain doubles; and rows that are all the same.
+/* test_prune_tca.c - tests Token Condensation on blocks of known attention, against doubles: which
+ * tokens stay, which are merged into which centre, which are fused; and rows that are all equal.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fixtures/prune_fixture.h"
 
@@ -47,7 +47,7 @@ static void make_block(uint32_t seed)
 
 /* ---- in plain doubles ----------------------------------------------------------------------- */
 
-static double far(uint32_t a, uint32_t b)
+static double distance_of(uint32_t a, uint32_t b)
 {
     double sum = 0.0;
     for (uint32_t c = 0; c < DIM; c++) sum += pow((double)x[a][c] - (double)x[b][c], 2.0);
@@ -67,8 +67,12 @@ static void rank(uint32_t *order, const float *score)
 static double nearest(uint32_t token, const uint32_t *centre, uint32_t n, uint32_t *which)
 {
     double best = INFINITY;
-    for (uint32_t k = 0; k < n; k++)
-        if (far(token, centre[k]) < best) best = far(token, centre[ *which = k]);
+    for (uint32_t k = 0; k < n; k++) {
+        const double distance = distance_of(token, centre[k]);
+        if (distance >= best) continue;
+        best = distance;
+        *which = k;
+    }
     return best;
 }
 
@@ -85,7 +89,7 @@ static void find_centres(uint32_t *centre, const uint32_t *list, uint32_t n)
 /* ---- tests ---------------------------------------------------------------------------------- */
 
 /* Of 100 patches at drop=0.1: 90 are left, m = 11, 68 stay, 22 are merged, 10 fused. */
-static void check(const ry_policy *policy, decision *d)
+static void check_condensation(const ry_policy *policy, decision *d)
 {
     enum { STAY = 68, JOIN = 22 };
     uint32_t order[PATCHES], centre[RY_TCA_CENTRES], which;
@@ -131,12 +135,12 @@ static void test_condensation(void **state)
         for (int k = 0; k < 4; k++) {
             const ry_policy p = tca(k % 2 ? RY_METRIC_COL : RY_METRIC_CLS,
                                     k / 2 ? RY_START_RANDOM : RY_START_BEST, seed);
-            check(&p, &d);
+            check_condensation(&p, &d);
         }
     }
 }
 
-/* The draw follows seed and picture, and reaches every place. */
+/* The draw depends on seed and image, and reaches every candidate. */
 static void test_draws(void **state)
 {
     (void)state;
@@ -154,7 +158,7 @@ static void test_draws(void **state)
     assert_int_equal(places, 22);
 }
 
-/* Centres that are the equal of the first have nobody: rows of zeros. */
+/* A centre equal to the first gets no tokens and becomes a zero row. */
 static void test_equal_rows(void **state)
 {
     (void)state;
@@ -172,7 +176,7 @@ static void test_equal_rows(void **state)
         if (d.target[j] == 69) assert_true(fabsf(d.weight[j] - 1.0f / 22.0f) < 1e-7f);
 }
 
-/* By hand: points on a line. */
+/* A worked example: points on a line. */
 static void test_centres(void **state)
 {
     (void)state;
@@ -184,7 +188,7 @@ static void test_centres(void **state)
     float w[6];
     ry_centres_find(&rows, 1, 3, centre, near, w);
     assert_int_equal(centre[0], 1);
-    assert_int_equal(centre[1], 2); /* 9 away, and so is the last one: the lower place */
+    assert_int_equal(centre[1], 2); /* 9 away, and so is the last one: the lower index */
     assert_int_equal(centre[2], 3); /* 3 away from 1 */
     static const uint8_t want[] = {0, 0, 1, 2, 0, 1};
     assert_memory_equal(near, want, sizeof want);

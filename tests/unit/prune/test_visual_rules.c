@@ -1,5 +1,5 @@
-/* test_visual_rules.c - PruMerge and VisPruner on made-up pictures against what ALGORITHMS says,
- * done the slow way in double.
+/* test_visual_rules.c - tests PruMerge and VisPruner on random tokens against a direct
+ * implementation in doubles of what docs/ALGORITHMS.md says.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
 #include "prune/rules/visual_rules.h"
@@ -12,12 +12,12 @@
 
 enum { P = 37, C = 7, ROW = 2 * C };
 
-typedef struct picture {
+typedef struct visual_tokens {
     float x[P * C], qk[P * ROW], class_row[P], columns[P];
     ry_visual_rule_view view;
-} picture;
+} visual_tokens;
 
-static void make_picture(picture *p, uint64_t seed)
+static void random_tokens(visual_tokens *p, uint64_t seed)
 {
     ry_rng rng = ry_rng_new(seed);
     for (int i = 0; i < P * C; i++) p->x[i] = (float)ry_rng_normal(&rng);
@@ -29,14 +29,14 @@ static void make_picture(picture *p, uint64_t seed)
     p->view = (ry_visual_rule_view){p->x, p->qk, ROW, p->class_row, p->columns, 0.25f};
 }
 
-/* ---- the rule at work ---------------------------------------------------------------------- */
+/* ---- the library's rule -------------------------------------------------------------------- */
 
 typedef struct result {
     uint32_t n, most, kept[P + 1];
     float rows[(P + 1) * C];
 } result;
 
-static void run(result *out, const picture *p, const char *text)
+static void run_rule(result *out, const visual_tokens *p, const char *text)
 {
     const ry_policy_shape shape = {.n_blocks = 2, .n_patches = P, .n_prefix = 1, .visual = 1};
     ry_policy policy;
@@ -56,7 +56,7 @@ static void run(result *out, const picture *p, const char *text)
     ry_visual_rule_free(a, NULL);
 }
 
-/* ---- the slow way -------------------------------------------------------------------------- */
+/* ---- the direct implementation ------------------------------------------------------------- */
 
 static int best_of(const double *score, const char *taken, int n)
 {
@@ -77,17 +77,17 @@ static double cosine(const float *a, const float *b)
     return dot / sqrt(x * y);
 }
 
-/* Weights of the sums: class attention, or shares of the column norms. */
-static void make_weights(double *w, const picture *p, int col)
+/* Weights of the sums: class attention, or column norms divided by their sum. */
+static void make_weights(double *w, const visual_tokens *p, int col)
 {
     double sum = 0.25 + 1e-6;
     for (int i = 0; i < P; i++) sum += (double)p->columns[i];
     for (int i = 0; i < P; i++) w[i] = col ? (double)p->columns[i] / sum : (double)p->class_row[i];
 }
 
-/* x of row `self` and its nearest by keys; self < 0: everything that is not kept. */
-static void slow_row(double *row, const picture *p, int self, const char *kept, const double *w,
-                     int neighbours)
+/* x of row `self` plus its nearest by keys; self < 0: the sum of everything not kept. */
+static void slow_row(double *row, const visual_tokens *p, int self, const char *kept,
+                     const double *w, int neighbours)
 {
     double near[P];
     char used[P];
@@ -106,14 +106,14 @@ static void slow_row(double *row, const picture *p, int self, const char *kept, 
         for (int k = 0; !kept[j] && k < C; k++) row[k] += w[j] * (double)p->x[j * C + k];
 }
 
-static void check_prumerge(const picture *p, const char *text, int count, int col, int stride,
+static void check_prumerge(const visual_tokens *p, const char *text, int count, int col, int stride,
                            int neighbours)
 {
     result got;
     double w[P];
     char taken[P] = {0};
     int kept[P + 1], n = 0;
-    run(&got, p, text);
+    run_rule(&got, p, text);
     make_weights(w, p, col);
     for (; n < count; n++) taken[kept[n] = best_of(w, taken, P)] = 1;
     for (int j = 0; stride && j < P - 1; j += stride)
@@ -132,8 +132,8 @@ static void test_prumerge(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
-        picture p;
-        make_picture(&p, seed);
+        visual_tokens p;
+        random_tokens(&p, seed);
         check_prumerge(&p, "prumerge tokens=12", 12, 0, 0, 32);
         check_prumerge(&p, "prumerge tokens=12 metric=col neighbours=3", 12, 1, 0, 3);
         check_prumerge(&p, "prumerge keep=0.3 metric=col n=2 neighbours=0", 11, 1, 0, 0);
@@ -143,13 +143,13 @@ static void test_prumerge(void **state)
     }
 }
 
-/* What stands out by the quartiles stays. Flat scores leave one row, made of everything. */
+/* Outliers by the quartiles stay. Equal scores leave one row, the sum of everything. */
 static void test_adaptive(void **state)
 {
     (void)state;
-    picture p;
+    visual_tokens p;
     result got;
-    make_picture(&p, 1);
+    random_tokens(&p, 1);
     for (int i = 0; i < P; i++) p.class_row[i] = 0.01f;
     check_prumerge(&p, "prumerge adaptive", 0, 0, 0, 32);
     check_prumerge(&p, "prumerge adaptive plus", 0, 0, 0, 32);
@@ -157,26 +157,26 @@ static void test_adaptive(void **state)
     check_prumerge(&p, "prumerge adaptive", 0, 0, 0, 32); /* Q3 + 1.5 (Q3 - Q1) is 0.55 */
     p.class_row[20] = 0.9f;
     p.class_row[5] = 0.8f;
-    run(&got, &p, "prumerge adaptive");
+    run_rule(&got, &p, "prumerge adaptive");
     assert_int_equal(got.n, 3);
     assert_int_equal(got.kept[0], 20);
     assert_int_equal(got.kept[1], 5);
     assert_int_equal(got.kept[2], RENYI_NONE);
-    run(&got, &p, "prumerge adaptive plus"); /* int(int(37/2) / 3) = 6: 0, 6 ... 30 */
+    run_rule(&got, &p, "prumerge adaptive plus"); /* int(int(37/2) / 3) = 6: 0, 6 ... 30 */
     assert_int_equal(got.n, 9);
     assert_int_equal(got.most, P + 1);
 }
 
-/* Algorithm 2: class attention first, then columns among the others; sums weigh by attention. */
+/* Algorithm 2: class attention first, then columns among the others; sums weighted by attention. */
 static void test_correct(void **state)
 {
     (void)state;
-    picture p;
+    visual_tokens p;
     result got;
     double cls[P], col[P];
     char taken[P] = {0};
-    make_picture(&p, 4);
-    run(&got, &p, "prumerge tokens=10 metric=correct c=0.35 neighbours=0");
+    random_tokens(&p, 4);
+    run_rule(&got, &p, "prumerge tokens=10 metric=correct c=0.35 neighbours=0");
     for (int i = 0; i < P; i++) {
         cls[i] = (double)p.class_row[i];
         col[i] = (double)p.columns[i];
@@ -202,7 +202,7 @@ typedef struct vispruner_case {
 } vispruner_case;
 
 /* The list after one round; returns its length. */
-static int slow_round(int *list, int n, int remove, const picture *p)
+static int slow_round(int *list, int n, int remove, const visual_tokens *p)
 {
     const int even = (n + 1) / 2;
     double s[P];
@@ -223,7 +223,7 @@ static int slow_round(int *list, int n, int remove, const picture *p)
     return left;
 }
 
-static void check_vispruner(const picture *p, const vispruner_case *c)
+static void check_vispruner(const visual_tokens *p, const vispruner_case *c)
 {
     double cls[P], col[P];
     char taken[P] = {0}, used[P];
@@ -250,7 +250,7 @@ static void check_vispruner(const picture *p, const vispruner_case *c)
         n = slow_round(list, n, remove, p);
     }
     for (int i = 0; diverse && i < n; i++) taken[list[i]] = 1;
-    run(&got, p, c->text);
+    run_rule(&got, p, c->text);
     assert_int_equal(got.n, c->tokens);
     assert_int_equal(got.most, c->tokens);
     for (int j = 0, k = 0; j < P; j++) {
@@ -276,24 +276,24 @@ static void test_vispruner(void **state)
         {"vispruner keep=1", 37, 18, 0, 0, 8},
     };
     for (uint64_t seed = 0; seed < 10; seed++) {
-        picture p;
-        make_picture(&p, seed);
+        visual_tokens p;
+        random_tokens(&p, seed);
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_vispruner(&p, &cases[i]);
     }
 }
 
-/* Numbers that are none choose badly, but choose. */
+/* NaN scores still give a valid choice. */
 static void test_not_numbers(void **state)
 {
     (void)state;
-    picture p;
+    visual_tokens p;
     result got;
-    make_picture(&p, 2);
+    random_tokens(&p, 2);
     for (int i = 0; i < P; i += 3) p.class_row[i] = p.columns[i] = p.x[i * C] = NAN;
-    run(&got, &p, "prumerge adaptive plus");
-    run(&got, &p, "prumerge tokens=9 metric=correct");
+    run_rule(&got, &p, "prumerge adaptive plus");
+    run_rule(&got, &p, "prumerge tokens=9 metric=correct");
     assert_int_equal(got.n, 10);
-    run(&got, &p, "vispruner tokens=9 metric=correct");
+    run_rule(&got, &p, "vispruner tokens=9 metric=correct");
     assert_int_equal(got.n, 9);
     for (uint32_t i = 1; i < got.n; i++) assert_true(got.kept[i] > got.kept[i - 1]);
 }
