@@ -67,8 +67,7 @@ static double token_weight(const ranking *r, uint32_t id)
     return exp(((double)r->logits[id] - r->largest) / r->temperature);
 }
 
-/* The id of a rank, from 0. Ranks must be asked for in order; earlier ones may be asked for again.
- */
+/* The id of a rank, from 0. Ranks are asked for in order; earlier ones may come again. */
 static uint32_t at_rank(ranking *r, uint32_t rank)
 {
     const uint32_t place = r->vocab - 1 - rank;

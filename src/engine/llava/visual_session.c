@@ -25,7 +25,7 @@ struct renyi_visual_session {
     ry_trace *trace;
     ry_token_hook hook; /* the pruner's, or one that only copies scores */
     /* For a rule that acts behind the tower; else NULL. */
-    ry_visual_rule *after;
+    ry_visual_rule *rule;
     ry_visual_rule_needs needs;
     float *class_row, *columns; /* [N] of the tower's last block, for rules that score by it */
     ry_visual_plan *plan;
@@ -69,8 +69,8 @@ static void copy_scores(void *self, const ry_block_view *view, const ry_cut *cut
     if (s->needs.columns) memcpy(s->columns, view->columns, view->n_tokens * sizeof(float));
 }
 
-static renyi_status make_after(renyi_visual_session *s, ry_visual_plan_options *plan,
-                               renyi_error *err)
+static renyi_status make_rule(renyi_visual_session *s, ry_visual_plan_options *plan,
+                              renyi_error *err)
 {
     const renyi_visual *v = s->visual;
     const uint32_t P = v->side.tower.n_patches;
@@ -83,8 +83,8 @@ static renyi_status make_after(renyi_visual_session *s, ry_visual_plan_options *
             "prumerge scores by the block after the one that the features come from; this "
             "model takes them from the last of its %u blocks; use vispruner",
             v->side.config.n_blocks);
-    RY_TRY(ry_visual_rule_new(&s->after, &spec, &v->al, err));
-    s->n_most = ry_visual_rule_most(s->after);
+    RY_TRY(ry_visual_rule_new(&s->rule, &spec, &v->al, err));
+    s->n_most = ry_visual_rule_most(s->rule);
     plan->look = s->needs.behind;
     if (s->needs.behind) return RENYI_OK;
     s->class_row = ry_alloc(&v->al, 2 * ((size_t)P + 1), sizeof(float));
@@ -125,7 +125,7 @@ static renyi_status fill_session(renyi_visual_session *s, const renyi_visual_ses
     s->kept = ry_alloc(&v->al, P + 1, sizeof *s->kept);
     if (!s->pixels || !s->kept) return ry_fail_nomem(err, S * S * 3);
     if (ry_policy_is_visual(&s->policy))
-        RY_TRY(make_after(s, &plan, err));
+        RY_TRY(make_rule(s, &plan, err));
     else
         RY_TRY(make_hook(s, &plan.hook, err));
     return ry_visual_plan_new(&s->plan, &v->side, &plan, &v->al, err);
@@ -159,7 +159,7 @@ void renyi_visual_session_free(renyi_visual_session *s)
     ry_visual_plan_free(s->plan, al);
     ry_trace_free(s->trace, al);
     ry_pruner_free(s->pruner, al);
-    ry_visual_rule_free(s->after, al);
+    ry_visual_rule_free(s->rule, al);
     ry_free(al, s->class_row);
     ry_free(al, s->pixels);
     ry_free(al, s->kept);
@@ -172,7 +172,7 @@ size_t renyi_visual_session_bytes(const renyi_visual_session *s)
     const size_t side = s->visual->side.config.tower.image_size;
     return ry_visual_plan_bytes(s->plan) + side * side * 3 +
            (s->pruner ? ry_pruner_bytes(s->pruner) : 0) +
-           (s->after ? ry_visual_rule_bytes(s->after) : 0) +
+           (s->rule ? ry_visual_rule_bytes(s->rule) : 0) +
            (s->trace ? ry_trace_bytes(s->trace) : 0);
 }
 
@@ -214,7 +214,7 @@ static uint32_t take_all_rows(renyi_visual_session *s)
 }
 
 /* What a rule behind the tower may see of the last image. */
-static ry_visual_rule_view after_view(const renyi_visual_session *s)
+static ry_visual_rule_view rule_view(const renyi_visual_session *s)
 {
     const ry_visual_plan *p = s->plan;
     const size_t C = s->visual->side.config.tower.dim;
@@ -239,9 +239,9 @@ static void choose_on_thread(ry_runner *r, void *user)
     const choice *c = user;
     const renyi_visual_session *s = c->s;
     for (uint32_t phase = 0; phase < RY_VISUAL_PHASES; phase++) {
-        ry_step step = ry_runner_step(r, ry_visual_rule_tiles(s->after, phase));
+        ry_step step = ry_runner_step(r, ry_visual_rule_tiles(s->rule, phase));
         for (size_t t; ry_step_next(&step, &t);)
-            ry_visual_rule_work(s->after, &c->view, s->plan->features, phase, (uint32_t)t,
+            ry_visual_rule_work(s->rule, &c->view, s->plan->features, phase, (uint32_t)t,
                                 r->thread);
         ry_step_end(&step);
     }
@@ -251,10 +251,10 @@ static void choose_on_thread(ry_runner *r, void *user)
 static uint32_t choose_rows(renyi_visual_session *s)
 {
     if (s->needs.behind) ry_visual_look(s->plan, s->needs.columns ? &s->needs.spec : NULL);
-    choice c = {s, after_view(s)};
+    choice c = {s, rule_view(s)};
     ry_team_run(&s->plan->team, choose_on_thread, &c);
-    const uint32_t n = ry_visual_rule_count(s->after);
-    memcpy(s->kept, ry_visual_rule_kept(s->after), n * sizeof *s->kept);
+    const uint32_t n = ry_visual_rule_count(s->rule);
+    memcpy(s->kept, ry_visual_rule_kept(s->rule), n * sizeof *s->kept);
     return n;
 }
 
@@ -275,7 +275,7 @@ static renyi_status run_pixels(renyi_visual_session *s, const uint8_t *pixels,
     }
     if (ry_visual_tower(s->plan, &in))
         return ry_fail(err, RENYI_ERR_ABORTED, -1, "the run was stopped by its progress callback");
-    const uint32_t n = s->after ? choose_rows(s) : take_all_rows(s);
+    const uint32_t n = s->rule ? choose_rows(s) : take_all_rows(s);
     ry_visual_project(s->plan, n);
     *out = (renyi_visual_tokens){.n = n,
                                  .lm_dim = c->lm_dim,
@@ -283,7 +283,7 @@ static renyi_status run_pixels(renyi_visual_session *s, const uint8_t *pixels,
                                  .rows = s->plan->rows,
                                  .features = s->plan->features,
                                  .kept = s->kept,
-                                 .scores = s->after ? ry_visual_rule_scores(s->after) : NULL};
+                                 .scores = s->rule ? ry_visual_rule_scores(s->rule) : NULL};
     return RENYI_OK;
 }
 

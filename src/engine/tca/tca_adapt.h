@@ -95,8 +95,7 @@ void ry_tca_remember(renyi_tca *t, uint32_t c, float entropy);
 /* Computes everything that is not stored, after the items were read from a file. */
 void ry_tca_rebuild(renyi_tca *t);
 
-/* The anchor most similar (by cosine) to a class token after block `layer`; NULL if there are none.
- */
+/* The anchor with the largest cosine to a class token after block `layer`, or NULL. */
 const float *ry_tca_anchor(const renyi_tca *t, uint32_t layer, const float *token);
 
 /* logits [classes] += lambda * sum over the items of each class of exp(-beta (1 - similarity)) with
