@@ -1,5 +1,6 @@
-/* test_golden_eval.c - an evaluation's sample log against the reference's predictions: two models,
- * ten policies, one run each. A share of the photos; RENYI_TEST_FULL=1 takes all 500.
+/* test_golden_eval.c - compares the sample log of an evaluation with the predictions of the
+ * reference: two models, ten policies, one run each. Uses a part of the images; RENYI_TEST_FULL=1
+ * takes all.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
@@ -13,15 +14,15 @@
 
 enum { MAX_POLICIES = 16, PHOTOS = 500 };
 #ifdef RENYI_SANITIZED
-enum { SHARE = 250 }; /* two photos: every policy of both models all the same */
+enum { SHARE = 250 }; /* two images, but every policy of both models */
 #else
 enum { SHARE = 5 };
 #endif
 
-/* One model's part of val500.json. */
+/* The part of one model in val500.json. */
 typedef struct golden {
-    const char *texts[MAX_POLICIES];         /* as the reference names them */
-    const char *full[MAX_POLICIES];          /* as the library does */
+    const char *texts[MAX_POLICIES];         /* as in the reference */
+    const char *full[MAX_POLICIES];          /* as the library prints them */
     const json_t *predictions[MAX_POLICIES]; /* [500] */
     unsigned seen[MAX_POLICIES], other[MAX_POLICIES];
     uint32_t n;
@@ -97,10 +98,10 @@ static void check_model(const char *name)
     golden g;
     snprintf(rel, sizeof rel, "models/%s", name);
     const char *path = shared_path(rel), *json = shared_path("golden/val500.json");
-    const char *photos = shared_path("data/imagenet-val-500");
-    if (!path || !json || !photos) return;
+    const char *images = shared_path("data/imagenet-val-500");
+    if (!path || !json || !images) return;
     if (ry_json_load_file(&file, json, NULL, &err) || renyi_model_open(&model, path, NULL, &err) ||
-        renyi_dataset_open(&data, photos, model, &choice, &err))
+        renyi_dataset_open(&data, images, model, &choice, &err))
         fail_msg("%s", err.message);
     read_golden(&g, json_object_get(json_object_get(file, "models"), name));
     assert_true(g.n == 10);

@@ -1,5 +1,6 @@
 /* grid.c - a grid of models, sizes and policies, and how a policy text with alternatives becomes
- * all the policies that it stands for. SPDX-License-Identifier: Apache-2.0 */
+ * all the policies that it stands for.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/sweep/grid.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* sweep_run.c - renyi_sweep_run: evaluates each model at each size, in as many passes as the memory
- * of the policies' sessions needs. SPDX-License-Identifier: Apache-2.0 */
+ * of the policies' sessions needs.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "eval/sweep/sweep_state.h"

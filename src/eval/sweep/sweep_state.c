@@ -1,5 +1,6 @@
 /* sweep_state.c - makes a sweep and returns its results. Every model is opened at every size and
- * every policy checked before the long run begins. SPDX-License-Identifier: Apache-2.0 */
+ * every policy checked before the long run begins.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/sweep/sweep_state.h"
 
 #include "base/alloc.h"

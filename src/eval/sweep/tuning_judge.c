@@ -1,5 +1,6 @@
 /* tuning_judge.c - runs candidates and the dense model on the same images. Dense runs on every
- * image once, a candidate only on those that are new to it. SPDX-License-Identifier: Apache-2.0 */
+ * image once, a candidate only on those that are new to it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "eval/sweep/tuning.h"

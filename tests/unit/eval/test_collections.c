@@ -1,5 +1,5 @@
-/* test_collections.c - the table of known data sets and the lists of templates: complete, found by
- * their names, and what is said about bad ones.
+/* test_collections.c - the table of known data sets and the lists of templates are complete and
+ * found by name; bad ones are errors.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/test_heap.h"
@@ -24,7 +24,7 @@ static renyi_collection get(const char *word)
     return c;
 }
 
-/* ---- data sets ------------------------------------------------------------------------------ */
+/* ---- data sets ----------------------------------------------------------------------------- */
 
 static void test_table(void **state)
 {
@@ -51,7 +51,7 @@ static void test_table(void **state)
     assert_true(!*none.name && !none.n_classes);
 }
 
-/* The parameters that TCA's authors published; a few of each kind. */
+/* Some of the parameters that TCA's authors published. */
 static void test_facts(void **state)
 {
     static const struct {
@@ -91,9 +91,9 @@ static void test_imagenet_names(void **state)
     assert_null(renyi_imagenet_name(1000));
 }
 
-/* ---- templates ------------------------------------------------------------------------------ */
+/* ---- templates ----------------------------------------------------------------------------- */
 
-static const char *put(const char *text, size_t n)
+static const char *put_file(const char *text, size_t n)
 {
     FILE *f = fopen(file, "wb");
     assert_non_null(f);
@@ -134,7 +134,7 @@ static void test_lists(void **state)
     for (size_t i = 0; i < renyi_templates_builtin_count(); i++)
         assert_true(count_of(renyi_templates_builtin_name(i)) > 0);
     assert_null(renyi_templates_builtin_name(100));
-    assert_int_equal(count_of("imagenet-r"), 80); /* by way of the data set */
+    assert_int_equal(count_of("imagenet-r"), 80); /* by the name of the data set */
     assert_int_equal(count_of("oxford_pets"), 1);
     assert_int_equal(count_of("  a {} on a table "), 1);
 }
@@ -145,7 +145,8 @@ static void test_files(void **state)
     renyi_templates *t;
     uint32_t n;
     (void)state;
-    assert_int_equal(renyi_templates_open(&t, put(good, sizeof good - 1), NULL, NULL), RENYI_OK);
+    assert_int_equal(renyi_templates_open(&t, put_file(good, sizeof good - 1), NULL, NULL),
+                     RENYI_OK);
     const char *const *texts = renyi_templates_texts(t, &n);
     assert_int_equal(n, 3);
     assert_string_equal(texts[0], "a {}.");
@@ -164,7 +165,10 @@ static void open_bad(const char *word, const char *part)
     assert_null(strchr(err.message, '\n'));
 }
 
-static void bad_file(const char *text, size_t n, const char *part) { open_bad(put(text, n), part); }
+static void bad_file(const char *text, size_t n, const char *part)
+{
+    open_bad(put_file(text, n), part);
+}
 #define BAD(text, part) bad_file(text, sizeof text - 1, part)
 
 static void test_bad_templates(void **state)

@@ -1,4 +1,4 @@
-/* test_dataset.c - every form of dataset and label file, and what is said about broken ones.
+/* test_dataset.c - every form of dataset and label file can be read, and broken ones are errors.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/dataset_fixture.h"
@@ -35,7 +35,8 @@ static void test_folders(void **state)
     assert_null(renyi_dataset_class_name(d, 1));
     assert_int_equal(rule_of(d), RENYI_CLASS_BY_WNID);
     renyi_dataset_free(d);
-    d = open_ok(at("wnid"), OPTIONS(.n_classes = 2)); /* a model of its own: ImageFolder's order */
+    d = open_ok(at("wnid"),
+                OPTIONS(.n_classes = 2)); /* a model of these two classes: ImageFolder's order */
     assert_images(d, "n01440764/a.jpg=0 n15075141/b.jpg=1");
     assert_int_equal(rule_of(d), RENYI_CLASS_BY_ORDER);
     renyi_dataset_free(d);
@@ -70,7 +71,7 @@ static void test_class_maps(void **state)
     open_bad(at("names"), OPTIONS(.class_map = map), "map.txt:2: class 1000");
     open_bad(at("names"), OPTIONS(.class_map = put("map.txt", " \n")), "no class name");
     open_bad(at("names"), OPTIONS(.class_map = put("map.txt", "cat 1\nsea lion 2\nCat 3\n")),
-             "\"cat\" is not a class"); /* two meanings are none */
+             "\"cat\" is not a class"); /* a name of two classes */
     open_bad(at("names"), OPTIONS(.class_map = put("map.txt", "{\"cat\": \"x\"}")), "wanted {");
 }
 
@@ -192,7 +193,7 @@ static void test_choice(void **state)
     renyi_dataset *all = open_ok(list, OPTIONS(.shuffle = 1, .seed = 5, .limit = 50));
     renyi_dataset *other = open_ok(list, OPTIONS(.shuffle = 1, .seed = 6, .limit = 50));
     int moved = 0, differs = 0, seen[60] = {0};
-    for (uint32_t shard = 0; shard < 3; shard++) { /* shards together are the whole */
+    for (uint32_t shard = 0; shard < 3; shard++) { /* all shards together are the whole */
         renyi_dataset *part = open_ok(
             list, OPTIONS(.shuffle = 1, .seed = 5, .limit = 50, .shard = shard, .n_shards = 3));
         renyi_dataset_info info;

@@ -1,5 +1,5 @@
-/* test_dataset_own.c - data sets that say themselves which classes there are: the fifteen known
- * ones in the layouts people have them, any folder of folders, and mixed-up ones.
+/* test_dataset_own.c - data sets that define their own classes: the fifteen known ones in their
+ * usual layouts, any folder of class folders, and mixed-up ones.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/dataset_fixture.h"
@@ -10,7 +10,7 @@
 #define NAMED(word) OPTIONS(.collection = word)
 #define AUTO NAMED("auto")
 
-/* Names of all classes, ", " between; and as what they were read. Frees d. */
+/* names: of all classes, separated by ", ". Frees d. */
 static void assert_classes(renyi_dataset *d, const char *want, renyi_names_from from,
                            const char *collection)
 {
@@ -33,7 +33,7 @@ static void assert_classes(renyi_dataset *d, const char *want, renyi_names_from 
     renyi_dataset_free(d);
 }
 
-/* ---- any folder ------------------------------------------------------------------------------ */
+/* ---- any folder ---------------------------------------------------------------------------- */
 
 static void test_folders(void **state)
 {
@@ -46,7 +46,8 @@ static void test_folders(void **state)
     assert_classes(d, "cat, sea_lion", RENYI_NAMES_FOLDERS, NULL);
     assert_classes(open_ok(at("mine"), AUTO), "cat, sea_lion", RENYI_NAMES_FOLDERS, NULL);
 
-    const char *names = put("names.txt", "dog\nSea lion\nCat\n"); /* in another order, and more */
+    const char *names =
+        put("names.txt", "dog\nSea lion\nCat\n"); /* in another order, and one more */
     d = open_ok(at("mine"), OPTIONS(.class_names = names));
     assert_images(d, "cat/b.jpg=2 cat/more/c.png=2 sea_lion/a.jpg=1");
     renyi_dataset_info info;
@@ -113,7 +114,7 @@ static void test_bad_folders(void **state)
     renyi_dataset_free(d);
 }
 
-/* ---- ImageNet and its variants --------------------------------------------------------------- */
+/* ---- ImageNet and its variants ------------------------------------------------------------- */
 
 static void test_imagenet(void **state)
 {
@@ -122,7 +123,7 @@ static void test_imagenet(void **state)
     put("DATA/imagenet/images/val/n01443537/a.JPEG", "");
     put("DATA/imagenet/images/val/n15075141/b.JPEG", "");
     static const char *const paths[] = {"DATA", "DATA/imagenet", "DATA/imagenet/images/val"};
-    for (int i = 0; i < 3; i++) { /* the folder above, its own, its photos */
+    for (int i = 0; i < 3; i++) { /* the folder above, its own, its images */
         renyi_dataset *d = open_ok(at(paths[i]), NAMED("imagenet"));
         renyi_dataset_info info;
         uint32_t n;
@@ -149,7 +150,7 @@ static void test_imagenet(void **state)
     assert_classes(d, NULL, RENYI_NAMES_IMAGENET, "imagenet-sketch");
 }
 
-/* Only the folders that are there are classes; CoOp's names are taken where they lie. */
+/* Only folders that exist are classes; CoOp's classnames.txt is found beside them. */
 static void test_subsets(void **state)
 {
     (void)state;
@@ -184,13 +185,13 @@ static void test_subsets(void **state)
     open_bad(at("DATA"), NAMED("imagenet-x"), "unknown data set \"imagenet-x\"");
 }
 
-/* ---- CoOp's splits --------------------------------------------------------------------------- */
+/* ---- CoOp's splits ------------------------------------------------------------------------- */
 
 #define SPLIT                                                                          \
     "{\"train\": [[\"x.jpg\", 2, \"sea_lion\"]], \"val\": [[\"y.jpg\", 0, \"cat\"]], " \
     "\"test\": [[\"b.jpg\", 1, \"dog\"], [\"in/a.jpg\", 0, \"cat\"]]}"
 
-/* All that have one, each in CoOp's folder below DATA. */
+/* All data sets with a split, each in CoOp's folder below DATA. */
 static void test_splits(void **state)
 {
     (void)state;
@@ -219,7 +220,7 @@ static void test_splits(void **state)
     renyi_dataset *d = open_ok(at("DATA/dtd"), NAMED("dtd"));
     renyi_dataset_info info;
     renyi_dataset_get_info(d, &info);
-    assert_int_equal(info.n_empty, 1); /* no sea lion is tested */
+    assert_int_equal(info.n_empty, 1); /* "test" has no sea lion */
     assert_int_equal(info.rule, RENYI_CLASS_BY_DATA);
     renyi_dataset_free(d);
     const char *names = put("names.txt", "a cat\na dog\na sea lion\n");
@@ -275,7 +276,7 @@ static void test_bad_splits(void **state)
     open_bad(at("two"), AUTO, "this may be Oxford Pets (split_zhou_OxfordPets.json) or Food101");
 }
 
-/* ---- Aircraft's lists ------------------------------------------------------------------------ */
+/* ---- Aircraft's lists ---------------------------------------------------------------------- */
 
 static void test_aircraft(void **state)
 {
@@ -313,7 +314,7 @@ static void test_aircraft(void **state)
     open_bad(at("DATA"), NAMED("aircraft"), "variants.txt");
 }
 
-/* ---- with a model ---------------------------------------------------------------------------- */
+/* ---- with a model -------------------------------------------------------------------------- */
 
 typedef struct seen {
     int n_failures;
@@ -328,8 +329,8 @@ static void on_failure(void *user, const char *file, const char *message)
     snprintf(s->file, sizeof s->file, "%.60s", file);
 }
 
-/* A photo of the split that is not there is named and passed over. */
-static void test_missing_photo(void **state)
+/* An image of the split that does not exist is reported and skipped. */
+static void test_missing_image(void **state)
 {
     const renyi_init_options init = {
         .struct_size = sizeof init, .n_classes = 2, .dim = 64, .n_blocks = 2, .n_heads = 2};
@@ -360,7 +361,7 @@ static void test_missing_photo(void **state)
     renyi_model_free(m);
 }
 
-/* ---- every allocation may fail --------------------------------------------------------------- */
+/* ---- every allocation may fail ------------------------------------------------------------- */
 
 static void test_no_memory(void **state)
 {
@@ -390,7 +391,7 @@ int main(void)
         cmocka_unit_test(test_folders),  cmocka_unit_test(test_bad_folders),
         cmocka_unit_test(test_imagenet), cmocka_unit_test(test_subsets),
         cmocka_unit_test(test_splits),   cmocka_unit_test(test_bad_splits),
-        cmocka_unit_test(test_aircraft), cmocka_unit_test(test_missing_photo),
+        cmocka_unit_test(test_aircraft), cmocka_unit_test(test_missing_image),
         cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

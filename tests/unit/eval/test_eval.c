@@ -1,4 +1,4 @@
-/* test_eval.c - an evaluation's totals do not depend on threads, batches or interruptions.
+/* test_eval.c - the totals of an evaluation do not depend on threads, batches or interruptions.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/run/evaluation.h"
@@ -125,7 +125,7 @@ static void test_interrupted(void **state)
     renyi_eval_get_times(e, &t);
     assert_true(t.resumed == r.images && t.images == IMAGES - BROKEN - r.images);
     renyi_eval_free(e);
-    e = run_ok(&o); /* nothing left but the broken ones */
+    e = run_ok(&o); /* only the broken images are left */
     assert_totals(e, want);
     renyi_eval_get_times(e, &t);
     assert_int_equal(t.images, 0);
@@ -154,7 +154,7 @@ static void test_torn_anywhere(void **state)
         renyi_eval_free(e);
         char *after = read_all(at("torn.jsonl"));
         assert_true(strlen(after) >= size - 200 && after[strlen(after) - 1] == '\n');
-        e = run_ok(&o); /* what was added can be read */
+        e = run_ok(&o); /* the added lines can be read */
         assert_totals(e, want);
         renyi_eval_free(e);
         free(after);
@@ -173,13 +173,13 @@ static void test_other_logs(void **state)
     o.log = at("other.jsonl");
     renyi_eval_free(run_ok(&o));
     o.resume = 1;
-    o.name = "another model"; /* its answers are not ours */
+    o.name = "another model"; /* its answers are of another run */
     e = run_ok(&o);
     renyi_eval_get_times(e, &t);
     assert_int_equal(t.resumed, 0);
     renyi_eval_free(e);
     o.name = NULL;
-    o.n_policies = 1; /* both models' lines, one policy of two: found */
+    o.n_policies = 1; /* the log has lines of two models and two policies */
     e = run_ok(&o);
     renyi_eval_get_times(e, &t);
     assert_int_equal(t.resumed, IMAGES - BROKEN);
@@ -226,7 +226,7 @@ static void test_bad_options(void **state)
     o.preprocess = &p;
     p.size = 160;
     assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_ERR_ARG);
-    p = info.preprocess; /* the same normalisation by another road: floats */
+    p = info.preprocess; /* the same normalization, but on floats */
     p.mean[0] += 1e-17;
     p.std[0] = nextafter(p.std[0], 1);
     renyi_eval *floats = run_ok(&o);

@@ -1,5 +1,5 @@
-/* test_eval_merge.c - logs of shards merged give what one process gives; what does not belong
- * together is refused with file and line.
+/* test_eval_merge.c - merged logs of shards give the results of one process; logs that do not
+ * belong together are errors with file and line.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/eval_fixture.h"
@@ -23,12 +23,12 @@ static renyi_eval *run_shard(uint32_t shard, uint32_t n_shards, const char *log,
                                   .n_threads = 1,
                                   .log = log};
     renyi_error err = {0};
-    static renyi_dataset *data; /* lives as long as the last evaluation */
+    static renyi_dataset *data; /* of the last evaluation */
     renyi_eval *e;
     renyi_dataset_free(data);
     data = NULL;
     if (log) remove(log);
-    if (n_shards == UINT32_MAX) return NULL; /* only tidy up */
+    if (n_shards == UINT32_MAX) return NULL; /* only free the last one */
     if (renyi_dataset_open(&data, at("images"), fixture.model, &d, &err) ||
         renyi_eval_new(&e, fixture.model, data, &o, &err) || renyi_eval_run(e, &err))
         fail_msg("%s", err.message);
@@ -43,13 +43,13 @@ static renyi_eval *merge_ok(const char *const *logs, size_t n)
     return e;
 }
 
-static void assert_refused(const char *const *logs, size_t n, const char *words)
+static void assert_refused(const char *const *logs, size_t n, const char *part)
 {
     renyi_error err = {0};
     renyi_eval *e;
     assert_int_equal(renyi_eval_merge(&e, logs, n, NULL, &err), RENYI_ERR_FORMAT);
     assert_null(e);
-    if (!strstr(err.message, words)) fail_msg("\"%s\" lacks \"%s\"", err.message, words);
+    if (!strstr(err.message, part)) fail_msg("\"%s\" lacks \"%s\"", err.message, part);
 }
 
 static char logs[4][512];
@@ -109,7 +109,7 @@ static void test_same_totals(void **state)
     renyi_eval_get_result(e, 1, &r);
     assert_true(r.ms_model > 0 && r.ms_total > r.ms_model && r.images_per_second > 0);
     assert_int_equal(renyi_eval_run(e, &err), RENYI_ERR_ARG);
-    /* Written as one log it is merged, and resumed, as any other. */
+    /* Written as one log, it can be merged and resumed like any other. */
     remove(at("again.jsonl"));
     assert_int_equal(renyi_eval_write_log(e, at("again.jsonl"), &err), RENYI_OK);
     assert_int_equal(renyi_eval_write_log(e, at("again.jsonl"), &err), RENYI_ERR_ARG);
@@ -159,7 +159,7 @@ static void test_contradictions(void **state)
 {
     (void)state;
     static const struct {
-        const char *from, *to, *words;
+        const char *from, *to, *message;
     } faults[] = {
         {"\"loss\":2.", "\"loss\":3.", "contradict each other about the answer"},
         {"\"label\":", "\"label\":1", "contradict each other about the class"},
@@ -177,14 +177,14 @@ static void test_contradictions(void **state)
     char *same = read_all(logs[0]), *next = read_all(logs[1]);
     const char *const pair[] = {logs[0], logs[3]};
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        const int is_same = strstr(faults[i].words, "contradict") != NULL;
+        const int is_same = strstr(faults[i].message, "contradict") != NULL;
         char *bad = replaced(is_same ? same : next, faults[i].from, faults[i].to);
         write_all(logs[3], bad, strlen(bad));
-        assert_refused(pair, 2, faults[i].words);
+        assert_refused(pair, 2, faults[i].message);
         assert_refused(pair, 2, "other.jsonl:");
         free(bad);
     }
-    /* Without its own fields a line is of an older version. */
+    /* Lines of an older version have no place. */
     char *old = replaced(same, "\"place\":", "\"plac\":");
     write_all(logs[3], old, strlen(old));
     const char *const alone[] = {logs[3]};
@@ -233,7 +233,7 @@ static void test_choose_run(void **state)
     free(text);
 }
 
-/* What failed in one log and was answered in another was answered. */
+/* An answer in one log counts, even if the image failed in another. */
 static void test_failures(void **state)
 {
     (void)state;
@@ -251,11 +251,11 @@ static void test_failures(void **state)
     const char *const pair[] = {logs[3], logs[0]}, *const alone[] = {logs[0]};
     renyi_eval *a = merge_ok(pair, 2), *b = merge_ok(alone, 1);
     char *x = totals(a), *y = totals(b);
-    /* The order of policies is that of the logs, which is the same here. */
+    /* Policies are in the order of the logs, which is the same here. */
     assert_string_equal(x, y);
     renyi_eval_free(a);
     renyi_eval_free(b);
-    /* An answer that is no number belongs to one policy. */
+    /* Logits that are not numbers are a failure of one policy. */
     char *key = strstr(line, ",\"label\"");
     snprintf(fault, sizeof fault, "%.*s,\"error\":\"no numbers\"%s\n", (int)(key - line), line,
              rest);

@@ -1,4 +1,4 @@
-/* test_grid.c - grids: what is crossed, what collapses, and errors that name the line.
+/* test_grid.c - grids combine values, remove equal policies, and name the line of an error.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/test_heap.h"
@@ -35,7 +35,7 @@ static renyi_grid *grid_of(const char *text)
     return grid_ok(&o);
 }
 
-/* The points of one grid in a line each. */
+/* The points of a grid, one a line. */
 static char *points(const renyi_grid *g)
 {
     char *text = calloc(1, 1 << 20), *to = text;
@@ -48,7 +48,7 @@ static char *points(const renyi_grid *g)
     return text;
 }
 
-/* No two points are the same, and every policy is one of the library's in full. */
+/* No two points are equal, and every policy is written in full. */
 static void assert_distinct(const renyi_grid *g)
 {
     const size_t n = renyi_grid_count(g);
@@ -237,7 +237,7 @@ static void test_options_replace(void **state)
     assert_string_equal(info.policies[2], "mosaic keep=0.5 layers=0,3,6");
     renyi_grid_free(g);
 
-    static const char *const rule[] = {"frameworks evit"}; /* has no use for the file's p */
+    static const char *const rule[] = {"frameworks evit"}; /* does not use the p of the file */
     const renyi_grid_options r = {.struct_size = sizeof r,
                                   .file = spec_file("models a\nframeworks naive\nkeep 0.5\np 8\n"),
                                   .n_lines = 1,

@@ -33,7 +33,7 @@ static void test_interval(void **state)
     }
     assert_true(renyi_stats_interval(0, 0).low == 0.0 && renyi_stats_interval(0, 0).high == 1.0);
     assert_true(renyi_stats_interval(0, 7).low == 0.0 && renyi_stats_interval(7, 7).high == 1.0);
-    for (uint64_t k = 0; k <= 50; k++) { /* holds the share; mirrored when hits and misses swap */
+    for (uint64_t k = 0; k <= 50; k++) { /* contains the share; symmetric in hits and misses */
         const renyi_interval a = renyi_stats_interval(k, 50), b = renyi_stats_interval(50 - k, 50);
         assert_true(a.low <= (double)k / 50 && a.high >= (double)k / 50);
         assert_true(fabs(a.low + b.high - 1) < 1e-15);
@@ -50,7 +50,7 @@ static void test_difference(void **state)
     assert_true(renyi_stats_difference(0, 0, 0).low == -1 &&
                 renyi_stats_difference(0, 0, 0).high == 1);
     for (uint64_t a = 0; a <= 20; a++)
-        for (uint64_t b = 0; a + b <= 20; b++) { /* holds the difference; mirrored when swapped */
+        for (uint64_t b = 0; a + b <= 20; b++) { /* contains the difference; symmetric */
             const renyi_interval x = renyi_stats_difference(a, b, 20);
             const renyi_interval y = renyi_stats_difference(b, a, 20);
             const double d = ((double)a - (double)b) / 20;
@@ -80,7 +80,7 @@ static void test_mcnemar_known(void **state)
         assert_near(renyi_stats_mcnemar(known[i].c, known[i].b), known[i].p, 1e-12);
     }
     assert_true(renyi_stats_mcnemar(0, 0) == 1.0 && renyi_stats_mcnemar(9, 9) == 1.0);
-    const double far = renyi_stats_mcnemar(0, UINT64_MAX); /* no number is too large */
+    const double far = renyi_stats_mcnemar(0, UINT64_MAX); /* the largest count */
     assert_true(far >= 0.0 && far < 1e-300);
 }
 

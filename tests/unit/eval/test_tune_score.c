@@ -10,7 +10,7 @@ static void test_rungs(void **state)
 {
     (void)state;
     static const struct {
-        size_t candidates, photos;
+        size_t candidates, images;
         uint32_t n;
         size_t ends[5];
     } known[] = {{100, 250, 3, {27, 83, 250}},
@@ -20,15 +20,15 @@ static void test_rungs(void **state)
                  {100, 25000, 4, {925, 2777, 8333, 25000}}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         size_t ends[RY_TUNE_MAX_RUNGS];
-        assert_int_equal(ry_tune_rungs(known[i].candidates, known[i].photos, ends), known[i].n);
+        assert_int_equal(ry_tune_rungs(known[i].candidates, known[i].images, ends), known[i].n);
         assert_memory_equal(ends, known[i].ends, known[i].n * sizeof *ends);
     }
     size_t ends[RY_TUNE_MAX_RUNGS];
     assert_int_equal(ry_tune_rungs(SIZE_MAX, SIZE_MAX / 2, ends), RY_TUNE_MAX_RUNGS);
 }
 
-/* Many photos: the estimate is the plain loss, and its deviation the paired one. Few: all
- * candidates' experience counts. */
+/* With many images the estimate is the measured loss, with its standard deviation. With few, the
+ * line of all candidates counts. */
 static void test_estimate(void **state)
 {
     (void)state;
@@ -48,7 +48,7 @@ static void test_estimate(void **state)
     assert_true(isnan(ry_tune_drop(&(ry_tally){0})));
 }
 
-/* Candidates whose changes cost 0.1 + 1.5 x (their share): the line is found. */
+/* Candidates whose changed answers lose 0.1 + 1.5 x (their share): finds that line. */
 static void test_pool(void **state)
 {
     (void)state;
