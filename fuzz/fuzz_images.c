@@ -6,7 +6,6 @@
 #include "eval/masks/mask.h"
 #include "fuzz_targets.h"
 #include "image/decode.h"
-#include "image/exif.h"
 
 #include <stdint.h>
 #include <stdlib.h>

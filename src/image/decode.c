@@ -1,4 +1,4 @@
-/* decode.c - which format the bytes are in, limits, and the public door to the readers.
+/* decode.c - image files and bytes to RGB: finds the format, checks limits, calls its reader.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "image/decode.h"
 
@@ -7,12 +7,11 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/status.h"
-#include "image/exif.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-static int has(const uint8_t *bytes, size_t size, size_t at, const char *magic, size_t n)
+static int has_magic(const uint8_t *bytes, size_t size, size_t at, const char *magic, size_t n)
 {
     return size >= at + n && !memcmp(bytes + at, magic, n);
 }
@@ -23,15 +22,16 @@ renyi_image_format renyi_image_sniff(const void *bytes, size_t size)
 {
     const uint8_t *b = bytes;
     if (!b) return RENYI_IMAGE_UNKNOWN;
-    if (has(b, size, 0, "\xff\xd8\xff", 3)) return RENYI_IMAGE_JPEG;
-    if (has(b, size, 0, "\x89PNG\r\n\x1a\n", 8)) return RENYI_IMAGE_PNG;
-    if (has(b, size, 0, "RIFF", 4) && has(b, size, 8, "WEBP", 4)) return RENYI_IMAGE_WEBP;
+    if (has_magic(b, size, 0, "\xff\xd8\xff", 3)) return RENYI_IMAGE_JPEG;
+    if (has_magic(b, size, 0, "\x89PNG\r\n\x1a\n", 8)) return RENYI_IMAGE_PNG;
+    if (has_magic(b, size, 0, "RIFF", 4) && has_magic(b, size, 8, "WEBP", 4))
+        return RENYI_IMAGE_WEBP;
     if (size >= 3 && b[0] == 'P' && (b[1] == '5' || b[1] == '6') && is_space(b[2]))
         return RENYI_IMAGE_PPM;
     return RENYI_IMAGE_UNKNOWN;
 }
 
-/* What else people hand over: named, so that the message can say what to do. */
+/* Formats that are not read: the message names them and says what to do. */
 static const struct known_format {
     const char *name;
     const char *magic;
@@ -66,10 +66,9 @@ static const struct known_format {
 static renyi_status decode_unknown(renyi_image *out, const ry_encoded *in, renyi_error *err)
 {
     (void)out;
-    if (!in->size)
-        return ry_fail(err, RENYI_ERR_FORMAT, 0, "empty: there is no picture in 0 bytes");
+    if (!in->size) return ry_fail(err, RENYI_ERR_FORMAT, 0, "empty: there is no image in 0 bytes");
     for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
-        if (has(in->bytes, in->size, KNOWN[i].at, KNOWN[i].magic, KNOWN[i].size))
+        if (has_magic(in->bytes, in->size, KNOWN[i].at, KNOWN[i].magic, KNOWN[i].size))
             return ry_fail(err, RENYI_ERR_UNSUPPORTED, 0,
                            "%s is not supported; convert to PNG or JPEG", KNOWN[i].name);
     char hex[3 * 8 + 1] = "";
@@ -81,7 +80,7 @@ static renyi_status decode_unknown(renyi_image *out, const ry_encoded *in, renyi
         hex[3 * i + 3] = 0;
     }
     return ry_fail(err, RENYI_ERR_FORMAT, 0,
-                   "not a picture: starts with%s; JPEG, PNG, WebP and binary PPM are known", hex);
+                   "not an image: it starts with%s; JPEG, PNG, WebP and binary PPM are known", hex);
 }
 
 static ry_image_reader *reader_of(renyi_image_format format)
@@ -145,7 +144,7 @@ renyi_status renyi_image_decode(renyi_image *out, const void *bytes, size_t size
                            opt ? &opt->allocator : NULL};
     if (size > in.limits.max_image_bytes)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                       "%zu bytes; a picture file may have %" PRIu64 " (limits.max_image_bytes)",
+                       "%zu bytes; an image file may have %" PRIu64 " (limits.max_image_bytes)",
                        size, in.limits.max_image_bytes);
     const renyi_image_format format = renyi_image_sniff(bytes, size);
     renyi_image decoded;

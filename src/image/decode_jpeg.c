@@ -1,6 +1,6 @@
-/* decode_jpeg.c - JPEG through libjpeg-turbo with its defaults (accurate DCT, smooth upsampling),
- * as Pillow uses it. Bytes that run out are an error; damage inside that the library can step over
- * (its warnings) is not, also as in Pillow.
+/* decode_jpeg.c - reads JPEG with libjpeg-turbo and its defaults (accurate DCT, smooth upsampling),
+ * as Pillow does. A truncated file is an error; damage that the library only warns about is not,
+ * also as in Pillow.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "image/decode.h"
 
@@ -16,8 +16,8 @@
 
 #include <jerror.h>
 
-/* A progressive picture is drawn over in scans, each as much work as the whole picture; encoders
- * write about ten. */
+/* Each scan of a progressive image costs as much work as the whole image; encoders write about ten.
+ */
 #define MAX_SCANS 100
 
 typedef struct jpeg_job {
@@ -54,7 +54,7 @@ static void on_error(j_common_ptr lib)
     longjmp(job->on_error, 1);
 }
 
-static void on_message(j_common_ptr lib) { (void)lib; } /* the library would print */
+static void on_message(j_common_ptr lib) { (void)lib; } /* instead of printing to stderr */
 
 static void on_progress(j_common_ptr lib)
 {
@@ -70,7 +70,7 @@ static void source_nothing(j_decompress_ptr lib) { (void)lib; }
 static boolean source_empty(j_decompress_ptr lib)
 {
     (void)lib;
-    return FALSE; /* all bytes were there from the start: the caller sees a suspension */
+    return FALSE; /* there are no more bytes: the caller sees a suspension */
 }
 
 static void source_skip(j_decompress_ptr lib, long n)
@@ -82,7 +82,7 @@ static void source_skip(j_decompress_ptr lib, long n)
     lib->src->bytes_in_buffer -= step;
 }
 
-/* ---- steps; all of them may leave through on_error ----------------------------------------- */
+/* ---- steps; each may leave through on_error ------------------------------------------------ */
 
 static renyi_status truncated(jpeg_job *job)
 {
@@ -99,14 +99,14 @@ static renyi_status read_header(jpeg_job *job)
     const int channels = job->lib.num_components;
     if (channels != 1 && channels != 3 && channels != 4)
         return ry_fail(job->err, RENYI_ERR_UNSUPPORTED, position(job),
-                       "JPEG: %d channels; 1, 3 and 4 are known", channels);
+                       "JPEG: %d channels; 1, 3 and 4 are supported", channels);
     job->lib.out_color_space = channels == 4 ? JCS_CMYK : JCS_RGB;
     return ry_image_check_size(job->in, "JPEG", job->lib.image_width, job->lib.image_height,
                                job->err);
 }
 
-/* Four-channel JPEGs hold inverted ink (Adobe's convention, which Pillow takes for all of them).
- * Ink to light with Pillow's rounding of a * b / 255. */
+/* Four-channel JPEGs store inverted CMYK (Adobe's convention, which Pillow assumes for all).
+ * Converts to RGB with Pillow's rounding of a * b / 255. */
 static void cmyk_row(uint8_t *rgb, const uint8_t *inverted, size_t width)
 {
     for (size_t x = 0; x < width; x++, rgb += 3, inverted += 4) {
@@ -143,8 +143,8 @@ static renyi_status read_all(jpeg_job *job)
     return read_rows(job);
 }
 
-/* In a function of its own, so that no local variable lives across setjmp. */
-static void run(jpeg_job *job)
+/* A function of its own, so that no local variable is used across setjmp. */
+static void run_job(jpeg_job *job)
 {
     if (setjmp(job->on_error)) return;
     jpeg_create_decompress(&job->lib);
@@ -172,7 +172,7 @@ renyi_status ry_decode_jpeg(renyi_image *out, const ry_encoded *in, renyi_error 
                                           .skip_input_data = source_skip,
                                           .resync_to_restart = jpeg_resync_to_restart,
                                           .term_source = source_nothing};
-    run(&job);
+    run_job(&job);
     jpeg_destroy_decompress(&job.lib);
     ry_free(in->allocator, job.cmyk);
     if (job.status != RENYI_OK)

@@ -1,7 +1,7 @@
-/* decode_png.c - PNG through libspng: every colour type and depth, interlaced or not. Of an
- * animated PNG the default picture is read. Samples become bytes as in Pillow: one to four bits are
- * spread over 0..255, of 16-bit colours the high byte is kept, 16-bit grey is cut off at 255
- * (Pillow reads it as whole numbers). Masks are read as the numbers that are stored.
+/* decode_png.c - reads PNG with libspng: every color type and depth, interlaced or not; the default
+ * image of an animated PNG. Samples become bytes as in Pillow: 1 to 4 bits are spread over 0..255,
+ * 16-bit colors keep the high byte, 16-bit grey is clamped to 255 (Pillow reads it as integers).
+ * Masks are read as the numbers that are stored.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "image/decode.h"
 
@@ -12,12 +12,12 @@
 
 #include <spng.h>
 
-/* Of one ancillary chunk (profiles, texts), and of all that are kept. */
+/* Limits for one ancillary chunk (profiles, texts), and for all of them. */
 #define MAX_CHUNK_BYTES ((size_t)16 << 20)
 #define MAX_CACHE_BYTES ((size_t)32 << 20)
 
-/* Deflate cannot make more than 1032 bytes of one: fewer bytes than that cannot hold the picture,
- * so a lying header costs no memory. */
+/* Deflate expands at most 1032 times: a file that is too small for its image is refused before
+ * memory is allocated. */
 #define MAX_DEFLATE_RATIO 1032
 
 typedef struct png_job {
@@ -26,23 +26,23 @@ typedef struct png_job {
     renyi_error *err;
     struct spng_ihdr head;
     size_t row_bytes;        /* of one row as stored */
-    uint8_t palette[256][3]; /* of indexed pictures; black where the file has no entry */
+    uint8_t palette[256][3]; /* of indexed images; black where the file has no entry */
     renyi_image image;
     uint8_t *rgb;    /* owned until the end */
     uint8_t *values; /* [height, width] instead of rgb, owned until the end */
-    int as_plane;    /* that is what is wanted */
-    uint16_t odd;    /* a 16-bit value that has no place in a plane; 0 = none */
-    uint8_t *raw;    /* one row, or the whole picture when interlaced */
+    int as_plane;    /* read a plane instead of RGB */
+    uint16_t odd;    /* a 16-bit value that does not fit in a plane; 0 = none */
+    uint8_t *raw;    /* one row, or the whole image when interlaced */
 } png_job;
 
-static renyi_status fail(const png_job *job, int code)
+static renyi_status fail_png(const png_job *job, int code)
 {
     const renyi_status status = code == SPNG_EMEM            ? RENYI_ERR_NOMEM
                                 : code == SPNG_ECHUNK_LIMITS ? RENYI_ERR_LIMIT
                                                              : RENYI_ERR_FORMAT;
     if (code == SPNG_IO_EOF || code == SPNG_EOF)
         return ry_fail(job->err, status, (int64_t)job->in->size,
-                       "PNG: truncated: the picture does not end within %zu bytes", job->in->size);
+                       "PNG: truncated: the image does not end within %zu bytes", job->in->size);
     return ry_fail(job->err, status, -1, "PNG: %s", spng_strerror(code));
 }
 
@@ -84,10 +84,9 @@ static void indexed_row(uint8_t *rgb, const uint8_t *row, size_t width, const pn
         memcpy(rgb + 3 * x, job->palette[sample_at(row, x, job->head.bit_depth)], 3);
 }
 
-/* Channels of 8 or 16 bits (`step` bytes); the first of them, or the first three, are the colour.
- */
-static void colour_row(uint8_t *rgb, const uint8_t *row, size_t width, uint32_t channels,
-                       size_t step)
+/* Channels of 8 or 16 bits (`step` bytes); the first one or three are the color. */
+static void color_row(uint8_t *rgb, const uint8_t *row, size_t width, uint32_t channels,
+                      size_t step)
 {
     for (size_t x = 0; x < width; x++, row += channels * step) {
         rgb[3 * x] = row[0];
@@ -122,7 +121,7 @@ static void convert_row(png_job *job, uint32_t y, const uint8_t *row)
     else if (h->color_type == SPNG_COLOR_TYPE_GRAYSCALE)
         grey_row(rgb, row, h->width, h->bit_depth);
     else
-        colour_row(rgb, row, h->width, channels_of(h->color_type), h->bit_depth / 8);
+        color_row(rgb, row, h->width, channels_of(h->color_type), h->bit_depth / 8);
 }
 
 /* ---- steps --------------------------------------------------------------------------------- */
@@ -132,7 +131,7 @@ static renyi_status read_header(png_job *job)
     int code = spng_set_png_buffer(job->lib, job->in->bytes, job->in->size);
     if (!code) code = spng_set_chunk_limits(job->lib, MAX_CHUNK_BYTES, MAX_CACHE_BYTES);
     if (!code) code = spng_get_ihdr(job->lib, &job->head);
-    if (code) return fail(job, code);
+    if (code) return fail_png(job, code);
     const struct spng_ihdr *h = &job->head;
     RY_TRY(ry_image_check_size(job->in, "PNG", h->width, h->height, job->err));
     const uint64_t bits = (uint64_t)h->width * channels_of(h->color_type) * h->bit_depth;
@@ -150,8 +149,8 @@ static renyi_status read_palette(png_job *job)
     if (job->head.color_type != SPNG_COLOR_TYPE_INDEXED) return RENYI_OK;
     const int code = spng_get_plte(job->lib, &plte);
     if (code == SPNG_ECHUNKAVAIL)
-        return ry_fail(job->err, RENYI_ERR_FORMAT, -1, "PNG: an indexed picture without palette");
-    if (code) return fail(job, code);
+        return ry_fail(job->err, RENYI_ERR_FORMAT, -1, "PNG: an indexed image without a palette");
+    if (code) return fail_png(job, code);
     for (uint32_t i = 0; i < plte.n_entries && i < 256; i++) {
         job->palette[i][0] = plte.entries[i].red;
         job->palette[i][1] = plte.entries[i].green;
@@ -166,7 +165,7 @@ static renyi_status read_rows(png_job *job)
     int code = spng_decode_image(job->lib, NULL, 0, SPNG_FMT_RAW, SPNG_DECODE_PROGRESSIVE);
     for (uint32_t y = 0; y < job->head.height; y++) {
         if (!code) code = spng_decode_row(job->lib, job->raw, job->row_bytes);
-        if (code && !(code == SPNG_EOI && y + 1 == job->head.height)) return fail(job, code);
+        if (code && !(code == SPNG_EOI && y + 1 == job->head.height)) return fail_png(job, code);
         convert_row(job, y, job->raw);
     }
     return RENYI_OK;
@@ -176,13 +175,13 @@ static renyi_status read_interlaced(png_job *job)
 {
     const size_t size = job->row_bytes * job->head.height;
     const int code = spng_decode_image(job->lib, job->raw, size, SPNG_FMT_RAW, 0);
-    if (code) return fail(job, code);
+    if (code) return fail_png(job, code);
     for (uint32_t y = 0; y < job->head.height; y++)
         convert_row(job, y, job->raw + y * job->row_bytes);
     return RENYI_OK;
 }
 
-/* Memory for what the picture becomes. */
+/* Memory for the result. */
 static renyi_status take_output(png_job *job)
 {
     const struct spng_ihdr *h = &job->head;
@@ -190,7 +189,7 @@ static renyi_status take_output(png_job *job)
         return ry_image_new(&job->image, &job->rgb, job->in, h->width, h->height, job->err);
     if (channels_of(h->color_type) != 1)
         return ry_fail(job->err, RENYI_ERR_UNSUPPORTED, -1,
-                       "PNG: %s instead of one number a pixel; save it as grey or with a palette",
+                       "PNG: %s instead of one number per pixel; save it as grey or with a palette",
                        h->color_type == SPNG_COLOR_TYPE_TRUECOLOR ? "RGB" : "an alpha channel");
     job->values = ry_alloc(job->in->allocator, h->height, h->width);
     return job->values ? RENYI_OK : ry_fail_nomem(job->err, (size_t)h->height * h->width);
@@ -203,16 +202,15 @@ static renyi_status read_all(png_job *job)
     RY_TRY(take_output(job));
     const int interlaced = job->head.interlace_method != SPNG_INTERLACE_NONE;
     const size_t rows = interlaced ? job->head.height : 1;
-    job->raw = ry_calloc(job->in->allocator, rows, job->row_bytes); /* bits are or-ed into it */
+    job->raw = ry_calloc(job->in->allocator, rows, job->row_bytes); /* libspng ORs bits into it */
     if (!job->raw) return ry_fail_nomem(job->err, rows * job->row_bytes);
     RY_TRY(interlaced ? read_interlaced(job) : read_rows(job));
     if (!job->odd) return RENYI_OK;
     return ry_fail(job->err, RENYI_ERR_UNSUPPORTED, -1,
-                   "PNG: a 16-bit value of %u; 0 to 255 and 65535 are understood",
-                   (unsigned)job->odd);
+                   "PNG: a 16-bit value of %u; 0 to 255 and 65535 are allowed", (unsigned)job->odd);
 }
 
-static renyi_status decode(png_job *job)
+static renyi_status run_job(png_job *job)
 {
     job->lib = spng_ctx_new(0);
     if (!job->lib) return ry_fail(job->err, RENYI_ERR_NOMEM, -1, "PNG: out of memory");
@@ -228,7 +226,7 @@ static renyi_status decode(png_job *job)
 renyi_status ry_decode_png(renyi_image *out, const ry_encoded *in, renyi_error *err)
 {
     png_job job = {.in = in, .err = err};
-    RY_TRY(decode(&job));
+    RY_TRY(run_job(&job));
     *out = job.image;
     return RENYI_OK;
 }
@@ -236,7 +234,7 @@ renyi_status ry_decode_png(renyi_image *out, const ry_encoded *in, renyi_error *
 renyi_status ry_decode_png_plane(ry_plane *out, const ry_encoded *in, renyi_error *err)
 {
     png_job job = {.in = in, .err = err, .as_plane = 1};
-    RY_TRY(decode(&job));
+    RY_TRY(run_job(&job));
     *out = (ry_plane){job.values, job.head.width, job.head.height};
     return RENYI_OK;
 }

@@ -1,4 +1,4 @@
-/* decode_ppm.c - binary PGM (P5) and PPM (P6), one or two bytes a sample.
+/* decode_ppm.c - reads binary PGM (P5) and PPM (P6) with one or two bytes per sample.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "image/decode.h"
 
@@ -15,8 +15,7 @@ typedef struct reader {
 
 static int is_space(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* A decimal number and the one white space behind it; comments run from # to the end of the line.
- */
+/* A decimal number and the white space after it; comments run from # to the end of the line. */
 static renyi_status read_number(reader *r, const char *what, uint32_t *out, renyi_error *err)
 {
     uint64_t value = 0;
@@ -42,8 +41,8 @@ static renyi_status read_number(reader *r, const char *what, uint32_t *out, reny
     return RENYI_OK;
 }
 
-/* Sample to byte as Pillow does. It keeps a deep grey picture (maxval above 255) as numbers from 0
- * to 65535 and cuts them off at 255 when it makes RGB of them; colours are scaled. */
+/* Sample to byte as in Pillow: colors are scaled, but grey with maxval above 255 is scaled to 65535
+ * and then clamped to 255. */
 static uint8_t to_byte(uint32_t sample, uint32_t maxval, int deep_grey)
 {
     const double full = deep_grey ? 65535.0 : 255.0;
@@ -56,7 +55,7 @@ typedef struct header {
     uint32_t channels; /* 1 or 3 */
 } header;
 
-static void unpack(uint8_t *rgb, const uint8_t *in, const header *h)
+static void unpack_samples(uint8_t *rgb, const uint8_t *in, const header *h)
 {
     const size_t samples = (size_t)h->width * h->height * h->channels;
     const int wide = h->maxval > 255, deep_grey = wide && h->channels == 1;
@@ -86,10 +85,10 @@ renyi_status ry_decode_ppm(renyi_image *out, const ry_encoded *in, renyi_error *
     if (wanted > r.end - r.at)
         return ry_fail(err, RENYI_ERR_FORMAT, (int64_t)r.end,
                        "PPM: truncated: %" PRIu32 " x %" PRIu32 " needs %" PRIu64
-                       " bytes of pixels and %zu are there",
+                       " bytes of pixels, %zu are left",
                        h.width, h.height, wanted, r.end - r.at);
     uint8_t *rgb;
     RY_TRY(ry_image_new(out, &rgb, in, h.width, h.height, err));
-    unpack(rgb, r.bytes + r.at, &h);
+    unpack_samples(rgb, r.bytes + r.at, &h);
     return RENYI_OK;
 }

@@ -1,6 +1,6 @@
-/* exif.c - finds the orientation tag in the three containers and turns pixels by it.
+/* exif.c - finds the EXIF orientation in JPEG, PNG and WebP files, and turns pixels by it.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "image/exif.h"
+#include "image/decode.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
@@ -66,7 +66,7 @@ static span find_in_jpeg(span f)
     return (span){f.at, 0};
 }
 
-/* Chunks: length, name, data, CRC. The chunk may stand behind the pixels. */
+/* Chunks: length, name, data, CRC. The chunk may come after the pixels. */
 static span find_in_png(span f)
 {
     size_t at = 8;
@@ -105,8 +105,7 @@ uint32_t ry_exif_orientation(const uint8_t *bytes, size_t size, renyi_image_form
     return 1;
 }
 
-/* How each orientation reads the stored picture: mirrored, upside down, sides swapped. In turned
- * coordinates, pixel (x, y) comes from stored column/row as these say. */
+/* Which stored pixel becomes pixel (x, y) of the turned image: sides swapped, then flipped. */
 static const struct {
     uint8_t swap, flip_x, flip_y; /* flips act on the stored axes */
 } TURN[9] = {
@@ -114,10 +113,10 @@ static const struct {
     {1, 0, 0}, {1, 0, 1}, {1, 1, 1}, {1, 1, 0},            /* 5, 6, 7, 8: on its side */
 };
 
-/* Pixels of `each` bytes: `from`, rows `stride` apart, to dense rows in *out, owned. */
-static renyi_status turn(uint8_t **out, const uint8_t *from, size_t stride, uint32_t *width,
-                         uint32_t *height, size_t each, uint32_t orientation,
-                         const renyi_allocator *al, renyi_error *err)
+/* Pixels of `each` bytes from rows `stride` apart to dense rows in *out, which the caller owns. */
+static renyi_status turn_pixels(uint8_t **out, const uint8_t *from, size_t stride, uint32_t *width,
+                                uint32_t *height, size_t each, uint32_t orientation,
+                                const renyi_allocator *al, renyi_error *err)
 {
     const uint32_t w = *width, h = *height;
     const int swap = TURN[orientation].swap;
@@ -142,7 +141,7 @@ renyi_status ry_image_turn(renyi_image *image, uint32_t orientation, const renyi
 {
     uint32_t w = image->width, h = image->height;
     uint8_t *turned;
-    RY_TRY(turn(&turned, image->rgb, image->stride, &w, &h, 3, orientation, al, err));
+    RY_TRY(turn_pixels(&turned, image->rgb, image->stride, &w, &h, 3, orientation, al, err));
     ry_free(al, (uint8_t *)(uintptr_t)image->rgb);
     *image = (renyi_image){turned, w, h, 3 * (size_t)w};
     return RENYI_OK;
@@ -153,7 +152,7 @@ renyi_status ry_plane_turn(ry_plane *plane, uint32_t orientation, const renyi_al
 {
     uint32_t w = plane->width, h = plane->height;
     uint8_t *turned;
-    RY_TRY(turn(&turned, plane->values, w, &w, &h, 1, orientation, al, err));
+    RY_TRY(turn_pixels(&turned, plane->values, w, &w, &h, 1, orientation, al, err));
     ry_free(al, plane->values);
     *plane = (ry_plane){turned, w, h};
     return RENYI_OK;

@@ -1,4 +1,4 @@
-/* patches.c - normalise and cut into patches in one walk over the picture.
+/* patches.c - pixels to model input: normalized floats, as planes or cut into patches.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "image/patches.h"
 

@@ -1,13 +1,44 @@
-/* resize.h - Pillow's resampling of 8-bit RGB, bit for bit: one pass across and one down, bytes
- * rounded between. Only a window of the result is computed, because a crop follows.
+/* resize.h - Pillow's resampling of 8-bit RGB, bit for bit: one pass across and one down, rounded
+ * to bytes between them. Only a window of the result is computed, because a crop follows.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_RESIZE_H
 #define RY_RESIZE_H
 
-#include "image/taps.h"
 #include "renyi/renyi.h"
 
-/* Pixels as they lie in memory: `rows` of 3 * `width` bytes, `stride` bytes apart. */
+/* ---- weights of one axis ------------------------------------------------------------------- */
+
+/* Weights are fixed-point numbers with 22 fractional bits, rounded as in Pillow: a pixel needs 8 of
+ * the 32 bits, and 2 are spare because negative weights let sums overshoot. */
+#define RY_TAP_BITS 22
+
+/* Each weight is also stored in two parts for 16-bit multipliers: k = hi * 2^15 + lo,
+ * 0 <= lo < 2^15. */
+#define RY_TAP_LOW_BITS 15
+
+typedef struct ry_taps {
+    uint32_t n;       /* outputs */
+    uint32_t width;   /* weights stored per output, a multiple of 4, zero from `count` on */
+    uint32_t *first;  /* [n] first input of an output */
+    uint32_t *count;  /* [n] number of its inputs, >= 1, <= width */
+    int32_t *k;       /* [n, width] */
+    int16_t *hi, *lo; /* [n, width] */
+    void *block;      /* owns all of the above */
+} ry_taps;
+
+/* One axis of a resize; outputs [from, from + n) of `out_size` are wanted. */
+typedef struct ry_axis {
+    uint32_t in_size, out_size; /* >= 1; in_size at most 2^24 */
+    uint32_t from, n;           /* n >= 1, from + n <= out_size */
+} ry_axis;
+
+renyi_status ry_taps_new(ry_taps *out, const ry_axis *axis, renyi_interpolation filter,
+                         const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+void ry_taps_free(ry_taps *taps, const renyi_allocator *al); /* a zeroed one is allowed */
+
+/* ---- the two passes ------------------------------------------------------------------------ */
+
+/* `rows` rows of 3 * `width` bytes, `stride` bytes apart. */
 typedef struct ry_pixels {
     const uint8_t *at;
     size_t stride;
@@ -15,26 +46,24 @@ typedef struct ry_pixels {
 } ry_pixels;
 
 typedef struct ry_resize_kernels {
-    /* out [in->rows, 3 * taps->n], rows `out_stride` apart: every row shrunk or widened. */
+    /* out [in->rows, 3 * taps->n], rows `out_stride` apart: every row is resized. */
     void (*across)(uint8_t *out, size_t out_stride, const ry_pixels *in, const ry_taps *taps);
-    /* out [n_bytes]: the weighted sum of the rows that output `i` sees; `in` is the first of them.
-     */
+    /* out [n_bytes]: weighted sum of the input rows of output `i`; `in` is the first of them. */
     void (*down)(uint8_t *out, const uint8_t *in, size_t stride, size_t n_bytes,
                  const ry_taps *taps, uint32_t i);
 } ry_resize_kernels;
 
 extern const ry_resize_kernels ry_resize_scalar, ry_resize_avx2; /* the same bits */
 
-/* The best of this machine. */
-const ry_resize_kernels *ry_resize_best(void);
+const ry_resize_kernels *ry_resize_best(void); /* the fastest on this machine */
 
-/* The window of the resized picture that is wanted: columns in x, rows in y. */
+/* The wanted window of the resized image: columns in x, rows in y. */
 typedef struct ry_resize_spec {
     ry_axis x, y;
     renyi_interpolation filter;
 } ry_resize_spec;
 
-/* out: [y.n, out_stride], x.n pixels of each row are written. */
+/* out: [y.n, out_stride]; x.n pixels of each row are written. */
 renyi_status ry_resize(uint8_t *out, size_t out_stride, const ry_pixels *in,
                        const ry_resize_spec *spec, const ry_resize_kernels *kernels,
                        const renyi_allocator *al, renyi_error *err) RENYI_CHECK;

@@ -1,6 +1,7 @@
-/* resize_avx2.c - the passes of resize.c with AVX2, bit for bit. The 22-bit weights are split into
- * hi * 2^15 + lo so that the 16-bit multiply-add can be used; its sums wrap modulo 2^32 like those
- * of the plain form, so nothing is lost.
+/* resize_avx2.c - the resize kernels with AVX2, with the same bits as the plain ones in resize.c.
+ *
+ * The 22-bit weights are split into hi * 2^15 + lo, so that the 16-bit multiply-add can be used;
+ * its sums wrap modulo 2^32 like those of the plain kernels, so no bit is lost.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "image/resize.h"
 
@@ -68,8 +69,7 @@ static void column_of_rows(uint8_t *out, size_t out_stride, const uint8_t *p, si
     for (int r = 0; r < ROWS; r++) store_pixel(out + (size_t)r * out_stride, hi[r], lo[r]);
 }
 
-/* The same for the few outputs whose last load would reach behind the row, and for the last rows.
- */
+/* The same for outputs whose last load would reach beyond the row, and for the last rows. */
 static void column_of_row(uint8_t *out, const uint8_t *p, const ry_taps *taps, uint32_t i)
 {
     const int32_t *k = taps->k + (size_t)i * taps->width;
@@ -128,7 +128,7 @@ static void add_pair(sums *s, __m256i a, __m256i b, __m256i kh, __m256i kl)
     }
 }
 
-static __m256i finish(const sums *s)
+static __m256i finish_sums(const sums *s)
 {
     __m256i v[4];
     for (int q = 0; q < 4; q++) {
@@ -155,11 +155,12 @@ static void down_avx2(uint8_t *out, const uint8_t *in, size_t stride, size_t n_b
         for (int q = 0; q < 4; q++) s.hi[q] = s.lo[q] = _mm256_setzero_si256();
         for (uint32_t y = 0; y < count; y += 2) {
             const uint8_t *a = in + y * stride + x;
-            const uint8_t *b = y + 1 < count ? a + stride : a; /* behind the last its weight is 0 */
+            const uint8_t *b =
+                y + 1 < count ? a + stride : a; /* beyond the last row the weight is 0 */
             add_pair(&s, load32(a), load32(b), _mm256_set1_epi32(pair_at(kh + y)),
                      _mm256_set1_epi32(pair_at(kl + y)));
         }
-        _mm256_storeu_si256((__m256i *)(void *)(out + x), finish(&s));
+        _mm256_storeu_si256((__m256i *)(void *)(out + x), finish_sums(&s));
     }
     if (x < n_bytes) ry_resize_scalar.down(out + x, in + x, stride, n_bytes - x, taps, i);
 }

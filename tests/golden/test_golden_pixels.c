@@ -1,8 +1,7 @@
-/* test_golden_pixels.c - every pixel of the reference's preprocessed photos, from the JPEG files
- * on. Reads ../shared; skips loudly without it.
+/* test_golden_pixels.c - decoded, resized and cropped JPEG files against the reference, pixel by
+ * pixel. Reads ../shared; is skipped without it.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
-#include "base/file.h"
 #include "fixtures/shared_files.h"
 #include "formats/safetensors.h"
 #include "image/fit.h"
@@ -16,7 +15,7 @@ typedef struct golden_set {
     const char *file;
     uint32_t size;
     double crop_pct;
-    int pad_to_square; /* LLaVA: a square of the mean colour round the photo first */
+    int pad_to_square; /* LLaVA: padded to a square with the mean color first */
 } golden_set;
 
 static const golden_set SETS[] = {
@@ -26,19 +25,7 @@ static const golden_set SETS[] = {
     {"golden/llava_tiny.safetensors", 336, 1.0, 1},
 };
 
-static renyi_image decode_file(const char *path)
-{
-    ry_mapped_file file;
-    renyi_image image;
-    renyi_error err = {0};
-    if (ry_mapped_file_open(&file, path, 0, &err) ||
-        renyi_image_decode(&image, file.data, file.size, NULL, &err))
-        fail_msg("%s: %s", path, err.message);
-    ry_mapped_file_close(&file);
-    return image;
-}
-
-/* LLaVA's expand2square with CLIP's mean colour, truncated to bytes. free() the pixels. */
+/* LLaVA's expand2square with CLIP's mean color, truncated to bytes. free() the pixels. */
 static renyi_image squared(const renyi_image *in)
 {
     static const double mean[3] = {0.48145466, 0.4578275, 0.40821073};
@@ -53,7 +40,7 @@ static renyi_image squared(const renyi_image *in)
     return (renyi_image){rgb, side, side, 0};
 }
 
-static void check_photo(const golden_set *set, const char *name, const uint8_t *want,
+static void check_image(const golden_set *set, const char *name, const uint8_t *want,
                         const ry_resize_kernels *kernels)
 {
     char rel[512];
@@ -65,13 +52,14 @@ static void check_photo(const golden_set *set, const char *name, const uint8_t *
                                    {0}};
     uint8_t *out = malloc(n);
     renyi_error err = {0};
-    renyi_image photo = decode_file(path);
-    const renyi_image square = set->pad_to_square ? squared(&photo) : (renyi_image){0};
-    if (ry_fit(out, square.rgb ? &square : &photo, &spec, kernels, NULL, &err))
+    renyi_image image;
+    if (renyi_image_load(&image, path, NULL, &err)) fail_msg("%s: %s", path, err.message);
+    const renyi_image square = set->pad_to_square ? squared(&image) : (renyi_image){0};
+    if (ry_fit(out, square.rgb ? &square : &image, &spec, kernels, NULL, &err))
         fail_msg("%s", err.message);
     if (memcmp(out, want, n)) fail_msg("%s: %s: pixels differ", set->file, name);
     free((void *)(uintptr_t)square.rgb);
-    renyi_image_free(&photo, NULL);
+    renyi_image_free(&image, NULL);
     free(out);
 }
 
@@ -95,7 +83,7 @@ static int check_set(const golden_set *set, const ry_resize_kernels *kernels)
         assert_non_null(end);
         assert_true((uint64_t)n < pixels->shape[0]);
         snprintf(name, sizeof name, "%.*s", (int)(end - at - 1), at + 1);
-        check_photo(set, name, (const uint8_t *)pixels->data + (size_t)n * each, kernels);
+        check_image(set, name, (const uint8_t *)pixels->data + (size_t)n * each, kernels);
         at = end + 1;
     }
     assert_int_equal(n, pixels->shape[0]);
@@ -111,8 +99,7 @@ static void test_pixels(void **state)
         n += check_set(&SETS[i], &ry_resize_scalar);
         if (renyi_cpu_detect() >= RENYI_CPU_AVX2) n += check_set(&SETS[i], &ry_resize_avx2);
     }
-    printf("%d pictures equal the reference in every pixel, %d files absent\n", n,
-           *shared_missing());
+    printf("%d images equal the reference in every pixel, %d files absent\n", n, *shared_missing());
 }
 
 int main(void)

@@ -10,7 +10,6 @@
 #include "engine/llava/llava_handles.h"
 #include "image/fit.h"
 #include "image/patches.h"
-#include "image/square.h"
 #include "model/llava/visual_plan.h"
 #include "prune/rules/visual_rules.h"
 

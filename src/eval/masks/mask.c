@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/status.h"
-#include "image/exif.h"
+#include "image/decode.h"
 #include "image/fit.h"
 #include "prune/rules/select.h"
 

@@ -1,7 +1,7 @@
 /* run_log_read.c - parses a log: lines of JSON become steps and epochs, each with its time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/checked.h"
+#include "base/buffer.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "train/files/run_log.h"
@@ -60,20 +60,10 @@ static renyi_status take_config(renyi_run_log *r, const json_t *o, renyi_error *
 static renyi_status reserve_line(renyi_run_log *r, void **items, size_t n, size_t *capacity,
                                  size_t size, renyi_error *err)
 {
-    size_t more, bytes;
     if (r->n_steps + r->n_epochs >= r->max_lines)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %llu steps and epochs",
                        (unsigned long long)r->max_lines);
-    if (n < *capacity) return RENYI_OK;
-    if (!ry_mul_size(*capacity, 2, &more) || !ry_mul_size(more + 64, size, &bytes))
-        return ry_fail_nomem(err, SIZE_MAX);
-    void *grown = ry_alloc(&r->al, more + 64, size);
-    if (!grown) return ry_fail_nomem(err, bytes);
-    if (n) memcpy(grown, *items, n * size);
-    ry_free(&r->al, *items);
-    *items = grown;
-    *capacity = more + 64;
-    return RENYI_OK;
+    return ry_grow(&r->al, items, capacity, n, size) ? RENYI_OK : ry_fail_nomem(err, 2 * n * size);
 }
 
 /* A resumed run repeats some updates: their older lines are dropped. */

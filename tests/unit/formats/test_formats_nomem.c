@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/formats_build.h"
+#include "fixtures/test_heap.h"
 
 #include "formats/checkpoint.h"
 #include "formats/safetensors.h"
@@ -13,7 +14,9 @@
 
 /* ---- a heap for jansson -------------------------------------------------------------------- */
 
-static counted_heap json_heap;
+static struct json_heap {
+    long left, live, failures;
+} json_heap;
 
 static void *json_alloc(size_t size)
 {
@@ -92,14 +95,14 @@ static renyi_status write_model(const renyi_allocator *al, renyi_error *err)
 static void sweep_library(attempt try)
 {
     for (long n = 0;; n++) {
-        counted_heap heap = {n, 0, 0};
-        const renyi_allocator al = counted_allocator(&heap);
+        test_heap heap = {.fail_at = (size_t)n + 1, .fail_on = 1};
+        const renyi_allocator al = test_heap_of(&heap);
         renyi_error err = {RENYI_OK, 0, ""};
-        json_heap = (counted_heap){1000000, 0, 0};
+        json_heap = (struct json_heap){1000000, 0, 0};
         const renyi_status st = try(&al, &err);
         assert_int_equal(heap.live, 0);
         assert_int_equal(json_heap.live, 0);
-        if (!heap.failures) {
+        if (heap.calls < heap.fail_at) {
             assert_int_equal(st, RENYI_OK);
             assert_true(n > 0);
             return;
@@ -113,10 +116,10 @@ static void sweep_library(attempt try)
 static void sweep_jansson(attempt try)
 {
     for (long n = 0;; n++) {
-        counted_heap heap = {1000000, 0, 0};
-        const renyi_allocator al = counted_allocator(&heap);
+        test_heap heap = {0};
+        const renyi_allocator al = test_heap_of(&heap);
         renyi_error err = {RENYI_OK, 0, ""};
-        json_heap = (counted_heap){n, 0, 0};
+        json_heap = (struct json_heap){n, 0, 0};
         const renyi_status st = try(&al, &err);
         assert_int_equal(heap.live, 0);
         assert_int_equal(json_heap.live, 0);

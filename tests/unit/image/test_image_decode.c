@@ -1,8 +1,9 @@
-/* test_image_decode.c - the pictures of fuzz/seeds against what Pillow makes of them, whole and
- * damaged; formats by their bytes; limits; memory that runs out.
+/* test_image_decode.c - the images of fuzz/seeds, whole and damaged, against Pillow's result;
+ * formats by their bytes; limits; failing allocations.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
 #include "fixtures/image_test.h"
+#include "fixtures/test_heap.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static void test_equals_pillow(void **state)
     }
 }
 
-/* Every prefix of every file, alone in its block: an error or a picture, never a step outside. */
+/* Every prefix of every file, in a block of its size: an error or an image, no access beyond it. */
 static void test_every_prefix(void **state)
 {
     (void)state;
@@ -91,26 +92,27 @@ static void test_memory_runs_out(void **state)
     for (size_t i = 0; i < N_IMAGES; i++) {
         blob file = read_seed(IMAGES[i].file);
         renyi_status st = RENYI_ERR_NOMEM;
-        for (int n = 0; st == RENYI_ERR_NOMEM; n++) {
-            counted_heap heap = {n, 0, 0};
-            const renyi_image_options opt = {sizeof opt, IMAGES[i].apply_exif, {0}, counted(&heap)};
+        for (size_t n = 1; st == RENYI_ERR_NOMEM; n++) {
+            test_heap heap = {.fail_at = n, .fail_on = 1};
+            const renyi_image_options opt = {
+                sizeof opt, IMAGES[i].apply_exif, {0}, test_heap_of(&heap)};
             renyi_image image;
             st = renyi_image_decode(&image, file.bytes, file.size, &opt, NULL);
             assert_true(st == RENYI_ERR_NOMEM || st == IMAGES[i].status);
             renyi_image_free(&image, &opt);
-            assert_int_equal(heap.out, 0);
+            assert_int_equal(heap.live, 0);
         }
         free(file.bytes);
     }
 }
 
-static void expect(const void *bytes, size_t size, const renyi_image_options *opt,
-                   renyi_status status, const char *words)
+static void expect_refusal(const void *bytes, size_t size, const renyi_image_options *opt,
+                           renyi_status status, const char *message)
 {
     renyi_image image;
     renyi_error err = {0};
     assert_int_equal(renyi_image_decode(&image, bytes, size, opt, &err), status);
-    if (!strstr(err.message, words)) fail_msg("\"%s\" does not say \"%s\"", err.message, words);
+    if (!strstr(err.message, message)) fail_msg("\"%s\" lacks \"%s\"", err.message, message);
     assert_null(image.rgb);
 }
 
@@ -119,16 +121,16 @@ static void test_limits(void **state)
     (void)state;
     blob huge = read_seed("fuzz_png/bad-huge"), good = read_seed("fuzz_png/type2-8bit");
     renyi_image_options opt = {.struct_size = sizeof opt};
-    expect(huge.bytes, huge.size, NULL, RENYI_ERR_LIMIT, "60000 x 60000");
-    expect(huge.bytes, huge.size, NULL, RENYI_ERR_LIMIT, "max_image_side");
+    expect_refusal(huge.bytes, huge.size, NULL, RENYI_ERR_LIMIT, "60000 x 60000");
+    expect_refusal(huge.bytes, huge.size, NULL, RENYI_ERR_LIMIT, "max_image_side");
     opt.limits.max_image_side = 100000;
-    expect(huge.bytes, huge.size, &opt, RENYI_ERR_LIMIT, "178956970 are allowed");
+    expect_refusal(huge.bytes, huge.size, &opt, RENYI_ERR_LIMIT, "178956970 are allowed");
     opt.limits = (renyi_limits){.max_image_bytes = 50};
-    expect(good.bytes, good.size, &opt, RENYI_ERR_LIMIT, "max_image_bytes");
+    expect_refusal(good.bytes, good.size, &opt, RENYI_ERR_LIMIT, "max_image_bytes");
     opt.limits = (renyi_limits){.max_pixels = 13 * 9 - 1};
-    expect(good.bytes, good.size, &opt, RENYI_ERR_LIMIT, "13 x 9");
+    expect_refusal(good.bytes, good.size, &opt, RENYI_ERR_LIMIT, "13 x 9");
     opt.limits = (renyi_limits){.max_image_side = 12};
-    expect(good.bytes, good.size, &opt, RENYI_ERR_LIMIT, "13 x 9");
+    expect_refusal(good.bytes, good.size, &opt, RENYI_ERR_LIMIT, "13 x 9");
     opt.limits = (renyi_limits){.max_pixels = 13 * 9, .max_image_side = 13};
     renyi_image image;
     assert_int_equal(renyi_image_decode(&image, good.bytes, good.size, &opt, NULL), RENYI_OK);
@@ -137,19 +139,19 @@ static void test_limits(void **state)
     free(good.bytes);
 }
 
-/* The limit is seen before memory of that size is asked for. */
-static void test_no_memory_for_a_lie(void **state)
+/* The limit is checked before memory of that size is allocated. */
+static void test_limit_comes_first(void **state)
 {
     (void)state;
-    const char *const lies[] = {"fuzz_png/bad-huge", "fuzz_png/bad-lying", "fuzz_jpeg/bad-huge",
-                                "fuzz_ppm/bad-huge"};
-    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-        blob file = read_seed(lies[i]);
-        counted_heap heap = {-1, 0, 0};
-        const renyi_image_options opt = {sizeof opt, 0, {0}, counted(&heap)};
+    const char *const files[] = {"fuzz_png/bad-huge", "fuzz_png/bad-lying", "fuzz_jpeg/bad-huge",
+                                 "fuzz_ppm/bad-huge"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        blob file = read_seed(files[i]);
+        test_heap heap = {0};
+        const renyi_image_options opt = {sizeof opt, 0, {0}, test_heap_of(&heap)};
         renyi_image image;
         assert_true(renyi_image_decode(&image, file.bytes, file.size, &opt, NULL) != RENYI_OK);
-        assert_int_equal(heap.seen, 0);
+        assert_int_equal(heap.calls, 0);
         free(file.bytes);
     }
 }
@@ -157,24 +159,24 @@ static void test_no_memory_for_a_lie(void **state)
 static void test_other_formats(void **state)
 {
     (void)state;
-    expect("GIF89a..", 8, NULL, RENYI_ERR_UNSUPPORTED,
-           "GIF is not supported; convert to PNG or JPEG");
-    expect("BM......", 8, NULL, RENYI_ERR_UNSUPPORTED, "BMP");
-    expect("II*\0....", 8, NULL, RENYI_ERR_UNSUPPORTED, "TIFF");
-    expect("MM\0*....", 8, NULL, RENYI_ERR_UNSUPPORTED, "TIFF");
-    expect("\0\0\0\x1c"
-           "ftypavif",
-           12, NULL, RENYI_ERR_UNSUPPORTED, "AVIF");
-    expect("\0\0\0\x1c"
-           "ftypheic",
-           12, NULL, RENYI_ERR_UNSUPPORTED, "HEIC");
-    expect("P3 1 1 255 1 2 3", 16, NULL, RENYI_ERR_UNSUPPORTED, "plain PPM");
-    expect("hello", 5, NULL, RENYI_ERR_FORMAT, "starts with 68 65 6c 6c 6f;");
-    expect("", 0, NULL, RENYI_ERR_FORMAT, "empty");
-    expect(NULL, 0, NULL, RENYI_ERR_FORMAT, "empty");
-    expect(NULL, 1, NULL, RENYI_ERR_ARG, "NULL");
+    expect_refusal("GIF89a..", 8, NULL, RENYI_ERR_UNSUPPORTED,
+                   "GIF is not supported; convert to PNG or JPEG");
+    expect_refusal("BM......", 8, NULL, RENYI_ERR_UNSUPPORTED, "BMP");
+    expect_refusal("II*\0....", 8, NULL, RENYI_ERR_UNSUPPORTED, "TIFF");
+    expect_refusal("MM\0*....", 8, NULL, RENYI_ERR_UNSUPPORTED, "TIFF");
+    expect_refusal("\0\0\0\x1c"
+                   "ftypavif",
+                   12, NULL, RENYI_ERR_UNSUPPORTED, "AVIF");
+    expect_refusal("\0\0\0\x1c"
+                   "ftypheic",
+                   12, NULL, RENYI_ERR_UNSUPPORTED, "HEIC");
+    expect_refusal("P3 1 1 255 1 2 3", 16, NULL, RENYI_ERR_UNSUPPORTED, "plain PPM");
+    expect_refusal("hello", 5, NULL, RENYI_ERR_FORMAT, "starts with 68 65 6c 6c 6f;");
+    expect_refusal("", 0, NULL, RENYI_ERR_FORMAT, "empty");
+    expect_refusal(NULL, 0, NULL, RENYI_ERR_FORMAT, "empty");
+    expect_refusal(NULL, 1, NULL, RENYI_ERR_ARG, "NULL");
     const renyi_image_options other = {.struct_size = 3};
-    expect("hello", 5, &other, RENYI_ERR_ARG, "3 bytes");
+    expect_refusal("hello", 5, &other, RENYI_ERR_ARG, "3 bytes");
 }
 
 static void test_sniff(void **state)
@@ -203,7 +205,7 @@ int main(void)
         cmocka_unit_test(test_every_prefix),
         cmocka_unit_test(test_memory_runs_out),
         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_no_memory_for_a_lie),
+        cmocka_unit_test(test_limit_comes_first),
         cmocka_unit_test(test_other_formats),
         cmocka_unit_test(test_sniff),
     };

@@ -1,8 +1,8 @@
-/* test_image_exif.c - orientation tags that make sense and tags that do not, and the eight turns.
+/* test_image_exif.c - valid and invalid orientation tags, and the eight turns.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
 #include "base/alloc.h"
-#include "image/exif.h"
+#include "image/decode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ enum { SIZE = sizeof BIG - 1 };
 
 static uint32_t read_tag(const uint8_t *bytes, size_t size)
 {
-    uint8_t *exact = malloc(size ? size : 1); /* a sanitizer sees steps outside */
+    uint8_t *exact = malloc(size ? size : 1); /* so that a sanitizer sees accesses beyond it */
     memcpy(exact, bytes, size);
     const uint32_t value = ry_exif_orientation(exact, size, RENYI_IMAGE_JPEG);
     free(exact);
@@ -49,7 +49,7 @@ static void with_byte(size_t at, uint8_t value, uint32_t want)
     assert_int_equal(read_tag(bytes, SIZE), want);
 }
 
-static void test_nonsense(void **state)
+static void test_invalid(void **state)
 {
     (void)state;
     with_byte(31, 0, 1);    /* orientation 0 */
@@ -59,12 +59,12 @@ static void test_nonsense(void **state)
     with_byte(15, 43, 1);   /* not 42 */
     with_byte(16, 0xff, 1); /* directory far outside */
     with_byte(19, 30, 1);   /* directory at the very end */
-    with_byte(20, 0xff, 6); /* more entries than there are, ours is the first */
+    with_byte(20, 0xff, 6); /* a wrong number of entries; the tag is the first */
     with_byte(22, 9, 1);    /* another tag, and no more entries */
     with_byte(5, 1, 1);     /* segment shorter than its own length field */
 }
 
-/* 2 x 3 picture, pixel value = 10 * row + column. */
+/* 2 x 3 image, pixel value = 10 * row + column. */
 static void check_turn(uint32_t orientation, uint32_t width, const uint8_t *want)
 {
     uint8_t *rgb = ry_alloc(NULL, 6, 3);
@@ -93,7 +93,7 @@ static void test_turns(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tag), cmocka_unit_test(test_nonsense),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tag), cmocka_unit_test(test_invalid),
                                        cmocka_unit_test(test_turns)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
-/* test_image_fit.c - resize and crop against hashes of what Pillow and timm give, on every CPU
+/* test_image_fit.c - resize and crop against hashes of the results of Pillow and timm, at every CPU
  * level of this machine.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
 #include "fixtures/image_test.h"
+#include "fixtures/test_heap.h"
 #include "image/fit.h"
-#include "image/square.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void test_equals_pillow(void **state)
     printf("%zu sizes, filters and modes equal Pillow's\n", n);
 }
 
-/* Rows wider than the picture: the bytes between must not be seen. */
+/* Rows with bytes behind the image: they must not be read. */
 static void test_stride(void **state)
 {
     (void)state;
@@ -131,17 +131,17 @@ static void test_memory_runs_out(void **state)
     renyi_preprocess spec = PLAIN;
     spec.size = 16;
     renyi_status st = RENYI_ERR_NOMEM;
-    for (int n = 0; st != RENYI_OK; n++) {
-        counted_heap heap = {n, 0, 0};
-        const renyi_allocator al = counted(&heap);
+    for (size_t n = 1; st != RENYI_OK; n++) {
+        test_heap heap = {.fail_at = n, .fail_on = 1};
+        const renyi_allocator al = test_heap_of(&heap);
         st = renyi_image_fit(out, &image, &spec, &al, NULL);
         assert_true(st == RENYI_OK || st == RENYI_ERR_NOMEM);
-        assert_int_equal(heap.out, 0);
+        assert_int_equal(heap.live, 0);
     }
     free(rgb);
 }
 
-/* A photo with a border is fitted as the square that it would be. */
+/* Fitting with a border equals fitting the square with the border drawn. */
 static void check_square(uint32_t w, uint32_t h, uint32_t size, double crop_pct,
                          const ry_resize_kernels *kernels)
 {
@@ -156,9 +156,9 @@ static void check_square(uint32_t w, uint32_t h, uint32_t size, double crop_pct,
     for (size_t y = 0; y < h; y++)
         memcpy(square + (((side - h) / 2 + y) * side + (side - w) / 2) * 3, rgb + y * w * 3,
                (size_t)w * 3);
-    const renyi_image photo = {rgb, w, h, 0}, whole = {square, side, side, 0};
+    const renyi_image image = {rgb, w, h, 0}, whole = {square, side, side, 0};
     assert_int_equal(ry_fit(want, &whole, &spec, kernels, NULL, NULL), RENYI_OK);
-    assert_int_equal(ry_fit_square(got, &photo, &spec, kernels, NULL, NULL), RENYI_OK);
+    assert_int_equal(ry_fit_square(got, &image, &spec, kernels, NULL, NULL), RENYI_OK);
     assert_memory_equal(got, want, (size_t)size * size * 3);
     free(rgb);
     free(square);

@@ -1,8 +1,9 @@
 /* test_image_load.c - image files become RGB, pixels and floats as their bytes do in memory; files
- * that cannot be read, limits, memory that runs out.
+ * that cannot be read, limits, failing allocations.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
 #include "fixtures/image_test.h"
+#include "fixtures/test_heap.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -109,13 +110,13 @@ static void test_memory_runs_out(void **state)
     (void)state;
     uint8_t pixels[VALUES];
     renyi_status st = RENYI_ERR_NOMEM;
-    for (int n = 0; st != RENYI_OK; n++) {
-        counted_heap heap = {n, 0, 0};
-        const renyi_image_options opt = {sizeof opt, 1, {0}, counted(&heap)};
+    for (size_t n = 1; st != RENYI_OK; n++) {
+        test_heap heap = {.fail_at = n, .fail_on = 1};
+        const renyi_image_options opt = {sizeof opt, 1, {0}, test_heap_of(&heap)};
         st = renyi_image_load_pixels(pixels, seed("fuzz_jpeg/exif6"), &SPEC, &opt, NULL);
         assert_true(st == RENYI_OK || st == RENYI_ERR_NOMEM);
-        assert_int_equal(heap.out, 0);
-        assert_true(st == RENYI_ERR_NOMEM || n > 3);
+        assert_int_equal(heap.live, 0);
+        assert_true(st == RENYI_ERR_NOMEM || n > 4);
     }
 }
 

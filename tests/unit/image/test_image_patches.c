@@ -22,7 +22,7 @@ static void test_lut(void **state)
     assert_true(lut[2][255] == (1.0f - 0.406f) / 0.225f);
 }
 
-static void check(uint32_t size, uint32_t patch)
+static void check_patches(uint32_t size, uint32_t patch)
 {
     const size_t grid = size / patch, cols = 3 * (size_t)patch * patch;
     const size_t pixels = (size_t)size * size;
@@ -52,11 +52,11 @@ static void check(uint32_t size, uint32_t patch)
 static void test_order(void **state)
 {
     (void)state;
-    check(224, 16);
-    check(32, 8);
-    check(30, 14); /* two pixels at the right and below are not seen */
-    check(5, 1);
-    check(7, 7);
+    check_patches(224, 16);
+    check_patches(32, 8);
+    check_patches(30, 14); /* two pixels at the right and below are not used */
+    check_patches(5, 1);
+    check_patches(7, 7);
 }
 
 int main(void)

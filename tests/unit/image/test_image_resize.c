@@ -1,5 +1,5 @@
-/* test_image_resize.c - the AVX2 passes against the plain ones, byte for byte: every tail, every
- * window, buffers of exactly the right size, canaries behind the output.
+/* test_image_resize.c - the AVX2 kernels against the plain ones, byte for byte: all tails and
+ * windows, input blocks of exactly the right size, guard bytes behind the output.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
 #include "base/rng.h"
@@ -16,14 +16,14 @@ static uint32_t below(ry_rng *rng, uint32_t n) { return (uint32_t)(ry_rng_next(r
 static ry_axis random_axis(ry_rng *rng, uint32_t in_size)
 {
     ry_axis a = {in_size, 1 + below(rng, 90), 0, 0};
-    if (below(rng, 8) == 0) a.out_size = in_size; /* this pass falls away */
+    if (below(rng, 8) == 0) a.out_size = in_size; /* no pass is needed */
     a.from = below(rng, a.out_size);
     a.n = 1 + below(rng, a.out_size - a.from);
     return a;
 }
 
-static void run(uint8_t *out, size_t stride, const ry_pixels *in, const ry_resize_spec *spec,
-                const ry_resize_kernels *kernels)
+static void resize(uint8_t *out, size_t stride, const ry_pixels *in, const ry_resize_spec *spec,
+                   const ry_resize_kernels *kernels)
 {
     renyi_error err = {0};
     if (ry_resize(out, stride, in, spec, kernels, NULL, &err)) fail_msg("%s", err.message);
@@ -44,12 +44,12 @@ static void test_levels_agree(void **state)
         uint8_t *rgb = draw(w, h);
         const ry_pixels in = {rgb, 3 * (size_t)w, w, h};
         const size_t row = 3 * (size_t)spec.x.n, stride = row + below(&rng, 40);
-        const size_t size = stride * (spec.y.n - 1) + row + 16; /* 16 bytes of canary */
+        const size_t size = stride * (spec.y.n - 1) + row + 16; /* 16 guard bytes */
         uint8_t *a = malloc(size), *b = malloc(size);
         memset(a, 0xa5, size);
         memset(b, 0xa5, size);
-        run(a, stride, &in, &spec, &ry_resize_scalar);
-        run(b, stride, &in, &spec, &ry_resize_avx2);
+        resize(a, stride, &in, &spec, &ry_resize_scalar);
+        resize(b, stride, &in, &spec, &ry_resize_avx2);
         if (memcmp(a, b, size))
             fail_msg("round %d: %ux%u to %ux%u, window %u+%u, %u+%u", round, w, h, spec.x.out_size,
                      spec.y.out_size, spec.x.from, spec.x.n, spec.y.from, spec.y.n);
@@ -67,18 +67,18 @@ static void test_window(void **state)
     uint8_t *rgb = draw(W, H), whole[TO_W * TO_H * 3], part[TO_W * TO_H * 3];
     const ry_pixels in = {rgb, 3 * W, W, H};
     ry_resize_spec spec = {{W, TO_W, 0, TO_W}, {H, TO_H, 0, TO_H}, RENYI_LANCZOS};
-    run(whole, 3 * TO_W, &in, &spec, ry_resize_best());
+    resize(whole, 3 * TO_W, &in, &spec, ry_resize_best());
     spec.x.from = 11;
     spec.x.n = 17;
     spec.y.from = 30;
     spec.y.n = 9;
-    run(part, 3 * 17, &in, &spec, ry_resize_best());
+    resize(part, 3 * 17, &in, &spec, ry_resize_best());
     for (size_t y = 0; y < 9; y++)
         assert_memory_equal(part + y * 3 * 17, whole + ((30 + y) * TO_W + 11) * 3, 3 * 17);
     free(rgb);
 }
 
-/* A flat picture stays flat: the weights of each output sum to one, whatever the rounding. */
+/* An image of one color keeps it: the rounded weights of each output sum to one. */
 static void test_flat(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void test_flat(void **state)
         memset(in_bytes, 200, sizeof in_bytes);
         const ry_pixels in = {in_bytes, 3 * 90, 90, 4};
         const ry_resize_spec spec = {{90, out_size, 0, out_size}, {4, 3, 0, 3}, RENYI_BICUBIC};
-        run(out, 3 * (size_t)out_size, &in, &spec, ry_resize_best());
+        resize(out, 3 * (size_t)out_size, &in, &spec, ry_resize_best());
         for (size_t i = 0; i < 3 * 3 * (size_t)out_size; i++) assert_int_equal(out[i], 200);
     }
 }
