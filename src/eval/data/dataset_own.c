@@ -197,7 +197,7 @@ static renyi_status check_images(const renyi_dataset *d, const char *list, renyi
 
 /* ---- layouts ------------------------------------------------------------------------------- */
 
-/* Any other list has classes that only the user's names can tell. */
+/* Any other list has no class names; the user must give them. */
 static renyi_status read_list(renyi_dataset *d, const char *images, const char *file,
                               const void *bytes, size_t size, renyi_error *err)
 {
