@@ -52,7 +52,7 @@ def files_of(a, case, engines, export):
     return {e: f for e, f in files.items() if f}
 
 
-def pictures(a, export, threads):
+def images(a, export, threads):
     """CLIP's embeddings, and a ViT of the same size, with whose lead they are compared."""
     size, engines, cases, versions = QUICK if a.quick else FULL, engines_here(), [], {}
     outputs = embed_width(a, f"clip_vit_{size}_patch16_224")
@@ -63,7 +63,7 @@ def pictures(a, export, threads):
         together = [(case, [e for e in engines if e in f], f) for case, f in zip(pair, files)]
         versions.update(run_together(together, a, a.rounds))
         cases += pair
-    print(f"\nCLIP: pictures, {threads} thread(s), ms per image, median of {a.rounds} rounds taking turns")
+    print(f"\nCLIP: images, {threads} thread(s), ms per image, median of {a.rounds} rounds taking turns")
     print("; ".join(dict.fromkeys(versions.values())))
     table(cases, engines)
     found = leads(cases)
@@ -180,7 +180,7 @@ def adapting(a, weights, arch, threads):
         out.append({**c.record(), "with_over_without": got})
         print(f"| {c.policy} | {c.batch} | {c.median('renyi-condense'):.2f} | {c.median('renyi-tca'):.2f} | {got:.3f} | "
               f"{wanted} | {100 * load:.0f} % |")
-    print("\nWith TCA a picture learns from the one before, so batches run one by one: what a batch saves without it is in that quotient too")
+    print("\nWith TCA an image depends on the ones before, so images run one by one; the ratio includes what a batch saves without TCA")
     return out, [f"{TITLES[e]} does not run: {r}" for c in cases for e, r in c.failed.items()]
 
 
@@ -189,7 +189,7 @@ def run(a, export):
     peers."""
     threads, arch = max(a.threads), f"clip_vit_{QUICK if a.quick else FULL}_patch16_224"
     weights = weights_of(a, arch)
-    found, faults = pictures(a, export, threads)
+    found, faults = images(a, export, threads)
     rows = texts(a, weights, threads)
     tca, more = adapting(a, weights, arch, threads)
     return dict(pictures=found, texts=rows, tca=tca), faults + more

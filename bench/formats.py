@@ -68,7 +68,7 @@ def table(cases, engines):
         print(f"| {SHORT[c.model]} | {c.batch} | " + " | ".join(cells) + f" | {100 * (c.load() or 0.0):.0f} % |")
 
 
-def quotients(cases):
+def speedups(cases):
     """Each target: the speed-up, and whether it is enough."""
     out = []
     print("\n| model | batch | faster | than | times as fast | at least |\n|---|--:|---|---|--:|---|")
@@ -103,7 +103,7 @@ def run(a, export):
     for engine, reason in {e: r for c in cases for e, r in c.failed.items()}.items():
         print(f"{TITLES[engine]} is absent: {reason}")
     table(cases, engines)
-    found = quotients(cases)
+    found = speedups(cases)
     worst = {e: max(c.difference[e] for c in cases if e in c.difference) for e in versions if e != "renyi-int8-pruned"}
     print("\nlargest difference of the logits from f32, random weights: "
           + ", ".join(f"{TITLES[e]} {d:.1e}" for e, d in worst.items() if e != "renyi-f32"))

@@ -34,7 +34,7 @@ def memory(a):
     file."""
     rows = []
     for width in a.widths:
-        for source, model in (("F16, converted when opened", a.files.f16()), ("quantised file, mapped", a.files.quantised(width))):
+        for source, model in (("F16, converted when opened", a.files.f16()), ("quantized file, mapped", a.files.quantized(width))):
             say(f"memory: {width}, {source}")
             answer = ask(a, model, width)
             rows.append(dict(weights=width, source=source, peak_rss_mb=answer["peak_rss_mb"], tower=answer["tower_dtype"],

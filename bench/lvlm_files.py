@@ -50,7 +50,7 @@ class Files:
     def f16(self):
         return self.make("f16", lambda out: self.renyi("init", "-q", "--arch", ARCH, "--blocks", str(self.a.layers), "--seed", SEED, out))
 
-    def quantised(self, width):
+    def quantized(self, width):
         source = self.f16()
         return self.make(width, lambda out: self.renyi("quantize", "-q", "-m", source, "--lm", width, "-o", out))
 

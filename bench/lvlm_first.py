@@ -18,7 +18,7 @@ def median(rounds, policy, field):
 def measure(a, width):
     """Both policies take turns in one process, after a warm-up of each."""
     load, rounds = Load(), []
-    worker = lm_worker("first", a, file=a.files.quantised(width), photo=a.photo, tower_dtype=a.tower_dtype)
+    worker = lm_worker("first", a, file=a.files.quantized(width), photo=a.photo, tower_dtype=a.tower_dtype)
     try:
         for r in range(-1, a.rounds):
             order = list(POLICIES)[::1 if r % 2 else -1]
@@ -36,9 +36,9 @@ def run(a):
     for width in a.widths:
         say(f"image to first token: {width}")
         rows.append(measure(a, width))
-    print(f"\nFrom photo to first token, {a.layers} of {LAYERS} layers, tower in {a.tower_dtype}; `{POLICIES['192']}` against all visual tokens, "
+    print(f"\nFrom image to first token, {a.layers} of {LAYERS} layers, tower in {a.tower_dtype}; `{POLICIES['192']}` against all visual tokens, "
           f"in turn, medians of {a.rounds} rounds\n")
-    print("| weights | visual tokens | rows of the prompt | photo to visual tokens s | prefill s | first token s | 192 / 576 | wanted |")
+    print("| weights | visual tokens | rows of the prompt | image to visual tokens s | prefill s | first token s | 192 / 576 | wanted |")
     print("|---|--:|--:|--:|--:|--:|--:|---|")
     for row in rows:
         for name in POLICIES:

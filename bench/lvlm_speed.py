@@ -34,7 +34,7 @@ class Width:
         self.logits, self.failed = {}, {}
 
     def start(self, a):
-        engines = {"renyi": a.files.quantised}
+        engines = {"renyi": a.files.quantized}
         if a.has_peer:
             engines["llama.cpp"] = a.files.gguf
         workers = {}

@@ -61,7 +61,7 @@ def cold_start(a, image, runs=15):
 
 
 def image_file(a):
-    """--photo, or a photo of the demo, or a drawn image of the project."""
+    """--photo, or an image of the demo, or a drawn image of the project."""
     found = sorted(glob.glob(f"{a.build}/demo/photos/*.jpg")) or sorted(glob.glob(f"{HERE}/../assets/*.png"))
     if not a.photo and not found:
         raise RuntimeError("no image; name one with --photo")

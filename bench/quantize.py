@@ -12,8 +12,8 @@ import numpy as np
 IMAGES = 16  # for calibration; they affect the scales, not the speed
 
 
-def pictures(batch):
-    """Blurred noise, smooth like photos. [batch, 3, 224, 224], normalized."""
+def random_images(batch):
+    """Blurred noise, smooth like real images. [batch, 3, 224, 224], normalized."""
     rng = np.random.default_rng(3)
     for _ in range(max(1, IMAGES // batch)):
         coarse = sum(np.repeat(np.repeat(rng.standard_normal((batch, 3, n, n)), 224 // n, 2), 224 // n, 3)
@@ -27,7 +27,7 @@ def openvino(source, target, batch):
     import nncf
     import openvino as ov
 
-    model = nncf.quantize(ov.Core().read_model(source), nncf.Dataset(list(pictures(batch))),
+    model = nncf.quantize(ov.Core().read_model(source), nncf.Dataset(list(random_images(batch))),
                           model_type=nncf.ModelType.TRANSFORMER, subset_size=IMAGES)
     ov.save_model(model, target, compress_to_fp16=False)
 
@@ -57,7 +57,7 @@ def onnx_static(source, target, batch):
 
     class Reader(CalibrationDataReader):
         def __init__(self):
-            self.left = pictures(batch)
+            self.left = random_images(batch)
 
         def get_next(self):
             x = next(self.left, None)

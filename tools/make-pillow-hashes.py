@@ -20,13 +20,13 @@ MODES = ["center", "squash", "border"]
 MEAN = (0.485, 0.456, 0.406)
 
 # (width, height) of the image: landscape, portrait, square, tall and wide strips, tiny, large.
-PICTURES = [(500, 375), (375, 500), (333, 333), (40, 300), (300, 40), (1, 1), (2, 97), (97, 2),
+IMAGES = [(500, 375), (375, 500), (333, 333), (40, 300), (300, 40), (1, 1), (2, 97), (97, 2),
             (224, 224), (248, 248), (248, 330), (1037, 691), (64, 64)]
 # (input size, crop_pct): timm's usual ones, the whole image, an odd size, more than the image.
 TARGETS = [(224, 0.9), (224, 0.875), (224, 1.0), (31, 0.95), (64, 1.25)]
 
 
-def picture(width, height):
+def make_image(width, height):
     """Edges, ramps and noise; the same formula is in tests/unit/image/test_image_fit.c."""
     y, x, c = np.meshgrid(np.arange(height, dtype=np.uint32), np.arange(width, dtype=np.uint32),
                           np.arange(3, dtype=np.uint32), indexing="ij")
@@ -57,13 +57,13 @@ def main():
           "    renyi_interpolation filter;\n"
           "    uint64_t hash;\n"
           "} PILLOW_CASES[] = {")
-    for (w, h), (size, pct), mode, name in itertools.product(PICTURES, TARGETS, MODES, FILTERS):
-        if size == 224 and (w, h) not in PICTURES[:4] and name != "bicubic":
+    for (w, h), (size, pct), mode, name in itertools.product(IMAGES, TARGETS, MODES, FILTERS):
+        if size == 224 and (w, h) not in IMAGES[:4] and name != "bicubic":
             continue  # keeps the list short
         transform = create_transform(size, crop_pct=pct, crop_mode=mode, interpolation=name,
                                      mean=MEAN, std=(1, 1, 1), normalize=False)
         try:
-            out = transform(Image.fromarray(picture(w, h)))
+            out = transform(Image.fromarray(make_image(w, h)))
         except ValueError:  # "border" of a strip thinner than half a pixel
             continue
         data = np.ascontiguousarray(out.permute(1, 2, 0).numpy()).tobytes()

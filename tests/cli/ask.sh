@@ -7,7 +7,7 @@ command -v python3 >/dev/null || { echo "SKIP: no python3 to make a LLaVA and to
 python3 "$RENYI_SRC/tests/fixtures/make_llava.py" llava
 make_ppm a.ppm 200 30 90
 make_ppm b.ppm 20 130 190
-echo "no picture" >bad.ppm
+echo "no image" >bad.ppm
 ask() { "$RENYI" ask -m llava -t 1 --max-new-tokens 8 "$@"; }
 one_line() {
   err_lines 1

@@ -10,11 +10,11 @@ if ! has_builtin; then
   err_has "-m MODEL"
   exit 0
 fi
-pictures=("$RENYI_SRC/assets/golf_ball.png" "$RENYI_SRC/assets/parachute.png")
+images=("$RENYI_SRC/assets/golf_ball.png" "$RENYI_SRC/assets/parachute.png")
 
 # right COMMAND...: both images get the right class, for all ways to compute them
 right() {
-  run 0 "$RENYI" classify -k 1 --json "${pictures[@]}" "$@"
+  run 0 "$RENYI" classify -k 1 --json "${images[@]}" "$@"
   json '[r["top"][0]["label"].split(",")[0] for r in d["results"]] == ["golf ball", "parachute"]'
 }
 right
@@ -31,10 +31,10 @@ json 'd["parameters"] <= 3000000 and d["n_blocks"] == 12 and d["patch_size"] == 
 json 'sum(t["bytes"] for t in d["tensors"]) < 6000000'
 run 0 "$RENYI" flops --prune "mosaic keep=0.7 layers=0,3,6"
 run 0 "$RENYI" bench --no-peak -b 1 -t 1 -r 1 -o json
-run 0 "$RENYI" viz "${pictures[0]}" --figure overlay -o ball.png
+run 0 "$RENYI" viz "${images[0]}" --figure overlay -o ball.png
 out_has "golf ball"
 mkdir -p photos/n03445777 photos/n03888257 # WordNet ids, as Imagenette's folders
-cp "${pictures[0]}" photos/n03445777/ && cp "${pictures[1]}" photos/n03888257/
+cp "${images[0]}" photos/n03445777/ && cp "${images[1]}" photos/n03888257/
 run 0 "$RENYI" eval --data-dir photos --json
 json 'd["results"][0]["top1"] == 100'
 run 0 "$RENYI" quantize -q -m builtin -o small.safetensors

@@ -9,7 +9,7 @@ make_toy vit.safetensors
 mkdir -p photos/sub
 for i in 0 1 2 3; do make_ppm "photos/$i.ppm" $((i * 60)) $((250 - i * 60)) 90; done
 make_ppm photos/sub/4.ppm 10 200 250
-echo "no picture" >photos/bad.ppm
+echo "no image" >photos/bad.ppm
 clip=(-m clip.safetensors -t 1)
 
 # rows FILE: prints the safetensors file as JSON: {"image": [[...]], "text": ..., "meta": {...}}
@@ -139,7 +139,7 @@ run 0 "$RENYI" search -m vit.safetensors -t 1 photos --image photos/0.ppm --inde
 json 'd["index"] is None and d["added"] == 5'
 run 1 "$RENYI" search -q -m vit.safetensors photos 'a cat'
 one_line "text tower"
-run 1 search -q 'a cat' --index vit.safetensors # somebody's model is not overwritten
+run 1 search -q 'a cat' --index vit.safetensors # a model file is not overwritten
 one_line "not an index of images"
 head -c 500 own.safetensors >torn.safetensors
 run 1 search -q 'a cat' --index torn.safetensors

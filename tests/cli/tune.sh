@@ -74,7 +74,7 @@ run 0 tune_toy list.csv --target-gmacs 0.014 "${space[@]}" --log-samples log.jso
 mv photos/03.ppm kept.ppm
 : >photos/03.ppm
 run 3 tune_toy list.csv --target-gmacs 0.014 "${space[@]}"
-[ "$(grep -c '03.ppm: ' err)" -eq 1 ] || fail "a bad photo is named once"
+[ "$(grep -c '03.ppm: ' err)" -eq 1 ] || fail "a bad image is named once"
 mv kept.ppm photos/03.ppm
 
 # --- wrong usage ---

@@ -29,7 +29,7 @@ const tip = () => (q('#tip').hidden ? '' : [...q('#tip').querySelectorAll('tbody
 
 function masks() {
   ok('six cards', qa('.card').length === 6 && qa('.card h3').map((e) => e.textContent).join() === 'What the model sees,class attention,Col-L4,random,mosaic,evit');
-  ok('the photo', all(0) === '0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15');
+  ok('the image', all(0) === '0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15');
   ok('8 of 16 kept at the end', all(1) === '5,6,7,8,9,10,11,12' && qa('.count b')[1].textContent === '8');
   slide('layer', 1); ok('12 after the first cut', all(1) === '1,2,3,4,5,6,7,8,9,10,11,12' && q('#layer-box output').textContent === '1');
   slide('layer', 0); ok('all before it', all(1).split(',').length === 16);
@@ -45,7 +45,7 @@ function masks() {
   pick('cuts', 'sweep');
 }
 function viewsWork() {
-  choose('view', 'photo'); ok('photo everywhere', all(3).split(',').length === 16);
+  choose('view', 'photo'); ok('image everywhere', all(3).split(',').length === 16);
   choose('view', 'heat'); const high = at(1, 0), low = at(1, 7); // scores 10 and 1 of 16 at layer 3
   ok('heat has colours', !near(high, low, 30) && qa('.count.scale .bar').length > 3);
   slide('layer', 0); ok('of the layer', !near(at(1, 0), high, 6)); slide('layer', 3);
@@ -55,7 +55,7 @@ function viewsWork() {
   const mean = [0, 1, 2].map((c) => [1, 2, 3, 4].reduce((s, p) => s + own(p)[c] / 4, 0)); // merged into one token
   ok('a token in its mean colour', near(at(4, 1), mean) && near(at(4, 4), mean) && near(at(4, 9), own(9)));
   choose('view', 'mask');
-  q('#photos button:nth-child(2)').click(); ok('the other photo', near(at(0, 3), [110, 20, 60]) && q('#photos button:nth-child(2)').ariaPressed === 'true');
+  q('#photos button:nth-child(2)').click(); ok('the other image', near(at(0, 3), [110, 20, 60]) && q('#photos button:nth-child(2)').ariaPressed === 'true');
   q('#photos button').click();
 }
 function patches() {
@@ -64,7 +64,7 @@ function patches() {
   ok('what became of it', tip().includes('random|') && q('#tip').textContent.includes('Patch 3, 0'));
   move(4, 1); ok('in one token', tip().includes('in one token with 3 more')); // patches 1 to 4
   move(1, 0); ok('where it was dropped', /class attention\|0.100\|7 of 16\|\|dropped at layer 1/.test(tip()));
-  ok('marked on all pictures', [0, 1, 2, 3].every((card) => near([...canvas(card).getContext('2d').getImageData(canvas(card).width / 4, 20, 1, 1).data].slice(0, 3), [255, 255, 255])));
+  ok('marked on all images', [0, 1, 2, 3].every((card) => near([...canvas(card).getContext('2d').getImageData(canvas(card).width / 4, 20, 1, 1).data].slice(0, 3), [255, 255, 255])));
   canvas(1).dispatchEvent(new PointerEvent('pointerleave', { pointerType: 'mouse' })); ok('gone outside', !tip());
   canvas(2).focus(); press(canvas(2), 'ArrowDown'); const first = q('#tip b').textContent;
   press(canvas(2), 'ArrowRight'); ok('keys walk', first === 'Patch 2, 2' && q('#tip b').textContent === 'Patch 2, 3');

@@ -8,7 +8,7 @@ python3 "$RENYI_SRC/tests/fixtures/make_llava.py" llava
 mkdir photos
 make_ppm photos/a.ppm 200 30 90
 make_ppm photos/b.ppm 20 130 190
-echo "no picture" >photos/bad.ppm
+echo "no image" >photos/bad.ppm
 for i in 1 2 3 4 5; do
   photo=a.ppm; [ $i -lt 3 ] || photo=b.ppm
   printf '{"question_id": %d, "image": "%s", "text": "what is %d", "answer": "x"}\n' $i $photo $i

@@ -34,7 +34,7 @@ static renyi_model *open_model(const char *path, renyi_dtype dtype)
     return m;
 }
 
-static renyi_dataset *open_photos(const char *path, const renyi_model *m)
+static renyi_dataset *open_images(const char *path, const renyi_model *m)
 {
     const renyi_dataset_options o = {.struct_size = sizeof o, .n_shards = share()};
     renyi_error err = {0};
@@ -85,18 +85,18 @@ static renyi_session *open_session(const renyi_model *m)
 static void check_tokens(const char *name, renyi_model *const m[2], const renyi_dataset *data)
 {
     renyi_session *s[2] = {open_session(m[0]), open_session(m[1])};
-    renyi_dataset_info photos;
+    renyi_dataset_info images;
     renyi_model_info info;
     renyi_error err = {0};
     kept k[3] = {{0, 0}, {0, 0}, {0, 0}}, sum = {0, 0};
-    renyi_dataset_get_info(data, &photos);
+    renyi_dataset_get_info(data, &images);
     renyi_model_get_info(m[0], &info);
     uint8_t *pixels = malloc((size_t)3 * info.image_size * info.image_size);
     float *logits = malloc(info.n_classes * sizeof *logits);
-    for (size_t i = 0; i < photos.n_images; i++) {
-        renyi_dataset_image photo;
-        renyi_dataset_get_image(data, i, &photo);
-        if (renyi_image_load_pixels(pixels, photo.path, &info.preprocess, NULL, &err))
+    for (size_t i = 0; i < images.n_images; i++) {
+        renyi_dataset_image image;
+        renyi_dataset_get_image(data, i, &image);
+        if (renyi_image_load_pixels(pixels, image.path, &info.preprocess, NULL, &err))
             fail_msg("%s", err.message);
         for (int side = 0; side < 2; side++)
             assert_int_equal(renyi_run_pixels(s[side], pixels, 1, logits, &err), RENYI_OK);
@@ -160,14 +160,14 @@ static void check_dtype(const char *folder, renyi_dtype dtype, double points)
     renyi_error err = {0};
     snprintf(rel, sizeof rel, "models/%s", folder);
     snprintf(name, sizeof name, "%s %s", folder, renyi_dtype_name(dtype));
-    const char *path = shared_path(rel), *photos = shared_path("data/imagenet-val-500");
-    if (!path || !photos) return;
+    const char *path = shared_path(rel), *images = shared_path("data/imagenet-val-500");
+    if (!path || !images) return;
     if (renyi_dtype_check(dtype, 0, &err)) {
         printf("%s: not here: %s\n", name, err.message);
         return;
     }
     renyi_model *m[2] = {open_model(path, RENYI_DTYPE_F32), open_model(path, dtype)};
-    renyi_dataset *data = open_photos(photos, m[0]);
+    renyi_dataset *data = open_images(images, m[0]);
     check_tokens(name, m, data);
     check_answers(name, m, data, points);
     renyi_dataset_free(data);

@@ -12,7 +12,7 @@
 
 #include "test.h"
 
-enum { MAX_POLICIES = 16, PHOTOS = 500 };
+enum { MAX_POLICIES = 16, IMAGES = 500 };
 #ifdef RENYI_SANITIZED
 enum { SHARE = 250 }; /* two images, but every policy of both models */
 #else
@@ -47,8 +47,8 @@ static void compare_line(golden *g, const json_t *images, const json_t *line)
     size_t i = 0;
     assert_true(policy && file);
     while (p < g->n && strcmp(policy, g->full[p]) != 0) p++;
-    while (i < PHOTOS && strcmp(file, json_string_value(json_array_get(images, i))) != 0) i++;
-    assert_true(p < g->n && i < PHOTOS);
+    while (i < IMAGES && strcmp(file, json_string_value(json_array_get(images, i))) != 0) i++;
+    assert_true(p < g->n && i < IMAGES);
     g->seen[p]++;
     g->other[p] += got != json_integer_value(json_array_get(g->predictions[p], i));
 }
@@ -111,7 +111,7 @@ static void check_model(const char *name)
     compare_log(&g, json_object_get(file, "images"), log);
     for (uint32_t i = 0; i < g.n; i++) {
         printf("%s: %u of %u others, %s\n", name, g.other[i], g.seen[i], g.texts[i]);
-        assert_int_equal(g.seen[i], PHOTOS / share);
+        assert_int_equal(g.seen[i], IMAGES / share);
         assert_true(g.other[i] <= (g.seen[i] * 6 + 999) / 1000); /* 99.4 % agree */
     }
     close(fd);

@@ -10,7 +10,7 @@
 
 #include "test.h"
 
-enum { PHOTOS = 4, METRICS = 9, BLOCKS = 3 };
+enum { IMAGES = 4, METRICS = 9, BLOCKS = 3 };
 #ifdef RENYI_SANITIZED
 enum { MODELS = 1, TAKEN = 2 }; /* with sanitizers everything is ten times slower */
 #else
@@ -95,18 +95,18 @@ static const golden goldens[] = {
 static void check_model(const golden *g)
 {
     const renyi_dataset_options choice = {
-        .struct_size = sizeof choice, .unlabelled = 1, .limit = PHOTOS};
+        .struct_size = sizeof choice, .unlabelled = 1, .limit = IMAGES};
     char rel[128];
     snprintf(rel, sizeof rel, "models/%s", g->model);
     const char *path = shared_path(rel);
-    const char *photos = shared_path("data/pets-trimaps/images/Abyssinian");
+    const char *images = shared_path("data/pets-trimaps/images/Abyssinian");
     const char *masks = shared_path("data/pets-trimaps/masks/Abyssinian");
-    if (!path || !photos || !masks) return;
+    if (!path || !images || !masks) return;
     const renyi_masks_options o = {.struct_size = sizeof o,
                                    .folder = masks,
                                    .metrics = metrics,
                                    .n_metrics = TAKEN,
-                                   .batch = PHOTOS};
+                                   .batch = IMAGES};
     renyi_error err = {0};
     renyi_dataset *data;
     renyi_model *model;
@@ -114,12 +114,12 @@ static void check_model(const golden *g)
     renyi_masks_info info;
     double worst = 0.0;
     if (renyi_model_open(&model, path, NULL, &err) ||
-        renyi_dataset_open(&data, photos, model, &choice, &err) ||
+        renyi_dataset_open(&data, images, model, &choice, &err) ||
         renyi_masks_new(&s, model, data, &o, &err) || renyi_masks_run(s, &err))
         fail_msg("%s", err.message);
     renyi_masks_get_info(s, &info);
-    assert_int_equal(info.images, PHOTOS);
-    assert_int_equal(info.n_trimap, PHOTOS);
+    assert_int_equal(info.images, IMAGES);
+    assert_int_equal(info.n_trimap, IMAGES);
     assert_true(info.object == 43.5 && info.background == 123.5 && info.left_out == 29.0);
     for (uint32_t m = 0; m < TAKEN; m++)
         for (size_t b = 0; b < BLOCKS; b++) {
@@ -129,8 +129,8 @@ static void check_model(const golden *g)
             assert_true(isfinite(r.auc.mean));
             worst = fmax(worst, fabs(r.auc.mean - want->auc));
             /* One patch of one image of four may change places with another. */
-            assert_true(fabs(r.kept_object.mean - want->kept_object) < 1.01 / 36 / PHOTOS);
-            assert_true(fabs(r.kept_background.mean - want->kept_background) < 1.01 / 102 / PHOTOS);
+            assert_true(fabs(r.kept_object.mean - want->kept_object) < 1.01 / 36 / IMAGES);
+            assert_true(fabs(r.kept_background.mean - want->kept_background) < 1.01 / 102 / IMAGES);
         }
     printf("%s: areas within %.1e\n", g->model, worst);
     assert_true(worst < AREA);

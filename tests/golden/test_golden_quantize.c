@@ -33,7 +33,7 @@ static renyi_model *open_model(const char *path, renyi_dtype dtype)
     return m;
 }
 
-static renyi_dataset *open_photos(const char *path, const renyi_model *m, renyi_dataset_options o)
+static renyi_dataset *open_images(const char *path, const renyi_model *m, renyi_dataset_options o)
 {
     renyi_error err = {0};
     renyi_dataset *d;
@@ -43,11 +43,11 @@ static renyi_dataset *open_photos(const char *path, const renyi_model *m, renyi_
 }
 
 /* Quantizes the model at `from`, calibrated on images of another set. */
-static void quantise(const char *from, const char *to, const char *photos)
+static void quantize_model(const char *from, const char *to, const char *images)
 {
     renyi_model *m = open_model(from, RENYI_DTYPE_F32);
-    renyi_dataset *data = open_photos(
-        photos, m, (renyi_dataset_options){.unlabelled = 1, .shuffle = 1, .limit = CALIBRATION});
+    renyi_dataset *data = open_images(
+        images, m, (renyi_dataset_options){.unlabelled = 1, .shuffle = 1, .limit = CALIBRATION});
     renyi_calibration *c = NULL;
     renyi_quantize_result result;
     renyi_error err = {0};
@@ -99,14 +99,14 @@ static void check(const char *folder)
 {
     char rel[256], from[4096], to[4096];
     snprintf(rel, sizeof rel, "models/%s", folder);
-    const char *path = shared_path(rel), *photos = shared_path("data/imagenet-val-500"),
+    const char *path = shared_path(rel), *images = shared_path("data/imagenet-val-500"),
                *others = shared_path("data/imagenette-176/val");
-    if (!path || !photos || !others) return;
+    if (!path || !images || !others) return;
     snprintf(from, sizeof from, "%s", path);
     snprintf(to, sizeof to, "%s/golden_%ld.safetensors", RENYI_BINARY_DIR, (long)getpid());
-    quantise(from, to, others);
+    quantize_model(from, to, others);
     renyi_model *m[2] = {open_model(from, RENYI_DTYPE_F32), open_model(to, RENYI_DTYPE_DEFAULT)};
-    renyi_dataset *data = open_photos(photos, m[0], (renyi_dataset_options){.n_shards = share()});
+    renyi_dataset *data = open_images(images, m[0], (renyi_dataset_options){.n_shards = share()});
     compare(folder, m, data);
     renyi_dataset_free(data);
     renyi_model_free(m[0]), renyi_model_free(m[1]);

@@ -17,7 +17,7 @@
 
 #include "test.h"
 
-enum { PHOTOS = 8, STREAM = 32, CLASSES = 4, SIDE = 224, CUTS = 3 };
+enum { IMAGES = 8, STREAM = 32, CLASSES = 4, SIDE = 224, CUTS = 3 };
 #define VALUES ((size_t)3 * SIDE * SIDE)
 
 static struct {
@@ -45,12 +45,12 @@ static float through_f16(float x)
     return x;
 }
 
-/* Image i of the stream: photo i % 8, mirrored in odd rounds, moved right by 3 columns a round.
+/* Image i of the stream: image i % 8, mirrored in odd rounds, moved right by 3 columns a round.
  */
 static void make_picture(float *chw, uint32_t i)
 {
-    const uint8_t *pixels = (const uint8_t *)tap("", "images.pixels") + (i % PHOTOS) * VALUES;
-    const uint32_t round = i / PHOTOS;
+    const uint8_t *pixels = (const uint8_t *)tap("", "images.pixels") + (i % IMAGES) * VALUES;
+    const uint32_t round = i / IMAGES;
     for (uint32_t c = 0; c < 3; c++)
         for (uint32_t y = 0; y < SIDE; y++)
             for (uint32_t x = 0; x < SIDE; x++) {
@@ -95,7 +95,7 @@ typedef struct worst_of {
 typedef struct replay {
     ry_token_hook inner;
     const char *run; /* "tca.cls.369." */
-    uint32_t picture;
+    uint32_t image;
     uint32_t cut;
     worst_of *worst;
 } replay;
@@ -120,7 +120,7 @@ static void work(void *self, const ry_block_view *view, ry_cut *cut, uint32_t ph
     replay *r = self;
     float row[MOST];
     ry_block_view v = *view;
-    if (r->picture == 7 && v.block == 3 && strcmp(r->run, "tca.cls.369.") == 0) {
+    if (r->image == 7 && v.block == 3 && strcmp(r->run, "tca.cls.369.") == 0) {
         memcpy(row, v.class_row, v.n_tokens * sizeof *row);
         assert_true(fabsf(row[FRONT] / row[BACK] - 1.0f) < 1e-4f);
         row[FRONT] = fmaxf(view->class_row[FRONT], view->class_row[BACK]);
@@ -151,14 +151,14 @@ static void watch(void *self, const ry_block_view *v, const ry_cut *cut)
     char name[64];
     assert_int_equal(cut->n_out, K + 6);
     assert_true(cut->source[K + 5] == RY_NO_TOKEN);
-    if (r->picture != 0 && r->picture != STREAM - 1) return;
-    snprintf(name, sizeof name, "image%u.kept.%u", r->picture, v->block);
+    if (r->image != 0 && r->image != STREAM - 1) return;
+    snprintf(name, sizeof name, "image%u.kept.%u", r->image, v->block);
     const int32_t *want = tap(r->run, name);
     for (uint32_t k = 0; k < K; k++) assert_int_equal(cut->source[1 + k], 1 + want[k]);
-    snprintf(name, sizeof name, "image%u.centres.%u", r->picture, v->block);
+    snprintf(name, sizeof name, "image%u.centres.%u", r->image, v->block);
     want = tap(r->run, name);
     for (uint32_t k = 0; k < 4; k++) assert_int_equal(cut->source[1 + K + k], 1 + want[k]);
-    snprintf(name, sizeof name, "image%u.score.%u", r->picture, v->block);
+    snprintf(name, sizeof name, "image%u.score.%u", r->image, v->block);
     const double e = score_error(cut->score + 1, tap(r->run, name), v->n_tokens - 1);
     r->worst->scores = fmax(r->worst->scores, e);
 }
@@ -189,7 +189,7 @@ static void run_stream(replay *r, ry_tca_run *adapt, ry_vit_plan *plan)
                                  .tap_user = adapt,
                                  .answered = ry_tca_answered,
                                  .answered_user = adapt};
-        r->picture = i;
+        r->image = i;
         make_picture(chw, i);
         ry_tca_begin(adapt);
         assert_int_equal(ry_vit_forward(plan, &in, logits), RENYI_OK);

@@ -20,7 +20,7 @@ from timm.data import auto_augment as aa
 from torchvision.transforms import functional as F
 
 hashes = runpy.run_path(str(pathlib.Path(__file__).parent.parent / "make-pillow-hashes.py"))
-picture, fnv1a = hashes["picture"], hashes["fnv1a"]
+make_image, fnv1a = hashes["make_image"], hashes["fnv1a"]
 
 FILL = (124, 116, 104)  # ImageNet's mean
 # In the order of ry_rand_op.
@@ -41,7 +41,7 @@ def argument(name, magnitude, negate):
 
 
 def draw(width, height, is_dim):
-    rgb = picture(width, height)
+    rgb = make_image(width, height)
     return Image.fromarray(rgb // 3 + 40 if is_dim else rgb)
 
 

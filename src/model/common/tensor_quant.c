@@ -73,11 +73,11 @@ static renyi_status describe_scheme(ry_vit_config *c, uint32_t n_ranges, const j
                                     renyi_error *err)
 {
     const char *activations = n_ranges ? "static" : "per token";
-    uint32_t photos = 0;
+    uint32_t images = 0;
     char count[32] = "", rest[48] = "";
     RY_TRY(ry_json_string(scheme, "activations", &activations, RY_QUANT_KEY, err));
-    RY_TRY(ry_json_uint(scheme, "calibration_photos", &photos, RY_QUANT_KEY, err));
-    if (photos) snprintf(count, sizeof count, " (%u photos)", photos);
+    RY_TRY(ry_json_uint(scheme, "calibration_photos", &images, RY_QUANT_KEY, err));
+    if (images) snprintf(count, sizeof count, " (%u photos)", images);
     if (n_ranges && n_ranges < c->n_quantized)
         snprintf(rest, sizeof rest, " but %u of %u per token", c->n_quantized - n_ranges,
                  c->n_quantized);

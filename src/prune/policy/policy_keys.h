@@ -1,5 +1,5 @@
-/* policy_keys.h - the rules, keys and values of the policy grammar in tables, used for reading,
- * printing and error messages alike.
+/* policy_keys.h - the rules, keys and values of the policy grammar in tables, which parsing,
+ * printing and error messages share.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_POLICY_KEYS_H
 #define RY_POLICY_KEYS_H

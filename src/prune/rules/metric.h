@@ -14,7 +14,7 @@ void ry_metric_needs(const ry_pruner *p, ry_block_needs *needs);
  *   cls      class row
  *   col      column norm
  *   correct  column norm; the class ranking goes by view->class_row
- *   renyi    minus the entropy of the normalised column, so that the most concentrated is best
+ *   renyi    minus the entropy of the normalized column, so that the most concentrated is best
  *   shannon  the same for order 1
  *   colv     column norm times |v_j|, the value rows of all heads together
  *   random   uniform in [0, 1), its own draw for every (seed, image, block) */

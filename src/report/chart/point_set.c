@@ -20,7 +20,7 @@ int ry_point_is_shown(const renyi_report_point *p, renyi_chart chart)
     return isfinite(p->top1) && isfinite(ry_point_cost(p, chart));
 }
 
-/* on_front[i * stride] = 1 if no other point beats point i. */
+/* on_front[i * stride] = 1 if no other point dominates point i. */
 static void mark_front(const renyi_report_point *points, uint32_t n, renyi_chart chart,
                        uint8_t *on_front, size_t stride)
 {

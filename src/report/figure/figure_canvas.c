@@ -77,7 +77,7 @@ void ry_canvas_prepare(ry_canvas *cv)
     cv->key = ry_alloc(cv->drawing->al, n, sizeof *cv->key);
     cv->sorted = ry_alloc(cv->drawing->al, n, sizeof *cv->sorted);
     if (!cv->level || !cv->key || !cv->sorted) cv->drawing->failed = 1;
-    cv->photo = ry_add_bitmap(cv->drawing, cv->r->photo.rgb, size, 0);
+    cv->image = ry_add_bitmap(cv->drawing, cv->r->photo.rgb, size, 0);
     cv->grey = ry_add_bitmap(cv->drawing, toned(cv, none, 256), size, 1);
     const int is_dark = is_dark_image(&cv->r->photo);
     uint8_t *gone = is_dark ? toned(cv, light, 46) : toned(cv, dark, 64);

@@ -170,10 +170,10 @@ void ry_cell_overlay(ry_canvas *cv, const renyi_viz_step *step, ry_box place)
         cv->key[i] = is_merged ? step->group[i] : RENYI_NONE;
     }
     const size_t here = count_level(cv, HERE);
-    ry_open_bitmap(cv->drawing, here == cv->r->n_patches ? cv->photo : cv->gone, place);
+    ry_open_bitmap(cv->drawing, here == cv->r->n_patches ? cv->image : cv->gone, place);
     hatch_level(cv, place, GONE, cv->hatch); /* visible where the image has that colour */
     if (here > 0 && here < cv->r->n_patches) {
-        ry_open_bitmap(cv->drawing, cv->photo, place);
+        ry_open_bitmap(cv->drawing, cv->image, place);
         add_level(cv, place, HERE);
     }
     if (step->n_merged > 0)
@@ -190,14 +190,14 @@ typedef struct colour_sum {
     uint64_t rgb[3], n;
 } colour_sum;
 
-static void add_patch(colour_sum *to, const renyi_viz_photo *photo, uint32_t patch)
+static void add_patch(colour_sum *to, const renyi_viz_photo *image, uint32_t patch)
 {
-    const size_t row = (size_t)(patch / photo->grid) * photo->patch;
-    const size_t column = (size_t)(patch % photo->grid) * photo->patch;
-    for (size_t y = row; y < row + photo->patch; y++)
-        for (size_t x = column; x < column + photo->patch; x++)
-            for (size_t c = 0; c < 3; c++) to->rgb[c] += photo->rgb[(y * photo->size + x) * 3 + c];
-    to->n += (uint64_t)photo->patch * photo->patch;
+    const size_t row = (size_t)(patch / image->grid) * image->patch;
+    const size_t column = (size_t)(patch % image->grid) * image->patch;
+    for (size_t y = row; y < row + image->patch; y++)
+        for (size_t x = column; x < column + image->patch; x++)
+            for (size_t c = 0; c < 3; c++) to->rgb[c] += image->rgb[(y * image->size + x) * 3 + c];
+    to->n += (uint64_t)image->patch * image->patch;
 }
 
 void ry_cell_mosaic(ry_canvas *cv, const renyi_viz_step *step, ry_box place)

@@ -30,7 +30,7 @@ typedef struct ry_canvas {
     double right;               /* right edge */
     int is_terse;               /* short captions */
     uint32_t n_columns;         /* of cells, beside the column of labels */
-    uint32_t photo, grey, gone; /* bitmaps: the image as it is; in grey; as shown where dropped */
+    uint32_t image, grey, gone; /* bitmaps: the image as it is; in grey; as shown where dropped */
     ry_ink gone_ink, hatch;     /* about the colour of `gone`; of the strokes on it */
     uint8_t *level;             /* [n_patches] scratch */
     uint32_t *key;              /* [n_patches] scratch */

@@ -102,7 +102,7 @@ void ry_draw_head(ry_canvas *cv, const char *title, uint32_t n_rows, uint32_t n_
 {
     const answers set = answers_of(cv, n_rows, n_top);
     const double top = cv->y, x = ry_column_x(cv, 0);
-    ry_open_bitmap(cv->drawing, cv->photo, (ry_box){cv->x, top, cv->x + cv->cell, top + cv->cell});
+    ry_open_bitmap(cv->drawing, cv->image, (ry_box){cv->x, top, cv->x + cv->cell, top + cv->cell});
     draw_names(cv, title, x);
     cv->y += 66;
     for (uint32_t i = 0; i <= n_rows; i++) {

@@ -1,6 +1,6 @@
 // viz_draw.js - the data of the viz page and how its canvases are drawn. SPDX-License-Identifier: Apache-2.0
 // Numbers come as JSON, long lists as base64 of little-endian floats or 16-bit integers. Ranks, mean
-// colours and steps are computed here, once per photo, when it is first shown.
+// colours and steps are computed here, once per image, when it is first shown.
 'use strict';
 const viz = (() => {
 const data = JSON.parse(document.getElementById('data').textContent);
@@ -25,7 +25,7 @@ function ranked(scores) {
   return rank;
 }
 
-// One photo, decoded: its image in colour and in grey, mean colours, and its maps and rows.
+// One image, decoded: in colour and in grey, mean colours, and its maps and rows.
 const photo = memo((at) => {
   const of = data.photos[at], image = document.querySelectorAll('#photos img')[at];
   const size = image.naturalWidth, small = pixelsOf(image, size), grey = greyOf(small, size);
@@ -86,7 +86,7 @@ function pixelsOf(image, size) {
   ctx.drawImage(image, 0, 0);
   return ctx.getImageData(0, 0, size, size);
 }
-// Under a heat map the photo is grey, so that only scores have colours.
+// Under a heat map the image is grey, so that only scores have colours.
 function greyOf(pixels, size) {
   const canvas = newCanvas(size), ctx = canvas.getContext('2d'), out = ctx.createImageData(size, size);
   for (let i = 0; i < out.data.length; i += 4) {
@@ -173,7 +173,7 @@ function drawMask(ctx, photo, step, theme) {
   if (step.rescued.size) outline(ctx, rescued, () => true, Math.max(1.5, 2.4 * px), theme.rescued);
 }
 
-// Thin diagonal lines, so that dropped patches are visible on light and dark photos.
+// Thin diagonal lines, so that dropped patches are visible on light and dark images.
 function hatch(ctx, style) {
   const side = Math.max(4, Math.round(ctx.canvas.width / 50)), tile = newCanvas(side).getContext('2d');
   tile.strokeStyle = style;

@@ -21,7 +21,7 @@ static void test_messages(void **state)
     renyi_error err;
     char long_name[1000];
     memset(long_name, 'n', sizeof long_name), long_name[999] = 0;
-    assert_int_equal(ry_fail(NULL, RENYI_ERR_IO, -1, "nobody listens"), RENYI_ERR_IO);
+    assert_int_equal(ry_fail(NULL, RENYI_ERR_IO, -1, "no error struct"), RENYI_ERR_IO);
     assert_int_equal(ry_fail(&err, RENYI_ERR_FORMAT, 7, "a\nb\tc\x1b[0m %d", 5), RENYI_ERR_FORMAT);
     assert_string_equal(err.message, "a?b?c?[0m 5"); /* one line, nothing for a terminal to obey */
     assert_int_equal(err.offset, 7);
@@ -126,7 +126,7 @@ static void test_mapped_file(void **state)
     expect_message(&err, path);
     assert_int_equal(ry_mapped_file_open(&f, RENYI_BINARY_DIR, 0, &err), RENYI_ERR_IO);
     expect_message(&err, "not a regular file");
-    assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes: opening must not hang */
+    assert_int_equal(mkfifo(path, 0600), 0); /* no writer: opening must not hang */
     assert_int_equal(ry_mapped_file_open(&f, path, 0, &err), RENYI_ERR_IO);
     remove(path);
 }

@@ -126,7 +126,7 @@ static renyi_status broken(void *user, float *values, size_t n, renyi_error *err
     return RENYI_ERR_IO;
 }
 
-/* The caller's own sum is used; once it failed nobody is asked again. */
+/* The caller's own sum function is used; after a failure it is not called again. */
 static void test_own_sum(void **state)
 {
     (void)state;

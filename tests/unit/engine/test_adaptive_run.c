@@ -10,10 +10,10 @@
 #include <math.h>
 
 enum { SIDE = 64, PATCHES = 64, BLOCKS = 5, CLASSES = 10, BATCH = 4, MAX_CUTS = BLOCKS };
-enum { PICTURE = SIDE * SIDE * 3 };
+enum { IMAGE_BYTES = SIDE * SIDE * 3 };
 
 static char path[512];
-static uint8_t pixels[BATCH * PICTURE];
+static uint8_t pixels[BATCH * IMAGE_BYTES];
 
 /* A random model; weights large enough for attention to prefer some patches. */
 static int make_model(void **state)
@@ -44,8 +44,8 @@ static int make_model(void **state)
     fix_free(&f);
     /* from a flat image to noise */
     for (size_t i = 0; i < BATCH; i++)
-        for (size_t k = 0; k < PICTURE; k++)
-            pixels[i * PICTURE + k] = (uint8_t)(90 + k * k % (1 + 50 * i) + (k / 3 % SIDE) * i);
+        for (size_t k = 0; k < IMAGE_BYTES; k++)
+            pixels[i * IMAGE_BYTES + k] = (uint8_t)(90 + k * k % (1 + 50 * i) + (k / 3 % SIDE) * i);
     return 0;
 }
 
@@ -84,7 +84,7 @@ static void run_all(const renyi_model *m, const char *policy, uint32_t batch, ui
     assert_true(renyi_session_last_macs(s) == 0.0);
     for (uint32_t i = 0; i < BATCH; i += batch) {
         const uint32_t n = BATCH - i < batch ? BATCH - i : batch;
-        assert_ok(renyi_run_pixels(s, pixels + i * PICTURE, n, logits + i * CLASSES, err));
+        assert_ok(renyi_run_pixels(s, pixels + i * IMAGE_BYTES, n, logits + i * CLASSES, err));
         assert_true(renyi_session_last_macs(s) <= renyi_session_macs(s));
     }
     renyi_session_free(s);
@@ -170,7 +170,7 @@ static void traced_counts(void **state)
     }
     uint32_t differ = 0;
     for (uint32_t i = 1; i < BATCH; i++) differ += counts[i] != counts[0];
-    if (!differ) fail_msg("every picture keeps %u tokens", counts[0]);
+    if (!differ) fail_msg("every image keeps %u tokens", counts[0]);
     assert_true(renyi_session_last_macs(s) < renyi_session_macs(s));
     renyi_session_free(s);
     renyi_model_free(m);
@@ -222,7 +222,7 @@ static void replay_watch(void *self, const ry_block_view *view, const ry_cut *cu
 }
 
 /* Logits and MACs of an image with the recorded cuts. */
-static double run_fixed(const renyi_model *m, replay *r, const uint8_t *picture, float *logits)
+static double run_fixed(const renyi_model *m, replay *r, const uint8_t *image, float *logits)
 {
     const ry_token_hook hook = {replay_needs, replay_tiles, replay_work, replay_watch, r, NULL};
     const ry_vit_plan_options opt = {
@@ -232,7 +232,7 @@ static double run_fixed(const renyi_model *m, replay *r, const uint8_t *picture,
     ry_normalize_lut(lut, m->vit.config.preprocess.mean, m->vit.config.preprocess.std);
     assert_ok(ry_vit_plan_new(&plan, &m->vit, &opt, NULL, err));
     assert_false(plan->one_by_one);
-    const ry_vit_input in = {.pixels = picture, .lut = (const float(*)[256])lut, .n = 1};
+    const ry_vit_input in = {.pixels = image, .lut = (const float(*)[256])lut, .n = 1};
     assert_int_equal(ry_vit_forward(plan, &in, logits), RENYI_OK);
     const double macs = ry_vit_plan_macs(plan);
     assert_true(plan->last_macs == macs);
@@ -253,7 +253,7 @@ static void as_with_fixed_counts(void **state)
             replay r = {.n_cuts = renyi_session_cut_count(s)};
             for (size_t c = 0; c < r.n_cuts; c++)
                 assert_ok(renyi_session_cut(s, i, c, &r.cuts[c], err));
-            macs += run_fixed(m, &r, pixels + i * PICTURE, fixed);
+            macs += run_fixed(m, &r, pixels + i * IMAGE_BYTES, fixed);
             /* oneDNN rounds by the shape of its tiles, which depends on the plan */
             for (size_t k = 0; k < CLASSES; k++)
                 assert_true(fabsf(fixed[k] - adaptive[i * CLASSES + k]) <=

@@ -35,22 +35,22 @@ static void test_both_houses(void **state)
     (void)state;
     static float want[2 * FIX_DIM], got[2 * FIX_DIM];
     static const char *const layouts[] = {"huggingface", "openai"};
-    for (int house = 0; house < 2; house++) {
+    for (int is_openai = 0; is_openai < 2; is_openai++) {
         fixture f;
         renyi_model_info info;
         clip_make(&f);
-        if (house) clip_to_openai(&f);
+        if (is_openai) clip_to_openai(&f);
         renyi_model *m = open_fixture(&f, NULL);
         renyi_model_get_info(m, &info);
         assert_string_equal(info.family, "clip");
-        assert_string_equal(info.layout, layouts[house]);
+        assert_string_equal(info.layout, layouts[is_openai]);
         assert_string_equal(info.architecture, "clip_vit_d32_l2_patch16_64");
         assert_string_equal(info.activation, "quick_gelu");
         assert_true(info.norm_eps == 1e-5);
         assert_int_equal(info.n_classes, 0);
         assert_int_equal(info.embed_dim, FIX_DIM);
         assert_true(info.preprocess.mean[0] == 0.48145466 && info.preprocess.crop_pct == 1.0);
-        clip_run(m, NULL, RENYI_OUTPUT_AUTO, 2, house ? got : want);
+        clip_run(m, NULL, RENYI_OUTPUT_AUTO, 2, is_openai ? got : want);
         renyi_model_free(m);
         fix_free(&f);
     }

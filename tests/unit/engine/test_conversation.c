@@ -186,7 +186,7 @@ static void test_context(void **state)
     renyi_error e = {0};
     show_image(c, 1);
     assert_int_equal(
-        renyi_conversation_ask(c, "a question of more letters than there is room for in all", NULL,
+        renyi_conversation_ask(c, "a question of more letters than the context has space for", NULL,
                                &a, &e),
         RENYI_ERR_LIMIT);
     assert_says(&e, "holds 48");

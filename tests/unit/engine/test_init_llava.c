@@ -38,7 +38,7 @@ static void remove_folder(const char *folder)
 }
 
 /* The logits after one token. */
-static void answer(const char *folder, renyi_dtype dtype, float *logits, size_t room)
+static void answer(const char *folder, renyi_dtype dtype, float *logits, size_t capacity)
 {
     const renyi_options opt = {.struct_size = sizeof opt, .dtype = dtype};
     const renyi_lm_input in = {NULL, 77};
@@ -52,7 +52,7 @@ static void answer(const char *folder, renyi_dtype dtype, float *logits, size_t 
     assert_int_equal(info.n_layers, 2);
     assert_int_equal(info.mlp_dim, 96);
     assert_int_equal(info.image, 32000);
-    assert_true(info.vocab <= room);
+    assert_true(info.vocab <= capacity);
     const renyi_lm_session_options o = {.struct_size = sizeof o, .max_context = 8, .n_threads = 1};
     assert_int_equal(renyi_lm_session_new(&s, lm, &o, &failure), RENYI_OK);
     assert_int_equal(renyi_lm_feed(s, &in, 1, logits, &failure), RENYI_OK);
@@ -64,8 +64,8 @@ static void answer(const char *folder, renyi_dtype dtype, float *logits, size_t 
 static void test_loads(void **state)
 {
     (void)state;
-    enum { ROOM = 32064 };
-    float *whole = malloc(2 * ROOM * sizeof(float)), *parts = whole + ROOM;
+    enum { VOCAB = 32064 };
+    float *whole = malloc(2 * VOCAB * sizeof(float)), *parts = whole + VOCAB;
     const renyi_lvlm_init_options one = small(0), many = small(1 << 20);
     char a[] = "/tmp/renyi-llava-XXXXXX", b[] = "/tmp/renyi-llava-XXXXXX";
     assert_non_null(mkdtemp(a));
@@ -73,9 +73,9 @@ static void test_loads(void **state)
     init_llava(a, &one);
     init_llava(b, &many);
     for (int dtype = RENYI_DTYPE_F32; dtype <= RENYI_DTYPE_INT4; dtype++) {
-        answer(a, (renyi_dtype)dtype, whole, ROOM);
-        answer(b, (renyi_dtype)dtype, parts, ROOM);
-        assert_memory_equal(whole, parts, ROOM * sizeof(float));
+        answer(a, (renyi_dtype)dtype, whole, VOCAB);
+        answer(b, (renyi_dtype)dtype, parts, VOCAB);
+        assert_memory_equal(whole, parts, VOCAB * sizeof(float));
     }
     renyi_visual *v;
     renyi_visual_info info;

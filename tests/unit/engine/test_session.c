@@ -168,9 +168,9 @@ static void test_three_doors(void **state)
     renyi_model_info info;
     renyi_model_get_info(m, &info);
     assert_int_equal(renyi_session_new(&s, m, NULL, &err), RENYI_OK);
-    static uint8_t photo[40 * 50 * 3], fitted[SIDE * SIDE * 3];
-    for (size_t i = 0; i < sizeof photo; i++) photo[i] = (uint8_t)(i * i % 241);
-    const renyi_image image = {photo, 50, 40, 0};
+    static uint8_t rgb[40 * 50 * 3], fitted[SIDE * SIDE * 3];
+    for (size_t i = 0; i < sizeof rgb; i++) rgb[i] = (uint8_t)(i * i % 241);
+    const renyi_image image = {rgb, 50, 40, 0};
     assert_int_equal(renyi_run(s, &image, 1, a, &err), RENYI_OK);
     assert_int_equal(renyi_image_fit(fitted, &image, &info.preprocess, NULL, &err), RENYI_OK);
     assert_int_equal(renyi_run_pixels(s, fitted, 1, b, &err), RENYI_OK);

@@ -90,7 +90,7 @@ typedef struct answer {
     float rows[(PATCHES + 1) * LM_DIM], features[(PATCHES + 1) * FIX_DIM];
 } answer;
 
-static const uint8_t *picture(void)
+static const uint8_t *test_pixels(void)
 {
     static uint8_t pixels[CLIP_VALUES];
     uint32_t state = 7;
@@ -119,7 +119,7 @@ static void run_visual(answer *out, const renyi_visual *v, const char *policy, u
     renyi_visual_session *s = NULL;
     renyi_visual_tokens t;
     assert_ok(renyi_visual_session_new(&s, v, &opt, err));
-    assert_ok(renyi_visual_run_pixels(s, picture(), &t, err));
+    assert_ok(renyi_visual_run_pixels(s, test_pixels(), &t, err));
     assert_true(t.n <= renyi_visual_session_tokens(s));
     assert_true(renyi_visual_session_bytes(s) > 0);
     keep_answer(out, &t);
@@ -295,7 +295,7 @@ static renyi_status whole_life(const char *path, test_heap *heap, const char *po
     if (!st) st = renyi_visual_session_new(&s, v, &sopt, e);
     if (!st) {
         const size_t before = heap->calls;
-        st = renyi_visual_run_pixels(s, picture(), &t, e);
+        st = renyi_visual_run_pixels(s, test_pixels(), &t, e);
         assert_int_equal(heap->calls, before);
     }
     renyi_visual_session_free(s);

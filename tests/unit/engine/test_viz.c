@@ -8,13 +8,13 @@
 
 static renyi_model *model;
 
-static renyi_viz_result *run_viz(const renyi_model *m, const renyi_viz_options *o, int picture)
+static renyi_viz_result *run_viz(const renyi_model *m, const renyi_viz_options *o, int index)
 {
-    const renyi_image photo = {pm_pixels() + (size_t)picture * PM_PIXELS, PM_SIDE, PM_SIDE, 0};
+    const renyi_image image = {pm_pixels() + (size_t)index * PM_PIXELS, PM_SIDE, PM_SIDE, 0};
     renyi_viz *v;
     renyi_viz_result *r;
     assert_ok(renyi_viz_new(&v, m, o, err));
-    assert_ok(renyi_viz_run(v, &photo, "a photo", &r, err));
+    assert_ok(renyi_viz_run(v, &image, "an image", &r, err));
     renyi_viz_free(v); /* the result stays valid */
     return r;
 }
@@ -32,7 +32,7 @@ static void test_defaults(void **state)
     static const char *const norms[] = {"cls",     "col n=1", "col n=2",
                                         "col n=3", "col n=4", "col n=inf"};
     (void)state;
-    assert_string_equal(r->photo.name, "a photo");
+    assert_string_equal(r->photo.name, "an image");
     assert_int_equal(r->photo.size, PM_SIDE);
     assert_int_equal(r->photo.grid * r->photo.patch, PM_SIDE);
     assert_int_equal(r->n_patches, PM_PATCHES);
@@ -429,7 +429,7 @@ static int stop_at_third(void *user, uint64_t done, uint64_t total)
 
 static void test_progress(void **state)
 {
-    const renyi_image photo = {pm_pixels(), PM_SIDE, PM_SIDE, 0};
+    const renyi_image image = {pm_pixels(), PM_SIDE, PM_SIDE, 0};
     uint64_t calls = 0;
     renyi_viz *v;
     renyi_viz_result *r = NULL;
@@ -437,7 +437,7 @@ static void test_progress(void **state)
     (void)state;
     assert_ok(
         renyi_viz_new(&v, model, OPTIONS(.progress = stop_at_third, .progress_user = &calls), err));
-    assert_int_equal(renyi_viz_run(v, &photo, NULL, &r, &e), RENYI_ERR_ABORTED);
+    assert_int_equal(renyi_viz_run(v, &image, NULL, &r, &e), RENYI_ERR_ABORTED);
     assert_null(r);
     assert_int_equal(calls, 3);
     renyi_viz_free(v);
@@ -446,7 +446,7 @@ static void test_progress(void **state)
 /* Every allocation fails once; nothing leaks. */
 static void test_memory(void **state)
 {
-    const renyi_image photo = {pm_pixels(), PM_SIDE, PM_SIDE, 0};
+    const renyi_image image = {pm_pixels(), PM_SIDE, PM_SIDE, 0};
     test_heap heap = {0};
     (void)state;
     for (size_t fail = 1, done = 0; !done; fail++) {
@@ -456,7 +456,7 @@ static void test_memory(void **state)
         heap = (test_heap){.fail_at = fail};
         renyi_status st = renyi_viz_new(
             &v, model, OPTIONS(.attention = 1, .allocator = test_heap_of(&heap)), &err);
-        if (!st) st = renyi_viz_run(v, &photo, NULL, &r, &err);
+        if (!st) st = renyi_viz_run(v, &image, NULL, &r, &err);
         if (st) assert_int_equal(st, RENYI_ERR_NOMEM);
         done = st == RENYI_OK;
         renyi_viz_result_free(r);

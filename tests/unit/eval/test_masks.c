@@ -16,7 +16,7 @@
 
 /* Images 0 to 13: 8 has no mask, 9 a mask of another size, 10 a truncated one, 11 is not an image,
  * 12 is all background, 13 all object. */
-enum { PHOTOS = 14, GOOD = 8, FAILED = 4, ONE_SIDED = 2, SIDE = 48, BLOCKS = 3, PATCHES = 49 };
+enum { IMAGES = 14, GOOD = 8, FAILED = 4, ONE_SIDED = 2, SIDE = 48, BLOCKS = 3, PATCHES = 49 };
 static const char *const metrics[] = {"cls", "col n=4", "renyi", "colv n=inf heads=each", "random"};
 static const char *const policies[] = {"evit keep=0.5 layers=1 metric=col n=4 reduce=drop",
                                        "evit keep=0.6 layers=0,1,2 metric=cls fuse",
@@ -348,7 +348,7 @@ static void test_unlabelled(void **state)
 static int stop_soon(void *user, uint64_t done, uint64_t total)
 {
     (void)user;
-    assert_int_equal(total, PHOTOS);
+    assert_int_equal(total, IMAGES);
     return done >= 4;
 }
 
@@ -453,7 +453,7 @@ static int set_up(void **state)
     if (!mkdtemp(root) || mkdir(at("photos"), 0777) || mkdir(at("masks"), 0777) ||
         mkdir(at("photos/0"), 0777) || mkdir(at("photos/1"), 0777) || mkdir(at("masks/0"), 0777))
         return -1;
-    for (int i = 0; i < PHOTOS; i++) {
+    for (int i = 0; i < IMAGES; i++) {
         make_image(i);
         make_mask(i);
     }

@@ -13,7 +13,7 @@
 
 #include "test.h"
 
-enum { PHOTOS = 6, CLASSES = 3 };
+enum { IMAGES = 6, CLASSES = 3 };
 static char root[] = "/tmp/renyi_paper_XXXXXX";
 static renyi_model *model;
 static renyi_dataset *data;
@@ -56,7 +56,7 @@ static int setup(void **state)
     (void)state;
     assert_non_null(mkdtemp(root));
     mkdir(at("photos"), 0777);
-    for (int i = 0; i < PHOTOS; i++) make_image(i);
+    for (int i = 0; i < IMAGES; i++) make_image(i);
     if (renyi_model_init_file(at("m.safetensors"), "vit_tiny_patch16_112", &o, &err) ||
         renyi_model_open(&model, at("m.safetensors"), NULL, &err) ||
         renyi_dataset_open(&data, at("photos"), model, NULL, &err))
@@ -108,7 +108,7 @@ static void check_cells(const renyi_paper *p, const renyi_eval *e, size_t part, 
         renyi_paper_get_cell(p, part, row, (renyi_paper_method)m, &cells[m]);
         if (!cells[m].policy) continue;
         renyi_eval_get_result(e, find(e, cells[m].policy), &r);
-        assert_int_equal(cells[m].measured->images, PHOTOS);
+        assert_int_equal(cells[m].measured->images, IMAGES);
         assert_int_equal(cells[m].measured->n_top1, r.n_top1);
         assert_true(fabs(cells[m].gmacs - r.gmacs) < 1e-9 && cells[m].gmacs_paper > r.gmacs);
     }

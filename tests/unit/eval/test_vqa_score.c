@@ -12,7 +12,7 @@
 /* ---- answers -------------------------------------------------------------------------------- */
 
 /* Expected: the output of EvalAI's processor. */
-static void normalises_as_the_servers_do(void **state)
+static void normalizes_as_the_servers_do(void **state)
 {
     static const char *const cases[][2] = {
         {"Yes.", "yes"},
@@ -429,7 +429,7 @@ static void real_pope(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(normalises_as_the_servers_do),
+        cmocka_unit_test(normalizes_as_the_servers_do),
         cmocka_unit_test(reads_no),
         cmocka_unit_test(reads_letters),
         cmocka_unit_test(pope),

@@ -15,13 +15,14 @@ enum { PLAIN = 300000 };
 static uint8_t plain[PLAIN], packed[PLAIN];
 
 /* A gzip file of the first n bytes of `plain`. */
-static size_t pack(size_t n, uint8_t *out, size_t room)
+static size_t pack(size_t n, uint8_t *out, size_t capacity)
 {
-    z_stream z = {.next_in = plain, .avail_in = (uInt)n, .next_out = out, .avail_out = (uInt)room};
+    z_stream z = {
+        .next_in = plain, .avail_in = (uInt)n, .next_out = out, .avail_out = (uInt)capacity};
     assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
     assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
     deflateEnd(&z);
-    return room - z.avail_out;
+    return capacity - z.avail_out;
 }
 
 static int setup(void **state)

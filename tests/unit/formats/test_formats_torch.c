@@ -457,7 +457,7 @@ static void test_bad_zips(void **state)
         refuse_bytes(z.out.data, size, cases[i].code, cases[i].needle);
         *p = old;
     }
-    /* sizes that lie, both alike */
+    /* wrong sizes, equal in both headers */
     unsigned char *p = z.out.data + directory;
     memset(p + 20, 0x7f, 8);
     refuse_bytes(z.out.data, size, RENYI_ERR_FORMAT, "reaches into the directory");

@@ -39,23 +39,23 @@ static void test_content(void **state)
     (void)state;
     viz_fixture_fill(&fixture);
     renyi_report_text t = draw_page();
-    assert_int_equal(count_text(t.bytes, "src=\"data:image/png;base64,iVBOR"), VIZ_PHOTOS);
+    assert_int_equal(count_text(t.bytes, "src=\"data:image/png;base64,iVBOR"), VIZ_IMAGES);
     assert_non_null(strstr(t.bytes, "<h1>What vit_toy looks at, and what it drops</h1>"));
     assert_int_equal(count_text(t.bytes, "http://www.w3.org/2000/svg"), count_text(t.bytes, "://"));
-    json_t *d = data_of(&t), *photo = json_array_get(json_object_get(d, "photos"), 1);
+    json_t *d = data_of(&t), *image = json_array_get(json_object_get(d, "photos"), 1);
     assert_int_equal(json_array_size(json_object_get(d, "maps")), 5); /* cls, n=4, random; 1, inf */
     assert_int_equal(json_integer_value(json_array_get(json_object_get(d, "norms"), 3)), 4);
     assert_int_equal(json_array_size(json_object_get(d, "rows")), VIZ_ROWS + VIZ_SWEEP);
-    assert_string_equal(json_string_value(json_object_get(photo, "name")), "dark.png");
-    assert_int_equal(strlen(json_string_value(json_object_get(photo, "scores"))),
+    assert_string_equal(json_string_value(json_object_get(image, "name")), "dark.png");
+    assert_int_equal(strlen(json_string_value(json_object_get(image, "scores"))),
                      (5 * VIZ_LAYERS * VIZ_P * 4 + 2) / 3 * 4);
-    json_t *row = json_array_get(json_object_get(photo, "rows"), VIZ_METRICS);
+    json_t *row = json_array_get(json_object_get(image, "rows"), VIZ_METRICS);
     json_t *groups = json_object_get(row, "group");
     assert_true(json_is_string(json_array_get(groups, 1)));
     assert_int_equal(json_integer_value(json_array_get(groups, 2)),
                      0); /* no cut: the same as before */
     assert_true(json_is_string(json_array_get(groups, 3)));
-    row = json_array_get(json_object_get(photo, "rows"), VIZ_METRICS + 1);
+    row = json_array_get(json_object_get(image, "rows"), VIZ_METRICS + 1);
     assert_int_equal(json_array_size(json_array_get(json_object_get(row, "rescued"), 1)), 1);
     json_decref(d);
     renyi_report_text_free(&t);
@@ -81,8 +81,8 @@ static void fill_nasty(void)
 {
     viz_fixture_fill(&fixture);
     fixture.page.title = fixture.page.note = fixture.page.command = NASTY;
-    for (uint32_t i = 0; i < VIZ_PHOTOS; i++) {
-        viz_fixture_photo *f = &fixture.photos[i];
+    for (uint32_t i = 0; i < VIZ_IMAGES; i++) {
+        viz_fixture_image *f = &fixture.images[i];
         f->result.photo.name = f->result.model = NASTY;
         for (uint32_t m = 0; m < VIZ_METRICS; m++) f->metrics[m].label = NASTY;
         for (uint32_t r = 0; r < VIZ_ROWS; r++) f->rows[r].label = NASTY;
@@ -113,7 +113,7 @@ static void test_nasty(void **state)
 static void fill_smallest(void)
 {
     viz_fixture_fill(&fixture);
-    renyi_viz_result *r = &fixture.photos[0].result;
+    renyi_viz_result *r = &fixture.images[0].result;
     fixture.page.n_photos = 1;
     r->n_layers = r->n_metrics = 1;
     r->n_norms = r->n_keeps = r->n_rows = r->n_sweep = 0;
@@ -170,21 +170,21 @@ static void test_refused(void **state)
     refuse("0 images");
     fixture.results[1] = NULL;
     refuse("image 1 is NULL");
-    fixture.photos[1].result.n_patches--;
+    fixture.images[1].result.n_patches--;
     refuse("image 1: 32 pixels");
-    fixture.photos[1].result.n_blocks = 40000;
+    fixture.images[1].result.n_blocks = 40000;
     refuse("40000 blocks");
-    fixture.photos[0].result.n_layers = 0;
+    fixture.images[0].result.n_layers = 0;
     refuse("0 layers");
-    fixture.photos[1].result.n_keeps--;
+    fixture.images[1].result.n_keeps--;
     refuse("image 1 has other layers");
-    fixture.photos[1].metrics[2].name = "col n=9";
+    fixture.images[1].metrics[2].name = "col n=9";
     refuse("image 1 has other layers");
-    fixture.photos[1].sweep[2].policy = "none";
+    fixture.images[1].sweep[2].policy = "none";
     refuse("image 1 has other layers");
-    fixture.photos[0].row_data[1].steps[2].group = NULL;
+    fixture.images[0].row_data[1].steps[2].group = NULL;
     refuse("NULL");
-    fixture.photos[0].attention.token = VIZ_P;
+    fixture.images[0].attention.token = VIZ_P;
     refuse("image 0: a list");
 }
 

@@ -262,7 +262,7 @@ static size_t plain_word(const ry_bpe *b, const char *word, size_t n, uint32_t *
 }
 
 /* A merges file of random merges over few letters: each joins two that are there. */
-static ry_bpe *random_bpe(ry_rng *rng, char *text, size_t room)
+static ry_bpe *random_bpe(ry_rng *rng, char *text, size_t capacity)
 {
     enum { MAX = 60 };
     char symbols[8 + MAX][80] = {"a", "b", "c", "a</w>", "b</w>", "c</w>"};
@@ -278,7 +278,7 @@ static ry_bpe *random_bpe(ry_rng *rng, char *text, size_t room)
         size_t same = 0;
         while (strcmp(symbols[same], whole) != 0) same++;
         if (same < count) continue;
-        n += (size_t)snprintf(text + n, room - n, "%s %s\n", left, right);
+        n += (size_t)snprintf(text + n, capacity - n, "%s %s\n", left, right);
         count++;
     }
     if (ry_bpe_read_merges(&b, text, n, "random", NULL, &err)) fail_msg("%s", err.message);
@@ -364,7 +364,7 @@ static renyi_status try_use(const renyi_allocator *al, renyi_error *err)
     size_t length;
     ry_id_sink sink = {ids, sizeof word, 0};
     memset(word, 'a', sizeof word);
-    word[3] = ' '; /* a short word, then one that needs more room */
+    word[3] = ' '; /* a short word, then one that needs more space */
     st = ry_bpe_encode(b, word, sizeof word, &sink, err);
     if (!st) st = ry_bpe_decode(b, ids, sink.n, NULL, 0, &length, err);
     ry_bpe_free(b);
