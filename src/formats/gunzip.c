@@ -1,4 +1,4 @@
-/* gunzip.c - see gunzip.h.
+/* gunzip.c - unpacks gzip files with zlib, up to a limit of bytes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/gunzip.h"
 

@@ -1,4 +1,4 @@
-/* npy.c - see npy.h.
+/* npy.c - writes arrays of floats in NumPy's format.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/npy.h"
 

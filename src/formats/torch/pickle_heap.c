@@ -1,4 +1,4 @@
-/* pickle_heap.c -
+/* pickle_heap.c - the memory of the pickle machine: nodes, cells, stack and marks, with limits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/pickle_heap.h"
 

@@ -1,4 +1,5 @@
-/* torch_zip.c -
+/* torch_zip.c - opens PyTorch's zip checkpoints: finds the pickle in the archive and reads its
+ * tensors.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/torch_zip.h"
 

@@ -1,4 +1,5 @@
-/* zip.c -
+/* zip.c - reads the directory of a zip archive, zip64 included; entries must be stored
+ * uncompressed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/zip.h"
 
