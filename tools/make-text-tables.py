@@ -88,8 +88,7 @@ def unicode_tables():
         ("ry_character_pair ry_unicode_decomposed", [f"{{0x{c:x}, 0x{a:x}, 0x{b:x}}}," for c, a, b in pairs], 4),
         ("ry_character_pair ry_unicode_composed", [f"{{0x{c:x}, 0x{a:x}, 0x{b:x}}}," for a, b, c in composed], 4),
     ]
-    text = f"""/* unicode_tables.c - facts of Unicode {unicodedata.unidata_version}, written by tools/make-text-tables.py; see
- * unicode_tables.h.
+    text = f"""/* unicode_tables.c - character properties of Unicode {unicodedata.unidata_version} (from tools/make-text-tables.py).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "text/unicode_tables.h"
 
@@ -109,8 +108,7 @@ def entity_tables():
         c = [ord(x) for x in html5[name + ";"]] + [0]
         assert html5.get(name, html5[name + ";"]) == html5[name + ";"] and re.fullmatch("[A-Za-z0-9]+", name)
         items.append(f'{{"{name}", {int(name in html5)}, {{0x{c[0]:x}, 0x{c[1]:x}}}}},')
-    text = f"""/* html_entities_tables.c - the named characters of HTML 5, written by tools/make-text-tables.py;
- * see html_entities.h.
+    text = f"""/* html_entities_tables.c - the named characters of HTML 5 (from tools/make-text-tables.py).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "text/html_entities.h"
 

@@ -1,10 +1,11 @@
-/* bpe.h - CLIP's byte-pair encoding. A word is the bytes of its UTF-8; each byte is a symbol, the
- * last one another than the same byte elsewhere. Of all neighbours that a merge joins, those of the
- * earliest merge are joined, until none are left. What remains are the ids.
+/* bpe.h - CLIP's byte-pair encoding: tables, files, text to ids and back.
+ *
+ * A word is the bytes of its UTF-8. Each byte is a symbol; the last byte of a word is another
+ * symbol than the same byte elsewhere. Among all neighbors that a merge joins, those of the
+ * earliest merge are joined first, until no merge applies. The symbols that remain are the ids.
  *
  * Files write symbols in letters: the 188 printable bytes of Latin-1 as themselves, the 68 others
- * as U+0100 and up; "</w>" behind them means the end of a word.
- *
+ * as U+0100 and up. "</w>" at the end marks the end of a word.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_BPE_H
 #define RY_BPE_H
@@ -19,10 +20,9 @@
 #define RY_BPE_EOT "<|endoftext|>"
 #define RY_BPE_END "</w>"
 enum {
-    RY_BPE_MAX_IDS = 1 << 20, /* and as many merges */
-    RY_BPE_MAX_SYMBOL = 1024, /* bytes of a symbol as written */
-    RY_BPE_FILE_MERGES =
-        48894 /* of a merges file that count: CLIP's is longer than its vocabulary */
+    RY_BPE_MAX_IDS = 1 << 20,  /* and as many merges */
+    RY_BPE_MAX_SYMBOL = 1024,  /* bytes of a symbol as written */
+    RY_BPE_FILE_MERGES = 48894 /* of a merges file: CLIP's is longer than its vocabulary */
 };
 
 /* As written in files; at = NULL: no symbol has this id. */
@@ -32,9 +32,9 @@ typedef struct ry_symbol {
 } ry_symbol;
 
 typedef struct ry_merge {
-    uint32_t left, right; /* ids; an empty place of the table has both UINT32_MAX */
-    uint32_t rank;        /* place in the file, from 0 */
-    uint32_t whole;       /* id that both become */
+    uint32_t left, right; /* ids; both are UINT32_MAX in an empty slot */
+    uint32_t rank;        /* position in the file, from 0 */
+    uint32_t whole;       /* id of the result */
 } ry_merge;
 
 /* Immutable once read. */
@@ -42,17 +42,17 @@ typedef struct ry_bpe {
     renyi_allocator al;
     uint32_t n_ids, n_merges;
     uint32_t sot, eot;
-    uint32_t byte_id[2][256]; /* id of a byte, and of one that ends a word; UINT32_MAX = none */
+    uint32_t byte_id[2][256]; /* id of a byte, and of a byte that ends a word; UINT32_MAX = none */
     ry_symbol *symbols;       /* [n_ids] by id */
-    uint32_t *by_text;        /* [text_places] ids hashed by text; UINT32_MAX = empty */
-    ry_merge *merges;         /* [merge_places] hashed by both ids */
-    size_t text_places, merge_places; /* powers of two, at least twice what is in them */
+    uint32_t *by_text;        /* [text_slots] hash table: ids by text; UINT32_MAX = empty */
+    ry_merge *merges;         /* [merge_slots] hash table: merges by both ids */
+    size_t text_slots, merge_slots; /* powers of two; at most half of the slots are used */
     ry_pool texts;
 } ry_bpe;
 
-/* ---- bpe.c: putting one together ----------------------------------------------------------- */
+/* ---- bpe.c: building the tables ------------------------------------------------------------ */
 
-/* Room for so many ids and merges, both within limits. On failure *out is NULL. */
+/* Space for this many ids and merges, both within limits. On failure *out is NULL. */
 renyi_status ry_bpe_new(ry_bpe **out, uint32_t n_ids, uint32_t n_merges, const renyi_allocator *al,
                         renyi_error *err) RENYI_CHECK;
 void ry_bpe_free(ry_bpe *b);
@@ -60,36 +60,33 @@ void ry_bpe_free(ry_bpe *b);
 uint32_t ry_bpe_find(const ry_bpe *b, ry_symbol text); /* id, or UINT32_MAX */
 const ry_merge *ry_bpe_merge_of(const ry_bpe *b, uint32_t left, uint32_t right); /* or NULL */
 
-/* A symbol and its id < n_ids, copied; neither may be there already. The message does not name the
+/* A symbol (copied) and its id < n_ids; neither may exist already. The message does not name the
  * file. */
 renyi_status ry_bpe_add(ry_bpe *b, ry_symbol text, uint32_t id, renyi_error *err) RENYI_CHECK;
 
-/* The next merge; its parts must be there. The whole must be too, or it gets the id `next`. */
+/* The next merge; its parts must exist. The result must exist too, or it gets the id `next`. */
 enum { RY_BPE_KNOWN = UINT32_MAX };
 renyi_status ry_bpe_join(ry_bpe *b, ry_symbol left, ry_symbol right, uint32_t next,
                          renyi_error *err) RENYI_CHECK;
 
-/* Everything added: finds the symbols of bytes and the two special ones. */
+/* After everything was added: finds the symbols of bytes and the two special ones. */
 renyi_status ry_bpe_finish(ry_bpe *b, renyi_error *err) RENYI_CHECK;
 
-/* How files write a byte; and the byte that a letter writes, or -1. bpe_letters.c */
+/* The letter for a byte; and the byte of a letter, or -1. */
 uint32_t ry_bpe_letter(uint32_t byte);
 int ry_bpe_byte(uint32_t letter);
 
-/* ---- readers of files that are in memory; `what` names them ---------------------------------- */
+/* ---- bpe_files.c: reading files that are in memory; `what` names them ------------------------ */
 
-/* bpe_merges.c: a merges file alone says all: bytes, bytes that end words, merges, specials. */
+/* A merges file has everything: bytes, bytes that end words, merges, special symbols. */
 renyi_status ry_bpe_read_merges(ry_bpe **out, const char *text, size_t size, const char *what,
                                 const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
-/* The lines of a merges file into a vocabulary; first_id as `next` of ry_bpe_join, counting up. */
-renyi_status ry_bpe_join_lines(ry_bpe *b, const char *text, size_t size, const char *what,
-                               uint32_t first_id, renyi_error *err) RENYI_CHECK;
-uint32_t ry_bpe_count_lines(const char *text, size_t size); /* merges in it that count */
-
-/* bpe_json.c: vocab.json, as parsed, with the text of merges.txt; and tokenizer.json. */
+uint32_t ry_bpe_count_merges(const char *text, size_t size); /* at most RY_BPE_FILE_MERGES */
+/* vocab.json, parsed, with the text of merges.txt. */
 renyi_status ry_bpe_read_vocab(ry_bpe **out, const json_t *vocab, const char *what,
                                const char *merges, size_t size, const char *what_merges,
                                const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+/* tokenizer.json */
 renyi_status ry_bpe_read_tokenizer(ry_bpe **out, const json_t *root, const char *what,
                                    const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 /* Checks that the values of an object are ids; *n_ids grows to the largest + 1. */
@@ -99,30 +96,31 @@ renyi_status ry_bpe_count_ids(const json_t *vocab, const char *what, uint32_t *n
 renyi_status ry_bpe_read_tables(ry_bpe **out, const json_t *root, const char *what,
                                 const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
-/* ---- use ----------------------------------------------------------------------------------- */
+/* ---- bpe_encode.c: text to ids and back ---------------------------------------------------- */
 
-/* Where ids go: the first `room` are stored, all are counted. */
+/* Takes ids: the first `capacity` are stored, all are counted. */
 typedef struct ry_id_sink {
     int32_t *ids;
-    size_t room, n;
+    size_t capacity, n;
 } ry_id_sink;
 static inline void ry_id_put(ry_id_sink *out, uint32_t id)
 {
-    if (out->n < out->room) out->ids[out->n] = (int32_t)id;
+    if (out->n < out->capacity) out->ids[out->n] = (int32_t)id;
     out->n++;
 }
 
-/* bpe_word.c: the merges as a rule; and all of one word. The scratch grows with the words. */
+/* The merges as a rule of a ry_merge_list; self: the ry_bpe. */
 int ry_bpe_rule(const void *self, const ry_merge_list *l, uint32_t left, uint32_t right,
-                ry_join *out); /* self: the ry_bpe */
+                ry_join *out);
+/* All ids of one word. The scratch grows with the words. */
 renyi_status ry_bpe_word(const ry_bpe *b, const char *word, size_t n, ry_merge_list *scratch,
                          ry_id_sink *out, renyi_error *err) RENYI_CHECK;
 
-/* bpe_text.c: all words of a text, at most RENYI_TEXT_MAX bytes; without sot and eot. */
+/* All ids of a text of at most RENYI_TEXT_MAX bytes; without sot and eot. */
 renyi_status ry_bpe_encode(const ry_bpe *b, const char *text, size_t size, ry_id_sink *out,
                            renyi_error *err) RENYI_CHECK;
 
-/* bpe_decode.c: see renyi_tokenizer_decode. */
+/* See renyi_tokenizer_decode. */
 renyi_status ry_bpe_decode(const ry_bpe *b, const int32_t *ids, size_t n, char *text, size_t size,
                            size_t *length, renyi_error *err) RENYI_CHECK;
 

@@ -1,4 +1,4 @@
-/* html_entities.c - see html_entities.h.
+/* html_entities.c - replaces HTML character references such as &amp; &#233; &eacute; by characters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "text/html_entities.h"
 
@@ -8,9 +8,9 @@
 
 enum { NAME_MAX_LENGTH = 32 };
 
-/* What a reference at the start of a text stands for. */
+/* A reference at the start of a text. */
 typedef struct reference {
-    size_t length; /* characters of it, '&' counted in; 0 = there is none */
+    size_t length; /* in characters, with the '&'; 0 = no reference */
     size_t n;      /* characters it stands for: 0, 1 or 2 */
     uint32_t c[2];
 } reference;
@@ -24,7 +24,7 @@ static int digit_of(uint32_t c, uint32_t base)
     return -1;
 }
 
-/* 0 = stands for nothing. */
+/* The character of a numeric reference; 0 = none. */
 static uint32_t character_of(uint32_t number)
 {
     static const uint16_t windows[32] = {
@@ -40,7 +40,7 @@ static uint32_t character_of(uint32_t number)
 }
 
 /* text[0] is '&', text[1] is '#'. */
-static reference numbered(const uint32_t *text, size_t n)
+static reference read_number(const uint32_t *text, size_t n)
 {
     const uint32_t base = n > 2 && (text[2] == 'x' || text[2] == 'X') ? 16 : 10;
     const size_t first = base == 16 ? 3 : 2;
@@ -53,7 +53,7 @@ static reference numbered(const uint32_t *text, size_t n)
     return (reference){i + (i < n && text[i] == ';'), c != 0, {c, 0}};
 }
 
-static const ry_html_entity *find(const char *name)
+static const ry_html_entity *find_entity(const char *name)
 {
     size_t low = 0, high = ry_html_entities_n;
     while (low < high) {
@@ -68,9 +68,8 @@ static const ry_html_entity *find(const char *name)
     return NULL;
 }
 
-/* text[0] is '&'. The whole name if it is one, else the longest beginning that needs no semicolon.
- */
-static reference named(const uint32_t *text, size_t n)
+/* text[0] is '&'. The whole name, or else its longest start that is valid without a semicolon. */
+static reference read_name(const uint32_t *text, size_t n)
 {
     char name[NAME_MAX_LENGTH + 1];
     size_t length = 0;
@@ -82,7 +81,7 @@ static reference named(const uint32_t *text, size_t n)
     int is_closed = length + 1 < n && text[length + 1] == ';';
     for (; length; length--, is_closed = 0) {
         name[length] = '\0';
-        const ry_html_entity *e = find(name);
+        const ry_html_entity *e = find_entity(name);
         if (e && (is_closed || e->is_bare))
             return (reference){1 + length + (size_t)is_closed, e->c[1] ? 2 : 1, {e->c[0], e->c[1]}};
     }
@@ -95,12 +94,12 @@ size_t ry_html_unescape(uint32_t *text, size_t n)
     for (size_t i = 0; i < n;) {
         reference r = {0};
         if (text[i] == '&' && i + 1 < n)
-            r = text[i + 1] == '#' ? numbered(text + i, n - i) : named(text + i, n - i);
+            r = text[i + 1] == '#' ? read_number(text + i, n - i) : read_name(text + i, n - i);
         if (!r.length) {
             text[m++] = text[i++];
             continue;
         }
-        for (size_t k = 0; k < r.n; k++) text[m++] = r.c[k]; /* no longer than the reference */
+        for (size_t k = 0; k < r.n; k++) text[m++] = r.c[k]; /* never longer than the reference */
         i += r.length;
     }
     return m;

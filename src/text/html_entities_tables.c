@@ -1,5 +1,4 @@
-/* html_entities_tables.c - the named characters of HTML 5, written by tools/make-text-tables.py;
- * see html_entities.h.
+/* html_entities_tables.c - the named characters of HTML 5 (from tools/make-text-tables.py).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "text/html_entities.h"
 

@@ -1,6 +1,7 @@
-/* merge_list.h - symbols in a row, of which neighbours are joined: always those of the lowest rank,
- * the leftmost among equals, until no rule joins any. A heap holds the joins that are possible, so
- * that n symbols take n log n steps whatever they are.
+/* merge_list.h - a row of symbols whose neighbors are joined in the order of their ranks.
+ *
+ * The join with the lowest rank comes first, the leftmost of equal ones, until the rule joins no
+ * more. The possible joins are in a heap, so n symbols always take O(n log n) steps.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MERGE_LIST_H
 #define RY_MERGE_LIST_H
@@ -10,22 +11,23 @@
 enum { RY_NOWHERE = UINT32_MAX };
 
 typedef struct ry_join {
-    uint32_t rank, whole; /* lower ranks come first; the id that both become */
+    uint32_t rank, whole; /* lower ranks come first; the id of the result */
 } ry_join;
 
-typedef struct ry_chance ry_chance;
+typedef struct ry_candidate ry_candidate;
 
-/* By place, which is the symbol's first byte in the text. The memory stays for the next text;
- * zeroed is empty. */
+/* Arrays are indexed by place, the offset of the symbol in the text. The memory is kept for the
+ * next text. A zeroed list is empty. */
 typedef struct ry_merge_list {
-    uint32_t *id, *before, *behind; /* [room]; neighbours are places or RY_NOWHERE */
-    ry_chance *heap;                /* [3 room] */
-    size_t n_heap, room;
+    uint32_t *id, *before, *behind; /* [capacity]; neighbors are places or RY_NOWHERE */
+    ry_candidate *heap;             /* [3 capacity] */
+    size_t n_heap, capacity;
     uint32_t last; /* place of the last symbol */
     void *block;
 } ry_merge_list;
 
-/* What two neighbours become; 0 = they stay apart. Two texts that differ have ids that differ. */
+/* The result of joining two neighbors; 0 = they are not joined. Different texts must have different
+ * ids. */
 typedef struct ry_merge_rule {
     int (*join)(const void *self, const ry_merge_list *l, uint32_t left, uint32_t right,
                 ry_join *out);
@@ -37,10 +39,10 @@ renyi_status ry_merge_list_reset(ry_merge_list *l, size_t n, const renyi_allocat
                                  renyi_error *err) RENYI_CHECK;
 void ry_merge_list_free(ry_merge_list *l, const renyi_allocator *al);
 
-/* The next symbol; the first has place 0, and places grow. */
+/* Adds a symbol; the first has place 0, and places increase. */
 void ry_merge_list_put(ry_merge_list *l, uint32_t place, uint32_t id);
 
-/* Joins all that can be. What is left: place 0, behind[0], ... */
+/* Joins all that can be joined. The remaining symbols are at place 0, behind[0], ... */
 void ry_merge_list_run(ry_merge_list *l, const ry_merge_rule *rule);
 
 #endif

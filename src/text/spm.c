@@ -1,4 +1,5 @@
-/* spm.c - Llama's pieces put together: kinds, ranks, and the words that are found as a whole.
+/* spm.c - the tables of Llama's tokenizer: pieces with kinds and ranks, and pieces searched in
+ * texts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "text/spm.h"
 
@@ -79,7 +80,7 @@ renyi_status ry_spm_rank(ry_spm *s, const float *scores, renyi_error *err)
     return RENYI_OK;
 }
 
-/* ---- words --------------------------------------------------------------------------------- */
+/* ---- sets of pieces ------------------------------------------------------------------------ */
 
 typedef struct sized {
     size_t n;
@@ -92,15 +93,15 @@ static int longer_first(const void *a, const void *b)
     return x->n != y->n ? (x->n < y->n ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
 }
 
-/* All ids with a mark [n_ids]. */
-static renyi_status collect(ry_words *w, const ry_spm *s, const uint8_t *marks, uint8_t mark,
-                            renyi_error *err)
+/* All ids whose marks [n_ids] equal `mark`. */
+static renyi_status collect_pieces(ry_piece_set *set, const ry_spm *s, const uint8_t *marks,
+                                   uint8_t mark, renyi_error *err)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->bpe->n_ids; i++) n += marks[i] == mark && s->bpe->symbols[i].at;
     sized *order = ry_alloc(&s->al, n, sizeof *order);
-    w->ids = ry_alloc(&s->al, n, sizeof *w->ids);
-    if (!order || !w->ids) {
+    set->ids = ry_alloc(&s->al, n, sizeof *set->ids);
+    if (!order || !set->ids) {
         ry_free(&s->al, order);
         return ry_fail_nomem(err, n * sizeof *order);
     }
@@ -109,25 +110,25 @@ static renyi_status collect(ry_words *w, const ry_spm *s, const uint8_t *marks, 
         if (marks[i] == mark && s->bpe->symbols[i].at)
             order[n++] = (sized){s->bpe->symbols[i].n, i};
     if (n) qsort(order, n, sizeof *order, longer_first);
-    for (w->n = 0; w->n < n; w->n++) {
-        w->ids[w->n] = order[w->n].id;
-        w->begins[(unsigned char)s->bpe->symbols[order[w->n].id].at[0]] = 1;
+    for (set->n = 0; set->n < n; set->n++) {
+        set->ids[set->n] = order[set->n].id;
+        set->begins[(unsigned char)s->bpe->symbols[order[set->n].id].at[0]] = 1;
     }
     ry_free(&s->al, order);
     return RENYI_OK;
 }
 
-uint32_t ry_words_match(const ry_words *w, const ry_bpe *b, const char *text, size_t n)
+uint32_t ry_piece_set_match(const ry_piece_set *set, const ry_bpe *b, const char *text, size_t n)
 {
-    if (!w->begins[(unsigned char)text[0]]) return RY_SPM_NONE;
-    for (uint32_t i = 0; i < w->n; i++) {
-        const ry_symbol word = b->symbols[w->ids[i]];
-        if (word.n <= n && !memcmp(word.at, text, word.n)) return w->ids[i];
+    if (!set->begins[(unsigned char)text[0]]) return RY_SPM_NONE;
+    for (uint32_t i = 0; i < set->n; i++) {
+        const ry_symbol piece = b->symbols[set->ids[i]];
+        if (piece.n <= n && !memcmp(piece.at, text, piece.n)) return set->ids[i];
     }
     return RY_SPM_NONE;
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- bytes --------------------------------------------------------------------------------- */
 
 int ry_spm_byte(ry_symbol piece)
 {
@@ -149,7 +150,7 @@ static renyi_status find_bytes(ry_spm *s, renyi_error *err)
     for (unsigned byte = 0; byte < 256; byte++)
         if (s->byte_id[byte] == RY_SPM_NONE)
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "characters that are no pieces become bytes, but there is no piece "
+                           "characters without a piece become bytes, but there is no piece "
                            "'<0x%02X>'",
                            byte);
     return RENYI_OK;
@@ -161,14 +162,14 @@ renyi_status ry_spm_finish(ry_spm *s, const uint8_t *is_special, renyi_error *er
     if (s->has_bytes) RY_TRY(find_bytes(s, err));
     if (!s->has_bytes && s->unk < 0)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "neither bytes nor an unknown piece for characters that are no pieces");
+                       "neither bytes nor an unknown piece for characters without a piece");
     uint8_t *marks = ry_calloc(&s->al, n, 1);
     if (!marks) return ry_fail_nomem(err, n);
     for (uint32_t i = 0; i < n; i++)
         marks[i] = s->kinds[i] == RY_PIECE_CONTROL || s->kinds[i] == RY_PIECE_UNKNOWN ||
                    (is_special && is_special[i]);
-    renyi_status st = collect(&s->special, s, marks, 1, err);
+    renyi_status st = collect_pieces(&s->special, s, marks, 1, err);
     ry_free(&s->al, marks);
-    if (!st) st = collect(&s->whole, s, s->kinds, RY_PIECE_WHOLE, err);
+    if (!st) st = collect_pieces(&s->whole, s, s->kinds, RY_PIECE_WHOLE, err);
     return st;
 }

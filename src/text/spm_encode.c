@@ -1,5 +1,5 @@
-/* spm_encode.c - from a text to ids: special words cut it into sections; a section's blanks are
- * written as pieces have them, its characters joined to pieces.
+/* spm_encode.c - Llama's tokenizer in use: special pieces divide a text into sections, whose
+ * characters are joined to pieces; ids become text again, one at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
@@ -9,18 +9,19 @@
 
 #include <string.h>
 
-#define UNKNOWN (UINT32_MAX - 1) /* a character that is no piece */
+#define UNKNOWN (UINT32_MAX - 1)      /* a character without a piece */
+#define UNKNOWN_TEXT " \xe2\x81\x87 " /* as SentencePiece writes it */
 #define BLANK_BYTES (sizeof RY_SPM_BLANK - 1)
 
 typedef struct encoder {
     const ry_spm *s;
-    char *text; /* [n] of a section, blanks as in pieces */
+    char *text; /* [n] of a section, spaces as in pieces */
     size_t n;
     ry_merge_list list;
     ry_id_sink *out;
 } encoder;
 
-/* ---- blanks -------------------------------------------------------------------------------- */
+/* ---- spaces -------------------------------------------------------------------------------- */
 
 static void put_blank(encoder *e)
 {
@@ -33,8 +34,8 @@ static int is_blank_at(const char *text, size_t n)
     return n >= BLANK_BYTES && !memcmp(text, RY_SPM_BLANK, BLANK_BYTES);
 }
 
-/* A section as pieces have it; there is room for three bytes of each, and for one blank more. */
-static void normalise(encoder *e, const char *text, size_t n, int has_prefix)
+/* A section with spaces as in pieces; e->text has three bytes for each and one space more. */
+static void normalize_spaces(encoder *e, const char *text, size_t n, int has_prefix)
 {
     const ry_spm *s = e->s;
     e->n = 0;
@@ -45,7 +46,7 @@ static void normalise(encoder *e, const char *text, size_t n, int has_prefix)
     for (size_t i = 0; i < n; i++) {
         if (text[i] != ' ')
             e->text[e->n++] = text[i];
-        else if (!s->is_squeezed || text[i - 1] != ' ') /* the first is none then */
+        else if (!s->is_squeezed || text[i - 1] != ' ') /* text[0] is no space then */
             put_blank(e);
     }
     while (s->is_squeezed && e->n >= BLANK_BYTES &&
@@ -55,7 +56,7 @@ static void normalise(encoder *e, const char *text, size_t n, int has_prefix)
 
 /* ---- pieces -------------------------------------------------------------------------------- */
 
-/* Id of a piece that text may become, or UNKNOWN. */
+/* The id of a text as a piece, or UNKNOWN. */
 static uint32_t piece_of(const ry_spm *s, const char *text, size_t n)
 {
     const uint32_t id = ry_bpe_find(s->bpe, (ry_symbol){text, n});
@@ -74,9 +75,9 @@ static size_t end_of(const encoder *e, uint32_t place)
     return behind == RY_NOWHERE ? e->n : behind;
 }
 
-/* SentencePiece's rule: any two whose text is a piece. */
-static int by_text(const void *self, const ry_merge_list *l, uint32_t left, uint32_t right,
-                   ry_join *out)
+/* SentencePiece's rule: any two symbols whose joined text is a piece. */
+static int join_by_text(const void *self, const ry_merge_list *l, uint32_t left, uint32_t right,
+                        ry_join *out)
 {
     const encoder *e = self;
     const ry_spm *s = e->s;
@@ -91,7 +92,7 @@ static void put_symbols(encoder *e)
 {
     const ry_spm *s = e->s;
     for (size_t i = 0, step; i < e->n; i += step) {
-        uint32_t c, id = ry_words_match(&s->whole, s->bpe, e->text + i, e->n - i);
+        uint32_t c, id = ry_piece_set_match(&s->whole, s->bpe, e->text + i, e->n - i);
         if (id != RY_SPM_NONE) {
             step = s->bpe->symbols[id].n;
         } else {
@@ -120,11 +121,11 @@ static void put_ids(encoder *e)
     }
 }
 
-static renyi_status section(encoder *e, const char *text, size_t n, int has_prefix,
-                            renyi_error *err)
+static renyi_status encode_section(encoder *e, const char *text, size_t n, int has_prefix,
+                                   renyi_error *err)
 {
-    const ry_merge_rule pieces = {by_text, e}, merges = {ry_bpe_rule, e->s->bpe};
-    normalise(e, text, n, has_prefix);
+    const ry_merge_rule pieces = {join_by_text, e}, merges = {ry_bpe_rule, e->s->bpe};
+    normalize_spaces(e, text, n, has_prefix);
     RY_TRY(ry_merge_list_reset(&e->list, e->n, &e->s->al, err));
     put_symbols(e);
     ry_merge_list_run(&e->list, e->s->ranks ? &pieces : &merges);
@@ -134,8 +135,8 @@ static renyi_status section(encoder *e, const char *text, size_t n, int has_pref
 
 /* ---- sections ------------------------------------------------------------------------------ */
 
-/* Bytes of blanks that the text begins with. */
-static size_t blanks_before(const char *text, size_t n)
+/* Bytes of the spaces that the text begins with. */
+static size_t leading_spaces(const char *text, size_t n)
 {
     size_t i = 0;
     for (uint32_t c; i < n;) {
@@ -146,8 +147,8 @@ static size_t blanks_before(const char *text, size_t n)
     return i;
 }
 
-/* Its length without the blanks that it ends with. */
-static size_t without_blanks(const char *text, size_t n)
+/* Its length without the spaces at its end. */
+static size_t without_trailing_spaces(const char *text, size_t n)
 {
     size_t end = 0;
     for (size_t i = 0, step; i < n; i += step) {
@@ -163,26 +164,26 @@ static int has_prefix(const ry_spm *s, int is_first)
     return s->prefix == RY_PREFIX_ALWAYS || (s->prefix == RY_PREFIX_FIRST && is_first);
 }
 
-static renyi_status sections(encoder *e, const char *text, size_t size, int is_plain, int is_inner,
-                             renyi_error *err)
+static renyi_status encode_sections(encoder *e, const char *text, size_t size, int is_plain,
+                                    int is_inner, renyi_error *err)
 {
     const ry_spm *s = e->s;
     size_t begin = 0, at = 0;
     while (!is_plain && at < size) {
-        const uint32_t id = ry_words_match(&s->special, s->bpe, text + at, size - at);
+        const uint32_t id = ry_piece_set_match(&s->special, s->bpe, text + at, size - at);
         if (id == RY_SPM_NONE) {
             at++;
             continue;
         }
         size_t n = at - begin;
-        if (s->strips[id] & RY_STRIP_LEFT) n = without_blanks(text + begin, n);
-        RY_TRY(section(e, text + begin, n, has_prefix(s, !begin && !is_inner), err));
+        if (s->strips[id] & RY_STRIP_LEFT) n = without_trailing_spaces(text + begin, n);
+        RY_TRY(encode_section(e, text + begin, n, has_prefix(s, !begin && !is_inner), err));
         ry_id_put(e->out, id);
         at += s->bpe->symbols[id].n;
-        if (s->strips[id] & RY_STRIP_RIGHT) at += blanks_before(text + at, size - at);
+        if (s->strips[id] & RY_STRIP_RIGHT) at += leading_spaces(text + at, size - at);
         begin = at;
     }
-    return section(e, text + begin, size - begin, has_prefix(s, !begin && !is_inner), err);
+    return encode_section(e, text + begin, size - begin, has_prefix(s, !begin && !is_inner), err);
 }
 
 renyi_status ry_spm_encode(const ry_spm *s, const char *text, size_t size, uint32_t flags,
@@ -196,11 +197,96 @@ renyi_status ry_spm_encode(const ry_spm *s, const char *text, size_t size, uint3
         return ry_fail(err, RENYI_ERR_FORMAT, (int64_t)valid,
                        "the text is not UTF-8: byte %zu, 0x%02x", valid,
                        (unsigned char)text[valid]);
-    const size_t room = BLANK_BYTES * (size + 1);
-    encoder e = {.s = s, .text = ry_alloc(&s->al, room, 1), .out = out};
-    if (!e.text) return ry_fail_nomem(err, room);
-    const renyi_status st = sections(&e, text, size, (flags & RENYI_LM_PLAIN) != 0, is_inner, err);
+    const size_t bytes = BLANK_BYTES * (size + 1);
+    encoder e = {.s = s, .text = ry_alloc(&s->al, bytes, 1), .out = out};
+    if (!e.text) return ry_fail_nomem(err, bytes);
+    const renyi_status st =
+        encode_sections(&e, text, size, (flags & RENYI_LM_PLAIN) != 0, is_inner, err);
     ry_merge_list_free(&e.list, &s->al);
     ry_free(&s->al, e.text);
     return st;
+}
+
+/* ---- text of ids ----------------------------------------------------------------------------- */
+
+/* Whether these bytes are the start of a character. */
+static int is_partial(const uint8_t *bytes, size_t n)
+{
+    uint32_t c;
+    if (bytes[0] < 0xc2 || bytes[0] > 0xf4) return 0;
+    return ry_utf8_get((const char *)bytes, n, &c) == n && c == RY_UTF8_BAD;
+}
+
+/* Takes the first character of the waiting bytes, or one byte as U+FFFD. */
+static size_t take_first(renyi_lm_stream *state, char *text)
+{
+    uint32_t c;
+    size_t step = ry_utf8_get((const char *)state->waiting, state->n_waiting, &c);
+    if (c == RY_UTF8_BAD) {
+        c = RY_REPLACEMENT;
+        step = 1;
+    }
+    state->n_waiting = (uint8_t)(state->n_waiting - step);
+    memmove(state->waiting, state->waiting + step, state->n_waiting);
+    return ry_utf8_put(text, c);
+}
+
+size_t ry_spm_flush(renyi_lm_stream *state, char *text)
+{
+    size_t n = 0;
+    while (state->n_waiting) n += take_first(state, text + n);
+    return n;
+}
+
+/* At most three bytes wait, so there is space for one more. */
+static size_t put_byte(renyi_lm_stream *state, uint8_t byte, char *text)
+{
+    size_t n = 0;
+    state->waiting[state->n_waiting++] = byte;
+    while (state->n_waiting && !is_partial(state->waiting, state->n_waiting))
+        n += take_first(state, text + n);
+    state->has_begun = 1;
+    return n;
+}
+
+/* The text of a piece, without the space at the start of a text. */
+static size_t put_piece(const ry_spm *s, renyi_lm_stream *state, ry_symbol piece, char *text)
+{
+    size_t i = 0, n = 0;
+    const int is_dropped = !state->has_begun && (s->prefix != RY_PREFIX_NEVER || s->is_squeezed);
+    if (is_dropped && piece.n >= BLANK_BYTES && !memcmp(piece.at, RY_SPM_BLANK, BLANK_BYTES)) {
+        i = BLANK_BYTES;
+        state->has_begun = !s->is_squeezed; /* then all spaces are dropped */
+    }
+    while (i < piece.n) {
+        const int is_blank =
+            piece.n - i >= BLANK_BYTES && !memcmp(piece.at + i, RY_SPM_BLANK, BLANK_BYTES);
+        text[n++] = is_blank ? ' ' : piece.at[i];
+        i += is_blank ? BLANK_BYTES : 1;
+    }
+    if (n) state->has_begun = 1;
+    return n;
+}
+
+static size_t put_name(renyi_lm_stream *state, const char *name, size_t n, char *text)
+{
+    memcpy(text, name, n);
+    state->has_begun = 1;
+    return n;
+}
+
+size_t ry_spm_put(const ry_spm *s, renyi_lm_stream *state, int32_t id,
+                  char text[RENYI_LM_STREAM_ROOM], int *is_bad)
+{
+    *is_bad = id < 0 || (uint32_t)id >= s->bpe->n_ids || !s->bpe->symbols[id].at;
+    if (*is_bad) return 0;
+    const ry_symbol piece = s->bpe->symbols[id];
+    const uint8_t kind = s->kinds[id];
+    if (kind == RY_PIECE_BYTE) return put_byte(state, (uint8_t)ry_spm_byte(piece), text);
+    const size_t n = ry_spm_flush(state, text);
+    if (kind != RY_PIECE_CONTROL && kind != RY_PIECE_UNKNOWN)
+        return n + put_piece(s, state, piece, text + n);
+    if (state->flags & RENYI_LM_SPECIAL) return n + put_name(state, piece.at, piece.n, text + n);
+    if (kind == RY_PIECE_CONTROL) return n;
+    return n + put_name(state, UNKNOWN_TEXT, sizeof UNKNOWN_TEXT - 1, text + n);
 }

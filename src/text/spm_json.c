@@ -1,26 +1,32 @@
-/* spm_json.c - tokenizer.json of Llama's kind, as Hugging Face writes it: BPE with merges, blanks
- * as U+2581, bytes for the rest. The tables are those of any BPE; what is checked here is that text
- * is treated in no other way.
+/* spm_json.c - reads Llama tokenizers in JSON: Hugging Face's tokenizer.json (BPE with merges,
+ * spaces as U+2581, byte pieces), and plain lists of pieces with scores.
+ *
+ * The tables of tokenizer.json are read as for any BPE; here it is checked that the file asks for
+ * no other treatment of text.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "text/spm.h"
 
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-/* How the file treats blanks. */
+/* How the file treats spaces. */
 typedef struct blanks {
     int are_replaced;
     ry_prefix prefix;
     int is_prefix_once;
 } blanks;
 
-static renyi_status unlike(const char *what, const char *part, const char *is, renyi_error *err)
+static renyi_status fail_unlike(const char *what, const char *part, const char *is,
+                                renyi_error *err)
 {
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                   "%s: \"%s\" %.64s: not a tokenizer of Llama's kind; only these are read here",
-                   what, part, is);
+                   "%s: \"%s\" %.64s: not a tokenizer like Llama's; only these are supported", what,
+                   part, is);
 }
 
 static int is_text(const json_t *value, const char *text)
@@ -28,7 +34,7 @@ static int is_text(const json_t *value, const char *text)
     return json_is_string(value) && !strcmp(json_string_value(value), text);
 }
 
-/* ---- blanks -------------------------------------------------------------------------------- */
+/* ---- tokenizer.json: spaces ---------------------------------------------------------------- */
 
 /* One step of "normalizer". */
 static renyi_status normalizer_step(const json_t *step, const char *what, blanks *b,
@@ -45,7 +51,7 @@ static renyi_status normalizer_step(const json_t *step, const char *what, blanks
         b->are_replaced = 1;
         return RENYI_OK;
     }
-    return unlike(what, "normalizer", "does more than write blanks as U+2581", err);
+    return fail_unlike(what, "normalizer", "does more than write spaces as U+2581", err);
 }
 
 static renyi_status read_normalizer(const json_t *root, const char *what, blanks *b,
@@ -61,7 +67,7 @@ static renyi_status read_normalizer(const json_t *root, const char *what, blanks
     return RENYI_OK;
 }
 
-/* Newer files: Metaspace, which leaves a blank that is there already alone. */
+/* Newer files: Metaspace, which adds no second space in front of one. */
 static renyi_status read_pre_tokenizer(const json_t *root, const char *what, blanks *b,
                                        renyi_error *err)
 {
@@ -70,18 +76,19 @@ static renyi_status read_pre_tokenizer(const json_t *root, const char *what, bla
     int is_split = 1;
     if (!pre || json_is_null(pre)) return RENYI_OK;
     RY_TRY(ry_json_string(pre, "type", &type, what, err));
-    if (strcmp(type, "Metaspace") != 0) return unlike(what, "pre_tokenizer", type, err);
+    if (strcmp(type, "Metaspace") != 0) return fail_unlike(what, "pre_tokenizer", type, err);
     RY_TRY(ry_json_string(pre, "prepend_scheme", &scheme, what, err));
     RY_TRY(ry_json_bool(pre, "split", &is_split, what, err));
     if (is_split || !is_text(json_object_get(pre, "replacement"), RY_SPM_BLANK))
-        return unlike(what, "pre_tokenizer", "splits at blanks, or writes them otherwise", err);
+        return fail_unlike(what, "pre_tokenizer", "splits at spaces, or writes them differently",
+                           err);
     b->are_replaced = b->is_prefix_once = 1;
     if (!strcmp(scheme, "first"))
         b->prefix = RY_PREFIX_FIRST;
     else if (!strcmp(scheme, "always"))
         b->prefix = RY_PREFIX_ALWAYS;
     else if (strcmp(scheme, "never") != 0)
-        return unlike(what, "prepend_scheme", scheme, err);
+        return fail_unlike(what, "prepend_scheme", scheme, err);
     return RENYI_OK;
 }
 
@@ -89,11 +96,12 @@ static renyi_status read_blanks(const json_t *root, const char *what, blanks *b,
 {
     RY_TRY(read_normalizer(root, what, b, err));
     RY_TRY(read_pre_tokenizer(root, what, b, err));
-    if (!b->are_replaced) return unlike(what, "normalizer", "does not write blanks as U+2581", err);
+    if (!b->are_replaced)
+        return fail_unlike(what, "normalizer", "does not write spaces as U+2581", err);
     return RENYI_OK;
 }
 
-/* ---- model --------------------------------------------------------------------------------- */
+/* ---- tokenizer.json: model ----------------------------------------------------------------- */
 
 static renyi_status check_model(const json_t *model, const char *what, renyi_error *err)
 {
@@ -102,16 +110,16 @@ static renyi_status check_model(const json_t *model, const char *what, renyi_err
     int ignores_merges = 0;
     double dropout = 0;
     RY_TRY(ry_json_string(model, "type", &type, what, err));
-    if (strcmp(type, "BPE") != 0) return unlike(what, "type", type, err);
+    if (strcmp(type, "BPE") != 0) return fail_unlike(what, "type", type, err);
     for (size_t i = 0; i < 2; i++) {
         const char *mark = "";
         RY_TRY(ry_json_string(model, marks[i], &mark, what, err));
-        if (*mark) return unlike(what, marks[i], mark, err);
+        if (*mark) return fail_unlike(what, marks[i], mark, err);
     }
     RY_TRY(ry_json_bool(model, "ignore_merges", &ignores_merges, what, err));
-    if (ignores_merges) return unlike(what, "ignore_merges", "is true", err);
+    if (ignores_merges) return fail_unlike(what, "ignore_merges", "is true", err);
     RY_TRY(ry_json_double(model, "dropout", &dropout, what, err));
-    if (dropout != 0) return unlike(what, "dropout", "is not 0", err);
+    if (dropout != 0) return fail_unlike(what, "dropout", "is not 0", err);
     return RENYI_OK;
 }
 
@@ -121,7 +129,7 @@ static int32_t id_of(const ry_spm *s, const char *text)
     return id == RY_SPM_NONE ? -1 : (int32_t)id;
 }
 
-/* Added tokens are found anywhere; those called special are no text. */
+/* Added tokens are found anywhere in a text; those marked special are control pieces. */
 static renyi_status mark_added(ry_spm *s, const json_t *added, const char *what,
                                uint8_t *is_special, renyi_error *err)
 {
@@ -135,7 +143,8 @@ static renyi_status mark_added(ry_spm *s, const json_t *added, const char *what,
         RY_TRY(ry_json_bool(token, "rstrip", &right, what, err));
         RY_TRY(ry_json_bool(token, "single_word", &single, what, err));
         if (single)
-            return unlike(what, "added_tokens", "has one that is found as a word only", err);
+            return fail_unlike(what, "added_tokens",
+                               "has a token that is found only as a whole word", err);
         is_special[id] = 1;
         s->strips[id] = (uint8_t)((left ? RY_STRIP_LEFT : 0) | (right ? RY_STRIP_RIGHT : 0));
         if (is_control) s->kinds[id] = RY_PIECE_CONTROL;
@@ -143,7 +152,7 @@ static renyi_status mark_added(ry_spm *s, const json_t *added, const char *what,
     return RENYI_OK;
 }
 
-static renyi_status fill(ry_spm *s, const json_t *root, const char *what, renyi_error *err)
+static renyi_status read_settings(ry_spm *s, const json_t *root, const char *what, renyi_error *err)
 {
     const json_t *model = ry_json_object(root, "model");
     const char *unk = "";
@@ -178,10 +187,98 @@ renyi_status ry_spm_read_json(ry_spm **out, const json_t *root, const char *what
     RY_TRY(ry_spm_new(&s, bpe, "tokenizer.json", err));
     s->prefix = b.prefix;
     s->is_prefix_once = b.is_prefix_once;
-    const renyi_status st = fill(s, root, what, err);
+    const renyi_status st = read_settings(s, root, what, err);
     if (st) {
         ry_spm_free(s);
         return st;
+    }
+    *out = s;
+    return RENYI_OK;
+}
+
+/* ---- lists of pieces ------------------------------------------------------------------------- */
+
+/* As used by small Llamas: spaces are spaces, the id is the position, and the first three pieces
+ * are unknown, begin and end. */
+
+/* Spaces as in pieces; `out` has three bytes for each. */
+static ry_symbol with_blanks(const json_t *text, char *out)
+{
+    const char *at = json_string_value(text);
+    size_t n = 0;
+    for (size_t i = 0; i < json_string_length(text); i++) {
+        if (at[i] != ' ') {
+            out[n++] = at[i];
+            continue;
+        }
+        memcpy(out + n, RY_SPM_BLANK, sizeof RY_SPM_BLANK - 1);
+        n += sizeof RY_SPM_BLANK - 1;
+    }
+    return (ry_symbol){out, n};
+}
+
+static renyi_status add_piece(ry_spm *s, const json_t *entry, uint32_t id, float *score,
+                              renyi_error *err)
+{
+    char text[3 * RY_BPE_MAX_SYMBOL];
+    const json_t *piece = json_object_get(entry, "piece"),
+                 *number = json_object_get(entry, "score");
+    const double value = json_number_value(number);
+    if (!json_is_string(piece) || json_string_length(piece) > RY_BPE_MAX_SYMBOL ||
+        !json_is_number(number) || fabs(value) > (double)FLT_MAX)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "\"piece\" (a text of at most %d bytes) and \"score\" (a number) expected",
+                       RY_BPE_MAX_SYMBOL);
+    *score = (float)value;
+    return ry_bpe_add(s->bpe, with_blanks(piece, text), id, err);
+}
+
+static renyi_status add_pieces(ry_spm *s, const json_t *root, float *scores, renyi_error *err)
+{
+    for (uint32_t id = 0; id < s->bpe->n_ids; id++) {
+        const renyi_status st = add_piece(s, json_array_get(root, id), id, &scores[id], err);
+        if (!st) continue;
+        char where[32];
+        snprintf(where, sizeof where, "entry %u", id);
+        return ry_fail_in(err, st, where);
+    }
+    return ry_spm_rank(s, scores, err);
+}
+
+static renyi_status read_pieces(ry_spm *s, const json_t *root, renyi_error *err)
+{
+    float *scores = ry_calloc(&s->al, s->bpe->n_ids, sizeof *scores);
+    if (!scores) return ry_fail_nomem(err, s->bpe->n_ids * sizeof *scores);
+    const renyi_status st = add_pieces(s, root, scores, err);
+    ry_free(&s->al, scores);
+    if (st) return st;
+    s->unk = 0;
+    s->bos = 1;
+    s->eos = 2;
+    s->kinds[0] = RY_PIECE_UNKNOWN;
+    s->kinds[1] = s->kinds[2] = RY_PIECE_CONTROL;
+    s->prefix = RY_PREFIX_ALWAYS;
+    s->has_bytes = 1;
+    return ry_spm_finish(s, NULL, err);
+}
+
+renyi_status ry_spm_read_pieces(ry_spm **out, const json_t *root, const char *what,
+                                const renyi_allocator *al, renyi_error *err)
+{
+    const size_t n = json_array_size(root);
+    ry_bpe *bpe = NULL;
+    ry_spm *s = NULL;
+    *out = NULL;
+    if (n < 3)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: an array of at least 3 pieces expected",
+                       what);
+    renyi_status st = ry_bpe_new(
+        &bpe, n > RY_BPE_MAX_IDS ? (uint32_t)RY_BPE_MAX_IDS + 1 : (uint32_t)n, 0, al, err);
+    if (!st) st = ry_spm_new(&s, bpe, "pieces.json", err);
+    if (!st) st = read_pieces(s, root, err);
+    if (st) {
+        ry_spm_free(s);
+        return ry_fail_in(err, st, what);
     }
     *out = s;
     return RENYI_OK;

@@ -1,6 +1,6 @@
-/* spm_model.c - SentencePiece's model file: a Protocol Buffer with pieces, and how the tokenizer
- * was trained. Only what Llama's kind has is read: BPE, no table that rewrites characters. Field
- * numbers are those of sentencepiece_model.proto.
+/* spm_model.c - reads SentencePiece's model file, a Protocol Buffer with pieces and settings. Only
+ * models like Llama's are supported: BPE, no table that rewrites characters. Field numbers are
+ * those of sentencepiece_model.proto.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
@@ -11,16 +11,16 @@
 
 #include <string.h>
 
-enum { PIECES = 1, TRAINER = 2, NORMALIZER = 3 };                  /* of the whole */
+enum { PIECES = 1, TRAINER = 2, NORMALIZER = 3 };                  /* of the file */
 enum { TEXT = 1, SCORE = 2, TYPE = 3 };                            /* of a piece */
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE }; /* its type */
 enum { MODEL_TYPE_BPE = 2, CHARS_MAP = 2 };
 
-/* What counts of the trainer and the normaliser, with their defaults. */
+/* The settings of trainer and normalizer that matter, with their defaults. */
 typedef struct settings {
     int32_t model_type, whitespace_suffix, byte_fallback, unk, bos, eos;
     int32_t dummy_prefix, squeeze, escape;
-    size_t chars_map; /* bytes of it */
+    size_t chars_map; /* its bytes */
     uint32_t n_pieces;
 } settings;
 
@@ -55,12 +55,13 @@ static renyi_status read_fields(ry_proto p, const spec_field *table, settings *o
         while (known->number && known->number != f.number) known++;
         if (!known->number) continue;
         RY_TRY(ry_proto_want(&f, RY_PROTO_VARINT, err));
-        const int32_t value = (int32_t)(uint32_t)f.value; /* negative ones have 64 bits */
+        const int32_t value =
+            (int32_t)(uint32_t)f.value; /* negative values are stored in 64 bits */
         memcpy((char *)out + known->at, &value, sizeof value);
     }
 }
 
-/* Everything but the pieces, which are counted. */
+/* Reads everything except the pieces, which are counted. */
 static renyi_status read_spec(ry_proto p, settings *out, renyi_error *err)
 {
     const ry_proto whole = p;
@@ -88,12 +89,12 @@ static renyi_status check_spec(const settings *spec, renyi_error *err)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "no pieces: not a SentencePiece model");
     if (spec->model_type != MODEL_TYPE_BPE)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "a SentencePiece model of type %s; only BPE, which Llama has, is known",
+                       "a SentencePiece model of type %s; only BPE, as in Llama, is supported",
                        spec->model_type >= 1 && spec->model_type <= 4 ? types[spec->model_type - 1]
                                                                       : "unknown");
     if (spec->chars_map) unlike = "rewrites characters (precompiled_charsmap)";
-    if (spec->whitespace_suffix) unlike = "has blanks behind words (treat_whitespace_as_suffix)";
-    if (!spec->escape) unlike = "leaves blanks as they are (escape_whitespaces = false)";
+    if (spec->whitespace_suffix) unlike = "has spaces after words (treat_whitespace_as_suffix)";
+    if (!spec->escape) unlike = "keeps spaces as they are (escape_whitespaces = false)";
     if (unlike)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "a SentencePiece model that %s; Llama's does not", unlike);
@@ -168,7 +169,7 @@ static renyi_status add_pieces(ry_spm *s, ry_proto p, float *scores, renyi_error
     }
 }
 
-/* Tokens that fine-tuning added; the first of them is behind the pieces. */
+/* Tokens added by fine-tuning; their ids begin after the pieces. */
 static renyi_status add_added(ry_spm *s, const ry_spm_beside *beside, renyi_error *err)
 {
     const char *key;
@@ -186,9 +187,9 @@ static renyi_status add_added(ry_spm *s, const ry_spm_beside *beside, renyi_erro
     return RENYI_OK;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------ */
 
-/* Ids are the pieces' places and those of added tokens. */
+/* Ids are the positions of the pieces, then those of added tokens. */
 static renyi_status count_ids(const settings *spec, const ry_spm_beside *beside, uint32_t *n,
                               renyi_error *err)
 {
@@ -196,14 +197,14 @@ static renyi_status count_ids(const settings *spec, const ry_spm_beside *beside,
     return beside->added ? ry_bpe_count_ids(beside->added, beside->what_added, n, err) : RENYI_OK;
 }
 
-/* A piece that plays a part must be there and of its kind. */
-static int32_t role(const ry_spm *s, const settings *spec, int32_t id, ry_piece_kind kind)
+/* The id if it is a piece of this kind, else -1. */
+static int32_t id_of_kind(const ry_spm *s, const settings *spec, int32_t id, ry_piece_kind kind)
 {
     return id >= 0 && (uint32_t)id < spec->n_pieces && s->kinds[id] == kind ? id : -1;
 }
 
-static renyi_status fill(ry_spm *s, ry_proto p, const settings *spec, const ry_spm_beside *beside,
-                         renyi_error *err)
+static renyi_status fill_spm(ry_spm *s, ry_proto p, const settings *spec,
+                             const ry_spm_beside *beside, renyi_error *err)
 {
     int is_legacy = 1;
     float *scores = ry_calloc(&s->al, s->bpe->n_ids, sizeof *scores);
@@ -214,9 +215,9 @@ static renyi_status fill(ry_spm *s, ry_proto p, const settings *spec, const ry_s
     ry_free(&s->al, scores);
     if (st) return st;
     RY_TRY(ry_json_bool(beside->config, "legacy", &is_legacy, beside->what_config, err));
-    s->unk = role(s, spec, spec->unk, RY_PIECE_UNKNOWN);
-    s->bos = role(s, spec, spec->bos, RY_PIECE_CONTROL);
-    s->eos = role(s, spec, spec->eos, RY_PIECE_CONTROL);
+    s->unk = id_of_kind(s, spec, spec->unk, RY_PIECE_UNKNOWN);
+    s->bos = id_of_kind(s, spec, spec->bos, RY_PIECE_CONTROL);
+    s->eos = id_of_kind(s, spec, spec->eos, RY_PIECE_CONTROL);
     s->prefix = !spec->dummy_prefix ? RY_PREFIX_NEVER
                 : is_legacy         ? RY_PREFIX_ALWAYS
                                     : RY_PREFIX_FIRST;
@@ -243,7 +244,7 @@ renyi_status ry_spm_read_model(ry_spm **out, const void *bytes, size_t size, con
     if (!st) st = count_ids(&spec, beside, &n_ids, err);
     if (!st) st = ry_bpe_new(&bpe, n_ids, 0, al, err);
     if (!st) st = ry_spm_new(&s, bpe, "sentencepiece", err);
-    if (!st) st = fill(s, p, &spec, beside, err);
+    if (!st) st = fill_spm(s, p, &spec, beside, err);
     if (st) {
         ry_spm_free(s);
         return ry_fail_in(err, st, what);

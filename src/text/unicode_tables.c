@@ -1,5 +1,4 @@
-/* unicode_tables.c - facts of Unicode 14.0.0, written by tools/make-text-tables.py; see
- * unicode_tables.h.
+/* unicode_tables.c - character properties of Unicode 14.0.0 (from tools/make-text-tables.py).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "text/unicode_tables.h"
 

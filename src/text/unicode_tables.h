@@ -1,4 +1,4 @@
-/* unicode_tables.h - what unicode.c looks up; written by tools/make-text-tables.py.
+/* unicode_tables.h - the tables of unicode.c, written by tools/make-text-tables.py.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_UNICODE_TABLES_H
 #define RY_UNICODE_TABLES_H
@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Stretches of characters with the same value: first character << 8 | value, ascending; a stretch
- * ends where the next begins. */
+/* Ranges of characters with the same value: first character << 8 | value, ascending; a range ends
+ * where the next begins. */
 extern const uint32_t ry_unicode_classes[], ry_unicode_orders[];
 extern const size_t ry_unicode_classes_n, ry_unicode_orders_n;
 
-/* Every `step`-th character from first to last has its lower case `distance` away. Ascending. */
+/* The lower case of every `step`-th character from first to last is `distance` away. Ascending. */
 typedef struct ry_lower_range {
     uint32_t first, last;
     uint32_t step;
@@ -20,7 +20,7 @@ typedef struct ry_lower_range {
 extern const ry_lower_range ry_unicode_lowers[];
 extern const size_t ry_unicode_lowers_n;
 
-/* A character and the two it is made of; second 0 = the first alone. */
+/* A character and its canonical decomposition; second 0 = only the first. */
 typedef struct ry_character_pair {
     uint32_t whole, first, second;
 } ry_character_pair;

@@ -218,12 +218,12 @@ renyi_status renyi_tokenizer_encode(const renyi_tokenizer *t, const char *text, 
             "renyi_tokenizer_encode: needs a tokenizer, text and ids, and a context of at least 2");
     ry_id_sink sink = {ids + 1, context - 2, 0};
     RY_TRY(ry_bpe_encode(t->bpe, text, size, &sink, err));
-    if (sink.n > sink.room && !truncate)
+    if (sink.n > sink.capacity && !truncate)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "the text needs %zu tokens, the model reads %u: shorten it, or cut it off "
                        "with --truncate",
                        sink.n + 2, context);
-    const size_t used = sink.n < sink.room ? sink.n : sink.room;
+    const size_t used = sink.n < sink.capacity ? sink.n : sink.capacity;
     ids[0] = (int32_t)t->bpe->sot;
     ids[used + 1] = (int32_t)t->bpe->eot;
     memset(ids + used + 2, 0, (context - 2 - used) * sizeof *ids);

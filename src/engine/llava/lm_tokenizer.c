@@ -138,10 +138,10 @@ void renyi_lm_tokenizer_get_info(const renyi_lm_tokenizer *t, renyi_lm_tokenizer
 static renyi_status end_ids(const ry_id_sink *sink, size_t *n, renyi_error *err)
 {
     if (n) *n = sink->n;
-    if (sink->n > sink->room && sink->ids)
+    if (sink->n > sink->capacity && sink->ids)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "the text needs %zu tokens, and at most %zu fit: shorten it", sink->n,
-                       sink->room);
+                       sink->capacity);
     return RENYI_OK;
 }
 

@@ -1,5 +1,5 @@
-/* test_bpe.c - merges of words against the plain rule, and the readers of every kind of file with
- * all their faults.
+/* test_bpe.c - CLIP's encoding against a plain implementation of its rule; valid and invalid files
+ * of every format.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
@@ -42,7 +42,7 @@ static void test_letters(void **state)
         assert_false(seen[letter]++);
         assert_int_equal(ry_bpe_byte(letter), byte);
     }
-    assert_int_equal(ry_bpe_letter(' '), 0x120); /* as in every vocabulary of this kind */
+    assert_int_equal(ry_bpe_letter(' '), 0x120); /* as in every such vocabulary */
     assert_int_equal(ry_bpe_letter('\n'), 0x10a);
     assert_int_equal(ry_bpe_byte(' '), -1);
     assert_int_equal(ry_bpe_byte(0x144), -1);
@@ -66,7 +66,7 @@ static void test_merges(void **state)
         assert_int_equal(b->n_merges, 5);
         assert_int_equal(b->sot, 517);
         assert_int_equal(b->eot, 518);
-        /* 't' is byte 0x74: place 0x74 - 0x21 = 83 of those that write themselves */
+        /* 't' is byte 0x74: number 0x74 - 0x21 = 83 of those that stand for themselves */
         expect_ids(b, "The cat", (const int32_t[]){513, 515}, 2);
         expect_ids(b, "that's at", (const int32_t[]){512, 516, 6, 256 + 82, 516}, 5);
         expect_ids(b, "t", (const int32_t[]){256 + 83}, 1);
@@ -93,14 +93,14 @@ static void test_only_the_first_merges_count(void **state)
     assert_int_equal(b->eot, 512 + 2 * PAIRS + 1);
     ry_bpe_free(b);
     for (n = 0; n < 2 * LINES; n += 2) memcpy(text + n, "x\n", 2);
-    assert_int_equal(ry_bpe_count_lines(text, n), RY_BPE_FILE_MERGES);
+    assert_int_equal(ry_bpe_count_merges(text, n), RY_BPE_FILE_MERGES);
 }
 
 static void expect_failure(renyi_status got, renyi_status want, const renyi_error *err,
-                           const char *words)
+                           const char *message)
 {
-    if (got != want || !strstr(err->message, words))
-        fail_msg("%s (%d): %s; wanted: %s", renyi_status_name(got), got, err->message, words);
+    if (got != want || !strstr(err->message, message))
+        fail_msg("%s (%d): %s; wanted: %s", renyi_status_name(got), got, err->message, message);
 }
 
 static void test_bad_merges(void **state)
@@ -116,8 +116,8 @@ static void test_bad_merges(void **state)
                  {" h\n", "line 1: two symbols"},
                  {"t h e\n", "line 1: two symbols"},
                  {"th e\n", "line 1: 'th' is neither"},
-                 {"t h\nt h\n", "line 2: 'th' is there twice"},
-                 {"t h\nh e\nth e\nt he\n", "line 4: 'the' is there twice"},
+                 {"t h\nt h\n", "line 2: 'th' occurs twice"},
+                 {"t h\nh e\nth e\nt he\n", "line 4: 'the' occurs twice"},
                  {"\xff\xfe\x00\x01", "line 1: two symbols"},
                  {"a </w>\n", "'</w>' is neither"}};
     (void)state;
@@ -131,7 +131,7 @@ static void test_bad_merges(void **state)
     }
 }
 
-/* A symbol may not grow without end: each line doubles it. */
+/* The length of a symbol is limited: each line doubles it. */
 static void test_long_symbols(void **state)
 {
     static char text[1 << 16];
@@ -243,7 +243,7 @@ static void test_bad_json(void **state)
 
 /* ---- words --------------------------------------------------------------------------------- */
 
-/* The rule as it is written: of all neighbours the earliest merge, the leftmost of them, again. */
+/* The rule taken literally: applies the earliest merge at its leftmost place until none applies. */
 static size_t plain_word(const ry_bpe *b, const char *word, size_t n, uint32_t *ids)
 {
     for (size_t i = 0; i < n; i++) ids[i] = b->byte_id[i + 1 == n][(unsigned char)word[i]];
@@ -261,7 +261,7 @@ static size_t plain_word(const ry_bpe *b, const char *word, size_t n, uint32_t *
     }
 }
 
-/* A merges file of random merges over few letters: each joins two that are there. */
+/* A merges file of random merges over few letters; each joins two existing symbols. */
 static ry_bpe *random_bpe(ry_rng *rng, char *text, size_t capacity)
 {
     enum { MAX = 60 };
@@ -311,7 +311,7 @@ static void test_words(void **state)
     ry_merge_list_free(&scratch, NULL);
 }
 
-/* A word of a hundred thousand letters is a matter of moments too. */
+/* A word of a hundred thousand letters takes O(n log n) steps. */
 static void test_long_word(void **state)
 {
     enum { N = 100000 };
@@ -324,7 +324,7 @@ static void test_long_word(void **state)
         fail_msg("%s", err.message);
     for (size_t i = 0; i < N; i++) word[i] = "cath"[i % 4];
     if (ry_bpe_encode(b, word, N, &sink, &err)) fail_msg("%s", err.message);
-    assert_int_equal(sink.n, N / 2 + 1); /* "ca" and "th", again and again; "t", "h</w>" */
+    assert_int_equal(sink.n, N / 2 + 1); /* "ca" and "th" repeated; "t", "h</w>" */
     ry_bpe_free(b);
 }
 

@@ -1,5 +1,5 @@
-/* test_spm.c - Llama's pieces against the plain rule, and the readers of every kind of file with
- * their faults.
+/* test_spm.c - Llama's tokenizer against a plain implementation of its rule; valid and invalid
+ * files of every format.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
@@ -98,7 +98,7 @@ static void test_without_bytes(void **state)
     (void)state;
     put_small(&p, 0);
     ry_spm *s = read_model(&p);
-    expect_ids(s, "axyzb", 0, IDS(10, 14, 0, 15)); /* unknown ones are one */
+    expect_ids(s, "axyzb", 0, IDS(10, 14, 0, 15)); /* several unknown characters are one id */
     expect_ids(s, "<unk>", 0, IDS(0));
     ry_spm_free(s);
     p.n = 0;
@@ -108,13 +108,14 @@ static void test_without_bytes(void **state)
     for (int i = 0; small_pieces[i]; i++) put_piece(&p, small_pieces[i], -(float)i, 1);
     put_settings(&p, 0, 1, 1);
     s = read_model(&p);
-    expect_ids(s, "  cat  cab  ", 0, IDS(12, 3, 12, 4, 17)); /* blanks squeezed, words whole */
+    expect_ids(s, "  cat  cab  ", 0,
+               IDS(12, 3, 12, 4, 17)); /* spaces squeezed, whole pieces found */
     expect_ids(s, "   ", 0, IDS(-1));
-    expect_text(s, IDS(12, 12, 16), 0, "a"); /* and all blanks in front dropped */
+    expect_text(s, IDS(12, 12, 16), 0, "a"); /* and all spaces in front dropped */
     ry_spm_free(s);
 }
 
-/* Bytes come out when they are a character, and one replacement for each that is none. */
+/* Bytes are returned when they form a character; each invalid byte becomes one replacement. */
 static void test_stream(void **state)
 {
     static const struct {
@@ -124,7 +125,7 @@ static void test_stream(void **state)
                   "A",
                   {"", "", BAD BAD "A"}},
                  {"\xff\x80\xc3\xa9", {BAD, BAD, "", "\xc3\xa9"}},
-                 {"\xe2\xe2\x96\x81", {"", BAD, "", BLANK}}, /* bytes are no blank */
+                 {"\xe2\xe2\x96\x81", {"", BAD, "", BLANK}}, /* the bytes of U+2581 are no space */
                  {"\xed\xa0\x80", {"", BAD BAD, BAD}}};
     proto p;
     (void)state;
@@ -148,7 +149,7 @@ static void test_stream(void **state)
 
 /* ---- against the plain rule ---------------------------------------------------------------- */
 
-/* All neighbours looked at, the best joined, again and again. places: [n] begins of symbols. */
+/* Joins the best pair of all neighbors until there is none. places: [n] starts of symbols. */
 static size_t plain_rule(const ry_spm *s, const char *text, size_t n, size_t *places)
 {
     for (size_t i = 0; i <= n; i++) places[i] = i;
@@ -183,7 +184,7 @@ static void random_model(ry_rng *rng, proto *p)
         while (strcmp(seen[same], text) != 0) same++;
         n += same == n;
     }
-    for (size_t i = 0; i < n; i++) /* scores are often the same */
+    for (size_t i = 0; i < n; i++) /* scores are often equal */
         put_piece(p, seen[i], -(float)(ry_rng_next(rng) % 16), 1);
     put_settings(p, 0, 0, 0);
 }
@@ -263,7 +264,7 @@ static void test_bad_pieces(void **state)
         uint32_t type;
         renyi_status status;
         const char *words;
-    } cases[] = {{"<s>", 0, 1, RENYI_ERR_FORMAT, "piece 3: '<s>' is there twice"},
+    } cases[] = {{"<s>", 0, 1, RENYI_ERR_FORMAT, "piece 3: '<s>' occurs twice"},
                  {"", 0, 1, RENYI_ERR_LIMIT, "piece 3: a symbol of 0 bytes"},
                  {"\xe6x", 0, 1, RENYI_ERR_FORMAT, "piece 3: its text is not UTF-8"},
                  {"x", 0.0f / 0.0f, 1, RENYI_ERR_FORMAT, "the score of piece 3 is not a number"},
@@ -316,7 +317,7 @@ static void test_roles(void **state)
     (void)state;
     put_small(&p, 1);
     proto_number(&part, 41, (uint64_t)(int64_t)-1); /* no bos */
-    proto_number(&part, 42, 300);                   /* no control piece */
+    proto_number(&part, 42, 300);                   /* not a control piece */
     proto_bytes(&p, 2, part.at, part.n);
     ry_spm *s = read_model(&p);
     assert_int_equal(s->bos, -1);
@@ -361,11 +362,11 @@ static void test_json(void **state)
     ry_spm_free(s);
     s = read_json("{" ADDED ", " METASPACE("first") ", " MODEL "}");
     expect_ids(s, "the</s>the", 0, IDS(9, 2, 10));
-    expect_ids(s, " the", 0, IDS(9)); /* has its blank */
+    expect_ids(s, " the", 0, IDS(9)); /* has its space already */
     expect_ids(s, "</s>the", 0, IDS(2, 10));
     ry_spm_free(s);
     s = read_json("{" METASPACE("never") ", " MODEL "}");
-    expect_ids(s, "the</s>", 0, IDS(10, 0)); /* not among the added */
+    expect_ids(s, "the</s>", 0, IDS(10, 0)); /* not an added token */
     expect_text(s, IDS(9), 0, " the");
     ry_spm_free(s);
     s = read_json("{\"normalizer\": " REPLACE ", " MODEL "}");
@@ -380,21 +381,21 @@ static void test_bad_json(void **state)
         renyi_status status;
         const char *words;
     } cases[] = {
-        {"{}", RENYI_ERR_UNSUPPORTED, "does not write blanks"},
+        {"{}", RENYI_ERR_UNSUPPORTED, "does not write spaces"},
         {"{" OLD "}", RENYI_ERR_FORMAT, "\"model\" with \"vocab\""},
-        {"{" MODEL "}", RENYI_ERR_UNSUPPORTED, "does not write blanks"},
+        {"{" MODEL "}", RENYI_ERR_UNSUPPORTED, "does not write spaces"},
         {"{" OLD ", \"model\": {\"type\": \"Unigram\"}}", RENYI_ERR_UNSUPPORTED,
          "\"type\" Unigram"},
         {"{" OLD ", \"model\": {\"end_of_word_suffix\": \"</w>\"}}", RENYI_ERR_UNSUPPORTED, "</w>"},
         {"{" OLD ", \"model\": {\"ignore_merges\": true}}", RENYI_ERR_UNSUPPORTED, "ignore_merges"},
         {"{" OLD ", \"model\": {\"dropout\": 0.1}}", RENYI_ERR_UNSUPPORTED, "dropout"},
         {"{\"pre_tokenizer\": {\"type\": \"ByteLevel\"}, " MODEL "}", RENYI_ERR_UNSUPPORTED,
-         "\"pre_tokenizer\" ByteLevel: not a tokenizer of Llama's kind"},
+         "\"pre_tokenizer\" ByteLevel: not a tokenizer like Llama's"},
         {"{" METASPACE("last") ", " MODEL "}", RENYI_ERR_UNSUPPORTED, "last"},
         {"{\"pre_tokenizer\": {\"type\": \"Metaspace\"}, " MODEL "}", RENYI_ERR_UNSUPPORTED,
-         "splits at blanks"},
+         "splits at spaces"},
         {"{\"normalizer\": {\"type\": \"NFKC\"}, " MODEL "}", RENYI_ERR_UNSUPPORTED,
-         "does more than write blanks"},
+         "does more than write spaces"},
         {"{" OLD ", \"added_tokens\": [{\"id\": 20}], " MODEL "}", RENYI_ERR_FORMAT, "entry 0"},
         {"{" OLD ", \"added_tokens\": [" TOKEN("20", "<b>", ", \"single_word\": true") "], " MODEL
                                                                                        "}",
@@ -407,7 +408,7 @@ static void test_bad_json(void **state)
         {"[{}, {}, {}]", RENYI_ERR_FORMAT, "entry 0: \"piece\""},
         {"[{\"piece\": \"a\", \"score\": 1e300}, {}, {}]", RENYI_ERR_FORMAT, "entry 0: \"piece\""},
         {"[{\"piece\": \"a\", \"score\": 1}, {\"piece\": \"a\", \"score\": 1}, {}]",
-         RENYI_ERR_FORMAT, "entry 1: 'a' is there twice"},
+         RENYI_ERR_FORMAT, "entry 1: 'a' occurs twice"},
         {"[{\"piece\": \"a\", \"score\": 1}, {\"piece\": \"b\", \"score\": 1}, {\"piece\": \"c\", "
          "\"score\": 0}]",
          RENYI_ERR_FORMAT, "no piece '<0x00>'"}};

@@ -1,4 +1,4 @@
-/* test_unicode.c - UTF-8, Unicode's tables and HTML's references, all of them, against Python's.
+/* test_unicode.c - UTF-8, the Unicode tables and the HTML references, all compared with Python.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 #include "text/html_entities.h"
@@ -12,8 +12,7 @@
 
 #include "test.h"
 
-/* Every character that there is. Under the sanitizers, those that have something to say: then sums
- * are not compared. */
+/* Every character. With sanitizers only the first 13,312; then sums are not compared. */
 #ifdef RENYI_SANITIZED
 enum { END = 0x3400, IS_ALL = 0 };
 #else
@@ -43,7 +42,7 @@ static void test_utf8_all(void **state)
     }
 }
 
-/* What one U+FFFD stands for: Unicode 14, section 3.9, table 3-8 and the like. */
+/* Which bytes one U+FFFD replaces: Unicode 14, section 3.9, table 3-8. */
 static void test_utf8_bad(void **state)
 {
     static const struct {
@@ -109,7 +108,7 @@ static void test_compose(void **state)
     if (IS_ALL) assert_int_equal(marked, EXPECTED_MARKED);
 }
 
-/* Marks beyond counting take no more than a moment, and stay in order. */
+/* Very many marks are sorted in linear time and stay in order. */
 static void test_compose_marks(void **state)
 {
     enum { N = 200000 };
@@ -118,7 +117,7 @@ static void test_compose_marks(void **state)
     text[0] = 'a';
     for (size_t i = 1; i <= N; i++) text[i] = i % 2 ? 0x301 : 0x323;
     assert_int_equal(ry_unicode_compose(text, N + 1, spare), N);
-    assert_int_equal(text[0], 0x1ea1); /* a with a dot below, which is nearer than the accent */
+    assert_int_equal(text[0], 0x1ea1); /* a with a dot below, which sorts before the accent */
     assert_int_equal(text[1], 0x323);
     assert_int_equal(text[N - 1], 0x301);
 }
@@ -154,7 +153,7 @@ static void test_names(void **state)
         if (i) assert_true(strcmp(ry_html_entities[i - 1].name, name) < 0);
         snprintf(ascii, sizeof ascii, "&%s;&%s&%s1 &%.*s;", name, name, name, (int)strlen(name) - 1,
                  name);
-        /* 40 characters of a name at most, so four of them fit in what add() takes */
+        /* a name has at most 40 characters, so four of them fit into add() */
         size_t n = unescape(ascii, text), done = 0;
         for (; n - done > 64; done += 64) sum = add(sum, text + done, 64);
         sum = add(sum, text + done, n - done);
