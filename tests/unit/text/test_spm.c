@@ -399,7 +399,7 @@ static void test_bad_json(void **state)
         {"{" OLD ", \"added_tokens\": [{\"id\": 20}], " MODEL "}", RENYI_ERR_FORMAT, "entry 0"},
         {"{" OLD ", \"added_tokens\": [" TOKEN("20", "<b>", ", \"single_word\": true") "], " MODEL
                                                                                        "}",
-         RENYI_ERR_UNSUPPORTED, "as a word only"},
+         RENYI_ERR_UNSUPPORTED, "only as a whole word"},
         {"{" OLD ", \"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}", RENYI_ERR_FORMAT,
          "neither bytes nor an unknown piece"},
         {"{" OLD ", \"model\": {\"byte_fallback\": true, \"vocab\": {\"a\": 0}, \"merges\": []}}",
