@@ -10,7 +10,7 @@
 #define ZLIB_CONST /* its input is const */
 #include <zlib.h>
 
-enum { FIRST_ROOM = 1 << 16, GZIP_WINDOW = 15 + 16 /* the largest window, with gzip's header */ };
+enum { FIRST_SPACE = 1 << 16, GZIP_WINDOW = 15 + 16 /* the largest window, with gzip's header */ };
 
 int ry_is_gzip(const void *bytes, size_t size)
 {
@@ -28,25 +28,25 @@ static void zlib_free(void *al, void *p) { ry_free(al, p); }
 /* What has been unpacked so far. */
 typedef struct unpacked {
     uint8_t *bytes;
-    size_t size, room;
+    size_t size, space;
     size_t max;
     const renyi_allocator *al;
 } unpacked;
 
 static renyi_status make_room(unpacked *u, const char *what, renyi_error *err)
 {
-    if (u->size < u->room) return RENYI_OK;
-    if (u->room == u->max)
+    if (u->size < u->space) return RENYI_OK;
+    if (u->space == u->max)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: unpacks to more than %zu bytes", what,
                        u->max);
-    const size_t wanted = u->room ? (u->room > u->max / 2 ? u->max : 2 * u->room) : FIRST_ROOM;
-    const size_t room = wanted < u->max ? wanted : u->max;
-    uint8_t *larger = ry_alloc(u->al, room, 1);
-    if (!larger) return ry_fail_nomem(err, room);
+    const size_t wanted = u->space ? (u->space > u->max / 2 ? u->max : 2 * u->space) : FIRST_SPACE;
+    const size_t space = wanted < u->max ? wanted : u->max;
+    uint8_t *larger = ry_alloc(u->al, space, 1);
+    if (!larger) return ry_fail_nomem(err, space);
     if (u->size) memcpy(larger, u->bytes, u->size);
     ry_free(u->al, u->bytes);
     u->bytes = larger;
-    u->room = room;
+    u->space = space;
     return RENYI_OK;
 }
 
@@ -57,9 +57,9 @@ static renyi_status unpack(z_stream *z, unpacked *u, size_t left, const char *wh
     const size_t all = left;
     for (;;) {
         RY_TRY(make_room(u, what, err));
-        const size_t room = u->room - u->size;
+        const size_t space = u->space - u->size;
         z->avail_in = (uInt)(left < UINT32_MAX ? left : UINT32_MAX);
-        z->avail_out = (uInt)(room < UINT32_MAX ? room : UINT32_MAX);
+        z->avail_out = (uInt)(space < UINT32_MAX ? space : UINT32_MAX);
         z->next_out = u->bytes + u->size;
         const uInt in = z->avail_in, out = z->avail_out;
         const int code = inflate(z, Z_NO_FLUSH);

@@ -1,4 +1,4 @@
-/* npy.h - NumPy's format, written: magic, version 1.0, u16 length of a Python dict, the dict, the
+/* npy.h - writes NumPy's format: magic, version 1.0, u16 length of a Python dict, the dict, the
  * numbers row by row.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_NPY_H

@@ -56,7 +56,7 @@ static renyi_status add_meta(json_t *header, const char *const *meta, renyi_erro
 }
 
 /* Length prefix + JSON, padded with spaces so that the data begins at a multiple of 64: of the
- * vectors and cache lines of whoever maps the file. */
+ * vectors and cache lines of programs that map the file. */
 static renyi_status write_header(ry_output_file *f, json_t *header, const renyi_allocator *al,
                                  renyi_error *err)
 {

@@ -1,4 +1,5 @@
-/* sniff.c - magic numbers of what people hand in as a model.
+/* sniff.c - recognizes model files by their magic numbers, and names the kinds that cannot be
+ * read.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/sniff.h"
 
@@ -7,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Recognised, but not read: what to tell the user. */
+/* Recognized but not read: the message for the user. */
 static const struct {
     const char *magic;
     size_t length, offset;
     const char *is;
-} strangers[] = {
+} other_files[] = {
     {"version https://git-lfs", 23, 0,
      "this is a Git LFS pointer, not the file: run `git lfs pull`, or download it again"},
     {"GGUF", 4, 0, "GGUF is not supported; use the model.safetensors file of the model"},
@@ -31,9 +32,9 @@ static const struct {
     {"\x1f\x8b", 2, 0, "compressed with gzip; unpack it first"},
     {"\x28\xb5\x2f\xfd", 4, 0, "compressed with zstd; unpack it first"},
     {"\xfd\x37zXZ", 5, 0, "compressed with xz; unpack it first"},
-    {"\xff\xd8\xff", 3, 0, "a JPEG picture, not a model"},
-    {"\x89PNG", 4, 0, "a PNG picture, not a model"},
-    {"RIFF", 4, 0, "a RIFF file (WebP picture?), not a model"},
+    {"\xff\xd8\xff", 3, 0, "a JPEG image, not a model"},
+    {"\x89PNG", 4, 0, "a PNG image, not a model"},
+    {"RIFF", 4, 0, "a RIFF file (WebP image?), not a model"},
     {"%PDF", 4, 0, "a PDF document, not a model"},
     {"\x7f"
      "ELF",
@@ -81,9 +82,9 @@ static renyi_status fail_unknown(const char *path, const unsigned char *bytes, s
 static renyi_status find_stranger(const char *path, const unsigned char *bytes, size_t size,
                                   renyi_error *err)
 {
-    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++)
-        if (begins(bytes, size, strangers[i].offset, strangers[i].magic, strangers[i].length))
-            return ry_fail(err, RENYI_ERR_UNSUPPORTED, 0, "%s: %s", path, strangers[i].is);
+    for (size_t i = 0; i < sizeof other_files / sizeof *other_files; i++)
+        if (begins(bytes, size, other_files[i].offset, other_files[i].magic, other_files[i].length))
+            return ry_fail(err, RENYI_ERR_UNSUPPORTED, 0, "%s: %s", path, other_files[i].is);
     if (looks_like_onnx(path, bytes, size))
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, 0,
                        "%s: ONNX is not supported; use the safetensors file of the model", path);
@@ -112,7 +113,7 @@ renyi_status ry_sniff(ry_file_kind *kind, const char *path, const unsigned char 
         return RENYI_OK;
     }
     if (begins(bytes, size, 8, "{", 1) || ends_with(path, ".safetensors")) {
-        *kind = RY_FILE_SAFETENSORS; /* damaged: its reader has the better words */
+        *kind = RY_FILE_SAFETENSORS; /* damaged: the reader's message is more exact */
         return RENYI_OK;
     }
     return fail_unknown(path, bytes, size, err);

@@ -1,4 +1,4 @@
-/* sniff.h - what kind of model file these bytes are; the name is only asked when they do not say.
+/* sniff.h - the kind of a model file, by its bytes; the name decides only when they do not.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SNIFF_H
 #define RY_SNIFF_H

@@ -1,4 +1,4 @@
-/* tensor.c - what can be said about one tensor: sizes, names of types, conversion to floats.
+/* tensor.c - one tensor: sizes, names of types, conversion to floats.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/tensor.h"
 

@@ -1,5 +1,5 @@
 /* tensor.h - named tensors as a file stores them, and the set that keeps their bytes alive.
- * Readers of every format fill a ry_tensors; nobody above knows which format it was.
+ * Readers of every format fill a ry_tensors; callers do not know the format.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TENSOR_H
 #define RY_TENSOR_H

@@ -126,7 +126,7 @@ renyi_status ry_tensors_adopt(ry_tensors *set, ry_mapped_file *file, renyi_error
     return RENYI_OK;
 }
 
-/* There is room already: move every item of `from` behind those of `to`. */
+/* Moves every item of `from` behind those of `to`; the space is reserved already. */
 static void move_items(list *to, list *from, size_t item)
 {
     if (from->count) memcpy((char *)to->items + to->count * item, from->items, from->count * item);
@@ -232,7 +232,7 @@ void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t)
     for (size_t i = 0; i < set->files.count; i++) {
         const uintptr_t base = (uintptr_t)files[i].data;
         if (at < base || at - base >= files[i].size) continue;
-        /* whole pages inside the tensor: its neighbours may still be wanted */
+        /* only whole pages inside the tensor: its neighbours may still be needed */
         const uintptr_t first = (at + page - 1) & ~(page - 1), last = (at + t->bytes) & ~(page - 1);
         if (first < last) madvise((void *)first, last - first, MADV_DONTNEED); /* only a hint */
         return;

@@ -50,7 +50,7 @@ typedef struct ry_pickle_source {
 } ry_pickle_source;
 
 /* On success *out is owned by the caller (ry_pickle_free), on failure it is NULL. Memory stays
- * below about 300 MB whatever the bytes say. */
+ * below about 300 MB for any input. */
 renyi_status ry_pickle_run(ry_pickle **out, const ry_pickle_source *source,
                            const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_pickle_free(ry_pickle *p);

@@ -12,7 +12,7 @@ enum { MAX_NODES = 4000000, MAX_CELLS = 8000000, MAX_STACK = 1000000, MAX_MARKS 
 
 static const char no_memory[] = "out of memory";
 
-/* Room for one more; arrays double, so a small pickle stays small. */
+/* Space for one more item; arrays double, so a small pickle stays small. */
 static const char *grow(ry_pickle *p, void *array, size_t item, size_t count, size_t *cap,
                         size_t max)
 {

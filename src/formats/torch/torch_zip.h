@@ -1,11 +1,11 @@
-/* torch_zip.h - PyTorch's zip checkpoints (torch.save since 1.6), tensors only: the pickle inside
- * is run by a machine that can build tensors and nothing else.
+/* torch_zip.h - PyTorch's zip checkpoints (torch.save since 1.6), tensors only: the pickle is
+ * interpreted by a machine that can build tensors and nothing else.
  *
  * Archive: stored (uncompressed) entries <name>/data.pkl, <name>/data/<key> (one storage each),
  * <name>/byteorder, <name>/version. A top-level key `model`, `state_dict`, `module` or
  * `model_state` is followed. Of a TorchScript archive (torch.jit.save) only the weights are read,
- * by the names that state_dict() would give them; its code is never looked at. The format from
- * before 1.6 is refused with a clear line.
+ * by the names that state_dict() would give them; its code is never read. The format from before
+ * 1.6 is refused with a message.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TORCH_ZIP_H
 #define RY_TORCH_ZIP_H
