@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Large blocks are aligned to huge pages and the kernel is asked for them: weights and activations
- * are streamed, and with 4 KiB pages the TLB misses cost several percent. */
+/* Large blocks ask the kernel for huge pages: weights and activations are streamed, and TLB misses
+ * of 4 KiB pages cost several percent. */
 #define HUGE_PAGE ((size_t)2 << 20)
 
 static void *system_alloc(size_t size, size_t align)

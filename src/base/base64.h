@@ -1,4 +1,4 @@
-/* base64.h - RFC 4648's alphabet back into bytes.
+/* base64.h - decodes base64 (RFC 4648).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_BASE64_H
 #define RY_BASE64_H
@@ -14,8 +14,8 @@ static inline int ry_base64_digit(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* `out` has room for n / 4 * 3 + 3 bytes. Line ends are passed over; padding may be missing, but
- * nothing may stand behind it. Returns 0 where the text is no base64, else 1 and *size. */
+/* `out` has space for n / 4 * 3 + 3 bytes. Line ends are skipped; padding may be missing, but
+ * nothing may follow it. Returns 1 and *size, or 0 if the text is not base64. */
 static inline int ry_base64_decode(const char *text, size_t n, unsigned char *out, size_t *size)
 {
     uint32_t bits = 0;

@@ -1,5 +1,5 @@
-/* checked.h - arithmetic on sizes that come from files: every product and sum may overflow.
- * Each returns 1 and sets *out when the result fits, 0 otherwise.
+/* checked.h - sums and products of sizes from files, which may overflow. Each function returns 1
+ * and sets *out if the result fits, else 0.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_CHECKED_H
 #define RY_CHECKED_H

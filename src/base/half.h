@@ -1,5 +1,5 @@
-/* half.h - IEEE 754 binary16 (1 sign, 5 exponent bits of bias 15, 10 fraction bits) from and to
- * floats.
+/* half.h - converts floats to and from IEEE 754 binary16 (1 sign bit, 5 exponent bits with bias 15,
+ * 10 fraction bits).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_HALF_H
 #define RY_HALF_H
@@ -19,7 +19,7 @@ static inline uint16_t ry_half_of(float x)
         return (uint16_t)(sign | (uint16_t)nearbyintf(size * 0x1p24f));
     int exponent;
     const float mantissa = frexpf(size, &exponent); /* [0.5, 1) */
-    /* 1024 to 2048: a carry goes into the exponent, as it should */
+    /* 1024 to 2048; a carry correctly goes into the exponent */
     const unsigned steps = (unsigned)nearbyintf(mantissa * 2048.0f);
     return (uint16_t)(sign | (((unsigned)(exponent + 13) << 10) + steps));
 }

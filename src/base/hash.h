@@ -1,8 +1,8 @@
-/* hash.h - 64-bit hashes of byte strings, the same on every machine. They are not safe against
- * input that was made to collide.
+/* hash.h - 64-bit hashes of bytes, the same on every machine. They do not resist input made to
+ * collide.
  *
- * Two functions, because the values of both are stored in files: ry_hash for a whole buffer, eight
- * bytes a step, and FNV-1a (ry_hash_add) for a hash that is built piece by piece.
+ * Values of both functions are stored in files: ry_hash for a whole buffer, eight bytes per step,
+ * and FNV-1a (ry_hash_add) for a hash that is built in parts.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_HASH_H
 #define RY_HASH_H

@@ -1,4 +1,4 @@
-/* limits.h - what the zero fields of renyi_limits mean.
+/* limits.h - the defaults of renyi_limits, whose zero fields mean them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LIMITS_H
 #define RY_LIMITS_H

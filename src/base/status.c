@@ -15,7 +15,7 @@ renyi_status ry_fail(renyi_error *err, renyi_status code, int64_t offset, const 
         va_start(ap, fmt);
         vsnprintf(err->message, sizeof err->message, fmt, ap);
         va_end(ap);
-        /* File names and tensor names come from outside: keep the promise of one plain line. */
+        /* Names of files and tensors may contain control characters; a message is one line. */
         for (char *c = err->message; *c; c++)
             if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
     }

@@ -1,5 +1,5 @@
-/* status.h - how a function inside the library says what went wrong. The place that detects a
- * fault writes the message with the numbers seen; the ones above only forward.
+/* status.h - how functions inside the library report errors. The function that detects an error
+ * writes the message with the numbers it saw; its callers only return the status.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_STATUS_H
 #define RY_STATUS_H
@@ -10,13 +10,13 @@
 renyi_status ry_fail(renyi_error *err, renyi_status code, int64_t offset, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Put "what: " in front of the message that is already in *err; keeps code and offset. */
+/* Put "what: " in front of the message in *err; keeps its offset. */
 renyi_status ry_fail_in(renyi_error *err, renyi_status code, const char *what);
 
 /* Out of memory, with the size that was wanted. */
 renyi_status ry_fail_nomem(renyi_error *err, size_t bytes);
 
-/* Only where nothing needs undoing. */
+/* Return on failure; only where nothing has to be freed. */
 #define RY_TRY(expr)                           \
     do {                                       \
         const renyi_status ry_st_ = (expr);    \

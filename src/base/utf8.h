@@ -1,5 +1,5 @@
-/* utf8.h - one character at a time, strictly: no surrogates, no overlong forms, nothing beyond
- * U+10FFFF.
+/* utf8.h - reads and writes UTF-8 one character at a time, strictly: no surrogates, no overlong
+ * forms, nothing beyond U+10FFFF.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_UTF8_H
 #define RY_UTF8_H
@@ -9,9 +9,9 @@
 
 enum { RY_REPLACEMENT = 0xfffd };
 
-/* Reads the character at `at`, where `left` >= 1 bytes are. Returns its bytes, 1 to 4. At bytes
- * that make no character *c is RY_UTF8_BAD, and what is returned is as much of them as could have
- * begun one: what a decoder replaces by one U+FFFD. */
+/* Reads the character at `at`, of which `left` >= 1 bytes exist. Returns its length, 1 to 4. For
+ * invalid bytes *c is RY_UTF8_BAD, and the result is the number of bytes that a decoder replaces by
+ * one U+FFFD: the longest start of a character. */
 #define RY_UTF8_BAD UINT32_MAX
 static inline size_t ry_utf8_get(const char *at, size_t left, uint32_t *c)
 {
@@ -22,7 +22,7 @@ static inline size_t ry_utf8_get(const char *at, size_t left, uint32_t *c)
     *c = RY_UTF8_BAD;
     if (first < 0xc2 || first > 0xf4) return 1;
     const size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    /* The second byte is where overlong forms, surrogates and too large numbers show. */
+    /* The second byte excludes overlong forms, surrogates and numbers that are too large. */
     unsigned low = 0x80, high = 0xbf;
     if (first == 0xe0) low = 0xa0;
     if (first == 0xed) high = 0x9f;
@@ -38,7 +38,7 @@ static inline size_t ry_utf8_get(const char *at, size_t left, uint32_t *c)
     return length;
 }
 
-/* Bytes of text [n] before the first that make no character; n = all is UTF-8. */
+/* Bytes of text [n] before the first invalid one; n = all is UTF-8. */
 static inline size_t ry_utf8_valid(const char *text, size_t n)
 {
     for (size_t i = 0, step; i < n; i += step) {
@@ -49,7 +49,7 @@ static inline size_t ry_utf8_valid(const char *text, size_t n)
     return n;
 }
 
-/* Writes a character (at most 4 bytes) and returns its bytes. */
+/* Writes a character and returns its length, at most 4. */
 static inline size_t ry_utf8_put(char *out, uint32_t c)
 {
     if (c < 0x80) return out[0] = (char)c, 1;
@@ -58,7 +58,7 @@ static inline size_t ry_utf8_put(char *out, uint32_t c)
         out[i] = (char)(0x80 | (c & 0x3f));
         c >>= 6;
     }
-    out[0] = (char)(0xf00u >> length | c); /* as many leading ones as there are bytes */
+    out[0] = (char)(0xf00u >> length | c); /* as many leading one bits as bytes */
     return length;
 }
 
