@@ -291,14 +291,14 @@ static renyi_status check_input(const renyi_lm_session *s, const renyi_lm_input 
                                 renyi_error *err)
 {
     const uint32_t vocab = s->lm->model.config.vocab;
-    const uint32_t position = s->plan->position, room = s->plan->opt.max_context - position;
+    const uint32_t position = s->plan->position, space = s->plan->opt.max_context - position;
     if (!n) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_feed: no rows");
-    if (n > room)
+    if (n > space)
         return ry_fail(
             err, RENYI_ERR_LIMIT, -1,
             "the context is full: it has %u rows, and %u more do not fit into %u. The model "
             "allows %u; fewer visual tokens or a shorter text would fit",
-            position, n, position + room, s->lm->model.config.context);
+            position, n, position + space, s->lm->model.config.context);
     for (uint32_t i = 0; i < n; i++)
         if (!in[i].embedding && (in[i].token < 0 || (uint32_t)in[i].token >= vocab))
             return ry_fail(err, RENYI_ERR_ARG, -1,

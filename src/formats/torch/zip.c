@@ -136,8 +136,8 @@ static renyi_status locate(const directory *d, const ry_zip *z, ry_zip_entry *e,
     const unsigned char *local = z->bytes + s->header;
     if (memcmp(local, "PK\3\4", 4)) return bad(d, s->header, "no local header here");
     const uint64_t skip = (uint64_t)LOCAL_SIZE + u16(local + 26) + u16(local + 28);
-    const uint64_t room = d->offset - s->header;
-    if (skip > room || s->packed > room - skip)
+    const uint64_t space = d->offset - s->header;
+    if (skip > space || s->packed > space - skip)
         return ry_fail(
             d->err, RENYI_ERR_FORMAT, (int64_t)s->header,
             "%s: zip: entry '%.*s' of %llu bytes at %llu reaches into the directory at %llu",
