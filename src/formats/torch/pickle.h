@@ -1,7 +1,7 @@
 /* pickle.h - what a pickle of tensors describes, found without running anything.
  *
  * The machine knows the opcodes that torch.save uses for dicts, lists, tuples, numbers, text and
- * tensors. A global is looked up in a fixed list (pickle_global.c); anything outside it is refused
+ * tensors. A global is looked up in a fixed list (pickle_call.c); anything outside it is refused
  * when it is named, long before it could be called. "Calling" one of the list builds a node; no
  * Python function exists here. Classes of a TorchScript archive become plain tables of attributes.
  * The result is a graph that may hold cycles: walk it with care.
