@@ -22,8 +22,8 @@ typedef struct ry_checkpoint {
 renyi_status ry_checkpoint_open(ry_checkpoint *out, const char *path, const renyi_limits *limits,
                                 const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
-/* A safetensors file in memory, which must stay alive as long as the checkpoint; `what` stands for
- * it in messages. Configs come from its metadata alone. */
+/* A safetensors file in memory, which must stay alive as long as the checkpoint; `what` names it in
+ * messages. Configs come from its metadata alone. */
 renyi_status ry_checkpoint_parse(ry_checkpoint *out, const void *bytes, size_t size,
                                  const char *what, const renyi_limits *limits,
                                  const renyi_allocator *al, renyi_error *err) RENYI_CHECK;

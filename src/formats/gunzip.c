@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/gunzip.h"
 
-#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/status.h"
 
 #include <string.h>
@@ -27,26 +27,22 @@ static void zlib_free(void *al, void *p) { ry_free(al, p); }
 
 /* What has been unpacked so far. */
 typedef struct unpacked {
-    uint8_t *bytes;
-    size_t size, space;
+    void *bytes; /* [capacity] */
+    size_t size, capacity;
+    size_t space; /* of the capacity, what may be used: at most max */
     size_t max;
     const renyi_allocator *al;
 } unpacked;
 
-static renyi_status make_room(unpacked *u, const char *what, renyi_error *err)
+static renyi_status reserve_space(unpacked *u, const char *what, renyi_error *err)
 {
     if (u->size < u->space) return RENYI_OK;
-    if (u->space == u->max)
+    if (u->size == u->max)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: unpacks to more than %zu bytes", what,
                        u->max);
-    const size_t wanted = u->space ? (u->space > u->max / 2 ? u->max : 2 * u->space) : FIRST_SPACE;
-    const size_t space = wanted < u->max ? wanted : u->max;
-    uint8_t *larger = ry_alloc(u->al, space, 1);
-    if (!larger) return ry_fail_nomem(err, space);
-    if (u->size) memcpy(larger, u->bytes, u->size);
-    ry_free(u->al, u->bytes);
-    u->bytes = larger;
-    u->space = space;
+    if (!ry_reserve(u->al, &u->bytes, &u->capacity, u->size, u->size ? 1 : FIRST_SPACE, 1))
+        return ry_fail_nomem(err, 2 * u->size);
+    u->space = u->capacity < u->max ? u->capacity : u->max;
     return RENYI_OK;
 }
 
@@ -56,11 +52,11 @@ static renyi_status unpack(z_stream *z, unpacked *u, size_t left, const char *wh
 {
     const size_t all = left;
     for (;;) {
-        RY_TRY(make_room(u, what, err));
+        RY_TRY(reserve_space(u, what, err));
         const size_t space = u->space - u->size;
         z->avail_in = (uInt)(left < UINT32_MAX ? left : UINT32_MAX);
         z->avail_out = (uInt)(space < UINT32_MAX ? space : UINT32_MAX);
-        z->next_out = u->bytes + u->size;
+        z->next_out = (Bytef *)u->bytes + u->size;
         const uInt in = z->avail_in, out = z->avail_out;
         const int code = inflate(z, Z_NO_FLUSH);
         left -= in - z->avail_in;

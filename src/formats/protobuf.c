@@ -5,7 +5,7 @@
 #include "base/status.h"
 
 /* Seven bits a byte, the lowest first; at most 64 of them. */
-static int varint(ry_proto *p, uint64_t *out)
+static int read_varint(ry_proto *p, uint64_t *out)
 {
     *out = 0;
     for (unsigned shift = 0; shift < 64 && p->at < p->end; shift += 7) {
@@ -18,7 +18,7 @@ static int varint(ry_proto *p, uint64_t *out)
 }
 
 /* `bytes` of them, the lowest first. */
-static int fixed(ry_proto *p, size_t bytes, uint64_t *out)
+static int read_fixed(ry_proto *p, size_t bytes, uint64_t *out)
 {
     *out = 0;
     if ((size_t)(p->end - p->at) < bytes) return 0;
@@ -26,23 +26,23 @@ static int fixed(ry_proto *p, size_t bytes, uint64_t *out)
     return 1;
 }
 
-static int block(ry_proto *p, ry_proto_field *f)
+static int read_block(ry_proto *p, ry_proto_field *f)
 {
     uint64_t n;
-    if (!varint(p, &n) || n > (uint64_t)(p->end - p->at)) return 0;
+    if (!read_varint(p, &n) || n > (uint64_t)(p->end - p->at)) return 0;
     f->bytes = p->at;
     f->n = (size_t)n;
     p->at += n;
     return 1;
 }
 
-static int value(ry_proto *p, ry_proto_field *f)
+static int read_value(ry_proto *p, ry_proto_field *f)
 {
     switch (f->wire) {
-    case RY_PROTO_VARINT: return varint(p, &f->value);
-    case RY_PROTO_64: return fixed(p, 8, &f->value);
-    case RY_PROTO_BYTES: return block(p, f);
-    case RY_PROTO_32: return fixed(p, 4, &f->value);
+    case RY_PROTO_VARINT: return read_varint(p, &f->value);
+    case RY_PROTO_64: return read_fixed(p, 8, &f->value);
+    case RY_PROTO_BYTES: return read_block(p, f);
+    case RY_PROTO_32: return read_fixed(p, 4, &f->value);
     }
     return 0;
 }
@@ -53,13 +53,13 @@ renyi_status ry_proto_next(ry_proto *p, ry_proto_field *out, int *is_over, renyi
     *is_over = p->at == p->end;
     if (*is_over) return RENYI_OK;
     *out = (ry_proto_field){.offset = p->at - p->start};
-    if (!varint(p, &tag) || tag >> 3 == 0 || tag >> 3 >= 1u << 29)
+    if (!read_varint(p, &tag) || tag >> 3 == 0 || tag >> 3 >= 1u << 29)
         return ry_fail(err, RENYI_ERR_FORMAT, out->offset,
                        "byte %lld: no field of a Protocol Buffer begins here",
                        (long long)out->offset);
     out->number = (uint32_t)(tag >> 3);
     out->wire = (ry_proto_wire)(tag & 7);
-    if (!value(p, out))
+    if (!read_value(p, out))
         return ry_fail(err, RENYI_ERR_FORMAT, out->offset,
                        "byte %lld: field %u of a Protocol Buffer, kind %u, is broken or cut off",
                        (long long)out->offset, out->number, (unsigned)out->wire);

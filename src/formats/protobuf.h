@@ -1,5 +1,5 @@
-/* protobuf.h - Protocol Buffers as written, field by field; knows no message. Groups, an
- * obsolete form, are refused.
+/* protobuf.h - reads Protocol Buffers field by field, without a message definition. Groups, an
+ * obsolete feature, are refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PROTOBUF_H
 #define RY_PROTOBUF_H

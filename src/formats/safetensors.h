@@ -17,7 +17,7 @@
 renyi_status ry_safetensors_open(ry_tensors **out, const char *path, const renyi_limits *limits,
                                  const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
-/* The same over bytes that the caller keeps alive as long as the set; `what` stands for the file in
+/* The same over bytes that the caller keeps alive as long as the set; `what` names it in
  * messages. */
 renyi_status ry_safetensors_parse(ry_tensors **out, const void *bytes, size_t size,
                                   const char *what, const renyi_limits *limits,

@@ -79,8 +79,8 @@ static renyi_status fail_unknown(const char *path, const unsigned char *bytes, s
                    path, hex);
 }
 
-static renyi_status find_stranger(const char *path, const unsigned char *bytes, size_t size,
-                                  renyi_error *err)
+static renyi_status refuse_known(const char *path, const unsigned char *bytes, size_t size,
+                                 renyi_error *err)
 {
     for (size_t i = 0; i < sizeof other_files / sizeof *other_files; i++)
         if (begins(bytes, size, other_files[i].offset, other_files[i].magic, other_files[i].length))
@@ -107,7 +107,7 @@ renyi_status ry_sniff(ry_file_kind *kind, const char *path, const unsigned char 
         *kind = RY_FILE_SAFETENSORS;
         return RENYI_OK;
     }
-    RY_TRY(find_stranger(path, bytes, size, err));
+    RY_TRY(refuse_known(path, bytes, size, err));
     if (first_visible(bytes, size < 64 ? size : 64) == '{') {
         *kind = RY_FILE_SHARD_INDEX;
         return RENYI_OK;

@@ -3,7 +3,7 @@
 #define _DEFAULT_SOURCE /* madvise */
 #include "formats/tensor_set.h"
 
-#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/status.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A growing array of `item`-sized things. */
+/* An array that grows. */
 typedef struct list {
     void *items;
     size_t count, cap;
@@ -33,16 +33,8 @@ struct ry_tensors {
 
 static renyi_status reserve(ry_tensors *set, list *l, size_t item, size_t extra, renyi_error *err)
 {
-    if (extra <= l->cap - l->count) return RENYI_OK;
-    size_t cap = l->cap ? 2 * l->cap : 16;
-    if (cap < l->count + extra) cap = l->count + extra;
-    void *grown = ry_alloc(&set->allocator, cap, item);
-    if (!grown) return ry_fail_nomem(err, cap * item);
-    if (l->count) memcpy(grown, l->items, l->count * item);
-    ry_free(&set->allocator, l->items);
-    l->items = grown;
-    l->cap = cap;
-    return RENYI_OK;
+    if (ry_reserve(&set->allocator, &l->items, &l->cap, l->count, extra, item)) return RENYI_OK;
+    return ry_fail_nomem(err, (l->count + extra) * item);
 }
 
 renyi_status ry_tensors_new(ry_tensors **out, const renyi_allocator *al, renyi_error *err)
@@ -232,7 +224,7 @@ void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t)
     for (size_t i = 0; i < set->files.count; i++) {
         const uintptr_t base = (uintptr_t)files[i].data;
         if (at < base || at - base >= files[i].size) continue;
-        /* only whole pages inside the tensor: its neighbours may still be needed */
+        /* only whole pages inside the tensor: its neighbors may still be needed */
         const uintptr_t first = (at + page - 1) & ~(page - 1), last = (at + t->bytes) & ~(page - 1);
         if (first < last) madvise((void *)first, last - first, MADV_DONTNEED); /* only a hint */
         return;
@@ -241,8 +233,8 @@ void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t)
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-static renyi_status borrow(ry_tensors *to, const ry_tensors *set, const char *prefix,
-                           renyi_error *err)
+static renyi_status borrow_tensors(ry_tensors *to, const ry_tensors *set, const char *prefix,
+                                   renyi_error *err)
 {
     const meta_pair *metas = set->metas.items;
     to->lender = set->lender ? set->lender : set;
@@ -258,7 +250,7 @@ renyi_status ry_tensors_under(ry_tensors **out, const ry_tensors *set, const cha
                               const renyi_allocator *al, renyi_error *err)
 {
     RY_TRY(ry_tensors_new(out, al, err));
-    const renyi_status st = borrow(*out, set, prefix, err);
+    const renyi_status st = borrow_tensors(*out, set, prefix, err);
     if (st) {
         ry_tensors_free(*out);
         *out = NULL;

@@ -35,7 +35,7 @@ renyi_status ry_machine_heap(const ry_machine *m, const char *why)
     return ry_machine_bad(m, why);
 }
 
-static renyi_status take(ry_machine *m, size_t n, const unsigned char **out)
+static renyi_status take_bytes(ry_machine *m, size_t n, const unsigned char **out)
 {
     *out = m->at;
     if (n > (size_t)(m->end - m->at))
@@ -48,7 +48,7 @@ static renyi_status take(ry_machine *m, size_t n, const unsigned char **out)
 static renyi_status take_uint(ry_machine *m, size_t n, uint64_t *out)
 {
     const unsigned char *p;
-    RY_TRY(take(m, n, &p));
+    RY_TRY(take_bytes(m, n, &p));
     *out = 0;
     for (size_t i = n; i-- > 0;) *out = *out << 8 | p[i];
     return RENYI_OK;
@@ -72,7 +72,7 @@ ry_pickle_node ry_machine_node(ry_pickle_kind kind)
 
 /* ---- constants ----------------------------------------------------------------------------- */
 
-static renyi_status do_protocol(ry_machine *m, unsigned char op)
+static renyi_status op_protocol(ry_machine *m, unsigned char op)
 {
     uint64_t v;
     (void)op;
@@ -80,14 +80,14 @@ static renyi_status do_protocol(ry_machine *m, unsigned char op)
     return v <= 5 ? RENYI_OK : ry_machine_bad(m, "a pickle protocol above 5");
 }
 
-static renyi_status do_frame(ry_machine *m, unsigned char op)
+static renyi_status op_frame(ry_machine *m, unsigned char op)
 {
     uint64_t length;
     (void)op;
     return take_uint(m, 8, &length); /* a reading hint, not needed here */
 }
 
-static renyi_status do_fixed(ry_machine *m, unsigned char op)
+static renyi_status op_fixed(ry_machine *m, unsigned char op)
 {
     const uint32_t node = op == 'N'    ? NODE_NONE
                           : op == 0x88 ? NODE_TRUE
@@ -98,7 +98,7 @@ static renyi_status do_fixed(ry_machine *m, unsigned char op)
 }
 
 /* BININT, BININT1, BININT2, LONG1 */
-static renyi_status do_int(ry_machine *m, unsigned char op)
+static renyi_status op_int(ry_machine *m, unsigned char op)
 {
     ry_pickle_node n = ry_machine_node(RY_PICKLE_INT);
     uint64_t v = 0, width = op == 'J' ? 4 : op == 'K' ? 1 : 2;
@@ -106,7 +106,7 @@ static renyi_status do_int(ry_machine *m, unsigned char op)
         RY_TRY(take_uint(m, 1, &width));
         if (width > 8) { /* larger than any size of ours */
             const unsigned char *skipped;
-            RY_TRY(take(m, width, &skipped));
+            RY_TRY(take_bytes(m, width, &skipped));
             return ry_machine_push(m, ry_machine_node(RY_PICKLE_OPAQUE));
         }
     }
@@ -117,35 +117,35 @@ static renyi_status do_int(ry_machine *m, unsigned char op)
     return ry_machine_push(m, n);
 }
 
-static renyi_status do_float(ry_machine *m, unsigned char op)
+static renyi_status op_float(ry_machine *m, unsigned char op)
 {
     const unsigned char *p;
     (void)op;
-    RY_TRY(take(m, 8, &p));
+    RY_TRY(take_bytes(m, 8, &p));
     return ry_machine_push(m, ry_machine_node(RY_PICKLE_FLOAT));
 }
 
 /* A length, then that many bytes. Byte strings and Python 2 strings are texts like the others. */
-static renyi_status do_text(ry_machine *m, unsigned char op)
+static renyi_status op_text(ry_machine *m, unsigned char op)
 {
     const int is_long = op == 0x8d || op == 0x8e, is_short = op == 0x8c || op == 'C' || op == 'U';
     ry_pickle_node n = ry_machine_node(RY_PICKLE_TEXT);
     uint64_t length;
     RY_TRY(take_uint(m, is_long ? 8 : is_short ? 1 : 4, &length));
     if (length > UINT32_MAX) return ry_machine_bad(m, "a text of more than 4 GiB");
-    RY_TRY(take(m, (size_t)length, &n.value.text));
+    RY_TRY(take_bytes(m, (size_t)length, &n.value.text));
     n.count = (uint32_t)length;
     return ry_machine_push(m, n);
 }
 
 /* ---- containers ---------------------------------------------------------------------------- */
 
-static renyi_status do_empty(ry_machine *m, unsigned char op)
+static renyi_status op_empty(ry_machine *m, unsigned char op)
 {
     return ry_machine_push(m, ry_machine_node(op == '}' ? RY_PICKLE_DICT : RY_PICKLE_LIST));
 }
 
-static renyi_status do_mark(ry_machine *m, unsigned char op)
+static renyi_status op_mark(ry_machine *m, unsigned char op)
 {
     (void)op;
     HEAP(ry_heap_mark(m->p));
@@ -153,7 +153,7 @@ static renyi_status do_mark(ry_machine *m, unsigned char op)
 }
 
 /* Move stack[height, top) into `container`; opaque things swallow their items. */
-static renyi_status fill(ry_machine *m, uint32_t container, size_t height)
+static renyi_status move_items(ry_machine *m, uint32_t container, size_t height)
 {
     ry_pickle *p = m->p;
     if (p->nodes[container].kind != RY_PICKLE_OPAQUE)
@@ -167,12 +167,12 @@ static renyi_status make_tuple(ry_machine *m, size_t height)
 {
     uint32_t node;
     HEAP(ry_heap_new(m->p, ry_machine_node(RY_PICKLE_TUPLE), &node));
-    RY_TRY(fill(m, node, height));
+    RY_TRY(move_items(m, node, height));
     HEAP(ry_heap_push(m->p, node));
     return RENYI_OK;
 }
 
-static renyi_status do_tuple(ry_machine *m, unsigned char op)
+static renyi_status op_tuple(ry_machine *m, unsigned char op)
 {
     size_t height;
     if (op == 't') {
@@ -186,7 +186,7 @@ static renyi_status do_tuple(ry_machine *m, unsigned char op)
 }
 
 /* SETITEM, SETITEMS, APPEND, APPENDS */
-static renyi_status do_fill(ry_machine *m, unsigned char op)
+static renyi_status op_fill(ry_machine *m, unsigned char op)
 {
     const int to_dict = op == 's' || op == 'u';
     size_t height;
@@ -206,10 +206,10 @@ static renyi_status do_fill(ry_machine *m, unsigned char op)
         return ry_machine_bad(m, to_dict ? "items set in something that is not a dict"
                                          : "items appended to something that is not a list");
     if (to_dict && (m->p->n_stack - height) % 2) return ry_machine_bad(m, "a key without a value");
-    return fill(m, container, height);
+    return move_items(m, container, height);
 }
 
-static renyi_status do_pop(ry_machine *m, unsigned char op)
+static renyi_status op_pop(ry_machine *m, unsigned char op)
 {
     uint32_t node;
     size_t height;
@@ -224,7 +224,7 @@ static renyi_status do_pop(ry_machine *m, unsigned char op)
 
 /* ---- memo ---------------------------------------------------------------------------------- */
 
-static renyi_status do_put(ry_machine *m, unsigned char op)
+static renyi_status op_put(ry_machine *m, unsigned char op)
 {
     uint64_t slot = m->p->n_memo; /* MEMOIZE: the next one */
     uint32_t node;
@@ -234,7 +234,7 @@ static renyi_status do_put(ry_machine *m, unsigned char op)
     return RENYI_OK;
 }
 
-static renyi_status do_get(ry_machine *m, unsigned char op)
+static renyi_status op_get(ry_machine *m, unsigned char op)
 {
     uint64_t slot;
     uint32_t node;
@@ -244,7 +244,7 @@ static renyi_status do_get(ry_machine *m, unsigned char op)
     return RENYI_OK;
 }
 
-static renyi_status do_stop(ry_machine *m, unsigned char op)
+static renyi_status op_stop(ry_machine *m, unsigned char op)
 {
     (void)op;
     HEAP(ry_heap_pop(m->p, &m->p->root));
@@ -255,53 +255,53 @@ static renyi_status do_stop(ry_machine *m, unsigned char op)
 }
 
 static const handler handlers[256] = {
-    [0x80] = do_protocol,
-    [0x95] = do_frame,
-    ['N'] = do_fixed,
-    [0x88] = do_fixed,
-    [0x89] = do_fixed,
-    [')'] = do_fixed,
-    ['J'] = do_int,
-    ['K'] = do_int,
-    ['M'] = do_int,
-    [0x8a] = do_int,
-    ['G'] = do_float,
-    ['X'] = do_text,
-    [0x8c] = do_text,
-    [0x8d] = do_text,
-    ['T'] = do_text,
-    ['U'] = do_text,
-    ['B'] = do_text,
-    ['C'] = do_text,
-    [0x8e] = do_text,
-    ['}'] = do_empty,
-    [']'] = do_empty,
-    ['('] = do_mark,
-    ['t'] = do_tuple,
-    [0x85] = do_tuple,
-    [0x86] = do_tuple,
-    [0x87] = do_tuple,
-    ['s'] = do_fill,
-    ['u'] = do_fill,
-    ['a'] = do_fill,
-    ['e'] = do_fill,
-    ['0'] = do_pop,
-    ['1'] = do_pop,
-    ['q'] = do_put,
-    ['r'] = do_put,
-    [0x94] = do_put,
-    ['h'] = do_get,
-    ['j'] = do_get,
+    [0x80] = op_protocol,
+    [0x95] = op_frame,
+    ['N'] = op_fixed,
+    [0x88] = op_fixed,
+    [0x89] = op_fixed,
+    [')'] = op_fixed,
+    ['J'] = op_int,
+    ['K'] = op_int,
+    ['M'] = op_int,
+    [0x8a] = op_int,
+    ['G'] = op_float,
+    ['X'] = op_text,
+    [0x8c] = op_text,
+    [0x8d] = op_text,
+    ['T'] = op_text,
+    ['U'] = op_text,
+    ['B'] = op_text,
+    ['C'] = op_text,
+    [0x8e] = op_text,
+    ['}'] = op_empty,
+    [']'] = op_empty,
+    ['('] = op_mark,
+    ['t'] = op_tuple,
+    [0x85] = op_tuple,
+    [0x86] = op_tuple,
+    [0x87] = op_tuple,
+    ['s'] = op_fill,
+    ['u'] = op_fill,
+    ['a'] = op_fill,
+    ['e'] = op_fill,
+    ['0'] = op_pop,
+    ['1'] = op_pop,
+    ['q'] = op_put,
+    ['r'] = op_put,
+    [0x94] = op_put,
+    ['h'] = op_get,
+    ['j'] = op_get,
     ['c'] = ry_machine_global,
     [0x93] = ry_machine_stack_global,
     ['Q'] = ry_machine_persistent,
     ['R'] = ry_machine_call,
     [0x81] = ry_machine_call,
     ['b'] = ry_machine_build,
-    ['.'] = do_stop,
+    ['.'] = op_stop,
 };
 
-static renyi_status run(ry_machine *m)
+static renyi_status run_opcodes(ry_machine *m)
 {
     static const ry_pickle_node fixed[N_FIXED_NODES] = {
         [NODE_NONE] = {RY_PICKLE_NONE, 0, 0, {0}},
@@ -315,7 +315,7 @@ static renyi_status run(ry_machine *m)
         const unsigned char *op;
         char why[64];
         m->op_at = m->at;
-        RY_TRY(take(m, 1, &op));
+        RY_TRY(take_bytes(m, 1, &op));
         if (!handlers[*op]) {
             snprintf(why, sizeof why, "opcode 0x%02x is not one of tensors: refused", *op);
             return ry_machine_stop(m, RENYI_ERR_UNSUPPORTED, why);
@@ -333,7 +333,7 @@ renyi_status ry_pickle_run(ry_pickle **out, const ry_pickle_source *source,
     if (al) (*out)->allocator = *al;
     ry_machine m = {*out, source, source->bytes, source->bytes + source->size, source->bytes,
                     err,  0};
-    const renyi_status st = run(&m);
+    const renyi_status st = run_opcodes(&m);
     if (st) {
         ry_pickle_free(*out);
         *out = NULL;

@@ -74,7 +74,7 @@ static const ry_pickle_global globals[] = {
     {"pathlib", "WindowsPath", RY_ROLE_INERT, RY_F32},
 };
 
-static int equal(const char *s, const unsigned char *text, size_t length)
+static int is_equal(const char *s, const unsigned char *text, size_t length)
 {
     return strlen(s) == length && !memcmp(s, text, length);
 }
@@ -92,8 +92,8 @@ static int find_global(const unsigned char *module, size_t module_length, const 
     const int script = is_torchscript(module, module_length);
     for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)
         if (script ? globals[i].role == RY_ROLE_MODULE
-                   : equal(globals[i].module, module, module_length) &&
-                         equal(globals[i].name, name, name_length))
+                   : is_equal(globals[i].module, module, module_length) &&
+                         is_equal(globals[i].name, name, name_length))
             return (int)i;
     return -1;
 }

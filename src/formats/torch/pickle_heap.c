@@ -1,8 +1,8 @@
 /* pickle_heap.c - the memory of the pickle machine: nodes, cells, stack and marks, with limits.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "formats/torch/pickle_heap.h"
+#include "formats/torch/pickle_machine.h"
 
-#include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/status.h"
 
 #include <string.h>
@@ -10,28 +10,16 @@
 /* A tensor of a state dict takes about 20 nodes and 30 cells; there are at most 100,000 of them. */
 enum { MAX_NODES = 4000000, MAX_CELLS = 8000000, MAX_STACK = 1000000, MAX_MARKS = 100000 };
 
-static const char no_memory[] = "out of memory";
-
-/* Space for one more item; arrays double, so a small pickle stays small. */
-static const char *grow(ry_pickle *p, void *array, size_t item, size_t count, size_t *cap,
+/* Space for one more item of an array, up to a limit. */
+static const char *grow(ry_pickle *p, void **items, size_t item, size_t count, size_t *cap,
                         size_t max)
 {
-    void *old, *grown;
-    if (count < *cap) return NULL;
     if (count >= max) return "the pickle is too large: a limit of the reader is reached";
-    size_t wanted = *cap ? 2 * *cap : 64;
-    if (wanted > max) wanted = max;
-    memcpy(&old, array, sizeof old);
-    if (!(grown = ry_alloc(&p->allocator, wanted, item))) return no_memory;
-    if (count) memcpy(grown, old, count * item);
-    ry_free(&p->allocator, old);
-    memcpy(array, &grown, sizeof grown);
-    *cap = wanted;
-    return NULL;
+    return ry_grow(&p->allocator, items, cap, count, item) ? NULL : "out of memory";
 }
 
 #define GROW(p, what, max) \
-    grow((p), &(p)->what, sizeof *(p)->what, (p)->n_##what, &(p)->cap_##what, (max))
+    grow((p), (void **)&(p)->what, sizeof *(p)->what, (p)->n_##what, &(p)->cap_##what, (max))
 
 const char *ry_heap_push(ry_pickle *p, uint32_t node)
 {

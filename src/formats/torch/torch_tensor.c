@@ -1,4 +1,4 @@
-/* torch_tensor.c - one tensor of a PyTorch archive: a window into a storage, under a clean name.
+/* torch_tensor.c - one tensor of a PyTorch archive: a view of a storage, under a clean name.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/torch_tensor.h"
 
@@ -11,7 +11,7 @@
 
 typedef unsigned long long ull;
 
-/* A tensor as PyTorch describes it: a window into a storage. */
+/* A tensor as PyTorch describes it: a view of a storage. */
 typedef struct view {
     ry_tensor t;
     char name[RY_MAX_TENSOR_NAME + 1];
@@ -21,7 +21,7 @@ typedef struct view {
     uint64_t storage_elements;
 } view;
 
-static renyi_status bad(const ry_torch_reader *s, const view *v, const char *what)
+static renyi_status fail_tensor(const ry_torch_reader *s, const view *v, const char *what)
 {
     return ry_fail(s->err, RENYI_ERR_FORMAT, -1, "%s: tensor '%.120s': %s", s->a->what, v->name,
                    what);
@@ -75,7 +75,7 @@ static void read_extent(const ry_pickle *p, const ry_pickle_node *n, uint64_t ou
         out[i++] = (uint64_t)ry_pickle_item(p, c)->value.integer; /* checked by the machine */
 }
 
-/* Number of elements, all inside the storage; 0 in the result's place if not. */
+/* Whether all elements are inside the storage; *elements is their number. */
 static int check_inside(const view *v, uint64_t *elements)
 {
     uint64_t last = v->offset;
@@ -119,12 +119,12 @@ static void copy_strided(const view *v, unsigned char *out, uint64_t elements)
     }
 }
 
-static renyi_status materialise(ry_torch_reader *s, view *v, uint64_t elements)
+static renyi_status copy_view(ry_torch_reader *s, view *v, uint64_t elements)
 {
-    /* a view with more elements than its storage shows some of them twice: a few bytes could ask
-     * for any amount of memory */
+    /* a view with more elements than its storage repeats some: a small file could ask for any
+     * amount of memory */
     if (elements > v->storage_elements)
-        return bad(s, v, "an expanded view (repeated elements); save a contiguous copy");
+        return fail_tensor(s, v, "an expanded view (repeated elements); save a contiguous copy");
     s->copied += v->t.bytes;
     if (s->copied > s->a->zip.size)
         return ry_fail(
@@ -160,7 +160,7 @@ static renyi_status read_view(ry_torch_reader *s, view *v, const ry_pickle_node 
         v->t.data = v->storage;
         return RENYI_OK;
     }
-    if (!is_contiguous(v)) return materialise(s, v, elements);
+    if (!is_contiguous(v)) return copy_view(s, v, elements);
     v->t.data = v->storage + v->offset * ry_dtype_size(v->t.dtype);
     return RENYI_OK;
 }
@@ -186,7 +186,7 @@ static int is_clean_name(const unsigned char *s, size_t n)
     return 1;
 }
 
-renyi_status ry_torch_add_tensor(ry_torch_reader *s, const char *around, size_t length,
+renyi_status ry_torch_add_tensor(ry_torch_reader *s, const char *module, size_t length,
                                  const ry_pickle_node *key, const ry_pickle_node *tensor)
 {
     view v;
@@ -199,7 +199,7 @@ renyi_status ry_torch_add_tensor(ry_torch_reader *s, const char *around, size_t 
         return ry_fail(s->err, RENYI_ERR_LIMIT, -1,
                        "%s: tensor name of %zu bytes; at most %d accepted", s->a->what,
                        length + key->count, RY_MAX_TENSOR_NAME);
-    memcpy(v.name, around, length);
+    memcpy(v.name, module, length);
     memcpy(v.name + length, key->value.text, key->count);
     v.t.name = v.name;
     RY_TRY(read_view(s, &v, tensor));

@@ -31,7 +31,7 @@ typedef struct directory {
     uint64_t offset, size, n_entries;
 } directory;
 
-static renyi_status bad(const directory *d, uint64_t at, const char *what)
+static renyi_status fail_at(const directory *d, uint64_t at, const char *what)
 {
     return ry_fail(d->err, RENYI_ERR_FORMAT, (int64_t)at, "%s: zip: byte %llu: %s", d->what,
                    (ull)at, what);
@@ -62,10 +62,10 @@ static renyi_status read_end64(directory *d, const ry_zip *z, size_t end)
     if (memcmp(locator, "PK\6\7", 4)) return RENYI_OK;
     const uint64_t at = u64(locator + 8);
     if (at > end || end - at < END64_SIZE || memcmp(z->bytes + at, "PK\6\6", 4))
-        return bad(d, end - LOCATOR64_SIZE, "the zip64 end record is not where it should be");
+        return fail_at(d, end - LOCATOR64_SIZE, "the zip64 end record is not where it should be");
     const unsigned char *p = z->bytes + at;
     if (u32(p + 16) || u32(p + 20) || u64(p + 24) != u64(p + 32))
-        return bad(d, at, "archives in several parts are not supported");
+        return fail_at(d, at, "archives in several parts are not supported");
     d->n_entries = u64(p + 32);
     d->size = u64(p + 40);
     d->offset = u64(p + 48);
@@ -81,7 +81,7 @@ static renyi_status find_directory(directory *d, const ry_zip *z)
                        z->size);
     const unsigned char *p = z->bytes + end;
     if (u16(p + 4) || u16(p + 6) || u16(p + 8) != u16(p + 10))
-        return bad(d, end, "archives in several parts are not supported");
+        return fail_at(d, end, "archives in several parts are not supported");
     d->n_entries = u16(p + 10);
     d->size = u32(p + 12);
     d->offset = u32(p + 16);
@@ -95,7 +95,7 @@ static renyi_status find_directory(directory *d, const ry_zip *z)
                        "%s: zip: %llu entries; at most %d accepted", d->what, (ull)d->n_entries,
                        MAX_ENTRIES);
     if (d->n_entries > d->size / CENTRAL_SIZE)
-        return bad(d, end, "more entries announced than the directory can hold");
+        return fail_at(d, end, "more entries announced than the directory can hold");
     return RENYI_OK;
 }
 
@@ -106,7 +106,7 @@ typedef struct sizes {
 } sizes;
 
 /* Fields that do not fit 32 bits stand, in this order, in the extra field of id 1. */
-static int widen(sizes *s, const unsigned char *extra, size_t n)
+static int read_zip64_sizes(sizes *s, const unsigned char *extra, size_t n)
 {
     uint64_t *const fields[] = {&s->unpacked, &s->packed, &s->header};
     while (n >= 4) {
@@ -129,12 +129,13 @@ static int widen(sizes *s, const unsigned char *extra, size_t n)
 }
 
 /* The local header in front of the data only adds to where the data begins. */
-static renyi_status locate(const directory *d, const ry_zip *z, ry_zip_entry *e, const sizes *s)
+static renyi_status locate_data(const directory *d, const ry_zip *z, ry_zip_entry *e,
+                                const sizes *s)
 {
     if (s->header > d->offset || d->offset - s->header < LOCAL_SIZE)
-        return bad(d, s->header, "a local header outside the archive");
+        return fail_at(d, s->header, "a local header outside the archive");
     const unsigned char *local = z->bytes + s->header;
-    if (memcmp(local, "PK\3\4", 4)) return bad(d, s->header, "no local header here");
+    if (memcmp(local, "PK\3\4", 4)) return fail_at(d, s->header, "no local header here");
     const uint64_t skip = (uint64_t)LOCAL_SIZE + u16(local + 26) + u16(local + 28);
     const uint64_t space = d->offset - s->header;
     if (skip > space || s->packed > space - skip)
@@ -156,20 +157,21 @@ static renyi_status read_entry(const directory *d, const ry_zip *z, ry_zip_entry
     const uint64_t end = d->offset + d->size;
     const unsigned char *p = z->bytes + at;
     if (end - at < CENTRAL_SIZE || memcmp(p, "PK\1\2", 4))
-        return bad(d, at, "no directory entry here");
+        return fail_at(d, at, "no directory entry here");
     const size_t name = u16(p + 28), extra = u16(p + 30), comment = u16(p + 32);
     if (name + extra + comment > end - at - CENTRAL_SIZE)
-        return bad(d, at, "a directory entry longer than the directory");
-    if (u16(p + 8) & FLAG_ENCRYPTED) return bad(d, at, "encrypted entries are not supported");
+        return fail_at(d, at, "a directory entry longer than the directory");
+    if (u16(p + 8) & FLAG_ENCRYPTED) return fail_at(d, at, "encrypted entries are not supported");
     sizes s = {u32(p + 20), u32(p + 24), u32(p + 42)};
-    if (!widen(&s, p + CENTRAL_SIZE + name, extra)) return bad(d, at, "bad zip64 field");
+    if (!read_zip64_sizes(&s, p + CENTRAL_SIZE + name, extra))
+        return fail_at(d, at, "bad zip64 field");
     e->name = (const char *)p + CENTRAL_SIZE;
     e->name_length = (uint32_t)name;
     e->method = u16(p + 10);
     if (!e->method && s.packed != s.unpacked)
-        return bad(d, at, "a stored entry whose two sizes differ");
+        return fail_at(d, at, "a stored entry whose two sizes differ");
     *next = at + CENTRAL_SIZE + name + extra + comment;
-    return locate(d, z, e, &s);
+    return locate_data(d, z, e, &s);
 }
 
 static int by_offset(const void *a, const void *b)
@@ -198,12 +200,12 @@ static renyi_status read_entries(const directory *d, ry_zip *z)
     for (size_t i = 1; i < z->n_entries; i++) {
         const ry_zip_entry *e = &z->entries[i - 1];
         if (e->data + e->size > z->bytes + e[1].header_offset)
-            return bad(d, e[1].header_offset, "two entries overlap");
+            return fail_at(d, e[1].header_offset, "two entries overlap");
     }
     qsort(z->entries, z->n_entries, sizeof *z->entries, by_name);
     for (size_t i = 1; i < z->n_entries; i++)
         if (!by_name(&z->entries[i - 1], &z->entries[i]))
-            return bad(d, z->entries[i].header_offset, "two entries of one name");
+            return fail_at(d, z->entries[i].header_offset, "two entries of one name");
     return RENYI_OK;
 }
 
