@@ -1,6 +1,5 @@
-/* builtin.c - puts the file RY_BUILTIN_FILE, if the build names one, into the read-only data.
- * The assembler copies it as it is: as a C array, megabytes of numbers would take a minute to
- * compile.
+/* builtin.c - includes the built-in model, the file RY_BUILTIN_FILE, in the read-only data. The
+ * assembler copies the file; as a C array, megabytes of numbers would take a minute to compile.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/builtin.h"
 

@@ -1,4 +1,4 @@
-/* builtin.h - the checkpoint inside the library: what a model is opened from by the name "builtin".
+/* builtin.h - the built-in model: the checkpoint that the path "builtin" opens.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_BUILTIN_H
 #define RY_BUILTIN_H

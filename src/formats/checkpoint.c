@@ -1,4 +1,4 @@
-/* checkpoint.c - finds the weights and the configs that belong to a path.
+/* checkpoint.c - opens a checkpoint: finds weights and configs of a path, also in several shards.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "formats/checkpoint.h"
@@ -47,7 +47,7 @@ typedef struct opener {
     json_t *map; /* tensor name -> shard name, borrowed */
 } opener;
 
-/* Every value of the map is a plain file name in the index's own folder. */
+/* Every value of the map must be a plain file name: shards are in the folder of the index. */
 static renyi_status check_map(const opener *o)
 {
     const char *tensor;
@@ -156,15 +156,13 @@ static renyi_status open_shards(ry_tensors **out, const char *index_path,
     return st;
 }
 
-/* ---- checkpoints ----------------------------------------------------------------------------- */
-
 /* ---- which file ---------------------------------------------------------------------------- */
 
 /* In this order; the first that exists is the model. */
 static const char *const usual_names[] = {"model.safetensors", "model.safetensors.index.json",
                                           "pytorch_model.bin", "pytorch_model.bin.index.json"};
 
-/* Otherwise the only file of the first kind of which there is one. */
+/* Otherwise the only file with one of these endings, the first row first. */
 static const char *const usual_tails[][3] = {{".safetensors", NULL, NULL}, {".pth", ".pt", ".bin"}};
 
 static int exists(const char *path)
@@ -198,7 +196,7 @@ static int has_tail(const char *name, const char *const tails[3])
     return 0;
 }
 
-/* How many files of the folder have one of the tails; *found is the last of them, owned. */
+/* Counts the files of the folder that have one of the endings; *found is the last, owned. */
 static int count_tails(DIR *dir, const char *folder, const char *const tails[3], char **found,
                        const renyi_allocator *al)
 {
@@ -279,7 +277,7 @@ static renyi_status read_tensors(ry_checkpoint *c, const renyi_limits *limits,
     return st;
 }
 
-/* The text of such a file in the metadata of the weights: a model in one file. */
+/* A config in the metadata of the weights: a model in one file. */
 static renyi_status parse_meta(json_t **out, const ry_checkpoint *c, const char *name,
                                const renyi_limits *limits, renyi_error *err)
 {
@@ -294,8 +292,7 @@ static renyi_status parse_meta(json_t **out, const ry_checkpoint *c, const char 
     return st ? ry_fail_in(err, st, c->tensors_path) : RENYI_OK;
 }
 
-/* A JSON object beside the weights, or else in their metadata; *out stays NULL when there is none.
- */
+/* A JSON object beside the weights, or else in their metadata; *out stays NULL if there is none. */
 static renyi_status read_config(json_t **out, const ry_checkpoint *c, const char *name,
                                 const renyi_limits *limits, const renyi_allocator *al,
                                 renyi_error *err)

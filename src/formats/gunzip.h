@@ -1,4 +1,4 @@
-/* gunzip.h - a gzip file (RFC 1952) in memory, unpacked through zlib.
+/* gunzip.h - unpacks a gzip file (RFC 1952) that is in memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_GUNZIP_H
 #define RY_GUNZIP_H

@@ -6,7 +6,7 @@
 
 #include "renyi/renyi.h"
 
-/* Some rows of an array, one below the other. */
+/* Consecutive rows of an array. */
 typedef struct ry_npy_part {
     const float *rows; /* [n, columns] */
     size_t n;

@@ -139,8 +139,7 @@ static renyi_status check_extent(const reader *r, located *l)
                        "%s: tensor '%.120s': %s %s needs %llu bytes, data_offsets give %llu",
                        r->what, l->t.name, ry_dtype_name(l->t.dtype), shape, (ull)wanted,
                        (ull)(l->end - l->begin));
-    /* whole numbers (position_ids and the like) are never weights: old writers placed them anywhere
-     */
+    /* integers (position_ids) are never weights; old writers did not align them */
     if (wanted && l->t.dtype >= RY_F16 && l->begin % ry_dtype_size(l->t.dtype))
         return ry_fail(
             r->err, RENYI_ERR_FORMAT, -1,
@@ -181,7 +180,7 @@ static int by_place(const void *a, const void *b)
     return strcmp(x->t.name, y->t.name);
 }
 
-/* Sorted by place, each must begin where the one before ended, and the last end at the end. */
+/* Sorted tensors must cover the bytes: each begins where the one before ends, without a gap. */
 static renyi_status check_cover(const reader *r, const located *all, size_t n)
 {
     uint64_t at = 0;
@@ -310,8 +309,8 @@ static renyi_status add_meta(json_t *header, const char *const *meta, renyi_erro
                   : RENYI_OK;
 }
 
-/* Length prefix + JSON, padded with spaces so that the data begins at a multiple of 64: of the
- * vectors and cache lines of programs that map the file. */
+/* Length prefix + JSON, padded with spaces so that the data begins at a multiple of 64, aligned
+ * for programs that map the file. */
 static renyi_status write_header(ry_output_file *f, json_t *header, const renyi_allocator *al,
                                  renyi_error *err)
 {

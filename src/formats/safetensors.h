@@ -3,9 +3,9 @@
  * File: u64 little-endian header length n | n bytes of JSON | tensor bytes. The JSON is
  *   { "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...,
  *     "__metadata__": {"key": "string", ...} }
- * with offsets counted from the end of the header. Accepted is what Hugging Face's own reader
- * accepts: offsets cover the bytes exactly, without hole or overlap, no duplicate names; and,
- * stricter, every tensor starts at a multiple of its element size.
+ * with offsets counted from the end of the header. The reader accepts what Hugging Face's
+ * reader accepts: offsets that cover the bytes exactly, without gap or overlap, and no duplicate
+ * names. It also requires that a tensor starts at a multiple of its element size.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SAFETENSORS_H
 #define RY_SAFETENSORS_H
@@ -29,7 +29,7 @@ typedef renyi_status (*ry_safetensors_fill)(void *user, const ry_tensor *t, uint
                                             size_t n, renyi_error *err);
 
 typedef struct ry_safetensors_content {
-    const ry_tensor *tensors; /* [n_tensors]; `bytes` and, with `fill`, `data` are not looked at */
+    const ry_tensor *tensors; /* [n_tensors]; `bytes` and, with `fill`, `data` are not used */
     size_t n_tensors;
     const char *const *meta;  /* key, value, key, value, ..., NULL; or NULL */
     ry_safetensors_fill fill; /* NULL: tensors[i].data holds the bytes */
@@ -37,7 +37,7 @@ typedef struct ry_safetensors_content {
 } ry_safetensors_content;
 
 /* Write a file that appears under `path` only when it is complete and on disk; a failure (a full
- * disk too) leaves no file behind and an older one untouched. Tensors are stored in the order
+ * disk too) leaves no new file and keeps an older one. Tensors are stored in the order
  * given, so wider element types should come first: one that would start misaligned is
  * RENYI_ERR_ARG. */
 renyi_status ry_safetensors_write(const char *path, const ry_safetensors_content *content,

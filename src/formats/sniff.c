@@ -102,7 +102,7 @@ renyi_status ry_sniff(ry_file_kind *kind, const char *path, const unsigned char 
         *kind = RY_FILE_TORCH_ZIP;
         return RENYI_OK;
     }
-    /* a header length below 2^32, then the brace: nothing else begins so */
+    /* a header length below 2^32, then a brace: no other format begins like that */
     if (begins(bytes, size, 4, "\0\0\0\0{", 5)) {
         *kind = RY_FILE_SAFETENSORS;
         return RENYI_OK;

@@ -48,19 +48,19 @@ const ry_tensor *ry_tensors_find(const ry_tensors *set, const char *name); /* NU
 const char *ry_tensors_meta(const ry_tensors *set, const char *key);       /* NULL if absent */
 void ry_tensors_free(ry_tensors *set);
 
-/* Those tensors of `set` whose names begin with `prefix`, and its metadata, as a set of its own
- * that borrows their bytes: `set` must outlive it. */
+/* A set of the tensors whose names begin with `prefix`, and of all metadata. It borrows the bytes:
+ * `set` must outlive it. */
 renyi_status ry_tensors_under(ry_tensors **out, const ry_tensors *set, const char *prefix,
                               const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
-/* The metadata in file order; NULL key behind the last. */
+/* Keys of the metadata in file order; NULL after the last. */
 const char *ry_tensors_meta_key(const ry_tensors *set, size_t i);
 
-/* 1 when the file at `path` is one that the set reads its tensors from, by whatever name. */
+/* 1 if the set reads tensors from the file at `path`, also under another name. */
 int ry_tensors_reads(const ry_tensors *set, const char *path);
 
-/* The bytes of `t` will not be read again: their pages may go. Keeps the peak of loading at one
- * copy of the weights. Only a hint; reading again stays correct. */
+/* A hint that the bytes of `t` will not be read again, so that their pages can be dropped and
+ * loading needs memory for one copy of the weights only. Reading them again is still correct. */
 void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t);
 
 /* Number of elements. */

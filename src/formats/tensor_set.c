@@ -28,7 +28,7 @@ struct ry_tensors {
     list blocks;              /* void *, owned */
     list files;               /* ry_mapped_file, owned */
     const ry_tensor **sorted; /* [tensors.count] by name; NULL before finish */
-    const ry_tensors *lender; /* whose bytes these are (ry_tensors_under); else NULL */
+    const ry_tensors *lender; /* the set whose bytes are borrowed (ry_tensors_under), or NULL */
 };
 
 static renyi_status reserve(ry_tensors *set, list *l, size_t item, size_t extra, renyi_error *err)
@@ -153,8 +153,8 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const ry_tensor *const *)a)->name, (*(const ry_tensor *const *)b)->name);
 }
 
-/* A sorted index rather than a hash table: names come from the file, and no choice of names makes
- * sorting slow. */
+/* A sorted index, not a hash table: names come from the file, and no choice of names makes sorting
+ * slow. */
 renyi_status ry_tensors_finish(ry_tensors *set, const char *where, renyi_error *err)
 {
     const size_t n = set->tensors.count;
@@ -231,7 +231,7 @@ void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t)
     }
 }
 
-/* ---- parts --------------------------------------------------------------------------------- */
+/* ---- subsets ------------------------------------------------------------------------------- */
 
 static renyi_status borrow_tensors(ry_tensors *to, const ry_tensors *set, const char *prefix,
                                    renyi_error *err)

@@ -1,5 +1,5 @@
-/* tensor_set.h - how a reader of some format fills a ry_tensors; only src/formats sees it.
- * Life: new -> add*, adopt -> finish; on any failure ry_tensors_free.
+/* tensor_set.h - builds a ry_tensors; for the readers in src/formats. Order of calls: new -> add*,
+ * adopt -> finish; on any failure ry_tensors_free.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TENSOR_SET_H
 #define RY_TENSOR_SET_H
@@ -21,19 +21,19 @@ renyi_status ry_tensors_add(ry_tensors *set, const ry_tensor *t, const char *whe
 renyi_status ry_tensors_add_meta(ry_tensors *set, const char *key, const char *value,
                                  renyi_error *err) RENYI_CHECK; /* both copied */
 
-/* A block of the set's own for bytes that no file holds in order. NULL when memory is short. */
+/* A block owned by the set, for tensors that are not contiguous in the file. NULL = no memory. */
 void *ry_tensors_own(ry_tensors *set, size_t bytes);
 
-/* Move the mapping into the set: it is unmapped by ry_tensors_free. On failure it stays with the
- * caller. */
+/* Moves the mapping into the set, which unmaps it in ry_tensors_free. On failure the caller keeps
+ * it. */
 renyi_status ry_tensors_adopt(ry_tensors *set, ry_mapped_file *file, renyi_error *err) RENYI_CHECK;
 
 /* Move all tensors, blocks and mappings of *from to `set` and free *from; on failure both stay
- * valid. Metadata of the first of two equal keys wins. */
+ * valid. Of two equal metadata keys the first counts. */
 renyi_status ry_tensors_absorb(ry_tensors *set, ry_tensors **from, const char *where,
                                renyi_error *err) RENYI_CHECK;
 
-/* Build the index behind ry_tensors_find; two tensors of one name are an error. */
+/* Builds the index for ry_tensors_find; two tensors with the same name are an error. */
 renyi_status ry_tensors_finish(ry_tensors *set, const char *where, renyi_error *err) RENYI_CHECK;
 
 /* Bytes that `t` must have: product(shape) * element size; 0 if that overflows. */

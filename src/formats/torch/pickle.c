@@ -1,5 +1,5 @@
-/* pickle.c - the machine: one handler per group of opcodes, a table that maps opcodes to handlers.
- * Opcodes are those of Python's pickletools; whatever is not in the table is refused.
+/* pickle.c - the pickle machine: one handler per group of opcodes, and the table of handlers.
+ * Opcodes that are not in the table are refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/torch/pickle.h"
 
@@ -26,7 +26,7 @@ renyi_status ry_machine_bad(const ry_machine *m, const char *why)
     return ry_machine_stop(m, RENYI_ERR_FORMAT, why);
 }
 
-/* A NULL `why` of the heap is success; its two resource troubles have their own codes. */
+/* NULL is success; running out of memory and reaching a limit have their own codes. */
 renyi_status ry_machine_heap(const ry_machine *m, const char *why)
 {
     if (!why) return RENYI_OK;
@@ -84,7 +84,7 @@ static renyi_status op_frame(ry_machine *m, unsigned char op)
 {
     uint64_t length;
     (void)op;
-    return take_uint(m, 8, &length); /* a reading hint, not needed here */
+    return take_uint(m, 8, &length); /* only a hint for readers */
 }
 
 static renyi_status op_fixed(ry_machine *m, unsigned char op)
@@ -104,7 +104,7 @@ static renyi_status op_int(ry_machine *m, unsigned char op)
     uint64_t v = 0, width = op == 'J' ? 4 : op == 'K' ? 1 : 2;
     if (op == 0x8a) {
         RY_TRY(take_uint(m, 1, &width));
-        if (width > 8) { /* larger than any size of ours */
+        if (width > 8) { /* too large for any size */
             const unsigned char *skipped;
             RY_TRY(take_bytes(m, width, &skipped));
             return ry_machine_push(m, ry_machine_node(RY_PICKLE_OPAQUE));
@@ -125,7 +125,7 @@ static renyi_status op_float(ry_machine *m, unsigned char op)
     return ry_machine_push(m, ry_machine_node(RY_PICKLE_FLOAT));
 }
 
-/* A length, then that many bytes. Byte strings and Python 2 strings are texts like the others. */
+/* A length, then that many bytes. Byte strings and Python 2 strings are texts too. */
 static renyi_status op_text(ry_machine *m, unsigned char op)
 {
     const int is_long = op == 0x8d || op == 0x8e, is_short = op == 0x8c || op == 'C' || op == 'U';
@@ -152,7 +152,7 @@ static renyi_status op_mark(ry_machine *m, unsigned char op)
     return RENYI_OK;
 }
 
-/* Move stack[height, top) into `container`; opaque things swallow their items. */
+/* Moves stack[height, top) into `container`; an opaque node drops the items. */
 static renyi_status move_items(ry_machine *m, uint32_t container, size_t height)
 {
     ry_pickle *p = m->p;

@@ -1,10 +1,10 @@
-/* pickle.h - what a pickle of tensors describes, found without running anything.
+/* pickle.h - reads the pickle of a PyTorch checkpoint into a graph of nodes, without running code.
  *
  * The machine knows the opcodes that torch.save uses for dicts, lists, tuples, numbers, text and
- * tensors. A global is looked up in a fixed list (pickle_call.c); anything outside it is refused
- * when it is named, long before it could be called. "Calling" one of the list builds a node; no
- * Python function exists here. Classes of a TorchScript archive become plain tables of attributes.
- * The result is a graph that may hold cycles: walk it with care.
+ * tensors. A global is looked up in a fixed list (pickle_call.c); anything else is refused as
+ * soon as it is named. A call of a listed global only builds a node; no Python function exists
+ * here. Classes of a TorchScript archive become plain tables of attributes. The graph may contain
+ * cycles.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PICKLE_H
 #define RY_PICKLE_H
@@ -15,7 +15,7 @@ typedef enum ry_pickle_kind {
     RY_PICKLE_NONE,
     RY_PICKLE_BOOL,    /* value.integer */
     RY_PICKLE_INT,     /* value.integer */
-    RY_PICKLE_FLOAT,   /* the number itself is never needed */
+    RY_PICKLE_FLOAT,   /* the number is not needed */
     RY_PICKLE_TEXT,    /* value.text [count], borrowed from the pickle; any bytes */
     RY_PICKLE_TUPLE,   /* count items */
     RY_PICKLE_LIST,    /* count items */
@@ -24,7 +24,7 @@ typedef enum ry_pickle_kind {
     RY_PICKLE_STORAGE, /* tag: a ry_dtype; value.node: the tuple (.., .., key, device, elements) */
     RY_PICKLE_TENSOR,  /* value.node: the tuple (storage, offset, sizes, strides, ...), checked */
     RY_PICKLE_MODULE,  /* of TorchScript; value.node: the dict of its attributes, or a None */
-    RY_PICKLE_OPAQUE   /* something harmless that is of no use here */
+    RY_PICKLE_OPAQUE   /* plain data that is not needed */
 } ry_pickle_kind;
 
 typedef struct ry_pickle_node {

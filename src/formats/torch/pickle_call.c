@@ -17,7 +17,7 @@ typedef enum ry_pickle_role {
     RY_ROLE_DICT,      /* collections.OrderedDict */
     RY_ROLE_STORAGE,   /* torch.FloatStorage and the like */
     RY_ROLE_MODULE,    /* any class of module __torch__ or below: TorchScript's own */
-    RY_ROLE_INERT      /* plain data of training scripts: becomes an opaque node */
+    RY_ROLE_INERT      /* other data of training scripts: becomes an opaque node */
 } ry_pickle_role;
 
 typedef struct ry_pickle_global {
@@ -260,8 +260,8 @@ renyi_status ry_machine_call(ry_machine *m, unsigned char op)
     return ry_machine_stop(m, RENYI_ERR_UNSUPPORTED, why);
 }
 
-/* State of an object: of a TorchScript module its attributes, if they are a dict; of an OrderedDict
- * nn.Module's _metadata, of an opaque thing whatever it likes, and both are dropped. */
+/* Sets the state of an object. A TorchScript module keeps it if it is a dict: its attributes. That
+ * of an OrderedDict (nn.Module's _metadata) and of an opaque node is dropped. */
 renyi_status ry_machine_build(ry_machine *m, unsigned char op)
 {
     uint32_t state, object;

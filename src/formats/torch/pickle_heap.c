@@ -57,7 +57,7 @@ const char *ry_heap_unmark(ry_pickle *p, size_t *height)
     return NULL;
 }
 
-/* Picklers number their memo 0, 1, 2, ...; a far jump is a sign of a crafted file. */
+/* Picklers number their memo 0, 1, 2, ...; a far jump means a crafted file. */
 const char *ry_heap_store(ry_pickle *p, uint32_t slot, uint32_t node)
 {
     if (slot > p->n_memo + 65536) return "a memo number far beyond those before it";
@@ -102,7 +102,7 @@ const char *ry_heap_append(ry_pickle *p, uint32_t container, uint32_t item)
     return NULL;
 }
 
-/* ---- looking at the result ----------------------------------------------------------------- */
+/* ---- reading the result --------------------------------------------------------------------- */
 
 const ry_pickle_node *ry_pickle_root(const ry_pickle *p) { return &p->nodes[p->root]; }
 const ry_pickle_node *ry_pickle_at(const ry_pickle *p, uint32_t node) { return &p->nodes[node]; }

@@ -1,5 +1,4 @@
-/* pickle_machine.h - the pickle machine from inside: its memory and its running state; only
- * pickle*.c include it.
+/* pickle_machine.h - the memory and the state of the pickle machine; only pickle*.c include it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_PICKLE_MACHINE_H
 #define RY_PICKLE_MACHINE_H
@@ -26,7 +25,7 @@ struct ry_pickle {
     uint32_t root;
 };
 
-/* Each returns NULL on success or, a static text that says why not. */
+/* Each returns NULL on success, or a static text that says why it failed. */
 const char *ry_heap_push(ry_pickle *p, uint32_t node);
 const char *ry_heap_pop(ry_pickle *p, uint32_t *node); /* not below the last mark */
 const char *ry_heap_top(ry_pickle *p, uint32_t *node);

@@ -110,7 +110,7 @@ static renyi_status add_attribute(ry_torch_reader *s, module_walk *w, size_t len
     return add_module(s, w, length + key->count + 1, value, depth + 1);
 }
 
-/* As add_dict, and into the modules inside. */
+/* Like add_dict, and also the modules inside. */
 static renyi_status add_module(ry_torch_reader *s, module_walk *w, size_t length,
                                const ry_pickle_node *module, int depth)
 {

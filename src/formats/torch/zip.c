@@ -39,7 +39,7 @@ static renyi_status fail_at(const directory *d, uint64_t at, const char *what)
 
 /* ---- where the directory is ---------------------------------------------------------------- */
 
-/* The end record is the last thing in the file but for a comment whose length it holds. */
+/* The end record is at the end of the file; a comment, whose length it states, may follow it. */
 static int find_end(const ry_zip *z, size_t *at)
 {
     if (z->size < END_SIZE) return 0;
@@ -54,7 +54,7 @@ static int find_end(const ry_zip *z, size_t *at)
     return 0;
 }
 
-/* The zip64 end record, where there is one, holds the true numbers. */
+/* If there is a zip64 end record, its numbers count. */
 static renyi_status read_end64(directory *d, const ry_zip *z, size_t end)
 {
     if (end < LOCATOR64_SIZE) return RENYI_OK;
@@ -105,7 +105,7 @@ typedef struct sizes {
     uint64_t packed, unpacked, header;
 } sizes;
 
-/* Fields that do not fit 32 bits stand, in this order, in the extra field of id 1. */
+/* Fields that do not fit 32 bits are stored, in this order, in the extra field with id 1. */
 static int read_zip64_sizes(sizes *s, const unsigned char *extra, size_t n)
 {
     uint64_t *const fields[] = {&s->unpacked, &s->packed, &s->header};
@@ -128,7 +128,7 @@ static int read_zip64_sizes(sizes *s, const unsigned char *extra, size_t n)
     return s->packed != UINT32_MAX && s->unpacked != UINT32_MAX && s->header != UINT32_MAX;
 }
 
-/* The local header in front of the data only adds to where the data begins. */
+/* The data begins after the local header, which has a variable length. */
 static renyi_status locate_data(const directory *d, const ry_zip *z, ry_zip_entry *e,
                                 const sizes *s)
 {
@@ -150,7 +150,7 @@ static renyi_status locate_data(const directory *d, const ry_zip *z, ry_zip_entr
     return RENYI_OK;
 }
 
-/* One entry of the directory at `at`; *next is where the following one begins. */
+/* One entry of the directory at `at`; *next is the offset of the next one. */
 static renyi_status read_entry(const directory *d, const ry_zip *z, ry_zip_entry *e, uint64_t at,
                                uint64_t *next)
 {

@@ -25,7 +25,7 @@ typedef struct ry_zip {
 /* `what` names the archive in messages. On failure *zip is empty. */
 renyi_status ry_zip_open(ry_zip *zip, const void *bytes, size_t size, const char *what,
                          const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
-void ry_zip_close(ry_zip *zip, const renyi_allocator *al); /* a zeroed one is fine */
+void ry_zip_close(ry_zip *zip, const renyi_allocator *al); /* a zeroed one is allowed */
 
 const ry_zip_entry *ry_zip_find(const ry_zip *zip, const char *name, size_t length);
 

@@ -1,4 +1,4 @@
-/* test_base.c - the ground floor: messages, checked sizes, heap, arena, mapped files, numbers, CPU.
+/* test_base.c - src/base: messages, checked sizes, heap, arena, mapped files, numbers, CPU.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/formats_build.h"
@@ -23,7 +23,7 @@ static void test_messages(void **state)
     memset(long_name, 'n', sizeof long_name), long_name[999] = 0;
     assert_int_equal(ry_fail(NULL, RENYI_ERR_IO, -1, "no error struct"), RENYI_ERR_IO);
     assert_int_equal(ry_fail(&err, RENYI_ERR_FORMAT, 7, "a\nb\tc\x1b[0m %d", 5), RENYI_ERR_FORMAT);
-    assert_string_equal(err.message, "a?b?c?[0m 5"); /* one line, nothing for a terminal to obey */
+    assert_string_equal(err.message, "a?b?c?[0m 5"); /* one line without control characters */
     assert_int_equal(err.offset, 7);
     assert_int_equal(ry_fail_in(&err, RENYI_ERR_FORMAT, "file"), RENYI_ERR_FORMAT);
     assert_string_equal(err.message, "file: a?b?c?[0m 5");
@@ -65,7 +65,7 @@ static void test_alloc(void **state)
     unsigned char *zeroed = ry_calloc(&al, 100, 3);
     char *text = ry_strdup(&al, "copy");
     void *last = ry_alloc(&al, 1, 1);
-    assert_null(ry_alloc(&al, 1, 1)); /* used up */
+    assert_null(ry_alloc(&al, 1, 1)); /* the fourth call fails */
     assert_null(ry_strdup(&al, "x"));
     assert_int_equal((uintptr_t)zeroed % RY_ALIGN, 0);
     for (int i = 0; i < 300; i++) assert_int_equal(zeroed[i], 0);

@@ -1,4 +1,4 @@
-/* test_buffer.c - arrays and byte buffers that grow, pools of pieces, and memory that runs out.
+/* test_buffer.c - arrays and byte buffers that grow, pools of pieces, and failing allocations.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/buffer.h"
@@ -53,7 +53,7 @@ static void test_bytes(void **state)
     ry_buffer_free(&b);
 }
 
-/* Pieces of all sizes are zeroed, aligned, apart from each other, and stay where they are. */
+/* Pieces of all sizes are zeroed and aligned, do not overlap, and never move. */
 static void test_pieces(void **state)
 {
     enum { N = 400 };

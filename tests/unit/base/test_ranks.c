@@ -1,4 +1,4 @@
-/* test_ranks.c - sums over ranks, here threads: right, and the same bits on every rank.
+/* test_ranks.c - sums over ranks (threads here) are correct and have the same bits on every rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/ranks.h"
@@ -6,7 +6,7 @@
 
 #include "test.h"
 
-enum { MAX_RANKS = 5, N = 40000 }; /* more than is said at once */
+enum { MAX_RANKS = 5, N = 40000 }; /* more than one chunk */
 
 typedef struct member {
     seat seat;
@@ -14,7 +14,7 @@ typedef struct member {
     float *floats;  /* [N] */
     double *counts; /* [N] */
     size_t n;
-    int fails; /* this one brings an error to agree on */
+    int fails; /* this rank passes an error to ry_ranks_agree */
     renyi_status summed, agreed;
     renyi_error err;
     pthread_t thread;
@@ -94,7 +94,7 @@ static void test_sums(void **state)
         }
 }
 
-/* One rank's fault stops all, and each knows whose it was. */
+/* An error of one rank stops all, and the message names the rank. */
 static void test_agree(void **state)
 {
     (void)state;

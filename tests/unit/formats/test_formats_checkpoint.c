@@ -1,4 +1,5 @@
-/* test_formats_checkpoint.c - from a path to weights and configs: folders, shards, strangers.
+/* test_formats_checkpoint.c - from a path to weights and configs: folders, shards, files of other
+ * formats.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/formats_build.h"
@@ -49,7 +50,7 @@ static void expect_open(const char *path, const char *tensor, const char *tensor
     assert_non_null(ry_tensors_find(c.tensors, tensor));
     if (tensors_path) assert_string_equal(c.tensors_path, tensors_path);
     ry_checkpoint_close(&c, NULL);
-    ry_checkpoint_close(&c, NULL); /* a zeroed one is fine */
+    ry_checkpoint_close(&c, NULL); /* a zeroed one is allowed */
 }
 
 static void refuse(const char *path, renyi_status code, const char *needle)
@@ -186,7 +187,7 @@ static void test_shards(void **state)
     ry_checkpoint_close(&c, NULL);
     expect_open(FOLDER "/model.safetensors.index.json", "a", NULL);
 
-    assert_int_equal(fresh_folder(NULL), 0); /* PyTorch's own kind of shards */
+    assert_int_equal(fresh_folder(NULL), 0); /* shards that are PyTorch zips */
     assert_int_equal(
         system("cp '" RENYI_SOURCE_DIR "/tests/formats/training.pth' '" FOLDER "/part-1.bin'"), 0);
     put_text("pytorch_model.bin.index.json", "{\"weight_map\": {\"w\": \"part-1.bin\"}}");
@@ -212,7 +213,7 @@ static void test_bad_shards(void **state)
     put_text("model.safetensors.index.json",
              "{\"weight_map\": {\"a\": \"s-1.safetensors\", \"other\": \"s-2.safetensors\", "
              "\"a2\": \"s-4.safetensors\"}}");
-    /* a tensor that two shards hold */
+    /* a tensor in two shards */
     const float v = 1;
     const ry_tensor two[] = {{"a", RY_F32, 1, {1}, &v, 0}, {"a2", RY_F32, 1, {1}, &v, 0}};
     const ry_safetensors_content content = {two, 2, NULL, NULL, NULL};
@@ -236,7 +237,7 @@ static void test_bad_shards(void **state)
     refuse(path, RENYI_ERR_FORMAT, "line 1");
 }
 
-/* ---- the real ones ------------------------------------------------------------------------- */
+/* ---- real models --------------------------------------------------------------------------- */
 
 static void test_real_models(void **state)
 {

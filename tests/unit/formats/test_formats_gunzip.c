@@ -59,7 +59,7 @@ static void test_joined(void **state)
     renyi_error err = {0};
     (void)state;
     n += pack(70000, packed + n, sizeof packed - n);
-    memset(packed + n, 0, 8); /* what tapes leave behind is no data */
+    memset(packed + n, 0, 8); /* zeros after the end, as tapes leave them, are ignored */
     if (ry_gunzip(&out, &size, packed, n + 8, "x.gz", PLAIN, NULL, &err))
         fail_msg("%s", err.message);
     assert_int_equal(size, 71000);
@@ -80,7 +80,8 @@ static void test_faults(void **state)
         assert_null(out);
         assert_non_null(strstr(err.message, "x.gz: gzip data end too early"));
     }
-    for (size_t at = 0; at < n; at += at < 30 ? 1 : 97) { /* some bits say nothing: no error then */
+    for (size_t at = 0; at < n;
+         at += at < 30 ? 1 : 97) { /* some bits have no meaning: no error then */
         renyi_error err = {0};
         memcpy(broken, packed, n);
         broken[at] ^= 0x55;

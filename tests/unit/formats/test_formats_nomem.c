@@ -1,5 +1,5 @@
 /* test_formats_nomem.c - every allocation of every reader and of the writer fails once: the call
- * says so, leaks nothing, and the next try works. Jansson's own allocations included.
+ * reports it, leaks nothing, and the next call works. Also for the allocations of jansson.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/formats_build.h"
@@ -34,7 +34,7 @@ static void json_release(void *p)
     free(p);
 }
 
-/* ---- what is tried ------------------------------------------------------------------------- */
+/* ---- attempts ------------------------------------------------------------------------------ */
 
 typedef renyi_status (*attempt)(const renyi_allocator *al, renyi_error *err);
 
@@ -112,7 +112,7 @@ static void sweep_library(attempt try)
     }
 }
 
-/* Jansson hides some failures behind other words, so only the failure itself is asked for. */
+/* Jansson reports some of them as other errors, so only the failure is checked. */
 static void sweep_jansson(attempt try)
 {
     for (long n = 0;; n++) {

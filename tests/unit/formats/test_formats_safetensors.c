@@ -1,4 +1,5 @@
-/* test_formats_safetensors.c - what the reader refuses and how it says so; the writer; mutations.
+/* test_formats_safetensors.c - valid and invalid files with their messages; the writer; random
+ * damage.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE
 #include "fixtures/formats_build.h"
@@ -47,7 +48,7 @@ static void test_good(void **state)
     build_safetensors(&b,
                       "{\"u\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
                       "\"i\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[1,9]}}",
-                      9); /* whole numbers may lie anywhere */
+                      9); /* integers need no alignment */
     assert_int_equal(ry_safetensors_parse(&set, b.data, b.size, "m", NULL, NULL, &err), RENYI_OK);
     assert_int_equal(ry_tensors_find(set, "i")->bytes, 8);
     ry_tensors_free(set);
@@ -204,7 +205,7 @@ static void test_truncation(void **state)
     for (size_t n = 0; n < b.size; n++) refuse_bytes(b.data, n, RENYI_ERR_FORMAT, "");
 }
 
-/* Random damage: never a crash, and whatever is accepted keeps its promises. */
+/* Random damage: no crash, and tensors that are accepted are consistent. */
 static void test_mutations(void **state)
 {
     (void)state;
@@ -340,7 +341,7 @@ static void test_stream(void **state)
     assert_int_equal(files_in_folder(), 0);
 }
 
-/* A disk that is full, as far as this process can tell. */
+/* A file size limit acts like a full disk. */
 static void test_no_room(void **state)
 {
     (void)state;
@@ -360,7 +361,7 @@ static void test_no_room(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(st, RENYI_ERR_IO);
     expect_message(&err, "full.safetensors: cannot write after 4096 bytes");
-    assert_int_equal(files_in_folder(), 1); /* the older one, as it was */
+    assert_int_equal(files_in_folder(), 1); /* the older file, unchanged */
     char text[8] = "";
     FILE *f = fopen(path, "rb");
     assert_non_null(f);

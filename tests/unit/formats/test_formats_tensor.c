@@ -42,7 +42,7 @@ static void test_halves(void **state)
     static float out[65536];
     for (unsigned h = 0; h < 65536; h++)
         raw[2 * h + 1] = (unsigned char)h, raw[2 * h + 2] = h >> 8 & 255;
-    convert(RY_F16, raw + 1, 65536, out); /* odd address: any alignment will do */
+    convert(RY_F16, raw + 1, 65536, out); /* odd address: any alignment is allowed */
     for (unsigned h = 0; h < 65536; h++) {
         const double want = half_value(h);
         if (isnan(want))

@@ -1,4 +1,5 @@
-/* test_formats_torch.c - PyTorch archives: real ones, made-up ones, and pickles that try things.
+/* test_formats_torch.c - PyTorch archives: written by torch.save, made here, damaged, and
+ * malicious.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/formats_build.h"
@@ -267,15 +268,15 @@ static void test_modules(void **state)
     build_module(&b, "");
     refuse_pickle(&b, RENYI_ERR_FORMAT, "a TorchScript archive without a tensor");
     build_module(&b, "U\x01"
-                     "ah\x09"); /* itself, for ever */
+                     "ah\x09"); /* contains itself */
     refuse_pickle(&b, RENYI_ERR_LIMIT, "more than 32 deep");
     build_module(&b, "U\x01"
                      "ah\x09U\x01"
-                     "bh\x09"); /* twice itself: 2^32 ways down */
+                     "bh\x09"); /* contains itself twice: 2^32 paths */
     refuse_pickle(&b, RENYI_ERR_LIMIT, "32 deep");
     build_module(&b, "Nh\x09");
     refuse_pickle(&b, RENYI_ERR_FORMAT, "has no name");
-    start_pickle(&b); /* a class is made of nothing, and not by a call */
+    start_pickle(&b); /* a class takes no arguments and is not called */
     pk_global(&b, "__torch__", "Tower");
     pk(&b, ")R.");
     refuse_pickle(&b, RENYI_ERR_UNSUPPORTED, "called in an unknown way");
@@ -383,13 +384,13 @@ static void test_bad_tensors(void **state)
     build_pickle(&b, name, &plain);
     refuse_pickle(&b, RENYI_ERR_LIMIT, "1025 bytes");
 
-    start_pickle(&b); /* one name twice */
+    start_pickle(&b); /* the same name twice */
     pk(&b, "}(");
     for (int i = 0; i < 2; i++) pk_text(&b, "w"), pk_put_tensor(&b, &plain);
     pk(&b, "u.");
     refuse_pickle(&b, RENYI_ERR_FORMAT, "two tensors are named 'w'");
 
-    start_pickle(&b); /* a dict that is its own model, for ever */
+    start_pickle(&b); /* a dict that contains itself as "model" */
     pk(&b, "}q\x01");
     pk_text(&b, "model");
     pk(&b, "h\x01s.");
