@@ -27,7 +27,7 @@ TARGETS = [(224, 0.9), (224, 0.875), (224, 1.0), (31, 0.95), (64, 1.25)]
 
 
 def make_image(width, height):
-    """Edges, ramps and noise; the same formula is in tests/unit/image/test_image_fit.c."""
+    """Edges, ramps and noise; the same formula is in tests/fixtures/image_test.h."""
     y, x, c = np.meshgrid(np.arange(height, dtype=np.uint32), np.arange(width, dtype=np.uint32),
                           np.arange(3, dtype=np.uint32), indexing="ij")
     noise = ((x * np.uint32(73856093)) ^ (y * np.uint32(19349663)) ^ (c * np.uint32(83492791)))

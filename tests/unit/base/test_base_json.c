@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-static json_t *parse(const char *text)
+static json_t *parse_json(const char *text)
 {
     renyi_error err;
     json_t *j = NULL;
@@ -27,7 +27,7 @@ static void expect_bad(const char *text, size_t size, const ry_json_limits *limi
     if (!strstr(err.message, needle)) fail_msg("'%s' lacks '%s'", err.message, needle);
 }
 
-static void bad(const char *text, const char *needle)
+static void expect_format_error(const char *text, const char *needle)
 {
     expect_bad(text, strlen(text), NULL, RENYI_ERR_FORMAT, needle);
 }
@@ -35,16 +35,16 @@ static void bad(const char *text, const char *needle)
 static void test_syntax(void **state)
 {
     (void)state;
-    bad("{\n \"a\": 1,\n \"b\" 2}", "line 3, column");
-    bad("{\"a\": 1, \"a\": 2}", "duplicate");
-    bad("{\"a\": 1} x", "end of file");
-    bad("{\"a\": \"\xff\xfe\"}", "unable to decode byte 0xff");
-    bad("{\"a\": 1e999}", "overflow");
-    bad("{\"a\": \"\\u0000\"}", "line 1");
-    bad("", "line 1");
-    bad("{\"a\": \"never ends", "line 1");
-    bad("]]]]", "line 1");
-    json_decref(parse("{\"a\": [1, 2.5, \"]]]][[[[\", {\"b\": null}]}"));
+    expect_format_error("{\n \"a\": 1,\n \"b\" 2}", "line 3, column");
+    expect_format_error("{\"a\": 1, \"a\": 2}", "duplicate");
+    expect_format_error("{\"a\": 1} x", "end of file");
+    expect_format_error("{\"a\": \"\xff\xfe\"}", "unable to decode byte 0xff");
+    expect_format_error("{\"a\": 1e999}", "overflow");
+    expect_format_error("{\"a\": \"\\u0000\"}", "line 1");
+    expect_format_error("", "line 1");
+    expect_format_error("{\"a\": \"never ends", "line 1");
+    expect_format_error("]]]]", "line 1");
+    json_decref(parse_json("{\"a\": [1, 2.5, \"]]]][[[[\", {\"b\": null}]}"));
 }
 
 static void test_bombs(void **state)
@@ -72,9 +72,9 @@ static void test_members(void **state)
 {
     (void)state;
     renyi_error err;
-    json_t *j =
-        parse("{\"n\": 7, \"x\": 2, \"s\": \"hi\", \"b\": true, \"m\": [0.5, 1, 2], \"z\": null, "
-              "\"neg\": -1, \"big\": 4294967296, \"o\": {\"n\": 9}}");
+    json_t *j = parse_json(
+        "{\"n\": 7, \"x\": 2, \"s\": \"hi\", \"b\": true, \"m\": [0.5, 1, 2], \"z\": null, "
+        "\"neg\": -1, \"big\": 4294967296, \"o\": {\"n\": 9}}");
     uint32_t n = 5;
     double x = 0, m[3] = {9, 9, 9};
     const char *s = "default";
@@ -110,7 +110,7 @@ static void test_members(void **state)
     assert_int_equal(n, 7);
     json_decref(j);
 
-    j = parse("{\"two\": [1, 2], \"odd\": [1, \"a\", 3]}");
+    j = parse_json("{\"two\": [1, 2], \"odd\": [1, \"a\", 3]}");
     assert_int_equal(ry_json_double3(j, "two", m, "c.json", &err), RENYI_ERR_FORMAT);
     assert_non_null(strstr(err.message, "\"two\" has 2 elements"));
     assert_int_equal(ry_json_double3(j, "odd", m, "c.json", &err), RENYI_ERR_FORMAT);

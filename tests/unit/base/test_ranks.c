@@ -39,7 +39,7 @@ static void *talk(void *user)
     return NULL;
 }
 
-static void run(member *members, uint32_t n_ranks, size_t n, uint32_t failing)
+static void run_ranks(member *members, uint32_t n_ranks, size_t n, uint32_t failing)
 {
     hub h;
     hub_open(&h, n_ranks);
@@ -77,7 +77,7 @@ static void test_sums(void **state)
     for (uint32_t n_ranks = 1; n_ranks <= MAX_RANKS; n_ranks += 2)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
             const size_t n = sizes[s];
-            run(members, n_ranks, n, UINT32_MAX);
+            run_ranks(members, n_ranks, n, UINT32_MAX);
             for (size_t i = 0; i < n; i++) {
                 double want = 0, count = 0;
                 for (uint32_t r = 0; r < n_ranks; r++)
@@ -99,7 +99,7 @@ static void test_agree(void **state)
 {
     (void)state;
     member members[3];
-    run(members, 3, 10, 1);
+    run_ranks(members, 3, 10, 1);
     for (uint32_t r = 0; r < 3; r++) {
         assert_int_equal(members[r].agreed, RENYI_ERR_IO);
         assert_string_equal(members[r].err.message,
