@@ -38,7 +38,7 @@ typedef struct ry_llama_plan {
     float *h;         /* [R, C or q, padded] normalized rows; attention's output */
     float *wide;      /* [R, qkv or 2M, padded] */
     float *act;       /* [R, M padded] gated values */
-    float *angles;    /* [max_context, d] rope.h */
+    float *angles;    /* [max_context, d] rows.h */
     float *attention; /* [threads, attention_each] scratch */
     size_t attention_each;
     ry_cache *caches; /* [L] */
