@@ -1,4 +1,4 @@
-/* cpu.c - what this machine has: instruction sets, physical cores, a monotonic clock.
+/* cpu.c - what this process may use: instruction sets, cores, threads; a monotonic clock.
  *
  * A CPU level counts only if the operating system saves its registers too (CPUID and XGETBV).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -7,9 +7,23 @@
 
 #include "base/status.h"
 
+#include <omp.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+/* ---- instruction sets ------------------------------------------------------------------------ */
+
+/* From AVX-512 on products are oneDNN's; a build without it has only those of AVX2. */
+#ifdef RY_HAS_ONEDNN
+static const renyi_cpu max_level = RENYI_CPU_AVX512;
+const char *renyi_build_options(void) { return "oneDNN"; }
+#else
+static const renyi_cpu max_level = RENYI_CPU_AVX2;
+const char *renyi_build_options(void) { return "no oneDNN: CPUs with AVX-512 run the AVX2 code"; }
+#endif
 
 renyi_cpu renyi_cpu_detect(void)
 {
@@ -18,7 +32,7 @@ renyi_cpu renyi_cpu_detect(void)
     const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (avx2 && avx512) return RENYI_CPU_AVX512;
+    if (avx2 && avx512 && max_level == RENYI_CPU_AVX512) return RENYI_CPU_AVX512;
     if (avx2) return RENYI_CPU_AVX2;
 #endif
     return RENYI_CPU_SCALAR;
@@ -65,6 +79,8 @@ renyi_status ry_cpu_choose(renyi_cpu wanted, renyi_cpu *out, renyi_error *err)
     return RENYI_OK;
 }
 
+/* ---- cores and threads ----------------------------------------------------------------------- */
+
 /* One hyper-thread per core counts; without the sysfs entry every CPU is a core. */
 static int is_first_sibling(int cpu)
 {
@@ -78,7 +94,51 @@ static int is_first_sibling(int cpu)
     return first == cpu;
 }
 
-unsigned ry_cpu_cores(void)
+/* The line of `path` that begins with `start`, without it and without its newline; 0 if there is
+ * none or it is too long. */
+static int read_line_after(char *line, size_t size, const char *path, const char *start)
+{
+    int found = 0;
+    FILE *f = fopen(path, "re");
+    if (!f) return 0;
+    while (!found && fgets(line, (int)size, f)) {
+        const size_t length = strlen(line), n = strlen(start);
+        found = length > n && line[length - 1] == '\n' && strncmp(line, start, n) == 0;
+        if (found) memmove(line, line + n, length - n), line[length - n - 1] = '\0';
+    }
+    fclose(f);
+    return found;
+}
+
+/* "200000 100000" (microseconds per period) is 2 CPUs; "max 100000" or no file is no limit: 0. */
+static double read_cpu_max(const char *path)
+{
+    char line[96], *end;
+    if (!read_line_after(line, sizeof line, path, "")) return 0;
+    const double quota = strtod(line, &end);
+    const double period = *end == ' ' ? strtod(end, NULL) : 0;
+    return end != line && quota > 0 && period > 0 ? quota / period : 0;
+}
+
+double ry_cgroup_cpus(const char *root)
+{
+    enum { MAX_PATH = 4096 };
+    char group[MAX_PATH], path[2 * MAX_PATH];
+    double least = 0;
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    if (!read_line_after(group, sizeof group, path, "0::/")) return 0;
+    for (;;) { /* a group and all that contain it */
+        snprintf(path, sizeof path, "%s/sys/fs/cgroup/%s/cpu.max", root, group);
+        const double cpus = read_cpu_max(path);
+        if (cpus > 0 && (least == 0 || cpus < least)) least = cpus;
+        if (!*group) return least;
+        char *slash = strrchr(group, '/');
+        *(slash ? slash : group) = '\0';
+    }
+}
+
+/* Cores that the affinity allows. */
+static unsigned allowed_cores(void)
 {
     cpu_set_t set;
     unsigned allowed = 0, cores = 0;
@@ -91,6 +151,26 @@ unsigned ry_cpu_cores(void)
     if (cores) return cores;
     return allowed ? allowed : 1;
 }
+
+unsigned ry_cpu_cores(void)
+{
+    const unsigned cores = allowed_cores();
+    const double limit = ry_cgroup_cpus("");
+    if (limit == 0 || limit + 0.5 >= (double)cores) return cores;
+    return limit < 1.5 ? 1 : (unsigned)(limit + 0.5);
+}
+
+/* OpenMP starts as many threads as the affinity allows CPUs; another number was asked for, by
+ * OMP_NUM_THREADS or omp_set_num_threads. */
+unsigned ry_cpu_threads(unsigned n_sharing)
+{
+    const int threads = omp_get_max_threads();
+    if (threads != omp_get_num_procs() && threads > 0) return (unsigned)threads;
+    const unsigned cores = ry_cpu_cores() / n_sharing;
+    return cores ? cores : 1;
+}
+
+/* ---- clock ----------------------------------------------------------------------------------- */
 
 double ry_clock(void)
 {

@@ -1,4 +1,4 @@
-/* file.h - whole files: mapped, read into the heap, or written so that they appear complete.
+/* file.h - whole files: mapped, or read into the heap. Files are written by base/output_file.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_FILE_H
 #define RY_FILE_H
@@ -31,25 +31,5 @@ renyi_status ry_file_read(uint8_t **bytes, size_t *size, const char *path, uint6
 
 /* Ask the system to read the file into its cache; does not wait and may do nothing. */
 void ry_file_prefetch(const char *path);
-
-/* ---- written ------------------------------------------------------------------------------- */
-
-/* A file that appears under its name only when it is complete and on disk. */
-typedef struct ry_output_file {
-    const char *path; /* borrowed */
-    char *temp;       /* beside it, in the same folder */
-    int fd;
-    uint64_t written; /* bytes so far */
-} ry_output_file;
-
-renyi_status ry_output_file_open(ry_output_file *f, const char *path, const renyi_allocator *al,
-                                 renyi_error *err) RENYI_CHECK;
-renyi_status ry_output_file_write(ry_output_file *f, const void *bytes, size_t n,
-                                  renyi_error *err) RENYI_CHECK;
-
-/* With st == RENYI_OK: flush to disk and give the file its name. Otherwise, or when that fails, the
- * unfinished file is removed. Returns st or the new failure. Call exactly once after open. */
-renyi_status ry_output_file_close(ry_output_file *f, renyi_status st, const renyi_allocator *al,
-                                  renyi_error *err) RENYI_CHECK;
 
 #endif

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 
+#include "base/visible.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,15 +11,15 @@
 renyi_status ry_fail(renyi_error *err, renyi_status code, int64_t offset, const char *fmt, ...)
 {
     if (err) {
+        char text[sizeof err->message];
         va_list ap;
         err->code = code;
         err->offset = offset;
         va_start(ap, fmt);
-        vsnprintf(err->message, sizeof err->message, fmt, ap);
+        vsnprintf(text, sizeof text, fmt, ap);
         va_end(ap);
-        /* Names of files and tensors may contain control characters; a message is one line. */
-        for (char *c = err->message; *c; c++)
-            if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+        /* Names of files and tensors may hide anything; a message is one line. */
+        ry_visible_copy(err->message, sizeof err->message, text);
     }
     return code;
 }
