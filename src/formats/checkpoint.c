@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/status.h"
@@ -14,7 +15,6 @@
 #include "formats/tensor_set.h"
 #include "formats/torch/torch_zip.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -171,21 +171,6 @@ static int exists(const char *path)
     return !stat(path, &st);
 }
 
-static int is_folder(const char *path)
-{
-    struct stat st;
-    return !stat(path, &st) && S_ISDIR(st.st_mode);
-}
-
-/* folder + "/" + name, as a new string. */
-static char *in_folder(const renyi_allocator *al, const char *folder, const char *name)
-{
-    const size_t size = strlen(folder) + strlen(name) + 2;
-    char *out = ry_alloc(al, size, 1);
-    if (out) snprintf(out, size, "%s/%s", folder, name);
-    return out;
-}
-
 static int has_tail(const char *name, const char *const tails[3])
 {
     const size_t n = strlen(name);
@@ -196,42 +181,39 @@ static int has_tail(const char *name, const char *const tails[3])
     return 0;
 }
 
-/* Counts the files of the folder that have one of the endings; *found is the last, owned. */
-static int count_tails(DIR *dir, const char *folder, const char *const tails[3], char **found,
-                       const renyi_allocator *al)
+/* Counts the names that have one of the endings; *found is the last. */
+static size_t count_tails(const ry_folder *list, const char *const tails[3], const char **found)
 {
-    int n = 0;
-    rewinddir(dir);
-    for (struct dirent *e; (e = readdir(dir));) {
-        if (!has_tail(e->d_name, tails)) continue;
-        ry_free(al, *found);
-        *found = in_folder(al, folder, e->d_name);
+    size_t n = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (!has_tail(list->items[i].name, tails)) continue;
+        *found = list->items[i].name;
         n++;
     }
     return n;
 }
 
-static renyi_status fail_no_model(const char *folder, int candidates, renyi_error *err)
+static renyi_status fail_no_model(const char *folder, size_t candidates, renyi_error *err)
 {
     return ry_fail(err, RENYI_ERR_IO, -1,
                    "%s: no model in this folder: looked for model.safetensors, "
                    "model.safetensors.index.json, pytorch_model.bin, then for exactly one "
-                   "*.safetensors, or one *.pth, *.pt or *.bin (%d such files); name the file",
+                   "*.safetensors, or one *.pth, *.pt or *.bin (%zu such files); name the file",
                    folder, candidates);
 }
 
 static renyi_status find_single(char **out, const char *folder, const renyi_allocator *al,
                                 renyi_error *err)
 {
-    DIR *dir = opendir(folder);
-    if (!dir) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", folder, strerror(errno));
-    int n = 0;
+    ry_folder list;
+    const char *name = NULL;
+    size_t n = 0;
+    RY_TRY(ry_folder_read(&list, folder, al, err));
     for (size_t i = 0; !n && i < sizeof usual_tails / sizeof *usual_tails; i++)
-        n = count_tails(dir, folder, usual_tails[i], out, al);
-    closedir(dir);
+        n = count_tails(&list, usual_tails[i], &name);
+    if (n == 1) *out = ry_path_in(al, folder, name);
+    ry_folder_free(&list);
     if (n == 1) return *out ? RENYI_OK : ry_fail_nomem(err, strlen(folder) + 256);
-    ry_free(al, *out);
-    *out = NULL;
     return fail_no_model(folder, n, err);
 }
 
@@ -240,7 +222,7 @@ static renyi_status find_weights(char **out, const char *folder, const renyi_all
                                  renyi_error *err)
 {
     for (size_t i = 0; i < sizeof usual_names / sizeof *usual_names; i++) {
-        *out = in_folder(al, folder, usual_names[i]);
+        *out = ry_path_in(al, folder, usual_names[i]);
         if (!*out) return ry_fail_nomem(err, strlen(folder) + 64);
         if (exists(*out)) return RENYI_OK;
         ry_free(al, *out);
@@ -311,7 +293,7 @@ static renyi_status read_config(json_t **out, const ry_checkpoint *c, const char
 static renyi_status open_parts(ry_checkpoint *c, const char *path, const renyi_limits *limits,
                                const renyi_allocator *al, renyi_error *err)
 {
-    if (is_folder(path)) {
+    if (ry_is_folder(path)) {
         RY_TRY(find_weights(&c->tensors_path, path, al, err));
     } else {
         c->tensors_path = ry_strdup(al, path);

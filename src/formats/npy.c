@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "formats/npy.h"
 
-#include "base/file.h"
+#include "base/output_file.h"
 
 #include <stdio.h>
 #include <string.h>

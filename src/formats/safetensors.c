@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "formats/tensor_set.h"
 

@@ -106,12 +106,12 @@ renyi_status ry_image_check_size(const ry_encoded *in, const char *format, uint6
     if (width > l->max_image_side || height > l->max_image_side)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "%s: %" PRIu64 " x %" PRIu64 " pixels; a side may have %" PRIu32
-                       " (limits.max_image_side)",
+                       ": make it smaller, or in a program raise limits.max_image_side",
                        format, width, height, l->max_image_side);
     if (!ry_mul_u64(width, height, &pixels) || pixels > l->max_pixels)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "%s: %" PRIu64 " x %" PRIu64 " pixels; %" PRIu64
-                       " are allowed (limits.max_pixels)",
+                       " are allowed: make it smaller, or in a program raise limits.max_pixels",
                        format, width, height, l->max_pixels);
     return RENYI_OK;
 }
@@ -144,7 +144,8 @@ renyi_status renyi_image_decode(renyi_image *out, const void *bytes, size_t size
                            opt ? &opt->allocator : NULL};
     if (size > in.limits.max_image_bytes)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                       "%zu bytes; an image file may have %" PRIu64 " (limits.max_image_bytes)",
+                       "%zu bytes; an image file may have %" PRIu64
+                       ": make it smaller, or in a program raise limits.max_image_bytes",
                        size, in.limits.max_image_bytes);
     const renyi_image_format format = renyi_image_sniff(bytes, size);
     renyi_image decoded;

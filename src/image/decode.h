@@ -33,6 +33,10 @@ typedef struct ry_plane {
 /* On failure *out is not touched. */
 renyi_status ry_decode_png_plane(ry_plane *out, const ry_encoded *in, renyi_error *err) RENYI_CHECK;
 
+/* The length of the data of the PNG chunk that begins at byte `at`; SIZE_MAX if it does not end
+ * within the file. A chunk is length, name, data and checksum; the first is at byte 8. */
+size_t ry_png_chunk(const uint8_t *bytes, size_t size, size_t at);
+
 /* For readers: check limits first, then allocate the pixels. `format` begins the message. */
 renyi_status ry_image_check_size(const ry_encoded *in, const char *format, uint64_t width,
                                  uint64_t height, renyi_error *err) RENYI_CHECK;

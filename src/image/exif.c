@@ -69,13 +69,8 @@ static span find_in_jpeg(span f)
 /* Chunks: length, name, data, CRC. The chunk may come after the pixels. */
 static span find_in_png(span f)
 {
-    size_t at = 8;
-    while (f.size >= 12 && at <= f.size - 12) {
-        const size_t length = read_be(f.at + at, 4);
-        if (length > f.size - at - 12) break;
-        if (!memcmp(f.at + at + 4, "eXIf", 4)) return (span){f.at + at + 8, length};
-        at += 12 + length;
-    }
+    for (size_t at = 8, n; (n = ry_png_chunk(f.at, f.size, at)) != SIZE_MAX; at += n + 12)
+        if (!memcmp(f.at + at + 4, "eXIf", 4)) return (span){f.at + at + 8, n};
     return (span){f.at, 0};
 }
 

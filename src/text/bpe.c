@@ -78,6 +78,11 @@ static size_t slot_of_text(const ry_bpe *b, ry_symbol text)
 
 uint32_t ry_bpe_find(const ry_bpe *b, ry_symbol text) { return b->by_text[slot_of_text(b, text)]; }
 
+ry_symbol ry_bpe_symbol(const ry_bpe *b, int32_t id)
+{
+    return id >= 0 && (uint32_t)id < b->n_ids ? b->symbols[id] : (ry_symbol){NULL, 0};
+}
+
 renyi_status ry_bpe_add(ry_bpe *b, ry_symbol text, uint32_t id, renyi_error *err)
 {
     if (!text.n || text.n > RY_BPE_MAX_SYMBOL)

@@ -58,6 +58,7 @@ renyi_status ry_bpe_new(ry_bpe **out, uint32_t n_ids, uint32_t n_merges, const r
 void ry_bpe_free(ry_bpe *b);
 
 uint32_t ry_bpe_find(const ry_bpe *b, ry_symbol text); /* id, or UINT32_MAX */
+ry_symbol ry_bpe_symbol(const ry_bpe *b, int32_t id);  /* at = NULL: no such id */
 const ry_merge *ry_bpe_merge_of(const ry_bpe *b, uint32_t left, uint32_t right); /* or NULL */
 
 /* A symbol (copied) and its id < n_ids; neither may exist already. The message does not name the

@@ -51,10 +51,7 @@ static renyi_status find_storage(const ry_torch_reader *s, view *v, const ry_pic
         return ry_fail(s->err, RENYI_ERR_FORMAT, -1,
                        "%s: tensor '%.120s': the archive has no entry '%s' for its data",
                        s->a->what, v->name, name);
-    if (e->method)
-        return ry_fail(s->err, RENYI_ERR_UNSUPPORTED, (int64_t)e->header_offset,
-                       "%s: entry '%s' is compressed; torch.save stores entries plain", s->a->what,
-                       name);
+    if (e->method) return ry_torch_fail_packed(s->a, e, s->err);
     v->t.dtype = (ry_dtype)storage->tag;
     v->storage = e->data;
     v->storage_elements = (uint64_t)ry_pickle_nth(s->p, id, 4)->value.integer;

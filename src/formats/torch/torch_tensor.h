@@ -16,6 +16,10 @@ typedef struct ry_torch_archive {
 /* The entry "<prefix><name>", or NULL. */
 const ry_zip_entry *ry_torch_entry(const ry_torch_archive *a, const char *name, size_t length);
 
+/* Reports that an entry is compressed. */
+renyi_status ry_torch_fail_packed(const ry_torch_archive *a, const ry_zip_entry *e,
+                                  renyi_error *err);
+
 typedef struct ry_torch_reader {
     ry_tensors *set; /* gets the tensors */
     const ry_pickle *p;

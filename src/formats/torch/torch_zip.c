@@ -189,16 +189,25 @@ static renyi_status find_pickle(ry_torch_archive *a, const ry_zip_entry **out, r
     return RENYI_OK;
 }
 
+renyi_status ry_torch_fail_packed(const ry_torch_archive *a, const ry_zip_entry *e,
+                                  renyi_error *err)
+{
+    const int length = e->name_length < 120 ? (int)e->name_length : 120;
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, (int64_t)e->header_offset,
+                   "%s: the archive is compressed (entry '%.*s', zip method %u); torch.save does "
+                   "not compress: unzip it and pack it again with zip -0 -r",
+                   a->what, length, e->name, (unsigned)e->method);
+}
+
 static renyi_status check_archive(const ry_torch_archive *a, const ry_zip_entry *pickle,
                                   uint64_t max, renyi_error *err)
 {
     const ry_zip_entry *order = ry_torch_entry(a, "byteorder", 9);
-    if (order && (order->method || order->size != 6 || memcmp(order->data, "little", 6)))
+    const ry_zip_entry *packed = pickle->method ? pickle : order && order->method ? order : NULL;
+    if (packed) return ry_torch_fail_packed(a, packed, err);
+    if (order && (order->size != 6 || memcmp(order->data, "little", 6)))
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, (int64_t)order->header_offset,
                        "%s: byteorder is not 'little'; saved on a big-endian machine", a->what);
-    if (pickle->method)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, (int64_t)pickle->header_offset,
-                       "%s: data.pkl is compressed; torch.save stores entries plain", a->what);
     if (pickle->size > max)
         return ry_fail(err, RENYI_ERR_LIMIT, (int64_t)pickle->header_offset,
                        "%s: data.pkl of %llu bytes; at most %llu accepted", a->what,

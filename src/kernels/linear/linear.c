@@ -26,9 +26,12 @@ static ry_linear_backend own_backend(renyi_cpu level, renyi_dtype dtype)
 ry_linear_backend ry_linear_backend_for(renyi_cpu level, const ry_linear_spec *spec)
 {
     if (spec->few_rows || spec->dtype == RENYI_DTYPE_INT4) return own_backend(level, spec->dtype);
+#ifdef RY_HAS_ONEDNN
     if (spec->dtype == RENYI_DTYPE_BF16) return RY_LINEAR_ONEDNN_BF16;
-    if (level < RENYI_CPU_AVX512) return own_backend(level, spec->dtype);
-    return spec->dtype == RENYI_DTYPE_INT8 ? RY_LINEAR_ONEDNN_INT8 : RY_LINEAR_ONEDNN;
+    if (level >= RENYI_CPU_AVX512)
+        return spec->dtype == RENYI_DTYPE_INT8 ? RY_LINEAR_ONEDNN_INT8 : RY_LINEAR_ONEDNN;
+#endif
+    return own_backend(level, spec->dtype);
 }
 
 /* Reads all rows, for implementations that need the whole matrix. */
@@ -50,11 +53,24 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
                                    renyi_error *err)
 {
     static const ry_linear_vtable *const vtables[] = {
-        &ry_linear_scalar,      &ry_linear_avx2,        &ry_linear_onednn,
-        &ry_linear_int8_scalar, &ry_linear_int8_avx2,   &ry_linear_onednn_bf16,
-        &ry_linear_onednn_int8, &ry_linear_bf16_scalar, &ry_linear_bf16_avx2,
-        &ry_linear_bf16_avx512, &ry_linear_int4_scalar, &ry_linear_int4_avx2};
+        [RY_LINEAR_SCALAR] = &ry_linear_scalar,
+        [RY_LINEAR_AVX2] = &ry_linear_avx2,
+        [RY_LINEAR_INT8_SCALAR] = &ry_linear_int8_scalar,
+        [RY_LINEAR_INT8_AVX2] = &ry_linear_int8_avx2,
+        [RY_LINEAR_BF16_SCALAR] = &ry_linear_bf16_scalar,
+        [RY_LINEAR_BF16_AVX2] = &ry_linear_bf16_avx2,
+        [RY_LINEAR_BF16_AVX512] = &ry_linear_bf16_avx512,
+        [RY_LINEAR_INT4_SCALAR] = &ry_linear_int4_scalar,
+        [RY_LINEAR_INT4_AVX2] = &ry_linear_int4_avx2,
+#ifdef RY_HAS_ONEDNN
+        [RY_LINEAR_ONEDNN] = &ry_linear_onednn,
+        [RY_LINEAR_ONEDNN_BF16] = &ry_linear_onednn_bf16,
+        [RY_LINEAR_ONEDNN_INT8] = &ry_linear_onednn_int8,
+#endif
+    };
     *out = NULL;
+    if (!vtables[backend])
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "this library was built without oneDNN");
     ry_linear *l = ry_calloc(al, 1, sizeof *l);
     if (!l) return ry_fail_nomem(err, sizeof *l);
     l->vt = vtables[backend];

@@ -151,7 +151,7 @@ void ry_linear_op_convert(const ry_linear_op *op, size_t t, ry_extent run, const
 
 /* ---- reference speed ------------------------------------------------------------------------- */
 
-/* Best GFLOP/s of oneDNN's own threaded f32 product on the four shapes of a ViT-B block at batch 8:
+/* Best GFLOP/s of oneDNN's own threaded f32 product (of ours, in a build without oneDNN) on the four shapes of a ViT-B block at batch 8:
  * what `renyi bench` compares with. */
 renyi_status ry_measure_peak(unsigned n_threads, double *gflops, renyi_error *err) RENYI_CHECK;
 

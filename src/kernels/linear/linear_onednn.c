@@ -1,5 +1,5 @@
 /* linear_onednn.c - linears on oneDNN 2.6 or 3.x: weights are reordered once into its blocked
- * layout. Only this file and peak.c call oneDNN.
+ * layout. Only this file and peak_onednn.c call oneDNN.
  *
  *            rows of x        weights    y
  *   f32      f32              f32        f32; bias, activation and residual are post-ops

@@ -1,97 +1,79 @@
-/* peak.c - times oneDNN's threaded f32 product: the reference speed of `renyi bench`.
+/* peak.c - times our own threaded f32 product: the reference speed of `renyi bench` in a build
+ * without oneDNN, whose product is timed otherwise (peak_onednn.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/linear/linear.h"
 
+#ifndef RY_HAS_ONEDNN
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"
-#include "kernels/linear/onednn_compat.h"
 
 #include <omp.h>
 
+/* One product [rows, n_in] x [n_in, n_out] with zeros, and the memory of it. */
 typedef struct product {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    dnnl_primitive_desc_t pd;
-    dnnl_primitive_t primitive;
-    ry_md md[4]; /* x, w, bias, y */
-    dnnl_memory_t mem[4];
-    float *data[4];
+    ry_linear *linear;
+    ry_linear_op *op;
+    float *x, *y;
+    size_t rows;
 } product;
 
 static void product_free(product *p)
 {
-    dnnl_primitive_destroy(p->primitive);
-    dnnl_primitive_desc_destroy(p->pd);
-    for (int i = 0; i < 4; i++) {
-        dnnl_memory_destroy(p->mem[i]);
-        ry_md_free(&p->md[i]);
-        ry_free(NULL, p->data[i]);
-    }
-    dnnl_stream_destroy(p->stream);
-    dnnl_engine_destroy(p->engine);
+    ry_linear_op_free(p->op, NULL);
+    ry_linear_free(p->linear, NULL);
+    ry_free(NULL, p->x);
+    ry_free(NULL, p->y);
 }
 
-static dnnl_status_t product_make(product *p, size_t rows, size_t cols, size_t depth)
+static renyi_status product_make(product *p, size_t rows, size_t n_out, size_t n_in,
+                                 unsigned n_threads, renyi_error *err)
 {
-    dnnl_status_t st = dnnl_engine_create(&p->engine, dnnl_cpu, 0);
-    if (!st) st = dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags);
-    if (!st) st = ry_md_plain(&p->md[0], dnnl_f32, rows, depth);
-    if (!st) st = ry_md_any(&p->md[1], dnnl_f32, depth, cols);
-    if (!st) st = ry_md_plain(&p->md[2], dnnl_f32, 1, cols);
-    if (!st) st = ry_md_plain(&p->md[3], dnnl_f32, rows, cols);
-    if (!st)
-        st = ry_dnnl_matmul(&p->pd, p->engine, &p->md[0], &p->md[1], &p->md[2], &p->md[3], NULL);
-    if (st) return st;
-    ry_md_free(&p->md[1]);
-    st = ry_md_query(&p->md[1], p->pd, dnnl_query_weights_md);
-    if (!st) st = dnnl_primitive_create(&p->primitive, p->pd);
-    for (int i = 0; i < 4 && !st; i++) {
-        p->data[i] = ry_calloc(NULL, ry_md_bytes(&p->md[i]), 1);
-        st = p->data[i] ? ry_memory(&p->mem[i], &p->md[i], p->engine, p->data[i])
-                        : dnnl_out_of_memory;
-    }
-    return st;
+    const ry_linear_spec spec = {.n_out = n_out, .n_in = n_in};
+    p->rows = rows;
+    RY_TRY(ry_linear_new(&p->linear, &spec, renyi_cpu_detect(), NULL, err));
+    const size_t x_row = ry_linear_row(p->linear, n_in), y_row = ry_linear_row(p->linear, n_out);
+    RY_TRY(ry_linear_op_new(&p->op, p->linear, rows, (ry_rows){x_row, rows * x_row},
+                            (ry_rows){y_row, rows * y_row}, n_threads, NULL, err));
+    p->x = ry_calloc(NULL, rows * x_row, sizeof(float));
+    p->y = ry_calloc(NULL, rows * y_row, sizeof(float));
+    return p->x && p->y ? RENYI_OK : ry_fail_nomem(err, rows * (x_row + y_row) * sizeof(float));
 }
 
 /* Seconds of the fastest of `repeats` runs. */
-static dnnl_status_t product_time(const product *p, int repeats, double *best)
+static double product_time(const product *p, int repeats, unsigned n_threads)
 {
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->mem[0]},
-                                    {DNNL_ARG_WEIGHTS, p->mem[1]},
-                                    {DNNL_ARG_BIAS, p->mem[2]},
-                                    {DNNL_ARG_DST, p->mem[3]}};
-    *best = 1e9;
+    const ry_extent run = {1, p->rows};
+    const long tiles = (long)ry_linear_op_tiles(p->op, run);
+    double best = 1e9;
     for (int r = 0; r < repeats; r++) {
         const double start = ry_clock();
-        dnnl_status_t st = dnnl_primitive_execute(p->primitive, p->stream, 4, args);
-        if (!st) st = dnnl_stream_wait(p->stream);
-        if (st) return st;
+#pragma omp parallel for num_threads((int)n_threads) schedule(dynamic)
+        for (long t = 0; t < tiles; t++)
+            ry_linear_op_tile(p->op, (size_t)t, run, (unsigned)omp_get_thread_num(), p->x, p->y);
         const double seconds = ry_clock() - start;
-        if (seconds < *best) *best = seconds;
+        if (seconds < best) best = seconds;
     }
-    return dnnl_success;
+    return best;
 }
 
 renyi_status ry_measure_peak(unsigned n_threads, double *gflops, renyi_error *err)
 {
     static const size_t shapes[][3] = {
         {1576, 2304, 768}, {1576, 768, 768}, {1576, 3072, 768}, {1576, 768, 3072}};
-    const int before = omp_get_max_threads();
-    dnnl_status_t st = dnnl_success;
+    renyi_status st = RENYI_OK;
     *gflops = 0.0;
-    omp_set_num_threads((int)n_threads);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !st; i++) {
         product p = {0};
-        double seconds = 0.0;
-        st = product_make(&p, shapes[i][0], shapes[i][1], shapes[i][2]);
-        if (!st) st = product_time(&p, 6, &seconds);
+        st = product_make(&p, shapes[i][0], shapes[i][1], shapes[i][2], n_threads, err);
         const double flops =
             2.0 * (double)shapes[i][0] * (double)shapes[i][1] * (double)shapes[i][2];
-        if (!st && flops / seconds * 1e-9 > *gflops) *gflops = flops / seconds * 1e-9;
+        if (!st) {
+            const double speed = flops / product_time(&p, 6, n_threads) * 1e-9;
+            if (speed > *gflops) *gflops = speed;
+        }
         product_free(&p);
     }
-    omp_set_num_threads(before);
-    if (st) return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "oneDNN: status %d", (int)st);
-    return RENYI_OK;
+    return st;
 }
+#endif

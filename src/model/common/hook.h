@@ -37,6 +37,7 @@ typedef struct ry_block_needs {
     int drops;        /* the cut only drops: tokens that go have no weight in any row */
     int sizes;        /* from here on tokens stand for several patches: keep their sizes, and add
                          log(size) to the logits of their keys in later attention */
+    int any_weights;  /* rows that continue a token may have weights that do not sum to 1 */
     int mean_length;  /* scale every merged row to the mean length of its members; needs TOKENS */
     int anchor;       /* anchor() may add a token to the attention of this block; the images of a
                          batch then run one after the other */

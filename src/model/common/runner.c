@@ -4,6 +4,23 @@
 
 #include <assert.h>
 #include <omp.h>
+#include <pthread.h>
+
+/* ---- fork ---------------------------------------------------------------------------------- */
+
+/* A child has only the thread that called fork, but OpenMP's pool of that thread still lists the
+ * others, and the next region would wait for them for ever. So the pool is given back before a
+ * fork; parent and child make a new one when they need it. */
+static void release_threads(void) { (void)omp_pause_resource_all(omp_pause_soft); }
+
+/* When the library is loaded: a flag that says whether it was done would be writable state. Without
+ * memory for it, forks stay as they are. */
+__attribute__((constructor)) static void prepare_forks(void)
+{
+    (void)pthread_atfork(release_threads, NULL, NULL);
+}
+
+/* ---- teams --------------------------------------------------------------------------------- */
 
 static void reset_tickets(const ry_team *team)
 {

@@ -63,40 +63,60 @@ static const ry_tensor_name timm_names[] = {
     {RY_HEAD_DIST_B, RY_GROUP_TEACHER, "head_dist.bias", {RY_X_CLASSES}},
 };
 
-#define LAYER "encoder.layer.#."
-static const ry_tensor_name hf_names[] = {
-    {RY_PATCH_W, RY_GROUP_CORE, "embeddings.patch_embeddings.projection.weight", SHAPE_PATCH},
-    {RY_PATCH_B, RY_GROUP_CORE, "embeddings.patch_embeddings.projection.bias", SHAPE_DIM},
-    {RY_CLS_TOKEN, RY_GROUP_CLASS, "embeddings.cls_token", SHAPE_TOKEN},
-    {RY_DIST_TOKEN, RY_GROUP_DISTILLED, "embeddings.distillation_token", SHAPE_TOKEN},
-    {RY_POS_EMBED, RY_GROUP_CORE, "embeddings.position_embeddings", SHAPE_POS},
-    {RY_NORM1_W, RY_GROUP_CORE, LAYER "layernorm_before.weight", SHAPE_DIM},
-    {RY_NORM1_B, RY_GROUP_CORE, LAYER "layernorm_before.bias", SHAPE_DIM},
-    {RY_Q_W, RY_GROUP_CORE, LAYER "attention.attention.query.weight", {RY_X_DIM, RY_X_DIM}},
-    {RY_Q_B, RY_GROUP_QKV_BIAS, LAYER "attention.attention.query.bias", SHAPE_DIM},
-    {RY_K_W, RY_GROUP_CORE, LAYER "attention.attention.key.weight", {RY_X_DIM, RY_X_DIM}},
-    {RY_K_B, RY_GROUP_QKV_BIAS, LAYER "attention.attention.key.bias", SHAPE_DIM},
-    {RY_V_W, RY_GROUP_CORE, LAYER "attention.attention.value.weight", {RY_X_DIM, RY_X_DIM}},
-    {RY_V_B, RY_GROUP_QKV_BIAS, LAYER "attention.attention.value.bias", SHAPE_DIM},
-    {RY_PROJ_W, RY_GROUP_CORE, LAYER "attention.output.dense.weight", {RY_X_DIM, RY_X_DIM}},
-    {RY_PROJ_B, RY_GROUP_CORE, LAYER "attention.output.dense.bias", SHAPE_DIM},
-    {RY_NORM2_W, RY_GROUP_CORE, LAYER "layernorm_after.weight", SHAPE_DIM},
-    {RY_NORM2_B, RY_GROUP_CORE, LAYER "layernorm_after.bias", SHAPE_DIM},
-    {RY_FC1_W, RY_GROUP_CORE, LAYER "intermediate.dense.weight", {RY_X_MLP, RY_X_DIM}},
-    {RY_FC1_B, RY_GROUP_CORE, LAYER "intermediate.dense.bias", {RY_X_MLP}},
-    {RY_FC2_W, RY_GROUP_CORE, LAYER "output.dense.weight", {RY_X_DIM, RY_X_MLP}},
-    {RY_FC2_B, RY_GROUP_CORE, LAYER "output.dense.bias", SHAPE_DIM},
-    {RY_NORM_W, RY_GROUP_NORM, "layernorm.weight", SHAPE_DIM},
-    {RY_NORM_B, RY_GROUP_NORM, "layernorm.bias", SHAPE_DIM},
-    {RY_HEAD_W, RY_GROUP_HEAD, "classifier.weight", SHAPE_HEAD},
-    {RY_HEAD_B, RY_GROUP_HEAD, "classifier.bias", {RY_X_CLASSES}},
-    {RY_HEAD_W, RY_GROUP_TEACHER, "cls_classifier.weight", SHAPE_HEAD},
-    {RY_HEAD_B, RY_GROUP_TEACHER, "cls_classifier.bias", {RY_X_CLASSES}},
-    {RY_HEAD_DIST_W, RY_GROUP_TEACHER, "distillation_classifier.weight", SHAPE_HEAD},
-    {RY_HEAD_DIST_B, RY_GROUP_TEACHER, "distillation_classifier.bias", {RY_X_CLASSES}},
-};
+/* Around the blocks, the same in all versions of transformers. */
+#define HF_EMBEDDINGS                                                                          \
+    {RY_PATCH_W, RY_GROUP_CORE, "embeddings.patch_embeddings.projection.weight", SHAPE_PATCH}, \
+        {RY_PATCH_B, RY_GROUP_CORE, "embeddings.patch_embeddings.projection.bias", SHAPE_DIM}, \
+        {RY_CLS_TOKEN, RY_GROUP_CLASS, "embeddings.cls_token", SHAPE_TOKEN},                   \
+        {RY_DIST_TOKEN, RY_GROUP_DISTILLED, "embeddings.distillation_token", SHAPE_TOKEN},     \
+    {                                                                                          \
+        RY_POS_EMBED, RY_GROUP_CORE, "embeddings.position_embeddings", SHAPE_POS               \
+    }
+#define HF_HEADS                                                                          \
+    {RY_NORM_W, RY_GROUP_NORM, "layernorm.weight", SHAPE_DIM},                            \
+        {RY_NORM_B, RY_GROUP_NORM, "layernorm.bias", SHAPE_DIM},                          \
+        {RY_HEAD_W, RY_GROUP_HEAD, "classifier.weight", SHAPE_HEAD},                      \
+        {RY_HEAD_B, RY_GROUP_HEAD, "classifier.bias", {RY_X_CLASSES}},                    \
+        {RY_HEAD_W, RY_GROUP_TEACHER, "cls_classifier.weight", SHAPE_HEAD},               \
+        {RY_HEAD_B, RY_GROUP_TEACHER, "cls_classifier.bias", {RY_X_CLASSES}},             \
+        {RY_HEAD_DIST_W, RY_GROUP_TEACHER, "distillation_classifier.weight", SHAPE_HEAD}, \
+        {RY_HEAD_DIST_B, RY_GROUP_TEACHER, "distillation_classifier.bias", {RY_X_CLASSES}},
 
-#undef LAYER
+/* The blocks; v is the name of the value matrix, and so on. */
+#define HF_LAYER(layer, q, k, v, proj, fc1, fc2)                                \
+    {RY_NORM1_W, RY_GROUP_CORE, layer "layernorm_before.weight", SHAPE_DIM},    \
+        {RY_NORM1_B, RY_GROUP_CORE, layer "layernorm_before.bias", SHAPE_DIM},  \
+        {RY_Q_W, RY_GROUP_CORE, layer q ".weight", {RY_X_DIM, RY_X_DIM}},       \
+        {RY_Q_B, RY_GROUP_QKV_BIAS, layer q ".bias", SHAPE_DIM},                \
+        {RY_K_W, RY_GROUP_CORE, layer k ".weight", {RY_X_DIM, RY_X_DIM}},       \
+        {RY_K_B, RY_GROUP_QKV_BIAS, layer k ".bias", SHAPE_DIM},                \
+        {RY_V_W, RY_GROUP_CORE, layer v ".weight", {RY_X_DIM, RY_X_DIM}},       \
+        {RY_V_B, RY_GROUP_QKV_BIAS, layer v ".bias", SHAPE_DIM},                \
+        {RY_PROJ_W, RY_GROUP_CORE, layer proj ".weight", {RY_X_DIM, RY_X_DIM}}, \
+        {RY_PROJ_B, RY_GROUP_CORE, layer proj ".bias", SHAPE_DIM},              \
+        {RY_NORM2_W, RY_GROUP_CORE, layer "layernorm_after.weight", SHAPE_DIM}, \
+        {RY_NORM2_B, RY_GROUP_CORE, layer "layernorm_after.bias", SHAPE_DIM},   \
+        {RY_FC1_W, RY_GROUP_CORE, layer fc1 ".weight", {RY_X_MLP, RY_X_DIM}},   \
+        {RY_FC1_B, RY_GROUP_CORE, layer fc1 ".bias", {RY_X_MLP}},               \
+        {RY_FC2_W, RY_GROUP_CORE, layer fc2 ".weight", {RY_X_DIM, RY_X_MLP}},   \
+    {                                                                           \
+        RY_FC2_B, RY_GROUP_CORE, layer fc2 ".bias", SHAPE_DIM                   \
+    }
+
+static const ry_tensor_name hf_names[] = {
+    HF_EMBEDDINGS,
+    HF_LAYER("encoder.layer.#.", "attention.attention.query", "attention.attention.key",
+             "attention.attention.value", "attention.output.dense", "intermediate.dense",
+             "output.dense"),
+    HF_HEADS};
+
+/* The state dict of a model in transformers 5; its save_pretrained still writes the names above. */
+static const ry_tensor_name hf5_names[] = {HF_EMBEDDINGS,
+                                           HF_LAYER("layers.#.", "attention.q_proj",
+                                                    "attention.k_proj", "attention.v_proj",
+                                                    "attention.o_proj", "mlp.fc1", "mlp.fc2"),
+                                           HF_HEADS};
+
 static const ry_tensor_name hf_clip_names[] = {
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "embeddings.class_embedding", SHAPE_DIM},
     {RY_PATCH_W, RY_GROUP_CORE, "embeddings.patch_embedding.weight", SHAPE_PATCH},
@@ -133,6 +153,7 @@ static const char *const none[] = {NULL};
 const ry_tensor_layout ry_vit_layouts[RY_N_LAYOUTS] = {
     {RY_LAYOUT_TIMM, 0, "timm", TABLE(timm_names), 0, none, NULL},
     {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf_names), 1, none, NULL},
+    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf5_names), 1, none, NULL},
     {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_clip_names), 1, hf_others, NULL},
     {RY_LAYOUT_OPENAI, 1, "OpenAI", TABLE(openai_names), 0, openai_others, NULL},
 };
@@ -288,15 +309,19 @@ int ry_tensor_naming_among(ry_tensor_naming *out, const ry_tensors *set,
 {
     for (size_t i = 0; i < ry_tensors_count(set); i++) {
         const char *name = ry_tensors_at(set, i)->name;
+        int is_found = 0;
         for (size_t k = 0; k < n_layouts; k++) {
             const ry_tensor_layout *l = &layouts[k];
             const int length = length_before(name, l->names[0].pattern);
             if (length < 0) continue;
-            *out = naming_of(l);
-            set_prefixes(out, name, length, l->heads_outside);
-            count_tensors(out, set);
-            return 1;
+            ry_tensor_naming n = naming_of(l);
+            set_prefixes(&n, name, length, l->heads_outside);
+            count_tensors(&n, set);
+            if (!is_found || n.n_blocks) *out = n;
+            is_found = 1;
+            if (n.n_blocks) break;
         }
+        if (is_found) return 1;
     }
     return 0;
 }

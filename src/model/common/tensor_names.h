@@ -103,7 +103,8 @@ typedef struct ry_tensor_layout {
     ry_layout id;
     int is_clip;
     const char *vendor;          /* for messages */
-    const ry_tensor_name *names; /* [count]; a file with names[0] has this layout */
+    const ry_tensor_name *names; /* [count]; a file with names[0] has this layout. If several begin
+                                    alike, it has the first whose blocks it contains */
     size_t count;
     int heads_outside; /* the last part of the prefix ("vit.") is not in front of the heads */
     const char *const *others; /* NULL-terminated: prefixes of tensors that belong to other parts of
@@ -111,7 +112,7 @@ typedef struct ry_tensor_layout {
     const char *what;          /* for messages; NULL = "a ViT" or "a CLIP" */
 } ry_tensor_layout;
 
-enum { RY_N_LAYOUTS = 4 };
+enum { RY_N_LAYOUTS = 5 };
 extern const ry_tensor_layout ry_vit_layouts[RY_N_LAYOUTS];
 
 /* Prefix of tensors that only training reads. */

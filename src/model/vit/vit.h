@@ -29,6 +29,7 @@ typedef struct ry_vit_config {
     uint32_t proj_dim; /* width that CLIP projects the class row to; 0 = no projection */
     ry_pooling pool;
     double norm_eps;
+    double none_below;      /* as in renyi_model_info */
     ry_epilogue activation; /* RY_EPI_GELU or RY_EPI_QUICKGELU */
     renyi_preprocess preprocess;
     const char *preprocess_source; /* where it comes from, as text; static */

@@ -1,6 +1,7 @@
 /* vit_config.c - reads a ry_vit_config from a checkpoint: sizes from the shapes, the rest from the
  * configs beside the weights or from the defaults of the family.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/decimal.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "model/common/arch.h"
@@ -8,11 +9,13 @@
 #include "model/common/tensor_quant.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CONFIG_FILE "config.json"
+#define NONE_KEY "renyi.none_below"
 
 /* Larger sizes are refused. The limits also keep every later product within 64 bits. */
 enum {
@@ -227,6 +230,17 @@ static renyi_status choose_eps(ry_vit_config *c, const json_t *config, renyi_err
     return RENYI_OK;
 }
 
+/* Only the metadata can have it: it belongs to these weights, not to the architecture. */
+static renyi_status read_none_below(ry_vit_config *c, const ry_tensors *set, renyi_error *err)
+{
+    const char *text = ry_tensors_meta(set, NONE_KEY);
+    c->none_below = NAN;
+    if (!text || !c->n_classes || ry_read_decimal(text, strlen(text), &c->none_below))
+        return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "__metadata__ (" NONE_KEY ") is '%.40s'; a decimal number is expected", text);
+}
+
 /* ---- names --------------------------------------------------------------------------------- */
 
 /* "deit" in the last two parts of a path: the only difference between a DeiT .pth and a ViT. */
@@ -291,6 +305,7 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     RY_TRY(choose_activation(out, config, err));
     RY_TRY(choose_pooling(out, &naming, config, err));
     RY_TRY(choose_eps(out, config, err));
+    RY_TRY(read_none_below(out, ckpt->tensors, err));
     RY_TRY(choose_names(out, ckpt, native, &is_deit, err));
     return ry_preprocess_configure(out, ckpt, is_deit, err);
 }

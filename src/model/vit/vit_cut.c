@@ -2,7 +2,8 @@
  *
  * A cut before attention's projection reduces the projection's input h and the residual stream x in
  * the same way. y = x + h P + b is affine in them, so this equals reducing y, except for the bias
- * of a row whose weights do not sum to 1 (EViT's fused token): it gets (sum - 1) b in addition.
+ * of a row whose weights do not sum to 1 (EViT's fused token, any row of a rule that says so): it
+ * gets (sum - 1) b in addition.
  *
  * An anchor is one more token in the attention of a block: a key and a value for every query. It
  * attends to nothing and is dropped after the block. It is stored behind the tokens of the image,
@@ -90,13 +91,15 @@ void ry_cut_decide(ry_worker *w, uint32_t block)
 /* ---- reducing ------------------------------------------------------------------------------ */
 
 /* Adds the bias that the projections of all members of a fused row would have added: the product
- * adds it once. */
+ * adds it once. all: not only of fused rows. */
 static void add_fused_bias(float *x, const float *bias, size_t dim, const ry_cut *cut,
-                           uint32_t n_tokens, const ry_token_chunk *at)
+                           uint32_t n_tokens, const ry_token_chunk *at, int all)
 {
-    for (uint32_t r = at->first; r < at->last; r++)
-        if (cut->source[r] == RY_NO_TOKEN)
-            ry_row_add(x + r * dim, bias, ry_token_weight_sum(cut, n_tokens, r) - 1.0f, dim);
+    for (uint32_t r = at->first; r < at->last; r++) {
+        if (cut->source[r] != RY_NO_TOKEN && !all) continue;
+        const float more = ry_token_weight_sum(cut, n_tokens, r) - 1.0f;
+        if (more != 0.0f) ry_row_add(x + r * dim, bias, more, dim);
+    }
 }
 
 static void reduce_sizes(ry_worker *w, const ry_cut *cut, size_t image)
@@ -122,7 +125,8 @@ static void reduce_chunk(ry_worker *w, uint32_t block, int heads, const ry_token
         const ry_row_lists h = {p->h + at->image * b->in * h_row,
                                 p->wide + at->image * b->out * h_row, h_row, C};
         ry_token_reduce(&h, cut, b->in, at->first, at->last);
-        add_fused_bias(x.to, ry_linear_bias(p->vit->blocks[block].proj), C, cut, b->in, at);
+        add_fused_bias(x.to, ry_linear_bias(p->vit->blocks[block].proj), C, cut, b->in, at,
+                       b->needs.any_weights);
     }
     if (b->needs.mean_length) ry_token_lengths(&x, cut, b->in, at->first, at->last);
 }

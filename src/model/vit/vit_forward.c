@@ -292,7 +292,7 @@ static int report_block(ry_worker *w, uint32_t index, uint32_t n_tokens)
 {
     ry_vit_run *r = w->r;
     if (!r->in->progress && !r->in->tap) return 0;
-    const uint32_t L = r->p->vit->config.n_blocks;
+    const uint32_t L = r->p->vit->config.n_blocks, report = index == L ? 1 : index + 2;
     ry_step step = ry_runner_step(w->run, 1);
     if (w->run->thread == 0) {
         step.mine = 1;
@@ -300,12 +300,13 @@ static int report_block(ry_worker *w, uint32_t index, uint32_t n_tokens)
             r->in->tap(r->in->tap_user, index, r->p->pooled_x, r->p->vit->config.n_prefix);
         else if (r->in->tap)
             r->in->tap(r->in->tap_user, index, ry_tokens(w), n_tokens);
-        if (r->in->progress && index < L)
-            r->stop = r->in->progress(r->in->progress_user, (uint64_t)r->turn * L + index + 1,
-                                      (uint64_t)r->turns * L) != 0;
+        if (r->in->progress && index < L &&
+            r->in->progress(r->in->progress_user, (uint64_t)r->turn * L + index + 1,
+                            (uint64_t)r->turns * L))
+            r->stop = report;
     }
     ry_step_end(&step);
-    return r->stop;
+    return r->stop == report;
 }
 
 /* Loads the plan's rows of block i; after an adaptive cut this image has fewer. */

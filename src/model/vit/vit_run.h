@@ -6,13 +6,17 @@
 
 #include "model/vit/vit_plan.h"
 
+#include <stdatomic.h>
+
 typedef struct ry_vit_run {
     ry_vit_plan *p;
     const ry_vit_input *in;
     float *out;           /* [n, n_outputs] */
     uint32_t turn, turns; /* which image of how many, if images run one by one; else 0 of 1 */
     double block_macs;    /* per image, of all turns; written by thread 0 */
-    int stop;             /* written by thread 0 during a progress report */
+    /* The report after which the run stops, counted from 1; 0 = it goes on. Written by thread 0
+     * during that report. A slower thread may read it during an earlier one, and goes on. */
+    atomic_uint stop;
 } ry_vit_run;
 
 /* One thread. The fields after `run` have the same values in all threads. */
