@@ -78,6 +78,10 @@ RENYI_API RENYI_CHECK renyi_status renyi_tokenizer_decode(const renyi_tokenizer 
                                                           size_t size, size_t *length,
                                                           renyi_error *err);
 
+/* The symbol of an id as files write it ("cat</w>"): *size bytes, without a NUL behind them. NULL:
+ * no such id. Borrowed until renyi_tokenizer_free. */
+RENYI_API const char *renyi_tokenizer_piece(const renyi_tokenizer *t, int32_t id, size_t *size);
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Scales every row of rows [n, dim] to length 1. A row of zeros stays zero. */
@@ -119,7 +123,7 @@ typedef struct renyi_text_session renyi_text_session;
 typedef struct renyi_text_session_options {
     uint32_t struct_size;
     uint32_t max_tokens;     /* tokens per pass (sets the memory), at least context; 0 = 1024 */
-    uint32_t n_threads;      /* 0 = number of physical cores */
+    uint32_t n_threads;      /* 0 = as in renyi_session_options */
     renyi_progress progress; /* called during a run: texts done, all texts; non-zero stops */
     void *progress_user;
 } renyi_text_session_options;

@@ -73,7 +73,18 @@ typedef struct renyi_dataset_options {
      * Implies own_classes. */
     const char *collection;
     const char *class_names; /* file with the class names: one per line, or "n01440764 tench" lines.
-                                Folders and lists may use these names. Implies own_classes */
+                                Folders and lists may use these names. For ImageNet's classes also
+                                "clip" (renyi_imagenet_clip_name) or "wordnet" (the first of
+                                renyi_imagenet_name). Implies own_classes */
+    uint32_t top_only;       /* 1 = with unlabelled: not the subfolders of a folder */
+    void *user;              /* first argument of the callbacks; each may be NULL */
+    /* Of folders: called for each subfolder that cannot be read, and for each image that is not a
+     * regular file (a pipe, a broken link); they are left out. NULL = such a subfolder is an error,
+     * and such an image is listed: it fails when it is read. */
+    void (*on_failure)(void *user, const char *path, const char *reason);
+    /* A message for the user, one line: how many GIF, BMP, TIFF, AVIF and HEIC files a folder has;
+     * they are not read. */
+    void (*on_note)(void *user, const char *text);
 } renyi_dataset_options;
 
 /* Where the class names come from if own_classes is set. */
@@ -84,7 +95,9 @@ typedef enum renyi_names_from {
     RENYI_NAMES_DATA = 3,       /* the dataset's own list: its split file or list of variants */
     RENYI_NAMES_CLASSNAMES = 4, /* classnames.txt beside the images ("n01440764 tench"); CoOp's file
                                    has the names that CLIP was tested with */
-    RENYI_NAMES_IMAGENET = 5    /* the first of ImageNet's names for the class */
+    RENYI_NAMES_IMAGENET = 5,   /* the first of ImageNet's names for the class */
+    RENYI_NAMES_CLIP = 6 /* the names that CLIP was published with for ImageNet's classes; the
+                            default without class_names and classnames.txt */
 } renyi_names_from;
 
 /* Opens a dataset. `path` is one of
@@ -120,6 +133,7 @@ typedef struct renyi_dataset_info {
     const char *collection;   /* name of the known dataset it was read as; NULL = none */
     renyi_names_from names_from;
     uint32_t n_empty; /* with own_classes: classes without an image */
+    uint32_t n_seen;  /* different classes of the n_images images */
 } renyi_dataset_info; /* pointers are borrowed until renyi_dataset_free */
 RENYI_API void renyi_dataset_get_info(const renyi_dataset *d, renyi_dataset_info *info);
 
@@ -180,9 +194,9 @@ typedef struct renyi_eval_sample {
 typedef struct renyi_eval_options {
     uint32_t struct_size;
     uint32_t n_policies;         /* 0 = only the policy "none" */
-    const char *const *policies; /* [n_policies] policy texts, all different; copied */
+    const char *const *policies; /* [n_policies] policy texts, all different for a model; copied */
     uint32_t batch;              /* images per run; 0 = 8 */
-    uint32_t n_threads;          /* threads of the model; 0 = number of physical cores */
+    uint32_t n_threads;          /* threads of the model; 0 = as in renyi_session_options */
     uint32_t n_workers;          /* threads that decode while the model runs; 0 = the cores that
                                     n_threads leaves free. While the model is idle, all cores
                                     decode */
@@ -209,6 +223,9 @@ typedef struct renyi_eval_options {
     renyi_tca *const *adapt; /* [n_policies] TCA state per policy (clip.h), each entry different or
                                 NULL; NULL = none. Results then depend on the image order, so ranks
                                 and `resume` are errors. Borrowed until renyi_eval_free */
+    const renyi_model *const *models; /* [n_policies] the model of each policy, such as the same one
+                                         in another dtype, with the classes and image size of m;
+                                         NULL = m for all. Borrowed until renyi_eval_free */
 } renyi_eval_options;
 
 /* Creates one session per policy and reads the log. Borrows m and d until renyi_eval_free. On
@@ -248,6 +265,7 @@ typedef struct renyi_eval_result {
     double ms_model;                       /* per image, mean over all batches but the first */
     double ms_total;          /* per image: model time and everything else of the run */
     double images_per_second; /* ranks x 1000 / ms_total */
+    renyi_dtype dtype;        /* of its model; RENYI_DTYPE_DEFAULT if logs do not tell */
 } renyi_eval_result;
 
 RENYI_API uint32_t renyi_eval_policy_count(const renyi_eval *e);
@@ -290,12 +308,13 @@ RENYI_API void renyi_eval_get_failure(const renyi_eval *e, size_t i, renyi_eval_
 
 /* Time spent in renyi_eval_run. */
 typedef struct renyi_eval_times {
-    uint64_t images;       /* images run in this call, by all ranks */
-    uint64_t resumed;      /* images whose results came from the log */
-    double seconds;        /* wall clock, of the slowest rank */
-    double seconds_model;  /* in the model, all policies, summed over the ranks */
-    double seconds_decode; /* in the decoding threads, summed */
-    uint32_t n_ranks;      /* 1 = one process */
+    uint64_t images;           /* images run in this call, by all ranks */
+    uint64_t resumed;          /* images whose results came from the log */
+    double seconds;            /* wall clock, of the slowest rank */
+    double seconds_model;      /* in the model, all policies, summed over the ranks */
+    double seconds_decode;     /* in the decoding threads, summed */
+    uint32_t n_ranks;          /* 1 = one process */
+    uint32_t n_threads, batch; /* as used, defaults filled in; 0 if it was made from logs */
 } renyi_eval_times;
 RENYI_API void renyi_eval_get_times(const renyi_eval *e, renyi_eval_times *out);
 
@@ -409,6 +428,8 @@ RENYI_API RENYI_CHECK renyi_status renyi_collection_find(const char *word, renyi
 
 /* Names of ImageNet class i, synonyms separated by ", "; NULL for i >= 1000. Static string. */
 RENYI_API const char *renyi_imagenet_name(uint32_t i);
+/* The one name that OpenAI's CLIP was evaluated with; NULL for i >= 1000. Static string. */
+RENYI_API const char *renyi_imagenet_clip_name(uint32_t i);
 
 /* ---- templates ------------------------------------------------------------------------------- */
 
@@ -474,7 +495,7 @@ typedef struct renyi_masks_options {
     uint32_t n_policies;         /* 0 = none */
     const char *const *policies; /* [n_policies] policies to follow cut by cut */
     uint32_t batch;              /* images per run; 0 = 8 */
-    uint32_t n_threads;          /* 0 = number of physical cores */
+    uint32_t n_threads;          /* 0 = as in renyi_session_options */
     uint32_t apply_exif;         /* 1 = apply the EXIF orientation, to image and mask separately */
     const renyi_preprocess *preprocess; /* NULL = the model's; size must be the model's */
     renyi_limits limits;                /* limits for images and masks */

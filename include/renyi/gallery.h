@@ -24,7 +24,7 @@ extern "C" {
 typedef struct renyi_embed_options {
     uint32_t struct_size;
     uint32_t batch;      /* images per run; 0 = 8 */
-    uint32_t n_threads;  /* threads of the model; 0 = number of physical cores */
+    uint32_t n_threads;  /* threads of the model; 0 = as in renyi_session_options */
     uint32_t n_workers;  /* threads that decode images; 0 = the cores that n_threads leaves free */
     uint32_t apply_exif; /* 1 = apply the EXIF orientation */
     const char *policy;  /* pruning policy; NULL = "none" */
@@ -33,10 +33,15 @@ typedef struct renyi_embed_options {
     renyi_allocator allocator;          /* renyi_gallery_update uses the gallery's allocator
                                            instead */
     void *user;                         /* first argument of the callbacks; each may be NULL */
-    /* Called for each image that is skipped. */
+    /* Called for each image that is skipped, and each subfolder that cannot be read. */
     void (*on_failure)(void *user, const char *path, const char *message);
     renyi_progress progress; /* called after every batch: images done, all images. Non-zero stops:
                                 RENYI_ERR_ABORTED; finished rows remain */
+    const char *save_to; /* renyi_gallery_update: index file that gets the finished rows while the
+                            update runs, so that a killed process does not lose them; NULL = none.
+                            Written every 2 seconds, or less often: at most 1/20 of the time */
+    void (*on_note)(void *user, const char *text); /* renyi_gallery_update: as in
+                                                      renyi_dataset_options */
 } renyi_embed_options;
 
 /* Reads, decodes, fits and embeds n image files. rows: [n, embed_dim] of renyi_model_info, each of

@@ -56,7 +56,7 @@ typedef struct renyi_visual_session renyi_visual_session;
 
 typedef struct renyi_visual_session_options {
     uint32_t struct_size;
-    uint32_t n_threads; /* 0 = number of physical cores */
+    uint32_t n_threads; /* 0 = as in renyi_session_options */
     const char *policy; /* docs/PRUNING.md; NULL = "none"; copied. prumerge and vispruner select
                            after the tower, other rules inside it */
     renyi_progress progress; /* called during a run: blocks done, all blocks */
@@ -152,8 +152,8 @@ RENYI_API RENYI_CHECK renyi_status renyi_lvlm_prompt_next(const renyi_lm_tokeniz
  * _show_file -> renyi_conversation_ask (any number) -> free in reverse order. A conversation keeps
  * the key-value cache of image and history, so a further question computes only what is new. */
 
-/* A whole LLaVA-1.5: image tower, projector, language model and tokenizer. Immutable after open;
- * may be shared by conversations. */
+/* A whole LLaVA-1.5: image tower, projector, language model and tokenizer; or a plain Llama, which
+ * has no image tower and continues texts. Immutable after open; may be shared by conversations. */
 typedef struct renyi_lvlm renyi_lvlm;
 
 typedef struct renyi_lvlm_options {
@@ -170,17 +170,17 @@ typedef struct renyi_lvlm_options {
     void *progress_user;
 } renyi_lvlm_options;
 
-/* Opens a LLaVA. Path is as for renyi_lm_open and renyi_visual_open. Without a tokenizer everything
- * works except questions as text. Parts that do not match are RENYI_ERR_FORMAT: another width than
- * the language model's, a tokenizer with another vocabulary. On success *out is owned by the caller
- * (renyi_lvlm_free). */
+/* Opens a LLaVA or a plain Llama. Path is as for renyi_lm_open and renyi_visual_open. Without a
+ * tokenizer everything works except questions as text. Parts that do not match are
+ * RENYI_ERR_FORMAT: another width than the language model's, a tokenizer with another vocabulary.
+ * On success *out is owned by the caller (renyi_lvlm_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_lvlm_open(renyi_lvlm **out, const char *path,
                                                    const renyi_lvlm_options *opt, renyi_error *err);
 RENYI_API void renyi_lvlm_free(renyi_lvlm *m);
 
 /* Parts of the model. Borrowed until renyi_lvlm_free. */
 RENYI_API const renyi_lm *renyi_lvlm_lm(const renyi_lvlm *m);
-RENYI_API const renyi_visual *renyi_lvlm_visual(const renyi_lvlm *m);
+RENYI_API const renyi_visual *renyi_lvlm_visual(const renyi_lvlm *m); /* NULL = a plain Llama */
 RENYI_API const renyi_lm_tokenizer *renyi_lvlm_tokenizer(const renyi_lvlm *m); /* NULL = none */
 
 /* One image and the questions about it. Used by one thread at a time. */
@@ -188,11 +188,12 @@ typedef struct renyi_conversation renyi_conversation;
 
 typedef struct renyi_conversation_options {
     uint32_t struct_size;
-    uint32_t n_threads;   /* 0 = number of physical cores */
+    uint32_t n_threads;   /* 0 = as in renyi_session_options */
     uint32_t max_context; /* this and the next two: as in renyi_lm_session_options */
     uint32_t max_rows, cache_bits;
     const char *policy;      /* policy for the visual tokens; NULL = "none"; copied */
-    const char *system;      /* system prompt; NULL = that of vicuna_v1; copied */
+    const char *system;      /* system prompt; NULL = that of vicuna_v1; copied. Not for a plain
+                                Llama */
     renyi_progress progress; /* called during tower and prompt; non-zero stops */
     void *progress_user;
 } renyi_conversation_options;
@@ -210,7 +211,7 @@ RENYI_API const char *renyi_conversation_policy(const renyi_conversation *c);
 RENYI_API size_t renyi_conversation_bytes(const renyi_conversation *c);
 
 /* Sets the image for the next questions, runs the tower and starts a new conversation. After a
- * failure there is no image. Errors name the file. */
+ * failure there is no image. Errors name the file. A plain Llama: RENYI_ERR_UNSUPPORTED. */
 RENYI_API RENYI_CHECK renyi_status renyi_conversation_show(renyi_conversation *c,
                                                            const renyi_image *image,
                                                            renyi_error *err);
@@ -263,8 +264,10 @@ typedef struct renyi_answer {
 } renyi_answer;               /* borrowed until the next call with the conversation */
 
 /* Asks a question. The first question follows the image, if there is one; later ones continue the
- * conversation. RENYI_ERR_LIMIT: the prompt is longer than the context; nothing has changed. Any
- * other error during the run restarts the conversation. Logits that are NaN: RENYI_ERR_FORMAT. */
+ * conversation. A plain Llama reads bos and the text as it is, without a template, and the answer
+ * is its continuation; later texts follow the answer. RENYI_ERR_LIMIT: the prompt is longer than
+ * the context; nothing has changed. Any other error during the run restarts the conversation.
+ * Logits that are NaN: RENYI_ERR_FORMAT. */
 RENYI_API RENYI_CHECK renyi_status renyi_conversation_ask(renyi_conversation *c,
                                                           const char *question,
                                                           const renyi_answer_options *opt,

@@ -80,6 +80,11 @@ RENYI_API RENYI_CHECK renyi_status renyi_lm_tokenizer_decode(const renyi_lm_toke
                                                              size_t size, size_t *length,
                                                              renyi_error *err);
 
+/* The piece of an id as files write it (a blank is U+2581, a byte "<0x0A>"): *size bytes, without a
+ * NUL behind them. NULL: no such id. Borrowed until renyi_lm_tokenizer_free. */
+RENYI_API const char *renyi_lm_tokenizer_piece(const renyi_lm_tokenizer *t, int32_t id,
+                                               size_t *size);
+
 /* State for decoding one id at a time. Start with zeros and set only `flags`. */
 typedef struct renyi_lm_stream {
     uint32_t flags;
@@ -124,6 +129,7 @@ typedef struct renyi_lm_info {
                           activations in 8 bits per row; INT4 in groups of 32, activations in 8 bits
                           per group */
     renyi_cpu cpu;     /* CPU level the weights are packed for */
+    int is_llava;      /* 1 = the file has a projector for visual tokens too; 0 = a plain Llama */
 } renyi_lm_info;
 
 /* Opens a Llama, or the language model of a LLaVA (tower and projector are ignored). `path` is a
@@ -154,7 +160,7 @@ typedef struct renyi_lm_session_options {
     uint32_t max_context; /* rows of the sequence at most; 0 = the model's context, which is also
                              the maximum. Memory is touched only as rows are added */
     uint32_t max_rows;    /* rows per pass (sets the memory); 0 = 512 */
-    uint32_t n_threads;   /* 0 = number of physical cores */
+    uint32_t n_threads;   /* 0 = as in renyi_session_options */
     uint32_t cache_bits;  /* bits of keys and values: 32 or 16; 0 = 32 with f32 products, else 16 */
     renyi_progress progress; /* called during a feed: rows done, all rows; non-zero stops */
     void *progress_user;

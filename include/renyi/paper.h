@@ -1,4 +1,5 @@
-/* paper.h - the paper's tables for ViT, CLIP and LLaVA, and the same tables for one model.
+/* paper.h - the paper's tables for ViT, CLIP, LLaVA and fine-tuning, and those of ViT for one
+ * model.
  *
  * Call order: renyi_paper_new -> renyi_paper_policies -> renyi_eval_new, renyi_eval_run ->
  * renyi_paper_take -> renyi_paper_get_cell, renyi_paper_get_pairs -> renyi_paper_free.
@@ -50,7 +51,7 @@ typedef struct renyi_paper_table {
 RENYI_API size_t renyi_paper_table_count(void);
 RENYI_API void renyi_paper_get_table(size_t i, renyi_paper_table *out);
 /* Index of the table with this number. RENYI_ERR_ARG: another number; the message says what that
- * table is (4 and 5 are surveys, 6 and 12 panels, see below). */
+ * table is (4 and 5 are surveys, 6 and 12 panels, 13 and 16 fine-tuning, see below). */
 RENYI_API RENYI_CHECK renyi_status renyi_paper_find_table(uint32_t number, size_t *i,
                                                           renyi_error *err);
 
@@ -164,6 +165,30 @@ RENYI_API void renyi_panel_get_row(size_t i, uint32_t row, renyi_panel_row *out)
 /* The paper's Average of scores [RENYI_VQA_TASKS]: their mean, with MME divided by 20; NaN if a
  * score is NaN. */
 RENYI_API double renyi_panel_average(const double scores[RENYI_VQA_TASKS]);
+
+/* ---- fine-tuning ----------------------------------------------------------------------------- */
+
+/* Table 13: ViT-S after 30 epochs of training with cuts. It has the form of the ViT tables, but its
+ * accuracies belong to trained weights: they come from runs of train.h. Call order: renyi_tuned_get
+ * -> renyi_tuned_get_row, renyi_tuned_policy. */
+#define RENYI_TUNED_TABLE 13
+#define RENYI_TUNED_EPOCHS 30
+RENYI_API void renyi_tuned_get(renyi_paper_table *out);
+RENYI_API void renyi_tuned_get_row(uint32_t row, renyi_paper_row *out);
+RENYI_API void renyi_tuned_policy(uint32_t row, renyi_paper_method method,
+                                  char out[RENYI_PAPER_POLICY_MAX]);
+
+/* Table 16: the recipe of these runs, one item per row. */
+#define RENYI_HYPER_TABLE 16
+typedef struct renyi_hyper {
+    const char *item;    /* as printed: "Total Batch Size" */
+    const char *value;   /* as printed: "2048" */
+    const char *setting; /* its name in train.h; NULL = not a setting there */
+    const char *key;     /* setting "prune": key of the policy; else NULL */
+    const char *about;   /* what the paper does not say, for display; may be NULL */
+} renyi_hyper;           /* strings are static */
+RENYI_API size_t renyi_hyper_count(void);
+RENYI_API void renyi_hyper_get(size_t i, renyi_hyper *out);
 
 /* ---- tables for one model -------------------------------------------------------------------- */
 

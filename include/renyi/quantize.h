@@ -32,7 +32,7 @@ typedef struct renyi_calibration renyi_calibration;
 typedef struct renyi_calibration_options {
     uint32_t struct_size;
     uint32_t max_batch; /* images per call; 0 = 8 */
-    uint32_t n_threads; /* 0 = number of physical cores */
+    uint32_t n_threads; /* 0 = as in renyi_session_options */
 } renyi_calibration_options;
 
 /* m must compute in f32. Borrows m until renyi_calibration_free. On success *out is owned by the

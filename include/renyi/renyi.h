@@ -4,6 +4,8 @@
  * order.
  *
  * Threads   Many sessions may share one model. A session is used by one thread at a time.
+ * Fork      Objects may be used after fork() in parent and child, unless another thread was using
+ *           them. OpenMP's idle threads end before each fork() and start again when needed.
  * Memory    Every *_open, *_new and *_decode has one matching *_free; *_free(NULL) does nothing.
  *           renyi_run_pixels and renyi_run_tensor allocate nothing.
  * Errors    Every function that can fail returns a renyi_status. `err` gets the reason and may be
@@ -51,7 +53,7 @@ typedef enum renyi_status {
     RENYI_ERR_FORMAT = -4,      /* the bytes do not follow the format */
     RENYI_ERR_UNSUPPORTED = -5, /* valid, but not supported by this build, model or CPU */
     RENYI_ERR_LIMIT = -6,       /* larger than renyi_limits allows */
-    RENYI_ERR_ABORTED = -7      /* a progress callback returned non-zero */
+    RENYI_ERR_ABORTED = -7      /* a callback returned non-zero */
 } renyi_status;
 
 typedef struct renyi_error {
@@ -65,6 +67,25 @@ RENYI_API const char *renyi_status_name(renyi_status s);
 
 /* Version of the library: "0.1.0". Static string. */
 RENYI_API const char *renyi_version(void);
+
+/* What the library was built with: "oneDNN", or that it is missing and what follows. Static. */
+RENYI_API const char *renyi_build_options(void);
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* Names, labels, metadata and answers come from files and models as they are. Before you print one,
+ * replace what it hides, or it can rewrite the terminal:
+ *   for (; size; text += n, size -= n) {
+ *       n = renyi_text_next(text, size, &code, &is_hidden);
+ *       if (is_hidden) fputs("?", stdout); else fwrite(text, 1, n, stdout);
+ *   } */
+
+/* Reads the first character of UTF-8 text of `size` >= 1 bytes and returns its length in bytes.
+ * *is_hidden = 1 for characters that are invisible and change what is seen: controls (line ends and
+ * tabs, too), marks of the writing direction, zero-width spaces, line separators, tags; and for
+ * bytes that are not UTF-8, whose *code is U+FFFD. Joiners, which Persian, Indic scripts and emoji
+ * need, are not hidden. */
+RENYI_API size_t renyi_text_next(const char *text, size_t size, uint32_t *code, int *is_hidden);
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -217,8 +238,8 @@ RENYI_API void renyi_image_normalize(float *chw, const uint8_t *pixels, uint32_t
 /* ---- models ---------------------------------------------------------------------------------- */
 
 /* A model holds packed weights and their shape. Call order: renyi_model_open ->
- * renyi_model_get_info -> sessions -> renyi_model_free. A model is immutable after open and must
- * outlive its sessions. */
+ * renyi_model_get_info -> sessions -> renyi_model_free. A model is immutable after open (only
+ * renyi_model_add_rule adds to it) and must outlive its sessions. */
 
 typedef struct renyi_model renyi_model; /* packed weights and shape */
 
@@ -242,7 +263,10 @@ typedef struct renyi_model_info {
     uint32_t embed_dim; /* width of an embedding: of CLIP's projection, or dim of a ViT (2 * dim if
                            distilled) */
     const char *activation; /* activation of the MLPs: "gelu", "quick_gelu"; static */
-} renyi_model_info;         /* strings are borrowed until renyi_model_free */
+    double none_below; /* an image whose largest logit is below this shows none of the classes, as
+                          measured for this model ("renyi.none_below" in the metadata of the file);
+                          NaN = not known, and comparisons with it are false */
+} renyi_model_info;    /* strings are borrowed until renyi_model_free */
 
 typedef struct renyi_tensor_info {
     const char *name;  /* borrowed until renyi_model_free */
@@ -282,7 +306,9 @@ typedef int (*renyi_tensor_visitor)(void *user, const renyi_tensor_info *tensor)
 RENYI_API RENYI_CHECK renyi_status renyi_visit_tensors(const char *path, const renyi_options *opt,
                                                        renyi_tensor_visitor each, void *user,
                                                        renyi_error *err);
-/* Name of class i from the config (id2label), or NULL. Borrowed until renyi_model_free. */
+/* Name of class i as the program prints it: from the config (id2label, label_names), where a WordNet
+ * id stands for ImageNet's name; else, if there are 1000 classes, ImageNet's. NULL = it has none, and
+ * the program prints "class 7". Borrowed until renyi_model_free. */
 RENYI_API const char *renyi_model_label(const renyi_model *m, uint32_t i);
 
 /* Writes a .safetensors file with random weights (truncated normal, deviation 0.02). Architectures:
@@ -321,7 +347,7 @@ typedef enum renyi_output {
 typedef struct renyi_session_options {
     uint32_t struct_size;
     uint32_t max_batch;      /* images per call; 0 = 1 */
-    uint32_t n_threads;      /* 0 = number of physical cores */
+    uint32_t n_threads;      /* 0 = OMP_NUM_THREADS, else the cores this process may use */
     const char *policy;      /* pruning policy text (docs/PRUNING.md); NULL = "none"; copied */
     renyi_progress progress; /* called during a run: blocks done, all blocks */
     void *progress_user;
@@ -434,6 +460,98 @@ RENYI_API RENYI_CHECK renyi_status renyi_policy_cost(const renyi_model *m, const
                                                      const char *policy, renyi_cost *out,
                                                      renyi_layer_cost *layers, size_t max_layers,
                                                      renyi_error *err);
+
+/* ---- rules of your own ----------------------------------------------------------------------- */
+
+/* A rule of your own says which tokens stay, without a change to the library. Call order:
+ * renyi_model_add_rule -> any function that takes this model and the policy "NAME keep=0.7
+ * layers=3,6,9" (docs/PRUNING.md has all keys) -> renyi_model_free. */
+
+/* What a rule sees of one image: N = n_tokens tokens of width C = dim. Borrowed for the call. */
+typedef struct renyi_rule_view {
+    uint32_t block, image;       /* the image's index in the batch */
+    uint32_t n_tokens, n_prefix; /* the first n_prefix are class and distillation tokens */
+    uint32_t n_out;              /* tokens that leave the cut, prefix and fused included */
+    uint32_t dim, n_heads, grid; /* grid: patches per side of the image */
+    size_t qkv_row;              /* floats from a row of queries, keys or values to the next */
+    const float *queries, *keys, *values; /* [N, C] before the softmax scale; heads in a row */
+    const float *class_row;  /* [N] RENYI_NEED_CLASS_ROW: the class token's attention, head mean */
+    const float *columns;    /* [N] RENYI_NEED_COLUMNS: Col-Ln, the norm of each token's column */
+    const float *tokens;     /* [N, C] RENYI_NEED_TOKENS: the tokens after attention's residual */
+    const float *sizes;      /* [N] patches that each token stands for; NULL = 1 each */
+    const int32_t *position; /* [N] as in renyi_cut */
+} renyi_rule_view;           /* pointers that the rule did not ask for are NULL */
+
+enum {
+    RENYI_NEED_CLASS_ROW = 1, /* the model must have a class token */
+    RENYI_NEED_COLUMNS = 2,
+    RENYI_NEED_TOKENS = 4, /* attention is then finished for all tokens, also those that go */
+    RENYI_NEED_SIZES = 8   /* of `cut`, for merging: later attention counts each token as many times
+                              as the patches it stands for */
+};
+
+/* Gives every token a score, the larger the better. score: [N], zeros before the call; those of the
+ * prefix count only in the sum of weights=score. The best stay as with the built-in rules: ties to
+ * the lower index, NaN last. Non-zero ends the run: RENYI_ERR_ABORTED. */
+typedef int (*renyi_rule_score)(void *user, const renyi_rule_view *view, float *score);
+
+/* A whole decision. The values before the call drop everything but the prefix, so a rule that only
+ * drops fills `keep` alone. A kept token whose target is RENYI_NONE goes to its own row. */
+typedef struct renyi_rule_choice {
+    uint32_t *keep;   /* [n_out - n_prefix] token that row n_prefix + i continues, none twice;
+                         RENYI_NONE (before the call) = a row only of tokens that `target` sends */
+    uint32_t *target; /* [N] row that token i goes to; RENYI_NONE (before the call) = dropped */
+    float *weight;    /* [N] its weight in that row; 1 before the call */
+    float *score;     /* [N] for traces; 0 before the call */
+} renyi_rule_choice;
+
+/* Decides alone. A choice that breaks the rules above ends the run: RENYI_ERR_ARG. */
+typedef int (*renyi_rule_cut)(void *user, const renyi_rule_view *view, renyi_rule_choice *choice);
+
+/* Callbacks run on any thread, for several images at the same time, once for each image and cut. */
+typedef struct renyi_rule {
+    uint32_t struct_size;
+    const char
+        *name;      /* a-z, 0-9 and _, a letter first, at most 32 bytes; no rule, metric, preset */
+    uint32_t needs; /* RENYI_NEED_* */
+    double order;   /* n of the columns, if the policy does not give it; 0 = 2 */
+    renyi_rule_score score; /* one of the two */
+    renyi_rule_cut cut;
+    void *user; /* borrowed until renyi_model_free */
+} renyi_rule;
+
+/* Copies `rule`; at most 64 per model. Sessions of m may run meanwhile; no other call may use m. */
+RENYI_API RENYI_CHECK renyi_status renyi_model_add_rule(renyi_model *m, const renyi_rule *rule,
+                                                        renyi_error *err);
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+/* Calls `each` with the name of every regular file in a folder, hidden ones too, in byte order of
+ * the names; they are borrowed for that call. Non-zero from `each` stops: RENYI_ERR_ABORTED. Images
+ * in folders and subfolders: renyi_dataset_open (eval.h). */
+typedef int (*renyi_file_visitor)(void *user, const char *name);
+RENYI_API RENYI_CHECK renyi_status renyi_visit_files(const char *folder, renyi_file_visitor each,
+                                                     void *user, renyi_error *err);
+
+/* ---- writing files --------------------------------------------------------------------------- */
+
+/* A file that appears under its name only when it is complete and on disk. Call order:
+ * renyi_output_file_open -> renyi_output_file_write (any number) -> renyi_output_file_close. Until
+ * the end, and if anything fails, an older file of that name stays as it was. All functions of the
+ * library that write whole files work like this. */
+
+typedef struct renyi_output_file renyi_output_file;
+
+/* Writes to PATH.*.tmp in the same folder; what killed processes left there of this file is
+ * removed. A symbolic link is replaced, not followed. Pipes and devices are written straight. On
+ * success *out is owned by the caller (renyi_output_file_close). */
+RENYI_API RENYI_CHECK renyi_status renyi_output_file_open(renyi_output_file **out, const char *path,
+                                                          renyi_error *err);
+RENYI_API RENYI_CHECK renyi_status renyi_output_file_write(renyi_output_file *o, const void *bytes,
+                                                           size_t size, renyi_error *err);
+/* is_complete: 1 = give the file its name; 0 = remove what was written. Frees o. */
+RENYI_API RENYI_CHECK renyi_status renyi_output_file_close(renyi_output_file *o, int is_complete,
+                                                           renyi_error *err);
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 

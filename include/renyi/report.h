@@ -157,6 +157,13 @@ RENYI_API RENYI_CHECK renyi_status renyi_report_curves_svg(renyi_report_text *ou
 RENYI_API RENYI_CHECK renyi_status renyi_report_curves_html(renyi_report_text *out,
                                                             const renyi_report_curves *r,
                                                             renyi_error *err);
+/* All charts as UTF-8 text for a terminal of `columns` (40 to 1000) characters: lines of braille
+ * dots, each run with a letter, and with colours as escape sequences unless has_colours is 0. */
+RENYI_API RENYI_CHECK renyi_status renyi_report_curves_terminal(renyi_report_text *out,
+                                                                const renyi_report_curves *r,
+                                                                uint32_t columns,
+                                                                uint32_t has_colours,
+                                                                renyi_error *err);
 
 /* ---- Pareto front ---------------------------------------------------------------------------- */
 

@@ -20,13 +20,14 @@ extern "C" {
 
 /* ---- grids ----------------------------------------------------------------------------------- */
 
-/* A grid is a list of points to try: models x image sizes x policies. Call order: renyi_grid_new ->
- * renyi_grid_count, renyi_grid_get -> renyi_grid_free.
+/* A grid is a list of points to try: models x image sizes x dtypes x policies. Call order:
+ * renyi_grid_new -> renyi_grid_count, renyi_grid_get -> renyi_grid_free.
  *
  * A spec describes a grid in lines of text; "#" starts a comment:
  *
  *   models      vit_tiny "my models/deit.safetensors"
  *   sizes       160 192 model                     "model" = the size it was made for
+ *   dtypes      f32 int8                          none = that of the model's file
  *   policy      evit keep=0.5|0.7 metric=cls|col n=2|4 layers=0,3,6|3,6,9 fuse
  *   policy      none|fast|balanced
  *   frameworks  evit naive mosaic                 combined with the lines below
@@ -55,6 +56,9 @@ typedef struct renyi_grid_options {
     const char *const *lines;    /* [n_lines] further lines of a spec */
     uint64_t max_file_bytes;     /* size of `file`; 0 = 1 MiB */
     renyi_allocator allocator;
+    uint32_t n_dtypes;
+    const renyi_dtype *dtypes;   /* [n_dtypes]; none = only RENYI_DTYPE_DEFAULT */
+    const renyi_model *rules_of; /* policies may name the rules added to this model; NULL = none */
 } renyi_grid_options;
 
 /* A grid without policies and frameworks gets those of renyi_grid_default_spec. Errors name file
@@ -70,18 +74,21 @@ typedef struct renyi_grid_point {
     const char *model;
     uint32_t image_size; /* 0 = that of the model */
     const char *policy;  /* with all defaults, as from renyi_policy_check without a model */
-} renyi_grid_point;      /* strings are borrowed until renyi_grid_free */
+    renyi_dtype dtype;
+} renyi_grid_point; /* strings are borrowed until renyi_grid_free */
 
-/* Points in order: by model, then size, then policy. */
+/* Points in order: by model, then size, then dtype, then policy. */
 RENYI_API size_t renyi_grid_count(const renyi_grid *g);
 RENYI_API void renyi_grid_get(const renyi_grid *g, size_t i, renyi_grid_point *out);
 
-/* The three lists that are combined, without duplicates. */
+/* The lists that are combined, without duplicates. */
 typedef struct renyi_grid_info {
     uint32_t n_models, n_sizes, n_policies;
     const char *const *models;
     const uint32_t *sizes;
     const char *const *policies;
+    uint32_t n_dtypes;
+    const renyi_dtype *dtypes;
 } renyi_grid_info; /* borrowed until renyi_grid_free */
 RENYI_API void renyi_grid_get_info(const renyi_grid *g, renyi_grid_info *out);
 
@@ -93,8 +100,8 @@ RENYI_API void renyi_grid_get_info(const renyi_grid *g, renyi_grid_info *out);
 
 typedef struct renyi_sweep renyi_sweep; /* results of every point for every image */
 
-/* Progress of renyi_sweep_run. A pass is one model at one size over all images, with as many
- * policies as memory allows. */
+/* Progress of renyi_sweep_run. A pass is one model at one size and dtype over all images, with as
+ * many policies as memory allows. */
 typedef struct renyi_sweep_progress {
     const char *model;
     uint32_t image_size, n_policies; /* of this pass */
@@ -103,6 +110,7 @@ typedef struct renyi_sweep_progress {
     uint64_t answers, n_answers;     /* results (images x points) of the whole sweep */
     double share;                    /* share of all arithmetic that is done, 0 to 1 */
     double share_now; /* part of `share` that was not in the log, for estimating the time */
+    renyi_dtype dtype;
 } renyi_sweep_progress;
 
 typedef struct renyi_sweep_options {
@@ -117,11 +125,12 @@ typedef struct renyi_sweep_options {
     renyi_limits limits; /* limits for images */
     renyi_allocator allocator;
     void *user; /* first argument of the callbacks */
-    /* Opens a model of the grid at a size (0 = its own); the sweep frees it. *preprocess has size 0
-     * on entry; if it is left so, the model's is used. Called more than once for each model and
-     * size. */
+    /* Opens a model of the grid at a size (0 = its own) in a dtype; the sweep frees it. *preprocess
+     * has size 0 on entry; if it is left so, the model's is used. Called more than once for each
+     * model and size. */
     renyi_status (*open_model)(void *user, const char *model, uint32_t image_size,
-                               renyi_model **out, renyi_preprocess *preprocess, renyi_error *err);
+                               renyi_dtype dtype, renyi_model **out, renyi_preprocess *preprocess,
+                               renyi_error *err);
     /* Called once for each image that cannot be used. */
     void (*on_failure)(void *user, const char *file, const char *message);
     /* Called after every batch. Non-zero stops: renyi_sweep_run returns RENYI_ERR_ABORTED. */
@@ -130,10 +139,10 @@ typedef struct renyi_sweep_options {
     const char *condition;    /* as in renyi_eval_options; copied */
 } renyi_sweep_options;
 
-/* Opens the data and, as a check, every model at every size. All points run on the same images with
- * the same classes. Policies that a model cannot run at a size (too few patches or blocks) are left
- * out and listed (renyi_sweep_get_skip); no point at all is an error. Borrows g until
- * renyi_sweep_free. On success *out is owned by the caller (renyi_sweep_free). */
+/* Opens the data and, as a check, every model at every size in every dtype. All points run on the
+ * same images with the same classes. Policies that a model cannot run at a size (too few patches or
+ * blocks) are left out and listed (renyi_sweep_get_skip); no point at all is an error. Borrows g
+ * until renyi_sweep_free. On success *out is owned by the caller (renyi_sweep_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_sweep_new(renyi_sweep **out, const renyi_grid *g,
                                                    const renyi_sweep_options *opt,
                                                    renyi_error *err);
@@ -227,16 +236,17 @@ typedef struct renyi_tune_progress {
 typedef struct renyi_tune_options {
     uint32_t struct_size;
     renyi_tune_goal goal;
-    double bound;           /* percentage points, ms or GMACs */
-    const renyi_grid *grid; /* candidates: its sizes x policies, its models are ignored; read by
-                               renyi_tune_new. NULL = the default policies at the usual sizes */
-    uint32_t batch;         /* images per run when times are measured; 0 = 1 */
-    uint32_t n_threads;     /* threads of the model; 0 = number of physical cores */
-    uint32_t n_workers;     /* this and uncommented fields below: as in renyi_eval_options */
-    uint32_t unlabelled;    /* 1 = the dense model's predictions count as correct: a loss is a
-                               disagreement */
-    double search;          /* share of the images for the search; 0 = 0.5 */
-    uint64_t seed;          /* seed of the split */
+    double bound; /* percentage points, ms or GMACs */
+    const renyi_grid
+        *grid;      /* candidates: its sizes x dtypes x policies; its models are ignored; read by
+                       renyi_tune_new. NULL = the default policies at the usual sizes */
+    uint32_t batch; /* images per run when times are measured; 0 = 1 */
+    uint32_t n_threads;  /* threads of the model; 0 = as in renyi_session_options */
+    uint32_t n_workers;  /* this and uncommented fields below: as in renyi_eval_options */
+    uint32_t unlabelled; /* 1 = the dense model's predictions count as correct: a loss is a
+                            disagreement */
+    double search;       /* share of the images for the search; 0 = 0.5 */
+    uint64_t seed;       /* seed of the split */
     uint32_t apply_exif;
     uint32_t resume;
     const renyi_preprocess *preprocess; /* its size is ignored */
@@ -245,11 +255,12 @@ typedef struct renyi_tune_options {
     renyi_limits limits;
     renyi_allocator allocator;
     void *user; /* first argument of the callbacks; each may be NULL */
-    /* Opens the same model for another size, as in renyi_sweep_options; `model` is `name`. The
-     * tuning frees it. *preprocess has size 0 on entry; if it is left so, that of these options is
-     * used. NULL = only candidates at the model's own size can be tried. */
+    /* Opens the same model for another size or dtype, as in renyi_sweep_options; `model` is `name`.
+     * The tuning frees it. *preprocess has size 0 on entry; if it is left so, that of these options
+     * is used. NULL = only candidates at the model's own size and dtype can be tried. */
     renyi_status (*open_model)(void *user, const char *model, uint32_t image_size,
-                               renyi_model **out, renyi_preprocess *preprocess, renyi_error *err);
+                               renyi_dtype dtype, renyi_model **out, renyi_preprocess *preprocess,
+                               renyi_error *err);
     /* Called for each image that is skipped. */
     void (*on_failure)(void *user, const char *file, const char *message);
     /* Non-zero stops: RENYI_ERR_ABORTED. */
@@ -307,6 +318,7 @@ typedef struct renyi_tune_candidate {
     double estimate; /* estimated loss in points, from labels and disagreements (docs/EVAL.md) */
     double chance;   /* probability that the loss is within the bound; NaN with other goals */
     renyi_tune_loss search, confirmed;
+    renyi_dtype dtype; /* of its blocks; that of candidate 0 is the model's */
 } renyi_tune_candidate;
 
 /* Candidates in order: 0 is the dense model, then those that got furthest, best first. */
@@ -323,6 +335,7 @@ typedef struct renyi_tune_result {
     uint64_t n_search, n_confirm; /* images of each part, unreadable ones included */
     uint64_t n_failed;            /* unreadable images */
     double seconds;
+    uint32_t n_threads, batch; /* that times were measured with, defaults filled in */
 } renyi_tune_result;
 RENYI_API void renyi_tune_get_result(const renyi_tune *t, renyi_tune_result *out);
 

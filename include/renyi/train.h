@@ -111,8 +111,10 @@ typedef struct renyi_train_options {
     uint32_t struct_size;
     uint32_t resume;    /* 1 = continue the run in `out`. Settings come from its checkpoint;
                            of those given with renyi_train_set only some may differ
-                           (`may_change`) */
-    const char *out;    /* folder of the run; created if absent; must be empty unless resumed */
+                           (`may_change`). If the run was ended before its first checkpoint
+                           it starts again with the settings given here */
+    const char *out;    /* folder of the run; created if absent; must be empty unless resumed, or
+                           of a run that was ended before its first checkpoint */
     const char *recipe; /* name of the last renyi_train_recipe; static */
     uint64_t given[2];  /* bit i = setting i was given with renyi_train_set */
 
@@ -193,7 +195,7 @@ typedef struct renyi_train_options {
     /* run */
     uint64_t seed;
     renyi_dtype dtype;
-    uint64_t threads, workers;       /* 0 = number of physical cores; 0 = chosen by the loader */
+    uint64_t threads, workers;       /* 0 = as in renyi_session_options; 0 = chosen by the loader */
     uint32_t checkpoint_activations; /* 1 = store only the input of each block: slower, less
                                         memory */
     uint64_t eval_every;             /* in epochs; 0 = only at the end */
@@ -258,7 +260,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_train_set(renyi_train_options *opt, con
                                                    const char *text, renyi_error *err);
 /* Writes setting i as text that renyi_train_set reads back; "" = not set. */
 #define RENYI_SETTING_MAX 4096
-RENYI_API void renyi_train_show(const renyi_train_options *opt, size_t i, char *out, size_t room);
+RENYI_API void renyi_train_show(const renyi_train_options *opt, size_t i, char *out, size_t size);
 
 /* ---- training -------------------------------------------------------------------------------- */
 
@@ -305,7 +307,7 @@ typedef struct renyi_train_result {
     double train_loss;      /* of the last complete epoch; NaN = none */
     renyi_train_score val, ema;
     double best_top1; /* NaN = never evaluated */
-    uint64_t best_epoch;
+    uint64_t best_epoch; /* from 0 */
     double seconds;
     uint32_t is_complete; /* 1 = nothing is left to do */
 } renyi_train_result;
@@ -324,7 +326,7 @@ typedef struct renyi_learner renyi_learner;
 typedef struct renyi_learner_options {
     uint32_t struct_size;
     uint32_t micro_batch; /* images per pass; 0 = about 1600 tokens */
-    uint32_t n_threads;   /* 0 = number of physical cores */
+    uint32_t n_threads;   /* 0 = as in renyi_session_options */
     uint32_t image_size;  /* 0 = the size the model was made for */
     renyi_dtype dtype;    /* format of products with weights: f32 (default) or bf16; everything else
                              is f32 */
@@ -397,9 +399,11 @@ RENYI_API void renyi_run_log_free(renyi_run_log *r);
 /* Unknown numbers are NaN, here and below. A line without steps or seconds has those of the line
  * before it. */
 typedef struct renyi_run_info {
-    const char *path;   /* as given */
-    const char *policy; /* policy of the training, "none" = no pruning; NULL = unknown */
-    const char *model;  /* weights or architecture at the start; NULL = unknown */
+    const char *path;         /* as given */
+    const char *policy;       /* policy of the training, "none" = no pruning; NULL = unknown */
+    const char *model;        /* weights or architecture at the start; NULL = unknown */
+    const char *architecture; /* of the model; NULL = unknown */
+    uint64_t n_val;           /* images to evaluate on; 0 = unknown */
     uint32_t n_stages;
     uint64_t n_steps, n_epochs;    /* number of lines of each */
     uint64_t n_other, n_bad;       /* lines of other kinds; lines that are not JSON */
@@ -409,6 +413,7 @@ typedef struct renyi_run_info {
     double epochs, steps, seconds; /* done, in all stages */
     double loss;                   /* training loss: mean of the last epoch or of its last steps */
     double val_loss, top1, top5;   /* last measured; percent */
+    double top1_epoch;             /* epochs done when top1 was measured */
     double best_top1, best_epoch;  /* the highest, and the epochs done at that time */
     double images_per_second;      /* mean over the steps */
 } renyi_run_info;                  /* pointers are borrowed until renyi_run_log_free */

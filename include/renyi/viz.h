@@ -38,7 +38,7 @@ typedef struct renyi_viz_options {
     uint32_t n_metrics;          /* 0 = cls (if there is a class token), col n=4, random */
     const char *const *metrics;  /* [n_metrics] as after metric= in a policy: "col n=4"; the default
                                     of n is the rule's: 4 for naive, 2 for evit */
-    uint32_t n_layers;           /* 0 = the first six blocks, or all if there are fewer */
+    uint32_t n_layers;           /* 0 = the first six blocks and every block in which a row cuts */
     const uint32_t *layers;      /* [n_layers] ascending */
     uint32_t n_orders;           /* 0 = 1, 2, 3, 4, infinity */
     const double *orders;        /* [n_orders] orders n of Col-Ln: each >= 1 or INFINITY */
@@ -50,8 +50,8 @@ typedef struct renyi_viz_options {
     uint32_t n_policies;         /* rows after those of the metrics */
     const char *const *policies; /* [n_policies] complete policies */
     /* 1 = also run the rule for every metric and keep rate (n_metrics x n_keeps more runs); 2 =
-     * also for every norm. A rule with keep= uses the rate at each cut; a rule with p= removes so
-     * many patches that this share is left after its last cut. */
+     * also for every norm, at every keep rate and as given. A rule with keep= uses the rate at each
+     * cut; a rule with p= removes so many patches that this share is left after its last cut. */
     uint32_t sweep;
     uint32_t attention; /* 1 = fill renyi_viz_result.attention */
     uint32_t has_query; /* 0 = the class token, or the patch in the middle if there is none */
@@ -63,7 +63,7 @@ typedef struct renyi_viz_options {
                                        else "class N" */
     uint32_t time;      /* timed runs per policy after one warm-up run; `ms` is the fastest. 0 = no
                            times, one run per policy */
-    uint32_t n_threads; /* 0 = number of physical cores */
+    uint32_t n_threads; /* 0 = as in renyi_session_options */
     renyi_allocator allocator;
     renyi_progress progress; /* called in renyi_viz_run: forward passes done, all passes */
     void *progress_user;
@@ -154,7 +154,7 @@ typedef struct renyi_viz_row {
     uint32_t metric;    /* index into metrics; RENYI_NONE = a policy of its own, or a norm */
     uint32_t norm;      /* index into norms for a row of the sweep that is no metric; else
                            RENYI_NONE */
-    double keep;        /* keep rate of a row of the sweep; else NaN */
+    double keep;        /* keep rate of a row of the sweep; NaN = the policy as given */
     uint32_t merges;    /* 1 = some cut merges patches: a mosaic can be drawn */
     uint32_t adaptive;  /* 1 = token counts depend on the image (ats): macs is an upper bound */
     const renyi_viz_step *steps; /* [n_layers] */
@@ -196,7 +196,8 @@ typedef struct renyi_viz_result {
                                   policies */
     uint32_t n_sweep;
     const renyi_viz_row *sweep; /* [n_sweep] row m * n_keeps + k is metric m at keeps[k]; then, if
-                                   requested, the same for the norms that are not among the metrics.
+                                   requested, the same for the norms that are not among the metrics,
+                                   then each of these norms with the rule as given (keep is NaN).
                                    NULL = no sweep */
     renyi_viz_answer dense;
     const renyi_viz_attention *attention; /* NULL = not requested */

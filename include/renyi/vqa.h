@@ -58,6 +58,13 @@ RENYI_API RENYI_CHECK renyi_status renyi_vqa_find_task(const char *name, renyi_v
 
 typedef struct renyi_vqa renyi_vqa; /* questions and, if known, correct answers; immutable */
 
+/* How answers of vqav2, vizwiz and textvqa are normalized before they are compared. */
+typedef enum renyi_vqa_scorer {
+    RENYI_VQA_SCORER_TEXTVQA = 0, /* EvalAI's answer processor, as in LLaVA's TextVQA script */
+    RENYI_VQA_SCORER_OFFICIAL =
+        1 /* VQA's evaluation code (vqaEval), always applied to both sides */
+} renyi_vqa_scorer;
+
 typedef struct renyi_vqa_options {
     uint32_t struct_size;
     uint32_t shard, n_shards; /* questions shard, shard + n_shards, ...; n_shards 0 = all */
@@ -68,6 +75,7 @@ typedef struct renyi_vqa_options {
     uint64_t max_questions;   /* more questions are an error; 0 = 16,777,216 */
     uint64_t max_file_bytes;  /* size of a file of questions, annotations or answers; 0 = 1 GiB */
     renyi_allocator allocator;
+    renyi_vqa_scorer scorer; /* other benchmarks ignore it */
 } renyi_vqa_options;
 
 /* `questions` is LLaVA's file of the benchmark: JSON lines; for sqa a JSON list; for mmbench a
@@ -161,6 +169,9 @@ typedef struct renyi_vqa_score {
     uint64_t n_scored;    /* questions that are answered and have a known correct answer */
     uint64_t n_right;     /* of them, fully correct */
     uint32_t n_parts;     /* number of categories (renyi_vqa_get_part) */
+    double cognition;     /* mme: accuracy + accuracy_plus of the four cognition tasks, 800 at most;
+                             otherwise NaN. `score` is that of the ten perception tasks */
+    double total;         /* mme: perception + cognition, 2800 at most; otherwise NaN */
 } renyi_vqa_score;
 RENYI_API void renyi_vqa_get_score(const renyi_vqa_answers *a, renyi_vqa_score *out);
 /* Category i < n_parts, in order of first appearance among the questions. */
@@ -185,9 +196,9 @@ typedef struct renyi_vqa_pair {
 RENYI_API void renyi_vqa_compare(const renyi_vqa_answers *a, const renyi_vqa_answers *b,
                                  renyi_vqa_pair *out);
 
-/* Normalizes an answer as the servers of VQAv2, VizWiz and TextVQA do: lower case, no articles and
- * punctuation, numbers up to ten as digits, contractions with apostrophe. allocator may be NULL. On
- * success *out is owned by the caller (renyi_vqa_text_free with the same allocator). */
+/* Normalizes an answer as RENYI_VQA_SCORER_TEXTVQA does: lower case, no articles and punctuation,
+ * numbers up to ten as digits, contractions with apostrophe. allocator may be NULL. On success
+ * *out is owned by the caller (renyi_vqa_text_free with the same allocator). */
 RENYI_API RENYI_CHECK renyi_status renyi_vqa_normalise(char **out, const char *answer,
                                                        const renyi_allocator *allocator,
                                                        renyi_error *err);
@@ -225,7 +236,8 @@ typedef struct renyi_vqa_run_options {
     uint32_t struct_size;
     uint32_t resume;       /* 1 = answers in the file are not asked again. 0 = a file that is not
                               empty is an error */
-    const char *images;    /* folder of the images; NULL = names are paths */
+    const char *images;    /* folder of the images; NULL = names are paths. A name that leads out
+                              of it ("/...", "../...") is an error, see allow_outside */
     const char *answers;   /* answer file, written during the run; NULL = none */
     const char *model;     /* model_id */
     const char *policy;    /* with all defaults, for the metadata; NULL = none */
@@ -241,6 +253,7 @@ typedef struct renyi_vqa_run_options {
     /* Question skipped. */
     void (*on_failure)(void *user, const char *question, const char *message);
     renyi_progress progress; /* called after every question; non-zero stops: RENYI_ERR_ABORTED */
+    uint32_t allow_outside;  /* 1 = questions may name any image of this machine */
 } renyi_vqa_run_options;
 
 /* Asks everything that is not answered yet. An image that cannot be read is reported and skipped:

@@ -390,6 +390,7 @@ renyi_status renyi_model_zeroshot(renyi_model **out, const renyi_model *clip, co
     if (!m) return ry_fail_nomem(err, sizeof *m);
     *m = *clip;
     m->tower = clip->tower ? clip->tower : clip;
+    m->rules = ry_own_rules_borrow(&m->tower->rules);
     m->owned = NULL;
     m->labels = (ry_labels){0};
     const renyi_status st = fill_zeroshot(m, rows, names, n_classes, scale, err);

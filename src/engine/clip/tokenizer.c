@@ -249,3 +249,10 @@ renyi_status renyi_tokenizer_decode(const renyi_tokenizer *t, const int32_t *ids
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_tokenizer_decode: an argument is NULL");
     return ry_bpe_decode(t->bpe, ids, n, text, size, length, err);
 }
+
+const char *renyi_tokenizer_piece(const renyi_tokenizer *t, int32_t id, size_t *size)
+{
+    const ry_symbol piece = ry_bpe_symbol(t->bpe, id);
+    *size = piece.n;
+    return piece.at;
+}

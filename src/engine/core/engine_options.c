@@ -41,7 +41,7 @@ renyi_status ry_options_read(renyi_options *out, const renyi_options *opt, renyi
 
 renyi_status ry_threads_choose(uint32_t *n_threads, renyi_error *err)
 {
-    if (!*n_threads) *n_threads = ry_cpu_cores();
+    if (!*n_threads) *n_threads = ry_cpu_threads(1);
     if (*n_threads <= MAX_THREADS) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_ARG, -1, "%u threads; at most %d", *n_threads, MAX_THREADS);
 }

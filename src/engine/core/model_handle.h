@@ -1,10 +1,12 @@
 /* model_handle.h - the struct behind a renyi_model: packed weights and the facts about the file.
- * Nothing changes after it is opened, so sessions of several threads may share it.
+ * Nothing changes after it is opened, so sessions of several threads may share it. Only rules of
+ * the caller's own are added later; sessions point to theirs, which never move.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_MODEL_HANDLE_H
 #define RY_MODEL_HANDLE_H
 
 #include "model/vit/vit.h"
+#include "prune/policy/rule_list.h"
 #include "renyi/renyi.h"
 
 #include <jansson.h>
@@ -30,6 +32,7 @@ struct renyi_model {
     const renyi_model *tower;
     uint64_t rows_hash; /* hash of the class rows of a zero-shot model, else 0 */
     renyi_model *owned; /* freed with this model: its tower, or NULL */
+    ry_own_rules rules; /* of the caller's own; a zero-shot model begins with those of its tower */
 };
 
 /* Names in a config: id2label of Hugging Face ({"0": "tench", ...}) or label_names of timm ([...]).
@@ -41,5 +44,7 @@ renyi_status ry_labels_read(ry_labels *out, const json_t *config, uint32_t n,
 renyi_status ry_labels_copy(ry_labels *out, const char *const *names, uint32_t n,
                             const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_labels_free(ry_labels *l, const renyi_allocator *al); /* a zeroed struct is fine */
+/* The name of class i as the config has it, which may be a WordNet id; NULL = none. */
+const char *ry_model_own_label(const renyi_model *m, uint32_t i);
 
 #endif

@@ -6,9 +6,11 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
+#include "engine/core/imagenet.h"
 #include "engine/core/policy_api.h"
 #include "model/llama/llama_tensors.h"
 #include "model/llava/visual.h"
+#include "renyi/eval.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -228,6 +230,7 @@ void renyi_model_free(renyi_model *m)
     const renyi_allocator al = m->al;
     ry_linear_free(m->vit.text_head, &al);
     ry_labels_free(&m->labels, &al);
+    ry_own_rules_free(&m->rules, &al);
     if (!m->tower) {
         ry_vit_free(&m->vit, &al);
         ry_free(&al, m->tensors);
@@ -268,6 +271,7 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
         .quantization = c->n_quantized ? c->quantization : NULL,
         .embed_dim = ry_vit_embed_dim(c),
         .activation = c->activation == RY_EPI_QUICKGELU ? "quick_gelu" : "gelu",
+        .none_below = c->none_below,
     };
 }
 
@@ -278,7 +282,16 @@ void renyi_model_tensor(const renyi_model *m, size_t i, renyi_tensor_info *info)
     *info = i < m->n_tensors ? m->tensors[i] : (renyi_tensor_info){.name = "", .dtype = ""};
 }
 
-const char *renyi_model_label(const renyi_model *m, uint32_t i)
+const char *ry_model_own_label(const renyi_model *m, uint32_t i)
 {
     return m->labels.names && i < m->vit.config.n_classes ? m->labels.names[i] : NULL;
+}
+
+const char *renyi_model_label(const renyi_model *m, uint32_t i)
+{
+    const char *own = ry_model_own_label(m, i);
+    const uint32_t class = own ? ry_imagenet_find(own, strlen(own)) : i;
+    if (own && class == UINT32_MAX) return own;
+    if (!own && m->vit.config.n_classes != RY_IMAGENET_CLASSES) return NULL;
+    return renyi_imagenet_name(class);
 }

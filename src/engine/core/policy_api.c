@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "engine/core/engine_options.h"
 #include "engine/core/model_handle.h"
 #include "model/common/arch.h"
 #include "model/vit/token_cut.h"
@@ -24,18 +25,26 @@ static ry_policy_shape shape_of(const ry_vit_config *c, uint32_t n_patches)
                              .grid = c->image_size / c->patch_size};
 }
 
+/* own: rules of a model; NULL = no model. */
 static renyi_status parse_and_check(ry_policy *out, const char *text, const ry_policy_shape *shape,
-                                    renyi_error *err)
+                                    const ry_own_rules *own, renyi_error *err)
 {
-    RY_TRY(ry_policy_parse(out, text ? text : "none", err));
+    RY_TRY(ry_policy_parse_own(out, text ? text : "none", own, err));
     return ry_policy_check(out, shape, err);
+}
+
+renyi_status ry_policy_for_model(ry_policy *out, const char *text, const renyi_model *m,
+                                 renyi_error *err)
+{
+    const ry_policy_shape shape = shape_of(&m->vit.config, m->vit.n_patches);
+    return parse_and_check(out, text, &shape, &m->rules, err);
 }
 
 renyi_status ry_policy_for(ry_policy *out, const char *text, const ry_vit_config *config,
                            uint32_t n_patches, renyi_error *err)
 {
     const ry_policy_shape shape = shape_of(config, n_patches);
-    return parse_and_check(out, text, &shape, err);
+    return parse_and_check(out, text, &shape, NULL, err);
 }
 
 renyi_status ry_policy_for_visual(ry_policy *out, const char *text, const ry_vit_config *config,
@@ -43,7 +52,7 @@ renyi_status ry_policy_for_visual(ry_policy *out, const char *text, const ry_vit
 {
     ry_policy_shape shape = shape_of(config, n_patches);
     shape.visual = 1;
-    return parse_and_check(out, text, &shape, err);
+    return parse_and_check(out, text, &shape, NULL, err);
 }
 
 renyi_status ry_policy_pruner(ry_pruner **out, const ry_policy *policy, const ry_vit_config *config,
@@ -68,7 +77,7 @@ renyi_status renyi_policy_check(const char *text, const renyi_model *m, char *fu
     char print[RY_MAX_POLICY_TEXT];
     if (!text) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_policy_check: NULL argument");
     if (m)
-        RY_TRY(ry_policy_for(&policy, text, &m->vit.config, m->vit.n_patches, err));
+        RY_TRY(ry_policy_for_model(&policy, text, m, err));
     else
         RY_TRY(ry_policy_parse(&policy, text, err));
     if (!full) return RENYI_OK;
@@ -93,6 +102,14 @@ void renyi_preset_get(size_t i, renyi_preset *out)
     const ry_preset *presets = ry_presets(&count);
     *out = i < count ? (renyi_preset){presets[i].name, presets[i].text, presets[i].about}
                      : (renyi_preset){NULL, NULL, NULL};
+}
+
+renyi_status renyi_model_add_rule(renyi_model *m, const renyi_rule *rule, renyi_error *err)
+{
+    renyi_rule r;
+    if (!m || !rule) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_add_rule: NULL argument");
+    RY_TRY(ry_struct_read(&r, sizeof r, rule, "renyi_rule", err));
+    return ry_own_rules_add(&m->rules, &r, &m->al, err);
 }
 
 /* ---- cost ---------------------------------------------------------------------------------- */
@@ -269,7 +286,7 @@ renyi_status renyi_policy_cost(const renyi_model *m, const char *architecture, c
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_policy_cost: NULL argument");
     memset(out, 0, sizeof *out);
     if (m) {
-        RY_TRY(ry_policy_for(&parsed, policy, &m->vit.config, m->vit.n_patches, err));
+        RY_TRY(ry_policy_for_model(&parsed, policy, m, err));
         return ry_policy_cost(m, &parsed, out, layers, max_layers, err);
     }
     RY_TRY(find_encoder(&e, architecture, err));

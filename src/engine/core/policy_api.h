@@ -7,7 +7,11 @@
 #include "model/vit/vit.h"
 #include "prune/rules/pruner.h"
 
-/* Parses text (NULL = "none") and checks it against an encoder with these patches. */
+/* Parses text (NULL = "none") and checks it against a model, whose own rules it may name. */
+renyi_status ry_policy_for_model(ry_policy *out, const char *text, const renyi_model *m,
+                                 renyi_error *err) RENYI_CHECK;
+
+/* The same for an encoder with these patches that is no model. */
 renyi_status ry_policy_for(ry_policy *out, const char *text, const ry_vit_config *config,
                            uint32_t n_patches, renyi_error *err) RENYI_CHECK;
 
@@ -21,8 +25,8 @@ renyi_status ry_policy_pruner(ry_pruner **out, const ry_policy *policy, const ry
                               uint32_t n_patches, uint32_t max_batch, renyi_cpu level,
                               const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
-/* The two public functions below for a policy that ry_policy_for has parsed and checked for this
- * model. The session ignores opt->policy. */
+/* The two public functions below for a policy that ry_policy_for_model has parsed and checked for
+ * this model. The session ignores opt->policy. */
 renyi_status ry_policy_cost(const renyi_model *m, const ry_policy *policy, renyi_cost *out,
                             renyi_layer_cost *layers, size_t max_layers,
                             renyi_error *err) RENYI_CHECK;

@@ -20,6 +20,7 @@ struct renyi_session {
     ry_trace *trace;                 /* NULL: not asked for */
     ry_token_hook hook;              /* the pruner's */
     ry_tca_run adapt;                /* its tca is NULL if the session does not adapt */
+    int has_own_rule;                /* the policy's rule is the caller's own */
     uint64_t *image_keys; /* [max_batch] for a policy that draws random numbers; else NULL */
     ry_vit_plan *plan;
     uint32_t max_batch, n_last; /* images per run at most, and in the last one */
@@ -60,6 +61,7 @@ static renyi_status make_hook(renyi_session *s, const renyi_session_options *o,
                             err));
     if (!s->pruner) return RENYI_OK;
     s->hook = ry_pruner_hook(s->pruner);
+    s->has_own_rule = policy->own != NULL;
     *hook = &s->hook;
     if (ry_policy_draws(policy)) {
         s->image_keys = ry_calloc(&m->al, o->max_batch, sizeof *s->image_keys);
@@ -131,7 +133,7 @@ renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
     if (!out || !m) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_session_new: NULL argument");
     *out = NULL;
     RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_session_options", err));
-    RY_TRY(ry_policy_for(&policy, o.policy, &m->vit.config, m->vit.n_patches, err));
+    RY_TRY(ry_policy_for_model(&policy, o.policy, m, err));
     return ry_session_new(out, m, &o, &policy, err);
 }
 
@@ -209,11 +211,20 @@ static size_t input_values(const renyi_session *s)
     return (size_t)3 * s->model->vit.config.image_size * s->model->vit.config.image_size;
 }
 
+/* The progress callback of a session whose rule is the caller's own: a fault stops the run. */
+static int stop_at_fault(void *user, uint64_t done, uint64_t total)
+{
+    const renyi_session *s = user;
+    if (ry_pruner_fault(s->pruner, NULL)) return 1;
+    return s->progress ? s->progress(s->progress_user, done, total) : 0;
+}
+
 static renyi_status run_forward(renyi_session *s, ry_vit_input *in, float *out, renyi_error *err)
 {
     s->n_last = 0;
-    in->progress = s->progress;
-    in->progress_user = s->progress_user;
+    in->progress = s->has_own_rule ? stop_at_fault : s->progress;
+    in->progress_user = s->has_own_rule ? s : s->progress_user;
+    if (s->has_own_rule) ry_pruner_begin(s->pruner);
     if (s->adapt.tca) {
         ry_tca_begin(&s->adapt);
         in->tap = ry_tca_tap;
@@ -221,6 +232,7 @@ static renyi_status run_forward(renyi_session *s, ry_vit_input *in, float *out, 
         in->tap_user = in->answered_user = &s->adapt;
     }
     const renyi_status st = ry_vit_forward(s->plan, in, out);
+    if (s->has_own_rule) RY_TRY(ry_pruner_fault(s->pruner, err));
     if (st) return ry_fail(err, st, -1, "stopped by the progress callback");
     s->n_last = in->n;
     return RENYI_OK;
@@ -259,5 +271,5 @@ renyi_status renyi_run(renyi_session *s, const renyi_image *images, uint32_t n, 
 renyi_status renyi_measure_peak(uint32_t n_threads, double *gflops, renyi_error *err)
 {
     if (!gflops) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_measure_peak: NULL argument");
-    return ry_measure_peak(n_threads ? n_threads : ry_cpu_cores(), gflops, err);
+    return ry_measure_peak(n_threads ? n_threads : ry_cpu_threads(1), gflops, err);
 }

@@ -7,6 +7,8 @@
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 
+#include <string.h>
+
 /* ---- making and freeing -------------------------------------------------------------------- */
 
 static renyi_status open_sessions(renyi_conversation *c, const renyi_conversation_options *o,
@@ -24,7 +26,11 @@ static renyi_status open_sessions(renyi_conversation *c, const renyi_conversatio
                                          .cache_bits = o->cache_bits,
                                          .progress = o->progress,
                                          .progress_user = o->progress_user};
-    RY_TRY(renyi_visual_session_new(&c->vision, c->m->visual, &vision, err));
+    if (c->m->visual)
+        RY_TRY(renyi_visual_session_new(&c->vision, c->m->visual, &vision, err));
+    else if (o->policy && strcmp(o->policy, "none") != 0)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "policy '%.80s': a plain Llama has no visual tokens to prune", o->policy);
     RY_TRY(renyi_lm_session_new(&c->lm, c->m->lm, &lm, err));
     c->context = renyi_lm_max_context(c->lm);
     return RENYI_OK;
@@ -105,7 +111,7 @@ void renyi_conversation_free(renyi_conversation *c)
 
 const char *renyi_conversation_policy(const renyi_conversation *c)
 {
-    return renyi_visual_session_policy(c->vision);
+    return c->vision ? renyi_visual_session_policy(c->vision) : "none";
 }
 
 size_t renyi_conversation_bytes(const renyi_conversation *c)
@@ -149,6 +155,9 @@ static renyi_status show_image(renyi_conversation *c, const image_source *p, ren
     renyi_visual_tokens seen;
     if (!c || (!p->image && !p->bytes && !p->path))
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_conversation_show: NULL argument");
+    if (!c->vision)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "this model is a plain Llama: it has no image tower, so it takes no images");
     RY_TRY(forget_image(c, err));
     const double begin = ry_clock();
     if (p->image) RY_TRY(renyi_visual_run(c->vision, p->image, &seen, err));

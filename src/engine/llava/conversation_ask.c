@@ -182,7 +182,8 @@ static renyi_status read_token(renyi_conversation *c, int32_t id, renyi_error *e
 static renyi_status write_answer(renyi_conversation *c, const renyi_answer_options *o, int32_t id,
                                  renyi_answer_end *end, uint32_t *n_after, renyi_error *err)
 {
-    renyi_lm_stream stream = {0};
+    renyi_lm_stream stream = {.has_begun =
+                                  !c->m->visual}; /* a continuation keeps its first blank */
     char rest[RENYI_LM_STREAM_ROOM];
     size_t size = 0;
     int stops = 0;
@@ -278,18 +279,28 @@ static renyi_status answer_prompt(renyi_conversation *c, const reading_plan *pla
     return RENYI_OK;
 }
 
-/* The question in LLaVA's template, and the rows that are to be read for it. */
-static renyi_status make_prompt(renyi_conversation *c, const char *question, reading_plan *plan,
-                                renyi_error *err)
+/* The ids of a question, in LLaVA's template if the model is one, into c->prompt. */
+static renyi_status encode_question(renyi_conversation *c, const char *question, size_t *n,
+                                    renyi_error *err)
 {
     const renyi_lvlm_turn turn = {question, NULL};
     const renyi_lvlm_prompt_options how = {
         .struct_size = sizeof how, .without_image = !c->image.n, .system = c->system};
     const renyi_lm_tokenizer *t = c->m->tokenizer;
+    if (!c->m->visual)
+        return renyi_lm_tokenizer_encode(t, question, strlen(question),
+                                         RENYI_LM_PLAIN | (c->is_begun ? 0 : RENYI_LM_BOS),
+                                         c->prompt, c->context, n, err);
+    return c->is_begun ? renyi_lvlm_prompt_next(t, question, c->prompt, c->context, n, err)
+                       : renyi_lvlm_prompt(t, &turn, 1, &how, c->prompt, c->context, n, err);
+}
+
+/* The question, and the rows that are to be read for it. */
+static renyi_status make_prompt(renyi_conversation *c, const char *question, reading_plan *plan,
+                                renyi_error *err)
+{
     size_t n = 0;
-    const renyi_status st =
-        c->is_begun ? renyi_lvlm_prompt_next(t, question, c->prompt, c->context, &n, err)
-                    : renyi_lvlm_prompt(t, &turn, 1, &how, c->prompt, c->context, &n, err);
+    const renyi_status st = encode_question(c, question, &n, err);
     if (st && n <= c->context) return st;
     return c->is_begun ? plan_next_turn(c, n, plan, err) : plan_prompt(c, NULL, n, plan, err);
 }

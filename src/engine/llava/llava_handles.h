@@ -1,5 +1,6 @@
 /* llava_handles.h - the structs behind a renyi_visual (image tower and projector) and a renyi_lvlm
- * (a whole LLaVA). Nothing changes after they are opened, so several threads may share them.
+ * (a whole LLaVA, or a plain Llama). Nothing changes after they are opened, so several threads may
+ * share them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_LLAVA_HANDLES_H
 #define RY_LLAVA_HANDLES_H
@@ -16,8 +17,8 @@ struct renyi_visual {
 };
 
 struct renyi_lvlm {
-    renyi_allocator al; /* of everything below, and of the conversations */
-    renyi_visual *visual;
+    renyi_allocator al;   /* of everything below, and of the conversations */
+    renyi_visual *visual; /* NULL = a plain Llama */
     renyi_lm *lm;
     renyi_lm_tokenizer *tokenizer; /* NULL = none was found */
     char *why_no_tokenizer;        /* where it was looked for; NULL if there is one */

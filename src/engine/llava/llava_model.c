@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
+#include "model/llama/llama_tensors.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,7 +169,7 @@ void renyi_visual_get_info(const renyi_visual *v, renyi_visual_info *info)
 
 static renyi_status check_widths(const renyi_lvlm *m, renyi_error *err)
 {
-    if (m->visual_info.lm_dim == m->lm_info.dim) return RENYI_OK;
+    if (!m->visual || m->visual_info.lm_dim == m->lm_info.dim) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
                    "the projector makes rows of %u numbers, the language model reads rows of %u",
                    m->visual_info.lm_dim, m->lm_info.dim);
@@ -218,6 +219,12 @@ static renyi_status open_tokenizer(renyi_lvlm *m, const char *path, const renyi_
     return m->why_no_tokenizer ? RENYI_OK : ry_fail_nomem(err, sizeof why.message);
 }
 
+static int is_plain_llama(const ry_checkpoint *ckpt)
+{
+    ry_tensor_naming n;
+    return !ry_visual_is_llava(ckpt) && ry_llama_naming_find(&n, ckpt->tensors);
+}
+
 /* Visual side and language model from one checkpoint: the file is mapped once. The visual side
  * first: it is small, so errors in it are found before gigabytes are read. */
 static renyi_status open_parts(renyi_lvlm *m, ry_checkpoint *ckpt, const char *path,
@@ -227,8 +234,10 @@ static renyi_status open_parts(renyi_lvlm *m, ry_checkpoint *ckpt, const char *p
     renyi_options opt;
     ry_compute compute;
     RY_TRY(ry_compute_choose(&compute, &opt, &visual, err));
-    RY_TRY(open_visual(&m->visual, ckpt, path, o->tower, &opt, &compute, err));
-    renyi_visual_get_info(m->visual, &m->visual_info);
+    if (o->tower || !is_plain_llama(ckpt)) {
+        RY_TRY(open_visual(&m->visual, ckpt, path, o->tower, &opt, &compute, err));
+        renyi_visual_get_info(m->visual, &m->visual_info);
+    }
     RY_TRY(ry_lm_open_checkpoint(&m->lm, ckpt, path, &lm, err));
     renyi_lm_get_info(m->lm, &m->lm_info);
     renyi_status st = check_widths(m, err);

@@ -23,6 +23,7 @@ struct renyi_lm {
     renyi_dtype dtype; /* never DEFAULT or AUTO */
     ry_llama model;
     ry_tensors *kept; /* the mapped file that a stored model runs from, or NULL */
+    int is_llava;     /* the file has a projector too */
 };
 
 /* ---- the model ----------------------------------------------------------------------------- */
@@ -54,6 +55,7 @@ static renyi_status configure_lm(renyi_lm *lm, ry_llama_config *config, const ry
                                  const renyi_options *opt, renyi_error *err)
 {
     RY_TRY(ry_llama_configure(config, ckpt, err));
+    lm->is_llava = ry_visual_is_llava(ckpt);
     if (config->stored) return choose_stored(&lm->dtype, config->stored, opt->dtype, err);
     if (opt->dtype == RENYI_DTYPE_DEFAULT) lm->dtype = default_dtype(config, ckpt);
     return RENYI_OK;
@@ -192,6 +194,7 @@ void renyi_lm_get_info(const renyi_lm *lm, renyi_lm_info *info)
         .bytes = lm->model.bytes,
         .dtype = lm->dtype,
         .cpu = lm->level,
+        .is_llava = lm->is_llava,
     };
 }
 
@@ -217,7 +220,8 @@ static renyi_status check_options(renyi_lm_session_options *o, const renyi_lm *l
     if (!o->max_rows) o->max_rows = DEFAULT_ROWS;
     if (!o->cache_bits) o->cache_bits = lm->dtype == RENYI_DTYPE_F32 ? 32 : 16;
     if (o->max_context > context)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1, "max_context %u; the model allows at most %u rows",
+        return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                       "max_context (--max-context) %u; the model allows at most %u rows",
                        o->max_context, context);
     if (o->max_rows > MAX_ROWS)
         return ry_fail(err, RENYI_ERR_ARG, -1, "max_rows %u; at most %d", o->max_rows, MAX_ROWS);

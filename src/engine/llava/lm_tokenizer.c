@@ -226,6 +226,13 @@ renyi_status renyi_lm_tokenizer_decode(const renyi_lm_tokenizer *t, const int32_
     return RENYI_OK;
 }
 
+const char *renyi_lm_tokenizer_piece(const renyi_lm_tokenizer *t, int32_t id, size_t *size)
+{
+    const ry_symbol piece = ry_bpe_symbol(t->spm->bpe, id);
+    *size = piece.n;
+    return piece.at;
+}
+
 /* ---- conversations to ids ------------------------------------------------------------------ */
 
 /* Text between special ids is joined before it is encoded: a piece may span two parts. */

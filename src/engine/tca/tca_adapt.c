@@ -133,7 +133,7 @@ static uint64_t model_key(const renyi_model *m)
                               c->image_size, m->vit.n_params, m->rows_hash};
     uint64_t key = ry_hash(facts, sizeof facts);
     for (uint32_t i = 0; i < c->n_classes; i++) {
-        const char *name = renyi_model_label(m, i);
+        const char *name = ry_model_own_label(m, i);
         const uint64_t next[] = {key, name ? ry_hash(name, strlen(name)) : 0};
         key = ry_hash(next, sizeof next);
     }

@@ -158,7 +158,7 @@ renyi_status ry_scores_read(char name[RY_MAX_POLICY_TEXT], ry_policy *policy, co
         snprintf(text, sizeof text, "evit keep=0.5 layers=0 reduce=drop metric=%s", given);
     if (n < 0 || (size_t)n >= sizeof text)
         return ry_fail(err, RENYI_ERR_ARG, -1, "a metric of %zu bytes", strlen(given));
-    if (ry_policy_for(policy, text, &m->vit.config, m->vit.n_patches, &why))
+    if (ry_policy_for_model(policy, text, m, &why))
         return ry_fail(err, why.code, -1, "metric \"%.80s\": %.380s", given, why.message);
     if (policy->metric == RY_METRIC_CORRECT)
         return ry_fail(

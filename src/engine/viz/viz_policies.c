@@ -48,7 +48,7 @@ static renyi_status add_policy(renyi_viz *v, ry_viz_policy *out, const ry_policy
 static renyi_status parse_policy(const renyi_viz *v, const char *text, ry_policy *out,
                                  renyi_error *err)
 {
-    return ry_policy_for(out, text, &v->model->vit.config, v->model->vit.n_patches, err);
+    return ry_policy_for_model(out, text, v->model, err);
 }
 
 /* "naive p=16 layers=0,1,2,3,4,5": six cuts remove half of 196 patches; fewer cuts if there are too
@@ -101,6 +101,30 @@ static renyi_status add_rows(renyi_viz *v, const renyi_viz_options *o, const cha
         RY_TRY(add_policy(v, out, &policy, o->policies[i], err));
     }
     v->n_rows = (uint32_t)(out - v->policies) - 1;
+    return RENYI_OK;
+}
+
+/* 1 = some row cuts in this block. */
+static int is_cut_block(const renyi_viz *v, uint32_t block)
+{
+    for (uint32_t r = 1; r <= v->n_rows; r++) {
+        const ry_policy *p = &v->policies[r].policy;
+        for (uint32_t i = 0; i < p->n_cuts; i++)
+            if (p->cuts[i].layer == block) return 1;
+    }
+    return 0;
+}
+
+/* Default layers: after the first blocks, which are there already, every block with a cut. */
+static renyi_status add_cut_layers(renyi_viz *v, renyi_error *err)
+{
+    const uint32_t blocks = v->model->vit.config.n_blocks, first = v->n_layers;
+    uint32_t *layers = RY_POOL_TAKE(&v->pool, blocks, uint32_t);
+    if (!layers) return ry_fail_nomem(err, blocks * sizeof *layers);
+    memcpy(layers, v->layers, first * sizeof *layers);
+    for (uint32_t b = layers[first - 1] + 1; b < blocks; b++)
+        if (is_cut_block(v, b)) layers[v->n_layers++] = b;
+    v->layers = layers;
     return RENYI_OK;
 }
 
@@ -157,6 +181,13 @@ static renyi_status add_sweep(renyi_viz *v, const char *rule, int with_norms, re
         RY_TRY(add_rates(v, rule, v->norms[i], base, out, err));
         out += v->n_keeps;
     }
+    for (uint32_t i = 0; with_norms && i < v->n_norms; i++) {
+        ry_policy policy;
+        if (v->norms[i] < v->n_metrics) continue;
+        RY_TRY(parse_rule(v, rule, v->norms[i], &policy, err));
+        *out = (ry_viz_policy){.metric = RENYI_NONE, .norm = i, .keep = NAN};
+        RY_TRY(add_policy(v, out++, &policy, v->scored[v->norms[i]].label, err));
+    }
     v->n_sweep = (uint32_t)(out - v->policies) - 1 - v->n_rows;
     return RENYI_OK;
 }
@@ -174,13 +205,15 @@ renyi_status ry_viz_read_policies(renyi_viz *v, const renyi_viz_options *o, reny
         return ry_fail(err, RENYI_ERR_ARG, -1, "the list of policies is NULL");
     if (o->sweep && !*rule)
         return ry_fail(err, RENYI_ERR_ARG, -1, "a sweep over keep rates needs a rule");
-    const size_t most = 1 + (size_t)v->n_metrics + o->n_policies +
-                        (o->sweep ? ((size_t)v->n_metrics + v->n_norms) * v->n_keeps : 0);
+    const size_t most =
+        1 + (size_t)v->n_metrics + o->n_policies +
+        (o->sweep ? ((size_t)v->n_metrics + v->n_norms) * ((size_t)v->n_keeps + 1) : 0);
     v->policies = RY_POOL_TAKE(&v->pool, most, ry_viz_policy);
     if (!v->policies) return ry_fail_nomem(err, most * sizeof *v->policies);
     RY_TRY(parse_policy(v, NULL, &none, err));
     v->policies[0] = (ry_viz_policy){.metric = RENYI_NONE, .norm = RENYI_NONE, .keep = NAN};
     RY_TRY(add_policy(v, &v->policies[0], &none, "dense", err));
     RY_TRY(add_rows(v, o, rule, err));
+    if (!o->n_layers) RY_TRY(add_cut_layers(v, err));
     return o->sweep ? add_sweep(v, rule, o->sweep > 1, err) : RENYI_OK;
 }

@@ -55,7 +55,7 @@ renyi_status renyi_viz_new(renyi_viz **out, const renyi_model *m, const renyi_vi
     v->pool.al = &v->al;
     v->progress = o.progress;
     v->progress_user = o.progress_user;
-    v->n_threads = o.n_threads ? o.n_threads : ry_cpu_cores();
+    v->n_threads = o.n_threads ? o.n_threads : ry_cpu_threads(1);
     const renyi_status st = fill_viz(v, &o, err);
     if (st) {
         renyi_viz_free(v);

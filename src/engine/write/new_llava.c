@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
-#include "base/file.h"
 #include "base/half.h"
 #include "base/json.h"
+#include "base/output_file.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
@@ -64,12 +64,12 @@ static renyi_status lm_config(ry_llama_config *c, const struct published *p,
                            .norm_eps = 1e-5};
     if (c->dim > MAX_DIM || c->mlp_dim > MAX_MLP || c->n_layers > MAX_LAYERS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
-                       "dim %u, mlp_dim %u, n_layers %u; at most %d, %d, %d are allowed", c->dim,
+                       "width %u, MLP width %u, %u layers; at most %d, %d, %d are allowed", c->dim,
                        c->mlp_dim, c->n_layers, MAX_DIM, MAX_MLP, MAX_LAYERS);
     if (c->dim % c->n_heads || c->dim / c->n_heads % 2)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "%u heads do not divide dim %u into even parts; set n_heads", c->n_heads,
-                       c->dim);
+                       "%u heads do not divide dim %u into even parts; set n_heads (--heads)",
+                       c->n_heads, c->dim);
     c->n_kv_heads = c->n_heads;
     c->head_dim = c->dim / c->n_heads;
     return RENYI_OK;

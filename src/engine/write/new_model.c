@@ -32,12 +32,12 @@ static renyi_status check_sizes(const ry_arch *a, uint32_t n_classes, renyi_erro
         a->n_blocks > RY_MAX_BLOCKS)
         return ry_fail(
             err, RENYI_ERR_LIMIT, -1,
-            "dim %u, mlp_dim %u, n_blocks %u, n_classes %u; at most %d, %d, %d, %d are allowed",
+            "width %u, MLP width %u, %u blocks, %u classes; at most %d, %d, %d, %d are allowed",
             a->dim, a->mlp_dim, a->n_blocks, n_classes, MAX_DIM, MAX_MLP, RY_MAX_BLOCKS,
             MAX_CLASSES);
     if (!a->n_heads || a->dim % a->n_heads)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "%u heads do not divide dim %u; set n_heads",
-                       a->n_heads, a->dim);
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "%u heads do not divide dim %u; set n_heads (--heads)", a->n_heads, a->dim);
     return RENYI_OK;
 }
 

@@ -2,8 +2,8 @@
  * safetensors, .npy or lines of JSON, and visual tokens of a LLaVA as safetensors.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/file.h"
 #include "base/json.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "formats/npy.h"

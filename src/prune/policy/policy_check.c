@@ -4,16 +4,21 @@
 #include "prune/policy/policy_keys.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* ---- token counts ---------------------------------------------------------------------------- */
 
-/* ATS: round(keep * tokens), class token included, at least 8, as in its published code. */
+/* ATS: round(keep * tokens), class token included, at least 8, as in its published code. With a
+ * number of levels no more tokens than levels stay, and never the one with the least score: the
+ * first level is above it. */
 static uint32_t ats_tokens(const ry_policy *p, const ry_policy_cut *cut, uint32_t n_tokens,
                            uint32_t n_prefix)
 {
     const double wanted = p->budget == RY_BUDGET_KEEP ? nearbyint(cut->keep * (double)n_tokens)
                                                       : (double)cut->count + (double)n_prefix;
-    const double most = fmax(wanted, p->budget == RY_BUDGET_KEEP ? 8 : n_prefix + 1.0);
+    double most = fmax(wanted, p->budget == RY_BUDGET_KEEP ? 8 : n_prefix + 1.0);
+    if (p->levels && n_tokens - n_prefix > 1)
+        most = fmin(most, fmin((double)p->levels + (double)n_prefix, (double)n_tokens - 1));
     return most < (double)n_tokens ? (uint32_t)most : n_tokens;
 }
 
@@ -134,6 +139,7 @@ static void resolve_inflection(ry_policy *p)
 static renyi_status check_class_token(ry_policy *p, const ry_policy_shape *s, renyi_error *err)
 {
     const char *what = NULL, *instead = "metric=col, colv, renyi, shannon or random";
+    char rule[RY_OWN_NAME + 16];
 
     if (p->weights == RY_FUSE_AUTO) p->weights = s->n_prefix ? RY_FUSE_CLS : RY_FUSE_SCORE;
     if (s->n_prefix) return RENYI_OK;
@@ -143,7 +149,11 @@ static renyi_status check_class_token(ry_policy *p, const ry_policy_shape *s, re
     } else if (p->rule == RY_RULE_TCA) {
         what = p->metric == RY_METRIC_CLS ? "metric=cls" : NULL;
         instead = "metric=col";
-    } else if (p->rule == RY_RULE_NAIVE || p->rule == RY_RULE_EVIT) {
+    } else if (ry_policy_own_needs(p, RENYI_NEED_CLASS_ROW)) {
+        snprintf(rule, sizeof rule, "the rule %s", p->own->name);
+        what = rule;
+        instead = "a rule without RENYI_NEED_CLASS_ROW";
+    } else if (p->rule == RY_RULE_NAIVE || p->rule == RY_RULE_EVIT || p->rule == RY_RULE_OWN) {
         if (p->metric == RY_METRIC_CLS) what = "metric=cls";
         if (p->metric == RY_METRIC_CORRECT) what = "metric=correct";
         if (!what && ry_policy_fuses(p) && p->weights == RY_FUSE_CLS) {

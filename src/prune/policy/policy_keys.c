@@ -10,7 +10,8 @@
 #define METRIC(x) (1u << RY_METRIC_##x)
 enum {
     RANKED = RULE(NAIVE) | RULE(EVIT), /* rules that rank by a metric and keep the best */
-    CUTTING = RANKED | RULE(MOSAIC) | RULE(TOME) | RULE(ATS) | RULE(TCA),
+    OWN = RULE(OWN) | RULE(OWN_CUT),   /* the caller's own */
+    CUTTING = RANKED | RULE(MOSAIC) | RULE(TOME) | RULE(ATS) | RULE(TCA) | OWN,
     VISUAL = RULE(PRUMERGE) | RULE(VISPRUNER), /* rules behind the tower */
     ORDERED = METRIC(COL) | METRIC(CORRECT) | METRIC(RENYI) | METRIC(COLV),
     COLUMNS = ORDERED | METRIC(SHANNON)
@@ -52,11 +53,11 @@ static const ry_name yes_no[] = {{"yes", 1}, {"no", 0}, {NULL, 0}};
 
 const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_KEEP] =
-        {"keep", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | VISUAL, 0, NULL,
+        {"keep", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | OWN | VISUAL, 0, NULL,
          "the share of patches that stay, a plain decimal above 0 and at most 1, or one per layer"},
-    [RY_KEY_P] = {"p", RULE(NAIVE) | RULE(MOSAIC), 0, NULL,
+    [RY_KEY_P] = {"p", RULE(NAIVE) | RULE(MOSAIC) | OWN, 0, NULL,
                   "the number of patches removed in each layer, 0 to 999999, or one per layer"},
-    [RY_KEY_TOKENS] = {"tokens", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | VISUAL, 0, NULL,
+    [RY_KEY_TOKENS] = {"tokens", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | OWN | VISUAL, 0, NULL,
                        "the number of patches that stay, 1 to 999999, or one per layer (prumerge: "
                        "one number, or adaptive)"},
     [RY_KEY_R] = {"r", RULE(TOME), 0, NULL,
@@ -74,7 +75,7 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
         {"layers", CUTTING, 0, NULL,
          "a list of blocks such as 3 or 0-5 or 0,3,6 or (0, 3, 6), or early (0-5), or all"},
     [RY_KEY_METRIC] = {"metric", RANKED | RULE(TCA) | VISUAL, 0, metric_names, NULL},
-    [RY_KEY_N] = {"n", RANKED | RULE(TCA) | VISUAL, ORDERED, NULL,
+    [RY_KEY_N] = {"n", RANKED | RULE(TCA) | OWN | VISUAL, ORDERED, NULL,
                   "a plain decimal of at least 1, or inf"},
     [RY_KEY_C] = {"c", RANKED | VISUAL, METRIC(CORRECT), NULL, "a plain decimal from 0 to 1"},
     [RY_KEY_ROUNDING] = {"rounding", RANKED, METRIC(CORRECT), rounding_names, NULL},
@@ -83,12 +84,15 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_DIAGONAL] = {"diagonal", RANKED, COLUMNS, yes_no, NULL},
     [RY_KEY_SEED] = {"seed", RANKED, METRIC(RANDOM), NULL,
                      "a whole number from 0 to 18446744073709551615"},
-    [RY_KEY_REDUCE] = {"reduce", RANKED, 0, reduce_names, NULL},
-    [RY_KEY_WEIGHTS] = {"weights", RANKED, 0, weights_names, NULL},
-    [RY_KEY_AT] = {"at", RANKED, 0, place_names, NULL},
-    [RY_KEY_ORDER] = {"order", RANKED, 0, order_names, NULL},
+    [RY_KEY_REDUCE] = {"reduce", RANKED | RULE(OWN), 0, reduce_names, NULL},
+    [RY_KEY_WEIGHTS] = {"weights", RANKED | RULE(OWN), 0, weights_names, NULL},
+    [RY_KEY_AT] = {"at", RANKED | OWN, 0, place_names, NULL},
+    [RY_KEY_ORDER] = {"order", RANKED | RULE(OWN), 0, order_names, NULL},
     [RY_KEY_START] = {"start", RULE(TCA), 0, NULL,
                       "best, or a whole number: the seed by which the first centre is drawn"},
+    [RY_KEY_LEVELS] = {"levels", RULE(ATS), 0, NULL,
+                       "budget (as many as patches may stay), or a number from 1 to 999999; 196 as "
+                       "published"},
     [RY_KEY_NEIGHBOURS] = {"neighbours", RULE(PRUMERGE), 0, NULL,
                            "the number of tokens that each kept one takes in, 0 to 999999"},
     [RY_KEY_ROUND] = {"round", RULE(VISPRUNER), 0, NULL,
@@ -110,8 +114,12 @@ const char *ry_name_of(const ry_name *names, int value)
     return "?";
 }
 
-/* Adds ", name" to a list. */
-static void add_name(char *out, size_t size, const char *name)
+const char *ry_rule_name(ry_rule rule, const ry_own_rule *own)
+{
+    return own ? own->name : ry_name_of(ry_rule_names, (int)rule);
+}
+
+void ry_name_add(char *out, size_t size, const char *name)
 {
     const size_t used = strlen(out);
     snprintf(out + used, size - used, "%s%s", used ? ", " : "", name);
@@ -121,14 +129,14 @@ void ry_name_list(char *out, size_t size, const ry_name *names, uint32_t mask)
 {
     out[0] = '\0';
     for (; names->name; names++)
-        if (mask >> names->value & 1u) add_name(out, size, names->name);
+        if (mask >> names->value & 1u) ry_name_add(out, size, names->name);
 }
 
 void ry_key_list(char *out, size_t size, ry_rule rule)
 {
     out[0] = '\0';
     for (ry_key k = 0; k < RY_N_KEYS; k++)
-        if (ry_key_for_rule(k, rule)) add_name(out, size, ry_keys[k].name);
+        if (ry_key_for_rule(k, rule)) ry_name_add(out, size, ry_keys[k].name);
 }
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
@@ -220,10 +228,20 @@ static const ry_preset presets[] = {
     EVIT_ROWS("-147", "1,4,7", "Table 11"),
     EVIT_ROWS("-258", "2,5,8", "Table 11"),
     EVIT_ROWS("-4710", "4,7,10", "Table 11"),
+    /* The published code draws the first centre; it seeds with 1. */
     {"paper:tca", "tca drop=0.1 layers=3,6,9 metric=cls start=1",
-     "Tables 4 and 5, column TCA, without its memory of earlier pictures; also layers=0,3,6"},
+     "Tables 4 and 5, column TCA, with --adapt tca; also layers=0,3,6"},
     {"paper:tca-ours", "tca drop=0.1 layers=3,6,9 metric=col n=4 start=1",
      "Tables 4 and 5, column Ours: Col-L4 in place of class attention; also layers=0,3,6"},
+    {"paper:prumerge", "prumerge tokens=192 metric=cls",
+     "Table 6, column PruMerge; also tokens=256"},
+    {"paper:prumerge-ours", "prumerge tokens=192 metric=col n=4",
+     "Table 6, column Ours: Col-L4 in place of class attention; also tokens=256"},
+    {"paper:vispruner", "vispruner tokens=192 important=0.5 metric=cls",
+     "Table 12, column VisPruner; also tokens=256; the paper does not say which share is important"},
+    {"paper:vispruner-ours",
+     "vispruner tokens=192 important=0.5 metric=correct n=4 c=0.2 residual=position",
+     "Table 12, column Ours: 20 % of the important by Col-L4, c as in the code; also tokens=256"},
     {"paper:evit-ours-code", "evit keep=0.7 layers=3,6,9 metric=correct n=2 c=0.2 fuse",
      "as paper:evit-ours with the rescue ratio of the published code"},
 };

@@ -30,6 +30,7 @@ typedef enum ry_key {
     RY_KEY_AT,
     RY_KEY_ORDER,
     RY_KEY_START,
+    RY_KEY_LEVELS,
     RY_KEY_NEIGHBOURS,
     RY_KEY_ROUND,
     RY_KEY_RESIDUAL,
@@ -62,14 +63,27 @@ static inline int ry_key_for_metric(ry_key k, ry_metric m)
     return !ry_keys[k].metrics || (ry_keys[k].metrics >> m & 1u);
 }
 
+/* Does this policy use the key, which its rule takes? */
+static inline int ry_key_is_used(ry_key k, const ry_policy *p)
+{
+    if (k == RY_KEY_N && p->own) return ry_policy_own_needs(p, RENYI_NEED_COLUMNS);
+    return ry_key_for_metric(k, p->metric);
+}
+
 /* The entry with this name, or NULL; `word` need not end with a NUL. */
 const ry_name *ry_name_find(const ry_name *names, const char *word, size_t len);
 
 /* The name of a value; never NULL for a value of the table. */
 const char *ry_name_of(const ry_name *names, int value);
 
+/* Adds ", name" to a list, cut off at `size`. */
+void ry_name_add(char *out, size_t size, const char *name);
+
 /* "cls, col, correct" of the entries whose bit is in `mask`, cut off at `size`. */
 void ry_name_list(char *out, size_t size, const ry_name *names, uint32_t mask);
+
+/* The name of a policy's rule; own: the caller's, or NULL. */
+const char *ry_rule_name(ry_rule rule, const ry_own_rule *own);
 
 /* "keep, tokens, layers, ..." that a rule takes. */
 void ry_key_list(char *out, size_t size, ry_rule rule);

@@ -205,7 +205,12 @@ static renyi_status check_keys_used(const ry_policy *p, const ry_key_values *w, 
         if (!value || w->given[k].origin != RY_FROM_USER) continue;
         const int64_t offset = value->offset - (int64_t)strlen(ry_keys[k].name) - 1;
         ry_name_list(list, sizeof list, metrics, ry_keys[k].metrics);
-        if (!ry_key_for_metric(k, p->metric))
+        if (p->own && !ry_key_is_used(k, p))
+            return ry_fail(err, RENYI_ERR_ARG, offset,
+                           "%s is the order of the columns, and %s does not need them "
+                           "(RENYI_NEED_COLUMNS)",
+                           ry_keys[k].name, p->own->name);
+        if (!ry_key_is_used(k, p))
             return ry_fail(err, RENYI_ERR_ARG, offset, "%s goes with metric=%s, not with metric=%s",
                            ry_keys[k].name, list, ry_name_of(metrics, (int)p->metric));
         if (k == RY_KEY_WEIGHTS && !ry_policy_fuses(p))
@@ -237,7 +242,7 @@ static renyi_status read_weights(ry_policy *p, const ry_key_values *w, renyi_err
 static renyi_status read_metric_word(const ry_policy *p, const ry_key_values *w, ry_key key,
                                      int *out, renyi_error *err)
 {
-    return ry_key_for_metric(key, p->metric) ? read_word(w, key, out, err) : RENYI_OK;
+    return ry_key_is_used(key, p) ? read_word(w, key, out, err) : RENYI_OK;
 }
 
 static renyi_status read_ranking(ry_policy *p, const ry_key_values *w, renyi_error *err)
@@ -246,8 +251,9 @@ static renyi_status read_ranking(ry_policy *p, const ry_key_values *w, renyi_err
     int rounding = 0, heads = 0, place = 0, order = 0;
 
     RY_TRY(check_keys_used(p, w, err));
-    if (ry_key_for_metric(RY_KEY_N, p->metric))
-        RY_TRY(read_number(w, RY_KEY_N, 1, INFINITY, &p->n, err));
+    if (ry_key_is_used(RY_KEY_N, p)) RY_TRY(read_number(w, RY_KEY_N, 1, INFINITY, &p->n, err));
+    if (ry_policy_own_needs(p, RENYI_NEED_COLUMNS) && w->given[RY_KEY_N].origin == RY_FROM_DEFAULT)
+        p->n = p->own->rule.order;
     if (p->metric == RY_METRIC_SHANNON) p->n = 1;
     if (ry_key_for_metric(RY_KEY_C, p->metric)) RY_TRY(read_number(w, RY_KEY_C, 0, 1, &p->c, err));
     if (ry_key_for_metric(RY_KEY_SEED, p->metric) &&
@@ -258,7 +264,7 @@ static renyi_status read_ranking(ry_policy *p, const ry_key_values *w, renyi_err
     RY_TRY(read_metric_word(p, w, RY_KEY_CLASS_ROW, &p->class_row, err));
     RY_TRY(read_metric_word(p, w, RY_KEY_DIAGONAL, &p->diagonal, err));
     RY_TRY(read_word(w, RY_KEY_AT, &place, err));
-    RY_TRY(read_word(w, RY_KEY_ORDER, &order, err));
+    if (ry_key_for_rule(RY_KEY_ORDER, p->rule)) RY_TRY(read_word(w, RY_KEY_ORDER, &order, err));
     p->rounding = (ry_rounding)rounding;
     p->heads = (ry_heads)heads;
     p->place = (ry_place)place;
@@ -294,8 +300,6 @@ static renyi_status read_condensing(ry_policy *p, const ry_key_values *w, renyi_
     return RENYI_OK;
 }
 
-/* ---- rules behind the tower of a LLaVA ------------------------------------------------------- */
-
 static renyi_status read_count(const ry_key_values *w, ry_key key, uint64_t least, uint32_t *out,
                                renyi_error *err)
 {
@@ -306,6 +310,16 @@ static renyi_status read_count(const ry_key_values *w, ry_key key, uint64_t leas
     *out = (uint32_t)count;
     return RENYI_OK;
 }
+
+static renyi_status read_levels(ry_policy *p, const ry_key_values *w, renyi_error *err)
+{
+    const ry_slice *value = ry_key_value(w, RY_KEY_LEVELS);
+    if (value->len == strlen("budget") && memcmp(value->at, "budget", value->len) == 0)
+        return RENYI_OK;
+    return read_count(w, RY_KEY_LEVELS, 1, &p->levels, err);
+}
+
+/* ---- rules behind the tower of a LLaVA ------------------------------------------------------- */
 
 static renyi_status read_visual_budget(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
@@ -364,9 +378,10 @@ static renyi_status read_visual(ry_policy *p, const ry_key_values *w, renyi_erro
 
 static renyi_status read_policy(ry_policy *p, const ry_key_values *w, renyi_error *err)
 {
-    int metric = RY_METRIC_CLS;
+    int metric = w->own ? RY_METRIC_OWN : RY_METRIC_CLS;
 
     p->rule = w->rule;
+    p->own = w->own;
     p->class_row = p->diagonal = 1;
     if (p->rule == RY_RULE_NONE) return RENYI_OK;
     if (ry_key_for_rule(RY_KEY_METRIC, p->rule)) RY_TRY(read_word(w, RY_KEY_METRIC, &metric, err));
@@ -374,14 +389,16 @@ static renyi_status read_policy(ry_policy *p, const ry_key_values *w, renyi_erro
     if (ry_policy_is_visual(p)) return read_visual(p, w, err);
     RY_TRY(read_cuts(p, w, err));
     if (p->rule == RY_RULE_TOME) RY_TRY(read_inflection(p, w, err));
+    if (p->rule == RY_RULE_ATS) RY_TRY(read_levels(p, w, err));
     if (p->rule == RY_RULE_TCA)
         RY_TRY(read_condensing(p, w, err));
-    else if (ry_key_for_rule(RY_KEY_METRIC, p->rule))
+    else if (ry_key_for_rule(RY_KEY_AT, p->rule))
         RY_TRY(read_ranking(p, w, err));
     return sort_cuts(p, w, err);
 }
 
-renyi_status ry_policy_parse(ry_policy *out, const char *text, renyi_error *err)
+renyi_status ry_policy_parse_own(ry_policy *out, const char *text, const ry_own_rules *own,
+                                 renyi_error *err)
 {
     ry_key_values words;
 
@@ -390,11 +407,16 @@ renyi_status ry_policy_parse(ry_policy *out, const char *text, renyi_error *err)
         return ry_fail(err, RENYI_ERR_ARG, RY_MAX_POLICY_TEXT - 1,
                        "a policy has at most %d bytes; this one has %zu", RY_MAX_POLICY_TEXT - 1,
                        strlen(text));
-    RY_TRY(ry_key_values_read(&words, text, err));
+    RY_TRY(ry_key_values_read(&words, text, own, err));
     RY_TRY(read_policy(out, &words, err));
     if (ry_policy_text_length(out) >= RY_MAX_POLICY_TEXT)
         return ry_fail(err, RENYI_ERR_ARG, 0,
                        "this policy, written in full, is longer than %d bytes",
                        RY_MAX_POLICY_TEXT - 1);
     return RENYI_OK;
+}
+
+renyi_status ry_policy_parse(ry_policy *out, const char *text, renyi_error *err)
+{
+    return ry_policy_parse_own(out, text, NULL, err);
 }

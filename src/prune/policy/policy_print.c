@@ -110,7 +110,7 @@ int ry_policy_fuses(const ry_policy *p)
 /* Is the key printed for this policy? */
 static int is_said(const ry_policy *p, ry_key key)
 {
-    if (!ry_key_for_rule(key, p->rule) || !ry_key_for_metric(key, p->metric)) return 0;
+    if (!ry_key_for_rule(key, p->rule) || !ry_key_is_used(key, p)) return 0;
     if (ry_key_is_budget(key)) return key == budget_key(p);
     if (key == RY_KEY_INFLECTION) return same_budget(p) && !(p->every_layer && p->n_cuts > 1);
     return key != RY_KEY_WEIGHTS || ry_policy_fuses(p);
@@ -140,6 +140,14 @@ static void put_start(writer *w, const ry_policy *p)
         put(w, "%" PRIu64, p->seed);
 }
 
+static void put_levels(writer *w, const ry_policy *p)
+{
+    if (p->levels)
+        put(w, "%" PRIu32, p->levels);
+    else
+        put(w, "budget");
+}
+
 static void put_value(writer *w, const ry_policy *p, ry_key key)
 {
     switch (key) {
@@ -155,6 +163,7 @@ static void put_value(writer *w, const ry_policy *p, ry_key key)
     case RY_KEY_SEED: put(w, "%" PRIu64, p->seed); return;
     case RY_KEY_REDUCE: put_reduce(w, p); return;
     case RY_KEY_START: put_start(w, p); return;
+    case RY_KEY_LEVELS: put_levels(w, p); return;
     case RY_KEY_IMPORTANT: put_decimal(w, p->important); return;
     case RY_KEY_NEIGHBOURS: put(w, "%" PRIu32, p->neighbours); return;
     case RY_KEY_ROUND: put(w, "%" PRIu32, p->round); return;
@@ -164,7 +173,7 @@ static void put_value(writer *w, const ry_policy *p, ry_key key)
 
 static void put_policy(writer *w, const ry_policy *p)
 {
-    put(w, "%s", ry_name_of(ry_rule_names, (int)p->rule));
+    put(w, "%s", ry_rule_name(p->rule, p->own));
     for (ry_key k = 0; k < RY_N_KEYS; k++) {
         if (!is_said(p, k)) continue;
         put(w, " %s=", ry_keys[k].name);

@@ -18,14 +18,17 @@ typedef struct ry_slice {
 
 typedef struct ry_key_values {
     ry_rule rule;
+    const ry_own_rule *own; /* the caller's own rule, or NULL */
     struct {
         ry_slice value;
         ry_origin origin;
     } given[RY_N_KEYS];
 } ry_key_values;
 
-/* Every key that the rule takes has a value afterwards, except all but one of the budgets. */
-renyi_status ry_key_values_read(ry_key_values *out, const char *text, renyi_error *err) RENYI_CHECK;
+/* Every key that the rule takes has a value afterwards, except all but one of the budgets. own:
+ * further rules, of a model; NULL = no model. */
+renyi_status ry_key_values_read(ry_key_values *out, const char *text, const ry_own_rules *own,
+                                renyi_error *err) RENYI_CHECK;
 
 static inline const ry_slice *ry_key_value(const ry_key_values *w, ry_key k)
 {

@@ -15,7 +15,7 @@
 #ifndef RY_POLICY_SPEC_H
 #define RY_POLICY_SPEC_H
 
-#include "renyi/renyi.h"
+#include "prune/policy/rule_list.h"
 
 #include <stdint.h>
 
@@ -32,6 +32,8 @@ typedef enum ry_rule {
     RY_RULE_TOME,
     RY_RULE_ATS,
     RY_RULE_TCA,
+    RY_RULE_OWN, /* the caller's own: scores, or whole decisions */
+    RY_RULE_OWN_CUT,
     RY_RULE_PRUMERGE, /* from here on: rules behind the tower of a LLaVA */
     RY_RULE_VISPRUNER
 } ry_rule;
@@ -43,7 +45,8 @@ typedef enum ry_metric {
     RY_METRIC_RANDOM,
     RY_METRIC_RENYI,   /* smallest Renyi entropy of order n of the normalized column */
     RY_METRIC_SHANNON, /* its limit n -> 1 */
-    RY_METRIC_COLV     /* Col-Ln times the l2 norm of the token's value vector */
+    RY_METRIC_COLV,    /* Col-Ln times the l2 norm of the token's value vector */
+    RY_METRIC_OWN      /* what the caller's own rule says; has no name in a policy */
 } ry_metric;
 
 typedef enum ry_reduce { RY_REDUCE_DROP, RY_REDUCE_FUSE, RY_REDUCE_MERGE } ry_reduce;
@@ -83,15 +86,17 @@ typedef struct ry_policy_cut {
     uint32_t layer;
     double keep;      /* RY_BUDGET_KEEP; a double: with a float ceil(0.8 * 10) is 9 */
     uint32_t count;   /* RY_BUDGET_DROP: p, or tome's r; RY_BUDGET_COUNT: tokens */
-    ry_reduce reduce; /* merge for mosaic, tome and tca, drop for ats */
+    ry_reduce reduce; /* merge for mosaic, tome, tca and RY_RULE_OWN_CUT, drop for ats */
     double drop;      /* RY_BUDGET_SHARE; a double too */
 } ry_policy_cut;
 
 /* Fields that the rule or the metric does not use are 0 (class_row and diagonal: 1). */
 typedef struct ry_policy {
     ry_rule rule;
+    const ry_own_rule *own; /* the caller's own rule, borrowed from its model; else NULL */
     ry_metric metric;
-    double n; /* order of col, correct, renyi, colv; >= 1 or INFINITY; 1 for shannon */
+    double
+        n; /* order of col, correct, renyi, colv and own columns; >= 1 or INFINITY; 1 for shannon */
     double c; /* rescue ratio of correct: share of the kept that Col-Ln chooses */
     ry_rounding rounding;
     ry_heads heads;
@@ -102,6 +107,7 @@ typedef struct ry_policy {
     ry_order order;
     ry_start start;
     uint64_t seed;       /* of random, and of start */
+    uint32_t levels;     /* ats: steps of the cumulative score; 0 = as many as the budget */
     int plus;            /* prumerge: also patches at equal distances */
     uint32_t neighbours; /* prumerge: tokens that are merged into each kept one */
     double important;    /* vispruner: share of the kept that the metric chooses */
@@ -127,6 +133,10 @@ typedef struct ry_policy_shape {
  * wrong word, what is allowed, and its offset in the text. */
 renyi_status ry_policy_parse(ry_policy *out, const char *text, renyi_error *err) RENYI_CHECK;
 
+/* The same where a model is given: its own rules are rules too. NULL = no model. */
+renyi_status ry_policy_parse_own(ry_policy *out, const char *text, const ry_own_rules *own,
+                                 renyi_error *err) RENYI_CHECK;
+
 /* The policy in full with every default; parses back to the same struct. */
 void ry_policy_print(char out[RY_MAX_POLICY_TEXT], const ry_policy *p);
 
@@ -149,6 +159,12 @@ typedef struct ry_tca_split {
 } ry_tca_split;
 /* Returns 0 and leaves *out alone if nothing would be kept. */
 int ry_policy_tca_split(const ry_policy_cut *cut, uint32_t patches, ry_tca_split *out);
+
+/* Is it a rule of the caller's own that reads this (RENYI_NEED_*)? */
+static inline int ry_policy_own_needs(const ry_policy *p, uint32_t what)
+{
+    return p->own && (p->own->rule.needs & what);
+}
 
 /* Is it a rule behind the tower of a LLaVA? Such a rule cuts no block. */
 static inline int ry_policy_is_visual(const ry_policy *p) { return p->rule >= RY_RULE_PRUMERGE; }

@@ -5,9 +5,11 @@
  * Score of a patch: class attention (head mean) times the length of its value vector (all heads),
  * as a share of all patches. Scores that are not finite or not positive count as 0.
  *
- * Its published code always takes as many steps as the image has patches, and the budget only
- * limits the result; here, as in the paper, the budget is the number of steps. An image of
- * which no more tokens arrive than the budget allows keeps them all.
+ * levels=budget, ours: as in its paper, the budget is the number of steps. An image of which no
+ * more tokens arrive than the budget allows keeps them all. levels=196, its published code: always
+ * as many steps as an image of 224 pixels has patches, however many tokens arrive. The budget only
+ * limits the result, to the best of the tokens that were hit; published is keep=1 (its code runs
+ * with no other budget).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "kernels/rows/rows.h"
@@ -77,8 +79,9 @@ static void fill_scores(const ry_block_view *v, float *score)
         score[j] = (float)((double)score[j] / sum);
 }
 
-/* m->taken of the patches that `steps` levels choose, given shares of the score [n]. */
-static void sample(const memory *m, const float *share, uint32_t n, uint32_t steps)
+/* m->taken of the patches that `steps` levels choose, given shares of the score [n]; without any
+ * score the first `most`. */
+static void sample(const memory *m, const float *share, uint32_t n, uint32_t steps, uint32_t most)
 {
     double total = 0.0, *const sum = m->sum;
     memset(m->taken, 0, n);
@@ -86,7 +89,7 @@ static void sample(const memory *m, const float *share, uint32_t n, uint32_t ste
     for (uint32_t i = 0; i < n; i++) sum[i] = total += (double)share[m->order[n - 1 - i]];
     const double least = sum[0], span = total - least;
     if (!(span > 0.0)) { /* no positive score: by position */
-        for (uint32_t i = 0; i < steps; i++) m->taken[m->order[i]] = 1;
+        for (uint32_t i = 0; i < most; i++) m->taken[m->order[i]] = 1;
         return;
     }
     for (uint32_t i = 0; i < n; i++) sum[i] = (sum[i] - least) / span;
@@ -101,23 +104,37 @@ static void sample(const memory *m, const float *share, uint32_t n, uint32_t ste
     }
 }
 
+/* Leaves the best `most` of the taken; returns how many are left. */
+static uint32_t limit(const memory *m, uint32_t n, uint32_t most)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t *taken = &m->taken[m->order[i]];
+        if (kept == most) *taken = 0;
+        kept += *taken;
+    }
+    return kept;
+}
+
 static void work(ry_pruner *p, uint32_t cut, const ry_block_view *v, ry_cut *out, uint32_t phase,
                  uint32_t tile)
 {
     const uint32_t n = v->n_tokens - v->n_prefix;
     const uint32_t budget = ry_policy_tokens_after(&p->policy, cut, v->n_tokens, v->n_prefix);
+    const uint32_t most = budget - v->n_prefix, levels = p->policy.levels;
+    uint32_t kept = n;
     memory m;
     (void)phase;
     (void)tile;
     (void)layout(p, ry_pruner_scratch(p, v->image), &m);
     memset(out->rescued, 0, v->n_tokens);
     fill_scores(v, out->score);
-    if (budget < v->n_tokens)
-        sample(&m, out->score + v->n_prefix, n, budget - v->n_prefix);
-    else
+    if (budget < v->n_tokens) {
+        sample(&m, out->score + v->n_prefix, n, levels ? levels : most, most);
+        kept = limit(&m, n, most);
+    } else {
         memset(m.taken, 1, n);
-    uint32_t kept = 0;
-    for (uint32_t j = 0; j < n; j++) kept += m.taken[j];
+    }
     ry_select_ascending(m.kept, m.taken, n);
     out->n_out = v->n_prefix + kept;
     ry_reduce_drop(v, out, m.kept, kept);

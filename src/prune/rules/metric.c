@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "kernels/rows/rows.h"
+#include "prune/rules/own_rules.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,10 +27,11 @@ void ry_metric_needs(const ry_pruner *p, ry_block_needs *needs)
 {
     const ry_metric m = p->policy.metric;
     if (m == RY_METRIC_CLS || m == RY_METRIC_CORRECT) needs->what |= RY_NEED_CLASS_ROW;
-    if (m != RY_METRIC_CLS && m != RY_METRIC_RANDOM) {
+    if (m == RY_METRIC_OWN)
+        ry_own_needs(p, needs);
+    else if (m != RY_METRIC_CLS && m != RY_METRIC_RANDOM)
         needs->what |= RY_NEED_COLUMNS;
-        needs->columns = column_spec(p);
-    }
+    if (needs->what & RY_NEED_COLUMNS) needs->columns = column_spec(p);
 }
 
 /* Three words into one generator: each is mixed before the next is added, so that neighbouring
@@ -68,6 +70,7 @@ void ry_metric_score(const ry_pruner *p, const ry_block_view *v, float *score)
         break;
     case RY_METRIC_COLV: score_colv(v, score); break;
     case RY_METRIC_RANDOM: score_random(p, v, score); break;
+    case RY_METRIC_OWN: ry_own_score(p, v, score); break;
     }
 }
 

@@ -17,7 +17,8 @@ void ry_metric_needs(const ry_pruner *p, ry_block_needs *needs);
  *   renyi    minus the entropy of the normalized column, so that the most concentrated is best
  *   shannon  the same for order 1
  *   colv     column norm times |v_j|, the value rows of all heads together
- *   random   uniform in [0, 1), its own draw for every (seed, image, block) */
+ *   random   uniform in [0, 1), its own draw for every (seed, image, block)
+ * and what a rule of the caller's own says. */
 void ry_metric_score(const ry_pruner *p, const ry_block_view *view, float *score);
 
 /* The lots of an image at a block: its own numbers for every (seed, image, block). */

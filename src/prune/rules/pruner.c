@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/status.h"
-#include "prune/rules/rule.h"
+#include "prune/rules/own_rules.h"
 
 #include <assert.h>
 #include <string.h>
@@ -15,7 +15,9 @@ static const ry_rule_ops *ops_of(ry_rule rule)
 {
     switch (rule) {
     case RY_RULE_NAIVE:
-    case RY_RULE_EVIT: return &ry_rule_select;
+    case RY_RULE_EVIT:
+    case RY_RULE_OWN: return &ry_rule_select;
+    case RY_RULE_OWN_CUT: return &ry_rule_own_cut;
     case RY_RULE_MOSAIC: return &ry_rule_mosaic;
     case RY_RULE_TOME: return &ry_rule_tome;
     case RY_RULE_ATS: return &ry_rule_ats;
@@ -85,7 +87,8 @@ static renyi_status take_scratch(ry_pruner *p, const renyi_allocator *al, renyi_
         return ry_fail_nomem(err, SIZE_MAX);
     p->scratch = ry_alloc(al, total, 1);
     p->image_keys = ry_calloc(al, p->max_batch, sizeof *p->image_keys);
-    return p->scratch && p->image_keys ? RENYI_OK : ry_fail_nomem(err, total);
+    if (!p->scratch || !p->image_keys) return ry_fail_nomem(err, total);
+    return p->policy.own ? ry_own_new(p, al, err) : RENYI_OK;
 }
 
 renyi_status ry_pruner_new(ry_pruner **out, const ry_pruner_spec *spec, const renyi_allocator *al,
@@ -119,6 +122,7 @@ void ry_pruner_free(ry_pruner *p, const renyi_allocator *al)
     if (!p) return;
     ry_free(al, p->scratch);
     ry_free(al, p->image_keys);
+    ry_own_free(p, al);
     ry_free(al, p);
 }
 

@@ -27,6 +27,13 @@ size_t ry_pruner_bytes(const ry_pruner *p);
 /* The hook, valid as long as the pruner; its watch() is free for the caller to set. */
 ry_token_hook ry_pruner_hook(ry_pruner *p);
 
+/* Forgets the faults of the run before. */
+void ry_pruner_begin(ry_pruner *p);
+
+/* RENYI_OK, or what a rule of the caller's own did wrong in this run and in which image, the lowest
+ * if there are several. May be called between blocks: the run has to stop then. */
+renyi_status ry_pruner_fault(const ry_pruner *p, renyi_error *err) RENYI_CHECK;
+
 /* Identifies the images of the next run for `random`: keys [n], such as hashes of the pixels. An
  * image then draws the same numbers in any batch, order and process. Without it all keys are 0.
  */

@@ -18,6 +18,9 @@ typedef struct ry_rule_ops {
     size_t (*scratch)(const ry_pruner *p);
 } ry_rule_ops;
 
+/* What a rule of the caller's own keeps for each image (own_rules.h). */
+typedef struct ry_own_image ry_own_image;
+
 struct ry_pruner {
     ry_policy policy;
     ry_policy_shape shape;
@@ -28,6 +31,7 @@ struct ry_pruner {
     uint64_t *image_keys;                                     /* [max_batch] */
     unsigned char *scratch; /* [max_batch, scratch_each], each 64-byte aligned */
     size_t scratch_each;
+    ry_own_image *own; /* [max_batch] of a rule of the caller's own, else NULL */
 };
 
 static inline void *ry_pruner_scratch(const ry_pruner *p, uint32_t image)
@@ -35,7 +39,9 @@ static inline void *ry_pruner_scratch(const ry_pruner *p, uint32_t image)
     return p->scratch + image * p->scratch_each;
 }
 
-extern const ry_rule_ops ry_rule_select; /* naive, evit: rank, keep the best, reduce the rest */
+extern const ry_rule_ops
+    ry_rule_select; /* naive, evit, own scores: rank, keep the best, reduce the rest */
+extern const ry_rule_ops ry_rule_own_cut; /* a rule of the caller's own that decides alone */
 extern const ry_rule_ops ry_rule_mosaic, ry_rule_tome, ry_rule_ats, ry_rule_tca;
 
 #endif

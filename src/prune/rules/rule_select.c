@@ -1,11 +1,13 @@
-/* rule_select.c - the rule behind `naive` and `evit`: rank the patches by a metric, keep the best,
- * and drop, fuse or merge the rest. The two differ only in how many stay, which the policy knows.
+/* rule_select.c - the rule behind `naive`, `evit` and rules of the caller's own that score: rank
+ * the patches by a metric, keep the best, and drop, fuse or merge the rest. They differ only in the
+ * scores and in how many stay, which the policy knows.
  *
  * Phases of a cut: the choice; and only for a merge the keys of all patches, the nearest kept
  * patch of each removed one, the weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "prune/rules/metric.h"
+#include "prune/rules/own_rules.h"
 #include "prune/rules/reduce.h"
 #include "prune/rules/select.h"
 
@@ -118,6 +120,7 @@ static void decide(const ry_pruner *p, uint32_t cut, const memory *m, const ry_b
         for (uint32_t j = v->n_prefix; j < v->n_tokens; j++)
             if (out->target[j] == RY_NO_TOKEN) m->keys.list[k++] = j;
     }
+    if (p->own) ry_own_follow(p, v, out); /* a merge changes no source */
 }
 
 /* Every removed patch joins its partner. */
