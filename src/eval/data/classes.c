@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "engine/core/model_handle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +93,9 @@ renyi_status ry_classes_open(ry_classes *c, uint32_t n_classes, const renyi_mode
     renyi_model_info info = {0};
     if (m) renyi_model_get_info(m, &info);
     for (uint32_t i = 0; i < n_classes && i < info.n_classes; i++) {
-        const char *label = renyi_model_label(m, i);
-        if (label) RY_TRY(add_synonyms(c, label, i, err));
+        const char *own = ry_model_own_label(m, i), *shown = renyi_model_label(m, i);
+        if (own) RY_TRY(add_synonyms(c, own, i, err));
+        if (shown && shown != own) RY_TRY(add_synonyms(c, shown, i, err));
     }
     ry_class_names_sort(&c->own);
     return RENYI_OK;

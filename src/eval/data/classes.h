@@ -4,10 +4,9 @@
 #ifndef RY_CLASSES_H
 #define RY_CLASSES_H
 
+#include "engine/core/imagenet.h"
 #include "eval/data/text_lines.h"
 #include "renyi/eval.h"
-
-enum { RY_IMAGENET_CLASSES = 1000 };
 
 /* A name in folded form: lower case, '_' as ' '. */
 typedef struct ry_class_name {
@@ -54,7 +53,7 @@ void ry_class_sort(uint32_t *classes, size_t n); /* ascending */
 /* The error for a model that has embeddings only; says what to use instead. */
 renyi_status ry_no_classifier(const renyi_model_info *info, renyi_error *err);
 
-/* imagenet_wnids_tables.c: index of a WordNet id among ImageNet's 1000, or RENYI_NO_CLASS. */
-uint32_t ry_imagenet_index(ry_text wnid);
+/* Index of a WordNet id among ImageNet's 1000, or RENYI_NO_CLASS. */
+static inline uint32_t ry_imagenet_index(ry_text wnid) { return ry_imagenet_find(wnid.at, wnid.n); }
 
 #endif

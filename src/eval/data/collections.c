@@ -5,10 +5,10 @@
 #include "eval/data/collections.h"
 
 #include "base/decimal.h"
+#include "base/folder.h"
 #include "base/status.h"
 #include "eval/data/classes.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,12 +141,6 @@ renyi_status renyi_collection_find(const char *word, renyi_collection *out, reny
 
 /* ---- on the disk --------------------------------------------------------------------------- */
 
-static int is_folder(const char *path)
-{
-    struct stat s;
-    return path && stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
 static int is_file(const char *path)
 {
     struct stat s;
@@ -160,20 +154,22 @@ static const char *join_path(ry_pool *pool, const char *folder, ry_text name)
     return ry_pool_join(pool, ry_text_of(folder), name);
 }
 
-/* Is there a folder whose name is a class of ImageNet? */
-static int has_imagenet_folders(const char *path)
+/* *found: is there a folder whose name is a class of ImageNet? */
+static renyi_status has_imagenet_folders(int *found, const char *path, const renyi_allocator *al,
+                                         renyi_error *err)
 {
-    int found = 0;
+    ry_folder list;
     uint32_t index;
-    DIR *dir = opendir(path);
-    if (!dir) return 0;
-    for (const struct dirent *e; !found && (e = readdir(dir));) {
-        const ry_text name = ry_text_of(e->d_name);
-        found = ry_imagenet_index(name) != RENYI_NO_CLASS ||
-                (ry_text_number(name, &index) && index < RY_IMAGENET_CLASSES);
+    *found = 0;
+    const renyi_status st = ry_folder_read(&list, path, al, err);
+    if (st) return st == RENYI_ERR_NOMEM ? st : RENYI_OK;
+    for (size_t i = 0; !*found && i < list.count; i++) {
+        const ry_text name = ry_text_of(list.items[i].name);
+        *found = ry_imagenet_index(name) != RENYI_NO_CLASS ||
+                 (ry_text_number(name, &index) && index < RY_IMAGENET_CLASSES);
     }
-    closedir(dir);
-    return found;
+    ry_folder_free(&list);
+    return RENYI_OK;
 }
 
 /* The first folder of c->photos that exists, and has class folders if the layout needs them. */
@@ -184,8 +180,11 @@ static renyi_status find_images(ry_place *out, const renyi_collection *c, ry_poo
     while (ry_text_next_word(&rest, &word)) {
         const char *path = join_path(pool, out->root, word);
         if (!path) return ry_fail_nomem(err, word.n);
-        if (!is_folder(path)) continue;
-        if (c->layout == RENYI_LAYOUT_IMAGENET && !has_imagenet_folders(path)) continue;
+        if (!ry_is_folder(path)) continue;
+        int is_right = 1;
+        if (c->layout == RENYI_LAYOUT_IMAGENET)
+            RY_TRY(has_imagenet_folders(&is_right, path, pool->al, err));
+        if (!is_right) continue;
         out->images = path;
         return RENYI_OK;
     }
@@ -197,7 +196,7 @@ static renyi_status try_root(ry_place *out, const renyi_collection *c, const cha
                              ry_pool *pool, renyi_error *err)
 {
     ry_place p = {.root = root};
-    if (!is_folder(root)) return RENYI_OK;
+    if (!ry_is_folder(root)) return RENYI_OK;
     if (*c->list) {
         p.list = join_path(pool, root, ry_text_of(c->list));
         if (!p.list) return ry_fail_nomem(err, strlen(c->list));
@@ -240,13 +239,12 @@ static const char *find_any_split(const char *path, ry_pool *pool)
 {
     static const char prefix[] = "split_zhou_";
     const char *first = NULL;
-    DIR *dir = opendir(path);
-    if (!dir) return NULL;
-    for (const struct dirent *e; (e = readdir(dir));)
-        if (strncmp(e->d_name, prefix, sizeof prefix - 1) == 0 &&
-            (!first || strcmp(e->d_name, first) < 0))
-            first = ry_pool_copy(pool, ry_text_of(e->d_name));
-    closedir(dir);
+    ry_folder list;
+    if (ry_folder_read(&list, path, pool->al, NULL)) return NULL;
+    for (size_t i = 0; !first && i < list.count; i++)
+        if (strncmp(list.items[i].name, prefix, sizeof prefix - 1) == 0)
+            first = ry_pool_text(pool, list.items[i].name);
+    ry_folder_free(&list);
     return first;
 }
 
@@ -254,7 +252,7 @@ static renyi_status fail_absent(const renyi_collection *c, const char *path, ry_
                                 renyi_error *err)
 {
     const char *other = find_any_split(path, pool);
-    if (!is_folder(path))
+    if (!ry_is_folder(path))
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%.200s: no folder of %s", path, c->title);
     if (*c->list)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%.160s: not %s: no %s here or in %s/%s%.60s%s",

@@ -21,8 +21,10 @@ renyi_status ry_dataset_add(renyi_dataset *d, ry_text folder, ry_text name, uint
                             renyi_error *err)
 {
     if (d->count >= d->max_images)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %llu images; see max_images",
-                       (unsigned long long)d->max_images);
+        return ry_fail(
+            err, RENYI_ERR_LIMIT, -1,
+            "more than %llu images: use a list of fewer, or in a program raise max_images",
+            (unsigned long long)d->max_images);
     if (memchr(name.at, 0, name.n) || folder.n + name.n > MAX_PATH)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "\"%.*s\" is not a file name", RY_SHOWN(name));
     if (name.n && name.at[0] == '/') folder.n = 0; /* an absolute path */
@@ -123,6 +125,22 @@ static void choose_images(renyi_dataset *d, const renyi_dataset_options *o)
     d->count = kept;
 }
 
+/* Images of one folder often follow each other, but a list may have any order: so a mark per class.
+ */
+static renyi_status count_classes(renyi_dataset *d, renyi_error *err)
+{
+    uint8_t *seen = ry_calloc(&d->al, d->info.n_classes, 1);
+    if (!seen) return ry_fail_nomem(err, d->info.n_classes);
+    for (size_t i = 0; i < d->count; i++) {
+        const uint32_t label = d->images[i].label;
+        if (label >= d->info.n_classes || seen[label]) continue;
+        seen[label] = 1;
+        d->info.n_seen++;
+    }
+    ry_free(&d->al, seen);
+    return RENYI_OK;
+}
+
 /* ---- listing images ------------------------------------------------------------------------ */
 
 renyi_status ry_dataset_read_file(renyi_dataset *d, ry_list_reader *read, const char *images,
@@ -183,10 +201,21 @@ static renyi_status list_labelled(renyi_dataset *d, const char *path, const reny
     return list_images(d, path, o, err);
 }
 
+static void note_foreign(const renyi_dataset *d, const char *path, const renyi_dataset_options *o)
+{
+    char kinds[128], text[512];
+    ry_dataset_foreign(d, kinds, sizeof kinds);
+    if (!*kinds || !o->on_note) return;
+    snprintf(text, sizeof text, "%.300s: %s left out; convert them to JPEG, PNG or WebP", path,
+             kinds);
+    o->on_note(o->user, text);
+}
+
 static renyi_status fill_dataset(renyi_dataset *d, const char *path, const renyi_model *m,
                                  const renyi_dataset_options *o, renyi_error *err)
 {
     RY_TRY(d->own.is_on ? ry_dataset_own(d, path, m, o, err) : list_labelled(d, path, m, o, err));
+    note_foreign(d, path, o);
     if (!d->count) return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: no images here", path);
     RY_TRY(read_labels(d, ry_dataset_real, o->real_labels, err));
     leave_out(d);
@@ -201,7 +230,7 @@ static renyi_status fill_dataset(renyi_dataset *d, const char *path, const renyi
                        o->n_shards);
     d->info.n_images = d->count;
     d->info.valid = d->valid;
-    return RENYI_OK;
+    return count_classes(d, err);
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -214,6 +243,9 @@ static renyi_status check_options(const renyi_dataset_options *o, renyi_error *e
     if (o->unlabelled && (o->ground_truth || o->class_map || o->real_labels || o->valid_labels))
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "renyi_dataset_options: label files, but unlabelled images");
+    if (o->top_only && !o->unlabelled)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "renyi_dataset_options: top_only is for unlabelled images");
     return RENYI_OK;
 }
 
@@ -230,6 +262,9 @@ renyi_status renyi_dataset_open(renyi_dataset **out, const char *path, const ren
     d->al = o.allocator;
     d->pool.al = &d->al;
     d->unlabelled = o.unlabelled != 0;
+    d->is_flat = o.top_only != 0;
+    d->user = o.user;
+    d->on_failure = o.on_failure;
     d->own.is_on = o.own_classes || o.collection || o.class_names;
     d->max_images = o.max_images ? o.max_images : 1u << 24;
     d->max_list_bytes = o.max_list_bytes ? o.max_list_bytes : 1u << 30;

@@ -25,9 +25,11 @@ typedef struct ry_class_folder {
 /* Classes that the data set defines itself (own_classes), not the model. */
 typedef struct ry_own {
     int is_on;
-    renyi_collection set; /* set.name "" = not a known data set */
-    const char *root;     /* its folder */
-    const char **names;   /* [info.n_classes] in the pool; NULL = not known yet */
+    renyi_collection set;      /* set.name "" = not a known data set */
+    const char *root;          /* its folder */
+    const char **names;        /* [info.n_classes] in the pool; NULL = not known yet */
+    renyi_names_from imagenet; /* names of ImageNet's classes that class_names asks for;
+                                  RENYI_NAMES_NONE = classnames.txt, else CLIP's */
 } ry_own;
 
 struct renyi_dataset {
@@ -36,7 +38,11 @@ struct renyi_dataset {
     ry_dataset_entry *images;
     size_t count, capacity;
     uint64_t max_images, max_list_bytes;
-    int unlabelled;           /* images need no class */
+    int unlabelled;        /* images need no class */
+    int is_flat;           /* only images of the folder itself */
+    uint64_t n_foreign[5]; /* files in folders of formats that are not read (dataset_folder.c) */
+    void *user;            /* of on_failure */
+    void (*on_failure)(void *user, const char *path, const char *reason); /* may be NULL */
     uint32_t *valid;          /* [info.n_valid] ascending */
     uint32_t *valid_order;    /* in the order of the file: class i of ImageFolder's order */
     ry_class_folder *folders; /* [info.n_folders] by label, then name; in the pool */
@@ -70,6 +76,8 @@ renyi_status ry_dataset_read_file(renyi_dataset *d, ry_list_reader *read, const 
 /* Images of DIR/class/..., or with flat = 1 those at and below DIR, without labels. */
 renyi_status ry_dataset_folder(renyi_dataset *d, const char *path, int flat,
                                renyi_error *err) RENYI_CHECK;
+/* "3 GIF, 1 HEIC": files in the folders that are not read; "" = none. */
+void ry_dataset_foreign(const renyi_dataset *d, char *text, size_t size);
 
 /* ---- dataset_lists.c ----------------------------------------------------------------------- */
 

@@ -1,121 +1,102 @@
 /* dataset_folder.c - lists images in folders: DIR/class/... as for torchvision's ImageFolder, or
  * all in one. Names are in byte order, so the list is the same on every machine.
  * SPDX-License-Identifier: Apache-2.0 */
-#define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
+#include "base/folder.h"
 #include "base/status.h"
 #include "eval/data/dataset.h"
 
-#include <dirent.h>
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-enum { MAX_DEPTH = 32, MAX_NAMES = 1 << 24 };
+/* ---- which files --------------------------------------------------------------------------- */
 
-/* A folder on the path from the top; links back to one of these are not followed. */
-typedef struct level {
-    const struct level *above;
-    dev_t device;
-    ino_t inode;
-    unsigned depth;
-} level;
+static int ends_with_any(ry_text name, const char *const *endings)
+{
+    for (; *endings; endings++)
+        if (ry_text_ends_with(name, *endings)) return 1;
+    return 0;
+}
 
-/* The entries of a folder, sorted, without hidden ones. */
-typedef struct entry {
+static const char *const image_endings[] = {".jpg", ".jpeg", ".png", ".webp",
+                                            ".ppm", ".pgm",  ".pnm", NULL};
+
+/* Formats that users take for images and that are not read. */
+static const struct {
     const char *name;
-    int is_folder;
-} entry;
+    const char *endings[3];
+} foreign[] = {{"GIF", {".gif"}},
+               {"BMP", {".bmp"}},
+               {"TIFF", {".tif", ".tiff"}},
+               {"AVIF", {".avif"}},
+               {"HEIC", {".heic", ".heif"}}};
+enum { N_FOREIGN = sizeof foreign / sizeof *foreign };
 
-typedef struct entries {
-    entry *items;
-    size_t count, capacity;
-} entries;
-
-static int compare_entries(const void *a, const void *b)
+void ry_dataset_foreign(const renyi_dataset *d, char *text, size_t size)
 {
-    return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
+    size_t at = 0;
+    *text = 0;
+    for (size_t i = 0; i < N_FOREIGN && at < size; i++)
+        if (d->n_foreign[i])
+            at += (size_t)snprintf(text + at, size - at, "%s%llu %s", at ? ", " : "",
+                                   (unsigned long long)d->n_foreign[i], foreign[i].name);
 }
 
-static renyi_status add_entry(renyi_dataset *d, entries *list, const char *path, const char *name,
-                              ry_pool *scratch, renyi_error *err)
+/* The walk over the images of one class. */
+typedef struct class_walk {
+    renyi_dataset *d;
+    const char *root;
+    uint32_t label;
+} class_walk;
+
+static void count_foreign(renyi_dataset *d, ry_text name)
 {
-    const ry_text text = ry_text_of(name);
-    struct stat st;
-    char *full = ry_pool_join(scratch, ry_text_of(path), text);
-    if (!full ||
-        !ry_grow(&d->al, (void **)&list->items, &list->capacity, list->count, sizeof *list->items))
-        return ry_fail_nomem(err, text.n);
-    if (list->count >= MAX_NAMES)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: more than %d entries", path, MAX_NAMES);
-    const int is_folder = stat(full, &st) == 0 && S_ISDIR(st.st_mode);
-    list->items[list->count++] = (entry){full + strlen(full) - text.n, is_folder};
+    for (size_t i = 0; i < N_FOREIGN; i++)
+        d->n_foreign[i] += (uint64_t)ends_with_any(name, foreign[i].endings);
+}
+
+static void report_failure(void *user, const char *path, const char *reason)
+{
+    const renyi_dataset *d = ((const class_walk *)user)->d;
+    d->on_failure(d->user, path, reason);
+}
+
+static renyi_status add_entry(void *user, const char *below, ry_entry_kind kind, renyi_error *err)
+{
+    const class_walk *w = user;
+    const ry_text name = ry_text_of(below);
+    if (!ends_with_any(name, image_endings)) {
+        if (kind == RY_ENTRY_FILE) count_foreign(w->d, name);
+        return RENYI_OK;
+    }
+    if (kind == RY_ENTRY_FILE || !w->d->on_failure)
+        return ry_dataset_add(w->d, ry_text_of(w->root), name, w->label, err);
+    char *path = ry_path_in(&w->d->al, w->root, below);
+    if (!path) return ry_fail_nomem(err, name.n);
+    report_failure(user, path, "not a regular file, or a link to nothing");
+    ry_free(&w->d->al, path);
     return RENYI_OK;
-}
-
-static renyi_status read_entries(renyi_dataset *d, entries *list, const char *path,
-                                 ry_pool *scratch, renyi_error *err)
-{
-    renyi_status st = RENYI_OK;
-    DIR *dir = opendir(path);
-    if (!dir) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
-    for (const struct dirent *e; !st && (e = readdir(dir));)
-        if (e->d_name[0] != '.') st = add_entry(d, list, path, e->d_name, scratch, err);
-    closedir(dir);
-    if (!st && list->count) qsort(list->items, list->count, sizeof *list->items, compare_entries);
-    return st;
-}
-
-static int is_image_name(ry_text name)
-{
-    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp", ".ppm", ".pgm", ".pnm"};
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (ry_text_ends_with(name, endings[i])) return 1;
-    return 0;
-}
-
-static int is_loop(const level *l)
-{
-    for (const level *up = l->above; up; up = up->above)
-        if (up->device == l->device && up->inode == l->inode) return 1;
-    return 0;
 }
 
 /* All images at and below root/below ("" = root itself), as class `label`. */
 static renyi_status add_folder(renyi_dataset *d, const char *root, const char *below,
-                               uint32_t label, const level *above, renyi_error *err)
+                               uint32_t label, renyi_error *err)
 {
-    ry_pool scratch = {&d->al, NULL};
-    entries list = {0};
-    struct stat s;
-    const char *path = *below ? ry_pool_join(&scratch, ry_text_of(root), ry_text_of(below)) : root;
-    renyi_status st = path ? RENYI_OK : ry_fail_nomem(err, strlen(root));
-    if (!st && stat(path, &s)) st = ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
-    const level here = {above, st ? 0 : s.st_dev, st ? 0 : s.st_ino, above ? above->depth + 1 : 0};
-    if (!st && here.depth >= MAX_DEPTH)
-        st =
-            ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: folders nested deeper than %d", path, MAX_DEPTH);
-    if (!st && !is_loop(&here)) st = read_entries(d, &list, path, &scratch, err);
-    for (size_t i = 0; !st && i < list.count; i++) {
-        const ry_text name = ry_text_of(list.items[i].name);
-        char *child = ry_pool_join(&scratch, ry_text_of(below), name);
-        if (!child)
-            st = ry_fail_nomem(err, name.n);
-        else if (list.items[i].is_folder)
-            st = add_folder(d, root, child, label, &here, err);
-        else if (is_image_name(name))
-            st = ry_dataset_add(d, ry_text_of(root), ry_text_of(child), label, err);
-    }
-    ry_free(&d->al, list.items);
-    ry_pool_free(&scratch);
-    return st;
+    class_walk user = {d, root, label};
+    const ry_walk w = {.al = &d->al,
+                       .root = root,
+                       .is_flat = d->is_flat,
+                       .user = &user,
+                       .on_entry = add_entry,
+                       .on_failure = d->on_failure ? report_failure : NULL};
+    return ry_walk_files(&w, below, err);
 }
 
 /* ---- the class of each folder -------------------------------------------------------------- */
 
 /* ImageFolder's rule. It is used only if there are as many folders as classes. */
-static renyi_status label_by_order(renyi_dataset *d, const char *path, const entries *folders,
+static renyi_status label_by_order(renyi_dataset *d, const char *path, const ry_folder *folders,
                                    uint32_t *labels, renyi_error *err)
 {
     const uint32_t wanted = d->info.n_valid ? d->info.n_valid : d->classes.n;
@@ -130,7 +111,7 @@ static renyi_status label_by_order(renyi_dataset *d, const char *path, const ent
 }
 
 /* By the data set's own classes. */
-static renyi_status label_own(renyi_dataset *d, const char *path, const entries *folders,
+static renyi_status label_own(renyi_dataset *d, const char *path, const ry_folder *folders,
                               uint32_t *labels, renyi_error *err)
 {
     const char **names = ry_alloc(&d->al, folders->count, sizeof *names);
@@ -142,7 +123,7 @@ static renyi_status label_own(renyi_dataset *d, const char *path, const entries 
 }
 
 /* One rule must fit all folders; with a class map all must be in it. */
-static renyi_status label_folders(renyi_dataset *d, const char *path, const entries *folders,
+static renyi_status label_folders(renyi_dataset *d, const char *path, const ry_folder *folders,
                                   uint32_t *labels, renyi_error *err)
 {
     renyi_class_rule rule = RENYI_CLASS_UNKNOWN;
@@ -167,8 +148,8 @@ static int compare_folders(const void *a, const void *b)
 }
 
 /* For renyi_dataset_class_name. */
-static renyi_status store_folders(renyi_dataset *d, const entries *folders, const uint32_t *labels,
-                                  renyi_error *err)
+static renyi_status store_folders(renyi_dataset *d, const ry_folder *folders,
+                                  const uint32_t *labels, renyi_error *err)
 {
     const size_t n = folders->count;
     d->folders = ry_pool_take(&d->pool, n, sizeof *d->folders);
@@ -183,18 +164,15 @@ static renyi_status store_folders(renyi_dataset *d, const entries *folders, cons
     return RENYI_OK;
 }
 
-static renyi_status add_classes(renyi_dataset *d, const char *path, const entries *folders,
+static renyi_status add_classes(renyi_dataset *d, const char *path, const ry_folder *folders,
                                 renyi_error *err)
 {
     uint32_t *labels = ry_alloc(&d->al, folders->count, sizeof *labels);
     if (!labels) return ry_fail_nomem(err, folders->count * sizeof *labels);
-    struct stat s;
     renyi_status st = label_folders(d, path, folders, labels, err);
-    if (!st && stat(path, &s)) st = ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
-    const level top = {NULL, st ? 0 : s.st_dev, st ? 0 : s.st_ino, 0};
     for (size_t i = 0; !st && i < folders->count; i++) {
         const size_t before = d->count;
-        st = add_folder(d, path, folders->items[i].name, labels[i], &top, err);
+        st = add_folder(d, path, folders->items[i].name, labels[i], err);
         /* A class without images could only take answers away from the others. */
         if (!st && d->own.is_on && d->count == before)
             st = ry_fail(
@@ -216,7 +194,7 @@ static int is_part(const char *folder)
 }
 
 /* A data set with own classes needs folders that are not the parts of a data set. */
-static renyi_status check_own_folders(const char *path, const entries *folders, renyi_error *err)
+static renyi_status check_own_folders(const char *path, const ry_folder *folders, renyi_error *err)
 {
     if (!folders->count)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
@@ -230,7 +208,7 @@ static renyi_status check_own_folders(const char *path, const entries *folders, 
 }
 
 /* "val" or "validation" if all folders are parts of a data set; else NULL. */
-static const char *validation_part(const entries *folders)
+static const char *validation_part(const ry_folder *folders)
 {
     const char *found = NULL;
     for (size_t i = 0; i < folders->count; i++) {
@@ -241,33 +219,37 @@ static const char *validation_part(const entries *folders)
     return found;
 }
 
-static void keep_folders(entries *list)
+/* Folders that are not hidden. On failure there is nothing to free. */
+static renyi_status read_folders(ry_folder *list, const renyi_dataset *d, const char *path,
+                                 renyi_error *err)
 {
     size_t kept = 0;
+    RY_TRY(ry_folder_read(list, path, &d->al, err));
     for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].is_folder) list->items[kept++] = list->items[i];
+        if (list->items[i].kind == RY_ENTRY_FOLDER && list->items[i].name[0] != '.')
+            list->items[kept++] = list->items[i];
     list->count = kept;
+    return RENYI_OK;
 }
 
 renyi_status ry_dataset_folder(renyi_dataset *d, const char *path, int flat, renyi_error *err)
 {
-    if (flat) return add_folder(d, path, "", RENYI_NO_CLASS, NULL, err);
-    ry_pool scratch = {&d->al, NULL};
-    entries folders = {0};
-    renyi_status st = read_entries(d, &folders, path, &scratch, err);
-    keep_folders(&folders);
-    const char *part = st ? NULL : validation_part(&folders);
-    if (part) {
-        path = ry_pool_join(&scratch, ry_text_of(path), ry_text_of(part));
-        folders.count = 0;
-        st = path ? read_entries(d, &folders, path, &scratch, err) : ry_fail_nomem(err, 0);
-        keep_folders(&folders);
+    if (flat) return add_folder(d, path, "", RENYI_NO_CLASS, err);
+    ry_folder folders;
+    RY_TRY(read_folders(&folders, d, path, err));
+    const char *part = validation_part(&folders);
+    char *below = part ? ry_path_in(&d->al, path, part) : NULL;
+    renyi_status st = part && !below ? ry_fail_nomem(err, strlen(path)) : RENYI_OK;
+    if (below) {
+        ry_folder_free(&folders);
+        path = below;
+        st = read_folders(&folders, d, path, err);
     }
     if (!st && d->own.is_on) st = check_own_folders(path, &folders, err);
     if (!st)
         st = folders.count ? add_classes(d, path, &folders, err)
-                           : add_folder(d, path, "", RENYI_NO_CLASS, NULL, err);
-    ry_free(&d->al, folders.items);
-    ry_pool_free(&scratch);
+                           : add_folder(d, path, "", RENYI_NO_CLASS, err);
+    ry_folder_free(&folders);
+    ry_free(&d->al, below);
     return st;
 }

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -89,14 +90,16 @@ static renyi_status find_classnames(renyi_dataset *d, const char *path, const ch
     return RENYI_OK;
 }
 
-/* The first name of each: "tench, Tinca tinca" -> "tench". */
+/* CLIP's names, or the first of WordNet's: "tench, Tinca tinca" -> "tench". */
 static renyi_status use_imagenet_names(renyi_dataset *d, const uint32_t *imagenet, renyi_error *err)
 {
+    d->info.names_from = d->own.imagenet ? d->own.imagenet : RENYI_NAMES_CLIP;
     for (uint32_t i = 0; i < d->info.n_classes; i++) {
-        const char *all = renyi_imagenet_name(imagenet[i]);
+        const char *all = d->info.names_from == RENYI_NAMES_CLIP
+                              ? renyi_imagenet_clip_name(imagenet[i])
+                              : renyi_imagenet_name(imagenet[i]);
         RY_TRY(ry_own_name(d, i, (ry_text){all, strcspn(all, ",")}, err));
     }
-    d->info.names_from = RENYI_NAMES_IMAGENET;
     return RENYI_OK;
 }
 
@@ -105,8 +108,8 @@ static renyi_status name_imagenet(renyi_dataset *d, const char *path, const uint
                                   renyi_error *err)
 {
     ry_mapped_file f;
-    const char *file;
-    RY_TRY(find_classnames(d, path, &file, err));
+    const char *file = NULL;
+    if (!d->own.imagenet) RY_TRY(find_classnames(d, path, &file, err));
     if (!file) return use_imagenet_names(d, imagenet, err);
     RY_TRY(ry_mapped_file_open(&f, file, d->max_list_bytes, err));
     const renyi_status st = ry_own_read_classnames(d, imagenet, file, f.data, f.size, err);
@@ -156,6 +159,28 @@ static renyi_status label_names(renyi_dataset *d, const char *const *folders, si
     return RENYI_OK;
 }
 
+/* Names of the parts of a data set, which are not classes. */
+static int is_part_name(const char *folder)
+{
+    static const char *const names[] = {"images", "image", "imgs",        "img",
+                                        "photos", "masks", "mask",        "trimaps",
+                                        "labels", "gt",    "annotations", "segmentations"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(folder, names[i]) == 0) return 1;
+    return 0;
+}
+
+static renyi_status check_names(const char *path, const char *const *folders, size_t n,
+                                renyi_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_part_name(folders[i])) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "%.160s: its folders, \"%.40s\" and \"%.40s\", are parts of a data set, not "
+                   "classes: a folder for each class is needed, or a list of images and classes",
+                   path, folders[0], folders[1]);
+}
+
 renyi_status ry_own_folders(renyi_dataset *d, const char *path, const char *const *folders,
                             size_t n, uint32_t *labels, renyi_error *err)
 {
@@ -174,9 +199,10 @@ renyi_status ry_own_folders(renyi_dataset *d, const char *path, const char *cons
             "%.160s: folders \"%.20s\", ... are numbers, which are no names for a sentence: "
             "give class names, or the data set (imagenet) if they are its indices",
             path, folders[0]);
-    else if (!st && kind == NAME)
-        st = label_names(d, folders, n, labels, err);
-    else if (!st) {
+    else if (!st && kind == NAME) {
+        if (!*d->own.set.name) st = check_names(path, folders, n, err);
+        if (!st) st = label_names(d, folders, n, labels, err);
+    } else if (!st) {
         st = label_imagenet(d, path, n, classes, labels, err);
         d->info.rule = kind == WNID ? RENYI_CLASS_BY_WNID : RENYI_CLASS_BY_INDEX;
     }
@@ -292,13 +318,23 @@ renyi_status ry_dataset_own(renyi_dataset *d, const char *path, const renyi_mode
                             const renyi_dataset_options *o, renyi_error *err)
 {
     RY_TRY(check_options(o, err));
-    if (o->class_names)
+    if (o->class_names && strcmp(o->class_names, "clip") == 0)
+        d->own.imagenet = RENYI_NAMES_CLIP;
+    else if (o->class_names && strcmp(o->class_names, "wordnet") == 0)
+        d->own.imagenet = RENYI_NAMES_IMAGENET;
+    else if (o->class_names)
         RY_TRY(ry_dataset_read_file(d, ry_own_read_names, NULL, o->class_names, err));
     if (o->collection && strcmp(o->collection, "auto") == 0)
         RY_TRY(ry_collection_guess(&d->own.set, path, &d->pool, err));
     else if (o->collection)
         RY_TRY(renyi_collection_find(o->collection, &d->own.set, err));
     RY_TRY(read_path(d, path, err));
+    if (d->own.imagenet && d->info.names_from != d->own.imagenet)
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "%.200s: class names '%s' are those of ImageNet, and this data set has other "
+            "classes; for a file of this name give ./%s",
+            path, o->class_names, o->class_names);
     RY_TRY(check_model(d, path, m, err));
     return count_empty(d, err);
 }

@@ -46,7 +46,7 @@ renyi_status ry_embed_options_read(renyi_embed_options *out, renyi_preprocess *p
                        "image_size",
                        preprocess->size, info.image_size);
     if (!out->batch) out->batch = DEFAULT_BATCH;
-    if (!out->n_threads) out->n_threads = ry_cpu_cores();
+    if (!out->n_threads) out->n_threads = ry_cpu_threads(1);
     return RENYI_OK;
 }
 

@@ -1,4 +1,4 @@
-/* gallery.c - renyi_gallery: creates, opens, saves and searches an index of images.
+/* gallery.c - renyi_gallery: creates, opens and searches an index of images.
  *
  * Nothing in a file is trusted: names stay below the folder, numbers are finite, rows have
  * length 1.
@@ -109,10 +109,7 @@ renyi_status renyi_gallery_search(const renyi_gallery *g, const float *row, size
     return RENYI_OK;
 }
 
-#define VERSION_KEY "renyi.index"
-#define VERSION "1"
-
-enum { MAX_DIM = 65536, MAX_NAME = 4096, N_TENSORS = 4 };
+enum { MAX_DIM = 65536, MAX_NAME = 4096 };
 
 /* ---- read ----------------------------------------------------------------------------------- */
 
@@ -245,72 +242,15 @@ static renyi_status read_tensors(renyi_gallery *g, const ry_tensors *set, const 
 renyi_status ry_gallery_read(renyi_gallery *g, const ry_tensors *set, const char *what,
                              renyi_error *err)
 {
-    const char *version = ry_tensors_meta(set, VERSION_KEY);
+    const char *version = ry_tensors_meta(set, RY_INDEX_KEY);
     if (!version)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: this is not an index of images", what);
-    if (strcmp(version, VERSION) != 0)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "%s: an index of version \"%.20s\"; this library reads version " VERSION,
-                       what, version);
+    if (strcmp(version, RY_INDEX_VERSION) != 0)
+        return ry_fail(
+            err, RENYI_ERR_UNSUPPORTED, -1,
+            "%s: an index of version \"%.20s\"; this library reads version " RY_INDEX_VERSION, what,
+            version);
     RY_TRY(read_texts(g, set, what, err));
     RY_TRY(read_names(g, set, what, err));
     return read_tensors(g, set, what, err);
-}
-
-/* ---- write ---------------------------------------------------------------------------------- */
-
-/* The fields of the images as columns of the file. */
-typedef struct index_columns {
-    int64_t *time;
-    uint64_t *size;
-    const char **names;
-    char *files; /* JSON */
-} index_columns;
-
-static renyi_status make_columns(index_columns *c, const renyi_gallery *g, renyi_error *err)
-{
-    c->time = ry_alloc(&g->al, g->n, sizeof *c->time);
-    c->size = ry_alloc(&g->al, g->n, sizeof *c->size);
-    c->names = ry_alloc(&g->al, g->n, sizeof *c->names);
-    if (!c->time || !c->size || !c->names) return ry_fail_nomem(err, g->n * sizeof *c->names);
-    for (size_t i = 0; i < g->n; i++) {
-        c->time[i] = g->images[i].time;
-        c->size[i] = g->images[i].size;
-        c->names[i] = g->images[i].file;
-    }
-    return ry_json_list_text(&c->files, c->names, g->n, &g->al, err);
-}
-
-static renyi_status write_file(const renyi_gallery *g, const index_columns *c, const char *path,
-                               renyi_error *err)
-{
-    const ry_row_origin *origin = &g->origin;
-    const char *const meta[] = {VERSION_KEY, VERSION,        "files",  c->files,
-                                "folder",    origin->folder, "model",  origin->model,
-                                "policy",    origin->policy, "recipe", origin->recipe,
-                                NULL};
-    const uint64_t n = g->n, dim = g->dim;
-    const ry_tensor tensors[N_TENSORS] = {
-        /* wide elements first, for alignment */
-        {.name = "time", .dtype = RY_I64, .n_dims = 1, .shape = {n}, .data = c->time},
-        {.name = "size", .dtype = RY_U64, .n_dims = 1, .shape = {n}, .data = c->size},
-        {.name = "image", .dtype = RY_F32, .n_dims = 2, .shape = {n, dim}, .data = g->rows},
-        {.name = "probe", .dtype = RY_F32, .n_dims = 2, .shape = {1, dim}, .data = origin->probe}};
-    const ry_safetensors_content content = {tensors, N_TENSORS, meta, NULL, NULL};
-    return ry_safetensors_write(path, &content, &g->al, err);
-}
-
-renyi_status renyi_gallery_save(const renyi_gallery *g, const char *path, renyi_error *err)
-{
-    index_columns c = {0};
-    if (!g || !path) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_gallery_save: NULL argument");
-    if (!g->n)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_gallery_save: the gallery holds no images");
-    renyi_status st = make_columns(&c, g, err);
-    if (!st) st = write_file(g, &c, path, err);
-    ry_free(&g->al, c.time);
-    ry_free(&g->al, c.size);
-    ry_free(&g->al, c.names);
-    ry_free(&g->al, c.files);
-    return st;
 }

@@ -11,6 +11,9 @@
 #include "formats/tensor.h"
 #include "renyi/gallery.h"
 
+#define RY_INDEX_KEY "renyi.index"
+#define RY_INDEX_VERSION "1"
+
 enum { RY_GALLERY_MOST = 1000000 }; /* images */
 
 /* An image in a gallery. */
@@ -41,6 +44,18 @@ struct renyi_gallery {
 /* gallery.c: reads and checks the tensors of a file into an empty gallery; `what` names it. */
 renyi_status ry_gallery_read(renyi_gallery *g, const ry_tensors *set, const char *what,
                              renyi_error *err) RENYI_CHECK;
+
+/* gallery_write.c: writes the rows that are there. Without any nothing is written. */
+typedef struct ry_index_part {
+    const ry_row_origin *origin;
+    const ry_gallery_image *images; /* [n] in byte order of their names */
+    const float *rows;              /* [n, dim] */
+    const uint8_t *has_row;         /* [n] 1 = row i is filled; NULL = all are */
+    size_t n;
+    uint32_t dim;
+} ry_index_part;
+renyi_status ry_index_write(const char *path, const ry_index_part *part, const renyi_allocator *al,
+                            renyi_error *err) RENYI_CHECK;
 
 /* embed_images.c: fills in defaults of the options and finds the preprocessing. */
 renyi_status ry_embed_options_read(renyi_embed_options *out, renyi_preprocess *preprocess,

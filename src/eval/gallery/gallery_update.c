@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
+#include "base/cpu.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "base/utf8.h"
@@ -246,6 +247,70 @@ static int is_known(const renyi_gallery *g, const char *file)
     return 0;
 }
 
+/* The images that are being embedded, and when the index was saved. */
+typedef struct embedding {
+    update *u;
+    const size_t *todo; /* [n] places in the update */
+    size_t n, n_taken;  /* n_taken: of them have their row, or failed */
+    float *rows;        /* [n, dim] */
+    uint8_t *is_done;   /* [n] */
+    double saved_at;    /* ry_clock of the last save, or the start */
+    double save_takes;  /* seconds of the last save */
+    renyi_status st;    /* of saving; the message is in *err */
+    renyi_error *err;
+} embedding;
+
+/* Copies the rows of the images before `end` to their places. */
+static void take_rows(embedding *e, size_t end)
+{
+    update *u = e->u;
+    const size_t dim = u->dim;
+    for (size_t k = e->n_taken; k < end; k++) {
+        const size_t i = e->todo[k];
+        if (!e->is_done[k]) {
+            u->changes.failed++;
+            continue;
+        }
+        memcpy(u->rows + i * dim, e->rows + k * dim, dim * sizeof *u->rows);
+        u->has_row[i] = 1;
+        if (is_known(u->old, u->images[i].file))
+            u->changes.changed++;
+        else
+            u->changes.added++;
+    }
+    e->n_taken = end;
+}
+
+/* A fixed number of images would rewrite a large index again and again; time limits the cost. */
+static int is_save_due(const embedding *e, double now)
+{
+    const double least = 2.0, share = 20.0 * e->save_takes;
+    return e->u->o->save_to && now - e->saved_at >= (least > share ? least : share);
+}
+
+/* The progress callback of renyi_embed_photos: images are finished in order. */
+static int on_embedded(void *user, uint64_t done, uint64_t total)
+{
+    embedding *e = user;
+    const update *u = e->u;
+    const double now = ry_clock();
+    take_rows(e, (size_t)done);
+    if (done < total && is_save_due(e, now)) {
+        const ry_index_part part = {&u->origin, u->images, u->rows, u->has_row, u->n, u->dim};
+        e->st = ry_index_write(u->o->save_to, &part, &u->old->al, e->err);
+        e->saved_at = ry_clock();
+        e->save_takes = e->saved_at - now;
+        if (e->st) return 1;
+    }
+    return u->o->progress ? u->o->progress(u->o->user, done, total) : 0;
+}
+
+static void on_failed(void *user, const char *path, const char *message)
+{
+    const renyi_embed_options *o = ((const embedding *)user)->u->o;
+    if (o->on_failure) o->on_failure(o->user, path, message);
+}
+
 /* Embeds the images todo[0..n_todo) and copies their rows to their places. */
 static renyi_status embed_images(update *u, const renyi_model *m, const size_t *todo, size_t n_todo,
                                  renyi_error *err)
@@ -253,27 +318,26 @@ static renyi_status embed_images(update *u, const renyi_model *m, const size_t *
     const renyi_allocator *al = &u->old->al;
     const size_t bytes = u->dim * sizeof *u->rows;
     const char **paths = ry_alloc(al, n_todo, sizeof *paths);
-    float *rows = ry_alloc(al, n_todo, bytes);
-    uint8_t *is_done = ry_calloc(al, n_todo, 1);
-    renyi_status st = paths && rows && is_done ? RENYI_OK : ry_fail_nomem(err, n_todo * bytes);
+    embedding e = {.u = u, .todo = todo, .n = n_todo, .saved_at = ry_clock(), .err = err};
+    renyi_embed_options o = *u->o;
+    o.user = &e;
+    o.progress = on_embedded;
+    o.on_failure = on_failed;
+    e.rows = ry_alloc(al, n_todo, bytes);
+    e.is_done = ry_calloc(al, n_todo, 1);
+    renyi_status st = paths && e.rows && e.is_done ? RENYI_OK : ry_fail_nomem(err, n_todo * bytes);
     for (size_t k = 0; !st && k < n_todo; k++) paths[k] = u->paths[todo[k]];
-    if (!st) st = renyi_embed_photos(m, paths, n_todo, u->o, rows, is_done, err);
-    for (size_t k = 0; (!st || st == RENYI_ERR_ABORTED) && k < n_todo; k++) {
-        const size_t i = todo[k];
-        if (!is_done[k]) {
-            u->changes.failed += !st; /* after a stop it was not tried */
-            continue;
-        }
-        memcpy(u->rows + i * u->dim, rows + k * u->dim, bytes);
-        u->has_row[i] = 1;
-        if (is_known(u->old, u->images[i].file))
-            u->changes.changed++;
-        else
-            u->changes.added++;
+    if (!st) {
+        renyi_error why = {0};
+        st = renyi_embed_photos(m, paths, n_todo, &o, e.rows, e.is_done, &why);
+        if (e.st)
+            st = e.st; /* and its message */
+        else if (st && err)
+            *err = why;
     }
     ry_free(al, paths);
-    ry_free(al, rows);
-    ry_free(al, is_done);
+    ry_free(al, e.rows);
+    ry_free(al, e.is_done);
     return st;
 }
 
@@ -308,13 +372,27 @@ static renyi_status describe_update(update *u, const char *folder, const renyi_m
     return RENYI_OK;
 }
 
+static void on_left_out(void *user, const char *path, const char *reason)
+{
+    report_failure(user, path, reason);
+}
+
+static void on_note(void *user, const char *text)
+{
+    const update *u = user;
+    if (u->o->on_note) u->o->on_note(u->o->user, text);
+}
+
 static renyi_status update_rows(update *u, const char *folder, const renyi_model *m,
                                 renyi_error *err)
 {
     const renyi_dataset_options o = {.struct_size = sizeof o,
                                      .unlabelled = 1,
                                      .max_images = RY_GALLERY_MOST,
-                                     .allocator = u->old->al};
+                                     .allocator = u->old->al,
+                                     .user = u,
+                                     .on_failure = on_left_out,
+                                     .on_note = on_note};
     renyi_dataset *data = NULL;
     RY_TRY(renyi_dataset_open(&data, folder, NULL, &o, err));
     renyi_status st = list_images(u, data, err);

@@ -34,7 +34,7 @@ static renyi_status check_options(renyi_masks_options *o, renyi_error *err)
         return ry_fail(err, RENYI_ERR_ARG, -1, "mask kind %d is not known", (int)o->kind);
     if (o->keep == 0.0) o->keep = DEFAULT_KEEP;
     if (!o->batch) o->batch = DEFAULT_BATCH;
-    if (!o->n_threads) o->n_threads = ry_cpu_cores();
+    if (!o->n_threads) o->n_threads = ry_cpu_threads(1);
     if (o->batch > MAX_BATCH || o->n_threads > MAX_THREADS || o->n_policies > MAX_POLICIES)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "%u images per batch, %u threads, %u policies; the limits are %d, %d and %d",

@@ -43,7 +43,7 @@ static const survey_figures *const survey_rows[] = {table_4, table_5};
 #define ABOUT_TCA                                                                                \
     "the paper's keep rate of 0.7 is drop=0.1 in TCA's published code, whose cuts go 197, 143, " \
     "104, 77 tokens: only that has the printed GFLOPs. Photos one by one in a shuffled order; "  \
-    "templates and parameters of each data set as published"
+    "templates and parameters of each data set as published; the first centre is drawn (start=1)"
 #define ABOUT_OURS "Col-L4 in place of class attention, n as in the published code"
 #define ABOUT_LAYERS                                                                            \
     "0,3,6: the published code cuts at 3,6,9 alone and does not say how its anchors go with a " \
@@ -59,13 +59,13 @@ static const renyi_survey surveys[] = {
      "Stanford Cars has the same figure for CLIP and for TCA at 3,6,9"},
 };
 
-#define TCA(layers) "tca drop=0.1 layers=" layers " metric=cls"
-#define OURS(layers) "tca drop=0.1 layers=" layers " metric=col n=4"
-
+/* Each policy is a preset, so that the table, `renyi policies` and the documents mean the same. */
 static const renyi_survey_column survey_columns[RENYI_SURVEY_COLUMNS] = {
-    {"CLIP", NULL, "none", 0, 17.6},           {"TCA", "3,6,9", TCA("3,6,9"), 1, 11.9},
-    {"Ours", "3,6,9", OURS("3,6,9"), 1, 11.9}, {"TCA", "0,3,6", TCA("0,3,6"), 1, 9.2},
-    {"Ours", "0,3,6", OURS("0,3,6"), 1, 9.2},
+    {"CLIP", NULL, "none", 0, 17.6},
+    {"TCA", "3,6,9", "paper:tca", 1, 11.9},
+    {"Ours", "3,6,9", "paper:tca-ours", 1, 11.9},
+    {"TCA", "0,3,6", "paper:tca layers=0,3,6", 1, 9.2},
+    {"Ours", "0,3,6", "paper:tca-ours layers=0,3,6", 1, 9.2},
 };
 
 size_t renyi_survey_count(void) { return sizeof surveys / sizeof *surveys; }
@@ -169,20 +169,18 @@ static const renyi_panel panels[] = {
     {                            \
         "LLaVA-1.5", 576, "none" \
     }
-#define PRUMERGE(n, metric) "prumerge tokens=" n " metric=" metric
-#define VISPRUNER(n, metric) "vispruner tokens=" n " important=0.5 metric=" metric
 
 static const renyi_panel_column panel_columns[][RENYI_PANEL_COLUMNS] = {
     {FULL,
-     {"PruMerge", 256, PRUMERGE("256", "cls")},
-     {"Ours", 256, PRUMERGE("256", "col n=4")},
-     {"PruMerge", 192, PRUMERGE("192", "cls")},
-     {"Ours", 192, PRUMERGE("192", "col n=4")}},
+     {"PruMerge", 256, "paper:prumerge tokens=256"},
+     {"Ours", 256, "paper:prumerge-ours tokens=256"},
+     {"PruMerge", 192, "paper:prumerge"},
+     {"Ours", 192, "paper:prumerge-ours"}},
     {FULL,
-     {"VisPruner", 256, VISPRUNER("256", "cls")},
-     {"Ours", 256, VISPRUNER("256", "correct n=4 c=0.2 residual=position")},
-     {"VisPruner", 192, VISPRUNER("192", "cls")},
-     {"Ours", 192, VISPRUNER("192", "correct n=4 c=0.2 residual=position")}},
+     {"VisPruner", 256, "paper:vispruner tokens=256"},
+     {"Ours", 256, "paper:vispruner-ours tokens=256"},
+     {"VisPruner", 192, "paper:vispruner"},
+     {"Ours", 192, "paper:vispruner-ours"}},
 };
 
 size_t renyi_panel_count(void) { return sizeof panels / sizeof *panels; }

@@ -21,7 +21,26 @@ uint32_t ry_eval_cores(const renyi_eval *e)
     return cores ? cores : 1;
 }
 
+renyi_eval_times ry_eval_no_times(const renyi_eval *e)
+{
+    return (renyi_eval_times){.n_ranks = 1, .n_threads = e->o.n_threads, .batch = e->o.batch};
+}
+
 /* ---- sessions ------------------------------------------------------------------------------ */
+
+/* All policies have the same classes and decoded images; dtypes tell their models apart. */
+static renyi_status check_model(const renyi_eval *e, ry_eval_policy *p, renyi_error *err)
+{
+    renyi_model_info first, own;
+    if (!p->model) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_eval_options: a model is NULL");
+    renyi_model_get_info(e->model, &first);
+    renyi_model_get_info(p->model, &own);
+    p->dtype = own.dtype;
+    if (own.n_classes == first.n_classes && own.image_size == first.image_size) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_ARG, -1,
+                   "a model with %u classes and images of %u pixels beside one with %u and %u",
+                   own.n_classes, own.image_size, first.n_classes, first.image_size);
+}
 
 static renyi_status open_policy(renyi_eval *e, uint32_t i, renyi_error *err)
 {
@@ -32,13 +51,15 @@ static renyi_status open_policy(renyi_eval *e, uint32_t i, renyi_error *err)
                                      .adapt = e->o.adapt ? e->o.adapt[i] : NULL};
     ry_eval_policy *p = &e->policies[i];
     renyi_cost cost;
-    RY_TRY(renyi_session_new(&p->session, e->model, &o, err));
+    p->model = e->o.models ? e->o.models[i] : e->model;
+    RY_TRY(check_model(e, p, err));
+    RY_TRY(renyi_session_new(&p->session, p->model, &o, err));
     const char *full = renyi_session_policy(p->session);
     p->text = full;
     for (uint32_t j = 0; j < i; j++)
-        if (strcmp(full, e->policies[j].text) == 0)
+        if (p->dtype == e->policies[j].dtype && strcmp(full, e->policies[j].text) == 0)
             return ry_fail(err, RENYI_ERR_ARG, -1, "policy \"%s\" is given twice", full);
-    RY_TRY(renyi_policy_cost(e->model, NULL, full, &cost, NULL, 0, err));
+    RY_TRY(renyi_policy_cost(p->model, NULL, full, &cost, NULL, 0, err));
     p->gmacs = cost.total.macs * 1e-9;
     return RENYI_OK;
 }
@@ -98,13 +119,13 @@ static renyi_status check_options(renyi_eval_options *o, renyi_error *err)
 /* ---- the hash of a run --------------------------------------------------------------------- */
 
 /* Field by field, because padding has no defined value. */
-static uint64_t hash_run(const renyi_eval *e, const char *name)
+static uint64_t hash_run(const renyi_eval *e, const renyi_model *m, const char *name)
 {
     const renyi_preprocess *p = &e->spec.preprocess;
     const uint32_t numbers[] = {p->size, (uint32_t)p->crop_mode, (uint32_t)p->interpolation,
                                 e->spec.load.apply_exif, e->choice.n};
     renyi_model_info info;
-    renyi_model_get_info(e->model, &info);
+    renyi_model_get_info(m, &info);
     uint64_t hash = ry_hash_add_text(ry_hash_add_text(RY_HASH_START, name), info.architecture);
     hash = ry_hash_add(hash, &info.n_params, sizeof info.n_params);
     hash = ry_hash_add(hash, numbers, sizeof numbers);
@@ -117,19 +138,39 @@ static uint64_t hash_run(const renyi_eval *e, const char *name)
     return ry_hash_add(hash, e->choice.valid, e->choice.n_valid * sizeof *e->choice.valid);
 }
 
+static void hash_runs(renyi_eval *e, const char *name)
+{
+    e->run = RY_HASH_START;
+    for (uint32_t i = 0; i < e->o.n_policies; i++) {
+        ry_eval_policy *p = &e->policies[i];
+        snprintf(p->run, sizeof p->run, "%016llx", (unsigned long long)hash_run(e, p->model, name));
+        e->run = ry_hash_add_text(e->run, p->run);
+    }
+}
+
+/* Is this the first policy of its run? */
+static int begins_run(const renyi_eval *e, uint32_t policy)
+{
+    for (uint32_t i = 0; i < policy; i++)
+        if (strcmp(e->policies[i].run, e->policies[policy].run) == 0) return 0;
+    return 1;
+}
+
 /* ---- resuming ------------------------------------------------------------------------------ */
 
 typedef struct resumer {
     renyi_eval *e;
-    const ry_log_run *run;
     uint32_t *place; /* [n_found] by index in the listing: image + 1; 0 = not in this run */
     uint64_t n_found;
 } resumer;
 
-static int find_policy(const renyi_eval *e, const char *text)
+/* `text` NULL: any policy of the run. -1 = none. */
+static int find_policy(const renyi_eval *e, const char *run, const char *text)
 {
     for (uint32_t i = 0; i < e->o.n_policies; i++)
-        if (strcmp(text, e->policies[i].text) == 0) return (int)i;
+        if (strcmp(run, e->policies[i].run) == 0 &&
+            (!text || strcmp(text, e->policies[i].text) == 0))
+            return (int)i;
     return -1;
 }
 
@@ -149,10 +190,10 @@ static renyi_status take_logged(void *user, const ry_logged *line, int *is_ours,
     renyi_dataset_image image;
     (void)err;
     *is_ours = 0;
-    if (strcmp(line->run.id, r->run->id) != 0) return RENYI_OK;
+    const int policy = find_policy(e, line->run.id, line->error ? NULL : line->policy);
+    if (policy < 0) return RENYI_OK;
     *is_ours = line->error != NULL; /* the image is tried again */
-    const int policy = line->error ? -1 : find_policy(e, line->policy);
-    if (policy < 0 || line->index >= r->n_found || !r->place[line->index]) return RENYI_OK;
+    if (line->error || line->index >= r->n_found || !r->place[line->index]) return RENYI_OK;
     const size_t i = r->place[line->index] - 1u;
     renyi_dataset_get_image(e->data, i, &image);
     if (!fits_image(e, line, &image)) return RENYI_OK;
@@ -196,10 +237,8 @@ static renyi_status open_log(renyi_eval *e, const char *name, renyi_error *err)
                                 .n_shards = data.n_shards},
                         .take = take_logged,
                         .user = &r};
-    e->run = hash_run(e, name);
-    snprintf(o.run.id, sizeof o.run.id, "%016llx", (unsigned long long)e->run);
+    hash_runs(e, name);
     snprintf(o.run.data, sizeof o.run.data, "%016llx", (unsigned long long)data.fingerprint);
-    r.run = &o.run;
     RY_TRY(index_images(&r, err));
     const renyi_status st = ry_sample_log_open(&e->log, &o, &e->al, err);
     ry_free(&e->al, r.place);
@@ -212,7 +251,8 @@ static renyi_status open_evaluation(renyi_eval *e, renyi_error *err)
 {
     RY_TRY(check_options(&e->o, err));
     RY_TRY(ry_ranks_open(&e->shared.ranks, e->o.ranks, &e->al, err));
-    if (!e->o.n_threads) e->o.n_threads = ry_eval_cores(e);
+    if (!e->o.n_threads) e->o.n_threads = ry_cpu_threads(e->shared.ranks.r.n_sharing);
+    e->times = ry_eval_no_times(e);
     RY_TRY(check_classes(e, err));
     RY_TRY(check_preprocess(e, err));
     const size_t n_answers = e->n_images * e->o.n_policies; /* 2^24 images x 2^10 policies fit */
@@ -248,6 +288,7 @@ renyi_status renyi_eval_new(renyi_eval **out, const renyi_model *m, const renyi_
     const renyi_status st = open_evaluation(e, err);
     /* borrowed for the call only */
     e->o.policies = NULL;
+    e->o.models = NULL;
     e->o.adapt = NULL;
     e->o.preprocess = NULL;
     e->o.name = e->o.log = e->o.condition = NULL;
@@ -292,6 +333,12 @@ static ry_logged line_of(const renyi_eval *e, size_t i)
                        .label = image.label};
 }
 
+static void set_run(ry_logged *line, const ry_eval_policy *p)
+{
+    memcpy(line->run.id, p->run, sizeof line->run.id);
+    line->run.dtype = p->dtype;
+}
+
 /* Of the batch that this rank has just run, or the mean of the other ranks. */
 static double executed_macs(const ry_eval_policy *p, const ry_answer *a)
 {
@@ -306,6 +353,7 @@ renyi_status ry_eval_put_answer(renyi_eval *e, uint32_t policy, size_t image, re
     ry_answer *a = ry_eval_answer(e, policy, image);
     ry_logged line = line_of(e, image);
     line.policy = p->text;
+    set_run(&line, p);
     line.gmacs = p->gmacs;
     line.gmacs_executed = 1e-9 * executed_macs(p, a);
     line.answer = *a;
@@ -314,12 +362,19 @@ renyi_status ry_eval_put_answer(renyi_eval *e, uint32_t policy, size_t image, re
     return RENYI_OK;
 }
 
+/* An unreadable image is a line in every run, so that each can be merged by itself. */
 renyi_status ry_eval_put_failure(renyi_eval *e, const ry_failure *f, renyi_error *err)
 {
     ry_logged line = line_of(e, f->image);
     line.error = f->shown.message;
-    if (f->policy != RY_ALL_POLICIES) line.policy = e->policies[f->policy].text;
-    return ry_sample_log_put(&e->log, &line, err);
+    for (uint32_t i = 0; i < e->o.n_policies; i++) {
+        const ry_eval_policy *p = &e->policies[i];
+        if (f->policy == RY_ALL_POLICIES ? !begins_run(e, i) : i != f->policy) continue;
+        if (f->policy == i) line.policy = p->text;
+        set_run(&line, p);
+        RY_TRY(ry_sample_log_put(&e->log, &line, err));
+    }
+    return RENYI_OK;
 }
 
 /* In dataset order. Flushed after every megabyte, so that the buffer stays small. */

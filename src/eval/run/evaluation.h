@@ -19,8 +19,11 @@ typedef struct ry_work {
 } ry_work;
 
 typedef struct ry_eval_policy {
-    const char *text;       /* in full; owned by the session or in the pool */
-    renyi_session *session; /* NULL in a merged evaluation */
+    const char *text;         /* in full; owned by the session or in the pool */
+    const renyi_model *model; /* borrowed; NULL in a merged evaluation, like the next */
+    renyi_session *session;
+    renyi_dtype dtype;
+    char run[17]; /* `run` of its lines in the log: 16 hexadecimal digits */
     double gmacs;
     ry_work own, others; /* of this rank, and as the other ranks reported */
 } ry_eval_policy;
@@ -50,7 +53,7 @@ struct renyi_eval {
     ry_failure *failures;
     size_t n_failures, failure_capacity;
     ry_shared_run shared;
-    uint64_t run; /* hash of everything that an answer depends on except image and policy */
+    uint64_t run; /* hash of the runs of all policies: what answers depend on besides the image */
     ry_sample_log log;
     double started, batch_end; /* clock at the start of the run and after the last batch */
     renyi_eval_times times;
@@ -62,6 +65,9 @@ static inline ry_answer *ry_eval_answer(const renyi_eval *e, uint32_t policy, si
 }
 
 /* ---- evaluation.c -------------------------------------------------------------------------- */
+
+/* Times before a run. */
+renyi_eval_times ry_eval_no_times(const renyi_eval *e);
 
 /* Cores for this rank, at least 1. */
 uint32_t ry_eval_cores(const renyi_eval *e);

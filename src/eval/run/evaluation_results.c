@@ -141,8 +141,10 @@ void renyi_eval_get_result(const renyi_eval *e, uint32_t policy, renyi_eval_resu
 {
     const ry_eval_policy *p = &e->policies[policy];
     sums s = {0};
-    *out = (renyi_eval_result){
-        .policy = p->text, .gmacs = p->gmacs, .gmacs_executed = executed_macs(p) * 1e-9};
+    *out = (renyi_eval_result){.policy = p->text,
+                               .dtype = p->dtype,
+                               .gmacs = p->gmacs,
+                               .gmacs_executed = executed_macs(p) * 1e-9};
     add_answers(e, policy, out, &s);
     out->failed = count_unreadable(e) + s.n_nan;
     out->top1 = per_cent(out->n_top1, out->images);

@@ -164,7 +164,7 @@ static int compare_failures(const void *a, const void *b)
 static void reset_run(renyi_eval *e)
 {
     e->started = e->batch_end = ry_clock();
-    e->times = (renyi_eval_times){.n_ranks = 1};
+    e->times = ry_eval_no_times(e);
     e->n_failures = 0;
     for (uint32_t p = 0; p < e->o.n_policies; p++)
         e->policies[p].own = e->policies[p].others = (ry_work){0};

@@ -309,7 +309,8 @@ static renyi_status make_policies(renyi_eval *e, renyi_error *err)
     if (!e->policies || !e->answers) return ry_fail_nomem(err, n_answers * sizeof *e->answers);
     e->o.n_policies = (uint32_t)m->n_policies;
     for (size_t i = 0; i < m->n_policies; i++)
-        e->policies[i] = (ry_eval_policy){.text = m->policies[i], .gmacs = NAN};
+        e->policies[i] =
+            (ry_eval_policy){.text = m->policies[i], .dtype = m->run.dtype, .gmacs = NAN};
     return RENYI_OK;
 }
 
@@ -407,7 +408,8 @@ static renyi_status put_samples(ry_sample_log *log, const ry_merged *m, renyi_er
                                 .label = s->label,
                                 .gmacs = s->gmacs,
                                 .gmacs_executed = s->gmacs_executed,
-                                .answer = s->answer};
+                                .answer = s->answer,
+                                .run = m->run};
         RY_TRY(ry_sample_log_put(log, &line, err));
         if (log->lines.size > FLUSH_BYTES) RY_TRY(ry_sample_log_flush(log, err));
     }

@@ -76,7 +76,7 @@ static renyi_status make_suffix(ry_sample_log *log, const ry_log_run *run, renyi
     if (run->n_shards) put_text(b, ",\"shard\":\"%u/%u\"", run->shard + 1, run->n_shards);
     put_text(b, ",\"model\":");
     put_string(b, run->model);
-    put_text(b, ",\"run\":\"%s\"}\n", run->id);
+    put_text(b, ",\"run\":\"");
     return b->failed ? ry_fail_nomem(err, 6 * strlen(run->model)) : RENYI_OK;
 }
 
@@ -118,6 +118,10 @@ renyi_status ry_sample_log_put(ry_sample_log *log, const ry_logged *line, renyi_
         put_answer(b, line);
     }
     ry_buffer_put(b, log->suffix.bytes, log->suffix.size);
+    put_text(b, "%s\"", line->run.id);
+    if (line->run.dtype != RENYI_DTYPE_DEFAULT)
+        put_text(b, ",\"dtype\":\"%s\"", renyi_dtype_name(line->run.dtype));
+    put_text(b, "}\n");
     if (!b->failed) return RENYI_OK;
     b->size = start; /* never half a line */
     b->failed = 0;
@@ -205,12 +209,25 @@ static int read_hash(const json_t *o, const char *key, char out[17])
     return 1;
 }
 
+/* Old logs do not have it. */
+static int read_dtype(const json_t *o, renyi_dtype *out)
+{
+    const json_t *value = json_object_get(o, "dtype");
+    const char *text = json_string_value(value);
+    for (int i = RENYI_DTYPE_F32; text && i <= RENYI_DTYPE_INT4; i++)
+        if (strcmp(text, renyi_dtype_name((renyi_dtype)i)) == 0) {
+            *out = (renyi_dtype)i;
+            return 1;
+        }
+    return !value;
+}
+
 static int read_run(const json_t *o, ry_log_run *run)
 {
     uint64_t size = 0, classes = 0;
     run->model = json_string_value(json_object_get(o, "model"));
     if (!run->model || !json_object_get(o, "run") || !read_hash(o, "run", run->id) ||
-        !read_hash(o, "data", run->data))
+        !read_hash(o, "data", run->data) || !read_dtype(o, &run->dtype))
         return 0;
     if (!read_count(o, "photos", &run->images) || !read_count(o, "img_size", &size) ||
         !read_count(o, "classes", &classes) || size > UINT32_MAX || classes > UINT32_MAX)
@@ -310,7 +327,6 @@ renyi_status ry_sample_log_open(ry_sample_log *log, const ry_log_options *opt,
     RY_TRY(ry_run_file_open(&log->file, o.path, o.rank, al, err));
     if (!o.path) return RENYI_OK;
     RY_TRY(make_suffix(log, &o.run, err));
-    if (!log->file.is_part) RY_TRY(ry_run_file_create(&log->file, err)); /* fail before the run */
     return ry_run_file_read(&log->file, o.resume, 0, read_file, &o, err);
 }
 

@@ -4,7 +4,7 @@
  * {"file": "006/a.jpg", "index": 3, "place": 1, "policy": "none", "label": 6, "prediction": 6,
  *  "top5": [6, 1, 2, 3, 4], "right": 1, "margin": 1.5, "loss": 0.25, "ms": 12.5, "ms_rest": 2.1,
  *  "gmacs": 1.25, "gmacs_executed": 1.2, "img_size": 224, "classes": 10, "photos": 12,
- *  "data": "...", "shard": "2/3", "model": "vit", "run": "..."}
+ *  "data": "...", "shard": "2/3", "model": "vit", "run": "...", "dtype": "f32"}
  * {"file": "006/b.jpg", "index": 4, "place": 2, "error": "what was wrong", ...}
  *
  * `run` is a hash of everything that an answer depends on except image and policy. One log may hold
@@ -42,6 +42,7 @@ typedef struct ry_answer {
 /* What all lines of a run have in common. */
 typedef struct ry_log_run {
     char id[17];       /* `run`: 16 hexadecimal digits */
+    renyi_dtype dtype; /* RENYI_DTYPE_DEFAULT = unknown (older logs) */
     const char *model; /* name; borrowed */
     uint64_t images;   /* of the whole data set, before it was cut into shards; 0 = unknown */
     char data[17];     /* hash of their names and classes: 16 hexadecimal digits */
@@ -72,7 +73,7 @@ typedef renyi_status ry_logged_take(void *user, const ry_logged *line, int *is_o
 
 typedef struct ry_sample_log {
     ry_run_file file;
-    ry_buffer suffix; /* the end of every line */
+    ry_buffer suffix; /* the end of every line, without the run */
     ry_buffer lines;  /* that are not written yet */
 } ry_sample_log;
 
@@ -91,7 +92,7 @@ renyi_status ry_sample_log_open(ry_sample_log *log, const ry_log_options *opt,
                                 const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_sample_log_close(ry_sample_log *log); /* lines that were not flushed are lost */
 
-/* line->run, path and line are not used. Does nothing without a log. */
+/* Of line->run only id and dtype are used; path and line are not. Does nothing without a log. */
 renyi_status ry_sample_log_put(ry_sample_log *log, const ry_logged *line,
                                renyi_error *err) RENYI_CHECK;
 /* Writes whole lines: what is flushed survives the end of the process. */

@@ -6,15 +6,16 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/status.h"
 #include "eval/data/text_lines.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,16 +67,19 @@ static renyi_status list_parts(const char *file, uint32_t **numbers, size_t *cou
     *count = 0;
     renyi_status st = folder ? RENYI_OK : ry_fail_nomem(err, strlen(file));
     if (folder && slash) folder[slash == file ? 1 : slash - file] = 0;
-    DIR *dir = folder ? opendir(folder) : NULL;
-    for (const struct dirent *e; dir && !st && (e = readdir(dir));) {
-        const uint32_t number = part_number(e->d_name, name);
+    ry_folder list;
+    const renyi_status read = st ? st : ry_folder_read(&list, folder, al, err);
+    const int is_read = read == RENYI_OK;
+    if (read == RENYI_ERR_NOMEM) st = read;
+    for (size_t i = 0; is_read && !st && i < list.count; i++) {
+        const uint32_t number = part_number(list.items[i].name, name);
         if (!number) continue;
         if (ry_grow(al, (void **)numbers, &capacity, *count, sizeof **numbers))
             (*numbers)[(*count)++] = number;
         else
             st = ry_fail_nomem(err, capacity * sizeof **numbers);
     }
-    if (dir) closedir(dir);
+    if (is_read) ry_folder_free(&list);
     ry_free(al, folder);
     if (*count) qsort(*numbers, *count, sizeof **numbers, compare_numbers);
     return st;
@@ -91,6 +95,28 @@ renyi_status ry_run_file_open(ry_run_file *f, const char *file, uint32_t rank,
     f->base = ry_strdup(al, file);
     if (f->base) f->path = rank ? part_path(file, rank, al) : ry_strdup(al, file);
     return f->path ? RENYI_OK : ry_fail_nomem(err, strlen(file));
+}
+
+/* flock, because a lock of fcntl would end when the file is read and closed. A file system without
+ * locks is no error; devices are shared by many. */
+static renyi_status lock_file(const ry_run_file *f, renyi_error *err)
+{
+    struct stat st;
+    if (fstat(f->fd, &st)) return fail_errno(f->path, err);
+    if (!S_ISREG(st.st_mode) || !flock(f->fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+        return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_IO, -1,
+                   "%s: another process is writing this file; wait until it has ended and resume, "
+                   "or give another name",
+                   f->path);
+}
+
+/* Opens path for appending; makes it if it does not exist. */
+static renyi_status create_file(ry_run_file *f, renyi_error *err)
+{
+    if (f->fd >= 0) return RENYI_OK;
+    f->fd = open(f->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    return f->fd < 0 ? fail_errno(f->path, err) : lock_file(f, err);
 }
 
 /* What ry_run_file_read was called with. */
@@ -141,6 +167,7 @@ renyi_status ry_run_file_read(ry_run_file *f, int resume, uint64_t max_bytes, ry
     size_t count = 0;
     uint64_t n_foreign = 0;
     if (!f->base) return RENYI_OK;
+    if (!f->is_part) RY_TRY(create_file(f, err)); /* fail before the run */
     RY_TRY(read_one(f, f->base, &r, &n_foreign, err));
     renyi_status st = list_parts(f->base, &numbers, &count, f->al, err);
     for (size_t i = 0; i < count && !st; i++) {
@@ -159,16 +186,10 @@ renyi_status ry_run_file_read(ry_run_file *f, int resume, uint64_t max_bytes, ry
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-renyi_status ry_run_file_create(ry_run_file *f, renyi_error *err)
-{
-    if (f->fd < 0) f->fd = open(f->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    return f->fd < 0 ? fail_errno(f->path, err) : RENYI_OK;
-}
-
 renyi_status ry_run_file_begin(ry_run_file *f, renyi_error *err)
 {
     if (!f->base) return RENYI_OK;
-    RY_TRY(ry_run_file_create(f, err));
+    RY_TRY(create_file(f, err));
     if (f->torn_at != UINT64_MAX && ftruncate(f->fd, (off_t)f->torn_at))
         return fail_errno(f->path, err);
     f->torn_at = UINT64_MAX;

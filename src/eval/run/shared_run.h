@@ -32,13 +32,12 @@ typedef renyi_status ry_run_reader(void *user, const char *path, const char *byt
 /* Sets the paths; `file` may be NULL. Keeps `al`. */
 renyi_status ry_run_file_open(ry_run_file *f, const char *file, uint32_t rank,
                               const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
-/* Reads FILE and its parts. Without `resume` a file that has content is an error. max_bytes: of a
- * file; 0 = no limit. */
+/* Reads FILE and its parts; rank 0 opens FILE for writing first. It is an error if another process
+ * has FILE open, because both would do the same work, and, without `resume`, if it has content.
+ * max_bytes: of a file; 0 = no limit. */
 renyi_status ry_run_file_read(ry_run_file *f, int resume, uint64_t max_bytes, ry_run_reader *read,
                               void *user, renyi_error *err) RENYI_CHECK;
-/* Opens path for appending, and makes it if it does not exist. */
-renyi_status ry_run_file_create(ry_run_file *f, renyi_error *err) RENYI_CHECK;
-/* The same, and cuts off an incomplete last line: no rank may still be reading. */
+/* Opens path for appending and cuts off an incomplete last line: no rank may still be reading. */
 renyi_status ry_run_file_begin(ry_run_file *f, renyi_error *err) RENYI_CHECK;
 renyi_status ry_run_file_write(const ry_run_file *f, const char *bytes, size_t n,
                                renyi_error *err) RENYI_CHECK;

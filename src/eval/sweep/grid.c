@@ -1,5 +1,5 @@
-/* grid.c - a grid of models, sizes and policies, and how a policy text with alternatives becomes
- * all the policies that it stands for.
+/* grid.c - a grid of models, sizes, dtypes and policies, and how a policy text with alternatives
+ * becomes all the policies that it stands for.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/sweep/grid.h"
 
@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
+#include "engine/core/model_handle.h"
 #include "prune/policy/policy_spec.h"
 
 #include <string.h>
@@ -77,12 +78,13 @@ static void put_word(writer *w, const ry_grid_word *word, size_t alternative)
     put_text(w, ry_grid_alternative(word->values, alternative));
 }
 
-static renyi_status parse_policy(ry_policy *out, const writer *w, renyi_error *err)
+static renyi_status parse_policy(const renyi_grid *g, ry_policy *out, const writer *w,
+                                 renyi_error *err)
 {
     if (w->n >= sizeof w->out)
         return ry_fail(err, RENYI_ERR_ARG, -1, "a policy has at most %d bytes; this one has %zu",
                        RY_MAX_POLICY_TEXT - 1, w->n);
-    const renyi_status st = ry_policy_parse(out, w->out, err);
+    const renyi_status st = ry_policy_parse_own(out, w->out, g->own, err);
     if (st && err) err->offset = -1; /* an offset in a text that the user did not write */
     return st;
 }
@@ -95,7 +97,7 @@ static int is_dependent(const ry_grid_word *w)
 
 static int has_meaning(const ry_grid_word *w, const ry_policy *p)
 {
-    return ry_key_for_metric(w->key, p->metric) && (w->key != RY_KEY_WEIGHTS || ry_policy_fuses(p));
+    return ry_key_is_used(w->key, p) && (w->key != RY_KEY_WEIGHTS || ry_policy_fuses(p));
 }
 
 /* A word that the rule takes, or one that no rule takes: the parser reports that. */
@@ -128,12 +130,12 @@ static renyi_status add_combination(renyi_grid *g, ry_text rule, ry_rule kind, r
     for (size_t i = 0; i < n_words; i++)
         if (is_for_rule(&words[i], kind) && !is_dependent(&words[i]))
             put_word(&text, &words[i], choice[i]), words[i].is_used = 1;
-    RY_TRY(parse_policy(&core, &text, err));
+    RY_TRY(parse_policy(g, &core, &text, err));
     for (size_t i = 0; i < n_words; i++)
         if (is_for_rule(&words[i], kind) && is_dependent(&words[i]) &&
             has_meaning(&words[i], &core))
             put_word(&text, &words[i], choice[i]), words[i].is_used = 1;
-    RY_TRY(parse_policy(&whole, &text, err));
+    RY_TRY(parse_policy(g, &whole, &text, err));
     return add_policy(g, &whole, err);
 }
 
@@ -146,7 +148,7 @@ renyi_status ry_grid_expand(renyi_grid *g, ry_text rule, ry_grid_word *words, si
     writer name = {.n = 0};
     ry_policy bare;
     put_text(&name, rule);
-    RY_TRY(parse_policy(&bare, &name, err));
+    RY_TRY(parse_policy(g, &bare, &name, err));
     for (;;) {
         RY_TRY(add_combination(g, rule, bare.rule, words, n_words, choice, err));
         size_t i = n_words; /* the last word changes fastest */
@@ -177,8 +179,8 @@ static renyi_status read_word(ry_grid_word *out, ry_text word, renyi_error *err)
 }
 
 /* Reports a word that no combination uses with the message of the parser. */
-static renyi_status fail_unused(ry_text rule, const ry_grid_word *words, size_t n_words,
-                                const ry_grid_word *unused, renyi_error *err)
+static renyi_status fail_unused(const renyi_grid *g, ry_text rule, const ry_grid_word *words,
+                                size_t n_words, const ry_grid_word *unused, renyi_error *err)
 {
     writer text = {.n = 0};
     ry_policy p;
@@ -186,7 +188,7 @@ static renyi_status fail_unused(ry_text rule, const ry_grid_word *words, size_t 
     for (size_t i = 0; i < n_words; i++)
         if (&words[i] == unused || (words[i].is_used && !is_dependent(&words[i])))
             put_word(&text, &words[i], 0);
-    RY_TRY(parse_policy(&p, &text, err));
+    RY_TRY(parse_policy(g, &p, &text, err));
     return ry_fail(err, RENYI_ERR_ARG, -1, "'%.*s' has no meaning here", RY_SHOWN(unused->name));
 }
 
@@ -206,7 +208,7 @@ renyi_status ry_grid_policy(renyi_grid *g, ry_text text, renyi_error *err)
         RY_TRY(ry_grid_expand(g, ry_grid_alternative(rules.values, i), words, n, err));
     for (size_t i = 0; i < n; i++)
         if (!words[i].is_used)
-            return fail_unused(ry_grid_alternative(rules.values, 0), words, n, &words[i], err);
+            return fail_unused(g, ry_grid_alternative(rules.values, 0), words, n, &words[i], err);
     return RENYI_OK;
 }
 
@@ -228,13 +230,15 @@ const char *renyi_grid_default_spec(void)
 static renyi_status fill_grid(renyi_grid *g, const renyi_grid_options *o, renyi_error *err)
 {
     ry_mapped_file file = {0};
-    if ((o->n_models && !o->models) || (o->n_sizes && !o->sizes) ||
+    if ((o->n_models && !o->models) || (o->n_sizes && !o->sizes) || (o->n_dtypes && !o->dtypes) ||
         (o->n_policies && !o->policies) || (o->n_lines && !o->lines))
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_grid_options: a list is NULL");
     if (o->file)
         RY_TRY(ry_mapped_file_open(&file, o->file, o->max_file_bytes ? o->max_file_bytes : MAX_FILE,
                                    err));
+    g->own = o->rules_of ? &o->rules_of->rules : NULL;
     const renyi_status st = ry_grid_read(g, o, o->file, file.data, file.size, err);
+    g->own = NULL;
     ry_mapped_file_close(&file);
     return st;
 }
@@ -267,20 +271,28 @@ void renyi_grid_free(renyi_grid *g)
 
 size_t renyi_grid_count(const renyi_grid *g)
 {
-    return (size_t)g->n_models * g->n_sizes * g->n_policies;
+    return (size_t)g->n_models * g->n_sizes * g->n_dtypes * g->n_policies;
 }
 
 void renyi_grid_get(const renyi_grid *g, size_t i, renyi_grid_point *out)
 {
-    *out = (renyi_grid_point){NULL, 0, NULL};
+    *out = (renyi_grid_point){0};
     if (i >= renyi_grid_count(g)) return;
-    const size_t row = i / g->n_policies;
-    *out = (renyi_grid_point){g->models[row / g->n_sizes], g->sizes[row % g->n_sizes],
-                              g->policies[i % g->n_policies]};
+    const size_t group = i / g->n_policies, row = group / g->n_dtypes;
+    *out = (renyi_grid_point){.model = g->models[row / g->n_sizes],
+                              .image_size = g->sizes[row % g->n_sizes],
+                              .dtype = g->dtypes[group % g->n_dtypes],
+                              .policy = g->policies[i % g->n_policies]};
 }
 
 void renyi_grid_get_info(const renyi_grid *g, renyi_grid_info *out)
 {
-    *out =
-        (renyi_grid_info){g->n_models, g->n_sizes, g->n_policies, g->models, g->sizes, g->policies};
+    *out = (renyi_grid_info){.n_models = g->n_models,
+                             .n_sizes = g->n_sizes,
+                             .n_policies = g->n_policies,
+                             .models = g->models,
+                             .sizes = g->sizes,
+                             .policies = g->policies,
+                             .n_dtypes = g->n_dtypes,
+                             .dtypes = g->dtypes};
 }

@@ -11,6 +11,7 @@
 enum {
     RY_GRID_MODELS = 256,
     RY_GRID_SIZES = 64,
+    RY_GRID_DTYPES = 8,
     RY_GRID_POLICIES = 4096, /* combinations, before equal ones are removed */
     RY_GRID_WORDS = 32       /* of a policy text */
 };
@@ -18,10 +19,12 @@ enum {
 struct renyi_grid {
     renyi_allocator al;
     ry_pool pool;
-    uint32_t n_models, n_sizes, n_policies;
+    const ry_own_rules *own; /* of renyi_grid_options.rules_of, while it is read; NULL = none */
+    uint32_t n_models, n_sizes, n_dtypes, n_policies;
     uint32_t n_combinations; /* tried so far */
     const char *models[RY_GRID_MODELS];
     uint32_t sizes[RY_GRID_SIZES];
+    renyi_dtype dtypes[RY_GRID_DTYPES];
     const char *policies[RY_GRID_POLICIES];
 };
 

@@ -1,4 +1,5 @@
-/* grid_spec.c - reads the lines of a sweep's spec: models, sizes, policies and values to combine.
+/* grid_spec.c - reads the lines of a sweep's spec: models, sizes, dtypes, policies and
+ * values to combine.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 #include "eval/sweep/grid.h"
@@ -12,6 +13,7 @@ enum { MAX_LINE = 16384, MAX_SIDE = 16384 };
 enum {
     WORD_MODELS,
     WORD_SIZES,
+    WORD_DTYPES,
     WORD_POLICY,
     WORD_FRAMEWORKS,
     WORD_KEYS,
@@ -23,6 +25,8 @@ static const ry_name word_names[] = {
     {"model", WORD_MODELS},
     {"sizes", WORD_SIZES},
     {"size", WORD_SIZES},
+    {"dtypes", WORD_DTYPES},
+    {"dtype", WORD_DTYPES},
     {"policy", WORD_POLICY},
     {"policies", WORD_POLICY},
     {"frameworks", WORD_FRAMEWORKS},
@@ -60,8 +64,8 @@ static renyi_status fail_unknown(ry_text word, renyi_error *err)
     for (ry_key k = 0; k < RY_N_KEYS; k++)
         ry_nearest_offer(&near, word.at, word.n, ry_keys[k].name);
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "unknown word '%.*s'%s; a line begins with models, sizes, policy, frameworks, "
-                   "metrics, or a key such as n, c, keep, p, layers",
+                   "unknown word '%.*s'%s; a line begins with models, sizes, dtypes, policy, "
+                   "frameworks, metrics, or a key such as n, c, keep, p, layers",
                    RY_SHOWN(word), ry_nearest_hint(&near));
 }
 
@@ -102,12 +106,12 @@ static renyi_status check_value(ry_key key, ry_text value, renyi_error *err)
     return ry_policy_parse(&p, text, err);
 }
 
-static renyi_status check_framework(ry_text name, renyi_error *err)
+static renyi_status check_framework(const renyi_grid *g, ry_text name, renyi_error *err)
 {
     char text[128];
     ry_policy p;
     snprintf(text, sizeof text, "%.*s", RY_SHOWN(name));
-    return ry_policy_parse(&p, text, err);
+    return ry_policy_parse_own(&p, text, g->own, err);
 }
 
 /* Blanks and '|' both separate values. Each is checked here, where its line is known. */
@@ -118,7 +122,7 @@ static renyi_status add_values(reader *r, int word, ry_text rest, renyi_error *e
     for (ry_text values; (values = ry_grid_next_word(&rest)).n;) {
         for (size_t i = 0; i < ry_grid_alternatives(values); i++) {
             const ry_text value = ry_grid_alternative(values, i);
-            RY_TRY(word == WORD_FRAMEWORKS ? check_framework(value, err)
+            RY_TRY(word == WORD_FRAMEWORKS ? check_framework(r->g, value, err)
                                            : check_value(key, value, err));
         }
         RY_TRY(append_values(r->g, to, values, err));
@@ -184,6 +188,33 @@ static renyi_status add_sizes(renyi_grid *g, ry_text rest, renyi_error *err)
     return RENYI_OK;
 }
 
+static renyi_status add_dtype(renyi_grid *g, renyi_dtype dtype, renyi_error *err)
+{
+    for (uint32_t i = 0; i < g->n_dtypes; i++)
+        if (g->dtypes[i] == dtype) return RENYI_OK;
+    if (g->n_dtypes == RY_GRID_DTYPES)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %d dtypes", RY_GRID_DTYPES);
+    g->dtypes[g->n_dtypes++] = dtype;
+    return RENYI_OK;
+}
+
+static renyi_status add_dtypes(renyi_grid *g, ry_text rest, renyi_error *err)
+{
+    static const renyi_dtype known[] = {RENYI_DTYPE_F32, RENYI_DTYPE_BF16, RENYI_DTYPE_INT8,
+                                        RENYI_DTYPE_AUTO};
+    enum { N_KNOWN = sizeof known / sizeof *known };
+    for (ry_text word; (word = ry_grid_next_word(&rest)).n;) {
+        int i = 0;
+        while (i < N_KNOWN && ry_text_compare(word, ry_text_of(renyi_dtype_name(known[i]))) != 0)
+            i++;
+        if (i == N_KNOWN)
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           "'%.*s' is not a dtype: wanted f32, bf16, int8 or auto", RY_SHOWN(word));
+        RY_TRY(add_dtype(g, known[i], err));
+    }
+    return RENYI_OK;
+}
+
 /* ---- lines --------------------------------------------------------------------------------- */
 
 /* A comment begins with '#' at the start or after a blank, outside quotes. */
@@ -223,6 +254,7 @@ static renyi_status take_line(reader *r, ry_text line, const char *where, renyi_
     if (!rest.n) return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' has no values", RY_SHOWN(first));
     if (word == WORD_MODELS) return add_models(r->g, rest, err);
     if (word == WORD_SIZES) return add_sizes(r->g, rest, err);
+    if (word == WORD_DTYPES) return add_dtypes(r->g, rest, err);
     if (word == WORD_POLICY) return ry_grid_policy(r->g, rest, err);
     const size_t slot = word == WORD_FRAMEWORKS ? RY_N_KEYS : (size_t)(word - WORD_KEYS);
     snprintf(r->where[slot], sizeof r->where[slot], "%s", where);
@@ -258,6 +290,7 @@ static renyi_status take_options(reader *r, const renyi_grid_options *o, renyi_e
                            MAX_SIDE);
         RY_TRY(add_size(r->g, o->sizes[i], err));
     }
+    for (uint32_t i = 0; i < o->n_dtypes; i++) RY_TRY(add_dtype(r->g, o->dtypes[i], err));
     for (uint32_t i = 0; i < o->n_policies; i++) {
         const ry_text text = ry_text_of(o->policies[i]);
         snprintf(where, sizeof where, "policy '%.*s'", RY_SHOWN(text));
@@ -270,7 +303,8 @@ static renyi_status take_options(reader *r, const renyi_grid_options *o, renyi_e
         RY_TRY(fail_at(err, take_line(r, text, where, err), where));
     }
     r->replaced = r->seen | (o->n_models ? 1u << WORD_MODELS : 0) |
-                  (o->n_sizes ? 1u << WORD_SIZES : 0) | (o->n_policies ? 1u << WORD_POLICY : 0);
+                  (o->n_sizes ? 1u << WORD_SIZES : 0) | (o->n_dtypes ? 1u << WORD_DTYPES : 0) |
+                  (o->n_policies ? 1u << WORD_POLICY : 0);
     return RENYI_OK;
 }
 
@@ -295,7 +329,7 @@ static renyi_status cross_framework(reader *r, ry_text rule, renyi_error *err)
     ry_policy bare;
     int n = 0;
     snprintf(name, sizeof name, "%.*s", RY_SHOWN(rule));
-    RY_TRY(ry_policy_parse(&bare, name, err));
+    RY_TRY(ry_policy_parse_own(&bare, name, r->g->own, err));
     for (ry_key k = 0; ry_key_is_budget(k); k++) {
         if (!r->keys[k].values.n || !ry_key_for_rule(k, bare.rule)) continue;
         RY_TRY(cross_budget(r, rule, k, err));
@@ -340,6 +374,7 @@ renyi_status ry_grid_read(renyi_grid *g, const renyi_grid_options *o, const char
     RY_TRY(cross_all(&r, err));
     if (!g->n_policies) RY_TRY(take_file(&r, "default", usual, strlen(usual), err));
     if (!g->n_sizes) g->sizes[g->n_sizes++] = 0;
+    if (!g->n_dtypes) g->dtypes[g->n_dtypes++] = RENYI_DTYPE_DEFAULT;
     if (!g->n_models)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "%s%sthe grid has no model; add a line 'models NAME'", bytes ? name : "",

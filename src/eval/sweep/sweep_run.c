@@ -34,6 +34,7 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
     const double part = p->gmacs / s->gmacs / (double)(total ? total : 1);
     const renyi_sweep_progress now = {.model = p->group->model,
                                       .image_size = p->group->image_size,
+                                      .dtype = p->group->dtype,
                                       .n_policies = (uint32_t)p->count,
                                       .pass = p->number,
                                       .n_passes = p->n_passes,
@@ -107,6 +108,8 @@ static void take_results(renyi_sweep *s, pass *p)
     s->times.seconds_model += t.seconds_model;
     s->times.seconds_decode += t.seconds_decode;
     s->times.n_ranks = t.n_ranks;
+    s->times.n_threads = t.n_threads;
+    s->times.batch = t.batch;
     const double part = p->gmacs / s->gmacs;
     p->answers += data.n_images * p->count;
     p->share += part;
@@ -194,7 +197,8 @@ renyi_status renyi_sweep_run(renyi_sweep *s, renyi_error *err)
         renyi_preprocess unused;
         renyi_model *m;
         p.group = &s->groups[i];
-        st = ry_sweep_open(s, p.group->model, p.group->asked_size, &m, &unused, err);
+        st = ry_sweep_open(s, p.group->model, p.group->asked_size, p.group->asked_dtype, &m,
+                           &unused, err);
         if (st) break;
         st = run_group(&p, m, policies, err);
         renyi_model_free(m);

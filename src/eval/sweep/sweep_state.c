@@ -17,13 +17,15 @@ enum { MAX_BLOCKS = 1024 };
 /* ---- models -------------------------------------------------------------------------------- */
 
 renyi_status ry_sweep_open(const renyi_sweep *s, const char *model, uint32_t image_size,
-                           renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
+                           renyi_dtype dtype, renyi_model **out, renyi_preprocess *preprocess,
+                           renyi_error *err)
 {
     char what[160];
     renyi_model_info info;
     *preprocess = (renyi_preprocess){0};
     *out = NULL;
-    const renyi_status st = s->o.open_model(s->o.user, model, image_size, out, preprocess, err);
+    const renyi_status st =
+        s->o.open_model(s->o.user, model, image_size, dtype, out, preprocess, err);
     if (st) {
         if (!image_size) return st; /* its message names the file */
         snprintf(what, sizeof what, "at %u pixels", image_size);
@@ -95,6 +97,10 @@ static renyi_status open_data(renyi_sweep *s, const renyi_model *m, const char *
 static renyi_status skip_point(renyi_sweep *s, const ry_sweep_group *g, const char *policy,
                                const char *message, renyi_error *err)
 {
+    for (size_t i = 0; i < s->n_skips; i++) /* once for all dtypes */
+        if (s->skips[i].model == g->model && s->skips[i].policy == policy &&
+            s->skips[i].image_size == g->image_size)
+            return RENYI_OK;
     const char *copy = ry_pool_copy(&s->pool, ry_text_of(message));
     if (!copy ||
         !ry_grow(&s->al, (void **)&s->skips, &s->skip_capacity, s->n_skips, sizeof *s->skips))
@@ -170,7 +176,6 @@ static renyi_status add_points(renyi_sweep *s, ry_sweep_group *g, const renyi_mo
     g->architecture = ry_pool_copy(&s->pool, ry_text_of(info.architecture));
     if (!g->architecture) return ry_fail_nomem(err, strlen(info.architecture));
     g->n_params = info.n_params;
-    g->dtype = info.dtype;
     g->n_blocks = info.n_blocks;
     g->first = s->n_points;
     if (g->n_blocks > MAX_BLOCKS)
@@ -184,25 +189,25 @@ static renyi_status add_points(renyi_sweep *s, ry_sweep_group *g, const renyi_mo
     return RENYI_OK;
 }
 
-static int has_size(const renyi_sweep *s, const char *model, uint32_t image_size)
+/* 224 may be the model's own size, and auto one of the other dtypes. */
+static int is_known(const renyi_sweep *s, const ry_sweep_group *g)
 {
     for (size_t i = 0; i < s->n_groups; i++)
-        if (s->groups[i].image_size == image_size && s->groups[i].model == model) return 1;
+        if (s->groups[i].image_size == g->image_size && s->groups[i].dtype == g->dtype &&
+            s->groups[i].model == g->model)
+            return 1;
     return 0;
 }
 
-static renyi_status add_group(renyi_sweep *s, const char *model, uint32_t size, uint32_t native,
-                              const renyi_dataset *data, renyi_error *err)
+/* `g`: without what the model says. */
+static renyi_status add_group(renyi_sweep *s, ry_sweep_group *g, renyi_error *err)
 {
-    ry_sweep_group g = {.model = model,
-                        .asked_size = size,
-                        .image_size = size ? size : native,
-                        .native_size = native,
-                        .data = data};
+    renyi_model_info info;
     renyi_model *m;
-    if (has_size(s, model, g.image_size)) return RENYI_OK; /* 224 may be the model's own */
-    RY_TRY(ry_sweep_open(s, model, size, &m, &g.preprocess, err));
-    const renyi_status st = add_points(s, &g, m, err);
+    RY_TRY(ry_sweep_open(s, g->model, g->asked_size, g->asked_dtype, &m, &g->preprocess, err));
+    renyi_model_get_info(m, &info);
+    g->dtype = info.dtype;
+    const renyi_status st = is_known(s, g) ? RENYI_OK : add_points(s, g, m, err);
     renyi_model_free(m);
     return st;
 }
@@ -215,14 +220,22 @@ static renyi_status add_model(renyi_sweep *s, const char *model, renyi_error *er
     renyi_model *m;
     const renyi_dataset *data = NULL;
     renyi_grid_get_info(s->grid, &grid);
-    RY_TRY(ry_sweep_open(s, model, 0, &m, &preprocess, err));
+    RY_TRY(ry_sweep_open(s, model, 0, grid.dtypes[0], &m, &preprocess, err));
     renyi_model_get_info(m, &info);
     const uint32_t native = info.image_size;
     const renyi_status st = open_data(s, m, model, &data, err);
     renyi_model_free(m);
     RY_TRY(st);
-    for (uint32_t i = 0; i < grid.n_sizes; i++)
-        RY_TRY(add_group(s, model, grid.sizes[i], native, data, err));
+    for (uint32_t i = 0; i < grid.n_sizes * grid.n_dtypes; i++) {
+        const uint32_t size = grid.sizes[i / grid.n_dtypes];
+        ry_sweep_group g = {.model = model,
+                            .asked_size = size,
+                            .asked_dtype = grid.dtypes[i % grid.n_dtypes],
+                            .image_size = size ? size : native,
+                            .native_size = native,
+                            .data = data};
+        RY_TRY(add_group(s, &g, err));
+    }
     return RENYI_OK;
 }
 

@@ -6,14 +6,14 @@
 #include "eval/data/text_lines.h"
 #include "renyi/sweep.h"
 
-/* One model at one size, and its points. */
+/* One model at one size in one dtype, and its points. */
 typedef struct ry_sweep_group {
     const char *model;        /* of the grid */
     const char *architecture; /* in the pool */
     uint32_t asked_size;      /* as in the grid; 0 = the model's own */
     uint32_t image_size, native_size, n_blocks;
     uint64_t n_params;
-    renyi_dtype dtype;
+    renyi_dtype asked_dtype, dtype;
     renyi_preprocess preprocess;
     const renyi_dataset *data; /* one of renyi_sweep.datasets */
     size_t first, count;       /* points */
@@ -49,9 +49,9 @@ struct renyi_sweep {
     double gmacs; /* of all points */
 };
 
-/* Opens a model of the grid at a size, and sets the preprocessing to use. */
+/* Opens a model of the grid at a size in a dtype, and sets the preprocessing to use. */
 renyi_status ry_sweep_open(const renyi_sweep *s, const char *model, uint32_t image_size,
-                           renyi_model **out, renyi_preprocess *preprocess,
+                           renyi_dtype dtype, renyi_model **out, renyi_preprocess *preprocess,
                            renyi_error *err) RENYI_CHECK;
 
 #endif

@@ -12,24 +12,26 @@
 
 enum { MIN_PART = 8, MAX_BATCH = 1024, MAX_CANDIDATES = 4096 };
 
-/* ---- models of other sizes ----------------------------------------------------------------- */
+/* ---- models of other sizes and dtypes
+ * ----------------------------------------------------------------- */
 
-renyi_status ry_tune_open(const renyi_tune *t, uint32_t image_size, const renyi_model **out,
-                          renyi_preprocess *preprocess, renyi_error *err)
+renyi_status ry_tune_open(const renyi_tune *t, uint32_t image_size, renyi_dtype dtype,
+                          const renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
 {
     renyi_model *opened = NULL;
     renyi_preprocess own = {0};
     *out = NULL;
     *preprocess = t->preprocess;
     preprocess->size = image_size;
-    if (image_size == t->info.image_size) {
+    if (image_size == t->info.image_size && dtype == t->info.dtype) {
         *out = t->model;
         return RENYI_OK;
     }
     if (!t->o.open_model)
         return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "the model cannot be opened for %u pixels: open_model is NULL", image_size);
-    RY_TRY(t->o.open_model(t->o.user, t->o.name, image_size, &opened, &own, err));
+                       "the model cannot be opened for %u pixels in %s: open_model is NULL",
+                       image_size, renyi_dtype_name(dtype));
+    RY_TRY(t->o.open_model(t->o.user, t->o.name, image_size, dtype, &opened, &own, err));
     if (own.size) *preprocess = own;
     *out = opened;
     return RENYI_OK;
@@ -42,19 +44,27 @@ void ry_tune_close(const renyi_tune *t, const renyi_model *m)
 
 /* ---- candidates ---------------------------------------------------------------------------- */
 
-static int is_listed(const renyi_tune *t, uint32_t image_size, const char *policy)
+/* What the candidates of one size and dtype have in common. */
+typedef struct group {
+    uint32_t image_size;
+    renyi_dtype dtype;
+    const renyi_model *model; /* NULL: it cannot be opened; the reason is `why` */
+    renyi_error why;
+} group;
+
+static int is_listed(const renyi_tune *t, const group *g, const char *policy)
 {
     for (size_t i = 0; i < t->count; i++)
-        if (t->candidates[i].image_size == image_size &&
+        if (t->candidates[i].image_size == g->image_size && t->candidates[i].dtype == g->dtype &&
             strcmp(t->candidates[i].policy, policy) == 0)
             return 1;
     return 0;
 }
 
-static renyi_status add_candidate(renyi_tune *t, uint32_t image_size, const char *policy,
+static renyi_status add_candidate(renyi_tune *t, const group *g, const char *policy,
                                   const char *why, double gmacs, renyi_error *err)
 {
-    if (is_listed(t, image_size, policy)) return RENYI_OK;
+    if (is_listed(t, g, policy)) return RENYI_OK;
     if (t->count >= MAX_CANDIDATES)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %d candidates; use a smaller space",
                        MAX_CANDIDATES);
@@ -63,7 +73,8 @@ static renyi_status add_candidate(renyi_tune *t, uint32_t image_size, const char
     if (!copy || (why && !reason) ||
         !ry_grow(&t->al, (void **)&t->candidates, &t->capacity, t->count, sizeof *t->candidates))
         return ry_fail_nomem(err, strlen(policy));
-    t->candidates[t->count] = (ry_candidate){.image_size = image_size,
+    t->candidates[t->count] = (ry_candidate){.image_size = g->image_size,
+                                             .dtype = g->dtype,
                                              .policy = copy,
                                              .why = reason,
                                              .fate = why ? RENYI_TUNE_MISFIT : RENYI_TUNE_OPEN,
@@ -83,38 +94,41 @@ static int is_misfit(renyi_status st)
            st == RENYI_ERR_LIMIT;
 }
 
-/* m NULL: the model cannot be opened at this size; `fault` is the reason. */
-static renyi_status add_policy(renyi_tune *t, const renyi_model *m, uint32_t image_size,
-                               const char *text, const renyi_error *fault, renyi_error *err)
+static renyi_status add_policy(renyi_tune *t, const group *g, const char *text, renyi_error *err)
 {
     char full[RENYI_POLICY_MAX];
     renyi_error why = {0};
     renyi_cost cost;
-    if (!m) return add_candidate(t, image_size, text, fault->message, (double)NAN, err);
-    renyi_status st = renyi_policy_check(text, m, full, sizeof full, &why);
-    if (!st) st = renyi_policy_cost(m, NULL, full, &cost, NULL, 0, &why);
-    if (!st) return add_candidate(t, image_size, full, NULL, cost.total.macs * 1e-9, err);
-    if (is_misfit(st)) return add_candidate(t, image_size, text, why.message, (double)NAN, err);
+    if (!g->model) return add_candidate(t, g, text, g->why.message, (double)NAN, err);
+    renyi_status st = renyi_policy_check(text, g->model, full, sizeof full, &why);
+    if (!st) st = renyi_policy_cost(g->model, NULL, full, &cost, NULL, 0, &why);
+    if (!st) return add_candidate(t, g, full, NULL, cost.total.macs * 1e-9, err);
+    if (is_misfit(st)) return add_candidate(t, g, text, why.message, (double)NAN, err);
     if (err) *err = why;
     return st;
 }
 
-static renyi_status add_size(renyi_tune *t, const renyi_grid_info *grid, uint32_t size,
-                             renyi_error *err)
+/* Size 0 and dtype DEFAULT are those of the dense model. */
+static renyi_status add_group(renyi_tune *t, const renyi_grid_info *grid, uint32_t size,
+                              renyi_dtype dtype, renyi_error *err)
 {
-    const uint32_t image_size = size ? size : t->info.image_size;
-    const renyi_model *m;
+    group g = {.image_size = size ? size : t->info.image_size,
+               .dtype = dtype == RENYI_DTYPE_DEFAULT ? t->info.dtype : dtype};
     renyi_preprocess preprocess;
-    renyi_error why = {0};
-    renyi_status st = ry_tune_open(t, image_size, &m, &preprocess, &why);
+    renyi_model_info info;
+    renyi_status st = ry_tune_open(t, g.image_size, g.dtype, &g.model, &preprocess, &g.why);
     if (st && !is_misfit(st)) {
-        if (err) *err = why;
+        if (err) *err = g.why;
         return st;
+    }
+    if (g.model) {
+        renyi_model_get_info(g.model, &info);
+        g.dtype = info.dtype; /* AUTO became one of the others */
     }
     st = RENYI_OK;
     for (uint32_t i = 0; !st && i < grid->n_policies; i++)
-        st = add_policy(t, m, image_size, grid->policies[i], &why, err);
-    ry_tune_close(t, m);
+        st = add_policy(t, &g, grid->policies[i], err);
+    ry_tune_close(t, g.model);
     return st;
 }
 
@@ -153,18 +167,29 @@ static renyi_status list_candidates(renyi_tune *t, const renyi_grid *grid, renyi
 {
     renyi_grid *usual = NULL;
     renyi_grid_info info;
-    RY_TRY(add_policy(t, t->model, t->info.image_size, "none", NULL, err));
+    const group own = {.image_size = t->info.image_size, .dtype = t->info.dtype, .model = t->model};
+    RY_TRY(add_policy(t, &own, "none", err));
     t->candidates[0].ratio = 1.0;
     t->candidates[0].estimate = 0.0;
     if (!grid) RY_TRY(make_usual_grid(t, &usual, err));
     renyi_grid_get_info(grid ? grid : usual, &info);
     renyi_status st = RENYI_OK;
-    for (uint32_t i = 0; !st && i < info.n_sizes; i++) st = add_size(t, &info, info.sizes[i], err);
+    for (uint32_t i = 0; !st && i < info.n_sizes * info.n_dtypes; i++)
+        st =
+            add_group(t, &info, info.sizes[i / info.n_dtypes], info.dtypes[i % info.n_dtypes], err);
     renyi_grid_free(usual);
     return st;
 }
 
-/* ---- by size ------------------------------------------------------------------------------- */
+/* ---- by size and dtype
+ * ------------------------------------------------------------------------------- */
+
+/* Negative: x comes first. Large images first. */
+static int compare_groups(const ry_candidate *x, const ry_candidate *y)
+{
+    if (x->image_size != y->image_size) return x->image_size > y->image_size ? -1 : 1;
+    return (int)x->dtype - (int)y->dtype;
+}
 
 renyi_status ry_tune_by_size(const renyi_tune *t, const uint32_t *list, size_t n, ry_size_list *out,
                              renyi_error *err)
@@ -175,7 +200,7 @@ renyi_status ry_tune_by_size(const renyi_tune *t, const uint32_t *list, size_t n
         size_t at = out->n;
         if (list[i] == 0) continue;
         for (;
-             at && t->candidates[out->items[at - 1]].image_size < t->candidates[list[i]].image_size;
+             at && compare_groups(&t->candidates[out->items[at - 1]], &t->candidates[list[i]]) > 0;
              at--)
             out->items[at] = out->items[at - 1];
         out->items[at] = list[i];
@@ -188,8 +213,8 @@ size_t ry_tune_same_size(const renyi_tune *t, const ry_size_list *list, size_t f
 {
     size_t n = 0;
     while (n < most && from + n < list->n &&
-           t->candidates[list->items[from + n]].image_size ==
-               t->candidates[list->items[from]].image_size)
+           compare_groups(&t->candidates[list->items[from + n]],
+                          &t->candidates[list->items[from]]) == 0)
         n++;
     return n;
 }
@@ -212,7 +237,7 @@ static renyi_status check_options(renyi_tune_options *o, renyi_error *err)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "search with %g of the images; allowed: above 0, below 1", o->search);
     if (!o->batch) o->batch = 1;
-    if (!o->n_threads) o->n_threads = ry_cpu_cores();
+    if (!o->n_threads) o->n_threads = ry_cpu_threads(1);
     if (o->batch > MAX_BATCH)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "batch %u; at most %d", o->batch, MAX_BATCH);
     return RENYI_OK;
@@ -257,6 +282,8 @@ static renyi_status fill_tuning(renyi_tune *t, renyi_error *err)
     renyi_model_get_info(t->model, &t->info);
     renyi_dataset_get_info(t->data, &data);
     RY_TRY(check_options(&t->o, err));
+    t->result.n_threads = t->o.n_threads;
+    t->result.batch = t->o.batch;
     if (data.n_classes != t->info.n_classes)
         return ry_fail(err, RENYI_ERR_ARG, -1, "the dataset has %u classes, the model %u",
                        data.n_classes, t->info.n_classes);
@@ -339,7 +366,8 @@ void renyi_tune_get(const renyi_tune *t, size_t i, renyi_tune_candidate *out)
                                   .estimate = c->estimate,
                                   .chance = c->chance,
                                   .search = loss_of(&c->search),
-                                  .confirmed = loss_of(&c->confirmed)};
+                                  .confirmed = loss_of(&c->confirmed),
+                                  .dtype = c->dtype};
 }
 
 void renyi_tune_get_result(const renyi_tune *t, renyi_tune_result *out) { *out = t->result; }

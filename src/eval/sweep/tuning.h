@@ -16,6 +16,7 @@ typedef struct ry_tally {
 
 typedef struct ry_candidate {
     uint32_t image_size;
+    renyi_dtype dtype;
     char *policy, *why; /* in the pool; why: of a misfit */
     renyi_tune_fate fate;
     uint32_t rungs;
@@ -58,24 +59,25 @@ struct renyi_tune {
     renyi_tune_progress now;
     renyi_tune_result result;
     /* For tests: the time that a candidate takes; NULL = measure. */
-    double (*fake_ms)(uint32_t image_size, const char *policy, double gmacs);
+    double (*fake_ms)(uint32_t image_size, renyi_dtype dtype, const char *policy, double gmacs);
 };
 
 /* ---- tuning.c ------------------------------------------------------------------------------ */
 
-/* The model for a size: t->model itself, or a new one. ry_tune_close frees it. */
-renyi_status ry_tune_open(const renyi_tune *t, uint32_t image_size, const renyi_model **out,
-                          renyi_preprocess *preprocess, renyi_error *err) RENYI_CHECK;
+/* The model for a size and dtype: t->model itself, or a new one. ry_tune_close frees it. */
+renyi_status ry_tune_open(const renyi_tune *t, uint32_t image_size, renyi_dtype dtype,
+                          const renyi_model **out, renyi_preprocess *preprocess,
+                          renyi_error *err) RENYI_CHECK;
 void ry_tune_close(const renyi_tune *t, const renyi_model *m);
 
-/* A copy of a list of candidates, sorted by size, without dense; owned. */
+/* A copy of a list of candidates, sorted by size and dtype, without dense; owned. */
 typedef struct ry_size_list {
     uint32_t *items;
     size_t n;
 } ry_size_list;
 renyi_status ry_tune_by_size(const renyi_tune *t, const uint32_t *list, size_t n, ry_size_list *out,
                              renyi_error *err) RENYI_CHECK;
-/* How many from `from` on have the same size; at most `most`. */
+/* How many from `from` on have the same size and dtype; at most `most`. */
 size_t ry_tune_same_size(const renyi_tune *t, const ry_size_list *list, size_t from, size_t most);
 
 /* ---- tuning_run.c -------------------------------------------------------------------------- */

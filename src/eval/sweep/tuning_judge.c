@@ -167,8 +167,8 @@ static renyi_status judge_size(lot *l, const ry_size_list *list, size_t *at, ren
 {
     renyi_tune *t = l->t;
     const size_t end = *at + ry_tune_same_size(t, list, *at, list->n);
-    RY_TRY(ry_tune_open(t, t->candidates[list->items[*at]].image_size, &l->model, &l->preprocess,
-                        err));
+    const ry_candidate *first = &t->candidates[list->items[*at]];
+    RY_TRY(ry_tune_open(t, first->image_size, first->dtype, &l->model, &l->preprocess, err));
     renyi_status st = RENYI_OK;
     while (!st && *at < end) {
         const size_t n = end - *at < GROUP ? end - *at : GROUP;

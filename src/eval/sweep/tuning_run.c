@@ -42,9 +42,10 @@ static int is_cheap(const renyi_tune *t, const ry_candidate *c)
     return c->gmacs <= t->o.bound;
 }
 
-/* Before any candidate is timed. */
+/* Before any candidate is timed. MACs say nothing about the time of another dtype. */
 static int may_be_cheap(const renyi_tune *t, const ry_candidate *c, double least)
 {
+    if (c->dtype != t->info.dtype && t->o.goal != RENYI_TUNE_TARGET_GMACS) return 1;
     const double share = c->gmacs / t->candidates[0].gmacs;
     switch (t->o.goal) {
     case RENYI_TUNE_MAX_DROP: return share < 1.0;

@@ -139,7 +139,8 @@ static renyi_status time_size(stopwatch *w, const ry_size_list *list, size_t *at
     const size_t end = *at + ry_tune_same_size(t, list, *at, list->n);
     const renyi_model *m;
     renyi_preprocess preprocess;
-    RY_TRY(ry_tune_open(t, t->candidates[list->items[*at]].image_size, &m, &preprocess, err));
+    const ry_candidate *first = &t->candidates[list->items[*at]];
+    RY_TRY(ry_tune_open(t, first->image_size, first->dtype, &m, &preprocess, err));
     renyi_status st = load_images(w, &preprocess, &w->pixels, err);
     while (!st && *at < end) {
         const size_t n = end - *at < GROUP ? end - *at : GROUP;
@@ -179,10 +180,10 @@ static renyi_status time_all(stopwatch *w, const ry_size_list *list, renyi_error
 static void use_fake_times(renyi_tune *t, const ry_size_list *list)
 {
     const ry_candidate *dense = &t->candidates[0];
-    t->dense_ms = t->fake_ms(dense->image_size, dense->policy, dense->gmacs);
+    t->dense_ms = t->fake_ms(dense->image_size, dense->dtype, dense->policy, dense->gmacs);
     for (size_t i = 0; i < list->n; i++) {
         ry_candidate *c = &t->candidates[list->items[i]];
-        c->ratio = t->fake_ms(c->image_size, c->policy, c->gmacs) / t->dense_ms;
+        c->ratio = t->fake_ms(c->image_size, c->dtype, c->policy, c->gmacs) / t->dense_ms;
     }
 }
 

@@ -197,7 +197,7 @@ static renyi_status read_answer_path(renyi_vqa_answers *a, const char *path, ren
 {
     const char **paths;
     size_t n;
-    if (!ry_vqa_is_folder(path)) return read_answer_file(a, path, err);
+    if (!ry_is_folder(path)) return read_answer_file(a, path, err);
     RY_TRY(ry_vqa_list_folder(&a->pool, path, is_jsonl, &paths, &n, err));
     if (!n) return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: this folder has no .jsonl file", path);
     for (size_t i = 0; i < n; i++) RY_TRY(read_answer_file(a, paths[i], err));

@@ -1,8 +1,8 @@
 /* vqa_judge.c - decides how much one answer is worth, as LLaVA's scripts and the benchmarks' own
  * do.
  *
- * VQAv2, VizWiz and TextVQA compare normalized answers: the steps of EvalAI's answer processor, in
- * its order and with its quirks.
+ * VQAv2, VizWiz and TextVQA compare normalized answers: the steps of EvalAI's answer processor, or
+ * those of VQA's evaluation code, in their order and with their quirks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
@@ -17,14 +17,15 @@
 
 /* Contractions that the VQA servers fix. ^ is a missing apostrophe that is inserted, ' one that is
  * present already, - one that is present and removed. Contractions that cannot occur after lower
- * case and the blank before 's are left out. */
+ * case are left out. */
 /* clang-format off */
 static const char *const contractions[] = {
     "ain^t", "aren^t", "can^t", "could^ve", "couldn^t", "couldn't^ve", "couldn^t've", "didn^t",
     "doesn^t", "don^t", "hadn^t", "hadn^t've", "hadn't^ve", "hasn^t", "haven^t", "he^d",
     "he^d've", "he'd^ve", "he^s", "how^d", "how^ll", "how^s", "isn^t", "it^d", "it^d've",
     "it'd^ve", "it^ll", "ma^am", "mightn^t", "mightn^t've", "mightn't^ve", "might^ve", "mustn^t",
-    "must^ve", "needn^t", "not^ve", "o^clock", "oughtn^t", "'ow^s'at", "shan^t", "she^d've",
+    "must^ve", "needn^t", "not^ve", "o^clock", "oughtn^t", "^ow's'at", "'ow^s'at",
+    "'ow's^at", "shan^t", "she^d've",
     "she'd^ve", "should^ve", "shouldn^t", "shouldn^t've", "shouldn't^ve", "somebody-d",
     "somebody^d've", "somebody'd^ve", "somebody^ll", "somebody^s", "someone^d", "someone^d've",
     "someone'd^ve", "someone^ll", "someone^s", "something^d", "something^d've", "something'd^ve",
@@ -104,12 +105,16 @@ char *ry_vqa_lower_text(const char *text, size_t n, const renyi_allocator *al)
 
 static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* Removes commas and question marks, adds a blank before 's, turns newlines and tabs into blanks
- * and trims. to: space for twice the text. */
-static void strip_marks(const char *at, char *to)
+/* EvalAI only: removes commas and question marks, adds a blank before 's. Both: turns newlines and
+ * tabs into blanks and trims. to: space for twice the text. */
+static void strip_marks(const char *at, char *to, renyi_vqa_scorer scorer)
 {
     char *const start = to;
     for (; *at; at++) {
+        if (scorer == RENYI_VQA_SCORER_OFFICIAL) {
+            *to++ = *at;
+            continue;
+        }
         if (*at == ',' || *at == '?') continue;
         /* The original removes commas first, so ',s counts as 's. */
         const char *next = at + 1;
@@ -126,20 +131,24 @@ static void strip_marks(const char *at, char *to)
         if (*c == '\n' || *c == '\t') *c = ' ';
 }
 
+static int is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /* A mark with a blank beside it anywhere in the text is removed everywhere; others become blanks.
- */
+ * In a text with a comma between digits all marks are removed. */
 static void drop_punctuation(const char *at, char *to)
 {
-    static const char marks[] = ";/[]\"{}()=+\\_-><@`!";
+    static const char marks[] = ";/[]\"{}()=+\\_-><@`,?!";
     unsigned char goes[256] = {0};
+    int all_go = 0;
     for (const char *c = at; *c; c++) {
         const int beside = c[1] == ' ' || (c > at && c[-1] == ' ');
         if (beside) goes[(unsigned char)*c] = 1;
+        if (*c == ',' && c > at && is_digit(c[-1]) && is_digit(c[1])) all_go = 1;
     }
     for (; *at; at++) {
         if (!strchr(marks, *at))
             *to++ = *at;
-        else if (!goes[(unsigned char)*at])
+        else if (!all_go && !goes[(unsigned char)*at])
             *to++ = ' ';
     }
     *to = 0;
@@ -153,8 +162,7 @@ static void drop_points(char *text)
     char *to = text;
     int n = 0;
     for (const char *at = text; *at; at++) {
-        const int is_digit = at[1] >= '0' && at[1] <= '9';
-        if (*at == '.' && !is_digit && n < AT_MOST)
+        if (*at == '.' && !is_digit(at[1]) && n < AT_MOST)
             n++;
         else
             *to++ = *at;
@@ -200,14 +208,15 @@ static void fix_words(char *at, char *to)
 }
 
 /* Owned (ry_free); NULL = no memory. */
-static char *normalize_answer(const char *answer, const renyi_allocator *al)
+static char *normalize_answer(const char *answer, renyi_vqa_scorer scorer,
+                              const renyi_allocator *al)
 {
     char *lower = ry_vqa_lower_text(answer, strlen(answer), al);
     const size_t n = lower ? strlen(lower) : 0;
     char *a = lower && n < SIZE_MAX / 4 ? ry_alloc(al, 2 * n + 1, 1) : NULL;
     char *b = a ? ry_alloc(al, 4 * n + 1, 1) : NULL;
     if (b) {
-        strip_marks(lower, a);
+        strip_marks(lower, a, scorer);
         drop_punctuation(a, b);
         drop_points(b);
         memcpy(a, b, strlen(b) + 1); /* b is not longer than a was */
@@ -218,9 +227,10 @@ static char *normalize_answer(const char *answer, const renyi_allocator *al)
     return b;
 }
 
-renyi_status ry_vqa_normalize(ry_pool *pool, const char **out, const char *answer, renyi_error *err)
+renyi_status ry_vqa_normalize(ry_pool *pool, const char **out, const char *answer,
+                              renyi_vqa_scorer scorer, renyi_error *err)
 {
-    char *text = normalize_answer(answer, pool->al);
+    char *text = normalize_answer(answer, scorer, pool->al);
     *out = text ? ry_pool_copy(pool, ry_text_of(text)) : NULL;
     ry_free(pool->al, text);
     return *out ? RENYI_OK : ry_fail_nomem(err, strlen(answer));
@@ -231,7 +241,7 @@ renyi_status renyi_vqa_normalise(char **out, const char *answer, const renyi_all
 {
     if (!out || !answer)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_vqa_normalise: NULL argument");
-    *out = normalize_answer(answer, allocator);
+    *out = normalize_answer(answer, RENYI_VQA_SCORER_TEXTVQA, allocator);
     return *out ? RENYI_OK : ry_fail_nomem(err, strlen(answer));
 }
 
@@ -317,9 +327,9 @@ static renyi_status compare_gqa(const renyi_vqa *v, const char *right, const cha
 static renyi_status vqa_accuracy(const renyi_vqa *v, const ry_vqa_question *q, const char *text,
                                  double *worth, renyi_error *err)
 {
-    char *said;
+    char *said = normalize_answer(text, v->scorer, &v->al);
     double m = 0, n = q->n_right;
-    RY_TRY(renyi_vqa_normalise(&said, text, &v->al, err));
+    if (!said) return ry_fail_nomem(err, strlen(text));
     for (uint32_t i = 0; i < q->n_right; i++) m += strcmp(q->compared[i], said) == 0;
     ry_free(&v->al, said);
     *worth = m == 0 ? 0 : ((n - m) * fmin(1, m / 3) + m * fmin(1, (m - 1) / 3)) / n;

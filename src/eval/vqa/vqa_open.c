@@ -37,7 +37,7 @@ static renyi_status read_questions(renyi_vqa *v, const char *path, renyi_error *
 {
     const char **paths;
     size_t n;
-    if (v->info.task != RENYI_VQA_POPE || !ry_vqa_is_folder(path)) return read_file(v, path, err);
+    if (v->info.task != RENYI_VQA_POPE || !ry_is_folder(path)) return read_file(v, path, err);
     RY_TRY(ry_vqa_list_folder(&v->pool, path, ry_vqa_is_pope_file, &paths, &n, err));
     if (!n)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: no coco_pope_*.json in this folder", path);
@@ -119,7 +119,7 @@ static renyi_status normalize_right(renyi_vqa *v, ry_vqa_question *q, renyi_erro
     const char **compared = ry_pool_take(&v->pool, q->n_right, sizeof *compared);
     if (!compared) return ry_fail_nomem(err, q->n_right * sizeof *compared);
     for (uint32_t i = 0; i < q->n_right; i++)
-        RY_TRY(ry_vqa_normalize(&v->pool, &compared[i], q->right[i], err));
+        RY_TRY(ry_vqa_normalize(&v->pool, &compared[i], q->right[i], v->scorer, err));
     q->compared = compared;
     return RENYI_OK;
 }
@@ -176,11 +176,15 @@ renyi_status renyi_vqa_open(renyi_vqa **out, renyi_vqa_task task, const char *qu
                            opt->struct_size, sizeof o);
         memcpy(&o, opt, opt->struct_size);
     }
+    if (o.scorer != RENYI_VQA_SCORER_TEXTVQA && o.scorer != RENYI_VQA_SCORER_OFFICIAL)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_vqa_options: unknown scorer %d",
+                       (int)o.scorer);
     renyi_vqa *v = ry_calloc(&o.allocator, 1, sizeof *v);
     if (!v) return ry_fail_nomem(err, sizeof *v);
     v->al = o.allocator;
     v->pool.al = &v->al;
     v->info.task = task;
+    v->scorer = o.scorer;
     v->max_questions = o.max_questions ? o.max_questions : 1u << 24;
     if (v->max_questions >= RY_VQA_NONE) v->max_questions = RY_VQA_NONE - 1;
     v->max_file_bytes = o.max_file_bytes ? o.max_file_bytes : 1u << 30;

@@ -3,6 +3,7 @@
 #ifndef RY_VQA_QUESTIONS_H
 #define RY_VQA_QUESTIONS_H
 
+#include "base/folder.h"
 #include "base/json.h"
 #include "eval/data/text_lines.h"
 #include "renyi/vqa.h"
@@ -46,6 +47,7 @@ struct renyi_vqa {
     const char **faults;
     size_t n_faults, fault_capacity;
     uint64_t max_questions, max_file_bytes;
+    renyi_vqa_scorer scorer;
     unsigned char *table; /* bytes of a file that contains images; C heap */
     size_t table_size;
     uint8_t is_several;        /* several files that all count from 1: ids get the kind as prefix */
@@ -73,11 +75,12 @@ int ry_vqa_is_soft(renyi_vqa_task task); /* VQA accuracy: several right answers 
 int ry_vqa_is_mmbench(renyi_vqa_task task);
 /* Whether a subtask of mme counts as perception. */
 int ry_vqa_is_perception(const char *category);
+/* The subtask of mme that a question id names: "OCR/0001.png" -> "OCR"; NULL = none. Static. */
+const char *ry_vqa_mme_subtask(const char *id);
 
 /* POPE's files: "a/coco_pope_random.json" -> "random"; 0 = not one of them. */
 int ry_vqa_pope_kind(const char *path, char kind[64]);
 int ry_vqa_is_pope_file(const char *name);
-int ry_vqa_is_folder(const char *path);
 /* Entries of a folder for which `is_wanted` holds, in byte order, as paths in the pool. */
 renyi_status ry_vqa_list_folder(ry_pool *pool, const char *folder,
                                 int (*is_wanted)(const char *name), const char ***paths, size_t *n,
@@ -163,9 +166,9 @@ const char *ry_vqa_mme_answer(const char *bytes, size_t size, const char *prompt
 
 /* ---- vqa_judge.c ---------------------------------------------------------------------------- */
 
-/* renyi_vqa_normalise into the pool. */
+/* Normalized answer in the pool. */
 renyi_status ry_vqa_normalize(ry_pool *pool, const char **out, const char *answer,
-                              renyi_error *err) RENYI_CHECK;
+                              renyi_vqa_scorer scorer, renyi_error *err) RENYI_CHECK;
 /* Lower case, any script; owned (ry_free). NULL = no memory. */
 char *ry_vqa_lower_text(const char *text, size_t n, const renyi_allocator *al);
 /* As POPE reads an answer: "No", "no" or "not" in its first sentence. */

@@ -74,6 +74,8 @@ static renyi_status read_line_object(renyi_vqa *v, const json_t *o, const char *
     RY_TRY(copy_line_text(v, &q.text, json_string_value(text), err));
     q.prompt = q.text;
     RY_TRY(ry_vqa_find_category(v, &q.category, kind ? kind : category, err));
+    if (v->info.task == RENYI_VQA_MME && q.category == RY_VQA_NONE)
+        RY_TRY(ry_vqa_find_category(v, &q.category, ry_vqa_mme_subtask(id), err));
     RY_TRY(read_line_right(v, &q, o, where, err));
     return ry_vqa_add_question(v, &q, err);
 }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "eval/run/shared_run.h"
@@ -202,8 +203,29 @@ static char *path_below_images(vqa_run *r, const char *path)
     return below ? ry_pool_join(&r->a->pool, ry_text_of(below), ry_text_of(name)) : NULL;
 }
 
+/* Does the name lead out of the folder that it is relative to? Links in the folder are its owner's
+ * choice. */
+static int is_outside(const char *name)
+{
+    int depth = 0;
+    if (name[0] == '/') return 1;
+    while (depth >= 0 && *name) {
+        const size_t n = strcspn(name, "/");
+        if (n == 2 && memcmp(name, "..", 2) == 0)
+            depth--;
+        else if (n && !(n == 1 && name[0] == '.'))
+            depth++;
+        name += n + (name[n] == '/');
+    }
+    return depth < 0;
+}
+
 static renyi_status read_image_file(vqa_run *r, const char *name, renyi_error *err)
 {
+    if (r->o.images && !r->o.allow_outside && is_outside(name))
+        return ry_fail(err, RENYI_ERR_IO, -1,
+                       "image \"%.200s\" is outside %.120s; --allow-outside reads it", name,
+                       r->o.images);
     const uint64_t max = ry_limits(&r->o.limits).max_image_bytes;
     const ry_text folder = ry_text_of(r->o.images && name[0] != '/' ? r->o.images : "");
     int is_missing = 0;

@@ -154,13 +154,14 @@ static void score_pope(choice c, renyi_vqa_score *out)
 
 static void score_mme(choice c, renyi_vqa_score *out)
 {
-    out->score = 0;
+    out->score = out->cognition = 0;
     for (size_t i = 0; i < c.a->v->n_categories; i++) {
         renyi_vqa_part p;
         c.category = (uint32_t)i;
         get_part(&c, &p);
-        if (p.n && p.is_counted) out->score += p.score;
+        if (p.n) *(p.is_counted ? &out->score : &out->cognition) += p.score;
     }
+    out->total = out->score + out->cognition;
 }
 
 /* The share of right questions or groups. */
@@ -193,7 +194,7 @@ static void score_answers(const renyi_vqa_answers *a, const renyi_vqa_answers *o
     out->n_scored = m.n;
     out->n_parts = (uint32_t)a->v->n_categories;
     out->accuracy = m.n ? 100 * m.mean : NAN;
-    out->score = out->range.low = out->range.high = NAN;
+    out->score = out->range.low = out->range.high = out->cognition = out->total = NAN;
     if (!m.n) return;
     switch (a->v->info.task) {
     case RENYI_VQA_POPE: score_pope(all, out); break;

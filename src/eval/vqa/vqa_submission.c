@@ -8,7 +8,7 @@
  *               `prediction` as the seventh
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
-#include "base/file.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "eval/data/text_lines.h"
 #include "eval/vqa/vqa_questions.h"

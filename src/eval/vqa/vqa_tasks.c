@@ -1,17 +1,12 @@
 /* vqa_tasks.c - the VQA benchmarks: their names, files and prompts, and how their files are found
  * and read. Formats and prompts are those of LLaVA (docs/Evaluation.md in its repository).
  * SPDX-License-Identifier: Apache-2.0 */
-#define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "eval/vqa/vqa_questions.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define SHORT "\nAnswer the question using a single word or phrase."
 #define UNSURE "\nWhen the provided information is insufficient, respond with 'Unanswerable'."
@@ -69,13 +64,38 @@ int ry_vqa_is_mmbench(renyi_vqa_task task)
     return task == RENYI_VQA_MMBENCH || task == RENYI_VQA_MMBENCH_CN;
 }
 
+/* MME's subtasks: cognition, then perception. */
+enum { COGNITION = 4 };
+static const char *const subtasks[] = {"commonsense_reasoning",
+                                       "numerical_calculation",
+                                       "text_translation",
+                                       "code_reasoning",
+                                       "existence",
+                                       "count",
+                                       "position",
+                                       "color",
+                                       "posters",
+                                       "celebrity",
+                                       "scene",
+                                       "landmark",
+                                       "artwork",
+                                       "OCR"};
+
 int ry_vqa_is_perception(const char *category)
 {
-    static const char *const cognition[] = {"commonsense_reasoning", "numerical_calculation",
-                                            "text_translation", "code_reasoning"};
-    for (size_t i = 0; i < sizeof cognition / sizeof *cognition; i++)
-        if (strcmp(category, cognition[i]) == 0) return 0;
+    for (size_t i = 0; i < COGNITION; i++)
+        if (strcmp(category, subtasks[i]) == 0) return 0;
     return 1;
+}
+
+const char *ry_vqa_mme_subtask(const char *id)
+{
+    for (const char *slash; (slash = strchr(id, '/')); id = slash + 1)
+        for (size_t i = 0; i < sizeof subtasks / sizeof *subtasks; i++)
+            if (strlen(subtasks[i]) == (size_t)(slash - id) &&
+                memcmp(subtasks[i], id, (size_t)(slash - id)) == 0)
+                return subtasks[i];
+    return NULL;
 }
 
 /* ---- files and folders ---------------------------------------------------------------------- */
@@ -99,46 +119,24 @@ int ry_vqa_is_pope_file(const char *name)
     return ry_vqa_pope_kind(name, kind);
 }
 
-int ry_vqa_is_folder(const char *path)
-{
-    struct stat at;
-    return stat(path, &at) == 0 && S_ISDIR(at.st_mode);
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 renyi_status ry_vqa_list_folder(ry_pool *pool, const char *folder,
                                 int (*is_wanted)(const char *name), const char ***paths, size_t *n,
                                 renyi_error *err)
 {
-    const char **list = NULL;
-    size_t capacity = 0;
+    ry_folder list;
     renyi_status st = RENYI_OK;
-    DIR *dir = opendir(folder);
-    *paths = NULL;
     *n = 0;
-    if (!dir) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", folder, strerror(errno));
-    for (const struct dirent *e; !st && (e = readdir(dir));) {
-        if (!is_wanted(e->d_name)) continue;
-        const char *path = ry_pool_join(pool, ry_text_of(folder), ry_text_of(e->d_name));
-        if (path && ry_grow(pool->al, (void **)&list, &capacity, *n, sizeof *list))
-            list[(*n)++] = path;
-        else
-            st = ry_fail_nomem(err, capacity * sizeof *list);
+    *paths = NULL;
+    RY_TRY(ry_folder_read(&list, folder, pool->al, err));
+    const char **found = ry_pool_take(pool, list.count, sizeof *found);
+    if (!found) st = ry_fail_nomem(err, list.count * sizeof *found);
+    for (size_t i = 0; !st && i < list.count; i++) {
+        if (!is_wanted(list.items[i].name)) continue;
+        found[*n] = ry_pool_join(pool, ry_text_of(folder), ry_text_of(list.items[i].name));
+        if (!found[(*n)++]) st = ry_fail_nomem(err, strlen(folder));
     }
-    closedir(dir);
-    if (!st && *n) {
-        qsort(list, *n, sizeof *list, by_name);
-        *paths = ry_pool_take(pool, *n, sizeof *list);
-        if (*paths)
-            memcpy(*paths, list, *n * sizeof *list);
-        else
-            st = ry_fail_nomem(err, *n * sizeof *list);
-    }
-    ry_free(pool->al, list);
+    ry_folder_free(&list);
+    if (!st && *n) *paths = found;
     return st;
 }
 

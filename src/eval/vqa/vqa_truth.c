@@ -360,7 +360,7 @@ static renyi_status read_truth_files(ry_vqa_join_table *j, const char *path, ren
     const renyi_vqa_task task = j->v->info.task;
     const char **paths;
     size_t n;
-    if (!ry_vqa_is_folder(path)) return read_truth_file(j, path, err);
+    if (!ry_is_folder(path)) return read_truth_file(j, path, err);
     if (task != RENYI_VQA_POPE && task != RENYI_VQA_SQA)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%s: is a folder; expected an annotation file",
                        path);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "eval/vqa/xlsx.h"
 
-#include "base/file.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "base/utf8.h"
 

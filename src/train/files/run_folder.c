@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/status.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -15,20 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-char *ry_path_in(const renyi_allocator *al, const char *folder, const char *name)
-{
-    const size_t size = strlen(folder) + strlen(name) + 2;
-    char *out = ry_alloc(al, size, 1);
-    if (out) snprintf(out, size, "%s/%s", folder, name);
-    return out;
-}
-
-int ry_is_folder(const char *path)
-{
-    struct stat st;
-    return !stat(path, &st) && S_ISDIR(st.st_mode);
-}
 
 renyi_status ry_run_folder_name(ry_run_folder *f, const char *path, const renyi_allocator *al,
                                 renyi_error *err)
@@ -52,32 +37,6 @@ void ry_run_folder_free(ry_run_folder *f, const renyi_allocator *al)
     *f = (ry_run_folder){0};
 }
 
-static int is_dots(const char *name) { return !strcmp(name, ".") || !strcmp(name, ".."); }
-
-renyi_status ry_run_folder_make(const char *path, int *made, renyi_error *err)
-{
-    *made = !mkdir(path, 0777);
-    if (*made) return RENYI_OK;
-    if (errno != EEXIST) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
-    DIR *dir = opendir(path);
-    if (!dir) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
-    int is_used = 0;
-    for (const struct dirent *e; !is_used && (e = readdir(dir));) is_used = !is_dots(e->d_name);
-    closedir(dir);
-    if (!is_used) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_ARG, -1,
-                   "%s is not empty: --resume goes on with the run in it; a new run needs a folder "
-                   "of its own",
-                   path);
-}
-
-void ry_run_folder_undo(const ry_run_folder *f, const char *path, int made)
-{
-    const char *const files[] = {f->log, f->checkpoint, f->model, f->model_ema, f->best};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) (void)unlink(files[i]);
-    if (made) (void)rmdir(path);
-}
-
 static int is_leftover(const char *name)
 {
     static const char *const ours[] = {"checkpoint.safetensors.", "model.safetensors.",
@@ -89,16 +48,73 @@ static int is_leftover(const char *name)
     return 0;
 }
 
+/* At most the line of the settings, which is written before the first checkpoint. */
+static int has_no_updates(const char *log)
+{
+    FILE *f = fopen(log, "r");
+    int lines = 0;
+    if (!f) return 0;
+    for (int c; lines < 2 && (c = getc(f)) != EOF;) lines += c == '\n';
+    fclose(f);
+    return lines < 2;
+}
+
+int ry_run_folder_is_unbegun(const ry_run_folder *f, const char *path)
+{
+    static const char *const ours[] = {"log.jsonl", "model.safetensors", "model-ema.safetensors"};
+    const int has_log = has_no_updates(f->log); /* it is the first file */
+    ry_folder list;
+    int is_known = 1;
+    if (ry_folder_read(&list, path, NULL, NULL)) return 0;
+    for (size_t k = 0; is_known && k < list.count; k++) {
+        is_known = has_log && is_leftover(list.items[k].name);
+        for (size_t i = 0; has_log && !is_known && i < sizeof ours / sizeof *ours; i++)
+            is_known = !strcmp(list.items[k].name, ours[i]);
+    }
+    ry_folder_free(&list);
+    return is_known;
+}
+
+renyi_status ry_run_folder_make(const ry_run_folder *f, const char *path, int *made,
+                                renyi_error *err)
+{
+    *made = !mkdir(path, 0777);
+    if (*made) return RENYI_OK;
+    if (errno != EEXIST) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
+    if (ry_run_folder_is_unbegun(f, path)) return RENYI_OK;
+    if (access(path, R_OK | X_OK))
+        return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
+    return ry_fail(err, RENYI_ERR_ARG, -1,
+                   "%s is not empty: --resume goes on with the run in it; a new run needs a folder "
+                   "of its own",
+                   path);
+}
+
+void ry_run_folder_undo(const ry_run_folder *f, const char *path, int is_ours, int made)
+{
+    const char *const files[] = {f->log, f->checkpoint, f->model, f->model_ema, f->best};
+    for (size_t i = 0; is_ours && i < sizeof files / sizeof *files; i++) (void)unlink(files[i]);
+    if (made) (void)rmdir(path);
+}
+
+void ry_run_folder_clear(const ry_run_folder *f, const char *path, const renyi_allocator *al)
+{
+    ry_run_folder_sweep(path, al);
+    (void)unlink(f->model); /* it may be absent */
+    (void)unlink(f->model_ema);
+}
+
 void ry_run_folder_sweep(const char *path, const renyi_allocator *al)
 {
-    DIR *dir = opendir(path);
-    if (!dir) return;
-    for (const struct dirent *e; (e = readdir(dir));) {
-        char *file = is_leftover(e->d_name) ? ry_path_in(al, path, e->d_name) : NULL;
+    ry_folder list;
+    if (ry_folder_read(&list, path, al, NULL)) return;
+    for (size_t i = 0; i < list.count; i++) {
+        const char *name = list.items[i].name;
+        char *file = is_leftover(name) ? ry_path_in(al, path, name) : NULL;
         if (file) (void)unlink(file);
         ry_free(al, file);
     }
-    closedir(dir);
+    ry_folder_free(&list);
 }
 
 /* ---- log ------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #ifndef RY_RUN_FOLDER_H
 #define RY_RUN_FOLDER_H
 
-#include "renyi/renyi.h"
+#include "base/folder.h"
 
 #include <jansson.h>
 
@@ -20,19 +20,25 @@ renyi_status ry_run_folder_name(ry_run_folder *f, const char *path, const renyi_
                                 renyi_error *err) RENYI_CHECK;
 void ry_run_folder_free(ry_run_folder *f, const renyi_allocator *al);
 
-/* Creates it (*made = 1), or accepts an empty one: a folder with files is an error that names
- * --resume. */
-renyi_status ry_run_folder_make(const char *path, int *made, renyi_error *err) RENYI_CHECK;
+/* Whether it is what a run leaves that was killed before its first checkpoint: nothing, or a log
+ * without updates, perhaps models, and no file of others. Such a run can begin again. */
+int ry_run_folder_is_unbegun(const ry_run_folder *f, const char *path);
 
-/* Removes the files of a run that could not begin, and the folder if it was created for it. */
-void ry_run_folder_undo(const ry_run_folder *f, const char *path, int made);
+/* Creates it (*made = 1), or accepts an unbegun one: a folder with other files is an error that
+ * names
+ * --resume. */
+renyi_status ry_run_folder_make(const ry_run_folder *f, const char *path, int *made,
+                                renyi_error *err) RENYI_CHECK;
+
+/* Removes what an unbegun run left, except the log. */
+void ry_run_folder_clear(const ry_run_folder *f, const char *path, const renyi_allocator *al);
+
+/* Removes the files of a run that could not begin, if they are ours (we have the lock on the log),
+ * and the folder if it was created for it. */
+void ry_run_folder_undo(const ry_run_folder *f, const char *path, int is_ours, int made);
 
 /* Removes half-written files of a killed process: NAME.safetensors.*.tmp of our names. */
 void ry_run_folder_sweep(const char *path, const renyi_allocator *al);
-
-/* folder + "/" + name, or NULL. */
-char *ry_path_in(const renyi_allocator *al, const char *folder, const char *name);
-int ry_is_folder(const char *path);
 
 /* ---- log ------------------------------------------------------------------------------------- */
 

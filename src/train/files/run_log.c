@@ -89,6 +89,7 @@ void renyi_run_log_free(renyi_run_log *r)
     ry_free(&al, r->epochs);
     ry_free(&al, r->policy);
     ry_free(&al, r->model);
+    ry_free(&al, r->architecture);
     ry_free(&al, r);
 }
 
@@ -109,7 +110,7 @@ static void take_scores(const renyi_run_log *r, renyi_run_info *out)
     for (size_t i = 0; i < r->n_epochs; i++) {
         const ry_run_epoch *e = &r->epochs[i];
         if (isfinite(e->val_loss)) out->val_loss = e->val_loss;
-        if (isfinite(e->top1)) out->top1 = e->top1;
+        if (isfinite(e->top1)) out->top1 = e->top1, out->top1_epoch = e->when.epoch;
         if (isfinite(e->top5)) out->top5 = e->top5;
         if (isfinite(e->top1) && !(e->top1 <= out->best_top1)) {
             out->best_top1 = e->top1;
@@ -124,6 +125,8 @@ void renyi_run_log_get_info(const renyi_run_log *r, renyi_run_info *out)
     *out = (renyi_run_info){.path = r->path,
                             .policy = r->policy,
                             .model = r->model,
+                            .architecture = r->architecture,
+                            .n_val = r->n_val,
                             .n_stages = r->n_stages,
                             .n_steps = r->n_steps,
                             .n_epochs = r->n_epochs,
@@ -138,6 +141,7 @@ void renyi_run_log_get_info(const renyi_run_log *r, renyi_run_info *out)
                             .val_loss = NAN,
                             .top1 = NAN,
                             .top5 = NAN,
+                            .top1_epoch = NAN,
                             .best_top1 = NAN,
                             .best_epoch = NAN};
     take_scores(r, out);

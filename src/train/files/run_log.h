@@ -32,7 +32,8 @@ struct renyi_run_log {
     ry_run_step *steps;   /* [n_steps] */
     ry_run_epoch *epochs; /* [n_epochs] */
     size_t n_steps, n_epochs, step_capacity, epoch_capacity;
-    char *policy, *model; /* of the last stage that has them; NULL = unknown */
+    char *policy, *model, *architecture; /* of the last stage that has them; NULL = unknown */
+    uint64_t n_val;                      /* images to evaluate on, the same; 0 = unknown */
     uint32_t n_stages;
     uint64_t n_other, n_bad, first_bad;
     int is_cut;

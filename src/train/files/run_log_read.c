@@ -50,7 +50,10 @@ static renyi_status take_config(renyi_run_log *r, const json_t *o, renyi_error *
 {
     const double per_epoch = real_of(o, "steps_per_epoch");
     const json_t *policy = setting(o, "policy"), *model = setting(o, "model");
+    int64_t n_val;
     if (per_epoch >= 1) r->per_epoch = per_epoch;
+    if (count_of(o, "val_photos", 1, &n_val)) r->n_val = (uint64_t)n_val;
+    RY_TRY(keep_text(r, &r->architecture, json_object_get(o, "architecture"), err));
     if (!json_string_length(model)) model = setting(o, "arch");
     RY_TRY(keep_text(r, &r->model, model, err));
     return keep_text(r, &r->policy, policy ? policy : setting(o, "prune"), err);

@@ -71,7 +71,7 @@ static renyi_status read_options(ry_net *net, const ry_net_options *opt, renyi_e
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "dtype int8 does not train; f32 and bf16 do");
     net->max_batch = opt->micro_batch ? opt->micro_batch : usual ? usual : 1;
-    net->team.n_threads = opt->n_threads ? opt->n_threads : ry_cpu_cores();
+    net->team.n_threads = opt->n_threads ? opt->n_threads : ry_cpu_threads(1);
     if (net->max_batch > MAX_BATCH || net->team.n_threads > MAX_THREADS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "a micro-batch of %u on %u threads; at most %d and %d accepted",

@@ -45,7 +45,7 @@ static renyi_status read_options(renyi_learner_options *out, const renyi_learner
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "weight_decay %g, clip %g, smoothing %g; none below 0, smoothing below 1",
                        out->weight_decay, out->clip, out->smoothing);
-    if (!out->n_threads) out->n_threads = ry_cpu_cores();
+    if (!out->n_threads) out->n_threads = ry_cpu_threads(1);
     return RENYI_OK;
 }
 

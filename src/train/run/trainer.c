@@ -30,8 +30,7 @@ static renyi_status choose_machine(renyi_train *t, renyi_error *err)
     renyi_train_options *o = &t->s.opt;
     RY_TRY(ry_cpu_choose(o->cpu, &t->level, err));
     RY_TRY(choose_dtype(o, t->level, err));
-    const unsigned cores = ry_cpu_cores() / t->ranks.r.n_sharing;
-    t->n_threads = o->threads ? (unsigned)o->threads : cores ? cores : 1;
+    t->n_threads = o->threads ? (unsigned)o->threads : ry_cpu_threads(t->ranks.r.n_sharing);
     return RENYI_OK;
 }
 
@@ -73,22 +72,26 @@ static renyi_status open_log(renyi_train *t, uint64_t keep, renyi_error *err)
 
 static renyi_status fill_folder(renyi_train *t, renyi_error *err)
 {
-    RY_TRY(open_log(t, 0, err));
     RY_TRY(ry_train_save_models(t, err));
     RY_TRY(open_val(t, t->folder.model, err));
     RY_TRY(ry_train_agree(t, ry_train_log_config(t, err), err));
     return ry_train_save_checkpoint(t, err);
 }
 
-/* Creates the folder after all parts of the run; it has a model and a checkpoint from the start. */
+/* Creates the folder after all parts of the run; it has a model and a checkpoint from the start.
+ * Without the lock on the log its files belong to another process. */
 static renyi_status begin_files(renyi_train *t, renyi_error *err)
 {
+    const char *path = t->s.opt.out;
     const int is_first = ry_train_is_first(t);
     int made = 0;
-    RY_TRY(
-        ry_train_agree(t, is_first ? ry_run_folder_make(t->s.opt.out, &made, err) : RENYI_OK, err));
-    const renyi_status st = fill_folder(t, err);
-    if (st && is_first) ry_run_folder_undo(&t->folder, t->s.opt.out, made);
+    RY_TRY(ry_train_agree(t, is_first ? ry_run_folder_make(&t->folder, path, &made, err) : RENYI_OK,
+                          err));
+    renyi_status st = open_log(t, 0, err);
+    const int is_ours = t->log.fd >= 0;
+    if (is_ours) ry_run_folder_clear(&t->folder, path, &t->al);
+    if (!st) st = fill_folder(t, err);
+    if (st && is_first) ry_run_folder_undo(&t->folder, path, is_ours, made);
     return st;
 }
 
@@ -173,7 +176,15 @@ static renyi_status make_run(renyi_train *t, const renyi_train_options *given,
     if (!given->out || !*given->out)
         return ry_fail(err, RENYI_ERR_ARG, -1, "the folder of the run is missing (-o RUN_DIR)");
     RY_TRY(ry_run_folder_name(&t->folder, given->out, &t->al, err));
-    return given->resume ? make_resumed(t, given, source, err) : make_new(t, source, err);
+    if (given->resume && ry_run_folder_is_unbegun(&t->folder, given->out)) {
+        if (!given->data || (!given->model && !given->arch))
+            return ry_fail(err, RENYI_ERR_IO, -1,
+                           "%s: this run was ended before its first checkpoint; give model and "
+                           "images (-m or --arch, --data-dir) too and it starts again",
+                           given->out);
+        t->s.opt.resume = 0;
+    }
+    return t->s.opt.resume ? make_resumed(t, given, source, err) : make_new(t, source, err);
 }
 
 static renyi_status open_run(renyi_train *t, const renyi_train_options *given, renyi_error *err)
@@ -181,7 +192,7 @@ static renyi_status open_run(renyi_train *t, const renyi_train_options *given, r
     ry_checkpoint source = {0};
     renyi_status st = ry_train_agree(t, make_run(t, given, &source, err), err);
     if (!st) st = ry_train_compare(t, err);
-    if (!st) st = given->resume ? take_up_files(t, err) : begin_files(t, err);
+    if (!st) st = t->s.opt.resume ? take_up_files(t, err) : begin_files(t, err);
     if (!st) st = ry_train_agree(t, seek_loader(t, err), err);
     ry_checkpoint_close(&source, &t->al);
     return st;

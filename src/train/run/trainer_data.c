@@ -4,10 +4,10 @@
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"
+#include "engine/core/model_handle.h"
 #include "train/run/trainer.h"
 #include "train/settings/settings_use.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,27 +51,22 @@ static renyi_status count_folders(const char *path, uint64_t *count, uint64_t *h
                                   const renyi_allocator *al, renyi_error *err)
 {
     int all_numbers = 1;
-    renyi_status st = RENYI_OK;
-    DIR *dir = opendir(path);
-    if (!dir) return ry_fail(err, RENYI_ERR_IO, -1, "%s: %s", path, strerror(errno));
+    ry_folder list;
     *count = *highest = 0;
-    for (const struct dirent *e; !st && (e = readdir(dir));) {
-        if (e->d_name[0] == '.') continue;
-        char *full = ry_path_in(al, path, e->d_name);
-        if (!full) st = ry_fail_nomem(err, strlen(path));
-        if (full && ry_is_folder(full)) {
-            const size_t digits = strspn(e->d_name, "0123456789");
-            ++*count;
-            if (e->d_name[digits] || digits > 9)
-                all_numbers = 0;
-            else if (strtoull(e->d_name, NULL, 10) > *highest)
-                *highest = strtoull(e->d_name, NULL, 10);
-        }
-        ry_free(al, full);
+    RY_TRY(ry_folder_read(&list, path, al, err));
+    for (size_t i = 0; i < list.count; i++) {
+        const char *name = list.items[i].name;
+        const size_t digits = strspn(name, "0123456789");
+        if (name[0] == '.' || list.items[i].kind != RY_ENTRY_FOLDER) continue;
+        ++*count;
+        if (name[digits] || digits > 9)
+            all_numbers = 0;
+        else if (strtoull(name, NULL, 10) > *highest)
+            *highest = strtoull(name, NULL, 10);
     }
-    closedir(dir);
+    ry_folder_free(&list);
     if (!all_numbers) *highest = 0;
-    return st;
+    return RENYI_OK;
 }
 
 static renyi_status folders_to_classes(renyi_train *t, uint32_t *n, renyi_error *err)
@@ -106,7 +101,9 @@ static renyi_status open_dataset(renyi_train *t, const renyi_model *model, uint3
                                      .limit = o->limit,
                                      .shuffle = o->limit != 0,
                                      .seed = o->seed,
-                                     .allocator = t->al};
+                                     .allocator = t->al,
+                                     .user = o->user,
+                                     .on_note = o->on_note};
     return renyi_dataset_open(&t->data, o->data, model, &d, err);
 }
 
@@ -121,7 +118,7 @@ static renyi_status keep_labels(renyi_train *t, const renyi_model *model, uint32
     if (!l->names) return ry_fail_nomem(err, n * sizeof *l->names);
     if (info.rule == RENYI_CLASS_BY_ORDER) model = NULL; /* its classes are different */
     for (uint32_t i = 0; model && i < n; i++) {
-        const char *name = renyi_model_label(model, i);
+        const char *name = ry_model_own_label(model, i);
         if (name && !(l->names[i] = ry_strdup(&t->al, name))) return ry_fail_nomem(err, n);
     }
     /* a folder called "007" gives no class name */
@@ -194,7 +191,9 @@ renyi_status ry_train_val(renyi_train *t, const char *path, renyi_error *err)
                                      .limit = o->val_limit,
                                      .shuffle = o->val_limit != 0,
                                      .seed = o->seed,
-                                     .allocator = t->al};
+                                     .allocator = t->al,
+                                     .user = o->user,
+                                     .on_note = o->on_note};
     renyi_model *model = NULL;
     if (!o->val) return RENYI_OK;
     RY_TRY(open_label_model(t, path, &model, err));

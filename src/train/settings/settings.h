@@ -27,7 +27,9 @@ typedef struct ry_setting {
 
 /* The table. */
 const ry_setting *ry_settings(size_t *count);
-const ry_setting *ry_setting_find(const char *name, size_t *index); /* NULL if there is none */
+/* By its name or the one it had in older files; NULL if there is none. */
+const ry_setting *ry_setting_find(const char *name, size_t *index);
+const char *ry_setting_old_name(const char *name); /* `name` itself if it was always so */
 
 /* `text` into the field of s, without marking it as given. Texts are borrowed. */
 renyi_status ry_setting_read(const ry_setting *s, renyi_train_options *opt, const char *text,

@@ -85,7 +85,9 @@ renyi_status ry_settings_from_json(ry_settings_owned *s, const json_t *object, c
             return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: unknown setting '%.60s'", where, key);
     }
     for (size_t i = 0; i < n; i++) {
-        const char *text = json_string_value(json_object_get(object, list[i].name));
+        const json_t *found = json_object_get(object, list[i].name);
+        if (!found) found = json_object_get(object, ry_setting_old_name(list[i].name));
+        const char *text = json_string_value(found);
         if (!text)
             return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: the setting '%s' is missing", where,
                            list[i].name);

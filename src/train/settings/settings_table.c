@@ -22,15 +22,15 @@
 /* clang-format off */
 static const ry_setting table[] = {
     {"recipe", "model", TEXT, AT(recipe), 0, 0, "NAME", 0, "", "defaults from a recipe; options override them, before or after it"},
-    {"model", "model", TEXT, AT(model), 0, 0, "MODEL", 0, "", "weights to begin with"},
+    {"model", "model", TEXT, AT(model), 0, 0, "MODEL", 0, "", "weights to begin with: file, directory, Hugging Face name in the cache, builtin"},
     {"arch", "model", TEXT, AT(arch), 0, 0, "NAME", 0, "", "begin with random weights: vit_tiny_patch16_224, ..."},
     {"dim", "model", COUNT, AT(dim), 0, 16384, "N", AUTO, "auto", "width, with --arch (from its name)"},
-    {"depth", "model", COUNT, AT(depth), 0, 1024, "N", AUTO, "auto", "blocks, with --arch (from its name)"},
+    {"blocks", "model", COUNT, AT(depth), 0, 1024, "N", AUTO, "auto", "blocks, with --arch (from its name)"},
     {"heads", "model", COUNT, AT(heads), 0, 1024, "N", AUTO, "auto", "attention heads, with --arch (from its name)"},
     {"mlp-dim", "model", COUNT, AT(mlp), 0, 65536, "N", AUTO, "auto", "hidden width, with --arch (four times the width)"},
     {"patch", "model", COUNT, AT(patch), 0, 512, "N", AUTO, "auto", "side of a patch, with --arch (from its name)"},
     {"classes", "model", COUNT, AT(classes), 0, 1000000, "N", AUTO, "auto", "of the head (the model's where the images have them, else a new head for their folders)"},
-    {"img-size", "model", COUNT, AT(image_size), 0, 4096, "N", AUTO, "auto", "input side in pixels (the model's)"},
+    {"image-size", "model", COUNT, AT(image_size), 0, 4096, "N", AUTO, "auto", "input side in pixels (the model's)"},
     {"mean", "model", REAL3, AT(mean), -10, 10, "R,G,B", AUTO, "auto", "subtracted from pixel / 255 (the model's)"},
     {"std", "model", REAL3, AT(std), 0, 10, "R,G,B", AUTO, "auto", "divisor after that (the model's)"},
     {"crop-mode", "model", CHOICE, AT(crop_mode), 0, 0, "auto|center|squash|border", 0, "auto", "of images to evaluate or classify (the model's)"},
@@ -116,10 +116,23 @@ const ry_setting *ry_settings(size_t *count)
     return table;
 }
 
+/* What settings were called in the files of older runs. */
+static const struct {
+    const char *name, *old_name;
+} old_names[] = {{"blocks", "depth"}, {"image-size", "img-size"}};
+
+const char *ry_setting_old_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof old_names / sizeof *old_names; i++)
+        if (strcmp(old_names[i].name, name) == 0) return old_names[i].old_name;
+    return name;
+}
+
 const ry_setting *ry_setting_find(const char *name, size_t *index)
 {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (strcmp(table[i].name, name) == 0) {
+        if (strcmp(table[i].name, name) == 0 ||
+            strcmp(ry_setting_old_name(table[i].name), name) == 0) {
             if (index) *index = i;
             return &table[i];
         }
@@ -130,16 +143,17 @@ const ry_setting *ry_setting_find(const char *name, size_t *index)
 
 /* clang-format off */
 /* finetune.sh and main.py of EViT (docs/TRAINING.md). The model is in evaluation mode there, so
- * nothing is dropped; fp16 is not available here. */
-static const char *const paper_evit[] = {
-    "epochs", "30", "batch-size", "2048",
-    "lr", "2e-5", "lr-scale", "on", "min-lr", "2e-6", "warmup-epochs", "0", "schedule", "epoch-late", "lr-shape", "cosine",
-    "weight-decay", "1e-6", "betas", "0.9,0.999", "eps", "1e-8", "clip", "0", "ema", "0.99996",
-    "drop-path", "0", "smoothing", "0.1", "mixup", "0.8", "cutmix", "1", "mixup-prob", "1", "mixup-switch", "0.5",
-    "scale", "0.08,1", "ratio", "0.75,1.3333333333333333", "flip", "0.5", "randaugment", "m9-mstd0.5-inc1",
-    "erasing", "0.25", "repeats", "3",
-    "prune", "evit keep=0.7 layers=0,3,6 metric=cls fuse", "shrink-start", "0", "shrink-epochs", "0", "seed", "0",
-    NULL};
+ * nothing is dropped; fp16 is not available here. The two recipes differ in the policy. */
+#define PAPER_EVIT(policy)                                                                                              \
+    "epochs", "30", "batch-size", "2048",                                                                               \
+    "lr", "2e-5", "lr-scale", "on", "min-lr", "2e-6", "warmup-epochs", "0", "schedule", "epoch-late", "lr-shape", "cosine", \
+    "weight-decay", "1e-6", "betas", "0.9,0.999", "eps", "1e-8", "clip", "0", "ema", "0.99996",                         \
+    "drop-path", "0", "smoothing", "0.1", "mixup", "0.8", "cutmix", "1", "mixup-prob", "1", "mixup-switch", "0.5",      \
+    "scale", "0.08,1", "ratio", "0.75,1.3333333333333333", "flip", "0.5", "randaugment", "m9-mstd0.5-inc1",             \
+    "erasing", "0.25", "repeats", "3",                                                                                  \
+    "prune", policy, "shrink-start", "0", "shrink-epochs", "0", "seed", "0", NULL
+static const char *const paper_evit[] = {PAPER_EVIT("paper:evit-036")};
+static const char *const paper_evit_ours[] = {PAPER_EVIT("paper:evit-ours-036")};
 
 /* Found with a ViT of 2.8 M parameters on 9469 images, with a teacher. */
 static const char *const small[] = {
@@ -157,8 +171,10 @@ static const char *const finetune[] = {
 /* clang-format on */
 
 static const renyi_recipe recipes[] = {
-    {"paper-evit", "the paper's fine-tuning of a ViT with pruned tokens, by EViT's script",
+    {"paper-evit", "Table 13, column CLS at 0,3,6: the paper's fine-tuning with EViT (Table 16)",
      paper_evit},
+    {"paper-evit-ours", "Table 13, column Ours at 0,3,6: the same with metric=correct, c=0.8",
+     paper_evit_ours},
     {"small", "a small model from random weights on few images", small},
     {"finetune", "trained weights, adapted to other images", finetune},
 };

@@ -208,7 +208,7 @@ static renyi_status check_model(const renyi_train_options *o, renyi_error *err)
                              "needed");
     if (o->model && o->arch) return fail_arg(err, "model and arch exclude each other");
     if (!o->arch && (o->dim || o->depth || o->heads || o->mlp || o->patch))
-        return fail_arg(err, "dim, depth, heads, mlp-dim and patch are for arch");
+        return fail_arg(err, "dim, blocks, heads, mlp-dim and patch are for arch");
     if (o->std[0] > 0 && !(o->std[1] > 0 && o->std[2] > 0))
         return fail_arg(err, "std: three numbers above 0 expected");
     return RENYI_OK;
