@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
+#include "base/visible.h"
 
 #include <assert.h>
 #include <math.h>
@@ -12,21 +13,6 @@
 #include <string.h>
 
 /* ---- escaped text ---- */
-
-static int is_unprintable(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c < 0xa0)                                       /* controls */
-           || (c & 0xfffe) == 0xfffe || (c >= 0xfdd0 && c <= 0xfdef) || c > 0x10ffff /* none */
-           || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);          /* direction */
-}
-
-uint32_t ry_utf8_next(const char *at, size_t *n)
-{
-    uint32_t c;
-    *n = ry_utf8_get(at, 4, &c); /* a NUL ends a character: nothing is read behind it */
-    if (c == '\t' || c == '\n' || c == '\r') return ' ';
-    return is_unprintable(c) ? RY_REPLACEMENT : c;
-}
 
 /* What is written instead of a character; NULL = the character itself. */
 static const char *clean_escape(uint32_t c)
@@ -55,8 +41,6 @@ static const char *json_escape(uint32_t c)
     case '&': return "\\u0026";
     case '<': return "\\u003c";
     case '>': return "\\u003e";
-    case 0x2028: return "\\u2028";
-    case 0x2029: return "\\u2029";
     default: return clean_escape(c);
     }
 }
@@ -64,7 +48,7 @@ static const char *json_escape(uint32_t c)
 static void put_text(ry_buffer *s, const char *text, size_t size, const char *(*escape)(uint32_t))
 {
     for (size_t i = 0, n; i < size; i += n) {
-        const char *other = escape(ry_utf8_next(text + i, &n));
+        const char *other = escape(ry_visible_next(text + i, &n));
         if (other)
             ry_buffer_text(s, other);
         else
@@ -87,7 +71,7 @@ double ry_text_width(const char *text, double most, const char **cut)
 {
     double width = 0;
     for (size_t n; *text; text += n) {
-        const uint32_t c = ry_utf8_next(text, &n);
+        const uint32_t c = ry_visible_next(text, &n);
         const int is_narrow = c < 0x80 && strchr("ijlt.,:;|!'()[]- f", (int)c) != NULL;
         const double more = c >= 0x1100            ? 1.05
                             : is_narrow            ? 0.38

@@ -11,13 +11,13 @@
 /* ---- escaped text ---- */
 
 /* Text from outside, for XML and HTML, between tags or in quotes. Special characters become
- * entities, white space becomes a space, and invalid UTF-8 and unprintable characters become
- * U+FFFD. */
+ * entities, white space becomes a space, and invalid UTF-8 and hidden characters (base/visible.h)
+ * become U+FFFD. */
 void ry_put_escaped(ry_buffer *s, const char *text);
 void ry_put_escaped_part(ry_buffer *s, const char *text, size_t size); /* the first `size` bytes */
 /* The same for a JSON string inside a <script>, without the quotes. */
 void ry_put_json(ry_buffer *s, const char *text);
-/* Only replaces what is invalid or unprintable: for pango and terminals. */
+/* Only replaces what is invalid or hidden: for pango and terminals. */
 void ry_put_clean(ry_buffer *s, const char *text);
 
 /* Positions of the format and of its first argument, from 1. */
@@ -27,11 +27,6 @@ void ry_put_clean(ry_buffer *s, const char *text);
  * %s (escaped as by ry_put_escaped), %u, %zu, %llu, %.Nf (a dash when not finite), %%. */
 void ry_putf(ry_buffer *s, const char *format, ...) RY_FORMAT(2, 3);
 void ry_vputf(ry_buffer *s, const char *format, va_list ap) RY_FORMAT(2, 0);
-
-/* The next character of UTF-8 text: its code point, and its length in *n. An invalid byte has
- * length 1 and gives U+FFFD. Control characters and marks that change the writing direction give
- * U+FFFD too, white space gives a space. `at` must not be at the terminating NUL. */
-uint32_t ry_utf8_next(const char *at, size_t *n);
 
 /* Estimated width of `text` in ems of a common sans serif, rather too large than too small. Stops
  * before the character that would exceed `most`; *cut (may be NULL) is where it stopped. */

@@ -56,6 +56,7 @@ typedef struct ry_legend_item {
     const char *style; /* classes of a line; classes of a mark besides its colour, or "" */
     uint32_t colour, shape;
     char text[48];
+    uint32_t sign; /* in a mark */
 } ry_legend_item;
 
 enum { RY_LEGEND_MAX = 24 };
@@ -66,6 +67,10 @@ typedef struct ry_legend {
 } ry_legend;
 
 void ry_legend_add(ry_legend *l, ry_legend_item item, const char *text, size_t size);
+/* The sign in a mark that tells its metric, 1 and above; 0 = none: there is one metric at most. */
+uint32_t ry_point_sign(const ry_point_set *set, const ry_point *p);
+void ry_draw_sign(ry_drawing *d, uint32_t sign); /* around 0, 0 */
+
 void ry_legend_add_families(ry_legend *l, const ry_point_set *set);
 void ry_legend_draw(ry_chart *c, const ry_legend *l); /* at plot.y0, which moves below it */
 
@@ -115,8 +120,16 @@ void ry_chart_panel(ry_buffer *out, const renyi_report_curves *r, uint32_t panel
                     ry_chart_form form);
 void ry_chart_panels(ry_buffer *out, const renyi_report_curves *r); /* all in one file */
 
+/* curves_terminal.c: all as text of this many columns. */
+void ry_chart_text(ry_buffer *out, const renyi_report_curves *r, uint32_t columns, int has_colours);
+
 /* Extends the ranges x and y to hold the curve; 0 if it has no finite point. */
 int ry_curve_range(const renyi_report_curve *c, double x[2], double y[2]);
+size_t ry_curve_end(const renyi_report_curve *c); /* its last finite point; n if there is none */
+/* The axes of a chart; the x axis is that of all charts with the same unit. Returns how many lines
+ * have a point and no faint look; if 0, there are no axes. is_small: fewer ticks. */
+uint32_t ry_panel_scales(const renyi_report_curves *r, const renyi_report_panel *p, int is_small,
+                         ry_scale *x_axis, ry_scale *y_axis);
 /* Decimals that resolve 1/20000 of a range, at most 6. */
 int ry_fine_decimals(double low, double high);
 

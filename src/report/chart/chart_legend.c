@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/chart.h"
 
+#include "base/visible.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +16,7 @@ void ry_legend_add(ry_legend *l, ry_legend_item item, const char *text, size_t s
     *to = item;
     size_t used = 0;
     for (size_t i = 0, n; i < size; i += n) { /* as many whole characters as fit */
-        ry_utf8_next(text + i, &n);
+        ry_visible_next(text + i, &n);
         if (used + n > sizeof to->text - 4) {
             memcpy(to->text + used, "…", 3);
             used += 3;
@@ -24,6 +26,46 @@ void ry_legend_add(ry_legend *l, ry_legend_item item, const char *text, size_t s
         used += n;
     }
     to->text[used] = 0;
+}
+
+uint32_t ry_point_sign(const ry_point_set *set, const ry_point *p)
+{
+    return set->n_metrics > 1 && p->metric ? 1 + p->metric_index : 0;
+}
+
+/* Strokes that can be told apart in a mark of 10 pixels: · | – + x and a ring; then again. */
+void ry_draw_sign(ry_drawing *d, uint32_t sign)
+{
+    static const int8_t strokes[5][2][4] = {{{0, 0, 0, 0}},
+                                            {{0, -3, 0, 3}},
+                                            {{-3, 0, 3, 0}},
+                                            {{0, -3, 0, 3}, {-3, 0, 3, 0}},
+                                            {{-2, -2, 2, 2}, {-2, 2, 2, -2}}};
+    if (!sign) return;
+    const uint32_t at = (sign - 1) % 6;
+    if (at == 5) {
+        ry_draw_circle(d, 0, 0, 2.5, "rc-sign");
+        return;
+    }
+    ry_open_path(d, "rc-sign");
+    for (int i = 0; i < (at > 2 ? 2 : 1); i++) {
+        ry_move_to(d, strokes[at][i][0], strokes[at][i][1]);
+        ry_line_to(d, strokes[at][i][2], strokes[at][i][3]);
+    }
+}
+
+/* Signs are metrics, if there are several. */
+static void add_metrics(ry_legend *l, const ry_point_set *set)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < set->n && l->n < RY_LEGEND_MAX - 6; i++) {
+        const ry_point *p = &set->points[i];
+        const uint32_t sign = ry_point_sign(set, p);
+        if (sign <= next) continue;
+        next = sign;
+        const ry_legend_item item = {RY_LEGEND_MARK, "rc-any", RY_COLOURS, 0, "", sign};
+        ry_legend_add(l, item, p->metric, p->metric_size);
+    }
 }
 
 /* Colours are families. Shapes are models if there are several, else families too. */
@@ -40,12 +82,13 @@ void ry_legend_add_families(ry_legend *l, const ry_point_set *set)
                                      .shape = set->n_models > 1 ? 0 : p->shape};
         ry_legend_add(l, item, p->is_dense ? "dense" : p->family, p->is_dense ? 5 : p->family_size);
     }
+    add_metrics(l, set);
     if (set->n_models < 2) return;
     for (uint32_t i = 0; i < set->n && l->n < RY_LEGEND_MAX - 4; i++) {
         const ry_point *p = &set->points[i];
         if (p->model_index < next_model) continue;
         next_model++;
-        const ry_legend_item item = {RY_LEGEND_MARK, "rc-any", RY_COLOURS, p->shape, ""};
+        const ry_legend_item item = {RY_LEGEND_MARK, "rc-any", RY_COLOURS, p->shape, "", 0};
         ry_legend_add(l, item, p->model, strlen(p->model));
     }
 }
@@ -55,6 +98,7 @@ static void draw_item(ry_drawing *d, const ry_legend_item *item, double x, doubl
     if (item->kind == RY_LEGEND_MARK) {
         ry_open_group(d, "g", x + 7, y - 4, "rc-k c%u %s", item->colour, item->style);
         ry_draw_shape(d, item->shape, 0, 0, 1, RY_NO_STYLE);
+        ry_draw_sign(d, item->sign);
         ry_close_group(d, "g");
     } else if (item->kind == RY_LEGEND_LINE) {
         ry_open_path(d, "%s c%u", item->style, item->colour);

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/chart.h"
 
+#include "base/visible.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -52,8 +54,7 @@ int ry_fine_decimals(double low, double high)
     return decimals;
 }
 
-/* Index of the last finite point; n if there is none. */
-static size_t end_of(const renyi_report_curve *c)
+size_t ry_curve_end(const renyi_report_curve *c)
 {
     for (size_t i = c->n; i-- > 0;)
         if (is_point(c, i)) return i;
@@ -62,7 +63,7 @@ static size_t end_of(const renyi_report_curve *c)
 
 static void put_end_value(ry_buffer *s, const renyi_report_panel *p, const renyi_report_curve *c)
 {
-    ry_put_number(s, c->y[end_of(c)], (int)p->y_decimals);
+    ry_put_number(s, c->y[ry_curve_end(c)], (int)p->y_decimals);
 }
 
 /* ---- scales ---- */
@@ -86,30 +87,30 @@ static ry_scale tight_scale(double low, double high, int most_ticks)
 }
 
 /* Charts with the same unit have the same x axis, so that they can be compared downwards. */
-static ry_scale common_x(const panel_chart *t)
+static ry_scale common_x(const renyi_report_curves *r, const renyi_report_panel *of, int most_ticks)
 {
     double x[2] = {INFINITY, -INFINITY}, y[2] = {0, 0};
-    const char *label = t->p->x_label ? t->p->x_label : "";
-    for (uint32_t i = 0; i < t->r->n_panels; i++) {
-        const renyi_report_panel *p = &t->r->panels[i];
+    const char *label = of->x_label ? of->x_label : "";
+    for (uint32_t i = 0; i < r->n_panels; i++) {
+        const renyi_report_panel *p = &r->panels[i];
         if (strcmp(p->x_label ? p->x_label : "", label) != 0) continue;
         for (uint32_t k = 0; k < p->n_curves; k++) ry_curve_range(&p->curves[k], x, y);
     }
-    return tight_scale(x[0], x[1], t->c->form == RY_CHART_NARROW ? 6 : 11);
+    return tight_scale(x[0], x[1], most_ticks);
 }
 
-/* Returns 0 if there is nothing to draw. */
-static int make_scales(panel_chart *t)
+uint32_t ry_panel_scales(const renyi_report_curves *r, const renyi_report_panel *p, int is_small,
+                         ry_scale *x_axis, ry_scale *y_axis)
 {
     double x[2] = {0, 0}, y[2] = {INFINITY, -INFINITY};
-    for (uint32_t i = 0; i < t->p->n_curves; i++)
-        if (!t->p->curves[i].is_faint)
-            t->n_labels += (uint32_t)ry_curve_range(&t->p->curves[i], x, y);
-    if (!t->n_labels) return 0;
-    t->x = common_x(t);
-    t->y = ry_scale_of(y[0], y[1], 0, t->c->form == RY_CHART_NARROW ? 6 : 8);
-    if (y[0] >= 0 && t->y.low < 0) t->y.low = 0;
-    return 1;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_curves; i++)
+        if (!p->curves[i].is_faint) n += (uint32_t)ry_curve_range(&p->curves[i], x, y);
+    if (!n) return 0;
+    *x_axis = common_x(r, p, is_small ? 6 : 11);
+    *y_axis = ry_scale_of(y[0], y[1], 0, is_small ? 6 : 8);
+    if (y[0] >= 0 && y_axis->low < 0) y_axis->low = 0;
+    return n;
 }
 
 /* Space for the ticks of the y axis: those like 0.00025 need more than usual. */
@@ -130,7 +131,7 @@ static void draw_line(panel_chart *t, const renyi_report_curve *c)
 {
     const ry_run_look look = ry_run_look_of(c->run);
     int has_pen = 0;
-    if (end_of(c) == c->n) return;
+    if (ry_curve_end(c) == c->n) return;
     if (c->is_faint)
         ry_open_path(&t->c->d, "rc-faint c%u r%u", look.colour, c->run);
     else
@@ -177,7 +178,7 @@ static const char *tail_of(const char *name)
 {
     size_t n;
     while (ry_text_width(name, 1e9, NULL) > LABEL_EMS) {
-        ry_utf8_next(name, &n);
+        ry_visible_next(name, &n);
         name += n;
     }
     return name;
@@ -187,8 +188,8 @@ static double label_width(const panel_chart *t, const renyi_report_panel *p,
                           const renyi_report_curve *c)
 {
     char number[RY_NUMBER_MAX];
-    if (c->is_faint || end_of(c) == c->n) return 0;
-    number[ry_number(number, c->y[end_of(c)], (int)p->y_decimals)] = 0;
+    if (c->is_faint || ry_curve_end(c) == c->n) return 0;
+    number[ry_number(number, c->y[ry_curve_end(c)], (int)p->y_decimals)] = 0;
     double width = ry_text_width(number, 1e9, NULL);
     if (t->has_labels) width += 1.6 + ry_text_width(tail_of(ry_run_name(t->r, c->run)), 1e9, NULL);
     return width;
@@ -209,7 +210,7 @@ static double label_space(const panel_chart *t)
 static void draw_label(panel_chart *t, const renyi_report_curve *c, double y)
 {
     const ry_run_look look = ry_run_look_of(c->run);
-    const size_t end = end_of(c);
+    const size_t end = ry_curve_end(c);
     const char *name = ry_run_name(t->r, c->run), *tail = tail_of(name);
     const double x = t->c->plot.x1, from = ry_scale_at(&t->y, c->y[end]);
     ry_open_path(&t->c->d, "rc-to c%u r%u", look.colour, c->run);
@@ -237,8 +238,8 @@ static void draw_labels(panel_chart *t)
         return;
     for (uint32_t i = 0; i < t->p->n_curves; i++) {
         const renyi_report_curve *c = &t->p->curves[i];
-        if (c->is_faint || end_of(c) == c->n) continue;
-        const double end = ry_scale_at(&t->y, c->y[end_of(c)]);
+        if (c->is_faint || ry_curve_end(c) == c->n) continue;
+        const double end = ry_scale_at(&t->y, c->y[ry_curve_end(c)]);
         uint32_t k = n++;
         for (; k && y[k - 1] > end; k--) y[k] = y[k - 1], order[k] = order[k - 1];
         y[k] = end, order[k] = c;
@@ -256,7 +257,7 @@ static void draw_legend(ry_chart *c, const renyi_report_curves *r)
     ry_legend l = {.n = 0};
     for (uint32_t i = 0; i < r->n_runs; i++) {
         const ry_run_look look = ry_run_look_of(i);
-        const ry_legend_item item = {RY_LEGEND_LINE, styles[look.dashes], look.colour, 0, ""};
+        const ry_legend_item item = {RY_LEGEND_LINE, styles[look.dashes], look.colour, 0, "", 0};
         ry_legend_add(&l, item, ry_run_name(r, i), strlen(ry_run_name(r, i)));
     }
     ry_legend_draw(c, &l);
@@ -269,7 +270,7 @@ static void describe_panel(ry_buffer *s, const renyi_report_curves *r, const ren
     ry_putf(s, s->size ? " %s:" : "%s:", p->title ? p->title : "");
     for (uint32_t i = 0; i < p->n_curves; i++) {
         const renyi_report_curve *c = &p->curves[i];
-        const size_t end = end_of(c);
+        const size_t end = ry_curve_end(c);
         if (c->is_faint || end == c->n) continue;
         ry_putf(s, " %s ends at ", ry_run_name(r, c->run));
         put_end_value(s, p, c);
@@ -312,7 +313,8 @@ static void draw_panel(panel_chart *t)
     ry_box *plot = &t->c->plot;
     const int is_file = t->c->form == RY_CHART_FILE;
     const char *y_label = t->p->y_label ? t->p->y_label : "";
-    if (!make_scales(t)) {
+    t->n_labels = ry_panel_scales(t->r, t->p, t->c->form == RY_CHART_NARROW, &t->x, &t->y);
+    if (!t->n_labels) {
         ry_putf(ry_open_label(&t->c->d, t->c->d.width / 2, (plot->y0 + plot->y1) / 2, "rc-none"),
                 "%s: nothing is known", y_label);
         return;

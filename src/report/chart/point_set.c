@@ -154,6 +154,27 @@ static int same_family(const ry_point *a, const ry_point *b)
     return a->family_size == b->family_size && !memcmp(a->family, b->family, a->family_size);
 }
 
+/* Finds the metric in the policy of point i; metrics are numbered in order of appearance. */
+static void number_metric(ry_point_set *set, uint32_t i)
+{
+    static const char key[] = " metric=";
+    ry_point *p = &set->points[i];
+    const char *at = strstr(or_text(p->of->policy, ""), key);
+    if (!at) return;
+    p->metric = at + sizeof key - 1;
+    p->metric_size = strcspn(p->metric, " ");
+    if (!strncmp(p->metric + p->metric_size, " n=", 3))
+        p->metric_size += 1 + strcspn(p->metric + p->metric_size + 1, " ");
+    p->metric_index = set->n_metrics;
+    for (uint32_t j = 0; j < i && p->metric_index == set->n_metrics; j++) {
+        const ry_point *q = &set->points[j];
+        if (q->metric && q->metric_size == p->metric_size &&
+            !memcmp(q->metric, p->metric, p->metric_size))
+            p->metric_index = q->metric_index;
+    }
+    set->n_metrics += p->metric_index == set->n_metrics;
+}
+
 /* Finds family and model of point i; both are numbered in order of appearance. */
 static void number_point(ry_point_set *set, uint32_t i)
 {
@@ -227,6 +248,7 @@ renyi_status ry_point_set_new(ry_point_set *set, const renyi_report *r, renyi_er
     for (uint32_t i = 0; i < set->n; i++) {
         set->points[i].of = &r->points[i];
         number_point(set, i);
+        number_metric(set, i);
     }
     name_points(set);
     if (set->names.failed) {

@@ -13,6 +13,9 @@ typedef struct ry_point {
     const char *model, *policy; /* short; not escaped */
     const char *family;         /* not escaped; family_size bytes, more may follow */
     size_t family_size;
+    const char *metric; /* "col n=2" of the policy, metric_size bytes; NULL = it has none */
+    size_t metric_size;
+    uint32_t metric_index; /* in order of first appearance */
     uint32_t model_index;  /* in order of first appearance */
     uint32_t family_index; /* in order of first appearance */
     uint32_t colour;       /* of the family */
@@ -27,7 +30,7 @@ typedef struct ry_point_set {
     const renyi_report *report;
     const renyi_allocator *al;
     ry_point *points; /* [n] */
-    uint32_t n, n_models, n_families;
+    uint32_t n, n_models, n_families, n_metrics;
     uint32_t baseline; /* index of a point; n if there are no points */
     int has_resized;
     ry_buffer names; /* holds the texts of `model` and `policy` */

@@ -116,15 +116,16 @@ static void draw_legend(scatter *s)
     ry_legend l = {.n = 0};
     ry_legend_add_families(&l, s->set);
     if (s->set->has_resized) {
-        ry_legend_add(&l, (ry_legend_item){RY_LEGEND_MARK, "rc-any rc-hollow", RY_COLOURS, 0, ""},
+        ry_legend_add(&l,
+                      (ry_legend_item){RY_LEGEND_MARK, "rc-any rc-hollow", RY_COLOURS, 0, "", 0},
                       "another picture size", 20);
-        ry_legend_add(&l, (ry_legend_item){RY_LEGEND_LINE, "rc-small", 0, 0, ""},
+        ry_legend_add(&l, (ry_legend_item){RY_LEGEND_LINE, "rc-small", 0, 0, "", 0},
                       "dense, smaller picture", 22);
     }
-    ry_legend_add(&l, (ry_legend_item){RY_LEGEND_LINE, "rc-front", RY_COLOURS, 0, ""},
+    ry_legend_add(&l, (ry_legend_item){RY_LEGEND_LINE, "rc-front", RY_COLOURS, 0, "", 0},
                   "Pareto front", 12);
-    ry_legend_add(&l, (ry_legend_item){RY_LEGEND_WHISKER, "", RY_COLOURS, 0, ""}, "95 % interval",
-                  13);
+    ry_legend_add(&l, (ry_legend_item){RY_LEGEND_WHISKER, "", RY_COLOURS, 0, "", 0},
+                  "95 % interval", 13);
     ry_legend_draw(&s->c, &l);
 }
 
@@ -193,6 +194,7 @@ static void draw_mark(scatter *s, uint32_t i)
         describe_point(ry_open_title(&s->c.d), s, i);
     if (is_dense_mark(p)) ry_draw_circle(&s->c.d, 0, 0, 10, "rc-ring");
     ry_draw_shape(&s->c.d, p->shape, 0, 0, p->is_resized ? mark_scale(p->of) : 1, RY_NO_STYLE);
+    ry_draw_sign(&s->c.d, ry_point_sign(s->set, p));
     ry_close_group(&s->c.d, tag);
 }
 

@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report/chart/chart.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { MOST_LINES = 8 };
 
@@ -86,19 +88,50 @@ static void draw_steps(token_chart *t, uint32_t line)
     }
 }
 
+enum { LABEL_LEAD = 20, LABEL_EDGE = 6 }; /* from the line to its label, from there to the edge */
+
+static const char *name_of(const ry_point *p) { return p->is_dense ? "dense" : p->policy; }
+
+/* Ems of "#12 " and ", 160 px". */
+static double ems_besides_name(const token_chart *t, uint32_t line)
+{
+    const ry_point *p = &t->set->points[t->chosen[line]];
+    char text[48];
+    const int n = snprintf(text, sizeof text, "#%u ", t->chosen[line] + 1);
+    if (p->is_resized) snprintf(text + n, sizeof text - (size_t)n, ", %u px", p->of->image_size);
+    return ry_text_width(text, 1e9, NULL);
+}
+
+/* Space at the right for the longest label; at most 40 % of the picture. */
+static double label_space(const token_chart *t)
+{
+    double most = 0;
+    if (t->c.form == RY_CHART_NARROW) return 52;
+    for (uint32_t i = 0; i < t->n; i++) {
+        const char *name = name_of(&t->set->points[t->chosen[i]]);
+        most = fmax(most, ems_besides_name(t, i) + ry_text_width(name, 1e9, NULL));
+    }
+    return fmin(LABEL_LEAD + LABEL_EDGE + most * (t->c.font - 1), 0.4 * t->c.d.width);
+}
+
+/* "#12 evit keep=0.7 layers=0,3,6, 160 px": a policy that is too long is cut before the edge of the
+ * picture. On a phone only the number. */
 static void draw_label(token_chart *t, uint32_t line, double from, double y)
 {
     const ry_point *p = &t->set->points[t->chosen[line]];
     const double x = ry_scale_at(&t->x, p->of->n_blocks - 0.5);
-    const char *name = p->is_dense ? "dense" : p->policy, *cut;
-    ry_text_width(name, t->c.form == RY_CHART_NARROW ? 0 : 23, &cut);
+    const double ems = (t->c.d.width - x - LABEL_LEAD - LABEL_EDGE) / (t->c.font - 1) -
+                       ems_besides_name(t, line) + 1e-9;
+    const char *name = name_of(p), *cut = name + strlen(name);
     ry_open_path(&t->c.d, "rc-steps c%u rc-d%u", p->colour, dashes_of(t, line));
     ry_move_to(&t->c.d, x, from);
     ry_line_to(&t->c.d, x + 16, y);
-    ry_buffer *text = ry_open_label(&t->c.d, x + 20, y + 4, "rc-label c%u rc-own", p->colour);
+    ry_buffer *text =
+        ry_open_label(&t->c.d, x + LABEL_LEAD, y + 4, "rc-label c%u rc-own", p->colour);
     ry_putf(text, "#%u", t->chosen[line] + 1);
     if (t->c.form == RY_CHART_NARROW) return;
     ry_buffer_text(text, " ");
+    if (ry_text_width(name, 1e9, NULL) > ems) ry_text_width(name, fmax(ems - 1, 0), &cut);
     ry_put_escaped_part(text, name, (size_t)(cut - name));
     if (*cut) ry_buffer_text(text, "…");
     if (p->is_resized) ry_putf(text, ", %u px", p->of->image_size);
@@ -137,7 +170,7 @@ static ry_scale block_scale(uint32_t n_blocks, int most_ticks)
 static void draw_lines(token_chart *t)
 {
     t->c.plot.y0 += 24;
-    t->c.plot.x1 -= t->c.form == RY_CHART_NARROW ? 44 : 270;
+    t->c.plot.x1 = t->c.d.width - label_space(t);
     t->x = block_scale(t->n_blocks, t->c.form == RY_CHART_NARROW ? 6 : 12);
     t->y = ry_scale_of(0, t->most, 0, 8);
     t->y.low = 0;

@@ -68,10 +68,12 @@ static void row_caption(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t
         return;
     }
     ry_caption_macs(out, step->macs);
+    ry_caption_add(out, " so far");
     if (cv->is_terse) return;
-    add_count(out, step->n_rescued, "rescued");
-    if (!step->n_rescued && cv->cell > 130)
-        ry_caption_add(out, step->is_cut ? " so far" : ", no cut here");
+    if (step->is_cut)
+        add_count(out, step->n_rescued, "rescued");
+    else
+        ry_caption_add(out, ", no cut");
 }
 
 static void row_cell(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t column, ry_box place)
@@ -119,8 +121,9 @@ static void overlay_legend(ry_canvas *cv, const ry_table *t, double y)
 
 static ry_table overlay_table(const ry_canvas *cv)
 {
-    ry_table t = {.about = "One row for each policy. What is gone so far is veiled. Costs are "
-                           "multiply-accumulates from the photo to the end of the layer.",
+    ry_table t = {.about =
+                      "One row for each policy. What is gone so far is veiled. Costs at the left "
+                      "are totals; those below a picture go up to the end of its layer.",
                   .n_rows = cv->r->n_rows,
                   .n_lines = 2,
                   .part = ALL_ROWS,

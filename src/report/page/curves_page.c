@@ -198,3 +198,17 @@ renyi_status renyi_report_curves_html(renyi_report_text *out, const renyi_report
 {
     return write_curves(out, r, put_page, err);
 }
+
+renyi_status renyi_report_curves_terminal(renyi_report_text *out, const renyi_report_curves *r,
+                                          uint32_t columns, uint32_t has_colours, renyi_error *err)
+{
+    if (!out) return ry_fail(err, RENYI_ERR_ARG, -1, "curves: NULL argument");
+    memset(out, 0, sizeof *out);
+    if (columns < 40 || columns > 1000)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "curves: %u columns; 40 to 1000 are allowed",
+                       columns);
+    RY_TRY(check_curves(r, err));
+    ry_buffer s = {.al = &r->allocator};
+    ry_chart_text(&s, r, columns, has_colours != 0);
+    return ry_text_finish(out, &s, RENYI_OK, err);
+}

@@ -15,9 +15,10 @@ const views = { photo: 'photo', heat: 'heat map', mask: 'mask', mosaic: 'mosaic'
 const norms = data.norms.filter((m) => data.maps[m].order !== null);
 const hasMosaic = data.rows.some((r) => r.merges), hasMasks = data.rows.length > 0 || data.keeps.length > 0;
 const isRule = (r) => r.map >= 0 && r.keep === null;
+// The page opens on what the command asked for, as its PNG does: the first of these.
 const cutModes = [
-  data.rows.some((r) => r.keep !== null) && ['sweep', 'at the keep rate'],
   data.rows.some(isRule) && ['rule', 'as given: ' + inShort(data.rows.find(isRule).policy)],
+  data.rows.some((r) => r.keep !== null) && ['sweep', 'at the keep rate'],
   data.keeps.length > 0 && ['once', 'one cut, at this layer only'],
 ].filter(Boolean);
 
@@ -36,9 +37,14 @@ const hasOrders = cards.some((c) => c.follows);
 
 const startOrder = Math.max(0, norms.findIndex((m) => m === ordered[0]));
 const state = {
-  photo: 0, view: hasMasks ? 'mask' : 'heat', layer: Math.min(3, data.layers.length - 1), order: startOrder,
+  photo: 0, view: hasMasks ? 'mask' : 'heat', layer: lastCut(), order: startOrder,
   keep: nearestKeep(0.6), cuts: cutModes[0]?.[0] ?? 'once', colours: 'even', scale: 'score', rows: 'cards',
 };
+// The last layer in which a run cuts: what the whole budget leaves.
+function lastCut() {
+  const cuts = data.layers.map((_, i) => data.photos[0].rows.some((r) => r.cut[i]));
+  return cuts.includes(true) ? cuts.lastIndexOf(true) : Math.min(3, data.layers.length - 1);
+}
 function nearestKeep(rate) {
   const far = data.keeps.map((k) => Math.abs(k - rate));
   return Math.max(0, far.indexOf(Math.min(...far)));
@@ -131,12 +137,11 @@ function answerLine(place, answer, dense) {
   else place.removeAttribute('title');
 }
 
-function countLine(place, step, dense) {
-  const isRun = !step.isPreview, part = isRun ? step.macs / dense : 0;
+// Tokens after this layer. The cost is the total of the whole model, as on the card of the photo.
+function countLine(place, step, run) {
   const tokens = step.group ? new Set([...step.group].filter((g) => g !== viz.NONE)).size : step.left;
   place.replaceChildren(make('b', { textContent: tokens }), ` of ${P} ${step.group ? 'tokens' : 'patches'}`);
-  if (isRun) place.append(make('span', { textContent: `${gmacs(step.macs)} GMACs`, title: 'up to this layer' }));
-  place.dataset.share = part.toFixed(3);
+  if (run) place.append(make('span', { textContent: `${gmacs(run.total)} GMACs`, title: `in all; ${gmacs(step.macs)} GMACs so far, up to the end of layer ${step.layer}` }));
 }
 
 const barText = (v) => (v === 0 ? '0' : Math.abs(v) >= 0.01 && Math.abs(v) < 1000 ? v.toPrecision(3) : v.toExponential(1));
@@ -174,7 +179,7 @@ function drawCards() {
     facts.className = 'count';
     if (card.isDense) facts.replaceChildren(make('b', { textContent: P }), ' patches', make('span', { textContent: `${gmacs(photo.dense.total)} GMACs` }));
     else if (state.view === 'heat') { facts.className = 'count scale'; colourBar(facts, heatOf(card, state.layer)); }
-    else countLine(facts, stepOf(card, state.layer), photo.dense.total);
+    else countLine(facts, stepOf(card, state.layer), photo.rows[row]);
     if (card.isDense) answerLine(answer, photo.dense);
     else if (row >= 0) answerLine(answer, photo.rows[row], photo.dense);
     else answer.replaceChildren(make('span', { className: 'none', textContent: 'a preview: from ranks alone' }));
@@ -287,7 +292,7 @@ function drawHeads() {
 const outputs = {
   layer: () => String(data.layers[state.layer]),
   order: () => orderText(data.maps[norms[state.order]].order),
-  keep: () => percent(data.keeps[state.keep]),
+  keep: () => (state.cuts === 'rule' ? 'as given' : percent(data.keeps[state.keep])),
 };
 function showControls() {
   for (const name of ['layer', 'order', 'keep']) {
@@ -299,7 +304,7 @@ function showControls() {
     input.setAttribute('aria-valuetext', outputs[name]());
     input.style.setProperty('--at', most[name] ? percent(state[name] / most[name], 2).replace(' ', '') : '0%');
   }
-  const isOff = (state.cuts === 'rule' && state.view !== 'heat') || state.view === 'heat' || state.view === 'photo';
+  const isOff = (state.cuts === 'rule' && !allowed.cuts.includes('sweep')) || state.view === 'heat' || state.view === 'photo';
   byId('keep').disabled = isOff;
   byId('keep-box').classList.toggle('off', isOff);
   for (const name of ['view', 'rows']) for (const radio of all(document, `input[name=${name}]`)) radio.checked = radio.value === state[name];
@@ -339,7 +344,9 @@ function play() {
 }
 
 function listen() {
-  for (const name of ['layer', 'order', 'keep']) byId(name).addEventListener('input', (e) => change({ [name]: +e.target.value }));
+  for (const name of ['layer', 'order']) byId(name).addEventListener('input', (e) => change({ [name]: +e.target.value }));
+  // Moving the slider leaves the budget of the command.
+  byId('keep').addEventListener('input', (e) => change({ keep: +e.target.value, cuts: state.cuts === 'rule' ? 'sweep' : state.cuts }));
   for (const name of ['view', 'rows']) for (const radio of all(document, `input[name=${name}]`)) radio.addEventListener('change', () => change({ [name]: radio.value }));
   for (const name of ['cuts', 'colours', 'scale']) byId(name).addEventListener('change', (e) => change({ [name]: e.target.value }));
   byId('controls').addEventListener('submit', (e) => e.preventDefault());
