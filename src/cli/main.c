@@ -70,8 +70,8 @@ static int put_version(void)
     char formats[32];
 
     dtypes_here(formats);
-    printf("renyi %s\ncpu level: %s\ndtypes: %s\n", renyi_version(),
-           renyi_cpu_name(renyi_cpu_detect()), formats);
+    printf("renyi %s\ncpu level: %s\ndtypes: %s\nbuilt with: %s\n", renyi_version(),
+           renyi_cpu_name(renyi_cpu_detect()), formats, renyi_build_options());
     return CLI_OK;
 }
 
@@ -123,7 +123,12 @@ static void occupy_standard_streams(void)
 int main(int argc, char **argv)
 {
     occupy_standard_streams();
-    signal(SIGPIPE, SIG_IGN); /* so that writing to a closed pipe is an error with a message */
-    signal(SIGXFSZ, SIG_IGN); /* the same for a file size limit */
-    return ranks_close(cli_finish_output(dispatch(argc, argv)));
+    signal(SIGPIPE, SIG_IGN); /* so that other outputs (--csv, logs) are still written */
+    signal(SIGXFSZ, SIG_IGN); /* so that a file size limit is an error with a message */
+    const int code = ranks_close(cli_finish_output(dispatch(argc, argv)));
+    if (code == CLI_NO_READER && !ranks_is_launched()) { /* end as other programs in a pipe do */
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
+    return code;
 }

@@ -27,7 +27,7 @@ typedef enum verb_ranks {
     ROW("zeroshot", cmd_zeroshot, VERB_SHARES, "accuracy of a CLIP model on classes given as text") \
     ROW("embed", cmd_embed, VERB_REFUSES, "write embeddings of images and texts to a file") \
     ROW("search", cmd_search, VERB_REFUSES, "find the images of a folder that are nearest to a text or an image") \
-    ROW("ask", cmd_ask, VERB_REFUSES, "answer questions about images with a LLaVA model, visual tokens pruned or not") \
+    ROW("ask", cmd_ask, VERB_REFUSES, "answer questions about images (LLaVA), or continue a text (Llama)") \
     ROW("encode-image", cmd_encode_image, VERB_REFUSES, "write the visual tokens of images to a file for other engines") \
     ROW("vqa", cmd_vqa, VERB_SHARES, "benchmarks of questions about images: answers, scores, submissions") \
     ROW("merge", cmd_merge, VERB_REFUSES, "one result from the logs of an evaluation that ran in parts") \
@@ -40,6 +40,7 @@ typedef enum verb_ranks {
     ROW("flops", cmd_flops, VERB_REPEATS, "count tokens and multiply-accumulates of pruning policies") \
     ROW("policies", cmd_policies, VERB_REPEATS, "list the pruning policies that --prune takes") \
     ROW("inspect", cmd_inspect, VERB_REPEATS, "describe a model: family, sizes, preprocessing, tensors") \
+    ROW("tokenize", cmd_tokenize, VERB_REPEATS, "print the token ids and pieces of texts (CLIP, Llama)") \
     ROW("train", cmd_train, VERB_SHARES, "train a model, from scratch or from weights, with or without pruned tokens") \
     ROW("quantize", cmd_quantize, VERB_REFUSES, "write a model with 8-bit weights") \
     ROW("init", cmd_init, VERB_REPEATS, "write a model with random weights") \

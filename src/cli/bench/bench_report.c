@@ -120,11 +120,14 @@ static void put_heading(const bench_report *report)
 /* Text from the command line: '|' would end the cell. */
 static void put_cell(const char *text)
 {
-    for (; *text; text++) {
-        if (*text == '|') putchar('\\');
-        putchar(*text);
+    char *clean = cli_clean(text);
+
+    for (const char *c = clean; *c; c++) {
+        if (*c == '|') putchar('\\');
+        putchar(*c);
     }
     fputs(" | ", stdout);
+    free(clean);
 }
 
 /* The additional columns. */
@@ -166,7 +169,7 @@ static void put_policies(const bench_report *report)
         int is_new = strcmp(r->policy, r->numbers.policy) != 0;
         for (size_t j = 0; is_new && j < i; j++)
             if (strcmp(report->rows[j].policy, r->policy) == 0) is_new = 0;
-        if (is_new) printf("%s: %s\n", r->policy, r->numbers.policy);
+        if (is_new) cli_print("%s: %s\n", r->policy, r->numbers.policy);
     }
 }
 

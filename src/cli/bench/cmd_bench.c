@@ -13,44 +13,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_DTYPES = 8 };
-
 typedef struct bench_arguments {
     cli_strings models, archs;
     prune_options prune;
     option_counts batches, threads;
     uint64_t repetitions, image_size;
     const char *format, *cpu, *dtype_list;
-    renyi_dtype dtypes[MAX_DTYPES];
-    size_t n_dtypes;
-    int no_peak, train;
+    dtype_list dtypes;
+    int no_peak, train, json;
     cli_strings texts;     /* of the pruning options */
     const char **policies; /* [n_policies] "none", then those of them that prune */
     size_t n_policies;
 } bench_arguments;
-
-/* "f32,int8" as a list; without --dtype, the dtype of each file. */
-static int list_dtypes(bench_arguments *a)
-{
-    const char *at = a->dtype_list;
-
-    if (!at) {
-        a->dtypes[a->n_dtypes++] = RENYI_DTYPE_DEFAULT;
-        return CLI_OK;
-    }
-    for (size_t length; a->n_dtypes < MAX_DTYPES; at += length + 1) {
-        char name[8];
-        length = strcspn(at, ",");
-        snprintf(name, sizeof name, "%.*s", (int)length, at);
-        const renyi_dtype dtype = length < sizeof name ? dtype_from_name(name) : 0;
-        if (dtype == RENYI_DTYPE_DEFAULT)
-            return options_usage_error("bench", "option '--dtype': '%.*s' is not one of %s",
-                                       (int)length, at, DTYPE_CHOICES);
-        a->dtypes[a->n_dtypes++] = dtype;
-        if (!at[length]) return CLI_OK;
-    }
-    return options_usage_error("bench", "option '--dtype': more than %d", MAX_DTYPES);
-}
 
 /* "none", which the others are compared with, comes first even if it was not given. CLI_OK, or
  * another exit code after reporting a policy that fits no model. */
@@ -189,8 +163,8 @@ static int measure_model(const bench_arguments *a, const char *path, const char 
                            .repetitions = (uint32_t)a->repetitions,
                            .policies = a->policies,
                            .n_policies = a->n_policies,
-                           .dtypes = a->dtypes,
-                           .n_dtypes = a->n_dtypes};
+                           .dtypes = a->dtypes.items,
+                           .n_dtypes = a->dtypes.n};
     int code = CLI_OK;
 
     config.model_options = model_options(a->cpu, NULL, a->image_size);
@@ -275,18 +249,20 @@ static option_outcome parse_options(bench_arguments *a, int argc, char **argv,
                                     cli_strings *arguments)
 {
     const option table[] = {
-        {"model", 'm', OPTION_STRINGS, &a->models, "MODEL",
-         "model to measure; may be repeated (the built-in one)", 0, 0},
+        {"model", 'm', OPTION_STRINGS, &a->models, "MODEL", MODEL_HELP "; repeatable (builtin)", 0,
+         0},
         {"arch", 'a', OPTION_STRINGS, &a->archs, "NAME",
          "architecture with random weights (renyi init --help)", 0, 0},
         {"batch-size", 'b', OPTION_COUNTS, &a->batches, "N,...", "batch sizes (1,8)", 1, 1024},
         {"threads", 't', OPTION_COUNTS, &a->threads, "N,...", "numbers of threads (1,2)", 1, 1024},
-        {"repetitions", 'r', OPTION_COUNT, &a->repetitions, "N", "measured runs of each (20)", 1,
+        {"repetitions", 0, OPTION_COUNT, &a->repetitions, "N", "measured runs of each (20)", 1,
          100000},
-        {"output", 'o', OPTION_CHOICE, &a->format, "md|csv|json", "format of the results (md)", 0,
-         0},
+        {"repetitions", 'r', OPTION_COUNT, &a->repetitions, "N", NULL, 1, 100000},
+        {"format", 0, OPTION_CHOICE, &a->format, "md|csv|json", "format of the results (md)", 0, 0},
+        {"format", 'o', OPTION_CHOICE, &a->format, "md|csv|json", NULL, 0, 0},
+        {"json", 0, OPTION_FLAG, &a->json, "", "the same as --format json", 0, 0},
         {"train", 0, OPTION_FLAG, &a->train, "",
-         "training steps instead of forward passes (then -b 32, -t 2, -r 5)", 0, 0},
+         "training steps instead of forward passes (then -b 32, -t 2, --repetitions 5)", 0, 0},
         {"no-peak", 0, OPTION_FLAG, &a->no_peak, "",
          "do not measure the peak: quicker, no share of it", 0, 0},
         SIZE_OPTION_ROWS(a),
@@ -303,11 +279,11 @@ static option_outcome parse_options(bench_arguments *a, int argc, char **argv,
         "process; time/dense beside MACs/dense shows how much of the saving becomes speed. With several\n"
         "--dtype the dtypes take turns, too; the last column is the speedup over the first. With --train a\n"
         "training step (forward, backward, AdamW) is measured beside the forward pass.",
-        "  renyi bench -m model.safetensors -b 1,8 -t 1,2 -r 20\n"
+        "  renyi bench -m model.safetensors -b 1,8 -t 1,2 --repetitions 20\n"
         "  renyi bench -m model.safetensors --prune \"mosaic keep=0.7 layers=0,3,6\" --prune \"naive p=16 layers=0-5\"\n"
         "  renyi bench -m model.safetensors --dtype f32,int8 -b 8 -t 2\n"
         "  renyi bench --train --arch vit_small_patch16_224 -t 2 --prune \"evit keep=0.7 layers=0,3,6\"\n"
-        "  renyi bench --arch vit_small_patch16_224 --arch vit_base_patch16_224 -o json > bench.json\n",
+        "  renyi bench --arch vit_small_patch16_224 --arch vit_base_patch16_224 --json > bench.json\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, arguments);
 }
@@ -321,6 +297,7 @@ static void set_defaults(bench_arguments *a)
         a->batches = a->train ? (option_counts){{32}, 1} : (option_counts){{1, 8}, 2};
     if (!a->threads.count)
         a->threads = a->train ? (option_counts){{2}, 1} : (option_counts){{1, 2}, 2};
+    if (a->json) a->format = "json";
     if (!a->repetitions) a->repetitions = a->train ? 5 : 20;
 }
 
@@ -338,7 +315,8 @@ int cmd_bench(int argc, char **argv)
                                 arguments.items[0]);
         else if (a.train && a.dtype_list && strchr(a.dtype_list, ','))
             options_usage_error("bench", "--train takes one --dtype");
-        else if ((code = list_dtypes(&a)) == CLI_OK && (code = list_policies(&a)) == CLI_OK)
+        else if ((code = dtype_list_parse(&a.dtypes, "bench", a.dtype_list)) == CLI_OK &&
+                 (code = list_policies(&a)) == CLI_OK)
             code = measure_and_print(&a);
     }
     free(a.policies);

@@ -1,7 +1,6 @@
-/* classify_run.c - runs images through a session, batch by batch, and prints their best classes.
+/* classify_run.c - runs images through a session, batch by batch, and finds their best classes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/classify/classify.h"
-#include "cli/kit/output.h"
 #include "cli/kit/progress.h"
 
 #include <math.h>
@@ -10,17 +9,12 @@
 
 /* ---- the best classes ---------------------------------------------------------------------- */
 
-typedef struct class_score {
-    uint32_t index;
-    double probability;
-} class_score;
-
 /* Inserts into the sorted list; of equal logits the lower index comes first. */
 static uint32_t insert_score(class_score *top, uint32_t count, uint32_t k, class_score score)
 {
     uint32_t at = count;
 
-    while (at > 0 && score.probability > top[at - 1].probability) at--;
+    while (at > 0 && score.logit > top[at - 1].logit) at--;
     if (at == k) return count;
     const uint32_t kept = count < k ? count : k - 1;
     memmove(top + at + 1, top + at, (kept - at) * sizeof *top);
@@ -37,66 +31,13 @@ static uint32_t find_top(class_score *top, uint32_t k, const float *logits, uint
 
     for (uint32_t i = 0; i < n_classes; i++) {
         if (isnan(logits[i])) return 0;
-        count = insert_score(top, count, k, (class_score){i, (double)logits[i]});
+        count = insert_score(top, count, k, (class_score){i, (double)logits[i], 0.0});
     }
-    if (!count || !isfinite(top[0].probability)) return 0;
-    const double largest = top[0].probability;
+    if (!count || !isfinite(top[0].logit)) return 0;
+    const double largest = top[0].logit;
     for (uint32_t i = 0; i < n_classes; i++) sum += exp((double)logits[i] - largest);
-    for (uint32_t i = 0; i < count; i++)
-        top[i].probability = exp(top[i].probability - largest) / sum;
+    for (uint32_t i = 0; i < count; i++) top[i].probability = exp(top[i].logit - largest) / sum;
     return count;
-}
-
-/* ---- results ------------------------------------------------------------------------------- */
-
-typedef struct image_result {
-    const char *file;
-    const class_score *top; /* [n_top] */
-    uint32_t n_top;
-    double ms;        /* forward pass; the time of a batch divided by its images */
-    double ms_decode; /* read, decode, resize, crop */
-} image_result;
-
-static void put_lines(const classify_job *job, const image_result *r)
-{
-    fputs(cli_bold(stdout), stdout);
-    cli_put_clean(stdout, strcmp(r->file, "-") == 0 ? "(stdin)" : r->file);
-    printf("%s  %.1f ms\n", cli_plain(stdout), r->ms);
-    for (uint32_t i = 0; i < r->n_top; i++) {
-        printf("  %s%7.2f %%  ", i ? "" : cli_green(stdout), 100.0 * r->top[i].probability);
-        cli_put_clean(stdout, class_name(job->names, r->top[i].index));
-        printf("%s\n", i ? "" : cli_plain(stdout));
-    }
-}
-
-static json_t *result_json(const classify_job *job, const image_result *r)
-{
-    json_t *top = json_array();
-
-    for (uint32_t i = 0; i < r->n_top; i++)
-        json_array_append_new(top,
-                              json_pack("{s:i, s:o, s:f}", "index", (int)r->top[i].index, "label",
-                                        json_text(class_name(job->names, r->top[i].index)),
-                                        "probability", r->top[i].probability));
-    return json_pack("{s:o, s:o, s:f, s:f}", "file", json_text(r->file), "top", top, "ms", r->ms,
-                     "ms_decode", r->ms_decode);
-}
-
-/* The document of --json; `results` is consumed. */
-static void put_document(const classify_job *job, json_t *results, const image_inputs *inputs)
-{
-    const image_spec *spec = job->spec;
-    json_t *preprocessing = json_preprocess(&spec->preprocess, spec->source);
-
-    if (preprocessing)
-        json_object_set_new(preprocessing, "changed_by_command_line",
-                            json_boolean(spec->is_overridden));
-    json_print(
-        json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "model", json_text(job->model),
-                  "architecture", json_text(job->info->architecture), "policy",
-                  renyi_session_policy(job->session), "cpu_level", renyi_cpu_name(job->info->cpu),
-                  "dtype", renyi_dtype_name(job->info->dtype), "preprocessing", preprocessing,
-                  "results", results, "failed", json_failures(&inputs->failed, &inputs->reasons)));
 }
 
 /* ---- batches ------------------------------------------------------------------------------- */
@@ -110,7 +51,6 @@ typedef struct batch {
     const char **files; /* [max_batch] */
     double *ms_decode;  /* [max_batch] */
     uint32_t count;
-    json_t *results; /* NULL without --json */
 } batch;
 
 static void batch_alloc(batch *b, const classify_job *job)
@@ -125,7 +65,6 @@ static void batch_alloc(batch *b, const classify_job *job)
     b->files = cli_alloc(n, sizeof *b->files);
     b->ms_decode = cli_alloc(n, sizeof *b->ms_decode);
     b->count = 0;
-    b->results = job->json ? json_array() : NULL;
 }
 
 static void batch_free(batch *b)
@@ -136,7 +75,6 @@ static void batch_free(batch *b)
     free(b->top);
     free(b->files);
     free(b->ms_decode);
-    json_decref(b->results);
 }
 
 static renyi_status batch_run(batch *b, const classify_job *job, renyi_error *err)
@@ -147,7 +85,8 @@ static renyi_status batch_run(batch *b, const classify_job *job, renyi_error *er
 }
 
 /* Runs the batch and prints its results. Returns how many were classified, -1 if the run failed. */
-static int64_t batch_flush(batch *b, const classify_job *job, image_inputs *inputs)
+static int64_t batch_flush(batch *b, const classify_job *job, image_inputs *inputs,
+                           classify_output *out)
 {
     const uint32_t n_classes = job->info->n_classes;
     renyi_error err = {0};
@@ -170,10 +109,7 @@ static int64_t batch_flush(batch *b, const classify_job *job, image_inputs *inpu
             continue;
         }
         if (job->trace && trace_image(job->trace, r.file, job->session, i)) return -1;
-        if (b->results)
-            json_array_append_new(b->results, result_json(job, &r));
-        else
-            put_lines(job, &r);
+        classify_put(out, job, &r);
         done++;
     }
     b->count = 0;
@@ -198,24 +134,28 @@ static void batch_add(batch *b, const classify_job *job, image_inputs *inputs, c
 int64_t classify_images(const classify_job *job, image_inputs *inputs)
 {
     const size_t n_paths = inputs->paths.count;
+    classify_output out;
     progress_bar bar;
     int64_t total = 0;
     batch b;
 
+    if (classify_output_open(&out, job)) return -1;
     batch_alloc(&b, job);
-    progress_start(&bar, "classify", n_paths, job->json); /* lines show the progress, too */
-    for (size_t i = 0; i < n_paths && total >= 0; i++) {
+    progress_start(&bar, "classify", n_paths, job->form == CLASSIFY_JSON); /* others show it too */
+    catch_interrupt();
+    for (size_t i = 0; i < n_paths && total >= 0 && !was_interrupted(); i++) {
         batch_add(&b, job, inputs, inputs->paths.items[i]);
         if (b.count < job->max_batch && i + 1 < n_paths) continue;
-        const int64_t done = batch_flush(&b, job, inputs);
-        total = done < 0 || ferror(stdout) ? -1 : total + done;
+        const int64_t done = batch_flush(&b, job, inputs, &out);
+        classify_put_failures(&out, job, inputs);
+        total = done < 0 || fflush(stdout) || ferror(stdout) ? -1 : total + done;
         progress_update(&bar, i + 1);
     }
     progress_end(&bar);
-    if (total >= 0 && b.results) {
-        put_document(job, b.results, inputs);
-        b.results = NULL;
-    }
     batch_free(&b);
+    if (was_interrupted())
+        cli_error("interrupted; %lld of %zu images were classified",
+                  (long long)(total < 0 ? 0 : total), n_paths);
+    if (classify_output_close(&out, job, inputs, total >= 0) || was_interrupted()) return -1;
     return total;
 }

@@ -8,9 +8,9 @@
 #include <string.h>
 
 typedef struct classify_arguments {
-    const char *model, *labels, *list, *cpu, *dtype, *trace;
+    const char *model, *labels, *list, *cpu, *dtype, *trace, *csv;
     uint64_t top_k, batch, threads, image_size;
-    int json, exif, recursive;
+    int json, jsonl, exif, recursive;
     image_overrides over;
     prune_options prune;
     char *policy; /* the policy that `prune` means, as typed; owned */
@@ -18,6 +18,8 @@ typedef struct classify_arguments {
 
 /* A larger batch is hardly faster, but its first answer comes later. */
 enum { DEFAULT_BATCH = 8 };
+
+static int is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
 
 /* The session parses the policy and checks it against the model. */
 static int open_session(classify_job *job, const classify_arguments *a, const renyi_model *model,
@@ -44,7 +46,7 @@ static int classify_all(const classify_arguments *a, classify_job *job, image_in
     job->trace = a->trace ? &trace : NULL;
     if (!a->trace || trace_open(&trace, a->trace, job->info) == 0)
         n_classified = classify_images(job, inputs);
-    if (trace_close(&trace)) n_classified = -1;
+    if (trace_close(&trace, n_classified >= 0)) n_classified = -1;
     if (n_classified <= 0) return CLI_FAILED;
     return inputs->n_failed ? CLI_PARTIAL : CLI_OK;
 }
@@ -54,8 +56,16 @@ static int classify_with(const classify_arguments *a, const renyi_model *model,
 {
     image_spec spec;
     class_names names;
-    classify_job job = {
-        .model = a->model, .info = info, .spec = &spec, .names = &names, .json = a->json};
+    const int is_csv = is_stdout(a->csv);
+    classify_job job = {.model = a->model,
+                        .info = info,
+                        .spec = &spec,
+                        .names = &names,
+                        .form = a->json    ? CLASSIFY_JSON
+                                : a->jsonl ? CLASSIFY_JSONL
+                                : is_csv   ? CLASSIFY_CSV
+                                           : CLASSIFY_TEXT,
+                        .csv = is_csv ? NULL : a->csv};
 
     if (model_no_classifier(info)) return CLI_FAILED;
     if (image_spec_make(&spec, "classify", info, &a->over)) return CLI_USAGE;
@@ -98,11 +108,13 @@ static option_outcome parse_options(classify_arguments *a, int argc, char **argv
                                     cli_strings *arguments)
 {
     const option table[] = {
-        {"model", 'm', OPTION_STRING, &a->model, "MODEL",
-         "file, directory, or Hugging Face name in the cache (the built-in one)", 0, 0},
+        {"model", 'm', OPTION_STRING, &a->model, "MODEL", MODEL_HELP_BUILTIN, 0, 0},
         {"topk", 'k', OPTION_COUNT, &a->top_k, "N", "classes to name for each image (5)", 1,
          1000000},
-        {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document", 0, 0},
+        {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document at the end", 0, 0},
+        {"jsonl", 0, OPTION_FLAG, &a->jsonl, "", "a line of JSON per image, as it is done", 0, 0},
+        {"csv", 0, OPTION_STRING, &a->csv, "FILE",
+         "write CSV at the end, one row per class; '-': on stdout, as images are done", 0, 0},
         {"batch-size", 'b', OPTION_COUNT, &a->batch, "N", "images run together (8)", 1, 1024},
         {"threads", 't', OPTION_COUNT, &a->threads, "N", "threads (physical cores)", 1, 1024},
         {"list", 0, OPTION_STRING, &a->list, "FILE", "also the images named in FILE, one per line",
@@ -124,11 +136,24 @@ static option_outcome parse_options(classify_arguments *a, int argc, char **argv
         "pruning policy are shares of tokens KEPT; p and r are numbers of tokens REMOVED.",
         "  renyi classify -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k cat.jpg dog.png\n"
         "  renyi classify -m model.safetensors -k 1 --json images/ > answers.json\n"
+        "  renyi classify -m model.safetensors -r --jsonl images/ > answers.jsonl\n"
         "  renyi classify -m model.safetensors --prune 'mosaic keep=0.7 layers=0,3,6' images/\n"
-        "  renyi classify -m model.safetensors --keep-rate 0.7 --drop-loc 3,6,9 --trace cuts.jsonl cat.jpg\n"
+        "  renyi classify -m model.safetensors --keep 0.7 --layers 3,6,9 --trace cuts.jsonl cat.jpg\n"
         "  curl -s https://example.org/cat.jpg | renyi classify -m model.safetensors -\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, arguments);
+}
+
+static int check_arguments(const classify_arguments *a, const cli_strings *arguments)
+{
+    if (!arguments->count && !a->list) return options_usage_error("classify", "no images given");
+    if (is_stdout(a->trace))
+        return options_usage_error("classify", "--trace needs a file: stdout has the results");
+    if (a->json + a->jsonl + is_stdout(a->csv) > 1)
+        return options_usage_error("classify",
+                                   "--json, --jsonl and '--csv -' exclude each other: all write to "
+                                   "stdout");
+    return CLI_OK;
 }
 
 int cmd_classify(int argc, char **argv)
@@ -139,14 +164,10 @@ int cmd_classify(int argc, char **argv)
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
-        if (!arguments.count && !a.list)
-            options_usage_error("classify", "no images given");
-        else if (a.trace && strcmp(a.trace, "-") == 0)
-            options_usage_error("classify", "--trace needs a file: stdout has the results");
-        else if ((code = prune_policy("classify", &a.prune, &a.policy)) == CLI_OK) {
-            a.model = model_or_builtin(a.model);
-            code = classify(&a, &arguments);
-        }
+        code = check_arguments(&a, &arguments);
+        if (code == CLI_OK) code = prune_policy("classify", &a.prune, &a.policy);
+        a.model = model_or_builtin(a.model);
+        if (code == CLI_OK) code = classify(&a, &arguments);
     }
     free(a.policy);
     prune_options_free(&a.prune);

@@ -3,15 +3,16 @@
 #include "cli/classify/classify.h"
 #include "cli/kit/output.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 int trace_open(trace_file *t, const char *path, const renyi_model_info *info)
 {
-    *t = (trace_file){path, fopen(path, "w"), info->n_prefix + info->n_patches, info->n_blocks};
-    if (t->stream) return 0;
-    cli_error("%s: cannot write the trace: %s", path, strerror(errno));
+    renyi_error err = {0};
+
+    *t = (trace_file){NULL, info->n_prefix + info->n_patches, info->n_blocks};
+    if (renyi_output_file_open(&t->out, path, &err) == RENYI_OK) return 0;
+    cli_fail(&err);
     return -1;
 }
 
@@ -112,24 +113,26 @@ int trace_image(trace_file *t, const char *file, const renyi_session *session, u
     renyi_error err = {.code = RENYI_ERR_NOMEM};
     json_t *line = image_json(t, file, session, image, &err);
     char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    renyi_status st = text ? RENYI_OK : err.code;
 
     json_decref(line);
-    if (!text) {
-        cli_fail(&err);
-        return -1;
+    if (st == RENYI_OK) {
+        const size_t n = strlen(text);
+        text[n] = '\n'; /* instead of the NUL */
+        st = renyi_output_file_write(t->out, text, n + 1, &err);
     }
-    const int failed = fprintf(t->stream, "%s\n", text) < 0 || fflush(t->stream) != 0;
-    if (failed) cli_error("%s: cannot write the trace: %s", t->path, strerror(errno));
     free(text);
-    return failed ? -1 : 0;
+    if (st != RENYI_OK) cli_fail(&err);
+    return st == RENYI_OK ? 0 : -1;
 }
 
-int trace_close(trace_file *t)
+int trace_close(trace_file *t, int is_complete)
 {
-    FILE *stream = t->stream;
+    renyi_error err = {0};
+    renyi_output_file *out = t->out;
 
-    t->stream = NULL;
-    if (!stream || fclose(stream) == 0) return 0;
-    cli_error("%s: cannot write the trace: %s", t->path, strerror(errno));
+    t->out = NULL;
+    if (renyi_output_file_close(out, is_complete, &err) == RENYI_OK) return 0;
+    cli_fail(&err);
     return -1;
 }

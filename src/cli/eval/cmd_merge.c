@@ -88,9 +88,8 @@ static void put_tables(const renyi_eval *e, const renyi_merge_info *info)
     printf("\n%llu photos", (unsigned long long)first.images);
     if (first.failed) printf(", %llu failed", (unsigned long long)first.failed);
     if (info->n_missing) printf(", %llu missing", (unsigned long long)info->n_missing);
-    printf(", %u classes; ", info->n_classes);
-    cli_put_clean(stdout, info->model);
-    printf(" at %u pixels, run %s\n", info->image_size, info->run);
+    cli_print(", %u classes; %s at %u pixels, run %s\n", info->n_classes, info->model,
+              info->image_size, info->run);
 }
 
 static int exit_code(const renyi_eval *e, const renyi_merge_info *info)

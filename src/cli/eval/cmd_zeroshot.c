@@ -26,8 +26,13 @@ static int is_clip(const char *name, const renyi_model_info *info)
 
 static void note_classes(const zeroshot_classes *c)
 {
-    static const char *const from[] = {"the model",    "the folders",    "--class-names",
-                                       "the data set", "classnames.txt", "ImageNet"};
+    static const char *const from[] = {"the model",
+                                       "the folders",
+                                       "--class-names",
+                                       "the data set",
+                                       "classnames.txt",
+                                       "WordNet (ImageNet's first)",
+                                       "CLIP's list for ImageNet"};
 
     cli_note("classes: %u, names from %s%s%s; templates: %s (%zu)", c->n_classes,
              from[c->data.names_from], c->data.collection ? "; data set " : "",
@@ -50,7 +55,8 @@ static int run_classes(const zeroshot_options *o, const renyi_options *opt,
     if (code == CLI_OK)
         code = adapt_open(&adapt, "zeroshot", &o->adapt, classes->data.collection, model,
                           &o->e.policies);
-    const eval_subject subject = {"zeroshot", &o->e, model, data, classes, &adapt};
+    const renyi_model *const models[] = {model};
+    const eval_subject subject = {"zeroshot", &o->e, models, 1, data, classes, &adapt};
     if (code == CLI_OK) code = eval_evaluate(&subject);
     adapt_free(&adapt);
     renyi_model_free(model);
@@ -90,7 +96,8 @@ static int take_adapt(zeroshot_options *o)
         return options_usage_error("zeroshot", "--adapt learns from all images in order: %s",
                                    e->resume ? "it cannot be resumed" : "it cannot run in shards");
     if (ranks_get()) return options_usage_error("zeroshot", "--adapt cannot run on several ranks");
-    if (!o->adapt.in_order && !e->shuffle) {
+    if (o->adapt.in_order) e->no_shuffle = 1;
+    if (!e->no_shuffle && !e->shuffle) {
         e->shuffle = 1;
         if (!e->seed) e->seed = 1;
     }
@@ -126,6 +133,7 @@ static option_outcome parse_options(zeroshot_options *o, int argc, char **argv,
         ADAPT_OPTION_ROWS(&o->adapt),
         RESULT_OPTION_ROWS(e),
         RUN_OPTION_ROWS(e),
+        DTYPE_OPTION_ROW(e),
         IMAGE_OPTION_ROWS(e),
     };
     const verb_syntax syntax = {
@@ -138,8 +146,8 @@ static option_outcome parse_options(zeroshot_options *o, int argc, char **argv,
         "except 'none' learns from the images it has seen; they come in random order (--seed), one by one.",
         "  renyi zeroshot -m openai/clip-vit-base-patch16 --data-dir images\n"
         "  renyi zeroshot -m clip --data-dir oxford_pets --prune none --prune 'evit keep=0.7 metric=col'\n"
-        "  renyi zeroshot -m clip --data-dir oxford_pets --adapt tca --prune none --prune 'tca metric=col n=4'\n"
-        "  renyi zeroshot -m clip --data-dir imagenet --templates imagenet80 --limit 1000 --shuffle --json\n"
+        "  renyi zeroshot -m clip --data-dir oxford_pets --adapt tca --prune paper:tca --prune paper:tca-ours\n"
+        "  renyi zeroshot -m clip --data-dir imagenet --templates imagenet80 --limit 1000 --json\n"
         "  renyi zeroshot -m clip --data-dir images --class-names names.txt --templates 'a drawing of a {}.'\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, arguments);

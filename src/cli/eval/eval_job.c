@@ -27,11 +27,14 @@ int eval_parse_shard(const char *verb, const char *text, uint32_t *index, uint32
 
 int eval_check_arguments(const char *verb, eval_arguments *a)
 {
+    if (a->limit && !a->no_shuffle) a->shuffle = 1; /* the first N would be of few classes */
     if (a->resume && !a->log_samples)
         options_usage_error(verb, "--resume needs --log-samples FILE to resume from");
-    else if (a->shuffle == 0 && a->seed != 0)
-        options_usage_error(verb, "--seed is for --shuffle");
-    else
+    else if (a->shuffle && a->no_shuffle)
+        options_usage_error(verb, "--shuffle and --no-shuffle exclude each other");
+    else if (a->seed && !a->shuffle)
+        options_usage_error(verb, "--seed is for --limit and --shuffle");
+    else if (dtype_list_parse(&a->dtypes, verb, a->dtype) == CLI_OK)
         return eval_parse_shard(verb, a->shard, &a->shard_index, &a->n_shards);
     return -1;
 }
@@ -74,7 +77,8 @@ renyi_dataset_options eval_data_options(const eval_arguments *a)
                                .shuffle = a->shuffle != 0,
                                .shard = a->shard_index,
                                .n_shards = a->n_shards,
-                               .seed = a->seed};
+                               .seed = a->seed,
+                               .on_note = image_note};
 
     if (a->zeroshot) zeroshot_data_options(a->zeroshot, &o);
     return o;
@@ -99,12 +103,22 @@ void eval_note_data(const eval_arguments *a, const renyi_dataset_info *found)
                                         "a name in the class map",
                                         "the position of its folder in byte order",
                                         "given by the data set's own list"};
+    char chosen[64] = "", seen[64] = "";
 
-    cli_note("data: %llu images in %s; a class is %s%s", (unsigned long long)found->n_images,
-             a->data, found->has_real_labels ? "a ReaL set; its folder " : "", rules[found->rule]);
+    if (a->limit && a->shuffle)
+        snprintf(chosen, sizeof chosen, ", drawn with seed %llu", (unsigned long long)a->seed);
+    if (found->n_seen)
+        snprintf(seen, sizeof seen, "; classes seen: %u of %u", found->n_seen,
+                 found->n_valid ? found->n_valid : found->n_classes);
+    cli_note("data: %llu images in %s%s; a class is %s%s%s", (unsigned long long)found->n_images,
+             a->data, chosen, found->has_real_labels ? "a ReaL set; its folder " : "",
+             rules[found->rule], seen);
     if (found->n_left_out)
         cli_note("%llu more are left out: their class cannot be predicted",
                  (unsigned long long)found->n_left_out);
+    if (found->n_seen == 1 && found->n_images > 1 && found->n_classes > 1 && !ranks_number())
+        cli_warn("all %llu images are of one class%s", (unsigned long long)found->n_images,
+                 a->no_shuffle ? "; without --no-shuffle they are drawn from all classes" : "");
 }
 
 static int run_eval(const eval_job *job, renyi_eval *e, eval_progress *progress,
@@ -143,6 +157,7 @@ int eval_job_run(const eval_job *job, renyi_eval **out, image_spec *spec, int *i
     const renyi_eval_options o = {.struct_size = sizeof o,
                                   .n_policies = job->n_policies,
                                   .policies = job->policies,
+                                  .models = job->models,
                                   .batch = (uint32_t)a->batch,
                                   .n_threads = (uint32_t)a->threads,
                                   .n_workers = (uint32_t)a->workers,

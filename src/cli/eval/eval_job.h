@@ -24,7 +24,8 @@ typedef struct eval_arguments {
     const char *results_file, *results_format, *log_samples;
     uint64_t batch, threads, workers, image_size, limit, seed, log_freq;
     uint32_t shard_index, n_shards; /* from `shard`; 0 shards = all */
-    int json, exif, shuffle, resume, per_class;
+    dtype_list dtypes;              /* from `dtype` */
+    int json, exif, shuffle, no_shuffle, resume, per_class;
     masks_arguments masks;
     image_overrides over;
     prune_options prune;
@@ -42,9 +43,10 @@ typedef struct eval_arguments {
     {"valid-labels", 0, OPTION_STRING, &(a)->valid_labels, "FILE", "classes that can be predicted, one per line (ImageNet-A, -R)", 0, 0}
 
 #define CHOICE_OPTION_ROWS(a) \
-    {"limit", 0, OPTION_COUNT, &(a)->limit, "N", "at most N images", 1, 0}, \
-    {"shuffle", 0, OPTION_FLAG, &(a)->shuffle, "", "random order, applied before --limit", 0, 0}, \
-    {"seed", 0, OPTION_COUNT, &(a)->seed, "N", "seed of --shuffle (0)", 0, 0}, \
+    {"limit", 0, OPTION_COUNT, &(a)->limit, "N", "at most N images, drawn at random from all", 1, 0}, \
+    {"seed", 0, OPTION_COUNT, &(a)->seed, "N", "seed of the draw and of --shuffle (0)", 0, 0}, \
+    {"shuffle", 0, OPTION_FLAG, &(a)->shuffle, "", "random order, also without --limit", 0, 0}, \
+    {"no-shuffle", 0, OPTION_FLAG, &(a)->no_shuffle, "", "the order of the list: --limit takes the first N, class by class", 0, 0}, \
     {"shard", 0, OPTION_STRING, &(a)->shard, "I/N", "part I of N of the images: 1/4, 2/4, ...", 0, 0}
 
 #define DATA_OPTION_ROWS(a) LABEL_OPTION_ROWS(a), CHOICE_OPTION_ROWS(a)
@@ -65,7 +67,7 @@ typedef struct eval_arguments {
 #define THREAD_OPTION_ROWS(a) \
     {"threads", 't', OPTION_COUNT, &(a)->threads, "N", "threads of the model (physical cores)", 1, 1024}, \
     {"workers", 'j', OPTION_COUNT, &(a)->workers, "N", "threads that decode beside the model (cores that -t leaves free)", 1, 1024}, \
-    ENGINE_OPTION_ROWS(a)
+    CPU_OPTION_ROW(a)
 
 #define SPEED_OPTION_ROWS(a) \
     {"batch-size", 'b', OPTION_COUNT, &(a)->batch, "N", "images run together (8)", 1, 1024}, \
@@ -79,7 +81,9 @@ typedef struct eval_arguments {
 #define RUN_OPTION_ROWS(a) SPEED_OPTION_ROWS(a), LOG_OPTION_ROWS(a)
 /* clang-format on */
 
-/* Checks these options by themselves and parses --shard. 0, or -1 after reporting. */
+/* Checks these options by themselves, parses --shard and --dtype, and lets --limit draw at random
+ * unless
+ * --no-shuffle is given. 0, or -1 after reporting. */
 int eval_check_arguments(const char *verb, eval_arguments *a);
 
 /* The data of a verb that takes one folder or list: --data-dir or the only argument. CLI_OK, or
@@ -102,7 +106,8 @@ void eval_report_interrupt(int can_resume, const char *with);
 /* What the options mean for the library; borrows their texts. */
 renyi_dataset_options eval_data_options(const eval_arguments *a);
 
-/* One line on stderr: how many images there are and how their classes were found. */
+/* One line on stderr: how many images and classes there are, and how the classes were found. A
+ * warning if all images are of one class. */
 void eval_note_data(const eval_arguments *a, const renyi_dataset_info *found);
 
 /* Opens a->data for this model (NULL = the data's own classes). Returns an exit code. The caller
@@ -121,6 +126,7 @@ typedef struct eval_job {
     const renyi_dataset *data;
     const char *const *policies;
     uint32_t n_policies;
+    const renyi_model *const *models; /* of renyi_eval_options */
     int resume;
     const char *condition; /* of renyi_eval_options, like the next */
     renyi_tca *const *adapt;
@@ -134,13 +140,15 @@ int eval_job_run(const eval_job *job, renyi_eval **out, image_spec *spec, int *i
 typedef struct eval_subject {
     const char *verb;
     const eval_arguments *a;
-    const renyi_model *model;
+    const renyi_model *const *models; /* [n_models] the model in every dtype */
+    size_t n_models;
     const renyi_dataset *data;
     const zeroshot_classes *classes; /* NULL: not zero-shot */
     const adaptation *adapt;         /* the same */
 } eval_subject;
 
-/* Runs and reports it; model and data are open. Returns an exit code. */
+/* Runs every policy in every dtype and reports it; models and data are open. Returns an exit code.
+ */
 int eval_evaluate(const eval_subject *s);
 
 #endif

@@ -15,11 +15,22 @@ void eval_put_real(int width, int digits, double value)
         printf("%*s", width, "-");
 }
 
+static int has_dtypes(const renyi_eval *e)
+{
+    renyi_eval_result first, last;
+
+    renyi_eval_get_result(e, 0, &first);
+    renyi_eval_get_result(e, renyi_eval_policy_count(e) - 1, &last);
+    return first.dtype != last.dtype;
+}
+
 void eval_table_policies(const renyi_eval *e)
 {
+    const int dtypes = has_dtypes(e);
+
     printf("%s  #   top-1 %%      95 %% range    top-5 %%    loss   GMACs   ms model   ms total   "
-           "images/s  policy%s\n",
-           cli_bold(stdout), cli_plain(stdout));
+           "images/s  %spolicy%s\n",
+           cli_bold(stdout), dtypes ? "dtype  " : "", cli_plain(stdout));
     for (uint32_t i = 0; i < renyi_eval_policy_count(e); i++) {
         renyi_eval_result p;
         renyi_eval_get_result(e, i, &p);
@@ -32,7 +43,8 @@ void eval_table_policies(const renyi_eval *e)
         eval_put_real(11, 2, p.ms_model);
         eval_put_real(11, 2, p.ms_total);
         eval_put_real(11, 1, p.images_per_second);
-        printf("  %s\n", p.policy);
+        if (dtypes) printf("  %-5s", renyi_dtype_name(p.dtype));
+        cli_print("  %s\n", p.policy); /* may come from a log */
     }
 }
 

@@ -41,6 +41,11 @@ void eval_put_real(int width, int digits, double value);
 
 json_t *eval_report_json(const eval_report *r); /* owned; NULL = no memory */
 
+/* Which images and how they were run: classes_seen, seed, threads, batch_size (null:
+ * nothing was run). */
+void eval_run_json(json_t *document, const eval_arguments *a, const renyi_dataset_info *data,
+                   const renyi_eval_times *t);
+
 /* Parts of it. */
 json_t *eval_results_json(const renyi_eval *e);
 json_t *eval_pairs_json(const renyi_eval *e);
@@ -58,7 +63,7 @@ json_t *eval_failure_json(const renyi_eval_failure *f);
 
 /* Columns that are not in a result; unknown ones (NaN, NULL) stay empty. */
 typedef struct eval_csv_frame {
-    const char *title, *interpolation, *dtype;
+    const char *title, *interpolation;
     uint32_t image_size;
     double params, crop_pct, peak_rss_mb, threads, batch;
 } eval_csv_frame;

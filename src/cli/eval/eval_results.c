@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/eval/eval_report.h"
 #include "cli/kit/cli_ranks.h"
+#include "cli/kit/files.h"
 #include "cli/kit/output.h"
 #include "cli/shared/models.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 static json_t *result_json(const renyi_eval_result *p)
 {
-    return json_pack(
+    json_t *result = json_pack(
         "{s:s, s:I, s:I, s:o, s:[f,f], s:o, s:[f,f], s:o, s:o, s:o, s:o, s:o, s:o}", "policy",
         p->policy, "images", (json_int_t)p->images, "failed", (json_int_t)p->failed, "top1",
         json_number(p->top1), "top1_range", p->top1_range.low, p->top1_range.high, "top5",
@@ -22,6 +22,9 @@ static json_t *result_json(const renyi_eval_result *p)
         json_number(p->loss), "gmacs", json_number(p->gmacs), "gmacs_executed",
         json_number(p->gmacs_executed), "ms_model", json_number(p->ms_model), "ms_total",
         json_number(p->ms_total), "images_per_second", json_number(p->images_per_second));
+    if (result && p->dtype != RENYI_DTYPE_DEFAULT) /* logs do not have it */
+        json_object_set_new(result, "dtype", json_text(renyi_dtype_name(p->dtype)));
+    return result;
 }
 
 json_t *eval_results_json(const renyi_eval *e)
@@ -78,8 +81,8 @@ json_t *eval_failed_json(const renyi_eval *e)
 
 static const char *names_from(renyi_names_from from)
 {
-    static const char *const names[] = {"model", "folders",        "list",
-                                        "data",  "classnames.txt", "imagenet"};
+    static const char *const names[] = {"model",          "folders",  "list", "data",
+                                        "classnames.txt", "imagenet", "clip"};
     return names[from];
 }
 
@@ -96,6 +99,17 @@ static void add_classes(json_t *document, const eval_report *r)
     json_object_set_new(document, "templates_name", json_text(c->title));
     json_object_set_new(document, "names_from", json_text(names_from(c->data.names_from)));
     json_object_set_new(document, "empty_classes", json_integer(c->data.n_empty));
+}
+
+void eval_run_json(json_t *document, const eval_arguments *a, const renyi_dataset_info *data,
+                   const renyi_eval_times *t)
+{
+    json_object_set_new(document, "classes_seen", json_integer(data->n_seen));
+    json_object_set_new(document, "seed",
+                        a->shuffle ? json_integer((json_int_t)a->seed) : json_null());
+    json_object_set_new(document, "threads",
+                        t->n_threads ? json_integer(t->n_threads) : json_null());
+    json_object_set_new(document, "batch_size", t->batch ? json_integer(t->batch) : json_null());
 }
 
 json_t *eval_report_json(const eval_report *r)
@@ -118,6 +132,7 @@ json_t *eval_report_json(const eval_report *r)
         "seconds", t.seconds, "seconds_model", t.seconds_model, "seconds_decode", t.seconds_decode,
         "peak_rss_mb", r->peak_rss_mb, "results", results, "pairs", eval_pairs_json(r->eval),
         "failed", eval_failed_json(r->eval));
+    if (document) eval_run_json(document, r->a, r->data, &t);
     if (document && r->classes) add_classes(document, r);
     if (document && has_classes) json_object_set_new(document, "classes", eval_classes_json(r));
     return document;
@@ -159,43 +174,35 @@ void eval_csv(FILE *f, const renyi_eval *e, const eval_csv_frame *frame)
         csv_real(f, 1, frame->peak_rss_mb);
         csv_real(f, 0, frame->threads);
         csv_real(f, 0, frame->batch);
-        fprintf(f, ",%s\n", frame->dtype ? frame->dtype : "");
+        fprintf(f, ",%s\n", p.dtype == RENYI_DTYPE_DEFAULT ? "" : renyi_dtype_name(p.dtype));
     }
 }
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
-static int fail_file(const char *path)
-{
-    cli_error("%s: %s", path, strerror(errno));
-    return -1;
-}
-
 int eval_results_check(const eval_arguments *a)
 {
-    if (!a->results_file || ranks_number()) return 0;
-    FILE *f = fopen(a->results_file, "a");
-    if (!f) return fail_file(a->results_file);
-    fclose(f);
-    return 0;
+    return a->results_file && !ranks_number() ? check_writable(a->results_file) : 0;
+}
+
+static void put_json(FILE *f, const void *user)
+{
+    json_dumpf(user, f, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    putc('\n', f);
 }
 
 int eval_results_write(const char *path, const char *format, json_t *document,
                        void (*put_csv)(FILE *f, const void *user), const void *user)
 {
     const int is_json = strcmp(format, "json") == 0;
-    FILE *f = ranks_number() ? NULL : fopen(path, "w");
-    int is_bad = !f;
+    int code = 0;
 
-    if (f && is_json) {
-        is_bad = !document || json_dumpf(document, f, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-        if (is_bad) errno = ENOMEM;
-        putc('\n', f);
-    } else if (f) {
-        put_csv(f, user);
+    if (is_json && !document) {
+        cli_error("%s: out of memory", path);
+        code = -1;
+    } else if (!ranks_number()) {
+        code = write_stream_file(path, is_json ? put_json : put_csv, is_json ? document : user);
     }
     json_decref(document);
-    if (f) is_bad |= ferror(f) | fclose(f);
-    if (ranks_number()) return 0;
-    return is_bad ? fail_file(path) : 0;
+    return code;
 }

@@ -23,7 +23,7 @@ typedef struct zeroshot_arguments {
 #define ZEROSHOT_OPTION_ROWS(z) \
     {"templates", 0, OPTION_STRINGS, &(z)->templates, "NAME|FILE|TEXT", "sentences with {} for the class: imagenet80, a file, 'a {}.'; may be repeated", 0, 0}, \
     {"collection", 0, OPTION_STRING, &(z)->collection, "NAME", "which data set DIR is: pets, ..., or none (by DIR's name or its split)", 0, 0}, \
-    {"class-names", 0, OPTION_STRING, &(z)->class_names, "FILE", "names of the classes, one per line, or 'n01440764 tench' (the data set's)", 0, 0}, \
+    {"class-names", 0, OPTION_STRING, &(z)->class_names, "FILE", "names, one per line; of ImageNet also clip or wordnet (the data set's)", 0, 0}, \
     TEXT_OPTION_ROWS(&(z)->text), \
     {"cache", 0, OPTION_STRING, &(z)->cache, "FILE|DIR|none", "where the embeddings of the classes are kept (the user's cache folder)", 0, 0}
 /* clang-format on */
@@ -71,7 +71,7 @@ typedef struct adapt_arguments {
 #define ADAPT_OPTION_ROWS(a) \
     {"adapt", 0, OPTION_STRING, &(a)->text, "tca", "learn from the images, without labels: 'tca size=3 scale=0.1 lambda=3 beta=5'", 0, 0}, \
     {"adapt-state", 0, OPTION_STRING, &(a)->state, "FILE", "load what was learned from FILE, if it exists, and save it there", 0, 0}, \
-    {"in-order", 0, OPTION_FLAG, &(a)->in_order, "", "with --adapt: images as they are listed, not shuffled", 0, 0}
+    {"in-order", 0, OPTION_FLAG, &(a)->in_order, "", "with --adapt: images as they are listed (--no-shuffle)", 0, 0}
 /* clang-format on */
 
 /* One renyi_tca for every policy except "none", which stays for comparison. */

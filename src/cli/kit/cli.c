@@ -5,16 +5,82 @@
 #include "cli/kit/cli_ranks.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-/* ---- messages ------------------------------------------------------------------------------ */
+/* ---- text from outside --------------------------------------------------------------------- */
 
-static char clean(char c) { return (unsigned char)c < 0x20 || c == 0x7f ? '?' : c; }
+/* Copies text [size] to out [3 * size] without what it hides; characters of `kept` stay, other line
+ * ends and tabs become spaces. Returns the length. */
+static size_t clean_text(char *out, const char *text, size_t size, const char *kept)
+{
+    size_t length = 0;
+
+    for (size_t i = 0, n; i < size; i += n) {
+        uint32_t code;
+        int is_hidden;
+        n = renyi_text_next(text + i, size - i, &code, &is_hidden);
+        const char *shown = text + i;
+        size_t n_shown = n;
+        if (is_hidden && !(code && code < 0x80 && strchr(kept, (int)code))) {
+            const int is_space = code == '\t' || code == '\n' || code == '\r';
+            shown = is_space ? " " : "\xef\xbf\xbd";
+            n_shown = is_space ? 1 : 3;
+        }
+        memcpy(out + length, shown, n_shown);
+        length += n_shown;
+    }
+    return length;
+}
+
+/* In pieces, because there may be no memory. A piece may end inside a character only if the text
+ * itself does: whole characters are taken. */
+static void put_clean(FILE *stream, const char *text, size_t size, const char *kept)
+{
+    enum { PIECE = 256 };
+    char out[3 * PIECE];
+
+    while (size) {
+        size_t n = size;
+        if (n > PIECE)
+            for (n = PIECE; n > PIECE - 4 && ((unsigned char)text[n] & 0xc0) == 0x80;) n--;
+        fwrite(out, 1, clean_text(out, text, n, kept), stream);
+        text += n;
+        size -= n;
+    }
+}
+
+void cli_put_clean(FILE *stream, const char *text) { put_clean(stream, text, strlen(text), ""); }
+
+void cli_put_clean_lines(FILE *stream, const char *text, size_t size)
+{
+    put_clean(stream, text, size, "\n\t");
+}
+
+void cli_put_data(FILE *stream, const char *text)
+{
+    if (isatty(fileno(stream)))
+        cli_put_clean(stream, text);
+    else
+        fputs(text, stream);
+}
+
+char *cli_clean(const char *text)
+{
+    const size_t size = strlen(text);
+    char *out = cli_alloc(3 * size + 1, 1);
+
+    clean_text(out, text, size, "");
+    return out;
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
 
 static int verbosity;
 static char sender[32]; /* "rank 2: "; empty for the first rank */
@@ -25,18 +91,17 @@ int cli_is_quiet(void) { return verbosity < 0 || sender[0]; }
 
 void cli_set_sender(const char *prefix) { snprintf(sender, sizeof sender, "%s", prefix); }
 
-/* One write, so that lines of several ranks or threads do not mix. */
+/* One write, so that lines of several ranks or threads do not mix. No heap: it may be exhausted. */
 static void put_line(const char *prefix, const char *fmt, va_list args)
 {
-    char line[4096 + 64];
-    const int head = snprintf(line, 64, "%s%s", prefix, sender);
-    char *const text = line + head;
+    enum { LONGEST = 4096 };
+    char text[LONGEST], line[64 + 3 * LONGEST + 1]; /* U+FFFD has three bytes */
+    size_t n = (size_t)snprintf(line, 64, "%s%s", prefix, sender);
 
-    vsnprintf(text, sizeof line - (size_t)head - 1, fmt, args);
-    for (char *c = text; *c; c++) *c = clean(*c);
-    const size_t n = strlen(line);
-    line[n] = '\n';
-    fwrite(line, 1, n + 1, stderr);
+    vsnprintf(text, sizeof text, fmt, args);
+    n += clean_text(line + n, text, strlen(text), "");
+    line[n++] = '\n';
+    fwrite(line, 1, n, stderr);
 }
 
 void cli_error(const char *fmt, ...)
@@ -86,9 +151,13 @@ int cli_fail(const renyi_error *err)
 
 /* ---- stdout -------------------------------------------------------------------------------- */
 
-void cli_put_clean(FILE *stream, const char *text)
+/* Is stdout a pipe that nobody reads any more? errno is not enough: the write that failed may have
+ * been long ago. */
+static int is_reader_gone(void)
 {
-    for (; *text; text++) putc(clean(*text), stream);
+    struct pollfd out = {.fd = STDOUT_FILENO};
+
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
 int cli_finish_output(int code)
@@ -97,6 +166,9 @@ int cli_finish_output(int code)
 
     errno = 0;
     if (fflush(stdout) == 0 && !failed_before) return code;
+    const int reason = errno;
+    if (is_reader_gone()) return CLI_NO_READER;
+    errno = reason;
     if (errno)
         cli_error("cannot write the results: %s", strerror(errno));
     else
@@ -118,6 +190,17 @@ static int has_colour(FILE *stream)
 const char *cli_bold(FILE *stream) { return has_colour(stream) ? "\033[1m" : ""; }
 const char *cli_green(FILE *stream) { return has_colour(stream) ? "\033[32m" : ""; }
 const char *cli_plain(FILE *stream) { return has_colour(stream) ? "\033[0m" : ""; }
+
+uint32_t cli_columns(uint32_t least, uint32_t most)
+{
+    const char *text = getenv("COLUMNS");
+    struct winsize size = {0};
+    long columns = text ? strtol(text, NULL, 10) : 0;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col) columns = size.ws_col;
+    if (columns <= 0) columns = 80;
+    return columns < (long)least ? least : columns > (long)most ? most : (uint32_t)columns;
+}
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
@@ -149,19 +232,38 @@ char *cli_copy(const char *text)
     return memcpy(cli_alloc(size, 1), text, size);
 }
 
-char *cli_format(const char *fmt, ...)
+static char *format_text(const char *fmt, va_list args)
 {
-    va_list args, again;
+    va_list again;
 
-    va_start(args, fmt);
     va_copy(again, args);
     const int length = vsnprintf(NULL, 0, fmt, args);
-    va_end(args);
     if (length < 0) out_of_memory();
     char *text = cli_alloc((size_t)length + 1, 1);
     vsnprintf(text, (size_t)length + 1, fmt, again);
     va_end(again);
     return text;
+}
+
+char *cli_format(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    char *text = format_text(fmt, args);
+    va_end(args);
+    return text;
+}
+
+void cli_print(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    char *text = format_text(fmt, args);
+    va_end(args);
+    cli_put_clean_lines(stdout, text, strlen(text));
+    free(text);
 }
 
 char *cli_command_line(int argc, char **argv)

@@ -16,10 +16,11 @@ enum cli_exit {
     CLI_OK = 0,
     CLI_FAILED = 1,
     CLI_USAGE = 2,
-    CLI_PARTIAL = 3 /* some inputs failed, the others are done */
+    CLI_PARTIAL = 3,    /* some inputs failed, the others are done */
+    CLI_NO_READER = 141 /* what a shell shows for a process that SIGPIPE ended */
 };
 
-/* ---- messages on stderr ("renyi: ..."), one line each, control characters replaced ------- */
+/* ---- messages on stderr ("renyi: ..."), one line each, clean as below ------------ */
 
 #define CLI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
@@ -39,16 +40,27 @@ int cli_fail(const renyi_error *err);
 
 /* ---- stdout -------------------------------------------------------------------------------- */
 
-/* Text from files (names, labels): control characters become '?', so that they cannot change the
- * terminal. */
+/* Text from files, models and users, on one line: what it hides (renyi_text_next) becomes U+FFFD,
+ * so that it cannot change the terminal or what is read in it; line ends and tabs become spaces. */
 void cli_put_clean(FILE *stream, const char *text);
-/* Flushes stdout; an error turns `code` into CLI_FAILED and is reported once. */
+char *cli_clean(const char *text); /* the same as a string; owned */
+/* The same for text of several lines: line ends and tabs stay. */
+void cli_put_clean_lines(FILE *stream, const char *text, size_t size);
+/* printf to stdout with such text among the arguments. */
+void cli_print(const char *fmt, ...) CLI_PRINTF(1, 2);
+/* Text for other programs: unchanged, except on a terminal. */
+void cli_put_data(FILE *stream, const char *text);
+/* Flushes stdout; an error turns `code` into CLI_FAILED and is reported once. A pipe whose reader
+ * has ended ("| head") turns it into CLI_NO_READER and is not reported. */
 int cli_finish_output(int code);
 
 /* Escape sequences, or "" if the stream is no terminal or NO_COLOR is set. */
 const char *cli_bold(FILE *stream);
 const char *cli_green(FILE *stream);
 const char *cli_plain(FILE *stream);
+
+/* Columns of the terminal that stdout is, else of $COLUMNS, else 80; within least and most. */
+uint32_t cli_columns(uint32_t least, uint32_t most);
 
 /* ---- memory: the program ends with a message if there is none ------------------------------ */
 

@@ -80,28 +80,60 @@ int read_lines(const char *path, size_t max_bytes, cli_strings *lines, char **wh
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static int report_errno(const char *path)
+int write_whole_file(const char *path, const char *bytes, size_t size)
 {
-    cli_error("%s: %s", path, strerror(errno));
+    renyi_output_file *out = NULL;
+    renyi_error err = {0};
+    renyi_status st = renyi_output_file_open(&out, path, &err);
+
+    if (st == RENYI_OK) {
+        st = renyi_output_file_write(out, bytes, size, &err);
+        const renyi_status closed = renyi_output_file_close(out, st == RENYI_OK, &err);
+        if (st == RENYI_OK) st = closed;
+    }
+    if (st != RENYI_OK) cli_fail(&err);
+    return st == RENYI_OK ? 0 : -1;
+}
+
+int write_stream_file(const char *path, void (*put)(FILE *f, const void *user), const void *user)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    int is_bad = !f;
+
+    if (f) {
+        put(f, user);
+        is_bad = ferror(f);
+        is_bad |= fclose(f);
+    }
+    if (is_bad) cli_error("%s: out of memory", path);
+    const int code = is_bad ? -1 : write_whole_file(path, text, size);
+    free(text);
+    return code;
+}
+
+int check_writable(const char *path)
+{
+    renyi_output_file *out = NULL;
+    renyi_error err = {0};
+    struct stat st;
+
+    if (stat(path, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))) return 0;
+    if (renyi_output_file_open(&out, path, &err) == RENYI_OK &&
+        renyi_output_file_close(out, 0, &err) == RENYI_OK)
+        return 0;
+    cli_fail(&err);
     return -1;
 }
 
-/* Written under another name and renamed, so that a reader never sees half a file. */
-int write_whole_file(const char *path, const char *bytes, size_t size)
+int check_absent(const char *path, int force)
 {
-    char *part = cli_format("%s.part", path);
-    FILE *f = fopen(part, "wb");
-    int code = f ? 0 : report_errno(part);
+    struct stat st;
 
-    if (f) {
-        const int is_bad = fwrite(bytes, 1, size, f) != size;
-        if (fclose(f) || is_bad || rename(part, path)) {
-            code = report_errno(path);
-            unlink(part);
-        }
-    }
-    free(part);
-    return code;
+    if (force || stat(path, &st) || !S_ISREG(st.st_mode)) return 0;
+    cli_error("%s exists already; give --force to replace it, or another name", path);
+    return -1;
 }
 
 /* ---- folders ------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* options.c - reads the command line of a verb by its option table; prints --help from the table.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
 #include "cli/kit/options.h"
 
 #include "cli/kit/cli_ranks.h"
@@ -7,9 +8,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int options_usage_error(const char *verb, const char *fmt, ...)
 {
@@ -23,6 +26,30 @@ int options_usage_error(const char *verb, const char *fmt, ...)
     cli_error("%s: %s; see 'renyi %s --help'", verb, what, verb);
     return CLI_USAGE;
 }
+
+/* ---- old names ------------------------------------------------------------------------------- */
+
+/* Names that options had before, and the names that other programs of the field use. They work in
+ * every verb that has the option, but no help page shows them. */
+static const struct {
+    const char *old_name, *name;
+} old_names[] = {
+    {"keep-rate", "keep"},
+    {"keep-tokens", "tokens"},
+    {"drop-loc", "layers"},
+    {"norm", "n"},
+    {"rescue", "c"},
+    {"fuse-token", "fuse"},
+    {"img-size", "image-size"},
+    {"depth", "blocks"},
+    {"colours", "colors"},
+    {"unlabelled", "unlabeled"},
+    {"calib-photos", "calib-limit"},
+    {"question-file", "questions"},
+    {"image-folder", "images"},
+    {"answers-file", "answers"},
+    {"output", "format"},
+};
 
 /* ---- "did you mean ...?" ------------------------------------------------------------------- */
 
@@ -69,7 +96,22 @@ const char *nearest_name(const char *name, const char *const *candidates, size_t
 
 /* ---- the help page ------------------------------------------------------------------------- */
 
-enum { HELP_COLUMN = 30 };
+enum { HELP_COLUMN = 30, HELP_WIDTH = 110 };
+
+/* From the help column on, in lines that end at blanks. */
+static void put_wrapped(const char *text)
+{
+    enum { SPACE = HELP_WIDTH - HELP_COLUMN };
+
+    while (strlen(text) > SPACE) {
+        size_t end = SPACE;
+        while (end && text[end] != ' ') end--;
+        if (!end) break;
+        printf("%.*s\n%*s", (int)end, text, HELP_COLUMN, "");
+        text += end + 1;
+    }
+    puts(text);
+}
 
 static void put_option(char letter, const char *name, const char *argument, const char *help)
 {
@@ -80,9 +122,10 @@ static void put_option(char letter, const char *name, const char *argument, cons
     else
         snprintf(left, sizeof left, "      --%s %s", name, argument);
     if (strlen(left) < HELP_COLUMN - 1)
-        printf("%-*s%s\n", HELP_COLUMN, left, help);
+        printf("%-*s", HELP_COLUMN, left);
     else
-        printf("%s\n%*s%s\n", left, HELP_COLUMN, "", help);
+        printf("%s\n%*s", left, HELP_COLUMN, "");
+    put_wrapped(help);
 }
 
 static void put_help(const verb_syntax *syntax)
@@ -94,7 +137,7 @@ static void put_help(const verb_syntax *syntax)
         const option *o = &syntax->options[i];
         if (o->kind == OPTION_HEADING)
             printf("%s%s:\n", i ? "\n" : "", o->help);
-        else
+        else if (o->help)
             put_option(o->letter, o->name, o->kind == OPTION_FLAG ? "" : o->argument, o->help);
     }
     put_option('q', "quiet", "", "results and errors only");
@@ -217,6 +260,7 @@ typedef struct cursor {
     char **argv;
     int argc, at;
     int quiet, verbose, help;
+    unsigned long threads; /* the largest number given with --threads */
 } cursor;
 
 static int unknown_option(const cursor *c, const char *name)
@@ -226,7 +270,7 @@ static int unknown_option(const cursor *c, const char *name)
     size_t count = 3;
 
     for (size_t i = 0; i < c->syntax->n_options && count < MAX_NAMES; i++)
-        if (c->syntax->options[i].kind != OPTION_HEADING)
+        if (c->syntax->options[i].kind != OPTION_HEADING && c->syntax->options[i].help)
             names[count++] = c->syntax->options[i].name;
     const char *nearest = nearest_name(name, names, count);
     if (nearest)
@@ -237,7 +281,7 @@ static int unknown_option(const cursor *c, const char *name)
     return -1;
 }
 
-static const option *find_long(const verb_syntax *syntax, const char *name, size_t length)
+static const option *find_name(const verb_syntax *syntax, const char *name, size_t length)
 {
     for (size_t i = 0; i < syntax->n_options; i++) {
         const option *o = &syntax->options[i];
@@ -245,6 +289,17 @@ static const option *find_long(const verb_syntax *syntax, const char *name, size
         if (strlen(o->name) == length && memcmp(o->name, name, length) == 0) return o;
     }
     return NULL;
+}
+
+static const option *find_long(const verb_syntax *syntax, const char *name, size_t length)
+{
+    const option *found = find_name(syntax, name, length);
+
+    for (size_t i = 0; !found && i < sizeof old_names / sizeof *old_names; i++)
+        if (strlen(old_names[i].old_name) == length &&
+            memcmp(old_names[i].old_name, name, length) == 0)
+            found = find_name(syntax, old_names[i].name, strlen(old_names[i].name));
+    return found;
 }
 
 static const option *find_letter(const verb_syntax *syntax, char letter)
@@ -270,6 +325,29 @@ static int take_common(cursor *c, const char *name, size_t length)
     return 0;
 }
 
+/* Every verb has the option under this name: a number, or a list of numbers. */
+static void note_threads(cursor *c, const option *o, const char *text)
+{
+    if (strcmp(o->name, "threads") != 0) return;
+    for (const char *at = text; at; at = strchr(at, ','), at = at ? at + 1 : at) {
+        const unsigned long n = strtoul(at, NULL, 10);
+        if (n > c->threads) c->threads = n;
+    }
+}
+
+static void warn_threads(const cursor *c)
+{
+    cpu_set_t allowed;
+
+    CPU_ZERO(&allowed);
+    if (c->threads < 2 || cli_is_quiet() || sched_getaffinity(0, sizeof allowed, &allowed)) return;
+    const int n = CPU_COUNT(&allowed);
+    if (n > 0 && c->threads > (unsigned long)n)
+        cli_warn("--threads %lu, but this process may use only %d processor%s; more threads wait "
+                 "for each other",
+                 c->threads, n, n > 1 ? "s" : "");
+}
+
 /* The value of `o`: attached to the option, or the next arguments. */
 static int take_value(cursor *c, const option *o, const char *attached)
 {
@@ -290,6 +368,7 @@ static int take_value(cursor *c, const option *o, const char *attached)
         free(joined);
         return rc;
     }
+    note_threads(c, o, first);
     return store_value(c->syntax->name, o, first);
 }
 
@@ -330,6 +409,36 @@ static int take_letters(cursor *c, const char *text)
     return 0;
 }
 
+/* "keep=0.3": part of a policy that the shell has split. */
+static int is_unquoted(const char *word)
+{
+    const size_t key = strspn(word, "abcdefghijklmnopqrstuvwxyz_");
+    return key && word[key] == '=' && !strchr(word, ' ') && access(word, F_OK) != 0;
+}
+
+/* `--prune evit keep=0.3 a.png` would run evit's defaults on the images "keep=0.3" and "a.png". */
+static int check_unquoted(const verb_syntax *syntax, const cli_strings *arguments)
+{
+    const option *prune = find_name(syntax, "prune", 5);
+    const cli_strings *policies = prune && prune->kind == OPTION_STRINGS ? prune->value : NULL;
+    const char *first = NULL;
+
+    if (!policies || !policies->count) return 0;
+    char *whole = cli_copy(policies->items[policies->count - 1]);
+    for (size_t i = 0; i < arguments->count; i++) {
+        if (!is_unquoted(arguments->items[i])) continue;
+        if (!first) first = arguments->items[i];
+        char *longer = cli_format("%s %s", whole, arguments->items[i]);
+        free(whole);
+        whole = longer;
+    }
+    if (first)
+        options_usage_error(syntax->name, "'%s' is not a file; quote the policy: --prune '%s'",
+                            first, whole);
+    free(whole);
+    return first ? -1 : 0;
+}
+
 option_outcome options_parse(const verb_syntax *syntax, int argc, char **argv,
                              cli_strings *arguments)
 {
@@ -352,5 +461,7 @@ option_outcome options_parse(const verb_syntax *syntax, int argc, char **argv,
         }
     }
     cli_set_verbosity(c.quiet ? -1 : c.verbose);
+    if (check_unquoted(syntax, arguments)) return OPTIONS_BAD;
+    warn_threads(&c);
     return OPTIONS_GO;
 }

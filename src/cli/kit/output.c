@@ -6,24 +6,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
-
-/* Bytes of the UTF-8 character at `s`, or 0 if there is none. */
-static size_t utf8_length(const unsigned char *s)
-{
-    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-
-    if (n == 1) return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
-    unsigned code = s[0] & (0xffu >> (n + 1));
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) return 0; /* a NUL ends the loop here */
-        code = code << 6 | (s[i] & 0x3fu);
-    }
-    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
-}
 
 json_t *json_text(const char *text)
 {
@@ -31,16 +16,18 @@ json_t *json_text(const char *text)
     json_t *direct = json_string(text);
     if (direct) return direct;
 
-    char *clean = cli_alloc(3 * strlen(text) + 1, 1), *to = clean;
-    for (const unsigned char *from = (const unsigned char *)text; *from;) {
-        const size_t n = utf8_length(from);
-        memcpy(to, n ? (const char *)from : "\xef\xbf\xbd", n ? n : 3);
-        to += n ? n : 3;
-        from += n ? n : 1;
+    const size_t size = strlen(text);
+    char *valid = cli_alloc(3 * size + 1, 1), *to = valid;
+    for (size_t i = 0, n; i < size; i += n) {
+        uint32_t code;
+        int is_hidden;
+        n = renyi_text_next(text + i, size - i, &code, &is_hidden);
+        const int is_bad = is_hidden && code == 0xfffd; /* U+FFFD itself is not hidden */
+        memcpy(to, is_bad ? "\xef\xbf\xbd" : text + i, is_bad ? 3 : n);
+        to += is_bad ? 3 : n;
     }
-    *to = 0;
-    json_t *repaired = json_string(clean);
-    free(clean);
+    json_t *repaired = json_string(valid);
+    free(valid);
     return repaired;
 }
 
@@ -70,48 +57,71 @@ json_t *json_preprocess(const renyi_preprocess *spec, const char *source)
                      spec->std[2], "source", json_text(source));
 }
 
+json_t *json_failure(const char *file, const char *reason)
+{
+    return json_pack("{s:o, s:o}", "file", json_text(file), "error", json_text(reason));
+}
+
 json_t *json_failures(const cli_strings *files, const cli_strings *reasons)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < files->count; i++)
-        json_array_append_new(list, json_pack("{s:o, s:o}", "file", json_text(files->items[i]),
-                                              "error", json_text(reasons->items[i])));
+        json_array_append_new(list, json_failure(files->items[i], reasons->items[i]));
     return list;
 }
 
+/* Hidden characters that jansson leaves as they are (from DEL on) are escaped: the document stays
+ * exact, and a terminal that shows it is safe. They occur only inside strings. */
 static int write_piece(const char *bytes, size_t size, void *stream)
 {
-    return fwrite(bytes, 1, size, stream) == size ? 0 : -1;
+    size_t done = 0;
+
+    for (size_t i = 0, n; i < size; i += n) {
+        uint32_t code;
+        int is_hidden;
+        n = renyi_text_next(bytes + i, size - i, &code, &is_hidden);
+        if (!is_hidden || code < 0x7f) continue;
+        if (fwrite(bytes + done, 1, i - done, stream) != i - done) return -1;
+        done = i + n;
+        if (code > 0xffff) fprintf(stream, "\\u%04X", 0xd800 + ((code - 0x10000) >> 10));
+        if (fprintf(stream, "\\u%04X", code > 0xffff ? 0xdc00 + (code & 0x3ff) : code) < 0)
+            return -1;
+    }
+    return fwrite(bytes + done, 1, size - done, stream) == size - done ? 0 : -1;
 }
 
-void json_print(json_t *document)
+static void print_json(json_t *document, size_t flags)
 {
     if (!document) {
         cli_error("out of memory");
         exit(CLI_FAILED);
     }
     /* A failed write sets the error flag of stdout; cli_finish_output reports it. */
-    if (json_dump_callback(document, write_piece, stdout,
-                           JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0)
+    if (json_dump_callback(document, write_piece, stdout, flags | JSON_REAL_PRECISION(9)) == 0)
         putchar('\n');
     json_decref(document);
 }
+
+void json_print(json_t *document) { print_json(document, JSON_INDENT(2)); }
+
+void json_print_line(json_t *document) { print_json(document, JSON_COMPACT); }
 
 /* ---- CSV ----------------------------------------------------------------------------------- */
 
 void csv_cell(FILE *f, const char *text)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, f);
-        return;
+    char *clean = isatty(fileno(f)) ? cli_clean(text) : NULL;
+    const char *shown = clean ? clean : text;
+    const int is_quoted = strpbrk(shown, ",\"\r\n") != NULL;
+
+    if (is_quoted) putc('"', f);
+    for (; *shown; shown++) {
+        if (*shown == '"') putc('"', f);
+        putc(*shown, f);
     }
-    putc('"', f);
-    for (; *text; text++) {
-        if (*text == '"') putc('"', f);
-        putc(*text, f);
-    }
-    putc('"', f);
+    if (is_quoted) putc('"', f);
+    free(clean);
 }
 
 void csv_real(FILE *f, int digits, double value)
@@ -127,7 +137,7 @@ static void add_cell(text_table *t, const char *fmt, va_list args)
     char text[256];
 
     vsnprintf(text, sizeof text, fmt, args);
-    cli_strings_add(&t->cells, cli_copy(text));
+    cli_strings_add(&t->cells, cli_clean(text));
 }
 
 void text_table_column(text_table *t, text_align align, const char *fmt, ...)
@@ -173,7 +183,7 @@ static void put_aligned(const text_table *t, const size_t *widths, int indent)
         put_blanks(c == 0 ? (size_t)indent : t->align[c] == TEXT_CLOSE ? 1 : 2);
         if (i == 0) fputs(cli_bold(stdout), stdout);
         if (t->align[c] != TEXT_LEFT) put_blanks(blanks);
-        cli_put_clean(stdout, t->cells.items[i]);
+        fputs(t->cells.items[i], stdout);
         if (t->align[c] == TEXT_LEFT && !is_last) put_blanks(blanks);
         if (i + 1 == t->n_columns) fputs(cli_plain(stdout), stdout);
         if (is_last) putchar('\n');
@@ -184,7 +194,7 @@ static void put_markdown(const text_table *t)
 {
     for (size_t i = 0; i < t->cells.count; i++) {
         fputs(i % t->n_columns ? " " : "| ", stdout);
-        cli_put_clean(stdout, t->cells.items[i]);
+        fputs(t->cells.items[i], stdout);
         fputs(" |", stdout);
         if ((i + 1) % t->n_columns == 0) putchar('\n');
         if (i + 1 != t->n_columns) continue;

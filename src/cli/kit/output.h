@@ -14,17 +14,20 @@ json_t *json_text(const char *text);
 /* NaN and infinities, which JSON lacks, give null. */
 json_t *json_number(double value);
 json_t *json_preprocess(const renyi_preprocess *spec, const char *source);
-/* [{"file": ..., "error": ...}, ...] of two lists of the same length. */
+/* {"file": ..., "error": ...} */
+json_t *json_failure(const char *file, const char *reason);
+/* A list of those from two lists of the same length. */
 json_t *json_failures(const cli_strings *files, const cli_strings *reasons);
 /* Prints and frees the document; ends the program if it is NULL (out of memory). */
 void json_print(json_t *document);
+void json_print_line(json_t *document); /* the same in one line */
 
 const char *crop_mode_name(renyi_crop_mode mode);
 const char *interpolation_name(renyi_interpolation interpolation);
 
 /* ---- CSV (RFC 4180) ------------------------------------------------------------------------ */
 
-void csv_cell(FILE *f, const char *text);         /* quoted where it must be */
+void csv_cell(FILE *f, const char *text);         /* quoted where it must be; clean on a terminal */
 void csv_real(FILE *f, int digits, double value); /* a comma first; NaN and inf are empty */
 
 /* ---- tables -------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* progress.c - progress bars and lines on stderr, and Ctrl-C.
+/* progress.c - progress bars and lines on stderr, and signals that end a run early.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/progress.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Ctrl-C -------------------------------------------------------------------------------- */
+/* ---- signals ------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t interrupted;
 
@@ -19,9 +19,10 @@ static void note_interrupt(int signal_number)
     interrupted = 1;
 }
 
+/* SIGHUP: the terminal was closed. nohup ignores it, and that stays. */
 void catch_interrupt(void)
 {
-    struct sigaction action;
+    struct sigaction action, before;
 
     memset(&action, 0, sizeof action);
     action.sa_handler = note_interrupt;
@@ -29,6 +30,8 @@ void catch_interrupt(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
 }
 
 int was_interrupted(void) { return interrupted; }
@@ -57,14 +60,16 @@ static void draw_bar(const progress_bar *bar, uint64_t done, double now)
     const double seconds = (now - bar->start_ms) * 1e-3;
     const double speed = seconds > 0 ? (double)(done - bar->started_at) / seconds : 0.0;
 
-    fprintf(stderr, "\r\033[K%s [", bar->title);
+    fputs("\r\033[K", stderr);
+    cli_put_clean(stderr, bar->title);
+    fputs(" [", stderr);
     for (int i = 0; i < BAR_WIDTH; i++) putc(i < filled ? '=' : ' ', stderr);
     if (bar->is_bytes)
         fprintf(stderr, "] %.1f of %.1f MB, %.1f MB/s", (double)done * 1e-6,
                 (double)bar->total * 1e-6, speed * 1e-6);
     else
         fprintf(stderr, "] %llu of %llu", (unsigned long long)done, (unsigned long long)bar->total);
-    fputs(bar->text, stderr);
+    cli_put_clean(stderr, bar->text);
     fflush(stderr);
 }
 

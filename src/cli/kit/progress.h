@@ -1,4 +1,4 @@
-/* progress.h - progress on stderr: bars on a terminal, lines elsewhere; and Ctrl-C.
+/* progress.h - progress on stderr: bars on a terminal, lines elsewhere; and signals.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_PROGRESS_H
 #define RENYI_PROGRESS_H
@@ -7,9 +7,10 @@
 
 #include "renyi/eval.h"
 
-/* ---- Ctrl-C -------------------------------------------------------------------------------- */
+/* ---- signals ------------------------------------------------------------------------------- */
 
-/* From now on the first Ctrl-C only sets a flag; the second ends the program. */
+/* From now on the first Ctrl-C, SIGTERM or SIGHUP only sets a flag; the same signal again ends the
+ * program. */
 void catch_interrupt(void);
 int was_interrupted(void);
 

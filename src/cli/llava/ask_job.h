@@ -14,13 +14,14 @@ typedef struct ask_arguments {
     size_t n_ids;
     uint64_t max_context;
     int chat, json, stats, ignore_eos;
+    int is_plain; /* the model is a plain Llama: no images, and the text is continued */
 } ask_arguments;
 
 typedef struct ask_job {
     const ask_arguments *a;
     const renyi_lvlm *m;
     renyi_conversation *conversation;
-    renyi_visual_info visual;
+    renyi_visual_info visual; /* zeros for a plain Llama */
     renyi_lm_info lm;
     size_t n_images; /* if more than one, answers begin with the file's name */
 } ask_job;

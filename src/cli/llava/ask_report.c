@@ -16,16 +16,6 @@ static void begin_answer(ask_output *o)
     o->is_begun = 1;
 }
 
-/* Control characters, except line end and tab, could change the terminal. */
-static void put_clean_text(const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        const int is_control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
-        putchar(is_control ? '?' : c);
-    }
-}
-
 /* Returns 1, which ends the answer, if stdout is closed. */
 int ask_on_text(void *user, const char *text, size_t size)
 {
@@ -33,7 +23,7 @@ int ask_on_text(void *user, const char *text, size_t size)
 
     if (o->job->a->json) return 0;
     begin_answer(o);
-    put_clean_text(text, size);
+    cli_put_clean_lines(stdout, text, size); /* a piece never splits a character */
     fflush(stdout);
     return ferror(stdout);
 }
@@ -86,26 +76,24 @@ static json_t *answer_json(const ask_output *o, const renyi_answer *r)
         r->tokens_per_second > 0.0 ? json_number(r->tokens_per_second) : json_null());
 
     if (!line) return NULL;
-    json_object_update_new(line, json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "model",
-                                           json_text(a->llava.model), "dtype",
-                                           renyi_dtype_name(o->job->lm.dtype), "tower_dtype",
-                                           renyi_dtype_name(o->job->visual.dtype), "cpu_level",
-                                           renyi_cpu_name(o->job->lm.cpu), "temperature",
-                                           json_number(a->sampling.temperature.values[0]), "top_p",
-                                           json_number(a->sampling.top_p.values[0]), "seed",
-                                           (json_int_t)a->sampling.seed, "memory_bytes",
-                                           json_integer((json_int_t)r->bytes), "peak_rss_mb",
-                                           json_number(cli_peak_rss_bytes() * 1e-6)));
+    json_object_update_new(
+        line,
+        json_pack("{s:o, s:s, s:s?, s:s, s:o, s:o, s:I, s:o, s:o}", "model",
+                  json_text(a->llava.model), "dtype", renyi_dtype_name(o->job->lm.dtype),
+                  "tower_dtype", a->is_plain ? NULL : renyi_dtype_name(o->job->visual.dtype),
+                  "cpu_level", renyi_cpu_name(o->job->lm.cpu), "temperature",
+                  json_number(a->sampling.temperature.values[0]), "top_p",
+                  json_number(a->sampling.top_p.values[0]), "seed", (json_int_t)a->sampling.seed,
+                  "memory_bytes", json_integer((json_int_t)r->bytes), "peak_rss_mb",
+                  json_number(cli_peak_rss_bytes() * 1e-6)));
     return line;
 }
 
 /* One document per line, flushed at once. */
 static void put_line(json_t *line)
 {
-    if (line) json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    putchar('\n');
+    json_print_line(line);
     fflush(stdout);
-    json_decref(line);
 }
 
 void ask_put_failure(const ask_job *job, const char *file, const char *reason)
@@ -122,9 +110,10 @@ static void put_stats(const ask_output *o, const renyi_answer *r)
 
     if (r->tokens_per_second > 0.0)
         snprintf(speed, sizeof speed, ", then %.2f tokens/s", r->tokens_per_second);
-    cli_note("%u of %u visual tokens kept; prompt of %u, %u of them reused; answer of %u token%s",
-             r->n_visual, o->job->visual.n_patches, r->n_prompt, r->n_reused, r->n_ids,
-             r->n_ids == 1 ? "" : "s");
+    if (!o->job->a->is_plain)
+        cli_note("%u of %u visual tokens kept", r->n_visual, o->job->visual.n_patches);
+    cli_note("prompt of %u tokens, %u of them reused; answer of %u token%s", r->n_prompt,
+             r->n_reused, r->n_ids, r->n_ids == 1 ? "" : "s");
     cli_note("vision %.1f ms, prefill %.1f ms, first token after %.1f ms%s", r->vision_ms,
              r->prefill_ms, r->first_token_ms, speed);
     cli_note("memory: %.2f GB of weights and conversation (with a full context), peak of the "

@@ -1,4 +1,5 @@
-/* cmd_ask.c - renyi ask: the command line; questions about images, answered by a LLaVA model.
+/* cmd_ask.c - renyi ask: the command line; questions about images, answered by a LLaVA model, and
+ * texts that a plain Llama continues.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/llava/ask_job.h"
 #include "cli/verbs.h"
@@ -87,15 +88,15 @@ static int read_question(char **line, size_t *capacity)
     return **line != 0;
 }
 
-/* Questions from stdin about one image. A question that fails is reported, and the others go on.
- * Returns an exit code. */
+/* Questions from stdin about one image, or texts for a plain Llama. A question that fails is
+ * reported, and the others go on. Returns an exit code. */
 static int ask_chat(ask_job *job, image_inputs *inputs)
 {
-    const char *path = inputs->paths.items[0];
+    const char *path = inputs->paths.count ? inputs->paths.items[0] : NULL; /* NULL: plain Llama */
     char *line = NULL;
     size_t capacity = 0, n_failed = 0, n_answers = 0;
 
-    if (show_image(job, inputs, path)) return CLI_FAILED;
+    if (path && show_image(job, inputs, path)) return CLI_FAILED;
     if (job->a->question) {
         if (ask_question(job, path, job->a->question)) return CLI_FAILED;
         n_answers++;
@@ -144,7 +145,8 @@ static int run_model(ask_job *job, image_inputs *inputs)
                                           .policy = a->llava.policy};
     renyi_error err = {0};
 
-    renyi_visual_get_info(renyi_lvlm_visual(job->m), &job->visual);
+    if (!a->prompt_ids && llava_check_tokenizer(job->m, &a->llava) != CLI_OK) return CLI_FAILED;
+    if (!a->is_plain) renyi_visual_get_info(renyi_lvlm_visual(job->m), &job->visual);
     renyi_lm_get_info(renyi_lvlm_lm(job->m), &job->lm);
     if (check_place(job) != CLI_OK) return CLI_USAGE;
     if (renyi_conversation_new(&job->conversation, job->m, &o, &err) != RENYI_OK)
@@ -196,19 +198,41 @@ static int parse_ids(ask_arguments *a)
     return CLI_OK;
 }
 
-/* The last argument is the question, unless it comes from --prompt-ids or stdin. */
+/* Whether the model is a plain Llama, by the names of its tensors. What cannot be opened is
+ * reported later. */
+static int is_plain_llama(const char *model)
+{
+    char *path = model_path_find(model);
+    renyi_lm_info info = {0};
+
+    const int is_plain =
+        path && renyi_lm_describe(path, NULL, &info, NULL) == RENYI_OK && !info.is_llava;
+    free(path);
+    return is_plain;
+}
+
+/* The last argument is the question, unless it comes from --prompt-ids or stdin. A plain Llama has
+ * no other arguments. */
 static int take_question(ask_arguments *a, cli_strings *arguments)
 {
-    const size_t n = arguments->count;
+    const size_t n = arguments->count, n_texts = a->is_plain && !a->prompt_ids;
 
     if (a->prompt_ids && a->chat)
         return options_usage_error("ask", "--prompt-ids or --chat, not both");
+    if (a->is_plain && n > n_texts)
+        return options_usage_error(
+            "ask",
+            "%s is a plain Llama: it has no image tower and takes no images; "
+            "give %s",
+            a->llava.model, n_texts ? "one text, in quotes" : "only ids");
     if (a->prompt_ids) return parse_ids(a);
+    if (!n && a->is_plain && a->chat) return CLI_OK;
     if (!n)
-        return options_usage_error("ask",
-                                   a->chat ? "no image given" : "no image and no question given");
-    if (a->chat && n == 1) return CLI_OK;
-    if (n == 1)
+        return options_usage_error("ask", a->is_plain ? "no text given"
+                                          : a->chat   ? "no image given"
+                                                      : "no image and no question given");
+    if (a->chat && n == 1 && !a->is_plain) return CLI_OK;
+    if (n == 1 && !a->is_plain)
         return options_usage_error("ask",
                                    "an image and a question are needed; only '%.60s' is given",
                                    arguments->items[0]);
@@ -224,6 +248,7 @@ static int check_arguments(ask_arguments *a, cli_strings *arguments)
 
     if (code != CLI_OK) return code;
     if (llava_check_sampling("ask", &a->sampling) != CLI_OK) return CLI_USAGE;
+    a->is_plain = !a->llava.tower && is_plain_llama(a->llava.model);
     const int question = take_question(a, arguments);
     if (question != CLI_OK) return question;
     for (size_t i = 0; a->chat && i < arguments->count; i++)
@@ -250,15 +275,17 @@ static option_outcome parse_options(ask_arguments *a, int argc, char **argv, cli
         {"stats", 0, OPTION_FLAG, &a->stats, "", "print tokens, times and memory on stderr", 0, 0},
     };
     const verb_syntax syntax = {
-        "ask", "-m LLAVA IMAGES... QUESTION [options]",
+        "ask", "-m LLAVA IMAGES... QUESTION [options]\n       renyi ask -m LLAMA TEXT [options]",
         "Answers a question about each image with a LLaVA-1.5 model: CLIP tower, pruned visual tokens,\n"
         "language model. The answer is printed while it is generated. --prune 'prumerge tokens=192 metric=col'\n"
         "keeps 192 of the 576 visual tokens; other rules prune inside the tower. With --chat image, questions\n"
-        "and answers stay in the context. Images that cannot be read are reported, and the exit code is 3.",
+        "and answers stay in the context. Images that cannot be read are reported, and the exit code is 3.\n"
+        "A plain Llama takes no image: it continues the text as it is, without a template.",
         "  renyi ask -m llava-hf/llava-1.5-7b-hf image.jpg 'What is on the plate?'\n"
         "  renyi ask -m llava --prune 'vispruner tokens=128' --stats *.jpg 'Is there a dog?'\n"
         "  renyi ask -m llava --chat image.jpg\n"
         "  renyi ask -m llava --prompt-ids '1 3148 1001 29901 32000 13 5618 338 445 29973' --json image.jpg\n"
+        "  renyi ask -m stories260K --max-new-tokens 40 'Once upon a time'\n"
         "  renyi ask -m llava --temperature 0.7 --top-p 0.9 --seed 7 image.jpg 'Write a poem about this.'\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, arguments);

@@ -4,6 +4,10 @@
 #include "cli/llava/vqa_report.h"
 #include "cli/verbs.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
 static int check_shards(vqa_arguments *a)
 {
     if (a->shard && a->num_chunks)
@@ -50,8 +54,86 @@ static int check_policies(vqa_arguments *a)
     return CLI_OK;
 }
 
-static int check_scoring(const vqa_arguments *a)
+/* LLaVA's name of part I of N: "N_I.jsonl". */
+static int is_part(const char *path, size_t n_files)
 {
+    const char *slash = strrchr(path, '/');
+    unsigned long n, i;
+    int end = 0;
+
+    return sscanf(slash + 1, "%lu_%lu.jsonl%n", &n, &i, &end) == 2 && end && !slash[1 + end] &&
+           n == n_files && i < n;
+}
+
+/* The .jsonl files of a folder. */
+typedef struct answer_files {
+    const char *folder;
+    cli_strings paths;
+} answer_files;
+
+static int add_answers(void *user, const char *name)
+{
+    answer_files *files = user;
+    const size_t n = strlen(name);
+
+    if (n > 6 && strcmp(name + n - 6, ".jsonl") == 0)
+        cli_strings_add(&files->paths, cli_format("%s/%s", files->folder, name));
+    return 0;
+}
+
+/* Adds the runs in a folder: each .jsonl file, or the folder itself if its files are the parts of
+ * one run. Returns an exit code. */
+static int add_folder(cli_strings *runs, const char *folder)
+{
+    answer_files found = {.folder = folder};
+    size_t n_parts = 0;
+    renyi_error err = {0};
+
+    if (renyi_visit_files(folder, add_answers, &found, &err) != RENYI_OK) return cli_fail(&err);
+    cli_strings files = found.paths;
+    for (size_t i = 0; i < files.count; i++) n_parts += is_part(files.items[i], files.count) != 0;
+    if (!files.count) {
+        cli_error("%s: this folder has no .jsonl file", folder);
+        return CLI_FAILED;
+    }
+    if (n_parts == files.count)
+        cli_strings_add(runs, cli_copy(folder));
+    else
+        for (size_t i = 0; i < files.count; i++) cli_strings_add(runs, cli_copy(files.items[i]));
+    cli_strings_free(&files);
+    return CLI_OK;
+}
+
+static int is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Replaces the folders of --score by their runs. Returns an exit code. */
+static int expand_folders(vqa_arguments *a)
+{
+    cli_strings runs = {0};
+    int code = CLI_OK;
+
+    for (size_t i = 0; code == CLI_OK && i < a->scored.count; i++) {
+        const char *path = a->scored.items[i];
+        if (is_folder(path))
+            code = add_folder(&runs, path);
+        else
+            cli_strings_add(&runs, cli_copy(path));
+    }
+    cli_strings_free(&a->scored);
+    a->scored = runs;
+    return code;
+}
+
+static int check_scoring(vqa_arguments *a)
+{
+    const int code = expand_folders(a);
+
+    if (code != CLI_OK) return code;
     if (a->llava.model || a->answers || a->resume || a->llava.prune.policies.count)
         return options_usage_error("vqa", "--score reads answers; it takes no model, --answers, "
                                           "--resume or --prune");
@@ -61,6 +143,17 @@ static int check_scoring(const vqa_arguments *a)
                                    "given with --score",
                                    a->scored.count);
     return CLI_OK;
+}
+
+static int check_scorer(vqa_arguments *a)
+{
+    if (a->task == RENYI_VQA_VQAV2 || a->task == RENYI_VQA_VIZWIZ || a->task == RENYI_VQA_TEXTVQA) {
+        if (!a->scorer) a->scorer = "textvqa";
+        return CLI_OK;
+    }
+    if (!a->scorer) return CLI_OK;
+    return options_usage_error("vqa", "--scorer is for vqav2, vizwiz and textvqa, not for %s",
+                               a->info.name);
 }
 
 static int check_arguments(vqa_arguments *a, const cli_strings *arguments)
@@ -77,6 +170,7 @@ static int check_arguments(vqa_arguments *a, const cli_strings *arguments)
     if (!a->questions)
         return options_usage_error("vqa", "--questions FILE is missing: for %s %s", a->info.name,
                                    a->info.questions);
+    if (check_scorer(a) != CLI_OK) return CLI_USAGE;
     if (a->submission && !a->info.submission)
         return options_usage_error("vqa", "%s takes no submission: it is scored from the answers",
                                    a->info.name);
@@ -94,11 +188,12 @@ static option_outcome parse_options(vqa_arguments *a, int argc, char **argv, cli
          "pope, gqa, vqav2, vizwiz, textvqa, sqa, mme, mmbench, mmbench-cn, mmvet", 0, 0},
         {"questions", 0, OPTION_STRING, &a->questions, "FILE", "LLaVA's file of its questions", 0,
          0},
-        {"question-file", 0, OPTION_STRING, &a->questions, "FILE", "the same", 0, 0},
         {"annotations", 0, OPTION_STRING, &a->annotations, "PATH",
          "the benchmark's own right answers, a file or a folder", 0, 0},
         {"score", 0, OPTION_STRINGS, &a->scored, "ANSWERS",
-         "score a file of answers, or a folder of its parts; several are compared", 0, 0},
+         "score a file of answers, or each file of a folder; several are compared", 0, 0},
+        {"scorer", 0, OPTION_CHOICE, &a->scorer, "textvqa|official",
+         "how vqav2, vizwiz and textvqa compare answers (textvqa); official: vqaEval", 0, 0},
         {"reported", 0, OPTION_REAL, &a->reported, "X",
          "with --score: the score that the server gave, for the JSON", 0, 0},
         {"submission", 0, OPTION_STRING, &a->submission, "FILE",
@@ -108,10 +203,10 @@ static option_outcome parse_options(vqa_arguments *a, int argc, char **argv, cli
         LLAVA_MODEL_ROWS(&a->llava),
         LLAVA_LANGUAGE_ROWS(&a->llava),
         {"images", 0, OPTION_STRING, &a->images, "DIR", "folder of the images", 0, 0},
-        {"image-folder", 0, OPTION_STRING, &a->images, "DIR", "the same", 0, 0},
+        {"allow-outside", 0, OPTION_FLAG, &a->allow_outside, "",
+         "questions may name images outside this folder (refused)", 0, 0},
         {"answers", 0, OPTION_STRING, &a->answers, "FILE",
-         "write answers as they come; with several policies a folder", 0, 0},
-        {"answers-file", 0, OPTION_STRING, &a->answers, "FILE", "the same", 0, 0},
+         "write answers as they come; with several policies a folder, which is made", 0, 0},
         {"resume", 0, OPTION_FLAG, &a->resume, "", "ask only what is not in --answers FILE", 0, 0},
         SAMPLING_ROWS(&a->sampling, "128; sqa, mmbench, mmvet 1024"),
         {"log-freq", 0, OPTION_COUNT, &a->log_freq, "N",

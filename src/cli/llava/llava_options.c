@@ -76,6 +76,14 @@ renyi_lvlm *llava_open_reported(const llava_arguments *a)
     return st == RENYI_OK ? m : NULL;
 }
 
+int llava_check_tokenizer(const renyi_lvlm *m, const llava_arguments *a)
+{
+    if (renyi_lvlm_tokenizer(m)) return CLI_OK;
+    cli_error("%s: has no tokenizer.json, tokenizer.model or pieces.json; give --tokenizer PATH",
+              a->model);
+    return CLI_FAILED;
+}
+
 renyi_visual *visual_open_reported(const llava_arguments *a)
 {
     loading l = {0};

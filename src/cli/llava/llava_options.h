@@ -60,6 +60,8 @@ void llava_arguments_free(llava_arguments *a);
 /* NULL after reporting. */
 renyi_lvlm *llava_open_reported(const llava_arguments *a);
 renyi_visual *visual_open_reported(const llava_arguments *a);
+/* Has it a tokenizer for questions as text? CLI_OK, or CLI_FAILED after reporting. */
+int llava_check_tokenizer(const renyi_lvlm *m, const llava_arguments *a);
 
 /* A function that takes the bytes of an image file. */
 typedef renyi_status image_bytes_function(void *user, const unsigned char *bytes, size_t size,

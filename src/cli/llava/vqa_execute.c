@@ -2,14 +2,15 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/eval/eval_job.h"
 #include "cli/kit/cli_ranks.h"
+#include "cli/kit/files.h"
 #include "cli/kit/progress.h"
 #include "cli/llava/vqa_report.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Weights, and conversations with one policy. */
 typedef struct vqa_model {
@@ -123,9 +124,9 @@ static int open_model(vqa_model *m, const vqa_arguments *a)
     *m = (vqa_model){.a = a};
     m->weights = llava_open_reported(&a->llava);
     if (!m->weights) return CLI_FAILED;
-    if (!renyi_lvlm_tokenizer(m->weights)) {
-        cli_error("%s: has no tokenizer.model or tokenizer.json; give --tokenizer PATH",
-                  a->llava.model);
+    if (llava_check_tokenizer(m->weights, &a->llava) != CLI_OK) return CLI_FAILED;
+    if (!renyi_lvlm_visual(m->weights)) {
+        cli_error("%s: a plain Llama without an image tower; vqa needs a LLaVA", a->llava.model);
         return CLI_FAILED;
     }
     renyi_lm_get_info(renyi_lvlm_lm(m->weights), &lm);
@@ -182,7 +183,10 @@ static int open_questions(vqa_job *j)
                                  .n_shards = a->n_shards,
                                  .contiguous = a->num_chunks > 0,
                                  .limit = a->limit,
-                                 .annotations = a->annotations};
+                                 .annotations = a->annotations,
+                                 .scorer = a->scorer && strcmp(a->scorer, "official") == 0
+                                               ? RENYI_VQA_SCORER_OFFICIAL
+                                               : RENYI_VQA_SCORER_TEXTVQA};
     renyi_error err = {0};
 
     if (renyi_vqa_open(&j->questions, a->task, a->questions, &o, &err) != RENYI_OK)
@@ -278,6 +282,7 @@ static int ask_policy(vqa_job *j, vqa_model *m, size_t policy)
     const renyi_vqa_run_options o = {.struct_size = sizeof o,
                                      .resume = a->resume != 0,
                                      .images = a->images,
+                                     .allow_outside = a->allow_outside != 0,
                                      .answers = path,
                                      .model = m->name,
                                      .policy = m->policy,
@@ -305,17 +310,28 @@ static int ask_policy(vqa_job *j, vqa_model *m, size_t policy)
 /* Without the folder every question would be reported. 0 after reporting. */
 static int has_images(const vqa_arguments *a)
 {
-    DIR *folder = a->images ? opendir(a->images) : NULL;
+    struct stat st;
 
-    if (a->images && !folder) cli_error("%s: %s", a->images, strerror(errno));
-    if (folder) closedir(folder);
-    return !a->images || folder;
+    if (!a->images) return 1;
+    const int exists = stat(a->images, &st) == 0;
+    if (exists && S_ISDIR(st.st_mode)) return 1;
+    if (exists) errno = ENOTDIR;
+    cli_error("%s: %s", a->images, strerror(errno));
+    return 0;
+}
+
+/* The folder for the answers of several policies. 0 after reporting. */
+static int make_answer_folder(const vqa_arguments *a)
+{
+    if (!a->answers || a->policies.count < 2 || make_directories(a->answers) == 0) return 1;
+    cli_error("%s: cannot make this folder: %s", a->answers, strerror(errno));
+    return 0;
 }
 
 static int ask_all(vqa_job *j)
 {
     vqa_model m;
-    if (!has_images(j->a)) return CLI_FAILED;
+    if (!has_images(j->a) || !make_answer_folder(j->a)) return CLI_FAILED;
     int code = open_model(&m, j->a);
 
     catch_interrupt();

@@ -27,10 +27,15 @@ static void put_range(text_table *t, const renyi_interval *r)
 
 static void put_runs(const vqa_report *r)
 {
+    const int is_mme = r->a->task == RENYI_VQA_MME;
     text_table t = {0};
 
     text_table_column(&t, TEXT_RIGHT, "#");
-    text_table_column(&t, TEXT_RIGHT, "score");
+    text_table_column(&t, TEXT_RIGHT, is_mme ? "perception" : "score");
+    if (is_mme) {
+        text_table_column(&t, TEXT_RIGHT, "cognition");
+        text_table_column(&t, TEXT_RIGHT, "total");
+    }
     text_table_column(&t, TEXT_RIGHT, "95 %% range");
     text_table_column(&t, TEXT_RIGHT, "accuracy %%");
     text_table_column(&t, TEXT_RIGHT, "scored");
@@ -41,6 +46,10 @@ static void put_runs(const vqa_report *r)
         const vqa_scored *s = &r->runs[i];
         text_table_cell(&t, "%zu", i + 1);
         put_real(&t, 2, isfinite(s->score.score) ? s->score.score : s->reported);
+        if (is_mme) {
+            put_real(&t, 2, s->score.cognition);
+            put_real(&t, 2, s->score.total);
+        }
         put_range(&t, &s->score.range);
         put_real(&t, 2, s->score.accuracy);
         text_table_cell(&t, "%llu", (unsigned long long)s->score.n_scored);
@@ -177,15 +186,17 @@ static json_t *run_json(const vqa_report *r, const vqa_scored *s)
     const uint64_t missing = r->found.n_questions - s->info.n_answered;
 
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
+        "{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, "
+        "s:o}",
         "answers", json_text(s->title), "model", json_text(s->info.model), "policy",
         json_text(s->info.policy), "score", json_number(is_own ? s->score.score : s->reported),
         "score_from",
         is_own                  ? "here"
         : isfinite(s->reported) ? "reported"
                                 : "nobody",
-        "score_range", range_json(&s->score.range), "accuracy", json_number(s->score.accuracy),
-        "scored", (json_int_t)s->score.n_scored, "right", (json_int_t)s->score.n_right, "answered",
+        "score_range", range_json(&s->score.range), "cognition", json_number(s->score.cognition),
+        "total", json_number(s->score.total), "accuracy", json_number(s->score.accuracy), "scored",
+        (json_int_t)s->score.n_scored, "right", (json_int_t)s->score.n_right, "answered",
         (json_int_t)s->info.n_answered, "unanswered", (json_int_t)missing, "foreign",
         (json_int_t)s->info.n_foreign, "repeated", (json_int_t)s->info.n_repeated, "visual_tokens",
         json_number(s->info.visual_tokens), "tokens", json_number(s->info.tokens), "ms",
@@ -215,11 +226,12 @@ void vqa_report_json(const vqa_report *r)
         for (size_t b = a + 1; b < r->count; b++) json_array_append_new(pairs, pair_json(r, a, b));
     for (size_t i = 0; i < r->failed->count; i++)
         json_array_append_new(failed, json_text(r->failed->items[i]));
-    json_print(json_pack(
-        "{s:s, s:s, s:s, s:f, s:o, s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:o}", "task",
-        r->a->info.name, "title", r->a->info.title, "score_is", r->a->info.score, "full_marks",
-        r->a->info.full_marks, "questions_file", json_text(r->a->questions), "annotations",
-        json_text(r->a->annotations), "questions", (json_int_t)r->found.n_questions, "found",
-        (json_int_t)r->found.n_found, "known", (json_int_t)r->found.n_known, "interrupted",
-        r->is_interrupted, "results", runs, "pairs", pairs, "failed", failed));
+    json_print(json_pack("{s:s, s:s, s:s, s:s?, s:f, s:o, s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:o}",
+                         "task", r->a->info.name, "title", r->a->info.title, "score_is",
+                         r->a->info.score, "scorer", r->a->scorer, "full_marks",
+                         r->a->info.full_marks, "questions_file", json_text(r->a->questions),
+                         "annotations", json_text(r->a->annotations), "questions",
+                         (json_int_t)r->found.n_questions, "found", (json_int_t)r->found.n_found,
+                         "known", (json_int_t)r->found.n_known, "interrupted", r->is_interrupted,
+                         "results", runs, "pairs", pairs, "failed", failed));
 }

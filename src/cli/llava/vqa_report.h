@@ -14,11 +14,12 @@ typedef struct vqa_arguments {
     sampling_arguments sampling;
     const char *task_name, *questions, *annotations, *images;
     const char *answers, *submission, *shard;
+    const char *scorer;   /* NULL if the benchmark has only one */
     cli_strings scored;   /* --score: files of answers; no model is asked then */
     cli_strings policies; /* that the pruning options mean, as typed */
     uint64_t limit, num_chunks, chunk_idx, log_freq;
     option_reals reported;
-    int json, resume;
+    int json, resume, allow_outside;
     /* what the options mean */
     renyi_vqa_task task;
     renyi_vqa_task_info info;

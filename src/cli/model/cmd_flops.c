@@ -263,8 +263,7 @@ static option_outcome parse_options(flops_arguments *a, int argc, char **argv,
                                     cli_strings *arguments)
 {
     const option table[] = {
-        {"model", 'm', OPTION_STRING, &a->model, "MODEL",
-         "file, directory, or Hugging Face name in the cache (the built-in one)", 0, 0},
+        {"model", 'm', OPTION_STRING, &a->model, "MODEL", MODEL_HELP_BUILTIN, 0, 0},
         {"arch", 'a', OPTION_STRING, &a->arch, "NAME",
          "an architecture by name, e.g. vit_small_patch16_224", 0, 0},
         SIZE_OPTION_ROWS(a),
@@ -278,8 +277,8 @@ static option_outcome parse_options(flops_arguments *a, int argc, char **argv,
         "(products, and 5 per input value of a LayerNorm), 'plain' counts the products, and 'executed' the\n"
         "products that a run computes.",
         "  renyi flops --arch vit_small_patch16_224 --prune 'evit keep=0.7 layers=0,3,6 fuse'\n"
-        "  renyi flops --arch vit_base_patch16_224 --prune mosaic --prune evit --keep-rate 0.7 --drop-loc 3,6,9\n"
-        "  renyi flops -m model.safetensors -p 16 --drop-loc 0-5 --json\n",
+        "  renyi flops --arch vit_base_patch16_224 --prune mosaic --prune evit --keep 0.7 --layers 3,6,9\n"
+        "  renyi flops -m model.safetensors -p 16 --layers 0-5 --json\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, arguments);
 }

@@ -1,15 +1,18 @@
 /* cmd_init.c - renyi init: writes a model with random weights, for benchmarks and tests.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/kit/files.h"
 #include "cli/kit/options.h"
 #include "cli/kit/progress.h"
 #include "cli/verbs.h"
 
 #include "renyi/llava.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct init_arguments {
     const char *arch;
     uint64_t seed, classes, dim, blocks, heads, mlp;
+    int force;
 } init_arguments;
 
 static int init_llava(const init_arguments *a, const char *folder)
@@ -24,7 +27,11 @@ static int init_llava(const init_arguments *a, const char *folder)
                                          .progress = work_on_progress,
                                          .progress_user = &p};
     renyi_error err = {0};
+    char *config = cli_format("%s/config.json", folder);
+    const int is_taken = check_absent(config, a->force);
 
+    free(config);
+    if (is_taken) return CLI_FAILED;
     catch_interrupt();
     const renyi_status st = renyi_lvlm_init(folder, a->arch, &opt, &err);
     work_progress_free(&p);
@@ -45,6 +52,7 @@ static int init_model(const init_arguments *a, const char *path)
                                     .mlp_dim = (uint32_t)a->mlp};
     renyi_error err = {0};
 
+    if (check_absent(path, a->force)) return CLI_FAILED;
     if (renyi_model_init_file(path, a->arch, &opt, &err) != RENYI_OK) return cli_fail(&err);
     cli_note("wrote %s: %s with random weights, seed %llu", path, a->arch,
              (unsigned long long)a->seed);
@@ -64,6 +72,7 @@ int cmd_init(int argc, char **argv)
         {"blocks", 0, OPTION_COUNT, &a.blocks, "N", "number of blocks (by the name)", 1, 1024},
         {"heads", 0, OPTION_COUNT, &a.heads, "N", "attention heads (by the name)", 1, 1024},
         {"mlp-dim", 0, OPTION_COUNT, &a.mlp, "N", "hidden width (four times the width)", 1, 262144},
+        {"force", 'f', OPTION_FLAG, &a.force, "", "replace OUT if it exists", 0, 0},
     };
     const verb_syntax syntax = {
         "init", "--arch NAME [options] OUT",

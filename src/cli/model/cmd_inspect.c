@@ -7,6 +7,7 @@
 #include "cli/verbs.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,6 +147,8 @@ static void put_text(const renyi_model_info *info, const tensor_list *list, int 
         printf("classes         %u, from %s\n", i.n_classes, from);
     else
         printf("classes         none; embeddings of %u values, from %s\n", i.embed_dim, from);
+    if (!isnan(i.none_below))
+        printf("none of these   if the largest logit is below %g\n", i.none_below);
     printf("parameters      %" PRIu64 " (%.2f M)\n", i.n_params, (double)i.n_params * 1e-6);
     printf("MACs per image  %.3f G\n", i.macs * 1e-9);
     tensor_list_put_dtypes(list);
@@ -179,6 +182,7 @@ static void put_json(const renyi_model_info *info, const tensor_list *list, cons
         json_object_set_new(document, "embed_dim", json_integer(i.embed_dim));
         json_object_set_new(document, "activation", json_string(i.activation));
         json_object_set_new(document, "quantization", json_text(i.quantization));
+        json_object_set_new(document, "none_below", json_number(i.none_below));
         json_object_set_new(document, "preprocessing",
                             json_preprocess(&i.preprocess, i.preprocess_source));
         json_object_set_new(document, "tensors", tensor_list_json(list));
@@ -212,7 +216,9 @@ int cmd_inspect(int argc, char **argv)
 {
     inspect_arguments a = {0};
     cli_strings arguments = {0};
+    const char *model = NULL;
     const option table[] = {
+        {"model", 'm', OPTION_STRING, &model, "MODEL", "the same as the argument MODEL", 0, 0},
         {"json", 0, OPTION_FLAG, &a.json, "", "one JSON document, tensors included", 0, 0},
         {"tensors", 0, OPTION_FLAG, &a.tensors, "", "list every tensor with dtype, shape and bytes",
          0, 0},
@@ -223,7 +229,7 @@ int cmd_inspect(int argc, char **argv)
         "inspect", "[MODEL] [options]",
         "Describes a checkpoint: family, sizes, parameters, multiply-accumulates, preprocessing and\n"
         "where it comes from, tensors. MODEL is a .safetensors or PyTorch file, a directory, or the\n"
-        "name of a Hugging Face repository in the cache; without one, the built-in model. For a LLaVA or\n"
+        "name of a Hugging Face repository in the cache; without one, builtin. For a LLaVA or\n"
         "Llama model: image tower, language model with its memory in each dtype, tokenizer; the weights of\n"
         "the language model are not read.",
         "  renyi inspect model.safetensors --tensors\n"
@@ -234,10 +240,12 @@ int cmd_inspect(int argc, char **argv)
     int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
 
     if (outcome == OPTIONS_GO) {
-        if (arguments.count <= 1)
-            code = inspect_model(&a, model_or_builtin(arguments.count ? arguments.items[0] : NULL));
+        const size_t given = arguments.count + (model != NULL);
+        if (given <= 1)
+            code =
+                inspect_model(&a, model_or_builtin(arguments.count ? arguments.items[0] : model));
         else
-            options_usage_error("inspect", "one MODEL at a time, %zu given", arguments.count);
+            options_usage_error("inspect", "one MODEL at a time, %zu given", given);
     }
     cli_strings_free(&arguments);
     return code;

@@ -49,6 +49,7 @@ static const policy_entry policy_keys[] = {
     {"at", "mid|end", "cut between attention and MLP, or after the block"},
     {"order", "score|position", "of the kept tokens"},
     {"start", "best|SEED", "tca: the first centre, best-scored or drawn"},
+    {"levels", "budget|N", "ats: steps of the cumulative score; 196 as published, with keep=1"},
     {"neighbours", "N", "prumerge: tokens that each kept one takes in"},
     {"round", "N", "vispruner: duplicates that a round removes"},
     {"residual", "score|position|auto", "vispruner: how the others are listed before the rounds"},

@@ -1,7 +1,9 @@
 /* cmd_quantize.c - renyi quantize: a model in int8 or a language model in int8 or int4.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/kit/files.h"
 #include "cli/kit/output.h"
 #include "cli/kit/progress.h"
+#include "cli/shared/images.h"
 #include "cli/shared/models.h"
 #include "cli/verbs.h"
 
@@ -14,7 +16,7 @@ typedef struct quantize_arguments {
     const char *model, *out, *calib, *range, *lm;
     uint64_t images, seed, batch, threads;
     option_reals percentile, spread;
-    int exif, json;
+    int exif, json, force;
 } quantize_arguments;
 
 /* ---- calibration --------------------------------------------------------------------------- */
@@ -32,7 +34,8 @@ static renyi_status run_images(const quantize_arguments *a, renyi_calibration *c
                                      .unlabelled = 1,
                                      .shuffle = 1,
                                      .seed = a->seed,
-                                     .limit = a->images};
+                                     .limit = a->images,
+                                     .on_note = image_note};
     const renyi_calibration_photos_options o = {.struct_size = sizeof o,
                                                 .apply_exif = (uint32_t)a->exif,
                                                 .user = p,
@@ -61,12 +64,9 @@ static void put_result(const quantize_arguments *a, const renyi_quantize_result 
                              (json_int_t)r->bytes_in, "bytes_after", (json_int_t)r->bytes_out));
         return;
     }
-    cli_put_clean(stdout, a->out);
-    printf(": ");
-    cli_put_clean(stdout, info->architecture);
-    printf("\n  %s\n  %u weights in 8 bits, %.1f -> %.1f MB (%.2f x smaller)\n", info->quantization,
-           r->n_quantised, (double)r->bytes_in * 1e-6, (double)r->bytes_out * 1e-6,
-           (double)r->bytes_in / (double)r->bytes_out);
+    cli_print("%s: %s\n  %s\n  %u weights in 8 bits, %.1f -> %.1f MB (%.2f x smaller)\n", a->out,
+              info->architecture, info->quantization, r->n_quantised, (double)r->bytes_in * 1e-6,
+              (double)r->bytes_out * 1e-6, (double)r->bytes_in / (double)r->bytes_out);
 }
 
 /* Opens the finished file: it is known to load, and the report shows what it contains. */
@@ -220,14 +220,13 @@ static option_outcome parse_options(quantize_arguments *a, int argc, char **argv
                                     cli_strings *arguments)
 {
     const option table[] = {
-        {"model", 'm', OPTION_STRING, &a->model, "MODEL",
-         "file, directory, or Hugging Face repository in the cache", 0, 0},
+        {"model", 'm', OPTION_STRING, &a->model, "MODEL", MODEL_HELP, 0, 0},
         {"output", 'o', OPTION_STRING, &a->out, "FILE", "the .safetensors file to write", 0, 0},
         {"lm", 0, OPTION_CHOICE, &a->lm, "int8|int4",
          "quantize the language model of a LLaVA, or a Llama; the rest stays", 0, 0},
         {"calib", 0, OPTION_STRING, &a->calib, "IMAGES",
          "images that give the ranges of activations: folder or list (per token)", 0, 0},
-        {"calib-photos", 0, OPTION_COUNT, &a->images, "N", "number of them, chosen at random (128)",
+        {"calib-limit", 0, OPTION_COUNT, &a->images, "N", "number of them, chosen at random (128)",
          1, 1000000},
         {"calib-range", 0, OPTION_CHOICE, &a->range, "max|percentile",
          "range of all numbers, or of most tokens (percentile)", 0, 0},
@@ -239,6 +238,7 @@ static option_outcome parse_options(quantize_arguments *a, int argc, char **argv
         {"batch-size", 'b', OPTION_COUNT, &a->batch, "N", "images run together (8)", 1, 4096},
         {"threads", 't', OPTION_COUNT, &a->threads, "N", "threads (physical cores)", 1, 1024},
         {"exif", 0, OPTION_FLAG, &a->exif, "", "turn images by their EXIF orientation", 0, 0},
+        {"force", 'f', OPTION_FLAG, &a->force, "", "replace the file of -o if it exists", 0, 0},
         {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document on stdout", 0, 0},
     };
     const verb_syntax syntax = {
@@ -248,7 +248,7 @@ static option_outcome parse_options(quantize_arguments *a, int argc, char **argv
         "With --lm the language model gets 8 or 4 bits; its file is mapped and runs without conversion. Put\n"
         "the tokenizer beside it.",
         "  renyi quantize -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k -o small-int8.safetensors\n"
-        "  renyi quantize -m model.safetensors --calib images/ --calib-photos 256 -o int8.safetensors\n"
+        "  renyi quantize -m model.safetensors --calib images/ --calib-limit 256 -o int8.safetensors\n"
         "  renyi quantize -m model.safetensors --calib list.csv --calib-range max -o int8.safetensors\n"
         "  renyi quantize -m llava-1.5-7b-hf/ --lm int4 -o int4/model.safetensors\n"
         "  renyi inspect int8.safetensors\n",
@@ -289,6 +289,7 @@ int cmd_quantize(int argc, char **argv)
 
     if (outcome == OPTIONS_GO) {
         code = check_arguments(&a, &arguments);
+        if (!code && check_absent(a.out, a.force)) code = CLI_FAILED;
         if (!code) code = a.lm ? quantize_lm(a.model, a.out, a.lm, a.json) : quantize_model(&a);
     }
     cli_strings_free(&arguments);

@@ -1,4 +1,5 @@
-/* paper_given.h - the paper's tables whose results come from files: surveys (CLIP), panels (LLaVA).
+/* paper_given.h - the paper's tables whose results come from files: surveys (CLIP), panels (LLaVA)
+ * and fine-tuning.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RENYI_PAPER_GIVEN_H
 #define RENYI_PAPER_GIVEN_H
@@ -6,6 +7,9 @@
 #include "cli/paper/paper_subjects.h"
 
 #include <jansson.h>
+
+int paper_is_given(uint32_t number); /* is the table with this number one of them? */
+int paper_wants_given(const paper_arguments *a, uint32_t number); /* was it asked for? */
 
 /* A file of --results; NULL after an error was reported. The caller releases it. */
 json_t *paper_results_load(const char *file);
@@ -78,7 +82,6 @@ typedef struct paper_panels {
     size_t count;
 } paper_panels;
 
-int paper_is_panel(uint32_t number); /* is the table with this number one of them? */
 /* Those that were asked for (all without --table). The caller frees. */
 void paper_panels_make(paper_panels *list, const paper_arguments *a);
 void paper_panels_free(paper_panels *list);
@@ -88,9 +91,49 @@ void paper_panels_free(paper_panels *list);
  * code after an error was reported. */
 int paper_panels_take(paper_panels *list, const char *file, const json_t *document);
 
+int paper_panels_are_measured(const paper_panels *list);
+
 void paper_panel_text(const paper_panels *list, int is_markdown);
 void paper_panel_legend(const paper_panels *list, int is_markdown); /* if there are any */
 json_t *paper_panel_json(const paper_panels *list);
 void paper_panel_csv(FILE *f, const paper_panels *list); /* rows after those of paper_report */
+
+/* ---- fine-tuning ----------------------------------------------------------------------------- */
+
+enum { PAPER_TUNED_ROWS = 2 };
+
+/* One of the paper's figures and the run beside it. */
+typedef struct tuned_cell {
+    char policy[RENYI_PAPER_POLICY_MAX]; /* "" = no such column */
+    char *run;                           /* owned; NULL = none */
+    double top1, best_top1;              /* after the last epoch, and the best; percent */
+    double epochs;                       /* done when top1 was measured */
+    renyi_interval range;                /* of top1; NaN = unknown */
+    uint64_t images;                     /* it was measured on; 0 = unknown */
+} tuned_cell;
+
+typedef struct paper_tuned {
+    int is_wanted;
+    renyi_paper_table table;
+    char *model, *architecture;           /* that the runs began with; owned, NULL = no runs */
+    paper_state state;                    /* of cells without a run */
+    double gmacs_paper[PAPER_TUNED_ROWS]; /* of the paper's model, counted as the paper does */
+    tuned_cell cells[PAPER_TUNED_ROWS][RENYI_PAPER_METHODS];
+} paper_tuned;
+
+void paper_tuned_make(paper_tuned *p, const paper_arguments *a); /* the caller frees */
+void paper_tuned_free(paper_tuned *p);
+/* Takes a run of renyi train: its folder or its log.jsonl. Returns CLI_OK, or the exit code after
+ * an error was reported. */
+int paper_tuned_take(paper_tuned *p, const char *path);
+
+/* All three do nothing, or give null, if the table was not asked for. */
+void paper_tuned_text(const paper_tuned *p, int is_markdown);
+json_t *paper_tuned_json(const paper_tuned *p);
+void paper_tuned_csv(FILE *f, const paper_tuned *p); /* rows after those of paper_report */
+
+/* Table 16 beside our recipes; the same. It has no cells for a CSV file. */
+void paper_hyper_text(const paper_arguments *a);
+json_t *paper_hyper_json(const paper_arguments *a);
 
 #endif

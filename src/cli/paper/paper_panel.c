@@ -3,29 +3,11 @@
 #include "cli/paper/paper_given.h"
 
 #include "cli/kit/output.h"
-#include "cli/paper/paper_given.h"
 #include "cli/paper/paper_report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-int paper_is_panel(uint32_t number)
-{
-    for (size_t i = 0; i < renyi_panel_count(); i++) {
-        renyi_panel p;
-        renyi_panel_get(i, &p);
-        if (p.number == number) return 1;
-    }
-    return 0;
-}
-
-static int is_wanted(const paper_arguments *a, uint32_t number)
-{
-    for (uint32_t i = 0; i < a->n_panels; i++)
-        if (a->panels[i] == number) return 1;
-    return !a->n_panels && !a->n_surveys && !a->n_tables;
-}
 
 static void add_panel(paper_panels *list, size_t place)
 {
@@ -44,7 +26,7 @@ void paper_panels_make(paper_panels *list, const paper_arguments *a)
     for (size_t i = 0; i < renyi_panel_count(); i++) {
         renyi_panel p;
         renyi_panel_get(i, &p);
-        if (is_wanted(a, p.number)) add_panel(list, i);
+        if (paper_wants_given(a, p.number)) add_panel(list, i);
     }
 }
 
@@ -61,7 +43,7 @@ static int is_own_model(const paper_panel *p)
     return p->model && (strstr(p->model, "llava-1.5-7b") || strstr(p->model, "llava-v1.5-7b"));
 }
 
-static int are_measured(const paper_panels *list)
+int paper_panels_are_measured(const paper_panels *list)
 {
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i].model) return 1;
@@ -129,6 +111,35 @@ static int take_result(paper_panel *p, renyi_vqa_task task, const json_t *result
     return CLI_OK;
 }
 
+/* Is it the policy of a column, be its table asked for or not? */
+static int is_known_policy(const char *policy)
+{
+    for (size_t i = 0; i < renyi_panel_count(); i++)
+        for (size_t c = 0; c < RENYI_PANEL_COLUMNS; c++) {
+            renyi_panel_column column;
+            renyi_panel_get_column(i, c, &column);
+            if (paper_same_policy(policy, column.policy)) return 1;
+        }
+    return 0;
+}
+
+/* What the tables cannot use is reported: another setting is easily mistaken for the paper's. */
+static void note_unused(const json_t *results, const char *file)
+{
+    const json_t *result;
+    size_t k;
+
+    json_array_foreach(results, k, result)
+    {
+        const char *policy = paper_json_string(result, "policy");
+        if (policy && !is_known_policy(policy))
+            cli_note("%s: '%s' is in no column; the columns are none, paper:prumerge and "
+                     "paper:prumerge-ours (Table 6), paper:vispruner and paper:vispruner-ours "
+                     "(Table 12), each also with tokens=256",
+                     file, policy);
+    }
+}
+
 int paper_panels_take(paper_panels *list, const char *file, const json_t *document)
 {
     const json_t *results = json_object_get(document, "results"), *result;
@@ -146,6 +157,7 @@ int paper_panels_take(paper_panels *list, const char *file, const json_t *docume
             const int code = take_result(&list->items[i], task, result, file, &n_taken);
             if (code != CLI_OK) return code;
         }
+    note_unused(results, file);
     if (!n_taken) cli_note("%s: no result for these tables (%s)", file, name);
     return CLI_OK;
 }
@@ -248,7 +260,7 @@ void paper_panel_legend(const paper_panels *list, int is_markdown)
     paper_put_note("",
                    "LLaVA's tables: a column is the paper's, 'here' behind it what --results gave.",
                    is_markdown);
-    if (are_measured(list))
+    if (paper_panels_are_measured(list))
         paper_put_note("",
                        "± is half of its 95 % interval, as 'renyi vqa' found it; '!': the paper's "
                        "figure for the same model lies outside of it.",

@@ -29,6 +29,7 @@ void paper_report_csv(FILE *f, const paper_block *blocks, size_t count);
 
 /* ---- also for the other tables ------------------------------------------------------------- */
 
+const char *paper_method_name(renyi_paper_method m); /* in JSON and CSV: "cls", "ours", ... */
 void paper_put_title(uint32_t number, const char *title, int is_markdown);
 /* The line that names the model, bold in Markdown; takes the line. */
 void paper_put_heading(char *line, int is_markdown);

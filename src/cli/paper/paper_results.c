@@ -6,15 +6,19 @@
 
 #include <string.h>
 
-static const char *const methods[RENYI_PAPER_METHODS] = {"cls", "ours", "random", "mosaic"};
+const char *paper_method_name(renyi_paper_method m)
+{
+    static const char *const names[RENYI_PAPER_METHODS] = {"cls", "ours", "random", "mosaic"};
+    return names[m];
+}
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *cell_json(const paper_block *b, renyi_paper_method m, const renyi_paper_cell *c)
 {
     json_t *cell =
-        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:o}", "method", methods[m], "name",
-                  b->table.methods[m], "policy", c->policy, "gmacs", json_number(c->gmacs),
+        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:o}", "method", paper_method_name(m),
+                  "name", b->table.methods[m], "policy", c->policy, "gmacs", json_number(c->gmacs),
                   "gmacs_paper", json_number(c->gmacs_paper), "paper_top1", json_number(c->paper),
                   "state", paper_cell_state(b, c), "fault", json_text(c->fault));
     const renyi_eval_result *r = c->measured;
@@ -40,8 +44,8 @@ static json_t *pairs_json(const paper_block *b, uint32_t row)
     for (uint32_t i = 0; i < n; i++) {
         const renyi_eval_pair *p = &pairs[i].pair;
         if (!pairs[i].is_measured) continue;
-        json_array_append_new(list, eval_pair_json(json_string(methods[pairs[i].a]),
-                                                   json_string(methods[pairs[i].b]), p));
+        json_array_append_new(list, eval_pair_json(json_string(paper_method_name(pairs[i].a)),
+                                                   json_string(paper_method_name(pairs[i].b)), p));
     }
     return list;
 }
@@ -78,12 +82,15 @@ static json_t *block_json(const paper_block *b)
     renyi_paper_get_row(b->shape.table, b->shape.first_row, &r);
     for (uint32_t row = 0; row < b->shape.n_rows; row++)
         json_array_append_new(rows, row_json(b, row));
-    return json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:s, s:I, s:o}", "paper_model", r.model,
-                     "weights", r.weights, "is_papers_model", b->shape.is_own, "model",
-                     json_text(b->subject->name), "architecture",
-                     json_text(b->subject->architecture), "dtype", json_text(b->subject->dtype),
-                     "state", paper_state_name(b->subject->state), "photos",
-                     (json_int_t)b->subject->n_images, "rows", rows);
+    json_t *block = json_pack(
+        "{s:s, s:s, s:b, s:o, s:o, s:o, s:s, s:I, s:o}", "paper_model", r.model, "weights",
+        r.weights, "is_papers_model", b->shape.is_own, "model", json_text(b->subject->name),
+        "architecture", json_text(b->subject->architecture), "dtype", json_text(b->subject->dtype),
+        "state", paper_state_name(b->subject->state), "photos", (json_int_t)b->subject->n_images,
+        "rows", rows);
+    if (block && b->subject->run)
+        eval_run_json(block, b->subject->run, &b->subject->data, &b->subject->times);
+    return block;
 }
 
 static json_t *table_json(const paper_block *blocks, size_t count)
@@ -133,7 +140,7 @@ static void csv_table_cell(FILE *f, const paper_block *b, uint32_t row, renyi_pa
     renyi_paper_get_row(b->shape.table, b->shape.first_row + row, &r);
     fprintf(f, "%u,", b->table.number);
     csv_cell(f, r.model);
-    fprintf(f, ",%s,", methods[m]);
+    fprintf(f, ",%s,", paper_method_name(m));
     csv_cell(f, c.policy);
     csv_real(f, 1, r.gflops);
     csv_real(f, (int)b->table.digits, c.paper);

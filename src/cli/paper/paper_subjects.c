@@ -56,15 +56,13 @@ static int take_results(paper_subject *s, const renyi_eval *e)
 {
     renyi_error err = {0};
     renyi_eval_result first;
-    renyi_eval_times times;
 
     if (renyi_paper_take(s->paper, e, &err) != RENYI_OK) return eval_error("paper", &err);
     renyi_eval_get_result(e, 0, &first);
-    renyi_eval_get_times(e, &times);
+    renyi_eval_get_times(e, &s->times);
     s->state = PAPER_RUN;
     s->n_images = first.images;
     s->n_failed = first.failed;
-    s->seconds = times.seconds;
     for (size_t i = 0; i < renyi_eval_failure_count(e); i++) {
         renyi_eval_failure f;
         renyi_eval_get_failure(e, i, &f);
@@ -96,6 +94,8 @@ static int measure_model(paper_subjects *list, paper_subject *s, const renyi_mod
         code = eval_job_run(&job, &e, &spec, &list->is_interrupted);
     }
     if (code == CLI_OK) code = take_results(s, e);
+    if (data) renyi_dataset_get_info(data, &s->data);
+    s->run = e ? &a->run : NULL;
     renyi_eval_free(e);
     renyi_dataset_free(data);
     return code;
@@ -206,8 +206,7 @@ int paper_subjects_exit_code(const paper_subjects *list)
 
 int paper_subjects_make(paper_subjects *list, const paper_arguments *a)
 {
-    if (!a->n_tables && a->n_surveys + a->n_panels)
-        return CLI_OK; /* only tables whose results come from files */
+    if (!a->n_tables && a->n_given) return CLI_OK; /* only tables whose results come from files */
     int code = check_models(&a->models);
 
     for (size_t i = 0; code == CLI_OK && i < a->models.count; i++) {

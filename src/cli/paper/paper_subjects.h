@@ -14,13 +14,11 @@ typedef struct paper_arguments {
     eval_arguments run;                /* data and how to run; results_file = --csv */
     cli_strings models;                /* each -m */
     cli_strings table_lists;           /* each --table */
-    cli_strings results;               /* files of renyi zeroshot and renyi vqa */
+    cli_strings results;               /* files of zeroshot and vqa, folders of train */
     uint32_t tables[PAPER_MAX_TABLES]; /* numbers of tables that are run here */
     uint32_t n_tables;
-    uint32_t surveys[PAPER_MAX_TABLES]; /* numbers of tables over data sets */
-    uint32_t n_surveys;
-    uint32_t panels[PAPER_MAX_TABLES]; /* numbers of tables of LLaVA */
-    uint32_t n_panels;                 /* none of the three kinds = all tables */
+    uint32_t given[PAPER_MAX_TABLES]; /* numbers of the others, with results from files */
+    uint32_t n_given;                 /* none of either kind = all tables */
     int no_mosaic, markdown;
 } paper_arguments;
 
@@ -42,7 +40,9 @@ typedef struct paper_subject {
     renyi_paper *paper;
     paper_state state;
     uint64_t n_images, n_failed; /* of the first policy */
-    double seconds;
+    const eval_arguments *run;   /* how it was run; NULL = it was not. Borrowed */
+    renyi_dataset_info data;
+    renyi_eval_times times;
     cli_strings failed_files; /* "file: what is wrong with it" */
 } paper_subject;
 

@@ -2,18 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/paper/paper_given.h"
 
-#include "cli/kit/files.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int is_wanted(const paper_arguments *a, uint32_t number)
-{
-    for (uint32_t i = 0; i < a->n_surveys; i++)
-        if (a->surveys[i] == number) return 1;
-    return !a->n_surveys && !a->n_tables && !a->n_panels;
-}
 
 /* Costs need no weights. Those that cannot be computed stay unknown. */
 static void compute_costs(paper_survey *s)
@@ -46,7 +37,7 @@ void paper_surveys_make(paper_surveys *list, const paper_arguments *a)
     for (size_t i = 0; i < renyi_survey_count(); i++) {
         renyi_survey table;
         renyi_survey_get(i, &table);
-        if (is_wanted(a, table.number)) add_survey(list, i);
+        if (paper_wants_given(a, table.number)) add_survey(list, i);
     }
 }
 
@@ -90,10 +81,7 @@ int paper_surveys_are_measured(const paper_surveys *list)
     return 0;
 }
 
-/* ---- results of renyi zeroshot
- * ------------------------------------------------------------------- */
-
-static const size_t max_bytes = 64u << 20;
+/* ---- results of renyi zeroshot --------------------------------------------------------------- */
 
 /* A results file while it is taken. */
 typedef struct source {
@@ -102,21 +90,6 @@ typedef struct source {
     const char *collection, *model, *architecture; /* borrowed from it */
     size_t n_taken;                                /* cells that it fills */
 } source;
-
-const char *paper_json_string(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
-int paper_same_policy(const char *a, const char *b)
-{
-    char full[RENYI_POLICY_MAX], wanted[RENYI_POLICY_MAX];
-
-    if (renyi_policy_check(a, NULL, full, sizeof full, NULL) != RENYI_OK ||
-        renyi_policy_check(b, NULL, wanted, sizeof wanted, NULL) != RENYI_OK)
-        return strcmp(a, b) == 0;
-    return strcmp(full, wanted) == 0;
-}
 
 static int is_column(const source *s, const json_t *result, const renyi_survey_column *column)
 {
@@ -156,6 +129,27 @@ static int take_result(const source *s, const json_t *result, survey_cell *cell)
     return CLI_OK;
 }
 
+/* The column of a result; RENYI_SURVEY_COLUMNS = none. Both tables have the same columns. */
+static size_t column_of(const source *s, const json_t *result)
+{
+    size_t c = 0;
+    for (; c < RENYI_SURVEY_COLUMNS; c++) {
+        renyi_survey_column column;
+        renyi_survey_get_column(c, &column);
+        if (is_column(s, result, &column)) break;
+    }
+    return c;
+}
+
+/* What the tables cannot use is reported: another setting is easily mistaken for the paper's. */
+static void note_unused(const source *s, const json_t *result)
+{
+    const char *policy = paper_json_string(result, "policy");
+    cli_note("%s: '%s' is in no column; the columns are none and, with --adapt tca, paper:tca and "
+             "paper:tca-ours, also with layers=0,3,6",
+             s->file, policy ? policy : "?");
+}
+
 static int take_row(source *s, paper_survey *survey, uint32_t row)
 {
     const json_t *results = json_object_get(s->document, "results"), *result;
@@ -163,14 +157,14 @@ static int take_row(source *s, paper_survey *survey, uint32_t row)
 
     json_array_foreach(results, i, result)
     {
-        for (size_t c = 0; c < RENYI_SURVEY_COLUMNS; c++) {
-            renyi_survey_column column;
-            renyi_survey_get_column(c, &column);
-            if (!is_column(s, result, &column)) continue;
-            const int code = take_result(s, result, &survey->cells[row * RENYI_SURVEY_COLUMNS + c]);
-            if (code != CLI_OK) return code;
-            s->n_taken++;
+        const size_t c = column_of(s, result);
+        if (c == RENYI_SURVEY_COLUMNS) {
+            note_unused(s, result);
+            continue;
         }
+        const int code = take_result(s, result, &survey->cells[row * RENYI_SURVEY_COLUMNS + c]);
+        if (code != CLI_OK) return code;
+        s->n_taken++;
     }
     return CLI_OK;
 }
@@ -217,22 +211,4 @@ int paper_surveys_take(paper_surveys *list, const char *file, const json_t *docu
     if (code == CLI_OK && !s->n_taken)
         cli_note("%s: no result for these tables (%s)", s->file, s->collection);
     return code;
-}
-
-json_t *paper_results_load(const char *file)
-{
-    file_bytes bytes;
-    json_error_t error;
-    char *why;
-
-    if (read_file(file, max_bytes, &bytes, &why)) {
-        cli_error("%s: %s", file, why);
-        free(why);
-        return NULL;
-    }
-    json_t *document =
-        json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
-    free(bytes.data);
-    if (!document) cli_error("%s:%d: %s", file, error.line, error.text);
-    return document;
 }

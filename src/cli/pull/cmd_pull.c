@@ -4,24 +4,21 @@
  * All files are downloaded and checked before the first link of the snapshot is made, so a snapshot
  * is either complete or missing.
  */
-#include "cli/kit/files.h"
 #include "cli/kit/options.h"
-#include "cli/pull/hub_cache.h"
 #include "cli/pull/hub_file.h"
+#include "cli/pull/shard_index.h"
 #include "cli/verbs.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FILES = 512 };
-static const size_t max_index_bytes = 100u << 20;
+enum { MAX_SHARDS = 500, MAX_FILES = MAX_SHARDS + 12 };
 
 typedef struct pull_arguments {
     const char *revision;
-    uint64_t stall_seconds, retries;
-    int force;
+    uint64_t stall_seconds, total_seconds, retries;
+    int force, allow_unverified;
 } pull_arguments;
 
 /* The files of the future snapshot. */
@@ -31,9 +28,9 @@ typedef struct pull_state {
     size_t count;
 } pull_state;
 
-/* Asks for a file and downloads it. The first answer fixes the commit for all others, so that a
- * push to the branch in the meantime cannot mix two versions. */
-static hub_answer take_file(pull_state *p, const char *name)
+/* Asks for a file and adds it to the list. The first answer fixes the commit for all others, so
+ * that a push to the branch in the meantime cannot mix two versions. */
+static hub_answer ask_file(pull_state *p, const char *name)
 {
     if (p->count == MAX_FILES) {
         cli_error("%s: more than %d files", p->source.repo, MAX_FILES);
@@ -47,86 +44,51 @@ static hub_answer take_file(pull_state *p, const char *name)
         return HUB_FAILED;
     }
     p->source.revision = p->files[0].commit;
-    if (hub_file_fetch(&p->source, file)) return HUB_FAILED;
     p->count++;
     return HUB_FOUND;
 }
 
+/* The same, and downloads it. */
+static hub_answer take_file(pull_state *p, const char *name)
+{
+    const hub_answer answer = ask_file(p, name);
+    if (answer != HUB_FOUND) return answer;
+    return hub_file_fetch(&p->source, &p->files[p->count - 1]) ? HUB_FAILED : HUB_FOUND;
+}
+
 /* ---- shards -------------------------------------------------------------------------------- */
 
-static int add_shard(cli_strings *shards, const char *name)
+/* All are asked for before the first is downloaded: is there space for all of them? */
+static int take_listed(pull_state *p, json_t *shards)
 {
-    const size_t length = strlen(name);
+    const size_t first = p->count;
+    const char *name;
+    json_t *unused;
+    uint64_t space;
 
-    for (size_t i = 0; i < shards->count; i++)
-        if (strcmp(shards->items[i], name) == 0) return 0;
-    if (!hub_is_plain_name(name) || length < 12 ||
-        strcmp(name + length - 12, ".safetensors") != 0) {
-        cli_error("model.safetensors.index.json: '%s' is not the name of a shard", name);
-        return -1;
-    }
-    cli_strings_add(shards, cli_copy(name));
-    return 0;
-}
-
-static int read_weight_map(const json_t *root, cli_strings *shards)
-{
-    json_t *map = json_object_get(root, "weight_map"), *value;
-    const char *tensor;
-
-    json_object_foreach(map, tensor, value)
+    json_object_foreach(shards, name, unused)
     {
-        if (!json_is_string(value)) {
-            cli_error("model.safetensors.index.json: no file name for tensor %s", tensor);
-            return -1;
-        }
-        if (add_shard(shards, json_string_value(value))) return -1;
+        const hub_answer answer = ask_file(p, name);
+        if (answer == HUB_ABSENT)
+            cli_error("%s: the index names %s, which the repository does not have", p->source.repo,
+                      name);
+        if (answer != HUB_FOUND) return -1;
     }
-    if (shards->count) return 0;
-    cli_error("model.safetensors.index.json: no weight_map with shards in it");
-    return -1;
-}
-
-/* The shards that model.safetensors.index.json names, each once, in order of first use. 0, or -1
- * after reporting: only plain file names are accepted, because they become paths. */
-static int read_index(const char *path, cli_strings *shards)
-{
-    json_error_t where;
-    file_bytes bytes;
-    char *why;
-
-    if (read_file(path, max_index_bytes, &bytes, &why)) {
-        cli_error("%s: %s", path, why);
-        free(why);
-        return -1;
-    }
-    json_t *root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &where);
-    free(bytes.data);
-    if (!root) {
-        cli_error("model.safetensors.index.json: line %d: %s", where.line, where.text);
-        return -1;
-    }
-    const int rc = read_weight_map(root, shards);
-    json_decref(root);
-    return rc;
+    int failed = hub_files_fit(&p->source, p->files + first, p->count - first, &space);
+    for (size_t i = first; !failed && i < p->count; i++)
+        failed = hub_file_fetch(&p->source, &p->files[i]);
+    return failed;
 }
 
 static hub_answer take_shards(pull_state *p)
 {
     const hub_answer answer = take_file(p, "model.safetensors.index.json");
-    cli_strings shards = {0};
 
     if (answer != HUB_FOUND) return answer;
-    char *index = cli_format("%s/blobs/%s", p->source.repo_dir, p->files[p->count - 1].etag);
-    int failed = read_index(index, &shards);
-    for (size_t i = 0; !failed && i < shards.count; i++) {
-        const hub_answer shard = take_file(p, shards.items[i]);
-        if (shard == HUB_ABSENT)
-            cli_error("%s: the index names %s, which the repository does not have", p->source.repo,
-                      shards.items[i]);
-        failed = shard != HUB_FOUND;
-    }
-    cli_strings_free(&shards);
+    char *index = cli_format("%s/blobs/%s", p->source.repo_dir, p->files[p->count - 1].digest);
+    json_t *shards = shard_index_read(index, MAX_SHARDS);
+    const int failed = !shards || take_listed(p, shards);
+    json_decref(shards);
     free(index);
     return failed ? HUB_FAILED : HUB_FOUND;
 }
@@ -172,12 +134,13 @@ static int link_snapshot(const pull_state *p, const char *revision)
     int rc = 0;
 
     for (size_t i = 0; !rc && i < p->count; i++)
-        rc = hub_link_file(p->source.repo_dir, commit, p->files[i].name, p->files[i].etag);
-    if (!rc && !hub_is_commit(revision)) rc = hub_write_ref(p->source.repo_dir, revision, commit);
-    if (rc)
+        rc = hub_link_file(p->source.repo_dir, commit, p->files[i].name, p->files[i].digest);
+    if (rc) {
         cli_error("%s: %s", p->source.repo_dir, strerror(errno));
-    else
-        printf("%s/snapshots/%s\n", p->source.repo_dir, commit);
+        return rc;
+    }
+    if (!hub_is_commit(revision)) rc = hub_write_ref(p->source.repo_dir, revision, commit);
+    if (!rc) printf("%s/snapshots/%s\n", p->source.repo_dir, commit);
     return rc;
 }
 
@@ -209,7 +172,8 @@ static int pull_from(const pull_arguments *a, const char *repo, const char *root
     int failed = 0;
     const char *token = token_from_environment(&failed);
     if (failed) return CLI_FAILED;
-    const http_settings settings = {endpoint, token, (long)a->stall_seconds};
+    const http_settings settings = {endpoint, token, (long)a->stall_seconds,
+                                    (long)a->total_seconds};
     pull_state *p = cli_alloc(1, sizeof *p);
 
     p->source = (hub_source){.client = http_client_new(&settings),
@@ -219,7 +183,8 @@ static int pull_from(const pull_arguments *a, const char *repo, const char *root
                              .repo_dir = hub_repo_dir(root, repo),
                              .retries = (unsigned)a->retries,
                              .has_token = token != NULL,
-                             .force = a->force};
+                             .force = a->force,
+                             .allow_unverified = a->allow_unverified};
     if (!p->source.client) {
         cli_error("cannot start libcurl");
         failed = 1;
@@ -260,24 +225,31 @@ static int pull_repository(const pull_arguments *a, const char *repo)
 
 int cmd_pull(int argc, char **argv)
 {
-    pull_arguments a = {.revision = "main", .stall_seconds = 60, .retries = 3};
+    pull_arguments a = {
+        .revision = "main", .stall_seconds = 60, .total_seconds = 86400, .retries = 3};
     cli_strings arguments = {0};
     const option table[] = {
-        {"revision", 'r', OPTION_STRING, &a.revision, "REV", "branch, tag or commit (main)", 0, 0},
+        {"revision", 0, OPTION_STRING, &a.revision, "REV", "branch, tag or commit (main)", 0, 0},
+        {"revision", 'r', OPTION_STRING, &a.revision, "REV", NULL, 0, 0},
         {"force", 'f', OPTION_FLAG, &a.force, "", "download again what is already in the cache", 0,
          0},
         {"retries", 0, OPTION_COUNT, &a.retries, "N", "attempts after a cut connection (3)", 0,
          1000},
         {"timeout", 0, OPTION_COUNT, &a.stall_seconds, "S",
-         "seconds without data after which a connection counts as cut (60)", 1, 86400},
+         "seconds below 1 kB/s after which a connection counts as cut (60)", 1, 86400},
+        {"deadline", 0, OPTION_COUNT, &a.total_seconds, "S",
+         "seconds after which the whole download is given up (86400, one day)", 1, 31536000},
+        {"allow-unverified", 0, OPTION_FLAG, &a.allow_unverified, "",
+         "take files for which the server gives no digest, with a warning", 0, 0},
     };
     const verb_syntax syntax = {
         "pull", "REPOSITORY [options]",
         "Downloads config.json, preprocessor_config.json, the weights (model.safetensors or its shards) and\n"
         "the tokenizer, if there is one, of a Hugging Face repository into the cache of the Hugging Face\n"
         "tools ($HF_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub). Interrupted downloads are\n"
-        "resumed; size and digest are checked. HF_ENDPOINT sets another server, HF_TOKEN gives access to\n"
-        "private repositories. Prints the directory; -m takes it or the name of the repository.",
+        "resumed; size and digest are checked, and a file without a digest is refused. HF_ENDPOINT sets\n"
+        "another server, HF_TOKEN gives access to private repositories.\n"
+        "Prints the directory; -m takes it or the name of the repository.",
         "  renyi pull timm/vit_small_patch16_224.augreg_in21k_ft_in1k\n"
         "  renyi pull facebook/deit-base-distilled-patch16-224 --revision main\n",
         OPTIONS_OF(table)};

@@ -6,6 +6,7 @@
 
 #include "renyi/renyi.h"
 #include <curl/curl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,6 +16,7 @@ enum { MAX_REDIRECTS = 8 };
 struct http_client {
     CURL *curl;
     http_settings settings;
+    double end_ms; /* when the time is over, by cli_now_ms */
     char error[CURL_ERROR_SIZE + 256];
 };
 
@@ -23,7 +25,8 @@ typedef struct exchange {
     http_reply *reply;
     http_sink *sink;
     void *user;
-    int sink_stopped;
+    size_t header_bytes, page_bytes;
+    int sink_stopped, is_page_cut;
 } exchange;
 
 http_client *http_client_new(const http_settings *settings)
@@ -32,6 +35,7 @@ http_client *http_client_new(const http_settings *settings)
 
     if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) client->curl = curl_easy_init();
     client->settings = *settings;
+    client->end_ms = cli_now_ms() + 1e3 * (double)settings->total_seconds;
     if (client->curl) return client;
     free(client);
     return NULL;
@@ -57,11 +61,12 @@ static void copy_etag(char *to, size_t size, const char *value)
     snprintf(to, size, "%.*s", (int)strcspn(value, "\""), value);
 }
 
-static int64_t parse_size(const char *value)
+/* A number that ends with the text or with `end`; -1 if it is none. */
+static int64_t parse_size(const char *value, char end)
 {
-    char *end;
-    const long long n = strtoll(value, &end, 10);
-    return end == value || n < 0 ? -1 : n;
+    char *rest;
+    const long long n = strtoll(value, &rest, 10);
+    return rest == value || n < 0 || (*rest && *rest != end) ? -1 : n;
 }
 
 static void note_header(http_reply *r, const char *name, const char *value)
@@ -69,10 +74,10 @@ static void note_header(http_reply *r, const char *name, const char *value)
     if (strcasecmp(name, "etag") == 0) copy_etag(r->etag, sizeof r->etag, value);
     if (strcasecmp(name, "x-linked-etag") == 0)
         copy_etag(r->linked_etag, sizeof r->linked_etag, value);
-    if (strcasecmp(name, "x-linked-size") == 0) r->linked_size = parse_size(value);
-    if (strcasecmp(name, "content-length") == 0) r->content_length = parse_size(value);
+    if (strcasecmp(name, "x-linked-size") == 0) r->linked_size = parse_size(value, 0);
+    if (strcasecmp(name, "content-length") == 0) r->content_length = parse_size(value, 0);
     if (strcasecmp(name, "content-range") == 0 && strncasecmp(value, "bytes ", 6) == 0)
-        r->range_start = parse_size(value + 6);
+        r->range_start = parse_size(value + 6, '-');
     if (strcasecmp(name, "x-repo-commit") == 0) snprintf(r->commit, sizeof r->commit, "%s", value);
     if (strcasecmp(name, "x-error-code") == 0)
         snprintf(r->error_code, sizeof r->error_code, "%s", value);
@@ -86,6 +91,8 @@ static size_t on_header(char *data, size_t size, size_t count, void *user)
     const size_t length = size * count;
     char line[5000];
 
+    x->header_bytes += length;
+    if (x->header_bytes > HTTP_MAX_HEADERS) return 0;
     if (length > 5 && strncmp(data, "HTTP/", 5) == 0) {
         *x->reply = (http_reply){.content_length = -1, .linked_size = -1, .range_start = -1};
         const char *space = memchr(data, ' ', length);
@@ -108,7 +115,11 @@ static size_t on_body(char *data, size_t size, size_t count, void *user)
     exchange *x = user;
     const int is_wanted = x->sink && (x->reply->status == 200 || x->reply->status == 206);
 
-    if (!is_wanted) return size * count; /* the text of an error page */
+    if (!is_wanted) { /* the text of an error page, which nobody reads */
+        x->page_bytes += size * count;
+        x->is_page_cut = x->page_bytes > HTTP_MAX_PAGE;
+        return x->is_page_cut ? 0 : size * count;
+    }
     if (x->sink(x->user, x->reply, data, size * count) == 0) return size * count;
     x->sink_stopped = 1;
     return 0;
@@ -135,8 +146,9 @@ static void set_options(http_client *c, const char *url, int is_head, exchange *
     curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(c->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c->curl, CURLOPT_CONNECTTIMEOUT, 30L);
-    curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_LIMIT, (long)HTTP_LEAST_SPEED);
     curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_TIME, c->settings.stall_seconds);
+    curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, (long)ceil(fmax(1.0, c->end_ms - cli_now_ms())));
     curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(c->curl, CURLOPT_HEADERDATA, x);
     curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_body);
@@ -172,15 +184,30 @@ static int is_permanent(CURLcode code)
            code == CURLE_SSL_CACERT_BADFILE;
 }
 
+static http_result out_of_time(http_client *c)
+{
+    snprintf(c->error, sizeof c->error, "not done in %ld s (--deadline)",
+             c->settings.total_seconds);
+    return HTTP_REFUSED;
+}
+
 static http_result perform_request(http_client *c, const char *url, int is_head, uint64_t from,
                                    exchange *x)
 {
+    if (cli_now_ms() >= c->end_ms) return out_of_time(c);
+    x->header_bytes = x->page_bytes = 0;
+    x->is_page_cut = 0;
     set_options(c, url, is_head, x);
     struct curl_slist *headers = make_headers(c, url, from);
     curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
     const CURLcode code = curl_easy_perform(c->curl);
     curl_slist_free_all(headers);
-    if (code == CURLE_OK) return HTTP_DONE;
+    if (code == CURLE_OK || x->is_page_cut) return HTTP_DONE;
+    if (cli_now_ms() >= c->end_ms) return out_of_time(c);
+    if (x->header_bytes > HTTP_MAX_HEADERS) {
+        snprintf(c->error, sizeof c->error, "more than %d bytes of headers", HTTP_MAX_HEADERS);
+        return HTTP_REFUSED;
+    }
     if (!c->error[0]) snprintf(c->error, sizeof c->error, "%s", curl_easy_strerror(code));
     return x->sink_stopped || is_permanent(code) ? HTTP_REFUSED : HTTP_CUT;
 }

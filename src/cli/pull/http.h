@@ -15,8 +15,15 @@ typedef struct http_client http_client;
 typedef struct http_settings {
     const char *endpoint; /* "https://huggingface.co": where the token may go; borrowed */
     const char *token;    /* NULL = none; borrowed */
-    long stall_seconds;   /* give up after this time without data */
+    long stall_seconds;   /* give up after this time with less than HTTP_LEAST_SPEED */
+    long total_seconds;   /* give up after this time, all requests together */
 } http_settings;
+
+enum {
+    HTTP_LEAST_SPEED = 1000,     /* bytes per second */
+    HTTP_MAX_PAGE = 64 << 10,    /* bytes read of an error page or of a redirect's page */
+    HTTP_MAX_HEADERS = 256 << 10 /* bytes of all headers of one request */
+};
 
 /* Headers of the last response. Empty string or -1: not sent. */
 typedef struct http_reply {
@@ -30,7 +37,7 @@ typedef struct http_reply {
 typedef enum http_result {
     HTTP_DONE,   /* there is a reply, with any status */
     HTTP_CUT,    /* the connection ended or stalled; trying again may help */
-    HTTP_REFUSED /* the sink stopped it, or the request is impossible */
+    HTTP_REFUSED /* the sink stopped it, the time is over, or the request is impossible */
 } http_result;
 
 /* Receives the body of a 200 or 206 reply piece by piece; returns 0, or -1 to stop. */

@@ -105,19 +105,21 @@ char *hub_find_snapshot(const char *root, const char *repo, const char *revision
     return snapshot;
 }
 
-/* Made under another name and renamed, so that a reader sees the old link or the new one. */
-int hub_link_file(const char *repo_dir, const char *commit, const char *name, const char *etag)
+/* Another link is replaced by a rename, so that a reader sees the old one or the new one. */
+int hub_link_file(const char *repo_dir, const char *commit, const char *name, const char *digest)
 {
     char *snapshot = cli_format("%s/snapshots/%s", repo_dir, commit);
     char *link = cli_format("%s/%s", snapshot, name);
     char *temporary = cli_format("%s/.%s.%ld", snapshot, name, (long)getpid());
-    char *target = cli_format("../../blobs/%s", etag);
+    char *target = cli_format("../../blobs/%s", digest), found[128];
     int rc = make_directories(snapshot);
 
-    if (!rc) {
+    if (!rc && symlink(target, link)) {
+        const ssize_t n = readlink(link, found, sizeof found);
+        const int is_same = n == (ssize_t)strlen(target) && memcmp(found, target, (size_t)n) == 0;
         unlink(temporary);
-        rc = symlink(target, temporary);
-        if (!rc && (rc = rename(temporary, link))) unlink(temporary);
+        if (!is_same) rc = symlink(target, temporary);
+        if (!is_same && !rc && (rc = rename(temporary, link))) unlink(temporary);
     }
     free(target);
     free(temporary);
@@ -126,32 +128,18 @@ int hub_link_file(const char *repo_dir, const char *commit, const char *name, co
     return rc;
 }
 
-static int write_small_file(const char *path, const char *text)
-{
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    const size_t length = strlen(text);
-
-    if (fd < 0) return -1;
-    int rc = write(fd, text, length) == (ssize_t)length && fsync(fd) == 0 ? 0 : -1;
-    if (close(fd)) rc = -1;
-    return rc;
-}
-
 int hub_write_ref(const char *repo_dir, const char *revision, const char *commit)
 {
     char *path = cli_format("%s/refs/%s", repo_dir, revision);
-    char *temporary = cli_format("%s.%ld", path, (long)getpid());
     char *slash = strrchr(path, '/');
 
     *slash = 0;
     int rc = make_directories(path);
     *slash = '/';
-    if (!rc) {
-        rc = write_small_file(temporary, commit);
-        if (!rc) rc = rename(temporary, path);
-        if (rc) unlink(temporary);
-    }
-    free(temporary);
+    if (rc)
+        cli_error("%s: %s", path, strerror(errno));
+    else
+        rc = write_whole_file(path, commit, strlen(commit));
     free(path);
     return rc;
 }
@@ -176,7 +164,7 @@ static int feed_file(EVP_MD_CTX *md, int fd, uint64_t size)
     return done == size ? 0 : -1;
 }
 
-static int digest_hex(int fd, uint64_t size, int is_git, char *hex)
+int digest_of_file(int fd, uint64_t size, int is_git, char digest[DIGEST_TEXT])
 {
     unsigned char bytes[EVP_MAX_MD_SIZE];
     unsigned length = 0;
@@ -191,17 +179,16 @@ static int digest_hex(int fd, uint64_t size, int is_git, char *hex)
     if (!rc) rc = feed_file(md, fd, size);
     if (!rc && EVP_DigestFinal_ex(md, bytes, &length) != 1) rc = -1;
     EVP_MD_CTX_free(md);
-    for (unsigned i = 0; !rc && i < length; i++) snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+    for (unsigned i = 0; !rc && i < length; i++) snprintf(digest + 2 * i, 3, "%02x", bytes[i]);
     return rc;
 }
 
-digest_verdict digest_check(int fd, uint64_t size, const char *etag)
+void digest_from_etag(const char *etag, char digest[DIGEST_TEXT])
 {
-    char hex[2 * EVP_MAX_MD_SIZE + 1];
     const size_t length = strlen(etag);
 
-    if ((length != 40 && length != 64) || strspn(etag, "0123456789abcdef") != length)
-        return DIGEST_UNKNOWN;
-    if (digest_hex(fd, size, length == 40, hex)) return DIGEST_FAILED;
-    return strcmp(hex, etag) == 0 ? DIGEST_RIGHT : DIGEST_WRONG;
+    digest[0] = 0;
+    if ((length != 40 && length != 64) || strspn(etag, "0123456789abcdefABCDEF") != length) return;
+    for (size_t i = 0; i <= length; i++)
+        digest[i] = etag[i] >= 'A' && etag[i] <= 'F' ? (char)(etag[i] - 'A' + 'a') : etag[i];
 }

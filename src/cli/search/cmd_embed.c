@@ -114,13 +114,9 @@ static json_t *result_json(const embed_options *o, const embed_result *r)
 /* JSON lines, as in a .jsonl file. */
 static void put_lines(const char *key, const cli_strings *names, const float *rows, uint32_t dim)
 {
-    for (size_t i = 0; i < names->count; i++) {
-        json_t *line = json_pack("{s:o, s:o}", key, json_text(names->items[i]), "embedding",
-                                 row_json(rows + i * dim, dim));
-        if (line) json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-        putchar('\n');
-        json_decref(line);
-    }
+    for (size_t i = 0; i < names->count; i++)
+        json_print_line(json_pack("{s:o, s:o}", key, json_text(names->items[i]), "embedding",
+                                  row_json(rows + i * dim, dim)));
 }
 
 static int put_result(const embed_options *o, const embed_result *r)
@@ -231,14 +227,16 @@ static int read_texts(embed_options *o)
 
 static int check_arguments(embed_options *o, const cli_strings *arguments)
 {
-    if (!o->a.model) return options_usage_error("embed", "-m MODEL is missing");
     if (!arguments->count && !o->list && !o->texts.count && !o->text_file)
         return options_usage_error("embed", "no images and no --text given");
+    if (!o->a.model && (o->texts.count || o->text_file))
+        return options_usage_error("embed", "texts need a CLIP model: give -m CLIP");
     if (o->output && format_of(o->output) < 0)
         return options_usage_error("embed",
                                    "-o %s: the name must end in .safetensors, .npy or "
                                    ".jsonl",
                                    o->output);
+    o->a.model = model_or_builtin(o->a.model);
     const int code = prune_policy("embed", &o->a.prune, &o->a.policy);
     if (code != CLI_OK) return code;
     return read_texts(o) ? CLI_FAILED : CLI_OK;
@@ -247,8 +245,7 @@ static int check_arguments(embed_options *o, const cli_strings *arguments)
 static option_outcome parse_options(embed_options *o, int argc, char **argv, cli_strings *arguments)
 {
     const option table[] = {
-        {"model", 'm', OPTION_STRING, &o->a.model, "MODEL",
-         "file, directory, or Hugging Face name in the cache", 0, 0},
+        {"model", 'm', OPTION_STRING, &o->a.model, "MODEL", MODEL_HELP_BUILTIN, 0, 0},
         {"output", 'o', OPTION_STRING, &o->output, "FILE",
          "write to FILE.safetensors, .npy or .jsonl (JSON lines on stdout)", 0, 0},
         {"text", 0, OPTION_STRINGS, &o->texts, "TEXT", "a text; may be repeated (CLIP)", 0, 0},
@@ -262,7 +259,7 @@ static option_outcome parse_options(embed_options *o, int argc, char **argv, cli
         EMBED_OPTION_ROWS(&o->a),
     };
     const verb_syntax syntax = {
-        "embed", "-m MODEL [--text TEXT]... [--text-file FILE] [IMAGES...] [-o FILE]",
+        "embed", "[-m MODEL] [--text TEXT]... [--text-file FILE] [IMAGES...] [-o FILE] [options]",
         "Writes embeddings of images and texts: rows of numbers of length 1. The dot product of two rows is\n"
         "their similarity. A CLIP model embeds images and texts in one space; for other models a row is the\n"
         "input of the head. A .safetensors file has the rows as tensors 'image' and 'text' and their names as\n"

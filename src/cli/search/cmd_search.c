@@ -25,7 +25,7 @@ static void put_hits(const search_result *r, const search_answer *answer)
         renyi_gallery_get_photo(r->gallery, answer->hits[i].photo, &photo);
         char *path = path_of(r, photo.file);
         if (r->a->paths) {
-            fputs(path, stdout); /* unchanged, for other programs */
+            cli_put_data(stdout, path);
         } else {
             printf("  %7.4f  ", answer->hits[i].score);
             cli_put_clean(stdout, path);
@@ -94,13 +94,15 @@ void search_put_json(const search_result *r)
 
 static int check_arguments(search_arguments *a, const cli_strings *arguments)
 {
-    if (!a->e.model) return options_usage_error("search", "-m MODEL is missing");
     if (!arguments->count) return options_usage_error("search", "FOLDER is missing");
     a->folder = arguments->items[0];
     for (size_t i = 1; i < arguments->count; i++)
         cli_strings_add(&a->texts, cli_copy(arguments->items[i]));
     if (a->no_update && !a->texts.count && !a->images.count)
         return options_usage_error("search", "--no-update without a query leaves nothing to do");
+    if (!a->e.model && a->texts.count)
+        return options_usage_error("search", "texts need a CLIP model: give -m CLIP");
+    a->e.model = model_or_builtin(a->e.model);
     return prune_policy("search", &a->e.prune, &a->e.policy);
 }
 
@@ -108,8 +110,7 @@ static option_outcome parse_options(search_arguments *a, int argc, char **argv,
                                     cli_strings *arguments)
 {
     const option table[] = {
-        {"model", 'm', OPTION_STRING, &a->e.model, "MODEL",
-         "file, directory, or Hugging Face name in the cache", 0, 0},
+        {"model", 'm', OPTION_STRING, &a->e.model, "MODEL", MODEL_HELP_BUILTIN, 0, 0},
         {"text", 0, OPTION_STRINGS, &a->texts, "TEXT",
          "text to search for; the same as TEXT after FOLDER", 0, 0},
         {"image", 'i', OPTION_STRINGS, &a->images, "IMAGE",
@@ -127,12 +128,12 @@ static option_outcome parse_options(search_arguments *a, int argc, char **argv,
         EMBED_OPTION_ROWS(&a->e),
     };
     const verb_syntax syntax = {
-        "search", "-m MODEL FOLDER [TEXT...] [--image IMAGE]... [options]",
+        "search", "[-m MODEL] FOLDER [TEXT...] [--image IMAGE]... [options]",
         "Finds the images in and below FOLDER that are nearest to a text (with a CLIP model) or to an image\n"
         "(with any model), best first, with their cosine. Each image is embedded once: its row is stored in\n"
         "an index, and later runs embed only new and changed images. Without a query only the index is\n"
-        "updated. After Ctrl-C the finished rows are saved. Images that cannot be read are reported; the exit\n"
-        "code is then 3.",
+        "updated. Finished rows are saved every few seconds and after Ctrl-C. Images that cannot be read are\n"
+        "reported; the exit code is then 3.",
         "  renyi search -m openai/clip-vit-base-patch16 ~/Pictures 'two dogs on a beach'\n"
         "  renyi search -m clip ~/Pictures --image cat.jpg -k 20 --json\n"
         "  renyi search -m clip ~/Pictures 'birthday cake' --paths | xargs -d '\\n' feh\n"

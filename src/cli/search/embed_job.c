@@ -38,7 +38,8 @@ renyi_embed_options embed_job_options(const embed_job *job, work_progress *progr
                                  .preprocess = &job->spec.preprocess,
                                  .user = progress,
                                  .on_failure = work_on_failure,
-                                 .progress = work_on_progress};
+                                 .progress = work_on_progress,
+                                 .on_note = image_note};
 }
 
 /* ---- one image ----------------------------------------------------------------------------- */

@@ -60,12 +60,13 @@ static void note_changes(const renyi_gallery_changes *c, const char *index)
 static int update_index(search_result *r, renyi_gallery *g, const embed_job *job,
                         const char *folder, work_progress *progress)
 {
-    const renyi_embed_options o = embed_job_options(job, progress);
+    renyi_embed_options o = embed_job_options(job, progress);
     renyi_gallery_changes *c = &r->changes;
     renyi_gallery_info info;
     renyi_error err = {0}, late = {0};
     char *title = model_path_title(r->a->e.model);
 
+    o.save_to = r->index;
     catch_interrupt();
     const renyi_status st = renyi_gallery_update(g, folder, job->model, title, &o, c, &err);
     work_progress_end(progress);

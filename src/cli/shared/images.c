@@ -2,19 +2,18 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/shared/images.h"
 
+#include "cli/kit/cli_ranks.h"
 #include "cli/kit/files.h"
 #include "cli/kit/output.h"
 
-#include <dirent.h>
-#include <errno.h>
+#include "renyi/eval.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 /* ---- which files --------------------------------------------------------------------------- */
 
-enum { MAX_DEPTH = 32 }; /* of --recursive; ends a loop of symbolic links */
 static const size_t max_list_bytes = 64u << 20;
 
 void image_inputs_fail(image_inputs *inputs, const char *path, const char *reason)
@@ -32,73 +31,62 @@ void image_inputs_free(image_inputs *inputs)
     cli_strings_free(&inputs->reasons);
 }
 
-static int has_image_name(const char *name)
+void image_note(void *user, const char *text)
 {
-    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp", ".ppm", ".pgm", ".pnm"};
-    const char *dot = strrchr(name, '.');
+    static char last[512]; /* a sweep opens the same folder for each model */
 
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(dot, endings[i]) == 0) return 1;
-    return 0;
+    (void)user;
+    if (ranks_number() || strcmp(last, text) == 0) return;
+    snprintf(last, sizeof last, "%s", text);
+    cli_warn("%s", text);
 }
 
-static int compare_names(const void *a, const void *b)
+static void on_failure(void *user, const char *path, const char *reason)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    image_inputs_fail(user, path, reason);
 }
 
-/* The names in a directory, sorted, without hidden files; -1 with errno set. */
-static int list_directory(const char *path, cli_strings *names)
+static void add_directory(image_inputs *out, const char *path, int recursive)
 {
-    DIR *dir = opendir(path);
-    const struct dirent *entry;
+    const renyi_dataset_options o = {.struct_size = sizeof o,
+                                     .unlabelled = 1,
+                                     .top_only = !recursive,
+                                     .user = out,
+                                     .on_failure = on_failure,
+                                     .on_note = image_note};
+    const size_t failures = out->n_failed, n = strlen(path);
+    renyi_dataset *data = NULL;
+    renyi_dataset_info info = {0};
+    renyi_error err = {0};
+    const renyi_status st = renyi_dataset_open(&data, path, NULL, &o, &err);
 
-    if (!dir) return -1;
-    while ((entry = readdir(dir)))
-        if (entry->d_name[0] != '.') cli_strings_add(names, cli_copy(entry->d_name));
-    closedir(dir);
-    if (names->count) qsort(names->items, names->count, sizeof *names->items, compare_names);
-    return 0;
-}
-
-/* max_depth = 1: only the files of this directory. */
-static void add_directory(image_inputs *out, const char *path, int depth, int max_depth)
-{
-    cli_strings names = {0};
-    const size_t length = strlen(path);
-    const char *slash = length && path[length - 1] == '/' ? "" : "/";
-
-    if (list_directory(path, &names)) image_inputs_fail(out, path, strerror(errno));
-    for (size_t i = 0; i < names.count; i++) {
-        char *child = cli_format("%s%s%s", path, slash, names.items[i]);
-        struct stat st;
-        const int exists = stat(child, &st) == 0;
-        if (exists && S_ISDIR(st.st_mode)) {
-            if (depth + 1 < max_depth) add_directory(out, child, depth + 1, max_depth);
-        } else if (has_image_name(child)) {
-            cli_strings_add(&out->paths, child);
-            continue;
-        }
-        free(child);
+    if (st == RENYI_OK) renyi_dataset_get_info(data, &info);
+    for (size_t i = 0; i < info.n_images; i++) {
+        renyi_dataset_image image;
+        renyi_dataset_get_image(data, i, &image);
+        cli_strings_add(&out->paths, cli_copy(image.path));
     }
-    cli_strings_free(&names);
+    renyi_dataset_free(data);
+    if (st == RENYI_ERR_FORMAT && out->n_failed == failures) /* none is there */
+        image_inputs_fail(out, path,
+                          recursive ? "no images in this directory or below"
+                                    : "no images in this directory (--recursive looks below it)");
+    else if (st != RENYI_OK && st != RENYI_ERR_FORMAT) /* the reason begins with the path */
+        image_inputs_fail(out, path,
+                          strncmp(err.message, path, n) == 0 &&
+                                  strncmp(err.message + n, ": ", 2) == 0
+                              ? err.message + n + 2
+                              : cli_reason(&err));
 }
 
 static void add_path(image_inputs *out, const char *path, int recursive)
 {
     struct stat st;
 
-    if (strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-        const size_t files = out->paths.count, failures = out->n_failed;
-        add_directory(out, path, 0, recursive ? MAX_DEPTH : 1);
-        if (out->paths.count == files && out->n_failed == failures)
-            image_inputs_fail(out, path,
-                              recursive
-                                  ? "no images in this directory or below"
-                                  : "no images in this directory (--recursive looks below it)");
-        return;
-    }
-    cli_strings_add(&out->paths, cli_copy(path)); /* errors show when it is read */
+    if (strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        add_directory(out, path, recursive);
+    else
+        cli_strings_add(&out->paths, cli_copy(path)); /* errors show when it is read */
 }
 
 static void add_list(image_inputs *out, const char *list, int recursive)

@@ -14,13 +14,17 @@ typedef struct image_inputs {
     cli_strings failed, reasons; /* the same, for --json */
 } image_inputs;
 
-/* A directory means the files in it whose names end like those of images (.jpg .jpeg .png .webp
- * .ppm .pgm .pnm, any case), with `recursive` also those below it. A file is taken whatever its
+/* A directory means the images that renyi_dataset_open finds in it, with `recursive` also those
+ * below it; subfolders that cannot be read and images that are not regular files are failures. A
+ * file is taken whatever its
  * name is; "-" is stdin. `list` (may be NULL) is a file with one path per line. */
 void image_inputs_collect(image_inputs *out, const cli_strings *arguments, const char *list,
                           int recursive);
 void image_inputs_fail(image_inputs *inputs, const char *path, const char *reason);
 void image_inputs_free(image_inputs *inputs);
+
+/* on_note of the library's options: a warning on stderr, not repeated. */
+void image_note(void *user, const char *text);
 
 /* ---- from a file to model input ------------------------------------------------------------ */
 
@@ -33,8 +37,7 @@ typedef struct image_overrides {
 /* Rows of an option table. `a` has `image_size`, uint64_t. */
 /* clang-format off */
 #define SIZE_OPTION_ROWS(a) \
-    {"image-size", 0, OPTION_COUNT, &(a)->image_size, "N", "input side in pixels (the model's)", 1, 16384}, \
-    {"img-size", 0, OPTION_COUNT, &(a)->image_size, "N", "the same", 1, 16384}
+    {"image-size", 0, OPTION_COUNT, &(a)->image_size, "N", "input side in pixels (the model's)", 1, 16384}
 
 /* `a` has `over`, image_overrides, and `exif`, int. */
 #define FIT_OPTION_ROWS(a) \

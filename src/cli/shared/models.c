@@ -21,22 +21,32 @@ static char *find_in_cache(const char *repo)
     return snapshot;
 }
 
-char *model_path_resolve(const char *name)
+static int is_repo(const char *name)
+{
+    return hub_is_repo_name(name) && strchr(name, '/') && !strstr(name, ".safetensors");
+}
+
+char *model_path_find(const char *name)
 {
     struct stat st;
 
     if (strcmp(name, RENYI_MODEL_BUILTIN) == 0 || stat(name, &st) == 0) return cli_copy(name);
-    const int why = errno;
-    if (!hub_is_repo_name(name) || !strchr(name, '/') || strstr(name, ".safetensors")) {
-        cli_error("%s: %s", name, strerror(why));
-        return NULL;
-    }
-    char *snapshot = find_in_cache(name);
-    if (!snapshot)
+    return is_repo(name) ? find_in_cache(name) : NULL;
+}
+
+char *model_path_resolve(const char *name)
+{
+    char *path = model_path_find(name);
+    struct stat st;
+
+    if (path) return path;
+    if (is_repo(name))
         cli_error(
             "%s: no such file, and not in the Hugging Face cache; to download it:  renyi pull %s",
             name, name);
-    return snapshot;
+    else
+        cli_error("%s: %s", name, strerror(stat(name, &st) ? errno : ENOENT));
+    return NULL;
 }
 
 const char *model_or_builtin(const char *name)
@@ -56,8 +66,22 @@ static char *last_part(const char *path, size_t length)
     return cli_format("%.*s", (int)(length - start), path + start);
 }
 
+/* The name of a repository in the Hugging Face cache, ".../models--org--NAME/snapshots/..."; NULL =
+ * another path. */
+static char *repository_name(const char *path)
+{
+    const char *from = strstr(path, "models--");
+    const char *end = from ? strstr(from, "/snapshots/") : NULL;
+
+    if (!end || memchr(from, '/', (size_t)(end - from))) return NULL;
+    for (const char *next; (next = strstr(from, "--")) && next < end;) from = next + 2;
+    return cli_format("%.*s", (int)(end - from), from);
+}
+
 char *model_path_title(const char *name)
 {
+    char *repository = repository_name(name);
+    if (repository) return repository;
     char *title = last_part(name, strlen(name));
     const char *slash = strrchr(name, '/');
 
@@ -121,6 +145,27 @@ renyi_dtype dtype_from_name(const char *name)
     for (int i = 0; name && i < N_DTYPES; i++)
         if (strcmp(name, renyi_dtype_name(dtypes[i])) == 0) return dtypes[i];
     return RENYI_DTYPE_DEFAULT;
+}
+
+int dtype_list_parse(dtype_list *out, const char *verb, const char *text)
+{
+    *out = (dtype_list){.items = {RENYI_DTYPE_DEFAULT}, .n = text == NULL};
+    for (const char *at = text; at;) {
+        const size_t length = strcspn(at, ",");
+        char *name = cli_format("%.*s", (int)length, at);
+        const renyi_dtype dtype = dtype_from_name(name);
+        const int is_known = dtype != RENYI_DTYPE_DEFAULT && dtype != RENYI_DTYPE_INT4;
+        if (!is_known)
+            options_usage_error(verb, "option '--dtype': '%s' is not one of %s", name,
+                                DTYPE_CHOICES);
+        free(name);
+        if (!is_known) return CLI_USAGE;
+        if (out->n == MAX_DTYPES)
+            return options_usage_error(verb, "option '--dtype': more than %d", MAX_DTYPES);
+        out->items[out->n++] = dtype;
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return CLI_OK;
 }
 
 renyi_options model_options(const char *cpu, const char *dtype, uint64_t image_size)
@@ -201,7 +246,6 @@ int text_tower_embed(const text_tower *t, const cli_strings *texts, int truncate
 
 /* ---- class names --------------------------------------------------------------------------- */
 
-enum { IMAGENET_CLASSES = 1000 };
 static const size_t max_labels_bytes = 16u << 20;
 
 static int read_labels(class_names *out, const char *path)
@@ -223,20 +267,14 @@ int class_names_open(class_names *out, const renyi_model *model, const renyi_mod
                      const char *path)
 {
     *out = (class_names){.model = model, .n_classes = info->n_classes};
-    out->use_imagenet = info->n_classes == IMAGENET_CLASSES;
     return path ? read_labels(out, path) : 0;
 }
 
 const char *class_name(class_names *l, uint32_t index)
 {
     if (l->lines.count) return l->lines.items[index];
-    const char *own = renyi_model_label(l->model, index);
-    /* Hugging Face writes LABEL_0, LABEL_1, ... where no names were given. */
-    if (own && strncmp(own, "LABEL_", 6) != 0) {
-        const uint32_t known = renyi_imagenet_class(own);
-        return known == RENYI_NO_CLASS ? own : renyi_imagenet_name(known);
-    }
-    if (l->use_imagenet) return renyi_imagenet_name(index);
+    const char *name = renyi_model_label(l->model, index);
+    if (name) return name;
     snprintf(l->fallback, sizeof l->fallback, "class %u", index);
     return l->fallback;
 }

@@ -12,6 +12,11 @@
 /* "builtin", an existing file or directory, else a Hugging Face repository in the cache (its
  * "main"). Owned; NULL after reporting. */
 char *model_path_resolve(const char *name);
+char *model_path_find(const char *name); /* the same without a report */
+
+/* What -m takes, for the help pages; then with the default of model_or_builtin. */
+#define MODEL_HELP "file, directory, Hugging Face name in the cache, builtin"
+#define MODEL_HELP_BUILTIN MODEL_HELP " (builtin)"
 
 /* The name given with -m; without one "builtin", after a note. */
 const char *model_or_builtin(const char *name);
@@ -39,16 +44,31 @@ renyi_dtype dtype_from_name(const char *name);
 #define DTYPE_CHOICES "f32|bf16|int8|auto"
 #define LM_DTYPE_CHOICES "f32|bf16|int8|int4|auto" /* of a language model */
 
+/* "f32,int8" of a verb that compares dtypes; NULL = only the file's. CLI_OK, or CLI_USAGE after
+ * reporting. */
+enum { MAX_DTYPES = 8 };
+typedef struct dtype_list {
+    renyi_dtype items[MAX_DTYPES];
+    size_t n;
+} dtype_list;
+int dtype_list_parse(dtype_list *out, const char *verb, const char *text);
+
 /* "f32, int8": the dtypes that this CPU supports at its best level. */
 void dtypes_here(char out[32]);
 
 /* Rows of an option table: how a model computes. `a` has `cpu` and `dtype`, const char *. */
 /* clang-format off */
+#define CPU_OPTION_ROW(a) \
+    {"cpu", 0, OPTION_CHOICE, &(a)->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0}
+
+#define DTYPES_OPTION_ROW(a) \
+    {"dtype", 0, OPTION_STRING, &(a)->dtype, DTYPE_CHOICES ",...", "dtypes of the matrix products in the blocks (the file's)", 0, 0}
+
 #define DTYPE_OPTION_ROW(a) \
     {"dtype", 0, OPTION_CHOICE, &(a)->dtype, DTYPE_CHOICES, "dtype of the matrix products in the blocks (the file's)", 0, 0}
 
 #define ENGINE_OPTION_ROWS(a) \
-    {"cpu", 0, OPTION_CHOICE, &(a)->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0}, \
+    CPU_OPTION_ROW(a), \
     DTYPE_OPTION_ROW(a)
 /* clang-format on */
 
@@ -84,13 +104,11 @@ int text_tower_embed(const text_tower *t, const cli_strings *texts, int truncate
 
 /* ---- class names --------------------------------------------------------------------------- */
 
-/* From --labels FILE, else from the model's config, else ImageNet's if it has 1000 classes, else
- * "class N". WordNet ids in a config are replaced by ImageNet's names. */
+/* From --labels FILE, else renyi_model_label, else "class N". */
 typedef struct class_names {
     const renyi_model *model;
     uint32_t n_classes;
     cli_strings lines; /* of the file; empty without one */
-    int use_imagenet;
     char fallback[32];
 } class_names;
 

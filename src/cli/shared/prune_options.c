@@ -1,4 +1,4 @@
-/* prune_options.c - from --prune, --keep-rate, ... to policy texts that the library accepts.
+/* prune_options.c - from --prune, --keep, ... to policy texts that the library accepts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/shared/prune_options.h"
 
@@ -37,18 +37,12 @@ static int has_no_space(const char *text)
 /* All options but --prune as " key=value ..."; owned, NULL after reporting. */
 static char *other_options(const char *verb, const prune_options *o)
 {
-    char *layers = o->drop_loc ? plain_list(o->drop_loc) : NULL;
+    char *layers = o->layers ? plain_list(o->layers) : NULL;
     const struct {
-        const char *option, *key, *value;
+        const char *key, *value;
     } given[] = {
-        {"keep-rate", "keep", o->keep_rate},
-        {"keep-tokens", "tokens", o->keep_tokens},
-        {"p", "p", o->p},
-        {"r", "r", o->r},
-        {"drop-loc", "layers", layers},
-        {"metric", "metric", o->metric},
-        {"norm", "n", o->norm},
-        {"rescue", "c", o->rescue},
+        {"keep", o->keep},  {"tokens", o->tokens}, {"p", o->p}, {"r", o->r},
+        {"layers", layers}, {"metric", o->metric}, {"n", o->n}, {"c", o->c},
     };
     char *text = cli_copy("");
 
@@ -58,12 +52,12 @@ static char *other_options(const char *verb, const prune_options *o)
             text = append_key(text, given[i].key, given[i].value);
             continue;
         }
-        options_usage_error(verb, "option '--%s': '%s' is empty or has a space in it",
-                            given[i].option, given[i].value);
+        options_usage_error(verb, "option '--%s': '%s' is empty or has a space in it", given[i].key,
+                            given[i].value);
         free(text);
         text = NULL;
     }
-    if (text && o->fuse_token) text = append_key(text, "fuse", NULL);
+    if (text && o->fuse) text = append_key(text, "fuse", NULL);
     free(layers);
     return text;
 }

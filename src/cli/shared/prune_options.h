@@ -1,9 +1,9 @@
 /* prune_options.h - the pruning options that verbs share, and the policy texts they mean.
  * SPDX-License-Identifier: Apache-2.0
  *
- * --prune takes a policy text, the name of a preset, or a rule alone. The other options
- * (--keep-rate, --drop-loc, ...) are other spellings of keys of the policy text: they are appended
- * to it, and only the library parses the result.
+ * --prune takes a policy text, the name of a preset, or a rule alone. The other options (--keep,
+ * --layers, ...) have the names of the keys of a policy: they are appended to the text, and only
+ * the library parses the result.
  */
 #ifndef RENYI_PRUNE_OPTIONS_H
 #define RENYI_PRUNE_OPTIONS_H
@@ -14,8 +14,8 @@
 
 typedef struct prune_options {
     cli_strings policies; /* each --prune */
-    const char *keep_rate, *drop_loc, *metric, *norm, *rescue, *p, *r, *keep_tokens;
-    int fuse_token;
+    const char *keep, *layers, *metric, *n, *c, *p, *r, *tokens;
+    int fuse;
 } prune_options;
 
 /* The rows of an option table that fill `o`, a prune_options *. */
@@ -23,24 +23,24 @@ typedef struct prune_options {
 #define PRUNE_OPTION_ROWS(o) \
     {"prune", 0, OPTION_STRINGS, &(o)->policies, "POLICY", \
      "drop tokens by a policy, preset or rule ('renyi policies')", 0, 0}, \
-    {"keep-rate", 0, OPTION_STRING, &(o)->keep_rate, "R", \
-     "share of the patch tokens KEPT by each cut, 0 < R <= 1 (keep=)", 0, 0}, \
-    {"keep-tokens", 0, OPTION_STRING, &(o)->keep_tokens, "N", \
-     "patch tokens KEPT by each cut, as a number (tokens=)", 0, 0}, \
+    {"keep", 0, OPTION_STRING, &(o)->keep, "R", \
+     "share of the patch tokens KEPT by each cut, 0 < R <= 1", 0, 0}, \
+    {"tokens", 0, OPTION_STRING, &(o)->tokens, "N", \
+     "patch tokens KEPT by each cut, as a number", 0, 0}, \
     {"p", 'p', OPTION_STRING, &(o)->p, "N", \
-     "patch tokens REMOVED by each cut (p=); alone: naive", 0, 0}, \
+     "patch tokens REMOVED by each cut; alone: naive", 0, 0}, \
     {"r", 0, OPTION_STRING, &(o)->r, "N", \
-     "tokens REMOVED by merging in each block (r=); alone: tome", 0, 0}, \
-    {"drop-loc", 0, OPTION_STRING, &(o)->drop_loc, "L,...", \
-     "blocks that cut, from 0: 3,6,9 or '(3, 6, 9)' (layers=)", 0, 0}, \
+     "tokens REMOVED by merging in each block; alone: tome", 0, 0}, \
+    {"layers", 0, OPTION_STRING, &(o)->layers, "L,...", \
+     "blocks that cut, from 0: 3,6,9 or '(3, 6, 9)'", 0, 0}, \
     {"metric", 0, OPTION_STRING, &(o)->metric, "M", \
-     "what ranks the tokens: cls, col, correct, ... (metric=)", 0, 0}, \
-    {"norm", 0, OPTION_STRING, &(o)->norm, "N", \
-     "order of the column norm, N >= 1 or inf (n=)", 0, 0}, \
-    {"rescue", 0, OPTION_STRING, &(o)->rescue, "C", \
-     "share of the kept that the column norm chooses, 0 to 1 (c=)", 0, 0}, \
-    {"fuse-token", 0, OPTION_FLAG, &(o)->fuse_token, "", \
-     "fuse the removed tokens into one (fuse)", 0, 0}
+     "what ranks the tokens: cls, col, correct, ...", 0, 0}, \
+    {"n", 0, OPTION_STRING, &(o)->n, "N", \
+     "order of the column norm, N >= 1 or inf", 0, 0}, \
+    {"c", 0, OPTION_STRING, &(o)->c, "C", \
+     "share of the kept that the column norm chooses, 0 to 1 (metric=correct)", 0, 0}, \
+    {"fuse", 0, OPTION_FLAG, &(o)->fuse, "", \
+     "fuse the removed tokens into one", 0, 0}
 /* clang-format on */
 
 /* The policies of the command line, as typed, into the empty list `texts`: every --prune with the

@@ -81,7 +81,9 @@ static renyi_grid *make_grid(const sweep_arguments *a, int *code)
                                   .n_policies = (uint32_t)a->policies.count,
                                   .policies = (const char *const *)a->policies.items,
                                   .n_lines = (uint32_t)lines.count,
-                                  .lines = (const char *const *)lines.items};
+                                  .lines = (const char *const *)lines.items,
+                                  .n_dtypes = a->e.dtype ? (uint32_t)a->e.dtypes.n : 0,
+                                  .dtypes = a->e.dtypes.items};
     *code = CLI_OK;
     if (renyi_grid_new(&grid, &o, &err) != RENYI_OK) {
         if (err.code == RENYI_ERR_FORMAT) err.code = RENYI_ERR_ARG; /* a mistake in the spec */
@@ -102,8 +104,6 @@ static int check_arguments(sweep_arguments *a, const cli_strings *arguments)
                                    arguments->items[1]);
     if (arguments->count) a->spec = arguments->items[0];
     if (!a->e.data) return options_usage_error("sweep", "--data-dir DIR is missing");
-    if (!a->spec && !a->models.count)
-        return options_usage_error("sweep", "-m MODEL or a spec file is missing");
     if (a->e.resume && !a->output)
         return options_usage_error("sweep", "--resume needs -o DIR to resume from");
     if (a->z.templates.count || a->z.collection || a->z.class_names) {
@@ -111,28 +111,25 @@ static int check_arguments(sweep_arguments *a, const cli_strings *arguments)
         if (code != CLI_OK) return code;
         a->e.zeroshot = &a->z;
     }
+    if (!a->spec && !a->models.count) cli_strings_add(&a->models, cli_copy(model_or_builtin(NULL)));
     if (a->output) a->e.log_samples = cli_format("%s/samples.jsonl", a->output);
     return eval_check_arguments("sweep", &a->e) ? CLI_USAGE : CLI_OK;
 }
 
 /* clang-format off */
 #define GRID_OPTION_ROWS(a) \
-    {"model", 'm', OPTION_STRINGS, &(a)->models, "MODEL", "file, directory, or Hugging Face name in the cache; may be repeated, or a,b", 0, 0}, \
-    {"img-size", 0, OPTION_STRINGS, &(a)->sizes, "N,...", "input sides in pixels, or 'model' (its own)", 0, 0}, \
+    {"model", 'm', OPTION_STRINGS, &(a)->models, "MODEL", MODEL_HELP "; repeatable (builtin)", 0, 0}, \
+    {"image-size", 0, OPTION_STRINGS, &(a)->sizes, "N,...", "input sides in pixels, or 'model' (its own)", 0, 0}, \
     {"prune", 0, OPTION_STRINGS, &(a)->policies, "POLICY", "a whole policy; its values may be a|b|c; may be repeated", 0, 0}, \
     {"framework", 0, OPTION_STRINGS, &(a)->frameworks, "RULE|...", "rules or presets to combine with the values below", 0, 0}, \
     {"metric", 0, OPTION_STRINGS, &(a)->metrics, "M|...", "metrics that rank the tokens: cls, col, correct, ...", 0, 0}, \
-    {"n", 'n', OPTION_STRINGS, &(a)->n, "N|...", "orders of the column norm; --norm too", 0, 0}, \
-    {"norm", 0, OPTION_STRINGS, &(a)->n, "N|...", "the same", 0, 0}, \
-    {"c", 'c', OPTION_STRINGS, &(a)->c, "C|...", "shares of the kept that the column norm chooses; --rescue too", 0, 0}, \
-    {"rescue", 0, OPTION_STRINGS, &(a)->c, "C|...", "the same", 0, 0}, \
-    {"keep", 0, OPTION_STRINGS, &(a)->keep, "R|...", "shares of the patch tokens KEPT by each cut; --keep-rate too", 0, 0}, \
-    {"keep-rate", 0, OPTION_STRINGS, &(a)->keep, "R|...", "the same", 0, 0}, \
-    {"keep-tokens", 0, OPTION_STRINGS, &(a)->tokens, "N|...", "patch tokens KEPT by each cut, as numbers", 0, 0}, \
+    {"n", 'n', OPTION_STRINGS, &(a)->n, "N|...", "orders of the column norm", 0, 0}, \
+    {"c", 'c', OPTION_STRINGS, &(a)->c, "C|...", "shares of the kept that the column norm chooses", 0, 0}, \
+    {"keep", 0, OPTION_STRINGS, &(a)->keep, "R|...", "shares of the patch tokens KEPT by each cut", 0, 0}, \
+    {"tokens", 0, OPTION_STRINGS, &(a)->tokens, "N|...", "patch tokens KEPT by each cut, as numbers", 0, 0}, \
     {"p", 'p', OPTION_STRINGS, &(a)->p, "N|...", "patch tokens REMOVED by each cut", 0, 0}, \
     {"r", 0, OPTION_STRINGS, &(a)->r, "N|...", "tokens REMOVED by merging in each block (tome)", 0, 0}, \
-    {"layers", 0, OPTION_STRINGS, &(a)->layers, "L,...|...", "blocks that cut, from 0: '0,3,6|3,6,9'; --drop-loc too", 0, 0}, \
-    {"drop-loc", 0, OPTION_STRINGS, &(a)->layers, "L,...|...", "the same", 0, 0}
+    {"layers", 0, OPTION_STRINGS, &(a)->layers, "L,...|...", "blocks that cut, from 0: '0,3,6|3,6,9'", 0, 0}
 
 #define OUTPUT_OPTION_ROWS(a) \
     {"output", 'o', OPTION_STRING, &(a)->output, "DIR", "write results.csv, results.json, samples.jsonl, report.html and charts", 0, 0}, \
@@ -150,23 +147,24 @@ static option_outcome parse_options(sweep_arguments *a, int argc, char **argv,
         OUTPUT_OPTION_ROWS(a),
         DATA_OPTION_ROWS(&a->e),
         SPEED_OPTION_ROWS(&a->e),
+        DTYPES_OPTION_ROW(&a->e),
         FIT_OPTION_ROWS(&a->e),
         {"", 0, OPTION_HEADING, NULL, "",
-         "CLIP models, as in 'renyi zeroshot'; needs --templates, --collection or --class-names:",
-         0, 0},
+         "CLIP models, as in 'renyi zeroshot'; needs --templates, --collection or --class-names", 0,
+         0},
         ZEROSHOT_OPTION_ROWS(&a->z),
     };
     const verb_syntax syntax = {
-        "sweep", "[SPEC] -m MODEL... --data-dir DIR [-o DIR] [options]",
+        "sweep", "[SPEC] [-m MODEL]... --data-dir DIR [-o DIR] [options]",
         "Runs every model at every size with every policy on the same images, to compare pruning with\n"
         "smaller inputs. Prints a table of all points with the Pareto fronts marked; with -o also writes CSV,\n"
         "JSON, charts and a self-contained page. SPEC is a file of lines 'models ...', 'sizes ...',\n"
         "'policy ...', 'frameworks ...', 'keep ...' (docs/EVAL.md); options replace its lines. Without\n"
         "policies a default set is used. Alternatives are separated by '|'.",
-        "  renyi sweep -m vit.safetensors --data-dir images --img-size 160,192,224 -o out\n"
+        "  renyi sweep -m vit.safetensors --data-dir images --image-size 160,192,224 -o out\n"
         "  renyi sweep -m vit.safetensors --data-dir images --prune none --prune 'mosaic keep=0.5|0.7|0.9' -o out\n"
-        "  renyi sweep -m a.safetensors -m b.safetensors --data-dir images --framework 'evit|naive' --metric 'cls|col' \\\n"
-        "    --keep '0.5|0.7' --p '8|16' --limit 200 --shuffle -o out\n"
+        "  renyi sweep -m a.safetensors -m b.safetensors --data-dir images --framework 'evit|naive' \\\n"
+        "    --metric 'cls|col' --keep '0.5|0.7' --p '8|16' --limit 200 -o out\n"
         "  renyi sweep grid.txt --data-dir images -o out --resume\n"
         "  renyi sweep -m openai/clip-vit-base-patch16 --data-dir oxford_pets --templates pets -o out\n",
         OPTIONS_OF(table)};

@@ -19,12 +19,13 @@ typedef struct tune_driver {
 
 /* ---- callbacks ----------------------------------------------------------------------------- */
 
-static renyi_status open_model(void *user, const char *name, uint32_t image_size, renyi_model **out,
-                               renyi_preprocess *preprocess, renyi_error *err)
+static renyi_status open_model(void *user, const char *name, uint32_t image_size, renyi_dtype dtype,
+                               renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
 {
     const tune_driver *d = user;
-    const renyi_options o = model_options(d->a->e.cpu, d->a->e.dtype, image_size);
+    renyi_options o = model_options(d->a->e.cpu, NULL, image_size);
 
+    o.dtype = dtype;
     (void)name;
     (void)preprocess; /* the same for all sizes */
     return renyi_model_open(out, d->path, &o, err);
@@ -169,7 +170,9 @@ static int make_grid(const tune_arguments *a, const renyi_model *model, renyi_gr
                                   .n_sizes = n_sizes,
                                   .sizes = sizes,
                                   .n_policies = (uint32_t)a->policies.count,
-                                  .policies = (const char *const *)a->policies.items};
+                                  .policies = (const char *const *)a->policies.items,
+                                  .n_dtypes = a->e.dtype ? (uint32_t)a->e.dtypes.n : 0,
+                                  .dtypes = a->e.dtypes.items};
     return renyi_grid_new(out, &o, &err) == RENYI_OK ? CLI_OK : eval_error("tune", &err);
 }
 
@@ -184,13 +187,29 @@ static int open_dataset(const tune_arguments *a, const renyi_model *model, renyi
                : eval_error("tune", &err);
 }
 
+/* A dtype that this CPU does not have would only be a candidate that does not fit. */
+static int check_dtypes(const eval_arguments *e)
+{
+    renyi_error err = {0};
+
+    for (size_t i = 0; i < e->dtypes.n; i++) {
+        const renyi_dtype dtype = e->dtypes.items[i];
+        if (dtype != RENYI_DTYPE_DEFAULT && dtype != RENYI_DTYPE_AUTO &&
+            renyi_dtype_check(dtype, cpu_from_name(e->cpu), &err) != RENYI_OK)
+            return cli_fail(&err);
+    }
+    return CLI_OK;
+}
+
 static int execute(const tune_arguments *a)
 {
-    const renyi_options opt = model_options(a->e.cpu, a->e.dtype, 0);
+    renyi_options opt = model_options(a->e.cpu, NULL, 0);
     tune_driver d = {.a = a};
     renyi_dataset *data = NULL;
     renyi_grid *grid = NULL;
 
+    if (check_dtypes(&a->e) != CLI_OK) return CLI_FAILED;
+    opt.dtype = a->e.dtypes.items[0]; /* the dense model is in the first */
     renyi_model *model = model_open_reported(a->e.model, &opt, NULL);
     if (!model) return CLI_FAILED;
     d.path = model_path_resolve(a->e.model);
@@ -236,16 +255,17 @@ static int check_arguments(tune_arguments *a, const cli_strings *arguments)
 {
     eval_arguments *e = &a->e;
 
-    if (!e->model) return options_usage_error("tune", "-m MODEL is missing");
     if (eval_take_data("tune", e, arguments) != CLI_OK) return CLI_USAGE;
     if (a->unlabelled && (e->ground_truth || e->class_map || e->real_labels || e->valid_labels))
-        return options_usage_error("tune", "--unlabelled takes no label files");
+        return options_usage_error("tune", "--unlabeled takes no label files");
     if (a->search.given && !(a->search.values[0] > 0 && a->search.values[0] < 1))
         return options_usage_error("tune", "option '--search': %g is not above 0 and below 1",
                                    a->search.values[0]);
     e->shuffle = 1; /* so that --limit does not take only the first classes */
     if (eval_check_arguments("tune", e)) return CLI_USAGE;
-    return take_goal(a);
+    if (take_goal(a) != CLI_OK) return CLI_USAGE;
+    e->model = model_or_builtin(e->model);
+    return CLI_OK;
 }
 
 /* clang-format off */
@@ -257,13 +277,13 @@ static int check_arguments(tune_arguments *a, const cli_strings *arguments)
 #define SPACE_OPTION_ROWS(a) \
     {"space", 0, OPTION_STRING, &(a)->space, "SPEC", "candidates from a spec file of 'renyi sweep'", 0, 0}, \
     {"prune", 0, OPTION_STRINGS, &(a)->policies, "POLICY", "candidates instead of the usual; values may be a|b|c; may be repeated", 0, 0}, \
-    {"img-size", 0, OPTION_COUNTS, &(a)->sizes, "N,...", "input sides to try (the model's, 6/7, 5/7 and 4/7 of it)", 1, 16384}
+    {"image-size", 0, OPTION_COUNTS, &(a)->sizes, "N,...", "input sides to try (the model's, 6/7, 5/7 and 4/7 of it)", 1, 16384}
 
 #define SPLIT_OPTION_ROWS(a) \
     {"limit", 0, OPTION_COUNT, &(a)->e.limit, "N", "at most N images, drawn at random", 1, 0}, \
     {"seed", 0, OPTION_COUNT, &(a)->e.seed, "N", "seed of the draw and of the split (0)", 0, 0}, \
     {"search", 0, OPTION_REAL, &(a)->search, "X", "share of the images to search with; the rest confirms (0.5)", 0, 0}, \
-    {"unlabelled", 0, OPTION_FLAG, &(a)->unlabelled, "", "images without classes: the dense model's answers count as right", 0, 0}
+    {"unlabeled", 0, OPTION_FLAG, &(a)->unlabelled, "", "images without classes: the dense model's answers count as right", 0, 0}
 
 #define TIMING_OPTION_ROWS(a) \
     {"batch-size", 'b', OPTION_COUNT, &(a)->batch, "N", "images run together when times are measured (1)", 1, 1024}, \
@@ -275,27 +295,29 @@ static option_outcome parse_options(tune_arguments *a, int argc, char **argv,
                                     cli_strings *arguments)
 {
     const option table[] = {
-        {"model", 'm', OPTION_STRING, &a->e.model, "MODEL",
-         "file, directory, or Hugging Face name in the cache", 0, 0},
+        {"model", 'm', OPTION_STRING, &a->e.model, "MODEL", MODEL_HELP_BUILTIN, 0, 0},
         GOAL_OPTION_ROWS(a),
         LABEL_OPTION_ROWS(&a->e),
         SPLIT_OPTION_ROWS(a),
         SPACE_OPTION_ROWS(a),
         TIMING_OPTION_ROWS(&a->e),
+        DTYPES_OPTION_ROW(&a->e),
         LOG_OPTION_ROWS(&a->e),
         FIT_OPTION_ROWS(&a->e),
     };
     const verb_syntax syntax = {
-        "tune", "-m MODEL --data-dir DIR --max-drop POINTS | --target-ms MS | --target-gmacs N",
+        "tune",
+        "[-m MODEL] --data-dir DIR {--max-drop POINTS | --target-ms MS | --target-gmacs N} [options]",
         "Finds the policy and input size to use: the fastest within a loss of accuracy, or the most accurate\n"
         "within a time, on your images and this machine. Half of the images are used to search, by successive\n"
         "halving; the other half, which the search never saw, confirms. Losses are in points of top-1 below\n"
-        "the dense model at its own size. The last line on stdout is what to add to 'classify', 'eval' or\n"
-        "'bench'. The exit code is 1 when nothing meets the target, 3 when images could not be read.",
+        "the dense model at its own size, in the first --dtype. The last line on stdout is what to add to\n"
+        "'classify', 'eval' or 'bench'. The exit code is 1 when nothing meets the target, 3 when images could\n"
+        "not be read.",
         "  renyi tune -m model.safetensors --data-dir images --max-drop 1\n"
         "  renyi tune -m model.safetensors --data-dir images --target-ms 10 -t 1\n"
-        "  renyi tune -m model.safetensors --data-dir images --max-drop 2 --prune 'mosaic keep=0.6|0.7|0.8 layers=3,6,9'\n"
-        "  renyi tune -m model.safetensors --data-dir any/images --unlabelled --max-drop 5\n",
+        "  renyi tune -m vit.safetensors --data-dir images --max-drop 2 --prune 'mosaic keep=0.6|0.7 layers=3,6,9'\n"
+        "  renyi tune -m model.safetensors --data-dir any/images --unlabeled --max-drop 5\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, arguments);
 }

@@ -54,14 +54,16 @@ static renyi_status add_classes(sweep_driver *d, uint32_t i, const renyi_options
 }
 
 static renyi_status open_model(void *user, const char *model, uint32_t image_size,
-                               renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
+                               renyi_dtype dtype, renyi_model **out, renyi_preprocess *preprocess,
+                               renyi_error *err)
 {
     sweep_driver *d = user;
-    const renyi_options o = model_options(d->a->e.cpu, d->a->e.dtype, image_size);
+    renyi_options o = model_options(d->a->e.cpu, NULL, image_size);
     renyi_model_info info;
     image_spec spec;
     uint32_t i = 0;
 
+    o.dtype = dtype;
     while (strcmp(d->grid.models[i], model) != 0) i++;
     renyi_status status = renyi_model_open(out, d->paths[i], &o, err);
     if (status != RENYI_OK) return status;
@@ -102,8 +104,11 @@ static int on_progress(void *user, const renyi_sweep_progress *p)
 {
     sweep_driver *d = user;
     char left[32];
-    char *title = model_path_title(p->model);
+    char *name = model_path_title(p->model);
+    char *title = d->grid.n_dtypes > 1 ? cli_format("%s %s", name, renyi_dtype_name(p->dtype))
+                                       : cli_copy(name);
 
+    free(name);
     left_text(d, p, left);
     if (!d->is_started) progress_start(&d->bar, "sweep", p->n_answers, 1);
     d->is_started = 1;
@@ -187,8 +192,10 @@ static int run_sweep(sweep_driver *d, renyi_sweep *s)
 
     renyi_sweep_get_data(s, &found);
     eval_note_data(&d->a->e, &found);
-    cli_note("grid: %zu points; %u models, %u sizes, %u policies", renyi_sweep_count(s),
-             d->grid.n_models, d->grid.n_sizes, d->grid.n_policies);
+    char dtypes[32] = "";
+    if (d->grid.n_dtypes > 1) snprintf(dtypes, sizeof dtypes, "%u dtypes, ", d->grid.n_dtypes);
+    cli_note("grid: %zu points; %u models, %u sizes, %s%u policies", renyi_sweep_count(s),
+             d->grid.n_models, d->grid.n_sizes, dtypes, d->grid.n_policies);
     note_skips(s);
     d->start_ms = cli_now_ms();
     d->next_line = d->a->e.log_freq;

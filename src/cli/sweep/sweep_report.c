@@ -86,7 +86,7 @@ static void put_row(const sweep_view *v, size_t i, int width)
 
     printf("%s%s%s  ", front ? cli_green(stdout) : "", v->on_gmacs[i] ? "M" : " ",
            v->on_ms[i] ? "T" : " ");
-    printf("%4zu  %-*.*s %5u", i + 1, width, width, v->titles[i], p->image_size);
+    cli_print("%4zu  %-*.*s %5u", i + 1, width, width, v->labels[i], p->image_size);
     eval_put_real(9, 2, r->top1);
     if (r->images)
         printf("  %5.1f to %5.1f", r->top1_range.low, r->top1_range.high);
@@ -128,7 +128,7 @@ void sweep_table(const sweep_view *v)
     int width = 5;
 
     for (size_t i = 0; i < v->n; i++)
-        if ((int)strlen(v->titles[i]) > width) width = (int)strlen(v->titles[i]);
+        if ((int)strlen(v->labels[i]) > width) width = (int)strlen(v->labels[i]);
     if (width > 44) width = 44;
     printf(
         "%s       #  %-*s  size  top-1 %%      95 %% range     diff  top-5 %%   GMACs ms model  policy%s\n",
@@ -227,7 +227,7 @@ json_t *sweep_json(const sweep_view *v)
     renyi_sweep_get_data(v->sweep, &d);
     renyi_sweep_get_times(v->sweep, &t);
     for (size_t i = 0; i < v->n; i++) json_array_append_new(results, point_json(v, i));
-    return json_pack(
+    json_t *document = json_pack(
         "{s:o, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o}",
         "command", json_text(v->a->command), "machine", json_text(v->machine), "data",
         json_text(v->a->e.data), "photos", (json_int_t)d.n_images, "found", (json_int_t)d.n_found,
@@ -235,11 +235,13 @@ json_t *sweep_json(const sweep_view *v)
         (json_int_t)t.resumed, "seconds", t.seconds, "seconds_model", t.seconds_model,
         "seconds_decode", t.seconds_decode, "peak_rss_mb", v->peak_rss_mb, "results", results,
         "pairs", pairs_json(v), "skipped", skipped_json(v->sweep), "failed", failed_json(v->sweep));
+    if (document) eval_run_json(document, &v->a->e, &d, &t);
+    return document;
 }
 
 /* ---- CSV ----------------------------------------------------------------------------------- */
 
-static void csv_row(FILE *f, const sweep_view *v, size_t i)
+static void csv_row(FILE *f, const sweep_view *v, const renyi_eval_times *t, size_t i)
 {
     const renyi_sweep_point *p = &v->points[i];
     const eval_csv_frame frame = {.title = v->titles[i],
@@ -251,7 +253,7 @@ static void csv_row(FILE *f, const sweep_view *v, size_t i)
     eval_csv_result(f, &frame, &p->result);
     fprintf(f, ",%d,%d,", v->on_gmacs[i], v->on_ms[i]);
     for (uint32_t b = 0; b < p->n_blocks; b++) fprintf(f, "%s%u", b ? " " : "", p->tokens[b]);
-    fprintf(f, ",%s\n", renyi_dtype_name(p->dtype));
+    fprintf(f, ",%u,%u,%s\n", t->n_threads, t->batch, renyi_dtype_name(p->dtype));
 }
 
 /* The columns of renyi eval (timm's first), then the fronts and the tokens after each block. Owned.
@@ -261,22 +263,17 @@ static char *sweep_csv(const sweep_view *v)
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
+    renyi_eval_times t;
 
     if (!f) return cli_copy("");
-    fputs(EVAL_CSV_COLUMNS ",front_gmacs,front_ms,tokens,dtype\n", f);
-    for (size_t i = 0; i < v->n; i++) csv_row(f, v, i);
+    renyi_sweep_get_times(v->sweep, &t);
+    fputs(EVAL_CSV_COLUMNS ",front_gmacs,front_ms,tokens,threads,batch_size,dtype\n", f);
+    for (size_t i = 0; i < v->n; i++) csv_row(f, v, &t, i);
     fclose(f);
     return text;
 }
 
-/* ---- the folder
- * ---------------------------------------------------------------------------------- */
-
-static int fail_path(const char *path)
-{
-    cli_error("%s: %s", path, strerror(errno));
-    return -1;
-}
+/* ---- the folder ---------------------------------------------------------------------------- */
 
 static int write_file(const sweep_view *v, const char *name, const char *bytes, size_t size)
 {
@@ -344,12 +341,13 @@ static int write_page(const sweep_view *v)
 int sweep_folder_make(const sweep_arguments *a)
 {
     if (!a->output) return 0;
-    if (mkdir(a->output, 0777) && errno != EEXIST) return fail_path(a->output);
-    char *path = cli_format("%s/results.csv.part", a->output);
-    FILE *f = fopen(path, "wb");
-    const int code = f ? 0 : fail_path(path);
+    if (mkdir(a->output, 0777) && errno != EEXIST) {
+        cli_error("%s: %s", a->output, strerror(errno));
+        return -1;
+    }
+    char *path = cli_format("%s/results.csv", a->output);
+    const int code = check_writable(path);
 
-    if (f) fclose(f), unlink(path);
     free(path);
     return code;
 }

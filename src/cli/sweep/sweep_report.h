@@ -36,6 +36,7 @@ typedef struct sweep_view {
     uint8_t *on_gmacs, *on_ms; /* [n] on the Pareto front */
     size_t *order;             /* [n] expensive points first: by GMACs, then by accuracy */
     char **titles;             /* [n] short names of the models; owned */
+    char **labels;             /* [n] the same, and the dtype if there are several; owned */
     renyi_report_point *drawn; /* [n] for the library's charts */
     renyi_report_pair *pairs;  /* [n_pairs] all, or the most important if there are many */
     size_t n_pairs;

@@ -136,34 +136,41 @@ static void sort_points(sweep_view *v)
 
 /* ---- was the machine busy? ----------------------------------------------------------------- */
 
-/* Milliseconds per GMAC over the points of one model and size, from `first` to *end. */
+/* The same model in the same dtype. */
+static int is_series(const sweep_view *v, size_t a, size_t b)
+{
+    return v->points[a].dtype == v->points[b].dtype &&
+           strcmp(v->points[a].model, v->points[b].model) == 0;
+}
+
+/* Milliseconds per GMAC over the points of one model, size and dtype, from `first` to *end; NaN
+ * with few images. */
 static double ms_per_gmac(const sweep_view *v, size_t first, size_t *end)
 {
     double ms = 0, gmacs = 0;
     size_t i = first;
 
     for (; i < v->n && v->points[i].image_size == v->points[first].image_size &&
-           strcmp(v->points[i].model, v->points[first].model) == 0;
+           is_series(v, i, first);
          i++)
         ms += v->points[i].result.ms_model, gmacs += v->points[i].result.gmacs_executed;
     *end = i;
-    return ms / gmacs;
+    return v->points[first].result.images < ENOUGH ? NAN : ms / gmacs;
 }
 
 /* Sizes run one after another. If a model needs far more ms per GMAC at one size than at another,
  * something else used the machine. Returns the largest such ratio. */
 static double unevenness(const sweep_view *v)
 {
-    double worst = 1.0, low = INFINITY, high = 0.0;
+    double worst = 1.0;
 
     for (size_t i = 0, end; i < v->n; i = end) {
-        if (i && strcmp(v->points[i].model, v->points[i - 1].model) != 0)
-            low = INFINITY, high = 0.0;
-        const double p = ms_per_gmac(v, i, &end);
-        if (!isfinite(p) || v->points[i].result.images < ENOUGH) continue;
-        low = fmin(low, p);
-        high = fmax(high, p);
-        worst = fmax(worst, high / low);
+        const double here = ms_per_gmac(v, i, &end);
+        for (size_t k = 0, next; k < i; k = next) {
+            const double there = ms_per_gmac(v, k, &next);
+            if (is_series(v, i, k) && isfinite(here) && isfinite(there))
+                worst = fmax(worst, fmax(here / there, there / here));
+        }
     }
     return worst;
 }
@@ -203,34 +210,44 @@ static char *data_text(const sweep_view *v)
 static char *machine_text(const sweep_view *v)
 {
     char *cpu = cli_cpu_name();
-    char *threads = v->a->e.threads
-                        ? cli_format("%llu thread%s", (unsigned long long)v->a->e.threads,
-                                     v->a->e.threads > 1 ? "s" : "")
-                        : cli_copy("all physical cores");
-    char *text = cli_format("%s; %s, batches of %llu%s%s; renyi %s", cpu, threads,
-                            (unsigned long long)(v->a->e.batch ? v->a->e.batch : 8),
-                            v->a->e.dtype ? ", dtype " : "", v->a->e.dtype ? v->a->e.dtype : "",
-                            renyi_version());
+    renyi_eval_times t;
+
+    renyi_sweep_get_times(v->sweep, &t); /* zeros after a dry run */
+    char *how = t.n_threads ? cli_format("%u thread%s, batches of %u; ", t.n_threads,
+                                         t.n_threads > 1 ? "s" : "", t.batch)
+                            : cli_copy("");
+    char *text =
+        cli_format("%s; %s%s%s%srenyi %s", cpu, how, v->a->e.dtype ? "dtype " : "",
+                   v->a->e.dtype ? v->a->e.dtype : "", v->a->e.dtype ? "; " : "", renyi_version());
     free(cpu);
-    free(threads);
+    free(how);
     return text;
 }
 
 static void get_points(sweep_view *v)
 {
+    size_t dtypes = 1; /* more than one? */
+
     v->points = cli_alloc(v->n, sizeof *v->points);
     v->drawn = cli_alloc(v->n, sizeof *v->drawn);
     v->titles = cli_alloc(v->n, sizeof *v->titles);
+    v->labels = cli_alloc(v->n, sizeof *v->labels);
     v->baseline = cli_alloc(v->n, sizeof *v->baseline);
     v->order = cli_alloc(v->n, sizeof *v->order);
     v->on_gmacs = cli_alloc(v->n, 1);
     v->on_ms = cli_alloc(v->n, 1);
-    for (size_t i = 0; i < v->n; i++) renyi_sweep_get(v->sweep, i, &v->points[i]);
+    for (size_t i = 0; i < v->n; i++) {
+        renyi_sweep_get(v->sweep, i, &v->points[i]);
+        dtypes += v->points[i].dtype != v->points[0].dtype;
+    }
     for (size_t i = 0; i < v->n; i++) {
         v->titles[i] = i && strcmp(v->points[i].model, v->points[i - 1].model) == 0
                            ? cli_copy(v->titles[i - 1])
                            : title_of(v, i);
-        draw_point(&v->drawn[i], &v->points[i], v->titles[i]);
+        v->labels[i] = dtypes > 1
+                           ? cli_format("%s %s", v->titles[i], renyi_dtype_name(v->points[i].dtype))
+                           : cli_copy(v->titles[i]);
+        draw_point(&v->drawn[i], &v->points[i], v->labels[i]);
     }
 }
 
@@ -273,8 +290,9 @@ int sweep_view_make(sweep_view *v, const sweep_arguments *a, const renyi_sweep *
 
 void sweep_view_free(sweep_view *v)
 {
-    for (size_t i = 0; v->titles && i < v->n; i++) free(v->titles[i]);
+    for (size_t i = 0; v->titles && i < v->n; i++) free(v->titles[i]), free(v->labels[i]);
     free(v->titles);
+    free(v->labels);
     free(v->points);
     free(v->drawn);
     free(v->baseline);

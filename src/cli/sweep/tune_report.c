@@ -15,12 +15,12 @@ static const char unseen[] = " that the search never saw";
 /* What to add to a command line for this candidate; owned. */
 static char *arguments_of(const tune_report *r, const renyi_tune_candidate *c)
 {
-    const char *dtype = r->a->e.dtype ? renyi_dtype_name(r->model->dtype) : "";
+    const char *dtype = r->a->e.dtype ? renyi_dtype_name(c->dtype) : "";
     const char *flag = *dtype ? " --dtype " : "";
 
     return c->image_size == r->model->image_size
                ? cli_format("--prune '%s'%s%s", c->policy, flag, dtype)
-               : cli_format("--prune '%s' --img-size %u%s%s", c->policy, c->image_size, flag,
+               : cli_format("--prune '%s' --image-size %u%s%s", c->policy, c->image_size, flag,
                             dtype);
 }
 
@@ -55,6 +55,7 @@ static void put_row(const tune_report *r, const renyi_tune_candidate *c, int is_
     eval_put_real(8, 2, is_dense ? 0.0 : c->estimate);
     if (r->a->goal == RENYI_TUNE_MAX_DROP) eval_put_real(8, 2, is_dense ? 1.0 : c->chance);
     put_confirmed(is_dense ? &(renyi_tune_loss){.drop = (double)NAN} : &c->confirmed);
+    if (r->a->e.dtypes.n > 1) printf("  %-5s", renyi_dtype_name(c->dtype));
     printf("  %s\n", c->policy);
 }
 
@@ -68,8 +69,8 @@ static void put_table(const tune_report *r, const renyi_tune_result *result)
              (unsigned long long)result->n_confirm);
     printf("%s%33s%-*s%s\n", cli_bold(stdout), "", has_chance ? 36 : 28, search, confirm);
     printf("       ms  speed-up  GMACs  size     loss  same %%   estim.%s    loss       95 %% range"
-           "        p  policy%s\n",
-           has_chance ? "  chance" : "", cli_plain(stdout));
+           "        p  %spolicy%s\n",
+           has_chance ? "  chance" : "", r->a->e.dtypes.n > 1 ? "dtype  " : "", cli_plain(stdout));
     for (size_t i = 0, rows = 0; i < renyi_tune_count(r->tune) && rows < MAX_ROWS; i++) {
         renyi_tune_candidate c;
         renyi_tune_get(r->tune, i, &c);
@@ -115,9 +116,10 @@ static void put_loss(const tune_report *r, const renyi_tune_loss *l, const char 
         printf("%.2f %% of %llu photos%s answered otherwise (95 %% range %.2f to %.2f)", l->drop,
                (unsigned long long)l->images, which, l->range.low, l->range.high);
     else
-        printf("%.2f points below dense on %llu photos%s (95 %% range %.2f to %.2f, p = %.2g)",
-               l->drop, (unsigned long long)l->images, which, l->range.low, l->range.high,
-               l->p_value);
+        printf("%.2f points %s dense on %llu photos%s (95 %% range %.2f to %.2f, p = %.2g)",
+               fabs(l->drop), l->drop < 0 ? "above" : "below", (unsigned long long)l->images, which,
+               l->drop < 0 ? -l->range.high : l->range.low,
+               l->drop < 0 ? -l->range.low : l->range.high, l->p_value);
 }
 
 static void put_chosen(const tune_report *r, const renyi_tune_result *result,
@@ -147,7 +149,8 @@ static void put_nearest(const tune_report *r, const renyi_tune_result *result)
 
     if (!result->nearest) return;
     renyi_tune_get(r->tune, result->nearest, &c);
-    printf("Nearest: %s at %u: ", c.policy, c.image_size);
+    printf("Nearest: %s at %u%s%s: ", c.policy, c.image_size, r->a->e.dtypes.n > 1 ? ", " : "",
+           r->a->e.dtypes.n > 1 ? renyi_dtype_name(c.dtype) : "");
     if (isfinite(c.ms))
         put_speed(r, &c);
     else
@@ -193,7 +196,8 @@ void tune_report_text(const tune_report *r)
         printf("The dense model itself meets the target, and nothing lost less.\n");
     if (!result.chosen) put_nearest(r, &result);
     char *use = arguments_of(r, &c);
-    printf("%s\n", use);
+    cli_put_data(stdout, use);
+    putchar('\n');
     free(use);
 }
 
@@ -218,13 +222,13 @@ static json_t *candidate_json(const tune_report *r, size_t i)
 
     renyi_tune_get(r->tune, i, &c);
     char *use = arguments_of(r, &c);
-    json_t *object =
-        json_pack("{s:s, s:i, s:s, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "policy",
-                  c.policy, "img_size", (int)c.image_size, "fate", fates[c.fate], "why",
-                  json_text(c.why), "rungs", (int)c.rungs, "gmacs", json_number(c.gmacs), "ms",
-                  json_number(c.ms), "speedup", json_number(c.speedup), "estimate",
-                  json_number(c.estimate), "chance", json_number(c.chance), "search",
-                  loss_json(&c.search), "confirmed", loss_json(&c.confirmed), "arguments", use);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:i, s:s, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "policy",
+        c.policy, "dtype", renyi_dtype_name(c.dtype), "img_size", (int)c.image_size, "fate",
+        fates[c.fate], "why", json_text(c.why), "rungs", (int)c.rungs, "gmacs",
+        json_number(c.gmacs), "ms", json_number(c.ms), "speedup", json_number(c.speedup),
+        "estimate", json_number(c.estimate), "chance", json_number(c.chance), "search",
+        loss_json(&c.search), "confirmed", loss_json(&c.confirmed), "arguments", use);
     free(use);
     return object;
 }
@@ -244,17 +248,20 @@ json_t *tune_report_json(const tune_report *r)
     renyi_tune_result t;
 
     renyi_tune_get_result(r->tune, &t);
-    return json_pack(
-        "{s:o, s:o, s:s, s:s, s:o, s:o, s:s, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:b, s:i, s:o, "
+    const renyi_eval_times times = {.n_threads = t.n_threads, .batch = t.batch};
+    json_t *document = json_pack(
+        "{s:o, s:o, s:s, s:s, s:o, s:o, s:s, s:f, s:b, s:I, s:I, s:I, s:I, s:f, s:b, s:b, s:i, s:o, "
         "s:o, s:o}",
         "model", json_text(r->a->e.model), "architecture", json_text(r->model->architecture),
         "cpu_level", renyi_cpu_name(r->model->cpu), "dtype", renyi_dtype_name(r->model->dtype),
         "preprocessing", json_preprocess(&r->spec->preprocess, r->spec->source), "data",
         json_text(r->a->e.data), "goal", goals[r->a->goal], "bound", r->a->bound, "unlabelled",
-        r->a->unlabelled, "batch_size", (json_int_t)(r->a->e.batch ? r->a->e.batch : 1), "photos",
-        (json_int_t)r->data->n_images, "photos_search", (json_int_t)t.n_search, "photos_confirm",
-        (json_int_t)t.n_confirm, "failed", (json_int_t)t.n_failed, "seconds", t.seconds,
-        "interrupted", r->is_interrupted, "found", t.is_found, "looks", (int)t.looks, "chosen",
+        r->a->unlabelled, "photos", (json_int_t)r->data->n_images, "photos_search",
+        (json_int_t)t.n_search, "photos_confirm", (json_int_t)t.n_confirm, "failed",
+        (json_int_t)t.n_failed, "seconds", t.seconds, "interrupted", r->is_interrupted, "found",
+        t.is_found, "looks", (int)t.looks, "chosen",
         t.is_found ? candidate_json(r, t.chosen) : json_null(), "nearest",
         t.nearest ? candidate_json(r, t.nearest) : json_null(), "candidates", candidates_json(r));
+    if (document) eval_run_json(document, &r->a->e, r->data, &times);
+    return document;
 }

@@ -1,5 +1,7 @@
-/* cmd_plot.c - renyi plot: the command line, and the curves of runs as table, JSON, SVG or HTML.
+/* cmd_plot.c - renyi plot: the command line, and the curves of runs as table, JSON, SVG, HTML or
+ * text.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
 #include "cli/kit/files.h"
 #include "cli/kit/options.h"
 #include "cli/kit/output.h"
@@ -9,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
@@ -174,7 +177,7 @@ static json_t *plot_json(const plot_view *v)
                      runs);
 }
 
-/* ---- files --------------------------------------------------------------------------------- */
+/* ---- drawings ------------------------------------------------------------------------------ */
 
 static int ends_in(const char *path, const char *ending)
 {
@@ -183,14 +186,37 @@ static int ends_in(const char *path, const char *ending)
     return n >= m && strcmp(path + n - m, ending) == 0;
 }
 
-/* 0, or -1 after reporting. */
-static int draw_file(const plot_report *report)
+/* A file, or text for the terminal. 0, or -1 after reporting. */
+static int put_drawing(const plot_arguments *a, const renyi_report_curves *r)
+{
+    renyi_report_text text = {0};
+    renyi_error err = {0};
+    int code = 0;
+    const renyi_status st = !a->output
+                                ? renyi_report_curves_terminal(&text, r, cli_columns(40, 160),
+                                                               *cli_bold(stdout) != 0, &err)
+                            : ends_in(a->output, ".html") ? renyi_report_curves_html(&text, r, &err)
+                                                          : renyi_report_curves_svg(&text, r, &err);
+    if (st) {
+        cli_error("%s: %s", a->output ? a->output : "plot", err.message);
+        return -1;
+    }
+    if (a->output) {
+        code = write_whole_file(a->output, text.bytes, text.size);
+        if (!code) cli_note("%s: %zu bytes", a->output, text.size);
+    } else {
+        fwrite(text.bytes, 1, text.size, stdout); /* cli_finish_output reports a failure */
+        putchar('\n');
+    }
+    renyi_report_text_free(&text);
+    return code;
+}
+
+static int draw(const plot_report *report)
 {
     const plot_view *v = &report->v;
     renyi_report_panel panels[RENYI_REPORT_MAX_PANELS];
     renyi_report_column columns[MAX_COLUMNS];
-    renyi_report_text text = {0};
-    renyi_error err = {0};
 
     for (uint32_t i = 0; i < v->n_charts; i++) {
         const plot_chart *c = &v->charts[i];
@@ -211,17 +237,7 @@ static int draw_file(const plot_report *report)
                                    .columns = columns,
                                    .title = v->a->title,
                                    .command = v->a->command};
-    const renyi_status st = ends_in(v->a->output, ".html")
-                                ? renyi_report_curves_html(&text, &r, &err)
-                                : renyi_report_curves_svg(&text, &r, &err);
-    if (st) {
-        cli_error("%s: %s", v->a->output, err.message);
-        return -1;
-    }
-    const int code = write_whole_file(v->a->output, text.bytes, text.size);
-    if (!code) cli_note("%s: %zu bytes", v->a->output, text.size);
-    renyi_report_text_free(&text);
-    return code;
+    return put_drawing(v->a, &r);
 }
 
 /* ---- the command line
@@ -233,7 +249,8 @@ static int plot_runs(const plot_arguments *a, const cli_strings *paths)
     int code = plot_view_make(&r->v, a, paths);
 
     if (!code) make_columns(r);
-    if (!code && a->output && draw_file(r)) code = CLI_FAILED;
+    const int in_terminal = !a->json && (a->term || isatty(STDOUT_FILENO));
+    if (!code && (a->output || in_terminal) && draw(r)) code = CLI_FAILED;
     if (!code && a->json) json_print(plot_json(&r->v));
     if (!code && !a->json) put_table(r);
     for (uint32_t i = 0; i < r->n_columns; i++)
@@ -259,15 +276,18 @@ static option_outcome parse_options(plot_arguments *a, int argc, char **argv, cl
         {"names", 0, OPTION_STRING, &a->names, "A,B,...", "names of the runs (their folders')", 0,
          0},
         {"title", 0, OPTION_STRING, &a->title, "TEXT", "title above the charts", 0, 0},
+        {"term", 0, OPTION_FLAG, &a->term, "",
+         "draw as text on stdout (without -o, if it is a terminal)", 0, 0},
         {"json", 0, OPTION_FLAG, &a->json, "", "numbers and curves as one JSON document on stdout",
          0, 0},
     };
     const verb_syntax syntax = {
         "plot", "RUN... [-o FILE.svg|FILE.html] [options]",
         "Draws loss and accuracy of training runs over time, each run as a line with its own colour and\n"
-        "dashes, and prints their last numbers. RUN is a folder of 'renyi train' or a log.jsonl, also of a\n"
-        "run that was interrupted or is still going on; A+B is one run in two stages. The page is one\n"
-        "self-contained file and shows the values under the pointer.",
+        "dashes, and prints their last numbers. Without -o it draws in the terminal. RUN is a folder of\n"
+        "'renyi train' or a log.jsonl, also of a run that was interrupted or is still going on; A+B is one\n"
+        "run in two stages. The page is one self-contained file and shows the values under the pointer.",
+        "  renyi plot runs/cls\n"
         "  renyi plot runs/cls runs/col -o loss.svg\n"
         "  renyi plot runs/* -o runs.html --what loss,val_loss,top1 --smooth 50\n"
         "  renyi plot runs/low+runs/high runs/base --x seconds -o time.html\n"
@@ -289,6 +309,8 @@ int cmd_plot(int argc, char **argv)
     else if (outcome == OPTIONS_GO && a.output && !ends_in(a.output, ".svg") &&
              !ends_in(a.output, ".html"))
         options_usage_error("plot", "-o: '%s' must end in .svg or .html", a.output);
+    else if (outcome == OPTIONS_GO && a.term && (a.json || a.output))
+        options_usage_error("plot", "--term and %s exclude each other", a.json ? "--json" : "-o");
     else if (outcome == OPTIONS_GO)
         code = plot_runs(&a, &paths);
     free(a.command);

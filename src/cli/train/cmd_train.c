@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The rows of the option table, and the texts that were made for them. */
 typedef struct rows {
@@ -102,7 +103,7 @@ static char *recipes_text(void)
     for (size_t i = 0; i < renyi_recipe_count(); i++) {
         renyi_recipe r;
         renyi_recipe_get(i, &r);
-        char *longer = cli_format("%s\n  %-12s %s", text, r.name, r.about);
+        char *longer = cli_format("%s\n  %-15s %s", text, r.name, r.about);
         free(text);
         text = longer;
     }
@@ -132,7 +133,7 @@ static option_outcome parse_options(train_arguments *a, int argc, char **argv,
         summary,
         "  renyi train --recipe small --arch vit_tiny_patch16_160 --data-dir imagenette -o run\n"
         "  renyi train --recipe finetune -m model.safetensors --data-dir images/train --val-dir images/val -o run\n"
-        "  renyi train --recipe paper-evit -m vit_small.safetensors --data-dir imagenet --micro-batch 8 -o run\n"
+        "  renyi train --recipe paper-evit-ours -m vit_small.safetensors --data-dir imagenet -o run\n"
         "  renyi train --resume -o run\n",
         r->items,
         r->count};
@@ -144,9 +145,14 @@ static option_outcome parse_options(train_arguments *a, int argc, char **argv,
 
 /* ---- from options to settings -------------------------------------------------------------- */
 
-static int refuse_setting(const renyi_error *err)
+/* The library's message begins with the name of the setting: "epochs: ..." or "recipe 'x' ...". */
+static int refuse_setting(const char *name, const renyi_error *err)
 {
-    return options_usage_error("train", "option '--%s'", err->message);
+    const size_t length = strlen(name);
+    const char *what = err->message;
+
+    if (strncmp(what, name, length) == 0) what += length + strspn(what + length, ": ");
+    return options_usage_error("train", "option '--%s': %s", name, what);
 }
 
 /* A model may be given by the name of its repository: *text becomes its path in the cache. */
@@ -158,8 +164,19 @@ static int resolve_model(const char **text, char **owned)
     return *owned ? CLI_OK : CLI_FAILED;
 }
 
+/* A run that was killed before its first checkpoint starts again with --resume. */
+static int has_checkpoint(const char *folder)
+{
+    char *path = cli_format("%s/checkpoint.safetensors", folder ? folder : ".");
+    const int is_there = access(path, F_OK) == 0;
+
+    free(path);
+    return is_there;
+}
+
 static int take_settings(train_arguments *a)
 {
+    const int is_resumed = a->resume && has_checkpoint(a->out);
     renyi_error err = {0};
 
     renyi_train_defaults(&a->opt);
@@ -173,12 +190,12 @@ static int take_settings(train_arguments *a)
                                        s.name);
         const int is_model = strcmp(s.name, "model") == 0,
                   is_teacher = strcmp(s.name, "teacher") == 0;
-        if (is_model && a->resume) continue; /* the weights are in the checkpoint */
+        if (is_model && is_resumed) continue; /* the weights are in the checkpoint */
         if ((is_model || is_teacher) &&
             resolve_model(&text, is_model ? &a->model : &a->teacher) != CLI_OK)
             return CLI_FAILED;
         if (text && renyi_train_set(&a->opt, s.name, text, &err) != RENYI_OK)
-            return refuse_setting(&err);
+            return refuse_setting(s.name, &err);
     }
     a->opt.out = a->out;
     a->opt.resume = a->resume != 0;

@@ -12,7 +12,7 @@ typedef struct plot_arguments {
     const char *output, *names, *what, *axis, *title;
     char *command;   /* owned */
     uint64_t smooth; /* 0 = by the length of the runs */
-    int json;
+    int json, term;
 } plot_arguments;
 
 /* What a chart can show. */

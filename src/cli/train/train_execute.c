@@ -39,7 +39,7 @@ static void put_group(const renyi_train_options *opt, const char *group)
 }
 
 /* All settings on stderr, by group. */
-static void put_settings(const renyi_train *t, const char *folder, int is_resumed)
+static void put_settings(const renyi_train *t, const char *folder)
 {
     const renyi_train_options *opt = renyi_train_settings(t);
     const char *group = "";
@@ -57,7 +57,7 @@ static void put_settings(const renyi_train *t, const char *folder, int is_resume
     cli_note("forward %.3f GMACs per image, policy %s; activations %.0f MB, in all about %.0f MB",
              info.macs_forward * 1e-9, info.policy, (double)info.bytes_activations * 1e-6,
              (double)info.bytes_total * 1e-6);
-    if (is_resumed) cli_note("resumed after update %llu", (unsigned long long)info.first_step);
+    if (opt->resume) cli_note("resumed after update %llu", (unsigned long long)info.first_step);
     cli_note("settings:");
     for (size_t i = 0; i < renyi_train_setting_count(); i++) {
         renyi_train_setting s;
@@ -75,6 +75,8 @@ static json_t *score_json(const renyi_train_score *s)
                      "top5", json_number(s->top5));
 }
 
+/* People count epochs from 1, as renyi plot does: best_epoch is how many were done. The library and
+ * the log count from 0; before the first update this is 0. */
 static void put_json(const train_arguments *a, const renyi_train_info *info,
                      const renyi_train_result *r, int is_interrupted)
 {
@@ -84,8 +86,9 @@ static void put_json(const train_arguments *a, const renyi_train_info *info,
         (json_int_t)info->n_params, "epochs", (json_int_t)r->epochs, "steps", (json_int_t)r->steps,
         "train_loss", json_number(r->train_loss), "val", score_json(&r->val), "ema",
         score_json(&r->ema), "best_top1", json_number(r->best_top1), "best_epoch",
-        isnan(r->best_top1) ? json_null() : json_integer((json_int_t)r->best_epoch), "seconds",
-        json_number(r->seconds), "complete", r->is_complete != 0, "interrupted", is_interrupted));
+        isnan(r->best_top1) ? json_null() : json_integer((json_int_t)(r->best_epoch + 1)),
+        "seconds", json_number(r->seconds), "complete", r->is_complete != 0, "interrupted",
+        is_interrupted));
 }
 
 static void put_result(const train_arguments *a, const renyi_train *t, int is_interrupted)
@@ -99,9 +102,8 @@ static void put_result(const train_arguments *a, const renyi_train *t, int is_in
         put_json(a, &info, &r, is_interrupted);
         return;
     }
-    cli_put_clean(stdout, a->out);
-    printf(": %s, %llu epochs, %llu updates, %.0f s\n", info.architecture,
-           (unsigned long long)r.epochs, (unsigned long long)r.steps, r.seconds);
+    cli_print("%s: %s, %llu epochs, %llu updates, %.0f s\n", a->out, info.architecture,
+              (unsigned long long)r.epochs, (unsigned long long)r.steps, r.seconds);
     if (!isnan(r.train_loss)) printf("  training loss  %.4f in the last epoch\n", r.train_loss);
     if (!isnan(r.val.top1))
         printf("  weights        top-1 %.2f %%, top-5 %.2f %%, loss %.4f\n", r.val.top1, r.val.top5,
@@ -111,7 +113,7 @@ static void put_result(const train_arguments *a, const renyi_train *t, int is_in
                r.ema.loss);
     if (!isnan(r.best_top1))
         printf("  best           top-1 %.2f %% after epoch %llu (best.safetensors)\n", r.best_top1,
-               (unsigned long long)r.best_epoch);
+               (unsigned long long)(r.best_epoch + 1));
 }
 
 /* ---- progress
@@ -164,13 +166,13 @@ static int on_step(void *user, const renyi_train_step *s)
     show_bar(p, "train", s->total_steps);
     if (progress_is_due(&p->bar)) {
         progress_text(&p->bar, ", epoch %llu, loss %.4f, lr %.3g, keep %.3g, %.1f/s, %s left",
-                      (unsigned long long)s->epoch, p->loss, s->lr, s->keep, s->images_per_second,
-                      left);
+                      (unsigned long long)s->epoch + 1, p->loss, s->lr, s->keep,
+                      s->images_per_second, left);
         progress_update(&p->bar, s->step);
     }
     if (!p->bar.is_on && (s->step % p->log_freq == 0 || s->step == 1))
         cli_note("Train: %llu [%llu/%llu]  Loss: %.4f  LR: %.3e  Keep: %.3f  %.1f/s  left: %s",
-                 (unsigned long long)s->epoch, (unsigned long long)s->step_in_epoch,
+                 (unsigned long long)s->epoch + 1, (unsigned long long)s->step_in_epoch,
                  (unsigned long long)s->n_steps, s->loss, s->lr, s->keep, s->images_per_second,
                  left);
     return was_interrupted();
@@ -201,7 +203,7 @@ static void on_epoch(void *user, const renyi_train_epoch *e)
     if (e->epoch == RENYI_TRAIN_START)
         cli_note("before the first update%s", score);
     else
-        cli_note("epoch %llu: loss %.4f, lr %.3g%s; %s", (unsigned long long)e->epoch,
+        cli_note("epoch %llu: loss %.4f, lr %.3g%s; %s", (unsigned long long)e->epoch + 1,
                  e->train_loss, e->lr, score, duration(time, e->seconds));
 }
 
@@ -275,7 +277,7 @@ int train_execute(const train_arguments *a)
     const renyi_status status = renyi_train_new(&t, &opt, &err);
     if (status != RENYI_ERR_NOMEM) ranks_settle(); /* from here on all ranks fail together */
     if (status != RENYI_OK) return report_failure(&err);
-    put_settings(t, a->out, a->resume);
+    put_settings(t, a->out);
     const int code = run_training(a, t, &p);
     renyi_train_free(t);
     return code;

@@ -176,11 +176,11 @@ static int check_options(const viz_arguments *a)
 static option_outcome parse_options(viz_arguments *a, int argc, char **argv, cli_strings *arguments)
 {
     const option table[] = {
-        {"model", 'm', OPTION_STRING, &a->model, "MODEL", "file, directory, or Hugging Face name in the cache (the built-in one)", 0, 0},
+        {"model", 'm', OPTION_STRING, &a->model, "MODEL", MODEL_HELP_BUILTIN, 0, 0},
         {"output", 'o', OPTION_STRINGS, &a->outputs, "FILE", "write FILE.html (interactive), FILE.png or FILE.svg; may be repeated", 0, 0},
         {"", 0, OPTION_HEADING, NULL, "", "What is computed", 0, 0},
         {"metrics", 0, OPTION_STRING, &a->metrics, "LIST", "scores to show: cls, col, 'col n=2', random, ... (cls,col n=4,random)", 0, 0},
-        {"layers", 0, OPTION_STRING, &a->layers, "LIST", "blocks to show: 0-5, 0,3,6, all (0-5)", 0, 0},
+        {"layers", 0, OPTION_STRING, &a->layers, "LIST", "blocks to show: 0-5, 0,3,6, all (the first six and every cut)", 0, 0},
         {"rule", 0, OPTION_STRING, &a->rule, "POLICY", "how each metric prunes, without metric= (naive, half the patches\n                              in the end); '' = none", 0, 0},
         {"prune", 0, OPTION_STRINGS, &a->policies, "POLICY", "a policy as a further row; may be repeated ('renyi policies')", 0, 0},
         {"orders", 0, OPTION_STRING, &a->orders, "LIST", "orders n of Col-Ln (1,2,3,4,inf)", 0, 0},
@@ -193,11 +193,11 @@ static option_outcome parse_options(viz_arguments *a, int argc, char **argv, cli
         {"time", 0, OPTION_FLAG, &a->time, "", "measure milliseconds of each policy; files then differ from run to run", 0, 0},
         {"", 0, OPTION_HEADING, NULL, "", "How it is drawn", 0, 0},
         {"figure", 0, OPTION_CHOICE, &a->figure, "all|overlay|heat|mosaic|norms|predictions|attention", "what a PNG, SVG or terminal shows (all)", 0, 0},
-        {"colours", 0, OPTION_CHOICE, &a->colours, "even|red-blue", "colours of scores (even)", 0, 0},
+        {"colors", 0, OPTION_CHOICE, &a->colours, "even|red-blue", "colors of scores (even)", 0, 0},
         {"dark", 0, OPTION_FLAG, &a->dark, "", "light text on a dark background", 0, 0},
         {"cell", 0, OPTION_COUNT, &a->cell, "N", "side of a small image in units (150)", 48, 1024},
         {"scale", 0, OPTION_REAL, &a->scale, "X", "pixels of a PNG per unit (2)", 0, 0},
-        {"opacity", 0, OPTION_REAL, &a->opacity, "X", "opacity of colours over the image, up to 1 (0.7)", 0, 0},
+        {"opacity", 0, OPTION_REAL, &a->opacity, "X", "opacity of colors over the image, up to 1 (0.7)", 0, 0},
         {"title", 0, OPTION_STRING, &a->title, "TEXT", "title (model and image)", 0, 0},
         {"term", 0, OPTION_FLAG, &a->term, "", "draw in this terminal", 0, 0},
         {"graphics", 0, OPTION_CHOICE, &a->graphics, "auto|blocks|kitty|iterm2", "how to draw in it (detected)", 0, 0},

@@ -6,8 +6,6 @@
 #include "renyi/viz.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 /* ---- the terminal
  * -------------------------------------------------------------------------------- */
@@ -34,16 +32,6 @@ static renyi_terminal find_terminal(const char *name)
         is_set("TERM_PROGRAM", "mintty"))
         return RENYI_TERMINAL_ITERM2;
     return RENYI_TERMINAL_BLOCKS;
-}
-
-static uint32_t terminal_columns(void)
-{
-    const char *text = getenv("COLUMNS");
-    struct winsize size = {0};
-    long columns = text ? strtol(text, NULL, 10) : 0;
-
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col) columns = size.ws_col;
-    return columns < 20 ? (columns > 0 ? 20 : 80) : columns > 1000 ? 1000 : (uint32_t)columns;
 }
 
 const char *viz_format(const char *path)
@@ -126,7 +114,7 @@ static int draw_stdout(const viz_view *v)
     const renyi_status st =
         v->a->svg ? renyi_figure_svg(&file, v->images, v->n, &o, &err)
                   : renyi_figure_terminal(&file, v->images, v->n, &o, find_terminal(v->a->graphics),
-                                          terminal_columns(), &err);
+                                          cli_columns(20, 1000), &err);
 
     if (st) cli_error("%s", err.message);
     if (!st) fwrite(file.bytes, 1, file.size, stdout); /* cli_finish_output reports a failure */

@@ -58,8 +58,8 @@ static void put_image(const renyi_viz_result *r)
     }
     fputs(cli_bold(stdout), stdout);
     cli_put_clean(stdout, r->photo.name);
-    printf("%s  %s, %u x %u patches, layers", cli_plain(stdout), r->model, r->photo.grid,
-           r->photo.grid);
+    fputs(cli_plain(stdout), stdout);
+    cli_print("  %s, %u x %u patches, layers", r->model, r->photo.grid, r->photo.grid);
     for (uint32_t i = 0; i < r->n_layers; i++) printf(" %u", r->layers[i]);
     fputs("\n", stdout);
     text_table_put(&t, 0, 2);
