@@ -47,7 +47,7 @@ stage() {
 # 1. From random weights. Each block learns on its own to do what the teacher's block does to the
 #    teacher's tokens. The head has 1000 classes for now: the teacher's answer about all of
 #    ImageNet's classes says more than ten numbers would.
-stage blocks --arch vit_tiny_patch16_224 --mlp-dim 192 --img-size 160 --crop-mode squash \
+stage blocks --arch vit_tiny_patch16_224 --mlp-dim 192 --image-size 160 --crop-mode squash \
   --mean 0.5,0.5,0.5 --std 0.5,0.5,0.5 --classes 1000 --mimic forced --features 40 \
   --epochs 4 --lr 2e-3 --warmup-epochs 1
 # 2. All blocks together.
@@ -56,4 +56,6 @@ stage whole -m "$folder/blocks/model.safetensors" --classes 1000 --mimic direct 
 # 3. With a head of ten classes.
 stage ten -m "$folder/whole/model.safetensors" --classes 10 --mimic direct --features 40 \
   --epochs 2 --lr 2e-4 --min-lr 1e-6 --warmup-epochs 0.2 --save-dtype f16
+# 4. When it says "none of these", from the images that were held out.
+"$(dirname "$0")/none_below.py" --renyi "$renyi" "$folder/ten/model.safetensors" "$folder/photos/watch"
 echo "$folder/ten/model.safetensors"
