@@ -1,0 +1,121 @@
+# llava.py - LLaVA: questions about images, answered piece by piece.
+# SPDX-License-Identifier: Apache-2.0
+import queue
+import threading
+from typing import Any, Iterator, Optional, Tuple
+
+import numpy as np
+
+from ._c import NULL, StrPath, char, copy, count, dtype_value, path_char, struct
+from ._callbacks import PROGRESS, TEXT, Call
+from ._hub import find_model
+from ._renyi import ffi, lib
+from .errors import ArgumentError, check
+from .images import Image, Source
+
+
+class _Stopped(Exception):
+    """The reader of an answer has gone."""
+
+
+class Llava:
+    """A LLaVA-1.5, or a plain Llama, which continues texts.
+
+        llava = renyi.Llava.from_pretrained("llava-hf/llava-1.5-7b-hf", dtype="int4")
+        for piece in llava.ask("cat.jpg", "What is it?", policy="prumerge tokens=192 metric=col"):
+            print(piece, end="")
+    """
+
+    def __init__(self, name: StrPath, *, dtype: Optional[str] = None, tokenizer: Optional[StrPath] = None,
+                 threads: Optional[int] = None) -> None:
+        path = find_model(name)
+        call = Call()
+        words = NULL if tokenizer is None else path_char(tokenizer, "tokenizer")
+        options = struct("renyi_lvlm_options", dtype=dtype_value(dtype), tokenizer=words, progress=PROGRESS,
+                         progress_user=call.handle)
+        self._threads = count(threads, "threads")
+        out = ffi.new("renyi_lvlm **")
+        call.finish(lib.renyi_lvlm_open(out, path, options, call.err))
+        self._handle = ffi.gc(out[0], lib.renyi_lvlm_free)
+
+    @classmethod
+    def from_pretrained(cls, name: StrPath, *, dtype: Optional[str] = None,
+                        tokenizer: Optional[StrPath] = None, threads: Optional[int] = None) -> "Llava":
+        """Opens a folder or a name in the Hugging Face cache. dtype: "f32", "bf16", "int8" or
+        "int4" for the language model."""
+        return cls(name, dtype=dtype, tokenizer=tokenizer, threads=threads)
+
+    def ask(self, image: Optional[Image], question: str, *, policy: Optional[str] = None,
+            max_new_tokens: int = 512, temperature: float = 0.0, top_p: float = 1.0,
+            seed: int = 0) -> Iterator[str]:
+        """Pieces of the answer as they are made; "".join(...) is the whole answer. The image may be
+        None. Leaving the loop stops the model."""
+        source = None if image is None else Source(image)
+        words = char(question, "question")
+        if words == NULL:
+            raise TypeError("question must be a str, not None")
+        pieces: "queue.SimpleQueue[Optional[str]]" = queue.SimpleQueue()
+        stop = threading.Event()
+
+        def stop_or(*_: Any) -> None:
+            if stop.is_set():
+                raise _Stopped
+
+        def on_text(piece: str) -> None:
+            stop_or()
+            pieces.put(piece)
+
+        call = Call(stop_or, on_text)
+        policy_text = char(policy, "policy")
+        options = struct("renyi_conversation_options", n_threads=self._threads, policy=policy_text,
+                         progress=PROGRESS, progress_user=call.handle)
+        out = ffi.new("renyi_conversation **")
+        check(lib.renyi_conversation_new(out, self._handle, options, call.err), call.err)
+        chat = ffi.gc(out[0], lambda handle, _keep=(self._handle, call): lib.renyi_conversation_free(handle))
+        answer = struct("renyi_answer_options", max_new_tokens=count(max_new_tokens, "max_new_tokens"),
+                        temperature=temperature, top_p=top_p, seed=seed, on_text=TEXT, user=call.handle)
+
+        def work() -> None:
+            try:
+                if source is not None:
+                    call.finish(lib.renyi_conversation_show(chat, source.load(), call.err), source.name)
+                result = ffi.new("renyi_answer *")
+                call.finish(lib.renyi_conversation_ask(chat, words, answer, result, call.err))
+            except BaseException as error:  # raised again by the thread that reads the pieces
+                call.exception = error
+            finally:
+                pieces.put(None)
+
+        return _read(pieces, stop, call, threading.Thread(target=work, name="renyi-ask", daemon=True))
+
+    def encode_image(self, image: Image, policy: Optional[str] = None) -> "Tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
+        """Visual tokens [n, width of the language model] after the projector, and the patch of each
+        in raster order (-1 = a token made of several). transformers takes them as `inputs_embeds`."""
+        source, call = Source(image), Call()
+        visual = lib.renyi_lvlm_visual(self._handle)
+        if visual == NULL:
+            raise ArgumentError("a plain Llama has no image tower")
+        policy_text = char(policy, "policy")
+        options = struct("renyi_visual_session_options", n_threads=self._threads, policy=policy_text,
+                         progress=PROGRESS, progress_user=call.handle)
+        out = ffi.new("renyi_visual_session **")
+        check(lib.renyi_visual_session_new(out, visual, options, call.err), call.err)
+        session = ffi.gc(out[0], lambda handle, _parent=self._handle: lib.renyi_visual_session_free(handle))
+        tokens = ffi.new("renyi_visual_tokens *")
+        call.finish(lib.renyi_visual_run(session, source.load(), tokens, call.err), source.name)
+        rows = copy(tokens.rows, tokens.n * tokens.lm_dim, "float32").reshape(tokens.n, tokens.lm_dim)
+        return rows, copy(tokens.kept, tokens.n, "int32")
+
+
+def _read(pieces: "queue.SimpleQueue[Optional[str]]", stop: threading.Event, call: Call,
+          thread: threading.Thread) -> Iterator[str]:
+    """Pieces of the answer that a thread writes. The thread starts with the first piece."""
+    thread.start()
+    try:
+        while (piece := pieces.get()) is not None:
+            yield piece
+    finally:
+        stop.set()
+        thread.join()
+    if call.exception is not None:
+        raise call.exception

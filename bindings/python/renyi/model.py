@@ -1,0 +1,145 @@
+# model.py - a Vision Transformer: opening, classifying, sessions.
+# SPDX-License-Identifier: Apache-2.0
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+
+import numpy as np
+
+from ._c import StrPath, count, dtype_value, struct, text
+from ._callbacks import PROGRESS, Call
+from ._hub import find_model
+from ._renyi import ffi, lib
+from .embedding import check_arguments, embed_images
+from .errors import ArgumentError
+from .images import Image
+from .session import Session
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """Shape of a model and how images are prepared for it."""
+
+    family: str
+    layout: str
+    architecture: str
+    image_size: int
+    patch_size: int
+    n_patches: int
+    n_prefix: int
+    dim: int
+    n_blocks: int
+    n_heads: int
+    mlp_dim: int
+    n_classes: int
+    embed_dim: int
+    n_params: int
+    macs: float
+    dtype: str
+    mean: Tuple[float, float, float]
+    std: Tuple[float, float, float]
+    crop_pct: float
+
+
+class Model:
+    """A Vision Transformer on the CPU. `Model()` is the small one inside the library, which knows
+    the ten classes of Imagenette.
+
+    >>> import renyi
+    >>> model = renyi.Model()
+    >>> model.info.architecture, model.info.n_classes
+    ('vit_d192_l12_patch16_160', 10)
+    >>> label, probability = model.classify("assets/golf_ball.png")[0]
+    >>> label, round(probability, 2)
+    ('golf ball', 1.0)
+
+    Models may be shared by threads. Each thread needs a session of its own.
+    """
+
+    def __init__(self, name: StrPath = "builtin", *, dtype: Optional[str] = None,
+                 image_size: Optional[int] = None) -> None:
+        path = find_model(name)
+        call = Call()
+        options = struct("renyi_options", dtype=dtype_value(dtype), progress=PROGRESS,
+                         image_size=count(image_size, "image_size"), progress_user=call.handle)
+        out = ffi.new("renyi_model **")
+        call.finish(lib.renyi_model_open(out, path, options, call.err))
+        self._own(out[0])
+
+    @classmethod
+    def from_pretrained(cls, name: StrPath, *, dtype: Optional[str] = None,
+                        image_size: Optional[int] = None) -> "Model":
+        """Opens a checkpoint of timm or transformers: a file (.safetensors, .pth, .bin), a folder
+        with config.json, or a name in the Hugging Face cache. Nothing is downloaded.
+
+        dtype: "f32", "bf16", "int8" or "auto"; None is the format of the file.
+        """
+        return cls(name, dtype=dtype, image_size=image_size)
+
+    def _own(self, handle: Any, *keep: Any) -> None:
+        """Takes a `renyi_model *`. `keep` is kept until the model has been freed."""
+        self._handle = ffi.gc(handle, lambda model, _keep=keep: lib.renyi_model_free(model))
+        self.info = _read_info(self._handle)
+        self._sessions: Dict[Optional[str], Session] = {}
+        self._rules: Set[str] = set()  # rules in Python that this model has got
+
+    @property
+    def labels(self) -> List[str]:
+        """Names of the classes as the program prints them."""
+        return [self._label(i) for i in range(self.info.n_classes)]
+
+    def _label(self, index: int) -> str:
+        return text(lib.renyi_model_label(self._handle, index)) or f"class {index}"
+
+    def session(self, policy: Optional[str] = None, batch_size: int = 1, threads: Optional[int] = None,
+                trace: bool = False, output: str = "auto") -> Session:
+        """Prepares runs with a pruning policy.
+
+        policy: such as "mosaic keep=0.7 layers=0,3,6" or the name of a preset; None = no pruning.
+        batch_size: images per pass. threads: None = the cores this process may use.
+        trace: record what every cut did (`Session.trace`).
+        output: "embedding" = embeddings instead of logits.
+        """
+        return Session(self, policy, batch_size, threads, trace, output)
+
+    def classify(self, image: Image, k: int = 5, policy: Optional[str] = None) -> List[Tuple[str, float]]:
+        """The k most probable classes of an image with their probabilities, best first."""
+        n = self.info.n_classes
+        if n == 0:
+            raise ArgumentError("this model has no classes; use embed, or Clip.zeroshot with class names")
+        session = self._sessions.pop(policy, None) or self.session(policy)
+        logits = session.run([image])[0].astype(np.float64)
+        self._sessions[policy] = session  # kept for the next call; threads never share it
+        odds = np.exp(logits - logits.max())
+        best = np.argsort(-logits, kind="stable")[:count(k, "k")]
+        return [(self._label(int(i)), float(odds[i] / odds.sum())) for i in best]
+
+    def embed(self, images: Iterable[Image], batch_size: int = 32, policy: Optional[str] = None,
+              threads: Optional[int] = None, progress: bool = False,
+              skip_errors: bool = False) -> "Iterator[Optional[np.ndarray[Any, Any]]]":
+        """Embeddings of length 1, one per image, in order. Lazy: images are read as rows are taken,
+        and decoded while the model runs.
+
+        progress: draw tqdm's bar, if tqdm is installed.
+        skip_errors: an image that cannot be read gives None instead of an exception.
+
+        >>> import renyi
+        >>> [row.shape for row in renyi.Model().embed(["assets/golf_ball.png", "assets/parachute.png"])]
+        [(192,), (192,)]
+        """
+        check_arguments(images, batch_size)
+        return embed_images(self, images, batch_size, policy, threads, progress, skip_errors)
+
+    def __repr__(self) -> str:
+        return f"<renyi.Model {self.info.architecture}, {self.info.n_params} parameters, {self.info.dtype}>"
+
+
+def _read_info(handle: Any) -> ModelInfo:
+    c = ffi.new("renyi_model_info *")
+    lib.renyi_model_get_info(handle, c)
+    spec = c.preprocess
+    numbers = {name: getattr(c, name) for name in (
+        "image_size", "patch_size", "n_patches", "n_prefix", "dim", "n_blocks", "n_heads", "mlp_dim",
+        "n_classes", "embed_dim", "n_params", "macs")}
+    return ModelInfo(family=text(c.family), layout=text(c.layout), architecture=text(c.architecture),
+                     dtype=text(lib.renyi_dtype_name(c.dtype)), crop_pct=spec.crop_pct,
+                     mean=tuple(spec.mean), std=tuple(spec.std), **numbers)
