@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 CMAKE   = cmake -G Ninja -S .
 
-.PHONY: all demo test bench bench-lvlm asan fuzz format check-format install deps clean
+.PHONY: all demo test torture bench bench-lvlm wheel asan fuzz format check-format install deps clean
 
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -21,11 +21,17 @@ demo: all
 test: all
 	@tools/run-tests $(BUILD)
 
+torture: all
+	@tools/torture $(BUILD)
+
 bench: all
 	@bench/run $(BUILD)
 
 bench-lvlm: all
 	@bench/run-lvlm $(BUILD)
+
+wheel: all
+	@tools/make-wheel $(BUILD)
 
 asan: | deps
 	@$(CMAKE) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRENYI_SANITIZE=ON > /dev/null
