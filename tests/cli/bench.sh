@@ -41,7 +41,7 @@ run 0 quick --prune "naive p=16 layers=0"
 out_has "time/dense | MACs/dense | x |"
 out_has "| toy.safetensors | f32 | naive p=16 layers=0 | 1 | 1 |"
 out_has "naive p=16 layers=0: naive "
-run 0 quick -p 16 --drop-loc 0 # the field's words
+run 0 quick -p 16 --layers 0 # the field's words
 out_has "naive p=16 layers=0"
 # Invalid policies: exit code 2, one line, no result. A model that a policy does not fit fails alone.
 run 2 quick --prune "naive q=16"

@@ -27,7 +27,7 @@ run 0 classify --json -k 3 red.ppm blue.ppm
 json 'd["model"] == "toy.safetensors" and d["failed"] == [] and len(d["results"]) == 2'
 json 'all(len(r["top"]) == 3 and r["ms"] > 0 and r["file"] for r in d["results"])'
 json '[t["probability"] for t in d["results"][0]["top"]] == sorted((t["probability"] for t in d["results"][0]["top"]), reverse=True)'
-json 'all(set(t) == {"index", "label", "probability"} for t in d["results"][0]["top"])'
+json 'all(set(t) == {"index", "label", "probability", "logit"} for t in d["results"][0]["top"])'
 json 'd["preprocessing"]["size"] == 224 and d["preprocessing"]["mean"] == [0.5, 0.5, 0.5]'
 run 0 classify --json -k 10 red.ppm
 json 'abs(sum(t["probability"] for t in d["results"][0]["top"]) - 1) < 1e-6'
@@ -35,6 +35,51 @@ answer() { grep -v '"ms' out; }
 answer >reference
 run 0 classify --json -k 10 --mean 0.5 0.5 0.5 --std=0.5,0.5,0.5 red.ppm # the model's own: same answer
 grep -A2 '"index"' out >own && grep -A2 '"index"' reference | cmp -s - own || fail "own normalization differs"
+
+# --- JSON lines and CSV: the same answers, image by image ---
+run 3 classify --json -k 3 red.ppm absent.jpg blue.ppm
+mv out document
+run 3 classify -q --jsonl -k 3 red.ppm absent.jpg blue.ppm
+mv out lines
+run 3 classify -q --csv table.csv --jsonl -k 3 red.ppm absent.jpg blue.ppm
+run 3 classify -q --csv - -k 3 red.ppm absent.jpg blue.ppm
+head -1 out | grep -qx 'file,rank,index,label,probability,logit,none_of_these,ms,ms_decode,error' || fail "columns"
+! grep -q ' %  ' out || fail "--csv - beside text"
+python3 - <<'P' || fail "JSON lines and CSV differ from the document"
+import csv, json
+d = json.load(open("document"))
+lines = [json.loads(line) for line in open("lines")]
+shown = lambda r: (r["file"], [(t["index"], t["label"], t["probability"]) for t in r["top"]])
+assert [shown(r) for r in lines if "top" in r] == [shown(r) for r in d["results"]]
+assert [r for r in lines if "error" in r] == d["failed"] and d["interrupted"] is False
+for name in ("out", "table.csv"):
+    rows = list(csv.DictReader(open(name)))
+    assert len(rows) == 7, rows
+    want = [(r["file"], str(i + 1), str(t["index"]), t["label"]) for r in d["results"] for i, t in enumerate(r["top"])]
+    assert [(r["file"], r["rank"], r["index"], r["label"]) for r in rows if not r["error"]] == want
+    assert [(r["file"], r["error"]) for r in rows if r["error"]] == [(f["file"], f["error"]) for f in d["failed"]]
+P
+for both in "--json --jsonl" "--json --csv -" "--jsonl --csv -"; do
+  run 2 classify $both red.ppm
+  err_has "exclude each other"
+done
+for i in {1..3000}; do echo red.ppm; done >many
+for signal in INT TERM HUP KILL; do
+  rm -f out
+  "$RENYI" classify -q -m toy.safetensors -b 1 -t 1 --csv cut.csv --jsonl --list many >out 2>err &
+  for _ in {1..200}; do [ -s out ] && break; sleep 0.02; done
+  kill -$signal $! && code=0 && wait $! 2>/dev/null || code=$?
+  [ $code -eq 0 ] && continue # quick machines may have finished
+  n=$(wc -l <out)
+  [ "$n" -gt 0 ] && [ "$n" -lt 3000 ] || fail "$n lines after $signal"
+  python3 -c 'import json; [json.loads(line)["top"] for line in open("out")]' || fail "half a line after $signal"
+  [ $signal = KILL ] && break
+  [ $code -eq 1 ] || fail "exit code $code after $signal"
+  err_has "interrupted; $n of 3000 images were classified"
+  [ "$(wc -l <cut.csv)" -eq $((5 * n + 1)) ] || fail "CSV after $signal"
+  rm cut.csv
+done
+[ ! -e cut.csv ] || fail "a part of a file after KILL"
 
 # --- directories, lists, stdin ---
 run 0 classify --json photos
@@ -49,6 +94,25 @@ run 0 piped
 json 'd["results"][0]["file"] == "-"'
 run 1 classify empty
 err_has "empty: no images in this directory"
+
+# --- folders: regular files, each folder once; what is left out is said ---
+make_walk
+ln -s sub walk/zsub
+touch walk/x.gif walk/y.GIF walk/sub/z.heic
+run 3 timeout 60 "$RENYI" classify -m toy.safetensors --json -r walk
+json '[r["file"] for r in d["results"]] == ["walk/a.ppm", "walk/closed/c.ppm", "walk/sub/b.ppm"]'
+json '[f["file"] for f in d["failed"]] == ["walk/pipe.png"] and "not a regular file" in d["failed"][0]["error"]'
+err_has "walk: 2 GIF, 1 HEIC left out; convert them"
+mkfifo named.ppm # a pipe that the user names is read
+cat walk/a.ppm >named.ppm &
+run 0 timeout 60 "$RENYI" classify -q -m toy.safetensors named.ppm
+if can_close_folders; then
+  chmod 0 walk/closed
+  run 3 timeout 60 "${as_user[@]}" "$RENYI" classify -m toy.safetensors --json -r walk
+  json '[r["file"] for r in d["results"]] == ["walk/a.ppm", "walk/sub/b.ppm"] and len(d["failed"]) == 2'
+  err_has "walk/closed: Permission denied"
+  chmod 755 walk/closed
+fi
 run 1 classify --list nowhere red.jpg
 : >list
 run 1 classify --list list

@@ -148,3 +148,54 @@ run 1 search -q --image nowhere.ppm
 one_line "nowhere.ppm"
 run 1 "$RENYI" search -q "${clip[@]}" nowhere 'a cat'
 one_line "nowhere"
+
+# --- renyi tokenize: CLIP's ids and pieces; texts from arguments, a file and stdin ---
+tokenize() { "$RENYI" tokenize "$@"; }
+run 0 tokenize -m clip.safetensors 'Cat of' 'ph'
+[ "$(sed -n 2p out)" = '<|startoftext|> cat</w> of</w> <|endoftext|>' ] || fail "pieces: $(cat out)"
+[ "$(sed -n 4p out)" = '<|startoftext|> p h</w> <|endoftext|>' ] || fail "pieces of the second text: $(cat out)"
+run 0 tokenize --tokenizer bpe_simple_vocab_16e6.txt 'Cat of' --json
+json 'd["kind"] == "clip" and d["texts"][0]["pieces"] == ["<|startoftext|>", "cat</w>", "of</w>", "<|endoftext|>"] and len(d["texts"][0]["ids"]) == 4'
+cp out whole.json
+run 0 tokenize -m clip.safetensors 'Cat of' --json --no-special
+json 'd["texts"][0]["ids"] == json.load(open("whole.json"))["texts"][0]["ids"][1:-1] and d["texts"][0]["pieces"] == ["cat</w>", "of</w>"]'
+printf 'Cat of\nof\n' >lines.txt
+run 0 tokenize -m clip.safetensors --text-file lines.txt --json
+json '[t["text"] for t in d["texts"]] == ["Cat of", "of"] and d["texts"][0] == json.load(open("whole.json"))["texts"][0]'
+cp out file.json
+tokenize -m clip.safetensors --json <lines.txt >out || fail "texts from stdin"
+cmp -s out file.json || fail "stdin differs from a file"
+long=$(printf 'cat %.0s' {1..100})
+run 0 tokenize -m clip.safetensors "$long" --json
+json 'len(d["texts"][0]["ids"]) == 102'
+run 0 tokenize -m clip.safetensors "$long" --json --truncate
+json 'len(d["texts"][0]["ids"]) == 77 and d["texts"][0]["pieces"][-1] == "<|endoftext|>"'
+run 3 tokenize -m clip.safetensors cat $'\xff'
+err_has "text 2: "
+run 1 tokenize -m clip.safetensors $'\xff'
+run 2 tokenize cat
+err_has "-m MODEL or --tokenizer PATH is missing"
+mkdir -p without
+run 1 tokenize -m without cat
+err_has "without: no tokenizer here"
+err_has "give --tokenizer PATH"
+run 1 tokenize --tokenizer nowhere cat
+[ "$(grep -c . err)" -eq 1 ] || fail "one line for a missing tokenizer"
+run 1 tokenize -m clip.safetensors --text-file nowhere.txt
+err_has "nowhere.txt: No such file"
+
+# --- folders: a pipe, a circle of links, a folder that cannot be read ---
+make_walk
+touch walk/x.bmp
+run 3 timeout 60 "$RENYI" embed -m vit.safetensors -r walk --json
+json '[i["file"] for i in d["images"]] == ["walk/a.ppm", "walk/closed/c.ppm", "walk/sub/b.ppm"] and len(d["failed"]) == 1'
+run 3 timeout 60 "$RENYI" search -m vit.safetensors walk --image walk/a.ppm --index none --json
+json 'd["queries"][0]["hits"][0]["file"] == "a.ppm" and len(d["queries"][0]["hits"]) == 3'
+err_has "1 BMP left out"
+if can_close_folders; then
+  chmod 0 walk/closed
+  run 3 timeout 60 "${as_user[@]}" "$RENYI" search -m vit.safetensors walk --image walk/a.ppm --index none --json
+  json 'len(d["queries"][0]["hits"]) == 2 and len(d["failed"]) == 2'
+  err_has "walk/closed: Permission denied"
+  chmod 755 walk/closed
+fi

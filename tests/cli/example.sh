@@ -46,4 +46,32 @@ err_has "keep"
 run 1 "$example" toy.safetensors red.ppm # two blocks
 err_has "layer 3 is outside the model"
 run 2 "$example" deep.safetensors
+
+# --- draw.c: the figure of `renyi viz` ---
+[ "$(wc -l <"$RENYI_SRC/examples/draw.c")" -lt 80 ] || fail "the example has 80 lines or more"
+example=$examples/example_draw
+run 0 "$example" deep.safetensors red.ppm example.svg
+run 0 "$RENYI" viz -q -m deep.safetensors red.ppm --rule '' --layers 3,6,9 --figure overlay -o program.svg \
+  --prune 'evit keep=0.7 layers=3,6,9' --prune 'mosaic keep=0.7 layers=3,6,9'
+grep -c '<image' example.svg >have
+grep -c '<image' program.svg | cmp -s - have || fail "not as many images as in the figure of renyi viz"
+run 1 "$example" toy.safetensors red.ppm example.svg # two blocks
+err_has "at most 2 are allowed"
+run 2 "$example" deep.safetensors red.ppm
+
+# --- own_rule.c: a rule of its own ---
+[ "$(wc -l <"$RENYI_SRC/examples/own_rule.c")" -lt 100 ] || fail "the example has 100 lines or more"
+example=$examples/example_own_rule
+run 0 "$example" deep.safetensors red.ppm 'unlike keep=0.7 layers=0,3 fuse'
+out_has "unlike keep=0.7 layers=0,3 reduce=fuse weights=cls at=mid order=score"
+out_has "block 0: 140 of 197 tokens"
+out_has "block 3: 100 of 140 tokens" # the fused token is one of 139 candidates
+[ "$(tr -cd '#' <out | wc -c)" -ge $((138 + 97)) ] || fail "the maps show fewer patches than stay"
+run 0 "$example" deep.safetensors red.ppm
+out_has "block 6: 50 of 99 tokens"
+run 1 "$example" deep.safetensors red.ppm 'unlike metric=col'
+err_has "unlike takes no metric"
+run 1 "$example" deep.safetensors red.ppm 'unlik'
+err_has "did you mean unlike"
+run 2 "$example" deep.safetensors
 echo "example: ok"

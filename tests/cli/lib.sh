@@ -43,6 +43,18 @@ d = json.load(open("out"))
 sys.exit(0 if eval(sys.argv[1]) else 1)' "$1" || fail "JSON: not true: $1"
 }
 
+# Can a folder be made unreadable for the program? For root no folder is; then $as_user runs it as another user.
+as_user=()
+can_close_folders() {
+  [ "$(id -u)" -ne 0 ] && return
+  chmod 755 "$WORK"
+  as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$WORK/nobody")
+  mkdir -p nobody && chmod 777 nobody
+  "${as_user[@]}" "$RENYI" --version >/dev/null 2>&1 && return
+  echo "SKIP: root reads every folder, and the program cannot be run as another user"
+  return 1
+}
+
 # A small model: 224 pixels, 2 blocks, width 64.
 make_toy() {
   "$RENYI" init -q --arch vit_tiny_patch16_224 --dim 64 --heads 2 --blocks 2 --classes "${2:-10}" \
@@ -88,6 +100,16 @@ make_ppm() {
   local pixel
   printf -v pixel '\\x%02x\\x%02x\\x%02x' "$2" "$3" "$4"
   { printf 'P6\n40 30\n255\n' && printf "$pixel%.0s" {1..1200}; } >"$1"
+}
+
+# The folder walk: three images, a pipe with an image's name, and a link that closes a circle.
+make_walk() {
+  mkdir -p walk/sub walk/closed
+  make_ppm walk/a.ppm 200 30 30
+  make_ppm walk/sub/b.ppm 30 200 30
+  make_ppm walk/closed/c.ppm 30 30 200
+  mkfifo walk/pipe.png
+  ln -s .. walk/sub/up
 }
 
 # Sets $browser, or skips the test.

@@ -18,6 +18,26 @@ run 1 "$RENYI" init --arch vit_tiny_patch16_224 /dev/full
 limited() { (ulimit -f 100 && exec "$RENYI" init --arch vit_tiny_patch16_224 big.safetensors); }
 run 1 limited
 [ -z "$(ls big.safetensors* 2>/dev/null)" ] || fail "a full disk left a file"
+cp a.safetensors before.safetensors
+run 1 "$RENYI" init --arch vit_tiny_patch16_224 a.safetensors
+err_has "a.safetensors exists already; give --force to replace it"
+cmp a.safetensors before.safetensors || fail "a model was replaced without --force"
+run 0 "$RENYI" init --force --arch vit_tiny_patch16_224 --dim 64 --heads 2 --blocks 2 --classes 10 --seed 1 b.safetensors
+cmp a.safetensors b.safetensors
+
+# --- what a killed process leaves is removed by the next one that writes the file ---
+"$RENYI" init -q --arch vit_large_patch16_224 killed.safetensors &
+writer=$!
+for _ in $(seq 500); do
+  compgen -G 'killed.safetensors.*.tmp' >/dev/null && break
+  sleep 0.01
+done
+kill -9 $writer
+wait $writer 2>/dev/null || true
+[ ! -e killed.safetensors ] || fail "half a model has the name of a whole one"
+compgen -G 'killed.safetensors.*.tmp' >/dev/null || fail "nothing is left of a killed process: the test proves nothing"
+make_toy killed.safetensors
+[ "$(ls killed.safetensors*)" = killed.safetensors ] || fail "the leftover stays: $(ls killed.safetensors*)"
 
 # --- inspect: text and JSON ---
 run 0 "$RENYI" inspect a.safetensors

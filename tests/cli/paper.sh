@@ -8,8 +8,8 @@ cells='[c for t in d["tables"] for b in t["blocks"] for r in b["rows"] for c in 
 
 # --- a fresh clone: no weights, no images ---
 run 0 paper
-[ "$(grep -c '^Table ' out)" -eq 14 ] || fail "fourteen tables"
-[ "$(grep -c 'no weights (renyi pull timm/' out)" -eq 18 ] || fail "eighteen parts without weights"
+[ "$(grep -c '^Table ' out)" -eq 16 ] || fail "sixteen tables"
+[ "$(grep -c 'no weights (renyi pull timm/' out)" -eq 19 ] || fail "nineteen parts without weights"
 [ "$(grep -c 'no weights (renyi pull openai/clip' out)" -eq 2 ] || fail "two tables without weights"
 out_has "  4.6 c 17.58  82.0 no weights"
 out_has "copied from Table 14"
@@ -17,6 +17,14 @@ out_has "its published code has c=0.2"
 out_has "|   mosaic d"
 [ "$(awk 'length > 100' out | wc -l)" -eq 0 ] || fail "wider than 100 columns"
 err_has "accuracies: renyi paper -m MODEL --data-dir DIR"
+for n in 6 12; do # each table names its own models
+  run 0 paper --table $n
+  err_has "renyi pull llava-hf/llava-1.5-7b-hf"
+  ! grep -q timm err || fail "a hint at timm for a table of LLaVA"
+done
+run 0 paper --table 4
+err_has "renyi pull openai/clip-vit-base-patch16"
+! grep -q timm err || fail "a hint at timm for a table of CLIP"
 run 0 paper -q --table 11 --no-mosaic
 ! grep -q mosaic out || fail "--no-mosaic"
 [ ! -s err ] || fail "-q"
@@ -39,7 +47,7 @@ json 'd["tables"][8]["blocks"][0]["weights"] == "timm/deit_small_patch16_224.fb_
 python3 - <<'P' || fail "CSV"
 import csv
 rows = list(csv.DictReader(open("cells.csv")))
-assert len(rows) == 252 + 109 + 17 * 5 + 2 * 12 * 5 and {r["state"] for r in rows} == {"no weights"}, len(rows)
+assert len(rows) == 252 + 109 + 17 * 5 + 2 * 12 * 5 + 2 * 4 and {r["state"] for r in rows} == {"no weights"}, len(rows)
 assert all(None not in r and None not in r.values() for r in rows)
 first = rows[0]
 assert (first["table"], first["method"], first["paper_top1"]) == ("1", "cls", "66.1") and "layers=0,3,6" in first["policy"]
@@ -53,19 +61,20 @@ out_has "58.39 d"
 out_has "  UCF101          62.33 no weights   67.01 no weights"
 out_has "the column's mean is 65.13"
 [ "$(awk 'length > 100' out | wc -l)" -eq 0 ] || fail "wider than 100 columns"
-grep -q '^5,CLIP ViT-B/16,Ours,"tca drop=0.1 layers=0,3,6 metric=col n=4",9.2,43.03,.*,DTD$' sets.csv || fail "a cell of a survey in the CSV"
+grep -q '^5,CLIP ViT-B/16,Ours,"paper:tca-ours layers=0,3,6",9.2,43.03,.*,DTD$' sets.csv || fail "a cell of a survey in the CSV"
 run 0 paper --table 9 --json
 json 'len(d["tables"]) == 1 and d["surveys"] == []'
 result() { # COLLECTION TOP1 TOP1: dense, and with TCA
   printf '{"collection": "%s", "model": "clip", "architecture": "clip_vit_base_patch16_224", "results": [
     {"policy": "none", "images": 100, "failed": 0, "top1": %s, "top1_range": [%s, 99.5]},
-    {"policy": "tca drop=0.1 layers=3,6,9 metric=cls", "adapt": "tca", "images": 100, "failed": 0, "top1": %s, "top1_range": [10.5, 99.5]},
+    {"policy": "tca drop=0.1 layers=3,6,9 metric=cls start=1", "adapt": "tca", "images": 100, "failed": 0, "top1": %s, "top1_range": [10.5, 99.5]},
     {"policy": "tca drop=0.1 layers=0,3,6 metric=cls", "images": 100, "failed": 0, "top1": 1, "top1_range": [0, 9]}]}' "$1" "$2" "$2" "$3"
 }
 for set in imagenet imagenet-a imagenet-v2 imagenet-r imagenet-sketch; do result $set 80 70.25 >$set.json; done
 files=(--results imagenet.json --results imagenet-a.json --results imagenet-v2.json --results imagenet-r.json --results imagenet-sketch.json)
 run 0 paper --table 4 "${files[@]}"
 out_has "clip as the paper's CLIP ViT-B/16"
+err_has "imagenet.json: 'tca drop=0.1 layers=0,3,6 metric=cls' is in no column; the columns are none and, with --adapt tca, paper:tca"
 out_has "80.00 ±9.8!"
 out_has "Average          61.24       80.00  56.39       70.25"
 out_has "not run"
@@ -88,6 +97,44 @@ run 1 paper --table 4 --results none.json
 run 1 paper --table 4 --results absent.json
 run 2 paper --table 4 -m absent
 err_has "renyi zeroshot"
+
+# --- fine-tuning: runs of renyi train, and the recipe ---
+. "$RENYI_SRC/tests/fixtures/run_logs.sh"
+make_run cls 1 4 2 80 "evit keep=0.7 layers=0,3,6 metric=cls fuse" 30 5
+make_run ours 2 4 2 79 paper:evit-ours-036 2 5
+sed -i '1s/"arch":"vit_small_patch16_224"/"architecture":"vit_small_patch16_224","val_photos":500,"model":"vit_small"/' cls/log.jsonl ours/log.jsonl
+run 0 paper --table 13,16 --results cls --results ours/log.jsonl --csv tuned.csv
+out_has "vit_small as the paper's ViT-S/16 (augreg)"
+out_has "0.7   0,3,6      2.3 2.29  77.2"
+grep -qE '^  0,3,6   CLS +30 +500 +[0-9.]+ +[0-9.]+  cls$' out || fail "the run of a column"
+grep -qE '^  0,3,6   Ours +2 +500 ' out || fail "the epochs of a run"
+grep -qE '^  Rescue Ratio \(c\) +0.8 +- +0.8 ' out || fail "a row of Table 16"
+out_has "the peak is 8e-5"
+[ "$(awk 'length > 100' out | wc -l)" -eq 0 ] || fail "wider than 100 columns"
+[ "$(grep -c '^13,.*,measured,' tuned.csv)" -eq 2 ] || fail "cells of Table 13 in the CSV"
+run 0 paper --table 13,16 --results cls --results ours --json --no-mosaic
+json '[[c["state"] for c in r["cells"]] for r in d["tuned"]["rows"]] == [["measured", "measured", "not run"], ["not run"] * 3]'
+json '[(c["epochs"], c["images"], c["run"]) for c in d["tuned"]["rows"][0]["cells"][:2]] == [(30, 500, "cls"), (2, 500, "ours")]'
+json 'all(c["top1_range"][0] < c["top1"] < c["top1_range"][1] and c["top1"] <= c["best_top1"] for c in d["tuned"]["rows"][0]["cells"][:2])'
+json 'all(v is None or v["is_papers"] for r in d["recipe"]["rows"] for v in r["recipes"].values()) and len(d["recipe"]["rows"]) == 13'
+json '[r["recipes"]["paper-evit-ours"]["value"] for r in d["recipe"]["rows"] if r["key"]] == ["0.7", "0.8"]'
+run 0 paper --table 9 --results cls --json
+err_has "cls: no result for these tables"
+json 'd["tuned"] is None and d["recipe"] is None'
+run 1 paper --table 13 --results cls --results cls/log.jsonl
+err_has "a second run with"
+make_run other 3 4 2 60 "tome r=8" 2 5
+run 0 paper --table 13 --results other
+err_has "other: 'tome r=8' is in no column; the columns are paper:evit"
+sed 's/"model":"vit_small"/"model":"vit_tiny"/' ours/log.jsonl >tiny.jsonl
+run 1 paper --table 13 --results cls --results tiny.jsonl
+err_has "a table is of one model"
+grep -v '"kind":"epoch"' ours/log.jsonl >blind.jsonl
+run 1 paper --table 13 --results blind.jsonl
+err_has "no accuracy after its first update"
+mkdir hollow
+run 1 paper --table 13 --results hollow
+err_has "hollow/log.jsonl"
 
 # --- a model that is not the paper's ---
 "$RENYI" init -q --arch vit_tiny_patch16_112 --dim 64 --heads 2 --classes 4 --seed 1 small.safetensors
@@ -117,7 +164,11 @@ json 'all(p["both"] + p["only_a"] + p["only_b"] + p["neither"] == 8 for t in d["
 json 'sum(len(r["pairs"]) for t in d["tables"] for b in t["blocks"] for r in b["rows"]) == 3 * 2 + 5 * 3'
 json 'not any(b["is_papers_model"] for t in d["tables"] for b in t["blocks"] if b["model"])'
 grep -q '^1,ViT-S/16,mosaic,"mosaic keep=0.7 layers=0,3,6",,,small.safetensors,.*,measured,' cells.csv || fail "a measured cell in the CSV"
+json 'all(b["threads"] >= 1 and b["batch_size"] == 8 and b["classes_seen"] == 4 for t in d["tables"] for b in t["blocks"] if b["model"])'
+run 0 paper --table 1 -m small.safetensors --data-dir photos --no-mosaic --limit 2 --no-shuffle --json
+json '[b["classes_seen"] for t in d["tables"] for b in t["blocks"] if b["model"]] == [1]'
 run 0 paper "${here[@]}" --markdown --limit 4
+err_has "drawn with seed 0"
 out_has "**small.safetensors beside the paper's ViT-S/16, 4 photos**"
 
 # --- two models, one log; an image that cannot be read ---
@@ -151,7 +202,8 @@ out_has "ViT-S/16: not run (renyi paper -m timm/vit_small_patch16_224.augreg_in2
 # --- wrong usage ---
 run 2 paper --table 12 --data-dir photos
 err_has "renyi vqa"
-run 2 paper --table 13
+run 2 paper --table 13 --data-dir photos
+err_has "13 by renyi train"
 run 2 paper --table 99
 err_has "no Table 99"
 run 2 paper --table x

@@ -8,7 +8,9 @@ make_run runs/cls 1 2.35 1.86 78.9 "evit keep=0.7 layers=0,3,6 metric=cls" 10 60
 make_run runs/col 2 2.10 1.80 79.8 "evit keep=0.7 layers=0,3,6 metric=col n=2" 10 60
 
 # --- the table and the files ---
+echo mine >victim && ln -s victim loss.svg.part # planted: nothing is written through links
 run 0 "$RENYI" plot runs/cls runs/col -o loss.svg
+[ "$(cat victim)" = mine ] && [ -f loss.svg ] && [ ! -L loss.svg ] || fail "written through a planted link"
 out_has "training loss"
 out_has "metric=col n=2"
 err_has "loss.svg: "
@@ -30,6 +32,21 @@ if command -v xmllint >/dev/null; then
 elif command -v python3 >/dev/null; then
   python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("loss.svg")' || fail "no XML"
 fi
+
+# --- in the terminal: charts above the table; a table alone where it is no terminal ---
+run 0 "$RENYI" plot runs/cls runs/col
+! grep -q '┤' out || fail "a drawing in a pipe"
+COLUMNS=70 run 0 "$RENYI" plot --term runs/cls runs/col
+out_has "a cls 1.8"
+out_has "b col 1.7"
+[ "$(grep -c '┤' out)" -ge 4 ] && [ "$(grep -c '^c[lo][sl] ' out)" -eq 2 ] || fail "charts and table"
+! grep -q $'\e' out || fail "escape sequences in spite of NO_COLOR"
+if command -v script >/dev/null; then
+  env -u NO_COLOR TERM=xterm script -qec "'$RENYI' plot runs/cls" /dev/null >out </dev/null
+  grep -q '┤' out && grep -q $'\e\[38;5;' out || fail "no drawing in a terminal"
+fi
+run 2 "$RENYI" plot runs/cls --term -o loss.svg
+err_has "--term and -o exclude each other"
 
 # --- numbers ---
 run 0 "$RENYI" plot runs/cls runs/col --json --what loss,top1,lr --x step

@@ -114,7 +114,7 @@ run 1 env HF_ENDPOINT=file:///etc "$RENYI" pull test/good
 
 # --- a full disk ---
 run 1 pull test/huge
-err_has "free"
+err_has "renyi reads at most 68719476736"
 nothing_visible huge
 no_incomplete huge
 # A file size limit acts like a disk that becomes full during the download.

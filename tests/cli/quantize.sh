@@ -10,7 +10,7 @@ for i in 1 2 3; do make_ppm photos/$i.ppm $((i * 60)) $((i * 20)) 90; done
 run 0 "$RENYI" quantize -m toy.safetensors -o token.safetensors
 out_has "weights int8 per channel, activations per token"
 out_has "8 weights in 8 bits"
-run 0 "$RENYI" quantize -m toy.safetensors --calib photos --calib-photos 2 -o range.safetensors --json
+run 0 "$RENYI" quantize -m toy.safetensors --calib photos --calib-limit 2 -o range.safetensors --json
 json 'd["weights"] == 8 and d["bytes_after"] < d["bytes_before"] and "(2 photos)" in d["quantization"]'
 run 0 "$RENYI" quantize -m toy.safetensors --calib photos --calib-range max --calib-spread 100 -o max.safetensors
 out_has "activations static max (3 photos)"
@@ -41,6 +41,8 @@ err_has "no image could be read"
 cp toy.safetensors before.safetensors
 ln toy.safetensors link.safetensors
 run 1 "$RENYI" quantize -m toy.safetensors -o link.safetensors
+err_has "link.safetensors exists already; give --force"
+run 1 "$RENYI" quantize -m toy.safetensors --force -o link.safetensors
 err_has "a file of the model itself"
 cmp toy.safetensors before.safetensors || fail "the source was changed"
 run 1 "$RENYI" quantize -m token.safetensors -o again.safetensors

@@ -18,7 +18,8 @@ evaluate=("$RENYI" eval -m toy.safetensors photos "${prune[@]}" --json)
 timeless() {
   python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
-for k in ("seconds", "seconds_model", "seconds_decode", "peak_rss_mb", "ranks", "resumed"): del d[k]
+for k in ("seconds", "seconds_model", "seconds_decode", "peak_rss_mb", "ranks", "resumed", "threads", "batch_size"):
+    del d[k]
 for r in d["results"]:
     for k in ("ms_model", "ms_total", "images_per_second"): del r[k]
 print(json.dumps(d, indent=1))' "$1"
@@ -55,6 +56,18 @@ for n in "${counts[@]}"; do
   [ "$(wc -l <log.jsonl)" -eq 53 ] && [ "$(ls log.jsonl* | wc -l)" -eq 1 ] || fail "one whole log"
   [ "$(wc -l <results.csv)" -eq 3 ] || fail "one CSV"
 done
+# Every rank draws the same images.
+run 3 "$RENYI" eval -q -m toy.safetensors photos --limit 9 --seed 2 --json
+timeless out >nine
+run 3 ranks 2 "$RENYI" eval -m toy.safetensors photos --limit 9 --seed 2 -t 1 --json
+timeless out | cmp -s - nine || fail "--limit with ranks"
+# Several dtypes, too.
+if "$RENYI" --version | grep 'dtypes:.*int8' >/dev/null; then
+  run 3 "${evaluate[@]}" --dtype f32,int8
+  timeless out >four
+  run 3 ranks 2 "${evaluate[@]}" --dtype f32,int8 -t 1 -b 2
+  timeless out | cmp -s - four || fail "two dtypes with ranks"
+fi
 # The log of several ranks has the lines of one process.
 rm -f alone.jsonl
 run 3 "${evaluate[@]}" --log-samples alone.jsonl
@@ -134,7 +147,7 @@ run 3 "${sweep[@]}" -o one
 run 3 ranks 2 "${sweep[@]}" -o two
 python3 - <<'P' || fail "other results of a sweep with 2 ranks"
 import csv
-rows = [[{k: v for k, v in r.items() if not any(t in k for t in ("ms", "img_per_s", "rss", "command", "pareto"))} for r in csv.DictReader(open(f + "/results.csv"))] for f in ("one", "two")]
+rows = [[{k: v for k, v in r.items() if not any(t in k for t in ("ms", "img_per_s", "rss", "threads"))} for r in csv.DictReader(open(f + "/results.csv"))] for f in ("one", "two")]
 assert rows[0] == rows[1] and len(rows[0]) == 3, rows
 P
 

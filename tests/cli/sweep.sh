@@ -34,6 +34,16 @@ done
 [ "$(ls out1 | wc -l)" -eq 7 ] || fail "something else in the folder: $(ls out1)"
 [ "$(wc -l <out1/results.csv)" -eq 13 ] && [ "$(wc -l <out1/samples.jsonl)" -eq 144 ] || fail "lines"
 head -1 out1/results.csv | grep -q '^model,img_size,top1,top1_err,top5,top5_err,param_count,crop_pct,interpolation,policy' || fail "timm's columns"
+python3 - <<'P' || fail "threads and batch size"
+import csv, json
+d = json.load(open("out1/results.json"))
+assert d["threads"] >= 1 and d["batch_size"] == 8 and d["classes_seen"] == 4 and d["seed"] is None
+assert all(int(r["threads"]) == d["threads"] and int(r["batch_size"]) == 8 for r in csv.DictReader(open("out1/results.csv")))
+P
+run 0 sweep -m a.safetensors --prune none --limit 3 --seed 1 --json
+json 'd["photos"] == 3 and d["classes_seen"] > 1 and d["seed"] == 1'
+run 0 sweep -m a.safetensors --prune none --limit 3 --no-shuffle --json
+json 'd["photos"] == 3 and d["classes_seen"] == 1'
 run 0 sweep -q grid.txt
 [ ! -s err ] || fail "-q"
 
@@ -44,7 +54,7 @@ json 'len(d["results"]) == 12 and len(d["pairs"]) == 66 and d["failed"] == [] an
 json 'any(r["front_gmacs"] for r in d["results"]) and any(r["front_ms"] for r in d["results"])'
 json 'all(len(r["tokens"]) == 2 and r["native_size"] == 224 for r in d["results"])'
 for m in a b; do for s in 64 96; do
-  run 0 "$RENYI" eval -m $m.safetensors --data-dir photos --img-size $s --json --prune none \
+  run 0 "$RENYI" eval -m $m.safetensors --data-dir photos --image-size $s --json --prune none \
     --prune 'evit keep=0.5 layers=0 metric=col n=2' --prune 'evit keep=0.7 layers=0 metric=col n=2'
   python3 - $m $s <<'P' || fail "$m at $s: other numbers than eval"
 import json, sys
@@ -82,20 +92,20 @@ run 0 sweep grid.txt -o out3 --resume --memory 1 --json
 json 'd["resumed"] >= 48 and d["seconds_model"] == 0'
 
 # --- options replace lines of the file; combinations; presets; commas ---
-run 0 sweep grid.txt -m a.safetensors --img-size 64 --prune 'none|fast layers=0,1' --json
+run 0 sweep grid.txt -m a.safetensors --image-size 64 --prune 'none|fast layers=0,1' --json
 json '[r["policy"] for r in d["results"]] == ["none", "mosaic keep=0.7 layers=0,1"] and d["results"][0]["img_size"] == 64'
-run 0 sweep -m a.safetensors,b.safetensors --img-size 64,model --framework evit,naive --metric 'cls|col' -n 2,4 --keep '0.5|0.7' -p 8 --layers 0 --json
+run 0 sweep -m a.safetensors,b.safetensors --image-size 64,model --framework evit,naive --metric 'cls|col' -n 2,4 --keep '0.5|0.7' -p 8 --layers 0 --json
 json 'len(d["results"]) == 2 * 2 * (2 * 3 + 3) and {r["img_size"] for r in d["results"]} == {64, 224}'
-run 0 sweep -m a.safetensors --img-size 64 --prune 'paper:evit-ours keep=0.7|0.9 layers=0' --json
+run 0 sweep -m a.safetensors --image-size 64 --prune 'paper:evit-ours keep=0.7|0.9 layers=0' --json
 json 'len(d["results"]) == 2'
 
 # --- what a model cannot run is reported and left out ---
-run 0 sweep -m a.safetensors --img-size 64 --prune none --prune 'evit layers=0|7' --json
+run 0 sweep -m a.safetensors --image-size 64 --prune none --prune 'evit layers=0|7' --json
 json 'len(d["results"]) == 2 and len(d["skipped"]) == 1 and "7" in d["skipped"][0]["reason"]'
 err_has "not run: a.safetensors at 64, evit keep=0.7 layers=7"
 run 2 sweep -m a.safetensors --prune 'evit layers=7'
 err_has "nothing to run"
-run 0 sweep -m a.safetensors --img-size 64,model --prune none --dry-run -o never
+run 0 sweep -m a.safetensors --image-size 64,model --prune none --dry-run -o never
 out_has "2 points on 12 photos"
 [ ! -e never ] || fail "--dry-run wrote"
 
@@ -109,8 +119,6 @@ rm photos/002/cut.ppm
 # --- wrong usage ---
 run 2 "$RENYI" sweep grid.txt
 err_has "--data-dir DIR is missing"
-run 2 sweep
-err_has "-m MODEL or a spec file is missing"
 run 2 sweep grid.txt --resume
 err_has "--resume needs -o DIR"
 run 2 sweep grid.txt more.txt
@@ -118,7 +126,7 @@ run 2 sweep -m a.safetensors --prune 'evit keep=0.5|1.5'
 err_has "keep=1.5"
 run 2 sweep -m a.safetensors --keep 0.5
 err_has "no frameworks"
-run 2 sweep -m a.safetensors --img-size 64,x
+run 2 sweep -m a.safetensors --image-size 64,x
 printf 'models a.safetensors\nsizs 64\n' >bad.txt
 run 2 sweep bad.txt
 err_has "bad.txt:2: unknown word 'sizs' (did you mean sizes?)"
@@ -131,7 +139,7 @@ run 1 sweep grid.txt -o nowhere/out
 err_has "nowhere/out"
 : >file
 run 1 sweep grid.txt -o file
-run 2 sweep -m a.safetensors --img-size 70 --prune none
+run 2 sweep -m a.safetensors --image-size 70 --prune none
 run 2 sweep grid.txt --crop-pct 2
 err_lines 1
 full() { sweep grid.txt >/dev/full; }

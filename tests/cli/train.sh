@@ -28,6 +28,11 @@ out_has "running mean   top-1"
 err_has "weight-decay 0.05"
 err_has "val-dir photos/val"
 err_has "before the first update; val loss"
+err_has "epoch 1: loss"
+err_has "epoch 2: loss" # counted as renyi plot does
+best=$(sed -n 's/.* after epoch \([0-9]*\) (best.*/\1/p' out)
+run 0 "$RENYI" plot run --json
+json "d[\"runs\"][0][\"best_epoch\"] == $best and d[\"runs\"][0][\"epochs\"] == 2"
 for f in log.jsonl {checkpoint,model,model-ema,best}.safetensors; do [ -s "run/$f" ] || fail "no $f"; done
 head -1 run/log.jsonl >out
 json 'd["kind"] == "config" and d["settings"]["batch-size"] == "8" and d["steps_per_epoch"] == 4 and d["classes"] == 3'
@@ -71,6 +76,50 @@ cmp whole/model.safetensors torn/model.safetensors && cmp whole/model-ema.safete
   fail "resumed weights differ"
 run 0 train "${long[@]}" --resume -o torn # the same command with --resume; nothing left to do
 err_has "nothing to do: all"
+
+# --- killed before the first checkpoint: the same command starts again, with and without --resume ---
+unbegun() { # what such a run leaves: no checkpoint, and a log with its settings or none
+  rm -rf unbegun && mkdir unbegun && head -n "$1" whole/log.jsonl >unbegun/log.jsonl
+  cp whole/model-ema.safetensors unbegun/model.safetensors
+  cp whole/model.safetensors unbegun/model-ema.safetensors
+  : >unbegun/checkpoint.safetensors.99-0.tmp
+}
+for lines in 0 1; do
+  unbegun $lines
+  run 1 train --resume -o unbegun
+  err_has "unbegun: this run was ended before its first checkpoint; give model and images"
+  run 0 train "${long[@]}" -q -o unbegun
+  cmp whole/model.safetensors unbegun/model.safetensors || fail "a run that starts again differs"
+  [ ! -e unbegun/checkpoint.safetensors.99-0.tmp ] || fail "leftovers stay"
+  unbegun $lines
+  run 0 train "${long[@]}" -q --resume -o unbegun
+  cmp whole/model.safetensors unbegun/model.safetensors || fail "--resume of a run that had not begun differs"
+done
+mkdir unbegun2 # killed even earlier
+run 0 train "${toy[@]}" --data-dir photos --epochs 1 --resume -o unbegun2
+unbegun 1
+run 0 train -m unbegun2/model.safetensors --data-dir photos --batch-size 8 -t 1 --epochs 1 --resume -o unbegun
+[ ! -e unbegun/model-ema.safetensors ] || fail "a model of the run that had not begun stays"
+unbegun 2 # with updates: not ours to overwrite
+run 2 train "${long[@]}" -o unbegun
+err_has "is not empty"
+unbegun 1 && : >unbegun/notes.txt
+run 2 train "${long[@]}" -o unbegun
+[ -s unbegun/model.safetensors ] || fail "files of others are gone"
+rm -r unbegun && mkdir unbegun && cp whole/model.safetensors unbegun
+run 2 train "${long[@]}" -o unbegun
+# another process is beginning this run: its files stay
+unbegun 1
+python3 -c 'import fcntl, sys, time
+f = open("unbegun/log.jsonl", "r+")
+fcntl.lockf(f, fcntl.LOCK_EX)
+print(flush=True)
+time.sleep(60)' >locked &
+for _ in $(seq 200); do [ -s locked ] && break; sleep 0.05; done
+run 1 train "${long[@]}" -o unbegun
+kill $!
+err_has "another process is writing this run"
+[ -s unbegun/log.jsonl ] && [ -s unbegun/model.safetensors ] || fail "files of another process are gone"
 
 # --- Ctrl-C writes a checkpoint ---
 "$RENYI" train "${toy[@]}" --data-dir photos --epochs 100000 --eval-every 0 --checkpoint-every 0 -q -o stopped >out 2>err &
@@ -143,7 +192,7 @@ err_has "--data-dir"
 run 2 train "${toy[@]}" --data-dir photos -o run
 err_has "--resume"
 run 2 train "${toy[@]}" --data-dir photos --lr fast -o no
-err_has "lr: 'fast' is not a number"
+err_has "--lr': 'fast' is not a number"
 run 2 train "${toy[@]}" --data-dir photos --batch-size 4000 -o no
 err_has "a batch of 4000 from 35 images"
 run 2 train "${toy[@]}" --data-dir photos --prune 'evit keep=7' -o no

@@ -12,7 +12,7 @@ for i in {0..29}; do
 done
 
 # A large eps, so that gradients that are only rounding errors (biases of keys) cause no updates.
-train=("$RENYI" train --arch vit_tiny_patch16_224 --dim 32 --depth 2 --heads 2 --img-size 64 --data-dir photos --val-dir val
+train=("$RENYI" train --arch vit_tiny_patch16_224 --dim 32 --blocks 2 --heads 2 --img-size 64 --data-dir photos --val-dir val
   --epochs 3 --steps 5 --batch-size 12 --micro-batch 4 --lr 1e-3 --eps 1e-4 --warmup-epochs 0 --drop-path 0.1 --ema 0.9 --threads 1
   --prune 'evit keep=0.7 layers=0 metric=col n=2' --seed 3)
 

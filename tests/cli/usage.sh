@@ -11,9 +11,11 @@ out_empty
 err_has "Usage: renyi VERB"
 for help in help --help -h; do
   run 0 "$RENYI" $help
-  for verb in classify zeroshot embed search ask encode-image vqa bench flops policies inspect quantize init pull plot viz; do out_has "  $verb "; done
+  for verb in classify zeroshot embed search ask encode-image vqa bench flops policies inspect tokenize quantize init pull plot viz; do out_has "  $verb "; done
 done
-for verb in classify zeroshot embed search ask encode-image vqa bench flops policies inspect quantize init pull plot viz; do
+verbs=$(awk '/^Verbs:/ {is_list = 1} /^$/ {if (n) is_list = 0} is_list && /^  [a-z]/ && $1 != "help" {print $1; n++}' out)
+[ "$(wc -w <<<"$verbs")" -ge 22 ] || fail "verbs of the help page"
+for verb in $verbs; do
   run 0 "$RENYI" $verb --help
   out_has "Usage: renyi $verb "
   out_has "Examples:"
@@ -22,7 +24,25 @@ for verb in classify zeroshot embed search ask encode-image vqa bench flops poli
   run 0 "$RENYI" help $verb
   cmp -s out direct || fail "help $verb differs from $verb --help"
   [ "$(awk 'length > 110' out | wc -l)" -eq 0 ] || fail "$verb --help has long lines"
+  ! grep -nE '::' out >&2 || fail "$verb --help: two colons"
+  sed -nE 's/^(Usage:|      ) (renyi )/\2/p' out >>synopsis
 done
+# The man page shows the same command lines.
+sed -n '/^.SH SYNOPSIS/,/^.SH DESCRIPTION/p' "$RENYI_SRC/docs/man/renyi.1" | grep '^.fBrenyi' |
+  sed 's/\\f[BIR]//g; s/\\-/-/g' >man
+diff synopsis man || fail "SYNOPSIS of docs/man/renyi.1 differs from --help"
+
+# A letter stands for the same option in every verb, and no help page shows an old name.
+for verb in $verbs; do
+  "$RENYI" "$verb" --help >page
+  sed -nE 's/^  -([a-z]), --([a-z0-9-]+).*/\1 \2/p' page >>letters
+  if grep -nE -- '--(keep-rate|keep-tokens|drop-loc|norm|rescue|fuse-token|img-size|colours|unlabelled|depth) ' page >&2; then
+    fail "$verb --help shows an old name"
+  fi
+done
+[ "$(sort -u letters | wc -l)" -gt 10 ] || fail "no letters found in the help pages"
+twice=$(sort -u letters | cut -c1 | uniq -d)
+[ -z "$twice" ] || fail "letters with two meanings: $twice"
 
 # usage MESSAGE ARGUMENTS...: exit code 2, nothing on stdout, one line with this message.
 usage() {
@@ -54,10 +74,14 @@ usage "center|squash|border" classify -m x --crop-mode middle a
 usage "auto|scalar" classify -m x --cpu neon a
 usage "models are given with -m" bench model.safetensors
 usage "md|csv|json" bench -m x -o xml
+usage "md|csv|json" bench -m x --format xml
 usage "from 1 to" bench -m x -b 1,0
 usage "from 1 to" bench -m x -b ,
 usage "more than" bench -m x -b 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
+usage "train: option '--recipe': 'foo' is not known; there are paper-evit" train --recipe foo
+usage "train: option '--epochs': 'foo' is not a whole number" train --epochs foo
 usage "one MODEL" inspect a b
+usage "one MODEL" inspect -m a b
 usage "not both" flops -m a --arch b
 usage "--arch NAME is missing" init out.safetensors
 usage "one output file" init --arch vit_tiny_patch16_224
@@ -72,8 +96,37 @@ closed() { "$RENYI" "$@" >&-; }
 run 1 closed --version
 err_has "cannot write the results"
 make_toy
+run 0 "$RENYI" inspect -m toy.safetensors
 run 1 failing inspect toy.safetensors --json
 err_has "cannot write the results"
-run 0 bash -c '"$1" inspect toy.safetensors --tensors | true' - "$RENYI" # no death by SIGPIPE
-[ ! -s err ] || err_has "Broken pipe"
+# A reader that has ended is not an error: no message, and the end that SIGPIPE gives.
+run 141 bash -c 'set -o pipefail; { sleep 0.3; exec "$1" inspect toy.safetensors --tensors; } | true' - "$RENYI"
+[ ! -s err ] || fail "a closed pipe is reported"
+run 141 bash -c 'set -o pipefail; { sleep 0.3; trap "" PIPE; exec "$1" --version; } | true' - "$RENYI"
+[ ! -s err ] || fail "a closed pipe is reported"
+
+# A file that cannot be written is named as the user named it.
+run 1 "$RENYI" viz -q -m toy.safetensors -o nowhere/x.html "$RENYI_SRC/assets/golf_ball.png"
+err_has "renyi: nowhere/x.html: "
+err_lines 1
+! grep -qE 'x\.html[^:]' err || fail "the name of a temporary file"
+
+# Limits are named with the option that sets them, if there is one.
+run 1 "$RENYI" init --arch vit_tiny_patch16_224 --dim 65 x.safetensors
+err_has "--heads"
+printf 'P6\n40000 2\n255\n' >wide.ppm
+run 1 "$RENYI" classify -m toy.safetensors wide.ppm
+err_has "a side may have 32768: make it smaller"
+
+# More threads than processors: a warning, once, not with -q.
+cpus=$(nproc)
+run 0 "$RENYI" classify -t 1000 "$RENYI_SRC/assets/golf_ball.png" -m toy.safetensors
+err_has "warning: --threads 1000, but this process may use only $cpus"
+err_lines 1
+run 0 "$RENYI" classify -q -t 1000 "$RENYI_SRC/assets/golf_ball.png" -m toy.safetensors
+[ ! -s err ] || fail "-q"
+run 0 "$RENYI" classify -t 1 "$RENYI_SRC/assets/golf_ball.png" -m toy.safetensors
+! grep -q warning err || fail "one thread"
+run 0 "$RENYI" bench --no-peak -m toy.safetensors -b 1 -t 1,64 -r 1
+err_has "warning: --threads 64"
 echo "usage: ok"

@@ -61,7 +61,7 @@ for figure in overlay heat norms predictions; do
   grep -q '<svg' out || fail "--svg --figure $figure"
 done
 cp out first
-run 0 viz "$image" --svg --figure predictions --colours red-blue --dark --title 'Other <words>'
+run 0 viz "$image" --svg --figure predictions --colors red-blue --dark --title 'Other <words>'
 grep -qF 'Other &lt;words&gt;' out || grep -q '<svg' out || fail "title"
 ! cmp -s out first || fail "dark, red-blue and a title change nothing"
 run 0 viz "$image" -o m.png --figure mosaic --rule '' --prune 'mosaic keep=0.5 layers=0,1'
@@ -70,6 +70,26 @@ run 1 viz "$image" -o none/a.png
 err_has "none/a.png"
 run 1 viz "$image" -o m.png --figure mosaic
 err_lines 1
+
+# --- the picture of the README: the command below it draws one of this size, and if the photo is
+# here (Debian's python3-skimage, or what `make demo` fetched), with these answers. ---
+awk '/images\/viz.png/ { below = 1 }
+  below && /^```/ { if (inside) exit; inside = 1; next }
+  inside' "$RENYI_SRC/README.md" >command
+[ "$(head -c 9 command)" = "renyi viz" ] || fail "no command below the picture of the README"
+small=${RENYI_SHARED:-$RENYI_SRC/../shared}/models/vit_tiny_patch16_224.augreg_in21k_ft_in1k
+photo=/usr/lib/python3/dist-packages/skimage/data/camera.png
+[ -f $photo ] || photo=$RENYI_BUILD/demo/python3-skimage$photo
+if [ -d "$small" ] && fc-list | grep -q OpenSans-Regular; then
+  mkdir -p readme/timm && ln -s "$(realpath "$small")" readme/timm/
+  cp "$([ -f "$photo" ] && echo "$photo" || echo "$RENYI_SRC/assets/wall_clock.png")" readme/camera.png
+  (cd readme && renyi() { "$RENYI" "$@"; } && . ../command >../out 2>../err) || fail "README: $(cat err)"
+  if [ -f "$photo" ]; then
+    grep -q 'class attention .* umbrella$' out && grep -q 'Col-L2 .* tripod$' out || fail "README: other answers"
+  fi
+  size() { head -c 24 "$1" | tail -c 8 | od -An -tx1; }
+  [ "$(size readme/viz.png)" = "$(size "$RENYI_SRC/docs/images/viz.png")" ] || fail "README: another size"
+fi
 
 # --- terminals ---
 run 0 viz "$image" --term --figure overlay

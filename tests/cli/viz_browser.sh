@@ -29,11 +29,13 @@ const tip = () => (q('#tip').hidden ? '' : [...q('#tip').querySelectorAll('tbody
 
 function masks() {
   ok('six cards', qa('.card').length === 6 && qa('.card h3').map((e) => e.textContent).join() === 'What the model sees,class attention,Col-L4,random,mosaic,evit');
+  ok('the budget of the command', q('#cuts').value === 'rule' && q('#keep-box output').textContent === 'as given' && !q('#keep').disabled);
+  ok('costs are totals', qa('.count span').map((e) => e.textContent).join() === '0.020 GMACs,' + Array(5).fill('0.012 GMACs') && qa('.count span')[1].title.includes('0.004 GMACs so far, up to the end of layer 3'));
   ok('the image', all(0) === '0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15');
   ok('8 of 16 kept at the end', all(1) === '5,6,7,8,9,10,11,12' && qa('.count b')[1].textContent === '8');
   slide('layer', 1); ok('12 after the first cut', all(1) === '1,2,3,4,5,6,7,8,9,10,11,12' && q('#layer-box output').textContent === '1');
   slide('layer', 0); ok('all before it', all(1).split(',').length === 16);
-  slide('layer', 3); slide('keep', 0); ok('4 at keep 25 %', all(1) === '9,10,11,12' && q('#keep-box output').textContent === '25 %');
+  slide('layer', 3); slide('keep', 0); ok('4 at keep 25 %', all(1) === '9,10,11,12' && q('#keep-box output').textContent === '25 %' && q('#cuts').value === 'sweep');
   ok('and another answer is marked', qa('.answer .other').length === 1 && qa('.answer .other')[0].textContent === 'apple');
   slide('keep', 1);
   const before = all(2); slide('order', 2);
@@ -41,7 +43,7 @@ function masks() {
   ok('of the run, not a preview', !q('#cards').textContent.includes('preview'));
   slide('order', 1); ok('as it was', all(2) === before);
   pick('cuts', 'once'); ok('one cut', all(1) === [0, 1, 2, 3, 4, 5, 6, 15].join() && q('#cards').textContent.includes('preview'));
-  pick('cuts', 'rule'); ok('the rule', all(1) === '5,6,7,8,9,10,11,12' && q('#keep').disabled);
+  pick('cuts', 'rule'); ok('the rule', all(1) === '5,6,7,8,9,10,11,12' && q('#keep-box output').textContent === 'as given');
   pick('cuts', 'sweep');
 }
 function viewsWork() {

@@ -61,6 +61,94 @@ err_has "gqa.jsonl:2"
 run 3 vqa --task gqa --questions gqa.jsonl --score parts
 err_has "scores need --annotations: testdev_balanced_questions.json"
 
+# --- a folder: each file is a run, but LLaVA's parts N_I.jsonl are one run ---
+mkdir runs
+cp parts/2_0.jsonl runs/b.jsonl
+printf '{"question_id": "1", "text": "no"}\n{"question_id": "2", "text": "left"}\n' >runs/a.jsonl
+echo "not read" >runs/notes.txt
+run 3 vqa --task gqa --questions gqa.jsonl --annotations truth.json --score runs --score parts --json
+json '[r["answers"] for r in d["results"]] == ["runs/a.jsonl", "runs/b.jsonl", "parts"]'
+json '[r["score"] for r in d["results"]] == [50, 100, 50] and len(d["pairs"]) == 3'
+cp runs/a.jsonl parts/more.jsonl
+run 3 vqa --task gqa --questions gqa.jsonl --annotations truth.json --score parts --json
+json '[r["answers"] for r in d["results"]] == ["parts/2_0.jsonl", "parts/2_1.jsonl", "parts/more.jsonl"]'
+rm parts/more.jsonl
+run 2 vqa --task gqa --questions gqa.jsonl --score runs --submission x
+err_has "2 are given with --score"
+mkdir nothing
+run 1 vqa --task gqa --questions gqa.jsonl --score nothing
+err_has "nothing: this folder has no .jsonl file"
+
+# --- MME: the subtask from the id, perception, cognition and their sum ---
+for id in OCR/1.jpg OCR/2.jpg code_reasoning/3.png; do
+  for what in Is Was; do printf '{"question_id": "%s", "image": "x.png", "text": "%s it?", "category": "default", "answer": "yes"}\n' $id $what; done
+done >mme.jsonl
+sed 's/"text": "\([A-Za-z]*\) it?"/"prompt": "\1 it?\\nAnswer the question using a single word or phrase.", "text": "Yes"/' mme.jsonl | sed '2s/"Yes"/"No"/' >mme_said.jsonl
+run 0 vqa --task mme --questions mme.jsonl --score mme_said.jsonl --json
+json 'd["results"][0]["score"] == 125 and d["results"][0]["cognition"] == 200 and d["results"][0]["total"] == 325'
+run 0 vqa --task mme --questions mme.jsonl --score mme_said.jsonl
+for word in perception cognition total 125.00 200.00 325.00; do out_has "$word"; done
+
+# --- VQAv2's own scorer against an independent one, question by question ---
+if command -v python3 >/dev/null; then
+  cat >official.py <<'PY'
+import json, random, re, sys
+MARKS = ";/[]\"{}()=+\\_-><@`,?!"
+NUMBERS = dict(zip("none zero one two three four five six seven eight nine ten".split(), "0 0 1 2 3 4 5 6 7 8 9 10".split()))
+APOSTROPHES = {"dont": "don't", "oclock": "o'clock", "its": "its", "ow's'at": "'ow's'at", "yall'll": "y'all'll"}
+def official(text):
+    text = re.sub("[\n\t]", " ", text).strip()
+    tight = re.search(r"[0-9],[0-9]", text)
+    gone = {m for m in MARKS if tight or m + " " in text or " " + m in text}
+    text = "".join(("" if c in gone else " ") if c in MARKS else c for c in text)
+    text = re.sub(r"\.(?![0-9])", "", text, count=32)
+    words = [NUMBERS.get(w, w) for w in text.lower().split()]
+    return " ".join(APOSTROPHES.get(w, w) for w in words if w not in ("a", "an", "the"))
+def worth(said, people):
+    said, people = official(said), [official(p) for p in people]
+    others = [sum(p == said for p in people[:i] + people[i + 1:]) for i in range(len(people))]
+    return 100 * sum(min(1, n / 3) for n in others) / len(people)
+if sys.argv[1] == "make":
+    rng = random.Random(7)
+    words = "a the Two three dont oclock it's ow's'at yall'll red t-shirt 1,000 3.5 .5 U.S. what? red,white (yes) x/y no! None".split()
+    text = lambda: "".join(rng.choice(words) + rng.choice([" ", "", ", ", "-", ". ", "\t"]) for _ in range(rng.randint(1, 3)))
+    with open("v2.jsonl", "w") as q, open("v2_said.jsonl", "w") as s:
+        notes = []
+        for i in range(400):
+            said = text()
+            vary = [said.upper(), "the " + said.strip()] + [text() for _ in range(6)]
+            vary += [said.replace(c, by) for c, by in [(",", ""), (",", " "), ("-", ""), ("-", " "), ("'", " '"), ("/", " "), (".", "")]]
+            people = [rng.choice(vary) for _ in range(10)] if i % 10 else ["Yes"] * 10
+            if i % 10 == 0: said = "yes."
+            notes.append({"question_id": i, "answer_type": "q%d" % i, "answers": [{"answer": p} for p in people]})
+            print(json.dumps({"question_id": i, "image": "x.jpg", "text": "What?"}), file=q)
+            print(json.dumps({"question_id": i, "text": said}), file=s)
+    json.dump({"annotations": notes}, open("v2.json", "w"))
+else:
+    notes = {"q%d" % n["question_id"]: [a["answer"] for a in n["answers"]] for n in json.load(open("v2.json"))["annotations"]}
+    said = {"q%d" % l["question_id"]: l["text"] for l in map(json.loads, open("v2_said.jsonl"))}
+    d = json.load(open(sys.argv[2]))
+    got = {p["category"]: p["score"] for p in d["results"][0]["parts"]}
+    assert len(got) == 400
+    wrong = [(said[q], notes[q], got[q]) for q in got if abs(got[q] - worth(said[q], notes[q])) > 1e-9]
+    if sys.argv[1] == "differs":
+        assert len(wrong) > 10, len(wrong)
+    else:
+        assert not wrong, wrong[:3]
+        assert len({round(s) for s in got.values()}) > 3, set(got.values())
+        assert all(abs(got["q%d" % i] - 100) < 1e-9 for i in range(0, 400, 10)) # also where all ten agree
+PY
+  python3 official.py make
+  run 0 vqa -q --task vqav2 --questions v2.jsonl --annotations v2.json --score v2_said.jsonl --scorer official --json
+  cp out official.json
+  json 'd["scorer"] == "official"'
+  python3 official.py same official.json || fail "the official scorer"
+  run 0 vqa -q --task vqav2 --questions v2.jsonl --annotations v2.json --score v2_said.jsonl --json
+  cp out textvqa.json
+  json 'd["scorer"] == "textvqa"'
+  python3 official.py differs textvqa.json || fail "both scorers give the same scores"
+fi
+
 # --- scores of a server, for the paper's table ---
 printf '{"question_id": 0, "image": "v1_0.png", "text": "What?"}\n' >mmvet.jsonl
 printf '{"question_id": 0, "text": "A plate.", "model_id": "llava-v1.5-7b", "metadata": {"policy": "none"}}\n' >said.jsonl
@@ -95,6 +183,7 @@ usage "--images DIR is missing" --task gqa --questions gqa.jsonl -m model
 usage "--resume needs --answers" --task gqa --questions gqa.jsonl -m model --images . --resume
 usage "takes no model" --task gqa --questions gqa.jsonl -m model --score parts
 usage "of one run" --task gqa --questions gqa.jsonl --score parts --score parts --submission x
+usage "--scorer is for vqav2, vizwiz and textvqa, not for gqa" --task gqa --questions gqa.jsonl --score parts --scorer official
 usage "exclude each other" --task gqa --questions gqa.jsonl --score parts --shard 1/2 --num-chunks 2
 usage "go together" --task gqa --questions gqa.jsonl --score parts --num-chunks 2
 usage "counts from 0 to 1" --task gqa --questions gqa.jsonl --score parts --num-chunks 2 --chunk-idx 2

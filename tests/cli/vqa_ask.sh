@@ -41,17 +41,34 @@ cmp -s <(cat parts/*.jsonl | sed 's/,"ms":[0-9]*//') <(strip all.jsonl) || fail 
 run 2 vqa q.jsonl "${here[@]}" --answers torn.jsonl --resume --prune 'prumerge tokens=5'
 err_has "not of this run"
 run 2 vqa q.jsonl "${here[@]}" --answers torn.jsonl --resume --max-new-tokens 5
-mkdir both
-run 0 vqa q.jsonl "${here[@]}" --answers both --prune none --prune 'prumerge tokens=5 metric=col' --json
+run 0 vqa q.jsonl "${here[@]}" --answers made/both --prune none --prune 'prumerge tokens=5 metric=col' --json
 json '[r["visual_tokens"] for r in d["results"]] == [16, 6] and len(d["pairs"]) == 1'
-cmp -s <(strip both/none.jsonl) <(strip all.jsonl) || fail "answers of the first of two policies"
-[ -s both/prumerge_tokens=5_metric=col.jsonl ] || fail "a file for each policy"
+cmp -s <(strip made/both/none.jsonl) <(strip all.jsonl) || fail "answers of the first of two policies"
+[ -s made/both/prumerge_tokens=5_metric=col.jsonl ] || fail "a file for each policy"
+run 0 vqa q.jsonl --score made/both --json
+json '[r["policy"].split()[0] for r in d["results"]] == ["none", "prumerge"] and [r["visual_tokens"] for r in d["results"]] == [16, 6]'
+echo >taken
+run 1 vqa q.jsonl "${here[@]}" --answers taken/both --prune none --prune 'prumerge tokens=5'
+err_has "taken/both: cannot make this folder: Not a directory"
 
 # --- missing and corrupt images are reported; a later run asks them again ---
 { cat q.jsonl; printf '{"question_id": 6, "image": "bad.ppm", "text": "x"}\n{"question_id": 7, "image": "none.ppm", "text": "x"}\n'; } >seven.jsonl
 run 3 vqa seven.jsonl "${here[@]}" --answers seven.out --json
 json 'd["results"][0]["answered"] == 5 and len(d["failed"]) == 2 and "bad.ppm" in d["failed"][0] and "none.ppm" in d["failed"][1]'
 cmp -s <(strip seven.out) <(strip all.jsonl) || fail "answers beside failures"
+
+# --- a question cannot read files outside --images ---
+make_ppm secret.ppm 9 9 9
+{ head -1 q.jsonl
+  for name in ../secret.ppm "$PWD/secret.ppm" x/../../secret.ppm; do printf '{"question_id": "%s", "image": "%s", "text": "x"}\n' "$name" "$name"; done
+} >outside.jsonl
+run 3 vqa outside.jsonl "${here[@]}" --json
+json 'd["results"][0]["answered"] == 1 and len(d["failed"]) == 3 and all("is outside photos; --allow-outside reads it" in f for f in d["failed"])'
+mkdir photos/x
+run 0 vqa outside.jsonl "${here[@]}" --allow-outside --json
+json 'd["results"][0]["answered"] == 4'
+printf '{"question_id": 1, "image": "./x/../a.ppm", "text": "x"}\n' >inside.jsonl
+run 0 vqa inside.jsonl "${here[@]}"
 
 tail -2 seven.jsonl >none.jsonl
 run 1 vqa none.jsonl "${here[@]}"
@@ -87,7 +104,7 @@ run 1 vqa q.jsonl "${here[@]}" --tokenizer photos/bad.ppm
 err_has "photos/bad.ppm"
 python3 "$RENYI_SRC/tests/fixtures/make_llava.py" mute tokenizer=0
 run 1 vqa q.jsonl -m mute --images photos
-err_has "no tokenizer.model"
+err_has "has no tokenizer.json, tokenizer.model or pieces.json; give --tokenizer PATH"
 run 2 vqa q.jsonl "${here[@]}" --prune 'prumerge tokens=17'
 run 2 vqa q.jsonl "${here[@]}" --temperature -1
 run 2 vqa q.jsonl "${here[@]}" --top-p 0

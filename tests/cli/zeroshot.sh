@@ -46,6 +46,19 @@ run 0 zeroshot --data-dir photos --class-names names.txt --json --log-samples lo
 err_has "1 of 4 classes have no images here"
 json 'd["names_from"] == "list" and d["empty_classes"] == 1 and len(d["classes"]) == 4 and d["classes"][3]["top1"] == [None]'
 
+# --- ImageNet's classes: CLIP's names, or WordNet's by option; each has its own classifier ---
+for wnid in n02012849 n03126707; do mkdir -p cranes/$wnid; make_ppm cranes/$wnid/a.ppm 30 90 200; done
+run 0 zeroshot --data-dir cranes --json
+err_has "names from CLIP's list for ImageNet"
+json 'd["names_from"] == "clip" and [c["name"] for c in d["classes"]] == ["crane bird", "construction crane"]'
+run 0 zeroshot --data-dir cranes --json --class-names wordnet
+grep -q "embeddings read" err && fail "the classifier of other names"
+json 'd["names_from"] == "imagenet" and [c["name"] for c in d["classes"]] == ["crane", "crane"]'
+run 0 zeroshot --data-dir cranes --json --class-names clip
+err_has "embeddings read"
+run 2 zeroshot --data-dir photos --class-names clip
+err_has "'clip' are those of ImageNet"
+
 # --- a log depends on sentences and names ---
 [ "$(wc -l <log.jsonl)" -eq 9 ] || fail "a line per image"
 run 0 zeroshot --data-dir photos --class-names names.txt --json --log-samples log.jsonl --resume
@@ -67,14 +80,22 @@ cp out pets.json
 run 0 "$RENYI" paper --table 5 --results pets.json --json
 run 0 zeroshot --data-dir . --collection OxfordPets --limit 2 --json
 json 'd["collection"] == "pets" and d["photos"] == 2'
+run 0 zeroshot --data-dir photos --limit 3 --seed 1 --json
+json 'd["photos"] == 3 and d["classes_seen"] > 1 and d["threads"] >= 1 and d["batch_size"] == 8'
+run 0 zeroshot --data-dir photos --limit 3 --no-shuffle --json
+json 'd["photos"] == 3 and d["classes_seen"] == 1'
+mkdir -p parts/images parts/masks
+cp photos/cat/2.ppm parts/images/a.ppm && cp photos/cat/2.ppm parts/masks/a.ppm
+run 1 zeroshot --data-dir parts
+err_has 'parts: its folders, "images" and "masks", are parts of a data set, not classes'
 run 2 zeroshot --data-dir photos --collection pots
 err_has "pets"
 
 # --- a sweep of CLIP models ---
-run 0 "$RENYI" sweep -m clip.safetensors --data-dir photos --templates simple -t 1 --img-size 160,model \
+run 0 "$RENYI" sweep -m clip.safetensors --data-dir photos --templates simple -t 1 --image-size 160,model \
   --prune none --prune 'evit keep=0.5 layers=0' -o swept --json
 json 'len(d["results"]) == 4 and all(r["images"] == 9 for r in d["results"]) and d["pairs"]'
-run 0 "$RENYI" sweep -m clip.safetensors --data-dir photos --templates simple -t 1 --img-size 160,model \
+run 0 "$RENYI" sweep -m clip.safetensors --data-dir photos --templates simple -t 1 --image-size 160,model \
   --prune none --prune 'evit keep=0.5 layers=0' -o swept --json --resume
 json 'd["resumed"] == 18'
 run 1 "$RENYI" sweep -m clip.safetensors --data-dir photos --prune none
@@ -91,9 +112,14 @@ rm adapted.jsonl
 run 0 zeroshot "${adapt[@]}" --log-samples adapted.jsonl -b 1
 answers adapted.jsonl | cmp -s - first.jsonl || fail "other answers the second time"
 for n in 9 18; do
-  run 0 zeroshot --data-dir photos --json --adapt tca --drop-loc 1 --adapt-state learnt.safetensors --in-order
+  run 0 zeroshot --data-dir photos --json --adapt tca --layers 1 --adapt-state learnt.safetensors --in-order
   json 'd["results"][0]["policy"].startswith("tca ") and d["results"][0]["tca"]["images"] == '$n
 done
+# --in-order is --no-shuffle: with --limit it takes the first images.
+run 0 zeroshot --data-dir photos --json --adapt tca --drop-loc 1 --limit 3 --in-order
+json 'd["seed"] is None and d["classes_seen"] == 1'
+run 0 zeroshot --data-dir photos --json --adapt tca --drop-loc 1 --limit 3
+json 'd["seed"] == 1 and d["classes_seen"] > 1'
 run 0 zeroshot --data-dir photos --adapt tca --prune 'tca layers=1'
 out_has "policy 1 adapted: 9 photos seen"
 run 2 zeroshot "${adapt[@]}" --log-samples adapted.jsonl --resume

@@ -24,6 +24,9 @@ static int is_onednn(ry_linear_backend b)
  * pairs in 16 bits and saturates, so we do not use it there. */
 static int backend_here(ry_linear_backend b)
 {
+#ifndef RY_HAS_ONEDNN
+    if (is_onednn(b)) return 0;
+#endif
     switch (b) {
     case RY_LINEAR_AVX2:
     case RY_LINEAR_BF16_AVX2:

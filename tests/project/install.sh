@@ -13,7 +13,11 @@ if [ -f "$RENYI_BUILD/renyi-mpi.so" ] && [ ! -s "$place/libexec/renyi/renyi-mpi.
 fi
 pc=$(find "$place" -name renyi.pc)
 lib=$(dirname "$(dirname "$pc")")
-[ -e "$lib/librenyi.a" ] && [ -e "$lib/librenyi.so" ] || { echo "a library is missing in $lib"; exit 1; }
+for name in librenyi librenyi-report; do
+  [ -e "$lib/$name.a" ] && [ -e "$lib/$name.so" ] || { echo "$name is missing in $lib"; exit 1; }
+done
+mapfile -t built < <(find "$place" -type f \( -path '*/bin/*' -o -name '*.so*' \))
+bash "$RENYI_SRC/tests/project/hardening.sh" "${built[@]}"
 if (cd / && "$place/bin/renyi" inspect -q builtin >/dev/null 2>&1); then # the model inside needs no file
   answer=$(cd / && "$place/bin/renyi" classify -q -k 1 "$RENYI_SRC/assets/golf_ball.png")
   grep -q "golf ball" <<<"$answer" || { echo "the installed program says: $answer"; exit 1; }
@@ -22,5 +26,17 @@ if grep -q __asan "$lib/librenyi.so"; then exit 0; fi # a sanitized library want
 export PKG_CONFIG_PATH=$lib/pkgconfig
 # shellcheck disable=SC2046
 ${CC:-cc} "$RENYI_SRC/examples/classify.c" $(pkg-config --cflags --libs renyi) -o "$place/classify"
+# shellcheck disable=SC2046
+${CC:-cc} "$RENYI_SRC/examples/draw.c" $(pkg-config --cflags --libs renyi-report) -o "$place/draw"
+# shellcheck disable=SC2046
+${CC:-cc} "$RENYI_SRC/examples/draw.c" -static-libgcc -Wl,-Bstatic -lrenyi-report -lrenyi -Wl,-Bdynamic \
+  $(pkg-config --cflags --static --libs renyi-report | sed -E 's/-lrenyi(-report)?\b//g') -fopenmp -o "$place/draw_static"
+if ldd "$place/classify" | grep -E 'cairo|pango|gobject'; then
+  echo "a program that never draws needs libraries for drawing"
+  exit 1
+fi
 "$place/bin/renyi" init -q --arch vit_tiny_patch16_224 --classes 10 --seed 3 "$place/m.safetensors"
 LD_LIBRARY_PATH=$lib "$place/classify" "$place/m.safetensors" "$RENYI_SRC/assets/wall_clock.png"
+LD_LIBRARY_PATH=$lib "$place/draw" "$place/m.safetensors" "$RENYI_SRC/assets/wall_clock.png" "$place/shared.svg"
+"$place/draw_static" "$place/m.safetensors" "$RENYI_SRC/assets/wall_clock.png" "$place/static.svg"
+cmp "$place/shared.svg" "$place/static.svg" && grep -q '<svg' "$place/shared.svg"

@@ -2,7 +2,8 @@
 # Checks which folder may include which, and what only the program may do. Usage: layers.sh [TREE]
 #   base < text, formats, image, kernels < model, prune < engine < train, eval, report < cli
 # The program includes only the public headers and its own. Below it, nothing prints, exits or reads
-# the environment, and only base/alloc.c calls the system's allocator.
+# the environment, and only base/alloc.c calls the system's allocator. Only base/output_file.c creates
+# files, and only base/folder.c lists folders.
 # SPDX-License-Identifier: Apache-2.0
 cd "${1:-$RENYI_SRC}" || exit 1
 low="base formats image kernels"
@@ -35,5 +36,12 @@ while IFS= read -r hit; do echo "only the program may do this: $hit"; bad=1; don
 while IFS= read -r hit; do echo "only base/alloc.c may do this: $hit"; bad=1; done < <(
   grep -rnE --include='*.[ch]' '\b(malloc|calloc|realloc|aligned_alloc|posix_memalign)\(' "${library[@]}" |
     grep -v '^src/base/alloc.c')
+# Logs that grow line by line and downloads that are resumed cannot be written at once.
+growing='^src/(eval/run/shared_run|train/files/run_folder|cli/pull/hub_download)\.c:'
+while IFS= read -r hit; do echo "only base/output_file.c creates files: $hit"; bad=1; done < <(
+  grep -rnE --include='*.[ch]' '\b(fopen|freopen|fdopen)\(|\bO_(CREAT|TRUNC)\b|\b(creat|mkstemp|mkostemp)\(' src |
+    grep -vE '\bfopen\(.*, "r[be]?"\)' | grep -vE "^src/base/output_file\\.c:|$growing")
+while IFS= read -r hit; do echo "only base/folder.c lists folders: $hit"; bad=1; done < <(
+  grep -rnE --include='*.[ch]' '\b(opendir|fdopendir|scandir|glob|nftw|ftw|fts_open)\(' src | grep -v '^src/base/folder.c:')
 [ $seen -gt 50 ] || { echo "only $seen includes seen: is this the source tree?"; bad=1; }
 exit $bad

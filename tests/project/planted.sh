@@ -52,6 +52,15 @@ first=$(find "$work/tree/src/train/run" -name '*.c' | sort | head -n 1)
 echo 'void *planted(void) { return malloc(1); }' >>"$first"
 layers "only base/alloc.c may do this"
 copy_tree
+echo 'void *planted(void) { return fopen("x", "w"); }' >>"$work/tree/src/cli/kit/output.c"
+layers "only base/output_file.c creates files: src/cli/kit/output.c"
+copy_tree
+echo 'int planted(void) { return open("x", O_WRONLY | O_CREAT, 0666); }' >>"$work/tree/src/eval/run/sample_log.c"
+layers "only base/output_file.c creates files: src/eval/run/sample_log.c"
+copy_tree
+echo 'void *planted(void) { return opendir("x"); }' >>"$work/tree/src/cli/shared/models.c"
+layers "only base/folder.c lists folders: src/cli/shared/models.c"
+copy_tree
 mkdir "$work/tree/src/planted"
 layers "src/planted: tests/project/layers.sh has no rule for it"
 
@@ -96,6 +105,43 @@ make_library '__attribute__((visibility("default"))) int ry_seen(void); int ry_s
 symbols "librenyi.so exports ry_seen"
 make_library 'static int counter; int *ry_counter(void); int *ry_counter(void) { return &counter; }'
 symbols "writable at file scope: counter"
+
+# ---- hardening ----------------------------------------------------------------------------------
+# A program with all the flags, and the same with one of them taken back.
+cat >"$work/program.c" <<'END'
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+    char text[64];
+    (void)argc;
+    strcpy(text, argv[0]);
+    return puts(text) < 0;
+}
+END
+make_program() {
+  ${CC:-cc} -O2 -fstack-protector-all -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fPIE -pie -Wl,-z,relro,-z,now \
+    -Wl,-z,noexecstack "$@" "$work/program.c" -o "$work/program" 2>/dev/null || { echo "FAILED: cannot compile"; failures=$((failures + 1)); }
+}
+hardening() { expect "$1" bash "$RENYI_SRC/tests/project/hardening.sh" "$work/program"; }
+make_program
+bash "$RENYI_SRC/tests/project/hardening.sh" "$work/program" >/dev/null || { echo "FAILED: hardening.sh fails on a hardened program"; failures=$((failures + 1)); }
+make_program -Wl,-rpath,/usr/lib/x:
+hardening "has the library path 'RUNPATH /usr/lib/x:'"
+make_program -Wl,-rpath,lib -Wl,--disable-new-dtags
+hardening "has the library path 'RPATH lib'"
+make_program -Wl,-z,norelro
+hardening "has no RELRO segment"
+make_program -Wl,-z,lazy
+hardening "has no BIND_NOW"
+make_program -Wl,-z,execstack
+hardening "has an executable stack"
+make_program -fno-pie -no-pie
+hardening "is not position independent"
+make_program -fno-stack-protector
+hardening "has no stack protector"
+make_program -U_FORTIFY_SOURCE
+hardening "has no call checked by _FORTIFY_SOURCE"
 
 echo "planted violations: $failures checks failed to see one"
 exit $((failures > 0))

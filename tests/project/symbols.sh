@@ -8,6 +8,13 @@ names=$(nm -g --defined-only "$build/librenyi.a" | awk 'NF==3 {print $3}')
 [ "$(wc -l <<<"$names")" -gt 50 ] || { echo "no symbols seen in $build/librenyi.a"; bad=1; }
 while IFS= read -r s; do echo "librenyi.a defines $s"; bad=1; done \
   < <(grep -vE '^(renyi_|ry_|__asan|__ubsan|__odr_asan|_)' <<<"$names")
+if [ -f "$build/librenyi-report.so" ]; then # drawing exports its own functions and nothing of librenyi's
+  while IFS= read -r s; do echo "librenyi-report.so exports $s"; bad=1; done \
+    < <(nm -D --defined-only "$build/librenyi-report.so" | awk 'NF==3 {print $3}' |
+        grep -vE '^renyi_(report|figure|viz_html|colour)|^__|^_')
+  needed=$(readelf -d "$build/librenyi.so" | grep -oE 'NEEDED.*(cairo|pango|gobject|glib)[^]]*') &&
+    { echo "librenyi.so needs libraries for drawing: $needed"; bad=1; }
+fi
 while IFS= read -r s; do echo "librenyi.so exports $s"; bad=1; done \
   < <(nm -D --defined-only "$build/librenyi.so" | awk 'NF==3 {print $3}' | grep -vE '^renyi_|^__|^_')
 if ! nm "$build/librenyi.a" | grep -q asan; then # the sanitizer adds variables of its own

@@ -306,6 +306,10 @@ static void labels(void **state)
     assert_string_equal(renyi_model_label(m, 1), "b");
     assert_null(renyi_model_label(m, 2));
     renyi_model_free(m);
+    open_directory(&m, &f, "{\"label_names\": [\"n03445777\", \"n99999999\"]}");
+    assert_string_equal(renyi_model_label(m, 0), "golf ball"); /* as the program prints it */
+    assert_string_equal(renyi_model_label(m, 1), "n99999999");
+    renyi_model_free(m);
     open_directory(&m, &f, "{\"id2label\": [1], \"label_names\": {}}");
     assert_null(renyi_model_label(m, 0));
     renyi_model_free(m);

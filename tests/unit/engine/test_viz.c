@@ -254,6 +254,27 @@ static void test_few_layers(void **state)
     renyi_viz_result_free(r);
 }
 
+/* By default the first six blocks are shown, and every later one that cuts. */
+static void test_default_layers(void **state)
+{
+    static const char *const policies[] = {"evit keep=0.7 layers=3,6,9",
+                                           "mosaic keep=0.7 layers=8"};
+    static const uint32_t want[] = {0, 1, 2, 3, 4, 5, 6, 8, 9, 10};
+    renyi_viz_result *r = run_viz(model,
+                                  OPTIONS(.n_policies = 2, .policies = policies, .sweep = 1,
+                                          .rule = "evit keep=0.9 layers=2,10"),
+                                  0);
+    (void)state;
+    assert_int_equal(r->n_layers, 10);
+    assert_memory_equal(r->layers, want, sizeof want);
+    assert_int_equal(r->rows[0].steps[9].is_cut, 1);
+    assert_int_equal(r->rows[3].steps[8].is_cut, 1);
+    assert_int_equal(r->rows[4].steps[7].is_cut, 1);
+    assert_int_equal(r->sweep[0].steps[9].is_cut, 1);
+    assert_true(isfinite(r->metrics[0].maps[9].high));
+    renyi_viz_result_free(r);
+}
+
 static void test_sweep(void **state)
 {
     static const double keeps[] = {0.25, 0.5, 1.0};
@@ -274,11 +295,14 @@ static void test_sweep(void **state)
         renyi_viz_result_free(r);
     }
     renyi_viz_result *r = run_viz(model, OPTIONS(.n_keeps = 3, .keeps = keeps, .sweep = 2), 0);
-    assert_int_equal(r->n_sweep, 3 * (3 + 4)); /* cls and n = 4 are metrics */
+    assert_int_equal(r->n_sweep, 3 * (3 + 4) + 4); /* cls and n = 4 are metrics */
     for (uint32_t k = 9; k < r->n_sweep; k++) {
         static const uint32_t norms[] = {1, 2, 3, 5};
+        const int is_given = k >= 21;
         assert_int_equal(r->sweep[k].metric, RENYI_NONE);
-        assert_int_equal(r->sweep[k].norm, norms[(k - 9) / 3]);
+        assert_int_equal(r->sweep[k].norm, norms[is_given ? k - 21 : (k - 9) / 3]);
+        assert_int_equal(isnan(r->sweep[k].keep), is_given);
+        if (is_given) assert_int_equal(r->sweep[k].steps[5].n_dropped, 60); /* as the rows */
         assert_string_equal(r->sweep[k].label, r->norms[r->sweep[k].norm].label);
     }
     assert_int_equal(r->sweep[8].norm, RENYI_NONE);
@@ -483,13 +507,13 @@ static int unmake(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),        cmocka_unit_test(test_scores),
-        cmocka_unit_test(test_single_cut),      cmocka_unit_test(test_policies),
-        cmocka_unit_test(test_few_layers),      cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_attention),       cmocka_unit_test(test_no_class_token),
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_same_again),
-        cmocka_unit_test(test_times_and_names), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_defaults),       cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_single_cut),     cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_few_layers),     cmocka_unit_test(test_default_layers),
+        cmocka_unit_test(test_sweep),          cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_no_class_token), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_same_again),     cmocka_unit_test(test_times_and_names),
+        cmocka_unit_test(test_memory),         cmocka_unit_test(test_progress),
     };
     return cmocka_run_group_tests(tests, make_models, unmake);
 }

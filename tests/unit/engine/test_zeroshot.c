@@ -135,13 +135,48 @@ static void test_out_of_memory(void **state)
     assert_int_equal(heap.live, 0);
 }
 
+/* ---- rules of the caller's own -------------------------------------------------------------- */
+
+static int score_none(void *user, const renyi_rule_view *v, float *score)
+{
+    (void)user;
+    (void)v;
+    (void)score;
+    return 0;
+}
+
+/* A zero-shot model knows the rules of its tower; its own stay its own. */
+static void test_own_rules(void **state)
+{
+    (void)state;
+    test_heap heap = {0};
+    float rows[CLASSES * E];
+    renyi_model *clip = open_clip(&heap), *zero = NULL, *again = NULL;
+    renyi_rule rule = {.struct_size = sizeof rule, .name = "shared", .score = score_none};
+    make_rows(rows);
+    assert_ok(renyi_model_add_rule(clip, &rule, err));
+    assert_ok(renyi_model_zeroshot(&zero, clip, rows, NULL, CLASSES, 100.0, err));
+    assert_ok(renyi_policy_check("shared layers=0", zero, NULL, 0, err));
+    assert_int_equal(renyi_model_add_rule(zero, &rule, NULL), RENYI_ERR_ARG);
+    rule.name = "mine";
+    assert_ok(renyi_model_add_rule(zero, &rule, err));
+    assert_ok(renyi_model_zeroshot(&again, zero, rows, NULL, CLASSES, 100.0, err));
+    assert_ok(renyi_policy_check("mine layers=0", zero, NULL, 0, err));
+    assert_int_equal(renyi_policy_check("mine layers=0", clip, NULL, 0, NULL), RENYI_ERR_ARG);
+    renyi_model_free(zero); /* `again` needs only the tower */
+    assert_int_equal(renyi_policy_check("mine layers=0", again, NULL, 0, NULL), RENYI_ERR_ARG);
+    assert_ok(renyi_policy_check("shared layers=0", again, NULL, 0, err));
+    renyi_model_keep_tower(again, clip);
+    renyi_model_free(again);
+    assert_int_equal(heap.live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_normalise),
-        cmocka_unit_test(test_logits),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_normalise), cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_own_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,12 @@ static void test_imagenet_names(void **state)
     assert_string_equal(renyi_imagenet_name(0), "tench, Tinca tinca");
     assert_string_equal(renyi_imagenet_name(999), "toilet tissue, toilet paper, bathroom tissue");
     assert_null(renyi_imagenet_name(1000));
+    assert_string_equal(renyi_imagenet_clip_name(0), "tench");
+    assert_string_equal(renyi_imagenet_clip_name(134), "crane bird");
+    assert_string_equal(renyi_imagenet_clip_name(517), "construction crane");
+    assert_string_equal(renyi_imagenet_clip_name(999), "toilet paper");
+    assert_null(renyi_imagenet_clip_name(1000));
+    for (uint32_t i = 0; i < 1000; i++) assert_true(*renyi_imagenet_clip_name(i));
 }
 
 /* ---- templates ----------------------------------------------------------------------------- */

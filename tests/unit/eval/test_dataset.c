@@ -75,6 +75,66 @@ static void test_class_maps(void **state)
     open_bad(at("names"), OPTIONS(.class_map = put("map.txt", "{\"cat\": \"x\"}")), "wanted {");
 }
 
+/* What the callbacks of a dataset were told. */
+typedef struct told {
+    char failures[1024], note[512];
+} told;
+
+static void on_failure(void *user, const char *path, const char *reason)
+{
+    told *t = user;
+    const size_t n = strlen(t->failures);
+    snprintf(t->failures + n, sizeof t->failures - n, "%s: %s; ", path + strlen(root) + 1, reason);
+}
+
+static void on_note(void *user, const char *text)
+{
+    snprintf(((told *)user)->note, sizeof((told *)user)->note, "%s", text);
+}
+
+/* What a walk over folders leaves out, and what it says about it. */
+static void test_left_out(void **state)
+{
+    (void)state;
+    told t = {"", ""};
+    put("mixed/a/1.jpg", "");
+    put("mixed/a/x.GIF", "");
+    put("mixed/b/2.png", "");
+    put("mixed/b/y.gif", "");
+    put("mixed/b/z.heif", "");
+    put("mixed/b/z.tiff", "");
+    put("mixed/3.jpg", "");
+    put("mixed/notes.txt", "");
+    assert_int_equal(mkfifo(at("mixed/pipe.jpg"), 0600), 0);
+    assert_int_equal(symlink("nothing", at("mixed/broken.png")), 0);
+    assert_int_equal(symlink("..", at("mixed/b/up")), 0);
+    assert_int_equal(symlink("a", at("mixed/c")), 0);
+    renyi_dataset *d = open_ok(at("mixed"), OPTIONS(.unlabelled = 1, .user = &t,
+                                                    .on_failure = on_failure, .on_note = on_note));
+    renyi_dataset_info info;
+    renyi_dataset_get_info(d, &info);
+    assert_int_equal(info.n_images, 3); /* a folder that has two names counts once */
+    renyi_dataset_free(d);
+    assert_string_equal(t.failures, "mixed/broken.png: not a regular file, or a link to nothing; "
+                                    "mixed/pipe.jpg: not a regular file, or a link to nothing; ");
+    assert_non_null(strstr(t.note, "mixed: 2 GIF, 1 TIFF, 1 HEIC left out"));
+
+    d = open_ok(at("mixed"),
+                OPTIONS(.unlabelled = 1, .top_only = 1, .user = &t, .on_failure = on_failure));
+    renyi_dataset_get_info(d, &info);
+    assert_int_equal(info.n_images, 1);
+    renyi_dataset_free(d);
+    d = open_ok(at("mixed"), OPTIONS(.unlabelled = 1)); /* they fail when they are read */
+    renyi_dataset_get_info(d, &info);
+    assert_int_equal(info.n_images, 5);
+    renyi_dataset_free(d);
+    open_bad(at("mixed"), OPTIONS(.top_only = 1), "top_only is for unlabelled");
+    /* each class is a walk of its own: a link to another class is a class */
+    d = open_ok(at("mixed"), OPTIONS(.own_classes = 1));
+    assert_images(d, "a/1.jpg=0 b/2.png=1 c/1.jpg=2");
+    renyi_dataset_free(d);
+}
+
 static void test_lists(void **state)
 {
     (void)state;
@@ -199,6 +259,7 @@ static void test_choice(void **state)
         renyi_dataset_info info;
         renyi_dataset_get_info(part, &info);
         assert_int_equal(info.n_images, shard < 2 ? 17 : 16);
+        assert_int_equal(info.n_seen, info.n_images); /* each image has its own class */
         for (size_t i = 0; i < info.n_images; i++) {
             renyi_dataset_image a, b, c;
             renyi_dataset_get_image(part, i, &a);
@@ -247,9 +308,10 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders),    cmocka_unit_test(test_class_maps),
-        cmocka_unit_test(test_lists),      cmocka_unit_test(test_ground_truth),
-        cmocka_unit_test(test_unlabelled), cmocka_unit_test(test_real_and_valid),
-        cmocka_unit_test(test_choice),     cmocka_unit_test(test_no_memory)};
+        cmocka_unit_test(test_folders),        cmocka_unit_test(test_class_maps),
+        cmocka_unit_test(test_left_out),       cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_ground_truth),   cmocka_unit_test(test_unlabelled),
+        cmocka_unit_test(test_real_and_valid), cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

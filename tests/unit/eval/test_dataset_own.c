@@ -59,7 +59,10 @@ static void test_folders(void **state)
     put("subset/n15075141/b.jpg", "");
     d = open_ok(at("subset"), OWN);
     assert_images(d, "n01440764/a.jpg=0 n15075141/b.jpg=1");
+    assert_classes(d, "tench, toilet paper", RENYI_NAMES_CLIP, NULL);
+    d = open_ok(at("subset"), OPTIONS(.class_names = "wordnet"));
     assert_classes(d, "tench, toilet tissue", RENYI_NAMES_IMAGENET, NULL);
+    open_bad(at("mine"), OPTIONS(.class_names = "clip"), "'clip' are those of ImageNet");
     names = put("names.txt", "n15075141 toilet paper\nn01440764 a fish\n");
     d = open_ok(at("subset"), OPTIONS(.class_names = names));
     assert_images(d, "n01440764/a.jpg=1 n15075141/b.jpg=0");
@@ -131,23 +134,23 @@ static void test_imagenet(void **state)
         assert_images(d, "n01443537/a.JPEG=1 n15075141/b.JPEG=999");
         assert_true(info.n_classes == 1000 && info.n_empty == 998);
         assert_string_equal(renyi_dataset_names(d, &n)[1], "goldfish");
-        assert_classes(d, NULL, RENYI_NAMES_IMAGENET, "imagenet");
+        assert_classes(d, NULL, RENYI_NAMES_CLIP, "imagenet");
     }
     renyi_dataset *d = open_ok(at("DATA/imagenet"), AUTO);
-    assert_classes(d, NULL, RENYI_NAMES_IMAGENET, "imagenet");
+    assert_classes(d, NULL, RENYI_NAMES_CLIP, "imagenet");
     d = open_ok(at("DATA/imagenet/images/val"), AUTO);
-    assert_classes(d, NULL, RENYI_NAMES_IMAGENET, "imagenet");
+    assert_classes(d, NULL, RENYI_NAMES_CLIP, "imagenet");
 
     put("DATA/imagenetv2/imagenetv2-matched-frequency-format-val/7/a.jpeg", "");
     put("DATA/imagenetv2/imagenetv2-matched-frequency-format-val/10/b.jpeg", "");
     d = open_ok(at("DATA"), NAMED("imagenet-v2"));
     assert_images(d, "10/b.jpeg=10 7/a.jpeg=7");
-    assert_classes(d, NULL, RENYI_NAMES_IMAGENET, "imagenet-v2");
+    assert_classes(d, NULL, RENYI_NAMES_CLIP, "imagenet-v2");
 
     put("tca/imagenet-s/sketch/n01440764/a.JPEG", "");
     d = open_ok(at("tca"), NAMED("imagenet-sketch"));
     assert_images(d, "n01440764/a.JPEG=0");
-    assert_classes(d, NULL, RENYI_NAMES_IMAGENET, "imagenet-sketch");
+    assert_classes(d, NULL, RENYI_NAMES_CLIP, "imagenet-sketch");
 }
 
 /* Only folders that exist are classes; CoOp's classnames.txt is found beside them. */
@@ -159,17 +162,19 @@ static void test_subsets(void **state)
     put("DATA/imagenet-adversarial/imagenet-a/README.txt", "");
     renyi_dataset *d = open_ok(at("DATA"), NAMED("imagenet-a"));
     assert_images(d, "n01498041/a.jpg=0 n01531178/b.jpg=1");
-    assert_classes(d, "stingray, goldfinch", RENYI_NAMES_IMAGENET, "imagenet-a");
+    assert_classes(d, "stingray, goldfinch", RENYI_NAMES_CLIP, "imagenet-a");
     const char *names = "n01440764 tench\nn01498041 a flat fish\nn01531178 yellow bird\n";
     put("DATA/imagenet-adversarial/classnames.txt", names);
     d = open_ok(at("DATA"), NAMED("imagenet-a"));
     assert_classes(d, "a flat fish, yellow bird", RENYI_NAMES_CLASSNAMES, "imagenet-a");
     d = open_ok(at("DATA/imagenet-adversarial/imagenet-a"), AUTO);
     assert_classes(d, "a flat fish, yellow bird", RENYI_NAMES_CLASSNAMES, "imagenet-a");
+    d = open_ok(at("DATA"), OPTIONS(.collection = "imagenet-a", .class_names = "clip"));
+    assert_classes(d, "stingray, goldfinch", RENYI_NAMES_CLIP, "imagenet-a");
 
     put("DATA/imagenet-rendition/imagenet-r/n01443537/a.jpg", "");
     d = open_ok(at("DATA/imagenet-rendition"), AUTO);
-    assert_classes(d, "goldfish", RENYI_NAMES_IMAGENET, "imagenet-r");
+    assert_classes(d, "goldfish", RENYI_NAMES_CLIP, "imagenet-r");
     put("DATA/imagenet-rendition/classnames.txt", "n01440764 tench\n");
     open_bad(at("DATA"), NAMED("imagenet-r"), "no name for class 1 of ImageNet (\"goldfish");
     put("DATA/imagenet-rendition/classnames.txt", "tench\n");

@@ -239,6 +239,45 @@ static void test_bad_options(void **state)
     assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_ERR_ARG);
 }
 
+/* A model per policy: with other models for the same rows the totals are the same; models that do
+ * not fit each other are refused. */
+static void test_models(void **state)
+{
+    (void)state;
+    const renyi_options small = {.struct_size = sizeof small, .image_size = 160};
+    const renyi_options eight = {.struct_size = sizeof eight, .dtype = RENYI_DTYPE_INT8};
+    renyi_eval_options o = options();
+    renyi_error err = {0};
+    renyi_model *other = NULL;
+    const renyi_model *models[] = {fixture.model, fixture.model};
+    renyi_eval_result r;
+    char *want = reference();
+    o.models = models;
+    renyi_eval *e = run_ok(&o);
+    assert_totals(e, want);
+    renyi_eval_get_result(e, 1, &r);
+    assert_int_equal(r.dtype, RENYI_DTYPE_F32);
+    renyi_eval_free(e);
+    free(want);
+    models[1] = NULL;
+    assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_ERR_ARG);
+    assert_int_equal(renyi_model_open(&other, at("m.safetensors"), &small, &err), RENYI_OK);
+    models[1] = other;
+    assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_ERR_ARG);
+    assert_non_null(strstr(err.message, "images of 160 pixels"));
+    renyi_model_free(other);
+    if (renyi_dtype_check(RENYI_DTYPE_INT8, RENYI_CPU_AUTO, NULL)) return;
+    static const char *const same[] = {"none", "none"}; /* not twice: in two dtypes */
+    assert_int_equal(renyi_model_open(&other, at("m.safetensors"), &eight, &err), RENYI_OK);
+    models[1] = other;
+    o.policies = same;
+    e = run_ok(&o);
+    renyi_eval_get_result(e, 1, &r);
+    assert_int_equal(r.dtype, RENYI_DTYPE_INT8);
+    renyi_eval_free(e);
+    renyi_model_free(other);
+}
+
 static void test_answers(void **state)
 {
     (void)state;
@@ -272,6 +311,50 @@ static void test_answers(void **state)
 
 /* ---- every allocation may fail ------------------------------------------------------------- */
 
+/* ---- a rule of the caller's own ------------------------------------------------------------ */
+
+static int score_columns(void *user, const renyi_rule_view *v, float *score)
+{
+    if (user && v->image == 2) return *(const int *)user;
+    memcpy(score, v->columns, v->n_tokens * sizeof *score);
+    return 0;
+}
+
+static void test_own_rule(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"mine keep=0.5 layers=0 n=4", "failing layers=0"},
+                             *const built_in[] = {
+                                 "evit keep=0.5 layers=0 metric=col n=4 reduce=drop"};
+    static int answer = 42;
+    renyi_rule rule = {.struct_size = sizeof rule,
+                       .name = "mine",
+                       .needs = RENYI_NEED_COLUMNS,
+                       .score = score_columns};
+    renyi_error err = {0};
+    renyi_eval *e;
+    assert_int_equal(renyi_model_add_rule(fixture.model, &rule, &err), RENYI_OK);
+    rule.name = "failing", rule.user = &answer;
+    assert_int_equal(renyi_model_add_rule(fixture.model, &rule, &err), RENYI_OK);
+    renyi_eval_options o = options();
+    o.n_policies = 1;
+    o.policies = own;
+    renyi_eval *mine = run_ok(&o);
+    o.policies = built_in;
+    renyi_eval *evit = run_ok(&o);
+    char *a = totals(mine), *b = totals(evit);
+    assert_string_equal(strchr(a, ':'), strchr(b, ':')); /* all but the policy */
+    free(a);
+    free(b);
+    renyi_eval_free(mine);
+    renyi_eval_free(evit);
+    o.policies = own + 1;
+    assert_int_equal(renyi_eval_new(&e, fixture.model, fixture.data, &o, &err), RENYI_OK);
+    assert_int_equal(renyi_eval_run(e, &err), RENYI_ERR_ABORTED);
+    assert_non_null(strstr(err.message, "rule 'failing' returned 42 in block 0, image 2"));
+    renyi_eval_free(e);
+}
+
 static void test_no_memory(void **state)
 {
     (void)state;
@@ -303,7 +386,9 @@ int main(void)
                                        cmocka_unit_test(test_torn_anywhere),
                                        cmocka_unit_test(test_other_logs),
                                        cmocka_unit_test(test_bad_options),
+                                       cmocka_unit_test(test_models),
                                        cmocka_unit_test(test_answers),
+                                       cmocka_unit_test(test_own_rule),
                                        cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

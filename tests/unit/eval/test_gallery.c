@@ -301,6 +301,62 @@ static void a_stop_keeps_what_is_done(void **state)
     renyi_gallery_free(g);
 }
 
+/* Waits until the next save is due; then that save must be on disk. */
+static int look_at_index(void *user, uint64_t done, uint64_t total)
+{
+    size_t *saved = user;
+    renyi_gallery *g = NULL;
+    (void)total;
+    if (done == 4) nanosleep(&(struct timespec){2, 50000000}, NULL);
+    if (done <= 4) return access(at("going.safetensors"), F_OK) == 0; /* too early */
+    if (done == 6) {
+        assert_ok(renyi_gallery_open(&g, at("going.safetensors"), NULL, err));
+        *saved = count_of(g);
+        renyi_gallery_free(g);
+    }
+    return 0;
+}
+
+static void an_update_saves_as_it_goes(void **state)
+{
+    (void)state;
+    size_t saved = 0;
+    char going[600], nowhere[600]; /* at() uses its buffers again */
+    snprintf(going, sizeof going, "%s", at("going.safetensors"));
+    snprintf(nowhere, sizeof nowhere, "%s", at("none/going.safetensors"));
+    const renyi_embed_options o = {.struct_size = sizeof o,
+                                   .batch = 2,
+                                   .progress = look_at_index,
+                                   .user = &saved,
+                                   .save_to = going};
+    renyi_embed_options blocked = o;
+    renyi_gallery *g, *part;
+    renyi_gallery_changes c;
+    renyi_error err = {0};
+    assert_ok(renyi_gallery_new(&g, NULL, err));
+    assert_ok(renyi_gallery_update(g, at("images"), fixture.model, NULL, &o, &c, err));
+    assert_int_equal(saved, 5); /* one of the first six is broken */
+    assert_int_equal(c.added, GOOD);
+    assert_ok(renyi_gallery_open(&part, going, NULL, err)); /* as a kill leaves it */
+    assert_changes(update(part), 5, GOOD - 5, 0, 0, BROKEN);
+    for (size_t i = 0; i < GOOD; i++) {
+        renyi_gallery_photo a, b;
+        renyi_gallery_get_photo(g, i, &a);
+        renyi_gallery_get_photo(part, i, &b);
+        assert_string_equal(a.file, b.file);
+        assert_memory_equal(a.row, b.row, DIM * sizeof *a.row);
+    }
+    renyi_gallery_free(part);
+    renyi_gallery_free(g);
+    assert_int_equal(unlink(at("going.safetensors")), 0);
+    blocked.save_to = nowhere; /* a save that fails ends the update */
+    assert_ok(renyi_gallery_new(&g, NULL, err));
+    assert_int_equal(renyi_gallery_update(g, at("images"), fixture.model, NULL, &blocked, &c, &err),
+                     RENYI_ERR_IO);
+    assert_says(&err, "none/going.safetensors");
+    renyi_gallery_free(g);
+}
+
 /* ---- files of strangers --------------------------------------------------------------------- */
 
 /* The index with `from` replaced by `to`, as long, must be refused with `word`. */
@@ -355,7 +411,7 @@ static void short_memory_is_an_error(void **state)
 {
     (void)state;
     const renyi_embed_options one = {.struct_size = sizeof one, .n_threads = 1};
-    int is_over = 0;
+    int is_over = 0, n_without_threads = 0;
     for (size_t i = 1; !is_over; i += i < 12 ? 1 : 7) {
         test_heap heap = {.fail_at = i};
         const renyi_options o = {.struct_size = sizeof o, .allocator = test_heap_of(&heap)};
@@ -371,7 +427,11 @@ static void short_memory_is_an_error(void **state)
         renyi_gallery_free(g);
         assert_int_equal(heap.live, 0);
         is_over = heap.calls < i;
-        if (!is_over) assert_int_equal(st, RENYI_ERR_NOMEM);
+        /* one may pass: without memory for its threads the caller decodes the images itself */
+        if (!is_over && !st)
+            assert_int_equal(++n_without_threads, 1);
+        else if (!is_over)
+            assert_int_equal(st, RENYI_ERR_NOMEM);
     }
 }
 
@@ -384,6 +444,7 @@ int main(void)
         cmocka_unit_test(nearest_come_first),
         cmocka_unit_test(rows_of_another_model_are_not_kept),
         cmocka_unit_test(a_stop_keeps_what_is_done),
+        cmocka_unit_test(an_update_saves_as_it_goes),
         cmocka_unit_test(a_bad_index_is_refused),
         cmocka_unit_test(short_memory_is_an_error),
     };

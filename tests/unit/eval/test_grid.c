@@ -104,6 +104,23 @@ static void test_product(void **state)
     renyi_grid_free(g);
 }
 
+static void test_dtypes(void **state)
+{
+    (void)state;
+    renyi_grid *g = grid_of("models a\nsizes 96 64\ndtypes f32 int8 f32\npolicy none|fast\n");
+    renyi_grid_point p;
+    assert_int_equal(renyi_grid_count(g), 2 * 2 * 2);
+    renyi_grid_get(g, 2, &p); /* by size, then dtype, then policy */
+    assert_true(p.image_size == 96 && p.dtype == RENYI_DTYPE_INT8 && strcmp(p.policy, "none") == 0);
+    renyi_grid_get(g, 4, &p);
+    assert_true(p.image_size == 64 && p.dtype == RENYI_DTYPE_F32);
+    renyi_grid_free(g);
+    g = grid_of("models a\npolicy none\n");
+    renyi_grid_get(g, 0, &p);
+    assert_int_equal(p.dtype, RENYI_DTYPE_DEFAULT);
+    renyi_grid_free(g);
+}
+
 static void test_same_order(void **state)
 {
     (void)state;
@@ -305,10 +322,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_product),  cmocka_unit_test(test_same_order),
-        cmocka_unit_test(test_collapse), cmocka_unit_test(test_wrong_specs),
-        cmocka_unit_test(test_limits),   cmocka_unit_test(test_options_replace),
-        cmocka_unit_test(test_default),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_product),         cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_same_order),      cmocka_unit_test(test_collapse),
+        cmocka_unit_test(test_wrong_specs),     cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_options_replace), cmocka_unit_test(test_default),
+        cmocka_unit_test(test_no_memory),
     };
     const int fd = mkstemp(path);
     if (fd < 0) return 1;

@@ -7,6 +7,7 @@
 #include "renyi/paper.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -214,6 +215,82 @@ static void figures_are_the_papers(void **state)
     assert_int_equal(n_records, n_cells); /* each found once, so every cell is in the paper */
 }
 
+/* ---- fine-tuning ---------------------------------------------------------------------------- */
+
+/* Table 13: six records, policies that are presets, GFLOPs that agree. */
+static void tuned_figures_are_the_papers(void **state)
+{
+    json_t *records = paper_records(), *record;
+    renyi_paper_table t;
+    size_t i, n_records = 0;
+
+    (void)state;
+    renyi_tuned_get(&t);
+    assert_int_equal(t.number, RENYI_TUNED_TABLE);
+    for (uint32_t row = 0; row < t.n_rows; row++)
+        for (int m = 0; m < RENYI_PAPER_METHODS; m++) {
+            char policy[RENYI_PAPER_POLICY_MAX];
+            renyi_paper_row r;
+            renyi_tuned_get_row(row, &r);
+            renyi_tuned_policy(row, (renyi_paper_method)m, policy);
+            look_at_cost(&t, &r, (renyi_paper_method)m, policy);
+            look_at_preset(&t, &r, (renyi_paper_method)m, policy);
+        }
+    if (!records) return;
+    json_array_foreach(records, i, record)
+    {
+        if (json_integer_value(json_object_get(record, "table")) != RENYI_TUNED_TABLE) continue;
+        const json_t *setting = json_object_get(record, "setting");
+        const int m = method_of(&t, text_of(record, "method"));
+        assert_string_equal(t.label, text_of(record, "table_id"));
+        assert_int_equal(json_integer_value(json_object_get(setting, "fine_tuned_epochs")),
+                         RENYI_TUNED_EPOCHS);
+        for (uint32_t row = 0; row < t.n_rows; row++) {
+            renyi_paper_row r;
+            renyi_tuned_get_row(row, &r);
+            if (!same_setting(&r, setting)) continue;
+            assert_string_equal(r.model, text_of(record, "model"));
+            assert_float_equal(r.top1[m], json_number_value(json_object_get(record, "value")),
+                               1e-9);
+            assert_float_equal(r.gflops, json_number_value(json_object_get(record, "gflops")),
+                               1e-9);
+            n_records++;
+        }
+    }
+    json_decref(records);
+    assert_int_equal(n_records, 6);
+}
+
+/* Table 16: every record is a row with its value. */
+static void hyper_values_are_the_papers(void **state)
+{
+    json_t *records = paper_records(), *record;
+    size_t at, n_records = 0;
+
+    (void)state;
+    if (!records) return;
+    json_array_foreach(records, at, record)
+    {
+        const json_t *value = json_object_get(record, "value");
+        int is_found = 0;
+        if (json_integer_value(json_object_get(record, "table")) != RENYI_HYPER_TABLE) continue;
+        for (size_t i = 0; i < renyi_hyper_count(); i++) {
+            renyi_hyper h;
+            renyi_hyper_get(i, &h);
+            if (strcmp(h.item, text_of(record, "metric")) != 0) continue;
+            is_found++;
+            if (json_is_string(value))
+                assert_string_equal(h.value, json_string_value(value));
+            else
+                assert_float_equal(strtod(h.value, NULL), json_number_value(value), 1e-15);
+        }
+        assert_int_equal(is_found, 1);
+        n_records++;
+    }
+    json_decref(records);
+    assert_int_equal(n_records, renyi_hyper_count());
+}
+
 /* ---- for a model ---------------------------------------------------------------------------- */
 
 static void parts_suit_the_model(void **state)
@@ -309,10 +386,15 @@ static void unfit_policies_have_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_have_their_numbers),  cmocka_unit_test(costs_agree),
-        cmocka_unit_test(presets_are_rows),           cmocka_unit_test(figures_are_the_papers),
-        cmocka_unit_test(parts_suit_the_model),       cmocka_unit_test(policies_are_shared),
+        cmocka_unit_test(tables_have_their_numbers),
+        cmocka_unit_test(costs_agree),
+        cmocka_unit_test(presets_are_rows),
+        cmocka_unit_test(figures_are_the_papers),
+        cmocka_unit_test(parts_suit_the_model),
+        cmocka_unit_test(policies_are_shared),
         cmocka_unit_test(unfit_policies_have_faults),
+        cmocka_unit_test(tuned_figures_are_the_papers),
+        cmocka_unit_test(hyper_values_are_the_papers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,6 +221,39 @@ static void panel_figures_are_the_papers(void **state)
     assert_int_equal(n_records, 2 * 12 * RENYI_PANEL_COLUMNS); /* so every cell is in the paper */
 }
 
+/* ---- presets ------------------------------------------------------------------------------- */
+
+static int is_preset(const char *policy)
+{
+    const size_t n = strcspn(policy, " ");
+    renyi_preset preset;
+
+    for (size_t i = 0; i < renyi_preset_count(); i++) {
+        renyi_preset_get(i, &preset);
+        if (strlen(preset.name) == n && memcmp(preset.name, policy, n) == 0) return 1;
+    }
+    return 0;
+}
+
+/* A column that prunes is a preset, perhaps with other layers or tokens: `renyi policies` lists
+ * what the tables look for. */
+static void columns_are_presets(void **state)
+{
+    renyi_survey_column s;
+    renyi_panel_column p;
+
+    (void)state;
+    for (size_t c = 1; c < RENYI_SURVEY_COLUMNS; c++) {
+        renyi_survey_get_column(c, &s);
+        if (!is_preset(s.policy)) fail_msg("%s is no preset", s.policy);
+    }
+    for (size_t i = 0; i < renyi_panel_count(); i++)
+        for (size_t c = 1; c < RENYI_PANEL_COLUMNS; c++) {
+            renyi_panel_get_column(i, c, &p);
+            if (!is_preset(p.policy)) fail_msg("%s is no preset", p.policy);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +263,7 @@ int main(void)
         cmocka_unit_test(panel_rows_are_benchmarks),
         cmocka_unit_test(panel_policies_are_valid),
         cmocka_unit_test(panel_figures_are_the_papers),
+        cmocka_unit_test(columns_are_presets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,12 +22,13 @@ typedef struct listener {
     uint32_t n_passes;
 } listener;
 
-static renyi_status open_model(void *user, const char *name, uint32_t size, renyi_model **out,
-                               renyi_preprocess *preprocess, renyi_error *err)
+static renyi_status open_model(void *user, const char *name, uint32_t size, renyi_dtype dtype,
+                               renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
 {
     listener *l = user;
     char file[64];
-    const renyi_options o = {.struct_size = sizeof o, .image_size = size, .allocator = l->al};
+    const renyi_options o = {
+        .struct_size = sizeof o, .image_size = size, .dtype = dtype, .allocator = l->al};
     assert_int_equal(preprocess->size, 0);
     snprintf(file, sizeof file, "%s.safetensors", name);
     l->opened++;
@@ -135,7 +136,7 @@ static void check_group(const renyi_sweep *s, size_t first)
         policies[i] = q.result.policy;
     }
     const renyi_eval_options o = {.struct_size = sizeof o, .n_policies = 3, .policies = policies};
-    assert_int_equal(open_model(&l, p.model, p.image_size, &m, &none, NULL), RENYI_OK);
+    assert_int_equal(open_model(&l, p.model, p.image_size, p.dtype, &m, &none, NULL), RENYI_OK);
     assert_int_equal(renyi_dataset_open(&d, at("images"), m, NULL, NULL), RENYI_OK);
     assert_int_equal(renyi_eval_new(&e, m, d, &o, NULL), RENYI_OK);
     assert_int_equal(renyi_eval_run(e, NULL), RENYI_OK);

@@ -77,20 +77,20 @@ static void write_labels(void)
     renyi_dataset_free(plain);
 }
 
-static renyi_status open_size(void *user, const char *name, uint32_t size, renyi_model **out,
-                              renyi_preprocess *preprocess, renyi_error *err)
+static renyi_status open_size(void *user, const char *name, uint32_t size, renyi_dtype dtype,
+                              renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
 {
-    const renyi_options o = {.struct_size = sizeof o, .image_size = size};
+    const renyi_options o = {.struct_size = sizeof o, .image_size = size, .dtype = dtype};
     (void)user;
     assert_true(size && !preprocess->size && !name);
     return renyi_model_open(out, at("m.safetensors"), &o, err);
 }
 
-static renyi_status open_counted(void *user, const char *name, uint32_t size, renyi_model **out,
-                                 renyi_preprocess *preprocess, renyi_error *err)
+static renyi_status open_counted(void *user, const char *name, uint32_t size, renyi_dtype dtype,
+                                 renyi_model **out, renyi_preprocess *preprocess, renyi_error *err)
 {
     ++*(int *)user;
-    return open_size(NULL, name, size, out, preprocess, err);
+    return open_size(NULL, name, size, dtype, out, preprocess, err);
 }
 
 /* `more` may be NULL. */
@@ -115,8 +115,9 @@ static renyi_grid *make_grid(const char *policy, const char *more, const uint32_
 /* ---- running ------------------------------------------------------------------------------- */
 
 /* Time is proportional to MACs, except that one rule is slower. */
-static double fake_ms(uint32_t image_size, const char *policy, double gmacs)
+static double fake_ms(uint32_t image_size, renyi_dtype dtype, const char *policy, double gmacs)
 {
+    (void)dtype;
     (void)image_size;
     return 1000 * gmacs * (strncmp(policy, "tome", 4) == 0 ? 1.5 : 1.0);
 }
@@ -236,8 +237,9 @@ static void test_targets(void **state)
 }
 
 /* The finalists turn out to be slow when they are timed again: cheaper ones come back. */
-static double fake_drift(uint32_t image_size, const char *policy, double gmacs)
+static double fake_drift(uint32_t image_size, renyi_dtype dtype, const char *policy, double gmacs)
 {
+    (void)dtype;
     static int timings;
     static double dense;
     if (image_size == 224 && strcmp(policy, "none") == 0) {

@@ -50,6 +50,37 @@ static void normalizes_as_the_servers_do(void **state)
     }
 }
 
+/* Expected: by hand from the definition of VQA's evaluation code. */
+static void normalizes_as_vqa_eval_does(void **state)
+{
+    static const char *const cases[][2] = {
+        {"Yes.", "yes"},
+        {"it's", "it's"},           /* no blank before 's */
+        {"red,white", "red white"}, /* a comma is a mark like others */
+        {"red, white", "red white"},
+        {"really?", "really"},
+        {"1,000", "1000"},
+        {"1,000 t-shirt", "1000 tshirt"}, /* a comma between digits: no mark becomes a blank */
+        {"a,b c, d", "ab c d"},           /* one comma is beside a blank, so all are removed */
+        {"3.5.", "3.5"},
+        {"ow's'at", "'ow's'at"},
+        {"'ow'sat", "'ow's'at"},
+        {"Dont", "don't"},
+        {"somebody'd", "somebodyd"},
+        {"The\tTWO dogs\n", "2 dogs"},
+        {"", ""},
+    };
+    ry_pool pool = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *got;
+        assert_int_equal(
+            ry_vqa_normalize(&pool, &got, cases[i][0], RENYI_VQA_SCORER_OFFICIAL, NULL), RENYI_OK);
+        assert_string_equal(got, cases[i][1]);
+    }
+    ry_pool_free(&pool);
+}
+
 static void reads_no(void **state)
 {
     static const char *const no[] = {"No",   "no", "No, there is", "It is not.", "There is no car",
@@ -296,6 +327,8 @@ static void mme(void **state)
     /* existence: 3 of 4 questions, 1 of 2 images */
     renyi_vqa_score s = score_of(v, LIST("Yes", "no", "YES, it is", "Yes", "No"));
     near(s.score, 75 + 50);
+    near(s.cognition, 200);
+    near(s.total, 325);
     near(s.accuracy, 80);
     renyi_vqa_answers *a = answers_of(v, at("scored.jsonl"));
     renyi_vqa_get_part(a, 0, &p);
@@ -309,6 +342,29 @@ static void mme(void **state)
     /* "other" is wrong, whatever the label; "no" within the first four characters counts */
     assert_score(v, LIST("maybe", "a no", "Yes", "No"), 75 + 50);
     assert_score(v, LIST("maybe", "I know", "Yes", "No"), 50 + 50);
+    renyi_vqa_free(v);
+
+    /* Without a category, or with "default", the id names the subtask. */
+    questions = put(
+        "mme2.jsonl",
+        MME("existence/0001.png", "Is it?",
+            "default") "{\"question_id\": \"release/code_reasoning/9.png\", \"image\": \"9.png\", "
+                       "\"text\": \"A?\", \"answer\": \"no\"}\n"
+                       "{\"question_id\": \"other/9.png\", \"image\": \"9.png\", \"text\": "
+                       "\"B?\", \"answer\": \"no\"}\n");
+    v = ask(RENYI_VQA_MME, questions, VQA(.annotations = at("mme")));
+    renyi_vqa_question q;
+    renyi_vqa_get_question(v, 0, &q);
+    assert_string_equal(q.category, "existence");
+    assert_string_equal(q.right[0], "yes");
+    renyi_vqa_get_question(v, 1, &q);
+    assert_string_equal(q.category, "code_reasoning");
+    renyi_vqa_get_question(v, 2, &q);
+    assert_null(q.category);
+    s = score_of(v, LIST("Yes", "No", "No"));
+    near(s.score, 200);
+    near(s.cognition, 200);
+    near(s.total, 400);
     renyi_vqa_free(v);
 }
 
@@ -430,6 +486,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(normalizes_as_the_servers_do),
+        cmocka_unit_test(normalizes_as_vqa_eval_does),
         cmocka_unit_test(reads_no),
         cmocka_unit_test(reads_letters),
         cmocka_unit_test(pope),

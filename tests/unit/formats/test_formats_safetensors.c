@@ -389,7 +389,7 @@ static void test_bad_writes(void **state)
     c = (ry_safetensors_content){stored, 3, NULL, NULL, NULL};
     assert_int_equal(ry_safetensors_write(FOLDER "/no/such/x", &c, NULL, &err), RENYI_ERR_IO);
     expect_message(&err, "/no/such/x");
-    assert_int_equal(ry_safetensors_write("/dev/null", &c, NULL, &err), RENYI_ERR_IO);
+    assert_int_equal(ry_safetensors_write(FOLDER, &c, NULL, &err), RENYI_ERR_IO);
     expect_message(&err, "not a regular file");
     assert_int_equal(files_in_folder(), 0);
 }

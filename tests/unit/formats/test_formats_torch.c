@@ -444,7 +444,7 @@ static void test_bad_zips(void **state)
         {1, 18, 0x7f, RENYI_ERR_FORMAT, "outside the file"},
         {0, 0, 'X', RENYI_ERR_FORMAT, "no directory entry here"},
         {0, 8, 1, RENYI_ERR_FORMAT, "encrypted"},
-        {0, 10, 8, RENYI_ERR_UNSUPPORTED, "data.pkl is compressed"},
+        {0, 10, 8, RENYI_ERR_UNSUPPORTED, "the archive is compressed (entry"},
         {0, 20, 1, RENYI_ERR_FORMAT, "two sizes differ"},
         {0, 29, 0x7f, RENYI_ERR_FORMAT, "longer than the directory"},
         {0, 42, 1, RENYI_ERR_FORMAT, "no local header here"},
@@ -494,6 +494,16 @@ static void test_strange_archives(void **state)
     memset(&z, 0, sizeof z);
     zip_add(&z, "m/data.pkl", b.data, b.size), zip_add(&z, "m/byteorder", "big", 3), zip_end(&z);
     refuse_bytes(z.out.data, z.out.size, RENYI_ERR_UNSUPPORTED, "big-endian");
+
+    memset(&z, 0, sizeof z); /* compressed: not to be taken for another byte order */
+    zip_add(&z, "m/data.pkl", b.data, b.size);
+    const size_t entry = z.directory.size;
+    zip_add(&z, "m/byteorder", "little", 6);
+    z.directory.data[entry + 10] = 8;
+    zip_end(&z);
+    refuse_bytes(z.out.data, z.out.size, RENYI_ERR_UNSUPPORTED,
+                 "the archive is compressed (entry 'm/byteorder', zip method 8)");
+    refuse_bytes(z.out.data, z.out.size, RENYI_ERR_UNSUPPORTED, "zip -0 -r");
 
     memset(&z, 0, sizeof z); /* the second entry inside the first */
     zip_add(&z, "m/data.pkl", b.data, b.size);

@@ -4,6 +4,7 @@
 #define _DEFAULT_SOURCE
 #include "fixtures/image_test.h"
 #include "fixtures/test_heap.h"
+#include "image/decode.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -198,16 +199,42 @@ static void test_sniff(void **state)
     renyi_image_free(NULL, NULL);
 }
 
+/* A wrong checksum is found in every chunk that decides about the pixels, also in the last one; in
+ * the others it does not matter. */
+static void test_png_checksums(void **state)
+{
+    (void)state;
+    size_t counts[2] = {0, 0};
+    for (size_t i = 0; i < N_IMAGES; i++) {
+        if (strncmp(IMAGES[i].file, "fuzz_png/", 9) != 0 || IMAGES[i].status != RENYI_OK) continue;
+        blob b = read_seed(IMAGES[i].file);
+        for (size_t at = 8, n; (n = ry_png_chunk(b.bytes, b.size, at)) != SIZE_MAX; at += n + 12) {
+            const uint8_t *name = b.bytes + at + 4;
+            const int matters = memcmp(name, "IHDR", 4) == 0 || memcmp(name, "PLTE", 4) == 0 ||
+                                memcmp(name, "IDAT", 4) == 0;
+            renyi_image image;
+            b.bytes[at + 8 + n] ^= 1;
+            if (matters)
+                expect_refusal(b.bytes, b.size, NULL, RENYI_ERR_FORMAT, "checksum");
+            else if (renyi_image_decode(&image, b.bytes, b.size, NULL, NULL))
+                fail_msg("%s is refused for its chunk %.4s", IMAGES[i].file, (const char *)name);
+            else
+                renyi_image_free(&image, NULL);
+            b.bytes[at + 8 + n] ^= 1;
+            counts[matters]++;
+        }
+        free(b.bytes);
+    }
+    assert_true(counts[0] > 20 && counts[1] > 40);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_pillow),
-        cmocka_unit_test(test_every_prefix),
-        cmocka_unit_test(test_memory_runs_out),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_limit_comes_first),
-        cmocka_unit_test(test_other_formats),
-        cmocka_unit_test(test_sniff),
+        cmocka_unit_test(test_equals_pillow), cmocka_unit_test(test_png_checksums),
+        cmocka_unit_test(test_every_prefix),  cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_limits),        cmocka_unit_test(test_limit_comes_first),
+        cmocka_unit_test(test_other_formats), cmocka_unit_test(test_sniff),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

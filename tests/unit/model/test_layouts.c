@@ -67,6 +67,12 @@ static void both_layouts_agree(const char *architecture, const char *hf_prefix)
     for (int i = 0; i < IMAGES * FIX_CLASSES; i++) assert_true(isfinite(timm[i]));
     assert_true(timm[0] != timm[1]); /* not all zero */
     assert_true(timm[0] != timm[FIX_CLASSES]);
+    fix_hf_to_5(&f);
+    char name[96];
+    snprintf(name, sizeof name, "%slayers.0.attention.q_proj.weight", hf_prefix);
+    assert_non_null(fix_find(&f, name));
+    run_hf_directory(&f, hf);
+    assert_memory_equal(timm, hf, sizeof timm);
     fix_free(&f);
 }
 

@@ -5,6 +5,8 @@
 #include "model/common/arch.h"
 #include "model/vit/vit.h"
 
+#include <math.h>
+
 /* Configures a fixture with the text of a config.json (or NULL). */
 static renyi_status configure(ry_vit_config *c, const fixture *f, const char *config,
                               uint32_t image_size, renyi_error *err)
@@ -79,6 +81,7 @@ static void config_json(void **state)
     assert_int_equal(c.activation, RY_EPI_QUICKGELU);
 
     must_fail(RENYI_ERR_UNSUPPORTED, &f, "{\"hidden_act\": \"relu\"}", 0, "'relu'");
+    must_fail(RENYI_ERR_UNSUPPORTED, &f, "{\"hidden_act\": \"gelu_new\"}", 0, "'gelu_new'");
     must_fail(RENYI_ERR_FORMAT, &f, "{\"num_attention_heads\": 5}", 0, "5 heads");
     must_fail(RENYI_ERR_FORMAT, &f, "{\"num_attention_heads\": \"four\"}", 0,
               "num_attention_heads");
@@ -86,6 +89,28 @@ static void config_json(void **state)
     must_fail(RENYI_ERR_FORMAT, &f, "{\"hidden_size\": 768}", 0, "hidden_size is 768");
     f.meta[0] = NULL;
     must_fail(RENYI_ERR_FORMAT, &f, NULL, 0, "do not divide the width 32");
+    fix_free(&f);
+}
+
+/* The threshold is in the metadata only; a model without classes has none. */
+static void none_below(void **state)
+{
+    (void)state;
+    fixture f;
+    ry_vit_config c;
+    fix_make(&f, "vit_tiny_patch8_32");
+    assert_ok(configure(&c, &f, "{\"renyi.none_below\": 1}", 0, err));
+    assert_true(isnan(c.none_below));
+    f.meta[2] = "renyi.none_below";
+    f.meta[3] = "-4.25";
+    f.meta[4] = NULL;
+    assert_ok(configure(&c, &f, NULL, 0, err));
+    assert_true(c.none_below == -4.25);
+    static const char *const bad[] = {"", "4,5", "nan", "1e3", "four"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        f.meta[3] = bad[i];
+        must_fail(RENYI_ERR_FORMAT, &f, NULL, 0, "renyi.none_below");
+    }
     fix_free(&f);
 }
 
@@ -127,6 +152,25 @@ static void other_architectures(void **state)
         must_fail(RENYI_ERR_UNSUPPORTED, &f, NULL, 0, names[i]);
         fix_remove(&f, names[i]);
     }
+    fix_free(&f);
+}
+
+/* The same in a state dict of transformers 5; without blocks the usual names are asked for. */
+static void transformers_5(void **state)
+{
+    (void)state;
+    fixture f;
+    fix_make(&f, "vit_tiny_patch8_32");
+    fix_to_hf(&f, "vit.");
+    fix_hf_to_5(&f);
+    must_fail(RENYI_ERR_UNSUPPORTED, &f, "{\"hidden_act\": \"relu\"}", 0, "'relu'");
+    must_fail(RENYI_ERR_UNSUPPORTED, &f, "{\"hidden_act\": \"gelu_new\"}", 0, "'gelu_new'");
+    fix_add_zeros(&f, "vit.layers.0.attention.q_norm.weight", 4);
+    must_fail(RENYI_ERR_UNSUPPORTED, &f, NULL, 0, "q_norm.weight' means normalized queries");
+    fix_remove(&f, "vit.layers.0.attention.q_norm.weight");
+    fix_remove(&f, "vit.layers.1.attention.o_proj.bias");
+    must_fail(RENYI_ERR_FORMAT, &f, "{\"num_attention_heads\": 4}", 0,
+              "vit.layers.1.attention.o_proj.bias");
     fix_free(&f);
 }
 
@@ -311,12 +355,19 @@ static void architecture_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_from_shapes),  cmocka_unit_test(config_json),
-        cmocka_unit_test(input_sizes),        cmocka_unit_test(other_architectures),
-        cmocka_unit_test(no_class_token),     cmocka_unit_test(pooling),
-        cmocka_unit_test(not_a_vit),          cmocka_unit_test(all_faults_at_once),
-        cmocka_unit_test(lying_sizes),        cmocka_unit_test(without_head),
+        cmocka_unit_test(sizes_from_shapes),
+        cmocka_unit_test(config_json),
+        cmocka_unit_test(input_sizes),
+        cmocka_unit_test(other_architectures),
+        cmocka_unit_test(transformers_5),
+        cmocka_unit_test(no_class_token),
+        cmocka_unit_test(pooling),
+        cmocka_unit_test(not_a_vit),
+        cmocka_unit_test(all_faults_at_once),
+        cmocka_unit_test(lying_sizes),
+        cmocka_unit_test(without_head),
         cmocka_unit_test(architecture_names),
+        cmocka_unit_test(none_below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,8 +77,9 @@ static const struct {
     {"tome r=16 inflection=-0.50", "tome r=16 inflection=-0.5 layers=all"},
     {"tome r=16,12,8", "tome r=16,12,8 layers=all"},
     {"tome r=8,8 layers=3,6", "tome r=8 inflection=0 layers=3,6"},
-    {"ats", "ats keep=0.7 layers=3,6,9"},
-    {"ats tokens=100 layers=3", "ats tokens=100 layers=3"},
+    {"ats", "ats keep=0.7 layers=3,6,9 levels=budget"},
+    {"ats tokens=100 layers=3", "ats tokens=100 layers=3 levels=budget"},
+    {"ats keep=1 layers=3-11 levels=196", "ats keep=1 layers=3-11 levels=196"},
     {"tca", "tca drop=0.1 layers=3,6,9 metric=cls start=best"},
     {"tca metric=col start=7 drop=.035,0.1 layers=0,3",
      "tca drop=0.035,0.1 layers=0,3 metric=col n=4 start=7"},
@@ -92,6 +93,11 @@ static const struct {
      "vispruner tokens=256 important=0.5 metric=correct n=4 c=0.8 round=8 residual=position"},
     {"vispruner metric=correct residual=score important=1 keep=1 round=1",
      "vispruner keep=1 important=1 metric=correct n=4 c=0.2 round=1 residual=score"},
+    {"paper:prumerge tokens=256", "prumerge tokens=256 plus=no metric=cls neighbours=32"},
+    {"paper:prumerge-ours", "prumerge tokens=192 plus=no metric=col n=4 neighbours=32"},
+    {"paper:vispruner", "vispruner tokens=192 important=0.5 metric=cls round=8 residual=score"},
+    {"paper:vispruner-ours tokens=256",
+     "vispruner tokens=256 important=0.5 metric=correct n=4 c=0.2 round=8 residual=position"},
     {"paper:tca-ours layers=(0, 3, 6)", "tca drop=0.1 layers=0,3,6 metric=col n=4 start=1"},
     {"fast", "mosaic keep=0.7 layers=0,3,6"},
     {"fast layers=3 p=9", "mosaic p=9 layers=3"},
@@ -123,6 +129,13 @@ static const struct {
     {"keep=0.7", 0, "begins with its rule"},
     {"evitt", 0, "unknown rule 'evitt' (did you mean evit?)"},
     {"EVIT keep=0.7", 0, "(did you mean evit?)"},
+    {"col", 0, "'col' is a metric, not a rule; did you mean evit metric=col?"},
+    {"cls keep=0.7", 0, "did you mean evit metric=cls?"},
+    {"correct", 0, "did you mean evit metric=correct?"},
+    {"random", 0, "did you mean evit metric=random?"},
+    {"renyi", 0, "did you mean evit metric=renyi?"},
+    {"shannon", 0, "did you mean evit metric=shannon?"},
+    {"colv", 0, "did you mean evit metric=colv?"},
     {"zzz", 0, "unknown rule 'zzz'; rules are none, naive"},
     {"paper:evit-our", 0, "(did you mean paper:evit-ours?)"},
     {"none p=3", 5, "the rule none takes no words"},
@@ -148,7 +161,10 @@ static const struct {
     {"mosaic metric=col", 7, "mosaic takes no metric; it takes keep, p, tokens, layers"},
     {"mosaic fuse", 7, "unknown word 'fuse'; mosaic takes"},
     {"tome keep=0.7", 5, "tome takes no keep; it takes r, inflection, layers"},
-    {"ats p=3", 4, "ats takes no p; it takes keep, tokens, layers"},
+    {"ats p=3", 4, "ats takes no p; it takes keep, tokens, layers, levels"},
+    {"ats levels=0", 11, "levels is budget (as many as patches may stay), or a number from 1"},
+    {"ats levels=all", 11, "196 as published"},
+    {"tome levels=196", 5, "tome takes no levels"},
     {"tca keep=0.7", 4, "tca takes no keep; it takes drop, layers, metric, n, start"},
     {"tca drop", 4, "'drop' needs a value"},
     {"evit drop=0.1", 5, "evit takes no drop"},
@@ -354,7 +370,7 @@ static void test_round_trip(void **state)
 static void test_presets(void **state)
 {
     (void)state;
-    const ry_policy_shape shape = {12, 196, 1, 14, 0};
+    const ry_policy_shape vit = {12, 196, 1, 14, 0}, tower = {23, 576, 1, 24, 1};
     size_t count;
     const ry_preset *presets = ry_presets(&count);
     char by_name[RY_MAX_POLICY_TEXT], by_text[RY_MAX_POLICY_TEXT];
@@ -364,7 +380,8 @@ static void test_presets(void **state)
         assert_string_equal(full_text(presets[i].name, by_name),
                             full_text(presets[i].text, by_text));
         ry_policy p = parse_text(presets[i].name);
-        assert_int_equal(ry_policy_check(&p, &shape, NULL), RENYI_OK);
+        assert_int_equal(ry_policy_check(&p, ry_policy_is_visual(&p) ? &tower : &vit, NULL),
+                         RENYI_OK);
         assert_true(strlen(presets[i].about) > 20);
         for (size_t j = 0; j < i; j++) assert_string_not_equal(presets[i].name, presets[j].name);
     }

@@ -90,6 +90,10 @@ static const struct {
     {"ats", &vit, "138 97 68"},
     {"ats keep=0.01", &vit, "8 8 8"},
     {"ats tokens=100,50,1", &vit, "101 51 2"},
+    /* with levels: no more than those, and never the token with the least score */
+    {"ats keep=1 levels=196", &vit, "196 195 194"},
+    {"ats levels=50", &vit, "51 36 25"},
+    {"ats levels=999", &vit, "138 97 68"},
     /* tca: the published code's counts; a cut that would save nothing is none */
     {"tca", &vit, "143 104 77"},
     {"tca drop=0.035", &vit, "182 167 155"},

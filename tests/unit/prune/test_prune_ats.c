@@ -96,6 +96,52 @@ static void against_doubles(void **state)
     }
 }
 
+/* Keeps the best `most` of the taken by definition: one is better if fewer taken ones are above it.
+ */
+static void limit_plainly(uint8_t *taken, uint32_t most)
+{
+    uint8_t all[MAX_TOKENS];
+    memcpy(all, taken, sizeof all);
+    for (uint32_t j = block.prefix; j < block.n; j++) {
+        uint32_t above = 0;
+        for (uint32_t k = block.prefix; k < block.n; k++) above += all[k] && below(j, k);
+        if (above >= most) taken[j] = 0;
+    }
+}
+
+/* levels=N: as many levels as it says however many tokens enter; the budget only limits. */
+static void levels_against_doubles(void **state)
+{
+    (void)state;
+    uint8_t taken[MAX_TOKENS];
+    uint32_t n_limited = 0, n_free = 0, n_other = 0;
+    for (uint32_t v = 0; v < 60; v++) {
+        const uint32_t n = 12 + v * 3, prefix = 1 + v % 2, levels = v % 3 ? 196 : 1 + v;
+        const double keep = v % 4 ? 1.0 : 0.3 + 0.01 * v;
+        ry_policy p = ats(RY_BUDGET_KEEP, keep, 0);
+        p.levels = levels;
+        block_random(&block, n, prefix, 1 + v % 4, 4 + v % 9, v);
+        sharpen(0.3 + v % 5);
+        decide_with(&p, &block, &got);
+        check_scores();
+        const double rate = fmax(8, nearbyint(keep * n)), bound = fmin(levels + prefix, n - 1);
+        assert_int_equal(got.needs.n_after, (uint32_t)fmin(rate, bound));
+        const uint32_t most = got.needs.n_after - prefix, hit = sample_plainly(taken, levels);
+        limit_plainly(taken, most);
+        assert_int_equal(got.cut.n_out, prefix + (hit < most ? hit : most));
+        for (uint32_t j = prefix; j < n; j++)
+            assert_int_equal(taken[j], got.target[j] != RY_NO_TOKEN);
+        hit > most ? n_limited++ : n_free++;
+
+        if (!(keep < 1)) continue; /* levels=budget would keep every token */
+        const ry_policy ours = ats(RY_BUDGET_KEEP, keep, 0);
+        const uint32_t published = got.cut.n_out;
+        decide_with(&ours, &block, &got);
+        n_other += got.cut.n_out != published;
+    }
+    assert_true(n_limited > 3 && n_free > 30 && n_other > 5);
+}
+
 /* The more the score is concentrated in few patches, the fewer stay. */
 static void adapts(void **state)
 {
@@ -148,8 +194,13 @@ static void extremes(void **state)
 {
     (void)state;
     const ry_policy p = ats(RY_BUDGET_COUNT, 0.0, 4), one = ats(RY_BUDGET_COUNT, 0.0, 1);
+    ry_policy published = ats(RY_BUDGET_KEEP, 1.0, 0);
+    published.levels = 196;
     block_random(&block, 12, 1, 1, 4, 3);
     for (uint32_t j = 0; j < 12; j++) block.a[0][0][j] = j == 7;
+    decide_with(&published, &block, &got);
+    assert_int_equal(got.cut.n_out, 2);
+    assert_int_equal(got.source[1], 7);
     decide_with(&p, &block, &got);
     assert_int_equal(got.cut.n_out, 2);
     assert_int_equal(got.source[1], 7);
@@ -165,6 +216,8 @@ static void extremes(void **state)
         decide_with(&p, &block, &got);
         assert_int_equal(got.cut.n_out, 5);
         assert_memory_equal(got.source, ((uint32_t[]){0, 1, 2, 3, 4}), 20);
+        decide_with(&published, &block, &got); /* more levels than patches */
+        assert_int_equal(got.cut.n_out, 11);
         block.a[0][0][9] = 0.5;
         decide_with(&p, &block, &got);
         assert_int_equal(got.cut.n_out, 2);
@@ -177,7 +230,8 @@ static void extremes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(against_doubles), cmocka_unit_test(adapts),
-                                       cmocka_unit_test(fewer_enter), cmocka_unit_test(extremes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(against_doubles), cmocka_unit_test(levels_against_doubles),
+        cmocka_unit_test(adapts), cmocka_unit_test(fewer_enter), cmocka_unit_test(extremes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,12 @@ static void test_random_follows_the_image(void **state)
     renyi_model_free(m);
 }
 
+/* Presets of rules behind the tower of a LLaVA; tests/cli/paper_commands.sh runs them. */
+static int is_visual(const char *name)
+{
+    return strncmp(name, "paper:prumerge", 14) == 0 || strncmp(name, "paper:vispruner", 15) == 0;
+}
+
 /* Every preset runs, with the result of its text. */
 static void test_presets(void **state)
 {
@@ -164,6 +170,7 @@ static void test_presets(void **state)
         float by_name[LOGITS], by_text[LOGITS];
         renyi_preset preset;
         renyi_preset_get(i, &preset);
+        if (is_visual(preset.name)) continue;
         assert_true(pm_run(m, preset.name, 2, 2, 0, by_name));
         assert_true(pm_run(m, preset.policy, 5, 2, 0, by_text));
         pm_same(preset.name, by_name, by_text);

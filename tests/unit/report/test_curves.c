@@ -80,12 +80,20 @@ static void spoil_fixture(void)
     f->columns[0].name = NULL;
 }
 
-static renyi_report_text draw_curves(int is_page)
+enum { AS_SVG, AS_PAGE, AS_TEXT, FORMS };
+
+static renyi_status write_curves(int form, renyi_report_text *t, renyi_error *err)
+{
+    if (form == AS_TEXT) return renyi_report_curves_terminal(t, &fixture.report, 80, 1, err);
+    return form == AS_PAGE ? renyi_report_curves_html(t, &fixture.report, err)
+                           : renyi_report_curves_svg(t, &fixture.report, err);
+}
+
+static renyi_report_text draw_curves(int form)
 {
     renyi_report_text t;
     renyi_error err;
-    const renyi_status st = is_page ? renyi_report_curves_html(&t, &fixture.report, &err)
-                                    : renyi_report_curves_svg(&t, &fixture.report, &err);
+    const renyi_status st = write_curves(form, &t, &err);
     if (st) fail_msg("%s", err.message);
     assert_int_equal(strlen(t.bytes), t.size);
     return t;
@@ -176,6 +184,51 @@ static void test_same_bytes(void **state)
     renyi_report_text_free(&b);
 }
 
+/* Characters of the longest line, without escape sequences. */
+static uint32_t widest_line(const char *text)
+{
+    uint32_t most = 0, n = 0;
+    for (; *text; text++) {
+        while (*text == '\033') text = strchr(text, 'm') + 1;
+        if (((uint8_t)*text & 0xC0) != 0x80) n = *text == '\n' ? 0 : n + 1;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* In a terminal: every run has its letter and its last value, and nothing is wider than asked. */
+static void test_terminal(void **state)
+{
+    static const uint32_t columns[] = {40, 80, 160, 1000};
+    renyi_report_text t;
+    renyi_error err;
+    (void)state;
+    fill_fixture(1);
+    fixture.panels[1].n_curves = 0;
+    assert_int_equal(renyi_report_curves_terminal(&t, &fixture.report, 80, 0, &err), RENYI_OK);
+    assert_null(strchr(t.bytes, '\033'));
+    assert_non_null(strstr(t.bytes, "training loss\n"));
+    assert_non_null(strstr(t.bytes, " run 1 2.0187\n"));
+    assert_non_null(strstr(t.bytes, "top-1 accuracy, %: nothing is known\n"));
+    assert_non_null(strstr(t.bytes, "\xE2\xA0")); /* braille */
+    renyi_report_text_free(&t);
+    for (uint32_t n = 1; n <= RUNS; n += 23)
+        for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+            fill_fixture(n);
+            if (i == 1) spoil_fixture();
+            assert_int_equal(
+                renyi_report_curves_terminal(&t, &fixture.report, columns[i], i % 2, &err),
+                RENYI_OK);
+            if (widest_line(t.bytes) > columns[i])
+                fail_msg("%u runs: %u wide, %u asked\n%s", n, widest_line(t.bytes), columns[i],
+                         t.bytes);
+            if (i != 1 && n > 1) assert_non_null(strstr(t.bytes, "b run 2"));
+            renyi_report_text_free(&t);
+        }
+    assert_int_equal(renyi_report_curves_terminal(&t, &fixture.report, 39, 0, &err), RENYI_ERR_ARG);
+    assert_int_equal(renyi_report_curves_terminal(NULL, NULL, 80, 0, &err), RENYI_ERR_ARG);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -208,14 +261,13 @@ static void test_no_memory(void **state)
 {
     (void)state;
     fill_fixture(3);
-    for (int page = 0; page < 2; page++) {
+    for (int form = 0; form < FORMS; form++) {
         renyi_status st = RENYI_ERR_NOMEM;
         for (size_t fail_at = 1; st == RENYI_ERR_NOMEM; fail_at++) {
             test_heap heap = {.fail_at = fail_at};
             renyi_report_text t;
             fixture.report.allocator = test_heap_of(&heap);
-            st = page ? renyi_report_curves_html(&t, &fixture.report, NULL)
-                      : renyi_report_curves_svg(&t, &fixture.report, NULL);
+            st = write_curves(form, &t, NULL);
             assert_int_equal(st == RENYI_OK, t.bytes != NULL);
             renyi_report_text_free(&t);
             assert_int_equal(heap.live, 0);
@@ -243,9 +295,10 @@ static int write_files(void)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),   cmocka_unit_test(test_gaps),
-        cmocka_unit_test(test_nasty),   cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_no_memory)};
+        cmocka_unit_test(test_lines),    cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_nasty),    cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_no_memory)};
     if (argc > 1 && strcmp(argv[1], "write") == 0) return write_files();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "fixtures/report_fixture.h"
 #include "fixtures/test_heap.h"
+#include "report/markup.h"
 
 #include "test.h"
 
@@ -89,6 +90,53 @@ static void test_marks(void **state)
     assert_int_equal(count_text(t.bytes, "so it is</th>"), 1);
     assert_int_equal(count_text(t.bytes, "http://www.w3.org/2000/svg"),
                      count_text(t.bytes, "://")); /* no links */
+    renyi_report_text_free(&t);
+}
+
+/* Each metric has its own sign in the marks, and the legend shows it; one metric needs none. */
+static void test_metrics(void **state)
+{
+    static const char *const metrics[] = {"cls", "col n=2", "random", "correct n=2 c=0.8"};
+    (void)state;
+    fixture_fill(&fixture, 21);
+    renyi_report_text t;
+    for (int n = 1; n <= 4; n++) {
+        fixture.report.n_points = 5 * (uint32_t)n + 1; /* the first is dense */
+        for (uint32_t i = 1; i < fixture.report.n_points; i++)
+            snprintf(fixture.policies[i], sizeof fixture.policies[i],
+                     "evit keep=0.%u layers=0,3,6 metric=%s", 4 + i % 5, metrics[i % (uint32_t)n]);
+        fixture.report.n_pairs = 0;
+        t = svg(&fixture.report, RENYI_CHART_GMACS);
+        assert_int_equal(count_text(t.bytes, "class=\"rc-sign\""), n > 1 ? 5 * n + n : 0);
+        assert_int_equal(count_text(t.bytes, ">col n=2</text>"), n > 1);
+        assert_int_equal(count_text(t.bytes, ">correct n=2</text>"), n > 3);
+        renyi_report_text_free(&t);
+    }
+}
+
+/* Where texts end: no label of the token chart leaves the picture. */
+static void test_labels_inside(void **state)
+{
+    (void)state;
+    fixture_fill(&fixture, 150);
+    for (uint32_t i = 0; i < 150; i++) {
+        if (i % 5)
+            snprintf(fixture.policies[i], sizeof fixture.policies[i],
+                     "evit keep=0.%u layers=0,2,4,6,8,10 metric=col n=%u", 1 + i % 9, 1 + i);
+        fixture.tokens[i][FIXTURE_BLOCKS - 1] = 1 + i; /* every line differs */
+        fixture.points[i].native_size = 100;           /* every label has its size */
+    }
+    renyi_report_text t = svg(&fixture.report, RENYI_CHART_TOKENS);
+    int n = 0;
+    for (const char *at = t.bytes; (at = strstr(at, "<text class=\"rc-label")) != NULL; n++) {
+        const double x = strtod(strstr(at, "x=\"") + 3, NULL);
+        const char *from = strchr(at, '>') + 1, *to = strstr(from, "</text>");
+        char text[200];
+        snprintf(text, sizeof text, "%.*s", (int)(to - from), from);
+        if (x + 12 * ry_text_width(text, 1e9, NULL) > 960) fail_msg("%s at %g", text, x);
+        at = to;
+    }
+    assert_int_equal(n, 8);
     renyi_report_text_free(&t);
 }
 
@@ -249,6 +297,8 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "write")) return write_files();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_front),
                                        cmocka_unit_test(test_marks),
+                                       cmocka_unit_test(test_metrics),
+                                       cmocka_unit_test(test_labels_inside),
                                        cmocka_unit_test(test_few),
                                        cmocka_unit_test(test_nasty),
                                        cmocka_unit_test(test_size_and_bytes),

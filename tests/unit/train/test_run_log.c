@@ -14,7 +14,7 @@
 #include "test.h"
 
 #define CONFIG \
-    "{\"kind\":\"config\",\"settings\":{\"arch\":\"vit_tiny\",\"prune\":\"tome r=8\"},\"steps_per_epoch\":2}\n"
+    "{\"kind\":\"config\",\"architecture\":\"vit_tiny_patch16_224\",\"val_photos\":200,\"settings\":{\"arch\":\"vit_tiny\",\"prune\":\"tome r=8\"},\"steps_per_epoch\":2}\n"
 #define STEP(e, s, loss)                                                  \
     "{\"kind\":\"step\",\"epoch\":" #e ",\"step\":" #s ",\"loss\":" #loss \
     ",\"lr\":1e-5,\"seconds\":" #s "}\n"
@@ -59,6 +59,9 @@ static void test_whole(void **state)
                   &i);
     assert_string_equal(i.policy, "tome r=8");
     assert_string_equal(i.model, "vit_tiny");
+    assert_string_equal(i.architecture, "vit_tiny_patch16_224");
+    assert_int_equal(i.n_val, 200);
+    assert_float_equal(i.top1_epoch, 2, 0);
     assert_int_equal(i.n_steps, 4);
     assert_int_equal(i.n_epochs, 2);
     assert_int_equal(i.n_other, 1);

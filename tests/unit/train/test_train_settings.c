@@ -34,6 +34,32 @@ static void test_defaults_read_back(void **state)
     assert_true(renyi_train_setting_count() <= 128); /* bits of `given` */
 }
 
+/* Files of older runs have these names. */
+static void test_old_names(void **state)
+{
+    static const char *const names[][2] = {{"depth", "blocks"}, {"img-size", "image-size"}};
+    ry_settings_owned s = {0};
+    renyi_error err = {0};
+    renyi_train_options opt;
+    (void)state;
+    renyi_train_defaults(&opt);
+    assert_int_equal(renyi_train_set(&opt, "depth", "3", &err), RENYI_OK);
+    assert_int_equal(opt.depth, 3);
+    json_t *object = ry_settings_json(&opt);
+    for (size_t i = 0; i < 2; i++) {
+        json_t *value = json_object_get(object, names[i][1]);
+        assert_non_null(value);
+        assert_int_equal(json_object_set(object, names[i][0], value), 0);
+        assert_int_equal(json_object_del(object, names[i][1]), 0);
+    }
+    if (ry_settings_copy(&s, &opt, NULL, &err)) fail_msg("%s", err.message);
+    s.opt.depth = 0;
+    if (ry_settings_from_json(&s, object, "old.json", NULL, &err)) fail_msg("%s", err.message);
+    assert_int_equal(s.opt.depth, 3);
+    ry_settings_free(&s, NULL);
+    json_decref(object);
+}
+
 static void test_faults_are_named(void **state)
 {
     static const struct {
@@ -48,7 +74,7 @@ static void test_faults_are_named(void **state)
                   {"distill", "mild", "soft|hard"},
                   {"exif", "1", "on, off"},
                   {"colour", "red", "no setting 'colour'"},
-                  {"recipe", "cake", "paper-evit, small, finetune"}};
+                  {"recipe", "cake", "paper-evit, paper-evit-ours, small, finetune"}};
     (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         renyi_train_options opt;
@@ -71,7 +97,7 @@ static void test_paper_recipe(void **state)
     assert_int_equal(renyi_train_set(&opt, "recipe", "paper-evit", &err), RENYI_OK);
     assert_true(opt.epochs == 5 && opt.batch == 2048 && opt.repeats == 3 && opt.drop_path == 0);
     assert_true(opt.weight_decay == 1e-6 && opt.ema == 0.99996 && opt.clip == 0);
-    assert_string_equal(opt.prune, "evit keep=0.7 layers=0,3,6 metric=cls fuse");
+    assert_string_equal(opt.prune, "paper:evit-036");
     opt.epochs = 30;
     const ry_lr_schedule lr = ry_settings_lr(&opt);
     const ry_moment first = {0, 5, 625}, second = {1, 5, 625}, third = {2, 0, 625};
@@ -85,6 +111,30 @@ static void test_paper_recipe(void **state)
         renyi_recipe_get(i, &r);
         assert_int_equal(renyi_train_recipe(&opt, r.name, &err), RENYI_OK);
     }
+}
+
+/* The recipes of Table 13's two columns differ in the policy, and both policies are presets. */
+static void test_paper_recipes_differ_in_policy(void **state)
+{
+    renyi_train_options cls, ours;
+    char a[RENYI_POLICY_MAX], b[RENYI_POLICY_MAX];
+    (void)state;
+    renyi_train_defaults(&cls);
+    renyi_train_defaults(&ours);
+    assert_int_equal(renyi_train_recipe(&cls, "paper-evit", NULL), RENYI_OK);
+    assert_int_equal(renyi_train_recipe(&ours, "paper-evit-ours", NULL), RENYI_OK);
+    for (size_t i = 0; i < renyi_train_setting_count(); i++) {
+        renyi_train_setting s;
+        renyi_train_get_setting(i, &s);
+        renyi_train_show(&cls, i, a, sizeof a);
+        renyi_train_show(&ours, i, b, sizeof b);
+        const int may_differ = strcmp(s.name, "prune") == 0 || strcmp(s.name, "recipe") == 0;
+        if (!may_differ) assert_string_equal(a, b);
+    }
+    assert_int_equal(renyi_policy_check(cls.prune, NULL, a, sizeof a, NULL), RENYI_OK);
+    assert_int_equal(renyi_policy_check(ours.prune, NULL, b, sizeof b, NULL), RENYI_OK);
+    assert_non_null(strstr(a, "evit keep=0.7 layers=0,3,6 metric=cls reduce=fuse"));
+    assert_non_null(strstr(b, "evit keep=0.7 layers=0,3,6 metric=correct n=2 c=0.8"));
 }
 
 static void test_randaugment_words(void **state)
@@ -160,9 +210,14 @@ static void test_half(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults_read_back), cmocka_unit_test(test_faults_are_named),
-        cmocka_unit_test(test_paper_recipe),       cmocka_unit_test(test_randaugment_words),
-        cmocka_unit_test(test_state_round_trip),   cmocka_unit_test(test_half),
+        cmocka_unit_test(test_defaults_read_back),
+        cmocka_unit_test(test_old_names),
+        cmocka_unit_test(test_faults_are_named),
+        cmocka_unit_test(test_paper_recipe),
+        cmocka_unit_test(test_paper_recipes_differ_in_policy),
+        cmocka_unit_test(test_randaugment_words),
+        cmocka_unit_test(test_state_round_trip),
+        cmocka_unit_test(test_half),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
