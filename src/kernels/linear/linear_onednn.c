@@ -183,7 +183,7 @@ static renyi_status pack_weights(ry_linear *l, const ry_linear_spec *spec, const
     p->types = types;
     p->quant = renyi_cpu_detect() >= RENYI_CPU_AVX512 ? &ry_quant_avx512 : &ry_quant_scalar;
     RY_TRY(pack_columns(l, spec, al, err));
-    CHECK(dnnl_engine_create(&p->engine, dnnl_cpu, 0));
+    CHECK(ry_dnnl_engine(&p->engine, types != &f32_formats));
     dnnl_primitive_desc_t pd = NULL;
     RY_TRY(make_pd(&pd, l, tile_rows(l), NULL, err)); /* for the usual tile height */
     dnnl_status_t st = ry_md_query(&p->md, pd, dnnl_query_weights_md);

@@ -6,8 +6,31 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
+#include <cpuid.h>
 #include <stddef.h>
 #include <string.h>
+
+/* 1 if the CPU has AMX but hides the sizes of its tiles (CPUID leaf 0x1D), as some virtual machines
+ * do. oneDNN then configures no tiles and ends the process with SIGILL. */
+static inline int ry_amx_without_sizes(void)
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & (1u << 24))) return 0;
+    return !__get_cpuid_count(0x1D, 0, &a, &b, &c, &d) || a == 0;
+}
+
+/* An engine, without AMX where oneDNN cannot use it. That limit holds for the whole process and is
+ * possible only before oneDNN's first use; if another part of the program was first, products in
+ * bf16 and int8 (`low`) are refused. */
+static inline dnnl_status_t ry_dnnl_engine(dnnl_engine_t *out, int low)
+{
+    if (ry_amx_without_sizes()) {
+        dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
+        const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+        if (low && (isa & ~(unsigned)dnnl_cpu_isa_avx512_core_bf16)) return dnnl_unimplemented;
+    }
+    return dnnl_engine_create(out, dnnl_cpu, 0);
+}
 
 typedef struct ry_md {
     dnnl_memory_desc_t md;

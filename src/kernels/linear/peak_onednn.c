@@ -34,7 +34,7 @@ static void product_free(product *p)
 
 static dnnl_status_t product_make(product *p, size_t rows, size_t cols, size_t depth)
 {
-    dnnl_status_t st = dnnl_engine_create(&p->engine, dnnl_cpu, 0);
+    dnnl_status_t st = ry_dnnl_engine(&p->engine, 0);
     if (!st) st = dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags);
     if (!st) st = ry_md_plain(&p->md[0], dnnl_f32, rows, depth);
     if (!st) st = ry_md_any(&p->md[1], dnnl_f32, depth, cols);
