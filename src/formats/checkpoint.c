@@ -160,7 +160,9 @@ static renyi_status open_shards(ry_tensors **out, const char *index_path,
 
 /* In this order; the first that exists is the model. */
 static const char *const usual_names[] = {"model.safetensors", "model.safetensors.index.json",
-                                          "pytorch_model.bin", "pytorch_model.bin.index.json"};
+                                          "pytorch_model.bin", "pytorch_model.bin.index.json",
+                                          "open_clip_model.safetensors",
+                                          "open_clip_pytorch_model.bin"};
 
 /* Otherwise the only file with one of these endings, the first row first. */
 static const char *const usual_tails[][3] = {{".safetensors", NULL, NULL}, {".pth", ".pt", ".bin"}};
@@ -197,7 +199,8 @@ static renyi_status fail_no_model(const char *folder, size_t candidates, renyi_e
 {
     return ry_fail(err, RENYI_ERR_IO, -1,
                    "%s: no model in this folder: looked for model.safetensors, "
-                   "model.safetensors.index.json, pytorch_model.bin, then for exactly one "
+                   "model.safetensors.index.json, pytorch_model.bin, "
+                   "open_clip_model.safetensors, open_clip_pytorch_model.bin, then for exactly one "
                    "*.safetensors, or one *.pth, *.pt or *.bin (%zu such files); name the file",
                    folder, candidates);
 }
@@ -301,6 +304,7 @@ static renyi_status open_parts(ry_checkpoint *c, const char *path, const renyi_l
     }
     RY_TRY(read_tensors(c, limits, al, err));
     RY_TRY(read_config(&c->config, c, "config.json", limits, al, err));
+    RY_TRY(read_config(&c->open_clip_config, c, "open_clip_config.json", limits, al, err));
     return read_config(&c->preprocessor_config, c, "preprocessor_config.json", limits, al, err);
 }
 
@@ -316,6 +320,7 @@ static renyi_status parse_parts(ry_checkpoint *c, const void *bytes, size_t size
     if (!c->tensors_path) return ry_fail_nomem(err, strlen(what) + 1);
     RY_TRY(ry_safetensors_parse(&c->tensors, bytes, size, what, limits, al, err));
     RY_TRY(parse_meta(&c->config, c, "config.json", limits, err));
+    RY_TRY(parse_meta(&c->open_clip_config, c, "open_clip_config.json", limits, err));
     return parse_meta(&c->preprocessor_config, c, "preprocessor_config.json", limits, err);
 }
 
@@ -356,6 +361,7 @@ void ry_checkpoint_close(ry_checkpoint *c, const renyi_allocator *al)
 {
     ry_tensors_free(c->tensors);
     json_decref(c->config);
+    json_decref(c->open_clip_config);
     json_decref(c->preprocessor_config);
     ry_free(al, c->tensors_path);
     memset(c, 0, sizeof *c);
