@@ -55,9 +55,11 @@ for verb in "${verbs[@]}"; do
   mv want "want.$verb/want"
 done
 
+parts() { find . -name '*.tmp' -o -name '*.part' | sort; }
+
 # One try: in a new folder, kills and then the end.
 disturb() {
-  local verb=$1 signal n history= was_short=
+  local verb=$1 signal n history= was_short= left
   rm -rf try && mkdir try && cd try
   below 3
   n=$((chosen + 1))
@@ -66,6 +68,7 @@ disturb() {
     signal=$chosen
     below $((length[$verb] + 20))
     start_$verb
+    left=$(parts)
     kill_after "$signal" "$chosen" "${command[@]}"
     mv out err ..
     history+=" $signal after $chosen ms: $code;"
@@ -76,7 +79,8 @@ disturb() {
     fi
     held "$verb, killed by $signal"
     cd try
-    if [ "$code" -eq 1 ] && [ -n "$(find . -name '*.tmp' -o -name '*.part')" ]; then was_short=$signal; fi
+    # what an earlier KILL left stays until the next run opens its output
+    if [ "$code" -eq 1 ] && [ -n "$(comm -13 <(echo "$left") <(parts))" ]; then was_short=$signal; fi
   done
   start_$verb
   code=0
