@@ -9,10 +9,17 @@
 static const ry_grad_kernels sixteen = {.gelu = gelu,
                                         .gelu_grad = gelu_grad,
                                         .quick_gelu = quick_gelu,
-                                        .quick_gelu_grad = quick_gelu_grad};
+                                        .quick_gelu_grad = quick_gelu_grad,
+                                        .gelu_tanh = gelu_tanh,
+                                        .gelu_tanh_grad = gelu_tanh_grad};
 
 static double gelu_double(double u) { return 0.5 * u * (1.0 + erf(u / sqrt(2.0))); }
 static double quick_gelu_double(double u) { return u / (1.0 + exp(-1.702 * u)); }
+
+static double gelu_tanh_double(double u)
+{
+    return 0.5 * u * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (u + 0.044715 * u * u * u)));
+}
 
 static double gelu_loss(const double *u, const void *unused)
 {
@@ -24,6 +31,12 @@ static double quick_gelu_loss(const double *u, const void *unused)
 {
     (void)unused;
     return quick_gelu_double(*u);
+}
+
+static double gelu_tanh_loss(const double *u, const void *unused)
+{
+    (void)unused;
+    return gelu_tanh_double(*u);
 }
 
 typedef struct pair { /* an activation, its derivative, and the reference in double */
@@ -90,8 +103,9 @@ static void check_tails(const pair *p)
 static void check_all(const ry_grad_kernels *k)
 {
     const pair pairs[] = {{k->gelu, k->gelu_grad, gelu_loss},
-                          {k->quick_gelu, k->quick_gelu_grad, quick_gelu_loss}};
-    for (int i = 0; i < 2; i++) {
+                          {k->quick_gelu, k->quick_gelu_grad, quick_gelu_loss},
+                          {k->gelu_tanh, k->gelu_tanh_grad, gelu_tanh_loss}};
+    for (int i = 0; i < 3; i++) {
         check_range(&pairs[i]);
         check_far(&pairs[i]);
         check_tails(&pairs[i]);

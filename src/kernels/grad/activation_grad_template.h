@@ -18,6 +18,12 @@ static RY_DECL_ACTIVATION(quick_gelu)
         vf_store_upto(y + i, vf_quick_gelu(vf_load_upto(u + i, n - i)), n - i);
 }
 
+static RY_DECL_ACTIVATION(gelu_tanh)
+{
+    for (size_t i = 0; i < n; i += VL)
+        vf_store_upto(y + i, vf_gelu_tanh(vf_load_upto(u + i, n - i)), n - i);
+}
+
 /* Phi(u) + u phi(u), the normal distribution and its density; y = gelu(u), the bits of vf_gelu */
 RY_INLINE vf gelu_slope(vf u, vf *y)
 {
@@ -38,6 +44,15 @@ RY_INLINE vf quick_gelu_slope(vf u, vf *y)
     return vf_fma(vf_mul(t, s), vf_mul(e, s), s);
 }
 
+/* s + u (2 z)' s (1 - s), s = sigmoid(2 z) as in activation.h; y has the bits of vf_gelu_tanh */
+RY_INLINE vf gelu_tanh_slope(vf u, vf *y)
+{
+    const vf one = vf_set1(1.0f), e = vf_gelu_tanh_exp(u), s = vf_div(one, vf_add(one, e));
+    const vf dz = vf_fma(vf_mul(u, u), vf_set1(0.214064449f), vf_set1(1.59576912f));
+    *y = vf_div(u, vf_add(one, e));
+    return vf_fma(vf_mul(vf_mul(u, dz), s), vf_mul(e, s), s);
+}
+
 static RY_DECL_ACTIVATION_GRAD(gelu_grad)
 {
     for (size_t i = 0; i < n; i += VL) {
@@ -53,6 +68,16 @@ static RY_DECL_ACTIVATION_GRAD(quick_gelu_grad)
     for (size_t i = 0; i < n; i += VL) {
         vf value;
         const vf slope = quick_gelu_slope(vf_load_upto(u + i, n - i), &value);
+        vf_store_upto(du + i, vf_mul(vf_load_upto(dy + i, n - i), slope), n - i);
+        vf_store_upto(y + i, value, n - i);
+    }
+}
+
+static RY_DECL_ACTIVATION_GRAD(gelu_tanh_grad)
+{
+    for (size_t i = 0; i < n; i += VL) {
+        vf value;
+        const vf slope = gelu_tanh_slope(vf_load_upto(u + i, n - i), &value);
         vf_store_upto(du + i, vf_mul(vf_load_upto(dy + i, n - i), slope), n - i);
         vf_store_upto(y + i, value, n - i);
     }

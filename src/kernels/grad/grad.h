@@ -109,6 +109,8 @@ typedef struct ry_grad_kernels {
     RY_DECL_ACTIVATION_GRAD((*gelu_grad));
     RY_DECL_ACTIVATION((*quick_gelu));
     RY_DECL_ACTIVATION_GRAD((*quick_gelu_grad));
+    RY_DECL_ACTIVATION((*gelu_tanh));
+    RY_DECL_ACTIVATION_GRAD((*gelu_tanh_grad));
 } ry_grad_kernels;
 
 void ry_grad_kernels_init(ry_grad_kernels *k, renyi_cpu level);

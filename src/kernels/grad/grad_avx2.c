@@ -17,6 +17,8 @@ void ry_grad_init_avx2(ry_grad_kernels *k)
     k->gelu_grad = gelu_grad;
     k->quick_gelu = quick_gelu;
     k->quick_gelu_grad = quick_gelu_grad;
+    k->gelu_tanh = gelu_tanh;
+    k->gelu_tanh_grad = gelu_tanh_grad;
 }
 
 void ry_update_init_avx2(ry_update_kernels *k) { fill_update_table(k); }

@@ -251,6 +251,12 @@ static float quick_gelu_slope(float u)
     return s + 1.702f * u * s * (1.0f - s);
 }
 
+static float gelu_tanh_slope(float u)
+{
+    const float s = 1.0f / (1.0f + expf(ry_gelu_tanh_exponent(u)));
+    return s + u * (1.59576912f + 0.214064449f * u * u) * s * (1.0f - s);
+}
+
 static RY_DECL_ACTIVATION(gelu)
 {
     for (size_t i = 0; i < n; i++) y[i] = ry_gelu(u[i]);
@@ -277,6 +283,19 @@ static RY_DECL_ACTIVATION_GRAD(quick_gelu_grad)
     }
 }
 
+static RY_DECL_ACTIVATION(gelu_tanh)
+{
+    for (size_t i = 0; i < n; i++) y[i] = ry_gelu_tanh(u[i]);
+}
+
+static RY_DECL_ACTIVATION_GRAD(gelu_tanh_grad)
+{
+    for (size_t i = 0; i < n; i++) {
+        du[i] = dy[i] * gelu_tanh_slope(u[i]);
+        y[i] = ry_gelu_tanh(u[i]);
+    }
+}
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 void ry_grad_init_scalar(ry_grad_kernels *k)
@@ -289,6 +308,8 @@ void ry_grad_init_scalar(ry_grad_kernels *k)
     k->gelu_grad = gelu_grad;
     k->quick_gelu = quick_gelu;
     k->quick_gelu_grad = quick_gelu_grad;
+    k->gelu_tanh = gelu_tanh;
+    k->gelu_tanh_grad = gelu_tanh_grad;
 }
 
 void ry_update_init_scalar(ry_update_kernels *k) { fill_update_table(k); }

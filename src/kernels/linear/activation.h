@@ -8,6 +8,13 @@
 
 static inline float ry_gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678f)); }
 static inline float ry_quick_gelu(float x) { return x / (1.0f + expf(-1.702f * x)); }
+/* GELU with tanh in place of erf: x/2 (1 + tanh(z)) is x sigmoid(2 z), z = sqrt(2/pi) (x + 0.044715
+ * x^3). This is -2 z. */
+static inline float ry_gelu_tanh_exponent(float x)
+{
+    return x * (-1.59576912f - 0.0713548163f * x * x);
+}
+static inline float ry_gelu_tanh(float x) { return x / (1.0f + expf(ry_gelu_tanh_exponent(x))); }
 static inline float ry_silu(float x) { return x / (1.0f + expf(-x)); }
 
 #ifdef RY_SIMD_H
@@ -43,6 +50,17 @@ RY_INLINE vf vf_quick_gelu(vf x)
     /* below -51 the exponential would overflow; the result is 0 there anyway */
     const vf e = vf_exp(vf_min(vf_mul(x, vf_set1(-1.702f)), vf_set1(87.0f)));
     return vf_div(x, vf_add(vf_set1(1.0f), e));
+}
+
+RY_INLINE vf vf_gelu_tanh_exp(vf x) /* exp(-2 z), see above */
+{
+    const vf slope = vf_fma(vf_mul(x, x), vf_set1(-0.0713548163f), vf_set1(-1.59576912f));
+    return vf_exp(vf_min(vf_mul(x, slope), vf_set1(87.0f))); /* as above */
+}
+
+RY_INLINE vf vf_gelu_tanh(vf x)
+{
+    return vf_div(x, vf_add(vf_set1(1.0f), vf_gelu_tanh_exp(x)));
 }
 
 RY_INLINE vf vf_silu(vf x)

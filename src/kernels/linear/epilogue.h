@@ -14,6 +14,8 @@ static inline void ry_epilogue_one(ry_epilogue epilogue, float *y, float v)
     case RY_EPI_GELU: *y = ry_gelu(v); break;
     case RY_EPI_RESIDUAL: *y += v; break;
     case RY_EPI_QUICKGELU: *y = ry_quick_gelu(v); break;
+    case RY_EPI_GELU_TANH: *y = ry_gelu_tanh(v); break;
+    case RY_N_EPILOGUES: break;
     }
 }
 
@@ -26,6 +28,8 @@ RY_INLINE void ry_epilogue_store(ry_epilogue epilogue, float *y, vf v, size_t le
     case RY_EPI_GELU: v = vf_gelu(v); break;
     case RY_EPI_RESIDUAL: v = vf_add(v, vf_load_upto(y, left)); break;
     case RY_EPI_QUICKGELU: v = vf_quick_gelu(v); break;
+    case RY_EPI_GELU_TANH: v = vf_gelu_tanh(v); break;
+    case RY_N_EPILOGUES: break;
     }
     vf_store_upto(y, v, left);
 }

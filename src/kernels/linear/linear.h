@@ -17,10 +17,12 @@ typedef struct ry_linear_op ry_linear_op; /* a linear bound to a number of rows;
 
 /* What happens to a row after the product and the bias. */
 typedef enum ry_epilogue {
-    RY_EPI_NONE,     /* y = xW + b */
-    RY_EPI_GELU,     /* y = gelu(xW + b), erf form */
-    RY_EPI_RESIDUAL, /* y += xW + b */
-    RY_EPI_QUICKGELU /* y = v * sigmoid(1.702 v), v = xW + b */
+    RY_EPI_NONE,      /* y = xW + b */
+    RY_EPI_GELU,      /* y = gelu(xW + b), erf form */
+    RY_EPI_RESIDUAL,  /* y += xW + b */
+    RY_EPI_QUICKGELU, /* y = v * sigmoid(1.702 v), v = xW + b */
+    RY_EPI_GELU_TANH, /* y = v/2 (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3))) */
+    RY_N_EPILOGUES
 } ry_epilogue;
 
 /* One interface, three kinds of implementation: plain C (linear_scalar.c, the specification), our

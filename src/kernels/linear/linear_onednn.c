@@ -88,6 +88,7 @@ static renyi_status make_attr(dnnl_primitive_attr_t *attr, const ry_linear *l, r
     dnnl_status_t st = dnnl_success;
     if (epilogue == RY_EPI_GELU) st = ry_dnnl_eltwise(ops, dnnl_eltwise_gelu_erf, 0.0f);
     if (epilogue == RY_EPI_QUICKGELU) st = ry_dnnl_eltwise(ops, dnnl_eltwise_swish, 1.702f);
+    if (epilogue == RY_EPI_GELU_TANH) st = ry_dnnl_eltwise(ops, dnnl_eltwise_gelu_tanh, 0.0f);
     if (epilogue == RY_EPI_RESIDUAL) st = ry_dnnl_sum(ops);
     if (st == dnnl_success) st = dnnl_primitive_attr_set_post_ops(*attr, ops);
     dnnl_post_ops_destroy(ops);

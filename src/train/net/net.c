@@ -89,9 +89,13 @@ static renyi_status build_net(ry_net *net, const ry_net_options *opt, renyi_erro
     RY_TRY(read_options(net, opt, err));
     ry_kernels_init(&net->kernels, net->level);
     ry_grad_kernels_init(&net->grad, net->level);
-    const int quick = net->config.activation == RY_EPI_QUICKGELU;
-    net->activation = quick ? net->grad.quick_gelu : net->grad.gelu;
-    net->activation_grad = quick ? net->grad.quick_gelu_grad : net->grad.gelu_grad;
+    const ry_epilogue activation = net->config.activation;
+    net->activation = activation == RY_EPI_QUICKGELU   ? net->grad.quick_gelu
+                      : activation == RY_EPI_GELU_TANH ? net->grad.gelu_tanh
+                                                       : net->grad.gelu;
+    net->activation_grad = activation == RY_EPI_QUICKGELU   ? net->grad.quick_gelu_grad
+                           : activation == RY_EPI_GELU_TANH ? net->grad.gelu_tanh_grad
+                                                            : net->grad.gelu_grad;
     net->blocks = ry_calloc(&net->al, L, sizeof *net->blocks);
     net->tokens = ry_calloc(&net->al, (size_t)L + 1, sizeof *net->tokens);
     if (!net->blocks || !net->tokens) return ry_fail_nomem(err, L * sizeof *net->blocks);
