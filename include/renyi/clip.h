@@ -96,7 +96,7 @@ typedef struct renyi_text renyi_text; /* packed weights; immutable */
 
 typedef struct renyi_text_info {
     const char *layout;     /* naming scheme of the file: "huggingface", "openai"; static */
-    const char *activation; /* activation of the MLPs: "gelu", "quick_gelu"; static */
+    const char *activation; /* of the MLPs: "gelu", "quick_gelu", "gelu_pytorch_tanh"; static */
     uint32_t dim, n_blocks, n_heads, mlp_dim;
     uint32_t vocab;     /* every id is below this */
     uint32_t context;   /* ids per text at most, sot and eot included: 77 */
@@ -107,11 +107,15 @@ typedef struct renyi_text_info {
     uint64_t fingerprint; /* hash of the tower's tensors and config, independent of the file */
     renyi_dtype dtype;    /* format of the matrix products in the blocks */
     renyi_cpu cpu;        /* CPU level the weights are packed for */
+    double logit_bias;    /* SigLIP: added to every logit; else 0 */
+    uint32_t is_sigmoid; /* 1 = each logit is a sigmoid of its own (SigLIP), 0 = a softmax (CLIP) */
+    uint32_t reads_padding; /* 1 = the padding is part of every text (SigLIP) */
 } renyi_text_info;
 
-/* Opens the text tower of a CLIP. Path and options are as for renyi_model_open; tensors of the
- * image tower are ignored. A checkpoint without a text tower is RENYI_ERR_UNSUPPORTED. On success
- * *out is owned by the caller (renyi_text_free). */
+/* Opens the text tower of a CLIP or SigLIP: Hugging Face's, OpenAI's or OpenCLIP's names. Path and
+ * options are as for renyi_model_open; tensors of the image tower are ignored. A checkpoint without
+ * a text tower is RENYI_ERR_UNSUPPORTED. On success *out is owned by the caller (renyi_text_free).
+ */
 RENYI_API RENYI_CHECK renyi_status renyi_text_open(renyi_text **out, const char *path,
                                                    const renyi_options *opt, renyi_error *err);
 RENYI_API void renyi_text_free(renyi_text *t);
@@ -138,10 +142,11 @@ RENYI_API void renyi_text_session_free(renyi_text_session *s);
 RENYI_API size_t renyi_text_session_bytes(const renyi_text_session *s); /* memory it holds */
 
 /* Embeds n texts, any number. ids: [n, context] as renyi_tokenizer_encode writes them. lengths: [n]
- * ids to use of each row; NULL = all. A text ends at the first occurrence of its largest id (end of
- * text); the rest is ignored. out: [n, embed_dim], not normalized. Nothing is padded, and common
- * beginnings of the texts of a call are computed once. The bits of a row do not depend on other
- * rows or on threads. */
+ * ids to use of each row; NULL = all. A tower that reads padding (reads_padding) always uses all
+ * `context` ids. Other texts end at the first occurrence of their largest id, or of the config's
+ * end-of-text id; the rest is ignored, and common beginnings of the texts of a call are computed
+ * once. out: [n, embed_dim], not normalized. The bits of a row do not depend on other rows or on
+ * threads. */
 RENYI_API RENYI_CHECK renyi_status renyi_text_run(renyi_text_session *s, const int32_t *ids,
                                                   const uint32_t *lengths, uint32_t n, float *out,
                                                   renyi_error *err);

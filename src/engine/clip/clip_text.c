@@ -1,5 +1,5 @@
-/* clip_text.c - CLIP's text tower: opens it, packs texts of different lengths into passes, runs
- * them, and returns embeddings of length 1.
+/* clip_text.c - the text tower of CLIP or SigLIP: opens it, packs texts of different lengths into
+ * passes, runs them, and returns embeddings of length 1.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
@@ -65,7 +65,7 @@ void renyi_text_get_info(const renyi_text *t, renyi_text_info *info)
     const ry_text_config *c = &t->tower.config;
     *info = (renyi_text_info){
         .layout = c->layout == RY_LAYOUT_OPENAI ? "openai" : "huggingface",
-        .activation = c->activation == RY_EPI_GELU ? "gelu" : "quick_gelu",
+        .activation = ry_activation_name(c->activation),
         .dim = c->dim,
         .n_blocks = c->n_blocks,
         .n_heads = c->n_heads,
@@ -75,6 +75,9 @@ void renyi_text_get_info(const renyi_text *t, renyi_text_info *info)
         .embed_dim = c->embed_dim,
         .norm_eps = c->norm_eps,
         .logit_scale = c->logit_scale,
+        .logit_bias = c->logit_bias,
+        .is_sigmoid = (uint32_t)c->is_sigmoid,
+        .reads_padding = (uint32_t)ry_text_reads_padding(c),
         .n_params = t->tower.n_params,
         .fingerprint = t->tower.fingerprint,
         .dtype = t->dtype,
@@ -155,28 +158,44 @@ uint64_t renyi_text_last_tokens(const renyi_text_session *s) { return s ? s->las
 
 /* Ids of one call, [n, context]. */
 typedef struct id_list {
+    const ry_text_config *config;
     const int32_t *ids;
     const uint32_t *lengths;
-    uint32_t n, context;
+    uint32_t n;
 } id_list;
 
-/* Text i up to the end-of-text id, which is the largest id; CLIP reads its row there. */
-static ry_text_line text_line(const id_list *t, uint32_t i)
+/* The token of ids [length] that is read. */
+static uint32_t pooled_token(const ry_text_config *c, const int32_t *ids, uint32_t length)
 {
-    const int32_t *ids = t->ids + (size_t)i * t->context;
-    const uint32_t length = t->lengths ? t->lengths[i] : t->context;
-    uint32_t end = 0;
+    uint32_t at = 0;
+    if (c->pool == RY_TEXT_POOL_FIRST) return 0;
+    if (c->pool == RY_TEXT_POOL_LAST) return length - 1;
+    if (c->pool == RY_TEXT_POOL_EOS) {
+        while (at < length && ids[at] != (int32_t)c->eos) at++;
+        return at < length ? at : 0;
+    }
     for (uint32_t k = 1; k < length; k++)
-        if (ids[k] > ids[end]) end = k;
-    return (ry_text_line){ids, end + 1, i};
+        if (ids[k] > ids[at]) at = k;
+    return at;
 }
 
-static renyi_status check_texts(const id_list *t, uint32_t vocab, renyi_error *err)
+/* Text i as far as the tower reads it. */
+static ry_text_line text_line(const id_list *t, uint32_t i)
 {
+    const ry_text_config *c = t->config;
+    const int32_t *ids = t->ids + (size_t)i * c->context;
+    const uint32_t length = t->lengths && !ry_text_reads_padding(c) ? t->lengths[i] : c->context;
+    const uint32_t pool = pooled_token(c, ids, length);
+    return (ry_text_line){ids, c->sees_all ? length : pool + 1, pool, i};
+}
+
+static renyi_status check_texts(const id_list *t, renyi_error *err)
+{
+    const uint32_t context = t->config->context, vocab = t->config->vocab;
     for (uint32_t i = 0; i < t->n; i++) {
-        if (t->lengths && (!t->lengths[i] || t->lengths[i] > t->context))
+        if (t->lengths && (!t->lengths[i] || t->lengths[i] > context))
             return ry_fail(err, RENYI_ERR_ARG, -1, "text %u has %u ids; 1 to %u are allowed", i,
-                           t->lengths[i], t->context);
+                           t->lengths[i], context);
         const ry_text_line line = text_line(t, i);
         for (uint32_t k = 0; k < line.length; k++)
             if (line.ids[k] < 0 || (uint32_t)line.ids[k] >= vocab)
@@ -194,8 +213,8 @@ renyi_status renyi_text_run(renyi_text_session *s, const int32_t *ids, const uin
 {
     if (!s || !ids || !out) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_text_run: NULL argument");
     const ry_text_config *c = &s->text->tower.config;
-    const id_list t = {ids, lengths, n, c->context};
-    RY_TRY(check_texts(&t, c->vocab, err));
+    const id_list t = {c, ids, lengths, n};
+    RY_TRY(check_texts(&t, err));
     s->last_tokens = 0;
     for (uint32_t done = 0; done < n;) {
         const uint32_t left = n - done, R = s->plan->max_tokens, count = left < R ? left : R;

@@ -170,27 +170,33 @@ size_t ry_causal_scratch(size_t n_tokens, size_t head)
     return (head + n_tokens + 1) * CAUSAL_LANES;
 }
 
-/* p[0 .. i] = probabilities of query i over itself and the tokens before it */
+/* Tokens that query i sees. */
+static size_t causal_seen(const ry_causal *at, size_t i)
+{
+    return at->sees_all ? at->n_tokens : i + 1;
+}
+
+/* p = probabilities of query i over the tokens that it sees */
 static void causal_probabilities(const ry_causal *at, size_t h, size_t i, float *p)
 {
-    const size_t C = at->n_heads * at->head;
+    const size_t C = at->n_heads * at->head, n = causal_seen(at, i);
     const float *q = at->qkv + at->rows[i] * at->qkv_row + h * at->head;
 
-    for (size_t j = 0; j <= i; j++) {
+    for (size_t j = 0; j < n; j++) {
         const float *k = at->qkv + at->rows[j] * at->qkv_row + C + h * at->head;
         float dot = 0.0f;
         for (size_t c = 0; c < at->head; c++) dot += q[c] * k[c];
         p[j] = dot / sqrtf((float)at->head);
     }
-    softmax(p, i + 1, 1.0f);
+    softmax(p, n, 1.0f);
 }
 
 static void causal_weigh_values(const ry_causal *at, size_t h, size_t i, const float *p)
 {
-    const size_t C = at->n_heads * at->head;
+    const size_t C = at->n_heads * at->head, n = causal_seen(at, i);
     float *out = at->out + (i - at->first) * at->out_row + h * at->head;
     memset(out, 0, at->head * sizeof(float));
-    for (size_t j = 0; j <= i; j++) {
+    for (size_t j = 0; j < n; j++) {
         const float *v = at->qkv + at->rows[j] * at->qkv_row + 2 * C + h * at->head;
         for (size_t c = 0; c < at->head; c++) out[c] += p[j] * v[c];
     }
@@ -199,7 +205,7 @@ static void causal_weigh_values(const ry_causal *at, size_t h, size_t i, const f
 static RY_DECL_CAUSAL(causal_text)
 {
     for (size_t h = 0; h < at->n_heads; h++)
-        for (size_t i = at->first; i < at->n_tokens; i++) {
+        for (size_t i = at->first; i < at->end; i++) {
             causal_probabilities(at, h, i, scratch);
             causal_weigh_values(at, h, i, scratch);
         }

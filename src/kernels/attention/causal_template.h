@@ -1,4 +1,4 @@
-/* causal_template.h - causal attention for any vector width.
+/* causal_template.h - attention of texts for any vector width.
  *
  * VL queries are computed together, one per lane, and row j of the probabilities holds token j for
  * all of them, as in attention_template.h. A lane that must not see token j has probability 0
@@ -76,6 +76,7 @@ static void causal_logits(const causal_view *b)
 /* p = value where a query must not see a token: query first + i, token j > first + i. */
 static void causal_mask(const causal_view *b, float value)
 {
+    if (b->at->sees_all) return;
     for (size_t j = b->first + 1; j < b->keys; j++)
         for (size_t i = 0; b->first + i < j; i++) b->p[j * VL + i] = value;
 }
@@ -142,9 +143,9 @@ static RY_DECL_CAUSAL(causal_text)
     causal_view b = {.at = at, .q = scratch};
     b.p = b.q + at->head * VL;
     b.inverse = b.p + at->n_tokens * VL;
-    for (b.first = at->first; b.first < at->n_tokens; b.first += VL) {
-        b.rows = at->n_tokens - b.first < VL ? at->n_tokens - b.first : VL;
-        b.keys = b.first + b.rows;
+    for (b.first = at->first; b.first < at->end; b.first += VL) {
+        b.rows = at->end - b.first < VL ? at->end - b.first : VL;
+        b.keys = at->sees_all ? at->n_tokens : b.first + b.rows;
         for (b.h = 0; b.h < at->n_heads; b.h++) causal_block(&b);
     }
 }

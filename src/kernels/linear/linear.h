@@ -25,6 +25,14 @@ typedef enum ry_epilogue {
     RY_N_EPILOGUES
 } ry_epilogue;
 
+/* The name of an activation in Hugging Face's configs. */
+static inline const char *ry_activation_name(ry_epilogue activation)
+{
+    return activation == RY_EPI_QUICKGELU   ? "quick_gelu"
+           : activation == RY_EPI_GELU_TANH ? "gelu_pytorch_tanh"
+                                            : "gelu";
+}
+
 /* One interface, three kinds of implementation: plain C (linear_scalar.c, the specification), our
  * own packed products (linear_template.h, linear_int8_avx2.c, linear_int4_avx2.c), and oneDNN
  * (linear_onednn.c) from AVX-512 on.
@@ -153,8 +161,8 @@ void ry_linear_op_convert(const ry_linear_op *op, size_t t, ry_extent run, const
 
 /* ---- reference speed ------------------------------------------------------------------------- */
 
-/* Best GFLOP/s of oneDNN's own threaded f32 product (of ours, in a build without oneDNN) on the four shapes of a ViT-B block at batch 8:
- * what `renyi bench` compares with. */
+/* Best GFLOP/s of oneDNN's own threaded f32 product (of ours, in a build without oneDNN) on the
+ * four shapes of a ViT-B block at batch 8: what `renyi bench` compares with. */
 renyi_status ry_measure_peak(unsigned n_threads, double *gflops, renyi_error *err) RENYI_CHECK;
 
 #endif

@@ -1,10 +1,18 @@
-/* text_tower.h - CLIP's text tower in memory: its configuration and packed weights, and the names
- * of its tensors.
+/* text_tower.h - the text tower of CLIP or SigLIP in memory: its configuration and packed weights,
+ * and the names of its tensors.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TEXT_TOWER_H
 #define RY_TEXT_TOWER_H
 
 #include "model/common/tensor_names.h"
+
+/* The token whose row becomes the embedding. */
+typedef enum ry_text_pool {
+    RY_TEXT_POOL_LARGEST, /* the first of the largest ids: CLIP's end of text */
+    RY_TEXT_POOL_EOS,     /* the first token `eos`; token 0 if there is none */
+    RY_TEXT_POOL_LAST,    /* the last of `context` tokens, padding included */
+    RY_TEXT_POOL_FIRST
+} ry_text_pool;
 
 typedef struct ry_text_config {
     ry_layout layout;
@@ -13,6 +21,11 @@ typedef struct ry_text_config {
     uint32_t embed_dim;
     double norm_eps;
     double logit_scale; /* exp of the number in the file */
+    double logit_bias;  /* SigLIP's; else 0 */
+    int is_sigmoid;     /* logits are independent of each other (SigLIP), not a softmax */
+    int sees_all;       /* a token sees all tokens (SigLIP), not only those before it (CLIP) */
+    ry_text_pool pool;
+    uint32_t eos; /* of RY_TEXT_POOL_EOS */
     ry_epilogue activation;
     int quantized; /* the file has 8-bit weights */
 } ry_text_config;
@@ -23,10 +36,16 @@ typedef struct ry_text {
     float *pos;               /* [context, C] */
     ry_block_weights *blocks; /* [n_blocks] */
     float *norm_w, *norm_b;   /* [C] final LayerNorm */
-    ry_linear *projection;    /* C -> embed_dim, f32, without bias */
+    ry_linear *projection;    /* C -> embed_dim, f32; with a bias in SigLIP */
     uint64_t n_params;
     uint64_t fingerprint; /* hash of all tensors of the tower and of the configuration */
 } ry_text;
+
+/* 1 if a text is all `context` ids, with its padding. */
+static inline int ry_text_reads_padding(const ry_text_config *c)
+{
+    return c->sees_all || c->pool == RY_TEXT_POOL_LAST;
+}
 
 /* Sizes from the shapes, the rest from the config or from CLIP's defaults. Checks name, shape and
  * type of every tensor of the tower; one message lists all faults. A checkpoint without a text

@@ -1,5 +1,5 @@
-/* text_tower_plan.c - packs texts into passes, makes the plan of CLIP's text tower and runs it:
- * token embedding, blocks of causal attention and MLP, projection of the last tokens.
+/* text_tower_plan.c - packs texts into passes, makes the plan of a text tower and runs it: token
+ * embedding, blocks of attention and MLP, projection of one token of each text.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/clip_text/text_tower_plan.h"
 
@@ -38,7 +38,7 @@ size_t ry_text_pack(ry_text_pass *p, const ry_text_line *lines, size_t n)
     p->n_rows = p->n_texts = 0;
     for (; k < n && k < p->max_rows; k++) {
         const ry_text_line *line = &lines[k];
-        const uint32_t shared = k ? common_length(line - 1, line) : 0;
+        const uint32_t shared = k && !p->sees_all ? common_length(line - 1, line) : 0;
         uint32_t *path = p->paths + k * p->context;
         assert(line->length && line->length <= p->context);
         if (line->length - shared > p->max_rows - p->n_rows) break;
@@ -48,7 +48,7 @@ size_t ry_text_pack(ry_text_pass *p, const ry_text_line *lines, size_t n)
             p->positions[p->n_rows] = i;
             path[i] = p->n_rows++;
         }
-        p->texts[p->n_texts++] = (ry_text_span){line->length, shared, line->index};
+        p->texts[p->n_texts++] = (ry_text_span){line->length, shared, line->pool, line->index};
     }
     return k;
 }
@@ -159,6 +159,7 @@ renyi_status ry_text_plan_new(ry_text_plan **out, const ry_text *text,
     p->team.n_tickets = STEPS_PER_BLOCK * (size_t)L + STEPS_OF_ENDS;
     p->pass.max_rows = opt->max_tokens;
     p->pass.context = text->config.context;
+    p->pass.sees_all = text->config.sees_all;
     ry_kernels_init(&p->kernels, opt->level);
     p->ops = ry_calloc(al, L, sizeof *p->ops);
     renyi_status st = p->ops ? RENYI_OK : ry_fail_nomem(err, L * sizeof *p->ops);
@@ -226,20 +227,23 @@ static void embed_tokens(worker *w)
     ry_step_end(&step);
 }
 
-/* The row of a text's last token. */
-static size_t last_row(const ry_text_pass *pass, size_t i)
+/* The row of a text's pooled token. */
+static size_t pooled_row(const ry_text_pass *pass, size_t i)
 {
-    return pass->paths[i * pass->context + pass->texts[i].length - 1];
+    return pass->paths[i * pass->context + pass->texts[i].pool];
 }
 
-/* h = attention of the rows that each text does not share; with only_last, row i of h is that of
- * the last token of text i */
-static void attend(worker *w, int only_last)
+/* h = attention of the rows that each text does not share; with only_pooled, row i of h is that of
+ * the pooled token of text i */
+static void attend(worker *w, int only_pooled)
 {
     ry_text_plan *p = w->p;
     const ry_text_config *c = &p->text->config;
     const ry_text_pass *pass = &p->pass;
-    ry_causal at = {.n_heads = c->n_heads, .head = c->dim / c->n_heads, .qkv = p->wide};
+    ry_causal at = {.n_heads = c->n_heads,
+                    .head = c->dim / c->n_heads,
+                    .qkv = p->wide,
+                    .sees_all = c->sees_all};
     at.qkv_row = ry_text_row(p, 3 * (size_t)c->dim);
     at.out_row = ry_text_row(p, c->dim);
     ry_step step = ry_runner_step(w->run, pass->n_texts);
@@ -247,9 +251,10 @@ static void attend(worker *w, int only_last)
         const ry_text_span *text = &pass->texts[i];
         at.rows = pass->paths + i * pass->context;
         at.n_tokens = text->length;
-        at.first = only_last ? text->length - 1 : text->shared;
-        if (at.first == at.n_tokens) continue; /* all of it is shared */
-        at.out = p->h + (only_last ? i : at.rows[at.first]) * at.out_row;
+        at.first = only_pooled ? text->pool : text->shared;
+        at.end = only_pooled ? text->pool + 1 : text->length;
+        if (at.first == at.end) continue; /* all of it is shared */
+        at.out = p->h + (only_pooled ? i : at.rows[at.first]) * at.out_row;
         p->kernels.causal(&at, p->attention + w->run->thread * p->attention_each);
     }
     ry_step_end(&step);
@@ -273,14 +278,14 @@ static void project_qkv(worker *w, uint32_t i)
                 p->wide);
 }
 
-/* Only the last token of each text is read; the others contribute keys and values. */
+/* Only one token of each text is read; the others contribute keys and values. */
 static void run_last_block(worker *w, uint32_t i)
 {
     ry_text_plan *p = w->p;
     const size_t C = p->text->config.dim;
     ry_step step = ry_runner_step(w->run, p->pass.n_texts);
     for (size_t k; ry_step_next(&step, &k);)
-        memcpy(p->pooled_x + k * C, p->x + last_row(&p->pass, k) * C, C * sizeof(float));
+        memcpy(p->pooled_x + k * C, p->x + pooled_row(&p->pass, k) * C, C * sizeof(float));
     ry_step_end(&step);
     project_qkv(w, i);
     attend(w, 1);

@@ -1,9 +1,10 @@
-/* text_tower_plan.h - runs texts through CLIP's text tower: how texts are packed into a pass, and
+/* text_tower_plan.h - runs texts through a text tower: how texts are packed into a pass, and
  * the plan: products bound to the most rows they may get, one arena of activations.
  *
- * A pass is a list of tokens without padding. The common beginning of two texts is in the list
- * once: with causal attention a token depends only on the tokens before it, so both texts get the
- * same numbers. A thousand class names in one template share the template's first words.
+ * A pass is a list of tokens. With causal attention (CLIP) a token depends only on the tokens
+ * before it. So padding is left out, and the common beginning of two texts is in the list once: a
+ * thousand class names in one template share the template's first words. Without it (SigLIP) every
+ * text is there as a whole, with its padding.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TEXT_TOWER_PLAN_H
 #define RY_TEXT_TOWER_PLAN_H
@@ -17,6 +18,7 @@
 typedef struct ry_text_line {
     const int32_t *ids; /* [length]; borrowed */
     uint32_t length;    /* at least 1 */
+    uint32_t pool;      /* the token whose row is the result; the last if attention is causal */
     uint32_t index;     /* row of its result */
 } ry_text_line;
 
@@ -24,12 +26,14 @@ typedef struct ry_text_line {
 typedef struct ry_text_span {
     uint32_t length; /* tokens */
     uint32_t shared; /* leading tokens that the text before it has computed */
+    uint32_t pool;
     uint32_t index;
 } ry_text_span;
 
 /* Texts that are computed at the same time. */
 typedef struct ry_text_pass {
     uint32_t n_rows, n_texts;
+    int sees_all;               /* no text shares tokens with another */
     uint32_t max_rows, context; /* R: most rows, and most texts; most tokens of a text */
     int32_t *ids;               /* [R] of each row */
     uint32_t *positions;        /* [R] in its text */
@@ -59,7 +63,7 @@ typedef struct ry_text_plan {
     float *x;          /* [R, C] residual stream */
     float *h;          /* [R, C padded] normalized rows; attention's output */
     float *wide;       /* [R, 3C or M padded] qkv, then the inside of the MLP */
-    float *pooled_x;   /* [R, C] the residual stream of the texts' last tokens */
+    float *pooled_x;   /* [R, C] the residual stream of the texts' pooled tokens */
     float *pooled_h;   /* [R, C padded] the same, normalized */
     float *embeddings; /* [R, embed_dim] */
     float *attention;  /* [threads, attention_each] scratch */

@@ -198,7 +198,7 @@ static void check_shape(fault_list *faults, const char *name, const ry_tensor *t
     uint32_t n_dims = 0;
     for (; n_dims < 4 && row->shape[n_dims] != RY_X_END; n_dims++)
         want[n_dims] = extents[row->shape[n_dims]];
-    int fits = t->n_dims == n_dims;
+    int fits = t->n_dims == n_dims || (!n_dims && t->n_dims == 1 && t->shape[0] == 1);
     for (uint32_t i = 0; fits && i < n_dims; i++)
         fits = t->shape[i] && (!want[i] || t->shape[i] == want[i]);
     if (fits) return;

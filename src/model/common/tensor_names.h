@@ -23,12 +23,15 @@ typedef enum ry_tensor_role {
     RY_HEAD_B,
     RY_HEAD_DIST_W,
     RY_LOGIT_SCALE, /* CLIP */
+    RY_LOGIT_BIAS,  /* SigLIP */
     RY_HEAD_DIST_B,
     RY_EMBED_W, /* CLIP: projection of the class row into the space shared by images and texts */
     RY_EMBED_B, /* no layout has one */
     RY_PRE_NORM_W,
     RY_PRE_NORM_B,
     RY_TOKEN_EMBED, /* text tower of CLIP, Llama */
+    RY_TEXT_HEAD_W, /* SigLIP: projection with a bias, named inside the text tower */
+    RY_TEXT_HEAD_B,
     /* One of each in every block. A layout has either qkv or q, k and v. */
     RY_NORM1_W,
     RY_NORM1_B,
@@ -63,12 +66,14 @@ typedef enum ry_tensor_group {
     RY_GROUP_CORE = 1u << 0, /* always required */
     RY_GROUP_QKV_BIAS = 1u << 1,
     RY_GROUP_HEAD = 1u << 2,
-    RY_GROUP_DISTILLED = 1u << 3, /* second prefix token */
-    RY_GROUP_TEACHER = 1u << 4,   /* its head; Hugging Face then renames the first head too */
-    RY_GROUP_CLASS = 1u << 5,     /* class token; required unless positions are for patches only */
-    RY_GROUP_NORM = 1u << 6,      /* final LayerNorm; required unless fc_norm is present */
-    RY_GROUP_FC_NORM = 1u << 7,   /* timm: LayerNorm of the mean of the patches */
-    RY_GROUP_EMBED = 1u << 8      /* CLIP: the projection */
+    RY_GROUP_DISTILLED = 1u << 3,  /* second prefix token */
+    RY_GROUP_TEACHER = 1u << 4,    /* its head; Hugging Face then renames the first head too */
+    RY_GROUP_CLASS = 1u << 5,      /* class token; required unless positions are for patches only */
+    RY_GROUP_NORM = 1u << 6,       /* final LayerNorm; required unless fc_norm is present */
+    RY_GROUP_FC_NORM = 1u << 7,    /* timm: LayerNorm of the mean of the patches */
+    RY_GROUP_EMBED = 1u << 8,      /* CLIP: the projection */
+    RY_GROUP_TEXT_HEAD = 1u << 20, /* SigLIP: the projection of the text tower */
+    RY_GROUP_LOGIT_BIAS = 1u << 21, /* SigLIP */
 } ry_tensor_group;
 
 /* Sizes that shapes are made of. */

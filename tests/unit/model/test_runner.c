@@ -182,7 +182,7 @@ static void check_text(const ry_text *text)
     const ry_text_plan_options opt = {best_level(), text->config.context, 3};
     const size_t E = text->config.embed_dim;
     assert_true(3 * E <= sizeof out[0] / sizeof(float));
-    for (uint32_t i = 0; i < 3; i++) lines[i] = (ry_text_line){ids[i], 4, i};
+    for (uint32_t i = 0; i < 3; i++) lines[i] = (ry_text_line){ids[i], 4, 3, i};
     assert_ok(ry_text_plan_new(&p, text, &opt, NULL, err));
     for (size_t i = 0; i < RUNS; i++) {
         ry_text_sort(lines, 3);

@@ -1,0 +1,115 @@
+/* test_text_families.c - text towers saved by transformers and open_clip against the embeddings
+ * that these libraries give (tests/text_towers, written by tools/ref/text_towers.py): within 1e-5
+ * of the largest value, at every CPU level.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "fixtures/vit_fixture.h"
+#include "formats/safetensors.h"
+#include "renyi/clip.h"
+
+#include <math.h>
+
+#define FOLDER RENYI_SOURCE_DIR "/tests/text_towers/"
+/* RENYI_TEXT_TOWERS names another folder with such files, for towers in their real shape. */
+
+static const ry_tensor *expected(const ry_tensors *set, const char *model, const char *what)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s.%s", model, what);
+    const ry_tensor *t = ry_tensors_find(set, name);
+    assert_non_null(t);
+    return t;
+}
+
+/* Largest difference, relative to the largest value. */
+static double error_of(const float *got, const float *want, size_t n)
+{
+    double worst = 0.0, top = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
+        top = fmax(top, fabs((double)want[i]));
+    }
+    return worst / top;
+}
+
+static double run_tower(const ry_tensors *set, const char *folder, const char *model,
+                        renyi_cpu level)
+{
+    const renyi_options opt = {.struct_size = sizeof opt, .cpu = level};
+    const ry_tensor *ids = expected(set, model, "ids"), *want = expected(set, model, "embeds");
+    renyi_text *t = NULL;
+    renyi_text_session *s = NULL;
+    renyi_text_info info;
+    char path[512];
+    snprintf(path, sizeof path, "%stext_%s.safetensors", folder, model);
+    assert_ok(renyi_text_open(&t, path, &opt, err));
+    renyi_text_get_info(t, &info);
+    assert_int_equal(info.context, ids->shape[1]);
+    assert_int_equal(info.embed_dim, want->shape[1]);
+    assert_ok(renyi_text_session_new(&s, t, NULL, err));
+    const size_t n = (size_t)ids->shape[0], E = info.embed_dim;
+    float *out = malloc(n * E * sizeof *out);
+    assert_ok(renyi_text_run(s, ids->data, NULL, (uint32_t)n, out, err));
+    const double error = error_of(out, want->data, n * E);
+    free(out);
+    renyi_text_session_free(s);
+    renyi_text_free(t);
+    return error;
+}
+
+static void check_all(const char *const *models, const char *folder)
+{
+    ry_tensors *set = NULL;
+    char path[512];
+    snprintf(path, sizeof path, "%stext_expected.safetensors", folder);
+    assert_ok(ry_safetensors_open(&set, path, NULL, NULL, err));
+    for (; *models; models++)
+        for (int level = RENYI_CPU_SCALAR; level <= (int)renyi_cpu_detect(); level++) {
+            const double error = run_tower(set, folder, *models, (renyi_cpu)level);
+            print_message("%s, %s: %.2g\n", *models, renyi_cpu_name((renyi_cpu)level), error);
+            assert_true(error < 1e-5);
+        }
+    ry_tensors_free(set);
+}
+
+static void test_small(void **state)
+{
+    static const char *const models[] = {
+        "siglip",          "hf_clip_legacy",   "hf_clip_eos",      "open_clip",
+        "open_clip_quick", "open_clip_custom", "open_clip_siglip", NULL};
+    (void)state;
+    check_all(models, FOLDER);
+}
+
+static void test_real(void **state)
+{
+    static const char *const models[] = {"siglip_base", "open_clip_b32", NULL};
+    const char *folder = getenv("RENYI_TEXT_TOWERS");
+    (void)state;
+    if (folder) check_all(models, folder);
+}
+
+static void test_info(void **state)
+{
+    renyi_text *t = NULL;
+    renyi_text_info info;
+    (void)state;
+    assert_ok(renyi_text_open(&t, FOLDER "text_open_clip_siglip.safetensors", NULL, err));
+    renyi_text_get_info(t, &info);
+    assert_string_equal(info.activation, "gelu_pytorch_tanh");
+    assert_true(info.is_sigmoid && info.reads_padding);
+    assert_true(info.logit_bias != 0.0 && info.n_heads == 2 && info.norm_eps == 1e-6);
+    renyi_text_free(t);
+    assert_ok(renyi_text_open(&t, FOLDER "text_open_clip.safetensors", NULL, err));
+    renyi_text_get_info(t, &info);
+    assert_string_equal(info.activation, "gelu");
+    assert_true(!info.is_sigmoid && !info.reads_padding && info.logit_bias == 0.0);
+    renyi_text_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_info),
+                                       cmocka_unit_test(test_real)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
