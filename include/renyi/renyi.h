@@ -244,11 +244,12 @@ RENYI_API void renyi_image_normalize(float *chw, const uint8_t *pixels, uint32_t
 typedef struct renyi_model renyi_model; /* packed weights and shape */
 
 typedef struct renyi_model_info {
-    const char *family;       /* "vit", "deit", "deit-distilled", "clip" (its image tower) */
-    const char *layout;       /* naming scheme of the file: "timm", "huggingface", "openai" */
+    const char *family;       /* "vit", "deit", "deit-distilled", "deit3", "dinov2", "clip" (its
+                                 image tower) */
+    const char *layout;       /* names in the file: "timm", "huggingface", "openai", "meta" */
     const char *architecture; /* e.g. "vit_tiny_patch16_224"; from the config or the shapes */
     uint32_t image_size, patch_size, n_patches;
-    uint32_t n_prefix; /* class and distillation tokens before the patches; 0 = none */
+    uint32_t n_prefix; /* tokens before the patches: class, distillation, registers; 0 = none */
     uint32_t dim, n_blocks, n_heads, mlp_dim;
     uint32_t n_classes; /* 0 = no classifier: runs return embeddings */
     double norm_eps;
@@ -257,7 +258,7 @@ typedef struct renyi_model_info {
     renyi_preprocess preprocess;
     const char *preprocess_source; /* origin of `preprocess`, e.g. "config.json (pretrained_cfg)" */
     renyi_cpu cpu;                 /* CPU level the weights are packed for */
-    const char *pool;  /* input of the head: "token" or "avg" (mean of the patches); static */
+    const char *pool;  /* input of the head: "token", "avg" (mean of the patches) or "token+avg" */
     renyi_dtype dtype; /* format of the matrix products in the blocks */
     const char *quantization; /* how the 8-bit weights were made; NULL = not quantized */
     uint32_t embed_dim; /* width of an embedding: of CLIP's projection, or dim of a ViT (2 * dim if
@@ -266,6 +267,7 @@ typedef struct renyi_model_info {
     double none_below; /* an image whose largest logit is below this shows none of the classes, as
                           measured for this model ("renyi.none_below" in the metadata of the file);
                           NaN = not known, and comparisons with it are false */
+    uint32_t n_registers; /* tokens of n_prefix that no head reads and no rule drops */
 } renyi_model_info;    /* strings are borrowed until renyi_model_free */
 
 typedef struct renyi_tensor_info {
@@ -339,9 +341,15 @@ typedef struct renyi_tca renyi_tca; /* state of a session that adapts (clip.h) *
 
 /* What a run writes, one row per image. */
 typedef enum renyi_output {
-    RENYI_OUTPUT_AUTO = 0,     /* logits if the model has a classifier, else embeddings */
-    RENYI_OUTPUT_EMBEDDING = 1 /* embeddings, not normalized: what CLIP compares with texts
-                                  (clip.h), or the input of a ViT's head */
+    RENYI_OUTPUT_AUTO = 0,      /* logits if the model has a classifier, else embeddings */
+    RENYI_OUTPUT_EMBEDDING = 1, /* embeddings, not normalized: what CLIP compares with texts
+                                   (clip.h), or the input of a ViT's head */
+    RENYI_OUTPUT_CLASS = 2,     /* the class row (and the distillation row) after the last
+                                   LayerNorm; an error without a class token */
+    RENYI_OUTPUT_MEAN = 3,      /* mean of the patch rows: after the last LayerNorm or, if the model
+                                   has timm's fc_norm, before it */
+    RENYI_OUTPUT_PATCHES = 4    /* [n_patches, dim]: the patch rows, after the last LayerNorm unless
+                                   it is timm's fc_norm. Needs every patch: no policy */
 } renyi_output;
 
 typedef struct renyi_session_options {

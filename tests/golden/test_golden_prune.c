@@ -236,7 +236,7 @@ static void check_tokens(const judge *j, const ry_token_hook *hook)
 {
     const ry_vit *vit = &j->g->model->vit;
     ry_block_rows rows[12];
-    const ry_rows_options opt = {hook, 0};
+    const ry_rows_options opt = {hook, 0, RENYI_OUTPUT_AUTO};
     const int32_t *want = golden_find(j->g, j->name, "tokens", -1)->data;
     assert_int_equal(vit->config.n_blocks, 12);
     ry_vit_rows(rows, &vit->config, vit->n_patches, &opt);

@@ -244,7 +244,7 @@ void renyi_model_free(renyi_model *m)
 
 void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
 {
-    static const char *const layouts[] = {"timm", "huggingface", "openai"};
+    static const char *const layouts[] = {"timm", "huggingface", "openai", "meta"};
     const ry_vit *v = &m->vit;
     const ry_vit_config *c = &v->config;
     *info = (renyi_model_info){
@@ -266,12 +266,15 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
         .preprocess = c->preprocess,
         .preprocess_source = c->preprocess_source,
         .cpu = m->level,
-        .pool = c->pool == RY_POOL_TOKEN ? "token" : "avg",
+        .pool = c->pool == RY_POOL_TOKEN        ? "token"
+                : c->pool == RY_POOL_CLASS_MEAN ? "token+avg"
+                                                : "avg",
         .dtype = m->dtype,
         .quantization = c->n_quantized ? c->quantization : NULL,
         .embed_dim = ry_vit_embed_dim(c),
         .activation = ry_activation_name(c->activation),
         .none_below = c->none_below,
+        .n_registers = c->n_registers,
     };
 }
 

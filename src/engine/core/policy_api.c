@@ -22,6 +22,7 @@ static ry_policy_shape shape_of(const ry_vit_config *c, uint32_t n_patches)
     return (ry_policy_shape){.n_blocks = c->n_blocks,
                              .n_patches = n_patches,
                              .n_prefix = c->n_prefix,
+                             .n_registers = c->n_registers,
                              .grid = c->image_size / c->patch_size};
 }
 
@@ -132,11 +133,18 @@ static renyi_status find_encoder(encoder *out, const char *architecture, renyi_e
                                   .n_blocks = arch.n_blocks,
                                   .n_heads = arch.n_heads,
                                   .mlp_dim = arch.mlp_dim,
-                                  .n_classes = arch.is_clip ? 0 : 1000,
+                                  .n_classes = arch.is_clip || arch.is_dino ? 0 : 1000,
                                   .n_prefix = arch.n_prefix,
+                                  .n_registers = arch.n_registers,
+                                  .is_distilled = arch.is_distilled,
+                                  .n_placed = arch.n_placed,
+                                  .layer_scale = arch.layer_scale,
+                                  .gated = arch.gated,
                                   .is_clip = arch.is_clip,
+                                  .pre_norm = arch.is_clip,
                                   .proj_dim = arch.embed_dim,
-                                  .pool = arch.n_prefix ? RY_POOL_TOKEN : RY_POOL_MEAN};
+                                  .pool = arch.n_prefix > arch.n_registers ? RY_POOL_TOKEN
+                                                                           : RY_POOL_MEAN};
     out->n_patches = (arch.image_size / arch.patch_size) * (arch.image_size / arch.patch_size);
     return RENYI_OK;
 }
@@ -147,9 +155,10 @@ static ry_cost_shape cost_shape(const ry_vit_config *c, uint32_t n_patches)
                            .patch_in = 3 * c->patch_size * c->patch_size,
                            .dim = c->dim,
                            .mlp_dim = c->mlp_dim,
+                           .gated = c->gated,
                            .n_blocks = c->n_blocks,
                            .head_out = ry_vit_head_width(c),
-                           .pre_norm = c->is_clip ? n_patches + c->n_prefix : 0};
+                           .pre_norm = c->pre_norm ? n_patches + c->n_prefix : 0};
 }
 
 double ry_dense_macs(const ry_vit_config *config, uint32_t n_patches)
@@ -165,10 +174,12 @@ static renyi_layer_cost block_cost(const encoder *e, const ry_block_rows *r)
     const uint32_t mlp = r->needs.place == RY_CUT_END ? r->in : r->out;
     const ry_cost cost = ry_cost_block(&shape, r->in, mlp);
     const uint64_t C = e->config.dim, M = e->config.mlp_dim;
+    const uint64_t mlp_params = e->config.gated ? 3 * C * M + 2 * M + C : 2 * C * M + M + C;
+    const uint64_t gammas = e->config.layer_scale ? 2 * C : 0;
     return (renyi_layer_cost){.tokens_in = r->in,
                               .tokens_out = r->out,
                               .tokens_mlp = mlp,
-                              .n_params = 4 * C * C + 4 * C + 2 * C * M + M + C + 4 * C,
+                              .n_params = 4 * C * C + 4 * C + mlp_params + 4 * C + gammas,
                               .macs_paper = ry_cost_macs_with_norm(&cost),
                               .macs = ry_cost_macs(&cost),
                               .macs_executed = ry_block_rows_macs(r, &e->config)};
@@ -199,12 +210,13 @@ static void end_costs(const encoder *e, renyi_cost *out, uint32_t last)
     const int clip = e->config.is_clip, one = clip || e->config.pool == RY_POOL_MEAN;
     const ry_cost ends = ry_cost_ends(&shape, one ? 1 : last);
     const uint64_t C = e->config.dim, tokens = e->n_patches + e->config.n_prefix;
+    const uint64_t positions = e->n_patches + e->config.n_placed;
     const uint32_t first = (uint32_t)tokens;
     out->embed =
         (renyi_layer_cost){.tokens_in = e->n_patches,
                            .tokens_mlp = first,
                            .tokens_out = first,
-                           .n_params = shape.patch_in * C + (clip ? 2 : 1) * C + tokens * C +
+                           .n_params = shape.patch_in * C + (clip ? 2 : 1) * C + positions * C +
                                        e->config.n_prefix * C, /* LayerNorm of CLIP, or a bias */
                            .macs_paper = ends.patch_embed + ends.pre_norm,
                            .macs = ends.patch_embed,
@@ -258,7 +270,7 @@ static renyi_status count_cost(const encoder *e, const ry_policy *policy, const 
     ry_block_rows *rows = ry_calloc(al, c->n_blocks, sizeof *rows);
     if (rows) {
         const ry_token_hook hook = pruner ? ry_pruner_hook(pruner) : (ry_token_hook){0};
-        const ry_rows_options opt = {pruner ? &hook : NULL, 0};
+        const ry_rows_options opt = {pruner ? &hook : NULL, 0, RENYI_OUTPUT_AUTO};
         ry_vit_rows(rows, c, e->n_patches, &opt);
         sum_up(e, rows, out, layers, max_layers);
     }

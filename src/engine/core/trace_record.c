@@ -159,7 +159,7 @@ renyi_status ry_trace_new(ry_trace **out, const ry_token_hook *inner, const ry_v
     ry_block_rows *rows = ry_calloc(al, config->n_blocks, sizeof *rows);
     renyi_status st = t && rows ? RENYI_OK : ry_fail_nomem(err, sizeof *t);
     if (!st) {
-        const ry_rows_options opt = {inner, 0};
+        const ry_rows_options opt = {inner, 0, RENYI_OUTPUT_AUTO};
         t->inner = *inner;
         t->hook = (ry_token_hook){pass_needs, pass_tiles, pass_work, record_cut, t, NULL};
         t->n_prefix = config->n_prefix;

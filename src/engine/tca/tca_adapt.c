@@ -156,7 +156,7 @@ renyi_status renyi_tca_new(renyi_tca **out, const renyi_model *m, const renyi_tc
     if (!m->vit.config.n_classes)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "the model has no classes to adapt; renyi_model_zeroshot gives it some");
-    if (!m->vit.config.n_prefix)
+    if (!ry_vit_class_rows(&m->vit.config))
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "TCA compares images by their class token, and this model has none");
     const ry_tca_shape shape = shape_of(m);

@@ -131,7 +131,7 @@ static void add_order(char out[RY_MAX_POLICY_TEXT], const char *metric, const ch
 static renyi_status read_metrics(renyi_viz *v, const renyi_viz_options *o, renyi_error *err)
 {
     static const char *const usual[] = {"cls", "col n=4", "random"};
-    const int has_class = v->model->vit.config.n_prefix > 0;
+    const int has_class = ry_vit_class_rows(&v->model->vit.config) > 0;
     const char *const *from = o->n_metrics ? o->metrics : has_class ? usual : usual + 1;
     const uint32_t n = o->n_metrics ? o->n_metrics : has_class ? 3 : 2;
     RY_TRY(check_count("metrics", o->n_metrics, RENYI_VIZ_MAX_METRICS, o->metrics, err));
@@ -160,7 +160,8 @@ static renyi_status read_orders(renyi_viz *v, const renyi_viz_options *o, renyi_
     const uint32_t n = o->n_orders ? o->n_orders : sizeof usual / sizeof *usual;
     v->norms = RY_POOL_TAKE(&v->pool, n + 1, uint32_t);
     if (!v->norms) return ry_fail_nomem(err, (n + 1) * sizeof *v->norms);
-    if (v->model->vit.config.n_prefix) RY_TRY(add_scored(v, "cls", &v->norms[v->n_norms++], err));
+    if (ry_vit_class_rows(&v->model->vit.config))
+        RY_TRY(add_scored(v, "cls", &v->norms[v->n_norms++], err));
     for (uint32_t i = 0; i < n; i++) {
         char text[RY_DECIMAL_TEXT + 8], number[RY_DECIMAL_TEXT];
         if (!(from[i] >= 1.0))
@@ -188,7 +189,7 @@ static renyi_status read_attention(renyi_viz *v, const renyi_viz_options *o, ren
                        o->has_query && o->query >= m->n_patches ? o->query : o->token,
                        o->has_query && o->query >= m->n_patches ? "query" : "token",
                        m->n_patches - 1);
-    v->query = m->config.n_prefix ? RENYI_PREFIX : (int32_t)middle;
+    v->query = ry_vit_class_rows(&m->config) ? RENYI_PREFIX : (int32_t)middle;
     if (o->has_query) v->query = (int32_t)o->query;
     v->token = o->has_token ? (int32_t)o->token : -1;
     return v->attention && !o->has_token ? add_scored(v, "col n=4", &v->liked, err) : RENYI_OK;

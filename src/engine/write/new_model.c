@@ -72,13 +72,15 @@ renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
     ry_arch a;
     *out = (ry_vit_config){0};
     RY_TRY(read_arch(&a, architecture, opt, err));
-    if (a.is_clip) n_classes = 0;
+    if (a.is_clip || (a.is_dino && !(opt && opt->n_classes))) n_classes = 0;
     RY_TRY(check_sizes(&a, n_classes, err));
     *out = (ry_vit_config){.layout = a.is_clip ? RY_LAYOUT_HF : RY_LAYOUT_TIMM,
-                           .family = a.is_clip         ? "clip"
-                                     : a.n_prefix == 2 ? "deit-distilled"
-                                     : a.is_deit       ? "deit"
-                                                       : "vit",
+                           .family = a.is_clip        ? "clip"
+                                     : a.is_distilled ? "deit-distilled"
+                                     : a.is_deit3     ? "deit3"
+                                     : a.is_dino      ? "dinov2"
+                                     : a.is_deit      ? "deit"
+                                                      : "vit",
                            .is_clip = a.is_clip,
                            .proj_dim = a.embed_dim,
                            .image_size = a.image_size,
@@ -89,11 +91,17 @@ renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
                            .mlp_dim = a.mlp_dim,
                            .n_classes = n_classes,
                            .n_prefix = a.n_prefix,
-                           .pool = a.n_prefix ? RY_POOL_TOKEN : RY_POOL_MEAN,
+                           .n_registers = a.n_registers,
+                           .is_distilled = a.is_distilled,
+                           .n_placed = a.n_placed,
+                           .layer_scale = a.layer_scale,
+                           .gated = a.gated,
+                           .pre_norm = a.is_clip,
+                           .pool = a.n_prefix > a.n_registers ? RY_POOL_TOKEN : RY_POOL_MEAN,
                            .norm_eps = a.is_clip ? 1e-5 : 1e-6,
                            .activation = a.is_clip ? RY_EPI_QUICKGELU : RY_EPI_GELU};
     ry_arch_write(out->architecture, sizeof out->architecture, &a);
-    return ry_preprocess_configure(out, &nothing, a.is_deit, err);
+    return ry_preprocess_configure(out, &nothing, err);
 }
 
 /* The text tower of a CLIP whose name ry_new_model_config has accepted. */
@@ -254,7 +262,7 @@ static renyi_status plan_tensors(tensor_plan *p, const ry_vit_config *c, const r
                                  renyi_error *err)
 {
     const ry_tensor_naming n =
-        c->is_clip ? ry_vit_naming_clip(c->n_blocks) : ry_vit_naming_timm(c->n_blocks, c->n_prefix);
+        c->is_clip ? ry_vit_naming_clip(c->n_blocks) : ry_vit_naming_timm(c);
     const ry_tensor_naming t = ry_text_naming_hf(text->n_blocks);
     const size_t most = n.n_names * c->n_blocks + t.n_names * text->n_blocks;
     p->tensors = ry_alloc(NULL, most, sizeof *p->tensors);

@@ -28,6 +28,8 @@ typedef struct ry_column_spec {
     size_t skip_rows;  /* leading query rows that do not count: the prefix, or 0 */
     int skip_diagonal; /* a token's attention to itself does not count */
     int row_weights;   /* each row counts ry_attention.row_weight times */
+    size_t count_rows; /* of the skip_rows the first ones, which count: the class token before
+                          registers, or 0 */
 } ry_column_spec;
 
 typedef struct ry_attention {

@@ -39,7 +39,7 @@ static inline size_t ry_query_row(const ry_attention *at, size_t r)
 /* The weight of a row in a column sum: 0, 1, or row_weight. */
 static inline float ry_row_count(const ry_attention *at, size_t row)
 {
-    if (row < at->columns.skip_rows) return 0.0f;
+    if (row < at->columns.skip_rows && row >= at->columns.count_rows) return 0.0f;
     return at->columns.row_weights ? at->row_weight[row] : 1.0f;
 }
 

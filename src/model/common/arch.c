@@ -13,7 +13,8 @@ static const struct size {
 } sizes[] = {
     {"tiny", 192, 12, 3, 192, 12},    {"small", 384, 12, 6, 384, 12},
     {"base", 768, 12, 12, 512, 12},   {"large", 1024, 24, 16, 768, 12},
-    {"huge", 1280, 32, 16, 1024, 24},
+    {"huge", 1280, 32, 16, 1024, 24}, {"medium", 512, 12, 8, 0, 0},
+    {"giant", 1536, 40, 24, 0, 0},
 };
 
 /* Published widths whose heads are wider than 64: so400m, huge, giant, gigantic. */
@@ -21,12 +22,13 @@ static const uint32_t sixteen_heads[] = {1152, 1280, 1408, 1664};
 
 static const uint32_t patch_sizes[] = {8, 14, 16, 32};
 
-enum { MAX_IMAGE = 4096 };
+enum { MAX_IMAGE = 4096, MAX_REGISTERS = 256, DINO_PATCH = 14, DINO_IMAGE = 518 };
 
 const char *ry_arch_allowed(void)
 {
-    return "(vit|deit|clip_vit)_(tiny|small|base|large|huge)[_distilled]_patch(8|14|16|32)[_gap]_"
-           "(input side, a multiple of the patch)";
+    return "(vit|deit|deit3|clip_vit)_(tiny|small|base|large|huge)[_distilled]_patch(8|14|16|32)"
+           "[_gap|_reg(N)_gap]_(input side, a multiple of the patch) or "
+           "vit_(small|base|large|giant)_patch14[_reg(N)]_dinov2";
 }
 
 /* 1 if `text` is at *at, which is then moved behind it. */
@@ -52,6 +54,7 @@ static int skip_size(const char **at, ry_arch *out)
 {
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (!skip_text(at, sizes[i].name)) continue;
+        if (out->is_clip && !sizes[i].text_dim) return 0;
         out->dim = sizes[i].dim;
         out->n_blocks = sizes[i].n_blocks;
         out->n_heads = sizes[i].n_heads;
@@ -72,19 +75,55 @@ static int is_known_patch(uint32_t patch)
     return 0;
 }
 
+/* What follows "patch(N)": registers, pooling, input side. */
+static int skip_tail(const char **at, ry_arch *out)
+{
+    int has_class = 1;
+    if (!out->is_clip && !out->is_deit && !out->is_deit3 && skip_text(at, "_reg") &&
+        (!skip_number(at, &out->n_registers) || out->n_registers > MAX_REGISTERS))
+        return 0;
+    if (!out->is_distilled && !out->is_clip && !out->is_deit3 && skip_text(at, "_gap"))
+        has_class = 0;
+    out->is_dino = has_class && !out->is_deit && !out->is_clip && skip_text(at, "_dinov2");
+    if (out->is_dino)
+        out->image_size = DINO_IMAGE;
+    else if (!skip_text(at, "_") || !skip_number(at, &out->image_size))
+        return 0;
+    if (out->n_registers && has_class && !out->is_dino) return 0; /* timm has none of this form */
+    out->n_prefix = (uint32_t)has_class + (uint32_t)out->is_distilled + out->n_registers;
+    return **at == '\0';
+}
+
+/* What timm's models of this name have besides their size. */
+static void set_variant(ry_arch *a)
+{
+    const int is_base = a->dim == 768;
+    a->layer_scale = a->is_deit3 || a->is_dino || (a->n_registers && !is_base);
+    a->n_placed = a->is_deit3 || a->n_registers ? 0 : a->n_prefix;
+    a->gated = a->is_dino && a->dim == 1536;
+    if (a->gated) a->mlp_dim = 4096;
+}
+
+/* medium and giant exist only in some families. */
+static int size_fits(const ry_arch *a)
+{
+    if (a->dim == 512 && a->n_blocks == 12) return a->is_deit3 || (a->n_registers && !a->is_dino);
+    return a->dim != 1536 || a->is_dino;
+}
+
 int ry_arch_parse(ry_arch *out, const char *name)
 {
     *out = (ry_arch){0};
     out->is_clip = skip_text(&name, "clip_");
     out->is_deit = !out->is_clip && skip_text(&name, "deit_");
-    if (!out->is_deit && !skip_text(&name, "vit_")) return 0;
+    out->is_deit3 = !out->is_clip && skip_text(&name, "deit3_");
+    if (!out->is_deit && !out->is_deit3 && !skip_text(&name, "vit_")) return 0;
     if (!skip_size(&name, out)) return 0;
-    out->n_prefix = !out->is_clip && skip_text(&name, "_distilled") ? 2 : 1;
+    out->is_distilled = !out->is_clip && !out->is_deit3 && skip_text(&name, "_distilled");
     if (!skip_text(&name, "_patch") || !skip_number(&name, &out->patch_size)) return 0;
-    if (!out->is_clip && out->n_prefix == 1 && skip_text(&name, "_gap")) out->n_prefix = 0;
-    if (!skip_text(&name, "_") || !skip_number(&name, &out->image_size)) return 0;
-    return *name == '\0' && is_known_patch(out->patch_size) &&
-           out->image_size % out->patch_size == 0;
+    if (!skip_tail(&name, out) || !size_fits(out)) return 0;
+    set_variant(out);
+    return is_known_patch(out->patch_size) && out->image_size % out->patch_size == 0;
 }
 
 void ry_arch_write(char *out, size_t capacity, const ry_arch *a)
@@ -94,12 +133,19 @@ void ry_arch_write(char *out, size_t capacity, const ry_arch *a)
     snprintf(unusual, sizeof unusual, "d%u_l%u", a->dim, a->n_blocks);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         if (sizes[i].dim == a->dim && sizes[i].n_blocks == a->n_blocks &&
-            sizes[i].n_heads == a->n_heads && 4 * a->dim == a->mlp_dim)
+            sizes[i].n_heads == a->n_heads && (a->gated || 4 * a->dim == a->mlp_dim))
             size = sizes[i].name;
-    const char *family = a->is_clip ? "clip_vit" : a->is_deit ? "deit" : "vit";
-    snprintf(out, capacity, "%s_%s%s_patch%u%s_%u", family, size,
-             a->n_prefix == 2 ? "_distilled" : "", a->patch_size, a->n_prefix ? "" : "_gap",
-             a->image_size);
+    const char *family = a->is_clip    ? "clip_vit"
+                         : a->is_deit3 ? "deit3"
+                         : a->is_deit  ? "deit"
+                                       : "vit";
+    char registers[16] = "", side[16];
+    if (a->n_registers) snprintf(registers, sizeof registers, "_reg%u", a->n_registers);
+    snprintf(side, sizeof side, "%u", a->image_size);
+    const int usual = a->is_dino && a->patch_size == DINO_PATCH && a->image_size == DINO_IMAGE;
+    snprintf(out, capacity, "%s_%s%s_patch%u%s%s_%s", family, size,
+             a->is_distilled ? "_distilled" : "", a->patch_size, registers,
+             a->n_prefix > a->n_registers ? "" : "_gap", usual ? "dinov2" : side);
 }
 
 uint32_t ry_arch_heads(uint32_t dim)

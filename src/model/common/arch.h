@@ -8,16 +8,26 @@
 
 typedef struct ry_arch {
     int is_deit, is_clip;
-    uint32_t n_prefix; /* 2 if distilled, else 1; 0 = no class token, mean of the patches ("gap") */
+    int is_deit3, is_dino; /* DINOv2 */
+    int is_distilled;
+    uint32_t n_prefix;    /* class, distillation, registers; without a class token ("gap") the head
+                             reads the mean of the patches */
+    uint32_t n_registers; /* of these */
+    uint32_t n_placed;    /* of these: tokens that have a position */
+    int layer_scale, gated;
     uint32_t dim, n_blocks, n_heads, mlp_dim;
     uint32_t patch_size, image_size;
     /* CLIP only: the width of an embedding, and the text tower */
     uint32_t embed_dim, text_dim, text_blocks, text_heads;
 } ry_arch;
 
-/* (vit|deit|clip_vit)_(tiny|small|base|large|huge)[_distilled]_patch(N)[_gap]_(S): 1 if `name` has
- * this form, S is a multiple of N, and at most one of _distilled and _gap occurs (neither for
- * CLIP). ry_arch_allowed describes the form for messages. */
+/* 1 if `name` has one of these forms, which are timm's, and S is a multiple of N:
+ * (vit|deit)_(size)[_distilled]_patch(N)[_gap]_(S), at most one of _distilled and _gap;
+ * clip_vit_(size)_patch(N)_(S);
+ * deit3_(size)_patch(N)_(S);
+ * vit_(size)_patch(N)_reg(R)_gap_(S);
+ * vit_(size)_patch14[_reg(R)]_dinov2, whose S is 518.
+ * ry_arch_allowed describes them for messages. */
 int ry_arch_parse(ry_arch *out, const char *name);
 const char *ry_arch_allowed(void);
 

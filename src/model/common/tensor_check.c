@@ -66,10 +66,13 @@ void ry_vit_extents(uint64_t out[RY_X_COUNT], const ry_vit_config *c)
         [RY_X_1] = 1,
         [RY_X_RGB] = 3,
         [RY_X_PATCH] = c->patch_size,
-        [RY_X_TOKENS] = side * side + c->n_prefix,
+        [RY_X_TOKENS] = side * side + c->n_placed,
         [RY_X_DIM] = c->dim,
+        [RY_X_2DIM] = 2 * (uint64_t)c->dim,
         [RY_X_3DIM] = 3 * (uint64_t)c->dim,
+        [RY_X_REGISTERS] = c->n_registers,
         [RY_X_MLP] = c->mlp_dim,
+        [RY_X_MLP_IN] = (c->gated ? 2 : 1) * (uint64_t)c->mlp_dim,
         [RY_X_CLASSES] = c->n_classes,
         [RY_X_EMBED] = c->proj_dim,
     };
@@ -100,24 +103,14 @@ renyi_status ry_tensor_check_extents(const uint64_t *x, const ry_extent_limit *l
 static const struct variant {
     const char *part, *what;
 } variants[] = {
-    {"ls1.gamma", "layer scale"},
-    {"ls2.gamma", "layer scale"},
-    {"gamma_1", "layer scale"},
-    {"layer_scale", "layer scale"},
-    {"lambda_1", "layer scale"},
     {"q_norm.", "normalized queries"},
     {"k_norm.", "normalized keys"},
-    {"norm_pre.", "a LayerNorm before the blocks"},
     {"attn_pool.", "attention pooling"},
-    {"reg_token", "register tokens"},
-    {"register_tokens", "register tokens"},
     {"rel_pos", "relative positions"},
     {"relative_position", "relative positions"},
     {"mlp.fc1_g.", "a gated MLP"},
     {"mlp.fc1_x.", "a gated MLP"},
-    {"mlp.w12.", "a gated MLP"},
     {"mlp.w1.", "a gated MLP"},
-    {"mlp.weights_in.", "a gated MLP"},
     {"mlp.norm.", "a LayerNorm inside the MLP"},
     {"attn.norm.", "a LayerNorm inside the attention"},
     {"pre_logits.", "a representation layer before the head"},
@@ -140,6 +133,8 @@ static renyi_status check_choices(const ry_tensor_naming *n, renyi_error *err)
         {RY_GROUP_HEAD | RY_GROUP_TEACHER, "'classifier' and 'cls_classifier'"}, /* HF only */
         {RY_GROUP_NORM | RY_GROUP_FC_NORM, "'norm.' and 'fc_norm.'"},
         {RY_GROUP_DISTILLED | RY_GROUP_FC_NORM, "'dist_token' and 'fc_norm.'"},
+        {RY_GROUP_LAYER_SCALE | RY_GROUP_GAMMA, "'ls1.gamma' and 'gamma_1'"},
+        {RY_GROUP_MLP | RY_GROUP_GATED, "a plain and a gated MLP"},
     };
     for (size_t i = n->layout == RY_LAYOUT_HF && !n->is_clip ? 0 : 1;
          i < sizeof pairs / sizeof pairs[0]; i++)
@@ -158,7 +153,7 @@ renyi_status ry_vit_check_family(const ry_tensor_naming *n, const ry_tensors *se
             if (strstr(name, variants[k].part))
                 return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                                "unsupported model: tensor '%.100s' means %s, which this build does "
-                               "not run (plain ViT, DeiT and CLIP only)",
+                               "not run (ViT, DeiT, DINOv2 and CLIP only)",
                                name, variants[k].what);
     }
     return check_choices(n, err);

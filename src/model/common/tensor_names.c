@@ -17,6 +17,10 @@
     {                            \
         RY_X_1, RY_X_1, RY_X_DIM \
     }
+#define SHAPE_REGISTERS                  \
+    {                                    \
+        RY_X_1, RY_X_REGISTERS, RY_X_DIM \
+    }
 #define SHAPE_POS                     \
     {                                 \
         RY_X_1, RY_X_TOKENS, RY_X_DIM \
@@ -37,22 +41,29 @@
 /* clang-format off: a table reads by columns */
 static const ry_tensor_name timm_names[] = {
     {RY_PATCH_W, RY_GROUP_CORE, "patch_embed.proj.weight", SHAPE_PATCH},
-    {RY_PATCH_B, RY_GROUP_CORE, "patch_embed.proj.bias", SHAPE_DIM},
+    {RY_PATCH_B, RY_GROUP_PATCH_BIAS, "patch_embed.proj.bias", SHAPE_DIM},
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "cls_token", SHAPE_TOKEN},
     {RY_DIST_TOKEN, RY_GROUP_DISTILLED, "dist_token", SHAPE_TOKEN},
+    {RY_REGISTERS, RY_GROUP_REGISTERS, "reg_token", SHAPE_REGISTERS},
     {RY_POS_EMBED, RY_GROUP_CORE, "pos_embed", SHAPE_POS},
+    {RY_PRE_NORM_W, RY_GROUP_PRE_NORM, "norm_pre.weight", SHAPE_DIM},
+    {RY_PRE_NORM_B, RY_GROUP_PRE_NORM, "norm_pre.bias", SHAPE_DIM},
     {RY_NORM1_W, RY_GROUP_CORE, "blocks.#.norm1.weight", SHAPE_DIM},
     {RY_NORM1_B, RY_GROUP_CORE, "blocks.#.norm1.bias", SHAPE_DIM},
     {RY_QKV_W, RY_GROUP_CORE, "blocks.#.attn.qkv.weight", {RY_X_3DIM, RY_X_DIM}},
     {RY_QKV_B, RY_GROUP_QKV_BIAS, "blocks.#.attn.qkv.bias", {RY_X_3DIM}},
     {RY_PROJ_W, RY_GROUP_CORE, "blocks.#.attn.proj.weight", {RY_X_DIM, RY_X_DIM}},
     {RY_PROJ_B, RY_GROUP_CORE, "blocks.#.attn.proj.bias", SHAPE_DIM},
+    {RY_SCALE1, RY_GROUP_LAYER_SCALE, "blocks.#.ls1.gamma", SHAPE_DIM},
+    {RY_SCALE1, RY_GROUP_GAMMA, "blocks.#.gamma_1", SHAPE_DIM},
     {RY_NORM2_W, RY_GROUP_CORE, "blocks.#.norm2.weight", SHAPE_DIM},
     {RY_NORM2_B, RY_GROUP_CORE, "blocks.#.norm2.bias", SHAPE_DIM},
-    {RY_FC1_W, RY_GROUP_CORE, "blocks.#.mlp.fc1.weight", {RY_X_MLP, RY_X_DIM}},
-    {RY_FC1_B, RY_GROUP_CORE, "blocks.#.mlp.fc1.bias", {RY_X_MLP}},
+    {RY_FC1_W, RY_GROUP_CORE, "blocks.#.mlp.fc1.weight", {RY_X_MLP_IN, RY_X_DIM}},
+    {RY_FC1_B, RY_GROUP_CORE, "blocks.#.mlp.fc1.bias", {RY_X_MLP_IN}},
     {RY_FC2_W, RY_GROUP_CORE, "blocks.#.mlp.fc2.weight", {RY_X_DIM, RY_X_MLP}},
     {RY_FC2_B, RY_GROUP_CORE, "blocks.#.mlp.fc2.bias", SHAPE_DIM},
+    {RY_SCALE2, RY_GROUP_LAYER_SCALE, "blocks.#.ls2.gamma", SHAPE_DIM},
+    {RY_SCALE2, RY_GROUP_GAMMA, "blocks.#.gamma_2", SHAPE_DIM},
     {RY_NORM_W, RY_GROUP_NORM, "norm.weight", SHAPE_DIM},
     {RY_NORM_B, RY_GROUP_NORM, "norm.bias", SHAPE_DIM},
     {RY_NORM_W, RY_GROUP_FC_NORM, "fc_norm.weight", SHAPE_DIM},
@@ -61,6 +72,35 @@ static const ry_tensor_name timm_names[] = {
     {RY_HEAD_B, RY_GROUP_HEAD, "head.bias", {RY_X_CLASSES}},
     {RY_HEAD_DIST_W, RY_GROUP_TEACHER, "head_dist.weight", SHAPE_HEAD},
     {RY_HEAD_DIST_B, RY_GROUP_TEACHER, "head_dist.bias", {RY_X_CLASSES}},
+};
+
+/* DINOv2 as Meta publishes it: timm's names but for the registers and the gated MLP. */
+static const ry_tensor_name meta_names[] = {
+    {RY_PATCH_W, RY_GROUP_CORE, "patch_embed.proj.weight", SHAPE_PATCH},
+    {RY_PATCH_B, RY_GROUP_CORE, "patch_embed.proj.bias", SHAPE_DIM},
+    {RY_CLS_TOKEN, RY_GROUP_CLASS, "cls_token", SHAPE_TOKEN},
+    {RY_REGISTERS, RY_GROUP_REGISTERS, "register_tokens", SHAPE_REGISTERS},
+    {RY_POS_EMBED, RY_GROUP_CORE, "pos_embed", SHAPE_POS},
+    {RY_NORM1_W, RY_GROUP_CORE, "blocks.#.norm1.weight", SHAPE_DIM},
+    {RY_NORM1_B, RY_GROUP_CORE, "blocks.#.norm1.bias", SHAPE_DIM},
+    {RY_QKV_W, RY_GROUP_CORE, "blocks.#.attn.qkv.weight", {RY_X_3DIM, RY_X_DIM}},
+    {RY_QKV_B, RY_GROUP_QKV_BIAS, "blocks.#.attn.qkv.bias", {RY_X_3DIM}},
+    {RY_PROJ_W, RY_GROUP_CORE, "blocks.#.attn.proj.weight", {RY_X_DIM, RY_X_DIM}},
+    {RY_PROJ_B, RY_GROUP_CORE, "blocks.#.attn.proj.bias", SHAPE_DIM},
+    {RY_SCALE1, RY_GROUP_LAYER_SCALE, "blocks.#.ls1.gamma", SHAPE_DIM},
+    {RY_NORM2_W, RY_GROUP_CORE, "blocks.#.norm2.weight", SHAPE_DIM},
+    {RY_NORM2_B, RY_GROUP_CORE, "blocks.#.norm2.bias", SHAPE_DIM},
+    {RY_FC1_W, RY_GROUP_MLP, "blocks.#.mlp.fc1.weight", {RY_X_MLP, RY_X_DIM}},
+    {RY_FC1_B, RY_GROUP_MLP, "blocks.#.mlp.fc1.bias", {RY_X_MLP}},
+    {RY_FC2_W, RY_GROUP_MLP, "blocks.#.mlp.fc2.weight", {RY_X_DIM, RY_X_MLP}},
+    {RY_FC2_B, RY_GROUP_MLP, "blocks.#.mlp.fc2.bias", SHAPE_DIM},
+    {RY_FC1_W, RY_GROUP_GATED, "blocks.#.mlp.w12.weight", {RY_X_MLP_IN, RY_X_DIM}},
+    {RY_FC1_B, RY_GROUP_GATED, "blocks.#.mlp.w12.bias", {RY_X_MLP_IN}},
+    {RY_FC2_W, RY_GROUP_GATED, "blocks.#.mlp.w3.weight", {RY_X_DIM, RY_X_MLP}},
+    {RY_FC2_B, RY_GROUP_GATED, "blocks.#.mlp.w3.bias", SHAPE_DIM},
+    {RY_SCALE2, RY_GROUP_LAYER_SCALE, "blocks.#.ls2.gamma", SHAPE_DIM},
+    {RY_NORM_W, RY_GROUP_NORM, "norm.weight", SHAPE_DIM},
+    {RY_NORM_B, RY_GROUP_NORM, "norm.bias", SHAPE_DIM},
 };
 
 /* Around the blocks, the same in all versions of transformers. */
@@ -117,6 +157,57 @@ static const ry_tensor_name hf5_names[] = {HF_EMBEDDINGS,
                                                     "attention.o_proj", "mlp.fc1", "mlp.fc2"),
                                            HF_HEADS};
 
+/* DINOv2; v is the name of the value matrix, and so on, mlp the rows of the gated MLP. */
+#define HF_DINO(q, k, v, proj, mlp)                                                           \
+    HF_EMBEDDINGS, {RY_REGISTERS, RY_GROUP_REGISTERS, "embeddings.register_tokens",           \
+                    SHAPE_REGISTERS},                                                         \
+        {RY_NORM1_W, RY_GROUP_CORE, HF_DINO_LAYER "norm1.weight", SHAPE_DIM},                 \
+        {RY_NORM1_B, RY_GROUP_CORE, HF_DINO_LAYER "norm1.bias", SHAPE_DIM},                   \
+        {RY_Q_W, RY_GROUP_CORE, HF_DINO_LAYER q ".weight", {RY_X_DIM, RY_X_DIM}},             \
+        {RY_Q_B, RY_GROUP_QKV_BIAS, HF_DINO_LAYER q ".bias", SHAPE_DIM},                      \
+        {RY_K_W, RY_GROUP_CORE, HF_DINO_LAYER k ".weight", {RY_X_DIM, RY_X_DIM}},             \
+        {RY_K_B, RY_GROUP_QKV_BIAS, HF_DINO_LAYER k ".bias", SHAPE_DIM},                      \
+        {RY_V_W, RY_GROUP_CORE, HF_DINO_LAYER v ".weight", {RY_X_DIM, RY_X_DIM}},             \
+        {RY_V_B, RY_GROUP_QKV_BIAS, HF_DINO_LAYER v ".bias", SHAPE_DIM},                      \
+        {RY_PROJ_W, RY_GROUP_CORE, HF_DINO_LAYER proj ".weight", {RY_X_DIM, RY_X_DIM}},       \
+        {RY_PROJ_B, RY_GROUP_CORE, HF_DINO_LAYER proj ".bias", SHAPE_DIM},                    \
+        {RY_SCALE1, RY_GROUP_LAYER_SCALE, HF_DINO_LAYER "layer_scale1.lambda1", SHAPE_DIM},   \
+        {RY_NORM2_W, RY_GROUP_CORE, HF_DINO_LAYER "norm2.weight", SHAPE_DIM},                 \
+        {RY_NORM2_B, RY_GROUP_CORE, HF_DINO_LAYER "norm2.bias", SHAPE_DIM},                   \
+        {RY_FC1_W, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc1.weight", {RY_X_MLP, RY_X_DIM}},       \
+        {RY_FC1_B, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc1.bias", {RY_X_MLP}},                   \
+        {RY_FC2_W, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc2.weight", {RY_X_DIM, RY_X_MLP}},       \
+        {RY_FC2_B, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc2.bias", SHAPE_DIM}, mlp,               \
+        {RY_SCALE2, RY_GROUP_LAYER_SCALE, HF_DINO_LAYER "layer_scale2.lambda1", SHAPE_DIM},   \
+        {RY_NORM_W, RY_GROUP_NORM, "layernorm.weight", SHAPE_DIM},                            \
+        {RY_NORM_B, RY_GROUP_NORM, "layernorm.bias", SHAPE_DIM},                              \
+        {RY_HEAD_W, RY_GROUP_HEAD, "classifier.weight", {RY_X_CLASSES, RY_X_2DIM}},           \
+        {RY_HEAD_B, RY_GROUP_HEAD, "classifier.bias", {RY_X_CLASSES}},
+#define HF_DINO_LAYER "encoder.layer.#."
+#define HF_DINO_PACKED                                                                        \
+    {RY_FC1_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_in.weight", {RY_X_MLP_IN, RY_X_DIM}}, \
+        {RY_FC1_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_in.bias", {RY_X_MLP_IN}},       \
+        {RY_FC2_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_out.weight",                    \
+         {RY_X_DIM, RY_X_MLP}},                                                               \
+        {RY_FC2_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_out.bias", SHAPE_DIM}
+#define HF_DINO_SPLIT                                                                         \
+    {RY_FC1_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.gate_proj.weight", {RY_X_MLP, RY_X_DIM}},   \
+        {RY_FC1_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.gate_proj.bias", {RY_X_MLP}},           \
+        {RY_UP_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.up_proj.weight", {RY_X_MLP, RY_X_DIM}},  \
+        {RY_UP_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.up_proj.bias", {RY_X_MLP}},              \
+        {RY_FC2_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.down_proj.weight",                      \
+         {RY_X_DIM, RY_X_MLP}},                                                               \
+        {RY_FC2_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.down_proj.bias", SHAPE_DIM}
+
+static const ry_tensor_name hf_dino_names[] = {
+    HF_DINO("attention.attention.query", "attention.attention.key", "attention.attention.value",
+            "attention.output.dense", HF_DINO_PACKED)};
+
+/* The state dict in transformers 5; its save_pretrained still writes the names above. */
+static const ry_tensor_name hf5_dino_names[] = {
+    HF_DINO("attention.q_proj", "attention.k_proj", "attention.v_proj", "attention.o_proj",
+            HF_DINO_SPLIT)};
+
 static const ry_tensor_name hf_clip_names[] = {
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "embeddings.class_embedding", SHAPE_DIM},
     {RY_PATCH_W, RY_GROUP_CORE, "embeddings.patch_embedding.weight", SHAPE_PATCH},
@@ -151,18 +242,23 @@ static const char *const none[] = {NULL};
 
 #define TABLE(names) names, sizeof names / sizeof names[0]
 const ry_tensor_layout ry_vit_layouts[RY_N_LAYOUTS] = {
-    {RY_LAYOUT_TIMM, 0, "timm", TABLE(timm_names), 0, none, NULL},
-    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf_names), 1, none, NULL},
-    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf5_names), 1, none, NULL},
-    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_clip_names), 1, hf_others, NULL},
-    {RY_LAYOUT_OPENAI, 1, "OpenAI", TABLE(openai_names), 0, openai_others, NULL},
+    {RY_LAYOUT_META, 0, "Meta", TABLE(meta_names), 0, none, "a DINOv2", "mask_token"},
+    {RY_LAYOUT_TIMM, 0, "timm", TABLE(timm_names), 0, none, NULL, NULL},
+    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf_dino_names), 1, none, "a DINOv2",
+     "encoder.layer.0.layer_scale1.lambda1"},
+    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf5_dino_names), 1, none, "a DINOv2",
+     "encoder.layer.0.attention.q_proj.weight"},
+    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf_names), 1, none, NULL, NULL},
+    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf5_names), 1, none, NULL, NULL},
+    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_clip_names), 1, hf_others, NULL, NULL},
+    {RY_LAYOUT_OPENAI, 1, "OpenAI", TABLE(openai_names), 0, openai_others, NULL, NULL},
 };
 
 /* ---- matching ------------------------------------------------------------------------------ */
 
 const char *ry_vit_naming_looked_for(void)
 {
-    return "timm's patch_embed.proj.weight, Hugging Face's "
+    return "timm's and Meta's patch_embed.proj.weight, Hugging Face's "
            "embeddings.patch_embeddings.projection.weight, CLIP's embeddings.class_embedding or "
            "visual.class_embedding";
 }
@@ -280,6 +376,8 @@ static void complete_groups(ry_tensor_naming *n, const ry_tensors *set)
     if ((n->groups & RY_GROUP_DISTILLED) || !positions_are_square(n, set))
         n->groups |= RY_GROUP_CLASS;
     if (!(n->groups & RY_GROUP_FC_NORM)) n->groups |= RY_GROUP_NORM;
+    if (!(n->groups & RY_GROUP_PRE_NORM)) n->groups |= RY_GROUP_PATCH_BIAS;
+    if (!(n->groups & RY_GROUP_GATED)) n->groups |= RY_GROUP_MLP;
 }
 
 /* Finds the optional groups that are present and the number of blocks. */
@@ -304,6 +402,14 @@ static ry_tensor_naming naming_of(const ry_tensor_layout *l)
         .layout = l->id, .is_clip = l->is_clip, .of = l, .table = l->names, .n_names = l->count};
 }
 
+static int has_mark(const ry_tensor_naming *n, const ry_tensors *set)
+{
+    char name[RY_NAME_MAX];
+    if (!n->of->mark) return 1;
+    snprintf(name, sizeof name, "%s%s", n->prefix, n->of->mark);
+    return ry_tensors_find(set, name) != NULL;
+}
+
 int ry_tensor_naming_among(ry_tensor_naming *out, const ry_tensors *set,
                            const ry_tensor_layout *layouts, size_t n_layouts)
 {
@@ -316,6 +422,7 @@ int ry_tensor_naming_among(ry_tensor_naming *out, const ry_tensors *set,
             if (length < 0) continue;
             ry_tensor_naming n = naming_of(l);
             set_prefixes(&n, name, length, l->heads_outside);
+            if (!has_mark(&n, set)) continue;
             count_tensors(&n, set);
             if (!is_found || n.n_blocks) *out = n;
             is_found = 1;
@@ -338,13 +445,18 @@ static const ry_tensor_layout *layout_of(ry_layout id, int is_clip)
     return l;
 }
 
-ry_tensor_naming ry_vit_naming_timm(uint32_t n_blocks, uint32_t n_prefix)
+ry_tensor_naming ry_vit_naming_timm(const ry_vit_config *c)
 {
     ry_tensor_naming n = naming_of(layout_of(RY_LAYOUT_TIMM, 0));
-    n.n_blocks = n_blocks;
-    n.groups = RY_GROUP_CORE | RY_GROUP_QKV_BIAS | RY_GROUP_HEAD;
-    n.groups |= n_prefix ? RY_GROUP_CLASS | RY_GROUP_NORM : RY_GROUP_FC_NORM;
-    if (n_prefix == 2) n.groups |= RY_GROUP_DISTILLED | RY_GROUP_TEACHER;
+    n.n_blocks = c->n_blocks;
+    n.groups = RY_GROUP_CORE | RY_GROUP_QKV_BIAS;
+    n.groups |= c->pool == RY_POOL_MEAN ? RY_GROUP_FC_NORM : RY_GROUP_NORM;
+    if (c->n_classes) n.groups |= RY_GROUP_HEAD;
+    if (ry_vit_class_rows(c)) n.groups |= RY_GROUP_CLASS;
+    if (c->is_distilled) n.groups |= RY_GROUP_DISTILLED | RY_GROUP_TEACHER;
+    if (c->n_registers) n.groups |= RY_GROUP_REGISTERS;
+    if (c->layer_scale) n.groups |= RY_GROUP_LAYER_SCALE;
+    n.groups |= c->pre_norm ? RY_GROUP_PRE_NORM : RY_GROUP_PATCH_BIAS;
     return n;
 }
 

@@ -14,6 +14,7 @@
 typedef enum ry_tensor_role {
     RY_CLS_TOKEN,
     RY_DIST_TOKEN,
+    RY_REGISTERS,
     RY_POS_EMBED,
     RY_PATCH_W,
     RY_PATCH_B,
@@ -45,13 +46,16 @@ typedef enum ry_tensor_role {
     RY_V_B,
     RY_PROJ_W,
     RY_PROJ_B,
+    RY_SCALE1, /* layer scale of attention */
     RY_NORM2_W,
     RY_NORM2_B,
     RY_FC1_W,
     RY_FC1_B,
     RY_FC2_W,
+    RY_SCALE2, /* layer scale of the MLP */
     RY_FC2_B,
-    RY_UP_W /* Llama: second matrix of the gated MLP; fc1 is its gate */
+    RY_UP_W, /* second matrix of a gated MLP, if it is separate; fc1 is then its gate */
+    RY_UP_B
 } ry_tensor_role;
 
 /* Weights of the products in blocks: the only tensors that may be 8-bit (tensor_quant.h). */
@@ -72,6 +76,13 @@ typedef enum ry_tensor_group {
     RY_GROUP_NORM = 1u << 6,       /* final LayerNorm; required unless fc_norm is present */
     RY_GROUP_FC_NORM = 1u << 7,    /* timm: LayerNorm of the mean of the patches */
     RY_GROUP_EMBED = 1u << 8,      /* CLIP: the projection */
+    RY_GROUP_REGISTERS = 1u << 9,
+    RY_GROUP_LAYER_SCALE = 1u << 10,
+    RY_GROUP_GAMMA = 1u << 11,      /* the same under the names of DeiT-III's own files */
+    RY_GROUP_PRE_NORM = 1u << 12,   /* LayerNorm before the blocks */
+    RY_GROUP_PATCH_BIAS = 1u << 13, /* required unless there is such a LayerNorm */
+    RY_GROUP_MLP = 1u << 14,        /* required unless the MLP is gated */
+    RY_GROUP_GATED = 1u << 15,      /* gated MLP under names of its own */
     RY_GROUP_TEXT_HEAD = 1u << 20, /* SigLIP: the projection of the text tower */
     RY_GROUP_LOGIT_BIAS = 1u << 21, /* SigLIP */
 } ry_tensor_group;
@@ -84,8 +95,11 @@ typedef enum ry_tensor_extent {
     RY_X_PATCH,
     RY_X_TOKENS,
     RY_X_DIM,
+    RY_X_2DIM,
     RY_X_3DIM,
+    RY_X_REGISTERS,
     RY_X_MLP,
+    RY_X_MLP_IN, /* rows of fc1: twice RY_X_MLP if it holds gate and up */
     RY_X_CLASSES,
     RY_X_EMBED,
     RY_X_VOCAB, /* token ids of a text tower or of Llama */
@@ -115,9 +129,11 @@ typedef struct ry_tensor_layout {
     const char *const *others; /* NULL-terminated: prefixes of tensors that belong to other parts of
                                   the file, such as the other tower */
     const char *what;          /* for messages; NULL = "a ViT" or "a CLIP" */
+    const char *mark;          /* a tensor without which a file does not have this layout; it need
+                                  not be in the table. NULL = none */
 } ry_tensor_layout;
 
-enum { RY_N_LAYOUTS = 5 };
+enum { RY_N_LAYOUTS = 8 };
 extern const ry_tensor_layout ry_vit_layouts[RY_N_LAYOUTS];
 
 /* Prefix of tensors that only training reads. */
@@ -149,9 +165,8 @@ int ry_vit_naming_find(ry_tensor_naming *out, const ry_tensors *set);
 /* "timm's patch_embed.proj.weight, ...": what ry_vit_naming_find looks for, for messages. */
 const char *ry_vit_naming_looked_for(void);
 
-/* Naming for a timm model to be written, with 0, 1 or 2 prefix tokens; 0 = it averages its
- * patches. */
-ry_tensor_naming ry_vit_naming_timm(uint32_t n_blocks, uint32_t n_prefix);
+/* Naming for a timm model of this configuration to be written. */
+ry_tensor_naming ry_vit_naming_timm(const ry_vit_config *config);
 
 /* Naming for the image tower of a CLIP to be written, in Hugging Face's layout. */
 ry_tensor_naming ry_vit_naming_clip(uint32_t n_blocks);

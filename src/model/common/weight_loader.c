@@ -108,6 +108,21 @@ static renyi_status read_parts(ry_loader *ld, const ry_linear_source *s, int *ha
     return RENYI_OK;
 }
 
+/* Row j of the matrix, its bias and its 8-bit scale times gamma[j]. The integers of an 8-bit row
+ * stay what they are, but for the sign of gamma. */
+static renyi_status apply_scale(ry_loader *ld, const ry_linear_source *s, int has_scale)
+{
+    float *w = ld->scratch, *bias = w + s->n_out * s->n_in, *scale = bias + s->n_out;
+    float *gamma = scale + s->n_out;
+    RY_TRY(ry_loader_read(ld, ry_loader_find(ld, s->scale, s->block), gamma));
+    for (size_t j = 0; j < s->n_out; j++) {
+        for (size_t k = 0; k < s->n_in; k++) w[j * s->n_in + k] *= gamma[j];
+        bias[j] *= gamma[j];
+        if (has_scale && gamma[j] != 0.0f) scale[j] *= fabsf(gamma[j]);
+    }
+    return RENYI_OK;
+}
+
 renyi_status ry_loader_linear(ry_loader *ld, const ry_linear_source *s, ry_linear **out)
 {
     float *w = ld->scratch, *bias = w + s->n_out * s->n_in, *scale = bias + s->n_out;
@@ -115,6 +130,7 @@ renyi_status ry_loader_linear(ry_loader *ld, const ry_linear_source *s, ry_linea
     int has_bias, has_range, has_scale;
     RY_TRY(load_range(ld, s, &range, &has_range));
     RY_TRY(read_parts(ld, s, &has_bias, &has_scale));
+    if (s->scaled) RY_TRY(apply_scale(ld, s, has_scale));
     const ry_linear_spec spec = {.w = s->transposed ? NULL : w,
                                  .bias = has_bias ? bias : NULL,
                                  .n_out = s->n_out,
@@ -235,7 +251,14 @@ renyi_status ry_loader_block(ry_loader *ld, const ry_block_shape *c, uint32_t i,
                              .dtype = c->dtype};
     ry_linear_source fc1 = proj, fc2 = proj;
     fc1.w[0] = RY_FC1_W, fc1.b[0] = RY_FC1_B, fc1.n_out = c->mlp_dim, fc1.epilogue = c->activation;
+    if (c->gated) {
+        const int split = ry_loader_find(ld, RY_UP_W, i) != NULL;
+        fc1.n_out = 2 * c->mlp_dim, fc1.epilogue = RY_EPI_NONE, fc1.parts = split ? 2 : 1;
+        fc1.w[1] = RY_UP_W, fc1.b[1] = RY_UP_B;
+    }
     fc2.w[0] = RY_FC2_W, fc2.b[0] = RY_FC2_B, fc2.n_in = c->mlp_dim;
+    proj.scaled = fc2.scaled = c->layer_scale;
+    proj.scale = RY_SCALE1, fc2.scale = RY_SCALE2;
     RY_TRY(ry_loader_vector(ld, RY_NORM1_W, i, &out->norm1_w));
     RY_TRY(ry_loader_vector(ld, RY_NORM1_B, i, &out->norm1_b));
     RY_TRY(load_qkv(ld, c, i, &out->qkv));

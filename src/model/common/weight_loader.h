@@ -47,10 +47,12 @@ typedef struct ry_linear_source {
     ry_epilogue epilogue;
     renyi_dtype dtype; /* of the product */
     int transposed;    /* one part, stored [n_in, n_out] */
+    ry_tensor_role scale; /* with `scaled`: a vector [n_out] that rows and biases are multiplied by */
+    int scaled;
 } ry_linear_source;
 
-/* Floats of scratch that a matrix of n_out rows needs, with bias and scale. */
-static inline size_t ry_loader_floats(size_t n_out, size_t n_in) { return n_out * (n_in + 2); }
+/* Floats of scratch that a matrix of n_out rows needs, with bias, scale and layer scale. */
+static inline size_t ry_loader_floats(size_t n_out, size_t n_in) { return n_out * (n_in + 3); }
 
 renyi_status ry_loader_linear(ry_loader *ld, const ry_linear_source *s,
                               ry_linear **out) RENYI_CHECK;
@@ -75,6 +77,8 @@ typedef struct ry_block_shape {
     size_t dim, mlp_dim;
     ry_epilogue activation;
     renyi_dtype dtype; /* of the products */
+    int layer_scale;   /* RY_SCALE1 and RY_SCALE2 exist; they become part of proj and fc2 */
+    int gated;         /* fc1 is gate and up, stacked, without activation */
 } ry_block_shape;
 
 /* Block i of the tower. After a failure *out holds what was loaded; the caller frees it. */

@@ -36,6 +36,8 @@ static const renyi_preprocess clip = {0,
                                       1.0,
                                       {0.48145466, 0.4578275, 0.40821073},
                                       {0.26862954, 0.26130258, 0.27577711}};
+static const renyi_preprocess dinov2 = {0,   RENYI_CROP_CENTER, RENYI_BICUBIC,
+                                        1.0, IMAGENET_MEAN,     IMAGENET_STD};
 static const renyi_preprocess hf_vit = {0, RENYI_CROP_SQUASH, RENYI_BILINEAR, 1.0, HALF, HALF};
 
 /* A name in a config and the value it means. */
@@ -157,12 +159,14 @@ static double crop_share(uint32_t crop, uint32_t resize)
     return share;
 }
 
-/* Missing keys have the defaults of CLIP's processor (keep the aspect ratio, crop) or ViT's. */
+/* Missing keys have the defaults of the processor of CLIP and DINOv2 (keep the aspect ratio, crop)
+ * or of ViT's. */
 static renyi_status read_hf_geometry(renyi_preprocess *p, const json_t *cfg, const ry_vit_config *c,
                                      renyi_error *err)
 {
-    hf_size resize = {c->image_size, c->is_clip}, crop = {c->image_size, 0};
-    int do_resize = 1, do_crop = c->is_clip;
+    const int crops = c->is_clip || strcmp(c->family, "dinov2") == 0;
+    hf_size resize = {c->image_size, crops}, crop = {c->image_size, 0};
+    int do_resize = 1, do_crop = crops;
     RY_TRY(ry_json_bool(cfg, "do_resize", &do_resize, HF_FILE, err));
     RY_TRY(ry_json_bool(cfg, "do_center_crop", &do_crop, HF_FILE, err));
     if (!do_resize)
@@ -224,34 +228,45 @@ static renyi_status read_hf(renyi_preprocess *p, const json_t *cfg, const ry_vit
 
 /* ---- choosing ------------------------------------------------------------------------------ */
 
-renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt, int is_deit,
-                                     renyi_error *err)
+/* Preprocessing of a family without a config, and where it is from. */
+typedef struct family_default {
+    const renyi_preprocess *spec;
+    const char *source;
+} family_default;
+
+static family_default default_of(const ry_vit_config *c)
+{
+    /* A class token but the mean through fc_norm: a fine-tuned MAE, normalized like DeiT. */
+    const int is_mae = c->pool == RY_POOL_MEAN && ry_vit_class_rows(c) > 0;
+    if (c->is_clip) return (family_default){&clip, "CLIP's default (no preprocessor_config.json)"};
+    if (strcmp(c->family, "dinov2") == 0)
+        return (family_default){&dinov2, "timm's default for DINOv2 (no config of preprocessing)"};
+    if (c->layout == RY_LAYOUT_HF)
+        return (family_default){&hf_vit, "Hugging Face's default for ViT (no "
+                                         "preprocessor_config.json)"};
+    if (is_mae)
+        return (family_default){&timm_deit,
+                                "timm's default for MAE (no pretrained_cfg in config.json)"};
+    if (strncmp(c->family, "deit", 4) == 0)
+        return (family_default){&timm_deit,
+                                "timm's default for DeiT (no pretrained_cfg in config.json)"};
+    return (family_default){&timm_vit, "timm's default for ViT (no pretrained_cfg in config.json)"};
+}
+
+renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt, renyi_error *err)
 {
     const json_t *timm = ry_json_object(ckpt->config, "pretrained_cfg");
-    /* A class token but the mean through fc_norm: a fine-tuned MAE, which is normalized like
-     * DeiT. */
-    const int is_mae = c->pool == RY_POOL_MEAN && c->n_prefix > 0;
-    renyi_preprocess p = c->is_clip                  ? clip
-                         : c->layout == RY_LAYOUT_HF ? hf_vit
-                         : is_deit || is_mae         ? timm_deit
-                                                     : timm_vit;
+    const family_default usual = default_of(c);
+    renyi_preprocess p = *usual.spec;
     if (!timm && json_object_get(ckpt->config, "mean")) timm = ckpt->config; /* before timm 0.9 */
 
+    c->preprocess_source = usual.source;
     if ((c->layout == RY_LAYOUT_HF || c->is_clip) && ckpt->preprocessor_config) {
         RY_TRY(read_hf(&p, ckpt->preprocessor_config, c, err));
         c->preprocess_source = HF_FILE;
     } else if (timm) {
         RY_TRY(read_timm(&p, timm, err));
         c->preprocess_source = TIMM_FILE;
-    } else if (c->is_clip) {
-        c->preprocess_source = "CLIP's default (no preprocessor_config.json)";
-    } else if (c->layout == RY_LAYOUT_HF) {
-        c->preprocess_source = "Hugging Face's default for ViT (no preprocessor_config.json)";
-    } else {
-        c->preprocess_source = is_mae ? "timm's default for MAE (no pretrained_cfg in config.json)"
-                               : is_deit
-                                   ? "timm's default for DeiT (no pretrained_cfg in config.json)"
-                                   : "timm's default for ViT (no pretrained_cfg in config.json)";
     }
     p.size = c->image_size;
     c->preprocess = p;

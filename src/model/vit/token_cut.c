@@ -20,13 +20,13 @@ static ry_block_path path_of(const ry_block_needs *n, int only_prefix_is_read)
 }
 
 /* The rows of each step, from the tokens that enter and those that leave. */
-static void count_steps(ry_block_rows *r, uint32_t n_prefix)
+static void count_steps(ry_block_rows *r, const ry_vit_config *config)
 {
     const uint32_t in = r->in, after = r->needs.place == RY_CUT_NONE ? in : r->needs.n_after;
     r->attend = r->project = r->mlp = in;
     r->out = after;
     switch (r->path) {
-    case RY_PATH_PREFIX: r->attend = r->project = r->mlp = n_prefix; break;
+    case RY_PATH_PREFIX: r->attend = r->project = r->mlp = ry_vit_class_rows(config); break;
     case RY_PATH_LISTED: r->attend = r->project = r->mlp = after; break;
     case RY_PATH_BEFORE: r->project = r->mlp = after; break;
     case RY_PATH_AFTER: r->mlp = after; break;
@@ -35,13 +35,13 @@ static void count_steps(ry_block_rows *r, uint32_t n_prefix)
     }
 }
 
-void ry_block_rows_fit(ry_block_rows *r, uint32_t n_prefix, uint32_t in, uint32_t after)
+void ry_block_rows_fit(ry_block_rows *r, const ry_vit_config *config, uint32_t in, uint32_t after)
 {
-    assert(n_prefix <= in && in <= r->in);
-    assert(r->needs.place == RY_CUT_NONE || (n_prefix <= after && after <= r->needs.n_after));
+    assert(config->n_prefix <= in && in <= r->in);
+    assert(r->needs.place == RY_CUT_NONE || (config->n_prefix <= after && after <= r->needs.n_after));
     r->in = in;
     r->needs.n_after = after;
-    count_steps(r, n_prefix);
+    count_steps(r, config);
 }
 
 void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_patches,
@@ -57,14 +57,15 @@ void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_pa
         if (hook) hook->needs(hook->self, i, tokens, &r->needs);
         r->anchored = r->needs.anchor;
         r->decide = r->needs.place != RY_CUT_NONE || r->needs.look;
-        /* If the head reads only the prefix, a cut in the last block changes no result: it is made
+        /* If only class rows are read, a cut in the last block changes no result: it is made
          * only for hooks that watch. */
         const int last =
-            i == config->n_blocks - 1 && !opt->all_rows && config->pool == RY_POOL_TOKEN;
+            i == config->n_blocks - 1 && !opt->all_rows &&
+            ry_vit_pooling(config, opt->output) == RY_POOL_TOKEN;
         const int only_prefix = last && !(r->decide && hook->watch);
         if (only_prefix) r->decide = 0;
         r->path = path_of(&r->needs, only_prefix);
-        count_steps(r, config->n_prefix);
+        count_steps(r, config);
         tokens = r->out;
         sized = sized || r->needs.sizes;
     }
@@ -76,7 +77,7 @@ double ry_block_rows_macs(const ry_block_rows *r, const ry_vit_config *config)
     const double class_row = r->path == RY_PATH_LISTED && (r->needs.what & RY_NEED_CLASS_ROW);
     const double rule = r->decide ? r->needs.macs : 0.0;
     return 3.0 * keys * C * C + (2.0 * r->attend + class_row) * keys * C + r->project * C * C +
-           2.0 * r->mlp * C * M + rule;
+           (config->gated ? 3.0 : 2.0) * r->mlp * C * M + rule;
 }
 
 /* ---- a block of a running pass ------------------------------------------------------------- */

@@ -16,7 +16,7 @@
 /* The order of a block's steps. Rows that nothing reads are not computed. */
 typedef enum ry_block_path {
     RY_PATH_WHOLE,  /* every row goes through every step */
-    RY_PATH_PREFIX, /* last block, if the head reads only the prefix: all keys, prefix rows only */
+    RY_PATH_PREFIX, /* last block, if only class rows are read: all keys, class rows only */
     RY_PATH_LISTED, /* decide by the class row alone, then attend only for the rows that stay */
     RY_PATH_BEFORE, /* attend for all rows, decide, reduce, then project the rows that stay */
     RY_PATH_AFTER,  /* attend and project all rows, decide by the new rows, reduce */
@@ -37,6 +37,7 @@ typedef struct ry_block_rows {
 typedef struct ry_rows_options {
     const ry_token_hook *hook; /* NULL = dense */
     int all_rows;              /* finish every row of the last block */
+    renyi_output output;       /* what is read after it */
 } ry_rows_options;
 
 /* rows: [config->n_blocks] */
@@ -45,7 +46,7 @@ void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_pa
 
 /* Fits a block of a plan to one image, if an adaptive cut before it left only `in` tokens or one
  * inside it leaves `after`; both are at most the plan's. `after` is ignored without a cut. */
-void ry_block_rows_fit(ry_block_rows *r, uint32_t n_prefix, uint32_t in, uint32_t after);
+void ry_block_rows_fit(ry_block_rows *r, const ry_vit_config *config, uint32_t in, uint32_t after);
 
 /* Multiply-accumulates of the matrix products of one block with these rows. */
 double ry_block_rows_macs(const ry_block_rows *r, const ry_vit_config *config);

@@ -8,24 +8,47 @@
 #include "kernels/linear/linear.h"
 #include "renyi/renyi.h"
 
-typedef enum ry_layout { RY_LAYOUT_TIMM, RY_LAYOUT_HF, RY_LAYOUT_OPENAI } ry_layout;
+typedef enum ry_layout {
+    RY_LAYOUT_TIMM,
+    RY_LAYOUT_HF,
+    RY_LAYOUT_OPENAI,
+    RY_LAYOUT_META /* DINOv2 as Meta publishes it */
+} ry_layout;
 
 /* What the head reads. */
 typedef enum ry_pooling {
-    RY_POOL_TOKEN,    /* the class (and distillation) token, after the final LayerNorm */
-    RY_POOL_MEAN,     /* LayerNorm of the mean of the patch tokens (timm's fc_norm) */
-    RY_POOL_NORM_MEAN /* mean of the patch tokens after the final LayerNorm */
+    RY_POOL_TOKEN,      /* the class (and distillation) token, after the final LayerNorm */
+    RY_POOL_MEAN,       /* LayerNorm of the mean of the patch tokens (timm's fc_norm) */
+    RY_POOL_NORM_MEAN,  /* mean of the patch tokens after the final LayerNorm */
+    RY_POOL_CLASS_MEAN, /* class token, then that mean: Hugging Face's classifier of DINOv2 */
+    RY_POOL_PATCHES     /* every patch token: an output (ry_vit_pooling), no head reads it */
 } ry_pooling;
+
+/* How positions are fitted to another grid: torch.nn.functional.interpolate(mode="bicubic",
+ * align_corners=False). */
+typedef enum ry_pos_filter {
+    RY_POS_ANTIALIAS, /* antialias=True, as in timm: a = -0.5, widened when the grid shrinks */
+    RY_POS_PLAIN,     /* antialias=False, as in transformers: a = -0.75, four taps, clamped edges */
+    RY_POS_OFFSET     /* the same with scale_factor=(n_out + 0.1) / n_in, as in Meta's DINOv2 */
+} ry_pos_filter;
 
 typedef struct ry_vit_config {
     ry_layout layout;
-    const char *family;     /* "vit", "deit", "deit-distilled", "clip"; static */
+    const char *family;     /* "vit", "deit", "deit-distilled", "deit3", "dinov2", "clip"; static */
     char architecture[128]; /* from the config or made from the shapes */
     uint32_t image_size;    /* side of the input in pixels */
     uint32_t patch_size;
     uint32_t dim, n_blocks, n_heads, mlp_dim, n_classes;
-    uint32_t n_prefix; /* class (and distillation) tokens; 0 = only patches */
-    int is_clip;       /* image tower of CLIP: LayerNorm before the blocks, no bias of patches */
+    uint32_t n_prefix; /* tokens before the patches: class, distillation, registers, in this order;
+                          0 = only patches */
+    uint32_t n_registers; /* of these: tokens that no head reads and no rule drops */
+    int is_distilled;     /* there is a distillation token */
+    uint32_t n_placed;    /* leading prefix tokens that have a position of their own */
+    int is_clip;          /* image tower of CLIP: no bias of patches */
+    int pre_norm;         /* LayerNorm before the blocks */
+    int layer_scale;      /* every branch is multiplied by a vector (gamma) before it is added */
+    int gated;            /* SwiGLU: mlp_dim is the width after the gate */
+    ry_pos_filter pos_filter;
     uint32_t proj_dim; /* width that CLIP projects the class row to; 0 = no projection */
     ry_pooling pool;
     double norm_eps;
@@ -41,10 +64,10 @@ typedef struct ry_vit_config {
 typedef struct ry_block_weights {
     float *norm1_w, *norm1_b; /* [C] */
     ry_linear *qkv;           /* C -> 3C; rows: all of q, then k, then v; inside each head-major */
-    ry_linear *proj;          /* C -> C, RY_EPI_RESIDUAL */
+    ry_linear *proj;          /* C -> C, RY_EPI_RESIDUAL; layer scale is in its weights */
     float *norm2_w, *norm2_b; /* [C] */
-    ry_linear *fc1;           /* C -> M, activation */
-    ry_linear *fc2;           /* M -> C, RY_EPI_RESIDUAL */
+    ry_linear *fc1;           /* C -> M, activation; gated: C -> 2M, gate and up */
+    ry_linear *fc2;           /* M -> C, RY_EPI_RESIDUAL; layer scale is in its weights */
 } ry_block_weights;
 
 typedef struct ry_vit {
@@ -52,7 +75,7 @@ typedef struct ry_vit {
     uint32_t n_patches;     /* of image_size */
     ry_linear *patch_embed; /* 3*p*p (channel, row, column) -> C, RY_EPI_RESIDUAL: adds to the
                                positions */
-    float *prefix;          /* [n_prefix, C] class (and distillation) token + its position */
+    float *prefix;          /* [n_prefix, C] prefix tokens + their positions */
     float *pos;             /* [n_patches, C] positions of the patches, at image_size */
     float *pre_norm_w, *pre_norm_b; /* [C] LayerNorm before the blocks; NULL = none */
     ry_block_weights *blocks;       /* [n_blocks] */
@@ -66,30 +89,59 @@ typedef struct ry_vit {
     uint64_t n_params;      /* elements of all tensors that belong to the model */
 } ry_vit;
 
-/* Rows of an image that the head reads. */
-static inline uint32_t ry_vit_pooled_rows(const ry_vit_config *c)
+/* Leading rows that a head may read: class and distillation token. */
+static inline uint32_t ry_vit_class_rows(const ry_vit_config *c)
 {
-    return c->pool == RY_POOL_TOKEN ? c->n_prefix : 1;
+    return c->n_prefix - c->n_registers;
+}
+
+/* What an output reads of the last block. */
+static inline ry_pooling ry_vit_pooling(const ry_vit_config *c, renyi_output output)
+{
+    switch (output) {
+    case RENYI_OUTPUT_CLASS: return RY_POOL_TOKEN;
+    case RENYI_OUTPUT_MEAN: return c->pool == RY_POOL_MEAN ? RY_POOL_MEAN : RY_POOL_NORM_MEAN;
+    case RENYI_OUTPUT_PATCHES: return RY_POOL_PATCHES;
+    case RENYI_OUTPUT_AUTO:
+    case RENYI_OUTPUT_EMBEDDING: break;
+    }
+    return c->pool;
+}
+
+/* Rows of an image that are pooled, and their width. */
+static inline uint32_t ry_vit_pooled_rows(const ry_vit_config *c, ry_pooling pool)
+{
+    const uint32_t side = c->image_size / c->patch_size;
+    return pool == RY_POOL_TOKEN ? ry_vit_class_rows(c) : pool == RY_POOL_PATCHES ? side * side : 1;
+}
+
+static inline uint32_t ry_vit_pooled_width(const ry_vit_config *c, ry_pooling pool)
+{
+    return pool == RY_POOL_CLASS_MEAN ? 2 * c->dim : c->dim;
 }
 
 /* Floats of an embedding: the projected class row, or all that the head reads. */
 static inline uint32_t ry_vit_embed_dim(const ry_vit_config *c)
 {
-    return c->proj_dim ? c->proj_dim : c->dim * ry_vit_pooled_rows(c);
+    if (c->proj_dim) return c->proj_dim;
+    return ry_vit_pooled_width(c, c->pool) * ry_vit_pooled_rows(c, c->pool);
 }
 
-/* Columns of all matrices that read the pooled rows, for counting costs: two heads of a distilled
- * DeiT; of CLIP the projection, without a text head. */
+/* Columns of all matrices of C rows that read the pooled rows, for counting costs: two heads of a
+ * distilled DeiT, a head of 2C; of CLIP the projection, without a text head. */
 static inline uint32_t ry_vit_head_width(const ry_vit_config *c)
 {
     if (c->proj_dim) return c->proj_dim;
-    return c->n_classes * (c->n_prefix == 2 ? 2 : 1);
+    return c->n_classes * (c->is_distilled || c->pool == RY_POOL_CLASS_MEAN ? 2 : 1);
 }
 
 /* Floats of an output for each image. */
 static inline uint32_t ry_vit_outputs(const ry_vit_config *c, renyi_output output)
 {
-    return output == RENYI_OUTPUT_AUTO && c->n_classes ? c->n_classes : ry_vit_embed_dim(c);
+    const ry_pooling pool = ry_vit_pooling(c, output);
+    if (output == RENYI_OUTPUT_AUTO && c->n_classes) return c->n_classes;
+    if (output == RENYI_OUTPUT_AUTO || output == RENYI_OUTPUT_EMBEDDING) return ry_vit_embed_dim(c);
+    return ry_vit_pooled_width(c, pool) * ry_vit_pooled_rows(c, pool);
 }
 
 /* Reads from a checkpoint: layout, sizes (from the shapes), heads and preprocessing (from the
@@ -98,9 +150,12 @@ static inline uint32_t ry_vit_outputs(const ry_vit_config *c, renyi_output outpu
 renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uint32_t image_size,
                               renyi_error *err) RENYI_CHECK;
 
+/* Makes the name of an architecture from the family and the sizes, for inputs of this side. */
+void ry_vit_write_name(ry_vit_config *c, uint32_t image_size);
+
 /* Fills preprocess and preprocess_source of *c from the configs beside the weights or the defaults
- * of the family; layout and image_size must be set. `is_deit` chooses among timm's defaults. */
-renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt, int is_deit,
+ * of the family; family, layout and image_size must be set. */
+renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt,
                                      renyi_error *err) RENYI_CHECK;
 
 /* Converts and packs the weights; `config` is the result of ry_vit_configure for this checkpoint.
@@ -111,12 +166,6 @@ renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_chec
 void ry_vit_free(ry_vit *v, const renyi_allocator *al); /* any partly built state */
 
 /* ---- position embeddings for another grid -------------------------------------------------- */
-
-/* Both are torch.nn.functional.interpolate(mode="bicubic", align_corners=False). */
-typedef enum ry_pos_filter {
-    RY_POS_ANTIALIAS, /* antialias=True, as in timm: a = -0.5, widened when the grid shrinks */
-    RY_POS_PLAIN      /* antialias=False, as in transformers: a = -0.75, four taps, clamped edges */
-} ry_pos_filter;
 
 /* in: [n_in * n_in, dim] positions of the patches in raster order, without those of prefix tokens;
  * out: [n_out * n_out, dim]. Equal grids give an exact copy. */

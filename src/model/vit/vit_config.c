@@ -23,10 +23,22 @@ enum {
     MAX_MLP = 1 << 20,
     MAX_CLASSES = 1 << 24,
     MAX_PATCH = 512,
+    MAX_REGISTERS = 256,
     MAX_IMAGE = 4096
 };
 
 /* ---- sizes --------------------------------------------------------------------------------- */
+
+/* A gated MLP has two matrices of the width that fc2 reads, or one with the rows of both. */
+static void read_mlp_extents(uint64_t x[RY_X_COUNT], const ry_tensor_naming *n,
+                             const ry_tensors *set)
+{
+    const uint64_t rows = ry_tensor_size(n, set, RY_FC1_W, 2, 0),
+                   inside = ry_tensor_size(n, set, RY_FC2_W, 2, 1);
+    const int packed = inside && rows == 2 * inside && !ry_tensor_of_role(n, set, RY_UP_W, 0);
+    x[RY_X_MLP] = packed || (n->groups & RY_GROUP_GATED) ? inside : rows;
+    x[RY_X_MLP_IN] = packed ? rows : n->groups & RY_GROUP_GATED ? 2 * inside : rows;
+}
 
 static void read_extents(uint64_t x[RY_X_COUNT], const ry_tensor_naming *n, const ry_tensors *set)
 {
@@ -37,10 +49,13 @@ static void read_extents(uint64_t x[RY_X_COUNT], const ry_tensor_naming *n, cons
     x[RY_X_PATCH] = ry_tensor_size(n, set, RY_PATCH_W, 4, 2);
     x[RY_X_TOKENS] = n->is_clip ? ry_tensor_size(n, set, RY_POS_EMBED, 2, 0)
                                 : ry_tensor_size(n, set, RY_POS_EMBED, 3, 1);
-    x[RY_X_MLP] = ry_tensor_size(n, set, RY_FC1_W, 2, 0);
+    read_mlp_extents(x, n, set);
+    x[RY_X_REGISTERS] = ry_tensor_size(n, set, RY_REGISTERS, 3, 1);
     x[RY_X_CLASSES] = ry_tensor_size(n, set, RY_HEAD_W, 2, 0);
     x[RY_X_EMBED] = ry_tensor_size(n, set, RY_EMBED_W, 2, n->layout == RY_LAYOUT_OPENAI ? 1 : 0);
-    if (x[RY_X_DIM] <= MAX_DIM) x[RY_X_3DIM] = 3 * x[RY_X_DIM];
+    if (x[RY_X_DIM] > MAX_DIM) return;
+    x[RY_X_2DIM] = 2 * x[RY_X_DIM];
+    x[RY_X_3DIM] = 3 * x[RY_X_DIM];
 }
 
 static renyi_status check_extents(const uint64_t x[RY_X_COUNT], renyi_error *err)
@@ -48,6 +63,8 @@ static renyi_status check_extents(const uint64_t x[RY_X_COUNT], renyi_error *err
     static const ry_extent_limit limits[] = {
         {RY_X_DIM, MAX_DIM, "width"},
         {RY_X_MLP, MAX_MLP, "MLP width"},
+        {RY_X_MLP_IN, 2 * MAX_MLP, "MLP width"},
+        {RY_X_REGISTERS, MAX_REGISTERS, "number of registers"},
         {RY_X_CLASSES, MAX_CLASSES, "number of classes"},
         {RY_X_EMBED, MAX_DIM, "width of the embedding"},
         {RY_X_PATCH, MAX_PATCH, "patch size"},
@@ -77,7 +94,12 @@ static renyi_status read_sizes(ry_vit_config *c, ry_tensor_naming *n, uint64_t *
     c->n_classes = (uint32_t)x[RY_X_CLASSES];
     c->proj_dim = (uint32_t)x[RY_X_EMBED];
     c->n_blocks = n->n_blocks;
-    c->n_prefix = (n->groups & RY_GROUP_CLASS ? 1 : 0) + (n->groups & RY_GROUP_DISTILLED ? 1 : 0);
+    c->n_registers = (uint32_t)x[RY_X_REGISTERS];
+    c->is_distilled = (n->groups & RY_GROUP_DISTILLED) != 0;
+    c->n_prefix = (n->groups & RY_GROUP_CLASS ? 1 : 0) + (uint32_t)c->is_distilled + c->n_registers;
+    c->pre_norm = ry_tensor_of_role(n, set, RY_PRE_NORM_W, 0) != NULL;
+    c->layer_scale = ry_tensor_of_role(n, set, RY_SCALE1, 0) != NULL;
+    c->gated = x[RY_X_MLP_IN] == 2 * x[RY_X_MLP];
     *n_positions = x[RY_X_TOKENS];
     return RENYI_OK;
 }
@@ -101,18 +123,39 @@ static renyi_status refuse_image_size(uint32_t wanted, uint32_t patch, renyi_err
         wanted, patch, below, below + patch);
 }
 
+/* The side of a square of so many patches; 0 if they form none. */
+static uint64_t square_side(uint64_t patches)
+{
+    uint64_t side = 0;
+    while ((side + 1) * (side + 1) <= patches) side++;
+    return side * side == patches ? side : 0;
+}
+
+/* Registers have no positions, except in timm without no_embed_class. timm may also have none for
+ * the class token. */
+static renyi_status count_placed(ry_vit_config *c, const json_t *config, uint64_t n_positions,
+                                 renyi_error *err)
+{
+    int patches_only = square_side(n_positions) != 0;
+    c->n_placed = c->layout == RY_LAYOUT_TIMM ? c->n_prefix : ry_vit_class_rows(c);
+    if (c->layout != RY_LAYOUT_TIMM) return RENYI_OK;
+    RY_TRY(ry_json_bool(ry_json_object(config, "model_args"), "no_embed_class", &patches_only,
+                        CONFIG_FILE, err));
+    if (patches_only) c->n_placed = 0;
+    return RENYI_OK;
+}
+
 /* `wanted` 0 = the size that the positions were made for; *native is set to that size. */
 static renyi_status choose_image_size(ry_vit_config *c, uint64_t n_positions, uint32_t wanted,
                                       uint32_t *native, renyi_error *err)
 {
-    const uint64_t patches = n_positions > c->n_prefix ? n_positions - c->n_prefix : 0;
-    uint64_t side = 0;
-    while ((side + 1) * (side + 1) <= patches) side++;
-    if (!side || side * side != patches)
+    const uint64_t patches = n_positions > c->n_placed ? n_positions - c->n_placed : 0;
+    const uint64_t side = square_side(patches);
+    if (!side)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "%" PRIu64 " positions, %u of them for prefix tokens: the other %" PRIu64
                        " do not form a square, and only square inputs are supported",
-                       n_positions, c->n_prefix, patches);
+                       n_positions, c->n_placed, patches);
     if (side * c->patch_size > MAX_IMAGE)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "positions for an input of %" PRIu64 " pixels; at most %d accepted",
@@ -134,19 +177,36 @@ static const json_t *tower_config(const ry_vit_config *c, const json_t *config)
 }
 
 /* A config of other weights would silently give the wrong number of heads. */
-static renyi_status check_width(const ry_vit_config *c, const json_t *config, renyi_error *err)
+static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, renyi_error *err)
 {
-    static const char *const keys[] = {"hidden_size", "num_features"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        uint32_t dim = c->dim;
-        RY_TRY(ry_json_uint(config, keys[i], &dim, CONFIG_FILE, err));
-        if (dim != c->dim)
+    const json_t *args = ry_json_object(config, "model_args");
+    const struct {
+        const json_t *in;
+        const char *key;
+        uint32_t is;
+    } sizes[] = {{config, "hidden_size", c->dim},
+                 {config, "num_features", c->dim},
+                 {config, "num_hidden_layers", c->n_blocks},
+                 {config, "num_register_tokens", c->n_registers},
+                 {args, "embed_dim", c->dim},
+                 {args, "depth", c->n_blocks},
+                 {args, "reg_tokens", c->n_registers}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        uint32_t said = sizes[i].is;
+        RY_TRY(ry_json_uint(sizes[i].in, sizes[i].key, &said, CONFIG_FILE, err));
+        if (said != sizes[i].is)
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
                            CONFIG_FILE ": %s is %u, but the tensors have %u; is it the config of "
                                        "another model?",
-                           keys[i], dim, c->dim);
+                           sizes[i].key, said, sizes[i].is);
     }
-    return RENYI_OK;
+    int gated = c->gated;
+    RY_TRY(ry_json_bool(config, "use_swiglu_ffn", &gated, CONFIG_FILE, err));
+    if (gated == c->gated) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   CONFIG_FILE ": use_swiglu_ffn is %s, but the MLPs of the tensors are %s; is it "
+                               "the config of another model?",
+                   gated ? "true" : "false", c->gated ? "gated" : "not");
 }
 
 static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, const json_t *config,
@@ -198,30 +258,43 @@ static renyi_status choose_activation(ry_vit_config *c, const json_t *config, re
 /* fc_norm means a mean, and without a class token only a mean is possible. Where both are possible
  * the config decides. */
 static renyi_status choose_pooling(ry_vit_config *c, const ry_tensor_naming *n,
-                                   const json_t *config, renyi_error *err)
+                                   const ry_tensors *set, const json_t *config, renyi_error *err)
 {
+    const int reads_both = ry_tensor_size(n, set, RY_HEAD_W, 2, 1) == 2 * (uint64_t)c->dim;
     static const char *const allowed[] = {"'avg'", "'token' and 'avg'", "'token'"};
     const int fc_norm = (n->groups & RY_GROUP_FC_NORM) != 0;
-    const char *usual = c->n_prefix && !fc_norm ? "token" : "avg", *pool = usual;
+    const uint32_t class_rows = ry_vit_class_rows(c);
+    const char *usual = class_rows && !fc_norm ? "token" : "avg", *pool = usual;
     RY_TRY(ry_json_string(config, "global_pool", &pool, CONFIG_FILE, err));
     RY_TRY(ry_json_string(ry_json_object(config, "model_args"), "global_pool", &pool, CONFIG_FILE,
                           err));
     if (!c->n_classes) pool = usual; /* without a head nothing is pooled */
-    if (strcmp(pool, "token") == 0 && c->n_prefix)
+    if (reads_both)
+        c->pool = RY_POOL_CLASS_MEAN;
+    else if (strcmp(pool, "token") == 0 && class_rows)
         c->pool = RY_POOL_TOKEN;
-    else if (strcmp(pool, "avg") == 0 && c->n_prefix < 2)
+    else if (strcmp(pool, "avg") == 0 && class_rows < 2)
         c->pool = fc_norm ? RY_POOL_MEAN : RY_POOL_NORM_MEAN;
     else
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        CONFIG_FILE ": global_pool '%.40s'; of a model with %u token%s before its "
                                    "patches this build runs %s",
-                       pool, c->n_prefix, c->n_prefix == 1 ? "" : "s", allowed[c->n_prefix]);
+                       pool, class_rows, class_rows == 1 ? "" : "s", allowed[class_rows]);
     return RENYI_OK;
+}
+
+/* As the library does that the file belongs to. Meta uses the offset only without registers
+ * (dinov2/hub/backbones.py), and transformers filters only with them. */
+static ry_pos_filter pos_filter_of(const ry_vit_config *c)
+{
+    if (c->layout == RY_LAYOUT_TIMM || c->n_registers) return RY_POS_ANTIALIAS;
+    return c->layout == RY_LAYOUT_META ? RY_POS_OFFSET : RY_POS_PLAIN;
 }
 
 static renyi_status choose_eps(ry_vit_config *c, const json_t *config, renyi_error *err)
 {
-    c->norm_eps = c->is_clip ? 1e-5 : c->layout == RY_LAYOUT_HF ? 1e-12 : 1e-6;
+    const int is_hf_vit = c->layout == RY_LAYOUT_HF && !c->layer_scale;
+    c->norm_eps = c->pre_norm ? 1e-5 : is_hf_vit ? 1e-12 : 1e-6;
     RY_TRY(ry_json_double(config, "layer_norm_eps", &c->norm_eps, CONFIG_FILE, err));
     if (!(c->norm_eps >= 0.0 && c->norm_eps < 1.0))
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
@@ -256,37 +329,66 @@ static int path_says_deit(const char *path)
     return 0;
 }
 
-/* Fills architecture and family; *is_deit also chooses among the defaults of preprocessing. */
+/* "dinov2" in the model type or in the name of the architecture. Layer scale and a class token
+ * without a position mean DeiT-III; Meta's names and Hugging Face's layer scale mean DINOv2. */
+static const char *family_of(const ry_vit_config *c, const ry_checkpoint *ckpt, const char *name,
+                             const char *type)
+{
+    const int dino = c->layout == RY_LAYOUT_META ||
+                     (c->layer_scale && c->layout == RY_LAYOUT_HF) ||
+                     (type && strncmp(type, "dinov2", 6) == 0) || (name && strstr(name, "dinov2"));
+    const int is_deit = (type && strcmp(type, "deit") == 0) ||
+                        (name ? strstr(name, "deit") != NULL
+                              : ckpt->tensors_path && path_says_deit(ckpt->tensors_path));
+    const int one_class = c->n_prefix == 1 && !c->n_registers;
+    if (c->is_clip) return "clip";
+    if (c->is_distilled) return "deit-distilled";
+    if (dino) return "dinov2";
+    if (c->layer_scale && one_class && !c->n_placed) return "deit3";
+    return is_deit ? "deit" : "vit";
+}
+
+void ry_vit_write_name(ry_vit_config *c, uint32_t image_size)
+{
+    ry_arch_write(c->architecture, sizeof c->architecture,
+                  &(ry_arch){.is_deit = strncmp(c->family, "deit", 4) == 0,
+                             .is_deit3 = strcmp(c->family, "deit3") == 0,
+                             .is_dino = strcmp(c->family, "dinov2") == 0,
+                             .is_clip = c->is_clip,
+                             .n_prefix = c->n_prefix,
+                             .n_registers = c->n_registers,
+                             .is_distilled = c->is_distilled,
+                             .gated = c->gated,
+                             .dim = c->dim,
+                             .n_blocks = c->n_blocks,
+                             .n_heads = c->n_heads,
+                             .mlp_dim = c->mlp_dim,
+                             .patch_size = c->patch_size,
+                             .image_size = image_size});
+}
+
+/* Fills architecture and family. */
 static renyi_status choose_names(ry_vit_config *c, const ry_checkpoint *ckpt, uint32_t native,
-                                 int *is_deit, renyi_error *err)
+                                 renyi_error *err)
 {
     const char *name = ry_tensors_meta(ckpt->tensors, "architecture"), *type = NULL;
     RY_TRY(ry_json_string(ckpt->config, "architecture", &name, CONFIG_FILE, err));
     RY_TRY(ry_json_string(ckpt->config, "model_type", &type, CONFIG_FILE, err));
-    *is_deit = c->n_prefix == 2 || (type && strcmp(type, "deit") == 0);
-    if (name)
-        *is_deit |= strstr(name, "deit") != NULL;
-    else if (ckpt->tensors_path)
-        *is_deit |= path_says_deit(ckpt->tensors_path);
-    *is_deit = *is_deit && !c->is_clip;
+    c->family = family_of(c, ckpt, name, type);
     if (name)
         snprintf(c->architecture, sizeof c->architecture, "%s", name);
     else
-        ry_arch_write(c->architecture, sizeof c->architecture,
-                      &(ry_arch){.is_deit = *is_deit,
-                                 .is_clip = c->is_clip,
-                                 .n_prefix = c->n_prefix,
-                                 .dim = c->dim,
-                                 .n_blocks = c->n_blocks,
-                                 .n_heads = c->n_heads,
-                                 .mlp_dim = c->mlp_dim,
-                                 .patch_size = c->patch_size,
-                                 .image_size = native});
-    c->family = c->is_clip         ? "clip"
-                : c->n_prefix == 2 ? "deit-distilled"
-                : *is_deit         ? "deit"
-                                   : "vit";
+        ry_vit_write_name(c, native);
     return RENYI_OK;
+}
+
+/* The input side of Hugging Face's processor, which crops DINOv2's images to less than the positions
+ * are made for; 0 if it says none. */
+static renyi_status cropped_size(const ry_checkpoint *ckpt, uint32_t *out, renyi_error *err)
+{
+    const json_t *crop = ry_json_object(ckpt->preprocessor_config, "crop_size");
+    *out = 0;
+    return ry_json_uint(crop, "height", out, "preprocessor_config.json", err);
 }
 
 renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uint32_t image_size,
@@ -295,17 +397,20 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     ry_tensor_naming naming;
     uint64_t n_positions = 0;
     uint32_t native = 0;
-    int is_deit = 0;
     *out = (ry_vit_config){0};
     RY_TRY(read_sizes(out, &naming, &n_positions, ckpt->tensors, err));
-    RY_TRY(choose_image_size(out, n_positions, image_size, &native, err));
     const json_t *config = tower_config(out, ckpt->config);
-    RY_TRY(check_width(out, config, err));
+    const int hf_dino = out->layout == RY_LAYOUT_HF && out->layer_scale;
+    if (!image_size && hf_dino) RY_TRY(cropped_size(ckpt, &image_size, err));
+    RY_TRY(count_placed(out, config, n_positions, err));
+    RY_TRY(choose_image_size(out, n_positions, image_size, &native, err));
+    RY_TRY(check_sizes(out, config, err));
     RY_TRY(choose_heads(out, ckpt, config, err));
     RY_TRY(choose_activation(out, config, err));
-    RY_TRY(choose_pooling(out, &naming, config, err));
+    RY_TRY(choose_pooling(out, &naming, ckpt->tensors, config, err));
     RY_TRY(choose_eps(out, config, err));
     RY_TRY(read_none_below(out, ckpt->tensors, err));
-    RY_TRY(choose_names(out, ckpt, native, &is_deit, err));
-    return ry_preprocess_configure(out, ckpt, is_deit, err);
+    RY_TRY(choose_names(out, ckpt, native, err));
+    out->pos_filter = pos_filter_of(out);
+    return ry_preprocess_configure(out, ckpt, err);
 }

@@ -77,7 +77,7 @@ void ry_cut_decide(ry_worker *w, uint32_t block)
 
     ry_block_decide(w->run, hook, &s);
     if (w->now.needs.adaptive)
-        ry_block_rows_fit(&w->now, p->vit->config.n_prefix, w->now.in, p->cuts.n_out[block]);
+        ry_block_rows_fit(&w->now, &p->vit->config, w->now.in, p->cuts.n_out[block]);
     if (!hook->watch) return;
     ry_step step = ry_runner_step(w->run, s.n_images);
     for (size_t i; ry_step_next(&step, &i);) {

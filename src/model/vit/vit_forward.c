@@ -88,10 +88,10 @@ static void embed_patches(ry_worker *w)
 /* ---- pooling ------------------------------------------------------------------------------- */
 
 /* pooled_x = the class (and distillation) rows of every image */
-static void gather_prefix(ry_worker *w, size_t n_tokens)
+static void gather_class(ry_worker *w, size_t n_tokens)
 {
     const ry_vit_plan *p = w->r->p;
-    const size_t K = p->vit->config.n_prefix, row = p->vit->config.dim;
+    const size_t K = ry_vit_class_rows(&p->vit->config), row = p->vit->config.dim;
     const float *from = ry_tokens(w);
     ry_step step = ry_runner_step(w->run, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);)
@@ -99,11 +99,12 @@ static void gather_prefix(ry_worker *w, size_t n_tokens)
     ry_step_end(&step);
 }
 
-/* The mean of the patch rows of every image after the last block: to [B, row] from rows
+/* The mean of the patch rows of every image after the last block: to [B, to_row] from rows
  * [B, n_tokens, row]. A merged token counts as often as the patches it stands for, so the mean is
  * sum(size x) / sum(size), as in "Token Merging: Your ViT But Faster" for MAE; a fused one counts
  * once. */
-static void pool_mean(ry_worker *w, float *to, const float *rows, size_t row, size_t n_tokens)
+static void pool_mean(ry_worker *w, float *to, size_t to_row, const float *rows, size_t row,
+                      size_t n_tokens)
 {
     const ry_vit_plan *p = w->r->p;
     const ry_vit_config *c = &p->vit->config;
@@ -117,26 +118,59 @@ static void pool_mean(ry_worker *w, float *to, const float *rows, size_t row, si
         const size_t image = t / tiles, at = t % tiles * COLUMNS;
         const size_t width = c->dim - at < COLUMNS ? c->dim - at : COLUMNS;
         const float *sizes = sized ? p->cuts.sizes[w->sizes_now] + image * n_tokens : NULL;
-        ry_token_mean(to + image * row + at, rows + image * n_tokens * row + at, row, width, sizes,
+        ry_token_mean(to + image * to_row + at, rows + image * n_tokens * row + at, row, width, sizes,
                       c->n_prefix, n_tokens);
     }
     ry_step_end(&step);
 }
 
-/* The rows that the head reads, if the last block computed all rows. */
+/* Into pooled_h: row 0 of every image, from rows [B, n_tokens, row], each in the first half of a
+ * pooled row. */
+static void copy_class(ry_worker *w, const float *rows, size_t row, size_t n_tokens)
+{
+    const ry_vit_plan *p = w->r->p;
+    const size_t C = p->vit->config.dim;
+    ry_step step = ry_runner_step(w->run, w->r->in->n);
+    for (size_t i; ry_step_next(&step, &i);)
+        memcpy(p->pooled_h + i * ry_vit_pooled_row(p), rows + i * n_tokens * row,
+               C * sizeof(float));
+    ry_step_end(&step);
+}
+
+/* Into the output: the patch rows of every image, from rows [B, n_tokens, row]. */
+static void copy_patches(ry_worker *w, const float *rows, size_t row, size_t n_tokens)
+{
+    const ry_vit_plan *p = w->r->p;
+    const size_t C = p->vit->config.dim, K = p->vit->config.n_prefix, P = n_tokens - K;
+    ry_step step = ry_runner_step(w->run, w->r->in->n);
+    for (size_t i; ry_step_next(&step, &i);)
+        for (size_t j = 0; j < P; j++)
+            memcpy(w->r->out + (i * P + j) * C, rows + (i * n_tokens + K + j) * row,
+                   C * sizeof(float));
+    ry_step_end(&step);
+}
+
+/* The rows that the output reads, if the last block computed all rows. */
 static void pool_rows(ry_worker *w, size_t n_tokens)
 {
     ry_vit_plan *p = w->r->p;
     const ry_vit *v = p->vit;
-    const size_t C = v->config.dim;
+    const size_t C = v->config.dim, h_row = ry_vit_row(p, C), pooled = ry_vit_pooled_row(p);
+    const int norm_first = p->pool == RY_POOL_NORM_MEAN || p->pool == RY_POOL_CLASS_MEAN ||
+                           (p->pool == RY_POOL_PATCHES && v->config.pool != RY_POOL_MEAN);
 
-    switch (v->config.pool) {
-    case RY_POOL_TOKEN: gather_prefix(w, n_tokens); break;
-    case RY_POOL_MEAN: pool_mean(w, p->pooled_x, ry_tokens(w), C, n_tokens); break;
-    case RY_POOL_NORM_MEAN:
-        run_layernorm(w, p->h, ry_vit_row(p, C), ry_tokens(w), n_tokens, v->norm_w, v->norm_b,
-                      NULL);
-        pool_mean(w, p->pooled_h, p->h, ry_vit_row(p, C), n_tokens);
+    if (norm_first)
+        run_layernorm(w, p->h, h_row, ry_tokens(w), n_tokens, v->norm_w, v->norm_b, NULL);
+    switch (p->pool) {
+    case RY_POOL_TOKEN: gather_class(w, n_tokens); break;
+    case RY_POOL_MEAN: pool_mean(w, p->pooled_x, C, ry_tokens(w), C, n_tokens); break;
+    case RY_POOL_NORM_MEAN: pool_mean(w, p->pooled_h, pooled, p->h, h_row, n_tokens); break;
+    case RY_POOL_CLASS_MEAN:
+        copy_class(w, p->h, h_row, n_tokens);
+        pool_mean(w, p->pooled_h + C, pooled, p->h, h_row, n_tokens);
+        break;
+    case RY_POOL_PATCHES:
+        copy_patches(w, norm_first ? p->h : ry_tokens(w), norm_first ? h_row : C, n_tokens);
         break;
     }
 }
@@ -173,6 +207,21 @@ static void project_qkv(ry_worker *w, uint32_t i)
                 ry_tokens(w), weights->norm1_w, weights->norm1_b, p->h, p->wide);
 }
 
+/* gated = silu(gate) * up, with gate and up in wide. rows: of each image */
+static void apply_gate(ry_worker *w, size_t rows)
+{
+    const ry_vit_plan *p = w->r->p;
+    const size_t M = p->vit->config.mlp_dim, all = w->r->in->n * rows;
+    const size_t wide_row = ry_vit_row(p, 2 * M), row = ry_vit_row(p, M);
+    ry_step step = ry_runner_step(w->run, ry_row_tiles(all));
+    for (size_t t; ry_step_next(&step, &t);) {
+        const size_t first = t * RY_CONVERT_ROWS, count = ry_row_end(t, all) - first;
+        p->kernels.swiglu(p->gated + first * row, row, p->wide + first * wide_row, wide_row, count,
+                          M);
+    }
+    ry_step_end(&step);
+}
+
 /* x += MLP(LayerNorm x) over the block's rows of all images */
 static void add_mlp(ry_worker *w, uint32_t i, float *x, float *h)
 {
@@ -180,7 +229,8 @@ static void add_mlp(ry_worker *w, uint32_t i, float *x, float *h)
     const ry_block_weights *weights = &p->vit->blocks[i];
 
     norm_linear(w, p->ops[i].fc1, w->now.mlp, x, weights->norm2_w, weights->norm2_b, h, p->wide);
-    run_linear(w, p->ops[i].fc2, w->now.mlp, p->wide, x);
+    if (p->gated) apply_gate(w, w->now.mlp);
+    run_linear(w, p->ops[i].fc2, w->now.mlp, p->gated ? p->gated : p->wide, x);
 }
 
 static void run_block(ry_worker *w, uint32_t i)
@@ -203,7 +253,7 @@ static void run_block(ry_worker *w, uint32_t i)
     if (b->path == RY_PATH_END) ry_cut_reduce(w, i, 0);
 }
 
-/* After the last block only the class (and distillation) rows are read. They need the keys and
+/* After the last block only the class (and distillation) rows are read, not the registers. They need the keys and
  * values of all tokens, but the other rows need no attention, projection or MLP: the same result
  * with a quarter of the work. */
 static void run_last_block(ry_worker *w, uint32_t i)
@@ -211,9 +261,9 @@ static void run_last_block(ry_worker *w, uint32_t i)
     ry_vit_plan *p = w->r->p;
     const ry_block_rows *b = &w->now;
 
-    gather_prefix(w, b->in);
+    gather_class(w, b->in);
     project_qkv(w, i);
-    attend(w, i); /* the prefix rows of all images, without gaps in h */
+    attend(w, i); /* the class rows of all images, without gaps in h */
     run_linear(w, p->ops[i].proj, b->project, p->h, p->pooled_x);
     add_mlp(w, i, p->pooled_x, p->pooled_h);
 }
@@ -240,8 +290,8 @@ static void classify(ry_worker *w)
 static void write_embedding(ry_worker *w, float *to, size_t to_row)
 {
     ry_vit_plan *p = w->r->p;
-    const size_t C = p->vit->config.dim, h_row = ry_vit_row(p, C);
-    const size_t rows = ry_vit_pooled_rows(&p->vit->config);
+    const size_t width = ry_vit_pooled_width(&p->vit->config, p->pool), h_row = ry_vit_pooled_row(p);
+    const size_t rows = ry_vit_pooled_rows(&p->vit->config, p->pool);
     if (p->projection) {
         run_linear(w, p->projection, 1, p->pooled_h, to);
         return;
@@ -249,8 +299,8 @@ static void write_embedding(ry_worker *w, float *to, size_t to_row)
     ry_step step = ry_runner_step(w->run, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);)
         for (size_t k = 0; k < rows; k++)
-            memcpy(to + i * to_row + k * C, p->pooled_h + (i * rows + k) * h_row,
-                   C * sizeof(float));
+            memcpy(to + i * to_row + k * width, p->pooled_h + (i * rows + k) * h_row,
+                   width * sizeof(float));
     ry_step_end(&step);
 }
 
@@ -274,9 +324,10 @@ static void compute_output(ry_worker *w)
     ry_vit_plan *p = w->r->p;
     const ry_vit_config *c = &p->vit->config;
 
-    if (c->pool != RY_POOL_NORM_MEAN)
-        run_layernorm(w, p->pooled_h, ry_vit_row(p, c->dim), p->pooled_x, ry_vit_pooled_rows(c),
-                      p->vit->norm_w, p->vit->norm_b, NULL);
+    if (p->pool == RY_POOL_PATCHES) return; /* pool_rows wrote them */
+    if (p->pool == RY_POOL_TOKEN || p->pool == RY_POOL_MEAN)
+        run_layernorm(w, p->pooled_h, ry_vit_row(p, c->dim), p->pooled_x,
+                      ry_vit_pooled_rows(c, p->pool), p->vit->norm_w, p->vit->norm_b, NULL);
     if (p->text_head)
         compare_with_texts(w);
     else if (p->head)
@@ -297,7 +348,8 @@ static int report_block(ry_worker *w, uint32_t index, uint32_t n_tokens)
     if (w->run->thread == 0) {
         step.mine = 1;
         if (r->in->tap && index < L && w->now.path == RY_PATH_PREFIX)
-            r->in->tap(r->in->tap_user, index, r->p->pooled_x, r->p->vit->config.n_prefix);
+            r->in->tap(r->in->tap_user, index, r->p->pooled_x,
+                       ry_vit_class_rows(&r->p->vit->config));
         else if (r->in->tap)
             r->in->tap(r->in->tap_user, index, ry_tokens(w), n_tokens);
         if (r->in->progress && index < L &&
@@ -316,7 +368,7 @@ static void begin_block(ry_worker *w, uint32_t i, uint32_t tokens)
     w->now = p->rows[i];
     const uint32_t most = w->now.needs.n_after;
     if (tokens != w->now.in)
-        ry_block_rows_fit(&w->now, p->vit->config.n_prefix, tokens, tokens < most ? tokens : most);
+        ry_block_rows_fit(&w->now, &p->vit->config, tokens, tokens < most ? tokens : most);
     if (w->now.anchored) ry_anchor_enter(w, i);
 }
 

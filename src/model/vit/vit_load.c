@@ -41,10 +41,13 @@ static void antialias_row(float *row, uint32_t o, uint32_t n_out, uint32_t n_in)
         row[i] = (float)(cubic((i + 0.5 - centre) / widen, -0.5) / sum);
 }
 
-/* Row `o` of R for the plain filter: a tap outside the grid reads the edge. */
-static void plain_row(float *row, uint32_t o, uint32_t n_out, uint32_t n_in)
+/* Row `o` of R for the filter without antialiasing: a tap outside the grid reads the edge. offset:
+ * added to n_out in the scale. */
+static void plain_row(float *row, uint32_t o, uint32_t n_out, uint32_t n_in, double offset)
 {
-    const float scale = (float)n_in / (float)n_out;
+    /* torch divides floats if it is given sizes, and inverts a double if it is given a factor */
+    const float scale = offset > 0.0 ? (float)(1.0 / ((n_out + offset) / n_in))
+                                     : (float)n_in / (float)n_out;
     const double at = scale * ((float)o + 0.5f) - 0.5f, base = floor(at);
     for (int tap = -1; tap <= 2; tap++) {
         const double i = fmin(fmax(base + tap, 0.0), (double)n_in - 1.0);
@@ -60,7 +63,7 @@ static void fill_resampling(float *r, uint32_t n_out, uint32_t n_in, ry_pos_filt
         if (filter == RY_POS_ANTIALIAS)
             antialias_row(row, o, n_out, n_in);
         else
-            plain_row(row, o, n_out, n_in);
+            plain_row(row, o, n_out, n_in, filter == RY_POS_OFFSET ? 0.1 : 0.0);
     }
 }
 
@@ -124,18 +127,21 @@ static ry_linear_source end_source(ry_tensor_role w, ry_tensor_role b, size_t n_
                               .dtype = RENYI_DTYPE_F32};
 }
 
-/* prefix row i = token i + its position */
+/* prefix row i = token i + its position, if it has one */
 static renyi_status load_prefix(loader *ld, const float *pos)
 {
-    static const ry_tensor_role tokens[] = {RY_CLS_TOKEN, RY_DIST_TOKEN};
-    const size_t dim = ld->v->config.dim, n = ld->v->config.n_prefix;
-    ld->v->prefix = ry_alloc(ld->base.al, n * dim, sizeof(float));
-    if (!ld->v->prefix) return ry_fail_nomem(ld->base.err, n * dim * sizeof(float));
-    for (size_t i = 0; i < n; i++) {
-        float *row = ld->v->prefix + i * dim;
-        RY_TRY(ry_loader_read(&ld->base, ry_loader_find(&ld->base, tokens[i], 0), row));
-        for (size_t k = 0; k < dim; k++) row[k] += pos[i * dim + k];
+    static const ry_tensor_role tokens[] = {RY_CLS_TOKEN, RY_DIST_TOKEN, RY_REGISTERS};
+    const ry_vit_config *c = &ld->v->config;
+    const size_t n = (size_t)c->n_prefix * c->dim, placed = (size_t)c->n_placed * c->dim;
+    float *row = ld->v->prefix = ry_alloc(ld->base.al, n, sizeof *row);
+    if (!row) return ry_fail_nomem(ld->base.err, n * sizeof *row);
+    for (int i = 0; i < 3; i++) {
+        const ry_tensor *t = ry_loader_find(&ld->base, tokens[i], 0);
+        if (!t) continue;
+        RY_TRY(ry_loader_read(&ld->base, t, row));
+        row += ry_tensor_elements(t);
     }
+    for (size_t k = 0; k < placed; k++) ld->v->prefix[k] += pos[k];
     return RENYI_OK;
 }
 
@@ -145,22 +151,21 @@ static renyi_status load_positions(loader *ld)
     const ry_vit_config *c = &v->config;
     const ry_tensor *t = ry_loader_find(&ld->base, RY_POS_EMBED, 0);
     const uint32_t side = c->image_size / c->patch_size;
-    const uint32_t stored = (uint32_t)lround(sqrt((double)(t->shape[t->n_dims - 2] - c->n_prefix)));
-    const ry_pos_filter filter = c->layout == RY_LAYOUT_TIMM ? RY_POS_ANTIALIAS : RY_POS_PLAIN;
+    const uint32_t stored = (uint32_t)lround(sqrt((double)(t->shape[t->n_dims - 2] - c->n_placed)));
     RY_TRY(ry_loader_read(&ld->base, t, ld->base.scratch));
     RY_TRY(load_prefix(ld, ld->base.scratch));
     v->n_patches = side * side;
     v->pos = ry_alloc(ld->base.al, (size_t)v->n_patches * c->dim, sizeof *v->pos);
     if (!v->pos) return ry_fail_nomem(ld->base.err, (size_t)v->n_patches * c->dim * sizeof *v->pos);
-    return ry_pos_embed_resample(v->pos, side, ld->base.scratch + (size_t)c->n_prefix * c->dim,
-                                 stored, c->dim, filter, ld->base.al, ld->base.err);
+    return ry_pos_embed_resample(v->pos, side, ld->base.scratch + (size_t)c->n_placed * c->dim,
+                                 stored, c->dim, c->pos_filter, ld->base.al, ld->base.err);
 }
 
 static renyi_status load_heads(loader *ld)
 {
     const ry_vit_config *c = &ld->v->config;
-    const ry_linear_source head =
-        end_source(RY_HEAD_W, RY_HEAD_B, c->n_classes, c->dim, RY_EPI_NONE);
+    const ry_linear_source head = end_source(RY_HEAD_W, RY_HEAD_B, c->n_classes,
+                                             ry_vit_pooled_width(c, c->pool), RY_EPI_NONE);
     const ry_linear_source dist =
         end_source(RY_HEAD_DIST_W, RY_HEAD_DIST_B, c->n_classes, c->dim, RY_EPI_NONE);
     if (ry_loader_find(&ld->base, RY_HEAD_W, 0))
@@ -185,11 +190,16 @@ static renyi_status load_all(loader *ld)
     if (!v->blocks) return ry_fail_nomem(ld->base.err, c->n_blocks * sizeof *v->blocks);
     RY_TRY(ry_loader_linear(&ld->base, &patches, &v->patch_embed));
     RY_TRY(load_positions(ld));
-    if (c->is_clip) {
+    if (c->pre_norm) {
         RY_TRY(ry_loader_vector(&ld->base, RY_PRE_NORM_W, 0, &v->pre_norm_w));
         RY_TRY(ry_loader_vector(&ld->base, RY_PRE_NORM_B, 0, &v->pre_norm_b));
     }
-    const ry_block_shape shape = {c->dim, c->mlp_dim, c->activation, ld->dtype};
+    const ry_block_shape shape = {.dim = c->dim,
+                                  .mlp_dim = c->mlp_dim,
+                                  .activation = c->activation,
+                                  .dtype = ld->dtype,
+                                  .layer_scale = c->layer_scale,
+                                  .gated = c->gated};
     for (uint32_t i = 0; i < c->n_blocks; i++)
         RY_TRY(ry_loader_block(&ld->base, &shape, i, &v->blocks[i]));
     RY_TRY(ry_loader_vector(&ld->base, RY_NORM_W, 0, &v->norm_w));
@@ -208,10 +218,10 @@ static size_t scratch_floats(const loader *ld)
     const ry_vit_config *c = &ld->v->config;
     const size_t dim = c->dim, patch_in = (size_t)3 * c->patch_size * c->patch_size;
     size_t n = (size_t)ry_tensor_elements(ry_loader_find(&ld->base, RY_POS_EMBED, 0));
-    n = larger(n, ry_loader_block_floats(dim, c->mlp_dim));
+    n = larger(n, ry_loader_block_floats(dim, (c->gated ? 2 : 1) * (size_t)c->mlp_dim));
     n = larger(n, ry_loader_floats(dim, patch_in));
     n = larger(n, ry_loader_floats(c->proj_dim, dim));
-    return larger(n, ry_loader_floats(c->n_classes, dim));
+    return larger(n, ry_loader_floats(c->n_classes, ry_vit_pooled_width(c, c->pool)));
 }
 
 renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_checkpoint *ckpt,

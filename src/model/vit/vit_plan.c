@@ -6,13 +6,13 @@
 #include "base/status.h"
 
 /* Steps of a block: LayerNorm and product of qkv, attention, conversion and product of proj,
- * LayerNorm and product of fc1, conversion and product of fc2, gathering the prefix, the report
- * (11); four calls of watch(); an anchor; a cut: scores, phases, watch(), reducing. Of the ends:
- * patches, three steps of their product, LayerNorm, a report; pooling (2), LayerNorm, two products
+ * LayerNorm and product of fc1, a gate, conversion and product of fc2, gathering the class rows, the
+ * report (12); four calls of watch(); an anchor; a cut: scores, phases, watch(), reducing. Of the ends:
+ * patches, three steps of their product, LayerNorm, a report; pooling (3), LayerNorm, two products
  * of three steps, averaging. test_runner.c checks that no run needs more. */
 enum {
-    STEPS_PER_BLOCK = 11 + 4 + 1 + 3 + RY_MAX_PHASES,
-    STEPS_OF_ENDS = 1 + 3 + 1 + 1 + 2 + 1 + 2 * 3 + 1
+    STEPS_PER_BLOCK = 12 + 4 + 1 + 3 + RY_MAX_PHASES,
+    STEPS_OF_ENDS = 1 + 3 + 1 + 1 + 3 + 1 + 2 * 3 + 1
 };
 
 static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
@@ -72,17 +72,18 @@ static void lay_out(ry_arena *a, ry_vit_plan *p)
     const size_t B = p->max_batch, N = p->vit->n_patches + c->n_prefix, C = c->dim;
     const size_t rows = B * N + (p->has_anchors ? 1 : 0);
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size;
-    const size_t wide = max_size(max_size(3 * C, c->mlp_dim), patch);
-    const size_t pooled = ry_vit_pooled_rows(c);
+    const size_t wide = max_size(max_size(3 * C, (c->gated ? 2 : 1) * (size_t)c->mlp_dim), patch);
+    const size_t pooled = p->pool == RY_POOL_PATCHES ? 0 : ry_vit_pooled_rows(c, p->pool);
 
     p->x[0] = RY_TAKE(a, rows * C, float);
     p->x[1] = RY_TAKE(a, p->hook ? rows * C : 0, float);
     p->h = RY_TAKE(a, rows * ry_vit_row(p, C), float);
     p->wide = RY_TAKE(a, rows * ry_vit_row(p, wide), float);
+    p->gated = c->gated ? RY_TAKE(a, rows * ry_vit_row(p, c->mlp_dim), float) : NULL;
     p->team.low = RY_TAKE(a, low_bytes(p->vit, rows), uint8_t);
     p->pooled_x = RY_TAKE(a, B * pooled * C, float);
-    p->pooled_h = RY_TAKE(a, B * pooled * ry_vit_row(p, C), float);
-    p->row_list = RY_TAKE(a, p->has_anchors ? N : c->n_prefix, uint32_t);
+    p->pooled_h = RY_TAKE(a, B * pooled * ry_vit_pooled_row(p), float);
+    p->row_list = RY_TAKE(a, p->has_anchors ? N : ry_vit_class_rows(c), uint32_t);
     p->anchored = RY_TAKE(a, p->has_anchors ? c->n_blocks : 0, uint8_t);
     p->logits_dist = RY_TAKE(a, p->vit->head_dist ? B * c->n_classes : 0, float);
     p->embedding =
@@ -107,8 +108,8 @@ static renyi_status take_arena(ry_vit_plan *p, const renyi_allocator *al, renyi_
     if (!p->arena) return ry_fail_nomem(err, measure.used);
     ry_arena bind = {p->arena, 0, measure.used, 0};
     lay_out(&bind, p);
-    const uint32_t prefix = p->vit->config.n_prefix;
-    const uint32_t listed = p->has_anchors ? p->vit->n_patches + prefix : prefix;
+    const ry_vit_config *c = &p->vit->config;
+    const uint32_t listed = p->has_anchors ? p->vit->n_patches + c->n_prefix : ry_vit_class_rows(c);
     for (uint32_t i = 0; i < listed; i++) p->row_list[i] = i;
     return RENYI_OK;
 }
@@ -125,13 +126,14 @@ static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator
     const size_t C = c->dim, M = c->mlp_dim;
     const size_t in = r->in, mid = r->project, out = r->mlp;
     const unsigned t = p->team.n_threads;
-    const size_t h = ry_vit_row(p, C), qkv = ry_vit_row(p, 3 * C), mlp = ry_vit_row(p, M);
+    const size_t h = ry_vit_row(p, C), qkv = ry_vit_row(p, 3 * C);
+    const size_t mlp = ry_vit_row(p, M), fc1 = ry_vit_row(p, c->gated ? 2 * M : M);
     RY_TRY(ry_linear_op_new(&b->qkv, w->qkv, in, packed(h, in), packed(qkv, in), t, al, err));
     if (r->anchored)
         RY_TRY(ry_linear_op_new(&b->qkv_anchored, w->qkv, in + 1, packed(h, in + 1),
                                 packed(qkv, in + 1), t, al, err));
     RY_TRY(ry_linear_op_new(&b->proj, w->proj, mid, packed(h, mid), packed(C, mid), t, al, err));
-    RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, packed(h, out), packed(mlp, out), t, al, err));
+    RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, packed(h, out), packed(fc1, out), t, al, err));
     return ry_linear_op_new(&b->fc2, w->fc2, out, packed(mlp, out), packed(C, out), t, al, err);
 }
 
@@ -140,8 +142,8 @@ static renyi_status bind_answer(ry_vit_plan *p, renyi_output output, const renyi
 {
     const ry_vit *v = p->vit;
     const ry_vit_config *c = &v->config;
-    const size_t h = ry_vit_row(p, c->dim), e = ry_vit_row(p, ry_vit_embed_dim(c));
-    const ry_rows pooled = {h, ry_vit_pooled_rows(c) * h}, out = {p->n_outputs, p->n_outputs};
+    const size_t h = ry_vit_pooled_row(p), e = ry_vit_row(p, ry_vit_embed_dim(c));
+    const ry_rows pooled = {h, ry_vit_pooled_rows(c, p->pool) * h}, out = {p->n_outputs, p->n_outputs};
     const ry_rows embedding = {e, e};
     const int logits = output == RENYI_OUTPUT_AUTO, text_head = logits && v->text_head;
     const unsigned t = p->team.n_threads;
@@ -151,7 +153,7 @@ static renyi_status bind_answer(ry_vit_plan *p, renyi_output output, const renyi
         if (!v->head_dist) return RENYI_OK;
         return ry_linear_op_new(&p->head_dist, v->head_dist, 1, pooled, out, t, al, err);
     }
-    if (v->projection)
+    if (v->projection && (logits || output == RENYI_OUTPUT_EMBEDDING))
         RY_TRY(ry_linear_op_new(&p->projection, v->projection, 1, pooled,
                                 text_head ? embedding : out, t, al, err));
     return text_head ? ry_linear_op_new(&p->text_head, v->text_head, 1, embedding, out, t, al, err)
@@ -202,13 +204,14 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
     p->hook = opt->hook;
     p->max_batch = opt->max_batch;
     p->team.n_threads = opt->n_threads;
+    p->pool = ry_vit_pooling(&vit->config, opt->output);
     p->n_outputs = ry_vit_outputs(&vit->config, opt->output);
     p->team.n_tickets = STEPS_PER_BLOCK * (size_t)L + STEPS_OF_ENDS;
     ry_kernels_init(&p->kernels, opt->level);
     p->rows = ry_calloc(al, L, sizeof *p->rows);
     p->ops = ry_calloc(al, L, sizeof *p->ops);
     renyi_status st = p->rows && p->ops ? RENYI_OK : ry_fail_nomem(err, L * sizeof *p->ops);
-    const ry_rows_options rows = {p->hook, opt->all_rows};
+    const ry_rows_options rows = {p->hook, opt->all_rows, opt->output};
     if (!st) ry_vit_rows(p->rows, &vit->config, vit->n_patches, &rows);
     for (uint32_t i = 0; i < L && !st; i++) {
         p->has_anchors |= p->rows[i].anchored;

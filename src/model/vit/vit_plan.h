@@ -33,6 +33,7 @@ typedef struct ry_vit_plan {
                            have an anchor, or the options ask for it */
     int has_anchors;    /* some block may have one */
     double last_macs;   /* per image, of the last run that was not stopped */
+    ry_pooling pool;    /* what the output reads */
     uint32_t n_outputs; /* floats of an output */
     ry_linear_op *patch_embed;
     /* The last product is one of three: the head (or two heads), the text head on the embedding, or
@@ -48,12 +49,13 @@ typedef struct ry_vit_plan {
     size_t arena_bytes;
     float *x[2];     /* [B, N, C] residual stream; a cut reduces it from one to the other */
     float *h;        /* [B, N, C padded] normalized rows; attention's output */
-    float *wide;     /* [B, N, 3C or M padded] at first the patches; then qkv, then reduced rows
+    float *wide;     /* [B, N, 3C, M or 2M padded] at first the patches; then qkv, then reduced rows
                         of h for the projection, then the inside of the MLP */
-    float *pooled_x; /* [B, pooled rows, C] what the head reads: the residual stream of the prefix
+    float *gated;    /* [B, N, M padded] inside a gated MLP; NULL = not gated */
+    float *pooled_x; /* [B, pooled rows, C] what the head reads: the residual stream of the class
                         rows in the last block, or the mean of the patch rows */
-    float *pooled_h; /* [B, pooled rows, C padded] the same, normalized */
-    uint32_t *row_list; /* [n_prefix, with anchors N] 0, 1, ...: queries if not all keys are */
+    float *pooled_h; /* [B, pooled rows, C or 2C padded] the same, normalized */
+    uint32_t *row_list; /* [class rows, with anchors N] 0, 1, ...: queries if not all keys are */
     uint8_t *anchored;  /* [L] whether the current image has one in this block; per block for the
                            same reason as ry_vit_cuts.n_out */
     float *logits_dist; /* [B, classes] of the second head */
@@ -81,6 +83,12 @@ void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al);
 static inline size_t ry_vit_row(const ry_vit_plan *p, size_t width)
 {
     return ry_linear_row(p->vit->patch_embed, width);
+}
+
+/* The same in pooled_h. */
+static inline size_t ry_vit_pooled_row(const ry_vit_plan *p)
+{
+    return ry_vit_row(p, ry_vit_pooled_width(&p->vit->config, p->pool));
 }
 
 /* Multiply-accumulates per image of the matrix products that a run computes; an upper bound if a

@@ -19,7 +19,7 @@ static void add_block(ry_cost *c, const ry_cost_shape *s, double n, double m)
     const double d = s->dim;
     c->projections += 4.0 * n * d * d; /* q, k, v, out */
     c->attention += 2.0 * n * n * d;   /* Q K^T and A V, all heads together */
-    c->mlp += 2.0 * m * d * s->mlp_dim;
+    c->mlp += (s->gated ? 3.0 : 2.0) * m * d * s->mlp_dim;
     c->norm += NORM_PER_ELEMENT * d * (n + m);
 }
 

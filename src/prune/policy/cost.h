@@ -14,6 +14,7 @@ typedef struct ry_cost_shape {
     uint32_t head_out; /* classes, summed over all classifiers (a distilled DeiT has two); for
                         * CLIP the width of its embeddings */
     uint32_t pre_norm; /* tokens of the LayerNorm before the blocks; 0 = none */
+    int gated;         /* the MLP has three products instead of two */
 } ry_cost_shape;
 
 /* Token counts of each block, class token and fused tokens included. A cut between attention and

@@ -16,7 +16,8 @@ static uint32_t ats_tokens(const ry_policy *p, const ry_policy_cut *cut, uint32_
 {
     const double wanted = p->budget == RY_BUDGET_KEEP ? nearbyint(cut->keep * (double)n_tokens)
                                                       : (double)cut->count + (double)n_prefix;
-    double most = fmax(wanted, p->budget == RY_BUDGET_KEEP ? 8 : n_prefix + 1.0);
+    const double least = n_prefix + 1.0;
+    double most = fmax(fmax(wanted, least), p->budget == RY_BUDGET_KEEP ? 8 : least);
     if (p->levels && n_tokens - n_prefix > 1)
         most = fmin(most, fmin((double)p->levels + (double)n_prefix, (double)n_tokens - 1));
     return most < (double)n_tokens ? (uint32_t)most : n_tokens;
@@ -141,8 +142,8 @@ static renyi_status check_class_token(ry_policy *p, const ry_policy_shape *s, re
     const char *what = NULL, *instead = "metric=col, colv, renyi, shannon or random";
     char rule[RY_OWN_NAME + 16];
 
-    if (p->weights == RY_FUSE_AUTO) p->weights = s->n_prefix ? RY_FUSE_CLS : RY_FUSE_SCORE;
-    if (s->n_prefix) return RENYI_OK;
+    if (p->weights == RY_FUSE_AUTO) p->weights = ry_policy_has_class(s) ? RY_FUSE_CLS : RY_FUSE_SCORE;
+    if (ry_policy_has_class(s)) return RENYI_OK;
     if (p->rule == RY_RULE_ATS) {
         what = "the rule ats";
         instead = "mosaic, tome, or naive or evit with metric=col";

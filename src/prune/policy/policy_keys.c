@@ -81,6 +81,7 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_ROUNDING] = {"rounding", RANKED, METRIC(CORRECT), rounding_names, NULL},
     [RY_KEY_HEADS] = {"heads", RANKED, COLUMNS, heads_names, NULL},
     [RY_KEY_CLASS_ROW] = {"class_row", RANKED, COLUMNS, yes_no, NULL},
+    [RY_KEY_REGISTERS] = {"registers", RANKED, COLUMNS, yes_no, NULL},
     [RY_KEY_DIAGONAL] = {"diagonal", RANKED, COLUMNS, yes_no, NULL},
     [RY_KEY_SEED] = {"seed", RANKED, METRIC(RANDOM), NULL,
                      "a whole number from 0 to 18446744073709551615"},

@@ -23,6 +23,7 @@ typedef enum ry_key {
     RY_KEY_ROUNDING,
     RY_KEY_HEADS,
     RY_KEY_CLASS_ROW,
+    RY_KEY_REGISTERS,
     RY_KEY_DIAGONAL,
     RY_KEY_SEED,
     RY_KEY_REDUCE,

@@ -262,6 +262,7 @@ static renyi_status read_ranking(ry_policy *p, const ry_key_values *w, renyi_err
     RY_TRY(read_metric_word(p, w, RY_KEY_ROUNDING, &rounding, err));
     RY_TRY(read_metric_word(p, w, RY_KEY_HEADS, &heads, err));
     RY_TRY(read_metric_word(p, w, RY_KEY_CLASS_ROW, &p->class_row, err));
+    RY_TRY(read_metric_word(p, w, RY_KEY_REGISTERS, &p->registers, err));
     RY_TRY(read_metric_word(p, w, RY_KEY_DIAGONAL, &p->diagonal, err));
     RY_TRY(read_word(w, RY_KEY_AT, &place, err));
     if (ry_key_for_rule(RY_KEY_ORDER, p->rule)) RY_TRY(read_word(w, RY_KEY_ORDER, &order, err));
@@ -382,7 +383,7 @@ static renyi_status read_policy(ry_policy *p, const ry_key_values *w, renyi_erro
 
     p->rule = w->rule;
     p->own = w->own;
-    p->class_row = p->diagonal = 1;
+    p->class_row = p->registers = p->diagonal = 1;
     if (p->rule == RY_RULE_NONE) return RENYI_OK;
     if (ry_key_for_rule(RY_KEY_METRIC, p->rule)) RY_TRY(read_word(w, RY_KEY_METRIC, &metric, err));
     p->metric = (ry_metric)metric;

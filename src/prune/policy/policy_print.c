@@ -112,6 +112,7 @@ static int is_said(const ry_policy *p, ry_key key)
 {
     if (!ry_key_for_rule(key, p->rule) || !ry_key_is_used(key, p)) return 0;
     if (ry_key_is_budget(key)) return key == budget_key(p);
+    if (key == RY_KEY_REGISTERS) return !p->registers; /* few models have any */
     if (key == RY_KEY_INFLECTION) return same_budget(p) && !(p->every_layer && p->n_cuts > 1);
     return key != RY_KEY_WEIGHTS || ry_policy_fuses(p);
 }
@@ -123,6 +124,7 @@ static int word_of(const ry_policy *p, ry_key key)
     case RY_KEY_ROUNDING: return (int)p->rounding;
     case RY_KEY_HEADS: return (int)p->heads;
     case RY_KEY_CLASS_ROW: return p->class_row != 0;
+    case RY_KEY_REGISTERS: return p->registers != 0;
     case RY_KEY_DIAGONAL: return p->diagonal != 0;
     case RY_KEY_WEIGHTS: return (int)p->weights;
     case RY_KEY_AT: return (int)p->place;

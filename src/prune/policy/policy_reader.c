@@ -25,8 +25,8 @@
  *   prumerge, vispruner
  *               192 of LLaVA's 576, the paper's smaller number; the rest as their code has it */
 #define RANKING                                                                       \
-    " rounding=code heads=mean class_row=yes diagonal=yes seed=0 weights=auto at=mid" \
-    " order=score"
+    " rounding=code heads=mean class_row=yes registers=yes diagonal=yes seed=0 weights=auto" \
+    " at=mid order=score"
 static const char *const defaults[] = {
     [RY_RULE_NONE] = "",
     [RY_RULE_NAIVE] = "p=8 layers=early metric=col n=4 c=0.4 reduce=drop" RANKING,

@@ -90,7 +90,7 @@ typedef struct ry_policy_cut {
     double drop;      /* RY_BUDGET_SHARE; a double too */
 } ry_policy_cut;
 
-/* Fields that the rule or the metric does not use are 0 (class_row and diagonal: 1). */
+/* Fields that the rule or the metric does not use are 0 (class_row, registers and diagonal: 1). */
 typedef struct ry_policy {
     ry_rule rule;
     const ry_own_rule *own; /* the caller's own rule, borrowed from its model; else NULL */
@@ -100,7 +100,8 @@ typedef struct ry_policy {
     double c; /* rescue ratio of correct: share of the kept that Col-Ln chooses */
     ry_rounding rounding;
     ry_heads heads;
-    int class_row; /* rows of the prefix tokens count in a column */
+    int class_row; /* the rows of class and distillation token count in a column */
+    int registers; /* the rows of registers count in a column */
     int diagonal;  /* a token's attention to itself counts in its column */
     ry_fuse_weights weights;
     ry_place place;
@@ -127,7 +128,13 @@ typedef struct ry_policy_shape {
     uint32_t n_blocks, n_patches, n_prefix;
     uint32_t grid; /* patches per side */
     int visual;    /* its rows go to a language model: rules behind the tower are allowed */
+    uint32_t n_registers; /* of n_prefix: the last ones */
 } ry_policy_shape;
+
+static inline int ry_policy_has_class(const ry_policy_shape *s)
+{
+    return s->n_prefix > s->n_registers;
+}
 
 /* Reads text (or a preset's name, "paper:..."). Defaults are filled in; RENYI_ERR_ARG names the
  * wrong word, what is allowed, and its offset in the text. */

@@ -14,11 +14,13 @@ static int is_entropy(ry_metric m) { return m == RY_METRIC_RENYI || m == RY_METR
 static ry_column_spec column_spec(const ry_pruner *p)
 {
     const ry_policy *po = &p->policy;
+    const uint32_t prefix = p->shape.n_prefix, class_rows = prefix - p->shape.n_registers;
     return (ry_column_spec){
         .kind = is_entropy(po->metric) ? RY_COLUMN_ENTROPY : RY_COLUMN_NORM,
         .order = po->metric == RY_METRIC_SHANNON ? 1.0 : po->n,
         .each_head = po->heads == RY_HEADS_EACH,
-        .skip_rows = po->class_row ? 0 : p->shape.n_prefix,
+        .skip_rows = !po->registers ? prefix : po->class_row ? 0 : class_rows,
+        .count_rows = po->class_row ? class_rows : 0,
         .skip_diagonal = !po->diagonal,
     };
 }

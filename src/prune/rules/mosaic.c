@@ -170,7 +170,7 @@ static uint32_t merge_tiles(const ry_pruner *p, uint32_t n_patches, uint32_t pha
 /* [P] how important each patch is */
 static const float *importance(const ry_pruner *p, const ry_block_view *view)
 {
-    return (p->shape.n_prefix ? view->class_row : view->columns) + p->shape.n_prefix;
+    return (ry_policy_has_class(&p->shape) ? view->class_row : view->columns) + p->shape.n_prefix;
 }
 
 static void mean_of_columns(const mosaic *m, const ry_block_view *view, uint32_t first)
@@ -324,7 +324,7 @@ static void needs(const ry_pruner *p, uint32_t cut, ry_block_needs *needs)
     needs->what = RY_NEED_TOKENS;
     needs->sizes = needs->mean_length = 1;
     needs->macs = 0.5 * P * P * p->dim; /* the Gram matrix, one half by symmetry */
-    if (p->shape.n_prefix) {
+    if (ry_policy_has_class(&p->shape)) {
         needs->what |= RY_NEED_CLASS_ROW;
     } else { /* attention received from every patch that a row stands for */
         needs->what |= RY_NEED_COLUMNS;

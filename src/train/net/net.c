@@ -232,7 +232,8 @@ renyi_status ry_net_prune(ry_net *net, const ry_policy *policy, renyi_error *err
         net->pruner = pruner;
         net->policy = *policy;
         if (pruner) net->hook = ry_pruner_hook(pruner);
-        const ry_rows_options opt = {pruner ? &net->hook : NULL, ry_net_all_rows(net)};
+        const ry_rows_options opt = {pruner ? &net->hook : NULL, ry_net_all_rows(net),
+                                     RENYI_OUTPUT_AUTO};
         ry_vit_rows(rows, &net->config, net->n_patches, &opt);
         for (uint32_t i = 0; i < L; i++) use_rows(net, rows, i);
         net->n_last = 0;

@@ -322,7 +322,7 @@ static shares shares_of(const ry_net_worker *w, uint32_t i, size_t image)
 /* 1 if entry (i, j) of the matrix counts in its column. */
 static int entry_counts(const ry_column_spec *spec, size_t i, size_t j)
 {
-    return i >= spec->skip_rows && !(spec->skip_diagonal && i == j);
+    return (i >= spec->skip_rows || i < spec->count_rows) && !(spec->skip_diagonal && i == j);
 }
 
 static double largest(const ry_column_spec *spec, const float *a, size_t N, size_t j, size_t *at)

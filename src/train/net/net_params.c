@@ -78,10 +78,7 @@ static void add_tap(ry_params *p, const ry_net *net, uint32_t tap)
 /* Parameters have timm's names, whatever file the model comes from. */
 static ry_tensor_naming naming_of(const ry_vit_config *c)
 {
-    ry_tensor_naming n = ry_vit_naming_timm(c->n_blocks, c->n_prefix);
-    n.groups &= ~(unsigned)(RY_GROUP_NORM | RY_GROUP_FC_NORM);
-    n.groups |= c->pool == RY_POOL_MEAN ? RY_GROUP_FC_NORM : RY_GROUP_NORM;
-    return n;
+    return ry_vit_naming_timm(c);
 }
 
 const ry_param *ry_params_find(const ry_params *p, ry_tensor_role role, uint32_t block)

@@ -14,20 +14,6 @@
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-/* The name contains input size and patch size, so it follows them. */
-static void rename_architecture(ry_vit_config *c)
-{
-    const ry_arch a = {.is_deit = strcmp(c->family, "vit") != 0,
-                       .n_prefix = c->n_prefix,
-                       .dim = c->dim,
-                       .n_blocks = c->n_blocks,
-                       .n_heads = c->n_heads,
-                       .mlp_dim = c->mlp_dim,
-                       .patch_size = c->patch_size,
-                       .image_size = c->image_size};
-    ry_arch_write(c->architecture, sizeof c->architecture, &a);
-}
-
 static renyi_status configure_new(ry_vit_config *c, const renyi_train_options *o, renyi_error *err)
 {
     const renyi_init_options init = {.struct_size = sizeof init,
@@ -42,7 +28,7 @@ static renyi_status configure_new(ry_vit_config *c, const renyi_train_options *o
     if (c->image_size % c->patch_size)
         return ry_fail(err, RENYI_ERR_ARG, -1, "img-size %u is not a multiple of the patch size %u",
                        c->image_size, c->patch_size);
-    rename_architecture(c);
+    ry_vit_write_name(c, c->image_size); /* it contains both */
     return RENYI_OK;
 }
 
@@ -72,7 +58,7 @@ static renyi_status configure_model(renyi_train *t, ry_checkpoint *source, renyi
     RY_TRY(ry_checkpoint_open(source, o->model, &o->limits, &t->al, err));
     const renyi_status st = ry_vit_configure(&t->config, source, (uint32_t)o->image_size, err);
     if (st) return ry_fail_in(err, st, o->model);
-    if (o->image_size) rename_architecture(&t->config);
+    if (o->image_size) ry_vit_write_name(&t->config, t->config.image_size);
     return RENYI_OK;
 }
 
@@ -81,6 +67,7 @@ renyi_status ry_train_source(renyi_train *t, ry_checkpoint *source, renyi_error 
     RY_TRY(configure_model(t, source, err));
     RY_TRY(ry_net_trains(&t->config, err));
     t->config.layout = RY_LAYOUT_TIMM; /* of the files that will be written */
+    if (t->config.n_placed < t->config.n_prefix) t->config.n_placed = 0; /* as timm has it */
     t->config.n_quantized = 0;
     t->config.quantization[0] = '\0';
     take_preprocess(&t->config, &t->s.opt);

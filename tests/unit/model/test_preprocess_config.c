@@ -10,10 +10,10 @@ static renyi_status read_texts(renyi_preprocess *out, const char **source, ry_la
                                const char *config, const char *preprocessor, renyi_error *err)
 {
     ry_checkpoint ckpt = {0};
-    ry_vit_config c = {.layout = layout, .image_size = 224};
+    ry_vit_config c = {.layout = layout, .family = "vit", .image_size = 224};
     if (config) assert_non_null(ckpt.config = json_loads(config, 0, NULL));
     if (preprocessor) assert_non_null(ckpt.preprocessor_config = json_loads(preprocessor, 0, NULL));
-    const renyi_status st = ry_preprocess_configure(&c, &ckpt, 0, err);
+    const renyi_status st = ry_preprocess_configure(&c, &ckpt, err);
     json_decref(ckpt.config);
     json_decref(ckpt.preprocessor_config);
     *out = c.preprocess;
@@ -44,10 +44,11 @@ static void clip(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         ry_checkpoint ckpt = {0};
-        ry_vit_config c = {.layout = RY_LAYOUT_OPENAI, .is_clip = 1, .image_size = 224};
+        ry_vit_config c = {
+            .layout = RY_LAYOUT_OPENAI, .family = "clip", .is_clip = 1, .image_size = 224};
         if (rows[i].json)
             assert_non_null(ckpt.preprocessor_config = json_loads(rows[i].json, 0, NULL));
-        assert_ok(ry_preprocess_configure(&c, &ckpt, 0, err));
+        assert_ok(ry_preprocess_configure(&c, &ckpt, err));
         json_decref(ckpt.preprocessor_config);
         assert_int_equal(c.preprocess.crop_mode, rows[i].mode);
         assert_int_equal(c.preprocess.interpolation, RENYI_BICUBIC);

@@ -348,7 +348,7 @@ static void random_policy(char *out, ry_rng *r)
 static void test_round_trip(void **state)
 {
     (void)state;
-    const ry_policy_shape shape = {12, 196, 1, 14, 1};
+    const ry_policy_shape shape = {12, 196, 1, 14, 1, 0};
     ry_rng rng = ry_rng_new(4);
     int good = 0, checked = 0;
     for (int i = 0; i < 100000; i++) {
@@ -370,7 +370,7 @@ static void test_round_trip(void **state)
 static void test_presets(void **state)
 {
     (void)state;
-    const ry_policy_shape vit = {12, 196, 1, 14, 0}, tower = {23, 576, 1, 24, 1};
+    const ry_policy_shape vit = {12, 196, 1, 14, 0, 0}, tower = {23, 576, 1, 24, 1, 0};
     size_t count;
     const ry_preset *presets = ry_presets(&count);
     char by_name[RY_MAX_POLICY_TEXT], by_text[RY_MAX_POLICY_TEXT];

@@ -10,10 +10,10 @@
 
 #define COUNT(x) (sizeof(x) / sizeof *(x))
 
-static const ry_policy_shape vit = {12, 196, 1, 14, 0};       /* ViT-Ti, -S, -B at 224 */
-static const ry_policy_shape vit_large = {24, 196, 1, 14, 0}; /* ViT-L */
-static const ry_policy_shape distilled = {12, 196, 2, 14, 0}; /* DeiT with two prefix tokens */
-static const ry_policy_shape no_class = {12, 196, 0, 14, 0};  /* an encoder without class token */
+static const ry_policy_shape vit = {12, 196, 1, 14, 0, 0};       /* ViT-Ti, -S, -B at 224 */
+static const ry_policy_shape vit_large = {24, 196, 1, 14, 0, 0}; /* ViT-L */
+static const ry_policy_shape distilled = {12, 196, 2, 14, 0, 0}; /* DeiT with two prefix tokens */
+static const ry_policy_shape no_class = {12, 196, 0, 14, 0, 0};  /* an encoder without class token */
 
 static ry_policy parse_text(const char *text)
 {
@@ -266,7 +266,7 @@ static void test_resolution(void **state)
     assert_int_equal(checked_policy("evit metric=col", &no_class).weights, RY_FUSE_SCORE);
     assert_int_equal(checked_policy("evit metric=random", &vit).weights, RY_FUSE_SCORE);
     assert_int_equal(checked_policy("tome inflection=0.5", &vit).inflection == 0, 1);
-    const ry_policy_shape deep = {65, 196, 1, 14, 0}, empty = {12, 0, 1, 0, 0};
+    const ry_policy_shape deep = {65, 196, 1, 14, 0, 0}, empty = {12, 0, 1, 0, 0, 0};
     ry_policy p = parse_text("tome");
     assert_int_equal(ry_policy_check(&p, &deep, NULL), RENYI_ERR_ARG);
     p = parse_text("tome");

@@ -310,7 +310,7 @@ static void test_refusals(void **state)
                  {"vispruner keep=0.02", "keep=0.02 leaves none of 37", 1},
                  {"prumerge tokens=13 plus", "at most a third, 12", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const ry_policy_shape shape = {2, P, 1, 6, cases[i].visual};
+        const ry_policy_shape shape = {2, P, 1, 6, cases[i].visual, 0};
         ry_policy policy;
         renyi_error err = {0};
         assert_int_equal(ry_policy_parse(&policy, cases[i].text, &err), RENYI_OK);
