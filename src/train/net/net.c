@@ -17,9 +17,15 @@ enum { USUAL_ROWS = 1600, MAX_BATCH = 4096, MAX_THREADS = 1024 };
 
 renyi_status ry_net_trains(const ry_vit_config *c, renyi_error *err)
 {
-    if (!c->is_clip) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%s: CLIP is not trained here; ViT and DeiT are",
-                   c->architecture);
+    const char *what = c->is_clip                      ? "CLIP"
+                       : c->gated                      ? "a model with gated MLPs"
+                       : c->layer_scale                ? "a model with layer scale"
+                       : c->pre_norm                   ? "a model with a LayerNorm before its blocks"
+                       : c->pool == RY_POOL_CLASS_MEAN ? "a head on class token and mean"
+                                                       : NULL;
+    if (!what) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                   "%s: %s is not trained here; ViT and DeiT are", c->architecture, what);
 }
 
 static renyi_status check_config(const ry_vit_config *c, renyi_error *err)
@@ -31,7 +37,7 @@ static renyi_status check_config(const ry_vit_config *c, renyi_error *err)
                        "no model to train: %u classes, %u blocks, dim %u with %u heads, images of "
                        "%u pixels in patches of %u",
                        c->n_classes, c->n_blocks, c->dim, c->n_heads, c->image_size, c->patch_size);
-    if (c->pool == RY_POOL_TOKEN ? c->n_prefix == 0 : c->n_prefix > 1)
+    if (c->pool == RY_POOL_TOKEN ? ry_vit_class_rows(c) == 0 : ry_vit_class_rows(c) > 1)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "a head cannot read the %s of a model with %u tokens before its patches",
                        c->pool == RY_POOL_TOKEN ? "class token" : "mean", c->n_prefix);
