@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 CMAKE   = cmake -G Ninja -S .
 
-.PHONY: all demo test torture bench bench-lvlm wheel asan fuzz format check-format install deps clean
+.PHONY: all demo test torture bench bench-lvlm bench-python wheel asan fuzz format check-format install deps clean
 
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -29,6 +29,9 @@ bench: all
 
 bench-lvlm: all
 	@bench/run-lvlm $(BUILD)
+
+bench-python: all
+	@bench/run-python $(BUILD)
 
 wheel: all
 	@tools/make-wheel $(BUILD)

@@ -123,7 +123,7 @@ def tokenizer_of(a):
 def run_texts(a, weights, tokenizer, dtype, threads):
     templates, classes = (8, 100) if a.quick else (80, 1000)
     start, busy, own = time.perf_counter(), busy_seconds(), children_seconds()
-    done = subprocess.run([sys.executable, os.path.join(HERE, "texts.py"), "--library", a.library, "--model", weights, "--tokenizer",
+    done = subprocess.run([sys.executable, os.path.join(HERE, "texts.py"), "--model", weights, "--tokenizer",
                            tokenizer, "--dtype", dtype, "--threads", str(threads), "--templates", str(templates), "--classes",
                            str(classes)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:

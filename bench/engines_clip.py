@@ -1,14 +1,13 @@
 # engines_clip.py - engines of worker.py: a zero-shot classifier that condenses tokens, with and
 # without TCA.
 # SPDX-License-Identifier: Apache-2.0
-import ctypes
 import json
 import os
 import struct
 import tempfile
 
 import numpy as np
-
+import renyi
 from engines_renyi import Renyi
 
 ITEMS = 3  # of a class in the reservoir: ImageNet's
@@ -39,64 +38,41 @@ def write_state(path, tensors, meta):
 class RenyiCondense(Renyi):
     """A classifier with random rows, with the policy's tokens; images are independent."""
 
-    dtype = 1  # RENYI_DTYPE_F32
+    dtype = "f32"
 
     def open_model(self, a):
-        tower, model = super().open_model(a), ctypes.c_void_p()
-        rows = np.random.default_rng(11).standard_normal((a.classes, self.embedding_width(tower)), dtype=np.float32)
+        tower = super().open_model(a)
+        rows = np.random.default_rng(11).standard_normal((a.classes, tower.info.embed_dim), dtype=np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        names = (ctypes.c_char_p * a.classes)(*(f"class {i}".encode() for i in range(a.classes)))
-        self.check(self.lib.renyi_model_zeroshot(ctypes.byref(model), tower, rows.ctypes.data_as(ctypes.c_void_p), names,
-                                                 ctypes.c_uint32(a.classes), ctypes.c_double(100.0), ctypes.byref(self.err)))
-        return model
-
-    def embedding_width(self, tower):
-        """Width of an embedding."""
-        session = ctypes.c_void_p()
-        opt = self.SessionOptions(ctypes.sizeof(self.SessionOptions), 1, 1, b"none")
-        self.check(self.lib.renyi_session_new(ctypes.byref(session), tower, ctypes.byref(opt), ctypes.byref(self.err)))
-        outputs = self.lib.renyi_session_outputs(session)
-        self.lib.renyi_session_free(session)
-        return outputs
+        return tower.with_classes(rows, [f"class {i}" for i in range(a.classes)])
 
 
 class RenyiTca(RenyiCondense):
     """The same with TCA in its most expensive state: every class has all its items, so there are
     anchors from the first image on and the correction reads all of them."""
 
-    class TcaOptions(ctypes.Structure):
-        _fields_ = [("struct_size", ctypes.c_uint32), ("size", ctypes.c_uint32), ("scale", ctypes.c_double), ("lambda_", ctypes.c_double),
-                    ("beta", ctypes.c_double), ("no_anchors", ctypes.c_uint32), ("no_correction", ctypes.c_uint32)]
-
-    class Info(ctypes.Structure):
-        _fields_ = [("n_classes", ctypes.c_uint32), ("size", ctypes.c_uint32), ("scale", ctypes.c_double), ("lambda_", ctypes.c_double),
-                    ("beta", ctypes.c_double), ("n_images", ctypes.c_uint64), ("n_anchored", ctypes.c_uint64), ("n_changed", ctypes.c_uint64),
-                    ("first_anchored", ctypes.c_uint64), ("n_items", ctypes.c_uint32), ("n_seen_classes", ctypes.c_uint32),
-                    ("n_ready_classes", ctypes.c_uint32), ("has_anchors", ctypes.c_uint32), ("bytes", ctypes.c_size_t)]
-
     def __init__(self, a):
         super().__init__(a)
         self.once()  # makes an item, which is copied for the others
         self.fill(a.classes)
-        info = self.Info()
-        self.lib.renyi_tca_get_info(self.tca, ctypes.byref(info))
-        if not info.has_anchors or info.n_items != ITEMS * a.classes:
-            raise RuntimeError(f"TCA: {info.n_items} items and no anchors")
+        if not self.tca.info.has_anchors or self.tca.info.n_items != ITEMS * a.classes:
+            raise RuntimeError(f"TCA: {self.tca.info.n_items} items and no anchors")
 
     def adaptation(self, model):
-        self.tca = ctypes.c_void_p()
-        opt = self.TcaOptions(struct_size=ctypes.sizeof(self.TcaOptions), size=ITEMS)
-        self.check(self.lib.renyi_tca_new(ctypes.byref(self.tca), model, ctypes.byref(opt), ctypes.byref(self.err)))
+        self.tca = renyi.Tca(model, size=ITEMS)
         return self.tca
 
     def fill(self, classes):
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "state.safetensors").encode()
-            self.check(self.lib.renyi_tca_save(self.tca, path, ctypes.byref(self.err)))
+            path = os.path.join(folder, "state.safetensors")
+            self.tca.save(path)
             state, meta = read_state(path)
             one, n = state["tokens"][0], classes * ITEMS
             noise = np.random.default_rng(13).standard_normal((n, *one.shape), dtype=np.float32)
             write_state(path, {"tokens": one + 0.1 * np.abs(one).mean() * noise,
                                "entropy": np.tile(np.linspace(0.1, 1.0, ITEMS, dtype=np.float32), classes),
                                "class": np.repeat(np.arange(classes, dtype=np.uint32), ITEMS)}, meta)
-            self.check(self.lib.renyi_tca_load(self.tca, path, ctypes.byref(self.err)))
+            self.tca.load(path)
+
+
+ENGINES = {"renyi-condense": RenyiCondense, "renyi-tca": RenyiTca}

@@ -1,5 +1,5 @@
-# engines_lm.py - engines of lm_worker.py: renyi's and llama.cpp's language model, renyi from
-# image to first token, and reading memory.
+# engines_lm.py - engines of lm_worker.py: llama.cpp's language model, and reading memory. renyi is in
+# engines_lvlm.py.
 # SPDX-License-Identifier: Apache-2.0
 #
 # Every timed step is one call into C for a prompt or a token; Python adds microseconds to
@@ -9,8 +9,6 @@ import math
 import os
 import subprocess
 import time
-
-import renyi_api as api
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONTEXT = 1024  # enough for the prompts; both engines compute up to 512 rows at a time
@@ -50,38 +48,6 @@ class LanguageModel:
         if not all(map(math.isfinite, out)):
             raise RuntimeError("logits are not numbers")
         return out
-
-
-class Renyi(LanguageModel):
-    """librenyi.so: renyi_lm_feed on a mapped file of `renyi quantize --lm`."""
-
-    def __init__(self, a):
-        self.api, self.info_ = api.Library(a.library), api.LmInfo()
-        opt = api.Options(struct_size=ctypes.sizeof(api.Options))
-        self.lm = self.api.make("renyi_lm_open", a.file.encode(), ctypes.byref(opt))
-        self.api.lib.renyi_lm_get_info(self.lm, ctypes.byref(self.info_))
-        session = api.LmSessionOptions(max_context=CONTEXT, n_threads=a.threads)
-        self.session = self.api.make("renyi_lm_session_new", self.lm, ctypes.byref(session))
-        self.out = (ctypes.c_float * self.info_.vocab)()
-        self.version = self.api.version
-
-    def pack(self, ids):
-        return (api.LmInput * len(ids))(*[api.LmInput(None, t) for t in ids])
-
-    def clear(self):
-        self.api.call("renyi_lm_rewind", self.session, ctypes.c_uint32(0))
-
-    def feed(self, rows):
-        self.api.call("renyi_lm_feed", self.session, rows, ctypes.c_uint32(len(rows)), self.out)
-
-    def last_logits(self):
-        return list(self.out)
-
-    def info(self):
-        """A token reads all weights except the token table (F16), of which it reads one row."""
-        i = self.info_
-        table = 0 if i.tied else 2 * i.vocab * i.dim
-        return dict(layers=i.n_layers, bytes_per_token=i.bytes - table, dtype=i.dtype)
 
 
 class LlamaCpp(LanguageModel):
@@ -129,36 +95,6 @@ class LlamaCpp(LanguageModel):
         return dict(layers=self.llama.llama_model_n_layer(self.model))
 
 
-class FirstToken:
-    """renyi from an image to the first token of the answer, in a new conversation each time."""
-
-    prompt = [1] + tokens_of(34) + [-200] + tokens_of(13)  # as long as vicuna_v1 with a short question
-
-    def __init__(self, a):
-        self.api, self.a = api.Library(a.library), a
-        opt = api.LvlmOptions(tower_dtype=api.DTYPES[a.tower_dtype])
-        self.model = self.api.make("renyi_lvlm_open", a.file.encode(), ctypes.byref(opt))
-        self.version = self.api.version
-
-    def first(self, policy):
-        opt = api.ConversationOptions(n_threads=self.a.threads, policy=policy.encode())
-        talk, answer = self.api.make("renyi_conversation_new", self.model, ctypes.byref(opt)), api.Answer()
-        try:
-            self.api.call("renyi_conversation_show_file", talk, self.a.photo.encode())
-            ids = (ctypes.c_int32 * len(self.prompt))(*self.prompt)
-            self.api.call("renyi_conversation_ask_ids", talk, ids, ctypes.c_size_t(len(ids)),
-                          ctypes.byref(api.AnswerOptions(max_new_tokens=1, ignore_eos=1)), ctypes.byref(answer))
-            if answer.n_reused:
-                raise RuntimeError("rows of an earlier prompt were reused")
-            return dict(ms=answer.first_token_ms, vision_ms=answer.vision_ms, prefill_ms=answer.prefill_ms,
-                        visual_tokens=answer.n_visual, prompt_tokens=answer.n_prompt)
-        finally:
-            self.api.lib.renyi_conversation_free(talk)
-
-    def info(self):
-        return {}
-
-
 class Bandwidth:
     """bandwidth.c: how fast the threads read a buffer much larger than the caches."""
 
@@ -188,4 +124,4 @@ class Bandwidth:
         return dict(buffer_bytes=self.size)
 
 
-ENGINES = {"renyi": Renyi, "llama.cpp": LlamaCpp, "first": FirstToken, "bandwidth": Bandwidth}
+ENGINES = {"llama.cpp": LlamaCpp, "bandwidth": Bandwidth}

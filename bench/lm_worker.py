@@ -30,13 +30,10 @@ def answer(engine, command, argument):
 
 
 def main():
-    from engines_lm import ENGINES
-
     p = argparse.ArgumentParser()
-    p.add_argument("engine", choices=ENGINES)
+    p.add_argument("engine", choices=("renyi", "first", "llama.cpp", "bandwidth"))
     p.add_argument("--file")
     p.add_argument("--photo")
-    p.add_argument("--library")
     p.add_argument("--scratch")
     p.add_argument("--tower-dtype", default="auto")
     p.add_argument("--threads", type=int, default=1)
@@ -44,6 +41,10 @@ def main():
     # Replies go to a copy of stdout; what a library prints there goes to the log.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    if a.engine in ("renyi", "first"):  # renyi's libraries do not meet llama.cpp's
+        from engines_lvlm import ENGINES
+    else:
+        from engines_lm import ENGINES
     engine = ENGINES[a.engine](a)
     print(json.dumps(dict(ready=engine.version, in_flight=1)), file=out, flush=True)
     for line in sys.stdin:

@@ -94,7 +94,7 @@ def arguments():
 
 def prepare(a):
     """Sets the paths and checks the free space. Warns if llama.cpp is not installed."""
-    a.scratch, a.library = a.scratch or f"{a.build}/bench-lvlm", f"{a.build}/librenyi.so"
+    a.scratch = a.scratch or f"{a.build}/bench-lvlm"
     os.makedirs(a.scratch, exist_ok=True)
     missing = missing_peers() if "speed" in a.only else []
     a.has_peer = "speed" in a.only and not missing

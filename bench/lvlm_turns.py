@@ -11,7 +11,7 @@ from turns import HERE, Process, busy_seconds
 
 def lm_worker(engine, a, **options):
     """Starts lm_worker.py; keyword arguments become its options."""
-    words = dict(options, threads=a.threads, library=a.library, scratch=a.scratch)
+    words = dict(options, threads=a.threads, scratch=a.scratch)
     command = [sys.executable, os.path.join(HERE, "lm_worker.py"), engine]
     for name, value in words.items():
         command += ["--" + name.replace("_", "-"), str(value)]

@@ -20,9 +20,9 @@ import prune
 import train
 from turns import HERE, SHORT, TITLES, Case, newer, run_case, say, weights_of
 
-MODULES = {"openvino": "openvino", "openvino-throughput": "openvino", "onnxruntime": "onnxruntime",
+MODULES = {"renyi": "renyi", "openvino": "openvino", "openvino-throughput": "openvino", "onnxruntime": "onnxruntime",
            "pytorch": "timm"}
-ENGINES = ["renyi", *MODULES]
+ENGINES = list(MODULES)
 PARTS = [*ENGINES, "prune", "formats", "train", "clip"]
 MAX_DIFFERENCE = 1e-3  # of the logits, relative to the largest
 
@@ -136,7 +136,7 @@ def available(a):
     from importlib.util import find_spec
 
     asked = [e for e in a.only if e in ENGINES]
-    here = [e for e in asked if (os.path.exists(a.library) if e == "renyi" else find_spec(MODULES[e]))]
+    here = [e for e in asked if find_spec(MODULES[e])]
     for e in asked:
         if e not in here:
             say(f"{TITLES[e]} is not installed: left out")
@@ -171,7 +171,7 @@ def arguments():
     a = p.parse_args()
     if a.quick:
         a.models, a.rounds = [m for m in a.models if m in ("tiny", "small")], min(a.rounds, 3)
-    a.work, a.library = f"{a.build}/bench", f"{a.build}/librenyi.so"
+    a.work = f"{a.build}/bench"
     return a
 
 

@@ -21,7 +21,7 @@ MAX_DIFFERENCE = 1e-3     # of the logits after two updates
 def start_and_measure(case, engines, a):
     """The workers take turns. Returns what renyi reports about its steps, and the versions."""
     files = dict.fromkeys(engines, weights_of(a, case.arch))
-    workers = case.start(engines, files, a.library, a.work)
+    workers = case.start(engines, files, a.work)
     try:
         case.compare({e: w for e, w in workers.items() if e in STEPS})
         case.measure(workers, a.rounds)

@@ -87,10 +87,10 @@ class Process:
 class Worker(Process):
     """worker.py with one engine."""
 
-    def __init__(self, engine, case, files, library, log):
+    def __init__(self, engine, case, files, log):
         super().__init__([sys.executable, os.path.join(HERE, "worker.py"), engine, "--arch", case.arch,
                           "--file", files[engine], "--batch", str(case.batch), "--threads", str(case.threads),
-                          "--library", library, "--policy", case.policy, "--classes", str(case.outputs)], log)
+                          "--policy", case.policy, "--classes", str(case.outputs)], log)
 
 
 class Case:
@@ -107,11 +107,11 @@ class Case:
         self.executed = None  # GFLOP that renyi computes per image
         self.rss, self.first_answer, self.difference, self.failed = {}, {}, {}, {}
 
-    def start(self, engines, files, library, work):
+    def start(self, engines, files, work):
         workers = {}
         for engine in engines:
             try:
-                workers[engine] = Worker(engine, self, files, library, f"{work}/{engine}.log")
+                workers[engine] = Worker(engine, self, files, f"{work}/{engine}.log")
                 self.first_answer[engine] = workers[engine].first_answer
             except (RuntimeError, KeyError) as e:
                 self.failed[engine] = str(e)
@@ -202,7 +202,7 @@ def run_together(cases, a, rounds, peak=False):
     started = []
     try:
         for case, engines, files in cases:
-            started.append((case, case.start(engines, files, a.library, a.work)))
+            started.append((case, case.start(engines, files, a.work)))
         for case, workers in started:
             case.compare(workers)
             case.warm_up(workers)

@@ -1,7 +1,7 @@
-# venv.sh - makes a virtual environment with the peers; sourced by run and run-lvlm.
+# venv.sh - makes a virtual environment with the peers, and the Python package; sourced by the run scripts.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Uses $venv, $requirements, $cost (a text: what it takes) and the function say.
+# Uses $build, $venv, $requirements, $cost (a text: what it takes), $here and the function say.
 
 # Prints a Python that can make virtual environments, the system's own first.
 find_python() {
@@ -33,4 +33,22 @@ make_venv() {
   "$python" -m venv "$venv" || { why="python3 -m venv failed" && return 1; }
   install_peers || { why="PyPI cannot be reached" && rm -rf "$venv" && return 1; }
   touch "$venv/.complete"
+}
+
+# Sets $python to one that has the peers, or the reason to $why.
+find_peers() {
+  python=${BENCH_PYTHON:-$venv/bin/python}
+  [[ -n ${BENCH_PYTHON:-} || -e $venv/.complete ]] || make_venv
+}
+
+# Installs renyi's Python package with the libraries of $build beside the environment of $python, so
+# that an environment of someone else (BENCH_PYTHON) stays as it is. cffi comes with it.
+install_package() {
+  local whole
+  whole=$(realpath "$build")
+  "$python" -m pip install --quiet --disable-pip-version-check --no-warn-conflicts --upgrade --no-deps --target "$whole/bench-package" \
+    --config-settings cmake.define.RENYI_PREBUILT="$whole" --config-settings build-dir="$whole/bench-package-build" \
+    . cffi pycparser >"$build/bench-package.log" 2>&1 ||
+    { why="pip could not build the Python package ($build/bench-package.log)" && return 1; }
+  export PYTHONPATH=$whole/bench-package${PYTHONPATH:+:$PYTHONPATH}
 }

@@ -21,9 +21,7 @@ import time
 
 import numpy as np
 
-from engines_clip import RenyiCondense, RenyiTca
-from engines_renyi import (STEP_DECAY, STEP_RATE, Engine, Renyi, RenyiBf16, RenyiF32, RenyiInt8, RenyiInt8Pruned, RenyiStep,
-                           RenyiStepCheckpointed, RenyiStepPruned)
+from engine_base import STEP_DECAY, STEP_RATE, Engine
 
 
 class OpenVino(Engine):
@@ -160,15 +158,22 @@ class PyTorchToMe(PyTorch):
         return tome_of(vit, policy)
 
 
-ENGINES = {"renyi": Renyi, "openvino": OpenVino, "openvino-throughput": OpenVinoThroughput,
-           "onnxruntime": OnnxRuntime, "pytorch": PyTorch, "pytorch-evit": PyTorchEViT,
-           "pytorch-evit-fused": PyTorchEViTFused, "pytorch-tome": PyTorchToMe,
-           "renyi-f32": RenyiF32, "renyi-bf16": RenyiBf16, "renyi-int8": RenyiInt8,
-           "renyi-int8-pruned": RenyiInt8Pruned, "openvino-int8": OpenVinoInt8, "openvino-bf16": OpenVinoBf16,
-           "renyi-condense": RenyiCondense, "renyi-tca": RenyiTca,
-           "renyi-step": RenyiStep, "renyi-step-pruned": RenyiStepPruned, "renyi-step-checkpointed": RenyiStepCheckpointed,
-           "pytorch-step": PyTorchStep,
-           "onnxruntime-dynamic": OnnxRuntime, "onnxruntime-static": OnnxRuntime}
+PEERS = {"openvino": OpenVino, "openvino-throughput": OpenVinoThroughput,
+         "onnxruntime": OnnxRuntime, "pytorch": PyTorch, "pytorch-evit": PyTorchEViT,
+         "pytorch-evit-fused": PyTorchEViTFused, "pytorch-tome": PyTorchToMe,
+         "openvino-int8": OpenVinoInt8, "openvino-bf16": OpenVinoBf16, "pytorch-step": PyTorchStep,
+         "onnxruntime-dynamic": OnnxRuntime, "onnxruntime-static": OnnxRuntime}
+
+
+def engine_of(name):
+    """The class of an engine. renyi's package is loaded only in the processes that run it, so that
+    its libraries do not meet those of a peer."""
+    if not name.startswith("renyi"):
+        return PEERS[name]
+    import engines_clip
+    import engines_renyi
+
+    return {**engines_renyi.ENGINES, **engines_clip.ENGINES}[name]
 
 
 def peak_rss_mb():
@@ -178,10 +183,9 @@ def peak_rss_mb():
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("engine", choices=ENGINES)
+    p.add_argument("engine")
     p.add_argument("--arch", required=True)
     p.add_argument("--file", required=True, help="weights or exported model, in the engine's format")
-    p.add_argument("--library", help="librenyi.so")
     p.add_argument("--policy", default="none", help="for engines that prune")
     p.add_argument("--batch", type=int, required=True)
     p.add_argument("--threads", type=int, required=True)
@@ -195,7 +199,7 @@ def main():
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
-    engine = ENGINES[a.engine](a)
+    engine = engine_of(a.engine)(a)
     if not engine.is_long:
         engine.once()
     print(json.dumps({"ready": engine.version, "in_flight": engine.in_flight}), file=answers)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cffi import FFI
 
-HEADERS = ["renyi", "clip", "eval", "gallery", "lm", "llava", "report", "viz"]
+HEADERS = ["renyi", "clip", "eval", "gallery", "lm", "llava", "report", "train", "viz"]
 # Functions of librenyi-report.
 DRAWS = re.compile(r"renyi_(figure|report)_|renyi_colour$|renyi_viz_html$")
 

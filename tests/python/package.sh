@@ -29,6 +29,17 @@ fi
 export OMP_WAIT_POLICY=passive PYTHONDONTWRITEBYTECODE=1 RENYI_TEST_TMP=$home
 code=0
 "$venv/bin/python" -m mypy --config-file pyproject.toml --cache-dir "$home/mypy" bindings/python/renyi || code=1
-"$venv/bin/python" -m pytest -q -rs -p no:cacheprovider tests/python || code=1
+"$venv/bin/python" -m pytest -q -rs -p no:cacheprovider ${RENYI_PYTHON:+-m "not reference"} tests/python || code=1
 "$venv/bin/python" -m pytest -q -p no:cacheprovider --doctest-modules --pyargs renyi || code=1
+# RENYI_PYTHON names a Python that has torch, timm, transformers or llama-cpp-python. The package and
+# what it needs are put beside it, so that it stays as it is.
+if [ -n "${RENYI_PYTHON:-}" ]; then
+  beside=$home/beside
+  rm -rf "$beside" && mkdir "$beside" && cp -r "$venv"/lib/python3*/site-packages/renyi "$beside" || exit 1
+  if "$RENYI_PYTHON" -m pip install -q --disable-pip-version-check --target "$beside" cffi pytest >"$home/beside.log" 2>&1; then
+    PYTHONPATH=$beside HF_HUB_OFFLINE=1 "$RENYI_PYTHON" -m pytest -q -rs -p no:cacheprovider -m reference tests/python || code=1
+  else
+    echo "SKIP: timm, transformers and llama.cpp with our choice: pip could not fetch cffi and pytest for $RENYI_PYTHON"
+  fi
+fi
 exit $code

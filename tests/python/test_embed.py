@@ -123,6 +123,55 @@ def test_rules_in_python_prune_a_clip(clip, photos):
         assert len(set(session.trace[0].cuts[0].kept[:20] % 2)) == 1
 
 
+def test_templates_by_name(clip, photos):
+    from renyi.clip import templates_of
+
+    sentences = templates_of("imagenet80")
+    assert len(sentences) == 80 and all(sentence.count("{}") == 1 for sentence in sentences)
+    named = clip.zeroshot(photos, ["cat", "dog"], templates="imagenet80")
+    assert np.array_equal(named, clip.zeroshot(photos, ["cat", "dog"], templates=sentences))
+    assert not np.array_equal(named, clip.zeroshot(photos, ["cat", "dog"]))
+    with pytest.raises(renyi.Error):
+        clip.zeroshot(photos, ["cat"], templates="no_such_list")
+
+
+def test_classes_by_rows(clip, photos):
+    rows = clip.encode_text(["a cat", "a dog"])
+    model = clip.image.with_classes(rows, ["cat", "dog"], scale=7.0)
+    assert model.labels == ["cat", "dog"]
+    assert np.allclose(model.session().run(photos), 7 * clip.encode_image(photos) @ rows.T, atol=1e-4)
+    for arguments in ((rows, ["cat"]), (rows[:, :3], ["cat", "dog"]), (rows, "cat")):
+        with pytest.raises(TypeError):
+            clip.image.with_classes(*arguments)
+
+
+def test_tca_remembers_images(clip, photos, tmp_path):
+    pets, policy = clip.classifier(["cat", "dog"]), "tca drop=0.2 layers=0,1"
+    plain = pets.session(policy, batch_size=4).run(photos)
+    off = renyi.Tca(pets, anchors=False, correction=False)
+    assert np.array_equal(pets.session(policy, batch_size=4, adapt=off).run(photos), plain)
+    memory = renyi.Tca(pets, size=2)
+    session = pets.session(policy, batch_size=4, adapt=memory)
+    first = session.run(photos)
+    assert not np.array_equal(first, plain)
+    assert memory.info.n_images == 4 and 0 < memory.info.n_items <= 4
+    memory.save(tmp_path / "state.safetensors")
+    seen, later = memory.info, session.run(photos)
+    memory.reset()
+    assert memory.info.n_images == 0 and memory.info.n_items == 0
+    assert np.array_equal(session.run(photos), first)
+    other = renyi.Tca(pets, size=2)
+    other.load(tmp_path / "state.safetensors")
+    assert other.info == seen
+    assert np.array_equal(pets.session(policy, adapt=other).run(photos), later)
+    with pytest.raises(TypeError):
+        pets.session(policy, adapt=3)
+    with pytest.raises(renyi.ArgumentError):
+        clip.classifier(["cat", "dog", "phone"]).session(policy, adapt=memory)
+    with pytest.raises(renyi.FileError):
+        memory.load(tmp_path / "none.safetensors")
+
+
 def test_clip_arguments(clip, photos):
     with pytest.raises(TypeError):
         clip.zeroshot(photos, "cat")

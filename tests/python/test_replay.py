@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 import renyi
-from conftest import ROOT
+from conftest import ROOT, document_lines
 
 POLICIES = ["evit keep=0.7 layers=0,3,6 reduce=drop", "evit keep=0.5 layers=3,9 metric=col reduce=drop at=end"]
 
@@ -90,7 +90,9 @@ def test_a_plain_vit_with_our_choice_has_our_logits(model, photos, weights, poli
     assert not np.allclose(forward(weights[0], chw.astype(np.float64), model.info, []), logits, atol=1e-2)
 
 
+@pytest.mark.reference
 def test_timm_with_our_choice_has_our_logits(model, photos, weights):
+    """The lines of docs/PYTHON.md."""
     torch = pytest.importorskip("torch", reason="no torch: timm's own model is not pruned")
     timm = pytest.importorskip("timm", reason="no timm: timm's own model is not pruned")
     info = model.info
@@ -101,16 +103,11 @@ def test_timm_with_our_choice_has_our_logits(model, photos, weights):
     chw = normalized(model, photos[:2])
     session = model.session(POLICIES[0], batch_size=4, trace=True)
     logits = session.run_tensor(torch.from_numpy(chw))
-    steps = {step.block: torch.from_numpy(step.index) for step in renyi.replay(session)}
+    names = dict(torch=torch, renyi=renyi, session=session, vit=theirs, batch=torch.from_numpy(chw))
     with torch.no_grad():
-        x = theirs._pos_embed(theirs.patch_embed(torch.from_numpy(chw)))
-        for i, block in enumerate(theirs.blocks):
-            x = x + block.attn(block.norm1(x))
-            if i in steps:
-                x = x.gather(1, steps[i][:, :, None].expand(-1, -1, x.shape[2]))
-            x = x + block.mlp(block.norm2(x))
-        ours = theirs.forward_head(theirs.norm(x))
-    assert torch.allclose(ours, torch.from_dlpack(logits), atol=1e-3)
+        exec(document_lines("docs/PYTHON.md", "vit.blocks"), names)
+        assert not torch.allclose(theirs(names["batch"]), torch.from_dlpack(logits), atol=1e-2)
+    assert torch.allclose(names["logits"], torch.from_dlpack(logits), atol=1e-3)
 
 
 def test_what_cannot_be_replayed(model, photos):

@@ -155,7 +155,9 @@ def test_an_empty_list_gives_no_rows(model):
 
 def test_ctrl_c_stops_a_run(tmp_path):
     """A child process runs for minutes; an interrupt ends it at once, with KeyboardInterrupt."""
-    code = ("import renyi, numpy as np, sys\n"
+    # A shell may have started the tests in the background, where SIGINT is ignored.
+    code = ("import renyi, numpy as np, signal\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "s = renyi.Model().session(batch_size=64, threads=1)\n"
             "x = np.zeros((64 * 400, 160, 160, 3), np.uint8)\n"
             "print('ready', flush=True)\n"
@@ -166,7 +168,10 @@ def test_ctrl_c_stops_a_run(tmp_path):
     time.sleep(0.5)
     start = time.monotonic()
     child.send_signal(signal.SIGINT)
-    out, _ = child.communicate(timeout=60)
+    try:
+        out, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
     assert out == "stopped (1, 10)\n" and child.returncode == 0
     assert time.monotonic() - start < 20
 

@@ -11,6 +11,7 @@
 Model    a ViT: classify, session, embed
 Session  runs on batches of images under one policy; `trace` shows what was cut
 Clip     encode_image, encode_text, zeroshot
+Tca      adapts a zero-shot model to the images it has seen
 Llava    ask: answers about images, piece by piece
 evaluate accuracy and time of policies on a dataset, with paired tests
 viz      figures of what policies keep
@@ -32,6 +33,7 @@ from .model import Model, ModelInfo
 from .replaying import ReplayStep, replay
 from .rules import RuleView, rule
 from .session import Cut, ImageTrace, Session
+from .tca import Tca, TcaInfo
 
 __version__ = _text(_lib.renyi_version())
 #: what the C library was built with
@@ -41,5 +43,5 @@ __all__ = [
     "AbortedError", "ArgumentError", "Clip", "Cost", "Cut", "Error", "Evaluation", "Figure",
     "FileError", "FormatError", "ImageTrace", "LayerCost", "LimitError", "Llava", "Model",
     "ModelInfo", "OutOfMemoryError", "Pair", "PolicyResult", "ReplayStep", "RuleView",
-    "Session", "UnsupportedError", "build_options", "evaluate", "flops", "replay", "rule", "viz",
+    "Session", "Tca", "TcaInfo", "UnsupportedError", "build_options", "evaluate", "flops", "replay", "rule", "viz",
 ]

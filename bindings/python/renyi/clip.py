@@ -4,13 +4,25 @@ from typing import Any, Iterable, List, Optional, Sequence, Union
 
 import numpy as np
 
-from ._c import NULL, StrPath, chars, count, dtype_value, path_char, pointer, struct
+from ._c import NULL, StrPath, char, chars, copy, count, dtype_value, path_char, pointer, struct, text as to_text
 from ._callbacks import PROGRESS, Call
 from ._hub import find_model
 from ._renyi import ffi, lib
 from .errors import check
 from .images import Image
 from .model import Model
+
+
+def templates_of(name: str) -> List[str]:
+    """The sentences of a list or a file."""
+    word, n = char(name, "templates"), ffi.new("uint32_t *")
+    out, err = ffi.new("renyi_templates **"), ffi.new("renyi_error *")
+    check(lib.renyi_templates_open(out, word, NULL, err), err)
+    try:
+        texts = lib.renyi_templates_texts(out[0], n)
+        return [to_text(texts[i]) for i in range(n[0])]
+    finally:
+        lib.renyi_templates_free(out[0])
 
 
 class Clip:
@@ -75,27 +87,28 @@ class Clip:
                                                     int(truncate), pointer(rows, "float *"), self._call.err))
         return rows
 
-    def classifier(self, labels: Sequence[str], templates: Optional[Sequence[str]] = None) -> Model:
-        """A `Model` whose classes are these names, for sessions, `classify` and `evaluate`. Each
-        template has one "{}" for the name; the default is "a photo of a {}."."""
+    def classifier(self, labels: Sequence[str], templates: Union[str, Sequence[str], None] = None) -> Model:
+        """A `Model` whose classes are these names, for sessions, `classify` and `evaluate`.
+
+        templates: sentences with one "{}" for the name; or "imagenet80", "simple", the name of a
+        known dataset or a file with one sentence per line. None is "a photo of a {}.".
+        """
         names, keep = chars(labels, "labels")
-        sentences, kept = chars(templates if templates is not None else ["a photo of a {}."], "templates")
+        given = templates_of(templates) if isinstance(templates, str) else templates
+        sentences, kept = chars(given if given is not None else ["a photo of a {}."], "templates")
         options = struct("renyi_classifier_options", templates=sentences, n_templates=len(kept),
                          n_threads=self._threads, progress=PROGRESS, progress_user=self._call.handle)
         made = ffi.new("renyi_classifier **")
         self._call.finish(lib.renyi_classifier_new(made, self._text, self._tokenizer, names, len(keep), options,
                                                    self._call.err))
-        rows = ffi.gc(made[0], lib.renyi_classifier_free)
-        model = ffi.new("renyi_model **")
-        check(lib.renyi_model_zeroshot(model, self.image._handle, lib.renyi_classifier_rows(rows), names,
-                                       len(keep), self.logit_scale, self._call.err), self._call.err)
-        new = Model.__new__(Model)
-        new._own(model[0], self.image._handle)
-        new._rules = set(self.image._rules)  # it begins with those of its tower
-        return new
+        try:
+            rows = copy(lib.renyi_classifier_rows(made[0]), len(keep) * self.embed_dim, "float32")
+        finally:
+            lib.renyi_classifier_free(made[0])
+        return self.image.with_classes(rows.reshape(len(keep), self.embed_dim), labels, self.logit_scale)
 
     def zeroshot(self, images: Union[Image, Iterable[Image]], labels: Sequence[str],
-                 templates: Optional[Sequence[str]] = None, policy: Optional[str] = None,
+                 templates: Union[str, Sequence[str], None] = None, policy: Optional[str] = None,
                  batch_size: int = 8) -> "np.ndarray[Any, Any]":
         """Probabilities [n, labels] that an image shows each of the labels."""
         session = self.classifier(labels, templates).session(policy, batch_size, self._threads or None)

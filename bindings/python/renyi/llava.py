@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import queue
 import threading
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._c import NULL, StrPath, char, copy, count, dtype_value, path_char, struct
+from ._c import NULL, StrPath, char, copy, count, dtype_value, path_char, struct, text
 from ._callbacks import PROGRESS, TEXT, Call
 from ._hub import find_model
 from ._renyi import ffi, lib
@@ -26,24 +26,25 @@ class Llava:
             print(piece, end="")
     """
 
-    def __init__(self, name: StrPath, *, dtype: Optional[str] = None, tokenizer: Optional[StrPath] = None,
-                 threads: Optional[int] = None) -> None:
+    def __init__(self, name: StrPath, *, dtype: Optional[str] = None, tower_dtype: Optional[str] = None,
+                 tokenizer: Optional[StrPath] = None, threads: Optional[int] = None) -> None:
         path = find_model(name)
         call = Call()
         words = NULL if tokenizer is None else path_char(tokenizer, "tokenizer")
-        options = struct("renyi_lvlm_options", dtype=dtype_value(dtype), tokenizer=words, progress=PROGRESS,
-                         progress_user=call.handle)
+        options = struct("renyi_lvlm_options", dtype=dtype_value(dtype), tower_dtype=dtype_value(tower_dtype),
+                         tokenizer=words, progress=PROGRESS, progress_user=call.handle)
         self._threads = count(threads, "threads")
         out = ffi.new("renyi_lvlm **")
         call.finish(lib.renyi_lvlm_open(out, path, options, call.err))
         self._handle = ffi.gc(out[0], lib.renyi_lvlm_free)
 
     @classmethod
-    def from_pretrained(cls, name: StrPath, *, dtype: Optional[str] = None,
+    def from_pretrained(cls, name: StrPath, *, dtype: Optional[str] = None, tower_dtype: Optional[str] = None,
                         tokenizer: Optional[StrPath] = None, threads: Optional[int] = None) -> "Llava":
         """Opens a folder or a name in the Hugging Face cache. dtype: "f32", "bf16", "int8" or
-        "int4" for the language model."""
-        return cls(name, dtype=dtype, tokenizer=tokenizer, threads=threads)
+        "int4" for the language model. tower_dtype: "f32", "bf16", "int8" or "auto" for the image
+        tower."""
+        return cls(name, dtype=dtype, tower_dtype=tower_dtype, tokenizer=tokenizer, threads=threads)
 
     def ask(self, image: Optional[Image], question: str, *, policy: Optional[str] = None,
             max_new_tokens: int = 512, temperature: float = 0.0, top_p: float = 1.0,
@@ -90,7 +91,8 @@ class Llava:
 
     def encode_image(self, image: Image, policy: Optional[str] = None) -> "Tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
         """Visual tokens [n, width of the language model] after the projector, and the patch of each
-        in raster order (-1 = a token made of several). transformers takes them as `inputs_embeds`."""
+        in raster order (-1 = a token made of several). In another engine they replace the image in
+        the ids of `prompt`; transformers takes the rows as `inputs_embeds` (docs/PYTHON.md)."""
         source, call = Source(image), Call()
         visual = lib.renyi_lvlm_visual(self._handle)
         if visual == NULL:
@@ -105,6 +107,40 @@ class Llava:
         call.finish(lib.renyi_visual_run(session, source.load(), tokens, call.err), source.name)
         rows = copy(tokens.rows, tokens.n * tokens.lm_dim, "float32").reshape(tokens.n, tokens.lm_dim)
         return rows, copy(tokens.kept, tokens.n, "int32")
+
+    def prompt(self, question: str) -> "Tuple[List[int], List[int]]":
+        """Ids of LLaVA's prompt for a question: those before the image and those after it."""
+        words = char(question, "question")
+        if words == NULL:
+            raise TypeError("question must be a str, not None")
+        tokenizer = self._tokenizer()
+        turn = ffi.new("renyi_lvlm_turn *", [words, NULL])
+        n, err = ffi.new("size_t *"), ffi.new("renyi_error *")
+        check(lib.renyi_lvlm_prompt(tokenizer, turn, 1, NULL, NULL, 0, n, err), err)
+        ids = ffi.new("int32_t[]", n[0])
+        check(lib.renyi_lvlm_prompt(tokenizer, turn, 1, NULL, ids, n[0], n, err), err)
+        found = list(ids)
+        image = found.index(lib.RENYI_LVLM_IMAGE)
+        return found[:image], found[image + 1:]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids that another engine made. Special ids are left out, and so are those that
+        only pad the model's vocabulary."""
+        tokenizer, n, err = self._tokenizer(), ffi.new("size_t *"), ffi.new("renyi_error *")
+        words, model = ffi.new("renyi_lm_tokenizer_info *"), ffi.new("renyi_lm_info *")
+        lib.renyi_lm_tokenizer_get_info(tokenizer, words)
+        lib.renyi_lm_get_info(lib.renyi_lvlm_lm(self._handle), model)
+        given = ffi.new("int32_t[]", [int(i) for i in ids if not words.n_ids <= i < model.vocab])
+        check(lib.renyi_lm_tokenizer_decode(tokenizer, given, len(given), 0, NULL, 0, n, err), err)
+        out = ffi.new("char[]", n[0] + 1)
+        check(lib.renyi_lm_tokenizer_decode(tokenizer, given, len(given), 0, out, len(out), n, err), err)
+        return text(out)
+
+    def _tokenizer(self) -> Any:
+        tokenizer = lib.renyi_lvlm_tokenizer(self._handle)
+        if tokenizer == NULL:
+            raise ArgumentError("this model has no tokenizer; name one with tokenizer=")
+        return tokenizer
 
 
 def _read(pieces: "queue.SimpleQueue[Optional[str]]", stop: threading.Event, call: Call,

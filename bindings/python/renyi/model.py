@@ -1,18 +1,19 @@
 # model.py - a Vision Transformer: opening, classifying, sessions.
 # SPDX-License-Identifier: Apache-2.0
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
-from ._c import StrPath, count, dtype_value, struct, text
+from ._c import StrPath, chars, count, dtype_value, pointer, struct, text
 from ._callbacks import PROGRESS, Call
 from ._hub import find_model
 from ._renyi import ffi, lib
 from .embedding import check_arguments, embed_images
-from .errors import ArgumentError
+from .errors import ArgumentError, check
 from .images import Image
 from .session import Session
+from .tca import Tca
 
 
 @dataclass(frozen=True)
@@ -91,15 +92,18 @@ class Model:
         return text(lib.renyi_model_label(self._handle, index)) or f"class {index}"
 
     def session(self, policy: Optional[str] = None, batch_size: int = 1, threads: Optional[int] = None,
-                trace: bool = False, output: str = "auto") -> Session:
+                trace: bool = False, output: str = "auto", adapt: Optional[Tca] = None) -> Session:
         """Prepares runs with a pruning policy.
 
         policy: such as "mosaic keep=0.7 layers=0,3,6" or the name of a preset; None = no pruning.
         batch_size: images per pass. threads: None = the cores this process may use.
         trace: record what every cut did (`Session.trace`).
         output: "embedding" = embeddings instead of logits.
+        adapt: the memory of earlier images for the policy "tca" (see `Tca`).
         """
-        return Session(self, policy, batch_size, threads, trace, output)
+        if adapt is not None and not isinstance(adapt, Tca):
+            raise TypeError(f"adapt must be a renyi.Tca, not {type(adapt).__name__}")
+        return Session(self, policy, batch_size, threads, trace, output, adapt)
 
     def classify(self, image: Image, k: int = 5, policy: Optional[str] = None) -> List[Tuple[str, float]]:
         """The k most probable classes of an image with their probabilities, best first."""
@@ -112,6 +116,28 @@ class Model:
         odds = np.exp(logits - logits.max())
         best = np.argsort(-logits, kind="stable")[:count(k, "k")]
         return [(self._label(int(i)), float(odds[i] / odds.sum())) for i in best]
+
+    def with_classes(self, rows: Any, labels: Sequence[str], scale: float = 100.0) -> "Model":
+        """A model with this tower whose classes are given by embeddings `rows` [classes, embed_dim] of
+        length 1. A logit is scale times the cosine of image and row. `Clip.classifier` makes the
+        rows from texts; means of embedded images serve as well.
+
+        >>> import renyi
+        >>> model, photos = renyi.Model(), ["assets/golf_ball.png", "assets/parachute.png"]
+        >>> own = model.with_classes(list(model.embed(photos)), ["ball", "canopy"])
+        >>> [own.classify(photo, k=1)[0][0] for photo in photos]
+        ['ball', 'canopy']
+        """
+        names, keep = chars(labels, "labels")
+        array = np.ascontiguousarray(rows, np.float32)
+        if array.shape != (len(keep), self.info.embed_dim):
+            raise TypeError(f"rows must be [{len(keep)}, {self.info.embed_dim}], not {list(array.shape)}")
+        out, err = ffi.new("renyi_model **"), ffi.new("renyi_error *")
+        check(lib.renyi_model_zeroshot(out, self._handle, pointer(array, "float *"), names, len(keep), scale, err), err)
+        new = Model.__new__(Model)
+        new._own(out[0], self._handle)
+        new._rules = set(self._rules)  # it begins with those of its tower
+        return new
 
     def embed(self, images: Iterable[Image], batch_size: int = 32, policy: Optional[str] = None,
               threads: Optional[int] = None, progress: bool = False,

@@ -15,6 +15,7 @@ from .rules import add_rules
 
 if TYPE_CHECKING:
     from .model import Model
+    from .tca import Tca
 
 NONE = -1  # in `groups` and `source`: no row, no token
 
@@ -66,7 +67,8 @@ class Session:
     """
 
     def __init__(self, model: "Model", policy: Optional[str] = None, batch_size: int = 1,
-                 threads: Optional[int] = None, trace: bool = False, output: str = "auto") -> None:
+                 threads: Optional[int] = None, trace: bool = False, output: str = "auto",
+                 adapt: "Optional[Tca]" = None) -> None:
         if output not in ("auto", "embedding"):
             raise ValueError(f"output must be 'auto' or 'embedding', not {output!r}")
         self.model = model
@@ -80,11 +82,13 @@ class Session:
                          n_threads=count(threads, "threads"), trace=int(bool(trace)),
                          progress=PROGRESS, progress_user=self._call.handle,
                          output=lib.RENYI_OUTPUT_EMBEDDING if output == "embedding" else 0)
+        if adapt is not None:
+            options.adapt = adapt._handle
         out = ffi.new("renyi_session **")
         parent = add_rules(model)
         check(lib.renyi_session_new(out, parent, options, self._call.err), self._call.err)
-        # The destructor refers to the model, so the model is freed last.
-        self._handle = ffi.gc(out[0], lambda handle, _parent=parent: lib.renyi_session_free(handle))
+        # The destructor refers to the model and the TCA, so they are freed last.
+        self._handle = ffi.gc(out[0], lambda handle, _keep=(parent, adapt): lib.renyi_session_free(handle))
         self._has_trace = bool(trace)
 
     @property
