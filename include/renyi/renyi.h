@@ -263,12 +263,12 @@ typedef struct renyi_model_info {
     const char *quantization; /* how the 8-bit weights were made; NULL = not quantized */
     uint32_t embed_dim; /* width of an embedding: of CLIP's projection, or dim of a ViT (2 * dim if
                            distilled) */
-    const char *activation; /* activation of the MLPs: "gelu", "quick_gelu"; static */
+    const char *activation; /* activation of the MLPs: "gelu", "quick_gelu", "swiglu"; static */
     double none_below; /* an image whose largest logit is below this shows none of the classes, as
                           measured for this model ("renyi.none_below" in the metadata of the file);
                           NaN = not known, and comparisons with it are false */
     uint32_t n_registers; /* tokens of n_prefix that no head reads and no rule drops */
-} renyi_model_info;    /* strings are borrowed until renyi_model_free */
+} renyi_model_info;       /* strings are borrowed until renyi_model_free */
 
 typedef struct renyi_tensor_info {
     const char *name;  /* borrowed until renyi_model_free */
@@ -308,9 +308,9 @@ typedef int (*renyi_tensor_visitor)(void *user, const renyi_tensor_info *tensor)
 RENYI_API RENYI_CHECK renyi_status renyi_visit_tensors(const char *path, const renyi_options *opt,
                                                        renyi_tensor_visitor each, void *user,
                                                        renyi_error *err);
-/* Name of class i as the program prints it: from the config (id2label, label_names), where a WordNet
- * id stands for ImageNet's name; else, if there are 1000 classes, ImageNet's. NULL = it has none, and
- * the program prints "class 7". Borrowed until renyi_model_free. */
+/* Name of class i as the program prints it: from the config (id2label, label_names), where a
+ * WordNet id stands for ImageNet's name; else, if there are 1000 classes, ImageNet's. NULL = it has
+ * none, and the program prints "class 7". Borrowed until renyi_model_free. */
 RENYI_API const char *renyi_model_label(const renyi_model *m, uint32_t i);
 
 /* Writes a .safetensors file with random weights (truncated normal, deviation 0.02). Architectures:

@@ -306,7 +306,7 @@ typedef struct renyi_train_result {
     uint64_t epochs, steps; /* total so far */
     double train_loss;      /* of the last complete epoch; NaN = none */
     renyi_train_score val, ema;
-    double best_top1; /* NaN = never evaluated */
+    double best_top1;    /* NaN = never evaluated */
     uint64_t best_epoch; /* from 0 */
     double seconds;
     uint32_t is_complete; /* 1 = nothing is left to do */

@@ -159,10 +159,10 @@ static renyi_status open_shards(ry_tensors **out, const char *index_path,
 /* ---- which file ---------------------------------------------------------------------------- */
 
 /* In this order; the first that exists is the model. */
-static const char *const usual_names[] = {"model.safetensors", "model.safetensors.index.json",
-                                          "pytorch_model.bin", "pytorch_model.bin.index.json",
-                                          "open_clip_model.safetensors",
-                                          "open_clip_pytorch_model.bin"};
+static const char *const usual_names[] = {
+    "model.safetensors",           "model.safetensors.index.json",
+    "pytorch_model.bin",           "pytorch_model.bin.index.json",
+    "open_clip_model.safetensors", "open_clip_pytorch_model.bin"};
 
 /* Otherwise the only file with one of these endings, the first row first. */
 static const char *const usual_tails[][3] = {{".safetensors", NULL, NULL}, {".pth", ".pt", ".bin"}};

@@ -15,7 +15,8 @@ static size_t column(const problem *p, const request *r, size_t h, size_t j, dou
         for (size_t g = 0; g < p->H; g++) mean += p->a[g * p->N * p->N + at] / (double)p->H;
         a[q] = h < p->H ? p->a[h * p->N * p->N + at] : mean;
         w[q] = r->spec.row_weights ? (double)p->row_weight[i] : 1.0;
-        if ((i < r->spec.skip_rows && i >= r->spec.count_rows) || (r->spec.skip_diagonal && i == j)) w[q] = 0.0;
+        if ((i < r->spec.skip_rows && i >= r->spec.count_rows) || (r->spec.skip_diagonal && i == j))
+            w[q] = 0.0;
     }
     return count;
 }
@@ -83,7 +84,9 @@ static void check_all_specs(const ry_kernels *k)
                                    .spec = {.kind = (ry_column_kind)(i / 32),
                                             .order = orders[o],
                                             .each_head = i & 1,
-                                            .skip_rows = !(i & 2) ? 0 : p.N > 8 ? 3 : 1,
+                                            .skip_rows = !(i & 2)  ? 0
+                                                         : p.N > 8 ? 3
+                                                                   : 1,
                                             .count_rows = p.N > 8 ? i & 1 : 0,
                                             .skip_diagonal = (i & 4) != 0,
                                             .row_weights = (i & 8) != 0},

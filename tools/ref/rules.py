@@ -68,8 +68,11 @@ def column_norm(keys, c, v):
     """(sum_i A_ij^n)^(1/n) over the rows in use; heads=each: the mean of the norms of the heads."""
     a = v.each if keys.get("heads", "mean") == "each" else v.a[None]
     n, count = float(keys["n"]), torch.ones_like(v.a)
+    n_class = c.n_prefix - c.n_registers
     if keys.get("class_row", "yes") == "no":
-        count[:c.n_prefix] = 0
+        count[:n_class] = 0
+    if keys.get("registers", "yes") == "no":
+        count[n_class:c.n_prefix] = 0
     if keys.get("diagonal", "yes") == "no":
         count.fill_diagonal_(0)
     return ((a**n * count).sum(1)**(1.0 / n)).mean(0)
@@ -148,7 +151,7 @@ def mosaic_thin(policy, c, t, v):
 def mosaic_merge(policy, c, t, v):
     P, n = c.n_prefix, len(t.x) - c.n_prefix
     a = v.a.detach()
-    importance = (a[0] if P else t.size @ a)[P:]
+    importance = (a[0] if P > c.n_registers else t.size @ a)[P:]
     y = v.y.detach()[P:]
     cos = cosines(y - y.mean(0), y - y.mean(0))
     order = ranked(importance.tolist(), policy.margins)

@@ -34,7 +34,9 @@ def noise(seed, *shape):
 @dataclass
 class Config:
     name: str
-    n_prefix: int = 1  # class, distillation token
+    n_prefix: int = 1  # class, distillation token, registers
+    n_registers: int = 0  # then only patches have positions
+    layer_scale: bool = False
     mean_pool: bool = False  # the head reads LayerNorm of the mean of the patches
     dim: int = 16
     blocks: int = 3
@@ -52,19 +54,24 @@ class Config:
 def shapes(c):
     """timm's names and shapes."""
     D, n = c.dim, c.grid**2
-    out = {"cls_token": (1, 1, D)} if c.n_prefix else {}
-    if c.n_prefix == 2:
+    n_class = c.n_prefix - c.n_registers
+    out = {"cls_token": (1, 1, D)} if n_class else {}
+    if n_class == 2:
         out["dist_token"] = (1, 1, D)
-    out |= {"pos_embed": (1, c.n_prefix + n, D), "patch_embed.proj.weight": (D, 3, c.patch, c.patch),
+    if c.n_registers:
+        out["reg_token"] = (1, c.n_registers, D)
+    out |= {"pos_embed": (1, n + (0 if c.n_registers else n_class), D), "patch_embed.proj.weight": (D, 3, c.patch, c.patch),
             "patch_embed.proj.bias": (D,)}
     for i in range(c.blocks):
         for name, rows, columns in (("attn.qkv", 3 * D, D), ("attn.proj", D, D), ("mlp.fc1", c.mlp, D), ("mlp.fc2", D, c.mlp)):
             out |= {f"blocks.{i}.{name}.weight": (rows, columns), f"blocks.{i}.{name}.bias": (rows,)}
         for name in ("norm1", "norm2"):
             out |= {f"blocks.{i}.{name}.weight": (D,), f"blocks.{i}.{name}.bias": (D,)}
+        if c.layer_scale:
+            out |= {f"blocks.{i}.ls1.gamma": (D,), f"blocks.{i}.ls2.gamma": (D,)}
     norm = "fc_norm" if c.mean_pool else "norm"
     out |= {f"{norm}.weight": (D,), f"{norm}.bias": (D,), "head.weight": (c.classes, D), "head.bias": (c.classes,)}
-    if c.n_prefix == 2:
+    if n_class == 2:
         out |= {"head_dist.weight": (c.classes, D), "head_dist.bias": (c.classes,)}
     return out
 
@@ -76,6 +83,8 @@ def weights(c, seed):
         u = 2.0 * splitmix(seed + 1000 * k, math.prod(shape)) - 1.0
         if "norm" in name and name.endswith("weight"):
             u = 1.0 + 0.3 * u
+        elif name.endswith("gamma"):
+            u = np.sign(u) * (0.3 + np.abs(u))
         elif len(shape) == 1:
             u = 0.3 * u
         elif name.endswith("weight"):
@@ -93,10 +102,17 @@ def linear(p, name, x):
     return F.linear(x, p[f"{name}.weight"], p[f"{name}.bias"])
 
 
+def scaled(p, name, x):
+    """Layer scale, if the model has it."""
+    return x * p[f"{name}.gamma"] if f"{name}.gamma" in p else x
+
+
 def embed(p, c, chw):
     x = F.conv2d(chw[None], p["patch_embed.proj.weight"], p["patch_embed.proj.bias"], stride=c.patch)
     x = x.flatten(2)[0].T
-    tokens = [p[name][0] for name in ("cls_token", "dist_token")[:c.n_prefix]]
+    tokens = [p[name][0] for name in ("cls_token", "dist_token", "reg_token") if name in p]
+    if c.n_registers:
+        return torch.cat(tokens + [x + p["pos_embed"][0]])
     return torch.cat(tokens + [x]) + p["pos_embed"][0]
 
 
@@ -134,13 +150,14 @@ def block(p, c, i, t, policy, branch):
     """branch: factors of the two residual branches (stochastic depth)."""
     name = f"blocks.{i}"
     h, a, keys = attend(p, c, name, t)
-    y = t.x + branch[0] * h
+    y = t.x + branch[0] * scaled(p, f"{name}.ls1", h)
     mid = policy and policy.cuts(i) and policy.keys.get("at", "mid") == "mid"
     end = policy and policy.cuts(i) and not mid
     view = View(a, keys, y)
     if mid:
         y, t = policy.cut(c, i, t, view)
-    z = y + branch[1] * linear(p, f"{name}.mlp.fc2", F.gelu(linear(p, f"{name}.mlp.fc1", norm(p, f"{name}.norm2", y))))
+    h = linear(p, f"{name}.mlp.fc2", F.gelu(linear(p, f"{name}.mlp.fc1", norm(p, f"{name}.norm2", y))))
+    z = y + branch[1] * scaled(p, f"{name}.ls2", h)
     if end:
         z, t = policy.cut(c, i, t, View(a, keys, z))
     return Tokens(z, t.size, t.patch)
@@ -157,4 +174,4 @@ def forward(p, c, chw, policy=None, branch=None):
         x, s = t.x[c.n_prefix:], t.size[c.n_prefix:]
         return [linear(p, "head", norm(p, "fc_norm", s @ x / s.sum()))], t
     x = norm(p, "norm", t.x)
-    return [linear(p, head, x[k]) for k, head in enumerate(("head", "head_dist")[:c.n_prefix])], t
+    return [linear(p, head, x[k]) for k, head in enumerate(("head", "head_dist")[:c.n_prefix - c.n_registers])], t

@@ -272,7 +272,7 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
         .dtype = m->dtype,
         .quantization = c->n_quantized ? c->quantization : NULL,
         .embed_dim = ry_vit_embed_dim(c),
-        .activation = ry_activation_name(c->activation),
+        .activation = c->gated ? "swiglu" : ry_activation_name(c->activation),
         .none_below = c->none_below,
         .n_registers = c->n_registers,
     };

@@ -127,24 +127,24 @@ static renyi_status find_encoder(encoder *out, const char *architecture, renyi_e
     if (!ry_arch_parse(&arch, architecture))
         return ry_fail(err, RENYI_ERR_ARG, -1, "architecture '%.60s' is not known; %s",
                        architecture, ry_arch_allowed());
-    out->config = (ry_vit_config){.image_size = arch.image_size,
-                                  .patch_size = arch.patch_size,
-                                  .dim = arch.dim,
-                                  .n_blocks = arch.n_blocks,
-                                  .n_heads = arch.n_heads,
-                                  .mlp_dim = arch.mlp_dim,
-                                  .n_classes = arch.is_clip || arch.is_dino ? 0 : 1000,
-                                  .n_prefix = arch.n_prefix,
-                                  .n_registers = arch.n_registers,
-                                  .is_distilled = arch.is_distilled,
-                                  .n_placed = arch.n_placed,
-                                  .layer_scale = arch.layer_scale,
-                                  .gated = arch.gated,
-                                  .is_clip = arch.is_clip,
-                                  .pre_norm = arch.is_clip,
-                                  .proj_dim = arch.embed_dim,
-                                  .pool = arch.n_prefix > arch.n_registers ? RY_POOL_TOKEN
-                                                                           : RY_POOL_MEAN};
+    out->config =
+        (ry_vit_config){.image_size = arch.image_size,
+                        .patch_size = arch.patch_size,
+                        .dim = arch.dim,
+                        .n_blocks = arch.n_blocks,
+                        .n_heads = arch.n_heads,
+                        .mlp_dim = arch.mlp_dim,
+                        .n_classes = arch.is_clip || arch.is_dino ? 0 : 1000,
+                        .n_prefix = arch.n_prefix,
+                        .n_registers = arch.n_registers,
+                        .is_distilled = arch.is_distilled,
+                        .n_placed = arch.n_placed,
+                        .layer_scale = arch.layer_scale,
+                        .gated = arch.gated,
+                        .is_clip = arch.is_clip,
+                        .pre_norm = arch.is_clip,
+                        .proj_dim = arch.embed_dim,
+                        .pool = arch.n_prefix > arch.n_registers ? RY_POOL_TOKEN : RY_POOL_MEAN};
     out->n_patches = (arch.image_size / arch.patch_size) * (arch.image_size / arch.patch_size);
     return RENYI_OK;
 }

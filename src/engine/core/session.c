@@ -39,12 +39,28 @@ static renyi_status check_options(renyi_session_options *o, renyi_error *err)
         return ry_fail(err, RENYI_ERR_ARG, -1, "batch of %u images; at most %d", o->max_batch,
                        MAX_BATCH);
     RY_TRY(ry_threads_choose(&o->n_threads, err));
-    if (o->output != RENYI_OUTPUT_AUTO && o->output != RENYI_OUTPUT_EMBEDDING)
+    if (o->output > RENYI_OUTPUT_PATCHES)
         return ry_fail(err, RENYI_ERR_ARG, -1, "output %d is not one of renyi_output",
                        (int)o->output);
     if (o->adapt && o->output != RENYI_OUTPUT_AUTO)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "a session adapts its logits: leave output at RENYI_OUTPUT_AUTO");
+    return RENYI_OK;
+}
+
+/* Is this output possible with this model and policy? */
+static renyi_status check_output(renyi_output output, const ry_vit_config *c,
+                                 const ry_policy *policy, renyi_error *err)
+{
+    if (output == RENYI_OUTPUT_CLASS && !ry_vit_class_rows(c))
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "features of the class token, and this model has none; use those of the mean "
+            "or of the patches");
+    if (output == RENYI_OUTPUT_PATCHES && policy->rule != RY_RULE_NONE)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "features of every patch, and a policy that removes some; use those of the "
+                       "class token or of the mean, or no policy");
     return RENYI_OK;
 }
 
@@ -114,6 +130,7 @@ renyi_status ry_session_new(renyi_session **out, const renyi_model *m,
     renyi_session_options o = *opt;
     *out = NULL;
     RY_TRY(check_options(&o, err));
+    RY_TRY(check_output(o.output, &m->vit.config, policy, err));
     renyi_session *s = ry_calloc(&m->al, 1, sizeof *s);
     if (!s) return ry_fail_nomem(err, sizeof *s);
     const renyi_status st = fill_session(s, m, &o, policy, err);

@@ -261,8 +261,7 @@ static void plan_free(tensor_plan *p)
 static renyi_status plan_tensors(tensor_plan *p, const ry_vit_config *c, const ry_text_config *text,
                                  renyi_error *err)
 {
-    const ry_tensor_naming n =
-        c->is_clip ? ry_vit_naming_clip(c->n_blocks) : ry_vit_naming_timm(c);
+    const ry_tensor_naming n = c->is_clip ? ry_vit_naming_clip(c->n_blocks) : ry_vit_naming_timm(c);
     const ry_tensor_naming t = ry_text_naming_hf(text->n_blocks);
     const size_t most = n.n_names * c->n_blocks + t.n_names * text->n_blocks;
     p->tensors = ry_alloc(NULL, most, sizeof *p->tensors);

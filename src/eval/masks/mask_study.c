@@ -66,7 +66,8 @@ static renyi_status read_model_info(renyi_masks *s, const renyi_model *m, renyi_
     s->normalize = memcmp(p->mean, info.preprocess.mean, sizeof p->mean) != 0 ||
                    memcmp(p->std, info.preprocess.std, sizeof p->std) != 0;
     if (!s->o.n_metrics)
-        s->o.metrics = renyi_masks_default_metrics(info.n_prefix > info.n_registers, &s->o.n_metrics);
+        s->o.metrics =
+            renyi_masks_default_metrics(info.n_prefix > info.n_registers, &s->o.n_metrics);
     return RENYI_OK;
 }
 

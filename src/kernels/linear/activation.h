@@ -58,10 +58,7 @@ RY_INLINE vf vf_gelu_tanh_exp(vf x) /* exp(-2 z), see above */
     return vf_exp(vf_min(vf_mul(x, slope), vf_set1(87.0f))); /* as above */
 }
 
-RY_INLINE vf vf_gelu_tanh(vf x)
-{
-    return vf_div(x, vf_add(vf_set1(1.0f), vf_gelu_tanh_exp(x)));
-}
+RY_INLINE vf vf_gelu_tanh(vf x) { return vf_div(x, vf_add(vf_set1(1.0f), vf_gelu_tanh_exp(x))); }
 
 RY_INLINE vf vf_silu(vf x)
 {

@@ -49,10 +49,8 @@ static uint64_t fingerprint(const ry_text_config *c, const ry_tensor_naming *n,
 static renyi_status load_all(ry_loader *ld, ry_text *t, renyi_dtype dtype, size_t piece)
 {
     const ry_text_config *c = &t->config;
-    const ry_block_shape shape = {.dim = c->dim,
-                                  .mlp_dim = c->mlp_dim,
-                                  .activation = c->activation,
-                                  .dtype = dtype};
+    const ry_block_shape shape = {
+        .dim = c->dim, .mlp_dim = c->mlp_dim, .activation = c->activation, .dtype = dtype};
     const int has_head = (ld->naming.groups & RY_GROUP_TEXT_HEAD) != 0;
     const ry_linear_source projection = {.w = {has_head ? RY_TEXT_HEAD_W : RY_EMBED_W},
                                          .b = {has_head ? RY_TEXT_HEAD_B : RY_EMBED_B},

@@ -158,55 +158,56 @@ static const ry_tensor_name hf5_names[] = {HF_EMBEDDINGS,
                                            HF_HEADS};
 
 /* DINOv2; v is the name of the value matrix, and so on, mlp the rows of the gated MLP. */
-#define HF_DINO(q, k, v, proj, mlp)                                                           \
-    HF_EMBEDDINGS, {RY_REGISTERS, RY_GROUP_REGISTERS, "embeddings.register_tokens",           \
-                    SHAPE_REGISTERS},                                                         \
-        {RY_NORM1_W, RY_GROUP_CORE, HF_DINO_LAYER "norm1.weight", SHAPE_DIM},                 \
-        {RY_NORM1_B, RY_GROUP_CORE, HF_DINO_LAYER "norm1.bias", SHAPE_DIM},                   \
-        {RY_Q_W, RY_GROUP_CORE, HF_DINO_LAYER q ".weight", {RY_X_DIM, RY_X_DIM}},             \
-        {RY_Q_B, RY_GROUP_QKV_BIAS, HF_DINO_LAYER q ".bias", SHAPE_DIM},                      \
-        {RY_K_W, RY_GROUP_CORE, HF_DINO_LAYER k ".weight", {RY_X_DIM, RY_X_DIM}},             \
-        {RY_K_B, RY_GROUP_QKV_BIAS, HF_DINO_LAYER k ".bias", SHAPE_DIM},                      \
-        {RY_V_W, RY_GROUP_CORE, HF_DINO_LAYER v ".weight", {RY_X_DIM, RY_X_DIM}},             \
-        {RY_V_B, RY_GROUP_QKV_BIAS, HF_DINO_LAYER v ".bias", SHAPE_DIM},                      \
-        {RY_PROJ_W, RY_GROUP_CORE, HF_DINO_LAYER proj ".weight", {RY_X_DIM, RY_X_DIM}},       \
-        {RY_PROJ_B, RY_GROUP_CORE, HF_DINO_LAYER proj ".bias", SHAPE_DIM},                    \
-        {RY_SCALE1, RY_GROUP_LAYER_SCALE, HF_DINO_LAYER "layer_scale1.lambda1", SHAPE_DIM},   \
-        {RY_NORM2_W, RY_GROUP_CORE, HF_DINO_LAYER "norm2.weight", SHAPE_DIM},                 \
-        {RY_NORM2_B, RY_GROUP_CORE, HF_DINO_LAYER "norm2.bias", SHAPE_DIM},                   \
-        {RY_FC1_W, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc1.weight", {RY_X_MLP, RY_X_DIM}},       \
-        {RY_FC1_B, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc1.bias", {RY_X_MLP}},                   \
-        {RY_FC2_W, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc2.weight", {RY_X_DIM, RY_X_MLP}},       \
-        {RY_FC2_B, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc2.bias", SHAPE_DIM}, mlp,               \
-        {RY_SCALE2, RY_GROUP_LAYER_SCALE, HF_DINO_LAYER "layer_scale2.lambda1", SHAPE_DIM},   \
-        {RY_NORM_W, RY_GROUP_NORM, "layernorm.weight", SHAPE_DIM},                            \
-        {RY_NORM_B, RY_GROUP_NORM, "layernorm.bias", SHAPE_DIM},                              \
-        {RY_HEAD_W, RY_GROUP_HEAD, "classifier.weight", {RY_X_CLASSES, RY_X_2DIM}},           \
+#define HF_DINO(q, k, v, proj, mlp)                                                         \
+    HF_EMBEDDINGS,                                                                          \
+        {RY_REGISTERS, RY_GROUP_REGISTERS, "embeddings.register_tokens", SHAPE_REGISTERS},  \
+        {RY_NORM1_W, RY_GROUP_CORE, HF_DINO_LAYER "norm1.weight", SHAPE_DIM},               \
+        {RY_NORM1_B, RY_GROUP_CORE, HF_DINO_LAYER "norm1.bias", SHAPE_DIM},                 \
+        {RY_Q_W, RY_GROUP_CORE, HF_DINO_LAYER q ".weight", {RY_X_DIM, RY_X_DIM}},           \
+        {RY_Q_B, RY_GROUP_QKV_BIAS, HF_DINO_LAYER q ".bias", SHAPE_DIM},                    \
+        {RY_K_W, RY_GROUP_CORE, HF_DINO_LAYER k ".weight", {RY_X_DIM, RY_X_DIM}},           \
+        {RY_K_B, RY_GROUP_QKV_BIAS, HF_DINO_LAYER k ".bias", SHAPE_DIM},                    \
+        {RY_V_W, RY_GROUP_CORE, HF_DINO_LAYER v ".weight", {RY_X_DIM, RY_X_DIM}},           \
+        {RY_V_B, RY_GROUP_QKV_BIAS, HF_DINO_LAYER v ".bias", SHAPE_DIM},                    \
+        {RY_PROJ_W, RY_GROUP_CORE, HF_DINO_LAYER proj ".weight", {RY_X_DIM, RY_X_DIM}},     \
+        {RY_PROJ_B, RY_GROUP_CORE, HF_DINO_LAYER proj ".bias", SHAPE_DIM},                  \
+        {RY_SCALE1, RY_GROUP_LAYER_SCALE, HF_DINO_LAYER "layer_scale1.lambda1", SHAPE_DIM}, \
+        {RY_NORM2_W, RY_GROUP_CORE, HF_DINO_LAYER "norm2.weight", SHAPE_DIM},               \
+        {RY_NORM2_B, RY_GROUP_CORE, HF_DINO_LAYER "norm2.bias", SHAPE_DIM},                 \
+        {RY_FC1_W, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc1.weight", {RY_X_MLP, RY_X_DIM}},     \
+        {RY_FC1_B, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc1.bias", {RY_X_MLP}},                 \
+        {RY_FC2_W, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc2.weight", {RY_X_DIM, RY_X_MLP}},     \
+        {RY_FC2_B, RY_GROUP_MLP, HF_DINO_LAYER "mlp.fc2.bias", SHAPE_DIM}, mlp,             \
+        {RY_SCALE2, RY_GROUP_LAYER_SCALE, HF_DINO_LAYER "layer_scale2.lambda1", SHAPE_DIM}, \
+        {RY_NORM_W, RY_GROUP_NORM, "layernorm.weight", SHAPE_DIM},                          \
+        {RY_NORM_B, RY_GROUP_NORM, "layernorm.bias", SHAPE_DIM},                            \
+        {RY_HEAD_W, RY_GROUP_HEAD, "classifier.weight", {RY_X_CLASSES, RY_X_2DIM}},         \
         {RY_HEAD_B, RY_GROUP_HEAD, "classifier.bias", {RY_X_CLASSES}},
 #define HF_DINO_LAYER "encoder.layer.#."
-#define HF_DINO_PACKED                                                                        \
-    {RY_FC1_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_in.weight", {RY_X_MLP_IN, RY_X_DIM}}, \
-        {RY_FC1_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_in.bias", {RY_X_MLP_IN}},       \
-        {RY_FC2_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_out.weight",                    \
-         {RY_X_DIM, RY_X_MLP}},                                                               \
-        {RY_FC2_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_out.bias", SHAPE_DIM}
-#define HF_DINO_SPLIT                                                                         \
-    {RY_FC1_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.gate_proj.weight", {RY_X_MLP, RY_X_DIM}},   \
-        {RY_FC1_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.gate_proj.bias", {RY_X_MLP}},           \
-        {RY_UP_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.up_proj.weight", {RY_X_MLP, RY_X_DIM}},  \
-        {RY_UP_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.up_proj.bias", {RY_X_MLP}},              \
-        {RY_FC2_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.down_proj.weight",                      \
-         {RY_X_DIM, RY_X_MLP}},                                                               \
-        {RY_FC2_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.down_proj.bias", SHAPE_DIM}
+#define HF_DINO_PACKED                                                                            \
+    {RY_FC1_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_in.weight", {RY_X_MLP_IN, RY_X_DIM}},   \
+        {RY_FC1_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_in.bias", {RY_X_MLP_IN}},           \
+        {RY_FC2_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_out.weight", {RY_X_DIM, RY_X_MLP}}, \
+    {                                                                                             \
+        RY_FC2_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.weights_out.bias", SHAPE_DIM                 \
+    }
+#define HF_DINO_SPLIT                                                                           \
+    {RY_FC1_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.gate_proj.weight", {RY_X_MLP, RY_X_DIM}},     \
+        {RY_FC1_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.gate_proj.bias", {RY_X_MLP}},             \
+        {RY_UP_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.up_proj.weight", {RY_X_MLP, RY_X_DIM}},    \
+        {RY_UP_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.up_proj.bias", {RY_X_MLP}},                \
+        {RY_FC2_W, RY_GROUP_GATED, HF_DINO_LAYER "mlp.down_proj.weight", {RY_X_DIM, RY_X_MLP}}, \
+    {                                                                                           \
+        RY_FC2_B, RY_GROUP_GATED, HF_DINO_LAYER "mlp.down_proj.bias", SHAPE_DIM                 \
+    }
 
 static const ry_tensor_name hf_dino_names[] = {
     HF_DINO("attention.attention.query", "attention.attention.key", "attention.attention.value",
             "attention.output.dense", HF_DINO_PACKED)};
 
 /* The state dict in transformers 5; its save_pretrained still writes the names above. */
-static const ry_tensor_name hf5_dino_names[] = {
-    HF_DINO("attention.q_proj", "attention.k_proj", "attention.v_proj", "attention.o_proj",
-            HF_DINO_SPLIT)};
+static const ry_tensor_name hf5_dino_names[] = {HF_DINO(
+    "attention.q_proj", "attention.k_proj", "attention.v_proj", "attention.o_proj", HF_DINO_SPLIT)};
 
 static const ry_tensor_name hf_clip_names[] = {
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "embeddings.class_embedding", SHAPE_DIM},
@@ -356,14 +357,23 @@ const ry_tensor_name *ry_tensor_name_match(const ry_tensor_naming *n, const char
     return NULL;
 }
 
-/* 1 if there is a position for each patch of a square grid and none for a class token. */
+static int is_square(uint64_t n)
+{
+    uint64_t side = 1;
+    while (side * side < n && side < 4096) side++;
+    return side * side == n;
+}
+
+/* 1 if there is a position for each patch of a square grid, perhaps some for registers, and none
+ * for a class token. */
 static int positions_are_square(const ry_tensor_naming *n, const ry_tensors *set)
 {
     const ry_tensor *pos = ry_tensor_of_role(n, set, RY_POS_EMBED, 0);
-    if (!pos || pos->n_dims != 3 || pos->shape[1] > (1u << 24)) return 0;
-    uint64_t side = 1;
-    while (side * side < pos->shape[1]) side++;
-    return side * side == pos->shape[1];
+    const ry_tensor *registers = ry_tensor_of_role(n, set, RY_REGISTERS, 0);
+    if (!pos || pos->n_dims != 3) return 0;
+    if (is_square(pos->shape[1])) return 1;
+    return registers && registers->n_dims == 3 && pos->shape[1] > registers->shape[1] &&
+           is_square(pos->shape[1] - registers->shape[1]);
 }
 
 /* Adds the groups that the present ones require. */

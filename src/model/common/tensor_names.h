@@ -70,12 +70,12 @@ typedef enum ry_tensor_group {
     RY_GROUP_CORE = 1u << 0, /* always required */
     RY_GROUP_QKV_BIAS = 1u << 1,
     RY_GROUP_HEAD = 1u << 2,
-    RY_GROUP_DISTILLED = 1u << 3,  /* second prefix token */
-    RY_GROUP_TEACHER = 1u << 4,    /* its head; Hugging Face then renames the first head too */
-    RY_GROUP_CLASS = 1u << 5,      /* class token; required unless positions are for patches only */
-    RY_GROUP_NORM = 1u << 6,       /* final LayerNorm; required unless fc_norm is present */
-    RY_GROUP_FC_NORM = 1u << 7,    /* timm: LayerNorm of the mean of the patches */
-    RY_GROUP_EMBED = 1u << 8,      /* CLIP: the projection */
+    RY_GROUP_DISTILLED = 1u << 3, /* second prefix token */
+    RY_GROUP_TEACHER = 1u << 4,   /* its head; Hugging Face then renames the first head too */
+    RY_GROUP_CLASS = 1u << 5,     /* class token; required unless positions are for patches only */
+    RY_GROUP_NORM = 1u << 6,      /* final LayerNorm; required unless fc_norm is present */
+    RY_GROUP_FC_NORM = 1u << 7,   /* timm: LayerNorm of the mean of the patches */
+    RY_GROUP_EMBED = 1u << 8,     /* CLIP: the projection */
     RY_GROUP_REGISTERS = 1u << 9,
     RY_GROUP_LAYER_SCALE = 1u << 10,
     RY_GROUP_GAMMA = 1u << 11,      /* the same under the names of DeiT-III's own files */
@@ -83,7 +83,7 @@ typedef enum ry_tensor_group {
     RY_GROUP_PATCH_BIAS = 1u << 13, /* required unless there is such a LayerNorm */
     RY_GROUP_MLP = 1u << 14,        /* required unless the MLP is gated */
     RY_GROUP_GATED = 1u << 15,      /* gated MLP under names of its own */
-    RY_GROUP_TEXT_HEAD = 1u << 20, /* SigLIP: the projection of the text tower */
+    RY_GROUP_TEXT_HEAD = 1u << 20,  /* SigLIP: the projection of the text tower */
     RY_GROUP_LOGIT_BIAS = 1u << 21, /* SigLIP */
 } ry_tensor_group;
 

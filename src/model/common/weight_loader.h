@@ -47,7 +47,8 @@ typedef struct ry_linear_source {
     ry_epilogue epilogue;
     renyi_dtype dtype; /* of the product */
     int transposed;    /* one part, stored [n_in, n_out] */
-    ry_tensor_role scale; /* with `scaled`: a vector [n_out] that rows and biases are multiplied by */
+    ry_tensor_role
+        scale; /* with `scaled`: a vector [n_out] that rows and biases are multiplied by */
     int scaled;
 } ry_linear_source;
 

@@ -38,7 +38,8 @@ static void count_steps(ry_block_rows *r, const ry_vit_config *config)
 void ry_block_rows_fit(ry_block_rows *r, const ry_vit_config *config, uint32_t in, uint32_t after)
 {
     assert(config->n_prefix <= in && in <= r->in);
-    assert(r->needs.place == RY_CUT_NONE || (config->n_prefix <= after && after <= r->needs.n_after));
+    assert(r->needs.place == RY_CUT_NONE ||
+           (config->n_prefix <= after && after <= r->needs.n_after));
     r->in = in;
     r->needs.n_after = after;
     count_steps(r, config);
@@ -59,9 +60,8 @@ void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_pa
         r->decide = r->needs.place != RY_CUT_NONE || r->needs.look;
         /* If only class rows are read, a cut in the last block changes no result: it is made
          * only for hooks that watch. */
-        const int last =
-            i == config->n_blocks - 1 && !opt->all_rows &&
-            ry_vit_pooling(config, opt->output) == RY_POOL_TOKEN;
+        const int last = i == config->n_blocks - 1 && !opt->all_rows &&
+                         ry_vit_pooling(config, opt->output) == RY_POOL_TOKEN;
         const int only_prefix = last && !(r->decide && hook->watch);
         if (only_prefix) r->decide = 0;
         r->path = path_of(&r->needs, only_prefix);

@@ -241,6 +241,11 @@ static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, co
 static renyi_status choose_activation(ry_vit_config *c, const json_t *config, renyi_error *err)
 {
     const char *name = c->is_clip ? "quick_gelu" : "gelu";
+    const char *architecture = "";
+    c->activation = RY_EPI_GELU;
+    if (c->gated) return RENYI_OK; /* SwiGLU has its own */
+    RY_TRY(ry_json_string(config, "architecture", &architecture, CONFIG_FILE, err));
+    if (strstr(architecture, "_quickgelu_")) name = "quick_gelu"; /* timm's */
     RY_TRY(ry_json_string(config, "hidden_act", &name, CONFIG_FILE, err));
     RY_TRY(
         ry_json_string(ry_json_object(config, "model_args"), "act_layer", &name, CONFIG_FILE, err));
@@ -334,8 +339,7 @@ static int path_says_deit(const char *path)
 static const char *family_of(const ry_vit_config *c, const ry_checkpoint *ckpt, const char *name,
                              const char *type)
 {
-    const int dino = c->layout == RY_LAYOUT_META ||
-                     (c->layer_scale && c->layout == RY_LAYOUT_HF) ||
+    const int dino = c->layout == RY_LAYOUT_META || (c->layer_scale && c->layout == RY_LAYOUT_HF) ||
                      (type && strncmp(type, "dinov2", 6) == 0) || (name && strstr(name, "dinov2"));
     const int is_deit = (type && strcmp(type, "deit") == 0) ||
                         (name ? strstr(name, "deit") != NULL
@@ -382,8 +386,8 @@ static renyi_status choose_names(ry_vit_config *c, const ry_checkpoint *ckpt, ui
     return RENYI_OK;
 }
 
-/* The input side of Hugging Face's processor, which crops DINOv2's images to less than the positions
- * are made for; 0 if it says none. */
+/* The input side of Hugging Face's processor, which crops DINOv2's images to less than the
+ * positions are made for; 0 if it says none. */
 static renyi_status cropped_size(const ry_checkpoint *ckpt, uint32_t *out, renyi_error *err)
 {
     const json_t *crop = ry_json_object(ckpt->preprocessor_config, "crop_size");

@@ -118,8 +118,8 @@ static void pool_mean(ry_worker *w, float *to, size_t to_row, const float *rows,
         const size_t image = t / tiles, at = t % tiles * COLUMNS;
         const size_t width = c->dim - at < COLUMNS ? c->dim - at : COLUMNS;
         const float *sizes = sized ? p->cuts.sizes[w->sizes_now] + image * n_tokens : NULL;
-        ry_token_mean(to + image * to_row + at, rows + image * n_tokens * row + at, row, width, sizes,
-                      c->n_prefix, n_tokens);
+        ry_token_mean(to + image * to_row + at, rows + image * n_tokens * row + at, row, width,
+                      sizes, c->n_prefix, n_tokens);
     }
     ry_step_end(&step);
 }
@@ -253,9 +253,9 @@ static void run_block(ry_worker *w, uint32_t i)
     if (b->path == RY_PATH_END) ry_cut_reduce(w, i, 0);
 }
 
-/* After the last block only the class (and distillation) rows are read, not the registers. They need the keys and
- * values of all tokens, but the other rows need no attention, projection or MLP: the same result
- * with a quarter of the work. */
+/* After the last block only the class (and distillation) rows are read, not the registers. They
+ * need the keys and values of all tokens, but the other rows need no attention, projection or MLP:
+ * the same result with a quarter of the work. */
 static void run_last_block(ry_worker *w, uint32_t i)
 {
     ry_vit_plan *p = w->r->p;
@@ -290,7 +290,8 @@ static void classify(ry_worker *w)
 static void write_embedding(ry_worker *w, float *to, size_t to_row)
 {
     ry_vit_plan *p = w->r->p;
-    const size_t width = ry_vit_pooled_width(&p->vit->config, p->pool), h_row = ry_vit_pooled_row(p);
+    const size_t width = ry_vit_pooled_width(&p->vit->config, p->pool),
+                 h_row = ry_vit_pooled_row(p);
     const size_t rows = ry_vit_pooled_rows(&p->vit->config, p->pool);
     if (p->projection) {
         run_linear(w, p->projection, 1, p->pooled_h, to);

@@ -46,8 +46,8 @@ static void antialias_row(float *row, uint32_t o, uint32_t n_out, uint32_t n_in)
 static void plain_row(float *row, uint32_t o, uint32_t n_out, uint32_t n_in, double offset)
 {
     /* torch divides floats if it is given sizes, and inverts a double if it is given a factor */
-    const float scale = offset > 0.0 ? (float)(1.0 / ((n_out + offset) / n_in))
-                                     : (float)n_in / (float)n_out;
+    const float scale =
+        offset > 0.0 ? (float)(1.0 / ((n_out + offset) / n_in)) : (float)n_in / (float)n_out;
     const double at = scale * ((float)o + 0.5f) - 0.5f, base = floor(at);
     for (int tap = -1; tap <= 2; tap++) {
         const double i = fmin(fmax(base + tap, 0.0), (double)n_in - 1.0);

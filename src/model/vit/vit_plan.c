@@ -6,10 +6,10 @@
 #include "base/status.h"
 
 /* Steps of a block: LayerNorm and product of qkv, attention, conversion and product of proj,
- * LayerNorm and product of fc1, a gate, conversion and product of fc2, gathering the class rows, the
- * report (12); four calls of watch(); an anchor; a cut: scores, phases, watch(), reducing. Of the ends:
- * patches, three steps of their product, LayerNorm, a report; pooling (3), LayerNorm, two products
- * of three steps, averaging. test_runner.c checks that no run needs more. */
+ * LayerNorm and product of fc1, a gate, conversion and product of fc2, gathering the class rows,
+ * the report (12); four calls of watch(); an anchor; a cut: scores, phases, watch(), reducing. Of
+ * the ends: patches, three steps of their product, LayerNorm, a report; pooling (3), LayerNorm, two
+ * products of three steps, averaging. test_runner.c checks that no run needs more. */
 enum {
     STEPS_PER_BLOCK = 12 + 4 + 1 + 3 + RY_MAX_PHASES,
     STEPS_OF_ENDS = 1 + 3 + 1 + 1 + 3 + 1 + 2 * 3 + 1
@@ -143,7 +143,8 @@ static renyi_status bind_answer(ry_vit_plan *p, renyi_output output, const renyi
     const ry_vit *v = p->vit;
     const ry_vit_config *c = &v->config;
     const size_t h = ry_vit_pooled_row(p), e = ry_vit_row(p, ry_vit_embed_dim(c));
-    const ry_rows pooled = {h, ry_vit_pooled_rows(c, p->pool) * h}, out = {p->n_outputs, p->n_outputs};
+    const ry_rows pooled = {h, ry_vit_pooled_rows(c, p->pool) * h},
+                  out = {p->n_outputs, p->n_outputs};
     const ry_rows embedding = {e, e};
     const int logits = output == RENYI_OUTPUT_AUTO, text_head = logits && v->text_head;
     const unsigned t = p->team.n_threads;

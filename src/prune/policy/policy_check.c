@@ -142,7 +142,8 @@ static renyi_status check_class_token(ry_policy *p, const ry_policy_shape *s, re
     const char *what = NULL, *instead = "metric=col, colv, renyi, shannon or random";
     char rule[RY_OWN_NAME + 16];
 
-    if (p->weights == RY_FUSE_AUTO) p->weights = ry_policy_has_class(s) ? RY_FUSE_CLS : RY_FUSE_SCORE;
+    if (p->weights == RY_FUSE_AUTO)
+        p->weights = ry_policy_has_class(s) ? RY_FUSE_CLS : RY_FUSE_SCORE;
     if (ry_policy_has_class(s)) return RENYI_OK;
     if (p->rule == RY_RULE_ATS) {
         what = "the rule ats";

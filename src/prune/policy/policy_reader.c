@@ -24,7 +24,7 @@
  *   own rules   EViT's budget and layers; the order of the columns is that of the rule
  *   prumerge, vispruner
  *               192 of LLaVA's 576, the paper's smaller number; the rest as their code has it */
-#define RANKING                                                                       \
+#define RANKING                                                                              \
     " rounding=code heads=mean class_row=yes registers=yes diagonal=yes seed=0 weights=auto" \
     " at=mid order=score"
 static const char *const defaults[] = {

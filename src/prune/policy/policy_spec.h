@@ -126,8 +126,8 @@ typedef struct ry_policy {
 /* What a policy must know of the encoder it is for. */
 typedef struct ry_policy_shape {
     uint32_t n_blocks, n_patches, n_prefix;
-    uint32_t grid; /* patches per side */
-    int visual;    /* its rows go to a language model: rules behind the tower are allowed */
+    uint32_t grid;        /* patches per side */
+    int visual;           /* its rows go to a language model: rules behind the tower are allowed */
     uint32_t n_registers; /* of n_prefix: the last ones */
 } ry_policy_shape;
 

@@ -19,7 +19,9 @@ static ry_column_spec column_spec(const ry_pruner *p)
         .kind = is_entropy(po->metric) ? RY_COLUMN_ENTROPY : RY_COLUMN_NORM,
         .order = po->metric == RY_METRIC_SHANNON ? 1.0 : po->n,
         .each_head = po->heads == RY_HEADS_EACH,
-        .skip_rows = !po->registers ? prefix : po->class_row ? 0 : class_rows,
+        .skip_rows = !po->registers  ? prefix
+                     : po->class_row ? 0
+                                     : class_rows,
         .count_rows = po->class_row ? class_rows : 0,
         .skip_diagonal = !po->diagonal,
     };

@@ -17,15 +17,15 @@ enum { USUAL_ROWS = 1600, MAX_BATCH = 4096, MAX_THREADS = 1024 };
 
 renyi_status ry_net_trains(const ry_vit_config *c, renyi_error *err)
 {
-    const char *what = c->is_clip                      ? "CLIP"
-                       : c->gated                      ? "a model with gated MLPs"
-                       : c->layer_scale                ? "a model with layer scale"
-                       : c->pre_norm                   ? "a model with a LayerNorm before its blocks"
+    const char *what = c->is_clip       ? "CLIP"
+                       : c->gated       ? "a model with gated MLPs"
+                       : c->layer_scale ? "a model with layer scale"
+                       : c->pre_norm    ? "a model with a LayerNorm before its blocks"
                        : c->pool == RY_POOL_CLASS_MEAN ? "a head on class token and mean"
                                                        : NULL;
     if (!what) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                   "%s: %s is not trained here; ViT and DeiT are", c->architecture, what);
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%s: %s is not trained here; ViT and DeiT are",
+                   c->architecture, what);
 }
 
 static renyi_status check_config(const ry_vit_config *c, renyi_error *err)

@@ -76,10 +76,7 @@ static void add_tap(ry_params *p, const ry_net *net, uint32_t tap)
 }
 
 /* Parameters have timm's names, whatever file the model comes from. */
-static ry_tensor_naming naming_of(const ry_vit_config *c)
-{
-    return ry_vit_naming_timm(c);
-}
+static ry_tensor_naming naming_of(const ry_vit_config *c) { return ry_vit_naming_timm(c); }
 
 const ry_param *ry_params_find(const ry_params *p, ry_tensor_role role, uint32_t block)
 {

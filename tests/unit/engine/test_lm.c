@@ -471,8 +471,9 @@ static void test_bad_calls(void **state)
         {.struct_size = sizeof wrong[0], .max_rows = 1u << 20},
         {.struct_size = sizeof wrong[0], .cache_bits = 8},
         {.struct_size = sizeof wrong[0], .n_threads = 5000}};
-    static const char *const words[] = {"max_context (--max-context) 161; the model allows at most 160",
-                                        "max_rows 1048576", "16 or 32", "5000 threads"};
+    static const char *const words[] = {
+        "max_context (--max-context) 161; the model allows at most 160", "max_rows 1048576",
+        "16 or 32", "5000 threads"};
     for (size_t i = 0; i < 4; i++) {
         assert_int_not_equal(renyi_lm_session_new(&no, lm, &wrong[i], &e), RENYI_OK);
         assert_says(&e, words[i]);

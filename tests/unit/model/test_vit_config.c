@@ -241,7 +241,8 @@ static void not_a_vit(void **state)
     fixture f = {0};
     must_fail(RENYI_ERR_UNSUPPORTED, &f, NULL, 0, "no tensors at all");
     fix_add_zeros(&f, "model.embed_tokens.weight", 4);
-    must_fail(RENYI_ERR_UNSUPPORTED, &f, NULL, 0, "looked for timm's and Meta's patch_embed.proj.weight");
+    must_fail(RENYI_ERR_UNSUPPORTED, &f, NULL, 0,
+              "looked for timm's and Meta's patch_embed.proj.weight");
     must_fail(RENYI_ERR_UNSUPPORTED, &f, NULL, 0, "found 'model.embed_tokens.weight'");
     for (int i = 0; i < 100; i++) {
         char name[64];

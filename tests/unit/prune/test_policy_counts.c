@@ -13,7 +13,7 @@
 static const ry_policy_shape vit = {12, 196, 1, 14, 0, 0};       /* ViT-Ti, -S, -B at 224 */
 static const ry_policy_shape vit_large = {24, 196, 1, 14, 0, 0}; /* ViT-L */
 static const ry_policy_shape distilled = {12, 196, 2, 14, 0, 0}; /* DeiT with two prefix tokens */
-static const ry_policy_shape no_class = {12, 196, 0, 14, 0, 0};  /* an encoder without class token */
+static const ry_policy_shape no_class = {12, 196, 0, 14, 0, 0}; /* an encoder without class token */
 
 static ry_policy parse_text(const char *text)
 {

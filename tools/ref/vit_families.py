@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+# vit_families.py - writes tests/vit_families/: small models with seeded random weights of the
+# families that have layer scale, registers, gated MLPs or a LayerNorm before the blocks, saved as
+# timm, transformers and Meta save them, and beside each what those libraries compute, in float64:
+# features and logits at three input sizes, scores of every block, tokens that rules keep.
+#
+#   python3 -m venv v && v/bin/pip install torch timm transformers safetensors
+#   v/bin/python tools/ref/vit_families.py [tests/vit_families]
+#   v/bin/python tools/ref/vit_families.py --real FOLDER      DINOv2 B/14 with registers, float32
+#
+# Scores and cuts come from common.run_blocks, whose dense result must equal the library's.
+# SPDX-License-Identifier: Apache-2.0
+import argparse
+import shutil
+from pathlib import Path
+
+import timm
+import torch
+import torch.nn.functional as F
+import transformers
+
+from common import (Shape, columns, hf_blocks, pixels, randomize, run_blocks, timm_blocks, write_expected, write_timm)
+from rules import Policy
+
+SIDES = (24, 32, 16)  # of the input; positions are for the first
+PATCH, GRID = 4, 6
+POLICIES = {
+    "evit_cls": "evit keep=0.7 layers=0,1 metric=cls reduce=fuse weights=cls",
+    "evit_col": "evit keep=0.7 layers=0,1 metric=col n=2 reduce=fuse weights=score",
+    "evit_no": "evit keep=0.7 layers=0,1 metric=col n=2 registers=no reduce=fuse weights=score",
+    "mosaic": "mosaic keep=0.7 layers=0,1",
+    "tome": "tome r=4 inflection=0 layers=all",
+}
+
+
+class Case:
+    """A library's model, and how to run it. `rows`: the rows after the last block, with its final
+    LayerNorm if that comes before pooling; `norm`: that LayerNorm, or the one after pooling."""
+
+    def __init__(self, model, blocks, shape, embed, rows, logits, norm, norm_after_pool=False):
+        self.__dict__.update(locals())
+
+
+# ---- timm --------------------------------------------------------------------------------------
+
+def timm_embed(model):
+    def embed(x):
+        h = model.patch_embed(x)
+        return model.norm_pre(model._pos_embed(h))[0]
+    return embed
+
+
+def timm_case(folder, architecture, seed, classes=0, **args):
+    sizes = dict(img_size=24, patch_size=PATCH, embed_dim=32, depth=3, num_heads=4) | args
+    model = timm.create_model(architecture, num_classes=classes, dynamic_img_size=True, **sizes)
+    model = randomize(model, seed)
+    write_timm(folder, model, architecture, {k: v for k, v in sizes.items()})
+    shape = Shape(model.num_prefix_tokens, model.num_reg_tokens, sizes["num_heads"], GRID)
+    after = not isinstance(model.fc_norm, torch.nn.Identity)
+    return Case(model, timm_blocks(model), shape, timm_embed(model), lambda x: model.forward_features(x)[0],
+                (lambda x: model(x)[0]) if classes else None, model.fc_norm if after else model.norm, after)
+
+
+# ---- transformers ------------------------------------------------------------------------------
+
+def hf_case(folder, seed, registers=0, classes=0, **args):
+    sizes = dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, image_size=24, patch_size=PATCH) | args
+    if registers:
+        config = transformers.Dinov2WithRegistersConfig(num_register_tokens=registers, **sizes)
+        kinds = transformers.Dinov2WithRegistersModel, transformers.Dinov2WithRegistersForImageClassification
+    else:
+        config = transformers.Dinov2Config(**sizes)
+        kinds = transformers.Dinov2Model, transformers.Dinov2ForImageClassification
+    if classes:
+        config.num_labels = classes
+    config._attn_implementation = "eager"
+    model = randomize(kinds[1 if classes else 0](config), seed)
+    model.half().save_pretrained(folder)
+    model.double()
+    base = model.base_model if classes else model
+    shape = Shape(1 + registers, registers, sizes["num_attention_heads"], GRID)
+    return Case(model, hf_blocks(base.encoder.layer), shape, lambda x: base.embeddings(x)[0],
+                lambda x: base(x).last_hidden_state[0], (lambda x: model(x).logits[0]) if classes else None, base.layernorm)
+
+
+# ---- Meta --------------------------------------------------------------------------------------
+
+def meta_positions(pos, side, registers):
+    """The positions of patches for an input of this side, as dinov2/models/vision_transformer.py
+    with the arguments of dinov2/hub/backbones.py: an offset of 0.1 without registers, antialiasing
+    and no offset with them."""
+    n = side // PATCH
+    if n == GRID:
+        return pos
+    grid = pos.reshape(1, GRID, GRID, -1).permute(0, 3, 1, 2)
+    if registers:
+        out = F.interpolate(grid, size=(n, n), mode="bicubic", antialias=True)
+    else:
+        factor = float(n + 0.1) / GRID
+        out = F.interpolate(grid, scale_factor=(factor, factor), mode="bicubic")
+    return out.permute(0, 2, 3, 1).reshape(n * n, -1)
+
+
+def meta_name(name):
+    for old, new in (("reg_token", "register_tokens"), ("mlp.fc1", "mlp.w12"), ("mlp.fc2", "mlp.w3")):
+        if old == "reg_token" or meta_name.gated:
+            name = name.replace(old, new)
+    return name
+
+
+def meta_case(folder, seed, gated, registers):
+    """timm's modules under Meta's names; a width of 64, because only 64 values a head are guessed."""
+    name = "vit_giant_patch14_dinov2" if gated else "vit_small_patch14_dinov2"
+    args = dict(reg_tokens=registers, no_embed_class=True) if registers else {}
+    if gated:
+        args["mlp_ratio"] = 5.5
+    model = randomize(timm.create_model(name, img_size=24, patch_size=PATCH, embed_dim=64, depth=2, num_heads=1,
+                                        dynamic_img_size=True, num_classes=0, **args), seed)
+    width = 64
+    positions = (3.0 * torch.rand(1 + GRID**2, width, generator=torch.Generator().manual_seed(seed + 1)) - 1.5).half().double()
+    meta_name.gated = gated
+    state = {meta_name(k): v for k, v in model.state_dict().items() if k != "pos_embed"}
+    state |= {"pos_embed": positions[None], "mask_token": torch.zeros(1, width)}
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.save({k: v.half() for k, v in state.items()}, folder / "dinov2.pth")
+    shape = Shape(1 + registers, registers, 1, GRID)
+
+    def embed(x):
+        h = model.patch_embed(x).reshape(-1, width)
+        h = h + meta_positions(positions[1:], x.shape[-1], registers)
+        tokens = [model.cls_token[0] + positions[:1]] + ([model.reg_token[0]] if registers else [])
+        return torch.cat(tokens + [h])
+
+    blocks = timm_blocks(model)
+    return Case(model, blocks, shape, embed, lambda x: model.norm(run_blocks(blocks, shape, embed(x))[0].x), None, model.norm)
+
+
+# ---- what is expected --------------------------------------------------------------------------
+
+def features(case, x, side, out):
+    rows, P = case.rows(x), case.shape.n_prefix
+    dense = run_blocks(case.blocks, case.shape, case.embed(x))[0].x
+    dense = dense if case.norm_after_pool else case.norm(dense)
+    assert (dense - rows).abs().max() < 1e-10 * rows.abs().max(), "run_blocks is not the library's model"
+    patches = rows[P:]
+    out[f"{side}.patches"] = patches
+    out[f"{side}.mean"] = case.norm(patches.mean(0)) if case.norm_after_pool else patches.mean(0)
+    if P > case.shape.n_registers:
+        out[f"{side}.class"] = case.norm(rows[0]) if case.norm_after_pool else rows[0]
+    if case.logits:
+        out[f"{side}.logits"] = case.logits(x)
+
+
+def scores(case, x, out):
+    _, views = run_blocks(case.blocks, case.shape, case.embed(x))
+    P, has_class = case.shape.n_prefix, case.shape.n_prefix > case.shape.n_registers
+    for i, (view, _) in enumerate(views):
+        if has_class:
+            out[f"block.{i}.cls"] = view.a[0][P:]
+        out[f"block.{i}.col n=2"] = columns(view, case.shape, 2)[P:]
+        out[f"block.{i}.col n=4"] = columns(view, case.shape, 4)[P:]
+        if case.shape.n_registers:
+            out[f"block.{i}.col n=2 registers=no"] = columns(view, case.shape, 2, registers=False)[P:]
+
+
+def cuts(case, x, out, margins):
+    """The patches of the rows after every cut (-1: prefix or fused), and the final rows."""
+    has_class = case.shape.n_prefix > case.shape.n_registers
+    for name, text in POLICIES.items():
+        if (name == "evit_cls" and not has_class) or (name == "evit_no" and not case.shape.n_registers):
+            continue
+        policy = Policy(text)
+        t, views = run_blocks(case.blocks, case.shape, case.embed(x), policy)
+        margins.append((min(policy.margins), name))
+        lists = [v[1].patch for v in views[1:]] + [t.patch]
+        for i, patch in enumerate(lists):
+            if policy.cuts(i):
+                out[f"{name}.kept.{i}"] = torch.tensor([-1 if j is None else j for j in patch], dtype=torch.int32)
+
+
+def write(case, folder, seed):
+    out, margins = {}, []
+    with torch.no_grad():
+        for side in SIDES:
+            features(case, pixels(seed, 1, side), side, out)
+        x = pixels(seed, 1, SIDES[0])
+        scores(case, x, out)
+        cuts(case, x, out, margins)
+    closest = min(margins)
+    if closest[0] < 2e-5:
+        raise SystemExit(f"{folder.name}: {closest[1]} has a margin of only {closest[0]:.1e}; take another seed")
+    write_expected(folder / "expected.safetensors", out, {"seed": str(seed)})
+    size = sum(f.stat().st_size for f in folder.iterdir())
+    print(f"{folder.name:24} {size / 1024:6.0f} KB  closest choice {closest[0]:.1e} ({closest[1]})")
+
+
+CASES = {
+    "hf_dinov2": lambda f, s: hf_case(f, s, classes=7),
+    "hf_dinov2_reg": lambda f, s: hf_case(f, s, registers=4),
+    "hf_dinov2_giant": lambda f, s: hf_case(f, s, use_swiglu_ffn=True, num_hidden_layers=2),
+    "meta_dinov2": lambda f, s: meta_case(f, s, gated=False, registers=0),
+    "meta_dinov2_giant_reg": lambda f, s: meta_case(f, s, gated=True, registers=4),
+    "timm_dinov2": lambda f, s: timm_case(f, "vit_small_patch14_dinov2", s),
+    "timm_dinov2_reg": lambda f, s: timm_case(f, "vit_small_patch14_reg4_dinov2", s, classes=7),
+    "timm_dinov2_giant": lambda f, s: timm_case(f, "vit_giant_patch14_dinov2", s, depth=2),
+    "timm_deit3": lambda f, s: timm_case(f, "deit3_small_patch16_224", s, classes=7),
+    "timm_reg4_gap": lambda f, s: timm_case(f, "vit_medium_patch16_reg4_gap_256", s, classes=7),
+    "timm_reg4_norm_gap": lambda f, s: timm_case(f, "vit_so150m_patch16_reg4_gap_256", s, classes=7, qkv_bias=False),
+    "timm_pre_norm": lambda f, s: timm_case(f, "vit_base_patch16_clip_quickgelu_224", s, classes=7),
+}
+SEEDS = {"timm_pre_norm": 40}  # where the usual one gives a close choice
+
+
+def real(folder):
+    """DINOv2 B/14 with registers, 224 pixels, as transformers saves it; float32."""
+    config = transformers.Dinov2WithRegistersConfig(image_size=518)
+    config._attn_implementation = "eager"
+    model = randomize(transformers.Dinov2WithRegistersModel(config), 1, torch.float32)
+    model.float().save_pretrained(folder)
+    model.double()
+    with torch.no_grad():
+        x = pixels(1, 1, 224)
+        rows = model(x).last_hidden_state[0]
+        attention = model(x, output_attentions=True).attentions
+    out = {"224.class": rows[0], "224.mean": rows[5:].mean(0), "224.patches": rows[5:]}
+    for i, a in enumerate(attention):
+        out[f"block.{i}.col n=2"] = (a[0].mean(0)**2).sum(0).sqrt()[5:]
+        out[f"block.{i}.cls"] = a[0].mean(0)[0][5:]
+    write_expected(folder / "expected.safetensors", out, {"seed": "1"})
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("folder", nargs="?", default="tests/vit_families", type=Path)
+    a.add_argument("--real", action="store_true")
+    a.add_argument("--only")
+    a = a.parse_args()
+    if a.real:
+        return real(a.folder / "hf_dinov2_base_reg")
+    for k, (name, make) in enumerate(CASES.items()):
+        if a.only and a.only != name:
+            continue
+        folder, seed = a.folder / name, SEEDS.get(name, 10 + k)
+        shutil.rmtree(folder, ignore_errors=True)
+        write(make(folder, seed), folder, seed)
+
+
+if __name__ == "__main__":
+    main()
