@@ -24,7 +24,9 @@ from tiny_vit import Config, forward, noise, norm, splitmix, weights
 IMAGES = 4
 FEATURE_DIM = 6
 MODELS = {c.name: c for c in (Config("class"), Config("distilled", n_prefix=2, blocks=2),
-                              Config("mean", n_prefix=0, mean_pool=True, blocks=3))}
+                              Config("mean", n_prefix=0, mean_pool=True, blocks=3),
+                              Config("registers", n_prefix=4, n_registers=3, layer_scale=True),
+                              Config("registers_mean", n_prefix=2, n_registers=2, layer_scale=True, mean_pool=True, blocks=2))}
 # case -> model, policy, special settings
 CASES = {
     "dense": ("class", None, {}),
@@ -42,6 +44,12 @@ CASES = {
     "two_heads_labels": ("distilled", "mosaic keep=0.7 layers=0", {"soft": True}),
     "mean": ("mean", "mosaic keep=0.7 layers=0,1,2", {}),
     "mean_fuse": ("mean", "evit keep=0.7 layers=0,2 metric=col n=2 heads=each reduce=merge,fuse weights=score", {}),
+    "registers": ("registers", None, {"branch": True}),
+    "registers_evit": ("registers", "evit keep=0.7 layers=0,1 metric=cls reduce=fuse weights=cls", {"soft": True, "branch": True}),
+    "registers_no": ("registers", "evit keep=0.7 layers=0,1 metric=col n=2 registers=no reduce=fuse weights=score", {}),
+    "registers_mosaic": ("registers", "mosaic keep=0.7 layers=0,1", {"distil": "soft", "features": True}),
+    "registers_mean": ("registers_mean", "mosaic keep=0.7 layers=0,1", {}),
+    "registers_end": ("registers_mean", "naive p=5 layers=0,1 metric=col n=4 reduce=drop at=end", {"branch": True}),
 }
 ALPHA, TEMPERATURE, FEATURE_WEIGHT = 0.3, 3.0, 2.0
 

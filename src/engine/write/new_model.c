@@ -229,6 +229,7 @@ typedef struct tensor_plan {
     size_t n_tensors;
     uint64_t extents[RY_X_COUNT];
     uint64_t seed;
+    float first_scale;        /* of layer scale */
     const ry_tensor *current; /* the one being filled, from rng */
     ry_rng rng;
 } tensor_plan;
@@ -247,7 +248,11 @@ static void plan_add(void *user, const ry_tensor_naming *n, const ry_tensor_name
     p->tensors[i] = (ry_tensor){.name = p->names[i], .dtype = RY_F32};
     for (; p->tensors[i].n_dims < 4 && row->shape[p->tensors[i].n_dims]; p->tensors[i].n_dims++)
         p->tensors[i].shape[p->tensors[i].n_dims] = p->extents[row->shape[p->tensors[i].n_dims]];
-    p->value[i] = is_norm(row->role) ? 1.0f : row->role == RY_LOGIT_SCALE ? logf(LOGIT_SCALE) : NAN;
+    const int is_scale = row->role == RY_SCALE1 || row->role == RY_SCALE2;
+    p->value[i] = is_norm(row->role)            ? 1.0f
+                  : row->role == RY_LOGIT_SCALE ? logf(LOGIT_SCALE)
+                  : is_scale                    ? p->first_scale
+                                                : NAN;
 }
 
 static void plan_free(tensor_plan *p)
@@ -269,6 +274,7 @@ static renyi_status plan_tensors(tensor_plan *p, const ry_vit_config *c, const r
     p->value = ry_alloc(NULL, most, sizeof *p->value);
     if (!p->tensors || !p->names || !p->value) return ry_fail_nomem(err, most * sizeof *p->names);
     ry_vit_extents(p->extents, c);
+    p->first_scale = ry_vit_first_scale(c);
     ry_tensor_names_each(&n, plan_add, p);
     if (!text->n_blocks) return RENYI_OK;
     ry_text_extents(p->extents, text);

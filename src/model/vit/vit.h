@@ -144,6 +144,15 @@ static inline uint32_t ry_vit_outputs(const ry_vit_config *c, renyi_output outpu
     return ry_vit_pooled_width(c, pool) * ry_vit_pooled_rows(c, pool);
 }
 
+/* How the library that a file belongs to fits its positions to another grid. */
+ry_pos_filter ry_vit_pos_filter(ry_layout layout, uint32_t n_registers);
+
+/* What layer scale starts from in a new model: timm's values. */
+static inline float ry_vit_first_scale(const ry_vit_config *c)
+{
+    return c->n_placed || c->n_registers ? 1e-5f : 1e-6f; /* DeiT-III has no placed class token */
+}
+
 /* Reads from a checkpoint: layout, sizes (from the shapes), heads and preprocessing (from the
  * configs or the defaults of the family). Checks name, shape and type of every tensor; one message
  * lists all faults. `image_size` 0 = what the position embedding fits. */

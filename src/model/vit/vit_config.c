@@ -288,12 +288,12 @@ static renyi_status choose_pooling(ry_vit_config *c, const ry_tensor_naming *n,
     return RENYI_OK;
 }
 
-/* As the library does that the file belongs to. Meta uses the offset only without registers
- * (dinov2/hub/backbones.py), and transformers filters only with them. */
-static ry_pos_filter pos_filter_of(const ry_vit_config *c)
+/* Meta uses the offset only without registers (dinov2/hub/backbones.py), and transformers filters
+ * only with them. */
+ry_pos_filter ry_vit_pos_filter(ry_layout layout, uint32_t n_registers)
 {
-    if (c->layout == RY_LAYOUT_TIMM || c->n_registers) return RY_POS_ANTIALIAS;
-    return c->layout == RY_LAYOUT_META ? RY_POS_OFFSET : RY_POS_PLAIN;
+    if (layout == RY_LAYOUT_TIMM || n_registers) return RY_POS_ANTIALIAS;
+    return layout == RY_LAYOUT_META ? RY_POS_OFFSET : RY_POS_PLAIN;
 }
 
 static renyi_status choose_eps(ry_vit_config *c, const json_t *config, renyi_error *err)
@@ -415,6 +415,6 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     RY_TRY(choose_eps(out, config, err));
     RY_TRY(read_none_below(out, ckpt->tensors, err));
     RY_TRY(choose_names(out, ckpt, native, err));
-    out->pos_filter = pos_filter_of(out);
+    out->pos_filter = ry_vit_pos_filter(out->layout, out->n_registers);
     return ry_preprocess_configure(out, ckpt, err);
 }

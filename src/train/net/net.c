@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "engine/core/policy_api.h"
+#include "kernels/rows/rows.h"
 
 #include <omp.h>
 #include <string.h>
@@ -17,10 +18,9 @@ enum { USUAL_ROWS = 1600, MAX_BATCH = 4096, MAX_THREADS = 1024 };
 
 renyi_status ry_net_trains(const ry_vit_config *c, renyi_error *err)
 {
-    const char *what = c->is_clip       ? "CLIP"
-                       : c->gated       ? "a model with gated MLPs"
-                       : c->layer_scale ? "a model with layer scale"
-                       : c->pre_norm    ? "a model with a LayerNorm before its blocks"
+    const char *what = c->is_clip    ? "CLIP"
+                       : c->gated    ? "a model with gated MLPs"
+                       : c->pre_norm ? "a model with a LayerNorm before its blocks"
                        : c->pool == RY_POOL_CLASS_MEAN ? "a head on class token and mean"
                                                        : NULL;
     if (!what) return RENYI_OK;
@@ -162,13 +162,29 @@ static ry_net_matrix *matrix_at(ry_net *net, uint32_t k)
     return of_block[k % 4];
 }
 
+/* Weights and bias times layer scale, in this thread's part of net->folded. */
+static const float *fold_scale(const ry_net *net, const ry_net_matrix *m, const float **bias)
+{
+    float *w = net->folded + (size_t)omp_get_thread_num() * ry_net_scaled_floats(net);
+    float *b = w + m->w->size;
+    const float *gamma = ry_net_value(net, m->gamma);
+    const size_t n_out = m->b->size, n_in = m->w->size / n_out;
+    for (size_t j = 0; j < n_out; j++) {
+        ry_row_scale(w + j * n_in, ry_net_value(net, m->w) + j * n_in, gamma[j], n_in);
+        b[j] = gamma[j] * ry_net_value(net, m->b)[j];
+    }
+    *bias = b;
+    return w;
+}
+
 static renyi_status pack_matrix(ry_net *net, uint32_t k, renyi_error *err)
 {
     const ry_net_matrix *m = matrix_at(net, k);
-    if (m->ahead)
-        RY_TRY(
-            ry_linear_update(m->ahead, ry_net_value(net, m->w), 0, ry_net_value(net, m->b), err));
-    return m->back ? ry_linear_update(m->back, ry_net_value(net, m->w), 1, NULL, err) : RENYI_OK;
+    if (!m->ahead) return RENYI_OK;
+    const float *w = ry_net_value(net, m->w), *b = ry_net_value(net, m->b);
+    if (m->gamma) w = fold_scale(net, m, &b);
+    RY_TRY(ry_linear_update(m->ahead, w, 0, b, err));
+    return m->back ? ry_linear_update(m->back, w, 1, NULL, err) : RENYI_OK;
 }
 
 renyi_status ry_net_update(ry_net *net, renyi_error *err)
@@ -259,8 +275,7 @@ size_t ry_net_activation_bytes(const ry_net *net) { return net->arena_bytes; }
 
 void ry_net_features(const ry_net *net, ry_net_features_view *out)
 {
-    *out = (ry_net_features_view){net->features, net->feature_patch,
-                                  ry_net_last_rows(net) - net->config.n_prefix};
+    *out = (ry_net_features_view){net->features, net->feature_patch, ry_net_last_patches(net)};
 }
 
 double ry_net_macs(const ry_net *net)
@@ -271,8 +286,7 @@ double ry_net_macs(const ry_net *net)
         3.0 * c->patch_size * c->patch_size * C * net->n_patches + heads * C * c->n_classes;
     for (uint32_t i = 0; !net->direct && i < net->n_taps; i++)
         macs += (double)net->blocks[net->taps[i].block].rows.out * C * net->feature_dim;
-    if (ry_net_final_features(net))
-        macs += (double)(ry_net_last_rows(net) - c->n_prefix) * C * net->feature_dim;
+    if (ry_net_final_features(net)) macs += (double)ry_net_last_patches(net) * C * net->feature_dim;
     for (uint32_t i = 0; i < c->n_blocks; i++) macs += ry_block_rows_macs(&net->blocks[i].rows, c);
     return macs;
 }

@@ -33,7 +33,7 @@ static void head_back(ry_net_worker *w, int k, const float *dlogits)
 static void features_back(ry_net_worker *w, const float *dfeatures)
 {
     const ry_net *net = w->net;
-    const uint32_t n_rows = ry_net_last_rows(net) - net->config.n_prefix;
+    const uint32_t n_rows = ry_net_last_patches(net);
     const size_t rows = (size_t)w->n * n_rows, F = net->feature_dim;
     ry_step step = ry_runner_step(w->run, w->n); /* into our buffer: oneDNN reads whole tiles */
     for (size_t i; ry_step_next(&step, &i);)
@@ -63,12 +63,12 @@ static void scatter_pooled(const ry_net *net, float *d, size_t image, int featur
 {
     const ry_vit_config *c = &net->config;
     const size_t C = c->dim, row = ry_net_row(net, C), K = c->n_prefix;
-    const uint32_t rows = ry_net_last_rows(net), n_rows = rows - c->n_prefix;
+    const uint32_t rows = ry_net_last_rows(net), n_rows = ry_net_last_patches(net);
     float *dh = net->dh + image * rows * row;
 
     memset(dh, 0, rows * row * sizeof *dh);
     memset(d + image * rows * row, 0, rows * row * sizeof *d);
-    for (size_t k = 0; c->pool == RY_POOL_TOKEN && k < K; k++)
+    for (size_t k = 0; c->pool == RY_POOL_TOKEN && k < ry_vit_class_rows(c); k++)
         memcpy(dh + k * row, net->dpooled[k] + image * row, C * sizeof *dh);
     if (c->pool == RY_POOL_NORM_MEAN) spread_mean(net, image, net->dpooled[0] + image * row, dh);
     if (c->pool == RY_POOL_MEAN)
@@ -134,18 +134,19 @@ static void mlp_back(ry_net_worker *w, uint32_t i)
     ry_net_product(w, b->fc2.back_op, rows, ds, net->wide);
     activation_back(w, i);
     ry_net_outer(w, &b->fc2, rows, ds, h, net->g, u);
+    ry_net_unfold(w, &b->fc2);
     ry_net_normalize(w, &b->norm2, rows, b->y, net->h, NULL);
     ry_net_outer(w, &b->fc1, rows, net->wide, u, net->h, h);
     ry_net_product(w, b->fc1.back_op, rows, net->wide, net->dh);
     ry_net_norm_grad(w, &b->norm2, rows, b->y, net->dh, ry_net_d(w));
 }
 
-/* From the gradients of the prefix rows to those of all rows: the others are zero. */
+/* From the gradients of the class rows to those of all rows: the others are zero. */
 static void spread_prefix(ry_net_worker *w, uint32_t i)
 {
     const ry_net *net = w->net;
-    const size_t row = ry_net_row(net, net->config.dim), K = net->config.n_prefix;
-    const size_t N = net->blocks[i].rows.in;
+    const size_t row = ry_net_row(net, net->config.dim);
+    const size_t K = ry_vit_class_rows(&net->config), N = net->blocks[i].rows.in;
     const float *from = ry_net_d(w);
     float *to = net->d[!w->d_now];
     ry_step step = ry_runner_step(w->run, w->n);
@@ -172,9 +173,10 @@ static const float *project_back(ry_net_worker *w, uint32_t i)
         heads = net->h;
     }
     ry_net_outer(w, &b->proj, rows, ds, h, heads, h);
+    if (before) ry_net_fused_bias_grad(w, i, ds);
+    ry_net_unfold(w, &b->proj);
     ry_net_product(w, b->proj.back_op, rows, ds, net->dheads[0]);
     if (!before) return net->dheads[0];
-    ry_net_fused_bias_grad(w, i, ds);
     ry_net_cut_back_heads(w, i, ds);
     return net->dheads[1];
 }
@@ -255,16 +257,18 @@ static void block_back(ry_net_worker *w, uint32_t i)
 static void token_back(const ry_net *net, const float *d, uint32_t n, size_t t)
 {
     const size_t C = net->config.dim, row = ry_net_row(net, C);
-    const ry_param *own = t < net->config.n_prefix ? net->token[t] : NULL;
-    float *pos = net->pos->frozen ? NULL : ry_net_grad(net, net->pos);
-    float *token = own && !own->frozen ? ry_net_grad(net, own) : NULL;
+    const size_t K = net->config.n_prefix, placed = net->config.n_placed;
+    const size_t n_class = ry_vit_class_rows(&net->config);
+    const ry_param *own = t < K ? net->token[t < n_class ? t : 2] : NULL;
+    float *token = own && !own->frozen ? ry_net_prefix(net, net->params.grad, (uint32_t)t) : NULL;
+    float *pos = ry_net_grad(net, net->pos) + (t < K ? t : t - K + placed) * C;
+    if (net->pos->frozen || (t >= placed && t < K)) pos = NULL;
     for (size_t i = 0; i < n; i++) {
         const float *from = d + (i * net->n_tokens + t) * row;
-        if (pos) ry_row_add(pos + t * C, from, 1.0f, C);
+        if (pos) ry_row_add(pos, from, 1.0f, C);
         if (token) ry_row_add(token, from, 1.0f, C);
-        if (t >= net->config.n_prefix) /* rows of the patches without gaps, for their weights */
-            memcpy(net->h + (i * net->n_patches + t - net->config.n_prefix) * row, from,
-                   C * sizeof *from);
+        if (t >= K) /* rows of the patches without gaps, for their weights */
+            memcpy(net->h + (i * net->n_patches + t - K) * row, from, C * sizeof *from);
     }
 }
 

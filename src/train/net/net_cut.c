@@ -89,7 +89,7 @@ static void start_rows(const ry_net_worker *w, uint32_t i, const ry_token_chunk 
         const int fused = cut->source[r] == RY_NO_TOKEN;
         const float sum = fused ? ry_token_weight_sum(cut, b->rows.in, r) : 1.0f;
         if (fused || factor != 1.0f)
-            ry_row_add(l.to + r * C, ry_net_value(net, b->proj.b), factor * sum - 1.0f, C);
+            ry_row_add(l.to + r * C, ry_linear_bias(b->proj.ahead), factor * sum - 1.0f, C);
     }
     if (at->first == 0) reduce_facts(w, i, at->image, cut);
 }
@@ -242,7 +242,7 @@ static float weight_grad(const ry_net *net, const ry_net_block *b, const image_c
     const float *dheads = net->dheads[0] + (image * b->rows.out + r) * c->row;
     const float *dsr = ds + (image * b->rows.out + r) * c->row;
     return (float)(dot(c->from + j * c->C, c->d + r * c->row, c->C) + dot(heads, dheads, c->C) +
-                   dot(ry_net_value(net, b->proj.b), dsr, c->C));
+                   dot(ry_linear_bias(b->proj.ahead), dsr, c->C));
 }
 
 void ry_net_cut_back_heads(ry_net_worker *w, uint32_t i, const float *ds)
@@ -274,8 +274,8 @@ void ry_net_fused_bias_grad(ry_net_worker *w, uint32_t i, const float *ds)
     const ry_net_block *b = &net->blocks[i];
     const size_t C = net->config.dim, row = ry_net_row(net, C);
     const ry_block_state s = ry_net_block_state(w, i, NULL);
-    float *db = ry_net_grad(net, b->proj.b);
-    if (b->rows.needs.drops || (b->proj.w->frozen && b->proj.b->frozen)) return;
+    float *db = ry_net_bias_grad(net, &b->proj);
+    if (b->rows.needs.drops || ry_net_is_frozen(&b->proj)) return;
     ry_step step = ry_runner_step(w->run, 1); /* one tile: a fixed order of sums */
     for (size_t t; ry_step_next(&step, &t);)
         for (size_t image = 0; image < w->n; image++) {

@@ -19,9 +19,13 @@ static void embed_image(const ry_net *net, const float *chw, size_t i)
     const ry_net_tokens *t = &net->tokens[0];
     float *x = t->x + i * N * C;
 
-    memcpy(x, ry_net_value(net, net->pos), N * C * sizeof *x);
+    const float *pos = ry_net_value(net, net->pos);
+    const size_t placed = c->n_placed;
+    memcpy(x, pos, placed * C * sizeof *x);
+    memset(x + placed * C, 0, (K - placed) * C * sizeof *x);
+    memcpy(x + K * C, pos + placed * C, P * C * sizeof *x);
     for (size_t k = 0; k < K; k++) {
-        ry_row_add(x + k * C, ry_net_value(net, net->token[k]), 1.0f, C);
+        ry_row_add(x + k * C, ry_net_prefix(net, net->params.value, (uint32_t)k), 1.0f, C);
         t->patch[i * N + k] = RY_NO_TOKEN;
     }
     for (size_t j = 0; j < P; j++) t->patch[i * N + K + j] = (uint32_t)j;
@@ -63,19 +67,19 @@ static void attend(ry_net_worker *w, uint32_t i, int again)
     ry_step_end(&step);
 }
 
-/* y = the prefix rows of x, if nothing else is read after the last block */
-static void start_prefix(ry_net_worker *w, uint32_t i)
+/* y = the class rows of x, if nothing else is read after the last block */
+static void start_class(ry_net_worker *w, uint32_t i)
 {
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
-    const size_t C = net->config.dim, K = net->config.n_prefix;
+    const size_t C = net->config.dim, K = ry_vit_class_rows(&net->config);
     ry_step step = ry_runner_step(w->run, w->n);
     for (size_t image; ry_step_next(&step, &image);) {
         const float factor = ry_net_factor(w, 2 * i, image);
         float *to = b->y + image * K * C;
         memcpy(to, net->tokens[i].x + image * b->rows.in * C, K * C * sizeof *to);
         for (size_t k = 0; factor != 1.0f && k < K; k++)
-            ry_row_add(to + k * C, ry_net_value(net, b->proj.b), factor - 1.0f, C);
+            ry_row_add(to + k * C, ry_linear_bias(b->proj.ahead), factor - 1.0f, C);
     }
     ry_step_end(&step);
 }
@@ -91,7 +95,7 @@ static void add_projection(ry_net_worker *w, uint32_t i, uint32_t rows, float *y
 void ry_net_project(ry_net_worker *w, uint32_t i, float *to)
 {
     const ry_net_block *b = &w->net->blocks[i];
-    const ry_net_residual start = {to, b->proj.b, 2 * i, b->rows.in};
+    const ry_net_residual start = {to, ry_linear_bias(b->proj.ahead), 2 * i, b->rows.in};
     ry_net_normalize(w, &b->norm1, (size_t)w->n * b->rows.in, w->net->tokens[i].x, w->net->h,
                      &start);
     add_projection(w, i, b->rows.in, to);
@@ -119,7 +123,8 @@ void ry_net_mlp(ry_net_worker *w, uint32_t i, float *z, int only_inside)
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
     const size_t rows = (size_t)w->n * b->rows.mlp;
-    const ry_net_residual start = {only_inside ? NULL : z, b->fc2.b, 2 * i + 1, b->rows.mlp};
+    const ry_net_residual start = {only_inside ? NULL : z, ry_linear_bias(b->fc2.ahead), 2 * i + 1,
+                                   b->rows.mlp};
     ry_net_normalize(w, &b->norm2, rows, b->y, net->h, &start);
     ry_net_product(w, b->fc1.ahead_op, rows, net->h, b->u);
     if (only_inside) return;
@@ -145,13 +150,14 @@ static void run_attention(ry_net_worker *w, uint32_t i, int again)
     const int all = path != RY_PATH_PREFIX && path != RY_PATH_BEFORE; /* rows are projected */
     const size_t rows = (size_t)w->n * b->rows.in;
     float *y = path == RY_PATH_AFTER ? net->pre : b->y;
-    const ry_net_residual start = {all ? y : NULL, b->proj.b, 2 * i, b->rows.in};
+    const ry_net_residual start = {all ? y : NULL, ry_linear_bias(b->proj.ahead), 2 * i,
+                                   b->rows.in};
 
     ry_net_normalize(w, &b->norm1, rows, net->tokens[i].x, net->h, &start);
     ry_net_product(w, b->qkv.ahead_op, rows, net->h, b->qkv_rows);
     attend(w, i, again);
     if (decide && !by_tokens) decide_cut(w, i, net->tokens[i].x);
-    if (path == RY_PATH_PREFIX) start_prefix(w, i);
+    if (path == RY_PATH_PREFIX) start_class(w, i);
     if (path == RY_PATH_BEFORE) {
         ry_net_reduce_heads(w, i, y, net->h, 1);
         ry_net_product(w, b->proj.ahead_op, (size_t)w->n * b->rows.project, net->h, y);
@@ -180,12 +186,12 @@ static void gather_pooled(const ry_net *net, size_t image)
 {
     const ry_vit_config *c = &net->config;
     const size_t C = c->dim, row = ry_net_row(net, C), K = c->n_prefix;
-    const uint32_t rows = ry_net_last_rows(net), n_rows = rows - c->n_prefix;
+    const uint32_t rows = ry_net_last_rows(net), n_rows = ry_net_last_patches(net);
     const float *h = net->h + image * rows * row;
     const ry_net_tokens *last = &net->tokens[c->n_blocks];
     const float *sizes = ry_net_sizes(net, c->n_blocks, image, rows);
 
-    for (size_t k = 0; c->pool == RY_POOL_TOKEN && k < K; k++)
+    for (size_t k = 0; c->pool == RY_POOL_TOKEN && k < ry_vit_class_rows(c); k++)
         memcpy(net->pooled[k] + image * row, h + k * row, C * sizeof *h);
     if (c->pool == RY_POOL_NORM_MEAN)
         ry_token_mean(net->pooled[0] + image * row, h, row, C, sizes, K, rows);
@@ -230,7 +236,7 @@ static void run_forward(ry_net_worker *w, const void *user)
         ry_runner_linear(w->run, net->head[k].ahead_op, (ry_extent){w->n, 1}, net->pooled[k],
                          out->logits[k]);
     if (ry_net_final_features(net))
-        ry_net_product(w, net->feature.ahead_op, (size_t)w->n * (rows - net->config.n_prefix),
+        ry_net_product(w, net->feature.ahead_op, (size_t)w->n * ry_net_last_patches(net),
                        net->feature_in, net->features);
 }
 

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "kernels/rows/rows.h"
 #include "model/common/tensor_quant.h"
 #include "train/net/net_state.h"
 
@@ -39,8 +40,7 @@ static void add_tensor(void *user, const ry_tensor_naming *n, const ry_tensor_na
     ry_tensor_name_write(q->name, n, row, block);
     for (; q->n_dims < 4 && row->shape[q->n_dims]; q->n_dims++)
         q->shape[q->n_dims] = b->extents[row->shape[q->n_dims]];
-    q->decay = q->n_dims > 1 && row->role != RY_POS_EMBED && row->role != RY_CLS_TOKEN &&
-               row->role != RY_DIST_TOKEN;
+    q->decay = q->n_dims > 1 && row->role > RY_POS_EMBED; /* before it: tokens */
     place_param(b->p, q);
 }
 
@@ -91,6 +91,7 @@ static void find_params(ry_net *net)
     net->pos = ry_params_find(p, RY_POS_EMBED, 0);
     net->token[0] = ry_params_find(p, RY_CLS_TOKEN, 0);
     net->token[1] = ry_params_find(p, RY_DIST_TOKEN, 0);
+    net->token[2] = ry_params_find(p, RY_REGISTERS, 0);
     net->norm.w = ry_params_find(p, RY_NORM_W, 0);
     net->norm.b = ry_params_find(p, RY_NORM_B, 0);
     net->patch_embed.w = ry_params_find(p, RY_PATCH_W, 0);
@@ -120,10 +121,12 @@ static void find_params(ry_net *net)
         b->qkv.b = ry_params_find(p, RY_QKV_B, i);
         b->proj.w = ry_params_find(p, RY_PROJ_W, i);
         b->proj.b = ry_params_find(p, RY_PROJ_B, i);
+        b->proj.gamma = ry_params_find(p, RY_SCALE1, i);
         b->fc1.w = ry_params_find(p, RY_FC1_W, i);
         b->fc1.b = ry_params_find(p, RY_FC1_B, i);
         b->fc2.w = ry_params_find(p, RY_FC2_W, i);
         b->fc2.b = ry_params_find(p, RY_FC2_B, i);
+        b->fc2.gamma = ry_params_find(p, RY_SCALE2, i);
     }
 }
 
@@ -162,11 +165,13 @@ void ry_net_init(ry_net *net, uint64_t seed)
     for (uint32_t i = 0; i < p->n; i++) {
         const ry_param *q = &p->list[i];
         float *value = p->value + q->offset;
+        const int is_scale = q->role == RY_SCALE1 || q->role == RY_SCALE2;
         ry_rng mix = ry_rng_new(seed);
         ry_rng rng = ry_rng_new(ry_rng_next(&mix) ^ ry_hash(q->name, strlen(q->name)));
         for (size_t k = 0; k < q->size; k++)
             value[k] = q->n_dims > 1 ? (float)(ry_rng_truncated_normal(&rng) * DEVIATION)
                        : is_norm_weight(q->role) ? 1.0f
+                       : is_scale                ? ry_vit_first_scale(&net->config)
                                                  : 0.0f;
     }
     net->n_last = 0;
@@ -193,11 +198,13 @@ static renyi_status check_elements(const loader *ld, const ry_tensor *t, size_t 
 
 static int is_head(ry_tensor_role role) { return role >= RY_HEAD_W && role <= RY_HEAD_DIST_B; }
 
-/* The roles of the tensors that make up `q`: three for qkv in Hugging Face's layout, else one. */
+/* The roles of the tensors that make up `q`: three for qkv if the file has no such tensor, else
+ * one. */
 static uint32_t roles_of(const loader *ld, const ry_param *q, ry_tensor_role roles[3])
 {
     static const ry_tensor_role w[] = {RY_Q_W, RY_K_W, RY_V_W}, b[] = {RY_Q_B, RY_K_B, RY_V_B};
-    if (ld->naming.layout == RY_LAYOUT_TIMM || (q->role != RY_QKV_W && q->role != RY_QKV_B)) {
+    if ((q->role != RY_QKV_W && q->role != RY_QKV_B) ||
+        ry_tensor_of_role(&ld->naming, ld->set, RY_QKV_W, q->block)) {
         roles[0] = q->role;
         return 1;
     }
@@ -227,34 +234,58 @@ static renyi_status load_param(const loader *ld, const ry_param *q)
     return RENYI_OK;
 }
 
+/* How many tokens before the patches have one of these positions: as many as in the net, or those
+ * of the class token, or all, so that the others form a square. UINT32_MAX: none of these. */
+static uint32_t stored_prefix(const ry_vit_config *c, uint64_t positions)
+{
+    const uint32_t tries[] = {c->n_placed, ry_vit_class_rows(c), c->n_prefix, 0};
+    for (int i = 0; i < 4; i++) {
+        const uint64_t patches = positions > tries[i] ? positions - tries[i] : 0;
+        const uint64_t side = (uint64_t)llround(sqrt((double)patches));
+        if (side && side * side == patches) return tries[i];
+    }
+    return UINT32_MAX;
+}
+
+/* Positions of the prefix [n, C]: to those of the net or, if it has none, to its tokens, as timm
+ * does it. */
+static void place_prefix(const ry_net *net, const float *pos, uint32_t n)
+{
+    const size_t C = net->config.dim;
+    float *value = net->params.value + net->pos->offset;
+    for (uint32_t k = 0; k < n; k++) {
+        if (net->config.n_placed)
+            memcpy(value + k * C, pos + k * C, C * sizeof *value);
+        else
+            ry_row_add(ry_net_prefix(net, net->params.value, k), pos + k * C, 1.0f, C);
+    }
+}
+
 /* Copies positions of the prefix and resamples those of the patches to the net's grid. */
 static renyi_status load_positions(const loader *ld, const ry_param *q)
 {
     const ry_net *net = ld->net;
     const ry_vit_config *c = &net->config;
     const ry_tensor *t = ry_tensor_of_role(&ld->naming, ld->set, RY_POS_EMBED, 0);
-    const size_t prefix = (size_t)c->n_prefix * c->dim;
-    float *value = net->params.value + q->offset;
-    if (!t || t->n_dims != 3 || t->shape[2] != c->dim || t->shape[1] <= c->n_prefix)
-        return ry_fail(ld->err, RENYI_ERR_ARG, -1,
-                       "the checkpoint has no positions of width %u for patches and %u tokens "
-                       "before them",
-                       c->dim, c->n_prefix);
-    const uint32_t stored = (uint32_t)lround(sqrt((double)(t->shape[1] - c->n_prefix)));
-    if ((uint64_t)stored * stored != t->shape[1] - c->n_prefix)
+    float *value = net->params.value + q->offset + (size_t)c->n_placed * c->dim;
+    if (!t || t->n_dims != 3 || t->shape[2] != c->dim)
+        return ry_fail(ld->err, RENYI_ERR_ARG, -1, "the checkpoint has no positions of width %u",
+                       c->dim);
+    const uint32_t prefix = stored_prefix(c, t->shape[1]);
+    if (prefix == UINT32_MAX || (c->n_placed && c->n_placed != prefix))
         return ry_fail(ld->err, RENYI_ERR_ARG, -1,
                        "tensor '%.100s' has %" PRIu64 " positions; a square and %u more wanted",
-                       t->name, t->shape[1], c->n_prefix);
+                       t->name, t->shape[1], c->n_placed);
+    const uint32_t stored = (uint32_t)lround(sqrt((double)(t->shape[1] - prefix)));
     const size_t n = (size_t)ry_tensor_elements(t);
     float *read = ry_alloc(&net->al, n, sizeof *read);
     if (!read) return ry_fail_nomem(ld->err, n * sizeof *read);
     renyi_status st = ry_tensor_read(read, t, ld->set, ld->err);
-    if (!st) memcpy(value, read, prefix * sizeof *value);
+    if (!st) place_prefix(net, read, prefix);
     if (!st)
         st = ry_pos_embed_resample(
-            value + prefix, c->image_size / c->patch_size, read + prefix, stored, c->dim,
-            ld->naming.layout == RY_LAYOUT_TIMM ? RY_POS_ANTIALIAS : RY_POS_PLAIN, &net->al,
-            ld->err);
+            value, c->image_size / c->patch_size, read + (size_t)prefix * c->dim, stored, c->dim,
+            ry_vit_pos_filter(ld->naming.layout, c->n_registers), &net->al, ld->err);
     ry_free(&net->al, read);
     return st;
 }

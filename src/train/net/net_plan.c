@@ -172,6 +172,8 @@ static void lay_out_gradients(ry_arena *a, ry_net *net)
     net->dscaled = RY_TAKE(a, rows * h, float);
     net->wide = RY_TAKE(a, rows * ry_net_row(net, max_size(3 * C, net->config.mlp_dim)), float);
     net->parts = RY_TAKE(a, ry_layernorm_grad_blocks(rows) * 2 * C, float);
+    net->raw = RY_TAKE(a, ry_net_scaled_floats(net), float);
+    net->folded = RY_TAKE(a, net->team.n_threads * ry_net_scaled_floats(net), float);
 }
 
 static void lay_out_ends(ry_arena *a, ry_net *net)

@@ -39,8 +39,8 @@ void ry_net_product(ry_net_worker *w, const ry_linear_op *op, size_t rows, const
 /* Rows that a residual branch is added to, set while its input is normalized: to [rows, C] =
  * x + (factor - 1) b. The product of the branch then adds b once and the rest times the factor. */
 typedef struct ry_net_residual {
-    float *to; /* NULL = only normalize */
-    const ry_param *bias;
+    float *to;         /* NULL = only normalize */
+    const float *bias; /* with layer scale */
     uint32_t branch;
     uint32_t rows; /* of each image */
 } ry_net_residual;
@@ -54,9 +54,25 @@ void ry_net_normalize(ry_net_worker *w, const ry_net_norm *norm, size_t rows, co
 const float *ry_net_scaled(ry_net_worker *w, uint32_t branch, uint32_t rows, const float *x,
                            float *h);
 
-/* Adds the gradients of the weights of m, from dy [rows, n_out] and x [rows, n_in]. */
+/* Adds the gradients of the weights of m, from dy [rows, n_out] and x [rows, n_in]. With layer
+ * scale those of the weights that contain it go to net->raw, and ry_net_unfold must follow: it adds
+ * the gradients of weights, bias and scale. */
 void ry_net_outer(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const float *dy,
                   size_t dy_row, const float *x, size_t x_row);
+
+void ry_net_unfold(ry_net_worker *w, const ry_net_matrix *m);
+
+/* 1 if no gradient of m is wanted. */
+static inline int ry_net_is_frozen(const ry_net_matrix *m)
+{
+    return m->w->frozen && m->b->frozen && (!m->gamma || m->gamma->frozen);
+}
+
+/* Where the gradients of the bias of m are summed, before ry_net_unfold. */
+static inline float *ry_net_bias_grad(const ry_net *net, const ry_net_matrix *m)
+{
+    return m->gamma ? net->raw + m->w->size : ry_net_grad(net, m->b);
+}
 
 /* d [rows, C padded] += the gradient of LayerNorm of x [rows, C], from dy [rows, C padded]; adds
  * those of its weights too. */

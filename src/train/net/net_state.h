@@ -15,8 +15,10 @@
 /* A linear of the model, in both directions. */
 typedef struct ry_net_matrix {
     const ry_param *w, *b;
-    ry_linear *ahead; /* y = x W^T + b */
-    ry_linear *back;  /* dx = dy W; NULL = not needed */
+    const ry_param *gamma; /* [n_out] layer scale, NULL = none. Both linears have it in their
+                              weights: row j of W and b times gamma[j] */
+    ry_linear *ahead;      /* y = x W^T + b */
+    ry_linear *back;       /* dx = dy W; NULL = not needed */
     ry_linear_op *ahead_op;
     ry_linear_op *back_op;
 } ry_net_matrix;
@@ -85,7 +87,7 @@ struct ry_net {
     ry_net_matrix patch_embed, feature;
     ry_net_matrix head[2]; /* the second only in a distilled model */
     ry_net_norm norm;
-    const ry_param *pos, *token[2]; /* positions; class and distillation token */
+    const ry_param *pos, *token[3]; /* positions; class token, distillation token, registers */
     ry_net_block *blocks;           /* [L] */
     ry_net_tokens *tokens;          /* [L + 1] */
     ry_net_tap *taps;               /* [n_taps] */
@@ -112,6 +114,8 @@ struct ry_net {
     float *dscaled;          /* [B N, C padded] d times the factors of stochastic depth */
     float *wide;             /* [B N, 3C or M padded] gradient of u, then of qkv */
     float *parts;            /* [row blocks, 2, C] of LayerNorm's gradients */
+    float *raw;              /* [C max(C, M) + C] gradients of weights that contain layer scale */
+    float *folded;           /* [threads, C max(C, M) + C] such weights before they are packed */
     float *pooled_x;         /* [B, C] mean of the patches before the norm: RY_POOL_MEAN */
     float *pooled[2];        /* [B, C padded] what each head reads */
     float *dpooled[2];       /* [B, C padded] */
@@ -153,6 +157,14 @@ static inline float *ry_net_grad(const ry_net *net, const ry_param *p)
     return net->params.grad + p->offset;
 }
 
+/* Row k of the prefix in an array of the parameters' layout: their values or gradients. */
+static inline float *ry_net_prefix(const ry_net *net, float *array, uint32_t k)
+{
+    const uint32_t n_class = ry_vit_class_rows(&net->config);
+    if (k < n_class) return array + net->token[k]->offset;
+    return array + net->token[2]->offset + (size_t)(k - n_class) * net->config.dim;
+}
+
 /* 1 if patch rows are compared after the final LayerNorm. */
 static inline int ry_net_final_features(const ry_net *net)
 {
@@ -165,11 +177,25 @@ static inline int ry_net_all_rows(const ry_net *net)
     return net->feature_dim || net->config.pool != RY_POOL_TOKEN;
 }
 
-/* Rows of each image after the last block. */
+/* Rows of each image after the last block: all, or only the class rows. */
 static inline uint32_t ry_net_last_rows(const ry_net *net)
 {
     const ry_block_rows *last = &net->blocks[net->config.n_blocks - 1].rows;
-    return last->path == RY_PATH_PREFIX ? net->config.n_prefix : last->out;
+    return last->path == RY_PATH_PREFIX ? ry_vit_class_rows(&net->config) : last->out;
+}
+
+/* Rows of patches and fused tokens among them. */
+static inline uint32_t ry_net_last_patches(const ry_net *net)
+{
+    const uint32_t rows = ry_net_last_rows(net), prefix = net->config.n_prefix;
+    return rows > prefix ? rows - prefix : 0;
+}
+
+/* Floats of a matrix with layer scale and its bias: proj or fc2. */
+static inline size_t ry_net_scaled_floats(const ry_net *net)
+{
+    const size_t C = net->config.dim, M = net->config.mlp_dim;
+    return net->config.layer_scale ? C * (C > M ? C : M) + C : 0;
 }
 
 /* Sizes of the tokens of an image that enter block i (L: that leave the last); NULL = 1 each. */

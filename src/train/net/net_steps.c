@@ -38,7 +38,7 @@ static void start_residual(const ry_net_worker *w, const ry_net_residual *r, con
     const float factor = ry_net_factor(w, r->branch, row / r->rows);
     float *to = r->to + row * C;
     memcpy(to, x + row * C, C * sizeof *to);
-    if (factor != 1.0f) ry_row_add(to, ry_net_value(w->net, r->bias), factor - 1.0f, C);
+    if (factor != 1.0f) ry_row_add(to, r->bias, factor - 1.0f, C);
 }
 
 void ry_net_normalize(ry_net_worker *w, const ry_net_norm *norm, size_t rows, const float *x,
@@ -71,12 +71,44 @@ const float *ry_net_scaled(ry_net_worker *w, uint32_t branch, uint32_t rows, con
     return h;
 }
 
+/* net->raw = 0 for the weights and the bias of m */
+static void clear_raw(ry_net_worker *w, const ry_net_matrix *m)
+{
+    ry_step step = ry_runner_step(w->run, 1);
+    for (size_t t; ry_step_next(&step, &t);)
+        memset(w->net->raw, 0, (m->w->size + m->b->size) * sizeof(float));
+    ry_step_end(&step);
+}
+
+/* y = diag(gamma) (W x + b): with R, r the gradients of diag(gamma) W and diag(gamma) b,
+ * dW_j = gamma_j R_j, db_j = gamma_j r_j, dgamma_j = R_j . W_j + r_j b_j. */
+void ry_net_unfold(ry_net_worker *w, const ry_net_matrix *m)
+{
+    const ry_net *net = w->net;
+    if (!m->gamma || ry_net_is_frozen(m)) return;
+    const size_t n_out = m->b->size, n_in = m->w->size / n_out;
+    const float *gamma = ry_net_value(net, m->gamma), *raw_b = ry_net_bias_grad(net, m);
+    const float *weight = ry_net_value(net, m->w), *bias = ry_net_value(net, m->b);
+    ry_step step = ry_runner_step(w->run, ry_row_tiles(n_out));
+    for (size_t t; ry_step_next(&step, &t);)
+        for (size_t j = t * RY_CONVERT_ROWS; j < ry_row_end(t, n_out); j++) {
+            const float *raw = net->raw + j * n_in;
+            double sum = (double)raw_b[j] * (double)bias[j];
+            for (size_t k = 0; k < n_in; k++) sum += (double)raw[k] * (double)weight[j * n_in + k];
+            ry_row_add(ry_net_grad(net, m->w) + j * n_in, raw, gamma[j], n_in);
+            ry_net_grad(net, m->b)[j] += gamma[j] * raw_b[j];
+            ry_net_grad(net, m->gamma)[j] += (float)sum;
+        }
+    ry_step_end(&step);
+}
+
 void ry_net_outer(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const float *dy,
                   size_t dy_row, const float *x, size_t x_row)
 {
     const ry_net *net = w->net;
     const size_t n_out = m->b->size;
-    if (m->w->frozen && m->b->frozen) return;
+    if (ry_net_is_frozen(m)) return;
+    if (m->gamma) clear_raw(w, m);
     const ry_outer o = {.dy = dy,
                         .x = x,
                         .dy_row = dy_row,
@@ -84,8 +116,8 @@ void ry_net_outer(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const f
                         .rows = rows,
                         .n_out = n_out,
                         .n_in = m->w->size / n_out,
-                        .dw = ry_net_grad(net, m->w),
-                        .db = ry_net_grad(net, m->b),
+                        .dw = m->gamma ? net->raw : ry_net_grad(net, m->w),
+                        .db = ry_net_bias_grad(net, m),
                         .n_threads = net->team.n_threads};
     ry_step step = ry_runner_step(w->run, ry_outer_tiles(&o));
     for (size_t t; ry_step_next(&step, &t);) net->grad.outer(&o, t, ry_net_scratch(w));

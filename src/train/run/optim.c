@@ -96,6 +96,7 @@ static uint32_t layer_of(const ry_param *p, uint32_t n_blocks)
     switch (p->role) {
     case RY_CLS_TOKEN:
     case RY_DIST_TOKEN:
+    case RY_REGISTERS:
     case RY_POS_EMBED:
     case RY_PATCH_W:
     case RY_PATCH_B: return 0;

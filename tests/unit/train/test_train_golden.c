@@ -223,6 +223,12 @@ int main(void)
         CASE(two_heads_labels),
         CASE(mean),
         CASE(mean_fuse),
+        CASE(registers),
+        CASE(registers_evit),
+        CASE(registers_no),
+        CASE(registers_mosaic),
+        CASE(registers_mean),
+        CASE(registers_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
