@@ -103,21 +103,6 @@ int fuzz_vocab(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* ---- tokens ---------------------------------------------------------------------------------- */
-
-/* Any bytes as a text for the tokenizer. */
-int fuzz_tokens(const uint8_t *data, size_t size)
-{
-    static const char merges[] =
-        "t h\nth e</w>\na a\naa aa\naaaa a</w>\na n\nan d</w>\ne r\ni n\n. .\n";
-    ry_bpe *b;
-    renyi_error err = {0};
-    if (ry_bpe_read_merges(&b, merges, sizeof merges - 1, "merges", NULL, &err)) abort();
-    encode_bpe(b, (const char *)data, size);
-    ry_bpe_free(b);
-    return 0;
-}
-
 /* The same for SentencePiece vocabularies, with streamed text. */
 /* One more id; what it adds must be whole characters and leave space for a NUL. */
 static void put_id(const ry_spm *s, renyi_lm_stream *stream, int32_t id)
@@ -129,13 +114,16 @@ static void put_id(const ry_spm *s, renyi_lm_stream *stream, int32_t id)
     if (n >= sizeof text || ry_utf8_valid(text, n) != n) abort();
 }
 
-static void encode_text(const ry_spm *s, const char *text, uint32_t flags)
+static void encode_text(const ry_spm *s, const char *text, size_t size, uint32_t flags)
 {
     int32_t ids[512];
     ry_id_sink sink = {ids, 512, 0};
     renyi_lm_stream stream = {.flags = flags};
     renyi_error err = {0};
-    if (ry_spm_encode(s, text, strlen(text), flags, 0, &sink, &err)) abort();
+    if (ry_spm_encode(s, text, size, flags, 0, &sink, &err)) { /* not UTF-8, or it grows too much */
+        if (!err.message[0]) abort();
+        return;
+    }
     for (size_t i = 0; i < sink.n && i < 512; i++) {
         if (ids[i] < 0 || (uint32_t)ids[i] >= s->bpe->n_ids) abort();
         put_id(s, &stream, ids[i]);
@@ -150,8 +138,10 @@ static void use_spm(renyi_status st, ry_spm *s, const renyi_error *err)
     if ((st != RENYI_OK) != (s == NULL) || (st && !err->message[0])) abort();
     if (!s) return;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        encode_text(s, texts[i], 0);
-        encode_text(s, texts[i], RENYI_LM_PLAIN | RENYI_LM_SPECIAL);
+        const size_t n = strlen(texts[i]);
+        s->clean = (ry_clean)(i % 4);
+        encode_text(s, texts[i], n, 0);
+        encode_text(s, texts[i], n, RENYI_LM_PLAIN | RENYI_LM_SPECIAL);
     }
     renyi_lm_stream stream = {0};
     for (uint32_t id = 0; id < s->bpe->n_ids && id < 2048; id++) put_id(s, &stream, (int32_t)id);
@@ -184,5 +174,44 @@ int fuzz_lm_tokenizer_json(const uint8_t *data, size_t size)
                                                 : ry_spm_read_json(&s, root, "fuzz", NULL, &err);
     use_spm(st, s, &err);
     json_decref(root);
+    return 0;
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+/* A unigram model; its pieces are letters and a few words. */
+static ry_spm *small_unigram(void)
+{
+    static const char text[] =
+        "{\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"\\u2581\"}, "
+        "\"added_tokens\": [{\"id\": 1, \"content\": \"</s>\", \"special\": true}], \"model\": "
+        "{\"type\": \"Unigram\", \"unk_id\": 2, \"vocab\": [[\"<pad>\", 0], [\"</s>\", 0], "
+        "[\"<unk>\", 0], [\"\\u2581\", -2], [\"a\", -3], [\"b\", -3], [\"ab\", -4], "
+        "[\"\\u2581the\", -3], [\"\\u65e5\\u672c\", -5]]}}";
+    json_t *root;
+    ry_spm *s;
+    renyi_error err = {0};
+    if (ry_json_parse(&root, text, sizeof text - 1, "small", NULL, &err)) abort();
+    if (ry_spm_read_json(&s, root, "small", NULL, &err)) abort();
+    json_decref(root);
+    return s;
+}
+
+/* Any bytes as a text for the tokenizers, cleaned in every way. */
+int fuzz_tokens(const uint8_t *data, size_t size)
+{
+    static const char merges[] =
+        "t h\nth e</w>\na a\naa aa\naaaa a</w>\na n\nan d</w>\ne r\ni n\n. .\n";
+    ry_bpe *b;
+    renyi_error err = {0};
+    if (ry_bpe_read_merges(&b, merges, sizeof merges - 1, "merges", NULL, &err)) abort();
+    encode_bpe(b, (const char *)data, size);
+    ry_bpe_free(b);
+    ry_spm *s = small_unigram();
+    for (int clean = RY_CLEAN_NONE; clean <= RY_CLEAN_OPEN_CLIP; clean++) {
+        s->clean = (ry_clean)clean;
+        encode_text(s, (const char *)data, size, 0);
+    }
+    ry_spm_free(s);
     return 0;
 }

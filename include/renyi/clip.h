@@ -20,10 +20,12 @@ extern "C" {
 
 /* ---- tokenizer ------------------------------------------------------------------------------- */
 
-/* CLIP's byte-pair encoding. Call order: renyi_tokenizer_open -> renyi_tokenizer_encode or
+/* The tokenizers of text towers: CLIP's byte-pair encoding, SigLIP's (T5's SentencePiece model) and
+ * SigLIP 2's (Gemma's). Call order: renyi_tokenizer_open -> renyi_tokenizer_encode or
  * renyi_tokenizer_decode -> renyi_tokenizer_free. */
 
-#define RENYI_CLIP_CONTEXT 77 /* ids per text in every published CLIP */
+#define RENYI_CLIP_CONTEXT 77   /* ids per text in every published CLIP */
+#define RENYI_SIGLIP_CONTEXT 64 /* and in every SigLIP */
 
 /* Immutable; may be shared by threads. */
 typedef struct renyi_tokenizer renyi_tokenizer;
@@ -32,15 +34,23 @@ typedef struct renyi_tokenizer_info {
     const char *source; /* the file, or the first of two; borrowed until renyi_tokenizer_free */
     uint32_t n_ids;     /* every id is below this; CLIP: 49,408 */
     uint32_t n_merges;
-    int32_t sot, eot; /* ids for start and end of text; CLIP: 49,406 and 49,407 */
+    int32_t sot,
+        eot;     /* ids for start and end of text; CLIP: 49,406 and 49,407; -1 = none is added */
+    int32_t pad; /* id that fills a text up; CLIP: 0, SigLIP: eot */
+    const char *kind;  /* "clip", "unigram" (SigLIP), "bpe" (SigLIP 2); static */
+    const char *clean; /* how texts are cleaned: "clip", "siglip" (lower case, no punctuation),
+                          "lower" (SigLIP 2), "canonicalize" (OpenCLIP's SigLIP); static */
 } renyi_tokenizer_info;
 
 /* Opens a tokenizer. `path` is
  * - a merges file (bpe_simple_vocab_16e6.txt, plain or .gz); without other files its first 48,894
  *   merges are used;
  * - a tokenizer.json, or a vocab.json with merges.txt beside it;
+ * - a spiece.model or tokenizer.model of SentencePiece;
  * - a folder with one of these, or a model file with one of these beside it. The order of search is
- *   tokenizer.json, vocab.json, bpe_simple_vocab_16e6.txt.gz, bpe_simple_vocab_16e6.txt.
+ *   spiece.model, tokenizer.json, vocab.json, bpe_simple_vocab_16e6.txt.gz,
+ *   bpe_simple_vocab_16e6.txt, tokenizer.model.
+ * Of SigLIP's, tokenizer_config.json and open_clip_config.json beside the file are read too.
  * Only allocator and limits.max_header_bytes of `opt` are used (the limit of a file's size, before
  * and after decompression). On success *out is owned by the caller (renyi_tokenizer_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_tokenizer_open(renyi_tokenizer **out, const char *path,
@@ -48,12 +58,13 @@ RENYI_API RENYI_CHECK renyi_status renyi_tokenizer_open(renyi_tokenizer **out, c
 RENYI_API void renyi_tokenizer_free(renyi_tokenizer *t);
 RENYI_API void renyi_tokenizer_get_info(const renyi_tokenizer *t, renyi_tokenizer_info *info);
 
-/* Encodes a UTF-8 text of `size` bytes: sot, the ids of the text, eot, then zeros up to `context`.
- * *n (may be NULL) is the number of ids before the padding.
+/* Encodes a UTF-8 text of `size` bytes: sot (if any), the ids of the text, eot, then pad up to
+ * `context`. *n (may be NULL) is the number of ids before the padding.
  *
  * As in CLIP, HTML entities are replaced (twice), the text is composed (NFC) and lower-cased,
  * blanks are collapsed, and <|startoftext|> and <|endoftext|> in the text become the special ids.
- * The repair of wrongly decoded text that the Python package does first (ftfy) is left out.
+ * The repair of wrongly decoded text that the Python package does first (ftfy) is left out. Texts
+ * for SigLIP are cleaned as renyi_tokenizer_info.clean says (docs/CLIP.md).
  *
  * Text with more than `context` ids: truncate = 1 keeps the first context - 1 ids and eot, 0
  * returns RENYI_ERR_LIMIT with the count in the message. Invalid UTF-8 is RENYI_ERR_FORMAT with its

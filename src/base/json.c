@@ -68,8 +68,9 @@ static renyi_status fail_parse(const json_error_t *e, const char *what, renyi_er
                    e->column, e->text);
 }
 
-renyi_status ry_json_parse(json_t **out, const char *text, size_t size, const char *what,
-                           const ry_json_limits *limits, renyi_error *err)
+/* flags: of jansson's decoder */
+static renyi_status parse(json_t **out, const char *text, size_t size, const char *what,
+                          const ry_json_limits *limits, size_t flags, renyi_error *err)
 {
     const uint64_t max_bytes = limits && limits->max_bytes ? limits->max_bytes : 100000000;
     const uint64_t max_values = limits && limits->max_values ? limits->max_values : 1000000;
@@ -89,8 +90,20 @@ renyi_status ry_json_parse(json_t **out, const char *text, size_t size, const ch
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: JSON with %llu values; at most %llu accepted",
                        what, (unsigned long long)c.values, (unsigned long long)max_values);
     memset(&e, 0, sizeof e);
-    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &e);
+    *out = json_loadb(text, size, flags | JSON_REJECT_DUPLICATES, &e);
     return *out ? RENYI_OK : fail_parse(&e, what, err);
+}
+
+renyi_status ry_json_parse(json_t **out, const char *text, size_t size, const char *what,
+                           const ry_json_limits *limits, renyi_error *err)
+{
+    return parse(out, text, size, what, limits, 0, err);
+}
+
+renyi_status ry_json_parse_reals(json_t **out, const char *text, size_t size, const char *what,
+                                 const ry_json_limits *limits, renyi_error *err)
+{
+    return parse(out, text, size, what, limits, JSON_DECODE_INT_AS_REAL, err);
 }
 
 renyi_status ry_json_load_file(json_t **out, const char *path, const renyi_limits *limits,

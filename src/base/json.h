@@ -22,6 +22,10 @@ typedef struct ry_json_limits {
 renyi_status ry_json_parse(json_t **out, const char *text, size_t size, const char *what,
                            const ry_json_limits *limits, renyi_error *err) RENYI_CHECK;
 
+/* The same, but all numbers are reals: for files that may have integers beyond 64 bits. */
+renyi_status ry_json_parse_reals(json_t **out, const char *text, size_t size, const char *what,
+                                 const ry_json_limits *limits, renyi_error *err) RENYI_CHECK;
+
 /* The same for a whole file; limits->max_header_bytes holds (limits may be NULL). */
 renyi_status ry_json_load_file(json_t **out, const char *path, const renyi_limits *limits,
                                renyi_error *err) RENYI_CHECK;

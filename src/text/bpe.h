@@ -93,6 +93,10 @@ renyi_status ry_bpe_read_tokenizer(ry_bpe **out, const json_t *root, const char 
 /* Checks that the values of an object are ids; *n_ids grows to the largest + 1. */
 renyi_status ry_bpe_count_ids(const json_t *vocab, const char *what, uint32_t *n_ids,
                               renyi_error *err) RENYI_CHECK;
+/* "added_tokens" of tokenizer.json: special tokens, which may also be in the vocabulary. b = NULL:
+ * only *n_ids grows to the largest id + 1. */
+renyi_status ry_bpe_add_tokens(ry_bpe *b, const json_t *added, const char *what, uint32_t *n_ids,
+                               renyi_error *err) RENYI_CHECK;
 /* The tables of any tokenizer.json of type BPE: vocabulary, added tokens, merges; not finished. */
 renyi_status ry_bpe_read_tables(ry_bpe **out, const json_t *root, const char *what,
                                 const renyi_allocator *al, renyi_error *err) RENYI_CHECK;

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "base/utf8.h"
 #include "text/bpe.h"
-#include "text/html_entities.h"
+#include "text/text_clean.h"
 #include "text/unicode.h"
 
 #include <string.h>
@@ -90,56 +90,7 @@ renyi_status ry_bpe_word(const ry_bpe *b, const char *word, size_t n, ry_merge_l
 
 /* ---- ids of a text --------------------------------------------------------------------------- */
 
-/* Two arrays of characters with space for everything that cleaning does. */
-typedef struct characters {
-    uint32_t *text, *spare; /* [RY_COMPOSE_GROWTH * bytes] */
-    size_t n;
-} characters;
-
-static renyi_status decode_utf8(characters *c, const char *text, size_t size, renyi_error *err)
-{
-    c->n = 0;
-    for (size_t i = 0, step; i < size; i += step) {
-        step = ry_utf8_get(text + i, size - i, &c->text[c->n]);
-        if (c->text[c->n++] == RY_UTF8_BAD)
-            return ry_fail(err, RENYI_ERR_FORMAT, (int64_t)i,
-                           "the text is not UTF-8: byte %zu, 0x%02x", i, (unsigned char)text[i]);
-    }
-    return RENYI_OK;
-}
-
-/* Python's str.strip() removes the separators 1C to 1F too; its regular expressions do not count
- * them as spaces. */
-static int is_stripped(uint32_t c)
-{
-    return (c >= 0x1c && c <= 0x1f) || ry_unicode_class(c) & RY_SPACE;
-}
-
-/* Spaces inside need no care: words do not contain them. */
-static void strip_ends(characters *c)
-{
-    size_t first = 0;
-    while (c->n && is_stripped(c->text[c->n - 1])) c->n--;
-    while (first < c->n && is_stripped(c->text[first])) first++;
-    c->n -= first;
-    memmove(c->text, c->text + first, c->n * sizeof *c->text);
-}
-
-/* As in OpenAI's package, but without its repair of wrongly decoded text (ftfy). */
-static void clean_text(characters *c)
-{
-    c->n = ry_html_unescape(c->text, c->n);
-    c->n = ry_html_unescape(c->text, c->n); /* twice, as there */
-    c->n = ry_unicode_compose(c->text, c->n, c->spare);
-    strip_ends(c);
-    c->n = ry_unicode_lower(c->text, c->n,
-                            c->spare); /* fits: characters that double here have not grown before */
-    uint32_t *lower = c->spare;
-    c->spare = c->text;
-    c->text = lower;
-}
-
-static renyi_status encode_words(const ry_bpe *b, characters *c, ry_merge_list *scratch,
+static renyi_status encode_words(const ry_bpe *b, ry_characters *c, ry_merge_list *scratch,
                                  ry_id_sink *out, renyi_error *err)
 {
     char *bytes = (char *)c->spare; /* unused now; it has four bytes per character */
@@ -163,17 +114,14 @@ renyi_status ry_bpe_encode(const ry_bpe *b, const char *text, size_t size, ry_id
     if (size > RENYI_TEXT_MAX)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "a text of %zu bytes; at most %d accepted", size,
                        RENYI_TEXT_MAX);
-    const size_t capacity = RY_COMPOSE_GROWTH * (size + 1);
-    uint32_t *block = ry_alloc(&b->al, capacity, 2 * sizeof *block);
-    if (!block) return ry_fail_nomem(err, capacity * 2 * sizeof *block);
-    characters c = {block, block + capacity, 0};
-    renyi_status st = decode_utf8(&c, text, size, err);
+    ry_characters c;
+    renyi_status st = ry_characters_read(&c, text, size, &b->al, err);
     if (!st) {
-        clean_text(&c);
+        ry_clean_clip(&c);
         st = encode_words(b, &c, &scratch, out, err);
     }
     ry_merge_list_free(&scratch, &b->al);
-    ry_free(&b->al, block);
+    ry_characters_free(&c, &b->al);
     return st;
 }
 

@@ -223,8 +223,7 @@ renyi_status ry_bpe_read_vocab(ry_bpe **out, const json_t *vocab, const char *wh
 
 /* ---- tokenizer.json ------------------------------------------------------------------------ */
 
-/* Special tokens may be in the vocabulary, in this list, or both. b = NULL: only counts ids. */
-static renyi_status add_tokens(ry_bpe *b, const json_t *added, const char *what, uint32_t *n_ids,
+renyi_status ry_bpe_add_tokens(ry_bpe *b, const json_t *added, const char *what, uint32_t *n_ids,
                                renyi_error *err)
 {
     for (size_t i = 0; i < json_array_size(added); i++) {
@@ -306,10 +305,10 @@ renyi_status ry_bpe_read_tables(ry_bpe **out, const json_t *root, const char *wh
             err, RENYI_ERR_FORMAT, -1,
             "%s: \"model\" with \"vocab\" (an object) and \"merges\" (an array) expected", what);
     RY_TRY(ry_bpe_count_ids(vocab, what, &n_ids, err));
-    RY_TRY(add_tokens(NULL, added, what, &n_ids, err));
+    RY_TRY(ry_bpe_add_tokens(NULL, added, what, &n_ids, err));
     RY_TRY(new_bpe(out, n_ids, json_array_size(merges), what, al, err));
     renyi_status st = add_symbols(*out, vocab, what, err);
-    if (!st) st = add_tokens(*out, added, what, &n_ids, err);
+    if (!st) st = ry_bpe_add_tokens(*out, added, what, &n_ids, err);
     if (!st) st = join_merges(*out, merges, what, err);
     if (!st) return RENYI_OK;
     ry_bpe_free(*out);

@@ -1,10 +1,11 @@
-/* spm.c - the tables of Llama's tokenizer: pieces with kinds and ranks, and pieces searched in
- * texts.
+/* spm.c - the tables of SentencePiece's tokenizers: pieces with kinds and ranks, and pieces
+ * searched in texts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "text/spm.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "text/unigram.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ renyi_status ry_spm_new(ry_spm **out, ry_bpe *bpe, const char *kind, renyi_error
         ry_bpe_free(bpe);
         return ry_fail_nomem(err, sizeof *s);
     }
-    *s = (ry_spm){.al = al, .bpe = bpe, .kind = kind, .bos = -1, .eos = -1, .unk = -1};
+    *s = (ry_spm){.al = al, .bpe = bpe, .kind = kind, .bos = -1, .eos = -1, .unk = -1, .pad = -1};
     s->kinds = ry_calloc(&al, n, sizeof *s->kinds);
     s->strips = ry_calloc(&al, n, sizeof *s->strips);
     if (!s->kinds || !s->strips) {
@@ -41,6 +42,9 @@ void ry_spm_free(ry_spm *s)
     ry_free(&al, s->strips);
     ry_free(&al, s->special.ids);
     ry_free(&al, s->whole.ids);
+    ry_free(&al, s->scores);
+    ry_free(&al, s->order);
+    ry_charsmap_free(&s->map, &al);
     ry_free(&al, s);
 }
 
@@ -170,6 +174,7 @@ renyi_status ry_spm_finish(ry_spm *s, const uint8_t *is_special, renyi_error *er
                    (is_special && is_special[i]);
     renyi_status st = collect_pieces(&s->special, s, marks, 1, err);
     ry_free(&s->al, marks);
+    if (!st && s->scores) st = ry_unigram_index(s, err);
     if (!st) st = collect_pieces(&s->whole, s, s->kinds, RY_PIECE_WHOLE, err);
     return st;
 }

@@ -1,16 +1,19 @@
-/* spm.h - Llama's tokenizer: tables, files, text to ids and back.
+/* spm.h - SentencePiece's tokenizers (Llama, T5, Gemma): tables, files, text to ids and back.
  *
- * Pieces are texts in which a space is written as U+2581. Every character of a text is a symbol;
- * neighbors are joined as long as the result is a piece, the best piece first. Characters that are
- * not part of a piece become bytes, which are pieces "<0x00>" to "<0xFF>".
- *
- * SentencePiece's files give every piece a score; tokenizer.json lists the merges instead.
+ * Pieces are texts in which a space is written as U+2581. There are two kinds of models.
+ * BPE (Llama, Gemma): every character of a text is a symbol; neighbors are joined as long as the
+ * result is a piece, the best piece first. SentencePiece's files give every piece a score;
+ * tokenizer.json lists the merges instead. Unigram (T5): the text is divided into the pieces with
+ * the largest sum of scores. Characters that are not part of a piece become bytes, which are pieces
+ * "<0x00>" to "<0xFF>", or the unknown piece.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SPM_H
 #define RY_SPM_H
 
 #include "renyi/lm.h"
 #include "text/bpe.h"
+#include "text/charsmap.h"
+#include "text/text_clean.h"
 
 #define RY_SPM_BLANK "\xe2\x96\x81" /* U+2581: a space in a piece */
 #define RY_SPM_NONE UINT32_MAX
@@ -46,12 +49,21 @@ typedef struct ry_spm {
     ry_piece_set special; /* become ids wherever they are in a text */
     ry_piece_set whole;   /* become symbols before characters do */
     const char *kind;     /* of file; static */
-    int32_t bos, eos, unk;
+    int32_t bos, eos, unk, pad;
     ry_prefix prefix;
     int is_prefix_once; /* no second space in front of one */
     int is_squeezed;    /* spaces at both ends are removed, several become one */
     int has_bytes;      /* byte fallback */
     int is_unk_fused;   /* several unknown characters become one id */
+    ry_clean clean;     /* what happens to a text first */
+    ry_charsmap map;    /* and then to its characters */
+
+    /* Unigram models only (unigram.h). */
+    double *scores;  /* [n_ids]; NULL = a BPE model */
+    uint32_t *order; /* [n_order] ids of pieces, sorted by their bytes */
+    uint32_t n_order;
+    double lowest, highest;       /* scores */
+    int sums_in_floats, is_split; /* as SentencePiece adds; pieces end before every space */
 } ry_spm;
 
 /* ---- spm.c: building the tables ------------------------------------------------------------ */

@@ -1,11 +1,12 @@
-/* spm_encode.c - Llama's tokenizer in use: special pieces divide a text into sections, whose
- * characters are joined to pieces; ids become text again, one at a time.
+/* spm_encode.c - SentencePiece's tokenizers in use: special pieces divide a text into sections,
+ * whose characters become pieces; ids become text again, one at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "text/spm.h"
 #include "text/unicode.h"
+#include "text/unigram.h"
 
 #include <string.h>
 
@@ -16,8 +17,11 @@
 typedef struct encoder {
     const ry_spm *s;
     char *text; /* [n] of a section, spaces as in pieces */
-    size_t n;
+    size_t n, capacity;
+    ry_buffer clean, mapped; /* the section after the steps before */
     ry_merge_list list;
+    ry_unigram_node *nodes; /* [n_nodes] of a unigram model */
+    size_t n_nodes;
     ry_id_sink *out;
 } encoder;
 
@@ -34,13 +38,16 @@ static int is_blank_at(const char *text, size_t n)
     return n >= BLANK_BYTES && !memcmp(text, RY_SPM_BLANK, BLANK_BYTES);
 }
 
-/* A section with spaces as in pieces; e->text has three bytes for each and one space more. */
-static void normalize_spaces(encoder *e, const char *text, size_t n, int has_prefix)
+/* A section with spaces as in pieces: three bytes for each and one space more. */
+static renyi_status normalize_spaces(encoder *e, const char *text, size_t n, int has_prefix,
+                                     renyi_error *err)
 {
     const ry_spm *s = e->s;
     e->n = 0;
+    if (!ry_reserve(&s->al, (void **)&e->text, &e->capacity, 0, BLANK_BYTES * (n + 1), 1))
+        return ry_fail_nomem(err, BLANK_BYTES * (n + 1));
     for (; s->is_squeezed && n && *text == ' '; text++) n--;
-    if (!n) return;
+    if (!n) return RENYI_OK;
     const int has_one = s->is_prefix_once && (*text == ' ' || is_blank_at(text, n));
     if (has_prefix && !has_one) put_blank(e);
     for (size_t i = 0; i < n; i++) {
@@ -52,6 +59,27 @@ static void normalize_spaces(encoder *e, const char *text, size_t n, int has_pre
     while (s->is_squeezed && e->n >= BLANK_BYTES &&
            is_blank_at(e->text + e->n - BLANK_BYTES, BLANK_BYTES))
         e->n -= BLANK_BYTES;
+    return RENYI_OK;
+}
+
+/* A section as its pieces are made of it: cleaned, characters rewritten, spaces marked. */
+static renyi_status prepare(encoder *e, const char *text, size_t n, int has_prefix,
+                            renyi_error *err)
+{
+    const ry_spm *s = e->s;
+    e->clean.size = e->mapped.size = 0;
+    if (s->clean == RY_CLEAN_LOWER || s->clean == RY_CLEAN_SIGLIP) {
+        RY_TRY(ry_clean_text(s->clean, text, n, &e->clean, err));
+        text = e->clean.size ? e->clean.bytes : "";
+        n = e->clean.size;
+    }
+    if (s->map.n_units) {
+        RY_TRY(ry_charsmap_apply(&s->map, text, n, &e->mapped, err));
+        text = e->mapped.size ? e->mapped.bytes : "";
+        n = e->mapped.size;
+    }
+    if (s->clean == RY_CLEAN_SIGLIP && n && *text == ' ') has_prefix = 1; /* not a leading one */
+    return normalize_spaces(e, text, n, has_prefix, err);
 }
 
 /* ---- pieces -------------------------------------------------------------------------------- */
@@ -121,14 +149,34 @@ static void put_ids(encoder *e)
     }
 }
 
-static renyi_status encode_section(encoder *e, const char *text, size_t n, int has_prefix,
+/* The pieces of a unigram model, as a list that needs no joining. */
+static renyi_status divide(encoder *e, renyi_error *err)
+{
+    if (!ry_reserve(&e->s->al, (void **)&e->nodes, &e->n_nodes, 0, e->n + 1, sizeof *e->nodes))
+        return ry_fail_nomem(err, (e->n + 1) * sizeof *e->nodes);
+    ry_unigram_divide(e->s, e->text, e->n, e->nodes, e->list.behind, e->list.id, UNKNOWN);
+    return RENYI_OK;
+}
+
+static int has_prefix(const ry_spm *s, int is_first)
+{
+    return s->prefix == RY_PREFIX_ALWAYS || (s->prefix == RY_PREFIX_FIRST && is_first);
+}
+
+static renyi_status encode_section(encoder *e, const char *text, size_t n, int is_first,
                                    renyi_error *err)
 {
-    const ry_merge_rule pieces = {join_by_text, e}, merges = {ry_bpe_rule, e->s->bpe};
-    normalize_spaces(e, text, n, has_prefix);
-    RY_TRY(ry_merge_list_reset(&e->list, e->n, &e->s->al, err));
-    put_symbols(e);
-    ry_merge_list_run(&e->list, e->s->ranks ? &pieces : &merges);
+    const ry_spm *s = e->s;
+    const ry_merge_rule pieces = {join_by_text, e}, merges = {ry_bpe_rule, s->bpe};
+    RY_TRY(prepare(e, text, n, has_prefix(s, is_first), err));
+    if (!e->n) return RENYI_OK;
+    RY_TRY(ry_merge_list_reset(&e->list, e->n, &s->al, err));
+    if (s->scores) {
+        RY_TRY(divide(e, err));
+    } else {
+        put_symbols(e);
+        ry_merge_list_run(&e->list, s->ranks ? &pieces : &merges);
+    }
     put_ids(e);
     return RENYI_OK;
 }
@@ -159,11 +207,6 @@ static size_t without_trailing_spaces(const char *text, size_t n)
     return end;
 }
 
-static int has_prefix(const ry_spm *s, int is_first)
-{
-    return s->prefix == RY_PREFIX_ALWAYS || (s->prefix == RY_PREFIX_FIRST && is_first);
-}
-
 static renyi_status encode_sections(encoder *e, const char *text, size_t size, int is_plain,
                                     int is_inner, renyi_error *err)
 {
@@ -177,13 +220,22 @@ static renyi_status encode_sections(encoder *e, const char *text, size_t size, i
         }
         size_t n = at - begin;
         if (s->strips[id] & RY_STRIP_LEFT) n = without_trailing_spaces(text + begin, n);
-        RY_TRY(encode_section(e, text + begin, n, has_prefix(s, !begin && !is_inner), err));
+        RY_TRY(encode_section(e, text + begin, n, !begin && !is_inner, err));
         ry_id_put(e->out, id);
         at += s->bpe->symbols[id].n;
         if (s->strips[id] & RY_STRIP_RIGHT) at += leading_spaces(text + at, size - at);
         begin = at;
     }
-    return encode_section(e, text + begin, size - begin, has_prefix(s, !begin && !is_inner), err);
+    return encode_section(e, text + begin, size - begin, !begin && !is_inner, err);
+}
+
+static void free_encoder(encoder *e)
+{
+    ry_merge_list_free(&e->list, &e->s->al);
+    ry_buffer_free(&e->clean);
+    ry_buffer_free(&e->mapped);
+    ry_free(&e->s->al, e->nodes);
+    ry_free(&e->s->al, e->text);
 }
 
 renyi_status ry_spm_encode(const ry_spm *s, const char *text, size_t size, uint32_t flags,
@@ -197,13 +249,17 @@ renyi_status ry_spm_encode(const ry_spm *s, const char *text, size_t size, uint3
         return ry_fail(err, RENYI_ERR_FORMAT, (int64_t)valid,
                        "the text is not UTF-8: byte %zu, 0x%02x", valid,
                        (unsigned char)text[valid]);
-    const size_t bytes = BLANK_BYTES * (size + 1);
-    encoder e = {.s = s, .text = ry_alloc(&s->al, bytes, 1), .out = out};
-    if (!e.text) return ry_fail_nomem(err, bytes);
-    const renyi_status st =
-        encode_sections(&e, text, size, (flags & RENYI_LM_PLAIN) != 0, is_inner, err);
-    ry_merge_list_free(&e.list, &s->al);
-    ry_free(&s->al, e.text);
+    encoder e = {.s = s, .out = out, .clean = {.al = &s->al}, .mapped = {.al = &s->al}};
+    ry_buffer whole = {.al = &s->al};
+    renyi_status st = RENYI_OK;
+    if (s->clean == RY_CLEAN_OPEN_CLIP) { /* before special pieces are searched */
+        st = ry_clean_text(s->clean, text, size, &whole, err);
+        text = whole.size ? whole.bytes : "";
+        size = whole.size;
+    }
+    if (!st) st = encode_sections(&e, text, size, (flags & RENYI_LM_PLAIN) != 0, is_inner, err);
+    free_encoder(&e);
+    ry_buffer_free(&whole);
     return st;
 }
 

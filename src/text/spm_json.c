@@ -1,32 +1,38 @@
-/* spm_json.c - reads Llama tokenizers in JSON: Hugging Face's tokenizer.json (BPE with merges,
- * spaces as U+2581, byte pieces), and plain lists of pieces with scores.
+/* spm_json.c - reads SentencePiece's tokenizers in JSON: Hugging Face's tokenizer.json (BPE with
+ * merges, or unigram; spaces as U+2581), and plain lists of pieces with scores.
  *
- * The tables of tokenizer.json are read as for any BPE; here it is checked that the file asks for
- * no other treatment of text.
+ * The tables of tokenizer.json are read as for any BPE or unigram model; here the treatment of
+ * text is read, and refused if it is not one of those known.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "text/spm.h"
+#include "text/unigram.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* How the file treats spaces. */
+/* How the file treats a text before it is divided. */
 typedef struct blanks {
     int are_replaced;
     ry_prefix prefix;
     int is_prefix_once;
+    int is_squeezed, is_split, is_unigram;
+    ry_clean clean;
+    const json_t *map; /* precompiled_charsmap, base64 */
 } blanks;
 
 static renyi_status fail_unlike(const char *what, const char *part, const char *is,
                                 renyi_error *err)
 {
-    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                   "%s: \"%s\" %.64s: not a tokenizer like Llama's; only these are supported", what,
-                   part, is);
+    return ry_fail(
+        err, RENYI_ERR_UNSUPPORTED, -1,
+        "%s: \"%s\" %.64s: not a tokenizer like Llama's, Gemma's or T5's; only these are "
+        "supported",
+        what, part, is);
 }
 
 static int is_text(const json_t *value, const char *text)
@@ -51,7 +57,22 @@ static renyi_status normalizer_step(const json_t *step, const char *what, blanks
         b->are_replaced = 1;
         return RENYI_OK;
     }
-    return fail_unlike(what, "normalizer", "does more than write spaces as U+2581", err);
+    if (is_text(type, "Lowercase")) {
+        b->clean = RY_CLEAN_LOWER;
+        return RENYI_OK;
+    }
+    if (is_text(type, "Precompiled") &&
+        json_is_string(json_object_get(step, "precompiled_charsmap"))) {
+        b->map = json_object_get(step, "precompiled_charsmap");
+        return RENYI_OK;
+    }
+    const json_t *regex = json_object_get(pattern, "Regex");
+    if (is_text(type, "Strip") ||
+        (is_text(type, "Replace") && (is_text(regex, " {2,}") || is_text(regex, "\\s+")))) {
+        b->is_squeezed = 1;
+        return RENYI_OK;
+    }
+    return fail_unlike(what, "normalizer", "has a step that is not known", err);
 }
 
 static renyi_status read_normalizer(const json_t *root, const char *what, blanks *b,
@@ -67,21 +88,19 @@ static renyi_status read_normalizer(const json_t *root, const char *what, blanks
     return RENYI_OK;
 }
 
-/* Newer files: Metaspace, which adds no second space in front of one. */
-static renyi_status read_pre_tokenizer(const json_t *root, const char *what, blanks *b,
-                                       renyi_error *err)
+/* Metaspace: spaces as U+2581, and no second space in front of one. */
+static renyi_status read_metaspace(const json_t *pre, const char *what, blanks *b, renyi_error *err)
 {
-    const json_t *pre = json_object_get(root, "pre_tokenizer");
-    const char *scheme = "always", *type = "?";
-    int is_split = 1;
-    if (!pre || json_is_null(pre)) return RENYI_OK;
-    RY_TRY(ry_json_string(pre, "type", &type, what, err));
-    if (strcmp(type, "Metaspace") != 0) return fail_unlike(what, "pre_tokenizer", type, err);
+    const char *scheme = "always";
+    int is_split = 1, has_prefix = 1;
+    RY_TRY(ry_json_bool(pre, "add_prefix_space", &has_prefix, what, err)); /* of older files */
+    if (!has_prefix) scheme = "never";
     RY_TRY(ry_json_string(pre, "prepend_scheme", &scheme, what, err));
     RY_TRY(ry_json_bool(pre, "split", &is_split, what, err));
-    if (is_split || !is_text(json_object_get(pre, "replacement"), RY_SPM_BLANK))
+    if ((is_split && !b->is_unigram) || !is_text(json_object_get(pre, "replacement"), RY_SPM_BLANK))
         return fail_unlike(what, "pre_tokenizer", "splits at spaces, or writes them differently",
                            err);
+    b->is_split = is_split;
     b->are_replaced = b->is_prefix_once = 1;
     if (!strcmp(scheme, "first"))
         b->prefix = RY_PREFIX_FIRST;
@@ -89,6 +108,36 @@ static renyi_status read_pre_tokenizer(const json_t *root, const char *what, bla
         b->prefix = RY_PREFIX_ALWAYS;
     else if (strcmp(scheme, "never") != 0)
         return fail_unlike(what, "prepend_scheme", scheme, err);
+    return RENYI_OK;
+}
+
+/* Gemma splits at spaces, of which its normalizer has left none. T5 splits at spaces before
+ * Metaspace, so that several in a row count as one. */
+static renyi_status pre_tokenizer_step(const json_t *pre, const char *what, blanks *b,
+                                       renyi_error *err)
+{
+    const char *type = "?";
+    RY_TRY(ry_json_string(pre, "type", &type, what, err));
+    if (!strcmp(type, "Metaspace")) return read_metaspace(pre, what, b, err);
+    if (!strcmp(type, "Split") && b->are_replaced &&
+        is_text(json_object_get(ry_json_object(pre, "pattern"), "String"), " "))
+        return RENYI_OK;
+    if (strcmp(type, "WhitespaceSplit") != 0 || !b->is_unigram)
+        return fail_unlike(what, "pre_tokenizer", type, err);
+    b->is_squeezed = 1;
+    return RENYI_OK;
+}
+
+static renyi_status read_pre_tokenizer(const json_t *root, const char *what, blanks *b,
+                                       renyi_error *err)
+{
+    const json_t *pre = json_object_get(root, "pre_tokenizer");
+    const json_t *steps = json_object_get(pre, "pretokenizers");
+    if (!pre || json_is_null(pre)) return RENYI_OK;
+    if (!is_text(json_object_get(pre, "type"), "Sequence"))
+        return pre_tokenizer_step(pre, what, b, err);
+    for (size_t i = 0; i < json_array_size(steps); i++)
+        RY_TRY(pre_tokenizer_step(json_array_get(steps, i), what, b, err));
     return RENYI_OK;
 }
 
@@ -103,6 +152,11 @@ static renyi_status read_blanks(const json_t *root, const char *what, blanks *b,
 
 /* ---- tokenizer.json: model ----------------------------------------------------------------- */
 
+static int is_unigram_model(const json_t *model)
+{
+    return is_text(json_object_get(model, "type"), "Unigram");
+}
+
 static renyi_status check_model(const json_t *model, const char *what, renyi_error *err)
 {
     static const char *const marks[] = {"continuing_subword_prefix", "end_of_word_suffix"};
@@ -110,6 +164,7 @@ static renyi_status check_model(const json_t *model, const char *what, renyi_err
     int ignores_merges = 0;
     double dropout = 0;
     RY_TRY(ry_json_string(model, "type", &type, what, err));
+    if (is_unigram_model(model)) return RENYI_OK;
     if (strcmp(type, "BPE") != 0) return fail_unlike(what, "type", type, err);
     for (size_t i = 0; i < 2; i++) {
         const char *mark = "";
@@ -152,16 +207,35 @@ static renyi_status mark_added(ry_spm *s, const json_t *added, const char *what,
     return RENYI_OK;
 }
 
+/* The first of the names that is a piece. */
+static int32_t id_of_either(const ry_spm *s, const char *name, const char *other)
+{
+    const int32_t id = id_of(s, name);
+    return id >= 0 ? id : id_of(s, other);
+}
+
+/* The piece for characters without one: a name, or the id of a unigram model. */
+static renyi_status read_unknown(ry_spm *s, const json_t *model, const char *what, renyi_error *err)
+{
+    const char *unk = "";
+    uint32_t id = UINT32_MAX;
+    RY_TRY(ry_json_string(model, "unk_token", &unk, what, err));
+    s->unk = id_of(s, unk);
+    if (!s->scores) return ry_json_bool(model, "fuse_unk", &s->is_unk_fused, what, err);
+    s->is_unk_fused = 1;
+    RY_TRY(ry_json_uint(model, "unk_id", &id, what, err));
+    if (id < s->bpe->n_ids && s->bpe->symbols[id].at) s->unk = (int32_t)id;
+    return RENYI_OK;
+}
+
 static renyi_status read_settings(ry_spm *s, const json_t *root, const char *what, renyi_error *err)
 {
     const json_t *model = ry_json_object(root, "model");
-    const char *unk = "";
-    RY_TRY(ry_json_string(model, "unk_token", &unk, what, err));
+    RY_TRY(read_unknown(s, model, what, err));
     RY_TRY(ry_json_bool(model, "byte_fallback", &s->has_bytes, what, err));
-    RY_TRY(ry_json_bool(model, "fuse_unk", &s->is_unk_fused, what, err));
-    s->bos = id_of(s, "<s>");
-    s->eos = id_of(s, "</s>");
-    s->unk = id_of(s, unk);
+    s->bos = id_of_either(s, "<bos>", "<s>"); /* Gemma has <s> too, as a piece of HTML */
+    s->eos = id_of_either(s, "<eos>", "</s>");
+    s->pad = id_of(s, "<pad>");
     uint8_t *is_special = ry_calloc(&s->al, s->bpe->n_ids, 1);
     if (!is_special) return ry_fail_nomem(err, s->bpe->n_ids);
     renyi_status st = mark_added(s, json_object_get(root, "added_tokens"), what, is_special, err);
@@ -174,20 +248,44 @@ static renyi_status read_settings(ry_spm *s, const json_t *root, const char *wha
     return st;
 }
 
+static renyi_status read_map(ry_spm *s, const json_t *text, const char *what, renyi_error *err)
+{
+    const size_t n = text ? json_string_length(text) : 0;
+    size_t size = 0;
+    if (!n) return RENYI_OK;
+    unsigned char *bytes = ry_alloc(&s->al, n / 4 * 3 + 3, 1);
+    if (!bytes) return ry_fail_nomem(err, n);
+    renyi_status st = RENYI_OK;
+    if (!ry_base64_decode(json_string_value(text), n, bytes, &size))
+        st = ry_fail(err, RENYI_ERR_FORMAT, -1, "\"precompiled_charsmap\" is not base64");
+    if (!st) st = ry_charsmap_read(&s->map, bytes, size, &s->al, err);
+    ry_free(&s->al, bytes);
+    return st ? ry_fail_in(err, st, what) : RENYI_OK;
+}
+
 renyi_status ry_spm_read_json(ry_spm **out, const json_t *root, const char *what,
                               const renyi_allocator *al, renyi_error *err)
 {
-    blanks b = {0, RY_PREFIX_NEVER, 0};
+    const json_t *model = ry_json_object(root, "model");
+    blanks b = {.prefix = RY_PREFIX_NEVER, .is_unigram = is_unigram_model(model)};
     ry_bpe *bpe;
     ry_spm *s;
     *out = NULL;
-    RY_TRY(check_model(ry_json_object(root, "model"), what, err));
+    RY_TRY(check_model(model, what, err));
     RY_TRY(read_blanks(root, what, &b, err));
-    RY_TRY(ry_bpe_read_tables(&bpe, root, what, al, err));
-    RY_TRY(ry_spm_new(&s, bpe, "tokenizer.json", err));
+    if (b.is_unigram) {
+        RY_TRY(ry_unigram_read_tables(&s, root, what, al, err));
+    } else {
+        RY_TRY(ry_bpe_read_tables(&bpe, root, what, al, err));
+        RY_TRY(ry_spm_new(&s, bpe, "tokenizer.json", err));
+    }
     s->prefix = b.prefix;
     s->is_prefix_once = b.is_prefix_once;
-    const renyi_status st = read_settings(s, root, what, err);
+    s->is_squeezed = b.is_squeezed;
+    s->is_split = b.is_split;
+    s->clean = b.clean;
+    renyi_status st = read_map(s, b.map, what, err);
+    if (!st) st = read_settings(s, root, what, err);
     if (st) {
         ry_spm_free(s);
         return st;

@@ -1,6 +1,5 @@
-/* spm_model.c - reads SentencePiece's model file, a Protocol Buffer with pieces and settings. Only
- * models like Llama's are supported: BPE, no table that rewrites characters. Field numbers are
- * those of sentencepiece_model.proto.
+/* spm_model.c - reads SentencePiece's model file, a Protocol Buffer with pieces and settings, of
+ * type BPE (Llama, Gemma) or unigram (T5). Field numbers are those of sentencepiece_model.proto.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/json.h"
@@ -9,18 +8,20 @@
 #include "formats/protobuf.h"
 #include "text/spm.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { PIECES = 1, TRAINER = 2, NORMALIZER = 3 };                  /* of the file */
 enum { TEXT = 1, SCORE = 2, TYPE = 3 };                            /* of a piece */
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE }; /* its type */
-enum { MODEL_TYPE_BPE = 2, CHARS_MAP = 2 };
+enum { MODEL_TYPE_UNIGRAM = 1, MODEL_TYPE_BPE = 2, CHARS_MAP = 2 };
 
 /* The settings of trainer and normalizer that matter, with their defaults. */
 typedef struct settings {
-    int32_t model_type, whitespace_suffix, byte_fallback, unk, bos, eos;
+    int32_t model_type, whitespace_suffix, byte_fallback, unk, bos, eos, pad;
     int32_t dummy_prefix, squeeze, escape;
-    size_t chars_map; /* its bytes */
+    const void *chars_map; /* [n_chars_map] precompiled_charsmap */
+    size_t n_chars_map;
     uint32_t n_pieces;
 } settings;
 
@@ -29,13 +30,11 @@ typedef struct spec_field {
     size_t at; /* of an int32_t in settings */
 } spec_field;
 
-static const spec_field trainer_fields[] = {{3, offsetof(settings, model_type)},
-                                            {24, offsetof(settings, whitespace_suffix)},
-                                            {35, offsetof(settings, byte_fallback)},
-                                            {40, offsetof(settings, unk)},
-                                            {41, offsetof(settings, bos)},
-                                            {42, offsetof(settings, eos)},
-                                            {0, 0}};
+static const spec_field trainer_fields[] = {
+    {3, offsetof(settings, model_type)},     {24, offsetof(settings, whitespace_suffix)},
+    {35, offsetof(settings, byte_fallback)}, {40, offsetof(settings, unk)},
+    {41, offsetof(settings, bos)},           {42, offsetof(settings, eos)},
+    {43, offsetof(settings, pad)},           {0, 0}};
 static const spec_field normalizer_fields[] = {{3, offsetof(settings, dummy_prefix)},
                                                {4, offsetof(settings, squeeze)},
                                                {5, offsetof(settings, escape)},
@@ -50,7 +49,11 @@ static renyi_status read_fields(ry_proto p, const spec_field *table, settings *o
     for (int is_over;;) {
         RY_TRY(ry_proto_next(&p, &f, &is_over, err));
         if (is_over) return RENYI_OK;
-        if (table == normalizer_fields && f.number == CHARS_MAP) out->chars_map = f.n;
+        if (table == normalizer_fields && f.number == CHARS_MAP) {
+            RY_TRY(ry_proto_want(&f, RY_PROTO_BYTES, err));
+            out->chars_map = f.bytes;
+            out->n_chars_map = f.n;
+        }
         const spec_field *known = table;
         while (known->number && known->number != f.number) known++;
         if (!known->number) continue;
@@ -66,8 +69,13 @@ static renyi_status read_spec(ry_proto p, settings *out, renyi_error *err)
 {
     const ry_proto whole = p;
     ry_proto_field f;
-    *out = (settings){
-        .model_type = 1, .bos = 1, .eos = 2, .dummy_prefix = 1, .squeeze = 1, .escape = 1};
+    *out = (settings){.model_type = MODEL_TYPE_UNIGRAM,
+                      .bos = 1,
+                      .eos = 2,
+                      .pad = -1,
+                      .dummy_prefix = 1,
+                      .squeeze = 1,
+                      .escape = 1};
     for (int is_over;;) {
         RY_TRY(ry_proto_next(&p, &f, &is_over, err));
         if (is_over) return RENYI_OK;
@@ -87,17 +95,16 @@ static renyi_status check_spec(const settings *spec, renyi_error *err)
     const char *unlike = NULL;
     if (!spec->n_pieces)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "no pieces: not a SentencePiece model");
-    if (spec->model_type != MODEL_TYPE_BPE)
+    if (spec->model_type != MODEL_TYPE_BPE && spec->model_type != MODEL_TYPE_UNIGRAM)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "a SentencePiece model of type %s; only BPE, as in Llama, is supported",
+                       "a SentencePiece model of type %s; BPE and unigram are supported",
                        spec->model_type >= 1 && spec->model_type <= 4 ? types[spec->model_type - 1]
                                                                       : "unknown");
-    if (spec->chars_map) unlike = "rewrites characters (precompiled_charsmap)";
     if (spec->whitespace_suffix) unlike = "has spaces after words (treat_whitespace_as_suffix)";
     if (!spec->escape) unlike = "keeps spaces as they are (escape_whitespaces = false)";
     if (unlike)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "a SentencePiece model that %s; Llama's does not", unlike);
+                       "a SentencePiece model that %s; this is not supported", unlike);
     return RENYI_OK;
 }
 
@@ -203,6 +210,23 @@ static int32_t id_of_kind(const ry_spm *s, const settings *spec, int32_t id, ry_
     return id >= 0 && (uint32_t)id < spec->n_pieces && s->kinds[id] == kind ? id : -1;
 }
 
+/* Scores of pieces to ranks of a BPE model, or to those of a unigram model. */
+static renyi_status take_scores(ry_spm *s, const float *scores, const settings *spec,
+                                renyi_error *err)
+{
+    if (spec->model_type == MODEL_TYPE_BPE) return ry_spm_rank(s, scores, err);
+    const uint32_t n = s->bpe->n_ids;
+    s->scores = ry_alloc(&s->al, n, sizeof *s->scores);
+    if (!s->scores) return ry_fail_nomem(err, n * sizeof *s->scores);
+    s->sums_in_floats = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        s->scores[i] = (double)scores[i];
+        if (!isfinite(scores[i]))
+            return ry_fail(err, RENYI_ERR_FORMAT, -1, "the score of piece %u is not a number", i);
+    }
+    return RENYI_OK;
+}
+
 static renyi_status fill_spm(ry_spm *s, ry_proto p, const settings *spec,
                              const ry_spm_beside *beside, renyi_error *err)
 {
@@ -211,13 +235,15 @@ static renyi_status fill_spm(ry_spm *s, ry_proto p, const settings *spec,
     if (!scores) return ry_fail_nomem(err, s->bpe->n_ids * sizeof *scores);
     renyi_status st = add_pieces(s, p, scores, err);
     if (!st) st = add_added(s, beside, err);
-    if (!st) st = ry_spm_rank(s, scores, err);
+    if (!st) st = take_scores(s, scores, spec, err);
     ry_free(&s->al, scores);
     if (st) return st;
+    RY_TRY(ry_charsmap_read(&s->map, spec->chars_map, spec->n_chars_map, &s->al, err));
     RY_TRY(ry_json_bool(beside->config, "legacy", &is_legacy, beside->what_config, err));
     s->unk = id_of_kind(s, spec, spec->unk, RY_PIECE_UNKNOWN);
     s->bos = id_of_kind(s, spec, spec->bos, RY_PIECE_CONTROL);
     s->eos = id_of_kind(s, spec, spec->eos, RY_PIECE_CONTROL);
+    s->pad = id_of_kind(s, spec, spec->pad, RY_PIECE_CONTROL);
     s->prefix = !spec->dummy_prefix ? RY_PREFIX_NEVER
                 : is_legacy         ? RY_PREFIX_ALWAYS
                                     : RY_PREFIX_FIRST;

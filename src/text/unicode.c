@@ -52,12 +52,12 @@ static int is_final(const uint32_t *text, size_t n, size_t i)
     return after == n || !(ry_unicode_class(text[after]) & RY_CASED);
 }
 
-size_t ry_unicode_lower(const uint32_t *text, size_t n, uint32_t *out)
+size_t ry_unicode_lower(const uint32_t *text, size_t n, uint32_t *out, int has_final_sigma)
 {
     enum { CAPITAL_SIGMA = 0x3a3, FINAL_SIGMA = 0x3c2, DOTTED_I = 0x130, DOT_ABOVE = 0x307 };
     size_t m = 0;
     for (size_t i = 0; i < n; i++) {
-        if (text[i] == CAPITAL_SIGMA && is_final(text, n, i)) {
+        if (has_final_sigma && text[i] == CAPITAL_SIGMA && is_final(text, n, i)) {
             out[m++] = FINAL_SIGMA;
         } else if (text[i] == DOTTED_I) { /* the only character that becomes two */
             out[m++] = 'i';

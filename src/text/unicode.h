@@ -17,9 +17,10 @@ enum {
 };
 uint32_t ry_unicode_class(uint32_t c);
 
-/* Lower case of text [n] into out [2 * n]: Unicode's full mapping for no particular language (a
- * sigma at the end of a word becomes the final form). Returns the number of characters. */
-size_t ry_unicode_lower(const uint32_t *text, size_t n, uint32_t *out);
+/* Lower case of text [n] into out [2 * n]: Unicode's full mapping for no particular language. With
+ * has_final_sigma a sigma at the end of a word becomes the final form. Returns the number of
+ * characters. */
+size_t ry_unicode_lower(const uint32_t *text, size_t n, uint32_t *out, int has_final_sigma);
 
 /* Text [n] in normalization form C, in place. Both arrays have space for RY_COMPOSE_GROWTH * n
  * characters. Returns their number, at most 3 n. */

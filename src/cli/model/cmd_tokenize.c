@@ -1,4 +1,5 @@
-/* cmd_tokenize.c - renyi tokenize: the ids and pieces of texts, with CLIP's or Llama's tokenizer.
+/* cmd_tokenize.c - renyi tokenize: the ids and pieces of texts, with the tokenizer of CLIP, SigLIP
+ * or Llama.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/files.h"
 #include "cli/kit/output.h"
@@ -18,7 +19,7 @@ typedef struct tokenize_options {
 typedef struct any_tokenizer {
     renyi_tokenizer *clip;
     renyi_lm_tokenizer *lm;
-    const char *source, *kind; /* the file; "clip", or the kind of Llama's file */
+    const char *source, *kind; /* the file; of a text tower, or the kind of Llama's file */
     uint32_t n_ids;
 } any_tokenizer;
 
@@ -43,6 +44,13 @@ static int open_tokenizer(any_tokenizer *t, const char *path, int is_model)
     renyi_error no_lm = {0}, no_clip = {0};
 
     *t = (any_tokenizer){0};
+    if (renyi_tokenizer_open(&t->clip, path, NULL, &no_clip) == RENYI_OK) {
+        renyi_tokenizer_info info;
+        renyi_tokenizer_get_info(t->clip, &info);
+        *t = (any_tokenizer){
+            .clip = t->clip, .source = info.source, .kind = info.kind, .n_ids = info.n_ids};
+        return 0;
+    }
     if (renyi_lm_tokenizer_open(&t->lm, path, NULL, &no_lm) == RENYI_OK) {
         renyi_lm_tokenizer_info info;
         renyi_lm_tokenizer_get_info(t->lm, &info);
@@ -50,18 +58,12 @@ static int open_tokenizer(any_tokenizer *t, const char *path, int is_model)
             .lm = t->lm, .source = info.source, .kind = info.kind, .n_ids = info.n_ids};
         return 0;
     }
-    if (renyi_tokenizer_open(&t->clip, path, NULL, &no_clip) == RENYI_OK) {
-        renyi_tokenizer_info info;
-        renyi_tokenizer_get_info(t->clip, &info);
-        *t = (any_tokenizer){
-            .clip = t->clip, .source = info.source, .kind = "clip", .n_ids = info.n_ids};
-        return 0;
-    }
     if (no_lm.code == RENYI_ERR_IO && no_clip.code == RENYI_ERR_IO)
-        cli_error("%s: no tokenizer here, neither CLIP's (tokenizer.json, vocab.json, "
-                  "bpe_simple_vocab_16e6.txt.gz) nor Llama's (tokenizer.json, tokenizer.model, "
-                  "pieces.json)%s",
-                  path, is_model ? "; give --tokenizer PATH" : "");
+        cli_error(
+            "%s: no tokenizer here, neither CLIP's or SigLIP's (tokenizer.json, spiece.model, "
+            "vocab.json, bpe_simple_vocab_16e6.txt.gz) nor Llama's (tokenizer.json, tokenizer.model, "
+            "pieces.json)%s",
+            path, is_model ? "; give --tokenizer PATH" : "");
     else if (no_lm.code == RENYI_ERR_IO)
         cli_fail(&no_clip);
     else if (no_clip.code == RENYI_ERR_IO)
@@ -73,21 +75,28 @@ static int open_tokenizer(any_tokenizer *t, const char *path, int is_model)
 
 /* ---- one text ------------------------------------------------------------------------------ */
 
-/* CLIP: start, the text, end. */
+/* CLIP: start, the text, end. SigLIP: the text, end. */
 static renyi_status encode_clip(const any_tokenizer *t, const tokenize_options *o, const char *text,
                                 token_list *out, renyi_error *err)
 {
     uint32_t n = 0;
     renyi_status st = renyi_tokenizer_count(t->clip, text, strlen(text), &n, err);
 
+    renyi_tokenizer_info info;
+    renyi_tokenizer_get_info(t->clip, &info);
+    const uint32_t context =
+        strcmp(info.kind, "clip") == 0 ? RENYI_CLIP_CONTEXT : RENYI_SIGLIP_CONTEXT;
+
     if (st != RENYI_OK) return st;
-    if (o->truncate && n > RENYI_CLIP_CONTEXT) n = RENYI_CLIP_CONTEXT;
-    out->ids = cli_alloc(n, sizeof *out->ids);
-    st = renyi_tokenizer_encode(t->clip, text, strlen(text), n, o->truncate, out->ids, &n, err);
+    if (o->truncate && n > context) n = context;
+    const uint32_t room = n > 2 ? n : 2; /* the least that is accepted */
+    out->ids = cli_alloc(room, sizeof *out->ids);
+    st = renyi_tokenizer_encode(t->clip, text, strlen(text), room, o->truncate, out->ids, &n, err);
     out->n = st == RENYI_OK ? n : 0;
-    if (o->no_special && out->n >= 2) {
-        out->n -= 2;
-        memmove(out->ids, out->ids + 1, out->n * sizeof *out->ids);
+    if (o->no_special) {
+        const size_t before = info.sot >= 0 && out->n, after = info.eot >= 0 && out->n > before;
+        out->n -= before + after;
+        memmove(out->ids, out->ids + before, out->n * sizeof *out->ids);
     }
     return st;
 }
@@ -210,22 +219,24 @@ int cmd_tokenize(int argc, char **argv)
     cli_strings texts = {0};
     const option table[] = {
         {"model", 'm', OPTION_STRING, &o.model, "MODEL",
-         "CLIP, Llama or LLaVA: directory, file, or Hugging Face name in the cache", 0, 0},
+         "CLIP, SigLIP, Llama or LLaVA: directory, file, or Hugging Face name in the cache", 0, 0},
         {"tokenizer", 0, OPTION_STRING, &o.tokenizer, "PATH",
          "its file, or the folder of it, instead of a model", 0, 0},
         {"text-file", 0, OPTION_STRING, &o.text_file, "FILE", "texts, one per line; - is stdin", 0,
          0},
         {"no-special", 0, OPTION_FLAG, &o.no_special, "",
          "without the ids that begin and end a text", 0, 0},
-        {"truncate", 0, OPTION_FLAG, &o.truncate, "", "CLIP: at most 77 ids, as for 'embed'", 0, 0},
+        {"truncate", 0, OPTION_FLAG, &o.truncate, "",
+         "CLIP: at most 77 ids, SigLIP: 64, as for 'embed'", 0, 0},
         {"json", 0, OPTION_FLAG, &o.json, "", "one JSON document on stdout", 0, 0},
     };
     const verb_syntax syntax = {
         "tokenize", "{-m MODEL | --tokenizer PATH} [TEXTS...] [options]",
         "Prints the ids of each text, and below them their pieces as the tokenizer's file writes them: </w> ends\n"
-        "a word of CLIP's, U+2581 is a blank of Llama's. CLIP's texts begin and end with a special id, Llama's\n"
-        "begin with one, as the models read them. Without TEXTS the lines of stdin are read.",
+        "a word of CLIP's, U+2581 is a blank of SigLIP's and Llama's. CLIP's texts begin and end with a special\n"
+        "id, SigLIP's end and Llama's begin with one, as the models read them. Without TEXTS the lines of stdin are read.",
         "  renyi tokenize -m openai/clip-vit-base-patch16 'a photo of a cat'\n"
+        "  renyi tokenize -m google/siglip2-base-patch16-224 'A photo of a cat.'\n"
         "  renyi tokenize --tokenizer tokenizer.model 'Once upon a time' --json\n"
         "  printf 'one\\ntwo\\n' | renyi tokenize -m llava --no-special\n",
         OPTIONS_OF(table)};

@@ -28,26 +28,12 @@ static const char *const file_names[] = {"tokenizer.json", "tokenizer.model", "p
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-/* A JSON file beside the tokenizer; *out is NULL when there is none. */
-static renyi_status load_beside(const ry_file_reader *r, const char *path, const char *name,
-                                json_t **out, renyi_error *err)
-{
-    const renyi_limits limits = {.max_header_bytes = r->max_bytes};
-    char *other = ry_file_beside(r, path, name);
-    *out = NULL;
-    if (!other) return ry_fail_nomem(err, strlen(path) + strlen(name));
-    const renyi_status st =
-        ry_file_exists(other) ? ry_json_load_file(out, other, &limits, err) : RENYI_OK;
-    ry_free(r->al, other);
-    return st;
-}
-
 static renyi_status read_model(const ry_file_reader *r, const ry_file_text *f, const char *path,
                                ry_spm **out, renyi_error *err)
 {
     json_t *added = NULL, *config = NULL;
-    renyi_status st = load_beside(r, path, "added_tokens.json", &added, err);
-    if (!st) st = load_beside(r, path, "tokenizer_config.json", &config, err);
+    renyi_status st = ry_json_beside(r, path, "added_tokens.json", 0, &added, err);
+    if (!st) st = ry_json_beside(r, path, "tokenizer_config.json", 1, &config, err);
     const ry_spm_beside beside = {added, config, "added_tokens.json", "tokenizer_config.json"};
     if (!st) st = ry_spm_read_model(out, f->text, f->size, path, &beside, r->al, err);
     json_decref(added);
@@ -58,7 +44,7 @@ static renyi_status read_model(const ry_file_reader *r, const ry_file_text *f, c
 static renyi_status read_json(const ry_file_reader *r, const ry_file_text *f, const char *path,
                               ry_spm **out, renyi_error *err)
 {
-    const ry_json_limits limits = {r->max_bytes, 0, 0};
+    const ry_json_limits limits = {r->max_bytes, RY_TOKENIZER_VALUES, 0};
     json_t *root;
     RY_TRY(ry_json_parse(&root, f->text, f->size, path, &limits, err));
     const renyi_status st = json_is_array(root) ? ry_spm_read_pieces(out, root, path, r->al, err)
@@ -102,6 +88,11 @@ renyi_status renyi_lm_tokenizer_open(renyi_lm_tokenizer **out, const char *path,
     const ry_file_reader r = {&t->al, ry_limits(&o.limits).max_header_bytes};
     renyi_status st = ry_file_find(&r, path, file_names, LOOKED_FOR, &t->source, err);
     if (!st) st = read_file(&r, t->source, &t->spm, err);
+    if (!st && t->spm->scores)
+        st = ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                     "%s: a SentencePiece model of type unigram; language models here have BPE, as "
+                     "Llama's",
+                     t->source);
     if (st) {
         renyi_lm_tokenizer_free(t);
         return st;

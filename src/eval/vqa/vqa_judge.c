@@ -73,7 +73,7 @@ static int lower_unicode(const char *text, size_t n, char *out, const renyi_allo
             at += ry_utf8_get(text + at, n - at, &from[count]);
             if (from[count] == RY_UTF8_BAD) from[count] = RY_REPLACEMENT;
         }
-        count = ry_unicode_lower(from, count, to);
+        count = ry_unicode_lower(from, count, to, 1);
         for (size_t i = 0; i < count; i++) used += ry_utf8_put(out + used, to[i]);
         out[used] = 0;
     }

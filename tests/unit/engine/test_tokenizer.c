@@ -97,7 +97,7 @@ static void test_refused(void **state)
         const char *path, *words;
         renyi_status status;
     } cases[] = {
-        {"none", "none: no tokenizer in this folder: looked for tokenizer.json", RENYI_ERR_IO},
+        {"none", "none: no tokenizer in this folder: looked for spiece.model", RENYI_ERR_IO},
         {"none/x.safetensors", "no tokenizer beside it", RENYI_ERR_IO},
         {"none/merges.txt", "merges.txt: No such file", RENYI_ERR_IO},
         {"half", "half/merges.txt: No such file", RENYI_ERR_IO},

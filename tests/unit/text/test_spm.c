@@ -291,7 +291,7 @@ static void test_other_kinds(void **state)
         uint32_t part, field;
         uint64_t value;
         const char *words;
-    } cases[] = {{2, 3, 1, "of type unigram; only BPE"},
+    } cases[] = {{2, 3, 3, "of type word"},
                  {2, 3, 9, "of type unknown"},
                  {2, 24, 1, "treat_whitespace_as_suffix"},
                  {3, 5, 0, "escape_whitespaces"}};
@@ -308,7 +308,7 @@ static void test_other_kinds(void **state)
     put_small(&p, 1);
     proto_bytes(&map, 2, "abc", 3);
     proto_bytes(&p, 3, map.at, map.n);
-    expect_refused(&p, RENYI_ERR_UNSUPPORTED, "precompiled_charsmap");
+    expect_refused(&p, RENYI_ERR_FORMAT, "precompiled_charsmap) has 3 bytes");
 }
 
 static void test_roles(void **state)
@@ -384,8 +384,8 @@ static void test_bad_json(void **state)
         {"{}", RENYI_ERR_UNSUPPORTED, "does not write spaces"},
         {"{" OLD "}", RENYI_ERR_FORMAT, "\"model\" with \"vocab\""},
         {"{" MODEL "}", RENYI_ERR_UNSUPPORTED, "does not write spaces"},
-        {"{" OLD ", \"model\": {\"type\": \"Unigram\"}}", RENYI_ERR_UNSUPPORTED,
-         "\"type\" Unigram"},
+        {"{" OLD ", \"model\": {\"type\": \"WordPiece\"}}", RENYI_ERR_UNSUPPORTED,
+         "\"type\" WordPiece"},
         {"{" OLD ", \"model\": {\"end_of_word_suffix\": \"</w>\"}}", RENYI_ERR_UNSUPPORTED, "</w>"},
         {"{" OLD ", \"model\": {\"ignore_merges\": true}}", RENYI_ERR_UNSUPPORTED, "ignore_merges"},
         {"{" OLD ", \"model\": {\"dropout\": 0.1}}", RENYI_ERR_UNSUPPORTED, "dropout"},

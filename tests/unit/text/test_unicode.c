@@ -86,8 +86,8 @@ static void test_lower(void **state)
     FOR_ALL(c)
     {
         const uint32_t word[] = {'a', c, 0x3a3, c};
-        sum = add(sum, out, ry_unicode_lower(&c, 1, out));
-        sigma = add(sigma, out, ry_unicode_lower(word, 4, out));
+        sum = add(sum, out, ry_unicode_lower(&c, 1, out, 1));
+        sigma = add(sigma, out, ry_unicode_lower(word, 4, out, 1));
     }
     if (IS_ALL) assert_int_equal(sum, EXPECTED_LOWER);
     if (IS_ALL) assert_int_equal(sigma, EXPECTED_SIGMA);
