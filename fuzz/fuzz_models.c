@@ -76,10 +76,12 @@ int fuzz_model(const uint8_t *data, size_t size)
     if (ry_safetensors_parse(&ckpt.tensors, data, size, path, &limits, NULL, NULL)) return 0;
     ckpt.config = config_of(ckpt.tensors, "config", "config.json");
     ckpt.preprocessor_config = config_of(ckpt.tensors, "preprocessor", "preprocessor_config.json");
+    ckpt.open_clip_config = config_of(ckpt.tensors, "open_clip", "open_clip_config.json");
     load_vit(&ckpt, RENYI_DTYPE_F32);
     load_vit(&ckpt, RENYI_DTYPE_INT8);
     json_decref(ckpt.config);
     json_decref(ckpt.preprocessor_config);
+    json_decref(ckpt.open_clip_config);
     ry_tensors_free(ckpt.tensors);
     return 0;
 }

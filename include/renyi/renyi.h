@@ -258,9 +258,9 @@ typedef struct renyi_model_info {
     renyi_preprocess preprocess;
     const char *preprocess_source; /* origin of `preprocess`, e.g. "config.json (pretrained_cfg)" */
     renyi_cpu cpu;                 /* CPU level the weights are packed for */
-    const char *pool;  /* input of the head: "token", "avg" (mean of the patches) or "token+avg" */
-    renyi_dtype dtype; /* format of the matrix products in the blocks */
-    const char *quantization; /* how the 8-bit weights were made; NULL = not quantized */
+    const char *pool;              /* what the head reads: "token", "avg", "token+avg" or "map" */
+    renyi_dtype dtype;             /* format of the matrix products in the blocks */
+    const char *quantization;      /* how the 8-bit weights were made; NULL = not quantized */
     uint32_t embed_dim; /* width of an embedding: of CLIP's projection, or dim of a ViT (2 * dim if
                            distilled) */
     const char *activation; /* activation of the MLPs: "gelu", "quick_gelu", "swiglu"; static */

@@ -142,7 +142,9 @@ static void put_text(const renyi_model_info *info, const tensor_list *list, int 
         printf(", no class token\n");
     printf("width           %u, %u heads, hidden %u (%s), %u blocks, eps %g\n", i.dim, i.n_heads,
            i.mlp_dim, i.activation, i.n_blocks, i.norm_eps);
-    const char *from = strcmp(i.pool, "token") == 0 ? "the class token" : "the mean of the patches";
+    const char *from = strcmp(i.pool, "token") == 0 ? "the class token"
+                       : strcmp(i.pool, "map") == 0 ? "attention pooling"
+                                                    : "the mean of the patches";
     if (i.n_classes)
         printf("classes         %u, from %s\n", i.n_classes, from);
     else

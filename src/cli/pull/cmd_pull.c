@@ -111,16 +111,21 @@ static int take_all(pull_state *p)
     hub_answer weights = take_file(p, "model.safetensors");
     if (weights == HUB_ABSENT) weights = take_shards(p);
     if (weights == HUB_ABSENT) weights = take_file(p, "pytorch_model.bin");
+    if (weights == HUB_ABSENT) weights = take_file(p, "open_clip_model.safetensors");
+    if (weights == HUB_ABSENT) weights = take_file(p, "open_clip_pytorch_model.bin");
     if (weights == HUB_FAILED) return -1;
     if (weights == HUB_ABSENT && config == HUB_ABSENT)
         cli_error("%s: no such repository at %s, or no model in it%s", p->source.repo,
                   p->source.endpoint,
                   p->source.has_token ? "" : " (if it is private, set HF_TOKEN)");
     else if (weights == HUB_ABSENT)
-        cli_error("%s: no model.safetensors (nor shards, nor pytorch_model.bin) in this repository",
-                  p->source.repo);
+        cli_error(
+            "%s: no model.safetensors (nor shards, nor another usual name) in this repository",
+            p->source.repo);
     if (weights == HUB_ABSENT) return -1;
-    if (config == HUB_ABSENT)
+    const hub_answer open_clip = take_file(p, "open_clip_config.json");
+    if (open_clip == HUB_FAILED) return -1;
+    if (config == HUB_ABSENT && open_clip == HUB_ABSENT)
         cli_warn("%s has no config.json: heads and preprocessing will be guessed from the shapes",
                  p->source.repo);
     if (take_file(p, "preprocessor_config.json") == HUB_FAILED) return -1;
@@ -244,11 +249,12 @@ int cmd_pull(int argc, char **argv)
     };
     const verb_syntax syntax = {
         "pull", "REPOSITORY [options]",
-        "Downloads config.json, preprocessor_config.json, the weights (model.safetensors or its shards) and\n"
-        "the tokenizer, if there is one, of a Hugging Face repository into the cache of the Hugging Face\n"
-        "tools ($HF_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub). Interrupted downloads are\n"
-        "resumed; size and digest are checked, and a file without a digest is refused. HF_ENDPOINT sets\n"
-        "another server, HF_TOKEN gives access to private repositories.\n"
+        "Downloads config.json, preprocessor_config.json, the weights (model.safetensors or its shards, or\n"
+        "open_clip's with open_clip_config.json) and the tokenizer, if there is one, of a Hugging Face\n"
+        "repository into the cache of the Hugging Face tools ($HF_HUB_CACHE, else $HF_HOME/hub, else\n"
+        "~/.cache/huggingface/hub). Interrupted downloads are resumed; size and digest are checked, and a file\n"
+        "without a digest is refused. HF_ENDPOINT sets another server, HF_TOKEN gives access to private\n"
+        "repositories.\n"
         "Prints the directory; -m takes it or the name of the repository.",
         "  renyi pull timm/vit_small_patch16_224.augreg_in21k_ft_in1k\n"
         "  renyi pull facebook/deit-base-distilled-patch16-224 --revision main\n",

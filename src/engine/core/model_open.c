@@ -268,6 +268,7 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
         .cpu = m->level,
         .pool = c->pool == RY_POOL_TOKEN        ? "token"
                 : c->pool == RY_POOL_CLASS_MEAN ? "token+avg"
+                : c->pool == RY_POOL_ATTENTION  ? "map"
                                                 : "avg",
         .dtype = m->dtype,
         .quantization = c->n_quantized ? c->quantization : NULL,

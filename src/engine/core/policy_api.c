@@ -134,7 +134,7 @@ static renyi_status find_encoder(encoder *out, const char *architecture, renyi_e
                         .n_blocks = arch.n_blocks,
                         .n_heads = arch.n_heads,
                         .mlp_dim = arch.mlp_dim,
-                        .n_classes = arch.is_clip || arch.is_dino ? 0 : 1000,
+                        .n_classes = arch.is_clip || arch.is_dino || arch.is_siglip ? 0 : 1000,
                         .n_prefix = arch.n_prefix,
                         .n_registers = arch.n_registers,
                         .is_distilled = arch.is_distilled,
@@ -144,7 +144,9 @@ static renyi_status find_encoder(encoder *out, const char *architecture, renyi_e
                         .is_clip = arch.is_clip,
                         .pre_norm = arch.is_clip,
                         .proj_dim = arch.embed_dim,
-                        .pool = arch.n_prefix > arch.n_registers ? RY_POOL_TOKEN : RY_POOL_MEAN};
+                        .pool = arch.is_siglip                     ? RY_POOL_ATTENTION
+                                : arch.n_prefix > arch.n_registers ? RY_POOL_TOKEN
+                                                                   : RY_POOL_MEAN};
     out->n_patches = (arch.image_size / arch.patch_size) * (arch.image_size / arch.patch_size);
     return RENYI_OK;
 }
@@ -158,7 +160,8 @@ static ry_cost_shape cost_shape(const ry_vit_config *c, uint32_t n_patches)
                            .gated = c->gated,
                            .n_blocks = c->n_blocks,
                            .head_out = ry_vit_head_width(c),
-                           .pre_norm = c->pre_norm ? n_patches + c->n_prefix : 0};
+                           .pre_norm = c->pre_norm ? n_patches + c->n_prefix : 0,
+                           .pools = c->pool == RY_POOL_ATTENTION};
 }
 
 double ry_dense_macs(const ry_vit_config *config, uint32_t n_patches)
@@ -212,22 +215,24 @@ static void end_costs(const encoder *e, renyi_cost *out, uint32_t last)
     const uint64_t C = e->config.dim, tokens = e->n_patches + e->config.n_prefix;
     const uint64_t positions = e->n_patches + e->config.n_placed;
     const uint32_t first = (uint32_t)tokens;
-    out->embed =
-        (renyi_layer_cost){.tokens_in = e->n_patches,
-                           .tokens_mlp = first,
-                           .tokens_out = first,
-                           .n_params = shape.patch_in * C + (clip ? 2 : 1) * C + positions * C +
-                                       e->config.n_prefix * C, /* LayerNorm of CLIP, or a bias */
-                           .macs_paper = ends.patch_embed + ends.pre_norm,
-                           .macs = ends.patch_embed,
-                           .macs_executed = ends.patch_embed};
+    out->embed = (renyi_layer_cost){.tokens_in = e->n_patches,
+                                    .tokens_mlp = first,
+                                    .tokens_out = first,
+                                    .n_params = shape.patch_in * C + !clip * C +
+                                                2 * (uint64_t)e->config.pre_norm * C +
+                                                positions * C + e->config.n_prefix * C,
+                                    .macs_paper = ends.patch_embed + ends.pre_norm,
+                                    .macs = ends.patch_embed,
+                                    .macs_executed = ends.patch_embed};
+    const uint64_t M = e->config.mlp_dim, pool = 4 * C * C + 2 * C * M + 8 * C + M; /* probe too */
     out->head = (renyi_layer_cost){.tokens_in = last,
                                    .tokens_mlp = last,
                                    .tokens_out = last,
-                                   .n_params = 2 * C + shape.head_out * (C + !clip),
-                                   .macs_paper = ends.head + ends.norm,
-                                   .macs = ends.head,
-                                   .macs_executed = ends.head};
+                                   .n_params = 2 * C + shape.head_out * (C + !clip) +
+                                               (shape.pools ? pool : 0),
+                                   .macs_paper = ends.head + ends.pool + ends.norm,
+                                   .macs = ends.head + ends.pool,
+                                   .macs_executed = ends.head + ry_vit_pool_macs(&e->config, last)};
 }
 
 static void add_cost(renyi_layer_cost *sum, const renyi_layer_cost *c)

@@ -72,16 +72,19 @@ renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
     ry_arch a;
     *out = (ry_vit_config){0};
     RY_TRY(read_arch(&a, architecture, opt, err));
-    if (a.is_clip || (a.is_dino && !(opt && opt->n_classes))) n_classes = 0;
+    if (a.has_texts || ((a.is_dino || a.is_siglip) && !(opt && opt->n_classes))) n_classes = 0;
     RY_TRY(check_sizes(&a, n_classes, err));
-    *out = (ry_vit_config){.layout = a.is_clip ? RY_LAYOUT_HF : RY_LAYOUT_TIMM,
+    *out = (ry_vit_config){.layout = a.has_texts ? RY_LAYOUT_HF : RY_LAYOUT_TIMM,
                            .family = a.is_clip        ? "clip"
+                                     : a.is_siglip    ? "siglip"
                                      : a.is_distilled ? "deit-distilled"
                                      : a.is_deit3     ? "deit3"
                                      : a.is_dino      ? "dinov2"
                                      : a.is_deit      ? "deit"
                                                       : "vit",
                            .is_clip = a.is_clip,
+                           .is_siglip = a.is_siglip && a.has_texts,
+                           .pre_norm = a.is_clip,
                            .proj_dim = a.embed_dim,
                            .image_size = a.image_size,
                            .patch_size = a.patch_size,
@@ -96,11 +99,14 @@ renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
                            .n_placed = a.n_placed,
                            .layer_scale = a.layer_scale,
                            .gated = a.gated,
-                           .pre_norm = a.is_clip,
-                           .pool = a.n_prefix > a.n_registers ? RY_POOL_TOKEN : RY_POOL_MEAN,
-                           .norm_eps = a.is_clip ? 1e-5 : 1e-6,
-                           .activation = a.is_clip ? RY_EPI_QUICKGELU : RY_EPI_GELU};
+                           .pool = a.is_siglip                  ? RY_POOL_ATTENTION
+                                   : a.n_prefix > a.n_registers ? RY_POOL_TOKEN
+                                                                : RY_POOL_MEAN,
+                           .norm_eps = a.is_clip ? 1e-5 : 1e-6};
     ry_arch_write(out->architecture, sizeof out->architecture, &a);
+    out->activation = a.is_clip        ? RY_EPI_QUICKGELU
+                      : out->is_siglip ? RY_EPI_GELU_TANH
+                                       : ry_timm_activation(out->architecture);
     return ry_preprocess_configure(out, &nothing, err);
 }
 
@@ -148,8 +154,9 @@ static json_t *model_args(const ry_vit_config *c)
         json_pack("{s:i, s:i, s:i, s:i, s:i, s:f}", "img_size", (int)c->image_size, "patch_size",
                   (int)c->patch_size, "embed_dim", (int)c->dim, "depth", (int)c->n_blocks,
                   "num_heads", (int)c->n_heads, "mlp_ratio", (double)c->mlp_dim / c->dim);
-    if (args && c->activation == RY_EPI_QUICKGELU)
-        (void)json_object_set_new(args, "act_layer", json_string("quick_gelu"));
+    if (args && c->activation != RY_EPI_GELU)
+        (void)json_object_set_new(args, "act_layer",
+                                  json_string(ry_activation_name(c->activation)));
     return args;
 }
 
@@ -171,8 +178,11 @@ json_t *ry_config_json(const ry_vit_config *c, const char *const *labels)
     json_t *config =
         json_pack("{s:s, s:i, s:i, s:s, s:f, s:o, s:o}", "architecture", c->architecture,
                   "num_classes", (int)c->n_classes, "num_features", (int)c->dim, "global_pool",
-                  c->pool == RY_POOL_TOKEN ? "token" : "avg", "layer_norm_eps", c->norm_eps,
-                  "model_args", model_args(c), "pretrained_cfg", pretrained_cfg(c));
+                  c->pool == RY_POOL_TOKEN       ? "token"
+                  : c->pool == RY_POOL_ATTENTION ? "map"
+                                                 : "avg",
+                  "layer_norm_eps", c->norm_eps, "model_args", model_args(c), "pretrained_cfg",
+                  pretrained_cfg(c));
     if (config && labels && json_object_set_new(config, "label_names", label_list(c, labels))) {
         json_decref(config);
         return NULL;
@@ -194,7 +204,7 @@ static json_t *tower_json(const tower_config *t)
                      "hidden_size", (int)t->dim, "intermediate_size", (int)t->mlp_dim,
                      "num_attention_heads", (int)t->n_heads, "num_hidden_layers", (int)t->n_blocks,
                      "projection_dim", (int)t->embed_dim, "layer_norm_eps", t->norm_eps,
-                     "hidden_act", t->activation == RY_EPI_QUICKGELU ? "quick_gelu" : "gelu");
+                     "hidden_act", ry_activation_name(t->activation));
 }
 
 /* config.json of both towers, as Hugging Face has it; NULL if there is no memory. */
@@ -236,7 +246,8 @@ typedef struct tensor_plan {
 
 static int is_norm(ry_tensor_role role)
 {
-    return role == RY_NORM_W || role == RY_NORM1_W || role == RY_NORM2_W || role == RY_PRE_NORM_W;
+    return role == RY_NORM_W || role == RY_NORM1_W || role == RY_NORM2_W || role == RY_PRE_NORM_W ||
+           role == RY_POOL_NORM_W;
 }
 
 static void plan_add(void *user, const ry_tensor_naming *n, const ry_tensor_name *row,
@@ -266,9 +277,11 @@ static void plan_free(tensor_plan *p)
 static renyi_status plan_tensors(tensor_plan *p, const ry_vit_config *c, const ry_text_config *text,
                                  renyi_error *err)
 {
-    const ry_tensor_naming n = c->is_clip ? ry_vit_naming_clip(c->n_blocks) : ry_vit_naming_timm(c);
+    const ry_tensor_naming n = c->is_clip     ? ry_vit_naming_clip(c->n_blocks)
+                               : c->is_siglip ? ry_vit_naming_siglip(c->n_blocks)
+                                              : ry_vit_naming_timm(c);
     const ry_tensor_naming t = ry_text_naming_hf(text->n_blocks);
-    const size_t most = n.n_names * c->n_blocks + t.n_names * text->n_blocks;
+    const size_t most = n.n_names * ((size_t)c->n_blocks + 1) + t.n_names * text->n_blocks;
     p->tensors = ry_alloc(NULL, most, sizeof *p->tensors);
     p->names = ry_alloc(NULL, most, sizeof *p->names);
     p->value = ry_alloc(NULL, most, sizeof *p->value);

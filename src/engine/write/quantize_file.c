@@ -54,14 +54,19 @@ static renyi_status fill_piece(void *user, const ry_tensor *t, uint64_t at, void
 
 /* ---- metadata ------------------------------------------------------------------------------ */
 
-enum { SCHEME, CONFIG, PREPROCESSOR, HEADS, ARCHITECTURE, LM_SCHEME, KEYS };
-static const char *const own_keys[KEYS] = {RY_QUANT_KEY, "config.json",  "preprocessor_config.json",
-                                           "num_heads",  "architecture", RY_QUANT_LM_KEY};
+enum { SCHEME, CONFIG, PREPROCESSOR, OPEN_CLIP, HEADS, ARCHITECTURE, LM_SCHEME, KEYS };
+static const char *const own_keys[KEYS] = {RY_QUANT_KEY,
+                                           "config.json",
+                                           "preprocessor_config.json",
+                                           "open_clip_config.json",
+                                           "num_heads",
+                                           "architecture",
+                                           RY_QUANT_LM_KEY};
 
 /* Memory of the metadata. */
 typedef struct meta_texts {
     const char **pairs; /* key, value, ..., NULL */
-    char *scheme, *config, *preprocessor;
+    char *scheme, *config, *preprocessor, *open_clip;
     char heads[16];
 } meta_texts;
 
@@ -105,11 +110,13 @@ static renyi_status make_meta(meta_texts *m, const ry_quantize_file *f,
     RY_TRY(ry_json_text(&m->scheme, meta->scheme, &f->al, err));
     RY_TRY(ry_json_text(&m->config, json_incref(f->ckpt.config), &f->al, err));
     RY_TRY(ry_json_text(&m->preprocessor, json_incref(f->ckpt.preprocessor_config), &f->al, err));
+    RY_TRY(ry_json_text(&m->open_clip, json_incref(f->ckpt.open_clip_config), &f->al, err));
     snprintf(m->heads, sizeof m->heads, "%u", meta->n_heads);
     const char *const values[KEYS] = {
-        [SCHEME] = is_lm ? NULL : m->scheme, [CONFIG] = m->config,
-        [PREPROCESSOR] = m->preprocessor,    [HEADS] = meta->n_heads ? m->heads : NULL,
-        [ARCHITECTURE] = meta->architecture, [LM_SCHEME] = is_lm ? m->scheme : NULL};
+        [SCHEME] = is_lm ? NULL : m->scheme,       [CONFIG] = m->config,
+        [PREPROCESSOR] = m->preprocessor,          [OPEN_CLIP] = m->open_clip,
+        [HEADS] = meta->n_heads ? m->heads : NULL, [ARCHITECTURE] = meta->architecture,
+        [LM_SCHEME] = is_lm ? m->scheme : NULL};
     return list_pairs(&m->pairs, f->ckpt.tensors, values, &f->al, err);
 }
 
@@ -145,6 +152,7 @@ renyi_status ry_quantize_write(ry_quantize_file *f, const char *out, const ry_qu
     ry_free(&f->al, texts.scheme);
     ry_free(&f->al, texts.config);
     ry_free(&f->al, texts.preprocessor);
+    ry_free(&f->al, texts.open_clip);
     ry_free(&f->al, texts.pairs);
     return st;
 }

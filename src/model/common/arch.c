@@ -6,15 +6,17 @@
 #include <string.h>
 
 /* text_dim and text_blocks: the text tower of a CLIP of that size. Its heads are 64 wide, and its
- * embeddings as wide as the tower. base and large are OpenAI's, huge is LAION's. */
+ * embeddings as wide as the tower. base and large are OpenAI's, huge is LAION's; so400m and
+ * giantopt are SigLIP's. SigLIP's text towers have the sizes of its image towers. */
 static const struct size {
     const char *name;
-    uint32_t dim, n_blocks, n_heads, text_dim, text_blocks;
+    uint32_t dim, n_blocks, n_heads, mlp_dim, text_dim, text_blocks;
 } sizes[] = {
-    {"tiny", 192, 12, 3, 192, 12},    {"small", 384, 12, 6, 384, 12},
-    {"base", 768, 12, 12, 512, 12},   {"large", 1024, 24, 16, 768, 12},
-    {"huge", 1280, 32, 16, 1024, 24}, {"medium", 512, 12, 8, 0, 0},
-    {"giant", 1536, 40, 24, 0, 0},
+    {"tiny", 192, 12, 3, 768, 192, 12},       {"small", 384, 12, 6, 1536, 384, 12},
+    {"base", 768, 12, 12, 3072, 512, 12},     {"large", 1024, 24, 16, 4096, 768, 12},
+    {"huge", 1280, 32, 16, 5120, 1024, 24},   {"medium", 512, 12, 8, 2048, 0, 0},
+    {"so400m", 1152, 27, 16, 4304, 1152, 27}, {"giantopt", 1536, 40, 16, 6144, 1152, 27},
+    {"giant", 1536, 40, 24, 4096, 0, 0},
 };
 
 /* Published widths whose heads are wider than 64: so400m, huge, giant, gigantic. */
@@ -26,9 +28,9 @@ enum { MAX_IMAGE = 4096, MAX_REGISTERS = 256, DINO_PATCH = 14, DINO_IMAGE = 518 
 
 const char *ry_arch_allowed(void)
 {
-    return "(vit|deit|deit3|clip_vit)_(tiny|small|base|large|huge)[_distilled]_patch(8|14|16|32)"
-           "[_gap|_reg(N)_gap]_(input side, a multiple of the patch) or "
-           "vit_(small|base|large|giant)_patch14[_reg(N)]_dinov2";
+    return "(vit|deit|deit3|clip_vit|siglip)_(tiny|small|base|large|huge|so400m|giantopt)"
+           "[_distilled]_patch(8|14|16|32)[_gap|_reg(N)_gap|_siglip]_(input side, a multiple of "
+           "the patch) or vit_(small|base|large|giant)_patch14[_reg(N)]_dinov2";
 }
 
 /* 1 if `text` is at *at, which is then moved behind it. */
@@ -58,11 +60,17 @@ static int skip_size(const char **at, ry_arch *out)
         out->dim = sizes[i].dim;
         out->n_blocks = sizes[i].n_blocks;
         out->n_heads = sizes[i].n_heads;
-        out->mlp_dim = 4 * sizes[i].dim;
-        if (!out->is_clip) return 1;
+        out->mlp_dim = sizes[i].mlp_dim;
+        if (!out->has_texts) return 1;
         out->embed_dim = out->text_dim = sizes[i].text_dim;
         out->text_blocks = sizes[i].text_blocks;
         out->text_heads = sizes[i].text_dim / 64;
+        if (!out->is_siglip) return 1;
+        /* the embedding is the pooled row, without a projection */
+        out->embed_dim = 0;
+        out->text_dim = sizes[i].n_blocks == 40 ? sizes[i].text_dim : sizes[i].dim;
+        out->text_blocks = sizes[i].n_blocks == 40 ? sizes[i].text_blocks : sizes[i].n_blocks;
+        out->text_heads = ry_arch_heads(out->text_dim);
         return 1;
     }
     return 0;
@@ -78,12 +86,16 @@ static int is_known_patch(uint32_t patch)
 /* What follows "patch(N)": registers, pooling, input side. */
 static int skip_tail(const char **at, ry_arch *out)
 {
-    int has_class = 1;
-    if (!out->is_clip && !out->is_deit && !out->is_deit3 && skip_text(at, "_reg") &&
+    int has_class = !out->is_siglip;
+    if (!out->has_texts && !out->is_deit && !out->is_deit3 && skip_text(at, "_reg") &&
         (!skip_number(at, &out->n_registers) || out->n_registers > MAX_REGISTERS))
         return 0;
-    if (!out->is_distilled && !out->is_clip && !out->is_deit3 && skip_text(at, "_gap"))
-        has_class = 0;
+    if (!out->is_distilled && !out->has_texts && !out->is_deit3) {
+        if (!out->is_deit && !out->n_registers && skip_text(at, "_siglip"))
+            out->is_siglip = 1, has_class = 0;
+        else if (skip_text(at, "_gap"))
+            has_class = 0;
+    }
     out->is_dino = has_class && !out->is_deit && !out->is_clip && skip_text(at, "_dinov2");
     if (out->is_dino)
         out->image_size = DINO_IMAGE;
@@ -101,13 +113,13 @@ static void set_variant(ry_arch *a)
     a->layer_scale = a->is_deit3 || a->is_dino || (a->n_registers && !is_base);
     a->n_placed = a->is_deit3 || a->n_registers ? 0 : a->n_prefix;
     a->gated = a->is_dino && a->dim == 1536;
-    if (a->gated) a->mlp_dim = 4096;
 }
 
-/* medium and giant exist only in some families. */
+/* Some sizes exist only in some families. */
 static int size_fits(const ry_arch *a)
 {
     if (a->dim == 512 && a->n_blocks == 12) return a->is_deit3 || (a->n_registers && !a->is_dino);
+    if (a->dim == 1152 || (a->n_heads == 16 && a->dim == 1536)) return a->is_siglip;
     return a->dim != 1536 || a->is_dino;
 }
 
@@ -115,11 +127,13 @@ int ry_arch_parse(ry_arch *out, const char *name)
 {
     *out = (ry_arch){0};
     out->is_clip = skip_text(&name, "clip_");
-    out->is_deit = !out->is_clip && skip_text(&name, "deit_");
-    out->is_deit3 = !out->is_clip && skip_text(&name, "deit3_");
-    if (!out->is_deit && !out->is_deit3 && !skip_text(&name, "vit_")) return 0;
+    out->is_siglip = !out->is_clip && skip_text(&name, "siglip_");
+    out->has_texts = out->is_clip || out->is_siglip;
+    out->is_deit = !out->has_texts && skip_text(&name, "deit_");
+    out->is_deit3 = !out->has_texts && skip_text(&name, "deit3_");
+    if (!out->is_deit && !out->is_deit3 && !out->is_siglip && !skip_text(&name, "vit_")) return 0;
     if (!skip_size(&name, out)) return 0;
-    out->is_distilled = !out->is_clip && !out->is_deit3 && skip_text(&name, "_distilled");
+    out->is_distilled = !out->has_texts && !out->is_deit3 && skip_text(&name, "_distilled");
     if (!skip_text(&name, "_patch") || !skip_number(&name, &out->patch_size)) return 0;
     if (!skip_tail(&name, out) || !size_fits(out)) return 0;
     set_variant(out);
@@ -133,19 +147,24 @@ void ry_arch_write(char *out, size_t capacity, const ry_arch *a)
     snprintf(unusual, sizeof unusual, "d%u_l%u", a->dim, a->n_blocks);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         if (sizes[i].dim == a->dim && sizes[i].n_blocks == a->n_blocks &&
-            sizes[i].n_heads == a->n_heads && (a->gated || 4 * a->dim == a->mlp_dim))
+            sizes[i].n_heads == a->n_heads && sizes[i].mlp_dim == a->mlp_dim)
             size = sizes[i].name;
+    const int siglip = a->is_siglip && a->has_texts;
     const char *family = a->is_clip    ? "clip_vit"
+                         : siglip      ? "siglip"
                          : a->is_deit3 ? "deit3"
                          : a->is_deit  ? "deit"
                                        : "vit";
+    const char *pooling = a->n_prefix > a->n_registers || siglip ? ""
+                          : a->is_siglip                         ? "_siglip"
+                                                                 : "_gap";
     char registers[16] = "", side[16];
     if (a->n_registers) snprintf(registers, sizeof registers, "_reg%u", a->n_registers);
     snprintf(side, sizeof side, "%u", a->image_size);
     const int usual = a->is_dino && a->patch_size == DINO_PATCH && a->image_size == DINO_IMAGE;
     snprintf(out, capacity, "%s_%s%s_patch%u%s%s_%s", family, size,
-             a->is_distilled ? "_distilled" : "", a->patch_size, registers,
-             a->n_prefix > a->n_registers ? "" : "_gap", usual ? "dinov2" : side);
+             a->is_distilled ? "_distilled" : "", a->patch_size, registers, pooling,
+             usual ? "dinov2" : side);
 }
 
 uint32_t ry_arch_heads(uint32_t dim)

@@ -9,6 +9,8 @@
 typedef struct ry_arch {
     int is_deit, is_clip;
     int is_deit3, is_dino; /* DINOv2 */
+    int is_siglip;         /* no class token, an attention-pooling head */
+    int has_texts;         /* both towers, in Hugging Face's names: CLIP, "siglip_..." */
     int is_distilled;
     uint32_t n_prefix;    /* class, distillation, registers; without a class token ("gap") the head
                              reads the mean of the patches */
@@ -17,13 +19,14 @@ typedef struct ry_arch {
     int layer_scale, gated;
     uint32_t dim, n_blocks, n_heads, mlp_dim;
     uint32_t patch_size, image_size;
-    /* CLIP only: the width of an embedding, and the text tower */
+    /* CLIP and SigLIP only: the width of an embedding, and the text tower */
     uint32_t embed_dim, text_dim, text_blocks, text_heads;
 } ry_arch;
 
 /* 1 if `name` has one of these forms, which are timm's, and S is a multiple of N:
  * (vit|deit)_(size)[_distilled]_patch(N)[_gap]_(S), at most one of _distilled and _gap;
- * clip_vit_(size)_patch(N)_(S);
+ * clip_vit_(size)_patch(N)_(S) and siglip_(size)_patch(N)_(S), with a text tower;
+ * vit_(size)_patch(N)_siglip_(S), the image tower of SigLIP alone;
  * deit3_(size)_patch(N)_(S);
  * vit_(size)_patch(N)_reg(R)_gap_(S);
  * vit_(size)_patch14[_reg(R)]_dinov2, whose S is 518.

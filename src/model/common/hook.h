@@ -17,7 +17,9 @@
 enum {
     RY_NEED_CLASS_ROW = 1u << 0, /* head-mean attention of the class token */
     RY_NEED_COLUMNS = 1u << 1,   /* a statistic of the columns of the attention: `columns` */
-    RY_NEED_TOKENS = 1u << 2     /* token rows after the attention residual: the whole projection */
+    RY_NEED_TOKENS = 1u << 2,    /* token rows after the attention residual: the whole projection */
+    RY_NEED_POOL_ROW = 1u << 3   /* head-mean attention of the pooling head's probe to the tokens
+                                    that enter the block, as the class row; not with CLASS_ROW */
 };
 
 typedef enum ry_cut_place {
@@ -51,7 +53,7 @@ typedef struct ry_block_view {
     uint32_t n_tokens; /* N: the plan's, or fewer after an adaptive cut */
     uint32_t dim, n_heads;
     uint32_t n_prefix;      /* leading tokens that must stay: class, distillation */
-    const float *class_row; /* [N] with RY_NEED_CLASS_ROW */
+    const float *class_row; /* [N] with RY_NEED_CLASS_ROW or RY_NEED_POOL_ROW */
     const float *columns;   /* [N] with RY_NEED_COLUMNS */
     const float *qkv;       /* [N, 3C]: queries, keys, values, head-major in each */
     size_t qkv_row;         /* floats from one row to the next */

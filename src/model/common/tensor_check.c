@@ -105,7 +105,6 @@ static const struct variant {
 } variants[] = {
     {"q_norm.", "normalized queries"},
     {"k_norm.", "normalized keys"},
-    {"attn_pool.", "attention pooling"},
     {"rel_pos", "relative positions"},
     {"relative_position", "relative positions"},
     {"mlp.fc1_g.", "a gated MLP"},
@@ -144,8 +143,21 @@ static renyi_status check_choices(const ry_tensor_naming *n, renyi_error *err)
     return RENYI_OK;
 }
 
+/* NaFlex's patches are rows of a matrix product, of any count and shape. */
+static renyi_status check_naflex(const ry_tensor_naming *n, const ry_tensors *set, renyi_error *err)
+{
+    const ry_tensor *patch = n->is_siglip ? ry_tensor_of_role(n, set, RY_PATCH_W, 0) : NULL;
+    if (!patch || patch->n_dims != 2) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                   "unsupported model: '%.100s' has 2 dimensions, which means SigLIP 2 NaFlex: "
+                   "images of any shape with a mask, which this build does not run; the SigLIP 2 "
+                   "models of a fixed resolution work",
+                   patch->name);
+}
+
 renyi_status ry_vit_check_family(const ry_tensor_naming *n, const ry_tensors *set, renyi_error *err)
 {
+    RY_TRY(check_naflex(n, set, err));
     for (size_t i = 0; i < ry_tensors_count(set); i++) {
         const char *name = ry_tensors_at(set, i)->name;
         if (ry_tensor_name_is_other(n, name)) continue;
@@ -153,7 +165,7 @@ renyi_status ry_vit_check_family(const ry_tensor_naming *n, const ry_tensors *se
             if (strstr(name, variants[k].part))
                 return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                                "unsupported model: tensor '%.100s' means %s, which this build does "
-                               "not run (ViT, DeiT, DINOv2 and CLIP only)",
+                               "not run (ViT, DeiT, DINOv2, CLIP and SigLIP only)",
                                name, variants[k].what);
     }
     return check_choices(n, err);

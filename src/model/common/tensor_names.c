@@ -39,6 +39,19 @@
     }
 
 /* clang-format off: a table reads by columns */
+/* The end of an attention-pooling head; proj, norm and mlp are names. */
+#define POOL_TAIL(proj, norm, mlp)                                               \
+    {RY_POOL_PROJ_W, RY_GROUP_POOL, proj ".weight", {RY_X_DIM, RY_X_DIM}},       \
+        {RY_POOL_PROJ_B, RY_GROUP_POOL, proj ".bias", SHAPE_DIM},                \
+        {RY_POOL_NORM_W, RY_GROUP_POOL, norm ".weight", SHAPE_DIM},              \
+        {RY_POOL_NORM_B, RY_GROUP_POOL, norm ".bias", SHAPE_DIM},                \
+        {RY_POOL_FC1_W, RY_GROUP_POOL, mlp ".fc1.weight", {RY_X_MLP, RY_X_DIM}}, \
+        {RY_POOL_FC1_B, RY_GROUP_POOL, mlp ".fc1.bias", {RY_X_MLP}},             \
+        {RY_POOL_FC2_W, RY_GROUP_POOL, mlp ".fc2.weight", {RY_X_DIM, RY_X_MLP}}, \
+    {                                                                            \
+        RY_POOL_FC2_B, RY_GROUP_POOL, mlp ".fc2.bias", SHAPE_DIM                 \
+    }
+
 static const ry_tensor_name timm_names[] = {
     {RY_PATCH_W, RY_GROUP_CORE, "patch_embed.proj.weight", SHAPE_PATCH},
     {RY_PATCH_B, RY_GROUP_PATCH_BIAS, "patch_embed.proj.bias", SHAPE_DIM},
@@ -72,6 +85,13 @@ static const ry_tensor_name timm_names[] = {
     {RY_HEAD_B, RY_GROUP_HEAD, "head.bias", {RY_X_CLASSES}},
     {RY_HEAD_DIST_W, RY_GROUP_TEACHER, "head_dist.weight", SHAPE_HEAD},
     {RY_HEAD_DIST_B, RY_GROUP_TEACHER, "head_dist.bias", {RY_X_CLASSES}},
+    {RY_POOL_PROBE, RY_GROUP_POOL, "attn_pool.latent", SHAPE_TOKEN},
+    {RY_POOL_Q_W, RY_GROUP_POOL, "attn_pool.q.weight", {RY_X_DIM, RY_X_DIM}},
+    {RY_POOL_Q_B, RY_GROUP_POOL, "attn_pool.q.bias", SHAPE_DIM},
+    {RY_POOL_KV_W, RY_GROUP_POOL, "attn_pool.kv.weight", {RY_X_2DIM, RY_X_DIM}},
+    {RY_POOL_KV_B, RY_GROUP_POOL, "attn_pool.kv.bias", {RY_X_2DIM}},
+    POOL_TAIL("attn_pool.proj", "attn_pool.norm", "attn_pool.mlp"),
+    {RY_EMBED_W, RY_GROUP_EMBED, "head.proj.weight", {RY_X_EMBED, RY_X_DIM}}, /* open_clip's */
 };
 
 /* DINOv2 as Meta publishes it: timm's names but for the registers and the gated MLP. */
@@ -213,20 +233,36 @@ static const ry_tensor_name hf_clip_names[] = {
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "embeddings.class_embedding", SHAPE_DIM},
     {RY_PATCH_W, RY_GROUP_CORE, "embeddings.patch_embedding.weight", SHAPE_PATCH},
     {RY_POS_EMBED, RY_GROUP_CORE, "embeddings.position_embedding.weight", {RY_X_TOKENS, RY_X_DIM}},
-    {RY_PRE_NORM_W, RY_GROUP_CORE, "pre_layrnorm.weight", SHAPE_DIM}, /* sic */
-    {RY_PRE_NORM_B, RY_GROUP_CORE, "pre_layrnorm.bias", SHAPE_DIM},
+    {RY_PRE_NORM_W, RY_GROUP_PRE_NORM, "pre_layrnorm.weight", SHAPE_DIM}, /* sic */
+    {RY_PRE_NORM_B, RY_GROUP_PRE_NORM, "pre_layrnorm.bias", SHAPE_DIM},
     RY_CLIP_HF_LAYER("encoder.layers.#."),
     {RY_NORM_W, RY_GROUP_NORM, "post_layernorm.weight", SHAPE_DIM},
     {RY_NORM_B, RY_GROUP_NORM, "post_layernorm.bias", SHAPE_DIM},
     {RY_EMBED_W, RY_GROUP_EMBED, "visual_projection.weight", {RY_X_EMBED, RY_X_DIM}},
 };
 
+/* names[0] is what CLIP does not have. */
+static const ry_tensor_name hf_siglip_names[] = {
+    {RY_PATCH_B, RY_GROUP_CORE, "embeddings.patch_embedding.bias", SHAPE_DIM},
+    {RY_PATCH_W, RY_GROUP_CORE, "embeddings.patch_embedding.weight", SHAPE_PATCH},
+    {RY_POS_EMBED, RY_GROUP_CORE, "embeddings.position_embedding.weight", {RY_X_TOKENS, RY_X_DIM}},
+    RY_CLIP_HF_LAYER("encoder.layers.#."),
+    {RY_NORM_W, RY_GROUP_NORM, "post_layernorm.weight", SHAPE_DIM},
+    {RY_NORM_B, RY_GROUP_NORM, "post_layernorm.bias", SHAPE_DIM},
+    {RY_POOL_PROBE, RY_GROUP_POOL, "head.probe", SHAPE_TOKEN},
+    {RY_POOL_QKV_W, RY_GROUP_POOL, "head.attention.in_proj_weight", {RY_X_3DIM, RY_X_DIM}},
+    {RY_POOL_QKV_B, RY_GROUP_POOL, "head.attention.in_proj_bias", {RY_X_3DIM}},
+    POOL_TAIL("head.attention.out_proj", "head.layernorm", "head.mlp"),
+    {RY_HEAD_W, RY_GROUP_HEAD, "classifier.weight", SHAPE_HEAD},
+    {RY_HEAD_B, RY_GROUP_HEAD, "classifier.bias", {RY_X_CLASSES}},
+};
+
 static const ry_tensor_name openai_names[] = {
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "visual.class_embedding", SHAPE_DIM},
     {RY_PATCH_W, RY_GROUP_CORE, "visual.conv1.weight", SHAPE_PATCH},
     {RY_POS_EMBED, RY_GROUP_CORE, "visual.positional_embedding", {RY_X_TOKENS, RY_X_DIM}},
-    {RY_PRE_NORM_W, RY_GROUP_CORE, "visual.ln_pre.weight", SHAPE_DIM},
-    {RY_PRE_NORM_B, RY_GROUP_CORE, "visual.ln_pre.bias", SHAPE_DIM},
+    {RY_PRE_NORM_W, RY_GROUP_PRE_NORM, "visual.ln_pre.weight", SHAPE_DIM},
+    {RY_PRE_NORM_B, RY_GROUP_PRE_NORM, "visual.ln_pre.bias", SHAPE_DIM},
     RY_CLIP_OPENAI_LAYER("visual.transformer.resblocks.#."),
     {RY_NORM_W, RY_GROUP_NORM, "visual.ln_post.weight", SHAPE_DIM},
     {RY_NORM_B, RY_GROUP_NORM, "visual.ln_post.bias", SHAPE_DIM},
@@ -235,24 +271,38 @@ static const ry_tensor_name openai_names[] = {
 /* clang-format on */
 
 /* Tensors of the text tower, and the scale of similarities. */
-static const char *const hf_others[] = {"text_model.", "text_projection.", "logit_scale", NULL};
-static const char *const openai_others[] = {
-    "transformer.", "token_embedding.", "positional_embedding", "ln_final.",  "text_projection",
-    "logit_scale",  "input_resolution", "context_length",       "vocab_size", NULL};
+static const char *const hf_others[] = {"text_model.", "text_projection.", "logit_scale",
+                                        "logit_bias", NULL};
+static const char *const openai_others[] = {"transformer.",
+                                            "token_embedding.",
+                                            "positional_embedding",
+                                            "ln_final.",
+                                            "text_projection",
+                                            "logit_scale",
+                                            "input_resolution",
+                                            "context_length",
+                                            "vocab_size",
+                                            "logit_bias",
+                                            "text.",
+                                            NULL};
 static const char *const none[] = {NULL};
 
 #define TABLE(names) names, sizeof names / sizeof names[0]
 const ry_tensor_layout ry_vit_layouts[RY_N_LAYOUTS] = {
-    {RY_LAYOUT_META, 0, "Meta", TABLE(meta_names), 0, none, "a DINOv2", "mask_token"},
-    {RY_LAYOUT_TIMM, 0, "timm", TABLE(timm_names), 0, none, NULL, NULL},
+    {RY_LAYOUT_META, 0, "Meta", TABLE(meta_names), 0, none, "a DINOv2", "mask_token", 0, NULL},
+    {RY_LAYOUT_TIMM, 0, "open_clip's", TABLE(timm_names), 1, openai_others, NULL, NULL, 0,
+     "visual.trunk."},
+    {RY_LAYOUT_TIMM, 0, "timm", TABLE(timm_names), 0, none, NULL, NULL, 0, NULL},
     {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf_dino_names), 1, none, "a DINOv2",
-     "encoder.layer.0.layer_scale1.lambda1"},
+     "encoder.layer.0.layer_scale1.lambda1", 0, NULL},
     {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf5_dino_names), 1, none, "a DINOv2",
-     "encoder.layer.0.attention.q_proj.weight"},
-    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf_names), 1, none, NULL, NULL},
-    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf5_names), 1, none, NULL, NULL},
-    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_clip_names), 1, hf_others, NULL, NULL},
-    {RY_LAYOUT_OPENAI, 1, "OpenAI", TABLE(openai_names), 0, openai_others, NULL, NULL},
+     "encoder.layer.0.attention.q_proj.weight", 0, NULL},
+    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf_names), 1, none, NULL, NULL, 0, NULL},
+    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf5_names), 1, none, NULL, NULL, 0, NULL},
+    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_clip_names), 1, hf_others, NULL, NULL, 0, NULL},
+    {RY_LAYOUT_HF, 0, "Hugging Face", TABLE(hf_siglip_names), 1, hf_others, "a SigLIP", NULL, 1,
+     NULL},
+    {RY_LAYOUT_OPENAI, 1, "OpenAI", TABLE(openai_names), 0, openai_others, NULL, NULL, 0, NULL},
 };
 
 /* ---- matching ------------------------------------------------------------------------------ */
@@ -260,8 +310,8 @@ const ry_tensor_layout ry_vit_layouts[RY_N_LAYOUTS] = {
 const char *ry_vit_naming_looked_for(void)
 {
     return "timm's and Meta's patch_embed.proj.weight, Hugging Face's "
-           "embeddings.patch_embeddings.projection.weight, CLIP's embeddings.class_embedding or "
-           "visual.class_embedding";
+           "patch_embeddings.projection.weight, CLIP's class_embedding, SigLIP's "
+           "patch_embedding.bias";
 }
 
 /* The length of the prefix of `name` before `tail`, or -1: "model.a.b" with "a.b" gives 6. */
@@ -272,15 +322,30 @@ static int length_before(const char *name, const char *tail)
     return n == t || name[n - t - 1] == '.' ? (int)(n - t) : -1;
 }
 
-static void set_prefixes(ry_tensor_naming *out, const char *name, int length, int heads_outside)
+/* Removes the last part of a prefix: "module.vit." becomes "module.". */
+static void drop_part(char *prefix)
+{
+    if (!*prefix) return;
+    prefix[strlen(prefix) - 1] = '\0';
+    char *dot = strrchr(prefix, '.');
+    *(dot ? dot + 1 : prefix) = '\0';
+}
+
+static void set_prefixes(ry_tensor_naming *out, const char *name, int length,
+                         const ry_tensor_layout *l)
 {
     memcpy(out->prefix, name, (size_t)length);
     out->prefix[length] = '\0';
     strcpy(out->head_prefix, out->prefix);
-    if (!heads_outside || !length) return;
-    out->head_prefix[length - 1] = '\0'; /* "module.vit." -> "module.vit" -> "module." */
-    char *dot = strrchr(out->head_prefix, '.');
-    *(dot ? dot + 1 : out->head_prefix) = '\0';
+    if (l->heads_outside) drop_part(out->head_prefix);
+    strcpy(out->root, out->head_prefix);
+    if (l->within) out->root[length - (int)strlen(l->within)] = '\0';
+}
+
+static int ends_with(const char *text, int length, const char *tail)
+{
+    const int n = (int)strlen(tail);
+    return length >= n && memcmp(text + length - n, tail, (size_t)n) == 0;
 }
 
 static int is_head(const ry_tensor_name *row)
@@ -383,11 +448,12 @@ static void complete_groups(ry_tensor_naming *n, const ry_tensors *set)
     if (n->layout == RY_LAYOUT_TIMM && (n->groups & both) == both) n->groups |= RY_GROUP_TEACHER;
     if (n->groups & RY_GROUP_TEACHER)
         n->groups |= n->layout == RY_LAYOUT_TIMM ? both : RY_GROUP_DISTILLED;
-    if ((n->groups & RY_GROUP_DISTILLED) || !positions_are_square(n, set))
-        n->groups |= RY_GROUP_CLASS;
+    const int needs_class = (n->groups & RY_GROUP_DISTILLED) || !positions_are_square(n, set);
+    if (needs_class && !n->is_siglip) n->groups |= RY_GROUP_CLASS;
     if (!(n->groups & RY_GROUP_FC_NORM)) n->groups |= RY_GROUP_NORM;
     if (!(n->groups & RY_GROUP_PRE_NORM)) n->groups |= RY_GROUP_PATCH_BIAS;
     if (!(n->groups & RY_GROUP_GATED)) n->groups |= RY_GROUP_MLP;
+    if (n->is_clip && n->layout == RY_LAYOUT_HF) n->groups |= RY_GROUP_PRE_NORM;
 }
 
 /* Finds the optional groups that are present and the number of blocks. */
@@ -408,8 +474,12 @@ static void count_tensors(ry_tensor_naming *out, const ry_tensors *set)
 
 static ry_tensor_naming naming_of(const ry_tensor_layout *l)
 {
-    return (ry_tensor_naming){
-        .layout = l->id, .is_clip = l->is_clip, .of = l, .table = l->names, .n_names = l->count};
+    return (ry_tensor_naming){.layout = l->id,
+                              .is_clip = l->is_clip,
+                              .is_siglip = l->is_siglip,
+                              .of = l,
+                              .table = l->names,
+                              .n_names = l->count};
 }
 
 static int has_mark(const ry_tensor_naming *n, const ry_tensors *set)
@@ -429,9 +499,9 @@ int ry_tensor_naming_among(ry_tensor_naming *out, const ry_tensors *set,
         for (size_t k = 0; k < n_layouts; k++) {
             const ry_tensor_layout *l = &layouts[k];
             const int length = length_before(name, l->names[0].pattern);
-            if (length < 0) continue;
+            if (length < 0 || (l->within && !ends_with(name, length, l->within))) continue;
             ry_tensor_naming n = naming_of(l);
-            set_prefixes(&n, name, length, l->heads_outside);
+            set_prefixes(&n, name, length, l);
             if (!has_mark(&n, set)) continue;
             count_tensors(&n, set);
             if (!is_found || n.n_blocks) *out = n;
@@ -448,20 +518,21 @@ int ry_vit_naming_find(ry_tensor_naming *out, const ry_tensors *set)
     return ry_tensor_naming_among(out, set, ry_vit_layouts, RY_N_LAYOUTS);
 }
 
-static const ry_tensor_layout *layout_of(ry_layout id, int is_clip)
+static const ry_tensor_layout *layout_of(ry_layout id, int is_clip, int is_siglip)
 {
     const ry_tensor_layout *l = ry_vit_layouts;
-    while (l->id != id || l->is_clip != is_clip) l++;
+    while (l->id != id || l->is_clip != is_clip || l->is_siglip != is_siglip || l->within) l++;
     return l;
 }
 
 ry_tensor_naming ry_vit_naming_timm(const ry_vit_config *c)
 {
-    ry_tensor_naming n = naming_of(layout_of(RY_LAYOUT_TIMM, 0));
+    ry_tensor_naming n = naming_of(layout_of(RY_LAYOUT_TIMM, 0, 0));
     n.n_blocks = c->n_blocks;
     n.groups = RY_GROUP_CORE | RY_GROUP_QKV_BIAS;
     n.groups |= c->pool == RY_POOL_MEAN ? RY_GROUP_FC_NORM : RY_GROUP_NORM;
     if (c->n_classes) n.groups |= RY_GROUP_HEAD;
+    if (c->pool == RY_POOL_ATTENTION) n.groups |= RY_GROUP_POOL;
     if (ry_vit_class_rows(c)) n.groups |= RY_GROUP_CLASS;
     if (c->is_distilled) n.groups |= RY_GROUP_DISTILLED | RY_GROUP_TEACHER;
     if (c->n_registers) n.groups |= RY_GROUP_REGISTERS;
@@ -472,17 +543,26 @@ ry_tensor_naming ry_vit_naming_timm(const ry_vit_config *c)
 
 ry_tensor_naming ry_vit_naming_clip(uint32_t n_blocks)
 {
-    ry_tensor_naming n = naming_of(layout_of(RY_LAYOUT_HF, 1));
+    ry_tensor_naming n = naming_of(layout_of(RY_LAYOUT_HF, 1, 0));
     n.n_blocks = n_blocks;
-    n.groups = RY_GROUP_CORE | RY_GROUP_CLASS | RY_GROUP_NORM | RY_GROUP_EMBED;
+    n.groups = RY_GROUP_CORE | RY_GROUP_CLASS | RY_GROUP_NORM | RY_GROUP_EMBED | RY_GROUP_PRE_NORM;
+    strcpy(n.prefix, "vision_model.");
+    return n;
+}
+
+ry_tensor_naming ry_vit_naming_siglip(uint32_t n_blocks)
+{
+    ry_tensor_naming n = naming_of(layout_of(RY_LAYOUT_HF, 0, 1));
+    n.n_blocks = n_blocks;
+    n.groups = RY_GROUP_CORE | RY_GROUP_NORM | RY_GROUP_POOL;
     strcpy(n.prefix, "vision_model.");
     return n;
 }
 
 int ry_tensor_name_is_other(const ry_tensor_naming *n, const char *name)
 {
-    const size_t length = strlen(n->head_prefix);
-    if (!n->of || strncmp(name, n->head_prefix, length) != 0) return 0;
+    const size_t length = strlen(n->root);
+    if (!n->of || strncmp(name, n->root, length) != 0) return 0;
     for (const char *const *other = n->of->others; *other; other++)
         if (strncmp(name + length, *other, strlen(*other)) == 0) return 1;
     return 0;

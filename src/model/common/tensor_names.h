@@ -33,6 +33,22 @@ typedef enum ry_tensor_role {
     RY_TOKEN_EMBED, /* text tower of CLIP, Llama */
     RY_TEXT_HEAD_W, /* SigLIP: projection with a bias, named inside the text tower */
     RY_TEXT_HEAD_B,
+    /* Attention-pooling head. A layout has either qkv, or q and kv. */
+    RY_POOL_PROBE,
+    RY_POOL_QKV_W,
+    RY_POOL_QKV_B,
+    RY_POOL_Q_W,
+    RY_POOL_Q_B,
+    RY_POOL_KV_W,
+    RY_POOL_KV_B,
+    RY_POOL_PROJ_W,
+    RY_POOL_PROJ_B,
+    RY_POOL_NORM_W,
+    RY_POOL_NORM_B,
+    RY_POOL_FC1_W,
+    RY_POOL_FC1_B,
+    RY_POOL_FC2_W,
+    RY_POOL_FC2_B,
     /* One of each in every block. A layout has either qkv or q, k and v. */
     RY_NORM1_W,
     RY_NORM1_B,
@@ -83,6 +99,7 @@ typedef enum ry_tensor_group {
     RY_GROUP_PATCH_BIAS = 1u << 13, /* required unless there is such a LayerNorm */
     RY_GROUP_MLP = 1u << 14,        /* required unless the MLP is gated */
     RY_GROUP_GATED = 1u << 15,      /* gated MLP under names of its own */
+    RY_GROUP_POOL = 1u << 16,       /* attention-pooling head */
     RY_GROUP_TEXT_HEAD = 1u << 20,  /* SigLIP: the projection of the text tower */
     RY_GROUP_LOGIT_BIAS = 1u << 21, /* SigLIP */
 } ry_tensor_group;
@@ -131,9 +148,11 @@ typedef struct ry_tensor_layout {
     const char *what;          /* for messages; NULL = "a ViT" or "a CLIP" */
     const char *mark;          /* a tensor without which a file does not have this layout; it need
                                   not be in the table. NULL = none */
+    int is_siglip;
+    const char *within; /* the prefix must end with this; NULL = any prefix */
 } ry_tensor_layout;
 
-enum { RY_N_LAYOUTS = 8 };
+enum { RY_N_LAYOUTS = 10 };
 extern const ry_tensor_layout ry_vit_layouts[RY_N_LAYOUTS];
 
 /* Prefix of tensors that only training reads. */
@@ -145,12 +164,13 @@ enum { RY_NAME_MAX = 192, RY_PREFIX_MAX = 64, RY_MAX_BLOCKS = 1024 };
 
 typedef struct ry_tensor_naming {
     ry_layout layout;
-    int is_clip;
+    int is_clip, is_siglip;
     const ry_tensor_layout *of;
     const ry_tensor_name *table;
     size_t n_names;
     char prefix[RY_PREFIX_MAX];      /* of every name except those of heads: "", "model.", "vit." */
     char head_prefix[RY_PREFIX_MAX]; /* of the names of heads */
+    char root[RY_PREFIX_MAX];        /* of ry_tensor_layout.others */
     uint32_t n_blocks;               /* highest block number found + 1 */
     unsigned groups;                 /* ry_tensor_group bits that are present */
 } ry_tensor_naming;
@@ -170,6 +190,9 @@ ry_tensor_naming ry_vit_naming_timm(const ry_vit_config *config);
 
 /* Naming for the image tower of a CLIP to be written, in Hugging Face's layout. */
 ry_tensor_naming ry_vit_naming_clip(uint32_t n_blocks);
+
+/* The same of a SigLIP. */
+ry_tensor_naming ry_vit_naming_siglip(uint32_t n_blocks);
 
 /* The name of a table row in this checkpoint; `block` is used if the pattern has a '#'. */
 void ry_tensor_name_write(char out[RY_NAME_MAX], const ry_tensor_naming *n,

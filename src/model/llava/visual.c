@@ -35,8 +35,8 @@ static const char *const none[] = {NULL};
 #define TABLE(names) names, sizeof names / sizeof names[0]
 #define WHAT "the projector of a LLaVA"
 static const ry_tensor_layout layouts[] = {
-    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_names), 0, none, WHAT, NULL},
-    {RY_LAYOUT_OPENAI, 1, "LLaVA's own", TABLE(llava_names), 0, none, WHAT, NULL},
+    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_names), 0, none, WHAT, NULL, 0, NULL},
+    {RY_LAYOUT_OPENAI, 1, "LLaVA's own", TABLE(llava_names), 0, none, WHAT, NULL, 0, NULL},
 };
 
 int ry_visual_projector_find(ry_tensor_naming *out, const char **layout, const ry_tensors *set)

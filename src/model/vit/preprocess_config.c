@@ -3,15 +3,18 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/status.h"
+#include "model/vit/open_clip_config.h"
 #include "model/vit/vit.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_SIDE = 4096 };
 
 #define TIMM_FILE "config.json (pretrained_cfg)"
 #define HF_FILE "preprocessor_config.json"
+#define OPEN_CLIP_FILE RY_OPEN_CLIP_FILE " (preprocess_cfg)"
 
 #define IMAGENET_MEAN       \
     {                       \
@@ -38,6 +41,7 @@ static const renyi_preprocess clip = {0,
                                       {0.26862954, 0.26130258, 0.27577711}};
 static const renyi_preprocess dinov2 = {0,   RENYI_CROP_CENTER, RENYI_BICUBIC,
                                         1.0, IMAGENET_MEAN,     IMAGENET_STD};
+static const renyi_preprocess siglip = {0, RENYI_CROP_SQUASH, RENYI_BICUBIC, 1.0, HALF, HALF};
 static const renyi_preprocess hf_vit = {0, RENYI_CROP_SQUASH, RENYI_BILINEAR, 1.0, HALF, HALF};
 
 /* A name in a config and the value it means. */
@@ -46,25 +50,39 @@ typedef struct named_value {
     int value;
 } named_value;
 
-static const named_value timm_filters[] = {
-    {"bicubic", RENYI_BICUBIC}, {"bilinear", RENYI_BILINEAR}, {"lanczos", RENYI_LANCZOS}};
-static const named_value timm_crops[] = {
-    {"center", RENYI_CROP_CENTER}, {"squash", RENYI_CROP_SQUASH}, {"border", RENYI_CROP_BORDER}};
+static const named_value timm_filters[] = {{"bicubic", RENYI_BICUBIC},
+                                           {"bilinear", RENYI_BILINEAR},
+                                           {"lanczos", RENYI_LANCZOS},
+                                           {NULL, 0}};
+static const named_value timm_crops[] = {{"center", RENYI_CROP_CENTER},
+                                         {"squash", RENYI_CROP_SQUASH},
+                                         {"border", RENYI_CROP_BORDER},
+                                         {NULL, 0}};
+static const named_value open_clip_crops[] = {
+    {"shortest", RENYI_CROP_CENTER}, {"squash", RENYI_CROP_SQUASH}, {NULL, 0}};
 
-/* Member `key`, one of three names, into *value; absent keeps *value. */
-static renyi_status read_name(const json_t *obj, const char *key, const named_value names[3],
-                              int *value, renyi_error *err)
+/* Member `key`, one of the names, into *value; absent keeps *value. */
+static renyi_status read_name(const json_t *obj, const char *key, const named_value *names,
+                              int *value, const char *file, renyi_error *err)
 {
     const char *text = NULL;
-    RY_TRY(ry_json_string(obj, key, &text, TIMM_FILE, err));
+    char known[64] = "";
+    RY_TRY(ry_json_string(obj, key, &text, file, err));
     if (!text) return RENYI_OK;
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text, names[i].name) == 0) {
-            *value = names[i].value;
+    for (const named_value *n = names; n->name; n++) {
+        if (strcmp(text, n->name) == 0) {
+            *value = n->value;
             return RENYI_OK;
         }
-    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, TIMM_FILE ": %s is '%.40s'; %s, %s or %s known",
-                   key, text, names[0].name, names[1].name, names[2].name);
+        const size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s",
+                 !used       ? ""
+                 : n[1].name ? ", "
+                             : " or ",
+                 n->name);
+    }
+    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%s: %s is '%.40s'; %s known", file, key, text,
+                   known);
 }
 
 /* Refuses values that would divide by zero or overflow. */
@@ -105,8 +123,8 @@ static renyi_status read_timm(renyi_preprocess *p, const json_t *cfg, renyi_erro
     RY_TRY(ry_json_double3(cfg, "mean", p->mean, TIMM_FILE, err));
     RY_TRY(ry_json_double3(cfg, "std", p->std, TIMM_FILE, err));
     RY_TRY(ry_json_double(cfg, "crop_pct", &p->crop_pct, TIMM_FILE, err));
-    RY_TRY(read_name(cfg, "interpolation", timm_filters, &filter, err));
-    RY_TRY(read_name(cfg, "crop_mode", timm_crops, &crop, err));
+    RY_TRY(read_name(cfg, "interpolation", timm_filters, &filter, TIMM_FILE, err));
+    RY_TRY(read_name(cfg, "crop_mode", timm_crops, &crop, TIMM_FILE, err));
     RY_TRY(check_input_size(cfg, err));
     p->interpolation = (renyi_interpolation)filter;
     p->crop_mode = (renyi_crop_mode)crop;
@@ -114,6 +132,21 @@ static renyi_status read_timm(renyi_preprocess *p, const json_t *cfg, renyi_erro
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        TIMM_FILE ": crop_pct is %g; 0 < crop_pct <= 1 expected", p->crop_pct);
     return check_mean_std(p, TIMM_FILE, "mean", "std", err);
+}
+
+/* ---- open_clip ----------------------------------------------------------------------------- */
+
+static renyi_status read_open_clip(renyi_preprocess *p, const json_t *cfg, renyi_error *err)
+{
+    int filter = p->interpolation, crop = RENYI_CROP_CENTER;
+    RY_TRY(ry_json_double3(cfg, "mean", p->mean, OPEN_CLIP_FILE, err));
+    RY_TRY(ry_json_double3(cfg, "std", p->std, OPEN_CLIP_FILE, err));
+    RY_TRY(read_name(cfg, "interpolation", timm_filters, &filter, OPEN_CLIP_FILE, err));
+    RY_TRY(read_name(cfg, "resize_mode", open_clip_crops, &crop, OPEN_CLIP_FILE, err));
+    p->interpolation = (renyi_interpolation)filter;
+    p->crop_mode = (renyi_crop_mode)crop;
+    p->crop_pct = 1.0;
+    return check_mean_std(p, OPEN_CLIP_FILE, "mean", "std", err);
 }
 
 /* ---- Hugging Face -------------------------------------------------------------------------- */
@@ -239,6 +272,8 @@ static family_default default_of(const ry_vit_config *c)
     /* A class token but the mean through fc_norm: a fine-tuned MAE, normalized like DeiT. */
     const int is_mae = c->pool == RY_POOL_MEAN && ry_vit_class_rows(c) > 0;
     if (c->is_clip) return (family_default){&clip, "CLIP's default (no preprocessor_config.json)"};
+    if (c->is_siglip)
+        return (family_default){&siglip, "SigLIP's default (no preprocessor_config.json)"};
     if (strcmp(c->family, "dinov2") == 0)
         return (family_default){&dinov2, "timm's default for DINOv2 (no config of preprocessing)"};
     if (c->layout == RY_LAYOUT_HF)
@@ -256,12 +291,17 @@ static family_default default_of(const ry_vit_config *c)
 renyi_status ry_preprocess_configure(ry_vit_config *c, const ry_checkpoint *ckpt, renyi_error *err)
 {
     const json_t *timm = ry_json_object(ckpt->config, "pretrained_cfg");
+    const json_t *open_clip = c->open_clip ? ckpt->open_clip_config : NULL;
     const family_default usual = default_of(c);
     renyi_preprocess p = *usual.spec;
     if (!timm && json_object_get(ckpt->config, "mean")) timm = ckpt->config; /* before timm 0.9 */
 
     c->preprocess_source = usual.source;
-    if ((c->layout == RY_LAYOUT_HF || c->is_clip) && ckpt->preprocessor_config) {
+    if (open_clip) {
+        p = clip;
+        RY_TRY(read_open_clip(&p, ry_json_object(open_clip, "preprocess_cfg"), err));
+        c->preprocess_source = OPEN_CLIP_FILE;
+    } else if ((c->layout == RY_LAYOUT_HF || c->is_clip) && ckpt->preprocessor_config) {
         RY_TRY(read_hf(&p, ckpt->preprocessor_config, c, err));
         c->preprocess_source = HF_FILE;
     } else if (timm) {

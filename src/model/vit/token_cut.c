@@ -75,9 +75,17 @@ double ry_block_rows_macs(const ry_block_rows *r, const ry_vit_config *config)
 {
     const double C = config->dim, M = config->mlp_dim, keys = r->in + (r->anchored != 0);
     const double class_row = r->path == RY_PATH_LISTED && (r->needs.what & RY_NEED_CLASS_ROW);
-    const double rule = r->decide ? r->needs.macs : 0.0;
+    const double pool_row = r->decide && (r->needs.what & RY_NEED_POOL_ROW) ? config->n_heads : 0;
+    const double rule = (r->decide ? r->needs.macs : 0.0) + pool_row * r->in * C;
     return 3.0 * keys * C * C + (2.0 * r->attend + class_row) * keys * C + r->project * C * C +
            (config->gated ? 3.0 : 2.0) * r->mlp * C * M + rule;
+}
+
+double ry_vit_pool_macs(const ry_vit_config *c, uint32_t n_tokens)
+{
+    const double C = c->dim, M = c->mlp_dim, H = c->n_heads, N = n_tokens - c->n_prefix;
+    if (c->pool != RY_POOL_ATTENTION) return 0.0;
+    return (n_tokens + N) * C * H + 2.0 * C * C + 2.0 * C * M;
 }
 
 /* ---- a block of a running pass ------------------------------------------------------------- */
@@ -129,13 +137,14 @@ ry_block_view ry_block_view_of(const ry_block_state *s, size_t image)
     const ry_vit_config *c = s->config;
     const ry_attention at = ry_block_attention(s, image);
     const size_t first = image * s->rows->in;
+    const int pool_row = s->rows->decide && (s->rows->needs.what & RY_NEED_POOL_ROW);
     return (ry_block_view){.block = s->block,
                            .image = s->first_image + (uint32_t)image,
                            .n_tokens = s->rows->in,
                            .dim = c->dim,
                            .n_heads = c->n_heads,
                            .n_prefix = c->n_prefix,
-                           .class_row = at.class_row,
+                           .class_row = pool_row ? s->class_row + first : at.class_row,
                            .columns = at.column_parts ? s->columns + first : NULL,
                            .qkv = at.qkv,
                            .qkv_row = at.qkv_row,

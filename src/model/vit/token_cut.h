@@ -51,6 +51,9 @@ void ry_block_rows_fit(ry_block_rows *r, const ry_vit_config *config, uint32_t i
 /* Multiply-accumulates of the matrix products of one block with these rows. */
 double ry_block_rows_macs(const ry_block_rows *r, const ry_vit_config *config);
 
+/* The same of the attention-pooling head over n_tokens tokens; 0 if the model has none. */
+double ry_vit_pool_macs(const ry_vit_config *config, uint32_t n_tokens);
+
 /* ---- a block of a running pass ------------------------------------------------------------- */
 
 /* Where a pass keeps what the cut of a block reads and writes. Pointers are those of image 0. */

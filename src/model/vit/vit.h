@@ -21,6 +21,7 @@ typedef enum ry_pooling {
     RY_POOL_MEAN,       /* LayerNorm of the mean of the patch tokens (timm's fc_norm) */
     RY_POOL_NORM_MEAN,  /* mean of the patch tokens after the final LayerNorm */
     RY_POOL_CLASS_MEAN, /* class token, then that mean: Hugging Face's classifier of DINOv2 */
+    RY_POOL_ATTENTION,  /* attention of a learned query over them, then an MLP (ry_pool_head) */
     RY_POOL_PATCHES     /* every patch token: an output (ry_vit_pooling), no head reads it */
 } ry_pooling;
 
@@ -34,7 +35,8 @@ typedef enum ry_pos_filter {
 
 typedef struct ry_vit_config {
     ry_layout layout;
-    const char *family;     /* "vit", "deit", "deit-distilled", "deit3", "dinov2", "clip"; static */
+    const char *family;     /* "vit", "deit", "deit-distilled", "deit3", "dinov2", "clip", "siglip";
+                               static */
     char architecture[128]; /* from the config or made from the shapes */
     uint32_t image_size;    /* side of the input in pixels */
     uint32_t patch_size;
@@ -45,6 +47,8 @@ typedef struct ry_vit_config {
     int is_distilled;     /* there is a distillation token */
     uint32_t n_placed;    /* leading prefix tokens that have a position of their own */
     int is_clip;          /* image tower of CLIP: no bias of patches */
+    int is_siglip;        /* image tower of SigLIP in Hugging Face's names */
+    int open_clip;        /* open_clip_config.json describes it */
     int pre_norm;         /* LayerNorm before the blocks */
     int layer_scale;      /* every branch is multiplied by a vector (gamma) before it is added */
     int gated;            /* SwiGLU: mlp_dim is the width after the gate */
@@ -53,7 +57,7 @@ typedef struct ry_vit_config {
     ry_pooling pool;
     double norm_eps;
     double none_below;      /* as in renyi_model_info */
-    ry_epilogue activation; /* RY_EPI_GELU or RY_EPI_QUICKGELU */
+    ry_epilogue activation; /* RY_EPI_GELU, RY_EPI_QUICKGELU or RY_EPI_GELU_TANH */
     renyi_preprocess preprocess;
     const char *preprocess_source; /* where it comes from, as text; static */
     uint32_t n_quantized;          /* 8-bit weights in the file */
@@ -70,6 +74,21 @@ typedef struct ry_block_weights {
     ry_linear *fc2;           /* M -> C, RY_EPI_RESIDUAL; layer scale is in its weights */
 } ry_block_weights;
 
+/* The attention-pooling head of SigLIP: the probe, a learned query, attends to all patch tokens
+ * after the final LayerNorm; y = proj(attention), result = y + MLP(LayerNorm y).
+ *
+ * The query is the same for every image, so two products with all tokens become small ones:
+ *   logits of head h   q_h . (K_h x_j + b)  = (K_h^T q_h) . x_j + a number that softmax ignores
+ *   output of head h   sum_j a_hj V_h x_j   = V_h (sum_j a_hj x_j) */
+typedef struct ry_pool_head {
+    ry_linear *keys;        /* C -> H: row h is K_h^T q_h / sqrt(d) */
+    float *values;          /* [C, C] V transposed: row c is what channel c adds to the output */
+    float *values_bias;     /* [C] */
+    ry_linear *proj;        /* C -> C */
+    float *norm_w, *norm_b; /* [C] */
+    ry_linear *fc1, *fc2;   /* C -> M, activation; M -> C, RY_EPI_RESIDUAL */
+} ry_pool_head;
+
 typedef struct ry_vit {
     ry_vit_config config;
     uint32_t n_patches;     /* of image_size */
@@ -80,6 +99,7 @@ typedef struct ry_vit {
     float *pre_norm_w, *pre_norm_b; /* [C] LayerNorm before the blocks; NULL = none */
     ry_block_weights *blocks;       /* [n_blocks] */
     float *norm_w, *norm_b;         /* [C] final LayerNorm */
+    ry_pool_head pool;              /* of RY_POOL_ATTENTION, else zero */
     ry_linear *projection;          /* C -> proj_dim, without bias; NULL = none */
     /* A classifier has one of these: */
     ry_linear *head;        /* C -> n_classes; NULL if the checkpoint has none */
@@ -88,6 +108,13 @@ typedef struct ry_vit {
     ry_linear *head_dist;   /* second head of a distilled DeiT, or NULL */
     uint64_t n_params;      /* elements of all tensors that belong to the model */
 } ry_vit;
+
+/* Names of activations in configs: "gelu", "quick_gelu", "gelu_pytorch_tanh"; 1 if `name` is one of
+ * these or another name of the same function. */
+int ry_activation_parse(ry_epilogue *out, const char *name);
+/* That of a model of timm, which its name tells. */
+ry_epilogue ry_timm_activation(const char *architecture);
+#define RY_ACTIVATIONS "gelu, quick_gelu and gelu_pytorch_tanh"
 
 /* Leading rows that a head may read: class and distillation token. */
 static inline uint32_t ry_vit_class_rows(const ry_vit_config *c)

@@ -7,6 +7,7 @@
 #include "model/common/arch.h"
 #include "model/common/tensor_names.h"
 #include "model/common/tensor_quant.h"
+#include "model/vit/open_clip_config.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -47,8 +48,8 @@ static void read_extents(uint64_t x[RY_X_COUNT], const ry_tensor_naming *n, cons
     x[RY_X_RGB] = 3;
     x[RY_X_DIM] = ry_tensor_size(n, set, RY_PATCH_W, 4, 0);
     x[RY_X_PATCH] = ry_tensor_size(n, set, RY_PATCH_W, 4, 2);
-    x[RY_X_TOKENS] = n->is_clip ? ry_tensor_size(n, set, RY_POS_EMBED, 2, 0)
-                                : ry_tensor_size(n, set, RY_POS_EMBED, 3, 1);
+    x[RY_X_TOKENS] = n->is_clip || n->is_siglip ? ry_tensor_size(n, set, RY_POS_EMBED, 2, 0)
+                                                : ry_tensor_size(n, set, RY_POS_EMBED, 3, 1);
     read_mlp_extents(x, n, set);
     x[RY_X_REGISTERS] = ry_tensor_size(n, set, RY_REGISTERS, 3, 1);
     x[RY_X_CLASSES] = ry_tensor_size(n, set, RY_HEAD_W, 2, 0);
@@ -88,6 +89,7 @@ static renyi_status read_sizes(ry_vit_config *c, ry_tensor_naming *n, uint64_t *
     RY_TRY(ry_vit_quant_describe(c, n, set, err));
     c->layout = n->layout;
     c->is_clip = n->is_clip;
+    c->is_siglip = n->is_siglip;
     c->dim = (uint32_t)x[RY_X_DIM];
     c->patch_size = (uint32_t)x[RY_X_PATCH];
     c->mlp_dim = (uint32_t)x[RY_X_MLP];
@@ -169,10 +171,11 @@ static renyi_status choose_image_size(ry_vit_config *c, uint64_t n_positions, ui
 
 /* ---- what only the configs know ------------------------------------------------------------ */
 
-/* The part of the config for the image tower: vision_config in a whole CLIP. */
-static const json_t *tower_config(const ry_vit_config *c, const json_t *config)
+/* The part of the config for the image tower: vision_config in a whole CLIP or SigLIP. */
+static const json_t *tower_config(const ry_tensor_naming *n, const json_t *config)
 {
-    const json_t *vision = c->is_clip ? ry_json_object(config, "vision_config") : NULL;
+    const int has_towers = n->is_clip || n->is_siglip;
+    const json_t *vision = has_towers ? ry_json_object(config, "vision_config") : NULL;
     return vision ? vision : config;
 }
 
@@ -209,9 +212,11 @@ static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, re
                    gated ? "true" : "false", c->gated ? "gated" : "not");
 }
 
+/* name: of the architecture, or NULL. */
 static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, const json_t *config,
-                                 renyi_error *err)
+                                 const char *name, renyi_error *err)
 {
+    ry_arch arch;
     const char *source = CONFIG_FILE " (num_attention_heads)";
     const char *meta = ry_tensors_meta(ckpt->tensors, "num_heads");
     c->n_heads = 0;
@@ -226,6 +231,10 @@ static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, co
         const unsigned long n = strtoul(meta, NULL, 10);
         c->n_heads = n > MAX_DIM ? MAX_DIM + 1u : (uint32_t)n;
     }
+    if (!c->n_heads && name && ry_arch_parse(&arch, name) && arch.dim == c->dim) {
+        source = "the name of the architecture";
+        c->n_heads = arch.n_heads;
+    }
     if (!c->n_heads) {
         source = "the rule of 64 values a head";
         c->n_heads = ry_arch_heads(c->dim);
@@ -238,30 +247,78 @@ static renyi_status choose_heads(ry_vit_config *c, const ry_checkpoint *ckpt, co
     return RENYI_OK;
 }
 
-static renyi_status choose_activation(ry_vit_config *c, const json_t *config, renyi_error *err)
+static const struct activation {
+    const char *name;
+    ry_epilogue is;
+} activations[] = {
+    {"gelu", RY_EPI_GELU},
+    {"quick_gelu", RY_EPI_QUICKGELU},
+    {"gelu_pytorch_tanh", RY_EPI_GELU_TANH},
+    {"quickgelu", RY_EPI_QUICKGELU}, /* other names of the same */
+    {"gelu_tanh", RY_EPI_GELU_TANH},
+    {"gelu_new", RY_EPI_GELU_TANH},
+};
+
+int ry_activation_parse(ry_epilogue *out, const char *name)
 {
-    const char *name = c->is_clip ? "quick_gelu" : "gelu";
-    const char *architecture = "";
+    for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++)
+        if (strcmp(name, activations[i].name) == 0) {
+            *out = activations[i].is;
+            return 1;
+        }
+    return 0;
+}
+
+ry_epilogue ry_timm_activation(const char *architecture)
+{
+    static const char *const tanh_names[] = {
+        "vit_base_patch32_siglip_", "vit_large_patch16_siglip_512",
+        "vit_large_patch16_siglip_gap_512", "vit_so400m_patch16_siglip_",
+        "vit_giantopt_patch16_siglip_"};
+    if (strstr(architecture, "_quickgelu_")) return RY_EPI_QUICKGELU;
+    for (size_t i = 0; i < sizeof tanh_names / sizeof tanh_names[0]; i++)
+        if (strncmp(architecture, tanh_names[i], strlen(tanh_names[i])) == 0)
+            return RY_EPI_GELU_TANH;
+    return RY_EPI_GELU;
+}
+
+static renyi_status choose_activation(ry_vit_config *c, const ry_tensor_naming *n,
+                                      const json_t *config, renyi_error *err)
+{
+    const char *name = n->is_clip     ? "quick_gelu"
+                       : n->is_siglip ? "gelu_pytorch_tanh"
+                                      : ry_activation_name(ry_timm_activation(c->architecture));
     c->activation = RY_EPI_GELU;
     if (c->gated) return RENYI_OK; /* SwiGLU has its own */
-    RY_TRY(ry_json_string(config, "architecture", &architecture, CONFIG_FILE, err));
-    if (strstr(architecture, "_quickgelu_")) name = "quick_gelu"; /* timm's */
     RY_TRY(ry_json_string(config, "hidden_act", &name, CONFIG_FILE, err));
     RY_TRY(
         ry_json_string(ry_json_object(config, "model_args"), "act_layer", &name, CONFIG_FILE, err));
-    if (strcmp(name, "gelu") == 0)
-        c->activation = RY_EPI_GELU;
-    else if (strcmp(name, "quick_gelu") == 0 || strcmp(name, "quickgelu") == 0)
-        c->activation = RY_EPI_QUICKGELU;
-    else
+    if (!ry_activation_parse(&c->activation, name))
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       CONFIG_FILE ": activation '%.40s'; this build runs gelu and quick_gelu",
-                       name);
+                       CONFIG_FILE ": activation '%.40s'; this build runs " RY_ACTIVATIONS, name);
     return RENYI_OK;
 }
 
-/* fc_norm means a mean, and without a class token only a mean is possible. Where both are possible
- * the config decides. */
+/* An attention-pooling head is read if it is there, except by SiglipForImageClassification, whose
+ * classifier reads the mean. SiglipVisionModel has one unless the config says no. */
+static renyi_status choose_siglip_pooling(ry_vit_config *c, const ry_tensor_naming *n,
+                                          const json_t *config, renyi_error *err)
+{
+    int has_head = 1;
+    RY_TRY(ry_json_bool(config, "vision_use_head", &has_head, CONFIG_FILE, err));
+    c->pool = n->groups & RY_GROUP_POOL && !c->n_classes ? RY_POOL_ATTENTION : RY_POOL_NORM_MEAN;
+    if (c->n_classes || has_head == (c->pool == RY_POOL_ATTENTION)) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   has_head ? "the attention-pooling head is missing: %shead.probe and the other "
+                              "tensors of %shead; if the model has none, its " CONFIG_FILE
+                              " must say \"vision_use_head\": false"
+                            : CONFIG_FILE ": vision_use_head is false, but %shead.probe is there "
+                                          "(%shead)",
+                   n->prefix, n->prefix);
+}
+
+/* fc_norm means a mean, attn_pool attention pooling, and without a class token only these are
+ * possible. Where a class token and a mean are possible the config decides. */
 static renyi_status choose_pooling(ry_vit_config *c, const ry_tensor_naming *n,
                                    const ry_tensors *set, const json_t *config, renyi_error *err)
 {
@@ -269,12 +326,21 @@ static renyi_status choose_pooling(ry_vit_config *c, const ry_tensor_naming *n,
     static const char *const allowed[] = {"'avg'", "'token' and 'avg'", "'token'"};
     const int fc_norm = (n->groups & RY_GROUP_FC_NORM) != 0;
     const uint32_t class_rows = ry_vit_class_rows(c);
-    const char *usual = class_rows && !fc_norm ? "token" : "avg", *pool = usual;
+    const int map = (n->groups & RY_GROUP_POOL) != 0;
+    const char *usual = map ? "map" : class_rows && !fc_norm ? "token" : "avg", *pool = usual;
+    if (n->is_siglip) return choose_siglip_pooling(c, n, config, err);
     RY_TRY(ry_json_string(config, "global_pool", &pool, CONFIG_FILE, err));
     RY_TRY(ry_json_string(ry_json_object(config, "model_args"), "global_pool", &pool, CONFIG_FILE,
                           err));
-    if (!c->n_classes) pool = usual; /* without a head nothing is pooled */
-    if (reads_both)
+    if (!c->n_classes && !map) pool = usual; /* without a head nothing is pooled */
+    if (map != (strcmp(pool, "map") == 0))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       CONFIG_FILE ": global_pool is '%.40s', but the tensors of an "
+                                   "attention-pooling head (%sattn_pool.latent, ...) are %s",
+                       pool, n->prefix, map ? "there" : "missing");
+    if (map)
+        c->pool = RY_POOL_ATTENTION;
+    else if (reads_both)
         c->pool = RY_POOL_CLASS_MEAN;
     else if (strcmp(pool, "token") == 0 && class_rows)
         c->pool = RY_POOL_TOKEN;
@@ -298,7 +364,7 @@ ry_pos_filter ry_vit_pos_filter(ry_layout layout, uint32_t n_registers)
 
 static renyi_status choose_eps(ry_vit_config *c, const json_t *config, renyi_error *err)
 {
-    const int is_hf_vit = c->layout == RY_LAYOUT_HF && !c->layer_scale;
+    const int is_hf_vit = c->layout == RY_LAYOUT_HF && !c->layer_scale && !c->is_siglip;
     c->norm_eps = c->pre_norm ? 1e-5 : is_hf_vit ? 1e-12 : 1e-6;
     RY_TRY(ry_json_double(config, "layer_norm_eps", &c->norm_eps, CONFIG_FILE, err));
     if (!(c->norm_eps >= 0.0 && c->norm_eps < 1.0))
@@ -346,6 +412,7 @@ static const char *family_of(const ry_vit_config *c, const ry_checkpoint *ckpt, 
                               : ckpt->tensors_path && path_says_deit(ckpt->tensors_path));
     const int one_class = c->n_prefix == 1 && !c->n_registers;
     if (c->is_clip) return "clip";
+    if (c->is_siglip || c->pool == RY_POOL_ATTENTION) return "siglip";
     if (c->is_distilled) return "deit-distilled";
     if (dino) return "dinov2";
     if (c->layer_scale && one_class && !c->n_placed) return "deit3";
@@ -359,6 +426,8 @@ void ry_vit_write_name(ry_vit_config *c, uint32_t image_size)
                              .is_deit3 = strcmp(c->family, "deit3") == 0,
                              .is_dino = strcmp(c->family, "dinov2") == 0,
                              .is_clip = c->is_clip,
+                             .is_siglip = c->is_siglip || c->pool == RY_POOL_ATTENTION,
+                             .has_texts = c->is_clip || c->is_siglip,
                              .n_prefix = c->n_prefix,
                              .n_registers = c->n_registers,
                              .is_distilled = c->is_distilled,
@@ -371,12 +440,20 @@ void ry_vit_write_name(ry_vit_config *c, uint32_t image_size)
                              .image_size = image_size});
 }
 
-/* Fills architecture and family. */
-static renyi_status choose_names(ry_vit_config *c, const ry_checkpoint *ckpt, uint32_t native,
-                                 renyi_error *err)
+/* The name of the architecture, if a config or the metadata has it; else NULL. */
+static renyi_status find_name(const char **out, const ry_vit_config *c, const ry_checkpoint *ckpt,
+                              renyi_error *err)
 {
-    const char *name = ry_tensors_meta(ckpt->tensors, "architecture"), *type = NULL;
-    RY_TRY(ry_json_string(ckpt->config, "architecture", &name, CONFIG_FILE, err));
+    *out = ry_tensors_meta(ckpt->tensors, "architecture");
+    if (c->open_clip) return ry_open_clip_architecture(ckpt, out, err);
+    return ry_json_string(ckpt->config, "architecture", out, CONFIG_FILE, err);
+}
+
+/* Fills architecture and family. */
+static renyi_status choose_names(ry_vit_config *c, const ry_checkpoint *ckpt, const char *name,
+                                 uint32_t native, renyi_error *err)
+{
+    const char *type = NULL;
     RY_TRY(ry_json_string(ckpt->config, "model_type", &type, CONFIG_FILE, err));
     c->family = family_of(c, ckpt, name, type);
     if (name)
@@ -395,6 +472,35 @@ static renyi_status cropped_size(const ry_checkpoint *ckpt, uint32_t *out, renyi
     return ry_json_uint(crop, "height", out, "preprocessor_config.json", err);
 }
 
+/* CLIP's towers have a LayerNorm before the blocks, unless a config of open_clip says no. */
+static renyi_status check_pre_norm(const ry_vit_config *c, renyi_error *err)
+{
+    if (!c->is_clip || c->pre_norm) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "visual.ln_pre.weight and visual.ln_pre.bias are missing; only "
+                   "an " RY_OPEN_CLIP_FILE " with no_ln_pre may leave them out");
+}
+
+/* Heads, pooling, epsilon, names and activation. config: of the image tower; NULL if open_clip's
+ * takes its place. */
+static renyi_status choose_all(ry_vit_config *c, const ry_tensor_naming *n,
+                               const ry_checkpoint *ckpt, const json_t *config, uint32_t native,
+                               renyi_error *err)
+{
+    const int told = c->open_clip && n->layout == RY_LAYOUT_OPENAI; /* its config has them all */
+    const char *name = NULL;
+    RY_TRY(find_name(&name, c, ckpt, err));
+    if (c->open_clip) RY_TRY(ry_open_clip_configure(c, ckpt, native, err));
+    if (!told) {
+        RY_TRY(check_pre_norm(c, err));
+        RY_TRY(choose_heads(c, ckpt, config, name, err));
+        RY_TRY(choose_pooling(c, n, ckpt->tensors, config, err));
+        RY_TRY(choose_eps(c, config, err));
+    }
+    RY_TRY(choose_names(c, ckpt, name, native, err));
+    return told ? RENYI_OK : choose_activation(c, n, config, err);
+}
+
 renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uint32_t image_size,
                               renyi_error *err)
 {
@@ -403,18 +509,16 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     uint32_t native = 0;
     *out = (ry_vit_config){0};
     RY_TRY(read_sizes(out, &naming, &n_positions, ckpt->tensors, err));
-    const json_t *config = tower_config(out, ckpt->config);
+    out->open_clip = ry_open_clip_has_config(&naming, ckpt);
+    const json_t *config = out->open_clip ? NULL : tower_config(&naming, ckpt->config);
     const int hf_dino = out->layout == RY_LAYOUT_HF && out->layer_scale;
     if (!image_size && hf_dino) RY_TRY(cropped_size(ckpt, &image_size, err));
     RY_TRY(count_placed(out, config, n_positions, err));
     RY_TRY(choose_image_size(out, n_positions, image_size, &native, err));
     RY_TRY(check_sizes(out, config, err));
-    RY_TRY(choose_heads(out, ckpt, config, err));
-    RY_TRY(choose_activation(out, config, err));
-    RY_TRY(choose_pooling(out, &naming, ckpt->tensors, config, err));
-    RY_TRY(choose_eps(out, config, err));
+    RY_TRY(choose_all(out, &naming, ckpt, config, native, err));
     RY_TRY(read_none_below(out, ckpt->tensors, err));
-    RY_TRY(choose_names(out, ckpt, native, err));
-    out->pos_filter = ry_vit_pos_filter(out->layout, out->n_registers);
+    out->pos_filter =
+        out->open_clip ? RY_POS_ANTIALIAS : ry_vit_pos_filter(out->layout, out->n_registers);
     return ry_preprocess_configure(out, ckpt, err);
 }

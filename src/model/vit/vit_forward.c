@@ -28,8 +28,7 @@ static void watch_input(ry_worker *w, const ry_linear_op *op, size_t rows, const
     ry_step_end(&step);
 }
 
-/* y = op x, `rows` rows of each image. */
-static void run_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
+void ry_run_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y)
 {
     watch_input(w, op, rows, x);
     ry_runner_linear(w->run, op, rows_of_each(w, rows), x, y);
@@ -46,8 +45,7 @@ static void run_layernorm(ry_worker *w, float *h, size_t h_row, const float *x, 
     ry_runner_norm(w->run, &norm, rows_of_each(w, rows), x, h, h_row, next);
 }
 
-/* y = op(LayerNorm x), with the normalized rows in h. rows: of each image */
-static void norm_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x,
+void ry_run_norm_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x,
                         const float *weight, const float *bias, float *h, float *y)
 {
     const size_t h_row = ry_vit_row(w->r->p, w->r->p->vit->config.dim);
@@ -79,8 +77,8 @@ static void embed_patches(ry_worker *w)
             ry_patches_from_chw(rows, in->chw + i * 3 * S * S, c->image_size, c->patch_size);
     }
     ry_step_end(&step);
-    run_linear(w, p->patch_embed, P, p->wide,
-               p->x[0] + c->n_prefix * C); /* adds to the positions */
+    ry_run_linear(w, p->patch_embed, P, p->wide,
+                  p->x[0] + c->n_prefix * C); /* adds to the positions */
     if (p->vit->pre_norm_w)
         run_layernorm(w, p->x[0], C, p->x[0], N, p->vit->pre_norm_w, p->vit->pre_norm_b, NULL);
 }
@@ -172,6 +170,7 @@ static void pool_rows(ry_worker *w, size_t n_tokens)
     case RY_POOL_PATCHES:
         copy_patches(w, norm_first ? p->h : ry_tokens(w), norm_first ? h_row : C, n_tokens);
         break;
+    case RY_POOL_ATTENTION: ry_pool_attention(w, n_tokens); break;
     }
 }
 
@@ -203,8 +202,9 @@ static void project_qkv(ry_worker *w, uint32_t i)
     ry_vit_plan *p = w->r->p;
     const ry_block_weights *weights = &p->vit->blocks[i];
     const int anchored = w->now.anchored != 0;
-    norm_linear(w, anchored ? p->ops[i].qkv_anchored : p->ops[i].qkv, w->now.in + (size_t)anchored,
-                ry_tokens(w), weights->norm1_w, weights->norm1_b, p->h, p->wide);
+    ry_run_norm_linear(w, anchored ? p->ops[i].qkv_anchored : p->ops[i].qkv,
+                       w->now.in + (size_t)anchored, ry_tokens(w), weights->norm1_w,
+                       weights->norm1_b, p->h, p->wide);
 }
 
 /* gated = silu(gate) * up, with gate and up in wide. rows: of each image */
@@ -228,9 +228,10 @@ static void add_mlp(ry_worker *w, uint32_t i, float *x, float *h)
     ry_vit_plan *p = w->r->p;
     const ry_block_weights *weights = &p->vit->blocks[i];
 
-    norm_linear(w, p->ops[i].fc1, w->now.mlp, x, weights->norm2_w, weights->norm2_b, h, p->wide);
+    ry_run_norm_linear(w, p->ops[i].fc1, w->now.mlp, x, weights->norm2_w, weights->norm2_b, h,
+                       p->wide);
     if (p->gated) apply_gate(w, w->now.mlp);
-    run_linear(w, p->ops[i].fc2, w->now.mlp, p->gated ? p->gated : p->wide, x);
+    ry_run_linear(w, p->ops[i].fc2, w->now.mlp, p->gated ? p->gated : p->wide, x);
 }
 
 static void run_block(ry_worker *w, uint32_t i)
@@ -239,14 +240,15 @@ static void run_block(ry_worker *w, uint32_t i)
     const ry_block_rows *b = &w->now;
     const int by_tokens = (b->needs.what & RY_NEED_TOKENS) != 0;
 
+    if (b->decide && b->needs.what & RY_NEED_POOL_ROW) ry_pool_row(w, i);
     project_qkv(w, i);
     if (b->path == RY_PATH_LISTED) ry_cut_decide(w, i);
     attend(w, i);
     if (b->decide && b->path != RY_PATH_LISTED && !by_tokens) ry_cut_decide(w, i);
     if (b->path == RY_PATH_LISTED) ry_cut_reduce(w, i, 0);
     if (b->path == RY_PATH_BEFORE) ry_cut_reduce(w, i, 1);
-    run_linear(w, p->ops[i].proj, b->project, b->path == RY_PATH_BEFORE ? p->wide : p->h,
-               ry_tokens(w));
+    ry_run_linear(w, p->ops[i].proj, b->project, b->path == RY_PATH_BEFORE ? p->wide : p->h,
+                  ry_tokens(w));
     if (b->decide && by_tokens) ry_cut_decide(w, i);
     if (b->path == RY_PATH_AFTER) ry_cut_reduce(w, i, 0);
     add_mlp(w, i, ry_tokens(w), p->h);
@@ -264,7 +266,7 @@ static void run_last_block(ry_worker *w, uint32_t i)
     gather_class(w, b->in);
     project_qkv(w, i);
     attend(w, i); /* the class rows of all images, without gaps in h */
-    run_linear(w, p->ops[i].proj, b->project, p->h, p->pooled_x);
+    ry_run_linear(w, p->ops[i].proj, b->project, p->h, p->pooled_x);
     add_mlp(w, i, p->pooled_x, p->pooled_h);
 }
 
@@ -276,9 +278,10 @@ static void classify(ry_worker *w)
     ry_vit_plan *p = w->r->p;
     const size_t n = p->n_outputs;
 
-    run_linear(w, p->head, 1, p->pooled_h, w->r->out);
+    ry_run_linear(w, p->head, 1, p->pooled_h, w->r->out);
     if (!p->head_dist) return;
-    run_linear(w, p->head_dist, 1, p->pooled_h + ry_vit_row(p, p->vit->config.dim), p->logits_dist);
+    ry_run_linear(w, p->head_dist, 1, p->pooled_h + ry_vit_row(p, p->vit->config.dim),
+                  p->logits_dist);
     ry_step step = ry_runner_step(w->run, w->r->in->n);
     for (size_t i; ry_step_next(&step, &i);)
         for (size_t j = i * n; j < (i + 1) * n; j++)
@@ -294,7 +297,7 @@ static void write_embedding(ry_worker *w, float *to, size_t to_row)
                  h_row = ry_vit_pooled_row(p);
     const size_t rows = ry_vit_pooled_rows(&p->vit->config, p->pool);
     if (p->projection) {
-        run_linear(w, p->projection, 1, p->pooled_h, to);
+        ry_run_linear(w, p->projection, 1, p->pooled_h, to);
         return;
     }
     ry_step step = ry_runner_step(w->run, w->r->in->n);
@@ -316,7 +319,7 @@ static void compare_with_texts(ry_worker *w)
     for (size_t i; ry_step_next(&step, &i);)
         ry_row_to_length(p->embedding + i * row, E, p->vit->text_head_scale);
     ry_step_end(&step);
-    run_linear(w, p->text_head, 1, p->embedding, w->r->out);
+    ry_run_linear(w, p->text_head, 1, p->embedding, w->r->out);
 }
 
 /* From the pooled rows to the output. */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "model/common/weight_loader.h"
+#include "model/vit/pool_head.h"
 
 #include <math.h>
 #include <string.h>
@@ -204,6 +205,7 @@ static renyi_status load_all(loader *ld)
         RY_TRY(ry_loader_block(&ld->base, &shape, i, &v->blocks[i]));
     RY_TRY(ry_loader_vector(&ld->base, RY_NORM_W, 0, &v->norm_w));
     RY_TRY(ry_loader_vector(&ld->base, RY_NORM_B, 0, &v->norm_b));
+    if (c->pool == RY_POOL_ATTENTION) RY_TRY(ry_pool_head_load(&v->pool, &ld->base, c));
     return load_heads(ld);
 }
 
@@ -255,6 +257,7 @@ void ry_vit_free(ry_vit *v, const renyi_allocator *al)
     ry_linear *const linears[] = {v->patch_embed, v->projection, v->head, v->head_dist};
     for (int k = 0; k < 6; k++) ry_free(al, vectors[k]);
     for (int k = 0; k < 4; k++) ry_linear_free(linears[k], al);
+    ry_pool_head_free(&v->pool, al);
     ry_free(al, v->blocks);
     *v = (ry_vit){0};
 }

@@ -7,12 +7,14 @@
 
 /* Steps of a block: LayerNorm and product of qkv, attention, conversion and product of proj,
  * LayerNorm and product of fc1, a gate, conversion and product of fc2, gathering the class rows,
- * the report (12); four calls of watch(); an anchor; a cut: scores, phases, watch(), reducing. Of
- * the ends: patches, three steps of their product, LayerNorm, a report; pooling (3), LayerNorm, two
- * products of three steps, averaging. test_runner.c checks that no run needs more. */
+ * the report (12); four calls of watch(); an anchor; a cut: scores, phases, watch(), reducing; the
+ * row of the pooling head (4). Of the ends: patches, three steps of their product, LayerNorm, a
+ * report; pooling (3), LayerNorm, two products of three steps, averaging; the pooling head:
+ * LayerNorm and product twice, two products, attention, copying. test_runner.c checks that no run
+ * needs more. */
 enum {
-    STEPS_PER_BLOCK = 12 + 4 + 1 + 3 + RY_MAX_PHASES,
-    STEPS_OF_ENDS = 1 + 3 + 1 + 1 + 3 + 1 + 2 * 3 + 1
+    STEPS_PER_BLOCK = 12 + 4 + 1 + 3 + RY_MAX_PHASES + 4,
+    STEPS_OF_ENDS = 1 + 3 + 1 + 1 + 3 + 1 + 2 * 3 + 1 + 2 * 3 + 2 * 3 + 2
 };
 
 static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
@@ -51,6 +53,14 @@ static void lay_out_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
     c->n_out = RY_TAKE(a, p->vit->config.n_blocks, uint32_t);
     for (int i = 0; i < 2; i++) c->sizes[i] = RY_TAKE(a, tokens, float);
     c->log_sizes = RY_TAKE(a, tokens, float);
+}
+
+static void lay_out_pool(ry_arena *a, ry_vit_plan *p, size_t tokens)
+{
+    const size_t B = p->max_batch, C = p->vit->config.dim, H = p->vit->config.n_heads;
+    p->pooling.logits = RY_TAKE(a, tokens * ry_vit_row(p, H), float);
+    p->pooling.means = RY_TAKE(a, B * H * C, float);
+    p->pooling.heads = RY_TAKE(a, B * ry_vit_row(p, C), float);
 }
 
 /* Bytes of the converted rows of any product in the blocks. */
@@ -93,6 +103,7 @@ static void lay_out(ry_arena *a, ry_vit_plan *p)
     p->attention_each = (p->attention_each + 15) / 16 * 16; /* whole cache lines */
     p->attention = RY_TAKE(a, p->team.n_threads * p->attention_each, float);
     p->team.tickets = RY_TAKE(a, p->team.n_tickets, ry_ticket);
+    if (c->pool == RY_POOL_ATTENTION) lay_out_pool(a, p, rows);
     if (p->hook) lay_out_cuts(a, p, rows);
 }
 
@@ -132,6 +143,9 @@ static renyi_status bind_block(ry_vit_plan *p, uint32_t i, const renyi_allocator
     if (r->anchored)
         RY_TRY(ry_linear_op_new(&b->qkv_anchored, w->qkv, in + 1, packed(h, in + 1),
                                 packed(qkv, in + 1), t, al, err));
+    if (r->decide && r->needs.what & RY_NEED_POOL_ROW)
+        RY_TRY(ry_linear_op_new(&b->pool_keys, p->vit->pool.keys, in, packed(h, in),
+                                packed(ry_vit_row(p, c->n_heads), in), t, al, err));
     RY_TRY(ry_linear_op_new(&b->proj, w->proj, mid, packed(h, mid), packed(C, mid), t, al, err));
     RY_TRY(ry_linear_op_new(&b->fc1, w->fc1, out, packed(h, out), packed(fc1, out), t, al, err));
     return ry_linear_op_new(&b->fc2, w->fc2, out, packed(mlp, out), packed(C, out), t, al, err);
@@ -161,6 +175,21 @@ static renyi_status bind_answer(ry_vit_plan *p, renyi_output output, const renyi
                      : RENYI_OK;
 }
 
+static renyi_status bind_pool(ry_vit_plan *p, const renyi_allocator *al, renyi_error *err)
+{
+    const ry_vit_config *c = &p->vit->config;
+    const ry_pool_head *w = &p->vit->pool;
+    const size_t N = p->rows[c->n_blocks - 1].out, C = c->dim;
+    const size_t h = ry_vit_row(p, C), mlp = ry_vit_row(p, c->mlp_dim);
+    const unsigned t = p->team.n_threads;
+    if (p->pool != RY_POOL_ATTENTION) return RENYI_OK;
+    RY_TRY(ry_linear_op_new(&p->pooling.keys, w->keys, N, packed(h, N),
+                            packed(ry_vit_row(p, c->n_heads), N), t, al, err));
+    RY_TRY(ry_linear_op_new(&p->pooling.proj, w->proj, 1, packed(h, 1), packed(C, 1), t, al, err));
+    RY_TRY(ry_linear_op_new(&p->pooling.fc1, w->fc1, 1, packed(h, 1), packed(mlp, 1), t, al, err));
+    return ry_linear_op_new(&p->pooling.fc2, w->fc2, 1, packed(mlp, 1), packed(C, 1), t, al, err);
+}
+
 static renyi_status bind_ends(ry_vit_plan *p, renyi_output output, const renyi_allocator *al,
                               renyi_error *err)
 {
@@ -171,6 +200,7 @@ static renyi_status bind_ends(ry_vit_plan *p, renyi_output output, const renyi_a
 
     RY_TRY(ry_linear_op_new(&p->patch_embed, v->patch_embed, P, (ry_rows){patch, patch * P},
                             (ry_rows){C, C * N}, p->team.n_threads, al, err));
+    RY_TRY(bind_pool(p, al, err));
     return bind_answer(p, output, al, err);
 }
 
@@ -183,6 +213,7 @@ double ry_vit_ends_macs(const ry_vit_plan *p)
         if (ends[i])
             macs += (double)ry_linear_in(ry_linear_op_of(ends[i])) *
                     (double)ry_linear_out(ry_linear_op_of(ends[i]));
+    if (p->pool == RY_POOL_ATTENTION) macs += ry_vit_pool_macs(c, p->rows[c->n_blocks - 1].out);
     return macs;
 }
 
@@ -237,13 +268,15 @@ void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al)
         ry_block_ops *b = &p->ops[i];
         ry_linear_op_free(b->qkv, al);
         ry_linear_op_free(b->qkv_anchored, al);
+        ry_linear_op_free(b->pool_keys, al);
         ry_linear_op_free(b->proj, al);
         ry_linear_op_free(b->fc1, al);
         ry_linear_op_free(b->fc2, al);
     }
-    ry_linear_op *const ends[] = {p->patch_embed, p->head, p->head_dist, p->text_head,
-                                  p->projection};
-    for (int i = 0; i < 5; i++) ry_linear_op_free(ends[i], al);
+    ry_linear_op *const ends[] = {p->patch_embed,  p->head,        p->head_dist,
+                                  p->text_head,    p->projection,  p->pooling.keys,
+                                  p->pooling.proj, p->pooling.fc1, p->pooling.fc2};
+    for (int i = 0; i < 9; i++) ry_linear_op_free(ends[i], al);
     ry_free(al, p->rows);
     ry_free(al, p->ops);
     ry_free(al, p->arena);

@@ -9,6 +9,7 @@
 
 typedef struct ry_block_ops {
     ry_linear_op *qkv, *proj, *fc1, *fc2;
+    ry_linear_op *pool_keys;    /* of ry_pool_row; NULL = the block's cut does not need it */
     ry_linear_op *qkv_anchored; /* qkv with one more row; NULL = the block never has an anchor */
 } ry_block_ops;
 
@@ -23,6 +24,14 @@ typedef struct ry_vit_cuts {
     float *sizes[2];  /* [B, N] patches that tokens stand for, before and after a cut */
     float *log_sizes; /* [B, N] */
 } ry_vit_cuts;
+
+/* The attention-pooling head of a run; all NULL without one. */
+typedef struct ry_vit_pool {
+    ry_linear_op *keys, *proj, *fc1, *fc2;
+    float *logits; /* [B, N, H padded] then the probe's attention, a column for each head */
+    float *means;  /* [B, H, C] tokens weighted by it */
+    float *heads;  /* [B, C padded] output of attention */
+} ry_vit_pool;
 
 typedef struct ry_vit_plan {
     const ry_vit *vit;
@@ -62,6 +71,7 @@ typedef struct ry_vit_plan {
     float *embedding;   /* [B, embedding padded] input of the text head */
     float *attention;   /* [threads, attention_each] scratch */
     size_t attention_each;
+    ry_vit_pool pooling;
     ry_vit_cuts cuts;
 } ry_vit_plan;
 

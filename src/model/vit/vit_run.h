@@ -31,6 +31,25 @@ typedef struct ry_worker {
 /* The current rows of the tokens: [n in, C]. */
 static inline float *ry_tokens(const ry_worker *w) { return w->r->p->x[w->x_now]; }
 
+/* ---- steps (vit_forward.c) ----------------------------------------------------------------- */
+
+/* y = op x, `rows` rows of each image. */
+void ry_run_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x, float *y);
+
+/* y = op(LayerNorm x), with the normalized rows in h. rows: of each image */
+void ry_run_norm_linear(ry_worker *w, const ry_linear_op *op, size_t rows, const float *x,
+                        const float *weight, const float *bias, float *h, float *y);
+
+/* ---- attention pooling (vit_pool.c) -------------------------------------------------------- */
+
+/* The class row of every image = the head-mean attention of the pooling head's probe to the tokens
+ * that enter the block, after the final LayerNorm of the model: what the head would see if this
+ * block were behind the last. */
+void ry_pool_row(ry_worker *w, uint32_t block);
+
+/* pooled_h = the output of the pooling head for the tokens after the last block */
+void ry_pool_attention(ry_worker *w, size_t n_tokens);
+
 /* ---- cuts (vit_cut.c) ---------------------------------------------------------------------- */
 
 ry_block_state ry_run_block_state(const ry_worker *w, uint32_t block);

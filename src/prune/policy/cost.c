@@ -4,12 +4,20 @@
 
 #define NORM_PER_ELEMENT 5.0
 
+/* Keys and values of all tokens, query and projection of the probe, its attention, the MLP. */
+static double pool_macs(const ry_cost_shape *s, double n)
+{
+    const double d = s->dim;
+    return 2.0 * n * d * d + 2.0 * d * d + 2.0 * n * d + 2.0 * d * s->mlp_dim;
+}
+
 ry_cost ry_cost_ends(const ry_cost_shape *s, uint32_t last)
 {
     const double d = s->dim;
     return (ry_cost){.patch_embed = (double)s->n_patches * s->patch_in * d,
                      .head = (double)s->head_out * d,
-                     .norm = NORM_PER_ELEMENT * d * last,
+                     .pool = s->pools ? pool_macs(s, last) : 0.0,
+                     .norm = NORM_PER_ELEMENT * d * (last + (s->pools ? 1.0 : 0.0)),
                      .pre_norm = NORM_PER_ELEMENT * d * s->pre_norm};
 }
 
@@ -46,7 +54,7 @@ ry_cost ry_cost_dense(const ry_cost_shape *s, uint32_t n_tokens)
 
 double ry_cost_macs(const ry_cost *c)
 {
-    return c->patch_embed + c->projections + c->attention + c->mlp + c->head;
+    return c->patch_embed + c->projections + c->attention + c->mlp + c->head + c->pool;
 }
 
 double ry_cost_macs_with_norm(const ry_cost *c) { return ry_cost_macs(c) + c->norm + c->pre_norm; }

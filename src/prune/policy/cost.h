@@ -15,6 +15,7 @@ typedef struct ry_cost_shape {
                         * CLIP the width of its embeddings */
     uint32_t pre_norm; /* tokens of the LayerNorm before the blocks; 0 = none */
     int gated;         /* the MLP has three products instead of two */
+    int pools;         /* an attention-pooling head reads the tokens */
 } ry_cost_shape;
 
 /* Token counts of each block, class token and fused tokens included. A cut between attention and
@@ -33,6 +34,7 @@ typedef struct ry_cost {
     double attention;   /* Q K^T and A V */
     double mlp;
     double head;
+    double pool; /* the attention-pooling head, before the head */
     double
         norm; /* LayerNorm at 5 per element, the convention of fvcore and of the paper's tables */
     double pre_norm; /* the LayerNorm before the blocks, likewise */

@@ -75,9 +75,6 @@ static void add_tap(ry_params *p, const ry_net *net, uint32_t tap)
     }
 }
 
-/* Parameters have timm's names, whatever file the model comes from. */
-static ry_tensor_naming naming_of(const ry_vit_config *c) { return ry_vit_naming_timm(c); }
-
 const ry_param *ry_params_find(const ry_params *p, ry_tensor_role role, uint32_t block)
 {
     for (uint32_t i = 0; i < p->n; i++)
@@ -132,7 +129,7 @@ static void find_params(ry_net *net)
 
 renyi_status ry_net_make_params(ry_net *net, renyi_error *err)
 {
-    const ry_tensor_naming n = naming_of(&net->config);
+    const ry_tensor_naming n = ry_vit_naming_timm(&net->config);
     const size_t most = n.n_names * ((size_t)net->config.n_blocks + 1) + 2 + 4 * net->n_taps;
     ry_params *p = &net->params;
     builder b = {.p = p};
