@@ -94,6 +94,24 @@ def test_arrays_are_not_copied(pixels):
     assert np.shares_memory(tensor_of(Dlpack(floats), 160), floats)
 
 
+@pytest.mark.reference
+def test_torch_tensors_in_and_out(model, pixels):
+    torch = pytest.importorskip("torch", reason="no torch: its tensors are not tested")
+    from renyi.images import pixels_of, tensor_of
+
+    session, tensor = model.session(), torch.from_numpy(pixels.copy())
+    assert np.shares_memory(pixels_of(tensor), tensor.numpy())
+    logits = session.run(tensor)
+    assert np.array_equal(logits, session.run(pixels))
+    assert torch.equal(torch.from_dlpack(logits), torch.from_numpy(logits))
+    assert torch.from_dlpack(logits).data_ptr() == logits.ctypes.data
+    floats = torch.zeros(2, 3, 160, 160)
+    assert np.shares_memory(tensor_of(floats, 160), floats.numpy())
+    assert session.run_tensor(floats).shape == (2, 10)
+    with pytest.raises(TypeError):  # part of a graph
+        session.run_tensor(floats.requires_grad_())
+
+
 def test_a_tensor_runs_as_its_image(model, photos):
     from PIL import Image
 

@@ -55,4 +55,5 @@ def renyi_py_text(user: Any, text: Any, size: int) -> int:
 
 
 PROGRESS = lib.renyi_py_progress
+RUN_PROGRESS = ffi.addressof(lib, "renyi_run_progress")  # the same, at most every 20 ms
 TEXT = lib.renyi_py_text

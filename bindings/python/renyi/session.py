@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Union
 import numpy as np
 
 from ._c import char, copy, count, pointer, struct, text
-from ._callbacks import PROGRESS, Call
+from ._callbacks import RUN_PROGRESS, Call
 from ._renyi import ffi, lib
 from .errors import check
 from .images import Image, sources, tensor_of
@@ -80,7 +80,7 @@ class Session:
         policy_text = char(policy, "policy")
         options = struct("renyi_session_options", max_batch=self.batch_size, policy=policy_text,
                          n_threads=count(threads, "threads"), trace=int(bool(trace)),
-                         progress=PROGRESS, progress_user=self._call.handle,
+                         progress=RUN_PROGRESS, progress_user=self._call.handle,
                          output=lib.RENYI_OUTPUT_EMBEDDING if output == "embedding" else 0)
         if adapt is not None:
             options.adapt = adapt._handle
