@@ -12,6 +12,6 @@ fuzz_target fuzz_jpeg, fuzz_png, fuzz_ppm, fuzz_webp, fuzz_mask, fuzz_safetensor
     fuzz_json, fuzz_model, fuzz_text_model, fuzz_visual_model, fuzz_lm_model, fuzz_classifier,
     fuzz_tca, fuzz_gallery, fuzz_train_checkpoint, fuzz_merges, fuzz_vocab, fuzz_tokens, fuzz_spm,
     fuzz_lm_tokenizer_json, fuzz_labels, fuzz_split, fuzz_log, fuzz_runs, fuzz_policy, fuzz_grid,
-    fuzz_vqa;
+    fuzz_vqa, fuzz_request, fuzz_multipart, fuzz_data_url;
 
 #endif

@@ -28,6 +28,7 @@ typedef enum verb_ranks {
     ROW("embed", cmd_embed, VERB_REFUSES, "write embeddings of images and texts to a file") \
     ROW("search", cmd_search, VERB_REFUSES, "find the images of a folder that are nearest to a text or an image") \
     ROW("ask", cmd_ask, VERB_REFUSES, "answer questions about images (LLaVA), or continue a text (Llama)") \
+    ROW("serve", cmd_serve, VERB_REFUSES, "answer over HTTP: classes, embeddings, zero-shot, chats, and a page") \
     ROW("encode-image", cmd_encode_image, VERB_REFUSES, "write the visual tokens of images to a file for other engines") \
     ROW("vqa", cmd_vqa, VERB_SHARES, "benchmarks of questions about images: answers, scores, submissions") \
     ROW("merge", cmd_merge, VERB_REFUSES, "one result from the logs of an evaluation that ran in parts") \

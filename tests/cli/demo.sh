@@ -16,6 +16,7 @@ if has_builtin; then
   # the rules differ: by class attention another answer than by Col-Ln
   grep -q '^  class attention .* garbage truck' out && grep -q '^  Col-L2 .* golf ball$' out || fail "the rules agree"
   [ -s build/demo/demo.html ] || fail "no page"
+  if command -v curl >/dev/null && ! "$RENYI" serve --help | grep -q 'without libmicrohttpd'; then out_has '"label":"golf ball"'; fi
   # What it prints can be typed: the policy is one word.
   command=$(grep -m 1 -e --prune err) && command=${command#demo: }
   run 0 bash -c "$command"

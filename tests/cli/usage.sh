@@ -11,10 +11,10 @@ out_empty
 err_has "Usage: renyi VERB"
 for help in help --help -h; do
   run 0 "$RENYI" $help
-  for verb in classify zeroshot embed search ask encode-image vqa bench flops policies inspect tokenize quantize init pull plot viz; do out_has "  $verb "; done
+  for verb in classify zeroshot embed search ask serve encode-image vqa bench flops policies inspect tokenize quantize init pull plot viz; do out_has "  $verb "; done
 done
 verbs=$(awk '/^Verbs:/ {is_list = 1} /^$/ {if (n) is_list = 0} is_list && /^  [a-z]/ && $1 != "help" {print $1; n++}' out)
-[ "$(wc -w <<<"$verbs")" -ge 22 ] || fail "verbs of the help page"
+[ "$(wc -w <<<"$verbs")" -ge 23 ] || fail "verbs of the help page"
 for verb in $verbs; do
   run 0 "$RENYI" $verb --help
   out_has "Usage: renyi $verb "

@@ -11,12 +11,17 @@
 /* ---- the trace: what each cut did to each image, one JSON line per image (docs/CLI.md) ------ */
 
 typedef struct trace_file {
-    renyi_output_file *out;      /* owned */
-    uint32_t n_tokens, n_blocks; /* tokens that enter the first block; blocks of the model */
+    renyi_output_file *out;       /* owned */
+    const renyi_model_info *info; /* borrowed */
 } trace_file;
 
 /* The file appears when the trace is closed. 0, or -1 after reporting. */
 int trace_open(trace_file *t, const char *path, const renyi_model_info *info);
+
+/* What each cut did to image number `image` of the session's last run; the session was made with
+ * trace = 1. Owned; NULL with *err. */
+json_t *trace_json(const renyi_model_info *info, const renyi_session *session, uint32_t image,
+                   renyi_error *err);
 
 /* Writes the whole line of image number `image` of the session's last run; the session was made
  * with trace = 1. 0, or -1 after reporting. */
@@ -59,6 +64,10 @@ typedef struct class_score {
     uint32_t index;
     double logit, probability;
 } class_score;
+
+/* The `k` best of n_classes logits, largest first, equal ones by index, with their softmax
+ * probabilities. Returns how many, or 0 if a logit is not a number. */
+uint32_t classify_top(class_score *top, uint32_t k, const float *logits, uint32_t n_classes);
 
 typedef struct image_result {
     const char *file;

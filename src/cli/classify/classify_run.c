@@ -22,9 +22,7 @@ static uint32_t insert_score(class_score *top, uint32_t count, uint32_t k, class
     return kept + 1;
 }
 
-/* The `k` best of n_classes logits, largest first, equal ones by index, with their softmax
- * probabilities. Returns how many, or 0 if a logit is not a number. */
-static uint32_t find_top(class_score *top, uint32_t k, const float *logits, uint32_t n_classes)
+uint32_t classify_top(class_score *top, uint32_t k, const float *logits, uint32_t n_classes)
 {
     uint32_t count = 0;
     double sum = 0.0;
@@ -101,7 +99,7 @@ static int64_t batch_flush(batch *b, const classify_job *job, image_inputs *inpu
     const double ms = (cli_now_ms() - start) / b->count;
     for (uint32_t i = 0; i < b->count; i++) {
         const uint32_t n_top =
-            find_top(b->top, job->top_k, b->logits + (size_t)i * n_classes, n_classes);
+            classify_top(b->top, job->top_k, b->logits + (size_t)i * n_classes, n_classes);
         const image_result r = {b->files[i], b->top, n_top, ms, b->ms_decode[i]};
         if (!n_top) {
             image_inputs_fail(inputs, r.file,

@@ -10,7 +10,7 @@ int trace_open(trace_file *t, const char *path, const renyi_model_info *info)
 {
     renyi_error err = {0};
 
-    *t = (trace_file){NULL, info->n_prefix + info->n_patches, info->n_blocks};
+    *t = (trace_file){NULL, info};
     if (renyi_output_file_open(&t->out, path, &err) == RENYI_OK) return 0;
     cli_fail(&err);
     return -1;
@@ -85,11 +85,11 @@ static void add_counts(json_t *counts, uint32_t from, uint32_t until, uint32_t c
     for (; from <= until; from++) json_array_append_new(counts, json_integer(count));
 }
 
-static json_t *image_json(const trace_file *t, const char *file, const renyi_session *session,
-                          uint32_t image, renyi_error *err)
+json_t *trace_json(const renyi_model_info *info, const renyi_session *session, uint32_t image,
+                   renyi_error *err)
 {
     json_t *tokens = json_array(), *cuts = json_array();
-    uint32_t count = t->n_tokens, next = 0;
+    uint32_t count = info->n_prefix + info->n_patches, next = 0;
 
     for (size_t i = 0; i < renyi_session_cut_count(session); i++) {
         renyi_cut cut;
@@ -103,15 +103,20 @@ static json_t *image_json(const trace_file *t, const char *file, const renyi_ses
         next = cut.block + 1;
         json_array_append_new(cuts, cut_json(&cut));
     }
-    add_counts(tokens, next, t->n_blocks, count);
-    return json_pack("{s:o, s:s, s:o, s:o}", "file", json_text(file), "policy",
-                     renyi_session_policy(session), "tokens", tokens, "cuts", cuts);
+    add_counts(tokens, next, info->n_blocks, count);
+    return json_pack("{s:s, s:o, s:o}", "policy", renyi_session_policy(session), "tokens", tokens,
+                     "cuts", cuts);
 }
 
 int trace_image(trace_file *t, const char *file, const renyi_session *session, uint32_t image)
 {
     renyi_error err = {.code = RENYI_ERR_NOMEM};
-    json_t *line = image_json(t, file, session, image, &err);
+    json_t *line = json_pack("{s:o}", "file", json_text(file));
+    json_t *trace = trace_json(t->info, session, image, &err);
+    if (json_object_update_new(line, trace)) {
+        json_decref(line);
+        line = NULL;
+    }
     char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     renyi_status st = text ? RENYI_OK : err.code;
 

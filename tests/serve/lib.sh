@@ -1,0 +1,44 @@
+# lib.sh - starts and stops the server under test; sourced, not run.
+# SPDX-License-Identifier: Apache-2.0
+. "$(dirname "${BASH_SOURCE[0]}")/../cli/lib.sh"
+export PYTHONPATH=$RENYI_SRC/tests/serve PYTHONDONTWRITEBYTECODE=1
+
+"$RENYI" serve --help >help.txt || fail "renyi serve --help"
+if grep -q 'built without libmicrohttpd' help.txt; then
+  echo "SKIP: built without libmicrohttpd; renyi serve not tested (1)"
+  exit 77
+fi
+command -v python3 >/dev/null || { echo "SKIP: no python3 to talk to the server (1)"; exit 77; }
+
+# serve ARGUMENTS...: starts the server on a free port; sets $server (process) and $url.
+serve() {
+  "$RENYI" serve --port 0 -t 1 --workers 2 "$@" >listening 2>server.log </dev/null &
+  server=$!
+  trap 'kill -9 $server 2>/dev/null || true; rm -rf "$WORK"' EXIT
+  for _ in $(seq 600); do
+    if [ -s listening ]; then
+      url=$(sed 's/listening on //' listening)
+      export RENYI_URL=$url
+      return
+    fi
+    kill -0 $server 2>/dev/null || break
+    sleep 0.1
+  done
+  cp server.log err
+  fail "the server did not start: $*"
+}
+
+# stop_server [CODE]: SIGTERM; it must end with this exit code (0).
+stop_server() {
+  local code=0
+  kill -TERM $server
+  wait $server || code=$?
+  cp server.log err
+  [ "$code" -eq "${1:-0}" ] || fail "the server ended with $code, expected ${1:-0}"
+}
+
+# check NAME <<'PY': a Python script that must end with 0; it has everything of client.py.
+check() {
+  { echo "from client import *"; cat; } >"$1.py"
+  python3 "$1.py" >out 2>&1 || { tail -5 server.log >err; fail "$1"; }
+}
