@@ -42,11 +42,13 @@ typedef struct renyi_embed_options {
                             Written every 2 seconds, or less often: at most 1/20 of the time */
     void (*on_note)(void *user, const char *text); /* renyi_gallery_update: as in
                                                       renyi_dataset_options */
+    renyi_output output; /* what a row is; RENYI_OUTPUT_AUTO = the embedding. Patch rows have length
+                            1 each, one after the other; an index takes none */
 } renyi_embed_options;
 
-/* Reads, decodes, fits and embeds n image files. rows: [n, embed_dim] of renyi_model_info, each of
- * length 1. is_done: [n] 1 = row i was computed; 0 = the image was reported and skipped, and its
- * row is zeros. */
+/* Reads, decodes, fits and embeds n image files. rows: [n, embed_dim] of renyi_model_info, or
+ * [n, renyi_model_outputs] of another output, each of length 1. is_done: [n] 1 = row i was
+ * computed; 0 = the image was reported and skipped, and its row is zeros. */
 RENYI_API RENYI_CHECK renyi_status renyi_embed_photos(const renyi_model *m,
                                                       const char *const *paths, size_t n,
                                                       const renyi_embed_options *opt, float *rows,

@@ -372,8 +372,10 @@ RENYI_API RENYI_CHECK renyi_status renyi_session_new(renyi_session **out, const 
                                                      renyi_error *err);
 RENYI_API void renyi_session_free(renyi_session *s);
 
-/* Floats per row that a run writes: n_classes or embed_dim. */
+/* Floats per image that a run writes: n_classes, embed_dim, or those of the features. The second
+ * asks before there is a session. */
 RENYI_API uint32_t renyi_session_outputs(const renyi_session *s);
+RENYI_API uint32_t renyi_model_outputs(const renyi_model *m, renyi_output output);
 
 /* Bytes of memory that the session holds: activations, scratch memory, trace, pixels. */
 RENYI_API size_t renyi_session_bytes(const renyi_session *s);

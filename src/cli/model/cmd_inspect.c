@@ -136,15 +136,16 @@ static void put_text(const renyi_model_info *info, const tensor_list *list, int 
     printf("\nfamily          %s, names as in %s\n", i.family, i.layout);
     printf("input           %u x %u, patches of %u: %u tokens", i.image_size, i.image_size,
            i.patch_size, i.n_patches);
-    if (i.n_prefix)
-        printf(" + %u in front\n", i.n_prefix);
-    else
-        printf(", no class token\n");
+    if (i.n_prefix) printf(" + %u in front", i.n_prefix);
+    if (i.n_registers) printf(" (%u registers)", i.n_registers);
+    printf("%s\n", i.n_prefix > i.n_registers ? "" : ", no class token");
     printf("width           %u, %u heads, hidden %u (%s), %u blocks, eps %g\n", i.dim, i.n_heads,
            i.mlp_dim, i.activation, i.n_blocks, i.norm_eps);
-    const char *from = strcmp(i.pool, "token") == 0 ? "the class token"
-                       : strcmp(i.pool, "map") == 0 ? "attention pooling"
-                                                    : "the mean of the patches";
+    const char *from = strcmp(i.pool, "token") == 0       ? "the class token"
+                       : strcmp(i.pool, "map") == 0       ? "attention pooling"
+                       : strcmp(i.pool, "token+avg") == 0 ? "the class token and the mean of the "
+                                                            "patches"
+                                                          : "the mean of the patches";
     if (i.n_classes)
         printf("classes         %u, from %s\n", i.n_classes, from);
     else
@@ -181,6 +182,7 @@ static void put_json(const renyi_model_info *info, const tensor_list *list, cons
     if (document) {
         json_object_set_new(document, "dtype", json_string(renyi_dtype_name(i.dtype)));
         json_object_set_new(document, "pool", json_string(i.pool));
+        json_object_set_new(document, "n_registers", json_integer(i.n_registers));
         json_object_set_new(document, "embed_dim", json_integer(i.embed_dim));
         json_object_set_new(document, "activation", json_string(i.activation));
         json_object_set_new(document, "quantization", json_text(i.quantization));

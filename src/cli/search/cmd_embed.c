@@ -163,8 +163,8 @@ static int embed_both(const embed_options *o, embed_result *r, const renyi_model
     r->architecture = cli_copy(info->architecture);
     r->cpu = info->cpu;
     r->dtype = info->dtype;
-    r->dim = info->embed_dim;
     int code = embed_job_open(&job, "embed", &o->a, model, info);
+    r->dim = job.dim;
     if (code == CLI_OK && o->texts.count) code = embed_texts(o, r, opt);
     if (code == CLI_OK) code = embed_job_images(&job, &r->inputs, &r->images, &r->files);
     memcpy(r->policy, job.policy, sizeof r->policy);
@@ -262,12 +262,14 @@ static option_outcome parse_options(embed_options *o, int argc, char **argv, cli
         "embed", "[-m MODEL] [--text TEXT]... [--text-file FILE] [IMAGES...] [-o FILE] [options]",
         "Writes embeddings of images and texts: rows of numbers of length 1. The dot product of two rows is\n"
         "their similarity. A CLIP model embeds images and texts in one space; for other models a row is the\n"
-        "input of the head. A .safetensors file has the rows as tensors 'image' and 'text' and their names as\n"
+        "input of the head, or with --features that of the class token, the mean of the patches, or every\n"
+        "patch (one after the other, each of length 1). A .safetensors file has the rows as tensors 'image' and 'text' and their names as\n"
         "metadata 'files' and 'texts'; a .npy file has the images, then the texts, and no names. Images that\n"
         "cannot be read are reported and have no row; the exit code is then 3.",
         "  renyi embed -m openai/clip-vit-base-patch16 images/ -o images.safetensors\n"
         "  renyi embed -m clip --text 'a photo of a cat.' --text 'a photo of a dog.' cat.jpg -o rows.jsonl\n"
         "  renyi embed -m vit.safetensors --prune 'mosaic keep=0.7 layers=0,3,6' -r images/ -o rows.npy\n"
+        "  renyi embed -m facebook/dinov2-small --features patches photo.jpg -o patches.npy\n"
         "  renyi embed -m clip --text-file captions.txt -o captions.safetensors\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, arguments);

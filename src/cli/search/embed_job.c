@@ -12,10 +12,24 @@ void embed_arguments_free(embed_arguments *a)
     free(a->policy);
 }
 
+static renyi_output output_of(const char *features)
+{
+    if (!features) return RENYI_OUTPUT_EMBEDDING;
+    return strcmp(features, "class") == 0  ? RENYI_OUTPUT_CLASS
+           : strcmp(features, "mean") == 0 ? RENYI_OUTPUT_MEAN
+                                           : RENYI_OUTPUT_PATCHES;
+}
+
 int embed_job_open(embed_job *job, const char *verb, const embed_arguments *a,
                    const renyi_model *model, const renyi_model_info *info)
 {
-    *job = (embed_job){.a = a, .model = model, .dim = info->embed_dim};
+    *job = (embed_job){.a = a, .model = model, .output = output_of(a->features)};
+    job->dim = renyi_model_outputs(model, job->output);
+    if (!job->dim)
+        return options_usage_error(verb,
+                                   "--features class: this model has no class token; use mean or "
+                                   "patches");
+    job->n_rows = job->output == RENYI_OUTPUT_PATCHES ? info->n_patches : 1;
     const int code = prune_check(verb, a->policy, model, job->policy);
     if (code != CLI_OK) return code;
     if (image_spec_make(&job->spec, verb, info, &a->over)) return CLI_USAGE;
@@ -39,7 +53,8 @@ renyi_embed_options embed_job_options(const embed_job *job, work_progress *progr
                                  .user = progress,
                                  .on_failure = work_on_failure,
                                  .progress = work_on_progress,
-                                 .on_note = image_note};
+                                 .on_note = image_note,
+                                 .output = job->output};
 }
 
 /* ---- one image ----------------------------------------------------------------------------- */
@@ -50,7 +65,7 @@ static renyi_status run_image(const embed_job *job, const uint8_t *pixels, float
     const renyi_session_options o = {.struct_size = sizeof o,
                                      .n_threads = (uint32_t)job->a->threads,
                                      .policy = job->policy,
-                                     .output = RENYI_OUTPUT_EMBEDDING};
+                                     .output = job->output};
     const size_t side = job->spec.preprocess.size;
     renyi_session *session = NULL;
     float *chw = job->spec.own_normalization ? cli_alloc(3 * side * side, sizeof *chw) : NULL;
@@ -78,7 +93,7 @@ int embed_job_image(const embed_job *job, const char *path, float *row, char **w
     }
     free(pixels);
     if (code) return -1;
-    renyi_normalise_rows(row, 1, job->dim);
+    renyi_normalise_rows(row, job->n_rows, job->dim / job->n_rows);
     double square = 0.0;
     for (uint32_t k = 0; k < job->dim; k++) square += (double)row[k] * (double)row[k];
     if (isfinite(square) && square > 0.5) return 0;

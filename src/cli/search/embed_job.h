@@ -12,6 +12,7 @@
 
 typedef struct embed_arguments {
     const char *model, *cpu, *dtype;
+    const char *features; /* NULL = the embedding */
     uint64_t batch, threads, workers, image_size;
     int exif;
     image_overrides over;
@@ -25,6 +26,8 @@ typedef struct embed_arguments {
     {"batch-size", 'b', OPTION_COUNT, &(a)->batch, "N", "images run together (8)", 1, 1024}, \
     {"threads", 't', OPTION_COUNT, &(a)->threads, "N", "threads of the model (physical cores)", 1, 1024}, \
     {"workers", 'j', OPTION_COUNT, &(a)->workers, "N", "threads that decode beside the model (cores that -t leaves free)", 1, 1024}, \
+    {"features", 0, OPTION_CHOICE, &(a)->features, "class|mean|patches", \
+     "rows of the class token, of the mean of the patches or of every patch (what the head reads)", 0, 0}, \
     ENGINE_OPTION_ROWS(a), \
     PRUNE_OPTION_ROWS(&(a)->prune), \
     IMAGE_OPTION_ROWS(a)
@@ -38,7 +41,9 @@ typedef struct embed_job {
     const renyi_model *model;
     image_spec spec;
     char policy[RENYI_POLICY_MAX]; /* in full */
-    uint32_t dim;
+    renyi_output output;
+    uint32_t dim; /* numbers of an image, in so many rows of length 1 */
+    uint32_t n_rows;
 } embed_job;
 
 /* Checks the policy and the preprocessing against the model. Returns an exit code. */

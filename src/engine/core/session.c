@@ -166,6 +166,11 @@ void renyi_session_free(renyi_session *s)
     ry_free(al, s);
 }
 
+uint32_t renyi_model_outputs(const renyi_model *m, renyi_output output)
+{
+    return ry_vit_outputs(&m->vit.config, output);
+}
+
 uint32_t renyi_session_outputs(const renyi_session *s) { return s ? s->plan->n_outputs : 0; }
 
 size_t renyi_session_bytes(const renyi_session *s)

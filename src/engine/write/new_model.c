@@ -157,6 +157,13 @@ static json_t *model_args(const ry_vit_config *c)
     if (args && c->activation != RY_EPI_GELU)
         (void)json_object_set_new(args, "act_layer",
                                   json_string(ry_activation_name(c->activation)));
+    if (args && c->n_registers)
+        (void)json_object_set_new(args, "reg_tokens", json_integer(c->n_registers));
+    if (args && c->layer_scale)
+        (void)json_object_set_new(args, "init_values", json_real(ry_vit_first_scale(c)));
+    if (args && c->n_prefix && !c->n_placed)
+        (void)json_object_set_new(args, "no_embed_class", json_true());
+    if (args && !ry_vit_class_rows(c)) (void)json_object_set_new(args, "class_token", json_false());
     return args;
 }
 
@@ -287,7 +294,7 @@ static renyi_status plan_tensors(tensor_plan *p, const ry_vit_config *c, const r
     p->value = ry_alloc(NULL, most, sizeof *p->value);
     if (!p->tensors || !p->names || !p->value) return ry_fail_nomem(err, most * sizeof *p->names);
     ry_vit_extents(p->extents, c);
-    p->first_scale = ry_vit_first_scale(c);
+    p->first_scale = (float)ry_vit_first_scale(c);
     ry_tensor_names_each(&n, plan_add, p);
     if (!text->n_blocks) return RENYI_OK;
     ry_text_extents(p->extents, text);

@@ -25,7 +25,7 @@ typedef struct embedding {
     renyi_session *session;
     renyi_dataset *images;
     size_t *todo, n;
-    size_t dim;
+    size_t dim, rows_each; /* numbers of an image, in so many rows */
     float *rows, *outputs; /* [n, dim] the caller's; [batch, dim] of the session */
     uint8_t *is_done;
 } embedding;
@@ -46,6 +46,7 @@ renyi_status ry_embed_options_read(renyi_embed_options *out, renyi_preprocess *p
                        "image_size",
                        preprocess->size, info.image_size);
     if (!out->batch) out->batch = DEFAULT_BATCH;
+    if (out->output == RENYI_OUTPUT_AUTO) out->output = RENYI_OUTPUT_EMBEDDING;
     if (!out->n_threads) out->n_threads = ry_cpu_threads(1);
     return RENYI_OK;
 }
@@ -57,7 +58,7 @@ renyi_status ry_embed_session(renyi_session **out, const renyi_model *m,
                                            .max_batch = batch,
                                            .n_threads = o->n_threads,
                                            .policy = o->policy,
-                                           .output = RENYI_OUTPUT_EMBEDDING};
+                                           .output = o->output};
     return renyi_session_new(out, m, &options, err);
 }
 
@@ -111,7 +112,7 @@ static renyi_status embed_batch(embedding *e, const ry_batch *b, renyi_error *er
             continue;
         }
         memcpy(row, output, e->dim * sizeof *row);
-        renyi_normalise_rows(row, 1, e->dim);
+        renyi_normalise_rows(row, e->rows_each, (uint32_t)(e->dim / e->rows_each));
         e->is_done[b->images[i]] = 1;
     }
     return RENYI_OK;
@@ -157,6 +158,7 @@ static renyi_status embed_paths(embedding *e, const renyi_model *m, const char *
                    memcmp(spec.std, info.preprocess.std, sizeof spec.std) != 0;
     RY_TRY(ry_embed_session(&e->session, m, &e->o, e->o.batch, err));
     e->dim = renyi_session_outputs(e->session);
+    e->rows_each = e->o.output == RENYI_OUTPUT_PATCHES ? info.n_patches : 1;
     e->outputs = ry_alloc(e->al, (size_t)e->o.batch * e->dim, sizeof *e->outputs);
     if (!e->outputs) return ry_fail_nomem(err, (size_t)e->o.batch * e->dim * sizeof *e->outputs);
     memset(e->rows, 0, e->n * e->dim * sizeof *e->rows);

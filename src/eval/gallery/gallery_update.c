@@ -355,12 +355,26 @@ static renyi_status embed_missing(update *u, const renyi_model *m, renyi_error *
 /* ---- public
  * functions-------------------------------------------------------------------------------- */
 
+/* Numbers of a row; opt may be NULL. */
+static renyi_status row_width(uint32_t *out, const renyi_model *m, const renyi_embed_options *opt,
+                              renyi_error *err)
+{
+    renyi_embed_options o;
+    RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_embed_options", err));
+    if (o.output == RENYI_OUTPUT_PATCHES)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "an index has one row for each image, not one for each patch; use the "
+                       "features of the class token or of the mean");
+    *out = renyi_model_outputs(m, o.output ? o.output : RENYI_OUTPUT_EMBEDDING);
+    return RENYI_OK;
+}
+
 static renyi_status describe_update(update *u, const char *folder, const renyi_model *m,
                                     const char *name, renyi_error *err)
 {
     renyi_model_info info;
     renyi_model_get_info(m, &info);
-    u->dim = info.embed_dim;
+    RY_TRY(row_width(&u->dim, m, u->o, err));
     RY_TRY(describe_rows(&u->origin, &u->pool, m, u->o, err));
     u->origin.folder = ry_pool_text(&u->pool, folder);
     u->origin.model = ry_pool_text(&u->pool, name ? name : info.architecture);
@@ -450,14 +464,14 @@ renyi_status renyi_gallery_update(renyi_gallery *g, const char *folder, const re
 renyi_status renyi_gallery_check(const renyi_gallery *g, const renyi_model *m,
                                  const renyi_embed_options *opt, renyi_error *err)
 {
-    renyi_model_info info;
+    uint32_t dim = 0;
     ry_row_origin origin;
     if (!g || !m) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_gallery_check: NULL argument");
     if (!g->dim) return ry_fail(err, RENYI_ERR_ARG, -1, "the index holds no images");
-    renyi_model_get_info(m, &info);
-    if (info.embed_dim != g->dim)
+    RY_TRY(row_width(&dim, m, opt, err));
+    if (dim != g->dim)
         return ry_fail(err, RENYI_ERR_ARG, -1, "its rows have %u numbers, this model's have %u",
-                       g->dim, info.embed_dim);
+                       g->dim, dim);
     ry_pool pool = {.al = &g->al};
     renyi_status st = describe_rows(&origin, &pool, m, opt, err);
     if (!st) st = check_comparable(&g->origin, &origin, g->dim, err);

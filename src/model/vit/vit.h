@@ -175,9 +175,9 @@ static inline uint32_t ry_vit_outputs(const ry_vit_config *c, renyi_output outpu
 ry_pos_filter ry_vit_pos_filter(ry_layout layout, uint32_t n_registers);
 
 /* What layer scale starts from in a new model: timm's values. */
-static inline float ry_vit_first_scale(const ry_vit_config *c)
+static inline double ry_vit_first_scale(const ry_vit_config *c)
 {
-    return c->n_placed || c->n_registers ? 1e-5f : 1e-6f; /* DeiT-III has no placed class token */
+    return c->n_placed || c->n_registers ? 1e-5 : 1e-6; /* DeiT-III has no placed class token */
 }
 
 /* Reads from a checkpoint: layout, sizes (from the shapes), heads and preprocessing (from the

@@ -21,9 +21,10 @@ renyi_status ry_net_trains(const ry_vit_config *c, renyi_error *err)
     const char *what = c->is_clip    ? "CLIP"
                        : c->gated    ? "a model with gated MLPs"
                        : c->pre_norm ? "a model with a LayerNorm before its blocks"
-                       : c->pool == RY_POOL_CLASS_MEAN ? "a head on class token and mean"
-                       : c->pool == RY_POOL_ATTENTION  ? "a head with attention pooling"
-                                                       : NULL;
+                       : c->pool == RY_POOL_CLASS_MEAN
+                           ? "a head that reads class token and mean, which timm has not,"
+                       : c->pool == RY_POOL_ATTENTION ? "a head with attention pooling"
+                                                      : NULL;
     if (!what) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%s: %s is not trained here; ViT and DeiT are",
                    c->architecture, what);

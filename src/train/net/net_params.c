@@ -168,7 +168,7 @@ void ry_net_init(ry_net *net, uint64_t seed)
         for (size_t k = 0; k < q->size; k++)
             value[k] = q->n_dims > 1 ? (float)(ry_rng_truncated_normal(&rng) * DEVIATION)
                        : is_norm_weight(q->role) ? 1.0f
-                       : is_scale                ? ry_vit_first_scale(&net->config)
+                       : is_scale                ? (float)ry_vit_first_scale(&net->config)
                                                  : 0.0f;
     }
     net->n_last = 0;
