@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from tiny_vit import Tokens, View, noise
 
 SCALES = ("gamma", "lambda1")  # names of layer scale
-TOKENS = ("cls_token", "reg_token", "register_tokens", "pos_embed", "position_embeddings", "mask_token", "probe")
+TOKENS = ("cls_token", "reg_token", "register_tokens", "pos_embed", "position_embeddings", "mask_token", "probe", "latent")
 
 
 def randomize(model, seed, dtype=torch.float16):
@@ -25,7 +25,7 @@ def randomize(model, seed, dtype=torch.float16):
         last = name.split(".")[-1]
         if last in SCALES:
             u = u.sign() * (0.3 + u.abs())
-        elif "norm" in name and last == "weight":
+        elif ("norm" in name or "ln_" in name) and last == "weight":
             u = 1.0 + 0.3 * u
         elif last in TOKENS:
             u = 1.5 * u
@@ -79,6 +79,7 @@ class Shape:
     n_registers: int
     heads: int
     grid: int
+    probe: object = None  # rows, sizes -> [N]: attention of the pooling head's probe
 
 
 def timm_blocks(model):
@@ -103,7 +104,7 @@ def run_blocks(blocks, shape, x, policy=None):
         q, k, v = (m.reshape(-1, shape.heads, d).transpose(0, 1) for m in b.qkv(b.norm1(t.x)))
         a = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(d) + t.size.log(), dim=-1)
         y = t.x + b.scale1(b.proj((a @ v).transpose(0, 1).reshape(-1, width)))
-        view = View(a, k.mean(0), y)
+        view = View(a, k.mean(0), y, shape.probe(t.x, t.size) if shape.probe else None)
         views.append((view, t))
         if policy and policy.cuts(i):
             y, t = policy.cut(shape, i, t, view)

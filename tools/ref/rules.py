@@ -91,8 +91,9 @@ def choose(policy, c, score, class_row, kept):
 
 def select(policy, c, i, t, v):
     keys, P, n = policy.keys, c.n_prefix, len(t.x)
-    score = v.a[0] if keys["metric"] == "cls" else column_norm(keys, c, v)
-    keep = [P + j for j in choose(policy, c, score.detach(), v.a[0].detach(), policy.n_kept(n - P))]
+    is_row = keys["metric"] in ("cls", "pool")
+    score = v.row if is_row else column_norm(keys, c, v)
+    keep = [P + j for j in choose(policy, c, score.detach(), v.row.detach(), policy.n_kept(n - P))]
     stay = list(range(P)) + keep
     gone = [j for j in range(P, n) if j not in keep]
     patch = [t.patch[j] for j in stay]
@@ -100,7 +101,7 @@ def select(policy, c, i, t, v):
     if reduce == "drop":
         return v.y[stay], Tokens(None, t.size[stay], patch)
     if reduce == "fuse":
-        weight = v.a[0] if keys["weights"] == "cls" else score if keys["metric"] == "cls" else score / (score.sum() + 1e-6)
+        weight = v.row if keys["weights"] in ("cls", "pool") else score if is_row else score / (score.sum() + 1e-6)
         fused = weight[gone] @ v.y[gone]
         return torch.cat([v.y[stay], fused[None]]), Tokens(None, torch.cat([t.size[stay], t.size.new_ones(1)]), patch + [None])
     vectors = v.keys.detach()
@@ -151,7 +152,7 @@ def mosaic_thin(policy, c, t, v):
 def mosaic_merge(policy, c, t, v):
     P, n = c.n_prefix, len(t.x) - c.n_prefix
     a = v.a.detach()
-    importance = (a[0] if P > c.n_registers else t.size @ a)[P:]
+    importance = (v.row.detach() if P > c.n_registers or v.probe is not None else t.size @ a)[P:]
     y = v.y.detach()[P:]
     cos = cosines(y - y.mean(0), y - y.mean(0))
     order = ranked(importance.tolist(), policy.margins)

@@ -130,11 +130,17 @@ class View:
     each: torch.Tensor  # [H, N, N] attention
     keys: torch.Tensor  # [N, d] mean over heads
     y: torch.Tensor  # [N, D] after the attention residual
+    probe: torch.Tensor = None  # [N] attention of a pooling head's probe, if that replaces the class token
 
     @property
     def a(self):
         """[N, N] mean over heads."""
         return self.each.mean(0)
+
+    @property
+    def row(self):
+        """[N] attention of the class token, or of the probe."""
+        return self.a[0] if self.probe is None else self.probe
 
 
 def attend(p, c, name, t):

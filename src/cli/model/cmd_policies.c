@@ -36,7 +36,7 @@ static const policy_entry policy_keys[] = {
     {"plus", "yes|no", "prumerge: also patches at equal distances; plus alone means yes"},
     {"important", "R", "vispruner: share of the kept that the metric chooses, 0 to 1"},
     {"layers", "L", "blocks that cut, from 0: 0,3,6 or 0-5 or early (0-5) or all"},
-    {"metric", "M", "what ranks tokens: cls col correct random renyi shannon colv"},
+    {"metric", "M", "what ranks tokens: cls col correct random renyi shannon colv pool"},
     {"n", "N", "order of the column norm or entropy, 1 to inf"},
     {"c", "C", "correct: share of the kept that the column norm chooses, 0 to 1"},
     {"rounding", "code|paper", "correct: which of the two shares is rounded"},

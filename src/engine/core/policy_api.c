@@ -23,6 +23,7 @@ static ry_policy_shape shape_of(const ry_vit_config *c, uint32_t n_patches)
                              .n_patches = n_patches,
                              .n_prefix = c->n_prefix,
                              .n_registers = c->n_registers,
+                             .pools = c->pool == RY_POOL_ATTENTION && !ry_vit_class_rows(c),
                              .grid = c->image_size / c->patch_size};
 }
 

@@ -78,7 +78,7 @@ static void scores_needs(const void *self, uint32_t block, uint32_t n_tokens, ry
     (void)block;
     *out = (ry_block_needs){.n_after = n_tokens, .look = 1};
     for (uint32_t m = 0; m < s->n_metrics; m++)
-        out->what |= s->metrics[m].needs.what & RY_NEED_CLASS_ROW;
+        out->what |= s->metrics[m].needs.what & (RY_NEED_CLASS_ROW | RY_NEED_POOL_ROW);
 }
 
 static uint32_t metric_tiles(const void *self, uint32_t block, uint32_t phase)

@@ -79,6 +79,7 @@ static void make_label(char out[RY_MAX_POLICY_TEXT], const char *name, const ry_
     if (!rest) rest = "";
     switch (p->metric) {
     case RY_METRIC_CLS: snprintf(out, RY_MAX_POLICY_TEXT, "class attention%s", rest); break;
+    case RY_METRIC_POOL: snprintf(out, RY_MAX_POLICY_TEXT, "probe's attention%s", rest); break;
     case RY_METRIC_COL: snprintf(out, RY_MAX_POLICY_TEXT, "Col-L%s%s", order, rest); break;
     case RY_METRIC_COLV: snprintf(out, RY_MAX_POLICY_TEXT, "Col-L%s × |v|%s", order, rest); break;
     case RY_METRIC_RENYI:
@@ -130,10 +131,13 @@ static void add_order(char out[RY_MAX_POLICY_TEXT], const char *metric, const ch
 
 static renyi_status read_metrics(renyi_viz *v, const renyi_viz_options *o, renyi_error *err)
 {
-    static const char *const usual[] = {"cls", "col n=4", "random"};
-    const int has_class = ry_vit_class_rows(&v->model->vit.config) > 0;
-    const char *const *from = o->n_metrics ? o->metrics : has_class ? usual : usual + 1;
-    const uint32_t n = o->n_metrics ? o->n_metrics : has_class ? 3 : 2;
+    const ry_vit_config *c = &v->model->vit.config;
+    const char *const row = ry_vit_class_rows(c)           ? "cls"
+                            : c->pool == RY_POOL_ATTENTION ? "pool"
+                                                           : "";
+    const char *const usual[] = {row, "col n=4", "random"};
+    const char *const *from = o->n_metrics ? o->metrics : *row ? usual : usual + 1;
+    const uint32_t n = o->n_metrics ? o->n_metrics : *row ? 3 : 2;
     RY_TRY(check_count("metrics", o->n_metrics, RENYI_VIZ_MAX_METRICS, o->metrics, err));
     for (uint32_t i = 0; i < n; i++) {
         char text[RY_MAX_POLICY_TEXT];

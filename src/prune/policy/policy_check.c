@@ -137,16 +137,45 @@ static void resolve_inflection(ry_policy *p)
     p->inflection = 0;
 }
 
+/* metric=pool and weights=pool need a pooling head that takes the place of a class token. */
+static renyi_status check_pooling(const ry_policy *p, const ry_policy_shape *s, renyi_error *err)
+{
+    const int ranks = p->metric == RY_METRIC_POOL;
+    if (s->pools || (!ranks && !(ry_policy_fuses(p) && p->weights == RY_FUSE_POOL)))
+        return RENYI_OK;
+    const char *instead = !ry_policy_has_class(s) ? (ranks ? "metric=col" : "weights=score")
+                          : ranks                 ? "metric=cls or col"
+                                                  : "weights=cls";
+    return ry_fail(err, RENYI_ERR_ARG, -1,
+                   "%s looks at the probe of an attention-pooling head, as SigLIP has; %s, use %s",
+                   ranks ? "metric=pool" : "weights=pool",
+                   ry_policy_has_class(s) ? "this model has a class token" : "this model has none",
+                   instead);
+}
+
+/* Weights of a fused token: which row of attention the encoder has. */
+static void resolve_weights(ry_policy *p, const ry_policy_shape *s)
+{
+    const int has_class = ry_policy_has_class(s);
+    if (p->weights == RY_FUSE_AUTO)
+        p->weights = has_class ? RY_FUSE_CLS : s->pools ? RY_FUSE_POOL : RY_FUSE_SCORE;
+    /* correct ranks by the row that the encoder has, and weighs by the same */
+    if (p->metric == RY_METRIC_CORRECT && p->weights == RY_FUSE_CLS && s->pools)
+        p->weights = RY_FUSE_POOL;
+}
+
 static renyi_status check_class_token(ry_policy *p, const ry_policy_shape *s, renyi_error *err)
 {
-    const char *what = NULL, *instead = "metric=col, colv, renyi, shannon or random";
+    const char *what = NULL;
+    const char *instead = s->pools ? "metric=col, pool, colv, renyi, shannon or random"
+                                   : "metric=col, colv, renyi, shannon or random";
     char rule[RY_OWN_NAME + 16];
 
-    if (p->weights == RY_FUSE_AUTO)
-        p->weights = ry_policy_has_class(s) ? RY_FUSE_CLS : RY_FUSE_SCORE;
+    resolve_weights(p, s);
+    RY_TRY(check_pooling(p, s, err));
     if (ry_policy_has_class(s)) return RENYI_OK;
     if (p->rule == RY_RULE_ATS) {
-        what = "the rule ats";
+        what = s->pools ? NULL : "the rule ats";
         instead = "mosaic, tome, or naive or evit with metric=col";
     } else if (p->rule == RY_RULE_TCA) {
         what = p->metric == RY_METRIC_CLS ? "metric=cls" : NULL;
@@ -157,10 +186,10 @@ static renyi_status check_class_token(ry_policy *p, const ry_policy_shape *s, re
         instead = "a rule without RENYI_NEED_CLASS_ROW";
     } else if (p->rule == RY_RULE_NAIVE || p->rule == RY_RULE_EVIT || p->rule == RY_RULE_OWN) {
         if (p->metric == RY_METRIC_CLS) what = "metric=cls";
-        if (p->metric == RY_METRIC_CORRECT) what = "metric=correct";
+        if (p->metric == RY_METRIC_CORRECT && !s->pools) what = "metric=correct";
         if (!what && ry_policy_fuses(p) && p->weights == RY_FUSE_CLS) {
             what = "weights=cls";
-            instead = "weights=score";
+            instead = s->pools ? "weights=pool or score" : "weights=score";
         }
     }
     if (!what) return RENYI_OK;

@@ -30,18 +30,20 @@ const ry_name ry_rule_names[] = {
     {NULL, 0},
 };
 static const ry_name metric_names[] = {
-    {"cls", RY_METRIC_CLS},         {"col", RY_METRIC_COL},
-    {"correct", RY_METRIC_CORRECT}, {"random", RY_METRIC_RANDOM},
-    {"renyi", RY_METRIC_RENYI},     {"shannon", RY_METRIC_SHANNON},
-    {"colv", RY_METRIC_COLV},       {NULL, 0},
+    {"cls", RY_METRIC_CLS},       {"col", RY_METRIC_COL},     {"correct", RY_METRIC_CORRECT},
+    {"random", RY_METRIC_RANDOM}, {"renyi", RY_METRIC_RENYI}, {"shannon", RY_METRIC_SHANNON},
+    {"colv", RY_METRIC_COLV},     {"pool", RY_METRIC_POOL},   {NULL, 0},
 };
 static const ry_name reduce_names[] = {
     {"drop", RY_REDUCE_DROP}, {"fuse", RY_REDUCE_FUSE}, {"merge", RY_REDUCE_MERGE}, {NULL, 0}};
 static const ry_name rounding_names[] = {
     {"code", RY_ROUND_CODE}, {"paper", RY_ROUND_PAPER}, {NULL, 0}};
 static const ry_name heads_names[] = {{"mean", RY_HEADS_MEAN}, {"each", RY_HEADS_EACH}, {NULL, 0}};
-static const ry_name weights_names[] = {
-    {"cls", RY_FUSE_CLS}, {"score", RY_FUSE_SCORE}, {"auto", RY_FUSE_AUTO}, {NULL, 0}};
+static const ry_name weights_names[] = {{"cls", RY_FUSE_CLS},
+                                        {"score", RY_FUSE_SCORE},
+                                        {"pool", RY_FUSE_POOL},
+                                        {"auto", RY_FUSE_AUTO},
+                                        {NULL, 0}};
 static const ry_name place_names[] = {{"mid", RY_PLACE_MID}, {"end", RY_PLACE_END}, {NULL, 0}};
 static const ry_name order_names[] = {
     {"score", RY_ORDER_SCORE}, {"position", RY_ORDER_POSITION}, {NULL, 0}};

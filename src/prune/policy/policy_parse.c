@@ -226,6 +226,7 @@ static renyi_status check_keys_used(const ry_policy *p, const ry_key_values *w, 
 static ry_fuse_weights usual_weights(ry_metric metric)
 {
     if (metric == RY_METRIC_RANDOM) return RY_FUSE_SCORE;
+    if (metric == RY_METRIC_POOL) return RY_FUSE_POOL;
     return metric == RY_METRIC_CLS || metric == RY_METRIC_CORRECT ? RY_FUSE_CLS : RY_FUSE_AUTO;
 }
 

@@ -46,6 +46,7 @@ typedef enum ry_metric {
     RY_METRIC_RENYI,   /* smallest Renyi entropy of order n of the normalized column */
     RY_METRIC_SHANNON, /* its limit n -> 1 */
     RY_METRIC_COLV,    /* Col-Ln times the l2 norm of the token's value vector */
+    RY_METRIC_POOL,    /* head-mean attention of the pooling head's probe */
     RY_METRIC_OWN      /* what the caller's own rule says; has no name in a policy */
 } ry_metric;
 
@@ -61,7 +62,9 @@ typedef enum ry_heads {
 typedef enum ry_fuse_weights {
     RY_FUSE_CLS,
     RY_FUSE_SCORE,
-    RY_FUSE_AUTO /* cls where the encoder has a class token, else score; ry_policy_check decides */
+    RY_FUSE_POOL, /* attention of the pooling head's probe */
+    RY_FUSE_AUTO  /* cls where the encoder has a class token, pool where it has a pooling head, else
+                     score; ry_policy_check decides */
 } ry_fuse_weights;
 typedef enum ry_place {
     RY_PLACE_MID,
@@ -126,8 +129,9 @@ typedef struct ry_policy {
 /* What a policy must know of the encoder it is for. */
 typedef struct ry_policy_shape {
     uint32_t n_blocks, n_patches, n_prefix;
-    uint32_t grid;        /* patches per side */
-    int visual;           /* its rows go to a language model: rules behind the tower are allowed */
+    uint32_t grid; /* patches per side */
+    int pools;     /* no class token, but an attention-pooling head, whose probe takes its place */
+    int visual;    /* its rows go to a language model: rules behind the tower are allowed */
     uint32_t n_registers; /* of n_prefix: the last ones */
 } ry_policy_shape;
 

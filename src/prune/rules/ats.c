@@ -50,7 +50,7 @@ static size_t scratch(const ry_pruner *p)
 
 static void needs(const ry_pruner *p, uint32_t cut, ry_block_needs *out)
 {
-    out->what = RY_NEED_CLASS_ROW;
+    out->what = ry_pruner_row_need(p);
     out->drops = 1;
     out->adaptive = 1;
     out->macs = (double)p->tokens_in[cut] * p->dim; /* lengths of the values */

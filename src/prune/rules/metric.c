@@ -30,10 +30,11 @@ static ry_column_spec column_spec(const ry_pruner *p)
 void ry_metric_needs(const ry_pruner *p, ry_block_needs *needs)
 {
     const ry_metric m = p->policy.metric;
-    if (m == RY_METRIC_CLS || m == RY_METRIC_CORRECT) needs->what |= RY_NEED_CLASS_ROW;
+    if (m == RY_METRIC_CLS || m == RY_METRIC_CORRECT || m == RY_METRIC_POOL)
+        needs->what |= ry_pruner_row_need(p);
     if (m == RY_METRIC_OWN)
         ry_own_needs(p, needs);
-    else if (m != RY_METRIC_CLS && m != RY_METRIC_RANDOM)
+    else if (m != RY_METRIC_CLS && m != RY_METRIC_POOL && m != RY_METRIC_RANDOM)
         needs->what |= RY_NEED_COLUMNS;
     if (needs->what & RY_NEED_COLUMNS) needs->columns = column_spec(p);
 }
@@ -65,7 +66,8 @@ static void score_colv(const ry_block_view *v, float *score)
 void ry_metric_score(const ry_pruner *p, const ry_block_view *v, float *score)
 {
     switch (p->policy.metric) {
-    case RY_METRIC_CLS: memcpy(score, v->class_row, v->n_tokens * sizeof *score); break;
+    case RY_METRIC_CLS:
+    case RY_METRIC_POOL: memcpy(score, v->class_row, v->n_tokens * sizeof *score); break;
     case RY_METRIC_COL:
     case RY_METRIC_CORRECT: memcpy(score, v->columns, v->n_tokens * sizeof *score); break;
     case RY_METRIC_RENYI:
@@ -86,6 +88,6 @@ void ry_metric_weights(const ry_pruner *p, const float *score, uint32_t n, float
         weight[j] = is_entropy(m) ? expf(score[j]) : score[j];
         sum += (double)weight[j];
     }
-    if (m == RY_METRIC_CLS) return; /* attention: a share already */
+    if (m == RY_METRIC_CLS || m == RY_METRIC_POOL) return; /* attention: a share already */
     for (uint32_t j = 0; j < n; j++) weight[j] = (float)((double)weight[j] / sum);
 }

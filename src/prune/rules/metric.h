@@ -12,6 +12,7 @@ void ry_metric_needs(const ry_pruner *p, ry_block_needs *needs);
 
 /* score: [N], prefix included (0 where the metric does not score it).
  *   cls      class row
+ *   pool     the same row of the pooling head's probe
  *   col      column norm
  *   correct  column norm; the class ranking goes by view->class_row
  *   renyi    minus the entropy of the normalized column, so that the most concentrated is best

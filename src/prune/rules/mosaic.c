@@ -170,7 +170,7 @@ static uint32_t merge_tiles(const ry_pruner *p, uint32_t n_patches, uint32_t pha
 /* [P] how important each patch is */
 static const float *importance(const ry_pruner *p, const ry_block_view *view)
 {
-    return (ry_policy_has_class(&p->shape) ? view->class_row : view->columns) + p->shape.n_prefix;
+    return (ry_pruner_row_need(p) ? view->class_row : view->columns) + p->shape.n_prefix;
 }
 
 static void mean_of_columns(const mosaic *m, const ry_block_view *view, uint32_t first)
@@ -324,8 +324,8 @@ static void needs(const ry_pruner *p, uint32_t cut, ry_block_needs *needs)
     needs->what = RY_NEED_TOKENS;
     needs->sizes = needs->mean_length = 1;
     needs->macs = 0.5 * P * P * p->dim; /* the Gram matrix, one half by symmetry */
-    if (ry_policy_has_class(&p->shape)) {
-        needs->what |= RY_NEED_CLASS_ROW;
+    if (ry_pruner_row_need(p)) {
+        needs->what |= ry_pruner_row_need(p);
     } else { /* attention received from every patch that a row stands for */
         needs->what |= RY_NEED_COLUMNS;
         needs->columns = (ry_column_spec){.kind = RY_COLUMN_POWER, .order = 1.0, .row_weights = 1};

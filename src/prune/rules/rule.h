@@ -39,6 +39,15 @@ static inline void *ry_pruner_scratch(const ry_pruner *p, uint32_t image)
     return p->scratch + image * p->scratch_each;
 }
 
+/* What a rule asks for that reads the class row: that of the class token, or of the pooling head's
+ * probe if the encoder has that instead; 0 = it has neither. */
+static inline uint32_t ry_pruner_row_need(const ry_pruner *p)
+{
+    return ry_policy_has_class(&p->shape) ? RY_NEED_CLASS_ROW
+           : p->shape.pools               ? RY_NEED_POOL_ROW
+                                          : 0;
+}
+
 extern const ry_rule_ops
     ry_rule_select; /* naive, evit, own scores: rank, keep the best, reduce the rest */
 extern const ry_rule_ops ry_rule_own_cut; /* a rule of the caller's own that decides alone */

@@ -63,8 +63,8 @@ static void needs(const ry_pruner *p, uint32_t cut, ry_block_needs *out)
     const ry_reduce reduce = p->policy.cuts[cut].reduce;
     ry_metric_needs(p, out);
     out->drops = reduce == RY_REDUCE_DROP;
-    if (reduce == RY_REDUCE_FUSE && p->policy.weights == RY_FUSE_CLS)
-        out->what |= RY_NEED_CLASS_ROW;
+    if (reduce == RY_REDUCE_FUSE && p->policy.weights != RY_FUSE_SCORE)
+        out->what |= ry_pruner_row_need(p);
     if (reduce != RY_REDUCE_MERGE) return;
     const double kept = n_kept(p, cut), gone = p->tokens_in[cut] - p->tokens_out[cut];
     out->sizes = 1;
