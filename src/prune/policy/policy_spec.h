@@ -129,10 +129,10 @@ typedef struct ry_policy {
 /* What a policy must know of the encoder it is for. */
 typedef struct ry_policy_shape {
     uint32_t n_blocks, n_patches, n_prefix;
-    uint32_t grid; /* patches per side */
-    int pools;     /* no class token, but an attention-pooling head, whose probe takes its place */
-    int visual;    /* its rows go to a language model: rules behind the tower are allowed */
+    uint32_t grid;        /* patches per side */
+    int visual;           /* its rows go to a language model: rules behind the tower are allowed */
     uint32_t n_registers; /* of n_prefix: the last ones */
+    int pools; /* no class token, but an attention-pooling head: its probe takes that place */
 } ry_policy_shape;
 
 static inline int ry_policy_has_class(const ry_policy_shape *s)

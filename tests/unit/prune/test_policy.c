@@ -226,7 +226,7 @@ static const struct {
     {"naive at=start", 9, "at is one of mid, end"},
     {"naive order=scores", 12, "(did you mean score?)"},
     {"naive reduce=pool", 13, "reduce is one of drop, fuse, merge"},
-    {"evit weights=col", 13, "weights is one of cls, score, auto"},
+    {"evit weights=col", 13, "weights is one of cls, score, pool, auto"},
     {"naive class_row=maybe", 16, "class_row is one of yes, no"},
     {"naive metric=correct rounding=up", 30, "rounding is one of code, paper"},
     /* layers and lists */
