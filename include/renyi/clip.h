@@ -202,7 +202,9 @@ typedef enum renyi_cache_use {
 
 typedef struct renyi_classifier_info {
     uint32_t n_classes, n_templates, embed_dim;
-    double scale; /* logit_scale of the tower */
+    double scale;        /* logit_scale of the tower */
+    double bias;         /* its logit_bias; 0 for CLIP */
+    uint32_t is_sigmoid; /* 1 = use renyi_model_zeroshot_sigmoid (SigLIP) */
     uint64_t key; /* hash of tower, tokens, templates and class names; identifies the cache */
     renyi_cache_use cache;
     const char *cache_path;    /* "" = no cache */
@@ -236,6 +238,12 @@ RENYI_API RENYI_CHECK renyi_status renyi_model_zeroshot(renyi_model **out, const
                                                         const float *rows, const char *const *names,
                                                         uint32_t n_classes, double scale,
                                                         renyi_error *err);
+
+/* The same for SigLIP: logit c is scale * <f/|f|, rows[c]> + bias, and the probability of a class
+ * is the sigmoid of its logit, whatever the other classes are (renyi_model_info.is_sigmoid). */
+RENYI_API RENYI_CHECK renyi_status renyi_model_zeroshot_sigmoid(
+    renyi_model **out, const renyi_model *clip, const float *rows, const char *const *names,
+    uint32_t n_classes, double scale, double bias, renyi_error *err);
 
 /* Gives ownership of clip to zeroshot, which borrows it: renyi_model_free(zeroshot) then frees
  * both. */

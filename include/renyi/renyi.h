@@ -268,6 +268,8 @@ typedef struct renyi_model_info {
                           measured for this model ("renyi.none_below" in the metadata of the file);
                           NaN = not known, and comparisons with it are false */
     uint32_t n_registers; /* tokens of n_prefix that no head reads and no rule drops */
+    uint32_t is_sigmoid;  /* 1 = the probability of a class is the sigmoid of its logit
+                             (renyi_model_zeroshot_sigmoid), 0 = the softmax of all logits */
 } renyi_model_info;       /* strings are borrowed until renyi_model_free */
 
 typedef struct renyi_tensor_info {

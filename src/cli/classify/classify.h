@@ -3,6 +3,7 @@
 #ifndef RENYI_CLASSIFY_H
 #define RENYI_CLASSIFY_H
 
+#include "cli/eval/zeroshot.h"
 #include "cli/shared/images.h"
 #include "cli/shared/models.h"
 
@@ -58,6 +59,11 @@ typedef struct classify_job {
  * output failed or the run was interrupted (reported). */
 int64_t classify_images(const classify_job *job, image_inputs *inputs);
 
+/* The image tower with the class names of z->class_names (a file) as its head; it owns `tower`.
+ * NULL after reporting: then the tower is the caller's. */
+renyi_model *classify_by_names(const char *model, renyi_model *tower, const zeroshot_arguments *z,
+                               const renyi_options *opt, uint64_t threads);
+
 /* ---- output -------------------------------------------------------------------------------- */
 
 typedef struct class_score {
@@ -65,9 +71,10 @@ typedef struct class_score {
     double logit, probability;
 } class_score;
 
-/* The `k` best of n_classes logits, largest first, equal ones by index, with their softmax
- * probabilities. Returns how many, or 0 if a logit is not a number. */
-uint32_t classify_top(class_score *top, uint32_t k, const float *logits, uint32_t n_classes);
+/* The `k` best of n_classes logits, largest first, equal ones by index, with their probabilities:
+ * a softmax, or a sigmoid of each. Returns how many, or 0 if a logit is not a number. */
+uint32_t classify_top(class_score *top, uint32_t k, const float *logits, uint32_t n_classes,
+                      int is_sigmoid);
 
 typedef struct image_result {
     const char *file;

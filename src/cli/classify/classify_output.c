@@ -12,7 +12,7 @@
 
 /* ---- one image ----------------------------------------------------------------------------- */
 
-/* By the largest logit: probabilities add up to 1, whatever the image shows. */
+/* By the largest logit: probabilities of a softmax add up to 1, whatever the image shows. */
 static int is_none(const classify_job *job, const image_result *r)
 {
     return r->top[0].logit < job->info->none_below;
@@ -113,13 +113,14 @@ static void put_document(const classify_job *job, json_t *results, const image_i
     if (preprocessing)
         json_object_set_new(preprocessing, "changed_by_command_line",
                             json_boolean(spec->is_overridden));
-    json_print(json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:b, s:o, s:o}", "model",
+    json_print(json_pack("{s:o, s:o, s:s, s:s, s:s, s:s, s:o, s:b, s:o, s:o}", "model",
                          json_text(job->model), "architecture", json_text(job->info->architecture),
                          "policy", renyi_session_policy(job->session), "cpu_level",
                          renyi_cpu_name(job->info->cpu), "dtype",
-                         renyi_dtype_name(job->info->dtype), "preprocessing", preprocessing,
-                         "interrupted", was_interrupted(), "results", results, "failed",
-                         json_failures(&inputs->failed, &inputs->reasons)));
+                         renyi_dtype_name(job->info->dtype), "probabilities",
+                         job->info->is_sigmoid ? "sigmoid" : "softmax", "preprocessing",
+                         preprocessing, "interrupted", was_interrupted(), "results", results,
+                         "failed", json_failures(&inputs->failed, &inputs->reasons)));
 }
 
 int classify_output_close(classify_output *out, const classify_job *job, const image_inputs *inputs,

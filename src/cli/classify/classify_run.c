@@ -22,7 +22,8 @@ static uint32_t insert_score(class_score *top, uint32_t count, uint32_t k, class
     return kept + 1;
 }
 
-uint32_t classify_top(class_score *top, uint32_t k, const float *logits, uint32_t n_classes)
+uint32_t classify_top(class_score *top, uint32_t k, const float *logits, uint32_t n_classes,
+                      int is_sigmoid)
 {
     uint32_t count = 0;
     double sum = 0.0;
@@ -32,6 +33,10 @@ uint32_t classify_top(class_score *top, uint32_t k, const float *logits, uint32_
         count = insert_score(top, count, k, (class_score){i, (double)logits[i], 0.0});
     }
     if (!count || !isfinite(top[0].logit)) return 0;
+    if (is_sigmoid) { /* each class by itself */
+        for (uint32_t i = 0; i < count; i++) top[i].probability = 1.0 / (1.0 + exp(-top[i].logit));
+        return count;
+    }
     const double largest = top[0].logit;
     for (uint32_t i = 0; i < n_classes; i++) sum += exp((double)logits[i] - largest);
     for (uint32_t i = 0; i < count; i++) top[i].probability = exp(top[i].logit - largest) / sum;
@@ -98,8 +103,8 @@ static int64_t batch_flush(batch *b, const classify_job *job, image_inputs *inpu
     }
     const double ms = (cli_now_ms() - start) / b->count;
     for (uint32_t i = 0; i < b->count; i++) {
-        const uint32_t n_top =
-            classify_top(b->top, job->top_k, b->logits + (size_t)i * n_classes, n_classes);
+        const uint32_t n_top = classify_top(b->top, job->top_k, b->logits + (size_t)i * n_classes,
+                                            n_classes, job->info->is_sigmoid != 0);
         const image_result r = {b->files[i], b->top, n_top, ms, b->ms_decode[i]};
         if (!n_top) {
             image_inputs_fail(inputs, r.file,

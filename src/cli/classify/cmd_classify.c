@@ -13,7 +13,8 @@ typedef struct classify_arguments {
     int json, jsonl, exif, recursive;
     image_overrides over;
     prune_options prune;
-    char *policy; /* the policy that `prune` means, as typed; owned */
+    zeroshot_arguments zeroshot; /* class names, for a model without a classifier */
+    char *policy;                /* the policy that `prune` means, as typed; owned */
 } classify_arguments;
 
 /* A larger batch is hardly faster, but its first answer comes later. */
@@ -83,6 +84,25 @@ static int classify_with(const classify_arguments *a, const renyi_model *model,
     return code;
 }
 
+/* The model with class names as its head; NULL after reporting. */
+static renyi_model *give_names(const classify_arguments *a, renyi_model *tower,
+                               const renyi_options *opt, renyi_model_info *info)
+{
+    renyi_model *model = NULL;
+
+    if (info->n_classes)
+        cli_error("%s has a classifier: --class-names is for CLIP and SigLIP; --labels renames "
+                  "classes",
+                  info->architecture);
+    else
+        model = classify_by_names(a->model, tower, &a->zeroshot, opt, a->threads);
+    if (model)
+        renyi_model_get_info(model, info);
+    else
+        renyi_model_free(tower);
+    return model;
+}
+
 static int classify(const classify_arguments *a, const cli_strings *arguments)
 {
     image_inputs inputs;
@@ -93,6 +113,7 @@ static int classify(const classify_arguments *a, const cli_strings *arguments)
         const renyi_options opt = model_options(a->cpu, a->dtype, a->image_size);
         renyi_model_info info;
         renyi_model *model = model_open_reported(a->model, &opt, &info);
+        if (model && a->zeroshot.class_names) model = give_names(a, model, &opt, &info);
         if (model) code = classify_with(a, model, &info, &inputs);
         renyi_model_free(model);
     } else if (!inputs.n_failed) {
@@ -122,6 +143,13 @@ static option_outcome parse_options(classify_arguments *a, int argc, char **argv
         {"recursive", 'r', OPTION_FLAG, &a->recursive, "", "also the images below directories", 0,
          0},
         {"labels", 0, OPTION_STRING, &a->labels, "FILE", "class names, one per line", 0, 0},
+        {"class-names", 0, OPTION_STRING, &a->zeroshot.class_names, "FILE",
+         "CLIP, SigLIP: the classes, one name per line", 0, 0},
+        {"templates", 0, OPTION_STRINGS, &a->zeroshot.templates, "NAME|FILE|TEXT",
+         "and sentences with {} for them ('a photo of a {}.'); may be repeated", 0, 0},
+        {"cache", 0, OPTION_STRING, &a->zeroshot.cache, "FILE|DIR|none",
+         "where their embeddings are kept (the user's cache folder)", 0, 0},
+        TEXT_OPTION_ROWS(&a->zeroshot.text),
         IMAGE_OPTION_ROWS(a),
         ENGINE_OPTION_ROWS(a),
         PRUNE_OPTION_ROWS(&a->prune),
@@ -131,10 +159,12 @@ static option_outcome parse_options(classify_arguments *a, int argc, char **argv
     const verb_syntax syntax = {
         "classify", "[-m MODEL] [options] IMAGES...",
         "Names what images show. IMAGES are files (JPEG, PNG, WebP, PPM), directories, or '-' for an image\n"
-        "on stdin. The preprocessing comes from the model unless changed here; what was used is printed on\n"
+        "on stdin. CLIP and SigLIP need --class-names: their probabilities are a softmax over these classes\n"
+        "(CLIP) or a sigmoid for each by itself (SigLIP). The preprocessing comes from the model unless changed here; what was used is printed on\n"
         "stderr. Files that cannot be read are reported and skipped; the exit code is then 3. The rates of a\n"
         "pruning policy are shares of tokens KEPT; p and r are numbers of tokens REMOVED.",
         "  renyi classify -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k cat.jpg dog.png\n"
+        "  renyi classify -m google/siglip-base-patch16-224 --class-names names.txt images/\n"
         "  renyi classify -m model.safetensors -k 1 --json images/ > answers.json\n"
         "  renyi classify -m model.safetensors -r --jsonl images/ > answers.jsonl\n"
         "  renyi classify -m model.safetensors --prune 'mosaic keep=0.7 layers=0,3,6' images/\n"
@@ -147,6 +177,9 @@ static option_outcome parse_options(classify_arguments *a, int argc, char **argv
 static int check_arguments(const classify_arguments *a, const cli_strings *arguments)
 {
     if (!arguments->count && !a->list) return options_usage_error("classify", "no images given");
+    if (!a->zeroshot.class_names && a->zeroshot.templates.count)
+        return options_usage_error("classify", "--templates needs --class-names");
+    if (zeroshot_check("classify", &a->zeroshot)) return CLI_USAGE;
     if (is_stdout(a->trace))
         return options_usage_error("classify", "--trace needs a file: stdout has the results");
     if (a->json + a->jsonl + is_stdout(a->csv) > 1)
@@ -171,6 +204,7 @@ int cmd_classify(int argc, char **argv)
     }
     free(a.policy);
     prune_options_free(&a.prune);
+    zeroshot_arguments_free(&a.zeroshot);
     cli_strings_free(&arguments);
     return code;
 }

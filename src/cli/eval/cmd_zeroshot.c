@@ -18,8 +18,8 @@ typedef struct zeroshot_options {
 
 static int is_clip(const char *name, const renyi_model_info *info)
 {
-    if (strcmp(info->family, "clip") == 0) return 1;
-    cli_error("%s: a %s, not a CLIP model: it has no text tower; use 'renyi eval' for classifiers",
+    if (strcmp(info->family, "clip") == 0 || strcmp(info->family, "siglip") == 0) return 1;
+    cli_error("%s: a %s, not a CLIP or SigLIP model: it has no text tower; use 'renyi eval' for classifiers",
               name, info->family);
     return 0;
 }
@@ -41,7 +41,7 @@ static void note_classes(const zeroshot_classes *c)
 
 static int run_classes(const zeroshot_options *o, const renyi_options *opt,
                        const renyi_model *tower, const renyi_dataset *data,
-                       const zeroshot_classes *classes)
+                       zeroshot_classes *classes)
 {
     renyi_model *model = NULL;
     adaptation adapt = {0};

@@ -97,6 +97,8 @@ static void add_classes(json_t *document, const eval_report *r)
     json_object_set_new(document, "collection", json_text(c->data.collection));
     json_object_set_new(document, "templates", sentences);
     json_object_set_new(document, "templates_name", json_text(c->title));
+    json_object_set_new(document, "probabilities",
+                        json_string(c->is_sigmoid ? "sigmoid" : "softmax"));
     json_object_set_new(document, "names_from", json_text(names_from(c->data.names_from)));
     json_object_set_new(document, "empty_classes", json_integer(c->data.n_empty));
 }

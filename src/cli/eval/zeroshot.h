@@ -38,6 +38,7 @@ typedef struct zeroshot_classes {
     cli_strings sentences; /* each with {} */
     char *title;           /* of the templates: "imagenet80"; owned */
     char *condition;       /* names and sentences as one text, for logs; owned */
+    int is_sigmoid;        /* of the text tower (renyi_text_info); set by zeroshot_model */
 } zeroshot_classes;
 
 /* Checks the options before anything is opened. Returns an exit code. */
@@ -47,6 +48,9 @@ void zeroshot_data_options(const zeroshot_arguments *z, renyi_dataset_options *o
 /* Returns an exit code; zeroshot_classes_free either way. Borrows from data. */
 int zeroshot_classes_make(zeroshot_classes *out, const char *verb, const zeroshot_arguments *z,
                           const renyi_dataset *data);
+/* The same for any list of names, which must outlive it. */
+int zeroshot_classes_take(zeroshot_classes *out, const char *verb, const zeroshot_arguments *z,
+                          const cli_strings *names);
 void zeroshot_classes_free(zeroshot_classes *c);
 
 /* One embedding per class from the text tower of `model`, or from the cache. NULL after reporting.
@@ -54,9 +58,13 @@ void zeroshot_classes_free(zeroshot_classes *c);
 renyi_classifier *zeroshot_classifier(const char *model, const zeroshot_arguments *z,
                                       const zeroshot_classes *classes, const renyi_options *opt,
                                       uint64_t threads);
+/* The head that a classifier means: with a softmax, or with sigmoids. names: [n_classes] */
+renyi_status zeroshot_head(renyi_model **out, const renyi_model *tower, const renyi_classifier *c,
+                           const char *const *names, renyi_error *err);
+
 /* The image tower with the classifier as its head. *out borrows the tower. Returns an exit code. */
 int zeroshot_model(renyi_model **out, const renyi_model *tower, const renyi_classifier *c,
-                   const zeroshot_classes *classes);
+                   zeroshot_classes *classes);
 
 /* ---- --adapt: policies that learn from the images they see (zeroshot_adapt.c) -------------- */
 

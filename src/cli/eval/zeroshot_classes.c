@@ -80,21 +80,38 @@ static char *make_title(const zeroshot_arguments *z, const char *fallback)
     return cli_format("%s and %zu more", z->templates.items[0], z->templates.count - 1);
 }
 
+/* The sentences of the options, or those that `usual` names; *out has its names. */
+static int take_templates(zeroshot_classes *out, const char *verb, const zeroshot_arguments *z,
+                          const char *usual)
+{
+    int code = CLI_OK;
+
+    out->title = make_title(z, usual);
+    if (!z->templates.count) code = add_templates(&out->sentences, verb, usual);
+    for (size_t i = 0; code == CLI_OK && i < z->templates.count; i++)
+        code = add_templates(&out->sentences, verb, z->templates.items[i]);
+    out->condition = make_condition(out);
+    return code;
+}
+
+int zeroshot_classes_take(zeroshot_classes *out, const char *verb, const zeroshot_arguments *z,
+                          const cli_strings *names)
+{
+    *out = (zeroshot_classes){.names = (const char *const *)names->items,
+                              .n_classes = (uint32_t)names->count};
+    return take_templates(out, verb, z, "simple");
+}
+
 int zeroshot_classes_make(zeroshot_classes *out, const char *verb, const zeroshot_arguments *z,
                           const renyi_dataset *data)
 {
     renyi_collection c = {.templates = "simple"};
-    int code = CLI_OK;
 
     *out = (zeroshot_classes){0};
     renyi_dataset_get_info(data, &out->data);
     out->names = renyi_dataset_names(data, &out->n_classes);
     if (out->data.collection) (void)!renyi_collection_find(out->data.collection, &c, NULL);
-    out->title = make_title(z, c.templates);
-    if (!z->templates.count) code = add_templates(&out->sentences, verb, c.templates);
-    for (size_t i = 0; code == CLI_OK && i < z->templates.count; i++)
-        code = add_templates(&out->sentences, verb, z->templates.items[i]);
-    out->condition = make_condition(out);
+    const int code = take_templates(out, verb, z, c.templates);
     if (out->data.n_empty && !ranks_number())
         cli_warn("%u of %u classes have no images here: predicting them is always wrong",
                  out->data.n_empty, out->n_classes);
@@ -167,8 +184,20 @@ renyi_classifier *zeroshot_classifier(const char *model, const zeroshot_argument
     return c;
 }
 
+renyi_status zeroshot_head(renyi_model **out, const renyi_model *tower, const renyi_classifier *c,
+                           const char *const *names, renyi_error *err)
+{
+    const float *rows = renyi_classifier_rows(c);
+    renyi_classifier_info i;
+
+    renyi_classifier_get_info(c, &i);
+    if (!i.is_sigmoid)
+        return renyi_model_zeroshot(out, tower, rows, names, i.n_classes, i.scale, err);
+    return renyi_model_zeroshot_sigmoid(out, tower, rows, names, i.n_classes, i.scale, i.bias, err);
+}
+
 int zeroshot_model(renyi_model **out, const renyi_model *tower, const renyi_classifier *c,
-                   const zeroshot_classes *classes)
+                   zeroshot_classes *classes)
 {
     renyi_classifier_info info;
     renyi_model_info image;
@@ -181,8 +210,7 @@ int zeroshot_model(renyi_model **out, const renyi_model *tower, const renyi_clas
                   image.embed_dim, info.embed_dim);
         return CLI_FAILED;
     }
-    if (renyi_model_zeroshot(out, tower, renyi_classifier_rows(c), classes->names,
-                             classes->n_classes, info.scale, &err) == RENYI_OK)
-        return CLI_OK;
-    return cli_fail(&err);
+    classes->is_sigmoid = info.is_sigmoid != 0;
+    const renyi_status st = zeroshot_head(out, tower, c, classes->names, &err);
+    return st == RENYI_OK ? CLI_OK : cli_fail(&err);
 }

@@ -4,6 +4,7 @@
 #include "cli/search/search.h"
 #include "cli/verbs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,12 @@ static char *path_of(const search_result *r, const char *file)
     const size_t n = strlen(folder);
 
     return cli_format("%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", file);
+}
+
+/* SigLIP: the probability that a text and an image belong together. */
+static double probability(const search_result *r, double cosine)
+{
+    return 1.0 / (1.0 + exp(-(r->text.logit_scale * cosine + r->text.logit_bias)));
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */
@@ -28,6 +35,8 @@ static void put_hits(const search_result *r, const search_answer *answer)
             cli_put_data(stdout, path);
         } else {
             printf("  %7.4f  ", answer->hits[i].score);
+            if (answer->text && r->text.is_sigmoid)
+                printf("%6.2f %%  ", 100.0 * probability(r, answer->hits[i].score));
             cli_put_clean(stdout, path);
         }
         putchar('\n');
@@ -58,9 +67,11 @@ static json_t *answer_json(const search_result *r, const search_answer *answer)
         renyi_gallery_photo photo;
         renyi_gallery_get_photo(r->gallery, answer->hits[i].photo, &photo);
         char *path = path_of(r, photo.file);
-        json_array_append_new(hits,
-                              json_pack("{s:o, s:o, s:f}", "file", json_text(photo.file), "path",
-                                        json_text(path), "score", answer->hits[i].score));
+        json_t *hit = json_pack("{s:o, s:o, s:f}", "file", json_text(photo.file), "path",
+                                json_text(path), "score", answer->hits[i].score);
+        if (hit && answer->text && r->text.is_sigmoid)
+            json_object_set_new(hit, "sigmoid", json_real(probability(r, answer->hits[i].score)));
+        json_array_append_new(hits, hit);
         free(path);
     }
     return json_pack("{s:o, s:o, s:o}", "text", json_text(answer->text), "image",
@@ -129,9 +140,10 @@ static option_outcome parse_options(search_arguments *a, int argc, char **argv,
     };
     const verb_syntax syntax = {
         "search", "[-m MODEL] FOLDER [TEXT...] [--image IMAGE]... [options]",
-        "Finds the images in and below FOLDER that are nearest to a text (with a CLIP model) or to an image\n"
-        "(with any model), best first, with their cosine. Each image is embedded once: its row is stored in\n"
-        "an index, and later runs embed only new and changed images. Without a query only the index is\n"
+        "Finds the images in and below FOLDER that are nearest to a text (with CLIP or SigLIP) or to an image\n"
+        "(with any model), best first, with their cosine; texts and SigLIP: also with the probability that\n"
+        "they belong together, a sigmoid. Each image is embedded once: its row is stored in an index, and\n"
+        "later runs embed only new and changed images. Without a query only the index is\n"
         "updated. Finished rows are saved every few seconds and after Ctrl-C. Images that cannot be read are\n"
         "reported; the exit code is then 3.",
         "  renyi search -m openai/clip-vit-base-patch16 ~/Pictures 'two dogs on a beach'\n"

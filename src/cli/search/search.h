@@ -25,7 +25,8 @@ typedef struct search_result {
     const search_arguments *a;
     const renyi_gallery *gallery;
     const renyi_model_info *model;
-    const char *index; /* path; NULL = none */
+    const char *index;    /* path; NULL = none */
+    renyi_text_info text; /* of the text queries; zero without any */
     renyi_gallery_changes changes;
     search_answer *answers; /* [n_answers]; owned */
     size_t n_answers;

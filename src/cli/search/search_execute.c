@@ -141,9 +141,9 @@ static int run_image_queries(search_result *r, const embed_job *job)
 }
 
 /* Texts are embedded before the folder is read, so that their errors show at once. */
-static int embed_texts(const search_arguments *a, const renyi_options *opt, uint32_t dim,
-                       float **rows)
+static int embed_texts(search_result *r, const renyi_options *opt, uint32_t dim, float **rows)
 {
+    const search_arguments *a = r->a;
     text_tower tower;
 
     *rows = NULL;
@@ -151,6 +151,7 @@ static int embed_texts(const search_arguments *a, const renyi_options *opt, uint
     int code = text_tower_open(&tower, a->e.model, &a->text, opt, dim);
     if (!code) {
         *rows = cli_alloc(a->texts.count, dim * sizeof **rows);
+        r->text = tower.info;
         code = text_tower_embed(&tower, &a->texts, a->text.truncate, (uint32_t)a->e.threads, *rows);
     }
     text_tower_free(&tower);
@@ -178,7 +179,7 @@ static int search_in(search_result *r, renyi_gallery *g, const embed_job *job, c
     const search_arguments *a = r->a;
     work_progress progress = {.title = "index"};
     float *texts = NULL;
-    int code = embed_texts(a, opt, job->dim, &texts);
+    int code = embed_texts(r, opt, job->dim, &texts);
 
     r->gallery = g;
     r->progress = &progress;

@@ -37,7 +37,8 @@ static json_t *image_json(serve_job *job, size_t i, class_score *top, uint32_t k
     const double none_below =
         job->kind == REQUEST_CLASSIFY ? job->model->info.none_below : (double)NAN;
     job_input *in = &job->inputs[i];
-    const uint32_t n = classify_top(top, k, in->row, job->n_row);
+    const int is_sigmoid = job->kind != REQUEST_CLASSIFY && job->model->text.info.is_sigmoid;
+    const uint32_t n = classify_top(top, k, in->row, job->n_row, is_sigmoid);
 
     if (!n) {
         job_fail(job, 500, "not_a_number", NULL,

@@ -95,15 +95,12 @@ static renyi_status make_head(const serve_model *m, const serve_job *job, renyi_
                                         .truncate = job->request.truncate != 0,
                                         .n_threads = (uint32_t)m->server->config->threads};
     renyi_classifier *c = NULL;
-    renyi_classifier_info info;
     renyi_status st = names && templates ? RENYI_OK : RENYI_ERR_NOMEM;
 
     err->code = st;
     if (!st) st = renyi_classifier_new(&c, m->text.text, m->text.tokenizer, names, n, &o, err);
     if (!st) {
-        renyi_classifier_get_info(c, &info);
-        st = renyi_model_zeroshot(out, m->vision, renyi_classifier_rows(c), names, n, info.scale,
-                                  err);
+        st = zeroshot_head(out, m->vision, c, names, err);
     }
     renyi_classifier_free(c);
     free(names);

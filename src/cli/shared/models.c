@@ -118,9 +118,9 @@ renyi_model *model_open_reported(const char *name, const renyi_options *opt, ren
 int model_no_classifier(const renyi_model_info *info)
 {
     if (info->n_classes) return 0;
-    if (strcmp(info->family, "clip") == 0)
-        cli_error("%s has no classifier: 'renyi zeroshot' classifies by class names, 'renyi embed' "
-                  "writes embeddings",
+    if (strcmp(info->family, "clip") == 0 || strcmp(info->family, "siglip") == 0)
+        cli_error("%s has no classifier: 'renyi classify --class-names FILE' and 'renyi zeroshot' "
+                  "classify by class names, 'renyi embed' writes embeddings",
                   info->architecture);
     else
         cli_error("%s has no classifier: 'renyi embed' writes embeddings", info->architecture);

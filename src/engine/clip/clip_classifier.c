@@ -286,6 +286,8 @@ static renyi_status build_classifier(renyi_classifier **out, const renyi_text *t
     c->info.n_templates = p->n_templates;
     c->info.embed_dim = text->tower.config.embed_dim;
     c->info.scale = text->tower.config.logit_scale;
+    c->info.bias = text->tower.config.logit_bias;
+    c->info.is_sigmoid = (uint32_t)text->tower.config.is_sigmoid;
     renyi_status st = init_prompts(p, &c->al, err);
     if (!st) st = fill_rows(c, p, text, o, err);
     ry_free(&c->al, p->text);
@@ -344,14 +346,23 @@ const float *renyi_classifier_rows(const renyi_classifier *c) { return c->rows; 
 
 /* ---- the zero-shot model ------------------------------------------------------------------- */
 
-static renyi_status check_rows(const float *rows, size_t dim, uint32_t n, double scale,
+/* The factor and the term of every logit. */
+typedef struct logit_terms {
+    double scale, bias;
+    int is_sigmoid;
+} logit_terms;
+
+static renyi_status check_rows(const float *rows, size_t dim, uint32_t n, const logit_terms *terms,
                                renyi_error *err)
 {
+    const double scale = terms->scale;
     if (!n || n > MAX_ROWS)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%u classes; 1 to %d are allowed", n, MAX_ROWS);
     if (!(scale > 0.0 && scale <= 1e6))
         return ry_fail(err, RENYI_ERR_ARG, -1, "scale %g; above 0 and at most 1e6 is allowed",
                        scale);
+    if (!(fabs(terms->bias) <= 1e6))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "bias %g; -1e6 to 1e6 is allowed", terms->bias);
     for (uint32_t i = 0; i < n; i++) {
         const double length = (double)ry_row_length(rows + i * dim, dim);
         if (!(fabs(length - 1.0) <= LENGTH_SLACK))
@@ -362,30 +373,44 @@ static renyi_status check_rows(const float *rows, size_t dim, uint32_t n, double
     return RENYI_OK;
 }
 
-static renyi_status fill_zeroshot(renyi_model *m, const float *rows, const char *const *names,
-                                  uint32_t n_classes, double scale, renyi_error *err)
+static renyi_status make_text_head(renyi_model *m, const float *rows, uint32_t n_classes,
+                                   const logit_terms *terms, renyi_error *err)
 {
+    float *bias = ry_alloc(&m->al, n_classes, sizeof *bias);
+    if (!bias) return ry_fail_nomem(err, n_classes * sizeof *bias);
+    for (uint32_t i = 0; i < n_classes; i++) bias[i] = (float)terms->bias;
     const ry_linear_spec spec = {.w = rows,
+                                 .bias = terms->bias != 0.0 ? bias : NULL,
                                  .n_out = n_classes,
                                  .n_in = ry_vit_embed_dim(&m->vit.config),
                                  .dtype = RENYI_DTYPE_F32};
+    const renyi_status st = ry_linear_new(&m->vit.text_head, &spec, m->level, &m->al, err);
+    ry_free(&m->al, bias);
+    return st;
+}
+
+static renyi_status fill_zeroshot(renyi_model *m, const float *rows, const char *const *names,
+                                  uint32_t n_classes, const logit_terms *terms, renyi_error *err)
+{
+    const size_t E = ry_vit_embed_dim(&m->vit.config);
     m->vit.head = m->vit.head_dist = NULL;
     m->vit.text_head = NULL;
-    m->vit.text_head_scale = scale;
-    m->rows_hash = ry_hash(rows, n_classes * spec.n_in * sizeof *rows);
+    m->vit.text_head_scale = terms->scale;
+    m->is_sigmoid = terms->is_sigmoid;
+    m->rows_hash = ry_hash(rows, n_classes * E * sizeof *rows);
     m->vit.config.n_classes = n_classes;
-    RY_TRY(ry_linear_new(&m->vit.text_head, &spec, m->level, &m->al, err));
+    RY_TRY(make_text_head(m, rows, n_classes, terms, err));
     return ry_labels_copy(&m->labels, names, n_classes, &m->al, err);
 }
 
-renyi_status renyi_model_zeroshot(renyi_model **out, const renyi_model *clip, const float *rows,
-                                  const char *const *names, uint32_t n_classes, double scale,
-                                  renyi_error *err)
+static renyi_status new_zeroshot(renyi_model **out, const renyi_model *clip, const float *rows,
+                                 const char *const *names, uint32_t n_classes,
+                                 const logit_terms *terms, renyi_error *err)
 {
     if (out) *out = NULL;
     if (!out || !clip || !rows)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_model_zeroshot: NULL argument");
-    RY_TRY(check_rows(rows, ry_vit_embed_dim(&clip->vit.config), n_classes, scale, err));
+    RY_TRY(check_rows(rows, ry_vit_embed_dim(&clip->vit.config), n_classes, terms, err));
     renyi_model *m = ry_calloc(&clip->al, 1, sizeof *m);
     if (!m) return ry_fail_nomem(err, sizeof *m);
     *m = *clip;
@@ -393,13 +418,30 @@ renyi_status renyi_model_zeroshot(renyi_model **out, const renyi_model *clip, co
     m->rules = ry_own_rules_borrow(&m->tower->rules);
     m->owned = NULL;
     m->labels = (ry_labels){0};
-    const renyi_status st = fill_zeroshot(m, rows, names, n_classes, scale, err);
+    const renyi_status st = fill_zeroshot(m, rows, names, n_classes, terms, err);
     if (st) {
         renyi_model_free(m);
         return st;
     }
     *out = m;
     return RENYI_OK;
+}
+
+renyi_status renyi_model_zeroshot(renyi_model **out, const renyi_model *clip, const float *rows,
+                                  const char *const *names, uint32_t n_classes, double scale,
+                                  renyi_error *err)
+{
+    const logit_terms terms = {scale, 0.0, 0};
+    return new_zeroshot(out, clip, rows, names, n_classes, &terms, err);
+}
+
+renyi_status renyi_model_zeroshot_sigmoid(renyi_model **out, const renyi_model *clip,
+                                          const float *rows, const char *const *names,
+                                          uint32_t n_classes, double scale, double bias,
+                                          renyi_error *err)
+{
+    const logit_terms terms = {scale, bias, 1};
+    return new_zeroshot(out, clip, rows, names, n_classes, &terms, err);
 }
 
 void renyi_model_keep_tower(renyi_model *zeroshot, renyi_model *clip)

@@ -33,7 +33,7 @@ renyi_status ry_classifier_cache_path(renyi_classifier *c, const char *cache, re
 
 /* The metadata of the file. */
 typedef struct cache_meta {
-    char key[24], scale[32];
+    char key[24], scale[32], bias[32];
     char *names, *templates; /* JSON */
 } cache_meta;
 
@@ -43,6 +43,7 @@ static renyi_status make_meta(cache_meta *m, const renyi_classifier *c, const ry
     *m = (cache_meta){0};
     snprintf(m->key, sizeof m->key, "%016" PRIx64, c->info.key);
     snprintf(m->scale, sizeof m->scale, "%.9g", c->info.scale);
+    snprintf(m->bias, sizeof m->bias, "%.9g", c->info.bias);
     RY_TRY(ry_json_list_text(&m->names, p->names, p->n_classes, &c->al, err));
     return ry_json_list_text(&m->templates, p->templates, p->n_templates, &c->al, err);
 }
@@ -137,8 +138,21 @@ renyi_status ry_classifier_cache_write(const renyi_classifier *c, const ry_promp
 {
     cache_meta m;
     renyi_status st = make_meta(&m, c, p, err);
-    const char *const meta[] = {VERSION_KEY, VERSION,     "key",   m.key,   "names", m.names,
-                                "templates", m.templates, "scale", m.scale, NULL};
+    const char *const meta[] = {VERSION_KEY,
+                                VERSION,
+                                "key",
+                                m.key,
+                                "names",
+                                m.names,
+                                "templates",
+                                m.templates,
+                                "scale",
+                                m.scale,
+                                "bias",
+                                m.bias,
+                                "probabilities",
+                                c->info.is_sigmoid ? "sigmoid" : "softmax",
+                                NULL};
     const ry_tensor rows = {.name = "rows",
                             .dtype = RY_F32,
                             .n_dims = 2,

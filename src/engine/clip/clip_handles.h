@@ -37,7 +37,8 @@ typedef struct ry_prompts {
 /* ---- clip_classifier_cache.c
  *
  * The file is safetensors: `rows` F32 [classes, embed_dim], and in the metadata "renyi.classifier"
- * (the version), "key" (16 hexadecimal digits), "names" and "templates" (JSON lists), "scale". */
+ * (the version), "key" (16 hexadecimal digits), "names" and "templates" (JSON lists), "scale",
+ * "bias", "probabilities" ("softmax" or "sigmoid"). */
 
 /* Sets c->cache_path: `cache` itself, or, if that is a folder, a file in it named by the key. */
 renyi_status ry_classifier_cache_path(renyi_classifier *c, const char *cache,

@@ -276,6 +276,7 @@ void renyi_model_get_info(const renyi_model *m, renyi_model_info *info)
         .activation = c->gated ? "swiglu" : ry_activation_name(c->activation),
         .none_below = c->none_below,
         .n_registers = c->n_registers,
+        .is_sigmoid = (uint32_t)m->is_sigmoid,
     };
 }
 
