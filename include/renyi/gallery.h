@@ -160,6 +160,13 @@ RENYI_API RENYI_CHECK renyi_status renyi_gallery_search(const renyi_gallery *g, 
                                                         size_t most, renyi_hit *hits, size_t *n,
                                                         renyi_error *err);
 
+/* ---- folders --------------------------------------------------------------------------------- */
+
+/* Calls on_name for every name in a folder, in byte order, hidden ones too. */
+RENYI_API RENYI_CHECK renyi_status renyi_folder_names(const char *path,
+                                                      void (*on_name)(void *user, const char *name),
+                                                      void *user, renyi_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -18,8 +18,8 @@ import tempfile
 import open_clip
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import (CLIPTextConfig, CLIPTextModelWithProjection, SiglipTextConfig,
-                          SiglipTextModel)
+from transformers import (CLIPTextConfig, CLIPTextModelWithProjection, SiglipConfig, SiglipModel,
+                          SiglipTextConfig, SiglipTextModel)
 
 
 def randomize(module, seed):
@@ -80,6 +80,26 @@ def siglip(folder, real):
         expect(folder, ids, model(input_ids=ids).pooler_output)
 
 
+def siglip_whole(folder):
+    """Both towers: logits of images and texts, with scale and bias."""
+    text = dict(hidden_size=24, intermediate_size=44, num_hidden_layers=2, num_attention_heads=3,
+                vocab_size=40, max_position_embeddings=10, projection_size=24)
+    vision = dict(hidden_size=24, intermediate_size=44, num_hidden_layers=2, num_attention_heads=3,
+                  image_size=32, patch_size=8)
+    model = randomize(SiglipModel(SiglipConfig(text_config=text, vision_config=vision)), 7)
+    with torch.no_grad():
+        model.logit_scale.fill_(2.3)
+        model.logit_bias.fill_(-9.5)
+    model.save_pretrained(folder)
+    ids = random_ids(5, 10, 40, 8, eot=1, pad=1)
+    pixels = torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(9))
+    with torch.no_grad():
+        out = model(input_ids=ids, pixel_values=pixels)
+    expect(folder, ids, model.get_text_features(input_ids=ids).pooler_output.detach())
+    EXPECTED[folder.name + ".pixels"] = pixels
+    EXPECTED[folder.name + ".logits"] = out.logits_per_image.contiguous()
+
+
 def hf_clip(folder, eos):
     config = CLIPTextConfig(hidden_size=24, intermediate_size=44, num_hidden_layers=2,
                             num_attention_heads=3, vocab_size=40, max_position_embeddings=10,
@@ -117,6 +137,7 @@ def open_clip_tower(folder, text_cfg, embed, custom, extra=None):
 def make_small(out):
     small = dict(context_length=10, vocab_size=40, width=24, heads=2, layers=2)
     siglip(out / "siglip", False)
+    siglip_whole(out / "siglip_whole")
     hf_clip(out / "hf_clip_legacy", 2)
     hf_clip(out / "hf_clip_eos", 7)
     open_clip_tower(out / "open_clip", small, 20, False)

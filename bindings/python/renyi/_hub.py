@@ -3,7 +3,7 @@
 import os
 import re
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 from ._c import StrPath, path_char
 from ._renyi import lib
@@ -35,12 +35,27 @@ def _snapshot(name: str) -> Optional[Path]:
     return found if re.fullmatch("[0-9a-f]{40}", commit) and found.is_dir() else None
 
 
+def _repositories(name: str) -> List[str]:
+    """Repositories in the cache that a name without an owner may mean: NAME, or NAME with a tag."""
+    root = cache_root()
+    if root is None or re.fullmatch(_PART, name) is None or "--" in name:
+        return []
+    parts = [folder.name.split("--", 2) for folder in sorted(root.glob("models--*--*"))]
+    return [f"{owner}/{rest}" for _, owner, rest in parts if rest == name or rest.startswith(name + ".")]
+
+
 def find_model(name: StrPath) -> Any:
     """The path of a model as a C string. `name` is a file, a folder or a name in the cache."""
     path = path_char(name, "name")
     word = os.fsdecode(name)
     if word == "builtin" or os.path.exists(word):
         return path
+    word = re.sub("^(hf-hub|hf_hub|hf):", "", word)
+    names = _repositories(word)
+    if len(names) > 1:
+        raise make_error(lib.RENYI_ERR_IO,
+                         f"{word}: several models in the Hugging Face cache: {', '.join(names)}")
+    word = names[0] if names else word
     is_repository = (re.fullmatch(f"{_PART}/{_PART}", word) is not None and "--" not in word
                      and ".safetensors" not in word)
     found = _snapshot(word) if is_repository else None

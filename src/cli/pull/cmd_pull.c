@@ -93,11 +93,14 @@ static hub_answer take_shards(pull_state *p)
     return failed ? HUB_FAILED : HUB_FOUND;
 }
 
-/* Only models with a text tower have a tokenizer. */
+/* Only models with a text tower have a tokenizer: SigLIP's spiece.model, tokenizer.json, or both of
+ * CLIP's older files. tokenizer_config.json says which ids are added to a text. */
 static int take_tokenizer(pull_state *p)
 {
-    const hub_answer whole = take_file(p, "tokenizer.json");
-    if (whole != HUB_ABSENT) return whole == HUB_FAILED ? -1 : 0;
+    const hub_answer pieces = take_file(p, "spiece.model");
+    const hub_answer whole = pieces == HUB_ABSENT ? take_file(p, "tokenizer.json") : pieces;
+    if (whole == HUB_FOUND) return take_file(p, "tokenizer_config.json") == HUB_FAILED ? -1 : 0;
+    if (whole != HUB_ABSENT) return -1;
 
     hub_answer part = take_file(p, "vocab.json");
     if (part == HUB_FOUND) part = take_file(p, "merges.txt");
@@ -207,6 +210,7 @@ static int pull_repository(const pull_arguments *a, const char *repo)
 {
     const char *offline = getenv("HF_HUB_OFFLINE");
 
+    repo = hub_without_scheme(repo);
     if (!hub_is_repo_name(repo))
         return options_usage_error(
             "pull", "'%s' is not a repository name such as timm/vit_tiny_patch16_224", repo);

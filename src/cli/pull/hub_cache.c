@@ -4,6 +4,8 @@
 
 #include "cli/kit/files.h"
 
+#include "renyi/gallery.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -59,6 +61,42 @@ int hub_is_revision(const char *text) { return is_plain_path(text, 8); }
 int hub_is_commit(const char *text)
 {
     return strlen(text) == 40 && strspn(text, "0123456789abcdef") == 40;
+}
+
+const char *hub_without_scheme(const char *text)
+{
+    static const char *const schemes[] = {"hf-hub:", "hf_hub:", "hf:"};
+
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (strncmp(text, schemes[i], strlen(schemes[i])) == 0) return text + strlen(schemes[i]);
+    return text;
+}
+
+typedef struct name_search {
+    const char *name;
+    cli_strings *out;
+} name_search;
+
+/* "models--OWNER--NAME" */
+static void take_name(void *user, const char *folder)
+{
+    const name_search *s = user;
+    const char *start = "models--";
+    const size_t n = strlen(s->name);
+
+    if (strncmp(folder, start, strlen(start)) != 0) return;
+    const char *owner = folder + strlen(start), *between = strstr(owner, "--");
+    if (!between || strncmp(between + 2, s->name, n) != 0) return;
+    if (between[2 + n] && between[2 + n] != '.') return;
+    cli_strings_add(s->out, cli_format("%.*s/%s", (int)(between - owner), owner, between + 2));
+}
+
+void hub_find_names(const char *root, const char *name, cli_strings *out)
+{
+    name_search s = {name, out};
+    renyi_error err = {0};
+
+    (void)!renyi_folder_names(root, take_name, &s, &err); /* no cache: no names */
 }
 
 char *hub_repo_dir(const char *root, const char *repo)

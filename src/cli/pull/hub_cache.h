@@ -8,6 +8,8 @@
 #ifndef RENYI_HUB_CACHE_H
 #define RENYI_HUB_CACHE_H
 
+#include "cli/kit/cli.h"
+
 #include <stdint.h>
 
 /* $HF_HUB_CACHE, else $HF_HOME/hub, else $XDG_CACHE_HOME/huggingface/hub, else
@@ -21,6 +23,13 @@ int hub_is_plain_name(const char *text);
 /* A branch, tag or commit: plain names joined by '/'. */
 int hub_is_revision(const char *text);
 int hub_is_commit(const char *text); /* 40 hexadecimal digits in lower case */
+
+/* The name without "hf-hub:" (timm, OpenCLIP) or "hf:" in front. Borrowed. */
+const char *hub_without_scheme(const char *text);
+
+/* Repositories in the cache whose name is `name`, or begins with `name` and a dot, by any owner:
+ * "owner/name", sorted. */
+void hub_find_names(const char *root, const char *name, cli_strings *out);
 
 char *hub_repo_dir(const char *root, const char *repo); /* owned */
 /* Directory of the snapshot of a revision. Owned; NULL if it is not in the cache. */

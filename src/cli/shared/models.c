@@ -26,26 +26,77 @@ static int is_repo(const char *name)
     return hub_is_repo_name(name) && strchr(name, '/') && !strstr(name, ".safetensors");
 }
 
+/* The repositories in the cache that a name without an owner may mean. */
+static void find_short(const char *name, cli_strings *out)
+{
+    char *root = hub_cache_root();
+
+    if (root && hub_is_repo_name(name) && !strchr(name, '/')) hub_find_names(root, name, out);
+    free(root);
+}
+
+/* Of a name without an owner: its only repository. */
+static char *find_only(const char *name)
+{
+    cli_strings names = {0};
+    char *path = NULL;
+
+    find_short(name, &names);
+    if (names.count == 1) path = find_in_cache(names.items[0]);
+    if (path) cli_note("model: %s", names.items[0]);
+    cli_strings_free(&names);
+    return path;
+}
+
 char *model_path_find(const char *name)
 {
     struct stat st;
 
     if (strcmp(name, RENYI_MODEL_BUILTIN) == 0 || stat(name, &st) == 0) return cli_copy(name);
-    return is_repo(name) ? find_in_cache(name) : NULL;
+    const char *repo = hub_without_scheme(name);
+    return is_repo(repo) ? find_in_cache(repo) : find_only(repo);
+}
+
+/* Several repositories have this name. 1 after reporting. */
+static int is_ambiguous(const char *name)
+{
+    cli_strings names = {0};
+    char *all = cli_copy("");
+
+    find_short(name, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        char *longer = cli_format("%s%s%s", all, i ? ", " : "", names.items[i]);
+        free(all);
+        all = longer;
+    }
+    const int several = names.count > 1;
+    if (several) cli_error("%s: several models in the Hugging Face cache: %s", name, all);
+    free(all);
+    cli_strings_free(&names);
+    return several;
 }
 
 char *model_path_resolve(const char *name)
 {
     char *path = model_path_find(name);
+    const char *repo = hub_without_scheme(name);
     struct stat st;
 
     if (path) return path;
-    if (is_repo(name))
+    if (is_repo(repo)) {
         cli_error(
             "%s: no such file, and not in the Hugging Face cache; to download it:  renyi pull %s",
-            name, name);
-    else
-        cli_error("%s: %s", name, strerror(stat(name, &st) ? errno : ENOENT));
+            name, repo);
+    } else if (!is_ambiguous(repo)) {
+        const char *why = strerror(stat(name, &st) ? errno : ENOENT);
+        if (hub_is_repo_name(repo) && !strchr(repo, '/') && !strstr(repo, ".safetensors"))
+            cli_error(
+                "%s: %s, and no such model in the Hugging Face cache; to download one:  renyi "
+                "pull owner/%s",
+                name, why, repo);
+        else
+            cli_error("%s: %s", name, why);
+    }
     return NULL;
 }
 

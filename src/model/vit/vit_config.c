@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "model/common/arch.h"
+#include "model/common/other_families.h"
 #include "model/common/tensor_names.h"
 #include "model/common/tensor_quant.h"
 #include "model/vit/open_clip_config.h"
@@ -508,6 +509,7 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     uint64_t n_positions = 0;
     uint32_t native = 0;
     *out = (ry_vit_config){0};
+    RY_TRY(ry_vit_refuse_others(ckpt, err));
     RY_TRY(read_sizes(out, &naming, &n_positions, ckpt->tensors, err));
     out->open_clip = ry_open_clip_has_config(&naming, ckpt);
     const json_t *config = out->open_clip ? NULL : tower_config(&naming, ckpt->config);

@@ -74,11 +74,54 @@ static void check_all(const char *const *models, const char *folder)
 
 static void test_small(void **state)
 {
-    static const char *const models[] = {
-        "siglip",          "hf_clip_legacy",   "hf_clip_eos",      "open_clip",
-        "open_clip_quick", "open_clip_custom", "open_clip_siglip", NULL};
+    static const char *const models[] = {"siglip",           "siglip_whole",     "hf_clip_legacy",
+                                         "hf_clip_eos",      "open_clip",        "open_clip_quick",
+                                         "open_clip_custom", "open_clip_siglip", NULL};
     (void)state;
     check_all(models, FOLDER);
+}
+
+/* logits_per_image of transformers: scale * cosine + bias. */
+static void test_logits(void **state)
+{
+    enum { MAX = 64 };
+    ry_tensors *set = NULL;
+    renyi_model *tower = NULL, *zero = NULL;
+    renyi_session *session = NULL;
+    renyi_text *t = NULL;
+    renyi_text_session *s = NULL;
+    renyi_text_info info;
+    renyi_model_info found;
+    float rows[8 * MAX], logits[MAX];
+    (void)state;
+    assert_ok(ry_safetensors_open(&set, FOLDER "text_expected.safetensors", NULL, NULL, err));
+    const ry_tensor *ids = expected(set, "siglip_whole", "ids");
+    const ry_tensor *pixels = expected(set, "siglip_whole", "pixels");
+    const ry_tensor *want = expected(set, "siglip_whole", "logits");
+    const uint32_t n_texts = (uint32_t)want->shape[1], n_images = (uint32_t)want->shape[0];
+    assert_ok(renyi_text_open(&t, FOLDER "text_siglip_whole.safetensors", NULL, err));
+    renyi_text_get_info(t, &info);
+    assert_true(info.is_sigmoid && fabs(info.logit_bias + 9.5) < 1e-6);
+    assert_ok(renyi_text_session_new(&s, t, NULL, err));
+    assert_ok(renyi_text_run(s, ids->data, NULL, n_texts, rows, err));
+    renyi_normalise_rows(rows, n_texts, info.embed_dim);
+    assert_ok(renyi_model_open(&tower, FOLDER "text_siglip_whole.safetensors", NULL, err));
+    assert_ok(renyi_model_zeroshot_sigmoid(&zero, tower, rows, NULL, n_texts, info.logit_scale,
+                                           info.logit_bias, err));
+    renyi_model_get_info(zero, &found);
+    assert_int_equal(found.is_sigmoid, 1);
+    const renyi_session_options opt = {.struct_size = sizeof opt, .max_batch = n_images};
+    assert_ok(renyi_session_new(&session, zero, &opt, err));
+    assert_ok(renyi_run_tensor(session, pixels->data, n_images, logits, err));
+    const double error = error_of(logits, want->data, (size_t)n_images * n_texts);
+    print_message("logits: %.2g\n", error);
+    assert_true(error < 1e-5);
+    renyi_session_free(session);
+    renyi_model_free(zero);
+    renyi_model_free(tower);
+    renyi_text_session_free(s);
+    renyi_text_free(t);
+    ry_tensors_free(set);
 }
 
 static void test_real(void **state)
@@ -110,6 +153,6 @@ static void test_info(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_info),
-                                       cmocka_unit_test(test_real)};
+                                       cmocka_unit_test(test_logits), cmocka_unit_test(test_real)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

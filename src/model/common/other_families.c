@@ -1,0 +1,157 @@
+/* other_families.c - recognizes models that are no plain Vision Transformer, by their config or by
+ * names of tensors, and says what they are.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/common/other_families.h"
+
+#include "base/json.h"
+#include "base/status.h"
+
+#include <string.h>
+
+/* A family: how its configs and its tensors are told from others, and why it is refused. */
+static const struct family {
+    const char *types;   /* "model_type" of Hugging Face, with a space on both sides of each */
+    const char *start;   /* how timm's architectures begin; NULL = none */
+    const char *part[2]; /* names of tensors contain the first, and some name the second */
+    const char *name, *why;
+} families[] = {
+    {" swin swinv2 swin2sr maskformer-swin donut-swin ",
+     "swin",
+     {".blocks.0.attention.self.relative_position_bias_table", NULL},
+     "a Swin Transformer",
+     "its attention is inside windows, and its stages have different resolutions"},
+    {" ",
+     "swin",
+     {"layers.0.blocks.0.attn.relative_position", NULL},
+     "a Swin Transformer",
+     "its attention is inside windows, and its stages have different resolutions"},
+    {" convnext convnextv2 dinov3_convnext ",
+     "convnext",
+     {"stages.0.blocks.0.conv_dw.", NULL},
+     "a ConvNeXt",
+     "it has convolutions, no attention"},
+    {" ",
+     NULL,
+     {"stages.0.layers.0.dwconv.", NULL},
+     "a ConvNeXt",
+     "it has convolutions, no attention"},
+    {" resnet regnet vgg efficientnet mobilenet_v1 mobilenet_v2 ",
+     "resnet",
+     {"layer1.0.conv1.weight", NULL},
+     "a ResNet or another convolutional network",
+     "it has convolutions, no tokens to prune"},
+    {" ",
+     "efficientnet",
+     {"blocks.0.0.conv_dw.weight", NULL},
+     "an EfficientNet or a MobileNet",
+     "it has convolutions, no tokens to prune"},
+    {" mobilevit mobilevitv2 ",
+     "mobilevit",
+     {"mobilevit.conv_stem.", NULL},
+     "a MobileViT",
+     "it mixes convolutions with attention"},
+    {" eva02 ",
+     "eva",
+     {"blocks.0.attn.q_proj.", "mlp.fc1_g."},
+     "an EVA with rotary positions",
+     "rotary positions are not supported"},
+    {" ",
+     NULL,
+     {"blocks.0.attn.rope", NULL},
+     "an EVA with rotary positions",
+     "rotary positions are not supported"},
+    {" dinov3_vit ",
+     NULL,
+     {"embeddings.register_tokens", "rope_embeddings."},
+     "a DINOv3",
+     "rotary positions are not supported; DINOv2 is"},
+    {" beit beitv2 data2vec-vision ",
+     "beit",
+     {"attn.relative_position_bias_table", "attn.q_bias"},
+     "a BEiT",
+     "relative positions are not supported"},
+    {" ",
+     NULL,
+     {"attention.attention.relative_position_bias", NULL},
+     "a BEiT",
+     "relative positions are not supported"},
+    {" sam sam2 sam_hq sam3 ",
+     "samvit",
+     {"blocks.0.attn.rel_pos_h", NULL},
+     "a SAM",
+     "its attention has windows and relative positions"},
+    {" ",
+     NULL,
+     {"vision_encoder.layers.0.attn.rel_pos_h", NULL},
+     "a SAM",
+     "its attention has windows and relative positions"},
+    {" qwen2_vl qwen2_5_vl qwen3_vl qwen2_vl_vision qwen2_5_omni ",
+     NULL,
+     {"visual.merger.", "visual.blocks.0.attn.qkv."},
+     "a Qwen-VL",
+     "its images have any shape, with rotary positions; of language models with images, LLaVA-1.5 "
+     "is supported"},
+    {" vit_mae ",
+     NULL,
+     {"decoder.decoder_layers.0.", NULL},
+     "a masked autoencoder",
+     "its decoder is not supported; a classifier made from it is"},
+    {" levit ",
+     "levit",
+     {"stages.0.blocks.0.attn.attention_biases", NULL},
+     "a LeViT",
+     "it has attention biases and stages of different resolutions"},
+    {" pvt pvt_v2 segformer cvt maxvit ",
+     "pvt",
+     {"stages.0.blocks.0.attn.sr.", NULL},
+     "a pyramid of stages",
+     "its stages have different resolutions"},
+};
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
+static int has_type(const char *types, const char *type)
+{
+    const size_t n = type ? strlen(type) : 0;
+    for (const char *at = types; n && (at = strstr(at, type)); at += n)
+        if (at > types && at[-1] == ' ' && at[n] == ' ') return 1;
+    return 0;
+}
+
+static const char *text_of(const json_t *config, const char *key)
+{
+    return json_string_value(json_object_get(config, key));
+}
+
+static int has_config(const struct family *f, const json_t *config)
+{
+    const char *architecture = text_of(config, "architecture");
+    if (has_type(f->types, text_of(config, "model_type")) ||
+        has_type(f->types, text_of(ry_json_object(config, "vision_config"), "model_type")))
+        return 1;
+    return f->start && architecture && !strncmp(architecture, f->start, strlen(f->start));
+}
+
+static int has_part(const char *part, const ry_tensors *set)
+{
+    for (size_t i = 0; i < ry_tensors_count(set); i++)
+        if (strstr(ry_tensors_at(set, i)->name, part)) return 1;
+    return 0;
+}
+
+static int has_tensors(const struct family *f, const ry_tensors *set)
+{
+    return has_part(f->part[0], set) && (!f->part[1] || has_part(f->part[1], set));
+}
+
+renyi_status ry_vit_refuse_others(const ry_checkpoint *ckpt, renyi_error *err)
+{
+    for (size_t i = 0; i < N_FAMILIES; i++) {
+        const struct family *f = &families[i];
+        if (!has_config(f, ckpt->config) && !has_tensors(f, ckpt->tensors)) continue;
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "%s, which this build does not run: %s. ViT, DeiT, DINOv2, CLIP and SigLIP "
+                       "are supported",
+                       f->name, f->why);
+    }
+    return RENYI_OK;
+}

@@ -1,0 +1,90 @@
+/* test_other_families.c - models that are refused say what they are: by the config, and by the
+ * names of tensors alone.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "fixtures/vit_fixture.h"
+
+typedef struct refusal {
+    const char *config; /* NULL = none */
+    const char *tensors[3];
+    const char *words;
+} refusal;
+
+static const refusal cases[] = {
+    {"{\"model_type\": \"swin\"}", {"x"}, "a Swin Transformer"},
+    {"{\"architecture\": \"swin_tiny_patch4_window7_224\"}", {"x"}, "a Swin Transformer"},
+    {NULL,
+     {"patch_embed.proj.weight", "layers.0.blocks.0.attn.relative_position_bias_table"},
+     "a Swin Transformer"},
+    {NULL,
+     {"swin.encoder.layers.0.blocks.0.attention.self.relative_position_bias_table"},
+     "a Swin Transformer"},
+    {"{\"model_type\": \"convnextv2\"}", {"x"}, "a ConvNeXt"},
+    {NULL, {"visual.trunk.stages.0.blocks.0.conv_dw.weight"}, "a ConvNeXt"},
+    {NULL, {"visual.layer1.0.conv1.weight"}, "a ResNet"},
+    {"{\"model_type\": \"resnet\"}", {"x"}, "a ResNet"},
+    {"{\"architecture\": \"eva02_base_patch14_224\"}", {"x"}, "an EVA with rotary positions"},
+    {NULL,
+     {"patch_embed.proj.weight", "blocks.0.attn.q_proj.weight", "blocks.0.mlp.fc1_g.weight"},
+     "an EVA with rotary positions"},
+    {"{\"model_type\": \"beit\"}", {"x"}, "a BEiT, which this build does not run: relative"},
+    {NULL,
+     {"patch_embed.proj.weight", "blocks.0.attn.relative_position_bias_table",
+      "blocks.0.attn.q_bias"},
+     "a BEiT"},
+    {"{\"model_type\": \"sam\"}", {"x"}, "a SAM"},
+    {NULL, {"image_encoder.blocks.0.attn.rel_pos_h"}, "a SAM"},
+    {"{\"model_type\": \"qwen2_5_vl\"}", {"x"}, "a Qwen-VL"},
+    {NULL, {"visual.merger.mlp.0.weight", "visual.blocks.0.attn.qkv.weight"}, "a Qwen-VL"},
+    {"{\"model_type\": \"mobilevit\"}", {"x"}, "a MobileViT"},
+    {"{\"model_type\": \"dinov3_vit\"}", {"x"}, "a DINOv3"},
+    {"{\"vision_config\": {\"model_type\": \"sam2\"}}", {"x"}, "a SAM"},
+    {"{\"model_type\": \"vit_mae\"}", {"x"}, "a masked autoencoder"},
+};
+
+static void test_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const refusal *c = &cases[i];
+        fixture f = {.n = 0};
+        renyi_model *m = NULL;
+        renyi_error e = {0};
+        for (size_t k = 0; k < 3 && c->tensors[k]; k++)
+            fix_add(&f, c->tensors[k], 1, (const uint64_t[]){1}, calloc(1, sizeof(float)));
+        if (c->config) f.meta[0] = "config.json", f.meta[1] = c->config;
+        const char *path = fix_write(&f, "other.safetensors");
+        assert_int_equal(renyi_model_open(&m, path, NULL, &e), RENYI_ERR_UNSUPPORTED);
+        assert_says(&e, c->words);
+        assert_says(&e, "which this build does not run");
+        unlink(path);
+        fix_free(&f);
+    }
+}
+
+/* "swin" inside another word is no Swin. */
+static void test_not_named(void **state)
+{
+    static const char *const configs[] = {"{\"model_type\": \"win\"}",
+                                          "{\"architecture\": \"vit_base_resnet50_224\"}"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        fixture f = {.n = 0};
+        renyi_model *m = NULL;
+        renyi_error e = {0};
+        fix_add(&f, "x", 1, (const uint64_t[]){1}, calloc(1, sizeof(float)));
+        f.meta[0] = "config.json", f.meta[1] = configs[i];
+        const char *path = fix_write(&f, "none.safetensors");
+        assert_int_equal(renyi_model_open(&m, path, NULL, &e), RENYI_ERR_UNSUPPORTED);
+        assert_says(&e, "not a Vision Transformer");
+        unlink(path);
+        fix_free(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_named),
+                                       cmocka_unit_test(test_not_named)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
