@@ -1,6 +1,7 @@
 /* session_cache.c - the sessions of a model: one per policy, output and set of classes, the least
  * used one freed when there are too many. Only the thread of the model uses them.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/eval/zeroshot.h"
 #include "cli/serve/serve_model.h"
 
 #include <stdlib.h>
@@ -99,9 +100,7 @@ static renyi_status make_head(const serve_model *m, const serve_job *job, renyi_
 
     err->code = st;
     if (!st) st = renyi_classifier_new(&c, m->text.text, m->text.tokenizer, names, n, &o, err);
-    if (!st) {
-        st = zeroshot_head(out, m->vision, c, names, err);
-    }
+    if (!st) st = zeroshot_head(out, m->vision, c, names, err);
     renyi_classifier_free(c);
     free(names);
     free(templates);

@@ -41,7 +41,9 @@ static renyi_status add_classes(sweep_driver *d, uint32_t i, const renyi_options
     renyi_model_info info;
 
     renyi_model_get_info(tower, &info);
-    if (!d->a->e.zeroshot || strcmp(info.family, "clip") != 0 || info.n_classes) return RENYI_OK;
+    if (!d->a->e.zeroshot ||
+        (strcmp(info.family, "clip") != 0 && strcmp(info.family, "siglip") != 0) || info.n_classes)
+        return RENYI_OK;
     if (!d->heads[i])
         d->heads[i] = zeroshot_classifier(d->grid.models[i], d->a->e.zeroshot, &d->classes, o,
                                           d->a->e.threads);

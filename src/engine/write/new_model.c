@@ -21,6 +21,8 @@
 
 #define DEVIATION 0.02     /* of timm's trunc_normal_ */
 #define LOGIT_SCALE 100.0f /* of OpenAI's models */
+#define SIGLIP_SCALE 10.0  /* and bias: the first values of a training of SigLIP */
+#define SIGLIP_BIAS (-10.0f)
 
 enum { MAX_DIM = 1 << 14, MAX_MLP = 1 << 16, MAX_CLASSES = 1 << 20 };
 
@@ -110,7 +112,22 @@ renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
     return ry_preprocess_configure(out, &nothing, err);
 }
 
-/* The text tower of a CLIP whose name ry_new_model_config has accepted. */
+/* SigLIP's: T5's vocabulary; the embedding is as wide as that of images. */
+static void become_siglip(ry_text_config *t, const ry_arch *a)
+{
+    t->mlp_dim = t->dim == a->dim ? a->mlp_dim : t->dim == 1152 ? 4304 : 4 * t->dim;
+    t->vocab = 32000;
+    t->context = 64;
+    t->embed_dim = a->dim;
+    t->norm_eps = 1e-6;
+    t->logit_scale = SIGLIP_SCALE;
+    t->logit_bias = SIGLIP_BIAS;
+    t->is_sigmoid = t->sees_all = 1;
+    t->pool = RY_TEXT_POOL_LAST;
+    t->activation = RY_EPI_GELU_TANH;
+}
+
+/* The text tower of a CLIP or SigLIP whose name ry_new_model_config has accepted. */
 static renyi_status new_text_config(ry_text_config *out, const char *architecture,
                                     const renyi_init_options *opt, renyi_error *err)
 {
@@ -127,8 +144,9 @@ static renyi_status new_text_config(ry_text_config *out, const char *architectur
         .context = 77,
         .embed_dim = a.embed_dim,
         .norm_eps = 1e-5,
-        .logit_scale = 100.0,
+        .logit_scale = LOGIT_SCALE,
         .activation = RY_EPI_QUICKGELU};
+    if (a.is_siglip) become_siglip(out, &a);
     return RENYI_OK;
 }
 
@@ -217,11 +235,23 @@ static json_t *tower_json(const tower_config *t)
 /* config.json of both towers, as Hugging Face has it; NULL if there is no memory. */
 static json_t *clip_config_json(const ry_vit_config *c, const ry_text_config *text)
 {
-    const tower_config image_tower = {"clip_vision_model", c->dim,      c->mlp_dim,  c->n_heads,
-                                      c->n_blocks,         c->proj_dim, c->norm_eps, c->activation};
-    const tower_config text_tower = {"clip_text_model", text->dim,       text->mlp_dim,
-                                     text->n_heads,     text->n_blocks,  text->embed_dim,
-                                     text->norm_eps,    text->activation};
+    const int is_siglip = c->is_siglip;
+    const tower_config image_tower = {is_siglip ? "siglip_vision_model" : "clip_vision_model",
+                                      c->dim,
+                                      c->mlp_dim,
+                                      c->n_heads,
+                                      c->n_blocks,
+                                      c->proj_dim,
+                                      c->norm_eps,
+                                      c->activation};
+    const tower_config text_tower = {is_siglip ? "siglip_text_model" : "clip_text_model",
+                                     text->dim,
+                                     text->mlp_dim,
+                                     text->n_heads,
+                                     text->n_blocks,
+                                     text->embed_dim,
+                                     text->norm_eps,
+                                     text->activation};
     json_t *vision = tower_json(&image_tower), *texts = tower_json(&text_tower);
     if (!vision || json_object_set_new(vision, "image_size", json_integer(c->image_size)) ||
         json_object_set_new(vision, "patch_size", json_integer(c->patch_size)) || !texts ||
@@ -231,8 +261,9 @@ static json_t *clip_config_json(const ry_vit_config *c, const ry_text_config *te
         json_decref(texts);
         return NULL;
     }
-    return json_pack("{s:s, s:i, s:o, s:o}", "model_type", "clip", "projection_dim",
-                     (int)c->proj_dim, "vision_config", vision, "text_config", texts);
+    return json_pack("{s:s, s:i, s:o, s:o}", "model_type", is_siglip ? "siglip" : "clip",
+                     "projection_dim", (int)c->proj_dim, "vision_config", vision, "text_config",
+                     texts);
 }
 
 /* ---- random tensors ------------------------------------------------------------------------ */
@@ -247,6 +278,7 @@ typedef struct tensor_plan {
     uint64_t extents[RY_X_COUNT];
     uint64_t seed;
     float first_scale;        /* of layer scale */
+    float logit_scale;        /* of a CLIP or SigLIP: the logarithm */
     const ry_tensor *current; /* the one being filled, from rng */
     ry_rng rng;
 } tensor_plan;
@@ -268,7 +300,8 @@ static void plan_add(void *user, const ry_tensor_naming *n, const ry_tensor_name
         p->tensors[i].shape[p->tensors[i].n_dims] = p->extents[row->shape[p->tensors[i].n_dims]];
     const int is_scale = row->role == RY_SCALE1 || row->role == RY_SCALE2;
     p->value[i] = is_norm(row->role)            ? 1.0f
-                  : row->role == RY_LOGIT_SCALE ? logf(LOGIT_SCALE)
+                  : row->role == RY_LOGIT_SCALE ? p->logit_scale
+                  : row->role == RY_LOGIT_BIAS  ? SIGLIP_BIAS
                   : is_scale                    ? p->first_scale
                                                 : NAN;
 }
@@ -280,14 +313,14 @@ static void plan_free(tensor_plan *p)
     ry_free(NULL, p->value);
 }
 
-/* text: of a CLIP, else it has 0 blocks. */
+/* text: of a CLIP or SigLIP, else it has 0 blocks. */
 static renyi_status plan_tensors(tensor_plan *p, const ry_vit_config *c, const ry_text_config *text,
                                  renyi_error *err)
 {
     const ry_tensor_naming n = c->is_clip     ? ry_vit_naming_clip(c->n_blocks)
                                : c->is_siglip ? ry_vit_naming_siglip(c->n_blocks)
                                               : ry_vit_naming_timm(c);
-    const ry_tensor_naming t = ry_text_naming_hf(text->n_blocks);
+    const ry_tensor_naming t = ry_text_naming_hf(text->n_blocks, c->is_siglip);
     const size_t most = n.n_names * ((size_t)c->n_blocks + 1) + t.n_names * text->n_blocks;
     p->tensors = ry_alloc(NULL, most, sizeof *p->tensors);
     p->names = ry_alloc(NULL, most, sizeof *p->names);
@@ -295,6 +328,7 @@ static renyi_status plan_tensors(tensor_plan *p, const ry_vit_config *c, const r
     if (!p->tensors || !p->names || !p->value) return ry_fail_nomem(err, most * sizeof *p->names);
     ry_vit_extents(p->extents, c);
     p->first_scale = (float)ry_vit_first_scale(c);
+    p->logit_scale = text->n_blocks ? (float)log(text->logit_scale) : 0.0f;
     ry_tensor_names_each(&n, plan_add, p);
     if (!text->n_blocks) return RENYI_OK;
     ry_text_extents(p->extents, text);
@@ -372,17 +406,18 @@ renyi_status renyi_model_init_file(const char *path, const char *architecture,
                        path ? "architecture" : "path");
     RY_TRY(ry_struct_read(&opt, sizeof opt, options, "renyi_init_options", err));
     RY_TRY(ry_new_model_config(&config, architecture, &opt, err));
-    if (config.is_clip) {
+    const int has_texts = config.is_clip || config.is_siglip;
+    if (has_texts) {
         if (opt.n_classes)
-            return ry_fail(err, RENYI_ERR_ARG, -1, "%u classes, but a CLIP has none",
-                           opt.n_classes);
+            return ry_fail(err, RENYI_ERR_ARG, -1, "%u classes, but a %s has none", opt.n_classes,
+                           config.is_clip ? "CLIP" : "SigLIP");
         RY_TRY(new_text_config(&text, architecture, &opt, err));
     }
     tensor_plan p = {.seed = opt.seed};
     renyi_status st = plan_tensors(&p, &config, &text, err);
     if (st == RENYI_OK)
-        st = config.is_clip ? write_clip(path, &p, &config, &text, err)
-                            : write_model(path, &p, &config, NULL, err);
+        st = has_texts ? write_clip(path, &p, &config, &text, err)
+                       : write_model(path, &p, &config, NULL, err);
     plan_free(&p);
     return st;
 }

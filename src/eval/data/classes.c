@@ -174,7 +174,7 @@ renyi_status renyi_classes_find(const renyi_model *m, const char *const *words, 
 
 renyi_status ry_no_classifier(const renyi_model_info *info, renyi_error *err)
 {
-    const int clip = strcmp(info->family, "clip") == 0;
+    const int clip = strcmp(info->family, "clip") == 0 || strcmp(info->family, "siglip") == 0;
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%.120s has no classifier; %s",
                    info->architecture,
                    clip ? "'renyi zeroshot' (renyi_model_zeroshot) makes one from class names"

@@ -65,8 +65,8 @@ void ry_text_free(ry_text *t, const renyi_allocator *al); /* any partly built st
 /* 1 if the token embedding of a known layout is among the tensors, else 0. */
 int ry_text_naming_find(ry_tensor_naming *out, const ry_tensors *set);
 
-/* Naming for the text tower of a CLIP to be written, in Hugging Face's layout. */
-ry_tensor_naming ry_text_naming_hf(uint32_t n_blocks);
+/* Naming for the text tower of a CLIP or SigLIP to be written, in Hugging Face's layout. */
+ry_tensor_naming ry_text_naming_hf(uint32_t n_blocks, int is_siglip);
 
 /* The extents of a tower with this configuration. */
 void ry_text_extents(uint64_t out[RY_X_COUNT], const ry_text_config *c);

@@ -78,8 +78,10 @@ int ry_text_naming_find(ry_tensor_naming *out, const ry_tensors *set)
     return 1;
 }
 
-ry_tensor_naming ry_text_naming_hf(uint32_t n_blocks)
+ry_tensor_naming ry_text_naming_hf(uint32_t n_blocks, int is_siglip)
 {
+    const unsigned end =
+        is_siglip ? RY_GROUP_TEXT_HEAD | RY_GROUP_LOGIT_BIAS : (unsigned)RY_GROUP_EMBED;
     return (ry_tensor_naming){.layout = RY_LAYOUT_HF,
                               .is_clip = 1,
                               .of = &layouts[0],
@@ -87,7 +89,7 @@ ry_tensor_naming ry_text_naming_hf(uint32_t n_blocks)
                               .n_names = layouts[0].count,
                               .prefix = "text_model.",
                               .n_blocks = n_blocks,
-                              .groups = RY_GROUP_CORE | RY_GROUP_EMBED | RY_GROUP_HEAD};
+                              .groups = RY_GROUP_CORE | end | RY_GROUP_HEAD};
 }
 
 void ry_text_extents(uint64_t out[RY_X_COUNT], const ry_text_config *c)
