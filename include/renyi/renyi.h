@@ -264,12 +264,10 @@ typedef struct renyi_model_info {
     uint32_t embed_dim; /* width of an embedding: of CLIP's projection, or dim of a ViT (2 * dim if
                            distilled) */
     const char *activation; /* activation of the MLPs: "gelu", "quick_gelu", "swiglu"; static */
-    double none_below; /* an image whose largest logit is below this shows none of the classes, as
-                          measured for this model ("renyi.none_below" in the metadata of the file);
-                          NaN = not known, and comparisons with it are false */
+    double none_below; /* largest logits below this mean none of the classes ("renyi.none_below" in
+                          the file's metadata); NaN = not known, and comparisons are false */
     uint32_t n_registers; /* tokens of n_prefix that no head reads and no rule drops */
-    uint32_t is_sigmoid;  /* 1 = the probability of a class is the sigmoid of its logit
-                             (renyi_model_zeroshot_sigmoid), 0 = the softmax of all logits */
+    uint32_t is_sigmoid;  /* 1 = probabilities are sigmoids of the logits, 0 = a softmax */
 } renyi_model_info;       /* strings are borrowed until renyi_model_free */
 
 typedef struct renyi_tensor_info {

@@ -75,7 +75,7 @@ err_has "a CLIP has none"
 mkdir -p photos/cat
 printf 'P6 8 8 255\n%0192d' 0 >photos/cat/a.ppm
 run 1 "$RENYI" classify -m clip.safetensors photos/cat/a.ppm
-err_has "'renyi zeroshot' classifies by class names"
+err_has "'renyi zeroshot' classify by class names"
 err_lines 1
 run 1 "$RENYI" eval -m clip.safetensors --data-dir photos
 err_has "has no classifier; 'renyi zeroshot'"
