@@ -244,8 +244,7 @@ RENYI_API void renyi_image_normalize(float *chw, const uint8_t *pixels, uint32_t
 typedef struct renyi_model renyi_model; /* packed weights and shape */
 
 typedef struct renyi_model_info {
-    const char *family;       /* "vit", "deit", "deit-distilled", "deit3", "dinov2", "clip" (its
-                                 image tower) */
+    const char *family;       /* "vit", "deit", "deit-distilled", "deit3", "dinov2", "clip", ... */
     const char *layout;       /* names in the file: "timm", "huggingface", "openai", "meta" */
     const char *architecture; /* e.g. "vit_tiny_patch16_224"; from the config or the shapes */
     uint32_t image_size, patch_size, n_patches;
@@ -261,8 +260,7 @@ typedef struct renyi_model_info {
     const char *pool;              /* what the head reads: "token", "avg", "token+avg" or "map" */
     renyi_dtype dtype;             /* format of the matrix products in the blocks */
     const char *quantization;      /* how the 8-bit weights were made; NULL = not quantized */
-    uint32_t embed_dim; /* width of an embedding: of CLIP's projection, or dim of a ViT (2 * dim if
-                           distilled) */
+    uint32_t embed_dim; /* width of an embedding: of CLIP's projection, dim, 2 dim if distilled */
     const char *activation; /* activation of the MLPs: "gelu", "quick_gelu", "swiglu"; static */
     double none_below; /* largest logits below this mean none of the classes ("renyi.none_below" in
                           the file's metadata); NaN = not known, and comparisons are false */
@@ -281,9 +279,7 @@ typedef struct renyi_tensor_info {
 /* Opens a checkpoint. `path` is
  * - a .safetensors file or a PyTorch zip (.pth, .bin, .pt); a config.json in the same folder is
  *   read too, otherwise the entry of that name in the metadata of a safetensors file;
- * - a folder with config.json and model.safetensors, shards (model.safetensors.index.json) or
- *   pytorch_model.bin;
- * - RENYI_MODEL_BUILTIN.
+ * - a folder with config.json and weights, which may be shards; RENYI_MODEL_BUILTIN.
  * On success *out is owned by the caller (renyi_model_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_model_open(renyi_model **out, const char *path,
                                                     const renyi_options *opt, renyi_error *err);

@@ -26,7 +26,7 @@ def templates_of(name: str) -> List[str]:
 
 
 class Clip:
-    """A CLIP with both towers, of OpenAI, open_clip or transformers.
+    """A CLIP or SigLIP with both towers, of OpenAI, open_clip or transformers.
 
         clip = renyi.Clip.from_pretrained("openai/clip-vit-base-patch16")
         clip.zeroshot(["cat.jpg"], ["a cat", "a dog"])      # probabilities [1, 2]
@@ -61,6 +61,8 @@ class Clip:
         self.embed_dim: int = info.embed_dim
         #: factor of the cosines in `zeroshot`
         self.logit_scale: float = info.logit_scale
+        #: SigLIP's term of every logit; None: probabilities are a softmax, not sigmoids
+        self.logit_bias: Optional[float] = info.logit_bias if info.is_sigmoid else None
 
     @classmethod
     def from_pretrained(cls, name: StrPath, *, dtype: Optional[str] = None,
@@ -105,14 +107,18 @@ class Clip:
             rows = copy(lib.renyi_classifier_rows(made[0]), len(keep) * self.embed_dim, "float32")
         finally:
             lib.renyi_classifier_free(made[0])
-        return self.image.with_classes(rows.reshape(len(keep), self.embed_dim), labels, self.logit_scale)
+        return self.image.with_classes(rows.reshape(len(keep), self.embed_dim), labels, self.logit_scale,
+                                       self.logit_bias)
 
     def zeroshot(self, images: Union[Image, Iterable[Image]], labels: Sequence[str],
                  templates: Union[str, Sequence[str], None] = None, policy: Optional[str] = None,
                  batch_size: int = 8) -> "np.ndarray[Any, Any]":
-        """Probabilities [n, labels] that an image shows each of the labels."""
+        """Probabilities [n, labels] that an image shows each of the labels: a softmax over the labels
+        (CLIP), or a sigmoid for each by itself (SigLIP)."""
         session = self.classifier(labels, templates).session(policy, batch_size, self._threads or None)
         logits = session.run(images).astype(np.float64)
+        if self.logit_bias is not None:
+            return (1 / (1 + np.exp(-logits))).astype(np.float32)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
         return (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32)
 

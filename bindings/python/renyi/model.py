@@ -113,14 +113,22 @@ class Model:
         session = self._sessions.pop(policy, None) or self.session(policy)
         logits = session.run([image])[0].astype(np.float64)
         self._sessions[policy] = session  # kept for the next call; threads never share it
-        odds = np.exp(logits - logits.max())
+        odds = 1 / (1 + np.exp(-logits)) if self._is_sigmoid() else np.exp(logits - logits.max())
         best = np.argsort(-logits, kind="stable")[:count(k, "k")]
-        return [(self._label(int(i)), float(odds[i] / odds.sum())) for i in best]
+        total = 1.0 if self._is_sigmoid() else odds.sum()
+        return [(self._label(int(i)), float(odds[i] / total)) for i in best]
 
-    def with_classes(self, rows: Any, labels: Sequence[str], scale: float = 100.0) -> "Model":
+    def _is_sigmoid(self) -> bool:
+        info = ffi.new("renyi_model_info *")
+        lib.renyi_model_get_info(self._handle, info)
+        return bool(info.is_sigmoid)
+
+    def with_classes(self, rows: Any, labels: Sequence[str], scale: float = 100.0,
+                     bias: Optional[float] = None) -> "Model":
         """A model with this tower whose classes are given by embeddings `rows` [classes, embed_dim] of
         length 1. A logit is scale times the cosine of image and row. `Clip.classifier` makes the
-        rows from texts; means of embedded images serve as well.
+        rows from texts; means of embedded images serve as well. With `bias`, as in SigLIP, it is
+        added to every logit, and probabilities are sigmoids.
 
         >>> import renyi
         >>> model, photos = renyi.Model(), ["assets/golf_ball.png", "assets/parachute.png"]
@@ -133,7 +141,9 @@ class Model:
         if array.shape != (len(keep), self.info.embed_dim):
             raise TypeError(f"rows must be [{len(keep)}, {self.info.embed_dim}], not {list(array.shape)}")
         out, err = ffi.new("renyi_model **"), ffi.new("renyi_error *")
-        check(lib.renyi_model_zeroshot(out, self._handle, pointer(array, "float *"), names, len(keep), scale, err), err)
+        given = (out, self._handle, pointer(array, "float *"), names, len(keep), scale)
+        check(lib.renyi_model_zeroshot(*given, err) if bias is None
+              else lib.renyi_model_zeroshot_sigmoid(*given, bias, err), err)
         new = Model.__new__(Model)
         new._own(out[0], self._handle)
         new._rules = set(self._rules)  # it begins with those of its tower

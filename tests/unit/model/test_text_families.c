@@ -33,9 +33,9 @@ static double error_of(const float *got, const float *want, size_t n)
 }
 
 static double run_tower(const ry_tensors *set, const char *folder, const char *model,
-                        renyi_cpu level)
+                        renyi_cpu level, renyi_dtype dtype)
 {
-    const renyi_options opt = {.struct_size = sizeof opt, .cpu = level};
+    const renyi_options opt = {.struct_size = sizeof opt, .cpu = level, .dtype = dtype};
     const ry_tensor *ids = expected(set, model, "ids"), *want = expected(set, model, "embeds");
     renyi_text *t = NULL;
     renyi_text_session *s = NULL;
@@ -65,9 +65,14 @@ static void check_all(const char *const *models, const char *folder)
     assert_ok(ry_safetensors_open(&set, path, NULL, NULL, err));
     for (; *models; models++)
         for (int level = RENYI_CPU_SCALAR; level <= (int)renyi_cpu_detect(); level++) {
-            const double error = run_tower(set, folder, *models, (renyi_cpu)level);
-            print_message("%s, %s: %.2g\n", *models, renyi_cpu_name((renyi_cpu)level), error);
+            const renyi_cpu cpu = (renyi_cpu)level;
+            const double error = run_tower(set, folder, *models, cpu, RENYI_DTYPE_F32);
+            print_message("%s, %s: %.2g\n", *models, renyi_cpu_name(cpu), error);
             assert_true(error < 1e-5);
+            if (renyi_dtype_check(RENYI_DTYPE_INT8, cpu, NULL)) continue;
+            const double rough = run_tower(set, folder, *models, cpu, RENYI_DTYPE_INT8);
+            print_message("%s, %s, int8: %.2g\n", *models, renyi_cpu_name(cpu), rough);
+            assert_true(rough > 1e-5 && rough < 0.1);
         }
     ry_tensors_free(set);
 }
