@@ -383,7 +383,11 @@ static renyi_status read_scale(ry_text_config *c, const ry_tensor_naming *n, con
 renyi_status ry_text_configure(ry_text_config *out, const ry_checkpoint *ckpt, renyi_error *err)
 {
     ry_tensor_naming naming;
-    *out = (ry_text_config){0};
+    *out = (ry_text_config){.layout = RY_LAYOUT_OPENAI};
+    if (!ry_text_naming_find(&naming, ckpt->tensors)) { /* another library's text tower? */
+        const config_view other = view_config(ckpt, out);
+        if (other.is_open_clip) RY_TRY(check_open_clip(&other, err));
+    }
     RY_TRY(sizes_from_tensors(out, &naming, ckpt->tensors, err));
     const config_view v = view_config(ckpt, out);
     const int is_siglip = (naming.groups & RY_GROUP_TEXT_HEAD) != 0;

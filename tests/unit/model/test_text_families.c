@@ -137,6 +137,54 @@ static void test_real(void **state)
     if (folder) check_all(models, folder);
 }
 
+/* The tensors of a file with another config must be refused with these words. */
+static void refuse(const char *file, const char *key, const char *config, const char *words)
+{
+    ry_tensors *set = NULL;
+    renyi_text *t = NULL;
+    renyi_error e = {0};
+    char from[512];
+    const char *path = fix_path("refused.safetensors");
+    snprintf(from, sizeof from, FOLDER "text_%s.safetensors", file);
+    assert_ok(ry_safetensors_open(&set, from, NULL, NULL, err));
+    const char *const meta[] = {key, config, NULL};
+    const ry_safetensors_content content = {ry_tensors_at(set, 0), ry_tensors_count(set), meta,
+                                            NULL, NULL};
+    assert_ok(ry_safetensors_write(path, &content, NULL, err));
+    ry_tensors_free(set);
+    assert_int_not_equal(renyi_text_open(&t, path, NULL, &e), RENYI_OK);
+    assert_null(t);
+    assert_says(&e, words);
+    unlink(path);
+}
+
+#define OPEN_CLIP(text) "{\"model_cfg\": {\"text_cfg\": {" text "}}}"
+
+static void test_contradictions(void **state)
+{
+    static const struct {
+        const char *file, *config, *words;
+    } cases[] = {{"siglip", "{\"vocab_size\": 41}", "vocab_size is 41, but the tensors have 40"},
+                 {"siglip", "{\"max_position_embeddings\": 9}", "max_position_embeddings is 9"},
+                 {"siglip", "{\"num_attention_heads\": 7}", "7 heads do not divide the width 24"},
+                 {"siglip", "{\"hidden_act\": \"relu\"}", "hidden_act 'relu'"},
+                 {"siglip", "{\"layer_norm_eps\": -1}", "layer_norm_eps is -1"},
+                 {"hf_clip_eos",
+                  "{\"text_config\": {\"eos_token_id\": 99, \"num_attention_heads\": 3}}",
+                  "eos_token_id is 99, but there are 40 token ids"},
+                 {"open_clip", OPEN_CLIP("\"pool_type\": \"mean\""), "pool_type 'mean'"},
+                 {"open_clip", OPEN_CLIP("\"embed_cls\": true"), "embed_cls is set"},
+                 {"open_clip", OPEN_CLIP("\"ls_init_value\": 0.1"), "ls_init_value is set"},
+                 {"open_clip", OPEN_CLIP("\"width\": 25"), "width is 25"},
+                 {"open_clip", OPEN_CLIP("\"hf_model_name\": \"roberta-base\""),
+                  "the text tower is roberta-base"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuse(cases[i].file,
+               strncmp(cases[i].file, "open", 4) ? "config.json" : "open_clip_config.json",
+               cases[i].config, cases[i].words);
+}
+
 static void test_info(void **state)
 {
     renyi_text *t = NULL;
@@ -157,7 +205,8 @@ static void test_info(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_info),
-                                       cmocka_unit_test(test_logits), cmocka_unit_test(test_real)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small), cmocka_unit_test(test_info), cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_contradictions), cmocka_unit_test(test_real)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
