@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 CMAKE   = cmake -G Ninja -S .
 
-.PHONY: all demo test torture bench bench-lvlm bench-python wheel asan fuzz format check-format install deps clean
+.PHONY: all demo test torture bench bench-lvlm bench-serve bench-python wheel asan fuzz format check-format install deps clean
 
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -32,6 +32,9 @@ bench-lvlm: all
 
 bench-python: all
 	@bench/run-python $(BUILD)
+
+bench-serve: all
+	@bench/run-serve $(BUILD)
 
 wheel: all
 	@tools/make-wheel $(BUILD)

@@ -107,6 +107,14 @@ def metric(name):
     return 0.0
 
 
+def settles(name, is_right, seconds=20):
+    """Waits until a metric has a value; counters of a request change after its answer is read."""
+    end = time.time() + seconds
+    while not is_right(metric(name)):
+        assert time.time() < end, (name, metric(name))
+        time.sleep(0.002)
+
+
 def together(calls):
     """Runs functions at the same time; their results in order."""
     out = [None] * len(calls)

@@ -12,6 +12,7 @@ command -v python3 >/dev/null || { echo "SKIP: no python3 to talk to the server 
 
 # serve ARGUMENTS...: starts the server on a free port; sets $server (process) and $url.
 serve() {
+  rm -f listening
   "$RENYI" serve --port 0 -t 1 --workers 2 "$@" >listening 2>server.log </dev/null &
   server=$!
   trap 'kill -9 $server 2>/dev/null || true; rm -rf "$WORK"' EXIT

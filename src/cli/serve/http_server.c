@@ -50,7 +50,8 @@ static void add_headers(const serve_job *job, struct MHD_Response *r)
         MHD_add_response_header(r, "Access-Control-Allow-Headers", "Authorization, Content-Type");
         MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST");
     }
-    if (atomic_load(&job->server->is_draining)) MHD_add_response_header(r, "Connection", "close");
+    if (job->closes || atomic_load(&job->server->is_draining))
+        MHD_add_response_header(r, "Connection", "close");
 }
 
 /* The job outlives the answer, so its bytes are not copied. */
@@ -103,6 +104,7 @@ static void check_request(http_server *h, serve_job *job, const http_connection 
 
     if (from && from->is_over) {
         metrics_add(&h->server->metrics, &h->server->metrics.refused_connections);
+        job->closes = 1;
         job_fail(job, 429, "too_many_connections", NULL,
                  "more than %llu connections from this address",
                  (unsigned long long)h->connections.max_per_address);
@@ -238,6 +240,11 @@ static enum MHD_Result work(http_server *h, serve_job *job)
         return send_error(job);
     }
     job->is_admitted = 1;
+    if (atomic_load(&s->is_draining)) { /* after n_admitted: the drain waits for it, or it is seen */
+        job_fail(job, 503, "stopping", NULL, "the server is stopping");
+        leave_incoming(job);
+        return send_error(job);
+    }
     MHD_suspend_connection(job->connection);
     pool_add(&s->pool, job, job_prepare);
     return MHD_YES;

@@ -49,7 +49,8 @@ struct serve_job {
     char *content_type; /* owned */
     unsigned char *body;
     size_t body_size, body_capacity;
-    int is_admitted, is_incoming, is_prepared;
+    int is_admitted, is_incoming;
+    int closes; /* the connection ends with the answer */
 
     /* work */
     pool_task *task;

@@ -4,11 +4,24 @@
 
 #include "cli/kit/output.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- opening -----------------------------------------------------------------------------------
  */
+
+/* Signals are blocked while models load (cmd_serve.c); those that end the server end the loading. */
+static int on_loading(void *user, uint64_t done, uint64_t total)
+{
+    sigset_t pending;
+
+    (void)user;
+    (void)done;
+    (void)total;
+    sigpending(&pending);
+    return sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT);
+}
 
 static int is_language_model(const char *path)
 {
@@ -55,8 +68,9 @@ static int copy_labels(serve_model *m)
 static int open_vision(serve_model *m, const char *path)
 {
     const serve_config *c = m->server->config;
-    const renyi_options opt = model_options(c->cpu, c->dtype, 0);
+    renyi_options opt = model_options(c->cpu, c->dtype, 0);
 
+    opt.progress = on_loading;
     m->vision = model_open_reported(path, &opt, &m->info);
     if (!m->vision) return -1;
     if (m->info.n_classes && copy_labels(m)) return -1;
@@ -70,7 +84,8 @@ static int open_language(serve_model *m, const char *path)
     const renyi_lvlm_options opt = {.struct_size = sizeof opt,
                                     .cpu = cpu_from_name(c->cpu),
                                     .dtype = dtype_from_name(c->dtype),
-                                    .tokenizer = c->tokenizer};
+                                    .tokenizer = c->tokenizer,
+                                    .progress = on_loading};
     renyi_error err = {0};
 
     if (renyi_lvlm_open(&m->lvlm, path, &opt, &err) != RENYI_OK) {
