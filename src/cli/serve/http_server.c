@@ -240,7 +240,8 @@ static enum MHD_Result work(http_server *h, serve_job *job)
         return send_error(job);
     }
     job->is_admitted = 1;
-    if (atomic_load(&s->is_draining)) { /* after n_admitted: the drain waits for it, or it is seen */
+    /* Asked after n_admitted has grown: either the drain waits for this one, or it is seen here. */
+    if (atomic_load(&s->is_draining)) {
         job_fail(job, 503, "stopping", NULL, "the server is stopping");
         leave_incoming(job);
         return send_error(job);

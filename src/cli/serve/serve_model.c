@@ -11,7 +11,7 @@
 /* ---- opening -----------------------------------------------------------------------------------
  */
 
-/* Signals are blocked while models load (cmd_serve.c); those that end the server end the loading. */
+/* Signals are blocked while models load (cmd_serve.c); those that end the server end it, too. */
 static int on_loading(void *user, uint64_t done, uint64_t total)
 {
     sigset_t pending;
