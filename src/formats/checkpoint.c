@@ -293,6 +293,21 @@ static renyi_status read_config(json_t **out, const ry_checkpoint *c, const char
     return st;
 }
 
+/* The image processor of Hugging Face: a file of its own, or since version 5 of transformers a part
+ * of processor_config.json. */
+static renyi_status read_processor(ry_checkpoint *c, const renyi_limits *limits,
+                                   const renyi_allocator *al, renyi_error *err)
+{
+    json_t *whole = NULL;
+    RY_TRY(read_config(&c->preprocessor_config, c, "preprocessor_config.json", limits, al, err));
+    if (c->preprocessor_config) return RENYI_OK;
+    RY_TRY(read_config(&whole, c, "processor_config.json", limits, al, err));
+    json_t *part = json_object_get(whole, "image_processor");
+    if (json_is_object(part)) c->preprocessor_config = json_incref(part);
+    json_decref(whole);
+    return RENYI_OK;
+}
+
 static renyi_status open_parts(ry_checkpoint *c, const char *path, const renyi_limits *limits,
                                const renyi_allocator *al, renyi_error *err)
 {
@@ -305,7 +320,7 @@ static renyi_status open_parts(ry_checkpoint *c, const char *path, const renyi_l
     RY_TRY(read_tensors(c, limits, al, err));
     RY_TRY(read_config(&c->config, c, "config.json", limits, al, err));
     RY_TRY(read_config(&c->open_clip_config, c, "open_clip_config.json", limits, al, err));
-    return read_config(&c->preprocessor_config, c, "preprocessor_config.json", limits, al, err);
+    return read_processor(c, limits, al, err);
 }
 
 static renyi_status parse_parts(ry_checkpoint *c, const void *bytes, size_t size, const char *what,

@@ -12,7 +12,8 @@ typedef struct ry_checkpoint {
     json_t *config;              /* config.json beside the weights, or in their metadata;
                                     NULL if there is none */
     json_t *open_clip_config;    /* open_clip_config.json (OpenCLIP), in the same way */
-    json_t *preprocessor_config; /* preprocessor_config.json, in the same way */
+    json_t *preprocessor_config; /* preprocessor_config.json, in the same way, or the
+                                    image_processor of processor_config.json */
     char *tensors_path;          /* the file (or index) the tensors came from, for messages */
 } ry_checkpoint;
 

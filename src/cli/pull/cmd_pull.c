@@ -131,7 +131,9 @@ static int take_all(pull_state *p)
     if (config == HUB_ABSENT && open_clip == HUB_ABSENT)
         cli_warn("%s has no config.json: heads and preprocessing will be guessed from the shapes",
                  p->source.repo);
-    if (take_file(p, "preprocessor_config.json") == HUB_FAILED) return -1;
+    hub_answer processor = take_file(p, "preprocessor_config.json");
+    if (processor == HUB_ABSENT) processor = take_file(p, "processor_config.json");
+    if (processor == HUB_FAILED) return -1;
     return take_tokenizer(p);
 }
 

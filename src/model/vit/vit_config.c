@@ -333,12 +333,12 @@ static renyi_status choose_pooling(ry_vit_config *c, const ry_tensor_naming *n,
     RY_TRY(ry_json_string(config, "global_pool", &pool, CONFIG_FILE, err));
     RY_TRY(ry_json_string(ry_json_object(config, "model_args"), "global_pool", &pool, CONFIG_FILE,
                           err));
-    if (!c->n_classes && !map) pool = usual; /* without a head nothing is pooled */
     if (map != (strcmp(pool, "map") == 0))
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        CONFIG_FILE ": global_pool is '%.40s', but the tensors of an "
                                    "attention-pooling head (%sattn_pool.latent, ...) are %s",
                        pool, n->prefix, map ? "there" : "missing");
+    if (!c->n_classes) pool = usual; /* without a head nothing is pooled */
     if (map)
         c->pool = RY_POOL_ATTENTION;
     else if (reads_both)

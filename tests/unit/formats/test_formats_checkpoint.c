@@ -108,6 +108,14 @@ static void test_configs(void **state)
     assert_string_equal(json_string_value(json_object_get(c.config, "architecture")), "vit");
     assert_int_equal(json_integer_value(json_object_get(c.preprocessor_config, "size")), 224);
     ry_checkpoint_close(&c, NULL);
+    remove(FOLDER "/preprocessor_config.json");
+    put_text("processor_config.json", "{\"image_processor\": {\"size\": 96}}");
+    assert_int_equal(ry_checkpoint_open(&c, FOLDER, NULL, NULL, &err), RENYI_OK);
+    assert_int_equal(json_integer_value(json_object_get(c.preprocessor_config, "size")), 96);
+    ry_checkpoint_close(&c, NULL);
+    put_text("processor_config.json", "[7]");
+    refuse(FOLDER, RENYI_ERR_FORMAT, "processor_config.json: a JSON object expected");
+    remove(FOLDER "/processor_config.json");
     put_text("preprocessor_config.json", "[]");
     refuse(FOLDER, RENYI_ERR_FORMAT, "preprocessor_config.json: a JSON object expected");
     put_text("config.json", "{\"a\": 1,\n\"a\": 2}");
