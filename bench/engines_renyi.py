@@ -22,7 +22,7 @@ class Renyi(Engine):
         self.session = model.session(a.policy if self.prunes else None, a.batch, a.threads, adapt=self.adaptation(model))
 
     def open_model(self, a):
-        return renyi.Model(a.file, dtype=self.dtype)
+        return renyi.Model(a.file, dtype=self.dtype, image_size=self.x.shape[-1])
 
     def adaptation(self, model):
         return None

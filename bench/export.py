@@ -10,6 +10,7 @@ import warnings
 
 import torch
 
+SIDE = 224  # of the input of all models
 
 # Hugging Face's names of CLIP's image tower, and timm's.
 CLIP_NAMES = [("vision_model.embeddings.class_embedding", "cls_token"), ("vision_model.embeddings.position_embedding.weight", "pos_embed"),
@@ -42,7 +43,8 @@ def load_clip(weights):
     tensors = clip_tensors(load_file(weights))
     width, outputs = tensors["head.weight"].shape[1], tensors["head.weight"].shape[0]
     model = timm.create_model("vit_base_patch16_clip_quickgelu_224", pretrained=False, num_classes=0, embed_dim=width,
-                              num_heads=width // 64, depth=1 + max(int(n.split(".")[1]) for n in tensors if n.startswith("blocks.")))
+                              num_heads=width // 64, patch_size=tensors["patch_embed.proj.weight"].shape[-1],
+                              depth=1 + max(int(n.split(".")[1]) for n in tensors if n.startswith("blocks.")))
     model.head = torch.nn.Linear(width, outputs, bias=False)
     model.load_state_dict(tensors, strict=True)
     return model.eval()
@@ -57,6 +59,8 @@ def load_timm(arch, weights):
         return load_clip(weights)
     model = timm.create_model(arch, pretrained=False)
     model.load_state_dict(load_file(weights), strict=True)
+    if model.patch_embed.img_size != (SIDE, SIDE):
+        model.set_input_size(SIDE)  # DINOv2 has positions for 518 pixels
     return model.eval()
 
 
@@ -88,7 +92,7 @@ def main():
     a = p.parse_args()
     warnings.simplefilter("ignore")
     model = load_timm(a.arch, a.weights)
-    x = torch.zeros(a.batch, 3, 224, 224)
+    x = torch.zeros(a.batch, 3, SIDE, SIDE)
     for path, write in ((a.onnx, write_onnx), (a.ir, write_ir)):
         if not path:
             continue

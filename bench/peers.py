@@ -3,7 +3,7 @@
 #
 # Started by bench/run, which makes the virtual environment; see bench/README.md for what is
 # measured. Pruning is in prune.py, bf16 and int8 in formats.py, training steps in train.py, CLIP
-# in clip.py.
+# in clip.py, DINOv2, SigLIP and OpenCLIP in families.py.
 import argparse
 import glob
 import json
@@ -15,6 +15,7 @@ import sys
 import time
 
 import clip
+import families
 import formats
 import prune
 import train
@@ -23,7 +24,7 @@ from turns import HERE, SHORT, TITLES, Case, newer, run_case, say, weights_of
 MODULES = {"renyi": "renyi", "openvino": "openvino", "openvino-throughput": "openvino", "onnxruntime": "onnxruntime",
            "pytorch": "timm"}
 ENGINES = list(MODULES)
-PARTS = [*ENGINES, "prune", "formats", "train", "clip"]
+PARTS = [*ENGINES, "prune", "formats", "train", "clip", "families"]
 MAX_DIFFERENCE = 1e-3  # of the logits, relative to the largest
 
 
@@ -131,11 +132,11 @@ def dense(a):
     return result, [f"the engines do not agree within {MAX_DIFFERENCE:g}: " + ", ".join(TITLES[e] for e in bad)] if bad else []
 
 
-def available(a):
+def available(a, asked=None):
     """Engines that are installed (or built); names the others on stderr."""
     from importlib.util import find_spec
 
-    asked = [e for e in a.only if e in ENGINES]
+    asked = asked or [e for e in a.only if e in ENGINES]
     here = [e for e in asked if find_spec(MODULES[e])]
     for e in asked:
         if e not in here:
@@ -161,7 +162,7 @@ def arguments():
     p.add_argument("--rounds", type=int, default=5, help="turns of each engine in each line (5)")
     p.add_argument("--only", type=one_of(PARTS), default=PARTS, metavar="PARTS",
                    help=", ".join(ENGINES) + " (dense), prune (the pruned rows), formats (bf16 and int8), "
-                   "train (a training step), clip (CLIP and TCA)")
+                   "train (a training step), clip (CLIP and TCA), families (DINOv2, SigLIP, OpenCLIP)")
     p.add_argument("--quick", action="store_true",
                    help="ViT-Ti and ViT-S, at most 3 rounds; clip: ViT-Ti, few texts")
     p.add_argument("--tokenizer", metavar="FILE", help="CLIP's merges file, for the texts of clip")
@@ -193,6 +194,9 @@ def main():
         faults += more
     if "clip" in a.only:
         result["clip"], more = clip.run(a, prepare)
+        faults += more
+    if "families" in a.only:
+        result["families"], more = families.run(a, available(a, ENGINES), prepare)
         faults += more
     if a.json:
         with open(a.json, "w") as f:

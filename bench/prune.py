@@ -31,13 +31,13 @@ MAX_DIFFERENCE = 1e-2  # of the logits: random weights make near ties between to
 MAX_GOLDEN = 2e-4      # of PyTorch's rule from the reference logits, with real weights
 
 
-def renyi_bench(a, model, batch, threads):
+def bench_rows(a, weights, batch, threads, rounds, policies, name, image_size=0):
     """Rows of `renyi bench --prune`: dense and every policy take turns in one process."""
-    weights = weights_of(a, f"vit_{model}_patch16_224")
-    rounds = a.rounds * ROUNDS[model] * (2 if batch == 1 else 1)
-    command = [f"{a.build}/renyi", "bench", "-m", weights, "-b", str(batch), "-t", str(threads), "-r", str(rounds),
-               "--no-peak", "-o", "json"]
-    for policy in POLICIES:
+    command = [f"{a.build}/renyi", "bench", "-m", weights, "-b", str(batch), "-t", str(threads), "--repetitions", str(rounds),
+               "--no-peak", "--json"]
+    if image_size:
+        command += ["--image-size", str(image_size)]
+    for policy in policies:
         command += ["--prune", policy]
     start, busy, own = time.perf_counter(), busy_seconds(), children_seconds()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -47,15 +47,36 @@ def renyi_bench(a, model, batch, threads):
     other = max(0.0, busy_seconds() - busy - children_seconds() + own) / capacity
     say(f"  {rounds} rounds; other processes took {100 * other:.0f} % of the machine")
     rows = json.loads(done.stdout)["results"]
-    for row, policy in zip(rows, ["none", *POLICIES]):
-        row.update(short=SHORT[model], asked=policy, rounds=rounds, other_load=other)
-        row["bound"] = BOUNDS.get(batch) if model != "tiny" and policy != "none" else None
+    for row, policy in zip(rows, ["none", *policies]):
+        row.update(short=name, asked=policy, rounds=rounds, other_load=other)
+    return rows
+
+
+def renyi_bench(a, model, batch, threads):
+    rounds = a.rounds * ROUNDS[model] * (2 if batch == 1 else 1)
+    rows = bench_rows(a, weights_of(a, f"vit_{model}_patch16_224"), batch, threads, rounds, POLICIES, SHORT[model])
+    for row in rows:
+        row["bound"] = BOUNDS.get(batch) if model != "tiny" and row["asked"] != "none" else None
     return rows
 
 
 def children_seconds():
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def print_rows(rows):
+    print("\n| model | batch | policy | GMACs | ms | images/s | time / dense | MACs / dense | time / MACs | at most |")
+    print("|---|--:|---|--:|--:|--:|--:|--:|--:|---|")
+    for r in rows:
+        ratios = "- | - | - | -"
+        if r["time_ratio"]:
+            ratio = r["time_ratio"] / r["mac_ratio"]
+            bound = f"{r['bound']:.2f} {verdict(ratio <= r['bound'], r['other_load'])}" if r["bound"] else "-"
+            ratios = f"{r['time_ratio']:.3f} | {r['mac_ratio']:.3f} | {ratio:.3f} | {bound}"
+        print(f"| {r['short']} | {r['batch']} | {r['asked']} | {r['gmacs']:.3f} | {r['ms_median']:.2f} | "
+              f"{r['images_per_second']:.1f} | {ratios} |")
+    print(f"\nothers took up to {100 * max((r['other_load'] for r in rows), default=0):.0f} % of the machine")
 
 
 def saved(a, threads):
@@ -68,17 +89,7 @@ def saved(a, threads):
                 rows += renyi_bench(a, model, batch, threads)
             except RuntimeError as e:
                 faults.append(f"{SHORT[model]} batch {batch}: {e}")
-    print("\n| model | batch | policy | GMACs | ms | images/s | time / dense | MACs / dense | time / MACs | at most |")
-    print("|---|--:|---|--:|--:|--:|--:|--:|--:|---|")
-    for r in rows:
-        ratios = "- | - | - | -"
-        if r["time_ratio"]:
-            ratio = r["time_ratio"] / r["mac_ratio"]
-            bound = f"{r['bound']:.2f} {verdict(ratio <= r['bound'], r['other_load'])}" if r["bound"] else "-"
-            ratios = f"{r['time_ratio']:.3f} | {r['mac_ratio']:.3f} | {ratio:.3f} | {bound}"
-        print(f"| {r['short']} | {r['batch']} | {r['asked']} | {r['gmacs']:.3f} | {r['ms_median']:.2f} | "
-              f"{r['images_per_second']:.1f} | {ratios} |")
-    print(f"\nothers took up to {100 * max((r['other_load'] for r in rows), default=0):.0f} % of the machine")
+    print_rows(rows)
     return rows, faults
 
 
