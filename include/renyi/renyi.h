@@ -340,12 +340,9 @@ typedef enum renyi_output {
     RENYI_OUTPUT_AUTO = 0,      /* logits if the model has a classifier, else embeddings */
     RENYI_OUTPUT_EMBEDDING = 1, /* embeddings, not normalized: what CLIP compares with texts
                                    (clip.h), or the input of a ViT's head */
-    RENYI_OUTPUT_CLASS = 2,     /* the class row (and the distillation row) after the last
-                                   LayerNorm; an error without a class token */
-    RENYI_OUTPUT_MEAN = 3,      /* mean of the patch rows: after the last LayerNorm or, if the model
-                                   has timm's fc_norm, before it */
-    RENYI_OUTPUT_PATCHES = 4    /* [n_patches, dim]: the patch rows, after the last LayerNorm unless
-                                   it is timm's fc_norm. Needs every patch: no policy */
+    RENYI_OUTPUT_CLASS = 2,     /* class row (and distillation row) after the last LayerNorm */
+    RENYI_OUTPUT_MEAN = 3,   /* mean of the patch rows, of timm's fc_norm models before that norm */
+    RENYI_OUTPUT_PATCHES = 4 /* [n_patches, dim]: the patch rows, likewise; not with a policy */
 } renyi_output;
 
 typedef struct renyi_session_options {

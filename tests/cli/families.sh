@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Every verb on files of DINOv2, DeiT-III and models with registers (tests/vit_families).
+# SPDX-License-Identifier: Apache-2.0
+. "$(dirname "$0")/lib.sh"
+
+FAMILIES=$RENYI_SRC/tests/vit_families
+COL='evit keep=0.7 layers=1 metric=col n=2'
+mkdir -p data/a data/b masks
+for name in golf_ball wall_clock; do cp "$RENYI_SRC/assets/$name.png" data/a/; done
+for name in parachute traffic_light; do cp "$RENYI_SRC/assets/$name.png" data/b/; done
+# --- models without and with a classifier ---
+for name in hf_dinov2 hf_dinov2_reg hf_dinov2_giant meta_dinov2 meta_dinov2_giant_reg timm_dinov2 timm_dinov2_reg \
+  timm_dinov2_giant timm_deit3 timm_reg4_gap timm_reg4_norm_gap timm_pre_norm; do
+  model=$FAMILIES/$name
+  [ -e "$model/dinov2.pth" ] && model=$model/dinov2.pth
+  run 0 "$RENYI" inspect -m "$model" --json
+  json 'd["n_patches"] == 36'
+  case $name in *reg*) json 'd["n_registers"] == 4' ;; *) json 'd["n_registers"] == 0' ;; esac
+  run 0 "$RENYI" embed -q -m "$model" --prune "$COL" -r data -o rows.npy
+  for features in mean patches; do run 0 "$RENYI" embed -q -m "$model" --features $features data/a/golf_ball.png; done
+  run 0 "$RENYI" search -q -m "$model" --index index.safetensors data --image data/a/golf_ball.png
+  out_has golf_ball.png
+  rm -f index.safetensors
+  run 0 "$RENYI" viz -q -m "$model" data/a/golf_ball.png --layers 0,1 --prune 'mosaic keep=0.7 layers=0,1' -o page.html
+  run 0 "$RENYI" flops -q -m "$model" --prune "$COL"
+  run 0 "$RENYI" quantize -q -m "$model" --calib data -o int8.safetensors
+  run 0 "$RENYI" embed -q -m int8.safetensors data/a/golf_ball.png
+  rm int8.safetensors
+done
+case $("$RENYI" embed -q -m "$FAMILIES/timm_reg4_gap" --features class data/a/golf_ball.png 2>&1 || true) in
+*"no class token; use mean or patches"*) ;;
+*) fail "features of a class token that is not there" ;;
+esac
+run 2 "$RENYI" classify -m "$FAMILIES/timm_reg4_gap" --prune 'evit keep=0.7 layers=1 metric=cls' data/a/golf_ball.png
+err_has "use metric=col"
+run 2 "$RENYI" embed -m "$FAMILIES/hf_dinov2" --features all data/a/golf_ball.png
+run 1 "$RENYI" embed -m "$FAMILIES/hf_dinov2" --features patches --prune "$COL" data/a/golf_ball.png
+err_has "a policy that removes some"
+
+# --- verbs that need classes ---
+for i in {0..3}; do
+  for name in a/golf_ball b/parachute a/wall_clock b/traffic_light; do
+    cp data/$name.png $i${name##*/}.png
+    echo "$i${name##*/}.png $i"
+  done
+done >list.txt
+for name in timm_dinov2_reg timm_deit3 timm_reg4_gap timm_pre_norm hf_dinov2; do
+  model=$FAMILIES/$name
+  run 0 "$RENYI" classify -q -m "$model" --prune "$COL" data/a/golf_ball.png
+  run 0 "$RENYI" eval -q -m "$model" --data-dir list.txt --prune "$COL"
+done
+run 0 "$RENYI" sweep -q -m "$FAMILIES/timm_reg4_gap" --data-dir list.txt --prune "$COL"
+run 0 "$RENYI" tune -q -m "$FAMILIES/timm_dinov2_reg" --data-dir list.txt --max-drop 100 --prune 'mosaic keep=0.7 layers=0,1'
+
+# --- training keeps registers and layer scale, and writes timm's names ---
+for name in timm_dinov2_reg timm_deit3 timm_reg4_gap hf_dinov2_reg; do
+  rm -rf run
+  run 0 "$RENYI" train -q -m "$FAMILIES/$name" --data-dir data --val-dir data --recipe finetune --epochs 1 \
+    --batch-size 4 --prune "$COL" -o run
+  run 0 "$RENYI" inspect -m run/model.safetensors --json
+  json 'd["layout"] == "timm" and any("ls1.gamma" in t["name"] for t in d["tensors"])'
+  case $name in *reg*) json 'd["n_registers"] == 4' ;; esac
+  run 0 "$RENYI" classify -q -m run/model.safetensors data/a/golf_ball.png
+done
+run 1 "$RENYI" train -m "$FAMILIES/timm_dinov2_giant" --data-dir data --epochs 1 -o run2
+err_has "gated MLPs is not trained here"
+
+# --- new models by timm's names; parameters as in timm ---
+count() { "$RENYI" flops --arch "$1" | sed -n '1s/.*: \([0-9]*\) parameters/\1/p'; }
+[ "$(count vit_small_patch14_dinov2)" = 22056192 ] || fail "parameters of DINOv2 S/14"
+[ "$(count vit_small_patch14_reg4_dinov2)" = 22057344 ] || fail "parameters of DINOv2 S/14 with registers"
+[ "$(count vit_giant_patch14_dinov2)" = 1136479232 ] || fail "parameters of DINOv2 g/14"
+[ "$(count deit3_small_patch16_224)" = 22059496 ] || fail "parameters of DeiT-III S/16"
+[ "$(count vit_medium_patch16_reg4_gap_256)" = 38881768 ] || fail "parameters of a ViT with registers"
+for arch in vit_small_patch14_reg4_dinov2 deit3_small_patch16_224 vit_medium_patch16_reg4_gap_256 vit_giant_patch14_dinov2; do
+  run 0 "$RENYI" init -q --force --arch $arch --dim 64 --heads 2 --blocks 2 new.safetensors
+  run 0 "$RENYI" embed -q -m new.safetensors --image-size 112 data/a/golf_ball.png
+done
+run 0 "$RENYI" bench -q -m new.safetensors --image-size 112 -b 1 --repetitions 1 --prune 'mosaic keep=0.7 layers=0,1'
+
+# --- masks: the left third of each image is the object ---
+mkdir flat
+for name in golf_ball wall_clock parachute; do
+  cp "$RENYI_SRC/assets/$name.png" flat/
+  python3 - "masks/$name.png" <<'P'
+import struct, sys, zlib
+def chunk(t, d): return struct.pack(">I", len(d)) + t + d + struct.pack(">I", zlib.crc32(t + d))
+rows = (b"\0" + bytes(1 if x < 85 else 0 for x in range(256))) * 256
+open(sys.argv[1], "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 256, 256, 8, 0, 0, 0, 0))
+    + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+P
+done
+run 0 "$RENYI" eval -q -m "$FAMILIES/timm_reg4_gap" --data-dir flat --masks masks --prune "$COL"
+out_has "col"
+run 0 "$RENYI" eval -q -m "$FAMILIES/hf_dinov2_reg" --data-dir flat --masks masks --prune 'evit keep=0.7 layers=1'
+out_has "cls"
