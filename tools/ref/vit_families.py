@@ -6,7 +6,8 @@
 #
 #   python3 -m venv v && v/bin/pip install torch timm transformers safetensors
 #   v/bin/python tools/ref/vit_families.py [tests/vit_families]
-#   v/bin/python tools/ref/vit_families.py --real FOLDER      DINOv2 B/14 with registers, float32
+#   v/bin/python tools/ref/vit_families.py --real FOLDER      DINOv2 B/14 with registers, and
+#                                                             positions at 224, 518, 322 pixels
 #
 # Scores and cuts come from common.run_blocks, whose dense result must equal the library's.
 # SPDX-License-Identifier: Apache-2.0
@@ -51,7 +52,7 @@ def timm_embed(model):
 
 
 def timm_case(folder, architecture, seed, classes=0, **args):
-    sizes = dict(img_size=24, patch_size=PATCH, embed_dim=32, depth=3, num_heads=4) | args
+    sizes = dict(img_size=PATCH * GRID, patch_size=PATCH, embed_dim=32, depth=3, num_heads=4) | args
     model = timm.create_model(architecture, num_classes=classes, dynamic_img_size=True, **sizes)
     model = randomize(model, seed)
     write_timm(folder, model, architecture, {k: v for k, v in sizes.items()})
@@ -64,7 +65,8 @@ def timm_case(folder, architecture, seed, classes=0, **args):
 # ---- transformers ------------------------------------------------------------------------------
 
 def hf_case(folder, seed, registers=0, classes=0, **args):
-    sizes = dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, image_size=24, patch_size=PATCH) | args
+    sizes = dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, image_size=PATCH * GRID,
+                 patch_size=PATCH) | args
     if registers:
         config = transformers.Dinov2WithRegistersConfig(num_register_tokens=registers, **sizes)
         kinds = transformers.Dinov2WithRegistersModel, transformers.Dinov2WithRegistersForImageClassification
@@ -92,13 +94,13 @@ def meta_positions(pos, side, registers):
     n = side // PATCH
     if n == GRID:
         return pos
-    grid = pos.reshape(1, GRID, GRID, -1).permute(0, 3, 1, 2)
+    grid = pos.float().reshape(1, GRID, GRID, -1).permute(0, 3, 1, 2)  # Meta interpolates floats
     if registers:
         out = F.interpolate(grid, size=(n, n), mode="bicubic", antialias=True)
     else:
         factor = float(n + 0.1) / GRID
         out = F.interpolate(grid, scale_factor=(factor, factor), mode="bicubic")
-    return out.permute(0, 2, 3, 1).reshape(n * n, -1)
+    return out.double().permute(0, 2, 3, 1).reshape(n * n, -1)
 
 
 def meta_name(name):
@@ -114,7 +116,7 @@ def meta_case(folder, seed, gated, registers):
     args = dict(reg_tokens=registers, no_embed_class=True) if registers else {}
     if gated:
         args["mlp_ratio"] = 5.5
-    model = randomize(timm.create_model(name, img_size=24, patch_size=PATCH, embed_dim=64, depth=2, num_heads=1,
+    model = randomize(timm.create_model(name, img_size=PATCH * GRID, patch_size=PATCH, embed_dim=64, depth=2, num_heads=1,
                                         dynamic_img_size=True, num_classes=0, **args), seed)
     width = 64
     positions = (3.0 * torch.rand(1 + GRID**2, width, generator=torch.Generator().manual_seed(seed + 1)) - 1.5).half().double()
@@ -229,6 +231,19 @@ def real(folder):
     write_expected(folder / "expected.safetensors", out, {"seed": "1"})
 
 
+def real_positions(folder):
+    """Small models with DINOv2's 37 x 37 positions, at 224, 518 and 322 pixels."""
+    global PATCH, GRID
+    PATCH, GRID = 14, 37
+    for name in ("hf_dinov2", "hf_dinov2_reg", "meta_dinov2", "meta_dinov2_giant_reg", "timm_dinov2"):
+        case, out = CASES[name](folder / name, 7), {}
+        with torch.no_grad():
+            for side in (224, 518, 322):
+                features(case, pixels(7, 1, side), side, out)
+            scores(case, pixels(7, 1, 224), out)
+        write_expected(folder / name / "expected.safetensors", out, {"seed": "7"})
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("folder", nargs="?", default="tests/vit_families", type=Path)
@@ -236,6 +251,7 @@ def main():
     a.add_argument("--only")
     a = a.parse_args()
     if a.real:
+        real_positions(a.folder)
         return real(a.folder / "hf_dinov2_base_reg")
     for k, (name, make) in enumerate(CASES.items()):
         if a.only and a.only != name:

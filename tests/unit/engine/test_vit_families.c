@@ -124,7 +124,7 @@ static double check_output(const family *f, const renyi_model *m, uint32_t side,
 
 static void check_features(const family *f, renyi_cpu level)
 {
-    static const uint32_t sides[] = {24, 32, 16, 224, 518};
+    static const uint32_t sides[] = {24, 32, 16, 224, 518, 322};
     double worst = 0.0;
     for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
         char name[64];
