@@ -19,8 +19,9 @@ typedef struct zeroshot_options {
 static int is_clip(const char *name, const renyi_model_info *info)
 {
     if (strcmp(info->family, "clip") == 0 || strcmp(info->family, "siglip") == 0) return 1;
-    cli_error("%s: a %s, not a CLIP or SigLIP model: it has no text tower; use 'renyi eval' for classifiers",
-              name, info->family);
+    cli_error(
+        "%s: a %s, not a CLIP or SigLIP model: it has no text tower; use 'renyi eval' for classifiers",
+        name, info->family);
     return 0;
 }
 

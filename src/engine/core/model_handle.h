@@ -30,7 +30,7 @@ struct renyi_model {
     /* The model whose image tower a zero-shot model (renyi_model_zeroshot) borrows; it owns only
      * its labels and vit.text_head. Else NULL. */
     const renyi_model *tower;
-    int is_sigmoid; /* of a zero-shot model: renyi_model_info.is_sigmoid */
+    int is_sigmoid;     /* of a zero-shot model: renyi_model_info.is_sigmoid */
     uint64_t rows_hash; /* hash of the class rows of a zero-shot model, else 0 */
     renyi_model *owned; /* freed with this model: its tower, or NULL */
     ry_own_rules rules; /* of the caller's own; a zero-shot model begins with those of its tower */
