@@ -1,6 +1,6 @@
 """page_proxy.py PROBE - shows the page of the server at $RENYI_URL with a script added; everything else goes on to the server.
 
-Prints its own address. Headers of the page stay, so the script runs under its Content-Security-Policy.
+Prints its own address. What the script posts to /probe is written to probe-result.txt. Headers of the page stay, so the script runs under its Content-Security-Policy.
 """
 # SPDX-License-Identifier: Apache-2.0
 import http.client
@@ -20,6 +20,13 @@ class Proxy(BaseHTTPRequestHandler):
     def forward(self):
         c = http.client.HTTPConnection(SERVER.hostname, SERVER.port, timeout=60)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path == "/probe":
+            with open("probe-part.txt", "wb") as f:
+                f.write(body)
+            os.rename("probe-part.txt", "probe-result.txt")
+            self.send_response(204)
+            self.end_headers()
+            return
         c.request(self.command, self.path, body or None, {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection")})
         r = c.getresponse()
         is_page = self.path.split("?")[0] == "/"
