@@ -143,7 +143,7 @@ stop_server
 
 # SIGTERM while requests are under way: they are answered, new ones are not, the exit code is 0.
 "$RENYI" init -q --arch vit_tiny_patch16_224 --classes 10 --seed 1 slow.safetensors
-serve -m slow.safetensors
+serve -m slow.safetensors --drain-seconds 300
 check drain <<PY
 import signal
 body = json.dumps({"images": [data_url(png(i)) for i in range(16)]})
