@@ -160,9 +160,10 @@ static option_outcome parse_options(classify_arguments *a, int argc, char **argv
         "classify", "[-m MODEL] [options] IMAGES...",
         "Names what images show. IMAGES are files (JPEG, PNG, WebP, PPM), directories, or '-' for an image\n"
         "on stdin. CLIP and SigLIP need --class-names: their probabilities are a softmax over these classes\n"
-        "(CLIP) or a sigmoid for each by itself (SigLIP). The preprocessing comes from the model unless changed here; what was used is printed on\n"
-        "stderr. Files that cannot be read are reported and skipped; the exit code is then 3. The rates of a\n"
-        "pruning policy are shares of tokens KEPT; p and r are numbers of tokens REMOVED.",
+        "(CLIP) or a sigmoid for each by itself (SigLIP). The preprocessing comes from the model unless\n"
+        "changed here; what was used is printed on stderr. Files that cannot be read are reported and skipped;\n"
+        "the exit code is then 3. The rates of a pruning policy are shares of tokens KEPT; p and r are numbers\n"
+        "of tokens REMOVED.",
         "  renyi classify -m timm/vit_small_patch16_224.augreg_in21k_ft_in1k cat.jpg dog.png\n"
         "  renyi classify -m google/siglip-base-patch16-224 --class-names names.txt images/\n"
         "  renyi classify -m model.safetensors -k 1 --json images/ > answers.json\n"

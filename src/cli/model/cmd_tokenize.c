@@ -234,7 +234,8 @@ int cmd_tokenize(int argc, char **argv)
         "tokenize", "{-m MODEL | --tokenizer PATH} [TEXTS...] [options]",
         "Prints the ids of each text, and below them their pieces as the tokenizer's file writes them: </w> ends\n"
         "a word of CLIP's, U+2581 is a blank of SigLIP's and Llama's. CLIP's texts begin and end with a special\n"
-        "id, SigLIP's end and Llama's begin with one, as the models read them. Without TEXTS the lines of stdin are read.",
+        "id, SigLIP's end and Llama's begin with one, as the models read them. Without TEXTS the lines of\n"
+        "stdin are read.",
         "  renyi tokenize -m openai/clip-vit-base-patch16 'a photo of a cat'\n"
         "  renyi tokenize -m google/siglip2-base-patch16-224 'A photo of a cat.'\n"
         "  renyi tokenize --tokenizer tokenizer.model 'Once upon a time' --json\n"

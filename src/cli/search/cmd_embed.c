@@ -263,9 +263,9 @@ static option_outcome parse_options(embed_options *o, int argc, char **argv, cli
         "Writes embeddings of images and texts: rows of numbers of length 1. The dot product of two rows is\n"
         "their similarity. A CLIP model embeds images and texts in one space; for other models a row is the\n"
         "input of the head, or with --features that of the class token, the mean of the patches, or every\n"
-        "patch (one after the other, each of length 1). A .safetensors file has the rows as tensors 'image' and 'text' and their names as\n"
-        "metadata 'files' and 'texts'; a .npy file has the images, then the texts, and no names. Images that\n"
-        "cannot be read are reported and have no row; the exit code is then 3.",
+        "patch (one after the other, each of length 1). A .safetensors file has the rows as tensors 'image' and\n"
+        "'text' and their names as metadata 'files' and 'texts'; a .npy file has the images, then the texts,\n"
+        "and no names. Images that cannot be read are reported and have no row; the exit code is then 3.",
         "  renyi embed -m openai/clip-vit-base-patch16 images/ -o images.safetensors\n"
         "  renyi embed -m clip --text 'a photo of a cat.' --text 'a photo of a dog.' cat.jpg -o rows.jsonl\n"
         "  renyi embed -m vit.safetensors --prune 'mosaic keep=0.7 layers=0,3,6' -r images/ -o rows.npy\n"
