@@ -418,7 +418,7 @@ RENYI_API void renyi_preset_get(size_t i, renyi_preset *out);
 RENYI_API const char *renyi_session_policy(const renyi_session *s);
 
 /* What one cut did to one image. Tokens are numbered as they enter the cut; the first n_prefix are
- * the class and distillation tokens. Arrays are borrowed until the next run. */
+ * the class token, distillation token and registers. Arrays are borrowed until the next run. */
 typedef struct renyi_cut {
     uint32_t block;
     uint32_t n_prefix, n_in, n_out; /* tokens before and after, prefix and fused included */
@@ -473,7 +473,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_policy_cost(const renyi_model *m, const
 /* What a rule sees of one image: N = n_tokens tokens of width C = dim. Borrowed for the call. */
 typedef struct renyi_rule_view {
     uint32_t block, image;       /* the image's index in the batch */
-    uint32_t n_tokens, n_prefix; /* the first n_prefix are class and distillation tokens */
+    uint32_t n_tokens, n_prefix; /* the first n_prefix are class token, registers */
     uint32_t n_out;              /* tokens that leave the cut, prefix and fused included */
     uint32_t dim, n_heads, grid; /* grid: patches per side of the image */
     size_t qkv_row;              /* floats from a row of queries, keys or values to the next */

@@ -52,7 +52,7 @@ typedef struct ry_block_view {
     uint32_t block, image;
     uint32_t n_tokens; /* N: the plan's, or fewer after an adaptive cut */
     uint32_t dim, n_heads;
-    uint32_t n_prefix;      /* leading tokens that must stay: class, distillation */
+    uint32_t n_prefix;      /* leading tokens that must stay: class, distillation, registers */
     const float *class_row; /* [N] with RY_NEED_CLASS_ROW or RY_NEED_POOL_ROW */
     const float *columns;   /* [N] with RY_NEED_COLUMNS */
     const float *qkv;       /* [N, 3C]: queries, keys, values, head-major in each */
