@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every verb on files of DINOv2, DeiT-III and models with registers (tests/vit_families).
+# Every verb on files of DINOv2, DeiT-III, models with registers, SigLIP and OpenCLIP
+# (tests/vit_families).
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 
@@ -10,7 +11,8 @@ for name in golf_ball wall_clock; do cp "$RENYI_SRC/assets/$name.png" data/a/; d
 for name in parachute traffic_light; do cp "$RENYI_SRC/assets/$name.png" data/b/; done
 # --- models without and with a classifier ---
 for name in hf_dinov2 hf_dinov2_reg hf_dinov2_giant meta_dinov2 meta_dinov2_giant_reg timm_dinov2 timm_dinov2_reg \
-  timm_dinov2_giant timm_deit3 timm_reg4_gap timm_reg4_norm_gap timm_pre_norm; do
+  timm_dinov2_giant timm_deit3 timm_reg4_gap timm_reg4_norm_gap timm_pre_norm hf_siglip hf_siglip_classes hf_clip_gelu timm_siglip_tanh \
+  open_clip open_clip_bin open_clip_mean open_clip_siglip; do
   model=$FAMILIES/$name
   [ -e "$model/dinov2.pth" ] && model=$model/dinov2.pth
   run 0 "$RENYI" inspect -m "$model" --json
@@ -37,6 +39,20 @@ run 2 "$RENYI" embed -m "$FAMILIES/hf_dinov2" --features all data/a/golf_ball.pn
 run 1 "$RENYI" embed -m "$FAMILIES/hf_dinov2" --features patches --prune "$COL" data/a/golf_ball.png
 err_has "a policy that removes some"
 
+# --- the probe of a pooling head ---
+for name in hf_siglip timm_siglip open_clip_siglip; do
+  for prune in 'evit keep=0.7 layers=1 metric=pool' 'naive p=3 layers=0,1 metric=pool' 'ats keep=0.7 layers=1' \
+    'evit keep=0.7 layers=1 metric=correct c=0.5'; do
+    run 0 "$RENYI" embed -q -m "$FAMILIES/$name" --prune "$prune" data/a/golf_ball.png
+  done
+  run 2 "$RENYI" embed -m "$FAMILIES/$name" --prune 'evit keep=0.7 layers=1 metric=cls' data/a/golf_ball.png
+  err_has "use metric=col, pool"
+done
+run 2 "$RENYI" embed -m "$FAMILIES/open_clip" --prune 'evit keep=0.7 layers=1 metric=pool' data/a/golf_ball.png
+err_has "this model has a class token, use metric=cls or col"
+run 2 "$RENYI" embed -m "$FAMILIES/timm_reg4_gap" --prune 'evit keep=0.7 layers=1 metric=pool' data/a/golf_ball.png
+err_has "use metric=col"
+
 # --- verbs that need classes ---
 for i in {0..3}; do
   for name in a/golf_ball b/parachute a/wall_clock b/traffic_light; do
@@ -44,7 +60,7 @@ for i in {0..3}; do
     echo "$i${name##*/}.png $i"
   done
 done >list.txt
-for name in timm_dinov2_reg timm_deit3 timm_reg4_gap timm_pre_norm hf_dinov2; do
+for name in timm_dinov2_reg timm_deit3 timm_reg4_gap timm_pre_norm hf_dinov2 timm_siglip_tanh hf_siglip_classes; do
   model=$FAMILIES/$name
   run 0 "$RENYI" classify -q -m "$model" --prune "$COL" data/a/golf_ball.png
   run 0 "$RENYI" eval -q -m "$model" --data-dir list.txt --prune "$COL"
@@ -64,8 +80,20 @@ for name in timm_dinov2_reg timm_deit3 timm_reg4_gap hf_dinov2_reg; do
 done
 run 1 "$RENYI" train -m "$FAMILIES/timm_dinov2_giant" --data-dir data --epochs 1 -o run2
 err_has "gated MLPs is not trained here"
+run 1 "$RENYI" train -m "$FAMILIES/timm_siglip_tanh" --data-dir data --epochs 1 -o run2
+err_has "attention pooling is not trained here"
+rm -rf run
+run 0 "$RENYI" train -q -m "$FAMILIES/hf_siglip_classes" --data-dir data --val-dir data --recipe finetune --epochs 1 \
+  --batch-size 4 --prune "$COL" -o run
+run 0 "$RENYI" inspect -m run/model.safetensors --json
+json 'd["activation"] == "gelu_pytorch_tanh" and d["n_prefix"] == 0'
+run 0 "$RENYI" classify -q -m run/model.safetensors data/a/golf_ball.png
 
 # --- new models by timm's names; parameters as in timm ---
+[ "$("$RENYI" flops --arch vit_base_patch16_siglip_224 | sed -n '1s/.*: \([0-9]*\) parameters/\1/p')" = 92884224 ] ||
+  fail "parameters of SigLIP B/16"
+[ "$("$RENYI" flops --arch vit_so400m_patch14_siglip_224 | sed -n '1s/.*: \([0-9]*\) parameters/\1/p')" = 427680704 ] ||
+  fail "parameters of SigLIP So400m/14"
 count() { "$RENYI" flops --arch "$1" | sed -n '1s/.*: \([0-9]*\) parameters/\1/p'; }
 [ "$(count vit_small_patch14_dinov2)" = 22056192 ] || fail "parameters of DINOv2 S/14"
 [ "$(count vit_small_patch14_reg4_dinov2)" = 22057344 ] || fail "parameters of DINOv2 S/14 with registers"

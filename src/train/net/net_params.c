@@ -265,15 +265,16 @@ static renyi_status load_positions(const loader *ld, const ry_param *q)
     const ry_vit_config *c = &net->config;
     const ry_tensor *t = ry_tensor_of_role(&ld->naming, ld->set, RY_POS_EMBED, 0);
     float *value = net->params.value + q->offset + (size_t)c->n_placed * c->dim;
-    if (!t || t->n_dims != 3 || t->shape[2] != c->dim)
+    const uint32_t axis = t && t->n_dims == 2 ? 0 : 1; /* SigLIP's have two dimensions */
+    if (!t || t->n_dims != axis + 2 || t->shape[axis + 1] != c->dim)
         return ry_fail(ld->err, RENYI_ERR_ARG, -1, "the checkpoint has no positions of width %u",
                        c->dim);
-    const uint32_t prefix = stored_prefix(c, t->shape[1]);
+    const uint32_t prefix = stored_prefix(c, t->shape[axis]);
     if (prefix == UINT32_MAX || (c->n_placed && c->n_placed != prefix))
         return ry_fail(ld->err, RENYI_ERR_ARG, -1,
                        "tensor '%.100s' has %" PRIu64 " positions; a square and %u more wanted",
-                       t->name, t->shape[1], c->n_placed);
-    const uint32_t stored = (uint32_t)lround(sqrt((double)(t->shape[1] - prefix)));
+                       t->name, t->shape[axis], c->n_placed);
+    const uint32_t stored = (uint32_t)lround(sqrt((double)(t->shape[axis] - prefix)));
     const size_t n = (size_t)ry_tensor_elements(t);
     float *read = ry_alloc(&net->al, n, sizeof *read);
     if (!read) return ry_fail_nomem(ld->err, n * sizeof *read);
