@@ -285,6 +285,7 @@ CASES = {
     "open_clip_tanh": lambda f, s: open_clip_case(f, s, act_kwargs={"approximate": "tanh"}, norm_kwargs={"eps": 1e-3}),
     "open_clip_mean": lambda f, s: open_clip_case(f, s, no_ln_pre=True, pool_type="avg", final_ln_after_pool=True),
     "open_clip_siglip": trunk_case,
+    "open_clip_scale": lambda f, s: open_clip_case(f, s, ls_init_value=1e-4),
 }
 SEEDS = {}  # where the usual one gives a close choice
 

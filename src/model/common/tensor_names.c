@@ -264,6 +264,8 @@ static const ry_tensor_name openai_names[] = {
     {RY_PRE_NORM_W, RY_GROUP_PRE_NORM, "visual.ln_pre.weight", SHAPE_DIM},
     {RY_PRE_NORM_B, RY_GROUP_PRE_NORM, "visual.ln_pre.bias", SHAPE_DIM},
     RY_CLIP_OPENAI_LAYER("visual.transformer.resblocks.#."),
+    {RY_SCALE1, RY_GROUP_LAYER_SCALE, "visual.transformer.resblocks.#.ls_1.gamma", SHAPE_DIM},
+    {RY_SCALE2, RY_GROUP_LAYER_SCALE, "visual.transformer.resblocks.#.ls_2.gamma", SHAPE_DIM},
     {RY_NORM_W, RY_GROUP_NORM, "visual.ln_post.weight", SHAPE_DIM},
     {RY_NORM_B, RY_GROUP_NORM, "visual.ln_post.bias", SHAPE_DIM},
     {RY_EMBED_W, RY_GROUP_EMBED, "visual.proj", {RY_X_DIM, RY_X_EMBED}}, /* transposed */
