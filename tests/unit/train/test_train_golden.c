@@ -117,7 +117,8 @@ static void run_part(golden *g, uint32_t first, uint32_t n)
     float logits[IMAGES * CLASSES], dist[IMAGES * CLASSES], d[IMAGES * CLASSES];
     float d_dist[IMAGES * CLASSES], branch[BRANCHES * IMAGES];
     const size_t at = (size_t)first * CLASSES;
-    for (size_t r = 0; r < BRANCHES && g->branch; r++)
+    const size_t branches = 2 * (size_t)ry_net_config(g->net)->n_blocks; /* at most BRANCHES */
+    for (size_t r = 0; r < branches && g->branch; r++)
         memcpy(branch + r * n, g->branch + r * IMAGES + first, n * sizeof *branch);
 
     const ry_net_batch batch = {
