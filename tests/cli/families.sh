@@ -65,8 +65,13 @@ for name in timm_dinov2_reg timm_deit3 timm_reg4_gap timm_pre_norm hf_dinov2 tim
   run 0 "$RENYI" classify -q -m "$model" --prune "$COL" data/a/golf_ball.png
   run 0 "$RENYI" eval -q -m "$model" --data-dir list.txt --prune "$COL"
 done
-run 0 "$RENYI" sweep -q -m "$FAMILIES/timm_reg4_gap" --data-dir list.txt --prune "$COL"
-run 0 "$RENYI" tune -q -m "$FAMILIES/timm_dinov2_reg" --data-dir list.txt --max-drop 100 --prune 'mosaic keep=0.7 layers=0,1'
+for name in timm_reg4_gap timm_dinov2_reg timm_deit3 hf_siglip_classes; do
+  run 0 "$RENYI" sweep -q -m "$FAMILIES/$name" --data-dir list.txt --prune "$COL"
+  run 0 "$RENYI" tune -q -m "$FAMILIES/$name" --data-dir list.txt --max-drop 100 --prune 'tome r=3'
+done
+for name in hf_dinov2_reg timm_deit3 timm_reg4_gap hf_siglip open_clip; do
+  run 0 "$RENYI" bench -q -m "$FAMILIES/$name" -b 1 -t 1 --repetitions 1 --no-peak --prune "$COL"
+done
 
 # --- training keeps registers and layer scale, and writes timm's names ---
 for name in timm_dinov2_reg timm_deit3 timm_reg4_gap hf_dinov2_reg; do
@@ -104,7 +109,6 @@ for arch in vit_small_patch14_reg4_dinov2 deit3_small_patch16_224 vit_medium_pat
   run 0 "$RENYI" init -q --force --arch $arch --dim 64 --heads 2 --blocks 2 new.safetensors
   run 0 "$RENYI" embed -q -m new.safetensors --image-size 112 data/a/golf_ball.png
 done
-run 0 "$RENYI" bench -q -m new.safetensors --image-size 112 -b 1 --repetitions 1 --prune 'mosaic keep=0.7 layers=0,1'
 
 # --- masks: the left third of each image is the object ---
 mkdir flat
@@ -122,3 +126,7 @@ run 0 "$RENYI" eval -q -m "$FAMILIES/timm_reg4_gap" --data-dir flat --masks mask
 out_has "col"
 run 0 "$RENYI" eval -q -m "$FAMILIES/hf_dinov2_reg" --data-dir flat --masks masks --prune 'evit keep=0.7 layers=1'
 out_has "cls"
+run 0 "$RENYI" eval -q -m "$FAMILIES/open_clip" --data-dir flat --masks masks --prune 'evit keep=0.7 layers=1'
+out_has "cls"
+run 0 "$RENYI" eval -q -m "$FAMILIES/hf_siglip" --data-dir flat --masks masks --prune 'evit keep=0.7 layers=1 metric=pool'
+out_has "pool"

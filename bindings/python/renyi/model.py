@@ -98,7 +98,8 @@ class Model:
         policy: such as "mosaic keep=0.7 layers=0,3,6" or the name of a preset; None = no pruning.
         batch_size: images per pass. threads: None = the cores this process may use.
         trace: record what every cut did (`Session.trace`).
-        output: "embedding" = embeddings instead of logits.
+        output: "embedding" = embeddings instead of logits; "class", "mean" or "patches" = the class
+        row, the mean of the patch rows or all patch rows after the last LayerNorm.
         adapt: the memory of earlier images for the policy "tca" (see `Tca`).
         """
         if adapt is not None and not isinstance(adapt, Tca):

@@ -55,6 +55,10 @@ class ImageTrace:
     cuts: List[Cut]
 
 
+#: what a session can return; the last three are features of a tower
+OUTPUTS = ("auto", "embedding", "class", "mean", "patches")
+
+
 class Session:
     """A model, a policy and the memory of a run; made by `Model.session`. For one thread at a time.
 
@@ -69,8 +73,8 @@ class Session:
     def __init__(self, model: "Model", policy: Optional[str] = None, batch_size: int = 1,
                  threads: Optional[int] = None, trace: bool = False, output: str = "auto",
                  adapt: "Optional[Tca]" = None) -> None:
-        if output not in ("auto", "embedding"):
-            raise ValueError(f"output must be 'auto' or 'embedding', not {output!r}")
+        if output not in OUTPUTS:
+            raise ValueError(f"output must be one of {', '.join(OUTPUTS)}, not {output!r}")
         self.model = model
         self.batch_size = count(batch_size, "batch_size")
         #: one entry per image of the last run, if `trace` was set
@@ -81,7 +85,7 @@ class Session:
         options = struct("renyi_session_options", max_batch=self.batch_size, policy=policy_text,
                          n_threads=count(threads, "threads"), trace=int(bool(trace)),
                          progress=RUN_PROGRESS, progress_user=self._call.handle,
-                         output=lib.RENYI_OUTPUT_EMBEDDING if output == "embedding" else 0)
+                         output=getattr(lib, f"RENYI_OUTPUT_{output.upper()}"))
         if adapt is not None:
             options.adapt = adapt._handle
         out = ffi.new("renyi_session **")
@@ -90,6 +94,7 @@ class Session:
         # The destructor refers to the model and the TCA, so they are freed last.
         self._handle = ffi.gc(out[0], lambda handle, _keep=(parent, adapt): lib.renyi_session_free(handle))
         self._has_trace = bool(trace)
+        self._has_rows = output == "patches"
 
     @property
     def policy(self) -> str:
@@ -107,7 +112,8 @@ class Session:
         return float(lib.renyi_session_macs(self._handle))
 
     def run(self, images: Union[Image, Iterable[Image]]) -> "np.ndarray[Any, Any]":
-        """Logits (or embeddings) [n, outputs] of one or several images, float32."""
+        """Logits (or embeddings) [n, outputs] of one or several images, float32. With
+        output="patches" the rows of all patches, [n, patches, dim]."""
         given = sources(images)
         step = self.batch_size
 
@@ -157,7 +163,7 @@ class Session:
                     trace += [self._read_trace(i) for i in range(min(self.batch_size, n - first))]
         finally:
             self._lock.release()
-        return out
+        return out.reshape(n, self.model.info.n_patches, -1) if self._has_rows else out
 
     def _read_trace(self, image: int) -> ImageTrace:
         cuts = []
