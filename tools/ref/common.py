@@ -61,6 +61,16 @@ def write_expected(path, tensors, meta=None):
               path, meta or {})
 
 
+def write_case(folder, seed, tensors, margins):
+    """The expected numbers of a model. A choice between tokens that rounding could change is refused."""
+    margin, name = min(margins)
+    if margin < 2e-5:
+        raise SystemExit(f"{folder.name}: {name} has a margin of only {margin:.1e}; take another seed")
+    write_expected(folder / "expected.safetensors", tensors, {"seed": str(seed)})
+    size = sum(f.stat().st_size for f in folder.iterdir())
+    print(f"{folder.name:24} {size / 1024:6.0f} KB  closest choice {margin:.1e} ({name})")
+
+
 @dataclass
 class Block:
     """One block of a library's model: functions on rows [N, D]."""

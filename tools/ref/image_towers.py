@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from timm.models import register_model
 from timm.models.vision_transformer import VisionTransformer
 
-from common import Block, Shape, columns, pixels, randomize, run_blocks, timm_blocks, write_expected, write_timm
+from common import Block, Shape, columns, pixels, randomize, run_blocks, timm_blocks, write_case, write_expected, write_timm
 from rules import Policy
 
 SIDE, PATCH, GRID = 24, 4, 6
@@ -265,12 +265,7 @@ def write(case, folder, seed):
         x = pixels(seed, 1, SIDE)
         scores(case, x, out)
         cuts(case, x, out, margins)
-    closest = min(margins)
-    if closest[0] < 2e-5:
-        raise SystemExit(f"{folder.name}: {closest[1]} has a margin of only {closest[0]:.1e}; take another seed")
-    write_expected(folder / "expected.safetensors", out, {"seed": str(seed)})
-    size = sum(f.stat().st_size for f in folder.iterdir())
-    print(f"{folder.name:24} {size / 1024:6.0f} KB  closest choice {closest[0]:.1e} ({closest[1]})")
+    write_case(folder, seed, out, margins)
 
 
 CASES = {

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 
-from common import (Shape, columns, hf_blocks, pixels, randomize, run_blocks, timm_blocks, write_expected, write_timm)
+from common import (Shape, columns, hf_blocks, pixels, randomize, run_blocks, timm_blocks, write_case, write_expected, write_timm)
 from rules import Policy
 
 SIDES = (24, 32, 16)  # of the input; positions are for the first
@@ -188,12 +188,7 @@ def write(case, folder, seed):
         x = pixels(seed, 1, SIDES[0])
         scores(case, x, out)
         cuts(case, x, out, margins)
-    closest = min(margins)
-    if closest[0] < 2e-5:
-        raise SystemExit(f"{folder.name}: {closest[1]} has a margin of only {closest[0]:.1e}; take another seed")
-    write_expected(folder / "expected.safetensors", out, {"seed": str(seed)})
-    size = sum(f.stat().st_size for f in folder.iterdir())
-    print(f"{folder.name:24} {size / 1024:6.0f} KB  closest choice {closest[0]:.1e} ({closest[1]})")
+    write_case(folder, seed, out, margins)
 
 
 CASES = {
