@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Clients that others wrote: the official openai package against the server, and schemathesis, which makes
-# requests from /openapi.json and checks the answers. Each is left out if it cannot be imported.
-# RENYI_CLIENTS_PYTHON names a Python that has them. SPDX-License-Identifier: Apache-2.0
+# requests from /openapi.json and checks the answers. Each is left out if it cannot be had (lib.sh).
+# SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
-python=${RENYI_CLIENTS_PYTHON:-python3}
+find_clients
 make_toy toy.safetensors
 make_clip
 python3 "$RENYI_SRC/tests/fixtures/make_llava.py" llava seed=5

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/lib.sh"
 command -v curl >/dev/null || { echo "SKIP: no curl (1)"; exit 77; }
-python=${RENYI_CLIENTS_PYTHON:-python3}
+find_clients
 make_toy vit.safetensors
 make_clip
 python3 "$RENYI_SRC/tests/fixtures/make_llava.py" llava seed=5

@@ -10,6 +10,25 @@ if grep -q 'built without libmicrohttpd' help.txt; then
 fi
 command -v python3 >/dev/null || { echo "SKIP: no python3 to talk to the server (1)"; exit 77; }
 
+# Sets $python to one that has the openai package and schemathesis: RENYI_CLIENTS_PYTHON, or a venv that is
+# made once per build folder (a sanitizer build below it uses the same). Without pip's index it is python3.
+find_clients() {
+  local home=$RENYI_BUILD/clients
+  python=${RENYI_CLIENTS_PYTHON:-}
+  [ -z "$python" ] || return 0
+  [ ! -e "$RENYI_BUILD/../clients/complete" ] || home=$RENYI_BUILD/../clients
+  mkdir -p "$home"
+  exec 9>"$home/lock"
+  flock 9
+  if [ ! -e "$home/complete" ] && rm -rf "$home/venv" && python3 -m venv "$home/venv" >"$home/log" 2>&1 &&
+    timeout 300 "$home/venv/bin/pip" install -q --disable-pip-version-check openai schemathesis >>"$home/log" 2>&1; then
+    touch "$home/complete"
+  fi
+  exec 9>&-
+  python=python3
+  [ ! -e "$home/complete" ] || python=$home/venv/bin/python
+}
+
 # serve ARGUMENTS...: starts the server on a free port; sets $server (process) and $url.
 serve() {
   rm -f listening
