@@ -301,11 +301,11 @@ static renyi_status read_processor(ry_checkpoint *c, const renyi_limits *limits,
     json_t *whole = NULL;
     RY_TRY(read_config(&c->preprocessor_config, c, "preprocessor_config.json", limits, al, err));
     if (c->preprocessor_config) return RENYI_OK;
-    RY_TRY(read_config(&whole, c, "processor_config.json", limits, al, err));
+    const renyi_status st = read_config(&whole, c, "processor_config.json", limits, al, err);
     json_t *part = json_object_get(whole, "image_processor");
-    if (json_is_object(part)) c->preprocessor_config = json_incref(part);
-    json_decref(whole);
-    return RENYI_OK;
+    if (!st && json_is_object(part)) c->preprocessor_config = json_incref(part);
+    json_decref(whole); /* an array, for example, is a failure and is there all the same */
+    return st;
 }
 
 static renyi_status open_parts(ry_checkpoint *c, const char *path, const renyi_limits *limits,
