@@ -112,7 +112,7 @@ assert b < 5 and b"408" in body and b"timeout" in body, (b, body)
 assert d < 10, d
 assert metric("timeouts_total") >= 2 and metric("body_bytes") == 0
 
-# More connections than an address may have: a clear answer, and room again when they are closed.
+# More connections than an address may have: a clear answer, and new ones are accepted when they are closed.
 held = [socket.create_connection((HOST.hostname, HOST.port)) for _ in range(12)]
 time.sleep(0.1)
 status, _, answer = request("GET", "/health")
@@ -124,7 +124,7 @@ for _ in range(100):
         break
     time.sleep(0.05)
 else:
-    raise AssertionError("no room after connections were closed")
+    raise AssertionError("no new connection after the others were closed")
 PY
 stop_server
 

@@ -89,9 +89,10 @@ static renyi_status encode_clip(const any_tokenizer *t, const tokenize_options *
 
     if (st != RENYI_OK) return st;
     if (o->truncate && n > context) n = context;
-    const uint32_t room = n > 2 ? n : 2; /* the least that is accepted */
-    out->ids = cli_alloc(room, sizeof *out->ids);
-    st = renyi_tokenizer_encode(t->clip, text, strlen(text), room, o->truncate, out->ids, &n, err);
+    const uint32_t capacity = n > 2 ? n : 2; /* the least that is accepted */
+    out->ids = cli_alloc(capacity, sizeof *out->ids);
+    st = renyi_tokenizer_encode(t->clip, text, strlen(text), capacity, o->truncate, out->ids, &n,
+                                err);
     out->n = st == RENYI_OK ? n : 0;
     if (o->no_special) {
         const size_t before = info.sot >= 0 && out->n, after = info.eot >= 0 && out->n > before;

@@ -52,6 +52,18 @@
         RY_POOL_FC2_B, RY_GROUP_POOL, mlp ".fc2.bias", SHAPE_DIM                 \
     }
 
+/* The first half of a block, the same in timm's and Meta's files. */
+#define TIMM_ATTENTION                                                                 \
+    {RY_NORM1_W, RY_GROUP_CORE, "blocks.#.norm1.weight", SHAPE_DIM},                   \
+        {RY_NORM1_B, RY_GROUP_CORE, "blocks.#.norm1.bias", SHAPE_DIM},                 \
+        {RY_QKV_W, RY_GROUP_CORE, "blocks.#.attn.qkv.weight", {RY_X_3DIM, RY_X_DIM}},  \
+        {RY_QKV_B, RY_GROUP_QKV_BIAS, "blocks.#.attn.qkv.bias", {RY_X_3DIM}},          \
+        {RY_PROJ_W, RY_GROUP_CORE, "blocks.#.attn.proj.weight", {RY_X_DIM, RY_X_DIM}}, \
+        {RY_PROJ_B, RY_GROUP_CORE, "blocks.#.attn.proj.bias", SHAPE_DIM},              \
+    {                                                                                  \
+        RY_SCALE1, RY_GROUP_LAYER_SCALE, "blocks.#.ls1.gamma", SHAPE_DIM               \
+    }
+
 static const ry_tensor_name timm_names[] = {
     {RY_PATCH_W, RY_GROUP_CORE, "patch_embed.proj.weight", SHAPE_PATCH},
     {RY_PATCH_B, RY_GROUP_PATCH_BIAS, "patch_embed.proj.bias", SHAPE_DIM},
@@ -61,13 +73,7 @@ static const ry_tensor_name timm_names[] = {
     {RY_POS_EMBED, RY_GROUP_CORE, "pos_embed", SHAPE_POS},
     {RY_PRE_NORM_W, RY_GROUP_PRE_NORM, "norm_pre.weight", SHAPE_DIM},
     {RY_PRE_NORM_B, RY_GROUP_PRE_NORM, "norm_pre.bias", SHAPE_DIM},
-    {RY_NORM1_W, RY_GROUP_CORE, "blocks.#.norm1.weight", SHAPE_DIM},
-    {RY_NORM1_B, RY_GROUP_CORE, "blocks.#.norm1.bias", SHAPE_DIM},
-    {RY_QKV_W, RY_GROUP_CORE, "blocks.#.attn.qkv.weight", {RY_X_3DIM, RY_X_DIM}},
-    {RY_QKV_B, RY_GROUP_QKV_BIAS, "blocks.#.attn.qkv.bias", {RY_X_3DIM}},
-    {RY_PROJ_W, RY_GROUP_CORE, "blocks.#.attn.proj.weight", {RY_X_DIM, RY_X_DIM}},
-    {RY_PROJ_B, RY_GROUP_CORE, "blocks.#.attn.proj.bias", SHAPE_DIM},
-    {RY_SCALE1, RY_GROUP_LAYER_SCALE, "blocks.#.ls1.gamma", SHAPE_DIM},
+    TIMM_ATTENTION,
     {RY_SCALE1, RY_GROUP_GAMMA, "blocks.#.gamma_1", SHAPE_DIM},
     {RY_NORM2_W, RY_GROUP_CORE, "blocks.#.norm2.weight", SHAPE_DIM},
     {RY_NORM2_B, RY_GROUP_CORE, "blocks.#.norm2.bias", SHAPE_DIM},
@@ -101,13 +107,7 @@ static const ry_tensor_name meta_names[] = {
     {RY_CLS_TOKEN, RY_GROUP_CLASS, "cls_token", SHAPE_TOKEN},
     {RY_REGISTERS, RY_GROUP_REGISTERS, "register_tokens", SHAPE_REGISTERS},
     {RY_POS_EMBED, RY_GROUP_CORE, "pos_embed", SHAPE_POS},
-    {RY_NORM1_W, RY_GROUP_CORE, "blocks.#.norm1.weight", SHAPE_DIM},
-    {RY_NORM1_B, RY_GROUP_CORE, "blocks.#.norm1.bias", SHAPE_DIM},
-    {RY_QKV_W, RY_GROUP_CORE, "blocks.#.attn.qkv.weight", {RY_X_3DIM, RY_X_DIM}},
-    {RY_QKV_B, RY_GROUP_QKV_BIAS, "blocks.#.attn.qkv.bias", {RY_X_3DIM}},
-    {RY_PROJ_W, RY_GROUP_CORE, "blocks.#.attn.proj.weight", {RY_X_DIM, RY_X_DIM}},
-    {RY_PROJ_B, RY_GROUP_CORE, "blocks.#.attn.proj.bias", SHAPE_DIM},
-    {RY_SCALE1, RY_GROUP_LAYER_SCALE, "blocks.#.ls1.gamma", SHAPE_DIM},
+    TIMM_ATTENTION,
     {RY_NORM2_W, RY_GROUP_CORE, "blocks.#.norm2.weight", SHAPE_DIM},
     {RY_NORM2_B, RY_GROUP_CORE, "blocks.#.norm2.bias", SHAPE_DIM},
     {RY_FC1_W, RY_GROUP_MLP, "blocks.#.mlp.fc1.weight", {RY_X_MLP, RY_X_DIM}},
