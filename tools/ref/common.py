@@ -2,9 +2,12 @@
 # files as the libraries write them, and a plain float64 run of the blocks of a library's model that
 # also gives what pruning rules read. Needs PyTorch, NumPy and safetensors.
 # SPDX-License-Identifier: Apache-2.0
+import argparse
 import json
 import math
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -69,6 +72,22 @@ def write_case(folder, seed, tensors, margins):
     write_expected(folder / "expected.safetensors", tensors, {"seed": str(seed)})
     size = sum(f.stat().st_size for f in folder.iterdir())
     print(f"{folder.name:24} {size / 1024:6.0f} KB  closest choice {margin:.1e} ({name})")
+
+
+def family_arguments():
+    a = argparse.ArgumentParser()
+    a.add_argument("folder", nargs="?", default="tests/vit_families", type=Path)
+    a.add_argument("--real", action="store_true", help="models of published shapes, for a comparison by hand")
+    a.add_argument("--only", metavar="NAME", help="this model alone")
+    return a.parse_args()
+
+
+def chosen_cases(a, cases, seeds, first):
+    """Empty folder, seed and maker of each model; the seeds count from `first` unless `seeds` has one."""
+    for k, (name, make) in enumerate(cases.items()):
+        if not a.only or a.only == name:
+            shutil.rmtree(a.folder / name, ignore_errors=True)
+            yield a.folder / name, seeds.get(name, first + k), make
 
 
 @dataclass

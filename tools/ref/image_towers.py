@@ -9,10 +9,7 @@
 #   v/bin/python tools/ref/image_towers.py --real FOLDER     SigLIP-B/16, OpenCLIP B/32 and heads of
 #                                                            80 values as in H/14, float32
 # SPDX-License-Identifier: Apache-2.0
-import argparse
 import json
-import shutil
-from pathlib import Path
 
 import open_clip
 import timm
@@ -22,7 +19,8 @@ from safetensors.torch import save_file
 from timm.models import register_model
 from timm.models.vision_transformer import VisionTransformer
 
-from common import Block, Shape, columns, pixels, randomize, run_blocks, timm_blocks, write_case, write_expected, write_timm
+from common import (Block, Shape, chosen_cases, columns, family_arguments, pixels, randomize, run_blocks, timm_blocks, write_case,
+                    write_expected, write_timm)
 from rules import Policy
 
 SIDE, PATCH, GRID = 24, 4, 6
@@ -333,18 +331,10 @@ def real(folder):
 
 
 def main():
-    a = argparse.ArgumentParser()
-    a.add_argument("folder", nargs="?", default="tests/vit_families", type=Path)
-    a.add_argument("--real", action="store_true")
-    a.add_argument("--only")
-    a = a.parse_args()
+    a = family_arguments()
     if a.real:
         return real(a.folder)
-    for k, (name, make) in enumerate(CASES.items()):
-        if a.only and a.only != name:
-            continue
-        folder, seed = a.folder / name, SEEDS.get(name, 60 + k)
-        shutil.rmtree(folder, ignore_errors=True)
+    for folder, seed, make in chosen_cases(a, CASES, SEEDS, 60):
         write(make(folder, seed), folder, seed)
 
 

@@ -11,16 +11,13 @@
 #
 # Scores and cuts come from common.run_blocks, whose dense result must equal the library's.
 # SPDX-License-Identifier: Apache-2.0
-import argparse
-import shutil
-from pathlib import Path
-
 import timm
 import torch
 import torch.nn.functional as F
 import transformers
 
-from common import (Shape, columns, hf_blocks, pixels, randomize, run_blocks, timm_blocks, write_case, write_expected, write_timm)
+from common import (Shape, chosen_cases, columns, family_arguments, hf_blocks, pixels, randomize, run_blocks, timm_blocks, write_case,
+                    write_expected, write_timm)
 from rules import Policy
 
 SIDES = (24, 32, 16)  # of the input; positions are for the first
@@ -240,19 +237,11 @@ def real_positions(folder):
 
 
 def main():
-    a = argparse.ArgumentParser()
-    a.add_argument("folder", nargs="?", default="tests/vit_families", type=Path)
-    a.add_argument("--real", action="store_true")
-    a.add_argument("--only")
-    a = a.parse_args()
+    a = family_arguments()
     if a.real:
         real_positions(a.folder)
         return real(a.folder / "hf_dinov2_base_reg")
-    for k, (name, make) in enumerate(CASES.items()):
-        if a.only and a.only != name:
-            continue
-        folder, seed = a.folder / name, SEEDS.get(name, 10 + k)
-        shutil.rmtree(folder, ignore_errors=True)
+    for folder, seed, make in chosen_cases(a, CASES, SEEDS, 10):
         write(make(folder, seed), folder, seed)
 
 
