@@ -13,38 +13,6 @@
 
 enum { TICK_MS = 100 };
 
-/* ---- models ------------------------------------------------------------------------------------
- */
-
-static int check_names(const serve_server *s)
-{
-    for (size_t i = 0; i < s->n_models; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(s->models[i]->name, s->models[j]->name) == 0)
-                return options_usage_error("serve",
-                                           "two models have the name '%s'; give -m NAME=MODEL",
-                                           s->models[i]->name);
-    return CLI_OK;
-}
-
-static int open_models(serve_server *s)
-{
-    const cli_strings *given = &s->config->models;
-
-    s->models = cli_alloc(given->count, sizeof(serve_model *));
-    for (; s->n_models < given->count; s->n_models++) {
-        s->models[s->n_models] = served_model_open(s, given->items[s->n_models]);
-        if (!s->models[s->n_models]) return CLI_FAILED;
-    }
-    return check_names(s);
-}
-
-static void free_models(serve_server *s)
-{
-    for (size_t i = 0; i < s->n_models; i++) served_model_free(s->models[i]);
-    free(s->models);
-}
-
 /* ---- signals -----------------------------------------------------------------------------------
  */
 
@@ -55,14 +23,15 @@ static void block_signals(sigset_t *set)
     sigaddset(set, SIGTERM);
     sigaddset(set, SIGINT);
     sigaddset(set, SIGHUP);
+    sigaddset(set, SERVE_WAKE);
     pthread_sigmask(SIG_BLOCK, set, NULL);
 }
 
-/* The next signal within a tick; 0 = none. */
-static int next_signal(const sigset_t *set)
+/* The next signal within so many milliseconds; 0 = none. */
+static int next_signal(const sigset_t *set, long ms)
 {
-    const struct timespec tick = {.tv_nsec = TICK_MS * 1000000L};
-    const int signal = sigtimedwait(set, NULL, &tick);
+    const struct timespec limit = {.tv_nsec = ms * 1000000L};
+    const int signal = sigtimedwait(set, NULL, &limit);
     return signal > 0 ? signal : 0;
 }
 
@@ -82,12 +51,16 @@ static void end_slow(http_server *h)
         metrics_add(&h->server->metrics, &h->server->metrics.timeouts);
 }
 
-static void wait_for_end(http_server *h, const sigset_t *signals)
+/* 1 at SIGTERM or SIGINT; 0 when the loader is done, if `loads`. Signals that came while models were
+ * loaded count, also when the loader ended before they were read. */
+static int wait_for_end(http_server *h, const sigset_t *signals, int loads)
 {
     for (;;) {
-        const int signal = next_signal(signals);
+        const int is_done = loads && atomic_load(&h->server->loading) != SERVE_LOADING;
+        const int signal = next_signal(signals, is_done ? 0 : TICK_MS);
         if (signal == SIGHUP) reload_keys(h->server);
-        if (signal == SIGTERM || signal == SIGINT) return;
+        if (signal == SIGTERM || signal == SIGINT) return 1;
+        if (is_done && !signal) return 0;
         end_slow(h);
     }
 }
@@ -102,7 +75,7 @@ static int wait_for_requests(http_server *h, const sigset_t *signals, double sec
 
     while (atomic_load(&h->server->n_admitted)) {
         if (cli_now_ms() > until) return -1;
-        const int signal = next_signal(signals);
+        const int signal = next_signal(signals, TICK_MS);
         if (signal == SIGTERM || signal == SIGINT) return -1;
         end_slow(h);
     }
@@ -123,59 +96,61 @@ static void drain(http_server *h, const sigset_t *signals)
     wait_for_requests(h, signals, 5.0);
 }
 
-/* Models first: they hand their requests to the workers, and these to HTTP. */
-static void stop_threads(serve_server *s)
-{
-    atomic_store(&s->is_aborting, 1);
-    for (size_t i = 0; i < s->n_models; i++) model_queue_stop(s->models[i]);
-    pool_stop(&s->pool);
-}
-
 /* ---- run ---------------------------------------------------------------------------------------
  */
 
-static int serve_http(serve_server *s, const sigset_t *signals)
+static void say_listening(const http_server *h)
 {
-    http_server h;
+    const serve_server *s = h->server;
 
-    if (http_start(&h, s)) {
-        stop_threads(s);
-        return CLI_FAILED;
-    }
-    printf("listening on %s\n", h.url); /* the result of this verb: where it can be reached */
+    printf("listening on %s\n", h->url); /* the result of this verb: where it can be reached */
     fflush(stdout);
-    log_event("listening on %s, %zu model%s, %s", h.url, s->n_models, s->n_models > 1 ? "s" : "",
+    log_event("listening on %s, %zu model%s, %s", h->url, s->n_models, s->n_models > 1 ? "s" : "",
               s->keys.path ? "with keys" : "without keys");
-    wait_for_end(&h, signals);
-    drain(&h, signals);
-    stop_threads(s);
-    http_stop(&h);
-    log_event("stopped");
-    return CLI_OK;
 }
 
-static int start_threads(serve_server *s)
+/* From the first model to the last request; the exit code. */
+static int serve_requests(http_server *h, const sigset_t *signals)
 {
-    int code = pool_start(&s->pool, s->config->workers);
+    serve_server *s = h->server;
 
-    for (size_t i = 0; !code && i < s->n_models; i++) code = model_queue_start(s->models[i]);
-    if (!code) return 0;
-    stop_threads(s);
-    return -1;
+    if (models_load(s)) return CLI_FAILED;
+    log_event("loading; %s/ready says when it is done", h->url);
+    int is_ended = wait_for_end(h, signals, 1);
+    if (!is_ended && models_are_loaded(s)) {
+        say_listening(h);
+        is_ended = wait_for_end(h, signals, 0);
+    }
+    if (is_ended) drain(h, signals);
+    atomic_store(&s->is_aborting, 1);
+    models_stop(s); /* before the workers, which get their requests */
+    if (is_ended) log_event("stopped");
+    return is_ended ? CLI_OK : s->load_code;
+}
+
+static int run_threads(serve_server *s, const sigset_t *signals)
+{
+    http_server h = {.server = s};
+    int code = CLI_FAILED;
+
+    if (pool_start(&s->pool, s->config->workers) == 0 && http_start(&h, s) == 0)
+        code = serve_requests(&h, signals);
+    pool_stop(&s->pool);
+    http_stop(&h);
+    return code;
 }
 
 static int run_server(const serve_config *config)
 {
     serve_server s = {.config = config, .started = (double)time(NULL)};
     sigset_t signals;
-    int code;
+    int code = CLI_FAILED;
 
     log_open(config->log);
     block_signals(&signals);
     metrics_init(&s.metrics);
-    code = api_keys_open(&s.keys, config->key_file) ? CLI_FAILED : open_models(&s);
-    if (code == CLI_OK) code = start_threads(&s) ? CLI_FAILED : serve_http(&s, &signals);
-    free_models(&s);
+    if (api_keys_open(&s.keys, config->key_file) == 0) code = run_threads(&s, &signals);
+    models_free(&s);
     api_keys_free(&s.keys);
     metrics_free(&s.metrics);
     return code;
@@ -218,6 +193,7 @@ static option_outcome parse_options(serve_config *c, int argc, char **argv, cli_
         {"", 0, OPTION_HEADING, NULL, "", "Models", 0, 0},
         {"threads", 't', OPTION_COUNT, &c->threads, "N", "threads of a model (physical cores)", 1,
          1024},
+        STREAMS_OPTION_ROW(c),
         {"workers", 0, OPTION_COUNT, &c->workers, "N",
          "threads that decode images and write answers (cores)", 1, 256},
         {"max-batch", 0, OPTION_COUNT, &c->max_batch, "N", "images run together (8)", 1, 1024},
@@ -232,6 +208,7 @@ static option_outcome parse_options(serve_config *c, int argc, char **argv, cli_
         {"tokenizer", 0, OPTION_STRING, &c->tokenizer, "PATH",
          "of models without one in their folder", 0, 0},
         {"labels", 0, OPTION_STRING, &c->labels, "FILE", "class names, one per line", 0, 0},
+        DECODE_OPTION_ROW(&c->decode),
         {"exif", 0, OPTION_FLAG, &c->exif, "", "turn images by their EXIF orientation", 0, 0},
         {"cpu", 0, OPTION_CHOICE, &c->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
         {"dtype", 0, OPTION_CHOICE, &c->dtype, LM_DTYPE_CHOICES,
