@@ -17,9 +17,11 @@
 static void *system_alloc(size_t size, size_t align)
 {
     void *p = NULL;
-    if (size >= 4 * HUGE_PAGE) align = HUGE_PAGE;
-    if (posix_memalign(&p, align, size)) return NULL;
+    if (size >= HUGE_PAGE) align = HUGE_PAGE;
+    if (posix_memalign(&p, align, size ? size : 1)) return NULL;
+#ifdef MADV_HUGEPAGE
     if (align == HUGE_PAGE) madvise(p, size & ~(HUGE_PAGE - 1), MADV_HUGEPAGE); /* only a hint */
+#endif
     return p;
 }
 
@@ -27,8 +29,8 @@ void *ry_alloc(const renyi_allocator *al, size_t count, size_t size)
 {
     size_t bytes;
     if (!ry_mul_size(count, size, &bytes) || !ry_add_size(bytes, RY_ALIGN, &bytes)) return NULL;
-    unsigned char *base =
-        al && al->alloc ? al->alloc(al->user, bytes, RY_ALIGN) : system_alloc(bytes, RY_ALIGN);
+    if (!al || !al->alloc) return system_alloc(bytes - RY_ALIGN, RY_ALIGN);
+    unsigned char *base = al->alloc(al->user, bytes, RY_ALIGN);
     if (!base) return NULL;
     memcpy(base, &bytes, sizeof bytes);
     return base + RY_ALIGN;
@@ -43,14 +45,15 @@ void *ry_calloc(const renyi_allocator *al, size_t count, size_t size)
 
 void ry_free(const renyi_allocator *al, void *ptr)
 {
+    if (!al || !al->alloc) {
+        free(ptr);
+        return;
+    }
     if (!ptr) return;
     unsigned char *base = (unsigned char *)ptr - RY_ALIGN;
     size_t bytes;
     memcpy(&bytes, base, sizeof bytes);
-    if (al && al->alloc)
-        al->release(al->user, base, bytes);
-    else
-        free(base);
+    al->release(al->user, base, bytes);
 }
 
 char *ry_strdup(const renyi_allocator *al, const char *s)

@@ -1,8 +1,8 @@
 /* alloc.h - memory: blocks of the heap, all of which are allocated here, and arenas that divide one
  * block.
  *
- * Every heap block stores its size in front, because a caller's renyi_allocator gets the size back
- * on release.
+ * A block of a caller's renyi_allocator stores its size in front, because the allocator gets the
+ * size back on release. Other blocks do not: nothing writes to their first page before its owner.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_ALLOC_H
 #define RY_ALLOC_H

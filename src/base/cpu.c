@@ -13,16 +13,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+#if defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 /* ---- instruction sets ------------------------------------------------------------------------ */
 
-/* From AVX-512 on products are oneDNN's; a build without it has only those of AVX2. */
-#ifdef RY_HAS_ONEDNN
-static const renyi_cpu max_level = RENYI_CPU_AVX512;
-const char *renyi_build_options(void) { return "oneDNN"; }
+#if defined(RY_HAS_ONEDNN)
+const char *renyi_build_options(void) { return "oneDNN, " RY_PNG_NAME; }
+#elif defined(__aarch64__)
+const char *renyi_build_options(void) { return RY_PNG_NAME; }
 #else
-static const renyi_cpu max_level = RENYI_CPU_AVX2;
-const char *renyi_build_options(void) { return "no oneDNN: CPUs with AVX-512 run the AVX2 code"; }
+const char *renyi_build_options(void)
+{
+    return RY_PNG_NAME "; no oneDNN: no bf16, and int8 as with AVX2";
+}
 #endif
 
 renyi_cpu renyi_cpu_detect(void)
@@ -32,11 +40,38 @@ renyi_cpu renyi_cpu_detect(void)
     const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (avx2 && avx512 && max_level == RENYI_CPU_AVX512) return RENYI_CPU_AVX512;
+    if (avx2 && avx512) return RENYI_CPU_AVX512;
     if (avx2) return RENYI_CPU_AVX2;
+#elif defined(__aarch64__) /* every ARM64 has NEON; what came later is asked for below */
+    return RENYI_CPU_NEON;
 #endif
     return RENYI_CPU_SCALAR;
 }
+
+#if defined(__aarch64__) && defined(__APPLE__)
+static int arm_has(const char *feature) /* "DotProd" */
+{
+    char name[64];
+    int value = 0;
+    size_t size = sizeof value;
+    snprintf(name, sizeof name, "hw.optional.arm.FEAT_%s", feature);
+    return sysctlbyname(name, &value, &size, NULL, 0) == 0 && value;
+}
+int ry_cpu_has_dotprod(void) { return arm_has("DotProd"); }
+int ry_cpu_has_i8mm(void) { return arm_has("I8MM"); }
+int ry_cpu_has_bf16(void) { return arm_has("BF16"); }
+#elif defined(__aarch64__)
+int ry_cpu_has_dotprod(void) { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
+int ry_cpu_has_i8mm(void) { return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0; }
+int ry_cpu_has_bf16(void) { return (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0; }
+#else
+int ry_cpu_has_dotprod(void) { return 0; }
+int ry_cpu_has_i8mm(void) { return 0; }
+int ry_cpu_has_bf16(void)
+{
+    return renyi_cpu_detect() == RENYI_CPU_AVX512 && __builtin_cpu_supports("avx512bf16");
+}
+#endif
 
 int ry_cpu_has_vnni(void)
 {
@@ -47,21 +82,16 @@ int ry_cpu_has_vnni(void)
 #endif
 }
 
-int ry_cpu_has_bf16(void)
-{
-#if defined(__x86_64__)
-    return renyi_cpu_detect() == RENYI_CPU_AVX512 && __builtin_cpu_supports("avx512bf16");
-#else
-    return 0;
-#endif
-}
-
 const char *renyi_cpu_name(renyi_cpu level)
 {
     switch (level) {
     case RENYI_CPU_AUTO: return "auto";
     case RENYI_CPU_SCALAR: return "scalar";
+#if defined(__aarch64__)
+    case RENYI_CPU_NEON: return "neon";
+#else
     case RENYI_CPU_AVX2: return "avx2";
+#endif
     case RENYI_CPU_AVX512: return "avx512";
     }
     return "unknown";
@@ -80,19 +110,6 @@ renyi_status ry_cpu_choose(renyi_cpu wanted, renyi_cpu *out, renyi_error *err)
 }
 
 /* ---- cores and threads ----------------------------------------------------------------------- */
-
-/* One hyper-thread per core counts; without the sysfs entry every CPU is a core. */
-static int is_first_sibling(int cpu)
-{
-    char path[96];
-    int first = cpu;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-    FILE *f = fopen(path, "re");
-    if (!f) return 1;
-    if (fscanf(f, "%d", &first) != 1) first = cpu;
-    fclose(f);
-    return first == cpu;
-}
 
 /* The line of `path` that begins with `start`, without it and without its newline; 0 if there is
  * none or it is too long. */
@@ -137,6 +154,20 @@ double ry_cgroup_cpus(const char *root)
     }
 }
 
+#ifdef __linux__
+/* One hyper-thread per core counts; without the sysfs entry every CPU is a core. */
+static int is_first_sibling(int cpu)
+{
+    char path[96];
+    int first = cpu;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *f = fopen(path, "re");
+    if (!f) return 1;
+    if (fscanf(f, "%d", &first) != 1) first = cpu;
+    fclose(f);
+    return first == cpu;
+}
+
 /* Cores that the affinity allows. */
 static unsigned allowed_cores(void)
 {
@@ -151,6 +182,13 @@ static unsigned allowed_cores(void)
     if (cores) return cores;
     return allowed ? allowed : 1;
 }
+#else /* no affinity to ask for */
+static unsigned allowed_cores(void)
+{
+    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (unsigned)n : 1;
+}
+#endif
 
 unsigned ry_cpu_cores(void)
 {

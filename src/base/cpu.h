@@ -5,11 +5,17 @@
 
 #include "renyi/renyi.h"
 
+/* Kernels with vectors of 8 floats: AVX2 or NEON. */
+#define RY_CPU_VEC8 RENYI_CPU_AVX2
+
 /* AUTO becomes the best level; a level that the machine does not have is RENYI_ERR_UNSUPPORTED. */
 renyi_status ry_cpu_choose(renyi_cpu wanted, renyi_cpu *out, renyi_error *err) RENYI_CHECK;
 
-/* AVX-512 extensions: dot products of bytes and of bf16, summed in 32 bits. */
+/* Extensions of AVX-512 and of NEON: dot products of bytes (VNNI, dotprod), small matrices of bytes
+ * (i8mm), products of bf16 (AVX512_BF16, bf16). All sum in 32 bits. */
 int ry_cpu_has_vnni(void);
+int ry_cpu_has_dotprod(void);
+int ry_cpu_has_i8mm(void);
 int ry_cpu_has_bf16(void);
 
 /* Physical cores this process may use, at least 1: those its affinity allows, and no more than the

@@ -111,8 +111,15 @@ renyi_status ry_file_read(uint8_t **bytes, size_t *size, const char *path, uint6
 
 void ry_file_prefetch(const char *path)
 {
+#ifdef POSIX_FADV_WILLNEED /* macOS has none */
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode))
+        return; /* opening a pipe would disturb its writer */
     const int fd = open_to_read(path);
     if (fd < 0) return;
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
     close(fd);
+#else
+    (void)path;
+#endif
 }

@@ -39,6 +39,16 @@ static inline int ry_step_next(ry_step *s, size_t *tile)
     return *tile < s->count ? (int)++s->mine > 0 : 0;
 }
 
+/* A short wait that leaves the core to its other thread. */
+static inline void ry_step_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* Returns when all tiles of the step are done by any thread; their writes are then visible. */
 static inline void ry_step_end(ry_step *s)
 {
@@ -49,7 +59,7 @@ static inline void ry_step_end(ry_step *s)
         if (spins > SPINS)
             sched_yield();
         else
-            __builtin_ia32_pause();
+            ry_step_pause();
     }
 }
 

@@ -1,6 +1,6 @@
 /* decode.c - image files and bytes to RGB: finds the format, checks limits, calls its reader.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "image/decode.h"
+#include "image/fit_rows.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -126,22 +126,37 @@ renyi_status ry_image_new(renyi_image *out, uint8_t **rgb, const ry_encoded *in,
     return RENYI_OK;
 }
 
-static renyi_status check_options(const renyi_image_options *opt, renyi_error *err)
+/* Programs built before there was a mode give shorter options. */
+static renyi_decode_mode decode_mode(const renyi_image_options *opt)
 {
-    if (!opt || !opt->struct_size || opt->struct_size == sizeof *opt) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_options of %" PRIu32 " bytes; %zu wanted",
-                   opt->struct_size, sizeof *opt);
+    const int has_mode = opt && (!opt->struct_size || opt->struct_size == sizeof *opt);
+    return has_mode ? opt->decode : RENYI_DECODE_EXACT;
 }
 
-renyi_status renyi_image_decode(renyi_image *out, const void *bytes, size_t size,
-                                const renyi_image_options *opt, renyi_error *err)
+static renyi_status check_options(const renyi_image_options *opt, renyi_error *err)
 {
-    if (!out || (!bytes && size))
-        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_decode: NULL argument");
-    *out = (renyi_image){0};
-    RY_TRY(check_options(opt, err));
-    const ry_encoded in = {bytes, size, ry_limits(opt ? &opt->limits : NULL),
-                           opt ? &opt->allocator : NULL};
+    if (!opt) return RENYI_OK;
+    if (opt->struct_size && (opt->struct_size < offsetof(renyi_image_options, decode) ||
+                             opt->struct_size > sizeof *opt))
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "renyi_image_options of %" PRIu32 " bytes; %zu wanted", opt->struct_size,
+                       sizeof *opt);
+    if ((unsigned)decode_mode(opt) > RENYI_DECODE_SCALED)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "decode mode %d is not known", (int)opt->decode);
+    return RENYI_OK;
+}
+
+/* ---- public functions ---------------------------------------------------------------------- */
+
+/* Decodes and turns. scaling: NULL = every pixel. rows: NULL = the image is wanted; an image that
+ * is turned is not decoded to rows. */
+static renyi_status decode_any(renyi_image *out, ry_scaling *scaling, ry_fit_rows *rows,
+                               const void *bytes, size_t size, const renyi_image_options *opt,
+                               renyi_error *err)
+{
+    ry_encoded in = {
+        bytes,   size, ry_limits(opt ? &opt->limits : NULL), opt ? &opt->allocator : NULL,
+        scaling, NULL};
     if (size > in.limits.max_image_bytes)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "%zu bytes; an image file may have %" PRIu64
@@ -149,10 +164,12 @@ renyi_status renyi_image_decode(renyi_image *out, const void *bytes, size_t size
                        size, in.limits.max_image_bytes);
     const renyi_image_format format = renyi_image_sniff(bytes, size);
     renyi_image decoded;
-    RY_TRY(reader_of(format)(&decoded, &in, err));
     const uint32_t orientation =
         opt && opt->apply_exif ? ry_exif_orientation(bytes, size, format) : 1;
+    if (orientation == 1) in.rows = rows;
+    RY_TRY(reader_of(format)(&decoded, &in, err));
     if (orientation != 1) {
+        if (scaling) ry_whole_turn(&scaling->whole, decoded.width, decoded.height, orientation);
         const renyi_status st = ry_image_turn(&decoded, orientation, in.allocator, err);
         if (st != RENYI_OK) {
             renyi_image_free(&decoded, opt);
@@ -163,19 +180,80 @@ renyi_status renyi_image_decode(renyi_image *out, const void *bytes, size_t size
     return RENYI_OK;
 }
 
+renyi_status renyi_image_decode(renyi_image *out, const void *bytes, size_t size,
+                                const renyi_image_options *opt, renyi_error *err)
+{
+    if (!out || (!bytes && size))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_decode: NULL argument");
+    *out = (renyi_image){0};
+    RY_TRY(check_options(opt, err));
+    return decode_any(out, NULL, NULL, bytes, size, opt, err);
+}
+
+/* The image that rows did not take. */
+static renyi_status fit_image(const ry_fit_rows *rows, const renyi_image *image,
+                              const ry_whole *whole, renyi_error *err)
+{
+    return whole ? ry_fit_scaled(rows->out, image, whole, rows->spec, rows->kernels, rows->al, err)
+                 : ry_fit(rows->out, image, rows->spec, rows->kernels, rows->al, err);
+}
+
+renyi_status renyi_image_decode_pixels(uint8_t *pixels, uint32_t *full_size, const void *bytes,
+                                       size_t size, const renyi_preprocess *spec,
+                                       const renyi_image_options *opt, renyi_error *err)
+{
+    ry_scaling scaling = {.spec = spec};
+    ry_fit_rows rows = {.out = pixels, .spec = spec, .al = opt ? &opt->allocator : NULL};
+    renyi_image image = {0};
+    if (!pixels || !spec || (!bytes && size))
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_decode_pixels: NULL argument");
+    RY_TRY(check_options(opt, err));
+    rows.kernels = ry_resize_best();
+    const int may_scale = decode_mode(opt) == RENYI_DECODE_SCALED;
+    renyi_status st = decode_any(&image, may_scale ? &scaling : NULL, &rows, bytes, size, opt, err);
+    const ry_whole *whole = scaling.whole.width ? &scaling.whole : NULL;
+    if (!st && full_size) {
+        full_size[0] = rows.is_done ? rows.full_width : whole ? whole->width : image.width;
+        full_size[1] = rows.is_done ? rows.full_height : whole ? whole->height : image.height;
+    }
+    if (!st && !rows.is_done) st = fit_image(&rows, &image, whole, err);
+    renyi_image_free(&image, opt);
+    ry_fit_rows_free(&rows);
+    return st;
+}
+
+static renyi_status read_image(uint8_t **bytes, size_t *size, const char *path,
+                               const renyi_image_options *opt, renyi_error *err)
+{
+    const renyi_limits limits = ry_limits(opt ? &opt->limits : NULL);
+    RY_TRY(check_options(opt, err));
+    return ry_file_read(bytes, size, path, limits.max_image_bytes, opt ? &opt->allocator : NULL,
+                        NULL, err);
+}
+
 renyi_status renyi_image_load(renyi_image *out, const char *path, const renyi_image_options *opt,
                               renyi_error *err)
 {
-    const renyi_limits limits = ry_limits(opt ? &opt->limits : NULL);
-    const renyi_allocator *al = opt ? &opt->allocator : NULL;
     uint8_t *bytes;
     size_t size;
     if (!out || !path) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_load: NULL argument");
     *out = (renyi_image){0};
-    RY_TRY(check_options(opt, err));
-    RY_TRY(ry_file_read(&bytes, &size, path, limits.max_image_bytes, al, NULL, err));
+    RY_TRY(read_image(&bytes, &size, path, opt, err));
     const renyi_status st = renyi_image_decode(out, bytes, size, opt, err);
-    ry_free(al, bytes);
+    ry_free(opt ? &opt->allocator : NULL, bytes);
+    return st;
+}
+
+renyi_status renyi_image_load_pixels(uint8_t *pixels, const char *path,
+                                     const renyi_preprocess *spec, const renyi_image_options *opt,
+                                     renyi_error *err)
+{
+    uint8_t *bytes;
+    size_t size;
+    if (!path) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_load_pixels: NULL argument");
+    RY_TRY(read_image(&bytes, &size, path, opt, err));
+    const renyi_status st = renyi_image_decode_pixels(pixels, NULL, bytes, size, spec, opt, err);
+    ry_free(opt ? &opt->allocator : NULL, bytes);
     return st;
 }
 

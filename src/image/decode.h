@@ -8,11 +8,30 @@
 
 #include "renyi/renyi.h"
 
+/* Where a whole image lies in its pixels, which may have been decoded at a smaller scale. The last
+ * pixel of a scaled JPEG may be partly outside the image, so sides are not always whole numbers. */
+typedef struct ry_whole {
+    uint32_t width, height;         /* in the file, turned with the pixels */
+    double left, top, across, down; /* in decoded pixels */
+} ry_whole;
+
+/* Scaled decoding: what the image is for, and what the reader did. */
+typedef struct ry_scaling {
+    const renyi_preprocess *spec;
+    ry_whole whole; /* set by ry_image_scale; width 0 = the reader decodes every pixel */
+} ry_scaling;
+
+/* fit_rows.h: takes rows as they are decoded. */
+typedef struct ry_fit_rows ry_fit_rows;
+
 typedef struct ry_encoded {
     const uint8_t *bytes;
     size_t size;
     renyi_limits limits; /* defaults filled in */
     const renyi_allocator *allocator;
+    ry_scaling *scaling; /* NULL = every pixel */
+    ry_fit_rows *rows;   /* NULL = the image is wanted. A reader may give it the rows instead; then
+                            rows->is_done is set and the image has no pixels */
 } ry_encoded;
 
 /* On success *out owns its pixels (ry_alloc) and is dense: stride = 3 * width. On failure *out is
@@ -43,6 +62,10 @@ renyi_status ry_image_check_size(const ry_encoded *in, const char *format, uint6
 renyi_status ry_image_new(renyi_image *out, uint8_t **rgb, const ry_encoded *in, uint32_t width,
                           uint32_t height, renyi_error *err) RENYI_CHECK;
 
+/* For readers that can scale: 1, 2, 4 or 8, by which both sides may be divided. The decoded image
+ * then has at least twice the size that it will be resized to. 1 without in->scaling. */
+uint32_t ry_image_scale(const ry_encoded *in, uint32_t width, uint32_t height);
+
 /* ---- exif.c: how the camera was held ------------------------------------------------------- */
 
 /* 1 to 8 from JPEG's APP1, PNG's eXIf or WebP's EXIF chunk; 1 (upright) if there is none or it is
@@ -52,6 +75,8 @@ uint32_t ry_exif_orientation(const uint8_t *bytes, size_t size, renyi_image_form
 /* Replace the pixels of a dense image by the turned ones. On failure it is unchanged. */
 renyi_status ry_image_turn(renyi_image *image, uint32_t orientation, const renyi_allocator *al,
                            renyi_error *err) RENYI_CHECK;
+/* The same for the place of the whole image in pixels of width x height, before they are turned. */
+void ry_whole_turn(ry_whole *whole, uint32_t width, uint32_t height, uint32_t orientation);
 renyi_status ry_plane_turn(ry_plane *plane, uint32_t orientation, const renyi_allocator *al,
                            renyi_error *err) RENYI_CHECK;
 

@@ -1,8 +1,9 @@
 /* decode_jpeg.c - reads JPEG with libjpeg-turbo and its defaults (accurate DCT, smooth upsampling),
- * as Pillow does. A truncated file is an error; damage that the library only warns about is not,
- * also as in Pillow.
+ * as Pillow does; large images at a smaller scale if asked for, and only the columns and rows that
+ * are read if the image is not wanted whole. A truncated file is an error in any case; damage that
+ * the library only warns about is not, also as in Pillow.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "image/decode.h"
+#include "image/fit_rows.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
@@ -15,6 +16,16 @@
 #include <jpeglib.h>
 
 #include <jerror.h>
+
+/* The sides of a decoded block: one number in libjpeg 6, two since libjpeg 7, whose interface the
+ * libjpeg-turbo of Ubuntu has. */
+#if JPEG_LIB_VERSION >= 70
+#define BLOCK_WIDTH(lib) ((lib)->min_DCT_h_scaled_size)
+#define BLOCK_HEIGHT(lib) ((lib)->min_DCT_v_scaled_size)
+#else
+#define BLOCK_WIDTH(lib) ((lib)->min_DCT_scaled_size)
+#define BLOCK_HEIGHT(lib) ((lib)->min_DCT_scaled_size)
+#endif
 
 /* Each scan of a progressive image costs as much work as the whole image; encoders write about ten.
  */
@@ -30,7 +41,7 @@ typedef struct jpeg_job {
     renyi_error *err;
     renyi_status status;
     renyi_image image;
-    uint8_t *rgb;  /* owned until the end: [height, width, 3] */
+    uint8_t *rgb;  /* owned until the end: [height, width, 3], or a few rows of the window */
     uint8_t *cmyk; /* [width, 4] or NULL */
 } jpeg_job;
 
@@ -88,7 +99,7 @@ static renyi_status truncated(jpeg_job *job)
 {
     return ry_fail(job->err, RENYI_ERR_FORMAT, (int64_t)job->in->size,
                    "JPEG: truncated: the %zu bytes end in row %u of %u", job->in->size,
-                   (unsigned)job->lib.output_scanline, (unsigned)job->lib.image_height);
+                   (unsigned)job->lib.output_scanline, (unsigned)job->lib.output_height);
 }
 
 static renyi_status read_header(jpeg_job *job)
@@ -101,8 +112,12 @@ static renyi_status read_header(jpeg_job *job)
         return ry_fail(job->err, RENYI_ERR_UNSUPPORTED, position(job),
                        "JPEG: %d channels; 1, 3 and 4 are supported", channels);
     job->lib.out_color_space = channels == 4 ? JCS_CMYK : JCS_RGB;
-    return ry_image_check_size(job->in, "JPEG", job->lib.image_width, job->lib.image_height,
-                               job->err);
+    RY_TRY(ry_image_check_size(job->in, "JPEG", job->lib.image_width, job->lib.image_height,
+                               job->err));
+    job->lib.scale_num = 1; /* a scaled inverse DCT: 4, 2 or 1 pixels per side of a block of 8 */
+    job->lib.scale_denom = ry_image_scale(job->in, job->lib.image_width, job->lib.image_height);
+    jpeg_calc_output_dimensions(&job->lib);
+    return RENYI_OK;
 }
 
 /* Four-channel JPEGs store inverted CMYK (Adobe's convention, which Pillow assumes for all).
@@ -120,7 +135,7 @@ static void cmyk_row(uint8_t *rgb, const uint8_t *inverted, size_t width)
 
 static renyi_status read_rows(jpeg_job *job)
 {
-    const size_t width = job->lib.image_width;
+    const size_t width = job->image.width;
     if (!jpeg_start_decompress(&job->lib)) return truncated(job);
     while (job->lib.output_scanline < job->lib.output_height) {
         uint8_t *to = job->rgb + job->lib.output_scanline * job->image.stride;
@@ -131,14 +146,87 @@ static renyi_status read_rows(jpeg_job *job)
     return RENYI_OK;
 }
 
+/* ---- a window of the image ----------------------------------------------------------------- */
+
+enum { WINDOW_ROWS = 32 }; /* decoded at a time: they stay in the cache until they are resized */
+
+/* Makes the library decode only the columns that are read, and a block more on both sides: smooth
+ * upsampling reads the neighbours of a pixel. */
+static ry_pixels choose_columns(jpeg_job *job)
+{
+    struct jpeg_decompress_struct *lib = &job->lib;
+    ry_fit_rows *f = job->in->rows;
+    const uint32_t block = (uint32_t)(lib->max_h_samp_factor * BLOCK_WIDTH(lib));
+    const uint32_t first = f->left > block ? f->left - block : 0;
+    const uint32_t end = f->left + f->width, last = lib->output_width - end;
+    JDIMENSION left = first, width = end - first + (last < block ? last : block);
+    if (width < lib->output_width)
+        jpeg_crop_scanline(lib, &left, &width);
+    else
+        left = 0;
+    ry_fit_rows_crop(f, left);
+    return (ry_pixels){NULL, 3 * (size_t)width, width, 0};
+}
+
+/* Up to WINDOW_ROWS rows from the current one on. */
+static renyi_status read_some(jpeg_job *job, ry_pixels *in, uint32_t end)
+{
+    const uint32_t first = job->lib.output_scanline;
+    while (job->lib.output_scanline < end && job->lib.output_scanline - first < WINDOW_ROWS) {
+        JSAMPROW row = job->rgb + (job->lib.output_scanline - first) * in->stride;
+        if (jpeg_read_scanlines(&job->lib, &row, 1) != 1) return truncated(job);
+    }
+    in->at = job->rgb;
+    in->rows = job->lib.output_scanline - first;
+    ry_fit_rows_put(job->in->rows, in, first);
+    return RENYI_OK;
+}
+
+/* Rows above and below the window are parsed but not computed. The last row is read, because only
+ * reading tells that the file is truncated. */
+static renyi_status read_window(jpeg_job *job)
+{
+    struct jpeg_decompress_struct *lib = &job->lib;
+    ry_fit_rows *f = job->in->rows;
+    if (!jpeg_start_decompress(lib)) return truncated(job);
+    ry_pixels in = choose_columns(job);
+    const uint32_t block = (uint32_t)(lib->max_v_samp_factor * BLOCK_HEIGHT(lib));
+    const uint32_t end = f->top + f->rows, height = lib->output_height;
+    job->rgb = ry_alloc(job->in->allocator, WINDOW_ROWS, in.stride);
+    if (!job->rgb) return ry_fail_nomem(job->err, WINDOW_ROWS * in.stride);
+    if (f->top > block) (void)jpeg_skip_scanlines(lib, f->top - block);
+    while (lib->output_scanline < end) RY_TRY(read_some(job, &in, end));
+    if (lib->output_scanline + 1 < height)
+        (void)jpeg_skip_scanlines(lib, height - 1 - lib->output_scanline);
+    if (lib->output_scanline < height) RY_TRY(read_some(job, &in, height));
+    ry_fit_rows_end(f);
+    return RENYI_OK;
+}
+
+/* CMYK and samplings that cameras do not use are decoded whole: with 4 x 2 a window at a smaller
+ * scale has other bits near its edges. */
+static renyi_status can_window(jpeg_job *job, int *can)
+{
+    const ry_scaling *scaling = job->in->scaling;
+    const ry_whole *whole = scaling && scaling->whole.width ? &scaling->whole : NULL;
+    *can = 0;
+    if (!job->in->rows || job->lib.out_color_space == JCS_CMYK) return RENYI_OK;
+    if (job->lib.max_h_samp_factor > 2 || job->lib.max_v_samp_factor > 2) return RENYI_OK;
+    return ry_fit_rows_begin(job->in->rows, job->lib.output_width, job->lib.output_height, whole,
+                             can, job->err);
+}
+
 static renyi_status read_all(jpeg_job *job)
 {
+    int can;
     RY_TRY(read_header(job));
-    RY_TRY(ry_image_new(&job->image, &job->rgb, job->in, job->lib.image_width,
-                        job->lib.image_height, job->err));
+    RY_TRY(can_window(job, &can));
+    if (can) return read_window(job);
+    RY_TRY(ry_image_new(&job->image, &job->rgb, job->in, job->lib.output_width,
+                        job->lib.output_height, job->err));
     if (job->lib.out_color_space == JCS_CMYK) {
-        job->cmyk = ry_alloc(job->in->allocator, job->lib.image_width, 4);
-        if (!job->cmyk) return ry_fail_nomem(job->err, 4 * (size_t)job->lib.image_width);
+        job->cmyk = ry_alloc(job->in->allocator, job->image.width, 4);
+        if (!job->cmyk) return ry_fail_nomem(job->err, 4 * (size_t)job->image.width);
     }
     return read_rows(job);
 }
@@ -175,9 +263,7 @@ renyi_status ry_decode_jpeg(renyi_image *out, const ry_encoded *in, renyi_error 
     run_job(&job);
     jpeg_destroy_decompress(&job.lib);
     ry_free(in->allocator, job.cmyk);
-    if (job.status != RENYI_OK)
-        ry_free(in->allocator, job.rgb);
-    else
-        *out = job.image;
+    if (job.status != RENYI_OK || (in->rows && in->rows->is_done)) ry_free(in->allocator, job.rgb);
+    if (job.status == RENYI_OK) *out = job.image;
     return job.status;
 }

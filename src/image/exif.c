@@ -142,6 +142,15 @@ renyi_status ry_image_turn(renyi_image *image, uint32_t orientation, const renyi
     return RENYI_OK;
 }
 
+void ry_whole_turn(ry_whole *whole, uint32_t width, uint32_t height, uint32_t orientation)
+{
+    ry_whole w = *whole;
+    if (TURN[orientation].flip_x) w.left = width - w.left - w.across;
+    if (TURN[orientation].flip_y) w.top = height - w.top - w.down;
+    *whole =
+        TURN[orientation].swap ? (ry_whole){w.height, w.width, w.top, w.left, w.down, w.across} : w;
+}
+
 renyi_status ry_plane_turn(ry_plane *plane, uint32_t orientation, const renyi_allocator *al,
                            renyi_error *err)
 {

@@ -18,7 +18,7 @@
  * Python rounds halves to even; one that is too short gets a border. */
 static ry_placed place_axis(uint32_t in_size, uint32_t resized, uint32_t size)
 {
-    ry_placed p = {{in_size, resized, 0, size}, 0};
+    ry_placed p = {{in_size, resized, 0, size, 0.0, 0.0}, 0};
     if (resized < size) {
         p.axis.n = resized;
         p.pad = (size - resized) / 2;
@@ -48,7 +48,7 @@ static renyi_status check_spec(const renyi_preprocess *spec, double *scale_size,
     return RENYI_OK;
 }
 
-static renyi_status check_image(const renyi_image *image, renyi_error *err)
+renyi_status ry_fit_check_image(const renyi_image *image, renyi_error *err)
 {
     if (!image || !image->rgb) return ry_fail(err, RENYI_ERR_ARG, -1, "an image without pixels");
     if (image->stride && image->stride < 3 * (size_t)image->width)
@@ -113,23 +113,76 @@ renyi_status ry_fit_place(ry_placed *x, ry_placed *y, uint32_t width, uint32_t h
     return RENYI_OK;
 }
 
+renyi_status ry_fit_place_decoded(ry_placed *x, ry_placed *y, uint32_t width, uint32_t height,
+                                  const ry_whole *whole, const renyi_preprocess *spec,
+                                  renyi_error *err)
+{
+    if (!whole) return ry_fit_place(x, y, width, height, spec, err);
+    RY_TRY(ry_fit_place(x, y, whole->width, whole->height, spec, err));
+    x->axis.in_size = width;
+    x->axis.origin = whole->left;
+    x->axis.span = whole->across;
+    y->axis.in_size = height;
+    y->axis.origin = whole->top;
+    y->axis.span = whole->down;
+    return RENYI_OK;
+}
+
+void ry_fit_border(uint8_t *out, const ry_placed *x, const ry_placed *y,
+                   const renyi_preprocess *spec)
+{
+    uint8_t color[3];
+    if (x->axis.n >= spec->size && y->axis.n >= spec->size) return;
+    border_color(spec, color);
+    fill_pixels(out, (size_t)spec->size * spec->size, color);
+}
+
+static renyi_status fit_placed(uint8_t *out, const renyi_image *image, const ry_placed *x,
+                               const ry_placed *y, const renyi_preprocess *spec,
+                               const ry_resize_kernels *kernels, const renyi_allocator *al,
+                               renyi_error *err)
+{
+    const size_t stride = 3 * (size_t)spec->size;
+    ry_fit_border(out, x, y, spec);
+    const ry_pixels in = {image->rgb, image->stride ? image->stride : 3 * (size_t)image->width,
+                          image->width, image->height};
+    const ry_resize_spec window = {x->axis, y->axis, spec->interpolation};
+    return ry_resize(out + y->pad * stride + 3 * (size_t)x->pad, stride, &in, &window, kernels, al,
+                     err);
+}
+
+/* Both sides of a smaller image must have twice the pixels that the resize makes of them. */
+uint32_t ry_image_scale(const ry_encoded *in, uint32_t width, uint32_t height)
+{
+    ry_placed x, y;
+    uint32_t scale = 1;
+    if (!in->scaling) return 1;
+    if (ry_fit_place(&x, &y, width, height, in->scaling->spec, NULL)) return 1;
+    while (scale < 8 && width / 4.0 / scale >= x.axis.out_size &&
+           height / 4.0 / scale >= y.axis.out_size)
+        scale *= 2;
+    in->scaling->whole =
+        (ry_whole){width, height, 0.0, 0.0, (double)width / scale, (double)height / scale};
+    return scale;
+}
+
 renyi_status ry_fit(uint8_t *out, const renyi_image *image, const renyi_preprocess *spec,
                     const ry_resize_kernels *kernels, const renyi_allocator *al, renyi_error *err)
 {
     ry_placed x, y;
-    RY_TRY(check_image(image, err));
+    RY_TRY(ry_fit_check_image(image, err));
     RY_TRY(ry_fit_place(&x, &y, image->width, image->height, spec, err));
-    const size_t stride = 3 * (size_t)spec->size;
-    if (x.axis.n < spec->size || y.axis.n < spec->size) {
-        uint8_t color[3];
-        border_color(spec, color);
-        fill_pixels(out, (size_t)spec->size * spec->size, color);
-    }
-    const ry_pixels in = {image->rgb, image->stride ? image->stride : 3 * (size_t)image->width,
-                          image->width, image->height};
-    const ry_resize_spec window = {x.axis, y.axis, spec->interpolation};
-    return ry_resize(out + y.pad * stride + 3 * (size_t)x.pad, stride, &in, &window, kernels, al,
-                     err);
+    return fit_placed(out, image, &x, &y, spec, kernels, al, err);
+}
+
+renyi_status ry_fit_scaled(uint8_t *out, const renyi_image *image, const ry_whole *whole,
+                           const renyi_preprocess *spec, const ry_resize_kernels *kernels,
+                           const renyi_allocator *al, renyi_error *err)
+{
+    ry_placed x, y;
+    RY_TRY(ry_fit_check_image(image, err));
+    RY_TRY(ry_fit_place_decoded(&x, &y, image->width, image->height, whole, spec, err));
+    return fit_placed(out, image, &x, &y, spec, kernels, al, err);
 }
 
 /* ---- padded to a square -------------------------------------------------------------------- */
@@ -220,16 +273,4 @@ renyi_status renyi_image_fit(uint8_t *out, const renyi_image *image, const renyi
 {
     if (!out || !spec) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_image_fit: NULL argument");
     return ry_fit(out, image, spec, ry_resize_best(), allocator, err);
-}
-
-renyi_status renyi_image_load_pixels(uint8_t *pixels, const char *path,
-                                     const renyi_preprocess *spec, const renyi_image_options *opt,
-                                     renyi_error *err)
-{
-    renyi_image image;
-    RY_TRY(renyi_image_load(&image, path, opt, err));
-    const renyi_status st =
-        renyi_image_fit(pixels, &image, spec, opt ? &opt->allocator : NULL, err);
-    renyi_image_free(&image, opt);
-    return st;
 }

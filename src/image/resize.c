@@ -5,6 +5,7 @@
 #include "image/resize.h"
 
 #include "base/alloc.h"
+#include "base/cpu.h"
 #include "base/status.h"
 
 #include <assert.h>
@@ -105,7 +106,7 @@ renyi_status ry_taps_new(ry_taps *out, const ry_axis *axis, renyi_interpolation 
                          const renyi_allocator *al, renyi_error *err)
 {
     const filter f = filter_of(kind);
-    const double scale = (double)axis->in_size / axis->out_size;
+    const double scale = (axis->span > 0.0 ? axis->span : axis->in_size) / axis->out_size;
     const double filter_scale = scale < 1.0 ? 1.0 : scale;
     const double support = f.support * filter_scale;
     ry_taps t = {.n = axis->n};
@@ -125,7 +126,7 @@ renyi_status ry_taps_new(ry_taps *out, const ry_axis *axis, renyi_interpolation 
     scratch = RY_TAKE(&a, t.width, double);
 
     for (uint32_t i = 0; i < t.n; i++) {
-        const double center = (axis->from + i + 0.5) * scale;
+        const double center = axis->origin + (axis->from + i + 0.5) * scale;
         uint32_t last;
         window(center, support, axis->in_size, &t.first[i], &last);
         t.count[i] = last - t.first[i];
@@ -187,7 +188,7 @@ const ry_resize_kernels ry_resize_scalar = {across_scalar, down_scalar};
 
 const ry_resize_kernels *ry_resize_best(void)
 {
-    return renyi_cpu_detect() >= RENYI_CPU_AVX2 ? &ry_resize_avx2 : &ry_resize_scalar;
+    return renyi_cpu_detect() >= RY_CPU_VEC8 ? &ry_resize_vec8 : &ry_resize_scalar;
 }
 
 /* ---- the two passes ------------------------------------------------------------------------ */
@@ -197,8 +198,7 @@ static ry_pixels rows_of(const ry_pixels *in, uint32_t first, uint32_t n)
     return (ry_pixels){in->at + first * in->stride, in->stride, in->width, n};
 }
 
-/* Inputs [first, last) that any of these outputs reads. */
-static void span_of(const ry_taps *taps, uint32_t *first, uint32_t *last)
+void ry_taps_span(const ry_taps *taps, uint32_t *first, uint32_t *last)
 {
     *first = taps->first[0];
     *last = taps->first[taps->n - 1] + taps->count[taps->n - 1];
@@ -218,10 +218,7 @@ static void resize_down(uint8_t *out, size_t out_stride, const ry_pixels *in, co
                       3 * (size_t)in->width, down, i);
 }
 
-/* The order matters because values are rounded to bytes between the passes. Pillow goes across
- * first; since 13.0 it goes down first if the height loses more than twice as many pixels as the
- * width. */
-static int goes_down_first(const ry_resize_spec *spec)
+int ry_resize_down_first(const ry_resize_spec *spec)
 {
     const int64_t height_lost = (int64_t)spec->y.in_size - spec->y.out_size;
     const int64_t width_lost = (int64_t)spec->x.in_size - spec->x.out_size;
@@ -233,10 +230,10 @@ static renyi_status resize_both(uint8_t *out, size_t out_stride, const ry_pixels
                                 const ry_resize_kernels *kernels, const renyi_allocator *al,
                                 renyi_error *err)
 {
-    const int down_first = goes_down_first(spec);
+    const int down_first = ry_resize_down_first(spec);
     uint32_t x0, x1, y0, y1;
-    span_of(right, &x0, &x1);
-    span_of(down, &y0, &y1);
+    ry_taps_span(right, &x0, &x1);
+    ry_taps_span(down, &y0, &y1);
     const uint32_t width = down_first ? x1 - x0 : right->n;
     const uint32_t rows = down_first ? down->n : y1 - y0;
     const size_t stride = (3 * (size_t)width + 63) / 64 * 64;

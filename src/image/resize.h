@@ -30,10 +30,14 @@ typedef struct ry_taps {
 typedef struct ry_axis {
     uint32_t in_size, out_size; /* >= 1; in_size at most 2^24 */
     uint32_t from, n;           /* n >= 1, from + n <= out_size */
+    double origin, span; /* the part [origin, origin + span) of the inputs is resized, as Pillow's
+                            `box`; span 0 = all of them */
 } ry_axis;
 
 renyi_status ry_taps_new(ry_taps *out, const ry_axis *axis, renyi_interpolation filter,
                          const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+/* Inputs [*first, *last) that any output reads. */
+void ry_taps_span(const ry_taps *taps, uint32_t *first, uint32_t *last);
 void ry_taps_free(ry_taps *taps, const renyi_allocator *al); /* a zeroed one is allowed */
 
 /* ---- the two passes ------------------------------------------------------------------------ */
@@ -53,7 +57,7 @@ typedef struct ry_resize_kernels {
                  const ry_taps *taps, uint32_t i);
 } ry_resize_kernels;
 
-extern const ry_resize_kernels ry_resize_scalar, ry_resize_avx2; /* the same bits */
+extern const ry_resize_kernels ry_resize_scalar, ry_resize_vec8; /* the same bits */
 
 const ry_resize_kernels *ry_resize_best(void); /* the fastest on this machine */
 
@@ -62,6 +66,10 @@ typedef struct ry_resize_spec {
     ry_axis x, y;
     renyi_interpolation filter;
 } ry_resize_spec;
+
+/* Pillow goes across first; since 13.0 it goes down first if the height loses more than twice as
+ * many pixels as the width. The order matters: values are rounded to bytes between the passes. */
+int ry_resize_down_first(const ry_resize_spec *spec);
 
 /* out: [y.n, out_stride]; x.n pixels of each row are written. */
 renyi_status ry_resize(uint8_t *out, size_t out_stride, const ry_pixels *in,

@@ -165,4 +165,4 @@ static void down_avx2(uint8_t *out, const uint8_t *in, size_t stride, size_t n_b
     if (x < n_bytes) ry_resize_scalar.down(out + x, in + x, stride, n_bytes - x, taps, i);
 }
 
-const ry_resize_kernels ry_resize_avx2 = {across_avx2, down_avx2};
+const ry_resize_kernels ry_resize_vec8 = {across_avx2, down_avx2};
