@@ -5,18 +5,24 @@
 
 #ifdef RY_BUILTIN_FILE
 
-/* .hidden: the library exports only renyi_* */
-__asm__(".pushsection .rodata\n"
-        ".balign 64\n"
-        ".globl ry_builtin_begin\n"
-        ".hidden ry_builtin_begin\n"
-        ".globl ry_builtin_end\n"
-        ".hidden ry_builtin_end\n"
-        "ry_builtin_begin:\n"
-        ".incbin \"" RY_BUILTIN_FILE "\"\n"
-        "ry_builtin_end:\n"
-        ".byte 0\n"
-        ".popsection\n");
+/* Hidden: the library exports only renyi_*. The object files of macOS name things otherwise. */
+#ifdef __APPLE__
+#define SECTION ".section __TEXT,__const\n"
+#define SYMBOL(name) "_" name
+#define HIDDEN ".private_extern "
+#define BACK ".text\n"
+#else
+#define SECTION ".pushsection .rodata\n"
+#define SYMBOL(name) name
+#define HIDDEN ".hidden "
+#define BACK ".popsection\n"
+#endif
+#define DECLARE(name) ".globl " SYMBOL(name) "\n" HIDDEN SYMBOL(name) "\n"
+#define LABEL(name) SYMBOL(name) ":\n"
+#define COPY ".incbin \"" RY_BUILTIN_FILE "\"\n"
+#define BEGIN DECLARE("ry_builtin_begin") LABEL("ry_builtin_begin")
+#define END DECLARE("ry_builtin_end") LABEL("ry_builtin_end")
+__asm__(SECTION ".balign 64\n" BEGIN COPY END ".byte 0\n" BACK);
 
 extern const unsigned char ry_builtin_begin[], ry_builtin_end[];
 

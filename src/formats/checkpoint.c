@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/status.h"
 #include "formats/builtin.h"
+#include "formats/gguf/gguf.h"
 #include "formats/safetensors.h"
 #include "formats/sniff.h"
 #include "formats/tensor_set.h"
@@ -201,7 +202,8 @@ static renyi_status fail_no_model(const char *folder, size_t candidates, renyi_e
                    "%s: no model in this folder: looked for model.safetensors, "
                    "model.safetensors.index.json, pytorch_model.bin, "
                    "open_clip_model.safetensors, open_clip_pytorch_model.bin, then for exactly one "
-                   "*.safetensors, or one *.pth, *.pt or *.bin (%zu such files); name the file",
+                   "*.safetensors, or one *.pth, *.pt or *.bin (%zu such files); "
+                   "name the file",
                    folder, candidates);
 }
 
@@ -236,13 +238,31 @@ static renyi_status find_weights(char **out, const char *folder, const renyi_all
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
+/* Tensors and config of a GGUF: everything is in the file. */
+static renyi_status parse_gguf(ry_checkpoint *c, const ry_mapped_file *file,
+                               const renyi_limits *limits, const renyi_allocator *al,
+                               renyi_error *err)
+{
+    const char *path = c->tensors_path;
+    ry_gguf g;
+    RY_TRY(ry_gguf_parse(&g, file->data, file->size, path, limits, al, err));
+    const renyi_status st = ry_gguf_config(&c->config, &g, path, err);
+    c->is_gguf = 1;
+    c->tensors = g.tensors;
+    g.tensors = NULL;
+    ry_gguf_free(&g, al);
+    return st;
+}
+
 static renyi_status parse_mapped(ry_checkpoint *c, ry_mapped_file *file, ry_file_kind kind,
                                  const renyi_limits *limits, const renyi_allocator *al,
                                  renyi_error *err)
 {
     const char *path = c->tensors_path;
     if (kind == RY_FILE_SHARD_INDEX) return open_shards(&c->tensors, path, limits, al, err);
-    if (kind == RY_FILE_SAFETENSORS)
+    if (kind == RY_FILE_GGUF)
+        RY_TRY(parse_gguf(c, file, limits, al, err));
+    else if (kind == RY_FILE_SAFETENSORS)
         RY_TRY(ry_safetensors_parse(&c->tensors, file->data, file->size, path, limits, al, err));
     else
         RY_TRY(ry_torch_parse(&c->tensors, file->data, file->size, path, limits, al, err));
@@ -318,6 +338,7 @@ static renyi_status open_parts(ry_checkpoint *c, const char *path, const renyi_l
         if (!c->tensors_path) return ry_fail_nomem(err, strlen(path) + 1);
     }
     RY_TRY(read_tensors(c, limits, al, err));
+    if (c->is_gguf) return RENYI_OK;
     RY_TRY(read_config(&c->config, c, "config.json", limits, al, err));
     RY_TRY(read_config(&c->open_clip_config, c, "open_clip_config.json", limits, al, err));
     return read_processor(c, limits, al, err);

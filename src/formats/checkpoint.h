@@ -10,17 +10,18 @@
 typedef struct ry_checkpoint {
     ry_tensors *tensors;
     json_t *config;              /* config.json beside the weights, or in their metadata;
-                                    NULL if there is none */
+                                    NULL if there is none; of a GGUF its values (gguf.h) */
     json_t *open_clip_config;    /* open_clip_config.json (OpenCLIP), in the same way */
     json_t *preprocessor_config; /* preprocessor_config.json, in the same way, or the
                                     image_processor of processor_config.json */
+    int is_gguf;                 /* config.json and the others were not looked for */
     char *tensors_path;          /* the file (or index) the tensors came from, for messages */
 } ry_checkpoint;
 
-/* `path`: a .safetensors file, a PyTorch zip, or a directory (config.json + model.safetensors, or
- * model.safetensors.index.json + shards, or pytorch_model.bin / *.pth when it is the only one). The
- * bytes decide the format of a file, not its name. RENYI_MODEL_BUILTIN is the built-in
- * model. */
+/* `path`: a .safetensors file, a GGUF, a PyTorch zip, or a directory (config.json +
+ * model.safetensors, or model.safetensors.index.json + shards, or pytorch_model.bin / *.pth when
+ * it is the only one). The bytes decide the format of a file, not its name. RENYI_MODEL_BUILTIN is
+ * the built-in model. */
 renyi_status ry_checkpoint_open(ry_checkpoint *out, const char *path, const renyi_limits *limits,
                                 const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 

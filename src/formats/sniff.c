@@ -16,8 +16,7 @@ static const struct {
 } other_files[] = {
     {"version https://git-lfs", 23, 0,
      "this is a Git LFS pointer, not the file: run `git lfs pull`, or download it again"},
-    {"GGUF", 4, 0, "GGUF is not supported; use the model.safetensors file of the model"},
-    {"lmgg", 4, 0, "GGML is not supported; use the model.safetensors file of the model"},
+    {"lmgg", 4, 0, "GGML is not supported; use the model.safetensors or GGUF file of the model"},
     {"\x89HDF\r\n\x1a\n", 8, 0, "HDF5 (Keras) is not supported; use the safetensors file"},
     {"\x93NUMPY", 6, 0, "a NumPy array is not a model; use the safetensors file"},
     {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14, 0,
@@ -73,10 +72,11 @@ static renyi_status fail_unknown(const char *path, const unsigned char *bytes, s
 {
     char hex[3 * 8 + 1] = "";
     for (size_t i = 0; i < 8 && i < size; i++) snprintf(hex + 3 * i, 4, " %02x", bytes[i]);
-    return ry_fail(err, RENYI_ERR_FORMAT, 0,
-                   "%s: not a model: it begins with%s; a .safetensors file or a PyTorch zip (.pth, "
-                   ".pt, .bin) expected",
-                   path, hex);
+    return ry_fail(
+        err, RENYI_ERR_FORMAT, 0,
+        "%s: not a model: it begins with%s; a .safetensors file, a GGUF or a PyTorch zip "
+        "(.pth, .pt, .bin) expected",
+        path, hex);
 }
 
 static renyi_status refuse_known(const char *path, const unsigned char *bytes, size_t size,
@@ -105,6 +105,10 @@ renyi_status ry_sniff(ry_file_kind *kind, const char *path, const unsigned char 
     /* a header length below 2^32, then a brace: no other format begins like that */
     if (begins(bytes, size, 4, "\0\0\0\0{", 5)) {
         *kind = RY_FILE_SAFETENSORS;
+        return RENYI_OK;
+    }
+    if (begins(bytes, size, 0, "GGUF", 4)) {
+        *kind = RY_FILE_GGUF;
         return RENYI_OK;
     }
     RY_TRY(refuse_known(path, bytes, size, err));

@@ -8,6 +8,7 @@
 typedef enum ry_file_kind {
     RY_FILE_SAFETENSORS,
     RY_FILE_TORCH_ZIP,
+    RY_FILE_GGUF,
     RY_FILE_SHARD_INDEX /* model.safetensors.index.json */
 } ry_file_kind;
 

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/half.h"
 #include "base/status.h"
+#include "formats/gguf/gguf_blocks.h"
 #include "formats/tensor_set.h"
 
 #include <stdio.h>
@@ -14,18 +15,22 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    [RY_BOOL] = {"BOOL", 1}, [RY_U8] = {"U8", 1},   [RY_I8] = {"I8", 1},     [RY_U16] = {"U16", 2},
-    [RY_I16] = {"I16", 2},   [RY_U32] = {"U32", 4}, [RY_I32] = {"I32", 4},   [RY_U64] = {"U64", 8},
-    [RY_I64] = {"I64", 8},   [RY_F16] = {"F16", 2}, [RY_BF16] = {"BF16", 2}, [RY_F32] = {"F32", 4},
-    [RY_F64] = {"F64", 8},
+    [RY_BOOL] = {"BOOL", 1}, [RY_U8] = {"U8", 1},     [RY_I8] = {"I8", 1},
+    [RY_U16] = {"U16", 2},   [RY_I16] = {"I16", 2},   [RY_U32] = {"U32", 4},
+    [RY_I32] = {"I32", 4},   [RY_U64] = {"U64", 8},   [RY_I64] = {"I64", 8},
+    [RY_F16] = {"F16", 2},   [RY_BF16] = {"BF16", 2}, [RY_F32] = {"F32", 4},
+    [RY_F64] = {"F64", 8},   [RY_Q8_0] = {"Q8_0", 0}, [RY_Q4_0] = {"Q4_0", 0},
+    [RY_Q4_1] = {"Q4_1", 0}, [RY_Q5_0] = {"Q5_0", 0}, [RY_Q5_1] = {"Q5_1", 0},
+    [RY_Q4_K] = {"Q4_K", 0}, [RY_Q5_K] = {"Q5_K", 0}, [RY_Q6_K] = {"Q6_K", 0},
 };
 
-size_t ry_dtype_size(ry_dtype t) { return dtypes[t].size; }
+size_t ry_dtype_size(ry_dtype t) { return t < RY_Q8_0 ? dtypes[t].size : ry_gguf_block_bytes(t); }
+size_t ry_dtype_block(ry_dtype t) { return t < RY_Q8_0 ? 1 : ry_gguf_block_elements(t); }
 const char *ry_dtype_name(ry_dtype t) { return dtypes[t].name; }
 
 int ry_dtype_parse(const char *name, ry_dtype *out)
 {
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+    for (size_t i = 0; i < RY_Q8_0; i++)
         if (!strcmp(dtypes[i].name, name)) {
             *out = (ry_dtype)i;
             return 1;
@@ -42,9 +47,11 @@ uint64_t ry_tensor_elements(const ry_tensor *t)
 
 int ry_tensor_wanted_bytes(const ry_tensor *t, uint64_t *bytes)
 {
+    const size_t block = ry_dtype_block(t->dtype);
     *bytes = ry_dtype_size(t->dtype);
     for (uint32_t i = 0; i < t->n_dims; i++)
-        if (!ry_mul_u64(*bytes, t->shape[i], bytes)) return 0;
+        if (!ry_mul_u64(*bytes, i + 1 < t->n_dims ? t->shape[i] : t->shape[i] / block, bytes))
+            return 0;
     return 1;
 }
 
@@ -109,6 +116,10 @@ renyi_status ry_tensor_to_f32(const ry_tensor *t, float *out, renyi_error *err)
     case RY_BF16: bf16_run(t->data, out, n); return RENYI_OK;
     case RY_F64: f64_run(t->data, out, n); return RENYI_OK;
     default: break;
+    }
+    if (t->dtype >= RY_Q8_0) {
+        ry_gguf_blocks_to_f32(t->dtype, t->data, n / ry_dtype_block(t->dtype), out);
+        return RENYI_OK;
     }
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                    "tensor '%.200s' has type %s; F32, F16, BF16 or F64 expected", t->name,

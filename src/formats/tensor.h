@@ -24,12 +24,30 @@ typedef enum ry_dtype {
     RY_F16,
     RY_BF16,
     RY_F32,
-    RY_F64
+    RY_F64,
+    /* Blocks of 32 numbers, or 256 (_K), that share scales: only GGUF has them. */
+    RY_Q8_0,
+    RY_Q4_0,
+    RY_Q4_1,
+    RY_Q5_0,
+    RY_Q5_1,
+    RY_Q4_K,
+    RY_Q5_K,
+    RY_Q6_K
 } ry_dtype;
 
+/* Bytes of a block, and its elements: 1 unless the type has blocks. */
 size_t ry_dtype_size(ry_dtype t);
-const char *ry_dtype_name(ry_dtype t);               /* "F32", as safetensors spells it */
-int ry_dtype_parse(const char *name, ry_dtype *out); /* the reverse; 0 if there is no such type */
+size_t ry_dtype_block(ry_dtype t);
+const char *ry_dtype_name(ry_dtype t);               /* "F32", as safetensors spells it; "Q4_K" */
+int ry_dtype_parse(const char *name, ry_dtype *out); /* the reverse, of types without blocks; 0 if
+                                                        there is no such type */
+
+/* Bytes of n elements; whole blocks. */
+static inline size_t ry_dtype_bytes(ry_dtype t, size_t n)
+{
+    return n / ry_dtype_block(t) * ry_dtype_size(t);
+}
 
 typedef struct ry_tensor {
     const char *name;
@@ -37,7 +55,7 @@ typedef struct ry_tensor {
     uint32_t n_dims;
     uint64_t shape[RY_MAX_DIMS];
     const void *data; /* any alignment; row-major */
-    uint64_t bytes;   /* = product(shape) * dtype size, checked by the reader */
+    uint64_t bytes;   /* of all elements; a row is whole blocks; checked by the reader */
 } ry_tensor;
 
 typedef struct ry_tensors ry_tensors;
@@ -66,8 +84,8 @@ void ry_tensors_drop_pages(const ry_tensors *set, const ry_tensor *t);
 /* Number of elements. */
 uint64_t ry_tensor_elements(const ry_tensor *t);
 
-/* Copy F32, F16, BF16 or F64 elements into out [elements] as floats; any other type is an error
- * that names the tensor. */
+/* Copy F32, F16, BF16, F64 or blocks into out [elements] as floats; any other type is an error that
+ * names the tensor. */
 renyi_status ry_tensor_to_f32(const ry_tensor *t, float *out, renyi_error *err) RENYI_CHECK;
 
 #endif

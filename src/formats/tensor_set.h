@@ -36,7 +36,7 @@ renyi_status ry_tensors_absorb(ry_tensors *set, ry_tensors **from, const char *w
 /* Builds the index for ry_tensors_find; two tensors with the same name are an error. */
 renyi_status ry_tensors_finish(ry_tensors *set, const char *where, renyi_error *err) RENYI_CHECK;
 
-/* Bytes that `t` must have: product(shape) * element size; 0 if that overflows. */
+/* Bytes that `t` must have, if its rows are whole blocks; 0 if that overflows. */
 int ry_tensor_wanted_bytes(const ry_tensor *t, uint64_t *bytes);
 
 /* "[2, 3]" into buf; cut short with "..." if it does not fit. Returns buf. */

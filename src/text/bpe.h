@@ -66,7 +66,7 @@ const ry_merge *ry_bpe_merge_of(const ry_bpe *b, uint32_t left, uint32_t right);
 renyi_status ry_bpe_add(ry_bpe *b, ry_symbol text, uint32_t id, renyi_error *err) RENYI_CHECK;
 
 /* The next merge; its parts must exist. The result must exist too, or it gets the id `next`. */
-enum { RY_BPE_KNOWN = UINT32_MAX };
+#define RY_BPE_KNOWN UINT32_MAX
 renyi_status ry_bpe_join(ry_bpe *b, ry_symbol left, ry_symbol right, uint32_t next,
                          renyi_error *err) RENYI_CHECK;
 

@@ -8,7 +8,7 @@
 
 #include "renyi/renyi.h"
 
-enum { RY_NOWHERE = UINT32_MAX };
+#define RY_NOWHERE UINT32_MAX
 
 typedef struct ry_join {
     uint32_t rank, whole; /* lower ranks come first; the id of the result */

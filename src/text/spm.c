@@ -164,7 +164,7 @@ renyi_status ry_spm_finish(ry_spm *s, const uint8_t *is_special, renyi_error *er
 {
     const uint32_t n = s->bpe->n_ids;
     if (s->has_bytes) RY_TRY(find_bytes(s, err));
-    if (!s->has_bytes && s->unk < 0)
+    if (!s->has_bytes && s->unk < 0 && !s->split)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        "neither bytes nor an unknown piece for characters without a piece");
     uint8_t *marks = ry_calloc(&s->al, n, 1);

@@ -5,13 +5,16 @@
  * result is a piece, the best piece first. SentencePiece's files give every piece a score;
  * tokenizer.json lists the merges instead. Unigram (T5): the text is divided into the pieces with
  * the largest sum of scores. Characters that are not part of a piece become bytes, which are pieces
- * "<0x00>" to "<0xFF>", or the unknown piece.
+ * "<0x00>" to "<0xFF>", or the unknown piece. A GGUF may have a byte-level tokenizer instead
+ * (byte_level.h): its symbols are pieces too.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_SPM_H
 #define RY_SPM_H
 
+#include "formats/gguf/gguf.h"
 #include "renyi/lm.h"
 #include "text/bpe.h"
+#include "text/byte_level.h"
 #include "text/charsmap.h"
 #include "text/text_clean.h"
 
@@ -57,6 +60,8 @@ typedef struct ry_spm {
     int is_unk_fused;   /* several unknown characters become one id */
     ry_clean clean;     /* what happens to a text first */
     ry_charsmap map;    /* and then to its characters */
+
+    ry_split split; /* of a byte-level tokenizer; else RY_SPLIT_NONE */
 
     /* Unigram models only (unigram.h). */
     double *scores;  /* [n_ids]; NULL = a BPE model */
@@ -105,6 +110,10 @@ renyi_status ry_spm_read_json(ry_spm **out, const json_t *root, const char *what
 /* spm_json.c: [{ "piece": " the", "score": -6 }, ...]: <unk>, <s>, </s>, bytes, the rest. */
 renyi_status ry_spm_read_pieces(ry_spm **out, const json_t *root, const char *what,
                                 const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
+
+/* spm_gguf.c: the tokenizer among the values of a GGUF. RENYI_ERR_IO: there is none. */
+renyi_status ry_spm_read_gguf(ry_spm **out, const ry_gguf *g, const char *what,
+                              const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
 /* ---- spm_encode.c: text to ids and back ---------------------------------------------------- */
 

@@ -168,6 +168,7 @@ static renyi_status encode_section(encoder *e, const char *text, size_t n, int i
 {
     const ry_spm *s = e->s;
     const ry_merge_rule pieces = {join_by_text, e}, merges = {ry_bpe_rule, s->bpe};
+    if (s->split) return ry_byte_level_encode(s->bpe, s->split, text, n, &e->list, e->out, err);
     RY_TRY(prepare(e, text, n, has_prefix(s, is_first), err));
     if (!e->n) return RENYI_OK;
     RY_TRY(ry_merge_list_reset(&e->list, e->n, &s->al, err));
@@ -324,6 +325,18 @@ static size_t put_piece(const ry_spm *s, renyi_lm_stream *state, ry_symbol piece
     return n;
 }
 
+/* The bytes of a byte-level symbol, which is written in letters. */
+static size_t put_letters(renyi_lm_stream *state, ry_symbol symbol, char *text)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < symbol.n;) {
+        uint32_t letter;
+        i += ry_utf8_get(symbol.at + i, symbol.n - i, &letter);
+        n += put_byte(state, (uint8_t)ry_bpe_byte(letter), text + n);
+    }
+    return n;
+}
+
 static size_t put_name(renyi_lm_stream *state, const char *name, size_t n, char *text)
 {
     memcpy(text, name, n);
@@ -339,6 +352,7 @@ size_t ry_spm_put(const ry_spm *s, renyi_lm_stream *state, int32_t id,
     const ry_symbol piece = s->bpe->symbols[id];
     const uint8_t kind = s->kinds[id];
     if (kind == RY_PIECE_BYTE) return put_byte(state, (uint8_t)ry_spm_byte(piece), text);
+    if (s->split && kind == RY_PIECE_TEXT) return put_letters(state, piece, text);
     const size_t n = ry_spm_flush(state, text);
     if (kind != RY_PIECE_CONTROL && kind != RY_PIECE_UNKNOWN)
         return n + put_piece(s, state, piece, text + n);
