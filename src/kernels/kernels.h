@@ -58,6 +58,7 @@ typedef struct ry_kernels {
     size_t attention_rows; /* query rows of an attention block */
     RY_DECL_CAUSAL((*causal));
     RY_DECL_CACHED((*cached));
+    RY_DECL_CACHED_LOOK((*cached_look));
     RY_DECL_CACHE_ROW((*cache_row));
     RY_DECL_GRAM((*gram));
     size_t gram_rows; /* rows of a Gram block */
@@ -67,10 +68,10 @@ void ry_kernels_init(ry_kernels *k, renyi_cpu level);
 
 /* One function per folder and level; each writes the entries of its folder. */
 void ry_attention_init_scalar(ry_kernels *k);
-void ry_attention_init_avx2(ry_kernels *k);
+void ry_attention_init_vec8(ry_kernels *k);
 void ry_attention_init_avx512(ry_kernels *k);
 void ry_rows_init_scalar(ry_kernels *k);
-void ry_rows_init_avx2(ry_kernels *k);
+void ry_rows_init_vec8(ry_kernels *k);
 void ry_rows_init_avx512(ry_kernels *k);
 
 #endif

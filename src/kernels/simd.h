@@ -1,5 +1,6 @@
 /* simd.h - the few vector operations our kernels use, so that one template serves every vector
- * width. A file defines RY_SIMD_AVX2, RY_SIMD_AVX512 or RY_SIMD_EMU16 before it includes this.
+ * width. A file defines RY_SIMD_VEC8 (AVX2 or NEON, the same bits), RY_SIMD_AVX512 or RY_SIMD_EMU16
+ * before it includes this.
  * EMU16 is the width of AVX-512 in plain C: tests use it to run the 16-lane templates on machines
  * without the instructions. Everything is static inline, because a file built with ISA flags must
  * not define functions that the linker could use elsewhere.
@@ -22,7 +23,10 @@
 #endif
 #endif
 
-#if defined(RY_SIMD_AVX2)
+#if defined(RY_SIMD_VEC8) && defined(__aarch64__)
+#include "kernels/simd_neon.h"
+
+#elif defined(RY_SIMD_VEC8)
 #include <immintrin.h>
 #define VL 8
 typedef __m256 vf;
@@ -267,7 +271,7 @@ RY_INLINE vf vf_split(vf x, vf *e)
 }
 
 #else
-#error "define RY_SIMD_AVX2, RY_SIMD_AVX512 or RY_SIMD_EMU16"
+#error "define RY_SIMD_VEC8, RY_SIMD_AVX512 or RY_SIMD_EMU16"
 #endif
 
 RY_INLINE vf vf_zero(void) { return vf_set1(0.0f); }

@@ -10,6 +10,7 @@
 #ifndef RY_ATTENTION_H
 #define RY_ATTENTION_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +40,7 @@ typedef struct ry_attention {
     float *out;              /* [rows, H*d]; NULL = only the scores are wanted */
     size_t qkv_row, out_row; /* floats from one row to the next */
     const float *key_bias; /* [N] added to the logits of each key (log of merged sizes), or NULL */
+    float logit_factor;    /* the products of queries and keys times this; 0 = 1 */
     /* The query rows to compute, in the order of their output; NULL = all N of them. */
     const uint32_t *rows; /* [n_rows] */
     size_t n_rows;
@@ -48,6 +50,12 @@ typedef struct ry_attention {
     ry_column_spec columns;  /* what is summed in column_parts */
     const float *row_weight; /* [N] with columns.row_weights */
 } ry_attention;
+
+/* What a product of a query and a key is multiplied by. */
+static inline float ry_logit_scale(size_t head, float factor)
+{
+    return (factor != 0.0f ? factor : 1.0f) / sqrtf((float)head);
+}
 
 /* Computes one block; scratch: ry_attention_scratch floats, 64-byte aligned. */
 #define RY_DECL_ATTENTION(fn) void fn(const ry_attention *at, size_t block, float *scratch)

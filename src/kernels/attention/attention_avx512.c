@@ -12,6 +12,7 @@ void ry_attention_init_avx512(ry_kernels *k)
     k->attention_rows = ATTENTION_ROWS;
     k->causal = causal_text;
     k->cached = cached;
+    k->cached_look = cached_look;
     k->cache_row = cache_row;
     k->gram = gram;
     k->gram_rows = GRAM_ROWS;

@@ -36,12 +36,13 @@ static void probabilities(const ry_attention *at, size_t h, size_t i, float *p)
 {
     const size_t C = at->n_heads * at->head, row = at->qkv_row;
     const float *q = at->qkv + i * row + h * at->head;
+    const float scale = ry_logit_scale(at->head, at->logit_factor);
 
     for (size_t j = 0; j < at->n_tokens; j++) {
         const float *k = at->qkv + j * row + C + h * at->head;
         float dot = 0.0f;
         for (size_t c = 0; c < at->head; c++) dot += q[c] * k[c];
-        p[j] = dot / sqrtf((float)at->head) + (at->key_bias ? at->key_bias[j] : 0.0f);
+        p[j] = dot * scale + (at->key_bias ? at->key_bias[j] : 0.0f);
     }
     softmax(p, at->n_tokens, 1.0f);
 }
@@ -258,13 +259,12 @@ static RY_DECL_CACHE_ROW(cache_row)
 }
 
 /* p[0 .. keys) = probabilities of q over the first rows of the cache */
-static void cached_probabilities(const ry_cached *at, const float *q, size_t keys, float *p)
+static void cached_probabilities(const ry_cache *m, size_t h, const float *q, size_t keys, float *p)
 {
-    const ry_cache *m = at->cache;
     for (size_t j = 0; j < keys; j++) {
         p[j] = 0.0f;
         for (size_t c = 0; c < m->head; c++)
-            p[j] += q[c] * cache_get(m, m->k, cache_k_place(m, at->cache_head, j, c));
+            p[j] += q[c] * cache_get(m, m->k, cache_k_place(m, h, j, c));
     }
     softmax(p, keys, 1.0f / sqrtf((float)m->head));
 }
@@ -275,11 +275,29 @@ static RY_DECL_CACHED(cached)
     for (size_t i = 0; i < at->n_rows * at->group; i++) {
         const size_t r = i / at->group, column = i % at->group * m->head, keys = at->first + r + 1;
         float *out = at->out + r * at->out_row + column;
-        cached_probabilities(at, at->q + r * at->q_row + column, keys, scratch);
+        cached_probabilities(m, at->cache_head, at->q + r * at->q_row + column, keys, scratch);
         memset(out, 0, m->head * sizeof(float));
         for (size_t j = 0; j < keys; j++)
             for (size_t c = 0; c < m->head; c++)
                 out[c] += scratch[j] * cache_get(m, m->v, cache_v_place(m, at->cache_head, j, c));
+    }
+}
+
+static RY_DECL_CACHED_LOOK(cached_look)
+{
+    const ry_cache *m = at->cache;
+    const size_t heads = m->n_heads * at->group;
+    for (size_t r = 0; r < at->n_rows; r++) {
+        float *mean = at->mean + r * at->n_columns;
+        const size_t keys = at->first + r + 1;
+        memset(mean, 0, at->n_columns * sizeof *mean);
+        for (size_t h = 0; h < heads; h++) {
+            cached_probabilities(m, h / at->group, at->q + r * at->q_row + h * m->head, keys,
+                                 scratch);
+            for (size_t j = 0; j < at->n_columns && at->column + j < keys; j++)
+                mean[j] += scratch[at->column + j];
+        }
+        for (size_t j = 0; j < at->n_columns; j++) mean[j] /= (float)heads;
     }
 }
 
@@ -314,6 +332,7 @@ void ry_attention_init_scalar(ry_kernels *k)
     k->attention_rows = ATTENTION_ROWS;
     k->causal = causal_text;
     k->cached = cached;
+    k->cached_look = cached_look;
     k->cache_row = cache_row;
     k->gram = gram;
     k->gram_rows = GRAM_ROWS;

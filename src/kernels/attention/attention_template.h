@@ -27,14 +27,14 @@ typedef struct block_view {
     float *counts;  /* [width] 1 where the weight is not 0, else 0 */
 } block_view;
 
-/* q[c, i] = column c of the query in lane i, times 1/sqrt(d) */
+/* q[c, i] = column c of the query in lane i, times the scale of the logits */
 static void pack_queries(const block_view *b, size_t h)
 {
     const ry_attention *at = b->at;
     const float *rows[ATTENTION_ROWS];
     for (size_t i = 0; i < b->width; i++)
         rows[i] = at->qkv + b->row[i] * at->qkv_row + h * at->head;
-    ry_micro_pack(b->q, b->width, rows, at->head, 1.0f / sqrtf((float)at->head));
+    ry_micro_pack(b->q, b->width, rows, at->head, ry_logit_scale(at->head, at->logit_factor));
 }
 
 /* p[j .. j+mr, :] = k_j . q + bias_j */

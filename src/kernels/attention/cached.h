@@ -55,6 +55,21 @@ typedef struct ry_cached {
 /* scratch: ry_cached_scratch floats. */
 #define RY_DECL_CACHED(fn) void fn(const ry_cached *at, float *scratch)
 
+/* Attention looked at, not applied: how much the rows attend to a range of the cache, averaged over
+ * all query heads. `first` is as in ry_cached. */
+typedef struct ry_cached_look {
+    const ry_cache *cache;
+    size_t group; /* query heads for each head of the cache */
+    size_t n_rows, first;
+    const float *q; /* [n_rows, G * group, d], rows q_row floats apart */
+    size_t q_row;
+    size_t column, n_columns; /* the range */
+    float *mean;              /* [n_rows, n_columns]; 0 for what a row does not see */
+} ry_cached_look;
+
+/* scratch: ry_cached_scratch floats. */
+#define RY_DECL_CACHED_LOOK(fn) void fn(const ry_cached_look *at, float *scratch)
+
 /* Floats of scratch for one thread, at every CPU level. */
 size_t ry_cached_scratch(size_t context);
 

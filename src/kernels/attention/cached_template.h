@@ -156,12 +156,17 @@ RY_INLINE void cached_values(const int n, const int half, const cached_view *b)
     for (; c < d; c += VL) cached_values_of(n, 1, half, b, c, d - c);
 }
 
-RY_INLINE void cached_tile(const int n, const int half, cached_view *b)
+RY_INLINE void cached_weights(const int n, const int half, cached_view *b)
 {
     const float scale = 1.0f / sqrtf((float)b->cache->head);
     cached_logits(n, half, b);
     for (int r = 0; r < n; r++)
         b->inverse[r] = cached_exponentials(b->p[r], b->keys[r], b->keys[n - 1], scale);
+}
+
+RY_INLINE void cached_tile(const int n, const int half, cached_view *b)
+{
+    cached_weights(n, half, b);
     cached_values(n, half, b);
 }
 
@@ -191,6 +196,50 @@ static RY_DECL_CACHED(cached)
         else
             (m->half ? cached_many_half : cached_many)(&b);
     }
+}
+
+/* ---- looking at attention -------------------------------------------------------------------- */
+
+static void look_one(cached_view *b) { cached_weights(1, 0, b); }
+static void look_one_half(cached_view *b) { cached_weights(1, 1, b); }
+static void look_many(cached_view *b) { cached_weights(CACHED_ROWS, 0, b); }
+static void look_many_half(cached_view *b) { cached_weights(CACHED_ROWS, 1, b); }
+
+/* mean += the probabilities of one query. Exponentials are 0 up to the keys of the last query of
+ * its tile, `end`; nothing is there after them. */
+static void look_add(float *mean, const ry_cached_look *at, const float *p, float inverse,
+                     size_t end)
+{
+    const size_t stop = at->column + at->n_columns < end ? at->column + at->n_columns : end;
+    for (size_t j = at->column; j < stop; j++) mean[j - at->column] += p[j] * inverse;
+}
+
+/* Query heads one after the other, so that the order of every sum is fixed. */
+static RY_DECL_CACHED_LOOK(cached_look)
+{
+    const ry_cache *m = at->cache;
+    const size_t heads = m->n_heads * at->group, p_row = whole_blocks(at->first + at->n_rows);
+    cached_view b = {.cache = m, .stride = ry_cache_stride(m)};
+    for (size_t i = 0; i < at->n_rows * at->n_columns; i++) at->mean[i] = 0.0f;
+    for (size_t h = 0; h < heads; h++)
+        for (size_t i = 0, n; i < at->n_rows; i += n) {
+            n = at->n_rows - i == 1 ? 1 : CACHED_ROWS; /* unused rows repeat the last one */
+            b.head = h / at->group * m->head * RY_CACHE_BLOCK;
+            for (size_t r = 0; r < n; r++) {
+                const size_t row = i + r < at->n_rows ? i + r : at->n_rows - 1;
+                b.q[r] = at->q + row * at->q_row + h * m->head;
+                b.keys[r] = at->first + row + 1;
+                b.p[r] = scratch + r * p_row;
+            }
+            if (n == 1)
+                (m->half ? look_one_half : look_one)(&b);
+            else
+                (m->half ? look_many_half : look_many)(&b);
+            for (size_t r = 0; r < n && i + r < at->n_rows; r++)
+                look_add(at->mean + (i + r) * at->n_columns, at, b.p[r], b.inverse[r],
+                         b.keys[n - 1]);
+        }
+    for (size_t i = 0; i < at->n_rows * at->n_columns; i++) at->mean[i] /= (float)heads;
 }
 
 /* ---- writing rows into the cache ------------------------------------------------------------- */

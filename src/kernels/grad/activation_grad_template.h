@@ -82,3 +82,19 @@ static RY_DECL_ACTIVATION_GRAD(gelu_tanh_grad)
         vf_store_upto(y + i, value, n - i);
     }
 }
+
+/* silu' = s + gate s (1 - s), s = sigmoid(gate); silu has the bits of vf_silu */
+static RY_DECL_SWIGLU_GRAD(swiglu_grad)
+{
+    const vf one = vf_set1(1.0f);
+    for (size_t i = 0; i < n; i += VL) {
+        const size_t left = n - i;
+        const vf gate = vf_load_upto(u + i, left), up = vf_load_upto(u + n + i, left);
+        const vf e = vf_exp(vf_min(vf_sub(vf_zero(), gate), vf_set1(87.0f)));
+        const vf s = vf_div(one, vf_add(one, e)), silu = vf_div(gate, vf_add(one, e));
+        const vf slope = vf_fma(vf_mul(gate, s), vf_mul(e, s), s), d = vf_load_upto(dy + i, left);
+        vf_store_upto(du + i, vf_mul(vf_mul(d, up), slope), left);
+        vf_store_upto(du + n + i, vf_mul(d, silu), left);
+        vf_store_upto(y + i, vf_mul(silu, up), left);
+    }
+}

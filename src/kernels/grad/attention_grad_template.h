@@ -6,6 +6,7 @@
  * its dq. dk and dv are updated once per block, so that loading and storing a register tile is
  * spread over many queries.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/attention/attention.h"
 #include "kernels/grad/grad.h"
 #include "kernels/micro.h"
 #include "kernels/simd.h"
@@ -25,7 +26,7 @@ typedef struct head_view {
     size_t row;           /* floats from one packed row to the next */
     float *k, *v;         /* [keys, row] rows of this head; zeros from N on */
     float *dk, *dv;       /* [keys, row] */
-    float *q, *dout;      /* [QUERIES, row] rows of this block, q times 1/sqrt(d) */
+    float *q, *dout;      /* [QUERIES, row] rows of this block, q times the scale of the logits */
     float *qt, *doutt;    /* [d, LANES] rows of one group, transposed */
     float *p, *ds;        /* [groups][keys, LANES] probabilities, gradients of the logits */
     size_t first, n_rows; /* queries of the block */
@@ -133,7 +134,7 @@ RY_INLINE void probabilities(const int nv, const head_view *w, size_t lane, floa
 {
     vf inverse[2];
     pack_lanes(w, w->qt, qkv_at(w, w->first, 0), w->g->qkv_row, lane,
-               1.0f / sqrtf((float)w->g->head));
+               ry_logit_scale(w->g->head, w->g->logit_factor));
     rows_times_lanes(nv, w, p, w->k, w->qt, 0);
     exponentials(nv, w, p, inverse);
     for (size_t j = 0; j < w->g->n_tokens; j++) RY_UNROLL
@@ -183,12 +184,12 @@ RY_INLINE void logit_gradients(const int nv, const head_view *w, size_t lane, co
     }
 }
 
-/* dq[lane .. lane+mr, c .. ] = ds^T k / sqrt(d); ds at lane, dq at its row */
+/* dq[lane .. lane+mr, c .. ] = ds^T k times the scale of the logits; ds at lane, dq at its row */
 RY_INLINE void dq_tile(const int mr, const int nv, const head_view *w, const float *ds, float *dq,
                        size_t c, size_t rows)
 {
     const ry_operands op = {ds, 1, LANES, w->k + c, w->row, w->g->n_tokens};
-    const vf scale = vf_set1(1.0f / sqrtf((float)w->g->head));
+    const vf scale = vf_set1(ry_logit_scale(w->g->head, w->g->logit_factor));
     const size_t d = w->g->head;
     vf acc[RY_MR][2];
     RY_UNROLL
@@ -273,7 +274,8 @@ static void query_block(const head_view *w)
         else
             query_group(1, w, lane);
     }
-    pack_rows(w, w->q, qkv_at(w, w->first, 0), g->qkv_row, w->n_rows, 1.0f / sqrtf((float)g->head));
+    pack_rows(w, w->q, qkv_at(w, w->first, 0), g->qkv_row, w->n_rows,
+              ry_logit_scale(g->head, g->logit_factor));
     pack_rows(w, w->dout, g->dout + w->first * g->dout_row + w->h * g->head, g->dout_row, w->n_rows,
               1.0f);
     add_block(w, w->dv, w->p, w->dout);

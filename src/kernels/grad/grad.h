@@ -51,6 +51,7 @@ typedef struct ry_attention_grad {
     const float *qkv;               /* [N, 3*H*d] */
     size_t qkv_row;
     const float *key_bias; /* [N], or NULL */
+    float logit_factor;    /* as in attention.h; 0 = 1 */
     size_t n_rows;         /* leading query rows that were computed: N, or only the prefix */
     const float *dout;     /* [n_rows, H*d] gradient of the output */
     size_t dout_row;
@@ -95,8 +96,13 @@ void ry_layernorm_grad_sum(float *dw, float *db, const float *parts, size_t n_bl
 /* y = f(u); y and u may be the same */
 #define RY_DECL_ACTIVATION(fn) void fn(float *y, const float *u, size_t n)
 /* du = dy f'(u). Also y = f(u), which shares most of the work, with the bits of the function above.
- * du may be dy, and y may be u. */
+ * du or y may be dy, and y may be u. */
 #define RY_DECL_ACTIVATION_GRAD(fn) \
+    void fn(float *du, float *y, const float *dy, const float *u, size_t n)
+
+/* The gate of a SwiGLU MLP, y = silu(gate) up with u = [gate, up], [2 n]: du [2 n] from dy [n].
+ * Also y [n], with the bits of the kernel swiglu (kernels.h). y may be dy. */
+#define RY_DECL_SWIGLU_GRAD(fn) \
     void fn(float *du, float *y, const float *dy, const float *u, size_t n)
 
 typedef struct ry_grad_kernels {
@@ -111,13 +117,14 @@ typedef struct ry_grad_kernels {
     RY_DECL_ACTIVATION_GRAD((*quick_gelu_grad));
     RY_DECL_ACTIVATION((*gelu_tanh));
     RY_DECL_ACTIVATION_GRAD((*gelu_tanh_grad));
+    RY_DECL_SWIGLU_GRAD((*swiglu_grad));
 } ry_grad_kernels;
 
 void ry_grad_kernels_init(ry_grad_kernels *k, renyi_cpu level);
 
 /* One function per level; each writes the entries it has. */
 void ry_grad_init_scalar(ry_grad_kernels *k);
-void ry_grad_init_avx2(ry_grad_kernels *k);
+void ry_grad_init_vec8(ry_grad_kernels *k);
 void ry_grad_init_avx512(ry_grad_kernels *k);
 
 #endif

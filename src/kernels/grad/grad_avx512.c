@@ -19,6 +19,7 @@ void ry_grad_init_avx512(ry_grad_kernels *k)
     k->quick_gelu_grad = quick_gelu_grad;
     k->gelu_tanh = gelu_tanh;
     k->gelu_tanh_grad = gelu_tanh_grad;
+    k->swiglu_grad = swiglu_grad;
 }
 
 void ry_update_init_avx512(ry_update_kernels *k) { fill_update_table(k); }

@@ -1,6 +1,7 @@
 /* grad_scalar.c - the backward kernels in plain C: the specification of the vector levels, and the
  * sizes and tiles all levels share. Also the optimizer update for the baseline instructions.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/attention/attention.h"
 #include "kernels/grad/grad.h"
 #include "kernels/grad/update_template.h"
 #include "kernels/linear/activation.h"
@@ -86,7 +87,7 @@ static RY_DECL_OUTER(outer)
 }
 
 /* ---- attention -------------------------------------------------------------------------------
- * With P = softmax(s Q K^T + bias), s = 1/sqrt(d), and O = P V:
+ * With P = softmax(s Q K^T + bias), s the scale of the logits, and O = P V:
  *
  *   dV = P^T dO    dP = dO V^T + shares of dclass_row and dmean    dS = P (dP - rowsum(P dP))
  *   dQ = s dS K    dK = s dS^T Q */
@@ -125,7 +126,7 @@ static void add_scaled(float *to, const float *x, float w, size_t n)
 static void probabilities(const ry_attention_grad *g, size_t h, size_t i, float *p)
 {
     const size_t N = g->n_tokens;
-    const float scale = 1.0f / sqrtf((float)g->head);
+    const float scale = ry_logit_scale(g->head, g->logit_factor);
     float top = -INFINITY, sum = 0.0f;
     for (size_t j = 0; j < N; j++) {
         p[j] = dot(row_of(g, i, 0, h), row_of(g, j, 1, h), g->head) * scale;
@@ -156,7 +157,7 @@ static void logit_gradients(const ry_attention_grad *g, size_t h, size_t i, cons
 static RY_DECL_ATTENTION_GRAD(attention_grad)
 {
     const size_t N = g->n_tokens, d = g->head;
-    const float scale = 1.0f / sqrtf((float)d);
+    const float scale = ry_logit_scale(d, g->logit_factor);
     float *p = scratch, *ds = scratch + N;
 
     for (size_t j = 0; j < N; j++)
@@ -296,6 +297,16 @@ static RY_DECL_ACTIVATION_GRAD(gelu_tanh_grad)
     }
 }
 
+static RY_DECL_SWIGLU_GRAD(swiglu_grad)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float gate = u[i], up = u[n + i], s = 1.0f / (1.0f + expf(-gate)), d = dy[i];
+        du[i] = d * up * (s + gate * s * (1.0f - s));
+        du[n + i] = d * ry_silu(gate);
+        y[i] = ry_silu(gate) * up;
+    }
+}
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 void ry_grad_init_scalar(ry_grad_kernels *k)
@@ -310,6 +321,7 @@ void ry_grad_init_scalar(ry_grad_kernels *k)
     k->quick_gelu_grad = quick_gelu_grad;
     k->gelu_tanh = gelu_tanh;
     k->gelu_tanh_grad = gelu_tanh_grad;
+    k->swiglu_grad = swiglu_grad;
 }
 
 void ry_update_init_scalar(ry_update_kernels *k) { fill_update_table(k); }

@@ -39,7 +39,7 @@ void ry_update_kernels_init(ry_update_kernels *k, renyi_cpu level);
 
 /* One function per level. */
 void ry_update_init_scalar(ry_update_kernels *k);
-void ry_update_init_avx2(ry_update_kernels *k);
+void ry_update_init_vec8(ry_update_kernels *k);
 void ry_update_init_avx512(ry_update_kernels *k);
 
 #endif

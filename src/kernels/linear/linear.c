@@ -3,6 +3,7 @@
 #include "kernels/linear/linear.h"
 
 #include "base/alloc.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "kernels/linear/linear_backend.h"
 
@@ -12,26 +13,42 @@
 /* Our own implementations, which exist at every level and have tiles of columns. */
 static ry_linear_backend own_backend(renyi_cpu level, renyi_dtype dtype)
 {
-    const int vectors = level >= RENYI_CPU_AVX2;
+    const int vectors = level >= RY_CPU_VEC8;
     switch (dtype) {
     case RENYI_DTYPE_BF16:
         if (level >= RENYI_CPU_AVX512) return RY_LINEAR_BF16_AVX512;
-        return vectors ? RY_LINEAR_BF16_AVX2 : RY_LINEAR_BF16_SCALAR;
-    case RENYI_DTYPE_INT8: return vectors ? RY_LINEAR_INT8_AVX2 : RY_LINEAR_INT8_SCALAR;
-    case RENYI_DTYPE_INT4: return vectors ? RY_LINEAR_INT4_AVX2 : RY_LINEAR_INT4_SCALAR;
-    default: return vectors ? RY_LINEAR_AVX2 : RY_LINEAR_SCALAR;
+        return vectors ? RY_LINEAR_BF16_VEC8 : RY_LINEAR_BF16_SCALAR;
+    case RENYI_DTYPE_INT8: return vectors ? RY_LINEAR_INT8_VEC8 : RY_LINEAR_INT8_SCALAR;
+    case RENYI_DTYPE_INT4: return vectors ? RY_LINEAR_INT4_VEC8 : RY_LINEAR_INT4_SCALAR;
+    default:
+        if (level >= RENYI_CPU_AVX512) return RY_LINEAR_AVX512;
+        return vectors ? RY_LINEAR_VEC8 : RY_LINEAR_SCALAR;
     }
 }
 
 ry_linear_backend ry_linear_backend_for(renyi_cpu level, const ry_linear_spec *spec)
 {
     if (spec->few_rows || spec->dtype == RENYI_DTYPE_INT4) return own_backend(level, spec->dtype);
+#if defined(__aarch64__)
+    if (level >= RY_CPU_VEC8 && spec->dtype == RENYI_DTYPE_BF16 && ry_cpu_has_bf16())
+        return RY_LINEAR_BF16MM;
+#endif
 #ifdef RY_HAS_ONEDNN
     if (spec->dtype == RENYI_DTYPE_BF16) return RY_LINEAR_ONEDNN_BF16;
-    if (level >= RENYI_CPU_AVX512)
-        return spec->dtype == RENYI_DTYPE_INT8 ? RY_LINEAR_ONEDNN_INT8 : RY_LINEAR_ONEDNN;
+    if (level >= RENYI_CPU_AVX512 && spec->dtype == RENYI_DTYPE_INT8) return RY_LINEAR_ONEDNN_INT8;
 #endif
     return own_backend(level, spec->dtype);
+}
+
+/* The implementation of a backend for the instructions of this CPU; they give the same bits. */
+static const ry_linear_vtable *best_of(const ry_linear_vtable *vt)
+{
+#if defined(__aarch64__)
+    if (vt == &ry_linear_int8_vec8 && ry_cpu_has_i8mm()) return &ry_linear_int8_i8mm;
+    if (vt == &ry_linear_int8_vec8 && ry_cpu_has_dotprod()) return &ry_linear_int8_dotprod;
+    if (vt == &ry_linear_int4_vec8 && ry_cpu_has_dotprod()) return &ry_linear_int4_dotprod;
+#endif
+    return vt;
 }
 
 /* Reads all rows, for implementations that need the whole matrix. */
@@ -42,7 +59,7 @@ static renyi_status pack_whole(ry_linear *l, const ry_linear_spec *spec, const r
     float *w = ry_alloc(al, spec->n_out * spec->n_in, sizeof *w);
     if (!w) return ry_fail_nomem(err, spec->n_out * spec->n_in * sizeof *w);
     whole.w = w;
-    renyi_status st = spec->reader->rows(spec->reader->user, 0, spec->n_out, w, err);
+    renyi_status st = ry_linear_read_all(l, spec, w, err);
     if (!st) st = l->vt->pack(l, &whole, al, err);
     ry_free(al, w);
     return st;
@@ -54,16 +71,20 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
 {
     static const ry_linear_vtable *const vtables[] = {
         [RY_LINEAR_SCALAR] = &ry_linear_scalar,
-        [RY_LINEAR_AVX2] = &ry_linear_avx2,
+        [RY_LINEAR_VEC8] = &ry_linear_vec8,
         [RY_LINEAR_INT8_SCALAR] = &ry_linear_int8_scalar,
-        [RY_LINEAR_INT8_AVX2] = &ry_linear_int8_avx2,
+        [RY_LINEAR_INT8_VEC8] = &ry_linear_int8_vec8,
         [RY_LINEAR_BF16_SCALAR] = &ry_linear_bf16_scalar,
-        [RY_LINEAR_BF16_AVX2] = &ry_linear_bf16_avx2,
-        [RY_LINEAR_BF16_AVX512] = &ry_linear_bf16_avx512,
+        [RY_LINEAR_BF16_VEC8] = &ry_linear_bf16_vec8,
         [RY_LINEAR_INT4_SCALAR] = &ry_linear_int4_scalar,
-        [RY_LINEAR_INT4_AVX2] = &ry_linear_int4_avx2,
+        [RY_LINEAR_INT4_VEC8] = &ry_linear_int4_vec8,
+#if defined(__x86_64__)
+        [RY_LINEAR_AVX512] = &ry_linear_avx512,
+        [RY_LINEAR_BF16_AVX512] = &ry_linear_bf16_avx512,
+#elif defined(__aarch64__)
+        [RY_LINEAR_BF16MM] = &ry_linear_bf16_bf16mm,
+#endif
 #ifdef RY_HAS_ONEDNN
-        [RY_LINEAR_ONEDNN] = &ry_linear_onednn,
         [RY_LINEAR_ONEDNN_BF16] = &ry_linear_onednn_bf16,
         [RY_LINEAR_ONEDNN_INT8] = &ry_linear_onednn_int8,
 #endif
@@ -73,7 +94,7 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "this library was built without oneDNN");
     ry_linear *l = ry_calloc(al, 1, sizeof *l);
     if (!l) return ry_fail_nomem(err, sizeof *l);
-    l->vt = vtables[backend];
+    l->vt = best_of(vtables[backend]);
     l->n_out = spec->n_out;
     l->n_in = spec->n_in;
     l->epilogue = spec->epilogue;

@@ -34,26 +34,26 @@ static inline const char *ry_activation_name(ry_epilogue activation)
 }
 
 /* One interface, three kinds of implementation: plain C (linear_scalar.c, the specification), our
- * own packed products (linear_template.h, linear_int8_avx2.c, linear_int4_avx2.c), and oneDNN
- * (linear_onednn.c) from AVX-512 on.
+ * own packed products (linear_template.h and its siblings for int8 and int4; VEC8 is AVX2 or NEON),
+ * and on x86 oneDNN (linear_onednn.c) for bf16 and, from AVX-512 on, for int8.
  *
- * Why not oneDNN everywhere? Without AVX-512 its f32 product packs the weights again in every call;
- * ours reaches 95 % of the FMA peak there, oneDNN 80 to 93 % (docs/SPEED.md). And its tiles are
- * blocks of rows: a language model computes one row at a time and needs tiles of columns, which
- * ours have. */
+ * Why not oneDNN everywhere? Our f32 product is faster (docs/SPEED.md), has the same bits with AVX2
+ * and AVX-512, and takes rows with any stride. And oneDNN's tiles are blocks of rows: a language
+ * model computes one row at a time and needs tiles of columns, which ours have. */
 typedef enum ry_linear_backend {
     RY_LINEAR_SCALAR,
-    RY_LINEAR_AVX2,
-    RY_LINEAR_ONEDNN,
+    RY_LINEAR_VEC8,
+    RY_LINEAR_AVX512,
     RY_LINEAR_INT8_SCALAR,
-    RY_LINEAR_INT8_AVX2,
+    RY_LINEAR_INT8_VEC8,
     RY_LINEAR_ONEDNN_BF16,
     RY_LINEAR_ONEDNN_INT8,
     RY_LINEAR_BF16_SCALAR, /* weights kept as bf16, arithmetic in f32 */
-    RY_LINEAR_BF16_AVX2,
+    RY_LINEAR_BF16_VEC8,
     RY_LINEAR_BF16_AVX512,
     RY_LINEAR_INT4_SCALAR, /* quant.h */
-    RY_LINEAR_INT4_AVX2
+    RY_LINEAR_INT4_VEC8,
+    RY_LINEAR_BF16MM /* ARM64 with bf16: rows and weights of bf16 */
 } ry_linear_backend;
 
 /* The range of an input, known from calibration; low < high. */
@@ -62,8 +62,9 @@ typedef struct ry_quant_range {
 } ry_quant_range;
 
 /* Weights that are produced while they are packed: writes rows first .. first + count of
- * [n_out, n_in] to `to`. Our own implementations read a few panels at a time, so that the whole
- * matrix never exists as floats. */
+ * [n_out, n_in] to `to`. The threads of a pool read at the same time, each other
+ * rows. Our own
+ * implementations read a panel at a time, so that the whole matrix never exists as floats. */
 typedef struct ry_linear_reader {
     renyi_status (*rows)(void *user, size_t first, size_t count, float *to, renyi_error *err);
     void *user;
@@ -91,6 +92,7 @@ typedef struct ry_linear_spec {
                            integers are used where they fit. NULL = scales are computed */
     const ry_linear_reader *reader;
     const ry_linear_stored *stored;
+    struct ry_thread_pool *pool; /* helps to read and pack; NULL = the caller alone */
     int few_rows; /* 1 = ops of one row matter as much as ops of many (language models). bf16 then
                      means how weights are kept, and every CPU level has it. Implied by int4. */
 } ry_linear_spec;
@@ -124,7 +126,7 @@ typedef struct ry_rows {
 
 /* Row stride for buffers of rows of `width` floats that l reads or writes. Transformer widths are
  * multiples of 1024 bytes; rows that far apart share a few cache sets, so our own products need one
- * cache line more. oneDNN needs rows without gaps, else it leaves its blocked kernels. */
+ * cache line more. Products of oneDNN in bf16 need rows without gaps. */
 size_t ry_linear_row(const ry_linear *l, size_t width);
 
 /* If the rows of an image are a multiple of this, all tiles of an op have the same height. */

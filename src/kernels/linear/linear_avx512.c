@@ -1,13 +1,21 @@
-/* linear_avx512.c - for AVX-512: our packed product with bfloat16 weights, and the conversion of
- * rows to int8 and bfloat16 that oneDNN's products need.
+/* linear_avx512.c - for AVX-512: our packed products with weights as floats and as bfloat16, and
+ * the conversion of rows to int8 and bfloat16 that oneDNN's products need.
  * SPDX-License-Identifier: Apache-2.0 */
 #define RY_SIMD_AVX512
 #include "kernels/linear/linear_template.h"
 #include "kernels/linear/quant_template.h"
 
+const ry_linear_vtable ry_linear_avx512 = {.pack = pack_f32,
+                                           .reads = 1,
+                                           .update = update_f32,
+                                           .bind = bind_f32,
+                                           .tiles = count_tiles,
+                                           .tile = tile_f32,
+                                           .row_padding = RY_LINE};
+
 const ry_linear_vtable ry_linear_bf16_avx512 = {.pack = pack_bf16,
                                                 .reads = 1,
-                                                .bind = bind_op,
+                                                .bind = bind_bf16,
                                                 .tiles = count_tiles,
                                                 .tile = tile_bf16,
                                                 .row_padding = RY_LINE};

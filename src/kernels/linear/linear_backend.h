@@ -58,27 +58,37 @@ struct ry_linear_op {
     void *impl;
 };
 
-extern const ry_linear_vtable ry_linear_scalar, ry_linear_avx2, ry_linear_onednn,
-    ry_linear_int8_scalar, ry_linear_int8_avx2, ry_linear_onednn_bf16, ry_linear_onednn_int8,
-    ry_linear_bf16_scalar, ry_linear_bf16_avx2, ry_linear_bf16_avx512, ry_linear_int4_scalar,
-    ry_linear_int4_avx2;
+extern const ry_linear_vtable ry_linear_scalar, ry_linear_vec8, ry_linear_avx512,
+    ry_linear_int8_scalar, ry_linear_int8_vec8, ry_linear_onednn_bf16, ry_linear_onednn_int8,
+    ry_linear_bf16_scalar, ry_linear_bf16_vec8, ry_linear_bf16_avx512, ry_linear_int4_scalar,
+    ry_linear_int4_vec8;
+/* ARM64: with dot products of bytes, and with products of small matrices */
+extern const ry_linear_vtable ry_linear_int8_dotprod, ry_linear_int8_i8mm, ry_linear_int4_dotprod,
+    ry_linear_bf16_bf16mm;
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* Allocates l->packed, filled with zeros; and l->bias [n_padded] from spec, zeros after n_out. */
-renyi_status ry_linear_take(ry_linear *l, size_t bytes, const renyi_allocator *al,
-                            renyi_error *err) RENYI_CHECK;
+/* Allocates l->packed, filled with zeros if spec has no weights; and l->bias [n_padded] from spec,
+ * zeros after n_out. */
+renyi_status ry_linear_take(ry_linear *l, const ry_linear_spec *spec, size_t bytes,
+                            const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 renyi_status ry_linear_take_bias(ry_linear *l, const ry_linear_spec *spec, size_t n_padded,
                                  const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
-/* Packs `count` <= panel rows of weights from output `first` on; scratch: [n_in + 64]. */
+/* Packs `count` <= panel rows of weights from output `first` on, and zeros for the rest of the
+ * panel; scratch: [n_in + 64]. The threads of a pool call it, each for other panels. */
 typedef void (*ry_panel_packer)(ry_linear *l, const ry_linear_spec *spec, size_t first,
                                 size_t count, const float *rows, float *scratch);
 
-/* Calls the packer for all weights of the spec, from w or reader, `panel` rows at a time. */
+/* Calls the packer for all weights of the spec, from w or reader, `panel` rows at a time, with
+ * the help of its pool. */
 renyi_status ry_linear_each_panel(ry_linear *l, const ry_linear_spec *spec, size_t panel,
                                   ry_panel_packer pack, const renyi_allocator *al,
                                   renyi_error *err) RENYI_CHECK;
+
+/* to [n_out, n_in] = all rows of the spec's reader, with the help of its pool. */
+renyi_status ry_linear_read_all(ry_linear *l, const ry_linear_spec *spec, float *to,
+                                renyi_error *err) RENYI_CHECK;
 
 /* bf16: packs panels of `width` outputs, panel p = [n_in, width] at packed + p * n_in * width. The
  * bias is padded to whole panels. */

@@ -2,16 +2,16 @@
  * layout. Only this file and peak_onednn.c call oneDNN.
  *
  *            rows of x        weights    y
- *   f32      f32              f32        f32; bias, activation and residual are post-ops
- *   bf16     bf16             bf16       the same
+ *   bf16     bf16             bf16       f32; bias, activation and residual are post-ops
  *   int8     u8 (quant.h)     s8         s32 into scratch, then our own epilogue: each row has its
  *                                        own scale, which no post-op supports
  *
  * oneDNN chooses its blocking of k by the shape, and the blocking decides the rounding. So that an
  * image has the same bits in any batch and for any number of threads, every image is divided into
  * the same tiles (blocks of rows of equal height, all columns). Each tile is one sequential
- * primitive; threads only share the tiles. Rows must have no gaps (x.row = n_in, y.row = n_out):
- * with any other stride oneDNN 2.6 leaves its blocked kernels.
+ * primitive; threads only share the tiles. In bf16 rows of y must have no gaps (y.row = n_out):
+ * with any other stride oneDNN 2.6 leaves its blocked kernels. Rows of x are converted, so theirs
+ * have none.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
@@ -31,7 +31,6 @@ enum {
 typedef struct formats {
     dnnl_data_type_t x, w, y;
 } formats;
-static const formats f32_formats = {dnnl_f32, dnnl_f32, dnnl_f32};
 static const formats bf16_formats = {dnnl_bf16, dnnl_bf16, dnnl_f32};
 static const formats int8_formats = {dnnl_u8, dnnl_s8, dnnl_s32};
 
@@ -42,6 +41,7 @@ typedef struct packed_weights { /* ry_linear.impl */
     ry_md md;              /* blocked layout of ry_linear.packed */
     dnnl_memory_t weights; /* over ry_linear.packed */
     dnnl_memory_t bias;    /* over ry_linear.bias */
+    int8_t *channels;      /* [n_out, n_in], only while packing */
 } packed_weights;
 
 typedef struct tile_kind { /* one shape of tile */
@@ -131,6 +131,11 @@ static renyi_status reorder(const ry_linear *l, const packed_weights *p, dnnl_da
     dnnl_stream_t stream = NULL;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_t primitive = NULL;
+    /* On one thread: the threads of OpenMP would spin afterwards, in the way of the loader's
+     * threads.
+     */
+    const int threads = omp_get_max_threads();
+    omp_set_num_threads(1);
     dnnl_status_t st = transposed ? ry_md_plain(&plain, type, l->n_in, l->n_out)
                                   : ry_md_transposed(&plain, type, l->n_in, l->n_out);
     if (!st) st = ry_memory(&from_mem, &plain, engine, (void *)(uintptr_t)w);
@@ -143,6 +148,7 @@ static renyi_status reorder(const ry_linear *l, const packed_weights *p, dnnl_da
         st = dnnl_primitive_execute(primitive, stream, 2, args);
     }
     if (!st) st = dnnl_stream_wait(stream);
+    omp_set_num_threads(threads);
     dnnl_primitive_destroy(primitive);
     dnnl_primitive_desc_destroy(pd);
     dnnl_stream_destroy(stream);
@@ -155,16 +161,27 @@ static renyi_status reorder(const ry_linear *l, const packed_weights *p, dnnl_da
 
 static size_t tile_rows(const ry_linear *l) { return is_int8(l) ? TILE_ROWS_INT8 : TILE_ROWS; }
 
+/* ry_panel_packer: into the plain matrix */
+static void quantize_channels(ry_linear *l, const ry_linear_spec *spec, size_t first, size_t count,
+                              const float *rows, float *scratch)
+{
+    const packed_weights *p = l->impl;
+    (void)scratch;
+    for (size_t i = 0; i < count; i++)
+        ry_int8_channel(l, spec, first + i, rows + i * l->n_in, p->channels + (first + i) * l->n_in,
+                        0);
+}
+
 /* Quantizes all channels, then reorders them at once. */
-static renyi_status reorder_int8(ry_linear *l, const packed_weights *p, const ry_linear_spec *spec,
+static renyi_status reorder_int8(ry_linear *l, packed_weights *p, const ry_linear_spec *spec,
                                  const renyi_allocator *al, renyi_error *err)
 {
-    int8_t *q = ry_alloc(al, l->n_out, l->n_in);
-    if (!q) return ry_fail_nomem(err, l->n_out * l->n_in);
-    for (size_t j = 0; j < l->n_out; j++)
-        ry_int8_channel(l, spec, j, spec->w + j * l->n_in, q + j * l->n_in, 0);
-    const renyi_status st = reorder(l, p, dnnl_s8, q, 0, err);
-    ry_free(al, q);
+    p->channels = ry_alloc(al, l->n_out, l->n_in);
+    if (!p->channels) return ry_fail_nomem(err, l->n_out * l->n_in);
+    renyi_status st = ry_linear_each_panel(l, spec, LANES, quantize_channels, al, err);
+    if (!st) st = reorder(l, p, dnnl_s8, p->channels, 0, err);
+    ry_free(al, p->channels);
+    p->channels = NULL;
     return st;
 }
 
@@ -184,13 +201,13 @@ static renyi_status pack_weights(ry_linear *l, const ry_linear_spec *spec, const
     p->types = types;
     p->quant = renyi_cpu_detect() >= RENYI_CPU_AVX512 ? &ry_quant_avx512 : &ry_quant_scalar;
     RY_TRY(pack_columns(l, spec, al, err));
-    CHECK(ry_dnnl_engine(&p->engine, types != &f32_formats));
+    CHECK(ry_dnnl_engine(&p->engine, 1));
     dnnl_primitive_desc_t pd = NULL;
     RY_TRY(make_pd(&pd, l, tile_rows(l), NULL, err)); /* for the usual tile height */
     dnnl_status_t st = ry_md_query(&p->md, pd, dnnl_query_weights_md);
     dnnl_primitive_desc_destroy(pd);
     CHECK(st);
-    RY_TRY(ry_linear_take(l, ry_md_bytes(&p->md), al, err));
+    RY_TRY(ry_linear_take(l, spec, ry_md_bytes(&p->md), al, err));
     if (is_int8(l))
         RY_TRY(reorder_int8(l, p, spec, al, err));
     else if (spec->w)
@@ -202,12 +219,6 @@ static renyi_status pack_weights(ry_linear *l, const ry_linear_spec *spec, const
     ry_md_free(&bias);
     CHECK(st);
     return RENYI_OK;
-}
-
-static renyi_status pack_f32(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
-                             renyi_error *err)
-{
-    return pack_weights(l, spec, &f32_formats, al, err);
 }
 
 static renyi_status pack_bf16(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
@@ -276,7 +287,7 @@ static renyi_status make_thread(const ry_linear_op *op, bound *b, thread_memory 
 
 static renyi_status bind_op(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
 {
-    assert(op->x.row == op->l->n_in && op->y.row == op->l->n_out);
+    assert(is_int8(op->l) || op->y.row == op->l->n_out);
     bound *b = op->impl = ry_calloc(al, 1, sizeof *b);
     if (!b) return ry_fail_nomem(err, sizeof *b);
     b->blocks = (op->rows + tile_rows(op->l) - 1) / tile_rows(op->l);
@@ -368,15 +379,6 @@ static place place_of(const ry_linear_op *op, size_t t, ry_extent run)
     return (place){t / blocks, first_row(b, block), b->height + (size_t)kind, kind};
 }
 
-static void tile_f32(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
-                     const void *input, float *y)
-{
-    const bound *b = op->impl;
-    const place at = place_of(op, t, run);
-    const float *x = (const float *)input + at.image * op->x.image + at.row * op->x.row;
-    execute(op, at.kind, &b->threads[thread], x, y + at.image * op->y.image + at.row * op->y.row);
-}
-
 /* Converted rows of all images of the run follow each other. A tile that reaches past the last row
  * of an image reads rows of the next image, or the padding after the last; these results are not
  * used. */
@@ -440,13 +442,6 @@ static void convert_int8(const ry_linear *l, void *to, size_t rows, size_t first
                        l->n_in, l->has_range ? &l->range : NULL);
 }
 
-const ry_linear_vtable ry_linear_onednn = {.pack = pack_f32,
-                                           .unpack = free_weights,
-                                           .update = update_weights,
-                                           .bind = bind_op,
-                                           .unbind = unbind_op,
-                                           .tiles = count_tiles,
-                                           .tile = tile_f32};
 const ry_linear_vtable ry_linear_onednn_bf16 = {.pack = pack_bf16,
                                                 .unpack = free_weights,
                                                 .update = update_weights,
@@ -457,10 +452,12 @@ const ry_linear_vtable ry_linear_onednn_bf16 = {.pack = pack_bf16,
                                                 .input_bytes = bytes_bf16,
                                                 .convert = convert_bf16};
 const ry_linear_vtable ry_linear_onednn_int8 = {.pack = pack_int8,
+                                                .reads = 1,
                                                 .unpack = free_weights,
                                                 .bind = bind_op,
                                                 .unbind = unbind_op,
                                                 .tiles = count_tiles,
                                                 .tile = tile_int8,
+                                                .row_padding = LANES,
                                                 .input_bytes = bytes_int8,
                                                 .convert = convert_int8};

@@ -1,16 +1,19 @@
-/* linear_pack.c - packs weights of bf16, 8 and 4 bits into panels, a batch of rows at a time.
+/* linear_pack.c - packs weights of bf16, 8 and 4 bits into panels; reads and packs weights on all
+ * threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/status.h"
+#include "base/thread_pool.h"
 #include "kernels/linear/linear_backend.h"
 
 #include <assert.h>
-#include <omp.h>
 #include <string.h>
 
-renyi_status ry_linear_take(ry_linear *l, size_t bytes, const renyi_allocator *al, renyi_error *err)
+renyi_status ry_linear_take(ry_linear *l, const ry_linear_spec *spec, size_t bytes,
+                            const renyi_allocator *al, renyi_error *err)
 {
-    l->packed = ry_calloc(al, bytes, 1);
+    const int has_weights = spec->w || spec->reader;
+    l->packed = has_weights ? ry_alloc(al, bytes, 1) : ry_calloc(al, bytes, 1);
     l->packed_bytes = bytes;
     return l->packed ? RENYI_OK : ry_fail_nomem(err, bytes);
 }
@@ -24,65 +27,69 @@ renyi_status ry_linear_take_bias(ry_linear *l, const ry_linear_spec *spec, size_
     return RENYI_OK;
 }
 
-/* ---- batches of rows ------------------------------------------------------------------------- */
+/* ---- rows shared by threads ------------------------------------------------------------------ */
 
-enum {
-    SCRATCH = 64,     /* floats beyond n_in: ry_panel_packer */
-    MAX_THREADS = 16, /* more would wait for the reader */
-    PANELS = 8 /* per thread in a batch: threads then wait for the reader only now and then */
-};
+enum { SCRATCH = 64 }; /* floats beyond n_in: ry_panel_packer */
 
-/* Rows are read by one thread, then packed by all. */
-typedef struct batch {
-    const float *rows;  /* [end - first, n_in] */
-    size_t first, end;  /* outputs */
-    size_t panel, each; /* outputs of a panel; floats of a thread's scratch */
-    float *scratch;     /* [threads, each] */
-    int threads;
-} batch;
+typedef struct row_job {
+    ry_linear *l;
+    const ry_linear_spec *spec;
+    ry_panel_packer pack;
+    size_t step;    /* rows of a task */
+    float *whole;   /* [n_out, n_in]: rows are read into it, and not packed; or NULL */
+    float *buffers; /* [threads, each]: the rows of a task, then the packer's scratch */
+    size_t each;
+} row_job;
 
-static void pack_batch(ry_linear *l, const ry_linear_spec *spec, const batch *b,
-                       ry_panel_packer pack)
+/* ry_thread_pool_task: reads, then packs some rows. */
+static renyi_status run_task(void *user, size_t task, unsigned thread, renyi_error *err)
 {
-    const int n = (int)((b->end - b->first + b->panel - 1) / b->panel);
-#pragma omp parallel for num_threads(b->threads) schedule(dynamic)
-    for (int i = 0; i < n; i++) {
-        const size_t j = b->first + (size_t)i * b->panel, left = b->end - j;
-        pack(l, spec, j, left < b->panel ? left : b->panel, b->rows + (j - b->first) * l->n_in,
-             b->scratch + (size_t)omp_get_thread_num() * b->each);
-    }
+    const row_job *b = user;
+    const ry_linear_spec *spec = b->spec;
+    const size_t first = task * b->step, n_in = b->l->n_in, left = b->l->n_out - first;
+    const size_t count = left < b->step ? left : b->step;
+    float *buffer = b->whole ? b->whole + first * n_in : b->buffers + thread * b->each;
+    if (!spec->w) RY_TRY(spec->reader->rows(spec->reader->user, first, count, buffer, err));
+    if (b->whole) return RENYI_OK;
+    float *scratch = buffer + (spec->w ? 0 : b->step * n_in);
+    b->pack(b->l, spec, first, count, spec->w ? spec->w + first * n_in : buffer, scratch);
+    return RENYI_OK;
+}
+
+static renyi_status run_job(row_job *b, renyi_error *err)
+{
+    const size_t tasks = (b->l->n_out + b->step - 1) / b->step;
+    return ry_thread_pool_run(b->spec->pool, tasks, run_task, b, err);
 }
 
 renyi_status ry_linear_each_panel(ry_linear *l, const ry_linear_spec *spec, size_t panel,
                                   ry_panel_packer pack, const renyi_allocator *al, renyi_error *err)
 {
-    const int most = omp_get_max_threads();
-    batch b = {.panel = panel, .each = l->n_in + SCRATCH};
-    b.threads = most < MAX_THREADS ? most : MAX_THREADS;
-    const size_t step = (size_t)b.threads * PANELS * panel;
-    const size_t read_floats = spec->w ? 0 : step * l->n_in;
-    const size_t floats = read_floats + (size_t)b.threads * b.each;
-    float *buffer = ry_alloc(al, floats, sizeof *buffer);
-    renyi_status st = buffer ? RENYI_OK : ry_fail_nomem(err, floats * sizeof *buffer);
-    b.scratch = buffer ? buffer + read_floats : NULL;
-    for (; !st && b.first < l->n_out; b.first = b.end) {
-        b.end = l->n_out - b.first < step ? l->n_out : b.first + step;
-        b.rows = spec->w ? spec->w + b.first * l->n_in : buffer;
-        if (!spec->w)
-            st = spec->reader->rows(spec->reader->user, b.first, b.end - b.first, buffer, err);
-        if (!st) pack_batch(l, spec, &b, pack);
-    }
-    ry_free(al, buffer);
+    const size_t each = (spec->w ? 0 : panel * l->n_in) + l->n_in + SCRATCH;
+    const size_t floats = ry_thread_pool_threads(spec->pool) * each;
+    row_job b = {.l = l, .spec = spec, .pack = pack, .step = panel, .each = each};
+    b.buffers = ry_alloc(al, floats, sizeof *b.buffers);
+    if (!b.buffers) return ry_fail_nomem(err, floats * sizeof *b.buffers);
+    const renyi_status st = run_job(&b, err);
+    ry_free(al, b.buffers);
     return st;
+}
+
+renyi_status ry_linear_read_all(ry_linear *l, const ry_linear_spec *spec, float *to,
+                                renyi_error *err)
+{
+    row_job b = {.l = l, .spec = spec, .step = RY_PANEL, .whole = to};
+    return run_job(&b, err);
 }
 
 /* ---- bf16 ------------------------------------------------------------------------------------ */
 
-/* scratch: a row of bfloat16 */
+/* scratch: a row of bfloat16. Lanes after the last output are zeros. */
 static void pack_bf16_rows(ry_linear *l, size_t first, size_t count, size_t width,
                            const float *rows, float *scratch)
 {
     uint16_t *half = (uint16_t *)scratch;
+    if (count < width) memset((uint16_t *)l->packed + first * l->n_in, 0, 2 * width * l->n_in);
     for (size_t j = first; j < first + count; j++, rows += l->n_in) {
         uint16_t *to = (uint16_t *)l->packed + j / width * width * l->n_in + j % width;
         ry_quant_scalar.to_bf16(half, l->n_in, rows, l->n_in, 1, l->n_in);
@@ -109,8 +116,8 @@ renyi_status ry_bf16_pack(ry_linear *l, const ry_linear_spec *spec, size_t width
                                    : width == 16 ? pack_bf16_16
                                                  : pack_bf16_32;
     RY_TRY(ry_linear_take_bias(l, spec, padded, al, err));
-    RY_TRY(ry_linear_take(l, padded * l->n_in * sizeof(uint16_t), al, err));
-    return ry_linear_each_panel(l, spec, 16, packer, al, err);
+    RY_TRY(ry_linear_take(l, spec, padded * l->n_in * sizeof(uint16_t), al, err));
+    return ry_linear_each_panel(l, spec, width == 1 ? 16 : width, packer, al, err);
 }
 
 /* ---- panels of 8 and 4 bits ------------------------------------------------------------------ */
@@ -192,7 +199,9 @@ void ry_int8_channel(ry_linear *l, const ry_linear_spec *spec, size_t j, const f
 static void pack_int8(ry_linear *l, const ry_linear_spec *spec, size_t first, size_t count,
                       const float *rows, float *scratch, int pairs)
 {
-    int8_t *panel = (int8_t *)l->packed + first * ry_int8_depth(l->n_in), *q = (int8_t *)scratch;
+    const size_t depth = ry_int8_depth(l->n_in);
+    int8_t *panel = (int8_t *)l->packed + first * depth, *q = (int8_t *)scratch;
+    if (count < RY_PANEL || depth > l->n_in) memset(panel, 0, RY_PANEL * depth);
     for (size_t lane = 0; lane < count; lane++) {
         ry_int8_channel(l, spec, first + lane, rows + lane * l->n_in, q, pairs);
         for (size_t k = 0; k < l->n_in; k++) panel[ry_int8_place(lane, k)] = q[k];
@@ -230,7 +239,7 @@ renyi_status ry_int8_pack(ry_linear *l, const ry_linear_spec *spec, int pairs,
         borrow_panels(l, spec->stored, bytes);
         return RENYI_OK;
     }
-    RY_TRY(ry_linear_take(l, bytes, al, err));
+    RY_TRY(ry_linear_take(l, spec, bytes, al, err));
     return ry_linear_each_panel(l, spec, RY_PANEL, pairs ? pack_int8_pairs : pack_int8_single, al,
                                 err);
 }
@@ -264,7 +273,7 @@ renyi_status ry_int4_pack(ry_linear *l, const ry_linear_spec *spec, const renyi_
         borrow_panels(l, spec->stored, bytes);
         return RENYI_OK;
     }
-    RY_TRY(ry_linear_take(l, bytes, al, err));
+    RY_TRY(ry_linear_take(l, spec, bytes, al, err));
     return ry_linear_each_panel(l, spec, RY_PANEL, pack_int4, al, err);
 }
 

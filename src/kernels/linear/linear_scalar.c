@@ -41,9 +41,10 @@ static renyi_status update_f32(ry_linear *l, const float *w, int transposed, ren
 static renyi_status pack_f32(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
                              renyi_error *err)
 {
-    RY_TRY(ry_linear_take(l, spec->n_out * spec->n_in * sizeof(float), al, err));
+    RY_TRY(ry_linear_take(l, spec, spec->n_out * spec->n_in * sizeof(float), al, err));
     RY_TRY(ry_linear_take_bias(l, spec, spec->n_out, al, err));
-    return spec->w ? update_f32(l, spec->w, 0, err) : RENYI_OK;
+    if (spec->w) return update_f32(l, spec->w, 0, err);
+    return spec->reader ? ry_linear_read_all(l, spec, l->packed, err) : RENYI_OK;
 }
 
 /* Eight partial sums, so that the compiler may use the vectors of the baseline instructions. */
@@ -72,7 +73,7 @@ static void tile_f32(const ry_linear_op *op, size_t t, ry_extent run, unsigned t
 }
 
 const ry_linear_vtable ry_linear_scalar = {
-    .pack = pack_f32, .update = update_f32, .tiles = count_rows, .tile = tile_f32};
+    .pack = pack_f32, .reads = 1, .update = update_f32, .tiles = count_rows, .tile = tile_f32};
 
 /* ---- bf16: packed [n_out, n_in] -------------------------------------------------------------- */
 

@@ -7,9 +7,9 @@
 #include "kernels/linear/linear_backend.h"
 
 enum {
-    RY_GRID_ROWS = 96,   /* rows of a block, at most */
+    RY_GRID_ROWS = 96,   /* rows of a block of 8 or 4 bits, at most */
     RY_GRID_PANELS = 12, /* panels of a tile, at most */
-    RY_GRID_TILES = 24   /* per thread, if there are enough panels: threads wait less at the end */
+    RY_GRID_TILES = 6    /* per thread, if there are enough panels: threads wait less at the end */
 };
 
 typedef struct ry_panel_grid {
@@ -18,18 +18,30 @@ typedef struct ry_panel_grid {
     size_t tiles; /* of all images */
 } ry_panel_grid;
 
-static inline ry_panel_grid ry_panel_grid_new(const ry_linear_op *op, size_t panel, size_t rows,
-                                              size_t images)
+/* One thread takes the widest tiles. For several, tiles are many enough, and of the widths that
+ * give enough the one is taken that lets them end together: the least panels for the thread with
+ * the most tiles. */
+static inline size_t ry_panels_per_tile(size_t n_panels, size_t blocks, size_t threads)
+{
+    size_t widest = RY_GRID_PANELS < n_panels ? RY_GRID_PANELS : n_panels, best = 1;
+    size_t least = (blocks * n_panels + threads - 1) / threads + 1;
+    if (threads == 1) return widest;
+    for (size_t width = widest; width > 1; width--) {
+        const size_t tiles = blocks * ((n_panels + width - 1) / width);
+        const size_t most = (tiles + threads - 1) / threads * width;
+        if (tiles >= RY_GRID_TILES * threads && most < least) best = width, least = most;
+    }
+    return best;
+}
+
+static inline ry_panel_grid ry_panel_grid_new(const ry_linear_op *op, size_t panel,
+                                              size_t block_rows, size_t rows, size_t images)
 {
     const size_t n_panels = (op->l->n_out + panel - 1) / panel;
     ry_panel_grid g = {.rows = rows, .n_panels = n_panels};
-    g.blocks = (rows + RY_GRID_ROWS - 1) / RY_GRID_ROWS;
+    g.blocks = (rows + block_rows - 1) / block_rows;
     g.rows_per_block = (rows + g.blocks - 1) / g.blocks;
-    g.panels_per_tile = RY_GRID_PANELS < n_panels ? RY_GRID_PANELS : n_panels;
-    while (g.panels_per_tile > 1 &&
-           images * g.blocks * ((n_panels + g.panels_per_tile - 1) / g.panels_per_tile) <
-               RY_GRID_TILES * op->n_threads)
-        g.panels_per_tile--;
+    g.panels_per_tile = ry_panels_per_tile(n_panels, images * g.blocks, op->n_threads);
     g.panel_tiles = (n_panels + g.panels_per_tile - 1) / g.panels_per_tile;
     g.tiles = images * g.blocks * g.panel_tiles;
     return g;

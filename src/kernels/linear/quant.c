@@ -65,15 +65,34 @@ const ry_quant_kernels ry_quant_scalar = {quantize_rows, finish_sums, to_bf16};
 
 /* ---- int8: weights --------------------------------------------------------------------------- */
 
-static float larger(float a, float b) { return a > b ? a : b; }
+/* To nearest, ties to even, for |x| < 2^22; others stay large. Unlike nearbyintf the compiler
+ * vectorizes it. */
+static inline float rounded(float x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
+
+static inline float larger(float a, float b) { return a > b ? a : b; }
 
 /* 127 / x is infinite below it. */
 #define SMALLEST 0x1p-120f
 
+/* The largest |w|, in eight partial results, because one chain would be slow. */
+static float largest_weight(const float *w, size_t n)
+{
+    float most[8] = {0};
+    for (size_t k = 0; k + 8 <= n; k += 8)
+        for (size_t i = 0; i < 8; i++) most[i] = larger(most[i], fabsf(w[k + i]));
+    for (size_t k = n / 8 * 8; k < n; k++) most[0] = larger(most[0], fabsf(w[k]));
+    for (size_t i = 1; i < 8; i++) most[0] = larger(most[0], most[i]);
+    return most[0];
+}
+
+static inline int8_t int8_number(float v)
+{
+    return (int8_t)(v < -127.0f ? -127.0f : v > 127.0f ? 127.0f : v);
+}
+
 float ry_quant_channel(int8_t *q, const float *w, size_t n_in, int pairs)
 {
-    float most = 0.0f;
-    for (size_t k = 0; k < n_in; k++) most = larger(most, fabsf(w[k]));
+    float most = largest_weight(w, n_in);
     for (size_t k = 0; pairs && k + 1 < n_in; k += 2) {
         most = larger(most, larger(w[k], 0.0f) + larger(w[k + 1], 0.0f));
         most = larger(most, larger(-w[k], 0.0f) + larger(-w[k + 1], 0.0f));
@@ -83,33 +102,22 @@ float ry_quant_channel(int8_t *q, const float *w, size_t n_in, int pairs)
         return 0.0f;
     }
     const float scale = most / 127.0f, inverse = 127.0f / most;
-    for (size_t k = 0; k < n_in; k++) {
-        const float v = nearbyintf(w[k] * inverse);
-        q[k] = (int8_t)(v < -127.0f ? -127.0f : v > 127.0f ? 127.0f : v);
-    }
+    for (size_t k = 0; k < n_in; k++) q[k] = int8_number(rounded(w[k] * inverse));
     return scale;
 }
 
 int ry_quant_channel_as(int8_t *q, const float *w, size_t n_in, float scale, int pairs)
 {
     const float inverse = scale >= SMALLEST ? 1.0f / scale : 0.0f;
-    float most = 0.0f;
     if (inverse == 0.0f) return 0;
-    for (size_t k = 0; k < n_in; k++) {
-        const float v = nearbyintf(w[k] * inverse);
-        most = larger(most, fabsf(v));
-        q[k] = (int8_t)(v < -127.0f ? -127.0f : v > 127.0f ? 127.0f : v);
-    }
-    int fits = most <= 127.0f;
+    for (size_t k = 0; k < n_in; k++) q[k] = int8_number(rounded(w[k] * inverse));
+    int fits = rounded(largest_weight(w, n_in) * inverse) <= 127.0f;
     for (size_t k = 0; pairs && k + 1 < n_in; k += 2) /* 255 x 128 fits in 16 bits */
         fits &= (q[k] ^ q[k + 1]) < 0 || abs(q[k] + q[k + 1]) <= 128;
     return fits;
 }
 
 /* ---- int4: weights --------------------------------------------------------------------------- */
-
-/* To nearest, ties to even, for |x| < 2^22. Unlike nearbyintf the compiler vectorizes it. */
-static inline float rounded(float x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
 
 /* The largest |x|, or NaN if one is NaN or infinite. */
 static float largest(const float *x, size_t n)

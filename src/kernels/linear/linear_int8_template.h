@@ -1,13 +1,9 @@
-/* linear_int8_avx2.c - the 8-bit product for machines without VNNI.
- *
- * vpmaddubsw multiplies unsigned by signed bytes and adds pairs of products in 16 bits. Weights are
- * scaled so that no pair can overflow (quant.h), so every sum is exact. At best it is twice as fast
- * as f32: 32 products take two instructions on the ports of two FMAs, which make 16.
+/* linear_int8_template.h - the 8-bit product with the vectors of bytes.h.
  *
  * Weights: panels.h. A tile is a block of rows by some panels. A panel is finished before the next
  * one, so its sums (rows x 16) stay in the first-level cache.
  * SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX2
+#include "kernels/linear/bytes.h"
 #include "kernels/linear/quant_template.h"
 
 #include "base/alloc.h"
@@ -33,57 +29,57 @@ static renyi_status pack_int8(ry_linear *l, const ry_linear_spec *spec, const re
 /* Converted rows of all images follow each other without a gap. */
 static ry_panel_grid grid_of(const ry_linear_op *op, ry_extent run)
 {
-    return ry_panel_grid_new(op, PANEL, run.n_images * run.rows, 1);
+    return ry_panel_grid_new(op, PANEL, RY_GRID_ROWS, run.n_images * run.rows, 1);
 }
 
 static size_t count_tiles(const ry_linear_op *op, ry_extent run) { return grid_of(op, run).tiles; }
 
-/* sum[8 lanes of 32 bits] += products of four bytes per lane */
-RY_INLINE __m256i dot4(__m256i sum, __m256i x, __m256i w)
+/* What every sum of a panel starts from: it makes up for what bytes.h takes from each activation. A
+ * column's sum is scale times a whole number; below 2^23 the division gives it exactly. */
+static void first_sums(int32_t *start, const ry_linear *l, size_t col)
 {
-    const __m256i pairs = _mm256_maddubs_epi16(x, w);
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    for (size_t j = 0; j < PANEL; j++) {
+        const double scale = (double)l->scale[col + j];
+        const double sum = scale > 0.0 ? (double)l->sum[col + j] / scale : 0.0;
+        const int is_some = sum > -0x1p23 && sum < 0x1p23; /* NaN is not */
+        start[j] = RY_INT8_LESS != 0 && is_some ? RY_INT8_LESS * (int32_t)lrint(sum) : 0;
+    }
 }
 
-/* sums[mr, PANEL] = or += x[mr, depth] * panel[depth, PANEL] */
+/* sums[mr, PANEL] = from[mr, PANEL], from_row apart, + x[mr, depth] * panel[depth, PANEL] */
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+#include "kernels/linear/int8_rows_i8mm.h"
+#else
 RY_INLINE void product_rows(const int mr, const uint8_t *x, size_t x_row, const int8_t *w,
-                            size_t depth, int32_t *sums, int add)
+                            size_t depth, const int32_t *from, size_t from_row, int32_t *sums)
 {
-    __m256i acc[MR][2];
+    vi acc[MR][2];
     RY_UNROLL
-    for (int i = 0; i < mr; i++) {
-        const __m256i *from = (const __m256i *)(sums + i * PANEL);
-        acc[i][0] = add ? _mm256_loadu_si256(from) : _mm256_setzero_si256();
-        acc[i][1] = add ? _mm256_loadu_si256(from + 1) : _mm256_setzero_si256();
-    }
+    for (int i = 0; i < mr; i++) RY_UNROLL
+    for (int v = 0; v < 2; v++) acc[i][v] = vi_load(from + (size_t)i * from_row + v * VL);
     for (size_t k = 0; k < depth; k += 4, w += 4 * PANEL) {
-        const __m256i w0 = _mm256_loadu_si256((const __m256i *)w);
-        const __m256i w1 = _mm256_loadu_si256((const __m256i *)(w + 32));
+        const vb w0 = vb_load(w), w1 = vb_load(w + 32);
         RY_UNROLL
         for (int i = 0; i < mr; i++) {
-            int32_t four;
-            memcpy(&four, x + (size_t)i * x_row + k, 4);
-            const __m256i xi = _mm256_set1_epi32(four);
-            acc[i][0] = dot4(acc[i][0], xi, w0);
-            acc[i][1] = dot4(acc[i][1], xi, w1);
+            const vb xi = vb_four(x + (size_t)i * x_row + k);
+            acc[i][0] = vi_dot4(acc[i][0], xi, w0);
+            acc[i][1] = vi_dot4(acc[i][1], xi, w1);
         }
     }
     RY_UNROLL
-    for (int i = 0; i < mr; i++) {
-        __m256i *to = (__m256i *)(sums + i * PANEL);
-        _mm256_storeu_si256(to, acc[i][0]);
-        _mm256_storeu_si256(to + 1, acc[i][1]);
-    }
+    for (int i = 0; i < mr; i++) RY_UNROLL
+    for (int v = 0; v < 2; v++) vi_store(sums + i * PANEL + v * VL, acc[i][v]);
 }
+#endif
 
 static void product_group(size_t mr, const uint8_t *x, size_t x_row, const int8_t *w, size_t depth,
-                          int32_t *sums, int add)
+                          const int32_t *from, size_t from_row, int32_t *sums)
 {
     switch (mr) {
-    case 1: product_rows(1, x, x_row, w, depth, sums, add); break;
-    case 2: product_rows(2, x, x_row, w, depth, sums, add); break;
-    case 3: product_rows(3, x, x_row, w, depth, sums, add); break;
-    default: product_rows(MR, x, x_row, w, depth, sums, add); break;
+    case 1: product_rows(1, x, x_row, w, depth, from, from_row, sums); break;
+    case 2: product_rows(2, x, x_row, w, depth, from, from_row, sums); break;
+    case 3: product_rows(3, x, x_row, w, depth, from, from_row, sums); break;
+    default: product_rows(MR, x, x_row, w, depth, from, from_row, sums); break;
     }
 }
 
@@ -93,9 +89,10 @@ RY_INLINE void prefetch(const int8_t *weights, size_t bytes)
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(weights + i, 0, 3);
 }
 
-/* sums[rows, PANEL] = x[rows, depth] * panel; the sizes of groups of rows differ by one at most */
+/* sums[rows, PANEL] = start + x[rows, depth] * panel; the sizes of groups of rows differ by one at
+ * most */
 static void product(const uint8_t *x, size_t depth, size_t rows, const int8_t *panel,
-                    const int8_t *next, int32_t *sums)
+                    const int8_t *next, const int32_t *start, int32_t *sums)
 {
     const size_t groups = (rows + MR - 1) / MR, least = rows / groups, more = rows % groups;
     const size_t share = depth * PANEL / groups / 64 * 64;
@@ -106,27 +103,27 @@ static void product(const uint8_t *x, size_t depth, size_t rows, const int8_t *p
         for (size_t g = 0; g < groups; g++) {
             const size_t mr = least + (g < more);
             if (k == 0) prefetch(next, share), next += share;
-            product_group(mr, from, depth, panel + k * PANEL, chunk, to, k > 0);
+            product_group(mr, from, depth, panel + k * PANEL, chunk, k ? to : start,
+                          k ? (size_t)PANEL : 0, to);
             from += mr * depth, to += mr * PANEL;
         }
     }
 }
 
-/* sums[PANEL] of a single row. It is limited by memory, so the panel is read once, front to back;
- * prefetching runs past its end, where the next panel begins. */
-static void product_of_row(const uint8_t *x, size_t depth, const int8_t *w, int32_t *sums)
+/* sums[PANEL] = start + the products of a single row. It is limited by memory, so the panel is read
+ * once, front to back; prefetching runs past its end, where the next panel begins. */
+static void product_of_row(const uint8_t *x, size_t depth, const int8_t *w, const int32_t *start,
+                           int32_t *sums)
 {
-    __m256i acc0 = _mm256_setzero_si256(), acc1 = acc0;
+    vi acc0 = vi_load(start), acc1 = vi_load(start + VL);
     for (size_t k = 0; k < depth; k += 4, w += 4 * PANEL) {
-        int32_t four;
-        memcpy(&four, x + k, 4);
-        const __m256i xk = _mm256_set1_epi32(four);
+        const vb xk = vb_four(x + k);
         __builtin_prefetch(w + AHEAD, 0, 3);
-        acc0 = dot4(acc0, xk, _mm256_loadu_si256((const __m256i *)w));
-        acc1 = dot4(acc1, xk, _mm256_loadu_si256((const __m256i *)(w + 32)));
+        acc0 = vi_dot4(acc0, xk, vb_load(w));
+        acc1 = vi_dot4(acc1, xk, vb_load(w + 32));
     }
-    _mm256_storeu_si256((__m256i *)sums, acc0);
-    _mm256_storeu_si256((__m256i *)(sums + 8), acc1);
+    vi_store(sums, acc0);
+    vi_store(sums + VL, acc1);
 }
 
 static void tile_int8(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
@@ -139,17 +136,18 @@ static void tile_int8(const ry_linear_op *op, size_t t, ry_extent run, unsigned 
     const ry_panel_place at = ry_panel_place_of(&g, l, t);
     const ry_quant *quant = (const ry_quant *)input + at.row;
     const uint8_t *x = (const uint8_t *)input + ry_quant_offset(g.rows) + at.row * depth;
-    int32_t sums[RY_GRID_ROWS * PANEL];
+    int32_t start[PANEL], sums[RY_GRID_ROWS * PANEL];
 
     for (size_t p = at.panel; p < at.panel + at.panels; p++) {
         const size_t col = p * PANEL, cols = l->n_out - col < PANEL ? l->n_out - col : PANEL;
         const int8_t *panel = (const int8_t *)l->packed + col * depth;
         const int8_t *next = p + 1 < at.panel + at.panels ? panel + PANEL * depth : panel;
         const ry_quant_columns columns = {l->scale + col, l->sum + col, l->bias + col};
+        first_sums(start, l, col);
         if (at.rows == 1)
-            product_of_row(x, depth, panel, sums);
+            product_of_row(x, depth, panel, start, sums);
         else
-            product(x, depth, at.rows, panel, next, sums);
+            product(x, depth, at.rows, panel, next, start, sums);
         for (size_t r = 0; r < at.rows; r++) {
             const size_t image = (at.row + r) / run.rows, row = (at.row + r) % run.rows;
             finish_sums(y + image * op->y.image + row * op->y.row + col, sums + r * PANEL, quant[r],
@@ -162,14 +160,14 @@ static void convert_int8(const ry_linear *l, void *to, size_t rows, size_t first
                          const float *x, size_t x_row)
 {
     const size_t depth = ry_int8_depth(l->n_in);
-    quantize_rows((uint8_t *)to + ry_quant_offset(rows) + first * depth, depth,
-                  (ry_quant *)to + first, x, x_row, count, l->n_in,
+    uint8_t *q = (uint8_t *)to + ry_quant_offset(rows) + first * depth;
+    quantize_rows(q, depth, (ry_quant *)to + first, x, x_row, count, l->n_in,
                   l->has_range ? &l->range : NULL);
+    for (size_t k = 0; RY_INT8_FLIP != 0 && k < count * depth; k++) q[k] ^= RY_INT8_FLIP;
 }
 
-const ry_linear_vtable ry_linear_int8_avx2 = {.pack = pack_int8,
-                                              .reads = 1,
-                                              .tiles = count_tiles,
-                                              .tile = tile_int8,
-                                              .input_bytes = ry_int8_input_bytes,
-                                              .convert = convert_int8};
+#define RY_INT8_VTABLE                                                          \
+    {                                                                           \
+        .pack = pack_int8, .reads = 1, .tiles = count_tiles, .tile = tile_int8, \
+        .input_bytes = ry_int8_input_bytes, .convert = convert_int8             \
+    }

@@ -1,13 +1,11 @@
-/* linear_int4_avx2.c - the 4-bit product with vpmaddubsw, which multiplies unsigned bytes (weights,
- * 0 .. 15) by signed bytes (the row) and adds pairs in 16 bits. A group of 32 inputs is summed in
- * 16 bits, two instructions per 32 products; then it is widened to 32 bits, converted to float and
- * multiplied by both steps.
+/* linear_int4_template.h - the 4-bit product with the vectors of bytes.h: weights 0 .. 15 by signed
+ * bytes. The whole-number sum of a group of 32 inputs is converted to float and multiplied by both
+ * steps.
  *
  * Many rows: a chunk of a panel is expanded to one byte per weight once, in the first-level cache,
  * and all rows of the block pass over it. One row: half bytes are expanded as they are loaded.
  * SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX2
-#include "kernels/simd.h"
+#include "kernels/linear/bytes.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
@@ -34,32 +32,10 @@ typedef struct chunk {                                  /* of a panel, expanded 
 
 /* ---- sums ---------------------------------------------------------------------------------- */
 
-/* sum += (16-bit sums of a group) * step of the row * steps of the outputs */
-RY_INLINE vf add_group(vf sum, __m256i pairs, vf row_step, vf steps)
+/* sum += (sums of a group) * step of the row * steps of the outputs */
+RY_INLINE vf add_group(vf sum, vg whole, vf row_step, vf steps)
 {
-    const __m256i whole = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-    return vf_fma(vf_mul(_mm256_cvtepi32_ps(whole), row_step), steps, sum);
-}
-
-/* Adds products of neighbours in 16 bits. The asm keeps the compiler from reordering: it would keep
- * all products of a group to add them as a tree, and run out of registers. */
-RY_INLINE __m256i add_pairs(__m256i sum, __m256i w, __m256i x)
-{
-    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x));
-    __asm__("" : "+x"(sum));
-    return sum;
-}
-
-RY_INLINE __m256i broadcast4(const void *four)
-{
-    int32_t bits;
-    memcpy(&bits, four, 4);
-    return _mm256_set1_epi32(bits);
-}
-
-RY_INLINE vf load_steps(const uint8_t *eight)
-{
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)eight)));
+    return vf_fma(vf_mul(vg_sum(whole), row_step), steps, sum);
 }
 
 /* ---- one row ------------------------------------------------------------------------------- */
@@ -69,26 +45,23 @@ RY_INLINE vf load_steps(const uint8_t *eight)
 static void product_of_row(const ry_group *groups, const int8_t *x, const uint8_t *w, size_t depth,
                            float *sums)
 {
-    const __m256i low = _mm256_set1_epi8(15);
     vf sum0 = vf_zero(), sum1 = vf_zero();
     for (; depth; depth -= RY_INT4_BLOCK, w += RY_INT4_BYTES)
         for (int g = 0; g < 2; g++, groups++, x += RY_GROUP) {
             const uint8_t *numbers = w + RY_INT4_STEPS + g * (GROUP_BYTES / 2),
                           *steps = w + g * PANEL;
-            __m256i pairs0 = broadcast4(groups->offset), pairs1 = pairs0;
+            vg whole0 = vg_start(groups), whole1 = whole0;
             RY_UNROLL
             for (int k = 0; k < RY_GROUP / 4; k++) {
-                const __m256i both = _mm256_loadu_si256((const __m256i *)(numbers + 32 * k));
-                const __m256i w0 = _mm256_and_si256(both, low);
-                const __m256i w1 = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
-                const __m256i xk = broadcast4(x + 4 * k);
+                const vb both = vb_load(numbers + 32 * k);
+                const vb xk = vb_four(x + 4 * k);
                 if (k % 2 == 0) __builtin_prefetch(numbers + 32 * k + AHEAD, 0, 3);
-                pairs0 = add_pairs(pairs0, w0, xk);
-                pairs1 = add_pairs(pairs1, w1, xk);
+                whole0 = vg_add(whole0, vb_low_halves(both), xk);
+                whole1 = vg_add(whole1, vb_high_halves(both), xk);
             }
             const vf row_step = vf_bcast(&groups->step);
-            sum0 = add_group(sum0, pairs0, row_step, load_steps(steps));
-            sum1 = add_group(sum1, pairs1, row_step, load_steps(steps + 8));
+            sum0 = add_group(sum0, whole0, row_step, vb_steps(steps));
+            sum1 = add_group(sum1, whole1, row_step, vb_steps(steps + 8));
         }
     vf_store(sums, sum0);
     vf_store(sums + VL, sum1);
@@ -99,16 +72,14 @@ static void product_of_row(const ry_group *groups, const int8_t *x, const uint8_
 /* w: blocks of a panel, `depth` inputs in all */
 static void expand_chunk(chunk *to, const uint8_t *w, size_t depth)
 {
-    const __m256i low = _mm256_set1_epi8(15);
     uint8_t *numbers = to->numbers;
     float *steps = to->steps;
     for (; depth; depth -= RY_INT4_BLOCK, w += RY_INT4_BYTES) {
-        for (int i = 0; i < RY_INT4_STEPS; i += VL, steps += VL) vf_store(steps, load_steps(w + i));
+        for (int i = 0; i < RY_INT4_STEPS; i += VL, steps += VL) vf_store(steps, vb_steps(w + i));
         for (int k = RY_INT4_STEPS; k < RY_INT4_BYTES; k += 32, numbers += 64) {
-            const __m256i both = _mm256_loadu_si256((const __m256i *)(w + k));
-            const __m256i upper = _mm256_srli_epi16(both, 4);
-            _mm256_storeu_si256((__m256i *)numbers, _mm256_and_si256(both, low));
-            _mm256_storeu_si256((__m256i *)(numbers + 32), _mm256_and_si256(upper, low));
+            const vb both = vb_load(w + k);
+            vb_store(numbers, vb_low_halves(both));
+            vb_store(numbers + 32, vb_high_halves(both));
         }
     }
 }
@@ -127,20 +98,20 @@ RY_INLINE void product_rows(const int mr, const rows4 *x, const chunk *w, size_t
         const ry_group *groups = x->groups + g;
         const int8_t *q = x->q + g * RY_GROUP;
         const uint8_t *numbers = w->numbers + g * GROUP_BYTES;
-        __m256i pairs[MR][2];
+        vg whole[MR][2];
         RY_UNROLL
         for (int i = 0; i < mr; i++)
-            pairs[i][0] = pairs[i][1] = broadcast4(groups[(size_t)i * x->n_groups].offset);
+            whole[i][0] = whole[i][1] = vg_start(groups + (size_t)i * x->n_groups);
         RY_UNROLL
         for (int k = 0; k < RY_GROUP / 4; k++) {
-            const __m256i w0 = _mm256_loadu_si256((const __m256i *)(numbers + 64 * k));
-            const __m256i w1 = _mm256_loadu_si256((const __m256i *)(numbers + 64 * k + 32));
+            const vb w0 = vb_load(numbers + 64 * k), w1 = vb_load(numbers + 64 * k + 32);
             RY_UNROLL
             for (int i = 0; i < mr; i++) {
-                const __m256i xk = broadcast4(q + (size_t)i * x->depth + 4 * k);
-                pairs[i][0] = add_pairs(pairs[i][0], w0, xk);
-                pairs[i][1] = add_pairs(pairs[i][1], w1, xk);
+                const vb xk = vb_four(q + (size_t)i * x->depth + 4 * k);
+                whole[i][0] = vg_add(whole[i][0], w0, xk);
+                whole[i][1] = vg_add(whole[i][1], w1, xk);
             }
+            vb_step_done();
         }
         RY_UNROLL
         for (int i = 0; i < mr; i++) {
@@ -148,7 +119,7 @@ RY_INLINE void product_rows(const int mr, const rows4 *x, const chunk *w, size_t
             float *to = c + (size_t)i * c_row;
             RY_UNROLL
             for (int v = 0; v < 2; v++)
-                vf_store(to + v * VL, add_group(vf_load(to + v * VL), pairs[i][v], step,
+                vf_store(to + v * VL, add_group(vf_load(to + v * VL), whole[i][v], step,
                                                 vf_load(w->steps + g * PANEL + v * VL)));
         }
     }
@@ -213,7 +184,7 @@ static renyi_status bind_op(ry_linear_op *op, const renyi_allocator *al, renyi_e
 /* Converted rows of all images follow each other without a gap. */
 static ry_panel_grid grid_of(const ry_linear_op *op, ry_extent run)
 {
-    return ry_panel_grid_new(op, PANEL, run.n_images * run.rows, 1);
+    return ry_panel_grid_new(op, PANEL, RY_GRID_ROWS, run.n_images * run.rows, 1);
 }
 
 static size_t count_tiles(const ry_linear_op *op, ry_extent run) { return grid_of(op, run).tiles; }
@@ -259,12 +230,11 @@ static void tile_int4(const ry_linear_op *op, size_t t, ry_extent run, unsigned 
 /* The largest |x|, or NaN if one is NaN or infinite. x [RY_GROUP] */
 RY_INLINE float largest(const vf x[4])
 {
-    const vf sign = vf_set1(-0.0f);
     vf most = vf_zero(), probe = vf_zero();
     float lanes[VL];
     RY_UNROLL
     for (int i = 0; i < 4; i++) {
-        most = vf_max(most, _mm256_andnot_ps(sign, x[i]));
+        most = vf_max(most, vf_max(x[i], vf_sub(vf_zero(), x[i])));
         probe = vf_fma(x[i], vf_zero(), probe);
     }
     vf_store(lanes, most);
@@ -273,25 +243,14 @@ RY_INLINE float largest(const vf x[4])
 }
 
 /* q [32] = x * inverse rounded, and the offsets of ry_group */
-RY_INLINE void group_bytes(ry_group *group, int8_t *q, const vf x[4], float inverse)
+RY_INLINE void group_bytes(ry_group *group, int8_t *q, vf x[4], float inverse)
 {
     const vf factor = vf_set1(inverse);
-    __m256i n[4];
     RY_UNROLL
-    for (int i = 0; i < 4; i++) n[i] = _mm256_cvtps_epi32(vf_mul(x[i], factor));
-    /* packing works within 128-bit halves: fours of bytes come in the order 0 2 4 6 1 3 5 7 */
-    const __m256i mixed =
-        _mm256_packs_epi16(_mm256_packs_epi32(n[0], n[1]), _mm256_packs_epi32(n[2], n[3]));
-    const __m256i bytes =
-        _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    _mm256_storeu_si256((__m256i *)q, bytes);
-    /* 8 times pairs of neighbours, then the sum of the eight fours */
-    __m256i sum = _mm256_maddubs_epi16(_mm256_set1_epi8(RY_INT4_ZERO), bytes);
-    sum = _mm256_add_epi16(sum, _mm256_permute4x64_epi64(sum, 0x4e));
-    sum = _mm256_add_epi16(sum, _mm256_shuffle_epi32(sum, 0x4e));
-    sum = _mm256_add_epi16(sum, _mm256_shuffle_epi32(sum, 0xb1));
-    const int32_t pair = _mm256_cvtsi256_si32(_mm256_sub_epi16(_mm256_setzero_si256(), sum));
-    memcpy(group->offset, &pair, sizeof pair);
+    for (int i = 0; i < 4; i++) x[i] = vf_mul(x[i], factor);
+    const vb bytes = vb_from_floats(x);
+    vb_store(q, bytes);
+    vb_group_offset(group->offset, bytes);
 }
 
 /* The same bits as ry_quant4_row. */
@@ -321,10 +280,8 @@ static void convert_int4(const ry_linear *l, void *to, size_t rows, size_t first
         convert_row((ry_group *)to + r * n_groups, q + r * depth, x, l->n_in, depth);
 }
 
-const ry_linear_vtable ry_linear_int4_avx2 = {.pack = ry_int4_pack,
-                                              .reads = 1,
-                                              .bind = bind_op,
-                                              .tiles = count_tiles,
-                                              .tile = tile_int4,
-                                              .input_bytes = ry_int4_input_bytes,
-                                              .convert = convert_int4};
+#define RY_INT4_VTABLE                                                                 \
+    {                                                                                  \
+        .pack = ry_int4_pack, .reads = 1, .bind = bind_op, .tiles = count_tiles,       \
+        .tile = tile_int4, .input_bytes = ry_int4_input_bytes, .convert = convert_int4 \
+    }

@@ -1,9 +1,9 @@
-/* rows_avx2.c - LayerNorm, RMSNorm and SwiGLU compiled for AVX2.
+/* rows_vec8.c - LayerNorm, RMSNorm and SwiGLU with vectors of 8 floats: AVX2 or NEON.
  * SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX2
+#define RY_SIMD_VEC8
 #include "kernels/rows/rows_template.h"
 
-void ry_rows_init_avx2(ry_kernels *k)
+void ry_rows_init_vec8(ry_kernels *k)
 {
     k->layernorm = layernorm;
     k->rmsnorm = rmsnorm;

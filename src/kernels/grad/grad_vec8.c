@@ -1,13 +1,14 @@
-/* grad_avx2.c - the backward kernels and the optimizer update compiled for AVX2.
+/* grad_vec8.c - the backward kernels and the optimizer update with vectors of 8 floats: AVX2 or
+ * NEON.
  * SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX2
+#define RY_SIMD_VEC8
 #include "kernels/grad/activation_grad_template.h"
 #include "kernels/grad/attention_grad_template.h"
 #include "kernels/grad/layernorm_grad_template.h"
 #include "kernels/grad/outer_template.h"
 #include "kernels/grad/update_template.h"
 
-void ry_grad_init_avx2(ry_grad_kernels *k)
+void ry_grad_init_vec8(ry_grad_kernels *k)
 {
     k->outer = outer;
     k->attention_grad = attention_grad;
@@ -19,6 +20,7 @@ void ry_grad_init_avx2(ry_grad_kernels *k)
     k->quick_gelu_grad = quick_gelu_grad;
     k->gelu_tanh = gelu_tanh;
     k->gelu_tanh_grad = gelu_tanh_grad;
+    k->swiglu_grad = swiglu_grad;
 }
 
-void ry_update_init_avx2(ry_update_kernels *k) { fill_update_table(k); }
+void ry_update_init_vec8(ry_update_kernels *k) { fill_update_table(k); }

@@ -1,17 +1,19 @@
-/* attention_avx2.c - the attention kernels and the Gram matrix compiled for AVX2.
+/* attention_vec8.c - the attention kernels and the Gram matrix with vectors of 8 floats: AVX2 or
+ * NEON.
  * SPDX-License-Identifier: Apache-2.0 */
-#define RY_SIMD_AVX2
+#define RY_SIMD_VEC8
 #include "kernels/attention/attention_template.h"
 #include "kernels/attention/cached_template.h"
 #include "kernels/attention/causal_template.h"
 #include "kernels/attention/gram_template.h"
 
-void ry_attention_init_avx2(ry_kernels *k)
+void ry_attention_init_vec8(ry_kernels *k)
 {
     k->attention = attention_block;
     k->attention_rows = ATTENTION_ROWS;
     k->causal = causal_text;
     k->cached = cached;
+    k->cached_look = cached_look;
     k->cache_row = cache_row;
     k->gram = gram;
     k->gram_rows = GRAM_ROWS;
