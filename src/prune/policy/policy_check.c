@@ -1,10 +1,11 @@
 /* policy_check.c - checks a policy against an encoder, and counts the tokens that each cut leaves.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
-#include "prune/policy/policy_keys.h"
+#include "prune/policy/policy_values.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- token counts ---------------------------------------------------------------------------- */
 
@@ -23,9 +24,11 @@ static uint32_t ats_tokens(const ry_policy *p, const ry_policy_cut *cut, uint32_
     return most < (double)n_tokens ? (uint32_t)most : n_tokens;
 }
 
-/* Patches that a ranked cut keeps of `patches`; at least one. */
-static uint32_t kept_patches(const ry_policy *p, const ry_policy_cut *cut, uint32_t patches)
+int ry_policy_is_adaptive(const ry_policy *p) { return p->rule == RY_RULE_ATS || p->likeness > 0; }
+
+uint32_t ry_policy_patches_kept(const ry_policy *p, uint32_t i, uint32_t patches)
 {
+    const ry_policy_cut *cut = &p->cuts[i];
     double kept = cut->count;
     if (p->budget == RY_BUDGET_KEEP)
         kept = ceil(cut->keep * (double)patches); /* in double, as all published code does */
@@ -63,14 +66,15 @@ uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_token
                                 uint32_t n_prefix)
 {
     const ry_policy_cut *cut = &p->cuts[i];
-    if (p->rule == RY_RULE_NONE || ry_policy_is_visual(p) || n_tokens <= n_prefix) return n_tokens;
+    if (p->rule == RY_RULE_NONE || ry_policy_is_visual(p) || ry_policy_is_lm(p)) return n_tokens;
+    if (n_tokens <= n_prefix) return n_tokens;
 
     const uint32_t patches = n_tokens - n_prefix;
     if (p->rule == RY_RULE_TOME) /* even positions merge into odd ones: at most half */
         return n_tokens - (cut->count < patches / 2 ? cut->count : patches / 2);
     if (p->rule == RY_RULE_ATS) return ats_tokens(p, cut, n_tokens, n_prefix);
     if (p->rule == RY_RULE_TCA) return tca_tokens(cut, n_tokens, n_prefix);
-    const uint32_t kept = kept_patches(p, cut, patches);
+    const uint32_t kept = p->likeness > 0 ? patches : ry_policy_patches_kept(p, i, patches);
     const uint32_t fused = cut->reduce == RY_REDUCE_FUSE && kept < patches;
     return n_prefix + kept + fused;
 }
@@ -94,6 +98,11 @@ uint32_t ry_policy_visual_count(const ry_policy *p, uint32_t patches)
     return (uint32_t)((double)patches * cut->keep);
 }
 
+uint32_t ry_policy_smaller_grid(const ry_policy *p, uint32_t patches)
+{
+    return (uint32_t)sqrt((double)ry_policy_visual_count(p, patches));
+}
+
 /* step = int(1 / share), stride = int(step / 3), as in the published code. */
 uint32_t ry_policy_plus_stride(uint32_t count, uint32_t patches)
 {
@@ -102,9 +111,39 @@ uint32_t ry_policy_plus_stride(uint32_t count, uint32_t patches)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static renyi_status resolve_layers(ry_policy *p, const ry_policy_shape *s, renyi_error *err)
+/* Two cuts that fall on one block remove what both would, one after the other. */
+static void join_cuts(ry_policy_cut *a, const ry_policy_cut *b, ry_budget budget)
 {
-    const unsigned n = s->n_blocks;
+    a->keep *= b->keep;
+    a->drop = 1 - (1 - a->drop) * (1 - b->drop);
+    a->count = budget == RY_BUDGET_DROP ? a->count + b->count
+               : a->count < b->count    ? a->count
+                                        : b->count;
+    a->reduce = b->reduce;
+}
+
+/* layers=.../12: the same places of a model with another number of blocks. */
+static void resolve_depth(ry_policy *p, uint32_t n_blocks)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; p->depth && i < p->n_cuts; i++) {
+        ry_policy_cut cut = p->cuts[i];
+        cut.layer = (uint32_t)((uint64_t)cut.layer * n_blocks / p->depth);
+        if (n && p->cuts[n - 1].layer == cut.layer)
+            join_cuts(&p->cuts[n - 1], &cut, p->budget);
+        else
+            p->cuts[n++] = cut;
+    }
+    if (!p->depth) return;
+    memset(p->cuts + n, 0, (p->n_cuts - n) * sizeof *p->cuts);
+    p->n_cuts = n;
+    p->depth = 0;
+}
+
+renyi_status ry_policy_resolve_layers(ry_policy *p, uint32_t n_blocks, renyi_error *err)
+{
+    const unsigned n = n_blocks;
+    resolve_depth(p, n);
     if (p->every_layer) {
         if (!n || n > RY_MAX_CUTS)
             return ry_fail(err, RENYI_ERR_ARG, -1,
@@ -120,7 +159,7 @@ static renyi_status resolve_layers(ry_policy *p, const ry_policy_shape *s, renyi
         p->every_layer = 0;
     }
     for (uint32_t i = 0; i < p->n_cuts; i++)
-        if (p->cuts[i].layer >= n)
+        if (p->cuts[i].layer >= n && !ry_policy_is_lm(p))
             return ry_fail(err, RENYI_ERR_ARG, -1,
                            "layer %u is outside the model: its blocks are 0 to %u",
                            (unsigned)p->cuts[i].layer, n - 1);
@@ -228,18 +267,27 @@ static renyi_status check_counts(const ry_policy *p, const ry_policy_shape *s, r
 static renyi_status check_visual(const ry_policy *p, const ry_policy_shape *s, renyi_error *err)
 {
     const char *rule = ry_name_of(ry_rule_names, (int)p->rule);
-    const uint32_t n = ry_policy_visual_count(p, s->n_patches);
+    const uint32_t squares = p->over_image && s->n_squares ? s->n_squares : 1;
+    const uint32_t n = ry_policy_visual_count(p, squares * s->n_patches);
     if (!s->visual)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "%s chooses among the visual tokens that a LLaVA gives its language model; "
                        "this model has none. Use naive, evit, mosaic, tome or ats",
                        rule);
-    if (n > s->n_patches)
-        return ry_fail(err, RENYI_ERR_ARG, -1, "tokens=%u: an image has %u patches here", n,
-                       s->n_patches);
+    if (n > squares * s->n_patches)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "tokens=%u: %s has %u patches here", n,
+                       squares == 1 && s->n_squares > 1 ? "a tile" : "an image",
+                       squares * s->n_patches);
     if (!n && p->budget != RY_BUDGET_ADAPTIVE)
         return ry_fail(err, RENYI_ERR_ARG, -1, "keep=%g leaves none of %u patches", p->cuts[0].keep,
                        s->n_patches);
+    if (p->rule == RY_RULE_HIPRUNE && p->block >= s->n_blocks)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "block=%u: the tower runs blocks 0 to %u; the block is one in the middle",
+                       p->block, s->n_blocks - 1);
+    if (p->plus && p->over_image)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "plus adds patches to those of each tile, so it goes with budget=tile");
     if (p->plus && n && !ry_policy_plus_stride(n, s->n_patches))
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "plus adds patches between %u of %u; at most a third, %u, leave space for "
@@ -251,9 +299,10 @@ static renyi_status check_visual(const ry_policy *p, const ry_policy_shape *s, r
 renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape, renyi_error *err)
 {
     if (p->rule == RY_RULE_NONE) return RENYI_OK;
+    if (ry_policy_is_lm(p)) return ry_policy_check_lm(p, shape, err);
     if (!shape->n_patches) return ry_fail(err, RENYI_ERR_ARG, -1, "a model without patches");
     if (ry_policy_is_visual(p)) return check_visual(p, shape, err);
-    RY_TRY(resolve_layers(p, shape, err));
+    RY_TRY(ry_policy_resolve_layers(p, shape->n_blocks, err));
     if (p->rule == RY_RULE_TOME) resolve_inflection(p);
     RY_TRY(check_class_token(p, shape, err));
     return check_counts(p, shape, err);

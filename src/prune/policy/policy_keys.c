@@ -12,7 +12,12 @@ enum {
     RANKED = RULE(NAIVE) | RULE(EVIT), /* rules that rank by a metric and keep the best */
     OWN = RULE(OWN) | RULE(OWN_CUT),   /* the caller's own */
     CUTTING = RANKED | RULE(MOSAIC) | RULE(TOME) | RULE(ATS) | RULE(TCA) | OWN,
-    VISUAL = RULE(PRUMERGE) | RULE(VISPRUNER), /* rules behind the tower */
+    SCORED = RULE(PRUMERGE) | RULE(VISPRUNER) | RULE(VISIONZIP) | RULE(HIPRUNE) |
+             RULE(MOSAIC_BEHIND) | RULE(CDPRUNER), /* behind the tower, by a metric */
+    VISUAL = SCORED | RULE(DIVPRUNE) | RULE(RANDOM) | RULE(UNIFORM) | RULE(POOL) |
+             RULE(DOWNSAMPLE), /* for the visual tokens of a LLaVA */
+    LM_RANKED = RULE(FASTV) | RULE(PYRAMIDDROP),
+    LM = LM_RANKED | RULE(DART), /* rules inside the language model */
     ORDERED = METRIC(COL) | METRIC(CORRECT) | METRIC(RENYI) | METRIC(COLV),
     COLUMNS = ORDERED | METRIC(SHANNON)
 };
@@ -25,14 +30,34 @@ const ry_name ry_rule_names[] = {
     {"tome", RY_RULE_TOME},
     {"ats", RY_RULE_ATS},
     {"tca", RY_RULE_TCA},
+    {"fastv", RY_RULE_FASTV},
+    {"pyramiddrop", RY_RULE_PYRAMIDDROP},
+    {"dart", RY_RULE_DART},
     {"prumerge", RY_RULE_PRUMERGE},
     {"vispruner", RY_RULE_VISPRUNER},
+    {"visionzip", RY_RULE_VISIONZIP},
+    {"divprune", RY_RULE_DIVPRUNE},
+    {"hiprune", RY_RULE_HIPRUNE},
+    {"mosaic-behind", RY_RULE_MOSAIC_BEHIND},
+    {"cdpruner", RY_RULE_CDPRUNER},
+    {"random", RY_RULE_RANDOM},
+    {"uniform", RY_RULE_UNIFORM},
+    {"pool", RY_RULE_POOL},
+    {"downsample", RY_RULE_DOWNSAMPLE},
     {NULL, 0},
 };
 static const ry_name metric_names[] = {
-    {"cls", RY_METRIC_CLS},       {"col", RY_METRIC_COL},     {"correct", RY_METRIC_CORRECT},
-    {"random", RY_METRIC_RANDOM}, {"renyi", RY_METRIC_RENYI}, {"shannon", RY_METRIC_SHANNON},
-    {"colv", RY_METRIC_COLV},     {"pool", RY_METRIC_POOL},   {NULL, 0},
+    {"cls", RY_METRIC_CLS},
+    {"col", RY_METRIC_COL},
+    {"correct", RY_METRIC_CORRECT},
+    {"random", RY_METRIC_RANDOM},
+    {"renyi", RY_METRIC_RENYI},
+    {"shannon", RY_METRIC_SHANNON},
+    {"colv", RY_METRIC_COLV},
+    {"pool", RY_METRIC_POOL},
+    {"last", RY_METRIC_LAST},
+    {"text", RY_METRIC_TEXT},
+    {NULL, 0},
 };
 static const ry_name reduce_names[] = {
     {"drop", RY_REDUCE_DROP}, {"fuse", RY_REDUCE_FUSE}, {"merge", RY_REDUCE_MERGE}, {NULL, 0}};
@@ -51,15 +76,19 @@ static const ry_name residual_names[] = {{"score", RY_ORDER_SCORE},
                                          {"position", RY_ORDER_POSITION},
                                          {"auto", RY_RESIDUAL_AUTO},
                                          {NULL, 0}};
+static const ry_name length_names[] = {{"mean", 0}, {"max", 1}, {NULL, 0}};
+static const ry_name budget_names[] = {{"tile", 0}, {"image", 1}, {NULL, 0}};
+static const ry_name rows_names[] = {{"all", RY_LM_ROWS_ALL}, {"text", RY_LM_ROWS_TEXT}, {NULL, 0}};
+static const ry_name position_names[] = {{"original", 0}, {"consecutive", 1}, {NULL, 0}};
 static const ry_name yes_no[] = {{"yes", 1}, {"no", 0}, {NULL, 0}};
 
 const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_KEEP] =
-        {"keep", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | OWN | VISUAL, 0, NULL,
+        {"keep", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | OWN | VISUAL | LM, 0, NULL,
          "the share of patches that stay, a plain decimal above 0 and at most 1, or one per layer"},
     [RY_KEY_P] = {"p", RULE(NAIVE) | RULE(MOSAIC) | OWN, 0, NULL,
                   "the number of patches removed in each layer, 0 to 999999, or one per layer"},
-    [RY_KEY_TOKENS] = {"tokens", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | OWN | VISUAL, 0, NULL,
+    [RY_KEY_TOKENS] = {"tokens", RULE(EVIT) | RULE(MOSAIC) | RULE(ATS) | OWN | VISUAL | LM, 0, NULL,
                        "the number of patches that stay, 1 to 999999, or one per layer (prumerge: "
                        "one number, or adaptive)"},
     [RY_KEY_R] = {"r", RULE(TOME), 0, NULL,
@@ -73,19 +102,53 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_IMPORTANT] = {"important", RULE(VISPRUNER), 0, NULL,
                           "the share of the kept patches that the metric chooses, a plain decimal "
                           "from 0 to 1"},
+    [RY_KEY_CONTEXTUAL] = {"contextual", RULE(VISIONZIP), 0, NULL,
+                           "the share of the kept rows that merge the other patches, a plain "
+                           "decimal from 0 to 1"},
+    [RY_KEY_CLASS_TOKEN] = {"class_token", RULE(VISIONZIP), 0, yes_no, NULL},
+    [RY_KEY_ANCHORS] = {"anchors", RULE(HIPRUNE), 0, NULL,
+                        "the share of the kept patches that are anchors and their neighbours, a "
+                        "plain decimal from 0 to 1"},
+    [RY_KEY_BLOCK] = {"block", RULE(HIPRUNE), 0, NULL,
+                      "the block whose attention finds the anchors, from 0"},
     [RY_KEY_LAYERS] =
-        {"layers", CUTTING, 0, NULL,
-         "a list of blocks such as 3 or 0-5 or 0,3,6 or (0, 3, 6), or early (0-5), or all"},
-    [RY_KEY_METRIC] = {"metric", RANKED | RULE(TCA) | VISUAL, 0, metric_names, NULL},
-    [RY_KEY_N] = {"n", RANKED | RULE(TCA) | OWN | VISUAL, ORDERED, NULL,
+        {"layers", CUTTING | RULE(PYRAMIDDROP), 0, NULL,
+         "a list of blocks such as 3 or 0-5 or 0,3,6 or (0, 3, 6), or early (0-5), or all; 2-9/12 "
+         "are blocks 2 to 9 of a model with 12, and those at the same depth of another"},
+    [RY_KEY_LAYER] = {"layer", RULE(FASTV) | RULE(DART), 0, NULL,
+                      "the number of layers of the language model that see all visual tokens, 1 "
+                      "to 999999"},
+    [RY_KEY_ALPHA] = {"alpha", RULE(MOSAIC) | RULE(MOSAIC_BEHIND), 0, NULL,
+                      "the power of attention in the choice, a plain decimal from 0 to 4"},
+    [RY_KEY_OMEGA] = {"omega", RULE(MOSAIC) | RULE(MOSAIC_BEHIND), 0, NULL,
+                      "the power of attention per patch in the weights of a merge, a plain decimal "
+                      "from 0 to 2"},
+    [RY_KEY_BETA] = {"beta", RULE(MOSAIC), 0, NULL,
+                     "the factor of log(size) in later attention, a plain decimal from 0 to 2"},
+    [RY_KEY_MEMORY] = {"memory", RULE(MOSAIC), 0, NULL,
+                       "the share of earlier cuts in the importance of a patch, a plain decimal "
+                       "from 0 to 1"},
+    [RY_KEY_LENGTH] = {"length", RULE(MOSAIC) | RULE(MOSAIC_BEHIND), 0, length_names, NULL},
+    [RY_KEY_COL] = {"col", RULE(MOSAIC), 0, NULL,
+                    "the share of Col-L2 beside class attention in the importance of a patch, a "
+                    "plain decimal from 0 to 1"},
+    [RY_KEY_TEMPERATURE] = {"temperature", RULE(MOSAIC), 0, NULL,
+                            "what divides the logits of attention after the first merge, a plain "
+                            "decimal from 0.5 to 2"},
+    [RY_KEY_LIKENESS] = {"likeness", RULE(MOSAIC), 0, NULL,
+                         "the cosine above which a patch may go, a plain decimal from 0 to 1; 0 = "
+                         "patches go by their number alone"},
+    [RY_KEY_METRIC] = {"metric", RANKED | RULE(TCA) | SCORED | LM_RANKED, 0, metric_names, NULL},
+    [RY_KEY_N] = {"n", RANKED | RULE(TCA) | OWN | SCORED | LM_RANKED, ORDERED, NULL,
                   "a plain decimal of at least 1, or inf"},
-    [RY_KEY_C] = {"c", RANKED | VISUAL, METRIC(CORRECT), NULL, "a plain decimal from 0 to 1"},
+    [RY_KEY_ROWS] = {"rows", LM_RANKED, METRIC(COL), rows_names, NULL},
+    [RY_KEY_C] = {"c", RANKED | SCORED, METRIC(CORRECT), NULL, "a plain decimal from 0 to 1"},
     [RY_KEY_ROUNDING] = {"rounding", RANKED, METRIC(CORRECT), rounding_names, NULL},
     [RY_KEY_HEADS] = {"heads", RANKED, COLUMNS, heads_names, NULL},
     [RY_KEY_CLASS_ROW] = {"class_row", RANKED, COLUMNS, yes_no, NULL},
     [RY_KEY_REGISTERS] = {"registers", RANKED, COLUMNS, yes_no, NULL},
     [RY_KEY_DIAGONAL] = {"diagonal", RANKED, COLUMNS, yes_no, NULL},
-    [RY_KEY_SEED] = {"seed", RANKED, METRIC(RANDOM), NULL,
+    [RY_KEY_SEED] = {"seed", RANKED | RULE(RANDOM), METRIC(RANDOM), NULL,
                      "a whole number from 0 to 18446744073709551615"},
     [RY_KEY_REDUCE] = {"reduce", RANKED | RULE(OWN), 0, reduce_names, NULL},
     [RY_KEY_WEIGHTS] = {"weights", RANKED | RULE(OWN), 0, weights_names, NULL},
@@ -101,6 +164,14 @@ const ry_key_info ry_keys[RY_N_KEYS] = {
     [RY_KEY_ROUND] = {"round", RULE(VISPRUNER), 0, NULL,
                       "the number of duplicates that a round removes, 1 to 999999"},
     [RY_KEY_RESIDUAL] = {"residual", RULE(VISPRUNER), 0, residual_names, NULL},
+    [RY_KEY_BUDGET] = {"budget", VISUAL, 0, budget_names, NULL},
+    [RY_KEY_NEWLINES] = {"newlines", VISUAL, 0, yes_no, NULL},
+    [RY_KEY_PIVOTS] = {"pivots", RULE(DART), 0, NULL,
+                       "the number of visual tokens that others are compared with, 1 to 999999"},
+    [RY_KEY_TEXT_PIVOTS] = {"text_pivots", RULE(DART), 0, NULL,
+                            "the number of text tokens that visual ones are compared with, 0 to "
+                            "999999"},
+    [RY_KEY_POSITIONS] = {"positions", LM, 0, position_names, NULL},
 };
 
 const ry_name *ry_name_find(const ry_name *names, const char *word, size_t len)
@@ -203,13 +274,18 @@ const char *ry_nearest_hint(ry_nearest *n)
             ", column Random; the fused token is weighted by the random scores, as in the code" \
     }
 
+/* Small cuts in two thirds of the blocks, whatever their number. */
+#define MOSAIC(keep)                                                                             \
+    "mosaic keep=" keep " layers=2-9/12 alpha=1 omega=1 beta=0.8 memory=0.5 length=max col=0.2 " \
+    "temperature=1.05"
+
 static const ry_preset presets[] = {
-    {"fast", "mosaic keep=0.7 layers=0,3,6",
-     "recommended: half the arithmetic; thins the grid in block 0, merges later"},
-    {"balanced", "mosaic p=16 layers=0-5",
-     "recommended: six tenths of the arithmetic, spread over the first six blocks"},
-    {"careful", "mosaic keep=0.7 layers=3,6,9",
-     "recommended: two thirds of the arithmetic, least loss"},
+    {"half", MOSAIC("0.77"), "recommended: half the arithmetic"},
+    {"sure", "cascade(" MOSAIC("0.78") " -> none if margin < 0.9)",
+     "recommended: nearly always the dense answer; what is not clear runs again without pruning"},
+    {"fast", MOSAIC("0.74"), "recommended: 0.46 of the arithmetic"},
+    {"balanced", MOSAIC("0.84"), "recommended: six tenths of the arithmetic"},
+    {"careful", MOSAIC("0.88"), "recommended: two thirds of the arithmetic, least loss"},
     {"paper:naive-cls", "naive p=16 layers=early metric=cls",
      "Tables 2 and 7, column CLS, first six blocks; other rows: p=4 to p=24"},
     {"paper:naive-col", "naive p=16 layers=early metric=col n=4",
@@ -247,6 +323,22 @@ static const ry_preset presets[] = {
      "Table 12, column Ours: 20 % of the important by Col-L4, c as in the code; also tokens=256"},
     {"paper:evit-ours-code", "evit keep=0.7 layers=3,6,9 metric=correct n=2 c=0.2 fuse",
      "as paper:evit-ours with the rescue ratio of the published code"},
+    {"lvlm:random", "random", "a method of renyi table: visual tokens that are drawn"},
+    {"lvlm:uniform", "uniform", "a method of renyi table: every n-th visual token"},
+    {"lvlm:pool", "pool", "a method of renyi table: averages of neighbours"},
+    {"lvlm:downsample", "downsample", "a method of renyi table: a smaller picture"},
+    {"lvlm:visionzip", "visionzip", "a method of renyi table: VisionZip"},
+    {"lvlm:divprune", "divprune", "a method of renyi table: DivPrune"},
+    {"lvlm:hiprune", "hiprune", "a method of renyi table: HiPrune"},
+    {"lvlm:mosaic-behind", "mosaic-behind", "a method of renyi table: mosaic on the visual tokens"},
+    {"lvlm:fastv", "fastv metric=last", "a method of renyi table: FastV"},
+    {"lvlm:fastv-col", "fastv metric=col", "a method of renyi table: FastV by Col-Ln"},
+    {"lvlm:dart", "dart", "a method of renyi table: DART"},
+    {"lvlm:prumerge", "prumerge metric=cls", "a method of renyi table: PruMerge"},
+    {"lvlm:prumerge-col", "prumerge metric=col", "a method of renyi table: PruMerge by Col-Ln"},
+    {"lvlm:vispruner", "vispruner metric=cls", "a method of renyi table: VisPruner"},
+    {"lvlm:vispruner-correct", "vispruner metric=correct",
+     "a method of renyi table: VisPruner, class attention corrected by Col-Ln"},
 };
 
 const ry_preset *ry_presets(size_t *count)

@@ -45,6 +45,7 @@ static void put_layers(writer *w, const ry_policy *p)
         put(w, "-%" PRIu32, p->cuts[last].layer);
         i = last;
     }
+    if (p->depth) put(w, "/%" PRIu32, p->depth);
 }
 
 static int same_budget(const ry_policy *p)
@@ -113,6 +114,16 @@ static int is_said(const ry_policy *p, ry_key key)
     if (!ry_key_for_rule(key, p->rule) || !ry_key_is_used(key, p)) return 0;
     if (ry_key_is_budget(key)) return key == budget_key(p);
     if (key == RY_KEY_REGISTERS) return !p->registers; /* few models have any */
+    if (key == RY_KEY_BUDGET) return p->over_image;
+    if (key == RY_KEY_NEWLINES) return p->drops_newlines;
+    if (p->rule == RY_RULE_MOSAIC_BEHIND) return 1;
+    if (key == RY_KEY_ALPHA || key == RY_KEY_OMEGA || key == RY_KEY_BETA)
+        return p->alpha != 0.5 || p->omega != 0 || p->beta != 1; /* together, or the defaults */
+    if (key == RY_KEY_MEMORY) return p->memory != 0;
+    if (key == RY_KEY_LENGTH) return p->longest;
+    if (key == RY_KEY_COL) return p->col != 0;
+    if (key == RY_KEY_TEMPERATURE) return p->temperature != 1;
+    if (key == RY_KEY_LIKENESS) return p->likeness != 0;
     if (key == RY_KEY_INFLECTION) return same_budget(p) && !(p->every_layer && p->n_cuts > 1);
     return key != RY_KEY_WEIGHTS || ry_policy_fuses(p);
 }
@@ -129,7 +140,13 @@ static int word_of(const ry_policy *p, ry_key key)
     case RY_KEY_WEIGHTS: return (int)p->weights;
     case RY_KEY_AT: return (int)p->place;
     case RY_KEY_PLUS: return p->plus != 0;
+    case RY_KEY_CLASS_TOKEN: return p->class_token != 0;
+    case RY_KEY_LENGTH: return p->longest != 0;
+    case RY_KEY_BUDGET: return p->over_image != 0;
+    case RY_KEY_NEWLINES: return !p->drops_newlines;
     case RY_KEY_RESIDUAL: return (int)p->residual;
+    case RY_KEY_ROWS: return (int)p->rows;
+    case RY_KEY_POSITIONS: return p->renumbers != 0;
     default: return (int)p->order;
     }
 }
@@ -160,6 +177,9 @@ static void put_value(writer *w, const ry_policy *p, ry_key key)
     case RY_KEY_R: put_budget(w, p); return;
     case RY_KEY_INFLECTION: put_decimal(w, p->inflection); return;
     case RY_KEY_LAYERS: put_layers(w, p); return;
+    case RY_KEY_LAYER: put(w, "%" PRIu32, p->cuts[0].layer); return;
+    case RY_KEY_PIVOTS: put(w, "%" PRIu32, p->pivots); return;
+    case RY_KEY_TEXT_PIVOTS: put(w, "%" PRIu32, p->text_pivots); return;
     case RY_KEY_N: put_decimal(w, p->n); return;
     case RY_KEY_C: put_decimal(w, p->c); return;
     case RY_KEY_SEED: put(w, "%" PRIu64, p->seed); return;
@@ -167,6 +187,16 @@ static void put_value(writer *w, const ry_policy *p, ry_key key)
     case RY_KEY_START: put_start(w, p); return;
     case RY_KEY_LEVELS: put_levels(w, p); return;
     case RY_KEY_IMPORTANT: put_decimal(w, p->important); return;
+    case RY_KEY_CONTEXTUAL: put_decimal(w, p->contextual); return;
+    case RY_KEY_ANCHORS: put_decimal(w, p->anchors); return;
+    case RY_KEY_BLOCK: put(w, "%" PRIu32, p->block); return;
+    case RY_KEY_ALPHA: put_decimal(w, p->alpha); return;
+    case RY_KEY_OMEGA: put_decimal(w, p->omega); return;
+    case RY_KEY_BETA: put_decimal(w, p->beta); return;
+    case RY_KEY_MEMORY: put_decimal(w, p->memory); return;
+    case RY_KEY_COL: put_decimal(w, p->col); return;
+    case RY_KEY_TEMPERATURE: put_decimal(w, p->temperature); return;
+    case RY_KEY_LIKENESS: put_decimal(w, p->likeness); return;
     case RY_KEY_NEIGHBOURS: put(w, "%" PRIu32, p->neighbours); return;
     case RY_KEY_ROUND: put(w, "%" PRIu32, p->round); return;
     default: put(w, "%s", ry_name_of(ry_keys[key].names, word_of(p, key)));

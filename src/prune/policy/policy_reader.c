@@ -22,8 +22,14 @@
  *   ats         EViT's budget and layers: the same upper bound, so that the two compare. The
  *               published code has levels=196 and no budget
  *   own rules   EViT's budget and layers; the order of the columns is that of the rule
- *   prumerge, vispruner
- *               192 of LLaVA's 576, the paper's smaller number; the rest as their code has it */
+ *   fastv, pyramiddrop, dart
+ *               as their papers have it; positions stay, as in FastV's code. n is that of the
+ *               paper's LLaVA tables
+ *   prumerge, vispruner and the other rules for the visual tokens of a LLaVA
+ *               192 of LLaVA's 576, the paper's smaller number; the rest as their code has it:
+ *               visionzip's 10 of 64, 20 of 128 and 30 of 192 contextual tokens are 5 of 32,
+ *               hiprune's mean attention of all tokens is the column norm of order 1.
+ *               mosaic-behind has the constants of mosaic's presets */
 #define RANKING                                                                              \
     " rounding=code heads=mean class_row=yes registers=yes diagonal=yes seed=0 weights=auto" \
     " at=mid order=score"
@@ -31,13 +37,27 @@ static const char *const defaults[] = {
     [RY_RULE_NONE] = "",
     [RY_RULE_NAIVE] = "p=8 layers=early metric=col n=4 c=0.4 reduce=drop" RANKING,
     [RY_RULE_EVIT] = "keep=0.7 layers=3,6,9 metric=cls n=2 c=0.8 reduce=fuse" RANKING,
-    [RY_RULE_MOSAIC] = "keep=0.7 layers=0,3,6",
+    [RY_RULE_MOSAIC] = "keep=0.7 layers=0,3,6 alpha=0.5 omega=0 beta=1 memory=0 length=mean"
+                       " col=0 temperature=1 likeness=0",
     [RY_RULE_TOME] = "r=13 inflection=0 layers=all",
     [RY_RULE_ATS] = "keep=0.7 layers=3,6,9 levels=budget",
     [RY_RULE_OWN] = "keep=0.7 layers=3,6,9 n=2 reduce=drop weights=auto at=mid order=score",
     [RY_RULE_OWN_CUT] = "keep=0.7 layers=3,6,9 n=2 at=mid",
+    [RY_RULE_FASTV] = "keep=0.5 layer=2 metric=last n=4 rows=all positions=original",
+    [RY_RULE_PYRAMIDDROP] =
+        "keep=0.5 layers=8,16,24/32 metric=last n=4 rows=all positions=original",
+    [RY_RULE_DART] = "tokens=128 layer=2 pivots=4 text_pivots=4 positions=original",
     [RY_RULE_PRUMERGE] = "tokens=192 plus=no metric=cls n=4 c=0.2 neighbours=32",
     [RY_RULE_VISPRUNER] = "tokens=192 important=0.5 metric=cls n=4 c=0.2 round=8 residual=auto",
+    [RY_RULE_VISIONZIP] = "tokens=192 contextual=0.15625 class_token=yes metric=cls n=4 c=0.2",
+    [RY_RULE_DIVPRUNE] = "tokens=192",
+    [RY_RULE_HIPRUNE] = "tokens=192 anchors=0.1 block=8 metric=col n=1 c=0.2",
+    [RY_RULE_MOSAIC_BEHIND] = "tokens=192 alpha=1 omega=1 length=max metric=cls n=4 c=0.2",
+    [RY_RULE_CDPRUNER] = "tokens=192 metric=text n=4 c=0.2",
+    [RY_RULE_RANDOM] = "tokens=192 seed=0",
+    [RY_RULE_UNIFORM] = "tokens=192",
+    [RY_RULE_POOL] = "tokens=192",
+    [RY_RULE_DOWNSAMPLE] = "tokens=192",
     [RY_RULE_TCA] = "drop=0.1 layers=3,6,9 metric=cls n=4 start=best",
 };
 
@@ -204,7 +224,7 @@ static const ry_preset *find_preset(const ry_slice *word)
 /* own: NULL = no model is given. */
 static renyi_status unknown_rule(const ry_slice *word, const ry_own_rules *own, renyi_error *err)
 {
-    char list[160];
+    char list[256];
     size_t count;
     const ry_preset *presets = ry_presets(&count);
     ry_nearest near = {0};
@@ -213,10 +233,15 @@ static renyi_status unknown_rule(const ry_slice *word, const ry_own_rules *own, 
     if (!word->len || memchr(word->at, '=', word->len))
         return ry_fail(err, RENYI_ERR_ARG, word->offset,
                        "a policy begins with its rule (%s) or a preset such as fast", list);
-    if (ry_name_find(ry_keys[RY_KEY_METRIC].names, word->at, word->len))
+    const ry_name *metric = ry_name_find(ry_keys[RY_KEY_METRIC].names, word->at, word->len);
+    if (metric)
         return ry_fail(err, RENYI_ERR_ARG, word->offset,
-                       "'%.*s' is a metric, not a rule; did you mean evit metric=%.*s?",
-                       RY_SHOW(word), RY_SHOW(word));
+                       "'%.*s' is a metric, not a rule; did you mean %s metric=%.*s?",
+                       RY_SHOW(word),
+                       metric->value == RY_METRIC_LAST   ? "fastv"
+                       : metric->value == RY_METRIC_TEXT ? "cdpruner"
+                                                         : "evit",
+                       RY_SHOW(word));
     for (const ry_name *r = ry_rule_names; r->name; r++)
         ry_nearest_offer(&near, word->at, word->len, r->name);
     for (size_t i = 0; i < count; i++)

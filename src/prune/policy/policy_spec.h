@@ -7,6 +7,8 @@
  *   tome    r=13
  *   ats     keep=0.7 layers=3,6,9
  *   prumerge tokens=192 metric=col
+ *   random  tokens=192 seed=1
+ *   fastv   layer=2 tokens=144
  *
  * First a rule or a preset's name, then key=value in any order (policy_keys.c lists them). A
  * policy knows no model; ry_policy_check checks it against one. Rates are always what is *kept*, p
@@ -34,8 +36,20 @@ typedef enum ry_rule {
     RY_RULE_TCA,
     RY_RULE_OWN, /* the caller's own: scores, or whole decisions */
     RY_RULE_OWN_CUT,
+    RY_RULE_FASTV, /* from here to PRUMERGE: rules inside the language model of a LLaVA */
+    RY_RULE_PYRAMIDDROP,
+    RY_RULE_DART,
     RY_RULE_PRUMERGE, /* from here on: rules behind the tower of a LLaVA */
-    RY_RULE_VISPRUNER
+    RY_RULE_VISPRUNER,
+    RY_RULE_VISIONZIP,
+    RY_RULE_DIVPRUNE,
+    RY_RULE_HIPRUNE,
+    RY_RULE_MOSAIC_BEHIND,
+    RY_RULE_CDPRUNER,
+    RY_RULE_RANDOM,
+    RY_RULE_UNIFORM,
+    RY_RULE_POOL,
+    RY_RULE_DOWNSAMPLE /* before the tower: the image itself is smaller */
 } ry_rule;
 
 typedef enum ry_metric {
@@ -47,6 +61,8 @@ typedef enum ry_metric {
     RY_METRIC_SHANNON, /* its limit n -> 1 */
     RY_METRIC_COLV,    /* Col-Ln times the l2 norm of the token's value vector */
     RY_METRIC_POOL,    /* head-mean attention of the pooling head's probe */
+    RY_METRIC_LAST,    /* inside a language model: head-mean attention of the last row */
+    RY_METRIC_TEXT,    /* cdpruner: how relevant a patch is to the question */
     RY_METRIC_OWN      /* what the caller's own rule says; has no name in a policy */
 } ry_metric;
 
@@ -76,9 +92,13 @@ typedef enum ry_start {
     RY_START_RANDOM
 } ry_start; /* tca's first centre: the best-scored of those that merge; drawn by the seed */
 
+/* Rows of a language model whose attention counts in a column. */
+typedef enum ry_lm_rows { RY_LM_ROWS_ALL, RY_LM_ROWS_TEXT } ry_lm_rows; /* text: after the image */
+
 /* How many tokens stay, per cut. */
 typedef enum ry_budget {
-    RY_BUDGET_KEEP,    /* ceil(keep * patches); ats: round(keep * tokens), at least 8 */
+    RY_BUDGET_KEEP,    /* ceil(keep * patches); ats: round(keep * tokens), at least 8; inside a
+                          language model: int(keep * patches), of all cuts so far */
     RY_BUDGET_DROP,    /* patches - p, or tome's r */
     RY_BUDGET_COUNT,   /* exactly this many */
     RY_BUDGET_SHARE,   /* tca: computed from the share that is removed */
@@ -117,8 +137,28 @@ typedef struct ry_policy {
     double important;    /* vispruner: share of the kept that the metric chooses */
     uint32_t round;      /* vispruner: duplicates that a round removes at most */
     ry_order residual;   /* vispruner: order of the others before the rounds */
+    double contextual;   /* visionzip: share of the kept that merges others */
+    int class_token;     /* visionzip: the class token is one of the kept */
+    double anchors;      /* hiprune: share of the kept that are anchors and their neighbours */
+    uint32_t block;      /* hiprune: the block whose attention finds the anchors */
+    int over_image;      /* behind the tower of a LLaVA-NeXT: base and tiles share the budget */
+    int drops_newlines;  /* the same: lines of patches do not end with a row of their own */
+    ry_lm_rows rows;     /* fastv, pyramiddrop: rows that count in a column */
+    int renumbers;       /* the same and dart: positions after a cut are consecutive */
+    uint32_t pivots, text_pivots; /* dart */
+    double alpha;                 /* mosaic: power of attention in the choice */
+    double omega;       /* mosaic: power of attention per patch in the weights of a merge */
+    double beta;        /* mosaic: factor of log(size) in later attention */
+    int longest;        /* mosaic: merged rows are as long as their longest member */
+    double memory;      /* mosaic: share of earlier cuts in the importance of a patch */
+    double col;         /* mosaic: share of Col-L2 beside attention in the importance */
+    double temperature; /* mosaic: divides the logits of attention after the first merge */
+    double likeness;    /* mosaic: only patches with a larger cosine go, down to the budget; 0 = as
+                           many as the budget says */
     ry_budget budget;
     double inflection; /* tome: slope of r over the cuts, -1 to 1; 0 after ry_policy_check */
+    uint32_t depth;    /* layers=.../12: layers are those of a model with so many blocks, until
+                          ry_policy_check, which clears it; 0 = of the model itself */
     int every_layer;   /* layers=all: until ry_policy_check, which clears it, n_cuts is 1, or the
                           length of a list that says something for each layer */
     uint32_t n_cuts;
@@ -131,8 +171,10 @@ typedef struct ry_policy_shape {
     uint32_t n_blocks, n_patches, n_prefix;
     uint32_t grid;        /* patches per side */
     int visual;           /* its rows go to a language model: rules behind the tower are allowed */
+    uint32_t n_squares;   /* visual: base and tiles of an image at most; 0 = 1 */
     uint32_t n_registers; /* of n_prefix: the last ones */
     int pools; /* no class token, but an attention-pooling head: its probe takes that place */
+    uint32_t lm_layers; /* of the language model that reads the patches; 0 = none runs */
 } ry_policy_shape;
 
 static inline int ry_policy_has_class(const ry_policy_shape *s)
@@ -151,16 +193,24 @@ renyi_status ry_policy_parse_own(ry_policy *out, const char *text, const ry_own_
 /* The policy in full with every default; parses back to the same struct. */
 void ry_policy_print(char out[RY_MAX_POLICY_TEXT], const ry_policy *p);
 
-/* Resolves every_layer, inflection and weights=auto and checks the policy against an encoder:
- * layers exist, every cut leaves at least one patch, and a class token exists if one is needed. */
+/* Resolves depth, every_layer, inflection and weights=auto and checks the policy against an
+ * encoder: layers exist, every cut leaves at least one patch, and a class token exists if one is
+ * needed. */
 renyi_status ry_policy_check(ry_policy *p, const ry_policy_shape *shape,
                              renyi_error *err) RENYI_CHECK;
 
 /* Tokens (prefix and fused counted in) that leave cut `i` when n_tokens enter it. n_tokens: the
- * cut does nothing, also where fusing would remove one token and add one. For ats an upper
- * bound. */
+ * cut does nothing, also where fusing would remove one token and add one. If
+ * ry_policy_is_adaptive an upper bound. */
 uint32_t ry_policy_tokens_after(const ry_policy *p, uint32_t i, uint32_t n_tokens,
                                 uint32_t n_prefix);
+
+/* Does the number of tokens depend on the image? ry_policy_tokens_after is then an upper bound. */
+int ry_policy_is_adaptive(const ry_policy *p);
+
+/* Patches that cut `i` of naive, evit and mosaic keeps of `patches`; at least one. With likeness:
+ * at least. */
+uint32_t ry_policy_patches_kept(const ry_policy *p, uint32_t i, uint32_t patches);
 
 /* What a cut of tca does with its patches: the best stay, the next are merged into centres, the
  * rest is fused into one row. */
@@ -177,16 +227,36 @@ static inline int ry_policy_own_needs(const ry_policy *p, uint32_t what)
     return p->own && (p->own->rule.needs & what);
 }
 
-/* Is it a rule behind the tower of a LLaVA? Such a rule cuts no block. */
+/* Is it a rule for the visual tokens of a LLaVA, behind its tower or (downsample) before it? Such a
+ * rule cuts no block. */
 static inline int ry_policy_is_visual(const ry_policy *p) { return p->rule >= RY_RULE_PRUMERGE; }
 
-/* Patches that such a rule chooses by its metric (prumerge) or in all (vispruner), as the published
- * code truncates; 0 with RY_BUDGET_ADAPTIVE. */
+/* Is it a rule inside the language model of a LLaVA? Its layers are those of the language model. */
+static inline int ry_policy_is_lm(const ry_policy *p)
+{
+    return p->rule >= RY_RULE_FASTV && p->rule < RY_RULE_PRUMERGE;
+}
+
+/* Visual tokens that are left after cut `i` of such a rule, of n that were read; at most n. */
+uint32_t ry_policy_lm_count(const ry_policy *p, uint32_t i, uint32_t n);
+
+/* dart: tokens that a pivot adds, of n. */
+uint32_t ry_policy_dart_share(const ry_policy *p, uint32_t n);
+
+/* Every cut of such a rule keeps at least one visual token of n, and no more than arrive there. */
+renyi_status ry_policy_check_lm_counts(const ry_policy *p, uint32_t n,
+                                       renyi_error *err) RENYI_CHECK;
+
+/* Patches that a rule behind the tower chooses by its metric (prumerge) or rows that it keeps in
+ * all (the others), as the published code truncates; 0 with RY_BUDGET_ADAPTIVE. */
 uint32_t ry_policy_visual_count(const ry_policy *p, uint32_t patches);
 
 /* prumerge plus: patches 0, stride, 2 stride ... are kept too; 0 = none. count: patches chosen
  * by score. */
 uint32_t ry_policy_plus_stride(uint32_t count, uint32_t patches);
+
+/* downsample: patches a side of the smaller image, the most whose square is within the budget. */
+uint32_t ry_policy_smaller_grid(const ry_policy *p, uint32_t patches);
 
 /* Does it use random numbers? Images then need keys (ry_pruner_name_images). */
 int ry_policy_draws(const ry_policy *p);

@@ -26,6 +26,7 @@ static const char *meaning_of(const ry_own_rules *list, const char *name, size_t
     size_t count;
     const ry_preset *presets = ry_presets(&count);
     if (ry_name_find(ry_rule_names, name, len)) return "a rule of the library";
+    if (strcmp(name, "cascade") == 0) return "a word of the policy grammar";
     if (ry_name_find(ry_keys[RY_KEY_METRIC].names, name, len)) return "a metric";
     for (size_t i = 0; i < count; i++)
         if (strcmp(presets[i].name, name) == 0) return "a preset";

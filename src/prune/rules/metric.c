@@ -77,6 +77,8 @@ void ry_metric_score(const ry_pruner *p, const ry_block_view *v, float *score)
     case RY_METRIC_COLV: score_colv(v, score); break;
     case RY_METRIC_RANDOM: score_random(p, v, score); break;
     case RY_METRIC_OWN: ry_own_score(p, v, score); break;
+    case RY_METRIC_LAST: break; /* only inside a language model */
+    case RY_METRIC_TEXT: break; /* of a rule behind the tower */
     }
 }
 

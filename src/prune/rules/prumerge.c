@@ -41,10 +41,22 @@ static void add_spaced(ry_visual_rule *a, uint32_t stride)
     }
 }
 
-void ry_prumerge_choose(ry_visual_rule *a)
+/* Column norms are divided by their sum over all tokens, class token included. */
+static void score(ry_visual_rule *a, const ry_visual_rule_view *v)
+{
+    const ry_metric m = a->policy.metric;
+    const uint32_t P = a->n_patches;
+    double sum = (double)v->class_column + 1e-6;
+    for (uint32_t j = 0; m != RY_METRIC_CLS && j < P; j++) sum += (double)v->columns[j];
+    ry_visual_rule_score(a, v->class_row, v->columns, sum);
+    memcpy(a->weight, m == RY_METRIC_COL ? a->score : v->class_row, P * sizeof *a->weight);
+}
+
+static void choose(ry_visual_rule *a, const ry_visual_rule_view *v)
 {
     const ry_policy *p = &a->policy;
     const uint32_t P = a->n_patches;
+    score(a, v);
     const int adaptive = p->budget == RY_BUDGET_ADAPTIVE;
     const uint32_t n = adaptive ? outliers(a) : ry_policy_visual_count(p, P);
     /* via the share and back, as in the published code: this may lose one */
@@ -67,7 +79,7 @@ static uint32_t list_others(const ry_visual_rule *a, uint32_t self, uint32_t *li
     return n;
 }
 
-void ry_prumerge_row(const ry_visual_rule *a, const ry_visual_rule_view *v, float *row, uint32_t i,
+static void make_row(const ry_visual_rule *a, const ry_visual_rule_view *v, float *row, uint32_t i,
                      const ry_visual_scratch *h)
 {
     const size_t C = a->dim;
@@ -89,3 +101,9 @@ void ry_prumerge_row(const ry_visual_rule *a, const ry_visual_rule_view *v, floa
                                                          * code */
     }
 }
+
+const ry_visual_ops ry_visual_prumerge = {.reads = RY_READS_SCORES | RY_READS_BEHIND,
+                                          .pairs = RY_PAIRS_KEYS,
+                                          .has_scores = 1,
+                                          .choose = choose,
+                                          .row = make_row};

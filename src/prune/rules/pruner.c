@@ -22,11 +22,15 @@ static const ry_rule_ops *ops_of(ry_rule rule)
     case RY_RULE_TOME: return &ry_rule_tome;
     case RY_RULE_ATS: return &ry_rule_ats;
     case RY_RULE_TCA: return &ry_rule_tca;
-    case RY_RULE_PRUMERGE: /* behind the tower: visual_rules.h */
-    case RY_RULE_VISPRUNER:
-    case RY_RULE_NONE: break;
+    default: return NULL; /* none, and those of a LLaVA: visual_rules.h, lm_rule.h */
     }
-    return NULL;
+}
+
+int ry_pruner_is_idle(const ry_pruner *p, uint32_t cut)
+{
+    const uint32_t in = p->tokens_in[cut], patches = in - p->shape.n_prefix;
+    if (p->policy.likeness > 0) return ry_policy_patches_kept(&p->policy, cut, patches) == patches;
+    return p->tokens_out[cut] == in;
 }
 
 /* The cut of a block; n_cuts if there is none or if it removes nothing. A cut that removes
@@ -37,7 +41,7 @@ static uint32_t cut_of(const ry_pruner *p, uint32_t block)
 {
     const uint32_t n = p->policy.n_cuts;
     for (uint32_t i = 0; p->ops && i < n; i++)
-        if (p->policy.cuts[i].layer == block) return p->tokens_out[i] == p->tokens_in[i] ? n : i;
+        if (p->policy.cuts[i].layer == block) return ry_pruner_is_idle(p, i) ? n : i;
     return n;
 }
 
@@ -45,7 +49,7 @@ static void hook_needs(const void *self, uint32_t block, uint32_t n_tokens, ry_b
 {
     const ry_pruner *p = self;
     const uint32_t cut = cut_of(p, block);
-    *out = (ry_block_needs){.n_after = n_tokens};
+    *out = (ry_block_needs){.n_after = n_tokens, .log_factor = 1.0f, .logit_factor = 1.0f};
     if (cut == p->policy.n_cuts) return;
     assert(n_tokens == p->tokens_in[cut]);
     out->place = p->policy.place == RY_PLACE_END ? RY_CUT_END : RY_CUT_MID;

@@ -36,10 +36,15 @@ void ry_reduce_fuse(const ry_block_view *v, ry_cut *out, const float *weight)
 
 void ry_reduce_mean(const ry_block_view *v, ry_cut *out, float *sum)
 {
+    for (uint32_t j = 0; j < v->n_tokens; j++) out->weight[j] = v->sizes ? v->sizes[j] : 1.0f;
+    ry_reduce_shares(v, out, sum);
+}
+
+void ry_reduce_shares(const ry_block_view *v, ry_cut *out, float *sum)
+{
     memset(sum, 0, out->n_out * sizeof *sum);
-    for (uint32_t j = 0; j < v->n_tokens; j++) sum[out->target[j]] += v->sizes ? v->sizes[j] : 1.0f;
-    for (uint32_t j = 0; j < v->n_tokens; j++)
-        out->weight[j] = (v->sizes ? v->sizes[j] : 1.0f) / sum[out->target[j]];
+    for (uint32_t j = 0; j < v->n_tokens; j++) sum[out->target[j]] += out->weight[j];
+    for (uint32_t j = 0; j < v->n_tokens; j++) out->weight[j] /= sum[out->target[j]];
 }
 
 /* ---- nearest keys ---------------------------------------------------------------------------- */

@@ -20,6 +20,9 @@ void ry_reduce_fuse(const ry_block_view *view, ry_cut *out, const float *weight)
  * many times as the patches it stands for. sum: [n_out] scratch. */
 void ry_reduce_mean(const ry_block_view *view, ry_cut *out, float *sum);
 
+/* The same by amounts in out->weight: each is divided by the sum of its row. */
+void ry_reduce_shares(const ry_block_view *view, ry_cut *out, float *sum);
+
 /* ---- nearest keys ---------------------------------------------------------------------------- */
 
 /* Finds the most similar token by the cosine of keys averaged over the heads. The list holds first

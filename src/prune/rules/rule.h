@@ -8,7 +8,7 @@
 #include "prune/rules/pruner.h"
 
 typedef struct ry_rule_ops {
-    /* What cut `cut` needs of its block; n_after and place are already set. */
+    /* What cut `cut` needs of its block; n_after, place and factors of 1 are already set. */
     void (*needs)(const ry_pruner *p, uint32_t cut, ry_block_needs *needs);
     /* Tiles per image of a phase of this cut with n_tokens tokens; 0 = no such phase. */
     uint32_t (*tiles)(const ry_pruner *p, uint32_t cut, uint32_t n_tokens, uint32_t phase);
@@ -38,6 +38,9 @@ static inline void *ry_pruner_scratch(const ry_pruner *p, uint32_t image)
 {
     return p->scratch + image * p->scratch_each;
 }
+
+/* Does the cut remove nothing, whatever the image? It is then not made. */
+int ry_pruner_is_idle(const ry_pruner *p, uint32_t cut);
 
 /* What a rule asks for that reads the class row: that of the class token, or of the pooling head's
  * probe if the encoder has that instead; 0 = it has neither. */

@@ -47,17 +47,20 @@ static uint32_t remove_duplicates(ry_visual_rule *a, uint32_t n, uint32_t remove
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-void ry_vispruner_choose(ry_visual_rule *a)
+static void choose(ry_visual_rule *a, const ry_visual_rule_view *v)
 {
     const ry_policy *p = &a->policy;
     const uint32_t total = ry_policy_visual_count(p, a->n_patches);
     const uint32_t important = (uint32_t)((double)total * p->important);
     const uint32_t diverse = total - important;
+    ry_visual_rule_score(a, v->class_row, v->columns, 1.0);
     ry_visual_rule_choose(a, important);
     uint32_t n = list_residual(a);
     while (diverse && n > diverse)
         n = remove_duplicates(a, n, least(least(p->round, n - diverse), (n + 1) / 2));
     for (uint32_t k = 0; k < diverse; k++) a->taken[a->list[k]] = 1;
-    a->n_kept = a->n_rows = total;
-    ry_select_ascending(a->kept, a->taken, a->n_patches);
+    ry_visual_rule_keep_taken(a);
 }
+
+const ry_visual_ops ry_visual_vispruner = {
+    .reads = RY_READS_SCORES, .pairs = RY_PAIRS_FEATURES, .has_scores = 1, .choose = choose};
