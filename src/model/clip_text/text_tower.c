@@ -46,7 +46,7 @@ static uint64_t fingerprint(const ry_text_config *c, const ry_tensor_naming *n,
 
 /* ---- weights ------------------------------------------------------------------------------- */
 
-static renyi_status load_all(ry_loader *ld, ry_text *t, renyi_dtype dtype, size_t piece)
+static renyi_status load_all(ry_loader *ld, ry_text *t, renyi_dtype dtype)
 {
     const ry_text_config *c = &t->config;
     const ry_block_shape shape = {
@@ -63,7 +63,7 @@ static renyi_status load_all(ry_loader *ld, ry_text *t, renyi_dtype dtype, size_
     t->fingerprint = fingerprint(c, &ld->naming, ld->set);
     t->blocks = ry_calloc(ld->al, c->n_blocks, sizeof *t->blocks);
     if (!t->blocks) return ry_fail_nomem(ld->err, c->n_blocks * sizeof *t->blocks);
-    RY_TRY(ry_token_table_load(&t->tokens, ld, piece));
+    RY_TRY(ry_token_table_load(&t->tokens, ld));
     RY_TRY(ry_loader_vector(ld, RY_POS_EMBED, 0, &t->pos));
     for (uint32_t i = 0; i < c->n_blocks; i++)
         RY_TRY(ry_loader_block(ld, &shape, i, &t->blocks[i]));
@@ -78,14 +78,12 @@ renyi_status ry_text_load(ry_text *out, const ry_text_config *config, const ry_c
 {
     ry_loader ld = {
         .set = ckpt->tensors, .opt = opt, .al = &opt->allocator, .level = level, .err = err};
-    const size_t block = ry_loader_block_floats(config->dim, config->mlp_dim);
-    const size_t end = ry_loader_floats(config->embed_dim, config->dim);
-    const size_t scratch = block > end ? block : end;
+    enum { SCRATCH = 1 << 16 }; /* floats; the token table is checked in pieces of this size */
     *out = (ry_text){.config = *config};
     if (!ry_text_naming_find(&ld.naming, ckpt->tensors)) /* ry_text_configure found it */
         return ry_fail(err, RENYI_ERR_ARG, -1, "the configuration belongs to another checkpoint");
-    RY_TRY(ry_loader_begin(&ld, scratch));
-    const renyi_status st = load_all(&ld, out, dtype, scratch);
+    RY_TRY(ry_loader_begin(&ld, SCRATCH));
+    const renyi_status st = load_all(&ld, out, dtype);
     ry_loader_end(&ld);
     out->n_params = ld.n_params;
     if (st != RENYI_OK) ry_text_free(out, ld.al);

@@ -64,11 +64,12 @@ static const char *const openai_others[] = {"visual.", "input_resolution", "cont
 /* OpenAI's first name is the end of the others, so the longer ones come first. */
 #define TABLE(names) names, sizeof names / sizeof names[0]
 static const ry_tensor_layout layouts[] = {
-    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_names), 1, hf_others, "a text tower", NULL, 0, NULL},
+    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_names), 1, hf_others, "a text tower", NULL, 0, NULL,
+     NULL, 0},
     {RY_LAYOUT_OPENAI, 1, "OpenCLIP", TABLE(custom_names), 0, openai_others, "a text tower", NULL,
-     0, NULL},
+     0, NULL, NULL, 0},
     {RY_LAYOUT_OPENAI, 1, "OpenAI", TABLE(openai_names), 0, openai_others, "a text tower", NULL, 0,
-     NULL},
+     NULL, NULL, 0},
 };
 
 int ry_text_naming_find(ry_tensor_naming *out, const ry_tensors *set)

@@ -85,7 +85,7 @@ void ry_text_plan_free(ry_text_plan *p, const renyi_allocator *al);
 /* Floats from one row of `width` to the next in h, wide and pooled_h. */
 static inline size_t ry_text_row(const ry_text_plan *p, size_t width)
 {
-    return ry_linear_row(p->text->projection, width);
+    return ry_linear_row(p->text->blocks[0].qkv, width);
 }
 
 /* Computes the texts of p->pass. out: row `index` of [.., embed_dim] for each of them. */

@@ -24,13 +24,21 @@ static const uint32_t sixteen_heads[] = {1152, 1280, 1408, 1664};
 
 static const uint32_t patch_sizes[] = {8, 14, 16, 32};
 
-enum { MAX_IMAGE = 4096, MAX_REGISTERS = 256, DINO_PATCH = 14, DINO_IMAGE = 518 };
+enum {
+    MAX_IMAGE = 4096,
+    MAX_REGISTERS = 256,
+    DINO_PATCH = 14,
+    DINO_IMAGE = 518,
+    DINO3_IMAGE = 256,
+    DINO3_REGISTERS = 4
+};
 
 const char *ry_arch_allowed(void)
 {
     return "(vit|deit|deit3|clip_vit|siglip)_(tiny|small|base|large|huge|so400m|giantopt)"
-           "[_distilled]_patch(8|14|16|32)[_gap|_reg(N)_gap|_siglip]_(input side, a multiple of "
-           "the patch) or vit_(small|base|large|giant)_patch14[_reg(N)]_dinov2";
+           "[_distilled]_patch(8|14|16|32)[_gap|_reg(N)_gap|_siglip|_clip[_quickgelu]]_(input side, "
+           "a multiple of the patch) or vit_(small|base|large|giant)_patch14[_reg(N)]_dinov2 or "
+           "vit_(tiny|small|base|large|huge)[_plus]_patch16_dinov3[_qkvb][_(input side)]";
 }
 
 /* 1 if `text` is at *at, which is then moved behind it. */
@@ -83,10 +91,25 @@ static int is_known_patch(uint32_t patch)
     return 0;
 }
 
+/* The end of a DINOv3's name, behind "_dinov3". */
+static int skip_dino3(const char **at, ry_arch *out)
+{
+    out->is_dino3 = 1;
+    out->n_registers = DINO3_REGISTERS;
+    out->n_prefix = 1 + DINO3_REGISTERS;
+    out->n_qkv_bias = skip_text(at, "_qkvb") ? 2 : 0;
+    out->image_size = DINO3_IMAGE;
+    if (out->gated && out->dim == 1280) out->n_heads = 20; /* H+ */
+    return (!skip_text(at, "_") || skip_number(at, &out->image_size)) && **at == '\0';
+}
+
 /* What follows "patch(N)": registers, pooling, input side. */
 static int skip_tail(const char **at, ry_arch *out)
 {
+    const int plain = !out->has_texts && !out->is_deit && !out->is_deit3 && !out->is_distilled;
     int has_class = !out->is_siglip;
+    if (plain && skip_text(at, "_dinov3")) return skip_dino3(at, out);
+    if (out->gated) return 0; /* only DINOv3 has a size "plus" */
     if (!out->has_texts && !out->is_deit && !out->is_deit3 && skip_text(at, "_reg") &&
         (!skip_number(at, &out->n_registers) || out->n_registers > MAX_REGISTERS))
         return 0;
@@ -95,8 +118,11 @@ static int skip_tail(const char **at, ry_arch *out)
             out->is_siglip = 1, has_class = 0;
         else if (skip_text(at, "_gap"))
             has_class = 0;
+        else if (!out->is_deit && !out->n_registers && skip_text(at, "_clip"))
+            out->pre_norm = 1, out->quick_gelu = skip_text(at, "_quickgelu");
     }
-    out->is_dino = has_class && !out->is_deit && !out->is_clip && skip_text(at, "_dinov2");
+    out->is_dino =
+        has_class && !out->is_deit && !out->is_clip && !out->pre_norm && skip_text(at, "_dinov2");
     if (out->is_dino)
         out->image_size = DINO_IMAGE;
     else if (!skip_text(at, "_") || !skip_number(at, &out->image_size))
@@ -110,15 +136,21 @@ static int skip_tail(const char **at, ry_arch *out)
 static void set_variant(ry_arch *a)
 {
     const int is_base = a->dim == 768;
+    a->layer_scale = 1;
+    a->rope_theta = a->is_dino3 ? 100.0 : 0.0;
+    if (a->is_dino3) return;
+    a->n_qkv_bias = 3;
     a->layer_scale = a->is_deit3 || a->is_dino || (a->n_registers && !is_base);
     a->n_placed = a->is_deit3 || a->n_registers ? 0 : a->n_prefix;
     a->gated = a->is_dino && a->dim == 1536;
+    a->pre_norm |= a->is_clip;
 }
 
 /* Some sizes exist only in some families. */
 static int size_fits(const ry_arch *a)
 {
-    if (a->dim == 512 && a->n_blocks == 12) return a->is_deit3 || (a->n_registers && !a->is_dino);
+    if (a->dim == 512 && a->n_blocks == 12)
+        return a->is_deit3 || (a->n_registers && !a->is_dino && !a->is_dino3);
     if (a->dim == 1152 || (a->n_heads == 16 && a->dim == 1536)) return a->is_siglip;
     return a->dim != 1536 || a->is_dino;
 }
@@ -133,6 +165,7 @@ int ry_arch_parse(ry_arch *out, const char *name)
     out->is_deit3 = !out->has_texts && skip_text(&name, "deit3_");
     if (!out->is_deit && !out->is_deit3 && !out->is_siglip && !skip_text(&name, "vit_")) return 0;
     if (!skip_size(&name, out)) return 0;
+    out->gated = !out->has_texts && !out->is_deit && !out->is_deit3 && skip_text(&name, "_plus");
     out->is_distilled = !out->has_texts && !out->is_deit3 && skip_text(&name, "_distilled");
     if (!skip_text(&name, "_patch") || !skip_number(&name, &out->patch_size)) return 0;
     if (!skip_tail(&name, out) || !size_fits(out)) return 0;
@@ -140,24 +173,40 @@ int ry_arch_parse(ry_arch *out, const char *name)
     return is_known_patch(out->patch_size) && out->image_size % out->patch_size == 0;
 }
 
+static void write_dino3(char *out, size_t capacity, const ry_arch *a, const char *size)
+{
+    char side[16] = "";
+    if (a->image_size != DINO3_IMAGE) snprintf(side, sizeof side, "_%u", a->image_size);
+    snprintf(out, capacity, "vit_%s%s_patch%u_dinov3%s%s", size, a->gated ? "_plus" : "",
+             a->patch_size, a->n_qkv_bias ? "_qkvb" : "", side);
+}
+
 void ry_arch_write(char *out, size_t capacity, const ry_arch *a)
 {
     char unusual[48];
     const char *size = unusual;
     snprintf(unusual, sizeof unusual, "d%u_l%u", a->dim, a->n_blocks);
+    const int huge_plus = a->is_dino3 && a->gated && a->dim == 1280 && a->n_heads == 20;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         if (sizes[i].dim == a->dim && sizes[i].n_blocks == a->n_blocks &&
-            sizes[i].n_heads == a->n_heads && sizes[i].mlp_dim == a->mlp_dim)
+            (sizes[i].n_heads == a->n_heads || huge_plus) && sizes[i].mlp_dim == a->mlp_dim)
             size = sizes[i].name;
+    if (a->is_dino3) {
+        write_dino3(out, capacity, a, size);
+        return;
+    }
     const int siglip = a->is_siglip && a->has_texts;
     const char *family = a->is_clip    ? "clip_vit"
                          : siglip      ? "siglip"
                          : a->is_deit3 ? "deit3"
                          : a->is_deit  ? "deit"
                                        : "vit";
-    const char *pooling = a->n_prefix > a->n_registers || siglip ? ""
-                          : a->is_siglip                         ? "_siglip"
-                                                                 : "_gap";
+    const int timm_clip = a->pre_norm && !a->is_clip && a->n_prefix > a->n_registers;
+    const char *pooling = timm_clip && a->quick_gelu               ? "_clip_quickgelu"
+                          : timm_clip                              ? "_clip"
+                          : a->n_prefix > a->n_registers || siglip ? ""
+                          : a->is_siglip                           ? "_siglip"
+                                                                   : "_gap";
     char registers[16] = "", side[16];
     if (a->n_registers) snprintf(registers, sizeof registers, "_reg%u", a->n_registers);
     snprintf(side, sizeof side, "%u", a->image_size);

@@ -28,6 +28,13 @@ typedef enum ry_cut_place {
     RY_CUT_END   /* after the MLP, decided by attention */
 } ry_cut_place;
 
+/* The length of a row that a merge makes of several tokens; all but AS_IS need RY_NEED_TOKENS. */
+typedef enum ry_merged_length {
+    RY_LENGTH_AS_IS,  /* that of their mean, which is shorter than they are */
+    RY_LENGTH_MEAN,   /* the mean of their lengths, each counted as often as its patches */
+    RY_LENGTH_LARGEST /* the largest of their lengths */
+} ry_merged_length;
+
 /* Queried once per block when the plan is made. */
 typedef struct ry_block_needs {
     uint32_t what; /* RY_NEED_* */
@@ -38,13 +45,16 @@ typedef struct ry_block_needs {
                          in later blocks are adaptive too */
     int drops;        /* the cut only drops: tokens that go have no weight in any row */
     int sizes;        /* from here on tokens stand for several patches: keep their sizes, and add
-                         log(size) to the logits of their keys in later attention */
+                         log_factor * log(size) to the logits of their keys in later attention */
+    float log_factor;
+    float logit_factor; /* with `sizes`: products of queries and keys in later blocks times this */
+    ry_merged_length length;
     int any_weights;  /* rows that continue a token may have weights that do not sum to 1 */
-    int mean_length;  /* scale every merged row to the mean length of its members; needs TOKENS */
     int anchor;       /* anchor() may add a token to the attention of this block; the images of a
                          batch then run one after the other */
     int look;         /* call work() and watch() even if place is RY_CUT_NONE */
-    double macs;      /* multiply-accumulates of the rule itself, per image */
+    double macs;      /* multiply-accumulates of the rule itself, per image, ... */
+    double pair_macs; /* ... and for each pair of patches that enter, in either order */
 } ry_block_needs;
 
 /* What a block shows of one image, valid during the call. */

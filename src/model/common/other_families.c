@@ -54,17 +54,17 @@ static const struct family {
      "eva",
      {"blocks.0.attn.q_proj.", "mlp.fc1_g."},
      "an EVA with rotary positions",
-     "rotary positions are not supported"},
+     "of rotary positions only DINOv3's are supported"},
     {" ",
      NULL,
      {"blocks.0.attn.rope", NULL},
      "an EVA with rotary positions",
-     "rotary positions are not supported"},
-    {" dinov3_vit ",
+     "of rotary positions only DINOv3's are supported"},
+    {" ",
      NULL,
-     {"embeddings.register_tokens", "rope_embeddings."},
-     "a DINOv3",
-     "rotary positions are not supported; DINOv2 is"},
+     {"storage_tokens", "rope_embed.periods"},
+     "a DINOv3 as Meta publishes it",
+     "the files of the same model from Hugging Face and timm are supported"},
     {" beit beitv2 data2vec-vision ",
      "beit",
      {"attn.relative_position_bias_table", "attn.q_bias"},
@@ -149,8 +149,8 @@ renyi_status ry_vit_refuse_others(const ry_checkpoint *ckpt, renyi_error *err)
         const struct family *f = &families[i];
         if (!has_config(f, ckpt->config) && !has_tensors(f, ckpt->tensors)) continue;
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "%s, which this build does not run: %s. ViT, DeiT, DINOv2, CLIP and SigLIP "
-                       "are supported",
+                       "%s, which this build does not run: %s. ViT, DeiT, DINOv2, DINOv3, CLIP and "
+                       "SigLIP are supported",
                        f->name, f->why);
     }
     return RENYI_OK;

@@ -155,6 +155,13 @@ static renyi_status check_naflex(const ry_tensor_naming *n, const ry_tensors *se
                    patch->name);
 }
 
+/* A row of the table, or the scales or the range of one. */
+static int is_known(const ry_tensor_naming *n, const char *name, const ry_tensors *set)
+{
+    uint32_t block;
+    return ry_tensor_name_match(n, name, &block) || ry_quant_part_weight(n, name, set);
+}
+
 renyi_status ry_vit_check_family(const ry_tensor_naming *n, const ry_tensors *set, renyi_error *err)
 {
     RY_TRY(check_naflex(n, set, err));
@@ -162,10 +169,10 @@ renyi_status ry_vit_check_family(const ry_tensor_naming *n, const ry_tensors *se
         const char *name = ry_tensors_at(set, i)->name;
         if (ry_tensor_name_is_other(n, name)) continue;
         for (size_t k = 0; k < sizeof variants / sizeof variants[0]; k++)
-            if (strstr(name, variants[k].part))
+            if (strstr(name, variants[k].part) && !is_known(n, name, set))
                 return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                                "unsupported model: tensor '%.100s' means %s, which this build does "
-                               "not run (ViT, DeiT, DINOv2, CLIP and SigLIP only)",
+                               "not run (ViT, DeiT, DINOv2, DINOv3, CLIP and SigLIP only)",
                                name, variants[k].what);
     }
     return check_choices(n, err);
@@ -217,7 +224,7 @@ static void check_shape(fault_list *faults, const char *name, const ry_tensor *t
 
 static int is_float(ry_dtype t)
 {
-    return t == RY_F32 || t == RY_F16 || t == RY_BF16 || t == RY_F64;
+    return t == RY_F32 || t == RY_F16 || t == RY_BF16 || t == RY_F64 || t >= RY_Q8_0;
 }
 
 /* Faults are listed by kind: one pass over all tensors for each. */

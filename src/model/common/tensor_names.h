@@ -2,7 +2,7 @@
  * OpenAI), and the check that a checkpoint has them all.
  *
  * There is one table per layout. It maps names to roles (RY_QKV_W, ...); all other code uses roles.
- * The ViT's tables are in tensor_names.c; the text tower, the projector of LLaVA and Llama
+ * The ViT's tables are in tensor_tables.c; the text tower, the projector of LLaVA and Llama
  * bring their own.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_TENSOR_NAMES_H
@@ -100,6 +100,7 @@ typedef enum ry_tensor_group {
     RY_GROUP_MLP = 1u << 14,        /* required unless the MLP is gated */
     RY_GROUP_GATED = 1u << 15,      /* gated MLP under names of its own */
     RY_GROUP_POOL = 1u << 16,       /* attention-pooling head */
+    RY_GROUP_KEY_BIAS = 1u << 17,   /* DINOv3: of keys, which QKV_BIAS then does not contain */
     RY_GROUP_TEXT_HEAD = 1u << 20,  /* SigLIP: the projection of the text tower */
     RY_GROUP_LOGIT_BIAS = 1u << 21, /* SigLIP */
 } ry_tensor_group;
@@ -149,10 +150,12 @@ typedef struct ry_tensor_layout {
     const char *mark;          /* a tensor without which a file does not have this layout; it need
                                   not be in the table. NULL = none */
     int is_siglip;
-    const char *within; /* the prefix must end with this; NULL = any prefix */
+    const char *within;  /* the prefix must end with this; NULL = any prefix */
+    const char *without; /* a tensor with which a file does not have this layout; NULL = none */
+    int is_rotary;       /* positions are rotary: no tensor holds them */
 } ry_tensor_layout;
 
-enum { RY_N_LAYOUTS = 10 };
+enum { RY_N_LAYOUTS = 13 };
 extern const ry_tensor_layout ry_vit_layouts[RY_N_LAYOUTS];
 
 /* Prefix of tensors that only training reads. */
@@ -187,6 +190,10 @@ const char *ry_vit_naming_looked_for(void);
 
 /* Naming for a timm model of this configuration to be written. */
 ry_tensor_naming ry_vit_naming_timm(const ry_vit_config *config);
+
+/* Naming for a DINOv2 classifier of this configuration to be written, as Hugging Face's
+ * save_pretrained names it; timm has no head that reads class token and mean. */
+ry_tensor_naming ry_vit_naming_dinov2(const ry_vit_config *config);
 
 /* Naming for the image tower of a CLIP to be written, in Hugging Face's layout. */
 ry_tensor_naming ry_vit_naming_clip(uint32_t n_blocks);

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/status.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -114,22 +115,25 @@ static float read_float(const ry_tensor *t, size_t i)
     return x;
 }
 
-/* out [out, in] = the float values of an I8 weight. Names and shapes have been checked. */
+/* out [count] = the float values of elements of an I8 weight. Names and shapes have been checked.
+ */
 static renyi_status dequantize(float *out, const ry_tensor *weight, const ry_tensors *set,
-                               renyi_error *err)
+                               ry_range range, renyi_error *err)
 {
     const ry_tensor *scales = find_part(set, weight, RY_QUANT_SCALE);
-    const int8_t *q = weight->data;
-    const size_t n_out = (size_t)weight->shape[0], n_in = (size_t)weight->shape[1];
-    for (size_t j = 0; j < n_out; j++, q += n_in, out += n_in) {
+    const size_t n_in = (size_t)weight->shape[1], end = range.first + range.count;
+    for (size_t at = range.first, n; at < end; at += n, out += n) {
+        const size_t j = at / n_in, left = n_in - at % n_in;
+        const int8_t *q = (const int8_t *)weight->data + at;
         const float scale = read_float(scales, j);
         int8_t least = 0;
+        n = left < end - at ? left : end - at;
         if (!(scale >= 0.0f && scale <= FLT_MAX / 127.0f))
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
                            "tensor '%.120s' holds %g at element %zu; a finite number from 0 on "
                            "expected: " RY_QUANTIZE_AGAIN,
                            scales->name, (double)scale, j);
-        for (size_t k = 0; k < n_in; k++) {
+        for (size_t k = 0; k < n; k++) {
             out[k] = scale * (float)q[k];
             least = q[k] < least ? q[k] : least;
         }
@@ -160,15 +164,37 @@ static size_t first_not_finite(const float *x, size_t n)
     return n;
 }
 
-renyi_status ry_tensor_read(float *out, const ry_tensor *t, const ry_tensors *set, renyi_error *err)
+static renyi_status to_floats(float *out, const ry_tensor *t, ry_range range, renyi_error *err)
 {
-    const size_t n = (size_t)ry_tensor_elements(t);
-    RY_TRY(t->dtype == RY_I8 ? dequantize(out, t, set, err) : ry_tensor_to_f32(t, out, err));
-    const size_t bad = first_not_finite(out, n);
-    if (bad == n) return RENYI_OK;
+    const size_t block = ry_dtype_block(t->dtype);
+    ry_tensor part = *t;
+    if (range.first % block || range.count % block) /* a matrix that is read by columns */
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "tensor '%.120s' has type %s; F32, F16 or BF16 expected for this one",
+                       t->name, ry_dtype_name(t->dtype));
+    part.n_dims = 1;
+    part.shape[0] = range.count;
+    part.bytes = ry_dtype_bytes(t->dtype, range.count);
+    part.data = (const char *)t->data + ry_dtype_bytes(t->dtype, range.first);
+    return ry_tensor_to_f32(&part, out, err);
+}
+
+renyi_status ry_tensor_read_range(float *out, const ry_tensor *t, const ry_tensors *set,
+                                  ry_range range, renyi_error *err)
+{
+    RY_TRY(t->dtype == RY_I8 ? dequantize(out, t, set, range, err) : to_floats(out, t, range, err));
+    const size_t bad = first_not_finite(out, range.count);
+    if (bad == range.count) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
                    "tensor '%.120s' holds %s at element %zu of %zu; finite weights expected",
-                   t->name, isnan(out[bad]) ? "NaN" : "infinity", bad, n);
+                   t->name, isnan(out[bad]) ? "NaN" : "infinity", range.first + bad,
+                   (size_t)ry_tensor_elements(t));
+}
+
+renyi_status ry_tensor_read(float *out, const ry_tensor *t, const ry_tensors *set, renyi_error *err)
+{
+    const ry_range all = {0, (size_t)ry_tensor_elements(t)};
+    return ry_tensor_read_range(out, t, set, all, err);
 }
 
 int ry_quant_scales(float *out, const ry_tensor *weight, const ry_tensors *set)

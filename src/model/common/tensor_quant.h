@@ -20,6 +20,13 @@ enum { RY_QUANT_VERSION = 1 };
 renyi_status ry_tensor_read(float *out, const ry_tensor *t, const ry_tensors *set,
                             renyi_error *err) RENYI_CHECK;
 
+/* The same for some elements, in the order of the file. Threads may read at the same time. */
+typedef struct ry_range {
+    size_t first, count;
+} ry_range;
+renyi_status ry_tensor_read_range(float *out, const ry_tensor *t, const ry_tensors *set,
+                                  ry_range range, renyi_error *err) RENYI_CHECK;
+
 /* The tensors that belong to an 8-bit weight. */
 typedef enum ry_quant_part { RY_QUANT_SCALE, RY_QUANT_RANGE, RY_N_QUANT_PARTS } ry_quant_part;
 enum { RY_QUANT_SUFFIX_MAX = 8 }; /* bytes that their names are longer than the weight's */

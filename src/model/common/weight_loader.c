@@ -3,7 +3,9 @@
 #include "model/common/weight_loader.h"
 
 #include "base/alloc.h"
+#include "base/cpu.h"
 #include "base/status.h"
+#include "base/thread_pool.h"
 #include "model/common/tensor_quant.h"
 
 #include <assert.h>
@@ -11,21 +13,30 @@
 #include <math.h>
 #include <string.h>
 
+enum { MAX_THREADS = 16 }; /* more would wait for the memory */
+
 renyi_status ry_loader_begin(ry_loader *ld, size_t scratch_floats)
 {
     uint32_t block;
     ld->total = 0;
+    ld->scratch_floats = scratch_floats;
     for (size_t i = 0; i < ry_tensors_count(ld->set); i++)
         ld->total +=
             ry_tensor_name_match(&ld->naming, ry_tensors_at(ld->set, i)->name, &block) != NULL;
     ld->scratch = ry_alloc(ld->al, scratch_floats, sizeof *ld->scratch);
     if (!ld->scratch) return ry_fail_nomem(ld->err, scratch_floats * sizeof *ld->scratch);
-    return RENYI_OK;
+    const unsigned threads = ry_cpu_threads(1);
+    const renyi_status st = ry_thread_pool_new(
+        &ld->pool, threads < MAX_THREADS ? threads : MAX_THREADS, ld->al, ld->err);
+    if (st) ry_loader_end(ld);
+    return st;
 }
 
 void ry_loader_end(ry_loader *ld)
 {
+    ry_thread_pool_free(ld->pool, ld->al);
     ry_free(ld->al, ld->scratch);
+    ld->pool = NULL;
     ld->scratch = NULL;
 }
 
@@ -63,6 +74,86 @@ renyi_status ry_loader_vector(ry_loader *ld, ry_tensor_role role, uint32_t block
     return ry_loader_read(ld, t, *out);
 }
 
+/* ---- rows of a matrix ---------------------------------------------------------------------- */
+
+/* Rows of a part with paired rows, one by one. */
+static renyi_status read_paired(const ry_parts *p, const ry_tensor *t, ry_range rows, float *to,
+                                renyi_error *err)
+{
+    const size_t head = p->paired_head, half = head / 2;
+    for (size_t i = 0; i < rows.count; i++, to += p->n_in) {
+        const size_t at = rows.first + i, inside = at % head;
+        const size_t stored = at - inside + inside % half * 2 + inside / half;
+        const ry_range range = {stored * p->n_in, p->n_in};
+        RY_TRY(ry_tensor_read_range(to, t, p->set, range, err));
+    }
+    return RENYI_OK;
+}
+
+static renyi_status read_part(const ry_parts *p, uint32_t part, ry_range rows, float *to,
+                              renyi_error *err)
+{
+    const ry_range range = {rows.first * p->n_in, rows.count * p->n_in};
+    if (p->paired_head && part < 2) return read_paired(p, p->part[part], rows, to, err);
+    return ry_tensor_read_range(to, p->part[part], p->set, range, err);
+}
+
+renyi_status ry_parts_rows(const ry_parts *p, size_t first, size_t count, float *to,
+                           renyi_error *err)
+{
+    size_t begin = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const ry_tensor *t = p->part[i];
+        const size_t rows = (size_t)ry_tensor_elements(t) / p->n_in;
+        const size_t from = first > begin ? first - begin : 0;
+        if (first + count > begin && from < rows) {
+            const size_t end = first + count - begin < rows ? first + count - begin : rows;
+            const ry_range part = {from, end - from};
+            RY_TRY(read_part(p, i, part, to, err));
+            to += part.count * p->n_in;
+        }
+        begin += rows;
+    }
+    return RENYI_OK;
+}
+
+/* The same of a tensor [n_in, n_out]: row j is its column j. */
+static renyi_status read_columns(const ry_parts *p, size_t first, size_t count, float *to,
+                                 renyi_error *err)
+{
+    enum { COLUMNS = 64 };
+    float line[COLUMNS];
+    const size_t n_out = (size_t)ry_tensor_elements(p->part[0]) / p->n_in;
+    for (size_t j = 0, n; j < count; j += n) {
+        n = count - j < COLUMNS ? count - j : COLUMNS;
+        for (size_t k = 0; k < p->n_in; k++) {
+            const ry_range range = {k * n_out + first + j, n};
+            RY_TRY(ry_tensor_read_range(line, p->part[0], p->set, range, err));
+            for (size_t i = 0; i < n; i++) to[(j + i) * p->n_in + k] = line[i];
+        }
+    }
+    return RENYI_OK;
+}
+
+/* A matrix while it is packed. */
+typedef struct matrix {
+    ry_parts parts;
+    int transposed;
+    const float *gamma; /* [n_out] every row is multiplied by it; or NULL */
+} matrix;
+
+/* ry_linear_reader.rows */
+static renyi_status read_rows(void *user, size_t first, size_t count, float *to, renyi_error *err)
+{
+    const matrix *m = user;
+    const size_t n_in = m->parts.n_in;
+    RY_TRY(m->transposed ? read_columns(&m->parts, first, count, to, err)
+                         : ry_parts_rows(&m->parts, first, count, to, err));
+    for (size_t j = 0; m->gamma && j < count; j++)
+        for (size_t k = 0; k < n_in; k++) to[j * n_in + k] *= m->gamma[first + j];
+    return RENYI_OK;
+}
+
 /* ---- one matrix ---------------------------------------------------------------------------- */
 
 /* The calibrated range of the product's input, if any. q, k and v have the same input, so their
@@ -86,138 +177,82 @@ static renyi_status load_range(ry_loader *ld, const ry_linear_source *s, ry_quan
     return RENYI_OK;
 }
 
-/* Into scratch: the parts of the matrix below each other, then their biases (0 where a part has
- * none), then their scales, if they are 8-bit. */
-static renyi_status read_parts(ry_loader *ld, const ry_linear_source *s, int *has_bias,
-                               int *has_scale)
+/* What belongs to the outputs of a matrix, in one block of memory [3, n_out]. */
+typedef struct columns {
+    float *bias;  /* 0 where a part has none */
+    float *scale; /* of 8-bit weights */
+    float *gamma; /* rows, biases and scales are multiplied by it */
+    int has_bias, has_scale;
+} columns;
+
+static renyi_status read_columns_of(columns *c, ry_loader *ld, const ry_linear_source *s,
+                                    const ry_parts *parts)
 {
-    float *w = ld->scratch, *bias = w + s->n_out * s->n_in, *scale = bias + s->n_out;
-    *has_bias = 0;
-    *has_scale = 1;
-    memset(bias, 0, s->n_out * sizeof *bias);
-    for (size_t i = 0, at = 0, rows; i < s->parts; i++, at += rows) {
+    const uint32_t biases = s->bias_parts ? s->bias_parts : s->parts;
+    memset(c->bias, 0, s->n_out * sizeof *c->bias);
+    for (size_t i = 0; i < biases; i++) {
         const ry_tensor *b = ry_loader_find(ld, s->b[i], s->block);
-        const ry_tensor *t = ry_loader_find(ld, s->w[i], s->block);
-        rows = s->parts == 1 ? s->n_out : (size_t)t->shape[0];
-        RY_TRY(ry_loader_read(ld, t, w + at * s->n_in));
-        *has_scale &= ry_quant_scales(scale + at, t, ld->set);
         if (!b) continue;
-        RY_TRY(ry_loader_read(ld, b, bias + at));
-        *has_bias = 1;
+        RY_TRY(ry_loader_read(ld, b, c->bias + i * (s->n_out / biases)));
+        c->has_bias = 1;
     }
-    return RENYI_OK;
-}
-
-/* Row j of the matrix, its bias and its 8-bit scale times gamma[j]. The integers of an 8-bit row
- * stay what they are, but for the sign of gamma. */
-static renyi_status apply_scale(ry_loader *ld, const ry_linear_source *s, int has_scale)
-{
-    float *w = ld->scratch, *bias = w + s->n_out * s->n_in, *scale = bias + s->n_out;
-    float *gamma = scale + s->n_out;
-    RY_TRY(ry_loader_read(ld, ry_loader_find(ld, s->scale, s->block), gamma));
+    c->has_scale = 1;
+    for (size_t i = 0, at = 0; i < parts->n; i++) {
+        c->has_scale &= ry_quant_scales(c->scale + at, parts->part[i], ld->set);
+        at += (size_t)ry_tensor_elements(parts->part[i]) / s->n_in;
+    }
+    if (!s->scaled) return RENYI_OK;
+    RY_TRY(ry_loader_read(ld, ry_loader_find(ld, s->scale, s->block), c->gamma));
     for (size_t j = 0; j < s->n_out; j++) {
-        for (size_t k = 0; k < s->n_in; k++) w[j * s->n_in + k] *= gamma[j];
-        bias[j] *= gamma[j];
-        if (has_scale && gamma[j] != 0.0f) scale[j] *= fabsf(gamma[j]);
+        c->bias[j] *= c->gamma[j];
+        /* the integers of an 8-bit row stay what they are, but for the sign of gamma */
+        if (c->has_scale && c->gamma[j] != 0.0f) c->scale[j] *= fabsf(c->gamma[j]);
     }
     return RENYI_OK;
 }
 
-renyi_status ry_loader_linear(ry_loader *ld, const ry_linear_source *s, ry_linear **out)
+static renyi_status load_linear(ry_loader *ld, const ry_linear_source *s, columns *c,
+                                ry_linear **out)
 {
-    float *w = ld->scratch, *bias = w + s->n_out * s->n_in, *scale = bias + s->n_out;
+    matrix m = {
+        .parts = {.n = s->parts, .n_in = s->n_in, .set = ld->set, .paired_head = s->paired_head},
+        .transposed = s->transposed,
+        .gamma = s->scaled ? c->gamma : NULL};
     ry_quant_range range = {0.0f, 0.0f};
-    int has_bias, has_range, has_scale;
+    int has_range;
+    for (uint32_t i = 0; i < s->parts; i++) m.parts.part[i] = ry_loader_find(ld, s->w[i], s->block);
     RY_TRY(load_range(ld, s, &range, &has_range));
-    RY_TRY(read_parts(ld, s, &has_bias, &has_scale));
-    if (s->scaled) RY_TRY(apply_scale(ld, s, has_scale));
-    const ry_linear_spec spec = {.w = s->transposed ? NULL : w,
-                                 .bias = has_bias ? bias : NULL,
+    RY_TRY(read_columns_of(c, ld, s, &m.parts));
+    const ry_linear_reader reader = {read_rows, &m};
+    const ry_linear_spec spec = {.bias = c->has_bias ? c->bias : NULL,
                                  .n_out = s->n_out,
                                  .n_in = s->n_in,
                                  .epilogue = s->epilogue,
                                  .dtype = s->dtype,
                                  .range = has_range ? &range : NULL,
-                                 .scale = has_scale ? scale : NULL};
-    RY_TRY(ry_linear_new(out, &spec, ld->level, ld->al, ld->err));
-    if (!s->transposed) return RENYI_OK;
-    return ry_linear_update(*out, w, 1, has_bias ? bias : NULL, ld->err);
-}
-
-/* ---- one matrix, some rows at a time ------------------------------------------------------- */
-
-/* Rows first .. first + count - 1 of a tensor [rows, n_in] */
-static renyi_status read_slice(const ry_tensor *t, size_t first, size_t count, float *to,
-                               renyi_error *err)
-{
-    const size_t n_in = (size_t)t->shape[1], row = n_in * ry_dtype_size(t->dtype);
-    ry_tensor slice = *t;
-    slice.shape[0] = count;
-    slice.data = (const char *)t->data + first * row;
-    slice.bytes = count * row;
-    RY_TRY(ry_tensor_to_f32(&slice, to, err));
-    for (size_t i = 0; i < count * n_in; i++)
-        if (!isfinite(to[i]))
-            return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "tensor '%.120s' holds %s in row %zu; finite weights expected", t->name,
-                           isnan(to[i]) ? "NaN" : "infinity", first + i / n_in);
-    return RENYI_OK;
-}
-
-renyi_status ry_parts_rows(const ry_parts *p, size_t first, size_t count, float *to,
-                           renyi_error *err)
-{
-    size_t begin = 0;
-    for (uint32_t i = 0; i < p->n; i++) {
-        const ry_tensor *t = p->part[i];
-        const size_t rows = (size_t)t->shape[0], from = first > begin ? first - begin : 0;
-        if (first + count > begin && from < rows) {
-            const size_t end = first + count - begin < rows ? first + count - begin : rows;
-            RY_TRY(read_slice(t, from, end - from, to, err));
-            to += (end - from) * t->shape[1];
-        }
-        begin += rows;
-    }
-    return RENYI_OK;
-}
-
-typedef struct row_reader {
-    ry_loader *ld;
-    ry_parts parts;
-} row_reader;
-
-/* ry_linear_reader.rows */
-static renyi_status read_rows(void *user, size_t first, size_t count, float *to, renyi_error *err)
-{
-    const row_reader *r = user;
-    size_t end = 0;
-    RY_TRY(ry_parts_rows(&r->parts, first, count, to, err));
-    for (uint32_t i = 0; i < r->parts.n; i++) { /* parts whose last row is here */
-        end += (size_t)r->parts.part[i]->shape[0];
-        if (end > first && end <= first + count)
-            RY_TRY(ry_loader_finished(r->ld, r->parts.part[i]));
-    }
-    return RENYI_OK;
-}
-
-renyi_status ry_loader_rows(ry_loader *ld, const ry_linear_source *s, ry_linear **out)
-{
-    row_reader r = {.ld = ld, .parts.n = s->parts};
-    const ry_linear_reader reader = {read_rows, &r};
-    const ry_linear_spec spec = {.n_out = s->n_out,
-                                 .n_in = s->n_in,
-                                 .epilogue = s->epilogue,
-                                 .dtype = s->dtype,
+                                 .scale = c->has_scale ? c->scale : NULL,
                                  .reader = &reader,
-                                 .few_rows = 1};
-    assert(!s->transposed);
-    for (uint32_t i = 0; i < s->parts; i++) r.parts.part[i] = ry_loader_find(ld, s->w[i], s->block);
-    return ry_linear_new(out, &spec, ld->level, ld->al, ld->err);
+                                 .pool = ld->pool,
+                                 .few_rows = s->few_rows};
+    RY_TRY(ry_linear_new(out, &spec, ld->level, ld->al, ld->err));
+    for (uint32_t i = 0; i < s->parts; i++) RY_TRY(ry_loader_finished(ld, m.parts.part[i]));
+    return RENYI_OK;
+}
+
+renyi_status ry_loader_linear(ry_loader *ld, const ry_linear_source *s, ry_linear **out)
+{
+    float *memory = ry_alloc(ld->al, 3 * s->n_out, sizeof *memory);
+    if (!memory) return ry_fail_nomem(ld->err, 3 * s->n_out * sizeof *memory);
+    columns c = {.bias = memory, .scale = memory + s->n_out, .gamma = memory + 2 * s->n_out};
+    const renyi_status st = load_linear(ld, s, &c, out);
+    ry_free(ld->al, memory);
+    return st;
 }
 
 /* ---- one block ----------------------------------------------------------------------------- */
 
-/* The rows of qkv are all of q, then k, then v; the file has one matrix or three. */
+/* The rows of qkv are all of q, then k, then v; the file has one matrix or three, and one bias or
+ * up to three. */
 static renyi_status load_qkv(ry_loader *ld, const ry_block_shape *c, uint32_t block,
                              ry_linear **out)
 {
@@ -232,8 +267,11 @@ static renyi_status load_qkv(ry_loader *ld, const ry_block_shape *c, uint32_t bl
     const ry_tensor_role w[3] = {RY_Q_W, RY_K_W, RY_V_W}, b[3] = {RY_Q_B, RY_K_B, RY_V_B};
     if (!ry_loader_find(ld, RY_QKV_W, block)) {
         memcpy(s.w, w, sizeof w);
-        memcpy(s.b, b, sizeof b);
         s.parts = 3;
+    }
+    if (!ry_loader_find(ld, RY_QKV_B, block)) {
+        memcpy(s.b, b, sizeof b);
+        s.bias_parts = 3;
     }
     return ry_loader_linear(ld, &s, out);
 }
@@ -269,13 +307,6 @@ renyi_status ry_loader_block(ry_loader *ld, const ry_block_shape *c, uint32_t i,
     return ry_loader_linear(ld, &fc2, &out->fc2);
 }
 
-size_t ry_loader_block_floats(size_t dim, size_t mlp_dim)
-{
-    const size_t qkv = ry_loader_floats(3 * dim, dim), fc1 = ry_loader_floats(mlp_dim, dim);
-    const size_t fc2 = ry_loader_floats(dim, mlp_dim), mlp = fc1 > fc2 ? fc1 : fc2;
-    return qkv > mlp ? qkv : mlp;
-}
-
 void ry_block_weights_free(ry_block_weights *b, const renyi_allocator *al)
 {
     float *const vectors[] = {b->norm1_w, b->norm1_b, b->norm2_w, b->norm2_b};
@@ -288,30 +319,20 @@ void ry_block_weights_free(ry_block_weights *b, const renyi_allocator *al)
 
 /* ---- token embeddings ---------------------------------------------------------------------- */
 
-static renyi_status check_table(ry_loader *ld, const ry_tensor *t, size_t piece_floats)
+static renyi_status check_table(ry_loader *ld, const ry_tensor *t)
 {
-    const size_t n = (size_t)ry_tensor_elements(t), size = ry_dtype_size(t->dtype);
-    for (size_t at = 0; at < n; at += piece_floats) {
-        ry_tensor piece = *t;
-        piece.n_dims = 1;
-        piece.shape[0] = n - at < piece_floats ? n - at : piece_floats;
-        piece.bytes = piece.shape[0] * size;
-        piece.data = (const char *)t->data + at * size;
-        RY_TRY(ry_tensor_to_f32(&piece, ld->scratch, ld->err));
-        for (size_t i = 0; i < piece.shape[0]; i++)
-            if (!isfinite(ld->scratch[i]))
-                return ry_fail(ld->err, RENYI_ERR_FORMAT, -1,
-                               "tensor '%.120s' holds %s at element %zu of %zu; finite weights "
-                               "expected",
-                               t->name, isnan(ld->scratch[i]) ? "NaN" : "infinity", at + i, n);
+    const size_t n = (size_t)ry_tensor_elements(t);
+    for (ry_range r = {0, 0}; r.first < n; r.first += r.count) {
+        r.count = n - r.first < ld->scratch_floats ? n - r.first : ld->scratch_floats;
+        RY_TRY(ry_tensor_read_range(ld->scratch, t, ld->set, r, ld->err));
     }
     return RENYI_OK;
 }
 
-renyi_status ry_token_table_load(ry_tensor *out, ry_loader *ld, size_t piece)
+renyi_status ry_token_table_load(ry_tensor *out, ry_loader *ld)
 {
     const ry_tensor *from = ry_loader_find(ld, RY_TOKEN_EMBED, 0);
-    RY_TRY(check_table(ld, from, piece));
+    RY_TRY(check_table(ld, from));
     void *copy = ry_alloc(ld->al, (size_t)from->bytes, 1);
     if (!copy) return ry_fail_nomem(ld->err, (size_t)from->bytes);
     memcpy(copy, from->data, (size_t)from->bytes);
@@ -335,7 +356,7 @@ void ry_token_table_row(const ry_tensor *t, size_t token, float *out)
     ry_tensor row = *t;
     row.n_dims = 1;
     row.shape[0] = t->shape[1];
-    row.bytes = row.shape[0] * ry_dtype_size(t->dtype);
+    row.bytes = ry_dtype_bytes(t->dtype, row.shape[0]);
     row.data = (const char *)t->data + token * row.bytes;
     const renyi_status st = ry_tensor_to_f32(&row, out, NULL);
     assert(!st); /* loading checked the type */

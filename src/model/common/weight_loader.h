@@ -1,5 +1,6 @@
 /* weight_loader.h - turns the tensors of a checkpoint into vectors, packed matrices and tables, one
- * at a time: the peak of memory is one copy of the weights and one matrix. All towers use it.
+ * at a time. A matrix is read and packed on all threads, a few rows at a time: the peak of memory
+ * is one copy of the weights. All towers use it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_WEIGHT_LOADER_H
 #define RY_WEIGHT_LOADER_H
@@ -12,13 +13,16 @@ typedef struct ry_loader {
     const renyi_options *opt; /* its progress callback is called */
     const renyi_allocator *al;
     renyi_cpu level;
-    float *scratch;       /* space for the largest matrix, its bias and scale */
-    uint64_t done, total; /* tensors */
-    uint64_t n_params;    /* elements of the tensors read so far */
+    float *scratch; /* [scratch_floats] for what a model reads and changes before it keeps it */
+    size_t scratch_floats;
+    struct ry_thread_pool *pool; /* reads and packs matrices */
+    uint64_t done, total;        /* tensors */
+    uint64_t n_params;           /* elements of the tensors read so far */
     renyi_error *err;
 } ry_loader;
 
-/* Counts the tensors of the naming and allocates scratch of so many floats. */
+/* Counts the tensors of the naming, allocates scratch of so many floats and starts the threads that
+ * help. */
 renyi_status ry_loader_begin(ry_loader *ld, size_t scratch_floats) RENYI_CHECK;
 void ry_loader_end(ry_loader *ld);
 
@@ -43,30 +47,30 @@ renyi_status ry_loader_vector(ry_loader *ld, ry_tensor_role role, uint32_t block
 typedef struct ry_linear_source {
     ry_tensor_role w[3], b[3]; /* a bias may be absent */
     uint32_t parts, block;
-    size_t n_out, n_in; /* of all parts together */
+    uint32_t bias_parts; /* biases, each for an equal share of the rows; 0 = one for each part */
+    size_t n_out, n_in;  /* of all parts together */
     ry_epilogue epilogue;
     renyi_dtype dtype; /* of the product */
     int transposed;    /* one part, stored [n_in, n_out] */
     ry_tensor_role
         scale; /* with `scaled`: a vector [n_out] that rows and biases are multiplied by */
     int scaled;
+    int few_rows;         /* kernels/linear/linear.h */
+    uint32_t paired_head; /* ry_parts: of the first two parts; or 0 */
 } ry_linear_source;
-
-/* Floats of scratch that a matrix of n_out rows needs, with bias, scale and layer scale. */
-static inline size_t ry_loader_floats(size_t n_out, size_t n_in) { return n_out * (n_in + 3); }
 
 renyi_status ry_loader_linear(ry_loader *ld, const ry_linear_source *s,
                               ry_linear **out) RENYI_CHECK;
 
-/* A linear for few rows (kernels/linear/linear.h), packed while it is read, without scratch: the
- * largest matrix of a language model would be half a gigabyte of floats. Float weights only, no
- * biases. */
-renyi_status ry_loader_rows(ry_loader *ld, const ry_linear_source *s, ry_linear **out) RENYI_CHECK;
-
-/* Float matrices stacked below each other, read as one: rows first .. first + count - 1. */
+/* Matrices of a set with rows of n_in, stacked below each other and read as one: rows first ..
+ * first + count - 1. */
 typedef struct ry_parts {
     const ry_tensor *part[3];
     uint32_t n;
+    size_t n_in;
+    const ry_tensors *set;
+    uint32_t paired_head; /* not 0: the first two parts, queries and keys, have heads of so many
+                             rows, and rows i and i + half of a head are stored as 2i and 2i + 1 */
 } ry_parts;
 renyi_status ry_parts_rows(const ry_parts *p, size_t first, size_t count, float *to,
                            renyi_error *err) RENYI_CHECK;
@@ -85,15 +89,14 @@ typedef struct ry_block_shape {
 /* Block i of the tower. After a failure *out holds what was loaded; the caller frees it. */
 renyi_status ry_loader_block(ry_loader *ld, const ry_block_shape *c, uint32_t i,
                              ry_block_weights *out) RENYI_CHECK;
-size_t ry_loader_block_floats(size_t dim, size_t mlp_dim);                  /* of scratch */
 void ry_block_weights_free(ry_block_weights *b, const renyi_allocator *al); /* partly built too */
 
 /* ---- token embeddings ---------------------------------------------------------------------- */
 
 /* *out [vocab, width]: a copy of RY_TOKEN_EMBED in the type of the file, with an empty name. It is
  * not converted: F16 and BF16 take half the memory, and a pass reads only a few rows. All of it
- * must be finite; it is checked in pieces of `piece` floats, at most the loader's scratch. */
-renyi_status ry_token_table_load(ry_tensor *out, ry_loader *ld, size_t piece) RENYI_CHECK;
+ * must be finite; it is checked in pieces of the loader's scratch. */
+renyi_status ry_token_table_load(ry_tensor *out, ry_loader *ld) RENYI_CHECK;
 void ry_token_table_free(ry_tensor *t, const renyi_allocator *al); /* a zeroed one too */
 
 /* out [width] = the row of a token below vocab */

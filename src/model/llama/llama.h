@@ -13,6 +13,7 @@ typedef struct ry_llama_config {
     int32_t bos, eos, image; /* token ids; -1 = not in the config */
     double rope_theta, norm_eps;
     int tied;           /* the token table is also the output matrix */
+    int paired;         /* GGUF: rows of q and k that are turned together are neighbors */
     renyi_dtype stored; /* INT8 or INT4: packed matrices (llama_tensors.h); DEFAULT = floats */
 } ry_llama_config;
 

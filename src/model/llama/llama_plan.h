@@ -4,6 +4,7 @@
 #ifndef RY_LLAMA_PLAN_H
 #define RY_LLAMA_PLAN_H
 
+#include "model/common/llama_cuts.h"
 #include "model/common/runner.h"
 #include "model/llama/llama.h"
 #include "renyi/lm.h"
@@ -21,8 +22,25 @@ typedef struct ry_llama_plan_options {
     uint32_t max_context;
     uint32_t max_rows; /* of a pass */
     unsigned n_threads;
-    int half; /* keys and values are stored as f16 */
+    int half;                  /* keys and values are stored as f16 */
+    const ry_llama_cuts *cuts; /* borrowed; NULL = none */
 } ry_llama_plan_options;
+
+/* Layers between two cuts. */
+typedef struct ry_llama_stage {
+    uint32_t first, end; /* layers */
+    uint32_t n;          /* rows in their caches */
+    uint32_t *rows;      /* [max_context] the numbers of these rows; NULL without cuts: 0, 1, ... */
+} ry_llama_stage;
+
+/* What the looks of a cut add up over the passes; NULL without cuts. */
+typedef struct ry_llama_sums {
+    float *mean;      /* [rows looked at in a pass, max_context] attention of a pass */
+    double *sum;      /* [max_context] of each column */
+    double *top;      /* [max_context] its largest entry, by which its sum is divided */
+    float *score;     /* [max_context] */
+    float *key_sizes; /* [max_context] */
+} ry_llama_sums;
 
 typedef struct ry_llama_plan {
     const ry_llama *model;
@@ -45,7 +63,17 @@ typedef struct ry_llama_plan {
 
     void *cache; /* memory of all caches; pages are touched when their rows are written */
     size_t cache_bytes;
-    uint32_t position; /* number of rows in the sequence */
+    uint32_t position;  /* number of rows in the sequence */
+    double choice_macs; /* multiply-accumulates that the cuts of the last prefill added */
+
+    uint32_t n_stages; /* 1 + cuts */
+    ry_llama_stage *stages;
+    /* With cuts, all rows of a feed wait before the next stage: */
+    float *stream;   /* [max_context, C] */
+    uint32_t *rows;  /* [max_context] their numbers */
+    uint32_t *kept;  /* [max_context] */
+    uint32_t *place; /* [max_context] */
+    ry_llama_sums sums;
 } ry_llama_plan;
 
 renyi_status ry_llama_plan_new(ry_llama_plan **out, const ry_llama *model,
@@ -62,5 +90,55 @@ static inline size_t ry_llama_row(const ry_llama_plan *p, size_t width)
 /* Appends n <= max_rows rows; they must fit into max_context. logits: [vocab] of the last, or NULL.
  */
 void ry_llama_forward(ry_llama_plan *p, const renyi_lm_input *in, uint32_t n, float *logits);
+
+static inline const ry_llama_stage *ry_llama_stage_of(const ry_llama_plan *p, uint32_t layer)
+{
+    uint32_t s = 0;
+    while (layer >= p->stages[s].end) s++;
+    return &p->stages[s];
+}
+
+/* Forgets the rows with these numbers and above. */
+void ry_llama_rewind(ry_llama_plan *p, uint32_t position);
+
+/* ---- passes through some layers -------------------------------------------------------------- */
+
+/* What a pass adds to the sums of a cut: column sums of the rows from `first_row` on over the
+ * columns of the visual rows, and sizes of keys. Rows are counted from the first of the feed. */
+typedef struct ry_llama_look {
+    uint32_t layer;
+    const ry_llama_cut *cut;
+    uint32_t done; /* rows of earlier passes */
+    uint32_t first_row, first_visual, n_visual;
+} ry_llama_look;
+
+typedef struct ry_llama_pass {
+    const renyi_lm_input *in; /* [n]; NULL = x has the rows */
+    float *x;                 /* [n, C] residual stream */
+    const uint32_t *rows;     /* [n] their numbers; NULL = from the plan's position on */
+    size_t n;
+    uint32_t done;                   /* rows of earlier passes that the caches have besides those of
+                                        their stage */
+    uint32_t first_stage, end_stage; /* layers from the first of one to the last of the other */
+    const ry_llama_look *look;       /* or NULL */
+    int only_looks;                  /* the layer of the look is not finished, and the last */
+    float *logits;                   /* of the last row after all layers, or NULL */
+} ry_llama_pass;
+
+/* Changes the caches but not how many rows they have. */
+void ry_llama_run_pass(ry_llama_plan *p, const ry_llama_pass *pass);
+
+/* llama_look.c: steps of a pass at the layer of its look, when its keys are in the cache.
+ * `queries`: [n, queries and keys of a row]. */
+void ry_llama_look_at(ry_runner *run, ry_llama_plan *p, const ry_llama_pass *pass,
+                      const float *queries);
+void ry_llama_look_begin(ry_llama_plan *p, const ry_llama_look *look);
+void ry_llama_look_end(ry_llama_plan *p, const ry_llama_look *look); /* fills p->sums.score */
+
+/* llama_prefill.c: appends n rows and cuts between the stages. The visual rows are those with an
+ * embedding, from the first to the last of them; at least one. progress: rows done, of n; if it
+ * returns non-zero, nothing is appended and the result is 1. */
+int ry_llama_prefill(ry_llama_plan *p, const renyi_lm_input *in, uint32_t n, float *logits,
+                     renyi_progress progress, void *user);
 
 #endif

@@ -42,6 +42,20 @@ static const ry_tensor_name stored_names[] = {
     {RY_NORM1_W, RY_GROUP_CORE, RY_STORED "layers.#.input_layernorm.weight", {RY_X_DIM}},
     {RY_NORM2_W, RY_GROUP_CORE, RY_STORED "layers.#.post_attention_layernorm.weight", {RY_X_DIM}},
     {RY_NORM_W, RY_GROUP_CORE, RY_STORED "norm.weight", {RY_X_DIM}}};
+#define BLK "blk.#."
+static const ry_tensor_name gguf_names[] = {
+    {RY_TOKEN_EMBED, RY_GROUP_CORE, "token_embd.weight", {RY_X_VOCAB, RY_X_DIM}},
+    {RY_NORM1_W, RY_GROUP_CORE, BLK "attn_norm.weight", {RY_X_DIM}},
+    {RY_Q_W, RY_GROUP_CORE, BLK "attn_q.weight", {RY_X_Q, RY_X_DIM}},
+    {RY_K_W, RY_GROUP_CORE, BLK "attn_k.weight", {RY_X_KV, RY_X_DIM}},
+    {RY_V_W, RY_GROUP_CORE, BLK "attn_v.weight", {RY_X_KV, RY_X_DIM}},
+    {RY_PROJ_W, RY_GROUP_CORE, BLK "attn_output.weight", {RY_X_DIM, RY_X_Q}},
+    {RY_NORM2_W, RY_GROUP_CORE, BLK "ffn_norm.weight", {RY_X_DIM}},
+    {RY_FC1_W, RY_GROUP_CORE, BLK "ffn_gate.weight", {RY_X_MLP, RY_X_DIM}},
+    {RY_UP_W, RY_GROUP_CORE, BLK "ffn_up.weight", {RY_X_MLP, RY_X_DIM}},
+    {RY_FC2_W, RY_GROUP_CORE, BLK "ffn_down.weight", {RY_X_DIM, RY_X_MLP}},
+    {RY_NORM_W, RY_GROUP_CORE, "output_norm.weight", {RY_X_DIM}},
+    {RY_HEAD_W, RY_GROUP_HEAD, "output.weight", {RY_X_VOCAB, RY_X_DIM}}};
 /* clang-format on */
 
 /* ry_llama_stored_check checks the panels; the rest is as in the file it was made from. */
@@ -61,6 +75,8 @@ static const char *const inside_5_others[] = {"model.vision_tower.", "model.mult
                                               "model.image_newline", NULL};
 static const char *const plain_others[] = {"model.vision_tower.", "model.mm_projector.",
                                            "model.image_newline", NULL};
+
+static const char *const no_others[] = {NULL};
 
 /* Longer names first: the first name of a plain Llama is the end of the others'. */
 #define TABLE(table) .names = table, .count = sizeof table / sizeof table[0]
@@ -84,6 +100,11 @@ static const ry_tensor_layout layouts[] = {
      .vendor = "llama", /* and LLaVA's own layout */
      TABLE(plain_names),
      .others = plain_others,
+     .what = "a Llama"},
+    {.id = RY_LAYOUT_HF,
+     .vendor = RY_GGUF_LAYOUT,
+     TABLE(gguf_names),
+     .others = no_others,
      .what = "a Llama"},
 };
 enum { N_LAYOUTS = sizeof layouts / sizeof layouts[0] };

@@ -24,6 +24,10 @@
 #define RY_STORED "renyi_lm."
 #define RY_STORED_LAYOUT "renyi"
 
+/* Names of llama.cpp; a tensor that is read by none of them. */
+#define RY_GGUF_LAYOUT "gguf"
+#define RY_GGUF_ROPE "rope_freqs.weight"
+
 /* 1 if the token table of a known layout is among the tensors, else 0. RY_GROUP_HEAD is the output
  * matrix. */
 int ry_llama_naming_find(ry_tensor_naming *out, const ry_tensors *set);

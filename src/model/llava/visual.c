@@ -35,8 +35,8 @@ static const char *const none[] = {NULL};
 #define TABLE(names) names, sizeof names / sizeof names[0]
 #define WHAT "the projector of a LLaVA"
 static const ry_tensor_layout layouts[] = {
-    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_names), 0, none, WHAT, NULL, 0, NULL},
-    {RY_LAYOUT_OPENAI, 1, "LLaVA's own", TABLE(llava_names), 0, none, WHAT, NULL, 0, NULL},
+    {RY_LAYOUT_HF, 1, "Hugging Face", TABLE(hf_names), 0, none, WHAT, NULL, 0, NULL, NULL, 0},
+    {RY_LAYOUT_OPENAI, 1, "LLaVA's own", TABLE(llava_names), 0, none, WHAT, NULL, 0, NULL, NULL, 0},
 };
 
 int ry_visual_projector_find(ry_tensor_naming *out, const char **layout, const ry_tensors *set)
@@ -191,19 +191,26 @@ static renyi_status check_feature_rows(const json_t *config, renyi_error *err)
 }
 
 /* LLaVA-1.5 was trained on padded squares; the config may differ. */
-static renyi_status choose_padding(ry_visual_config *c, const ry_checkpoint *llava,
-                                   renyi_error *err)
+static renyi_status choose_square(ry_visual_config *c, const ry_checkpoint *llava, renyi_error *err)
 {
     const char *ratio = "pad";
     RY_TRY(ry_json_string(llava->config, "image_aspect_ratio", &ratio, CONFIG_FILE, err));
     if (strcmp(ratio, "pad") != 0 && strcmp(ratio, "square") != 0)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        CONFIG_FILE ": image_aspect_ratio '%.40s'; this build knows pad and square "
-                                   "(LLaVA-1.5)",
+                                   "(LLaVA-1.5) and anyres (LLaVA-NeXT)",
                        ratio);
     c->pad_to_square = strcmp(ratio, "pad") == 0;
     return ry_json_bool(llava->preprocessor_config, "do_pad", &c->pad_to_square,
                         "preprocessor_config.json", err);
+}
+
+static renyi_status choose_pictures(ry_visual_config *c, const ry_checkpoint *llava,
+                                    renyi_error *err)
+{
+    int tiles;
+    RY_TRY(ry_visual_has_tiles(&tiles, llava, err));
+    return tiles ? ry_visual_configure_tiles(c, llava, err) : choose_square(c, llava, err);
 }
 
 static renyi_status configure_tower(ry_visual_config *c, const ry_visual_source *from,
@@ -235,12 +242,10 @@ renyi_status ry_visual_configure(ry_visual_config *out, const ry_visual_source *
     RY_TRY(configure_projector(out, from->llava, al, err));
     RY_TRY(choose_layer(out, from->llava->config, err));
     RY_TRY(check_feature_rows(from->llava->config, err));
-    return choose_padding(out, from->llava, err);
+    return choose_pictures(out, from->llava, err);
 }
 
 /* ---- weights of the projector -------------------------------------------------------------- */
-
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static renyi_status load_linears(ry_visual *v, ry_loader *ld)
 {
@@ -259,9 +264,7 @@ static renyi_status load_linears(ry_visual *v, ry_loader *ld)
                                      .n_in = c->mid_dim,
                                      .epilogue = RY_EPI_NONE,
                                      .dtype = RENYI_DTYPE_F32};
-    const size_t scratch = larger(ry_loader_floats(first.n_out, first.n_in),
-                                  ry_loader_floats(second.n_out, second.n_in));
-    RY_TRY(ry_loader_begin(ld, scratch));
+    RY_TRY(ry_loader_begin(ld, 0));
     RY_TRY(ry_loader_linear(ld, &first, &v->project[0]));
     return ry_loader_linear(ld, &second, &v->project[1]);
 }
@@ -299,7 +302,7 @@ static renyi_status load_queries(ry_visual *v, ry_loader *ld, renyi_dtype dtype)
         qk.b[0] = RY_QKV_B;
         qk.parts = 1;
     }
-    RY_TRY(ry_loader_begin(ld, ry_loader_floats(qk.n_out, qk.n_in)));
+    RY_TRY(ry_loader_begin(ld, 0));
     RY_TRY(ry_loader_vector(ld, RY_NORM1_W, block, &v->norm_w));
     RY_TRY(ry_loader_vector(ld, RY_NORM1_B, block, &v->norm_b));
     return ry_loader_linear(ld, &qk, &v->qk);
@@ -336,6 +339,7 @@ renyi_status ry_visual_load(ry_visual *out, const ry_visual_config *config,
     out->config = *config;
     renyi_status st = load_tower(out, from, opt, ld, dtype);
     if (!st) st = load_projector(out, from->llava, ld);
+    if (!st) st = ry_visual_load_newline(out, from->llava, ld.al, ld.err);
     if (st) ry_visual_free(out, &opt->allocator);
     return st;
 }
@@ -348,5 +352,6 @@ void ry_visual_free(ry_visual *v, const renyi_allocator *al)
     ry_free(al, v->norm_w);
     ry_free(al, v->norm_b);
     ry_linear_free(v->qk, al);
+    ry_free(al, v->newline);
     *v = (ry_visual){0};
 }

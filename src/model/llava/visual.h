@@ -4,6 +4,7 @@
 #ifndef RY_VISUAL_H
 #define RY_VISUAL_H
 
+#include "image/tile_grid.h"
 #include "model/common/tensor_names.h"
 
 typedef struct ry_visual_config {
@@ -13,6 +14,8 @@ typedef struct ry_visual_config {
     uint32_t mid_dim;    /* between the projector's two products */
     uint32_t lm_dim;
     int pad_to_square;
+    ry_tile_grids tiles; /* LLaVA-NeXT; n = 0: an image is one square */
+    int ends_lines;      /* a line of patches of the tiles ends with the row `newline` */
 } ry_visual_config;
 
 typedef struct ry_visual {
@@ -21,7 +24,8 @@ typedef struct ry_visual {
     ry_linear *project[2]; /* C -> mid_dim with GELU, mid_dim -> lm_dim */
     /* Of the block after the last that is run; all NULL if the tower ends there. */
     float *norm_w, *norm_b; /* [C] */
-    ry_linear *qk; /* C -> 2C, queries and keys; C -> 3C if the file stores values with them */
+    ry_linear *qk;  /* C -> 2C, queries and keys; C -> 3C if the file stores values with them */
+    float *newline; /* [lm_dim] with ends_lines, else NULL */
     uint64_t n_params;
 } ry_visual;
 
@@ -46,6 +50,17 @@ renyi_status ry_visual_load(ry_visual *out, const ry_visual_config *config,
                             const ry_visual_source *from, const renyi_options *opt, renyi_cpu level,
                             renyi_dtype dtype, renyi_error *err) RENYI_CHECK;
 void ry_visual_free(ry_visual *v, const renyi_allocator *al); /* any partly built state */
+
+/* ---- base and tiles (LLaVA-NeXT) ----------------------------------------------------------- */
+
+renyi_status ry_visual_has_tiles(int *out, const ry_checkpoint *llava,
+                                 renyi_error *err) RENYI_CHECK;
+/* Fills config->tiles and ends_lines; layout, tower and lm_dim are there. */
+renyi_status ry_visual_configure_tiles(ry_visual_config *c, const ry_checkpoint *llava,
+                                       renyi_error *err) RENYI_CHECK;
+/* v owns newline even on failure. */
+renyi_status ry_visual_load_newline(ry_visual *v, const ry_checkpoint *llava,
+                                    const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
 /* ---- tensors of the visual side ------------------------------------------------------------ */
 

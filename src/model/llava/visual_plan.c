@@ -4,11 +4,13 @@
 #include "model/llava/visual_plan.h"
 
 #include "base/alloc.h"
+#include "base/cpu.h"
 #include "base/status.h"
 
 /* Steps of attention: LayerNorm, product, attention, scores. Of projecting: two products, each with
- * a conversion. test_runner.c checks that no pass needs more. */
-enum { STEPS = 4 };
+ * a conversion (test_runner.c checks that no pass needs more). Of a rule behind the tower: the
+ * relevance of the patches and five phases. */
+enum { STEPS = 8 };
 
 /* ---- plan ---------------------------------------------------------------------------------- */
 
@@ -100,6 +102,7 @@ renyi_status ry_visual_plan_new(ry_visual_plan **out, const ry_visual *visual,
     p->team.n_threads = opt->n_threads;
     p->team.n_tickets = STEPS;
     p->max_rows = (size_t)visual->tower.n_patches + 1;
+    if (opt->max_rows > p->max_rows) p->max_rows = opt->max_rows;
     ry_kernels_init(&p->kernels, opt->level);
     renyi_status st = ry_vit_plan_new(&p->tower, &visual->tower, &tower, al, err);
     if (!st) st = take_arena(p, opt->look, al, err);
@@ -145,7 +148,10 @@ renyi_status ry_visual_tower(ry_visual_plan *p, const ry_vit_input *in)
     mine.tap = keep_last_block;
     mine.tap_user = p;
     p->n_tokens = 0;
-    return ry_vit_forward(p->tower, &mine, p->class_token);
+    const renyi_status st = ry_vit_forward(p->tower, &mine, p->class_token);
+    if (st) return st;
+    p->work.tower_macs += p->tower->last_macs;
+    return RENYI_OK;
 }
 
 /* ---- after the tower ----------------------------------------------------------------------- */
@@ -211,11 +217,17 @@ static void run_thread(ry_runner *r, void *user)
 void ry_visual_look(ry_visual_plan *p, const ry_column_spec *columns)
 {
     job j = {p, columns, 0};
+    const double C = p->visual->config.tower.dim, N = p->n_tokens;
+    const double begin = ry_clock();
+    p->work.tower_macs += N * C * (double)ry_linear_out(p->visual->qk) + (columns ? N : 1) * N * C;
     ry_team_run(&p->team, run_thread, &j);
+    p->work.choice_seconds += ry_clock() - begin;
 }
 
 void ry_visual_project(ry_visual_plan *p, size_t n)
 {
+    const ry_visual_config *c = &p->visual->config;
     job j = {p, NULL, n};
+    p->work.project_macs += (double)n * c->mid_dim * ((double)c->tower.dim + c->lm_dim);
     if (n) ry_team_run(&p->team, run_thread, &j);
 }

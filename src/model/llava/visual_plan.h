@@ -7,10 +7,16 @@
 #include "model/llava/visual.h"
 #include "model/vit/vit_plan.h"
 
+/* What was computed since the plan was made. */
+typedef struct ry_visual_work {
+    double tower_macs, project_macs;
+    double choice_seconds; /* of a rule behind the tower: its scores and its choice */
+} ry_visual_work;
+
 typedef struct ry_visual_plan {
     const ry_visual *visual;
     ry_kernels kernels;
-    size_t max_rows; /* R: the most that the projector may get; patches + 1 */
+    size_t max_rows; /* R: the most that the projector may get */
     ry_vit_plan *tower;
     ry_linear_op *qk; /* NULL = the block after the tower is not needed */
     ry_linear_op *project[2];
@@ -30,6 +36,8 @@ typedef struct ry_visual_plan {
     float *mid;      /* [R, mid_dim padded] */
     float *rows;     /* [R, lm_dim] */
 
+    ry_visual_work work;
+
     const float *x; /* [n_tokens, C] output of the tower for the last image, class token first */
     uint32_t n_tokens;
 } ry_visual_plan;
@@ -38,7 +46,8 @@ typedef struct ry_visual_plan_options {
     renyi_cpu level;
     const ry_token_hook *hook; /* of the tower; NULL = dense */
     unsigned n_threads;
-    int look; /* ry_visual_look will be called; needs visual->qk */
+    int look;        /* ry_visual_look will be called; needs visual->qk */
+    size_t max_rows; /* for the projector; at least patches + 1, which is what 0 means */
 } ry_visual_plan_options;
 
 renyi_status ry_visual_plan_new(ry_visual_plan **out, const ry_visual *visual,

@@ -41,6 +41,8 @@ static const renyi_preprocess clip = {0,
                                       {0.26862954, 0.26130258, 0.27577711}};
 static const renyi_preprocess dinov2 = {0,   RENYI_CROP_CENTER, RENYI_BICUBIC,
                                         1.0, IMAGENET_MEAN,     IMAGENET_STD};
+static const renyi_preprocess hf_dinov3 = {0,   RENYI_CROP_SQUASH, RENYI_BILINEAR,
+                                           1.0, IMAGENET_MEAN,     IMAGENET_STD};
 static const renyi_preprocess siglip = {0, RENYI_CROP_SQUASH, RENYI_BICUBIC, 1.0, HALF, HALF};
 static const renyi_preprocess hf_vit = {0, RENYI_CROP_SQUASH, RENYI_BILINEAR, 1.0, HALF, HALF};
 
@@ -276,6 +278,12 @@ static family_default default_of(const ry_vit_config *c)
         return (family_default){&siglip, "SigLIP's default (no preprocessor_config.json)"};
     if (strcmp(c->family, "dinov2") == 0)
         return (family_default){&dinov2, "timm's default for DINOv2 (no config of preprocessing)"};
+    if (c->rope_theta > 0.0 && c->layout == RY_LAYOUT_HF)
+        return (family_default){&hf_dinov3, "Hugging Face's default for DINOv3 (no "
+                                            "preprocessor_config.json)"};
+    if (c->rope_theta > 0.0)
+        return (family_default){&dinov2, "timm's default for DINOv3 (no pretrained_cfg in "
+                                         "config.json)"};
     if (c->layout == RY_LAYOUT_HF)
         return (family_default){&hf_vit, "Hugging Face's default for ViT (no "
                                          "preprocessor_config.json)"};

@@ -35,6 +35,15 @@ static void count_steps(ry_block_rows *r, const ry_vit_config *config)
     }
 }
 
+uint32_t ry_plain_blocks(const ry_block_rows *rows, uint32_t n_blocks)
+{
+    uint32_t n = 0;
+    while (n + 1 < n_blocks && rows[n].path == RY_PATH_WHOLE && !rows[n].decide &&
+           !rows[n].anchored)
+        n++;
+    return n;
+}
+
 void ry_block_rows_fit(ry_block_rows *r, const ry_vit_config *config, uint32_t in, uint32_t after)
 {
     assert(config->n_prefix <= in && in <= r->in);
@@ -51,10 +60,11 @@ void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_pa
     const ry_token_hook *hook = opt->hook;
     uint32_t tokens = n_patches + config->n_prefix;
     int sized = 0;
+    float log_factor = 1.0f, logit_factor = 1.0f;
 
     for (uint32_t i = 0; i < config->n_blocks; i++) {
         ry_block_rows *r = &rows[i];
-        *r = (ry_block_rows){.in = tokens, .sized = sized};
+        *r = (ry_block_rows){.in = tokens, .sized = sized, .logit_factor = logit_factor};
         if (hook) hook->needs(hook->self, i, tokens, &r->needs);
         r->anchored = r->needs.anchor;
         r->decide = r->needs.place != RY_CUT_NONE || r->needs.look;
@@ -68,6 +78,11 @@ void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_pa
         count_steps(r, config);
         tokens = r->out;
         sized = sized || r->needs.sizes;
+        if (r->needs.sizes) {
+            log_factor = r->needs.log_factor;
+            logit_factor = r->needs.logit_factor;
+        }
+        r->log_factor = log_factor;
     }
 }
 
@@ -76,7 +91,9 @@ double ry_block_rows_macs(const ry_block_rows *r, const ry_vit_config *config)
     const double C = config->dim, M = config->mlp_dim, keys = r->in + (r->anchored != 0);
     const double class_row = r->path == RY_PATH_LISTED && (r->needs.what & RY_NEED_CLASS_ROW);
     const double pool_row = r->decide && (r->needs.what & RY_NEED_POOL_ROW) ? config->n_heads : 0;
-    const double rule = (r->decide ? r->needs.macs : 0.0) + pool_row * r->in * C;
+    const double patches = r->in - config->n_prefix;
+    const double own = r->needs.macs + r->needs.pair_macs * patches * patches;
+    const double rule = (r->decide ? own : 0.0) + pool_row * r->in * C;
     return 3.0 * keys * C * C + (2.0 * r->attend + class_row) * keys * C + r->project * C * C +
            (config->gated ? 3.0 : 2.0) * r->mlp * C * M + rule;
 }
@@ -112,6 +129,7 @@ ry_attention ry_block_attention(const ry_block_state *s, size_t image)
                        .qkv_row = s->qkv_row,
                        .out = s->heads + image * b->attend * s->heads_row,
                        .out_row = s->heads_row,
+                       .logit_factor = b->logit_factor,
                        .columns = b->needs.columns};
     if (b->anchored) { /* the anchor is a key, not a query */
         at.rows = s->row_list;
@@ -225,23 +243,31 @@ void ry_token_reduce(const ry_row_lists *l, const ry_cut *cut, uint32_t n_tokens
     }
 }
 
-void ry_token_lengths(const ry_row_lists *l, const ry_cut *cut, uint32_t n_tokens, uint32_t first,
-                      uint32_t last)
+void ry_token_lengths(const ry_row_lists *l, const ry_cut *cut, const float *sizes,
+                      uint32_t n_tokens, ry_merged_length kind, uint32_t first, uint32_t last)
 {
-    float mean[RY_TOKEN_CHUNK] = {0};
+    float wanted[RY_TOKEN_CHUNK] = {0}, sum[RY_TOKEN_CHUNK] = {0};
     uint32_t members[RY_TOKEN_CHUNK] = {0};
-    for (uint32_t j = 0; j < n_tokens; j++)
-        if (cut->target[j] >= first && cut->target[j] < last) members[cut->target[j] - first]++;
+    for (uint32_t j = 0; j < n_tokens; j++) {
+        if (cut->target[j] < first || cut->target[j] >= last) continue;
+        members[cut->target[j] - first]++;
+        sum[cut->target[j] - first] += sizes ? sizes[j] : 1.0f;
+    }
     for (uint32_t j = 0; j < n_tokens; j++) {
         const uint32_t r = cut->target[j];
         if (r < first || r >= last || members[r - first] < 2) continue;
-        mean[r - first] += cut->weight[j] * ry_row_length(l->from + j * l->row, l->width);
+        const float length = ry_row_length(l->from + j * l->row, l->width);
+        float *want = &wanted[r - first];
+        if (kind == RY_LENGTH_LARGEST)
+            *want = length > *want ? length : *want;
+        else
+            *want += (sizes ? sizes[j] : 1.0f) / sum[r - first] * length;
     }
     for (uint32_t r = first; r < last; r++) {
         if (members[r - first] < 2) continue;
         float *row = l->to + r * l->row;
         const float length = ry_row_length(row, l->width);
-        if (length > 0.0f) ry_row_scale(row, row, mean[r - first] / length, l->width);
+        if (length > 0.0f) ry_row_scale(row, row, wanted[r - first] / length, l->width);
     }
 }
 
@@ -254,14 +280,14 @@ float ry_token_weight_sum(const ry_cut *cut, uint32_t n_tokens, uint32_t r)
 }
 
 void ry_token_sizes(float *to, float *log_to, const float *from, const ry_cut *cut,
-                    uint32_t n_tokens)
+                    uint32_t n_tokens, float log_factor)
 {
     for (uint32_t r = 0; r < cut->n_out; r++) to[r] = cut->source[r] == RY_NO_TOKEN ? 1.0f : 0.0f;
     for (uint32_t j = 0; j < n_tokens; j++) {
         const uint32_t r = cut->target[j];
         if (r != RY_NO_TOKEN && cut->source[r] != RY_NO_TOKEN) to[r] += from ? from[j] : 1.0f;
     }
-    for (uint32_t r = 0; r < cut->n_out; r++) log_to[r] = logf(to[r]);
+    for (uint32_t r = 0; r < cut->n_out; r++) log_to[r] = log_factor * logf(to[r]);
 }
 
 void ry_token_mean(float *to, const float *rows, size_t row, size_t width, const float *sizes,

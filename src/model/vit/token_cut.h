@@ -28,6 +28,8 @@ typedef struct ry_block_rows {
     ry_block_needs needs;
     int decide;                    /* the hook is called in this block */
     int sized;                     /* tokens that enter may stand for several patches */
+    float logit_factor;            /* of the attention of this block */
+    float log_factor;              /* log(size) of tokens that leave counts this often in logits */
     int anchored;                  /* an anchor takes part in attention; in a plan: it may */
     uint32_t in;                   /* tokens that enter */
     uint32_t attend, project, mlp; /* rows of each step */
@@ -43,6 +45,10 @@ typedef struct ry_rows_options {
 /* rows: [config->n_blocks] */
 void ry_vit_rows(ry_block_rows *rows, const ry_vit_config *config, uint32_t n_patches,
                  const ry_rows_options *opt);
+
+/* Leading blocks that are the same as without a hook: no cut, no decision, every row. At most
+ * n_blocks - 1, so that a run from there has a last block. */
+uint32_t ry_plain_blocks(const ry_block_rows *rows, uint32_t n_blocks);
 
 /* Fits a block of a plan to one image, if an adaptive cut before it left only `in` tokens or one
  * inside it leaves `after`; both are at most the plan's. `after` is ignored without a cut. */
@@ -111,18 +117,19 @@ typedef struct ry_row_lists {
 void ry_token_reduce(const ry_row_lists *l, const ry_cut *cut, uint32_t n_tokens, uint32_t first,
                      uint32_t last);
 
-/* Scales rows made of several tokens to the mean length of these: the mean of vectors of different
- * directions is shorter than they are. At most RY_TOKEN_CHUNK rows. */
-void ry_token_lengths(const ry_row_lists *l, const ry_cut *cut, uint32_t n_tokens, uint32_t first,
-                      uint32_t last);
+/* Scales rows made of several tokens to the mean length of these, each counted sizes[j] times
+ * (NULL = once), or to the largest: the mean of vectors of different directions is shorter than
+ * they are. At most RY_TOKEN_CHUNK rows. */
+void ry_token_lengths(const ry_row_lists *l, const ry_cut *cut, const float *sizes,
+                      uint32_t n_tokens, ry_merged_length kind, uint32_t first, uint32_t last);
 
 /* The sum of the weights of all tokens that go to row r. */
 float ry_token_weight_sum(const ry_cut *cut, uint32_t n_tokens, uint32_t r);
 
-/* Number of patches that each new row stands for, and its logarithm; a fused token counts as one.
- * from: [N], NULL = 1 each; to, log_to: [n_out]. */
+/* Number of patches that each new row stands for, and log_factor times its logarithm; a fused token
+ * counts as one. from: [N], NULL = 1 each; to, log_to: [n_out]. */
 void ry_token_sizes(float *to, float *log_to, const float *from, const ry_cut *cut,
-                    uint32_t n_tokens);
+                    uint32_t n_tokens, float log_factor);
 
 /* to [width] = mean of the rows first .. n_tokens-1, each counted sizes[j] times (NULL = once);
  * summed in a fixed order. */

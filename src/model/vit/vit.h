@@ -35,8 +35,8 @@ typedef enum ry_pos_filter {
 
 typedef struct ry_vit_config {
     ry_layout layout;
-    const char *family;     /* "vit", "deit", "deit-distilled", "deit3", "dinov2", "clip", "siglip";
-                               static */
+    const char *family;     /* "vit", "deit", "deit-distilled", "deit3", "dinov2", "dinov3", "clip",
+                               "siglip"; static */
     char architecture[128]; /* from the config or made from the shapes */
     uint32_t image_size;    /* side of the input in pixels */
     uint32_t patch_size;
@@ -52,6 +52,8 @@ typedef struct ry_vit_config {
     int pre_norm;         /* LayerNorm before the blocks */
     int layer_scale;      /* every branch is multiplied by a vector (gamma) before it is added */
     int gated;            /* SwiGLU: mlp_dim is the width after the gate */
+    uint32_t n_qkv_bias;  /* how many of q, k and v have a bias: 3, 2 (not the keys) or 0 */
+    double rope_theta;    /* rotary positions of patches (rotary.h), no others; 0 = none */
     ry_pos_filter pos_filter;
     uint32_t proj_dim; /* width that CLIP projects the class row to; 0 = no projection */
     ry_pooling pool;
@@ -95,7 +97,8 @@ typedef struct ry_vit {
     ry_linear *patch_embed; /* 3*p*p (channel, row, column) -> C, RY_EPI_RESIDUAL: adds to the
                                positions */
     float *prefix;          /* [n_prefix, C] prefix tokens + their positions */
-    float *pos;             /* [n_patches, C] positions of the patches, at image_size */
+    float *pos;  /* [n_patches, C] positions of the patches, at image_size; 0 if rotary */
+    float *rope; /* [n_patches, head width] angles of rotary positions; NULL = none */
     float *pre_norm_w, *pre_norm_b; /* [C] LayerNorm before the blocks; NULL = none */
     ry_block_weights *blocks;       /* [n_blocks] */
     float *norm_w, *norm_b;         /* [C] final LayerNorm */

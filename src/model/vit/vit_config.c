@@ -9,6 +9,7 @@
 #include "model/common/tensor_names.h"
 #include "model/common/tensor_quant.h"
 #include "model/vit/open_clip_config.h"
+#include "model/vit/rotary.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,6 +19,7 @@
 
 #define CONFIG_FILE "config.json"
 #define NONE_KEY "renyi.none_below"
+#define DINOV3_THETA 100.0
 
 /* Larger sizes are refused. The limits also keep every later product within 64 bits. */
 enum {
@@ -74,6 +76,14 @@ static renyi_status check_extents(const uint64_t x[RY_X_COUNT], renyi_error *err
     return ry_tensor_check_extents(x, limits, sizeof limits / sizeof *limits, "", err);
 }
 
+static uint32_t count_qkv_biases(const ry_tensor_naming *n, const ry_tensors *set)
+{
+    static const ry_tensor_role each[] = {RY_Q_B, RY_K_B, RY_V_B};
+    uint32_t count = ry_tensor_of_role(n, set, RY_QKV_B, 0) ? 3 : 0;
+    for (int i = 0; i < 3; i++) count += ry_tensor_of_role(n, set, each[i], 0) != NULL;
+    return count;
+}
+
 /* Everything that the tensors alone define; checks all of them. */
 static renyi_status read_sizes(ry_vit_config *c, ry_tensor_naming *n, uint64_t *n_positions,
                                const ry_tensors *set, renyi_error *err)
@@ -103,6 +113,8 @@ static renyi_status read_sizes(ry_vit_config *c, ry_tensor_naming *n, uint64_t *
     c->pre_norm = ry_tensor_of_role(n, set, RY_PRE_NORM_W, 0) != NULL;
     c->layer_scale = ry_tensor_of_role(n, set, RY_SCALE1, 0) != NULL;
     c->gated = x[RY_X_MLP_IN] == 2 * x[RY_X_MLP];
+    c->rope_theta = n->of->is_rotary ? DINOV3_THETA : 0.0;
+    c->n_qkv_bias = count_qkv_biases(n, set);
     *n_positions = x[RY_X_TOKENS];
     return RENYI_OK;
 }
@@ -140,6 +152,7 @@ static renyi_status count_placed(ry_vit_config *c, const json_t *config, uint64_
                                  renyi_error *err)
 {
     int patches_only = square_side(n_positions) != 0;
+    if (c->rope_theta > 0.0) return RENYI_OK;
     c->n_placed = c->layout == RY_LAYOUT_TIMM ? c->n_prefix : ry_vit_class_rows(c);
     if (c->layout != RY_LAYOUT_TIMM) return RENYI_OK;
     RY_TRY(ry_json_bool(ry_json_object(config, "model_args"), "no_embed_class", &patches_only,
@@ -148,9 +161,9 @@ static renyi_status count_placed(ry_vit_config *c, const json_t *config, uint64_
     return RENYI_OK;
 }
 
-/* `wanted` 0 = the size that the positions were made for; *native is set to that size. */
-static renyi_status choose_image_size(ry_vit_config *c, uint64_t n_positions, uint32_t wanted,
-                                      uint32_t *native, renyi_error *err)
+/* The size that the positions were made for. */
+static renyi_status native_size(const ry_vit_config *c, uint64_t n_positions, uint32_t *native,
+                                renyi_error *err)
 {
     const uint64_t patches = n_positions > c->n_placed ? n_positions - c->n_placed : 0;
     const uint64_t side = square_side(patches);
@@ -164,6 +177,21 @@ static renyi_status choose_image_size(ry_vit_config *c, uint64_t n_positions, ui
                        "positions for an input of %" PRIu64 " pixels; at most %d accepted",
                        side * c->patch_size, MAX_IMAGE);
     *native = (uint32_t)side * c->patch_size;
+    return RENYI_OK;
+}
+
+/* `wanted` 0 = *native, which is set to the size that the model was made for. */
+static renyi_status choose_image_size(ry_vit_config *c, const ry_checkpoint *ckpt,
+                                      uint64_t n_positions, uint32_t wanted, uint32_t *native,
+                                      renyi_error *err)
+{
+    if (c->rope_theta > 0.0) {
+        RY_TRY(ry_rotary_image_size(native, c, ckpt, err));
+        if (!*native || *native % c->patch_size || *native > MAX_IMAGE)
+            return refuse_image_size(*native, c->patch_size, err);
+    } else {
+        RY_TRY(native_size(c, n_positions, native, err));
+    }
     if (wanted && (wanted % c->patch_size || wanted > MAX_IMAGE))
         return refuse_image_size(wanted, c->patch_size, err);
     c->image_size = wanted ? wanted : *native;
@@ -184,6 +212,7 @@ static const json_t *tower_config(const ry_tensor_naming *n, const json_t *confi
 static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, renyi_error *err)
 {
     const json_t *args = ry_json_object(config, "model_args");
+    const int is_dino3 = c->rope_theta > 0.0; /* no positions tell its patches */
     const struct {
         const json_t *in;
         const char *key;
@@ -194,7 +223,11 @@ static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, re
                  {config, "num_register_tokens", c->n_registers},
                  {args, "embed_dim", c->dim},
                  {args, "depth", c->n_blocks},
-                 {args, "reg_tokens", c->n_registers}};
+                 {args, "reg_tokens", c->n_registers},
+                 {args, "num_reg_tokens", c->n_registers},
+                 {is_dino3 ? config : NULL, "patch_size", c->patch_size},
+                 {is_dino3 ? config : NULL, "intermediate_size", c->mlp_dim},
+                 {is_dino3 ? args : NULL, "patch_size", c->patch_size}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint32_t said = sizes[i].is;
         RY_TRY(ry_json_uint(sizes[i].in, sizes[i].key, &said, CONFIG_FILE, err));
@@ -366,7 +399,7 @@ ry_pos_filter ry_vit_pos_filter(ry_layout layout, uint32_t n_registers)
 static renyi_status choose_eps(ry_vit_config *c, const json_t *config, renyi_error *err)
 {
     const int is_hf_vit = c->layout == RY_LAYOUT_HF && !c->layer_scale && !c->is_siglip;
-    c->norm_eps = c->pre_norm ? 1e-5 : is_hf_vit ? 1e-12 : 1e-6;
+    c->norm_eps = c->pre_norm || c->rope_theta > 0.0 ? 1e-5 : is_hf_vit ? 1e-12 : 1e-6;
     RY_TRY(ry_json_double(config, "layer_norm_eps", &c->norm_eps, CONFIG_FILE, err));
     if (!(c->norm_eps >= 0.0 && c->norm_eps < 1.0))
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
@@ -415,6 +448,7 @@ static const char *family_of(const ry_vit_config *c, const ry_checkpoint *ckpt, 
     if (c->is_clip) return "clip";
     if (c->is_siglip || c->pool == RY_POOL_ATTENTION) return "siglip";
     if (c->is_distilled) return "deit-distilled";
+    if (c->rope_theta > 0.0) return "dinov3";
     if (dino) return "dinov2";
     if (c->layer_scale && one_class && !c->n_placed) return "deit3";
     return is_deit ? "deit" : "vit";
@@ -426,6 +460,8 @@ void ry_vit_write_name(ry_vit_config *c, uint32_t image_size)
                   &(ry_arch){.is_deit = strncmp(c->family, "deit", 4) == 0,
                              .is_deit3 = strcmp(c->family, "deit3") == 0,
                              .is_dino = strcmp(c->family, "dinov2") == 0,
+                             .is_dino3 = c->rope_theta > 0.0,
+                             .n_qkv_bias = c->n_qkv_bias,
                              .is_clip = c->is_clip,
                              .is_siglip = c->is_siglip || c->pool == RY_POOL_ATTENTION,
                              .has_texts = c->is_clip || c->is_siglip,
@@ -433,6 +469,8 @@ void ry_vit_write_name(ry_vit_config *c, uint32_t image_size)
                              .n_registers = c->n_registers,
                              .is_distilled = c->is_distilled,
                              .gated = c->gated,
+                             .pre_norm = c->pre_norm,
+                             .quick_gelu = c->activation == RY_EPI_QUICKGELU,
                              .dim = c->dim,
                              .n_blocks = c->n_blocks,
                              .n_heads = c->n_heads,
@@ -495,6 +533,7 @@ static renyi_status choose_all(ry_vit_config *c, const ry_tensor_naming *n,
     if (!told) {
         RY_TRY(check_pre_norm(c, err));
         RY_TRY(choose_heads(c, ckpt, config, name, err));
+        if (c->rope_theta > 0.0) RY_TRY(ry_rotary_configure(c, n, ckpt, name, err));
         RY_TRY(choose_pooling(c, n, ckpt->tensors, config, err));
         RY_TRY(choose_eps(c, config, err));
     }
@@ -516,7 +555,7 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     const int hf_dino = out->layout == RY_LAYOUT_HF && out->layer_scale;
     if (!image_size && hf_dino) RY_TRY(cropped_size(ckpt, &image_size, err));
     RY_TRY(count_placed(out, config, n_positions, err));
-    RY_TRY(choose_image_size(out, n_positions, image_size, &native, err));
+    RY_TRY(choose_image_size(out, ckpt, n_positions, image_size, &native, err));
     RY_TRY(check_sizes(out, config, err));
     RY_TRY(choose_all(out, &naming, ckpt, config, native, err));
     RY_TRY(read_none_below(out, ckpt->tensors, err));

@@ -102,13 +102,33 @@ static void add_fused_bias(float *x, const float *bias, size_t dim, const ry_cut
     }
 }
 
+/* Sizes of the tokens of an image that enter the block; NULL = 1 each. */
+static const float *sizes_before(const ry_worker *w, size_t image)
+{
+    const ry_block_rows *b = &w->now;
+    return b->sized ? w->r->p->cuts.sizes[w->sizes_now] + image * b->in : NULL;
+}
+
 static void reduce_sizes(ry_worker *w, const ry_cut *cut, size_t image)
 {
     const ry_block_rows *b = &w->now;
     const ry_vit_cuts *c = &w->r->p->cuts;
-    const float *from = b->sized ? c->sizes[w->sizes_now] + image * b->in : NULL;
-    ry_token_sizes(c->sizes[!w->sizes_now] + image * b->out, c->log_sizes + image * b->out, from,
-                   cut, b->in);
+    ry_token_sizes(c->sizes[!w->sizes_now] + image * b->out, c->log_sizes + image * b->out,
+                   sizes_before(w, image), cut, b->in, b->log_factor);
+}
+
+/* A token that continues another has its position, whatever joined it; a fused one has none. */
+static void reduce_places(ry_worker *w, uint32_t *to, const ry_cut *cut, size_t image)
+{
+    const ry_block_rows *b = &w->now;
+    const uint32_t prefix = w->r->p->vit->config.n_prefix;
+    to += image * b->out;
+    for (uint32_t r = 0; r < b->out; r++) {
+        const uint32_t s = cut->source[r];
+        to[r] = s == RY_NO_TOKEN || s < prefix ? RY_NO_TOKEN
+                : w->places                    ? w->places[image * b->in + s]
+                                               : s - prefix;
+    }
 }
 
 static void reduce_chunk(ry_worker *w, uint32_t block, int heads, const ry_token_chunk *at,
@@ -128,7 +148,9 @@ static void reduce_chunk(ry_worker *w, uint32_t block, int heads, const ry_token
         add_fused_bias(x.to, ry_linear_bias(p->vit->blocks[block].proj), C, cut, b->in, at,
                        b->needs.any_weights);
     }
-    if (b->needs.mean_length) ry_token_lengths(&x, cut, b->in, at->first, at->last);
+    if (b->needs.length)
+        ry_token_lengths(&x, cut, sizes_before(w, at->image), b->in, b->needs.length, at->first,
+                         at->last);
 }
 
 void ry_cut_reduce(ry_worker *w, uint32_t block, int heads)
@@ -136,15 +158,19 @@ void ry_cut_reduce(ry_worker *w, uint32_t block, int heads)
     const ry_block_rows *b = &w->now;
     const ry_block_state s = ry_run_block_state(w, block);
     const int sizes = b->sized || b->needs.sizes;
+    const ry_vit_plan *p = w->r->p;
+    uint32_t *places = p->vit->rope ? p->cuts.places[w->places == p->cuts.places[0]] : NULL;
 
     ry_step step = ry_runner_step(w->run, s.n_images * ry_token_chunks(b->out));
     for (size_t t; ry_step_next(&step, &t);) {
         const ry_token_chunk at = ry_token_chunk_of(b->out, t);
         const ry_cut cut = ry_block_cut(&s, at.image);
         if (at.first == 0 && sizes) reduce_sizes(w, &cut, at.image);
+        if (at.first == 0 && places) reduce_places(w, places, &cut, at.image);
         reduce_chunk(w, block, heads, &at, &cut);
     }
     ry_step_end(&step);
     w->x_now = !w->x_now;
+    w->places = places;
     w->sizes_now = sizes ? !w->sizes_now : w->sizes_now;
 }

@@ -83,6 +83,18 @@ static void embed_patches(ry_worker *w)
         run_layernorm(w, p->x[0], C, p->x[0], N, p->vit->pre_norm_w, p->vit->pre_norm_b, NULL);
 }
 
+/* x = tokens that another run has computed */
+static void load_tokens(ry_worker *w)
+{
+    ry_vit_plan *p = w->r->p;
+    const ry_vit_input *in = w->r->in;
+    const size_t each = (p->vit->n_patches + p->vit->config.n_prefix) * (size_t)p->vit->config.dim;
+    ry_step step = ry_runner_step(w->run, in->n);
+    for (size_t i; ry_step_next(&step, &i);)
+        memcpy(p->x[0] + i * each, in->tokens + in->pick[i] * each, each * sizeof(float));
+    ry_step_end(&step);
+}
+
 /* ---- pooling ------------------------------------------------------------------------------- */
 
 /* pooled_x = the class (and distillation) rows of every image */
@@ -196,6 +208,27 @@ static void attend(ry_worker *w, uint32_t i)
     ry_step_end(&step);
 }
 
+/* Rotates the queries and keys of patches by their positions. The prefix, an anchor and a fused
+ * token have none: they are rotated by nothing, which is the centre of the image. */
+static void rotate(ry_worker *w)
+{
+    const ry_vit_plan *p = w->r->p;
+    const ry_vit_config *c = &p->vit->config;
+    const size_t H = c->n_heads, head = c->dim / H, row = ry_vit_row(p, 3 * (size_t)c->dim);
+    const size_t in = w->now.in, each = in + (w->now.anchored != 0), all = w->r->in->n * each;
+    ry_step step = ry_runner_step(w->run, ry_row_tiles(all));
+    for (size_t t; ry_step_next(&step, &t);)
+        for (size_t i = t * RY_CONVERT_ROWS; i < ry_row_end(t, all); i++) {
+            const size_t image = i / each, token = i % each;
+            if (token < c->n_prefix || token >= in) continue;
+            const uint32_t place =
+                w->places ? w->places[image * in + token] : (uint32_t)(token - c->n_prefix);
+            if (place == RY_NO_TOKEN) continue;
+            ry_rope(p->wide + i * row, 2 * H, head, p->vit->rope + place * ry_rope_floats(head));
+        }
+    ry_step_end(&step);
+}
+
 /* wide = queries, keys and values of x */
 static void project_qkv(ry_worker *w, uint32_t i)
 {
@@ -205,6 +238,7 @@ static void project_qkv(ry_worker *w, uint32_t i)
     ry_run_norm_linear(w, anchored ? p->ops[i].qkv_anchored : p->ops[i].qkv,
                        w->now.in + (size_t)anchored, ry_tokens(w), weights->norm1_w,
                        weights->norm1_b, p->h, p->wide);
+    if (p->vit->rope) rotate(w);
 }
 
 /* gated = silu(gate) * up, with gate and up in wide. rows: of each image */
@@ -384,9 +418,12 @@ static void run_thread(ry_runner *run, void *user)
     const uint32_t L = p->vit->config.n_blocks;
     uint32_t tokens = p->vit->n_patches + p->vit->config.n_prefix;
 
-    embed_patches(w);
+    if (r->in->tokens)
+        load_tokens(w);
+    else
+        embed_patches(w);
     if (report_block(w, L, tokens)) return;
-    for (uint32_t i = 0; i < L; i++) {
+    for (uint32_t i = r->in->first; i < L; i++) {
         begin_block(w, i, tokens);
         if (w->now.path == RY_PATH_PREFIX)
             run_last_block(w, i);
@@ -408,6 +445,7 @@ static ry_vit_input only_image(const ry_vit_plan *p, const ry_vit_input *in, uin
     one.n = 1;
     if (in->pixels) one.pixels += i * each;
     if (in->chw) one.chw += i * each;
+    if (in->pick) one.pick += i;
     return one;
 }
 
@@ -425,5 +463,6 @@ renyi_status ry_vit_forward(ry_vit_plan *p, const ry_vit_input *in, float *out)
     }
     if (r.stop) return RENYI_ERR_ABORTED;
     p->last_macs = ry_vit_ends_macs(p) + r.block_macs / r.turns;
+    if (in->tokens) p->last_macs -= ry_vit_macs_before(p, 0);
     return RENYI_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "model/common/weight_loader.h"
 #include "model/vit/pool_head.h"
+#include "model/vit/rotary.h"
 
 #include <math.h>
 #include <string.h>
@@ -128,7 +129,7 @@ static ry_linear_source end_source(ry_tensor_role w, ry_tensor_role b, size_t n_
                               .dtype = RENYI_DTYPE_F32};
 }
 
-/* prefix row i = token i + its position, if it has one */
+/* prefix row i = token i + its position, if it has one. pos: [n_placed, C] */
 static renyi_status load_prefix(loader *ld, const float *pos)
 {
     static const ry_tensor_role tokens[] = {RY_CLS_TOKEN, RY_DIST_TOKEN, RY_REGISTERS};
@@ -146,18 +147,30 @@ static renyi_status load_prefix(loader *ld, const float *pos)
     return RENYI_OK;
 }
 
+static renyi_status make_angles(loader *ld)
+{
+    ry_vit *v = ld->v;
+    const ry_vit_config *c = &v->config;
+    const size_t head = c->dim / c->n_heads, n = (size_t)v->n_patches * head;
+    v->rope = ry_alloc(ld->base.al, n, sizeof *v->rope);
+    if (!v->rope) return ry_fail_nomem(ld->base.err, n * sizeof *v->rope);
+    ry_rotary_angles(v->rope, c->image_size / c->patch_size, head, c->rope_theta);
+    return load_prefix(ld, NULL);
+}
+
 static renyi_status load_positions(loader *ld)
 {
     ry_vit *v = ld->v;
     const ry_vit_config *c = &v->config;
     const ry_tensor *t = ry_loader_find(&ld->base, RY_POS_EMBED, 0);
     const uint32_t side = c->image_size / c->patch_size;
+    v->n_patches = side * side;
+    v->pos = ry_calloc(ld->base.al, (size_t)v->n_patches * c->dim, sizeof *v->pos);
+    if (!v->pos) return ry_fail_nomem(ld->base.err, (size_t)v->n_patches * c->dim * sizeof *v->pos);
+    if (!t) return make_angles(ld);
     const uint32_t stored = (uint32_t)lround(sqrt((double)(t->shape[t->n_dims - 2] - c->n_placed)));
     RY_TRY(ry_loader_read(&ld->base, t, ld->base.scratch));
     RY_TRY(load_prefix(ld, ld->base.scratch));
-    v->n_patches = side * side;
-    v->pos = ry_alloc(ld->base.al, (size_t)v->n_patches * c->dim, sizeof *v->pos);
-    if (!v->pos) return ry_fail_nomem(ld->base.err, (size_t)v->n_patches * c->dim * sizeof *v->pos);
     return ry_pos_embed_resample(v->pos, side, ld->base.scratch + (size_t)c->n_placed * c->dim,
                                  stored, c->dim, c->pos_filter, ld->base.al, ld->base.err);
 }
@@ -211,19 +224,15 @@ static renyi_status load_all(loader *ld)
 
 /* ---- the whole model ----------------------------------------------------------------------- */
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
-/* Floats of the largest matrix with bias and scale, or of the positions. Nothing overflows:
- * ry_vit_configure limits every factor. */
+/* Floats of the positions, or of the matrices and biases that ry_pool_head_load changes. Nothing
+ * overflows: ry_vit_configure limits every factor. */
 static size_t scratch_floats(const loader *ld)
 {
     const ry_vit_config *c = &ld->v->config;
-    const size_t dim = c->dim, patch_in = (size_t)3 * c->patch_size * c->patch_size;
-    size_t n = (size_t)ry_tensor_elements(ry_loader_find(&ld->base, RY_POS_EMBED, 0));
-    n = larger(n, ry_loader_block_floats(dim, (c->gated ? 2 : 1) * (size_t)c->mlp_dim));
-    n = larger(n, ry_loader_floats(dim, patch_in));
-    n = larger(n, ry_loader_floats(c->proj_dim, dim));
-    return larger(n, ry_loader_floats(c->n_classes, ry_vit_pooled_width(c, c->pool)));
+    const size_t dim = c->dim, pool = c->pool == RY_POOL_ATTENTION ? 3 * dim * (dim + 1) : 0;
+    const ry_tensor *pos = ry_loader_find(&ld->base, RY_POS_EMBED, 0);
+    const size_t n = pos ? (size_t)ry_tensor_elements(pos) : 0;
+    return n > pool ? n : pool;
 }
 
 renyi_status ry_vit_load(ry_vit *out, const ry_vit_config *config, const ry_checkpoint *ckpt,
@@ -252,10 +261,10 @@ void ry_vit_free(ry_vit *v, const renyi_allocator *al)
 {
     for (uint32_t i = 0; v->blocks && i < v->config.n_blocks; i++)
         ry_block_weights_free(&v->blocks[i], al);
-    float *const vectors[] = {v->prefix,     v->pos,    v->pre_norm_w,
-                              v->pre_norm_b, v->norm_w, v->norm_b};
+    float *const vectors[] = {v->prefix, v->pos,    v->pre_norm_w, v->pre_norm_b,
+                              v->norm_w, v->norm_b, v->rope};
     ry_linear *const linears[] = {v->patch_embed, v->projection, v->head, v->head_dist};
-    for (int k = 0; k < 6; k++) ry_free(al, vectors[k]);
+    for (int k = 0; k < 7; k++) ry_free(al, vectors[k]);
     for (int k = 0; k < 4; k++) ry_linear_free(linears[k], al);
     ry_pool_head_free(&v->pool, al);
     ry_free(al, v->blocks);

@@ -5,15 +5,15 @@
 #include "base/alloc.h"
 #include "base/status.h"
 
-/* Steps of a block: LayerNorm and product of qkv, attention, conversion and product of proj,
- * LayerNorm and product of fc1, a gate, conversion and product of fc2, gathering the class rows,
- * the report (12); four calls of watch(); an anchor; a cut: scores, phases, watch(), reducing; the
- * row of the pooling head (4). Of the ends: patches, three steps of their product, LayerNorm, a
- * report; pooling (3), LayerNorm, two products of three steps, averaging; the pooling head:
- * LayerNorm and product twice, two products, attention, copying. test_runner.c checks that no run
- * needs more. */
+/* Steps of a block: LayerNorm and product of qkv, rotation, attention, conversion and product of
+ * proj, LayerNorm and product of fc1, a gate, conversion and product of fc2, gathering the class
+ * rows, the report (13); four calls of watch(); an anchor; a cut: scores, phases, watch(),
+ * reducing; the row of the pooling head (4). Of the ends: patches, three steps of their product,
+ * LayerNorm, a report; pooling (3), LayerNorm, two products of three steps, averaging; the pooling
+ * head: LayerNorm and product twice, two products, attention, copying. test_runner.c checks that no
+ * run needs more. */
 enum {
-    STEPS_PER_BLOCK = 12 + 4 + 1 + 3 + RY_MAX_PHASES + 4,
+    STEPS_PER_BLOCK = 13 + 4 + 1 + 3 + RY_MAX_PHASES + 4,
     STEPS_OF_ENDS = 1 + 3 + 1 + 1 + 3 + 1 + 2 * 3 + 1 + 2 * 3 + 2 * 3 + 2
 };
 
@@ -53,6 +53,7 @@ static void lay_out_cuts(ry_arena *a, ry_vit_plan *p, size_t tokens)
     c->n_out = RY_TAKE(a, p->vit->config.n_blocks, uint32_t);
     for (int i = 0; i < 2; i++) c->sizes[i] = RY_TAKE(a, tokens, float);
     c->log_sizes = RY_TAKE(a, tokens, float);
+    for (int i = 0; i < 2; i++) c->places[i] = RY_TAKE(a, p->vit->rope ? tokens : 0, uint32_t);
 }
 
 static void lay_out_pool(ry_arena *a, ry_vit_plan *p, size_t tokens)
@@ -204,16 +205,30 @@ static renyi_status bind_ends(ry_vit_plan *p, renyi_output output, const renyi_a
     return bind_answer(p, output, al, err);
 }
 
+static double embed_macs(const ry_vit_plan *p)
+{
+    const ry_vit_config *c = &p->vit->config;
+    return p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * c->dim;
+}
+
 double ry_vit_ends_macs(const ry_vit_plan *p)
 {
     const ry_vit_config *c = &p->vit->config;
     const ry_linear_op *const ends[] = {p->head, p->head_dist, p->text_head, p->projection};
-    double macs = p->vit->n_patches * 3.0 * c->patch_size * c->patch_size * c->dim;
+    double macs = embed_macs(p);
     for (int i = 0; i < 4; i++)
         if (ends[i])
             macs += (double)ry_linear_in(ry_linear_op_of(ends[i])) *
                     (double)ry_linear_out(ry_linear_op_of(ends[i]));
     if (p->pool == RY_POOL_ATTENTION) macs += ry_vit_pool_macs(c, p->rows[c->n_blocks - 1].out);
+    return macs;
+}
+
+double ry_vit_macs_before(const ry_vit_plan *p, uint32_t block)
+{
+    const ry_vit_config *c = &p->vit->config;
+    double macs = embed_macs(p);
+    for (uint32_t i = 0; i < block; i++) macs += ry_block_rows_macs(&p->rows[i], c);
     return macs;
 }
 

@@ -19,10 +19,12 @@ typedef struct ry_vit_cuts {
     float *columns;       /* [B, N] */
     double *column_parts; /* [B, row blocks, sets, N] */
     ry_cut cut;           /* the decision of the current block; each list is [B, N] */
-    uint32_t *n_out;  /* [L] rows that adaptive cuts leave of the current image. One per block: a
-                         thread may still read one while others write that of the next block */
-    float *sizes[2];  /* [B, N] patches that tokens stand for, before and after a cut */
-    float *log_sizes; /* [B, N] */
+    uint32_t *n_out;     /* [L] rows that adaptive cuts leave of the current image. One per block: a
+                            thread may still read one while others write that of the next block */
+    float *sizes[2];     /* [B, N] patches that tokens stand for, before and after a cut */
+    float *log_sizes;    /* [B, N] */
+    uint32_t *places[2]; /* [B, N] with rotary positions: the patch whose position a token has, or
+                            RY_NO_TOKEN; before and after a cut */
 } ry_vit_cuts;
 
 /* The attention-pooling head of a run; all NULL without one. */
@@ -89,10 +91,11 @@ renyi_status ry_vit_plan_new(ry_vit_plan **out, const ry_vit *vit, const ry_vit_
                              const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_vit_plan_free(ry_vit_plan *p, const renyi_allocator *al);
 
-/* Floats from one row of `width` to the next in h and wide. */
+/* Floats from one row of `width` to the next in h and wide, as the products of the blocks need it.
+ */
 static inline size_t ry_vit_row(const ry_vit_plan *p, size_t width)
 {
-    return ry_linear_row(p->vit->patch_embed, width);
+    return ry_linear_row(p->vit->blocks[0].qkv, width);
 }
 
 /* The same in pooled_h. */
@@ -105,12 +108,19 @@ static inline size_t ry_vit_pooled_row(const ry_vit_plan *p)
  * cut is adaptive. */
 double ry_vit_plan_macs(const ry_vit_plan *p);
 double ry_vit_ends_macs(const ry_vit_plan *p); /* the patch embedding and the heads of it */
+/* Of them, the patch embedding and the blocks before `block`, which a run from there saves. */
+double ry_vit_macs_before(const ry_vit_plan *p, uint32_t block);
 
-/* One call of the model. Exactly one of pixels and chw is given. */
+/* One call of the model. Exactly one of pixels, chw and tokens is given. */
 typedef struct ry_vit_input {
     const uint8_t *pixels;   /* [n, S, S, 3], normalized through lut */
     const float (*lut)[256]; /* [3] */
     const float *chw;        /* [n, 3, S, S] */
+    /* Begin at block `first`, at most ry_plain_blocks: image i is item pick[i] of tokens
+     * [.., N, C], what a run of any plan of this model taps before that block. */
+    const float *tokens;
+    const uint32_t *pick; /* [n] */
+    uint32_t first;
     uint32_t n;
     renyi_progress progress; /* after every block; may be NULL */
     void *progress_user;

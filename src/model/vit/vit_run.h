@@ -23,9 +23,10 @@ typedef struct ry_vit_run {
 typedef struct ry_worker {
     ry_vit_run *r;
     ry_runner *run;
-    int x_now;         /* which of the plan's two streams holds the tokens */
-    int sizes_now;     /* which of the two lists of sizes is valid */
-    ry_block_rows now; /* the current block: the plan's, with the rows that this image has */
+    int x_now;              /* which of the plan's two streams holds the tokens */
+    int sizes_now;          /* which of the two lists of sizes is valid */
+    const uint32_t *places; /* which of the two lists of places is; NULL = no cut was made yet */
+    ry_block_rows now;      /* the current block: the plan's, with the rows that this image has */
 } ry_worker;
 
 /* The current rows of the tokens: [n in, C]. */
