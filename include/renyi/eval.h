@@ -226,6 +226,8 @@ typedef struct renyi_eval_options {
     const renyi_model *const *models; /* [n_policies] the model of each policy, such as the same one
                                          in another dtype, with the classes and image size of m;
                                          NULL = m for all. Borrowed until renyi_eval_free */
+    renyi_decode_mode decode;         /* how image files are decoded */
+    uint32_t n_streams; /* batches run at the same time (renyi_session_options); 0 = 1 */
 } renyi_eval_options;
 
 /* Creates one session per policy and reads the log. Borrows m and d until renyi_eval_free. On
@@ -266,6 +268,9 @@ typedef struct renyi_eval_result {
     double ms_total;          /* per image: model time and everything else of the run */
     double images_per_second; /* ranks x 1000 / ms_total */
     renyi_dtype dtype;        /* of its model; RENYI_DTYPE_DEFAULT if logs do not tell */
+    uint32_t is_cascade;      /* 1 = GMACs are means over the images */
+    double second_share;      /* of the images that needed the second pass of a cascade, 0 to 1; NaN
+                                 without images, 0 = not a cascade */
 } renyi_eval_result;
 
 RENYI_API uint32_t renyi_eval_policy_count(const renyi_eval *e);

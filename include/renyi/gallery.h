@@ -1,6 +1,7 @@
 /* gallery.h - embeds many images, writes embeddings to files and searches images by similarity.
  *
  * Call orders:
+ *   photos  renyi_session_new -> renyi_run_photos
  *   files   renyi_embed_photos, renyi_embed_texts (clip.h) -> renyi_embeddings_write
  *   search  renyi_gallery_new or renyi_gallery_open -> renyi_gallery_update -> renyi_gallery_search
  *           -> renyi_gallery_save -> renyi_gallery_free
@@ -16,6 +17,46 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- running images -------------------------------------------------------------------------- */
+
+/* Replaces reading and decoding, for images that are not regular files: image number `index` to
+ * pixels [size, size, 3]. Called on several threads at the same time. */
+typedef renyi_status (*renyi_photo_loader)(void *user, uint8_t *pixels, size_t index,
+                                           renyi_error *err);
+
+/* The answer about an image, or why there is none. Valid during the callback. */
+typedef struct renyi_photo {
+    size_t index;         /* in the list */
+    const char *failure;  /* NULL = there are outputs */
+    const float *outputs; /* [renyi_session_outputs] */
+    uint32_t place;       /* in the session's last run: the `image` of renyi_session_cut */
+    double ms;            /* of the run, divided by its images */
+    double ms_decode;     /* reading, decoding, fitting */
+} renyi_photo;
+
+typedef struct renyi_photos_options {
+    uint32_t struct_size;
+    uint32_t n_workers;  /* threads that decode while the model runs; 0 = the cores that the session
+                            leaves free. While the model waits for images, all cores decode */
+    uint32_t apply_exif; /* 1 = apply the EXIF orientation */
+    renyi_decode_mode decode;
+    const renyi_preprocess *preprocess; /* NULL = the model's; size must be the model's */
+    renyi_limits limits;                /* limits for images */
+    renyi_allocator allocator;
+    void *user;              /* first argument of the callbacks; each may be NULL */
+    renyi_photo_loader load; /* NULL = files are read as the options above say */
+    /* Called for each image in the order of the list, on the caller's thread. Non-zero stops. */
+    int (*on_photo)(void *user, const renyi_photo *photo);
+    renyi_progress progress; /* called after every batch: images done, all images. Non-zero stops:
+                                RENYI_ERR_ABORTED */
+} renyi_photos_options;
+
+/* Reads, decodes, fits and runs n image files, as many at a time as the session takes. The next
+ * images are decoded meanwhile; memory for them is bounded. */
+RENYI_API RENYI_CHECK renyi_status renyi_run_photos(renyi_session *s, const char *const *paths,
+                                                    size_t n, const renyi_photos_options *opt,
+                                                    renyi_error *err);
 
 /* ---- embedding images ------------------------------------------------------------------------ */
 
@@ -44,6 +85,8 @@ typedef struct renyi_embed_options {
                                                       renyi_dataset_options */
     renyi_output output; /* what a row is; RENYI_OUTPUT_AUTO = the embedding. Patch rows have length
                             1 each, one after the other; an index takes none */
+    renyi_decode_mode decode; /* how image files are decoded */
+    uint32_t n_streams;       /* batches run at the same time (renyi_session_options); 0 = 1 */
 } renyi_embed_options;
 
 /* Reads, decodes, fits and embeds n image files. rows: [n, embed_dim] of renyi_model_info, or

@@ -1,4 +1,5 @@
-/* llava.h - LLaVA-1.5: answers questions about images, with pruned visual tokens.
+/* llava.h - LLaVA-1.5 and LLaVA-NeXT (1.6): answers questions about images, with pruned visual
+ * tokens.
  *
  * Call order: renyi_lvlm_open -> renyi_conversation_new -> renyi_conversation_show_file ->
  * renyi_conversation_ask (any number) -> free in reverse order.
@@ -34,22 +35,40 @@ typedef struct renyi_visual_info {
     uint32_t lm_dim;                /* width of the projected rows */
     double norm_eps;
     renyi_preprocess preprocess;
-    uint32_t pad_to_square; /* 1 = pad to a square with the mean color; 0 = crop */
-    uint64_t n_params;      /* parameters that were loaded */
-    renyi_dtype dtype;      /* format of the matrix products in the blocks; the projector is f32 */
+    uint32_t pad_to_square; /* 1 = pad to a square with the mean color; 0 = crop, or tiles */
+    /* LLaVA-NeXT reads an image as squares: the base, which is the whole image squashed, and tiles
+     * of the grid that suits its shape. */
+    uint32_t most_squares;      /* base and tiles of an image at most; else 1 */
+    uint32_t n_grids;           /* LLaVA-NeXT; else 0 */
+    const uint32_t (*grids)[2]; /* [n_grids] tiles across, tiles down */
+    uint32_t most_rows;         /* visual tokens of an image at most */
+    uint64_t n_params;          /* parameters that were loaded */
+    renyi_dtype dtype; /* format of the matrix products in the blocks; the projector is f32 */
     renyi_cpu cpu;
 } renyi_visual_info; /* strings are borrowed until renyi_visual_free */
 
-/* Opens the visual part of a LLaVA-1.5. Path and options are as for renyi_model_open; tensors of
- * the language model are ignored. tower: a CLIP with the image tower, if it is not in the
- * checkpoint. NULL = it is in the checkpoint, or in the folder that the config names as
- * mm_vision_tower; the last part of that name is looked up inside `path` and beside it. On success
- * *out is owned by the caller (renyi_visual_free). */
+/* Opens the visual part of a LLaVA, also from a GGUF with tower and projector (mmproj). Path and
+ * options are as for renyi_model_open; tensors of the language model are ignored. tower: a CLIP
+ * with the image tower, if it is not in the checkpoint. NULL = it is in the checkpoint, or in the
+ * folder that the config names as mm_vision_tower; the last part of that name is looked up inside
+ * `path` and beside it. On success *out is owned by the caller (renyi_visual_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_visual_open(renyi_visual **out, const char *path,
                                                      const char *tower, const renyi_options *opt,
                                                      renyi_error *err);
 RENYI_API void renyi_visual_free(renyi_visual *v);
 RENYI_API void renyi_visual_get_info(const renyi_visual *v, renyi_visual_info *info);
+
+/* Compares the patches of an image with a question, for the policy cdpruner: text tower, tokenizer
+ * and projections of a CLIP. Immutable; may be shared by sessions. */
+typedef struct renyi_relevance renyi_relevance;
+
+/* Opens the CLIP that the model's image tower is from. Path and options are as for renyi_text_open.
+ * tokenizer: file or folder; NULL = in the folder of the CLIP. On success *out is owned by the
+ * caller (renyi_relevance_free). */
+RENYI_API RENYI_CHECK renyi_status renyi_relevance_open(renyi_relevance **out, const char *path,
+                                                        const char *tokenizer,
+                                                        const renyi_options *opt, renyi_error *err);
+RENYI_API void renyi_relevance_free(renyi_relevance *r);
 
 /* Activations of a tower. Used by one thread at a time. */
 typedef struct renyi_visual_session renyi_visual_session;
@@ -57,10 +76,13 @@ typedef struct renyi_visual_session renyi_visual_session;
 typedef struct renyi_visual_session_options {
     uint32_t struct_size;
     uint32_t n_threads; /* 0 = as in renyi_session_options */
-    const char *policy; /* docs/PRUNING.md; NULL = "none"; copied. prumerge and vispruner select
-                           after the tower, other rules inside it */
+    const char *policy; /* docs/PRUNING.md, docs/VISUAL_RULES.md; NULL = "none"; copied. Some rules
+                           choose behind the tower, others cut inside it; those of
+                           docs/LM_PRUNING.md need the language model */
     renyi_progress progress; /* called during a run: blocks done, all blocks */
     void *progress_user;
+    const renyi_relevance *relevance; /* for the policy cdpruner metric=text; borrowed until
+                                         renyi_visual_session_free */
 } renyi_visual_session_options;
 
 /* Borrows v until renyi_visual_session_free. All memory for runs on pixels is allocated here. On
@@ -76,17 +98,43 @@ RENYI_API const char *renyi_visual_session_policy(const renyi_visual_session *s)
 /* Number of rows per image. For a policy that adapts to the image this is the maximum. */
 RENYI_API uint32_t renyi_visual_session_tokens(const renyi_visual_session *s);
 
-/* Rows of one image in the order in which the language model reads them: prumerge by score,
- * vispruner in raster order, other rules in the order of the tower. Borrowed until the next run. */
+/* In `kept`: the row that ends a line of patches (LLaVA-NeXT). */
+#define RENYI_NEWLINE (RENYI_NONE - 1)
+
+/* LLaVA-NeXT: the tiles of an image, and its part of their patches. The rest is border, which the
+ * language model does not read. Columns and lines count patches of the whole grid of tiles. */
+typedef struct renyi_visual_tiles {
+    uint32_t across, down; /* tiles */
+    uint32_t first_column, first_line, n_columns, n_lines;
+} renyi_visual_tiles;
+
+/* The question of the next images, for the policy cdpruner metric=text; other policies ignore it. A
+ * question longer than the context of CLIP's text tower is cut off. */
+RENYI_API RENYI_CHECK renyi_status renyi_visual_session_question(renyi_visual_session *s,
+                                                                 const char *question,
+                                                                 renyi_error *err);
+
+/* Rows of one image in the order in which the language model reads them: prumerge by score, rules
+ * behind the tower in raster order (visionzip: merged rows last), rules inside it in the order of
+ * the tower. LLaVA-NeXT: the rows of the base in that order, those of the tiles line by line of the
+ * whole grid, a newline row after each line that has a row, and at last the rows of tiles that are
+ * of no one patch. Borrowed until the next run. */
 typedef struct renyi_visual_tokens {
     uint32_t n;
     uint32_t lm_dim, dim;
-    const float *rows;     /* [n, lm_dim] after the projector */
-    const float *features; /* [n, dim] before the projector */
-    const uint32_t *kept;  /* [n] patch of each row in raster order; RENYI_NONE for a row made of
-                              several patches, such as the last row of prumerge */
-    const float *scores;   /* [n_patches] scores used by prumerge or vispruner (column norms with
-                              metric=correct); NULL for other rules */
+    const float *rows;        /* [n, lm_dim] after the projector */
+    const float *features;    /* [n, dim] before the projector */
+    const uint32_t *kept;     /* [n] patch that each row is or continues; RENYI_NONE for a row that
+                                 is of no one patch, such as the last row of prumerge. With the
+                                 policy downsample a patch of the smaller image. LLaVA-NeXT: square *
+                                 n_patches + patch, square 0 is the base, 1 the first tile;
+                                 RENYI_NEWLINE for a newline row, whose features are 0 */
+    const float *scores;      /* [n_squares, n_patches] scores used by a rule behind the tower
+                                 (column norms with metric=correct), NaN for a square that did not
+                                 run; NULL for other rules and those without scores */
+    uint32_t n_full;          /* rows of this image without pruning */
+    uint32_t n_squares;       /* LLaVA-NeXT: base and tiles; else 1 */
+    renyi_visual_tiles tiles; /* LLaVA-NeXT; else 0 */
 } renyi_visual_tokens;
 
 /* Run an image of any size; an encoded image in memory (JPEG, PNG, WebP, PPM); an image file.
@@ -102,11 +150,27 @@ RENYI_API RENYI_CHECK renyi_status renyi_visual_run_file(renyi_visual_session *s
                                                          renyi_visual_tokens *out,
                                                          renyi_error *err);
 
-/* Runs an image of exactly [image_size, image_size, 3] bytes. Allocates nothing. */
+/* Runs an image of exactly [image_size, image_size, 3] bytes. Allocates nothing, except with the
+ * policy downsample, which resizes it first, and with tiles. */
 RENYI_API RENYI_CHECK renyi_status renyi_visual_run_pixels(renyi_visual_session *s,
                                                            const uint8_t *pixels,
                                                            renyi_visual_tokens *out,
                                                            renyi_error *err);
+
+/* The image of the last run as the tower saw it: [image_size, image_size, 3] bytes; NULL = it was
+ * seen in tiles. Borrowed until the next run. */
+RENYI_API const uint8_t *renyi_visual_session_pixels(const renyi_visual_session *s);
+
+/* What a session has computed since it was made; the difference of two calls is the work of the
+ * runs between them. */
+typedef struct renyi_visual_work {
+    double tower_macs; /* multiply-accumulates of the tower, with those that a rule behind it adds;
+                          cuts inside the tower make it less */
+    double projector_macs; /* of the projector */
+    double choice_ms;      /* time of a rule behind the tower: its scores and its choice; 0 without
+                              one. The time of rules inside the tower is part of the tower's */
+} renyi_visual_work;
+RENYI_API void renyi_visual_session_get_work(const renyi_visual_session *s, renyi_visual_work *out);
 
 /* ---- prompts --------------------------------------------------------------------------------- */
 
@@ -125,15 +189,17 @@ typedef struct renyi_lvlm_turn {
 
 typedef struct renyi_lvlm_prompt_options {
     uint32_t struct_size;
-    uint32_t without_image; /* 1 = no image before the first question */
+    uint32_t without_image; /* 1 = no image */
     const char *system;     /* system prompt; NULL = that of vicuna_v1, "" = none */
+    uint32_t image_turn;    /* the turn whose question has the image before it; 0 = the first */
 } renyi_lvlm_prompt_options;
 
-/* Encodes a conversation in LLaVA-1.5's template vicuna_v1: system prompt, " USER: ", one
- * RENYI_LVLM_IMAGE, "\n", question, " ASSISTANT:", and eos after each answer. The parts before and
- * after the image are encoded as separate texts, each with a blank in front; only the first has
- * bos. Special tokens in questions and answers are plain text. turns: [n_turns], at least one. opt
- * may be NULL. ids, max and *n are as for renyi_lm_tokenizer_encode. */
+/* Encodes a conversation in the template vicuna_v1 of LLaVA-1.5 and 1.6: system prompt, " USER: ",
+ * one RENYI_LVLM_IMAGE, "\n", question, " ASSISTANT:", and eos after each answer. The image stands
+ * before the question of turn image_turn. The parts before and after the image are encoded as
+ * separate texts, each with a blank in front; only the first has bos. Special tokens in questions
+ * and answers are plain text. turns: [n_turns], at least one. opt may be NULL. ids, max and *n are
+ * as for renyi_lm_tokenizer_encode. */
 RENYI_API RENYI_CHECK renyi_status renyi_lvlm_prompt(const renyi_lm_tokenizer *t,
                                                      const renyi_lvlm_turn *turns, uint32_t n_turns,
                                                      const renyi_lvlm_prompt_options *opt,
@@ -152,7 +218,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_lvlm_prompt_next(const renyi_lm_tokeniz
  * _show_file -> renyi_conversation_ask (any number) -> free in reverse order. A conversation keeps
  * the key-value cache of image and history, so a further question computes only what is new. */
 
-/* A whole LLaVA-1.5: image tower, projector, language model and tokenizer; or a plain Llama, which
+/* A whole LLaVA: image tower, projector, language model and tokenizer; or a plain Llama, which
  * has no image tower and continues texts. Immutable after open; may be shared by conversations. */
 typedef struct renyi_lvlm renyi_lvlm;
 
@@ -168,6 +234,10 @@ typedef struct renyi_lvlm_options {
     renyi_progress progress; /* called while weights are loaded, first for the tower, then from 0
                                 for the language model */
     void *progress_user;
+    const char *mmproj; /* the file with tower and projector, see renyi_visual_open; path is then
+                           read for the language model alone. NULL = both are at path */
+    const char *text_tower; /* CLIP for the policy cdpruner, see renyi_relevance_open; NULL = none
+                             */
 } renyi_lvlm_options;
 
 /* Opens a LLaVA or a plain Llama. Path is as for renyi_lm_open and renyi_visual_open. Without a
@@ -191,7 +261,8 @@ typedef struct renyi_conversation_options {
     uint32_t n_threads;   /* 0 = as in renyi_session_options */
     uint32_t max_context; /* this and the next two: as in renyi_lm_session_options */
     uint32_t max_rows, cache_bits;
-    const char *policy;      /* policy for the visual tokens; NULL = "none"; copied */
+    const char *policy;      /* policy for the visual tokens, in the tower, behind it or in the
+                                language model; NULL = "none"; copied */
     const char *system;      /* system prompt; NULL = that of vicuna_v1; copied. Not for a plain
                                 Llama */
     renyi_progress progress; /* called during tower and prompt; non-zero stops */
@@ -238,6 +309,8 @@ typedef struct renyi_answer_options {
      * NULL. */
     int (*on_text)(void *user, const char *text, size_t size);
     void *user;
+    const char *question; /* by which the policy cdpruner chooses visual tokens for a prompt of ids;
+                             renyi_conversation_ask uses its own question */
 } renyi_answer_options;
 
 typedef enum renyi_answer_end {
@@ -253,6 +326,7 @@ typedef struct renyi_answer {
     uint32_t n_ids;
     renyi_answer_end end;
     uint32_t n_visual;        /* visual tokens in the prompt; 0 = no image */
+    uint32_t n_visual_full;   /* the same without pruning */
     const uint32_t *kept;     /* [n_visual] as in renyi_visual_tokens */
     uint32_t n_prompt;        /* rows before the answer, visual tokens included */
     uint32_t n_reused;        /* rows of n_prompt that were in the cache */
@@ -261,7 +335,10 @@ typedef struct renyi_answer {
     double first_token_ms;    /* from image to first token: the two above plus sampling */
     double tokens_per_second; /* after the first token; 0 = no more tokens */
     uint64_t bytes;           /* memory of weights and conversation */
-} renyi_answer;               /* borrowed until the next call with the conversation */
+    const renyi_lm_cut *cuts; /* [n_cuts] of a policy inside the language model; their `kept` are
+                                 indices into `kept` */
+    uint32_t n_cuts;
+} renyi_answer; /* borrowed until the next call with the conversation */
 
 /* Asks a question. The first question follows the image, if there is one; later ones continue the
  * conversation. A plain Llama reads bos and the text as it is, without a template, and the answer
@@ -280,6 +357,27 @@ RENYI_API RENYI_CHECK renyi_status renyi_conversation_ask_ids(renyi_conversation
                                                               const renyi_answer_options *opt,
                                                               renyi_answer *out, renyi_error *err);
 
+/* ---- costs ----------------------------------------------------------------------------------- */
+
+/* What the image and the prompt of the last answer cost, as if no row had been read before. Counts
+ * of the language model follow from the rows that each layer holds: products only, and of attention
+ * only what a causal mask leaves (docs/LVLM.md). A multiply-accumulate is two FLOPs. */
+typedef struct renyi_prompt_cost {
+    uint32_t n_layers;    /* of the language model */
+    uint32_t n_rows;      /* of the prompt, as its first layer reads them */
+    double visual_tokens; /* rows of the image, mean over the layers of the language model */
+    double tower_macs, projector_macs; /* of the image shown last; see renyi_visual_work */
+    double lm_macs;                    /* of reading the prompt, with the logits of its last row and
+                                          what a policy inside the language model adds to choose */
+    uint64_t cache_bytes;              /* keys and values of the prompt in all layers */
+    double choice_ms;                  /* see renyi_visual_work */
+} renyi_prompt_cost;
+
+/* RENYI_ERR_ARG: there is no answer yet. */
+RENYI_API RENYI_CHECK renyi_status renyi_conversation_get_cost(const renyi_conversation *c,
+                                                               renyi_prompt_cost *out,
+                                                               renyi_error *err);
+
 /* ---- random models --------------------------------------------------------------------------- */
 
 /* For measuring speed and memory at full size: no download is needed, and answers are
@@ -287,9 +385,9 @@ RENYI_API RENYI_CHECK renyi_status renyi_conversation_ask_ids(renyi_conversation
 
 /* Writes a LLaVA with random weights (truncated normal, deviation 0.02, F16, llava-hf's names) to a
  * folder, which is created if needed: config.json, preprocessor_config.json, model.safetensors or
- * shards with an index; no tokenizer. `architecture`: "llava-1.5-7b" or "llava-1.5-13b". The same
- * seed gives the same bytes. Needs little memory. Existing model files in the folder are
- * overwritten. */
+ * shards with an index; no tokenizer. `architecture`: "llava-1.5-7b", "llava-1.5-13b",
+ * "llava-1.6-7b" or "llava-1.6-13b". The same seed gives the same bytes. Needs little memory.
+ * Existing model files in the folder are overwritten. */
 typedef struct renyi_lvlm_init_options {
     uint32_t struct_size;
     uint64_t seed;
@@ -328,9 +426,9 @@ typedef struct renyi_visual_file {
 } renyi_visual_file;
 
 /* Writes a safetensors file. For image i: "tokens.<i>" [n, lm_dim] F32 and "positions.<i>" [n] I32,
- * the patch of each row or -1 for a row made of several. Metadata: format "renyi.visual_tokens",
- * version, files (a JSON list of names), model, policy, image_size, patch_size. The file appears
- * only when complete. */
+ * the patch of each row, -1 for a row made of several, -2 for a newline row. Metadata: format
+ * "renyi.visual_tokens", version, files (a JSON list of names), model, policy, image_size,
+ * patch_size. The file appears only when complete. */
 RENYI_API RENYI_CHECK renyi_status renyi_visual_write(const char *path,
                                                       const renyi_visual_file *file,
                                                       renyi_error *err);

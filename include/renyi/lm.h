@@ -27,10 +27,12 @@ typedef struct renyi_lm_tokenizer renyi_lm_tokenizer;
 
 typedef struct renyi_lm_tokenizer_info {
     const char *source;    /* the file; borrowed until renyi_lm_tokenizer_free */
-    const char *kind;      /* "sentencepiece", "tokenizer.json", "pieces.json"; static */
+    const char *kind;      /* "sentencepiece", "tokenizer.json", "pieces.json",
+                              "gguf llama", "gguf gpt2"; static */
     uint32_t n_ids;        /* every id is below this; Llama: 32,000, with LLaVA's added tokens
                               32,002 */
-    int32_t bos, eos, unk; /* -1 = none; Llama: 1, 2, 0 */
+    int32_t bos, eos, unk; /* -1 = none; Llama: 1, 2, 0. A GGUF whose texts do not begin with bos
+                              has none */
     int32_t image;         /* id of "<image>" (32,000), or -1 */
 } renyi_lm_tokenizer_info;
 
@@ -39,6 +41,7 @@ typedef struct renyi_lm_tokenizer_info {
  *   in tokenizer_config.json are used too;
  * - a tokenizer.json of Llama's kind;
  * - a pieces.json ([{ "piece", "score" }]);
+ * - a GGUF, which has its tokenizer inside (SentencePiece's or byte-level BPE);
  * - a folder with one of these, or a model file with one of these beside it. The order of search is
  *   tokenizer.json, tokenizer.model, pieces.json.
  * Only allocator and limits.max_header_bytes of `opt` are used (the limit of a file's size). On
@@ -112,8 +115,9 @@ RENYI_API void renyi_lm_stream_end(renyi_lm_stream *s, char text[RENYI_LM_STREAM
 typedef struct renyi_lm renyi_lm;
 
 typedef struct renyi_lm_info {
-    const char *layout; /* naming scheme of the file: "llama" (also the original LLaVA), "llava-hf",
-                           "llava-hf-5" (transformers 5), "renyi" (renyi_lm_quantize); static */
+    const char
+        *layout; /* naming scheme of the file: "llama" (also the original LLaVA), "llava-hf",
+                    "llava-hf-5" (transformers 5), "renyi" (renyi_lm_quantize), "gguf"; static */
     uint32_t dim, n_layers, n_heads, mlp_dim;
     uint32_t n_kv_heads; /* heads of keys and values: n_heads or a divisor of it */
     uint32_t head_dim;
@@ -124,30 +128,33 @@ typedef struct renyi_lm_info {
     double rope_theta, norm_eps;
     int tied; /* 1 = the token table is also the output matrix */
     uint64_t n_params;
-    uint64_t bytes;    /* memory of the weights */
-    renyi_dtype dtype; /* weights in memory: F32; BF16, multiplied in f32; INT8 per channel,
-                          activations in 8 bits per row; INT4 in groups of 32, activations in 8 bits
-                          per group */
-    renyi_cpu cpu;     /* CPU level the weights are packed for */
-    int is_llava;      /* 1 = the file has a projector for visual tokens too; 0 = a plain Llama */
+    uint64_t bytes;      /* memory of the weights */
+    renyi_dtype dtype;   /* weights in memory: F32; BF16, multiplied in f32; INT8 per channel,
+                            activations in 8 bits per row; INT4 in groups of 32, activations in 8 bits
+                            per group */
+    renyi_cpu cpu;       /* CPU level the weights are packed for */
+    int is_llava;        /* 1 = the file has a projector for visual tokens too; 0 = a plain Llama */
+    double weight_error; /* relative rms error of the weights in `dtype`, measured on a sample of
+                            rows; 0 = as the file means them, or packed by renyi_lm_quantize */
 } renyi_lm_info;
 
 /* Opens a Llama, or the language model of a LLaVA (tower and projector are ignored). `path` is a
- * folder with config.json and one or more safetensors files, or anything else that renyi_model_open
- * takes. A config is needed for the number of heads; without one the result is RENYI_ERR_FORMAT.
+ * folder with config.json and one or more safetensors files, a GGUF, or anything else that
+ * renyi_model_open takes. A config is needed for the number of heads; without one the result is
+ * RENYI_ERR_FORMAT (a GGUF has its own).
  *
  * Only cpu, limits, allocator, progress and dtype of `opt` are used. dtype: 0 = f32, or bf16 for
- * F16 and BF16 files with more than 1e9 parameters; AUTO = int8. A file from renyi_lm_quantize
- * keeps its format. Fewer bits are faster, because every token reads all weights. On success *out
- * is owned by the caller (renyi_lm_free). */
+ * F16 and BF16 files with more than 1e9 parameters, int8 for blocks of GGUF; AUTO = int8. A file
+ * from renyi_lm_quantize keeps its format. Fewer bits are faster, because every token reads all
+ * weights. On success *out is owned by the caller (renyi_lm_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_lm_open(renyi_lm **out, const char *path,
                                                  const renyi_options *opt, renyi_error *err);
 RENYI_API void renyi_lm_free(renyi_lm *lm);
 RENYI_API void renyi_lm_get_info(const renyi_lm *lm, renyi_lm_info *info);
 
-/* Describes what renyi_lm_open would return, from names, shapes and config, without reading
- * weights. info->bytes is accurate to a few percent. After a failure info->layout is NULL if the
- * file has no Llama. */
+/* Describes what renyi_lm_open would return, from names, shapes and config. Of the weights only a
+ * few rows are read, for info->weight_error. info->bytes is accurate to a few percent. After a
+ * failure info->layout is NULL if the file has no Llama. */
 RENYI_API RENYI_CHECK renyi_status renyi_lm_describe(const char *path, const renyi_options *opt,
                                                      renyi_lm_info *info, renyi_error *err);
 
@@ -164,6 +171,9 @@ typedef struct renyi_lm_session_options {
     uint32_t cache_bits;  /* bits of keys and values: 32 or 16; 0 = 32 with f32 products, else 16 */
     renyi_progress progress; /* called during a feed: rows done, all rows; non-zero stops */
     void *progress_user;
+    const char *policy; /* which visual rows leave the layers (docs/LM_PRUNING.md): fastv,
+                           pyramiddrop or dart; NULL = "none"; copied */
+    uint32_t n_visual;  /* visual rows of an image, to check the policy with; 0 = unknown */
 } renyi_lm_session_options;
 
 /* Borrows lm until renyi_lm_session_free. All memory of a feed is allocated here. On success *out
@@ -183,15 +193,42 @@ typedef struct renyi_lm_input {
 /* Appends n >= 1 rows to the sequence. logits: [vocab] after the last row; NULL = not computed.
  * Allocates nothing. More rows than max_context: RENYI_ERR_LIMIT, and nothing is appended. The bits
  * of a row do not depend on how rows are grouped into calls or on the number of threads. After
- * RENYI_ERR_ABORTED the rows done so far remain appended. */
+ * RENYI_ERR_ABORTED the rows done so far remain appended.
+ *
+ * With a policy, the visual rows of a feed are those from the first to the last embedding. The
+ * layers before a cut have all of them, those after it only what the cut keeps, and so have their
+ * caches. The last row of the feed, or all, decide, so a prompt must be fed at once; later feeds
+ * continue with the rows that were kept. Such a feed appends nothing if it is stopped. */
 RENYI_API RENYI_CHECK renyi_status renyi_lm_feed(renyi_lm_session *s, const renyi_lm_input *in,
                                                  uint32_t n, float *logits, renyi_error *err);
 RENYI_API uint32_t renyi_lm_position(const renyi_lm_session *s); /* rows so far */
 RENYI_API uint32_t renyi_lm_max_context(const renyi_lm_session *s);
+/* Rows whose keys and values a layer holds: all rows so far, or fewer after a cut. */
+RENYI_API uint32_t renyi_lm_cache_rows(const renyi_lm_session *s, uint32_t layer);
+RENYI_API uint32_t renyi_lm_cache_bits(const renyi_lm_session *s); /* of a key or value: 32 or 16 */
 
-/* Forgets all rows from `position` on. position > renyi_lm_position is RENYI_ERR_ARG. */
+/* Forgets all rows from `position` on. position > renyi_lm_position is RENYI_ERR_ARG. Rows that a
+ * policy dropped do not come back: to choose again, rewind to the first visual row or before. */
 RENYI_API RENYI_CHECK renyi_status renyi_lm_rewind(renyi_lm_session *s, uint32_t position,
                                                    renyi_error *err);
+
+/* The policy with all defaults. Borrowed until renyi_lm_session_free. */
+RENYI_API const char *renyi_lm_session_policy(const renyi_lm_session *s);
+
+/* A cut of the last feed that had visual rows. */
+typedef struct renyi_lm_cut {
+    uint32_t layer;        /* the first that the dropped rows did not enter */
+    uint32_t n_in, n_kept; /* visual rows before and after it */
+    const uint32_t *kept;  /* [n_kept] which of the visual rows that were fed, ascending */
+    const float *scores;   /* [n_in] of the rows before it; NULL = the rule has none */
+} renyi_lm_cut;
+
+/* Cut i of the policy, from 0. Returns 0 if there is none or if no visual rows are in the sequence.
+ * Borrowed until the next feed or rewind. */
+RENYI_API int renyi_lm_session_get_cut(const renyi_lm_session *s, uint32_t i, renyi_lm_cut *out);
+
+/* Multiply-accumulates that the cuts of the last such feed added to choose; 0 = there is none. */
+RENYI_API double renyi_lm_choice_macs(const renyi_lm_session *s);
 
 #ifdef __cplusplus
 }

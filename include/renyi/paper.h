@@ -162,8 +162,8 @@ RENYI_API size_t renyi_panel_count(void);
 RENYI_API void renyi_panel_get(size_t i, renyi_panel *out);
 RENYI_API void renyi_panel_get_column(size_t i, size_t column, renyi_panel_column *out);
 RENYI_API void renyi_panel_get_row(size_t i, uint32_t row, renyi_panel_row *out);
-/* The paper's Average of scores [RENYI_VQA_TASKS]: their mean, with MME divided by 20; NaN if a
- * score is NaN. */
+/* The paper's Average of scores [RENYI_VQA_TASKS]: the mean of its ten benchmarks, with MME divided
+ * by 20; NaN if one of them is NaN. */
 RENYI_API double renyi_panel_average(const double scores[RENYI_VQA_TASKS]);
 
 /* ---- fine-tuning ----------------------------------------------------------------------------- */

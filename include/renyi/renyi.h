@@ -37,13 +37,12 @@ extern "C" {
 #endif
 
 #define RENYI_VERSION_MAJOR 0
-#define RENYI_VERSION_MINOR 1
+#define RENYI_VERSION_MINOR 2
 #define RENYI_VERSION_PATCH 0
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* Functions return RENYI_OK (0) or a negative renyi_status, so `if (renyi_x(...)) goto failed;`
- * works. */
+/* Functions return RENYI_OK (0) or a negative status: `if (renyi_x(...)) goto failed;` works. */
 
 typedef enum renyi_status {
     RENYI_OK = 0,
@@ -62,13 +61,10 @@ typedef struct renyi_error {
     char message[496]; /* one line without newline, NUL-terminated; names the file, if any */
 } renyi_error;
 
-/* Name of a status. Static string, never NULL. */
+/* Static strings, never NULL: the name of a status; the version, "1.2.3"; what the library was
+ * built with: "oneDNN, libspng", or that oneDNN is missing and what follows. */
 RENYI_API const char *renyi_status_name(renyi_status s);
-
-/* Version of the library: "0.1.0". Static string. */
 RENYI_API const char *renyi_version(void);
-
-/* What the library was built with: "oneDNN", or that it is missing and what follows. Static. */
 RENYI_API const char *renyi_build_options(void);
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -113,13 +109,13 @@ typedef struct renyi_limits {
 typedef enum renyi_cpu {
     RENYI_CPU_AUTO = 0,   /* the best level of this machine */
     RENYI_CPU_SCALAR = 1, /* plain C, the reference for every kernel */
-    RENYI_CPU_AVX2 = 2,   /* AVX2 + FMA + F16C */
-    RENYI_CPU_AVX512 = 3  /* AVX-512 F/BW/DQ/VL */
+    RENYI_CPU_AVX2 = 2,   /* x86-64: AVX2 + FMA + F16C */
+    RENYI_CPU_NEON = 2,   /* ARM64: NEON. The same number: both are vectors of 8 floats */
+    RENYI_CPU_AVX512 = 3  /* x86-64: AVX-512 F/BW/DQ/VL */
 } renyi_cpu;
 
-/* Best level that the CPU and the operating system support. */
-RENYI_API renyi_cpu renyi_cpu_detect(void);
-RENYI_API const char *renyi_cpu_name(renyi_cpu level); /* "scalar", "avx2", "avx512" */
+RENYI_API renyi_cpu renyi_cpu_detect(void); /* the best that CPU and operating system support */
+RENYI_API const char *renyi_cpu_name(renyi_cpu level); /* "scalar", "avx2" or "neon", ... */
 
 /* Number format of the matrix products in the blocks. Everything else is computed in f32:
  * LayerNorm, softmax, scores, the residual stream, the patch embedding and the head. */
@@ -132,16 +128,14 @@ typedef enum renyi_dtype {
     RENYI_DTYPE_INT4 = 5  /* language models only (lm.h): weights in groups of 32 */
 } renyi_dtype;
 
-/* Name of a format: "default", "f32", "bf16", "int8", "auto", "int4". Static string. */
-RENYI_API const char *renyi_dtype_name(renyi_dtype dtype);
+RENYI_API const char *renyi_dtype_name(renyi_dtype dtype); /* "default", "f32", ...; static */
 
 /* RENYI_OK if this format is faster than f32 at this CPU level, else RENYI_ERR_UNSUPPORTED with the
  * reason. cpu: 0 = the best level of this machine. */
 RENYI_API RENYI_CHECK renyi_status renyi_dtype_check(renyi_dtype dtype, renyi_cpu cpu,
                                                      renyi_error *err);
 
-/* Called during long work. Returns 0 to continue. Any other value stops the work; the function then
- * returns RENYI_ERR_ABORTED. */
+/* Called during long work. Returns 0 to continue; else the function ends: RENYI_ERR_ABORTED. */
 typedef int (*renyi_progress)(void *user, uint64_t done, uint64_t total);
 
 typedef struct renyi_options {
@@ -159,7 +153,7 @@ typedef struct renyi_options {
 
 /* From an image file to the input of a model, in three steps or fewer:
  *   renyi_image_load or renyi_image_decode -> renyi_image_fit -> renyi_image_normalize
- * renyi_run does the last two steps itself. renyi_image_load_pixels does the first two. */
+ * renyi_run does the last two steps itself. renyi_image_*_pixels do the first two. */
 
 /* An image: 8-bit interleaved RGB rows. */
 typedef struct renyi_image {
@@ -176,11 +170,16 @@ typedef enum renyi_image_format {
     RENYI_IMAGE_PPM = 4
 } renyi_image_format;
 
+typedef enum renyi_decode_mode {
+    RENYI_DECODE_EXACT = 0, /* every pixel, as Pillow */
+    RENYI_DECODE_SCALED = 1 /* large JPEG, WebP at 1/2, 1/4 or 1/8: faster, nearly the same */
+} renyi_decode_mode;
 typedef struct renyi_image_options {
     uint32_t struct_size;
     uint32_t apply_exif; /* 1 = apply the EXIF orientation (timm does not) */
-    renyi_limits limits;
+    renyi_limits limits; /* of the size in the file, at any scale */
     renyi_allocator allocator;
+    renyi_decode_mode decode; /* only of renyi_image_*_pixels; others decode every pixel */
 } renyi_image_options;
 
 /* Decodes JPEG, PNG, WebP or binary PPM/PGM. The format is found from the bytes, not from a file
@@ -188,8 +187,7 @@ typedef struct renyi_image_options {
 RENYI_API RENYI_CHECK renyi_status renyi_image_decode(renyi_image *out, const void *bytes,
                                                       size_t size, const renyi_image_options *opt,
                                                       renyi_error *err);
-/* Reads and decodes a regular file. err->message does not repeat the path. On success out->rgb is
- * owned by the caller (renyi_image_free with the same options). */
+/* The same for a regular file. err->message does not repeat the path. */
 RENYI_API RENYI_CHECK renyi_status renyi_image_load(renyi_image *out, const char *path,
                                                     const renyi_image_options *opt,
                                                     renyi_error *err);
@@ -223,12 +221,17 @@ RENYI_API RENYI_CHECK renyi_status renyi_image_fit(uint8_t *out, const renyi_ima
                                                    const renyi_allocator *allocator,
                                                    renyi_error *err);
 
-/* Loads a file (renyi_image_load) and fits it (renyi_image_fit). pixels: [size, size, 3], the input
- * of renyi_run_pixels. err->message does not repeat the path. */
+/* Decode or load, then fit. pixels: [size, size, 3], the input of renyi_run_pixels. full_size: [2]
+ * width and height of the whole image, or NULL. err->message does not repeat the path. */
 RENYI_API RENYI_CHECK renyi_status renyi_image_load_pixels(uint8_t *pixels, const char *path,
                                                            const renyi_preprocess *spec,
                                                            const renyi_image_options *opt,
                                                            renyi_error *err);
+RENYI_API RENYI_CHECK renyi_status renyi_image_decode_pixels(uint8_t *pixels, uint32_t *full_size,
+                                                             const void *bytes, size_t size,
+                                                             const renyi_preprocess *spec,
+                                                             const renyi_image_options *opt,
+                                                             renyi_error *err);
 
 /* Normalizes pixels [n, size, size, 3] to chw [n, 3, size, size], the input of renyi_run_tensor:
  * (pixel / 255 - mean) / std, each step rounded to float as in torchvision. */
@@ -311,9 +314,10 @@ RENYI_API const char *renyi_model_label(const renyi_model *m, uint32_t i);
 
 /* Writes a .safetensors file with random weights (truncated normal, deviation 0.02). Architectures:
  * "vit_small_patch16_224", "deit_tiny_patch16_224", "deit_base_distilled_patch16_384",
- * "vit_tiny_patch16_gap_224" (no class token, mean of the patches), ... in timm's names, or
- * "clip_vit_base_patch16_224" (both towers) in Hugging Face's names. The same seed gives the same
- * bytes. The file appears only when complete. */
+ * "vit_tiny_patch16_gap_224" (no class token, mean of the patches), "vit_base_patch16_clip_224"
+ * (LayerNorm before the blocks), ... in timm's names, or "clip_vit_base_patch16_224" (both towers)
+ * in Hugging Face's names. The same seed gives the same bytes. The file appears only when complete.
+ */
 typedef struct renyi_init_options {
     uint32_t struct_size;
     uint64_t seed;
@@ -352,14 +356,14 @@ typedef struct renyi_session_options {
     const char *policy;      /* pruning policy text (docs/PRUNING.md); NULL = "none"; copied */
     renyi_progress progress; /* called during a run: blocks done, all blocks */
     void *progress_user;
-    uint32_t trace; /* 1 = record what every cut did (renyi_session_cut) */
+    uint32_t trace; /* 1 = record what every cut did (renyi_session_cut); not with a cascade */
     renyi_output output;
     renyi_tca *adapt; /* NULL, or adapt to the images seen before (clip.h): images run one after the
                          other and logits are corrected. Borrowed until renyi_session_free */
+    uint32_t n_streams; /* parts of a run at the same time, on a share of the threads each; 0 = 1 */
 } renyi_session_options;
 
-/* Borrows m until renyi_session_free. On success *out is owned by the caller
- * (renyi_session_free). */
+/* Borrows m until renyi_session_free. On success *out is the caller's (renyi_session_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_session_new(renyi_session **out, const renyi_model *m,
                                                      const renyi_session_options *opt,
                                                      renyi_error *err);
@@ -373,15 +377,15 @@ RENYI_API uint32_t renyi_model_outputs(const renyi_model *m, renyi_output output
 /* Bytes of memory that the session holds: activations, scratch memory, trace, pixels. */
 RENYI_API size_t renyi_session_bytes(const renyi_session *s);
 
-/* Multiply-accumulates per image that a run really computes. Without pruning this is less than
- * renyi_model_info.macs, because the last block computes only the rows that the head reads. For a
- * policy whose token count depends on the image (ats), renyi_session_macs is the upper bound;
- * renyi_session_last_macs is the mean over the images of the last run (0 before the first run). */
+/* Multiply-accumulates per image that a run computes: less than renyi_model_info.macs, because the
+ * last block computes only the rows that the head reads. If the cost depends on the image (ats,
+ * cascades), the first is the upper bound; the second is the mean of the last run (0 before it). */
 RENYI_API double renyi_session_macs(const renyi_session *s);
 RENYI_API double renyi_session_last_macs(const renyi_session *s);
+/* Passes of an image in the last run: 2 if the first of a cascade was not sure, else 1; 0: none. */
+RENYI_API uint32_t renyi_session_passes(const renyi_session *s, uint32_t image);
 
-/* Preprocesses and runs n <= max_batch images. out: [n, renyi_session_outputs], logits or
- * embeddings, in the caller's memory. */
+/* Preprocesses and runs n <= max_batch images. out: [n, renyi_session_outputs], the caller's. */
 RENYI_API RENYI_CHECK renyi_status renyi_run(renyi_session *s, const renyi_image *images,
                                              uint32_t n, float *out, renyi_error *err);
 
@@ -395,7 +399,7 @@ RENYI_API RENYI_CHECK renyi_status renyi_run_tensor(renyi_session *s, const floa
 
 /* ---- pruning --------------------------------------------------------------------------------- */
 
-/* A policy is a text such as "mosaic keep=0.7 layers=0,3,6" or the name of a preset
+/* A policy is a text such as "mosaic keep=0.7 layers=0,3,6", the name of a preset, or a cascade
  * (docs/PRUNING.md). Call order: renyi_policy_check and renyi_policy_cost (optional) ->
  * renyi_session_new with the policy -> renyi_run -> renyi_session_cut to see what each cut did. */
 
@@ -455,10 +459,11 @@ typedef struct renyi_cost {
     renyi_layer_cost embed, head, total; /* before the blocks, after the blocks, everything */
     uint32_t n_blocks;
     renyi_layer_cost anchors; /* extra MACs once a session has anchors (clip.h); not in `total` */
+    renyi_layer_cost second;  /* in `total`: the second pass of a cascade, if an image needs it */
 } renyi_cost;
 
 /* Cost of a policy for a model or, if m is NULL, for an architecture by name. layers: [max_layers]
- * or NULL; filled up to n_blocks. */
+ * or NULL; filled up to n_blocks; those of the first pass of a cascade. */
 RENYI_API RENYI_CHECK renyi_status renyi_policy_cost(const renyi_model *m, const char *architecture,
                                                      const char *policy, renyi_cost *out,
                                                      renyi_layer_cost *layers, size_t max_layers,

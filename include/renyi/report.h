@@ -130,7 +130,7 @@ typedef struct renyi_report_panel {
 /* One column of the table of runs. */
 typedef struct renyi_report_column {
     const char *name;
-    const char *const *cells; /* [n_runs] NULL is shown as a dash */
+    const char *const *cells; /* [n_runs] or [n_rows]; NULL is shown as a dash */
     uint32_t is_text;         /* 0 = numbers */
 } renyi_report_column;
 
@@ -164,6 +164,31 @@ RENYI_API RENYI_CHECK renyi_status renyi_report_curves_terminal(renyi_report_tex
                                                                 uint32_t columns,
                                                                 uint32_t has_colours,
                                                                 renyi_error *err);
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+/* Call order: fill a renyi_report_tables -> renyi_report_tables_html -> renyi_report_text_free. */
+
+typedef struct renyi_report_table {
+    const char *title, *about; /* a heading; a sentence below it */
+    uint32_t n_rows, n_columns;
+    const renyi_report_column *columns; /* [n_columns], cells [n_rows] */
+} renyi_report_table;
+
+/* All pointers are borrowed for the call. A text that is NULL is left out. */
+typedef struct renyi_report_tables {
+    uint32_t struct_size;
+    uint32_t n_tables;
+    const renyi_report_table *tables; /* [n_tables] one below the other */
+    const char *title, *note, *command, *date;
+    renyi_allocator allocator;
+} renyi_report_tables;
+
+/* A page of tables. On success *out is owned by the caller (renyi_report_text_free); otherwise it
+ * is empty. */
+RENYI_API RENYI_CHECK renyi_status renyi_report_tables_html(renyi_report_text *out,
+                                                            const renyi_report_tables *r,
+                                                            renyi_error *err);
 
 /* ---- Pareto front ---------------------------------------------------------------------------- */
 

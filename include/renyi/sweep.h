@@ -137,6 +137,7 @@ typedef struct renyi_sweep_options {
     int (*progress)(void *user, const renyi_sweep_progress *p);
     const renyi_ranks *ranks; /* several processes; NULL = one. Borrowed until renyi_sweep_free */
     const char *condition;    /* as in renyi_eval_options; copied */
+    renyi_decode_mode decode; /* how image files are decoded */
 } renyi_sweep_options;
 
 /* Opens the data and, as a check, every model at every size in every dtype. All points run on the
@@ -265,6 +266,7 @@ typedef struct renyi_tune_options {
     void (*on_failure)(void *user, const char *file, const char *message);
     /* Non-zero stops: RENYI_ERR_ABORTED. */
     int (*progress)(void *user, const renyi_tune_progress *now);
+    renyi_decode_mode decode; /* how image files are decoded */
 } renyi_tune_options;
 
 /* Image sides worth trying: 0 (the model's own) and 6/7, 5/7, 4/7 of it in whole patches, without

@@ -19,7 +19,8 @@ extern "C" {
 
 /* ---- benchmarks ------------------------------------------------------------------------------ */
 
-/* The ten benchmarks of LLaVA-1.5. Call order: renyi_vqa_find_task -> renyi_vqa_get_task. */
+/* The ten benchmarks of LLaVA-1.5's tables, then two more. Call order: renyi_vqa_find_task ->
+ * renyi_vqa_get_task. */
 
 typedef enum renyi_vqa_task {
     RENYI_VQA_POPE = 0,
@@ -31,14 +32,16 @@ typedef enum renyi_vqa_task {
     RENYI_VQA_MME = 6,
     RENYI_VQA_MMBENCH = 7,
     RENYI_VQA_MMBENCH_CN = 8,
-    RENYI_VQA_MMVET = 9
+    RENYI_VQA_MMVET = 9,
+    RENYI_VQA_SEED = 10,
+    RENYI_VQA_OCRBENCH = 11
 } renyi_vqa_task;
-#define RENYI_VQA_TASKS 10
+#define RENYI_VQA_TASKS 12
 
 typedef struct renyi_vqa_task_info {
     const char *name, *title; /* "sqa", "SQA-IMG" */
     const char *score;        /* meaning of its score: "mean F1, %" */
-    double full_marks;        /* highest score: 100, or 2000 for MME */
+    double full_marks;        /* highest score: 100; 2000 for MME, 1000 for OCRBench */
     uint32_t max_new_tokens;  /* limit per answer in LLaVA's script */
     const char *questions;    /* for display: which question file */
     const char *annotations;  /* for display: where the correct answers are; NULL = with the
@@ -80,8 +83,10 @@ typedef struct renyi_vqa_options {
 
 /* `questions` is LLaVA's file of the benchmark: JSON lines; for sqa a JSON list; for mmbench a
  * tab-separated table that contains the images; for pope also the folder with the three
- * coco_pope_*.json. A bad line is skipped and reported by renyi_vqa_get_fault; no good line is
- * RENYI_ERR_FORMAT. On success *out is owned by the caller (renyi_vqa_free). */
+ * coco_pope_*.json; for seed also SEED-Bench.json itself (a name that ends in .json), whose videos
+ * are left out; for ocrbench OCRBench.json. A bad line is skipped and reported by
+ * renyi_vqa_get_fault; no good line is RENYI_ERR_FORMAT. On success *out is owned by the caller
+ * (renyi_vqa_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_vqa_open(renyi_vqa **out, renyi_vqa_task task,
                                                   const char *questions,
                                                   const renyi_vqa_options *opt, renyi_error *err);
@@ -128,6 +133,17 @@ RENYI_API RENYI_CHECK renyi_status renyi_vqa_read_answers(renyi_vqa_answers **ou
                                                           renyi_error *err);
 RENYI_API void renyi_vqa_answers_free(renyi_vqa_answers *a);
 
+/* What answers cost. Every number may be NaN: unknown, or not comparable. */
+typedef struct renyi_vqa_cost {
+    double layer_tokens; /* visual tokens, mean over the layers of the language model */
+    double tower_tflops, projector_tflops, lm_tflops; /* image and prompt as if nothing of them had
+                                                         been computed before: 1e12 FLOPs, two to a
+                                                         multiply-accumulate */
+    double cache_bytes;                               /* keys and values of the prompt */
+    double first_token_ms; /* from image to first token, if the image was new; otherwise NaN */
+    double choice_ms;      /* of it, for the choice behind the tower; likewise */
+} renyi_vqa_cost;
+
 typedef struct renyi_vqa_answers_info {
     const char *model;                /* model_id; NULL without answers */
     const char *policy;               /* from the metadata; NULL = unknown */
@@ -135,10 +151,13 @@ typedef struct renyi_vqa_answers_info {
     uint64_t n_foreign;               /* lines about other questions */
     uint64_t n_repeated;              /* duplicate lines */
     double visual_tokens, tokens, ms; /* means from the metadata; NaN = unknown */
+    renyi_vqa_cost cost;              /* likewise; each number over the answers that have it */
 } renyi_vqa_answers_info;
 RENYI_API void renyi_vqa_answers_get_info(const renyi_vqa_answers *a, renyi_vqa_answers_info *out);
 /* Answer to question i; NULL = none. Borrowed until renyi_vqa_answers_free. */
 RENYI_API const char *renyi_vqa_get_answer(const renyi_vqa_answers *a, size_t i);
+/* Hash of question i and the bytes of its image, from the metadata; 0 = unknown. */
+RENYI_API uint64_t renyi_vqa_get_input_hash(const renyi_vqa_answers *a, size_t i);
 
 /* Writes the file for the server or grader of a benchmark that cannot be scored here, and for those
  * that can if LLaVA's scripts write one. The file appears only when complete. RENYI_ERR_ARG: the
@@ -159,7 +178,8 @@ typedef struct renyi_vqa_part {
     double precision, recall, yes; /* pope: percent; otherwise NaN */
     double accuracy_plus;          /* mme: images with all questions correct, percent; otherwise
                                       NaN */
-    int is_counted; /* 1 = counts in the total score; 0 for mme's cognition and sqa without image */
+    int is_counted; /* 1 = counts in the total score; 0 for mme's cognition, sqa without image and
+                       seed's videos */
 } renyi_vqa_part;
 
 typedef struct renyi_vqa_score {
@@ -225,6 +245,7 @@ typedef struct renyi_vqa_reply {
                          blanks are removed */
     uint32_t n_visual, n_tokens; /* visual tokens in the prompt; tokens generated */
     double ms;                   /* total time */
+    const renyi_vqa_cost *cost;  /* NULL = unknown */
 } renyi_vqa_reply;
 
 /* RENYI_ERR_IO, _FORMAT, _LIMIT and _UNSUPPORTED fail only this question; any other error stops the
@@ -254,6 +275,8 @@ typedef struct renyi_vqa_run_options {
     void (*on_failure)(void *user, const char *question, const char *message);
     renyi_progress progress; /* called after every question; non-zero stops: RENYI_ERR_ABORTED */
     uint32_t allow_outside;  /* 1 = questions may name any image of this machine */
+    const uint8_t *wanted;   /* [n_questions] 1 = ask this question; NULL = all. Borrowed for the
+                                call */
 } renyi_vqa_run_options;
 
 /* Asks everything that is not answered yet. An image that cannot be read is reported and skipped:
@@ -268,6 +291,86 @@ typedef struct renyi_vqa_run_options {
 RENYI_API RENYI_CHECK renyi_status renyi_vqa_run(renyi_vqa_answers **out, const renyi_vqa *v,
                                                  const renyi_vqa_run_options *opt,
                                                  renyi_error *err);
+
+/* ---- result manifests ------------------------------------------------------------------------ */
+
+/* What one run of a benchmark was and what it gave, in a JSON file that others can compare and
+ * check (docs/LVLM.md). Call order: renyi_manifest_sample_of for each question, fill a
+ * renyi_manifest_info
+ * -> renyi_manifest_write. Or: renyi_manifest_read -> renyi_manifest_get_info,
+ * renyi_manifest_compare -> renyi_manifest_free. */
+
+/* An answered question. */
+typedef struct renyi_manifest_sample {
+    const char *id;  /* of the question; not unique in textvqa and mme */
+    uint64_t input;  /* hash of what the model was given: text and image; 0 = unknown */
+    uint64_t answer; /* hash of the text of the answer */
+    double worth;    /* 0 to 1; NaN = the right answer is unknown */
+} renyi_manifest_sample;
+
+/* A file of the model. */
+typedef struct renyi_manifest_file {
+    const char *name; /* without its folder */
+    uint64_t size;
+    const char *sha256; /* 64 hexadecimal digits */
+} renyi_manifest_file;
+
+/* Texts that are NULL and numbers that are NaN are unknown; only version, model, task and policy
+ * are needed. */
+typedef struct renyi_manifest_info {
+    const char *version;                          /* of the program */
+    const char *model;                            /* name */
+    const char *path, *tower, *tokenizer;         /* as typed */
+    const char *dtype, *tower_dtype;              /* number formats that ran */
+    const char *task, *scorer;                    /* "pope"; see renyi_vqa_scorer */
+    const char *questions, *annotations, *images; /* as typed */
+    uint64_t limit;                               /* questions asked at most; 0 = all */
+    const char *policy;                           /* with all defaults */
+    uint64_t max_new_tokens;
+    double temperature, top_p;
+    const char *seed; /* of sampling, decimal */
+    const char *cpu, *cpu_level, *system;
+    uint64_t threads;
+    double score, low, high; /* with its 95 % interval */
+    double cognition, total; /* mme */
+    double accuracy;
+    double visual_tokens;
+    renyi_vqa_cost cost;
+    const renyi_manifest_file *files; /* [n_files] the model's */
+    size_t n_files;
+    const renyi_manifest_sample *samples; /* [n_samples] in the order of the questions */
+    size_t n_samples;
+} renyi_manifest_info; /* all pointers are borrowed for the call, or until renyi_manifest_free */
+
+/* Question i as a sample; 0 = it has no answer. Borrows from a. */
+RENYI_API int renyi_manifest_sample_of(const renyi_vqa_answers *a, size_t i,
+                                       renyi_manifest_sample *out);
+
+/* The file appears only when it is complete. */
+RENYI_API RENYI_CHECK renyi_status renyi_manifest_write(const char *path,
+                                                        const renyi_manifest_info *info,
+                                                        renyi_error *err);
+
+typedef struct renyi_manifest renyi_manifest; /* a manifest that was read; immutable */
+
+/* At most 256 MiB and 16,777,216 samples. RENYI_ERR_FORMAT: the message names the file and the
+ * member; also if the hashes of the file do not fit its samples. allocator may be NULL. On success
+ * *out is owned by the caller (renyi_manifest_free). */
+RENYI_API RENYI_CHECK renyi_status renyi_manifest_read(renyi_manifest **out, const char *path,
+                                                       const renyi_allocator *allocator,
+                                                       renyi_error *err);
+RENYI_API void renyi_manifest_free(renyi_manifest *m);
+RENYI_API void renyi_manifest_get_info(const renyi_manifest *m, renyi_manifest_info *out);
+/* Hashes of all ids and inputs, and of all ids and answers. Two manifests with the same data hash
+ * are about the same questions and images. */
+RENYI_API uint64_t renyi_manifest_data_hash(const renyi_manifest *m);
+RENYI_API uint64_t renyi_manifest_answers_hash(const renyi_manifest *m);
+
+/* Two runs, on the questions that both answered: same id and input. Scores are not computed (NaN).
+ * RENYI_ERR_ARG: they are of two benchmarks. */
+RENYI_API RENYI_CHECK renyi_status renyi_manifest_compare(const renyi_manifest *a,
+                                                          const renyi_manifest *b,
+                                                          renyi_vqa_pair *out, renyi_error *err);
 
 #ifdef __cplusplus
 }

@@ -67,8 +67,8 @@ static int is_folder(const char *path)
 /* Is this a file of weights? Its tokenizer is in the same folder. */
 static int is_weights(const char *path)
 {
-    static const char *const tails[] = {".safetensors", ".safetensors.index.json", ".pt", ".pth",
-                                        ".bin"};
+    static const char *const tails[] = {
+        ".safetensors", ".safetensors.index.json", ".pt", ".pth", ".bin", ".gguf"};
     const size_t n = strlen(path);
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
         const size_t m = strlen(tails[i]);

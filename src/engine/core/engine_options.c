@@ -46,6 +46,17 @@ renyi_status ry_threads_choose(uint32_t *n_threads, renyi_error *err)
     return ry_fail(err, RENYI_ERR_ARG, -1, "%u threads; at most %d", *n_threads, MAX_THREADS);
 }
 
+renyi_status ry_streams_batch(uint32_t *images, uint32_t batch, uint32_t n_streams,
+                              renyi_error *err)
+{
+    const uint64_t n = (uint64_t)batch * (n_streams ? n_streams : 1);
+    if (n > UINT32_MAX)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "%u streams of %u images are too many", n_streams,
+                       batch);
+    *images = (uint32_t)n;
+    return RENYI_OK;
+}
+
 /* ---- number formats ------------------------------------------------------------------------ */
 
 const char *renyi_dtype_name(renyi_dtype dtype)
@@ -65,6 +76,13 @@ const char *renyi_dtype_name(renyi_dtype dtype)
  * anyway: it is the specification that the other levels are tested against. */
 static const char *why_not(renyi_dtype dtype, renyi_cpu level)
 {
+#if defined(__aarch64__)
+    if (dtype == RENYI_DTYPE_BF16 && (level < RY_CPU_VEC8 || !ry_cpu_has_bf16()))
+        return "bf16 needs NEON with BF16 instructions, which this CPU lacks";
+    return NULL;
+#elif !defined(RY_HAS_ONEDNN) /* its int8 with AVX-512 is that of AVX2 */
+    return dtype == RENYI_DTYPE_BF16 ? "bf16 needs oneDNN, which this build lacks" : NULL;
+#endif
     if (dtype == RENYI_DTYPE_BF16 && level < RENYI_CPU_AVX512)
         return "bf16 needs AVX-512 with BF16 instructions";
     if (dtype == RENYI_DTYPE_BF16 && !ry_cpu_has_bf16())

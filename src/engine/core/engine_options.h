@@ -24,6 +24,9 @@ renyi_status ry_options_read(renyi_options *out, const renyi_options *opt,
 
 /* 0 becomes the number of cores; more than 1024 is an error. */
 renyi_status ry_threads_choose(uint32_t *n_threads, renyi_error *err) RENYI_CHECK;
+/* Images of a run that gives each stream (0 = one) a batch. The session checks their number. */
+renyi_status ry_streams_batch(uint32_t *images, uint32_t batch, uint32_t n_streams,
+                              renyi_error *err) RENYI_CHECK;
 
 /* ---- what a model computes in ---- */
 

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "engine/core/model_handle.h"
-#include "model/common/arch.h"
+#include "engine/write/new_model.h"
 #include "model/vit/token_cut.h"
 #include "prune/policy/cost.h"
 
@@ -42,6 +42,14 @@ renyi_status ry_policy_for_model(ry_policy *out, const char *text, const renyi_m
     return parse_and_check(out, text, &shape, &m->rules, err);
 }
 
+renyi_status ry_cascade_for_model(ry_cascade *out, const char *text, const renyi_model *m,
+                                  renyi_error *err)
+{
+    const ry_policy_shape shape = shape_of(&m->vit.config, m->vit.n_patches);
+    RY_TRY(ry_cascade_parse(out, text ? text : "none", &m->rules, err));
+    return ry_cascade_check(out, &shape, err);
+}
+
 renyi_status ry_policy_for(ry_policy *out, const char *text, const ry_vit_config *config,
                            uint32_t n_patches, renyi_error *err)
 {
@@ -50,10 +58,11 @@ renyi_status ry_policy_for(ry_policy *out, const char *text, const ry_vit_config
 }
 
 renyi_status ry_policy_for_visual(ry_policy *out, const char *text, const ry_vit_config *config,
-                                  uint32_t n_patches, renyi_error *err)
+                                  uint32_t n_patches, uint32_t n_squares, renyi_error *err)
 {
     ry_policy_shape shape = shape_of(config, n_patches);
     shape.visual = 1;
+    shape.n_squares = n_squares;
     return parse_and_check(out, text, &shape, NULL, err);
 }
 
@@ -75,15 +84,15 @@ renyi_status ry_policy_pruner(ry_pruner **out, const ry_policy *policy, const ry
 renyi_status renyi_policy_check(const char *text, const renyi_model *m, char *full, size_t size,
                                 renyi_error *err)
 {
-    ry_policy policy;
+    ry_cascade policy;
     char print[RY_MAX_POLICY_TEXT];
     if (!text) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_policy_check: NULL argument");
     if (m)
-        RY_TRY(ry_policy_for_model(&policy, text, m, err));
+        RY_TRY(ry_cascade_for_model(&policy, text, m, err));
     else
-        RY_TRY(ry_policy_parse(&policy, text, err));
+        RY_TRY(ry_cascade_parse(&policy, text, NULL, err));
     if (!full) return RENYI_OK;
-    ry_policy_print(print, &policy);
+    ry_cascade_print(print, &policy);
     if (strlen(print) >= size)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_policy_check: %zu bytes, %zu needed", size,
                        strlen(print) + 1);
@@ -124,31 +133,9 @@ typedef struct encoder {
 
 static renyi_status find_encoder(encoder *out, const char *architecture, renyi_error *err)
 {
-    ry_arch arch;
-    if (!ry_arch_parse(&arch, architecture))
-        return ry_fail(err, RENYI_ERR_ARG, -1, "architecture '%.60s' is not known; %s",
-                       architecture, ry_arch_allowed());
-    out->config =
-        (ry_vit_config){.image_size = arch.image_size,
-                        .patch_size = arch.patch_size,
-                        .dim = arch.dim,
-                        .n_blocks = arch.n_blocks,
-                        .n_heads = arch.n_heads,
-                        .mlp_dim = arch.mlp_dim,
-                        .n_classes = arch.is_clip || arch.is_dino || arch.is_siglip ? 0 : 1000,
-                        .n_prefix = arch.n_prefix,
-                        .n_registers = arch.n_registers,
-                        .is_distilled = arch.is_distilled,
-                        .n_placed = arch.n_placed,
-                        .layer_scale = arch.layer_scale,
-                        .gated = arch.gated,
-                        .is_clip = arch.is_clip,
-                        .pre_norm = arch.is_clip,
-                        .proj_dim = arch.embed_dim,
-                        .pool = arch.is_siglip                     ? RY_POOL_ATTENTION
-                                : arch.n_prefix > arch.n_registers ? RY_POOL_TOKEN
-                                                                   : RY_POOL_MEAN};
-    out->n_patches = (arch.image_size / arch.patch_size) * (arch.image_size / arch.patch_size);
+    RY_TRY(ry_new_model_config(&out->config, architecture, NULL, err));
+    const uint32_t side = out->config.image_size / out->config.patch_size;
+    out->n_patches = side * side;
     return RENYI_OK;
 }
 
@@ -183,7 +170,8 @@ static renyi_layer_cost block_cost(const encoder *e, const ry_block_rows *r)
     return (renyi_layer_cost){.tokens_in = r->in,
                               .tokens_out = r->out,
                               .tokens_mlp = mlp,
-                              .n_params = 4 * C * C + 4 * C + mlp_params + 4 * C + gammas,
+                              .n_params = 4 * C * C + (e->config.n_qkv_bias + 1) * C + mlp_params +
+                                          4 * C + gammas,
                               .macs_paper = ry_cost_macs_with_norm(&cost),
                               .macs = ry_cost_macs(&cost),
                               .macs_executed = ry_block_rows_macs(r, &e->config)};
@@ -214,17 +202,17 @@ static void end_costs(const encoder *e, renyi_cost *out, uint32_t last)
     const int clip = e->config.is_clip, one = clip || e->config.pool == RY_POOL_MEAN;
     const ry_cost ends = ry_cost_ends(&shape, one ? 1 : last);
     const uint64_t C = e->config.dim, tokens = e->n_patches + e->config.n_prefix;
-    const uint64_t positions = e->n_patches + e->config.n_placed;
+    const uint64_t positions = e->config.rope_theta > 0.0 ? 0 : e->n_patches + e->config.n_placed;
     const uint32_t first = (uint32_t)tokens;
-    out->embed = (renyi_layer_cost){.tokens_in = e->n_patches,
-                                    .tokens_mlp = first,
-                                    .tokens_out = first,
-                                    .n_params = shape.patch_in * C + !clip * C +
-                                                2 * (uint64_t)e->config.pre_norm * C +
-                                                positions * C + e->config.n_prefix * C,
-                                    .macs_paper = ends.patch_embed + ends.pre_norm,
-                                    .macs = ends.patch_embed,
-                                    .macs_executed = ends.patch_embed};
+    out->embed = (renyi_layer_cost){
+        .tokens_in = e->n_patches,
+        .tokens_mlp = first,
+        .tokens_out = first,
+        .n_params = shape.patch_in * C + !(clip || e->config.pre_norm) * C +
+                    2 * (uint64_t)e->config.pre_norm * C + positions * C + e->config.n_prefix * C,
+        .macs_paper = ends.patch_embed + ends.pre_norm,
+        .macs = ends.patch_embed,
+        .macs_executed = ends.patch_embed};
     const uint64_t M = e->config.mlp_dim, pool = 4 * C * C + 2 * C * M + 8 * C + M; /* probe too */
     out->head = (renyi_layer_cost){.tokens_in = last,
                                    .tokens_mlp = last,
@@ -264,10 +252,10 @@ static void sum_up(const encoder *e, const ry_block_rows *rows, renyi_cost *out,
     out->total.tokens_out = out->total.tokens_mlp = rows[L - 1].out;
 }
 
-/* al: of the scratch memory. */
+/* al: of the scratch memory. plain: blocks before the first cut, or NULL. */
 static renyi_status count_cost(const encoder *e, const ry_policy *policy, const renyi_allocator *al,
                                renyi_cost *out, renyi_layer_cost *layers, size_t max_layers,
-                               renyi_error *err)
+                               uint32_t *plain, renyi_error *err)
 {
     const ry_vit_config *c = &e->config;
     ry_pruner *pruner = NULL;
@@ -279,17 +267,48 @@ static renyi_status count_cost(const encoder *e, const ry_policy *policy, const 
         const ry_rows_options opt = {pruner ? &hook : NULL, 0, RENYI_OUTPUT_AUTO};
         ry_vit_rows(rows, c, e->n_patches, &opt);
         sum_up(e, rows, out, layers, max_layers);
+        if (plain) *plain = ry_plain_blocks(rows, c->n_blocks);
     }
     ry_pruner_free(pruner, al);
     ry_free(al, rows);
     return rows ? RENYI_OK : ry_fail_nomem(err, c->n_blocks * sizeof *rows);
 }
 
+/* What the second pass of a cascade adds: without the embedding and the blocks that the first has
+ * computed already. plain: blocks before the first cut of the first pass. */
+static renyi_status add_second(const encoder *e, const ry_policy *second, uint32_t plain,
+                               const renyi_allocator *al, renyi_cost *out, renyi_error *err)
+{
+    const uint32_t L = e->config.n_blocks;
+    uint32_t shared = 0;
+    renyi_cost cost;
+    renyi_layer_cost *layers = ry_calloc(al, L, sizeof *layers);
+    if (!layers) return ry_fail_nomem(err, L * sizeof *layers);
+    const renyi_status st = count_cost(e, second, al, &cost, layers, L, &shared, err);
+    out->second = cost.head;
+    for (uint32_t i = shared < plain ? shared : plain; i < L; i++)
+        add_cost(&out->second, &layers[i]);
+    out->second.tokens_in = cost.total.tokens_in;
+    out->second.n_params = 0; /* those of the first pass */
+    add_cost(&out->total, &out->second);
+    ry_free(al, layers);
+    return st;
+}
+
+static renyi_status cascade_cost(const encoder *e, const ry_cascade *c, const renyi_allocator *al,
+                                 renyi_cost *out, renyi_layer_cost *layers, size_t max_layers,
+                                 renyi_error *err)
+{
+    uint32_t plain = 0;
+    RY_TRY(count_cost(e, &c->first, al, out, layers, max_layers, &plain, err));
+    return c->is_cascade ? add_second(e, &c->second, plain, al, out, err) : RENYI_OK;
+}
+
 renyi_status ry_policy_cost(const renyi_model *m, const ry_policy *policy, renyi_cost *out,
                             renyi_layer_cost *layers, size_t max_layers, renyi_error *err)
 {
     const encoder e = {m->vit.config, m->vit.n_patches};
-    RY_TRY(count_cost(&e, policy, &m->al, out, layers, max_layers, err));
+    RY_TRY(count_cost(&e, policy, &m->al, out, layers, max_layers, NULL, err));
     out->total.n_params = m->vit.n_params; /* of the file, which may have more */
     return RENYI_OK;
 }
@@ -299,15 +318,20 @@ renyi_status renyi_policy_cost(const renyi_model *m, const char *architecture, c
                                renyi_error *err)
 {
     encoder e;
-    ry_policy parsed;
+    ry_cascade parsed;
     if (!out || (!m && !architecture))
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_policy_cost: NULL argument");
     memset(out, 0, sizeof *out);
     if (m) {
-        RY_TRY(ry_policy_for_model(&parsed, policy, m, err));
-        return ry_policy_cost(m, &parsed, out, layers, max_layers, err);
+        e = (encoder){m->vit.config, m->vit.n_patches};
+        RY_TRY(ry_cascade_for_model(&parsed, policy, m, err));
+        RY_TRY(cascade_cost(&e, &parsed, &m->al, out, layers, max_layers, err));
+        out->total.n_params = m->vit.n_params; /* of the file, which may have more */
+        return RENYI_OK;
     }
     RY_TRY(find_encoder(&e, architecture, err));
-    RY_TRY(ry_policy_for(&parsed, policy, &e.config, e.n_patches, err));
-    return count_cost(&e, &parsed, NULL, out, layers, max_layers, err);
+    const ry_policy_shape shape = shape_of(&e.config, e.n_patches);
+    RY_TRY(ry_cascade_parse(&parsed, policy ? policy : "none", NULL, err));
+    RY_TRY(ry_cascade_check(&parsed, &shape, err));
+    return cascade_cost(&e, &parsed, NULL, out, layers, max_layers, err);
 }

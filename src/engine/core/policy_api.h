@@ -5,19 +5,26 @@
 #define RY_POLICY_API_H
 
 #include "model/vit/vit.h"
+#include "prune/policy/cascade.h"
 #include "prune/rules/pruner.h"
 
 /* Parses text (NULL = "none") and checks it against a model, whose own rules it may name. */
 renyi_status ry_policy_for_model(ry_policy *out, const char *text, const renyi_model *m,
                                  renyi_error *err) RENYI_CHECK;
 
-/* The same for an encoder with these patches that is no model. */
+/* The same for a text that may be a cascade. */
+renyi_status ry_cascade_for_model(ry_cascade *out, const char *text, const renyi_model *m,
+                                  renyi_error *err) RENYI_CHECK;
+
+/* ry_policy_for_model for an encoder with these patches that is no model. */
 renyi_status ry_policy_for(ry_policy *out, const char *text, const ry_vit_config *config,
                            uint32_t n_patches, renyi_error *err) RENYI_CHECK;
 
-/* The same for a tower whose rows go to a language model: rules behind the tower are allowed. */
+/* The same for a tower whose rows go to a language model: rules behind the tower are allowed. An
+ * image has at most n_squares base and tiles, or is one square (1). */
 renyi_status ry_policy_for_visual(ry_policy *out, const char *text, const ry_vit_config *config,
-                                  uint32_t n_patches, renyi_error *err) RENYI_CHECK;
+                                  uint32_t n_patches, uint32_t n_squares,
+                                  renyi_error *err) RENYI_CHECK;
 
 /* The pruner of a checked policy. *out is NULL for "none" and for rules behind the tower.
  * max_batch 0 = the pruner only counts tokens. */

@@ -11,26 +11,38 @@
 
 /* ---- making and freeing -------------------------------------------------------------------- */
 
+/* Whether the policy acts inside the language model; the sessions check the rest. */
+static renyi_status find_place(renyi_conversation *c, const char *policy, renyi_error *err)
+{
+    ry_policy parsed;
+    if (!c->m->visual && policy && strcmp(policy, "none") != 0)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "policy '%.80s': a plain Llama has no visual tokens to prune", policy);
+    RY_TRY(ry_policy_parse(&parsed, policy ? policy : "none", err));
+    c->prunes_lm = ry_policy_is_lm(&parsed);
+    return RENYI_OK;
+}
+
 static renyi_status open_sessions(renyi_conversation *c, const renyi_conversation_options *o,
                                   renyi_error *err)
 {
+    RY_TRY(find_place(c, o->policy, err));
     const renyi_visual_session_options vision = {.struct_size = sizeof vision,
                                                  .n_threads = o->n_threads,
-                                                 .policy = o->policy,
+                                                 .policy = c->prunes_lm ? NULL : o->policy,
+                                                 .relevance = c->m->relevance,
                                                  .progress = o->progress,
                                                  .progress_user = o->progress_user};
+    if (c->m->visual) RY_TRY(renyi_visual_session_new(&c->vision, c->m->visual, &vision, err));
     const renyi_lm_session_options lm = {.struct_size = sizeof lm,
                                          .max_context = o->max_context,
                                          .max_rows = o->max_rows,
                                          .n_threads = o->n_threads,
                                          .cache_bits = o->cache_bits,
+                                         .policy = c->prunes_lm ? o->policy : NULL,
+                                         .n_visual = renyi_visual_session_tokens(c->vision),
                                          .progress = o->progress,
                                          .progress_user = o->progress_user};
-    if (c->m->visual)
-        RY_TRY(renyi_visual_session_new(&c->vision, c->m->visual, &vision, err));
-    else if (o->policy && strcmp(o->policy, "none") != 0)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "policy '%.80s': a plain Llama has no visual tokens to prune", o->policy);
     RY_TRY(renyi_lm_session_new(&c->lm, c->m->lm, &lm, err));
     c->context = renyi_lm_max_context(c->lm);
     return RENYI_OK;
@@ -111,6 +123,7 @@ void renyi_conversation_free(renyi_conversation *c)
 
 const char *renyi_conversation_policy(const renyi_conversation *c)
 {
+    if (c->prunes_lm) return renyi_lm_session_policy(c->lm);
     return c->vision ? renyi_visual_session_policy(c->vision) : "none";
 }
 
@@ -130,16 +143,53 @@ void renyi_conversation_restart(renyi_conversation *c)
     c->n_drawn = 0;
 }
 
-/* Forgets the old image: only the rows before its first one are of use for the next. */
-static renyi_status forget_image(renyi_conversation *c, renyi_error *err)
+/* Forgets the rows from the first one of the image on. */
+static renyi_status forget_rows(renyi_conversation *c, renyi_error *err)
 {
     const uint32_t n = renyi_lm_position(c->lm);
     uint32_t keep = 0;
     while (keep < n && c->seen[keep] != RENYI_LVLM_IMAGE) keep++;
+    return renyi_lm_rewind(c->lm, keep, err);
+}
+
+/* Forgets the old image: only the rows before its first one are of use for the next. */
+static renyi_status forget_image(renyi_conversation *c, renyi_error *err)
+{
     renyi_conversation_restart(c);
     c->image = (renyi_visual_tokens){0};
     c->vision_ms = 0.0;
-    return renyi_lm_rewind(c->lm, keep, err);
+    c->n_choosing = 0;
+    return forget_rows(c, err);
+}
+
+/* What the session has computed since `before`. */
+static renyi_visual_work work_since(const renyi_conversation *c, const renyi_visual_work *before)
+{
+    renyi_visual_work after;
+    renyi_visual_session_get_work(c->vision, &after);
+    return (renyi_visual_work){after.tower_macs - before->tower_macs,
+                               after.projector_macs - before->projector_macs,
+                               after.choice_ms - before->choice_ms};
+}
+
+renyi_status ry_conversation_choose(renyi_conversation *c, const char *question, renyi_error *err)
+{
+    renyi_visual_work before;
+    if (!c->image.n || !ry_visual_session_asks(c->vision)) return RENYI_OK;
+    if (!question)
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "cdpruner metric=text chooses visual tokens by the question: ask with text, "
+                       "or set renyi_answer_options.question, or say metric=cls or metric=col");
+    renyi_visual_session_get_work(c->vision, &before);
+    const double begin = ry_clock();
+    RY_TRY(forget_rows(c, err)); /* they are of another question's choice */
+    RY_TRY(ry_visual_session_ask(c->vision, question, &c->image, err));
+    const renyi_visual_work more = work_since(c, &before);
+    c->work.tower_macs += more.tower_macs;
+    c->work.projector_macs += more.projector_macs;
+    c->work.choice_ms += more.choice_ms;
+    c->vision_ms += 1e3 * (ry_clock() - begin);
+    return RENYI_OK;
 }
 
 /* An image as a caller may give it: exactly one of the three is set. */
@@ -159,10 +209,14 @@ static renyi_status show_image(renyi_conversation *c, const image_source *p, ren
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "this model is a plain Llama: it has no image tower, so it takes no images");
     RY_TRY(forget_image(c, err));
+    renyi_visual_work before;
+    renyi_visual_session_get_work(c->vision, &before);
     const double begin = ry_clock();
+    RY_TRY(renyi_visual_session_question(c->vision, "", err)); /* a question chooses again */
     if (p->image) RY_TRY(renyi_visual_run(c->vision, p->image, &seen, err));
     if (p->bytes) RY_TRY(renyi_visual_run_bytes(c->vision, p->bytes, p->size, &seen, err));
     if (p->path) RY_TRY(renyi_visual_run_file(c->vision, p->path, &seen, err));
+    c->work = work_since(c, &before);
     c->image = seen;
     c->vision_ms = 1e3 * (ry_clock() - begin);
     return RENYI_OK;

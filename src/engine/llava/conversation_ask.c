@@ -60,13 +60,18 @@ static renyi_status check_ids(const renyi_conversation *c, const int32_t *ids, s
 }
 
 /* Rows of the prompt that the language model has already read. The last row is always read again:
- * the logits come from it. */
+ * the logits come from it. If a prompt has chosen among the rows of the image, only the same prompt
+ * can use them; another one can use what precedes them. */
 static uint32_t count_known(const renyi_conversation *c, uint32_t n)
 {
     const uint32_t held = renyi_lm_position(c->lm);
-    uint32_t k = 0;
-    while (k < held && k + 1 < n && c->seen[k] == c->inputs[k].token) k++;
-    return k;
+    uint32_t k = 0, image = 0;
+    while (k < held && k < n && c->seen[k] == c->inputs[k].token) k++;
+    if (c->n_choosing && !(n == c->n_choosing && k == n)) {
+        while (image < k && c->seen[image] != RENYI_LVLM_IMAGE) image++;
+        k = image;
+    }
+    return k < n ? k : n - 1;
 }
 
 /* Plans a whole prompt of n ids (NULL = c->prompt) with the place of the image among them; rows
@@ -110,13 +115,30 @@ static renyi_status plan_next_turn(renyi_conversation *c, size_t n, reading_plan
     return RENYI_OK;
 }
 
+static int has_visual_rows(const reading_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n; i++)
+        if (plan->inputs[i].embedding) return 1;
+    return 0;
+}
+
+/* Are visual rows among the first n that were read? */
+static int image_is_read(const renyi_conversation *c, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (c->seen[i] == RENYI_LVLM_IMAGE) return 1;
+    return 0;
+}
+
 /* Forgets the rows from plan->from on and reads the planned ones; logits of what follows go to
  * c->logits. On failure the conversation is restarted. */
 static renyi_status read_rows(renyi_conversation *c, const reading_plan *plan, renyi_error *err)
 {
     const uint32_t from = plan->from;
     renyi_status st = renyi_lm_rewind(c->lm, from, err);
+    if (from < c->n_choosing && !image_is_read(c, from)) c->n_choosing = 0;
     if (!st) st = renyi_lm_feed(c->lm, plan->inputs, plan->n, c->logits, err);
+    if (!st && c->prunes_lm && has_visual_rows(plan)) c->n_choosing = from + plan->n;
     /* Rows that were read before a feed was stopped can be used again. */
     const uint32_t n_read = renyi_lm_position(c->lm) - from;
     for (uint32_t i = 0; i < n_read; i++) c->seen[from + i] = plan->inputs[i].token;
@@ -228,10 +250,17 @@ static renyi_status read_options(renyi_answer_options *o, const renyi_answer_opt
 
 static void fill_answer(renyi_conversation *c, renyi_answer *a)
 {
+    c->n_cuts = 0;
+    while (c->n_cuts < RY_MAX_CUTS &&
+           renyi_lm_session_get_cut(c->lm, c->n_cuts, &c->cuts[c->n_cuts]))
+        c->n_cuts++;
+    a->cuts = c->cuts;
+    a->n_cuts = c->n_cuts;
     a->text = c->text;
     a->ids = c->ids;
     a->n_ids = c->n_ids;
     a->n_visual = c->has_image ? c->image.n : 0;
+    a->n_visual_full = c->has_image ? c->image.n_full : 0;
     a->kept = c->has_image ? c->image.kept : NULL;
     a->bytes = ry_lvlm_bytes(c->m) + renyi_conversation_bytes(c);
 }
@@ -245,6 +274,7 @@ static renyi_status write_timed_answer(renyi_conversation *c, const reading_plan
     const double begin = ry_clock();
     RY_TRY(read_rows(c, plan, err));
     const double read_at = ry_clock();
+    ry_conversation_count_cost(c);
     if (o->logits) memcpy(o->logits, c->logits, c->m->lm_info.vocab * sizeof *o->logits);
     RY_TRY(choose_token(c, o, &first, err));
     const double first_at = ry_clock();
@@ -287,10 +317,11 @@ static renyi_status encode_question(renyi_conversation *c, const char *question,
     const renyi_lvlm_prompt_options how = {
         .struct_size = sizeof how, .without_image = !c->image.n, .system = c->system};
     const renyi_lm_tokenizer *t = c->m->tokenizer;
+    const int begins = !c->is_begun && c->m->ids.bos >= 0;
     if (!c->m->visual)
         return renyi_lm_tokenizer_encode(t, question, strlen(question),
-                                         RENYI_LM_PLAIN | (c->is_begun ? 0 : RENYI_LM_BOS),
-                                         c->prompt, c->context, n, err);
+                                         RENYI_LM_PLAIN | (begins ? RENYI_LM_BOS : 0), c->prompt,
+                                         c->context, n, err);
     return c->is_begun ? renyi_lvlm_prompt_next(t, question, c->prompt, c->context, n, err)
                        : renyi_lvlm_prompt(t, &turn, 1, &how, c->prompt, c->context, n, err);
 }
@@ -317,6 +348,7 @@ renyi_status renyi_conversation_ask(renyi_conversation *c, const char *question,
     if (!c->m->tokenizer)
         return ry_fail(err, RENYI_ERR_ARG, -1, "a question as text needs a tokenizer: %s",
                        c->m->why_no_tokenizer);
+    if (!c->is_begun) RY_TRY(ry_conversation_choose(c, question, err));
     RY_TRY(make_prompt(c, question, &plan, err));
     return answer_prompt(c, &plan, &o, out, err);
 }
@@ -330,6 +362,7 @@ renyi_status renyi_conversation_ask_ids(renyi_conversation *c, const int32_t *id
     if (!c || !ids || !out)
         return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_conversation_ask_ids: NULL argument");
     RY_TRY(read_options(&o, opt, err));
+    RY_TRY(ry_conversation_choose(c, o.question, err));
     RY_TRY(plan_prompt(c, ids, n, &plan, err));
     renyi_conversation_restart(c);
     return answer_prompt(c, &plan, &o, out, err);

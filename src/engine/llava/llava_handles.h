@@ -17,8 +17,9 @@ struct renyi_visual {
 };
 
 struct renyi_lvlm {
-    renyi_allocator al;   /* of everything below, and of the conversations */
-    renyi_visual *visual; /* NULL = a plain Llama */
+    renyi_allocator al;         /* of everything below, and of the conversations */
+    renyi_visual *visual;       /* NULL = a plain Llama */
+    renyi_relevance *relevance; /* NULL = no CLIP was given */
     renyi_lm *lm;
     renyi_lm_tokenizer *tokenizer; /* NULL = none was found */
     char *why_no_tokenizer;        /* where it was looked for; NULL if there is one */
@@ -41,6 +42,12 @@ static inline int ry_lvlm_is_end(const renyi_lvlm *m, int32_t id)
 {
     return id >= 0 && (id == m->lm_info.eos || id == m->ids.eos);
 }
+
+/* Does the session choose by a question (cdpruner)? */
+int ry_visual_session_asks(const renyi_visual_session *s);
+/* The rows of the last image for another question, without running the tower. */
+renyi_status ry_visual_session_ask(renyi_visual_session *s, const char *question,
+                                   renyi_visual_tokens *out, renyi_error *err) RENYI_CHECK;
 
 /* renyi_lm_open from a checkpoint that is open already; `path` is for errors. A file whose weights
  * run as they are stays mapped: *ckpt then gives up its tensors to the model. */

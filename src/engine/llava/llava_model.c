@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "model/llama/llama_tensors.h"
+#include "model/llava/mmproj.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -90,10 +91,10 @@ static renyi_status load_visual(renyi_visual *v, const ry_visual_source *from,
     return ry_visual_load(&v->side, &config, from, opt, v->level, v->dtype, err);
 }
 
-/* renyi_visual_open from a checkpoint that is open already; opt: complete. */
-static renyi_status open_visual(renyi_visual **out, const ry_checkpoint *llava, const char *path,
-                                const char *tower_path, const renyi_options *opt,
-                                const ry_compute *compute, renyi_error *err)
+/* From a LLaVA in a known layout. */
+static renyi_status open_known(renyi_visual **out, const ry_checkpoint *llava, const char *path,
+                               const char *tower_path, const renyi_options *opt,
+                               const ry_compute *compute, renyi_error *err)
 {
     ry_checkpoint tower = {0};
     renyi_visual *v = ry_calloc(&opt->allocator, 1, sizeof *v);
@@ -115,6 +116,20 @@ static renyi_status open_visual(renyi_visual **out, const ry_checkpoint *llava, 
     }
     *out = v;
     return RENYI_OK;
+}
+
+/* renyi_visual_open from a checkpoint that is open already; opt: complete. */
+static renyi_status open_visual(renyi_visual **out, const ry_checkpoint *file, const char *path,
+                                const char *tower_path, const renyi_options *opt,
+                                const ry_compute *compute, renyi_error *err)
+{
+    ry_checkpoint mmproj = {0};
+    if (!ry_mmproj_is(file)) return open_known(out, file, path, tower_path, opt, compute, err);
+    const renyi_status read = ry_mmproj_read(&mmproj, file, &opt->allocator, err);
+    if (read) return ry_fail_in(err, read, path);
+    const renyi_status st = open_known(out, &mmproj, path, tower_path, opt, compute, err);
+    ry_checkpoint_close(&mmproj, &opt->allocator);
+    return st;
 }
 
 renyi_status renyi_visual_open(renyi_visual **out, const char *path, const char *tower,
@@ -159,6 +174,10 @@ void renyi_visual_get_info(const renyi_visual *v, renyi_visual_info *info)
         .norm_eps = c->tower.norm_eps,
         .preprocess = c->tower.preprocess,
         .pad_to_square = (uint32_t)c->pad_to_square,
+        .most_squares = ry_tile_most_squares(&c->tiles),
+        .n_grids = c->tiles.n,
+        .grids = c->tiles.grid,
+        .most_rows = ry_tile_most_rows(&c->tiles, v->side.tower.n_patches, c->ends_lines),
         .n_params = v->side.n_params,
         .dtype = v->dtype,
         .cpu = v->level,
@@ -234,10 +253,11 @@ static renyi_status open_parts(renyi_lvlm *m, ry_checkpoint *ckpt, const char *p
     renyi_options opt;
     ry_compute compute;
     RY_TRY(ry_compute_choose(&compute, &opt, &visual, err));
-    if (o->tower || !is_plain_llama(ckpt)) {
+    if (o->mmproj)
+        RY_TRY(renyi_visual_open(&m->visual, o->mmproj, o->tower, &visual, err));
+    else if (o->tower || !is_plain_llama(ckpt))
         RY_TRY(open_visual(&m->visual, ckpt, path, o->tower, &opt, &compute, err));
-        renyi_visual_get_info(m->visual, &m->visual_info);
-    }
+    if (m->visual) renyi_visual_get_info(m->visual, &m->visual_info);
     RY_TRY(ry_lm_open_checkpoint(&m->lm, ckpt, path, &lm, err));
     renyi_lm_get_info(m->lm, &m->lm_info);
     renyi_status st = check_widths(m, err);
@@ -249,7 +269,9 @@ static renyi_status fill_lvlm(renyi_lvlm *m, const char *path, const renyi_lvlm_
                               renyi_error *err)
 {
     ry_checkpoint ckpt = {0};
+    const renyi_options text = options_of(o, RENYI_DTYPE_DEFAULT);
     RY_TRY(open_tokenizer(m, path, o, err));
+    if (o->text_tower) RY_TRY(renyi_relevance_open(&m->relevance, o->text_tower, NULL, &text, err));
     renyi_status st = ry_checkpoint_open(&ckpt, path, &o->limits, &m->al, err);
     if (!st) st = open_parts(m, &ckpt, path, o, err);
     ry_checkpoint_close(&ckpt, &m->al);
@@ -283,6 +305,7 @@ void renyi_lvlm_free(renyi_lvlm *m)
     const renyi_allocator al = m->al;
     renyi_lm_free(m->lm);
     renyi_visual_free(m->visual);
+    renyi_relevance_free(m->relevance);
     renyi_lm_tokenizer_free(m->tokenizer);
     ry_free(&al, m->why_no_tokenizer);
     ry_free(&al, m);

@@ -6,8 +6,10 @@
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "engine/llava/llava_handles.h"
+#include "model/llama/llama_loss.h"
 #include "model/llama/llama_plan.h"
 #include "model/llama/llama_tensors.h"
+#include "prune/rules/lm_rule.h"
 #include "renyi/lm.h"
 
 #include <inttypes.h>
@@ -24,6 +26,7 @@ struct renyi_lm {
     ry_llama model;
     ry_tensors *kept; /* the mapped file that a stored model runs from, or NULL */
     int is_llava;     /* the file has a projector too */
+    double weight_error;
 };
 
 /* ---- the model ----------------------------------------------------------------------------- */
@@ -41,13 +44,15 @@ static renyi_status choose_stored(renyi_dtype *out, renyi_dtype stored, renyi_dt
         renyi_dtype_name(stored), renyi_dtype_name(wanted));
 }
 
-/* 16-bit weights of a large model stay 16-bit: as floats a 7B would take 27 GB. */
+/* 16-bit weights of a large model stay 16-bit, blocks of fewer bits become int8: as floats a 7B
+ * would take 27 GB. */
 static renyi_dtype default_dtype(const ry_llama_config *c, const ry_checkpoint *ckpt)
 {
     ry_tensor_naming n;
     if (ry_llama_params(c) <= SMALL || !ry_llama_naming_find(&n, ckpt->tensors))
         return RENYI_DTYPE_F32;
     const ry_tensor *t = ry_tensor_of_role(&n, ckpt->tensors, RY_Q_W, 0);
+    if (t && ry_dtype_block(t->dtype) > 1) return RENYI_DTYPE_INT8;
     return t && (t->dtype == RY_F16 || t->dtype == RY_BF16) ? RENYI_DTYPE_BF16 : RENYI_DTYPE_F32;
 }
 
@@ -66,6 +71,7 @@ static renyi_status fill_lm(renyi_lm *lm, ry_checkpoint *ckpt, const renyi_optio
 {
     ry_llama_config config;
     RY_TRY(configure_lm(lm, &config, ckpt, opt, err));
+    RY_TRY(ry_llama_loss(&lm->weight_error, &config, ckpt, lm->dtype, &lm->al, err));
     RY_TRY(ry_llama_load(&lm->model, &config, ckpt, opt, lm->level, lm->dtype, err));
     if (config.stored) { /* its weights stay in the mapped file */
         lm->kept = ckpt->tensors;
@@ -133,8 +139,12 @@ static renyi_status describe_lm(renyi_lm *lm, const ry_checkpoint *ckpt, const r
 {
     ry_llama *m = &lm->model;
     ry_tensor_naming n;
-    const renyi_status st = configure_lm(lm, &m->config, ckpt, opt, err);
-    if (st || !ry_llama_naming_find(&n, ckpt->tensors)) return st;
+    RY_TRY(configure_lm(lm, &m->config, ckpt, opt, err));
+    /* rows that are not finite are an error when the model is opened */
+    if (ry_llama_loss(&lm->weight_error, &m->config, ckpt, lm->dtype, &lm->al, NULL) ==
+        RENYI_ERR_NOMEM)
+        return ry_fail_nomem(err, 0);
+    if (!ry_llama_naming_find(&n, ckpt->tensors)) return RENYI_OK; /* configure found it */
     m->n_params = ry_llama_params(&m->config);
     m->bytes = ry_llama_bytes(&m->config, lm->dtype,
                               ry_tensor_of_role(&n, ckpt->tensors, RY_TOKEN_EMBED, 0)->bytes);
@@ -195,6 +205,7 @@ void renyi_lm_get_info(const renyi_lm *lm, renyi_lm_info *info)
         .dtype = lm->dtype,
         .cpu = lm->level,
         .is_llava = lm->is_llava,
+        .weight_error = lm->weight_error,
     };
 }
 
@@ -203,6 +214,9 @@ void renyi_lm_get_info(const renyi_lm *lm, renyi_lm_info *info)
 struct renyi_lm_session {
     const renyi_lm *lm; /* borrowed */
     ry_llama_plan *plan;
+    ry_lm_rule *rule;  /* NULL = no policy */
+    uint32_t cut_from; /* the first visual row of the last feed that the rule cut */
+    char policy_text[RY_MAX_POLICY_TEXT]; /* in full */
     renyi_progress progress;
     void *progress_user;
 };
@@ -233,6 +247,40 @@ static renyi_status check_options(renyi_lm_session_options *o, const renyi_lm *l
     return RENYI_OK;
 }
 
+static renyi_status make_rule(renyi_lm_session *s, const renyi_lm_session_options *o,
+                              renyi_error *err)
+{
+    const ry_policy_shape shape = {.n_patches = o->n_visual,
+                                   .lm_layers = s->lm->model.config.n_layers};
+    ry_policy policy;
+    RY_TRY(ry_policy_parse(&policy, o->policy ? o->policy : "none", err));
+    if (policy.rule != RY_RULE_NONE && !ry_policy_is_lm(&policy))
+        return ry_fail(err, RENYI_ERR_ARG, -1,
+                       "policy '%.80s' acts in the image tower or behind it, not inside a language "
+                       "model; fastv, pyramiddrop and dart do",
+                       o->policy);
+    RY_TRY(ry_policy_check(&policy, &shape, err));
+    ry_policy_print(s->policy_text, &policy);
+    if (policy.rule == RY_RULE_NONE) return RENYI_OK;
+    return ry_lm_rule_new(&s->rule, &policy, o->max_context, &s->lm->al, err);
+}
+
+static renyi_status fill_lm_session(renyi_lm_session *s, const renyi_lm_session_options *o,
+                                    renyi_error *err)
+{
+    const renyi_lm *lm = s->lm;
+    s->progress = o->progress;
+    s->progress_user = o->progress_user;
+    RY_TRY(make_rule(s, o, err));
+    const ry_llama_plan_options plan = {.level = lm->level,
+                                        .max_context = o->max_context,
+                                        .max_rows = o->max_rows,
+                                        .n_threads = o->n_threads,
+                                        .half = o->cache_bits == 16,
+                                        .cuts = s->rule ? ry_lm_rule_cuts(s->rule) : NULL};
+    return ry_llama_plan_new(&s->plan, &lm->model, &plan, &lm->al, err);
+}
+
 renyi_status renyi_lm_session_new(renyi_lm_session **out, const renyi_lm *lm,
                                   const renyi_lm_session_options *opt, renyi_error *err)
 {
@@ -244,14 +292,7 @@ renyi_status renyi_lm_session_new(renyi_lm_session **out, const renyi_lm *lm,
     renyi_lm_session *s = ry_calloc(&lm->al, 1, sizeof *s);
     if (!s) return ry_fail_nomem(err, sizeof *s);
     s->lm = lm;
-    s->progress = o.progress;
-    s->progress_user = o.progress_user;
-    const ry_llama_plan_options plan = {.level = lm->level,
-                                        .max_context = o.max_context,
-                                        .max_rows = o.max_rows,
-                                        .n_threads = o.n_threads,
-                                        .half = o.cache_bits == 16};
-    const renyi_status st = ry_llama_plan_new(&s->plan, &lm->model, &plan, &lm->al, err);
+    const renyi_status st = fill_lm_session(s, &o, err);
     if (st) {
         renyi_lm_session_free(s);
         return st;
@@ -265,18 +306,33 @@ void renyi_lm_session_free(renyi_lm_session *s)
     if (!s) return;
     const renyi_allocator *al = &s->lm->al;
     ry_llama_plan_free(s->plan, al);
+    ry_lm_rule_free(s->rule, al);
     ry_free(al, s);
 }
 
 size_t renyi_lm_session_bytes(const renyi_lm_session *s)
 {
-    return s ? s->plan->arena_bytes + s->plan->cache_bytes : 0;
+    if (!s) return 0;
+    return s->plan->arena_bytes + s->plan->cache_bytes + (s->rule ? ry_lm_rule_bytes(s->rule) : 0);
 }
+
+const char *renyi_lm_session_policy(const renyi_lm_session *s) { return s ? s->policy_text : ""; }
 
 uint32_t renyi_lm_position(const renyi_lm_session *s) { return s ? s->plan->position : 0; }
 uint32_t renyi_lm_max_context(const renyi_lm_session *s)
 {
     return s ? s->plan->opt.max_context : 0;
+}
+
+uint32_t renyi_lm_cache_rows(const renyi_lm_session *s, uint32_t layer)
+{
+    if (!s || layer >= s->lm->model.config.n_layers) return 0;
+    return ry_llama_stage_of(s->plan, layer)->n;
+}
+
+uint32_t renyi_lm_cache_bits(const renyi_lm_session *s)
+{
+    return s ? (s->plan->opt.half ? 16 : 32) : 0;
 }
 
 renyi_status renyi_lm_rewind(renyi_lm_session *s, uint32_t position, renyi_error *err)
@@ -285,8 +341,23 @@ renyi_status renyi_lm_rewind(renyi_lm_session *s, uint32_t position, renyi_error
     if (position > s->plan->position)
         return ry_fail(err, RENYI_ERR_ARG, -1, "rewind to row %u of a sequence of %u", position,
                        s->plan->position);
-    s->plan->position = position;
+    ry_llama_rewind(s->plan, position);
+    if (s->rule && position <= s->cut_from) ry_lm_rule_forget(s->rule);
     return RENYI_OK;
+}
+
+int renyi_lm_session_get_cut(const renyi_lm_session *s, uint32_t i, renyi_lm_cut *out)
+{
+    ry_lm_trace t;
+    if (!s || !out || !s->rule || !ry_lm_rule_trace(s->rule, i, &t)) return 0;
+    *out = (renyi_lm_cut){t.layer, t.n_in, t.n_kept, t.kept, t.scores};
+    return 1;
+}
+
+double renyi_lm_choice_macs(const renyi_lm_session *s)
+{
+    ry_lm_trace t;
+    return s && s->rule && ry_lm_rule_trace(s->rule, 0, &t) ? s->plan->choice_macs : 0.0;
 }
 
 /* ---- feeding rows -------------------------------------------------------------------------- */
@@ -312,17 +383,49 @@ static renyi_status check_input(const renyi_lm_session *s, const renyi_lm_input 
     return RENYI_OK;
 }
 
+/* Rows from the first to the last embedding; *first is the number of rows before them. */
+static uint32_t count_visual(const renyi_lm_input *in, uint32_t n, uint32_t *first)
+{
+    uint32_t begin = 0, end = n;
+    while (begin < n && !in[begin].embedding) begin++;
+    while (end > begin && !in[end - 1].embedding) end--;
+    *first = begin;
+    return end - begin;
+}
+
+static renyi_status stopped(renyi_error *err)
+{
+    return ry_fail(err, RENYI_ERR_ABORTED, -1, "stopped by the progress callback");
+}
+
+/* A feed with visual rows, which the rule cuts. */
+static renyi_status feed_cut(renyi_lm_session *s, const renyi_lm_input *in, uint32_t n,
+                             uint32_t first, uint32_t n_visual, float *logits, renyi_error *err)
+{
+    RY_TRY(ry_lm_rule_check(s->rule, n_visual, n - first - n_visual, err));
+    const uint32_t position = s->plan->position;
+    ry_lm_rule_forget(s->rule);
+    if (ry_llama_prefill(s->plan, in, n, logits, s->progress, s->progress_user)) {
+        ry_lm_rule_forget(s->rule);
+        return stopped(err);
+    }
+    s->cut_from = position + first;
+    return RENYI_OK;
+}
+
 renyi_status renyi_lm_feed(renyi_lm_session *s, const renyi_lm_input *in, uint32_t n, float *logits,
                            renyi_error *err)
 {
+    uint32_t first;
     if (!s || !in) return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_lm_feed: NULL argument");
     RY_TRY(check_input(s, in, n, err));
+    const uint32_t n_visual = s->rule ? count_visual(in, n, &first) : 0;
+    if (n_visual) return feed_cut(s, in, n, first, n_visual, logits, err);
     for (uint32_t done = 0, count; done < n; done += count) {
         const uint32_t left = n - done, most = s->plan->opt.max_rows;
         count = left < most ? left : most;
         ry_llama_forward(s->plan, in + done, count, count == left ? logits : NULL);
-        if (s->progress && s->progress(s->progress_user, done + count, n))
-            return ry_fail(err, RENYI_ERR_ABORTED, -1, "stopped by the progress callback");
+        if (s->progress && s->progress(s->progress_user, done + count, n)) return stopped(err);
     }
     return RENYI_OK;
 }

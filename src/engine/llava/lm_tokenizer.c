@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/status.h"
@@ -11,6 +12,7 @@
 #include "renyi/llava.h"
 #include "text/spm.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct renyi_lm_tokenizer {
@@ -61,6 +63,29 @@ static int is_json(const ry_file_text *f, const char *path)
            (f->size && (f->text[0] == '{' || f->text[0] == '['));
 }
 
+/* A GGUF has its tokenizer among its values. */
+static int is_gguf(const char *path)
+{
+    char magic[4] = "";
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(magic, 1, sizeof magic, f) : 0;
+    if (f) fclose(f);
+    return n == sizeof magic && !memcmp(magic, "GGUF", sizeof magic);
+}
+
+static renyi_status read_gguf(const char *path, const renyi_options *o, ry_spm **out,
+                              renyi_error *err)
+{
+    ry_mapped_file file;
+    ry_gguf g;
+    RY_TRY(ry_mapped_file_open(&file, path, ry_limits(&o->limits).max_file_bytes, err));
+    renyi_status st = ry_gguf_parse(&g, file.data, file.size, path, &o->limits, &o->allocator, err);
+    if (!st) st = ry_spm_read_gguf(out, &g, path, &o->allocator, err);
+    ry_gguf_free(&g, &o->allocator);
+    ry_mapped_file_close(&file);
+    return st;
+}
+
 static renyi_status read_file(const ry_file_reader *r, const char *path, ry_spm **out,
                               renyi_error *err)
 {
@@ -74,6 +99,18 @@ static renyi_status read_file(const ry_file_reader *r, const char *path, ry_spm 
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
+static renyi_status read_any(renyi_lm_tokenizer *t, const char *path, const renyi_options *o,
+                             renyi_error *err)
+{
+    const ry_file_reader r = {&t->al, ry_limits(&o->limits).max_header_bytes};
+    if (is_gguf(path)) {
+        t->source = ry_strdup(&t->al, path);
+        return t->source ? read_gguf(path, o, &t->spm, err) : ry_fail_nomem(err, strlen(path) + 1);
+    }
+    RY_TRY(ry_file_find(&r, path, file_names, LOOKED_FOR, &t->source, err));
+    return read_file(&r, t->source, &t->spm, err);
+}
+
 renyi_status renyi_lm_tokenizer_open(renyi_lm_tokenizer **out, const char *path,
                                      const renyi_options *opt, renyi_error *err)
 {
@@ -85,9 +122,7 @@ renyi_status renyi_lm_tokenizer_open(renyi_lm_tokenizer **out, const char *path,
     renyi_lm_tokenizer *t = ry_calloc(&o.allocator, 1, sizeof *t);
     if (!t) return ry_fail_nomem(err, sizeof *t);
     t->al = o.allocator;
-    const ry_file_reader r = {&t->al, ry_limits(&o.limits).max_header_bytes};
-    renyi_status st = ry_file_find(&r, path, file_names, LOOKED_FOR, &t->source, err);
-    if (!st) st = read_file(&r, t->source, &t->spm, err);
+    renyi_status st = read_any(t, path, &o, err);
     if (!st && t->spm->scores)
         st = ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                      "%s: a SentencePiece model of type unigram; language models here have BPE, as "
@@ -263,33 +298,32 @@ static renyi_status take_buffer(prompt_text *x, const renyi_lvlm_turn *turns, ui
     return x->at ? RENYI_OK : ry_fail_nomem(err, x->capacity);
 }
 
-/* " USER: <image>\n" before the first question. The image cuts the text in two; the second part is
- * encoded as a new text. */
-static renyi_status open_conversation(prompt_text *x, const char *system, int has_image,
-                                      renyi_error *err)
+/* " USER: " and, if it has the image, "<image>\n". The image cuts the text in two; the second part
+ * is encoded as a new text. */
+static renyi_status open_turn(prompt_text *x, int is_inner, int has_image, renyi_error *err)
 {
-    append_part(x, system);
-    if (*system) append_part(x, " ");
     append_part(x, "USER: ");
     if (!has_image) return RENYI_OK;
-    RY_TRY(end_section(x, 0, err));
+    RY_TRY(end_section(x, is_inner, err));
     ry_id_put(&x->out, (uint32_t)RENYI_LVLM_IMAGE);
     append_part(x, "\n");
     return RENYI_OK;
 }
 
+/* image_turn: RENYI_NONE = no image. */
 static renyi_status append_turns(prompt_text *x, const renyi_lvlm_turn *turns, uint32_t n_turns,
-                                 renyi_error *err)
+                                 uint32_t image_turn, renyi_error *err)
 {
     for (uint32_t i = 0; i < n_turns; i++) {
-        if (i) append_part(x, "USER: ");
+        const int has_image = i == image_turn;
+        RY_TRY(open_turn(x, i > 0, has_image, err));
         append_part(x, turns[i].question);
         append_part(x, " ASSISTANT:");
         if (turns[i].answer) {
             append_part(x, " ");
             append_part(x, turns[i].answer);
         }
-        RY_TRY(end_section(x, i > 0, err));
+        RY_TRY(end_section(x, i > 0 && !has_image, err));
         if (turns[i].answer) ry_id_put(&x->out, (uint32_t)x->t->spm->eos);
     }
     return RENYI_OK;
@@ -321,13 +355,17 @@ renyi_status renyi_lvlm_prompt(const renyi_lm_tokenizer *t, const renyi_lvlm_tur
                        "renyi_lvlm_prompt: an argument is NULL, or there are no turns");
     if (opt) RY_TRY(ry_struct_read(&o, sizeof o, opt, "renyi_lvlm_prompt_options", err));
     RY_TRY(check_turns(t, turns, n_turns, err));
+    if (o.image_turn >= n_turns)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "the image belongs to turn %u, and there are %u",
+                       o.image_turn, n_turns);
     const char *system = o.system ? o.system : SYSTEM;
     prompt_text x = {.t = t, .out = {ids, max, 0}};
     renyi_status st = take_buffer(&x, turns, n_turns, system, err);
     if (st) return st;
     ry_id_put(&x.out, (uint32_t)t->spm->bos);
-    st = open_conversation(&x, system, !o.without_image, err);
-    if (!st) st = append_turns(&x, turns, n_turns, err);
+    append_part(&x, system);
+    if (*system) append_part(&x, " ");
+    st = append_turns(&x, turns, n_turns, o.without_image ? RENYI_NONE : o.image_turn, err);
     ry_free(&t->al, x.at);
     return st ? st : end_ids(&x.out, n, err);
 }

@@ -39,7 +39,7 @@ static renyi_status add_policy(renyi_viz *v, ry_viz_policy *out, const ry_policy
     if (!out->text || !out->label) return ry_fail_nomem(err, sizeof text);
     for (uint32_t i = 0; i < policy->n_cuts; i++)
         if (policy->cuts[i].reduce == RY_REDUCE_MERGE) out->merges = 1;
-    out->adaptive = policy->rule == RY_RULE_ATS;
+    out->adaptive = ry_policy_is_adaptive(policy);
     return add_costs(v, out, err);
 }
 

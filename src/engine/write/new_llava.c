@@ -35,6 +35,7 @@ typedef struct llava_config {
     ry_llama_config lm;
     ry_vit_config tower;
     uint32_t mid_dim; /* inside the projector */
+    int has_tiles;    /* LLaVA-NeXT */
 } llava_config;
 
 /* ---- configuration ------------------------------------------------------------------------- */
@@ -42,7 +43,11 @@ typedef struct llava_config {
 static const struct published {
     const char *name;
     uint32_t dim, n_layers, n_heads, mlp_dim;
-} published[] = {{"llava-1.5-7b", 4096, 32, 32, 11008}, {"llava-1.5-13b", 5120, 40, 40, 13824}};
+    int has_tiles;
+} published[] = {{"llava-1.5-7b", 4096, 32, 32, 11008, 0},
+                 {"llava-1.5-13b", 5120, 40, 40, 13824, 0},
+                 {"llava-1.6-7b", 4096, 32, 32, 11008, 1},
+                 {"llava-1.6-13b", 5120, 40, 40, 13824, 1}};
 
 static uint32_t value_or(uint32_t value, uint32_t otherwise) { return value ? value : otherwise; }
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -85,9 +90,11 @@ static renyi_status configure_llava(llava_config *out, const char *architecture,
     ry_vit_config large;
     while (i < n && strcmp(architecture, published[i].name) != 0) i++;
     if (i == n)
-        return ry_fail(err, RENYI_ERR_ARG, -1,
-                       "architecture '%.60s' is not known; llava-1.5-7b and llava-1.5-13b are",
-                       architecture);
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "architecture '%.60s' is not known; llava-1.5-7b, llava-1.5-13b, llava-1.6-7b "
+            "and llava-1.6-13b are",
+            architecture);
     *out = (llava_config){0};
     RY_TRY(lm_config(&out->lm, &published[i], opt, err));
     RY_TRY(ry_new_model_config(&large, clip, NULL, err));
@@ -97,7 +104,20 @@ static renyi_status configure_llava(llava_config *out, const char *architecture,
     if (tower.dim < large.dim) tower.n_heads = out->lm.n_heads;
     RY_TRY(ry_new_model_config(&out->tower, clip, &tower, err));
     out->mid_dim = out->lm.dim;
+    out->has_tiles = published[i].has_tiles;
     return RENYI_OK;
+}
+
+/* The grids of LLaVA-1.6, [height, width] in pixels; takes over `to`. NULL if there is no memory.
+ */
+static json_t *with_grids(json_t *to, uint32_t side)
+{
+    const int one = (int)side, two = 2 * one, three = 3 * one;
+    json_t *grids = json_pack("[[i, i], [i, i], [i, i], [i, i], [i, i]]", one, two, two, one, two,
+                              two, three, one, one, three);
+    if (grids && !json_object_set_new(to, "image_grid_pinpoints", grids)) return to;
+    json_decref(to);
+    return NULL;
 }
 
 /* config.json as llava-hf has it; NULL if there is no memory. */
@@ -120,24 +140,27 @@ static json_t *config_json(const llava_config *m)
                   "num_attention_heads", (int)t->n_heads, "image_size", (int)t->image_size,
                   "patch_size", (int)t->patch_size, "layer_norm_eps", t->norm_eps);
     /* json_pack takes over the parts even if it fails */
-    return json_pack("{s:s, s:[s], s:i, s:i, s:s, s:s, s:b, s:o, s:o}", "model_type", "llava",
-                     "architectures", "LlavaForConditionalGeneration", "image_token_index",
-                     (int)c->image, "vision_feature_layer", -2, "vision_feature_select_strategy",
-                     "default", "projector_hidden_act", "gelu", "tie_word_embeddings", 0,
-                     "text_config", text, "vision_config", vision);
+    json_t *all = json_pack(
+        "{s:s, s:[s], s:i, s:i, s:s, s:s, s:b, s:o, s:o}", "model_type",
+        m->has_tiles ? "llava_next" : "llava", "architectures",
+        m->has_tiles ? "LlavaNextForConditionalGeneration" : "LlavaForConditionalGeneration",
+        "image_token_index", (int)c->image, "vision_feature_layer", -2,
+        "vision_feature_select_strategy", "default", "projector_hidden_act", "gelu",
+        "tie_word_embeddings", 0, "text_config", text, "vision_config", vision);
+    return m->has_tiles ? with_grids(all, t->image_size) : all;
 }
 
 static json_t *preprocessor_json(const llava_config *m)
 {
     const renyi_preprocess *p = &m->tower.preprocess;
     const int side = (int)m->tower.image_size;
-    return json_pack("{s:s, s:{s:i}, s:{s:i, s:i}, s:i, s:b, s:b, s:b, s:b, s:[f, f, f], "
-                     "s:[f, f, f]}",
-                     "image_processor_type", "CLIPImageProcessor", "size", "shortest_edge", side,
-                     "crop_size", "height", side, "width", side, "resample", 3, "do_resize", 1,
-                     "do_center_crop", 1, "do_normalize", 1, "do_convert_rgb", 1, "image_mean",
-                     p->mean[0], p->mean[1], p->mean[2], "image_std", p->std[0], p->std[1],
-                     p->std[2]);
+    json_t *all = json_pack(
+        "{s:s, s:{s:i}, s:{s:i, s:i}, s:i, s:b, s:b, s:b, s:b, s:[f, f, f], s:[f, f, f]}",
+        "image_processor_type", m->has_tiles ? "LlavaNextImageProcessor" : "CLIPImageProcessor",
+        "size", "shortest_edge", side, "crop_size", "height", side, "width", side, "resample", 3,
+        "do_resize", 1, "do_center_crop", 1, "do_normalize", 1, "do_convert_rgb", 1, "image_mean",
+        p->mean[0], p->mean[1], p->mean[2], "image_std", p->std[0], p->std[1], p->std[2]);
+    return m->has_tiles ? with_grids(all, m->tower.image_size) : all;
 }
 
 typedef char name_text[RY_NAME_MAX];
@@ -183,6 +206,9 @@ static void add_name(void *user, const ry_tensor_naming *n, const ry_tensor_name
     j->total += t->bytes;
 }
 
+/* The row that ends a line of patches. */
+static const ry_tensor_name newline = {RY_FC2_B, RY_GROUP_CORE, "image_newline", {RY_X_EMBED}};
+
 /* Tower, projector, language model: the order of the published files. */
 static void each_tensor(job *j, ry_tensor_name_visitor see)
 {
@@ -197,6 +223,7 @@ static void each_tensor(job *j, ry_tensor_name_visitor see)
     j->extents[RY_X_MLP] = j->model.mid_dim;
     j->extents[RY_X_EMBED] = j->model.lm.dim;
     ry_tensor_names_each(&projector, see, j);
+    if (j->model.has_tiles) see(j, &projector, &newline, 0);
     ry_llama_extents(j->extents, &j->model.lm);
     ry_tensor_names_each(&lm, see, j);
 }

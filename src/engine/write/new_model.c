@@ -74,7 +74,8 @@ renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
     ry_arch a;
     *out = (ry_vit_config){0};
     RY_TRY(read_arch(&a, architecture, opt, err));
-    if (a.has_texts || ((a.is_dino || a.is_siglip) && !(opt && opt->n_classes))) n_classes = 0;
+    if (a.has_texts || ((a.is_dino || a.is_dino3 || a.is_siglip) && !(opt && opt->n_classes)))
+        n_classes = 0;
     RY_TRY(check_sizes(&a, n_classes, err));
     *out = (ry_vit_config){.layout = a.has_texts ? RY_LAYOUT_HF : RY_LAYOUT_TIMM,
                            .family = a.is_clip        ? "clip"
@@ -82,11 +83,12 @@ renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
                                      : a.is_distilled ? "deit-distilled"
                                      : a.is_deit3     ? "deit3"
                                      : a.is_dino      ? "dinov2"
+                                     : a.is_dino3     ? "dinov3"
                                      : a.is_deit      ? "deit"
                                                       : "vit",
                            .is_clip = a.is_clip,
                            .is_siglip = a.is_siglip && a.has_texts,
-                           .pre_norm = a.is_clip,
+                           .pre_norm = a.pre_norm,
                            .proj_dim = a.embed_dim,
                            .image_size = a.image_size,
                            .patch_size = a.patch_size,
@@ -101,10 +103,12 @@ renyi_status ry_new_model_config(ry_vit_config *out, const char *architecture,
                            .n_placed = a.n_placed,
                            .layer_scale = a.layer_scale,
                            .gated = a.gated,
+                           .n_qkv_bias = a.n_qkv_bias,
+                           .rope_theta = a.rope_theta,
                            .pool = a.is_siglip                  ? RY_POOL_ATTENTION
                                    : a.n_prefix > a.n_registers ? RY_POOL_TOKEN
                                                                 : RY_POOL_MEAN,
-                           .norm_eps = a.is_clip ? 1e-5 : 1e-6};
+                           .norm_eps = a.pre_norm || a.is_dino3 ? 1e-5 : 1e-6};
     ry_arch_write(out->architecture, sizeof out->architecture, &a);
     out->activation = a.is_clip        ? RY_EPI_QUICKGELU
                       : out->is_siglip ? RY_EPI_GELU_TANH
@@ -166,20 +170,33 @@ static json_t *label_list(const ry_vit_config *c, const char *const *labels)
     return list;
 }
 
+/* timm's names of activations */
+static const char *timm_activation(ry_epilogue activation)
+{
+    return activation == RY_EPI_GELU_TANH ? "gelu_tanh" : ry_activation_name(activation);
+}
+
 static json_t *model_args(const ry_vit_config *c)
 {
+    const double inside = (c->gated ? 2.0 : 1.0) * c->mlp_dim; /* timm counts gate and up */
     json_t *args =
         json_pack("{s:i, s:i, s:i, s:i, s:i, s:f}", "img_size", (int)c->image_size, "patch_size",
                   (int)c->patch_size, "embed_dim", (int)c->dim, "depth", (int)c->n_blocks,
-                  "num_heads", (int)c->n_heads, "mlp_ratio", (double)c->mlp_dim / c->dim);
+                  "num_heads", (int)c->n_heads, "mlp_ratio", inside / c->dim);
+    if (args && !(c->rope_theta > 0.0)) (void)json_object_set_new(args, "qkv_bias", json_true());
     if (args && c->activation != RY_EPI_GELU)
-        (void)json_object_set_new(args, "act_layer",
-                                  json_string(ry_activation_name(c->activation)));
+        (void)json_object_set_new(args, "act_layer", json_string(timm_activation(c->activation)));
+    if (args && c->pre_norm) (void)json_object_set_new(args, "pre_norm", json_true());
+    if (args && c->pool == RY_POOL_NORM_MEAN)
+        (void)json_object_set_new(args, "fc_norm", json_false());
+    if (args && c->rope_theta > 0.0)
+        (void)json_object_set_new(args, "rope_temperature", json_real(c->rope_theta));
     if (args && c->n_registers)
-        (void)json_object_set_new(args, "reg_tokens", json_integer(c->n_registers));
+        (void)json_object_set_new(args, c->rope_theta > 0.0 ? "num_reg_tokens" : "reg_tokens",
+                                  json_integer(c->n_registers));
     if (args && c->layer_scale)
         (void)json_object_set_new(args, "init_values", json_real(ry_vit_first_scale(c)));
-    if (args && c->n_prefix && !c->n_placed)
+    if (args && c->n_prefix && !c->n_placed && !(c->rope_theta > 0.0))
         (void)json_object_set_new(args, "no_embed_class", json_true());
     if (args && !ry_vit_class_rows(c)) (void)json_object_set_new(args, "class_token", json_false());
     return args;
@@ -197,8 +214,57 @@ static json_t *pretrained_cfg(const ry_vit_config *c)
                      p->std[1], p->std[2], "num_classes", (int)c->n_classes);
 }
 
+static json_t *label_table(const ry_vit_config *c, const char *const *labels)
+{
+    json_t *list = label_list(c, labels), *table = json_object();
+    for (uint32_t i = 0; list && table && i < c->n_classes; i++) {
+        char index[16];
+        snprintf(index, sizeof index, "%u", i);
+        if (!json_object_set(table, index, json_array_get(list, i))) continue;
+        json_decref(table);
+        table = NULL;
+    }
+    json_decref(list);
+    return list ? table : NULL;
+}
+
+/* transformers' mlp_ratio, a whole number. It makes the width of a gated MLP from 2/3 of it,
+ * rounded up to a multiple of 8. */
+static json_t *dinov2_mlp_ratio(const ry_vit_config *c)
+{
+    const double ratio = (c->gated ? 1.5 : 1.0) * c->mlp_dim / c->dim, whole = floor(ratio);
+    const uint32_t gated = ((uint32_t)(c->dim * whole * 2.0 / 3.0) + 7) / 8 * 8;
+    const int fits = c->gated ? gated == c->mlp_dim : whole == ratio;
+    return fits ? json_integer((json_int_t)whole) : json_real(ratio);
+}
+
+/* config.json of a DINOv2 classifier for transformers and this library. */
+static json_t *dinov2_config_json(const ry_vit_config *c, const char *const *labels)
+{
+    const int regs = c->n_registers != 0;
+    json_t *config = json_pack(
+        "{s:s, s:s, s:[s], s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:b, s:o, s:o}", "architecture",
+        c->architecture, "model_type", regs ? "dinov2_with_registers" : "dinov2", "architectures",
+        regs ? "Dinov2WithRegistersForImageClassification" : "Dinov2ForImageClassification",
+        "hidden_size", (int)c->dim, "num_hidden_layers", (int)c->n_blocks, "num_attention_heads",
+        (int)c->n_heads, "image_size", (int)c->image_size, "patch_size", (int)c->patch_size,
+        "layer_norm_eps", c->norm_eps, "hidden_act", ry_activation_name(c->activation),
+        "use_swiglu_ffn", c->gated, "mlp_ratio", dinov2_mlp_ratio(c), "pretrained_cfg",
+        pretrained_cfg(c));
+    if (config && regs)
+        (void)json_object_set_new(config, "num_register_tokens", json_integer(c->n_registers));
+    if (config && !labels)
+        (void)json_object_set_new(config, "num_labels", json_integer(c->n_classes));
+    if (config && labels && json_object_set_new(config, "id2label", label_table(c, labels))) {
+        json_decref(config);
+        return NULL;
+    }
+    return config;
+}
+
 json_t *ry_config_json(const ry_vit_config *c, const char *const *labels)
 {
+    if (c->pool == RY_POOL_CLASS_MEAN) return dinov2_config_json(c, labels);
     /* json_pack takes over the parts even if it fails */
     json_t *config =
         json_pack("{s:s, s:i, s:i, s:s, s:f, s:o, s:o}", "architecture", c->architecture,
@@ -361,7 +427,8 @@ static renyi_status fill_tensor(void *user, const ry_tensor *t, uint64_t at, voi
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
-/* config: the text of a CLIP's config.json, which knows the heads of both towers; else NULL. */
+/* config: the text of a config.json that the file needs, else NULL: that of a CLIP knows the heads
+ * of both towers, that of a model with rotary positions the input side. */
 static renyi_status write_model(const char *path, tensor_plan *p, const ry_vit_config *c,
                                 const char *config, renyi_error *err)
 {
@@ -383,11 +450,10 @@ static renyi_status write_model(const char *path, tensor_plan *p, const ry_vit_c
     return ry_safetensors_write(path, &content, NULL, err);
 }
 
-static renyi_status write_clip(const char *path, tensor_plan *p, const ry_vit_config *c,
-                               const ry_text_config *text, renyi_error *err)
+static renyi_status write_with_config(const char *path, tensor_plan *p, const ry_vit_config *c,
+                                      json_t *json, renyi_error *err)
 {
     char *config = NULL;
-    json_t *json = clip_config_json(c, text);
     if (!json) return ry_fail(err, RENYI_ERR_NOMEM, -1, "out of memory for the config");
     RY_TRY(ry_json_text(&config, json, NULL, err));
     const renyi_status st = write_model(path, p, c, config, err);
@@ -415,9 +481,12 @@ renyi_status renyi_model_init_file(const char *path, const char *architecture,
     }
     tensor_plan p = {.seed = opt.seed};
     renyi_status st = plan_tensors(&p, &config, &text, err);
-    if (st == RENYI_OK)
-        st = has_texts ? write_clip(path, &p, &config, &text, err)
-                       : write_model(path, &p, &config, NULL, err);
+    if (st == RENYI_OK && has_texts)
+        st = write_with_config(path, &p, &config, clip_config_json(&config, &text), err);
+    else if (st == RENYI_OK && config.rope_theta > 0.0)
+        st = write_with_config(path, &p, &config, ry_config_json(&config, NULL), err);
+    else if (st == RENYI_OK)
+        st = write_model(path, &p, &config, NULL, err);
     plan_free(&p);
     return st;
 }

@@ -41,7 +41,9 @@ static ry_parts parts_of(const job *b, ry_llama_matrix which, uint32_t layer)
     static const ry_tensor_role roles[][3] = {
         {RY_Q_W, RY_K_W, RY_V_W}, {RY_PROJ_W}, {RY_FC1_W, RY_UP_W}, {RY_FC2_W}, {RY_HEAD_W}};
     static const uint32_t counts[] = {3, 1, 2, 1, 1};
-    ry_parts p = {.n = counts[which]};
+    ry_parts p = {.n = counts[which],
+                  .n_in = ry_llama_shape(&b->config, which).n_in,
+                  .set = b->file.ckpt.tensors};
     for (uint32_t i = 0; i < p.n; i++) {
         const int tied = which == RY_LLAMA_HEAD && b->config.tied;
         const ry_tensor_role role = tied ? RY_TOKEN_EMBED : roles[which][i];
@@ -180,6 +182,11 @@ static renyi_status check_source(job *b, const char *in, renyi_error *err)
     if (b->config.stored)
         return ry_fail(err, RENYI_ERR_ARG, -1, "%s is quantized already (%s); use the original", in,
                        renyi_dtype_name(b->config.stored));
+    if (b->config.paired)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "%s is a GGUF, which runs as it is (--dtype chooses how); quantize the "
+                       "model's safetensors instead",
+                       in);
     (void)ry_llama_naming_find(&b->naming, b->file.ckpt.tensors); /* configure has found it */
     b->stored = ry_llama_naming(RY_STORED_LAYOUT, b->config.n_layers);
     return RENYI_OK;

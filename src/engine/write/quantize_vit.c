@@ -110,7 +110,8 @@ static renyi_product product_of(ry_tensor_role role)
 {
     switch (role) {
     case RY_PROJ_W: return RENYI_PRODUCT_PROJ;
-    case RY_FC1_W: return RENYI_PRODUCT_FC1;
+    case RY_FC1_W:
+    case RY_UP_W: return RENYI_PRODUCT_FC1;
     case RY_FC2_W: return RENYI_PRODUCT_FC2;
     default: return RENYI_PRODUCT_QKV;
     }
