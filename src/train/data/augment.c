@@ -57,7 +57,8 @@ renyi_status ry_crop_take(uint8_t *pixels, uint32_t size, const renyi_image *ima
     const size_t stride = image->stride ? image->stride : 3 * (size_t)image->width;
     const ry_pixels in = {image->rgb + c->top * stride + 3 * (size_t)c->left, stride, c->width,
                           c->height};
-    const ry_resize_spec spec = {{c->width, size, 0, size}, {c->height, size, 0, size}, filter};
+    const ry_resize_spec spec = {
+        {c->width, size, 0, size, 0.0, 0.0}, {c->height, size, 0, size, 0.0, 0.0}, filter};
     return ry_resize(pixels, 3 * (size_t)size, &in, &spec, ry_resize_best(), NULL, err);
 }
 

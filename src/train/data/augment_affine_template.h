@@ -1,6 +1,6 @@
 /* augment_affine_template.h - the loop of ry_op_affine, compiled once for every CPU and once for
  * AVX2: red, green and blue are lanes of one vector of doubles. The same operations in the same
- * order, so the same bits. Included by augment_ops.c and augment_affine_avx2.c alone.
+ * order, so the same bits. Included by augment_ops.c and augment_affine_vec8.c alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RY_AUGMENT_AFFINE_TEMPLATE_H
 #define RY_AUGMENT_AFFINE_TEMPLATE_H

@@ -287,7 +287,7 @@ void ry_op_affine_plain(uint8_t *out, const uint8_t *in, ry_op_size size,
 void ry_op_affine(uint8_t *out, const uint8_t *in, ry_op_size size, const ry_op_affine_spec *spec)
 {
     if (renyi_cpu_detect() >= RENYI_CPU_AVX2)
-        ry_op_affine_avx2(out, in, size, spec);
+        ry_op_affine_vec8(out, in, size, spec);
     else
         ry_op_affine_plain(out, in, size, spec);
 }

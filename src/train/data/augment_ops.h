@@ -42,7 +42,7 @@ typedef struct ry_op_affine_spec {
 void ry_op_affine(uint8_t *out, const uint8_t *in, ry_op_size size, const ry_op_affine_spec *spec);
 void ry_op_affine_plain(uint8_t *out, const uint8_t *in, ry_op_size size,
                         const ry_op_affine_spec *spec); /* any CPU; the same bits */
-void ry_op_affine_avx2(uint8_t *out, const uint8_t *in, ry_op_size size,
+void ry_op_affine_vec8(uint8_t *out, const uint8_t *in, ry_op_size size,
                        const ry_op_affine_spec *spec);
 
 /* The matrix of Image.rotate: counter-clockwise round the centre. */

@@ -85,12 +85,12 @@ renyi_status ry_model_file_write(const char *path, const ry_model_file *m,
                                  const renyi_allocator *al, renyi_error *err)
 {
     const int is_half = m->dtype == RENYI_SAVE_F16;
-    ry_tensor *tensors = ry_alloc(al, m->params->n, sizeof *tensors);
+    ry_tensor *tensors = ry_alloc(al, m->params->n_files, sizeof *tensors);
     size_t n = 0;
     ry_model_meta meta = {0};
-    if (!tensors) return ry_fail_nomem(err, m->params->n * sizeof *tensors);
-    for (uint32_t i = 0; i < m->params->n; i++) {
-        const ry_param *p = &m->params->list[i];
+    if (!tensors) return ry_fail_nomem(err, m->params->n_files * sizeof *tensors);
+    for (uint32_t i = 0; i < m->params->n_files; i++) {
+        const ry_param *p = &m->params->files[i];
         if (!p->is_model) continue;
         tensors[n] = ry_param_tensor(p, p->name, m->values);
         if (is_half) tensors[n].dtype = RY_F16;
@@ -145,9 +145,9 @@ static renyi_status write_tensors(const char *path, const ry_save_point *s, cons
     size_t n = 0;
     list_blocks(blocks, s->optim);
     for (size_t k = 0; k < N_BLOCKS; k++)
-        for (uint32_t i = 0; blocks[k].values && i < params->n; i++, n++) {
-            name_of(names[n], &blocks[k], &params->list[i]);
-            tensors[n] = ry_param_tensor(&params->list[i], names[n], blocks[k].values);
+        for (uint32_t i = 0; blocks[k].values && i < params->n_files; i++, n++) {
+            name_of(names[n], &blocks[k], &params->files[i]);
+            tensors[n] = ry_param_tensor(&params->files[i], names[n], blocks[k].values);
         }
     renyi_status st =
         ry_model_meta_make(&meta, s->config, s->labels, RY_RUN_STATE_KEY, state, al, err);
@@ -160,7 +160,7 @@ static renyi_status write_tensors(const char *path, const ry_save_point *s, cons
 renyi_status ry_save_point_write(const char *path, const ry_save_point *s,
                                  const renyi_allocator *al, renyi_error *err)
 {
-    const size_t most = (size_t)N_BLOCKS * s->optim->params->n;
+    const size_t most = (size_t)N_BLOCKS * s->optim->params->n_files;
     char *state = NULL;
     json_t *json = ry_run_state_json(s->state, s->settings);
     if (!json) return ry_fail(err, RENYI_ERR_NOMEM, -1, "out of memory for the metadata");
@@ -221,8 +221,8 @@ renyi_status ry_save_point_load(ry_optim *optim, uint64_t step, const ry_checkpo
     size_t n = 0;
     list_blocks(blocks, optim);
     for (size_t k = 0; k < N_BLOCKS; k++)
-        for (uint32_t i = 0; blocks[k].values && i < optim->params->n; i++, n++)
-            RY_TRY(load_param(&blocks[k], &optim->params->list[i], ckpt, err));
+        for (uint32_t i = 0; blocks[k].values && i < optim->params->n_files; i++, n++)
+            RY_TRY(load_param(&blocks[k], &optim->params->files[i], ckpt, err));
     if (n != ry_tensors_count(ckpt->tensors))
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: %zu tensors; %zu expected",
                        ckpt->tensors_path, ry_tensors_count(ckpt->tensors), n);

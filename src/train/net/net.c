@@ -18,16 +18,17 @@ enum { USUAL_ROWS = 1600, MAX_BATCH = 4096, MAX_THREADS = 1024 };
 
 renyi_status ry_net_trains(const ry_vit_config *c, renyi_error *err)
 {
-    const char *what = c->is_clip    ? "CLIP"
-                       : c->gated    ? "a model with gated MLPs"
-                       : c->pre_norm ? "a model with a LayerNorm before its blocks"
-                       : c->pool == RY_POOL_CLASS_MEAN
-                           ? "a head that reads class token and mean, which timm has not,"
-                       : c->pool == RY_POOL_ATTENTION ? "a head with attention pooling"
-                                                      : NULL;
-    if (!what) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "%s: %s is not trained here; ViT and DeiT are",
-                   c->architecture, what);
+    if (c->rope_theta > 0.0)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "%s: a DINOv3, with rotary positions, is not trained here; DINOv2 and other "
+                       "ViTs are",
+                       c->architecture);
+    if (!c->is_clip) return RENYI_OK;
+    return ry_fail(
+        err, RENYI_ERR_UNSUPPORTED, -1,
+        "%s: a CLIP compares images with texts and has no classifier to train; its image "
+        "tower under timm's names (vit_*_clip_*) can be trained with one",
+        c->architecture);
 }
 
 static renyi_status check_config(const ry_vit_config *c, renyi_error *err)
@@ -39,10 +40,13 @@ static renyi_status check_config(const ry_vit_config *c, renyi_error *err)
                        "no model to train: %u classes, %u blocks, dim %u with %u heads, images of "
                        "%u pixels in patches of %u",
                        c->n_classes, c->n_blocks, c->dim, c->n_heads, c->image_size, c->patch_size);
-    if (c->pool == RY_POOL_TOKEN ? ry_vit_class_rows(c) == 0 : ry_vit_class_rows(c) > 1)
+    const int reads_class = c->pool == RY_POOL_TOKEN || c->pool == RY_POOL_CLASS_MEAN;
+    const int reads_mean = c->pool != RY_POOL_TOKEN;
+    const uint32_t class_rows = ry_vit_class_rows(c);
+    if ((reads_class && class_rows == 0) || (reads_mean && class_rows > 1))
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "a head cannot read the %s of a model with %u tokens before its patches",
-                       c->pool == RY_POOL_TOKEN ? "class token" : "mean", c->n_prefix);
+                       reads_class ? "class token" : "mean", c->n_prefix);
     return RENYI_OK;
 }
 
@@ -140,6 +144,7 @@ void ry_net_free(ry_net *net)
     const renyi_allocator al = net->al;
     ry_net_free_linears(net);
     ry_pruner_free(net->pruner, &al);
+    if (net->params.files != net->params.list) ry_free(&al, net->params.files);
     ry_free(&al, net->params.list);
     ry_free(&al, net->params.value);
     ry_free(&al, net->params.grad);
@@ -152,14 +157,19 @@ void ry_net_free(ry_net *net)
 
 /* ---- weights ------------------------------------------------------------------------------- */
 
+enum { ENDS = 8 }; /* matrices outside the blocks and the taps; some models lack some of them */
+
 /* Matrix k of a net: the ends, then four per block, then the taps. */
 static ry_net_matrix *matrix_at(ry_net *net, uint32_t k)
 {
-    if (k == 0) return &net->patch_embed;
-    if (k < 3) return &net->head[k - 1];
-    if (k == 3) return &net->feature;
-    if (k >= 4 + 4 * net->config.n_blocks) return &net->taps[k - 4 - 4 * net->config.n_blocks].proj;
-    ry_net_block *b = &net->blocks[(k - 4) / 4];
+    ry_net_pool *p = &net->pool;
+    ry_net_matrix *const ends[ENDS] = {&net->patch_embed, &net->head[0], &net->head[1],
+                                       &net->feature,     &p->kv,        &p->proj,
+                                       &p->fc1,           &p->fc2};
+    const uint32_t L = net->config.n_blocks;
+    if (k < ENDS) return ends[k];
+    if (k >= ENDS + 4 * L) return &net->taps[k - ENDS - 4 * L].proj;
+    ry_net_block *b = &net->blocks[(k - ENDS) / 4];
     ry_net_matrix *const of_block[] = {&b->qkv, &b->proj, &b->fc1, &b->fc2};
     return of_block[k % 4];
 }
@@ -170,7 +180,7 @@ static const float *fold_scale(const ry_net *net, const ry_net_matrix *m, const 
     float *w = net->folded + (size_t)omp_get_thread_num() * ry_net_scaled_floats(net);
     float *b = w + m->w->size;
     const float *gamma = ry_net_value(net, m->gamma);
-    const size_t n_out = m->b->size, n_in = m->w->size / n_out;
+    const size_t n_out = ry_net_outputs(m), n_in = m->w->size / n_out;
     for (size_t j = 0; j < n_out; j++) {
         ry_row_scale(w + j * n_in, ry_net_value(net, m->w) + j * n_in, gamma[j], n_in);
         b[j] = gamma[j] * ry_net_value(net, m->b)[j];
@@ -183,7 +193,7 @@ static renyi_status pack_matrix(ry_net *net, uint32_t k, renyi_error *err)
 {
     const ry_net_matrix *m = matrix_at(net, k);
     if (!m->ahead) return RENYI_OK;
-    const float *w = ry_net_value(net, m->w), *b = ry_net_value(net, m->b);
+    const float *w = ry_net_value(net, m->w), *b = m->b ? ry_net_value(net, m->b) : NULL;
     if (m->gamma) w = fold_scale(net, m, &b);
     RY_TRY(ry_linear_update(m->ahead, w, 0, b, err));
     return m->back ? ry_linear_update(m->back, w, 1, NULL, err) : RENYI_OK;
@@ -191,7 +201,7 @@ static renyi_status pack_matrix(ry_net *net, uint32_t k, renyi_error *err)
 
 renyi_status ry_net_update(ry_net *net, renyi_error *err)
 {
-    const int count = 4 + 4 * (int)net->config.n_blocks + (int)net->n_taps;
+    const int count = ENDS + 4 * (int)net->config.n_blocks + (int)net->n_taps;
     int failed = 0;
     net->n_last = 0;
 #pragma omp parallel for num_threads(net->team.n_threads) schedule(dynamic) reduction(| : failed)
@@ -212,6 +222,7 @@ static ry_net_weights weights_of(const ry_policy *p, uint32_t block)
 {
     for (uint32_t i = 0; i < p->n_cuts; i++) {
         if (p->cuts[i].layer != block || p->cuts[i].reduce != RY_REDUCE_FUSE) continue;
+        if (p->weights == RY_FUSE_POOL || p->metric == RY_METRIC_POOL) return RY_WEIGHTS_CONSTANT;
         if (p->weights == RY_FUSE_CLS || p->metric == RY_METRIC_CLS) return RY_WEIGHTS_CLASS_ROW;
         if (p->metric == RY_METRIC_COL || p->metric == RY_METRIC_CORRECT) return RY_WEIGHTS_COLUMNS;
     }
@@ -243,6 +254,11 @@ renyi_status ry_net_prune(ry_net *net, const ry_policy *policy, renyi_error *err
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "ats keeps a number of tokens that depends on the image; training takes "
                        "rules with a fixed one: naive, evit, mosaic, tome");
+    if (policy->likeness > 0)
+        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
+                       "likeness=%g: the number of tokens depends on the image; train mosaic "
+                       "without likeness",
+                       policy->likeness);
     if (policy->rule == RY_RULE_TCA)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                        "tca is for models that are not trained; training takes naive, evit, "
@@ -283,9 +299,11 @@ void ry_net_features(const ry_net *net, ry_net_features_view *out)
 double ry_net_macs(const ry_net *net)
 {
     const ry_vit_config *c = &net->config;
-    const double C = c->dim, heads = ry_net_is_distilled(net) ? 2.0 : 1.0;
+    const double C = c->dim, M = c->mlp_dim;
     double macs =
-        3.0 * c->patch_size * c->patch_size * C * net->n_patches + heads * C * c->n_classes;
+        3.0 * c->patch_size * c->patch_size * C * net->n_patches + C * ry_vit_head_width(c);
+    if (c->pool == RY_POOL_ATTENTION) /* keys and values; projection and MLP */
+        macs += (double)ry_net_last_rows(net) * 2.0 * C * C + C * C + 2.0 * C * M;
     for (uint32_t i = 0; !net->direct && i < net->n_taps; i++)
         macs += (double)net->blocks[net->taps[i].block].rows.out * C * net->feature_dim;
     if (ry_net_final_features(net)) macs += (double)ry_net_last_patches(net) * C * net->feature_dim;

@@ -7,9 +7,10 @@
  *
  * Gradients of a rule's decision: which tokens stay is constant. The weights of a fused token have
  * a gradient into the attention if they are class attention (weights=cls) or Col-Ln scores
- * (weights=score with col or correct); other scores (renyi, shannon, colv, random) are constants,
- * and so are the sizes of merged tokens and their logarithms in attention. Mosaic's scaling of
- * merged rows to the mean length of their members is differentiated.
+ * (weights=score with col or correct); other scores (renyi, shannon, colv, random) and the
+ * attention of a pooling head's probe (pool) are constants, and so are the sizes of merged tokens
+ * and their logarithms in attention. Mosaic's scaling of merged rows to a length of their
+ * members is differentiated.
  *
  * Results are bit-identical for any number of threads, for any micro-batch that fits, and with or
  * without checkpoint_activations.
@@ -46,7 +47,8 @@ typedef struct ry_net_options {
 renyi_status ry_net_trains(const ry_vit_config *config, renyi_error *err) RENYI_CHECK;
 
 /* config: sizes, pooling, activation, eps; n_classes >= 1 (of the head that is trained). Copied.
- * Its layout is ignored: parameters have timm's names. Values and gradients are zero. */
+ * Its layout is ignored: parameters have timm's names (ry_params.files: those of files). Values and
+ * gradients are zero. */
 renyi_status ry_net_new(ry_net **out, const ry_vit_config *config, const ry_net_options *opt,
                         const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 void ry_net_free(ry_net *net);

@@ -17,7 +17,7 @@ static void head_back(ry_net_worker *w, int k, const float *dlogits)
 {
     const ry_net *net = w->net;
     const ry_net_matrix *m = &net->head[k];
-    const size_t C = net->config.dim, row = ry_net_row(net, C);
+    const size_t row = ry_net_pooled_row(net);
     if (!dlogits) {
         ry_step clear = ry_runner_step(w->run, 1);
         for (size_t t; ry_step_next(&clear, &t);)
@@ -64,13 +64,18 @@ static void scatter_pooled(const ry_net *net, float *d, size_t image, int featur
     const ry_vit_config *c = &net->config;
     const size_t C = c->dim, row = ry_net_row(net, C), K = c->n_prefix;
     const uint32_t rows = ry_net_last_rows(net), n_rows = ry_net_last_patches(net);
+    const float *dpooled = net->dpooled[0] + image * ry_net_pooled_row(net);
     float *dh = net->dh + image * rows * row;
 
-    memset(dh, 0, rows * row * sizeof *dh);
+    if (c->pool != RY_POOL_ATTENTION) memset(dh, 0, rows * row * sizeof *dh);
     memset(d + image * rows * row, 0, rows * row * sizeof *d);
     for (size_t k = 0; c->pool == RY_POOL_TOKEN && k < ry_vit_class_rows(c); k++)
         memcpy(dh + k * row, net->dpooled[k] + image * row, C * sizeof *dh);
-    if (c->pool == RY_POOL_NORM_MEAN) spread_mean(net, image, net->dpooled[0] + image * row, dh);
+    if (c->pool == RY_POOL_CLASS_MEAN) {
+        memcpy(dh, dpooled, C * sizeof *dh);
+        spread_mean(net, image, dpooled + C, dh);
+    }
+    if (c->pool == RY_POOL_NORM_MEAN) spread_mean(net, image, dpooled, dh);
     if (c->pool == RY_POOL_MEAN)
         spread_mean(net, image, net->dpooled[1] + image * row, d + image * rows * row);
     for (uint32_t j = 0; features && j < n_rows; j++)
@@ -87,6 +92,7 @@ static void heads_back(ry_net_worker *w, const float *dlogits, const float *dlog
 
     head_back(w, 0, dlogits);
     if (ry_net_is_distilled(net)) head_back(w, 1, dlogits_dist);
+    if (net->config.pool == RY_POOL_ATTENTION) ry_net_pool_backward(w);
     if (dfeatures) features_back(w, dfeatures);
     if (mean_first) { /* dpooled[1] has no second head here: it holds the gradient of the mean */
         ry_step clear = ry_runner_step(w->run, 1);
@@ -105,19 +111,20 @@ static void heads_back(ry_net_worker *w, const float *dlogits, const float *dlog
 
 /* ---- blocks -------------------------------------------------------------------------------- */
 
-/* g = activation of u again, wide = its gradient from that of g */
+/* g = activation of u again, in place of its gradient; wide = the gradient of u */
 static void activation_back(ry_net_worker *w, uint32_t i)
 {
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
     const size_t M = net->config.mlp_dim, row = ry_net_row(net, M);
+    const size_t u_row = ry_net_row(net, ry_net_mlp_in(net));
     const size_t rows = (size_t)w->n * b->rows.mlp;
     ry_step step = ry_runner_step(w->run, ry_row_tiles(rows));
     for (size_t t; ry_step_next(&step, &t);)
         for (size_t r = t * RY_CONVERT_ROWS; r < ry_row_end(t, rows); r++) {
-            const float *u = b->u + r * row;
-            float *du = net->wide + r * row;
-            net->activation_grad(du, net->g + r * row, du, u, M);
+            float *g = net->g + r * row;
+            (net->config.gated ? net->grad.swiglu_grad : net->activation_grad)(
+                net->wide + r * u_row, g, g, b->u + r * u_row, M);
         }
     ry_step_end(&step);
 }
@@ -128,12 +135,13 @@ static void mlp_back(ry_net_worker *w, uint32_t i)
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
     const size_t rows = (size_t)w->n * b->rows.mlp;
-    const size_t h = ry_net_row(net, net->config.dim), u = ry_net_row(net, net->config.mlp_dim);
+    const size_t h = ry_net_row(net, net->config.dim), g = ry_net_row(net, net->config.mlp_dim);
+    const size_t u = ry_net_row(net, ry_net_mlp_in(net));
     const float *ds = ry_net_scaled(w, 2 * i + 1, b->rows.mlp, ry_net_d(w), net->dscaled);
 
-    ry_net_product(w, b->fc2.back_op, rows, ds, net->wide);
+    ry_net_product(w, b->fc2.back_op, rows, ds, net->g);
     activation_back(w, i);
-    ry_net_outer(w, &b->fc2, rows, ds, h, net->g, u);
+    ry_net_outer(w, &b->fc2, rows, ds, h, net->g, g);
     ry_net_unfold(w, &b->fc2);
     ry_net_normalize(w, &b->norm2, rows, b->y, net->h, NULL);
     ry_net_outer(w, &b->fc1, rows, net->wide, u, net->h, h);
@@ -164,7 +172,7 @@ static const float *project_back(ry_net_worker *w, uint32_t i)
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
     const size_t rows = (size_t)w->n * b->rows.project, h = ry_net_row(net, net->config.dim);
-    const int before = b->rows.path == RY_PATH_BEFORE;
+    const int before = b->rows.path == RY_PATH_BEFORE, fuses = before && !b->rows.needs.drops;
     const float *ds = ry_net_scaled(w, 2 * i, b->rows.project, ry_net_d(w), net->dscaled);
     const float *heads = b->heads;
 
@@ -172,8 +180,8 @@ static const float *project_back(ry_net_worker *w, uint32_t i)
         ry_net_reduce_heads(w, i, NULL, net->h, 0);
         heads = net->h;
     }
-    ry_net_outer(w, &b->proj, rows, ds, h, heads, h);
-    if (before) ry_net_fused_bias_grad(w, i, ds);
+    (fuses ? ry_net_outer_weights : ry_net_outer)(w, &b->proj, rows, ds, h, heads, h);
+    if (fuses) ry_net_fused_bias_grad(w, i, ds);
     ry_net_unfold(w, &b->proj);
     ry_net_product(w, b->proj.back_op, rows, ds, net->dheads[0]);
     if (!before) return net->dheads[0];
@@ -201,6 +209,7 @@ static void attention_back(ry_net_worker *w, uint32_t i, const float *dheads)
                                .qkv = at.qkv,
                                .qkv_row = at.qkv_row,
                                .key_bias = at.key_bias,
+                               .logit_factor = at.logit_factor,
                                .n_rows = b->rows.attend,
                                .dout = dheads + image * b->rows.attend * row,
                                .dout_row = row,
@@ -233,7 +242,7 @@ static void block_back(ry_net_worker *w, uint32_t i)
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
     const ry_block_path path = b->rows.path;
-    const int values = b->weights != RY_WEIGHTS_CONSTANT || b->rows.needs.mean_length;
+    const int values = b->weights != RY_WEIGHTS_CONSTANT || b->rows.needs.length;
 
     if (net->checkpoint_activations) ry_net_block_forward(w, i, 1);
     if (path == RY_PATH_END) {
@@ -272,9 +281,27 @@ static void token_back(const ry_net *net, const float *d, uint32_t n, size_t t)
     }
 }
 
+/* The stream of gradients through the LayerNorm before the blocks. */
+static void norm_before_back(ry_net_worker *w)
+{
+    const ry_net *net = w->net;
+    const size_t rows = (size_t)w->n * net->n_tokens, row = ry_net_row(net, net->config.dim);
+    const float *from = ry_net_d(w);
+    float *to = net->d[!w->d_now];
+    ry_step step = ry_runner_step(w->run, ry_row_tiles(rows));
+    for (size_t t; ry_step_next(&step, &t);) {
+        const size_t at = t * RY_CONVERT_ROWS;
+        memset(to + at * row, 0, (ry_row_end(t, rows) - at) * row * sizeof *to);
+    }
+    ry_step_end(&step);
+    ry_net_norm_grad(w, &net->pre_norm, rows, net->embedded, from, to);
+    w->d_now = !w->d_now;
+}
+
 static void embed_back(ry_net_worker *w)
 {
     const ry_net *net = w->net;
+    if (net->embedded) norm_before_back(w);
     const size_t patch = 3 * (size_t)net->config.patch_size * net->config.patch_size;
     ry_step step = ry_runner_step(w->run, net->n_tokens);
     for (size_t t; ry_step_next(&step, &t);) token_back(net, ry_net_d(w), w->n, t);
@@ -302,7 +329,7 @@ static void find_lowest(const ry_net *net, inputs *in)
         if (q->frozen) continue;
         if (q->role >= RY_NORM1_W && q->role <= RY_FC2_B) {
             if (q->block < in->lowest) in->lowest = q->block;
-        } else if (q->role <= RY_PATCH_B) {
+        } else if (q->role <= RY_PATCH_B || q->role == RY_PRE_NORM_W || q->role == RY_PRE_NORM_B) {
             in->patches = 1;
         }
     }

@@ -5,9 +5,11 @@
  * gets w_j d_t(j); dropped tokens get zero. The weights of a fused token get a gradient from the
  * rows they multiply.
  *
- * Rows that were scaled to the mean length of their members (mosaic), with u = sum w_j y_j and
- * m = sum w_j |y_j|, are m u / |u|, so that
- *   du = m/|u| (d - u <d, u> / |u|^2),   dm = <d, u> / |u|,   dy_j = w_j (du + dm y_j / |y_j|).
+ * Rows that were scaled to a length of their members (mosaic), with u = sum w_j y_j and
+ * m = sum v_j |y_j|, where v_j is the share of j in the patches of its row (for the largest length:
+ * 1 for the longest member, else 0), are m u / |u|, so that
+ *   du = m/|u| (d - u <d, u> / |u|^2),   dm = <d, u> / |u|,   dy_j = w_j du + v_j dm y_j / |y_j|.
+ * The weights of merged tokens are constants, also where mosaic takes them from attention.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/rows/rows.h"
 #include "train/net/net_run.h"
@@ -50,7 +52,7 @@ static void reduce_facts(const ry_net_worker *w, uint32_t i, size_t image, const
     const ry_net_tokens *from = &net->tokens[net->tokens[i].facts], *to = &net->tokens[i + 1];
     if (b->sized || b->needs.sizes)
         ry_token_sizes(to->sizes + image * b->out, to->log_sizes + image * b->out,
-                       ry_net_sizes(net, i, image, b->in), cut, b->in);
+                       ry_net_sizes(net, i, image, b->in), cut, b->in, b->log_factor);
     for (uint32_t r = 0; r < b->out; r++)
         to->patch[image * b->out + r] = cut->source[r] == RY_NO_TOKEN
                                             ? RY_NO_TOKEN
@@ -68,7 +70,9 @@ void ry_net_reduce(ry_net_worker *w, uint32_t i, const float *from, float *to)
         const ry_cut cut = ry_block_cut(&s, at.image);
         const ry_row_lists l = {from + at.image * b->in * C, to + at.image * b->out * C, C, C};
         ry_token_reduce(&l, &cut, b->in, at.first, at.last);
-        if (b->needs.mean_length) ry_token_lengths(&l, &cut, b->in, at.first, at.last);
+        if (b->needs.length)
+            ry_token_lengths(&l, &cut, ry_net_sizes(w->net, i, at.image, b->in), b->in,
+                             b->needs.length, at.first, at.last);
         if (at.first == 0) reduce_facts(w, i, at.image, &cut);
     }
     ry_step_end(&step);
@@ -121,11 +125,12 @@ void ry_net_reduce_heads(ry_net_worker *w, uint32_t i, float *y, float *heads, i
 typedef struct image_cut {
     ry_cut cut;
     uint32_t n_tokens;
-    size_t C, row;     /* width, and floats between padded rows */
-    const float *from; /* [N, C] what was cut */
-    const float *d;    /* [n_out, C padded] */
-    float *to;         /* [N, C padded] */
-    float *sum;        /* [C] scratch */
+    size_t C, row;      /* width, and floats between padded rows */
+    const float *from;  /* [N, C] what was cut */
+    const float *sizes; /* [N] patches that tokens stand for; NULL = 1 each */
+    const float *d;     /* [n_out, C padded] */
+    float *to;          /* [N, C padded] */
+    float *sum;         /* [C] scratch */
 } image_cut;
 
 static double dot(const float *a, const float *b, size_t n)
@@ -149,29 +154,43 @@ static void scatter(const image_cut *c, uint32_t first, uint32_t last)
     }
 }
 
-/* u = sum w_j y_j over the members of row r; returns m = sum w_j |y_j|, and their number */
-static double gather_members(const image_cut *c, uint32_t r, uint32_t *members)
+static double size_of(const image_cut *c, uint32_t j)
 {
-    double mean = 0.0;
-    *members = 0;
+    return c->sizes ? (double)c->sizes[j] : 1.0;
+}
+
+/* The members of a row, and the lengths m that it may have been scaled to. */
+typedef struct row_members {
+    uint32_t n, longest; /* how many; the first with the largest length */
+    double patches, mean, largest;
+} row_members;
+
+/* Also u = sum w_j y_j over the members of row r. */
+static row_members gather_members(const image_cut *c, uint32_t r)
+{
+    row_members m = {.largest = -1.0};
     memset(c->sum, 0, c->C * sizeof *c->sum);
     for (uint32_t j = 0; j < c->n_tokens; j++) {
         if (c->cut.target[j] != r) continue;
         const float *y = c->from + j * c->C;
+        const double length = (double)ry_row_length(y, c->C);
         ry_row_add(c->sum, y, c->cut.weight[j], c->C);
-        mean += (double)c->cut.weight[j] * (double)ry_row_length(y, c->C);
-        ++*members;
+        m.mean += size_of(c, j) * length;
+        m.patches += size_of(c, j);
+        m.n++;
+        if (length > m.largest) m.largest = length, m.longest = j;
     }
-    return mean;
+    m.mean /= m.patches;
+    return m;
 }
 
-/* Rows of merged tokens that were scaled to the mean length of their members. */
-static void scatter_length(const image_cut *c, uint32_t r)
+/* Rows of merged tokens that were scaled to a length of their members. */
+static void scatter_length(const image_cut *c, uint32_t r, ry_merged_length kind)
 {
-    uint32_t members;
-    const double mean = gather_members(c, r, &members);
+    const row_members m = gather_members(c, r);
+    const double scaled = kind == RY_LENGTH_LARGEST ? m.largest : m.mean;
     const double length = (double)ry_row_length(c->sum, c->C);
-    if (members < 2 || !(length > 0.0)) return; /* was not scaled */
+    if (m.n < 2 || !(length > 0.0)) return; /* was not scaled */
     const float *d = c->d + r * c->row;
     const double along = dot(d, c->sum, c->C) / length;
     for (uint32_t j = 0; j < c->n_tokens; j++) {
@@ -179,9 +198,10 @@ static void scatter_length(const image_cut *c, uint32_t r)
         const float *y = c->from + j * c->C;
         const double weight = (double)c->cut.weight[j], own = (double)ry_row_length(y, c->C);
         float *to = c->to + j * c->row;
-        ry_row_scale(to, d, (float)(weight * mean / length), c->C);
-        ry_row_add(to, c->sum, (float)(-weight * mean * along / (length * length)), c->C);
-        if (own > 0.0) ry_row_add(to, y, (float)(weight * along / own), c->C);
+        const double share = kind == RY_LENGTH_LARGEST ? j == m.longest : size_of(c, j) / m.patches;
+        ry_row_scale(to, d, (float)(weight * scaled / length), c->C);
+        ry_row_add(to, c->sum, (float)(-weight * scaled * along / (length * length)), c->C);
+        if (own > 0.0) ry_row_add(to, y, (float)(share * along / own), c->C);
     }
 }
 
@@ -203,6 +223,7 @@ static image_cut image_of(const ry_net_worker *w, uint32_t i, size_t image, cons
                        .C = C,
                        .row = row,
                        .from = from + image * b->in * C,
+                       .sizes = ry_net_sizes(net, i, image, b->in),
                        .d = ry_net_d(w) + image * b->out * row,
                        .to = net->d[!w->d_now] + image * b->in * row,
                        .sum = ry_net_scratch(w) + net->matrix_scratch};
@@ -218,8 +239,8 @@ void ry_net_cut_back(ry_net_worker *w, uint32_t i, const float *from)
         const ry_token_chunk at = ry_token_chunk_of(n_out, t);
         const image_cut c = image_of(w, i, at.image, from);
         scatter(&c, at.first, at.last);
-        for (uint32_t r = at.first; b->rows.needs.mean_length && r < at.last; r++)
-            scatter_length(&c, r);
+        for (uint32_t r = at.first; b->rows.needs.length && r < at.last; r++)
+            scatter_length(&c, r, b->rows.needs.length);
         if (at.first || b->weights == RY_WEIGHTS_CONSTANT) continue;
         float *dweight = net->dweight + at.image * b->rows.in;
         for (uint32_t j = 0; j < b->rows.in; j++)
@@ -268,23 +289,35 @@ void ry_net_cut_back_heads(ry_net_worker *w, uint32_t i, const float *ds)
     w->d_now = !w->d_now;
 }
 
+/* Columns first .. last-1 of the bias. In double, because the gradient of a short fused row is
+ * large and its share is small. */
+static void bias_columns(const ry_net_worker *w, uint32_t i, const float *ds, size_t first,
+                         size_t last)
+{
+    const ry_net_block *b = &w->net->blocks[i];
+    const size_t row = ry_net_row(w->net, w->net->config.dim);
+    const ry_block_state s = ry_net_block_state(w, i, NULL);
+    double sum[RY_CONVERT_ROWS] = {0.0};
+    for (size_t image = 0; image < w->n; image++) {
+        const ry_cut cut = ry_block_cut(&s, image);
+        for (uint32_t r = 0; r < b->rows.out; r++) {
+            const int fused = cut.source[r] == RY_NO_TOKEN;
+            const double share = fused ? (double)ry_token_weight_sum(&cut, b->rows.in, r) : 1.0;
+            const float *from = ds + (image * b->rows.out + r) * row;
+            for (size_t k = first; k < last; k++) sum[k - first] += share * (double)from[k];
+        }
+    }
+    for (size_t k = first; k < last; k++)
+        ry_net_bias_grad(w->net, &b->proj)[k] += (float)sum[k - first];
+}
+
 void ry_net_fused_bias_grad(ry_net_worker *w, uint32_t i, const float *ds)
 {
-    const ry_net *net = w->net;
-    const ry_net_block *b = &net->blocks[i];
-    const size_t C = net->config.dim, row = ry_net_row(net, C);
-    const ry_block_state s = ry_net_block_state(w, i, NULL);
-    float *db = ry_net_bias_grad(net, &b->proj);
-    if (b->rows.needs.drops || ry_net_is_frozen(&b->proj)) return;
-    ry_step step = ry_runner_step(w->run, 1); /* one tile: a fixed order of sums */
+    const size_t C = w->net->config.dim;
+    if (ry_net_is_frozen(&w->net->blocks[i].proj)) return;
+    ry_step step = ry_runner_step(w->run, ry_row_tiles(C));
     for (size_t t; ry_step_next(&step, &t);)
-        for (size_t image = 0; image < w->n; image++) {
-            const ry_cut cut = ry_block_cut(&s, image);
-            for (uint32_t r = 0; r < b->rows.out; r++)
-                if (cut.source[r] == RY_NO_TOKEN)
-                    ry_row_add(db, ds + (image * b->rows.out + r) * row,
-                               ry_token_weight_sum(&cut, b->rows.in, r) - 1.0f, C);
-        }
+        bias_columns(w, i, ds, t * RY_CONVERT_ROWS, ry_row_end(t, C));
     ry_step_end(&step);
 }
 
@@ -378,6 +411,7 @@ void ry_net_weights_back(ry_net_worker *w, uint32_t i)
                                      .qkv = at.qkv,
                                      .qkv_row = at.qkv_row,
                                      .key_bias = at.key_bias,
+                                     .logit_factor = at.logit_factor,
                                      .n_rows = N};
         float *a = net->dmean + image * N * N;
         net->grad.attention_mean(&g, a, ry_net_scratch(w));
@@ -407,6 +441,7 @@ const float *ry_net_head_matrix(ry_net_worker *w, uint32_t i, const ry_attention
                                      .qkv = own,
                                      .qkv_row = 3 * d,
                                      .key_bias = g->key_bias,
+                                     .logit_factor = g->logit_factor,
                                      .n_rows = N};
     net->grad.attention_mean(&alone, a, ry_net_scratch(w));
     matrix_back(w, i, image, a);

@@ -10,14 +10,14 @@
 
 /* ---- patches ------------------------------------------------------------------------------- */
 
-/* x = [tokens, patches W + b] + positions */
-static void embed_image(const ry_net *net, const float *chw, size_t i)
+/* x = [tokens, patches W + b] + positions, then a LayerNorm if there is one before the blocks */
+static void embed_image(const ry_net *net, const float *chw, float *first, size_t i)
 {
     const ry_vit_config *c = &net->config;
     const size_t C = c->dim, K = c->n_prefix, P = net->n_patches, N = net->n_tokens;
     const size_t patch = 3 * (size_t)c->patch_size * c->patch_size, S = c->image_size;
     const ry_net_tokens *t = &net->tokens[0];
-    float *x = t->x + i * N * C;
+    float *x = first + i * N * C;
 
     const float *pos = ry_net_value(net, net->pos);
     const size_t placed = c->n_placed;
@@ -33,17 +33,34 @@ static void embed_image(const ry_net *net, const float *chw, size_t i)
                         c->patch_size);
 }
 
+/* tokens[0].x = LayerNorm of the embedded rows */
+static void norm_before(ry_net_worker *w)
+{
+    const ry_net *net = w->net;
+    const size_t C = net->config.dim, rows = (size_t)w->n * net->n_tokens;
+    ry_step step = ry_runner_step(w->run, ry_row_tiles(rows));
+    for (size_t t; ry_step_next(&step, &t);) {
+        const size_t at = t * RY_CONVERT_ROWS;
+        net->kernels.layernorm(net->tokens[0].x + at * C, C, net->embedded + at * C, C,
+                               ry_row_end(t, rows) - at, C, ry_net_value(net, net->pre_norm.w),
+                               ry_net_value(net, net->pre_norm.b), (float)net->config.norm_eps);
+    }
+    ry_step_end(&step);
+}
+
 static void embed_patches(ry_net_worker *w, const ry_net_batch *batch)
 {
     const ry_net *net = w->net;
     const ry_extent run = {w->n, net->n_patches};
-    float *x = net->tokens[0].x + (size_t)net->config.n_prefix * net->config.dim;
+    float *first = net->embedded ? net->embedded : net->tokens[0].x;
+    float *x = first + (size_t)net->config.n_prefix * net->config.dim;
 
     ry_step images = ry_runner_step(w->run, w->n);
-    for (size_t i; ry_step_next(&images, &i);) embed_image(net, batch->chw, i);
+    for (size_t i; ry_step_next(&images, &i);) embed_image(net, batch->chw, first, i);
     ry_step_end(&images);
     ry_runner_linear(w->run, net->patch_embed.ahead_op, run, net->patches,
                      x); /* adds to positions */
+    if (net->embedded) norm_before(w);
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
@@ -107,12 +124,16 @@ static void activate(ry_net_worker *w, uint32_t i)
     const ry_net *net = w->net;
     const ry_net_block *b = &net->blocks[i];
     const size_t M = net->config.mlp_dim, row = ry_net_row(net, M);
+    const size_t u_row = ry_net_row(net, ry_net_mlp_in(net));
     const size_t rows = (size_t)w->n * b->rows.mlp;
     ry_step step = ry_runner_step(w->run, ry_row_tiles(rows));
     for (size_t t; ry_step_next(&step, &t);)
         for (size_t r = t * RY_CONVERT_ROWS; r < ry_row_end(t, rows); r++) {
             const float factor = ry_net_factor(w, 2 * i + 1, r / b->rows.mlp);
-            net->activation(net->g + r * row, b->u + r * row, M);
+            if (net->config.gated)
+                net->kernels.swiglu(net->g + r * row, row, b->u + r * u_row, u_row, 1, M);
+            else
+                net->activation(net->g + r * row, b->u + r * u_row, M);
             if (factor != 1.0f) ry_row_scale(net->g + r * row, net->g + r * row, factor, M);
         }
     ry_step_end(&step);
@@ -153,6 +174,7 @@ static void run_attention(ry_net_worker *w, uint32_t i, int again)
     const ry_net_residual start = {all ? y : NULL, ry_linear_bias(b->proj.ahead), 2 * i,
                                    b->rows.in};
 
+    if (decide && b->rows.needs.what & RY_NEED_POOL_ROW) ry_net_pool_row(w, i);
     ry_net_normalize(w, &b->norm1, rows, net->tokens[i].x, net->h, &start);
     ry_net_product(w, b->qkv.ahead_op, rows, net->h, b->qkv_rows);
     attend(w, i, again);
@@ -186,6 +208,7 @@ static void gather_pooled(const ry_net *net, size_t image)
 {
     const ry_vit_config *c = &net->config;
     const size_t C = c->dim, row = ry_net_row(net, C), K = c->n_prefix;
+    const size_t pooled = ry_net_pooled_row(net);
     const uint32_t rows = ry_net_last_rows(net), n_rows = ry_net_last_patches(net);
     const float *h = net->h + image * rows * row;
     const ry_net_tokens *last = &net->tokens[c->n_blocks];
@@ -193,6 +216,10 @@ static void gather_pooled(const ry_net *net, size_t image)
 
     for (size_t k = 0; c->pool == RY_POOL_TOKEN && k < ry_vit_class_rows(c); k++)
         memcpy(net->pooled[k] + image * row, h + k * row, C * sizeof *h);
+    if (c->pool == RY_POOL_CLASS_MEAN) {
+        memcpy(net->pooled[0] + image * pooled, h, C * sizeof *h);
+        ry_token_mean(net->pooled[0] + image * pooled + C, h, row, C, sizes, K, rows);
+    }
     if (c->pool == RY_POOL_NORM_MEAN)
         ry_token_mean(net->pooled[0] + image * row, h, row, C, sizes, K, rows);
     if (c->pool == RY_POOL_MEAN) {
@@ -232,6 +259,7 @@ static void run_forward(ry_net_worker *w, const void *user)
     ry_step step = ry_runner_step(w->run, w->n);
     for (size_t i; ry_step_next(&step, &i);) gather_pooled(net, i);
     ry_step_end(&step);
+    if (net->config.pool == RY_POOL_ATTENTION) ry_net_pool_forward(w);
     for (int k = 0; k < (ry_net_is_distilled(net) ? 2 : 1); k++)
         ry_runner_linear(w->run, net->head[k].ahead_op, (ry_extent){w->n, 1}, net->pooled[k],
                          out->logits[k]);

@@ -20,6 +20,7 @@ enum { ALIGN = 16 }; /* floats: a cache line */
 
 typedef struct builder {
     ry_params *p;
+    uint32_t head_in; /* columns of a head */
     uint64_t extents[RY_X_COUNT];
 } builder;
 
@@ -40,7 +41,8 @@ static void add_tensor(void *user, const ry_tensor_naming *n, const ry_tensor_na
     ry_tensor_name_write(q->name, n, row, block);
     for (; q->n_dims < 4 && row->shape[q->n_dims]; q->n_dims++)
         q->shape[q->n_dims] = b->extents[row->shape[q->n_dims]];
-    q->decay = q->n_dims > 1 && row->role > RY_POS_EMBED; /* before it: tokens */
+    if (row->role == RY_HEAD_W) q->shape[1] = b->head_in;
+    q->decay = q->n_dims > 1 && row->role > RY_POS_EMBED && row->role != RY_POOL_PROBE; /* tokens */
     place_param(b->p, q);
 }
 
@@ -82,6 +84,24 @@ const ry_param *ry_params_find(const ry_params *p, ry_tensor_role role, uint32_t
     return NULL;
 }
 
+static ry_net_matrix pool_matrix(const ry_params *p, ry_tensor_role w, ry_tensor_role b)
+{
+    return (ry_net_matrix){.w = ry_params_find(p, w, 0), .b = ry_params_find(p, b, 0)};
+}
+
+static void find_pool(ry_net_pool *pool, const ry_params *p)
+{
+    pool->probe = ry_params_find(p, RY_POOL_PROBE, 0);
+    pool->q_w = ry_params_find(p, RY_POOL_Q_W, 0);
+    pool->q_b = ry_params_find(p, RY_POOL_Q_B, 0);
+    pool->kv = pool_matrix(p, RY_POOL_KV_W, RY_POOL_KV_B);
+    pool->proj = pool_matrix(p, RY_POOL_PROJ_W, RY_POOL_PROJ_B);
+    pool->fc1 = pool_matrix(p, RY_POOL_FC1_W, RY_POOL_FC1_B);
+    pool->fc2 = pool_matrix(p, RY_POOL_FC2_W, RY_POOL_FC2_B);
+    pool->norm.w = ry_params_find(p, RY_POOL_NORM_W, 0);
+    pool->norm.b = ry_params_find(p, RY_POOL_NORM_B, 0);
+}
+
 static void find_params(ry_net *net)
 {
     const ry_params *p = &net->params;
@@ -91,6 +111,9 @@ static void find_params(ry_net *net)
     net->token[2] = ry_params_find(p, RY_REGISTERS, 0);
     net->norm.w = ry_params_find(p, RY_NORM_W, 0);
     net->norm.b = ry_params_find(p, RY_NORM_B, 0);
+    net->pre_norm.w = ry_params_find(p, RY_PRE_NORM_W, 0);
+    net->pre_norm.b = ry_params_find(p, RY_PRE_NORM_B, 0);
+    find_pool(&net->pool, p);
     net->patch_embed.w = ry_params_find(p, RY_PATCH_W, 0);
     net->patch_embed.b = ry_params_find(p, RY_PATCH_B, 0);
     net->head[0].w = ry_params_find(p, RY_HEAD_W, 0);
@@ -127,18 +150,75 @@ static void find_params(ry_net *net)
     }
 }
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+typedef struct file_builder {
+    const ry_params *from;
+    ry_param *list;
+    uint32_t n;
+} file_builder;
+
+/* The parameter that a tensor of this role is part of; *part counts the tensors before it in it. */
+static const ry_param *whole_of(const ry_params *p, ry_tensor_role role, uint32_t block,
+                                uint32_t *part)
+{
+    *part = role == RY_K_W || role == RY_K_B ? 1 : role == RY_V_W || role == RY_V_B ? 2 : 0;
+    if (role == RY_Q_W || role == RY_K_W || role == RY_V_W) role = RY_QKV_W;
+    if (role == RY_Q_B || role == RY_K_B || role == RY_V_B) role = RY_QKV_B;
+    return ry_params_find(p, role, block);
+}
+
+static void add_file_tensor(void *user, const ry_tensor_naming *n, const ry_tensor_name *row,
+                            uint32_t block)
+{
+    file_builder *b = user;
+    uint32_t part;
+    const ry_param *whole = whole_of(b->from, row->role, block, &part);
+    const uint32_t parts = whole->role != row->role ? 3 : 1;
+    ry_param *q = &b->list[b->n++];
+    *q = *whole;
+    ry_tensor_name_write(q->name, n, row, block);
+    q->shape[0] /= parts;
+    q->size /= parts;
+    q->offset += part * q->size;
+}
+
+/* The names of transformers' DINOv2. Its state dict has a mask token, which no classifier reads: it
+ * stays zero, the first value that transformers gives it. */
+static renyi_status name_as_dinov2(ry_net *net, renyi_error *err)
+{
+    ry_params *p = &net->params;
+    const ry_tensor_naming n = ry_vit_naming_dinov2(&net->config);
+    const size_t most = (size_t)p->n + 4 * (size_t)net->config.n_blocks + 1;
+    file_builder b = {.from = p, .list = ry_calloc(&net->al, most, sizeof *b.list)};
+    p->files = b.list;
+    if (!b.list) return ry_fail_nomem(err, most * sizeof *b.list);
+    ry_tensor_names_each(&n, add_file_tensor, &b);
+    ry_param *mask = &b.list[b.n++];
+    *mask = (ry_param){.n_dims = 2, .shape = {1, net->config.dim}, .is_model = 1};
+    snprintf(mask->name, sizeof mask->name, "%sembeddings.mask_token", n.prefix);
+    place_param(p, mask);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (!p->list[i].is_model) b.list[b.n++] = p->list[i];
+    p->n_files = b.n;
+    return RENYI_OK;
+}
+
 renyi_status ry_net_make_params(ry_net *net, renyi_error *err)
 {
     const ry_tensor_naming n = ry_vit_naming_timm(&net->config);
     const size_t most = n.n_names * ((size_t)net->config.n_blocks + 1) + 2 + 4 * net->n_taps;
     ry_params *p = &net->params;
-    builder b = {.p = p};
+    builder b = {.p = p, .head_in = ry_vit_pooled_width(&net->config, net->config.pool)};
     ry_vit_extents(b.extents, &net->config);
     p->list = ry_calloc(&net->al, most, sizeof *p->list);
     if (!p->list) return ry_fail_nomem(err, most * sizeof *p->list);
     ry_tensor_names_each(&n, add_tensor, &b);
     if (ry_net_final_features(net)) add_feature(p, net);
     for (uint32_t i = 0; !net->direct && i < net->n_taps; i++) add_tap(p, net, i);
+    p->files = p->list;
+    p->n_files = p->n;
+    if (net->config.pool == RY_POOL_CLASS_MEAN) RY_TRY(name_as_dinov2(net, err));
     p->value = ry_calloc(&net->al, p->total, sizeof *p->value);
     p->grad = ry_calloc(&net->al, p->total, sizeof *p->grad);
     if (!p->value || !p->grad) return ry_fail_nomem(err, 2 * p->total * sizeof *p->value);
@@ -152,8 +232,8 @@ renyi_status ry_net_make_params(ry_net *net, renyi_error *err)
 
 static int is_norm_weight(ry_tensor_role role)
 {
-    return role == RY_NORM_W || role == RY_NORM1_W || role == RY_NORM2_W ||
-           role == (ry_tensor_role)RY_FEATURE_NORM_W;
+    return role == RY_NORM_W || role == RY_NORM1_W || role == RY_NORM2_W || role == RY_PRE_NORM_W ||
+           role == RY_POOL_NORM_W || role == (ry_tensor_role)RY_FEATURE_NORM_W;
 }
 
 void ry_net_init(ry_net *net, uint64_t seed)
@@ -195,18 +275,52 @@ static renyi_status check_elements(const loader *ld, const ry_tensor *t, size_t 
 
 static int is_head(ry_tensor_role role) { return role >= RY_HEAD_W && role <= RY_HEAD_DIST_B; }
 
-/* The roles of the tensors that make up `q`: three for qkv if the file has no such tensor, else
- * one. */
+/* 1 if the file has a tensor of this role. */
+static int has(const loader *ld, ry_tensor_role role, uint32_t block)
+{
+    return ry_tensor_of_role(&ld->naming, ld->set, role, block) != NULL;
+}
+
+/* The roles of the tensors that make up `q`: three for qkv and two for a gate and what it
+ * multiplies, if the file has them separately; else one. */
 static uint32_t roles_of(const loader *ld, const ry_param *q, ry_tensor_role roles[3])
 {
     static const ry_tensor_role w[] = {RY_Q_W, RY_K_W, RY_V_W}, b[] = {RY_Q_B, RY_K_B, RY_V_B};
-    if ((q->role != RY_QKV_W && q->role != RY_QKV_B) ||
-        ry_tensor_of_role(&ld->naming, ld->set, RY_QKV_W, q->block)) {
-        roles[0] = q->role;
-        return 1;
+    roles[0] = q->role;
+    if ((q->role == RY_QKV_W || q->role == RY_QKV_B) && !has(ld, RY_QKV_W, q->block)) {
+        memcpy(roles, q->role == RY_QKV_W ? w : b, sizeof w);
+        return 3;
     }
-    memcpy(roles, q->role == RY_QKV_W ? w : b, sizeof w);
-    return 3;
+    if ((q->role != RY_FC1_W && q->role != RY_FC1_B) || !has(ld, RY_UP_W, q->block)) return 1;
+    roles[1] = q->role == RY_FC1_W ? RY_UP_W : RY_UP_B;
+    return 2;
+}
+
+/* What the net has as query, and keys and values of its pooling head, some files have in one. */
+static int in_pool_qkv(const loader *ld, const ry_param *q)
+{
+    return q->role >= RY_POOL_Q_W && q->role <= RY_POOL_KV_B && has(ld, RY_POOL_QKV_W, 0);
+}
+
+static renyi_status load_pool_part(const loader *ld, const ry_param *q)
+{
+    const int is_bias = q->role == RY_POOL_Q_B || q->role == RY_POOL_KV_B;
+    const int is_query = q->role == RY_POOL_Q_W || q->role == RY_POOL_Q_B;
+    const ry_tensor *t =
+        ry_tensor_of_role(&ld->naming, ld->set, is_bias ? RY_POOL_QKV_B : RY_POOL_QKV_W, 0);
+    const size_t whole = is_query ? 3 * q->size : q->size / 2 * 3;
+    if (!t)
+        return ry_fail(ld->err, RENYI_ERR_FORMAT, -1, "the checkpoint has no tensor for %.100s",
+                       q->name);
+    RY_TRY(check_elements(ld, t, whole, q));
+    float *read = ry_alloc(&ld->net->al, whole, sizeof *read);
+    if (!read) return ry_fail_nomem(ld->err, whole * sizeof *read);
+    const renyi_status st = ry_tensor_read(read, t, ld->set, ld->err);
+    if (!st)
+        memcpy(ld->net->params.value + q->offset, is_query ? read : read + whole / 3,
+               q->size * sizeof *read);
+    ry_free(&ld->net->al, read);
+    return st;
 }
 
 static renyi_status load_param(const loader *ld, const ry_param *q)
@@ -295,7 +409,9 @@ static int heads_fit(const loader *ld)
     static const ry_tensor_role roles[] = {RY_HEAD_W, RY_HEAD_DIST_W};
     for (uint32_t k = 0; k < (ry_net_is_distilled(net) ? 2u : 1u); k++) {
         const ry_tensor *t = ry_tensor_of_role(&ld->naming, ld->set, roles[k], 0);
-        if (!t || t->n_dims != 2 || t->shape[0] != net->config.n_classes) return 0;
+        if (!t || t->n_dims != 2 || t->shape[0] != net->config.n_classes ||
+            t->shape[1] != net->head[k].w->shape[1])
+            return 0;
     }
     return 1;
 }
@@ -310,13 +426,20 @@ renyi_status ry_net_load(ry_net *net, const ry_checkpoint *ckpt, int *new_head, 
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "the checkpoint has %u blocks, the model to be trained has %u",
                        ld.naming.n_blocks, net->config.n_blocks);
+    if (has(&ld, RY_PATCH_B, 0) && !net->patch_embed.b)
+        return ry_fail(
+            err, RENYI_ERR_UNSUPPORTED, -1,
+            "the patches have a bias and a LayerNorm before the blocks; timm, whose names "
+            "the trained file gets, has only one of them");
     const int heads = heads_fit(&ld);
     if (new_head) *new_head = !heads;
     net->n_last = 0;
     for (uint32_t i = 0; i < net->params.n; i++) {
         const ry_param *q = &net->params.list[i];
         if (!q->is_model || (is_head(q->role) && !heads)) continue;
-        RY_TRY(q->role == RY_POS_EMBED ? load_positions(&ld, q) : load_param(&ld, q));
+        RY_TRY(q->role == RY_POS_EMBED ? load_positions(&ld, q)
+               : in_pool_qkv(&ld, q)   ? load_pool_part(&ld, q)
+                                       : load_param(&ld, q));
     }
     return RENYI_OK;
 }

@@ -33,7 +33,7 @@ static ry_rows flat(size_t row, size_t rows) { return (ry_rows){row, row * rows}
 
 static renyi_status make_matrix(ry_net *net, ry_net_matrix *m, const binding *b, renyi_error *err)
 {
-    const size_t n_out = m->b->size, n_in = m->w->size / n_out;
+    const size_t n_out = ry_net_outputs(m), n_in = m->w->size / n_out;
     const ry_linear_spec ahead = {
         .n_out = n_out, .n_in = n_in, .epilogue = b->epilogue, .dtype = b->dtype};
     const ry_linear_spec back = {.n_out = n_in, .n_in = n_out, .dtype = b->dtype};
@@ -51,11 +51,12 @@ static renyi_status make_block(ry_net *net, ry_net_block *b, renyi_error *err)
     const size_t C = net->config.dim, M = net->config.mlp_dim;
     const size_t rows = net->max_rows;
     const ry_rows x = flat(C, rows), h = flat(ry_net_row(net, C), rows);
-    const ry_rows qkv = flat(ry_net_row(net, 3 * C), rows), u = flat(ry_net_row(net, M), rows);
+    const ry_rows qkv = flat(ry_net_row(net, 3 * C), rows), g = flat(ry_net_row(net, M), rows);
+    const ry_rows u = flat(ry_net_row(net, ry_net_mlp_in(net)), rows);
     const binding to_qkv = {rows, h, qkv, qkv, h, RY_EPI_NONE, net->dtype, 1};
     const binding proj = {rows, h, x, h, h, RY_EPI_RESIDUAL, net->dtype, 1};
     const binding fc1 = {rows, h, u, u, h, RY_EPI_NONE, net->dtype, 1};
-    const binding fc2 = {rows, u, x, h, u, RY_EPI_RESIDUAL, net->dtype, 1};
+    const binding fc2 = {rows, g, x, h, g, RY_EPI_RESIDUAL, net->dtype, 1};
     RY_TRY(make_matrix(net, &b->qkv, &to_qkv, err));
     RY_TRY(make_matrix(net, &b->proj, &proj, err));
     RY_TRY(make_matrix(net, &b->fc1, &fc1, err));
@@ -66,10 +67,28 @@ static renyi_status make_block(ry_net *net, ry_net_block *b, renyi_error *err)
  * image, as oneDNN would write whole tiles of more. */
 static renyi_status make_head(ry_net *net, ry_net_matrix *head, renyi_error *err)
 {
-    const size_t h = ry_net_row(net, net->config.dim), classes = net->config.n_classes;
+    const size_t h = ry_net_pooled_row(net), classes = net->config.n_classes;
     const binding b = {1,          flat(h, 1),  flat(classes, 1), flat(classes, 1),
                        flat(h, 1), RY_EPI_NONE, RENYI_DTYPE_F32,  1};
     return make_matrix(net, head, &b, err);
+}
+
+/* The keys and values of all tokens; then one row per image, as the heads have it. */
+static renyi_status make_pool(ry_net *net, ry_net_pool *p, renyi_error *err)
+{
+    const size_t C = net->config.dim, rows = net->max_rows, row = ry_net_row(net, C);
+    const renyi_dtype f32 = RENYI_DTYPE_F32;
+    const ry_rows h = flat(row, rows), kv = flat(ry_net_row(net, 2 * C), rows);
+    const ry_rows x = flat(C, 1), one = flat(row, 1);
+    const ry_rows u = flat(ry_net_row(net, net->config.mlp_dim), 1);
+    const binding to_kv = {rows, h, kv, kv, h, RY_EPI_NONE, f32, 1};
+    const binding proj = {1, one, x, one, one, RY_EPI_NONE, f32, 1};
+    const binding fc1 = {1, one, u, u, one, RY_EPI_NONE, f32, 1};
+    const binding fc2 = {1, u, one, one, u, RY_EPI_RESIDUAL, f32, 1};
+    RY_TRY(make_matrix(net, &p->kv, &to_kv, err));
+    RY_TRY(make_matrix(net, &p->proj, &proj, err));
+    RY_TRY(make_matrix(net, &p->fc1, &fc1, err));
+    return make_matrix(net, &p->fc2, &fc2, err);
 }
 
 renyi_status ry_net_make_linears(ry_net *net, renyi_error *err)
@@ -85,6 +104,7 @@ renyi_status ry_net_make_linears(ry_net *net, renyi_error *err)
                            .dtype = RENYI_DTYPE_F32};
     RY_TRY(make_matrix(net, &net->patch_embed, &embed, err));
     for (uint32_t i = 0; i < c->n_blocks; i++) RY_TRY(make_block(net, &net->blocks[i], err));
+    if (net->pool.probe) RY_TRY(make_pool(net, &net->pool, err));
     RY_TRY(make_head(net, &net->head[0], err));
     if (net->head[1].w) RY_TRY(make_head(net, &net->head[1], err));
     for (uint32_t i = 0; !net->direct && i < net->n_taps; i++) {
@@ -121,6 +141,10 @@ void ry_net_free_linears(ry_net *net)
     free_matrix(&net->head[0], &net->al);
     free_matrix(&net->head[1], &net->al);
     free_matrix(&net->feature, &net->al);
+    free_matrix(&net->pool.kv, &net->al);
+    free_matrix(&net->pool.proj, &net->al);
+    free_matrix(&net->pool.fc1, &net->al);
+    free_matrix(&net->pool.fc2, &net->al);
     for (uint32_t i = 0; i < net->n_taps; i++) free_matrix(&net->taps[i].proj, &net->al);
 }
 
@@ -145,8 +169,7 @@ static void lay_out_block(ry_arena *a, const ry_net *net, ry_net_block *b)
         fresh ? RY_TAKE(a, rows * ry_net_row(net, 3 * C), float) : net->blocks[0].qkv_rows;
     b->heads = fresh ? RY_TAKE(a, rows * ry_net_row(net, C), float) : net->blocks[0].heads;
     b->y = fresh ? RY_TAKE(a, rows * C, float) : net->blocks[0].y;
-    b->u =
-        fresh ? RY_TAKE(a, rows * ry_net_row(net, net->config.mlp_dim), float) : net->blocks[0].u;
+    b->u = fresh ? RY_TAKE(a, rows * ry_net_row(net, ry_net_mlp_in(net)), float) : net->blocks[0].u;
     b->cut.source = RY_TAKE(a, rows, uint32_t);
     b->cut.target = RY_TAKE(a, rows, uint32_t);
     b->cut.weight = RY_TAKE(a, rows, float);
@@ -170,24 +193,44 @@ static void lay_out_gradients(ry_arena *a, ry_net *net)
     for (int i = 0; i < 2; i++) net->dheads[i] = RY_TAKE(a, rows * h, float);
     net->dh = RY_TAKE(a, rows * h, float);
     net->dscaled = RY_TAKE(a, rows * h, float);
-    net->wide = RY_TAKE(a, rows * ry_net_row(net, max_size(3 * C, net->config.mlp_dim)), float);
+    net->wide = RY_TAKE(a, rows * ry_net_row(net, max_size(3 * C, ry_net_mlp_in(net))), float);
     net->parts = RY_TAKE(a, ry_layernorm_grad_blocks(rows) * 2 * C, float);
     net->raw = RY_TAKE(a, ry_net_scaled_floats(net), float);
     net->folded = RY_TAKE(a, net->team.n_threads * ry_net_scaled_floats(net), float);
+}
+
+static void lay_out_pool(ry_arena *a, const ry_net *net, ry_net_pool *p)
+{
+    const ry_vit_config *c = &net->config;
+    const size_t B = net->max_batch, C = c->dim, h = ry_net_row(net, C);
+    const size_t u = ry_net_row(net, c->mlp_dim);
+    p->query = RY_TAKE(a, C, float);
+    p->kv_rows = RY_TAKE(a, net->max_rows * ry_net_row(net, 2 * C), float);
+    p->attention = RY_TAKE(a, B * c->n_heads * net->n_tokens, float);
+    p->heads = RY_TAKE(a, B * h, float);
+    p->dheads = RY_TAKE(a, B * h, float);
+    p->x = RY_TAKE(a, B * C, float);
+    p->h = RY_TAKE(a, B * h, float);
+    p->u = RY_TAKE(a, B * u, float);
+    p->g = RY_TAKE(a, B * u, float);
+    p->dquery = RY_TAKE(a, B * C, float);
 }
 
 static void lay_out_ends(ry_arena *a, ry_net *net)
 {
     const ry_vit_config *c = &net->config;
     const size_t B = net->max_batch, P = net->n_patches, h = ry_net_row(net, c->dim);
+    const size_t pooled = ry_net_pooled_row(net);
     const size_t feature_rows = ry_net_final_features(net) ? whole_tiles(B * P) : 0;
     const size_t tap_rows = net->n_taps ? net->max_rows : 0;
     net->patches = RY_TAKE(a, B * P * 3 * c->patch_size * c->patch_size, float);
     net->pooled_x = RY_TAKE(a, B * c->dim, float);
     for (int k = 0; k < 2; k++) {
-        net->pooled[k] = RY_TAKE(a, B * h, float);
-        net->dpooled[k] = RY_TAKE(a, B * h, float);
+        net->pooled[k] = RY_TAKE(a, B * pooled, float);
+        net->dpooled[k] = RY_TAKE(a, B * pooled, float);
     }
+    if (c->pre_norm) net->embedded = RY_TAKE(a, net->max_rows * c->dim, float);
+    if (net->pool.probe) lay_out_pool(a, net, &net->pool);
     net->feature_in = RY_TAKE(a, feature_rows * h, float);
     net->features = RY_TAKE(a, feature_rows * net->feature_dim, float);
     net->dfeatures = RY_TAKE(a, max_size(feature_rows, tap_rows) * net->feature_dim, float);

@@ -60,17 +60,22 @@ const float *ry_net_scaled(ry_net_worker *w, uint32_t branch, uint32_t rows, con
 void ry_net_outer(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const float *dy,
                   size_t dy_row, const float *x, size_t x_row);
 
+/* The same without the gradient of the bias. */
+void ry_net_outer_weights(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const float *dy,
+                          size_t dy_row, const float *x, size_t x_row);
+
 void ry_net_unfold(ry_net_worker *w, const ry_net_matrix *m);
 
 /* 1 if no gradient of m is wanted. */
 static inline int ry_net_is_frozen(const ry_net_matrix *m)
 {
-    return m->w->frozen && m->b->frozen && (!m->gamma || m->gamma->frozen);
+    return m->w->frozen && (!m->b || m->b->frozen) && (!m->gamma || m->gamma->frozen);
 }
 
-/* Where the gradients of the bias of m are summed, before ry_net_unfold. */
+/* Where the gradients of the bias of m are summed, before ry_net_unfold; NULL if it has none. */
 static inline float *ry_net_bias_grad(const ry_net *net, const ry_net_matrix *m)
 {
+    if (!m->b) return NULL;
     return m->gamma ? net->raw + m->w->size : ry_net_grad(net, m->b);
 }
 
@@ -90,6 +95,17 @@ void ry_net_project(ry_net_worker *w, uint32_t i, float *to);
 
 /* z = y + MLP(y) of block i; `only_inside`: stop after u. */
 void ry_net_mlp(ry_net_worker *w, uint32_t i, float *z, int only_inside);
+
+/* ---- attention pooling (net_pool.c) -------------------------------------------------------- */
+
+/* pooled[0] from the normalized rows of all tokens, in net->h. */
+void ry_net_pool_forward(ry_net_worker *w);
+
+/* dh = the gradient of these rows, from dpooled[0], which changes; uses h and wide. */
+void ry_net_pool_backward(ry_net_worker *w);
+
+/* class_row [n, N] = the probe's attention to the tokens that enter block i, mean over heads. */
+void ry_net_pool_row(ry_net_worker *w, uint32_t i);
 
 /* ---- cuts (net_cut.c) ---------------------------------------------------------------------- */
 
@@ -128,8 +144,8 @@ void ry_net_cut_back(ry_net_worker *w, uint32_t i, const float *from);
  * times the factors. */
 void ry_net_cut_back_heads(ry_net_worker *w, uint32_t i, const float *ds);
 
-/* A fused row has the bias of the projection as often as its weights sum to; adds what ry_net_outer
- * does not count. */
+/* Adds the gradient of the projection's bias after a cut that fuses: a fused row has the bias as
+ * often as its weights sum to. ds: [n out, C padded] */
 void ry_net_fused_bias_grad(ry_net_worker *w, uint32_t i, const float *ds);
 
 /* From dweight to the gradient of attention's head-mean matrix: fills dmean of every image. */

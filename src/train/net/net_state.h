@@ -14,7 +14,7 @@
 
 /* A linear of the model, in both directions. */
 typedef struct ry_net_matrix {
-    const ry_param *w, *b;
+    const ry_param *w, *b; /* no bias: NULL */
     const ry_param *gamma; /* [n_out] layer scale, NULL = none. Both linears have it in their
                               weights: row j of W and b times gamma[j] */
     ry_linear *ahead;      /* y = x W^T + b */
@@ -43,7 +43,7 @@ typedef struct ry_net_block {
     float *qkv_rows; /* [B N, 3C padded] */
     float *heads;    /* [B N, C padded] attention's output */
     float *y;        /* [B N, C] after attention and, if the cut is there, after the cut */
-    float *u;        /* [B N, M padded] input of the MLP's activation */
+    float *u;        /* [B N, M padded] input of the MLP's activation; gated: 2M, gate and up */
     ry_cut cut;      /* the decision of its cut; each list is [B, N] */
 } ry_net_block;
 
@@ -67,6 +67,22 @@ typedef struct ry_net_tap {
     uint32_t *token;    /* [B, N] the teacher's row, or RY_NO_TOKEN */
 } ry_net_tap;
 
+/* An attention-pooling head (net_pool.c). */
+typedef struct ry_net_pool {
+    const ry_param *probe, *q_w, *q_b;
+    ry_net_matrix kv, proj, fc1, fc2; /* kv of all tokens, the others of one row per image */
+    ry_net_norm norm;
+    float *query;     /* [C] */
+    float *kv_rows;   /* [B N, 2C padded] */
+    float *attention; /* [B, H, N] */
+    float *heads;     /* [B, C padded] attention's output */
+    float *x;         /* [B, C] after the projection */
+    float *h;         /* [B, C padded] normalized */
+    float *u, *g;     /* [B, M padded] before and after the activation */
+    float *dheads;    /* [B, C padded] */
+    float *dquery;    /* [B, C] */
+} ry_net_pool;
+
 struct ry_net {
     renyi_allocator al;
     ry_vit_config config;
@@ -85,8 +101,9 @@ struct ry_net {
 
     ry_params params;
     ry_net_matrix patch_embed, feature;
-    ry_net_matrix head[2]; /* the second only in a distilled model */
-    ry_net_norm norm;
+    ry_net_matrix head[2];          /* the second only in a distilled model */
+    ry_net_norm norm, pre_norm;     /* after the blocks; before them, or without parameters */
+    ry_net_pool pool;               /* of RY_POOL_ATTENTION */
     const ry_param *pos, *token[3]; /* positions; class token, distillation token, registers */
     ry_net_block *blocks;           /* [L] */
     ry_net_tokens *tokens;          /* [L + 1] */
@@ -104,6 +121,7 @@ struct ry_net {
     void *arena;
     size_t arena_bytes;
     float *patches;          /* [B P, 3 p p] of the images */
+    float *embedded;         /* [B N, C] before the LayerNorm before the blocks; NULL = none */
     float *pre;              /* [B N, C] rows before a cut after the projection, or at the end */
     float *h;                /* [B N, C padded] normalized or reduced rows */
     float *g;                /* [B N, M padded] activated rows */
@@ -112,13 +130,13 @@ struct ry_net {
     float *dh;               /* [B N, C padded] gradient of normalized rows */
     float *dheads[2];        /* [B N, C padded] of attention's output, after a cut and before */
     float *dscaled;          /* [B N, C padded] d times the factors of stochastic depth */
-    float *wide;             /* [B N, 3C or M padded] gradient of u, then of qkv */
+    float *wide;             /* [B N, 3C or M (gated: 2M) padded] gradient of u, then of qkv */
     float *parts;            /* [row blocks, 2, C] of LayerNorm's gradients */
     float *raw;              /* [C max(C, M) + C] gradients of weights that contain layer scale */
     float *folded;           /* [threads, C max(C, M) + C] such weights before they are packed */
     float *pooled_x;         /* [B, C] mean of the patches before the norm: RY_POOL_MEAN */
-    float *pooled[2];        /* [B, C padded] what each head reads */
-    float *dpooled[2];       /* [B, C padded] */
+    float *pooled[2];        /* [B, C padded] what each head reads; RY_POOL_CLASS_MEAN: 2C */
+    float *dpooled[2];       /* the same */
     float *feature_in;       /* [B P, C padded] */
     float *features;         /* [B P, feature_dim] */
     float *dfeatures;        /* [B P, feature_dim]; with taps [B N, feature_dim] */
@@ -141,11 +159,26 @@ void ry_net_free_linears(ry_net *net);
 
 /* ---- helpers ------------------------------------------------------------------------------- */
 
-/* Floats from one padded row of `width` to the next. */
+/* Floats from one padded row of `width` to the next; products in bf16 take only rows without gaps.
+ */
 static inline size_t ry_net_row(const ry_net *net, size_t width)
 {
-    return ry_linear_row(net->patch_embed.ahead, width);
+    return net->dtype == RENYI_DTYPE_BF16 ? width : ry_linear_row(net->patch_embed.ahead, width);
 }
+
+/* Floats from what a head reads of one image to that of the next. */
+static inline size_t ry_net_pooled_row(const ry_net *net)
+{
+    return ry_net_row(net, ry_vit_pooled_width(&net->config, net->config.pool));
+}
+
+/* Width of the first linear of an MLP. */
+static inline size_t ry_net_mlp_in(const ry_net *net)
+{
+    return (net->config.gated ? 2 : 1) * (size_t)net->config.mlp_dim;
+}
+
+static inline size_t ry_net_outputs(const ry_net_matrix *m) { return (size_t)m->w->shape[0]; }
 
 static inline const float *ry_net_value(const ry_net *net, const ry_param *p)
 {

@@ -76,7 +76,7 @@ static void clear_raw(ry_net_worker *w, const ry_net_matrix *m)
 {
     ry_step step = ry_runner_step(w->run, 1);
     for (size_t t; ry_step_next(&step, &t);)
-        memset(w->net->raw, 0, (m->w->size + m->b->size) * sizeof(float));
+        memset(w->net->raw, 0, (m->w->size + ry_net_outputs(m)) * sizeof(float));
     ry_step_end(&step);
 }
 
@@ -86,7 +86,7 @@ void ry_net_unfold(ry_net_worker *w, const ry_net_matrix *m)
 {
     const ry_net *net = w->net;
     if (!m->gamma || ry_net_is_frozen(m)) return;
-    const size_t n_out = m->b->size, n_in = m->w->size / n_out;
+    const size_t n_out = ry_net_outputs(m), n_in = m->w->size / n_out;
     const float *gamma = ry_net_value(net, m->gamma), *raw_b = ry_net_bias_grad(net, m);
     const float *weight = ry_net_value(net, m->w), *bias = ry_net_value(net, m->b);
     ry_step step = ry_runner_step(w->run, ry_row_tiles(n_out));
@@ -102,11 +102,11 @@ void ry_net_unfold(ry_net_worker *w, const ry_net_matrix *m)
     ry_step_end(&step);
 }
 
-void ry_net_outer(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const float *dy,
-                  size_t dy_row, const float *x, size_t x_row)
+static void add_outer(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const float *dy,
+                      size_t dy_row, const float *x, size_t x_row, float *db)
 {
     const ry_net *net = w->net;
-    const size_t n_out = m->b->size;
+    const size_t n_out = ry_net_outputs(m);
     if (ry_net_is_frozen(m)) return;
     if (m->gamma) clear_raw(w, m);
     const ry_outer o = {.dy = dy,
@@ -117,11 +117,23 @@ void ry_net_outer(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const f
                         .n_out = n_out,
                         .n_in = m->w->size / n_out,
                         .dw = m->gamma ? net->raw : ry_net_grad(net, m->w),
-                        .db = ry_net_bias_grad(net, m),
+                        .db = db,
                         .n_threads = net->team.n_threads};
     ry_step step = ry_runner_step(w->run, ry_outer_tiles(&o));
     for (size_t t; ry_step_next(&step, &t);) net->grad.outer(&o, t, ry_net_scratch(w));
     ry_step_end(&step);
+}
+
+void ry_net_outer(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const float *dy,
+                  size_t dy_row, const float *x, size_t x_row)
+{
+    add_outer(w, m, rows, dy, dy_row, x, x_row, ry_net_bias_grad(w->net, m));
+}
+
+void ry_net_outer_weights(ry_net_worker *w, const ry_net_matrix *m, size_t rows, const float *dy,
+                          size_t dy_row, const float *x, size_t x_row)
+{
+    add_outer(w, m, rows, dy, dy_row, x, x_row, NULL);
 }
 
 void ry_net_norm_grad(ry_net_worker *w, const ry_net_norm *norm, size_t rows, const float *x,

@@ -28,6 +28,9 @@ typedef struct ry_param {
 typedef struct ry_params {
     ry_param *list; /* [n] in the order of timm's state dict */
     uint32_t n;
+    ry_param *files; /* [n_files] the same floats as the tensors of a file: `list` itself, or under
+                        Hugging Face's names, with q, k and v apart */
+    uint32_t n_files;
     size_t total; /* floats of an array, with gaps */
     float *value, *grad;
 } ry_params;

@@ -62,7 +62,7 @@ static renyi_status load_net(renyi_learner *l, const ry_checkpoint *ckpt, renyi_
     RY_TRY(ry_net_trains(&config, err));
     if (!config.n_classes)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "the model has no classifier head, so no loss");
+                       "the model has no classifier, so no loss; 'renyi train' gives it one");
     RY_TRY(ry_net_new(&l->net, &config, &options, &l->al, err));
     RY_TRY(ry_net_load(l->net, ckpt, NULL, err));
     return ry_net_update(l->net, err);

@@ -99,7 +99,9 @@ static uint32_t layer_of(const ry_param *p, uint32_t n_blocks)
     case RY_REGISTERS:
     case RY_POS_EMBED:
     case RY_PATCH_W:
-    case RY_PATCH_B: return 0;
+    case RY_PATCH_B:
+    case RY_PRE_NORM_W:
+    case RY_PRE_NORM_B: return 0;
     default: return p->role >= RY_NORM1_W && p->role <= RY_FC2_B ? p->block + 1 : n_blocks + 1;
     }
 }

@@ -36,7 +36,11 @@ static renyi_status check_teacher(const renyi_model *m, const ry_vit_config *stu
                                   const ry_teacher_options *opt, renyi_error *err)
 {
     const ry_vit_config *c = &m->vit.config;
-    if (!c->n_classes) return ry_fail(err, RENYI_ERR_ARG, -1, "the teacher has no classifier");
+    if (!c->n_classes)
+        return ry_fail(
+            err, RENYI_ERR_ARG, -1,
+            "the teacher has no classifier, so it answers nothing; 'renyi train -m' gives "
+            "it one");
     if (c->image_size != student->image_size)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "the teacher was opened for images of %u pixels, the student sees %u",

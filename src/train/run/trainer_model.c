@@ -62,14 +62,25 @@ static renyi_status configure_model(renyi_train *t, ry_checkpoint *source, renyi
     return RENYI_OK;
 }
 
+/* The configuration of the files that will be written. They have timm's names, unless only
+ * transformers has such a head; the text tower of a SigLIP is left out. */
+static void become_written(ry_vit_config *c)
+{
+    const int had_texts = c->is_siglip;
+    c->layout = c->pool == RY_POOL_CLASS_MEAN ? RY_LAYOUT_HF : RY_LAYOUT_TIMM;
+    c->is_siglip = c->open_clip = 0;
+    c->proj_dim = 0;
+    c->n_quantized = 0;
+    c->quantization[0] = '\0';
+    if (had_texts) ry_vit_write_name(c, c->image_size);
+    if (c->layout == RY_LAYOUT_TIMM && c->n_placed < c->n_prefix) c->n_placed = 0;
+}
+
 renyi_status ry_train_source(renyi_train *t, ry_checkpoint *source, renyi_error *err)
 {
     RY_TRY(configure_model(t, source, err));
     RY_TRY(ry_net_trains(&t->config, err));
-    t->config.layout = RY_LAYOUT_TIMM; /* of the files that will be written */
-    if (t->config.n_placed < t->config.n_prefix) t->config.n_placed = 0; /* as timm has it */
-    t->config.n_quantized = 0;
-    t->config.quantization[0] = '\0';
+    become_written(&t->config);
     take_preprocess(&t->config, &t->s.opt);
     return RENYI_OK;
 }

@@ -132,7 +132,8 @@ static renyi_status freeze_names(ry_params *params, const char *list, renyi_erro
             if (matches_pattern(at, n, params->list[i].name)) hits += params->list[i].frozen = 1;
         if (!hits)
             return ry_fail(err, RENYI_ERR_ARG, -1,
-                           "freeze: no parameter is called '%.*s'; 'renyi inspect' lists them",
+                           "freeze: no parameter is called '%.*s'; names are timm's, such as "
+                           "blocks.0.attn.qkv.weight and head.bias",
                            n > 100 ? 100 : (int)n, at);
         at += n;
         if (!*at++) return RENYI_OK;
