@@ -58,9 +58,10 @@ static char *recipe_text(ry_pool *pool, const renyi_preprocess *p, const renyi_e
     char text[512];
     snprintf(text, sizeof text,
              "size=%u crop_mode=%d interpolation=%d crop=%.9g mean=%.9g,%.9g,%.9g "
-             "std=%.9g,%.9g,%.9g exif=%u",
+             "std=%.9g,%.9g,%.9g exif=%u%s",
              p->size, (int)p->crop_mode, (int)p->interpolation, p->crop_pct, p->mean[0], p->mean[1],
-             p->mean[2], p->std[0], p->std[1], p->std[2], o->apply_exif != 0);
+             p->mean[2], p->std[0], p->std[1], p->std[2], o->apply_exif != 0,
+             o->decode == RENYI_DECODE_SCALED ? " decode=scaled" : "");
     return ry_pool_text(pool, text);
 }
 
@@ -144,12 +145,16 @@ static void add_image(update *u, const renyi_dataset_image *image)
         report_failure(u, image->path, strerror(errno));
         return;
     }
+#ifdef __APPLE__
+    const struct timespec changed = st.st_mtimespec;
+#else
+    const struct timespec changed = st.st_mtim;
+#endif
     u->paths[u->n] = image->path;
-    u->images[u->n++] =
-        (ry_gallery_image){.file = image->file,
-                           .size = (uint64_t)st.st_size,
-                           .time = (int64_t)((uint64_t)st.st_mtim.tv_sec * 1000000000u +
-                                             (uint64_t)st.st_mtim.tv_nsec)};
+    u->images[u->n++] = (ry_gallery_image){
+        .file = image->file,
+        .size = (uint64_t)st.st_size,
+        .time = (int64_t)((uint64_t)changed.tv_sec * 1000000000u + (uint64_t)changed.tv_nsec)};
 }
 
 /* An image and its path, to be sorted together. */

@@ -183,7 +183,7 @@ static renyi_status read_plane(uint8_t *sides, renyi_mask_kind *kind, const ry_p
 renyi_status ry_mask_read(uint8_t *sides, renyi_mask_kind *kind, const void *bytes, size_t size,
                           const uint32_t image_size[2], const ry_mask_spec *spec, renyi_error *err)
 {
-    const ry_encoded in = {bytes, size, spec->limits, NULL};
+    const ry_encoded in = {bytes, size, spec->limits, NULL, NULL, NULL};
     ry_plane plane;
     if (renyi_image_sniff(bytes, size) != RENYI_IMAGE_PNG)
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, 0, "not a PNG file");

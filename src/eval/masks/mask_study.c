@@ -56,7 +56,7 @@ static renyi_status read_model_info(renyi_masks *s, const renyi_model *m, renyi_
     s->n_outputs = info.n_classes ? info.n_classes : info.embed_dim;
     s->info.n_blocks = info.n_blocks;
     s->info.n_patches = info.n_patches;
-    s->image = ry_image_spec_of(p, &s->o.limits, s->o.apply_exif);
+    s->image = ry_image_spec_of(p, &s->o.limits, s->o.apply_exif, RENYI_DECODE_EXACT);
     s->mask = (ry_mask_spec){.kind = s->o.kind,
                              .border_is_object = s->o.border_is_object != 0,
                              .apply_exif = s->o.apply_exif != 0,

@@ -1,7 +1,6 @@
 /* calibration_images.c - renyi_calibration_photos: runs the images of a dataset through a
  * calibration, batch by batch.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
@@ -42,21 +41,17 @@ static renyi_status run_images(renyi_calibration *c, const renyi_dataset *d,
     renyi_dataset_info info;
     ry_pipeline *pipeline = NULL;
     renyi_dataset_get_info(d, &info);
-    size_t *todo = ry_alloc(&m->al, (size_t)info.n_images, sizeof *todo);
-    if (!todo) return ry_fail_nomem(err, (size_t)info.n_images * sizeof *todo);
-    for (size_t i = 0; i < info.n_images; i++) todo[i] = i;
-    const ry_pipeline_options options = {
-        .data = d,
-        .todo = todo,
-        .n_todo = (size_t)info.n_images,
-        .spec = ry_image_spec_of(&m->vit.config.preprocess, &o->limits, o->apply_exif),
-        .batch = ry_calibration_batch(c),
-        .n_beside = cores > threads ? cores - threads : 0,
-        .n_threads = cores};
+    const ry_pipeline_options options = {.source = {.data = d},
+                                         .n_todo = (size_t)info.n_images,
+                                         .spec =
+                                             ry_image_spec_of(&m->vit.config.preprocess, &o->limits,
+                                                              o->apply_exif, RENYI_DECODE_EXACT),
+                                         .batch = ry_calibration_batch(c),
+                                         .n_beside = cores > threads ? cores - threads : 0,
+                                         .n_threads = cores};
     renyi_status st = ry_pipeline_new(&pipeline, &options, &m->al, err);
     if (!st) st = run_batches(c, d, pipeline, o, info.n_images, err);
     ry_pipeline_free(pipeline);
-    ry_free(&m->al, todo);
     return st;
 }
 

@@ -45,10 +45,11 @@ static renyi_status check_model(const renyi_eval *e, ry_eval_policy *p, renyi_er
 static renyi_status open_policy(renyi_eval *e, uint32_t i, renyi_error *err)
 {
     const renyi_session_options o = {.struct_size = sizeof o,
-                                     .max_batch = e->o.batch,
+                                     .max_batch = e->images_per_run,
                                      .n_threads = e->o.n_threads,
                                      .policy = e->o.policies ? e->o.policies[i] : "none",
-                                     .adapt = e->o.adapt ? e->o.adapt[i] : NULL};
+                                     .adapt = e->o.adapt ? e->o.adapt[i] : NULL,
+                                     .n_streams = e->o.n_streams};
     ry_eval_policy *p = &e->policies[i];
     renyi_cost cost;
     p->model = e->o.models ? e->o.models[i] : e->model;
@@ -61,6 +62,8 @@ static renyi_status open_policy(renyi_eval *e, uint32_t i, renyi_error *err)
             return ry_fail(err, RENYI_ERR_ARG, -1, "policy \"%s\" is given twice", full);
     RY_TRY(renyi_policy_cost(p->model, NULL, full, &cost, NULL, 0, err));
     p->gmacs = cost.total.macs * 1e-9;
+    p->gmacs_second = cost.second.macs * 1e-9;
+    p->macs_second = cost.second.macs_executed;
     return RENYI_OK;
 }
 
@@ -76,7 +79,7 @@ static renyi_status check_preprocess(renyi_eval *e, renyi_error *err)
                        "images of %u pixels for a model that takes %u; open the model with that "
                        "image_size",
                        p->size, info.image_size);
-    e->spec = ry_image_spec_of(p, &e->o.limits, e->o.apply_exif);
+    e->spec = ry_image_spec_of(p, &e->o.limits, e->o.apply_exif, e->o.decode);
     e->normalize = memcmp(p->mean, info.preprocess.mean, sizeof p->mean) != 0 ||
                    memcmp(p->std, info.preprocess.std, sizeof p->std) != 0;
     return RENYI_OK;
@@ -134,6 +137,7 @@ static uint64_t hash_run(const renyi_eval *e, const renyi_model *m, const char *
     hash = ry_hash_add(hash, p->std, sizeof p->std);
     if (info.dtype != RENYI_DTYPE_F32) /* logs from before there were dtypes can be resumed */
         hash = ry_hash_add_text(hash, renyi_dtype_name(info.dtype));
+    if (e->o.decode != RENYI_DECODE_EXACT) hash = ry_hash_add_text(hash, "decode=scaled");
     if (e->o.condition) hash = ry_hash_add_text(hash, e->o.condition);
     return ry_hash_add(hash, e->choice.valid, e->choice.n_valid * sizeof *e->choice.valid);
 }
@@ -253,6 +257,7 @@ static renyi_status open_evaluation(renyi_eval *e, renyi_error *err)
     RY_TRY(ry_ranks_open(&e->shared.ranks, e->o.ranks, &e->al, err));
     if (!e->o.n_threads) e->o.n_threads = ry_cpu_threads(e->shared.ranks.r.n_sharing);
     e->times = ry_eval_no_times(e);
+    RY_TRY(ry_streams_batch(&e->images_per_run, e->o.batch, e->o.n_streams, err));
     RY_TRY(check_classes(e, err));
     RY_TRY(check_preprocess(e, err));
     const size_t n_answers = e->n_images * e->o.n_policies; /* 2^24 images x 2^10 policies fit */
@@ -260,7 +265,8 @@ static renyi_status open_evaluation(renyi_eval *e, renyi_error *err)
     e->answers = ry_calloc(&e->al, n_answers, sizeof *e->answers);
     if (!e->policies || !e->answers) return ry_fail_nomem(err, n_answers * sizeof *e->answers);
     for (uint32_t i = 0; i < e->o.n_policies; i++) RY_TRY(open_policy(e, i, err));
-    const size_t n_logits = (size_t)e->o.batch * e->choice.n; /* the session checked the batch */
+    const size_t n_logits =
+        (size_t)e->images_per_run * e->choice.n; /* the session checked the batch */
     e->logits = ry_alloc(&e->al, n_logits, sizeof *e->logits);
     if (!e->logits) return ry_fail_nomem(err, n_logits * sizeof *e->logits);
     renyi_model_info info;
@@ -339,9 +345,11 @@ static void set_run(ry_logged *line, const ry_eval_policy *p)
     line->run.dtype = p->dtype;
 }
 
-/* Of the batch that this rank has just run, or the mean of the other ranks. */
+/* Of the batch that this rank has just run, or the mean of the other ranks; of a cascade what the
+ * passes of this image have. */
 static double executed_macs(const ry_eval_policy *p, const ry_answer *a)
 {
+    if (a->passes) return renyi_session_macs(p->session) - (2 - a->passes) * p->macs_second;
     if (a->is_fresh) return renyi_session_last_macs(p->session);
     if (p->others.n_run) return p->others.macs / (double)p->others.n_run;
     return renyi_session_macs(p->session);
@@ -355,6 +363,7 @@ renyi_status ry_eval_put_answer(renyi_eval *e, uint32_t policy, size_t image, re
     line.policy = p->text;
     set_run(&line, p);
     line.gmacs = p->gmacs;
+    line.gmacs_second = p->gmacs_second;
     line.gmacs_executed = 1e-9 * executed_macs(p, a);
     line.answer = *a;
     RY_TRY(ry_sample_log_put(&e->log, &line, err));

@@ -23,8 +23,10 @@ typedef struct ry_eval_policy {
     const renyi_model *model; /* borrowed; NULL in a merged evaluation, like the next */
     renyi_session *session;
     renyi_dtype dtype;
-    char run[17]; /* `run` of its lines in the log: 16 hexadecimal digits */
-    double gmacs;
+    char run[17];        /* `run` of its lines in the log: 16 hexadecimal digits */
+    double gmacs;        /* of a cascade: the most */
+    double gmacs_second; /* part of gmacs: the second pass of a cascade; 0 = not one */
+    double macs_second;  /* the same as executed; NaN in a merged evaluation */
     ry_work own, others; /* of this rank, and as the other ranks reported */
 } ry_eval_policy;
 
@@ -53,6 +55,7 @@ struct renyi_eval {
     ry_failure *failures;
     size_t n_failures, failure_capacity;
     ry_shared_run shared;
+    uint32_t images_per_run; /* a batch for each stream */
     uint64_t run; /* hash of the runs of all policies: what answers depend on besides the image */
     ry_sample_log log;
     double started, batch_end; /* clock at the start of the run and after the last batch */

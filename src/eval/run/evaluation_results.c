@@ -83,7 +83,7 @@ int renyi_eval_get_sample(const renyi_eval *e, uint32_t policy, size_t i, renyi_
 }
 
 typedef struct sums {
-    uint64_t n_nan, n_loss, n_ms, n_warm, n_rest;
+    uint64_t n_nan, n_loss, n_ms, n_warm, n_rest, n_second;
     double loss, ms, warm_ms, rest_ms;
 } sums;
 
@@ -96,6 +96,7 @@ static void add_answers(const renyi_eval *e, uint32_t policy, renyi_eval_result 
         out->images++;
         out->n_top1 += a->right == 1;
         out->n_top5 += a->right > 0;
+        s->n_second += a->passes == 2;
         if (!isnan(a->ms_rest)) s->n_rest++, s->rest_ms += (double)a->ms_rest;
         if (!isnan(a->loss)) s->n_loss++, s->loss += a->loss;
         if (isnan(a->ms)) continue;
@@ -113,9 +114,12 @@ static renyi_interval per_cent_range(uint64_t k, uint64_t n)
 }
 
 /* When all answers come from an earlier run: what the session executes at most, which is exact for
- * all rules except ats. */
-static double executed_macs(const ry_eval_policy *p)
+ * all rules except ats. Of a cascade that has run here: by the share of second passes, so that
+ * answers from logs count. */
+static double executed_macs(const ry_eval_policy *p, double second_share)
 {
+    if (p->session && p->gmacs_second > 0 && !isnan(second_share))
+        return renyi_session_macs(p->session) - (1 - second_share) * p->macs_second;
     const uint64_t n = p->own.n_run + p->others.n_run;
     if (n) return (p->own.macs + p->others.macs) / (double)n;
     return p->session ? renyi_session_macs(p->session) : NAN;
@@ -141,11 +145,13 @@ void renyi_eval_get_result(const renyi_eval *e, uint32_t policy, renyi_eval_resu
 {
     const ry_eval_policy *p = &e->policies[policy];
     sums s = {0};
-    *out = (renyi_eval_result){.policy = p->text,
-                               .dtype = p->dtype,
-                               .gmacs = p->gmacs,
-                               .gmacs_executed = executed_macs(p) * 1e-9};
+    *out = (renyi_eval_result){
+        .policy = p->text, .dtype = p->dtype, .gmacs = p->gmacs, .is_cascade = p->gmacs_second > 0};
     add_answers(e, policy, out, &s);
+    if (out->is_cascade)
+        out->second_share = out->images ? (double)s.n_second / (double)out->images : NAN;
+    out->gmacs_executed = executed_macs(p, out->second_share) * 1e-9;
+    if (out->is_cascade && out->images) out->gmacs -= (1 - out->second_share) * p->gmacs_second;
     out->failed = count_unreadable(e) + s.n_nan;
     out->top1 = per_cent(out->n_top1, out->images);
     out->top5 = per_cent(out->n_top5, out->images);

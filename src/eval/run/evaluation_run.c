@@ -51,6 +51,7 @@ static renyi_status run_policy(renyi_eval *e, uint32_t policy, const ry_batch *b
         renyi_dataset_get_image(e->data, b->images[i], &image);
         *a = (ry_answer){
             .ms = (float)(1e3 * seconds / b->n), .is_cold = (uint8_t)is_cold, .is_fresh = 1};
+        if (p->gmacs_second > 0) a->passes = (uint8_t)renyi_session_passes(p->session, i);
         ry_answer_read(a, e->logits + (size_t)i * e->choice.n, &e->choice, image.label);
         ry_answer_judge(a, &image);
     }
@@ -128,11 +129,11 @@ static renyi_status run_images(void *user, renyi_error *err)
     const uint32_t spare = cores > e->o.n_threads ? cores - e->o.n_threads : 0;
     RY_TRY(ry_shared_run_list(&e->shared, e->n_images, is_done, e, &e->al, &todo, &n_todo, err));
     e->times.resumed = e->shared.n_before;
-    const ry_pipeline_options o = {.data = e->data,
+    const ry_pipeline_options o = {.source = {.data = e->data},
                                    .todo = todo,
                                    .n_todo = n_todo,
                                    .spec = e->spec,
-                                   .batch = e->o.batch,
+                                   .batch = e->images_per_run,
                                    .n_beside = e->o.n_workers ? e->o.n_workers : spare,
                                    .n_threads = cores,
                                    .normalize = e->normalize};

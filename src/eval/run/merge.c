@@ -86,6 +86,7 @@ static renyi_status add_sample(ry_merged *m, const ry_logged *line, renyi_error 
                          .label = line->label,
                          .gmacs = line->gmacs,
                          .gmacs_executed = line->gmacs_executed,
+                         .gmacs_second = line->gmacs_second,
                          .answer = line->answer};
     RY_TRY(find_policy(m, line, &s.policy, err));
     /* Lines of one image usually follow each other: its name is stored once. */
@@ -255,6 +256,7 @@ static renyi_status take_cost(renyi_eval *e, const ry_merge_sample *s, renyi_err
 {
     ry_eval_policy *p = &e->policies[s->policy];
     if (isnan(p->gmacs)) p->gmacs = s->gmacs;
+    if (s->gmacs_second > 0) p->gmacs_second = s->gmacs_second;
     if (!isnan(s->gmacs) && s->gmacs != p->gmacs)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
                        "%.300s:%llu: %.9g GMACs for a policy that had %.9g before",
@@ -408,6 +410,7 @@ static renyi_status put_samples(ry_sample_log *log, const ry_merged *m, renyi_er
                                 .label = s->label,
                                 .gmacs = s->gmacs,
                                 .gmacs_executed = s->gmacs_executed,
+                                .gmacs_second = s->gmacs_second,
                                 .answer = s->answer,
                                 .run = m->run};
         RY_TRY(ry_sample_log_put(log, &line, err));

@@ -14,7 +14,7 @@ typedef struct ry_merge_sample {
     uint32_t policy; /* RY_ALL_POLICIES for an unreadable image */
     uint32_t label;
     int is_dropped; /* a repetition, or a failure of an image that was read after all */
-    double gmacs, gmacs_executed;
+    double gmacs, gmacs_executed, gmacs_second;
     ry_answer answer;
 } ry_merge_sample;
 

@@ -14,11 +14,13 @@
 #include <string.h>
 
 ry_image_spec ry_image_spec_of(const renyi_preprocess *preprocess, const renyi_limits *limits,
-                               uint32_t apply_exif)
+                               uint32_t apply_exif, renyi_decode_mode decode)
 {
-    return (ry_image_spec){
-        *preprocess,
-        {.struct_size = sizeof(renyi_image_options), .apply_exif = apply_exif, .limits = *limits}};
+    return (ry_image_spec){*preprocess,
+                           {.struct_size = sizeof(renyi_image_options),
+                            .apply_exif = apply_exif,
+                            .limits = *limits,
+                            .decode = decode}};
 }
 
 /* ---- the ring ------------------------------------------------------------------------------ */
@@ -64,19 +66,40 @@ static int has_space(const ry_pipeline *p)
     return p->next < p->o.n_todo && p->next / p->o.batch < oldest + p->n_slots;
 }
 
+static size_t image_at(const ry_pipeline *p, size_t place)
+{
+    return p->o.todo ? p->o.todo[place] : place;
+}
+
+static const char *path_of(const ry_pipeline *p, size_t image)
+{
+    renyi_dataset_image entry;
+    if (!p->o.source.data) return p->o.source.paths[image];
+    renyi_dataset_get_image(p->o.source.data, image, &entry);
+    return entry.path;
+}
+
+static renyi_status load_pixels(const ry_pipeline *p, uint8_t *pixels, size_t image,
+                                renyi_error *err)
+{
+    const ry_image_spec *spec = &p->o.spec;
+    const ry_image_source *from = &p->o.source;
+    if (from->load) return from->load(from->user, pixels, image, err);
+    return renyi_image_load_pixels(pixels, path_of(p, image), &spec->preprocess, &spec->load, err);
+}
+
 static void decode_image(ry_pipeline *p, size_t place)
 {
     const ry_image_spec *spec = &p->o.spec;
     slot *s = slot_of(p, place / p->o.batch);
-    const size_t i = place % p->o.batch, image = p->o.todo[place];
+    const size_t i = place % p->o.batch, image = image_at(p, place);
     const size_t floats = 3 * (size_t)spec->preprocess.size * spec->preprocess.size;
     uint8_t *pixels = s->batch.pixels + i * p->pixel_bytes;
-    renyi_dataset_image entry;
+    const double start = ry_clock();
     renyi_error err = {0};
-    renyi_dataset_get_image(p->o.data, image, &entry);
     s->batch.images[i] = image;
-    s->is_bad[i] = renyi_image_load_pixels(pixels, entry.path, &spec->preprocess, &spec->load,
-                                           &err) != RENYI_OK;
+    s->is_bad[i] = load_pixels(p, pixels, image, &err) != RENYI_OK;
+    s->batch.seconds[i] = ry_clock() - start;
     if (s->is_bad[i]) {
         s->batch.faults[i].image = image;
         memcpy(s->batch.faults[i].message, err.message, sizeof err.message);
@@ -105,10 +128,8 @@ static void decode_next(ry_pipeline *p)
 static void prefetch_next(ry_pipeline *p)
 {
     const size_t place = p->fetched++;
-    renyi_dataset_image image;
     pthread_mutex_unlock(&p->lock);
-    renyi_dataset_get_image(p->o.data, p->o.todo[place], &image);
-    ry_file_prefetch(image.path);
+    ry_file_prefetch(path_of(p, image_at(p, place)));
     pthread_mutex_lock(&p->lock);
 }
 
@@ -149,6 +170,7 @@ static void close_gaps(const ry_pipeline *p, slot *s, uint32_t count)
             if (b->chw) /* as many floats as there are bytes */
                 memcpy(b->chw + b->n * bytes, b->chw + i * bytes, bytes * sizeof(float));
             b->images[b->n] = b->images[i];
+            b->seconds[b->n] = b->seconds[i];
         }
         b->n++;
     }
@@ -208,10 +230,11 @@ static int allocate_slot(const ry_pipeline *p, slot *s)
     s->batch.pixels = ry_alloc(p->al, n, p->pixel_bytes);
     if (p->o.normalize) s->batch.chw = ry_alloc(p->al, n * p->pixel_bytes, sizeof(float));
     s->batch.images = ry_alloc(p->al, n, sizeof *s->batch.images);
+    s->batch.seconds = ry_alloc(p->al, n, sizeof *s->batch.seconds);
     s->batch.faults = ry_alloc(p->al, n, sizeof *s->batch.faults);
     s->is_bad = ry_alloc(p->al, n, 1);
     return s->batch.pixels && (!p->o.normalize || s->batch.chw) && s->batch.images &&
-           s->batch.faults && s->is_bad;
+           s->batch.seconds && s->batch.faults && s->is_bad;
 }
 
 /* Fewer threads than wanted, even none, are enough: the caller decodes as well. Signals stay with
@@ -274,6 +297,7 @@ void ry_pipeline_free(ry_pipeline *p)
         ry_free(al, s->batch.pixels);
         ry_free(al, s->batch.chw);
         ry_free(al, s->batch.images);
+        ry_free(al, s->batch.seconds);
         ry_free(al, s->batch.faults);
         ry_free(al, s->is_bad);
     }

@@ -10,6 +10,7 @@
 #define RY_PIPELINE_H
 
 #include "renyi/eval.h"
+#include "renyi/gallery.h"
 
 /* How image files become pixels [size, size, 3]: renyi_image_load_pixels with these. The heap is
  * the C library's, so any thread may load. */
@@ -19,15 +20,24 @@ typedef struct ry_image_spec {
 } ry_image_spec;
 
 ry_image_spec ry_image_spec_of(const renyi_preprocess *preprocess, const renyi_limits *limits,
-                               uint32_t apply_exif);
+                               uint32_t apply_exif, renyi_decode_mode decode);
 
 /* ---- batches ------------------------------------------------------------------------------- */
 
 typedef struct ry_pipeline ry_pipeline;
 
+/* Which images there are: those of a dataset or of a list of paths. Borrowed. */
+typedef struct ry_image_source {
+    const renyi_dataset *data; /* NULL: paths */
+    const char *const *paths;
+    renyi_photo_loader load; /* NULL = as the spec says; called on any thread */
+    void *user;              /* its first argument */
+} ry_image_source;
+
 typedef struct ry_pipeline_options {
-    const renyi_dataset *data; /* borrowed, like todo */
-    const size_t *todo;        /* [n_todo] images of the dataset, in the order wanted */
+    ry_image_source source;
+    const size_t *todo; /* [n_todo] images of the source, in the order wanted; NULL = the first;
+                           borrowed */
     size_t n_todo;
     ry_image_spec spec;
     uint32_t batch;
@@ -38,14 +48,15 @@ typedef struct ry_pipeline_options {
 
 /* Why an image of a batch is missing. */
 typedef struct ry_image_fault {
-    size_t image; /* of the dataset */
+    size_t image; /* of the source */
     char message[496];
 } ry_image_fault;
 
 typedef struct ry_batch {
     uint8_t *pixels;        /* [n, size, size, 3] */
     float *chw;             /* [n, 3, size, size], only with `normalize` */
-    size_t *images;         /* [n] of the dataset */
+    size_t *images;         /* [n] of the source */
+    double *seconds;        /* [n] that each took to load */
     uint32_t n;             /* images that could be read */
     ry_image_fault *faults; /* [n_faults] */
     uint32_t n_faults;

@@ -96,6 +96,9 @@ static void put_answer(ry_buffer *b, const ry_logged *line)
     put_real(b, "ms_rest", 6, (double)a->ms_rest);
     put_real(b, "gmacs", 12, line->gmacs);
     put_real(b, "gmacs_executed", 12, line->gmacs_executed);
+    if (!a->passes) return;
+    put_real(b, "gmacs_second", 12, line->gmacs_second);
+    put_text(b, ",\"passes\":%u", a->passes);
 }
 
 renyi_status ry_sample_log_put(ry_sample_log *log, const ry_logged *line, renyi_error *err)
@@ -242,17 +245,21 @@ static int read_answer(const json_t *o, ry_logged *out)
     const json_t *label = json_object_get(o, "label");
     ry_answer *a = &out->answer;
     double margin, ms, rest = NAN;
-    uint64_t right = 0;
+    uint64_t right = 0, passes = 0;
     *a = (ry_answer){.state = RY_ANSWER_GIVEN};
     out->gmacs = out->gmacs_executed = NAN;
+    out->gmacs_second = 0;
     if (!json_is_null(label) && !read_class(label, &out->label)) return 0;
     if (!read_top(json_object_get(o, "top5"), a) || !read_real(o, "margin", &margin) ||
         !read_real(o, "loss", &a->loss) || !read_real(o, "ms", &ms) ||
-        !read_count(o, "right", &right) || right > a->n_top)
+        !read_count(o, "right", &right) || right > a->n_top || !read_count(o, "passes", &passes) ||
+        passes > 2)
         return 0;
     read_real(o, "ms_rest", &rest);
     read_real(o, "gmacs", &out->gmacs);
     read_real(o, "gmacs_executed", &out->gmacs_executed);
+    if (passes) read_real(o, "gmacs_second", &out->gmacs_second);
+    a->passes = (uint8_t)passes;
     a->right = (uint8_t)right;
     a->margin = (float)margin;
     a->ms = (float)ms;

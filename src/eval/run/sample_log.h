@@ -33,6 +33,7 @@ typedef struct ry_answer {
     float ms_rest;    /* everything but the model, for all policies together */
     uint32_t top[RY_TOP];
     uint8_t n_top, state;
+    uint8_t passes;    /* of a cascade: 1 or 2; 0 = not a cascade */
     uint8_t right;     /* place of the first right class among the top, from 1; 0 = none is right */
     uint8_t is_cold;   /* from the first batch of a run, which also pays for fresh memory */
     uint8_t is_fresh;  /* of this run and this rank */
@@ -60,7 +61,8 @@ typedef struct ry_logged {
     uint64_t index;     /* in the listing */
     uint64_t place;     /* in the order of the run, before it was cut into shards */
     uint32_t label;
-    double gmacs, gmacs_executed;
+    double gmacs, gmacs_executed; /* of a cascade: gmacs is the most */
+    double gmacs_second;          /* part of gmacs: the second pass of a cascade; 0 = not one */
     ry_answer answer;
     ry_log_run run;
     const char *path; /* where the line was read */

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "engine/core/engine_options.h"
 #include "engine/core/model_handle.h"
-#include "prune/policy/policy_spec.h"
+#include "prune/policy/cascade.h"
 
 #include <string.h>
 
@@ -106,16 +106,20 @@ static int is_for_rule(const ry_grid_word *w, ry_rule rule)
     return w->key == RY_N_KEYS || ry_key_for_rule(w->key, rule);
 }
 
-static renyi_status add_policy(renyi_grid *g, const ry_policy *p, renyi_error *err)
+static renyi_status add_text(renyi_grid *g, const char *full, renyi_error *err)
 {
-    char full[RY_MAX_POLICY_TEXT];
-    ry_policy_print(full, p);
     for (uint32_t i = 0; i < g->n_policies; i++)
         if (strcmp(full, g->policies[i]) == 0) return RENYI_OK;
     const char *copy = ry_pool_copy(&g->pool, ry_text_of(full));
-    if (!copy) return ry_fail_nomem(err, sizeof full);
+    if (!copy) return ry_fail_nomem(err, strlen(full));
     g->policies[g->n_policies++] = copy; /* fits, because combinations are limited */
     return RENYI_OK;
+}
+
+static renyi_status count_combination(renyi_grid *g, renyi_error *err)
+{
+    if (g->n_combinations++ < RY_GRID_POLICIES) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %d policies in one grid", RY_GRID_POLICIES);
 }
 
 static renyi_status add_combination(renyi_grid *g, ry_text rule, ry_rule kind, ry_grid_word *words,
@@ -123,9 +127,8 @@ static renyi_status add_combination(renyi_grid *g, ry_text rule, ry_rule kind, r
 {
     writer text = {.n = 0};
     ry_policy core, whole;
-    if (g->n_combinations++ >= RY_GRID_POLICIES)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %d policies in one grid",
-                       RY_GRID_POLICIES);
+    char full[RY_MAX_POLICY_TEXT];
+    RY_TRY(count_combination(g, err));
     put_text(&text, rule);
     for (size_t i = 0; i < n_words; i++)
         if (is_for_rule(&words[i], kind) && !is_dependent(&words[i]))
@@ -136,7 +139,8 @@ static renyi_status add_combination(renyi_grid *g, ry_text rule, ry_rule kind, r
             has_meaning(&words[i], &core))
             put_word(&text, &words[i], choice[i]), words[i].is_used = 1;
     RY_TRY(parse_policy(g, &whole, &text, err));
-    return add_policy(g, &whole, err);
+    ry_policy_print(full, &whole);
+    return add_text(g, full, err);
 }
 
 /* ---- all combinations ---------------------------------------------------------------------- */
@@ -192,9 +196,74 @@ static renyi_status fail_unused(const renyi_grid *g, ry_text rule, const ry_grid
     return ry_fail(err, RENYI_ERR_ARG, -1, "'%.*s' has no meaning here", RY_SHOWN(unused->name));
 }
 
+/* ---- cascades ------------------------------------------------------------------------------- */
+
+static renyi_status add_cascade(renyi_grid *g, const writer *w, renyi_error *err)
+{
+    ry_cascade c;
+    char full[RY_MAX_POLICY_TEXT];
+    RY_TRY(count_combination(g, err));
+    if (w->n >= sizeof w->out)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "a policy has at most %d bytes; this one has %zu",
+                       RY_MAX_POLICY_TEXT - 1, w->n);
+    const renyi_status st = ry_cascade_parse(&c, w->out, g->own, err);
+    if (st && err) err->offset = -1;
+    RY_TRY(st);
+    ry_cascade_print(full, &c);
+    return add_text(g, full, err);
+}
+
+/* Where a value with alternatives ends: at a blank, or at the ')' of the cascade. */
+static size_t value_end(ry_text t, size_t at)
+{
+    int depth = 0;
+    for (; at < t.n; at++) {
+        depth += (t.at[at] == '(') - (t.at[at] == ')');
+        if (depth < 0 || (!depth && is_blank(t.at[at]))) break;
+    }
+    return at;
+}
+
+/* The alternatives of each word are combined as they stand: `done` and the first alternative of the
+ * rest, then the next. A word begins after a blank, a '=' or a '('. */
+static renyi_status expand_cascade(renyi_grid *g, const writer *done, ry_text rest,
+                                   renyi_error *err)
+{
+    const char *bar = memchr(rest.at, '|', rest.n);
+    if (!bar || done->n >= sizeof done->out) {
+        writer w = *done;
+        put_text(&w, rest);
+        return add_cascade(g, &w, err);
+    }
+    size_t from = (size_t)(bar - rest.at);
+    while (from && !is_blank(rest.at[from - 1]) && !strchr("=(", rest.at[from - 1])) from--;
+    const size_t to = value_end(rest, from);
+    const ry_text values = {rest.at + from, to - from};
+    for (size_t i = 0; i < ry_grid_alternatives(values); i++) {
+        const ry_text one = ry_grid_alternative(values, i);
+        writer w = *done;
+        if (!one.n)
+            return ry_fail(err, RENYI_ERR_ARG, -1,
+                           "'%.*s' has an empty alternative; write key=a|b|c", RY_SHOWN(values));
+        put_text(&w, (ry_text){rest.at, from});
+        put_text(&w, one);
+        RY_TRY(expand_cascade(g, &w, (ry_text){rest.at + to, rest.n - to}, err));
+    }
+    return RENYI_OK;
+}
+
+/* Does the text begin as a cascade does, or with a preset that is one? */
+static int is_cascade(ry_text text)
+{
+    writer w = {.n = 0};
+    put_text(&w, text);
+    return ry_is_cascade(w.out);
+}
+
 renyi_status ry_grid_policy(renyi_grid *g, ry_text text, renyi_error *err)
 {
     ry_grid_word words[RY_GRID_WORDS], rules;
+    if (is_cascade(text)) return expand_cascade(g, &(writer){.n = 0}, text, err);
     size_t n = 0;
     ry_text word = ry_grid_next_word(&text);
     RY_TRY(read_word(&rules, word, err));
@@ -214,12 +283,19 @@ renyi_status ry_grid_policy(renyi_grid *g, ry_text text, renyi_error *err)
 
 /* ---- the grid ------------------------------------------------------------------------------ */
 
-/* What docs/PRUNING.md found worth trying, from little to much pruning: mosaic, then the rules that
- * the paper uses with its metric, and merging. */
+/* What docs/PRUNING.md found worth trying: mosaic with small cuts in many blocks, of equal shares
+ * and of shares that fall or rise with depth, with numbers that depend on the image, in cascades,
+ * and with few large cuts; then the rules that the paper uses with its metric, and merging. */
 const char *renyi_grid_default_spec(void)
 {
     return "policy none\n"
-           "policy mosaic keep=0.5|0.6|0.7|0.8|0.9 layers=0,3,6|3,6,9\n"
+           "policy half keep=0.71|0.74|0.77|0.8|0.84|0.88|0.92\n"
+           "policy half keep=0.82,0.82,0.82,0.76,0.76,0.76,0.76,0.76|"
+           "0.74,0.74,0.74,0.82,0.82,0.82,0.82,0.82|0.9,0.9,0.9,0.84,0.84,0.84,0.84,0.84\n"
+           "policy half keep=0.7 likeness=0.6|0.7\n"
+           "policy sure\n"
+           "policy cascade(fast -> careful if margin < 0.5|1)\n"
+           "policy mosaic keep=0.5|0.7|0.9 layers=0,3,6|3,6,9\n"
            "policy mosaic p=8|16 layers=0-5\n"
            "policy evit keep=0.5|0.7|0.9 layers=3,6,9 metric=cls|correct n=2 c=0.8 fuse\n"
            "policy evit keep=0.7|0.9 layers=0,3,6 metric=col n=4 fuse\n"

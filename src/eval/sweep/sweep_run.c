@@ -128,6 +128,7 @@ static renyi_status run_pass(pass *p, const renyi_model *m, const char **policie
                                   .n_threads = s->o.n_threads,
                                   .n_workers = s->o.n_workers,
                                   .apply_exif = s->o.apply_exif,
+                                  .decode = s->o.decode,
                                   .preprocess = &p->group->preprocess,
                                   .name = p->group->model,
                                   .log = s->o.log,

@@ -127,7 +127,7 @@ static renyi_status fill_point(renyi_sweep *s, const ry_sweep_group *g, const re
     for (size_t i = 0; !st && i < n; i++) p->answers[i] = RY_NO_ANSWER;
     ry_free(&s->al, layers);
     p->tokens = tokens;
-    p->is_bound = strncmp(p->policy, "ats", 3) == 0;
+    p->is_bound = strncmp(p->policy, "ats", 3) == 0 || strstr(p->policy, " likeness=");
     p->result = (renyi_eval_result){.policy = p->policy,
                                     .top1 = NAN,
                                     .top5 = NAN,
@@ -138,7 +138,9 @@ static renyi_status fill_point(renyi_sweep *s, const ry_sweep_group *g, const re
                                     .gmacs_executed = cost.total.macs_executed * 1e-9,
                                     .ms_model = NAN,
                                     .ms_total = NAN,
-                                    .images_per_second = NAN};
+                                    .images_per_second = NAN,
+                                    .is_cascade = cost.second.macs > 0,
+                                    .second_share = cost.second.macs > 0 ? NAN : 0};
     s->gmacs += p->result.gmacs;
     return st;
 }

@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/status.h"
 #include "engine/core/engine_options.h"
+#include "engine/core/policy_api.h"
 
 #include <math.h>
 #include <string.h>
@@ -94,15 +95,35 @@ static int is_misfit(renyi_status st)
            st == RENYI_ERR_LIMIT;
 }
 
+/* What the policy costs at least. How often a cascade runs again, and how much is alike in an
+ * image, is known only when it is judged. */
+static renyi_status least_cost(const group *g, const char *full, const renyi_cost *most,
+                               double *gmacs, renyi_error *err)
+{
+    char text[RY_MAX_POLICY_TEXT];
+    ry_policy policy;
+    renyi_cost least = *most;
+    if (strstr(full, " likeness=") && !ry_is_cascade(full)) {
+        RY_TRY(ry_policy_for_model(&policy, full, g->model, err));
+        policy.likeness = 0; /* as many as may go */
+        ry_policy_print(text, &policy);
+        RY_TRY(renyi_policy_cost(g->model, NULL, text, &least, NULL, 0, err));
+    }
+    *gmacs = (least.total.macs - least.second.macs) * 1e-9;
+    return RENYI_OK;
+}
+
 static renyi_status add_policy(renyi_tune *t, const group *g, const char *text, renyi_error *err)
 {
     char full[RENYI_POLICY_MAX];
     renyi_error why = {0};
     renyi_cost cost;
+    double gmacs;
     if (!g->model) return add_candidate(t, g, text, g->why.message, (double)NAN, err);
     renyi_status st = renyi_policy_check(text, g->model, full, sizeof full, &why);
     if (!st) st = renyi_policy_cost(g->model, NULL, full, &cost, NULL, 0, &why);
-    if (!st) return add_candidate(t, g, full, NULL, cost.total.macs * 1e-9, err);
+    if (!st) st = least_cost(g, full, &cost, &gmacs, &why);
+    if (!st) return add_candidate(t, g, full, NULL, gmacs, err);
     if (is_misfit(st)) return add_candidate(t, g, text, why.message, (double)NAN, err);
     if (err) *err = why;
     return st;

@@ -20,7 +20,9 @@ typedef struct ry_candidate {
     char *policy, *why; /* in the pool; why: of a misfit */
     renyi_tune_fate fate;
     uint32_t rungs;
-    double gmacs;
+    double gmacs; /* of a cascade: of its first pass, then the mean over n_costed images; with
+                     likeness: of the fewest tokens, then such a mean */
+    uint64_t n_costed;
     double ratio;    /* time over the dense model's in the same round; NaN = not measured */
     double estimate; /* after the last rung: points lost */
     double chance;   /* that the loss is within the bound */

@@ -5,6 +5,8 @@
 #include "base/status.h"
 #include "eval/sweep/tuning.h"
 
+#include <string.h>
+
 enum { GROUP = 16 }; /* sessions that hold memory at the same time */
 
 /* Some images of the split as a dataset. */
@@ -75,6 +77,7 @@ static renyi_status evaluate(lot *l, const char *const *policies, size_t n, reny
                                   .n_threads = t->o.n_threads,
                                   .n_workers = t->o.n_workers,
                                   .apply_exif = t->o.apply_exif,
+                                  .decode = t->o.decode,
                                   .preprocess = &l->preprocess,
                                   .name = t->o.name,
                                   .log = t->o.log,
@@ -146,6 +149,24 @@ static void take_answers(const lot *l, const renyi_eval *e, uint32_t policy, ry_
     }
 }
 
+/* The mean MACs of a policy whose cost depends on the image, over all images that it was judged
+ * on. */
+static void take_cost(const lot *l, ry_candidate *c, const renyi_eval *e, uint32_t policy)
+{
+    renyi_eval_result r;
+    renyi_cost most;
+    renyi_eval_get_result(e, policy, &r);
+    const int adapts = strstr(c->policy, " likeness=") != NULL;
+    if (!(r.is_cascade || adapts) || !r.images) return;
+    if (!r.is_cascade) {
+        if (renyi_policy_cost(l->model, NULL, c->policy, &most, NULL, 0, NULL)) return;
+        r.gmacs *= r.gmacs_executed / (most.total.macs_executed * 1e-9);
+    }
+    const double before = c->n_costed ? c->gmacs * (double)c->n_costed : 0;
+    c->n_costed += r.images;
+    c->gmacs = (before + r.gmacs * (double)r.images) / (double)c->n_costed;
+}
+
 static ry_tally *tally_of(const lot *l, uint32_t candidate)
 {
     ry_candidate *c = &l->t->candidates[candidate];
@@ -158,7 +179,10 @@ static renyi_status judge_group(lot *l, const uint32_t *list, size_t n, renyi_er
     renyi_eval *e = NULL;
     for (size_t i = 0; i < n; i++) policies[i] = l->t->candidates[list[i]].policy;
     const renyi_status st = evaluate(l, policies, n, &e, err);
-    for (size_t i = 0; !st && i < n; i++) take_answers(l, e, (uint32_t)i, tally_of(l, list[i]));
+    for (size_t i = 0; !st && i < n; i++) {
+        take_answers(l, e, (uint32_t)i, tally_of(l, list[i]));
+        take_cost(l, &l->t->candidates[list[i]], e, (uint32_t)i);
+    }
     renyi_eval_free(e);
     return st;
 }

@@ -71,7 +71,8 @@ static void filter_by_macs(renyi_tune *t)
     }
 }
 
-static void filter_by_time(renyi_tune *t)
+/* Drops what costs too much, by times, or by the means of cascades. */
+static void filter_costly(renyi_tune *t)
 {
     size_t left = 0;
     for (size_t i = 0; i < t->n_alive; i++) {
@@ -95,7 +96,7 @@ static renyi_status find_cheap(renyi_tune *t, renyi_error *err)
     if (t->o.goal != RENYI_TUNE_TARGET_GMACS && t->n_alive) {
         begin_stage(t, RENYI_TUNE_TIMING, t->n_alive, 0);
         RY_TRY(ry_tune_time(t, t->alive, t->n_alive, FIRST_ROUNDS, err));
-        filter_by_time(t);
+        filter_costly(t);
     }
     if (t->o.goal != RENYI_TUNE_MAX_DROP) {
         if (is_cheap(t, &t->candidates[0]))
@@ -163,6 +164,7 @@ static renyi_status run_rungs(renyi_tune *t, renyi_error *err)
         for (size_t i = 0; i < t->n_alive; i++) t->candidates[t->alive[i]].rungs++;
         ry_tune_weigh(t, t->alive, t->n_alive);
         ry_tune_rank(t, t->alive, t->n_alive);
+        if (t->o.goal == RENYI_TUNE_TARGET_GMACS) filter_costly(t); /* cascades, by their means */
         if (r + 1 < n) keep_best(t);
     }
     for (size_t i = 0; i < t->n_alive; i++) t->candidates[t->alive[i]].fate = RENYI_TUNE_FINALIST;

@@ -54,7 +54,8 @@ static renyi_status load_images(const stopwatch *w, const renyi_preprocess *prep
 {
     const renyi_tune *t = w->t;
     const size_t bytes = 3 * (size_t)preprocess->size * preprocess->size;
-    const ry_image_spec spec = ry_image_spec_of(preprocess, &t->o.limits, t->o.apply_exif);
+    const ry_image_spec spec =
+        ry_image_spec_of(preprocess, &t->o.limits, t->o.apply_exif, t->o.decode);
     size_t n = 0;
     renyi_error why = {0};
     *out = ry_alloc(&t->al, w->n_images, bytes);

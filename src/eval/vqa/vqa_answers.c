@@ -56,7 +56,7 @@ static renyi_status add_answer(renyi_vqa_answers *a, ry_vqa_answer *item, const 
     const char *copy = ry_pool_copy(&a->pool, ry_text_of(text));
     const char *whole = ry_pool_copy(&a->pool, line);
     if (!copy || !whole) return ry_fail_nomem(err, line.n);
-    *item = (ry_vqa_answer){whole, copy, worth};
+    *item = (ry_vqa_answer){.line = whole, .text = copy, .worth = worth};
     a->info.n_answered++;
     return RENYI_OK;
 }
@@ -95,12 +95,45 @@ static renyi_status read_run(renyi_vqa_answers *a, const json_t *o, const char *
                           err); /* last, because it ends is_first */
 }
 
+/* Keys of the metadata, in the order of renyi_vqa_cost. */
+static const char *const cost_keys[RY_VQA_COSTS] = {
+    "layer_tokens", "tower_tflops",   "projector_tflops", "lm_tflops",
+    "cache_bytes",  "first_token_ms", "choice_ms"};
+
+static void add_costs(renyi_vqa_answers *a, const json_t *meta)
+{
+    double mean[RY_VQA_COSTS];
+    memcpy(mean, &a->info.cost, sizeof mean);
+    for (int i = 0; i < RY_VQA_COSTS; i++) {
+        const json_t *value = json_object_get(meta, cost_keys[i]);
+        if (!json_is_number(value)) continue;
+        const double n = (double)++a->n_cost[i];
+        if (n == 1) mean[i] = 0;
+        mean[i] += (json_number_value(value) - mean[i]) / n;
+    }
+    memcpy(&a->info.cost, mean, sizeof mean);
+}
+
+uint64_t ry_vqa_read_hash(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    uint64_t hash = 0;
+    if (!text || strlen(text) != 16) return 0;
+    for (; *text; text++) {
+        const char *digits = "0123456789abcdef", *at = strchr(digits, *text);
+        if (!at) return 0;
+        hash = hash << 4 | (uint64_t)(at - digits);
+    }
+    return hash;
+}
+
 /* Running means over the lines that have these values. */
 static void add_measurements(renyi_vqa_answers *a, const json_t *o)
 {
     const json_t *meta = ry_json_object(o, "metadata"), *ms = json_object_get(meta, "ms"),
                  *visual = json_object_get(meta, "visual_tokens"),
                  *tokens = json_object_get(meta, "tokens");
+    add_costs(a, meta);
     if (!json_is_number(ms) || !json_is_number(visual) || !json_is_number(tokens)) return;
     const double n = (double)++a->n_measured;
     renyi_vqa_answers_info *i = &a->info;
@@ -141,7 +174,9 @@ static renyi_status read_answer_object(renyi_vqa_answers *a, const json_t *o, co
         return RENYI_OK;
     }
     add_measurements(a, o);
-    return add_answer(a, m.free, m.text, line, err);
+    RY_TRY(add_answer(a, m.free, m.text, line, err));
+    m.free->input = ry_vqa_read_hash(json_object_get(ry_json_object(o, "metadata"), "input"));
+    return RENYI_OK;
 }
 
 renyi_status ry_vqa_answers_read_line(renyi_vqa_answers *a, const char *where, ry_text line,
@@ -213,6 +248,7 @@ renyi_status ry_vqa_answers_new(renyi_vqa_answers **out, const renyi_vqa *v, ren
     a->al = v->al;
     a->pool.al = &a->al;
     a->info.visual_tokens = a->info.tokens = a->info.ms = NAN;
+    a->info.cost = (renyi_vqa_cost){NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     a->items = ry_calloc(&a->al, v->count, sizeof *a->items);
     if (!a->items) return ry_fail_nomem(err, v->count * sizeof *a->items);
     for (size_t i = 0; i < v->count; i++) a->items[i].worth = NAN;
@@ -250,6 +286,11 @@ void renyi_vqa_answers_get_info(const renyi_vqa_answers *a, renyi_vqa_answers_in
     *out = a->info;
 }
 
+uint64_t renyi_vqa_get_input_hash(const renyi_vqa_answers *a, size_t i)
+{
+    return a->items[i].input;
+}
+
 const char *renyi_vqa_get_answer(const renyi_vqa_answers *a, size_t i) { return a->items[i].text; }
 
 /* ---- writing a line ------------------------------------------------------------------------- */
@@ -273,14 +314,34 @@ static int set_option_texts(json_t *o, const ry_vqa_question *q)
     return set_member(o, "options", texts) & set_member(o, "option_char", letters) & is_fine;
 }
 
-static json_t *run_metadata(const ry_vqa_run_label *label, const renyi_vqa_reply *reply)
+static json_t *hash_json(uint64_t hash)
 {
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    return json_string(text);
+}
+
+/* Of what the model was given: the text of the question and the bytes of its image. */
+static json_t *input_hash(const ry_vqa_question *q, const ry_vqa_run_label *label)
+{
+    return hash_json(
+        ry_hash_add(ry_hash_add_text(RY_HASH_START, q->text), &label->image, sizeof label->image));
+}
+
+static json_t *run_metadata(const ry_vqa_run_label *label, const ry_vqa_question *q,
+                            const renyi_vqa_reply *reply)
+{
+    double cost[RY_VQA_COSTS];
     json_t *o = json_object();
     int is_fine = o && (!label->policy || set_member(o, "policy", ry_json_clean(label->policy)));
     is_fine = is_fine && set_member(o, "run", json_string(label->id)) &&
               set_member(o, "visual_tokens", json_integer(reply->n_visual)) &&
               set_member(o, "tokens", json_integer(reply->n_tokens)) &&
               set_member(o, "ms", json_integer((json_int_t)(reply->ms + 0.5)));
+    if (reply->cost) memcpy(cost, reply->cost, sizeof cost);
+    for (int i = 0; reply->cost && i < RY_VQA_COSTS; i++)
+        if (isfinite(cost[i])) is_fine = is_fine && set_member(o, cost_keys[i], json_real(cost[i]));
+    is_fine = is_fine && set_member(o, "input", input_hash(q, label));
     if (is_fine) return o;
     json_decref(o);
     return NULL;
@@ -289,10 +350,7 @@ static json_t *run_metadata(const ry_vqa_run_label *label, const renyi_vqa_reply
 /* A hash of run and question: the same when a run is repeated. */
 static json_t *answer_id(const ry_vqa_question *q, const ry_vqa_run_label *label)
 {
-    char text[17];
-    const uint64_t hash = ry_hash_add_text(ry_vqa_hash(q->id, q->prompt), label->id);
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
-    return json_string(text);
+    return hash_json(ry_hash_add_text(ry_vqa_hash(q->id, q->prompt), label->id));
 }
 
 renyi_status ry_vqa_answer_line(char **out, const renyi_vqa *v, size_t i,
@@ -308,7 +366,7 @@ renyi_status ry_vqa_answer_line(char **out, const renyi_vqa *v, size_t i,
     if (q->n_options) is_fine = is_fine && set_option_texts(o, q);
     is_fine = is_fine && set_member(o, "answer_id", answer_id(q, label)) &&
               set_member(o, "model_id", ry_json_clean(label->model)) &&
-              set_member(o, "metadata", run_metadata(label, reply));
+              set_member(o, "metadata", run_metadata(label, q, reply));
     if (is_fine) return ry_json_text(out, o, &v->al, err);
     json_decref(o);
     *out = NULL;

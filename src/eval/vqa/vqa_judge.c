@@ -323,6 +323,48 @@ static renyi_status compare_gqa(const renyi_vqa *v, const char *right, const cha
     return is_fine ? RENYI_OK : ry_fail_nomem(err, 8 * t.n);
 }
 
+/* SEED-Bench in LLaVA's script: nothing but the letter. */
+static int is_same_text(const char *text, const char *right)
+{
+    return ry_text_compare(ry_text_trim(ry_text_of(text)), ry_text_of(right)) == 0;
+}
+
+/* OCRBench: without blanks at the ends, line ends as blanks, in lower case. A formula keeps its
+ * case and loses all blanks. Owned (ry_free); NULL = no memory. */
+static char *ocr_text(const char *text, int is_formula, const renyi_allocator *al)
+{
+    const ry_text t = ry_text_trim(ry_text_of(text));
+    char *out = is_formula ? ry_alloc(al, t.n + 1, 1) : ry_vqa_lower_text(t.at, t.n, al), *to = out;
+    if (!out) return NULL;
+    if (is_formula) {
+        memcpy(out, t.at, t.n);
+        out[t.n] = 0;
+    }
+    for (const char *at = out; *at; at++) {
+        const char c = *at == '\n' ? ' ' : *at;
+        if (!is_formula || c != ' ') *to++ = c;
+    }
+    *to = 0;
+    return out;
+}
+
+/* One of the right answers is part of the text. */
+static renyi_status find_right_text(const renyi_vqa *v, const ry_vqa_question *q, const char *text,
+                                    double *worth, renyi_error *err)
+{
+    char *said = ocr_text(text, q->is_formula, &v->al);
+    int is_fine = said != NULL, is_right = 0;
+    for (uint32_t i = 0; is_fine && i < q->n_right; i++) {
+        char *wanted = ocr_text(q->right[i], q->is_formula, &v->al);
+        is_fine = wanted != NULL;
+        is_right = is_right || (is_fine && strstr(said, wanted));
+        ry_free(&v->al, wanted);
+    }
+    ry_free(&v->al, said);
+    *worth = is_right;
+    return is_fine ? RENYI_OK : ry_fail_nomem(err, strlen(text));
+}
+
 /* VQA accuracy: min(1, matches / 3), averaged over leaving out each of the n right answers. */
 static renyi_status vqa_accuracy(const renyi_vqa *v, const ry_vqa_question *q, const char *text,
                                  double *worth, renyi_error *err)
@@ -347,6 +389,8 @@ renyi_status ry_vqa_judge(const renyi_vqa *v, const ry_vqa_question *q, const ch
     case RENYI_VQA_SQA:
     case RENYI_VQA_MMBENCH:
     case RENYI_VQA_MMBENCH_CN: *worth = ry_vqa_letter(text, q->n_choices) == q->right[0][0]; break;
+    case RENYI_VQA_SEED: *worth = is_same_text(text, q->right[0]); break;
+    case RENYI_VQA_OCRBENCH: return find_right_text(v, q, text, worth, err);
     case RENYI_VQA_GQA: return compare_gqa(v, q->right[0], text, worth, err);
     case RENYI_VQA_MMVET: break;
     default: return vqa_accuracy(v, q, text, worth, err);

@@ -10,6 +10,12 @@
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
+static int is_json(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 5 && strcmp(path + n - 5, ".json") == 0;
+}
+
 static renyi_status read_file(renyi_vqa *v, const char *path, renyi_error *err)
 {
     const renyi_vqa_task task = v->info.task;
@@ -25,6 +31,10 @@ static renyi_status read_file(renyi_vqa *v, const char *path, renyi_error *err)
     }
     if (task == RENYI_VQA_SQA) {
         st = ry_vqa_read_sqa(v, path, (const char *)bytes, size, err);
+    } else if (task == RENYI_VQA_OCRBENCH) {
+        st = ry_vqa_read_ocrbench(v, path, (const char *)bytes, size, err);
+    } else if (task == RENYI_VQA_SEED && is_json(path)) {
+        st = ry_vqa_read_seed(v, path, (const char *)bytes, size, err);
     } else {
         const int is_pope = task == RENYI_VQA_POPE && ry_vqa_pope_kind(path, kind);
         st = ry_vqa_read_lines(v, path, is_pope ? kind : NULL, (const char *)bytes, size, err);

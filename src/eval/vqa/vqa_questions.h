@@ -6,6 +6,7 @@
 #include "base/folder.h"
 #include "base/json.h"
 #include "eval/data/text_lines.h"
+#include "eval/run/stats.h"
 #include "renyi/vqa.h"
 
 #define RY_VQA_NONE UINT32_MAX
@@ -23,6 +24,7 @@ typedef struct ry_vqa_question {
     uint32_t next;      /* next question of its group (mme: same image; mmbench: same question with
                            rotated options); RY_VQA_NONE = the last */
     uint8_t id_is_number, is_first; /* is_first: the first of its group */
+    uint8_t is_formula;             /* ocrbench: blanks do not count, case does */
 } ry_vqa_question;
 
 /* Question numbers sorted by the hash of a text, then by number. */
@@ -57,7 +59,10 @@ struct renyi_vqa {
 typedef struct ry_vqa_answer {
     const char *line, *text; /* JSON without its newline; NULL = unanswered */
     double worth;            /* NaN = unknown */
+    uint64_t input;          /* hash of question and image; 0 = unknown */
 } ry_vqa_answer;
+
+enum { RY_VQA_COSTS = sizeof(renyi_vqa_cost) / sizeof(double) };
 
 struct renyi_vqa_answers {
     const renyi_vqa *v;
@@ -65,16 +70,18 @@ struct renyi_vqa_answers {
     ry_pool pool;
     ry_vqa_answer *items; /* [v->count] */
     renyi_vqa_answers_info info;
-    uint64_t n_measured; /* answers with tokens and time in their metadata */
-    char run[17];        /* run id in the metadata; "" = none */
+    uint64_t n_measured;           /* answers with tokens and time in their metadata */
+    uint64_t n_cost[RY_VQA_COSTS]; /* those with each number of renyi_vqa_cost */
+    char run[17];                  /* run id in the metadata; "" = none */
 };
 
 /* ---- vqa_tasks.c ---------------------------------------------------------------------------- */
 
 int ry_vqa_is_soft(renyi_vqa_task task); /* VQA accuracy: several right answers */
 int ry_vqa_is_mmbench(renyi_vqa_task task);
-/* Whether a subtask of mme counts as perception. */
-int ry_vqa_is_perception(const char *category);
+/* Whether questions of a category count in the score: not mme's cognition, questions of sqa without
+ * an image, videos of seed. */
+int ry_vqa_is_counted(renyi_vqa_task task, const char *category);
 /* The subtask of mme that a question id names: "OCR/0001.png" -> "OCR"; NULL = none. Static. */
 const char *ry_vqa_mme_subtask(const char *id);
 
@@ -116,7 +123,10 @@ json_t *ry_vqa_id_json(const ry_vqa_question *q); /* as in the file; NULL = no m
 /* Copies the right answers of a question. */
 renyi_status ry_vqa_set_right(renyi_vqa *v, ry_vqa_question *q, const char *const *texts,
                               uint32_t n, renyi_error *err) RENYI_CHECK;
-/* The same from a text, or a list of texts or of {"answer": text}; *is_fine = 0: anything else. */
+/* A hash as 16 hexadecimal digits; 0 = it is something else. */
+uint64_t ry_vqa_read_hash(const json_t *value);
+/* ry_vqa_set_right from a text, or a list of texts or of {"answer": text}; *is_fine = 0: anything
+ * else. */
 renyi_status ry_vqa_read_right(renyi_vqa *v, ry_vqa_question *q, const json_t *value, int *is_fine,
                                renyi_error *err) RENYI_CHECK;
 /* Adds a copy of *q, whose texts must be in the pool. */
@@ -136,6 +146,14 @@ renyi_status ry_vqa_read_lines(renyi_vqa *v, const char *name, const char *kind,
                                size_t size, renyi_error *err) RENYI_CHECK;
 renyi_status ry_vqa_read_sqa(renyi_vqa *v, const char *name, const char *bytes, size_t size,
                              renyi_error *err) RENYI_CHECK;
+/* SEED-Bench.json without its videos; OCRBench.json (vqa_documents.c). */
+renyi_status ry_vqa_read_seed(renyi_vqa *v, const char *name, const char *bytes, size_t size,
+                              renyi_error *err) RENYI_CHECK;
+renyi_status ry_vqa_read_ocrbench(renyi_vqa *v, const char *name, const char *bytes, size_t size,
+                                  renyi_error *err) RENYI_CHECK;
+/* The category of an entry of SEED-Bench.json: the name of its type, or "video"; NULL = unknown.
+ * Borrowed from the document. */
+const char *ry_vqa_seed_category(const json_t *document, const json_t *entry);
 /* v keeps pointers into bytes. */
 renyi_status ry_vqa_read_mmbench(renyi_vqa *v, const char *name, const char *bytes, size_t size,
                                  renyi_error *err) RENYI_CHECK;
@@ -155,7 +173,7 @@ typedef struct ry_vqa_join_table {
 /* The table of all questions of v. A zeroed one may be closed. */
 renyi_status ry_vqa_join_open(ry_vqa_join_table *j, renyi_vqa *v, renyi_error *err) RENYI_CHECK;
 void ry_vqa_join_close(ry_vqa_join_table *j);
-/* One annotation file of gqa, vqav2, vizwiz, textvqa or sqa. */
+/* One annotation file of gqa, vqav2, vizwiz, textvqa, sqa or seed. */
 renyi_status ry_vqa_read_truth_json(ry_vqa_join_table *j, const char *name, const char *bytes,
                                     size_t size, renyi_error *err) RENYI_CHECK;
 /* One of pope's files; `kind` is the category. */
@@ -180,6 +198,11 @@ char ry_vqa_letter(const char *text, uint32_t n_choices);
 renyi_status ry_vqa_judge(const renyi_vqa *v, const ry_vqa_question *q, const char *text,
                           double *worth, renyi_error *err) RENYI_CHECK;
 
+/* ---- vqa_score.c ---------------------------------------------------------------------------- */
+
+/* Fills the numbers that follow from the counts and from the differences of worth. */
+void ry_vqa_pair_finish(renyi_vqa_pair *out, const ry_moments *differences);
+
 /* ---- vqa_answers.c -------------------------------------------------------------------------- */
 
 renyi_status ry_vqa_answers_new(renyi_vqa_answers **out, const renyi_vqa *v,
@@ -195,6 +218,7 @@ renyi_status ry_vqa_answers_read_line(renyi_vqa_answers *a, const char *where, r
 typedef struct ry_vqa_run_label {
     const char *model, *policy; /* policy NULL = unknown */
     char id[17];                /* hash of everything but the question that answers depend on */
+    uint64_t image;             /* hash of the bytes of the image; 0 = no image */
 } ry_vqa_run_label;
 /* LLaVA's line, without a newline; owned by the caller (ry_free). */
 renyi_status ry_vqa_answer_line(char **out, const renyi_vqa *v, size_t i,

@@ -76,6 +76,8 @@ static renyi_status read_line_object(renyi_vqa *v, const json_t *o, const char *
     RY_TRY(ry_vqa_find_category(v, &q.category, kind ? kind : category, err));
     if (v->info.task == RENYI_VQA_MME && q.category == RY_VQA_NONE)
         RY_TRY(ry_vqa_find_category(v, &q.category, ry_vqa_mme_subtask(id), err));
+    if (v->info.task == RENYI_VQA_SEED && strstr(q.image, "SEED-Bench-video"))
+        RY_TRY(ry_vqa_find_category(v, &q.category, "video", err));
     RY_TRY(read_line_right(v, &q, o, where, err));
     return ry_vqa_add_question(v, &q, err);
 }

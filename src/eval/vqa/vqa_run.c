@@ -309,6 +309,7 @@ static renyi_status ask_question(vqa_run *r, uint32_t place, const renyi_vqa_que
     request.bytes = r->image;
     request.size = r->image_size;
     if (!st) st = r->o.ask(r->o.ask_user, &request, &reply, &why);
+    r->label.image = request.bytes ? ry_hash(request.bytes, request.size) : 0;
     if (!st) return keep_answer(r, place, &reply, err);
     if (!is_question_error(st)) return ry_fail(err, st, -1, "%s", why.message);
     if (r->o.on_failure) {
@@ -322,7 +323,8 @@ static renyi_status ask_question(vqa_run *r, uint32_t place, const renyi_vqa_que
 
 static int is_done(const void *user, size_t question)
 {
-    return ((const vqa_run *)user)->a->items[question].text != NULL;
+    const vqa_run *r = user;
+    return (r->o.wanted && !r->o.wanted[question]) || r->a->items[question].text;
 }
 
 static renyi_status ask_questions(vqa_run *r, const size_t *todo, size_t n_todo, renyi_error *err)

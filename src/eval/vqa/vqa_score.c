@@ -1,6 +1,5 @@
 /* vqa_score.c - computes the score of a benchmark, its parts and intervals, and compares two runs.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "eval/run/stats.h"
 #include "eval/vqa/vqa_questions.h"
 
 #include <math.h>
@@ -10,12 +9,20 @@
 typedef struct choice {
     const renyi_vqa_answers *a, *other; /* other may be NULL */
     uint32_t category;                  /* RY_VQA_NONE = all */
+    int without_uncounted;              /* 1 = only categories that count */
 } choice;
+
+static int is_counted(const renyi_vqa *v, uint32_t category)
+{
+    return category == RY_VQA_NONE || ry_vqa_is_counted(v->info.task, v->categories[category]);
+}
 
 static int is_chosen(const choice *c, size_t i)
 {
     if (isnan(c->a->items[i].worth) || (c->other && isnan(c->other->items[i].worth))) return 0;
-    return c->category == RY_VQA_NONE || c->a->v->questions[i].category == c->category;
+    const uint32_t category = c->a->v->questions[i].category;
+    if (c->without_uncounted && !is_counted(c->a->v, category)) return 0;
+    return c->category == RY_VQA_NONE || category == c->category;
 }
 
 /* ---- counting ------------------------------------------------------------------------------- */
@@ -92,13 +99,6 @@ static renyi_interval within(double middle, double half)
 }
 
 /* ---- parts ---------------------------------------------------------------------------------- */
-
-static int is_counted(const renyi_vqa *v, uint32_t category)
-{
-    const char *name = v->categories[category];
-    if (v->info.task == RENYI_VQA_MME) return ry_vqa_is_perception(name);
-    return v->info.task != RENYI_VQA_SQA || strcmp(name, "with photo") == 0;
-}
 
 static void get_part(const choice *c, renyi_vqa_part *out)
 {
@@ -177,19 +177,28 @@ static void score_share(const choice *c, int by_group, renyi_vqa_score *out)
     out->range = wilson(n_right, n);
 }
 
-/* Questions with an image; all questions if none has one. */
-static void score_sqa(choice c, renyi_vqa_score *out)
+/* The categories that count; all questions if none does (sqa without any image). */
+static void score_counted(choice c, renyi_vqa_score *out)
 {
-    for (size_t i = 0; i < c.a->v->n_categories; i++)
-        if (is_counted(c.a->v, (uint32_t)i)) c.category = (uint32_t)i;
+    c.without_uncounted = 1;
     score_share(&c, 0, out);
+    c.without_uncounted = 0;
+    if (isnan(out->score)) score_share(&c, 0, out);
+}
+
+/* Points of 1000: equal to the number of right answers if all 1000 questions were asked. */
+static void score_ocrbench(const choice *c, renyi_vqa_score *out)
+{
+    score_share(c, 0, out);
+    out->score *= 10;
+    out->range = (renyi_interval){10 * out->range.low, 10 * out->range.high};
 }
 
 /* The score over the questions that `other` (NULL = any) has a known worth for too. */
 static void score_answers(const renyi_vqa_answers *a, const renyi_vqa_answers *other,
                           renyi_vqa_score *out)
 {
-    const choice all = {a, other, RY_VQA_NONE};
+    const choice all = {a, other, RY_VQA_NONE, 0};
     const ry_moments m = mean_of(&all, &out->n_right);
     out->n_scored = m.n;
     out->n_parts = (uint32_t)a->v->n_categories;
@@ -199,7 +208,9 @@ static void score_answers(const renyi_vqa_answers *a, const renyi_vqa_answers *o
     switch (a->v->info.task) {
     case RENYI_VQA_POPE: score_pope(all, out); break;
     case RENYI_VQA_MME: score_mme(all, out); break;
-    case RENYI_VQA_SQA: score_sqa(all, out); break;
+    case RENYI_VQA_SQA:
+    case RENYI_VQA_SEED: score_counted(all, out); break;
+    case RENYI_VQA_OCRBENCH: score_ocrbench(&all, out); break;
     case RENYI_VQA_MMBENCH:
     case RENYI_VQA_MMBENCH_CN: score_share(&all, 1, out); break;
     case RENYI_VQA_GQA: score_share(&all, 0, out); break;
@@ -218,7 +229,7 @@ void renyi_vqa_get_score(const renyi_vqa_answers *a, renyi_vqa_score *out)
 
 void renyi_vqa_get_part(const renyi_vqa_answers *a, uint32_t i, renyi_vqa_part *out)
 {
-    const choice c = {a, NULL, i};
+    const choice c = {a, NULL, i, 0};
     get_part(&c, out);
 }
 
@@ -226,9 +237,19 @@ double renyi_vqa_get_worth(const renyi_vqa_answers *a, size_t i) { return a->ite
 
 /* ---- two runs ------------------------------------------------------------------------------- */
 
+void ry_vqa_pair_finish(renyi_vqa_pair *out, const ry_moments *differences)
+{
+    const renyi_estimate e = ry_moments_estimate(differences);
+    out->n = differences->n;
+    out->difference = 100 * e.mean;
+    out->range = (renyi_interval){fmax(-100, 100 * e.range.low), fmin(100, 100 * e.range.high)};
+    out->p_value = renyi_stats_mcnemar(out->better_a, out->better_b);
+    out->is_noise = out->p_value >= 0.05;
+}
+
 void renyi_vqa_compare(const renyi_vqa_answers *a, const renyi_vqa_answers *b, renyi_vqa_pair *out)
 {
-    const choice both = {a, b, RY_VQA_NONE};
+    const choice both = {a, b, RY_VQA_NONE, 0};
     renyi_vqa_score of_a, of_b;
     ry_moments m = {0};
     *out = (renyi_vqa_pair){0};
@@ -241,12 +262,7 @@ void renyi_vqa_compare(const renyi_vqa_answers *a, const renyi_vqa_answers *b, r
         out->equal += d == 0;
         out->same += strcmp(a->items[i].text, b->items[i].text) == 0;
     }
-    const renyi_estimate e = ry_moments_estimate(&m);
-    out->n = m.n;
-    out->difference = 100 * e.mean;
-    out->range = (renyi_interval){fmax(-100, 100 * e.range.low), fmin(100, 100 * e.range.high)};
-    out->p_value = renyi_stats_mcnemar(out->better_a, out->better_b);
-    out->is_noise = out->p_value >= 0.05;
+    ry_vqa_pair_finish(out, &m);
     score_answers(a, b, &of_a);
     score_answers(b, a, &of_b);
     out->score_a = of_a.score;

@@ -35,6 +35,10 @@ static const renyi_vqa_task_info tasks[RENYI_VQA_TASKS] = {
      "mmbench_dev_cn_20231003.tsv", NULL, "table (.xlsx) for the server", LETTER_CN},
     {"mmvet", "MM-Vet", "mean grade, %; a language model grades", 100, 1024, "llava-mm-vet.jsonl",
      NULL, "JSON for the grader", NULL},
+    {"seed", "SEED-IMG", "accuracy of questions about images, %", 100, 128,
+     "llava-seed-bench.jsonl, or SEED-Bench.json", "SEED-Bench.json", NULL, LETTER},
+    {"ocrbench", "OCRBench", "right answers, points of 1000", 1000, 100, "OCRBench.json", NULL,
+     NULL, NULL},
 };
 
 void renyi_vqa_get_task(renyi_vqa_task task, renyi_vqa_task_info *out) { *out = tasks[task]; }
@@ -50,7 +54,7 @@ renyi_status renyi_vqa_find_task(const char *name, renyi_vqa_task *out, renyi_er
     return ry_fail(
         err, RENYI_ERR_ARG, -1,
         "unknown benchmark '%.80s'; known ones are pope, gqa, vqav2, vizwiz, textvqa, sqa, mme, "
-        "mmbench, mmbench-cn, mmvet",
+        "mmbench, mmbench-cn, mmvet, seed, ocrbench",
         name);
 }
 
@@ -81,11 +85,21 @@ static const char *const subtasks[] = {"commonsense_reasoning",
                                        "artwork",
                                        "OCR"};
 
-int ry_vqa_is_perception(const char *category)
+static int is_cognition(const char *category)
 {
     for (size_t i = 0; i < COGNITION; i++)
-        if (strcmp(category, subtasks[i]) == 0) return 0;
-    return 1;
+        if (strcmp(category, subtasks[i]) == 0) return 1;
+    return 0;
+}
+
+int ry_vqa_is_counted(renyi_vqa_task task, const char *category)
+{
+    switch (task) {
+    case RENYI_VQA_MME: return !is_cognition(category);
+    case RENYI_VQA_SQA: return strcmp(category, "with photo") == 0;
+    case RENYI_VQA_SEED: return strcmp(category, "video") != 0;
+    default: return 1;
+    }
 }
 
 const char *ry_vqa_mme_subtask(const char *id)

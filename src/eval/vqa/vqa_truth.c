@@ -9,6 +9,8 @@
  *   vizwiz   [{"image": "VizWiz_val_00000000.jpg", "answer_type": "other", "answers": [...]}, ...]
  *   textvqa  {"data": [{"image_id": "003a8ae2", "question": "...", "answers": ["a", ...]}, ...]}
  *   sqa      {"1": {"answer": 0, "choices": ["...", "..."], ...}, ...}
+ *   seed     {"question_type": {"Scene Understanding": 1, ...}, "questions": [{"question_id":
+ *            "101669", "question_type_id": 1, "data_type": "image", "answer": "A"}, ...]}
  *   pope     {"question_id": 1, "image": "a.jpg", "text": "Is ...?", "label": "yes"}, one per line
  *   mme      one text file per image: one line per question, a tab, then "Yes" or "No"
  * SPDX-License-Identifier: Apache-2.0 */
@@ -172,11 +174,13 @@ static renyi_status read_by_id(ry_vqa_join_table *j, const char *name, json_t *d
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
-static renyi_status read_list_entry(ry_vqa_join_table *j, const json_t *o, const char *where,
-                                    renyi_error *err)
+static renyi_status read_list_entry(ry_vqa_join_table *j, const json_t *document, const json_t *o,
+                                    const char *where, renyi_error *err)
 {
-    const json_t *answers = json_object_get(o, "answers");
-    const char *kind = json_string_value(json_object_get(o, "answer_type"));
+    const int is_seed = j->v->info.task == RENYI_VQA_SEED;
+    const json_t *answers = json_object_get(o, is_seed ? "answer" : "answers");
+    const char *kind = is_seed ? ry_vqa_seed_category(document, o)
+                               : json_string_value(json_object_get(o, "answer_type"));
     const char *image = json_string_value(json_object_get(o, "image"));
     const char *question = json_string_value(json_object_get(o, "question"));
     const int is_text = j->v->info.task == RENYI_VQA_TEXTVQA;
@@ -198,7 +202,9 @@ static renyi_status read_list(ry_vqa_join_table *j, const char *name, json_t *do
                               renyi_error *err)
 {
     const renyi_vqa_task task = j->v->info.task;
-    const char *member = task == RENYI_VQA_VQAV2 ? "annotations" : "data";
+    const char *member = task == RENYI_VQA_VQAV2  ? "annotations"
+                         : task == RENYI_VQA_SEED ? "questions"
+                                                  : "data";
     const json_t *list = task == RENYI_VQA_VIZWIZ ? document : json_object_get(document, member);
     if (!json_is_array(list))
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: no list%s%s", name,
@@ -206,7 +212,7 @@ static renyi_status read_list(ry_vqa_join_table *j, const char *name, json_t *do
     for (size_t i = 0; i < json_array_size(list); i++) {
         char where[512];
         snprintf(where, sizeof where, "%.480s: entry %zu", name, i + 1);
-        RY_TRY(read_list_entry(j, json_array_get(list, i), where, err));
+        RY_TRY(read_list_entry(j, document, json_array_get(list, i), where, err));
     }
     return RENYI_OK;
 }
