@@ -7,6 +7,20 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* ---- sizes of text -------------------------------------------------------------------------- */
+
+static const struct {
+    double size;
+    int weight;
+} faces[RY_N_FACES] = {
+    [RY_FACE_TITLE] = {19, 700},  [RY_FACE_HEAD] = {14.5, 600},  [RY_FACE_STRONG] = {12, 600},
+    [RY_FACE_TEXT] = {11.5, 400}, [RY_FACE_SMALL] = {10.5, 400},
+};
+
+double ry_face_size(ry_face face) { return faces[face].size; }
+
+int ry_face_weight(ry_face face) { return faces[face].weight; }
+
 void ry_drawing_free(ry_drawing *d)
 {
     for (size_t i = 0; i < d->n_bitmaps; i++)

@@ -155,9 +155,10 @@ renyi_status ry_put_png(ry_buffer *out, const uint8_t *rgb, uint32_t width, uint
 
 /* ---- text set by pango ---- */
 
-/* One for each figure, so that pango's caches are no state of the library. NULL = no memory. Inside
- * pango GLib ends the process when memory runs out; every other failure is returned. */
-ry_typesetter *ry_typesetter_new(const renyi_allocator *al);
+/* One for each figure, so that pango's caches are no state of the library. RENYI_ERR_UNSUPPORTED in
+ * a build without pango. Inside pango GLib ends the process when memory runs out; every other
+ * failure is returned. */
+renyi_status ry_typesetter_new(ry_typesetter **out, const renyi_allocator *al, renyi_error *err);
 void ry_typesetter_free(ry_typesetter *t);
 
 double ry_typeset_width(ry_typesetter *t, ry_face face, const char *text); /* UTF-8 */

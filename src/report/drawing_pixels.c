@@ -1,4 +1,4 @@
-/* drawing_pixels.c - paints a drawing with cairo and pango, and writes pixels as a PNG file.
+/* drawing_pixels.c - paints a drawing with cairo and pango.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report/drawing.h"
 
@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <pango/pangocairo.h>
-#include <spng.h>
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
@@ -20,26 +19,15 @@ struct ry_typesetter {
     PangoFontDescription *faces[RY_N_FACES];
 };
 
-static const struct {
-    double size;
-    int weight;
-} faces[RY_N_FACES] = {
-    [RY_FACE_TITLE] = {19, 700},  [RY_FACE_HEAD] = {14.5, 600},  [RY_FACE_STRONG] = {12, 600},
-    [RY_FACE_TEXT] = {11.5, 400}, [RY_FACE_SMALL] = {10.5, 400},
-};
-
-double ry_face_size(ry_face face) { return faces[face].size; }
-
-int ry_face_weight(ry_face face) { return faces[face].weight; }
-
-ry_typesetter *ry_typesetter_new(const renyi_allocator *al)
+renyi_status ry_typesetter_new(ry_typesetter **out, const renyi_allocator *al, renyi_error *err)
 {
     ry_typesetter *t = ry_calloc(al, 1, sizeof *t);
     cairo_font_options_t *options = cairo_font_options_create();
     if (!t || cairo_font_options_status(options) != CAIRO_STATUS_SUCCESS) {
         cairo_font_options_destroy(options);
         ry_free(al, t);
-        return NULL;
+        *out = NULL;
+        return ry_fail_nomem(err, sizeof *t);
     }
     cairo_font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
     cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
@@ -57,10 +45,12 @@ ry_typesetter *ry_typesetter_new(const renyi_allocator *al)
     pango_layout_set_auto_dir(t->layout, FALSE);
     for (int i = 0; i < RY_N_FACES; i++) {
         t->faces[i] = pango_font_description_from_string("Open Sans,DejaVu Sans,sans-serif");
-        pango_font_description_set_weight(t->faces[i], (PangoWeight)faces[i].weight);
-        pango_font_description_set_absolute_size(t->faces[i], faces[i].size * PANGO_SCALE);
+        pango_font_description_set_weight(t->faces[i], (PangoWeight)ry_face_weight((ry_face)i));
+        pango_font_description_set_absolute_size(t->faces[i],
+                                                 ry_face_size((ry_face)i) * PANGO_SCALE);
     }
-    return t;
+    *out = t;
+    return RENYI_OK;
 }
 
 void ry_typesetter_free(ry_typesetter *t)
@@ -249,48 +239,4 @@ renyi_status ry_drawing_pixels(const ry_drawing *d, double scale, uint8_t **rgb,
     if (status == CAIRO_STATUS_NO_MEMORY) return ry_fail_nomem(err, 7 * n);
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "cairo could not paint the figure: %s",
                    cairo_status_to_string(status));
-}
-
-/* ---- PNG ----------------------------------------------------------------------------------- */
-
-static int append_bytes(spng_ctx *ctx, void *user, void *bytes, size_t n)
-{
-    ry_buffer *out = user;
-    (void)ctx;
-    ry_buffer_put(out, bytes, n);
-    return out->failed ? SPNG_IO_ERROR : 0;
-}
-
-static int encode_png(spng_ctx *ctx, ry_buffer *out, const uint8_t *rgb, struct spng_ihdr *head,
-                      uint32_t per_metre)
-{
-    struct spng_phys dots = {.ppu_x = per_metre, .ppu_y = per_metre, .unit_specifier = 1};
-    int bad = spng_set_png_stream(ctx, append_bytes, out);
-    /* One filter instead of trying all five takes two thirds of the time for 0.4 % more bytes on
-     * figures; level 6 would take 30 % longer for 3 % fewer. */
-    if (!bad) bad = spng_set_option(ctx, SPNG_IMG_COMPRESSION_LEVEL, 4);
-    if (!bad) bad = spng_set_option(ctx, SPNG_FILTER_CHOICE, SPNG_FILTER_CHOICE_PAETH);
-    if (!bad) bad = spng_set_ihdr(ctx, head);
-    if (!bad && per_metre) bad = spng_set_phys(ctx, &dots);
-    if (!bad)
-        bad = spng_encode_image(ctx, rgb, (size_t)head->width * head->height * 3, SPNG_FMT_PNG,
-                                SPNG_ENCODE_FINALIZE);
-    return bad;
-}
-
-renyi_status ry_put_png(ry_buffer *out, const uint8_t *rgb, uint32_t width, uint32_t height,
-                        uint32_t per_metre, renyi_error *err)
-{
-    struct spng_ihdr head = {
-        .width = width, .height = height, .bit_depth = 8, .color_type = SPNG_COLOR_TYPE_TRUECOLOR};
-    spng_ctx *ctx = spng_ctx_new(SPNG_CTX_ENCODER);
-    if (!ctx) return ry_fail_nomem(err, sizeof head);
-    const int bad = encode_png(ctx, out, rgb, &head, per_metre);
-    spng_ctx_free(ctx);
-    if (out->failed) return ry_fail_nomem(err, out->wanted);
-    if (bad == SPNG_EMEM) return ry_fail_nomem(err, (size_t)width * 3);
-    if (bad)
-        return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1, "PNG of %u x %u pixels: %s", width, height,
-                       spng_strerror(bad));
-    return RENYI_OK;
 }

@@ -166,7 +166,7 @@ static const char *put_verb(ry_buffer *s, const char *f, va_list *ap)
     case 'z': put_unsigned(s, va_arg(*ap, size_t)); return f + 2;
     case 'l': put_unsigned(s, va_arg(*ap, unsigned long long)); return f + 3;
     case '.': ry_put_number(s, va_arg(*ap, double), f[1] - '0'); return f + 3;
-    default: assert(!"unknown verb in ry_putf"); return f + 1;
+    default: assert(0 && "unknown verb in ry_putf"); return f + 1;
     }
 }
 

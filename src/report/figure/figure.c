@@ -168,8 +168,7 @@ renyi_status ry_figure_empty(ry_drawing *out, const ry_figure *f, renyi_error *e
 {
     const renyi_allocator *al = &f->opt.allocator;
     *out = (ry_drawing){.al = al, .texts.al = al, .title = title_of(f, 0)};
-    out->typesetter = ry_typesetter_new(al);
-    return out->typesetter ? RENYI_OK : ry_fail_nomem(err, sizeof *out);
+    return ry_typesetter_new(&out->typesetter, al, err);
 }
 
 /* On failure there is nothing to free. */

@@ -10,20 +10,6 @@
 
 /* ---- parts ---- */
 
-static void put_header(ry_buffer *s, const renyi_report_curves *r)
-{
-    ry_putf(s, "<header>\n<h1>%s</h1>\n", ry_has_text(r->title) ? r->title : "Training runs");
-    if (ry_has_text(r->note)) ry_putf(s, "<p class=\"note\">%s</p>\n", r->note);
-    if (ry_has_text(r->date)) {
-        ry_buffer_text(s, "<dl class=\"facts\">\n");
-        ry_page_fact(s, "date", r->date);
-        ry_buffer_text(s, "</dl>\n");
-    }
-    if (ry_has_text(r->command))
-        ry_putf(s, "<pre class=\"command\" tabindex=\"0\"><code>%s</code></pre>\n", r->command);
-    ry_buffer_text(s, "</header>\n");
-}
-
 static void put_panel(ry_buffer *s, const renyi_report_curves *r, uint32_t i)
 {
     const renyi_report_panel *p = &r->panels[i];
@@ -121,8 +107,9 @@ static void put_data(ry_buffer *s, const renyi_report_curves *r)
 
 static void put_page(ry_buffer *s, const renyi_report_curves *r)
 {
-    ry_page_head(s, ry_has_text(r->title) ? r->title : "Training runs", NULL);
-    put_header(s, r);
+    const char *title = ry_has_text(r->title) ? r->title : "Training runs";
+    ry_page_head(s, title, NULL);
+    ry_page_header(s, title, r->note, r->date, r->command);
     ry_buffer_text(s, "<main>\n");
     for (uint32_t i = 0; i < r->n_panels; i++) put_panel(s, r, i);
     put_table(s, r);

@@ -12,6 +12,9 @@ static inline int ry_has_text(const char *text) { return text && *text; }
 
 void ry_page_head(ry_buffer *s, const char *title,
                   const char *css); /* up to <body>; css may be NULL */
+/* <header> of a page without facts but a date; texts may be NULL, except the title. */
+void ry_page_header(ry_buffer *s, const char *title, const char *note, const char *date,
+                    const char *command);
 void ry_page_fact(ry_buffer *s, const char *name,
                   const char *text);                   /* in the header; skipped if empty */
 void ry_page_foot(ry_buffer *s);                       /* from </main> on */

@@ -32,6 +32,21 @@ void ry_page_fact(ry_buffer *s, const char *name, const char *text)
     if (ry_has_text(text)) ry_putf(s, "<div><dt>%s</dt><dd>%s</dd></div>\n", name, text);
 }
 
+void ry_page_header(ry_buffer *s, const char *title, const char *note, const char *date,
+                    const char *command)
+{
+    ry_putf(s, "<header>\n<h1>%s</h1>\n", title);
+    if (ry_has_text(note)) ry_putf(s, "<p class=\"note\">%s</p>\n", note);
+    if (ry_has_text(date)) {
+        ry_buffer_text(s, "<dl class=\"facts\">\n");
+        ry_page_fact(s, "date", date);
+        ry_buffer_text(s, "</dl>\n");
+    }
+    if (ry_has_text(command))
+        ry_putf(s, "<pre class=\"command\" tabindex=\"0\"><code>%s</code></pre>\n", command);
+    ry_buffer_text(s, "</header>\n");
+}
+
 void ry_page_foot(ry_buffer *s)
 {
     ry_putf(s,
