@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/kit/cli.h"
 #include "cli/kit/cli_ranks.h"
+#include "cli/kit/help.h"
 #include "cli/kit/options.h"
 #include "cli/shared/models.h"
 #include "cli/verbs.h"
@@ -70,19 +71,29 @@ static int put_version(void)
     char formats[32];
 
     dtypes_here(formats);
-    printf("renyi %s\ncpu level: %s\ndtypes: %s\nbuilt with: %s\n", renyi_version(),
+    printf("renyi %s\ncpu level: %s\ndtypes: %s\nlibrary: %s\n", renyi_version(),
            renyi_cpu_name(renyi_cpu_detect()), formats, renyi_build_options());
+    if (*RENYI_WITH) printf("program: %s\n", RENYI_WITH);
+    if (*RENYI_WITHOUT) printf("built without: %s\n", RENYI_WITHOUT);
     return CLI_OK;
 }
 
+/* help [VERB] [--man|--options]; the completion of shells reads --options. */
 static int put_verb_help(int argc, char **argv)
 {
+    const char *form = argc > 2 ? argv[argc - 1] : "";
+    const int is_man = strcmp(form, "--man") == 0, is_lines = strcmp(form, "--options") == 0;
+
+    if (is_man || is_lines) argc--;
     if (argc < 3) {
-        put_help(stdout);
+        for (int i = 0; is_lines && i < N_VERBS; i++)
+            printf("%s\t%s\n", verbs[i].name, verbs[i].summary);
+        if (!is_lines) put_help(stdout);
         return CLI_OK;
     }
     const verb_row *verb = find_verb(argv[2]);
     if (!verb) return unknown_verb(argv[2]);
+    help_choose(is_man ? HELP_MAN : is_lines ? HELP_OPTIONS : HELP_PAGE, verb->summary);
     char flag[] = "--help";
     char *verb_argv[] = {argv[2], flag, NULL};
     return verb->function(2, verb_argv);

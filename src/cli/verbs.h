@@ -31,6 +31,9 @@ typedef enum verb_ranks {
     ROW("serve", cmd_serve, VERB_REFUSES, "answer over HTTP: classes, embeddings, zero-shot, chats, and a page") \
     ROW("encode-image", cmd_encode_image, VERB_REFUSES, "write the visual tokens of images to a file for other engines") \
     ROW("vqa", cmd_vqa, VERB_SHARES, "benchmarks of questions about images: answers, scores, submissions") \
+    ROW("table", cmd_table, VERB_SHARES, "the table of a LLaVA: methods x budgets on benchmarks, with paired tests") \
+    ROW("verify", cmd_verify, VERB_REFUSES, "run a random part of a result again: does it reproduce?") \
+    ROW("board", cmd_board, VERB_REFUSES, "a page with all results of a folder side by side, and their paired tests") \
     ROW("merge", cmd_merge, VERB_REFUSES, "one result from the logs of an evaluation that ran in parts") \
     ROW("sweep", cmd_sweep, VERB_SHARES, "models x sizes x policies on the same images: table, charts, page") \
     ROW("tune", cmd_tune, VERB_REFUSES, "find the fastest policy within a loss, or the most accurate within a time") \

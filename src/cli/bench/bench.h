@@ -11,18 +11,23 @@ typedef struct bench_config {
     const char *path;            /* of the model, resolved */
     renyi_options model_options; /* without the dtype */
     uint32_t batch, threads, repetitions;
+    uint32_t streams;            /* batches in flight */
     const char *const *policies; /* [n_policies]; the others are compared with the first */
     size_t n_policies;
     const renyi_dtype *dtypes; /* [n_dtypes]; the same */
     size_t n_dtypes;
+    const cli_strings *photos; /* NULL = random input. Each round takes the next ones */
 } bench_config;
 
 /* Of one dtype and policy. */
 typedef struct bench_numbers {
     double ms_median, ms_p10, ms_p90; /* per image */
-    double time_ratio;                /* to the first policy: median of the ratios in each round */
+    double ms_mean, ms_p95;           /* the same */
+    double time_ratio;                /* to the first policy: median of the ratios in each round, or
+                                         with photos the ratio of the means */
     double speedup;                   /* over the first dtype, the same way */
-    double macs;                      /* per image, as executed */
+    double macs;                      /* per image, as executed; mean over all rounds */
+    double second_share;              /* of the images that a cascade ran twice; NaN: no cascade */
     double macs_plain;                /* per image, by the token counts alone */
     double peak_rss_mb;               /* of the whole process: all dtypes and policies */
     char policy[RENYI_POLICY_MAX];    /* in full */
@@ -55,7 +60,7 @@ double bench_quantile(double *values, size_t count, double q);
 typedef struct bench_row {
     char *model;        /* owned */
     const char *policy; /* as given; numbers.policy has it in full */
-    uint32_t batch, threads;
+    uint32_t batch, threads, streams;
     double peak_gflops;      /* at this number of threads; 0 = not measured */
     const char *faster_than; /* dtype that numbers.speedup compares with; NULL: this is it */
     double mac_ratio;        /* to the dense row measured with it; NaN: this is the dense row */
@@ -69,6 +74,7 @@ typedef struct bench_report {
     const double *peaks;     /* [n_threads] GFLOP/s */
     size_t n_threads;
     uint32_t repetitions;
+    size_t n_photos; /* 0 = random input */
 } bench_report;
 
 double bench_row_gflops(const bench_row *row); /* two operations per multiply-accumulate */

@@ -1,8 +1,10 @@
 /* bench_measure.c - measures models in a child process: dtypes and policies take turns.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bench/bench.h"
+#include "cli/shared/images.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,8 +84,12 @@ typedef struct measurement {
     renyi_model **models;     /* [n_dtypes] */
     renyi_model_info info;    /* of the first */
     renyi_session **sessions; /* [n_dtypes, n_policies] */
-    uint8_t *pixels;          /* [batch, size, size, 3] */
-    float *outputs;           /* [batch, n_outputs] */
+    uint32_t images;          /* of a run: streams x batch */
+    uint8_t *pixels;          /* [images, size, size, 3] */
+    uint8_t *photos;          /* [config->photos->count, size, size, 3] or NULL */
+    double *macs;             /* [n] sums over the images of the measured rounds */
+    uint64_t *twice;          /* [n] images of them that needed two passes */
+    float *outputs;           /* [images, n_outputs] */
     double *ms;               /* [repetitions, n] per image */
 } measurement;
 
@@ -102,7 +108,8 @@ double bench_quantile(double *values, size_t count, double q)
     return values[low] + (at - (double)low) * (values[high] - values[low]);
 }
 
-/* The time of a pass does not depend on the bytes. They are the same in every run. */
+/* The time of a pass does not depend on the bytes, that of a cascade does. They are the same in
+ * every run. */
 static void fill_pixels(uint8_t *pixels, size_t count)
 {
     uint32_t state = 1;
@@ -123,9 +130,10 @@ static renyi_status open_dtype(measurement *c, size_t dtype, renyi_error *err)
     renyi_status status = renyi_model_open(&c->models[dtype], config->path, &opt, err);
     for (size_t i = 0; status == RENYI_OK && i < config->n_policies; i++) {
         const renyi_session_options session = {.struct_size = sizeof session,
-                                               .max_batch = config->batch,
+                                               .max_batch = c->images,
                                                .n_threads = config->threads,
-                                               .policy = config->policies[i]};
+                                               .policy = config->policies[i],
+                                               .n_streams = config->streams};
         status = renyi_session_new(&c->sessions[dtype * config->n_policies + i], c->models[dtype],
                                    &session, err);
     }
@@ -136,6 +144,7 @@ static renyi_status measurement_open(measurement *c, renyi_error *err)
 {
     renyi_status status = RENYI_OK;
 
+    c->images = c->config->batch * c->config->streams;
     c->n = c->config->n_dtypes * c->config->n_policies;
     c->models = cli_alloc(c->config->n_dtypes, sizeof *c->models);
     c->sessions = cli_alloc(c->n, sizeof *c->sessions);
@@ -152,21 +161,66 @@ static void measurement_close(measurement *c)
     free(c->sessions);
     free(c->models);
     free(c->pixels);
+    free(c->photos);
+    free(c->macs);
+    free(c->twice);
     free(c->outputs);
     free(c->ms);
+}
+
+static size_t image_bytes(const measurement *c)
+{
+    return (size_t)c->info.image_size * c->info.image_size * 3;
+}
+
+/* Decodes all photos. */
+static int load_photos(measurement *c)
+{
+    const cli_strings *list = c->config->photos;
+    const image_overrides none = {0};
+    image_spec spec;
+    char *why = NULL;
+
+    if (!list) return 0;
+    if (image_spec_make(&spec, "bench", &c->info, &none)) return -1;
+    c->photos = cli_alloc(list->count, image_bytes(c));
+    for (size_t i = 0; i < list->count; i++)
+        if (image_load(c->photos + i * image_bytes(c), list->items[i], &spec, &why)) {
+            cli_error("%s: %s", list->items[i], why);
+            free(why);
+            return -1;
+        }
+    return 0;
+}
+
+/* The photos of one round; after the last comes the first. */
+static void take_photos(measurement *c, uint32_t round)
+{
+    const size_t batch = c->images, each = image_bytes(c);
+
+    for (size_t i = 0; c->photos && i < batch; i++)
+        memcpy(c->pixels + i * each,
+               c->photos + (round * batch + i) % c->config->photos->count * each, each);
+}
+
+static void count_passes(measurement *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        c->macs[i] += renyi_session_last_macs(c->sessions[i]);
+        for (uint32_t k = 0; k < c->images; k++)
+            c->twice[i] += renyi_session_passes(c->sessions[i], k) == 2;
+    }
 }
 
 /* Each session runs once. ms: [n] per image. */
 static renyi_status run_round(measurement *c, double *ms, renyi_error *err)
 {
-    const uint32_t batch = c->config->batch;
-
     for (size_t i = 0; i < c->n; i++) {
         const double start = cli_now_ms();
         const renyi_status status =
-            renyi_run_pixels(c->sessions[i], c->pixels, batch, c->outputs, err);
+            renyi_run_pixels(c->sessions[i], c->pixels, c->images, c->outputs, err);
         if (status != RENYI_OK) return status;
-        ms[i] = (cli_now_ms() - start) / batch;
+        ms[i] = (cli_now_ms() - start) / c->images;
     }
     return RENYI_OK;
 }
@@ -174,21 +228,27 @@ static renyi_status run_round(measurement *c, double *ms, renyi_error *err)
 /* Warm-up, then the measured rounds. */
 static renyi_status measurement_run(measurement *c, renyi_error *err)
 {
-    const size_t n_pixels = (size_t)c->config->batch * c->info.image_size * c->info.image_size * 3;
+    const size_t n_pixels = c->images * image_bytes(c);
     renyi_status status = RENYI_OK;
 
     c->pixels = cli_alloc(n_pixels, 1);
-    c->outputs = cli_alloc((size_t)c->config->batch * renyi_session_outputs(c->sessions[0]),
-                           sizeof *c->outputs);
+    c->outputs =
+        cli_alloc((size_t)c->images * renyi_session_outputs(c->sessions[0]), sizeof *c->outputs);
     c->ms = cli_alloc(c->config->repetitions * c->n, sizeof *c->ms);
+    c->macs = cli_alloc(c->n, sizeof *c->macs);
+    c->twice = cli_alloc(c->n, sizeof *c->twice);
     fill_pixels(c->pixels, n_pixels);
+    take_photos(c, 0);
     const double start = cli_now_ms();
     for (int i = 0; status == RENYI_OK && i < WARM_UP_ROUNDS; i++) {
         if (i && cli_now_ms() - start > WARM_UP_MS) break;
         status = run_round(c, c->ms, err);
     }
-    for (uint32_t r = 0; status == RENYI_OK && r < c->config->repetitions; r++)
+    for (uint32_t r = 0; status == RENYI_OK && r < c->config->repetitions; r++) {
+        take_photos(c, r);
         status = run_round(c, c->ms + r * c->n, err);
+        count_passes(c);
+    }
     return status;
 }
 
@@ -204,6 +264,14 @@ static void list_times(const measurement *c, size_t who, const size_t *other, do
     }
 }
 
+static double mean_time(const measurement *c, size_t who)
+{
+    double sum = 0;
+
+    for (uint32_t r = 0; r < c->config->repetitions; r++) sum += c->ms[r * c->n + who];
+    return sum / c->config->repetitions;
+}
+
 static void fill_times(const measurement *c, size_t who, bench_numbers *out)
 {
     const size_t policy = who % c->config->n_policies, dense = who - policy;
@@ -214,8 +282,11 @@ static void fill_times(const measurement *c, size_t who, bench_numbers *out)
     out->ms_median = bench_quantile(times, rounds, 0.5);
     out->ms_p10 = bench_quantile(times, rounds, 0.1);
     out->ms_p90 = bench_quantile(times, rounds, 0.9);
+    out->ms_p95 = bench_quantile(times, rounds, 0.95);
+    out->ms_mean = mean_time(c, who);
     list_times(c, who, &dense, times);
-    out->time_ratio = bench_quantile(times, rounds, 0.5);
+    out->time_ratio =
+        c->photos ? out->ms_mean / mean_time(c, dense) : bench_quantile(times, rounds, 0.5);
     list_times(c, who, &policy, times); /* with the first dtype */
     out->speedup = 1.0 / bench_quantile(times, rounds, 0.5);
     free(times);
@@ -234,7 +305,12 @@ static renyi_status fill_numbers(const measurement *c, size_t who, bench_numbers
     renyi_model_get_info(model, &info);
     fill_times(c, who, out);
     out->macs_plain = cost.total.macs;
-    out->macs = renyi_session_last_macs(c->sessions[who]);
+    out->macs = c->macs[who] / c->config->repetitions;
+    out->second_share = cost.second.macs > 0
+                            ? (double)c->twice[who] / c->config->repetitions / c->images
+                            : (double)NAN;
+    if (cost.second.macs > 0 && !c->photos)
+        cli_note("%s: random input has no meaningful margins; give photos with --data-dir", text);
     out->peak_rss_mb = cli_peak_rss_bytes() * 1e-6;
     snprintf(out->policy, sizeof out->policy, "%s", text);
     snprintf(out->architecture, sizeof out->architecture, "%s", info.architecture);
@@ -251,6 +327,10 @@ static int measure_here(const void *argument, void *result)
 
     renyi_status status = measurement_open(&c, &err);
     const int is_misfit = status == RENYI_ERR_ARG && c.sessions[0];
+    if (status == RENYI_OK && load_photos(&c)) {
+        measurement_close(&c);
+        return CLI_FAILED;
+    }
     if (status == RENYI_OK) status = measurement_run(&c, &err);
     for (size_t i = 0; status == RENYI_OK && i < c.n; i++)
         status = fill_numbers(&c, i, &numbers[i], &err);

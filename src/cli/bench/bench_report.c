@@ -7,12 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-double bench_row_gflops(const bench_row *r)
+/* Of a cascade the mean: its median may be that of one pass, and its MACs are means. */
+static double typical_ms(const bench_row *r)
 {
-    return 2.0 * r->numbers.macs / (r->numbers.ms_median * 1e6);
+    return isnan(r->numbers.second_share) ? r->numbers.ms_median : r->numbers.ms_mean;
 }
 
-static double images_per_second(const bench_row *r) { return 1e3 / r->numbers.ms_median; }
+double bench_row_gflops(const bench_row *r)
+{
+    return 2.0 * r->numbers.macs / (typical_ms(r) * 1e6);
+}
+
+static double images_per_second(const bench_row *r) { return 1e3 / typical_ms(r); }
 
 static double peak_share(const bench_row *r) { return bench_row_gflops(r) / r->peak_gflops; }
 
@@ -38,8 +44,8 @@ static void put_csv_row(const bench_row *r, const char *cpu)
     csv_cell(stdout, r->model);
     printf(",%s,", n->dtype);
     csv_cell(stdout, n->policy);
-    printf(",%u,%u,%.6f,%.6f,%.4f,%.4f,%.4f,%.3f,%.3f,%s,%.1f,%s,%s\n", r->batch, r->threads,
-           n->macs * 1e-9, n->macs_plain * 1e-9, n->ms_median, n->ms_p10, n->ms_p90,
+    printf(",%u,%u,%u,%.6f,%.6f,%.4f,%.4f,%.4f,%.3f,%.3f,%s,%.1f,%s,%s\n", r->batch, r->threads,
+           r->streams, n->macs * 1e-9, n->macs_plain * 1e-9, n->ms_median, n->ms_p10, n->ms_p90,
            images_per_second(r), bench_row_gflops(r), share, n->peak_rss_mb, ratios, speedup);
 }
 
@@ -47,7 +53,7 @@ static void put_csv(const bench_report *report)
 {
     char *cpu = cli_cpu_name();
 
-    fputs("cpu,peak_gflops,model,dtype,policy,batch,threads,gmacs,gmacs_plain,", stdout);
+    fputs("cpu,peak_gflops,model,dtype,policy,batch,threads,streams,gmacs,gmacs_plain,", stdout);
     fputs("ms_median,ms_p10,ms_p90,images_per_second,gflops,peak_share,peak_rss_mb,", stdout);
     puts("time_ratio,mac_ratio,speedup");
     for (size_t i = 0; i < report->count; i++) put_csv_row(&report->rows[i], cpu);
@@ -59,9 +65,9 @@ static void put_csv(const bench_report *report)
 static json_t *row_json(const bench_row *r)
 {
     const bench_numbers *n = &r->numbers;
-    json_t *row = json_pack("{s:o, s:s, s:o, s:i, s:i}", "model", json_text(r->model), "dtype",
+    json_t *row = json_pack("{s:o, s:s, s:o, s:i, s:i, s:i}", "model", json_text(r->model), "dtype",
                             n->dtype, "policy", json_text(n->policy), "batch", (int)r->batch,
-                            "threads", (int)r->threads);
+                            "threads", (int)r->threads, "streams", (int)r->streams);
     const struct {
         const char *key;
         double value;
@@ -72,10 +78,13 @@ static json_t *row_json(const bench_row *r)
         {"gflops", bench_row_gflops(r)}, {"peak_share", peak_share(r)},
         {"peak_rss_mb", n->peak_rss_mb}, {"time_ratio", is_pruned(r) ? n->time_ratio : NAN},
         {"mac_ratio", r->mac_ratio},     {"speedup", r->faster_than ? n->speedup : NAN},
+        {"ms_mean", n->ms_mean},         {"ms_p95", n->ms_p95},
     };
 
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         json_object_set_new(row, figures[i].key, json_number(figures[i].value));
+    if (!isnan(n->second_share))
+        json_object_set_new(row, "second_share", json_number(n->second_share));
     return row;
 }
 
@@ -112,8 +121,17 @@ static void put_heading(const bench_report *report)
         printf("%s %.1f GFLOP/s on %llu thread%s", i ? "," : "", report->peaks[i],
                (unsigned long long)report->threads[i], report->threads[i] == 1 ? "" : "s");
     if (report->n_threads) putchar('\n');
-    printf("Median, 10th and 90th percentile of %u runs after a warm-up, ms per image.\n",
-           report->repetitions);
+    if (report->n_photos)
+        printf("%zu photos; median, percentiles and mean over runs of different photos, ms per "
+               "image.\n",
+               report->n_photos);
+    else
+        printf("Median, 10th and 90th percentile of %u runs after a warm-up, ms per image.\n",
+               report->repetitions);
+    if (report->count && report->rows[0].streams > 1)
+        printf("%u batches in flight, each on its share of the threads: ms is the time of all of "
+               "them divided by their images.\n",
+               report->rows[0].streams);
     free(cpu);
 }
 
@@ -134,6 +152,7 @@ static void put_cell(const char *text)
 typedef struct extras {
     int has_ratios;          /* there is a policy besides the dense model */
     const char *faster_than; /* there is a dtype besides this one; or NULL */
+    int has_photos;
 } extras;
 
 static void put_row(const bench_row *r, const extras *x)
@@ -157,6 +176,11 @@ static void put_row(const bench_row *r, const extras *x)
         printf(" %.2f |", n->speedup);
     else if (x->faster_than)
         fputs(" - |", stdout);
+    if (x->has_photos) printf(" %.2f | %.2f |", n->ms_mean, n->ms_p95);
+    if (x->has_photos && isnan(n->second_share))
+        fputs(" - |", stdout);
+    else if (x->has_photos)
+        printf(" %.1f %% |", 100 * n->second_share);
     putchar('\n');
 }
 
@@ -175,7 +199,7 @@ static void put_policies(const bench_report *report)
 
 static extras find_extras(const bench_report *report)
 {
-    extras x = {0};
+    extras x = {.has_photos = report->n_photos != 0};
 
     for (size_t i = 0; i < report->count; i++) {
         x.has_ratios |= is_pruned(&report->rows[i]);
@@ -200,9 +224,11 @@ static void put_table(const bench_report *report)
     fputs("GFLOP/s | of peak | RSS MB |", stdout);
     if (x.has_ratios) fputs(" time/dense | MACs/dense | x |", stdout);
     if (x.faster_than) printf(" x %s |", x.faster_than);
+    if (x.has_photos) fputs(" mean | p95 | second pass |", stdout);
     fputs("\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|", stdout);
     fputs(x.has_ratios ? "--:|--:|--:|" : "", stdout);
-    puts(x.faster_than ? "--:|" : "");
+    fputs(x.faster_than ? "--:|" : "", stdout);
+    puts(x.has_photos ? "--:|--:|--:|" : "");
     for (size_t i = 0; i < report->count; i++) put_row(&report->rows[i], &x);
     if (x.has_ratios) put_policies(report);
 }

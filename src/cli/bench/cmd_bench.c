@@ -17,8 +17,9 @@ typedef struct bench_arguments {
     cli_strings models, archs;
     prune_options prune;
     option_counts batches, threads;
-    uint64_t repetitions, image_size;
-    const char *format, *cpu, *dtype_list;
+    uint64_t repetitions, image_size, streams;
+    const char *format, *cpu, *dtype_list, *data_dir;
+    image_inputs photos; /* of data_dir */
     dtype_list dtypes;
     int no_peak, train, json;
     cli_strings texts;     /* of the pruning options */
@@ -116,6 +117,7 @@ static void add_rows(bench_report *report, const bench_config *config, const cha
             .policy = config->policies[policy],
             .batch = config->batch,
             .threads = config->threads,
+            .streams = config->streams,
             .faster_than =
                 i < config->n_policies ? NULL : renyi_dtype_name(dtype_from_name(numbers[0].dtype)),
             .mac_ratio = policy ? numbers[i].macs / numbers[i - policy].macs : (double)NAN,
@@ -161,10 +163,12 @@ static int measure_model(const bench_arguments *a, const char *path, const char 
 {
     bench_config config = {.path = path,
                            .repetitions = (uint32_t)a->repetitions,
+                           .streams = (uint32_t)a->streams,
                            .policies = a->policies,
                            .n_policies = a->n_policies,
                            .dtypes = a->dtypes.items,
-                           .n_dtypes = a->dtypes.n};
+                           .n_dtypes = a->dtypes.n,
+                           .photos = a->data_dir ? &a->photos.paths : NULL};
     int code = CLI_OK;
 
     config.model_options = model_options(a->cpu, NULL, a->image_size);
@@ -172,6 +176,9 @@ static int measure_model(const bench_arguments *a, const char *path, const char 
         for (size_t b = 0; code == CLI_OK && b < a->batches.count; b++) {
             config.batch = (uint32_t)a->batches.values[b];
             config.threads = (uint32_t)a->threads.values[t];
+            const size_t images = (size_t)config.batch * a->streams;
+            if (!a->repetitions) /* each photo once */
+                config.repetitions = (uint32_t)((a->photos.paths.count + images - 1) / images);
             cli_detail("measuring %s, batch %u, %u threads", title, config.batch, config.threads);
             code = (a->train ? measure_steps : measure_passes)(&config, title, results);
         }
@@ -230,7 +237,8 @@ static int measure_and_print(const bench_arguments *a)
     bench_results results = {.report = {.threads = a->threads.values,
                                         .peaks = peaks,
                                         .n_threads = a->no_peak ? 0 : a->threads.count,
-                                        .repetitions = (uint32_t)a->repetitions}};
+                                        .repetitions = (uint32_t)a->repetitions,
+                                        .n_photos = a->photos.paths.count}};
     const bench_report *report = &results.report;
     int code = measure_all(a, &results);
 
@@ -255,8 +263,12 @@ static option_outcome parse_options(bench_arguments *a, int argc, char **argv,
          "architecture with random weights (renyi init --help)", 0, 0},
         {"batch-size", 'b', OPTION_COUNTS, &a->batches, "N,...", "batch sizes (1,8)", 1, 1024},
         {"threads", 't', OPTION_COUNTS, &a->threads, "N,...", "numbers of threads (1,2)", 1, 1024},
+        {"streams", 0, OPTION_COUNT, &a->streams, "N",
+         "batches run at the same time, each on its share of the threads (1)", 1, 64},
         {"repetitions", 0, OPTION_COUNT, &a->repetitions, "N", "measured runs of each (20)", 1,
          100000},
+        {"data-dir", 0, OPTION_STRING, &a->data_dir, "DIR",
+         "run photos, each once, instead of random input", 0, 0},
         {"repetitions", 'r', OPTION_COUNT, &a->repetitions, "N", NULL, 1, 100000},
         {"format", 0, OPTION_CHOICE, &a->format, "md|csv|json", "format of the results (md)", 0, 0},
         {"format", 'o', OPTION_CHOICE, &a->format, "md|csv|json", NULL, 0, 0},
@@ -278,11 +290,16 @@ static option_outcome parse_options(bench_arguments *a, int argc, char **argv,
         "its own process, after a warm-up. With --prune the dense model and all policies run in turn in one\n"
         "process; time/dense beside MACs/dense shows how much of the saving becomes speed. With several\n"
         "--dtype the dtypes take turns, too; the last column is the speedup over the first. With --train a\n"
-        "training step (forward, backward, AdamW) is measured beside the forward pass.",
+        "training step (forward, backward, AdamW) is measured beside the forward pass. With --streams N batches\n"
+        "run at the same time; ms is their time divided by all their images. The time of a cascade depends on\n"
+        "the image: with --data-dir the mean and p95 over photos are printed, too, and time/dense is that of\n"
+        "the means.",
         "  renyi bench -m model.safetensors -b 1,8 -t 1,2 --repetitions 20\n"
         "  renyi bench -m model.safetensors --prune \"mosaic keep=0.7 layers=0,3,6\" --prune \"naive p=16 layers=0-5\"\n"
         "  renyi bench -m model.safetensors --dtype f32,int8 -b 8 -t 2\n"
+        "  renyi bench -m model.safetensors -b 1 -t 2 --streams 2\n"
         "  renyi bench --train --arch vit_small_patch16_224 -t 2 --prune \"evit keep=0.7 layers=0,3,6\"\n"
+        "  renyi bench -m model.safetensors -b 1 -t 2 --data-dir photos --prune half --prune sure\n"
         "  renyi bench --arch vit_small_patch16_224 --arch vit_base_patch16_224 --json > bench.json\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, arguments);
@@ -297,8 +314,22 @@ static void set_defaults(bench_arguments *a)
         a->batches = a->train ? (option_counts){{32}, 1} : (option_counts){{1, 8}, 2};
     if (!a->threads.count)
         a->threads = a->train ? (option_counts){{2}, 1} : (option_counts){{1, 2}, 2};
+    if (!a->streams) a->streams = 1;
     if (a->json) a->format = "json";
-    if (!a->repetitions) a->repetitions = a->train ? 5 : 20;
+    if (!a->repetitions && !a->data_dir) a->repetitions = a->train ? 5 : 20;
+}
+
+static int list_photos(bench_arguments *a)
+{
+    cli_strings folder = {0};
+
+    if (!a->data_dir) return CLI_OK;
+    cli_strings_add(&folder, cli_copy(a->data_dir));
+    image_inputs_collect(&a->photos, &folder, NULL, 1);
+    cli_strings_free(&folder);
+    if (a->photos.paths.count) return CLI_OK;
+    if (!a->photos.n_failed) cli_error("%s: no images", a->data_dir);
+    return CLI_FAILED;
 }
 
 int cmd_bench(int argc, char **argv)
@@ -313,13 +344,18 @@ int cmd_bench(int argc, char **argv)
         if (arguments.count)
             options_usage_error("bench", "unexpected '%s' (models are given with -m)",
                                 arguments.items[0]);
+        else if (a.train && a.streams > 1)
+            options_usage_error("bench", "--train takes no --streams: a step has one batch");
+        else if (a.train && a.data_dir)
+            options_usage_error("bench", "--train runs on random input; leave --data-dir out");
         else if (a.train && a.dtype_list && strchr(a.dtype_list, ','))
             options_usage_error("bench", "--train takes one --dtype");
         else if ((code = dtype_list_parse(&a.dtypes, "bench", a.dtype_list)) == CLI_OK &&
-                 (code = list_policies(&a)) == CLI_OK)
+                 (code = list_policies(&a)) == CLI_OK && (code = list_photos(&a)) == CLI_OK)
             code = measure_and_print(&a);
     }
     free(a.policies);
+    image_inputs_free(&a.photos);
     cli_strings_free(&a.texts);
     prune_options_free(&a.prune);
     cli_strings_free(&a.models);

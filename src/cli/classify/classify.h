@@ -48,7 +48,7 @@ typedef struct classify_job {
     const renyi_model_info *info;
     const image_spec *spec;
     class_names *names;
-    uint32_t max_batch, top_k;
+    uint32_t top_k;
     trace_file *trace; /* NULL = none */
     classify_form form;
     const char *csv; /* file that gets CSV when all images are done; NULL = none */

@@ -108,7 +108,7 @@ int classify_output_open(classify_output *out, const classify_job *job)
 static void put_document(const classify_job *job, json_t *results, const image_inputs *inputs)
 {
     const image_spec *spec = job->spec;
-    json_t *preprocessing = json_preprocess(&spec->preprocess, spec->source);
+    json_t *preprocessing = image_spec_json(spec);
 
     if (preprocessing)
         json_object_set_new(preprocessing, "changed_by_command_line",

@@ -1,9 +1,12 @@
-/* classify_run.c - runs images through a session, batch by batch, and finds their best classes.
+/* classify_run.c - runs images through a session and finds their best classes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/classify/classify.h"
 #include "cli/kit/progress.h"
 
+#include "renyi/gallery.h"
+
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,122 +46,114 @@ uint32_t classify_top(class_score *top, uint32_t k, const float *logits, uint32_
     return count;
 }
 
-/* ---- batches ------------------------------------------------------------------------------- */
+/* ---- images -------------------------------------------------------------------------------- */
 
-/* The batch that is being filled, and the results so far. */
-typedef struct batch {
-    uint8_t *pixels;    /* [max_batch, size, size, 3] */
-    float *chw;         /* [max_batch, 3, size, size], only with --mean or --std */
-    float *logits;      /* [max_batch, n_classes] */
-    class_score *top;   /* [top_k] */
-    const char **files; /* [max_batch] */
-    double *ms_decode;  /* [max_batch] */
-    uint32_t count;
-} batch;
+/* The results so far. */
+typedef struct classifying {
+    const classify_job *job;
+    image_inputs *inputs;
+    classify_output out;
+    progress_bar bar;
+    class_score *top; /* [top_k] */
+    int64_t n_done;
+    int is_failed;          /* the output or the trace; reported */
+    pthread_mutex_t stream; /* one thread at a time reads stdin or a pipe */
+} classifying;
 
-static void batch_alloc(batch *b, const classify_job *job)
+static renyi_status load_photo(void *user, uint8_t *pixels, size_t index, renyi_error *err)
 {
-    const size_t size = job->spec->preprocess.size, values = 3 * size * size;
-    const size_t n = job->max_batch;
-
-    b->pixels = cli_alloc(n, values);
-    b->chw = job->spec->own_normalization ? cli_alloc(n, values * sizeof *b->chw) : NULL;
-    b->logits = cli_alloc(n, job->info->n_classes * sizeof *b->logits);
-    b->top = cli_alloc(job->top_k, sizeof *b->top);
-    b->files = cli_alloc(n, sizeof *b->files);
-    b->ms_decode = cli_alloc(n, sizeof *b->ms_decode);
-    b->count = 0;
-}
-
-static void batch_free(batch *b)
-{
-    free(b->pixels);
-    free(b->chw);
-    free(b->logits);
-    free(b->top);
-    free(b->files);
-    free(b->ms_decode);
-}
-
-static renyi_status batch_run(batch *b, const classify_job *job, renyi_error *err)
-{
-    if (!b->chw) return renyi_run_pixels(job->session, b->pixels, b->count, b->logits, err);
-    renyi_image_normalize(b->chw, b->pixels, (uint32_t)b->count, &job->spec->preprocess);
-    return renyi_run_tensor(job->session, b->chw, b->count, b->logits, err);
-}
-
-/* Runs the batch and prints its results. Returns how many were classified, -1 if the run failed. */
-static int64_t batch_flush(batch *b, const classify_job *job, image_inputs *inputs,
-                           classify_output *out)
-{
-    const uint32_t n_classes = job->info->n_classes;
-    renyi_error err = {0};
-    const double start = cli_now_ms();
-    int64_t done = 0;
-
-    if (!b->count) return 0;
-    if (batch_run(b, job, &err) != RENYI_OK) {
-        cli_fail(&err);
-        return -1;
-    }
-    const double ms = (cli_now_ms() - start) / b->count;
-    for (uint32_t i = 0; i < b->count; i++) {
-        const uint32_t n_top = classify_top(b->top, job->top_k, b->logits + (size_t)i * n_classes,
-                                            n_classes, job->info->is_sigmoid != 0);
-        const image_result r = {b->files[i], b->top, n_top, ms, b->ms_decode[i]};
-        if (!n_top) {
-            image_inputs_fail(inputs, r.file,
-                              "the model answered with values that are not numbers");
-            continue;
-        }
-        if (job->trace && trace_image(job->trace, r.file, job->session, i)) return -1;
-        classify_put(out, job, &r);
-        done++;
-    }
-    b->count = 0;
-    return done;
-}
-
-static void batch_add(batch *b, const classify_job *job, image_inputs *inputs, const char *path)
-{
-    const size_t size = job->spec->preprocess.size;
-    const double start = cli_now_ms();
+    classifying *c = user;
+    const char *path = c->inputs->paths.items[index];
+    const int is_stream = !image_is_regular(path);
     char *why = NULL;
 
-    if (image_load(b->pixels + b->count * 3 * size * size, path, job->spec, &why)) {
-        image_inputs_fail(inputs, path, why);
-        free(why);
-        return;
+    if (is_stream) pthread_mutex_lock(&c->stream);
+    const int code = image_load(pixels, path, c->job->spec, &why);
+    if (is_stream) pthread_mutex_unlock(&c->stream);
+    if (!code) return RENYI_OK;
+    err->code = RENYI_ERR_IO;
+    snprintf(err->message, sizeof err->message, "%s", why);
+    free(why);
+    return err->code;
+}
+
+/* Non-zero: stop. */
+static int put_photo(void *user, const renyi_photo *photo)
+{
+    classifying *c = user;
+    const classify_job *job = c->job;
+    const char *file = c->inputs->paths.items[photo->index];
+    const uint32_t n_classes = job->info->n_classes;
+
+    if (photo->failure) {
+        image_inputs_fail(c->inputs, file, photo->failure);
+        return 0;
     }
-    b->files[b->count] = path;
-    b->ms_decode[b->count++] = cli_now_ms() - start;
+    const uint32_t n_top =
+        classify_top(c->top, job->top_k, photo->outputs, n_classes, job->info->is_sigmoid != 0);
+    const image_result r = {file, c->top, n_top, photo->ms, photo->ms_decode};
+    if (!n_top) {
+        image_inputs_fail(c->inputs, file, "the model answered with values that are not numbers");
+        return 0;
+    }
+    if (job->trace && trace_image(job->trace, file, job->session, photo->place)) {
+        c->is_failed = 1;
+        return 1;
+    }
+    classify_put(&c->out, job, &r);
+    c->n_done++;
+    return 0;
+}
+
+/* After every batch. */
+static int end_batch(void *user, uint64_t done, uint64_t total)
+{
+    classifying *c = user;
+
+    (void)total;
+    classify_put_failures(&c->out, c->job, c->inputs);
+    if (fflush(stdout) || ferror(stdout)) c->is_failed = 1;
+    progress_update(&c->bar, done);
+    return c->is_failed || was_interrupted();
+}
+
+static void run_photos(classifying *c)
+{
+    const image_spec *spec = c->job->spec;
+    const renyi_photos_options o = {.struct_size = sizeof o,
+                                    .preprocess = &spec->preprocess,
+                                    .user = c,
+                                    .load = load_photo,
+                                    .on_photo = put_photo,
+                                    .progress = end_batch};
+    renyi_error err = {0};
+
+    const renyi_status st =
+        renyi_run_photos(c->job->session, (const char *const *)c->inputs->paths.items,
+                         c->inputs->paths.count, &o, &err);
+    if (st == RENYI_OK || st == RENYI_ERR_ABORTED) return;
+    cli_fail(&err);
+    c->is_failed = 1;
 }
 
 int64_t classify_images(const classify_job *job, image_inputs *inputs)
 {
     const size_t n_paths = inputs->paths.count;
-    classify_output out;
-    progress_bar bar;
-    int64_t total = 0;
-    batch b;
+    classifying c = {.job = job, .inputs = inputs};
 
-    if (classify_output_open(&out, job)) return -1;
-    batch_alloc(&b, job);
-    progress_start(&bar, "classify", n_paths, job->form == CLASSIFY_JSON); /* others show it too */
+    if (classify_output_open(&c.out, job)) return -1;
+    c.top = cli_alloc(job->top_k, sizeof *c.top);
+    pthread_mutex_init(&c.stream, NULL);
+    progress_start(&c.bar, "classify", n_paths,
+                   job->form == CLASSIFY_JSON); /* others show it too */
     catch_interrupt();
-    for (size_t i = 0; i < n_paths && total >= 0 && !was_interrupted(); i++) {
-        batch_add(&b, job, inputs, inputs->paths.items[i]);
-        if (b.count < job->max_batch && i + 1 < n_paths) continue;
-        const int64_t done = batch_flush(&b, job, inputs, &out);
-        classify_put_failures(&out, job, inputs);
-        total = done < 0 || fflush(stdout) || ferror(stdout) ? -1 : total + done;
-        progress_update(&bar, i + 1);
-    }
-    progress_end(&bar);
-    batch_free(&b);
+    run_photos(&c);
+    progress_end(&c.bar);
+    pthread_mutex_destroy(&c.stream);
+    free(c.top);
     if (was_interrupted())
         cli_error("interrupted; %lld of %zu images were classified",
-                  (long long)(total < 0 ? 0 : total), n_paths);
-    if (classify_output_close(&out, job, inputs, total >= 0) || was_interrupted()) return -1;
-    return total;
+                  (long long)(c.is_failed ? 0 : c.n_done), n_paths);
+    if (classify_output_close(&c.out, job, inputs, !c.is_failed) || was_interrupted()) return -1;
+    return c.is_failed ? -1 : c.n_done;
 }

@@ -9,7 +9,7 @@
 
 typedef struct classify_arguments {
     const char *model, *labels, *list, *cpu, *dtype, *trace, *csv;
-    uint64_t top_k, batch, threads, image_size;
+    uint64_t top_k, batch, threads, streams, image_size;
     int json, jsonl, exif, recursive;
     image_overrides over;
     prune_options prune;
@@ -22,21 +22,26 @@ enum { DEFAULT_BATCH = 8 };
 
 static int is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
 
-/* The session parses the policy and checks it against the model. */
 static int open_session(classify_job *job, const classify_arguments *a, const renyi_model *model,
                         size_t n_images)
 {
-    const uint64_t wanted = a->batch ? a->batch : DEFAULT_BATCH;
+    const uint64_t streams = a->streams ? a->streams : 1;
+    const uint64_t wanted = (a->batch ? a->batch : DEFAULT_BATCH) * streams;
+    char policy[RENYI_POLICY_MAX];
     renyi_error err = {0};
 
-    job->max_batch = (uint32_t)(wanted < n_images ? wanted : n_images);
+    const int code = prune_check("classify", a->policy, model, policy);
+    if (code != CLI_OK) return code;
     const renyi_session_options opt = {.struct_size = sizeof opt,
-                                       .max_batch = job->max_batch,
+                                       .max_batch =
+                                           (uint32_t)(wanted < n_images ? wanted : n_images),
                                        .n_threads = (uint32_t)a->threads,
-                                       .policy = a->policy,
-                                       .trace = a->trace != NULL};
+                                       .policy = policy,
+                                       .trace = a->trace != NULL,
+                                       .n_streams = (uint32_t)streams};
     if (renyi_session_new(&job->session, model, &opt, &err) == RENYI_OK) return CLI_OK;
-    return prune_error("classify", a->policy, &err);
+    if (err.code != RENYI_ERR_ARG) return cli_fail(&err);
+    return options_usage_error("classify", "%s", cli_reason(&err)); /* streams, a cascade's trace */
 }
 
 static int classify_all(const classify_arguments *a, classify_job *job, image_inputs *inputs)
@@ -138,6 +143,7 @@ static option_outcome parse_options(classify_arguments *a, int argc, char **argv
          "write CSV at the end, one row per class; '-': on stdout, as images are done", 0, 0},
         {"batch-size", 'b', OPTION_COUNT, &a->batch, "N", "images run together (8)", 1, 1024},
         {"threads", 't', OPTION_COUNT, &a->threads, "N", "threads (physical cores)", 1, 1024},
+        STREAMS_OPTION_ROW(a),
         {"list", 0, OPTION_STRING, &a->list, "FILE", "also the images named in FILE, one per line",
          0, 0},
         {"recursive", 'r', OPTION_FLAG, &a->recursive, "", "also the images below directories", 0,

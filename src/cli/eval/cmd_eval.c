@@ -209,6 +209,7 @@ static option_outcome parse_options(eval_arguments *a, int argc, char **argv,
         RESULT_OPTION_ROWS(a),
         MASK_OPTION_ROWS(a),
         RUN_OPTION_ROWS(a),
+        STREAMS_OPTION_ROW(a),
         DTYPES_OPTION_ROW(a),
         IMAGE_OPTION_ROWS(a),
     };

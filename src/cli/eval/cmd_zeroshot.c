@@ -134,6 +134,7 @@ static option_outcome parse_options(zeroshot_options *o, int argc, char **argv,
         ADAPT_OPTION_ROWS(&o->adapt),
         RESULT_OPTION_ROWS(e),
         RUN_OPTION_ROWS(e),
+        STREAMS_OPTION_ROW(e),
         DTYPE_OPTION_ROW(e),
         IMAGE_OPTION_ROWS(e),
     };

@@ -22,7 +22,7 @@ typedef struct eval_arguments {
     const char *model, *data, *cpu, *dtype;
     const char *ground_truth, *class_map, *real_labels, *valid_labels, *shard;
     const char *results_file, *results_format, *log_samples;
-    uint64_t batch, threads, workers, image_size, limit, seed, log_freq;
+    uint64_t batch, threads, workers, streams, image_size, limit, seed, log_freq;
     uint32_t shard_index, n_shards; /* from `shard`; 0 shards = all */
     dtype_list dtypes;              /* from `dtype` */
     int json, exif, shuffle, no_shuffle, resume, per_class;

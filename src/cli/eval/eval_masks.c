@@ -198,6 +198,9 @@ int eval_masks_execute(const eval_arguments *a, const renyi_model *model)
     o.unlabelled = 1;
     renyi_model_get_info(model, &info);
     if (image_spec_make(&spec, "eval", &info, &a->over)) return CLI_USAGE;
+    if (spec.decode != RENYI_DECODE_EXACT)
+        return options_usage_error("eval",
+                                   "--masks decodes every pixel: leave out --decode scaled");
     if (renyi_dataset_open(&data, a->data, model, &o, &err) != RENYI_OK)
         return eval_error("eval", &err);
     renyi_dataset_get_info(data, &found);

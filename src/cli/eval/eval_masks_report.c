@@ -223,15 +223,14 @@ json_t *masks_report_json(const masks_report *r)
         "s:o}, s:b, s:f, s:o, s:o, s:o}",
         "model", json_text(r->a->model), "architecture", json_text(r->model->architecture),
         "cpu_level", renyi_cpu_name(r->model->cpu), "dtype", renyi_dtype_name(r->model->dtype),
-        "preprocessing", json_preprocess(&r->spec->preprocess, r->spec->source), "data",
-        json_text(r->a->data), "masks", json_text(r->a->masks.folder), "images",
-        (json_int_t)i->images, "one_sided", (json_int_t)i->one_sided, "n_failed",
-        (json_int_t)i->failed, "kinds", "trimap", (json_int_t)i->n_trimap, "binary",
-        (json_int_t)i->n_binary, "keep", i->keep, "n_kept", (int)i->n_kept, "patches", "all",
-        (int)i->n_patches, "object", json_number(i->object), "background",
-        json_number(i->background), "left_out", json_number(i->left_out), "interrupted",
-        r->is_interrupted, "seconds", i->seconds, "rankings", rankings_json(r), "policies",
-        policies_json(r), "failed", failed_json(r->study));
+        "preprocessing", image_spec_json(r->spec), "data", json_text(r->a->data), "masks",
+        json_text(r->a->masks.folder), "images", (json_int_t)i->images, "one_sided",
+        (json_int_t)i->one_sided, "n_failed", (json_int_t)i->failed, "kinds", "trimap",
+        (json_int_t)i->n_trimap, "binary", (json_int_t)i->n_binary, "keep", i->keep, "n_kept",
+        (int)i->n_kept, "patches", "all", (int)i->n_patches, "object", json_number(i->object),
+        "background", json_number(i->background), "left_out", json_number(i->left_out),
+        "interrupted", r->is_interrupted, "seconds", i->seconds, "rankings", rankings_json(r),
+        "policies", policies_json(r), "failed", failed_json(r->study));
 }
 
 /* ---- CSV: a row for every metric or policy and block ---------------------------------------- */

@@ -46,6 +46,23 @@ void eval_table_policies(const renyi_eval *e)
         if (dtypes) printf("  %-5s", renyi_dtype_name(p.dtype));
         cli_print("  %s\n", p.policy); /* may come from a log */
     }
+    for (uint32_t i = 0; i < renyi_eval_policy_count(e); i++) {
+        renyi_eval_result p;
+        renyi_eval_get_result(e, i, &p);
+        eval_put_cascade(i + 1, &p);
+    }
+}
+
+void eval_put_cascade(size_t number, const renyi_eval_result *p)
+{
+    if (!p->is_cascade) return;
+    if (isnan(p->second_share))
+        printf("GMACs of #%zu are the most: an image that needs both passes of the cascade\n",
+               number);
+    else
+        printf("GMACs of #%zu are means over the photos; %.1f %% needed the second pass (executed "
+               "%.3f)\n",
+               number, 100 * p->second_share, p->gmacs_executed);
 }
 
 void eval_table_pairs(const renyi_eval *e)

@@ -27,6 +27,8 @@ void eval_report_table(const eval_report *r);
 /* Parts of it, also for evaluations that did not run here: a row per policy; every two policies
  * compared image by image (nothing with one policy). */
 void eval_table_policies(const renyi_eval *e);
+/* Says of row `number` of a table, if it is a cascade, what its GMACs are. */
+void eval_put_cascade(size_t number, const renyi_eval_result *p);
 void eval_table_pairs(const renyi_eval *e);
 
 /* Class by class: sets the mean over classes of each policy in its object of `results`; a list of

@@ -24,6 +24,8 @@ static json_t *result_json(const renyi_eval_result *p)
         json_number(p->ms_total), "images_per_second", json_number(p->images_per_second));
     if (result && p->dtype != RENYI_DTYPE_DEFAULT) /* logs do not have it */
         json_object_set_new(result, "dtype", json_text(renyi_dtype_name(p->dtype)));
+    if (result && p->is_cascade)
+        json_object_set_new(result, "second_share", json_number(p->second_share));
     return result;
 }
 
@@ -127,13 +129,13 @@ json_t *eval_report_json(const eval_report *r)
         "{s:o, s:o, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:b, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:o}",
         "model", json_text(r->a->model), "architecture", json_text(r->model->architecture),
         "cpu_level", renyi_cpu_name(r->model->cpu), "dtype", renyi_dtype_name(r->model->dtype),
-        "preprocessing", json_preprocess(&r->spec->preprocess, r->spec->source), "data",
-        json_text(r->a->data), "photos", (json_int_t)r->data->n_images, "found",
-        (json_int_t)r->data->n_found, "left_out", (json_int_t)r->data->n_left_out, "interrupted",
-        r->is_interrupted, "resumed", (json_int_t)t.resumed, "ranks", (json_int_t)t.n_ranks,
-        "seconds", t.seconds, "seconds_model", t.seconds_model, "seconds_decode", t.seconds_decode,
-        "peak_rss_mb", r->peak_rss_mb, "results", results, "pairs", eval_pairs_json(r->eval),
-        "failed", eval_failed_json(r->eval));
+        "preprocessing", image_spec_json(r->spec), "data", json_text(r->a->data), "photos",
+        (json_int_t)r->data->n_images, "found", (json_int_t)r->data->n_found, "left_out",
+        (json_int_t)r->data->n_left_out, "interrupted", r->is_interrupted, "resumed",
+        (json_int_t)t.resumed, "ranks", (json_int_t)t.n_ranks, "seconds", t.seconds,
+        "seconds_model", t.seconds_model, "seconds_decode", t.seconds_decode, "peak_rss_mb",
+        r->peak_rss_mb, "results", results, "pairs", eval_pairs_json(r->eval), "failed",
+        eval_failed_json(r->eval));
     if (document) eval_run_json(document, r->a, r->data, &t);
     if (document && r->classes) add_classes(document, r);
     if (document && has_classes) json_object_set_new(document, "classes", eval_classes_json(r));

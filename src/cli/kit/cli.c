@@ -11,6 +11,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#endif
 #include <time.h>
 #include <unistd.h>
 
@@ -309,20 +312,44 @@ double cli_peak_rss_bytes(void)
     struct rusage usage;
 
     if (getrusage(RUSAGE_SELF, &usage)) return 0.0;
+#ifdef __APPLE__
+    return (double)usage.ru_maxrss;
+#else
     return (double)usage.ru_maxrss * 1024.0; /* Linux counts in KiB */
+#endif
+}
+
+/* What follows the colon in the first line of /proc/cpuinfo that begins with `start`; NULL = none.
+ */
+static char *cpu_line(const char *start)
+{
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[512], *found = NULL;
+
+    while (file && !found && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, start, strlen(start)) != 0 || !colon) continue;
+        line[strcspn(line, "\n")] = 0;
+        found = cli_copy(colon + 1 + strspn(colon + 1, " "));
+    }
+    if (file) fclose(file);
+    return found;
 }
 
 char *cli_cpu_name(void)
 {
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    char line[512], *name = NULL;
-
-    while (file && !name && fgets(line, sizeof line, file)) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        line[strcspn(line, "\n")] = 0;
-        name = cli_copy(colon + 1 + strspn(colon + 1, " "));
-    }
-    if (file) fclose(file);
+#ifdef __APPLE__
+    char brand[128];
+    size_t size = sizeof brand;
+    return cli_copy(sysctlbyname("machdep.cpu.brand_string", brand, &size, NULL, 0) ? "unknown"
+                                                                                    : brand);
+#else
+    char *name = cpu_line("model name");
+    if (name) return name;
+    char *maker = cpu_line("CPU implementer"), *part = cpu_line("CPU part"); /* ARM has no names */
+    if (maker && part) name = cli_format("ARM implementer %s part %s", maker, part);
+    free(maker);
+    free(part);
     return name ? name : cli_copy("unknown");
+#endif
 }

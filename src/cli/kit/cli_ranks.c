@@ -9,6 +9,9 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#endif
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,16 +57,27 @@ int ranks_is_launched(void)
 
 /* ---- the module ---------------------------------------------------------------------------- */
 
+/* The path of this program; 0 if the system does not say. */
+static int program_path(char *path, size_t size)
+{
+#ifdef __APPLE__
+    uint32_t capacity = (uint32_t)size;
+    return _NSGetExecutablePath(path, &capacity) == 0;
+#else
+    const ssize_t n = readlink("/proc/self/exe", path, size - 1);
+    if (n > 0) path[n] = 0;
+    return n > 0;
+#endif
+}
+
 /* Beside the program, where the build writes it, or where `make install` puts it. For safety
  * neither a search path nor the working directory is used. NULL = not found. */
 static char *module_path(void)
 {
     static const char *const places[] = {"", RENYI_MODULE_PLACE "/"};
     char program[PATH_MAX];
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
 
-    if (n <= 0) return NULL;
-    program[n] = 0;
+    if (!program_path(program, sizeof program)) return NULL;
     char *slash = strrchr(program, '/');
     if (!slash) return NULL;
     *slash = 0;
@@ -130,6 +144,7 @@ static void silence_rank(uint32_t rank)
 /* mpirun binds each of up to two ranks to one core, even if the machine has more. */
 static void note_binding(const renyi_ranks *r)
 {
+#ifdef __linux__
     cpu_set_t set;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -138,6 +153,9 @@ static void note_binding(const renyi_ranks *r)
         cli_note("the launcher binds each rank to one of %ld cores; mpirun --bind-to none, or "
                  "--map-by slot:PE=N, gives it more",
                  cores);
+#else /* nothing is bound there */
+    (void)r;
+#endif
 }
 
 int ranks_open(void)

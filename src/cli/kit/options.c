@@ -1,9 +1,10 @@
-/* options.c - reads the command line of a verb by its option table; prints --help from the table.
+/* options.c - reads the command line of a verb by its option table.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_COUNT */
 #include "cli/kit/options.h"
 
 #include "cli/kit/cli_ranks.h"
+#include "cli/kit/help.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -92,58 +93,6 @@ const char *nearest_name(const char *name, const char *const *candidates, size_t
         }
     }
     return best;
-}
-
-/* ---- the help page ------------------------------------------------------------------------- */
-
-enum { HELP_COLUMN = 30, HELP_WIDTH = 110 };
-
-/* From the help column on, in lines that end at blanks. */
-static void put_wrapped(const char *text)
-{
-    enum { SPACE = HELP_WIDTH - HELP_COLUMN };
-
-    while (strlen(text) > SPACE) {
-        size_t end = SPACE;
-        while (end && text[end] != ' ') end--;
-        if (!end) break;
-        printf("%.*s\n%*s", (int)end, text, HELP_COLUMN, "");
-        text += end + 1;
-    }
-    puts(text);
-}
-
-static void put_option(char letter, const char *name, const char *argument, const char *help)
-{
-    char left[80];
-
-    if (letter)
-        snprintf(left, sizeof left, "  -%c, --%s %s", letter, name, argument);
-    else
-        snprintf(left, sizeof left, "      --%s %s", name, argument);
-    if (strlen(left) < HELP_COLUMN - 1)
-        printf("%-*s", HELP_COLUMN, left);
-    else
-        printf("%s\n%*s", left, HELP_COLUMN, "");
-    put_wrapped(help);
-}
-
-static void put_help(const verb_syntax *syntax)
-{
-    const int has_headings = syntax->n_options && syntax->options[0].kind == OPTION_HEADING;
-    printf("Usage: renyi %s %s\n\n%s\n\n%s", syntax->name, syntax->usage, syntax->summary,
-           has_headings ? "" : "Options:\n");
-    for (size_t i = 0; i < syntax->n_options; i++) {
-        const option *o = &syntax->options[i];
-        if (o->kind == OPTION_HEADING)
-            printf("%s%s:\n", i ? "\n" : "", o->help);
-        else if (o->help)
-            put_option(o->letter, o->name, o->kind == OPTION_FLAG ? "" : o->argument, o->help);
-    }
-    put_option('q', "quiet", "", "results and errors only");
-    put_option('v', "verbose", "", "more messages on stderr");
-    put_option('h', "help", "", "this page");
-    printf("\nExamples:\n%s", syntax->examples);
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -335,15 +284,24 @@ static void note_threads(cursor *c, const option *o, const char *text)
     }
 }
 
+/* Processors that this process may use; 0 = not known. */
+static long allowed_processors(void)
+{
+#ifdef __linux__
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    return sched_getaffinity(0, sizeof allowed, &allowed) ? 0 : CPU_COUNT(&allowed);
+#else
+    return sysconf(_SC_NPROCESSORS_ONLN);
+#endif
+}
+
 static void warn_threads(const cursor *c)
 {
-    cpu_set_t allowed;
-
-    CPU_ZERO(&allowed);
-    if (c->threads < 2 || cli_is_quiet() || sched_getaffinity(0, sizeof allowed, &allowed)) return;
-    const int n = CPU_COUNT(&allowed);
+    if (c->threads < 2 || cli_is_quiet()) return;
+    const long n = allowed_processors();
     if (n > 0 && c->threads > (unsigned long)n)
-        cli_warn("--threads %lu, but this process may use only %d processor%s; more threads wait "
+        cli_warn("--threads %lu, but this process may use only %ld processor%s; more threads wait "
                  "for each other",
                  c->threads, n, n > 1 ? "s" : "");
 }
@@ -456,7 +414,7 @@ option_outcome options_parse(const verb_syntax *syntax, int argc, char **argv,
             rc = text[1] == '-' ? take_long(&c, text + 2) : take_letters(&c, text + 1);
         if (rc) return OPTIONS_BAD;
         if (c.help) {
-            put_help(syntax);
+            help_put(syntax);
             return OPTIONS_HELP;
         }
     }

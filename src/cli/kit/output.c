@@ -160,6 +160,14 @@ void text_table_cell(text_table *t, const char *fmt, ...)
     va_end(args);
 }
 
+void text_table_real(text_table *t, int digits, double value)
+{
+    if (isfinite(value))
+        text_table_cell(t, "%.*f", digits, value);
+    else
+        text_table_cell(t, "-");
+}
+
 /* Characters on the terminal: continuation bytes of UTF-8 are not counted. */
 static size_t width_of(const char *text)
 {

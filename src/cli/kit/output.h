@@ -51,6 +51,8 @@ typedef struct text_table {
 void text_table_column(text_table *t, text_align align, const char *fmt, ...) CLI_PRINTF(3, 4);
 /* The next cell. UTF-8, no line breaks. */
 void text_table_cell(text_table *t, const char *fmt, ...) CLI_PRINTF(2, 3);
+/* The next cell, a number; "-" if it is not finite. */
+void text_table_real(text_table *t, int digits, double value);
 /* Prints to stdout and empties it. `indent` spaces come before a row that is not Markdown. */
 void text_table_put(text_table *t, int is_markdown, int indent);
 

@@ -3,6 +3,7 @@
 #include "cli/kit/output.h"
 #include "cli/llava/ask_job.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- text ---------------------------------------------------------------------------------- */
@@ -51,15 +52,39 @@ static json_t *ids_json(const renyi_answer *answer)
     return list;
 }
 
-/* null: a token made from several patches */
-static json_t *kept_json(const renyi_answer *answer)
+/* Of a policy inside the language model: the patches that each cut keeps, and the scores of those
+ * that arrived. */
+static json_t *cuts_json(const renyi_answer *answer)
 {
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i < answer->n_visual; i++)
-        json_array_append_new(list, answer->kept[i] == RENYI_NONE ? json_null()
-                                                                  : json_integer(answer->kept[i]));
+    for (uint32_t i = 0; i < answer->n_cuts; i++) {
+        const renyi_lm_cut *cut = &answer->cuts[i];
+        uint32_t *kept = cli_alloc(cut->n_kept, sizeof *kept);
+        for (uint32_t k = 0; k < cut->n_kept; k++) kept[k] = answer->kept[cut->kept[k]];
+        json_t *scores = cut->scores ? json_array() : json_null();
+        for (uint32_t k = 0; cut->scores && k < cut->n_in; k++)
+            json_array_append_new(scores, json_number(cut->scores[k]));
+        json_array_append_new(
+            list, json_pack("{s:i, s:i, s:i, s:o, s:o}", "layer", (int)cut->layer, "tokens_in",
+                            (int)cut->n_in, "tokens_out", (int)cut->n_kept, "kept",
+                            llava_kept_json(kept, cut->n_kept), "scores", scores));
+        free(kept);
+    }
     return list;
+}
+
+/* As renyi vqa has them. */
+static json_t *cost_json(const renyi_conversation *c)
+{
+    renyi_prompt_cost cost = {0};
+
+    if (renyi_conversation_get_cost(c, &cost, NULL) != RENYI_OK) return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o, s:I}", "layer_tokens", json_number(cost.visual_tokens),
+                     "tower_tflops", json_number(2e-12 * cost.tower_macs), "projector_tflops",
+                     json_number(2e-12 * cost.projector_macs), "lm_tflops",
+                     json_number(2e-12 * cost.lm_macs), "cache_bytes",
+                     (json_int_t)cost.cache_bytes);
 }
 
 static json_t *answer_json(const ask_output *o, const renyi_answer *r)
@@ -69,13 +94,16 @@ static json_t *answer_json(const ask_output *o, const renyi_answer *r)
         "{s:o, s:o, s:o, s:o, s:o, s:s, s:i, s:o, s:i, s:i, s:o, s:o, s:o, s:o}", "file",
         json_text(o->file), "question", json_text(o->question), "text", json_text(r->text),
         "tokens", ids_json(r), "policy", json_text(renyi_conversation_policy(o->job->conversation)),
-        "end", end_name(r->end), "visual_tokens", (int)r->n_visual, "kept", kept_json(r),
-        "prompt_tokens", (int)r->n_prompt, "reused_tokens", (int)r->n_reused, "vision_ms",
-        json_number(r->vision_ms), "prefill_ms", json_number(r->prefill_ms), "first_token_ms",
-        json_number(r->first_token_ms), "decode_tokens_per_second",
+        "end", end_name(r->end), "visual_tokens", (int)r->n_visual, "kept",
+        llava_kept_json(r->kept, r->n_visual), "prompt_tokens", (int)r->n_prompt, "reused_tokens",
+        (int)r->n_reused, "vision_ms", json_number(r->vision_ms), "prefill_ms",
+        json_number(r->prefill_ms), "first_token_ms", json_number(r->first_token_ms),
+        "decode_tokens_per_second",
         r->tokens_per_second > 0.0 ? json_number(r->tokens_per_second) : json_null());
 
     if (!line) return NULL;
+    json_object_set_new(line, "cuts", cuts_json(r));
+    json_object_set_new(line, "cost", cost_json(o->job->conversation));
     json_object_update_new(
         line,
         json_pack("{s:o, s:s, s:s?, s:s, s:o, s:o, s:I, s:o, s:o}", "model",
@@ -104,6 +132,19 @@ void ask_put_failure(const ask_job *job, const char *file, const char *reason)
 
 /* ---- statistics -------------------------------------------------------------------------- */
 
+static void put_cost(const ask_output *o, const renyi_answer *r)
+{
+    renyi_prompt_cost cost;
+
+    if (renyi_conversation_get_cost(o->job->conversation, &cost, NULL) != RENYI_OK) return;
+    for (uint32_t i = 0; i < r->n_cuts; i++)
+        cli_note("layer %u: %u of %u visual tokens kept", r->cuts[i].layer, r->cuts[i].n_kept,
+                 r->cuts[i].n_in);
+    cli_note("whole prompt: %.1f visual tokens in a layer on average, %.4g TFLOPs in the language "
+             "model, %.1f MB of keys and values",
+             cost.visual_tokens, 2e-12 * cost.lm_macs, (double)cost.cache_bytes * 1e-6);
+}
+
 static void put_stats(const ask_output *o, const renyi_answer *r)
 {
     char speed[48] = "";
@@ -111,7 +152,8 @@ static void put_stats(const ask_output *o, const renyi_answer *r)
     if (r->tokens_per_second > 0.0)
         snprintf(speed, sizeof speed, ", then %.2f tokens/s", r->tokens_per_second);
     if (!o->job->a->is_plain)
-        cli_note("%u of %u visual tokens kept", r->n_visual, o->job->visual.n_patches);
+        cli_note("%u of %u visual tokens kept", r->n_visual, r->n_visual_full);
+    if (!o->job->a->is_plain) put_cost(o, r);
     cli_note("prompt of %u tokens, %u of them reused; answer of %u token%s", r->n_prompt,
              r->n_reused, r->n_ids, r->n_ids == 1 ? "" : "s");
     cli_note("vision %.1f ms, prefill %.1f ms, first token after %.1f ms%s", r->vision_ms,

@@ -223,7 +223,7 @@ static int take_question(ask_arguments *a, cli_strings *arguments)
         return options_usage_error(
             "ask",
             "%s is a plain Llama: it has no image tower and takes no images; "
-            "give %s",
+            "give %s, or --mmproj FILE with tower and projector",
             a->llava.model, n_texts ? "one text, in quotes" : "only ids");
     if (a->prompt_ids) return parse_ids(a);
     if (!n && a->is_plain && a->chat) return CLI_OK;
@@ -248,7 +248,7 @@ static int check_arguments(ask_arguments *a, cli_strings *arguments)
 
     if (code != CLI_OK) return code;
     if (llava_check_sampling("ask", &a->sampling) != CLI_OK) return CLI_USAGE;
-    a->is_plain = !a->llava.tower && is_plain_llama(a->llava.model);
+    a->is_plain = !a->llava.tower && !a->llava.mmproj && is_plain_llama(a->llava.model);
     const int question = take_question(a, arguments);
     if (question != CLI_OK) return question;
     for (size_t i = 0; a->chat && i < arguments->count; i++)
@@ -276,7 +276,7 @@ static option_outcome parse_options(ask_arguments *a, int argc, char **argv, cli
     };
     const verb_syntax syntax = {
         "ask", "-m LLAVA IMAGES... QUESTION [options]\n       renyi ask -m LLAMA TEXT [options]",
-        "Answers a question about each image with a LLaVA-1.5 model: CLIP tower, pruned visual tokens,\n"
+        "Answers a question about each image with a LLaVA (1.5 or 1.6): CLIP tower, pruned visual tokens,\n"
         "language model. The answer is printed while it is generated. --prune 'prumerge tokens=192 metric=col'\n"
         "keeps 192 of the 576 visual tokens; other rules prune inside the tower. With --chat image, questions\n"
         "and answers stay in the context. Images that cannot be read are reported, and the exit code is 3.\n"
@@ -285,6 +285,7 @@ static option_outcome parse_options(ask_arguments *a, int argc, char **argv, cli
         "  renyi ask -m llava --prune 'vispruner tokens=128' --stats *.jpg 'Is there a dog?'\n"
         "  renyi ask -m llava --chat image.jpg\n"
         "  renyi ask -m llava --prompt-ids '1 3148 1001 29901 32000 13 5618 338 445 29973' --json image.jpg\n"
+        "  renyi ask -m vicuna.gguf --mmproj mmproj.gguf image.jpg 'What is this?'\n"
         "  renyi ask -m stories260K --max-new-tokens 40 'Once upon a time'\n"
         "  renyi ask -m llava --temperature 0.7 --top-p 0.9 --seed 7 image.jpg 'Write a poem about this.'\n",
         OPTIONS_OF(table)};

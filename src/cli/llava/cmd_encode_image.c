@@ -11,7 +11,7 @@
 
 typedef struct encode_options {
     llava_arguments llava;
-    const char *list, *output;
+    const char *list, *output, *question;
     int recursive, json;
 } encode_options;
 
@@ -89,11 +89,7 @@ static json_t *result_json(const encode_options *o, const encode_result *r)
     json_t *images = json_array();
 
     for (size_t i = 0; i < r->n; i++) {
-        json_t *kept = json_array();
-        for (uint32_t k = 0; k < r->images[i].n; k++)
-            json_array_append_new(kept, r->images[i].kept[k] == RENYI_NONE
-                                            ? json_null()
-                                            : json_integer(r->images[i].kept[k]));
+        json_t *kept = llava_kept_json(r->images[i].kept, r->images[i].n);
         json_array_append_new(images,
                               json_pack("{s:o, s:i, s:o}", "file", json_text(r->images[i].name),
                                         "visual_tokens", (int)r->images[i].n, "kept", kept));
@@ -128,17 +124,23 @@ static int write_tokens(const encode_options *o, const encode_result *r)
 
 /* ---- run ----------------------------------------------------------------------------------- */
 
-static int run_model(const encode_options *o, encode_result *r, const renyi_visual *v)
+static int run_model(const encode_options *o, encode_result *r, const renyi_visual *v,
+                     const renyi_relevance *relevance)
 {
     const renyi_visual_session_options opt = {.struct_size = sizeof opt,
                                               .n_threads = (uint32_t)o->llava.threads,
-                                              .policy = o->llava.policy};
+                                              .policy = o->llava.policy,
+                                              .relevance = relevance};
     renyi_visual_session *session = NULL;
     renyi_error err = {0};
 
     renyi_visual_get_info(v, &r->info);
     if (renyi_visual_session_new(&session, v, &opt, &err) != RENYI_OK)
         return prune_error("encode-image", o->llava.policy, &err);
+    if (o->question && renyi_visual_session_question(session, o->question, &err) != RENYI_OK) {
+        renyi_visual_session_free(session);
+        return cli_fail(&err);
+    }
     r->policy = renyi_visual_session_policy(session);
     if (strcmp(r->policy, "none") != 0) cli_note("policy: %s", r->policy);
     int code = encode_images(r, session) ? CLI_FAILED : CLI_OK;
@@ -155,7 +157,10 @@ static int run_encode(const encode_options *o, const cli_strings *arguments)
     image_inputs_collect(&r.inputs, arguments, o->list, o->recursive);
     if (r.inputs.paths.count) {
         renyi_visual *v = visual_open_reported(&o->llava);
-        if (v) code = run_model(o, &r, v);
+        renyi_relevance *relevance = NULL;
+        if (v && !relevance_open_reported(&relevance, &o->llava))
+            code = run_model(o, &r, v, relevance);
+        renyi_relevance_free(relevance);
         renyi_visual_free(v);
     } else if (!r.inputs.n_failed) {
         cli_error("%s: the list contains no images", o->list);
@@ -188,6 +193,8 @@ static option_outcome parse_options(encode_options *o, int argc, char **argv,
         LLAVA_MODEL_ROWS(&o->llava),
         {"dtype", 0, OPTION_CHOICE, &o->llava.tower_dtype, DTYPE_CHOICES,
          "the same as --tower-dtype", 0, 0},
+        {"question", 0, OPTION_STRING, &o->question, "TEXT",
+         "the question by which cdpruner chooses", 0, 0},
         {"list", 0, OPTION_STRING, &o->list, "FILE", "also the images listed in FILE, one per line",
          0, 0},
         {"recursive", 'r', OPTION_FLAG, &o->recursive, "", "also images in subdirectories", 0, 0},

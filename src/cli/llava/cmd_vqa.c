@@ -38,6 +38,8 @@ static int check_asking(vqa_arguments *a)
         return options_usage_error("vqa", "--resume needs --answers FILE to resume from");
     if (a->reported.given)
         return options_usage_error("vqa", "--reported needs --score with one file of answers");
+    if (a->manifest && a->n_shards)
+        return options_usage_error("vqa", "--manifest is of all questions, not of a --shard");
     if (llava_check_sampling("vqa", &a->sampling) != CLI_OK) return CLI_USAGE;
     if (!a->sampling.max_new_tokens) a->sampling.max_new_tokens = a->info.max_new_tokens;
     return CLI_OK;
@@ -134,9 +136,9 @@ static int check_scoring(vqa_arguments *a)
     const int code = expand_folders(a);
 
     if (code != CLI_OK) return code;
-    if (a->llava.model || a->answers || a->resume || a->llava.prune.policies.count)
+    if (a->llava.model || a->answers || a->resume || a->manifest || a->llava.prune.policies.count)
         return options_usage_error("vqa", "--score reads answers; it takes no model, --answers, "
-                                          "--resume or --prune");
+                                          "--manifest, --resume or --prune");
     if ((a->submission || a->reported.given) && a->scored.count != 1)
         return options_usage_error("vqa",
                                    "--submission and --reported are of one run; %zu are "
@@ -185,7 +187,8 @@ static option_outcome parse_options(vqa_arguments *a, int argc, char **argv, cli
 {
     const option table[] = {
         {"task", 0, OPTION_STRING, &a->task_name, "NAME",
-         "pope, gqa, vqav2, vizwiz, textvqa, sqa, mme, mmbench, mmbench-cn, mmvet", 0, 0},
+         "pope, gqa, vqav2, vizwiz, textvqa, sqa, mme, mmbench, mmbench-cn, mmvet, seed, ocrbench",
+         0, 0},
         {"questions", 0, OPTION_STRING, &a->questions, "FILE", "LLaVA's file of its questions", 0,
          0},
         {"annotations", 0, OPTION_STRING, &a->annotations, "PATH",
@@ -208,7 +211,10 @@ static option_outcome parse_options(vqa_arguments *a, int argc, char **argv, cli
         {"answers", 0, OPTION_STRING, &a->answers, "FILE",
          "write answers as they come; with several policies a folder, which is made", 0, 0},
         {"resume", 0, OPTION_FLAG, &a->resume, "", "ask only what is not in --answers FILE", 0, 0},
-        SAMPLING_ROWS(&a->sampling, "128; sqa, mmbench, mmvet 1024"),
+        {"manifest", 0, OPTION_STRING, &a->manifest, "FILE",
+         "write what was run and what it gave, for 'renyi verify'; with several policies a folder",
+         0, 0},
+        SAMPLING_ROWS(&a->sampling, "128; sqa, mmbench, mmvet 1024; ocrbench 100"),
         {"log-freq", 0, OPTION_COUNT, &a->log_freq, "N",
          "without a terminal, a line every N questions (100)", 1, 0},
         {"", 0, OPTION_HEADING, NULL, "", "Some of the questions", 0, 0},

@@ -6,6 +6,7 @@
 #include "cli/kit/progress.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int llava_check_arguments(const char *verb, llava_arguments *a)
 {
@@ -53,6 +54,17 @@ static int on_loading(void *user, uint64_t done, uint64_t total)
     return 0;
 }
 
+/* Weights of a GGUF have few bits already: what another format loses of them is not obvious. */
+static void note_rounding(const renyi_lvlm *m)
+{
+    renyi_lm_info info;
+
+    renyi_lm_get_info(renyi_lvlm_lm(m), &info);
+    if (strcmp(info.layout, "gguf") != 0 || info.weight_error <= 0.0) return;
+    cli_note("the file's weights are rounded to %s: rms error %.2g %% (--dtype f32 keeps them)",
+             renyi_dtype_name(info.dtype), 100.0 * info.weight_error);
+}
+
 renyi_lvlm *llava_open_reported(const llava_arguments *a)
 {
     loading l = {0};
@@ -60,7 +72,9 @@ renyi_lvlm *llava_open_reported(const llava_arguments *a)
                                     .cpu = cpu_from_name(a->cpu),
                                     .dtype = dtype_from_name(a->dtype),
                                     .tower_dtype = dtype_from_name(a->tower_dtype),
+                                    .mmproj = a->mmproj,
                                     .tower = a->tower,
+                                    .text_tower = a->text_tower,
                                     .tokenizer = a->tokenizer,
                                     .progress = on_loading,
                                     .progress_user = &l};
@@ -72,6 +86,7 @@ renyi_lvlm *llava_open_reported(const llava_arguments *a)
     const renyi_status st = renyi_lvlm_open(&m, path, &opt, &err);
     if (l.is_on) progress_end(&l.bar);
     if (st != RENYI_OK) cli_fail(&err);
+    if (st == RENYI_OK) note_rounding(m);
     free(path);
     return st == RENYI_OK ? m : NULL;
 }
@@ -97,11 +112,33 @@ renyi_visual *visual_open_reported(const llava_arguments *a)
     renyi_error err = {0};
 
     if (!path) return NULL;
-    const renyi_status st = renyi_visual_open(&v, path, a->tower, &opt, &err);
+    const char *visual = a->mmproj ? a->mmproj : path;
+    const renyi_status st = renyi_visual_open(&v, visual, a->tower, &opt, &err);
     if (l.is_on) progress_end(&l.bar);
     if (st != RENYI_OK) cli_fail(&err);
     free(path);
     return st == RENYI_OK ? v : NULL;
+}
+
+json_t *llava_kept_json(const uint32_t *kept, uint32_t n)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < n; i++)
+        json_array_append_new(list, kept[i] == RENYI_NONE      ? json_null()
+                                    : kept[i] == RENYI_NEWLINE ? json_string("newline")
+                                                               : json_integer(kept[i]));
+    return list;
+}
+
+int relevance_open_reported(renyi_relevance **out, const llava_arguments *a)
+{
+    const renyi_options opt = {.struct_size = sizeof opt, .cpu = cpu_from_name(a->cpu)};
+    renyi_error err = {0};
+    *out = NULL;
+    if (!a->text_tower || renyi_relevance_open(out, a->text_tower, NULL, &opt, &err) == RENYI_OK)
+        return CLI_OK;
+    return cli_fail(&err);
 }
 
 /* ---- images -------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "renyi/llava.h"
 
 typedef struct llava_arguments {
-    const char *model, *tower, *tokenizer;
+    const char *model, *mmproj, *tower, *text_tower, *tokenizer;
     const char *cpu, *dtype, *tower_dtype;
     uint64_t threads;
     prune_options prune;
@@ -32,12 +32,17 @@ typedef struct sampling_arguments {
 
 /* Rows of an option table that fill `a`, a llava_arguments *. */
 /* clang-format off */
-#define LLAVA_MODEL_ROWS(a) \
+#define LLAVA_WEIGHT_ROWS(a) \
     {"model", 'm', OPTION_STRING, &(a)->model, "LLAVA", "directory, quantized file, or Hugging Face name in the cache", 0, 0}, \
+    {"mmproj", 0, OPTION_STRING, &(a)->mmproj, "FILE", "GGUF with image tower and projector, if MODEL is a language model", 0, 0}, \
     {"tower", 0, OPTION_STRING, &(a)->tower, "DIR", "the image tower, if it is not in the model's folder", 0, 0}, \
+    {"text-tower", 0, OPTION_STRING, &(a)->text_tower, "DIR", "the CLIP that compares patches with the question, for cdpruner", 0, 0}, \
     {"tower-dtype", 0, OPTION_CHOICE, &(a)->tower_dtype, DTYPE_CHOICES, "dtype of the tower's matrix products (the file's)", 0, 0}, \
     {"cpu", 0, OPTION_CHOICE, &(a)->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0}, \
-    {"threads", 't', OPTION_COUNT, &(a)->threads, "N", "threads (physical cores)", 1, 1024}, \
+    {"threads", 't', OPTION_COUNT, &(a)->threads, "N", "threads (physical cores)", 1, 1024}
+
+#define LLAVA_MODEL_ROWS(a) \
+    LLAVA_WEIGHT_ROWS(a), \
     PRUNE_OPTION_ROWS(&(a)->prune)
 
 #define LLAVA_LANGUAGE_ROWS(a) \
@@ -60,8 +65,14 @@ void llava_arguments_free(llava_arguments *a);
 /* NULL after reporting. */
 renyi_lvlm *llava_open_reported(const llava_arguments *a);
 renyi_visual *visual_open_reported(const llava_arguments *a);
+/* *out stays NULL without --text-tower. CLI_OK, or CLI_FAILED after reporting. */
+int relevance_open_reported(renyi_relevance **out, const llava_arguments *a);
 /* Has it a tokenizer for questions as text? CLI_OK, or CLI_FAILED after reporting. */
 int llava_check_tokenizer(const renyi_lvlm *m, const llava_arguments *a);
+
+/* The patches of visual tokens [n]: null for a token made of several, "newline" for one that ends a
+ * line. */
+json_t *llava_kept_json(const uint32_t *kept, uint32_t n);
 
 /* A function that takes the bytes of an image file. */
 typedef renyi_status image_bytes_function(void *user, const unsigned char *bytes, size_t size,

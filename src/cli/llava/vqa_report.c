@@ -2,18 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/llava/vqa_report.h"
 
-#include "cli/kit/output.h"
-
 #include <math.h>
 #include <string.h>
-
-static void put_real(text_table *t, int digits, double value)
-{
-    if (isfinite(value))
-        text_table_cell(t, "%.*f", digits, value);
-    else
-        text_table_cell(t, "-");
-}
 
 static void put_range(text_table *t, const renyi_interval *r)
 {
@@ -45,13 +35,13 @@ static void put_runs(const vqa_report *r)
     for (size_t i = 0; i < r->count; i++) {
         const vqa_scored *s = &r->runs[i];
         text_table_cell(&t, "%zu", i + 1);
-        put_real(&t, 2, isfinite(s->score.score) ? s->score.score : s->reported);
+        text_table_real(&t, 2, isfinite(s->score.score) ? s->score.score : s->reported);
         if (is_mme) {
-            put_real(&t, 2, s->score.cognition);
-            put_real(&t, 2, s->score.total);
+            text_table_real(&t, 2, s->score.cognition);
+            text_table_real(&t, 2, s->score.total);
         }
         put_range(&t, &s->score.range);
-        put_real(&t, 2, s->score.accuracy);
+        text_table_real(&t, 2, s->score.accuracy);
         text_table_cell(&t, "%llu", (unsigned long long)s->score.n_scored);
         text_table_cell(&t, "%llu",
                         (unsigned long long)(r->found.n_questions - s->info.n_answered));
@@ -73,14 +63,14 @@ static void put_part(text_table *t, const vqa_report *r, const vqa_scored *s, ui
     if (!p.n) return;
     text_table_cell(t, "%s%s", p.name, p.is_counted ? "" : " (not counted)");
     text_table_cell(t, "%llu", (unsigned long long)p.n);
-    put_real(t, 2, p.score);
-    put_real(t, 2, p.accuracy);
+    text_table_real(t, 2, p.score);
+    text_table_real(t, 2, p.accuracy);
     if (task == RENYI_VQA_POPE) {
-        put_real(t, 2, p.precision);
-        put_real(t, 2, p.recall);
-        put_real(t, 2, p.yes);
+        text_table_real(t, 2, p.precision);
+        text_table_real(t, 2, p.recall);
+        text_table_real(t, 2, p.yes);
     }
-    if (task == RENYI_VQA_MME) put_real(t, 2, p.accuracy_plus);
+    if (task == RENYI_VQA_MME) text_table_real(t, 2, p.accuracy_plus);
 }
 
 static void put_parts(const vqa_report *r, size_t run)
@@ -114,7 +104,7 @@ static void put_pair(text_table *t, const vqa_report *r, size_t a, size_t b)
     renyi_vqa_compare(r->runs[a].answers, r->runs[b].answers, &p);
     text_table_cell(t, "%zu -> %zu", a + 1, b + 1);
     text_table_cell(t, "%llu", (unsigned long long)p.n);
-    put_real(t, 2, p.score_b - p.score_a);
+    text_table_real(t, 2, p.score_b - p.score_a);
     if (p.n)
         text_table_cell(t, "%+.2f", p.difference);
     else
@@ -147,9 +137,63 @@ static void put_pairs(const vqa_report *r)
     text_table_put(&t, 0, 2);
 }
 
+/* ---- costs --------------------------------------------------------------------------------- */
+
+void vqa_cost_columns(text_table *t)
+{
+    text_table_column(t, TEXT_RIGHT, "visual tokens");
+    text_table_column(t, TEXT_RIGHT, "mean of layers");
+    text_table_column(t, TEXT_RIGHT, "TFLOPs: tower");
+    text_table_column(t, TEXT_RIGHT, "projector");
+    text_table_column(t, TEXT_RIGHT, "language model");
+    text_table_column(t, TEXT_RIGHT, "cache MB");
+    text_table_column(t, TEXT_RIGHT, "first token ms");
+    text_table_column(t, TEXT_RIGHT, "choice ms");
+}
+
+/* Four digits, however small. */
+static void put_small(text_table *t, double value)
+{
+    if (isfinite(value))
+        text_table_cell(t, "%.4g", value);
+    else
+        text_table_cell(t, "-");
+}
+
+void vqa_cost_cells(text_table *t, double visual_tokens, const renyi_vqa_cost *c)
+{
+    text_table_real(t, 1, visual_tokens);
+    text_table_real(t, 1, c->layer_tokens);
+    put_small(t, c->tower_tflops);
+    put_small(t, c->projector_tflops);
+    put_small(t, c->lm_tflops);
+    text_table_real(t, 2, c->cache_bytes / 1e6);
+    text_table_real(t, 1, c->first_token_ms);
+    text_table_real(t, 2, c->choice_ms);
+}
+
+static void put_costs(const vqa_report *r)
+{
+    text_table t = {0};
+    size_t n_known = 0;
+
+    for (size_t i = 0; i < r->count; i++) n_known += isfinite(r->runs[i].info.cost.layer_tokens);
+    if (!n_known) return;
+    text_table_column(&t, TEXT_RIGHT, "#");
+    vqa_cost_columns(&t);
+    for (size_t i = 0; i < r->count; i++) {
+        const renyi_vqa_answers_info *info = &r->runs[i].info;
+        text_table_cell(&t, "%zu", i + 1);
+        vqa_cost_cells(&t, info->visual_tokens, &info->cost);
+    }
+    puts("");
+    text_table_put(&t, 0, 2);
+}
+
 void vqa_report_table(const vqa_report *r)
 {
     put_runs(r);
+    put_costs(r);
     for (size_t i = 0; i < r->count; i++) put_parts(r, i);
     put_pairs(r);
 }
@@ -180,6 +224,16 @@ static json_t *parts_json(const vqa_scored *s)
     return list;
 }
 
+json_t *vqa_cost_json(const renyi_vqa_cost *c)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "layer_tokens",
+                     json_number(c->layer_tokens), "tower_tflops", json_number(c->tower_tflops),
+                     "projector_tflops", json_number(c->projector_tflops), "lm_tflops",
+                     json_number(c->lm_tflops), "cache_bytes", json_number(c->cache_bytes),
+                     "first_token_ms", json_number(c->first_token_ms), "choice_ms",
+                     json_number(c->choice_ms));
+}
+
 static json_t *run_json(const vqa_report *r, const vqa_scored *s)
 {
     const int is_own = isfinite(s->score.score);
@@ -187,7 +241,7 @@ static json_t *run_json(const vqa_report *r, const vqa_scored *s)
 
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, "
-        "s:o}",
+        "s:o, s:o}",
         "answers", json_text(s->title), "model", json_text(s->info.model), "policy",
         json_text(s->info.policy), "score", json_number(is_own ? s->score.score : s->reported),
         "score_from",
@@ -200,7 +254,7 @@ static json_t *run_json(const vqa_report *r, const vqa_scored *s)
         (json_int_t)s->info.n_answered, "unanswered", (json_int_t)missing, "foreign",
         (json_int_t)s->info.n_foreign, "repeated", (json_int_t)s->info.n_repeated, "visual_tokens",
         json_number(s->info.visual_tokens), "tokens", json_number(s->info.tokens), "ms",
-        json_number(s->info.ms), "parts", parts_json(s));
+        json_number(s->info.ms), "cost", vqa_cost_json(&s->info.cost), "parts", parts_json(s));
 }
 
 static json_t *pair_json(const vqa_report *r, size_t a, size_t b)

@@ -3,6 +3,7 @@
 #ifndef RENYI_VQA_REPORT_H
 #define RENYI_VQA_REPORT_H
 
+#include "cli/kit/output.h"
 #include "cli/llava/llava_options.h"
 
 #include "renyi/vqa.h"
@@ -13,7 +14,7 @@ typedef struct vqa_arguments {
     llava_arguments llava; /* its policy is not used: there may be several */
     sampling_arguments sampling;
     const char *task_name, *questions, *annotations, *images;
-    const char *answers, *submission, *shard;
+    const char *answers, *submission, *shard, *manifest;
     const char *scorer;   /* NULL if the benchmark has only one */
     cli_strings scored;   /* --score: files of answers; no model is asked then */
     cli_strings policies; /* that the pruning options mean, as typed */
@@ -52,5 +53,10 @@ typedef struct vqa_report {
 
 void vqa_report_table(const vqa_report *r);
 void vqa_report_json(const vqa_report *r);
+
+/* Costs, wherever they are reported: columns and cells of a table; JSON (NULL = no memory). */
+void vqa_cost_columns(text_table *t);
+void vqa_cost_cells(text_table *t, double visual_tokens, const renyi_vqa_cost *c);
+json_t *vqa_cost_json(const renyi_vqa_cost *c);
 
 #endif

@@ -79,9 +79,9 @@ int cmd_init(int argc, char **argv)
         "Writes a model with random weights (truncated normal, 0.02) under timm's tensor names.\n"
         "Names: vit|deit _ tiny|small|base|large|huge [_distilled] _patch8|14|16|32 [_gap] _224|384|...\n"
         "(gap: no class token, the head reads the mean of the patches). clip_vit_... is a CLIP model with both\n"
-        "towers under Hugging Face's names; the sizes below apply to both. llava-1.5-7b and -13b are folders\n"
-        "with llava-hf's names (F16, 14 and 27 GB); the sizes below are those of the language model, and also\n"
-        "of the image tower where they are smaller than its own.",
+        "towers under Hugging Face's names; the sizes below apply to both. llava-1.5-7b, llava-1.6-7b and their\n"
+        "-13b are folders with llava-hf's names (F16, 14 and 27 GB); the sizes below are those of the language\n"
+        "model, and also of the image tower where they are smaller than its own.",
         "  renyi init --arch vit_small_patch16_224 --seed 1 small.safetensors\n"
         "  renyi init --arch vit_tiny_patch16_224 --classes 10 --dim 64 --heads 2 --blocks 2 toy.safetensors\n"
         "  renyi init --arch clip_vit_base_patch16_224 clip.safetensors\n"

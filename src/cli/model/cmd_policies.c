@@ -21,23 +21,51 @@ static const policy_entry policy_rules[] = {
     {"tome", NULL, "merges r pairs of similar tokens in every block (Token Merging)"},
     {"ats", NULL, "samples tokens by class attention, a number that adapts to the picture (ATS)"},
     {"tca", NULL, "keeps the best, merges the next around four centres, fuses the rest (TCA)"},
+    {"fastv", NULL, "LLaVA: drops visual tokens after a layer of the language model (FastV)"},
+    {"pyramiddrop", NULL, "LLaVA: the same in stages, ranked by the layer that follows"},
+    {"dart", NULL, "LLaVA: the same, keeps those least like a few pivots (DART)"},
     {"prumerge", NULL, "LLaVA: keeps the best visual tokens, which take in their like (PruMerge)"},
     {"vispruner", NULL, "LLaVA: keeps the important and, of the others, the most unlike ones"},
+    {"visionzip", NULL, "LLaVA: keeps class token and best patches, merges the rest (VisionZip)"},
+    {"divprune", NULL, "LLaVA: keeps the patches that are most unlike each other (DivPrune)"},
+    {"hiprune", NULL, "LLaVA: keeps anchors of a middle block, neighbours, the best (HiPrune)"},
+    {"mosaic-behind", NULL, "LLaVA: our own: merges around important visual tokens"},
+    {"cdpruner", NULL, "LLaVA: keeps diverse tokens that matter for the question (CDPruner)"},
+    {"random", NULL, "LLaVA: keeps visual tokens that are drawn; the baseline of every method"},
+    {"uniform", NULL, "LLaVA: keeps every n-th visual token"},
+    {"pool", NULL, "LLaVA: averages neighbouring visual tokens on a smaller grid"},
+    {"downsample", NULL, "LLaVA: a smaller picture, so that the tower makes fewer visual tokens"},
     {NULL, NULL, NULL},
 };
 
 static const policy_entry policy_keys[] = {
     {"keep", "R", "share of the patches KEPT by a cut, 0 < R <= 1, rounded up; or one a layer"},
     {"p", "N", "patches REMOVED by a cut; or one a layer"},
-    {"tokens", "N", "patches KEPT by a cut, as a number; or one a layer; prumerge: or adaptive"},
+    {"tokens", "N", "patches KEPT, as a number; or one a layer; prumerge: or adaptive"},
     {"r", "N", "tokens REMOVED by merging in a block; or one a layer"},
     {"drop", "R", "tca: share that goes; twice as many are merged, so that more are saved"},
     {"inflection", "X", "how r changes with depth, from -1 (falls) to 1 (rises)"},
     {"plus", "yes|no", "prumerge: also patches at equal distances; plus alone means yes"},
     {"important", "R", "vispruner: share of the kept that the metric chooses, 0 to 1"},
-    {"layers", "L", "blocks that cut, from 0: 0,3,6 or 0-5 or early (0-5) or all"},
-    {"metric", "M", "what ranks tokens: cls col correct random renyi shannon colv pool"},
+    {"contextual", "R", "visionzip: share of the kept rows that merge the others, 0 to 1"},
+    {"class_token", "yes|no", "visionzip: the class token is one of the kept rows"},
+    {"anchors", "R", "hiprune: share of the kept that are anchors and their neighbours, 0 to 1"},
+    {"block", "N", "hiprune: the block whose attention finds the anchors, from 0"},
+    {"layers", "L",
+     "blocks that cut, from 0: 0,3,6 or 0-5 or early (0-5) or all; 2-9/12: of 12 blocks"},
+    {"layer", "L", "fastv, dart: layers of the language model that see all visual tokens"},
+    {"alpha", "X", "mosaic: power of attention in the choice, 0 to 4"},
+    {"omega", "X", "mosaic: power of attention per patch in the weights of a merge, 0 to 2"},
+    {"beta", "X", "mosaic: factor of log(size) in later attention, 0 to 2"},
+    {"memory", "X", "mosaic: share of earlier cuts in the importance of a patch, 0 to 1"},
+    {"length", "mean|max",
+     "mosaic: length of a merged row: the mean or the largest of its members"},
+    {"col", "X", "mosaic: share of Col-L2 beside attention in the importance of a patch, 0 to 1"},
+    {"temperature", "X", "mosaic: divides the logits of attention after the first merge, 0.5 to 2"},
+    {"likeness", "T", "mosaic: only patches of a larger cosine go, and keep is the least; 0 = all"},
+    {"metric", "M", "what ranks tokens: cls col correct random renyi shannon colv pool last text"},
     {"n", "N", "order of the column norm or entropy, 1 to inf"},
+    {"rows", "all|text", "fastv, pyramiddrop: rows that count in a column"},
     {"c", "C", "correct: share of the kept that the column norm chooses, 0 to 1"},
     {"rounding", "code|paper", "correct: which of the two shares is rounded"},
     {"heads", "mean|each", "norm of the head mean, or mean of the norms of each head"},
@@ -53,6 +81,9 @@ static const policy_entry policy_keys[] = {
     {"neighbours", "N", "prumerge: tokens that each kept one takes in"},
     {"round", "N", "vispruner: duplicates that a round removes"},
     {"residual", "score|position|auto", "vispruner: how the others are listed before the rounds"},
+    {"pivots", "N", "dart: visual tokens that others are compared with"},
+    {"text_pivots", "N", "dart: the same of the tokens behind the image"},
+    {"positions", "original|consecutive", "fastv, pyramiddrop, dart: of the tokens after a cut"},
     {NULL, NULL, NULL},
 };
 
@@ -88,10 +119,13 @@ static void put_grammar(void)
     printf("\nOr write your own: RULE [key=value...], everything not said at its default.\n"
            "Rules, with all their defaults:\n");
     for (const policy_entry *rule = policy_rules; rule->name; rule++)
-        printf("  %-8s %s\n           %s\n", rule->name, rule->about, full_text(rule->name, full));
+        printf("  %-13s %s\n                %s\n", rule->name, rule->about,
+               full_text(rule->name, full));
     printf("\nKeys (rates are what is KEPT, p and r what each cut REMOVES):\n");
     for (const policy_entry *key = policy_keys; key->name; key++)
         printf("  %s=%-*s %s\n", key->name, 24 - (int)strlen(key->name), key->takes, key->about);
+    printf("\nOr two, the second only for images whose two best logits differ by less than M:\n"
+           "  cascade(POLICY -> POLICY if margin < M) combine=second|mean\n");
 }
 
 static json_t *presets_json(void)

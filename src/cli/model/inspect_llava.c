@@ -17,6 +17,7 @@ typedef struct parts {
     const char *name;
     renyi_lm_info lm;
     uint64_t bytes[N_DTYPES]; /* of the language model in each dtype; 0 = not possible */
+    double lost[N_DTYPES];    /* renyi_lm_info.weight_error in each */
     renyi_visual *visual;
     renyi_lm_tokenizer *tokenizer;
     renyi_error no_visual, no_tokenizer;
@@ -30,7 +31,9 @@ static void open_parts(parts *p, const char *path, const renyi_options *opt)
     for (int i = 0; i < N_DTYPES; i++) {
         const renyi_options o = {.struct_size = sizeof o, .dtype = dtypes[i]};
         renyi_lm_info info;
-        if (renyi_lm_describe(path, &o, &info, NULL) == RENYI_OK) p->bytes[i] = info.bytes;
+        if (renyi_lm_describe(path, &o, &info, NULL) != RENYI_OK) continue;
+        p->bytes[i] = info.bytes;
+        p->lost[i] = info.weight_error;
     }
     if (renyi_visual_open(&p->visual, path, NULL, opt, &p->no_visual) != RENYI_OK &&
         p->no_visual.code != RENYI_ERR_UNSUPPORTED)
@@ -52,6 +55,15 @@ static void free_parts(parts *p)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
+static const char *architecture_name(const parts *p)
+{
+    renyi_visual_info v;
+
+    if (!p->visual) return "Llama";
+    renyi_visual_get_info(p->visual, &v);
+    return v.n_grids ? "LLaVA-NeXT" : "LLaVA";
+}
+
 static void put_memory(const parts *p)
 {
     const char *between = "";
@@ -67,6 +79,38 @@ static void put_memory(const parts *p)
     printf("; %s if --dtype is silent\n", renyi_dtype_name(p->lm.dtype));
 }
 
+/* Nothing for packed files, which keep their format. */
+static void put_rounding(const parts *p)
+{
+    const char *between = "  rounding      ";
+
+    for (int i = 0; i < N_DTYPES; i++) {
+        if (!p->bytes[i] || p->lost[i] <= 0.0) continue;
+        printf("%s%.2g %% in %s", between, 100.0 * p->lost[i], renyi_dtype_name(dtypes[i]));
+        between = ", ";
+    }
+    if (*between == ',') puts(" (rms error of the weights, on some rows)");
+}
+
+/* The grids of a LLaVA-NeXT. */
+static void put_grids(const renyi_visual_info *v)
+{
+    if (!v->n_grids) return;
+    printf("  tiles         ");
+    for (uint32_t i = 0; i < v->n_grids; i++)
+        printf("%s%ux%u", i ? ", " : "", v->grids[i][0], v->grids[i][1]);
+    printf(" (across x down) besides the base; at most %u visual tokens\n", v->most_rows);
+}
+
+static json_t *grids_json(const renyi_visual_info *v)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < v->n_grids; i++)
+        json_array_append_new(list, json_pack("[i, i]", (int)v->grids[i][0], (int)v->grids[i][1]));
+    return list;
+}
+
 static void put_visual(const parts *p)
 {
     renyi_visual_info v;
@@ -80,8 +124,11 @@ static void put_visual(const parts *p)
     printf("image tower     CLIP, names as in %s\n", v.layout);
     printf("  input         %u x %u, patches of %u: %u tokens\n", v.image_size, v.image_size,
            v.patch_size, v.n_patches);
+    put_grids(&v);
     printf("  photos        %s, %s, mean %g %g %g, std %g %g %g\n",
-           v.pad_to_square ? "padded to a square" : "cropped to a square",
+           v.n_grids         ? "base and tiles"
+           : v.pad_to_square ? "padded to a square"
+                             : "cropped to a square",
            interpolation_name(pre->interpolation), pre->mean[0], pre->mean[1], pre->mean[2],
            pre->std[0], pre->std[1], pre->std[2]);
     printf("  width         %u, %u heads, hidden %u, %u of %u blocks are run, eps %g\n", v.dim,
@@ -95,6 +142,10 @@ static void put_language(const parts *p)
 {
     const renyi_lm_info *m = &p->lm;
 
+    if (!m->n_layers) {
+        puts("language model  none: it is in another file, which -m of 'renyi ask' names");
+        return;
+    }
     printf("language model  Llama, names as in %s\n", m->layout);
     printf("  width         %u, %u heads of %u (%u of keys), hidden %u, %u layers, eps %g\n",
            m->dim, m->n_heads, m->head_dim, m->n_kv_heads, m->mlp_dim, m->n_layers, m->norm_eps);
@@ -103,13 +154,14 @@ static void put_language(const parts *p)
     if (m->image >= 0) printf(", image token %d", m->image);
     printf("\n  parameters    %" PRIu64 " (%.2f M)\n", m->n_params, (double)m->n_params * 1e-6);
     put_memory(p);
+    put_rounding(p);
 }
 
 static void put_text(const parts *p, int tensors)
 {
     renyi_lm_tokenizer_info t;
 
-    printf("architecture    %s\n", p->visual ? "LLaVA" : "Llama");
+    printf("architecture    %s\n", architecture_name(p));
     put_visual(p);
     put_language(p);
     printf("tokenizer       ");
@@ -130,19 +182,25 @@ static void put_text(const parts *p, int tensors)
 static json_t *language_json(const parts *p)
 {
     const renyi_lm_info *m = &p->lm;
-    json_t *memory = json_object();
 
-    for (int i = 0; i < N_DTYPES; i++)
-        if (p->bytes[i])
-            json_object_set_new(memory, renyi_dtype_name(dtypes[i]),
-                                json_integer((json_int_t)p->bytes[i]));
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:b, s:I, s:s, s:o}",
+    if (!m->n_layers) return json_null();
+    json_t *memory = json_object();
+    json_t *lost = json_object();
+
+    for (int i = 0; i < N_DTYPES; i++) {
+        if (!p->bytes[i]) continue;
+        json_object_set_new(memory, renyi_dtype_name(dtypes[i]),
+                            json_integer((json_int_t)p->bytes[i]));
+        json_object_set_new(lost, renyi_dtype_name(dtypes[i]), json_real(p->lost[i]));
+    }
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:b, s:I, s:s, s:o, "
+                     "s:o}",
                      "layout", m->layout, "dim", (int)m->dim, "n_layers", (int)m->n_layers,
                      "n_heads", (int)m->n_heads, "n_kv_heads", (int)m->n_kv_heads, "head_dim",
                      (int)m->head_dim, "mlp_dim", (int)m->mlp_dim, "vocab", (int)m->vocab,
                      "context", (int)m->context, "norm_eps", m->norm_eps, "rope_theta",
                      m->rope_theta, "tied", m->tied, "parameters", (json_int_t)m->n_params, "dtype",
-                     renyi_dtype_name(m->dtype), "memory_bytes", memory);
+                     renyi_dtype_name(m->dtype), "memory_bytes", memory, "rounding", lost);
 }
 
 static json_t *visual_json(const parts *p)
@@ -151,13 +209,14 @@ static json_t *visual_json(const parts *p)
 
     if (!p->visual) return json_null();
     renyi_visual_get_info(p->visual, &v);
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:I, s:s}", "layout",
-                     v.layout, "image_size", (int)v.image_size, "patch_size", (int)v.patch_size,
-                     "n_patches", (int)v.n_patches, "dim", (int)v.dim, "n_heads", (int)v.n_heads,
-                     "mlp_dim", (int)v.mlp_dim, "n_blocks", (int)v.n_blocks, "n_blocks_run",
-                     (int)v.n_blocks_run, "projected_dim", (int)v.lm_dim, "pad_to_square",
-                     (int)v.pad_to_square, "parameters", (json_int_t)v.n_params, "dtype",
-                     renyi_dtype_name(v.dtype));
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:i, s:I, s:s}",
+                     "layout", v.layout, "image_size", (int)v.image_size, "patch_size",
+                     (int)v.patch_size, "n_patches", (int)v.n_patches, "dim", (int)v.dim, "n_heads",
+                     (int)v.n_heads, "mlp_dim", (int)v.mlp_dim, "n_blocks", (int)v.n_blocks,
+                     "n_blocks_run", (int)v.n_blocks_run, "projected_dim", (int)v.lm_dim,
+                     "pad_to_square", (int)v.pad_to_square, "grids", grids_json(&v),
+                     "most_visual_tokens", (int)v.most_rows, "parameters", (json_int_t)v.n_params,
+                     "dtype", renyi_dtype_name(v.dtype));
 }
 
 static json_t *tokenizer_json(const parts *p)
@@ -173,9 +232,22 @@ static json_t *tokenizer_json(const parts *p)
 static void put_json(const parts *p)
 {
     json_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "model", json_text(p->name),
-                         "architecture", p->visual ? "LLaVA" : "Llama", "image_tower",
-                         visual_json(p), "language_model", language_json(p), "tokenizer",
-                         tokenizer_json(p), "tensors", tensor_list_json(&p->tensors)));
+                         "architecture", architecture_name(p), "image_tower", visual_json(p),
+                         "language_model", language_json(p), "tokenizer", tokenizer_json(p),
+                         "tensors", tensor_list_json(&p->tensors)));
+}
+
+/* A file with tower and projector alone: llama.cpp's mmproj. */
+static void put_projector_file(parts *p, const char *path, int json, int tensors)
+{
+    renyi_error err = {0};
+
+    if (renyi_visit_tensors(path, NULL, tensor_list_add, &p->tensors, &err) != RENYI_OK)
+        cli_warn("%s", err.message);
+    if (json)
+        put_json(p);
+    else
+        put_text(p, tensors);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -198,8 +270,12 @@ int inspect_llava(const char *name, const renyi_options *opt, int json, int tens
         *code = CLI_OK;
     } else if (p.lm.layout) {
         cli_error("%s", err.message);
+    } else if (renyi_visual_open(&p.visual, path, NULL, opt, NULL) == RENYI_OK) {
+        put_projector_file(&p, path, json, tensors);
+        *code = CLI_OK;
     }
+    const int is_known = st == RENYI_OK || p.lm.layout || p.visual;
     free_parts(&p);
     free(path);
-    return st == RENYI_OK || p.lm.layout != NULL;
+    return is_known;
 }

@@ -143,7 +143,11 @@ static void set_options(http_client *c, const char *url, int is_head, exchange *
     curl_easy_setopt(c->curl, CURLOPT_URL, url);
     curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->error);
     curl_easy_setopt(c->curl, CURLOPT_NOBODY, is_head ? 1L : 0L);
+#if LIBCURL_VERSION_NUM >= 0x075500
     curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
     curl_easy_setopt(c->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c->curl, CURLOPT_CONNECTTIMEOUT, 30L);
     curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_LIMIT, (long)HTTP_LEAST_SPEED);

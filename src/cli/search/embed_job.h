@@ -13,7 +13,7 @@
 typedef struct embed_arguments {
     const char *model, *cpu, *dtype;
     const char *features; /* NULL = the embedding */
-    uint64_t batch, threads, workers, image_size;
+    uint64_t batch, threads, workers, streams, image_size;
     int exif;
     image_overrides over;
     prune_options prune;
@@ -25,6 +25,7 @@ typedef struct embed_arguments {
 #define EMBED_OPTION_ROWS(a) \
     {"batch-size", 'b', OPTION_COUNT, &(a)->batch, "N", "images run together (8)", 1, 1024}, \
     {"threads", 't', OPTION_COUNT, &(a)->threads, "N", "threads of the model (physical cores)", 1, 1024}, \
+    STREAMS_OPTION_ROW(a), \
     {"workers", 'j', OPTION_COUNT, &(a)->workers, "N", "threads that decode beside the model (cores that -t leaves free)", 1, 1024}, \
     {"features", 0, OPTION_CHOICE, &(a)->features, "class|mean|patches", \
      "rows of the class token, of the mean of the patches or of every patch (what the head reads)", 0, 0}, \

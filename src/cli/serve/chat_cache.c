@@ -152,10 +152,21 @@ static renyi_status llama_prompt(const renyi_lm_tokenizer *t, const chat_options
         memcpy(text + at, chat->messages[i].text, length);
         at += length;
     }
-    const renyi_status st =
-        renyi_lm_tokenizer_encode(t, text, at, RENYI_LM_PLAIN | RENYI_LM_BOS, ids, max, n, err);
+    renyi_lm_tokenizer_info info;
+    renyi_lm_tokenizer_get_info(t, &info);
+    const uint32_t flags = RENYI_LM_PLAIN | (info.bos >= 0 ? RENYI_LM_BOS : 0);
+    const renyi_status st = renyi_lm_tokenizer_encode(t, text, at, flags, ids, max, n, err);
     free(text);
     return st;
+}
+
+/* Messages of the user and of the assistant take turns. */
+static uint32_t turn_of_image(const serve_job *job)
+{
+    const chat_options *chat = &job->request.chat;
+    const size_t first = chat->messages[0].role == CHAT_SYSTEM;
+
+    return job->digest[0] ? (uint32_t)((chat->image_message - first) / 2) : 0;
 }
 
 renyi_status chat_prompt(const serve_model *m, const serve_job *job, int32_t *ids, size_t max,
@@ -166,6 +177,7 @@ renyi_status chat_prompt(const serve_model *m, const serve_job *job, int32_t *id
     const size_t first = chat->messages[0].role == CHAT_SYSTEM;
     const renyi_lvlm_prompt_options o = {.struct_size = sizeof o,
                                          .without_image = !job->digest[0],
+                                         .image_turn = turn_of_image(job),
                                          .system = first ? chat->messages[0].text : NULL};
 
     if (!renyi_lvlm_visual(m->lvlm)) return llama_prompt(t, chat, ids, max, n, err);

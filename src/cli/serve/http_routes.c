@@ -46,10 +46,12 @@ static void get_health(http_server *h, serve_job *job)
 
 static void get_ready(http_server *h, serve_job *job)
 {
-    const int is_ready = !atomic_load(&h->server->is_draining);
+    const char *why = atomic_load(&h->server->is_draining) ? "stopping"
+                      : models_are_loaded(h->server)       ? NULL
+                                                           : "loading";
 
-    job_answer_json(job, is_ready ? 200 : 503,
-                    json_pack("{s:s}", "status", is_ready ? "ready" : "stopping"));
+    if (why) job->retry_after = "1";
+    job_answer_json(job, why ? 503 : 200, json_pack("{s:s}", "status", why ? why : "ready"));
 }
 
 static void get_metrics(http_server *h, serve_job *job)
@@ -60,7 +62,8 @@ static void get_metrics(http_server *h, serve_job *job)
                          .body_bytes = atomic_load(&s->body_bytes),
                          .started = s->started};
 
-    for (size_t i = 0; i < s->n_models; i++) now.waiting += atomic_load(&s->models[i]->n_waiting);
+    for (size_t i = 0; models_are_loaded(s) && i < s->n_models; i++)
+        now.waiting += atomic_load(&s->models[i]->n_waiting);
     job->status = 200;
     job->answer = metrics_text(&s->metrics, &now, &job->answer_size);
     job->type = "text/plain; version=0.0.4; charset=utf-8";
@@ -94,20 +97,20 @@ static void get_model(http_server *h, serve_job *job)
  */
 
 static const http_route routes[] = {
-    {"/", 0, 0, get_page, 1},
-    {"/health", 0, 0, get_health, 1},
-    {"/ready", 0, 0, get_ready, 1},
-    {"/ping", 0, 0, get_ping, 1},
-    {"/openapi.json", 0, 0, get_openapi, 1},
-    {"/metrics", 0, 0, get_metrics, 0},
-    {"/v1/models", 0, 0, get_models, 0},
-    {one_model, 0, 0, get_model, 0}, /* and a name */
-    {"/v1/classify", 1, REQUEST_CLASSIFY, NULL, 0},
-    {"/v1/embeddings", 1, REQUEST_EMBEDDINGS, NULL, 0},
-    {"/v1/zeroshot", 1, REQUEST_ZEROSHOT, NULL, 0},
-    {"/v1/chat/completions", 1, REQUEST_CHAT, NULL, 0},
-    {"/predict", 1, REQUEST_PREDICT, NULL, 0},
-    {"other", 0, 0, NULL, 0},
+    {"/", 0, 0, get_page, 1, 0},
+    {"/health", 0, 0, get_health, 1, 0},
+    {"/ready", 0, 0, get_ready, 1, 0},
+    {"/ping", 0, 0, get_ping, 1, 1},
+    {"/openapi.json", 0, 0, get_openapi, 1, 0},
+    {"/metrics", 0, 0, get_metrics, 0, 0},
+    {"/v1/models", 0, 0, get_models, 0, 1},
+    {one_model, 0, 0, get_model, 0, 1}, /* and a name */
+    {"/v1/classify", 1, REQUEST_CLASSIFY, NULL, 0, 1},
+    {"/v1/embeddings", 1, REQUEST_EMBEDDINGS, NULL, 0, 1},
+    {"/v1/zeroshot", 1, REQUEST_ZEROSHOT, NULL, 0, 1},
+    {"/v1/chat/completions", 1, REQUEST_CHAT, NULL, 0, 1},
+    {"/predict", 1, REQUEST_PREDICT, NULL, 0, 1},
+    {"other", 0, 0, NULL, 0, 0},
 };
 enum { N_ROUTES = sizeof routes / sizeof *routes };
 _Static_assert((int)N_ROUTES <= (int)METRIC_ROUTES, "one counter for each route");

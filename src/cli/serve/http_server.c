@@ -119,6 +119,8 @@ static void check_request(http_server *h, serve_job *job, const http_connection 
                  "a valid key is needed: Authorization: Bearer KEY");
     } else if (route->is_post && atomic_load(&h->server->is_draining)) {
         job_fail(job, 503, "stopping", NULL, "the server is stopping");
+    } else if (route->needs_models && !models_are_loaded(h->server)) {
+        job_fail(job, 503, "loading", NULL, "the models are being loaded; try again later");
     }
 }
 

@@ -30,6 +30,7 @@ typedef struct http_route {
     request_kind kind;                           /* of a POST */
     void (*get)(http_server *h, serve_job *job); /* of a GET: sets the answer at once */
     int is_public;                               /* without a key */
+    int needs_models;                            /* 503 until they are loaded */
 } http_route;
 
 /* The number of the route of a path; that of the last, which has no path, if there is none. */

@@ -14,7 +14,8 @@ static renyi_image_options decode_options(const serve_server *s)
 {
     return (renyi_image_options){.struct_size = sizeof(renyi_image_options),
                                  .apply_exif = s->config->exif != 0,
-                                 .limits = {.max_pixels = s->config->max_pixels}};
+                                 .limits = {.max_pixels = s->config->max_pixels},
+                                 .decode = image_decode_mode(s->config->decode)};
 }
 
 static int fail_image(serve_job *job, size_t i, const renyi_error *err)
@@ -37,16 +38,14 @@ static int decode_image(serve_job *job, size_t i)
     job_input *in = &job->inputs[i];
     const double start = cli_now_ms();
     renyi_error err = {.code = RENYI_ERR_NOMEM};
-    renyi_image image;
+    uint32_t full_size[2] = {0, 0};
 
     in->pixels = malloc(3 * (size_t)spec->size * spec->size);
     if (!in->pixels) return fail_image(job, i, &err);
-    if (renyi_image_decode(&image, from->bytes, from->size, &o, &err) != RENYI_OK)
-        return fail_image(job, i, &err);
-    in->width = image.width;
-    in->height = image.height;
-    const renyi_status st = renyi_image_fit(in->pixels, &image, spec, NULL, &err);
-    renyi_image_free(&image, &o);
+    const renyi_status st =
+        renyi_image_decode_pixels(in->pixels, full_size, from->bytes, from->size, spec, &o, &err);
+    in->width = full_size[0];
+    in->height = full_size[1];
     in->ms_decode = cli_now_ms() - start;
     in->key = job->key;
     return st == RENYI_OK ? 0 : fail_image(job, i, &err);

@@ -59,7 +59,8 @@ enum { CHAT_MAX_STOPS = 4, CHAT_STOP_LENGTH = 64 };
 typedef struct chat_options {
     chat_message *messages; /* [n_messages] the last one is the user's */
     size_t n_messages;
-    uint32_t max_tokens; /* 0 = the server's limit */
+    size_t image_message; /* the one with the image, if there is an image */
+    uint32_t max_tokens;  /* 0 = the server's limit */
     double temperature, top_p;
     uint64_t seed;
     const char *stops[CHAT_MAX_STOPS];

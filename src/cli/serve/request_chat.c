@@ -42,15 +42,12 @@ static int read_part(serve_request *r, const json_t *part, char **text, size_t *
     if (r->chat.messages[n - 1].role != CHAT_USER)
         return request_fail(err, 400, "invalid_value", "messages",
                             "message %zu: only the user's messages may have images", n);
-    for (size_t i = 0; i + 1 < n; i++)
-        if (r->chat.messages[i].role != CHAT_SYSTEM)
-            return request_fail(err, 400, "unsupported", "messages",
-                                "message %zu: the image belongs to the first message of the user; "
-                                "these models take one image, before the first question",
-                                n);
     if (r->n_inputs)
-        return request_fail(err, 400, "unsupported", "messages",
-                            "these models take one image, two are given");
+        return request_fail(err, 400, "too_many_images", "messages",
+                            "message %zu: a chat has one image, and message %zu has it already; "
+                            "leave one out, or begin a new chat",
+                            n, r->chat.image_message + 1);
+    r->chat.image_message = n - 1;
     return request_add_image(r, part, limits, "messages", err);
 }
 

@@ -155,7 +155,11 @@ static int add_item(serve_request *r, const json_t *value, const request_limits 
                     request_error *err)
 {
     const json_t *text = json_is_object(value) ? json_object_get(value, "text") : value;
+    const json_t *type = json_object_get(value, "type"); /* NULL unless value is an object */
 
+    if (type && !json_is_string(type))
+        return request_fail(err, 400, "invalid_type", "input",
+                            "'type' of an item of 'input' must be a string");
     if (json_is_string(text)) return add_text(r, text, limits, "input", err);
     if (json_is_object(value)) return request_add_image(r, value, limits, "input", err);
     return request_fail(err, 400, "invalid_type", "input",

@@ -3,6 +3,7 @@
  *
  * Threads:
  *   main         signals, connections that are too slow, the end (cmd_serve.c, http_connections.c)
+ *   loader       opens the models, then ends (load_models.c)
  *   HTTP         libmicrohttpd's: read requests and send answers, never wait (http_server.c)
  *   workers      read bodies, decode images, write answers (serve_pool.c, job_prepare.c)
  *   one a model  takes requests from its queue and runs them in batches (model_queue.c)
@@ -14,9 +15,11 @@
 #include "cli/serve/api_keys.h"
 #include "cli/serve/request.h"
 #include "cli/serve/serve_metrics.h"
+#include "cli/shared/images.h"
 #include "cli/shared/prune_options.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 typedef struct serve_config {
@@ -24,13 +27,14 @@ typedef struct serve_config {
     prune_options prune;
     char *policy; /* that the pruning options mean; owned */
     const char *host, *key_file, *log, *cors, *tokenizer, *labels, *cpu, *dtype;
-    uint64_t port, threads, workers;
+    uint64_t port, threads, streams, workers;
     uint64_t max_batch, max_wait_ms, max_queue, max_sessions, max_chats, max_context;
     uint64_t max_body, max_bodies; /* MB */
     uint64_t max_pixels, max_connections, max_per_address;
     uint64_t header_seconds, body_seconds, idle_seconds, drain_seconds;
     request_limits limits;
     int no_auth, exif;
+    const char *decode; /* NULL = exact */
 } serve_config;
 
 typedef struct serve_model serve_model;
@@ -56,10 +60,16 @@ void pool_stop(serve_pool *p); /* finishes what was added, then ends the threads
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
+enum { SERVE_LOADING, SERVE_LOADED, SERVE_NOT_LOADED };
+enum { SERVE_WAKE = SIGUSR1 }; /* the loader sends it to the main thread, which waits for signals */
+
 typedef struct serve_server {
     const serve_config *config;
-    serve_model **models; /* [n_models] */
+    serve_model **models; /* [n_models] the loader's until loading is SERVE_LOADED */
     size_t n_models;
+    atomic_int loading;
+    int load_code; /* of the program, when loading is not SERVE_LOADING */
+    pthread_t loader;
     serve_pool pool;
     serve_metrics metrics;
     api_keys keys;

@@ -4,23 +4,19 @@
 
 #include "cli/kit/output.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- opening -----------------------------------------------------------------------------------
  */
 
-/* Signals are blocked while models load (cmd_serve.c); those that end the server end it, too. */
 static int on_loading(void *user, uint64_t done, uint64_t total)
 {
-    sigset_t pending;
+    const serve_server *s = user;
 
-    (void)user;
     (void)done;
     (void)total;
-    sigpending(&pending);
-    return sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT);
+    return atomic_load(&s->is_aborting);
 }
 
 static int is_language_model(const char *path)
@@ -65,14 +61,33 @@ static int copy_labels(serve_model *m)
     return code;
 }
 
+/* Sessions are made for requests; one is made now to tell whether the threads are enough. */
+static int check_streams(const serve_model *m)
+{
+    const serve_config *c = m->server->config;
+    const renyi_session_options o = {.struct_size = sizeof o,
+                                     .n_threads = (uint32_t)c->threads,
+                                     .n_streams = (uint32_t)c->streams};
+    renyi_session *s = NULL;
+    renyi_error err = {0};
+
+    if (c->streams > 1 && renyi_session_new(&s, m->vision, &o, &err) != RENYI_OK) {
+        cli_fail(&err);
+        return -1;
+    }
+    renyi_session_free(s);
+    return 0;
+}
+
 static int open_vision(serve_model *m, const char *path)
 {
     const serve_config *c = m->server->config;
     renyi_options opt = model_options(c->cpu, c->dtype, 0);
 
     opt.progress = on_loading;
+    opt.progress_user = m->server;
     m->vision = model_open_reported(path, &opt, &m->info);
-    if (!m->vision) return -1;
+    if (!m->vision || check_streams(m)) return -1;
     if (m->info.n_classes && copy_labels(m)) return -1;
     if (!m->info.n_classes) open_text(m, path, &opt);
     return prune_check("serve", c->policy, m->vision, m->policy) == CLI_OK ? 0 : -1;
@@ -85,7 +100,8 @@ static int open_language(serve_model *m, const char *path)
                                     .cpu = cpu_from_name(c->cpu),
                                     .dtype = dtype_from_name(c->dtype),
                                     .tokenizer = c->tokenizer,
-                                    .progress = on_loading};
+                                    .progress = on_loading,
+                                    .progress_user = m->server};
     renyi_error err = {0};
 
     if (renyi_lvlm_open(&m->lvlm, path, &opt, &err) != RENYI_OK) {
@@ -174,20 +190,31 @@ static const char *needed(request_kind kind)
     }
 }
 
+static int has_texts(const serve_request *r)
+{
+    for (size_t i = 0; i < r->n_inputs; i++)
+        if (r->inputs[i].text) return 1;
+    return 0;
+}
+
 serve_model *served_model_find(serve_job *job)
 {
     const serve_server *s = job->server;
     const char *name = job->request.model;
+    const int needs_text = job->kind == REQUEST_EMBEDDINGS && has_texts(&job->request);
+    serve_model *images_only = NULL; /* the first that can embed, but no texts */
 
     for (size_t i = 0; i < s->n_models; i++) {
         serve_model *m = s->models[i];
         const int can = served_model_can(m, job->kind);
-        if (!name && can) return m;
+        if (!name && can && (!needs_text || m->has_text)) return m;
+        if (!name && can && !images_only) images_only = m;
         if (!name || strcmp(name, m->name) != 0) continue;
         if (can) return m;
         job_fail(job, 400, "unsupported", "model", "model '%.100s' %s", m->name, needed(job->kind));
         return NULL;
     }
+    if (images_only) return images_only; /* which says why it is not enough */
     if (name)
         job_fail(job, 404, "model_not_found", "model",
                  "there is no model '%.100s' here; GET /v1/models lists them", name);
@@ -219,15 +246,16 @@ static void add_vision(json_t *out, const serve_model *m)
     const serve_config *c = m->server->config;
 
     json_object_update_new(
-        out,
-        json_pack("{s:o, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:o, s:b, s:s, s:s}",
-                  "family", json_text(i->family), "architecture", json_text(i->architecture),
-                  "image_size", (int)i->image_size, "patch_size", (int)i->patch_size, "n_patches",
-                  (int)i->n_patches, "n_prefix", (int)i->n_prefix, "n_blocks", (int)i->n_blocks,
-                  "n_classes", (int)i->n_classes, "embed_dim", (int)i->embed_dim, "macs", i->macs,
-                  "policy", m->policy, "preprocessing",
-                  json_preprocess(&i->preprocess, i->preprocess_source), "exif", c->exif,
-                  "cpu_level", renyi_cpu_name(i->cpu), "dtype", renyi_dtype_name(i->dtype)));
+        out, json_pack(
+                 "{s:o, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:o, s:b, s:s, s:s, s:s}",
+                 "family", json_text(i->family), "architecture", json_text(i->architecture),
+                 "image_size", (int)i->image_size, "patch_size", (int)i->patch_size, "n_patches",
+                 (int)i->n_patches, "n_prefix", (int)i->n_prefix, "n_blocks", (int)i->n_blocks,
+                 "n_classes", (int)i->n_classes, "embed_dim", (int)i->embed_dim, "macs", i->macs,
+                 "policy", m->policy, "preprocessing",
+                 json_preprocess(&i->preprocess, i->preprocess_source), "exif", c->exif, "decode",
+                 c->decode ? c->decode : "exact", "cpu_level", renyi_cpu_name(i->cpu), "dtype",
+                 renyi_dtype_name(i->dtype)));
 }
 
 static void add_language(json_t *out, const serve_model *m)

@@ -54,6 +54,15 @@ json_t *served_model_json(const serve_model *m);               /* an entry of /v
 /* The model of a request: the one it names, else the first that can. NULL with job's error. */
 serve_model *served_model_find(serve_job *job);
 
+/* ---- loading (load_models.c) -------------------------------------------------------------------
+ */
+
+/* Starts the thread that opens all models and starts theirs. 0, or -1 after reporting. */
+int models_load(serve_server *s);
+int models_are_loaded(serve_server *s);
+void models_stop(serve_server *s); /* ends the threads of models_load */
+void models_free(serve_server *s);
+
 /* ---- the queue (model_queue.c) -----------------------------------------------------------------
  */
 

@@ -158,7 +158,8 @@ static renyi_status make_session(serve_model *m, const serve_job *job, served_se
                                      .progress_user = m->server,
                                      .trace = job->request.with_trace != 0,
                                      .output =
-                                         is_embedding ? RENYI_OUTPUT_EMBEDDING : RENYI_OUTPUT_AUTO};
+                                         is_embedding ? RENYI_OUTPUT_EMBEDDING : RENYI_OUTPUT_AUTO,
+                                     .n_streams = (uint32_t)config->streams};
     renyi_layer_cost *layers = calloc(m->info.n_blocks + 1, sizeof *layers);
     renyi_cost dense, cost;
     renyi_status st = layers ? RENYI_OK : RENYI_ERR_NOMEM;

@@ -128,6 +128,11 @@ static renyi_interpolation interpolation_from(const char *name)
     return strcmp(name, "lanczos") == 0 ? RENYI_LANCZOS : RENYI_BICUBIC;
 }
 
+renyi_decode_mode image_decode_mode(const char *name)
+{
+    return name && strcmp(name, "scaled") == 0 ? RENYI_DECODE_SCALED : RENYI_DECODE_EXACT;
+}
+
 /* 0, or -1 after reporting. */
 static int check_overrides(const char *verb, const image_overrides *over)
 {
@@ -152,6 +157,7 @@ int image_spec_make(image_spec *out, const char *verb, const renyi_model_info *i
 
     *out = (image_spec){.preprocess = info->preprocess, .source = info->preprocess_source};
     if (check_overrides(verb, over)) return -1;
+    out->decode = image_decode_mode(over->decode);
     out->own_normalization = over->mean.given || over->std.given;
     out->is_overridden =
         out->own_normalization || over->crop_pct.given || over->crop_mode || over->interpolation;
@@ -167,21 +173,31 @@ void image_spec_note(const image_spec *spec)
 {
     const renyi_preprocess *p = &spec->preprocess;
 
-    cli_note("preprocessing: %u x %u, crop %g (%s), %s, mean %g %g %g, std %g %g %g; from %s%s",
+    cli_note("preprocessing: %u x %u, crop %g (%s), %s, mean %g %g %g, std %g %g %g; from %s%s%s",
              p->size, p->size, p->crop_pct, crop_mode_name(p->crop_mode),
              interpolation_name(p->interpolation), p->mean[0], p->mean[1], p->mean[2], p->std[0],
              p->std[1], p->std[2], spec->source,
-             spec->is_overridden ? ", changed by the command line" : "");
+             spec->is_overridden ? ", changed by the command line" : "",
+             spec->decode == RENYI_DECODE_SCALED ? "; decoded scaled" : "");
 }
 
-static int is_regular_file(const char *path)
+json_t *image_spec_json(const image_spec *spec)
+{
+    json_t *out = json_preprocess(&spec->preprocess, spec->source);
+    const char *decode = spec->decode == RENYI_DECODE_SCALED ? "scaled" : "exact";
+
+    if (out) json_object_set_new(out, "decode", json_string(decode));
+    return out;
+}
+
+int image_is_regular(const char *path)
 {
     struct stat st;
 
     return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Standard input and pipes, which the library does not read. */
+/* Standard input and pipes, which the library does not read: `*why` is set on failure. */
 static renyi_status decode_stream(renyi_image *out, const char *path,
                                   const renyi_image_options *opt, renyi_error *err, char **why)
 {
@@ -193,6 +209,18 @@ static renyi_status decode_stream(renyi_image *out, const char *path,
     return status;
 }
 
+static renyi_status stream_pixels(uint8_t *pixels, const char *path, const image_spec *spec,
+                                  const renyi_image_options *opt, renyi_error *err, char **why)
+{
+    file_bytes bytes;
+
+    if (read_file(path, max_image_bytes, &bytes, why)) return RENYI_ERR_IO;
+    const renyi_status status = renyi_image_decode_pixels(pixels, NULL, bytes.data, bytes.size,
+                                                          &spec->preprocess, opt, err);
+    free(bytes.data);
+    return status;
+}
+
 int image_decode(renyi_image *out, const char *path, int apply_exif, char **why)
 {
     const renyi_image_options opt = {.struct_size = sizeof opt, .apply_exif = apply_exif != 0};
@@ -200,20 +228,23 @@ int image_decode(renyi_image *out, const char *path, int apply_exif, char **why)
 
     *out = (renyi_image){0};
     *why = NULL;
-    const renyi_status status = is_regular_file(path) ? renyi_image_load(out, path, &opt, &err)
-                                                      : decode_stream(out, path, &opt, &err, why);
+    const renyi_status status = image_is_regular(path) ? renyi_image_load(out, path, &opt, &err)
+                                                       : decode_stream(out, path, &opt, &err, why);
     if (status != RENYI_OK && !*why) *why = cli_copy(cli_reason(&err));
     return status == RENYI_OK ? 0 : -1;
 }
 
 int image_load(uint8_t *pixels, const char *path, const image_spec *spec, char **why)
 {
+    const renyi_image_options opt = {
+        .struct_size = sizeof opt, .apply_exif = spec->apply_exif != 0, .decode = spec->decode};
     renyi_error err = {0};
-    renyi_image image;
 
-    if (image_decode(&image, path, spec->apply_exif, why)) return -1;
-    const renyi_status status = renyi_image_fit(pixels, &image, &spec->preprocess, NULL, &err);
-    renyi_image_free(&image, NULL);
-    if (status != RENYI_OK) *why = cli_copy(cli_reason(&err));
+    *why = NULL;
+    const renyi_status status =
+        image_is_regular(path)
+            ? renyi_image_load_pixels(pixels, path, &spec->preprocess, &opt, &err)
+            : stream_pixels(pixels, path, spec, &opt, &err, why);
+    if (status != RENYI_OK && !*why) *why = cli_copy(cli_reason(&err));
     return status == RENYI_OK ? 0 : -1;
 }

@@ -4,6 +4,7 @@
 #define RENYI_IMAGES_H
 
 #include "cli/kit/options.h"
+#include "cli/kit/output.h"
 
 /* ---- which files --------------------------------------------------------------------------- */
 
@@ -32,12 +33,16 @@ void image_note(void *user, const char *text);
 typedef struct image_overrides {
     option_reals crop_pct, mean, std;
     const char *crop_mode, *interpolation; /* NULL = the model's */
+    const char *decode;                    /* NULL = exact */
 } image_overrides;
 
 /* Rows of an option table. `a` has `image_size`, uint64_t. */
 /* clang-format off */
 #define SIZE_OPTION_ROWS(a) \
     {"image-size", 0, OPTION_COUNT, &(a)->image_size, "N", "input side in pixels (the model's)", 1, 16384}
+
+#define DECODE_OPTION_ROW(to) \
+    {"decode", 0, OPTION_CHOICE, to, "exact|scaled", "scaled: large photos faster, not the same pixels (exact)", 0, 0}
 
 /* `a` has `over`, image_overrides, and `exif`, int. */
 #define FIT_OPTION_ROWS(a) \
@@ -46,6 +51,7 @@ typedef struct image_overrides {
     {"interpolation", 0, OPTION_CHOICE, &(a)->over.interpolation, "bicubic|bilinear|lanczos", "how it is resized", 0, 0}, \
     {"mean", 0, OPTION_REALS3, &(a)->over.mean, "R G B", "subtracted from pixel / 255", 0, 0}, \
     {"std", 0, OPTION_REALS3, &(a)->over.std, "R G B", "divides the difference", 0, 0}, \
+    DECODE_OPTION_ROW(&(a)->over.decode), \
     {"exif", 0, OPTION_FLAG, &(a)->exif, "", "turn images by their EXIF orientation", 0, 0}
 
 #define IMAGE_OPTION_ROWS(a) SIZE_OPTION_ROWS(a), FIT_OPTION_ROWS(a)
@@ -57,18 +63,26 @@ typedef struct image_spec {
     int is_overridden;     /* something came from the command line */
     int own_normalization; /* mean or std did: the library's must not be used */
     int apply_exif;
+    renyi_decode_mode decode;
 } image_spec;
+
+/* Of the argument of --decode; NULL = exact. */
+renyi_decode_mode image_decode_mode(const char *name);
 
 /* The model's preprocessing with the overrides; -1 after reporting wrong usage of `verb`. */
 int image_spec_make(image_spec *out, const char *verb, const renyi_model_info *info,
                     const image_overrides *over);
-void image_spec_note(const image_spec *spec); /* one line on stderr */
+void image_spec_note(const image_spec *spec);    /* one line on stderr */
+json_t *image_spec_json(const image_spec *spec); /* for --json; NULL = no memory */
+
+/* Neither stdin nor a pipe: the library can read it. */
+int image_is_regular(const char *path);
 
 /* Reads ("-" is stdin), decodes, resizes and crops into pixels [size, size, 3]. On failure returns
  * -1 and *why (owned) says what is wrong, without the path. */
 int image_load(uint8_t *pixels, const char *path, const image_spec *spec, char **why);
 
-/* Only reads and decodes. out is owned (renyi_image_free); failure as above. */
+/* Only reads and decodes, every pixel. out is owned (renyi_image_free); failure as above. */
 int image_decode(renyi_image *out, const char *path, int apply_exif, char **why);
 
 #endif

@@ -35,9 +35,13 @@ renyi_model *model_open_reported(const char *name, const renyi_options *opt,
 /* 1 for a model that only embeds, after reporting which verbs take it. */
 int model_no_classifier(const renyi_model_info *info);
 
-/* "scalar", "avx2", "avx512"; NULL or "auto" = the best. */
+/* A name of CPU_CHOICES; NULL or "auto" = the best. */
 renyi_cpu cpu_from_name(const char *name);
+#if defined(__aarch64__)
+#define CPU_CHOICES "auto|scalar|neon"
+#else
 #define CPU_CHOICES "auto|scalar|avx2|avx512"
+#endif
 
 /* "f32", "bf16", "int8", "int4", "auto"; NULL = the file's. */
 renyi_dtype dtype_from_name(const char *name);
@@ -66,6 +70,10 @@ void dtypes_here(char out[32]);
 
 #define DTYPE_OPTION_ROW(a) \
     {"dtype", 0, OPTION_CHOICE, &(a)->dtype, DTYPE_CHOICES, "dtype of the matrix products in the blocks (the file's)", 0, 0}
+
+/* `a` has `streams`, uint64_t. */
+#define STREAMS_OPTION_ROW(a) \
+    {"streams", 0, OPTION_COUNT, &(a)->streams, "N", "batches run at the same time, each on its share of the threads (1)", 1, 64}
 
 #define ENGINE_OPTION_ROWS(a) \
     CPU_OPTION_ROW(a), \

@@ -136,6 +136,7 @@ static int make_tune(tune_driver *d, const renyi_model *model, const renyi_datas
                                   .search = a->search.values[0],
                                   .seed = a->e.seed,
                                   .apply_exif = a->e.exif != 0,
+                                  .decode = spec.decode,
                                   .resume = a->e.resume != 0,
                                   .preprocess = &spec.preprocess,
                                   .name = name,

@@ -220,6 +220,7 @@ static int make_sweep(sweep_driver *d, const renyi_grid *grid)
                                    .n_threads = (uint32_t)e->threads,
                                    .n_workers = (uint32_t)e->workers,
                                    .apply_exif = e->exif != 0,
+                                   .decode = image_decode_mode(e->over.decode),
                                    .data = e->data,
                                    .dataset = &data,
                                    .log = e->log_samples,

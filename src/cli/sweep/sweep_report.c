@@ -134,6 +134,8 @@ void sweep_table(const sweep_view *v)
         "%s       #  %-*s  size  top-1 %%      95 %% range     diff  top-5 %%   GMACs ms model  policy%s\n",
         cli_bold(stdout), width, "model", cli_plain(stdout));
     for (size_t i = 0; i < v->n; i++) put_row(v, v->order[i], width);
+    for (size_t i = 0; i < v->n; i++)
+        eval_put_cascade(v->order[i] + 1, &v->points[v->order[i]].result);
     put_summary(v);
 }
 
@@ -169,6 +171,8 @@ static json_t *point_json(const sweep_view *v, size_t i)
                   p->is_bound, "front_gmacs", v->on_gmacs[i], "front_ms", v->on_ms[i]);
 
     if (object && rest) json_object_update(object, rest);
+    if (object && r->is_cascade)
+        json_object_set_new(object, "second_share", json_number(r->second_share));
     json_decref(rest);
     return object;
 }

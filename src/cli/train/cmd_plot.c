@@ -266,9 +266,8 @@ static option_outcome parse_options(plot_arguments *a, int argc, char **argv, cl
         {"output", 'o', OPTION_STRING, &a->output, "FILE",
          "draw to FILE.svg, or to the page FILE.html", 0, 0},
         {"what", 0, OPTION_STRING, &a->what, "LIST",
-         "charts: loss, epoch_loss, val_loss, top1, top5, ema_top1, lr, keep,\n"
-         "                              speed (loss,top1)",
-         0, 0},
+         "charts: loss, epoch_loss, val_loss, top1, top5, ema_top1, lr, keep, speed (loss,top1)", 0,
+         0},
         {"x", 0, OPTION_CHOICE, &a->axis, "epoch|step|seconds", "the horizontal axis (epoch)", 0,
          0},
         {"smooth", 0, OPTION_COUNT, &a->smooth, "N",

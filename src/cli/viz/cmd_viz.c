@@ -60,7 +60,7 @@ static int run_image(viz_view *v, renyi_viz *viz, const char *path, image_inputs
     return st == RENYI_ERR_NOMEM ? -1 : 0;
 }
 
-static int show_results(const viz_view *v)
+int viz_show(const viz_view *v)
 {
     if (v->n && viz_draw(v)) return CLI_FAILED;
     if (v->a->json) json_print(viz_json(v));
@@ -79,7 +79,7 @@ static int run_images(const viz_arguments *a, renyi_viz *viz, image_inputs *inpu
     for (; !bad && bar->image < bar->n_images; bar->image++)
         bad = run_image(&v, viz, inputs->paths.items[bar->image], inputs);
     progress_end(&bar->bar);
-    const int code = bad ? CLI_FAILED : show_results(&v);
+    const int code = bad ? CLI_FAILED : viz_show(&v);
     for (size_t i = 0; i < v.n; i++)
         renyi_viz_result_free((renyi_viz_result *)(uintptr_t)v.images[i]);
     free(v.images);
@@ -130,6 +130,8 @@ static int execute(const viz_arguments *a, const cli_strings *arguments)
     image_inputs_collect(&inputs, arguments, a->list, a->recursive);
     if (!check_count(a, inputs.paths.count)) {
         code = CLI_USAGE;
+    } else if (inputs.paths.count && viz_is_llava(a->model)) {
+        code = viz_llava(a, &inputs);
     } else if (inputs.paths.count) {
         const renyi_options opt = model_options(a->cpu, a->dtype, a->image_size);
         renyi_model *model = model_open_reported(a->model, &opt, NULL);
@@ -181,11 +183,11 @@ static option_outcome parse_options(viz_arguments *a, int argc, char **argv, cli
         {"", 0, OPTION_HEADING, NULL, "", "What is computed", 0, 0},
         {"metrics", 0, OPTION_STRING, &a->metrics, "LIST", "scores to show: cls, col, 'col n=2', random, ... (cls,col n=4,random)", 0, 0},
         {"layers", 0, OPTION_STRING, &a->layers, "LIST", "blocks to show: 0-5, 0,3,6, all (the first six and every cut)", 0, 0},
-        {"rule", 0, OPTION_STRING, &a->rule, "POLICY", "how each metric prunes, without metric= (naive, half the patches\n                              in the end); '' = none", 0, 0},
+        {"rule", 0, OPTION_STRING, &a->rule, "POLICY", "how each metric prunes, without metric= (naive, half the patches in the end); '' = none", 0, 0},
         {"prune", 0, OPTION_STRINGS, &a->policies, "POLICY", "a policy as a further row; may be repeated ('renyi policies')", 0, 0},
         {"orders", 0, OPTION_STRING, &a->orders, "LIST", "orders n of Col-Ln (1,2,3,4,inf)", 0, 0},
         {"keep", 0, OPTION_STRING, &a->keeps, "LIST", "keep rates of the page's slider (0.3,0.4,...,0.9)", 0, 0},
-        {"sweep", 0, OPTION_CHOICE, &a->sweep, "none|metrics|all", "runs at every keep rate: of metrics, or of metrics and orders\n                              (all for a page, else none)", 0, 0},
+        {"sweep", 0, OPTION_CHOICE, &a->sweep, "none|metrics|all", "runs at every keep rate: of metrics, or of metrics and orders (all for a page, else none)", 0, 0},
         {"attention", 0, OPTION_STRING, &a->attention, "HEAD", "also attention rows and columns of a head, or of 'all'", 0, 0},
         {"query", 0, OPTION_STRING, &a->query, "ROW,COL", "patch whose attention row is shown (the class token)", 0, 0},
         {"token", 0, OPTION_STRING, &a->token, "ROW,COL", "patch whose attention column is shown (the best by Col-L4)", 0, 0},
@@ -218,14 +220,15 @@ static option_outcome parse_options(viz_arguments *a, int argc, char **argv, cli
         "layer by layer, heat maps of the scores on the unpruned model, what a merging policy merges, the\n"
         "order n of Col-Ln, predictions dense and pruned, attention of single heads. A page is one\n"
         "self-contained file with sliders for layers, orders and keep rates. The same image and options\n"
-        "give the same bytes.",
+        "give the same bytes. With a LLaVA: which patches each --prune keeps for the language model.",
         "  renyi viz -m model.safetensors image.jpg -o image.html\n"
         "  renyi viz -m model.safetensors image.jpg -o figure1.png --figure overlay --metrics cls,col,random\n"
         "  renyi viz -m model.safetensors image.jpg -o mosaic.svg --figure mosaic --rule '' \\\n"
         "      --prune 'mosaic keep=0.7 layers=0,3,6' --prune 'tome r=13' --layers 0,3,6\n"
         "  renyi viz -m model.safetensors image.jpg --attention 2 --query 6,7 -o head2.png --figure attention\n"
         "  renyi viz -m model.safetensors image.jpg --term --figure heat\n"
-        "  renyi viz -m model.safetensors images/ --json > scores.json\n",
+        "  renyi viz -m model.safetensors images/ --json > scores.json\n"
+        "  renyi viz -m llava-1.5-7b-hf image.jpg -o kept.png --prune 'prumerge tokens=192' --prune 'random tokens=192'\n",
         OPTIONS_OF(table)};
     return options_parse(&syntax, argc, argv, arguments);
 }

@@ -48,11 +48,19 @@ typedef struct viz_view {
     const image_inputs *inputs; /* with those that failed */
 } viz_view;
 
+/* Draws and prints what the options ask for. Returns an exit code. */
+int viz_show(const viz_view *v);
 void viz_table(const viz_view *v);
 json_t *viz_json(const viz_view *v);
 /* Every file of -o, and the terminal. 0, or -1 after reporting. */
 int viz_draw(const viz_view *v);
 /* "png", "svg", "html" by the file's ending, or NULL. */
 const char *viz_format(const char *path);
+
+/* ---- LLaVA (viz_llava.c) ------------------------------------------------------------------- */
+
+int viz_is_llava(const char *model); /* does -m name one? */
+/* Runs and shows all images. Returns an exit code. */
+int viz_llava(const viz_arguments *a, image_inputs *inputs);
 
 #endif

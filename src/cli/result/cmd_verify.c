@@ -1,0 +1,357 @@
+/* cmd_verify.c - renyi verify: runs a random part of a result again and says whether it is the
+ * same.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/eval/eval_job.h"
+#include "cli/kit/output.h"
+#include "cli/llava/vqa_asking.h"
+#include "cli/result/result_manifest.h"
+#include "cli/verbs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+typedef struct verify_arguments {
+    const char *manifest, *model, *tower, *tokenizer, *cpu;
+    const char *questions, *annotations, *images;
+    option_reals share;
+    uint64_t threads;
+    int json, allow_outside;
+} verify_arguments;
+
+/* What was found. */
+typedef struct verification {
+    uint64_t checked, same, other_input, other_answer, failed;
+    cli_strings differing; /* ids of questions */
+    int is_same_model;
+} verification;
+
+typedef struct verify_job {
+    const verify_arguments *a;
+    renyi_manifest *manifest;
+    renyi_manifest_info info;
+    renyi_vqa *questions;
+    size_t *place; /* [n_samples] question of each sample */
+    uint8_t *wanted;
+    size_t n_questions;
+    llava_arguments llava;
+    sampling_arguments sampling;
+    verification found;
+} verify_job;
+
+/* ---- what is to be run ----------------------------------------------------------------------- */
+
+static int open_questions(verify_job *j)
+{
+    const verify_arguments *a = j->a;
+    const char *path = a->questions ? a->questions : j->info.questions;
+    const int is_official = j->info.scorer && strcmp(j->info.scorer, "official") == 0;
+    const renyi_vqa_options o = {
+        .struct_size = sizeof o,
+        .limit = j->info.limit,
+        .annotations = a->annotations ? a->annotations : j->info.annotations,
+        .scorer = is_official ? RENYI_VQA_SCORER_OFFICIAL : RENYI_VQA_SCORER_TEXTVQA};
+    renyi_vqa_task task;
+    renyi_vqa_info found;
+    renyi_error err = {0};
+
+    if (!path) return options_usage_error("verify", "--questions FILE is missing");
+    if (renyi_vqa_find_task(j->info.task, &task, &err) != RENYI_OK ||
+        renyi_vqa_open(&j->questions, task, path, &o, &err) != RENYI_OK)
+        return eval_error("verify", &err);
+    renyi_vqa_get_info(j->questions, &found);
+    j->n_questions = (size_t)found.n_questions;
+    return CLI_OK;
+}
+
+/* The samples are the answered questions in their order. */
+static int match_samples(verify_job *j)
+{
+    size_t n = 0;
+
+    j->place = cli_alloc(j->info.n_samples + 1, sizeof *j->place);
+    for (size_t i = 0; i < j->n_questions && n < j->info.n_samples; i++) {
+        renyi_vqa_question q;
+        renyi_vqa_get_question(j->questions, i, &q);
+        if (strcmp(q.id, j->info.samples[n].id) == 0) j->place[n++] = i;
+    }
+    if (n == j->info.n_samples) return CLI_OK;
+    cli_error("%s: its sample %zu, question '%s', is not among these questions in this order; give "
+              "the questions of the result with --questions",
+              j->a->manifest, n + 1, j->info.samples[n].id);
+    return CLI_FAILED;
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* Draws the share of the samples: at least one, without repetition. */
+static int draw_samples(verify_job *j, uint64_t seed)
+{
+    const size_t n = j->info.n_samples;
+    size_t left = (size_t)ceil(j->a->share.values[0] * (double)n);
+
+    if (!n) {
+        cli_error("%s: has no answers to check", j->a->manifest);
+        return CLI_FAILED;
+    }
+    j->wanted = cli_alloc(j->n_questions, 1);
+    for (size_t i = 0; i < n; i++) {
+        if (next_random(&seed) % (n - i) >= left) continue;
+        j->wanted[j->place[i]] = 1;
+        left--;
+        j->found.checked++;
+    }
+    return CLI_OK;
+}
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+static void take_settings(verify_job *j)
+{
+    const verify_arguments *a = j->a;
+    const renyi_manifest_info *i = &j->info;
+
+    j->llava = (llava_arguments){.model = a->model ? a->model : i->path,
+                                 .tower = a->tower ? a->tower : i->tower,
+                                 .tokenizer = a->tokenizer ? a->tokenizer : i->tokenizer,
+                                 .cpu = a->cpu,
+                                 .dtype = i->dtype,
+                                 .tower_dtype = i->tower_dtype,
+                                 .threads = a->threads};
+    j->sampling = (sampling_arguments){.max_new_tokens = i->max_new_tokens,
+                                       .seed = i->seed ? strtoull(i->seed, NULL, 10) : 0};
+    j->sampling.temperature.values[0] = isfinite(i->temperature) ? i->temperature : 0;
+    j->sampling.top_p.values[0] = isfinite(i->top_p) ? i->top_p : 1;
+}
+
+static const renyi_manifest_file *find_file(const renyi_manifest_info *i, const char *name)
+{
+    for (size_t k = 0; k < i->n_files; k++)
+        if (strcmp(i->files[k].name, name) == 0) return &i->files[k];
+    return NULL;
+}
+
+/* Every file of the result must be there with the same bytes. */
+static int compare_files(verify_job *j)
+{
+    result_files here;
+    int code = result_files_hash(&here, &j->llava);
+
+    j->found.is_same_model = code == CLI_OK && here.count == j->info.n_files;
+    for (size_t k = 0; code == CLI_OK && k < here.count; k++) {
+        const renyi_manifest_file *of = find_file(&j->info, here.items[k].name);
+        if (of && strcmp(of->sha256, here.items[k].sha256) == 0) continue;
+        j->found.is_same_model = 0;
+        cli_error("%s: %s", here.items[k].name,
+                  of ? "another SHA-256 than in the result"
+                     : "is not a file of the result's model");
+    }
+    if (code == CLI_OK && here.count < j->info.n_files)
+        cli_error("%s: %zu files of the model; the result has %zu", j->llava.model, here.count,
+                  j->info.n_files);
+    result_files_free(&here);
+    return code;
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static void compare_answers(verify_job *j, const renyi_vqa_answers *answers)
+{
+    verification *v = &j->found;
+
+    for (size_t k = 0; k < j->info.n_samples; k++) {
+        const renyi_manifest_sample *old = &j->info.samples[k];
+        renyi_manifest_sample now;
+        if (!j->wanted[j->place[k]]) continue;
+        const int is_there = renyi_manifest_sample_of(answers, j->place[k], &now);
+        if (is_there && now.input == old->input && now.answer == old->answer) {
+            v->same++;
+            continue;
+        }
+        v->failed += !is_there;
+        v->other_input += is_there && now.input != old->input;
+        v->other_answer += is_there && now.input == old->input;
+        cli_strings_add(&v->differing, cli_copy(old->id));
+    }
+}
+
+static int run_again(verify_job *j)
+{
+    vqa_asking x = {.verb = "verify",
+                    .images = j->a->images ? j->a->images : j->info.images,
+                    .allow_outside = j->a->allow_outside,
+                    .wanted = j->wanted,
+                    .resume_how = "the same --seed",
+                    .progress = {.title = "verify"}};
+    renyi_vqa_answers *answers = NULL;
+    vqa_model m = {0};
+    int code = vqa_has_images(x.images) ? CLI_OK : CLI_FAILED;
+
+    if (code == CLI_OK) code = vqa_model_open(&m, "verify", &j->llava, &j->sampling);
+    m.max_new_tokens = j->info.max_new_tokens;
+    catch_interrupt();
+    if (code == CLI_OK) code = vqa_model_choose_policy(&m, "verify", j->info.policy);
+    if (code == CLI_OK) code = vqa_ask_questions(&x, &m, j->questions, NULL, &answers);
+    if (code == CLI_OK) compare_answers(j, answers);
+    renyi_vqa_answers_free(answers);
+    vqa_model_close(&m);
+    work_progress_free(&x.progress);
+    return code;
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
+static int reproduces(const verification *v) { return v->is_same_model && v->same == v->checked; }
+
+static void put_json(const verify_job *j, uint64_t seed)
+{
+    const verification *v = &j->found;
+    json_t *ids = json_array();
+    char text[24];
+
+    snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
+    for (size_t i = 0; i < v->differing.count; i++)
+        json_array_append_new(ids, json_text(v->differing.items[i]));
+    json_print(json_pack("{s:o, s:b, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}",
+                         "manifest", json_text(j->a->manifest), "reproduces", reproduces(v),
+                         "same_model", v->is_same_model, "task", json_text(j->info.task), "policy",
+                         json_text(j->info.policy), "samples", (json_int_t)j->info.n_samples,
+                         "checked", (json_int_t)v->checked, "same", (json_int_t)v->same,
+                         "other_input", (json_int_t)v->other_input, "other_answer",
+                         (json_int_t)v->other_answer, "failed", (json_int_t)v->failed, "seed", text,
+                         "differing", ids));
+}
+
+static void put_text(const verify_job *j, uint64_t seed)
+{
+    const verification *v = &j->found;
+
+    cli_print("%s: %s: %llu of %llu answers are the same (of %zu; --seed %llu)\n", j->a->manifest,
+              reproduces(v) ? "reproduces" : "does not reproduce", (unsigned long long)v->same,
+              (unsigned long long)v->checked, j->info.n_samples, (unsigned long long)seed);
+    if (v->other_input)
+        cli_print("  %llu with another question or image\n", (unsigned long long)v->other_input);
+    if (v->other_answer)
+        cli_print("  %llu with another answer\n", (unsigned long long)v->other_answer);
+    if (v->failed) cli_print("  %llu without an answer\n", (unsigned long long)v->failed);
+    for (size_t i = 0; i < v->differing.count && i < 10; i++)
+        cli_print("  question %s\n", v->differing.items[i]);
+    if (!v->is_same_model) cli_print("  the model has other files\n");
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static int verify(verify_job *j, uint64_t seed)
+{
+    renyi_error err = {0};
+
+    if (renyi_manifest_read(&j->manifest, j->a->manifest, NULL, &err) != RENYI_OK)
+        return cli_fail(&err);
+    renyi_manifest_get_info(j->manifest, &j->info);
+    take_settings(j);
+    if (!j->llava.model) return options_usage_error("verify", "-m LLAVA is missing");
+    int code = open_questions(j);
+    if (code == CLI_OK) code = match_samples(j);
+    if (code == CLI_OK) code = draw_samples(j, seed);
+    if (code == CLI_OK) code = compare_files(j);
+    if (code == CLI_OK) code = run_again(j);
+    if (code != CLI_OK) return code;
+    if (j->a->json)
+        put_json(j, seed);
+    else
+        put_text(j, seed);
+    return reproduces(&j->found) ? CLI_OK : CLI_FAILED;
+}
+
+static int check_arguments(verify_arguments *a, const cli_strings *arguments)
+{
+    const double share = a->share.values[0];
+
+    if (arguments->count != 1)
+        return options_usage_error(
+            "verify", "%s", arguments->count ? "one manifest at a time" : "a manifest is missing");
+    a->manifest = arguments->items[0];
+    if (!(share > 0 && share <= 1))
+        return options_usage_error("verify", "option '--share': %g is not above 0 and at most 1",
+                                   share);
+    return CLI_OK;
+}
+
+static option_outcome parse_options(verify_arguments *a, const char **seed, int argc, char **argv,
+                                    cli_strings *arguments)
+{
+    const option table[] = {
+        {"share", 0, OPTION_REAL, &a->share, "R", "share of the answers to check (0.01)", 0, 0},
+        {"seed", 's', OPTION_STRING, seed, "N", "which of them (drawn again, and printed)", 0, 0},
+        {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document on stdout", 0, 0},
+        {"model", 'm', OPTION_STRING, &a->model, "LLAVA", "the model (where the result had it)", 0,
+         0},
+        {"tower", 0, OPTION_STRING, &a->tower, "DIR", "its image tower (likewise)", 0, 0},
+        {"tokenizer", 0, OPTION_STRING, &a->tokenizer, "PATH", "its tokenizer (likewise)", 0, 0},
+        {"questions", 0, OPTION_STRING, &a->questions, "FILE", "the questions (likewise)", 0, 0},
+        {"annotations", 0, OPTION_STRING, &a->annotations, "PATH", "the right answers (likewise)",
+         0, 0},
+        {"images", 0, OPTION_STRING, &a->images, "DIR", "folder of the images (likewise)", 0, 0},
+        {"allow-outside", 0, OPTION_FLAG, &a->allow_outside, "",
+         "questions may name images outside this folder (refused)", 0, 0},
+        {"cpu", 0, OPTION_CHOICE, &a->cpu, CPU_CHOICES, "CPU level of the kernels", 0, 0},
+        {"threads", 't', OPTION_COUNT, &a->threads, "N", "threads (physical cores)", 1, 1024},
+    };
+    const verb_syntax syntax = {
+        "verify", "MANIFEST [-m LLAVA] [--questions FILE] [--images DIR] [options]",
+        "Runs a random part of a result again and says whether it reproduces: the same files of the model, the\n"
+        "same questions and images, the same answers. Exit code 0: it does; 1: it does not, or cannot be run.",
+        "  renyi verify out/pope/none.json\n"
+        "  renyi verify none.json -m llava-1.5-7b-hf --questions coco --images val2014 --share 0.05 --json\n",
+        OPTIONS_OF(table)};
+    return options_parse(&syntax, argc, argv, arguments);
+}
+
+static int take_seed(const char *text, uint64_t *seed)
+{
+    char *end;
+
+    if (!text) {
+        if (getrandom(seed, sizeof *seed, 0) != (ssize_t)sizeof *seed) *seed = 1;
+        *seed >>= 32; /* short enough to type */
+        return CLI_OK;
+    }
+    *seed = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && !*end) return CLI_OK;
+    return options_usage_error("verify", "option '--seed': '%s' is not a whole number", text);
+}
+
+static void free_job(verify_job *j)
+{
+    renyi_manifest_free(j->manifest);
+    renyi_vqa_free(j->questions);
+    cli_strings_free(&j->found.differing);
+    free(j->place);
+    free(j->wanted);
+}
+
+int cmd_verify(int argc, char **argv)
+{
+    verify_arguments a = {.share = {.values = {0.01}}};
+    verify_job j = {.a = &a};
+    cli_strings arguments = {0};
+    const char *seed_text = NULL;
+    uint64_t seed = 0;
+    const option_outcome outcome = parse_options(&a, &seed_text, argc, argv, &arguments);
+    int code = outcome == OPTIONS_HELP ? CLI_OK : CLI_USAGE;
+
+    if (outcome == OPTIONS_GO && (code = check_arguments(&a, &arguments)) == CLI_OK &&
+        (code = take_seed(seed_text, &seed)) == CLI_OK)
+        code = verify(&j, seed);
+    free_job(&j);
+    cli_strings_free(&arguments);
+    return code;
+}
