@@ -1,7 +1,7 @@
 # _c.py - small helpers between Python and C: strings, option structs, pointers of arrays.
 # SPDX-License-Identifier: Apache-2.0
 import os
-from typing import Any, List, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -69,6 +69,23 @@ def struct(kind: str, /, **fields: Any) -> Any:
     return new
 
 
+# By address of a handle: what frees it, and what it needs until then. The garbage collector ends
+# objects of a cycle in any order; what is listed here is not part of the cycle, so it ends later.
+_owned: Dict[int, Tuple[Callable[[Any], None], Tuple[Any, ...]]] = {}
+
+
+def _release(handle: Any, _all: Any = _owned, _ffi: Any = ffi) -> None:
+    free, needs = _all.pop(int(_ffi.cast("uintptr_t", handle)))
+    free(handle)
+    del needs
+
+
+def owned(handle: Any, free: Callable[[Any], None], *needs: Any) -> Any:
+    """A handle that is freed when nothing refers to it, before the other handles that it needs."""
+    _owned[int(ffi.cast("uintptr_t", handle))] = (free, needs)
+    return ffi.gc(handle, _release)
+
+
 def pointer(array: "np.ndarray[Any, Any]", kind: str) -> Any:
     """The address of an array, as `kind`."""
     return ffi.cast(kind, array.__array_interface__["data"][0])
@@ -78,6 +95,18 @@ def copy(address: Any, n: int, dtype: str) -> "np.ndarray[Any, Any]":
     """A copy of n numbers of C."""
     size = np.dtype(dtype).itemsize
     return np.frombuffer(ffi.buffer(address, n * size), dtype=dtype).copy() if n else np.empty(0, dtype)
+
+
+DECODES = {"exact": lib.RENYI_DECODE_EXACT, "scaled": lib.RENYI_DECODE_SCALED}
+
+
+def decode_value(decode: Any) -> int:
+    """The enum of "exact" or "scaled"."""
+    if not isinstance(decode, str):
+        raise TypeError(f"decode must be a str, not {type(decode).__name__}")
+    if decode not in DECODES:
+        raise ValueError(f"decode {decode!r} is unknown; known: {', '.join(DECODES)}")
+    return int(DECODES[decode])
 
 
 DTYPES = {name: value for value in range(6)

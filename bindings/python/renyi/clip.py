@@ -4,7 +4,7 @@ from typing import Any, Iterable, List, Optional, Sequence, Union
 
 import numpy as np
 
-from ._c import NULL, StrPath, char, chars, copy, count, dtype_value, path_char, pointer, struct, text as to_text
+from ._c import NULL, StrPath, char, chars, copy, count, dtype_value, owned, path_char, pointer, struct, text as to_text
 from ._callbacks import PROGRESS, Call
 from ._hub import find_model
 from ._renyi import ffi, lib
@@ -54,7 +54,7 @@ class Clip:
         session_options = struct("renyi_text_session_options", n_threads=self._threads,
                                  progress=PROGRESS, progress_user=self._call.handle)
         check(lib.renyi_text_session_new(session, tower, session_options, self._call.err), self._call.err)
-        self._session = ffi.gc(session[0], lambda handle, _parent=tower: lib.renyi_text_session_free(handle))
+        self._session = owned(session[0], lib.renyi_text_session_free, tower)
         info = ffi.new("renyi_text_info *")
         lib.renyi_text_get_info(tower, info)
         #: width of an embedding
@@ -72,9 +72,9 @@ class Clip:
         return cls(name, dtype=dtype, tokenizer=tokenizer, threads=threads)
 
     def encode_image(self, images: Union[Image, Iterable[Image]], policy: Optional[str] = None,
-                     batch_size: int = 8) -> "np.ndarray[Any, Any]":
-        """Embeddings [n, embed_dim] of length 1."""
-        session = self.image.session(policy, batch_size, self._threads or None, output="embedding")
+                     batch_size: int = 8, decode: str = "exact") -> "np.ndarray[Any, Any]":
+        """Embeddings [n, embed_dim] of length 1. decode: as in `Model.session`."""
+        session = self.image.session(policy, batch_size, self._threads or None, output="embedding", decode=decode)
         rows = session.run(images)
         lib.renyi_normalise_rows(pointer(rows, "float *"), len(rows), rows.shape[1])
         return rows
@@ -112,10 +112,10 @@ class Clip:
 
     def zeroshot(self, images: Union[Image, Iterable[Image]], labels: Sequence[str],
                  templates: Union[str, Sequence[str], None] = None, policy: Optional[str] = None,
-                 batch_size: int = 8) -> "np.ndarray[Any, Any]":
+                 batch_size: int = 8, decode: str = "exact") -> "np.ndarray[Any, Any]":
         """Probabilities [n, labels] that an image shows each of the labels: a softmax over the labels
-        (CLIP), or a sigmoid for each by itself (SigLIP)."""
-        session = self.classifier(labels, templates).session(policy, batch_size, self._threads or None)
+        (CLIP), or a sigmoid for each by itself (SigLIP). decode: as in `Model.session`."""
+        session = self.classifier(labels, templates).session(policy, batch_size, self._threads or None, decode=decode)
         logits = session.run(images).astype(np.float64)
         if self.logit_bias is not None:
             return (1 / (1 + np.exp(-logits))).astype(np.float32)

@@ -31,7 +31,7 @@ def bar(total: Optional[int], progress: bool) -> Any:
 
 
 def embed_images(model: "Model", images: Iterable[Image], batch_size: int, policy: Optional[str],
-                 threads: Optional[int], progress: bool, skip_errors: bool) -> Iterator[Row]:
+                 threads: Optional[int], progress: bool, skip_errors: bool, mode: int) -> Iterator[Row]:
     """Rows of `Model.embed`. Two batches are decoded ahead of the one that runs."""
     session = model.session(policy, batch_size, threads, output="embedding")
     c = ffi.new("renyi_model_info *")
@@ -40,7 +40,7 @@ def embed_images(model: "Model", images: Iterable[Image], batch_size: int, polic
     shown = bar(len(images) if isinstance(images, Sized) else None, progress)
 
     def decode(source: Source, pixels: "np.ndarray[Any, Any]") -> None:
-        source.fit(pixels, ffi.addressof(c, "preprocess"))
+        source.fit(pixels, ffi.addressof(c, "preprocess"), mode)
 
     def start(pool: ThreadPoolExecutor) -> "Tuple[np.ndarray[Any, Any], List[Future[None]]]":
         batch = [Source(image) for image in islice(iterator, batch_size)]

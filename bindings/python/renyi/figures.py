@@ -4,7 +4,7 @@ import base64
 import os
 from typing import Any, Iterable, List, Optional, Sequence, Union
 
-from ._c import NULL, StrPath, char, chars, count, path_char, struct
+from ._c import NULL, StrPath, char, chars, count, owned, path_char, struct
 from ._callbacks import PROGRESS, Call
 from ._renyi import ffi, lib
 from .errors import check, make_error
@@ -120,7 +120,7 @@ def viz(model: Model, images: Union[Image, Iterable[Image]], policies: Sequence[
                      progress=PROGRESS, progress_user=call.handle)
     made = ffi.new("renyi_viz **")
     check(lib.renyi_viz_new(made, add_rules(model), options, call.err), call.err)
-    runner = ffi.gc(made[0], lambda handle, _parent=model._handle: lib.renyi_viz_free(handle))
+    runner = owned(made[0], lib.renyi_viz_free, model._handle)
     results = []
     for source in given:
         out = ffi.new("renyi_viz_result **")

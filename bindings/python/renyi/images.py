@@ -8,7 +8,7 @@ from typing import Any, Iterable, List, Union
 
 import numpy as np
 
-from ._c import NULL, StrPath, path_char, pointer
+from ._c import NULL, StrPath, path_char, pointer, struct
 from ._renyi import ffi, lib
 from .errors import check
 
@@ -57,12 +57,16 @@ class Source:
         check(status, err, self.name)
         return ffi.gc(image, lambda loaded: lib.renyi_image_free(loaded, NULL))
 
-    def fit(self, pixels: Any, preprocess: Any) -> None:
-        """Writes the image as the model sees it to pixels [size, size, 3]."""
+    def fit(self, pixels: Any, preprocess: Any, decode: int = 0) -> None:
+        """Writes the image as the model sees it to pixels [size, size, 3]. decode: of decode_value."""
         err = ffi.new("renyi_error *")
         out = pointer(pixels, "uint8_t *")
+        options = struct("renyi_image_options", decode=decode)
         if self._path is not None:
-            status = lib.renyi_image_load_pixels(out, self._path, preprocess, NULL, err)
+            status = lib.renyi_image_load_pixels(out, self._path, preprocess, options, err)
+        elif self._bytes is not None:
+            data = ffi.from_buffer(self._bytes)
+            status = lib.renyi_image_decode_pixels(out, NULL, data, len(data), preprocess, options, err)
         else:
             status = lib.renyi_image_fit(out, self.load(), preprocess, NULL, err)
         check(status, err, self.name)

@@ -6,7 +6,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._c import NULL, StrPath, char, copy, count, dtype_value, path_char, struct, text
+from ._c import NULL, StrPath, char, copy, count, dtype_value, owned, path_char, struct, text
 from ._callbacks import PROGRESS, TEXT, Call
 from ._hub import find_model
 from ._renyi import ffi, lib
@@ -19,7 +19,7 @@ class _Stopped(Exception):
 
 
 class Llava:
-    """A LLaVA-1.5, or a plain Llama, which continues texts.
+    """A LLaVA-1.5 or LLaVA-NeXT (1.6), or a plain Llama, which continues texts.
 
         llava = renyi.Llava.from_pretrained("llava-hf/llava-1.5-7b-hf", dtype="int4")
         for piece in llava.ask("cat.jpg", "What is it?", policy="prumerge tokens=192 metric=col"):
@@ -27,12 +27,14 @@ class Llava:
     """
 
     def __init__(self, name: StrPath, *, dtype: Optional[str] = None, tower_dtype: Optional[str] = None,
-                 tokenizer: Optional[StrPath] = None, threads: Optional[int] = None) -> None:
+                 tokenizer: Optional[StrPath] = None, mmproj: Optional[StrPath] = None,
+                 threads: Optional[int] = None) -> None:
         path = find_model(name)
         call = Call()
         words = NULL if tokenizer is None else path_char(tokenizer, "tokenizer")
+        tower = NULL if mmproj is None else path_char(mmproj, "mmproj")
         options = struct("renyi_lvlm_options", dtype=dtype_value(dtype), tower_dtype=dtype_value(tower_dtype),
-                         tokenizer=words, progress=PROGRESS, progress_user=call.handle)
+                         tokenizer=words, mmproj=tower, progress=PROGRESS, progress_user=call.handle)
         self._threads = count(threads, "threads")
         out = ffi.new("renyi_lvlm **")
         call.finish(lib.renyi_lvlm_open(out, path, options, call.err))
@@ -40,11 +42,14 @@ class Llava:
 
     @classmethod
     def from_pretrained(cls, name: StrPath, *, dtype: Optional[str] = None, tower_dtype: Optional[str] = None,
-                        tokenizer: Optional[StrPath] = None, threads: Optional[int] = None) -> "Llava":
-        """Opens a folder or a name in the Hugging Face cache. dtype: "f32", "bf16", "int8" or
+                        tokenizer: Optional[StrPath] = None, mmproj: Optional[StrPath] = None,
+                        threads: Optional[int] = None) -> "Llava":
+        """Opens a folder, a name in the Hugging Face cache, or the GGUF of a language model with
+        the mmproj file that has tower and projector. dtype: "f32", "bf16", "int8" or
         "int4" for the language model. tower_dtype: "f32", "bf16", "int8" or "auto" for the image
         tower."""
-        return cls(name, dtype=dtype, tower_dtype=tower_dtype, tokenizer=tokenizer, threads=threads)
+        return cls(name, dtype=dtype, tower_dtype=tower_dtype, tokenizer=tokenizer,
+                   mmproj=mmproj, threads=threads)
 
     def ask(self, image: Optional[Image], question: str, *, policy: Optional[str] = None,
             max_new_tokens: int = 512, temperature: float = 0.0, top_p: float = 1.0,
@@ -72,7 +77,7 @@ class Llava:
                          progress=PROGRESS, progress_user=call.handle)
         out = ffi.new("renyi_conversation **")
         check(lib.renyi_conversation_new(out, self._handle, options, call.err), call.err)
-        chat = ffi.gc(out[0], lambda handle, _keep=(self._handle, call): lib.renyi_conversation_free(handle))
+        chat = owned(out[0], lib.renyi_conversation_free, self._handle, call)
         answer = struct("renyi_answer_options", max_new_tokens=count(max_new_tokens, "max_new_tokens"),
                         temperature=temperature, top_p=top_p, seed=seed, on_text=TEXT, user=call.handle)
 
@@ -91,7 +96,8 @@ class Llava:
 
     def encode_image(self, image: Image, policy: Optional[str] = None) -> "Tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
         """Visual tokens [n, width of the language model] after the projector, and the patch of each
-        in raster order (-1 = a token made of several). In another engine they replace the image in
+        in raster order (-1 = a token made of several, -2 = one that ends a line of LLaVA-NeXT, whose
+        patch p of square t has the number t * patches + p; square 0 is the base). In another engine they replace the image in
         the ids of `prompt`; transformers takes the rows as `inputs_embeds` (docs/PYTHON.md)."""
         source, call = Source(image), Call()
         visual = lib.renyi_lvlm_visual(self._handle)
@@ -102,7 +108,7 @@ class Llava:
                          progress=PROGRESS, progress_user=call.handle)
         out = ffi.new("renyi_visual_session **")
         check(lib.renyi_visual_session_new(out, visual, options, call.err), call.err)
-        session = ffi.gc(out[0], lambda handle, _parent=self._handle: lib.renyi_visual_session_free(handle))
+        session = owned(out[0], lib.renyi_visual_session_free, self._handle)
         tokens = ffi.new("renyi_visual_tokens *")
         call.finish(lib.renyi_visual_run(session, source.load(), tokens, call.err), source.name)
         rows = copy(tokens.rows, tokens.n * tokens.lm_dim, "float32").reshape(tokens.n, tokens.lm_dim)

@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set,
 
 import numpy as np
 
-from ._c import StrPath, chars, count, dtype_value, pointer, struct, text
+from ._c import StrPath, chars, count, decode_value, dtype_value, owned, pointer, struct, text
 from ._callbacks import PROGRESS, Call
 from ._hub import find_model
 from ._renyi import ffi, lib
@@ -78,9 +78,9 @@ class Model:
 
     def _own(self, handle: Any, *keep: Any) -> None:
         """Takes a `renyi_model *`. `keep` is kept until the model has been freed."""
-        self._handle = ffi.gc(handle, lambda model, _keep=keep: lib.renyi_model_free(model))
+        self._handle = owned(handle, lib.renyi_model_free, *keep)
         self.info = _read_info(self._handle)
-        self._sessions: Dict[Optional[str], Session] = {}
+        self._sessions: Dict[Tuple[Optional[str], str], Session] = {}
         self._rules: Set[str] = set()  # rules in Python that this model has got
 
     @property
@@ -92,7 +92,8 @@ class Model:
         return text(lib.renyi_model_label(self._handle, index)) or f"class {index}"
 
     def session(self, policy: Optional[str] = None, batch_size: int = 1, threads: Optional[int] = None,
-                trace: bool = False, output: str = "auto", adapt: Optional[Tca] = None) -> Session:
+                trace: bool = False, output: str = "auto", adapt: Optional[Tca] = None,
+                decode: str = "exact", streams: Optional[int] = None) -> Session:
         """Prepares runs with a pruning policy.
 
         policy: such as "mosaic keep=0.7 layers=0,3,6" or the name of a preset; None = no pruning.
@@ -101,19 +102,24 @@ class Model:
         output: "embedding" = embeddings instead of logits; "class", "mean" or "patches" = the class
         row, the mean of the patch rows or all patch rows after the last LayerNorm.
         adapt: the memory of earlier images for the policy "tca" (see `Tca`).
+        decode: "scaled" = `run` decodes large JPEG and WebP files at a smaller scale: faster, with
+        nearly the same pixels.
+        streams: parts of a pass that run at the same time, each on its share of the threads.
         """
         if adapt is not None and not isinstance(adapt, Tca):
             raise TypeError(f"adapt must be a renyi.Tca, not {type(adapt).__name__}")
-        return Session(self, policy, batch_size, threads, trace, output, adapt)
+        return Session(self, policy, batch_size, threads, trace, output, adapt, decode, streams)
 
-    def classify(self, image: Image, k: int = 5, policy: Optional[str] = None) -> List[Tuple[str, float]]:
-        """The k most probable classes of an image with their probabilities, best first."""
+    def classify(self, image: Image, k: int = 5, policy: Optional[str] = None,
+                 decode: str = "exact") -> List[Tuple[str, float]]:
+        """The k most probable classes of an image with their probabilities, best first. decode: as in
+        `session`."""
         n = self.info.n_classes
         if n == 0:
             raise ArgumentError("this model has no classes; use embed, or Clip.zeroshot with class names")
-        session = self._sessions.pop(policy, None) or self.session(policy)
+        session = self._sessions.pop((policy, decode), None) or self.session(policy, decode=decode)
         logits = session.run([image])[0].astype(np.float64)
-        self._sessions[policy] = session  # kept for the next call; threads never share it
+        self._sessions[policy, decode] = session  # kept for the next call; threads never share it
         odds = 1 / (1 + np.exp(-logits)) if self._is_sigmoid() else np.exp(logits - logits.max())
         best = np.argsort(-logits, kind="stable")[:count(k, "k")]
         total = 1.0 if self._is_sigmoid() else odds.sum()
@@ -152,19 +158,21 @@ class Model:
 
     def embed(self, images: Iterable[Image], batch_size: int = 32, policy: Optional[str] = None,
               threads: Optional[int] = None, progress: bool = False,
-              skip_errors: bool = False) -> "Iterator[Optional[np.ndarray[Any, Any]]]":
+              skip_errors: bool = False, decode: str = "exact") -> "Iterator[Optional[np.ndarray[Any, Any]]]":
         """Embeddings of length 1, one per image, in order. Lazy: images are read as rows are taken,
         and decoded while the model runs.
 
         progress: draw tqdm's bar, if tqdm is installed.
         skip_errors: an image that cannot be read gives None instead of an exception.
+        decode: "scaled" decodes large files faster, as in `session`.
 
         >>> import renyi
         >>> [row.shape for row in renyi.Model().embed(["assets/golf_ball.png", "assets/parachute.png"])]
         [(192,), (192,)]
         """
         check_arguments(images, batch_size)
-        return embed_images(self, images, batch_size, policy, threads, progress, skip_errors)
+        mode = decode_value(decode)
+        return embed_images(self, images, batch_size, policy, threads, progress, skip_errors, mode)
 
     def __repr__(self) -> str:
         return f"<renyi.Model {self.info.architecture}, {self.info.n_params} parameters, {self.info.dtype}>"

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Union
 
 import numpy as np
 
-from ._c import char, copy, count, pointer, struct, text
+from ._c import char, copy, count, decode_value, owned, pointer, struct, text
 from ._callbacks import RUN_PROGRESS, Call
 from ._renyi import ffi, lib
 from .errors import check
-from .images import Image, sources, tensor_of
+from .images import Image, Source, sources, tensor_of
 from .rules import add_rules
 
 if TYPE_CHECKING:
@@ -72,27 +72,30 @@ class Session:
 
     def __init__(self, model: "Model", policy: Optional[str] = None, batch_size: int = 1,
                  threads: Optional[int] = None, trace: bool = False, output: str = "auto",
-                 adapt: "Optional[Tca]" = None) -> None:
+                 adapt: "Optional[Tca]" = None, decode: str = "exact", streams: Optional[int] = None) -> None:
         if output not in OUTPUTS:
             raise ValueError(f"output must be one of {', '.join(OUTPUTS)}, not {output!r}")
         self.model = model
         self.batch_size = count(batch_size, "batch_size")
+        self._decode = decode_value(decode)
         #: one entry per image of the last run, if `trace` was set
         self.trace: List[ImageTrace] = []
+        #: passes of each image of the last run: 2 where a cascade was not sure, else 1
+        self.passes: List[int] = []
         self._lock = threading.Lock()
         self._call = Call()
         policy_text = char(policy, "policy")
         options = struct("renyi_session_options", max_batch=self.batch_size, policy=policy_text,
                          n_threads=count(threads, "threads"), trace=int(bool(trace)),
                          progress=RUN_PROGRESS, progress_user=self._call.handle,
-                         output=getattr(lib, f"RENYI_OUTPUT_{output.upper()}"))
+                         output=getattr(lib, f"RENYI_OUTPUT_{output.upper()}"),
+                         n_streams=count(streams, "streams"))
         if adapt is not None:
             options.adapt = adapt._handle
         out = ffi.new("renyi_session **")
         parent = add_rules(model)
         check(lib.renyi_session_new(out, parent, options, self._call.err), self._call.err)
-        # The destructor refers to the model and the TCA, so they are freed last.
-        self._handle = ffi.gc(out[0], lambda handle, _keep=(parent, adapt): lib.renyi_session_free(handle))
+        self._handle = owned(out[0], lib.renyi_session_free, parent, adapt._handle if adapt else None)
         self._has_trace = bool(trace)
         self._has_rows = output == "patches"
 
@@ -108,7 +111,7 @@ class Session:
 
     @property
     def macs(self) -> float:
-        """Multiply-accumulates per image that a run computes."""
+        """Multiply-accumulates per image that a run computes; of a cascade those of both passes."""
         return float(lib.renyi_session_macs(self._handle))
 
     def run(self, images: Union[Image, Iterable[Image]]) -> "np.ndarray[Any, Any]":
@@ -116,6 +119,8 @@ class Session:
         output="patches" the rows of all patches, [n, patches, dim]."""
         given = sources(images)
         step = self.batch_size
+        if self._decode != lib.RENYI_DECODE_EXACT:
+            return self._run(len(given), lambda first, out: self._run_scaled(given[first:first + step], out))
 
         def run_part(first: int, out: Any) -> int:
             part = given[first:first + step]
@@ -124,6 +129,14 @@ class Session:
             return int(lib.renyi_run(self._handle, batch, len(part), out, self._call.err))
 
         return self._run(len(given), run_part)
+
+    def _run_scaled(self, part: List[Source], out: Any) -> int:
+        side, info = self.model.info.image_size, ffi.new("renyi_model_info *")
+        lib.renyi_model_get_info(self.model._handle, info)
+        pixels = np.empty((len(part), side, side, 3), np.uint8)
+        for source, place in zip(part, pixels):
+            source.fit(place, ffi.addressof(info, "preprocess"), self._decode)
+        return int(lib.renyi_run_pixels(self._handle, pointer(pixels, "uint8_t *"), len(part), out, self._call.err))
 
     def run_tensor(self, tensor: Any) -> "np.ndarray[Any, Any]":
         """The same for normalized float32 tensors [n, 3, size, size], as timm's transforms make."""
@@ -157,10 +170,14 @@ class Session:
         try:
             trace: List[ImageTrace] = []
             self.trace = trace
+            passes: List[int] = []
+            self.passes = passes
             for first in range(0, n, self.batch_size):
                 self._call.finish(run_part(first, pointer(out[first:], "float *")))
+                part = range(min(self.batch_size, n - first))
+                passes += [lib.renyi_session_passes(self._handle, i) for i in part]
                 if self._has_trace:
-                    trace += [self._read_trace(i) for i in range(min(self.batch_size, n - first))]
+                    trace += [self._read_trace(i) for i in part]
         finally:
             self._lock.release()
         return out.reshape(n, self.model.info.n_patches, -1) if self._has_rows else out

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional
 
-from ._c import StrPath, count, path_char, struct
+from ._c import StrPath, count, owned, path_char, struct
 from ._renyi import ffi, lib
 from .errors import check
 
@@ -42,7 +42,7 @@ class Tca:
         self._err = ffi.new("renyi_error *")
         out = ffi.new("renyi_tca **")
         check(lib.renyi_tca_new(out, model._handle, options, self._err), self._err)
-        self._handle = ffi.gc(out[0], lambda handle, _parent=model._handle: lib.renyi_tca_free(handle))
+        self._handle = owned(out[0], lib.renyi_tca_free, model._handle)
 
     @property
     def info(self) -> TcaInfo:
