@@ -103,7 +103,7 @@ class Bandwidth:
     def __init__(self, a):
         library = f"{a.scratch}/bandwidth.so"
         subprocess.run([os.environ.get("CC", "cc"), "-O3", "-march=native", "-pthread", "-shared", "-fPIC",
-                        f"{HERE}/bandwidth.c", "-o", library], check=True)
+                        f"{HERE}/memory/bandwidth.c", "-o", library], check=True)
         self.lib, self.threads = ctypes.CDLL(library), a.threads
         self.lib.bandwidth_buffer.restype = ctypes.c_void_p
         self.lib.bandwidth_read.restype = ctypes.c_double

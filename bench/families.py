@@ -4,7 +4,7 @@
 #
 # Part of peers.py; see bench/README.md.
 import prune
-from turns import TITLES, Case, run_case, say, verdict, weights_of
+from turns import TITLES, Case, condition, run_case, say, verdict, weights_of
 
 BATCH = 8
 LEAST = 1.05  # fastest f32 peer / renyi
@@ -34,9 +34,9 @@ def report(cases, engines):
     print("|---|" + "--:|" * (len(shown) + 2) + "---|")
     for c in cases:
         cells = [f"{c.median(e):.2f}" if e in c.ms else "-" for e in shown]
-        peers, last = [e for e in shown if e != "renyi" and e in c.ms], "- | - | -"
-        if peers and "renyi" in c.ms:
-            whole, rounds = c.ratio(min(peers, key=c.median))
+        peer, last = c.fastest_peer(), "- | - | -"
+        if peer and "renyi" in c.ms:
+            whole, rounds = c.ratio(peer)
             last = f"{whole:.2f}x | {rounds:.2f}x | {LEAST:.2f}x {verdict(rounds >= LEAST, c.load() or 0.0)}"
         print(f"| {c.name} | " + " | ".join(cells) + f" | {last} |")
     worst = max((d for c in cases for d in c.difference.values()), default=0.0)
@@ -64,7 +64,7 @@ def run(a, engines, export):
     """Runs everything. Returns measurements and faults. `export` makes the models of the peers."""
     threads = max(a.threads)
     cases, versions = beside_peers(a, engines, export, threads)
-    print(f"\nOther families, batch {BATCH}, {threads} thread(s), f32, ms per image, median of {a.rounds} rounds taking turns")
+    print(f"\nOther families, batch {BATCH}, {threads} thread(s), host {condition(a)}, f32, ms per image, median of {a.rounds} rounds taking turns")
     print("; ".join(dict.fromkeys(versions.values())))
     faults = report(cases, engines)
     rows, more = pruned(a, threads)

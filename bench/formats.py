@@ -8,7 +8,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from turns import HERE, SHORT, TITLES, Case, newer, run_case, say, verdict
+from turns import HERE, SHORT, TITLES, Case, condition, newer, run_case, say, verdict
 
 MODELS = ["small", "base"]
 POLICY = "evit keep=0.7 layers=0,3,6"
@@ -98,7 +98,7 @@ def run(a, export):
             cases.append(case)
     if not cases:
         return None
-    print(f"\nNumber formats, {threads} thread(s), ms per image, median of {a.rounds} rounds taking turns; pruned: {POLICY}")
+    print(f"\nNumber formats, {threads} thread(s), host {condition(a)}, ms per image, median of {a.rounds} rounds taking turns; pruned: {POLICY}")
     print("; ".join(dict.fromkeys(versions.values())))
     for engine, reason in {e: r for c in cases for e, r in c.failed.items()}.items():
         print(f"{TITLES[engine]} is absent: {reason}")

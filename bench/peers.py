@@ -3,28 +3,29 @@
 #
 # Started by bench/run, which makes the virtual environment; see bench/README.md for what is
 # measured. Pruning is in prune.py, bf16 and int8 in formats.py, training steps in train.py, CLIP
-# in clip.py, DINOv2, SigLIP and OpenCLIP in families.py.
+# in clip.py, the start of the program in start/first_answer.py, large photos in
+# photos/large_photos.py, DINOv2, SigLIP and OpenCLIP in families.py.
 import argparse
-import glob
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
-import time
 
 import clip
 import families
 import formats
 import prune
 import train
-from turns import HERE, SHORT, TITLES, Case, newer, run_case, say, weights_of
+from photos import large_photos
+from start import first_answer
+from turns import HERE, SHORT, TITLES, Case, condition, newer, run_case, say, verdict, weights_of
 
-MODULES = {"renyi": "renyi", "openvino": "openvino", "openvino-throughput": "openvino", "onnxruntime": "onnxruntime",
+MODULES = {"renyi": "renyi", "renyi-streams": "renyi", "openvino": "openvino", "openvino-throughput": "openvino", "onnxruntime": "onnxruntime",
            "pytorch": "timm"}
 ENGINES = list(MODULES)
-PARTS = [*ENGINES, "prune", "formats", "train", "clip", "families"]
+PARTS = [*ENGINES, "prune", "formats", "train", "clip", "start", "families", "photos"]
+LEAST = 1.08  # fastest peer / renyi
 MAX_DIFFERENCE = 1e-3  # of the logits, relative to the largest
 
 
@@ -32,7 +33,7 @@ def prepare(a, case, engines):
     """The files of each engine; made once and kept in build/bench."""
     weights = weights_of(a, case.arch)
     stem = f"{a.work}/{case.arch}.b{case.batch}"
-    files = {"renyi": weights, "pytorch": weights, "onnxruntime": stem + ".onnx",
+    files = {"renyi": weights, "renyi-streams": weights, "pytorch": weights, "onnxruntime": stem + ".onnx",
              "openvino": stem + ".xml", "openvino-throughput": stem + ".xml"}
     for engine, option in (("onnxruntime", "--onnx"), ("openvino", "--ir"), ("openvino-throughput", "--ir")):
         if engine not in engines or newer(files[engine], weights):
@@ -47,28 +48,6 @@ def prepare(a, case, engines):
     return files
 
 
-def cold_start(a, image, runs=15):
-    """Seconds from program start to exit after one image; files in the page cache."""
-    weights = f"{a.work}/vit_tiny_patch16_224.seed1.safetensors"
-    command = [f"{a.build}/renyi", "classify", "-m", weights, image]
-    times = []
-    for _ in range(runs + 1):
-        start = time.perf_counter()
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        times.append(time.perf_counter() - start)
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr else "classify failed")
-    return statistics.median(times[1:])
-
-
-def image_file(a):
-    """--photo, or an image of the demo, or a drawn image of the project."""
-    found = sorted(glob.glob(f"{a.build}/demo/photos/*.jpg")) or sorted(glob.glob(f"{HERE}/../assets/*.png"))
-    if not a.photo and not found:
-        raise RuntimeError("no image; name one with --photo")
-    return a.photo or found[0]
-
-
 def cpu_model():
     with open("/proc/cpuinfo") as f:
         text = f.read()
@@ -81,20 +60,24 @@ def cpu_model():
 
 def report(cases, engines, out):
     shown = [e for e in engines if any(e in c.ms for c in cases)]
-    peers = [e for e in shown if e != "renyi"]
-    print("| model | batch | threads | " + " | ".join(TITLES[e] for e in shown) + " | fastest peer / renyi | renyi of oneDNN's peak |", file=out)
-    print("|---" * (len(shown) + 5) + "|", file=out)
+    print("| model, batch, threads | " + " | ".join(TITLES[e] for e in shown) +
+          " | fastest peer / renyi | rounds | at least | renyi of oneDNN's peak |", file=out)
+    print("|---|" + "--:|" * (len(shown) + 2) + "---|--:|", file=out)
     for c in cases:
-        cells, best = [], "-"
+        cells, best = [], "- | - | -"
         share = f"{100 * c.gflops() / c.peak:.0f} % of {c.peak:.0f} GFLOP/s" if c.peak else "-"
         for e in shown:
-            ratio = f" ({c.ratio(e)[0]:.2f}x)" if e in peers and e in c.ms and "renyi" in c.ms else ""
-            cells.append(f"{c.median(e):.2f}{ratio}" if e in c.ms else "-")
-        ran = [e for e in peers if e in c.ms]
-        if ran and "renyi" in c.ms:
-            fastest = min(ran, key=c.median)
-            best = "{:.2f}x (rounds {:.2f}x), {}".format(*c.ratio(fastest), TITLES[fastest])
-        print(f"| {SHORT[c.model]} | {c.batch} | {c.threads} | " + " | ".join(cells) + f" | {best} | {share} |", file=out)
+            cells.append("{:.2f} ({:.1f} to {:.1f})".format(c.median(e), *c.spread(e)) if e in c.ms else "-")
+        fastest = c.fastest_peer()
+        if fastest and "renyi" in c.ms:
+            whole, rounds = c.ratio(fastest)
+            best = f"{whole:.2f}x, {TITLES[fastest]} | {rounds:.2f}x | {LEAST:.2f}x {verdict(rounds >= LEAST, c.load() or 0.0)}"
+        print(f"| {SHORT[c.model]}, {c.batch}, {c.threads} | " + " | ".join(cells) + f" | {best} | {share} |", file=out)
+    for c in cases:
+        if c.threads > 1 and {"renyi-streams", "openvino-throughput"} <= set(c.ms):
+            rounds = c.ratio("openvino-throughput", "renyi-streams")[1]
+            print(f"\n{SHORT[c.model]}, {c.batch}, {c.threads}: OpenVINO throughput / renyi --streams 2: {rounds:.2f}x, "
+                  f"at least {LEAST:.2f}x {verdict(rounds >= LEAST, c.load() or 0.0)}", file=out)
 
 
 def run_cases(a, engines):
@@ -112,22 +95,16 @@ def dense(a):
     engines = available(a)
     cases, versions = run_cases(a, engines)
     print("; ".join(dict.fromkeys(versions.values())))
-    print(f"ms per image, median of {a.rounds} rounds taking turns; (x) = peer / renyi\n")
+    print(f"Dense, host {condition(a)}: ms per image, median of {a.rounds} rounds taking turns (least to most of the rounds)\n")
     report(cases, engines, sys.stdout)
     print()
     worst = {e: max(c.difference[e] for c in cases if e in c.difference) for e in versions}
     print("largest difference of the logits: " + ", ".join(f"{TITLES[e]} {d:.1e}" for e, d in worst.items()))
-    result = dict(versions=versions, rounds=a.rounds, results=[c.record() for c in cases])
+    result = dict(versions=versions, host=condition(a), rounds=a.rounds, results=[c.record() for c in cases])
     large = [c for c in cases if c.model == "base"]
     if large:
         rss = {e: max(c.rss[e] for c in large if e in c.rss) for e in versions if any(e in c.rss for c in large)}
         print("peak memory with ViT-B, MB: " + ", ".join(f"{TITLES[e]} {m:.0f}" for e, m in rss.items()))
-    if "renyi" in engines and "tiny" in a.models and os.path.exists(f"{a.build}/renyi"):
-        try:
-            result["cold_start_s"] = cold_start(a, image_file(a))
-            print(f"cold start, ViT-Ti, program start to exit after the first answer: {result['cold_start_s']:.3f} s")
-        except RuntimeError as e:
-            say(f"cold start not measured: {e}")
     bad = [e for e, d in worst.items() if not d <= MAX_DIFFERENCE]
     return result, [f"the engines do not agree within {MAX_DIFFERENCE:g}: " + ", ".join(TITLES[e] for e in bad)] if bad else []
 
@@ -162,11 +139,14 @@ def arguments():
     p.add_argument("--rounds", type=int, default=5, help="turns of each engine in each line (5)")
     p.add_argument("--only", type=one_of(PARTS), default=PARTS, metavar="PARTS",
                    help=", ".join(ENGINES) + " (dense), prune (the pruned rows), formats (bf16 and int8), "
-                   "train (a training step), clip (CLIP and TCA), families (DINOv2, SigLIP, OpenCLIP)")
+                   "train (a training step), clip (CLIP and TCA), start (until the first answer), families (DINOv2, SigLIP, OpenCLIP), photos (of 12 megapixels, from files)")
+    p.add_argument("--neighbour", action="store_true",
+                   help="dense, prune, formats, families: beside a process that copies memory at low priority")
     p.add_argument("--quick", action="store_true",
                    help="ViT-Ti and ViT-S, at most 3 rounds; clip: ViT-Ti, few texts")
     p.add_argument("--tokenizer", metavar="FILE", help="CLIP's merges file, for the texts of clip")
-    p.add_argument("--photo", metavar="FILE", help="image for the cold start (one of the demo)")
+    p.add_argument("--photos", metavar="DIR", help="photos to enlarge for photos (drawn images of the project)")
+    p.add_argument("--photo", metavar="FILE", help="image for start (one of the demo)")
     p.add_argument("--json", metavar="FILE", help="all measurements")
     p.add_argument("--build", default="build", help=argparse.SUPPRESS)
     a = p.parse_args()
@@ -195,8 +175,14 @@ def main():
     if "clip" in a.only:
         result["clip"], more = clip.run(a, prepare)
         faults += more
+    if "start" in a.only:
+        result["start"], more = first_answer.run(a)
+        faults += more
     if "families" in a.only:
         result["families"], more = families.run(a, available(a, ENGINES), prepare)
+        faults += more
+    if "photos" in a.only:
+        result["photos"], more = large_photos.run_part(a, prepare)
         faults += more
     if a.json:
         with open(a.json, "w") as f:

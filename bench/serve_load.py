@@ -3,14 +3,17 @@
 # ONNX Runtime beside it, and a load with faults (--soak).
 # SPDX-License-Identifier: Apache-2.0
 #
-# Clients are threads of this process with raw sockets and prepared bytes, so that they take little of the machine.
-# `renyi bench` runs before and after each load; its mean is the measure, because machines change their speed.
+# The load comes from http_load.c, because it runs on the machine that is measured. `renyi bench` runs before and after
+# each load; its mean is the measure, because machines change their speed. The server also decodes, which renyi bench does
+# not. With D ms to decode an image on one core and R images/s of renyi bench on N cores, no server can give more than
+# 1 / (1 / R + D / 1000 / N) images/s: this bound is printed, too.
 import argparse
 import collections
 import json
 import os
 import random
 import signal
+import statistics
 import socket
 import struct
 import subprocess
@@ -29,7 +32,8 @@ def options():
     p.add_argument("--threads", type=int, default=os.cpu_count(), help="of the model (all cores)")
     p.add_argument("--batch", type=int, default=8, help="--max-batch, and the batch of renyi bench (8)")
     p.add_argument("--clients", type=int, default=16)
-    p.add_argument("--seconds", type=float, default=20.0, help="of each load (20)")
+    p.add_argument("--seconds", type=float, default=7.0, help="of each load (7)")
+    p.add_argument("--rounds", type=int, default=3, help="loads, with renyi bench between them; medians are printed (3)")
     p.add_argument("--soak", type=float, default=0.0, help="instead: seconds of full load with faults; 600 is the test of a release")
     p.add_argument("--peer-python", default="", help="a Python with FastAPI and ONNX Runtime")
     p.add_argument("--json", help="everything measured")
@@ -61,6 +65,11 @@ class Server:
             if line.startswith("VmRSS"):
                 return int(line.split()[1]) / 1024
         return 0.0
+
+    def cpu_seconds(self):
+        with open(f"/proc/{self.process.pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
@@ -102,41 +111,27 @@ def ask(s, request):
     return int(head[9:12]), body
 
 
-def load(port, request, clients, seconds):
-    """Closed loop: (images per second, sorted latencies in ms, failures)."""
-    latencies, failed, lock = [], collections.Counter(), threading.Lock()
-    start = time.perf_counter() + 1.0  # the first second is not counted
-    end = start + seconds
-
-    def run():
-        s, mine = connect(port), []
-        while time.perf_counter() < end:
-            at = time.perf_counter()
-            status, _ = ask(s, request)
-            now = time.perf_counter()
-            if status != 200:
-                failed[status] += 1
-            elif start <= now <= end:  # answers in the window, whenever their requests came
-                mine.append(1e3 * (now - at))
-        s.close()
-        with lock:
-            latencies.extend(mine)
-
-    threads = [threading.Thread(target=run) for _ in range(clients)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return len(latencies) / seconds, sorted(latencies), dict(failed)
+def load_program(o):
+    """http_load.c, built for this machine."""
+    source, program = os.path.join(ROOT, "bench", "http_load.c"), os.path.join(o.build, "bench", "http_load")
+    os.makedirs(os.path.dirname(program), exist_ok=True)
+    if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
+        subprocess.run([os.environ.get("CC", "cc"), "-O2", source, "-o", program], check=True)
+    return program
 
 
-def share(sorted_values, q):
-    return sorted_values[min(len(sorted_values) - 1, int(q * len(sorted_values)))] if sorted_values else float("nan")
+def load(o, port, request):
+    """Closed loop of all clients: images per second, latencies in ms, failures, CPU seconds of the clients."""
+    with tempfile.NamedTemporaryFile(suffix=".http") as f:
+        f.write(request)
+        f.flush()
+        out = subprocess.run([load_program(o), str(port), f.name, str(o.clients), str(o.seconds)], check=True, capture_output=True, text=True).stdout
+    return json.loads(out)
 
 
 def single(port, request, n=100):
-    """What one client pays over the model and the decoder, ms: median over n requests."""
-    s, extra = connect(port), []
+    """Medians over n requests of one client, ms: what it pays over the model and the decoder, and the decoder."""
+    s, extra, decode = connect(port), [], []
     for i in range(n + 10):
         at = time.perf_counter()
         _, body = ask(s, request)
@@ -144,8 +139,9 @@ def single(port, request, n=100):
         image = json.loads(body)["data"][0]
         if i >= 10:
             extra.append(ms - image["ms"] - image["ms_decode"])
+            decode.append(image["ms_decode"])
     s.close()
-    return share(sorted(extra), 0.5)
+    return statistics.median(extra), statistics.median(decode)
 
 
 # ---- measuring
@@ -172,29 +168,49 @@ def photo():
     return open(os.path.join(ROOT, "assets", "golf_ball.png"), "rb").read()
 
 
-def measure_peer(o, name, request):
-    command = [o.peer_python, os.path.join(ROOT, "bench", "serve_fastapi.py"), model_file(o, name), f"vit_{name}_patch16_224", str(o.threads), os.path.join(o.build, "bench")]
-    server = Server(command, "listening on")
-    rate, latencies, failed = load(server.port, request, o.clients, o.seconds)
-    server.stop()
-    return {"images_per_second": rate, "p50_ms": share(latencies, 0.5), "p99_ms": share(latencies, 0.99), "failed": failed}
+def fastapi_server(o, name):
+    return Server([o.peer_python, os.path.join(ROOT, "bench", "serve_fastapi.py"), model_file(o, name), f"vit_{name}_patch16_224", str(o.threads), os.path.join(o.build, "bench")], "listening on")
+
+
+def measure_round(o, model, server, peer, request, decode):
+    """renyi bench, the server, renyi bench, the other server."""
+    before, cpu = bench(o, model), server.cpu_seconds()
+    got = load(o, server.port, request)
+    cpu, after = server.cpu_seconds() - cpu, bench(o, model)
+    reference, rate = (before + after) / 2, got["images_per_second"]
+    bound = 1 / (1 / reference + decode / 1e3 / o.threads)
+    seconds = o.seconds + 1
+    row = {**got, "bench_images_per_second": reference, "ratio": rate / reference, "bound_images_per_second": bound, "ratio_of_bound": rate / bound,
+           "server_cores": cpu / seconds, "load_cores": got["cpu_seconds"] / seconds}
+    if peer:
+        row["peer"] = load(o, peer.port, request)
+        row["ratio_to_peer"] = rate / row["peer"]["images_per_second"]
+    return row
+
+
+def verdict(value, limit):
+    return f"{value:.3f} ({limit} asked: {'yes' if value >= limit else 'NO'})"
 
 
 def measure(o, name):
     model, request = model_file(o, name), form(photo())
-    before = bench(o, model)
     server = renyi_server(o, model)
-    alone = single(server.port, request)
-    rate, latencies, failed = load(server.port, request, o.clients, o.seconds)
+    peer = fastapi_server(o, name) if o.peer_python and name != "builtin" else None
+    extra, decode = single(server.port, request)
+    rounds = [measure_round(o, model, server, peer, request, decode) for _ in range(o.rounds)]
     code = server.stop()
-    reference = (before + bench(o, model)) / 2
-    row = {"model": name, "threads": o.threads, "batch": o.batch, "clients": o.clients, "bench_images_per_second": reference, "images_per_second": rate, "ratio": rate / reference,
-           "p50_ms": share(latencies, 0.5), "p99_ms": share(latencies, 0.99), "single_client_extra_ms": alone, "failed": failed, "exit_code": code}
-    print(f"{name}: {rate:.1f} images/s with {o.clients} clients, {row['ratio']:.3f} of renyi bench ({reference:.1f}); latency p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms; "
-          f"a single client pays {alone:.2f} ms over model and decoder", flush=True)
-    if o.peer_python and name != "builtin":
-        row["fastapi_onnxruntime"] = peer = measure_peer(o, name, request)
-        print(f"{name}: FastAPI + ONNX Runtime {peer['images_per_second']:.1f} images/s, p50 {peer['p50_ms']:.1f} ms, p99 {peer['p99_ms']:.1f} ms: renyi serve is {rate / peer['images_per_second']:.2f} times as fast", flush=True)
+    middle = {k: statistics.median(r[k] for r in rounds) for k in rounds[0] if k not in ("failed", "peer")}
+    failed = sum(r["failed"] for r in rounds)
+    print(f"{name}: {middle['images_per_second']:.1f} images/s with {o.clients} clients, latency p50 {middle['p50_ms']:.1f} ms, p99 {middle['p99_ms']:.1f} ms; medians of {o.rounds} loads\n"
+          f"  of renyi bench without decoding ({middle['bench_images_per_second']:.1f}): {verdict(middle['ratio'], 0.95)}\n"
+          f"  of the bound with decoding, {decode:.2f} ms an image ({middle['bound_images_per_second']:.1f}): {verdict(middle['ratio_of_bound'], 0.95)}, {min(r['ratio_of_bound'] for r in rounds):.3f} to {max(r['ratio_of_bound'] for r in rounds):.3f}\n"
+          f"  cores used: {middle['server_cores']:.2f} by the server, {middle['load_cores']:.3f} by the clients\n"
+          f"  a single client pays {extra:.2f} ms over model and decoder (1 asked: {'yes' if extra <= 1 else 'NO'})", flush=True)
+    row = {"model": name, "threads": o.threads, "batch": o.batch, "clients": o.clients, **middle, "single_client_extra_ms": extra, "decode_ms": decode, "failed": failed, "exit_code": code, "rounds": rounds}
+    if peer:
+        peer.stop()
+        other = {k: statistics.median(r["peer"][k] for r in rounds) for k in rounds[0]["peer"]}
+        print(f"  FastAPI + ONNX Runtime: {other['images_per_second']:.1f} images/s, p50 {other['p50_ms']:.1f} ms, p99 {other['p99_ms']:.1f} ms; renyi serve is {middle['ratio_to_peer']:.2f} times as fast", flush=True)
     return row
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # See bench/README.md for what is measured and why. peers.py and prune.py print the tables.
+import contextlib
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHORT = {"tiny": "ViT-Ti", "small": "ViT-S", "base": "ViT-B", "large": "ViT-L"}
-TITLES = {"renyi": "renyi", "openvino": "OpenVINO latency", "openvino-throughput": "OpenVINO throughput",
+TITLES = {"renyi": "renyi", "renyi-streams": "renyi --streams 2", "openvino": "OpenVINO latency", "openvino-throughput": "OpenVINO throughput",
           "onnxruntime": "ONNX Runtime", "pytorch": "PyTorch", "pytorch-evit": "PyTorch EViT",
           "pytorch-evit-fused": "PyTorch EViT, fused attention", "pytorch-tome": "PyTorch ToMe",
           "renyi-f32": "renyi f32", "renyi-bf16": "renyi bf16", "renyi-int8": "renyi int8", "renyi-int8-pruned": "renyi int8 pruned",
@@ -35,10 +36,45 @@ def verdict(reached, other_load):
 
 
 def busy_seconds():
-    """CPU time of the whole machine that was not idle, including stolen time."""
+    """CPU time of the whole machine that was not idle, including stolen time; without the
+    neighbour's."""
     with open("/proc/stat") as f:
         user, nice, system, _idle, _wait, irq, soft, steal = map(int, f.readline().split()[1:9])
-    return (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
+    busy = (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
+    return busy - sum(map(cpu_seconds, neighbours))
+
+
+def cpu_seconds(process):
+    with open(f"/proc/{process.pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+neighbours = []  # the running process of neighbour.c, or nothing
+
+
+@contextlib.contextmanager
+def host(a):
+    """The condition that a.neighbour asks for: `with host(a):` measures beside neighbour.c."""
+    if not a.neighbour:
+        yield
+        return
+    program = f"{a.work}/neighbour"
+    subprocess.run([os.environ.get("CC", "cc"), "-O2", f"{HERE}/memory/neighbour.c", "-o", program], check=True)
+    process = subprocess.Popen([program], stdout=subprocess.PIPE, text=True)
+    try:
+        if not process.stdout.readline():
+            raise RuntimeError("the neighbour does not run")
+        neighbours.append(process)
+        yield
+    finally:
+        neighbours.clear()
+        process.kill()
+        process.communicate()
+
+
+def condition(a):
+    return "neighbour" if a.neighbour else "quiet"
 
 
 class Process:
@@ -75,9 +111,7 @@ class Process:
         self.process.send_signal(signal.SIGSTOP)
 
     def cpu_seconds(self):
-        with open(f"/proc/{self.process.pid}/stat") as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.process)
 
     def close(self):
         self.process.kill()
@@ -163,8 +197,17 @@ class Case:
             answers = [workers["renyi"].ask("peak") for _ in range(3)]
             self.peak, self.executed = statistics.median(a["gflops"] for a in answers), answers[0]["gflop"]
 
+    def fastest_peer(self):
+        """The engine of others with the smallest median, or None."""
+        return min((e for e in self.ms if not e.startswith("renyi")), key=self.median, default=None)
+
     def median(self, engine):
         return statistics.median(sum(self.ms[engine], []))
+
+    def spread(self, engine):
+        """Least and most of the medians of the rounds."""
+        rounds = [statistics.median(r) for r in self.ms[engine]]
+        return min(rounds), max(rounds)
 
     def ratio(self, peer, ours="renyi"):
         """peer / ours: ratio of the medians, and median of the ratios of each round."""
@@ -206,9 +249,10 @@ def run_together(cases, a, rounds, peak=False):
         for case, workers in started:
             case.compare(workers)
             case.warm_up(workers)
-        for r in range(rounds):
-            for case, workers in started:
-                case.round(workers, r)
+        with host(a):
+            for r in range(rounds):
+                for case, workers in started:
+                    case.round(workers, r)
         for case, workers in started:
             case.finish(workers)
             if peak:

@@ -27,9 +27,7 @@ install_peers() {
 # Makes a complete environment, or none and the reason in $why.
 make_venv() {
   local python
-  if ! python=$(find_python); then
-    tools/deps bench && python=$(find_python) || { why="no python3 with venv" && return 1; }
-  fi
+  python=$(find_python) || { tools/deps bench || true; why="no python3 with venv" && return 1; }
   "$python" -m venv "$venv" || { why="python3 -m venv failed" && return 1; }
   install_peers || { why="PyPI cannot be reached" && rm -rf "$venv" && return 1; }
   touch "$venv/.complete"
