@@ -45,17 +45,42 @@ static uint8_t *png_repaired(const uint8_t *data, size_t size)
     return copy;
 }
 
-/* Reads the bytes as one format, rotates the image by its EXIF tag and resizes it. Small limits
- * keep a run fast. */
+/* Scaled: for an input of one pixel, so that images of any size are divided. The whole
+ * image has the size of one decoded exactly. */
+static void decode_scaled(const uint8_t *data, size_t size, const renyi_image *exact)
+{
+    uint8_t out[3];
+    uint32_t full[2];
+    renyi_error err;
+    const renyi_image_options opt = {.struct_size = sizeof opt,
+                                     .apply_exif = 1,
+                                     .limits = {.max_pixels = 1u << 18, .max_image_side = 4096},
+                                     .decode = RENYI_DECODE_SCALED};
+    const renyi_preprocess spec = {1,
+                                   (renyi_crop_mode)(size % 3),
+                                   (renyi_interpolation)(size / 3 % 3),
+                                   0.9,
+                                   {0.5, 0.5, 0.5},
+                                   {1, 1, 1}};
+    if (renyi_image_decode_pixels(out, full, data, size, &spec, &opt, &err)) return;
+    if (exact && (full[0] != exact->width || full[1] != exact->height)) abort();
+}
+
+/* Reads the bytes as one format, rotates the image by its EXIF tag and resizes it; then the same
+ * scaled. Small limits keep a run fast. */
 static int decode_image(ry_image_reader *reader, renyi_image_format format, const uint8_t *data,
                         size_t size)
 {
     const renyi_limits small = {.max_pixels = 1u << 18, .max_image_side = 4096};
-    const ry_encoded in = {data, size, ry_limits(&small), NULL};
+    const ry_encoded in = {data, size, ry_limits(&small), NULL, NULL, NULL};
     const uint32_t orientation = ry_exif_orientation(data, size, format);
     renyi_error err;
     renyi_image image;
-    if (renyi_image_sniff(data, size) != format || reader(&image, &in, &err)) return 0;
+    if (renyi_image_sniff(data, size) != format) return 0;
+    if (reader(&image, &in, &err)) {
+        decode_scaled(data, size, NULL);
+        return 0;
+    }
     if (orientation < 1 || orientation > 8) abort();
     if (ry_image_turn(&image, orientation, NULL, &err) == RENYI_OK) {
         uint8_t out[24 * 24 * 3];
@@ -65,7 +90,11 @@ static int decode_image(ry_image_reader *reader, renyi_image_format format, cons
                                        0.9,
                                        {0.5, 0.5, 0.5},
                                        {1, 1, 1}};
+        const renyi_image_options opt = {
+            .struct_size = sizeof opt, .apply_exif = 1, .limits = small};
         if (renyi_image_fit(out, &image, &spec, NULL, &err)) abort();
+        if (renyi_image_decode_pixels(out, NULL, data, size, &spec, &opt, &err)) abort();
+        decode_scaled(data, size, &image);
     }
     ry_free(NULL, (void *)(uintptr_t)image.rgb);
     return 0;

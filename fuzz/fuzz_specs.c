@@ -2,9 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "eval/sweep/grid.h"
+#include "eval/vqa/manifest_fields.h"
 #include "eval/vqa/vqa_questions.h"
 #include "fuzz_targets.h"
-#include "prune/policy/policy_spec.h"
+#include "prune/policy/cascade.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,46 +40,87 @@ static const ry_own_rules own = {&mine, NULL, 2};
 
 /* Any bytes as a policy: refused with a message, or printed as a text that reads
  * back as the same policy, before and after a model has had its say. */
-static void check_round_trip(const ry_policy *p)
+static void check_round_trip(const ry_cascade *c)
 {
     char text[RY_MAX_POLICY_TEXT];
     renyi_error err;
-    ry_policy again;
+    ry_cascade again;
 
-    ry_policy_print(text, p);
-    if (ry_policy_parse_own(&again, text, &own, &err)) abort();
-    if (memcmp(p, &again, sizeof again)) abort();
+    ry_cascade_print(text, c);
+    if (ry_cascade_parse(&again, text, &own, &err)) abort();
+    if (memcmp(c, &again, sizeof again)) abort();
+}
+
+/* Rows that a rule for visual tokens keeps, of which there are never more than patches. */
+static void check_visual_counts(const ry_policy *p, uint32_t patches)
+{
+    const uint32_t n = ry_policy_visual_count(p, patches);
+    if (n > patches || (!n && p->budget != RY_BUDGET_ADAPTIVE)) abort();
+    const uint32_t grid = ry_policy_smaller_grid(p, patches);
+    if ((uint64_t)grid * grid > n || (n && !grid)) abort();
+}
+
+/* Each cut keeps some of what arrives. */
+static void check_lm_counts(const ry_policy *p, uint32_t n)
+{
+    uint32_t arrive = n;
+    for (uint32_t i = 0; i < p->n_cuts; i++) {
+        const uint32_t after = ry_policy_lm_count(p, i, n);
+        if (!after || after > arrive) abort();
+        arrive = after;
+    }
+}
+
+static void check_counts(const ry_policy *p, const ry_policy_shape *shape)
+{
+    if (ry_policy_is_lm(p)) {
+        check_lm_counts(p, shape->n_patches);
+        return;
+    }
+    if (ry_policy_is_visual(p)) check_visual_counts(p, shape->n_patches);
+    uint32_t n = shape->n_prefix + shape->n_patches, by_class, by_column;
+    for (uint32_t i = 0; i < p->n_cuts; i++) {
+        const uint32_t after = ry_policy_tokens_after(p, i, n, shape->n_prefix);
+        if (after > n || after <= shape->n_prefix) abort();
+        ry_policy_split(p, after, &by_class, &by_column);
+        if (by_class + by_column != after || by_class > after) abort();
+        n = after;
+    }
 }
 
 int fuzz_policy(const uint8_t *data, size_t size)
 {
-    static const ry_policy_shape shapes[] = {{12, 196, 1, 14}, {24, 576, 0, 24}, {2, 4, 2, 2}};
+    static const ry_policy_shape shapes[] = {{12, 196, 1, 14},
+                                             {24, 576, 0, 24},
+                                             {2, 4, 2, 2},
+                                             {23, 576, 1, 24, 1},
+                                             {2, 9, 1, 3, 1},
+                                             {.n_blocks = 23,
+                                              .n_patches = 576,
+                                              .n_prefix = 1,
+                                              .grid = 24,
+                                              .visual = 1,
+                                              .lm_layers = 32}};
     char *text = malloc(size + 1); /* exact size: the sanitizer sees overreads */
     renyi_error err = {0};
-    ry_policy p;
+    ry_cascade c;
 
     if (!text) return 0;
     memcpy(text, data, size);
     text[size] = '\0';
-    if (ry_policy_parse_own(&p, text, &own, &err)) {
+    if (ry_cascade_parse(&c, text, &own, &err)) {
         if (!err.message[0] || err.offset < 0 || (size_t)err.offset > size) abort();
         free(text);
         return 0;
     }
     free(text);
-    check_round_trip(&p);
+    check_round_trip(&c);
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-        ry_policy q = p;
-        if (ry_policy_check(&q, &shapes[s], &err)) continue;
-        check_round_trip(&q);
-        uint32_t n = shapes[s].n_prefix + shapes[s].n_patches, by_class, by_column;
-        for (uint32_t i = 0; i < q.n_cuts; i++) {
-            const uint32_t after = ry_policy_tokens_after(&q, i, n, shapes[s].n_prefix);
-            if (after > n || after <= shapes[s].n_prefix) abort();
-            ry_policy_split(&q, after, &by_class, &by_column);
-            if (by_class + by_column != after || by_class > after) abort();
-            n = after;
-        }
+        ry_cascade checked = c;
+        if (ry_cascade_check(&checked, &shapes[s], &err)) continue;
+        check_round_trip(&checked);
+        check_counts(&checked.first, &shapes[s]);
+        if (checked.is_cascade) check_counts(&checked.second, &shapes[s]);
     }
     return 0;
 }
@@ -130,6 +172,8 @@ static const char one_question[] =
 static renyi_status read_questions(renyi_vqa *v, const char *bytes, size_t n, renyi_error *e)
 {
     if (ry_vqa_is_mmbench(v->info.task)) return ry_vqa_read_mmbench(v, "q.tsv", bytes, n, e);
+    if (v->info.task == RENYI_VQA_OCRBENCH) return ry_vqa_read_ocrbench(v, "q.json", bytes, n, e);
+    if (v->info.task == RENYI_VQA_SEED) return ry_vqa_read_seed(v, "q.json", bytes, n, e);
     if (v->info.task == RENYI_VQA_SQA) return ry_vqa_read_sqa(v, "q.json", bytes, n, e);
     return ry_vqa_read_lines(v, "q.jsonl", NULL, bytes, n, e);
 }
@@ -201,5 +245,33 @@ int fuzz_vqa(const uint8_t *data, size_t size)
     if (!st) check_questions(v);
     free(bytes);
     renyi_vqa_free(v);
+    return 0;
+}
+
+/* ---- manifest -------------------------------------------------------------------------------- */
+
+/* Any bytes as a result manifest: refused with a message, or complete, and equal to itself. */
+int fuzz_manifest(const uint8_t *data, size_t size)
+{
+    renyi_error err = {0};
+    renyi_manifest *m;
+    renyi_manifest_info i;
+    renyi_vqa_pair pair;
+    char *bytes = malloc(size + 1); /* exact size: the sanitizer sees overreads */
+    if (!bytes) abort();
+    memcpy(bytes, data, size);
+    if (ry_manifest_parse(&m, "m.json", bytes, size, NULL, &err)) {
+        if (m || !err.message[0]) abort();
+    } else {
+        renyi_manifest_get_info(m, &i);
+        if (!i.version || !i.model || !i.task || !i.policy) abort();
+        for (size_t k = 0; k < i.n_samples; k++)
+            if (!i.samples[k].id || i.samples[k].worth > 1) abort();
+        if (renyi_manifest_compare(m, m, &pair, &err) || pair.n > i.n_samples || pair.better_a ||
+            pair.better_b)
+            abort();
+        renyi_manifest_free(m);
+    }
+    free(bytes);
     return 0;
 }
