@@ -47,6 +47,17 @@ run 0 ask -q a.ppm 'what is this'
 # --- pruned; ids; several images; files that are not images ---
 run 0 ask a.ppm 'what is this' --prune 'naive p=4 layers=0' --json
 json 'd["visual_tokens"] == 12 and len(d["kept"]) == 12 and d["policy"].startswith("naive p=4")'
+run 0 ask a.ppm 'what is this' --prune 'fastv layer=1 tokens=5' --json --stats
+json 'd["visual_tokens"] == 16 and [(c["layer"], c["tokens_in"], c["tokens_out"], len(c["kept"]), len(c["scores"])) for c in d["cuts"]] == [(1, 16, 5, 5, 16)]'
+json 'd["cost"]["layer_tokens"] == 10.5 and d["policy"] == "fastv tokens=5 layer=1 metric=last positions=original"'
+json 'd["cuts"][0]["kept"] == sorted(sorted(range(16), key=lambda j: -d["cuts"][0]["scores"][j])[:5])'
+err_has "layer 1: 5 of 16 visual tokens kept"
+err_has "10.5 visual tokens in a layer on average"
+cp out cut.json
+run 0 ask a.ppm b.ppm 'what is this' --prune 'fastv layer=1 tokens=5' -t 2 --json
+lines 'd[0]["tokens"] == json.load(open("cut.json"))["tokens"] and d[1]["reused_tokens"] > 0'
+run 0 ask a.ppm 'what is this' --prune 'dart layer=1 tokens=6 pivots=1 text_pivots=2' --json
+json 'd["cuts"][0]["tokens_out"] == 7 and d["cuts"][0]["scores"] is None'
 run 0 ask a.ppm --prompt-ids '1 5 310, 20,21 22' --json
 json 'd["prompt_tokens"] == 5 + 16 and d["question"] is None'
 cp out ids.json
@@ -171,8 +182,26 @@ usage "no ids" ask -m llava a.ppm --prompt-ids ' '
 usage "not both" ask -m llava a.ppm --prompt-ids 1 --chat
 usage "renyi policies" ask -m llava a.ppm what --prune 'evit keep=2'
 usage "tokens=9999: an image has 16 patches" ask -q -m llava a.ppm what --prune 'prumerge tokens=9999'
-usage "tokens=9999: an image has 16 patches" ask -q -m llava a.ppm what --prune 'vispruner tokens=9999'
+for rule in vispruner visionzip divprune mosaic-behind random uniform pool downsample; do
+  usage "tokens=9999: an image has 16 patches" ask -q -m llava a.ppm what --prune "$rule tokens=9999"
+  run 0 ask -q a.ppm what --prune "$rule tokens=9" --json
+  json "d['policy'].split()[:2] == ['$rule', 'tokens=9'] and d['visual_tokens'] == 9"
+done
+usage "tokens=9999: 16 visual tokens arrive at layer 1" ask -q -m llava a.ppm what --prune 'fastv layer=1 tokens=9999'
+usage "the language model has 2 layers" ask -q -m llava a.ppm what --prune 'fastv layer=2'
+usage "none runs here" encode-image -q -m llava a.ppm --prune 'fastv layer=1' -o none.safetensors
 usage "tokens=9999: an image has 16 patches" encode-image -q -m llava a.ppm --prune 'prumerge tokens=9999' -o none.safetensors
+usage "--text-tower DIR" ask -q -m llava a.ppm what --prune 'cdpruner tokens=9'
+usage "of width 32, the model one of 16" ask -q -m llava a.ppm what --prune 'cdpruner tokens=9' \
+  --text-tower "$RENYI_SRC/tests/visual_rules/clip"
+run 0 ask -q a.ppm what --prune 'cdpruner tokens=9 metric=col' --json
+json "d['visual_tokens'] == 9"
+small() { "$RENYI" encode-image -q -m "$RENYI_SRC/tests/visual_rules" a.ppm --text-tower "$RENYI_SRC/tests/visual_rules/clip" "$@"; }
+run 1 small --prune 'cdpruner tokens=9' -o plate.safetensors
+one_line "chooses by a question, and none was given"
+run 0 small --prune 'cdpruner tokens=9' --question 'what is on the plate?' -o plate.safetensors
+run 0 small --prune 'cdpruner tokens=9' --question 'where is the second dog' -o dog.safetensors
+cmp -s plate.safetensors dog.safetensors && fail "another question chooses other tokens"
 run 1 ask -q a.ppm --prompt-ids '1 310 999'
 one_line "id 999, number 3"
 run 1 ask -q a.ppm --prompt-ids '1 310 -200'

@@ -9,12 +9,18 @@ export TMPDIR=$WORK/tmp
 bench() { "$RENYI" bench -b 1 -t 1 -r 2 "$@"; }
 run 0 bench -m toy.safetensors -b 1,2 -o json
 json 'set(d) >= {"cpu", "peak_gflops", "results"} and d["peak_gflops"] > 0 and len(d["results"]) == 2'
-json 'all(list(r) == "model dtype policy batch threads gmacs gmacs_plain ms_median ms_p10 ms_p90 images_per_second gflops peak_share peak_rss_mb time_ratio mac_ratio speedup".split() for r in d["results"])'
+json 'all(list(r) == "model dtype policy batch threads streams gmacs gmacs_plain ms_median ms_p10 ms_p90 images_per_second gflops peak_share peak_rss_mb time_ratio mac_ratio speedup ms_mean ms_p95".split() for r in d["results"])'
 json 'all(r["ms_p10"] <= r["ms_median"] <= r["ms_p90"] and r["peak_rss_mb"] > 1 and r["peak_share"] > 0 for r in d["results"])'
 json '[r["batch"] for r in d["results"]] == [1, 2] and d["results"][0]["model"] == "toy.safetensors"'
 # The rest without the peak, which takes a second or two.
 run 0 bench --no-peak -m toy.safetensors -t 1,2 -o json
 json 'd["peak_gflops"] is None and [(r["threads"], r["peak_share"]) for r in d["results"]] == [(1, None), (2, None)]'
+run 0 bench --no-peak -m toy.safetensors -b 3 -t 4 --streams 2 --json --repetitions 2
+json '[(r["batch"], r["threads"], r["streams"]) for r in d["results"]] == [(3, 4, 2)]'
+run 0 bench --no-peak -m toy.safetensors -b 1 -t 2 --streams 2 --repetitions 2
+out_has "2 batches in flight" || fail "the table does not name the streams"
+run 1 bench --no-peak -m toy.safetensors -b 1 -t 1 --streams 2 --repetitions 2
+err_has "2 streams on 1 thread" || fail "more streams than threads"
 run 0 bench --no-peak -m toy.safetensors -o csv
 [ "$(wc -l <out)" -eq 2 ] && out_has "peak_rss_mb" || fail "csv"
 run 0 bench --no-peak --arch vit_tiny_patch16_224
@@ -34,6 +40,21 @@ json 'd["results"][0]["time_ratio"] is None and d["results"][0]["mac_ratio"] is 
 json 'all("layers=" in r["policy"] and "metric=" in r["policy"] and r["time_ratio"] > 0 for r in d["results"][1:])'
 json 'all(abs(r["mac_ratio"] - r["gmacs"] / d["results"][0]["gmacs"]) < 1e-6 for r in d["results"][1:])'
 json 'all(r["gmacs"] <= r["gmacs_plain"] < d["results"][0]["gmacs_plain"] for r in d["results"][1:])'
+# A cascade: on photos each runs once, the mean and p95 are there; on random input there is a note.
+mkdir photos
+for i in 1 2 3; do make_ppm photos/$i.ppm $((i * 60)) 10 200; done
+run 0 quick -r 1 --prune "cascade(naive p=16 layers=0 -> none if margin < 1000)" -o json
+err_has "random input has no meaningful margins"
+run 0 "$RENYI" bench --no-peak -t 1 -b 2 -m toy.safetensors --data-dir photos \
+  --prune "cascade(naive p=16 layers=0 -> none if margin < 1000)" -o json
+json '"second_share" not in d["results"][0] and d["results"][1]["second_share"] == 1'
+json 'd["results"][1]["ms_mean"] > 0 and d["results"][1]["ms_p95"] >= d["results"][1]["ms_median"]'
+json 'd["results"][1]["mac_ratio"] > 1'
+run 0 "$RENYI" bench --no-peak -t 1 -b 2 -m toy.safetensors --data-dir photos
+out_has "| mean | p95 | second pass |" && out_has "3 photos"
+run 1 quick --data-dir absent
+run 2 quick --train --data-dir photos
+
 run 0 quick -b 1,2 --prune "mosaic keep=0.7 layers=0" --prune none -o csv
 [ "$(wc -l <out)" -eq 5 ] || fail "csv: none twice, or a row is missing"
 [ "$(awk -F'"' 'NF > 1' out | wc -l)" -le 4 ] && out_has "time_ratio,mac_ratio" || fail "csv"

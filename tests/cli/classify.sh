@@ -147,12 +147,14 @@ out_has "tench, Tinca tinca"
 out_has "toilet tissue"
 
 # --- settings: same bits for any batch and thread count; other sizes and crops change the answer ---
-for flags in "-b 1" "-b 2 -t 1" "-b 8 -t 2"; do
-  run 0 classify --json $flags red.ppm blue.ppm
+for flags in "-b 1" "-b 2 -t 1" "-b 8 -t 2" "-b 1 -t 2 --streams 2" "-b 2 -t 5 --streams 3"; do
+  run 0 classify --json $flags red.ppm blue.ppm red.ppm blue.ppm red.ppm
   grep -A2 '"index"' out >answer
   [ ! -f first ] && cp answer first
   cmp -s answer first || fail "another answer with $flags"
 done
+run 2 classify -t 2 --streams 3 red.ppm
+err_has "3 streams on 2 threads; each stream needs a thread"
 run 0 classify --image-size 112 --crop-pct 1 --crop-mode squash --interpolation bilinear --exif red.ppm
 err_has "112 x 112, crop 1 (squash), bilinear"
 err_has "changed by the command line"

@@ -85,6 +85,49 @@ run 0 "$RENYI" embed -m words/clip.safetensors -t 1 --text-file texts.txt --json
 json 'len(d["texts"]) == 2 and d["architecture"] is None and d["policy"] == "none"'
 run 1 "$RENYI" embed -q -m words/clip.safetensors --text one photos/0.ppm
 
+# --- --decode: small images and other formats are exact; a JPEG far above the input size is scaled ---
+# 96 x 72 pixels; the model of 16 pixels resizes to 17, so it is decoded at 1/2
+base64 -d >waves.jpg <<'B'
+/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDACgcHiMeGSgjISMtKygwPGRBPDc3PHtYXUlkkYCZlo+AjIqgtObDoKrarYqMyP/L2u71////m8H///
+/6/+b9//j/2wBDASstLTw1PHZBQXb4pYyl+Pj4+Pj4+Pj4+Pj4+Pj4+Pj4+Pj4+Pj4+Pj4+Pj4+Pj4+Pj4+Pj4+Pj4+Pj4+Pj4+Pj/wAARCABI
+AGADASIAAhEBAxEB/8QAGQABAAMBAQAAAAAAAAAAAAAAAwACBAUB/8QAIBAAAwACAwADAQEAAAAAAAAAAAECAyEEERITQVEjM//EABcBAQEBAQ
+AAAAAAAAAAAAAAAAIBAwD/xAAbEQADAQEBAQEAAAAAAAAAAAAAAQIRIRJBA//aAAwDAQACEQMRAD8A1PqZMHIp96FvN9BqPbD2GdFfGVwS29nQ
+lJSBOPwit5utDpelqJS8vUU5Fb0DiTdCdfIxoxedkivjHy0PjlKTPya/D283ldAv+jJS8vUCK8vGFHdUdDDKUgxh62WrL4XQ3lotznUTkV0tGJ
+d1Q9V8jLxh+wRWPGJNWsMq7qjfglJbCjD9l6vwh8tBufqL56SWjn026HrJ7ZaMPewS/Lxll+ljL8edbGytKQ3XxoG8vp9FufqB2GBkbdGjjT+n
+kYfWxv8ANFl+ljHU+lqFtpSc/NTdDXm70VnF7fYOwyRW8ZOPPb2bX1MgKfjRS830Op9LUFpw9RqfSkwZ6behLzfRWY9sD2GKK+Mpglt7OgulIE
+x4RS83Wh0lS1EqfL1FORW9BYZboRT8jHnF5XZIr4x8tDY0lJm5Nfh7ebzoL/RkpeXqBNeXjChN0dDDKUhRh87JeXwuh8tFufqPeRWtGJduhnXy
+MWMPWwTXl4xS1SxmRJujfglJbDjD1stV+ENNWg3O9RbPSS0YH26Gd+2JGHvZnLcvGWa9LGX489LYmakpDqvjQNZfb6Fc/UDsMHI26NPGn9PIw+
+tiv+aLL9LGOl6WoXI0pOdmbdDXm9PokYvewdhkivjPOPO9m1tKQfPxoG83eh1Ppag0nL1GxtKTn56beiEM1yuD/N7w9wS+9m9dTJCGn6Lmgrlc
+MXIrt6Dwy3RCHfm9WGtLZ6dCOpkzcmvwhAVyuGf5vuGbHLdHQxJKSENKWz079Fj4FyL1oxpN0QgPzfw0XZ6f/9k=
+B
+vit=("$RENYI" embed -m vit.safetensors -t 1 --json)
+row() { python3 -c 'import json; print(json.load(open("out"))["images"][0]["embedding"])' >"$1"; }
+run 0 "${vit[@]}" --image-size 16 waves.jpg && row exact
+run 0 "${vit[@]}" --image-size 16 --decode exact waves.jpg && row named
+cmp -s exact named || fail "--decode exact is not the default"
+run 0 "${vit[@]}" --image-size 16 --decode scaled waves.jpg && row scaled
+err_has "decoded scaled"
+cmp -s exact scaled && fail "--decode scaled did not scale"
+python3 - <<'P' || fail "the scaled image is another one"
+import json
+a, b = json.load(open("exact")), json.load(open("scaled"))
+assert sum(x * y for x, y in zip(a, b)) > 0.99
+P
+for flags in "-b 1 -t 2" "-b 3 -t 1" "-j 2" "-b 1 -t 2 --streams 2"; do
+  run 0 "${vit[@]}" --image-size 16 --decode scaled $flags waves.jpg photos/0.ppm waves.jpg && row other
+  cmp -s scaled other || fail "another row with $flags"
+done
+run 0 sh -c '"$0" embed -m vit.safetensors -t 1 --json --image-size 16 --decode scaled - <waves.jpg' "$RENYI"
+row other
+cmp -s scaled other || fail "stdin is another row"
+run 0 "${vit[@]}" waves.jpg && row exact
+run 0 "${vit[@]}" --decode scaled waves.jpg && row other # of 224 pixels: too small to be scaled
+cmp -s exact other || fail "a small image was scaled"
+run 2 "${vit[@]}" --decode fast waves.jpg
+err_has "exact"
+run 0 "$RENYI" classify -m vit.safetensors --decode scaled --json waves.jpg
+json 'd["preprocessing"]["decode"] == "scaled"'
+
 one_line() {
   err_lines 1
   err_has "$1"

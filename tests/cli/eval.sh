@@ -49,6 +49,12 @@ assert all(int(r["threads"]) == d["threads"] and int(r["batch_size"]) == 8 for r
 P
 run 0 eval_toy photos -t 1 -b 3 --json
 json 'd["threads"] == 1 and d["batch_size"] == 3'
+for flags in "-t 1 -b 2" "-t 2 -b 1 --streams 2" "-t 3 -b 2 --streams 3"; do
+  rm -f lines.jsonl
+  run 0 eval_toy photos $flags --log-samples lines.jsonl
+  sed 's/"ms[a-z_]*": *[0-9.e+-]*//g' lines.jsonl >lines.$(echo $flags | tr -d ' -')
+done
+cmp lines.t1b2 lines.t2b1streams2 && cmp lines.t1b2 lines.t3b2streams3 || fail "other answers with --streams"
 # a full disk (here: no file may grow) leaves the older file as it was, and no other
 cp results.csv older.csv
 on_full_disk() { (ulimit -f 0 && eval_toy photos --csv results.csv) 2>&1 | cat; }

@@ -84,7 +84,7 @@ err_has "no image with both object and background"
 
 # --- wrong usage ---
 for words in "--log-samples log" "--shard 1/2" "-j 2" "--ground-truth x" "--valid-labels x" "--class-map x" "--real-labels x" "--mask-keep 0" \
-    "--mask-keep 2" "--mask-kind grey" "--metrics nonsense" "--metrics correct" "--metrics cls,cls"; do
+    "--mask-keep 2" "--mask-kind grey" "--metrics nonsense" "--metrics correct" "--decode scaled" "--metrics cls,cls"; do
   run 2 study $words
 done
 err_has "given twice"

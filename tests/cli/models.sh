@@ -81,7 +81,7 @@ run 1 "$RENYI" eval -m clip.safetensors --data-dir photos
 err_has "has no classifier; 'renyi zeroshot'"
 err_lines 1
 run 1 "$RENYI" train --model clip.safetensors --data-dir photos --output run
-err_has "CLIP is not trained here"
+err_has "a CLIP compares images with texts and has no classifier"
 run 0 "$RENYI" viz -m clip.safetensors photos/cat/a.ppm --layers 0-1
 ! grep -q nan out || fail "a probability without classes"
 run 0 "$RENYI" flops -m clip.safetensors --prune "evit keep=0.7 layers=0"

@@ -19,6 +19,22 @@ err_has "policy: evit keep=0.7 layers=0,3,6 metric=correct n=2 c=0.8"
 run 0 classify -q --prune mosaic red.ppm
 [ ! -s err ] || fail "-q prints"
 
+# --- cascades ---
+run 0 classify --prune 'cascade(mosaic -> none if margin < 1)' red.ppm
+err_has "policy: cascade(mosaic keep=0.7 layers=0,3,6 -> none if margin < 1) combine=second"
+run 0 classify --json --prune none red.ppm noise.ppm
+grep -v '"policy"\|"ms' out >want
+run 0 classify --json --prune 'cascade(mosaic -> none if margin < 1000)' red.ppm noise.ppm
+grep -v '"policy"\|"ms' out | cmp -s - want || fail "a cascade that always runs again is not dense"
+run 2 classify --prune 'cascade(mosaic -> none if margin < -1)' red.ppm
+err_has "a number of at least 0"
+run 0 "$RENYI" flops -m toy.safetensors --prune 'cascade(mosaic -> none if margin < 1)'
+out_has "least: the first pass alone" && out_has "most: both passes"
+run 0 "$RENYI" flops -m toy.safetensors --prune 'cascade(mosaic -> none if margin < 1)' --json
+json 'abs(d["least"]["gmacs"] + d["second"]["gmacs"] - d["gmacs"]) < 1e-9 and d["second"]["gmacs"] < d["dense"]["gmacs"]'
+run 2 classify --prune sure --trace t.json red.ppm
+err_has "a cascade has two"
+
 # --- the single options mean the same as keys of the policy ---
 # same POLICY OPTIONS...: both run the same policy.
 same() {
@@ -53,7 +69,7 @@ for policy in 'evit keep=1 layers=3' 'naive p=0' 'mosaic keep=1 layers=0,3' 'tom
   grep -A2 '"index"' out | cmp -s - dense || fail "$policy is not dense"
 done
 # --- the same bits for all batch sizes and numbers of threads ---
-for flags in "-b 1 -t 1" "-b 2 -t 2"; do
+for flags in "-b 1 -t 1" "-b 2 -t 2" "-b 1 -t 2 --streams 2"; do
   run 0 classify --json -k 10 $flags --prune 'mosaic keep=0.6 layers=0,3,6' --trace t.jsonl red.ppm noise.ppm
   grep -A2 '"index"' out | cat - t.jsonl >answer
   [ ! -f first ] && cp answer first
@@ -143,17 +159,17 @@ out_has "KEPT"
 cp out listed
 run 0 "$RENYI" policies --json
 json 'len(d["presets"]) > 3 and all(p["full"] and p["about"] and p["policy"] for p in d["presets"])'
-json '[r["name"] for r in d["rules"]] == ["none", "mosaic", "evit", "naive", "tome", "ats", "tca", "prumerge", "vispruner"] and all(r["full"] for r in d["rules"])'
-json '{w.split("=")[0] for p in d["presets"] + d["rules"] for w in p["full"].split()[1:]} <= {k["key"] for k in d["keys"]}'
+json '[r["name"] for r in d["rules"]] == ["none", "mosaic", "evit", "naive", "tome", "ats", "tca", "fastv", "pyramiddrop", "dart", "prumerge", "vispruner", "visionzip", "divprune", "hiprune", "mosaic-behind", "cdpruner", "random", "uniform", "pool", "downsample"] and all(r["full"] for r in d["rules"])'
+json '{w.split("=")[0] for p in d["presets"] + d["rules"] if not p["full"].startswith("cascade") for w in p["full"].split()[1:]} <= {k["key"] for k in d["keys"]}'
 json 'all(p["name"] in open("listed").read() for p in d["presets"])'
 run 0 "$RENYI" policies --json
 if command -v python3 >/dev/null; then
   python3 -c 'import json; [print(p["name"]) for p in json.load(open("out"))["presets"]]' >presets
   while read -r preset; do
-    case $preset in # rules behind the tower of a LLaVA
-      paper:prumerge* | paper:vispruner*)
+    case $preset in # rules for the visual tokens of a LLaVA
+      lvlm:* | paper:prumerge* | paper:vispruner*)
         run 2 "$RENYI" flops --arch vit_base_patch16_224 --prune "$preset"
-        err_has "among the visual tokens that a LLaVA gives" ;;
+        err_has "visual tokens" ;;
       *) run 0 "$RENYI" flops --arch vit_base_patch16_224 --prune "$preset" ;;
     esac
   done <presets

@@ -93,7 +93,7 @@ json 'd["resumed"] >= 48 and d["seconds_model"] == 0'
 
 # --- options replace lines of the file; combinations; presets; commas ---
 run 0 sweep grid.txt -m a.safetensors --image-size 64 --prune 'none|fast layers=0,1' --json
-json '[r["policy"] for r in d["results"]] == ["none", "mosaic keep=0.7 layers=0,1"] and d["results"][0]["img_size"] == 64'
+json '[r["policy"] for r in d["results"]] == ["none", "mosaic keep=0.74 layers=0,1 alpha=1 omega=1 beta=0.8 memory=0.5 length=max col=0.2 temperature=1.05"] and d["results"][0]["img_size"] == 64'
 run 0 sweep -m a.safetensors,b.safetensors --image-size 64,model --framework evit,naive --metric 'cls|col' -n 2,4 --keep '0.5|0.7' -p 8 --layers 0 --json
 json 'len(d["results"]) == 2 * 2 * (2 * 3 + 3) and {r["img_size"] for r in d["results"]} == {64, 224}'
 run 0 sweep -m a.safetensors --image-size 64 --prune 'paper:evit-ours keep=0.7|0.9 layers=0' --json

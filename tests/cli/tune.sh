@@ -62,6 +62,14 @@ out_has "Nearest: "
 run 1 tune_toy list.csv --target-gmacs 0.0001 "${space[@]}" --json
 json 'not d["found"] and d["chosen"] is None and d["nearest"]["fate"] == "costly"'
 
+# --- tokens that depend on the image: the least is known first, then the mean; likeness=1 merges
+# nothing, costs more than dense and is eliminated ---
+run 0 tune_toy list.csv --target-gmacs 0.035 --image-size 224 \
+  --prune 'mosaic keep=0.3 layers=0 likeness=0.001|1' --json
+json '[c["fate"] for c in d["candidates"] if "likeness=1" in c["policy"]] == ["costly"] and d["found"]'
+json 'all(c["search"]["other"] == 0 and c["gmacs"] >= d["candidates"][0]["gmacs"] for c in d["candidates"] if "likeness=1" in c["policy"])'
+json 'all(c["gmacs"] < d["candidates"][0]["gmacs"] for c in d["candidates"] if "likeness=0.001" in c["policy"])'
+
 # --- images without classes; candidates from a file, usual ones, some that do not fit ---
 run 0 tune_toy photos --unlabeled --target-gmacs 0.014 "${space[@]}" --json
 json 'd["unlabelled"] and all(abs(c["search"]["drop"] + c["search"]["agreement"] - 100) < 1e-6 for c in d["candidates"] if c["search"])'

@@ -31,13 +31,13 @@ run 2 vqa q.jsonl "${here[@]}" --answers all.jsonl
 err_has "resume to continue them"
 
 # --- resumed after a cut line, in parts, with a policy ---
-strip() { sed 's/,"ms":[0-9]*//' "$1"; }
+strip() { sed -E 's/,"(ms|first_token_ms|choice_ms)":[0-9.e-]*//g' "$1"; }
 { head -2 all.jsonl; printf '{"question_id": 3, "pro'; } >torn.jsonl
 run 0 vqa q.jsonl "${here[@]}" --answers torn.jsonl --resume
 cmp -s <(strip torn.jsonl) <(strip all.jsonl) || fail "resumed answers"
 mkdir parts
 for i in 0 1; do run 0 vqa q.jsonl "${here[@]}" --num-chunks 2 --chunk-idx $i --answers parts/2_$i.jsonl; done
-cmp -s <(cat parts/*.jsonl | sed 's/,"ms":[0-9]*//') <(strip all.jsonl) || fail "answers in parts"
+cmp -s <(strip <(cat parts/*.jsonl)) <(strip all.jsonl) || fail "answers in parts"
 run 2 vqa q.jsonl "${here[@]}" --answers torn.jsonl --resume --prune 'prumerge tokens=5'
 err_has "not of this run"
 run 2 vqa q.jsonl "${here[@]}" --answers torn.jsonl --resume --max-new-tokens 5
@@ -45,11 +45,49 @@ run 0 vqa q.jsonl "${here[@]}" --answers made/both --prune none --prune 'prumerg
 json '[r["visual_tokens"] for r in d["results"]] == [16, 6] and len(d["pairs"]) == 1'
 cmp -s <(strip made/both/none.jsonl) <(strip all.jsonl) || fail "answers of the first of two policies"
 [ -s made/both/prumerge_tokens=5_metric=col.jsonl ] || fail "a file for each policy"
+run 0 vqa q.jsonl "${here[@]}" --answers made/plain --prune 'random tokens=5 seed=2' --prune 'pool tokens=5' \
+  --prune 'downsample tokens=5' --prune 'visionzip tokens=5' --prune 'divprune tokens=5' --json
+json '[r["visual_tokens"] for r in d["results"]] == [5, 5, 4, 5, 5] and len(d["pairs"]) == 10'
 run 0 vqa q.jsonl --score made/both --json
 json '[r["policy"].split()[0] for r in d["results"]] == ["none", "prumerge"] and [r["visual_tokens"] for r in d["results"]] == [16, 6]'
 echo >taken
 run 1 vqa q.jsonl "${here[@]}" --answers taken/both --prune none --prune 'prumerge tokens=5'
 err_has "taken/both: cannot make this folder: Not a directory"
+
+# --- costs: counted by hand for this model (2 layers of width 16; a tower of 2 blocks of width 16, 16 patches) ---
+"$RENYI" ask -q -m llava -t 1 --max-new-tokens 1 photos/a.ppm $'what is 1\nAnswer the question using a single word or phrase.' --json >asked.json
+run 0 vqa q.jsonl "${here[@]}" --limit 1 --prune none --prune 'prumerge tokens=5' --json
+python3 - <<'P' || fail "costs"
+import json
+d = json.load(open("out"))
+n = json.load(open("asked.json"))["prompt_tokens"]
+def lm(n): return 2 * (n * (4 * 16 * 16 + 3 * 16 * 24) + n * (n + 1) * 16) + 16 * 320
+tower = 16 * 3 * 14 * 14 * 16 + 2 * (17 * (4 * 16 * 16 + 2 * 16 * 32) + 2 * 17 * 17 * 16)
+for r, visual, rows, look in (d["results"][0], 16, n, 0), (d["results"][1], 6, n - 10, 1):
+    c = r["cost"]
+    assert r["visual_tokens"] == c["layer_tokens"] == visual, c
+    assert abs(c["lm_tflops"] - 2e-12 * lm(rows)) < 1e-18, (c, lm(rows))
+    # prumerge reads the keys of another block, and compares the keys of all pairs of patches
+    assert abs(c["tower_tflops"] - 2e-12 * (tower + look * (17 * 16 * 32 + 17 * 16 + 16 * 16 * 16 / 2))) < 1e-18, (c, tower)
+    assert abs(c["projector_tflops"] - 2e-12 * visual * (16 * 16 + 16 * 16)) < 1e-18, c
+    assert c["cache_bytes"] == 2 * 2 * rows * 16 * 4, c
+    assert c["first_token_ms"] > c["choice_ms"] >= 0, c
+P
+
+# --- a policy inside the language model: other questions about the image do not change an answer ---
+run 0 vqa q.jsonl "${here[@]}" --answers cut.jsonl --prune 'fastv layer=1 tokens=4' --json
+"$RENYI" ask -q -m llava -t 1 --max-new-tokens 4 photos/b.ppm $'what is 4\nAnswer the question using a single word or phrase.' \
+  --prune 'fastv layer=1 tokens=4' --json >asked.json
+python3 - <<'P' || fail "a policy inside the language model"
+import json
+c, ask = json.load(open("out"))["results"][0]["cost"], json.load(open("asked.json"))
+assert [json.loads(l) for l in open("cut.jsonl")][3]["text"] == ask["text"].strip()
+n = ask["prompt_tokens"]
+def layer(n): return n * (4 * 16 * 16 + 3 * 16 * 24) + n * (n + 1) * 16
+want = layer(n) + layer(n - 12) + 16 * 320 + 16 * n # and the last row looks at the others
+assert abs(ask["cost"]["lm_tflops"] - 2e-12 * want) < 1e-18 and abs(c["lm_tflops"] - 2e-12 * want) < 1e-18, (c, want)
+assert c["layer_tokens"] == 10 and c["cache_bytes"] == 2 * (2 * n - 12) * 16 * 4, c
+P
 
 # --- missing and corrupt images are reported; a later run asks them again ---
 { cat q.jsonl; printf '{"question_id": 6, "image": "bad.ppm", "text": "x"}\n{"question_id": 7, "image": "none.ppm", "text": "x"}\n'; } >seven.jsonl

@@ -102,45 +102,6 @@ static void test_same_bits(void **state)
     }
 }
 
-/* oneDNN is used at AVX-512, but runs on any CPU: weights packed for AVX-512, the other kernels of
- * the detected level. */
-static void test_onednn(void **state)
-{
-    (void)state;
-#ifndef RY_HAS_ONEDNN
-    skip();
-#endif
-    static float logits[IMAGES * CLASSES], again[IMAGES * CLASSES];
-    golden_taps o;
-    renyi_error err = {0};
-    ry_checkpoint ckpt;
-    ry_vit vit = {0};
-    if (!open_golden(&o, &goldens[0], RENYI_CPU_AUTO)) return;
-    const renyi_options none = {.struct_size = sizeof none};
-    if (ry_checkpoint_open(&ckpt, shared_path(goldens[0].model), NULL, NULL, &err))
-        fail_msg("%s", err.message);
-    if (ry_vit_load(&vit, &o.model->vit.config, &ckpt, &none, RENYI_CPU_AVX512, RENYI_DTYPE_F32,
-                    &err))
-        fail_msg("%s", err.message);
-    for (unsigned threads = 1; threads <= 2; threads++) {
-        ry_vit_plan *plan;
-        const ry_vit_plan_options opt = {
-            .level = renyi_cpu_detect(), .max_batch = IMAGES, .n_threads = threads};
-        const ry_vit_input all = {
-            .pixels = tap(&o, "images.pixels"), .lut = (const float(*)[256])o.lut, .n = IMAGES};
-        assert_int_equal(ry_vit_plan_new(&plan, &vit, &opt, NULL, &err), RENYI_OK);
-        assert_int_equal(ry_vit_forward(plan, &all, threads == 1 ? logits : again), RENYI_OK);
-        ry_vit_plan_free(plan, NULL);
-    }
-    const double e = relative_error(logits, tap(&o, "dense.logits"), IMAGES * CLASSES);
-    printf("%s oneDNN: logits within %.2g of the largest\n", goldens[0].taps, e);
-    assert_true(e < 2e-4);
-    assert_memory_equal(logits, again, sizeof logits);
-    ry_vit_free(&vit, NULL);
-    ry_checkpoint_close(&ckpt, NULL);
-    golden_taps_close(&o);
-}
-
 /* ---- taps and scores of image 0 ------------------------------------------------------------ */
 
 typedef struct watcher {
@@ -253,7 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_logits),
                                        cmocka_unit_test(test_same_bits),
-                                       cmocka_unit_test(test_onednn), cmocka_unit_test(test_taps)};
+                                       cmocka_unit_test(test_taps)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed ? failed : *shared_missing() ? SHARED_SKIPPED : 0;
 }

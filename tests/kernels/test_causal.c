@@ -9,7 +9,8 @@
 #include "kernels/attention/causal_template.h"
 #ifndef RENYI_SANITIZED /* it would take a minute to compile */
 #include "kernels/attention/cached_template.h"
-static const ry_kernels cached_sixteen = {.cached = cached, .cache_row = cache_row};
+static const ry_kernels cached_sixteen = {
+    .cached = cached, .cached_look = cached_look, .cache_row = cache_row};
 #define CACHED_SIXTEEN &cached_sixteen
 #else
 #define CACHED_SIXTEEN NULL
@@ -233,6 +234,71 @@ static void check_cache_company(const ry_kernels *k)
     }
 }
 
+/* ---- looking at attention -------------------------------------------------------------------- */
+
+/* mean [n, columns] of rows first .. first+n-1 */
+static guarded look_at(const problem *p, const ry_kernels *k, size_t first, size_t n, size_t column,
+                       size_t columns)
+{
+    guarded mean = guard_new(n * columns, 3);
+    guarded scratch = guard_new(ry_cached_scratch(p->N), 0);
+    const ry_cached_look at = {.cache = &p->cache,
+                               .group = p->H / p->G,
+                               .n_rows = n,
+                               .first = first,
+                               .q = p->q + first * p->H * p->d,
+                               .q_row = p->H * p->d,
+                               .column = column,
+                               .n_columns = columns,
+                               .mean = mean.data};
+    k->cached_look(&at, scratch.data);
+    assert_true(guard_intact(&mean));
+    assert_true(guard_intact(&scratch));
+    guard_free(&scratch);
+    return mean;
+}
+
+/* Attention of row i to row j, averaged over the heads, in double. */
+static double exact_mean(const problem *p, size_t i, size_t j)
+{
+    double mean = 0.0;
+    for (size_t h = 0; h < p->H && j <= i; h++) {
+        const float *q = p->q + (i * p->H + h) * p->d;
+        double wanted = 0.0, sum = 0.0;
+        for (size_t m = 0; m <= i; m++) {
+            const float *key = p->k + (m * p->G + h / (p->H / p->G)) * p->d;
+            double dot = 0.0;
+            for (size_t c = 0; c < p->d; c++) dot += (double)q[c] * (double)key[c];
+            sum += dot = exp(dot / sqrt((double)p->d));
+            if (m == j) wanted = dot;
+        }
+        mean += wanted / sum / (double)p->H;
+    }
+    return mean;
+}
+
+/* Against double; a row alone has the bits that it has among others. */
+static void check_look(const ry_kernels *k)
+{
+    static const size_t shapes[][4] = {
+        {1, 1, 1, 64}, {37, 4, 2, 8}, {33, 3, 1, 20}, {60, 2, 2, 32}};
+    for (size_t s = 0; s < 2 * (sizeof shapes / sizeof *shapes); s++) {
+        problem p = cache_new(shapes[s / 2], s % 2, k);
+        const size_t column = p.N / 4, columns = p.N - p.N / 2 ? p.N - p.N / 2 : 1;
+        guarded all = look_at(&p, k, 0, p.N, column, columns);
+        for (size_t i = 0; i < p.N; i++) {
+            guarded one = look_at(&p, k, i, 1, column, columns);
+            assert_memory_equal(one.data, all.data + i * columns, columns * sizeof(float));
+            guard_free(&one);
+            for (size_t j = 0; j < columns; j++)
+                assert_true(
+                    fabs((double)all.data[i * columns + j] - exact_mean(&p, i, column + j)) < 1e-5);
+        }
+        guard_free(&all);
+        problem_free(&p);
+    }
+}
+
 /* Every level writes the same bytes into the cache. */
 static void check_cache_bytes(const ry_kernels *k)
 {
@@ -266,8 +332,15 @@ static void test_caches(void **state)
     at_every_level(check_cache_bytes, CACHED_SIXTEEN);
 }
 
+static void test_look(void **state)
+{
+    (void)state;
+    at_every_level(check_look, CACHED_SIXTEEN);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts), cmocka_unit_test(test_caches)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts), cmocka_unit_test(test_caches),
+                                       cmocka_unit_test(test_look)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,8 @@ static const ry_grad_kernels sixteen = {.gelu = gelu,
                                         .quick_gelu = quick_gelu,
                                         .quick_gelu_grad = quick_gelu_grad,
                                         .gelu_tanh = gelu_tanh,
-                                        .gelu_tanh_grad = gelu_tanh_grad};
+                                        .gelu_tanh_grad = gelu_tanh_grad,
+                                        .swiglu_grad = swiglu_grad};
 
 static double gelu_double(double u) { return 0.5 * u * (1.0 + erf(u / sqrt(2.0))); }
 static double quick_gelu_double(double u) { return u / (1.0 + exp(-1.702 * u)); }
@@ -91,7 +92,9 @@ static void check_tails(const pair *p)
         p->slope(du.data, again.data, dy.data, u.data, n);
         assert_true(guard_intact(&y) && guard_intact(&again) && guard_intact(&du));
         for (size_t i = 0; i < n; i++) check_slope(p, u.data[i], dy.data[i], du.data[i]);
-        p->slope(dy.data, u.data, dy.data, u.data, n); /* in place: the same bits */
+        memcpy(again.data, dy.data, n * sizeof(float));
+        p->slope(du.data, again.data, again.data, u.data, n); /* y in place of dy */
+        p->slope(dy.data, u.data, dy.data, u.data, n);        /* in place: the same bits */
         if (n) assert_memory_equal(dy.data, du.data, n * sizeof(float));
         if (n) assert_memory_equal(u.data, y.data, n * sizeof(float));
         if (n) assert_memory_equal(again.data, y.data, n * sizeof(float));
@@ -100,8 +103,48 @@ static void check_tails(const pair *p)
     }
 }
 
+/* ---- the gate of a SwiGLU MLP ---------------------------------------------------------------- */
+
+/* u: [gate, up] */
+static double swiglu_loss(const double *u, const void *unused)
+{
+    (void)unused;
+    return u[0] / (1.0 + exp(-u[0])) * u[1];
+}
+
+static void check_swiglu_at(const float *u, const float *dy, const float *du, const float *y,
+                            size_t n, size_t i)
+{
+    double at[2] = {(double)u[i], (double)u[n + i]};
+    const double value = swiglu_loss(at, NULL);
+    const double want[2] = {(double)dy[i] * slope_of(swiglu_loss, at, 0, NULL),
+                            (double)dy[i] * slope_of(swiglu_loss, at, 1, NULL)};
+    assert_true(fabs((double)y[i] - value) <= 1e-6 * (1.0 + fabs(value)));
+    assert_true(fabs((double)du[i] - want[0]) <= 3e-6 * (1.0 + fabs(at[1])));
+    assert_true(fabs((double)du[n + i] - want[1]) <= 2e-6 * (1.0 + fabs(at[0])));
+}
+
+static void check_swiglu(const ry_grad_kernels *k)
+{
+    for (size_t n = 0; n <= 50; n++) {
+        guarded u = guard_new(2 * n, n % 16), dy = guard_new(n, n % 16), y = guard_new(n, n % 16),
+                du = guard_new(2 * n, n % 16);
+        fill_random(u.data, 2 * n);
+        fill_random(dy.data, n);
+        for (size_t i = 0; i < n; i++) u.data[i] *= n % 3 ? 1.0f : 20.0f; /* the far ends too */
+        k->swiglu_grad(du.data, y.data, dy.data, u.data, n);
+        for (size_t i = 0; i < n; i++) check_swiglu_at(u.data, dy.data, du.data, y.data, n, i);
+        assert_true(guard_intact(&y) && guard_intact(&du));
+        k->swiglu_grad(du.data, dy.data, dy.data, u.data, n); /* y in place of dy */
+        if (n) assert_memory_equal(dy.data, y.data, n * sizeof(float));
+        assert_true(guard_intact(&u) && guard_intact(&dy));
+        guard_free(&u), guard_free(&y), guard_free(&dy), guard_free(&du);
+    }
+}
+
 static void check_all(const ry_grad_kernels *k)
 {
+    check_swiglu(k);
     const pair pairs[] = {{k->gelu, k->gelu_grad, gelu_loss},
                           {k->quick_gelu, k->quick_gelu_grad, quick_gelu_loss},
                           {k->gelu_tanh, k->gelu_tanh_grad, gelu_tanh_loss}};

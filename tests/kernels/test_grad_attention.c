@@ -16,6 +16,7 @@ typedef struct problem {
     size_t qkv_row, dqkv_row, dout_row;
     guarded qkv, dqkv, dout;
     float *key_bias, *dclass_row, *dmean; /* or NULL */
+    float factor;                         /* of the logits; 0 = 1 */
 } problem;
 
 enum { BIAS = 1, CLASS = 2, MEAN = 4 };
@@ -38,6 +39,7 @@ static problem problem_new(size_t N, size_t H, size_t d, size_t n_rows, int with
     for (size_t i = 0; i < N * p.qkv_row; i++) p.qkv.data[i] *= 2.0f;
     for (size_t i = 0; i < n_rows; i++) fill_random(p.dout.data + i * p.dout_row, C);
     p.key_bias = random_if(with & BIAS, N);
+    p.factor = with & BIAS ? 0.75f : 0.0f;
     p.dclass_row = random_if(with & CLASS, N);
     p.dmean = random_if(with & MEAN, n_rows * N);
     return p;
@@ -57,6 +59,7 @@ static ry_attention_grad grad_of(const problem *p)
                                .qkv = p->qkv.data,
                                .qkv_row = p->qkv_row,
                                .key_bias = p->key_bias,
+                               .logit_factor = p->factor,
                                .n_rows = p->n_rows,
                                .dout = p->dout.data,
                                .dout_row = p->dout_row,
@@ -78,16 +81,21 @@ static void solve(const problem *p, const ry_grad_kernels *k)
     free(scratch);
 }
 
+static double scale_of(const problem *p)
+{
+    return (p->factor != 0.0f ? (double)p->factor : 1.0) / sqrt((double)p->d);
+}
+
 /* a[N] of query i in head h; qkv: [N, 3*H*d] without gaps */
 static void exact_row(const problem *p, const double *qkv, size_t h, size_t i, double *a)
 {
     const size_t C = p->H * p->d;
+    const double scale = scale_of(p);
     double top = -INFINITY, sum = 0.0;
     for (size_t j = 0; j < p->N; j++) {
         a[j] = p->key_bias ? (double)p->key_bias[j] : 0.0;
         for (size_t c = 0; c < p->d; c++)
-            a[j] += qkv[i * 3 * C + h * p->d + c] * qkv[j * 3 * C + C + h * p->d + c] /
-                    sqrt((double)p->d);
+            a[j] += scale * qkv[i * 3 * C + h * p->d + c] * qkv[j * 3 * C + C + h * p->d + c];
         top = fmax(top, a[j]);
     }
     for (size_t j = 0; j < p->N; j++) sum += a[j] = exp(a[j] - top);
@@ -144,7 +152,7 @@ static double *reference(const problem *p, const double *qkv)
             }
             for (size_t j = 0; j < N; j++)
                 for (size_t c = 0; c < d; c++) {
-                    const double s = a[j] * (ds[j] - mean) / sqrt((double)d);
+                    const double s = a[j] * (ds[j] - mean) * scale_of(p);
                     g[i * 3 * C + h * d + c] += s * qkv[j * 3 * C + C + h * d + c];
                     g[j * 3 * C + C + h * d + c] += s * qkv[i * 3 * C + h * d + c];
                 }

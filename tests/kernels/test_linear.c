@@ -10,14 +10,15 @@
 #include "kernels/linear/linear.h"
 #include "kernels/linear/quant.h"
 
-enum { N_BACKENDS = RY_LINEAR_INT4_AVX2 + 1 };
+enum { N_BACKENDS = RY_LINEAR_BF16MM + 1 };
 static const char *const backend_names[] = {
-    "scalar",      "avx2",        "oneDNN",    "int8 scalar", "int8 avx2",   "bf16 oneDNN",
-    "int8 oneDNN", "bf16 scalar", "bf16 avx2", "bf16 avx512", "int4 scalar", "int4 avx2"};
+    "scalar",      "vec8",        "avx512",      "int8 scalar", "int8 vec8",
+    "bf16 oneDNN", "int8 oneDNN", "bf16 scalar", "bf16 vec8",   "bf16 avx512",
+    "int4 scalar", "int4 vec8",   "bf16 bfmmla"};
 
 static int is_onednn(ry_linear_backend b)
 {
-    return b == RY_LINEAR_ONEDNN || b == RY_LINEAR_ONEDNN_BF16 || b == RY_LINEAR_ONEDNN_INT8;
+    return b == RY_LINEAR_ONEDNN_BF16 || b == RY_LINEAR_ONEDNN_INT8;
 }
 
 /* oneDNN has bf16 from AVX-512 on. Its 8-bit product exists everywhere, but without VNNI it adds
@@ -28,25 +29,31 @@ static int backend_here(ry_linear_backend b)
     if (is_onednn(b)) return 0;
 #endif
     switch (b) {
-    case RY_LINEAR_AVX2:
-    case RY_LINEAR_BF16_AVX2:
-    case RY_LINEAR_INT4_AVX2:
-    case RY_LINEAR_INT8_AVX2: return renyi_cpu_detect() >= RENYI_CPU_AVX2;
+    case RY_LINEAR_VEC8:
+    case RY_LINEAR_BF16_VEC8:
+    case RY_LINEAR_INT4_VEC8:
+    case RY_LINEAR_INT8_VEC8: return renyi_cpu_detect() >= RENYI_CPU_AVX2;
+    case RY_LINEAR_AVX512:
     case RY_LINEAR_BF16_AVX512:
     case RY_LINEAR_ONEDNN_BF16: return renyi_cpu_detect() >= RENYI_CPU_AVX512;
     case RY_LINEAR_ONEDNN_INT8: return ry_cpu_has_vnni();
+#if defined(__aarch64__)
+    case RY_LINEAR_BF16MM: return ry_cpu_has_bf16();
+#else
+    case RY_LINEAR_BF16MM: return 0;
+#endif
     default: return 1;
     }
 }
 
 static int is_int8(ry_linear_backend b)
 {
-    return b == RY_LINEAR_INT8_SCALAR || b == RY_LINEAR_INT8_AVX2 || b == RY_LINEAR_ONEDNN_INT8;
+    return b == RY_LINEAR_INT8_SCALAR || b == RY_LINEAR_INT8_VEC8 || b == RY_LINEAR_ONEDNN_INT8;
 }
 
 static int is_int4(ry_linear_backend b)
 {
-    return b == RY_LINEAR_INT4_SCALAR || b == RY_LINEAR_INT4_AVX2;
+    return b == RY_LINEAR_INT4_SCALAR || b == RY_LINEAR_INT4_VEC8;
 }
 
 static int keeps_bf16(ry_linear_backend b)
@@ -96,11 +103,11 @@ static void round_row(double *to, const float *row, size_t n, ry_linear_backend 
     uint8_t *bytes = malloc(n);
     uint16_t *halves = malloc(n * sizeof *halves);
     ry_quant quant;
-    const float scale = ry_quant_channel(weight, row, n, b == RY_LINEAR_INT8_AVX2);
+    const float scale = ry_quant_channel(weight, row, n, b == RY_LINEAR_INT8_VEC8);
     ry_quant_scalar.quantize(bytes, n, &quant, row, n, 1, n, NULL);
     ry_quant_scalar.to_bf16(halves, n, row, n, 1, n);
     for (size_t k = 0; k < n; k++) {
-        if (b == RY_LINEAR_ONEDNN_BF16 || (keeps_bf16(b) && is_weight))
+        if (b == RY_LINEAR_ONEDNN_BF16 || b == RY_LINEAR_BF16MM || (keeps_bf16(b) && is_weight))
             to[k] = from_bf16(halves[k]);
         else if (!is_int8(b))
             to[k] = (double)row[k];
@@ -226,7 +233,8 @@ static void test_against_double(void **state)
     static const size_t shapes[][4] = {/* images, rows, n_out, n_in */
                                        {1, 1, 1, 1},      {1, 7, 16, 8},    {2, 13, 17, 5},
                                        {1, 5, 100, 64},   {3, 11, 33, 400}, {1, 97, 48, 24},
-                                       {1, 6, 1000, 192}, {2, 50, 96, 768}, {1, 65, 800, 40}};
+                                       {1, 6, 1000, 192}, {2, 50, 96, 768}, {1, 65, 800, 40},
+                                       {2, 9, 70, 1601},  {1, 205, 40, 24}};
     for (ry_linear_backend b = 0; b < N_BACKENDS; b++) {
         if (!backend_here(b)) continue;
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)

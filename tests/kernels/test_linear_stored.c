@@ -3,11 +3,16 @@
  * row alone has the same bits as among others; the accuracy of 4 bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
+#include "base/status.h"
+#include "base/thread_pool.h"
 #include "fixtures/kernel_test.h"
 #include "fixtures/test_heap.h"
 #include "kernels/linear/linear.h"
 #include "kernels/linear/panels.h"
 #include "kernels/linear/quant.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
 
 typedef struct shape {
     size_t rows, n_out, n_in;
@@ -113,45 +118,77 @@ static void test_levels_have_the_same_bits(void **state)
 
 typedef struct source {
     const float *w;
-    size_t n_in, most;
-    int fails;
+    size_t n_in;
+    size_t fails; /* rows from this one on cannot be read */
+    atomic_size_t read, too_many;
 } source;
 
+/* Threads call it at the same time. */
 static renyi_status read_rows(void *user, size_t first, size_t count, float *to, renyi_error *err)
 {
     source *s = user;
-    (void)err;
-    if (count > s->most) s->most = count;
+    atomic_fetch_add(&s->read, count);
+    atomic_fetch_add(&s->too_many, count > 2 * RY_PANEL);
     memcpy(to, s->w + first * s->n_in, count * s->n_in * sizeof(float));
-    return s->fails ? RENYI_ERR_IO : RENYI_OK;
+    if (first + count <= s->fails) return RENYI_OK;
+    const size_t bad = first > s->fails ? first : s->fails;
+    return ry_fail(err, RENYI_ERR_IO, -1, "row %zu is bad", bad);
 }
 
-static void test_reader(void **state)
+/* Whichever thread fails first, the error is that of the first bad row. */
+static void check_failures(const ry_linear_spec *given, renyi_cpu level, source *from)
 {
-    (void)state;
-    const shape s = {4, 77, 130};
+    const ry_linear_reader reader = {read_rows, from};
+    ry_linear_spec spec = *given;
+    spec.w = NULL;
+    spec.reader = &reader;
+    for (from->fails = 0; from->fails < spec.n_out; from->fails += 19) {
+        renyi_error e;
+        ry_linear *l;
+        char want[40];
+        snprintf(want, sizeof want, "row %zu is bad", from->fails);
+        assert_int_equal(ry_linear_new(&l, &spec, level, NULL, &e), RENYI_ERR_IO);
+        assert_null(l);
+        assert_string_equal(e.message, want);
+        assert_int_equal(ry_linear_new(&l, &spec, level, NULL, NULL), RENYI_ERR_IO);
+    }
+}
+
+static void check_reader(ry_thread_pool *pool)
+{
+    const shape s = {4, 333, 130};
     numbers n = numbers_new(s);
     for (renyi_cpu level = RENYI_CPU_SCALAR; level <= renyi_cpu_detect(); level++)
         for (int dtype = RENYI_DTYPE_F32; dtype <= RENYI_DTYPE_INT4; dtype++) {
             if (dtype == RENYI_DTYPE_AUTO) continue;
-            source from = {n.w, s.n_in, 0, 0};
+            source from = {.w = n.w, .n_in = s.n_in, .fails = s.n_out};
             const ry_linear_reader reader = {read_rows, &from};
             ry_linear_spec spec = spec_of(&n, s, (renyi_dtype)dtype);
             ry_linear *want = linear_new(&spec, level), *l;
             float *y = run_linear(want, s, n.x, s.rows);
             spec.w = NULL;
             spec.reader = &reader;
+            spec.pool = pool;
             l = linear_new(&spec, level);
             check_same("reader", s, run_linear(l, s, n.x, s.rows), y);
-            if (dtype != RENYI_DTYPE_F32) assert_in_range(from.most, 1, 128 * RY_PANEL);
+            assert_int_equal(from.read, s.n_out); /* every row once, a few at a time */
+            assert_int_equal(from.too_many, 0);
             free(y);
             ry_linear_free(l, NULL);
             ry_linear_free(want, NULL);
-            from.fails = 1;
-            assert_int_equal(ry_linear_new(&l, &spec, level, NULL, NULL), RENYI_ERR_IO);
-            assert_null(l);
+            check_failures(&spec, level, &from);
         }
     numbers_free(&n);
+}
+
+static void test_reader(void **state)
+{
+    ry_thread_pool *pool;
+    (void)state;
+    assert_int_equal(ry_thread_pool_new(&pool, 3, NULL, NULL), RENYI_OK);
+    check_reader(NULL);
+    check_reader(pool);
+    ry_thread_pool_free(pool, NULL);
 }
 
 /* Panels as in a file: packed one by one, and borrowed from unaligned memory. */

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# What `make install` puts in place is enough to build and run a program with pkg-config.
+# What `make install` puts in place is enough to build and run a program with pkg-config and with CMake;
+# `make uninstall` removes all of it.
 set -euo pipefail
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cmake --install "$RENYI_BUILD" --prefix "$place" >/dev/null
-for wanted in bin/renyi include/renyi/renyi.h share/man/man1/renyi.1; do
+for wanted in bin/renyi include/renyi/renyi.h share/man/man1/renyi.1 share/man/man1/renyi-eval.1 share/bash-completion/completions/renyi; do
   [ -s "$place/$wanted" ] || { echo "$wanted is not installed"; exit 1; }
 done
 if [ -f "$RENYI_BUILD/renyi-mpi.so" ] && [ ! -s "$place/libexec/renyi/renyi-mpi.so" ]; then
@@ -40,3 +41,21 @@ LD_LIBRARY_PATH=$lib "$place/classify" "$place/m.safetensors" "$RENYI_SRC/assets
 LD_LIBRARY_PATH=$lib "$place/draw" "$place/m.safetensors" "$RENYI_SRC/assets/wall_clock.png" "$place/shared.svg"
 "$place/draw_static" "$place/m.safetensors" "$RENYI_SRC/assets/wall_clock.png" "$place/static.svg"
 cmp "$place/shared.svg" "$place/static.svg" && grep -q '<svg' "$place/shared.svg"
+
+mkdir "$place/user"
+cat >"$place/user/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.22)
+project(user C)
+find_package(renyi REQUIRED)
+add_executable(classify $RENYI_SRC/examples/classify.c)
+target_link_libraries(classify renyi::renyi)
+add_executable(draw $RENYI_SRC/examples/draw.c)
+target_link_libraries(draw renyi::report)
+END
+cmake -S "$place/user" -B "$place/user/build" -DCMAKE_PREFIX_PATH="$place" >"$place/log" &&
+  cmake --build "$place/user/build" >>"$place/log" || { cat "$place/log"; exit 1; }
+"$place/user/build/classify" "$place/m.safetensors" "$RENYI_SRC/assets/wall_clock.png"
+rm -r "$place/user" "$place"/{m.safetensors,shared.svg,static.svg,classify,draw,draw_static,log}
+make -s -C "$RENYI_SRC" uninstall BUILD="$(realpath "$RENYI_BUILD")"
+left=$(find "$place" ! -type d)
+[ -z "$left" ] || { echo "make uninstall leaves $left"; exit 1; }

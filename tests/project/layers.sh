@@ -10,7 +10,7 @@ low="base formats image kernels"
 declare -A may=(
   [base]="base" [formats]="base formats" [image]="base image" [kernels]="base kernels"
   [text]="base formats text"
-  [model]="$low text model" [prune]="$low prune model/common/hook.h"
+  [model]="$low text model" [prune]="$low prune model/common/hook.h model/common/llama_cuts.h"
   [engine]="$low text model prune engine"
   [eval]="$low text model prune engine eval" [train]="$low text model prune engine train"
   [report]="base report" [cli]="cli" [mpi]="cli/kit/ranks_module.h")

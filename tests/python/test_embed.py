@@ -45,6 +45,37 @@ def test_an_unreadable_image(model, photos, tmp_path):
         list(model.embed([3], skip_errors=True))
 
 
+def test_decode_scaled(model, photos, tmp_path):
+    image_module = pytest.importorskip("PIL.Image")
+    large = str(tmp_path / "large.jpg")
+    image_module.open(photos[0]).convert("RGB").resize((1600, 1200)).save(large, quality=90)
+    with open(large, "rb") as file:
+        data = file.read()
+    exact, scaled, from_bytes = (next(model.embed([image], decode=decode)) for image, decode in
+                                 ((large, "exact"), (large, "scaled"), (data, "scaled")))
+    assert np.array_equal(exact, next(model.embed([large])))
+    assert not np.array_equal(exact, scaled) and exact @ scaled > 0.99
+    assert np.array_equal(scaled, from_bytes)
+    logits = model.session(decode="scaled").run([large, data])
+    assert np.array_equal(logits[0], logits[1]) and not np.array_equal(logits[0], model.session().run(large)[0])
+    assert model.classify(large, decode="scaled")[0][0] == model.classify(large)[0][0]
+    small = next(model.embed([photos[1]], decode="scaled"))
+    assert np.array_equal(small, next(model.embed([photos[1]])))
+    with pytest.raises(ValueError, match="exact, scaled"):
+        model.embed([large], decode="fast")
+
+
+def test_cascades(model, photos):
+    first, dense = model.session("mosaic keep=0.5"), model.session("none")
+    always = model.session("cascade(mosaic keep=0.5 -> none if margin < 100000)", batch_size=2)
+    never = model.session("cascade(mosaic keep=0.5 -> none if margin < 0)", batch_size=2)
+    assert np.array_equal(always.run(photos[:3]), dense.run(photos[:3])) and always.passes == [2, 2, 2]
+    assert np.array_equal(never.run(photos[:3]), first.run(photos[:3])) and never.passes == [1, 1, 1]
+    assert always.macs > dense.macs and always.policy.endswith("combine=second")
+    with pytest.raises(renyi.ArgumentError, match="trace"):
+        model.session("sure", trace=True)
+
+
 def test_flops_are_those_of_the_session(model):
     cost = renyi.flops(model, "mosaic keep=0.7 layers=0,3,6")
     assert cost.macs_executed == model.session("mosaic keep=0.7 layers=0,3,6").macs
@@ -189,7 +220,11 @@ def test_clip_arguments(clip, photos):
 
 
 def test_a_resident_set_that_stays_flat(model, photos):
-    """10,000 runs of the smallest image, and 200 of each other object: no memory is left behind."""
+    """10,000 runs of the smallest image, and 200 of each other object: no memory is left behind.
+
+    A leak grows in every window of 1,000 runs. Single windows may grow without one: the kernel
+    joins pages to huge ones in the background, which adds megabytes at once.
+    """
 
     def resident():
         with open("/proc/self/statm") as file:
@@ -209,7 +244,9 @@ def test_a_resident_set_that_stays_flat(model, photos):
                     with pytest.raises(renyi.Error):
                         session.run(wrong)
 
-    everything(500)
-    before = resident()
-    everything(9500)
-    assert resident() - before < 4 << 20, (before, resident())
+    sizes = []
+    for _ in range(10):
+        everything(1000)
+        sizes.append(resident())
+    growth = sorted(after - before for before, after in zip(sizes, sizes[1:]))
+    assert growth[len(growth) // 2] < 256 << 10, sizes

@@ -173,6 +173,22 @@ def test_visual_tokens(llava, photos):
     assert 0 < len(fewer) < len(rows) and set(patches[patches >= 0]) <= set(kept)
 
 
+def test_visual_tokens_of_tiles(tmp_path):
+    """A LLaVA-NeXT: 2x1 tiles of 4x4 patches for a wide image; -2 ends a line."""
+    fixture = Path(__file__).resolve().parents[1] / "fixtures" / "make_llava.py"
+    subprocess.run([sys.executable, str(fixture), str(tmp_path / "next"), "tiles=1"], check=True)
+    model = renyi.Llava.from_pretrained(tmp_path / "next")
+    photo = np.random.default_rng(1).integers(0, 256, (56, 112, 3), dtype=np.uint8)
+    rows, kept = model.encode_image(photo)
+    assert rows.shape == (3 * 16 + 4, 16) and list(kept[:16]) == list(range(16))
+    assert list(kept[16:25]) == [16, 17, 18, 19, 32, 33, 34, 35, -2] and (kept == -2).sum() == 4
+    assert (rows[kept == -2] == rows[24]).all()
+    fewer, patches = model.encode_image(photo, policy="uniform tokens=9 budget=image newlines=no")
+    assert len(fewer) == 9 and [(patches // 16 == t).sum() for t in range(3)] == [3, 3, 3]
+    assert all((fewer[i] == rows[list(kept).index(p)]).all() for i, p in enumerate(patches))
+    assert "".join(model.ask(photo, "What is it?", max_new_tokens=8))
+
+
 def test_llava_arguments(llava, photos, tmp_path):
     _, model = llava
     for arguments in ((3, "x"), (photos[0], 3), (photos[0], None)):

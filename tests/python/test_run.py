@@ -282,3 +282,18 @@ def test_the_model_outlives_its_session(photos):
     session = renyi.Model().session()  # no other reference to the model
     gc.collect()
     assert session.run(photos[0]).argmax() == 8
+
+
+def test_garbage_collection_frees_sessions_before_their_model(photos):
+    """Model and session refer to each other, so only the collector ends them, in any order."""
+    from renyi import _c
+    gc.collect()
+    before = len(_c._owned)
+    for _ in range(20):
+        first = renyi.Model()
+        second = first.session(policy=POLICY, streams=2, threads=2)
+        first.other, second.other = second, first
+        second.run(photos[:1])
+        del first, second
+    gc.collect()
+    assert len(_c._owned) == before

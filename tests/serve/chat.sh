@@ -4,7 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 python3 "$RENYI_SRC/tests/fixtures/make_llava.py" llava seed=5
 python3 "$RENYI_SRC/tests/fixtures/make_llava.py" llama tower=0 seed=5
-serve -m llava -m story=llama --max-chats 2 --max-tokens 64
+python3 "$RENYI_SRC/tests/fixtures/make_llava.py" next tiles=1 seed=6
+serve -m llava -m story=llama -m next --max-chats 2 --max-tokens 64
 
 check chat <<'PY'
 image = png(3)
@@ -50,6 +51,13 @@ chunks = events([user("What is it?")], max_tokens=5, stream_options={"include_us
 assert chunks[-1]["choices"] == [] and chunks[-1]["usage"]["completion_tokens"] == 5
 assert chat([user("What is it?", False)], max_tokens=3)["renyi"]["visual_tokens"] == 0
 
+# A LLaVA-NeXT: base, tiles and newlines.
+for policy in "none", "uniform tokens=12 budget=image":
+    want = ask("next", "--max-new-tokens", "6", "--prune", policy, "a.png", "What is it?")
+    d = chat([user("What is it?")], model="next", max_tokens=6, prune=policy)
+    assert d["choices"][0]["message"]["content"] == want["text"] and d["renyi"]["policy"] == want["policy"], (d, want)
+    assert d["renyi"]["visual_tokens"] == want["visual_tokens"] and "newline" in want["kept"], (d, want)
+
 # A chat that goes on: only what is new is read, and the answer is that of a server without a cache.
 first = chat([user("What is it?")], max_tokens=8)["choices"][0]["message"]
 history = [user("What is it?"), first, user("And why?", False)]
@@ -61,6 +69,21 @@ for i in range(3):  # other chats take its place
 fresh = chat(history, max_tokens=8)
 assert fresh["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
 assert fresh["choices"][0]["message"] == second["choices"][0]["message"]
+
+# The image in a later message of the user: its place in the prompt, written out as ids, and the answer of the command line.
+def ids(text):
+    return json.loads(cli("tokenize", "-q", "-m", "llava", "--no-special", "--json", text))["texts"][0]["ids"]
+
+plain = {"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}
+for system, before in [(None, "A chat between a curious user and an artificial intelligence assistant. The assistant gives helpful, detailed, and polite answers to the user's questions. "), ("Be brief.", "Be brief. ")]:
+    later = ([{"role": "system", "content": system}] if system else []) + [*plain, user("What is it?")]
+    prompt = [1, *ids(before + "USER: Hello ASSISTANT: Yes?</s>USER: "), -200, *ids("\nWhat is it? ASSISTANT:")]
+    want = ask("llava", "--max-new-tokens", "9", "--prompt-ids=" + " ".join(map(str, prompt)), "a.png")
+    d = chat(later, max_tokens=9)
+    assert d["usage"]["prompt_tokens"] == want["prompt_tokens"] and d["renyi"]["visual_tokens"] == want["visual_tokens"] > 0, (d, want)
+    assert d["choices"][0]["message"]["content"] == want["text"], (d, want)
+    again = chat(later + [d["choices"][0]["message"], {"role": "user", "content": "And why?"}], max_tokens=4)["usage"]
+    assert again["prompt_tokens_details"]["cached_tokens"] >= d["usage"]["prompt_tokens"] - 1, (again, d["usage"])
 
 # Stop texts, also when they are spread over pieces; nothing of them is sent.
 whole = chat([user("What is it?")], max_tokens=20)["choices"][0]["message"]["content"]
@@ -91,7 +114,7 @@ for document, code, param in [
         ({"messages": [hi], "n": 2}, "invalid_value", "n"), ({"messages": [hi], "tools": [{}]}, "unsupported", "tools"),
         ({"messages": [hi], "stop": ""}, "invalid_value", "stop"), ({"messages": [hi], "stop": list("abcde")}, "invalid_value", "stop"),
         ({"messages": [hi], "prune": "nonsense"}, "invalid_policy", "prune"),
-        ({"messages": [user("a"), hi | {"role": "assistant"}, user("b")]}, "unsupported", "messages"),
+        ({"messages": [user("a"), hi | {"role": "assistant"}, user("b")]}, "too_many_images", "messages"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://127.0.0.1/a.png"}}]}]}, "invalid_image_url", "messages"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]}]}, "invalid_image_url", "messages"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": data_url(b"no image")}}]}]}, "invalid_image", None),

@@ -7,7 +7,7 @@ make_clip
 mkdir siglip
 "$RENYI" init -q --arch siglip_tiny_patch16_32 --blocks 1 siglip/model.safetensors
 cp "$RENYI_SRC/tests/tokenizers/siglip_spiece.model" siglip/spiece.model
-serve -m toy.safetensors -m clip=clip.safetensors -m siglip --max-batch 4
+serve -m toy.safetensors -m clip=clip.safetensors -m siglip --max-batch 4 -t 2 --streams 2
 
 check classify <<'PY'
 images = [png(i) for i in range(6)]
@@ -89,8 +89,13 @@ for i, got in enumerate(together(calls)):
 # A ViT embeds images, too, and says that it has no texts.
 assert len(post("/v1/embeddings", {"model": "toy.safetensors", "input": [{"image_url": urls[0]}]})["data"][0]["embedding"]) == 64
 refused(post("/v1/embeddings", {"model": "toy.safetensors", "input": "a cat"}, 400), "unsupported", "input")
+# Without a name: the first model that embeds images, and the first that embeds texts.
+assert post("/v1/embeddings", {"input": [{"image_url": urls[0]}]})["model"] == "toy.safetensors"
+assert post("/v1/embeddings", {"input": [{"image_url": urls[0]}, "a cat"]})["model"] == "clip"
+assert post("/v1/embeddings", {"input": "a cat"})["data"][0]["embedding"] == floats
 refused(post("/v1/embeddings", {"input": "a cat", "model": "clip", "dimensions": 8}, 400), "unsupported", "dimensions")
 refused(post("/v1/embeddings", {"input": [1, 2, 3], "model": "clip"}, 400), "invalid_type", "input")
+refused(post("/v1/embeddings", {"input": [{"type": {}, "text": "a"}], "model": "clip"}, 400), "invalid_type", "input")
 refused(post("/v1/embeddings", {"input": [], "model": "clip"}, 400), "invalid_value", "input")
 refused(post("/v1/embeddings", {"model": "clip"}, 400), "missing", "input")
 refused(post("/v1/embeddings", {"input": "cat " * 200, "model": "clip"}, 400), "invalid_text")

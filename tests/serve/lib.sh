@@ -29,18 +29,24 @@ find_clients() {
   [ ! -e "$home/complete" ] || python=$home/venv/bin/python
 }
 
-# serve ARGUMENTS...: starts the server on a free port; sets $server (process) and $url.
-serve() {
-  rm -f listening
+# serve ARGUMENTS...: starts the server on a free port and waits for its models; sets $server (process) and $url.
+serve() { start_server 's/^listening on //p' listening "$@"; }
+
+# serve_loading ARGUMENTS...: the same without the wait for its models.
+serve_loading() { start_server 's|.*loading; \(http.*\)/ready .*|\1|p' server.log "$@"; }
+
+# start_server SED FILE ARGUMENTS...: SED finds the address in FILE (standard output or the log).
+start_server() {
+  local find=$1 file=$2
+  shift 2
+  rm -f listening server.log
   "$RENYI" serve --port 0 -t 1 --workers 2 "$@" >listening 2>server.log </dev/null &
   server=$!
   trap 'kill -9 $server 2>/dev/null || true; rm -rf "$WORK"' EXIT
   for _ in $(seq 600); do
-    if [ -s listening ]; then
-      url=$(sed 's/listening on //' listening)
-      export RENYI_URL=$url
-      return
-    fi
+    url=$(sed -n "$find" "$file" 2>/dev/null || true)
+    export RENYI_URL=$url
+    [ -z "$url" ] || return 0
     kill -0 $server 2>/dev/null || break
     sleep 0.1
   done

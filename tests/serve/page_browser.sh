@@ -22,7 +22,7 @@ visit() {
   done
   kill $visitor 2>/dev/null || true
   wait $visitor 2>/dev/null || true
-  grep 'CONSOLE' err | grep -v 'Failed to load resource: the server responded with a status of 4' >console.txt || true
+  grep 'CONSOLE' err | grep -v 'Failed to load resource: the server responded with a status of \(4\|503\)' >console.txt || true
   [ ! -s console.txt ] || fail "messages in the console: $(cat console.txt)"
 }
 
@@ -164,5 +164,18 @@ show key 800,600 <<'JS'
 await until('a key is asked for', () => shown('key') && shown('error') && document.getElementById('error').textContent.includes('key'));
 input('key', 'key-of-the-page-0123', 'change');
 await until('and accepted', () => !shown('error') && texts('#model option').join() === 'toy');
+JS
+stop_server
+
+# While models load the page says so, and goes on by itself when they are there. The script tells by POST /seen that it has seen that.
+mkfifo names.txt
+serve_loading -m toy=toy.safetensors --labels names.txt
+(while ! [ -e seen.txt ]; do sleep 0.1; done; seq 10 >names.txt) &
+show loading 800,600 <<'JS'
+await until('it says that models are loaded', () => shown('error') && document.getElementById('error').textContent.includes('loaded'));
+await fetch('/seen', { method: 'POST', body: '' });
+await until('and goes on', () => !shown('error') && texts('#model option').join() === 'toy');
+await choose(await halves());
+await until('bars', () => texts('#bars li').length === 5);
 JS
 stop_server

@@ -1,6 +1,6 @@
 """page_proxy.py PROBE - shows the page of the server at $RENYI_URL with a script added; everything else goes on to the server.
 
-Prints its own address. What the script posts to /probe is written to probe-result.txt. Headers of the page stay, so the script runs under its Content-Security-Policy.
+Prints its own address. What the script posts to /probe is written to probe-result.txt; after a post to /seen there is seen.txt. Headers of the page stay, so the script runs under its Content-Security-Policy.
 """
 # SPDX-License-Identifier: Apache-2.0
 import http.client
@@ -20,6 +20,8 @@ class Proxy(BaseHTTPRequestHandler):
     def forward(self):
         c = http.client.HTTPConnection(SERVER.hostname, SERVER.port, timeout=60)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path == "/seen":
+            open("seen.txt", "w").close()
         if self.path == "/probe":
             with open("probe-part.txt", "wb") as f:
                 f.write(body)

@@ -168,7 +168,14 @@ static void test_cpu(void **state)
     assert_int_equal(level, RENYI_CPU_SCALAR);
     assert_int_equal(ry_cpu_choose((renyi_cpu)9, &level, &err), RENYI_ERR_ARG);
     assert_true(ry_cpu_cores() >= 1);
+#if defined(__aarch64__)
+    assert_string_equal(renyi_cpu_name(RENYI_CPU_NEON), "neon");
+    assert_int_equal(ry_cpu_choose(RENYI_CPU_AVX512, &level, &err), RENYI_ERR_UNSUPPORTED);
+    assert_true(ry_cpu_has_dotprod() || !ry_cpu_has_i8mm()); /* the later one includes it */
+#else
     assert_string_equal(renyi_cpu_name(RENYI_CPU_AVX2), "avx2");
+    assert_true(!ry_cpu_has_dotprod() && !ry_cpu_has_i8mm());
+#endif
 }
 
 int main(void)

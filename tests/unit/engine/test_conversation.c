@@ -7,89 +7,9 @@
 
 #include <math.h>
 
-typedef struct toy {
-    char folder[512];
-    renyi_lvlm *m;
-} toy;
-
-static int open_toy(void **state)
-{
-    static toy t;
-    static fixture f;
-    toy_tensors(&f);
-    snprintf(t.folder, sizeof t.folder, "%s", toy_write(&f, "toy", TOY_PIECES));
-    fix_free(&f);
-    assert_ok(renyi_lvlm_open(&t.m, t.folder, NULL, err));
-    *state = &t;
-    return 0;
-}
-
-static int close_toy(void **state)
-{
-    toy *t = *state;
-    renyi_lvlm_free(t->m);
-    toy_remove(t->folder);
-    return 0;
-}
-
 static renyi_conversation *begin_conversation(const toy *t, uint32_t max_context)
 {
-    const renyi_conversation_options o = {.struct_size = sizeof o,
-                                          .policy = "naive p=10 layers=0",
-                                          .system = "",
-                                          .max_context = max_context};
-    renyi_conversation *c;
-    assert_ok(renyi_conversation_new(&c, t->m, &o, err));
-    return c;
-}
-
-static void show_image(renyi_conversation *c, int seed)
-{
-    const renyi_image image = toy_photo(seed);
-    assert_ok(renyi_conversation_show(c, &image, err));
-}
-
-/* A copy of an answer. */
-typedef struct answer_copy {
-    int32_t ids[LLAMA_CONTEXT + 1];
-    uint32_t n, n_prompt, n_reused, n_visual;
-    renyi_answer_end end;
-    char text[512];
-} answer_copy;
-
-static answer_copy copy_answer(const renyi_answer *a)
-{
-    answer_copy s = {.n = a->n_ids,
-                     .n_prompt = a->n_prompt,
-                     .n_reused = a->n_reused,
-                     .n_visual = a->n_visual,
-                     .end = a->end};
-    memcpy(s.ids, a->ids, a->n_ids * sizeof *a->ids);
-    snprintf(s.text, sizeof s.text, "%s", a->text);
-    return s;
-}
-
-static answer_copy ask_question(renyi_conversation *c, const char *question, uint32_t n)
-{
-    const renyi_answer_options o = {.struct_size = sizeof o, .max_new_tokens = n, .ignore_eos = 1};
-    renyi_answer a;
-    assert_ok(renyi_conversation_ask(c, question, &o, &a, err));
-    return copy_answer(&a);
-}
-
-static answer_copy ask_ids(renyi_conversation *c, const int32_t *ids, size_t n_ids, uint32_t n)
-{
-    const renyi_answer_options o = {.struct_size = sizeof o, .max_new_tokens = n, .ignore_eos = 1};
-    renyi_answer a;
-    assert_ok(renyi_conversation_ask_ids(c, ids, n_ids, &o, &a, err));
-    return copy_answer(&a);
-}
-
-static void assert_same(const answer_copy *a, const answer_copy *b)
-{
-    assert_int_equal(a->n, b->n);
-    assert_memory_equal(a->ids, b->ids, a->n * sizeof *a->ids);
-    assert_string_equal(a->text, b->text);
+    return begin_with(t, "naive p=10 layers=0", max_context);
 }
 
 /* ---- rows that are reused ------------------------------------------------------------------ */

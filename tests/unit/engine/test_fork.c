@@ -1,6 +1,7 @@
 /* test_fork.c - models, sessions and learners work in a process after fork, with several threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* mkdtemp */
+#include "fixtures/small_model.h"
 #include "renyi/renyi.h"
 #include "renyi/train.h"
 
@@ -14,7 +15,7 @@
 #include "test.h"
 
 enum { SIDE = 32, CLASSES = 10, BATCH = 3, THREADS = 3, SECONDS = 120 };
-static char folder[] = "/tmp/renyi-fork-XXXXXX", path[64];
+static char folder[] = "/tmp/renyi-fork-XXXXXX", path[SMALL_MODEL_PATH];
 static uint8_t pixels[BATCH * SIDE * SIDE * 3];
 static float tensor[BATCH * SIDE * SIDE * 3];
 
@@ -48,21 +49,12 @@ static int make_parent(void **state)
 {
     (void)state;
     renyi_error err = {0};
-    const renyi_init_options init = {.struct_size = sizeof init,
-                                     .seed = 7,
-                                     .n_classes = CLASSES,
-                                     .dim = 48,
-                                     .n_blocks = 2,
-                                     .n_heads = 3,
-                                     .mlp_dim = 100};
     const renyi_learner_options learner = {.struct_size = sizeof learner, .n_threads = THREADS};
     for (size_t i = 0; i < sizeof pixels; i++) {
         pixels[i] = (uint8_t)(i * 37 % 251);
         tensor[i] = (float)pixels[i] / 255.0f;
     }
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/m.safetensors", folder);
-    if (renyi_model_init_file(path, "vit_tiny_patch8_32", &init, &err)) return -1;
+    if (small_model_make(folder, path, CLASSES)) return -1;
     parent.model = open_model();
     parent.session = parent.model ? new_session(parent.model) : NULL;
     return !parent.session ||

@@ -312,12 +312,34 @@ static void check_prompt(const renyi_lm_tokenizer *t, int has_blank)
     assert_int_equal(m, n);
 }
 
+/* The image before the second question. */
+static void check_image_turn(const renyi_lm_tokenizer *t)
+{
+    static const renyi_lvlm_turn both[] = {{"the?", "a cat"}, {"a?", NULL}};
+    renyi_lvlm_prompt_options o = {.struct_size = sizeof o, .system = "", .image_turn = 1};
+    static int32_t want[2048], got[1024];
+    size_t n, m;
+    renyi_error err = {0};
+    want[0] = 1;
+    n = 1 + put_ids(t, "USER: the? ASSISTANT: a cat</s>USER: ", want + 1);
+    want[n++] = RENYI_LVLM_IMAGE;
+    n += put_ids(t, "\na? ASSISTANT:", want + n);
+    if (renyi_lvlm_prompt(t, both, 2, &o, got, 1024, &m, &err)) fail_msg("%s", err.message);
+    assert_int_equal(m, n);
+    assert_memory_equal(got, want, n * sizeof *got);
+    o.image_turn = 2;
+    assert_int_equal(renyi_lvlm_prompt(t, both, 2, &o, got, 1024, &m, &err), RENYI_ERR_ARG);
+    assert_non_null(strstr(err.message, "turn 2"));
+}
+
 static void test_prompt(void **state)
 {
     renyi_lm_tokenizer *legacy = open_tokenizer("model"), *other = open_tokenizer("added");
     (void)state;
     check_prompt(legacy, 1);
     check_prompt(other, 0);
+    check_image_turn(legacy);
+    check_image_turn(other);
     renyi_lm_tokenizer_free(legacy);
     renyi_lm_tokenizer_free(other);
 }

@@ -131,7 +131,7 @@ static void test_many(void **state)
         snprintf(name, sizeof name, "r%031d", i); /* 32 bytes, and one memory for all names */
         assert_ok(renyi_model_add_rule(m, &r, err));
     }
-    snprintf(name, sizeof name, "last");
+    snprintf(name, sizeof name, "extra");
     assert_int_equal(renyi_model_add_rule(m, &r, &err), RENYI_ERR_LIMIT);
     assert_says(&err, "at most 64 rules");
     for (int i = 0; i < 64; i++) {
@@ -176,7 +176,7 @@ static void test_policies(void **state)
         {"mine weights=cls", "say fuse", 5},
         {"mine n=0.5", "at least 1", 7},
         {"min", "unknown rule 'min' (did you mean mine?); rules are none, naive", 0},
-        {"zzz", "vispruner, first, plain, mine, or a preset", 0},
+        {"zzz", "downsample, first, plain, mine, or a preset", 0},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         renyi_error err = {0};

@@ -169,7 +169,7 @@ static void ranges_are_used(void **state)
 {
     (void)state;
     enum { IN = 32, OUT = 16 };
-    const ry_linear_backend bodies[] = {RY_LINEAR_INT8_SCALAR, RY_LINEAR_INT8_AVX2};
+    const ry_linear_backend bodies[] = {RY_LINEAR_INT8_SCALAR, RY_LINEAR_INT8_VEC8};
     const ry_quant_range range = {-1.0f, 3.0f};
     float w[OUT * IN] = {0}, x[2 * IN], y[2 * OUT];
     uint64_t buffer[128];
@@ -180,7 +180,7 @@ static void ranges_are_used(void **state)
         const ry_extent run = {1, 2};
         ry_linear *l;
         ry_linear_op *op;
-        if (bodies[b] == RY_LINEAR_INT8_AVX2 && renyi_cpu_detect() < RENYI_CPU_AVX2) continue;
+        if (bodies[b] == RY_LINEAR_INT8_VEC8 && renyi_cpu_detect() < RENYI_CPU_AVX2) continue;
         assert_ok(ry_linear_new_backend(&l, &spec, bodies[b], NULL, err));
         assert_ok(ry_linear_op_new(&op, l, 2, (ry_rows){IN, 2 * IN}, (ry_rows){OUT, 2 * OUT}, 1,
                                    NULL, err));

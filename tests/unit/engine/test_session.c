@@ -3,6 +3,7 @@
  * model.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* mkdtemp */
+#include "fixtures/small_model.h"
 #include "fixtures/test_heap.h"
 #include "renyi/renyi.h"
 
@@ -15,7 +16,7 @@
 #include "test.h"
 
 enum { SIDE = 32, CLASSES = 10, BATCH = 3 };
-static char folder[] = "/tmp/renyi-session-XXXXXX", path[64];
+static char folder[] = "/tmp/renyi-session-XXXXXX", path[SMALL_MODEL_PATH];
 static uint8_t pixels[BATCH * SIDE * SIDE * 3];
 
 static renyi_model *open_model(test_heap *c, renyi_cpu cpu)
@@ -31,18 +32,8 @@ static renyi_model *open_model(test_heap *c, renyi_cpu cpu)
 static int make_model(void **state)
 {
     (void)state;
-    renyi_error err = {0};
-    const renyi_init_options opt = {.struct_size = sizeof opt,
-                                    .seed = 7,
-                                    .n_classes = CLASSES,
-                                    .dim = 48,
-                                    .n_blocks = 2,
-                                    .n_heads = 3,
-                                    .mlp_dim = 100};
     for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 37 % 251);
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/m.safetensors", folder);
-    return renyi_model_init_file(path, "vit_tiny_patch8_32", &opt, &err);
+    return small_model_make(folder, path, CLASSES);
 }
 
 static int remove_model(void **state)

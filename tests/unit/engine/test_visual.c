@@ -145,7 +145,18 @@ static const char *const policies[] = {"none",
                                        "prumerge tokens=5 metric=col n=4",
                                        "prumerge adaptive plus metric=correct",
                                        "vispruner tokens=6",
-                                       "vispruner tokens=6 metric=correct c=0.5"};
+                                       "vispruner tokens=6 metric=correct c=0.5",
+                                       "visionzip tokens=7 metric=col",
+                                       "visionzip tokens=9 metric=correct contextual=0.4",
+                                       "divprune tokens=6",
+                                       "hiprune tokens=9 anchors=1 block=0",
+                                       "hiprune tokens=7 anchors=0.8 block=0 metric=correct",
+                                       "mosaic-behind tokens=6",
+                                       "mosaic-behind tokens=6 metric=col omega=0 length=mean",
+                                       "random tokens=6 seed=2",
+                                       "uniform tokens=5",
+                                       "pool tokens=5",
+                                       "downsample tokens=9"};
 enum { N_POLICIES = sizeof policies / sizeof *policies };
 
 /* ---- layouts ------------------------------------------------------------------------------- */
@@ -255,6 +266,99 @@ static void test_in_tower(void **state)
     renyi_visual_free(v);
 }
 
+/* With all tokens a rule that only chooses gives the rows of the run without it. */
+static void test_all_kept(void **state)
+{
+    (void)state;
+    static const char *const all[] = {
+        "random tokens=16",        "random keep=1 seed=7",
+        "uniform tokens=16",       "pool tokens=16",
+        "divprune tokens=16",      "visionzip tokens=16 contextual=0 class_token=no",
+        "vispruner tokens=16",     "hiprune tokens=16 anchors=0.7 block=0",
+        "mosaic-behind tokens=16", "downsample tokens=16"};
+    renyi_visual *v = open_kind(LLAVA_HF);
+    answer dense, kept;
+    run_visual(&dense, v, NULL, 1);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        run_visual(&kept, v, all[i], 2);
+        assert_memory_equal(&kept, &dense, sizeof dense);
+    }
+    renyi_visual_free(v);
+}
+
+/* Rules that only choose give rows of the run without them. */
+static void test_subset(void **state)
+{
+    (void)state;
+    static const char *const some[] = {"random tokens=7 seed=5", "uniform tokens=7",
+                                       "divprune tokens=7", "vispruner tokens=7",
+                                       "hiprune tokens=7 block=0"};
+    renyi_visual *v = open_kind(LLAVA_HF);
+    answer dense, kept;
+    run_visual(&dense, v, NULL, 1);
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        run_visual(&kept, v, some[i], 2);
+        assert_int_equal(kept.n, 7);
+        for (uint32_t r = 0; r < kept.n; r++) {
+            assert_true(kept.kept[r] < PATCHES && (!r || kept.kept[r] > kept.kept[r - 1]));
+            assert_memory_equal(kept.rows + r * LM_DIM, dense.rows + kept.kept[r] * LM_DIM,
+                                LM_DIM * sizeof(float));
+        }
+    }
+    renyi_visual_free(v);
+}
+
+/* Other seeds and other images draw other patches; the same ones the same. */
+static void test_random(void **state)
+{
+    (void)state;
+    renyi_visual *v = open_kind(LLAVA_HF);
+    answer a, b;
+    int differ = 0;
+    run_visual(&a, v, "random tokens=8 seed=1", 1);
+    run_visual(&b, v, "random tokens=8 seed=1", 3);
+    assert_memory_equal(&a, &b, sizeof a);
+    for (int seed = 2; seed < 12; seed++) {
+        char text[64];
+        snprintf(text, sizeof text, "random tokens=8 seed=%d", seed);
+        run_visual(&b, v, text, 1);
+        differ += memcmp(a.kept, b.kept, sizeof a.kept) != 0;
+    }
+    assert_true(differ >= 9);
+    renyi_visual_free(v);
+}
+
+/* A smaller picture is the same as a model that is opened for such pictures. */
+static void test_downsample(void **state)
+{
+    (void)state;
+    static uint8_t rgb[3 * 90 * 70];
+    const renyi_image image = {rgb, 90, 70, 0};
+    const renyi_options small = {.struct_size = sizeof small, .image_size = 3 * 16};
+    const renyi_visual_session_options opt = {.struct_size = sizeof opt,
+                                              .policy = "downsample tokens=15"};
+    fixture f;
+    renyi_visual_tokens t;
+    renyi_visual_session *s;
+    answer want, got;
+    for (size_t i = 0; i < sizeof rgb; i++) rgb[i] = (uint8_t)(i * 7 % 251);
+    make_llava(&f, LLAVA_HF);
+    renyi_visual *whole = open_visual(&f, NULL, NULL), *less = open_visual(&f, NULL, &small);
+    assert_ok(renyi_visual_session_new(&s, less, NULL, err));
+    assert_ok(renyi_visual_run(s, &image, &t, err));
+    keep_answer(&want, &t);
+    renyi_visual_session_free(s);
+    assert_ok(renyi_visual_session_new(&s, whole, &opt, err));
+    assert_int_equal(renyi_visual_session_tokens(s), 9);
+    assert_ok(renyi_visual_run(s, &image, &t, err));
+    keep_answer(&got, &t);
+    renyi_visual_session_free(s);
+    assert_memory_equal(&got, &want, sizeof got);
+    renyi_visual_free(whole);
+    renyi_visual_free(less);
+    fix_free(&f);
+}
+
 /* The class row and columns that VisPruner ranks by are those of the last block that was run. */
 static void test_vispruner_scores(void **state)
 {
@@ -306,8 +410,13 @@ static renyi_status whole_life(const char *path, test_heap *heap, const char *po
 static void test_memory(void **state)
 {
     (void)state;
-    static const char *const tried[] = {"prumerge tokens=4 metric=col", "vispruner tokens=4",
-                                        "evit layers=0"};
+    static const char *const tried[] = {"prumerge tokens=4 metric=col",
+                                        "vispruner tokens=4",
+                                        "evit layers=0",
+                                        "visionzip tokens=5 metric=correct",
+                                        "divprune tokens=4",
+                                        "hiprune tokens=6 block=0",
+                                        "mosaic-behind tokens=4"};
     fixture f;
     make_llava(&f, TRANSFORMERS);
     char path[512];
@@ -348,7 +457,8 @@ static void test_faults(void **state)
         {CONFIG(", \"vision_feature_select_strategy\": \"full\""), "'full'", RENYI_ERR_UNSUPPORTED},
         {CONFIG(", \"projector_hidden_act\": \"relu\""), "'relu'", RENYI_ERR_UNSUPPORTED},
         {CONFIG(", \"mm_projector_type\": \"linear\""), "'linear'", RENYI_ERR_UNSUPPORTED},
-        {CONFIG(", \"image_aspect_ratio\": \"anyres\""), "'anyres'", RENYI_ERR_UNSUPPORTED},
+        {CONFIG(", \"image_aspect_ratio\": \"anyres_max_9\""), "'anyres_max_9'",
+         RENYI_ERR_UNSUPPORTED},
     };
     fixture f;
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
@@ -397,10 +507,20 @@ static void test_bad_input(void **state)
     renyi_visual_session *s = NULL;
     renyi_visual_tokens t;
     renyi_error e = {0};
-    const renyi_visual_session_options many = {.struct_size = sizeof many,
-                                               .policy = "prumerge tokens=17"};
-    assert_int_equal(renyi_visual_session_new(&s, v, &many, &e), RENYI_ERR_ARG);
-    assert_says(&e, "tokens=17: an image has 16 patches");
+    static const char *const rules[] = {"prumerge", "vispruner",     "visionzip", "divprune",
+                                        "hiprune",  "mosaic-behind", "random",    "uniform",
+                                        "pool",     "downsample"};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s tokens=17", rules[i]);
+        const renyi_visual_session_options many = {.struct_size = sizeof many, .policy = text};
+        assert_int_equal(renyi_visual_session_new(&s, v, &many, &e), RENYI_ERR_ARG);
+        assert_says(&e, "tokens=17: an image has 16 patches");
+    }
+    const renyi_visual_session_options deep = {.struct_size = sizeof deep,
+                                               .policy = "hiprune tokens=5 block=1"};
+    assert_int_equal(renyi_visual_session_new(&s, v, &deep, &e), RENYI_ERR_ARG);
+    assert_says(&e, "block=1: the tower runs blocks 0 to 0");
     assert_ok(renyi_visual_session_new(&s, v, NULL, err));
     assert_int_equal(renyi_visual_run_file(s, "absent.jpg", &t, &e), RENYI_ERR_IO);
     assert_says(&e, "absent.jpg");
@@ -421,6 +541,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layouts),          cmocka_unit_test(test_tower_apart),
         cmocka_unit_test(test_tower_named),      cmocka_unit_test(test_in_tower),
+        cmocka_unit_test(test_all_kept),         cmocka_unit_test(test_subset),
+        cmocka_unit_test(test_random),           cmocka_unit_test(test_downsample),
         cmocka_unit_test(test_vispruner_scores), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_memory),           cmocka_unit_test(test_faults),
         cmocka_unit_test(test_last_layer),       cmocka_unit_test(test_bad_input),

@@ -1,8 +1,9 @@
-/* test_vit_families.c - DINOv2, DeiT-III, SigLIP, OpenCLIP and other ViTs as timm, transformers,
- * open_clip and Meta save them, against what these libraries compute (tests/vit_families, written
- * by tools/ref/vit_families.py and tools/ref/image_towers.py): features and logits at three input
- * sizes within 1e-5 of the largest value, scores of every block within 1e-4, the same tokens kept.
- * RENYI_VIT_FAMILIES names another folder with such files, for a model in its real shape.
+/* test_vit_families.c - DINOv2, DINOv3, DeiT-III, SigLIP, OpenCLIP and other ViTs as timm,
+ * transformers, open_clip and Meta save them, against what these libraries compute
+ * (tests/vit_families, written by tools/ref/vit_families.py and tools/ref/image_towers.py):
+ * features and logits at three input sizes within 1e-5 of the largest value, scores of every block
+ * within 1e-4, the same tokens kept, by any number of threads and images; directions in bf16 and
+ * int8. RENYI_VIT_FAMILIES names another folder with such files, for a model in its real shape.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "base/rng.h"
@@ -82,6 +83,11 @@ static double error_of(const float *got, const float *want, size_t n)
     return worst / top;
 }
 
+static uint32_t usual_side(const family *f)
+{
+    return ry_tensors_find(f->expected, "224.patches") ? 224 : 24;
+}
+
 /* ---- features and logits -------------------------------------------------------------------- */
 
 static const struct feature {
@@ -143,6 +149,54 @@ static void check_features(const family *f, renyi_cpu level)
     }
     printf("%-24s %d: features within %.1e\n", f->name, (int)level, worst);
     assert_true(worst > 0.0);
+}
+
+/* ---- other number formats ------------------------------------------------------------------- */
+
+/* The embedding of a model: [n], to be freed. */
+static float *embedding_of(const family *f, const float *chw, uint32_t side, renyi_dtype dtype,
+                           size_t *n)
+{
+    const renyi_session_options so = {.struct_size = sizeof so, .output = RENYI_OUTPUT_EMBEDDING};
+    renyi_model *m = open_model(f, side, 0, dtype);
+    renyi_session *s = NULL;
+    assert_ok(renyi_session_new(&s, m, &so, err));
+    *n = renyi_session_outputs(s);
+    float *out = malloc(*n * sizeof *out);
+    assert_ok(renyi_run_tensor(s, chw, 1, out, err));
+    renyi_session_free(s);
+    renyi_model_free(m);
+    return out;
+}
+
+static double cosine_of(const float *a, const float *b, size_t n)
+{
+    double dot = 0.0, aa = 0.0, bb = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        dot += (double)a[i] * (double)b[i];
+        aa += (double)a[i] * (double)a[i];
+        bb += (double)b[i] * (double)b[i];
+    }
+    return dot / sqrt(aa * bb);
+}
+
+/* Rounded weights change an embedding, but hardly its direction. */
+static void check_rounded(const family *f, const float *chw, uint32_t side)
+{
+    static const renyi_dtype dtypes[] = {RENYI_DTYPE_BF16, RENYI_DTYPE_INT8};
+    static const double least[] = {0.999, 0.99};
+    size_t n = 0;
+    float *want = embedding_of(f, chw, side, RENYI_DTYPE_F32, &n);
+    for (size_t i = 0; i < 2; i++) {
+        if (renyi_dtype_check(dtypes[i], renyi_cpu_detect(), NULL)) continue;
+        float *got = embedding_of(f, chw, side, dtypes[i], &n);
+        const double cosine = cosine_of(got, want, n);
+        printf("%-24s %s: cosine %.6f\n", f->name, i ? "int8" : "bf16", cosine);
+        if (!(cosine > least[i]) || error_of(got, want, n) < 1e-6)
+            fail_msg("%s, format %zu: cosine %f", f->name, i, cosine);
+        free(got);
+    }
+    free(want);
 }
 
 /* ---- scores --------------------------------------------------------------------------------- */
@@ -224,6 +278,28 @@ static void check_pruned(const family *f, const char *rule, const float *got)
     if (!(error <= 2e-5)) fail_msg("%s, %s: error %.2e", f->name, name, error);
 }
 
+/* A batch of three on two threads has the bits of one image on one thread. */
+static void check_bits(const renyi_model *m, const char *policy, const float *chw, uint32_t side,
+                       const float *want, size_t n)
+{
+    const size_t each = 3 * (size_t)side * side;
+    const renyi_session_options so = {.struct_size = sizeof so,
+                                      .policy = policy,
+                                      .output = RENYI_OUTPUT_EMBEDDING,
+                                      .max_batch = 3,
+                                      .n_threads = 2};
+    renyi_session *s = NULL;
+    float *images = malloc(3 * each * sizeof *images), *out = malloc(3 * n * sizeof *out);
+    for (size_t i = 0; i < each; i++) images[i] = -chw[i];
+    for (size_t i = 1; i < 3; i++) memcpy(images + i * each, chw, each * sizeof *images);
+    assert_ok(renyi_session_new(&s, m, &so, err));
+    assert_ok(renyi_run_tensor(s, images, 3, out, err));
+    for (size_t i = 1; i < 3; i++) assert_memory_equal(out + i * n, want, n * sizeof *out);
+    free(images);
+    free(out);
+    renyi_session_free(s);
+}
+
 static unsigned check_cuts(const family *f, const renyi_model *m, const float *chw)
 {
     unsigned seen = 0;
@@ -231,6 +307,7 @@ static unsigned check_cuts(const family *f, const renyi_model *m, const float *c
         const renyi_session_options so = {.struct_size = sizeof so,
                                           .policy = rules[k].text,
                                           .trace = 1,
+                                          .n_threads = 1,
                                           .output = RENYI_OUTPUT_EMBEDDING};
         char name[64];
         renyi_session *s = NULL;
@@ -240,6 +317,7 @@ static unsigned check_cuts(const family *f, const renyi_model *m, const float *c
         float *out = malloc(renyi_session_outputs(s) * sizeof *out);
         assert_ok(renyi_run_tensor(s, chw, 1, out, err));
         check_pruned(f, rules[k].name, out);
+        check_bits(m, rules[k].text, chw, usual_side(f), out, renyi_session_outputs(s));
         for (size_t i = 0; i < renyi_session_cut_count(s); i++, seen++) {
             renyi_cut cut;
             assert_ok(renyi_session_cut(s, 0, i, &cut, err));
@@ -310,11 +388,6 @@ static void features_of(const family *f)
         check_features(f, level);
 }
 
-static uint32_t usual_side(const family *f)
-{
-    return ry_tensors_find(f->expected, "224.patches") ? 224 : 24;
-}
-
 static void scores_of(const family *f)
 {
     const uint32_t side = usual_side(f);
@@ -323,6 +396,7 @@ static void scores_of(const family *f)
     check_scores(f, m, chw);
     if (side == 24) assert_true(check_cuts(f, m, chw) > 0);
     check_other_rules(f, m, chw);
+    check_rounded(f, chw, side);
     free(chw);
     renyi_model_free(m);
 }

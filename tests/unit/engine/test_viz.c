@@ -217,7 +217,8 @@ static void test_policies(void **state)
         assert_ok(renyi_run_pixels(s, r->photo.rgb, 1, logits, err));
         assert_string_equal(row->policy, renyi_session_policy(s));
         assert_string_equal(row->label, pm_policies[i]);
-        assert_int_equal(row->adaptive, strncmp(pm_policies[i], "ats", 3) == 0);
+        assert_int_equal(row->adaptive, strncmp(pm_policies[i], "ats", 3) == 0 ||
+                                            strstr(pm_policies[i], "likeness") != NULL);
         for (uint32_t l = 0; l < PM_BLOCKS; l++) {
             check_step(&row->steps[l], s);
             check_scores(&row->steps[l], s);
@@ -228,7 +229,8 @@ static void test_policies(void **state)
             if (row->steps[l].n_merged) assert_true(row->merges);
         }
         assert_true(row->answer.macs > row->steps[PM_BLOCKS - 1].macs);
-        assert_true(row->answer.macs < r->dense.macs);
+        /* What is alike beyond a threshold may be nothing; comparing costs all the same. */
+        if (!strstr(pm_policies[i], "likeness")) assert_true(row->answer.macs < r->dense.macs);
         for (uint32_t c = 0; c < FIX_CLASSES; c++)
             assert_true(logits[c] <= logits[row->answer.top[0].index]);
         renyi_session_free(s);

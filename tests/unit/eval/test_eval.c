@@ -92,6 +92,66 @@ static void test_results(void **state)
     renyi_eval_free(e);
 }
 
+/* ---- cascades ------------------------------------------------------------------------------ */
+
+/* A cascade that some images pass in one run, and how many need two. text: [RENYI_POLICY_MAX] */
+static uint32_t make_cascade(char *text)
+{
+    const renyi_eval_options o = options();
+    renyi_eval *e = run_ok(&o);
+    renyi_eval_sample s;
+    uint32_t n = 0;
+    assert_true(renyi_eval_get_sample(e, 1, 3, &s));
+    snprintf(text, RENYI_POLICY_MAX, "cascade(%s -> none if margin < %.6f)", policies[1],
+             s.margin + 1e-5);
+    const double bound = strtod(strchr(text, '<') + 1, NULL);
+    for (size_t i = 0; i < IMAGES; i++) n += renyi_eval_get_sample(e, 1, i, &s) && s.margin < bound;
+    renyi_eval_free(e);
+    assert_true(n > 0 && n < IMAGES - BROKEN);
+    return n;
+}
+
+/* Costs are means over the images and the same for any batch, also after a resumed run. */
+static void test_cascade(void **state)
+{
+    (void)state;
+    char text[RENYI_POLICY_MAX];
+    const double twice = make_cascade(text);
+    const char *const list[] = {"none", text};
+    renyi_error err = {0};
+    renyi_eval_result r, dense;
+    renyi_cost cost;
+    renyi_eval_options o = options();
+    o.policies = list;
+    o.log = at("cascade.jsonl");
+    renyi_eval *e = run_ok(&o);
+    renyi_eval_get_result(e, 0, &dense);
+    renyi_eval_get_result(e, 1, &r);
+    assert_true(!dense.is_cascade && dense.second_share == 0 && r.is_cascade);
+    assert_true(fabs(r.second_share - twice / (double)r.images) < 1e-12);
+    assert_int_equal(renyi_policy_cost(fixture.model, NULL, text, &cost, NULL, 0, &err), RENYI_OK);
+    const double once = 1 - r.second_share;
+    assert_true(fabs(1e9 * r.gmacs - (cost.total.macs - once * cost.second.macs)) < 1);
+    assert_true(fabs(1e9 * r.gmacs_executed -
+                     (cost.total.macs_executed - once * cost.second.macs_executed)) < 1);
+    char *want = totals(e);
+    renyi_eval_free(e);
+    o.resume = 1; /* nothing runs: all comes from the log */
+    e = run_ok(&o);
+    assert_totals(e, want);
+    renyi_eval_free(e);
+    o.resume = 0;
+    o.log = NULL;
+    for (uint32_t batch = 1; batch <= 64; batch *= 8) {
+        o.batch = batch;
+        o.n_threads = 2;
+        e = run_ok(&o);
+        assert_totals(e, want);
+        renyi_eval_free(e);
+    }
+    free(want);
+}
+
 /* ---- logs ---------------------------------------------------------------------------------- */
 
 static int stop_at_9(void *user, uint64_t done, uint64_t total)
@@ -382,6 +442,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_threads_and_batches),
                                        cmocka_unit_test(test_results),
+                                       cmocka_unit_test(test_cascade),
                                        cmocka_unit_test(test_interrupted),
                                        cmocka_unit_test(test_torn_anywhere),
                                        cmocka_unit_test(test_other_logs),

@@ -148,15 +148,17 @@ static void test_collapse(void **state)
         {"policy evit|mosaic metric=cls|col keep=0.5|0.7", 6},
         {"policy evit keep=0.5|0.50|.5", 1},
         {"policy none|none", 1},
-        {"policy fast|balanced|careful", 3},
-        {"policy fast\npolicy mosaic keep=0.7 layers=0,3,6", 1},
+        {"policy half|fast|balanced|careful", 4},
+        {"policy half\npolicy mosaic keep=0.77 layers=2-9/12 alpha=1 omega=1 beta=0.8 memory=0.5 "
+         "length=max col=0.2 temperature=1.05",
+         1},
         {"policy paper:evit-ours keep=0.7|0.9", 2},
         {"policy paper:evit-ours n=1|inf metric=correct|col", 4},
         {"policy evit layers=(0, 3, 6)|(3, 6, 9)|0,3,6", 2},
         {"frameworks evit naive\nmetrics cls col\nn 2 4\nkeep 0.5 0.7\np 8", 9},
         {"frameworks mosaic\nkeep 0.5 0.7\np 8 16 24", 5},
         {"frameworks evit\nframeworks mosaic|none\nkeep 0.5\nlayers 0,3,6 3,6,9", 5},
-        {"frameworks evit fast\nkeep 0.9,0.8,0.7\npolicy none", 3},
+        {"frameworks evit mosaic\nkeep 0.9,0.8,0.7\npolicy none", 3},
         {"frameworks evit\nmetric random\nseed 1 2 3", 3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -210,6 +212,36 @@ static void test_wrong_specs(void **state)
     }
 }
 
+static void test_cascades(void **state)
+{
+    (void)state;
+    assert_int_equal(count_of("policy cascade(mosaic keep=0.5|0.6 -> none|mosaic if margin < 1|2) "
+                              "combine=mean|second"),
+                     16);
+    assert_int_equal(count_of("policy cascade(fast|half -> evit layers=(3, 6) if margin < 1)"), 2);
+    assert_int_equal(count_of("policy sure combine=second|mean\npolicy sure"), 2);
+    renyi_grid *g = grid_of("models m\npolicy cascade(mosaic -> none if margin < 1|2.5)\n");
+    renyi_grid_point p;
+    renyi_grid_get(g, 1, &p);
+    assert_string_equal(p.policy, "cascade(mosaic keep=0.7 layers=0,3,6 -> none if margin < 2.5) "
+                                  "combine=second");
+    renyi_grid_free(g);
+
+    static const char *const wrong[][2] = {
+        {"policy cascade(mosaic keep=0.5| -> none if margin < 1)", "empty alternative"},
+        {"policy cascade(mosaic -> none if margin < 1|-2)", "at least 0"},
+        {"policy cascade(mosaic -> none if margin < 1) keep=0.5|0.7", "unknown word"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[256];
+        renyi_error err = {0};
+        snprintf(text, sizeof text, "models m\n%s\n", wrong[i][0]);
+        const renyi_grid_options o = {.struct_size = sizeof o, .file = spec_file(text)};
+        assert_int_not_equal(renyi_grid_new(&g, &o, &err), RENYI_OK);
+        if (!strstr(err.message, wrong[i][1])) fail_msg("%s", err.message);
+    }
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -231,7 +263,7 @@ static void test_limits(void **state)
 static void test_options_replace(void **state)
 {
     (void)state;
-    static const char *const models[] = {"x y", "x y"}, *const policies[] = {"none|fast"};
+    static const char *const models[] = {"x y", "x y"}, *const policies[] = {"none|mosaic"};
     static const char *const lines[] = {"keep 0.5 0.7 # ours"};
     static const uint32_t sizes[] = {0, 96};
     renyi_grid_options o = {
@@ -248,7 +280,7 @@ static void test_options_replace(void **state)
     renyi_grid *g = grid_ok(&o);
     renyi_grid_info info;
     renyi_grid_get_info(g, &info);
-    assert_true(info.n_models == 1 && info.n_sizes == 2); /* fast is mosaic keep=0.7 */
+    assert_true(info.n_models == 1 && info.n_sizes == 2); /* mosaic has keep=0.7 */
     assert_int_equal(info.n_policies, 3);
     assert_string_equal(info.models[0], "x y");
     assert_string_equal(info.policies[2], "mosaic keep=0.5 layers=0,3,6");
@@ -292,7 +324,7 @@ static void test_default(void **state)
     const renyi_grid_options o = {.struct_size = sizeof o, .n_models = 1, .models = models};
     renyi_grid *g = grid_ok(&o);
     renyi_grid_point p;
-    assert_int_equal(renyi_grid_count(g), 26);
+    assert_int_equal(renyi_grid_count(g), 37);
     renyi_grid_get(g, 0, &p);
     assert_true(p.image_size == 0 && strcmp(p.policy, "none") == 0);
     assert_distinct(g);
@@ -326,7 +358,7 @@ int main(void)
         cmocka_unit_test(test_same_order),      cmocka_unit_test(test_collapse),
         cmocka_unit_test(test_wrong_specs),     cmocka_unit_test(test_limits),
         cmocka_unit_test(test_options_replace), cmocka_unit_test(test_default),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_cascades),
     };
     const int fd = mkstemp(path);
     if (fd < 0) return 1;

@@ -156,11 +156,12 @@ static void panel_rows_are_benchmarks(void **state)
             assert_string_equal(task.title, r.title);
             seen[r.task]++;
         }
-        for (int k = 0; k < RENYI_VQA_TASKS; k++) assert_int_equal(seen[k], 1);
+        for (int k = 0; k < RENYI_VQA_TASKS; k++) assert_int_equal(seen[k], k <= RENYI_VQA_MMVET);
     }
     assert_int_equal(n_off, 3);
     double scores[RENYI_VQA_TASKS];
     for (int k = 0; k < RENYI_VQA_TASKS; k++) scores[k] = k == RENYI_VQA_MME ? 1000 : 50;
+    scores[RENYI_VQA_SEED] = scores[RENYI_VQA_OCRBENCH] = NAN; /* not in the paper's tables */
     assert_true(fabs(renyi_panel_average(scores) - 50) < 1e-12);
     scores[3] = NAN;
     assert_true(isnan(renyi_panel_average(scores)));

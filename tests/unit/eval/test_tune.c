@@ -236,6 +236,48 @@ static void test_targets(void **state)
     renyi_tune_free(t);
 }
 
+/* A run sorts its candidates: the one whose policy begins with or has `text` as a condition. */
+static void find_policy(const renyi_tune *t, const char *text, renyi_tune_candidate *out)
+{
+    for (size_t i = 0; i < renyi_tune_count(t); i++) {
+        renyi_tune_get(t, i, out);
+        const char *at = strstr(out->policy, text);
+        if (at && (at == out->policy || text[0] == '<')) return;
+    }
+    fail_msg("no candidate '%s'", text);
+}
+
+/* The MACs of a cascade are those of its first pass until it is judged, then means; one that runs
+ * again too often is eliminated. */
+static void test_cascades(void **state)
+{
+    (void)state;
+    renyi_tune_candidate dense, always, never, first, c;
+    renyi_tune_result r;
+    renyi_grid *some =
+        make_grid("cascade(tome r=12 -> none if margin < 999|0)", "tome r=12", NULL, 0);
+    renyi_tune_options o = options(RENYI_TUNE_TARGET_GMACS, 1);
+    o.grid = some;
+    renyi_tune *t = new_ok(&o);
+    assert_int_equal(renyi_tune_count(t), 4);
+    renyi_tune_get(t, 0, &dense);
+    find_policy(t, "< 999", &always);
+    find_policy(t, "tome", &first);
+    assert_true(always.gmacs == first.gmacs);
+    renyi_tune_free(t);
+    o.bound = 0.95 * dense.gmacs;
+    t = run_ok(&o, &r, &c);
+    find_policy(t, "< 999", &always);
+    find_policy(t, "< 0)", &never);
+    find_policy(t, "tome", &first);
+    assert_true(always.fate == RENYI_TUNE_COSTLY && always.gmacs > dense.gmacs);
+    assert_true(always.rungs == 1 && always.search.other == 0); /* dense's answers, but twice */
+    assert_true(fabs(never.gmacs - first.gmacs) < 1e-12 && never.search.drop == first.search.drop);
+    assert_true(r.is_found && c.gmacs <= o.bound);
+    renyi_tune_free(t);
+    renyi_grid_free(some);
+}
+
 /* The finalists turn out to be slow when they are timed again: cheaper ones come back. */
 static double fake_drift(uint32_t image_size, renyi_dtype dtype, const char *policy, double gmacs)
 {
@@ -552,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_drift),       cmocka_unit_test(test_same_again),
         cmocka_unit_test(test_progress),    cmocka_unit_test(test_resume),
         cmocka_unit_test(test_real_times),  cmocka_unit_test(test_candidates),
-        cmocka_unit_test(test_bad_options), cmocka_unit_test(test_no_memory)};
+        cmocka_unit_test(test_bad_options), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cascades)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -57,6 +57,22 @@ static void broken_lines_are_left_out(void **state)
     ask_bad(RENYI_VQA_SQA, put("sqa.json", "{}"), NULL, "not a JSON list");
     ask_bad(RENYI_VQA_SQA, put("sqa.json", "[{}, {\"id\": 1}]"), NULL,
             "entry 1: id must be a number or a text");
+    ask_bad(RENYI_VQA_SEED, put("seed.json", "[]"), NULL, "no list named questions");
+    ask_bad(RENYI_VQA_SEED, put("seed.json", "{\"questions\": [{}]}"), NULL,
+            "entry 1: question_id must be a number or a text");
+    ask_bad(RENYI_VQA_SEED,
+            put("seed.json", "{\"questions\": [{\"question_id\": 1, \"data_id\": \"a\", "
+                             "\"question\": \"q\", \"choice_a\": \"x\"}]}"),
+            NULL, "entry 1: fewer than two choices");
+    ask_bad(RENYI_VQA_SEED, put("seed.json", "{\"questions\": [{\"question_id\": 1}]}"), NULL,
+            "entry 1: no data_id");
+    ask_bad(RENYI_VQA_OCRBENCH, put("ocr.json", "{}"), NULL, "expected OCRBench.json");
+    ask_bad(RENYI_VQA_OCRBENCH, put("ocr.json", "[{\"image_path\": \"a\"}]"), NULL,
+            "entry 1: no question");
+    ask_bad(
+        RENYI_VQA_OCRBENCH,
+        put("ocr.json", "[{\"image_path\": \"a\", \"question\": \"q\", \"answers\": [\"x\", 1]}]"),
+        NULL, "entry 1: 'answers' is neither a text nor a list");
     ask_bad(RENYI_VQA_MMBENCH, put("t.tsv", "index\tquestion\n"), NULL, "columns index");
     ask_bad(RENYI_VQA_MMBENCH, put("t.tsv", ""), NULL, "columns index");
     mkdir(at("hollow"), 0777);

@@ -111,7 +111,7 @@ static void writes_what_llava_would(void **state)
     assert_memory_equal(first, want, sizeof want - 1);
     assert_non_null(strstr(first, "\",\"model_id\":\"llava-x\",\"metadata\":{\"policy\":\"none\","
                                   "\"run\":\""));
-    assert_non_null(strstr(first, "\"visual_tokens\":192,\"tokens\":3,\"ms\":12}}\n"));
+    assert_non_null(strstr(first, "\"visual_tokens\":192,\"tokens\":3,\"ms\":12,\"input\":\""));
 
     /* A second run is refused without resume; with it, only failed questions are asked. */
     renyi_error err = {0};

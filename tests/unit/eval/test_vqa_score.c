@@ -482,6 +482,89 @@ static void real_pope(void **state)
     renyi_vqa_free(v);
 }
 
+/* ---- SEED-Bench and OCRBench ---------------------------------------------------------------- */
+
+static const char seed_file[] =
+    "{\"question_type\": {\"Scene Understanding\": 1, \"Action Recognition\": 10}, \"questions\": ["
+    "{\"question_id\": \"7\", \"question_type_id\": 1, \"data_type\": \"image\", \"data_id\": "
+    "\"a_1\", \"question\": \"How many?\", \"choice_a\": \"One\", \"choice_b\": \"Two\", "
+    "\"choice_c\": \"3\", \"choice_d\": \"4\", \"answer\": \"B\"},"
+    "{\"question_id\": \"8\", \"question_type_id\": 10, \"data_type\": \"video\", \"data_id\": "
+    "\"b.mp4\", \"question\": \"What?\", \"choice_a\": \"x\", \"choice_b\": \"y\", \"answer\": "
+    "\"A\"},"
+    "{\"question_id\": \"9\", \"question_type_id\": 1, \"data_type\": \"image\", \"data_id\": "
+    "\"c\", \"question\": \"Who?\", \"choice_a\": \"x\", \"choice_b\": \"y\", \"answer\": "
+    "\"A\"}]}";
+
+/* The benchmark's own file has the prompts of LLaVA's, and a question is right only if the answer
+ * is the letter and nothing else. */
+static void seed_counts_images(void **state)
+{
+    char own[512], lines[512];
+    renyi_vqa_question q;
+    renyi_vqa_info info;
+    (void)state;
+    snprintf(own, sizeof own, "%s", put("SEED-Bench.json", seed_file));
+    renyi_vqa *v = ask(RENYI_VQA_SEED, own, NULL);
+    renyi_vqa_get_info(v, &info);
+    assert_int_equal(info.n_questions, 2);
+    renyi_vqa_get_question(v, 0, &q);
+    assert_string_equal(q.text, "How many?\nA. One\nB. Two\nC. 3\nD. 4\nAnswer with the option's "
+                                "letter from the given choices directly.");
+    assert_string_equal(q.image, "SEED-Bench-image/a_1");
+    assert_string_equal(q.category, "Scene Understanding");
+    assert_score(v, LIST("B", "A"), 100);
+    assert_score(v, LIST("B.", "A"), 50);
+    renyi_vqa_free(v);
+
+    snprintf(lines, sizeof lines, "%s",
+             put("llava-seed-bench.jsonl",
+                 "{\"question_id\": 7, \"image\": \"SEED-Bench-image/a_1\", \"text\": \"How?\"}\n"
+                 "{\"question_id\": 8, \"image\": \"SEED-Bench-video-image/b.png\", \"text\": "
+                 "\"What?\"}\n"
+                 "{\"question_id\": 9, \"image\": \"SEED-Bench-image/c\", \"text\": \"Who?\"}\n"));
+    v = ask(RENYI_VQA_SEED, lines, VQA(.annotations = own));
+    const renyi_vqa_score s = score_of(v, LIST("B", "B", "B"));
+    near(s.score, 50); /* the video is not counted */
+    assert_int_equal(s.n_scored, 3);
+    renyi_vqa_get_question(v, 1, &q);
+    assert_string_equal(q.category, "video");
+    renyi_vqa_free(v);
+}
+
+/* Expected: the rule of the benchmark's own script, worked out by hand. */
+static void ocrbench_looks_for_a_right_answer(void **state)
+{
+    (void)state;
+    renyi_vqa *v = ask(
+        RENYI_VQA_OCRBENCH,
+        put("OCRBench.json",
+            "[{\"dataset_name\": \"svt\", \"type\": \"Regular Text Recognition\", \"image_path\": "
+            "\"svt/1.jpg\", \"question\": \"what is written?\", \"answers\": \"Open\"},"
+            "{\"dataset_name\": \"FUNSD\", \"type\": \"Key Information Extraction\", "
+            "\"image_path\": \"b.png\", \"question\": \"q\", \"answers\": [\"x\\ny\", \"Z\"]},"
+            "{\"dataset_name\": \"HME100k\", \"type\": \"Handwritten Mathematical Expression "
+            "Recognition\", \"image_path\": \"c.png\", \"question\": \"q\", \"answers\": "
+            "[\"A + b\"]}]"),
+        NULL);
+    renyi_vqa_question q;
+    renyi_vqa_part p;
+    renyi_vqa_get_question(v, 0, &q);
+    assert_string_equal(q.text, "what is written?"); /* nothing is added to the question */
+    assert_score(v, LIST("It says OPEN.", "x y", "A+b=c"), 1000);
+    assert_score(v, LIST("ope", "", "a+b"), 0); /* a formula keeps its case */
+    assert_score(v, LIST("open", "the z", NULL), 1000);
+    renyi_vqa_answers *a = answers_of(v, put_answers("ocr.jsonl", v, LIST("no", "z", "A +b")));
+    renyi_vqa_score s;
+    renyi_vqa_get_score(a, &s);
+    near(s.score, 2000.0 / 3);
+    assert_int_equal(s.n_right, 2);
+    renyi_vqa_get_part(a, 0, &p);
+    near(p.score, 0);
+    renyi_vqa_answers_free(a);
+    renyi_vqa_free(v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -497,6 +580,8 @@ int main(void)
         cmocka_unit_test(mme),
         cmocka_unit_test(mmbench),
         cmocka_unit_test(compares),
+        cmocka_unit_test(seed_counts_images),
+        cmocka_unit_test(ocrbench_looks_for_a_right_answer),
         cmocka_unit_test(real_pope),
     };
     const int bad = cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -138,7 +138,7 @@ static void test_strangers(void **state)
          RENYI_ERR_UNSUPPORTED, "this is a Git LFS pointer, not the file"},
         {"<!DOCTYPE html><html>", 21, RENYI_ERR_FORMAT, "a web page"},
         {"\n\n  <html>", 10, RENYI_ERR_FORMAT, "a web page"},
-        {"GGUF\3\0\0\0", 8, RENYI_ERR_UNSUPPORTED, "GGUF is not supported"},
+        {"GGUF\3\0\0\0", 8, RENYI_ERR_FORMAT, "byte 8: the number of tensors needs 8 bytes"},
         {"\x08\x08\x12\x07pytorch", 11, RENYI_ERR_UNSUPPORTED, "ONNX is not supported"},
         {"\x89HDF\r\n\x1a\n....", 12, RENYI_ERR_UNSUPPORTED, "HDF5"},
         {"\x93NUMPY\1\0", 8, RENYI_ERR_UNSUPPORTED, "NumPy"},

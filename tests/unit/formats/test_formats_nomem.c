@@ -74,6 +74,15 @@ static renyi_status read_single(const renyi_allocator *al, renyi_error *err)
     return st;
 }
 
+static renyi_status read_gguf(const renyi_allocator *al, renyi_error *err)
+{
+    ry_checkpoint c;
+    const char *path = RENYI_SOURCE_DIR "/tests/gguf/types.gguf";
+    const renyi_status st = ry_checkpoint_open(&c, path, NULL, al, err);
+    ry_checkpoint_close(&c, al);
+    return st;
+}
+
 static renyi_status fill_zero(void *user, const ry_tensor *t, uint64_t at, void *out, size_t n,
                               renyi_error *err)
 {
@@ -153,6 +162,13 @@ static void test_folder(void **state)
     sweep_jansson(read_folder);
 }
 
+static void test_gguf(void **state)
+{
+    (void)state;
+    sweep_library(read_gguf);
+    sweep_jansson(read_gguf);
+}
+
 static void test_writer(void **state)
 {
     (void)state;
@@ -194,9 +210,8 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_safetensors),
-        cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_folder),      cmocka_unit_test(test_gguf),
         cmocka_unit_test(test_writer),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -96,7 +96,7 @@ static void test_memory_runs_out(void **state)
         for (size_t n = 1; st == RENYI_ERR_NOMEM; n++) {
             test_heap heap = {.fail_at = n, .fail_on = 1};
             const renyi_image_options opt = {
-                sizeof opt, IMAGES[i].apply_exif, {0}, test_heap_of(&heap)};
+                sizeof opt, IMAGES[i].apply_exif, {0}, test_heap_of(&heap), RENYI_DECODE_EXACT};
             renyi_image image;
             st = renyi_image_decode(&image, file.bytes, file.size, &opt, NULL);
             assert_true(st == RENYI_ERR_NOMEM || st == IMAGES[i].status);
@@ -149,7 +149,8 @@ static void test_limit_comes_first(void **state)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         blob file = read_seed(files[i]);
         test_heap heap = {0};
-        const renyi_image_options opt = {sizeof opt, 0, {0}, test_heap_of(&heap)};
+        const renyi_image_options opt = {
+            sizeof opt, 0, {0}, test_heap_of(&heap), RENYI_DECODE_EXACT};
         renyi_image image;
         assert_true(renyi_image_decode(&image, file.bytes, file.size, &opt, NULL) != RENYI_OK);
         assert_int_equal(heap.calls, 0);

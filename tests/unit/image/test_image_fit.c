@@ -45,7 +45,7 @@ static void test_equals_pillow(void **state)
     for (size_t i = 0; i < n; i++) {
         check_case(&PILLOW_CASES[i], &ry_resize_scalar, "scalar");
         if (renyi_cpu_detect() >= RENYI_CPU_AVX2)
-            check_case(&PILLOW_CASES[i], &ry_resize_avx2, "avx2");
+            check_case(&PILLOW_CASES[i], &ry_resize_vec8, "vec8");
     }
     printf("%zu sizes, filters and modes equal Pillow's\n", n);
 }

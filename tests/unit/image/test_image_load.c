@@ -112,7 +112,8 @@ static void test_memory_runs_out(void **state)
     renyi_status st = RENYI_ERR_NOMEM;
     for (size_t n = 1; st != RENYI_OK; n++) {
         test_heap heap = {.fail_at = n, .fail_on = 1};
-        const renyi_image_options opt = {sizeof opt, 1, {0}, test_heap_of(&heap)};
+        const renyi_image_options opt = {
+            sizeof opt, 1, {0}, test_heap_of(&heap), RENYI_DECODE_EXACT};
         st = renyi_image_load_pixels(pixels, seed("fuzz_jpeg/exif6"), &SPEC, &opt, NULL);
         assert_true(st == RENYI_OK || st == RENYI_ERR_NOMEM);
         assert_int_equal(heap.live, 0);

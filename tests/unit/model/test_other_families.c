@@ -37,7 +37,7 @@ static const refusal cases[] = {
     {"{\"model_type\": \"qwen2_5_vl\"}", {"x"}, "a Qwen-VL"},
     {NULL, {"visual.merger.mlp.0.weight", "visual.blocks.0.attn.qkv.weight"}, "a Qwen-VL"},
     {"{\"model_type\": \"mobilevit\"}", {"x"}, "a MobileViT"},
-    {"{\"model_type\": \"dinov3_vit\"}", {"x"}, "a DINOv3"},
+    {NULL, {"storage_tokens", "rope_embed.periods", "mask_token"}, "a DINOv3 as Meta publishes it"},
     {"{\"vision_config\": {\"model_type\": \"sam2\"}}", {"x"}, "a SAM"},
     {"{\"model_type\": \"vit_mae\"}", {"x"}, "a masked autoencoder"},
 };

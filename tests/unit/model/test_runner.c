@@ -215,17 +215,49 @@ static void test_text_tower(void **state)
     unlink(path);
 }
 
+/* A cut that uses every step of a look and drops nothing. */
+static uint32_t keep_all(void *self, const ry_llama_view *view, uint32_t *kept)
+{
+    (void)self;
+    for (uint32_t j = 0; j < view->n_visual; j++) kept[j] = j;
+    return view->n_visual;
+}
+
+static void check_llama_cuts(const ry_llama *model)
+{
+    enum { ROWS = 40 };
+    const ry_llama_cuts cuts = {
+        2, {{1, 0, RY_QUERIES_ALL, 4.0, 1}, {2, 2, RY_QUERIES_ALL, 4.0, 1}}, 0, keep_all, NULL};
+    const ry_llama_plan_options opt = {best_level(), LLAMA_CONTEXT, ROWS, 3, 0, &cuts};
+    float image[LLAMA_DIM], logits[RUNS][LLAMA_VOCAB], plain[LLAMA_VOCAB];
+    renyi_lm_input rows[ROWS];
+    ry_llama_plan *p = NULL;
+    for (int i = 0; i < LLAMA_DIM; i++) image[i] = (float)i / LLAMA_DIM - 0.5f;
+    for (int i = 0; i < ROWS; i++)
+        rows[i] = (renyi_lm_input){i / 10 == 1 ? image : NULL, i % LLAMA_VOCAB};
+    assert_ok(ry_llama_plan_new(&p, model, &opt, NULL, err));
+    ry_llama_forward(p, rows, ROWS, plain);
+    p->team.n_steps = 0;
+    for (size_t i = 0; i < RUNS; i++) {
+        ry_llama_rewind(p, 0);
+        assert_int_equal(ry_llama_prefill(p, rows, ROWS, logits[i], NULL, NULL), 0);
+        assert_memory_equal(logits[i], plain, sizeof plain);
+        use_fewer(&p->team, i);
+    }
+    ry_llama_plan_free(p, NULL);
+}
+
 static void check_llama(const ry_llama *model)
 {
     enum { ROWS = 40 };
     renyi_lm_input rows[ROWS];
     float logits[RUNS][2][LLAMA_VOCAB];
     ry_llama_plan *p = NULL;
-    const ry_llama_plan_options opt = {best_level(), LLAMA_CONTEXT, ROWS, 3, 0};
+    const ry_llama_plan_options opt = {best_level(), LLAMA_CONTEXT, ROWS, 3, 0, NULL};
     for (int i = 0; i < ROWS; i++) rows[i] = (renyi_lm_input){.token = i % LLAMA_VOCAB};
     assert_ok(ry_llama_plan_new(&p, model, &opt, NULL, err));
     for (size_t i = 0; i < RUNS; i++) {
-        p->position = 0;
+        ry_llama_rewind(p, 0);
         ry_llama_forward(p, rows, ROWS, logits[i][0]);
         ry_llama_forward(p, rows, 1, logits[i][1]);
         assert_memory_equal(logits[i], logits[0], sizeof logits[0]);
@@ -277,9 +309,11 @@ static void test_llava(void **state)
     assert_ok(
         ry_llama_load(&llama, &llama_config, &ckpt, &opt, best_level(), RENYI_DTYPE_F32, err));
     check_llama(&llama);
+    check_llama_cuts(&llama);
     ry_llama_free(&llama, NULL);
     if (!ry_llama_load(&llama, &llama_config, &ckpt, &opt, best_level(), RENYI_DTYPE_INT8, NULL)) {
         check_llama(&llama);
+        check_llama_cuts(&llama);
         ry_llama_free(&llama, NULL);
     }
     assert_ok(ry_visual_configure(&visual_config, &from, 0, NULL, err));

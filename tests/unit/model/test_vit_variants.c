@@ -1,5 +1,6 @@
-/* test_vit_variants.c - bad files of models with registers, layer scale and gated MLPs: each fault
- * has a message that names it. Names of architectures, and DeiT-III's own names of layer scale.
+/* test_vit_variants.c - bad files of models with registers, layer scale, gated MLPs and rotary
+ * positions: each fault has a message that names it. Names of architectures, and DeiT-III's own
+ * names of layer scale.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fixtures/vit_fixture.h"
@@ -93,6 +94,73 @@ static void bad_configs(void **state)
     fix_free(&f);
 }
 
+#define D3(text) "{\"architecture\": \"vit_small_patch16_dinov3\", \"num_classes\": 5" text "}"
+#define D3_ARGS(text) D3(", \"model_args\": {\"num_heads\": 4, \"img_size\": 32" text "}")
+
+/* DINOv3, whose input side and angles no tensor tells. */
+static void rotary_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config;
+        renyi_status code;
+        const char *text;
+    } rows[] = {
+        {NULL, RENYI_ERR_UNSUPPORTED, "must contain dinov3"},
+        {"{\"architecture\": \"vit_small_patch16_rope_224\"}", RENYI_ERR_UNSUPPORTED,
+         "of these only DINOv3 is supported"},
+        {D3_ARGS(", \"rope_type\": \"mixed\""), RENYI_ERR_UNSUPPORTED, "rope_type 'mixed'"},
+        {D3_ARGS(", \"rope_rotate_half\": false"), RENYI_ERR_FORMAT, "rope_rotate_half is false"},
+        {D3_ARGS(", \"qkv_bias\": true"), RENYI_ERR_FORMAT, "qkv_bias is true"},
+        {D3_ARGS(", \"swiglu_mlp\": true"), RENYI_ERR_FORMAT, "swiglu_mlp is true"},
+        {D3_ARGS(", \"num_reg_tokens\": 5"), RENYI_ERR_FORMAT, "num_reg_tokens is 5"},
+        {D3_ARGS(", \"patch_size\": 4"), RENYI_ERR_FORMAT,
+         "patch_size is 4, but the tensors have 8"},
+        {D3_ARGS(", \"rope_temperature\": 0.5"), RENYI_ERR_FORMAT, "rope_theta is 0.5"},
+        {D3(", \"rope_theta\": 1e300, \"num_attention_heads\": 4, \"image_size\": 32"),
+         RENYI_ERR_FORMAT, "rope_theta is 1e+300"},
+        {D3(", \"use_gated_mlp\": true, \"num_attention_heads\": 4, \"image_size\": 32"),
+         RENYI_ERR_FORMAT, "use_gated_mlp is true"},
+        {D3(", \"key_bias\": true, \"num_attention_heads\": 4, \"image_size\": 32"),
+         RENYI_ERR_FORMAT, "key_bias is true"},
+        {D3(", \"intermediate_size\": 64, \"num_attention_heads\": 4, \"image_size\": 32"),
+         RENYI_ERR_FORMAT, "intermediate_size is 64, but the tensors have 48"},
+        {D3(", \"num_attention_heads\": 16, \"image_size\": 32"), RENYI_ERR_FORMAT,
+         "16 heads of 2 numbers"},
+        {D3(", \"num_attention_heads\": 4, \"image_size\": 30"), RENYI_ERR_ARG,
+         "not a multiple of the patch size 8"},
+        {D3(", \"num_attention_heads\": 4, \"image_size\": 4096"), RENYI_ERR_LIMIT,
+         "at most 256 patches a side"},
+        {D3(", \"num_attention_heads\": 4, \"image_size\": 0"), RENYI_ERR_ARG, "input side of 0"},
+        {D3(", \"num_attention_heads\": 4, \"image_size\": [32, 32]"), RENYI_ERR_FORMAT,
+         "image_size"},
+    };
+    renyi_error error = {0};
+    ry_vit_config c;
+    fixture f;
+    fix_make(&f, "vit_small_patch8_dinov3_32");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        must_say(&f, rows[i].config, rows[i].code, rows[i].text);
+    if (configure(&c, &f, D3_ARGS(""), &error)) fail_msg("%s", error.message);
+    assert_string_equal(c.family, "dinov3");
+    assert_true(c.n_prefix == 5 && c.n_registers == 4 && !c.n_placed && !c.n_qkv_bias);
+    assert_true(c.rope_theta == 100.0 && c.norm_eps == 1e-5 && c.image_size == 32);
+    fix_remove(&f, "blocks.1.gamma_2");
+    must_say(&f, D3_ARGS(""), RENYI_ERR_FORMAT, "missing blocks.1.gamma_2");
+    fix_free(&f);
+
+    fix_make(&f, "vit_small_plus_patch8_dinov3_qkvb_32");
+    if (configure(&c, &f, D3_ARGS(""), &error)) fail_msg("%s", error.message);
+    assert_true(c.gated && c.n_qkv_bias == 2 && c.mlp_dim == FIX_MLP);
+    must_say(&f, D3_ARGS(", \"act_layer\": \"x\", \"qkv_bias\": false"), RENYI_ERR_FORMAT,
+             "qkv_bias is false");
+    must_say(&f, D3(", \"hidden_act\": \"gelu\", \"num_attention_heads\": 4"),
+             RENYI_ERR_UNSUPPORTED, "hidden_act 'gelu' of a gated MLP");
+    fix_remove(&f, "blocks.0.attn.v_bias");
+    must_say(&f, D3_ARGS(""), RENYI_ERR_FORMAT, "missing blocks.0.attn.v_bias");
+    fix_free(&f);
+}
+
 /* What is read of good files. */
 static void good_files(void **state)
 {
@@ -130,13 +198,22 @@ static void names(void **state)
     static const char *const good[] = {
         "vit_small_patch14_dinov2",        "vit_giant_patch14_reg4_dinov2",
         "deit3_medium_patch16_224",        "deit3_huge_patch14_224",
-        "vit_medium_patch16_reg1_gap_256", "vit_base_patch16_reg4_gap_256"};
+        "vit_medium_patch16_reg1_gap_256", "vit_base_patch16_reg4_gap_256",
+        "vit_base_patch16_clip_384",       "vit_large_patch14_clip_quickgelu_224",
+
+        "vit_small_patch16_dinov3",        "vit_small_plus_patch16_dinov3_qkvb",
+        "vit_huge_plus_patch16_dinov3",    "vit_large_patch16_dinov3_qkvb_224"};
     static const char *const bad[] = {
         "vit_small_patch16_dinov2",          "vit_small_patch14_reg_dinov2",
         "deit3_small_distilled_patch16_224", "vit_giant_patch14_224",
         "vit_small_patch16_reg4_224",        "vit_medium_patch16_224",
         "vit_small_patch14_gap_dinov2",      "clip_vit_medium_patch16_224",
-        "vit_small_patch14_reg9999_dinov2"};
+        "vit_small_patch14_reg9999_dinov2",  "vit_small_patch14_clip_dinov2",
+        "deit_small_patch16_clip_224",       "vit_small_patch16_quickgelu_224",
+        "vit_small_plus_patch16_224",        "deit_small_patch16_dinov3",
+        "vit_small_patch16_dinov3_250",      "vit_medium_patch16_dinov3",
+        "vit_small_patch16_dinov3_qkvb_",    "vit_small_patch16_reg4_dinov3",
+        "vit_small_distilled_patch16_dinov3"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         ry_arch a;
         char back[128];
@@ -153,9 +230,8 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_tensors),
-        cmocka_unit_test(bad_configs),
-        cmocka_unit_test(good_files),
+        cmocka_unit_test(bad_tensors),  cmocka_unit_test(bad_configs),
+        cmocka_unit_test(rotary_files), cmocka_unit_test(good_files),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/decimal.h"
 #include "base/rng.h"
+#include "prune/policy/cascade.h"
 #include "prune/policy/policy_keys.h"
 
 #include <locale.h>
@@ -71,6 +72,18 @@ static const struct {
      "evit keep=1 layers=0-2,5,7,8 metric=cls reduce=drop at=mid order=score"},
     {"mosaic", "mosaic keep=0.7 layers=0,3,6"},
     {"mosaic p=16 layers=0-5", "mosaic p=16 layers=0-5"},
+    {"mosaic layers=2,3,4,7/12", "mosaic keep=0.7 layers=2-4,7/12"},
+    {"mosaic alpha=0.5 omega=0 beta=1", "mosaic keep=0.7 layers=0,3,6"},
+    {"mosaic omega=.75 layers=2", "mosaic keep=0.7 layers=2 alpha=0.5 omega=0.75 beta=1"},
+    {"mosaic length=mean layers=2", "mosaic keep=0.7 layers=2"},
+    {"mosaic length=max layers=2", "mosaic keep=0.7 layers=2 length=max"},
+    {"mosaic memory=0 layers=2", "mosaic keep=0.7 layers=2"},
+    {"mosaic memory=.5 layers=2", "mosaic keep=0.7 layers=2 memory=0.5"},
+    {"mosaic col=0 temperature=1 likeness=0 layers=2", "mosaic keep=0.7 layers=2"},
+    {"mosaic likeness=.6 temperature=1.05 col=.2 layers=2",
+     "mosaic keep=0.7 layers=2 col=0.2 temperature=1.05 likeness=0.6"},
+    {"mosaic keep=0.82,0.82,0.76 layers=2-4 beta=0.9 omega=0.75 alpha=1",
+     "mosaic keep=0.82,0.82,0.76 layers=2-4 alpha=1 omega=0.75 beta=0.9"},
     {"mosaic tokens=140,100,70", "mosaic tokens=140,100,70 layers=0,3,6"},
     {"mosaic keep=0.30000000000000004", "mosaic keep=0.30000000000000004 layers=0,3,6"},
     {"tome", "tome r=13 inflection=0 layers=all"},
@@ -93,14 +106,36 @@ static const struct {
      "vispruner tokens=256 important=0.5 metric=correct n=4 c=0.8 round=8 residual=position"},
     {"vispruner metric=correct residual=score important=1 keep=1 round=1",
      "vispruner keep=1 important=1 metric=correct n=4 c=0.2 round=1 residual=score"},
+    {"visionzip", "visionzip tokens=192 contextual=0.15625 class_token=yes metric=cls"},
+    {"visionzip keep=0.5 contextual=1 class_token=no metric=correct",
+     "visionzip keep=0.5 contextual=1 class_token=no metric=correct n=4 c=0.2"},
+    {"divprune tokens=7", "divprune tokens=7"},
+    {"hiprune", "hiprune tokens=192 anchors=0.1 block=8 metric=col n=1"},
+    {"hiprune metric=cls keep=1 block=0 anchors=1", "hiprune keep=1 anchors=1 block=0 metric=cls"},
+    {"mosaic-behind", "mosaic-behind tokens=192 alpha=1 omega=1 length=max metric=cls"},
+    {"mosaic-behind alpha=0.5 omega=0 length=mean metric=col n=2 tokens=3",
+     "mosaic-behind tokens=3 alpha=0.5 omega=0 length=mean metric=col n=2"},
+    {"cdpruner", "cdpruner tokens=192 metric=text"},
+    {"cdpruner tokens=9 metric=col", "cdpruner tokens=9 metric=col n=4"},
+    {"random", "random tokens=192 seed=0"},
+    {"random seed=18446744073709551615 keep=.5", "random keep=0.5 seed=18446744073709551615"},
+    {"uniform tokens=64", "uniform tokens=64"},
+    {"pool", "pool tokens=192"},
+    {"downsample keep=1", "downsample keep=1"},
+    {"prumerge budget=tile newlines=yes", "prumerge tokens=192 plus=no metric=cls neighbours=32"},
+    {"vispruner tokens=640 budget=image newlines=no",
+     "vispruner tokens=640 important=0.5 metric=cls round=8 residual=score budget=image "
+     "newlines=no"},
     {"paper:prumerge tokens=256", "prumerge tokens=256 plus=no metric=cls neighbours=32"},
     {"paper:prumerge-ours", "prumerge tokens=192 plus=no metric=col n=4 neighbours=32"},
     {"paper:vispruner", "vispruner tokens=192 important=0.5 metric=cls round=8 residual=score"},
     {"paper:vispruner-ours tokens=256",
      "vispruner tokens=256 important=0.5 metric=correct n=4 c=0.2 round=8 residual=position"},
     {"paper:tca-ours layers=(0, 3, 6)", "tca drop=0.1 layers=0,3,6 metric=col n=4 start=1"},
-    {"fast", "mosaic keep=0.7 layers=0,3,6"},
-    {"fast layers=3 p=9", "mosaic p=9 layers=3"},
+    {"half", "mosaic keep=0.77 layers=2-9/12 alpha=1 omega=1 beta=0.8 memory=0.5 length=max "
+             "col=0.2 temperature=1.05"},
+    {"fast layers=3 p=9", "mosaic p=9 layers=3 alpha=1 omega=1 beta=0.8 memory=0.5 length=max "
+                          "col=0.2 temperature=1.05"},
     {"paper:evit-ours keep=0.8",
      "evit keep=0.8 layers=3,6,9 metric=correct n=2 c=0.8 rounding=code" COL_KEYS
      " reduce=fuse weights=cls at=mid order=score"},
@@ -124,7 +159,8 @@ static const struct {
     const char *says;
 } refusals[] = {
     {"", 0,
-     "begins with its rule (none, naive, evit, mosaic, tome, ats, tca, prumerge, vispruner)"},
+     "begins with its rule (none, naive, evit, mosaic, tome, ats, tca, fastv, pyramiddrop, dart, "
+     "prumerge, vispruner, visionzip, divprune, "},
     {"   ", 3, "begins with its rule"},
     {"keep=0.7", 0, "begins with its rule"},
     {"evitt", 0, "unknown rule 'evitt' (did you mean evit?)"},
@@ -132,7 +168,7 @@ static const struct {
     {"col", 0, "'col' is a metric, not a rule; did you mean evit metric=col?"},
     {"cls keep=0.7", 0, "did you mean evit metric=cls?"},
     {"correct", 0, "did you mean evit metric=correct?"},
-    {"random", 0, "did you mean evit metric=random?"},
+    {"shannon", 0, "did you mean evit metric=shannon?"},
     {"renyi", 0, "did you mean evit metric=renyi?"},
     {"shannon", 0, "did you mean evit metric=shannon?"},
     {"colv", 0, "did you mean evit metric=colv?"},
@@ -146,6 +182,23 @@ static const struct {
     {"prumerge plus keep", 14, "'keep' needs a value"},
     {"prumerge metric=random", 16, "prumerge ranks by metric=cls, metric=col or metric=correct"},
     {"prumerge n=2", 9, "n goes with metric=col"},
+    {"random metric=cls", 7, "random takes no metric; it takes keep, tokens, seed"},
+    {"random seed=-1", 12, "seed is a whole number from 0 to"},
+    {"uniform seed=1", 8, "uniform takes no seed"},
+    {"pool tokens=0", 12, "1 to 999999"},
+    {"downsample tokens=3,4", 18, "tokens=3,4"},
+    {"divprune metric=col", 9, "divprune takes no metric"},
+    {"hiprune block=x", 14, "the block whose attention finds the anchors"},
+    {"hiprune anchors=2", 16, "from 0 to 1"},
+    {"mosaic-behind metric=correct", 21, "use metric=cls or metric=col"},
+    {"mosaic-behind layers=3", 14, "mosaic-behind takes no layers"},
+    {"cdpruner metric=correct", 16, "use metric=cls or metric=col"},
+    {"visionzip metric=text", 17, "visionzip ranks by metric=cls, metric=col or metric=correct"},
+    {"naive metric=text", 13, "it is of the rule cdpruner"},
+    {"evit metric=text", 12, "it is of the rule cdpruner"},
+    {"visionzip contextual=1.1", 21, "from 0 to 1"},
+    {"visionzip metric=random", 17, "visionzip ranks by metric=cls, metric=col or metric=correct"},
+    {"visionzip class_token=2", 22, "class_token is one of yes, no"},
     {"vispruner adaptive", 10, "unknown word 'adaptive'"},
     {"vispruner tokens=adaptive", 17, "tokens=adaptive"},
     {"vispruner important=2", 20, "from 0 to 1"},
@@ -159,6 +212,22 @@ static const struct {
     {"naive keep=0.7", 6, "naive takes no keep; it takes p, layers"},
     {"evit p=3", 5, "evit takes no p; it takes keep, tokens"},
     {"mosaic metric=col", 7, "mosaic takes no metric; it takes keep, p, tokens, layers"},
+    {"mosaic layers=3/", 14, "layers is a list of blocks"},
+    {"mosaic layers=3/0", 14, "layers is a list of blocks"},
+    {"mosaic layers=3,4/4", 14, "a model with 4 blocks has no block 4"},
+    {"mosaic layers=/12", 14, "has an empty place"},
+    {"mosaic layers=3/12,4", 14, "layers is a list of blocks"},
+    {"mosaic alpha=4.1", 13, "alpha is the power of attention in the choice"},
+    {"mosaic memory=1.5", 14, "memory is the share of earlier cuts"},
+    {"evit memory=0.5", 5, "memory"},
+    {"mosaic col=1.5", 11, "col is the share of Col-L2 beside class attention"},
+    {"mosaic temperature=0", 19, "temperature is what divides the logits of attention"},
+    {"mosaic likeness=-0.5", 16, "likeness is the cosine above which a patch may go"},
+    {"ats likeness=0.5", 4, "ats takes no likeness"},
+    {"mosaic omega=-1", 13, "omega is the power of attention per patch"},
+    {"mosaic beta=inf", 12, "beta is the factor of log(size)"},
+    {"evit alpha=1", 5, "evit takes no alpha"},
+    {"mosaic keep=0.7,0.8 layers=2-4", 12, "keep has 2 values for 3 layers"},
     {"mosaic fuse", 7, "unknown word 'fuse'; mosaic takes"},
     {"tome keep=0.7", 5, "tome takes no keep; it takes r, inflection, layers"},
     {"ats p=3", 4, "ats takes no p; it takes keep, tokens, layers, levels"},
@@ -298,7 +367,7 @@ static size_t below(ry_rng *r, size_t n) { return (size_t)(ry_rng_next(r) % n); 
 static int random_value(char *out, ry_key key, ry_rng *r)
 {
     static const char *const layers[] = {"3",     "0-5",         "early", "all",
-                                         "0,3,6", "(9, 1, 4-6)", "11,2"};
+                                         "0,3,6", "(9, 1, 4-6)", "11,2",  "2-9/12"};
     static const char *const shares[] = {"0.7", "1", ".5", "0.123456789012345", "0.05"};
     static const char *const orders[] = {"1", "2", "4", "inf", "1.5", "3.1415926535897931"};
     static const char *const slopes[] = {"0", "-1", "1", "0.25"};
@@ -309,6 +378,12 @@ static int random_value(char *out, ry_key key, ry_rng *r)
     switch (key) {
     case RY_KEY_DROP:
     case RY_KEY_KEEP: return sprintf(out, "%s", shares[below(r, COUNT(shares))]);
+    case RY_KEY_CONTEXTUAL:
+    case RY_KEY_ANCHORS:
+    case RY_KEY_ALPHA:
+    case RY_KEY_OMEGA:
+    case RY_KEY_BETA:
+    case RY_KEY_MEMORY:
     case RY_KEY_C: return sprintf(out, "%s", shares[below(r, COUNT(shares))]);
     case RY_KEY_N: return sprintf(out, "%s", orders[below(r, COUNT(orders))]);
     case RY_KEY_LAYERS: return sprintf(out, "%s", layers[below(r, COUNT(layers))]);
@@ -326,13 +401,16 @@ static void random_policy(char *out, ry_rng *r)
 {
     size_t count;
     const ry_preset *presets = ry_presets(&count);
-    const size_t pick = below(r, 11);
-    const char *first = pick < 9 ? ry_rule_names[pick].name : presets[below(r, count)].name;
+    size_t n_rules = 0;
+    while (ry_rule_names[n_rules].name) n_rules++;
+    const size_t pick = below(r, n_rules + 2);
+    const char *first = pick < n_rules ? ry_rule_names[pick].name : presets[below(r, count)].name;
     char *end = out + sprintf(out, "%s", first);
 
     for (ry_key k = 0; k < RY_N_KEYS; k++) {
         if (below(r, 5)) continue;
-        const int foreign = pick < 9 && !ry_key_for_rule(k, (ry_rule)ry_rule_names[pick].value);
+        const int foreign =
+            pick < n_rules && !ry_key_for_rule(k, (ry_rule)ry_rule_names[pick].value);
         if (foreign && below(r, 4)) continue; /* it would be refused */
         end += sprintf(end, " %s=", ry_keys[k].name);
         end += random_value(end, k, r);
@@ -348,7 +426,7 @@ static void random_policy(char *out, ry_rng *r)
 static void test_round_trip(void **state)
 {
     (void)state;
-    const ry_policy_shape shape = {12, 196, 1, 14, 1, 0};
+    const ry_policy_shape shape = {12, 196, 1, 14, 1, 0, 0, 0, 24};
     ry_rng rng = ry_rng_new(4);
     int good = 0, checked = 0;
     for (int i = 0; i < 100000; i++) {
@@ -370,18 +448,20 @@ static void test_round_trip(void **state)
 static void test_presets(void **state)
 {
     (void)state;
-    const ry_policy_shape vit = {12, 196, 1, 14, 0, 0}, tower = {23, 576, 1, 24, 1, 0};
+    const ry_policy_shape vit = {12, 196, 1, 14, 0, 0},
+                          llava = {23, 576, 1, 24, 1, .lm_layers = 32};
     size_t count;
     const ry_preset *presets = ry_presets(&count);
     char by_name[RY_MAX_POLICY_TEXT], by_text[RY_MAX_POLICY_TEXT];
 
     assert_true(count > 20);
     for (size_t i = 0; i < count; i++) {
+        if (ry_is_cascade(presets[i].text)) continue; /* test_cascade.c */
         assert_string_equal(full_text(presets[i].name, by_name),
                             full_text(presets[i].text, by_text));
         ry_policy p = parse_text(presets[i].name);
-        assert_int_equal(ry_policy_check(&p, ry_policy_is_visual(&p) ? &tower : &vit, NULL),
-                         RENYI_OK);
+        const int of_llava = ry_policy_is_visual(&p) || ry_policy_is_lm(&p);
+        assert_int_equal(ry_policy_check(&p, of_llava ? &llava : &vit, NULL), RENYI_OK);
         assert_true(strlen(presets[i].about) > 20);
         for (size_t j = 0; j < i; j++) assert_string_not_equal(presets[i].name, presets[j].name);
     }

@@ -104,6 +104,32 @@ static const struct {
     {"tca drop=0.011", &vit, "194 191 188"},
 };
 
+/* Layers of a model with 12 blocks in models of other depths. */
+static void test_depths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t n_blocks;
+        const char *resolved;
+    } depths[] = {
+        {"mosaic keep=0.8 layers=2-9/12", 12, "mosaic keep=0.8 layers=2-9"},
+        {"mosaic keep=0.8 layers=2-9/12", 24, "mosaic keep=0.8 layers=4,6,8,10,12,14,16,18"},
+        {"mosaic keep=0.8 layers=2-9/12", 40, "mosaic keep=0.8 layers=6,10,13,16,20,23,26,30"},
+        {"mosaic keep=0.5 layers=2-9/12", 6, "mosaic keep=0.25 layers=1-4"},
+        {"mosaic keep=0.5,1,0.25 layers=0,3,6/12", 3, "mosaic keep=0.5,0.25 layers=0,1"},
+        {"mosaic p=8,7,6 layers=0-2/3", 1, "mosaic p=21 layers=0"},
+        {"mosaic tokens=80,70,60 layers=0-2/3", 2, "mosaic tokens=70,60 layers=0,1"},
+    };
+    for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+        const ry_policy_shape shape = {depths[i].n_blocks, 196, 1, 14, 0};
+        const ry_policy p = checked_policy(depths[i].text, &shape);
+        char out[RY_MAX_POLICY_TEXT];
+        ry_policy_print(out, &p);
+        assert_string_equal(out, depths[i].resolved);
+    }
+}
+
 static void test_counts(void **state)
 {
     (void)state;
@@ -276,10 +302,10 @@ static void test_resolution(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),      cmocka_unit_test(test_rates_are_exact),
-        cmocka_unit_test(test_never_grows), cmocka_unit_test(test_split),
-        cmocka_unit_test(test_tca_split),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_resolution),
+        cmocka_unit_test(test_depths),          cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_rates_are_exact), cmocka_unit_test(test_never_grows),
+        cmocka_unit_test(test_split),           cmocka_unit_test(test_tca_split),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_resolution),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ typedef struct mosaic_case {
     ry_pruner p;
     ry_block_view view;
     ry_cut cut;
-    float x[MAX_N * MAX_DIM], row[MAX_N], sizes[MAX_N];
+    float x[MAX_N * MAX_DIM], row[MAX_N], columns[MAX_N], sizes[MAX_N];
     uint32_t source[MAX_N], target[MAX_N];
     float weight[MAX_N], score[MAX_N];
     uint8_t rescued[MAX_N];
@@ -28,6 +28,9 @@ static mosaic_case *case_new(shape s, renyi_cpu level)
     const uint32_t N = s.prefix + s.n_patches;
     assert_true(N <= MAX_N && s.dim <= MAX_DIM);
     b->p.policy.rule = RY_RULE_MOSAIC;
+    b->p.policy.alpha = 0.5;
+    b->p.policy.beta = 1;
+    b->p.policy.temperature = 1;
     b->p.policy.n_cuts = 1;
     b->p.policy.cuts[0].layer = s.layer;
     b->p.shape = (ry_policy_shape){12, s.grid * s.grid, s.prefix, s.grid, 0};
@@ -61,17 +64,21 @@ static void case_free(mosaic_case *b)
 }
 
 /* Provides what the rule needs and runs it; the tiles of a phase forwards or backwards. */
-static void decide(mosaic_case *b, int backwards)
+static void decide_cut(mosaic_case *b, uint32_t cut, int backwards)
 {
     ry_block_needs needs = {0};
-    ry_rule_mosaic.needs(&b->p, 0, &needs);
+    ry_rule_mosaic.needs(&b->p, cut, &needs);
     b->view.class_row = needs.what & RY_NEED_CLASS_ROW ? b->row : NULL;
-    b->view.columns = needs.what & RY_NEED_COLUMNS ? b->row : NULL;
+    b->view.columns = !(needs.what & RY_NEED_COLUMNS) ? NULL
+                      : b->view.class_row             ? b->columns
+                                                      : b->row;
     const uint32_t N = b->view.n_tokens;
-    for (uint32_t phase = 0, n; (n = ry_rule_mosaic.tiles(&b->p, 0, N, phase)); phase++)
+    for (uint32_t phase = 0, n; (n = ry_rule_mosaic.tiles(&b->p, cut, N, phase)); phase++)
         for (uint32_t t = 0; t < n; t++)
-            ry_rule_mosaic.work(&b->p, 0, &b->view, &b->cut, phase, backwards ? n - 1 - t : t);
+            ry_rule_mosaic.work(&b->p, cut, &b->view, &b->cut, phase, backwards ? n - 1 - t : t);
 }
+
+static void decide(mosaic_case *b, int backwards) { decide_cut(b, 0, backwards); }
 
 /* Holds for every decision, whatever the scores. */
 static void assert_sound(const mosaic_case *b)
@@ -163,11 +170,12 @@ static void test_needs(void **state)
     assert_int_equal(n.what, RY_NEED_COLUMNS);
     assert_int_equal(n.columns.kind, RY_COLUMN_POWER);
     assert_true(n.columns.order == 4.0 && !n.columns.row_weights && !n.columns.skip_rows);
-    assert_true(n.drops && !n.sizes && !n.mean_length && n.macs == 0.0);
+    assert_true(n.drops && !n.sizes && !n.length && n.macs == 0.0 && n.pair_macs == 0.0);
     n = (ry_block_needs){0};
     ry_rule_mosaic.needs(&merge->p, 0, &n);
     assert_int_equal(n.what, RY_NEED_TOKENS | RY_NEED_CLASS_ROW);
-    assert_true(!n.drops && n.sizes && n.mean_length && n.macs == 16 * 16 * 10 / 2);
+    assert_true(!n.drops && n.sizes && n.length == RY_LENGTH_MEAN && n.pair_macs == 10 / 2);
+    assert_true(n.logit_factor == 1.0f && !n.adaptive);
     n = (ry_block_needs){0};
     ry_rule_mosaic.needs(&classless->p, 0, &n);
     assert_int_equal(n.what, RY_NEED_TOKENS | RY_NEED_COLUMNS);
@@ -216,7 +224,7 @@ static void plain_choice(plain *w, const mosaic_case *b)
         double m = -2.0;
         for (uint32_t j = 0; j < w->P; j++)
             if (a[j] > a[i] || (a[j] == a[i] && j < i)) m = fmax(m, w->S[i][j]);
-        w->c[i] = sqrt((double)a[i]) * fmax(1.0 - m, 1e-6);
+        w->c[i] = pow((double)a[i], b->p.policy.alpha) * fmax(1.0 - m, 1e-6);
     }
     for (uint32_t i = 0; i < w->P; i++) { /* insertion keeps the lower index first */
         uint32_t k = i;
@@ -225,12 +233,19 @@ static void plain_choice(plain *w, const mosaic_case *b)
     }
 }
 
+/* What patch g counts in the row it goes to. */
+static double plain_amount(const mosaic_case *b, uint32_t g)
+{
+    const double size = b->view.sizes ? (double)b->sizes[b->view.n_prefix + g] : 1.0;
+    return size * pow((double)b->row[b->view.n_prefix + g] / size + 1e-9, b->p.policy.omega);
+}
+
 /* Our decision equals the plain one, up to rounding. */
 static void assert_like_plain(const mosaic_case *b, const plain *w)
 {
     const uint32_t prefix = b->view.n_prefix, K = b->cut.n_out - prefix;
     const double top = w->c[w->kept[0]];
-    float size[MAX_N] = {0};
+    double amount[MAX_N] = {0};
     for (uint32_t i = 0; i < w->P; i++)
         assert_true(fabs((double)b->score[prefix + i] - w->c[i]) < 1e-6 * top);
     for (uint32_t k = 0; k < K; k++)
@@ -238,14 +253,14 @@ static void assert_like_plain(const mosaic_case *b, const plain *w)
     for (uint32_t g = 0; g < w->P; g++) {
         const uint32_t row = b->target[prefix + g];
         double best = -2.0;
-        size[row] += b->view.sizes ? b->sizes[prefix + g] : 1.0f;
+        amount[row] += plain_amount(b, g);
         if (b->source[row] == prefix + g) continue;
         for (uint32_t k = 0; k < K; k++) best = fmax(best, w->S[g][b->source[prefix + k] - prefix]);
         assert_true(w->S[g][b->source[row] - prefix] > best - 2e-6);
     }
     for (uint32_t g = 0; g < w->P; g++) {
-        const float own = b->view.sizes ? b->sizes[prefix + g] : 1.0f;
-        assert_true(b->weight[prefix + g] == own / size[b->target[prefix + g]]);
+        const double share = plain_amount(b, g) / amount[b->target[prefix + g]];
+        assert_true(fabs((double)b->weight[prefix + g] - share) < 1e-6);
     }
 }
 
@@ -256,8 +271,12 @@ static void merge_at(renyi_cpu level)
                                    {5, 1, 3, 3, 25, 24},     {5, 1, 100, 1, 7, 1},
                                    {1, 1, 8, 3, 1, 1},       {16, 0, 16, 9, 256, 256}};
     plain *w = calloc(1, sizeof *w);
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    static const double powers[][2] = {{0.5, 0}, {1, 0.75}, {1.25, 1}, {0, 0.5}};
+    for (size_t k = 0; k < 4 * sizeof shapes / sizeof *shapes; k++) {
+        const size_t i = k / 4;
         mosaic_case *b = case_new(shapes[i], level);
+        b->p.policy.alpha = powers[k % 4][0];
+        b->p.policy.omega = powers[k % 4][1];
         if (i % 2 == 0) b->view.sizes = b->sizes;
         decide(b, 0);
         assert_sound(b);
@@ -356,6 +375,110 @@ static void test_not_numbers(void **state)
     case_free(b);
 }
 
+/* The second merge decides as one without memory whose attention is sqrt(a) sqrt(m), where m is
+ * what the members of a row had at the first merge. */
+static void test_memory(void **state)
+{
+    (void)state;
+    mosaic_case *b = case_new((shape){6, 1, 40, 3, 36, 24}, renyi_cpu_detect());
+    mosaic_case *c = case_new((shape){6, 1, 40, 4, 24, 12}, renyi_cpu_detect());
+    float m[25] = {0};
+    b->p.policy.memory = 0.5;
+    b->p.policy.n_cuts = 2;
+    b->p.policy.cuts[1].layer = 4;
+    b->p.tokens_in[1] = 25;
+    b->p.tokens_out[1] = 13;
+    free(b->p.scratch);
+    b->p.scratch_each = ry_rule_mosaic.scratch(&b->p);
+    b->p.scratch = aligned_alloc(64, (b->p.scratch_each + 63) / 64 * 64);
+    memset(b->p.scratch, 0xff, b->p.scratch_each);
+    decide_cut(b, 0, 0);
+    assert_sound(b);
+    for (uint32_t j = 1; j < 37; j++) m[b->target[j]] += b->row[j];
+    memcpy(b->x, c->x, 25 * 40 * sizeof *b->x);
+    memcpy(b->row, c->row, 25 * sizeof *b->row);
+    for (uint32_t j = 1; j < 25; j++) c->row[j] = sqrtf(c->row[j]) * sqrtf(m[j]);
+    b->view.block = 4;
+    b->view.n_tokens = 25;
+    b->cut.n_out = 13;
+    decide_cut(b, 1, 1);
+    decide(c, 0);
+    assert_sound(b);
+    for (uint32_t j = 1; j < 25; j++) assert_true(b->score[j] == c->score[j]);
+    assert_memory_equal(b->target, c->target, 25 * sizeof *b->target);
+    assert_memory_equal(b->weight, c->weight, 25 * sizeof *b->weight);
+    case_free(b);
+    case_free(c);
+}
+
+/* A share of Col-L2 in the importance: decides as without it on a class row that has this share.
+ * Columns that sum to 0, or to no number, count nothing. */
+static void test_share_of_columns(void **state)
+{
+    (void)state;
+    const shape s = {6, 1, 40, 3, 36, 24};
+    for (int bad = 0; bad < 3; bad++) {
+        mosaic_case *b = case_new(s, renyi_cpu_detect()), *c = case_new(s, renyi_cpu_detect());
+        double sum = 0.0, total = 0.0;
+        memcpy(c->x, b->x, sizeof b->x);
+        memcpy(c->row, b->row, sizeof b->row);
+        b->p.policy.col = 0.25;
+        for (uint32_t j = 1; j < 37; j++) {
+            b->columns[j] = bad == 1 ? 0.0f : fabsf(unit());
+            sum += (double)b->row[j];
+            total += (double)b->columns[j];
+        }
+        b->columns[0] = 9.0f; /* the class token's column has no share */
+        if (bad == 2) b->columns[7] = NAN;
+        const float scale = (float)(0.25 * sum / total);
+        for (uint32_t j = 1; j < 37 && !bad; j++)
+            c->row[j] = 0.75f * b->row[j] + scale * b->columns[j];
+        decide(b, 0);
+        decide(c, 0);
+        assert_sound(b);
+        assert_memory_equal(b->target, c->target, sizeof b->target);
+        assert_memory_equal(b->weight, c->weight, sizeof b->weight);
+        assert_memory_equal(b->score, c->score, sizeof b->score);
+        case_free(b);
+        case_free(c);
+    }
+}
+
+/* Above the likeness patches go, the least score first, until the budget is reached. */
+static void test_likeness(void **state)
+{
+    (void)state;
+    plain *w = calloc(1, sizeof *w);
+    static const double thresholds[] = {0.01, 0.1, 0.3, 1};
+    for (int i = 0; i < 4; i++) {
+        mosaic_case *b = case_new((shape){14, 1, 33, 3, 196, 196}, renyi_cpu_detect());
+        b->p.policy.likeness = thresholds[i];
+        b->p.policy.cuts[0].keep = 0.6;
+        decide(b, 0);
+        assert_sound(b);
+        w->P = 196;
+        plain_cosines(w, b);
+        plain_choice(w, b);
+        uint32_t may_go = 196 - 118, kept = 196;
+        for (uint32_t k = 196; k-- > 0 && may_go;) {
+            const uint32_t j = w->kept[k];
+            double m = -2.0;
+            for (uint32_t o = 0; o < 196; o++)
+                if (b->row[1 + o] > b->row[1 + j]) m = fmax(m, w->S[j][o]);
+            const int goes = m > thresholds[i];
+            if (fabs(m - thresholds[i]) > 1e-6)
+                assert_int_equal(b->source[b->target[1 + j]] != 1 + j, goes);
+            may_go -= (uint32_t)goes;
+            kept -= (uint32_t)goes;
+        }
+        assert_int_equal(b->cut.n_out, 1 + kept);
+        assert_true(i < 3 || kept == 196);
+        assert_true(i > 0 || kept == 118);
+        case_free(b);
+    }
+    free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_thin_even_squares_first),
@@ -366,6 +489,9 @@ int main(void)
                                        cmocka_unit_test(test_tiles_in_any_order),
                                        cmocka_unit_test(test_rows_without_direction),
                                        cmocka_unit_test(test_copies_join),
-                                       cmocka_unit_test(test_not_numbers)};
+                                       cmocka_unit_test(test_not_numbers),
+                                       cmocka_unit_test(test_memory),
+                                       cmocka_unit_test(test_share_of_columns),
+                                       cmocka_unit_test(test_likeness)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,10 @@ static void test_nothing_removed(void **state)
                                         "evit tokens=121 layers=0,11 metric=renyi n=2 fuse",
                                         "mosaic keep=1 layers=0,3,6",
                                         "mosaic p=0 layers=all",
+                                        "mosaic keep=1 layers=2-9 alpha=1 omega=0.75 beta=0.9",
+                                        "mosaic keep=1 layers=2-9 memory=0.5",
+                                        "mosaic keep=1 layers=2-9 temperature=1.5 col=0.2",
+                                        "mosaic keep=1 layers=2-9 likeness=0.1",
                                         "tome r=0",
                                         NULL};
     check_equal(vit, dense);
@@ -220,7 +224,7 @@ static void check_traces(const renyi_model *m, const char *policy)
     if (!s) return;
     assert_ok(renyi_run_pixels(s, pm_pixels(), PM_IMAGES, logits, err));
     assert_ok(renyi_policy_cost(m, NULL, policy, &cost, layers, PM_BLOCKS, err));
-    const int adapts = strncmp(policy, "ats", 3) == 0;
+    const int adapts = strncmp(policy, "ats", 3) == 0 || strstr(policy, "likeness=");
     for (uint32_t image = 0; image < PM_IMAGES; image++) {
         uint32_t tokens = layers[0].tokens_in;
         for (size_t i = 0; i < renyi_session_cut_count(s); i++) {
@@ -251,7 +255,11 @@ static void test_traces(void **state)
 static void test_merging_keeps_all(void **state)
 {
     (void)state;
-    static const char *const merging[] = {"tome r=5", "mosaic keep=0.6 layers=1,4,7,11",
+    static const char *const merging[] = {"tome r=5",
+                                          "mosaic keep=0.6 layers=1,4,7,11",
+                                          "mosaic keep=0.8 layers=2-9 alpha=1 omega=1 beta=0.5",
+                                          "mosaic keep=0.8 layers=2-9 memory=0.5",
+                                          "mosaic keep=0.6 layers=0-9 likeness=0.3 memory=0.5",
                                           "evit keep=0.6 layers=0,3,6 metric=cls reduce=merge",
                                           "naive p=9 layers=0-5 metric=col reduce=merge at=end"};
     for (size_t k = 0; k < sizeof merging / sizeof *merging; k++) {

@@ -154,10 +154,11 @@ static void test_random_follows_the_image(void **state)
     renyi_model_free(m);
 }
 
-/* Presets of rules behind the tower of a LLaVA; tests/cli/paper_commands.sh runs them. */
+/* Presets for a LLaVA; tests/cli/paper_commands.sh and tests/lvlm/table.sh run them. */
 static int is_visual(const char *name)
 {
-    return strncmp(name, "paper:prumerge", 14) == 0 || strncmp(name, "paper:vispruner", 15) == 0;
+    return strncmp(name, "paper:prumerge", 14) == 0 || strncmp(name, "paper:vispruner", 15) == 0 ||
+           strncmp(name, "lvlm:", 5) == 0;
 }
 
 /* Every preset runs, with the result of its text. */

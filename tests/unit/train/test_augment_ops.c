@@ -51,7 +51,7 @@ static void test_affine_levels_agree(void **state)
         ry_op_rotation(spec.m, size, 1.7 * i);
         if (i % 5 == 0) spec.m[2] = 0.3 * i - 30.0;
         ry_op_affine_plain(a, rgb, size, &spec);
-        ry_op_affine_avx2(b, rgb, size, &spec);
+        ry_op_affine_vec8(b, rgb, size, &spec);
         assert_memory_equal(a, b, bytes);
         free(rgb);
         free(a);

@@ -29,7 +29,7 @@ static void learn(const char *model, const renyi_learner_options *opt, double lo
     static float chw[BATCH * PIXELS];
     renyi_learner *l = NULL;
     golden_noise(chw, BATCH * PIXELS, 7);
-    assert_ok(renyi_learner_new(&l, golden_path(model), opt, err));
+    assert_ok(renyi_learner_new(&l, golden_model(model), opt, err));
     for (int i = 0; i < STEPS; i++)
         assert_ok(renyi_learner_step(l, chw, LABELS, BATCH, 2e-3, &losses[i], err));
     assert_ok(renyi_learner_forward(l, chw, BATCH, logits, err));
@@ -61,8 +61,8 @@ static void test_info(void **state)
     renyi_learner *l = NULL, *dense = NULL;
     renyi_learner_info info, full;
     (void)state;
-    assert_ok(renyi_learner_new(&l, golden_path("class"), &opt, err));
-    assert_ok(renyi_learner_new(&dense, golden_path("class"), NULL, err));
+    assert_ok(renyi_learner_new(&l, golden_model("class"), &opt, err));
+    assert_ok(renyi_learner_new(&dense, golden_model("class"), NULL, err));
     renyi_learner_get_info(l, &info);
     renyi_learner_get_info(dense, &full);
     assert_int_equal(info.n_classes, CLASSES);
@@ -95,17 +95,17 @@ static void test_errors(void **state)
     renyi_learner *l = NULL;
     renyi_error err = {0};
     (void)state;
-    assert_refused(golden_path("class"), &opt, "layer 3");
+    assert_refused(golden_model("class"), &opt, "layer 3");
     opt = options_of(1, "ats keep=0.5 layers=1");
-    assert_refused(golden_path("class"), &opt, "ats");
+    assert_refused(golden_model("class"), &opt, "ats");
     opt = options_of(1, NULL);
-    assert_refused(golden_path("absent"), &opt, "absent");
+    assert_refused(golden_model("absent"), &opt, "absent");
     opt.smoothing = 1.0;
-    assert_refused(golden_path("class"), &opt, "smoothing");
+    assert_refused(golden_model("class"), &opt, "smoothing");
     opt.struct_size = 9999;
-    assert_refused(golden_path("class"), &opt, "struct_size");
+    assert_refused(golden_model("class"), &opt, "struct_size");
     opt = options_of(1, NULL);
-    assert_ok(renyi_learner_new(&l, golden_path("class"), &opt, err));
+    assert_ok(renyi_learner_new(&l, golden_model("class"), &opt, err));
     assert_int_equal(renyi_learner_step(l, chw, &label, 1, 1e-3, NULL, &err), RENYI_ERR_ARG);
     assert_non_null(strstr(err.message, "5 classes"));
     renyi_learner_free(l);
@@ -121,7 +121,7 @@ static void test_out_of_memory(void **state)
         renyi_learner *l = NULL;
         renyi_error err = {0};
         opt.allocator = test_heap_of(&heap);
-        status = renyi_learner_new(&l, golden_path("class"), &opt, &err);
+        status = renyi_learner_new(&l, golden_model("class"), &opt, &err);
         assert_true(status == RENYI_OK || status == RENYI_ERR_NOMEM);
         assert_int_equal(status == RENYI_OK, l != NULL);
         renyi_learner_free(l);

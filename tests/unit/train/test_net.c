@@ -17,6 +17,17 @@ static const net_case cases[] = {
     {"vit_tiny_patch8_48", 4, "evit keep=0.6 layers=0,1 metric=col fuse at=end", 0, NULL},
     {"vit_tiny_patch8_48", 4, "mosaic keep=0.6 layers=0,1,2", 0, NULL},
     {"vit_tiny_patch8_gap_48", 3, "tome r=5", FEATURES, NULL},
+    {"vit_tiny_patch8_clip_quickgelu_48", 3, "evit keep=0.6 layers=0,2 fuse", 0, NULL},
+    {"vit_tiny_patch8_clip_48", 3, "mosaic keep=0.6 layers=0,1", FEATURES, NULL},
+    {.arch = "vit_tiny_patch8_48", 3, "mosaic keep=0.6 layers=0,1", .variant = NET_GATED},
+    {.arch = "vit_tiny_patch8_48",
+     3,
+     "evit keep=0.6 layers=0,1 fuse",
+     FEATURES,
+     .variant = NET_CLASS_MEAN},
+    {.arch = "vit_tiny_patch8_48", 3, .variant = NET_CLASS_MEAN | NET_GATED},
+    {"vit_tiny_patch8_siglip_48", 3, "evit keep=0.6 layers=0,2 metric=pool fuse", FEATURES, NULL},
+    {"vit_tiny_patch8_siglip_48", 3, "tome r=5", 0, NULL},
 };
 
 typedef struct inputs {
