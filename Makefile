@@ -3,17 +3,21 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 CMAKE   = cmake -G Ninja -S .
+CONFIGURED = [ -f $(BUILD)/build.ninja -o -f $(BUILD)/Makefile ]
 
-.PHONY: all demo test torture bench bench-lvlm bench-serve bench-python wheel asan fuzz format check-format install deps clean
+.PHONY: all demo test static torture bench bench-lvlm bench-serve bench-python wheel asan fuzz format check-format install uninstall deps check-deps clean
 
-all: $(BUILD)/build.ninja
+all: check-deps
+	@$(CONFIGURED) || $(CMAKE) -B $(BUILD) -DRENYI_WERROR=$(if $(CI),ON,OFF) > /dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
 
+# Nothing is installed unasked: by `make deps`, `make demo`, `make test` and `make asan`, which say so.
 deps:
-	@tools/deps
+	@BUILD=$(BUILD) tools/deps --install
 
-$(BUILD)/build.ninja: | deps
-	@$(CMAKE) -B $(BUILD) -DRENYI_WERROR=$(if $(CI),ON,OFF) > /dev/null
+demo test asan: INSTALL = --install
+check-deps:
+	@[ -z "$(INSTALL)" ] && $(CONFIGURED) || BUILD=$(BUILD) tools/deps $(INSTALL)
 
 demo: all
 	@tools/demo $(BUILD)
@@ -26,6 +30,7 @@ torture: all
 
 bench: all
 	@bench/run $(BUILD)
+	@bench/run $(BUILD) --neighbour --only renyi,renyi-streams,openvino,openvino-throughput,onnxruntime,pytorch
 
 bench-lvlm: all
 	@bench/run-lvlm $(BUILD)
@@ -39,12 +44,17 @@ bench-serve: all
 wheel: all
 	@tools/make-wheel $(BUILD)
 
-asan: | deps
+static: check-deps
+	@$(CMAKE) -B $(BUILD)/static -DRENYI_STATIC=ON -DRENYI_TESTS=OFF > /dev/null
+	@cmake --build $(BUILD)/static -j $(JOBS) --target renyi
+	@tools/test-static $(BUILD)/static/renyi
+
+asan: check-deps
 	@$(CMAKE) -B $(BUILD)/asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRENYI_SANITIZE=ON > /dev/null
 	@cmake --build $(BUILD)/asan -j $(JOBS)
 	@tools/run-tests $(BUILD)/asan
 
-fuzz: | deps
+fuzz: check-deps
 	@tools/run-fuzz $(BUILD)/libfuzzer
 
 format:
@@ -55,6 +65,11 @@ check-format:
 
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+uninstall: # the files of the last `make install`, and folders that are then empty
+	@sed 's|^|$(DESTDIR)|' $(BUILD)/install_manifest.txt | tr '\n' '\0' | xargs -0 rm -f
+	@sed 's|^|$(DESTDIR)|; s|/[^/]*$$||' $(BUILD)/install_manifest.txt | grep renyi | sort -ru | \
+	  tr '\n' '\0' | xargs -0 -r rmdir --ignore-fail-on-non-empty
 
 clean:
 	rm -rf $(BUILD)

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from tiny_vit import Tokens, View, noise
 
-SCALES = ("gamma", "lambda1")  # names of layer scale
+SCALES = ("gamma", "gamma_1", "gamma_2", "lambda1")  # names of layer scale
 TOKENS = ("cls_token", "reg_token", "register_tokens", "pos_embed", "position_embeddings", "mask_token", "probe", "latent")
 
 
@@ -118,19 +118,33 @@ def timm_blocks(model):
 
 
 def hf_blocks(layers):
-    """Of transformers' DINOv2."""
+    """Of transformers' DINOv2 and DINOv3."""
     return [Block(b.norm1, lambda h, a=b.attention: (a.q_proj(h), a.k_proj(h), a.v_proj(h)), b.attention.o_proj, b.layer_scale1,
                   b.norm2, b.mlp, b.layer_scale2) for b in layers]
 
 
-def run_blocks(blocks, shape, x, policy=None):
-    """x: [N, D] after the embedding. Returns the tokens after the last block, and for every block
-    its view before the cut."""
+def rotate(x, patch, rope):
+    """x: [H, N, d] queries or keys; those of a patch are turned by its row of rope (cos, sin), each
+    [P, d]. Tokens without a patch, the prefix and what evit fuses, stay as they are. A merged token
+    has the patch of the token that it continues."""
+    rows = [j for j, p in enumerate(patch) if p is not None]
+    cos, sin = (m[[patch[j] for j in rows]] for m in rope)
+    moved, half = x[:, rows], x.shape[-1] // 2
+    out = x.clone()
+    out[:, rows] = moved * cos + torch.cat([-moved[..., half:], moved[..., :half]], -1) * sin
+    return out
+
+
+def run_blocks(blocks, shape, x, policy=None, rope=None):
+    """x: [N, D] after the embedding. rope: cosines and sines of rotary positions. Returns the tokens
+    after the last block, and for every block its view before the cut."""
     n, width = x.shape
     t = Tokens(x, torch.ones(n, dtype=x.dtype), [None] * shape.n_prefix + list(range(n - shape.n_prefix)))
     views, d = [], width // shape.heads
     for i, b in enumerate(blocks):
         q, k, v = (m.reshape(-1, shape.heads, d).transpose(0, 1) for m in b.qkv(b.norm1(t.x)))
+        if rope:
+            q, k = rotate(q, t.patch, rope), rotate(k, t.patch, rope)
         a = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(d) + t.size.log(), dim=-1)
         y = t.x + b.scale1(b.proj((a @ v).transpose(0, 1).reshape(-1, width)))
         view = View(a, k.mean(0), y, shape.probe(t.x, t.size) if shape.probe else None)

@@ -299,8 +299,8 @@ def real_open_clip(folder, name, **vision):
                 lambda h, size: h[0] @ visual.proj, sides=(224,))
 
 
-def real_siglip(folder):
-    config = transformers.SiglipConfig(vision_config={}, text_config=dict(num_hidden_layers=1))
+def real_siglip(folder, **vision):
+    config = transformers.SiglipConfig(vision_config=vision, text_config=dict(num_hidden_layers=1))
     model = transformers.SiglipModel(config)
     model.set_attn_implementation("sdpa")  # eager rounds softmax to float32
     model = randomize(model, 1, torch.float32)
@@ -308,20 +308,24 @@ def real_siglip(folder):
     model.double()
     tower = model.vision_model
     row, out = mha_probe(tower.head)
-    shape = Shape(0, 0, 12, 14, lambda x, size: row(tower.post_layernorm(x), size))
+    shape = Shape(0, 0, tower.config.num_attention_heads, 0, lambda x, size: row(tower.post_layernorm(x), size))
     return Case(clip_blocks(tower.encoder.layers), shape, lambda x: tower.embeddings(x)[0], tower.post_layernorm,
                 lambda x: tower(x).pooler_output[0], pooled(out, tower.head.layernorm, tower.head.mlp), sides=(224,))
 
 
+SO400M = dict(hidden_size=1152, intermediate_size=4304, num_attention_heads=16, patch_size=14, num_hidden_layers=4)
 REAL = {
     "hf_siglip_base": real_siglip,
+    "hf_siglip_so400m_4": lambda f: real_siglip(f, **SO400M),
     "open_clip_b32": lambda f: real_open_clip(f, "ViT-B-32"),
     "open_clip_h14_4": lambda f: real_open_clip(f, "ViT-H-14", layers=4),
 }
 
 
-def real(folder):
+def real(folder, only):
     for name, make in REAL.items():
+        if only and only != name:
+            continue
         case, out = make(folder / name), {}
         with torch.no_grad():
             features(case, 1, out)
@@ -333,7 +337,7 @@ def real(folder):
 def main():
     a = family_arguments()
     if a.real:
-        return real(a.folder)
+        return real(a.folder, a.only)
     for folder, seed, make in chosen_cases(a, CASES, SEEDS, 60):
         write(make(folder, seed), folder, seed)
 

@@ -39,6 +39,8 @@ class Policy:
         self.keys = dict(w.split("=", 1) if "=" in w else ("reduce", w) for w in parts[1:])
         layers = self.keys["layers"]
         self.layers = None if layers == "all" else [int(n) for n in layers.split(",")]
+        self.beta = float(self.keys.get("beta", 1.0))
+        self.temperature = float(self.keys.get("temperature", 1.0))
 
     def cuts(self, i):
         return self.layers is None or i in self.layers
@@ -47,9 +49,10 @@ class Policy:
         reduce = self.keys["reduce"].split(",")
         return reduce[self.layers.index(i)] if len(reduce) > 1 else reduce[0]
 
-    def n_kept(self, patches):
+    def n_kept(self, patches, i):
         if "keep" in self.keys:
-            return math.ceil(float(self.keys["keep"]) * patches)
+            keep = self.keys["keep"].split(",")
+            return math.ceil(float(keep[self.layers.index(i)] if len(keep) > 1 else keep[0]) * patches)
         return patches - int(self.keys["p"])
 
     def cut(self, c, i, t, v):
@@ -57,8 +60,8 @@ class Policy:
         if self.rule == "tome":
             return tome(self, c, t, v)
         if self.rule == "mosaic":
-            thin = i == 0 and len(t.x) - c.n_prefix == c.grid**2
-            return mosaic_thin(self, c, t, v) if thin else mosaic_merge(self, c, t, v)
+            thin = i == 0 and "likeness" not in self.keys and len(t.x) - c.n_prefix == c.grid**2
+            return mosaic_thin(self, c, i, t, v) if thin else mosaic_merge(self, c, i, t, v)
         return select(self, c, i, t, v)
 
 
@@ -93,7 +96,7 @@ def select(policy, c, i, t, v):
     keys, P, n = policy.keys, c.n_prefix, len(t.x)
     is_row = keys["metric"] in ("cls", "pool")
     score = v.row if is_row else column_norm(keys, c, v)
-    keep = [P + j for j in choose(policy, c, score.detach(), v.row.detach(), policy.n_kept(n - P))]
+    keep = [P + j for j in choose(policy, c, score.detach(), v.row.detach(), policy.n_kept(n - P, i))]
     stay = list(range(P)) + keep
     gone = [j for j in range(P, n) if j not in keep]
     patch = [t.patch[j] for j in stay]
@@ -111,18 +114,20 @@ def select(policy, c, i, t, v):
 
 # ---- merging -----------------------------------------------------------------------------------
 
-def merge(t, y, stay, joins, mean_length=False):
-    """Token g joins row joins[g]: means weighted by the number of patches in each token."""
-    share = torch.zeros(len(stay), len(y), dtype=y.dtype)
+def merge(t, y, stay, joins, weight=None, length=None):
+    """Token g joins row joins[g]: means weighted by the number of patches in each token, or by `weight`."""
+    member = torch.zeros(len(stay), len(y), dtype=y.dtype)
     for row, j in enumerate(stay):
-        share[row, j] = t.size[j]
+        member[row, j] = 1.0
     for j, row in joins.items():
-        share[row, j] = t.size[j]
-    size = share.sum(1)
-    share = share / size[:, None]
-    rows = share @ y
-    if mean_length:  # of the members
-        rows = rows * ((share @ y.norm(dim=1)) / rows.norm(dim=1))[:, None]
+        member[row, j] = 1.0
+    size = member @ t.size
+    share = member * (t.size if weight is None else weight)
+    rows = share / share.sum(1, keepdim=True) @ y
+    if length == "mean":  # of the members, each counted as often as its patches
+        rows = rows * (member * t.size @ y.norm(dim=1) / size / rows.norm(dim=1))[:, None]
+    if length == "max":
+        rows = rows * ((member * y.norm(dim=1)).max(1).values / rows.norm(dim=1))[:, None]
     return rows, Tokens(None, size, [t.patch[j] for j in stay])
 
 
@@ -137,10 +142,10 @@ def tome(policy, c, t, v):
     return merge(t, v.y, stay, {even[k]: P + len(staying) + partner[k] for k in go})
 
 
-def mosaic_thin(policy, c, t, v):
+def mosaic_thin(policy, c, i, t, v):
     P, n = c.n_prefix, len(t.x) - c.n_prefix
     q = (v.a.detach()**4).sum(0)[P:].tolist()
-    drops, goes = n - policy.n_kept(n), []
+    drops, goes = n - policy.n_kept(n, i), []
     for color in (0, 1):
         squares = [j for j in range(n) if (j // c.grid + j % c.grid) % 2 == color]
         count = min(drops - len(goes), len(squares))
@@ -149,19 +154,39 @@ def mosaic_thin(policy, c, t, v):
     return v.y[stay], Tokens(None, t.size[stay], [t.patch[j] for j in stay])
 
 
-def mosaic_merge(policy, c, t, v):
+def mosaic_merge(policy, c, i, t, v):
     P, n = c.n_prefix, len(t.x) - c.n_prefix
+    alpha, omega = float(policy.keys.get("alpha", 0.5)), float(policy.keys.get("omega", 0.0))
     a = v.a.detach()
-    importance = (v.row.detach() if P > c.n_registers or v.probe is not None else t.size @ a)[P:]
+    has_row = P > c.n_registers or v.probe is not None
+    importance = (v.row.detach() if has_row else t.size @ a)[P:]
+    if has_row:  # a share of Col-L2, both as shares of their sum over the patches
+        norm, col = (a**2).sum(0).sqrt()[P:], float(policy.keys.get("col", 0.0))
+        importance = importance.sum() * ((1.0 - col) * importance / importance.sum() + col * norm / norm.sum())
+    share = float(policy.keys.get("memory", 0.0))
+    if t.memory is not None:
+        importance = importance**(1.0 - share) * t.memory**share
     y = v.y.detach()[P:]
     cos = cosines(y - y.mean(0), y - y.mean(0))
-    order = ranked(importance.tolist(), policy.margins)
+    by_importance = ranked(importance.tolist(), policy.margins)
     most = [-2.0] * n
-    for k, j in enumerate(order):
+    for k, j in enumerate(by_importance):
         if k:
-            most[j] = max(cos[j, i].item() for i in order[:k])
-    value = [math.sqrt(importance[j].item()) * max(1.0 - most[j], 1e-6) for j in range(n)]
-    keep = ranked(value, policy.margins)[:policy.n_kept(n)]
+            most[j] = max(cos[j, h].item() for h in by_importance[:k])
+    value = [importance[j].item()**alpha * max(1.0 - most[j], 1e-6) for j in range(n)]
+    order = ranked(value, policy.margins)
+    keep = order[:policy.n_kept(n, i)]
+    if "likeness" in policy.keys:  # those that go are alike, as many as may go, the least value first
+        alike = [j for j in order if most[j] > float(policy.keys["likeness"])]
+        policy.margins += [abs(m - float(policy.keys["likeness"])) for m in most]
+        goes = alike[::-1][:n - policy.n_kept(n, i)]
+        keep = [j for j in order if j not in goes]
     gone = [j for j in range(n) if j not in keep]
-    partner = nearest(cos[gone][:, keep], policy.margins)
-    return merge(t, v.y, list(range(P)) + [P + j for j in keep], {P + g: P + k for g, k in zip(gone, partner)}, mean_length=True)
+    partner = nearest(cos[gone][:, keep], policy.margins) if gone else []
+    weight = t.size.clone()
+    weight[P:] = t.size[P:] * (importance / t.size[P:] + 1e-9)**omega
+    rows, tokens = merge(t, v.y, list(range(P)) + [P + j for j in keep], {P + g: P + k for g, k in zip(gone, partner)}, weight, policy.keys.get("length", "mean"))
+    tokens.memory = importance[keep].clone()
+    for g, k in zip(gone, partner):
+        tokens.memory[k] += importance[g]
+    return rows, tokens

@@ -38,6 +38,11 @@ class Config:
     n_registers: int = 0  # then only patches have positions
     layer_scale: bool = False
     mean_pool: bool = False  # the head reads LayerNorm of the mean of the patches
+    pre_norm: bool = False  # LayerNorm before the blocks; then patches have no bias
+    act: str = "gelu"  # or quick_gelu
+    gated: bool = False  # SwiGLU: mlp is the width after the gate
+    class_mean: bool = False  # the head reads the class row and the mean of the patches
+    attn_pool: bool = False  # the head reads what a learned query attends to
     dim: int = 16
     blocks: int = 3
     heads: int = 2
@@ -51,6 +56,12 @@ class Config:
         return self.side // self.patch
 
 
+def placed(c):
+    """Prefix tokens that have a position: with registers none in timm, the class token in transformers."""
+    n_class = c.n_prefix - c.n_registers
+    return 0 if c.n_registers and not c.class_mean else n_class
+
+
 def shapes(c):
     """timm's names and shapes."""
     D, n = c.dim, c.grid**2
@@ -60,17 +71,23 @@ def shapes(c):
         out["dist_token"] = (1, 1, D)
     if c.n_registers:
         out["reg_token"] = (1, c.n_registers, D)
-    out |= {"pos_embed": (1, n + (0 if c.n_registers else n_class), D), "patch_embed.proj.weight": (D, 3, c.patch, c.patch),
-            "patch_embed.proj.bias": (D,)}
+    out |= {"pos_embed": (1, n + placed(c), D), "patch_embed.proj.weight": (D, 3, c.patch, c.patch)}
+    out |= {"norm_pre.weight": (D,), "norm_pre.bias": (D,)} if c.pre_norm else {"patch_embed.proj.bias": (D,)}
+    fc1 = 2 * c.mlp if c.gated else c.mlp
     for i in range(c.blocks):
-        for name, rows, columns in (("attn.qkv", 3 * D, D), ("attn.proj", D, D), ("mlp.fc1", c.mlp, D), ("mlp.fc2", D, c.mlp)):
+        for name, rows, columns in (("attn.qkv", 3 * D, D), ("attn.proj", D, D), ("mlp.fc1", fc1, D), ("mlp.fc2", D, c.mlp)):
             out |= {f"blocks.{i}.{name}.weight": (rows, columns), f"blocks.{i}.{name}.bias": (rows,)}
         for name in ("norm1", "norm2"):
             out |= {f"blocks.{i}.{name}.weight": (D,), f"blocks.{i}.{name}.bias": (D,)}
         if c.layer_scale:
             out |= {f"blocks.{i}.ls1.gamma": (D,), f"blocks.{i}.ls2.gamma": (D,)}
     norm = "fc_norm" if c.mean_pool else "norm"
-    out |= {f"{norm}.weight": (D,), f"{norm}.bias": (D,), "head.weight": (c.classes, D), "head.bias": (c.classes,)}
+    width = 2 * D if c.class_mean else D
+    out |= {f"{norm}.weight": (D,), f"{norm}.bias": (D,), "head.weight": (c.classes, width), "head.bias": (c.classes,)}
+    if c.attn_pool:
+        out |= {"attn_pool.latent": (1, 1, D), "attn_pool.norm.weight": (D,), "attn_pool.norm.bias": (D,)}
+        for name, rows, columns in (("q", D, D), ("kv", 2 * D, D), ("proj", D, D), ("mlp.fc1", c.mlp, D), ("mlp.fc2", D, c.mlp)):
+            out |= {f"attn_pool.{name}.weight": (rows, columns), f"attn_pool.{name}.bias": (rows,)}
     if n_class == 2:
         out |= {"head_dist.weight": (c.classes, D), "head_dist.bias": (c.classes,)}
     return out
@@ -88,7 +105,7 @@ def weights(c, seed):
         elif len(shape) == 1:
             u = 0.3 * u
         elif name.endswith("weight"):
-            gain = 2.0 if "qkv" in name else 1.0
+            gain = 2.0 if "qkv" in name or ".kv." in name else 1.0
             u = gain * math.sqrt(3.0 / math.prod(shape[1:])) * u
         out[name] = torch.tensor(u.reshape(shape).astype(np.float16).astype(np.float64), requires_grad=True)
     return out
@@ -108,12 +125,45 @@ def scaled(p, name, x):
 
 
 def embed(p, c, chw):
-    x = F.conv2d(chw[None], p["patch_embed.proj.weight"], p["patch_embed.proj.bias"], stride=c.patch)
+    x = F.conv2d(chw[None], p["patch_embed.proj.weight"], p.get("patch_embed.proj.bias"), stride=c.patch)
     x = x.flatten(2)[0].T
-    tokens = [p[name][0] for name in ("cls_token", "dist_token", "reg_token") if name in p]
-    if c.n_registers:
-        return torch.cat(tokens + [x + p["pos_embed"][0]])
-    return torch.cat(tokens + [x]) + p["pos_embed"][0]
+    tokens = torch.cat([x[:0]] + [p[name][0] for name in ("cls_token", "dist_token", "reg_token") if name in p])
+    pos, n = p["pos_embed"][0], placed(c)
+    x = torch.cat([tokens[:n] + pos[:n], tokens[n:], x + pos[n:]])
+    return norm(p, "norm_pre", x) if c.pre_norm else x
+
+
+def mlp(p, c, name, x):
+    h = linear(p, f"{name}.fc1", x)
+    if c.gated:
+        gate, up = h.chunk(2, dim=-1)
+        h = F.silu(gate) * up
+    else:
+        h = F.gelu(h) if c.act == "gelu" else h * torch.sigmoid(1.702 * h)
+    return linear(p, f"{name}.fc2", h)
+
+
+def probe_attention(p, c, t):
+    """[H, N] attention of the pooling head's query to the patches, and [N, 2 D] keys and values."""
+    d = c.dim // c.heads
+    q = linear(p, "attn_pool.q", p["attn_pool.latent"][0]).reshape(c.heads, 1, d)
+    kv = linear(p, "attn_pool.kv", norm(p, "norm", t.x[c.n_prefix:]))
+    k, v = kv.reshape(-1, 2, c.heads, d).permute(1, 2, 0, 3)
+    a = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(d) + t.size[c.n_prefix:].log(), dim=-1)
+    return a, (a @ v).reshape(c.dim)
+
+
+def probe_row(p, c, t):
+    """What rules read instead of class attention. Gradients do not flow through it."""
+    if not c.attn_pool:
+        return None
+    a = probe_attention(p, c, t)[0].mean(0)[0].detach()
+    return torch.cat([a.new_zeros(c.n_prefix), a])
+
+
+def pool_by_attention(p, c, t):
+    x = linear(p, "attn_pool.proj", probe_attention(p, c, t)[1])
+    return x + mlp(p, c, "attn_pool.mlp", norm(p, "attn_pool.norm", x))
 
 
 @dataclass
@@ -122,6 +172,7 @@ class Tokens:
     x: torch.Tensor  # [N, D]
     size: torch.Tensor  # [N] number of patches in each
     patch: list  # [N] the patch of each; None for prefix and fused tokens
+    memory: torch.Tensor = None  # [N - prefix] mosaic: importance of the members of each at the merge before
 
 
 @dataclass
@@ -143,11 +194,11 @@ class View:
         return self.a[0] if self.probe is None else self.probe
 
 
-def attend(p, c, name, t):
-    """Attention, and what rules read of it. log(size) is added to the logits of each key."""
+def attend(p, c, name, t, beta=1.0, temperature=1.0):
+    """Attention, and what rules read of it. beta log(size) is added to the logits of each key, which the temperature divided."""
     n, d = len(t.x), c.dim // c.heads
     q, k, v = linear(p, f"{name}.attn.qkv", norm(p, f"{name}.norm1", t.x)).reshape(n, 3, c.heads, d).permute(1, 2, 0, 3)
-    a = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(d) + t.size.log(), dim=-1)
+    a = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(d) / temperature + beta * t.size.log(), dim=-1)
     out = linear(p, f"{name}.attn.proj", (a @ v).transpose(0, 1).reshape(n, c.dim))
     return out, a, k.mean(0)
 
@@ -155,18 +206,20 @@ def attend(p, c, name, t):
 def block(p, c, i, t, policy, branch):
     """branch: factors of the two residual branches (stochastic depth)."""
     name = f"blocks.{i}"
-    h, a, keys = attend(p, c, name, t)
+    probe = probe_row(p, c, t)
+    merged = policy and t.memory is not None  # only mosaic's merges remember
+    h, a, keys = attend(p, c, name, t, policy.beta if policy else 1.0, policy.temperature if merged else 1.0)
     y = t.x + branch[0] * scaled(p, f"{name}.ls1", h)
     mid = policy and policy.cuts(i) and policy.keys.get("at", "mid") == "mid"
     end = policy and policy.cuts(i) and not mid
-    view = View(a, keys, y)
+    view = View(a, keys, y, probe)
     if mid:
         y, t = policy.cut(c, i, t, view)
-    h = linear(p, f"{name}.mlp.fc2", F.gelu(linear(p, f"{name}.mlp.fc1", norm(p, f"{name}.norm2", y))))
+    h = mlp(p, c, f"{name}.mlp", norm(p, f"{name}.norm2", y))
     z = y + branch[1] * scaled(p, f"{name}.ls2", h)
     if end:
-        z, t = policy.cut(c, i, t, View(a, keys, z))
-    return Tokens(z, t.size, t.patch)
+        z, t = policy.cut(c, i, t, View(a, keys, z, probe))
+    return Tokens(z, t.size, t.patch, t.memory)
 
 
 def forward(p, c, chw, policy=None, branch=None):
@@ -179,5 +232,10 @@ def forward(p, c, chw, policy=None, branch=None):
     if c.mean_pool:
         x, s = t.x[c.n_prefix:], t.size[c.n_prefix:]
         return [linear(p, "head", norm(p, "fc_norm", s @ x / s.sum()))], t
+    if c.attn_pool:
+        return [linear(p, "head", pool_by_attention(p, c, t))], t
     x = norm(p, "norm", t.x)
+    if c.class_mean:
+        s = t.size[c.n_prefix:]
+        return [linear(p, "head", torch.cat([x[0], s @ x[c.n_prefix:] / s.sum()]))], t
     return [linear(p, head, x[k]) for k, head in enumerate(("head", "head_dist")[:c.n_prefix - c.n_registers])], t

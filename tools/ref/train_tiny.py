@@ -5,12 +5,10 @@
 # safetensors). The gradients of a case are one list, parameters in the order of their names; `step`
 # has the unit of each.
 #
-#   python3 tools/ref/train_tiny.py [--check build/librenyi.so] [tests/golden_train]
-#
-# With --check the logits are also compared with those of the library.
+#   python3 tools/ref/train_tiny.py [tests/golden_train]
 # SPDX-License-Identifier: Apache-2.0
 import argparse
-import sys
+import json
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +17,19 @@ import torch.nn.functional as F
 from safetensors.numpy import save_file
 
 from rules import Policy
-from tiny_vit import Config, forward, noise, norm, splitmix, weights
+from tiny_vit import EPS, Config, forward, noise, norm, splitmix, weights
 
 IMAGES = 4
 FEATURE_DIM = 6
 MODELS = {c.name: c for c in (Config("class"), Config("distilled", n_prefix=2, blocks=2),
                               Config("mean", n_prefix=0, mean_pool=True, blocks=3),
                               Config("registers", n_prefix=4, n_registers=3, layer_scale=True),
-                              Config("registers_mean", n_prefix=2, n_registers=2, layer_scale=True, mean_pool=True, blocks=2))}
+                              Config("registers_mean", n_prefix=2, n_registers=2, layer_scale=True, mean_pool=True, blocks=2),
+                              Config("pre_norm", pre_norm=True, act="quick_gelu"),
+                              Config("class_mean", class_mean=True, layer_scale=True),
+                              Config("class_mean_gated", n_prefix=3, n_registers=2, class_mean=True, layer_scale=True, gated=True, blocks=2),
+                              Config("gated", n_prefix=3, n_registers=2, layer_scale=True, gated=True),
+                              Config("attn_pool", n_prefix=0, attn_pool=True))}
 # case -> model, policy, special settings
 CASES = {
     "dense": ("class", None, {}),
@@ -38,11 +41,15 @@ CASES = {
     "naive": ("class", "naive p=5 layers=0,1 metric=col n=4 reduce=drop", {}),
     "naive_end": ("class", "naive p=5 layers=0,1 metric=cls reduce=drop at=end", {}),
     "mosaic": ("class", "mosaic keep=0.7 layers=0,1", {}),
+    "mosaic_powers": ("class", "mosaic keep=0.9,0.7,0.8 layers=0,1,2 alpha=1 omega=0.75 beta=0.9", {"distil": "soft", "features": True}),
+    "mosaic_columns": ("class", "mosaic keep=0.9,0.7,0.8 layers=0,1,2 alpha=1 omega=1 beta=0.8 memory=0.5 length=max col=0.2 temperature=1.25", {}),
     "tome": ("class", "tome r=4 inflection=0 layers=all", {}),
     "features": ("class", "evit keep=0.7 layers=0,2 metric=cls reduce=fuse weights=cls", {"distil": "soft", "features": True}),
     "two_heads": ("distilled", "evit keep=0.7 layers=0 metric=cls reduce=fuse weights=cls", {"distil": "hard"}),
     "two_heads_labels": ("distilled", "mosaic keep=0.7 layers=0", {"soft": True}),
     "mean": ("mean", "mosaic keep=0.7 layers=0,1,2", {}),
+    "mean_powers": ("mean", "mosaic keep=0.8,0.6 layers=1,2 alpha=1.25 omega=0.5 beta=0.8", {}),
+    "mean_memory": ("mean", "mosaic keep=0.8,0.7,0.6 layers=0,1,2 alpha=1 omega=0.75 beta=0.9 memory=0.25", {}),
     "mean_fuse": ("mean", "evit keep=0.7 layers=0,2 metric=col n=2 heads=each reduce=merge,fuse weights=score", {}),
     "registers": ("registers", None, {"branch": True}),
     "registers_evit": ("registers", "evit keep=0.7 layers=0,1 metric=cls reduce=fuse weights=cls", {"soft": True, "branch": True}),
@@ -50,7 +57,23 @@ CASES = {
     "registers_mosaic": ("registers", "mosaic keep=0.7 layers=0,1", {"distil": "soft", "features": True}),
     "registers_mean": ("registers_mean", "mosaic keep=0.7 layers=0,1", {}),
     "registers_end": ("registers_mean", "naive p=5 layers=0,1 metric=col n=4 reduce=drop at=end", {"branch": True}),
+    "pre_norm": ("pre_norm", None, {"branch": True}),
+    "pre_norm_evit": ("pre_norm", "evit keep=0.7 layers=0,1 metric=cls reduce=fuse weights=cls", {"soft": True, "branch": True}),
+    "pre_norm_mosaic": ("pre_norm", "mosaic keep=0.7 layers=0,1", {"distil": "soft", "features": True}),
+    "class_mean": ("class_mean", None, {"branch": True}),
+    "class_mean_evit": ("class_mean", "evit keep=0.7 layers=0,1 metric=cls reduce=fuse weights=cls", {"branch": True}),
+    "class_mean_mosaic": ("class_mean", "mosaic keep=0.7 layers=0,1", {"distil": "soft", "features": True}),
+    "class_mean_gated": ("class_mean_gated", "mosaic keep=0.7 layers=0,1", {"branch": True}),
+    "gated": ("gated", None, {"branch": True}),
+    "gated_evit": ("gated", "evit keep=0.7 layers=0,1 metric=cls reduce=fuse weights=cls", {"soft": True, "branch": True}),
+    "gated_mosaic": ("gated", "mosaic keep=0.7 layers=0,1", {"distil": "soft", "features": True}),
+    "attn_pool": ("attn_pool", None, {"branch": True}),
+    "attn_pool_evit": ("attn_pool", "evit keep=0.7 layers=0,1 metric=pool reduce=fuse weights=pool", {"soft": True, "branch": True}),
+    "attn_pool_mosaic": ("attn_pool", "mosaic keep=0.7 layers=0,1", {"distil": "soft", "features": True}),
+    "attn_pool_tome": ("attn_pool", "tome r=4 inflection=0 layers=all", {}),
 }
+# Counts that depend on the image cannot be trained: only logits, and the tokens that are left.
+LIKENESS = ("class", "mosaic keep=0.5 layers=0,1,2 alpha=1 omega=1 beta=0.8 memory=0.5 length=max col=0.2 temperature=1.25 likeness=0.5")
 ALPHA, TEMPERATURE, FEATURE_WEIGHT = 0.3, 3.0, 2.0
 
 
@@ -147,42 +170,67 @@ def run_case(name):
     return out, policy
 
 
+def run_likeness():
+    model, text = LIKENESS
+    c, policy = MODELS[model], Policy(text)
+    p = weights(c, 100 * image_seed(model))
+    images = torch.tensor(noise(image_seed(model), IMAGES, 3, c.side, c.side), dtype=torch.float64)
+    ran = [forward(p, c, x, policy) for x in images]
+    logits = torch.stack([heads[0] for heads, _ in ran]).detach().numpy().astype(np.float32)
+    return {"logits": logits, "tokens": np.array([len(t.x) for _, t in ran], np.int32)}, policy
+
+
+def dinov2_names(tensors, c):
+    """transformers' names, as save_pretrained writes them; only it has a head on class row and mean."""
+    prefix = "dinov2_with_registers" if c.n_registers else "dinov2"
+    ends = {"cls_token": "embeddings.cls_token", "reg_token": "embeddings.register_tokens", "pos_embed": "embeddings.position_embeddings",
+            "patch_embed.proj": "embeddings.patch_embeddings.projection", "norm": "layernorm"}
+    inside = {"attn.proj": "attention.output.dense", "ls1.gamma": "layer_scale1.lambda1", "ls2.gamma": "layer_scale2.lambda1"}
+    if c.gated:
+        inside |= {"mlp.fc1": "mlp.weights_in", "mlp.fc2": "mlp.weights_out"}
+    out = {}
+    for name, x in tensors.items():
+        stem, _, kind = name.rpartition(".") if name.endswith(("weight", "bias")) else (name, "", "")
+        if stem.startswith("blocks."):
+            _, i, part = stem.split(".", 2)
+            layer = f"{prefix}.encoder.layer.{i}."
+            if part == "attn.qkv":
+                for third, which in zip(np.split(x, 3), ("query", "key", "value")):
+                    out[f"{layer}attention.attention.{which}.{kind}"] = np.ascontiguousarray(third)
+                continue
+            new = layer + inside.get(part, part)
+        else:
+            new = "classifier" if stem == "head" else f"{prefix}.{ends[stem]}"
+        out[f"{new}.{kind}" if kind else new] = x
+    return out
+
+
 def write_models(folder):
     for name, c in MODELS.items():
         tensors = {k: v.detach().numpy().astype(np.float16) for k, v in weights(c, 100 * image_seed(name)).items()}
-        save_file(tensors, folder / f"{name}.safetensors", {"num_heads": str(c.heads)})
-
-
-def engine_logits(library, path, c, policy, images):
-    """The result of `renyi_run_tensor`: the mean of two heads for a distilled model."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-    import worker
-
-    worker.common_input = lambda batch: images
-    return worker.Renyi(argparse.Namespace(library=library, file=str(path), batch=IMAGES, threads=1, classes=c.classes,
-                                           policy=policy or "none")).once()
+        meta = {"num_heads": str(c.heads)}
+        if c.class_mean:
+            tensors = dinov2_names(tensors, c)
+        if c.pre_norm:
+            meta["config.json"] = json.dumps({"layer_norm_eps": EPS, "model_args": {"act_layer": c.act}})
+        save_file(tensors, folder / "models" / f"{name}.safetensors", meta)
 
 
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("folder", nargs="?", default="tests/golden_train", type=Path)
-    a.add_argument("--check", metavar="LIBRENYI_SO")
     a = a.parse_args()
-    a.folder.mkdir(parents=True, exist_ok=True)
+    for sub in ("models", "counts"):
+        (a.folder / sub).mkdir(parents=True, exist_ok=True)
     write_models(a.folder)
-    for name, (model, text, special) in CASES.items():
-        c, (out, policy) = MODELS[model], run_case(name)
+    for name, (model, text, special) in (CASES | {"mosaic_likeness": (*LIKENESS, None)}).items():
+        out, policy = run_case(name) if special is not None else run_likeness()
         if policy and min(policy.margins) < 2e-5:
             raise SystemExit(f"{name}: a choice has a margin of only {min(policy.margins):.1e}; take another seed")
-        meta = {"model": model, "policy": text or "none", "pictures": str(image_seed(model)), "distil": special.get("distil", "none")}
-        save_file(out, a.folder / f"case_{name}.safetensors", meta)
-        line = f"{name:14} loss {out['loss'][0]:.5f}  closest choice {min(policy.margins) if policy else 1:.1e}"
-        if a.check and "branch" not in out:
-            images = noise(image_seed(model), IMAGES, 3, c.side, c.side)
-            got = engine_logits(a.check, a.folder / f"{model}.safetensors", c, text, images)
-            want = np.mean([v for k, v in out.items() if k.startswith("logits")], axis=0)
-            line += f"  engine differs by {np.abs(got - want).max() / np.abs(want).max():.1e}"
-        print(line)
+        meta = {"model": model, "policy": text or "none", "pictures": str(image_seed(model)), "distil": (special or {}).get("distil", "none")}
+        save_file(out, a.folder / ("" if special is not None else "counts") / f"case_{name}.safetensors", meta)
+        result = f"loss {out['loss'][0]:.5f}" if special is not None else f"tokens {out['tokens'].tolist()}"
+        print(f"{name:17} {result}  closest choice {min(policy.margins) if policy else 1:.1e}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # vit_families.py - writes tests/vit_families/: small models with seeded random weights of the
-# families that have layer scale, registers, gated MLPs or a LayerNorm before the blocks, saved as
-# timm, transformers and Meta save them, and beside each what those libraries compute, in float64:
+# families that have layer scale, registers, gated MLPs, a LayerNorm before the blocks or rotary
+# positions, saved as timm, transformers and Meta save them, and beside each what those libraries compute, in float64:
 # features and logits at three input sizes, scores of every block, tokens that rules keep.
 #
 #   python3 -m venv v && v/bin/pip install torch timm transformers safetensors
 #   v/bin/python tools/ref/vit_families.py [tests/vit_families]
-#   v/bin/python tools/ref/vit_families.py --real FOLDER      DINOv2 B/14 with registers, and
+#   v/bin/python tools/ref/vit_families.py --real FOLDER      DINOv2 B/14 with registers, DINOv3 S/16,
 #                                                             positions at 224, 518, 322 pixels
 #
 # Scores and cuts come from common.run_blocks, whose dense result must equal the library's.
@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 
-from common import (Shape, chosen_cases, columns, family_arguments, hf_blocks, pixels, randomize, run_blocks, timm_blocks, write_case,
+from common import (Block, Shape, chosen_cases, columns, family_arguments, hf_blocks, pixels, randomize, run_blocks, timm_blocks, write_case,
                     write_expected, write_timm)
 from rules import Policy
 
@@ -33,10 +33,14 @@ POLICIES = {
 
 class Case:
     """A library's model, and how to run it. `rows`: the rows after the last block, with its final
-    LayerNorm if that comes before pooling; `norm`: that LayerNorm, or the one after pooling."""
+    LayerNorm if that comes before pooling; `norm`: that LayerNorm, or the one after pooling; `rope`:
+    image -> cosines and sines of rotary positions."""
 
-    def __init__(self, model, blocks, shape, embed, rows, logits, norm, norm_after_pool=False):
+    def __init__(self, model, blocks, shape, embed, rows, logits, norm, norm_after_pool=False, rope=None):
         self.__dict__.update(locals())
+
+    def run(self, x, policy=None):
+        return run_blocks(self.blocks, self.shape, self.embed(x), policy, self.rope(x) if self.rope else None)
 
 
 # ---- timm --------------------------------------------------------------------------------------
@@ -80,6 +84,45 @@ def hf_case(folder, seed, registers=0, classes=0, **args):
     shape = Shape(1 + registers, registers, sizes["num_attention_heads"], GRID)
     return Case(model, hf_blocks(base.encoder.layer), shape, lambda x: base.embeddings(x)[0],
                 lambda x: base(x).last_hidden_state[0], (lambda x: model(x).logits[0]) if classes else None, base.layernorm)
+
+
+# ---- DINOv3 ------------------------------------------------------------------------------------
+
+def hf_dinov3_case(folder, seed, **args):
+    sizes = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=2, image_size=PATCH * GRID,
+                 patch_size=PATCH, num_register_tokens=4) | args
+    model = transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(**sizes))
+    model.set_attn_implementation("sdpa")  # eager rounds softmax to float32
+    dtype = torch.float32 if sizes["hidden_size"] > 32 else torch.float16
+    model = randomize(model, seed, dtype)
+    frequencies = model.rope_embeddings.inv_freq  # a buffer that no file has; float16 would round it
+    model.to(dtype).save_pretrained(folder)
+    model.double()
+    model.rope_embeddings.inv_freq = frequencies
+    shape = Shape(1 + sizes["num_register_tokens"], sizes["num_register_tokens"], sizes["num_attention_heads"], GRID)
+    return Case(model, hf_blocks(model.model.layer), shape, lambda x: model.embeddings(x)[0],
+                lambda x: model(x).last_hidden_state[0], None, model.norm, rope=lambda x: model.rope_embeddings(x))
+
+
+def eva_blocks(model):
+    """Of timm's DINOv3; biases of q and v are beside the matrix."""
+    def qkv(h, a):
+        bias = None if a.q_bias is None else torch.cat([a.q_bias, a.k_bias, a.v_bias])
+        return F.linear(h, a.qkv.weight, bias).chunk(3, dim=-1)
+    return [Block(b.norm1, lambda h, a=b.attn: qkv(h, a), b.attn.proj, lambda y, b=b: b.gamma_1 * y, b.norm2, b.mlp,
+                  lambda y, b=b: b.gamma_2 * y) for b in model.blocks]
+
+
+def timm_dinov3_case(folder, architecture, seed, classes=0, **args):
+    sizes = dict(img_size=PATCH * GRID, patch_size=PATCH, embed_dim=32, depth=3, num_heads=4) | args
+    model = randomize(timm.create_model(architecture, num_classes=classes, **sizes), seed)
+    write_timm(folder, model, architecture, sizes)
+
+    def rope(x):
+        sin, cos = model.rope.get_embed([x.shape[-2] // PATCH, x.shape[-1] // PATCH]).chunk(2, dim=-1)
+        return cos, sin
+    return Case(model, eva_blocks(model), Shape(5, 4, sizes["num_heads"], GRID), lambda x: model._pos_embed(model.patch_embed(x))[0][0],
+                lambda x: model.forward_features(x)[0], (lambda x: model(x)[0]) if classes else None, model.norm, rope=rope)
 
 
 # ---- Meta --------------------------------------------------------------------------------------
@@ -138,7 +181,7 @@ def meta_case(folder, seed, gated, registers):
 
 def features(case, x, side, out):
     rows, P = case.rows(x), case.shape.n_prefix
-    dense = run_blocks(case.blocks, case.shape, case.embed(x))[0].x
+    dense = case.run(x)[0].x
     dense = dense if case.norm_after_pool else case.norm(dense)
     assert (dense - rows).abs().max() < 1e-10 * rows.abs().max(), "run_blocks is not the library's model"
     patches = rows[P:]
@@ -151,7 +194,7 @@ def features(case, x, side, out):
 
 
 def scores(case, x, out):
-    _, views = run_blocks(case.blocks, case.shape, case.embed(x))
+    _, views = case.run(x)
     P, has_class = case.shape.n_prefix, case.shape.n_prefix > case.shape.n_registers
     for i, (view, _) in enumerate(views):
         if has_class:
@@ -169,12 +212,14 @@ def cuts(case, x, out, margins):
         if (name == "evit_cls" and not has_class) or (name == "evit_no" and not case.shape.n_registers):
             continue
         policy = Policy(text)
-        t, views = run_blocks(case.blocks, case.shape, case.embed(x), policy)
+        t, views = case.run(x, policy)
         margins.append((min(policy.margins), name))
         lists = [v[1].patch for v in views[1:]] + [t.patch]
         for i, patch in enumerate(lists):
             if policy.cuts(i):
                 out[f"{name}.kept.{i}"] = torch.tensor([-1 if j is None else j for j in patch], dtype=torch.int32)
+        if case.rope:  # rows behind a cut show whether tokens kept their positions
+            out[f"{name}.embedding"] = PRUNED[case.logits is None](case, t)
 
 
 def write(case, folder, seed):
@@ -187,6 +232,11 @@ def write(case, folder, seed):
         cuts(case, x, out, margins)
     write_case(folder, seed, out, margins)
 
+
+# What a head reads of the tokens that are left: timm's classifier the mean, transformers the class row.
+PRUNED = {True: lambda case, t: case.norm(t.x)[0],
+          False: lambda case, t: (case.norm(t.x[case.shape.n_prefix:]) * t.size[case.shape.n_prefix:, None]).sum(0)
+          / t.size[case.shape.n_prefix:].sum()}
 
 CASES = {
     "hf_dinov2": lambda f, s: hf_case(f, s, classes=7),
@@ -201,6 +251,10 @@ CASES = {
     "timm_reg4_gap": lambda f, s: timm_case(f, "vit_medium_patch16_reg4_gap_256", s, classes=7),
     "timm_reg4_norm_gap": lambda f, s: timm_case(f, "vit_so150m_patch16_reg4_gap_256", s, classes=7, qkv_bias=False),
     "timm_pre_norm": lambda f, s: timm_case(f, "vit_base_patch16_clip_quickgelu_224", s, classes=7),
+    "hf_dinov3": lambda f, s: hf_dinov3_case(f, s),
+    "hf_dinov3_plus": lambda f, s: hf_dinov3_case(f, s, use_gated_mlp=True, hidden_act="silu", num_hidden_layers=2),
+    "timm_dinov3": lambda f, s: timm_dinov3_case(f, "vit_small_patch16_dinov3", s, classes=7),
+    "timm_dinov3_plus": lambda f, s: timm_dinov3_case(f, "vit_small_plus_patch16_dinov3_qkvb", s, depth=2),
 }
 SEEDS = {"timm_pre_norm": 40}  # where the usual one gives a close choice
 
@@ -223,6 +277,17 @@ def real(folder):
     write_expected(folder / "expected.safetensors", out, {"seed": "1"})
 
 
+def real_dinov3(folder):
+    """DINOv3 S/16, 224 pixels, as transformers saves it; float32."""
+    global PATCH, GRID
+    PATCH, GRID = 16, 14
+    case, out = hf_dinov3_case(folder, 1, hidden_size=384, intermediate_size=1536, num_hidden_layers=12, num_attention_heads=6), {}
+    with torch.no_grad():
+        features(case, pixels(1, 1, 224), 224, out)
+        scores(case, pixels(1, 1, 224), out)
+    write_expected(folder / "expected.safetensors", out, {"seed": "1"})
+
+
 def real_positions(folder):
     """Small models with DINOv2's 37 x 37 positions, at 224, 518 and 322 pixels."""
     global PATCH, GRID
@@ -239,8 +304,10 @@ def real_positions(folder):
 def main():
     a = family_arguments()
     if a.real:
-        real_positions(a.folder)
-        return real(a.folder / "hf_dinov2_base_reg")
+        if a.only != "hf_dinov3_small":
+            real_positions(a.folder)
+            real(a.folder / "hf_dinov2_base_reg")
+        return real_dinov3(a.folder / "hf_dinov3_small")
     for folder, seed, make in chosen_cases(a, CASES, SEEDS, 10):
         write(make(folder, seed), folder, seed)
 

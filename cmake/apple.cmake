@@ -1,0 +1,16 @@
+# macOS, untested: Homebrew keeps some packages out of the compiler's sight; and what needs Linux is off.
+if(NOT APPLE)
+  return()
+endif()
+find_program(BREW brew)
+set(brew_prefix /opt/homebrew)
+if(BREW)
+  execute_process(COMMAND ${BREW} --prefix OUTPUT_VARIABLE brew_prefix OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
+list(APPEND CMAKE_PREFIX_PATH ${brew_prefix})
+foreach(package libomp jpeg-turbo openssl@3 zlib curl)
+  list(APPEND CMAKE_PREFIX_PATH ${brew_prefix}/opt/${package})
+endforeach()
+set(OpenMP_ROOT ${brew_prefix}/opt/libomp) # Apple's clang has no OpenMP of its own
+set(RENYI_SERVE OFF CACHE BOOL "needs Linux: sigtimedwait, accept flags" FORCE)
+set(RENYI_MPI OFF CACHE BOOL "needs Linux: bindings of ranks to cores" FORCE)

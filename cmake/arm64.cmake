@@ -1,0 +1,16 @@
+# Cross-building for ARM64 Linux with Debian's gcc-aarch64-linux-gnu; RENYI_ARM64_ROOT is a folder with
+# the arm64 packages, and the tests run under qemu (tools/test-arm64 makes all of it).
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES RENYI_ARM64_ROOT)
+set(CMAKE_SYSROOT ${RENYI_ARM64_ROOT})
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${RENYI_ARM64_ROOT})
+set(ENV{PKG_CONFIG_LIBDIR}
+  ${RENYI_ARM64_ROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${RENYI_ARM64_ROOT}/usr/share/pkgconfig)
+set(CMAKE_CROSSCOMPILING_EMULATOR ${CMAKE_BINARY_DIR}/run)
