@@ -75,7 +75,8 @@ int bench_in_child(bench_work *work, const void *argument, void *result, size_t 
 /* ---- the measurement ----------------------------------------------------------------------- */
 
 /* Warm-up ends after this many rounds, or after the round that exceeds this time. */
-enum { WARM_UP_ROUNDS = 3, WARM_UP_MS = 2000 };
+enum { WARM_UP_ROUNDS = 3 };
+static const double WARM_UP_MS = 2000;
 
 /* The dtypes and policies of one model, and the buffers they run on. */
 typedef struct measurement {

@@ -319,6 +319,7 @@ double cli_peak_rss_bytes(void)
 #endif
 }
 
+#ifndef __APPLE__
 /* What follows the colon in the first line of /proc/cpuinfo that begins with `start`; NULL = none.
  */
 static char *cpu_line(const char *start)
@@ -335,6 +336,7 @@ static char *cpu_line(const char *start)
     if (file) fclose(file);
     return found;
 }
+#endif
 
 char *cli_cpu_name(void)
 {

@@ -56,7 +56,7 @@ void progress_start_bytes(progress_bar *bar, const char *title, uint64_t total, 
 static void draw_bar(const progress_bar *bar, uint64_t done, double now)
 {
     const double share = bar->total ? (double)done / (double)bar->total : 0.0;
-    const int filled = share >= 1.0 ? BAR_WIDTH : (int)(share * BAR_WIDTH);
+    const int filled = share >= 1.0 ? BAR_WIDTH : (int)(share * (double)BAR_WIDTH);
     const double seconds = (now - bar->start_ms) * 1e-3;
     const double speed = seconds > 0 ? (double)(done - bar->started_at) / seconds : 0.0;
 

@@ -10,7 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/random.h> /* getentropy, with macOS */
+#include <unistd.h>     /* getentropy, with musl */
 
 typedef struct verify_arguments {
     const char *manifest, *model, *tower, *tokenizer, *cpu;
@@ -320,7 +321,7 @@ static int take_seed(const char *text, uint64_t *seed)
     char *end;
 
     if (!text) {
-        if (getrandom(seed, sizeof *seed, 0) != (ssize_t)sizeof *seed) *seed = 1;
+        if (getentropy(seed, sizeof *seed)) *seed = 1;
         *seed >>= 32; /* short enough to type */
         return CLI_OK;
     }

@@ -16,10 +16,8 @@
 
 #define NO_WEIGHT 1e-8 /* a layer's weight, relative to the last one's, that counts as none */
 
-enum {
-    MIN_ITEMS = 2,         /* items that every class must have before there are anchors */
-    MIN_PRODUCTS = 1 << 18 /* with fewer, threads cost more time than they save */
-};
+enum { MIN_ITEMS = 2 }; /* items that every class must have before there are anchors */
+static const double MIN_PRODUCTS = 1 << 18; /* with fewer, threads cost more time than they save */
 
 /* ---- what images are compared by ----------------------------------------------------------- */
 

@@ -143,7 +143,7 @@ static renyi_status take_memory(job *b, renyi_error *err)
     const ry_llama_config *c = &b->config;
     const renyi_allocator *al = &b->file.al;
     const size_t most = ry_tensors_count(b->file.ckpt.tensors) +
-                        RY_N_STORED_PARTS * RY_N_LLAMA_MATRICES * ((size_t)c->n_layers + 1);
+                        ((size_t)c->n_layers + 1) * RY_N_STORED_PARTS * RY_N_LLAMA_MATRICES;
     size_t outputs = 0, width = 0;
     for (int which = 0; which < RY_N_LLAMA_MATRICES; which++) {
         const ry_matrix_shape s = ry_llama_shape(c, (ry_llama_matrix)which);

@@ -199,7 +199,7 @@ double renyi_panel_average(const double scores[RENYI_VQA_TASKS])
 {
     double sum = 0;
     for (int i = 0; i < PANEL_TASKS; i++) sum += i == RENYI_VQA_MME ? scores[i] / 20 : scores[i];
-    return sum / PANEL_TASKS;
+    return sum / (double)PANEL_TASKS;
 }
 
 static double panel_average(size_t i, size_t column)

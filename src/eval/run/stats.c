@@ -31,8 +31,7 @@ renyi_interval renyi_stats_difference(uint64_t only_a, uint64_t only_b, uint64_t
 /* log(n!) minus Stirling's sqrt(2 pi n) (n/e)^n. */
 static double stirling_error(double n)
 {
-    enum { EXACT = 16 };
-    if (n < EXACT) {
+    if (n < 16) {
         double factorial = 1.0;
         for (double i = 2; i <= n; i++) factorial *= i;
         return log(factorial) - (n > 0 ? 0.5 * log(2 * PI * n) + n * log(n) - n : 0.0);

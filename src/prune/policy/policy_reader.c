@@ -37,8 +37,8 @@ static const char *const defaults[] = {
     [RY_RULE_NONE] = "",
     [RY_RULE_NAIVE] = "p=8 layers=early metric=col n=4 c=0.4 reduce=drop" RANKING,
     [RY_RULE_EVIT] = "keep=0.7 layers=3,6,9 metric=cls n=2 c=0.8 reduce=fuse" RANKING,
-    [RY_RULE_MOSAIC] = "keep=0.7 layers=0,3,6 alpha=0.5 omega=0 beta=1 memory=0 length=mean"
-                       " col=0 temperature=1 likeness=0",
+    [RY_RULE_MOSAIC] = ("keep=0.7 layers=0,3,6 alpha=0.5 omega=0 beta=1 memory=0 length=mean"
+                        " col=0 temperature=1 likeness=0"),
     [RY_RULE_TOME] = "r=13 inflection=0 layers=all",
     [RY_RULE_ATS] = "keep=0.7 layers=3,6,9 levels=budget",
     [RY_RULE_OWN] = "keep=0.7 layers=3,6,9 n=2 reduce=drop weights=auto at=mid order=score",

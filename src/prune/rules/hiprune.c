@@ -11,7 +11,7 @@ enum { CROSS = 5 }; /* an anchor and its four neighbours */
 /* As many anchors as fit with all their neighbours. */
 static uint32_t anchor_count(const ry_visual_rule *a, uint32_t n)
 {
-    const uint32_t want = (uint32_t)nearbyint(n * a->policy.anchors / CROSS);
+    const uint32_t want = (uint32_t)nearbyint(n * a->policy.anchors / (double)CROSS);
     return want < n / CROSS ? want : n / CROSS;
 }
 

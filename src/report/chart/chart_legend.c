@@ -132,7 +132,7 @@ void ry_legend_draw(ry_chart *c, const ry_legend *l)
 
 /* ---- labels ---- */
 
-enum { MARK_RADIUS = 6, TEXT_UP = 11, TEXT_DOWN = 4 };
+static const double MARK_RADIUS = 6, TEXT_UP = 11, TEXT_DOWN = 4;
 
 /* Where a label may be: the offset of its baseline from the mark, and which part of the text is
  * there: -1 its end, 0 its middle, 1 its start. The best comes first: the space above and left of

@@ -7,11 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    MOST_MARKED = 40, /* points of a line that shows each of them */
-    APART = 16,       /* pixels between labels */
-    LABEL_EMS = 20    /* longest name in a label */
-};
+enum { MOST_MARKED = 40 };          /* points of a line that shows each of them */
+static const double APART = 16;     /* pixels between labels */
+static const double LABEL_EMS = 20; /* longest name in a label */
 
 typedef struct panel_chart {
     const renyi_report_curves *r;

@@ -88,7 +88,8 @@ static void draw_steps(token_chart *t, uint32_t line)
     }
 }
 
-enum { LABEL_LEAD = 20, LABEL_EDGE = 6 }; /* from the line to its label, from there to the edge */
+static const double LABEL_LEAD = 20,
+                    LABEL_EDGE = 6; /* from the line to its label, from there to the edge */
 
 static const char *name_of(const ry_point *p) { return p->is_dense ? "dense" : p->policy; }
 

@@ -48,7 +48,7 @@ void renyi_colour(renyi_colours map, double t, uint8_t rgb[3])
 
 /* ---- patches ------------------------------------------------------------------------------- */
 
-enum { MIN_LINED = 4 }; /* smallest side of a patch that gets lines, units */
+static const double MIN_LINED = 4; /* smallest side of a patch that gets lines, units */
 
 static ry_box patch_box(const ry_canvas *cv, ry_box place, uint32_t patch)
 {

@@ -18,7 +18,7 @@ typedef struct ry_inks {
 
 ry_inks ry_inks_of(int is_dark);
 
-enum { RY_MARGIN = 30, RY_GAP = 12, RY_LINE = 15 }; /* units */
+static const double RY_MARGIN = 30, RY_GAP = 12, RY_LINE = 15; /* units */
 
 typedef struct ry_canvas {
     ry_drawing *drawing;

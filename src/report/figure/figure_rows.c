@@ -165,17 +165,17 @@ static void add_range(ry_caption *out, double low, double high)
  * right end and the next is painted over it, so there are no seams. */
 static void colour_bar(ry_canvas *cv, const ry_table *t, double y)
 {
-    enum { STEPS = 96 };
+    const int n_steps = 96;
     const double width = 192;
     double x = cv->right;
     (void)t;
     x -= ry_draw_text(cv->drawing, x, y, RY_FACE_TEXT, RY_RIGHT, cv->ink.faint, "99th percentile",
                       200);
     x -= 8 + width;
-    for (int i = 0; i < STEPS; i++) {
+    for (int i = 0; i < n_steps; i++) {
         uint8_t c[3];
-        renyi_colour(cv->opt->colours, (i + 0.5) / STEPS, c);
-        ry_draw_box(cv->drawing, (ry_ink){c[0], c[1], c[2], 255}, x + i * width / STEPS, y - 9,
+        renyi_colour(cv->opt->colours, (i + 0.5) / n_steps, c);
+        ry_draw_box(cv->drawing, (ry_ink){c[0], c[1], c[2], 255}, x + i * width / n_steps, y - 9,
                     x + width, y + 2);
     }
     ry_draw_text(cv->drawing, x - 8, y, RY_FACE_TEXT, RY_RIGHT, cv->ink.faint, "1st", 200);

@@ -107,7 +107,7 @@ static void put_colours(ry_buffer *s, const char *name, renyi_colours map)
     for (int i = 0; i < N_COLOURS; i++) {
         uint8_t rgb[3];
         char digits[6];
-        renyi_colour(map, i / (N_COLOURS - 1.0), rgb);
+        renyi_colour(map, i / (double)(N_COLOURS - 1), rgb);
         for (int c = 0; c < 3; c++) {
             digits[2 * c] = hex[rgb[c] >> 4];
             digits[2 * c + 1] = hex[rgb[c] & 15];

@@ -228,7 +228,7 @@ typedef struct box {
  * float, as in Pillow. */
 static box box_of(double radius)
 {
-    const float r = (float)radius, variance = r * r / PASSES;
+    const float r = (float)radius, variance = r * r / (float)PASSES;
     const float length = (float)sqrt(12.0 * (double)variance + 1.0);
     const float whole = (float)floor(((double)length - 1.0) / 2.0);
     float part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance);

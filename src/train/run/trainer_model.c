@@ -47,7 +47,7 @@ static void take_preprocess(ry_vit_config *c, renyi_train_options *o)
         o->std[i] = p->std[i];
     }
     o->crop_pct = p->crop_pct;
-    o->crop_mode = (renyi_train_crop)(p->crop_mode + RENYI_TRAIN_CROP_CENTER);
+    o->crop_mode = (renyi_train_crop)((int)p->crop_mode + (int)RENYI_TRAIN_CROP_CENTER);
     o->image_size = c->image_size;
 }
 
