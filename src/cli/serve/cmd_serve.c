@@ -51,8 +51,8 @@ static void end_slow(http_server *h)
         metrics_add(&h->server->metrics, &h->server->metrics.timeouts);
 }
 
-/* 1 at SIGTERM or SIGINT; 0 when the loader is done, if `loads`. Signals that came while models were
- * loaded count, also when the loader ended before they were read. */
+/* 1 at SIGTERM or SIGINT; 0 when the loader is done, if `loads`. Signals that came while models
+ * were loaded count, also when the loader ended before they were read. */
 static int wait_for_end(http_server *h, const sigset_t *signals, int loads)
 {
     for (;;) {
