@@ -67,7 +67,7 @@ schema=$(dirname "$(command -v "$python")")/schemathesis
 [ -x "$schema" ] || schema=$(command -v schemathesis || true)
 if [ -n "$schema" ]; then
   serve -m toy=toy.safetensors -m clip=clip.safetensors -m llava --max-tokens 64
-  timeout 300 "$schema" run "$url/openapi.json" --max-examples "${RENYI_SCHEMA_EXAMPLES:-20}" --seed 1 --phases examples,coverage,fuzzing \
+  timeout 300 "$schema" run "$url/openapi.json" --max-examples "${RENYI_SCHEMA_EXAMPLES:-20}" --seed 1 --request-timeout 60 --phases examples,coverage,fuzzing \
     --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance,unsupported_method,negative_data_rejection \
     >out 2>&1 || fail "schemathesis: $(grep -aE -A14 '^(1\.|____)' out | head -60)"
   stop_server
