@@ -61,8 +61,11 @@ class FirstToken:
         check(lib.renyi_conversation_ask_ids(talk, self.prompt, len(self.prompt), opt, answer, self.err), self.err)
         if answer.n_reused:
             raise RuntimeError("rows of an earlier prompt were reused")
+        cost = ffi.new("renyi_prompt_cost *")
+        check(lib.renyi_conversation_get_cost(talk, cost, self.err), self.err)
         found = dict(ms=answer.first_token_ms, vision_ms=answer.vision_ms, prefill_ms=answer.prefill_ms,
-                     visual_tokens=answer.n_visual, prompt_tokens=answer.n_prompt)
+                     visual_tokens=answer.n_visual, prompt_tokens=answer.n_prompt, lm_macs=cost.lm_macs,
+                     choice_ms=cost.choice_ms)
         ffi.release(talk)
         return found
 
