@@ -31,7 +31,7 @@ static int backend_here(ry_linear_backend b)
     switch (b) {
     case RY_LINEAR_VEC8:
     case RY_LINEAR_BF16_VEC8:
-    case RY_LINEAR_INT4_VEC8:
+    case RY_LINEAR_GROUPS_VEC8:
     case RY_LINEAR_INT8_VEC8: return renyi_cpu_detect() >= RENYI_CPU_AVX2;
     case RY_LINEAR_AVX512:
     case RY_LINEAR_BF16_AVX512:
@@ -53,7 +53,7 @@ static int is_int8(ry_linear_backend b)
 
 static int is_int4(ry_linear_backend b)
 {
-    return b == RY_LINEAR_INT4_SCALAR || b == RY_LINEAR_INT4_VEC8;
+    return b == RY_LINEAR_GROUPS_SCALAR || b == RY_LINEAR_GROUPS_VEC8;
 }
 
 static int keeps_bf16(ry_linear_backend b)

@@ -5,18 +5,14 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/status.h"
 #include "base/thread_pool.h"
-#include "fixtures/kernel_test.h"
+#include "fixtures/linear_run.h"
 #include "fixtures/test_heap.h"
-#include "kernels/linear/linear.h"
 #include "kernels/linear/panels.h"
 #include "kernels/linear/quant.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 
-typedef struct shape {
-    size_t rows, n_out, n_in;
-} shape;
 static const shape shapes[] = {{1, 1, 1},   {3, 16, 32},   {5, 17, 33},    {13, 100, 64},
                                {2, 40, 95}, {98, 49, 200}, {7, 208, 1100}, {101, 16, 1024}};
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
@@ -37,34 +33,6 @@ static numbers numbers_new(shape s)
 
 static void numbers_free(numbers *n) { free(n->w), free(n->bias), free(n->x); }
 
-/* y [rows, n_out], at_a_time rows per run */
-static float *run_linear(const ry_linear *l, shape s, const float *x, size_t at_a_time)
-{
-    const ry_rows xr = {s.n_in, s.rows * s.n_in}, yr = {s.n_out, s.rows * s.n_out};
-    float *y = calloc(s.rows * s.n_out, sizeof(float));
-    void *low = malloc(ry_linear_input_bytes(l, s.rows) + 1);
-    ry_linear_op *op;
-    assert_int_equal(ry_linear_op_new(&op, l, s.rows, xr, yr, 2, NULL, NULL), RENYI_OK);
-    for (size_t r = 0; r < s.rows; r += at_a_time) {
-        const ry_extent e = {1, s.rows - r < at_a_time ? s.rows - r : at_a_time};
-        const int converts = ry_linear_op_converts(op);
-        for (size_t t = 0; converts && t * RY_CONVERT_ROWS < e.rows; t++)
-            ry_linear_op_convert(op, t, e, x + r * s.n_in, low);
-        for (size_t t = ry_linear_op_tiles(op, e); t-- > 0;)
-            ry_linear_op_tile(op, t, e, t % 2, converts ? low : x + r * s.n_in, y + r * s.n_out);
-    }
-    ry_linear_op_free(op, NULL);
-    free(low);
-    return y;
-}
-
-static ry_linear *linear_new(const ry_linear_spec *spec, renyi_cpu level)
-{
-    ry_linear *l;
-    assert_int_equal(ry_linear_new(&l, spec, level, NULL, NULL), RENYI_OK);
-    return l;
-}
-
 static ry_linear_spec spec_of(const numbers *n, shape s, renyi_dtype dtype)
 {
     return (ry_linear_spec){.w = n->w,
@@ -73,14 +41,6 @@ static ry_linear_spec spec_of(const numbers *n, shape s, renyi_dtype dtype)
                             .n_in = s.n_in,
                             .dtype = dtype,
                             .few_rows = 1};
-}
-
-/* y has the bits of want; frees y. */
-static void check_same(const char *what, shape s, float *y, float *want)
-{
-    if (memcmp(y, want, s.rows * s.n_out * sizeof(float)))
-        fail_msg("%s: [%zu x %zu x %zu] other bits", what, s.rows, s.n_out, s.n_in);
-    free(y);
 }
 
 static const renyi_dtype kinds[] = {RENYI_DTYPE_BF16, RENYI_DTYPE_INT8, RENYI_DTYPE_INT4};
@@ -124,7 +84,7 @@ typedef struct source {
 } source;
 
 /* Threads call it at the same time. */
-static renyi_status read_rows(void *user, size_t first, size_t count, float *to, renyi_error *err)
+static renyi_status read_rows(void *user, size_t first, size_t count, void *to, renyi_error *err)
 {
     source *s = user;
     atomic_fetch_add(&s->read, count);

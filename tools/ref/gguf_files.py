@@ -9,9 +9,12 @@
   llama_32.gguf                    a Llama with F32, F16, BF16 and the types of 32 numbers, one
                                    token table for input and output, SentencePiece's tokenizer
   llama_256.gguf                   a Llama with Q4_K, Q5_K and Q6_K, byte-level BPE ("smollm")
-  llama.safetensors                logits of both in float64, of transformers' Llama on the
-                                   dequantized weights with the rows of q and k put back; what
-                                   their rows lose in bf16 and in int8
+  llama_q4.gguf, llama_q8.gguf     Llamas with Q4_0 alone, but for an output matrix in Q8_0, and
+                                   with Q8_0 alone
+  llama.safetensors                logits of all in float64, of transformers' Llama on the
+                                   dequantized weights with the rows of q and k put back; of the
+                                   last two also with inputs of products rounded in groups of 32;
+                                   what their rows lose in bf16 and in int8
 `seeds` writes small files for the fuzz targets.
 Needs numpy, torch, transformers, gguf, tokenizers.
 """
@@ -232,19 +235,50 @@ def logits_of(model, ids):
         return model(torch.tensor([ids])).logits[0].numpy()
 
 
+JOINED = [("attn_q", "attn_k", "attn_v"), ("ffn_gate", "ffn_up")]  # one product each
+
+
+def kept_blocks(tensors, name):
+    """1 if renyi's int8 computes with the blocks of this matrix as they are."""
+    stem = name.split(".")[-2]
+    together = next((j for j in JOINED if stem in j), (stem,))
+    types = {tensors[name.replace(stem, s)].tensor_type for s in together}
+    return len(types) == 1 and types <= {T.Q4_0, T.Q8_0}
+
+
+def round_groups(module, inputs):
+    """What renyi's products with groups of 32 see of their input: 8 bits with a step per group."""
+    groups = inputs[0].float().unflatten(-1, (-1, 32))
+    most = groups.abs().amax(-1, keepdim=True)
+    numbers = torch.round(groups * (127 / most.clamp_min(1e-30)))
+    return ((numbers.double() * (most / 127).double()).flatten(-2),)
+
+
+def logits_of_groups(model, ids):
+    hooks = [m.register_forward_pre_hook(round_groups) for m in model.modules()
+             if isinstance(m, torch.nn.Linear)]
+    logits = logits_of(model, ids)
+    for hook in hooks:
+        hook.remove()
+    return logits
+
+
 def rounding(path, layers):
-    """The rms error of the first 16 rows of every matrix of these layers in bf16 and in renyi's
-    int8, relative to the numbers."""
+    """The rms error of the first 16 rows of the output matrix and of every matrix of these layers
+    in bf16 and in renyi's int8, relative to the numbers."""
     lost, whole = np.zeros(2), 0.0
-    for t in gguf.GGUFReader(path).tensors:
+    tensors = {t.name: t for t in gguf.GGUFReader(path).tensors}
+    head = "output.weight" if "output.weight" in tensors else "token_embd.weight"
+    for t in tensors.values():
         parts = t.name.split(".")
-        if parts[0] != "blk" or int(parts[1]) not in layers or len(t.shape) != 2:
+        inside = parts[0] == "blk" and int(parts[1]) in layers and len(t.shape) == 2
+        if not inside and t.name != head:
             continue
         rows = gguf.quants.dequantize(t.data, t.tensor_type)[:16].astype(np.float32)
         pairs = [np.maximum(s * rows, 0).reshape(len(rows), -1, 2).sum(2).max(1) for s in (1, -1)]
         most = np.maximum(np.abs(rows).max(1), np.maximum(*pairs))[:, None]
         numbers = np.clip(np.rint(rows * (np.float32(127) / most)), -127, 127)
-        int8 = numbers * (most / np.float32(127))
+        int8 = rows if kept_blocks(tensors, t.name) else numbers * (most / np.float32(127))
         bf16 = torch.from_numpy(rows).bfloat16().float().numpy()
         for i, got in enumerate((bf16, int8)):
             lost[i] += ((got - rows).astype(np.float64) ** 2).sum()
@@ -272,13 +306,21 @@ def write_llamas(folder):
         return LARGE[sum(name.encode()) % len(LARGE)]
 
     rng, out = np.random.default_rng(7), {}
+    def mostly_q4(name):
+        return T.Q8_0 if name == "output.weight" else T.Q4_0
+
+    plain = LlamaConfig(**{**small.to_dict(), "tie_word_embeddings": False})
     for name, config, type_of, add in (("llama_32", small, small_type, add_sentencepiece),
-                                       ("llama_256", large, large_type, add_byte_level)):
+                                       ("llama_256", large, large_type, add_byte_level),
+                                       ("llama_q4", plain, mostly_q4, add_sentencepiece),
+                                       ("llama_q8", small, lambda _: T.Q8_0, add_sentencepiece)):
         model = write_llama(folder / f"{name}.gguf", config, type_of, add, len(name))
         ids = rng.integers(3, config.vocab_size, 24)
         out[name + ".ids"] = ids.astype(np.int32)
         out[name + ".rounding"] = rounding(folder / f"{name}.gguf", (0, 1))
         out[name + ".logits"] = logits_of(model, ids.tolist()).astype(np.float32)
+        if name in ("llama_q4", "llama_q8"):
+            out[name + ".groups"] = logits_of_groups(model, ids.tolist()).astype(np.float32)
     save_file(out, folder / "llama.safetensors")
 
 

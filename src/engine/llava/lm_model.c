@@ -44,15 +44,16 @@ static renyi_status choose_stored(renyi_dtype *out, renyi_dtype stored, renyi_dt
         renyi_dtype_name(stored), renyi_dtype_name(wanted));
 }
 
-/* 16-bit weights of a large model stay 16-bit, blocks of fewer bits become int8: as floats a 7B
- * would take 27 GB. */
+/* 16-bit weights of a large model stay 16-bit, blocks of Q4_0 stay what they are in int4, others
+ * become int8 (Q4_0 and Q8_0 among them stay): as floats a 7B would take 27 GB. */
 static renyi_dtype default_dtype(const ry_llama_config *c, const ry_checkpoint *ckpt)
 {
     ry_tensor_naming n;
     if (ry_llama_params(c) <= SMALL || !ry_llama_naming_find(&n, ckpt->tensors))
         return RENYI_DTYPE_F32;
     const ry_tensor *t = ry_tensor_of_role(&n, ckpt->tensors, RY_Q_W, 0);
-    if (t && ry_dtype_block(t->dtype) > 1) return RENYI_DTYPE_INT8;
+    if (t && ry_dtype_block(t->dtype) > 1)
+        return ry_llama_is_q4(c, &n, ckpt->tensors) ? RENYI_DTYPE_INT4 : RENYI_DTYPE_INT8;
     return t && (t->dtype == RY_F16 || t->dtype == RY_BF16) ? RENYI_DTYPE_BF16 : RENYI_DTYPE_F32;
 }
 
@@ -138,16 +139,13 @@ static renyi_status describe_lm(renyi_lm *lm, const ry_checkpoint *ckpt, const r
                                 renyi_error *err)
 {
     ry_llama *m = &lm->model;
-    ry_tensor_naming n;
     RY_TRY(configure_lm(lm, &m->config, ckpt, opt, err));
     /* rows that are not finite are an error when the model is opened */
     if (ry_llama_loss(&lm->weight_error, &m->config, ckpt, lm->dtype, &lm->al, NULL) ==
         RENYI_ERR_NOMEM)
         return ry_fail_nomem(err, 0);
-    if (!ry_llama_naming_find(&n, ckpt->tensors)) return RENYI_OK; /* configure found it */
     m->n_params = ry_llama_params(&m->config);
-    m->bytes = ry_llama_bytes(&m->config, lm->dtype,
-                              ry_tensor_of_role(&n, ckpt->tensors, RY_TOKEN_EMBED, 0)->bytes);
+    m->bytes = ry_llama_bytes(&m->config, ckpt, lm->dtype);
     return RENYI_OK;
 }
 

@@ -6,7 +6,6 @@
 #include "engine/core/engine_options.h"
 #include "engine/write/quantize_file.h"
 #include "kernels/linear/panels.h"
-#include "model/common/weight_loader.h"
 #include "model/llama/llama_tensors.h"
 
 #include <string.h>
@@ -35,26 +34,14 @@ typedef struct job {
 
 /* ---- panels -------------------------------------------------------------------------------- */
 
-/* The tensors that a matrix is joined from. */
-static ry_parts parts_of(const job *b, ry_llama_matrix which, uint32_t layer)
+static ry_parts parts_of(const job *b, const item *it)
 {
-    static const ry_tensor_role roles[][3] = {
-        {RY_Q_W, RY_K_W, RY_V_W}, {RY_PROJ_W}, {RY_FC1_W, RY_UP_W}, {RY_FC2_W}, {RY_HEAD_W}};
-    static const uint32_t counts[] = {3, 1, 2, 1, 1};
-    ry_parts p = {.n = counts[which],
-                  .n_in = ry_llama_shape(&b->config, which).n_in,
-                  .set = b->file.ckpt.tensors};
-    for (uint32_t i = 0; i < p.n; i++) {
-        const int tied = which == RY_LLAMA_HEAD && b->config.tied;
-        const ry_tensor_role role = tied ? RY_TOKEN_EMBED : roles[which][i];
-        p.part[i] = ry_tensor_of_role(&b->naming, b->file.ckpt.tensors, role, layer);
-    }
-    return p;
+    return ry_llama_parts(&b->config, &b->naming, b->file.ckpt.tensors, it->which, it->layer);
 }
 
 static void drop_parts(const job *b, const item *it)
 {
-    const ry_parts p = parts_of(b, it->which, it->layer);
+    const ry_parts p = parts_of(b, it);
     for (uint32_t i = 0; i < p.n; i++) ry_tensors_drop_pages(b->file.ckpt.tensors, p.part[i]);
 }
 
@@ -64,7 +51,7 @@ static renyi_status take_panel(job *b, const item *it, size_t p, renyi_error *er
     const ry_matrix_shape s = ry_llama_shape(&b->config, it->which);
     const size_t first = p * RY_PANEL, left = s.n_out - first;
     const size_t count = left < RY_PANEL ? left : RY_PANEL;
-    const ry_parts parts = parts_of(b, it->which, it->layer);
+    const ry_parts parts = parts_of(b, it);
     if (b->panel_of == it && b->panel_at == p) return RENYI_OK;
     RY_TRY(ry_parts_rows(&parts, first, count, b->rows, err));
     ry_panel_make(&b->panel, b->opt.dtype, b->rows, count, s.n_in, b->scratch);

@@ -2,7 +2,7 @@
  *
  *   vb   32 bytes: four numbers for each of 8 outputs
  *   vi   8 sums of 32 bits
- *   vg   sums of a group of int4, which may be kept in 16 bits
+ *   vg   sums of a group of 32 inputs: 32 bits; of int4 they may be kept in 16 bits
  *
  * Integer sums are exact, so every version of these functions gives the same bits.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -93,6 +93,17 @@ RY_INLINE vf vg_sum(vg pairs)
 {
     return _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
+
+/* ---- Q8_0: weights -128 .. 127, activations -127 .. 127 -------------------------------------- */
+
+RY_INLINE vg vg_zero(void) { return _mm256_setzero_si256(); }
+/* The sign of w moves to x: 2 x 128 x 127 fits in 16 bits. */
+RY_INLINE vg vg_add_signed(vg sum, vb w, vb x)
+{
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+RY_INLINE vf vg_sum_signed(vg sum) { return _mm256_cvtepi32_ps(sum); }
 #endif
 
 #endif

@@ -100,7 +100,7 @@ RY_INLINE vi vi_dot4(vi sum, vb x, vb w)
 #endif
 #endif
 
-/* ---- int4 ------------------------------------------------------------------------------------ */
+/* ---- int4 and Q8_0 --------------------------------------------------------------------------- */
 
 /* Loads after this stay after it: gcc would load all weights of a group first, and run out of
  * registers. */
@@ -118,6 +118,9 @@ RY_INLINE vg vg_add(vg sum, vb w, vb x)
     return (vg){vdotq_s32(sum.lo, x.lo, w.lo), vdotq_s32(sum.hi, x.hi, w.hi)};
 }
 RY_INLINE vf vg_sum(vg sum) { return RY_BOTH(vcvtq_f32_s32(sum.lo), vcvtq_f32_s32(sum.hi)); }
+RY_INLINE vg vg_zero(void) { return vi_zero(); }
+RY_INLINE vg vg_add_signed(vg sum, vb w, vb x) { return vg_add(sum, w, x); }
+RY_INLINE vf vg_sum_signed(vg sum) { return vg_sum(sum); }
 #else
 typedef struct vg { /* two sums of 16 bits for each output */
     int16x8_t lo, hi;
@@ -138,6 +141,21 @@ RY_INLINE vg vg_add(vg sum, vb w, vb x)
 RY_INLINE vf vg_sum(vg sum)
 {
     return RY_BOTH(vcvtq_f32_s32(vpaddlq_s16(sum.lo)), vcvtq_f32_s32(vpaddlq_s16(sum.hi)));
+}
+/* Q8_0: one sum of 32 bits for each output */
+RY_INLINE vg vg_zero(void) { return (vg){vdupq_n_s16(0), vdupq_n_s16(0)}; }
+RY_INLINE int16x8_t ry_add_pairs(int16x8_t sum, int8x16_t w, int8x16_t x)
+{
+    return vreinterpretq_s16_s32(vpadalq_s16(vreinterpretq_s32_s16(sum), ry_pairs(w, x)));
+}
+RY_INLINE vg vg_add_signed(vg sum, vb w, vb x)
+{
+    return (vg){ry_add_pairs(sum.lo, w.lo, x.lo), ry_add_pairs(sum.hi, w.hi, x.hi)};
+}
+RY_INLINE vf vg_sum_signed(vg sum)
+{
+    return RY_BOTH(vcvtq_f32_s32(vreinterpretq_s32_s16(sum.lo)),
+                   vcvtq_f32_s32(vreinterpretq_s32_s16(sum.hi)));
 }
 #endif
 

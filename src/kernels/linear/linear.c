@@ -19,7 +19,7 @@ static ry_linear_backend own_backend(renyi_cpu level, renyi_dtype dtype)
         if (level >= RENYI_CPU_AVX512) return RY_LINEAR_BF16_AVX512;
         return vectors ? RY_LINEAR_BF16_VEC8 : RY_LINEAR_BF16_SCALAR;
     case RENYI_DTYPE_INT8: return vectors ? RY_LINEAR_INT8_VEC8 : RY_LINEAR_INT8_SCALAR;
-    case RENYI_DTYPE_INT4: return vectors ? RY_LINEAR_INT4_VEC8 : RY_LINEAR_INT4_SCALAR;
+    case RENYI_DTYPE_INT4: return vectors ? RY_LINEAR_GROUPS_VEC8 : RY_LINEAR_GROUPS_SCALAR;
     default:
         if (level >= RENYI_CPU_AVX512) return RY_LINEAR_AVX512;
         return vectors ? RY_LINEAR_VEC8 : RY_LINEAR_SCALAR;
@@ -28,6 +28,7 @@ static ry_linear_backend own_backend(renyi_cpu level, renyi_dtype dtype)
 
 ry_linear_backend ry_linear_backend_for(renyi_cpu level, const ry_linear_spec *spec)
 {
+    if (spec->blocks) return own_backend(level, RENYI_DTYPE_INT4); /* the products of int4 */
     if (spec->few_rows || spec->dtype == RENYI_DTYPE_INT4) return own_backend(level, spec->dtype);
 #if defined(__aarch64__)
     if (level >= RY_CPU_VEC8 && spec->dtype == RENYI_DTYPE_BF16 && ry_cpu_has_bf16())
@@ -46,7 +47,7 @@ static const ry_linear_vtable *best_of(const ry_linear_vtable *vt)
 #if defined(__aarch64__)
     if (vt == &ry_linear_int8_vec8 && ry_cpu_has_i8mm()) return &ry_linear_int8_i8mm;
     if (vt == &ry_linear_int8_vec8 && ry_cpu_has_dotprod()) return &ry_linear_int8_dotprod;
-    if (vt == &ry_linear_int4_vec8 && ry_cpu_has_dotprod()) return &ry_linear_int4_dotprod;
+    if (vt == &ry_linear_groups_vec8 && ry_cpu_has_dotprod()) return &ry_linear_groups_dotprod;
 #endif
     return vt;
 }
@@ -76,8 +77,8 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
         [RY_LINEAR_INT8_VEC8] = &ry_linear_int8_vec8,
         [RY_LINEAR_BF16_SCALAR] = &ry_linear_bf16_scalar,
         [RY_LINEAR_BF16_VEC8] = &ry_linear_bf16_vec8,
-        [RY_LINEAR_INT4_SCALAR] = &ry_linear_int4_scalar,
-        [RY_LINEAR_INT4_VEC8] = &ry_linear_int4_vec8,
+        [RY_LINEAR_GROUPS_SCALAR] = &ry_linear_groups_scalar,
+        [RY_LINEAR_GROUPS_VEC8] = &ry_linear_groups_vec8,
 #if defined(__x86_64__)
         [RY_LINEAR_AVX512] = &ry_linear_avx512,
         [RY_LINEAR_BF16_AVX512] = &ry_linear_bf16_avx512,
@@ -100,7 +101,7 @@ renyi_status ry_linear_new_backend(ry_linear **out, const ry_linear_spec *spec,
     l->epilogue = spec->epilogue;
     l->has_range = spec->range != NULL;
     if (spec->range) l->range = *spec->range;
-    l->few_rows = spec->few_rows || spec->dtype == RENYI_DTYPE_INT4;
+    l->few_rows = spec->few_rows || spec->dtype == RENYI_DTYPE_INT4 || spec->blocks;
     const int whole = spec->reader && !spec->w && !l->vt->reads;
     const renyi_status st = whole ? pack_whole(l, spec, al, err) : l->vt->pack(l, spec, al, err);
     if (st) {

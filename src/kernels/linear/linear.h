@@ -51,8 +51,8 @@ typedef enum ry_linear_backend {
     RY_LINEAR_BF16_SCALAR, /* weights kept as bf16, arithmetic in f32 */
     RY_LINEAR_BF16_VEC8,
     RY_LINEAR_BF16_AVX512,
-    RY_LINEAR_INT4_SCALAR, /* quant.h */
-    RY_LINEAR_INT4_VEC8,
+    RY_LINEAR_GROUPS_SCALAR, /* int4 and blocks: quant.h */
+    RY_LINEAR_GROUPS_VEC8,
     RY_LINEAR_BF16MM /* ARM64 with bf16: rows and weights of bf16 */
 } ry_linear_backend;
 
@@ -61,12 +61,21 @@ typedef struct ry_quant_range {
     float low, high;
 } ry_quant_range;
 
+/* Weights that are blocks of 32 inputs, as GGUF stores them, and are computed with as they are: a
+ * half float d, then the numbers; w = d * number. Products are those of int4 (quant.h): activations
+ * have 8 bits. */
+typedef enum ry_linear_blocks {
+    RY_BLOCKS_NONE,
+    RY_BLOCKS_Q4, /* Q4_0: 16 bytes; byte j has the numbers j and j + 16, each plus 8 */
+    RY_BLOCKS_Q8  /* Q8_0: 32 signed bytes */
+} ry_linear_blocks;
+
 /* Weights that are produced while they are packed: writes rows first .. first + count of
- * [n_out, n_in] to `to`. The threads of a pool read at the same time, each other
- * rows. Our own
- * implementations read a panel at a time, so that the whole matrix never exists as floats. */
+ * [n_out, n_in] to `to`, as floats or as the blocks of the spec. The threads of a pool read at the
+ * same time, each other rows. Our own implementations read a panel at a time, so that the whole
+ * matrix never exists as floats. */
 typedef struct ry_linear_reader {
-    renyi_status (*rows)(void *user, size_t first, size_t count, float *to, renyi_error *err);
+    renyi_status (*rows)(void *user, size_t first, size_t count, void *to, renyi_error *err);
     void *user;
 } ry_linear_reader;
 
@@ -91,10 +100,13 @@ typedef struct ry_linear_spec {
     const float *scale; /* [n_out] for int8, if row j of w is integers times scale[j]: exactly these
                            integers are used where they fit. NULL = scales are computed */
     const ry_linear_reader *reader;
+    ry_linear_blocks blocks; /* not NONE: the reader gives blocks, n_in is a multiple of 32, and
+                                dtype is ignored */
     const ry_linear_stored *stored;
     struct ry_thread_pool *pool; /* helps to read and pack; NULL = the caller alone */
     int few_rows; /* 1 = ops of one row matter as much as ops of many (language models). bf16 then
-                     means how weights are kept, and every CPU level has it. Implied by int4. */
+                     means how weights are kept, and every CPU level has it. Implied by int4 and
+                     blocks. */
 } ry_linear_spec;
 
 /* The implementation for a spec at a CPU level. */

@@ -42,8 +42,9 @@ struct ry_linear {
     int few_rows; /* of the spec */
     float *bias;  /* [n_out], zeros if the model has none; padded by the implementation */
     void *impl;   /* oneDNN's objects */
-    /* of weights of 8 and 4 bits, padded like bias: quant.h */
+    /* of weights of 8 and 4 bits, padded like bias: quant.h. Blocks have scales of 1. */
     float *scale, *sum;
+    ry_groups groups; /* of int4 and blocks */
     int has_range;
     ry_quant_range range;
 };
@@ -60,10 +61,10 @@ struct ry_linear_op {
 
 extern const ry_linear_vtable ry_linear_scalar, ry_linear_vec8, ry_linear_avx512,
     ry_linear_int8_scalar, ry_linear_int8_vec8, ry_linear_onednn_bf16, ry_linear_onednn_int8,
-    ry_linear_bf16_scalar, ry_linear_bf16_vec8, ry_linear_bf16_avx512, ry_linear_int4_scalar,
-    ry_linear_int4_vec8;
+    ry_linear_bf16_scalar, ry_linear_bf16_vec8, ry_linear_bf16_avx512, ry_linear_groups_scalar,
+    ry_linear_groups_vec8;
 /* ARM64: with dot products of bytes, and with products of small matrices */
-extern const ry_linear_vtable ry_linear_int8_dotprod, ry_linear_int8_i8mm, ry_linear_int4_dotprod,
+extern const ry_linear_vtable ry_linear_int8_dotprod, ry_linear_int8_i8mm, ry_linear_groups_dotprod,
     ry_linear_bf16_bf16mm;
 
 /* ---- packing --------------------------------------------------------------------------------- */
@@ -95,12 +96,12 @@ renyi_status ry_linear_read_all(ry_linear *l, const ry_linear_spec *spec, float 
 renyi_status ry_bf16_pack(ry_linear *l, const ry_linear_spec *spec, size_t width,
                           const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
 
-/* int8 and int4: packs panels (panels.h), or borrows spec->stored; bias, scale and sum are padded
- * to whole panels. pairs: ry_quant_channel */
+/* int8; int4 and blocks: packs panels (panels.h), or borrows spec->stored; bias, scale and sum are
+ * padded to whole panels. pairs: ry_quant_channel */
 renyi_status ry_int8_pack(ry_linear *l, const ry_linear_spec *spec, int pairs,
                           const renyi_allocator *al, renyi_error *err) RENYI_CHECK;
-renyi_status ry_int4_pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
-                          renyi_error *err) RENYI_CHECK;
+renyi_status ry_groups_pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
+                            renyi_error *err) RENYI_CHECK;
 
 /* Allocates bias, scale and sum [n_padded] and fills the first n_out of bias. */
 renyi_status ry_int8_columns(ry_linear *l, const ry_linear_spec *spec, size_t n_padded,
@@ -112,6 +113,6 @@ void ry_int8_channel(ry_linear *l, const ry_linear_spec *spec, size_t j, const f
 
 /* Bytes of converted rows: ry_linear_vtable.input_bytes. */
 size_t ry_int8_input_bytes(const ry_linear *l, size_t rows);
-size_t ry_int4_input_bytes(const ry_linear *l, size_t rows);
+size_t ry_groups_input_bytes(const ry_linear *l, size_t rows);
 
 #endif

@@ -124,7 +124,7 @@ renyi_status ry_bf16_pack(ry_linear *l, const ry_linear_spec *spec, size_t width
 
 size_t ry_panel_bytes(renyi_dtype dtype, size_t n_in)
 {
-    if (dtype == RENYI_DTYPE_INT4) return ry_int4_depth(n_in) / RY_INT4_BLOCK * RY_INT4_BYTES;
+    if (dtype == RENYI_DTYPE_INT4) return ry_groups_panel(ry_groups_of(RY_BLOCKS_NONE), n_in);
     return RY_PANEL * ry_int8_depth(n_in);
 }
 
@@ -140,32 +140,43 @@ static void int8_lane(ry_panel *out, size_t lane, const float *w, size_t n_in, i
     out->sum[lane] = out->scale[lane] * (float)sum;
 }
 
+/* A panel without weights: steps are 0, and so are numbers. */
+static void clear_groups(uint8_t *panel, ry_groups g, size_t n_in)
+{
+    const size_t size = ry_groups_panel(g, n_in), block = ry_groups_block(g);
+    memset(panel, g.bits == 4 ? RY_INT4_ZERO * 0x11 : 0, size);
+    for (size_t at = 0; at < size; at += block) memset(panel + at, 0, ry_groups_steps(g));
+}
+
+/* q: 0 .. 15; the panel was cleared */
+static inline void set_half(uint8_t *byte, size_t lane, unsigned q)
+{
+    *byte = (uint8_t)(lane < RY_PANEL / 2 ? (*byte & 0xf0) | q : (*byte & 0x0f) | q << 4);
+}
+
 /* scratch: the numbers of the channel, then its steps */
 static void int4_lane(ry_panel *out, size_t lane, const float *w, size_t n_in, float *scratch)
 {
+    const ry_groups g = ry_groups_of(RY_BLOCKS_NONE);
     uint8_t *to = out->bytes, *q = (uint8_t *)scratch;
     float *steps = scratch + ry_int4_depth(n_in) / 4;
     out->scale[lane] = ry_quant4_channel(q, steps, w, n_in);
-    for (size_t g = 0; g < (n_in + RY_GROUP - 1) / RY_GROUP; g++)
-        to[ry_int4_step_place(lane, g)] = (uint8_t)steps[g];
-    for (size_t k = 0; k < n_in; k++) {
-        uint8_t *byte = to + ry_int4_place(lane, k);
-        *byte = (uint8_t)(lane < 8 ? (*byte & 0xf0) | q[k] : (*byte & 0x0f) | q[k] << 4);
-    }
+    for (size_t i = 0; i < (n_in + RY_GROUP - 1) / RY_GROUP; i++)
+        to[ry_group_step_place(g, lane, i)] = (uint8_t)steps[i];
+    for (size_t k = 0; k < n_in; k++) set_half(to + ry_group_place(g, lane, k), lane, q[k]);
 }
 
 void ry_panel_make(ry_panel *out, renyi_dtype dtype, const float *rows, size_t count, size_t n_in,
                    float *scratch)
 {
     const int is_int4 = dtype == RENYI_DTYPE_INT4;
-    uint8_t *bytes = out->bytes;
-    const size_t size = ry_panel_bytes(dtype, n_in);
     assert(count <= RY_PANEL);
     memset(out->scale, 0, sizeof out->scale);
     memset(out->sum, 0, sizeof out->sum);
-    memset(bytes, is_int4 ? RY_INT4_ZERO * 0x11 : 0, size);
-    for (size_t at = 0; is_int4 && at < size; at += RY_INT4_BYTES)
-        memset(bytes + at, 0, RY_INT4_STEPS);
+    if (is_int4)
+        clear_groups(out->bytes, ry_groups_of(RY_BLOCKS_NONE), n_in);
+    else
+        memset(out->bytes, 0, ry_panel_bytes(dtype, n_in));
     for (size_t lane = 0; lane < count; lane++, rows += n_in) {
         if (is_int4)
             int4_lane(out, lane, rows, n_in, scratch);
@@ -249,7 +260,7 @@ size_t ry_int8_input_bytes(const ry_linear *l, size_t rows)
     return ry_quant_offset(rows) + rows * ry_int8_depth(l->n_in);
 }
 
-/* ---- int4 ------------------------------------------------------------------------------------ */
+/* ---- int4 and blocks ------------------------------------------------------------------------- */
 
 static void pack_int4(ry_linear *l, const ry_linear_spec *spec, size_t first, size_t count,
                       const float *rows, float *scratch)
@@ -261,11 +272,43 @@ static void pack_int4(ry_linear *l, const ry_linear_spec *spec, size_t first, si
     memcpy(l->scale + first, panel.scale, sizeof panel.scale);
 }
 
-renyi_status ry_int4_pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
-                          renyi_error *err)
+/* Group i of an output, from its block in a file. */
+static void place_block(uint8_t *panel, ry_groups g, size_t lane, size_t i, const uint8_t *block)
 {
+    memcpy(panel + ry_group_step_place(g, lane, i), block, 2); /* both are little-endian */
+    block += 2;
+    for (size_t k = 0; k < RY_GROUP; k++) {
+        uint8_t *to = panel + ry_group_place(g, lane, i * RY_GROUP + k);
+        if (g.bits == 8)
+            *to = block[k];
+        else
+            set_half(to, lane, k < 16 ? block[k] & 15u : block[k - 16] >> 4);
+    }
+}
+
+static void pack_blocks(ry_linear *l, const ry_linear_spec *spec, size_t first, size_t count,
+                        const float *rows, float *scratch)
+{
+    const ry_groups g = l->groups;
+    const size_t n_groups = l->n_in / RY_GROUP, block_bytes = 2 + RY_GROUP / 8 * g.bits;
+    const uint8_t *block = (const uint8_t *)rows;
+    uint8_t *panel = (uint8_t *)l->packed + first / RY_PANEL * ry_groups_panel(g, l->n_in);
+    (void)spec, (void)scratch;
+    clear_groups(panel, g, l->n_in);
+    for (size_t lane = 0; lane < count; lane++) {
+        l->scale[first + lane] = 1.0f;
+        for (size_t i = 0; i < n_groups; i++, block += block_bytes)
+            place_block(panel, g, lane, i, block);
+    }
+}
+
+renyi_status ry_groups_pack(ry_linear *l, const ry_linear_spec *spec, const renyi_allocator *al,
+                            renyi_error *err)
+{
+    l->groups = ry_groups_of(spec->blocks);
     const size_t padded = ry_panels_of(l->n_out) * RY_PANEL;
-    const size_t bytes = padded / RY_PANEL * ry_panel_bytes(RENYI_DTYPE_INT4, l->n_in);
+    const size_t bytes = padded / RY_PANEL * ry_groups_panel(l->groups, l->n_in);
+    assert(!spec->blocks || (spec->reader && !spec->w && l->n_in % RY_GROUP == 0));
     RY_TRY(ry_linear_take_bias(l, spec, padded, al, err));
     l->scale = ry_calloc(al, padded, sizeof(float));
     if (!l->scale) return ry_fail_nomem(err, padded * sizeof(float));
@@ -274,10 +317,10 @@ renyi_status ry_int4_pack(ry_linear *l, const ry_linear_spec *spec, const renyi_
         return RENYI_OK;
     }
     RY_TRY(ry_linear_take(l, spec, bytes, al, err));
-    return ry_linear_each_panel(l, spec, RY_PANEL, pack_int4, al, err);
+    return ry_linear_each_panel(l, spec, RY_PANEL, spec->blocks ? pack_blocks : pack_int4, al, err);
 }
 
-size_t ry_int4_input_bytes(const ry_linear *l, size_t rows)
+size_t ry_groups_input_bytes(const ry_linear *l, size_t rows)
 {
     const size_t depth = ry_int4_depth(l->n_in);
     return ry_quant4_offset(rows, depth) + rows * depth;

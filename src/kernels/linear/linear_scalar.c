@@ -163,26 +163,24 @@ const ry_linear_vtable ry_linear_int8_scalar = {.pack = pack_int8,
                                                 .input_bytes = ry_int8_input_bytes,
                                                 .convert = convert_int8};
 
-/* ---- int4: packed in panels ------------------------------------------------------------------ */
+/* ---- int4 and blocks: packed in panels ------------------------------------------------------- */
 
-/* sum over k of qx * (qw - 8) in group g of an output */
-static int32_t group_sum(const uint8_t *panel, size_t lane, const int8_t *x, size_t g)
+/* sum over k of qx * qw in group i of an output */
+static int32_t group_sum(ry_groups g, const uint8_t *panel, size_t lane, const int8_t *x, size_t i)
 {
     int32_t sum = 0;
-    for (size_t k = g * RY_GROUP; k < (g + 1) * RY_GROUP; k++) {
-        const uint8_t byte = panel[ry_int4_place(lane, k)];
-        sum += x[k] * ((lane < 8 ? byte & 15 : byte >> 4) - RY_INT4_ZERO);
-    }
+    for (size_t k = i * RY_GROUP; k < (i + 1) * RY_GROUP; k++)
+        sum += x[k] * ry_group_number(g, panel, lane, k);
     return sum;
 }
 
-static void tile_int4(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
-                      const void *input, float *y)
+static void tile_groups(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
+                        const void *input, float *y)
 {
     (void)thread;
     const ry_linear *l = op->l;
     const size_t depth = ry_int4_depth(l->n_in), n_groups = depth / RY_GROUP;
-    const size_t bytes = ry_panel_bytes(RENYI_DTYPE_INT4, l->n_in);
+    const size_t bytes = ry_groups_panel(l->groups, l->n_in);
     const ry_group *groups = (const ry_group *)input + t * n_groups;
     const int8_t *x =
         (const int8_t *)input + ry_quant4_offset(run.n_images * run.rows, depth) + t * depth;
@@ -191,15 +189,15 @@ static void tile_int4(const ry_linear_op *op, size_t t, ry_extent run, unsigned 
     for (size_t j = 0; j < l->n_out; j++) {
         const uint8_t *panel = (const uint8_t *)l->packed + j / RY_PANEL * bytes;
         float sum = 0.0f;
-        for (size_t g = 0; g < n_groups; g++)
-            sum = fmaf((float)group_sum(panel, j % RY_PANEL, x, g) * groups[g].step,
-                       (float)panel[ry_int4_step_place(j % RY_PANEL, g)], sum);
+        for (size_t i = 0; i < n_groups; i++)
+            sum = fmaf((float)group_sum(l->groups, panel, j % RY_PANEL, x, i) * groups[i].step,
+                       ry_group_step(l->groups, panel, j % RY_PANEL, i), sum);
         ry_epilogue_one(l->epilogue, to + j, fmaf(sum, l->scale[j], l->bias[j]));
     }
 }
 
-static void convert_int4(const ry_linear *l, void *to, size_t rows, size_t first, size_t count,
-                         const float *x, size_t x_row)
+static void convert_groups(const ry_linear *l, void *to, size_t rows, size_t first, size_t count,
+                           const float *x, size_t x_row)
 {
     const size_t depth = ry_int4_depth(l->n_in), n_groups = depth / RY_GROUP;
     int8_t *q = (int8_t *)to + ry_quant4_offset(rows, depth);
@@ -207,9 +205,9 @@ static void convert_int4(const ry_linear *l, void *to, size_t rows, size_t first
         ry_quant4_row((ry_group *)to + r * n_groups, q + r * depth, x, l->n_in, depth);
 }
 
-const ry_linear_vtable ry_linear_int4_scalar = {.pack = ry_int4_pack,
-                                                .reads = 1,
-                                                .tiles = count_rows,
-                                                .tile = tile_int4,
-                                                .input_bytes = ry_int4_input_bytes,
-                                                .convert = convert_int4};
+const ry_linear_vtable ry_linear_groups_scalar = {.pack = ry_groups_pack,
+                                                  .reads = 1,
+                                                  .tiles = count_rows,
+                                                  .tile = tile_groups,
+                                                  .input_bytes = ry_groups_input_bytes,
+                                                  .convert = convert_groups};

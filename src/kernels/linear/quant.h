@@ -12,6 +12,10 @@
  *        product       sum_k x[k] w[j][k] ~ scale[j] * sum_g step[j][g] * (step[g] * sum_k qx
  * (qw-8))
  *
+ * Q4_0   weights       w[j][k] = d[j][g] * q[j][k],  d a half float, q in -8 .. 7 (Q4_0) or
+ * Q8_0                 -128 .. 127 (Q8_0): blocks of GGUF as they are, with the activations and
+ *                      products of int4
+ *
  * Why a step of one byte where others use 16 bits: weights are rounded to the step that is stored,
  * so a coarser step costs little accuracy, and a product of one row is limited by the bytes it
  * reads. Why activations have one step per group: language models have channels a hundred times

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/common/tensor_quant.h"
 
+#include "base/half.h"
 #include "base/json.h"
 #include "base/status.h"
 
@@ -179,16 +180,34 @@ static renyi_status to_floats(float *out, const ry_tensor *t, ry_range range, re
     return ry_tensor_to_f32(&part, out, err);
 }
 
+static renyi_status fail_not_finite(const ry_tensor *t, float found, size_t element,
+                                    renyi_error *err)
+{
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   "tensor '%.120s' holds %s at element %zu of %zu; finite weights expected",
+                   t->name, isnan(found) ? "NaN" : "infinity", element,
+                   (size_t)ry_tensor_elements(t));
+}
+
 renyi_status ry_tensor_read_range(float *out, const ry_tensor *t, const ry_tensors *set,
                                   ry_range range, renyi_error *err)
 {
     RY_TRY(t->dtype == RY_I8 ? dequantize(out, t, set, range, err) : to_floats(out, t, range, err));
     const size_t bad = first_not_finite(out, range.count);
-    if (bad == range.count) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   "tensor '%.120s' holds %s at element %zu of %zu; finite weights expected",
-                   t->name, isnan(out[bad]) ? "NaN" : "infinity", range.first + bad,
-                   (size_t)ry_tensor_elements(t));
+    return bad == range.count ? RENYI_OK : fail_not_finite(t, out[bad], range.first + bad, err);
+}
+
+renyi_status ry_tensor_read_blocks(void *out, const ry_tensor *t, ry_range range, renyi_error *err)
+{
+    const size_t elements = ry_dtype_block(t->dtype), size = ry_dtype_size(t->dtype);
+    const uint8_t *from = (const uint8_t *)t->data + ry_dtype_bytes(t->dtype, range.first);
+    assert(range.first % elements == 0 && range.count % elements == 0);
+    memcpy(out, from, ry_dtype_bytes(t->dtype, range.count));
+    for (size_t k = 0; k < range.count; k += elements, from += size) {
+        const float d = ry_half_to_float((uint16_t)(from[0] | (unsigned)from[1] << 8));
+        if (!isfinite(d)) return fail_not_finite(t, d, range.first + k, err);
+    }
+    return RENYI_OK;
 }
 
 renyi_status ry_tensor_read(float *out, const ry_tensor *t, const ry_tensors *set, renyi_error *err)

@@ -27,6 +27,10 @@ typedef struct ry_range {
 renyi_status ry_tensor_read_range(float *out, const ry_tensor *t, const ry_tensors *set,
                                   ry_range range, renyi_error *err) RENYI_CHECK;
 
+/* out = the bytes of whole blocks of Q4_0 or Q8_0, if their numbers are finite. */
+renyi_status ry_tensor_read_blocks(void *out, const ry_tensor *t, ry_range range,
+                                   renyi_error *err) RENYI_CHECK;
+
 /* The tensors that belong to an 8-bit weight. */
 typedef enum ry_quant_part { RY_QUANT_SCALE, RY_QUANT_RANGE, RY_N_QUANT_PARTS } ry_quant_part;
 enum { RY_QUANT_SUFFIX_MAX = 8 }; /* bytes that their names are longer than the weight's */

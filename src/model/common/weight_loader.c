@@ -76,32 +76,48 @@ renyi_status ry_loader_vector(ry_loader *ld, ry_tensor_role role, uint32_t block
 
 /* ---- rows of a matrix ---------------------------------------------------------------------- */
 
+ry_linear_blocks ry_parts_blocks(const ry_parts *p, renyi_dtype dtype)
+{
+    const ry_dtype type = p->part[0]->dtype;
+    for (uint32_t i = 1; i < p->n; i++)
+        if (p->part[i]->dtype != type) return RY_BLOCKS_NONE;
+    if (type == RY_Q4_0 && (dtype == RENYI_DTYPE_INT4 || dtype == RENYI_DTYPE_INT8))
+        return RY_BLOCKS_Q4;
+    return type == RY_Q8_0 && dtype == RENYI_DTYPE_INT8 ? RY_BLOCKS_Q8 : RY_BLOCKS_NONE;
+}
+
+static size_t row_bytes(const ry_parts *p)
+{
+    return p->blocks ? ry_dtype_bytes(p->part[0]->dtype, p->n_in) : p->n_in * sizeof(float);
+}
+
+/* Consecutive rows of a part as they are stored. */
+static renyi_status read_stored(const ry_parts *p, const ry_tensor *t, ry_range rows, void *to,
+                                renyi_error *err)
+{
+    const ry_range range = {rows.first * p->n_in, rows.count * p->n_in};
+    return p->blocks ? ry_tensor_read_blocks(to, t, range, err)
+                     : ry_tensor_read_range(to, t, p->set, range, err);
+}
+
 /* Rows of a part with paired rows, one by one. */
-static renyi_status read_paired(const ry_parts *p, const ry_tensor *t, ry_range rows, float *to,
+static renyi_status read_paired(const ry_parts *p, const ry_tensor *t, ry_range rows, char *to,
                                 renyi_error *err)
 {
     const size_t head = p->paired_head, half = head / 2;
-    for (size_t i = 0; i < rows.count; i++, to += p->n_in) {
+    for (size_t i = 0; i < rows.count; i++, to += row_bytes(p)) {
         const size_t at = rows.first + i, inside = at % head;
-        const size_t stored = at - inside + inside % half * 2 + inside / half;
-        const ry_range range = {stored * p->n_in, p->n_in};
-        RY_TRY(ry_tensor_read_range(to, t, p->set, range, err));
+        const ry_range stored = {at - inside + inside % half * 2 + inside / half, 1};
+        RY_TRY(read_stored(p, t, stored, to, err));
     }
     return RENYI_OK;
 }
 
-static renyi_status read_part(const ry_parts *p, uint32_t part, ry_range rows, float *to,
-                              renyi_error *err)
-{
-    const ry_range range = {rows.first * p->n_in, rows.count * p->n_in};
-    if (p->paired_head && part < 2) return read_paired(p, p->part[part], rows, to, err);
-    return ry_tensor_read_range(to, p->part[part], p->set, range, err);
-}
-
-renyi_status ry_parts_rows(const ry_parts *p, size_t first, size_t count, float *to,
+renyi_status ry_parts_rows(const ry_parts *p, size_t first, size_t count, void *out,
                            renyi_error *err)
 {
     size_t begin = 0;
+    char *to = out;
     for (uint32_t i = 0; i < p->n; i++) {
         const ry_tensor *t = p->part[i];
         const size_t rows = (size_t)ry_tensor_elements(t) / p->n_in;
@@ -109,8 +125,9 @@ renyi_status ry_parts_rows(const ry_parts *p, size_t first, size_t count, float 
         if (first + count > begin && from < rows) {
             const size_t end = first + count - begin < rows ? first + count - begin : rows;
             const ry_range part = {from, end - from};
-            RY_TRY(read_part(p, i, part, to, err));
-            to += part.count * p->n_in;
+            RY_TRY(p->paired_head && i < 2 ? read_paired(p, t, part, to, err)
+                                           : read_stored(p, t, part, to, err));
+            to += part.count * row_bytes(p);
         }
         begin += rows;
     }
@@ -143,10 +160,11 @@ typedef struct matrix {
 } matrix;
 
 /* ry_linear_reader.rows */
-static renyi_status read_rows(void *user, size_t first, size_t count, float *to, renyi_error *err)
+static renyi_status read_rows(void *user, size_t first, size_t count, void *out, renyi_error *err)
 {
     const matrix *m = user;
     const size_t n_in = m->parts.n_in;
+    float *to = out;
     RY_TRY(m->transposed ? read_columns(&m->parts, first, count, to, err)
                          : ry_parts_rows(&m->parts, first, count, to, err));
     for (size_t j = 0; m->gamma && j < count; j++)
@@ -221,6 +239,7 @@ static renyi_status load_linear(ry_loader *ld, const ry_linear_source *s, column
     ry_quant_range range = {0.0f, 0.0f};
     int has_range;
     for (uint32_t i = 0; i < s->parts; i++) m.parts.part[i] = ry_loader_find(ld, s->w[i], s->block);
+    if (s->few_rows) m.parts.blocks = ry_parts_blocks(&m.parts, s->dtype);
     RY_TRY(load_range(ld, s, &range, &has_range));
     RY_TRY(read_columns_of(c, ld, s, &m.parts));
     const ry_linear_reader reader = {read_rows, &m};
@@ -232,6 +251,7 @@ static renyi_status load_linear(ry_loader *ld, const ry_linear_source *s, column
                                  .range = has_range ? &range : NULL,
                                  .scale = c->has_scale ? c->scale : NULL,
                                  .reader = &reader,
+                                 .blocks = m.parts.blocks,
                                  .pool = ld->pool,
                                  .few_rows = s->few_rows};
     RY_TRY(ry_linear_new(out, &spec, ld->level, ld->al, ld->err));

@@ -55,24 +55,31 @@ typedef struct ry_linear_source {
     ry_tensor_role
         scale; /* with `scaled`: a vector [n_out] that rows and biases are multiplied by */
     int scaled;
-    int few_rows;         /* kernels/linear/linear.h */
+    int few_rows;         /* kernels/linear/linear.h; the matrices of language models, which have
+                             no biases and no scales: their blocks stay (ry_parts_blocks) */
     uint32_t paired_head; /* ry_parts: of the first two parts; or 0 */
 } ry_linear_source;
 
 renyi_status ry_loader_linear(ry_loader *ld, const ry_linear_source *s,
                               ry_linear **out) RENYI_CHECK;
 
-/* Matrices of a set with rows of n_in, stacked below each other and read as one: rows first ..
- * first + count - 1. */
+/* Matrices of a set with rows of n_in, stacked below each other and read as one. */
 typedef struct ry_parts {
     const ry_tensor *part[3];
     uint32_t n;
     size_t n_in;
     const ry_tensors *set;
-    uint32_t paired_head; /* not 0: the first two parts, queries and keys, have heads of so many
-                             rows, and rows i and i + half of a head are stored as 2i and 2i + 1 */
+    uint32_t paired_head;    /* not 0: the first two parts, queries and keys, have heads of so many
+                                rows, and rows i and i + half of a head are stored as 2i and 2i + 1 */
+    ry_linear_blocks blocks; /* rows are read as these; NONE = as floats */
 } ry_parts;
-renyi_status ry_parts_rows(const ry_parts *p, size_t first, size_t count, float *to,
+
+/* Blocks of the file that a language model in `dtype` computes with as they are, because they have
+ * no more bits: Q4_0 in int4 and int8, Q8_0 in int8. All parts must have them. */
+ry_linear_blocks ry_parts_blocks(const ry_parts *p, renyi_dtype dtype);
+
+/* Rows first .. first + count - 1, one after the other. */
+renyi_status ry_parts_rows(const ry_parts *p, size_t first, size_t count, void *to,
                            renyi_error *err) RENYI_CHECK;
 
 /* ---- blocks -------------------------------------------------------------------------------- */

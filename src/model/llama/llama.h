@@ -57,9 +57,9 @@ renyi_status ry_llama_configure(ry_llama_config *out, const ry_checkpoint *ckpt,
                                 renyi_error *err) RENYI_CHECK;
 
 /* Parameters of a model with this configuration, and roughly the memory of its weights; the token
- * table keeps the type of the file. */
+ * table keeps the type of the file, and so do matrices with blocks that fit (ry_parts_blocks). */
 uint64_t ry_llama_params(const ry_llama_config *c);
-uint64_t ry_llama_bytes(const ry_llama_config *c, renyi_dtype dtype, uint64_t table_bytes);
+uint64_t ry_llama_bytes(const ry_llama_config *c, const ry_checkpoint *ckpt, renyi_dtype dtype);
 
 /* Converts and packs the weights; `config` is the result of ry_llama_configure for this checkpoint.
  * If config->stored is set, matrices are borrowed from the checkpoint, which must outlive *out, and

@@ -37,22 +37,22 @@ static float bf16_of(float x)
 
 static float packed_at(const sample *s, const ry_panel *p, size_t lane, size_t k)
 {
+    const ry_groups g = ry_groups_of(RY_BLOCKS_NONE);
     if (s->dtype == RENYI_DTYPE_INT8)
         return p->scale[lane] * (float)(int8_t)s->bytes[ry_int8_place(lane, k)];
-    const uint8_t byte = s->bytes[ry_int4_place(lane, k)];
-    const int q = (lane < 8 ? byte & 15 : byte >> 4) - RY_INT4_ZERO;
-    return p->scale[lane] * (float)s->bytes[ry_int4_step_place(lane, k / RY_GROUP)] * (float)q;
+    return p->scale[lane] * ry_group_step(g, s->bytes, lane, k / RY_GROUP) *
+           (float)ry_group_number(g, s->bytes, lane, k);
 }
 
-static void measure_rows(sample *s, size_t count, size_t n_in)
+static void measure_rows(sample *s, size_t count, size_t n_in, int keeps)
 {
     const int is_packed = s->dtype != RENYI_DTYPE_BF16;
     ry_panel p = {.bytes = s->bytes};
-    if (is_packed) ry_panel_make(&p, s->dtype, s->rows, count, n_in, s->scratch);
+    if (is_packed && !keeps) ry_panel_make(&p, s->dtype, s->rows, count, n_in, s->scratch);
     for (size_t lane = 0; lane < count; lane++)
         for (size_t k = 0; k < n_in; k++) {
             const float w = s->rows[lane * n_in + k];
-            const float got = is_packed ? packed_at(s, &p, lane, k) : bf16_of(w);
+            const float got = keeps ? w : is_packed ? packed_at(s, &p, lane, k) : bf16_of(w);
             const double error = (double)got - (double)w;
             s->lost += error * error;
             s->all += (double)w * (double)w;
@@ -61,18 +61,16 @@ static void measure_rows(sample *s, size_t count, size_t n_in)
 
 /* ---- matrices ------------------------------------------------------------------------------ */
 
-static renyi_status measure_layer(sample *s, const ry_tensor_naming *n, const ry_tensors *set,
-                                  uint32_t layer, renyi_error *err)
+static renyi_status measure_matrix(sample *s, const ry_parts *parts, renyi_error *err)
 {
-    static const ry_tensor_role roles[] = {RY_Q_W,   RY_K_W,  RY_V_W,  RY_PROJ_W,
-                                           RY_FC1_W, RY_UP_W, RY_FC2_W};
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-        const ry_tensor *t = ry_tensor_of_role(n, set, roles[i], layer);
-        const size_t n_in = (size_t)t->shape[1];
-        const size_t count = t->shape[0] < RY_PANEL ? (size_t)t->shape[0] : RY_PANEL;
-        const ry_parts part = {.part = {t}, .n = 1, .n_in = n_in, .set = set};
-        RY_TRY(ry_parts_rows(&part, 0, count, s->rows, err));
-        measure_rows(s, count, n_in);
+    const int keeps = ry_parts_blocks(parts, s->dtype) != RY_BLOCKS_NONE;
+    for (uint32_t i = 0; i < parts->n; i++) {
+        const ry_parts one = {
+            .part = {parts->part[i]}, .n = 1, .n_in = parts->n_in, .set = parts->set};
+        const uint64_t rows = one.part[0]->shape[0];
+        const size_t count = rows < RY_PANEL ? (size_t)rows : RY_PANEL;
+        RY_TRY(ry_parts_rows(&one, 0, count, s->rows, err));
+        measure_rows(s, count, parts->n_in, keeps);
     }
     return RENYI_OK;
 }
@@ -83,8 +81,12 @@ static renyi_status measure(sample *s, const ry_llama_config *c, const ry_tensor
     const uint32_t layers[] = {0, c->n_layers / 2, c->n_layers - 1};
     ry_tensor_naming n;
     if (!ry_llama_naming_find(&n, set)) return RENYI_OK; /* ry_llama_configure found it */
-    for (int i = 0; i < 3; i++)
-        if (!i || layers[i] != layers[i - 1]) RY_TRY(measure_layer(s, &n, set, layers[i], err));
+    for (ry_llama_matrix which = RY_LLAMA_QKV; which < RY_N_LLAMA_MATRICES; which++)
+        for (int i = 0; i < (which == RY_LLAMA_HEAD ? 1 : 3); i++) {
+            if (i && layers[i] == layers[i - 1]) continue;
+            const ry_parts parts = ry_llama_parts(c, &n, set, which, layers[i]);
+            RY_TRY(measure_matrix(s, &parts, err));
+        }
     return RENYI_OK;
 }
 

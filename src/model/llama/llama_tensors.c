@@ -154,9 +154,41 @@ static uint64_t norm_floats(const ry_llama_config *c)
     return (2 * (uint64_t)c->n_layers + 1) * c->dim;
 }
 
-static uint64_t matrix_count(const ry_llama_config *c, ry_llama_matrix which)
+ry_parts ry_llama_parts(const ry_llama_config *c, const ry_tensor_naming *n, const ry_tensors *set,
+                        ry_llama_matrix which, uint32_t layer)
+{
+    static const ry_tensor_role roles[][3] = {
+        {RY_Q_W, RY_K_W, RY_V_W}, {RY_PROJ_W}, {RY_FC1_W, RY_UP_W}, {RY_FC2_W}, {RY_HEAD_W}};
+    static const uint32_t counts[] = {3, 1, 2, 1, 1};
+    ry_parts p = {.n = counts[which], .n_in = ry_llama_shape(c, which).n_in, .set = set};
+    p.paired_head = which == RY_LLAMA_QKV && c->paired ? c->head_dim : 0;
+    for (uint32_t i = 0; i < p.n; i++) {
+        const int tied = which == RY_LLAMA_HEAD && c->tied;
+        p.part[i] = ry_tensor_of_role(n, set, tied ? RY_TOKEN_EMBED : roles[which][i], layer);
+    }
+    return p;
+}
+
+static uint32_t matrix_count(const ry_llama_config *c, ry_llama_matrix which)
 {
     return which == RY_LLAMA_HEAD ? 1 : c->n_layers;
+}
+
+ry_linear_blocks ry_llama_blocks(const ry_llama_config *c, const ry_tensor_naming *n,
+                                 const ry_tensors *set, ry_llama_matrix which, uint32_t layer,
+                                 renyi_dtype dtype)
+{
+    if (c->stored) return RY_BLOCKS_NONE;
+    const ry_parts parts = ry_llama_parts(c, n, set, which, layer);
+    return ry_parts_blocks(&parts, dtype);
+}
+
+int ry_llama_is_q4(const ry_llama_config *c, const ry_tensor_naming *n, const ry_tensors *set)
+{
+    for (ry_llama_matrix which = RY_LLAMA_QKV; which < RY_N_LLAMA_MATRICES; which++)
+        for (uint32_t i = 0; i < matrix_count(c, which); i++)
+            if (!ry_llama_blocks(c, n, set, which, i, RENYI_DTYPE_INT4)) return 0;
+    return 1;
 }
 
 uint64_t ry_llama_params(const ry_llama_config *c)
@@ -164,26 +196,31 @@ uint64_t ry_llama_params(const ry_llama_config *c)
     uint64_t n = norm_floats(c);
     for (int i = 0; i < RY_N_LLAMA_MATRICES; i++) {
         const ry_matrix_shape s = ry_llama_shape(c, (ry_llama_matrix)i);
-        n += matrix_count(c, (ry_llama_matrix)i) * s.n_out * s.n_in;
+        n += (uint64_t)matrix_count(c, (ry_llama_matrix)i) * s.n_out * s.n_in;
     }
     return c->tied ? n : n + (uint64_t)c->vocab * c->dim; /* the token table */
 }
 
 /* The last panel is padded. */
-static uint64_t matrix_bytes(ry_matrix_shape s, renyi_dtype dtype)
+static uint64_t matrix_bytes(ry_matrix_shape s, renyi_dtype dtype, ry_linear_blocks blocks)
 {
     const uint64_t panels = ry_panels_of(s.n_out);
+    if (blocks) return panels * ry_groups_panel(ry_groups_of(blocks), s.n_in);
     if (dtype == RENYI_DTYPE_INT8 || dtype == RENYI_DTYPE_INT4)
         return panels * ry_panel_bytes(dtype, s.n_in);
     return panels * RY_PANEL * s.n_in * (dtype == RENYI_DTYPE_BF16 ? 2 : 4);
 }
 
-uint64_t ry_llama_bytes(const ry_llama_config *c, renyi_dtype dtype, uint64_t table_bytes)
+uint64_t ry_llama_bytes(const ry_llama_config *c, const ry_checkpoint *ckpt, renyi_dtype dtype)
 {
-    uint64_t bytes = table_bytes + norm_floats(c) * sizeof(float);
-    for (int i = 0; i < RY_N_LLAMA_MATRICES; i++)
-        bytes += matrix_count(c, (ry_llama_matrix)i) *
-                 matrix_bytes(ry_llama_shape(c, (ry_llama_matrix)i), dtype);
+    ry_tensor_naming n;
+    if (!ry_llama_naming_find(&n, ckpt->tensors)) return 0; /* ry_llama_configure found it */
+    uint64_t bytes = ry_tensor_of_role(&n, ckpt->tensors, RY_TOKEN_EMBED, 0)->bytes;
+    bytes += norm_floats(c) * sizeof(float);
+    for (ry_llama_matrix which = RY_LLAMA_QKV; which < RY_N_LLAMA_MATRICES; which++)
+        for (uint32_t i = 0; i < matrix_count(c, which); i++)
+            bytes += matrix_bytes(ry_llama_shape(c, which), dtype,
+                                  ry_llama_blocks(c, &n, ckpt->tensors, which, i, dtype));
     return bytes;
 }
 

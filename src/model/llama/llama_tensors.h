@@ -15,7 +15,7 @@
 #ifndef RY_LLAMA_TENSORS_H
 #define RY_LLAMA_TENSORS_H
 
-#include "model/common/tensor_names.h"
+#include "model/common/weight_loader.h"
 #include "model/llama/llama.h"
 
 /* ---- names --------------------------------------------------------------------------------- */
@@ -53,6 +53,17 @@ typedef struct ry_matrix_shape {
     size_t n_out, n_in;
 } ry_matrix_shape;
 ry_matrix_shape ry_llama_shape(const ry_llama_config *c, ry_llama_matrix which);
+
+/* The tensors that a matrix is joined from, to be read as floats; `n` is the naming of the set. */
+ry_parts ry_llama_parts(const ry_llama_config *c, const ry_tensor_naming *n, const ry_tensors *set,
+                        ry_llama_matrix which, uint32_t layer);
+
+/* The blocks of the file that a matrix keeps in `dtype` (ry_parts_blocks); and 1 if all keep those
+ * of Q4_0. */
+ry_linear_blocks ry_llama_blocks(const ry_llama_config *c, const ry_tensor_naming *n,
+                                 const ry_tensors *set, ry_llama_matrix which, uint32_t layer,
+                                 renyi_dtype dtype);
+int ry_llama_is_q4(const ry_llama_config *c, const ry_tensor_naming *n, const ry_tensors *set);
 
 /* ---- packed matrices ----------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
-/* linear_int4_template.h - the 4-bit product with the vectors of bytes.h: weights 0 .. 15 by signed
- * bytes. The whole-number sum of a group of 32 inputs is converted to float and multiplied by both
- * steps.
+/* linear_groups_template.h - the product with weights in groups of 32 inputs (int4, and blocks of
+ * Q4_0 and Q8_0) with the vectors of bytes.h: weights 0 .. 15 or signed bytes by signed bytes. The
+ * whole-number sum of a group is converted to float and multiplied by both steps. Functions that
+ * get a ry_groups are inlined with constants.
  *
  * Many rows: a chunk of a panel is expanded to one byte per weight once, in the first-level cache,
  * and all rows of the block pass over it. One row: half bytes are expanded as they are loaded.
@@ -32,36 +33,59 @@ typedef struct chunk {                                  /* of a panel, expanded 
 
 /* ---- sums ---------------------------------------------------------------------------------- */
 
-/* sum += (sums of a group) * step of the row * steps of the outputs */
-RY_INLINE vf add_group(vf sum, vg whole, vf row_step, vf steps)
+RY_INLINE vg group_start(const unsigned bits, const ry_group *group)
 {
-    return vf_fma(vf_mul(vg_sum(whole), row_step), steps, sum);
+    return bits == 8 ? vg_zero() : vg_start(group);
+}
+RY_INLINE vg group_add(const unsigned bits, vg sum, vb w, vb x)
+{
+    return bits == 8 ? vg_add_signed(sum, w, x) : vg_add(sum, w, x);
+}
+/* sum += (sums of a group) * step of the row * steps of the outputs */
+RY_INLINE vf add_group(const unsigned bits, vf sum, vg whole, vf row_step, vf steps)
+{
+    const vf group = bits == 8 ? vg_sum_signed(whole) : vg_sum(whole);
+    return vf_fma(vf_mul(group, row_step), steps, sum);
+}
+
+/* Steps of 8 outputs as floats, from lane `at` of [2, 16] on. */
+RY_INLINE vf load_steps(const ry_groups f, const uint8_t *steps, size_t at)
+{
+    return f.step_bytes == 1 ? vb_steps(steps + at) : vf_load_half((const uint16_t *)steps + at);
+}
+/* Four numbers of 8 outputs each: step k of a group, outputs 0 .. 7 and 8 .. 15. */
+RY_INLINE void load_numbers(const ry_groups f, const uint8_t *group, size_t k, vb to[2])
+{
+    const vb first = vb_load(group + RY_PANEL / 2 * f.bits * k);
+    to[0] = f.bits == 8 ? first : vb_low_halves(first);
+    to[1] = f.bits == 8 ? vb_load(group + 64 * k + 32) : vb_high_halves(first);
 }
 
 /* ---- one row ------------------------------------------------------------------------------- */
 
 /* sums[PANEL] = x * panel. The panel is read once, front to back; prefetching runs past its end,
  * where the next panel begins. */
-static void product_of_row(const ry_group *groups, const int8_t *x, const uint8_t *w, size_t depth,
-                           float *sums)
+RY_INLINE void product_of_row(const ry_groups f, const ry_group *groups, const int8_t *x,
+                              const uint8_t *w, size_t depth, float *sums)
 {
     vf sum0 = vf_zero(), sum1 = vf_zero();
-    for (; depth; depth -= RY_INT4_BLOCK, w += RY_INT4_BYTES)
-        for (int g = 0; g < 2; g++, groups++, x += RY_GROUP) {
-            const uint8_t *numbers = w + RY_INT4_STEPS + g * (GROUP_BYTES / 2),
-                          *steps = w + g * PANEL;
-            vg whole0 = vg_start(groups), whole1 = whole0;
+    for (; depth; depth -= RY_INT4_BLOCK, w += ry_groups_block(f))
+        for (size_t g = 0; g < 2; g++, groups++, x += RY_GROUP) {
+            const uint8_t *numbers = w + ry_groups_steps(f) + g * (GROUP_BYTES / 8 * f.bits);
+            vg whole0 = group_start(f.bits, groups), whole1 = whole0;
             RY_UNROLL
-            for (int k = 0; k < RY_GROUP / 4; k++) {
-                const vb both = vb_load(numbers + 32 * k);
+            for (size_t k = 0; k < RY_GROUP / 4; k++) {
+                vb wk[2];
                 const vb xk = vb_four(x + 4 * k);
-                if (k % 2 == 0) __builtin_prefetch(numbers + 32 * k + AHEAD, 0, 3);
-                whole0 = vg_add(whole0, vb_low_halves(both), xk);
-                whole1 = vg_add(whole1, vb_high_halves(both), xk);
+                load_numbers(f, numbers, k, wk);
+                if (f.bits == 8 || k % 2 == 0)
+                    __builtin_prefetch(numbers + RY_PANEL / 2 * f.bits * k + AHEAD, 0, 3);
+                whole0 = group_add(f.bits, whole0, wk[0], xk);
+                whole1 = group_add(f.bits, whole1, wk[1], xk);
             }
             const vf row_step = vf_bcast(&groups->step);
-            sum0 = add_group(sum0, whole0, row_step, vb_steps(steps));
-            sum1 = add_group(sum1, whole1, row_step, vb_steps(steps + 8));
+            sum0 = add_group(f.bits, sum0, whole0, row_step, load_steps(f, w, g * PANEL));
+            sum1 = add_group(f.bits, sum1, whole1, row_step, load_steps(f, w, g * PANEL + 8));
         }
     vf_store(sums, sum0);
     vf_store(sums + VL, sum1);
@@ -70,16 +94,18 @@ static void product_of_row(const ry_group *groups, const int8_t *x, const uint8_
 /* ---- many rows ----------------------------------------------------------------------------- */
 
 /* w: blocks of a panel, `depth` inputs in all */
-static void expand_chunk(chunk *to, const uint8_t *w, size_t depth)
+RY_INLINE void expand_chunk(const ry_groups f, chunk *to, const uint8_t *w, size_t depth)
 {
     uint8_t *numbers = to->numbers;
     float *steps = to->steps;
-    for (; depth; depth -= RY_INT4_BLOCK, w += RY_INT4_BYTES) {
-        for (int i = 0; i < RY_INT4_STEPS; i += VL, steps += VL) vf_store(steps, vb_steps(w + i));
-        for (int k = RY_INT4_STEPS; k < RY_INT4_BYTES; k += 32, numbers += 64) {
-            const vb both = vb_load(w + k);
-            vb_store(numbers, vb_low_halves(both));
-            vb_store(numbers + 32, vb_high_halves(both));
+    for (; depth; depth -= RY_INT4_BLOCK, w += ry_groups_block(f)) {
+        for (size_t i = 0; i < 2 * PANEL; i += VL, steps += VL)
+            vf_store(steps, load_steps(f, w, i));
+        for (size_t k = 0; k < RY_INT4_BLOCK / 4; k++, numbers += 64) {
+            vb wk[2];
+            load_numbers(f, w + ry_groups_steps(f), k, wk);
+            vb_store(numbers, wk[0]);
+            vb_store(numbers + 32, wk[1]);
         }
     }
 }
@@ -91,8 +117,8 @@ typedef struct rows4 { /* converted activations, from some input on */
 } rows4;
 
 /* c[mr, PANEL] += rows * chunk of n groups; x: the first of the rows */
-RY_INLINE void product_rows(const int mr, const rows4 *x, const chunk *w, size_t n, float *c,
-                            size_t c_row)
+RY_INLINE void product_rows(const unsigned bits, const int mr, const rows4 *x, const chunk *w,
+                            size_t n, float *c, size_t c_row)
 {
     for (size_t g = 0; g < n; g++) {
         const ry_group *groups = x->groups + g;
@@ -101,15 +127,15 @@ RY_INLINE void product_rows(const int mr, const rows4 *x, const chunk *w, size_t
         vg whole[MR][2];
         RY_UNROLL
         for (int i = 0; i < mr; i++)
-            whole[i][0] = whole[i][1] = vg_start(groups + (size_t)i * x->n_groups);
+            whole[i][0] = whole[i][1] = group_start(bits, groups + (size_t)i * x->n_groups);
         RY_UNROLL
         for (int k = 0; k < RY_GROUP / 4; k++) {
             const vb w0 = vb_load(numbers + 64 * k), w1 = vb_load(numbers + 64 * k + 32);
             RY_UNROLL
             for (int i = 0; i < mr; i++) {
                 const vb xk = vb_four(q + (size_t)i * x->depth + 4 * k);
-                whole[i][0] = vg_add(whole[i][0], w0, xk);
-                whole[i][1] = vg_add(whole[i][1], w1, xk);
+                whole[i][0] = group_add(bits, whole[i][0], w0, xk);
+                whole[i][1] = group_add(bits, whole[i][1], w1, xk);
             }
             vb_step_done();
         }
@@ -119,39 +145,38 @@ RY_INLINE void product_rows(const int mr, const rows4 *x, const chunk *w, size_t
             float *to = c + (size_t)i * c_row;
             RY_UNROLL
             for (int v = 0; v < 2; v++)
-                vf_store(to + v * VL, add_group(vf_load(to + v * VL), whole[i][v], step,
+                vf_store(to + v * VL, add_group(bits, vf_load(to + v * VL), whole[i][v], step,
                                                 vf_load(w->steps + g * PANEL + v * VL)));
         }
     }
 }
 
 /* Not inlined: together in one function they run out of registers. */
-#define PRODUCT_OF(mr)                                                                           \
-    static __attribute__((noinline)) void product_##mr(const rows4 *x, const chunk *w, size_t n, \
-                                                       float *c, size_t c_row)                   \
-    {                                                                                            \
-        product_rows(mr, x, w, n, c, c_row);                                                     \
+#define PRODUCT_OF(bits, mr)                                                                      \
+    static __attribute__((noinline)) void product_##bits##_##mr(const rows4 *x, const chunk *w,   \
+                                                                size_t n, float *c, size_t c_row) \
+    {                                                                                             \
+        product_rows(bits, mr, x, w, n, c, c_row);                                                \
     }
-PRODUCT_OF(1)
-PRODUCT_OF(2)
-PRODUCT_OF(3)
-PRODUCT_OF(4)
+PRODUCT_OF(4, 1)
+PRODUCT_OF(4, 2)
+PRODUCT_OF(4, 3)
+PRODUCT_OF(4, 4)
+PRODUCT_OF(8, 1)
+PRODUCT_OF(8, 2)
+PRODUCT_OF(8, 3)
+PRODUCT_OF(8, 4)
 
-static void product_group(size_t mr, const rows4 *x, const chunk *w, size_t n, float *c,
-                          size_t c_row)
-{
-    switch (mr) {
-    case 1: product_1(x, w, n, c, c_row); break;
-    case 2: product_2(x, w, n, c, c_row); break;
-    case 3: product_3(x, w, n, c, c_row); break;
-    default: product_4(x, w, n, c, c_row); break;
-    }
-}
+typedef void product_function(const rows4 *x, const chunk *w, size_t n, float *c, size_t c_row);
+static product_function *const products[2][MR] = {
+    {product_4_1, product_4_2, product_4_3, product_4_4},
+    {product_8_1, product_8_2, product_8_3, product_8_4}};
 
 /* c[rows, n_panels * PANEL] = rows * panels; the sizes of groups of rows differ by one at most */
-static void product(rows4 x, size_t rows, const uint8_t *w, size_t panel_bytes, size_t n_panels,
-                    float *c)
+RY_INLINE void product(const ry_groups f, rows4 x, size_t rows, const uint8_t *w, size_t n_panels,
+                       float *c)
 {
+    const size_t panel_bytes = ry_groups_panel(f, x.depth);
     const size_t groups = (rows + MR - 1) / MR, least = rows / groups, more = rows % groups;
     const size_t c_row = n_panels * PANEL;
     chunk expanded;
@@ -161,10 +186,11 @@ static void product(rows4 x, size_t rows, const uint8_t *w, size_t panel_bytes, 
         for (size_t p = 0; p < n_panels; p++) {
             rows4 at = {x.groups + k / RY_GROUP, x.q + k, x.n_groups, x.depth};
             float *to = c + p * PANEL;
-            expand_chunk(&expanded, w + p * panel_bytes + k / RY_INT4_BLOCK * RY_INT4_BYTES, depth);
+            expand_chunk(f, &expanded, w + p * panel_bytes + k / RY_INT4_BLOCK * ry_groups_block(f),
+                         depth);
             for (size_t g = 0; g < groups; g++) {
                 const size_t mr = least + (g < more);
-                product_group(mr, &at, &expanded, depth / RY_GROUP, to, c_row);
+                products[f.bits == 8][mr - 1](&at, &expanded, depth / RY_GROUP, to, c_row);
                 at.groups += mr * x.n_groups, at.q += mr * x.depth, to += mr * c_row;
             }
         }
@@ -172,6 +198,32 @@ static void product(rows4 x, size_t rows, const uint8_t *w, size_t panel_bytes, 
 }
 
 /* ---- tiles --------------------------------------------------------------------------------- */
+
+#define MULTIPLY(name, bits, step_bytes)                                                   \
+    static void multiply_##name(rows4 x, size_t rows, const uint8_t *w, size_t n_panels,   \
+                                float *sums)                                               \
+    {                                                                                      \
+        const ry_groups f = {bits, step_bytes};                                            \
+        for (size_t p = 0; rows == 1 && p < n_panels; p++)                                 \
+            product_of_row(f, x.groups, x.q, w + p * ry_groups_panel(f, x.depth), x.depth, \
+                           sums + p * PANEL);                                              \
+        if (rows > 1) product(f, x, rows, w, n_panels, sums);                              \
+    }
+MULTIPLY(int4, 4, 1)
+MULTIPLY(q4, 4, 2)
+MULTIPLY(q8, 8, 2)
+
+/* sums [rows, n_panels * PANEL] */
+static void multiply(ry_groups f, rows4 x, size_t rows, const uint8_t *w, size_t n_panels,
+                     float *sums)
+{
+    if (f.step_bytes == 1)
+        multiply_int4(x, rows, w, n_panels, sums);
+    else if (f.bits == 4)
+        multiply_q4(x, rows, w, n_panels, sums);
+    else
+        multiply_q8(x, rows, w, n_panels, sums);
+}
 
 static renyi_status bind_op(ry_linear_op *op, const renyi_allocator *al, renyi_error *err)
 {
@@ -198,12 +250,12 @@ static void finish_row(const ry_linear *l, size_t col, size_t n, const float *su
     }
 }
 
-static void tile_int4(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
-                      const void *input, float *y)
+static void tile_groups(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
+                        const void *input, float *y)
 {
     const ry_linear *l = op->l;
     const size_t depth = ry_int4_depth(l->n_in), n_groups = depth / RY_GROUP;
-    const size_t bytes = ry_panel_bytes(RENYI_DTYPE_INT4, l->n_in);
+    const size_t bytes = ry_groups_panel(l->groups, l->n_in);
     const ry_panel_grid g = grid_of(op, run);
     const ry_panel_place at = ry_panel_place_of(&g, l, t);
     const size_t col = at.panel * PANEL, width = at.panels * PANEL;
@@ -214,11 +266,7 @@ static void tile_int4(const ry_linear_op *op, size_t t, ry_extent run, unsigned 
                      n_groups, depth};
     float *sums = op->scratch + thread * op->scratch_each;
 
-    if (at.rows == 1)
-        for (size_t p = 0; p < at.panels; p++)
-            product_of_row(x.groups, x.q, w + p * bytes, depth, sums + p * PANEL);
-    else
-        product(x, at.rows, w, bytes, at.panels, sums);
+    multiply(l->groups, x, at.rows, w, at.panels, sums);
     for (size_t r = 0; r < at.rows; r++) {
         const size_t image = (at.row + r) / run.rows, row = (at.row + r) % run.rows;
         finish_row(l, col, cols, sums + r * width, y + image * op->y.image + row * op->y.row + col);
@@ -271,8 +319,8 @@ static void convert_row(ry_group *groups, int8_t *q, const float *x, size_t n_in
     }
 }
 
-static void convert_int4(const ry_linear *l, void *to, size_t rows, size_t first, size_t count,
-                         const float *x, size_t x_row)
+static void convert_groups(const ry_linear *l, void *to, size_t rows, size_t first, size_t count,
+                           const float *x, size_t x_row)
 {
     const size_t depth = ry_int4_depth(l->n_in), n_groups = depth / RY_GROUP;
     int8_t *q = (int8_t *)to + ry_quant4_offset(rows, depth);
@@ -280,8 +328,8 @@ static void convert_int4(const ry_linear *l, void *to, size_t rows, size_t first
         convert_row((ry_group *)to + r * n_groups, q + r * depth, x, l->n_in, depth);
 }
 
-#define RY_INT4_VTABLE                                                                 \
-    {                                                                                  \
-        .pack = ry_int4_pack, .reads = 1, .bind = bind_op, .tiles = count_tiles,       \
-        .tile = tile_int4, .input_bytes = ry_int4_input_bytes, .convert = convert_int4 \
+#define RY_GROUPS_VTABLE                                                                     \
+    {                                                                                        \
+        .pack = ry_groups_pack, .reads = 1, .bind = bind_op, .tiles = count_tiles,           \
+        .tile = tile_groups, .input_bytes = ry_groups_input_bytes, .convert = convert_groups \
     }
