@@ -131,7 +131,8 @@ typedef struct renyi_lm_info {
     uint64_t bytes;      /* memory of the weights */
     renyi_dtype dtype;   /* weights in memory: F32; BF16, multiplied in f32; INT8 per channel,
                             activations in 8 bits per row; INT4 in groups of 32, activations in 8 bits
-                            per group */
+                            per group. Matrices of a GGUF in Q4_0, and in INT8 those in Q8_0, stay as
+                            they are, with activations as of INT4 */
     renyi_cpu cpu;       /* CPU level the weights are packed for */
     int is_llava;        /* 1 = the file has a projector for visual tokens too; 0 = a plain Llama */
     double weight_error; /* relative rms error of the weights in `dtype`, measured on a sample of
@@ -144,9 +145,10 @@ typedef struct renyi_lm_info {
  * RENYI_ERR_FORMAT (a GGUF has its own).
  *
  * Only cpu, limits, allocator, progress and dtype of `opt` are used. dtype: 0 = f32, or bf16 for
- * F16 and BF16 files with more than 1e9 parameters, int8 for blocks of GGUF; AUTO = int8. A file
- * from renyi_lm_quantize keeps its format. Fewer bits are faster, because every token reads all
- * weights. On success *out is owned by the caller (renyi_lm_free). */
+ * F16 and BF16 files with more than 1e9 parameters, for blocks of GGUF int4 if all matrices are
+ * Q4_0, else int8; AUTO = int8. A file from renyi_lm_quantize keeps its format. Fewer bits are
+ * faster, because every token reads all weights. On success *out is owned by the caller
+ * (renyi_lm_free). */
 RENYI_API RENYI_CHECK renyi_status renyi_lm_open(renyi_lm **out, const char *path,
                                                  const renyi_options *opt, renyi_error *err);
 RENYI_API void renyi_lm_free(renyi_lm *lm);

@@ -19,6 +19,25 @@ run 0 "$RENYI" ask -m "$files/llama_32.gguf" --dtype int8 --max-new-tokens 1 'th
 err_has "weights are rounded to int8: rms error"
 run 0 "$RENYI" ask -m "$files/llama_32.gguf" --max-new-tokens 1 'the cat'
 ! grep -q rounded err || fail "nothing is rounded in f32"
+
+# --- Q4_0 and Q8_0 are computed with as they are; a matrix of another type is rounded ---
+run 0 "$RENYI" inspect "$files/llama_q4.gguf"
+out_has "none in int8"
+run 0 "$RENYI" inspect "$files/llama_q4.gguf" --json
+json 'd["language_model"]["rounding"]["int8"] == 0 and 0.01 < d["language_model"]["rounding"]["int4"] < 0.05'
+json 'd["language_model"]["memory_bytes"]["int4"] < d["language_model"]["memory_bytes"]["int8"]'
+run 0 "$RENYI" ask -m "$files/llama_q8.gguf" --dtype int8 --max-new-tokens 1 'the cat'
+err_has "weights run as they are"
+run 0 "$RENYI" ask -m "$files/llama_q4.gguf" --dtype int4 --max-new-tokens 1 'the cat'
+err_has "weights are rounded to int4: rms error"
+python3 "$RENYI_SRC/tests/gguf/make_q4.py" large.gguf # more than 10^9 parameters, all of Q4_0
+run 0 "$RENYI" inspect large.gguf --json
+json 'd["language_model"]["dtype"] == "int4" and d["language_model"]["rounding"]["int4"] == 0'
+json 'd["language_model"]["memory_bytes"]["int4"] == d["language_model"]["memory_bytes"]["int8"] < 6.5e8'
+python3 "$RENYI_SRC/tests/gguf/make_q4.py" large.gguf head # but for the output matrix
+run 0 "$RENYI" inspect large.gguf --json
+json 'd["language_model"]["dtype"] == "int8" and d["language_model"]["memory_bytes"]["int8"] < 7.5e8'
+rm large.gguf
 run 0 "$RENYI" tokenize -m "$files/llama_256.gguf" --json 'the cat <|im_end|>12'
 json 'd["texts"][0]["ids"] == [260, 35, 265, 35, 2, 52, 53]'
 run 0 "$RENYI" tokenize -m "$files/llama_32.gguf" --json 'the cat é'
@@ -70,6 +89,21 @@ run 2 "$RENYI" ask -q -m vicuna.gguf --mmproj mmproj.gguf --tokenizer llava --pr
 err_has "prumerge scores by the block after"
 refused "general.architecture 'clip'" ask -q -m mmproj.gguf --mmproj mmproj.gguf --prompt-ids '1 -200 5' a.ppm
 refused "not a LLaVA" ask -q -m vicuna.gguf --mmproj vicuna.gguf --prompt-ids '1 -200 5' a.ppm
+# a block's scale that is not finite: in blk.1.ffn_down, which is Q4_0, and in output, which is Q8_0; both counted from
+# the end of the file
+for place in blk.1.ffn_down.weight:1920:27624 output.weight:1280:23120; do
+  IFS=: read -r name element back <<<"$place"
+  for half in 007c 00fc 017e; do
+    python3 -c 'import sys
+data, at = bytearray(open(sys.argv[1], "rb").read()), int(sys.argv[2])
+data[-at:2 - at] = bytes.fromhex(sys.argv[3])
+open("patched.gguf", "wb").write(data)' "$files/llama_q4.gguf" "$back" "$half"
+    for dtype in f32 int8 int4; do
+      refused "tensor '$name' holds" ask -q -m patched.gguf --dtype $dtype --prompt-ids '1 5'
+      err_has "at element $element of"
+    done
+  done
+done
 head -c 20000 vicuna.gguf >cut.gguf
 refused "damaged or cut short" ask -q -m cut.gguf --prompt-ids '1 5'
 patched() { # FILE OLD NEW: replaces a text by one of the same length

@@ -2,6 +2,7 @@
 
     tools/ref/gguf_files.py files tests/gguf
     tools/ref/gguf_files.py seeds fuzz/seeds
+    tools/ref/gguf_files.py convert MODEL.gguf Q4_0 OUT.gguf
 
 `files` writes
   types.gguf, types.safetensors    a tensor of every type, odd scales included, and its values as
@@ -15,7 +16,8 @@
                                    dequantized weights with the rows of q and k put back; of the
                                    last two also with inputs of products rounded in groups of 32;
                                    what their rows lose in bf16 and in int8
-`seeds` writes small files for the fuzz targets.
+`seeds` writes small files for the fuzz targets. `convert` writes a model with its matrices in
+another type, from the values that the file means.
 Needs numpy, torch, transformers, gguf, tokenizers.
 """
 # SPDX-License-Identifier: Apache-2.0
@@ -359,7 +361,26 @@ def add_sentencepiece_300(writer, n):
     writer.add_token_types([p[2] for p in pieces])
 
 
+def convert(path, qtype, out):
+    reader = gguf.GGUFReader(path)
+    writer = gguf.GGUFWriter(out, reader.fields["general.architecture"].contents())
+    for name, field in reader.fields.items():
+        if not name.startswith("GGUF.") and name != "general.architecture":
+            element = field.types[1] if len(field.types) > 1 else None
+            writer.add_key_value(name, field.contents(), field.types[0], element)
+    for t in reader.tensors:
+        values = gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float32)
+        if values.ndim < 2:
+            writer.add_tensor(t.name, values)
+        else:
+            writer.add_tensor(t.name, gguf.quants.quantize(values, qtype), raw_dtype=qtype)
+    finish(writer)
+
+
 def main():
+    if len(sys.argv) == 5 and sys.argv[1] == "convert":
+        convert(sys.argv[2], T[sys.argv[3]], sys.argv[4])
+        return
     if len(sys.argv) != 3 or sys.argv[1] not in ("files", "seeds"):
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[2])

@@ -60,9 +60,16 @@ static void note_rounding(const renyi_lvlm *m)
     renyi_lm_info info;
 
     renyi_lm_get_info(renyi_lvlm_lm(m), &info);
-    if (strcmp(info.layout, "gguf") != 0 || info.weight_error <= 0.0) return;
-    cli_note("the file's weights are rounded to %s: rms error %.2g %% (--dtype f32 keeps them)",
-             renyi_dtype_name(info.dtype), 100.0 * info.weight_error);
+    if (strcmp(info.layout, "gguf") != 0) return;
+    const int is_int4 = info.dtype == RENYI_DTYPE_INT4, is_int8 = info.dtype == RENYI_DTYPE_INT8;
+    const char *kept = is_int4 ? "Q4_0 is not; " : is_int8 ? "Q4_0 and Q8_0 are not; " : "";
+    if (info.weight_error > 0.0)
+        cli_note(
+            "the file's weights are rounded to %s: rms error %.2g %% (%s--dtype f32 keeps all)",
+            renyi_dtype_name(info.dtype), 100.0 * info.weight_error, kept);
+    else if (is_int4 || is_int8)
+        cli_note("the file's weights run as they are in %s; none is rounded",
+                 is_int4 ? "Q4_0 (int4)" : "blocks of at most 8 bits (int8)");
 }
 
 renyi_lvlm *llava_open_reported(const llava_arguments *a)

@@ -7,6 +7,7 @@
 #include "renyi/llava.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const renyi_dtype dtypes[] = {RENYI_DTYPE_F32, RENYI_DTYPE_BF16, RENYI_DTYPE_INT8,
                                      RENYI_DTYPE_INT4};
@@ -79,14 +80,20 @@ static void put_memory(const parts *p)
     printf("; %s if --dtype is silent\n", renyi_dtype_name(p->lm.dtype));
 }
 
-/* Nothing for packed files, which keep their format. */
+/* Nothing for packed files, which keep their format, and for formats that keep all bits but those
+ * of a GGUF's blocks. */
 static void put_rounding(const parts *p)
 {
     const char *between = "  rounding      ";
+    const int has_blocks = strcmp(p->lm.layout, "gguf") == 0;
 
     for (int i = 0; i < N_DTYPES; i++) {
-        if (!p->bytes[i] || p->lost[i] <= 0.0) continue;
-        printf("%s%.2g %% in %s", between, 100.0 * p->lost[i], renyi_dtype_name(dtypes[i]));
+        const int is_few = dtypes[i] == RENYI_DTYPE_INT8 || dtypes[i] == RENYI_DTYPE_INT4;
+        if (!p->bytes[i] || (p->lost[i] <= 0.0 && !(has_blocks && is_few))) continue;
+        printf("%s", between);
+        if (p->lost[i] > 0.0)
+            printf("%.2g %% in %s", 100.0 * p->lost[i], renyi_dtype_name(dtypes[i]));
+        if (p->lost[i] <= 0.0) printf("none in %s", renyi_dtype_name(dtypes[i]));
         between = ", ";
     }
     if (*between == ',') puts(" (rms error of the weights, on some rows)");
