@@ -11,6 +11,10 @@ function __renyi_options
         end
     end
 end
-complete -c renyi -n __fish_use_subcommand -f -a '(renyi help --options)'
+function __renyi_wants_verb
+    set -l words (commandline -opc)
+    test (count $words) -eq 1; or test "$words[2..]" = help
+end
+complete -c renyi -n __renyi_wants_verb -f -a '(renyi help --options)'
 # Files where there is nothing else to offer.
-complete -c renyi -n 'not __fish_use_subcommand; and count (__renyi_options) >/dev/null' -f -a '(__renyi_options)'
+complete -c renyi -n 'not __renyi_wants_verb; and count (__renyi_options) >/dev/null' -f -a '(__renyi_options)'

@@ -47,6 +47,7 @@ for shell in bash zsh fish; do
     [ "$(sort out | paste -sd ' ')" = "$want" ] || fail "$shell: renyi $*: not '$want'"
   }
   offers "classify" clas
+  offers "search serve" help se
   offers "--crop-mode --crop-pct" classify --crop
   offers "bf16" classify --dtype b
   offers "json" eval --results-format j
