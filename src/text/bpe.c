@@ -11,6 +11,11 @@
 
 #define NO_ID UINT32_MAX
 
+/* Slots that a search may visit. Half of the slots are empty, so that with a million symbols the
+ * longest search of hashes that nobody chose is below 100. More means that a file was made to be
+ * slow: it is refused. */
+enum { MAX_PROBES = 256 };
+
 /* For "%.*s": a symbol in a message, at most 64 bytes of it. */
 #define SHOWN(s) (int)((s).n < 64 ? (s).n : 64), (s).at
 
@@ -64,19 +69,31 @@ void ry_bpe_free(ry_bpe *b)
 
 /* ---- symbols ------------------------------------------------------------------------------- */
 
-/* The slot of a text in by_text, or the empty slot where it belongs; half of the slots are empty.
- */
-static size_t slot_of_text(const ry_bpe *b, ry_symbol text)
+/* The slot of a text in by_text, or the empty slot where it belongs; NULL after MAX_PROBES. */
+static uint32_t *slot_of_text(const ry_bpe *b, ry_symbol text)
 {
     size_t at = ry_hash(text.at, text.n) & (b->text_slots - 1);
-    for (; b->by_text[at] != NO_ID; at = (at + 1) & (b->text_slots - 1)) {
+    for (int i = 0; i < MAX_PROBES; i++, at = (at + 1) & (b->text_slots - 1)) {
+        if (b->by_text[at] == NO_ID) return &b->by_text[at];
         const ry_symbol s = b->symbols[b->by_text[at]];
-        if (s.n == text.n && !memcmp(s.at, text.at, s.n)) break;
+        if (s.n == text.n && !memcmp(s.at, text.at, s.n)) return &b->by_text[at];
     }
-    return at;
+    return NULL;
 }
 
-uint32_t ry_bpe_find(const ry_bpe *b, ry_symbol text) { return b->by_text[slot_of_text(b, text)]; }
+static renyi_status fail_probes(ry_symbol text, renyi_error *err)
+{
+    return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                   "'%.*s' has the hash of %d others, which no real vocabulary has; take the file "
+                   "from its publisher",
+                   SHOWN(text), MAX_PROBES);
+}
+
+uint32_t ry_bpe_find(const ry_bpe *b, ry_symbol text)
+{
+    const uint32_t *slot = slot_of_text(b, text);
+    return slot ? *slot : NO_ID;
+}
 
 ry_symbol ry_bpe_symbol(const ry_bpe *b, int32_t id)
 {
@@ -91,8 +108,9 @@ renyi_status ry_bpe_add(ry_bpe *b, ry_symbol text, uint32_t id, renyi_error *err
     if (id >= b->n_ids)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' has the id %u; 0 to %u expected",
                        SHOWN(text), id, b->n_ids - 1);
-    const size_t slot = slot_of_text(b, text);
-    if (b->by_text[slot] != NO_ID)
+    uint32_t *slot = slot_of_text(b, text);
+    if (!slot) return fail_probes(text, err);
+    if (*slot != NO_ID)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' occurs twice", SHOWN(text));
     if (b->symbols[id].at)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' and '%.*s' have the same id, %u",
@@ -100,26 +118,28 @@ renyi_status ry_bpe_add(ry_bpe *b, ry_symbol text, uint32_t id, renyi_error *err
     char *copy = ry_pool_take(&b->texts, text.n, 1);
     if (!copy) return ry_fail_nomem(err, text.n);
     b->symbols[id] = (ry_symbol){memcpy(copy, text.at, text.n), text.n};
-    b->by_text[slot] = id;
+    *slot = id;
     return RENYI_OK;
 }
 
 /* ---- merges -------------------------------------------------------------------------------- */
 
+/* NULL after MAX_PROBES. */
 static ry_merge *slot_of_merge(const ry_bpe *b, uint32_t left, uint32_t right)
 {
     ry_rng mix = ry_rng_new((uint64_t)left << 32 | right);
     size_t at = ry_rng_next(&mix) & (b->merge_slots - 1);
-    while (b->merges[at].left != NO_ID &&
-           (b->merges[at].left != left || b->merges[at].right != right))
-        at = (at + 1) & (b->merge_slots - 1);
-    return &b->merges[at];
+    for (int i = 0; i < MAX_PROBES; i++, at = (at + 1) & (b->merge_slots - 1)) {
+        ry_merge *m = &b->merges[at];
+        if (m->left == NO_ID || (m->left == left && m->right == right)) return m;
+    }
+    return NULL;
 }
 
 const ry_merge *ry_bpe_merge_of(const ry_bpe *b, uint32_t left, uint32_t right)
 {
     const ry_merge *m = slot_of_merge(b, left, right);
-    return m->left == NO_ID ? NULL : m;
+    return !m || m->left == NO_ID ? NULL : m;
 }
 
 /* The id of a part, which must exist. */
@@ -149,6 +169,7 @@ renyi_status ry_bpe_join(ry_bpe *b, ry_symbol left, ry_symbol right, uint32_t ne
         whole = next;
     }
     ry_merge *m = slot_of_merge(b, l, r);
+    if (!m) return fail_probes(text, err);
     if (m->left != NO_ID)
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "'%.*s' and '%.*s' are merged twice", SHOWN(left),
                        SHOWN(right));

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/rng.h"
 #include "fixtures/test_heap.h"
@@ -391,9 +392,67 @@ static void test_memory(void **state)
     }
 }
 
+/* ---- hashes that collide --------------------------------------------------------------------- */
+
+enum { SLOTS = 1024, COLLIDING = 256 }; /* of a table for 512; searches end after so many */
+
+/* Texts of one slot: 256 are accepted and found, the next is refused. */
+static void test_colliding_symbols(void **state)
+{
+    renyi_error err = {0};
+    ry_bpe *b;
+    char text[16];
+    uint32_t n = 0;
+    (void)state;
+    assert_int_equal(ry_bpe_new(&b, SLOTS / 2, 0, NULL, &err), RENYI_OK);
+    assert_int_equal(b->text_slots, SLOTS);
+    for (uint32_t i = 0; n <= COLLIDING; i++) {
+        const ry_symbol s = {text, (size_t)snprintf(text, sizeof text, "%u", i)};
+        if (ry_hash(s.at, s.n) % SLOTS) continue;
+        assert_int_equal(ry_bpe_find(b, s), UINT32_MAX);
+        const renyi_status st = ry_bpe_add(b, s, n, &err);
+        assert_int_equal(st, n < COLLIDING ? RENYI_OK : RENYI_ERR_LIMIT);
+        if (!st) assert_int_equal(ry_bpe_find(b, s), n);
+        n++;
+    }
+    assert_non_null(strstr(err.message, "has the hash of 256 others"));
+    ry_bpe_free(b);
+}
+
+/* The same of merges. */
+static void test_colliding_merges(void **state)
+{
+    enum { PARTS = 640, IDS = PARTS + COLLIDING + 1 };
+    renyi_error err = {0};
+    ry_bpe *b;
+    uint32_t n = 0;
+    (void)state;
+    assert_int_equal(ry_bpe_new(&b, IDS, SLOTS / 2, NULL, &err), RENYI_OK);
+    assert_int_equal(b->merge_slots, SLOTS);
+    for (uint32_t i = 0; i < PARTS; i++) {
+        char text[16];
+        const ry_symbol s = {text, (size_t)snprintf(text, sizeof text, "%03u", i)};
+        assert_int_equal(ry_bpe_add(b, s, i, &err), RENYI_OK);
+    }
+    for (uint32_t i = 0; i < PARTS * PARTS && n <= COLLIDING; i++) {
+        const uint32_t l = i / PARTS, r = i % PARTS;
+        ry_rng mix = ry_rng_new((uint64_t)l << 32 | r);
+        if (ry_rng_next(&mix) % SLOTS) continue;
+        assert_null(ry_bpe_merge_of(b, l, r));
+        const renyi_status st = ry_bpe_join(b, b->symbols[l], b->symbols[r], PARTS + n, &err);
+        assert_int_equal(st, n < COLLIDING ? RENYI_OK : RENYI_ERR_LIMIT);
+        if (!st) assert_int_equal(ry_bpe_merge_of(b, l, r)->whole, PARTS + n);
+        n++;
+    }
+    assert_int_equal(n, COLLIDING + 1);
+    ry_bpe_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_letters),
+                                       cmocka_unit_test(test_colliding_symbols),
+                                       cmocka_unit_test(test_colliding_merges),
                                        cmocka_unit_test(test_merges),
                                        cmocka_unit_test(test_only_the_first_merges_count),
                                        cmocka_unit_test(test_bad_merges),
