@@ -175,6 +175,44 @@ static void look_for(void *user, const ry_tensor_naming *n, const ry_tensor_name
     if (!*s->missing && !ry_tensors_find(s->set, name)) strcpy(s->missing, name);
 }
 
+/* Dimension i of a tensor with n; 0 if it has another number. */
+static uint64_t size_of(const ry_tensors *set, const char *name, uint32_t n, uint32_t i)
+{
+    const ry_tensor *t = ry_tensors_find(set, name);
+    return t->n_dims == n ? t->shape[i] : 0;
+}
+
+/* The values must be those of the tensors, which are all there. */
+static renyi_status check_sizes(const tower *t, const ry_tensors *set, renyi_error *err)
+{
+    static const char up[] = "v.blk.0.ffn_up.weight";
+    const uint64_t grid = t->side % t->patch ? 0 : t->side / t->patch,
+                   dim = size_of(set, "v.class_embd", 1, 0);
+    const struct {
+        const char *key;
+        uint64_t says, is;
+    } sizes[] = {
+        {"embedding_length", t->dim, dim},
+        {"patch_size", t->patch, size_of(set, "v.patch_embd.weight", 4, 2)},
+        {"feed_forward_length", t->mlp, /* one side is the width */
+         dim ? size_of(set, up, 2, size_of(set, up, 2, 0) == dim) : 0},
+        {"image_size / patch_size, squared, and 1,", grid * grid + 1,
+         size_of(set, "v.position_embd.weight", 2, 0)},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].says != sizes[i].is)
+            return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           VISION "%s is %llu, but the tensors have %llu; the file is damaged: "
+                                  "download or convert it again",
+                           sizes[i].key, (unsigned long long)sizes[i].says,
+                           (unsigned long long)sizes[i].is);
+    if (t->dim % t->heads == 0) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                   VISION "attention.head_count is %u, which does not divide the width %u; the "
+                          "file is damaged: download or convert it again",
+                   t->heads, t->dim);
+}
+
 static renyi_status check_tensors(tower *t, const ry_tensors *set, renyi_error *err)
 {
     const ry_tensor_naming names = NAMING(tower_names, t->blocks);
@@ -189,7 +227,7 @@ static renyi_status check_tensors(tower *t, const ry_tensors *set, renyi_error *
     t->is_swapped =
         up->n_dims == 2 && up->shape[0] == t->dim && up->shape[1] == t->mlp && t->dim != t->mlp;
     t->is_whole = ry_tensors_find(set, "v.post_ln.weight") != NULL;
-    return RENYI_OK;
+    return check_sizes(t, set, err);
 }
 
 static ry_tensor_role swapped(ry_tensor_role role)
@@ -216,17 +254,15 @@ static renyi_status add_as(ry_tensors *out, const ry_tensor *from, ry_tensor_rol
     return ry_tensors_add(out, &t, "mmproj", err);
 }
 
-/* The LayerNorm that a CLIP has after its last block and a LLaVA does not read. */
-static renyi_status add_unread_norm(ry_tensors *out, const tower *t, const ry_tensor_naming *to,
-                                    renyi_error *err)
+/* The LayerNorm that a CLIP has after its last block and a LLaVA does not read. Its numbers do not
+ * matter: they are those of the one before the blocks. */
+static renyi_status add_unread_norm(ry_tensors *out, const ry_tensors *set,
+                                    const ry_tensor_naming *to, renyi_error *err)
 {
-    const uint64_t bytes = t->dim * sizeof(float);
-    ry_tensor norm = {.dtype = RY_F32, .n_dims = 1, .shape = {t->dim}, .bytes = bytes};
-    void *zeros = ry_tensors_own(out, (size_t)bytes);
-    if (!zeros) return ry_fail_nomem(err, (size_t)bytes);
-    norm.data = memset(zeros, 0, (size_t)bytes);
-    RY_TRY(add_as(out, &norm, RY_NORM_W, 0, to, err));
-    return add_as(out, &norm, RY_NORM_B, 0, to, err);
+    const ry_tensor *w = ry_tensors_find(set, "v.pre_ln.weight"),
+                    *b = ry_tensors_find(set, "v.pre_ln.bias");
+    RY_TRY(add_as(out, w, RY_NORM_W, 0, to, err));
+    return add_as(out, b, RY_NORM_B, 0, to, err);
 }
 
 static renyi_status rename_tensors(ry_tensors *out, const tower *t, const ry_tensors *set,
@@ -251,7 +287,7 @@ static renyi_status rename_tensors(ry_tensors *out, const tower *t, const ry_ten
                            "tensor '%.120s' is none of a LLaVA-1.5's mmproj", from->name);
         }
     }
-    if (!t->is_whole) RY_TRY(add_unread_norm(out, t, &to_tower, err));
+    if (!t->is_whole) RY_TRY(add_unread_norm(out, set, &to_tower, err)); /* check_tensors */
     return ry_tensors_finish(out, "mmproj", err);
 }
 

@@ -1,10 +1,13 @@
 /* test_gguf_nomem.c - every allocation fails once while a GGUF is opened as a tokenizer, a language
- * model or the visual side of a LLaVA: the call reports it and leaks nothing.
+ * model or the visual side of a LLaVA: the call reports it and leaks nothing. No value of a file
+ * makes an allocation that its tensors do not need.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "renyi/llava.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test.h"
 
@@ -82,9 +85,72 @@ static void test_models(void **state)
     sweep(open_visual);
 }
 
+/* ---- sizes that only a value says --------------------------------------------------------------
+ */
+
+enum { LARGE = 1 << 26 };
+
+static void *alloc_small(void *user, size_t size, size_t align)
+{
+    void *p = NULL;
+    (void)user;
+    return size > LARGE || posix_memalign(&p, align, size) ? NULL : p;
+}
+
+static void release(void *user, void *p, size_t size)
+{
+    (void)user;
+    (void)size;
+    free(p);
+}
+
+/* The mmproj with another number under a key of uint32. */
+static void patch_value(const char *to, const char *key, uint32_t number)
+{
+    static char bytes[1 << 20];
+    FILE *f = fopen(MMPROJ, "rb");
+    assert_non_null(f);
+    const size_t n = fread(bytes, 1, sizeof bytes, f), length = strlen(key);
+    fclose(f);
+    size_t at = 0;
+    while (at + length < n && memcmp(bytes + at, key, length) != 0) at++;
+    assert_true(at + length + 8 < n);
+    memcpy(bytes + at + length + 4, &number, sizeof number); /* behind the kind */
+    f = fopen(to, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void test_large_values(void **state)
+{
+    static const char *const keys[] = {
+        "clip.vision.image_size",           "clip.vision.patch_size",
+        "clip.vision.embedding_length",     "clip.vision.feed_forward_length",
+        "clip.vision.attention.head_count", "clip.vision.block_count"};
+    static const uint32_t numbers[] = {255, 1 << 16, INT32_MAX, UINT32_MAX};
+    const renyi_options opt = {.struct_size = sizeof opt,
+                               .allocator = {alloc_small, release, NULL}};
+    char path[64];
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/renyi_large_%ld.gguf", (long)getpid());
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+            renyi_visual *v = NULL;
+            renyi_error err = {0};
+            patch_value(path, keys[i], numbers[k]);
+            const renyi_status st = renyi_visual_open(&v, path, NULL, &opt, &err);
+            if (!st || st == RENYI_ERR_NOMEM || !strstr(err.message, path) ||
+                !(strstr(err.message, "clip.vision.") || strstr(err.message, "v.blk.")))
+                fail_msg("%s %u: %s", keys[i], numbers[k], st ? err.message : "opened");
+        }
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tokenizers),
-                                       cmocka_unit_test(test_models)};
+                                       cmocka_unit_test(test_models),
+                                       cmocka_unit_test(test_large_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
