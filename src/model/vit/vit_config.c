@@ -208,11 +208,15 @@ static const json_t *tower_config(const ry_tensor_naming *n, const json_t *confi
     return vision ? vision : config;
 }
 
-/* A config of other weights would silently give the wrong number of heads. */
-static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, renyi_error *err)
+/* A config of other weights would silently give the wrong number of heads. native: the input size
+ * that the positions are made for, which config.json of a CLIP or SigLIP repeats. */
+static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, uint32_t native,
+                                renyi_error *err)
 {
     const json_t *args = ry_json_object(config, "model_args");
     const int is_dino3 = c->rope_theta > 0.0; /* no positions tell its patches */
+    const json_t *clip = c->is_clip || c->is_siglip ? config : NULL,
+                 *full = is_dino3 ? config : clip;
     const struct {
         const json_t *in;
         const char *key;
@@ -225,8 +229,9 @@ static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, re
                  {args, "depth", c->n_blocks},
                  {args, "reg_tokens", c->n_registers},
                  {args, "num_reg_tokens", c->n_registers},
-                 {is_dino3 ? config : NULL, "patch_size", c->patch_size},
-                 {is_dino3 ? config : NULL, "intermediate_size", c->mlp_dim},
+                 {full, "patch_size", c->patch_size},
+                 {full, "intermediate_size", c->mlp_dim},
+                 {clip, "image_size", native},
                  {is_dino3 ? args : NULL, "patch_size", c->patch_size}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint32_t said = sizes[i].is;
@@ -556,7 +561,7 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     if (!image_size && hf_dino) RY_TRY(cropped_size(ckpt, &image_size, err));
     RY_TRY(count_placed(out, config, n_positions, err));
     RY_TRY(choose_image_size(out, ckpt, n_positions, image_size, &native, err));
-    RY_TRY(check_sizes(out, config, err));
+    RY_TRY(check_sizes(out, config, native, err));
     RY_TRY(choose_all(out, &naming, ckpt, config, native, err));
     RY_TRY(read_none_below(out, ckpt->tensors, err));
     out->pos_filter =
