@@ -12,7 +12,6 @@
 #include "renyi/llava.h"
 #include "text/spm.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct renyi_lm_tokenizer {
@@ -66,11 +65,11 @@ static int is_json(const ry_file_text *f, const char *path)
 /* A GGUF has its tokenizer among its values. */
 static int is_gguf(const char *path)
 {
-    char magic[4] = "";
-    FILE *f = fopen(path, "rb");
-    const size_t n = f ? fread(magic, 1, sizeof magic, f) : 0;
-    if (f) fclose(f);
-    return n == sizeof magic && !memcmp(magic, "GGUF", sizeof magic);
+    ry_mapped_file file; /* opening it never waits, and reads nothing from a pipe */
+    if (ry_mapped_file_open(&file, path, 0, NULL)) return 0;
+    const int is = file.size >= 4 && !memcmp(file.data, "GGUF", 4);
+    ry_mapped_file_close(&file);
+    return is;
 }
 
 static renyi_status read_gguf(const char *path, const renyi_options *o, ry_spm **out,
