@@ -199,6 +199,9 @@ renyi_status renyi_manifest_write(const char *path, const renyi_manifest_info *i
     if (!path || !info || !info->version || !info->model || !info->task || !info->policy)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "renyi_manifest_write: path, version, model, task or policy is NULL");
+    if (info->n_samples > RY_MANIFEST_MAX_SAMPLES) /* renyi_manifest_read would refuse it */
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "%s: %zu answers; a manifest has at most %d", path,
+                       info->n_samples, RY_MANIFEST_MAX_SAMPLES);
     RY_TRY(manifest_text(&text, info, err));
     renyi_status st = ry_output_file_open(&f, path, NULL, err);
     if (!st) {

@@ -8,7 +8,7 @@
 #include "renyi/vqa.h"
 
 #define RY_MANIFEST_FORMAT "renyi.result"
-enum { RY_MANIFEST_VERSION = 1, RY_MANIFEST_MAX_FILES = 1000, RY_MANIFEST_MAX_SAMPLES = 1 << 24 };
+enum { RY_MANIFEST_VERSION = 1, RY_MANIFEST_MAX_FILES = 1000, RY_MANIFEST_MAX_SAMPLES = 1 << 20 };
 
 typedef enum ry_manifest_kind {
     RY_MANIFEST_TEXT,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { MAX_TEXT = 4096, MAX_ID = 255, HASH_DIGITS = 16, SHA256_DIGITS = 64 };
-#define MAX_BYTES (UINT64_C(256) << 20)
+#define MAX_BYTES UINT64_C(100000000)
 
 /* What is read, and where messages say it is. */
 typedef struct reading {

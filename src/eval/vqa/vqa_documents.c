@@ -50,6 +50,16 @@ static int is_video(const json_t *entry)
     return kind && strcmp(kind, "video") == 0;
 }
 
+/* Before ry_vqa_seed_category, which searches the types once per entry. */
+renyi_status ry_vqa_check_seed(const json_t *document, const char *name, renyi_error *err)
+{
+    const size_t n = json_object_size(json_object_get(document, "question_type"));
+    if (n <= RY_VQA_MAX_CATEGORIES) return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_LIMIT, -1,
+                   "%s: question_type has %zu members; at most %d accepted", name, n,
+                   RY_VQA_MAX_CATEGORIES);
+}
+
 const char *ry_vqa_seed_category(const json_t *document, const json_t *entry)
 {
     json_t *types = json_object_get(document, "question_type"), *number;
@@ -113,13 +123,14 @@ renyi_status ry_vqa_read_seed(renyi_vqa *v, const char *name, const char *bytes,
     json_t *document;
     RY_TRY(parse(&document, v, name, bytes, size, err));
     const json_t *list = json_object_get(document, "questions");
-    const renyi_status st =
-        json_is_array(list)
-            ? read_entries(v, name, document, list, read_seed_entry, err)
-            : ry_fail(err, RENYI_ERR_FORMAT, -1,
-                      "%s: no list named questions; expected SEED-Bench.json (LLaVA's lines of "
-                      "questions have a name that ends in .jsonl)",
-                      name);
+    renyi_status st = ry_vqa_check_seed(document, name, err);
+    if (!st)
+        st = json_is_array(list)
+                 ? read_entries(v, name, document, list, read_seed_entry, err)
+                 : ry_fail(err, RENYI_ERR_FORMAT, -1,
+                           "%s: no list named questions; expected SEED-Bench.json (LLaVA's lines "
+                           "of questions have a name that ends in .jsonl)",
+                           name);
     json_decref(document);
     return st;
 }

@@ -64,7 +64,7 @@ void ry_vqa_index_free(ry_vqa_index *x, const renyi_allocator *al)
 
 /* ---- questions ------------------------------------------------------------------------------ */
 
-enum { MAX_RIGHT = 1000, MAX_CATEGORIES = 10000, MAX_ID = 255 };
+enum { MAX_RIGHT = 1000, MAX_ID = 255, MAX_FAULTS = 10000 };
 
 renyi_status ry_vqa_copy_text(renyi_vqa *v, const char **out, ry_text text, renyi_error *err)
 {
@@ -94,8 +94,8 @@ renyi_status ry_vqa_find_category(renyi_vqa *v, uint32_t *out, const char *name,
             *out = (uint32_t)i;
             return RENYI_OK;
         }
-    if (v->n_categories == MAX_CATEGORIES)
-        return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %d categories", MAX_CATEGORIES);
+    if (v->n_categories == RY_VQA_MAX_CATEGORIES)
+        return ry_fail(err, RENYI_ERR_LIMIT, -1, "more than %d categories", RY_VQA_MAX_CATEGORIES);
     if (!ry_grow(&v->al, (void **)&v->categories, &v->category_capacity, v->n_categories,
                  sizeof *v->categories))
         return ry_fail_nomem(err, v->category_capacity * sizeof *v->categories);
@@ -173,6 +173,10 @@ renyi_status ry_vqa_add_fault(renyi_vqa *v, renyi_status st, const renyi_error *
 {
     if (st == RENYI_OK) return RENYI_OK;
     if (st != RENYI_ERR_FORMAT) return ry_fail(err, st, -1, "%s", why->message);
+    if (v->n_faults == MAX_FAULTS)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       "%s; %d more are bad: is it the file of another benchmark?", why->message,
+                       MAX_FAULTS);
     if (!ry_grow(&v->al, (void **)&v->faults, &v->fault_capacity, v->n_faults, sizeof *v->faults))
         return ry_fail_nomem(err, v->fault_capacity * sizeof *v->faults);
     RY_TRY(ry_vqa_copy_text(v, &v->faults[v->n_faults], ry_text_of(why->message), err));

@@ -10,6 +10,7 @@
 #include "renyi/vqa.h"
 
 #define RY_VQA_NONE UINT32_MAX
+enum { RY_VQA_MAX_CATEGORIES = 1000 }; /* they are searched one by one; SEED has 12, MME 14 */
 
 /* One question. Texts are in the pool of its renyi_vqa. */
 typedef struct ry_vqa_question {
@@ -154,6 +155,8 @@ renyi_status ry_vqa_read_ocrbench(renyi_vqa *v, const char *name, const char *by
 /* The category of an entry of SEED-Bench.json: the name of its type, or "video"; NULL = unknown.
  * Borrowed from the document. */
 const char *ry_vqa_seed_category(const json_t *document, const json_t *entry);
+renyi_status ry_vqa_check_seed(const json_t *document, const char *name,
+                               renyi_error *err) RENYI_CHECK;
 /* v keeps pointers into bytes. */
 renyi_status ry_vqa_read_mmbench(renyi_vqa *v, const char *name, const char *bytes, size_t size,
                                  renyi_error *err) RENYI_CHECK;

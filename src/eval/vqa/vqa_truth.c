@@ -209,6 +209,7 @@ static renyi_status read_list(ry_vqa_join_table *j, const char *name, json_t *do
     if (!json_is_array(list))
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: no list%s%s", name,
                        list == document ? "" : " named ", list == document ? "" : member);
+    if (task == RENYI_VQA_SEED) RY_TRY(ry_vqa_check_seed(document, name, err));
     for (size_t i = 0; i < json_array_size(list); i++) {
         char where[512];
         snprintf(where, sizeof where, "%.480s: entry %zu", name, i + 1);

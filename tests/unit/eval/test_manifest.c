@@ -98,6 +98,17 @@ static void damage_is_named(void **state)
     damaged("{", "[", "d.json");
 }
 
+/* What is written can be read: both have the same limit. */
+static void too_many_samples(void **state)
+{
+    renyi_manifest_info i = example();
+    renyi_error err = {0};
+    (void)state;
+    i.n_samples = RY_MANIFEST_MAX_SAMPLES + 1; /* refused before any is read */
+    assert_int_equal(renyi_manifest_write(at("l.json"), &i, &err), RENYI_ERR_LIMIT);
+    assert_non_null(strstr(err.message, "at most 1048576"));
+}
+
 static renyi_manifest *manifest_of(const char *name, renyi_manifest_info i,
                                    const renyi_manifest_sample *samples, size_t n)
 {
@@ -154,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_was_written),
         cmocka_unit_test(damage_is_named),
+        cmocka_unit_test(too_many_samples),
         cmocka_unit_test(compares_by_question),
         cmocka_unit_test(no_memory),
     };

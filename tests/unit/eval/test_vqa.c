@@ -284,6 +284,42 @@ static void spreadsheet(void **state)
 
 /* ---- no memory ------------------------------------------------------------------------------ */
 
+/* A text of `n` times the same with another number in it, between `head` and `tail`. */
+static const char *put_many(const char *name, const char *head, const char *each, unsigned n,
+                            const char *tail)
+{
+    const char *path = put(name, "");
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(head, f);
+    for (unsigned i = 0; i < n; i++) fprintf(f, each, i);
+    fputs(tail, f);
+    fclose(f);
+    return path;
+}
+
+/* Lists that are searched once per question, and lists of faults, do not grow with the file. */
+static void limits(void **state)
+{
+    static const char types[] = "{\"question_type\": {", type[] = "\"t%u\": 1, ",
+                      questions[] = "\"last\": 1}, \"questions\": []}";
+    (void)state;
+    ask_bad(RENYI_VQA_SEED, put_many("types.json", types, type, 999, questions), NULL,
+            "no questions");
+    ask_bad(RENYI_VQA_SEED, put_many("types.json", types, type, 1000, questions), NULL,
+            "question_type has 1001 members");
+    renyi_vqa *v = ask(RENYI_VQA_GQA, put_many("faults.jsonl", three, "x%u\n", 10000, ""), NULL);
+    renyi_vqa_free(v);
+    ask_bad(RENYI_VQA_GQA, put_many("faults.jsonl", three, "x%u\n", 10001, ""), NULL,
+            "10000 more are bad");
+    ask_bad(RENYI_VQA_GQA,
+            put_many("kinds.jsonl", "",
+                     "{\"question_id\": 1, \"image\": \"a\", \"text\": \"x\", \"category\": "
+                     "\"c%u\"}\n",
+                     1001, ""),
+            NULL, "more than 1000 categories");
+}
+
 /* Every allocation fails once. */
 static void no_memory(void **state)
 {
@@ -318,6 +354,7 @@ int main(void)
                                        cmocka_unit_test(broken_lines_are_left_out),
                                        cmocka_unit_test(annotations_must_fit),
                                        cmocka_unit_test(shards),
+                                       cmocka_unit_test(limits),
                                        cmocka_unit_test(answers),
                                        cmocka_unit_test(submissions),
                                        cmocka_unit_test(spreadsheet),
