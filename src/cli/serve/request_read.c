@@ -23,6 +23,30 @@ static int add_input(serve_request *r, request_input in, request_error *err)
     return 0;
 }
 
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* Values of a request besides its texts and images. */
+enum { OTHER_VALUES = 1 << 16, IMAGE_VALUES = 8 };
+
+/* Commas and brackets bound the values of a document, which are counted before one is made: "[],"
+ * has three bytes and takes a hundred of memory. */
+static int has_few_values(const char *text, size_t size, const request_limits *limits)
+{
+    const uint64_t most = OTHER_VALUES + limits->texts + IMAGE_VALUES * limits->images;
+    uint64_t n = 1;
+    int in_text = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '"')
+            in_text = !in_text;
+        else if (in_text)
+            i += text[i] == '\\';
+        else
+            n += text[i] == ',' || text[i] == '[' || text[i] == '{';
+    }
+    return n <= most;
+}
+
 /* ---- forms: fields become a JSON object, files become images --------------------------------- */
 
 /* Fields that are lists, and fields whose text is a JSON value: 5, true. */
@@ -38,7 +62,8 @@ static int is_value(const char *key)
 }
 
 /* json_stringn refuses what is not UTF-8 and, without memory, everything. */
-static int add_field(serve_request *r, const multipart_part *part, request_error *err)
+static int add_field(serve_request *r, const multipart_part *part, const request_limits *limits,
+                     request_error *err)
 {
     json_t *key = json_stringn(part->name, part->n_name);
     json_t *value = json_stringn((const char *)part->bytes, part->size);
@@ -53,7 +78,8 @@ static int add_field(serve_request *r, const multipart_part *part, request_error
         if (!list) json_object_set_new(r->root, json_string_value(key), list = json_array());
         code = json_array_append(list, value) ? no_memory(err) : 0;
     } else {
-        if (is_value(json_string_value(key))) {
+        if (is_value(json_string_value(key)) &&
+            has_few_values((const char *)part->bytes, part->size, limits)) {
             json_t *read = json_loadb((const char *)part->bytes, part->size,
                                       JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
             if (read) {
@@ -94,15 +120,19 @@ static int read_form(serve_request *r, const char *boundary, const void *body, s
     if (!r->root || !r->names) return no_memory(err);
     if (!more) more = 1;
     while (more > 0 && !code && (more = multipart_next(&m, &part)) > 0)
-        code = part.filename ? add_file(r, &part, limits, err) : add_field(r, &part, err);
+        code = part.filename ? add_file(r, &part, limits, err) : add_field(r, &part, limits, err);
     if (more < 0) return request_fail(err, 400, "invalid_form", NULL, "%s", m.why);
     return code;
 }
 
-static int read_json(serve_request *r, const void *body, size_t size, request_error *err)
+static int read_json(serve_request *r, const void *body, size_t size, const request_limits *limits,
+                     request_error *err)
 {
     json_error_t at;
 
+    if (!has_few_values(body, size, limits))
+        return request_fail(err, 413, "too_many_values", NULL,
+                            "the body has more values than its texts and images need");
     r->root = json_loadb(body, size, JSON_REJECT_DUPLICATES, &at);
     if (!r->root)
         return request_fail(err, 400, "invalid_json", NULL,
@@ -122,7 +152,7 @@ static int read_body(serve_request *r, const char *content_type, const void *bod
 
     if (!content_type) content_type = "";
     if (takes_json && strncasecmp(content_type, json, sizeof json - 1) == 0)
-        return read_json(r, body, size, err);
+        return read_json(r, body, size, limits, err);
     if (takes_form && multipart_boundary(content_type, boundary) == 0)
         return read_form(r, boundary, body, size, limits, err);
     return request_fail(err, 415, "unsupported_media_type", NULL, "the Content-Type must be %s%s%s",
