@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL_PAIRS = 32 }; /* runs of a group of which every two are compared */
+/* Runs of a group of which every two are compared; in a larger one, baselines. */
+enum { ALL_PAIRS = 32 };
 
 void board_add(board *b, const char *file, renyi_manifest *m)
 {
@@ -63,12 +64,18 @@ static int add_pair(board *b, board_group *g, size_t x, size_t y)
 
 static int compare_group(board *b, board_group *g)
 {
+    size_t n_baselines = 0;
     int code = CLI_OK;
 
     g->is_partial = g->count > ALL_PAIRS;
+    for (size_t i = g->first; i < g->first + g->count; i++) {
+        board_run *r = &b->runs[i];
+        r->is_baseline = n_baselines < ALL_PAIRS && is_baseline(r);
+        n_baselines += (size_t)r->is_baseline;
+    }
     for (size_t i = g->first; i < g->first + g->count; i++)
         for (size_t k = i + 1; code == CLI_OK && k < g->first + g->count; k++)
-            if (!g->is_partial || is_baseline(&b->runs[i]) || is_baseline(&b->runs[k]))
+            if (!g->is_partial || b->runs[i].is_baseline || b->runs[k].is_baseline)
                 code = add_pair(b, g, i, k);
     return code;
 }

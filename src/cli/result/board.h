@@ -11,6 +11,7 @@ typedef struct board_run {
     char *file; /* owned */
     renyi_manifest *manifest;
     renyi_manifest_info info; /* borrowed from the manifest */
+    int is_baseline;          /* every run of a large group is compared with it */
 } board_run;
 
 typedef struct board_pair {

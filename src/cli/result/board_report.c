@@ -177,11 +177,11 @@ static void make_pairs(cell_table *t, const board *b, const board_group *g, cons
         .heading = pair_heading,
         .n_columns = sizeof pair_heading / sizeof *pair_heading,
         .title = cli_format("%s: question by question", title),
-        .about =
-            cli_format("Points of accuracy, second minus first, and the exact sign test.%s",
-                       g->is_partial ? " So many runs: only pairs with an unpruned run, random or "
-                                       "pool are here."
-                                     : "")};
+        .about = cli_format("Points of accuracy, second minus first, and the exact sign test.%s",
+                            g->is_partial
+                                ? " So many runs: only pairs with one of the first 32 that are "
+                                  "unpruned, random or pool are here."
+                                : "")};
     for (size_t i = 0; i < g->n_pairs; i++) put_pair(t, b, g, &g->pairs[i]);
 }
 

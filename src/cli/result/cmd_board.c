@@ -31,9 +31,8 @@ static int add_file(void *user, const char *name)
 {
     const folder_files *f = user;
 
-    if (is_json(name) && f->out->count < MAX_MANIFESTS)
-        cli_strings_add(f->out, cli_format("%s/%s", f->folder, name));
-    return 0;
+    if (is_json(name)) cli_strings_add(f->out, cli_format("%s/%s", f->folder, name));
+    return f->out->count > MAX_MANIFESTS;
 }
 
 static int add_folder(cli_strings *out, const char *folder)
@@ -41,7 +40,13 @@ static int add_folder(cli_strings *out, const char *folder)
     folder_files files = {folder, out};
     renyi_error err = {0};
 
-    return renyi_visit_files(folder, add_file, &files, &err) == RENYI_OK ? CLI_OK : cli_fail(&err);
+    const renyi_status status = renyi_visit_files(folder, add_file, &files, &err);
+    if (out->count > MAX_MANIFESTS) {
+        cli_error("%s: more than %d .json files; give a folder of its own to each part of them",
+                  folder, MAX_MANIFESTS);
+        return CLI_FAILED;
+    }
+    return status == RENYI_OK ? CLI_OK : cli_fail(&err);
 }
 
 /* The .json files of a folder and of its folders that have the name of a benchmark, as `renyi

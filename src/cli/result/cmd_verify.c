@@ -13,6 +13,8 @@
 #include <sys/random.h> /* getentropy, with macOS */
 #include <unistd.h>     /* getentropy, with musl */
 
+enum { MAX_NEW_TOKENS = 1 << 20 }; /* as --max-new-tokens */
+
 typedef struct verify_arguments {
     const char *manifest, *model, *tower, *tokenizer, *cpu;
     const char *questions, *annotations, *images;
@@ -259,6 +261,11 @@ static int verify(verify_job *j, uint64_t seed)
     renyi_manifest_get_info(j->manifest, &j->info);
     take_settings(j);
     if (!j->llava.model) return options_usage_error("verify", "-m LLAVA is missing");
+    if (j->info.max_new_tokens > MAX_NEW_TOKENS) {
+        cli_error("%s: settings.max_new_tokens is %llu; at most %d accepted", j->a->manifest,
+                  (unsigned long long)j->info.max_new_tokens, MAX_NEW_TOKENS);
+        return CLI_FAILED;
+    }
     int code = open_questions(j);
     if (code == CLI_OK) code = match_samples(j);
     if (code == CLI_OK) code = draw_samples(j, seed);
