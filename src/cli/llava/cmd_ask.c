@@ -211,6 +211,24 @@ static int is_plain_llama(const char *model)
     return is_plain;
 }
 
+/* One text would be enough for a plain Llama, and a model that cannot be opened may be one. */
+static int fail_without_image(const ask_arguments *a, const char *text)
+{
+    renyi_lm_info info;
+    renyi_error err = {0};
+    renyi_status status = RENYI_OK;
+
+    if (!a->llava.tower && !a->llava.mmproj) {
+        char *path = model_path_resolve(a->llava.model);
+        if (!path) return CLI_FAILED;
+        status = renyi_lm_describe(path, NULL, &info, &err);
+        free(path);
+    }
+    if (status != RENYI_OK) return cli_fail(&err);
+    return options_usage_error("ask", "an image and a question are needed; only '%.60s' is given",
+                               text);
+}
+
 /* The last argument is the question, unless it comes from --prompt-ids or stdin. A plain Llama has
  * no other arguments. */
 static int take_question(ask_arguments *a, cli_strings *arguments)
@@ -232,10 +250,7 @@ static int take_question(ask_arguments *a, cli_strings *arguments)
                                           : a->chat   ? "no image given"
                                                       : "no image and no question given");
     if (a->chat && n == 1 && !a->is_plain) return CLI_OK;
-    if (n == 1 && !a->is_plain)
-        return options_usage_error("ask",
-                                   "an image and a question are needed; only '%.60s' is given",
-                                   arguments->items[0]);
+    if (n == 1 && !a->is_plain) return fail_without_image(a, arguments->items[0]);
     if (!*arguments->items[n - 1]) return options_usage_error("ask", "the question is empty");
     a->question = arguments->items[n - 1];
     arguments->count--; /* cmd_ask still frees it */
