@@ -2,6 +2,7 @@
  * their mean, the same bits for any batch and any number of threads, costs, and refusals.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/core/cascade_run.h"
+#include "fixtures/test_heap.h"
 #include "fixtures/vit_fixture.h"
 
 #include <math.h>
@@ -265,11 +266,41 @@ static void refusals(void **state)
     renyi_model_free(m);
 }
 
+/* Every allocation fails once: the call reports it, and nothing leaks. */
+static void no_memory(void **state)
+{
+    (void)state;
+    test_heap heap = {0};
+    const renyi_options opt = {.struct_size = sizeof opt, .allocator = test_heap_of(&heap)};
+    renyi_model *m = NULL;
+    renyi_session *s = NULL;
+    assert_ok(renyi_model_open(&m, path, &opt, err));
+    const size_t before = heap.live;
+    size_t calls = 0;
+    for (renyi_status st = RENYI_ERR_NOMEM; st; calls++) {
+        const renyi_session_options o = {.struct_size = sizeof o,
+                                         .max_batch = 3,
+                                         .n_threads = 2,
+                                         .n_streams = 2,
+                                         .policy = cascade_text(2, "1", "mean")};
+        heap.fail_at = heap.calls + calls + 1;
+        st = renyi_session_new(&s, m, &o, NULL);
+        if (st) assert_int_equal(st, RENYI_ERR_NOMEM);
+        if (st) assert_int_equal(heap.live, before);
+    }
+    assert_true(calls > 20); /* both passes of both streams */
+    heap.fail_at = 0;
+    renyi_session_free(s);
+    renyi_model_free(m);
+    assert_int_equal(heap.live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends),    cmocka_unit_test(same_bits),    cmocka_unit_test(costs),
-        cmocka_unit_test(margins), cmocka_unit_test(other_inputs), cmocka_unit_test(refusals),
+        cmocka_unit_test(ends),      cmocka_unit_test(same_bits),    cmocka_unit_test(costs),
+        cmocka_unit_test(margins),   cmocka_unit_test(other_inputs), cmocka_unit_test(refusals),
+        cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, make_model, remove_model);
 }
