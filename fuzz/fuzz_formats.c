@@ -1,7 +1,9 @@
 /* fuzz_formats.c - tensor files and JSON: what a reader accepts must be consistent and readable to
  * the last byte.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "base/json.h"
+#include "formats/checkpoint.h"
 #include "formats/gguf/gguf.h"
 #include "formats/safetensors.h"
 #include "formats/tensor.h"
@@ -9,7 +11,11 @@
 #include "fuzz_targets.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* What a reader accepts must be consistent and is read to the last byte. */
 typedef renyi_status (*tensor_reader)(ry_tensors **out, const void *bytes, size_t size,
@@ -129,5 +135,70 @@ int fuzz_json(const uint8_t *data, size_t size)
     bad += ry_json_bool(j, "do_resize", &flag, "fuzz", &err) != RENYI_OK;
     if (!text || !isfinite(x) || !isfinite(mean[2]) || (bad && !err.message[0])) abort();
     json_decref(j);
+    return 0;
+}
+
+/* ---- checkpoint ------------------------------------------------------------------------------ */
+
+/* Two folders with small weights: one for a shard index, one for configs beside the weights. */
+static char folder[] = "/tmp/fuzz_checkpoint_XXXXXX";
+
+static char *path_in(char out[128], const char *name)
+{
+    snprintf(out, 128, "%s%s", folder, name);
+    return out;
+}
+
+static void put_file(const char *name, const void *bytes, size_t size)
+{
+    char path[128];
+    FILE *f = fopen(path_in(path, name), "wb");
+    if (!f || fwrite(bytes, 1, size, f) != size || fclose(f)) abort();
+}
+
+static void remove_folders(void)
+{
+    static const char *const names[] = {"/shards/a.safetensors", "/shards",
+                                        "/one/model.safetensors", "/one", ""};
+    char path[128];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) remove(path_in(path, names[i]));
+}
+
+static void make_folders(void)
+{
+    static const char header[] = "{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+    char file[8 + sizeof header - 1 + 4] = {sizeof header - 1}, path[128];
+    memcpy(file + 8, header, sizeof header - 1);
+    if (!mkdtemp(folder) || mkdir(path_in(path, "/shards"), 0700) ||
+        mkdir(path_in(path, "/one"), 0700))
+        abort();
+    put_file("/shards/a.safetensors", file, sizeof file);
+    put_file("/one/model.safetensors", file, sizeof file);
+    atexit(remove_folders);
+}
+
+/* The first byte selects a file, the others are its bytes: a shard index, or a config. Opened, or
+ * refused with a message that names the folder. */
+int fuzz_checkpoint(const uint8_t *data, size_t size)
+{
+    static const char *const names[] = {"/shards/model.safetensors.index.json", "/one/config.json",
+                                        "/one/preprocessor_config.json",
+                                        "/one/processor_config.json", "/one/open_clip_config.json"};
+    const renyi_limits limits = {0, 1 << 20, 0, 0, 0};
+    renyi_error err = {0};
+    ry_checkpoint c;
+    char path[128];
+    static int is_made;
+    if (!size) return 0;
+    if (!is_made++) make_folders();
+    const size_t which = data[0] % (sizeof names / sizeof *names);
+    put_file(names[which], data + 1, size - 1);
+    if (ry_checkpoint_open(&c, path_in(path, which ? "/one" : "/shards"), &limits, NULL, &err)) {
+        if (!strstr(err.message, folder) || c.tensors) abort();
+    } else {
+        if (ry_tensors_count(c.tensors) != 1 || (c.config && !json_is_object(c.config))) abort();
+        ry_checkpoint_close(&c, NULL);
+    }
+    if (unlink(path_in(path, names[which]))) abort();
     return 0;
 }

@@ -37,11 +37,14 @@ static int load_both(loader *load, const uint8_t *data, size_t size)
     ry_checkpoint ckpt = {.tensors_path = path};
     if (ry_safetensors_parse(&ckpt.tensors, data, size, path, &limits, NULL, NULL)) return 0;
     ckpt.config = config_of(ckpt.tensors, "config.json", "config.json");
+    ckpt.open_clip_config =
+        config_of(ckpt.tensors, "open_clip_config.json", "open_clip_config.json");
     ckpt.preprocessor_config =
         config_of(ckpt.tensors, "preprocessor_config.json", "preprocessor_config.json");
     load(&ckpt, RENYI_DTYPE_F32);
     load(&ckpt, RENYI_DTYPE_INT8);
     json_decref(ckpt.config);
+    json_decref(ckpt.open_clip_config);
     json_decref(ckpt.preprocessor_config);
     ry_tensors_free(ckpt.tensors);
     return 0;
@@ -117,6 +120,21 @@ int fuzz_text_model(const uint8_t *data, size_t size)
 
 /* ---- visual_model ---------------------------------------------------------------------------- */
 
+/* The pixels of base and tiles, of small tiles and images only. */
+static void cut_tiles(const ry_tile_plan *p, uint32_t side, uint32_t width, uint32_t height)
+{
+    enum { MOST = 64, IMAGE = 100 };
+    static const uint8_t rgb[IMAGE * IMAGE * 3] = {1, 2, 3};
+    const renyi_image image = {.rgb = rgb, .width = width, .height = height};
+    if (side > MOST || width > IMAGE || height > IMAGE) return;
+    const size_t bytes = (1 + (size_t)p->across * p->down) * side * side * 3;
+    uint8_t *out = malloc(bytes); /* exact size: the sanitizer sees writes behind it */
+    renyi_error err = {0};
+    if (out && ry_tile_cut(out, &image, p, side, RENYI_BICUBIC, ry_resize_best(), NULL, &err))
+        abort();
+    free(out);
+}
+
 /* Images of many shapes in the grids of a LLaVA-NeXT: the windows of the tiles are in the tiles and
  * make up the visual tokens. */
 static void place_images(const ry_visual_config *c)
@@ -136,6 +154,7 @@ static void place_images(const ry_visual_config *c)
         if (patches != p.n_columns * p.n_lines || p.across * p.down > RY_MAX_TILES) abort();
         if (p.left + p.width > p.across * c->tiles.side) abort();
         if (p.top + p.height > p.down * c->tiles.side || !p.width || !p.height) abort();
+        cut_tiles(&p, c->tiles.side, sides[i % N], sides[i / N]);
     }
 }
 
