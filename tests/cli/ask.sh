@@ -173,6 +173,9 @@ usage() {
 }
 usage "-m LLAVA is missing" ask a.ppm what
 usage "an image and a question" ask -m llava a.ppm
+head -c 100 llava/model.safetensors >cut.safetensors # one text is enough for a Llama, which this may be
+run 1 "$RENYI" ask -m cut.safetensors 'what'
+one_line "cut.safetensors"
 usage "no image and no question" ask -m llava
 usage "the question is empty" ask -m llava a.ppm ''
 usage "'--temperature'" ask -m llava a.ppm what --temperature -1

@@ -19,6 +19,13 @@ out_has "LLaVA-NeXT"
 out_has "2x1, 1x2, 2x2, 1x3, 3x1 (across x down) besides the base; at most 88 visual tokens"
 run 0 "$RENYI" inspect next --json
 json 'd["architecture"] == "LLaVA-NeXT" and d["image_tower"]["grids"][3] == [1, 3] and d["image_tower"]["most_visual_tokens"] == 88'
+cp -r next flat
+python3 -c 'import json
+c = json.load(open("next/config.json"))
+json.dump(c | {"mm_patch_merge_type": "flat"}, open("flat/config.json", "w"))'
+run 0 "$RENYI" inspect flat
+out_has "image tower     none"
+grep -qF "mm_patch_merge_type 'flat'" err || fail "inspect does not say why the image tower cannot be run"
 run 0 "$RENYI" init --arch llava-1.6-7b --dim 32 --heads 2 --blocks 2 --mlp-dim 64 made
 run 0 "$RENYI" inspect made --json
 json 'd["architecture"] == "LLaVA-NeXT" and d["image_tower"]["most_visual_tokens"] == 2928'

@@ -37,7 +37,7 @@ static void open_parts(parts *p, const char *path, const renyi_options *opt)
         p->lost[i] = info.weight_error;
     }
     if (renyi_visual_open(&p->visual, path, NULL, opt, &p->no_visual) != RENYI_OK &&
-        p->no_visual.code != RENYI_ERR_UNSUPPORTED)
+        (p->no_visual.code != RENYI_ERR_UNSUPPORTED || p->lm.is_llava)) /* else a plain Llama */
         cli_warn("%s", p->no_visual.message);
     if (renyi_lm_tokenizer_open(&p->tokenizer, path, NULL, &p->no_tokenizer) != RENYI_OK &&
         p->no_tokenizer.code != RENYI_ERR_IO)

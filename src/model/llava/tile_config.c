@@ -14,6 +14,7 @@
 #define CONFIG_FILE "config.json"
 #define PREPROCESSOR_FILE "preprocessor_config.json"
 #define PINPOINTS "image_grid_pinpoints"
+#define OWN_FILE "; take the file that belongs to these weights"
 
 /* ---- which kind ---------------------------------------------------------------------------- */
 
@@ -51,20 +52,22 @@ static renyi_status read_grids(ry_tile_grids *g, const json_t *value, int width_
     const size_t n = json_array_size(value); /* 0 for other types */
     if (!n || n > RY_MAX_GRIDS)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "%s: " PINPOINTS " must be a list of 1 to %d sizes such as [336, 672]", file,
-                       RY_MAX_GRIDS);
+                       "%s: " PINPOINTS
+                       " must be a list of 1 to %d sizes such as [336, 672]" OWN_FILE,
+                       file, RY_MAX_GRIDS);
     for (size_t i = 0; i < n; i++) {
         const json_t *size = json_array_get(value, i);
         const json_t *x = json_array_get(size, width_first ? 0 : 1);
         const json_t *y = json_array_get(size, width_first ? 1 : 0);
         if (json_array_size(size) != 2 || !json_is_integer(x) || !json_is_integer(y))
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                           "%s: " PINPOINTS "[%zu] is not a pair of whole numbers", file, i);
+                           "%s: " PINPOINTS "[%zu] is not a pair of whole numbers" OWN_FILE, file,
+                           i);
         const json_int_t side = g->side, w = json_integer_value(x), h = json_integer_value(y);
         if (w < side || h < side || w % side || h % side)
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
                            "%s: " PINPOINTS "[%zu] is %lld wide and %lld high, which is no whole "
-                           "number of tiles; the image tower reads %u x %u pixels",
+                           "number of tiles; the image tower reads %u x %u pixels" OWN_FILE,
                            file, i, (long long)w, (long long)h, g->side, g->side);
         if (w / side > RY_MAX_TILES || h / side > RY_MAX_TILES ||
             (w / side) * (h / side) > RY_MAX_TILES)
@@ -106,7 +109,7 @@ static renyi_status check_processor(const ry_tile_grids *g, const json_t *proces
         if (pixels != g->side)
             return ry_fail(err, RENYI_ERR_FORMAT, -1,
                            PREPROCESSOR_FILE ": tiles of %u pixels (%s, %s); the image tower reads "
-                                             "%u x %u",
+                                             "%u x %u" OWN_FILE,
                            pixels, keys[i][0], keys[i][1], g->side, g->side);
     }
     if (!sizes) return RENYI_OK;
@@ -116,7 +119,8 @@ static renyi_status check_processor(const ry_tile_grids *g, const json_t *proces
         same = mine.grid[i][0] == g->grid[i][0] && mine.grid[i][1] == g->grid[i][1];
     if (same) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                   PREPROCESSOR_FILE " and " CONFIG_FILE " have different " PINPOINTS);
+                   PREPROCESSOR_FILE " and " CONFIG_FILE " have different " PINPOINTS
+                                     "; take the two files that belong to these weights");
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -143,10 +147,13 @@ static renyi_status check_newline(const ry_visual_config *c, const ry_checkpoint
     if (!c->ends_lines) return RENYI_OK;
     if (!t)
         return ry_fail(err, RENYI_ERR_FORMAT, -1,
-                       "image_newline is missing: a LLaVA-NeXT ends each line of patches with it");
+                       "image_newline is missing: a LLaVA-NeXT ends each line of patches with it; "
+                       "download the weights again");
     if (t->n_dims == 1 && t->shape[0] == c->lm_dim) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_FORMAT, -1, "image_newline is %s; the projector makes rows of %u",
-                   ry_tensor_shape_text(t, shape, sizeof shape), c->lm_dim);
+    return ry_fail(
+        err, RENYI_ERR_FORMAT, -1,
+        "image_newline is %s; the projector makes rows of %u; download the weights again",
+        ry_tensor_shape_text(t, shape, sizeof shape), c->lm_dim);
 }
 
 renyi_status ry_visual_configure_tiles(ry_visual_config *c, const ry_checkpoint *llava,

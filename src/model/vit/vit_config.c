@@ -188,7 +188,8 @@ static renyi_status choose_image_size(ry_vit_config *c, const ry_checkpoint *ckp
     if (c->rope_theta > 0.0) {
         RY_TRY(ry_rotary_image_size(native, c, ckpt, err));
         if (!*native || *native % c->patch_size || *native > MAX_IMAGE)
-            return refuse_image_size(*native, c->patch_size, err);
+            return ry_fail_in(err, refuse_image_size(*native, c->patch_size, err),
+                              CONFIG_FILE " (image_size)");
     } else {
         RY_TRY(native_size(c, n_positions, native, err));
     }
@@ -209,7 +210,7 @@ static const json_t *tower_config(const ry_tensor_naming *n, const json_t *confi
 }
 
 /* A config of other weights would silently give the wrong number of heads. native: the input size
- * that the positions are made for, which config.json of a CLIP or SigLIP repeats. */
+ * that the positions are made for; the config of a CLIP or SigLIP repeats it. */
 static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, uint32_t native,
                                 renyi_error *err)
 {
@@ -231,7 +232,6 @@ static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, ui
                  {args, "num_reg_tokens", c->n_registers},
                  {full, "patch_size", c->patch_size},
                  {full, "intermediate_size", c->mlp_dim},
-                 {clip, "image_size", native},
                  {is_dino3 ? args : NULL, "patch_size", c->patch_size}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint32_t said = sizes[i].is;
@@ -242,6 +242,13 @@ static renyi_status check_sizes(const ry_vit_config *c, const json_t *config, ui
                                        "another model?",
                            sizes[i].key, said, sizes[i].is);
     }
+    uint32_t side = native;
+    RY_TRY(ry_json_uint(clip, "image_size", &side, CONFIG_FILE, err));
+    if (side / c->patch_size != native / c->patch_size) /* So400m/14: 384 pixels, 27 patches */
+        return ry_fail(err, RENYI_ERR_FORMAT, -1,
+                       CONFIG_FILE ": image_size is %u, but the tensors have positions for %u; is "
+                                   "it the config of another model?",
+                       side, native);
     int gated = c->gated;
     RY_TRY(ry_json_bool(config, "use_swiglu_ffn", &gated, CONFIG_FILE, err));
     if (gated == c->gated) return RENYI_OK;

@@ -117,9 +117,23 @@ static void test_configs(void **state)
         renyi_model_free(m);
     }
     renyi_error e = {0};
-    assert_int_equal(open_with(&f, "{\"vision_config\": {\"hidden_size\": 768}}", &m, &e),
-                     RENYI_ERR_FORMAT);
-    assert_says(&e, "hidden_size is 768, but the tensors have 32");
+    static const char *const sizes[] = {"hidden_size", "num_hidden_layers", "intermediate_size",
+                                        "patch_size", "image_size"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char json[128], message[128];
+        snprintf(json, sizeof json, "{\"vision_config\": {\"%s\": 768}}", sizes[i]);
+        snprintf(message, sizeof message, "%s is 768, but the tensors have ", sizes[i]);
+        assert_int_equal(open_with(&f, json, &m, &e), RENYI_ERR_FORMAT);
+        assert_says(&e, message);
+    }
+    renyi_model_info own; /* as So400m/14: its 384 pixels are 27 patches and a rest */
+    char larger[64];
+    m = open_fixture(&f, NULL);
+    renyi_model_get_info(m, &own);
+    renyi_model_free(m);
+    snprintf(larger, sizeof larger, "{\"vision_config\": {\"image_size\": %u}}",
+             own.image_size + own.patch_size - 1);
+    renyi_model_free(open_fixture(&f, larger));
     assert_int_equal(open_with(&f, "{\"vision_config\": {\"hidden_act\": \"relu\"}}", &m, &e),
                      RENYI_ERR_UNSUPPORTED);
     assert_says(&e, "'relu'; this build runs gelu, quick_gelu and gelu_pytorch_tanh");
