@@ -158,8 +158,24 @@ RENYI_API RENYI_CHECK renyi_status renyi_visual_run_pixels(renyi_visual_session 
                                                            renyi_error *err);
 
 /* The image of the last run as the tower saw it: [image_size, image_size, 3] bytes; NULL = it was
- * seen in tiles. Borrowed until the next run. */
+ * seen in tiles, see renyi_visual_session_get_square. Borrowed until the next run. */
 RENYI_API const uint8_t *renyi_visual_session_pixels(const renyi_visual_session *s);
+
+/* A square of the image of the last run. */
+typedef struct renyi_visual_square {
+    const uint8_t *pixels; /* [size, size, 3] as the tower saw it; borrowed until the next run */
+    uint32_t size;         /* side in pixels: image_size, or less with the policy downsample */
+    uint32_t first_column, first_line, n_columns, n_lines; /* its patches that are no border; a tile
+                                                              may have none */
+    uint32_t n_rows; /* visual tokens that it gave; newline rows belong to no square */
+} renyi_visual_square;
+
+/* square: 0 is the base, 1 the first tile; without tiles only 0. RENYI_ERR_ARG: the image has no
+ * such square, or there was no successful run. */
+RENYI_API RENYI_CHECK renyi_status renyi_visual_session_get_square(const renyi_visual_session *s,
+                                                                   uint32_t square,
+                                                                   renyi_visual_square *out,
+                                                                   renyi_error *err);
 
 /* What a session has computed since it was made; the difference of two calls is the work of the
  * runs between them. */

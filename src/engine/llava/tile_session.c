@@ -28,6 +28,8 @@ struct ry_tile_session {
     ry_tile_plan plan;
     renyi_visual_session *session;    /* whose progress is reported */
     uint32_t square, n_now;           /* the square that runs, and how many the image has */
+    uint32_t n_done;                  /* squares of the last image; 0 = there is none */
+    uint32_t count[1 + RY_MAX_TILES]; /* rows that each gave */
     uint32_t share[1 + RY_MAX_TILES]; /* patches that a rule behind the tower may keep of each; with
                                          budget=tile not used */
 };
@@ -141,12 +143,14 @@ static void take_rows(renyi_visual_session *s, uint32_t n)
     const size_t C = c->tower.dim;
     const uint32_t P = s->side->tower.n_patches, G = c->tiles.patches;
     const ry_tile_window w = ry_tile_window_of(&t->plan, G, t->square);
+    const uint32_t before = t->n_rows;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t patch = s->kept[i];
         if (patch != RENYI_NONE && !is_in(&w, patch, G)) continue;
         memcpy(t->features + t->n_rows * C, s->plan->features + i * C, C * sizeof(float));
         t->number[t->n_rows++] = patch == RENYI_NONE ? patch : t->square * P + patch;
     }
+    t->count[t->square] = t->n_rows - before;
     const float *scores = ry_visual_scores(s);
     if (scores) memcpy(t->scores + (size_t)t->square * P, scores, P * sizeof(float));
 }
@@ -167,6 +171,7 @@ static renyi_status run_squares(renyi_visual_session *s, renyi_error *err)
                                          .progress = s->progress ? report : NULL,
                                          .progress_user = t};
         uint32_t n;
+        t->count[t->square] = 0;
         if (!w.columns || !w.lines) continue; /* a tile of nothing but border */
         if (s->policy.over_image) {
             if (!t->share[t->square]) continue;
@@ -271,6 +276,7 @@ renyi_status ry_tile_session_run(renyi_visual_session *s, const renyi_image *ima
     const ry_visual_config *c = &s->side->config;
     const ry_tile_plan *p = &t->plan;
     *out = (renyi_visual_tokens){0};
+    t->n_done = 0;
     RY_TRY(ry_tile_place(&t->plan, &c->tiles, image->width, image->height, err));
     RY_TRY(ry_tile_cut(t->pixels, image, &t->plan, c->tower.image_size,
                        c->tower.preprocess.interpolation, ry_resize_best(), &s->visual->al, err));
@@ -278,6 +284,7 @@ renyi_status ry_tile_session_run(renyi_visual_session *s, const renyi_image *ima
     const uint32_t n = order_rows(s);
     ry_visual_project(s->plan, n);
     put_newlines(s, n);
+    t->n_done = t->n_now;
     *out = (renyi_visual_tokens){
         .n = n,
         .lm_dim = c->lm_dim,
@@ -290,4 +297,20 @@ renyi_status ry_tile_session_run(renyi_visual_session *s, const renyi_image *ima
         .n_squares = t->n_now,
         .tiles = {p->across, p->down, p->first_column, p->first_line, p->n_columns, p->n_lines}};
     return RENYI_OK;
+}
+
+int ry_tile_session_square(const renyi_visual_session *s, uint32_t square, renyi_visual_square *out)
+{
+    const ry_tile_session *t = s->tiles;
+    const ry_tile_grids *g = &s->side->config.tiles;
+    if (square >= t->n_done) return 0;
+    const ry_tile_window w = ry_tile_window_of(&t->plan, g->patches, square);
+    *out = (renyi_visual_square){t->pixels + square * (size_t)g->side * g->side * 3,
+                                 g->side,
+                                 w.left,
+                                 w.top,
+                                 w.columns,
+                                 w.lines,
+                                 t->count[square]};
+    return 1;
 }

@@ -157,6 +157,28 @@ const char *renyi_visual_session_policy(const renyi_visual_session *s)
 
 const uint8_t *renyi_visual_session_pixels(const renyi_visual_session *s) { return s->pixels; }
 
+/* The square of an image without tiles. */
+static int only_square(const renyi_visual_session *s, uint32_t square, renyi_visual_square *out)
+{
+    const ry_vit_config *c = &s->side->config.tower;
+    const uint32_t n = c->image_size / c->patch_size;
+    if (square || !s->n_rows) return 0;
+    *out = (renyi_visual_square){s->pixels, c->image_size, 0, 0, n, n, s->n_rows};
+    return 1;
+}
+
+renyi_status renyi_visual_session_get_square(const renyi_visual_session *s, uint32_t square,
+                                             renyi_visual_square *out, renyi_error *err)
+{
+    if (!s || !out)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_visual_session_get_square: NULL argument");
+    *out = (renyi_visual_square){0};
+    if (s->tiles ? ry_tile_session_square(s, square, out) : only_square(s, square, out))
+        return RENYI_OK;
+    return ry_fail(err, RENYI_ERR_ARG, -1,
+                   "renyi_visual_session_get_square: the last image has no square %u", square);
+}
+
 void renyi_visual_session_get_work(const renyi_visual_session *s, renyi_visual_work *out)
 {
     const ry_visual_work *w = &s->plan->work;
@@ -262,6 +284,7 @@ static void give_rows(renyi_visual_session *s, uint32_t n, renyi_visual_tokens *
                                  .scores = ry_visual_scores(s),
                                  .n_full = s->visual->side.tower.n_patches,
                                  .n_squares = 1};
+    s->n_rows = n;
 }
 
 renyi_status ry_visual_session_ask(renyi_visual_session *s, const char *question,
@@ -276,12 +299,13 @@ renyi_status ry_visual_session_ask(renyi_visual_session *s, const char *question
     return RENYI_OK;
 }
 
-static renyi_status run_pixels(renyi_visual_session *s, const uint8_t *pixels,
-                               renyi_visual_tokens *out, renyi_error *err)
+/* Runs s->pixels. */
+static renyi_status run_pixels(renyi_visual_session *s, renyi_visual_tokens *out, renyi_error *err)
 {
-    const ry_visual_square square = {pixels, s->progress, s->progress_user};
+    const ry_visual_square square = {s->pixels, s->progress, s->progress_user};
     uint32_t n;
     *out = (renyi_visual_tokens){0};
+    s->n_rows = 0;
     RY_TRY(ry_visual_run_square(s, &square, &n, err));
     give_rows(s, n, out);
     return RENYI_OK;
@@ -307,7 +331,7 @@ static renyi_status run_image(renyi_visual_session *s, const renyi_image *image,
         RY_TRY(ry_fit_square(s->pixels, image, spec, kernels, al, err));
     else
         RY_TRY(ry_fit(s->pixels, image, spec, kernels, al, err));
-    return run_pixels(s, s->pixels, out, err);
+    return run_pixels(s, out, err);
 }
 
 renyi_status renyi_visual_run_pixels(renyi_visual_session *s, const uint8_t *pixels,
@@ -316,8 +340,9 @@ renyi_status renyi_visual_run_pixels(renyi_visual_session *s, const uint8_t *pix
     RY_TRY(check_run(s, pixels, out, err));
     const uint32_t size = s->visual->side.config.tower.image_size;
     const renyi_image image = {pixels, size, size, 0};
-    return s->tiles || s->side == &s->smaller ? run_image(s, &image, out, err)
-                                              : run_pixels(s, pixels, out, err);
+    if (s->tiles || s->side == &s->smaller) return run_image(s, &image, out, err);
+    memmove(s->pixels, pixels, (size_t)size * size * 3);
+    return run_pixels(s, out, err);
 }
 
 renyi_status renyi_visual_run(renyi_visual_session *s, const renyi_image *image,

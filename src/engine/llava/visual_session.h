@@ -31,6 +31,7 @@ struct renyi_visual_session {
     uint8_t *pixels; /* [S, S, 3] the fitted image; NULL with tiles */
     uint32_t *kept;  /* [patches + 1] of the last square: the patch of each row */
     uint32_t n_most; /* rows that an image gives at most */
+    uint32_t n_rows; /* rows of the last image without tiles; 0 = there is none */
 };
 
 typedef struct ry_visual_square {
@@ -58,6 +59,10 @@ uint32_t ry_tile_session_most(const renyi_visual_session *s, uint32_t each);
 renyi_status ry_tile_session_new(renyi_visual_session *s, renyi_error *err) RENYI_CHECK;
 void ry_tile_session_free(ry_tile_session *t, const renyi_allocator *al);
 size_t ry_tile_session_bytes(const ry_tile_session *t);
+
+/* A square of the last image; 0 = there is no such square. */
+int ry_tile_session_square(const renyi_visual_session *s, uint32_t square,
+                           renyi_visual_square *out) RENYI_CHECK;
 
 /* renyi_visual_run of a LLaVA-NeXT. */
 renyi_status ry_tile_session_run(renyi_visual_session *s, const renyi_image *image,

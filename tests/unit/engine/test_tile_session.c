@@ -271,6 +271,63 @@ static void test_scores(void **state)
     renyi_visual_free(v);
 }
 
+/* Squares: their pixels, their part without border, and the rows that each gave. */
+static void check_squares(const renyi_visual_session *s, const renyi_visual_tokens *t)
+{
+    renyi_visual_square q;
+    uint32_t rows = 0, newlines = 0, inside = 0;
+    for (uint32_t i = 0; i < t->n; i++) newlines += t->kept[i] == RENYI_NEWLINE;
+    for (uint32_t k = 0; k < t->n_squares; k++) {
+        uint32_t own = 0;
+        assert_ok(renyi_visual_session_get_square(s, k, &q, err));
+        assert_non_null(q.pixels);
+        for (uint32_t i = 0; i < t->n; i++)
+            own += t->kept[i] < RENYI_NEWLINE && t->kept[i] / P == k;
+        if (q.size == NEXT_SIDE) assert_true(q.n_rows >= own);
+        rows += q.n_rows;
+        inside += k ? q.n_columns * q.n_lines : 0;
+    }
+    assert_int_equal(rows + newlines, t->n);
+    assert_int_equal(inside, t->tiles.n_columns * t->tiles.n_lines);
+    assert_int_equal(renyi_visual_session_get_square(s, t->n_squares, &q, NULL), RENYI_ERR_ARG);
+}
+
+static void test_squares(void **state)
+{
+    (void)state;
+    renyi_visual *v = open_next();
+    renyi_visual_tokens t;
+    renyi_visual_square q;
+    for (size_t k = 0; k < N_POLICIES; k++) {
+        renyi_visual_session *s = new_session(v, policies[k], 1);
+        assert_int_equal(renyi_visual_session_get_square(s, 0, &q, NULL), RENYI_ERR_ARG);
+        for (uint32_t i = 0; i < 8; i++) {
+            const renyi_image p = picture(i);
+            assert_ok(renyi_visual_run(s, &p, &t, err));
+            check_squares(s, &t);
+        }
+        const renyi_image none = {.rgb = NULL, .width = 5, .height = 5};
+        assert_int_not_equal(renyi_visual_run(s, &none, &t, NULL), RENYI_OK);
+        assert_int_equal(renyi_visual_session_get_square(s, 0, &q, NULL), RENYI_ERR_ARG);
+        renyi_visual_session_free(s);
+    }
+    renyi_visual_session *s = new_session(v, "prumerge tokens=3 budget=image", 1);
+    const renyi_image p = picture(8), small = picture(7); /* 2x2 tiles; as large as a tile */
+    static const uint32_t want[5] = {2, 2, 2, 0, 0};      /* each with its merged row */
+    assert_ok(renyi_visual_run(s, &p, &t, err));
+    for (uint32_t k = 0; k < 5; k++) {
+        assert_ok(renyi_visual_session_get_square(s, k, &q, err));
+        assert_int_equal(q.n_rows, want[k]);
+    }
+    assert_ok(renyi_visual_run(s, &small, &t, err));
+    assert_ok(renyi_visual_session_get_square(s, 0, &q, err));
+    assert_memory_equal(q.pixels, small.rgb, (size_t)NEXT_SIDE * NEXT_SIDE * 3);
+    assert_int_equal(renyi_visual_session_get_square(NULL, 0, &q, NULL), RENYI_ERR_ARG);
+    assert_int_equal(renyi_visual_session_get_square(s, 0, NULL, NULL), RENYI_ERR_ARG);
+    renyi_visual_session_free(s);
+    renyi_visual_free(v);
+}
+
 /* ---- running ------------------------------------------------------------------------------- */
 
 typedef struct watch {
@@ -483,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_refused_budgets),
         cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_squares),
         cmocka_unit_test(test_progress),
         cmocka_unit_test(test_pixels),
         cmocka_unit_test(test_bad_images),

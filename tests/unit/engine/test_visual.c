@@ -118,8 +118,17 @@ static void run_visual(answer *out, const renyi_visual *v, const char *policy, u
         .struct_size = sizeof opt, .n_threads = threads, .policy = policy};
     renyi_visual_session *s = NULL;
     renyi_visual_tokens t;
+    renyi_visual_square q;
     assert_ok(renyi_visual_session_new(&s, v, &opt, err));
+    assert_int_equal(renyi_visual_session_get_square(s, 0, &q, NULL), RENYI_ERR_ARG);
     assert_ok(renyi_visual_run_pixels(s, test_pixels(), &t, err));
+    assert_ok(renyi_visual_session_get_square(s, 0, &q, err));
+    assert_int_equal(q.n_rows, t.n);
+    if (!policy || strncmp(policy, "downsample", 10) != 0) {
+        assert_int_equal(q.n_columns * q.n_lines, t.n_full);
+        assert_memory_equal(q.pixels, test_pixels(), (size_t)q.size * q.size * 3);
+    }
+    assert_int_equal(renyi_visual_session_get_square(s, 1, &q, NULL), RENYI_ERR_ARG);
     assert_true(t.n <= renyi_visual_session_tokens(s));
     assert_true(renyi_visual_session_bytes(s) > 0);
     keep_answer(out, &t);
