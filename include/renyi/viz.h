@@ -222,7 +222,7 @@ RENYI_API void renyi_viz_result_free(renyi_viz_result *r);
  * except what cairo and pango allocate: a failure in cairo is returned as an error, but pango
  * (GLib) ends the process if memory runs out. */
 
-/* The columns of a figure are the layers of the results. */
+/* The columns of a figure are the layers of the results, or base and tiles. */
 typedef enum renyi_figure_kind {
     RENYI_FIGURE_ALL = 0,         /* one page with every figure below that can be drawn */
     RENYI_FIGURE_OVERLAY = 1,     /* rows: policies; removed patches are dimmed, rescued ones
@@ -240,6 +240,21 @@ RENYI_API const char *renyi_figure_name(renyi_figure_kind kind);
 /* 1 if this figure can be drawn: a mosaic needs a policy that merges, attention must have been
  * requested. */
 RENYI_API int renyi_figure_has(const renyi_viz_result *r, renyi_figure_kind kind);
+
+/* The tiles of a LLaVA-NeXT, beside a result that is its base. Base and tiles have one layer, the
+ * same patches, metrics and policies; the answers are those of the base. Borrowed for the call. */
+typedef struct renyi_viz_tiles {
+    uint32_t struct_size;
+    uint32_t across, down; /* tiles; at most RENYI_VIZ_MAX_TILES in all */
+    /* The part without border, in patches of the whole grid of tiles. */
+    uint32_t first_column, first_line, n_columns, n_lines;
+    const renyi_viz_result *const *squares; /* [across * down] line by line */
+    /* Visual tokens of the whole image, and the newline rows among them: without pruning, then of
+     * every row of the base. */
+    const uint32_t *n_tokens, *n_newlines; /* [1 + n_rows] */
+} renyi_viz_tiles;
+
+#define RENYI_VIZ_MAX_TILES 16
 
 typedef enum renyi_colours {
     RENYI_COLOURS_EVEN = 0,    /* perceptually uniform: dark violet, teal, yellow */
@@ -261,6 +276,8 @@ typedef struct renyi_figure_options {
     double opacity;    /* opacity of heat maps over the image, above 0 to 1; 0 = 0.7 */
     const char *title; /* NULL = from the names of model and image; "" = none */
     renyi_allocator allocator;
+    const renyi_viz_tiles *const *tiles; /* [n_results] of the results that are the base of a
+                                            LLaVA-NeXT, NULL for others; NULL = of none */
 } renyi_figure_options;
 
 #define RENYI_FIGURE_MAX_RESULTS 64

@@ -84,6 +84,11 @@ static renyi_status check_options(const renyi_figure_options *o, renyi_error *er
     return RENYI_OK;
 }
 
+const renyi_viz_tiles *ry_figure_tiles(const ry_figure *f, size_t i)
+{
+    return f->opt.tiles ? f->opt.tiles[i] : NULL;
+}
+
 renyi_status ry_figure_check(ry_figure *f, const renyi_viz_result *const *results, size_t n,
                              const renyi_figure_options *opt, renyi_error *err)
 {
@@ -101,7 +106,10 @@ renyi_status ry_figure_check(ry_figure *f, const renyi_viz_result *const *result
     if (f->opt.scale == 0) f->opt.scale = 2;
     if (f->opt.opacity == 0) f->opt.opacity = 0.7;
     RY_TRY(check_options(&f->opt, err));
-    for (size_t i = 0; i < n; i++) RY_TRY(check_result(results[i], &f->opt, err));
+    for (size_t i = 0; i < n; i++) {
+        RY_TRY(check_result(results[i], &f->opt, err));
+        if (ry_figure_tiles(f, i)) RY_TRY(ry_tiles_check(ry_figure_tiles(f, i), results[i], err));
+    }
     return RENYI_OK;
 }
 
@@ -109,24 +117,30 @@ renyi_status ry_figure_check(ry_figure *f, const renyi_viz_result *const *result
 
 /* A whole number of units per patch if that is close to the wanted size: then edges of patches fall
  * on pixels. */
-static double cell_of(const ry_figure *f, const renyi_viz_result *r)
+static double cell_of(const ry_figure *f, size_t i)
 {
-    const double usual = r->n_layers > 8 ? 112 : r->n_layers < 4 ? 210 : 154;
+    const renyi_viz_result *r = f->results[i];
+    const renyi_viz_tiles *t = ry_figure_tiles(f, i);
+    double usual = r->n_layers > 8 ? 112 : r->n_layers < 4 ? 210 : 154;
+    if (t) usual = t->across > 3 ? 112 : 168;
     const double wanted = f->opt.cell ? f->opt.cell : usual;
     const double whole = round(wanted / r->photo.grid) * r->photo.grid;
     return whole > 0.75 * wanted && whole < 1.25 * wanted ? whole : wanted;
 }
 
-static uint32_t columns_of(const ry_figure *f, const renyi_viz_result *r)
+static uint32_t columns_of(const ry_figure *f, size_t i)
 {
+    const renyi_viz_result *r = f->results[i];
     uint32_t n = f->opt.kind == RENYI_FIGURE_PREDICTIONS ? r->n_rows + 1 : r->n_layers;
     if (f->opt.kind == RENYI_FIGURE_PREDICTIONS && n > 6) n = 6;
     return n < MIN_COLUMNS ? MIN_COLUMNS : n;
 }
 
-static double width_of(const ry_figure *f, const renyi_viz_result *r)
+static double width_of(const ry_figure *f, size_t i)
 {
-    return columns_of(f, r) * (cell_of(f, r) + RY_GAP) + cell_of(f, r);
+    const double cell = cell_of(f, i), columns = columns_of(f, i) * (cell + RY_GAP) + cell;
+    const renyi_viz_tiles *t = ry_figure_tiles(f, i);
+    return t ? fmax(columns, ry_tiles_width(t, cell)) : columns;
 }
 
 /* ---- one result ---------------------------------------------------------------------------- */
@@ -178,13 +192,13 @@ static renyi_status draw_figure(ry_drawing *out, const ry_figure *f, renyi_error
     ry_canvas cv = {.drawing = out, .opt = &f->opt, .ink = ry_inks_of(f->opt.is_dark != 0)};
     out->ground = cv.ink.ground;
     cv.x = cv.y = RY_MARGIN;
-    for (size_t i = 0; i < f->n; i++)
-        out->width = fmax(out->width, width_of(f, f->results[i]) + 2 * RY_MARGIN);
+    for (size_t i = 0; i < f->n; i++) out->width = fmax(out->width, width_of(f, i) + 2 * RY_MARGIN);
     cv.right = out->width - RY_MARGIN;
     for (size_t i = 0; i < f->n && !out->failed; i++) {
         cv.r = f->results[i];
-        cv.cell = cell_of(f, cv.r);
-        cv.n_columns = columns_of(f, cv.r);
+        cv.tiles = ry_figure_tiles(f, i);
+        cv.cell = cell_of(f, i);
+        cv.n_columns = columns_of(f, i);
         draw_result(&cv, title_of(f, i));
         if (i + 1 < f->n) cv.y += RY_MARGIN;
     }

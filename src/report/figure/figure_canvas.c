@@ -43,9 +43,9 @@ static uint8_t luma(const uint8_t *rgb)
 }
 
 /* [size, size, 3]: each channel is base + luma * gain / 256. NULL = no memory. */
-static uint8_t *toned(const ry_canvas *cv, const uint8_t base[3], uint32_t gain)
+static uint8_t *toned(const ry_canvas *cv, const renyi_viz_photo *p, const uint8_t base[3],
+                      uint32_t gain)
 {
-    const renyi_viz_photo *p = &cv->r->photo;
     const size_t n = (size_t)p->size * p->size;
     uint8_t *out = ry_alloc(cv->drawing->al, n, 3);
     for (size_t i = 0; out && i < 3 * n; i++)
@@ -68,20 +68,32 @@ static int is_dark_image(const renyi_viz_photo *p)
 }
 
 /* Dropped patches are shown dark; in a dark image, where that would not be visible, light. */
-void ry_canvas_prepare(ry_canvas *cv)
+static void add_square(ry_canvas *cv, ry_square *s, int is_dark)
 {
     static const uint8_t none[3] = {0, 0, 0}, dark[3] = {13, 15, 21}, light[3] = {196, 200, 208};
-    const uint32_t n = cv->r->n_patches, size = cv->r->photo.size;
+    const renyi_viz_photo *p = &s->r->photo;
+    uint8_t *gone = is_dark ? toned(cv, p, light, 46) : toned(cv, p, dark, 64);
+    s->image = ry_add_bitmap(cv->drawing, p->rgb, p->size, 0);
+    s->grey = ry_add_bitmap(cv->drawing, toned(cv, p, none, 256), p->size, 1);
+    s->gone = ry_add_bitmap(cv->drawing, gone, p->size, 1);
+}
+
+/* The base decides for its tiles whether the image is dark. */
+void ry_canvas_prepare(ry_canvas *cv)
+{
+    const uint32_t n = cv->r->n_patches;
+    const uint32_t n_tiles = cv->tiles ? cv->tiles->across * cv->tiles->down : 0;
+    const int is_dark = is_dark_image(&cv->r->photo);
     ry_canvas_free(cv);
     cv->level = ry_alloc(cv->drawing->al, n, sizeof *cv->level);
     cv->key = ry_alloc(cv->drawing->al, n, sizeof *cv->key);
-    cv->sorted = ry_alloc(cv->drawing->al, n, sizeof *cv->sorted);
+    cv->sorted = ry_alloc(cv->drawing->al, n, (n_tiles ? n_tiles : 1) * sizeof *cv->sorted);
     if (!cv->level || !cv->key || !cv->sorted) cv->drawing->failed = 1;
-    cv->image = ry_add_bitmap(cv->drawing, cv->r->photo.rgb, size, 0);
-    cv->grey = ry_add_bitmap(cv->drawing, toned(cv, none, 256), size, 1);
-    const int is_dark = is_dark_image(&cv->r->photo);
-    uint8_t *gone = is_dark ? toned(cv, light, 46) : toned(cv, dark, 64);
-    cv->gone = ry_add_bitmap(cv->drawing, gone, size, 1);
+    for (uint32_t i = 0; i <= n_tiles; i++) {
+        cv->squares[i].r = i ? cv->tiles->squares[i - 1] : cv->r;
+        add_square(cv, &cv->squares[i], is_dark);
+    }
+    ry_use_square(cv, 0);
     cv->gone_ink = is_dark ? (ry_ink){219, 223, 231, 255} : (ry_ink){45, 47, 53, 255};
     cv->hatch = is_dark ? (ry_ink){60, 66, 80, 80} : (ry_ink){215, 222, 235, 64};
 }
@@ -198,16 +210,33 @@ static double draw_lines(ry_canvas *cv, double x, double y, ry_face face, ry_ink
     return y;
 }
 
-double ry_draw_wrapped_text(ry_canvas *cv, double x, double y, ry_face face, ry_ink ink,
-                            const char *text, double most, int max_lines)
+/* The text with what cannot be shown replaced; NULL = no memory. */
+static char *clean_text(ry_canvas *cv, const char *text)
 {
     ry_buffer clean = {.al = cv->drawing->al};
     ry_put_clean(&clean, text);
     ry_buffer_put(&clean, "", 1);
-    if (clean.failed)
-        cv->drawing->failed = 1;
-    else
-        y = draw_lines(cv, x, y, face, ink, clean.bytes, most, max_lines);
+    if (!clean.failed) return clean.bytes;
+    cv->drawing->failed = 1;
     ry_free(clean.al, clean.bytes);
+    return NULL;
+}
+
+double ry_draw_wrapped_text(ry_canvas *cv, double x, double y, ry_face face, ry_ink ink,
+                            const char *text, double most, int max_lines)
+{
+    char *clean = clean_text(cv, text);
+    if (clean) y = draw_lines(cv, x, y, face, ink, clean, most, max_lines);
+    ry_free(cv->drawing->al, clean);
     return y;
+}
+
+int ry_count_lines(ry_canvas *cv, ry_face face, const char *text, double most, int max_lines)
+{
+    char *clean = clean_text(cv, text);
+    int n = 0;
+    for (const char *at = clean; at && *at && n < max_lines; n++)
+        for (at += line_bytes(cv, face, at, most); *at == ' ';) at++;
+    ry_free(cv->drawing->al, clean);
+    return n;
 }

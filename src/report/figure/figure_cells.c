@@ -163,10 +163,12 @@ void ry_cell_ring(ry_canvas *cv, uint32_t patch, ry_box place)
 
 void ry_cell_overlay(ry_canvas *cv, const renyi_viz_step *step, ry_box place)
 {
-    enum { GONE, HERE };
+    enum { GONE, HERE, BORDER };
     for (uint32_t i = 0; i < cv->r->n_patches; i++) {
         const int is_merged = step->state[i] == RENYI_VIZ_MERGED;
-        cv->level[i] = step->state[i] == RENYI_VIZ_KEPT || is_merged ? HERE : GONE;
+        cv->level[i] = !ry_is_inside(cv, i)                            ? BORDER
+                       : step->state[i] == RENYI_VIZ_KEPT || is_merged ? HERE
+                                                                       : GONE;
         cv->key[i] = is_merged ? step->group[i] : RENYI_NONE;
     }
     const size_t here = count_level(cv, HERE);
@@ -236,16 +238,21 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void ry_percentiles(ry_canvas *cv, const float *score, double *low, double *high)
+void ry_percentiles_of(ry_canvas *cv, size_t n, double *low, double *high)
 {
-    size_t n = 0;
-    for (uint32_t i = 0; i < cv->r->n_patches; i++)
-        if (isfinite(score[i])) cv->sorted[n++] = score[i];
     *low = *high = 0;
     if (n == 0) return;
     qsort(cv->sorted, n, sizeof *cv->sorted, by_value);
     *low = (double)cv->sorted[(n - 1) / 100];
     *high = (double)cv->sorted[n - 1 - (n - 1) / 100];
+}
+
+void ry_percentiles(ry_canvas *cv, const float *score, double *low, double *high)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < cv->r->n_patches; i++)
+        if (isfinite(score[i])) cv->sorted[n++] = score[i];
+    ry_percentiles_of(cv, n, low, high);
 }
 
 /* Computes the level of every patch, then fills one area for each level that occurs. Level 0 is for

@@ -21,12 +21,21 @@ static void row_name(const ry_canvas *cv, const ry_table *t, uint32_t row, ry_ca
     ry_caption_add(out, "%s", row_at(cv, t, row)->label);
 }
 
-/* Cost and answer, below the name. */
+/* The visual tokens of the whole image. Returns the next line. */
+static double draw_tokens(ry_canvas *cv, uint32_t row, double y)
+{
+    ry_caption w = {0};
+    ry_tokens_caption(cv, row + 1, &w);
+    return ry_draw_wrapped_text(cv, cv->x, y, RY_FACE_SMALL, cv->ink.text, w.text, cv->cell, 3);
+}
+
+/* Tokens, cost and answer, below the name. */
 static void row_more(ry_canvas *cv, const ry_table *t, uint32_t row, double y)
 {
     const renyi_viz_row *of = row_at(cv, t, row);
     const renyi_viz_answer *a = &of->answer, *dense = &cv->r->dense;
     ry_caption w = {0};
+    if (cv->tiles) y = draw_tokens(cv, (uint32_t)(of - cv->r->rows), y);
     if (of->adaptive) ry_caption_add(&w, "at most ");
     ry_caption_macs(&w, a->macs);
     ry_caption_change(&w, a->macs, dense->macs);
@@ -59,10 +68,31 @@ static void add_counts(ry_caption *w, const renyi_viz_step *step, int is_terse)
     add_count(w, step->n_fused, "fused");
 }
 
+/* "103 of 576", or of all tiles together. */
+static void square_caption(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t line,
+                           ry_caption *out)
+{
+    const uint32_t used = cv->square, first = line ? 1 : used,
+                   end = line ? ry_n_cells(cv) : used + 1;
+    uint32_t n = 0, most = 0;
+    for (uint32_t k = first; k < end; k++) {
+        ry_use_square(cv, k);
+        n += row_at(cv, t, row)->steps[0].n_tokens;
+        most += ry_n_inside(cv);
+    }
+    ry_use_square(cv, used);
+    ry_caption_add(out, "%u of %u", n, most);
+    if (line && end > 2) ry_caption_add(out, " in all tiles");
+}
+
 static void row_caption(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t column,
                         uint32_t line, ry_caption *out)
 {
     const renyi_viz_step *step = &row_at(cv, t, row)->steps[column];
+    if (cv->tiles) {
+        if (!line || !cv->is_terse) square_caption(cv, t, row, line, out);
+        return;
+    }
     if (line == 0) {
         add_counts(out, step, cv->is_terse);
         return;
@@ -114,7 +144,13 @@ static void overlay_legend(ry_canvas *cv, const ry_table *t, double y)
         ry_draw_outline(cv->drawing, orange, 2, (ry_box){x, y - 9, x + 11, y + 2});
         x -= 16;
     }
-    x = draw_swatch(cv, x, y, "dropped or fused so far", cv->gone_ink);
+    if (cv->tiles) {
+        x = draw_swatch(cv, x, y, "border, no tokens", cv->ink.open);
+        ry_draw_border(cv, (ry_box){x, y - 9, x + 11, y + 2});
+        x -= 16;
+    }
+    x = draw_swatch(cv, x, y, cv->tiles ? "dropped or fused" : "dropped or fused so far",
+                    cv->gone_ink);
     ry_open_lines(cv->drawing, cv->hatch, 1);
     ry_add_box(cv->drawing, x, y + 2, x + 11, y - 9);
 }
@@ -132,6 +168,9 @@ static ry_table overlay_table(const ry_canvas *cv)
                   .cell = row_cell,
                   .caption = row_caption,
                   .legend = overlay_legend};
+    if (cv->tiles)
+        t.about = "One row for each policy. Patches that give no token of their own are veiled. "
+                  "Below: visual tokens of each square, merged ones included.";
     ry_caption_add(&t.title, "What pruning keeps");
     return t;
 }
@@ -181,43 +220,54 @@ static void colour_bar(ry_canvas *cv, const ry_table *t, double y)
     ry_draw_text(cv->drawing, x - 8, y, RY_FACE_TEXT, RY_RIGHT, cv->ink.faint, "1st", 200);
 }
 
-static const renyi_viz_metric *metric_at(const ry_table *t, uint32_t row)
+enum { METRICS, NORMS }; /* part of a table */
+
+static const renyi_viz_metric *metric_at(const ry_canvas *cv, const ry_table *t, uint32_t row)
 {
-    return (const renyi_viz_metric *)t->of + row;
+    return (t->part == NORMS ? cv->r->norms : cv->r->metrics) + row;
 }
 
 static void metric_name(const ry_canvas *cv, const ry_table *t, uint32_t row, ry_caption *out)
 {
-    (void)cv;
-    ry_caption_add(out, "%s", metric_at(t, row)->label);
+    ry_caption_add(out, "%s", metric_at(cv, t, row)->label);
 }
 
 static void metric_more(ry_canvas *cv, const ry_table *t, uint32_t row, double y)
 {
-    ry_draw_wrapped_text(cv, cv->x, y, RY_FACE_SMALL, cv->ink.faint, metric_at(t, row)->name,
-                         cv->cell, 3);
+    const double space = cv->y + ry_row_height(cv, t) - y;
+    const int fit = (int)(space / (1.3 * ry_face_size(RY_FACE_SMALL)));
+    ry_draw_wrapped_text(cv, cv->x, y, RY_FACE_SMALL, cv->ink.faint, metric_at(cv, t, row)->name,
+                         cv->cell,
+                         fit < 1   ? 1
+                         : fit < 8 ? fit
+                                   : 8);
 }
 
 static void metric_cell(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t column,
                         ry_box place)
 {
-    const renyi_viz_map *map = &metric_at(t, row)->maps[column];
-    ry_cell_heat(cv, map->score, (double)map->low, (double)map->high, place);
+    double low, high;
+    ry_square_range(cv, t->part == NORMS, row, column, &low, &high);
+    ry_cell_heat(cv, metric_at(cv, t, row)->maps[column].score, low, high, place);
 }
 
 static void metric_caption(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t column,
                            uint32_t line, ry_caption *out)
 {
-    const renyi_viz_map *map = &metric_at(t, row)->maps[column];
+    double low, high;
     (void)line;
-    if (!cv->is_terse) add_range(out, (double)map->low, (double)map->high);
+    if (cv->is_terse) return;
+    if (ry_square_range(cv, t->part == NORMS, row, column, &low, &high))
+        add_range(out, low, high);
+    else
+        ry_caption_add(out, "no scores");
 }
 
-static ry_table metric_table(const char *title, const renyi_viz_metric *of, uint32_t n)
+static ry_table metric_table(const char *title, int part, uint32_t n)
 {
     ry_table t = {.n_rows = n,
                   .n_lines = 1,
-                  .of = of,
+                  .part = part,
                   .name = metric_name,
                   .more = metric_more,
                   .cell = metric_cell,
@@ -229,14 +279,17 @@ static ry_table metric_table(const char *title, const renyi_viz_metric *of, uint
 
 static ry_table heat_table(const ry_canvas *cv)
 {
-    ry_table t = metric_table("What scores high", cv->r->metrics, cv->r->n_metrics);
-    t.about = "Scores on the unpruned model. Each picture has its own scale, written below it.";
+    ry_table t = metric_table("What scores high", METRICS, cv->r->n_metrics);
+    t.about = cv->tiles ? "Scores that the policy ranks by. Base and tiles have one scale each, "
+                          "written below."
+                        : "Scores on the unpruned model. Each picture has its own scale, written "
+                          "below it.";
     return t;
 }
 
 static ry_table norms_table(const ry_canvas *cv)
 {
-    ry_table t = metric_table("The order of the norm", cv->r->norms, cv->r->n_norms);
+    ry_table t = metric_table("The order of the norm", NORMS, cv->r->n_norms);
     t.about = "Scores on the unpruned model. A larger n favours patches that a few others look at "
               "strongly over those that many look at a little.";
     return t;
@@ -253,7 +306,7 @@ static uint32_t head_of(const ry_canvas *cv, uint32_t row)
 static const float *attention_of(const ry_canvas *cv, const ry_table *t, uint32_t row,
                                  uint32_t layer)
 {
-    const renyi_viz_attention *a = t->of;
+    const renyi_viz_attention *a = cv->r->attention;
     const renyi_viz_attention_layer *l = &a->layers[layer];
     if (row == 0) return (t->part ? l->column_mean : l->row_mean) + a->n_prefix;
     return (t->part ? l->column : l->row) + (size_t)head_of(cv, row) * a->n_tokens + a->n_prefix;
@@ -270,7 +323,7 @@ static void head_name(const ry_canvas *cv, const ry_table *t, uint32_t row, ry_c
 
 static void head_cell(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t column, ry_box place)
 {
-    const renyi_viz_attention *a = t->of;
+    const renyi_viz_attention *a = cv->r->attention;
     const float *score = attention_of(cv, t, row, column);
     const int32_t marked = t->part ? a->token : a->query;
     double low, high;
@@ -308,7 +361,6 @@ static ry_table attention_table(const ry_canvas *cv, int is_column)
                                        "at each patch.",
                   .n_rows = 1 + (cv->opt->head ? 1 : a->n_heads),
                   .n_lines = 1,
-                  .of = a,
                   .part = is_column,
                   .name = head_name,
                   .cell = head_cell,

@@ -52,9 +52,11 @@ typedef struct answers {
     double height;  /* of an answer */
 } answers;
 
-static int is_long(const ry_canvas *cv, const char *label)
+enum { LABEL_LINES = 3 }; /* at most */
+
+static int label_lines(ry_canvas *cv, const char *label)
 {
-    return ry_text_width(label, 1e9, NULL) * 12 > cv->cell;
+    return ry_count_lines(cv, RY_FACE_STRONG, label, cv->cell, LABEL_LINES);
 }
 
 /* One answer in one column; y is the baseline of its label. */
@@ -64,9 +66,9 @@ static void draw_answer(ry_canvas *cv, const char *label, const renyi_viz_answer
     const renyi_viz_answer *dense = &cv->r->dense;
     ry_caption cost = {0};
     add_cost(&cost, a, dense);
-    if (set->n_lines > 1 && !is_long(cv, label)) y += RY_LINE;
-    ry_draw_wrapped_text(cv, x, y, RY_FACE_STRONG, cv->ink.text, label, cv->cell, set->n_lines);
-    y += is_long(cv, label) ? 2 * RY_LINE + 1 : RY_LINE + 1;
+    ry_draw_wrapped_text(cv, x, y + (set->n_lines - label_lines(cv, label)) * RY_LINE,
+                         RY_FACE_STRONG, cv->ink.text, label, cv->cell, LABEL_LINES);
+    y += set->n_lines * RY_LINE + 1;
     ry_draw_text(cv->drawing, x, y, RY_FACE_SMALL, RY_LEFT, cv->ink.faint, cost.text, cv->cell);
     for (uint32_t i = 0; i < set->n_top && i < a->n_top; i++) {
         const int is_new = i == 0 && dense->n_top > 0 && dense->top[0].index != a->top[0].index;
@@ -83,17 +85,20 @@ static void draw_names(ry_canvas *cv, const char *title, double x)
     ry_caption w = {0};
     ry_draw_text(cv->drawing, x, cv->y + 17, RY_FACE_TITLE, RY_LEFT, cv->ink.text, title,
                  cv->right - x);
-    ry_caption_add(&w, "%s: %u × %u patches of %u pixels, %u layers", r->model ? r->model : "model",
-                   r->photo.grid, r->photo.grid, r->photo.patch, r->n_blocks);
+    ry_caption_add(&w, "%s: %u × %u patches of %u pixels%s, %u layers",
+                   r->model ? r->model : "model", r->photo.grid, r->photo.grid, r->photo.patch,
+                   cv->tiles ? " in base and each tile" : "", r->n_blocks);
     ry_draw_text(cv->drawing, x, cv->y + 37, RY_FACE_TEXT, RY_LEFT, cv->ink.faint, w.text,
                  cv->right - x);
 }
 
-static answers answers_of(const ry_canvas *cv, uint32_t n_rows, uint32_t n_top)
+static answers answers_of(ry_canvas *cv, uint32_t n_rows, uint32_t n_top)
 {
     answers set = {.n_top = n_top, .n_lines = 1};
-    for (uint32_t i = 0; i < n_rows; i++)
-        if (is_long(cv, cv->r->rows[i].label)) set.n_lines = 2;
+    for (uint32_t i = 0; i < n_rows; i++) {
+        const int n = label_lines(cv, cv->r->rows[i].label);
+        if (n > set.n_lines) set.n_lines = n;
+    }
     set.height = (set.n_lines + 1) * RY_LINE + 5 + n_top * GUESS + 8;
     return set;
 }
@@ -128,24 +133,8 @@ static void draw_table_head(ry_canvas *cv, const ry_table *t)
     ry_draw_text(cv->drawing, cv->x, cv->y, RY_FACE_TEXT, RY_LEFT, cv->ink.faint, t->about,
                  cv->right - cv->x);
     cv->y += 26;
-    for (uint32_t i = 0; i < cv->r->n_layers; i++) {
-        ry_caption w = {0};
-        ry_caption_add(&w, "layer %u", cv->r->layers[i]);
-        ry_draw_text(cv->drawing, ry_column_x(cv, i) + cv->cell / 2, cv->y, RY_FACE_STRONG,
-                     RY_CENTRE, cv->ink.text, w.text, cv->cell);
-    }
+    ry_draw_titles(cv);
     cv->y += 8;
-}
-
-static void draw_captions(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t column, double x)
-{
-    for (uint32_t line = 0; line < t->n_lines; line++) {
-        const ry_ink ink = line + 1 < t->n_lines ? cv->ink.text : cv->ink.faint;
-        ry_caption w = {0};
-        t->caption(cv, t, row, column, line, &w);
-        ry_draw_text(cv->drawing, x, cv->y + cv->cell + (line + 1) * RY_LINE, RY_FACE_SMALL,
-                     RY_CENTRE, ink, w.text, cv->cell + RY_GAP - 2);
-    }
 }
 
 void ry_draw_table(ry_canvas *cv, const ry_table *t)
@@ -157,12 +146,11 @@ void ry_draw_table(ry_canvas *cv, const ry_table *t)
         const double y = ry_draw_wrapped_text(cv, cv->x, cv->y + 11, RY_FACE_STRONG, cv->ink.text,
                                               name.text, cv->cell, 4);
         if (t->more) t->more(cv, t, row, y + 3);
-        for (uint32_t i = 0; i < cv->r->n_layers; i++) {
-            const double x = ry_column_x(cv, i);
-            t->cell(cv, t, row, i, (ry_box){x, cv->y, x + cv->cell, cv->y + cv->cell});
-            draw_captions(cv, t, row, i, x + cv->cell / 2);
-        }
-        cv->y += cv->cell + t->n_lines * RY_LINE + 14;
+        for (uint32_t i = 0; i < ry_n_cells(cv); i++)
+            ry_draw_cell(cv, t, row, i, ry_cell_place(cv, i));
+        ry_use_square(cv, 0);
+        ry_draw_captions(cv, t, row);
+        cv->y += ry_row_height(cv, t) + 14;
     }
     cv->y += 8;
 }

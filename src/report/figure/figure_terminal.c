@@ -53,7 +53,7 @@ static renyi_status put_image(ry_buffer *out, const ry_figure *f, renyi_terminal
 
 /* Cells side by side, one character apart. */
 typedef struct band {
-    uint32_t first, n; /* layers */
+    uint32_t first, n; /* cells */
     uint32_t side;     /* of a cell, in pixels = characters */
 } band;
 
@@ -98,12 +98,12 @@ static void put_field(ry_buffer *out, const char *text, uint32_t width)
     for (; n <= width; n++) ry_buffer_text(out, " ");
 }
 
-static void put_layers(ry_buffer *out, const ry_canvas *cv, const band *b)
+static void put_titles(ry_buffer *out, const ry_canvas *cv, const band *b)
 {
     ry_buffer_text(out, "\033[2m");
     for (uint32_t i = b->first; i < b->first + b->n; i++) {
         ry_caption w = {0};
-        ry_caption_add(&w, "layer %u", cv->r->layers[i]);
+        ry_cell_title(cv, i, &w);
         put_field(out, w.text, b->side);
     }
     ry_buffer_text(out, "\033[0m\n");
@@ -117,7 +117,7 @@ static void put_captions(ry_buffer *out, ry_canvas *cv, const ry_table *t, uint3
         const size_t before = out->size;
         for (uint32_t i = b->first; i < b->first + b->n; i++) {
             ry_caption w = {0};
-            t->caption(cv, t, row, i, line, &w);
+            t->caption(cv, t, row, ry_use_cell(cv, i), line, &w);
             put_field(out, w.text, b->side);
             if (w.n > 0) is_empty = 0;
         }
@@ -140,34 +140,43 @@ static renyi_status put_band(ry_buffer *out, ry_canvas *cv, const ry_table *t, u
     cv->cell = b->side;
     for (uint32_t i = 0; i < b->n; i++) {
         const double x = i * (b->side + 1.0);
-        t->cell(cv, t, row, b->first + i, (ry_box){x, 0, x + b->side, b->side});
+        ry_draw_cell(cv, t, row, b->first + i, (ry_box){x, 0, x + b->side, b->side});
     }
     if (d->failed) return ry_fail_nomem(err, sizeof *d);
     RY_TRY(ry_drawing_pixels(d, 1, &rgb, &width, &height, err));
-    put_layers(out, cv, b);
+    put_titles(out, cv, b);
     put_pixels(out, b, rgb, width, height);
     ry_free(d->al, rgb);
     put_captions(out, cv, t, row, b);
+    ry_use_square(cv, 0);
     return RENYI_OK;
 }
 
 /* A whole number of pixels per patch, if the terminal is wide enough. */
-static uint32_t side_of(const renyi_viz_result *r, uint32_t columns)
+static uint32_t side_of(const ry_canvas *cv, uint32_t columns)
 {
-    const uint32_t grid = r->photo.grid;
-    uint32_t wide = (columns + 1) / r->n_layers;
+    const uint32_t grid = cv->r->photo.grid;
+    uint32_t wide = (columns + 1) / (cv->tiles ? cv->tiles->across : cv->r->n_layers);
     wide = wide > 0 ? wide - 1 : 0;
     if (wide > MAX_SIDE) wide = MAX_SIDE;
     if (wide >= grid) return wide / grid * grid;
     return grid <= columns ? grid : columns;
 }
 
-static void put_answer(ry_buffer *out, const char *label, const renyi_viz_answer *a)
+static void put_answer(ry_buffer *out, const ry_canvas *cv, uint32_t row)
 {
+    const char *label = row ? cv->r->rows[row - 1].label : "unpruned";
+    const renyi_viz_answer *a = row ? &cv->r->rows[row - 1].answer : &cv->r->dense;
     ry_caption w = {0};
     ry_buffer_text(out, "  ");
     ry_put_clean(out, label);
     ry_buffer_text(out, ": ");
+    if (cv->tiles) {
+        ry_tokens_caption(cv, row, &w);
+        ry_buffer_text(out, w.text);
+        ry_buffer_text(out, ", ");
+        w = (ry_caption){0};
+    }
     if (a->n_top > 0) {
         ry_put_clean(out, a->top[0].name);
         ry_caption_add(&w, " ");
@@ -187,7 +196,7 @@ static void put_answer(ry_buffer *out, const char *label, const renyi_viz_answer
 static renyi_status put_table(ry_buffer *out, ry_canvas *cv, const ry_table *t, uint32_t columns,
                               renyi_error *err)
 {
-    const uint32_t side = side_of(cv->r, columns), in_band = (columns + 1) / (side + 1);
+    const uint32_t side = side_of(cv, columns), in_band = (columns + 1) / (side + 1);
     ry_buffer_text(out, "\n\033[1m");
     ry_buffer_text(out, t->title.text);
     ry_buffer_text(out, "\033[0m\n");
@@ -197,10 +206,11 @@ static renyi_status put_table(ry_buffer *out, ry_canvas *cv, const ry_table *t, 
         ry_buffer_text(out, "\n");
         ry_put_clean(out, name.text);
         ry_buffer_text(out, "\n");
-        for (uint32_t i = 0; i < cv->r->n_layers; i += in_band) {
-            const uint32_t left = cv->r->n_layers - i;
+        for (uint32_t i = 0; i < ry_n_cells(cv);) {
+            const uint32_t left = ry_line_end(cv, i) - i;
             const band b = {i, left < in_band ? left : in_band, side};
             RY_TRY(put_band(out, cv, t, row, &b, err));
+            i += b.n;
         }
     }
     return RENYI_OK;
@@ -214,9 +224,7 @@ static renyi_status put_result(ry_buffer *out, ry_canvas *cv, uint32_t columns, 
     ry_buffer_text(out, "\033[1m");
     ry_put_clean(out, cv->r->photo.name ? cv->r->photo.name : "photo");
     ry_buffer_text(out, "\033[0m\n");
-    put_answer(out, "unpruned", &cv->r->dense);
-    for (uint32_t i = 0; i < cv->r->n_rows; i++)
-        put_answer(out, cv->r->rows[i].label, &cv->r->rows[i].answer);
+    for (uint32_t i = 0; i <= cv->r->n_rows; i++) put_answer(out, cv, i);
     const int n = ry_tables_of(cv, tables);
     for (int i = 0; i < n; i++) RY_TRY(put_table(out, cv, &tables[i], columns, err));
     return RENYI_OK;
@@ -231,6 +239,7 @@ static renyi_status put_blocks(ry_buffer *out, const ry_figure *f, uint32_t colu
         RY_TRY(ry_figure_empty(&d, f, err));
         ry_canvas cv = {.drawing = &d, .opt = &f->opt, .r = f->results[i], .is_terse = 1};
         cv.ink = ry_inks_of(1);
+        cv.tiles = ry_figure_tiles(f, i);
         if (i > 0) ry_buffer_text(out, "\n");
         status = put_result(out, &cv, columns, err);
         ry_canvas_free(&cv);
