@@ -220,7 +220,8 @@ static option_outcome parse_options(viz_arguments *a, int argc, char **argv, cli
         "layer by layer, heat maps of the scores on the unpruned model, what a merging policy merges, the\n"
         "order n of Col-Ln, predictions dense and pruned, attention of single heads. A page is one\n"
         "self-contained file with sliders for layers, orders and keep rates. The same image and options\n"
-        "give the same bytes. With a LLaVA: which patches each --prune keeps for the language model.",
+        "give the same bytes. With a LLaVA: which patches each --prune keeps for the language model; with a\n"
+        "LLaVA-NeXT of the base and of the tiles, side by side.",
         "  renyi viz -m model.safetensors image.jpg -o image.html\n"
         "  renyi viz -m model.safetensors image.jpg -o figure1.png --figure overlay --metrics cls,col,random\n"
         "  renyi viz -m model.safetensors image.jpg -o mosaic.svg --figure mosaic --rule '' \\\n"

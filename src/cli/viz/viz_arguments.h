@@ -44,6 +44,7 @@ void viz_lists_free(viz_lists *lists, const renyi_model *model);
 typedef struct viz_view {
     const viz_arguments *a;
     const renyi_viz_result **images; /* [n] */
+    const renyi_viz_tiles **tiles;   /* [n] of a LLaVA-NeXT, NULL for others; NULL = of none */
     size_t n;
     const image_inputs *inputs; /* with those that failed */
 } viz_view;

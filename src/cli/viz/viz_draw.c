@@ -44,9 +44,11 @@ const char *viz_format(const char *path)
     return NULL;
 }
 
-static renyi_figure_options figure_options(const viz_arguments *a)
+static renyi_figure_options figure_options(const viz_view *v)
 {
+    const viz_arguments *a = v->a;
     renyi_figure_options o = {.struct_size = sizeof o,
+                              .tiles = v->tiles,
                               .is_dark = a->dark != 0,
                               .cell = (uint32_t)a->cell,
                               .scale = a->scale.given ? a->scale.values[0] : 0.0,
@@ -75,11 +77,47 @@ static int write_file(const char *path, renyi_status st, const char *bytes, size
     return 0;
 }
 
+/* A page shows base and tiles of a LLaVA-NeXT one by one, as images of their own. */
+typedef struct page_images {
+    renyi_viz_result *bases;         /* [n] copies with a longer name */
+    const renyi_viz_result **images; /* [n_images] */
+    size_t n, n_images;
+} page_images;
+
+static page_images list_images(const viz_view *v)
+{
+    page_images p = {.n = v->n, .bases = cli_alloc(v->n, sizeof *p.bases)};
+
+    for (size_t i = 0; i < v->n; i++) {
+        const renyi_viz_tiles *t = v->tiles ? v->tiles[i] : NULL;
+        p.n_images += 1 + (t ? t->across * t->down : 0);
+    }
+    p.images = cli_alloc(p.n_images, sizeof *p.images);
+    p.n_images = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        const renyi_viz_tiles *t = v->tiles ? v->tiles[i] : NULL;
+        p.bases[i] = *v->images[i];
+        p.bases[i].photo.name = cli_format(t ? "base of %s" : "%s", v->images[i]->photo.name);
+        p.images[p.n_images++] = &p.bases[i];
+        for (uint32_t k = 0; t && k < t->across * t->down; k++)
+            p.images[p.n_images++] = t->squares[k];
+    }
+    return p;
+}
+
+static void free_images(page_images *p)
+{
+    for (size_t i = 0; i < p->n; i++) free((void *)(uintptr_t)p->bases[i].photo.name);
+    free(p->bases);
+    free(p->images);
+}
+
 static int draw_page(const viz_view *v, const char *path)
 {
+    page_images list = list_images(v);
     const renyi_viz_page page = {.struct_size = sizeof page,
-                                 .n_photos = (uint32_t)v->n,
-                                 .photos = v->images,
+                                 .n_photos = (uint32_t)list.n_images,
+                                 .photos = list.images,
                                  .title = v->a->title,
                                  .command = v->a->command};
     renyi_report_text text = {0};
@@ -88,12 +126,13 @@ static int draw_page(const viz_view *v, const char *path)
     const int code = write_file(path, st, text.bytes, text.size, &err);
 
     renyi_report_text_free(&text);
+    free_images(&list);
     return code;
 }
 
 static int draw_figure(const viz_view *v, const char *path, int is_svg)
 {
-    const renyi_figure_options o = figure_options(v->a);
+    const renyi_figure_options o = figure_options(v);
     renyi_figure_file file = {0};
     renyi_error err = {0};
     const renyi_status st = is_svg ? renyi_figure_svg(&file, v->images, v->n, &o, &err)
@@ -108,7 +147,7 @@ static int draw_figure(const viz_view *v, const char *path, int is_svg)
 
 static int draw_stdout(const viz_view *v)
 {
-    const renyi_figure_options o = figure_options(v->a);
+    const renyi_figure_options o = figure_options(v);
     renyi_figure_file file = {0};
     renyi_error err = {0};
     const renyi_status st =

@@ -33,6 +33,14 @@ static void put_answer(text_table *t, const renyi_viz_answer *a, int is_timed, i
     text_table_cell(t, "%s", a->n_top ? a->top[0].name : "-");
 }
 
+static void put_name(const renyi_viz_result *r)
+{
+    fputs(cli_bold(stdout), stdout);
+    cli_put_clean(stdout, r->photo.name);
+    fputs(cli_plain(stdout), stdout);
+    cli_print("  %s, %u x %u patches", r->model, r->photo.grid, r->photo.grid);
+}
+
 static void put_image(const renyi_viz_result *r)
 {
     const int is_timed = !isnan(r->dense.ms), has_classes = r->dense.n_top > 0;
@@ -56,18 +64,61 @@ static void put_image(const renyi_viz_result *r)
         put_answer(&t, &r->rows[i].answer, is_timed, has_classes);
         free(cell);
     }
-    fputs(cli_bold(stdout), stdout);
-    cli_put_clean(stdout, r->photo.name);
-    fputs(cli_plain(stdout), stdout);
-    cli_print("  %s, %u x %u patches, layers", r->model, r->photo.grid, r->photo.grid);
+    put_name(r);
+    fputs(", layers", stdout);
     for (uint32_t i = 0; i < r->n_layers; i++) printf(" %u", r->layers[i]);
     fputs("\n", stdout);
     text_table_put(&t, 0, 2);
 }
 
+/* "128 96 96": visual tokens of each tile. Row 0 is without pruning. */
+static char *tiles_text(const renyi_viz_tiles *t, uint32_t row)
+{
+    char *text = cli_copy("");
+
+    for (uint32_t i = 0; i < t->across * t->down; i++) {
+        char *longer =
+            cli_format("%s%s%u", text, i ? " " : "", t->squares[i]->rows[row].steps->n_tokens);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+/* A LLaVA-NeXT: visual tokens of the whole image, and of base and tiles. */
+static void put_tiles(const renyi_viz_result *r, const renyi_viz_tiles *t)
+{
+    text_table table = {0};
+
+    text_table_column(&table, TEXT_LEFT, "policy");
+    text_table_column(&table, TEXT_RIGHT, "tokens");
+    text_table_column(&table, TEXT_RIGHT, "newlines");
+    text_table_column(&table, TEXT_RIGHT, "base");
+    text_table_column(&table, TEXT_LEFT, "tiles");
+    text_table_column(&table, TEXT_RIGHT, "GMACs");
+    for (uint32_t i = 0; i <= r->n_rows; i++) {
+        char *tiles = i ? tiles_text(t, i - 1) : cli_copy("-");
+        text_table_cell(&table, "%s", i ? r->rows[i - 1].label : "dense");
+        text_table_cell(&table, "%u", t->n_tokens[i]);
+        text_table_cell(&table, "%u", t->n_newlines[i]);
+        text_table_cell(&table, "%u", i ? r->rows[i - 1].steps->n_tokens : r->n_patches);
+        text_table_cell(&table, "%s", tiles);
+        put_answer(&table, i ? &r->rows[i - 1].answer : &r->dense, 0, 0);
+        free(tiles);
+    }
+    put_name(r);
+    cli_print(" in base and %u x %u tiles; tiles without border: %u x %u\n", t->across, t->down,
+              t->n_columns, t->n_lines);
+    text_table_put(&table, 0, 2);
+}
+
 void viz_table(const viz_view *v)
 {
-    for (size_t i = 0; i < v->n; i++) put_image(v->images[i]);
+    for (size_t i = 0; i < v->n; i++)
+        if (v->tiles && v->tiles[i])
+            put_tiles(v->images[i], v->tiles[i]);
+        else
+            put_image(v->images[i]);
 }
 
 static json_t *floats_json(const float *values, size_t n)
@@ -243,12 +294,39 @@ static json_t *image_json(const renyi_viz_result *r, uint32_t head)
                      "attention", attention_json(r, head));
 }
 
+static void add_tokens(json_t *to, const renyi_viz_tiles *t, size_t row)
+{
+    json_object_set_new(to, "visual_tokens", json_integer(t->n_tokens[row]));
+    json_object_set_new(to, "newlines", json_integer(t->n_newlines[row]));
+}
+
+/* What the base of a LLaVA-NeXT has besides its own numbers: tokens of the whole image, tiles. */
+static void add_tiles(json_t *image, const renyi_viz_tiles *t)
+{
+    json_t *squares = json_array(), *row;
+    size_t i;
+
+    for (i = 0; i < (size_t)t->across * t->down; i++)
+        json_array_append_new(squares, image_json(t->squares[i], 0));
+    add_tokens(json_object_get(image, "dense"), t, 0);
+    json_array_foreach(json_object_get(image, "rows"), i, row) add_tokens(row, t, i + 1);
+    json_object_set_new(image, "tiles",
+                        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "across", (int)t->across,
+                                  "down", (int)t->down, "first_column", (int)t->first_column,
+                                  "first_line", (int)t->first_line, "columns", (int)t->n_columns,
+                                  "lines", (int)t->n_lines, "squares", squares));
+}
+
 json_t *viz_json(const viz_view *v)
 {
     const uint32_t head = viz_head(v->a->attention);
     json_t *images = json_array();
 
-    for (size_t i = 0; i < v->n; i++) json_array_append_new(images, image_json(v->images[i], head));
+    for (size_t i = 0; i < v->n; i++) {
+        json_t *image = image_json(v->images[i], head);
+        if (v->tiles && v->tiles[i]) add_tiles(image, v->tiles[i]);
+        json_array_append_new(images, image);
+    }
     return json_pack("{s:o, s:o, s:o, s:o}", "model", json_text(v->a->model), "architecture",
                      v->n ? json_text(v->images[0]->model) : json_null(), "photos", images,
                      "failed", json_failures(&v->inputs->failed, &v->inputs->reasons));
