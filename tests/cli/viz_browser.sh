@@ -98,6 +98,12 @@ sed -n '/<pre id="result">/{n;s/<.*//;p;}' out >boxes.json
 # Pages that are difficult for the script, and one on a phone: their errors are seen in the console.
 printf '<!doctype html>' >frames.html
 printf '<iframe src="%s" width="360" height="640"></iframe>' nasty.html spare.html 'plain.html#view=heat&layer=9&order=x' >>frames.html
+if command -v python3 >/dev/null; then # squares of a LLaVA-NeXT, and a rule without scores
+  python3 "$RENYI_SRC/tests/fixtures/make_llava.py" next tiles=1
+  make_ppm wide.ppm 90 60 200
+  run 0 "$RENYI" viz -m next -t 1 wide.ppm -o squares.html --prune 'vispruner tokens=6' --prune 'pool tokens=4'
+  printf '<iframe src="%s" width="360" height="640"></iframe>' 'squares.html#view=heat' 'squares.html#photo=1' >>frames.html
+fi
 open_page frames.html
 
 # A screenshot: kept patches have their own colour, the others are faded as in viz.css.

@@ -97,6 +97,7 @@ function heatOf(card, layer) {
   const values = photo.steps(card.row)[layer].scores;
   if (!values) return null;
   const seen = [...values].filter(Number.isFinite).sort((a, b) => a - b);
+  if (!seen.length) return null; // a rule without scores
   return { values, low: seen[Math.floor(0.01 * (seen.length - 1))], high: seen[Math.ceil(0.99 * (seen.length - 1))] };
 }
 
@@ -146,7 +147,7 @@ function countLine(place, step, run) {
 
 const barText = (v) => (v === 0 ? '0' : Math.abs(v) >= 0.01 && Math.abs(v) < 1000 ? v.toPrecision(3) : v.toExponential(1));
 function colourBar(place, heat) {
-  if (!heat) return place.replaceChildren(make('i', { textContent: 'no cut at this layer' }));
+  if (!heat) return place.replaceChildren(make('i', { textContent: 'no scores at this layer' }));
   const stops = viz.colour[state.colours].filter((_, i) => i % 15 === 0);
   const bar = make('span', { className: 'bar' }), ends = heat.ends ?? [barText(heat.low), barText(heat.high)];
   bar.style.background = `linear-gradient(90deg,${stops.join()})`;
