@@ -17,6 +17,7 @@ typedef struct llava_viz {
     const viz_arguments *a;
     renyi_visual *visual;
     renyi_visual_info info;
+    char *name;                              /* of the model, without folders */
     renyi_visual_session *dense, **sessions; /* [n] */
     size_t n;
 } llava_viz;
@@ -40,7 +41,7 @@ static renyi_status run_policies(const llava_viz *v, viz_picture **out, const re
     viz_run run;
     renyi_status st = run_session(&run, v->dense, image, err);
 
-    if (st == RENYI_OK) st = viz_picture_new(out, &v->info, &run, v->n, v->a->model, name, err);
+    if (st == RENYI_OK) st = viz_picture_new(out, &v->info, &run, v->n, v->name, name, err);
     for (size_t i = 0; st == RENYI_OK && i < v->n; i++) {
         st = run_session(&run, v->sessions[i], image, err);
         if (st == RENYI_OK) st = viz_picture_add(*out, &run, v->a->policies.items[i], err);
@@ -140,9 +141,22 @@ static int open_all(llava_viz *v)
     return code;
 }
 
+/* The last part of a path, which may end with a slash. */
+static char *last_name(const char *path)
+{
+    char *copy = cli_copy(path);
+    size_t n = strlen(copy);
+
+    while (n > 1 && copy[n - 1] == '/') copy[--n] = 0;
+    const char *slash = strrchr(copy, '/');
+    char *name = cli_copy(slash && slash[1] ? slash + 1 : copy);
+    free(copy);
+    return name;
+}
+
 int viz_llava(const viz_arguments *a, image_inputs *inputs)
 {
-    llava_viz v = {.a = a};
+    llava_viz v = {.a = a, .name = last_name(a->model)};
     viz_view view = {.a = a, .inputs = inputs};
     viz_picture **pictures = cli_alloc(inputs->paths.count, sizeof *pictures);
     int code = check_llava_options(a);
@@ -163,6 +177,7 @@ int viz_llava(const viz_arguments *a, image_inputs *inputs)
     renyi_visual_session_free(v.dense);
     renyi_visual_free(v.visual);
     free(v.sessions);
+    free(v.name);
     free(view.images);
     free(view.tiles);
     free(pictures);

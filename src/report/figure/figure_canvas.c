@@ -165,7 +165,7 @@ void ry_caption_change(ry_caption *c, double macs, double dense)
 {
     if (!(dense > 0)) return;
     const double change = 100 * (macs / dense - 1);
-    ry_caption_add(c, "%s", change < 0 ? ", \xE2\x88\x92" : ", +");
+    ry_caption_add(c, "%s", fabs(change) < 0.5 ? ", " : change < 0 ? ", \xE2\x88\x92" : ", +");
     ry_caption_number(c, fabs(change), 0);
     ry_caption_add(c, " %%");
 }
