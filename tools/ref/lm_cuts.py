@@ -275,4 +275,5 @@ def main():
         write_llava(o.folder, o.llava, o.prompt)
 
 
-main()
+if __name__ == "__main__":
+    main()
