@@ -71,7 +71,7 @@ static void put_image(const renyi_viz_result *r)
     text_table_put(&t, 0, 2);
 }
 
-/* "128 96 96": visual tokens of each tile. Row 0 is without pruning. */
+/* "128 96 96": visual tokens of each tile. */
 static char *tiles_text(const renyi_viz_tiles *t, uint32_t row)
 {
     char *text = cli_copy("");

@@ -52,7 +52,7 @@ typedef struct answers {
     double height;  /* of an answer */
 } answers;
 
-enum { LABEL_LINES = 3 }; /* at most */
+enum { LABEL_LINES = 4 }; /* at most */
 
 static int label_lines(ry_canvas *cv, const char *label)
 {
