@@ -162,6 +162,14 @@ json 'len(d["presets"]) > 3 and all(p["full"] and p["about"] and p["policy"] for
 json '[r["name"] for r in d["rules"]] == ["none", "mosaic", "evit", "naive", "tome", "ats", "tca", "fastv", "pyramiddrop", "dart", "prumerge", "vispruner", "visionzip", "divprune", "hiprune", "mosaic-behind", "cdpruner", "random", "uniform", "pool", "downsample"] and all(r["full"] for r in d["rules"])'
 json '{w.split("=")[0] for p in d["presets"] + d["rules"] if not p["full"].startswith("cascade") for w in p["full"].split()[1:]} <= {k["key"] for k in d["keys"]}'
 json 'all(p["name"] in open("listed").read() for p in d["presets"])'
+# the library names every key of a rule when it meets a word that it does not know
+for rule in $(sed -n '/^Rules/,/^Keys/s/^  \([a-z-]*\) .*/\1/p' listed); do
+  [ "$rule" = none ] && continue
+  run 2 "$RENYI" flops --arch vit_base_patch16_224 --prune "$rule unknown=1"
+  for key in $(sed -n 's/.*takes \([a-z_, ]*\); see.*/\1/p' err | tr -d ,); do
+    grep -q "^  $key=" listed || fail "key $key of $rule is not listed"
+  done
+done
 run 0 "$RENYI" policies --json
 if command -v python3 >/dev/null; then
   python3 -c 'import json; [print(p["name"]) for p in json.load(open("out"))["presets"]]' >presets

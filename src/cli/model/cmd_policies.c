@@ -1,7 +1,7 @@
 /* cmd_policies.c - renyi policies: the presets, and the rules and keys of a policy text.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Only the library parses policies; tests/cli/prune.sh checks that every key it prints is here.
+ * Only the library parses policies; tests/cli/prune.sh checks that every key it knows is here.
  */
 #include "cli/kit/options.h"
 #include "cli/kit/output.h"
@@ -70,6 +70,7 @@ static const policy_entry policy_keys[] = {
     {"rounding", "code|paper", "correct: which of the two shares is rounded"},
     {"heads", "mean|each", "norm of the head mean, or mean of the norms of each head"},
     {"class_row", "yes|no", "the class token's row counts in a column"},
+    {"registers", "yes|no", "the rows of register tokens count in a column"},
     {"diagonal", "yes|no", "a token's attention to itself counts in its column"},
     {"seed", "N", "of random"},
     {"reduce", "drop|fuse|merge", "what becomes of the removed; the words alone mean the same"},
@@ -81,6 +82,8 @@ static const policy_entry policy_keys[] = {
     {"neighbours", "N", "prumerge: tokens that each kept one takes in"},
     {"round", "N", "vispruner: duplicates that a round removes"},
     {"residual", "score|position|auto", "vispruner: how the others are listed before the rounds"},
+    {"budget", "tile|image", "LLaVA-NeXT: tokens=K for each square, or for base and tiles together"},
+    {"newlines", "yes|no", "LLaVA-NeXT: each line of tiles ends with the row image_newline"},
     {"pivots", "N", "dart: visual tokens that others are compared with"},
     {"text_pivots", "N", "dart: the same of the tokens behind the image"},
     {"positions", "original|consecutive", "fastv, pyramiddrop, dart: of the tokens after a cut"},
