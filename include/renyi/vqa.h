@@ -372,6 +372,12 @@ RENYI_API RENYI_CHECK renyi_status renyi_manifest_compare(const renyi_manifest *
                                                           const renyi_manifest *b,
                                                           renyi_vqa_pair *out, renyi_error *err);
 
+/* The score that follows from the worth of the samples; place[i] is the question of sample i. It
+ * differs from info.score if the file's figures were changed. */
+RENYI_API RENYI_CHECK renyi_status renyi_manifest_score(const renyi_manifest *m, const renyi_vqa *v,
+                                                        const size_t *place, renyi_vqa_score *out,
+                                                        renyi_error *err);
+
 #ifdef __cplusplus
 }
 #endif

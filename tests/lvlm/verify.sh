@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# renyi vqa --manifest and renyi verify: a result reproduces; a changed answer, image, question or model is found; bad manifests.
+# renyi vqa --manifest and renyi verify: a result reproduces; a changed answer, score, image, question or model is found; bad manifests.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../cli/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to make a LLaVA and to read JSON"; exit 77; }
@@ -62,6 +62,32 @@ out_has "does not reproduce: 11 of 12"
 out_has "question 5"
 run 1 "$RENYI" verify cut.json
 err_has "cut.json: answers.data_hash and answers.hash do not fit"
+
+# --- a changed score; a changed worth, first alone, then with the figures that follow from it ---
+python3 - <<'P'
+import json
+m = json.load(open("m.json"))
+m["result"]["score"] = 99.0
+json.dump(m, open("score.json", "w"))
+m = json.load(open("m.json"))
+m["answers"]["samples"][6][3] = 1
+json.dump(m, open("worth.json", "w"))
+m["settings"]["seed"] = "x"
+json.dump(m, open("seed.json", "w"))
+m["settings"]["seed"], m["data"]["scorer"] = "1", "mine"
+json.dump(m, open("scorer.json", "w"))
+P
+run 1 "$RENYI" verify score.json
+out_has "does not reproduce: 1 of 1 answers are the same"
+out_has "its figures do not follow from its answers: score 99.0000, from the answers 0.0000"
+run 1 "$RENYI" verify worth.json --share 1 --json
+json 'not d["reproduces"] and d["other_worth"] == 1 and d["same"] == 11 and not d["same_score"] and d["differing"] == ["7"]'
+run 1 "$RENYI" verify worth.json --share 1
+out_has "1 with another worth of the same answer"
+run 1 "$RENYI" verify seed.json
+err_has "seed.json: settings.seed is not a whole number"
+run 1 "$RENYI" verify scorer.json
+err_has "data.scorer 'mine' is not textvqa or official"
 
 # --- another image, another question, another model ---
 cp photos/a.ppm kept.ppm

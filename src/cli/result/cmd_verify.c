@@ -25,9 +25,11 @@ typedef struct verify_arguments {
 
 /* What was found. */
 typedef struct verification {
-    uint64_t checked, same, other_input, other_answer, failed;
+    uint64_t checked, same, other_input, other_answer, other_worth, failed;
     cli_strings differing; /* ids of questions */
     int is_same_model;
+    int is_same_score; /* the file's figures follow from all its samples */
+    double score;      /* that follows */
 } verification;
 
 typedef struct verify_job {
@@ -166,6 +168,28 @@ static int compare_files(verify_job *j)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
+static int is_close(double a, double b)
+{
+    return (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-9 * fmax(1, fabs(b));
+}
+
+/* The figures are those of the samples; the samples are checked by running some of them again. */
+static int compare_score(verify_job *j)
+{
+    const renyi_manifest_info *i = &j->info;
+    renyi_vqa_score s;
+    renyi_error err = {0};
+
+    if (renyi_manifest_score(j->manifest, j->questions, j->place, &s, &err) != RENYI_OK)
+        return eval_error("verify", &err);
+    j->found.score = s.score;
+    j->found.is_same_score = is_close(i->score, s.score) && is_close(i->low, s.range.low) &&
+                             is_close(i->high, s.range.high) &&
+                             is_close(i->cognition, s.cognition) && is_close(i->total, s.total) &&
+                             is_close(i->accuracy, s.accuracy);
+    return CLI_OK;
+}
+
 static void compare_answers(verify_job *j, const renyi_vqa_answers *answers)
 {
     verification *v = &j->found;
@@ -175,13 +199,15 @@ static void compare_answers(verify_job *j, const renyi_vqa_answers *answers)
         renyi_manifest_sample now;
         if (!j->wanted[j->place[k]]) continue;
         const int is_there = renyi_manifest_sample_of(answers, j->place[k], &now);
-        if (is_there && now.input == old->input && now.answer == old->answer) {
+        const int is_same = is_there && now.input == old->input && now.answer == old->answer;
+        if (is_same && is_close(now.worth, old->worth)) {
             v->same++;
             continue;
         }
         v->failed += !is_there;
         v->other_input += is_there && now.input != old->input;
-        v->other_answer += is_there && now.input == old->input;
+        v->other_answer += is_there && now.input == old->input && !is_same;
+        v->other_worth += is_same;
         cli_strings_add(&v->differing, cli_copy(old->id));
     }
 }
@@ -212,7 +238,10 @@ static int run_again(verify_job *j)
 
 /* ---- the report ------------------------------------------------------------------------------ */
 
-static int reproduces(const verification *v) { return v->is_same_model && v->same == v->checked; }
+static int reproduces(const verification *v)
+{
+    return v->is_same_model && v->is_same_score && v->same == v->checked;
+}
 
 static void put_json(const verify_job *j, uint64_t seed)
 {
@@ -223,14 +252,15 @@ static void put_json(const verify_job *j, uint64_t seed)
     snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
     for (size_t i = 0; i < v->differing.count; i++)
         json_array_append_new(ids, json_text(v->differing.items[i]));
-    json_print(json_pack("{s:o, s:b, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}",
-                         "manifest", json_text(j->a->manifest), "reproduces", reproduces(v),
-                         "same_model", v->is_same_model, "task", json_text(j->info.task), "policy",
-                         json_text(j->info.policy), "samples", (json_int_t)j->info.n_samples,
-                         "checked", (json_int_t)v->checked, "same", (json_int_t)v->same,
-                         "other_input", (json_int_t)v->other_input, "other_answer",
-                         (json_int_t)v->other_answer, "failed", (json_int_t)v->failed, "seed", text,
-                         "differing", ids));
+    json_print(
+        json_pack("{s:o, s:b, s:b, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}",
+                  "manifest", json_text(j->a->manifest), "reproduces", reproduces(v), "same_model",
+                  v->is_same_model, "same_score", v->is_same_score, "task", json_text(j->info.task),
+                  "policy", json_text(j->info.policy), "samples", (json_int_t)j->info.n_samples,
+                  "checked", (json_int_t)v->checked, "same", (json_int_t)v->same, "other_input",
+                  (json_int_t)v->other_input, "other_answer", (json_int_t)v->other_answer,
+                  "other_worth", (json_int_t)v->other_worth, "failed", (json_int_t)v->failed,
+                  "seed", text, "differing", ids));
 }
 
 static void put_text(const verify_job *j, uint64_t seed)
@@ -244,9 +274,16 @@ static void put_text(const verify_job *j, uint64_t seed)
         cli_print("  %llu with another question or image\n", (unsigned long long)v->other_input);
     if (v->other_answer)
         cli_print("  %llu with another answer\n", (unsigned long long)v->other_answer);
+    if (v->other_worth)
+        cli_print("  %llu with another worth of the same answer\n",
+                  (unsigned long long)v->other_worth);
     if (v->failed) cli_print("  %llu without an answer\n", (unsigned long long)v->failed);
     for (size_t i = 0; i < v->differing.count && i < 10; i++)
         cli_print("  question %s\n", v->differing.items[i]);
+    if (!v->is_same_score)
+        cli_print(
+            "  its figures do not follow from its answers: score %.4f, from the answers %.4f\n",
+            j->info.score, v->score);
     if (!v->is_same_model) cli_print("  the model has other files\n");
 }
 
@@ -268,6 +305,7 @@ static int verify(verify_job *j, uint64_t seed)
     }
     int code = open_questions(j);
     if (code == CLI_OK) code = match_samples(j);
+    if (code == CLI_OK) code = compare_score(j);
     if (code == CLI_OK) code = draw_samples(j, seed);
     if (code == CLI_OK) code = compare_files(j);
     if (code == CLI_OK) code = run_again(j);
@@ -316,7 +354,7 @@ static option_outcome parse_options(verify_arguments *a, const char **seed, int 
     const verb_syntax syntax = {
         "verify", "MANIFEST [-m LLAVA] [--questions FILE] [--images DIR] [options]",
         "Runs a random part of a result again and says whether it reproduces: the same files of the model, the\n"
-        "same questions and images, the same answers. Exit code 0: it does; 1: it does not, or cannot be run.",
+        "same questions and images, the same answers and score. Exit code 0: it does; 1: it does not, or cannot be run.",
         "  renyi verify out/pope/none.json\n"
         "  renyi verify none.json -m llava-1.5-7b-hf --questions coco --images val2014 --share 0.05 --json\n",
         OPTIONS_OF(table)};

@@ -59,6 +59,19 @@ static renyi_status read_field(const reading *r, const json_t *document, const r
     return RENYI_OK;
 }
 
+/* What a run takes from these texts must be what they say. */
+static renyi_status check_settings(const reading *r, renyi_error *err)
+{
+    const char *seed = r->m->info.seed, *scorer = r->m->info.scorer;
+    if (seed && (!*seed || strlen(seed) > 20 || strspn(seed, "0123456789") != strlen(seed)))
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: settings.seed is not a whole number",
+                       r->name);
+    if (scorer && strcmp(scorer, "textvqa") != 0 && strcmp(scorer, "official") != 0)
+        return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: data.scorer '%s' is not textvqa or official",
+                       r->name, scorer);
+    return RENYI_OK;
+}
+
 static renyi_status read_fields(const reading *r, const json_t *document, renyi_error *err)
 {
     size_t n = 0;
@@ -68,7 +81,7 @@ static renyi_status read_fields(const reading *r, const json_t *document, renyi_
     renyi_error why = {0};
     if (renyi_vqa_find_task(r->m->info.task, &task, &why))
         return ry_fail(err, RENYI_ERR_FORMAT, -1, "%s: data.task: %s", r->name, why.message);
-    return RENYI_OK;
+    return check_settings(r, err);
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* vqa_score.c - computes the score of a benchmark, its parts and intervals, and compares two runs.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/status.h"
 #include "eval/vqa/vqa_questions.h"
 
 #include <math.h>
@@ -65,8 +66,8 @@ static table count_yes(const choice *c)
     table t = {0};
     for (size_t i = 0; i < c->a->v->count; i++) {
         if (!is_chosen(c, i)) continue;
-        const int no = ry_vqa_says_no(c->a->items[i].text);
         const int is_no = ry_vqa_is_no(c->a->v->questions[i].right[0]);
+        const int no = c->a->items[i].worth >= 1 ? is_no : !is_no; /* says_no == is_no is right */
         *(no ? (is_no ? &t.tn : &t.fn) : (is_no ? &t.fp : &t.tp)) += 1;
     }
     return t;
@@ -231,6 +232,28 @@ void renyi_vqa_get_part(const renyi_vqa_answers *a, uint32_t i, renyi_vqa_part *
 {
     const choice c = {a, NULL, i, 0};
     get_part(&c, out);
+}
+
+renyi_status renyi_manifest_score(const renyi_manifest *m, const renyi_vqa *v, const size_t *place,
+                                  renyi_vqa_score *out, renyi_error *err)
+{
+    renyi_vqa_answers *a;
+    renyi_manifest_info info;
+    if (!m || !v || !place || !out)
+        return ry_fail(err, RENYI_ERR_ARG, -1, "renyi_manifest_score: NULL argument");
+    renyi_manifest_get_info(m, &info);
+    renyi_status st = ry_vqa_answers_new(&a, v, err);
+    for (size_t i = 0; !st && i < info.n_samples; i++) {
+        if (place[i] >= v->count)
+            st = ry_fail(err, RENYI_ERR_ARG, -1,
+                         "renyi_manifest_score: place[%zu] is %zu of %zu questions", i, place[i],
+                         v->count);
+        else if (v->questions[place[i]].n_right) /* else worth stays unknown */
+            a->items[place[i]].worth = info.samples[i].worth;
+    }
+    if (!st) renyi_vqa_get_score(a, out);
+    renyi_vqa_answers_free(a);
+    return st;
 }
 
 double renyi_vqa_get_worth(const renyi_vqa_answers *a, size_t i) { return a->items[i].worth; }

@@ -1,5 +1,5 @@
 /* test_manifest.c - checks that a manifest reads back as it was written, that every damage has a
- * named error, and that two are compared by question.
+ * named error, that two are compared by question, and that the score follows from the worths.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "eval/vqa/manifest_fields.h"
@@ -84,6 +84,8 @@ static void damage_is_named(void **state)
     damaged("\"name\":\"llava\"", "\"name\":7", "model.name is not a text");
     damaged("\"task\":\"pope\"", "\"task\":\"poke\"", "data.task: unknown benchmark 'poke'");
     damaged("\"limit\":9", "\"limit\":-9", "data.limit is not a whole number");
+    damaged("\"seed\":\"1", "\"seed\":\"x", "settings.seed is not a whole number");
+    damaged("\"scorer\":null", "\"scorer\":\"x\"", "data.scorer 'x' is not textvqa or official");
     damaged("\"low\":1.0", "\"low\":\"1\"", "result.low is not a number");
     damaged("\"size\":7", "\"size\":-7", "files[0] needs a size");
     damaged(sum, "0123", "files[0] needs a size and a sha256 of 64 digits");
@@ -143,6 +145,34 @@ static void compares_by_question(void **state)
     renyi_manifest_free(b);
 }
 
+/* POPE counts yes and no: the answers' texts follow from the labels and the worths. */
+static void score_follows_from_worths(void **state)
+{
+    static const char *const labels =
+        "{\"question_id\":1,\"image\":\"a\",\"text\":\"b\",\"label\":\"yes\"}\n"
+        "{\"question_id\":2,\"image\":\"a\",\"text\":\"c\",\"label\":\"no\"}\n"
+        "{\"question_id\":3,\"image\":\"a\",\"text\":\"d\",\"label\":\"yes\"}\n"
+        "{\"question_id\":4,\"image\":\"a\",\"text\":\"e\"}\n";
+    static const renyi_manifest_sample four[] = {
+        {"1", 1, 1, 1}, {"2", 2, 2, 0}, {"3", 3, 3, 1}, {"4", 4, 4, 1}};
+    static const size_t place[] = {0, 1, 2, 3}, beyond[] = {0, 1, 2, 4};
+    renyi_manifest *m = manifest_of("s.json", example(), four, 4);
+    renyi_vqa_score s;
+    renyi_vqa *v;
+    renyi_error err = {0};
+    (void)state;
+    assert_int_equal(renyi_vqa_open(&v, RENYI_VQA_POPE, put("q.jsonl", labels), NULL, &err),
+                     RENYI_OK);
+    assert_int_equal(renyi_manifest_score(m, v, place, &s, &err), RENYI_OK);
+    assert_true(s.n_scored == 3 && s.n_right == 2); /* question 4 has no right answer */
+    near(s.score, 80);                              /* two true, one false positive */
+    near(s.accuracy, 200.0 / 3);
+    assert_int_equal(renyi_manifest_score(m, v, beyond, &s, &err), RENYI_ERR_ARG);
+    assert_int_equal(renyi_manifest_score(m, v, NULL, &s, &err), RENYI_ERR_ARG);
+    renyi_vqa_free(v);
+    renyi_manifest_free(m);
+}
+
 static void no_memory(void **state)
 {
     (void)state;
@@ -167,6 +197,7 @@ int main(void)
         cmocka_unit_test(damage_is_named),
         cmocka_unit_test(too_many_samples),
         cmocka_unit_test(compares_by_question),
+        cmocka_unit_test(score_follows_from_worths),
         cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
