@@ -38,6 +38,13 @@ for p in whole["pairs"]:
     assert p["better_b"] == sum(y[1] > x[1] for x, y in zip(a, b)) and p["better_a"] == sum(y[1] < x[1] for x, y in zip(a, b))
 P
 
+# --- numbers of policies by their value; headings of texts are aligned as the texts ---
+run 0 "$RENYI" vqa -q --task gqa --questions q.jsonl --images photos "${here[@]}" --limit 2 --prune 'uniform tokens=10' \
+  --prune 'uniform tokens=5' --prune none --manifest ordered
+run 0 "$RENYI" board ordered --json -o ordered.html
+json '[r["policy"] for r in d["groups"][0]["results"]] == ["none", "uniform tokens=5", "uniform tokens=10"]'
+grep -q 'class="mo">policy</th>' ordered.html || fail "the heading of a text"
+
 # --- a damaged manifest is named, the others are shown ---
 head -c 900 results/gqa/none.json >results/cut.json
 run 3 "$RENYI" board results

@@ -18,7 +18,27 @@ void board_add(board *b, const char *file, renyi_manifest *m)
 
 static uint64_t data_of(const board_run *r) { return renyi_manifest_data_hash(r->manifest); }
 
-/* By benchmark, data, model, then unpruned first, then file. */
+static int is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Texts by their bytes, but numbers by their value: tokens=64 before tokens=128. */
+static int compare_natural(const char *a, const char *b)
+{
+    while (*a && *b) {
+        if (!is_digit(*a) || !is_digit(*b)) {
+            if (*a != *b) return (unsigned char)*a - (unsigned char)*b;
+            a++, b++;
+            continue;
+        }
+        a += strspn(a, "0"), b += strspn(b, "0");
+        const size_t n = strspn(a, "0123456789"), m = strspn(b, "0123456789");
+        const int order = n != m ? (n < m ? -1 : 1) : memcmp(a, b, n);
+        if (order) return order;
+        a += n, b += m;
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+/* By benchmark, data, model, then unpruned first, then policy, then file. */
 static int by_group(const void *a, const void *b)
 {
     const board_run *x = a, *y = b;
@@ -28,7 +48,9 @@ static int by_group(const void *a, const void *b)
     const int model = strcmp(x->info.model, y->info.model);
     if (model) return model;
     const int dense = !strcmp(y->info.policy, "none") - !strcmp(x->info.policy, "none");
-    return dense ? dense : strcmp(x->file, y->file);
+    if (dense) return dense;
+    const int policy = compare_natural(x->info.policy, y->info.policy);
+    return policy ? policy : strcmp(x->file, y->file);
 }
 
 static int is_same_group(const board_run *x, const board_run *y)

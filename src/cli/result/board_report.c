@@ -136,7 +136,7 @@ static void make_runs(cell_table *t, const board *b, const board_group *g)
         .n_columns = sizeof run_heading / sizeof *run_heading,
         .title = cli_format("%s, %zu questions", task.title, first->n_samples),
         .about = cli_format(
-            "%s. The same questions and images for all runs of this table (data hash "
+            "Score: %s. The same questions and images for all runs of this table (data hash "
             "%016llx).",
             which == RENYI_VQA_MME ? "perception + cognition, points of 2800" : task.score,
             (unsigned long long)renyi_manifest_data_hash(b->runs[g->first].manifest))};

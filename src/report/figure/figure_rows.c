@@ -98,12 +98,8 @@ static void row_caption(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t
         return;
     }
     ry_caption_macs(out, step->macs);
-    ry_caption_add(out, " so far");
-    if (cv->is_terse) return;
-    if (step->is_cut)
-        add_count(out, step->n_rescued, "rescued");
-    else
-        ry_caption_add(out, ", no cut");
+    ry_caption_add(out, step->is_cut || cv->is_terse ? " so far" : ", no cut");
+    if (!cv->is_terse) add_count(out, step->n_rescued, "rescued");
 }
 
 static void row_cell(ry_canvas *cv, const ry_table *t, uint32_t row, uint32_t column, ry_box place)

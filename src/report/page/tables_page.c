@@ -26,7 +26,10 @@ static void put_table(ry_buffer *s, const renyi_report_table *t)
             "<thead><tr>",
             t->title ? t->title : "");
     for (uint32_t k = 0; k < t->n_columns; k++)
-        ry_putf(s, "<th scope=\"col\">%s</th>", t->columns[k].name ? t->columns[k].name : "");
+        ry_putf(s,
+                t->columns[k].is_text ? "<th scope=\"col\" class=\"mo\">%s</th>"
+                                      : "<th scope=\"col\">%s</th>",
+                t->columns[k].name ? t->columns[k].name : "");
     ry_buffer_text(s, "</tr></thead>\n<tbody>\n");
     for (uint32_t row = 0; row < t->n_rows; row++) put_row(s, t, row);
     ry_buffer_text(s, "</tbody></table></div>\n</section>\n");

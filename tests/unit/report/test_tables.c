@@ -31,6 +31,7 @@ static void has_every_cell(void **state)
     assert_int_equal(renyi_report_tables_html(&text, &page, NULL), RENYI_OK);
     assert_non_null(strstr(text.bytes, "<td class=\"mo\">one</td><td>1.5</td>"));
     assert_non_null(strstr(text.bytes, "<td class=\"mo\">–</td><td>2.5</td>"));
+    assert_non_null(strstr(text.bytes, "<th scope=\"col\" class=\"mo\">"));
     assert_non_null(strstr(text.bytes, "<h2>First</h2>"));
     assert_non_null(strstr(text.bytes, "2026-01-01"));
     assert_null(strstr(text.bytes, NASTY));
