@@ -144,4 +144,9 @@ run 2 sweep grid.txt --crop-pct 2
 err_lines 1
 full() { sweep grid.txt >/dev/full; }
 run 1 full
+# --- a preset that is a cascade, as one of several policies; the chart calls it a cascade ---
+run 0 sweep -m a.safetensors --image-size 96 --prune 'none|half|sure' -o cascades
+out_has "3 points on 12 photos"
+grep -q '>cascade<' cascades/accuracy-gmacs.svg && ! grep -q 'cascade(mosaic<' cascades/accuracy-gmacs.svg || fail "the legend"
+
 echo "sweep: ok"

@@ -93,7 +93,7 @@ static void put_fates(const tune_report *r, const renyi_tune_result *result)
     }
     printf("\n%zu candidates and dense:", count - 1);
     if (n[RENYI_TUNE_MISFIT]) printf(" %zu do not fit the model,", n[RENYI_TUNE_MISFIT]);
-    printf(" %zu cost too much, %zu were beaten with few photos, %zu saw all of the search's; "
+    printf(" %zu cost too much, %zu were beaten with few photos, %zu saw all photos of the search; "
            "%.0f s\n",
            n[RENYI_TUNE_COSTLY], n[RENYI_TUNE_BEATEN],
            n[RENYI_TUNE_FINALIST] + n[RENYI_TUNE_REFUTED] + n[RENYI_TUNE_CHOSEN], result->seconds);

@@ -273,8 +273,13 @@ renyi_status ry_grid_policy(renyi_grid *g, ry_text text, renyi_error *err)
             return ry_fail(err, RENYI_ERR_ARG, -1, "a policy has at most %d words", RY_GRID_WORDS);
         RY_TRY(read_word(&words[n++], word, err));
     }
-    for (size_t i = 0; i < ry_grid_alternatives(rules.values); i++)
-        RY_TRY(ry_grid_expand(g, ry_grid_alternative(rules.values, i), words, n, err));
+    for (size_t i = 0; i < ry_grid_alternatives(rules.values); i++) {
+        const ry_text rule = ry_grid_alternative(rules.values, i);
+        if (!n && is_cascade(rule)) /* "none|sure" */
+            RY_TRY(expand_cascade(g, &(writer){.n = 0}, rule, err));
+        else
+            RY_TRY(ry_grid_expand(g, rule, words, n, err));
+    }
     for (size_t i = 0; i < n; i++)
         if (!words[i].is_used)
             return fail_unused(g, ry_grid_alternative(rules.values, 0), words, n, &words[i], err);

@@ -181,7 +181,7 @@ static void number_point(ry_point_set *set, uint32_t i)
     ry_point *p = &set->points[i];
     const char *model = or_text(p->of->model, "");
     p->family = or_text(p->of->family, or_text(p->of->policy, "none"));
-    p->family_size = p->of->family && *p->of->family ? strlen(p->family) : strcspn(p->family, " ");
+    p->family_size = p->of->family && *p->of->family ? strlen(p->family) : strcspn(p->family, " (");
     p->family_index = set->n_families;
     p->model_index = set->n_models;
     for (uint32_t j = 0; j < i && p->family_index == set->n_families; j++)

@@ -220,6 +220,7 @@ static void test_cascades(void **state)
                      16);
     assert_int_equal(count_of("policy cascade(fast|half -> evit layers=(3, 6) if margin < 1)"), 2);
     assert_int_equal(count_of("policy sure combine=second|mean\npolicy sure"), 2);
+    assert_int_equal(count_of("policy none|sure|half\npolicy sure|none"), 3);
     renyi_grid *g = grid_of("models m\npolicy cascade(mosaic -> none if margin < 1|2.5)\n");
     renyi_grid_point p;
     renyi_grid_get(g, 1, &p);
