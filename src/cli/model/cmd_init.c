@@ -77,11 +77,14 @@ int cmd_init(int argc, char **argv)
     const verb_syntax syntax = {
         "init", "--arch NAME [options] OUT",
         "Writes a model with random weights (truncated normal, 0.02) under timm's tensor names.\n"
-        "Names: vit|deit _ tiny|small|base|large|huge [_distilled] _patch8|14|16|32 [_gap] _224|384|...\n"
-        "(gap: no class token, the head reads the mean of the patches). clip_vit_... is a CLIP model with both\n"
-        "towers under Hugging Face's names; the sizes below apply to both. llava-1.5-7b, llava-1.6-7b and their\n"
-        "-13b are folders with llava-hf's names (F16, 14 and 27 GB); the sizes below are those of the language\n"
-        "model, and also of the image tower where they are smaller than its own.",
+        "Names are vit_SIZE_patchP_S, with sizes tiny to huge, patches of 8, 14, 16 or 32 and an input side S;\n"
+        "deit_, deit_..._distilled_ and deit3_ likewise; _gap_ before S: no class token, the head reads the mean\n"
+        "of the patches; _reg4_gap_: that with registers; vit_..._siglip_S and vit_..._clip_S: image towers;\n"
+        "vit_..._patch14_dinov2, vit_..._patch14_reg4_dinov2; vit_..._patch16_dinov3, also with _plus and _qkvb.\n"
+        "clip_vit_... and siglip_... have a text tower too, under Hugging Face's names; the sizes below apply to\n"
+        "both towers. llava-1.5-7b, llava-1.6-7b and their -13b are folders with llava-hf's names (F16, 14 and\n"
+        "27 GB); the sizes below are those of the language model, and also of the image tower where they are\n"
+        "smaller than its own.",
         "  renyi init --arch vit_small_patch16_224 --seed 1 small.safetensors\n"
         "  renyi init --arch vit_tiny_patch16_224 --classes 10 --dim 64 --heads 2 --blocks 2 toy.safetensors\n"
         "  renyi init --arch clip_vit_base_patch16_224 clip.safetensors\n"

@@ -70,7 +70,8 @@ static int is_ambiguous(const char *name)
         all = longer;
     }
     const int several = names.count > 1;
-    if (several) cli_error("%s: several models in the Hugging Face cache: %s", name, all);
+    if (several)
+        cli_error("%s: several models in the Hugging Face cache: %s; give a whole name", name, all);
     free(all);
     cli_strings_free(&names);
     return several;

@@ -323,7 +323,7 @@ static renyi_status choose_open_clip_pool(ry_text_config *c, const config_view *
                    v->part, pool);
 }
 
-/* Parts of OpenCLIP's text towers that this build does not run. Most have tensors of their own,
+/* Parts of OpenCLIP's text towers that renyi does not run. Most have tensors of their own,
  * but the config says best what they are. */
 static renyi_status check_open_clip(const config_view *v, renyi_error *err)
 {
@@ -348,8 +348,7 @@ static renyi_status check_open_clip(const config_view *v, renyi_error *err)
         }
         if (is_on)
             return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                           "%s: %s.%s is set, which this build does not run", v->file, v->part,
-                           flag);
+                           "%s: %s.%s is set, which renyi does not run", v->file, v->part, flag);
     }
     return RENYI_OK;
 }

@@ -89,8 +89,8 @@ static const struct family {
      NULL,
      {"visual.merger.", "visual.blocks.0.attn.qkv."},
      "a Qwen-VL",
-     "its images have any shape, with rotary positions; of language models with images, LLaVA-1.5 "
-     "is supported"},
+     "its images have any shape, with rotary positions; of language models with images, LLaVA "
+     "(1.5 and 1.6) is supported"},
     {" vit_mae ",
      NULL,
      {"decoder.decoder_layers.0.", NULL},
@@ -143,13 +143,19 @@ static int has_tensors(const struct family *f, const ry_tensors *set)
     return has_part(f->part[0], set) && (!f->part[1] || has_part(f->part[1], set));
 }
 
+const char *ry_config_family(const ry_checkpoint *ckpt)
+{
+    const char *type = text_of(ckpt->config, "model_type");
+    return type ? type : text_of(ckpt->config, "architecture");
+}
+
 renyi_status ry_vit_refuse_others(const ry_checkpoint *ckpt, renyi_error *err)
 {
     for (size_t i = 0; i < N_FAMILIES; i++) {
         const struct family *f = &families[i];
         if (!has_config(f, ckpt->config) && !has_tensors(f, ckpt->tensors)) continue;
         return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                       "%s, which this build does not run: %s. ViT, DeiT, DINOv2, DINOv3, CLIP and "
+                       "%s, which renyi does not run: %s. ViT, DeiT, DINOv2, DINOv3, CLIP and "
                        "SigLIP are supported",
                        f->name, f->why);
     }

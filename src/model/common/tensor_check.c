@@ -150,7 +150,7 @@ static renyi_status check_naflex(const ry_tensor_naming *n, const ry_tensors *se
     if (!patch || patch->n_dims != 2) return RENYI_OK;
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
                    "unsupported model: '%.100s' has 2 dimensions, which means SigLIP 2 NaFlex: "
-                   "images of any shape with a mask, which this build does not run; the SigLIP 2 "
+                   "images of any shape with a mask, which renyi does not run; the SigLIP 2 "
                    "models of a fixed resolution work",
                    patch->name);
 }
@@ -171,21 +171,23 @@ renyi_status ry_vit_check_family(const ry_tensor_naming *n, const ry_tensors *se
         for (size_t k = 0; k < sizeof variants / sizeof variants[0]; k++)
             if (strstr(name, variants[k].part) && !is_known(n, name, set))
                 return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                               "unsupported model: tensor '%.100s' means %s, which this build does "
-                               "not run (ViT, DeiT, DINOv2, DINOv3, CLIP and SigLIP only)",
+                               "unsupported model: tensor '%.100s' means %s, which renyi does not "
+                               "run (ViT, DeiT, DINOv2, DINOv3, CLIP and SigLIP only)",
                                name, variants[k].what);
     }
     return check_choices(n, err);
 }
 
-renyi_status ry_vit_not_found(const ry_tensors *set, renyi_error *err)
+renyi_status ry_vit_not_found(const ry_tensors *set, const char *said, renyi_error *err)
 {
     fault_list found = {0};
     char text[FAULTS_TEXT];
     for (size_t i = 0; i < ry_tensors_count(set); i++)
         add_fault(&found, "", "'%.80s'", ry_tensors_at(set, i)->name);
     return ry_fail(err, RENYI_ERR_UNSUPPORTED, -1,
-                   "not a Vision Transformer: looked for %s; found %s", ry_vit_naming_looked_for(),
+                   "not a Vision Transformer%s%.60s%s: looked for %s; found %s",
+                   said ? ", but '" : "", said ? said : "", said ? "' by its config" : "",
+                   ry_vit_naming_looked_for(),
                    found.count ? write_faults(&found, text) : "no tensors at all");
 }
 

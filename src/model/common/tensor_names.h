@@ -243,8 +243,9 @@ typedef struct ry_extent_limit {
 renyi_status ry_tensor_check_extents(const uint64_t *x, const ry_extent_limit *limits, size_t n,
                                      const char *tower, renyi_error *err) RENYI_CHECK;
 
-/* The error for a file without a known layout: what was looked for and what is there. */
-renyi_status ry_vit_not_found(const ry_tensors *set, renyi_error *err);
+/* The error for a file without a known layout: what was looked for and what is there. `said`: what
+ * its config calls it; NULL = nothing. */
+renyi_status ry_vit_not_found(const ry_tensors *set, const char *said, renyi_error *err);
 
 /* RENYI_ERR_UNSUPPORTED with the first tensor that only another architecture has. */
 renyi_status ry_vit_check_family(const ry_tensor_naming *n, const ry_tensors *set,

@@ -86,10 +86,11 @@ static uint32_t count_qkv_biases(const ry_tensor_naming *n, const ry_tensors *se
 
 /* Everything that the tensors alone define; checks all of them. */
 static renyi_status read_sizes(ry_vit_config *c, ry_tensor_naming *n, uint64_t *n_positions,
-                               const ry_tensors *set, renyi_error *err)
+                               const ry_checkpoint *ckpt, renyi_error *err)
 {
+    const ry_tensors *set = ckpt->tensors;
     uint64_t x[RY_X_COUNT];
-    if (!ry_vit_naming_find(n, set)) return ry_vit_not_found(set, err);
+    if (!ry_vit_naming_find(n, set)) return ry_vit_not_found(set, ry_config_family(ckpt), err);
     RY_TRY(ry_vit_check_family(n, set, err));
     if (n->n_blocks > RY_MAX_BLOCKS)
         return ry_fail(err, RENYI_ERR_LIMIT, -1, "a tensor of block %u; at most %d blocks accepted",
@@ -561,7 +562,7 @@ renyi_status ry_vit_configure(ry_vit_config *out, const ry_checkpoint *ckpt, uin
     uint32_t native = 0;
     *out = (ry_vit_config){0};
     RY_TRY(ry_vit_refuse_others(ckpt, err));
-    RY_TRY(read_sizes(out, &naming, &n_positions, ckpt->tensors, err));
+    RY_TRY(read_sizes(out, &naming, &n_positions, ckpt, err));
     out->open_clip = ry_open_clip_has_config(&naming, ckpt);
     const json_t *config = out->open_clip ? NULL : tower_config(&naming, ckpt->config);
     const int hf_dino = out->layout == RY_LAYOUT_HF && out->layer_scale;

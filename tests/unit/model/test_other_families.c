@@ -27,7 +27,7 @@ static const refusal cases[] = {
     {NULL,
      {"patch_embed.proj.weight", "blocks.0.attn.q_proj.weight", "blocks.0.mlp.fc1_g.weight"},
      "an EVA with rotary positions"},
-    {"{\"model_type\": \"beit\"}", {"x"}, "a BEiT, which this build does not run: relative"},
+    {"{\"model_type\": \"beit\"}", {"x"}, "a BEiT, which renyi does not run: relative"},
     {NULL,
      {"patch_embed.proj.weight", "blocks.0.attn.relative_position_bias_table",
       "blocks.0.attn.q_bias"},
@@ -56,7 +56,7 @@ static void test_named(void **state)
         const char *path = fix_write(&f, "other.safetensors");
         assert_int_equal(renyi_model_open(&m, path, NULL, &e), RENYI_ERR_UNSUPPORTED);
         assert_says(&e, c->words);
-        assert_says(&e, "which this build does not run");
+        assert_says(&e, "which renyi does not run");
         unlink(path);
         fix_free(&f);
     }
@@ -76,7 +76,8 @@ static void test_not_named(void **state)
         f.meta[0] = "config.json", f.meta[1] = configs[i];
         const char *path = fix_write(&f, "none.safetensors");
         assert_int_equal(renyi_model_open(&m, path, NULL, &e), RENYI_ERR_UNSUPPORTED);
-        assert_says(&e, "not a Vision Transformer");
+        assert_says(&e, i ? "not a Vision Transformer, but 'vit_base_resnet50_224' by its config"
+                          : "not a Vision Transformer, but 'win' by its config");
         unlink(path);
         fix_free(&f);
     }
