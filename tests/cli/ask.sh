@@ -289,4 +289,9 @@ one_line "bad.ppm"
 [ ! -e none.safetensors ] || fail "a file of nothing"
 run 1 encode -q a.ppm -o /nowhere/tokens.safetensors
 one_line "/nowhere/tokens.safetensors"
+# --- another model with images is named ---
+mkdir qwen && "$RENYI" init -q --arch vit_tiny_patch16_224 --dim 64 --heads 2 --blocks 1 qwen/model.safetensors
+echo '{"model_type": "qwen2_vl"}' >qwen/config.json
+run 1 "$RENYI" ask -q -m qwen a.ppm what
+err_has "a Qwen-VL, which renyi does not run"
 echo "ask: ok"
