@@ -34,6 +34,13 @@ run 0 "$RENYI" flops -m toy.safetensors --prune 'cascade(mosaic -> none if margi
 json 'abs(d["least"]["gmacs"] + d["second"]["gmacs"] - d["gmacs"]) < 1e-9 and d["second"]["gmacs"] < d["dense"]["gmacs"]'
 run 2 classify --prune sure --trace t.json red.ppm
 err_has "a cascade has two"
+run 0 classify --prune half-adaptive red.ppm
+err_has "policy: cascade(mosaic keep=0.72 layers=2-9 "
+# half the MACs if a tenth of the images run again, at any size and depth
+for arch in vit_tiny_patch16_224 vit_small_patch16_224 vit_large_patch16_224; do
+  run 0 "$RENYI" flops --arch $arch --prune half-adaptive --json
+  json '(d["least"]["gmacs_executed"] + 0.1 * d["second"]["gmacs_executed"]) / d["dense"]["gmacs_executed"] < 0.5'
+done
 
 # --- the single options mean the same as keys of the policy ---
 # same POLICY OPTIONS...: both run the same policy.

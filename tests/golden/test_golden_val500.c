@@ -1,5 +1,5 @@
 /* test_golden_val500.c - tests the path from JPEG files to top-1 on 500 validation images, image by
- * image, dense and with every policy that the reference ran.
+ * image, dense and with every policy that the reference ran; and what half-adaptive computes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/json.h"
@@ -23,6 +23,7 @@ enum { OTHERS = 3 };   /* of 500 answers that may differ from the reference's: 9
 typedef struct count {
     size_t images, others, right, reference_right; /* right: equal to the label */
     double margin;                                 /* the reference's largest among `others` */
+    double macs;                                   /* of all images */
 } count;
 
 typedef struct model {
@@ -32,6 +33,7 @@ typedef struct model {
     uint8_t *pixels; /* [IMAGES, size, size, 3] fitted images */
     size_t each;     /* bytes of one */
     count counts[POLICIES];
+    count adaptive;  /* half-adaptive against the reference's dense answers */
     renyi_error err; /* of the thread that runs it */
 } model;
 
@@ -144,6 +146,7 @@ static renyi_status run_policy(model *m, const char *policy, json_t *want, count
         if (!is_run(i)) continue;
         const size_t n = IMAGES - i < BATCH ? IMAGES - i : BATCH;
         st = renyi_run_pixels(s, m->pixels + i * m->each, (uint32_t)n, logits, &m->err);
+        c->macs += renyi_session_last_macs(s) * (double)n;
         for (size_t j = 0; j < n && !st; j++)
             count_image(c, want, i + j, best_class(logits + j * CLASSES));
     }
@@ -165,8 +168,9 @@ static void *run_model(void *arg)
     size_t i = 0;
     json_object_foreach(policies_of(m), policy, want)
     {
-        if (i == POLICIES || run_policy(m, policy, want, &m->counts[i++])) break;
+        if (i == POLICIES || run_policy(m, policy, want, &m->counts[i++])) return NULL;
     }
+    (void)!run_policy(m, "half-adaptive", json_object_get(policies_of(m), "none"), &m->adaptive);
     return NULL;
 }
 
@@ -202,9 +206,29 @@ static void test_answers(void **state)
     }
 }
 
+/* Mean executed MACs and answers of the preset half-adaptive. */
+static void test_half_adaptive(void **state)
+{
+    (void)state;
+    for (size_t i = 0; golden && i < MODELS; i++) {
+        const count *c = &models[i].adaptive;
+        renyi_cost dense;
+        renyi_error err = {0};
+        if (renyi_policy_cost(models[i].m, NULL, "none", &dense, NULL, 0, &err))
+            fail_msg("%s", err.message);
+        const double share = c->macs / (double)c->images / dense.total.macs_executed;
+        printf("half-adaptive, %s: %.4f of the MACs, dense's answer for %zu of %zu images\n",
+               models[i].name, share, c->images - c->others, c->images);
+        if (EVERY > 1) continue; /* too few images for a mean */
+        assert_true(share <= 0.50);
+        assert_true(c->others * 20 <= c->images * 3); /* 85 %; half: 87.6 and 89.8 */
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers),
+                                       cmocka_unit_test(test_half_adaptive)};
     const int failed = cmocka_run_group_tests(tests, setup, teardown);
     return failed ? failed : *shared_missing() ? SHARED_SKIPPED : 0;
 }

@@ -275,12 +275,15 @@ const char *ry_nearest_hint(ry_nearest *n)
     }
 
 /* Small cuts in two thirds of the blocks, whatever their number. */
-#define MOSAIC(keep)                                                                             \
+#define MOSAIC_AT(keep, temperature)                                                             \
     "mosaic keep=" keep " layers=2-9/12 alpha=1 omega=1 beta=0.8 memory=0.5 length=max col=0.2 " \
-    "temperature=1.05"
+    "temperature=" temperature
+#define MOSAIC(keep) MOSAIC_AT(keep, "1.05")
 
 static const ry_preset presets[] = {
     {"half", MOSAIC("0.77"), "recommended: half the arithmetic"},
+    {"half-adaptive", "cascade(" MOSAIC_AT("0.72", "1.1") " -> " MOSAIC("0.84") " if margin < 0.3)",
+     "half the arithmetic on average; what is not clear runs again with fewer cuts"},
     {"sure", "cascade(" MOSAIC("0.78") " -> none if margin < 0.9)",
      "recommended: nearly always the dense answer; what is not clear runs again without pruning"},
     {"fast", MOSAIC("0.74"), "recommended: 0.46 of the arithmetic"},

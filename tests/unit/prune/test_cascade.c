@@ -10,6 +10,10 @@
 
 #define COUNT(x) (sizeof(x) / sizeof *(x))
 #define MOSAIC(keep) "mosaic keep=" keep " layers=0,3,6"
+#define SMALL_CUTS(keep, temperature)                                                            \
+    "mosaic keep=" keep " layers=2-9/12 alpha=1 omega=1 beta=0.8 memory=0.5 length=max col=0.2 " \
+    "temperature=" temperature
+#define ADAPTIVE "cascade(" SMALL_CUTS("0.72", "1.1") " -> " SMALL_CUTS("0.84", "1.05")
 
 static ry_cascade parse_text(const char *text)
 {
@@ -33,6 +37,9 @@ static const struct {
     {"cascade(tome r=13 -> ats if margin < 123456789.25)",
      "cascade(tome r=13 inflection=0 layers=all -> ats keep=0.7 layers=3,6,9 levels=budget if "
      "margin < 123456789.25) combine=second"},
+    {"half-adaptive", ADAPTIVE " if margin < 0.3) combine=second"},
+    {"half-adaptive combine=mean", ADAPTIVE " if margin < 0.3) combine=mean"},
+    {"half", SMALL_CUTS("0.77", "1.05")},
 };
 
 static void test_meanings(void **state)
