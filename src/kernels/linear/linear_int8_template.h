@@ -126,6 +126,37 @@ static void product_of_row(const uint8_t *x, size_t depth, const int8_t *w, cons
     vi_store(sums + VL, acc1);
 }
 
+#ifdef RY_INT8_WORDS
+#include "kernels/linear/int8_words.h"
+#endif
+
+typedef struct tile_rows {
+    const uint8_t *x; /* [n, depth] */
+    size_t depth, n;
+#ifdef RY_INT8_WORDS
+    int in_words;
+    word_rows words;
+#endif
+} tile_rows;
+
+/* sums[n, PANEL] = the rows of a tile times a panel; next: what to prefetch meanwhile */
+static void tile_sums(const tile_rows *rows, const ry_linear *l, size_t col, const int8_t *panel,
+                      const int8_t *next, int32_t *sums)
+{
+    int32_t start[PANEL];
+#ifdef RY_INT8_WORDS
+    if (rows->in_words) {
+        product_in_words(&rows->words, rows->x, rows->depth, rows->n, panel, next, sums);
+        return;
+    }
+#endif
+    first_sums(start, l, col);
+    if (rows->n == 1)
+        product_of_row(rows->x, rows->depth, panel, start, sums);
+    else
+        product(rows->x, rows->depth, rows->n, panel, next, start, sums);
+}
+
 static void tile_int8(const ry_linear_op *op, size_t t, ry_extent run, unsigned thread,
                       const void *input, float *y)
 {
@@ -136,18 +167,21 @@ static void tile_int8(const ry_linear_op *op, size_t t, ry_extent run, unsigned 
     const ry_panel_place at = ry_panel_place_of(&g, l, t);
     const ry_quant *quant = (const ry_quant *)input + at.row;
     const uint8_t *x = (const uint8_t *)input + ry_quant_offset(g.rows) + at.row * depth;
-    int32_t start[PANEL], sums[RY_GRID_ROWS * PANEL];
+    tile_rows rows; /* large: not cleared */
+    rows.x = x, rows.depth = depth, rows.n = at.rows;
+    _Alignas(64) int32_t sums[RY_GRID_ROWS * PANEL];
+#ifdef RY_INT8_WORDS
+    rows.in_words = at.rows >= WORD_LEAST && words_take(l->n_in);
+    if (rows.in_words)
+        word_rows_of(&rows.words, moments_of(l, input, g.rows, at.row), depth, at.rows);
+#endif
 
     for (size_t p = at.panel; p < at.panel + at.panels; p++) {
         const size_t col = p * PANEL, cols = l->n_out - col < PANEL ? l->n_out - col : PANEL;
         const int8_t *panel = (const int8_t *)l->packed + col * depth;
         const int8_t *next = p + 1 < at.panel + at.panels ? panel + PANEL * depth : panel;
         const ry_quant_columns columns = {l->scale + col, l->sum + col, l->bias + col};
-        first_sums(start, l, col);
-        if (at.rows == 1)
-            product_of_row(x, depth, panel, start, sums);
-        else
-            product(x, depth, at.rows, panel, next, start, sums);
+        tile_sums(&rows, l, col, panel, next, sums);
         for (size_t r = 0; r < at.rows; r++) {
             const size_t image = (at.row + r) / run.rows, row = (at.row + r) % run.rows;
             finish_sums(y + image * op->y.image + row * op->y.row + col, sums + r * PANEL, quant[r],
@@ -164,10 +198,20 @@ static void convert_int8(const ry_linear *l, void *to, size_t rows, size_t first
     quantize_rows(q, depth, (ry_quant *)to + first, x, x_row, count, l->n_in,
                   l->has_range ? &l->range : NULL);
     for (size_t k = 0; RY_INT8_FLIP != 0 && k < count * depth; k++) q[k] ^= RY_INT8_FLIP;
+#ifdef RY_INT8_WORDS
+    for (size_t r = 0; words_take(l->n_in) && r < count; r++)
+        find_moments(moments_of(l, to, rows, first + r), q + r * depth, depth);
+#endif
 }
+
+#ifdef RY_INT8_WORDS
+#define INPUT_BYTES words_input_bytes
+#else
+#define INPUT_BYTES ry_int8_input_bytes
+#endif
 
 #define RY_INT8_VTABLE                                                          \
     {                                                                           \
         .pack = pack_int8, .reads = 1, .tiles = count_tiles, .tile = tile_int8, \
-        .input_bytes = ry_int8_input_bytes, .convert = convert_int8             \
+        .input_bytes = INPUT_BYTES, .convert = convert_int8                     \
     }
