@@ -268,6 +268,7 @@ RENYI_API void renyi_lvlm_free(renyi_lvlm *m);
 RENYI_API const renyi_lm *renyi_lvlm_lm(const renyi_lvlm *m);
 RENYI_API const renyi_visual *renyi_lvlm_visual(const renyi_lvlm *m); /* NULL = a plain Llama */
 RENYI_API const renyi_lm_tokenizer *renyi_lvlm_tokenizer(const renyi_lvlm *m); /* NULL = none */
+RENYI_API const renyi_relevance *renyi_lvlm_relevance(const renyi_lvlm *m);    /* NULL = none */
 
 /* One image and the questions about it. Used by one thread at a time. */
 typedef struct renyi_conversation renyi_conversation;

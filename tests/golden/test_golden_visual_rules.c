@@ -196,6 +196,30 @@ static void ask(asked *out, renyi_conversation *c, const char *question)
     memcpy(out->kept, a.kept, sizeof out->kept);
 }
 
+/* A longer prompt with the question that chose reads only what is new; another question chooses
+ * again. */
+static void test_again(renyi_conversation *c)
+{
+    const int32_t ids[] = {1, RENYI_LVLM_IMAGE, 5, 6};
+    renyi_answer_options how = {
+        .struct_size = sizeof how, .max_new_tokens = 1, .question = "what is this?"};
+    renyi_answer a;
+    renyi_error err = {0};
+    assert_ok(renyi_conversation_ask_ids(c, ids, 3, &how, &a, err));
+    assert_int_equal(a.n_prompt, 1 + 9 + 1);
+    assert_int_equal(a.n_reused, 1);
+    assert_true(a.vision_ms > 0.0);
+    assert_ok(renyi_conversation_ask_ids(c, ids, 4, &how, &a, err));
+    assert_int_equal(a.n_reused, 1 + 9 + 1);
+    assert_true(a.vision_ms == 0.0);
+    how.question = "where is the second dog?";
+    assert_ok(renyi_conversation_ask_ids(c, ids, 4, &how, &a, err));
+    assert_int_equal(a.n_reused, 1);
+    how.question = "";
+    assert_int_equal(renyi_conversation_ask_ids(c, ids, 4, &how, &a, &err), RENYI_ERR_ARG);
+    assert_non_null(strstr(err.message, "by the question"));
+}
+
 /* CDPruner chooses for every question, and nothing of the one before is left: not its rows in the
  * cache of keys and values either. */
 static void test_questions(void **state)
@@ -230,6 +254,7 @@ static void test_questions(void **state)
         ask(&again, c, questions[i % 2]);
         assert_memory_equal(&again, &fresh[i % 2], sizeof again);
     }
+    test_again(c);
     renyi_answer a;
     const int32_t ids[] = {1, RENYI_LVLM_IMAGE, 5};
     assert_int_equal(renyi_conversation_ask_ids(c, ids, 3, NULL, &a, &err), RENYI_ERR_ARG);

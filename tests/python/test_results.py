@@ -189,6 +189,43 @@ def test_visual_tokens_of_tiles(tmp_path):
     assert "".join(model.ask(photo, "What is it?", max_new_tokens=8))
 
 
+def test_the_question_chooses(photos, program, tmp_path):
+    """cdpruner compares patches with the question by a CLIP."""
+    tests = Path(__file__).resolve().parents[1]
+    folder, clip = tmp_path / "llava", tests / "visual_rules" / "clip"
+    subprocess.run([sys.executable, str(tests / "fixtures" / "make_llava.py"), str(folder), "width=32"], check=True)
+    model = renyi.Llava.from_pretrained(folder, text_tower=clip)
+    policy, questions = "cdpruner tokens=4", ["what is on the plate?", "where is the second dog", "why"]
+    chosen = []
+    for question in questions:
+        rows, kept = model.encode_image(photos[0], policy=policy, question=question)
+        pieces = "".join(model.ask(photos[0], question, policy=policy, max_new_tokens=20))
+        chosen.append(tuple(kept))
+        assert rows.shape == (4, 16)
+        if program:
+            out = subprocess.run([program, "ask", "-q", "-m", str(folder), "--text-tower", str(clip), "--prune", policy,
+                                  "--max-new-tokens", "20", "--json", photos[0], question], capture_output=True, text=True)
+            assert out.returncode == 0, out.stderr
+            assert json.loads(out.stdout)["kept"] == list(kept) and json.loads(out.stdout)["text"].strip() == pieces.strip()
+    assert len(set(chosen)) > 1
+    with pytest.raises(renyi.ArgumentError, match="by a question"):
+        model.encode_image(photos[0], policy=policy)
+    with pytest.raises(renyi.ArgumentError, match="by the question"):
+        list(model.ask(photos[0], "", policy=policy))
+    with pytest.raises(TypeError, match="question"):
+        model.encode_image(photos[0], policy=policy, question=3)
+    without = renyi.Llava(folder)
+    for run in (without.ask, without.encode_image):
+        with pytest.raises(renyi.ArgumentError, match="text_tower"):
+            run(photos[0], policy=policy, question="why")
+    with pytest.raises(TypeError, match="text_tower"):
+        renyi.Llava(folder, text_tower=3)
+    with pytest.raises(renyi.FileError, match="nowhere"):
+        renyi.Llava(folder, text_tower=tmp_path / "nowhere")
+    with pytest.raises(renyi.Error):
+        renyi.Llava(folder, text_tower=folder)
+
+
 def test_llava_arguments(llava, photos, tmp_path):
     _, model = llava
     for arguments in ((3, "x"), (photos[0], 3), (photos[0], None)):

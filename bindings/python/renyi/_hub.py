@@ -44,9 +44,10 @@ def _repositories(name: str) -> List[str]:
     return [f"{owner}/{rest}" for _, owner, rest in parts if rest == name or rest.startswith(name + ".")]
 
 
-def find_model(name: StrPath) -> Any:
-    """The path of a model as a C string. `name` is a file, a folder or a name in the cache."""
-    path = path_char(name, "name")
+def find_model(name: StrPath, what: str = "name") -> Any:
+    """The path of a model as a C string. `name` is a file, a folder or a name in the cache; `what`
+    names the argument in a TypeError."""
+    path = path_char(name, what)
     word = os.fsdecode(name)
     if word == "builtin" or os.path.exists(word):
         return path

@@ -28,13 +28,14 @@ class Llava:
 
     def __init__(self, name: StrPath, *, dtype: Optional[str] = None, tower_dtype: Optional[str] = None,
                  tokenizer: Optional[StrPath] = None, mmproj: Optional[StrPath] = None,
-                 threads: Optional[int] = None) -> None:
+                 text_tower: Optional[StrPath] = None, threads: Optional[int] = None) -> None:
         path = find_model(name)
         call = Call()
         words = NULL if tokenizer is None else path_char(tokenizer, "tokenizer")
         tower = NULL if mmproj is None else path_char(mmproj, "mmproj")
+        clip = NULL if text_tower is None else find_model(text_tower, "text_tower")
         options = struct("renyi_lvlm_options", dtype=dtype_value(dtype), tower_dtype=dtype_value(tower_dtype),
-                         tokenizer=words, mmproj=tower, progress=PROGRESS, progress_user=call.handle)
+                         tokenizer=words, mmproj=tower, text_tower=clip, progress=PROGRESS, progress_user=call.handle)
         self._threads = count(threads, "threads")
         out = ffi.new("renyi_lvlm **")
         call.finish(lib.renyi_lvlm_open(out, path, options, call.err))
@@ -43,13 +44,14 @@ class Llava:
     @classmethod
     def from_pretrained(cls, name: StrPath, *, dtype: Optional[str] = None, tower_dtype: Optional[str] = None,
                         tokenizer: Optional[StrPath] = None, mmproj: Optional[StrPath] = None,
-                        threads: Optional[int] = None) -> "Llava":
+                        text_tower: Optional[StrPath] = None, threads: Optional[int] = None) -> "Llava":
         """Opens a folder, a name in the Hugging Face cache, or the GGUF of a language model with
         the mmproj file that has tower and projector. dtype: "f32", "bf16", "int8" or
         "int4" for the language model. tower_dtype: "f32", "bf16", "int8" or "auto" for the image
-        tower."""
+        tower. text_tower: the CLIP that the image tower is from, as a folder or a name in the cache;
+        the policy cdpruner needs it to compare patches with the question."""
         return cls(name, dtype=dtype, tower_dtype=tower_dtype, tokenizer=tokenizer,
-                   mmproj=mmproj, threads=threads)
+                   mmproj=mmproj, text_tower=text_tower, threads=threads)
 
     def ask(self, image: Optional[Image], question: str, *, policy: Optional[str] = None,
             max_new_tokens: int = 512, temperature: float = 0.0, top_p: float = 1.0,
@@ -94,21 +96,25 @@ class Llava:
 
         return _read(pieces, stop, call, threading.Thread(target=work, name="renyi-ask", daemon=True))
 
-    def encode_image(self, image: Image, policy: Optional[str] = None) -> "Tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
+    def encode_image(self, image: Image, policy: Optional[str] = None,
+                     question: Optional[str] = None) -> "Tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
         """Visual tokens [n, width of the language model] after the projector, and the patch of each
         in raster order (-1 = a token made of several, -2 = one that ends a line of LLaVA-NeXT, whose
-        patch p of square t has the number t * patches + p; square 0 is the base). In another engine they replace the image in
-        the ids of `prompt`; transformers takes the rows as `inputs_embeds` (docs/PYTHON.md)."""
-        source, call = Source(image), Call()
+        patch p of square t has the number t * patches + p; square 0 is the base). The policy cdpruner
+        chooses them by the question; other policies ignore it. In another engine they replace the
+        image in the ids of `prompt`; transformers takes the rows as `inputs_embeds` (docs/PYTHON.md)."""
+        source, call, words = Source(image), Call(), char(question, "question")
         visual = lib.renyi_lvlm_visual(self._handle)
         if visual == NULL:
             raise ArgumentError("a plain Llama has no image tower")
         policy_text = char(policy, "policy")
         options = struct("renyi_visual_session_options", n_threads=self._threads, policy=policy_text,
-                         progress=PROGRESS, progress_user=call.handle)
+                         relevance=lib.renyi_lvlm_relevance(self._handle), progress=PROGRESS, progress_user=call.handle)
         out = ffi.new("renyi_visual_session **")
         check(lib.renyi_visual_session_new(out, visual, options, call.err), call.err)
         session = owned(out[0], lib.renyi_visual_session_free, self._handle)
+        if words != NULL:
+            check(lib.renyi_visual_session_question(session, words, call.err), call.err)
         tokens = ffi.new("renyi_visual_tokens *")
         call.finish(lib.renyi_visual_run(session, source.load(), tokens, call.err), source.name)
         rows = copy(tokens.rows, tokens.n * tokens.lm_dim, "float32").reshape(tokens.n, tokens.lm_dim)

@@ -75,27 +75,29 @@ static void note_rounding(const renyi_lvlm *m)
 renyi_lvlm *llava_open_reported(const llava_arguments *a)
 {
     loading l = {0};
-    const renyi_lvlm_options opt = {.struct_size = sizeof opt,
+    renyi_lvlm_options opt = {.struct_size = sizeof opt,
                                     .cpu = cpu_from_name(a->cpu),
                                     .dtype = dtype_from_name(a->dtype),
                                     .tower_dtype = dtype_from_name(a->tower_dtype),
                                     .mmproj = a->mmproj,
                                     .tower = a->tower,
-                                    .text_tower = a->text_tower,
                                     .tokenizer = a->tokenizer,
                                     .progress = on_loading,
                                     .progress_user = &l};
-    char *path = model_path_resolve(a->model);
+    char *path = model_path_resolve(a->model), *clip;
     renyi_lvlm *m = NULL;
     renyi_error err = {0};
 
-    if (!path) return NULL;
-    const renyi_status st = renyi_lvlm_open(&m, path, &opt, &err);
-    if (l.is_on) progress_end(&l.bar);
-    if (st != RENYI_OK) cli_fail(&err);
-    if (st == RENYI_OK) note_rounding(m);
+    if (path && model_part_resolve(&clip, a->text_tower) == 0) {
+        opt.text_tower = clip;
+        const renyi_status st = renyi_lvlm_open(&m, path, &opt, &err);
+        if (l.is_on) progress_end(&l.bar);
+        if (st != RENYI_OK) cli_fail(&err);
+        if (st == RENYI_OK) note_rounding(m);
+        free(clip);
+    }
     free(path);
-    return st == RENYI_OK ? m : NULL;
+    return m;
 }
 
 int llava_check_tokenizer(const renyi_lvlm *m, const llava_arguments *a)
@@ -142,10 +144,13 @@ int relevance_open_reported(renyi_relevance **out, const llava_arguments *a)
 {
     const renyi_options opt = {.struct_size = sizeof opt, .cpu = cpu_from_name(a->cpu)};
     renyi_error err = {0};
+    char *path;
+
     *out = NULL;
-    if (!a->text_tower || renyi_relevance_open(out, a->text_tower, NULL, &opt, &err) == RENYI_OK)
-        return CLI_OK;
-    return cli_fail(&err);
+    if (model_part_resolve(&path, a->text_tower)) return CLI_FAILED;
+    const int is_open = !path || renyi_relevance_open(out, path, NULL, &opt, &err) == RENYI_OK;
+    free(path);
+    return is_open ? CLI_OK : cli_fail(&err);
 }
 
 /* ---- images -------------------------------------------------------------------------------- */

@@ -76,46 +76,45 @@ static served_chat *place_for_new(chat_cache *c)
     return oldest;
 }
 
-/* A new conversation with the job's policy and image. */
-static renyi_status make_chat(serve_model *m, const serve_job *job, renyi_progress progress,
-                              served_chat *out, renyi_error *err)
+/* A new conversation with the job's policy and image. 0, or -1 with the job's error. */
+static int make_chat(serve_model *m, serve_job *job, renyi_progress progress, served_chat *out)
 {
-    const serve_config *config = m->server->config;
-    const renyi_conversation_options o = {.struct_size = sizeof o,
-                                          .n_threads = (uint32_t)config->threads,
-                                          .max_context = (uint32_t)config->max_context,
-                                          .policy = job->policy,
-                                          .progress = progress,
-                                          .progress_user = m};
-    renyi_status st = renyi_conversation_new(&out->conversation, m->lvlm, &o, err);
+    renyi_conversation_options o = served_model_chat(m, job->policy);
+    renyi_error err = {0};
 
-    if (!st && job->digest[0]) st = renyi_conversation_show(out->conversation, &job->image, err);
-    if (st) return st;
+    o.progress = progress;
+    o.progress_user = m;
+    renyi_status st = renyi_conversation_new(&out->conversation, m->lvlm, &o, &err);
+    if (st == RENYI_ERR_ARG) /* the rest of the options was good for the server's own policy */
+        job_fail(job, 400, "invalid_policy", "prune", "prune: %s", cli_reason(&err));
+    if (!st && job->digest[0]) st = renyi_conversation_show(out->conversation, &job->image, &err);
+    if (st) {
+        job_fail_library(job, &err);
+        return -1;
+    }
     memcpy(out->policy, job->policy, sizeof out->policy);
     memcpy(out->digest, job->digest, sizeof out->digest);
-    return RENYI_OK;
+    return 0;
 }
 
 served_chat *chat_cache_get(serve_model *m, serve_job *job, const char *transcript,
                             renyi_progress progress)
 {
     chat_cache *c = open_cache(m);
-    renyi_error err = {.code = RENYI_ERR_NOMEM};
     served_chat *chat = c ? find_chat(c, job, transcript) : NULL;
 
     if (c && !chat) {
         chat = place_for_new(c);
         clear_chat(chat);
-        if (make_chat(m, job, progress, chat, &err) != RENYI_OK) {
+        if (make_chat(m, job, progress, chat)) {
             clear_chat(chat);
-            chat = NULL;
+            return NULL;
         }
     }
-    if (!chat) {
-        job_fail_library(job, &err);
-        return NULL;
-    }
-    chat->used = ++c->clock;
+    if (!c)
+        job_fail(job, 503, "no_memory", NULL, "out of memory");
+    else
+        chat->used = ++c->clock;
     return chat;
 }
 
@@ -137,6 +136,12 @@ char *chat_transcript(const chat_options *chat, const char *answer)
     if (answer)
         snprintf(out + at, size - at, "%d %zu:%s", (int)CHAT_ASSISTANT, strlen(answer), answer);
     return out;
+}
+
+const char *chat_image_text(const serve_job *job)
+{
+    const chat_options *chat = &job->request.chat;
+    return job->digest[0] ? chat->messages[chat->image_message].text : NULL;
 }
 
 static renyi_status llama_prompt(const renyi_lm_tokenizer *t, const chat_options *chat,

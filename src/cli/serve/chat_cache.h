@@ -26,6 +26,10 @@ served_chat *chat_cache_get(serve_model *m, serve_job *job, const char *transcri
 /* The messages of a request as one text that no other messages have. Owned; NULL without memory. */
 char *chat_transcript(const chat_options *chat, const char *answer);
 
+/* The text of the message with the image: cdpruner chooses visual tokens by it, for the whole chat.
+ * NULL = there is no image. */
+const char *chat_image_text(const serve_job *job);
+
 /* The ids of the whole chat: of a LLaVA in its template, of a plain Llama the texts as they are.
  * ids: [max]. */
 renyi_status chat_prompt(const serve_model *m, const serve_job *job, int32_t *ids, size_t max,

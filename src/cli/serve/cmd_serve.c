@@ -207,6 +207,8 @@ static option_outcome parse_options(serve_config *c, int argc, char **argv, cli_
          "at most N tokens of a chat (the model's)", 1, 1u << 24},
         {"tokenizer", 0, OPTION_STRING, &c->tokenizer, "PATH",
          "of models without one in their folder", 0, 0},
+        {"text-tower", 0, OPTION_STRING, &c->text_tower, "DIR",
+         "the CLIP that compares patches with the question, for cdpruner with a LLaVA", 0, 0},
         {"labels", 0, OPTION_STRING, &c->labels, "FILE", "class names, one per line", 0, 0},
         DECODE_OPTION_ROW(&c->decode),
         {"exif", 0, OPTION_FLAG, &c->exif, "", "turn images by their EXIF orientation", 0, 0},

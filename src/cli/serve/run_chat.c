@@ -229,7 +229,8 @@ static renyi_status ask(serve_model *m, served_chat *chat, chat_answer *a, renyi
                                     .top_p = c->top_p,
                                     .seed = c->seed,
                                     .on_text = on_text,
-                                    .user = a};
+                                    .user = a,
+                                    .question = chat_image_text(job)};
     const size_t max = m->lm.context;
     int32_t *ids = malloc(max * sizeof *ids);
     size_t n = 0;

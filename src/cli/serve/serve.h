@@ -26,7 +26,7 @@ typedef struct serve_config {
     cli_strings models; /* as given: MODEL or NAME=MODEL */
     prune_options prune;
     char *policy; /* that the pruning options mean; owned */
-    const char *host, *key_file, *log, *cors, *tokenizer, *labels, *cpu, *dtype;
+    const char *host, *key_file, *log, *cors, *tokenizer, *text_tower, *labels, *cpu, *dtype;
     uint64_t port, threads, streams, workers;
     uint64_t max_batch, max_wait_ms, max_queue, max_sessions, max_chats, max_context;
     uint64_t max_body, max_bodies; /* MB */

@@ -19,11 +19,11 @@ static int on_loading(void *user, uint64_t done, uint64_t total)
     return atomic_load(&s->is_aborting);
 }
 
-static int is_language_model(const char *path)
+/* Fills m->lm. */
+static int is_language_model(serve_model *m, const char *path)
 {
-    renyi_lm_info info = {0};
     return strcmp(path, RENYI_MODEL_BUILTIN) != 0 &&
-           renyi_lm_describe(path, NULL, &info, NULL) == RENYI_OK;
+           renyi_lm_describe(path, NULL, &m->lm, NULL) == RENYI_OK;
 }
 
 /* Without a text tower or its tokenizer the model serves images alone. */
@@ -93,18 +93,63 @@ static int open_vision(serve_model *m, const char *path)
     return prune_check("serve", c->policy, m->vision, m->policy) == CLI_OK ? 0 : -1;
 }
 
+renyi_conversation_options served_model_chat(const serve_model *m, const char *policy)
+{
+    const serve_config *c = m->server->config;
+    const uint64_t most = c->max_context < m->lm.context ? c->max_context : m->lm.context;
+
+    return (renyi_conversation_options){.struct_size = sizeof(renyi_conversation_options),
+                                        .n_threads = (uint32_t)c->threads,
+                                        .max_context = (uint32_t)most, /* 0 = the model's */
+                                        .policy = policy};
+}
+
+/* Conversations are made for requests; one is made now to tell whether the policy fits. */
+static renyi_status try_policy(const serve_model *m, const char *policy, renyi_error *err)
+{
+    const renyi_conversation_options o = served_model_chat(m, policy);
+    renyi_conversation *c = NULL;
+    const renyi_status st = renyi_conversation_new(&c, m->lvlm, &o, err);
+
+    renyi_conversation_free(c);
+    return st;
+}
+
+/* A plain Llama has no visual tokens to prune. */
+static int check_chats(serve_model *m)
+{
+    const serve_config *c = m->server->config;
+    const int is_llava = renyi_lvlm_visual(m->lvlm) != NULL;
+    const char *policy = is_llava ? c->policy : "none";
+    renyi_error err = {0};
+
+    if (prune_check("serve", policy, NULL, m->policy) != CLI_OK) return -1;
+    if (try_policy(m, policy, &err) != RENYI_OK) {
+        prune_error(m->name, policy, &err);
+        return -1;
+    }
+    if (is_llava && c->text_tower && try_policy(m, "cdpruner tokens=1", &err) != RENYI_OK)
+        cli_warn("%s: no cdpruner: --text-tower %s: %s", m->name, c->text_tower, cli_reason(&err));
+    return 0;
+}
+
 static int open_language(serve_model *m, const char *path)
 {
     const serve_config *c = m->server->config;
-    const renyi_lvlm_options opt = {.struct_size = sizeof opt,
-                                    .cpu = cpu_from_name(c->cpu),
-                                    .dtype = dtype_from_name(c->dtype),
-                                    .tokenizer = c->tokenizer,
-                                    .progress = on_loading,
-                                    .progress_user = m->server};
+    renyi_lvlm_options opt = {.struct_size = sizeof opt,
+                              .cpu = cpu_from_name(c->cpu),
+                              .dtype = dtype_from_name(c->dtype),
+                              .tokenizer = c->tokenizer,
+                              .progress = on_loading,
+                              .progress_user = m->server};
     renyi_error err = {0};
+    char *clip;
 
-    if (renyi_lvlm_open(&m->lvlm, path, &opt, &err) != RENYI_OK) {
+    if (model_part_resolve(&clip, m->lm.is_llava ? c->text_tower : NULL)) return -1;
+    opt.text_tower = clip;
+    const renyi_status st = renyi_lvlm_open(&m->lvlm, path, &opt, &err);
+    free(clip);
+    if (st != RENYI_OK) {
         cli_fail(&err);
         return -1;
     }
@@ -115,9 +160,7 @@ static int open_language(serve_model *m, const char *path)
         return -1;
     }
     renyi_lm_get_info(renyi_lvlm_lm(m->lvlm), &m->lm);
-    /* A plain Llama has no visual tokens to prune. */
-    const char *policy = renyi_lvlm_visual(m->lvlm) ? c->policy : "none";
-    return prune_check("serve", policy, NULL, m->policy) == CLI_OK ? 0 : -1;
+    return check_chats(m);
 }
 
 /* "NAME=MODEL": the name has no slash. Returns the model. */
@@ -143,7 +186,7 @@ serve_model *served_model_open(serve_server *server, const char *given)
     pthread_condattr_destroy(&clock);
     char *path = model_path_resolve(split_name(m, given));
     const int code = !path                     ? -1
-                     : is_language_model(path) ? open_language(m, path)
+                     : is_language_model(m, path) ? open_language(m, path)
                                                : open_vision(m, path);
     free(path);
     if (!code) return m;

@@ -48,6 +48,9 @@ struct serve_model {
 serve_model *served_model_open(serve_server *server, const char *given);
 void served_model_free(serve_model *m);
 
+/* Of a language model. */
+renyi_conversation_options served_model_chat(const serve_model *m, const char *policy);
+
 int served_model_can(const serve_model *m, request_kind kind); /* images and texts together */
 json_t *served_model_json(const serve_model *m);               /* an entry of /v1/models */
 

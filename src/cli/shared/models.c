@@ -101,6 +101,12 @@ char *model_path_resolve(const char *name)
     return NULL;
 }
 
+int model_part_resolve(char **out, const char *name)
+{
+    *out = name ? model_path_resolve(name) : NULL;
+    return name && !*out ? -1 : 0;
+}
+
 const char *model_or_builtin(const char *name)
 {
     if (name) return name;

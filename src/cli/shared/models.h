@@ -13,6 +13,8 @@
  * "main"). Owned; NULL after reporting. */
 char *model_path_resolve(const char *name);
 char *model_path_find(const char *name); /* the same without a report */
+/* The same for a part that is optional: without a name *out is NULL. 0, or -1 after reporting. */
+int model_part_resolve(char **out, const char *name);
 
 /* What -m takes, for the help pages; then with the default of model_or_builtin. */
 #define MODEL_HELP "file, directory, Hugging Face name in the cache, builtin"

@@ -111,6 +111,7 @@ void renyi_conversation_free(renyi_conversation *c)
     renyi_lm_session_free(c->lm);
     renyi_visual_session_free(c->vision);
     ry_free(al, c->system);
+    ry_free(al, c->chosen_by);
     ry_free(al, c->seen);
     ry_free(al, c->prompt);
     ry_free(al, c->inputs);
@@ -152,10 +153,17 @@ static renyi_status forget_rows(renyi_conversation *c, renyi_error *err)
     return renyi_lm_rewind(c->lm, keep, err);
 }
 
+static void forget_question(renyi_conversation *c)
+{
+    ry_free(&c->m->al, c->chosen_by);
+    c->chosen_by = NULL;
+}
+
 /* Forgets the old image: only the rows before its first one are of use for the next. */
 static renyi_status forget_image(renyi_conversation *c, renyi_error *err)
 {
     renyi_conversation_restart(c);
+    forget_question(c);
     c->image = (renyi_visual_tokens){0};
     c->vision_ms = 0.0;
     c->n_choosing = 0;
@@ -176,10 +184,12 @@ renyi_status ry_conversation_choose(renyi_conversation *c, const char *question,
 {
     renyi_visual_work before;
     if (!c->image.n || !ry_visual_session_asks(c->vision)) return RENYI_OK;
-    if (!question)
+    if (!question || !*question)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "cdpruner metric=text chooses visual tokens by the question: ask with text, "
                        "or set renyi_answer_options.question, or say metric=cls or metric=col");
+    if (c->chosen_by && strcmp(c->chosen_by, question) == 0) return RENYI_OK;
+    forget_question(c);
     renyi_visual_session_get_work(c->vision, &before);
     const double begin = ry_clock();
     RY_TRY(forget_rows(c, err)); /* they are of another question's choice */
@@ -189,7 +199,8 @@ renyi_status ry_conversation_choose(renyi_conversation *c, const char *question,
     c->work.projector_macs += more.projector_macs;
     c->work.choice_ms += more.choice_ms;
     c->vision_ms += 1e3 * (ry_clock() - begin);
-    return RENYI_OK;
+    c->chosen_by = ry_strdup(&c->m->al, question);
+    return c->chosen_by ? RENYI_OK : ry_fail_nomem(err, strlen(question) + 1);
 }
 
 /* An image as a caller may give it: exactly one of the three is set. */

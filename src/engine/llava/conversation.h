@@ -19,6 +19,7 @@ struct renyi_conversation {
     renyi_visual_work work;    /* of the image that was shown last */
     renyi_prompt_cost cost;    /* of the last prompt; n_rows = 0: there was none */
     double vision_ms;          /* of an image that is not yet part of an answer's time */
+    char *chosen_by;           /* the question that chose the rows of `image`; NULL = none did */
 
     int32_t *seen;   /* [context] the rows that `lm` has read, renyi_lm_position of them: ids,
                         and RENYI_LVLM_IMAGE for each row of the image */

@@ -314,6 +314,7 @@ void renyi_lvlm_free(renyi_lvlm *m)
 const renyi_lm *renyi_lvlm_lm(const renyi_lvlm *m) { return m->lm; }
 const renyi_visual *renyi_lvlm_visual(const renyi_lvlm *m) { return m->visual; }
 const renyi_lm_tokenizer *renyi_lvlm_tokenizer(const renyi_lvlm *m) { return m->tokenizer; }
+const renyi_relevance *renyi_lvlm_relevance(const renyi_lvlm *m) { return m->relevance; }
 
 uint64_t ry_lvlm_bytes(const renyi_lvlm *m)
 {

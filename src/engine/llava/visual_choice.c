@@ -96,8 +96,8 @@ static renyi_status make_relevance(ry_visual_choice *c, const ry_visual_choice_s
     if (!spec->relevance)
         return ry_fail(err, RENYI_ERR_ARG, -1,
                        "cdpruner metric=text compares patches with the question by the CLIP that "
-                       "the image tower is from: give it (--text-tower DIR; in C "
-                       "renyi_relevance_open), or say metric=cls or metric=col");
+                       "the image tower is from: give it (--text-tower DIR; in Python "
+                       "text_tower; in C renyi_relevance_open), or say metric=cls or metric=col");
     return ry_relevance_new(&c->relevance, spec->relevance, spec->side, spec->n_threads,
                             spec->level, al, err);
 }
