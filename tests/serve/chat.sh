@@ -111,7 +111,12 @@ for document, code, param in [
         ({"messages": [hi, {"role": "assistant", "content": "yes"}]}, "invalid_value", "messages"), ({"messages": [hi, hi]}, "invalid_value", "messages"),
         ({"messages": [hi], "max_tokens": 65}, "invalid_value", "max_tokens"), ({"messages": [hi], "max_tokens": "5"}, "invalid_type", "max_tokens"),
         ({"messages": [hi], "temperature": -1}, "invalid_value", "temperature"), ({"messages": [hi], "top_p": 0}, "invalid_value", "top_p"),
-        ({"messages": [hi], "n": 2}, "invalid_value", "n"), ({"messages": [hi], "tools": [{}]}, "unsupported", "tools"),
+        ({"messages": [hi], "n": 2}, "unsupported", "n"), ({"messages": [hi], "tools": [{}]}, "unsupported", "tools"),
+        ({"messages": [hi], "tool_choice": "auto"}, "unsupported", "tool_choice"), ({"messages": [hi], "logit_bias": {"1": 2}}, "unsupported", "logit_bias"),
+        ({"messages": [hi], "modalities": ["audio"]}, "unsupported", "modalities"), ({"messages": [hi], "top_k": 5}, "unsupported", "top_k"),
+        ({"messages": [hi], "repetition_penalty": 1.1}, "unsupported", "repetition_penalty"), ({"messages": [hi], "presence_penalty": -1}, "unsupported", "presence_penalty"),
+        ({"messages": [hi], "response_format": "x"}, "unsupported", "response_format"), ({"messages": [hi], "response_format": {"type": "json_object"}}, "unsupported", "response_format"),
+        ({"messages": [user("a")], "prune": "prumerge tokens=17"}, "invalid_policy", "prune"), ({"messages": [hi], "prune": "evit layers=99"}, "invalid_policy", "prune"),
         ({"messages": [hi], "stop": ""}, "invalid_value", "stop"), ({"messages": [hi], "stop": list("abcde")}, "invalid_value", "stop"),
         ({"messages": [hi], "prune": "nonsense"}, "invalid_policy", "prune"),
         ({"messages": [user("a"), hi | {"role": "assistant"}, user("b")]}, "too_many_images", "messages"),
@@ -121,6 +126,10 @@ for document, code, param in [
         ({"messages": [user("a")], "model": "story"}, "unsupported", "messages")]:
     refused(post("/v1/chat/completions", document, 400), code, param)
 refused(chat([hi], 404, model="none"), "model_not_found", "model")
+nothing = {"n": 1, "tools": [], "tool_choice": "none", "logit_bias": {}, "logprobs": False, "top_logprobs": 0, "modalities": ["text"], "top_k": 0, "min_p": 0,
+           "repetition_penalty": 1.0, "presence_penalty": 0, "frequency_penalty": 0.0, "response_format": {"type": "text"}}
+for options in nothing, dict.fromkeys(nothing):  # what asks for nothing is taken
+    assert chat([hi], max_tokens=2, **options)["usage"]["completion_tokens"] == 2
 refused(chat([{"role": "user", "content": "x " * 20000}], 400), "invalid_value")  # longer than the context
 refused(chat([{"role": "user", "content": "x" * 70000}], 413), "text_too_long", "messages")
 

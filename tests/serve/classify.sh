@@ -96,6 +96,8 @@ assert post("/v1/embeddings", {"input": "a cat"})["data"][0]["embedding"] == flo
 refused(post("/v1/embeddings", {"input": "a cat", "model": "clip", "dimensions": 8}, 400), "unsupported", "dimensions")
 refused(post("/v1/embeddings", {"input": [1, 2, 3], "model": "clip"}, 400), "invalid_type", "input")
 refused(post("/v1/embeddings", {"input": [{"type": {}, "text": "a"}], "model": "clip"}, 400), "invalid_type", "input")
+refused(post("/v1/embeddings", {"input": [{"text": "a", "image_url": data_url(png(1))}], "model": "clip"}, 400), "invalid_value", "input")
+assert "token ids" in refused(post("/v1/embeddings", {"input": {"text": 3}, "model": "clip"}, 400), "invalid_type", "input")
 refused(post("/v1/embeddings", {"input": [], "model": "clip"}, 400), "invalid_value", "input")
 refused(post("/v1/embeddings", {"model": "clip"}, 400), "missing", "input")
 refused(post("/v1/embeddings", {"input": "cat " * 200, "model": "clip"}, 400), "invalid_text")

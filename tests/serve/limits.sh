@@ -49,6 +49,8 @@ refused(post("/v1/classify", {"image": url, "model": "none"}, 404), "model_not_f
 refused(post("/v1/classify", {"image": url, "prune": "evit keep=2"}, 400), "invalid_policy", "prune")
 refused(post("/v1/classify", {"image": url, "prune": "evit layers=99"}, 400), "invalid_policy", "prune")
 refused(post("/v1/classify", {"image": url}, 415, {"Content-Type": "text/plain"}), "unsupported_media_type")
+refused(post("/v1/classify", {"image": url}, 415, {"Content-Type": "application/json-seq"}), "unsupported_media_type")
+assert post("/v1/classify", {"image": url}, 200, {"Content-Type": "Application/JSON; charset=utf-8"})["data"]
 refused(post("/v1/classify", {"image": url}, 415, {"Content-Type": "multipart/form-data"}), "unsupported_media_type")
 refused(post("/v1/classify", b"no form", 400, {"Content-Type": "multipart/form-data; boundary=x"}), "invalid_form")
 refused(post("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]}, 404), "model_not_found", "model")

@@ -60,3 +60,18 @@ wait $server || code=$?
 cp server.log err
 [ "$code" -eq 1 ] || fail "the server ended with $code when its labels were wrong"
 err_has "names.txt"
+
+# --tokenizer is for the models without one in their folder, and only for them.
+make_clip
+python3 "$RENYI_SRC/tests/fixtures/make_llava.py" llava seed=5
+python3 "$RENYI_SRC/tests/fixtures/make_llava.py" bare seed=5 tokenizer=0
+serve -m clip=clip.safetensors -m llava -m bare --tokenizer llava
+check tokenizer <<'PY'
+assert len(post("/v1/embeddings", {"input": ["a cat"]})["data"]) == 1
+hi = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 5}
+texts = [post("/v1/chat/completions", {"model": name, **hi})["choices"][0]["message"]["content"] for name in ("llava", "bare")]
+assert texts[0] == texts[1], texts
+PY
+stop_server
+run 1 "$RENYI" serve --port 0 -m bare
+err_has "bare: has no tokenizer"

@@ -9,6 +9,11 @@ llava narrow seed=5
 llava next width=32 tiles=1 seed=6
 llava story tower=0 seed=5
 cp -r "$RENYI_SRC/tests/visual_rules/clip" clip
+commit=$(printf '%040d' 1)
+mkdir -p hub/models--some--clip/refs hub/models--some--clip/snapshots
+echo "$commit" >hub/models--some--clip/refs/main
+cp -r clip "hub/models--some--clip/snapshots/$commit"
+export HF_HUB_CACHE=$WORK/hub
 
 # What does not fit is said at the start.
 run 1 "$RENYI" serve --port 0 -m llava --text-tower nowhere
@@ -88,11 +93,15 @@ assert "--text-tower DIR" in refused(post("/v1/chat/completions", chat, 400), "i
 PY
 stop_server
 
-# As the server's own policy.
-serve -m llava --text-tower clip --prune 'cdpruner tokens=5'
+# As the server's own policy, with the CLIP by its name in the cache.
+serve -m llava --text-tower some/clip --prune 'cdpruner tokens=5'
 check default <<'PY'
 image = {"type": "image_url", "image_url": {"url": data_url(png(3))}}
 chat = {"messages": [{"role": "user", "content": [image, {"type": "text", "text": "why"}]}], "max_tokens": 2}
-assert post("/v1/chat/completions", chat)["renyi"]["visual_tokens"] == 5
+d = post("/v1/chat/completions", chat)
+assert d["renyi"]["visual_tokens"] == 5
+write("a.png", png(3))
+want = json.loads(cli("ask", "-q", "-m", "llava", "-t", "1", "--json", "--text-tower", "some/clip", "--prune", "cdpruner tokens=5", "--max-new-tokens", "2", "a.png", "why"))
+assert d["choices"][0]["message"]["content"] == want["text"], (d, want)
 PY
 stop_server

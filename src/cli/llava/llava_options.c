@@ -76,14 +76,14 @@ renyi_lvlm *llava_open_reported(const llava_arguments *a)
 {
     loading l = {0};
     renyi_lvlm_options opt = {.struct_size = sizeof opt,
-                                    .cpu = cpu_from_name(a->cpu),
-                                    .dtype = dtype_from_name(a->dtype),
-                                    .tower_dtype = dtype_from_name(a->tower_dtype),
-                                    .mmproj = a->mmproj,
-                                    .tower = a->tower,
-                                    .tokenizer = a->tokenizer,
-                                    .progress = on_loading,
-                                    .progress_user = &l};
+                              .cpu = cpu_from_name(a->cpu),
+                              .dtype = dtype_from_name(a->dtype),
+                              .tower_dtype = dtype_from_name(a->tower_dtype),
+                              .mmproj = a->mmproj,
+                              .tower = a->tower,
+                              .tokenizer = a->tokenizer,
+                              .progress = on_loading,
+                              .progress_user = &l};
     char *path = model_path_resolve(a->model), *clip;
     renyi_lvlm *m = NULL;
     renyi_error err = {0};

@@ -76,7 +76,8 @@ static served_chat *place_for_new(chat_cache *c)
     return oldest;
 }
 
-/* A new conversation with the job's policy and image. 0, or -1 with the job's error. */
+/* A new conversation with the job's policy and image. 0, or -1 with the job's error, unless it was
+ * stopped: the caller knows why. */
 static int make_chat(serve_model *m, serve_job *job, renyi_progress progress, served_chat *out)
 {
     renyi_conversation_options o = served_model_chat(m, job->policy);
@@ -88,10 +89,8 @@ static int make_chat(serve_model *m, serve_job *job, renyi_progress progress, se
     if (st == RENYI_ERR_ARG) /* the rest of the options was good for the server's own policy */
         job_fail(job, 400, "invalid_policy", "prune", "prune: %s", cli_reason(&err));
     if (!st && job->digest[0]) st = renyi_conversation_show(out->conversation, &job->image, &err);
-    if (st) {
-        job_fail_library(job, &err);
-        return -1;
-    }
+    if (st && st != RENYI_ERR_ABORTED) job_fail_library(job, &err);
+    if (st) return -1;
     memcpy(out->policy, job->policy, sizeof out->policy);
     memcpy(out->digest, job->digest, sizeof out->digest);
     return 0;

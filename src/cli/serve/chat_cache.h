@@ -19,7 +19,7 @@ typedef struct served_chat {
 
 /* The conversation with the job's policy and image that shares the longest beginning with its
  * messages; else a new one in place of the least used. Shows the image if needed. NULL with the
- * job's error. */
+ * job's error, or without one if `progress` stopped it. */
 served_chat *chat_cache_get(serve_model *m, serve_job *job, const char *transcript,
                             renyi_progress progress);
 

@@ -72,8 +72,7 @@ static int encode_text(serve_job *job, size_t i)
     if (err.code == RENYI_ERR_NOMEM)
         job_fail_library(job, &err);
     else
-        job_fail(job, 400, "invalid_text", NULL, "text %zu: %s%s", i + 1, cli_reason(&err),
-                 err.code == RENYI_ERR_LIMIT ? "; 'truncate': true cuts it off" : "");
+        job_fail(job, 400, "invalid_text", NULL, "text %zu: %s", i + 1, cli_reason(&err));
     return -1;
 }
 

@@ -160,29 +160,47 @@ static int read_stops(chat_options *c, const json_t *root, request_error *err)
     return 0;
 }
 
-/* What OpenAI's API has and this server does not: refused unless it asks for nothing. */
+/* null, false, 0, [], {}, "none", and ["text"], the only kind of answer there is. */
+static int asks_for_nothing(const json_t *value)
+{
+    if (!value || json_is_null(value) || json_is_false(value)) return 1;
+    if (json_is_string(value)) return strcmp(json_string_value(value), "none") == 0;
+    if (json_is_integer(value)) return json_integer_value(value) == 0;
+    if (json_is_object(value)) return json_object_size(value) == 0;
+    const char *only = json_string_value(json_array_get(value, 0));
+    const size_t n = json_array_size(value);
+    return json_is_array(value) && (!n || (n == 1 && only && strcmp(only, "text") == 0));
+}
+
+/* What other servers have and would change the answer: refused unless it asks for nothing. */
 static int refuse_others(const json_t *root, request_error *err)
 {
-    static const char *const refused[] = {"tools",    "functions",    "tool_choice",
-                                          "logprobs", "top_logprobs", "logit_bias",
-                                          "audio",    "modalities"};
-    const json_t *format = json_object_get(json_object_get(root, "response_format"), "type");
-    double zero = 0.0;
-    uint64_t one = 1;
+    static const char *const refused[] = {
+        "tools",        "functions",  "tool_choice", "function_call", "logprobs",
+        "top_logprobs", "logit_bias", "audio",       "modalities",    "top_k"};
+    static const struct {
+        const char *key;
+        double only;
+    } numbers[] = {{"presence_penalty", 0.0},
+                   {"frequency_penalty", 0.0},
+                   {"repetition_penalty", 1.0},
+                   {"min_p", 0.0}};
+    const json_t *format = json_object_get(root, "response_format");
+    const char *type = json_string_value(json_object_get(format, "type"));
+    double number;
+    uint64_t one;
 
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        const json_t *value = json_object_get(root, refused[i]);
-        if (!value || json_is_null(value) || json_is_false(value)) continue;
-        if (json_is_array(value) && !json_array_size(value)) continue;
-        return request_fail(err, 400, "unsupported", refused[i], "'%s' is not supported",
-                            refused[i]);
-    }
-    if (format && (!json_is_string(format) || strcmp(json_string_value(format), "text") != 0))
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (!asks_for_nothing(json_object_get(root, refused[i])))
+            return request_fail(err, 400, "unsupported", refused[i], "'%s' is not supported",
+                                refused[i]);
+    if (!asks_for_nothing(format) && !(type && strcmp(type, "text") == 0))
         return request_fail(err, 400, "unsupported", "response_format",
                             "'response_format' other than text is not supported");
-    if (request_count(root, "n", 1, 1, &one, err) < 0) return -1;
-    if (request_real(root, "presence_penalty", 0, 0, &zero, err) < 0) return -1;
-    return request_real(root, "frequency_penalty", 0, 0, &zero, err) < 0 ? -1 : 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (request_real(root, numbers[i].key, numbers[i].only, numbers[i].only, &number, err) < 0)
+            return -1;
+    return request_count(root, "n", 1, 1, &one, err) < 0 ? -1 : 0;
 }
 
 int request_read_chat(serve_request *r, const request_limits *limits, request_error *err)

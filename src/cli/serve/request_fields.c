@@ -63,6 +63,9 @@ int request_count(const json_t *root, const char *key, uint64_t least, uint64_t 
     if (!json_is_integer(value))
         return request_fail(err, 400, "invalid_type", key, "'%s' must be an integer", key);
     const json_int_t number = json_integer_value(value);
+    if (least == most && (number < 0 || (uint64_t)number != least))
+        return request_fail(err, 400, "unsupported", key, "'%s' other than %llu is not supported",
+                            key, (unsigned long long)least);
     if (number < 0 || (uint64_t)number < least || (uint64_t)number > most)
         return request_fail(err, 400, "invalid_value", key, "'%s' is %lld; %llu to %llu is allowed",
                             key, (long long)number, (unsigned long long)least,
@@ -80,6 +83,9 @@ int request_real(const json_t *root, const char *key, double least, double most,
     if (!json_is_number(value))
         return request_fail(err, 400, "invalid_type", key, "'%s' must be a number", key);
     const double number = json_number_value(value);
+    if (least >= most && !(number >= least && number <= most))
+        return request_fail(err, 400, "unsupported", key, "'%s' other than %g is not supported",
+                            key, least);
     if (!(number >= least && number <= most))
         return request_fail(err, 400, "invalid_value", key, "'%s' is %g; %g to %g is allowed", key,
                             number, least, most);

@@ -151,7 +151,8 @@ static int read_body(serve_request *r, const char *content_type, const void *bod
     const int takes_json = r->kind != REQUEST_PREDICT;
 
     if (!content_type) content_type = "";
-    if (takes_json && strncasecmp(content_type, json, sizeof json - 1) == 0)
+    const size_t n_type = strcspn(content_type, "; \t");
+    if (takes_json && n_type == sizeof json - 1 && strncasecmp(content_type, json, n_type) == 0)
         return read_json(r, body, size, limits, err);
     if (takes_form && multipart_boundary(content_type, boundary) == 0)
         return read_form(r, boundary, body, size, limits, err);
@@ -190,8 +191,11 @@ static int add_item(serve_request *r, const json_t *value, const request_limits 
     if (type && !json_is_string(type))
         return request_fail(err, 400, "invalid_type", "input",
                             "'type' of an item of 'input' must be a string");
+    if (json_is_object(value) && text && json_object_get(value, "image_url"))
+        return request_fail(err, 400, "invalid_value", "input",
+                            "an item of 'input' has 'text' or 'image_url', not both");
     if (json_is_string(text)) return add_text(r, text, limits, "input", err);
-    if (json_is_object(value)) return request_add_image(r, value, limits, "input", err);
+    if (json_is_object(value) && !text) return request_add_image(r, value, limits, "input", err);
     return request_fail(err, 400, "invalid_type", "input",
                         "'input' takes texts and images, not token ids: a string, or a list of "
                         "strings and of objects with 'text' or 'image_url'");

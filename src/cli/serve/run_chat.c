@@ -246,8 +246,8 @@ static renyi_status ask(serve_model *m, served_chat *chat, chat_answer *a, renyi
 static int answer(serve_model *m, chat_answer *a, renyi_answer *r)
 {
     serve_job *job = a->job;
-    renyi_error err = {.code = RENYI_ERR_NOMEM};
     char *transcript = chat_transcript(&job->request.chat, NULL);
+    renyi_error err = {.code = transcript ? RENYI_ERR_ABORTED : RENYI_ERR_NOMEM};
     served_chat *chat = transcript ? chat_cache_get(m, job, transcript, on_progress) : NULL;
     const renyi_status st = chat ? ask(m, chat, a, r, &err) : err.code;
 

@@ -114,6 +114,7 @@ static void set_answer(serve_job *job, int status, char *text)
         "\"param\":null,\"code\":\"no_memory\"}}";
 
     free(job->answer);
+    if (!text) job->retry_after = "1";
     job->status = text ? status : 503;
     job->answer = text ? text : strdup(none);
     job->answer_size = job->answer ? strlen(job->answer) : 0;

@@ -30,14 +30,16 @@ static int is_language_model(serve_model *m, const char *path)
 static void open_text(serve_model *m, const char *path, const renyi_options *opt)
 {
     const char *tokenizer = m->server->config->tokenizer;
+    renyi_tokenizer **out = &m->text.tokenizer;
     renyi_error err = {0};
 
     if (renyi_text_open(&m->text.text, path, opt, &err) != RENYI_OK) {
         cli_detail("%s: images only: %s", m->name, cli_reason(&err));
         return;
     }
-    if (renyi_tokenizer_open(&m->text.tokenizer, tokenizer ? tokenizer : path, opt, &err) !=
-        RENYI_OK) {
+    renyi_status st = renyi_tokenizer_open(out, path, opt, &err);
+    if (st && tokenizer) st = renyi_tokenizer_open(out, tokenizer, opt, &err);
+    if (st) {
         cli_warn("%s: no texts: %s; give --tokenizer PATH", m->name, cli_reason(&err));
         return;
     }
@@ -133,13 +135,24 @@ static int check_chats(serve_model *m)
     return 0;
 }
 
+/* Is there one in the folder of the model? One that is broken counts, so that it is reported. */
+static int has_lm_tokenizer(const char *path)
+{
+    renyi_lm_tokenizer *t = NULL;
+    const renyi_status st = renyi_lm_tokenizer_open(&t, path, NULL, NULL);
+
+    renyi_lm_tokenizer_free(t);
+    return st != RENYI_ERR_IO;
+}
+
 static int open_language(serve_model *m, const char *path)
 {
     const serve_config *c = m->server->config;
     renyi_lvlm_options opt = {.struct_size = sizeof opt,
                               .cpu = cpu_from_name(c->cpu),
                               .dtype = dtype_from_name(c->dtype),
-                              .tokenizer = c->tokenizer,
+                              .tokenizer =
+                                  c->tokenizer && !has_lm_tokenizer(path) ? c->tokenizer : NULL,
                               .progress = on_loading,
                               .progress_user = m->server};
     renyi_error err = {0};
@@ -185,9 +198,9 @@ serve_model *served_model_open(serve_server *server, const char *given)
     pthread_cond_init(&m->wake, &clock);
     pthread_condattr_destroy(&clock);
     char *path = model_path_resolve(split_name(m, given));
-    const int code = !path                     ? -1
+    const int code = !path                        ? -1
                      : is_language_model(m, path) ? open_language(m, path)
-                                               : open_vision(m, path);
+                                                  : open_vision(m, path);
     free(path);
     if (!code) return m;
     served_model_free(m);

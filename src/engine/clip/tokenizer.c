@@ -99,7 +99,7 @@ renyi_status renyi_tokenizer_encode(const renyi_tokenizer *t, const char *text, 
     if (sink.n > sink.capacity && !truncate)
         return ry_fail(err, RENYI_ERR_LIMIT, -1,
                        "the text needs %zu tokens, the model reads %u: shorten it, or cut it off "
-                       "with --truncate",
+                       "(--truncate; truncate in C, Python and JSON)",
                        sink.n + ends, context);
     if (t->sot >= 0) ids[0] = t->sot;
     at += sink.n < sink.capacity ? sink.n : sink.capacity;

@@ -243,9 +243,10 @@ renyi_status renyi_visual_session_question(renyi_visual_session *s, const char *
 static renyi_status check_question(const renyi_visual_session *s, renyi_error *err)
 {
     if (!relevance_of(s) || ry_relevance_has_question(relevance_of(s))) return RENYI_OK;
-    return ry_fail(err, RENYI_ERR_ARG, -1,
-                   "cdpruner metric=text chooses by a question, and none was given "
-                   "(--question TEXT; in C renyi_visual_session_question); or say metric=cls or metric=col");
+    return ry_fail(
+        err, RENYI_ERR_ARG, -1,
+        "cdpruner metric=text chooses by a question, and none was given "
+        "(--question TEXT; in C renyi_visual_session_question); or say metric=cls or metric=col");
 }
 
 renyi_status ry_visual_run_square(renyi_visual_session *s, const ry_visual_square *square,
