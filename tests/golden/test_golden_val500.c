@@ -170,7 +170,7 @@ static void *run_model(void *arg)
     {
         if (i == POLICIES || run_policy(m, policy, want, &m->counts[i++])) return NULL;
     }
-    (void)!run_policy(m, "half-adaptive", json_object_get(policies_of(m), "none"), &m->adaptive);
+    (void)run_policy(m, "half-adaptive", json_object_get(policies_of(m), "none"), &m->adaptive);
     return NULL;
 }
 
