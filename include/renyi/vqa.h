@@ -321,6 +321,7 @@ typedef struct renyi_manifest_info {
     const char *version;                          /* of the program */
     const char *model;                            /* name */
     const char *path, *tower, *tokenizer;         /* as typed */
+    const char *mmproj, *text_tower;              /* as typed */
     const char *dtype, *tower_dtype;              /* number formats that ran */
     const char *task, *scorer;                    /* "pope"; see renyi_vqa_scorer */
     const char *questions, *annotations, *images; /* as typed */

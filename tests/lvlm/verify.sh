@@ -106,6 +106,23 @@ run 1 "$RENYI" verify m.json -m other --share 1
 err_has "another SHA-256"
 out_has "the model has other files"
 
+# --- a text tower is a part of the model: its files are compared, and it may be elsewhere now ---
+mkdir clip
+"$RENYI" init -q --arch clip_vit_tiny_patch14_56 --dim 16 --heads 2 --blocks 1 clip/model.safetensors
+printf '#version: 0.2\nc a\nca t</w>\n' >clip/bpe_simple_vocab_16e6.txt
+run 0 "$RENYI" vqa -q --task gqa --questions q.jsonl "${here[@]}" --limit 2 --prune 'cdpruner tokens=5' --text-tower clip --manifest text.json
+run 0 "$RENYI" verify text.json --share 1
+mv clip texts
+run 1 "$RENYI" verify text.json
+err_has "clip: No such file"
+run 0 "$RENYI" verify text.json --share 1 --text-tower texts
+printf '#version: 0.2\na t\nc at</w>\n' >texts/bpe_simple_vocab_16e6.txt
+run 1 "$RENYI" verify text.json --share 1 --text-tower texts
+err_has "bpe_simple_vocab_16e6.txt: another SHA-256"
+"$RENYI" init -q --force --seed 7 --arch clip_vit_tiny_patch14_56 --dim 16 --heads 2 --blocks 1 texts/model.safetensors
+run 1 "$RENYI" verify text.json --share 1 --text-tower texts
+err_has "model.safetensors: another SHA-256"
+
 # --- several policies; wrong usage; not a manifest ---
 run 0 "$RENYI" vqa -q --task gqa --questions q.jsonl "${here[@]}" --limit 2 --prune none --prune 'prumerge tokens=5' --manifest both
 [ "$(ls both | wc -l)" = 2 ] || fail "a manifest for each policy"

@@ -16,7 +16,7 @@
 enum { MAX_NEW_TOKENS = 1 << 20 }; /* as --max-new-tokens */
 
 typedef struct verify_arguments {
-    const char *manifest, *model, *tower, *tokenizer, *cpu;
+    const char *manifest, *model, *mmproj, *tower, *text_tower, *tokenizer, *cpu;
     const char *questions, *annotations, *images;
     option_reals share;
     uint64_t threads;
@@ -125,7 +125,9 @@ static void take_settings(verify_job *j)
     const renyi_manifest_info *i = &j->info;
 
     j->llava = (llava_arguments){.model = a->model ? a->model : i->path,
+                                 .mmproj = a->mmproj ? a->mmproj : i->mmproj,
                                  .tower = a->tower ? a->tower : i->tower,
+                                 .text_tower = a->text_tower ? a->text_tower : i->text_tower,
                                  .tokenizer = a->tokenizer ? a->tokenizer : i->tokenizer,
                                  .cpu = a->cpu,
                                  .dtype = i->dtype,
@@ -137,10 +139,14 @@ static void take_settings(verify_job *j)
     j->sampling.top_p.values[0] = isfinite(i->top_p) ? i->top_p : 1;
 }
 
-static const renyi_manifest_file *find_file(const renyi_manifest_info *i, const char *name)
+/* Model and towers may have files of one name; sha256 NULL = any of them. */
+static const renyi_manifest_file *find_file(const renyi_manifest_info *i, const char *name,
+                                            const char *sha256)
 {
     for (size_t k = 0; k < i->n_files; k++)
-        if (strcmp(i->files[k].name, name) == 0) return &i->files[k];
+        if (strcmp(i->files[k].name, name) == 0 &&
+            (!sha256 || strcmp(i->files[k].sha256, sha256) == 0))
+            return &i->files[k];
     return NULL;
 }
 
@@ -152,12 +158,12 @@ static int compare_files(verify_job *j)
 
     j->found.is_same_model = code == CLI_OK && here.count == j->info.n_files;
     for (size_t k = 0; code == CLI_OK && k < here.count; k++) {
-        const renyi_manifest_file *of = find_file(&j->info, here.items[k].name);
-        if (of && strcmp(of->sha256, here.items[k].sha256) == 0) continue;
+        const renyi_manifest_file *f = &here.items[k];
+        if (find_file(&j->info, f->name, f->sha256)) continue;
         j->found.is_same_model = 0;
-        cli_error("%s: %s", here.items[k].name,
-                  of ? "another SHA-256 than in the result"
-                     : "is not a file of the result's model");
+        cli_error("%s: %s", f->name,
+                  find_file(&j->info, f->name, NULL) ? "another SHA-256 than in the result"
+                                                     : "is not a file of the result's model");
     }
     if (code == CLI_OK && here.count < j->info.n_files)
         cli_error("%s: %zu files of the model; the result has %zu", j->llava.model, here.count,
@@ -340,7 +346,11 @@ static option_outcome parse_options(verify_arguments *a, const char **seed, int 
         {"json", 0, OPTION_FLAG, &a->json, "", "one JSON document on stdout", 0, 0},
         {"model", 'm', OPTION_STRING, &a->model, "LLAVA", "the model (where the result had it)", 0,
          0},
+        {"mmproj", 0, OPTION_STRING, &a->mmproj, "FILE",
+         "its GGUF with tower and projector (likewise)", 0, 0},
         {"tower", 0, OPTION_STRING, &a->tower, "DIR", "its image tower (likewise)", 0, 0},
+        {"text-tower", 0, OPTION_STRING, &a->text_tower, "DIR", "the CLIP of cdpruner (likewise)",
+         0, 0},
         {"tokenizer", 0, OPTION_STRING, &a->tokenizer, "PATH", "its tokenizer (likewise)", 0, 0},
         {"questions", 0, OPTION_STRING, &a->questions, "FILE", "the questions (likewise)", 0, 0},
         {"annotations", 0, OPTION_STRING, &a->annotations, "PATH", "the right answers (likewise)",

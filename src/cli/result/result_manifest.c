@@ -35,12 +35,13 @@ static int add_file(result_files *f, const char *path)
 
 static int is_model_file(const char *name)
 {
-    static const char *const ends[] = {".safetensors", ".bin", ".gguf", ".json", ".model"};
+    static const char *const ends[] = {".safetensors", ".bin",       ".gguf",     ".json",
+                                       ".model",       "merges.txt", "_16e6.txt", "_16e6.txt.gz"};
     const size_t n = strlen(name);
 
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         const size_t m = strlen(ends[i]);
-        if (n > m && strcmp(name + n - m, ends[i]) == 0) return 1;
+        if (n >= m && strcmp(name + n - m, ends[i]) == 0) return 1;
     }
     return 0;
 }
@@ -83,12 +84,13 @@ static int add_path(result_files *f, const char *path)
 int result_files_hash(result_files *out, const llava_arguments *llava)
 {
     char *model = model_path_resolve(llava->model);
+    const char *const parts[] = {model, llava->mmproj, llava->tower, llava->text_tower,
+                                 llava->tokenizer};
     int code = model ? CLI_OK : CLI_FAILED;
 
     *out = (result_files){0};
-    if (code == CLI_OK) code = add_path(out, model);
-    if (code == CLI_OK && llava->tower) code = add_path(out, llava->tower);
-    if (code == CLI_OK && llava->tokenizer) code = add_path(out, llava->tokenizer);
+    for (size_t i = 0; code == CLI_OK && i < sizeof parts / sizeof *parts; i++)
+        if (parts[i]) code = add_path(out, parts[i]);
     free(model);
     return code;
 }
@@ -146,6 +148,8 @@ static void take_model(renyi_manifest_info *info, const vqa_model *m)
     info->path = m->llava->model;
     info->tower = m->llava->tower;
     info->tokenizer = m->llava->tokenizer;
+    info->mmproj = m->llava->mmproj;
+    info->text_tower = m->llava->text_tower;
     info->dtype = renyi_dtype_name(lm.dtype);
     info->tower_dtype = renyi_dtype_name(visual.dtype);
     info->cpu_level = renyi_cpu_name(lm.cpu);

@@ -42,6 +42,8 @@ static const ry_manifest_field fields[] = {
     TEXT("model", "path", 0, path),
     TEXT("model", "tower", 0, tower),
     TEXT("model", "tokenizer", 0, tokenizer),
+    TEXT("model", "mmproj", 0, mmproj),
+    TEXT("model", "text_tower", 0, text_tower),
     TEXT("model", "dtype", 0, dtype),
     TEXT("model", "tower_dtype", 0, tower_dtype),
     TEXT("data", "task", 1, task),
