@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../cli/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: no python3 to damage files"; exit 77; }
 damage=$RENYI_SRC/tests/gguf/damage_gguf.py
-stride=$([ -n "${RENYI_TEST_FULL:-}" ] && echo 1 || echo 29)
+stride=$([ -n "${RENYI_TEST_FULL:-}" ] && echo 1 || echo 97)
 
 mkdir llava
 python3 "$RENYI_SRC/tests/fixtures/make_llava.py" llava
