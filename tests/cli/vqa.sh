@@ -87,6 +87,7 @@ sed 's/"text": "\([A-Za-z]*\) it?"/"prompt": "\1 it?\\nAnswer the question using
 run 0 vqa --task mme --questions mme.jsonl --score mme_said.jsonl --json
 json 'd["results"][0]["score"] == 125 and d["results"][0]["cognition"] == 200 and d["results"][0]["total"] == 325'
 run 0 vqa --task mme --questions mme.jsonl --score mme_said.jsonl
+out_has "(cognition)"
 for word in perception cognition total 125.00 200.00 325.00; do out_has "$word"; done
 
 # --- VQAv2's own scorer against an independent one, question by question ---

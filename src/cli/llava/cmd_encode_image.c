@@ -195,9 +195,10 @@ static option_outcome parse_options(encode_options *o, int argc, char **argv,
          "the same as --tower-dtype", 0, 0},
         {"question", 0, OPTION_STRING, &o->question, "TEXT",
          "the question by which cdpruner chooses", 0, 0},
-        {"list", 0, OPTION_STRING, &o->list, "FILE", "also the images listed in FILE, one per line",
+        {"list", 0, OPTION_STRING, &o->list, "FILE", "also the images named in FILE, one per line",
          0, 0},
-        {"recursive", 'r', OPTION_FLAG, &o->recursive, "", "also images in subdirectories", 0, 0},
+        {"recursive", 'r', OPTION_FLAG, &o->recursive, "", "also the images below directories", 0,
+         0},
         {"json", 0, OPTION_FLAG, &o->json, "", "one JSON document on stdout", 0, 0},
     };
     const verb_syntax syntax = {

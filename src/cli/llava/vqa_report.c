@@ -61,7 +61,10 @@ static void put_part(text_table *t, const vqa_report *r, const vqa_scored *s, ui
 
     renyi_vqa_get_part(s->answers, i, &p);
     if (!p.n) return;
-    text_table_cell(t, "%s%s", p.name, p.is_counted ? "" : " (not counted)");
+    text_table_cell(t, "%s%s", p.name,
+                    p.is_counted            ? ""
+                    : task == RENYI_VQA_MME ? " (cognition)"
+                                            : " (not counted)");
     text_table_cell(t, "%llu", (unsigned long long)p.n);
     text_table_real(t, 2, p.score);
     text_table_real(t, 2, p.accuracy);
