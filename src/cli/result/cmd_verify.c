@@ -364,7 +364,8 @@ static option_outcome parse_options(verify_arguments *a, const char **seed, int 
     const verb_syntax syntax = {
         "verify", "MANIFEST [-m LLAVA] [--questions FILE] [--images DIR] [options]",
         "Runs a random part of a result again and says whether it reproduces: the same files of the model, the\n"
-        "same questions and images, the same answers and score. Exit code 0: it does; 1: it does not, or cannot be run.",
+        "same questions and images, the same answers and score. Exit code 0: it does; 1: it does not, or cannot\n"
+        "be run.",
         "  renyi verify out/pope/none.json\n"
         "  renyi verify none.json -m llava-1.5-7b-hf --questions coco --images val2014 --share 0.05 --json\n",
         OPTIONS_OF(table)};
